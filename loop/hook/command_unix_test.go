@@ -112,15 +112,15 @@ func TestCommandFaults(t *testing.T) {
 		kind       hook.FaultKind
 		want       string
 	}{
-		{"text", `echo fine`, hook.FaultReply, "no JSON object"},
-		{"text before JSON", `echo note; echo '` + ok + `'`, hook.FaultReply, "no JSON object"},
-		{"text behind JSON", `echo '` + ok + `'; echo done`, hook.FaultReply, "after top-level value"},
-		{"two replies", `echo '` + ok + ok + `'`, hook.FaultReply, "after top-level value"},
-		{"cut off", `echo '{"metadata":{"verdict":'`, hook.FaultReply, "no JSON object"},
+		{"text", `echo fine`, hook.FaultReply, "not a JSON object"},
+		{"text before JSON", `echo note; echo '` + ok + `'`, hook.FaultReply, "not a JSON object"},
+		{"text behind JSON", `echo '` + ok + `'; echo done`, hook.FaultReply, "after the end of the value"},
+		{"two replies", `echo '` + ok + ok + `'`, hook.FaultReply, "after the end of the value"},
+		{"cut off", `echo '{"metadata":{"verdict":'`, hook.FaultReply, "not a JSON object"},
 		{"keys twice", `echo '{"metadata":{"verdict":"BLOCK","verdict":"ALLOW"}}'`, hook.FaultReply,
-			"metadata.verdict: the name stands twice"},
+			"metadata.verdict: the name appears twice"},
 		{"unknown verdict", `echo '{"metadata":{"verdict":"DENY"}}'`, hook.FaultReply, `"DENY"`},
-		{"another value", `echo '"ALLOW"'`, hook.FaultReply, "no JSON object"},
+		{"another value", `echo '"ALLOW"'`, hook.FaultReply, "not a JSON object"},
 		{"deep", `echo '{"metadata":{"verdict":"ALLOW","details":` + strings.Repeat(`{"a":`, 100) + "1" +
 			strings.Repeat("}", 102) + `'`, hook.FaultTooLarge, "depth: exceeds the limit of 64"},
 		{"exit status 1", `echo '` + ok + `'; echo "cannot: $(echo api_key=sk-verysecretverysecret)" >&2; exit 1`,

@@ -106,9 +106,9 @@ func TestEndpointFaults(t *testing.T) {
 			hook.FaultStatus, "answers 304"},
 		{"text", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "<html>geheimer-schlüssel</html>")
-		}, hook.FaultReply, "no JSON object"},
+		}, hook.FaultReply, "not a JSON object"},
 		{"trailing", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, seedReply+"x") },
-			hook.FaultReply, "after top-level value"},
+			hook.FaultReply, "after the end of the value"},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			page := []byte(strings.Repeat("x", 1<<16))
 			for range 1 << 14 { // 1 GB, if anybody read it

@@ -49,13 +49,13 @@ type Metadata struct {
 func (m Message) validate() error {
 	var errs []error
 	if m.Role != RoleUser {
-		errs = append(errs, fmt.Errorf("role: is %q, not %q", clip(string(m.Role), MaxNameBytes), RoleUser))
+		errs = append(errs, fmt.Errorf("role: want %q, found %q", RoleUser, clip(string(m.Role), MaxNameBytes)))
 	}
 	if id := m.Metadata.LoopID; strings.ContainsFunc(id, isControl) {
-		errs = append(errs, errors.New("metadata.loop_id: holds a control character"))
+		errs = append(errs, errors.New("metadata.loop_id: contains a control character"))
 	}
 	if m.Metadata.Iteration < 0 {
-		errs = append(errs, errors.New("metadata.iteration: is below 0"))
+		errs = append(errs, fmt.Errorf("metadata.iteration: want a whole number from 0, found %d", m.Metadata.Iteration))
 	}
 	return errors.Join(append(errs,
 		within("metadata.loop_id", MaxLoopIDBytes, len(m.Metadata.LoopID)),
@@ -131,12 +131,12 @@ func DecodeMessage(text []byte) (Message, error) {
 		return Message{}, fmt.Errorf("read message: %w", err)
 	}
 	m := Message{
-		Role: Role(o.text("role", MaxNameBytes)), Content: o.text("content", MaxMessageBytes),
-		Timestamp: o.time("timestamp").UTC(), Sender: o.text("sender", MaxNameBytes),
+		Role: Role(o.string("role", MaxNameBytes)), Content: o.string("content", MaxMessageBytes),
+		Timestamp: o.time("timestamp").UTC(), Sender: o.string("sender", MaxNameBytes),
 	}
 	if meta, ok := o.child("metadata"); ok {
 		m.Metadata = Metadata{
-			HookName: Name(meta.text("hook_name", MaxNameBytes)), LoopID: meta.text("loop_id", MaxLoopIDBytes),
+			HookName: Name(meta.string("hook_name", MaxNameBytes)), LoopID: meta.string("loop_id", MaxLoopIDBytes),
 			Iteration: meta.count("iteration"), Inputs: meta.free("inputs", MaxMessageBytes),
 		}
 	}

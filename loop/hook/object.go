@@ -5,172 +5,122 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// object reads the members of a JSON object one by one and gathers what is
-// wrong. The standard library's reflection is too kind here: it takes "Verdict"
-// for "verdict", and of two verdicts the last.
+// object reads the members of a JSON object one by one and collects what is
+// wrong. Names must be written exactly: "Verdict" is not "verdict".
 type object struct {
-	path    string // of the object, ends in "." unless it is empty
-	members map[string]json.RawMessage
-	errs    *[]error
+	path  string // of the object; empty for the outermost
+	value *jsontree.Value
+	text  []byte
+	taken map[string]bool
+	errs  *[]error
 }
 
-// parseObject reads text as exactly one JSON object without members of one
-// name, in which invalid UTF-8 is replaced.
+// parseObject reads text as exactly one JSON object without repeated names. Bytes
+// that are not UTF-8 are replaced.
 func parseObject(text []byte) (object, error) {
-	text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
-	var whole json.RawMessage
-	if err := json.Unmarshal(text, &whole); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return object{}, fmt.Errorf("no JSON object: byte %d: %w", syntax.Offset, err)
-		}
-		return object{}, fmt.Errorf("no JSON object: %w", err)
-	}
-	if err := checkTree(text); err != nil {
+	text, _ = jsontree.ToValidUTF8(text)
+	v, err := jsontree.Parse(text, jsontree.Options{MaxDepth: MaxDepth, UniqueNames: true})
+	switch {
+	case errors.Is(err, jsontree.ErrLimit):
+		return object{}, &LimitError{What: "depth", Limit: MaxDepth}
+	case errors.Is(err, jsontree.ErrName):
 		return object{}, err
+	case err != nil:
+		return object{}, fmt.Errorf("not a JSON object: %w", err)
+	case v.Kind != jsontree.Object:
+		return object{}, fmt.Errorf("not a JSON object: found %s", v.Kind)
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil || members == nil {
-		return object{}, errors.New("no JSON object but another value")
-	}
-	return object{members: members, errs: new([]error)}, nil
+	return object{value: v, text: text, taken: make(map[string]bool), errs: new([]error)}, nil
 }
 
-// level is an object or array that is open while checkTree walks.
-type level struct {
-	keys map[string]bool // nil in an array
-	key  string
-	// named: the key was read, its value comes next.
-	named bool
+// take returns a member; nil if it is missing or null.
+func (o object) take(name string) *jsontree.Value {
+	o.taken[name] = true
+	if v := o.value.Get(name); !v.IsNull() {
+		return v
+	}
+	return nil
 }
 
-// checkTree wants no object to hold a name twice, and no depth beyond
-// MaxDepth. The text is valid JSON.
-func checkTree(text []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	var open []level
-	for {
-		token, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("no JSON object: %w", err)
-		}
-		if open, err = walked(open, token); err != nil {
-			return err
-		}
-	}
-}
-
-func walked(open []level, token json.Token) ([]level, error) {
-	delim, isDelim := token.(json.Delim)
-	if isDelim && (delim == '}' || delim == ']') {
-		return open[:len(open)-1], nil
-	}
-	if top := len(open) - 1; top >= 0 && open[top].keys != nil {
-		in := &open[top]
-		if !in.named {
-			in.key, _ = token.(string)
-			if in.keys[in.key] {
-				return nil, fmt.Errorf("%s: the name stands twice", pathOf(open))
-			}
-			in.keys[in.key], in.named = true, true
-			return open, nil
-		}
-		in.named = false
-	}
-	if !isDelim {
-		return open, nil
-	}
-	if len(open) == MaxDepth {
-		return nil, &LimitError{What: "depth", Limit: MaxDepth}
-	}
-	next := level{}
-	if delim == '{' {
-		next.keys = make(map[string]bool)
-	}
-	return append(open, next), nil
-}
-
-// pathOf names the member that was read last, shortened where it is absurd.
-func pathOf(open []level) string {
-	var keys []string
-	for _, l := range open {
-		if l.keys != nil {
-			keys = append(keys, l.key)
-		}
-	}
-	return clip(strings.Join(keys, "."), MaxNameBytes)
-}
-
-// take returns a member and removes it; nil when it is missing or null.
-func (o object) take(name string) json.RawMessage {
-	raw := o.members[name]
-	delete(o.members, name)
-	if string(raw) == "null" {
-		return nil
-	}
-	return raw
-}
-
+// fault records an error about a member, at its value or at the object.
 func (o object) fault(name, format string, args ...any) {
-	*o.errs = append(*o.errs, fmt.Errorf("%s%s: %s", o.path, name, fmt.Sprintf(format, args...)))
+	at := o.value
+	if v := o.value.Get(name); v != nil {
+		at = v
+	}
+	e := &jsontree.Error{Kind: jsontree.ErrType, Field: jsontree.Join(o.path, name), Msg: fmt.Sprintf(format, args...)}
+	*o.errs = append(*o.errs, e.In(o.text, at.Start))
 }
 
 func (o object) limit(name string, limit, got int) {
-	if err := within(o.path+name, limit, got); err != nil {
+	if err := within(jsontree.Join(o.path, name), limit, got); err != nil {
 		*o.errs = append(*o.errs, err)
 	}
 }
 
-// read decodes a member into to; want names the type for people.
+// read decodes a member into to; want names the type.
 func (o object) read(name, want string, to any) bool {
-	raw := o.take(name)
-	if raw == nil {
+	v := o.take(name)
+	if v == nil {
 		return false
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec := json.NewDecoder(bytes.NewReader(v.Raw()))
 	dec.UseNumber()
 	if err := dec.Decode(to); err != nil {
-		o.fault(name, "is not %s", want)
+		found := v.Kind.String()
+		if v.Kind != jsontree.Object && v.Kind != jsontree.Array {
+			found = clip(string(v.Raw()), MaxNameBytes)
+		}
+		o.fault(name, "want %s, found %s", want, found)
 		return false
 	}
 	return true
 }
 
-func (o object) text(name string, limit int) string {
-	var s string
-	if o.read(name, "text", &s) {
-		o.limit(name, limit, len(s))
+// string returns a string of at most limit bytes.
+func (o object) string(name string, limit int) string {
+	v := o.take(name)
+	switch {
+	case v == nil:
+		return ""
+	case v.Kind != jsontree.String:
+		o.fault(name, "want a string, found %s", v.Kind)
 	}
+	s := v.Text()
+	o.limit(name, limit, len(s))
 	return s
 }
 
-func (o object) texts(name string, count, limit int) []string {
-	var list []*string
-	if !o.read(name, "a list of texts", &list) {
+// strings returns at most count strings of at most limit bytes.
+func (o object) strings(name string, count, limit int) []string {
+	v := o.take(name)
+	switch {
+	case v == nil:
+		return nil
+	case v.Kind != jsontree.Array:
+		o.fault(name, "want an array of strings, found %s", v.Kind)
 		return nil
 	}
-	o.limit(name, count, len(list))
-	var texts []string
-	for i, s := range list {
-		if s == nil {
-			o.fault(fmt.Sprintf("%s[%d]", name, i), "is null")
+	o.limit(name, count, len(v.Items))
+	var list []string
+	for i, item := range v.Items {
+		if item.Kind != jsontree.String {
+			o.fault(name, "want an array of strings, found %s at [%d]", item.Kind, i)
 			continue
 		}
-		o.limit(fmt.Sprintf("%s[%d]", name, i), limit, len(*s))
-		texts = append(texts, *s)
+		s := item.Text()
+		o.limit(fmt.Sprintf("%s[%d]", name, i), limit, len(s))
+		list = append(list, s)
 	}
-	return texts
+	return list
 }
 
 func (o object) time(name string) time.Time {
@@ -179,22 +129,21 @@ func (o object) time(name string) time.Time {
 	return t
 }
 
-// count is a whole number from 0.
+// count returns a whole number from 0.
 func (o object) count(name string) int {
 	var n int
 	if o.read(name, "a whole number", &n) && n < 0 {
-		o.fault(name, "is below 0")
+		o.fault(name, "want a whole number from 0, found %d", n)
 		return 0
 	}
 	return n
 }
 
-// free is an object that may hold anything; nil when it holds nothing.
+// free returns an object with members of any kind; nil if it is empty.
 func (o object) free(name string, limit int) map[string]any {
-	raw := o.members[name]
 	var free map[string]any
 	if o.read(name, "an object", &free) {
-		o.limit(name, limit, len(raw))
+		o.limit(name, limit, len(o.value.Get(name).Raw()))
 	}
 	if len(free) == 0 {
 		return nil
@@ -202,57 +151,52 @@ func (o object) free(name string, limit int) map[string]any {
 	return free
 }
 
-// word is a text out of a list; empty when it is missing or not of the list.
+// word returns one of the words; empty if it is missing or another.
 func (o object) word(name string, words []string) string {
-	s := o.text(name, MaxReplyBytes)
-	if err := oneOf(o.path+name, s, words); err != nil {
-		*o.errs = append(*o.errs, err)
+	s := o.string(name, MaxReplyBytes)
+	if s != "" && !slices.Contains(words, s) {
+		o.fault(name, "want one of %s; found %q", strings.Join(words, ", "), clip(s, MaxNameBytes))
 		return ""
 	}
 	return s
 }
 
-// oneOf wants a text out of a list, or none.
-func oneOf(what, got string, words []string) error {
+// oneOf requires a word of a list, or none.
+func oneOf(field, got string, words []string) error {
 	if got == "" || slices.Contains(words, got) {
 		return nil
 	}
-	return fmt.Errorf("%s: is %q; there are %s", what, clip(got, MaxNameBytes), strings.Join(words, ", "))
+	return fmt.Errorf("%s: want one of %s; found %q", field, strings.Join(words, ", "), clip(got, MaxNameBytes))
 }
 
-// child is the object that a member holds; ok is false when there is none.
+// child returns the object that a member holds; ok is false if there is none.
 func (o object) child(name string) (child object, ok bool) {
-	child = object{path: o.path + name + ".", errs: o.errs}
-	raw := o.take(name)
-	if raw == nil {
+	child = object{path: jsontree.Join(o.path, name), value: o.take(name), text: o.text,
+		taken: make(map[string]bool), errs: o.errs}
+	switch {
+	case child.value == nil:
 		o.fault(name, "is missing")
 		return child, false
-	}
-	if json.Unmarshal(raw, &child.members) != nil {
-		o.fault(name, "is not an object")
+	case child.value.Kind != jsontree.Object:
+		o.fault(name, "want an object, found %s", child.value.Kind)
 		return child, false
 	}
 	return child, true
 }
 
-// rest are the members nobody took.
+// rest returns the members that were not taken.
 func (o object) rest() map[string]json.RawMessage {
-	if len(o.members) == 0 {
-		return nil
-	}
-	rest := maps.Clone(o.members)
-	for name, raw := range rest {
-		rest[name] = compact(raw)
+	var rest map[string]json.RawMessage
+	for _, m := range o.value.Members {
+		if o.taken[m.Name] {
+			continue
+		}
+		if rest == nil {
+			rest = make(map[string]json.RawMessage)
+		}
+		rest[m.Name] = jsontree.Compact(m.Value.Raw())
 	}
 	return rest
-}
-
-func compact(raw json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return raw
-	}
-	return b.Bytes()
 }
 
 // marshal is JSON as people read it: without \u003c for "<".

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // LogRotated is the hook_name of the line that begins a hook-log.jsonl after
@@ -116,9 +118,9 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	rec := Record{
-		Time: o.time("timestamp").UTC().Truncate(time.Microsecond), Hook: Name(o.text("hook_name", MaxNameBytes)),
-		LoopID: o.text("loop_id", MaxLoopIDBytes), Iteration: o.count("iteration"),
-		Handler: o.text("handler", MaxNameBytes), Kind: Kind(o.text("kind", MaxNameBytes)),
+		Time: o.time("timestamp").UTC().Truncate(time.Microsecond), Hook: Name(o.string("hook_name", MaxNameBytes)),
+		LoopID: o.string("loop_id", MaxLoopIDBytes), Iteration: o.count("iteration"),
+		Handler: o.string("handler", MaxNameBytes), Kind: Kind(o.string("kind", MaxNameBytes)),
 		Duration: o.milliseconds("duration_ms"), Verdict: Verdict(o.word("verdict", verdictWords())),
 		StateChanges: o.free("state_changes", MaxLineBytes), Fault: o.recordedFault("error"),
 	}
@@ -137,7 +139,7 @@ func (o object) milliseconds(name string) time.Duration {
 	const most = float64(math.MaxInt64 / int64(time.Millisecond) / 2)
 	var ms float64
 	if o.read(name, "a number", &ms) && (ms < 0 || ms > most) {
-		o.fault(name, "is no duration")
+		o.fault(name, "want milliseconds from 0 to %.0f, found %v", most, ms)
 		return 0
 	}
 	return time.Duration(math.Round(ms*1000)) * time.Microsecond
@@ -146,12 +148,11 @@ func (o object) milliseconds(name string) time.Duration {
 // recordedFault is an object of kind and message, or, as others write it, a
 // text.
 func (o object) recordedFault(name string) *RecordedFault {
-	raw := o.members[name]
-	if len(raw) > 0 && raw[0] == '"' {
-		return &RecordedFault{Message: clip(o.text(name, MaxLineBytes), maxFaultBytes)}
+	if o.value.Get(name).Is(jsontree.String) {
+		return &RecordedFault{Message: clip(o.string(name, MaxLineBytes), maxFaultBytes)}
 	}
 	var free map[string]any
-	if !o.read(name, "an object or a text", &free) {
+	if !o.read(name, "an object or a string", &free) {
 		return nil
 	}
 	kind, _ := free["kind"].(string)

@@ -167,10 +167,10 @@ func (r Reply) validate() error {
 	m := r.Metadata
 	var errs []error
 	if m.Verdict == "" {
-		errs = append(errs, errors.New("metadata.verdict: is missing; it is ALLOW, WARN or BLOCK"))
+		errs = append(errs, errors.New("metadata.verdict: is missing; want ALLOW, WARN or BLOCK"))
 	}
 	if r.Role != RoleAssistant && r.Role != "" {
-		errs = append(errs, fmt.Errorf("role: is %q, not %q", clip(string(r.Role), MaxNameBytes), RoleAssistant))
+		errs = append(errs, fmt.Errorf("role: want %q, found %q", RoleAssistant, clip(string(r.Role), MaxNameBytes)))
 	}
 	errs = append(errs,
 		oneOf("metadata.verdict", string(m.Verdict), verdictWords()),
@@ -185,7 +185,7 @@ func (r Reply) validate() error {
 		errs = append(errs, within(fmt.Sprintf("metadata.recommendations[%d]", i), MaxRecommendationBytes, len(text)))
 	}
 	if m.RegressionType != "" && m.Severity == "" {
-		errs = append(errs, errors.New("metadata.severity: is missing beside regression_type"))
+		errs = append(errs, errors.New("metadata.severity: is missing; regression_type needs it"))
 	}
 	return errors.Join(errs...)
 }
@@ -227,8 +227,8 @@ func DecodeReply(text []byte) (Reply, error) {
 		return Reply{}, fmt.Errorf("read reply: %w", err)
 	}
 	r := Reply{
-		Role: Role(o.text("role", MaxNameBytes)), Content: o.text("content", MaxContentBytes),
-		Timestamp: o.time("timestamp").UTC(), Sender: o.text("sender", MaxNameBytes),
+		Role: Role(o.string("role", MaxNameBytes)), Content: o.string("content", MaxContentBytes),
+		Timestamp: o.time("timestamp").UTC(), Sender: o.string("sender", MaxNameBytes),
 	}
 	if r.Role == "" {
 		r.Role = RoleAssistant
@@ -255,8 +255,8 @@ func (r Reply) afterwards(found int) error {
 func decodeMetadata(m object) ReplyMetadata {
 	meta := ReplyMetadata{
 		Verdict:         Verdict(m.word("verdict", verdictWords())),
-		Recommendations: m.texts("recommendations", MaxRecommendations, MaxRecommendationBytes),
-		Inject:          m.text("inject", MaxInjectBytes),
+		Recommendations: m.strings("recommendations", MaxRecommendations, MaxRecommendationBytes),
+		Inject:          m.string("inject", MaxInjectBytes),
 		Level:           Level(m.word("reinforcement_level", levelWords())),
 		RegressionType:  RegressionType(m.word("regression_type", regressionWords())),
 		Severity:        Severity(m.word("severity", severityWords())),

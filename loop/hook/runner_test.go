@@ -393,10 +393,10 @@ func TestRunRefusesMessages(t *testing.T) {
 	for want, m := range map[string]hook.Message{
 		`did you mean "loop_start"?`:     message("loop_strat", nil),
 		"metadata.hook_name: is missing": {},
-		"metadata.iteration: is below 0": {Metadata: hook.Metadata{HookName: hook.OnError, Iteration: -1}},
+		"metadata.iteration: want a whole number from 0": {Metadata: hook.Metadata{HookName: hook.OnError, Iteration: -1}},
 		"metadata.loop_id: is 201, the": {
 			Metadata: hook.Metadata{HookName: hook.OnError, LoopID: strings.Repeat("x", 201)}},
-		`role: is "assistant", not "user"`: {Role: hook.RoleAssistant, Metadata: hook.Metadata{HookName: hook.OnError}},
+		`role: want "user"`: {Role: hook.RoleAssistant, Metadata: hook.Metadata{HookName: hook.OnError}},
 	} {
 		got, err := r.Run(t.Context(), m)
 		if err == nil || !strings.Contains(err.Error(), want) || got.Verdict != hook.Block {
@@ -418,7 +418,7 @@ func TestNewNamesAllFaults(t *testing.T) {
 		`Handlers[2].Name: "a" is there twice at this hook`,
 		"Handlers[3].Name: is missing", "Handlers[4].Name: holds a control character",
 		"Handlers[5].Name: is 101, the limit is 100",
-		`Handlers[6].OnFault: is "ignore"; there are continue, block`,
+		`Handlers[6].OnFault: want one of continue, block`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error is %v, want %q in it", err, want)

@@ -62,7 +62,7 @@ func TestSettingsNameAllFaults(t *testing.T) {
 	}
 	want := []string{
 		`loop.hooks[0].hook: there is no hook "pre_tool"; did you mean "pre_tool_call"?`,
-		`loop.hooks[1].on_fault: is "ignore"; there are continue, block`,
+		`loop.hooks[1].on_fault: want one of continue, block; found "ignore"`,
 		`loop.hooks[1].timeout: is 25h0m0s, the longest is 24h0m0s; a negative one is none`,
 		`loop.hooks[1].url: there is a command too; a handler has one of them`,
 		`loop.hooks[2].hook: is missing`,
