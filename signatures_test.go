@@ -20,8 +20,7 @@ import (
 
 // signatureExceptions: key of a finding to the reason why it stands.
 var signatureExceptions = map[string]string{
-	"exposes rlm Data.LeftOut internal/corpus/pack.LeftOut":             "leave-out reasons of a request move to rlm",
-	"exposes loop EngineConfig.Reminders internal/loop/reinforce.Texts": "becomes a folder of templates",
+	"exposes rlm Data.LeftOut internal/corpus/pack.LeftOut": "leave-out reasons of a request move to rlm",
 }
 
 // Not parallel, because of what typeChecker changes.

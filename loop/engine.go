@@ -38,9 +38,10 @@ type EngineConfig struct {
 	// Ended, when set, is told of a loop that ended, and the folder of its files,
 	// to write its report there. It is called once, or again after a crash.
 	Ended func(ctx context.Context, tree *perdure.Tree, dir string) error
-	// Reminders are the texts with which agents are reminded of the rules; the zero
-	// value stands for the built-in ones.
-	Reminders reinforce.Texts
+	// Reminders is a folder with templates of the texts that remind agents of the
+	// rules: minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl. Those
+	// that are missing, and all of them when it is empty, are the built-in ones.
+	Reminders string
 	// Handoff says how work is handed over between sessions and agents.
 	Handoff HandoffConfig
 	// Handlers are asked at hooks, in this order.
@@ -76,6 +77,7 @@ func (c *EngineConfig) validate() error {
 // kind [perdure.KindLoop].
 type Engine struct {
 	cfg     EngineConfig
+	texts   reinforce.Texts // of reminders
 	records *record.Records
 	home    os.FileInfo // of the folder that Dir is in, as it was; nil when unknown
 	lost    lostLoops
@@ -89,18 +91,28 @@ func New(cfg EngineConfig) (*Engine, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Reminders == (reinforce.Texts{}) {
-		texts, err := reinforce.LoadTexts(nil)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Reminders = texts
+	texts, err := reminders(cfg.Reminders)
+	if err != nil {
+		return nil, err
 	}
 	home, err := os.Stat(filepath.Dir(cfg.Dir))
 	if err != nil {
 		home = nil // it is made with the first loop
 	}
-	return &Engine{cfg: cfg, records: record.New(cfg.Store), home: home}, nil
+	return &Engine{cfg: cfg, texts: texts, records: record.New(cfg.Store), home: home}, nil
+}
+
+// reminders reads the templates in a folder.
+func reminders(dir string) (reinforce.Texts, error) {
+	if dir == "" {
+		return reinforce.LoadTexts(nil)
+	}
+	texts, err := reinforce.LoadTexts(os.DirFS(dir))
+	if err != nil {
+		return texts, &perdure.Error{Code: perdure.CodeInvalid, Op: "read reminders in " + dir, Err: err,
+			Hint: "the setting loop.reminders names the folder; without it the built-in texts are used"}
+	}
+	return texts, nil
 }
 
 // LaunchRequest asks for a loop.

@@ -1,11 +1,15 @@
 package loop_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -116,3 +120,28 @@ func TestHonestExit(t *testing.T) {
 		}
 	}
 }
+
+// TestRemindersRefused: a folder without templates is refused before a loop begins.
+func TestRemindersRefused(t *testing.T) {
+	t.Parallel()
+	store, err := perdure.Open(t.Context(), perdure.Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	cfg := loop.EngineConfig{Store: store, Agents: noAgents{}, Dir: t.TempDir(), Reminders: t.TempDir()}
+	if _, err := loop.New(cfg); perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), cfg.Reminders) {
+		t.Errorf("empty folder: %v, want an error with code invalid that names it", err)
+	}
+	own := filepath.Join(cfg.Reminders, "minimal.md.tmpl")
+	if err := os.WriteFile(own, []byte("Keep the tests.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loop.New(cfg); err != nil {
+		t.Errorf("folder with one template: %v", err)
+	}
+}
+
+type noAgents struct{}
+
+func (noAgents) Agent(string) (agent.Agent, error) { return nil, errors.New("there is none") }

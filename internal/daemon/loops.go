@@ -14,7 +14,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/loopimport"
 	"github.com/perdure/perdure/internal/api/server"
-	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
@@ -34,17 +33,13 @@ func (d *Daemon) openLoops() error {
 		return err
 	}
 	handlers = append(handlers, d.notifiers()...)
-	reminders, err := d.reminders()
-	if err != nil {
-		return err
-	}
 	hooks, err := hookCommand()
 	if err != nil {
 		return err
 	}
 	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents),
 		Dir:     cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
-		Handoff: d.cfg.Handoff, Reminders: reminders, Handlers: handlers, Hook: hooks, Hold: hold, Ended: d.reportLoop,
+		Handoff: d.cfg.Handoff, Reminders: d.cfg.Reminders, Handlers: handlers, Hook: hooks, Hold: hold, Ended: d.reportLoop,
 		Logger: d.log})
 	d.engine = engine
 	return err
@@ -65,19 +60,6 @@ func hookCommand() ([]string, error) {
 		return nil, fmt.Errorf("find the program that agents run as their hook: %w", err)
 	}
 	return []string{program, "hook"}, nil
-}
-
-// reminders are the user's templates of reminders.
-func (d *Daemon) reminders() (reinforce.Texts, error) {
-	if d.cfg.Reminders == "" {
-		return reinforce.LoadTexts(nil)
-	}
-	texts, err := reinforce.LoadTexts(os.DirFS(d.cfg.Reminders))
-	if err != nil {
-		return texts, &perdure.Error{Code: perdure.CodeInvalid, Op: "read reminders in " + d.cfg.Reminders, Err: err,
-			Hint: "the setting loop.reminders names the folder; without it the built-in texts are used"}
-	}
-	return texts, nil
 }
 
 // ImportLoop takes a loop that began elsewhere into the store of a configuration.
