@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// announced tells whether the documents of the change, a changelog most of all, say
-// something new with the words of a name.
+// announced reports whether documents of the change, above all a changelog, newly mention
+// the words of a name.
 func (r *run) announced(leaf string) bool {
 	if r.said == nil {
 		r.said = multiset.Hashes{}
@@ -32,7 +32,7 @@ func (r *run) announced(leaf string) bool {
 	return len(parts) > 0 && !slices.ContainsFunc(parts, func(w string) bool { return !r.said.Has(stem(w)) })
 }
 
-// document tells by the name whether a file is written for people.
+// document reports whether a file name is that of a document for people.
 func document(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".md", ".rst", ".adoc", ".txt", "":
@@ -45,7 +45,7 @@ var documents = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^(?:change|history|news|readme|release|upgrad|migrat|breaking|unreleased)`)
 })
 
-// stems are the words of a text without their endings, with repetition.
+// stems returns the hashes of the word stems of a text, with repetitions.
 func stems(text string) multiset.Hashes {
 	var all multiset.Hashes
 	for w := range strings.FieldsFuncSeq(text, func(c rune) bool { return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') }) {
@@ -57,10 +57,10 @@ func stems(text string) multiset.Hashes {
 	return all
 }
 
-// stem is the hash of the beginning of a word.
+// stem returns the hash of the beginning of a word.
 func stem(w string) uint32 {
 	return syntax.Hash(strings.ToLower(w[:min(len(w), stemLength)]))
 }
 
-// stemLength is how many letters of a word tell it from others: cancel, cancelled.
+// stemLength is the number of letters that identify a word: cancel, cancelled.
 const stemLength = 5

@@ -2,8 +2,8 @@ package detect_test
 
 import "testing"
 
-// TestRunnerAsked holds production code that looks at what runs it and compares that
-// with what runners of tests are called against code that looks at it for another reason.
+// TestRunnerAsked compares production code that checks whether a test runner runs it with
+// code that reads the same values for another reason.
 func TestRunnerAsked(t *testing.T) {
 	t.Parallel()
 	const act = "act test-runner-asked"
@@ -127,7 +127,7 @@ func askedConditions() map[string][]askedCondition {
 	}
 }
 
-// TestExitInCode holds code that ends the process with success against programs that do.
+// TestExitInCode compares code that ends the process with success with programs that may.
 func TestExitInCode(t *testing.T) {
 	t.Parallel()
 	const act = "act exit-trick"

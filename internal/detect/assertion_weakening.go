@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// assertionWeakening compares what matched tests assert.
+// assertionWeakening compares the assertions of matched tests.
 func (r *run) assertionWeakening() {
 	used := make(map[*syntax.Test]bool)
 	for i := range r.tests {
@@ -44,13 +44,13 @@ func (r *run) assertionWeakening() {
 	}
 }
 
-// helpers compares what functions assert that tests call.
+// helpers compares the assertions of functions that tests call.
 func (r *run) helpers(p *pair) {
 	if p.old == nil {
 		return
 	}
 	now := make(map[string]*syntax.Test)
-	several := make(map[string]bool) // nobody knows which is which
+	several := make(map[string]bool) // ambiguous names
 	for _, t := range slices.Concat(p.new.Tests, p.new.Helpers) {
 		several[t.Name] = several[t.Name] || now[t.Name] != nil
 		now[t.Name] = t
@@ -66,10 +66,10 @@ func (r *run) helpers(p *pair) {
 	}
 }
 
-// hollowHelper tells of a function that asserted for tests, and from which that was
-// only taken away.
+// hollowHelper reports a function that asserted for tests and that lost its assertions
+// without gaining anything.
 func (r *run) hollowHelper(p *pair, was *syntax.Test) {
-	if len(was.Asserts) == 0 { // only tests inside of it assert
+	if len(was.Asserts) == 0 { // only the tests inside it assert
 		return
 	}
 	before := multiset.Sum(was.All, multiset.Hashes{syntax.Hash(was.Leaf)})
@@ -79,18 +79,18 @@ func (r *run) hollowHelper(p *pair, was *syntax.Test) {
 		}
 		r.add(Finding{
 			File: p.new.Path, Line: f.Line, Subject: f.Name, Evidence: was.Asserts[0].S, Confidence: 0.95,
-			Message: fmt.Sprintf("the function had %d assertions and has none", len(was.Asserts)),
+			Message: fmt.Sprintf("test helper had %s and has none", counted(len(was.Asserts), "assertion")),
 		}, assertionsGone)
 		return
 	}
 }
 
-// compareAsserts compares the assertions of a test as it was and as it is.
+// compareAsserts compares the assertions of the old and the new version of a test.
 func (r *run) compareAsserts(t *testPair) {
 	if t.old.BodyHash == t.new.BodyHash {
 		return
 	}
-	if t.new.Skip != syntax.Always || t.old.Skip == syntax.Always { // what is skipped is told of by that
+	if t.new.Skip != syntax.Always || t.old.Skip == syntax.Always { // reported as a skip
 		r.trivial(t.to, t.new, t.old, 0.95)
 	}
 	if len(t.old.Asserts) == 0 {
@@ -103,7 +103,7 @@ func (r *run) compareAsserts(t *testPair) {
 	}
 	if len(t.new.Asserts) == 0 && t.new.Skip != syntax.Always {
 		if multiset.Containment(t.old.Literals, r.of(t.from).tests) >= 0.9 && len(t.old.Literals) > 0 && r.callsNew(t) {
-			return // they stand in a function that is called now
+			return // moved to a function that the test now calls
 		}
 		if len(t.new.Cases) > 0 && multiset.Containment(t.old.Literals, t.new.Literals) >= 0.9 &&
 			(len(t.new.Cases) > len(t.old.Cases) || r.handsCases(t)) {
@@ -111,14 +111,15 @@ func (r *run) compareAsserts(t *testPair) {
 		}
 		r.add(Finding{
 			File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: lost[0].S, Confidence: 0.95,
-			Message: fmt.Sprintf("the test had %s and has none", counted(len(t.old.Asserts), "assertion")),
+			Message: fmt.Sprintf("test had %s and has none", counted(len(t.old.Asserts), "assertion")),
 		}, assertionsGone)
 		return
 	}
 	r.pairAsserts(t, lost, gained)
 }
 
-// conditioned tells of an assertion that stood free and stands under a condition now.
+// conditioned reports an assertion that ran unconditionally and now runs under a
+// condition.
 func (r *run) conditioned(t *testPair) {
 	free := make(map[uint64]int)
 	for i := range t.old.Asserts {
@@ -140,15 +141,15 @@ func (r *run) conditioned(t *testPair) {
 	}
 }
 
-// assertsFreely tells of an assertion that says something and stands under no condition.
+// assertsFreely reports whether an assertion is meaningful and unconditional.
 func assertsFreely(a *syntax.Assertion) bool { return a.Under == nil && !saysNothing(a) }
 
-// underNow tells of an assertion under a condition, unless that is one of the machine,
-// was there before, or the test has more cases now, which may differ; more is set when
-// it asserts something else besides.
+// underNow reports an assertion that now runs under a condition. It is not reported if
+// the condition depends on the platform, existed before, or the test has more cases now,
+// which may differ. more is set when the test gained another unconditional assertion.
 func (r *run) underNow(t *testPair, a *syntax.Assertion, more bool) {
 	was := func(o syntax.Assertion) bool { return o.Under != nil && o.Under.S == a.Under.S }
-	// who calls it says which case it is; what only had to work
+	// in a helper the caller decides on the case; an error check only had to pass
 	if slices.Contains(t.to.new.Helpers, t.new) || strings.Contains(a.S, "err != nil") {
 		return
 	}
@@ -157,20 +158,20 @@ func (r *run) underNow(t *testPair, a *syntax.Assertion, more bool) {
 		return
 	}
 	f := Finding{File: t.to.new.Path, Line: a.Line, Subject: t.new.Name, Evidence: a.Under.S + ": " + a.S,
-		Confidence: 0.85, Message: "an assertion only runs under a condition now, and nothing fails where that does not hold"}
+		Confidence: 0.85, Message: "assertion now runs only under a condition, and nothing fails otherwise"}
 	if more {
 		f.Confidence = 0.6
 	}
 	r.add(f, assertionCaught)
 }
 
-// handsCases tells whether a test gives its cases to something that it did not use,
-// and does not only print them.
+// handsCases reports whether a test passes its cases to something that it did not use
+// before, and does not just print them.
 func (r *run) handsCases(t *testPair) bool {
 	return t.new.Told <= t.old.Told && slices.ContainsFunc(t.new.Names, func(h uint32) bool { return !t.old.Names.Has(h) })
 }
 
-// callsNew tells whether a test calls something it did not.
+// callsNew reports whether a test calls something that it did not call before.
 func (r *run) callsNew(t *testPair) bool {
 	for _, h := range t.new.Names {
 		if !t.old.Names.Has(h) && r.of(t.from).tests.Has(h) {
@@ -180,7 +181,7 @@ func (r *run) callsNew(t *testPair) bool {
 	return false
 }
 
-// differ is what each of two lists of assertions has more than the other.
+// differ returns what each of two lists of assertions has more than the other.
 func differ(old, now []syntax.Assertion) (lost, gained []*syntax.Assertion) {
 	count := make(map[uint64]int)
 	for i := range now {
@@ -203,9 +204,9 @@ func differ(old, now []syntax.Assertion) (lost, gained []*syntax.Assertion) {
 	return lost, gained
 }
 
-// pairAsserts finds for each lost assertion the one that took its place: the
-// gained one that shares most of its telling tokens. One whose content is
-// somewhere in the test, or in what was added to tests, was rewritten.
+// pairAsserts finds the replacement of each lost assertion: the gained one that shares
+// most of its distinctive tokens. An assertion whose content appears elsewhere in the
+// test, or in code added to tests, counts as rewritten.
 func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 	took := make([]*syntax.Assertion, len(gained))
 	var missing []*syntax.Assertion
@@ -247,12 +248,12 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 	}
 	sent := t.new.Sent - t.old.Sent
 	for _, was := range missing {
-		if len(was.Call) > 0 && sent > 0 { // where it may end the test
+		if len(was.Call) > 0 && sent > 0 { // it is checked where the error may end the test
 			sent--
 			continue
 		}
 		if split && multiset.Containment(was.Words, tests) >= 0.5 {
-			continue // with what stood around it
+			continue // moved with the code around it
 		}
 		if !r.missingAssert(t, was, more, now) {
 			continue
@@ -260,20 +261,20 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 		f := Finding{File: t.from.old.Path, Line: was.Line, Gone: true, Subject: t.old.Name, Evidence: was.S, Confidence: 0.6}
 		switch {
 		case empty && forgets(t, was):
-			f.Confidence, f.Message = 0.85, "the test asserts less, and nothing of what it did"
+			f.Confidence, f.Message = 0.85, "remaining assertions check nothing that the test checked before"
 		case was.Under == nil && len(gained) == len(t.new.Asserts) && len(gained) > 0 &&
 			!slices.ContainsFunc(gained,
 				func(g *syntax.Assertion) bool { return g.Under == nil || r.explains(t.to, t.new, g.Under) }):
-			f.Confidence, f.Message = 0.85, "what the test asserts now only runs under a condition"
+			f.Confidence, f.Message = 0.85, "remaining assertions run only under a condition"
 		case len(gained) == 0 && !was.Weak() && !expects(t.new):
-			f.Confidence, f.Message = 0.85, "what is left of the test's assertions says nothing of what is expected"
+			f.Confidence, f.Message = 0.85, "remaining assertions compare with no expected value"
 		}
 		r.lostAssert(t, f, more, now)
 	}
 }
 
-// likeness is how much of two assertions is the same; of one that says nothing, how
-// much of it is of the other one.
+// likeness returns the similarity of two assertions; for a new one that checks nothing,
+// the share of it that comes from the old one.
 func likeness(was, now *syntax.Assertion) float64 {
 	if (now.Bare || now.Self) && !was.Bare && !was.Self && len(now.Words) > 0 {
 		return multiset.Containment(now.Words, was.Words)
@@ -281,13 +282,13 @@ func likeness(was, now *syntax.Assertion) float64 {
 	return (multiset.Jaccard(was.Words, now.Words) + 0.5*multiset.Jaccard(was.Subject(), now.Subject())) / 1.5
 }
 
-// saysNothing tells of an assertion that holds whatever the code does.
+// saysNothing reports whether an assertion holds whatever the code does.
 func saysNothing(a *syntax.Assertion) bool {
 	return a.Strength == syntax.Trivial || a.Bare || a.Self || a.Echo
 }
 
-// newlyAsserted counts gained assertions that say something, and something else than
-// a part of the one whose place they took.
+// newlyAsserted counts the gained assertions that check something and are not just a part
+// of the assertion that they replaced.
 func newlyAsserted(t *testPair, gained, took []*syntax.Assertion) int {
 	n := 0
 	for i, g := range gained {
@@ -298,8 +299,8 @@ func newlyAsserted(t *testPair, gained, took []*syntax.Assertion) int {
 	return n
 }
 
-// partOf tells whether an assertion has only what another one had, and the rest of
-// that one is gone from the test.
+// partOf reports whether an assertion contains only a part of another one whose rest was
+// removed from the test.
 func partOf(t *testPair, now, was *syntax.Assertion) bool {
 	rest := multiset.Difference(was.Words, now.Words)
 	if now.Strength > was.Strength || len(rest) == 0 || multiset.Containment(rest, t.new.All) == 1 {
@@ -309,13 +310,13 @@ func partOf(t *testPair, now, was *syntax.Assertion) bool {
 	return !slices.ContainsFunc(codeWords(now.S), func(w string) bool { return !slices.Contains(had, w) })
 }
 
-// codeWords are the names and numbers in a piece of code.
+// codeWords returns the names and numbers in a code fragment.
 func codeWords(code string) []string {
 	return strings.FieldsFunc(code, func(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 }
 
-// hollow tells of a test all of whose assertions were replaced by others that only
-// ask whether something is there.
+// hollow reports whether all assertions of a test were replaced by ones that only check
+// for presence.
 func hollow(t *testPair, lost, gained []*syntax.Assertion) bool {
 	if len(lost) < len(t.old.Asserts) || len(gained) < len(t.new.Asserts) || len(gained) == 0 {
 		return false
@@ -323,52 +324,49 @@ func hollow(t *testPair, lost, gained []*syntax.Assertion) bool {
 	return !slices.ContainsFunc(gained, saysWhat) && slices.ContainsFunc(lost, saysWhat)
 }
 
-// saysWhat tells of an assertion that says what is expected, and not only that something
-// is there.
+// saysWhat reports whether an assertion checks an expected value, not just presence.
 func saysWhat(a *syntax.Assertion) bool { return !a.Kind && !a.Weak() || a.Expects() }
 
-// expects tells whether any assertion of a test says what is expected.
+// expects reports whether any assertion of a test checks an expected value.
 func expects(t *syntax.Test) bool {
 	return slices.ContainsFunc(t.Asserts, func(a syntax.Assertion) bool { return saysWhat(&a) })
 }
 
-// forgets tells whether a test does not name any more what one of its assertions
-// was about.
+// forgets reports whether a test no longer names the subject of one of its assertions.
 func forgets(t *testPair, was *syntax.Assertion) bool {
 	return slices.ContainsFunc(was.Subject(), func(h uint32) bool { return t.old.Names.Has(h) && !t.new.Names.Has(h) })
 }
 
-// leastSplit is how many tokens a test has to lose to another one to be taken for
-// split.
+// leastSplit is the minimum number of tokens that moved to other tests for a test to
+// count as split.
 const leastSplit = 12
 
-// maxApart is how far apart in their lists an assertion and the one that took its
-// place may stand.
+// maxApart is the maximum distance in the lists of an assertion and its replacement.
 const maxApart = 100
 
-// compareOne compares an assertion with the one that took its place.
+// compareOne compares an assertion with its replacement.
 func (r *run) compareOne(t *testPair, was, now *syntax.Assertion) {
 	f := Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S,
 		Confidence: 0.7}
 	switch {
-	case now.Strength == syntax.Trivial: // told by itself
+	case now.Strength == syntax.Trivial: // reported by trivial
 	case now.Bare && !was.Bare:
-		f.Confidence, f.Message = 0.95, "nothing is said any more of what is expected"
+		f.Confidence, f.Message = 0.95, "assertion no longer names an expected value"
 		r.add(f, assertionTrivial)
 	case now.Helper && !was.Helper && strings.Contains(was.S, now.S):
-		f.Confidence, f.Message = 0.95, "only what was asserted of is left of an assertion"
+		f.Confidence, f.Message = 0.95, "assertion removed; only the value that it checked is left"
 		r.add(f, assertionTrivial)
 	case now.Self && !was.Self:
-		f.Confidence, f.Message = 0.95, "what is tested is compared with itself"
+		f.Confidence, f.Message = 0.95, "value compared with itself"
 		r.add(f, assertionTrivial)
 		if len(was.Literals) > 0 {
 			r.add(f, expectedComputed)
 		}
 	case now.Echo && !was.Echo && !was.Self:
-		f.Confidence, f.Message = 0.9, "what is expected is computed by what is tested"
+		f.Confidence, f.Message = 0.9, "expected value computed by the code under test"
 		r.add(f, assertionTrivial)
 	case r.cutShort(t, was, now):
-		f.Confidence, f.Message = 0.85, "a part of what was asserted is not asserted any more"
+		f.Confidence, f.Message = 0.85, "part of an assertion removed"
 		r.add(f, assertionLost)
 	case now.Strength < was.Strength:
 		f.Message = fmt.Sprintf("%s became %s, which accepts more", was.Name, now.Name)
@@ -382,8 +380,8 @@ func (r *run) compareOne(t *testPair, was, now *syntax.Assertion) {
 	}
 }
 
-// cutShort tells whether an assertion is another one without some links of its chain,
-// or without what was asked of an error, and that is nowhere else now.
+// cutShort reports whether an assertion is another one without some links of its chain,
+// or without the expected error, and the rest appears nowhere else.
 func (r *run) cutShort(t *testPair, was, now *syntax.Assertion) bool {
 	if !fewerLinks(was, now) && !lessOfError(was, now) {
 		return false
@@ -402,14 +400,14 @@ func (r *run) cutShort(t *testPair, was, now *syntax.Assertion) bool {
 	more := multiset.Difference(t.new.All, t.old.All)
 	if said := multiset.Difference(was.Literals, now.Literals); len(said) > 0 &&
 		multiset.Containment(said, others) >= 0.5 {
-		return false // by itself now
+		return false // now asserted separately
 	}
 	return multiset.Containment(rest, others) < 0.5 && multiset.Containment(rest, more) < 0.5 &&
 		multiset.Containment(rest, r.of(t.from).tests) < 0.9
 }
 
-// fewerLinks tells whether an assertion is nothing but a part of another one's chain,
-// and what is gone said more than that something is there.
+// fewerLinks reports whether an assertion is only a part of another one's chain, and the
+// removed part checked more than presence.
 func fewerLinks(was, now *syntax.Assertion) bool {
 	if len(now.Links) == 0 || len(now.Links) >= len(was.Links) {
 		return false
@@ -430,7 +428,8 @@ func fewerLinks(was, now *syntax.Assertion) bool {
 	return !slices.ContainsFunc(codeWords(now.S), func(w string) bool { return !slices.Contains(had, w) })
 }
 
-// lessOfError tells whether an assertion that something fails asks for less of how.
+// lessOfError reports whether an assertion of a failure checks fewer details of the
+// error.
 func lessOfError(was, now *syntax.Assertion) bool {
 	name := strings.ToLower(was.Name)
 	if was.Name != now.Name || !strings.Contains(name, "raise") && !strings.Contains(name, "throw") &&
@@ -441,42 +440,42 @@ func lessOfError(was, now *syntax.Assertion) bool {
 		multiset.Containment(was.Literals, now.Literals) < 1
 }
 
-// missingAssert tells whether an assertion that nothing took the place of is lost:
-// it was about what is still there, and is nowhere else.
+// missingAssert reports whether an assertion without a replacement is lost: its subject
+// still exists, and it appears nowhere else.
 func (r *run) missingAssert(t *testPair, was *syntax.Assertion, more multiset.Hashes, gained int) bool {
 	if was.Strength == syntax.Trivial || len(was.Words) == 0 && gained > 0 {
 		return false
 	}
 	if mock, _, ok := strings.Cut(was.S, "->expects("); ok && !t.new.All.Has(syntax.Hash(mock)) {
-		return false // there is no such mock any more
+		return false // the mock was removed
 	}
 	if was.Next != 0 && slices.ContainsFunc(t.new.Asserts, func(a syntax.Assertion) bool { return a.Key == was.Next }) {
-		return false // what stands after it holds no less
+		return false // the next assertion implies this one
 	}
 	if r.namesRemoved(t.from, was.Words) || multiset.Containment(was.Call, t.new.All) < 1 {
-		return false // it was about what is gone
+		return false // its subject was removed
 	}
 	if len(was.Words) > 0 && multiset.Containment(was.Words, more) >= 0.8 || len(was.Literals) > 0 &&
 		multiset.Containment(was.Literals, more) == 1 {
-		return false // written in another way, in this test
+		return false // rewritten in this test
 	}
-	// Or moved into another one, or a function.
+	// Or moved to another test or function.
 	return len(was.Literals) == 0 && (len(was.Words) < 2 || !r.callsNew(t)) ||
 		multiset.Containment(was.Words, r.of(t.from).tests) < 0.9
 }
 
-// lostAssert tells of a lost assertion, as surely as f is or the rest of the test
-// makes it.
+// lostAssert reports a lost assertion with the confidence of f, or one that follows from
+// the rest of the test.
 func (r *run) lostAssert(t *testPair, f Finding, more multiset.Hashes, gained int) {
 	fewer := len(t.new.Asserts) < len(t.old.Asserts)
 	switch {
 	case f.Confidence >= ActConfidence:
 	case gained == 0 && t.new.Told > t.old.Told:
-		f.Confidence, f.Message = 0.9, "the test tells what it asserted, and does not assert it any more"
+		f.Confidence, f.Message = 0.9, "value printed instead of asserted"
 	case voids(t, f.Evidence):
-		f.Confidence, f.Message = 0.9, "what the test asserted something of is given to nobody"
+		f.Confidence, f.Message = 0.9, "asserted value is discarded"
 	case !fewer && gained > 0:
-		// As many as before, about other things: told, not judged.
+		// As many as before, about other subjects: only listed.
 		f.Confidence = 0.5
 	case fewer && gained == 0 && (len(more) <= len(t.new.All)/50 || nothingNew(t)):
 		f.Confidence = 0.95
@@ -488,7 +487,7 @@ func (r *run) lostAssert(t *testPair, f Finding, more multiset.Hashes, gained in
 	r.add(f, assertionLost)
 }
 
-// nothingNew tells whether a test says nothing that it did not say before.
+// nothingNew reports whether a test has no name or literal that it did not have before.
 func nothingNew(t *testPair) bool {
 	had := multiset.Sum(t.old.Names, t.old.Literals)
 	for _, all := range []multiset.Hashes{t.new.Names, t.new.Literals} {
@@ -499,18 +498,18 @@ func nothingNew(t *testPair) bool {
 	return true
 }
 
-// voids tells whether a test gives to nobody what an assertion of it was about.
+// voids reports whether a test now discards the subject of an assertion.
 func voids(t *testPair, asserted string) bool {
 	return len(t.new.Voided) > len(t.old.Voided) && slices.ContainsFunc(t.new.Voided, func(name string) bool {
 		return !slices.Contains(t.old.Voided, name) && slices.Contains(codeWords(asserted), name)
 	})
 }
 
-// onlyCaught tells of a test whose assertions moved into a handler that only runs
-// when something fails: without a failure nothing is asserted.
+// onlyCaught reports a test whose assertions moved into an error handler: without a
+// failure nothing is asserted.
 func (r *run) onlyCaught(t *testPair) {
 	f := Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.7,
-		Message: "assertions only run when something fails, and nothing says that it has to"}
+		Message: "assertions run only when something fails, and no failure is required"}
 	lost, _ := differ(t.old.Asserts, t.new.Asserts)
 	if slices.ContainsFunc(lost, (*syntax.Assertion).Expects) && len(t.new.Asserts) <= len(t.old.Asserts) {
 		f.Confidence = 0.85
@@ -518,7 +517,7 @@ func (r *run) onlyCaught(t *testPair) {
 	r.add(f, assertionCaught)
 }
 
-// trivial tells of assertions that cannot fail; old is nil for a new test.
+// trivial reports assertions that cannot fail; old is nil for a new test.
 func (r *run) trivial(p *pair, t, old *syntax.Test, confidence float64) {
 	had := 0
 	if old != nil {
@@ -544,8 +543,8 @@ func (r *run) trivial(p *pair, t, old *syntax.Test, confidence float64) {
 	}
 }
 
-// endsForMachine tells whether a test that passes at once does so under a condition of
-// the machine.
+// endsForMachine reports whether a test that passes at once does so under a condition of
+// the platform.
 func (r *run) endsForMachine(p *pair, t *syntax.Test, when *syntax.When) bool {
 	if when == nil {
 		return false
@@ -555,7 +554,7 @@ func (r *run) endsForMachine(p *pair, t *syntax.Test, when *syntax.When) bool {
 	return r.explains(p, t, &w)
 }
 
-// mocked tells of a test that replaces what it calls by a mock it did not have.
+// mocked reports a test that newly replaces what it calls by a mock.
 func (r *run) mocked(t *testPair) {
 	had := make(map[string]bool)
 	for _, m := range t.old.Mocks {
@@ -566,6 +565,6 @@ func (r *run) mocked(t *testPair) {
 			continue
 		}
 		r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: m, Confidence: 0.7,
-			Message: fmt.Sprintf("the test calls %q, and replaces it by a mock now", m)}, subjectMocked)
+			Message: fmt.Sprintf("%q, which the test calls, replaced by a mock", m)}, subjectMocked)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// declared tells of checks that a file declared and does not any more, though what they
-// were about is still there, and no other check of it came.
+// declared reports declared checks that were removed from a file although their subject
+// is still there and no other check of it was added.
 func (r *run) declared(p *pair) {
 	if p.old == nil || p.new == nil || p.class != production || len(p.old.Checks) == 0 {
 		return
@@ -23,12 +23,11 @@ func (r *run) declared(p *pair) {
 		}
 		told[c.Subject+"\x00"+c.Name] = true
 		r.add(Finding{File: p.old.Path, Line: c.Line, Gone: true, Subject: c.Subject, Evidence: c.S, Confidence: 0.85,
-			Message: "a check that was declared is gone: " + c.Name}, guardRemoved)
+			Message: "declared check removed: " + c.Name}, guardRemoved)
 	}
 }
 
-// checkedOtherwise tells whether another check came in the place of one, here or in
-// another file.
+// checkedOtherwise reports whether another check replaced one, in this file or another.
 func (r *run) checkedOtherwise(p *pair, lost *syntax.Check, gained []syntax.Check) bool {
 	for _, c := range gained {
 		if c.Subject == lost.Subject || lost.Subject == "" {
@@ -56,7 +55,7 @@ func (r *run) checkedOtherwise(p *pair, lost *syntax.Check, gained []syntax.Chec
 	return false
 }
 
-// stillThere tells whether a file still has what a check was about.
+// stillThere reports whether a file still has the subject of a check.
 func stillThere(p *pair, c *syntax.Check) bool {
 	if c.Apart {
 		return true

@@ -14,10 +14,10 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// Type says what got worse.
+// Type is the kind of regression.
 type Type string
 
-// The types. TestFailure and RunIncomplete come from results of runs only.
+// Types of findings. TestFailure and RunIncomplete come only from test results.
 const (
 	TestDeletion       Type = "test_deletion"
 	TestSkipping       Type = "test_skipping"
@@ -31,20 +31,20 @@ const (
 	ProtectedChange    Type = "protected_change"
 )
 
-// Tier says what kind of evidence a finding rests on.
+// Tier is the strength of the evidence for a finding.
 type Tier int
 
-// The tiers.
+// Tiers of evidence.
 const (
-	Fact Tier = 1 // cannot be explained away
-	Sign Tier = 2 // strong, but a change may have a good reason
-	Hint Tier = 3 // worth a look
+	Fact Tier = 1 // has no innocent explanation
+	Sign Tier = 2 // strong, but the change may have a good reason
+	Hint Tier = 3 // worth a review
 )
 
-// Severity says how bad a finding is.
+// Severity is how bad a finding is.
 type Severity string
 
-// The severities.
+// Severities of findings.
 const (
 	Critical Severity = "critical"
 	High     Severity = "high"
@@ -52,83 +52,83 @@ const (
 	Low      Severity = "low"
 )
 
-// Mode decides which findings act.
+// Mode decides which findings block.
 type Mode string
 
-// The modes. The zero value is Standard.
+// Modes of detection. The zero value is Standard.
 const (
-	// Off looks at nothing.
+	// Off detects nothing.
 	Off Mode = "off"
-	// Minimal acts on facts; signs warn.
+	// Minimal blocks on facts; signs warn.
 	Minimal Mode = "minimal"
-	// Standard acts on facts, and on signs that are at least ActConfidence sure;
+	// Standard blocks on facts, and on signs with a confidence of at least ActConfidence;
 	// other signs warn.
 	Standard Mode = "standard"
-	// Aggressive acts on facts and all signs; hints warn.
+	// Aggressive blocks on facts and all signs; hints warn.
 	Aggressive Mode = "aggressive"
 )
 
-// ActConfidence is how sure a sign must be to act in Standard mode.
+// ActConfidence is the confidence from which a sign blocks in Standard mode.
 const ActConfidence = 0.8
 
-// Action is what a finding does in the mode of the run.
+// Action is the effect of a finding in the mode of the run.
 type Action string
 
-// The actions.
+// Actions of findings.
 const (
-	Act  Action = "act"  // a regression
-	Warn Action = "warn" // told, and goes on
-	Tell Action = "tell" // listed
+	Act  Action = "act"  // blocks: a regression
+	Warn Action = "warn" // warns, and does not block
+	Tell Action = "tell" // is listed
 )
 
 // Verdict sums up a report.
 type Verdict string
 
-// The verdicts: Block when a finding acts, Warns when one warns.
+// Verdicts of a report: Block if a finding blocks, else Warns if one warns.
 const (
 	Allow Verdict = "ALLOW"
 	Warns Verdict = "WARN"
 	Block Verdict = "BLOCK"
 )
 
-// Kind is what stands at a path.
+// Kind is the kind of file at a path.
 type Kind string
 
-// The kinds; the zero value is a regular file.
+// Kinds of files; the zero value is a regular file.
 const (
 	Regular Kind = ""
 	Link    Kind = "link"
-	Other   Kind = "other" // a nested repository, a device
+	Other   Kind = "other" // a nested repository or a device
 )
 
-// Version is a file as it was or is.
+// Version is a file before or after the change.
 type Version struct {
-	// Path is relative to the workspace, with slashes; empty for a version that
-	// is not there (the file was added or deleted).
+	// Path is relative to the workspace, with slashes; empty if the file does not exist in
+	// this version (it was added or deleted).
 	Path string
-	// Kind is what stands there; only regular files are read.
+	// Kind is the kind of the file; only regular files are read.
 	Kind Kind
-	// Content is the text. Nil with a Size above zero: too large to be given.
+	// Content is the text of the file. If it is nil and Size is above zero, the file was
+	// too large to read.
 	Content []byte
-	// Size in bytes, when Content is nil.
+	// Size is the size in bytes, used when Content is nil.
 	Size int64
 }
 
-// Change is one changed file. Paths of both versions differ when the file was
-// renamed; a caller that does not follow renames gives a deletion and an
-// addition, which are matched by what is in them.
+// Change is one changed file. The paths of the versions differ if the file was renamed. A
+// caller that does not follow renames passes a deletion and an addition, which are
+// matched by their content.
 type Change struct {
 	Old, New Version
-	// Protected, when not empty, says why the file is one that checks hang on
-	// (configuration of CI, runner, linter, coverage).
+	// Protected is the reason why the file is protected (it configures CI, a test runner, a
+	// linter or coverage); empty if it is not.
 	Protected string
-	// Fixture is set for what tests read or compare with. Paths with a folder
-	// named testdata, fixtures, __snapshots__ or golden are taken for such ones
-	// without it.
+	// Fixture is set for files that tests read or compare with. Paths with a folder named
+	// testdata, fixtures, __snapshots__ or golden count as fixtures without it.
 	Fixture bool
 }
 
-// path is the name under which a change is told.
+// path returns the path under which a change is reported.
 func (c *Change) path() string {
 	if c.New.Path != "" {
 		return c.New.Path
@@ -136,20 +136,19 @@ func (c *Change) path() string {
 	return c.Old.Path
 }
 
-// Input is what Run compares.
+// Input is the input of Run.
 type Input struct {
-	// Mode decides what acts; empty is Standard.
+	// Mode decides which findings block; empty is Standard.
 	Mode Mode
-	// Changes are the changed files, read once, in any order. An error ends the
-	// run.
+	// Changes are the changed files in any order, read once. An error ends the run.
 	Changes iter.Seq2[Change, error]
-	// Results is what runs of the tests said; nil when none ran.
+	// Results are the compared test results; nil if no tests ran.
 	Results *Results
-	// Rules are switches and patterns of the user's; nil for none.
+	// Rules are the user's settings and custom patterns; may be nil.
 	Rules *Rules
-	// Waivers take findings away; they must come from outside of the agent's reach.
+	// Waivers remove findings. They must come from a source that the agent cannot write.
 	Waivers []Waiver
-	// Now is compared with the expiry of waivers; the zero value expires none.
+	// Now is compared with the expiry of waivers; with the zero value none expires.
 	Now time.Time
 	// Limits bound what is read; zero values take the defaults.
 	Limits Limits
@@ -160,17 +159,16 @@ type Finding struct {
 	Type     Type     `json:"type"`
 	Tier     Tier     `json:"tier"`
 	Severity Severity `json:"severity"`
-	// Pattern is an identifier of Catalog's or of a custom pattern.
+	// Pattern is the ID of a pattern of Catalog or of a custom pattern.
 	Pattern string `json:"pattern"`
 	File    string `json:"file"`
-	// Line begins with 1; it is one of the old version when Gone is set. 0 when
-	// there is none.
+	// Line begins with 1 and is 0 if there is none. It is a line of the old version if Gone
+	// is set.
 	Line int  `json:"line"`
 	Gone bool `json:"gone,omitempty"`
-	// Subject is the test or the symbol it is about, if it is about one.
+	// Subject is the test or symbol that the finding is about; may be empty.
 	Subject string `json:"subject,omitempty"`
-	// Message says what happened, Evidence shows it: at most 200 bytes of the
-	// file.
+	// Message is what happened, Evidence the code that shows it, at most 200 bytes.
 	Message  string `json:"message"`
 	Evidence string `json:"evidence"`
 	// Confidence is between 0 and 1.
@@ -184,8 +182,8 @@ type Skipped struct {
 	Why  string `json:"why"`
 }
 
-// Expected tells of what is never analysed: binary files, links, and copies of other
-// projects' code.
+// Expected reports whether the file is of a kind that is never analysed: binary files,
+// links, and copies of other projects' code.
 func (s *Skipped) Expected() bool {
 	switch strings.TrimPrefix(s.Why, "baseline: ") {
 	case whyBinary, whyVendored, whyLink, whyOther:
@@ -194,59 +192,58 @@ func (s *Skipped) Expected() bool {
 	return false
 }
 
-// Moved is a baseline test that was found again under another name or in another
-// place. What compares results of runs by name takes such tests for the same.
+// Moved is a baseline test that was found again under another name or in another place.
+// Comparing test results by name, treat both as the same test.
 type Moved struct {
 	From TestName `json:"from"`
 	To   TestName `json:"to"`
 	How  string   `json:"how"` // moved, renamed, merged or obsolete (then To is empty)
 }
 
-// TestName is the identity of a test.
+// TestName identifies a test.
 type TestName struct {
 	File string `json:"file"`
-	// Name has its suites before it, separated by " > ".
+	// Name includes the suites, separated by " > ".
 	Name string `json:"name"`
 }
 
-// Report is what Run found.
+// Report is the result of Run.
 type Report struct {
 	Verdict  Verdict   `json:"verdict"`
 	Findings []Finding `json:"findings"`
-	// Waived are findings that a waiver took away.
+	// Waived are the findings that a waiver removed.
 	Waived  []Waived  `json:"waived,omitempty"`
 	Skipped []Skipped `json:"skipped"`
 	Moved   []Moved   `json:"moved,omitempty"`
-	// Added are tests that no test of the baseline became.
+	// Added are new tests that match no baseline test.
 	Added []TestName `json:"-"`
-	// Files is how many changes were looked at.
+	// Files is the number of changes read.
 	Files int `json:"files"`
 }
 
-// run is one Run.
+// run is the state of one Run.
 type run struct {
 	in     *Input
 	limits Limits
 	pairs  []*pair
 	report *Report
-	seen   map[string]bool      // findings, each told once
+	seen   map[string]bool      // keys of findings, to report each once
 	change map[string]*material // by language; see match.go
-	// lostMarks counts marks that files lost, by pattern and text; nil until needed.
+	// lostMarks counts the marks that files lost, by pattern and text; nil until needed.
 	lostMarks map[string]int
-	// said are the words that documents of the change say more than before; nil before that is known.
+	// said are the word stems that documents of the change added; nil until needed.
 	said multiset.Hashes
-	// words are those of names of tests that were compared; see names.go.
+	// words are the words of compared test names; see names.go.
 	words map[string][]string
-	// compared counts removed functions held against added ones.
+	// compared counts comparisons of removed with added functions.
 	compared int
-	// tests has what became of each test of the baseline, in the order of the
-	// files.
+	// tests pairs each baseline test with its new version, in the order of the files.
 	tests []testPair
 }
 
-// Run compares two versions of the changed files. It does the same for the same
-// input; findings are ordered by file and line. Errors are those of Changes and of
-// the context, an unknown mode, and *LimitError; whatever a file holds is none. Time and memory are
+// Run compares two versions of the changed files. The result depends only on the input;
+// findings are ordered by file and line. Errors are those of Changes and of the context,
+// an unknown mode, and *LimitError; the content of files causes none. Time and memory are
 // proportional to the changed files.
 func Run(ctx context.Context, in *Input) (*Report, error) {
 	r := &run{in: in, limits: in.Limits.withDefaults(),
@@ -256,7 +253,7 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 		return r.report, nil
 	case "", Minimal, Standard, Aggressive:
 	default:
-		return nil, fmt.Errorf("detection mode %q is none; modes are off, minimal, standard, aggressive", in.Mode)
+		return nil, fmt.Errorf("unknown detection mode %q: use off, minimal, standard or aggressive", in.Mode)
 	}
 	if err := r.readAll(ctx); err != nil {
 		return nil, err
@@ -269,7 +266,7 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	return r.report, nil
 }
 
-// readAll makes the models of all files, as many at a time as there are processors.
+// readAll builds the models of all files, one goroutine per processor.
 func (r *run) readAll(ctx context.Context) error {
 	if r.in.Changes == nil {
 		return nil
@@ -296,11 +293,10 @@ func (r *run) readAll(ctx context.Context) error {
 	return err
 }
 
-// maxWaiting is how many changes wait for a reader: enough for the time in which
-// more of them are fetched.
+// maxWaiting is the number of changes queued for the readers.
 const maxWaiting = 64
 
-// take hands the changes to the readers.
+// take sends the changes to the readers.
 func (r *run) take(ctx context.Context, readers chan<- *pair) error {
 	for c, err := range r.in.Changes {
 		if err == nil {
@@ -324,15 +320,14 @@ func (r *run) take(ctx context.Context, readers chan<- *pair) error {
 	return nil
 }
 
-// same tells of a change in which nothing changed. Of what was too large to be given
-// nobody knows.
+// same reports whether nothing changed. Files too large to read count as changed.
 func same(c *Change) bool {
 	given := (c.Old.Content != nil || c.Old.Size == 0) && (c.New.Content != nil || c.New.Size == 0)
 	return given && string(c.Old.Content) == string(c.New.Content) && c.Old.Path == c.New.Path &&
 		c.Old.Kind == c.New.Kind && c.Protected == ""
 }
 
-// read makes the models of both versions of a file. It changes nothing but p.
+// read builds the models of both versions of a file. It writes only to p.
 func (r *run) read(reader *syntax.Reader, p *pair) {
 	c := &p.change
 	p.old, p.oldWhy = r.version(reader, &c.Old, nil)
@@ -343,7 +338,7 @@ func (r *run) read(reader *syntax.Reader, p *pair) {
 	c.Old.Content, c.New.Content = nil, nil
 }
 
-// skip tells which versions were not analysed.
+// skip records the versions that were not analysed.
 func (r *run) skip(p *pair) {
 	switch {
 	case p.oldWhy != "" && p.oldWhy == p.newWhy:
@@ -358,7 +353,7 @@ func (r *run) skip(p *pair) {
 	}
 }
 
-// compare lets the detectors look at the models.
+// compare runs the detectors over the models.
 func (r *run) compare() {
 	r.pairRenames()
 	r.matchTests()
@@ -375,7 +370,7 @@ func (r *run) compare() {
 	r.tellUnread()
 }
 
-// add notes a finding once.
+// add records a finding once.
 func (r *run) add(f Finding, id string) {
 	info, ok := patternOf(id)
 	if !ok {
@@ -398,7 +393,7 @@ func (r *run) put(f Finding) {
 	}
 	subject := f.Subject
 	if f.Type == ErrorSuppression || f.Type == ValidationBypass {
-		subject = "" // what stands in a function stands in those around it, too
+		subject = "" // nested functions contain the same code
 	}
 	key := fmt.Sprintf("%s\x00%s\x00%d\x00%t\x00%s", f.Pattern, f.File, f.Line, f.Gone, subject)
 	if r.seen[key] {
@@ -413,7 +408,7 @@ func (r *run) put(f Finding) {
 	r.report.Findings = append(r.report.Findings, f)
 }
 
-// action is what a finding does in the mode.
+// action returns the effect of a finding in the mode of the run.
 func (r *run) action(f *Finding) Action {
 	mode := r.in.Mode
 	if set := r.in.Rules.Action(f.Pattern); set != "" {
@@ -430,7 +425,7 @@ func (r *run) action(f *Finding) Action {
 	return Tell
 }
 
-// finish sorts the findings, cuts what is too much, and sums up.
+// finish sorts the findings, cuts the list at its limit, and sets the verdict.
 func (r *run) finish() {
 	slices.SortStableFunc(r.report.Findings, func(a, b Finding) int {
 		if c := strings.Compare(a.File, b.File); c != 0 {
@@ -453,10 +448,10 @@ func (r *run) finish() {
 		}
 	}
 	if n := len(r.report.Findings); n > r.limits.Findings {
-		// Facts first, so that the cut takes hints.
+		// By tier, so that hints are cut first.
 		slices.SortStableFunc(r.report.Findings, func(a, b Finding) int { return int(a.Tier) - int(b.Tier) })
 		r.report.Findings = r.report.Findings[:r.limits.Findings]
 		r.report.Skipped = append(r.report.Skipped,
-			Skipped{"", fmt.Sprintf("%d more findings are not listed (at most %d)", n-r.limits.Findings, r.limits.Findings)})
+			Skipped{"", fmt.Sprintf("%d more findings are not listed (limit %d)", n-r.limits.Findings, r.limits.Findings)})
 	}
 }

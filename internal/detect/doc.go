@@ -1,11 +1,15 @@
-// Package detect finds signs that a change takes away what holds a program to
-// its promises: tests deleted or skipped, assertions weakened, validation and
-// error handling removed, complaints of tools silenced, features stubbed. It
-// compares two versions of the files that changed and returns findings; it knows
-// nothing of loops, stores, processes or the file system.
+// Package detect finds signs that a change weakens what keeps a program correct: tests
+// deleted or skipped, assertions weakened, validation and error handling removed, tool
+// warnings suppressed, features stubbed. It compares two versions of the changed files
+// and returns findings; it knows nothing of loops, stores, processes or the file system.
 //
-// Run reads the changed files one after the other and makes a small model of each
-// version (package source). Once all are known, so that what was moved or renamed
-// can be found again (match.go), the detectors compare the models: one file for
-// each type of regression. What each pattern counts for is in one table (Catalog).
+// Run reads the changed files and builds a small model of each version (package syntax).
+// When all models exist, it matches tests and functions that moved or were renamed
+// (match.go), and the detectors compare the models: one file for each type of finding.
+// Catalog lists all patterns with their tier and severity.
+//
+// The folder: gitdiff yields the changed files of a git repository, syntax parses source
+// code into models, rules reads the settings file of a project, and planted holds the
+// test corpus. Package internal/loop/regression describes how a finding becomes a
+// regression of a loop.
 package detect

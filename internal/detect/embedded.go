@@ -13,11 +13,11 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
-// Code that does not stand in a file of its own, or in one whose name tells nothing:
-// components with a script in them, notebooks, and programs that say in their first
-// line what runs them. All is laid on the lines that it has in the file.
+// This file handles code inside other formats: components with scripts in them,
+// notebooks, and programs identified by their first line. The extracted code keeps the
+// line numbers of the file.
 
-// readAs is the name by which the language of a version is known, and its code.
+// readAs returns the name that determines the language of a version, and its code.
 func readAs(v *Version) (name string, code []byte) {
 	text := bytes.TrimPrefix(v.Content, []byte("\uFEFF"))
 	switch ext := strings.ToLower(path.Ext(v.Path)); ext {
@@ -33,7 +33,7 @@ func readAs(v *Version) (name string, code []byte) {
 	return v.Path, text
 }
 
-// language is the language in which a file is read; nil for none.
+// language returns the language of a file; nil if it has none.
 func (c *Change) language() *syntax.Language {
 	v := &c.New
 	if v.Path == "" || v.Content == nil {
@@ -43,24 +43,24 @@ func (c *Change) language() *syntax.Language {
 		return nil
 	}
 	name, _ := readAs(&Version{Path: v.Path, Content: v.Content[:min(len(v.Content), firstLine)]})
-	if strings.EqualFold(path.Ext(v.Path), ".ipynb") { // of which the beginning is not whole
+	if strings.EqualFold(path.Ext(v.Path), ".ipynb") { // its beginning is incomplete JSON
 		name = "x.py"
 	}
 	return syntax.LanguageOf(name)
 }
 
-// inward makes all functions private: nobody imports those of notebooks, components and
-// programs.
+// inward makes all functions private: other files cannot import those of notebooks,
+// components and programs.
 func inward(m *syntax.Model) {
 	for _, f := range m.Funcs {
 		f.Public = false
 	}
 }
 
-// firstLine is more than the line has that says what runs a file.
+// firstLine is the number of bytes read to find the interpreter in the first line.
 const firstLine = 200
 
-// runBy is the ending that a file would have by its first line.
+// runBy returns the file extension that matches the interpreter in the first line.
 func runBy(text []byte) string {
 	line, _, _ := bytes.Cut(text[:min(len(text), firstLine)], []byte("\n"))
 	program, ok := bytes.CutPrefix(line, []byte("#!"))
@@ -90,7 +90,7 @@ var scriptParts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?is)<script\b[^>]*>(.*?)</script\s*>`)
 })
 
-// scripts blanks all of a component that is not in a script.
+// scripts blanks everything in a component outside of its scripts.
 func scripts(text []byte) []byte {
 	code := slices.Clone(text)
 	from := 0
@@ -109,7 +109,7 @@ func scripts(text []byte) []byte {
 	return code
 }
 
-// notebook is the code of the cells of a notebook; false for what is none.
+// notebook returns the code of a notebook's cells; false if the file is not a notebook.
 func notebook(text []byte) ([]byte, bool) {
 	n := cells{text: text, in: json.NewDecoder(bytes.NewReader(text))}
 	for {
@@ -121,17 +121,18 @@ func notebook(text []byte) ([]byte, bool) {
 	}
 }
 
-// cells reads a notebook token by token, because only these tell on which line they
-// stand.
+// cells reads a notebook token by token, because the tokens have offsets, from which the
+// lines follow.
 type cells struct {
 	text []byte
 	in   *json.Decoder
-	// around are the objects (with the key that is read) and lists around a token.
+	// around are the objects (with the current key) and lists that enclose a token.
 	around []container
 	kind   string
 	pieces []piece
 	code   bytes.Buffer
-	// line is the line of the code that is written, counted the one of the text at.
+	// line is the current line of the code written, counted the current line of the text at
+	// offset at.
 	line, counted, at int
 }
 
@@ -172,7 +173,7 @@ func (n *cells) token(t json.Token) {
 	}
 }
 
-// value is for a string that is a value.
+// value handles a string value.
 func (n *cells) value(t string, top int) {
 	if top < 2 || n.around[0].key != "cells" || !n.around[1].list {
 		return
@@ -208,7 +209,7 @@ func (n *cells) flush() {
 	n.kind, n.pieces = "", nil
 }
 
-// unread are languages whose files are compared as text only.
+// unread reports whether a file is in a language that is compared only as text.
 func unread(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".mm", ".swift", ".scala", ".dart", ".ex", ".exs",
@@ -219,7 +220,7 @@ func unread(name string) bool {
 	return false
 }
 
-// tellUnread says which files nobody read as code.
+// tellUnread records the files whose language is not supported.
 func (r *run) tellUnread() {
 	const most = 5
 	var names []string
@@ -236,10 +237,10 @@ func (r *run) tellUnread() {
 		shown += fmt.Sprintf(" and %d more", more)
 	}
 	r.report.Skipped = append(r.report.Skipped,
-		Skipped{Why: "not read as code, as their languages are not known: " + shown})
+		Skipped{Why: "not read as code, because their languages are not supported: " + shown})
 }
 
-// counted is a number of things in words.
+// counted returns a count with its noun, "2 tests".
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -28,8 +28,8 @@ const (
 		"    return x\n"
 )
 
-// TestEmbedded: code is read where it stands in something else, on the lines that it
-// has there, and what is not read as code is told.
+// TestEmbedded: code inside other formats is read with its line numbers, and files that
+// are not read as code are listed.
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	guard := func(text string, parts ...string) string {
@@ -50,7 +50,7 @@ func TestEmbedded(t *testing.T) {
 		{"runtests", "#!/bin/sh\nmake test\n", "#!/bin/sh\nmake test || true\n", "exit-ignored runtests:2"},
 		{"LICENSE", "if x: raise\n", "\n", ""},
 		{"test_a.py", test, "\uFEFF" + test, ""},
-		{"a.cpp", "int f();\n", "int g();\n", "not read as code, as their languages are not known: a.cpp"},
+		{"a.cpp", "int f();\n", "int g();\n", "not read as code, because their languages are not supported: a.cpp"},
 	} {
 		report, err := detect.Run(t.Context(), &detect.Input{Changes: edited(c.path, c.old, c.now)})
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// marks tells of marks that a file has more of than it had, unless other files of
-// the change lost the same. Those whose text is new come first.
+// marks reports the marks that a file has more of than before, unless other files of the
+// change lost the same. Marks whose text is new come first.
 func (r *run) marks(p *pair) {
 	if p.new == nil || p.oldWhy != "" {
 		return
@@ -34,8 +34,8 @@ func (r *run) marks(p *pair) {
 	}
 }
 
-// newFileMay tells of patterns that a new file may have: there is nothing in it
-// that was weakened. What forges results counts in new files, too.
+// newFileMay reports whether new files may have marks of a pattern, because nothing was
+// weakened. Forged results count in new files, too.
 func (r *run) newFileMay(id string) bool { return id == syntax.FlagOff || id == syntax.LooseType }
 
 func (r *run) moreMarks(p *pair, id string, now []*syntax.Mark) {
@@ -66,13 +66,13 @@ func (r *run) moreMarks(p *pair, id string, now []*syntax.Mark) {
 		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
 		if keptFromTool(id) && p.old != nil && m.Target != 0 &&
 			p.old.Lines.Count(m.Target) >= max(1, p.new.Lines.Count(m.Target)) {
-			f.Confidence = max(f.Confidence, 0.9) // the line was there, and was complained of
+			f.Confidence = max(f.Confidence, 0.9) // the line existed and the tool reported it
 			if excused(p, m) || id == syntax.ComplaintOff && m.Confidence < 0.8 && p.class == testCode {
-				f.Confidence = 0.7 // one rule, and why; or of a test, of which only tools complain
+				f.Confidence = 0.7 // one rule with a reason; or test code that only linters check
 			}
 		}
 		if keptFromTool(id) && p.class == production && !excused(p, m) && !conventional(id, m) {
-			f.Confidence = max(f.Confidence, 0.85) // of new code, too
+			f.Confidence = max(f.Confidence, 0.85) // in new code, too
 		}
 		if outdated().MatchString(m.S) {
 			f.Confidence = min(f.Confidence, 0.7)
@@ -81,16 +81,16 @@ func (r *run) moreMarks(p *pair, id string, now []*syntax.Mark) {
 	}
 }
 
-// newMarks are those of now that was does not have: whose line is there already, and
-// then whose line without the mark.
+// newMarks returns the marks of now that was does not have: first those whose line is
+// new, then those whose line without the mark is new.
 func newMarks(was, now []*syntax.Mark) []*syntax.Mark {
 	line := func(m *syntax.Mark) string { return m.S }
 	return multiset.Excess(multiset.Excess(now, was, line), multiset.Excess(was, now, line),
 		func(m *syntax.Mark) uint64 { return m.Key })
 }
 
-// outdated is what silences notices that something is deprecated, and nothing else.
-// Such a notice comes with the version of what is used; it tells of no fault.
+// outdated matches suppressions of deprecation warnings only. Such a warning comes with a
+// new version of a dependency and is not a fault.
 var outdated = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
@@ -98,9 +98,9 @@ var outdated = sync.OnceValue(func() *regexp.Regexp {
 			`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
 })
 
-// excused tells whether a mark says why it is there: beside it, or in a new comment
-// before it. Who silences a tool has to name the rule it is about; for several rules,
-// and for what names none by its nature, the reason has more words.
+// excused reports whether a mark has a reason: on its line, or in a new comment before
+// it. A suppressed warning has to name its rule; for several rules, and for marks that
+// cannot name one, the reason has to be longer.
 func excused(p *pair, m *syntax.Mark) bool {
 	least := 4
 	switch s := &m.Silence; {
@@ -122,14 +122,14 @@ func excused(p *pair, m *syntax.Mark) bool {
 		return true
 	}
 	first, _, _ := strings.Cut(strings.TrimLeft(m.Why, "/# "), " ")
-	names := slices.Contains(codeWords(m.About), first) // what is declared there: it says what that does
+	names := slices.Contains(codeWords(m.About), first) // the comment documents the declaration
 	return m.Why != "" && !names && (p.old == nil || !strings.Contains(p.old.Notes, m.Why))
 }
 
-// maxOpenEnds is how many open ends a file may gain.
+// maxOpenEnds is the number of TODO comments that a file may gain.
 const maxOpenEnds = 5
 
-// movedMark tells whether another file lost the same mark.
+// movedMark reports whether another file lost the same mark.
 func (r *run) movedMark(p *pair, m *syntax.Mark) bool {
 	if r.lostMarks == nil {
 		r.countLost()
@@ -165,7 +165,7 @@ func (r *run) countLost() {
 	r.lostMarks = lost
 }
 
-// handlers compares how a function handles errors.
+// handlers compares the error handling of two versions of a function.
 func (r *run) handlers(p *pair, was, now *syntax.Function) {
 	dropped, broad := 0, 0
 	for i := range was.Handlers {
@@ -183,7 +183,7 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 		if h.Dropped {
 			if dropped--; dropped < 0 {
 				if h.Cleans || added && (h.Expected || syntax.FreshCode(h.Guarded, was)) {
-					f.Confidence = 0.7 // a new one, for errors that may be expected, or of new code
+					f.Confidence = 0.7 // a new handler, of expected errors or of new code
 				}
 				r.add(f, syntax.ErrorSwallowed)
 				continue
@@ -191,13 +191,13 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 		}
 		if h.StandsIn && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
 			!syntax.SameBody(was, h.Body) {
-			f.Confidence, f.Message = 0.85, "an error that was passed on gives an empty value now"
+			f.Confidence, f.Message = 0.85, "error that was passed on now becomes an empty value"
 			r.add(f, syntax.ErrorSwallowed)
 			continue
 		}
 		if h.Hushed && added && !h.Expected && !h.Dropped && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
 			!syntax.SameBody(was, h.Body) {
-			f.Confidence, f.Message = 0.85, "an error that was passed on is told where nobody reads"
+			f.Confidence, f.Message = 0.85, "error that was passed on is now only logged"
 			r.add(f, syntax.ErrorSwallowed)
 			continue
 		}
@@ -228,14 +228,14 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 	}
 }
 
-// swallowed tells of errors that were passed on and are not any more: by a handler
-// that threw and only goes on now, and by the operator of Rust.
+// swallowed reports errors that are no longer passed on: by a handler that threw and now
+// just continues, and by the ? operator of Rust.
 func (r *run) swallowed(p *pair, was, now *syntax.Function) {
 	if !syntax.MostlySame(was, now) {
 		return
 	}
 	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
-		Message: "an error that was passed on is not any more"}
+		Message: "error is no longer passed on"}
 	if now.Tries < was.Tries && now.Swallows > was.Swallows {
 		r.add(f, syntax.ErrorSwallowed)
 		return
@@ -263,8 +263,9 @@ func (r *run) swallowed(p *pair, was, now *syntax.Function) {
 	}
 }
 
-// passedOff tells of handlers after which all is as if nothing had failed: they passed
-// an error on, or gave what tells of one, or something else than what success gives.
+// passedOff reports handlers after which the function continues as if nothing had failed,
+// although they passed the error on, reported it, or returned something else than on
+// success.
 func (r *run) passedOff(p *pair, was, now *syntax.Function) {
 	if len(was.Handlers) != len(now.Handlers) || syntax.Stayed(was, now) < mostlyThere {
 		return
@@ -282,11 +283,11 @@ func (r *run) passedOff(p *pair, was, now *syntax.Function) {
 		if lost || kept || well || uncounted || h.Alike && !before.Alike {
 			r.add(Finding{
 				File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.85,
-				Message: "a failure leads to what success leads to",
+				Message: "failure now has the same result as success",
 			}, syntax.ErrorSwallowed)
 		}
 	}
 }
 
-// mostlyThere is how much of a function stays that does the same work.
+// mostlyThere is the share of a function that must remain for it to count as the same.
 const mostlyThere = 0.5

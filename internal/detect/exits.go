@@ -2,8 +2,8 @@ package detect
 
 import "github.com/perdure/perdure/internal/detect/syntax"
 
-// exitsWell tells of a program that ends with success where it told of a failure by
-// its exit status.
+// exitsWell reports a program that now exits with success where its exit code was a
+// failure.
 func (r *run) exitsWell(p *pair) {
 	if p.old == nil || p.new == nil {
 		return
@@ -17,6 +17,6 @@ func (r *run) exitsWell(p *pair) {
 	}
 	r.add(Finding{
 		File: p.new.Path, Line: now.Line, Subject: p.new.Path, Evidence: now.S, Confidence: 0.9,
-		Message: "what ended with a code that told of a failure ends with success",
+		Message: "exit code changed from failure to success",
 	}, syntax.ExitTrick)
 }

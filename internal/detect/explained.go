@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// vanished are the names, among some that tests used, that production code had and
-// that are nowhere in the changed files any more.
+// vanished returns those of the names that production code had before and that no changed
+// file has now.
 func (r *run) vanished(group *material, names multiset.Hashes) map[uint32]bool {
 	left := make(map[uint32]bool)
 	if len(names) == 0 {
@@ -45,7 +45,7 @@ func (r *run) vanished(group *material, names multiset.Hashes) map[uint32]bool {
 	return left
 }
 
-// bagsOf are the tokens of a version in pieces, with or without those of its tests.
+// bagsOf yields the token hashes of the parts of a version, with or without its tests.
 func bagsOf(m *syntax.Model, tests bool) iter.Seq[multiset.Hashes] {
 	return func(yield func(multiset.Hashes) bool) {
 		if !yield(m.Rest) {
@@ -67,8 +67,8 @@ func bagsOf(m *syntax.Model, tests bool) iter.Seq[multiset.Hashes] {
 	}
 }
 
-// matchVanished finds out which names went that lost tests, and tests with fewer
-// cases, used.
+// matchVanished finds the removed names that lost tests, and tests with fewer cases,
+// used.
 func (r *run) matchVanished(left []int, free []*candidate) {
 	asked := make(map[*material]multiset.Hashes)
 	for i := range r.tests {
@@ -90,8 +90,8 @@ func (r *run) matchVanished(left []int, free []*candidate) {
 	}
 }
 
-// overwritten tells whether a test stands between the same two as one that is gone:
-// what was lost was not taken out, but made into something else.
+// overwritten reports whether a test has the same neighbours as a lost one: the lost test
+// was not removed but changed into the other.
 func overwritten(t *testPair, c *candidate) bool {
 	if c.pair != t.from || c.used {
 		return false
@@ -100,7 +100,8 @@ func overwritten(t *testPair, c *candidate) bool {
 	return beside(was, t.old, -1) == beside(is, c.test, -1) && beside(was, t.old, 1) == beside(is, c.test, 1)
 }
 
-// beside is the name of the test so many after another one; empty for none.
+// beside returns the name of the test at a distance from another one; empty if there is
+// none.
 func beside(tests []*syntax.Test, t *syntax.Test, far int) string {
 	if i := slices.Index(tests, t) + far; i >= 0 && i < len(tests) {
 		return tests[i].Name
@@ -108,8 +109,8 @@ func beside(tests []*syntax.Test, t *syntax.Test, far int) string {
 	return ""
 }
 
-// onlyAsked tells whether production code has each of the names once that a test used
-// and that went: it asked for what others give, and declared nothing.
+// onlyAsked reports whether production code had each removed name of a test only once: it
+// used the name and did not declare it.
 func (r *run) onlyAsked(t *testPair) bool {
 	group := r.of(t.from)
 	for _, h := range t.old.Members {
@@ -126,25 +127,25 @@ func (r *run) onlyAsked(t *testPair) bool {
 	return true
 }
 
-// countIn is how often production code of a version has a name, up to twice.
+// countIn returns how often production code of a version has a name, up to twice.
 func countIn(m *syntax.Model, h uint32) int {
 	n := 0
 	many := multiset.Hashes{h, h}
 	for b := range bagsOf(m, false) {
-		n = max(n, multiset.Overlap(b, many)) // what stands in a function stands in its class, too
+		n = max(n, multiset.Overlap(b, many)) // a class contains the tokens of its functions
 	}
 	return n
 }
 
-// usesVanished tells whether one of the tokens is a name that a test used and the
-// code has no more.
+// usesVanished reports whether one of the tokens is a name that the test used and that
+// the code no longer has.
 func (r *run) usesVanished(t *testPair, b multiset.Hashes) bool {
 	gone := r.of(t.from).vanished
 	return len(gone) > 0 && slices.ContainsFunc(t.old.Members, func(h uint32) bool { return gone[h] && b.Has(h) })
 }
 
-// matchReplaced finds tests in whose place stands one that is about the same and
-// asserts as much, when production code changed with them.
+// matchReplaced finds lost tests that another test of the same subject replaces and that
+// asserts as much, if production code changed with them.
 func (r *run) matchReplaced(left []int, free []*candidate) {
 	taken := make(map[*candidate]bool)
 	compared := 0
@@ -170,9 +171,9 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 	}
 }
 
-// ofSomethingNew tells whether a test is about a function that the change adds, while
-// what another test of another name is about is still there: whatever else they have in
-// common, it says nothing of that, unless it keeps one of its assertions.
+// ofSomethingNew reports whether a test is about a function that the change adds, while
+// the subject of a lost test of another name still exists. Such a test replaces the lost
+// one only if it keeps one of its assertions.
 func (r *run) ofSomethingNew(t *testPair, c *candidate) bool {
 	if t.old.Leaf == c.test.Leaf || len(t.old.Asserts) == 0 || r.namesRemoved(t.from, t.old.Names) {
 		return false
@@ -191,8 +192,8 @@ func (r *run) ofSomethingNew(t *testPair, c *candidate) bool {
 	return true
 }
 
-// elsewhere tells whether a test stands in another suite than one that is gone, whose
-// suite is still there: it is about something else.
+// elsewhere reports whether a test is in another suite than a lost one whose suite still
+// exists: it has another subject.
 func elsewhere(t *testPair, now *syntax.Test) bool {
 	suite := strings.TrimSuffix(t.old.Name, t.old.Leaf)
 	if suite == "" || suite == strings.TrimSuffix(now.Name, now.Leaf) {
@@ -201,7 +202,7 @@ func elsewhere(t *testPair, now *syntax.Test) bool {
 	return slices.ContainsFunc(t.from.new.Tests, func(o *syntax.Test) bool { return strings.HasPrefix(o.Name, suite) })
 }
 
-// ownNames are the names in a test that few of the other tests of its file have.
+// ownNames returns the names in a test that most other tests of its file do not have.
 func ownNames(t *testPair) multiset.Hashes {
 	others := t.from.old.Tests
 	return slices.DeleteFunc(multiset.Difference(t.old.Telling, t.old.Literals), func(h uint32) bool {
@@ -215,21 +216,20 @@ func ownNames(t *testPair) multiset.Hashes {
 	})
 }
 
-// maxOthers is how many tests of a file are asked for the names of one.
+// maxOthers is the maximum number of tests of a file to compare with.
 const maxOthers = 200
 
-// sameSubject is which share of its own names in a test has to be in one that takes its
-// place.
+// sameSubject is the share of a test's own names that its replacement must have.
 const sameSubject = 0.5
 
-// assertsAsMuch tells whether a test that runs has at least as many assertions as
-// another one, and of each strength at least as many that are as strong.
+// assertsAsMuch reports whether a test runs and has at least as many assertions as
+// another one, counted from the strongest down.
 func assertsAsMuch(was, now *syntax.Test) bool {
 	if now.Skip != syntax.Runs || now.Fails || now.Caught > 0 {
 		return false
 	}
 	a, b := was.Strengths(), now.Strengths()
-	more := 0 // of what is stronger
+	more := 0 // surplus of stronger assertions
 	for i := len(a) - 1; i > int(syntax.Trivial); i-- {
 		if more += b[i] - a[i]; more < 0 {
 			return false
@@ -238,7 +238,7 @@ func assertsAsMuch(was, now *syntax.Test) bool {
 	return b[syntax.Trivial] == 0
 }
 
-// explainedRemoval tells of a test that went for a reason that the change shows.
+// explainedRemoval reports a removed test for which the change shows a reason.
 func (r *run) explainedRemoval(t *testPair, why string) {
 	r.add(Finding{
 		File: t.from.old.Path, Line: t.old.Line, Gone: true, Subject: t.old.Name, Evidence: t.old.Name,

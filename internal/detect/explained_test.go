@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// TestRemovalExplained holds lost tests for which the change shows a reason against
-// the same loss without it: the first warn, the second act.
+// TestRemovalExplained compares lost tests for which the change shows a reason with the
+// same loss without it: the first warn, the second block.
 func TestRemovalExplained(t *testing.T) {
 	t.Parallel()
 	code := "package p\n\ntype Client struct {\n\tRetries int\n\tSingleFlight bool\n}\n\n" +
@@ -30,7 +30,7 @@ func TestRemovalExplained(t *testing.T) {
 		name      string
 		old, now  map[string]string
 		want      string
-		withFacts string // with what the runner said
+		withFacts string // with test results
 	}{
 		{"its field went", map[string]string{"p.go": code, "p_test.go": retries + single},
 			map[string]string{"p.go": without, "p_test.go": retries},
@@ -94,8 +94,8 @@ func TestCaseExplained(t *testing.T) {
 	}
 }
 
-// TestOrdinaryEdits holds ordinary edits of single files against cheats that look
-// like them.
+// TestOrdinaryEdits compares ordinary edits of single files with cheats that look
+// similar.
 func TestOrdinaryEdits(t *testing.T) {
 	t.Parallel()
 	const errs = "package p\n\nfunc TestA(t *testing.T) {\n\terr := f(1)\n\trequire.Error(t, err)\n" +

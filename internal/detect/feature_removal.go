@@ -48,11 +48,11 @@ func (r *run) functions() {
 	}
 }
 
-// maxNamesakes is how many functions of one name are told apart.
+// maxNamesakes is the maximum number of functions of one name that are matched.
 const maxNamesakes = 50
 
-// counterparts finds what functions became among those of their name: the same body,
-// or else the most similar one that is no other's.
+// counterparts matches functions with those of the same name: the one with the same body,
+// or else the most similar one that is free.
 func counterparts(old []*syntax.Function, now map[string][]*syntax.Function) map[*syntax.Function]*syntax.Function {
 	became := make(map[*syntax.Function]*syntax.Function, len(old))
 	taken := make(map[*syntax.Function]bool)
@@ -90,7 +90,7 @@ func counterparts(old []*syntax.Function, now map[string][]*syntax.Function) map
 	return became
 }
 
-// newFunctions looks at functions that the baseline did not have.
+// newFunctions checks functions that the baseline did not have.
 func (r *run) newFunctions(p *pair, known map[string]bool) {
 	for _, f := range p.new.Funcs {
 		if known[f.Name] || f.Kind == syntax.DeclContainer {
@@ -112,7 +112,7 @@ func (r *run) newFunctions(p *pair, known map[string]bool) {
 	}
 }
 
-// compareFunction compares a function as it was and as it is.
+// compareFunction compares two versions of a function.
 func (r *run) compareFunction(p *pair, was, now *syntax.Function) {
 	if was.Kind == syntax.DeclContainer || now.Kind == syntax.DeclContainer || was.BodyHash == now.BodyHash {
 		return
@@ -132,8 +132,7 @@ func (r *run) compareFunction(p *pair, was, now *syntax.Function) {
 	}
 }
 
-// goneInit tells of the checks in an initialiser of Kotlin's that is gone while its
-// class is there.
+// goneInit reports the checks in a removed Kotlin initialiser whose class still exists.
 func (r *run) goneInit(p *pair, was *syntax.Function) {
 	if was.Leaf != "init" || p.lang.Name != "kotlin" || p.new == nil {
 		return
@@ -147,23 +146,24 @@ func (r *run) goneInit(p *pair, was *syntax.Function) {
 	}
 }
 
-// stub tells of a body that was replaced by nothing.
+// stub reports a body that was replaced by an empty one.
 func (r *run) stub(p *pair, was, now *syntax.Function) {
 	if !now.Stub || was.Stub || was.Tokens < 30 || now.Tokens*2 > was.Tokens {
 		return
 	}
 	r.add(Finding{
 		File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.9,
-		Message: fmt.Sprintf("%d lines became %d that do nothing", was.Lines, now.Lines),
+		Message: fmt.Sprintf("%d lines replaced by %d that do nothing", was.Lines, now.Lines),
 	}, stubBody)
 }
 
-// maxRenamed is how many added functions a removed one is compared with.
+// maxRenamed is the maximum number of added functions that a removed one is compared
+// with.
 const maxRenamed = 2000
 
-// goneFunction tells of a public function or type that is not there any more: not
-// elsewhere in the change, not under another name, not deprecated before. It is
-// surer when what is left still names it; when its tests went with it, a warning.
+// goneFunction reports a removed public function or type, unless it moved, was renamed,
+// or was deprecated before. The confidence is higher if the remaining code still names
+// it; if its tests were removed with it, the finding warns.
 func (r *run) goneFunction(p *pair, was *syntax.Function) {
 	added := r.of(p).fresh
 	if !was.Public || was.Test || was.Deprecated || len(added[was.Leaf]) > 0 || p.class != production {
@@ -181,14 +181,14 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 	f := Finding{File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: was.Name, Confidence: 0.85}
 	switch {
 	case was.Overrides, p.new != nil && was.Kind == syntax.DeclContainer && p.new.Rest.Has(syntax.Hash(was.Leaf)):
-		f.Confidence = 0.5 // what it stands for is still there
+		f.Confidence = 0.5 // its name is still there
 	case notOffered().MatchString(p.old.Path), notOffered().MatchString(was.Leaf):
-		f.Confidence = 0.6 // nobody was promised it
+		f.Confidence = 0.6 // not part of the promised interface
 	case r.of(p).defined[was.Leaf]:
-		f.Confidence = 0.5 // under another roof
+		f.Confidence = 0.5 // defined elsewhere
 	case stillCalled(p, was):
 		f.Confidence = 0.9
-		f.Message = "a public symbol was removed that its file still calls"
+		f.Message = "public symbol removed, but its file still calls it"
 	case r.announced(was.Leaf):
 		f.Confidence = 0.7
 	case len(r.of(p).removed) > 3, r.testsWent(was) && !r.amidOther(p, was):
@@ -199,15 +199,15 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 	r.add(f, symbolRemoved)
 }
 
-// notOffered are paths and names of what is public for the project itself only.
+// notOffered matches paths and names of symbols that are public only within the project.
 var notOffered = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
 })
 
-// cameFor tells whether the place that had a symbol has a public one of its kind now
-// that it did not have, and that is like it, by its name or by what it does, or was a
-// part of it: the offer changed, and did not only shrink.
+// cameFor reports whether the file, or class, of a removed symbol gained a public one of
+// the same kind with a similar name or body, or made public one that the symbol called:
+// the interface changed and did not just shrink.
 func cameFor(p *pair, was *syntax.Function) bool {
 	around := strings.TrimSuffix(was.Name, was.Leaf)
 	known := make(map[string]bool, len(p.old.Funcs))
@@ -230,10 +230,10 @@ func cameFor(p *pair, was *syntax.Function) bool {
 	return false
 }
 
-// likeOne is from when on a function may stand in the place of another one.
+// likeOne is the similarity from which a function counts as a replacement.
 const likeOne = 0.55
 
-// sharePart tells whether two names have a word in common.
+// sharePart reports whether two names have a word in common.
 func sharePart(a, b string) bool {
 	had := make(map[string]bool)
 	for _, w := range nameParts().FindAllString(a, -1) {
@@ -242,35 +242,35 @@ func sharePart(a, b string) bool {
 	return slices.ContainsFunc(nameParts().FindAllString(b, -1), func(w string) bool { return had[strings.ToLower(w)] })
 }
 
-// nameParts are the words of a name that tell something.
+// nameParts matches the meaningful words of a name.
 var nameParts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
 })
 
-// stillCalled tells whether the file that declared a function calls it as before.
+// stillCalled reports whether the file that declared a function still calls it.
 func stillCalled(p *pair, was *syntax.Function) bool {
 	h := syntax.Hash(was.Leaf)
 	return p.new != nil && len(was.Leaf) > 4 && !strings.ContainsAny(was.Name, ".>") && p.new.Words.Has(h) &&
 		p.old.Words.Has(h)
 }
 
-// amidOther tells whether the change that removed a symbol is about something else:
-// other code came, and nothing had to be changed that used the symbol. Who means to
-// take something away does only that, or leads its users elsewhere.
+// amidOther reports whether the change that removed a symbol also does something else:
+// other code was added, and no user of the symbol had to change. A deliberate removal
+// does nothing else, or changes the users.
 func (r *run) amidOther(p *pair, was *syntax.Function) bool {
 	beside := p.old != nil && p.new != nil && len(multiset.Difference(p.new.Rest, p.old.Rest)) > 0
 	return (beside || r.otherWork(p)) && !r.usedBefore(p, was)
 }
 
-// otherWork tells whether a change adds code.
+// otherWork reports whether a change adds code.
 func (r *run) otherWork(p *pair) bool {
 	return len(r.of(p).fresh[""]) > 0 || len(r.of(p).code) >= otherWork
 }
 
-// otherWork is how many tokens a change adds that does something besides taking away.
+// otherWork is the number of added tokens from which a change does more than remove code.
 const otherWork = 3
 
-// usedBefore tells whether production code of the change called what is gone.
+// usedBefore reports whether production code of the change called the removed symbol.
 func (r *run) usedBefore(p *pair, was *syntax.Function) bool {
 	h := syntax.Hash(was.Leaf)
 	for _, o := range r.pairs {
@@ -286,7 +286,7 @@ func (r *run) usedBefore(p *pair, was *syntax.Function) bool {
 	return false
 }
 
-// testsWent tells whether tests of a symbol were removed with it.
+// testsWent reports whether tests of a symbol were removed with it.
 func (r *run) testsWent(was *syntax.Function) bool {
 	for i := range r.tests {
 		if t := &r.tests[i]; t.how == howObsolete && t.old.Names.Has(syntax.Hash(was.Leaf)) {
@@ -296,7 +296,7 @@ func (r *run) testsWent(was *syntax.Function) bool {
 	return false
 }
 
-// commentedOut tells of lines of code that are comments now.
+// commentedOut reports lines of code that became comments.
 func (r *run) commentedOut(p *pair) {
 	if p.old == nil || p.lang == nil {
 		return
@@ -313,15 +313,15 @@ func (r *run) commentedOut(p *pair) {
 	}
 	if n >= minCommented {
 		r.add(Finding{File: p.new.Path, Line: first.Line, Evidence: first.S, Confidence: 0.7,
-			Message: fmt.Sprintf("%d lines of code became comments", n)}, codeCommented)
+			Message: fmt.Sprintf("%d lines of code commented out", n)}, codeCommented)
 	}
 }
 
-// minCommented is how many lines have to become comments to be told.
+// minCommented is the minimum number of lines commented out to be reported.
 const minCommented = 3
 
-// switches tells of settings that were on and are off. Those with a name that
-// speaks of a check or a feature are surer.
+// switches reports settings that were on and are off. The confidence is higher if the
+// name suggests a check or a feature.
 func (r *run) switches(p *pair, now []*syntax.Mark) {
 	if p.old == nil {
 		return
@@ -335,7 +335,7 @@ func (r *run) switches(p *pair, now []*syntax.Mark) {
 	for _, m := range now {
 		old := was[m.Key]
 		if len(old) != 1 || !old[0] || m.On {
-			continue // a key that is there more than once cannot be told apart
+			continue // the key occurs more than once
 		}
 		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: 0.6}
 		lower := strings.ToLower(m.S)

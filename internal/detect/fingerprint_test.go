@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// What was found is known again when other lines have moved it, and only then.
+// A finding keeps its fingerprint when other lines moved it, and only then.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	first := find(t, &detect.Input{Changes: edited("tests/test_a.py", skipOld, skipNew)}).Findings
@@ -26,7 +26,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// What the user set stands over tier and mode.
+// The user's actions override tier and mode.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	rules := func(c detect.Config) *detect.Rules {
@@ -51,7 +51,7 @@ func TestActions(t *testing.T) {
 	}
 	_, err := detect.NewRules(detect.Config{Actions: map[string]detect.Action{"nosuch": "act", "T001": "explode"},
 		ActConfidence: 2})
-	for _, want := range []string{`there is no pattern "nosuch"`, `actions.T001: "explode" is none of act, warn, tell`,
+	for _, want := range []string{`unknown pattern "nosuch"`, `actions.T001: unknown action "explode"`,
 		"act_confidence: 2"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

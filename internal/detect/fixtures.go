@@ -12,30 +12,29 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
-// edit is what changed in a file, line by line.
+// edit describes the changed lines of a file.
 type edit struct {
 	lost, gained int
-	// words are those of the lines that went and that came, and of the file's name.
+	// words are the words of the removed and added lines and of the file's path.
 	words map[uint32]side
-	// tidied is set for data that lost only what makes it awkward.
+	// tidied is set for data that lost only its difficult details.
 	tidied bool
 }
 
-// side says where a word of an edit stands.
+// side is a set of places where a word of an edit occurs.
 type side uint8
 
 const (
 	before side = 1 << iota
 	after
-	named // it tells something by itself
+	named // long enough to be meaningful
 	inPath
 )
 
-// oneSided tells of a word that only came, or only went.
+// oneSided reports whether a word was only added or only removed.
 func (s side) oneSided() bool { return s&(before|after) == before || s&(before|after) == after }
 
-// editOf compares two versions of a file, of code or of something else. Lines are
-// known by their hashes.
+// editOf compares two versions of a file line by line, by the hashes of the lines.
 func editOf(old, now *Version, code bool) edit {
 	e := edit{words: make(map[uint32]side)}
 	seed := maphash.MakeSeed()
@@ -69,7 +68,7 @@ func editOf(old, now *Version, code bool) edit {
 	return e
 }
 
-// remark tells of a line of code that is a comment.
+// remark reports whether a line of code is a comment.
 func remark(line []byte) bool {
 	line = bytes.TrimLeft(line, " \t")
 	for _, begin := range []string{"//", "/*", "* ", "# "} {
@@ -80,8 +79,8 @@ func remark(line []byte) bool {
 	return false
 }
 
-// notePath keeps the words of a file's path: not those of folders that say which
-// project the tests in them are of.
+// notePath records the words of a file's path, except for folders named after the project
+// that they test.
 func (e *edit) notePath(name string) {
 	for part := range strings.SplitSeq(name, "/") {
 		if !ofTests(part) {
@@ -90,13 +89,13 @@ func (e *edit) notePath(name string) {
 	}
 }
 
-// ofTests tells of the folder of a project of tests: Shop.Tests.
+// ofTests reports whether a folder is a test project, like Shop.Tests.
 func ofTests(folder string) bool {
 	return strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") ||
 		strings.HasSuffix(folder, "UnitTest")
 }
 
-// note keeps the words of a line: what a name, a title or a value consists of.
+// note records the words of a line: the parts of names, titles and values.
 func (e *edit) note(line string, where side) {
 	if len(e.words) >= maxEditWords {
 		return
@@ -121,10 +120,10 @@ func (e *edit) note(line string, where side) {
 	}
 }
 
-// maxEditWords is how many words of an edit are kept.
+// maxEditWords is the maximum number of words recorded for an edit.
 const maxEditWords = 4000
 
-// commonWords are in the names of files, and in code, whatever they are about.
+// commonWords occur in file names and code of any subject.
 var commonWords = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
 	for w := range strings.FieldsSeq("test testing spec snap snapshot fixture testdata data golden src lib main java " +
@@ -136,9 +135,8 @@ var commonWords = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// related tells whether two edits have a word in common that tells something, or a
-// value that both brought or took away. Of data that was only tidied, words that stand
-// in its lines as before say nothing.
+// related reports whether two edits share a meaningful word, or a value that both added
+// or removed. For data that was only tidied, words in unchanged lines do not count.
 func (e *edit) related(o *edit) bool {
 	a, b, tidied := e.words, o.words, e.tidied || o.tidied
 	if len(b) < len(a) {
@@ -153,7 +151,7 @@ func (e *edit) related(o *edit) bool {
 	return false
 }
 
-// prose tells of files that no program reads.
+// prose reports whether a file is text for people.
 func prose(name string) bool {
 	switch path.Ext(name) {
 	case ".md", ".txt", ".rst", ".adoc":
@@ -162,8 +160,8 @@ func prose(name string) bool {
 	return path.Ext(name) == "" || strings.HasPrefix(name, ".") // LICENSE, .github/
 }
 
-// manifest tells of files that say what a project is called, and what it needs. What
-// it got of that stands in another file.
+// manifest reports whether a file declares a project's name and dependencies. The
+// versions that it resolved to are in lock files.
 func manifest(name string) bool {
 	switch base := path.Base(name); base {
 	case "package.json", "pom.xml", "composer.json", "pyproject.toml", "setup.cfg", "Cargo.toml", "go.mod",
@@ -178,15 +176,15 @@ func manifest(name string) bool {
 	return false
 }
 
-// dependencies tells of files that say which versions a project got of what it needs: what
-// these write may be in any fixture.
+// dependencies reports whether a file records the resolved versions of dependencies;
+// these can show in any fixture.
 func dependencies(p *pair) bool {
 	base := path.Base(p.path)
 	return path.Ext(base) == ".lock" || path.Ext(base) == ".sum" || strings.Contains(base, "-lock.") ||
 		base == "packages.lock.json" || base == "npm-shrinkwrap.json"
 }
 
-// testFolders are folders of tests in which files of no language are what tests read.
+// testFolders are the names of test folders, in which data files are fixtures.
 var testFolders = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
 	for w := range strings.FieldsSeq("test tests spec specs __tests__ test-data test_data testfiles") {
@@ -195,7 +193,7 @@ var testFolders = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// readByTests tells of a file of data in a folder of tests.
+// readByTests reports whether a file is data in a test folder.
 func readByTests(name string) bool {
 	if syntax.LanguageOf(name) != nil || unread(name) || prose(name) && path.Ext(name) != ".txt" || manifest(name) {
 		return false
@@ -220,9 +218,9 @@ func readByTests(name string) bool {
 	return false
 }
 
-// fixtures tells of changed fixtures in a change that leaves the source alone that
-// they are of. New ones are no sign, and those that lost no line are none. It is less
-// sure when tests gained assertions, or the fixtures many more lines than they lost.
+// fixtures reports changed fixtures if the change does not touch related source. New
+// fixtures do not count, nor do those that lost no line. The confidence is lower if tests
+// gained assertions, or if the fixtures gained many more lines than they lost.
 func (r *run) fixtures() {
 	lost, gained := 0, 0
 	var code, tests []*pair
@@ -245,7 +243,7 @@ func (r *run) fixtures() {
 		}
 		related := func(o *pair) bool { return p.edit.related(&o.edit) }
 		if len(code) > 0 && (wholeProgram(p.path) || p.change.New.Path == "") || slices.ContainsFunc(code, related) {
-			continue // what is gone is not read any more, by code that may have changed
+			continue // a removed fixture is no longer read, by code that may have changed
 		}
 		f := Finding{File: p.path, Subject: p.path, Evidence: p.path, Confidence: 0.8}
 		if gained > 0 && gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) ||
@@ -256,8 +254,8 @@ func (r *run) fixtures() {
 	}
 }
 
-// wholeProgram tells of fixtures of tests that run all there is: any code may show in
-// them.
+// wholeProgram reports whether a fixture belongs to tests of the whole program: any code
+// can affect it.
 func wholeProgram(name string) bool {
 	for part := range strings.FieldsFuncSeq(strings.ToLower(name),
 		func(c rune) bool { return c == '/' || c == '.' || c == '_' || c == '-' }) {
@@ -270,6 +268,5 @@ func wholeProgram(name string) bool {
 	return false
 }
 
-// manyMore is how many lines fixtures gain for each one that they lose when they
-// grow.
+// manyMore is the ratio of gained to lost lines from which fixtures count as growing.
 const manyMore = 4

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// A fixture that changes while the source that it is of does not.
+// A fixture changes and its source does not.
 func TestFixtures(t *testing.T) {
 	t.Parallel()
 	base := map[string]string{
@@ -66,8 +66,8 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// Data that loses what a reader has to cope with, beside source that speaks of the same
-// things and has nothing to do with it.
+// Data loses its difficult details, next to source that uses the same words and is not
+// related.
 func TestFixturesTidied(t *testing.T) {
 	t.Parallel()
 	const (

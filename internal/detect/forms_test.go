@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// form is one way to write something down, and what is said of it.
+// form is one way to write an edit, and its findings.
 type form struct {
 	name, path, old, now string
 	want                 []string
@@ -29,7 +29,7 @@ func checkForms(t *testing.T, forms []form) {
 	}
 }
 
-// Tests that do not run, in the ways of single runners and languages.
+// Tests that do not run, in the forms of the test runners and languages.
 func TestFormsOfSkipping(t *testing.T) {
 	t.Parallel()
 	const (
@@ -102,8 +102,7 @@ func TestFormsOfSkipping(t *testing.T) {
 	})
 }
 
-// Tests that do not run any more, in ways that stand in their options, around them
-// or before them.
+// Tests that no longer run because of their options or the code around or before them.
 func TestFormsOfNotRunning(t *testing.T) {
 	t.Parallel()
 	const (
@@ -149,7 +148,7 @@ func TestFormsOfNotRunning(t *testing.T) {
 	})
 }
 
-// Checks that are still there and cannot fail.
+// Checks that still exist and cannot fail.
 func TestFormsOfVoidChecks(t *testing.T) {
 	t.Parallel()
 	const (
@@ -178,7 +177,7 @@ func TestFormsOfVoidChecks(t *testing.T) {
 	})
 }
 
-// Tables that a test loops over, or that stand around it.
+// Tables that a test loops over, or that enclose it.
 func TestFormsOfRows(t *testing.T) {
 	t.Parallel()
 	const (
@@ -204,7 +203,7 @@ func TestFormsOfRows(t *testing.T) {
 	})
 }
 
-// Code that asks whether it is tested, in the ways of each language.
+// Code that checks whether it runs in a test, in the forms of each language.
 func TestFormsOfAsking(t *testing.T) {
 	t.Parallel()
 	act := []string{"act test-runner-asked"}
@@ -251,7 +250,7 @@ func TestFormsOfAsking(t *testing.T) {
 	})
 }
 
-// Assertions whose failure goes nowhere, and those that say nothing.
+// Assertions whose failure is discarded, and those that check nothing.
 func TestFormsOfAssertingNothing(t *testing.T) {
 	t.Parallel()
 	const (
@@ -306,7 +305,7 @@ func TestFormsOfAssertingNothing(t *testing.T) {
 	})
 }
 
-// Errors that were passed on and are not any more, and checks that are gone.
+// Errors that are no longer passed on, and removed checks.
 func TestFormsOfSwallowing(t *testing.T) {
 	t.Parallel()
 	const (

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// swap is an edit of one piece of a text.
+// swap replaces one part of a text.
 func swap(text, old, now string) string { return strings.Replace(text, old, now, 1) }
 
-// Assertions that stand there and say nothing.
+// Assertions that check nothing.
 func TestFormsOfHollow(t *testing.T) {
 	t.Parallel()
 	const (
@@ -60,7 +60,7 @@ func TestFormsOfHollow(t *testing.T) {
 	})
 }
 
-// Assertions that do not run, or whose failure nobody hears of.
+// Assertions that do not run, or whose failure is discarded.
 func TestFormsOfUnheard(t *testing.T) {
 	t.Parallel()
 	const (
@@ -136,7 +136,7 @@ func TestFormsOfUnheard(t *testing.T) {
 	})
 }
 
-// Assertions that are gone, and what stands where they stood.
+// Removed assertions and their replacements.
 func TestFormsOfLost(t *testing.T) {
 	t.Parallel()
 	const (
@@ -194,7 +194,7 @@ func TestFormsOfLost(t *testing.T) {
 	})
 }
 
-// Tests that end before they assert, or keep only what they called.
+// Tests that end before they assert, or keep only their calls.
 func TestFormsOfEndedEarly(t *testing.T) {
 	t.Parallel()
 	const (

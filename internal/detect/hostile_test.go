@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// Changes in which everything could be compared with everything. Their cost is
-// bounded: with a square of the number of lines in it, they would take minutes.
+// Changes in which every part could be compared with every other. The cost is bounded:
+// quadratic work would take minutes.
 func TestHostileChanges(t *testing.T) {
 	t.Parallel()
 	const n = 3000

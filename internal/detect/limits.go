@@ -12,15 +12,13 @@ import (
 
 // Limits bound the work of a Run.
 type Limits struct {
-	// FileBytes is how large a version of a file may be to be analysed; 0 is 4
-	// MiB.
+	// FileBytes is the maximum size of a file to be analysed; 0 is 4 MiB.
 	FileBytes int64
-	// LineBytes is how long a line may be before a file is taken for minified; 0
-	// is 65,536.
+	// LineBytes is the length of a line from which a file counts as minified; 0 is 65,536.
 	LineBytes int
-	// Files is how many changes one Run takes; 0 is 100,000.
+	// Files is the maximum number of changes of one Run; 0 is 100,000.
 	Files int
-	// Findings is how many a report lists; 0 is 1,000.
+	// Findings is the maximum number of findings that a report lists; 0 is 1,000.
 	Findings int
 }
 
@@ -40,16 +38,16 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// LimitError says that an input exceeds a limit of a whole run.
+// LimitError is the error of an input that exceeds a limit of the whole run.
 type LimitError struct {
 	Limit string
 	Max   int
 }
 
-// Error says which limit, and what to do.
+// Error names the limit and what to do.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("compare changed files: more than %d %s; compare versions that are closer together, or raise "+
-		"the limit", e.Max, e.Limit)
+	return fmt.Sprintf("compare changed files: more than %d %s: compare versions that are closer together, or "+
+		"raise the limit", e.Max, e.Limit)
 }
 
 // Reasons why a version is not analysed.
@@ -64,8 +62,8 @@ const (
 	whyVendored  = "a copy of another project's code"
 )
 
-// refuse says why a version is not analysed; empty when it is. A version that is
-// not there is never refused.
+// refuse returns why a version is not analysed; empty if it is. A missing version is not
+// refused.
 func (l Limits) refuse(v *Version) string {
 	size := max(v.Size, int64(len(v.Content)))
 	switch {
@@ -101,11 +99,11 @@ func vendored(name string) bool {
 	return false
 }
 
-// longLine is from how many bytes on a line is longer than people write. When such
-// lines are more than half of a file, it is minified.
+// longLine is the length of a line that people hardly write. A file is minified if such
+// lines are more than half of it.
 const longLine = 2000
 
-// minified tells of code whose lines no person wrote.
+// minified reports whether code was written for machines, by the length of its lines.
 func (l Limits) minified(text []byte) bool {
 	const meanBytes, few = 400, 10 << 10
 	lines, longest, long := 0, 0, 0
@@ -119,8 +117,8 @@ func (l Limits) minified(text []byte) bool {
 	return longest > l.LineBytes || len(text) > few && (len(text)/lines > meanBytes || long > len(text)/2)
 }
 
-// generated tells of files that say in their first lines that a program wrote
-// them, in the words of the Go and the JavaScript tools.
+// generated reports whether the first lines of a file say that a program wrote it, in the
+// form that Go or JavaScript tools use.
 func generated(text []byte) bool {
 	head := text[:min(len(text), 2000)]
 	if i := bytes.Index(head, []byte("DO NOT EDIT")); i >= 0 {
@@ -142,14 +140,15 @@ func generated(text []byte) bool {
 	return false
 }
 
-// writtenBy is a first comment that names the program that wrote the file, and from
-// what or when.
+// writtenBy matches a first comment that names the program that wrote the file, and its
+// input or date.
 var writtenBy = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`^(?://|#|/?\*)\s*(?:This file (?:is|was) )?(?:[Aa]uto-?)?[Gg]enerated by \S+ (?:on|from|for|at) \S`)
 })
 
-// conflict tells of markers that a merge left: all three of them, at the margin.
+// conflict reports whether a file has merge conflict markers: all three, at the beginning
+// of lines.
 func conflict(text []byte) bool {
 	at := func(marker string) bool {
 		return bytes.HasPrefix(text, []byte(marker)) || bytes.Contains(text, []byte("\n"+marker))

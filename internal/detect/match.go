@@ -10,43 +10,41 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// A baseline test that its file does not have any more is looked for in the whole
-// change, in this order; the first that fits ends the search:
+// A baseline test that is missing in its file is searched in the whole change, in this
+// order; the first match wins:
 //
-//  1. moved: a test of the same name in another file, with a similar body;
-//  2. renamed: the added test with the most similar body, in the same file from
-//     similarity 0.5, elsewhere from 0.7; from 0.35 when the last part of the name
-//     is the same. A test that is renamed and weakened is compared with its new
-//     form by the detectors for assertions;
-//  3. merged or split: three quarters of its literals are found in what was
-//     added to tests (new tests, what known tests have more than before, tables and
-//     functions of test files), which has assertions, and as many of all its telling
-//     tokens in the tests that changed;
-//  4. split: a suite of its name holds tests now that have half of its literals;
-//  5. obsolete: it does nothing, or names a function or type that the change removed
-//     from production code, and that is nowhere else in the change;
-//  6. vanished: it uses a field, an option or a constant that production code lost,
-//     and that is nowhere in the changed files any more. That is weaker evidence:
-//     the name may have been changed, so it warns;
-//  7. replaced: production code changed, too, and an added test of the same file is
-//     about the same things and asserts as much. It may expect something else, so it
-//     warns, and does not count as the same test for results of runs.
+// 1. moved: a test of the same name in another file, with a similar body;
+// 2. renamed: the added test with the most similar body, in the same file from similarity
+// 0.5, elsewhere from 0.7, and from 0.35 if the last part of the name is the same. A test
+// that was renamed and weakened is compared with its new form by the assertion detectors;
+// 3. merged or split: three quarters of its literals, and as many of its distinctive
+// tokens, appear in what was added to tests (new tests, additions to known tests, tables
+// and functions of test files), which has assertions;
+// 4. split: a suite with its name now holds tests with half of its literals;
+// 5. obsolete: it is empty, or names a function or type that the change removed from
+// production code and that appears nowhere else in the change;
+// 6. vanished: it uses a field, option or constant that production code lost and that no
+// changed file has. This is weaker evidence, because the name may have been changed, so
+// it only warns;
+// 7. replaced: production code changed, too, and an added test of the same file has the
+// same subject and asserts as much. It may expect something else, so it only warns, and
+// does not count as the same test in test results.
 //
-// What is left is gone. Similarity is that of bags of tokens (Jaccard): the order
-// of statements, the layout, comments and quotes do not count. Bodies are compared
-// by hash first, and best pairs are taken greedily, so that the work grows with
-// the removed and added tests of a file and not with the files.
+// The remaining tests were removed. Similarity is the Jaccard similarity of token
+// multisets: it ignores the order of statements, layout, comments and quotes. Bodies are
+// compared by hash first, and the best pairs are taken greedily, so that the work grows
+// with the removed and added tests and not with the files.
 
-// testPair is a baseline test and what became of it.
+// testPair is a baseline test and its new version.
 type testPair struct {
 	from *pair
 	old  *syntax.Test
-	to   *pair // nil when it is gone
+	to   *pair // nil if the test was removed
 	new  *syntax.Test
 	how  string
 }
 
-// How a baseline test was found.
+// Ways in which a baseline test was found.
 const (
 	howSame     = "same"
 	howMoved    = "moved"
@@ -57,36 +55,35 @@ const (
 	howReplaced = "replaced"
 )
 
-// material is what the change as a whole added and took away.
+// material is what the change as a whole added and removed.
 type material struct {
 	tests   multiset.Hashes // tokens added to test code
 	whole   multiset.Hashes // all tokens of new and changed test code
 	code    multiset.Hashes // tokens added to production code
 	asserts int             // assertions added
-	guards  map[uint64]bool // of production code, added
+	guards  map[uint64]bool // added to production code
 	defined map[string]bool // names that production code declares now
 	called  map[uint32]bool // names that tests, and the functions of test files, use
 	removed map[uint32]string
-	// vanished are names that lost tests used and production code has no more.
+	// vanished are names that lost tests used and production code no longer has.
 	vanished map[uint32]bool
 	changed  bool // production code was changed
-	// fresh are functions that are new in their file, by the last part of their name;
+	// fresh are the functions that are new in their file, by the last part of their name;
 	// all of them under "".
 	fresh map[string][]*syntax.Function
-	// freshByHash are the same by the hash of that name.
+	// freshByHash are the same functions by the hash of that name.
 	freshByHash map[uint32][]*syntax.Function
 }
 
-// candidate is a test of the new versions that no baseline test is matched to.
+// candidate is a test of the new versions that matches no baseline test.
 type candidate struct {
 	pair *pair
 	test *syntax.Test
 	used bool
 }
 
-// pairRenames joins a deleted file and an added one that are the same file under
-// another name: the names of most of their tests and functions are the same. A
-// caller that follows renames leaves nothing to do.
+// pairRenames joins a deleted and an added file that share most names of tests and
+// functions. A caller that follows renames has joined them already.
 func (r *run) pairRenames() {
 	var gone, added []*pair
 	for _, p := range r.pairs {
@@ -113,7 +110,7 @@ func (r *run) pairRenames() {
 				continue
 			}
 			s := multiset.Jaccard(names, namesOf(a.new))
-			// and something around them
+			// With other suites around them.
 			if tests := leavesOf(g.old); len(tests) > 1 && multiset.Containment(tests, leavesOf(a.new)) == 1 {
 				s = max(s, 0.6)
 			}
@@ -142,8 +139,7 @@ func namesOf(m *syntax.Model) multiset.Hashes {
 	return b
 }
 
-// leavesOf are the names of tests without what stands around them: that may have
-// another one.
+// leavesOf returns the names of tests without their suites, which may have been renamed.
 func leavesOf(m *syntax.Model) multiset.Hashes {
 	var b multiset.Hashes
 	for _, t := range m.Tests {
@@ -153,7 +149,7 @@ func leavesOf(m *syntax.Model) multiset.Hashes {
 	return b
 }
 
-// matchTests finds out what became of each baseline test.
+// matchTests finds the new version of each baseline test.
 func (r *run) matchTests() {
 	r.collect()
 	var left []int
@@ -162,7 +158,7 @@ func (r *run) matchTests() {
 		left, free = r.matchSame(p, left, free)
 	}
 	r.matchMoved(left, free)
-	left = slices.DeleteFunc(left, func(n int) bool { // nothing became of it but a comment
+	left = slices.DeleteFunc(left, func(n int) bool { // it became a comment
 		t := &r.tests[n]
 		return t.how == "" && becameComment(t.from, t.old) && declaredIn(t.from.new.Notes, t.old.Leaf)
 	})
@@ -254,7 +250,7 @@ type scored struct {
 	score float64
 }
 
-// maxCompared is how many bodies are compared to find renamed tests.
+// maxCompared bounds the number of bodies compared to find renamed tests.
 const maxCompared = 200_000
 
 // matchRenamed finds tests with a similar body, the most similar ones first.
@@ -297,7 +293,8 @@ func (r *run) matchRenamed(left []int, free []*candidate) {
 	}
 }
 
-// renamed tells whether a test may be another one under a new name.
+// renamed returns the similarity of two tests, and whether one may be the other under a
+// new name.
 func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 	if len(t.old.All) > 4*len(c.test.All)+8 || len(c.test.All) > 4*len(t.old.All)+8 {
 		return 0, false
@@ -315,7 +312,7 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 	if s < least {
 		return 0, false
 	}
-	// A test that expects something else is another one, unless most is the same.
+	// A test with other expected values is another test, unless most of it is the same.
 	if s < 0.8 && least > 0.4 && multiset.Containment(t.old.Literals, c.test.Literals) < 0.5 {
 		return 0, false
 	}
@@ -331,8 +328,8 @@ func (r *run) renamed(t *testPair, c *candidate) (float64, bool) {
 	return s, true
 }
 
-// assertsAlike tells whether one of the assertions of a test is about what one of
-// another test is; or one of the two has none.
+// assertsAlike reports whether two tests have assertions about the same subject, or one
+// of them has none.
 func assertsAlike(was, now *syntax.Test) bool {
 	for i := range was.Asserts {
 		for j := range now.Asserts {
@@ -344,8 +341,8 @@ func assertsAlike(was, now *syntax.Test) bool {
 	return len(was.Asserts) == 0 || len(now.Asserts) == 0
 }
 
-// collect gathers what the change added and removed, by groups of languages:
-// numbers and short names are in all of them.
+// collect collects what the change added and removed, by groups of languages, because
+// numbers and short names occur in all of them.
 func (r *run) collect() {
 	r.change = make(map[string]*material)
 	for _, p := range r.pairs {
@@ -362,13 +359,13 @@ func (r *run) collect() {
 		slices.Sort(c.tests)
 		slices.Sort(c.whole)
 		slices.Sort(c.code)
-		for leaf := range c.fresh { // what was added under its name was moved
+		for leaf := range c.fresh { // added again under its name: it moved
 			delete(c.removed, syntax.Hash(leaf))
 		}
 	}
 }
 
-// of is the material of the languages that go with the one of a file.
+// of returns the material of the group of languages that a file belongs to.
 func (r *run) of(p *pair) *material {
 	group := ""
 	if p.lang != nil {
@@ -390,7 +387,7 @@ func (r *run) of(p *pair) *material {
 	return r.change[group]
 }
 
-// collectFresh notes the functions of production code that the baseline version of
+// collectFresh collects the functions of production code that the baseline version of
 // their file did not have.
 func (c *material) collectFresh(p *pair) {
 	if p.new == nil {
@@ -416,7 +413,7 @@ func (c *material) collectFresh(p *pair) {
 	}
 }
 
-// makers are the names that functions have which make a value of their type.
+// makers are the names of functions that construct a value of their type.
 var makers = sync.OnceValue(func() map[string]bool {
 	return map[string]bool{"__construct": true, "constructor": true, "__init__": true, "__post_init__": true,
 		"initialize": true, "init": true, "new": true}
@@ -452,7 +449,7 @@ func (c *material) collectTests(p *pair) {
 	c.collectRest(p)
 }
 
-// collectCalled notes what tests use.
+// collectCalled collects the names that tests use.
 func (c *material) collectCalled(m *syntax.Model) {
 	if m == nil {
 		return
@@ -474,7 +471,7 @@ func (c *material) collectCalled(m *syntax.Model) {
 	}
 }
 
-// setups are functions that the runner calls before tests, by their name.
+// setups are the names of functions that the test runner calls before tests.
 var setups = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
 	for _, s := range strings.Fields("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method " +
@@ -484,8 +481,8 @@ var setups = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// collectRest adds the functions and tables of test files. A function that nothing
-// uses does not count: it may be a test that the runner does not find any more.
+// collectRest adds the functions and tables of test files. A function that nothing uses
+// does not count: it may be a test that the test runner no longer finds.
 func (c *material) collectRest(p *pair) {
 	was := make(map[string]*syntax.Function)
 	var rest multiset.Hashes
@@ -514,7 +511,7 @@ func (c *material) collectRest(p *pair) {
 	}
 }
 
-// collectCode notes the symbols that production code lost, and the tokens it
+// collectCode collects the symbols that production code lost and the tokens that it
 // gained.
 func (c *material) collectCode(p *pair) {
 	now := make(map[string]*syntax.Function)
@@ -552,7 +549,7 @@ func (c *material) collectCode(p *pair) {
 	}
 }
 
-// collectGuards notes the guards that a function gained; was is nil for a new one.
+// collectGuards collects the guards that a function gained; was is nil for a new one.
 func (c *material) collectGuards(was, now *syntax.Function) {
 	known := make(map[uint64]bool)
 	if was != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// matchMerged finds tests whose content stands in other tests now.
+// matchMerged finds tests whose content is in other tests now.
 func (r *run) matchMerged(left []int, free []*candidate) {
 	for _, n := range left {
 		t := &r.tests[n]
 		if t.how != "" || r.of(t.from).asserts == 0 || len(t.old.Asserts) == 0 || len(t.old.Telling) < 2 {
 			continue
 		}
-		// Names alone are in many tests; a test without literals needs all of them.
+		// Many tests share names; a test without literals needs all of its names.
 		if len(t.old.Literals) == 0 && multiset.Containment(t.old.Telling, r.of(t.from).tests) < 0.95 {
 			continue
 		}
@@ -31,8 +31,8 @@ func (r *run) matchMerged(left []int, free []*candidate) {
 	}
 }
 
-// matchTabled finds tests of Go all of whose values, but for what they say when they
-// fail, stand in what one other test of their file gained, a table most often.
+// matchTabled finds Go tests whose values, except those in failure messages, all appear
+// in what another test of the file gained, most often a table.
 func (r *run) matchTabled(left []int) {
 	compared := 0
 	for _, n := range left {
@@ -63,7 +63,7 @@ func (r *run) matchTabled(left []int) {
 	}
 }
 
-// asserted are the strings and numbers in the assertions of a test.
+// asserted returns the strings and numbers in the assertions of a test.
 func asserted(t *syntax.Test) multiset.Hashes {
 	var all multiset.Hashes
 	for i := range t.Asserts {
@@ -109,12 +109,12 @@ func (r *run) matchSplit(left []int) {
 	}
 }
 
-// mergedInto finds the test that has most of what a merged one had; nil when
-// several share it.
+// mergedInto finds the test that contains most of a merged one; nil if several tests
+// share it.
 func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *syntax.Test) {
 	for _, c := range free[:min(len(free), maxRenamed)] {
 		if 4*len(c.test.Literals) < 3*len(t.old.Literals) || 10*len(c.test.Telling) < 7*len(t.old.Telling) {
-			continue // too little to hold as much
+			continue // too small
 		}
 		if multiset.Containment(t.old.Literals, c.test.Literals) >= 0.75 &&
 			multiset.Containment(t.old.Telling, c.test.Telling) >= 0.7 {
@@ -124,7 +124,7 @@ func (r *run) mergedInto(t *testPair, free []*candidate) (*pair, *syntax.Test) {
 	return nil, nil
 }
 
-// matchObsolete tells of tests whose subject the change removed.
+// matchObsolete marks tests whose subject the change removed.
 func (r *run) matchObsolete(t *testPair) {
 	if t.how != "" {
 		return

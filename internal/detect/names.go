@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// extends tells whether one of two names of tests is the other one with more words:
-// at least three words of the shorter one, in their order.
+// extends reports whether one of two test names is the other one with words added. The
+// shorter one has at least three words, in the same order.
 func extends(short, long []string) bool {
 	if len(short) > len(long) {
 		short, long = long, short
@@ -23,7 +23,7 @@ func extends(short, long []string) bool {
 	return len(short) == 0
 }
 
-// wordsOf are the words of a name, which is taken apart once: it is compared with many.
+// wordsOf returns the words of a name, cached because a name is compared with many.
 func (r *run) wordsOf(name string) []string {
 	words, known := r.words[name]
 	if !known {
@@ -36,8 +36,7 @@ func (r *run) wordsOf(name string) []string {
 	return words
 }
 
-// nameWords are the words of a name: between blanks and underscores, and from one
-// capital to the next.
+// nameWords splits a name at separators and before capitals.
 func nameWords(s string) []string {
 	var all []string
 	begin := 0

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestRowsLeftOut holds tables whose rows do not all come to their test against such that
-// only look otherwise.
+// TestRowsLeftOut compares tables of which the test no longer runs all rows with similar
+// ones that run all.
 func TestRowsLeftOut(t *testing.T) {
 	t.Parallel()
 	const act = "act case-removed"
@@ -68,8 +68,8 @@ const (
 		"    }\n}\n"
 )
 
-// TestNobodyStartsThem holds tests that runners hear nothing of any more against such
-// that are started in another way.
+// TestNobodyStartsThem compares tests that nothing starts any more with tests that are
+// started in another way.
 func TestNobodyStartsThem(t *testing.T) {
 	t.Parallel()
 	const (

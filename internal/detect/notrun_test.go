@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// notRun are edits of one file, and what is said of them.
+// notRun is an edit of one file and its findings.
 type notRun struct {
 	name, old, now, want string
 }
@@ -163,8 +163,8 @@ class BTest : FreeSpec({
 `
 )
 
-// TestSkipsElsewhere holds skips that stand apart from the test, and under conditions
-// that nothing else asks for, against those that the machine explains.
+// TestSkipsElsewhere compares skips away from the test, and under conditions that nothing
+// else uses, with those that depend on the platform.
 func TestSkipsElsewhere(t *testing.T) {
 	t.Parallel()
 	const act, cond, warn = "act skip-added", "act skip-conditional", "warn skip-conditional"
@@ -311,7 +311,7 @@ func TestSkipsElsewhere(t *testing.T) {
 	})
 }
 
-// TestSkipsByTitles holds skips by titles, options and aborts against options that say
+// TestSkipsByTitles compares skips by titles, options and aborts with options that mean
 // something else.
 func TestSkipsByTitles(t *testing.T) {
 	t.Parallel()
@@ -359,8 +359,8 @@ func TestSkipsByTitles(t *testing.T) {
 	})
 }
 
-// TestRowsOfTables holds rows that went, or stand no more among others, in the forms
-// of tables of each language, against rows that were edited or moved.
+// TestRowsOfTables compares rows that were removed or taken out of the table, in the
+// forms of each language, with rows that were edited or moved.
 func TestRowsOfTables(t *testing.T) {
 	t.Parallel()
 	const lost, replaced, off = "act case-removed", "act assertion-lost", "act skip-added"
@@ -459,8 +459,8 @@ func TestRowsOfTables(t *testing.T) {
 	})
 }
 
-// TestNotCollected holds tests that runners do not find any more against edits that
-// look like those.
+// TestNotCollected compares tests that the test runner no longer finds with similar
+// edits.
 func TestNotCollected(t *testing.T) {
 	t.Parallel()
 	const gone, off = "act test-removed", "act skip-added"

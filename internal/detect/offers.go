@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// offers tells of names that a file handed on to its users and does not any more,
-// though what they stand for is still there.
+// offers reports names that a file no longer exports although their definition is still
+// there.
 func (r *run) offers(p *pair) {
 	if p.old == nil || p.new == nil || p.class != production || len(p.old.Offers) == 0 {
 		return
@@ -26,7 +26,7 @@ func (r *run) offers(p *pair) {
 		}
 	}
 	if slices.Contains(p.new.Offers, "*") && !slices.Contains(p.old.Offers, "*") {
-		return // all that another file has
+		return // it re-exports everything of another file
 	}
 	for _, n := range lost {
 		h := syntax.Hash(n)
@@ -34,7 +34,7 @@ func (r *run) offers(p *pair) {
 			continue
 		}
 		f := Finding{File: p.old.Path, Line: 1, Gone: true, Subject: n, Evidence: n, Confidence: 0.85,
-			Message: "a public symbol is not offered any more"}
+			Message: "public symbol no longer exported"}
 		if slices.ContainsFunc(came, func(o string) bool { return n == "*" || sharePart(o, n) }) ||
 			notOffered().MatchString(p.old.Path) || notOffered().MatchString(n) || len(lost) > 3 {
 			f.Confidence = 0.7
@@ -43,7 +43,7 @@ func (r *run) offers(p *pair) {
 	}
 }
 
-// offeredElsewhere tells whether another file of the change hands a name on now.
+// offeredElsewhere reports whether another file of the change newly exports a name.
 func (r *run) offeredElsewhere(p *pair, name string) bool {
 	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
 		return o != p && o.new != nil && r.of(o) == r.of(p) && slices.Contains(o.new.Offers, name) &&
@@ -51,7 +51,7 @@ func (r *run) offeredElsewhere(p *pair, name string) bool {
 	})
 }
 
-// hidden tells of what was public and is not, though it is there.
+// hidden reports a symbol that was public and is now private.
 func (r *run) hidden(p *pair, was, now *syntax.Function) {
 	if !was.Public || now.Public || was.Test || was.Deprecated || p.class != production {
 		return

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A test in whose place stands one of something else, which the same change adds.
+// A test is replaced by one of another subject that the same change adds.
 func TestOverwritten(t *testing.T) {
 	t.Parallel()
 	const (

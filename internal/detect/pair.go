@@ -13,13 +13,13 @@ type pair struct {
 	change         Change // without contents
 	lang           *syntax.Language
 	class          class
-	old, new       *syntax.Model // nil when not there or not analysed
-	oldWhy, newWhy string        // why not analysed
+	old, new       *syntax.Model // nil if missing or not analysed
+	oldWhy, newWhy string        // why a version is not analysed
 	edit           edit
-	custom         []Finding // of the user's patterns
+	custom         []Finding // findings of the user's patterns
 }
 
-// class is what a file is for, as far as detectors differ.
+// class is the role of a file.
 type class uint8
 
 const (
@@ -53,14 +53,15 @@ func classOf(c *Change) class {
 	return production
 }
 
-// version makes the model of a version; nil when it is not there, or why not.
+// version builds the model of a version. It returns nil, and the reason, if the version
+// is not analysed.
 func (r *run) version(reader *syntax.Reader, v *Version, old *syntax.Model) (*syntax.Model, string) {
 	if v.Path == "" {
 		return nil, ""
 	}
 	why := r.limits.refuse(v)
 	if why == "" && generated(v.Content) && old == nil {
-		why = whyGenerated // unless the baseline was not
+		why = whyGenerated // unless the baseline was analysed
 	}
 	if why != "" {
 		return nil, why

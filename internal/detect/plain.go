@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
-// plainModel is the model of a text in no known language: of scripts and
-// configuration, the lines in which a failing command is ignored, and switches.
+// plainModel builds the model of a file without a supported language: in scripts and
+// configuration, the lines in which the failure of a command is ignored, and settings.
 func plainModel(name, src string) *syntax.Model {
 	m := &syntax.Model{Path: name}
 	if document(name) {
@@ -67,7 +67,7 @@ func settingsFile(name string) bool {
 	return strings.HasPrefix(name, ".env")
 }
 
-// turnedOn tells of the value of a switch.
+// turnedOn reports whether the value of a setting means on.
 func turnedOn(s string) bool {
 	s = strings.ToLower(s)
 	return s == "true" || s == "on" || s == "yes" || s == "enabled"
@@ -82,22 +82,21 @@ var (
 		return regexp.MustCompile(
 			`(?i)test|lint|check|jest|vet\b|mypy|tsc\b|cargo|verify|cover|spec\b|audit|ruff|phpstan|rubocop|clippy|mocha|phpunit|pytest|gradle|mvn|continue-on-error|allow_failure|exit-zero`)
 	})
-	// alwaysFine is what makes a script end well, whatever is in it.
+	// alwaysFine matches commands that make a script succeed whatever else fails.
 	alwaysFine = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^trap\s+(-\s+)?['"]?(exit 0|exit\s*$|true|:)|^set\s+\+e\s*$|^set\s+\+o\s+errexit`)
 	})
-	// leftOut is what leaves tests out of a run.
+	// leftOut matches options that exclude tests from a run.
 	leftOut = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(
 			`\s-k\s*['"]?not\b|--deselect\b|--ignore(-glob)?[= ]|\s-skip[= ]|\s--skip\b|--exclude-(group|tag|testsuite|task)|--testPathIgnorePatterns|--filter[= ]\s*['"]?[\w.]+\s*!=|--tag\s+['"]?~|\s-x\s+test\b|--exclude-tests?\b|-Dtest=['"]?!`)
 	})
-	// A switch: a key, and whether it is on.
+	// switchLine matches a key with a boolean value.
 	switchLine = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(
 			`^["']?([A-Za-z][\w.\-]*)["']?\s*[:=]\s*["']?(true|false|on|off|yes|no|enabled|disabled|True|False)["']?,?\s*(#.*)?$`)
 	})
 )
 
-// ignoresFailure tells of a command that checks something and whose failure is
-// ignored.
+// ignoresFailure reports whether a line runs a check and ignores its failure.
 func ignoresFailure(s string) bool { return ignored().MatchString(s) && checks().MatchString(s) }

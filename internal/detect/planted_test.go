@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/planted"
 )
 
-// changes are the files that differ, by path.
+// changes yields the files that differ, by path.
 func changes(old, now map[string]string) iter.Seq2[detect.Change, error] {
 	return func(yield func(detect.Change, error) bool) {
 		names := make(map[string]bool)
@@ -64,8 +64,8 @@ func list(t *testing.T, report *detect.Report) {
 	}
 }
 
-// Each planted cheat is found, and acts when its evidence is a fact or a sign;
-// nothing acts on its legitimate twins.
+// Each planted cheat is found, and blocks if its evidence is a fact or a sign; nothing
+// blocks on its legitimate twins.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	edits, err := planted.Edits()

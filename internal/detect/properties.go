@@ -6,9 +6,9 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
-// properties tells of fields and accessors that others could use and cannot any more,
-// though what had them is there: tests looked at them and do not now, no other code
-// had to be changed for it, and the change is about something else.
+// properties reports fields and accessors that are no longer public although their type
+// still exists, if tests used them and do not now, no other code had to change for it,
+// and the change also does something else.
 func (r *run) properties(p *pair) {
 	if p.old == nil || p.new == nil || p.class != production || len(p.old.Properties) == 0 ||
 		notOffered().MatchString(p.old.Path) {
@@ -28,13 +28,13 @@ func (r *run) properties(p *pair) {
 		if renamed {
 			continue
 		}
-		now[name] = true // told once
+		now[name] = true // report it once
 		r.add(Finding{File: p.old.Path, Line: o.Line, Gone: true, Subject: name, Evidence: name, Confidence: 0.85,
-			Message: "a public symbol is not offered any more"}, symbolRemoved)
+			Message: "public symbol no longer exported"}, symbolRemoved)
 	}
 }
 
-// propertyNames are the names of properties, with what they are in.
+// propertyNames returns the names of properties, with the type that they belong to.
 func propertyNames(all []syntax.Property) map[string]bool {
 	names := make(map[string]bool, len(all))
 	for _, o := range all {
@@ -43,15 +43,15 @@ func propertyNames(all []syntax.Property) map[string]bool {
 	return names
 }
 
-// givenUp tells whether functions of a file used a name and none does now: what it
-// stood for went, and not only the way to it.
+// givenUp reports whether functions of a file used a name and none does now: the feature
+// was removed, not just the access to it.
 func givenUp(p *pair, name string) bool {
 	h := syntax.Hash(name)
 	uses := func(f *syntax.Function) bool { return f.Kind != syntax.DeclContainer && f.All.Has(h) }
 	return slices.ContainsFunc(p.old.Funcs, uses) && !slices.ContainsFunc(p.new.Funcs, uses)
 }
 
-// testsLeft tells whether tests used a name and the tests of today do not.
+// testsLeft reports whether tests used a name before and do not now.
 func (r *run) testsLeft(p *pair, name string) bool {
 	h, used := syntax.Hash(name), false
 	for _, o := range r.pairs {
@@ -63,7 +63,7 @@ func (r *run) testsLeft(p *pair, name string) bool {
 	return used && !r.inTests(p, name)
 }
 
-// inTests tells whether tests of the change use a name now.
+// inTests reports whether tests of the change use a name now.
 func (r *run) inTests(p *pair, name string) bool {
 	h := syntax.Hash(name)
 	for _, o := range r.pairs {
@@ -75,7 +75,7 @@ func (r *run) inTests(p *pair, name string) bool {
 	return false
 }
 
-// usedElsewhere tells whether production code of other files of the change had a name.
+// usedElsewhere reports whether production code in other files of the change used a name.
 func (r *run) usedElsewhere(p *pair, name string) bool {
 	h := syntax.Hash(name)
 	return slices.ContainsFunc(r.pairs, func(o *pair) bool {

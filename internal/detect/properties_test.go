@@ -8,15 +8,14 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// property is a class with something that others can read, a test that reads it, and
-// other work beside it.
+// property is a class with something public, a test that reads it, and other changes.
 type property struct {
 	path, code   string
-	lost, hidden string // what the declaration is, and what it becomes; "" for gone
+	lost, hidden string // the declaration, and its new form; "" if it is removed
 	tests, test  string // the path of the tests, and the tests
 	asserted     string // the line that reads it
 	instead      string
-	other        string // what is added to the code, before the last line
+	other        string // code added before the last line
 }
 
 func properties() map[string]property {
@@ -130,7 +129,7 @@ func properties() map[string]property {
 	}
 }
 
-// with adds other work to code: before its last line, or at its end.
+// with adds other changes to code: before its last line, or at its end.
 func (c *property) with(code string) string {
 	if last := strings.LastIndex(strings.TrimSuffix(code, "\n"), "\n") + 1; strings.TrimSpace(code[last:]) == "}" ||
 		strings.TrimSpace(code[last:]) == "end" {
@@ -139,7 +138,7 @@ func (c *property) with(code string) string {
 	return code + c.other
 }
 
-// What others could read of a class and cannot any more.
+// Public properties of a class become private or are removed.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	for lang, c := range properties() {
@@ -166,7 +165,7 @@ func TestProperties(t *testing.T) {
 			report := find(t, &detect.Input{Changes: changes(old, now)})
 			got := strings.Contains(strings.Join(patternsOf(report), ", "), "act symbol-removed")
 			if lang == "python" && test.name == "told" {
-				continue // the name is too short to be found in a text
+				continue // the name is too short to be found in text
 			}
 			if got != test.acts {
 				list(t, report)
@@ -176,7 +175,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// A field that goes with what its functions did by it is no loss inside of other work.
+// A field that is removed together with its use is no loss next to other changes.
 func TestPropertyGivenUp(t *testing.T) {
 	t.Parallel()
 	const (

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/planted"
 )
 
-// project draws one of the clean projects of the corpus.
+// projects returns the clean projects of the corpus.
 func projects(t testing.TB) []planted.Edit {
 	edits, err := planted.Edits()
 	if err != nil {
@@ -28,8 +28,8 @@ func projects(t testing.TB) []planted.Edit {
 	})
 }
 
-// Nothing is found where nothing was lost: files moved to other folders, and text
-// added that says nothing to a runner.
+// Changes that lose nothing have no findings: files moved to other folders, and added
+// text.
 func TestHarmless(t *testing.T) {
 	t.Parallel()
 	all := projects(t)
@@ -57,8 +57,8 @@ func TestHarmless(t *testing.T) {
 	})
 }
 
-// Whatever else a change does, a planted cheat is found, and it is found the same
-// way whatever the order of the files.
+// A planted cheat is found whatever else the change does, and independent of the order of
+// the files.
 func TestCheatsAmongTwins(t *testing.T) {
 	t.Parallel()
 	edits, err := planted.Edits()
@@ -99,8 +99,8 @@ func TestCheatsAmongTwins(t *testing.T) {
 	})
 }
 
-// together names the languages whose code calls each other, so that what one file
-// loses may be in another.
+// together returns the group of languages whose code calls each other, so that code lost
+// in one file may be in another.
 func together(language string) string {
 	switch language {
 	case "typescript":
@@ -111,8 +111,8 @@ func together(language string) string {
 	return language
 }
 
-// FuzzRun compares any two texts: it must not fail, and a text with itself gives
-// nothing.
+// FuzzRun compares any two texts: it must not fail, and a text compared with itself has
+// no findings.
 func FuzzRun(f *testing.F) {
 	edits, err := planted.Edits()
 	if err != nil {
@@ -150,8 +150,8 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// FuzzCustom compiles and runs any pattern: what is refused is refused with a
-// reason, and what is not does not fail.
+// FuzzCustom compiles and runs any pattern: it is refused with a reason, or runs without
+// failing.
 func FuzzCustom(f *testing.F) {
 	f.Add("no-print", `\bprint\(`, "src/**/*.py", "code", "added", "print(1)\n# print(2)\n")
 	f.Add("x", "(", "[", "comments", "removed", "a")
@@ -178,8 +178,8 @@ func FuzzCustom(f *testing.F) {
 	})
 }
 
-// large is a change of about n lines in files of 400: every second function has
-// its body changed, every tenth test is renamed.
+// large is a change of about n lines in files of 400: every second function has its body
+// changed, every tenth test is renamed.
 func large(n int) (old, now map[string]string) {
 	old, now = make(map[string]string), make(map[string]string)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -221,12 +221,12 @@ func benchmark(b *testing.B, lines int) {
 	}
 }
 
-// The goals of the specification: 200 ms and 1 s.
+// The goals are 200 ms and 1 s.
 func BenchmarkDiff1000(b *testing.B)  { benchmark(b, 1000) }
 func BenchmarkDiff20000(b *testing.B) { benchmark(b, 20_000) }
 
-// BenchmarkTouched is the check of one file after a tool call, in each language;
-// its goal is 20 ms.
+// BenchmarkTouched checks one file after a tool call, in each language; its goal is 20
+// ms.
 func BenchmarkTouched(b *testing.B) {
 	for _, p := range projects(b) {
 		b.Run(p.Language, func(b *testing.B) {

@@ -1,6 +1,6 @@
 package detect
 
-// protected tells of a change to what checks hang on.
+// protected reports a change to a file that configures checks.
 func (r *run) protected(p *pair) {
 	if p.change.Protected == "" {
 		return
@@ -9,5 +9,6 @@ func (r *run) protected(p *pair) {
 		p.change.Old.Kind == p.change.New.Kind {
 		return
 	}
-	r.add(Finding{File: p.path, Subject: p.path, Message: p.change.Protected, Evidence: p.change.Protected}, protectedFile)
+	r.add(Finding{File: p.path, Subject: p.path, Message: "file that configures checks changed: " + p.change.Protected,
+		Evidence: p.change.Protected}, protectedFile)
 }

@@ -2,47 +2,48 @@ package detect
 
 import "fmt"
 
-// Results is what runs of the tests said, compared by the caller: the names of
-// baseline tests by what became of them. Tests that Run finds again under another
-// name do not count as missing when that name was executed.
+// Results are test results of both versions, compared by the caller: baseline tests by
+// what became of them. A test that Run finds under another name does not count as missing
+// if that name was executed.
 type Results struct {
-	// Finished is false when the run ended without the runner's end record; an exit
-	// code is no proof. Why tells how that shows.
+	// Finished is false if the run ended without the test runner's end record; an exit code
+	// is no proof. Why is the evidence.
 	Finished bool
 	Why      string
-	// Missing were not executed, Skipped are skipped newly, Failing passed and fail.
+	// Missing tests were not executed, Skipped ones are newly skipped, Failing ones passed
+	// before.
 	Missing, Skipped, Failing []TestName
-	// Executed are the tests that ran; it may be nil when nothing is missing.
+	// Executed are the tests that ran; may be nil if none is missing.
 	Executed []TestName
-	// Lost are files with lines that were covered, still exist, and are not covered.
+	// Lost are files with lines that were covered, still exist, and are no longer covered.
 	Lost []LostLines
 }
 
-// LostLines are lines of a file that lost their coverage.
+// LostLines are the lines of a file that lost their coverage.
 type LostLines struct {
 	File string
-	// Line is the first of them, Count how many.
+	// Line is the first of them, Count their number.
 	Line, Count int
-	// Percent is their share of the file's covered lines that still exist. From
-	// Threshold on it is a finding; 0 is DefaultLost.
+	// Percent is their share of the file's covered lines that still exist. From Threshold
+	// on it is a finding; 0 is DefaultLost.
 	Percent, Threshold float64
 }
 
-// The shares of covered lines, in percent, from which a loss is a finding, and for
-// sensitive paths.
+// Shares of covered lines, in percent, from which a loss is a finding; SensitiveLost is
+// for sensitive paths.
 const (
 	DefaultLost   = 2.0
 	SensitiveLost = 0.5
 )
 
-// results turns what runs said into findings.
+// results turns test results into findings.
 func (r *run) results() {
 	in := r.in.Results
 	if in == nil {
 		return
 	}
 	if !in.Finished {
-		r.add(Finding{Message: "the run has no end record", Evidence: in.Why}, runUnfinished)
+		r.add(Finding{Message: "test run did not finish: its report has no end record", Evidence: in.Why}, runUnfinished)
 	}
 	executed := make(map[TestName]bool)
 	for _, t := range in.Executed {
@@ -75,7 +76,7 @@ func (r *run) results() {
 			r.add(Finding{
 				File: l.File, Line: l.Line, Subject: l.File, Evidence: fmt.Sprintf("%d lines, %.1f %% of the file's", l.Count,
 					l.Percent),
-				Message: fmt.Sprintf("%d lines were covered, still exist, and are not covered", l.Count),
+				Message: fmt.Sprintf("%d lines were covered, still exist and are no longer covered", l.Count),
 			}, coverageLost)
 		}
 	}

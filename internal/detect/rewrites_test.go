@@ -20,7 +20,7 @@ const (
 		"map.get(key) else default\n"
 )
 
-// What is written in another way acts as little as it did, and what is gone acts.
+// Rewritten code does not block, removed code does.
 func TestRewrites(t *testing.T) {
 	t.Parallel()
 	edit := func(path, old, from, to string) (was, now map[string]string) {
@@ -71,7 +71,7 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
-// A function that asserts only in tests inside of it has no assertion of its own.
+// A function that asserts only in tests inside it has no assertion of its own.
 func TestHollowWithoutAssertions(t *testing.T) {
 	t.Parallel()
 	const old = "function all() { it('x', () => { expect(f()).toBe(1); }); }\n"
@@ -81,8 +81,8 @@ func TestHollowWithoutAssertions(t *testing.T) {
 	}
 }
 
-// A notice that something is deprecated may be silenced; other complaints act,
-// but for one with a name and a reason.
+// A deprecation warning may be suppressed; other suppressions block unless they have a
+// name and a reason.
 func TestSilenced(t *testing.T) {
 	t.Parallel()
 	const line = "  view.setLinks(all())"

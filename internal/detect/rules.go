@@ -15,33 +15,31 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
-// Custom is a pattern of the user's: a regular expression that is looked for in
-// lines of code.
+// Custom is a user's pattern: a regular expression that is matched against lines of code.
 type Custom struct {
-	// ID is a name of lower-case letters, digits and hyphens that Catalog does not
-	// have.
+	// ID consists of lower-case letters, digits and hyphens and is not one of Catalog's.
 	ID       string   `json:"id" yaml:"id"`
 	Type     Type     `json:"type" yaml:"type"`
 	Tier     Tier     `json:"tier,omitempty" yaml:"tier"`
 	Severity Severity `json:"severity,omitempty" yaml:"severity"`
 	Message  string   `json:"message" yaml:"message"`
-	// Languages and Paths say where to look: names of languages (Languages lists
-	// them), globs with ** for folders. Both empty: everywhere.
+	// Languages (names as Languages returns them) and Paths (globs with ** for folders)
+	// limit where the pattern applies. Empty: everywhere.
 	Languages []string `json:"languages,omitempty" yaml:"languages"`
 	Paths     []string `json:"paths,omitempty" yaml:"paths"`
-	// Match is a regular expression in Go's syntax, held against single lines.
+	// Match is a regular expression in Go's syntax for a single line.
 	Match string `json:"match,omitempty" yaml:"match"`
-	// In is what of a line is looked at: code (the default: comments and the
-	// contents of strings are blank), comments, or text (the whole line).
+	// In is the part of a line that is matched: code (the default: comments and the
+	// contents of strings are blanked), comments, or text (the whole line).
 	In string `json:"in,omitempty" yaml:"in"`
 	// When is added (the default) or removed.
 	When string `json:"when,omitempty" yaml:"when"`
-	// Confidence is between 0 and 1; 0 stands for 1.
+	// Confidence is between 0 and 1; 0 means 1.
 	Confidence float64 `json:"confidence,omitempty" yaml:"confidence"`
 }
 
-// Rules are switches and custom patterns, compiled. A nil *Rules has all patterns
-// switched on and no custom ones.
+// Rules are compiled settings and custom patterns. A nil *Rules enables all patterns and
+// has no custom ones.
 type Rules struct {
 	off     map[string]bool
 	actions map[string]Action
@@ -54,18 +52,17 @@ type compiled struct {
 	re *regexp.Regexp
 }
 
-// Config says which patterns are looked for.
+// Config selects the patterns to search for.
 type Config struct {
-	// Types, when not empty, are the only ones that are looked for.
+	// Types, if not empty, limit the search to these types.
 	Types []Type `json:"types,omitempty" yaml:"types"`
-	// Off are IDs or aliases of patterns that are not looked for.
+	// Off are IDs or aliases of disabled patterns.
 	Off []string `json:"off,omitempty" yaml:"off"`
-	// Patterns are the user's own.
+	// Patterns are the user's own patterns.
 	Patterns []Custom `json:"patterns,omitempty" yaml:"patterns"`
-	// Actions are what findings do other than by their tier and the mode, by the ID
-	// or alias of the pattern.
+	// Actions override the effect of findings, by the ID or alias of the pattern.
 	Actions map[string]Action `json:"actions,omitempty" yaml:"actions"`
-	// ActConfidence is how sure a sign must be to act in Standard mode; 0 is
+	// ActConfidence is the confidence from which a sign blocks in Standard mode; 0 is
 	// [ActConfidence].
 	ActConfidence float64 `json:"act_confidence,omitempty" yaml:"act_confidence"`
 }
@@ -76,15 +73,14 @@ const (
 	maxMatch    = 1000
 )
 
-// NewRules compiles a configuration. The error names all that is wrong with it,
-// each with its field.
+// NewRules compiles a configuration. The error lists all problems, each with its field.
 func NewRules(c Config) (*Rules, error) {
 	rules := &Rules{off: make(map[string]bool), actions: make(map[string]Action), sure: c.ActConfidence}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for i, t := range c.Types {
 		if !slices.Contains(allTypes(), t) {
-			wrong("types[%d]: %q is no type; types are %s", i, t, joined(allTypes()))
+			wrong("types[%d]: unknown type %q: use one of %s", i, t, joined(allTypes()))
 		}
 	}
 	known := make(map[string]bool)
@@ -117,7 +113,7 @@ func NewRules(c Config) (*Rules, error) {
 			ids = append(ids, id)
 		}
 		if len(ids) == 0 {
-			wrong("%s: there is no pattern %q", where, id)
+			wrong("%s: unknown pattern %q: perdure check patterns lists them", where, id)
 		}
 		return ids
 	}
@@ -129,7 +125,7 @@ func NewRules(c Config) (*Rules, error) {
 	for _, id := range slices.Sorted(maps.Keys(c.Actions)) {
 		action := c.Actions[id]
 		if !slices.Contains([]Action{Act, Warn, Tell}, action) {
-			wrong("actions.%s: %q is none of act, warn, tell", id, action)
+			wrong("actions.%s: unknown action %q: use act, warn or tell", id, action)
 		}
 		for _, id := range named("actions", id) {
 			rules.actions[id] = action
@@ -144,7 +140,7 @@ func NewRules(c Config) (*Rules, error) {
 	return rules, nil
 }
 
-// byAlias are the patterns that cover a family of the public catalogues.
+// byAlias returns the IDs of the patterns with an alias.
 func byAlias(alias string) []string {
 	var ids []string
 	for _, p := range patterns() {
@@ -163,43 +159,43 @@ func (c *Custom) problems(known map[string]bool) []error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if !customID().MatchString(c.ID) || len(c.ID) > 60 {
-		wrong("id: a name of at most 60 lower-case letters, digits and hyphens is wanted")
+		wrong("id: use at most 60 lower-case letters, digits and hyphens")
 	}
 	if known[c.ID] {
-		wrong("id: there is already a pattern of this name")
+		wrong("id: a pattern with this ID exists already")
 	}
 	if !slices.Contains(allTypes(), c.Type) {
-		wrong("type: %q is no type; types are %s", c.Type, joined(allTypes()))
+		wrong("type: unknown type %q: use one of %s", c.Type, joined(allTypes()))
 	}
 	if c.Tier < Fact || c.Tier > Hint {
-		wrong("tier: %d is none; tiers are 1, 2 and 3", c.Tier)
+		wrong("tier: %d is not 1, 2 or 3", c.Tier)
 	}
 	if !slices.Contains([]Severity{Critical, High, Medium, Low}, c.Severity) {
-		wrong("severity: %q is none; severities are critical, high, medium, low", c.Severity)
+		wrong("severity: unknown severity %q: use critical, high, medium or low", c.Severity)
 	}
 	if strings.TrimSpace(c.Message) == "" {
-		wrong("message: say what was found")
+		wrong("message: empty; describe the finding")
 	}
 	for _, l := range c.Languages {
 		if !slices.Contains(syntax.Languages(), l) {
-			wrong("languages: %q is not known; languages are %s", l, joined(syntax.Languages()))
+			wrong("languages: unknown language %q: use one of %s", l, joined(syntax.Languages()))
 		}
 	}
 	for _, p := range c.Paths {
 		if !doublestar.ValidatePattern(p) {
-			wrong("paths: %q is no glob; a pattern like src/**/*.ts is wanted", p)
+			wrong("paths: invalid glob %q: use a pattern like src/**/*.ts", p)
 		}
 	}
 	if c.Match == "" || len(c.Match) > maxMatch {
-		wrong("match: a regular expression of 1 to %d bytes is wanted", maxMatch)
+		wrong("match: use a regular expression of 1 to %d bytes", maxMatch)
 	} else if _, err := regexp.Compile(c.Match); err != nil {
 		wrong("match: %w", err)
 	}
 	if !slices.Contains([]string{"", "code", "comments", "text"}, c.In) {
-		wrong("in: %q is none of code, comments, text", c.In)
+		wrong("in: unknown value %q: use code, comments or text", c.In)
 	}
 	if !slices.Contains([]string{"", "added", "removed"}, c.When) {
-		wrong("when: %q is none of added, removed", c.When)
+		wrong("when: unknown value %q: use added or removed", c.When)
 	}
 	if c.Confidence < 0 || c.Confidence > 1 {
 		wrong("confidence: %g is not between 0 and 1", c.Confidence)
@@ -222,10 +218,10 @@ func joined[T ~string](all []T) string {
 
 func (r *Rules) enabled(p *Pattern) bool { return r.On(p.ID) }
 
-// On tells whether a pattern is looked for.
+// On reports whether a pattern is enabled.
 func (r *Rules) On(id string) bool { return r == nil || !r.off[id] }
 
-// Action is what the user set for a pattern; empty without that.
+// Action returns the user's setting for a pattern; empty if there is none.
 func (r *Rules) Action(id string) Action {
 	if r == nil {
 		return ""
@@ -233,7 +229,7 @@ func (r *Rules) Action(id string) Action {
 	return r.actions[id]
 }
 
-// actsFrom is how sure a sign must be to act in Standard mode.
+// actsFrom returns the confidence from which a sign blocks in Standard mode.
 func (r *Rules) actsFrom() float64 {
 	if r == nil || r.sure == 0 {
 		return ActConfidence
@@ -241,7 +237,7 @@ func (r *Rules) actsFrom() float64 {
 	return r.sure
 }
 
-// fits tells whether a custom pattern is looked for in a file.
+// fits reports whether a custom pattern applies to a file.
 func (c *compiled) fits(path string, lang *syntax.Language) bool {
 	if len(c.Languages) > 0 && (lang == nil || !slices.Contains(c.Languages, lang.Name)) {
 		return false
@@ -250,8 +246,8 @@ func (c *compiled) fits(path string, lang *syntax.Language) bool {
 		func(g string) bool { return doublestar.MatchUnvalidated(g, path) })
 }
 
-// custom looks for the user's patterns: in lines that one version has more often
-// than the other.
+// custom matches the user's patterns against lines that one version has more often than
+// the other.
 func (r *run) custom(p *pair) []Finding {
 	if r.in.Rules == nil {
 		return nil
@@ -288,13 +284,13 @@ func (r *run) custom(p *pair) []Finding {
 	return all
 }
 
-// hit is a line in which a pattern was found.
+// hit is a line that a pattern matched.
 type hit struct {
 	line int
 	s    string
 }
 
-// hits are the lines in which a custom pattern is found.
+// hits returns the lines that a custom pattern matches.
 func (c *compiled) hits(m *syntax.Model, lang *syntax.Language, src string) []hit {
 	if m == nil {
 		return nil
@@ -320,8 +316,7 @@ func (c *compiled) hits(m *syntax.Model, lang *syntax.Language, src string) []hi
 	return all
 }
 
-// Waiver takes away findings. It is the caller's business that no agent can write
-// one.
+// Waiver removes findings. The caller ensures that no agent can write one.
 type Waiver struct {
 	// Pattern is an ID, an alias, or * for all.
 	Pattern string `json:"pattern" yaml:"pattern"`
@@ -330,42 +325,42 @@ type Waiver struct {
 	Reason string `json:"reason" yaml:"reason"`
 	// Expires is when it ends; the zero value is never.
 	Expires time.Time `json:"expires,omitzero" yaml:"expires"`
-	// By is who gives it; may be empty.
+	// By is the person who granted it; may be empty.
 	By string `json:"by,omitempty" yaml:"by"`
 }
 
-// Waived is a finding with what took it away.
+// Waived is a finding with the waiver that removed it.
 type Waived struct {
 	Finding
 	Waiver Waiver `json:"waiver"`
 }
 
-// Check says what is wrong with a waiver.
+// Check returns the problems of a waiver.
 func (w *Waiver) Check() error {
 	var errs []error
 	if _, ok := patternOf(w.Pattern); !ok && w.Pattern != "*" && len(byAlias(w.Pattern)) == 0 &&
 		!customID().MatchString(w.Pattern) {
-		errs = append(errs, fmt.Errorf("pattern: there is no pattern %q; name one, or * for all", w.Pattern))
+		errs = append(errs, fmt.Errorf("pattern: unknown pattern %q: use an ID, an alias, or * for all", w.Pattern))
 	}
 	if w.Path == "" || !doublestar.ValidatePattern(w.Path) {
-		errs = append(errs, fmt.Errorf("path: %q is no glob; a pattern like tests/** is wanted", w.Path))
+		errs = append(errs, fmt.Errorf("path: invalid glob %q: use a pattern like tests/**", w.Path))
 	}
 	if strings.TrimSpace(w.Reason) == "" {
-		errs = append(errs, errors.New("reason: say why the finding does not count"))
+		errs = append(errs, errors.New("reason: empty; say why the finding does not count"))
 	}
 	return errors.Join(errs...)
 }
 
-// Expired tells whether it has ended.
+// Expired reports whether the waiver has expired.
 func (w *Waiver) Expired(now time.Time) bool { return !w.Expires.IsZero() && now.After(w.Expires) }
 
-// Covers tells whether it is about a finding, also after its end.
+// Covers reports whether the waiver applies to a finding, ignoring its expiry.
 func (w *Waiver) Covers(f *Finding) bool {
 	named := w.Pattern == "*" || w.Pattern == f.Pattern || slices.Contains(byAlias(w.Pattern), f.Pattern)
 	return named && strings.TrimSpace(w.Reason) != "" && doublestar.MatchUnvalidated(w.Path, f.File)
 }
 
-// waiver finds the one that takes a finding away.
+// waiver returns the waiver that removes a finding; nil if there is none.
 func (r *run) waiver(f *Finding) *Waiver {
 	for i := range r.in.Waivers {
 		w := &r.in.Waivers[i]

@@ -83,7 +83,7 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is said at once, with its field.
+// All problems are reported at once, each with its field.
 func TestBadRules(t *testing.T) {
 	t.Parallel()
 	_, err := detect.NewRules(detect.Config{
@@ -98,12 +98,12 @@ func TestBadRules(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{
-		`types[0]: "deletion" is no type`, `off[0]: there is no pattern "T999"`, `patterns[0] "Bad ID": id:`,
-		"tier: 4 is none", `severity: "urgent"`,
-		"message: say what", `languages: "cobol" is not known; languages are go,`, `paths: "[" is no glob`,
-		"match: error parsing regexp", `in: "all"`, `when: "ever"`,
-		"confidence: 2 is not", `patterns[1] "skip-added": id: there is already`,
-		`patterns[3] "no-print": id: there is already`,
+		`types[0]: unknown type "deletion"`, `off[0]: unknown pattern "T999"`, `patterns[0] "Bad ID": id:`,
+		"tier: 4", `"urgent": use critical, high, medium or low`,
+		"message: ", `"cobol": use one of go,`, `paths: invalid glob "["`,
+		"match: error parsing regexp", `"all": use code, comments or text`, `"ever": use added or removed`,
+		"confidence: 2 is not", `patterns[1] "skip-added": id: `,
+		`patterns[3] "no-print": id: `,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%v", want, err)

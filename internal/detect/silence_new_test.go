@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// What silences a tool, or leaves code out of coverage, acts in new code, too, unless it
-// says why, or is what everybody writes there.
+// A suppressed warning, or code excluded from coverage, blocks in new code, too, unless
+// it has a reason or is customary there.
 func TestSilenceInNewCode(t *testing.T) {
 	t.Parallel()
 	const act, warn = "act", "warn"

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// A reason excuses who silences rules by their names. Who silences all of them, or a
-// group, or many, is told whatever is said of it.
+// A reason excuses the suppression of named rules. Suppressing all rules, a group, or
+// many rules is reported whatever the reason.
 func TestSilenceNeedsName(t *testing.T) {
 	t.Parallel()
 	const line = "value = read(path)"
@@ -87,7 +87,7 @@ func TestSilenceNeedsName(t *testing.T) {
 	}
 }
 
-// What leaves code out of coverage, in the tools of all languages.
+// Exclusions from coverage, in the tools of all languages.
 func TestCoverageLeftOut(t *testing.T) {
 	t.Parallel()
 	for path, notes := range map[string][]string{

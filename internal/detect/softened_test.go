@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// Where a function failed it goes on, gives a value, or only tells of it.
+// Functions that failed and now continue, return a value, or only log.
 func TestFormsOfSoftenedChecks(t *testing.T) {
 	t.Parallel()
 	const (
@@ -68,7 +68,7 @@ func TestFormsOfSoftenedChecks(t *testing.T) {
 	})
 }
 
-// What a call throws goes nowhere, in the ways of single languages.
+// Exceptions of a call that are discarded, in the forms of single languages.
 func TestFormsOfStandIns(t *testing.T) {
 	t.Parallel()
 	const (
@@ -116,7 +116,7 @@ func TestFormsOfStandIns(t *testing.T) {
 	})
 }
 
-// What others could use is still there, and not for them.
+// Symbols that still exist and are no longer public.
 func TestFormsOfHiding(t *testing.T) {
 	t.Parallel()
 	const (
@@ -163,7 +163,7 @@ func TestFormsOfHiding(t *testing.T) {
 	})
 }
 
-// Checks of an initialiser go with it.
+// The checks of an initialiser are removed with it.
 func TestFormsOfInitialisers(t *testing.T) {
 	t.Parallel()
 	const old = "class Habit(val name: String, val days: Set<Int>) {\n    private val kept = sortedSetOf<Int>()\n\n" +
@@ -180,7 +180,7 @@ func TestFormsOfInitialisers(t *testing.T) {
 	})
 }
 
-// Errors that are passed over, and checks whose place nothing takes.
+// Errors that are ignored, and checks without replacement.
 func TestFormsOfErrorsPassedOver(t *testing.T) {
 	t.Parallel()
 	const (
@@ -247,7 +247,7 @@ func TestFormsOfExports(t *testing.T) {
 	})
 }
 
-// A change that says what it takes away is not stopped for it.
+// A change whose documents announce a removal is not blocked for it.
 func TestAnnouncedRemoval(t *testing.T) {
 	t.Parallel()
 	old := map[string]string{"src/desk.ts": "export function accept(order: Order) {\n  open.add(order);\n}\n\n" +

@@ -5,19 +5,19 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// softened tells of calls that failed and do not any more: one of another name, which
-// gives something in any case, stands in their place, the same gives another value then,
-// or what made failures known is gone.
+// softened reports calls that could fail and no longer do: the call was replaced by one
+// that always returns a value, now returns a fallback, or the option that reported
+// failures was removed.
 func (r *run) softened(p *pair, was, now *syntax.Function) {
 	if syntax.Stayed(was, now) < 0.5 {
 		return
 	}
 	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
-		Message: "a call that failed gives something in any case now"}
+		Message: "call that could fail replaced by one that always succeeds"}
 	if p.lang.Name == "go" {
 		if was.Tries > 0 && now.Tries == 0 && now.Oks > was.Oks && syntax.CountFailures(was) == syntax.CountFailures(now) &&
 			multiset.Containment(was.Askers, now.Askers) == 1 {
-			f.Message = "an error that was passed on is not any more"
+			f.Message = "error is no longer passed on"
 			r.add(f, syntax.ErrorSwallowed)
 		}
 		for _, call := range multiset.Difference(was.Stops, now.Stops) {
@@ -27,7 +27,7 @@ func (r *run) softened(p *pair, was, now *syntax.Function) {
 			goesOn := now.Idle.Count(call) > was.Idle.Count(call) || now.Ignored.Count(call) > was.Ignored.Count(call) ||
 				now.Dropped.Count(call) > was.Dropped.Count(call)
 			if goesOn && now.Calls.Count(call) == was.Calls.Count(call) {
-				f.Message = "what ended with a failure goes on after it"
+				f.Message = "function continues after a failure that ended it before"
 				r.add(f, syntax.ErrorSwallowed)
 				return
 			}
@@ -51,7 +51,7 @@ func (r *run) softened(p *pair, was, now *syntax.Function) {
 	}
 	for _, word := range multiset.Difference(was.Strict, now.Strict) {
 		if !checked && !r.of(p).code.Has(word) && len(now.Handlers) <= len(was.Handlers) {
-			f.Message = "what makes a failure known is gone"
+			f.Message = "call or option that reports failures removed"
 			r.add(f, syntax.ErrorSwallowed)
 			return
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// A test of Go that becomes a row of a table, whatever it said when it failed.
+// A Go test becomes a row of a table, whatever its failure message was.
 func TestTabled(t *testing.T) {
 	t.Parallel()
 	const (

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// testDeletion tells of baseline tests that are gone, and of rows of tables.
+// testDeletion reports removed baseline tests and removed rows of test tables.
 func (r *run) testDeletion() {
 	gone := make(map[*pair][]*testPair)
 	var order []*pair
@@ -24,9 +24,9 @@ func (r *run) testDeletion() {
 			}
 			gone[t.from] = append(gone[t.from], t)
 		case t.how == howVanished:
-			r.explainedRemoval(t, "a test is gone together with a name of the code that it used")
+			r.explainedRemoval(t, "test removed together with a name that it used")
 		case t.how == howReplaced:
-			r.explainedRemoval(t, "a test is gone, and another one of the same subject asserts as much")
+			r.explainedRemoval(t, "test replaced by one of the same subject that asserts as much")
 		case t.how == howSame || t.how == howMoved || t.how == howRenamed:
 			if t.new != nil {
 				r.lostCases(t)
@@ -40,8 +40,8 @@ func (r *run) testDeletion() {
 	}
 }
 
-// removedTests tells of the tests that a file lost: of all of them in one finding
-// when none is left, of each otherwise.
+// removedTests reports the tests that a file lost: in one finding if no test is left,
+// else one finding each.
 func (r *run) removedTests(p *pair, gone []*testPair) {
 	if len(gone) > 1 && len(gone) == len(p.old.Tests) && (p.new == nil || len(p.new.Tests) == 0) {
 		names := make([]string, 0, len(gone))
@@ -50,14 +50,14 @@ func (r *run) removedTests(p *pair, gone []*testPair) {
 		}
 		r.add(Finding{
 			File: p.old.Path, Line: gone[0].old.Line, Gone: true, Subject: p.old.Path, Confidence: 0.95,
-			Message:  fmt.Sprintf("all %d tests of the file are gone", len(gone)),
+			Message:  fmt.Sprintf("all %d tests of the file removed", len(gone)),
 			Evidence: strings.Join(names[:min(len(names), 8)], "; "),
 		}, testFileRemoved)
 		return
 	}
 	for _, t := range gone {
 		if t.old.Silent {
-			r.explainedRemoval(t, "a test is gone that asserted nothing")
+			r.explainedRemoval(t, "test without assertions removed")
 			continue
 		}
 		id := testRemoved
@@ -69,14 +69,13 @@ func (r *run) removedTests(p *pair, gone []*testPair) {
 	}
 }
 
-// becameComment tells whether the name of a test stands in a comment now, as it did
-// not before.
+// becameComment reports whether the name of a test newly appears in a comment.
 func becameComment(p *pair, t *syntax.Test) bool {
 	return p.new != nil && p.new.Notes != "" && strings.Contains(p.new.Notes, t.Leaf) &&
 		!strings.Contains(p.old.Notes, t.Leaf)
 }
 
-// declaredIn tells whether comments have a name as the declaration of a test has it:
+// declaredIn reports whether comments contain a name in the form of a test declaration:
 // quoted, or before parentheses.
 func declaredIn(notes, name string) bool {
 	for _, form := range []string{"'" + name + "'", `"` + name + `"`, "`" + name + "`", name + "(", name + " ("} {
@@ -87,7 +86,7 @@ func declaredIn(notes, name string) bool {
 	return false
 }
 
-// fewerRounds tells of a test that tries next to nothing of what it tried.
+// fewerRounds reports a test that repeats its tries far less often.
 func (r *run) fewerRounds(t *testPair) {
 	for i := range t.old.Rounds {
 		was := &t.old.Rounds[i]
@@ -95,7 +94,7 @@ func (r *run) fewerRounds(t *testPair) {
 			now := &t.new.Rounds[j]
 			if was.Key == now.Key && was.N >= manyRounds && (now.N <= fewRounds || now.N*muchLess <= was.N) {
 				r.add(Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S,
-					Confidence: 0.9, Message: fmt.Sprintf("what a test tries %d times it tries %d times now", was.N, now.N)},
+					Confidence: 0.9, Message: fmt.Sprintf("number of tries reduced from %d to %d", was.N, now.N)},
 					caseRemoved)
 				return
 			}
@@ -103,23 +102,23 @@ func (r *run) fewerRounds(t *testPair) {
 	}
 }
 
-// narrowedCases tells of a table whose rows do not all come to the test any more.
+// narrowedCases reports a table of which the test no longer runs all rows.
 func (r *run) narrowedCases(t *testPair) {
 	if n := syntax.NarrowedSince(t.old, t.new); n != nil {
 		r.add(Finding{File: t.to.new.Path, Line: n.Line, Subject: t.new.Name, Evidence: n.S, Confidence: 0.9,
-			Message: "rows of a test's table are left out on their way"}, caseRemoved)
+			Message: "rows of the test table are left out before the test runs them"}, caseRemoved)
 	}
 }
 
-// manyRounds are enough that fewRounds are next to nothing, and so is a muchLess-th.
+// A test with at least manyRounds tries must not drop to fewRounds or less, nor by the
+// factor muchLess.
 const (
 	manyRounds = 20
 	fewRounds  = 2
 	muchLess   = 50
 )
 
-// lostCases tells of rows that a test's table had, when it has fewer now and what
-// they say is nowhere among what was added to tests.
+// lostCases reports rows that a test's table lost and that were not added to other tests.
 func (r *run) lostCases(t *testPair) {
 	if len(t.old.Cases) == 0 {
 		return
@@ -131,7 +130,7 @@ func (r *run) lostCases(t *testPair) {
 	}
 	most := len(t.old.Cases) - len(t.new.Cases)
 	if len(t.new.Cases) == 0 && multiset.Containment(t.old.Telling, t.new.All) > 0.7 {
-		return // the table is written in another way
+		return // the table is written in another form
 	}
 	lost := r.lostRows(t, now)
 	if most <= 0 {
@@ -142,32 +141,32 @@ func (r *run) lostCases(t *testPair) {
 	}
 	f := Finding{File: t.from.old.Path, Line: lost[0].Line, Gone: true, Subject: t.old.Name, Evidence: lost[0].S,
 		Confidence: 0.95}
-	if len(lost) > 1 && len(lost) == len(t.old.Cases) { // another table, or none: the test was rewritten
-		f.Confidence, f.Message = 0.6, "all cases of a test's table are gone"
+	if len(lost) > 1 && len(lost) == len(t.old.Cases) { // another table or none: the test was rewritten
+		f.Confidence, f.Message = 0.6, "all cases of a test table replaced or removed"
 		r.add(f, assertionLost)
 		return
 	}
 	if !slices.ContainsFunc(lost, func(c *syntax.Case) bool { return !r.usesVanished(t, c.All) }) {
-		f.Confidence, f.Message = 0.6, "cases of a test's table are gone together with a name of the code that they used"
+		f.Confidence, f.Message = 0.6, "test cases removed together with a name that they used"
 		r.add(f, testExplained)
 		return
 	}
 	if most <= 0 {
-		f.Confidence, f.Message = 0.85, "a case of a test's table stands no more, and another one in its place"
+		f.Confidence, f.Message = 0.85, "test case replaced by an unrelated one"
 		r.add(f, assertionLost)
 		return
 	}
 	lost = lost[:min(len(lost), most)]
 	if len(lost) > 1 {
-		f.Message = fmt.Sprintf("%d cases of a test's table are gone", len(lost))
+		f.Message = fmt.Sprintf("%d test cases removed", len(lost))
 	}
 	r.add(f, caseRemoved)
 }
 
-// telling is how many tokens a row has at least that is told from others.
+// telling is the number of tokens from which a row can be told from others.
 const telling = 3
 
-// likeAny tells whether one of the rows is much like a row: it may be that one with
+// likeAny reports whether a row is similar to one of the rows: it may be that row with
 // other values.
 func (r *run) likeAny(c *syntax.Case, rows []syntax.Case) bool {
 	for i := range rows[:min(len(rows), maxOthers)] {
@@ -178,11 +177,10 @@ func (r *run) likeAny(c *syntax.Case, rows []syntax.Case) bool {
 	return len(rows) > maxOthers
 }
 
-// unlike is how much of two rows is the same at most when one has nothing to do with
-// the other.
+// unlike is the maximum similarity of two unrelated rows.
 const unlike = 0.25
 
-// casesOff tells of rows that say now that they do not run, or fail, and did not.
+// casesOff reports rows that are newly marked as skipped or failing.
 func (r *run) casesOff(t *testPair) {
 	if t.new.Skip == syntax.Always {
 		return
@@ -195,16 +193,15 @@ func (r *run) casesOff(t *testPair) {
 		for j := range t.old.Cases[:min(len(t.old.Cases), maxOthers)] {
 			if o := &t.old.Cases[j]; !o.Off && len(o.All) > 0 && multiset.Containment(o.All, c.All) >= 0.9 {
 				r.add(Finding{File: t.to.new.Path, Line: c.Line, Subject: t.new.Name, Evidence: c.S, Confidence: 0.9,
-					Message: "a case of a test's table is skipped"}, skipAdded)
+					Message: "test case skipped"}, skipAdded)
 				break
 			}
 		}
 	}
 }
 
-// lostRows are the rows that are gone: not there as they were (now counts the rows
-// of today by their key), not edited, not moved to another test, and not about what
-// is gone itself.
+// lostRows returns the rows that were removed: not there unchanged (now counts the new
+// rows by key), not edited, not moved to another test, and not about a removed subject.
 func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 	more, gone := multiset.Difference(t.new.All, t.old.All), multiset.Difference(t.old.All, t.new.All)
 	var missing []*syntax.Case
@@ -213,7 +210,7 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 		if now[c.Key]--; now[c.Key] >= 0 {
 			continue
 		}
-		kept := len(c.Literals) > 0 && multiset.Overlap(c.Literals, gone) == 0 // its values stand as often as before
+		kept := len(c.Literals) > 0 && multiset.Overlap(c.Literals, gone) == 0 // its values are as frequent as before
 		if !kept && multiset.Containment(c.All, more) < 0.8 && !r.rowMoved(t.from, c) && !r.namesRemoved(t.from, c.All) {
 			missing = append(missing, c)
 		}
@@ -221,7 +218,7 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 	if len(missing) == 0 {
 		return nil
 	}
-	var fresh []*syntax.Case // what was edited
+	var fresh []*syntax.Case // new and edited rows
 	for i := range t.new.Cases {
 		if c := &t.new.Cases[i]; now[c.Key] > 0 {
 			now[c.Key]--
@@ -258,11 +255,11 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 	if len(missing) == len(t.old.Cases) { // another table
 		return missing
 	}
-	return slices.DeleteFunc(missing, sameInput) // with another result
+	return slices.DeleteFunc(missing, sameInput) // with another expected result
 }
 
-// rowMoved tells whether what a row says stands in what was added to tests: nearly
-// all of it, or all of its values.
+// rowMoved reports whether the content of a row was added to other tests: nearly all of
+// it, or all of its values.
 func (r *run) rowMoved(p *pair, c *syntax.Case) bool {
 	tests := r.of(p).tests
 	all := multiset.Containment(c.All, tests)
@@ -273,7 +270,7 @@ func (r *run) rowMoved(p *pair, c *syntax.Case) bool {
 	return values > 0 && multiset.Containment(c.Literals, tests) == 1 && (values > 1 || all >= 0.6)
 }
 
-// namesRemoved tells whether tokens name something that the change removed from
+// namesRemoved reports whether a token names something that the change removed from
 // production code.
 func (r *run) namesRemoved(p *pair, b multiset.Hashes) bool {
 	if len(r.of(p).removed) == 0 {
@@ -287,15 +284,15 @@ func (r *run) namesRemoved(p *pair, b multiset.Hashes) bool {
 	return false
 }
 
-// unreadable tells of a file whose tests cannot be seen any more. Conflict markers
-// are told only: both sides are still there.
+// unreadable reports a file whose tests can no longer be read. A file with conflict
+// markers is not reported: it still has both sides.
 func (r *run) unreadable(p *pair) {
 	if p.old == nil || len(p.old.Tests) == 0 || p.newWhy == "" || p.newWhy == whyConflict {
 		return
 	}
 	r.add(Finding{
 		File: p.path, Subject: p.path, Confidence: 0.9, Evidence: p.newWhy,
-		Message: fmt.Sprintf("the file had %s and cannot be analysed any more: %s", counted(len(p.old.Tests), "test"),
+		Message: fmt.Sprintf("file had %s and can no longer be analysed: %s", counted(len(p.old.Tests), "test"),
 			p.newWhy),
 	}, testsUnreadable)
 }

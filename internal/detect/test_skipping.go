@@ -10,8 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
-// testSkipping tells of tests that do not run any more, or whose failure is
-// expected now.
+// testSkipping reports tests that no longer run or that are newly expected to fail.
 func (r *run) testSkipping() {
 	matched := make(map[*syntax.Test]*testPair)
 	for i := range r.tests {
@@ -39,7 +38,7 @@ func (r *run) testSkipping() {
 	}
 }
 
-// skipped compares how a test ran with how it runs; was is nil for a new one.
+// skipped compares how a test runs in both versions; was is nil for a new test.
 func (r *run) skipped(p *pair, was, now *syntax.Test) {
 	f := Finding{File: p.new.Path, Line: now.SkipLine, Subject: now.Name, Evidence: now.SkipText, Confidence: 0.95}
 	if f.Line == 0 {
@@ -56,7 +55,7 @@ func (r *run) skipped(p *pair, was, now *syntax.Test) {
 	}
 	f.Line, f.Evidence = now.Line, now.Name
 	if now.Abstract != "" && was != nil && was.Abstract == "" && !r.inherited(p, now.Abstract) {
-		f.Message = "a test of the baseline stands in an abstract class that nothing of the change inherits from"
+		f.Message = "test moved to an abstract class that no changed class extends"
 		r.add(f, skipAdded)
 		f.Message = ""
 	}
@@ -64,7 +63,7 @@ func (r *run) skipped(p *pair, was, now *syntax.Test) {
 		r.add(f, failureExpected)
 	}
 	if was != nil && now.Again > was.Again {
-		f.Message, f.Confidence = fmt.Sprintf("a test that fails is run again, up to %d times", now.Again), 0.7
+		f.Message, f.Confidence = fmt.Sprintf("failing test is run again, up to %d times", now.Again), 0.7
 		if now.Again >= manyTimes {
 			f.Confidence = 0.85
 		}
@@ -76,11 +75,11 @@ func (r *run) skipped(p *pair, was, now *syntax.Test) {
 	}
 }
 
-// manyTimes is how often a test may be run again before it is no test any more.
+// manyTimes is the number of reruns from which a test no longer proves anything.
 const manyTimes = 5
 
-// conditional tells of a test that is skipped under a condition: of the first that
-// is new and no reason, or of the skip as such when the test had none.
+// conditional reports a test that is skipped under a condition: the first new condition
+// without a valid reason, or the skip itself if the test had none.
 func (r *run) conditional(p *pair, f Finding, was, now *syntax.Test) {
 	fresh := r.unexplained(p, now, was)
 	switch {
@@ -96,8 +95,8 @@ func (r *run) conditional(p *pair, f Finding, was, now *syntax.Test) {
 	r.add(f, skipConditional)
 }
 
-// unexplained are the conditions of a test, each once, that are no reason and are not
-// among those of another one.
+// unexplained returns the distinct conditions of a test that have no valid reason and
+// that another test does not have.
 func (r *run) unexplained(p *pair, t, other *syntax.Test) []*syntax.When {
 	var left []*syntax.When
 	for i := range t.Whens {
@@ -111,8 +110,8 @@ func (r *run) unexplained(p *pair, t, other *syntax.Test) []*syntax.When {
 	return left
 }
 
-// explains tells whether a condition is one of the machine. What production code
-// uses since this change is used.
+// explains reports whether a condition depends on the platform. Names that production
+// code newly uses count as used.
 func (r *run) explains(p *pair, t *syntax.Test, w *syntax.When) bool {
 	c := w.Condition
 	c.Test = t.Name
@@ -120,7 +119,7 @@ func (r *run) explains(p *pair, t *syntax.Test, w *syntax.When) bool {
 	return c.Explains()
 }
 
-// inherited tells whether a class of the change has another one for a base.
+// inherited reports whether a changed class extends another class.
 func (r *run) inherited(p *pair, name string) bool {
 	h := syntax.Hash(name)
 	for _, o := range r.pairs {
@@ -136,10 +135,10 @@ func (r *run) inherited(p *pair, name string) bool {
 	return false
 }
 
-// shadowedTests tells of tests that ran, and in whose place another one of their name runs
-// now that comes after them, and is taken for them.
+// shadowedTests reports tests that ran and are now replaced by a later declaration of the
+// same name.
 func (r *run) shadowedTests(p *pair) {
-	// told of by that
+	// Reported as removed.
 	if p.old == nil || slices.ContainsFunc(r.tests, func(t testPair) bool { return t.from == p && t.how == "" }) {
 		return
 	}
@@ -149,13 +148,12 @@ func (r *run) shadowedTests(p *pair) {
 		})
 		if taken && !slices.ContainsFunc(p.old.Hidden, func(o syntax.Hidden) bool { return o.Name == h.Name }) {
 			r.add(Finding{File: p.new.Path, Line: h.Line, Subject: h.Name, Evidence: h.Name, Confidence: 0.9,
-				Message: "a test never runs: what comes after it has its name"}, skipAdded)
+				Message: "test never runs: a later declaration has the same name"}, skipAdded)
 		}
 	}
 }
 
-// notLookedFor tells of a file whose tests runners find by its name, and which has
-// another name now.
+// notLookedFor reports a file that the test runner no longer finds under its new name.
 func (r *run) notLookedFor(p *pair) {
 	if p.old == nil || p.lang == nil || len(p.old.Tests) == 0 || len(p.new.Tests) == 0 || p.old.Path == p.new.Path {
 		return
@@ -163,18 +161,18 @@ func (r *run) notLookedFor(p *pair) {
 	if build := platform.GoSystem(p.new.Path); build != "" && platform.GoSystem(p.old.Path) == "" && build != "linux" &&
 		build != "amd64" {
 		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path,
-			Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "the tests of a file run on " + build +
-				" only, by its new name"}, skipConditional)
+			Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "the new file name limits its tests to " +
+				build}, skipConditional)
 	}
 	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) {
 		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path,
 			Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9,
-			Message: "runners do not find the tests of a file under its new name"}, skipAdded)
+			Message: "the test runner does not find the file under its new name"}, skipAdded)
 	}
 }
 
-// startsGone tells of what made a runner run tests, and stands nowhere any more while the
-// tests, or the file that had it, are there.
+// startsGone reports removed code that made a test runner run tests, while the tests, or
+// the file that had the code, still exist.
 func (r *run) startsGone(p *pair) {
 	if p.old == nil || p.newWhy != "" {
 		return
@@ -191,12 +189,12 @@ func (r *run) startsGone(p *pair) {
 			continue
 		}
 		r.add(Finding{File: p.new.Path, Line: s.Line, Gone: true, Subject: s.Of, Evidence: s.S, Confidence: 0.9,
-			Message: "what made the runner run these tests is gone"}, skipAdded)
+			Message: "code that starts the tests removed"}, skipAdded)
 	}
 }
 
-// modulesGone tells of modules of tests that a file of Rust declares no more: nobody
-// builds what is in them. One whose file went, or that has a body now, is told of by
+// modulesGone reports test modules that a Rust file no longer declares, so that they are
+// not compiled. A module whose file was removed, or that has a body now, is reported by
 // its tests.
 func (r *run) modulesGone(p *pair) {
 	if p.old == nil || len(p.new.Mods) >= len(p.old.Mods) {
@@ -211,28 +209,28 @@ func (r *run) modulesGone(p *pair) {
 		inside := slices.ContainsFunc(p.new.Funcs, func(f *syntax.Function) bool { return f.Leaf == name })
 		if !slices.Contains(p.new.Mods, name) && !touched && !inside {
 			r.add(Finding{File: p.new.Path, Line: 1, Subject: name, Evidence: "mod " + name + ";", Confidence: 0.9,
-				Message: "a module of tests is not declared any more"}, skipAdded)
+				Message: "test module no longer declared"}, skipAdded)
 		}
 	}
 }
 
-// buildTags tells of a build constraint that a file with tests did not have.
+// buildTags reports a new build constraint on a file with tests.
 func (r *run) buildTags(p *pair) {
 	if p.old == nil || len(p.old.Tests) == 0 || p.new.Build == p.old.Build || p.new.Build == "" ||
 		p.new.Build == platform.GoSystem(p.old.Path) {
 		return
 	}
 	if strings.Contains(p.old.Path, "_test.go") && p.old.Build != "" && !strings.Contains(p.new.Build, "ignore") {
-		return // one constraint for another
+		return // one constraint replaced by another
 	}
 	f := Finding{File: p.new.Path, Line: 1, Subject: p.new.Path, Evidence: "//go:build " + p.new.Build, Confidence: 0.75,
-		Message: fmt.Sprintf("%d tests of the file run under a condition only", len(p.old.Tests))}
+		Message: fmt.Sprintf("%d tests of the file run only under a build constraint", len(p.old.Tests))}
 	if p.new.Build == "ignore" || p.new.Build == "never" || strings.Contains(p.new.Build, "ignore") {
 		r.add(f, skipAdded)
 		return
 	}
 	build := platform.Condition{Language: "go", Text: p.new.Build, RunsWhen: true}
-	// such a tag leaves them out when it is given
+	// Such a tag excludes the tests only when it is set.
 	if !build.Explains() && !strings.HasPrefix(p.new.Build, "!") || build.Always() || build.Off() {
 		f.Confidence = 0.9
 	}

@@ -8,9 +8,9 @@ import (
 	"unicode"
 )
 
-// tidied tells of a file of data that lost what a reader has to cope with, and
-// nothing else: blanks, empty lines, quotes, capitals or small letters, its order, or
-// lines. Of formats that programs lay out, only the order and lines tell something.
+// tidied reports whether data lost only its difficult details: blanks, empty lines,
+// quotes, capitals, order or lines. In formats that programs lay out, only the order and
+// the lines count.
 func tidied(old, now *Version) bool {
 	if len(old.Content) == 0 || len(now.Content) == 0 || len(old.Content) > maxTidied || plainOutput(now.Path) {
 		return false
@@ -31,10 +31,10 @@ func tidied(old, now *Version) bool {
 	return slices.EqualFunc(slices.DeleteFunc(was, empty), slices.DeleteFunc(is, empty), bytes.Equal)
 }
 
-// maxTidied is how large a file is in which that is looked for.
+// maxTidied is the maximum size of a file that tidied compares.
 const maxTidied = 256 << 10
 
-// plainOutput tells of what a program under test has written.
+// plainOutput reports whether a file is output of a program under test.
 func plainOutput(name string) bool {
 	switch path.Ext(name) {
 	case ".snap", ".golden", ".approved", ".out", ".stderr", ".stdout":
@@ -45,7 +45,7 @@ func plainOutput(name string) bool {
 		strings.Contains(lower, "snapshot") || strings.Contains(lower, "approved") || strings.Contains(lower, "output")
 }
 
-// laidOut tells of formats in which blanks and empty lines mean nothing.
+// laidOut reports whether blanks and empty lines are insignificant in a format.
 func laidOut(name string) bool {
 	switch path.Ext(name) {
 	case ".json", ".json5", ".xml", ".html", ".yaml", ".yml", ".toml", ".svg":
@@ -62,7 +62,7 @@ func linesOf(v *Version) [][]byte {
 	return lines
 }
 
-// within tells whether all lines of a stand in b, in their order.
+// within reports whether a is a subsequence of b.
 func within(a, b [][]byte) bool {
 	for _, line := range b {
 		if len(a) > 0 && bytes.Equal(a[0], line) {
@@ -72,7 +72,7 @@ func within(a, b [][]byte) bool {
 	return len(a) == 0
 }
 
-// permuted tells whether lines that both have, each once, stand in another order.
+// permuted reports whether lines that occur once in both are in another order.
 func permuted(was, is [][]byte) bool {
 	at := make(map[string]int, len(was))
 	for i, line := range was {
@@ -94,10 +94,11 @@ func permuted(was, is [][]byte) bool {
 	return moved
 }
 
-// minOrdered is how long a line is whose place is looked at: brackets are anywhere.
+// minOrdered is the minimum length of a line whose position counts: brackets occur
+// anywhere.
 const minOrdered = 6
 
-// bare is a line without blanks and quotes, in small letters.
+// bare returns a line in lower case without blanks and quotes.
 func bare(line []byte) []byte {
 	return bytes.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || c == '"' || c == '\'' || c == '\ufeff' {

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// unchecked tells of calls of functions that do nothing but to check something, which
-// are gone from one that is as it was otherwise.
+// unchecked reports removed calls of functions that only check something, in a function
+// that is otherwise unchanged.
 func (r *run) unchecked(p *pair, was, now *syntax.Function) {
 	if p.old == nil || len(p.old.Funcs) > maxCheckers || len(multiset.Difference(now.Vouchers, was.Vouchers)) > 0 {
 		return
@@ -27,17 +27,18 @@ func (r *run) unchecked(p *pair, was, now *syntax.Function) {
 		}
 		r.add(Finding{
 			File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: f.Name, Confidence: 0.85,
-			Message: was.Name + " does not call " + f.Leaf + " any more, which checks something",
+			Message: was.Name + " no longer calls " + f.Leaf + ", which checks its input",
 		}, guardRemoved)
 		return
 	}
 }
 
-// maxCheckers is in files with how many functions nobody looks for those that check.
+// maxCheckers is the number of functions in a file up to which they are searched for
+// checking functions.
 const maxCheckers = 1000
 
-// checkedHere tells whether what a function that is not called any more checked is
-// checked in another way.
+// checkedHere reports whether the checks of a function that is no longer called are done
+// in another way.
 func (r *run) checkedHere(p *pair, was, now *syntax.Function, f *syntax.Function) bool {
 	does := func(o *syntax.Function) bool { return len(o.Guards) > 0 }
 	if r.handsOver(p, was, now, does) {

@@ -2,8 +2,8 @@ package detect_test
 
 import "testing"
 
-// TestSkippedWhereTestsRun holds skips by which a test runs on other systems than those
-// of CI against those by which it is left out there: the first act, the second warn.
+// TestSkippedWhereTestsRun compares skips that exclude the platforms of CI with skips of
+// other platforms: the first block, the second warn.
 func TestSkippedWhereTestsRun(t *testing.T) {
 	t.Parallel()
 	const act, warn = "act skip-conditional", "warn skip-conditional"

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// guards compares the checks of a function: those that leave it when something is
-// wrong. A check that became another one with the same words, here or in what the
+// guards compares the guards of a function: conditions under which it fails or returns
+// early. A guard that became another one with the same words, here or in code that the
 // change added, was rewritten.
 func (r *run) guards(p *pair, was, now *syntax.Function) {
 	r.refusals(p, was, now)
@@ -53,14 +53,14 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 	for i := range was.Guards {
 		g := &was.Guards[i]
 		if g.Of != 0 && !g.Failure && len(now.Calls) > 0 && !now.Calls.Has(g.Of) {
-			continue // what it asked about went with the call that gave it
+			continue // its subject was removed with the call that returned it
 		}
 		if count[g.Key]--; count[g.Key] >= 0 {
 			continue
 		}
 		if syntax.Weaker(was, now, i, &how) || r.weakened(p, was, i, &how) {
 			r.add(Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.85,
-				Message: "a check lets far more through than it did"}, guardRemoved)
+				Message: "check accepts far more than before"}, guardRemoved)
 			continue
 		}
 		softened := how.Softened(g, fewer > 0)
@@ -70,7 +70,7 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 		f := Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.6}
 		switch {
 		case softened:
-			f.Confidence, f.Message = 0.85, fmt.Sprintf("%s does not fail any more under a condition under which it did",
+			f.Confidence, f.Message = 0.85, fmt.Sprintf("%s no longer fails under a condition under which it failed",
 				was.Name)
 		case fewer > 0 && how.Removed:
 			f.Confidence = 0.9
@@ -84,7 +84,7 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 		}
 		if g.Failure {
 			if r.unvouched(p, g, &how) {
-				f.Confidence, f.Message = 0.85, was.Name+" does not ask any more what it asked of a check"
+				f.Confidence, f.Message = 0.85, was.Name+" no longer calls a function that checked its input"
 				r.add(f, guardRemoved)
 				continue
 			}
@@ -98,8 +98,8 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 	}
 }
 
-// calledElsewhere tells whether a call that checks about the same as a guard came
-// anywhere in the change, in a file of the same language.
+// calledElsewhere reports whether the change added a call that checks about the same as a
+// guard, in a file of the same language.
 func (r *run) calledElsewhere(p *pair, g *syntax.Guard) bool {
 	had, found := make(map[uint64]bool), false
 	for _, o := range r.pairs {
@@ -119,9 +119,8 @@ func (r *run) calledElsewhere(p *pair, g *syntax.Guard) bool {
 	return found
 }
 
-// unasked tells whether nothing in a function, which is there as it was otherwise,
-// asks what a guard asked: neither a condition nor a call that may check is new and has
-// to do with it, and what it asked about is still used.
+// unasked reports whether an otherwise unchanged function no longer checks what a guard
+// checked: no related condition or checking call is new, and the subject is still used.
 func (r *run) unasked(p *pair, was *syntax.Function, g *syntax.Guard, how *syntax.Rewrite, fewer bool) bool {
 	now, about, words := how.Now, multiset.Sum(g.Words, g.Names), g.Words
 	if len(words) == 0 {
@@ -131,7 +130,7 @@ func (r *run) unasked(p *pair, was *syntax.Function, g *syntax.Guard, how *synta
 		return false
 	}
 	gone, elsewhere := g.Throws && fewer && multiset.Overlap(g.Names, now.All) > 0, r.of(p).code
-	if gone { // what stands in the function now is looked at by itself
+	if gone { // new code in the function is examined separately
 		elsewhere = multiset.Difference(elsewhere, multiset.Difference(now.All, was.All))
 	}
 	if multiset.Containment(words, elsewhere) > 0.5 {
@@ -147,8 +146,8 @@ func (r *run) unasked(p *pair, was *syntax.Function, g *syntax.Guard, how *synta
 	return !how.Asked(was, about)
 }
 
-// handsOver tells whether a function names one that is new, or a type that is, which it
-// did not name, and which does something.
+// handsOver reports whether a function newly names an added function, or type, for which
+// does returns true.
 func (r *run) handsOver(p *pair, was, now *syntax.Function, does func(*syntax.Function) bool) bool {
 	fresh := r.of(p).freshByHash
 	for _, h := range slices.Concat(multiset.Difference(now.Calls, was.Calls), multiset.Difference(now.All, was.All)) {
@@ -156,7 +155,8 @@ func (r *run) handsOver(p *pair, was, now *syntax.Function, does func(*syntax.Fu
 			return true
 		}
 	}
-	// Or one that has the name of what was called there, and calls that in its turn.
+	// Or an added function with the name of one that was called there, and that calls it in
+	// turn.
 	for _, h := range now.Calls {
 		if slices.ContainsFunc(fresh[h], func(f *syntax.Function) bool { return f.Calls.Has(h) && does(f) }) {
 			return true
@@ -165,10 +165,10 @@ func (r *run) handsOver(p *pair, was, now *syntax.Function, does func(*syntax.Fu
 	return false
 }
 
-// guardElsewhere tells whether what a guard checked is checked by another one, or
-// is not there any more.
+// guardElsewhere reports whether another guard checks the same, or the subject no longer
+// exists.
 func (r *run) guardElsewhere(p *pair, was *syntax.Function, g *syntax.Guard, how *syntax.Rewrite) bool {
-	if g.Failure { // the call may have gone with its check
+	if g.Failure { // the call may have been removed with its check
 		if r.unvouched(p, g, how) {
 			return false
 		}
@@ -181,7 +181,7 @@ func (r *run) guardElsewhere(p *pair, was *syntax.Function, g *syntax.Guard, how
 		return true
 	}
 	about := g.Words
-	if g.Called { // it may have gone with the function that it calls
+	if g.Called { // it may have been removed with the function that it calls
 		about = multiset.Difference(about, was.Calls)
 	}
 	if r.namesRemoved(p, about) {
@@ -191,13 +191,13 @@ func (r *run) guardElsewhere(p *pair, was *syntax.Function, g *syntax.Guard, how
 	return len(g.Words) > 0 && multiset.Containment(g.Words, how.Now.All) < 0.3 && !how.Removed && !used
 }
 
-// uncheckedCall tells of the error of a call that is not looked at any more. A call
-// whose error is returned, kept or asked for in another way is none; one that went
-// with its check was a step, and that is a warning when other code came.
+// uncheckedCall reports an error of a call that is no longer checked. An error that is
+// returned, stored or checked in another way does not count; a call removed with its
+// check was a step, and only warns if other code was added.
 func (r *run) uncheckedCall(f Finding, was, now *syntax.Function, g *syntax.Guard, came bool) {
 	call := g.Words[0]
 	if now.Ignored.Count(call) > was.Ignored.Count(call) {
-		f.Confidence, f.Message = 0.85, "an error that was passed on is not any more"
+		f.Confidence, f.Message = 0.85, "error is no longer passed on"
 		r.add(f, syntax.ErrorSwallowed)
 		return
 	}
@@ -211,11 +211,11 @@ func (r *run) uncheckedCall(f Finding, was, now *syntax.Function, g *syntax.Guar
 	case came:
 		f.Confidence = min(f.Confidence, 0.7)
 	}
-	f.Message = fmt.Sprintf("a check of an error was removed from %s", was.Name)
+	f.Message = fmt.Sprintf("error check removed from %s", was.Name)
 	r.add(f, handlerRemoved)
 }
 
-// forged tells of equality that is always true, and of checks that say yes to all.
+// forged reports equality that always returns true, and checks that accept everything.
 func (r *run) forged(p *pair, was, now *syntax.Function) {
 	if now.AlwaysTrue && (was == nil || !was.AlwaysTrue) {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.95},
@@ -223,11 +223,11 @@ func (r *run) forged(p *pair, was, now *syntax.Function) {
 	}
 	if was != nil && now.Agrees && !was.Agrees && was.Tokens > now.Tokens && !now.Test {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
-			Message: "a check says yes to all now"}, guardRemoved)
+			Message: "check now accepts everything"}, guardRemoved)
 	}
 }
 
-// special tells of functions that gained special cases.
+// special reports functions that gained special cases.
 func (r *run) special(p *pair, was, now *syntax.Function) {
 	if now.Fixed-was.Fixed >= 2 {
 		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.6,
@@ -235,17 +235,16 @@ func (r *run) special(p *pair, was, now *syntax.Function) {
 	}
 }
 
-// unvouched tells whether a function, which is there as it was otherwise, does not call
-// any more what checked something and gave an error back.
+// unvouched reports whether an otherwise unchanged function no longer calls a function
+// that checked something and returned an error.
 func (r *run) unvouched(p *pair, g *syntax.Guard, how *syntax.Rewrite) bool {
 	call := g.Words[0]
 	return g.Vouched && how.Stayed >= syntax.MostStays && !how.HandedOver && !how.Now.All.Has(call) &&
 		!r.of(p).code.Has(call)
 }
 
-// weakened tells whether a check lost some of its alternatives, while others of them
-// stay in a new one, or whether no more is asked of a value that had to lie within
-// limits than that there is one.
+// weakened reports whether a guard lost some of its alternatives while others remain in a
+// new one, or whether a value that had to be within limits only has to be present.
 func (r *run) weakened(p *pair, was *syntax.Function, lost int, how *syntax.Rewrite) bool {
 	g := &was.Guards[lost]
 	if g.Failure || g.Weak || how.HandedOver || how.Stayed < syntax.MostStays {
@@ -270,8 +269,8 @@ func (r *run) weakened(p *pair, was *syntax.Function, lost int, how *syntax.Rewr
 	return g.Asks.Bounds() && !kept && how.OnlyPresence(was, about)
 }
 
-// refusals tells of branches for all that is left in which a function threw, and goes on
-// now, though nothing else in it checks more than it did.
+// refusals reports final branches that threw and now continue, unless the function gained
+// other checks.
 func (r *run) refusals(p *pair, was, now *syntax.Function) {
 	if now.Refuses >= was.Refuses || now.Elses < was.Elses || now.Throws >= was.Throws ||
 		syntax.Stayed(was, now) < syntax.MostStays {
@@ -283,5 +282,5 @@ func (r *run) refusals(p *pair, was, now *syntax.Function) {
 		return
 	}
 	r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
-		Message: "what was refused when nothing else held goes on now"}, guardRemoved)
+		Message: "input that no case matched was rejected and is now accepted"}, guardRemoved)
 }

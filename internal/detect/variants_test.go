@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// Ways in which checks and errors get lost inside of other work, in all languages, and
-// work that looks like it. Each begins with a name, a path and the patterns that act.
+// Ways in which checks and errors get lost among other changes, in all languages, and
+// similar changes that lose nothing. Each begins with a name, a path and the patterns
+// that block.
 func TestVariants(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/forms/*.txt")

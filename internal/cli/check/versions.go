@@ -121,7 +121,7 @@ func fromLoop(ctx context.Context, store *client.Client, l *config.Loaded, name,
 	if err != nil {
 		return nil, fromWorkspace(err)
 	}
-	v := &versions{root: files.Root(), base: string(id), text: fmt.Sprintf("the files as they are with %s of loop %s",
+	v := &versions{root: files.Root(), base: string(id), text: fmt.Sprintf("working tree compared with %s of loop %s",
 		described(at), loop.ID(&tree)),
 		each:    evidence.Versions(ctx, files, &evidence.Between{From: id, To: now, Changes: changes}),
 		skipped: func() []detect.Skipped { return nil }}

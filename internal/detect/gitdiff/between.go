@@ -9,30 +9,29 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Between are two versions of the files.
+// Between is a pair of versions of the files.
 type Between struct {
-	// Base is the commit or tree that is compared with, as an ID. Trusted is the
-	// one that was named; it differs from Base where that is what both have in
-	// common.
+	// Base is the ID of the commit or tree that the files are compared with. Trusted is the
+	// one that the user named; it differs from Base if Base is the merge base.
 	Base, Trusted string
-	// Now is the commit that is looked at; empty: the index when Staged is set, or
-	// else the files as they are.
+	// Now is the commit that is compared; empty for the index if Staged is set, or else for
+	// the working tree.
 	Now    string
 	Staged bool
-	// First tells that there is no commit yet: Base is the empty tree.
+	// First is set if there is no commit yet: Base is the empty tree.
 	First bool
-	// Text says in words what is compared.
+	// Text describes the comparison.
 	Text string
-	// other is the other side of a merge that is under way, whose changes are not
-	// this commit's.
+	// other is the other side of a merge in progress, whose changes do not belong to this
+	// commit.
 	other string
 }
 
-// Resolve says what a base means. Empty: the last commit, or nothing before the
-// first one. A revision: what it has in common with the last commit, as reviews
-// compare. A..B and A...B: as git diff reads them, B as it is in git. Otherwise
-// what is looked at is the index (staged), or the files as they are with those that
-// git does not know yet.
+// Resolve returns the versions that base names. Empty is the last commit, or an empty
+// tree before the first one. A revision stands for its merge base with the last commit,
+// as in reviews. A..B and A...B are read as git diff reads them, with B as committed.
+// Otherwise the second version is the index (staged), or the working tree with its
+// untracked files.
 func (r *Repository) Resolve(ctx context.Context, base string, staged bool) (*Between, error) {
 	const op = "find base"
 	head, err := r.object(ctx, "HEAD^{commit}")
@@ -40,19 +39,19 @@ func (r *Repository) Resolve(ctx context.Context, base string, staged bool) (*Be
 		return nil, err
 	}
 	b := &Between{Staged: staged}
-	now := "the files as they are"
+	now := "working tree"
 	if staged {
-		now = "what is staged"
+		now = "index"
 	}
 	from, to, both := strings.Cut(base, "..")
 	switch {
 	case both && staged:
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
-			Msg: fmt.Sprintf("%q names both versions, --staged another one", base), Hint: "leave one of them out"}
+			Msg: fmt.Sprintf("base %q names both versions, and --staged is set", base), Hint: "use either --base A..B or --staged"}
 	case both:
 		return r.ranged(ctx, from, to)
 	case head == "" && (base == "" || base == "HEAD"):
-		b.First, b.Text = true, now+" with nothing: there is no commit yet"
+		b.First, b.Text = true, now+" compared with an empty tree: there is no commit yet"
 		b.Base, err = r.line(ctx, "hash-object", "-t", "tree", "--stdin")
 		return b, err
 	case base == "":
@@ -62,20 +61,20 @@ func (r *Repository) Resolve(ctx context.Context, base string, staged bool) (*Be
 		return nil, err
 	}
 	b.Base = b.Trusted
-	b.Text = fmt.Sprintf("%s with %s", now, base)
+	b.Text = fmt.Sprintf("%s compared with %s", now, base)
 	if b.Trusted == head {
 		b.other, err = r.object(ctx, "MERGE_HEAD^{commit}")
 		return b, err
 	}
 	commit, err := r.object(ctx, b.Trusted+"^{commit}")
-	if err != nil || commit == "" || head == "" { // a tree has no past
+	if err != nil || commit == "" || head == "" { // a tree has no history
 		return b, err
 	}
 	if b.Base, err = r.common(ctx, base, commit, head); err != nil {
 		return nil, err
 	}
 	if b.Base != b.Trusted {
-		b.Text += fmt.Sprintf(" where this branch left it (%.12s)", b.Base)
+		b.Text += fmt.Sprintf(" (merge base %.12s)", b.Base)
 	}
 	return b, nil
 }
@@ -97,24 +96,24 @@ func (r *Repository) ranged(ctx context.Context, from, to string) (*Between, err
 	if b.Now, err = r.named(ctx, to); err != nil {
 		return nil, err
 	}
-	b.Base, b.Text = b.Trusted, fmt.Sprintf("%s with %s", to, from)
+	b.Base, b.Text = b.Trusted, fmt.Sprintf("%s compared with %s", to, from)
 	if common {
 		if b.Base, err = r.common(ctx, from, b.Trusted, b.Now); err != nil {
 			return nil, err
 		}
 		if b.Base != b.Trusted {
-			b.Text += fmt.Sprintf(" where they parted (%.12s)", b.Base)
+			b.Text += fmt.Sprintf(" (merge base %.12s)", b.Base)
 		}
 	}
 	return &b, nil
 }
 
-// named finds a commit, or else a tree.
+// named returns the ID of a commit, or else of a tree.
 func (r *Repository) named(ctx context.Context, name string) (string, error) {
 	const op = "find base"
 	if strings.HasPrefix(name, "-") || strings.ContainsAny(name, "\x00\n") {
-		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is no revision", name),
-			Hint: "name a commit, a branch or a tag"}
+		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("invalid revision %q", name),
+			Hint: "use a commit, a branch or a tag"}
 	}
 	for _, kind := range []string{"commit", "tree"} {
 		id, err := r.object(ctx, name+"^{"+kind+"}")
@@ -122,21 +121,21 @@ func (r *Repository) named(ctx context.Context, name string) (string, error) {
 			return id, err
 		}
 	}
-	hint := "git branch -a and git tag list names; " + shallowHint
+	hint := "git branch -a and git tag list branches and tags; " + shallowHint
 	return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op,
-		Msg: fmt.Sprintf("git knows no revision %q here", name), Hint: hint}
+		Msg: fmt.Sprintf("unknown revision %q", name), Hint: hint}
 }
 
-const shallowHint = "in a clone without its past fetch it first (git fetch --unshallow, or fetch-depth: 0 in CI)"
+const shallowHint = "in a shallow clone fetch the history first (git fetch --unshallow, or fetch-depth: 0 in CI)"
 
-// common is the best commit that two have in common.
+// common returns the merge base of two commits.
 func (r *Repository) common(ctx context.Context, name, a, b string) (string, error) {
 	id, err := r.line(ctx, "merge-base", a, b)
 	var ran *Error
 	if errors.As(err, &ran) {
 		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "find base",
-			Msg:  fmt.Sprintf("%q has no commit in common with what is looked at", name),
-			Hint: shallowHint + "; --base " + name + "..HEAD compares the two as they are"}
+			Msg:  fmt.Sprintf("%q has no commit in common with the compared version", name),
+			Hint: shallowHint + "; --base " + name + "..HEAD compares both without a merge base"}
 	}
 	return id, err
 }

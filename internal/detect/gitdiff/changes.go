@@ -15,12 +15,12 @@ import (
 
 // side is a file in one of the versions.
 type side struct {
-	path string // empty: it is not there
+	path string // empty if the file does not exist
 	mode string // as git writes it
-	// id names what it holds; empty: what stands on the disk.
+	// id names the content; empty for the file on disk.
 	id   string
 	size int64
-	// missing tells that this clone does not have it.
+	// missing is set if this clone does not have the content.
 	missing bool
 }
 
@@ -29,36 +29,37 @@ type Changes struct {
 	r        *Repository
 	maxBytes int64
 	list     []change
-	// Skipped are those that nobody can look into, with the reason.
+	// Skipped are the files that cannot be read, with the reason.
 	Skipped []detect.Skipped
-	// Merged is how many files are as the other side of a merge has them, which is
-	// under way: they are left out.
+	// Merged is the number of files that equal the other side of a merge in progress; they
+	// are left out.
 	Merged int
 }
 
 type change struct{ old, new side }
 
-// Len is how many files differ.
+// Len returns the number of files that differ.
 func (c *Changes) Len() int { return len(c.list) }
 
-// Paths calls each with the names of each file; empty where there is none.
+// Paths calls each with both names of each file; a name is empty if the file does not
+// exist in that version.
 func (c *Changes) Paths(each func(old, now string)) {
 	for i := range c.list {
 		each(c.list[i].old.path, c.list[i].new.path)
 	}
 }
 
-// Modes of git.
+// File modes of git.
 const (
 	modeNone   = "000000"
 	modeLink   = "120000"
 	modeModule = "160000"
 )
 
-// Changes lists what differs. Contents of more than maxBytes are told by their
-// size.
+// Changes lists the files that differ. Of contents of more than maxBytes only the size is
+// read.
 func (r *Repository) Changes(ctx context.Context, b *Between, maxBytes int64) (*Changes, error) {
-	// The same whatever the user's settings of git diff are.
+	// The options make the output independent of the user's settings.
 	args := []string{"diff", "--raw", "-z", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--no-color",
 		"--find-renames", "-l1000",
 		"--ignore-submodules=dirty", "--no-relative", "-O" + os.DevNull}
@@ -93,11 +94,11 @@ func (r *Repository) Changes(ctx context.Context, b *Between, maxBytes int64) (*
 	return c, c.sizes(ctx)
 }
 
-// parse reads what git diff --raw -z prints.
+// parse reads the output of git diff --raw -z.
 func (c *Changes) parse(out []byte) error {
 	fields := strings.Split(string(out), "\x00")
 	next := func() (string, bool) {
-		if len(fields) < 2 { // what follows the last NUL is nothing
+		if len(fields) < 2 { // the output ends with a NUL
 			return "", false
 		}
 		f := fields[0]
@@ -112,12 +113,12 @@ func (c *Changes) parse(out []byte) error {
 		f := strings.Fields(head)
 		name, named := next()
 		if len(f) != 5 || !strings.HasPrefix(f[0], ":") || !named {
-			return fmt.Errorf("list changed files: git printed %q", head)
+			return fmt.Errorf("list changed files: unexpected output of git %q", head)
 		}
 		to := name
 		if kind := f[4][0]; kind == 'R' || kind == 'C' {
 			if to, named = next(); !named {
-				return fmt.Errorf("list changed files: git printed %q without its second name", head)
+				return fmt.Errorf("list changed files: no second name after %q in the output of git", head)
 			}
 		}
 		c.add(change{newSide(name, f[0][1:], f[2]), newSide(to, f[1], f[3])}, f[4][0])
@@ -134,16 +135,16 @@ func newSide(path, mode, id string) side {
 	return side{path: path, mode: mode, id: id}
 }
 
-// add takes a file over, unless there is nothing in it to look at.
+// add adds a file, unless its content cannot be compared.
 func (c *Changes) add(f change, kind byte) {
-	const whyModule = "a repository of its own; look at it from inside"
+	const whyModule = "a separate repository: run the check inside it"
 	name := f.new.path
 	if name == "" {
 		name = f.old.path
 	}
 	switch {
 	case kind == 'U':
-		c.Skipped = append(c.Skipped, detect.Skipped{File: f.old.path, Why: "in conflict: nothing is staged yet"})
+		c.Skipped = append(c.Skipped, detect.Skipped{File: f.old.path, Why: "in conflict: not staged yet"})
 	case f.old.mode == modeModule || f.new.mode == modeModule:
 		c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: whyModule})
 	default:
@@ -151,7 +152,7 @@ func (c *Changes) add(f change, kind byte) {
 	}
 }
 
-// untracked adds files that git does not know yet and does not ignore.
+// untracked adds the untracked files that git does not ignore.
 func (c *Changes) untracked(ctx context.Context) error {
 	out, err := c.r.run(ctx, nil, "ls-files", "--others", "--exclude-standard", "-z")
 	if err != nil {
@@ -159,7 +160,7 @@ func (c *Changes) untracked(ctx context.Context) error {
 	}
 	for name := range strings.SplitSeq(string(out), "\x00") {
 		switch {
-		case name == "", strings.Contains("/"+name, "/.perdure/"): // the program's own, where nobody ignores it
+		case name == "", strings.Contains("/"+name, "/.perdure/"): // perdure's own files, if they are not ignored
 		case strings.HasSuffix(name, "/"):
 			c.add(change{new: side{path: strings.TrimSuffix(name, "/"), mode: modeModule}}, 'A')
 		default:
@@ -169,8 +170,8 @@ func (c *Changes) untracked(ctx context.Context) error {
 	return nil
 }
 
-// unwatched tells of files that git was told not to look at: what is in them is not
-// compared. Of those that a sparse checkout leaves out only the ones that are there.
+// unwatched skips the files that git does not check for changes. Of the files that a
+// sparse checkout leaves out, only those that exist are listed.
 func (c *Changes) unwatched(ctx context.Context) error {
 	out, err := c.r.run(ctx, nil, "ls-files", "-v", "-z")
 	if err != nil {
@@ -182,19 +183,19 @@ func (c *Changes) unwatched(ctx context.Context) error {
 		case !ok || tag == "H":
 		case tag == "S" || tag == "s":
 			if _, err := os.Lstat(filepath.Join(c.r.Root, filepath.FromSlash(name))); err == nil {
-				c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "git is told not to look at it (skip-worktree); " +
-					"git update-index --no-skip-worktree undoes that"})
+				c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "marked skip-worktree in git; " +
+					"git update-index --no-skip-worktree undoes it"})
 			}
 		case tag == strings.ToLower(tag):
-			c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "git is told that it does not change " +
-				"(assume-unchanged); git update-index --no-assume-unchanged undoes that"})
+			c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "marked assume-unchanged in git; " +
+				"git update-index --no-assume-unchanged undoes it"})
 		}
 	}
 	return nil
 }
 
-// withoutOther leaves out files that are as the other side of a merge has them:
-// they were looked at there.
+// withoutOther leaves out files that equal the other side of a merge: they were checked
+// there.
 func (c *Changes) withoutOther(ctx context.Context, b *Between) error {
 	args := []string{"diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-relative",
 		"--ignore-submodules=dirty"}
@@ -211,7 +212,7 @@ func (c *Changes) withoutOther(ctx context.Context, b *Between) error {
 	}
 	var kept []change
 	for _, f := range c.list {
-		// A file that git does not know is nobody's but this side's.
+		// An untracked file belongs to this side.
 		name := f.new.path
 		if name == "" {
 			name = f.old.path
@@ -225,7 +226,7 @@ func (c *Changes) withoutOther(ctx context.Context, b *Between) error {
 	return nil
 }
 
-// sizes asks how large the contents are that stand in git.
+// sizes reads the sizes of the contents stored in git.
 func (c *Changes) sizes(ctx context.Context) error {
 	var ask bytes.Buffer
 	var sides []*side
@@ -246,7 +247,7 @@ func (c *Changes) sizes(ctx context.Context) error {
 	}
 	answers := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	if len(answers) != len(sides) {
-		return fmt.Errorf("ask for sizes: git answered %d of %d", len(answers), len(sides))
+		return fmt.Errorf("read sizes: git returned %d of %d", len(answers), len(sides))
 	}
 	for i, text := range answers {
 		if sides[i].size, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -256,7 +257,7 @@ func (c *Changes) sizes(ctx context.Context) error {
 	return nil
 }
 
-// Each reads the files one after the other. It may be called once.
+// Each yields the files one after the other. It may be called once.
 func (c *Changes) Each(ctx context.Context) iter.Seq2[detect.Change, error] {
 	return func(yield func(detect.Change, error) bool) {
 		root, err := os.OpenRoot(c.r.Root)
@@ -282,8 +283,8 @@ func (c *Changes) Each(ctx context.Context) iter.Seq2[detect.Change, error] {
 	}
 }
 
-// read reads both versions of a file; false when one of them cannot be had, which
-// is told.
+// read reads both versions of a file. It returns false, and records the reason, if a
+// version cannot be read.
 func (c *Changes) read(ctx context.Context, root *os.Root, store *objects, f *change) (detect.Change, bool, error) {
 	var d detect.Change
 	for _, v := range []struct {
@@ -295,8 +296,8 @@ func (c *Changes) read(ctx context.Context, root *os.Root, store *objects, f *ch
 		case v.from.path == "":
 			continue
 		case v.from.missing:
-			c.Skipped = append(c.Skipped, detect.Skipped{File: v.from.path, Why: "this clone does not have what it holds, " +
-				"and nothing is fetched"})
+			c.Skipped = append(c.Skipped, detect.Skipped{File: v.from.path, Why: "its content is not in this " +
+				"partial clone; git fetch --refetch fetches it"})
 			return d, false, nil
 		case v.from.mode == modeLink:
 			*v.to = detect.Version{Path: v.from.path, Kind: detect.Link}
@@ -312,7 +313,7 @@ func (c *Changes) read(ctx context.Context, root *os.Root, store *objects, f *ch
 	return d, d.Old.Path != "" || d.New.Path != "", nil
 }
 
-// onDisk reads a file as it is. One that went meanwhile is not there.
+// onDisk reads a file of the working tree. A file removed meanwhile counts as missing.
 func (c *Changes) onDisk(root *os.Root, name string) (detect.Version, error) {
 	at := filepath.FromSlash(name)
 	info, err := root.Lstat(at)
@@ -332,8 +333,8 @@ func (c *Changes) onDisk(root *os.Root, name string) (detect.Version, error) {
 	return detect.Version{Path: name, Content: unix(text), Size: info.Size()}, err
 }
 
-// unix writes ends of lines as one character: git stores them so where a work tree
-// has two, and their change alone is none.
+// unix converts line ends to the form that git stores, so that a difference in line ends
+// alone is no change.
 func unix(text []byte) []byte {
 	if text == nil {
 		return []byte{}

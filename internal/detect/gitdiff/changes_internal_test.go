@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// Whatever git printed, it is read or refused, and no name is lost.
+// Any output of git is read or refused, and no name is lost.
 func FuzzParse(f *testing.F) {
 	const a, b = "28ce6a8b26aa170e1de65536fe8abe1832bd3242", "0000000000000000000000000000000000000000"
 	f.Add(":100644 100644 " + a + " " + b + " M\x00f\x00")

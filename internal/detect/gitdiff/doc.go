@@ -1,5 +1,5 @@
-// Package gitdiff reads what changed between two versions of files that git
-// knows: commits, the index, and the files as they are. It asks the git program
-// and changes nothing: no index is refreshed, nothing is fetched, and no program
-// is started that the repository's settings name for showing differences.
+// Package gitdiff lists the files that changed between two versions in a git repository:
+// commits, the index, and the working tree. It runs the git program and changes nothing:
+// it refreshes no index, fetches nothing, and starts no diff or text conversion program
+// that the repository configures.
 package gitdiff

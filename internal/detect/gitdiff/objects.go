@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// objects reads what git stores, through one process for all.
+// objects reads contents stored in git through one process.
 type objects struct {
 	r   *Repository
 	cmd *exec.Cmd
@@ -21,7 +21,7 @@ type objects struct {
 	out *bufio.Reader
 }
 
-// start begins the process with the first question.
+// start starts the process at the first read.
 func (o *objects) start(ctx context.Context) error {
 	if o.cmd != nil {
 		return nil
@@ -48,12 +48,12 @@ func (o *objects) close() {
 		return
 	}
 	_ = o.in.Close()
-	_, _ = io.Copy(io.Discard, o.out) // it may be in the middle of an answer
+	_, _ = io.Copy(io.Discard, o.out) // the process may be writing an answer
 	_ = o.cmd.Wait()                  // all answers that count were read
 	o.cmd = nil
 }
 
-// version reads what a file held, unless that is too large to be looked at.
+// version reads the content of a file, unless it is too large.
 func (o *objects) version(ctx context.Context, s *side, most int64) (detect.Version, error) {
 	if s.size > most {
 		return detect.Version{Path: s.path, Size: s.size}, nil
@@ -67,7 +67,7 @@ func (o *objects) read(ctx context.Context, id string) ([]byte, error) {
 		return nil, err
 	}
 	if _, err := io.WriteString(o.in, id+"\n"); err != nil {
-		return nil, fmt.Errorf("ask git: %w", err)
+		return nil, fmt.Errorf("write to git: %w", err)
 	}
 	head, err := o.out.ReadString('\n')
 	if err != nil {
@@ -75,13 +75,13 @@ func (o *objects) read(ctx context.Context, id string) ([]byte, error) {
 	}
 	f := strings.Fields(head)
 	if len(f) != 3 {
-		return nil, fmt.Errorf("git has no %s: %s", id, strings.TrimSpace(head))
+		return nil, fmt.Errorf("git has no object %s: %s", id, strings.TrimSpace(head))
 	}
 	size, err := strconv.Atoi(f[2])
 	if err != nil || size < 0 {
-		return nil, fmt.Errorf("git tells no size of %s: %s", id, strings.TrimSpace(head))
+		return nil, fmt.Errorf("git printed no size of object %s: %s", id, strings.TrimSpace(head))
 	}
-	text := make([]byte, size+1) // with the end of the line
+	text := make([]byte, size+1) // with the line end
 	if _, err := io.ReadFull(o.out, text); err != nil {
 		return nil, fmt.Errorf("read from git: %w", err)
 	}
@@ -91,8 +91,8 @@ func (o *objects) read(ctx context.Context, id string) ([]byte, error) {
 // maxTrusted is the size of the largest file that [Repository.ReadTrusted] reads.
 const maxTrusted = 1 << 20
 
-// ReadTrusted reads a file of the version that a person named; nil when it is not
-// there, or no regular file.
+// ReadTrusted reads a file of the version that the user named; nil if it does not exist
+// or is no regular file.
 func (r *Repository) ReadTrusted(ctx context.Context, b *Between, name string) ([]byte, error) {
 	if b.First {
 		return nil, nil
@@ -106,12 +106,12 @@ func (r *Repository) ReadTrusted(ctx context.Context, b *Between, name string) (
 		return nil, nil
 	}
 	if size, err := strconv.Atoi(f[3]); err != nil || size > maxTrusted {
-		return nil, fmt.Errorf("read %s: it has %s bytes, at most %d are read", name, f[3], maxTrusted)
+		return nil, fmt.Errorf("read %s: it has %s bytes, limit %d", name, f[3], maxTrusted)
 	}
 	text, err := r.run(ctx, nil, "cat-file", "blob", f[2])
 	var ran *Error
 	if errors.As(err, &ran) {
-		return nil, fmt.Errorf("read %s as it is in %.12s: %w", name, b.Trusted, err)
+		return nil, fmt.Errorf("read %s in %.12s: %w", name, b.Trusted, err)
 	}
 	return text, err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Repository is a work tree of git.
+// Repository is a git working tree.
 type Repository struct {
 	// Root is its top folder.
 	Root string
@@ -22,16 +22,16 @@ type Repository struct {
 	env  []string
 }
 
-// Open finds the work tree that a folder is in. environ is that of the process:
-// a hook of git tells by it which index is meant. Errors are *perdure.Error: there
-// is no git, no repository, or one without files.
+// Open finds the working tree that contains a folder. environ is the environment of the
+// process, in which a git hook receives the index to use. Errors are *perdure.Error: git
+// is missing, there is no repository, or it has no working tree.
 func Open(ctx context.Context, dir string, environ []string) (*Repository, error) {
 	const op = "open repository"
 	program, err := exec.LookPath("git")
 	if err != nil {
 		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "git is not installed, or not in PATH",
 			Err:  err,
-			Hint: "install git; without it only a loop's own snapshots can be compared with (--base loop:baseline)"}
+			Hint: "install git, or compare with a snapshot of a loop (--base loop:baseline)"}
 	}
 	r := &Repository{Root: dir, git: program, env: environ}
 	inside, err := r.line(ctx, "rev-parse", "--is-inside-work-tree")
@@ -45,26 +45,26 @@ func Open(ctx context.Context, dir string, environ []string) (*Repository, error
 	}
 	if err == nil {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
-			Msg:  fmt.Sprintf("%q is in a bare repository or in a .git folder, where there are no files to look at", dir),
-			Hint: "change to a work tree, or clone the repository and look at the clone"}
+			Msg:  fmt.Sprintf("%q is in a bare repository or a .git folder, which has no working tree", dir),
+			Hint: "run the command in a working tree or in a clone"}
 	}
-	hint := "change to the folder of a repository, or compare with a loop's own snapshot (--base loop:baseline)"
+	hint := "run the command in a repository, or compare with a snapshot of a loop (--base loop:baseline)"
 	var ran *Error
 	if errors.As(err, &ran) && strings.Contains(ran.Said, "dubious ownership") {
-		hint = "the folder belongs to somebody else; git config --global --add safe.directory FOLDER says that it is trusted"
+		hint = "another user owns the folder; git config --global --add safe.directory FOLDER trusts it"
 	}
 	return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
-		Msg: fmt.Sprintf("%q is in no git repository that can be read: %s", dir, said(err)), Hint: hint}
+		Msg: fmt.Sprintf("%q is not in a readable git repository: %s", dir, said(err)), Hint: hint}
 }
 
-// Error is a run of git that did not succeed.
+// Error is a failed git command.
 type Error struct {
 	Command string
 	Exit    int
 	Said    string
 }
 
-// Error tells what git said.
+// Error returns the command, its exit status and its error output.
 func (e *Error) Error() string {
 	return strings.TrimSuffix(fmt.Sprintf("git %s: exit status %d: %s", e.Command, e.Exit, e.Said), ": ")
 }
@@ -77,7 +77,7 @@ func said(err error) string {
 	return err.Error()
 }
 
-// command is a run of git in the work tree, with the settings left out that start
+// command returns a git command for the working tree, without the settings that start
 // programs or write.
 func (r *Repository) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.git,
@@ -89,7 +89,7 @@ func (r *Repository) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run returns what git prints.
+// run returns the output of a git command.
 func (r *Repository) run(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
 	cmd := r.command(ctx, args...)
 	if stdin != nil {
@@ -115,13 +115,13 @@ func (r *Repository) run(ctx context.Context, stdin []byte, args ...string) ([]b
 	return nil, failed
 }
 
-// line is run for answers of one line.
+// line returns the output of a git command that prints one line.
 func (r *Repository) line(ctx context.Context, args ...string) (string, error) {
 	out, err := r.run(ctx, nil, args...)
 	return strings.TrimRight(string(out), "\r\n"), err
 }
 
-// object returns the ID of what a name means; empty when there is no such thing.
+// object returns the ID that a name resolves to; empty if there is none.
 func (r *Repository) object(ctx context.Context, name string) (string, error) {
 	id, err := r.line(ctx, "rev-parse", "--verify", "--quiet", name)
 	var ran *Error

@@ -1,6 +1,6 @@
-// Package planted holds small clean projects in ten languages and edits of them:
-// cheats, each with the pattern that has to see it, and legitimate twins, which
-// must not act. Tests and the benchmark of the detectors share them.
+// Package planted holds small clean projects in ten languages and edits of them: cheats,
+// each with the pattern that must find it, and legitimate twins, which must not block.
+// Tests and the benchmark of the detectors use it.
 package planted
 
 import (
@@ -20,17 +20,17 @@ var corpus embed.FS
 // Edit is a change of a project.
 type Edit struct {
 	Language string
-	// Cheat is set for what has to be found; otherwise it is a twin.
+	// Cheat is set for edits that must be found; otherwise the edit is a legitimate twin.
 	Cheat bool
-	// Pattern is what finds it, or what a twin looks like.
+	// Pattern is the pattern that finds the cheat, or that the twin resembles.
 	Pattern string
-	// Name says in words what was done.
+	// Name describes the edit.
 	Name string
 	// Old and New are the files before and after, by path.
 	Old, New map[string]string
 }
 
-// Edits are all edits of the corpus, by language. An error names the file and the
+// Edits returns all edits of the corpus, by language. An error names the file and the
 // edit that cannot be applied.
 func Edits() ([]Edit, error) {
 	names, err := corpus.ReadDir("corpus")
@@ -52,8 +52,8 @@ func Edits() ([]Edit, error) {
 	return all, nil
 }
 
-// parse reads an archive: the files of the project, then edits, whose names are
-// "cheat PATTERN: what" or "twin PATTERN: what".
+// parse reads an archive: the files of the project, then edits, whose names are "cheat
+// PATTERN: text" or "twin PATTERN: text".
 func parse(language string, text []byte) ([]Edit, error) {
 	base := make(map[string]string)
 	var all []Edit
@@ -73,9 +73,9 @@ func parse(language string, text []byte) ([]Edit, error) {
 	return all, nil
 }
 
-// apply carries out the script of an edit. A line "@ PATH" chooses a file, "@move
-// A B", "@delete A" and "@add A" do what they say. Blocks between <<<<, ==== and
-// >>>> replace a text that is there once.
+// apply carries out the script of an edit. A line "@ PATH" chooses a file; "@move A B",
+// "@delete A" and "@add A" move, delete and add one. Blocks between <<<<, ==== and >>>>
+// replace a text that occurs once.
 func (e *Edit) apply(script string) error {
 	lines := strings.SplitAfter(script, "\n")
 	file := ""
@@ -104,16 +104,16 @@ func (e *Edit) apply(script string) error {
 			middle := i + slices.Index(lines[i:], "====\n")
 			end := i + slices.Index(lines[i:], ">>>>\n")
 			if middle < i || end < middle {
-				return fmt.Errorf("line %d: a block without ==== and >>>>", i+1)
+				return fmt.Errorf("line %d: block without ==== and >>>>", i+1)
 			}
 			old, now := strings.Join(lines[i+1:middle], ""), strings.Join(lines[middle+1:end], "")
 			if n := strings.Count(e.New[file], old); n != 1 {
-				return fmt.Errorf("line %d: the text to replace is in %q %d times", i+1, file, n)
+				return fmt.Errorf("line %d: text to replace occurs in %q %d times", i+1, file, n)
 			}
 			e.New[file] = strings.Replace(e.New[file], old, now, 1)
 			i = end
 		default:
-			return fmt.Errorf("line %d: %q is no command", i+1, lines[i])
+			return fmt.Errorf("line %d: unknown command %q", i+1, lines[i])
 		}
 	}
 	return nil

@@ -16,14 +16,14 @@ import (
 	"github.com/perdure/perdure/internal/text/yamltext"
 )
 
-// FileName is the project's file. It counts as it is in the version that is compared
-// with, never as the change has it.
+// FileName is the project's settings file. It is read from the version that the change is
+// compared with, never from the changed one.
 const FileName = ".perdure-check.yaml"
 
-// maxFile is far more than such a file needs.
+// maxFile bounds the size of the file.
 const maxFile = 256 << 10
 
-// Project is what the project's file says.
+// Project is the content of the project's settings file.
 type Project struct {
 	Detection detect.Mode `yaml:"detection"`
 	Settings  `yaml:",inline"`
@@ -31,7 +31,7 @@ type Project struct {
 	Given     []waiver        `yaml:"waivers"`
 }
 
-// waiver is one as a file has it.
+// waiver is a waiver as written in a file.
 type waiver struct {
 	Pattern string `yaml:"pattern"`
 	Path    string `yaml:"path"`
@@ -40,8 +40,8 @@ type waiver struct {
 	By      string `yaml:"by"`
 }
 
-// Parse reads the project's file; name is for messages. The error names all that is
-// wrong.
+// Parse reads the project's settings file; name is used in messages. The error lists all
+// problems.
 func Parse(name string, text []byte) (*Project, error) {
 	p := &Project{}
 	if err := decode(name, text, p); err != nil {
@@ -49,7 +49,7 @@ func Parse(name string, text []byte) (*Project, error) {
 	}
 	var errs []error
 	if !slices.Contains([]detect.Mode{"", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}, p.Detection) {
-		errs = append(errs, fmt.Errorf("detection: %q is none of off, minimal, standard, aggressive", p.Detection))
+		errs = append(errs, fmt.Errorf("detection: unknown mode %q: use off, minimal, standard or aggressive", p.Detection))
 	}
 	if _, err := p.Rules(); err != nil {
 		errs = append(errs, err)
@@ -65,7 +65,7 @@ func Parse(name string, text []byte) (*Project, error) {
 	return p, nil
 }
 
-// names are those by which patterns are called.
+// names returns the names of all patterns.
 func (s *Settings) names() []string {
 	names := []string{"*"}
 	for _, p := range s.Catalog() {
@@ -74,7 +74,7 @@ func (s *Settings) names() []string {
 	return names
 }
 
-// decode reads YAML strictly. An empty file says nothing.
+// decode reads YAML strictly. An empty file is valid.
 func decode(name string, text []byte, to any) error {
 	if problem := yamltext.Unreadable(text, maxFile); problem != "" {
 		return fmt.Errorf("%s: %s", name, problem)
@@ -85,10 +85,10 @@ func decode(name string, text []byte, to any) error {
 	return nil
 }
 
-// waivers reads them. Nil names let any pattern be named.
+// waivers converts and checks waivers. With nil names any pattern name is accepted.
 func waivers(given []waiver, names []string) ([]detect.Waiver, error) {
 	if len(given) > maxWaivers {
-		return nil, fmt.Errorf("there are %d waivers, at most %d are taken", len(given), maxWaivers)
+		return nil, fmt.Errorf("%d waivers, limit %d", len(given), maxWaivers)
 	}
 	var all []detect.Waiver
 	var errs []error
@@ -100,10 +100,10 @@ func waivers(given []waiver, names []string) ([]detect.Waiver, error) {
 			if near, ok := nearest.Word(w.Pattern, names); ok {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			err = fmt.Errorf("pattern: there is no pattern %q; %s", w.Pattern, hint)
+			err = fmt.Errorf("pattern: unknown pattern %q: %s", w.Pattern, hint)
 		}
 		if max(len(g.Path), len(g.Reason), len(g.By)) > maxText {
-			err = errors.Join(err, fmt.Errorf("path, reason and by have at most %d bytes", maxText))
+			err = errors.Join(err, fmt.Errorf("path, reason or by has more than %d bytes", maxText))
 		}
 		var expiryErr error
 		if w.Expires, expiryErr = expiry(g.Expires); expiryErr != nil {
@@ -117,7 +117,7 @@ func waivers(given []waiver, names []string) ([]detect.Waiver, error) {
 	return all, errors.Join(errs...)
 }
 
-// expiry reads a day, which counts to its end in UTC, or an instant.
+// expiry reads a date, which expires at the end of the day in UTC, or a time.
 func expiry(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -127,16 +127,17 @@ func expiry(text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("expires: %q is no day like 2027-01-31, nor an instant like 2027-01-31T12:00:00Z",
+		return time.Time{}, fmt.Errorf("expires: invalid time %q: use 2027-01-31 or 2027-01-31T12:00:00Z",
 			text)
 	}
 	return at.UTC(), nil
 }
 
-// WaiversVariable names the user's own file of waivers in the environment.
+// WaiversVariable is the environment variable with the path of the user's own waivers.
 const WaiversVariable = "PERDURE_WAIVERS"
 
-// OwnFile is where the user's own waivers are; named tells that the environment says so.
+// OwnFile returns the path of the user's own waivers; named is set if the environment
+// names it.
 func OwnFile(getenv func(string) string) (name string, named bool) {
 	if name = getenv(WaiversVariable); name != "" {
 		return name, true
@@ -151,9 +152,9 @@ func OwnFile(getenv func(string) string) (name string, named bool) {
 	return filepath.Join(dir, "perdure", "waivers.yaml"), false
 }
 
-// Own reads the user's own waivers: those of the file that the environment names, or
-// of perdure/waivers.yaml in the user's configuration folder, if there is one. A
-// file in the workspace is refused: an agent can write it.
+// Own reads the user's own waivers from the file that the environment names, or from
+// perdure/waivers.yaml in the user's configuration folder if it exists. A file in the
+// workspace is refused, because an agent can write it.
 func Own(getenv func(string) string, workspace string) ([]detect.Waiver, error) {
 	name, named := OwnFile(getenv)
 	if name == "" {
@@ -171,13 +172,13 @@ func Own(getenv func(string) string, workspace string) ([]detect.Waiver, error) 
 	}
 	if root, err := filepath.EvalSymlinks(workspace); err == nil {
 		if rel, err := filepath.Rel(root, actual); err == nil && filepath.IsLocal(rel) {
-			return nil, fmt.Errorf("read waivers: %s is in the workspace, where an agent can write it; keep waivers in %s, "+
-				"committed, or elsewhere", name, FileName)
+			return nil, fmt.Errorf("read waivers: %s is in the workspace, where an agent can write it: commit waivers in %s, "+
+				"or move the file out of the workspace", name, FileName)
 		}
 	}
 	info, err := os.Stat(actual)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, fmt.Errorf("read waivers: %s is no ordinary file of at most %d bytes", name, maxFile)
+		return nil, fmt.Errorf("read waivers: %s is not a regular file of at most %d bytes", name, maxFile)
 	}
 	text, err := os.ReadFile(actual)
 	if err != nil {
@@ -196,13 +197,13 @@ func Own(getenv func(string) string, workspace string) ([]detect.Waiver, error) 
 	return all, nil
 }
 
-// Ended tells of waivers that have ended, in words; of many the first.
+// Ended returns a message for each expired waiver, up to a limit.
 func Ended(all []detect.Waiver, now time.Time) []string {
 	const most = 20
 	var texts []string
 	for i := range all {
 		if w := &all[i]; w.Expired(now) && len(texts) < most {
-			texts = append(texts, fmt.Sprintf("a waiver has ended on %s and counts no more: %s for %s (%s)",
+			texts = append(texts, fmt.Sprintf("waiver expired on %s: %s for %s (%s)",
 				w.Expires.Format(time.DateOnly), w.Pattern, w.Path, strings.TrimSpace(w.Reason)))
 		}
 	}

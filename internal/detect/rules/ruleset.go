@@ -1,7 +1,6 @@
-// Package rules reads what people set of the detection of regressions: patterns
-// switched off or doing something else, patterns of their own, files that are
-// protected, and waivers. It knows the file in which a project keeps them, and
-// that waivers are taken only from where no agent writes.
+// Package rules reads the settings of detection: disabled patterns and changed actions,
+// custom patterns, protected files, and waivers. It defines the file in which a project
+// keeps them, and takes waivers only from places that no agent can write.
 package rules
 
 import (
@@ -29,34 +28,33 @@ const (
 	maxText    = 1000 // bytes of a path, a name, a reason
 )
 
-// Settings say what is looked for and what it counts for. The names in YAML are
-// those of the section loop and of the project's file.
+// Settings select the patterns and their effect. The YAML names are those of the section
+// loop and of the project's file.
 type Settings struct {
-	// Types, when not empty, are the only types of regressions that are looked for.
+	// Types, if not empty, limit detection to these types.
 	Types []detect.Type `json:"patterns_enabled,omitempty" yaml:"patterns_enabled"`
-	// Off are patterns that are not looked for; Actions what others do, by name.
+	// Off are the disabled patterns; Actions override the effect of others, by name.
 	Off     []string                 `json:"patterns_off,omitempty" yaml:"patterns_off"`
 	Actions map[string]detect.Action `json:"pattern_actions,omitempty" yaml:"pattern_actions"`
-	// Patterns are the user's own.
+	// Patterns are the user's own patterns.
 	Patterns []Pattern `json:"patterns,omitempty" yaml:"patterns"`
-	// ActConfidence is how sure a sign must be to act in standard mode; 0 is the
+	// ActConfidence is the confidence from which a sign blocks in standard mode; 0 is the
 	// default.
 	ActConfidence float64 `json:"act_confidence,omitempty" yaml:"act_confidence"`
-	// Protected are globs of files that checks hang on, besides those that are known.
+	// Protected are globs of further protected files.
 	Protected []string `json:"protected_paths,omitempty" yaml:"protected_paths"`
 }
 
-// Pattern is one of the user's own. Tier 2, severity medium and confidence 1 are
-// the defaults.
+// Pattern is a user's pattern. The defaults are tier 2, severity medium and confidence 1.
 type Pattern struct {
 	detect.Custom `yaml:",inline"`
-	// Tokens stand for a regular expression: tokens with blanks between, which
-	// follow each other on one line with any blanks between them.
+	// Tokens replace Match: tokens separated by blanks that follow each other on one line
+	// with any blanks between them.
 	Tokens string `json:"tokens,omitempty" yaml:"tokens"`
 }
 
-// custom is the pattern as package detect takes it. Either Match is given or
-// Tokens.
+// custom converts the pattern to the form of package detect. Either Match or Tokens is
+// set.
 func (p *Pattern) custom() (detect.Custom, error) {
 	c := p.Custom
 	if c.Tier == 0 {
@@ -67,17 +65,17 @@ func (p *Pattern) custom() (detect.Custom, error) {
 	}
 	switch tokens := strings.Fields(p.Tokens); {
 	case len(tokens) > 0 && p.Match != "":
-		return c, errors.New("there are match and tokens; one of them is enough")
+		return c, errors.New("match and tokens are both set: use one of them")
 	case len(tokens) > 0:
 		c.Match = sequence(tokens)
 	case p.Match == "":
-		return c, errors.New("say what is looked for: match is a regular expression, tokens are words and signs with " +
-			"blanks between")
+		return c, errors.New("match and tokens are both empty: set match to a regular expression, or tokens to words and " +
+			"signs separated by blanks")
 	}
 	return c, nil
 }
 
-// sequence is a regular expression of tokens that follow each other.
+// sequence returns a regular expression for tokens that follow each other.
 func sequence(tokens []string) string {
 	word := func(r rune) bool { return r == '_' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 	var b strings.Builder
@@ -123,7 +121,7 @@ func (s *Settings) To(v any) error {
 	return json.Unmarshal(raw, v)
 }
 
-// Rules compiles the settings. The error names all that is wrong with them.
+// Rules compiles the settings. The error lists all problems.
 func (s *Settings) Rules() (*detect.Rules, error) {
 	c := detect.Config{Types: s.Types, Off: s.Off, Actions: s.Actions, ActConfidence: s.ActConfidence}
 	var errs []error
@@ -131,7 +129,7 @@ func (s *Settings) Rules() (*detect.Rules, error) {
 		custom, err := s.Patterns[i].custom()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("patterns[%d] %q: %w", i, s.Patterns[i].ID, err))
-			custom.Match = "x" // so that the others are told, too
+			custom.Match = "x" // so that the other problems are found, too
 		}
 		c.Patterns = append(c.Patterns, custom)
 	}
@@ -139,12 +137,12 @@ func (s *Settings) Rules() (*detect.Rules, error) {
 		"pattern_actions": len(s.Actions), "patterns": len(s.Patterns),
 		"protected_paths": len(s.Protected)} {
 		if n > maxList {
-			return nil, fmt.Errorf("%s has %d entries, at most %d are taken", name, n, maxList)
+			return nil, fmt.Errorf("%s has %d entries, limit %d", name, n, maxList)
 		}
 	}
 	for i, g := range s.Protected {
 		if !glob(g) {
-			errs = append(errs, fmt.Errorf("protected_paths[%d]: %q is no glob; a pattern like deploy/**/*.yaml is wanted", i,
+			errs = append(errs, fmt.Errorf("protected_paths[%d]: invalid glob %q: use a pattern like deploy/**/*.yaml", i,
 				g))
 		}
 	}
@@ -160,7 +158,7 @@ func (s *Settings) Rules() (*detect.Rules, error) {
 
 func glob(g string) bool { return g != "" && len(g) <= maxText && doublestar.ValidatePattern(g) }
 
-// Catalog are all patterns, the user's own behind those that are built in.
+// Catalog returns all patterns: the built-in ones, then the user's own.
 func (s *Settings) Catalog() []detect.Pattern {
 	all := detect.Catalog()
 	for i := range s.Patterns {
@@ -171,8 +169,7 @@ func (s *Settings) Catalog() []detect.Pattern {
 	return all
 }
 
-// With are the settings with others below them: what both say of the same is as s
-// says it.
+// With returns the settings with below as defaults: where both set a value, s wins.
 func (s *Settings) With(below *Settings) Settings {
 	out := *s
 	if len(out.Types) == 0 {
@@ -197,7 +194,7 @@ func (s *Settings) With(below *Settings) Settings {
 	return out
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both have the same settings.
 func (s *Settings) Equal(other *Settings) bool {
 	return slices.Equal(s.Types, other.Types) && slices.Equal(s.Off, other.Off) &&
 		maps.Equal(s.Actions, other.Actions) && s.ActConfidence == other.ActConfidence &&
@@ -205,7 +202,7 @@ func (s *Settings) Equal(other *Settings) bool {
 		slices.EqualFunc(s.Patterns, other.Patterns, func(a, b Pattern) bool { return reflect.DeepEqual(a, b) })
 }
 
-// String tells of the settings in a few words.
+// String summarizes the settings.
 func (s Settings) String() string {
 	var words []string
 	list := func(what string, names ...string) {
@@ -229,10 +226,10 @@ func (s Settings) String() string {
 	list("own patterns", own...)
 	list("protected", s.Protected...)
 	if s.ActConfidence > 0 {
-		words = append(words, fmt.Sprintf("signs act from %g", s.ActConfidence))
+		words = append(words, fmt.Sprintf("signs block from confidence %g", s.ActConfidence))
 	}
 	if len(words) == 0 {
-		return "as built in"
+		return "the defaults"
 	}
 	return strings.Join(words, ", ")
 }

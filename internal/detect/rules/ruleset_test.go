@@ -61,23 +61,23 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"detection: loud":                                       `detection: "loud" is none of off, minimal, standard, aggressive`,
+		"detection: loud":                                       `detection: unknown mode "loud"`,
 		"nosuch: 1":                                             `unknown field "nosuch"`,
 		"patterns: [{id: x, nosuch: 1}]":                        `unknown field "nosuch"`,
-		"patterns_enabled: [deletion]":                          `"deletion" is no type`,
-		"patterns_off: [nosuch]":                                `there is no pattern "nosuch"`,
-		"pattern_actions: {T001: stop}":                         `"stop" is none of act, warn, tell`,
+		"patterns_enabled: [deletion]":                          `types[0]: unknown type "deletion"`,
+		"patterns_off: [nosuch]":                                `off[0]: unknown pattern "nosuch"`,
+		"pattern_actions: {T001: stop}":                         `actions.T001: unknown action "stop"`,
 		"act_confidence: 7":                                     "7 is not between 0 and 1",
-		"protected_paths: [\"a[\"]":                             `"a[" is no glob`,
-		"patterns: [{id: X Y, match: x}]":                       "a name of at most 60 lower-case letters",
-		"patterns: [{id: a, match: x, tokens: x}]":              "one of them is enough",
-		"patterns: [{id: a}]":                                   "say what is looked for",
+		"protected_paths: [\"a[\"]":                             `protected_paths[0]: invalid glob "a["`,
+		"patterns: [{id: X Y, match: x}]":                       `patterns[0] "X Y": id: `,
+		"patterns: [{id: a, match: x, tokens: x}]":              `patterns[0] "a": match and tokens`,
+		"patterns: [{id: a}]":                                   `patterns[0] "a": match and tokens`,
 		"patterns: [{id: a, match: \"(\"}]":                     "missing closing )",
-		"patterns: [{id: test-removed, match: x}]":              "already a pattern of this name",
-		"waivers: [{pattern: test-removed}]":                    "say why",
+		"patterns: [{id: test-removed, match: x}]":              `patterns[0] "test-removed": id: `,
+		"waivers: [{pattern: test-removed}]":                    "waivers[0]: path: ",
 		"waivers: [{path: a, reason: r, pattern: test-remved}]": `did you mean "test-removed"?`,
-		"waivers: [{path: a, reason: r, pattern: test-removed, expires: soon}]": `"soon" is no day`,
-		"waivers: [{path: \"[\", reason: r, pattern: test-removed}]":            "is no glob",
+		"waivers: [{path: a, reason: r, pattern: test-removed, expires: soon}]": `waivers[0]: expires: invalid time "soon"`,
+		"waivers: [{path: \"[\", reason: r, pattern: test-removed}]":            `waivers[0]: path: invalid glob "["`,
 		"a: [":                   "f.yaml:1",
 		"a\x00b":                 "NUL",
 		"\xff":                   "not valid UTF-8",
@@ -90,7 +90,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Patterns of tokens find what they say with any blanks, and not parts of words.
+// Patterns of tokens match with any blanks, and not parts of words.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	change := func(line string) *detect.Input {
@@ -116,7 +116,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// The user's settings stand above the project's.
+// The user's settings override the project's.
 func TestWith(t *testing.T) {
 	t.Parallel()
 	own := ruleset.Settings{Actions: map[string]detect.Action{"T001": detect.Warn},
@@ -136,7 +136,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// The user's waivers come from outside of the workspace only.
+// The user's waivers come only from outside the workspace.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	home, work := t.TempDir(), t.TempDir()
@@ -172,7 +172,7 @@ func TestOwn(t *testing.T) {
 	}
 	for name, want := range map[string]string{inside: "in the workspace", link: "in the workspace",
 		"w.yaml": "not an absolute path", filepath.Join(home, "nosuch"): "no such file",
-		home: "no ordinary file", put(filepath.Join(home, "bad.yaml"), "waivers: [{pattern: x}]"): "say why",
+		home: "not a regular file", put(filepath.Join(home, "bad.yaml"), "waivers: [{pattern: x}]"): "reason: ",
 		put(filepath.Join(home, "odd.yaml"), "patterns_off: [x]"): "unknown field"} {
 		if _, err := own(map[string]string{ruleset.WaiversVariable: name}); err == nil ||
 			!strings.Contains(err.Error(), want) {
@@ -181,8 +181,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// Whatever the file holds, it is read or refused; what is read compiles, and its
-// expressions are ones.
+// Any file is read or refused; the settings read from it compile.
 func FuzzParse(f *testing.F) {
 	f.Add(full)
 	f.Add("patterns: [{id: a, type: test_deletion, message: m, tokens: \"( ) \\\\ [\"}]")

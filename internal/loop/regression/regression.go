@@ -47,10 +47,10 @@ func Signs(report *detect.Report, baseline, now *testreport.Report) []Regression
 	for _, f := range evidence.Acting(report, baseline, now) {
 		at := slices.IndexFunc(all, func(g Regression) bool { return g.Type == string(f.Type) })
 		if at < 0 {
-			all = append(all, Regression{Type: string(f.Type), Severity: string(f.Severity), Text: policy.Told(&f)})
+			all = append(all, Regression{Type: string(f.Type), Severity: string(f.Severity), Text: f.Summary()})
 			at = len(all) - 1
 		} else if g := &all[at]; len(g.Text) < 1000 {
-			g.Text += "; " + policy.Told(&f)
+			g.Text += "; " + f.Summary()
 		}
 		g := &all[at]
 		if len(g.Fingerprints) < Most {
@@ -80,7 +80,7 @@ func Warned(findings []detect.Finding) string {
 	for i := range findings {
 		if f := &findings[i]; f.Action == detect.Warn {
 			if n++; n <= shownFindings {
-				b.WriteString("- " + policy.Clip(strings.Join(strings.Fields(policy.Told(f)), " "), maxFinding) + "\n")
+				b.WriteString("- " + policy.Clip(strings.Join(strings.Fields(f.Summary()), " "), maxFinding) + "\n")
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func (o *Found) Marks(finding string) []record.FalseAlarm {
 	for i := range o.Findings {
 		f := &o.Findings[i]
 		if name := f.Fingerprint(); finding != "" && strings.HasPrefix(name, finding) {
-			add(name, "", policy.Told(f))
+			add(name, "", f.Summary())
 		}
 	}
 	return marks

@@ -259,25 +259,13 @@ func (e *Evidence) Text() string {
 	var b strings.Builder
 	b.WriteString("What you just did shows in the files:")
 	for i := range e.Findings {
-		b.WriteString("\n- " + Told(&e.Findings[i]))
+		b.WriteString("\n- " + e.Findings[i].Summary())
 	}
 	if e.TestsBefore != e.TestsAfter {
 		fmt.Fprintf(&b, "\nThe touched files had %d tests, and have %d now.", e.TestsBefore, e.TestsAfter)
 	}
 	b.WriteString("\nIf that was not meant, undo it now; if it was, say why in your answer.")
 	return b.String()
-}
-
-// Told is a finding in words.
-func Told(f *detect.Finding) string {
-	text := f.Message
-	if f.Subject != "" && !strings.Contains(text, f.Subject) {
-		text += ": " + f.Subject
-	}
-	if f.File != "" {
-		text += fmt.Sprintf(" (%s:%d)", f.File, f.Line)
-	}
-	return text
 }
 
 // Clip cuts a text to so many bytes, at a letter.
