@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
@@ -92,7 +93,11 @@ func TestKillAtGate(t *testing.T) {
 	want := baseline(t, "--chunk-tokens", "1300")
 	stores := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": testdb.Postgres}
 	for name, store := range stores {
-		for _, n := range []int{2, 4, 6, 8, 11, 15} {
+		passages := []int{2, 4, 6, 8, 11, 15}
+		if name == "postgres" && !effort.Long() {
+			passages = []int{4, 11}
+		}
+		for _, n := range passages {
 			for _, at := range []string{"tx.before_commit", "tx.after_commit"} {
 				t.Run(fmt.Sprintf("%s/%s/%d", name, at, n), func(t *testing.T) {
 					t.Parallel()

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
+	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
@@ -65,9 +68,11 @@ func edited(from, to string) string {
 // file up to date and leaves nothing behind.
 func TestHandoffKilledAtFailpoints(t *testing.T) {
 	t.Parallel()
+	chosen := uint64(seed(t))
 	for name, c := range handoffChanges() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			rng := rand.New(rand.NewPCG(chosen, uint64(len(name))))
 			list := c.workplace(t)
 			passed := filepath.Join(list.dir, "failpoints")
 			list.sh(c.before)
@@ -79,14 +84,14 @@ func TestHandoffKilledAtFailpoints(t *testing.T) {
 					t.Errorf("%s does not pass %s", name, want)
 				}
 			}
-			passages := make(map[string]int)
-			for _, point := range points {
-				passages[point]++
-				nth := passages[point]
-				t.Run(fmt.Sprintf("%s/%d", point, nth), func(t *testing.T) {
-					t.Parallel()
-					c.workplace(t).killed(c, point, nth)
-				})
+			times := passages(t, passed)
+			for _, point := range slices.Sorted(maps.Keys(times)) {
+				for _, nth := range passagesToKill(rng, times[point]) {
+					t.Run(fmt.Sprintf("%s/%d", point, nth), func(t *testing.T) {
+						t.Parallel()
+						c.workplace(t).killed(c, point, nth)
+					})
+				}
 			}
 		})
 	}
@@ -228,11 +233,11 @@ func recordSteps(ctx context.Context, s *perdure.Store) error {
 	return nil
 }
 
-// Two processes record 500 steps each at once: none is lost, and the file shows
+// Two processes record many steps each at once: none is lost, and the file shows
 // the last state.
 func TestHandoffTwoWriters(t *testing.T) {
 	t.Parallel()
-	const each = 500
+	each := effort.Of(100, 500)
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, handoff.FileName)

@@ -37,7 +37,7 @@ func newWorkplace(t *testing.T) *workplace {
 		}
 	}
 	w := &workplace{t: t, dir: t.TempDir(), path: pathWithProgram(t)}
-	w.sh("git init -q .")
+	w.sh("git init -q --template= .")
 	for name, text := range map[string]string{"prd.json": contractText, "src/DarkModeToggle.tsx": "toggle\n",
 		"src/App.tsx":    "app\n",
 		"src/toggle.tsx": "toggle\n"} {

@@ -3,7 +3,10 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,8 +67,9 @@ func TestLoopBriefsKilled(t *testing.T) {
 	if points["loop.briefs_filled"] != 2 {
 		t.Fatalf("it passes %v", points)
 	}
-	for point, times := range points {
-		for nth := 1; nth <= times; nth++ {
+	rng := rand.New(rand.NewPCG(uint64(seed(t)), 10))
+	for _, point := range slices.Sorted(maps.Keys(points)) {
+		for _, nth := range passagesToKill(rng, points[point]) {
 			t.Run(fmt.Sprintf("%s/%d", point, nth), func(t *testing.T) {
 				t.Parallel()
 				w := place(t)

@@ -2,13 +2,15 @@ package e2e
 
 import (
 	"fmt"
-	"os"
+	"maps"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testing/effort"
 	looprecord "github.com/perdure/perdure/loop/record"
 )
 
@@ -98,9 +100,9 @@ func (w *workplace) loopEnds() {
 }
 
 // Killed in any step of the machine, and where it restores files or hands work over
-// within one, a loop goes on with resume and ends as if nothing had happened. With
-// PERDURE_CRASH_POINTS=all it is killed at each passage of each failpoint, each
-// commit for one, else at the first and the last of steps and at one of others.
+// within one, a loop goes on with resume and ends as if nothing had happened. In the
+// long run it is killed at each passage of each failpoint, each commit for one, else
+// at one passage of each step and of what it does to files.
 func TestLoopKilledInEachStep(t *testing.T) {
 	t.Parallel()
 	list := newLoopPlace(t)
@@ -117,8 +119,12 @@ func TestLoopKilledInEachStep(t *testing.T) {
 			t.Errorf("the loop does not pass %s", want)
 		}
 	}
-	for point, times := range points {
-		for _, nth := range killedAt(point, times) {
+	rng := rand.New(rand.NewPCG(uint64(seed(t)), 9))
+	for _, point := range slices.Sorted(maps.Keys(points)) {
+		if !effort.Long() && !changesLoop(point) {
+			continue
+		}
+		for _, nth := range passagesToKill(rng, points[point]) {
 			t.Run(fmt.Sprintf("%s/%d", point, nth), func(t *testing.T) {
 				t.Parallel()
 				w := newLoopPlace(t)
@@ -128,22 +134,15 @@ func TestLoopKilledInEachStep(t *testing.T) {
 	}
 }
 
-// killedAt are the passages of a failpoint to kill a loop at.
-func killedAt(point string, times int) []int {
-	if os.Getenv("PERDURE_CRASH_POINTS") == "all" {
-		all := make([]int, times)
-		for i := range all {
-			all[i] = i + 1
+// changesLoop reports whether a failpoint is a step of a loop, or in what a step does
+// to files.
+func changesLoop(point string) bool {
+	for _, prefix := range []string{"loop.", "ledger.", "sealed.", "workspace.restore.", "workspace.sweep."} {
+		if strings.HasPrefix(point, prefix) {
+			return true
 		}
-		return all
 	}
-	switch name, _, _ := strings.Cut(point, "."); {
-	case name == "loop":
-		return slices.Compact([]int{1, times})
-	case name == "ledger", name == "sealed", strings.HasPrefix(point, "workspace.restore."), strings.HasPrefix(point, "workspace.sweep."):
-		return []int{(times + 1) / 2}
-	}
-	return nil
+	return false
 }
 
 // loopKilled runs a loop that is killed, and resumes it.

@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,8 +75,9 @@ func TestLoopImportKilled(t *testing.T) {
 			t.Errorf("the import does not pass %s", want)
 		}
 	}
-	for point, times := range points {
-		for nth := 1; nth <= times; nth++ {
+	rng := rand.New(rand.NewPCG(uint64(seed(t)), 10))
+	for _, point := range slices.Sorted(maps.Keys(points)) {
+		for _, nth := range passagesToKill(rng, points[point]) {
 			t.Run(fmt.Sprintf("%s/%d", point, nth), func(t *testing.T) {
 				t.Parallel()
 				w := place(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,6 +110,20 @@ func number(t *testing.T, name string, ordinary, long int) int {
 		t.Fatalf("%s=%q is not a number", name, text)
 	}
 	return n
+}
+
+// passagesToKill are the passages of a failpoint, of those that there are, to kill a
+// process at: one that the seed chooses in the ordinary run, all in the long run.
+func passagesToKill(rng *rand.Rand, times int) []int {
+	chosen := 1 + rng.IntN(times)
+	if !effort.Long() {
+		return []int{chosen}
+	}
+	all := make([]int, times)
+	for i := range all {
+		all[i] = i + 1
+	}
+	return all
 }
 
 // seed repeats the random choices of a test: it is PERDURE_CRASH_SEED, or drawn

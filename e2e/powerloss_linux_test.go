@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/perdure/perdure"
@@ -124,35 +125,64 @@ func TestPowerLossOfSloppyWriter(t *testing.T) {
 	}
 }
 
-// record runs a role of this test binary under strace.
+// recording is what a process asked of the kernel, and the folder that is its disk.
+type recording struct {
+	trace   []byte
+	base    string
+	missing string // why nothing was recorded
+}
+
+// record runs a role of this test binary under strace, once for all tests.
 func record(t *testing.T, role string) (trace []byte, base string) {
 	t.Helper()
+	record := recordSnapshots
+	switch role {
+	case "acknowledge":
+		record = recordAcknowledge
+	case "sloppy":
+		record = recordSloppy
+	}
+	r, err := record()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.missing != "" {
+		testdb.Missing(t, "strace", r.missing)
+	}
+	return r.trace, r.base
+}
+
+var (
+	recordAcknowledge = sync.OnceValues(func() (recording, error) { return recordRole("acknowledge") })
+	recordSloppy      = sync.OnceValues(func() (recording, error) { return recordRole("sloppy") })
+	recordSnapshots   = sync.OnceValues(func() (recording, error) { return recordRole("snapshots") })
+)
+
+func recordRole(role string) (recording, error) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		testdb.Missing(t, "strace", "install strace: "+err.Error())
+		return recording{missing: "install strace: " + err.Error()}, nil
 	}
-	dir := t.TempDir()
-	base = filepath.Join(dir, "disk")
-	if err := os.Mkdir(base, 0o700); err != nil {
-		t.Fatal(err)
+	dir := filepath.Join(sharedFolder(), role)
+	r := recording{base: filepath.Join(dir, "disk")}
+	if err := os.MkdirAll(r.base, 0o700); err != nil {
+		return r, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		return r, err
 	}
 	file := filepath.Join(dir, "trace")
-	cmd := exec.CommandContext(t.Context(), strace, "-f", "-s", "4000000", "-o", file, "-e", "trace="+traced+","+foreign, self)
-	cmd.Env = append(os.Environ(), roleEnv+"="+role+" "+filepath.Join(base, "project", ".perdure"))
+	cmd := exec.Command(strace, "-f", "-s", "4000000", "-o", file, "-e", "trace="+traced+","+foreign, self)
+	cmd.Env = append(os.Environ(), roleEnv+"="+role+" "+filepath.Join(r.base, "project", ".perdure"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if bytes.Contains(bytes.ToLower(out), []byte("ptrace")) {
-			testdb.Missing(t, "strace", "it may not trace here: "+string(out))
+			return recording{missing: "it may not trace here: " + string(out)}, nil
 		}
-		t.Fatalf("%v\n%.2000s", err, out)
+		return r, fmt.Errorf("trace %s: %w\n%.2000s", role, err, out)
 	}
-	if trace, err = os.ReadFile(file); err != nil {
-		t.Fatal(err)
-	}
-	return trace, base
+	r.trace, err = os.ReadFile(file)
+	return r, err
 }
 
 func play(t *testing.T, d *disk, trace []byte) {
