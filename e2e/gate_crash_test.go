@@ -91,7 +91,7 @@ func (b *bed) oneGate(dsn string, answered bool) perdure.TreeID {
 func TestKillAtGate(t *testing.T) {
 	t.Parallel()
 	want := baseline(t, "--chunk-tokens", "1300")
-	stores := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": testdb.Postgres}
+	stores := map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": testdb.PostgresStore}
 	for name, store := range stores {
 		passages := []int{2, 4, 6, 8, 11, 15}
 		if name == "postgres" && !effort.Long() {

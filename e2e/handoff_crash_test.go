@@ -101,7 +101,7 @@ func (c *handoffChange) workplace(t *testing.T) *workplace {
 	t.Helper()
 	w := newWorkplace(t)
 	if c.postgres {
-		w.env = append(w.env, "PERDURE_STORE="+testdb.Postgres(t))
+		w.env = append(w.env, "PERDURE_STORE="+testdb.PostgresStore(t))
 	}
 	return w
 }

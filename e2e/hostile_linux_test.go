@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
@@ -290,16 +289,17 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	p := newPlace(t)
 	p.text()
 	victim := p.program(append(extractArgs(), "--concurrency", "1")...)
-	var head bytes.Buffer
-	victim.Stderr = &head
-	if err := victim.Start(); err != nil {
+	program, err := programFile()
+	if err != nil {
 		t.Fatal(err)
 	}
-	tree := awaitDone(t, p, 5)
-	_ = victim.Process.Kill()
-	if err := victim.Wait(); err == nil {
-		t.Fatal("the run had ended before it was killed: the test proves nothing")
+	victim.Path, victim.Env = program, append(victim.Env, "PERDURE_FAILPOINT=call.after_settle:20")
+	var head bytes.Buffer
+	victim.Stderr = &head
+	if err := victim.Run(); !killed(err) {
+		t.Fatalf("the run was not killed: %v\n%s", err, &head)
 	}
+	tree, _, _ := strings.Cut(head.String(), "\n")
 	outs := make(chan []byte, 3)
 	for _, args := range [][]string{extractArgs(), extractArgs(), {"resume", tree, "--json"}} {
 		cmd := p.program(args...)
@@ -319,28 +319,4 @@ func TestTwoRunsAtOnce(t *testing.T) {
 	if out := p.good("doctor"); !strings.Contains(out, "sound") {
 		t.Error(out)
 	}
-}
-
-// awaitDone waits until so many tasks of the only tree are done.
-func awaitDone(t *testing.T, p *place, n int64) (tree string) {
-	t.Helper()
-	until(t, "some tasks are done", func() bool {
-		_, err := os.Stat(filepath.Join(p.dir, ".perdure", "perdure.db"))
-		return err == nil
-	})
-	s, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(p.dir, ".perdure")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	until(t, "some tasks are done", func() bool {
-		trees, err := s.Trees(t.Context(), perdure.TreeFilter{})
-		if err != nil || len(trees) == 0 {
-			return false
-		}
-		tree = string(trees[0].ID)
-		progress, err := s.Progress(t.Context(), trees[0].ID)
-		return err == nil && progress.Completed >= n
-	})
-	return tree
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/effort"
+	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
 // TestMain makes this test binary the program itself when it is called
 // perdure: scripts and crash tests start it as a process of its own.
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", strconv.Itoa(parallel)) // -parallel overrides it
 	guard.Enter()
 	if role := os.Getenv(roleEnv); role != "" {
 		if err := playRole(role); err != nil {
@@ -53,6 +53,9 @@ const parallel = 8
 type tests struct{ m *testing.M }
 
 func (t tests) Run() int {
+	_ = flag.Set("test.parallel", strconv.Itoa(parallel)) // -parallel overrides it
+	_ = givenFlags()
+	testenv.Set()
 	status := t.m.Run()
 	if err := os.RemoveAll(sharedFolder()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -86,11 +89,16 @@ func pathWithProgram(t *testing.T) string {
 	return filepath.Dir(program) + string(os.PathListSeparator) + os.Getenv("PATH")
 }
 
-// build links programs into a folder, without the race detector: with it they
-// would take ten times as long. What they are made of is compiled for the tests.
+// givenFlags are those for go commands that the tests were started with.
+var givenFlags = sync.OnceValue(func() string { return os.Getenv("GOFLAGS") })
+
+// build links programs into a folder, from packages that are compiled for the tests
+// anyway. It leaves out the race detector, with which they take ten times as long.
 func build(folder, ldflags string, packages ...string) error {
 	args := []string{"build", "-race=false", "-ldflags", "-s -w " + ldflags, "-o", folder}
-	out, err := exec.Command("go", append(args, packages...)...).CombinedOutput()
+	cmd := exec.Command("go", append(args, packages...)...)
+	cmd.Env = append(os.Environ(), "GOFLAGS="+givenFlags())
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build %v: %w\n%s", packages, err, out)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/perdure/perdure/internal/storage/filelock"
 	"github.com/perdure/perdure/internal/testing/schematest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/model/mock"
@@ -45,7 +46,7 @@ func TestScriptsPostgres(t *testing.T) {
 	for _, name := range scripts(t, bothScripts) {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			run(t, name, setting{store: testdb.Postgres(t)})
+			run(t, name, setting{store: testdb.PostgresStore(t)})
 		})
 	}
 }
@@ -127,6 +128,7 @@ func params(s setting) testscript.Params {
 			"tree-id":     treeID,
 			"modelserver": modelServer,
 			"rpc":         rpc,
+			"released":    released,
 			"waitfor-socket": func(ts *testscript.TestScript, _ bool, _ []string) {
 				poll(ts, "the daemon answers", func() bool {
 					conn, err := net.Dial("unix", ts.Getenv("PERDURE_SOCKET"))
@@ -264,6 +266,31 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	poll(ts, args[0]+" is there", func() bool {
 		text, err := os.ReadFile(name)
 		return err == nil && (len(args) == 1 || strings.Contains(string(text), args[1]))
+	})
+}
+
+// released waits until no process holds a session of the store, which a killed one
+// does until its guard has ended the programs that it ran:
+//
+//	released
+func released(ts *testscript.TestScript, _ bool, _ []string) {
+	poll(ts, "no session is held", func() bool {
+		names, err := filepath.Glob(ts.MkAbs(".perdure/sessions/sess-*"))
+		ts.Check(err)
+		for _, name := range names {
+			f, err := os.Open(name)
+			if errors.Is(err, os.ErrNotExist) {
+				continue
+			}
+			ts.Check(err)
+			held, err := filelock.Held(f)
+			_ = f.Close()
+			ts.Check(err)
+			if held {
+				return false
+			}
+		}
+		return true
 	})
 }
 
