@@ -1,22 +1,29 @@
 package price
 
 import (
+	_ "embed"
 	"fmt"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
-
-	"charm.land/catwalk/pkg/catwalk"
-	"charm.land/catwalk/pkg/embedded"
 )
 
 // The built-in table: its version and the day it is from. A test holds the
-// version against go.mod, so that whoever takes a newer table writes its date.
+// version against go.mod, so that a newer table comes with its date.
 const (
 	TableVersion = "v0.51.0"
 	TableDate    = "2026-07-23"
 )
+
+// table is the built-in table: what charm.land/catwalk knows of the models of
+// providers. Below a line "@" and the address of a provider, as [address] writes
+// it, stands a line a model, with the fields of an entry in their order,
+// separated by tabs. "go test ./model/price -update" writes it.
+//
+//go:embed table.txt
+var table string
 
 // The first words of models' names, which say how a model is asked.
 const (
@@ -36,19 +43,15 @@ type Config struct {
 	Optional bool
 }
 
-// Table finds rates. It reads the user's file and the built-in table when they
-// are first asked for, each once. It is safe for concurrent use.
+// Table finds rates. It reads the user's file when it is first needed, once. It
+// is safe for concurrent use.
 type Table struct {
-	user    func() (*overrides, error)
-	builtin func() catalogue
+	user func() (*overrides, error)
 }
 
 // New returns a table that has read nothing yet.
 func New(cfg Config) *Table {
-	return &Table{
-		user:    sync.OnceValues(func() (*overrides, error) { return readFile(cfg) }),
-		builtin: sync.OnceValue(readCatalogue),
-	}
+	return &Table{user: sync.OnceValues(func() (*overrides, error) { return readFile(cfg) })}
 }
 
 // Rate returns what is known of the model of this name ("openai:gpt-4o",
@@ -73,7 +76,7 @@ func (t *Table) Rate(name, baseURL string) (Rate, error) {
 		if o := user.find(name); o != nil && o.complete() {
 			return o.over(rate), nil // without the work of the table
 		}
-		rate = t.builtin().find(scheme, model, baseURL)
+		rate = builtIn(scheme, model, baseURL)
 	}
 	if o := user.find(name); o != nil {
 		rate = o.over(rate)
@@ -81,36 +84,57 @@ func (t *Table) Rate(name, baseURL string) (Rate, error) {
 	return rate, nil
 }
 
-// catalogue is the built-in table: the models of the providers by where these
-// are asked.
-type catalogue map[string]map[string]catwalk.Model
+// entry is a line of the built-in table.
+type entry struct {
+	id string
+	// Prices in US dollars for a million tokens; see rateOf on the cached ones.
+	in, out, inCached, outCached float64
+	window, maxOutput            int
+}
 
-// The addresses of the providers whose entries name none.
+// The addresses of the providers that a name without a base URL means.
 const (
 	openAIAddress    = "api.openai.com"
 	anthropicAddress = "api.anthropic.com"
 )
 
-func readCatalogue() catalogue {
-	c := make(catalogue)
-	for _, p := range embedded.GetAll() {
-		at := address(p.APIEndpoint)
-		switch p.ID { //nolint:exhaustive // the others have addresses, or cannot be asked
-		case catwalk.InferenceProviderOpenAI:
-			at = openAIAddress
-		case catwalk.InferenceProviderAnthropic:
-			at = anthropicAddress
-		}
-		if at == "" || c[at] != nil {
-			continue
-		}
-		models := make(map[string]catwalk.Model, len(p.Models))
-		for _, m := range p.Models {
-			models[m.ID] = m
-		}
-		c[at] = models
+// entriesAt returns the models of the provider at an address.
+func entriesAt(address string) []entry {
+	_, rest, ok := strings.Cut(table, "\n@"+address+"\n")
+	if !ok || address == "" {
+		return nil
 	}
-	return c
+	var entries []entry
+	for line := range strings.Lines(rest) {
+		if line[0] == '@' {
+			break
+		}
+		if e, err := parseEntry(strings.TrimSuffix(line, "\n")); err == nil { // a test parses all
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+func parseEntry(line string) (entry, error) {
+	fields := strings.Split(line, "\t")
+	if len(fields) != 7 {
+		return entry{}, fmt.Errorf("line %q has %d fields, want 7", line, len(fields))
+	}
+	e := entry{id: fields[0]}
+	for i, into := range []*float64{&e.in, &e.out, &e.inCached, &e.outCached} {
+		var err error
+		if *into, err = strconv.ParseFloat(fields[1+i], 64); err != nil {
+			return entry{}, err
+		}
+	}
+	for i, into := range []*int{&e.window, &e.maxOutput} {
+		var err error
+		if *into, err = strconv.Atoi(fields[5+i]); err != nil {
+			return entry{}, err
+		}
+	}
+	return e, nil
 }
 
 // address is a base URL as a key: two ways of writing one are one.
@@ -123,21 +147,22 @@ func address(baseURL string) string {
 	return strings.ToLower(u.Host) + path
 }
 
-// find returns the rate of a model at an address.
-func (c catalogue) find(scheme, name, baseURL string) Rate {
+// builtIn returns the rate of a model at an address, from the built-in table.
+func builtIn(scheme, name, baseURL string) Rate {
 	at := address(baseURL)
 	if baseURL == "" {
 		at = map[string]string{schemeOpenAI: openAIAddress, schemeAnthropic: anthropicAddress}[scheme]
 	}
-	models := c[at]
-	m, ok := models[name]
-	if !ok {
-		m, ok = snapshot(models, name)
+	entries := entriesAt(at)
+	for _, e := range entries {
+		if e.id == name {
+			return rateOf(e)
+		}
 	}
-	if !ok {
-		return Rate{}
+	if e, ok := snapshot(entries, name); ok {
+		return rateOf(e)
 	}
-	return rateOf(m)
+	return Rate{}
 }
 
 // reDate matches the date at the end of a model's name.
@@ -152,19 +177,19 @@ const otherPrice = "gpt-4o-2024-05-13"
 // snapshot finds a model whose name differs in its date only: providers sell
 // the snapshots of a model at one price. When several snapshots fit, their
 // prices have to agree.
-func snapshot(models map[string]catwalk.Model, name string) (found catwalk.Model, ok bool) {
+func snapshot(entries []entry, name string) (found entry, ok bool) {
 	if name == otherPrice {
 		return found, false
 	}
 	plain := reDate().ReplaceAllString(name, "")
-	for id, m := range models {
-		if reDate().ReplaceAllString(id, "") != plain {
+	for _, e := range entries {
+		if reDate().ReplaceAllString(e.id, "") != plain {
 			continue
 		}
-		if ok && (m.CostPer1MIn != found.CostPer1MIn || m.CostPer1MOut != found.CostPer1MOut) {
+		if ok && (e.in != found.in || e.out != found.out) {
 			return found, false
 		}
-		found, ok = m, true
+		found, ok = e, true
 	}
 	return found, ok
 }
@@ -175,14 +200,13 @@ func snapshot(models map[string]catwalk.Model, name string) (found catwalk.Model
 // write price, which a write price below that of plain input gives away. A
 // price that is missing there is that of plain input: too much is safe, nothing
 // is not. An entry without any price is for a subscription, or nobody knows.
-func rateOf(m catwalk.Model) Rate {
+func rateOf(e entry) Rate {
 	r := Rate{
-		Input: m.CostPer1MIn, Output: m.CostPer1MOut, CacheRead: m.CostPer1MIn, CacheWrite: m.CostPer1MIn,
-		Window: int(m.ContextWindow), MaxOutput: int(m.DefaultMaxTokens),
+		Input: e.in, Output: e.out, CacheRead: e.in, CacheWrite: e.in, Window: e.window, MaxOutput: e.maxOutput,
 		Source: fmt.Sprintf("built-in table of %s", TableDate),
 	}
-	r.Known = r.Input > 0 || r.Output > 0 || strings.HasSuffix(m.ID, ":free")
-	read, write := m.CostPer1MOutCached, m.CostPer1MInCached
+	r.Known = r.Input > 0 || r.Output > 0 || strings.HasSuffix(e.id, ":free")
+	read, write := e.outCached, e.inCached
 	if read <= 0 && write < r.Input {
 		read = write
 	}
