@@ -102,7 +102,7 @@ func TestBadAgents(t *testing.T) {
 		{`{"agents":{"a":{"base_url":"http://me:geheim@h"}}}`, "agents.a.base_url: it holds a password"},
 		{`{"agents":{"a":{"system":"\u0000"}}}`, "agents.a.system: it holds a NUL byte"},
 		{`{"agents":{"":{}}}`, "is not a name"},
-		{`{"agents":{"a":{"modle":"x"}}}`, `"modle"`},
+		{`{"agents":{"a":{"modle":"x"}}}`, "1:17: field agents.a.modle: "},
 	}
 	for _, tt := range tests {
 		_, err := rlm.ParseConfig(json.RawMessage(tt.config))

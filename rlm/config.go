@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -11,8 +12,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 	"github.com/perdure/perdure/model/extract"
-	"github.com/perdure/perdure/rlm/internal/dedupe"
 	"github.com/perdure/perdure/rlm/internal/jsonreply"
 	"github.com/perdure/perdure/rlm/internal/score"
 )
@@ -272,10 +273,15 @@ func invalid(msg, hint string) *perdure.Error {
 }
 
 func decodeStrict(raw []byte, c *Config) error {
-	if msg, hint := dedupe.Decode(raw, c); msg != "" {
-		return invalid(msg, cmp.Or(hint, "correct the configuration of the run"))
+	err := jsontree.Decode(raw, c, jsontree.Options{})
+	if err == nil {
+		return nil
 	}
-	return nil
+	hint := "correct the configuration of the run"
+	if e := new(jsontree.Error); errors.As(err, &e) {
+		hint = cmp.Or(e.Hint, hint)
+	}
+	return invalid("read configuration: "+err.Error(), hint)
 }
 
 func (c Config) withDefaults() Config {

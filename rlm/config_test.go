@@ -64,12 +64,12 @@ func TestBadConfigs(t *testing.T) {
 		name, config string
 		want         []string // of the message and the hint
 	}{
-		{"not JSON", `{"model"`, []string{"read configuration", "JSON object"}},
+		{"not JSON", `{"model"`, []string{"read configuration: 1:9: "}},
 		{"a list", `[]`, []string{"array"}},
-		{"two objects", `{}{}`, []string{"after the configuration's end"}},
-		{"wrong type", `{"max_nodes":"many"}`, []string{"max_nodes", "string", "int64"}},
-		{"unknown field", `{"modle":"x"}`, []string{`"modle"`, `"model"`}},
-		{"unknown field far from all", `{"zzzzzz":1}`, []string{`"zzzzzz"`, "the fields are", "max_nodes"}},
+		{"two objects", `{}{}`, []string{"1:3: "}},
+		{"wrong type", `{"max_nodes":"many"}`, []string{"1:14: field max_nodes: want a whole number, found a string"}},
+		{"unknown field", `{"modle":"x"}`, []string{"field modle: ", `"model"`}},
+		{"unknown field far from all", `{"zzzzzz":1}`, []string{"field zzzzzz: ", "the fields are", "max_nodes"}},
 		{"duration", `{"timeout":"5"}`, []string{`"5"`, "duration"}},
 		{"all at once", `{"planner":"x","strategy":"x","merge":"x","policy":"x","mode":"x","max_depth":6,"max_children":1,
 			"max_nodes":-1,"chunk_tokens":-1,"overlap_tokens":-2,"context_window":999,"answer_tokens":-1,"max_attempts":101,

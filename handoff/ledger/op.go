@@ -26,6 +26,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // The kinds of ops. Each but opAdopt is a command too.
@@ -308,13 +309,8 @@ func ReadOps(r io.Reader) ([]Op, error) {
 
 func parseOp(line []byte) (Op, error) {
 	var op Op
-	dec := json.NewDecoder(bytes.NewReader(line))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&op); err != nil {
-		return op, invalid("", "not an operation: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return op, invalid("", "there is more after the object")
+	if err := jsontree.Decode(line, &op, jsontree.Options{}); err != nil {
+		return op, invalid("", "not an operation: %s", err)
 	}
 	if len(op.Files) > 0 || len(op.Base) > 0 || len(op.Theirs) > 0 || op.RanBy != "" || !op.At.IsZero() {
 		return op, invalid("", "at, files, base, theirs and ran_by are recorded, not given")

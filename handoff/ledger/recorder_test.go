@@ -454,7 +454,7 @@ func TestOpRefusals(t *testing.T) {
 		`{"op":"adopt","theirs":{}}`:                           "not given",
 		`{"op":"save","reason":"failure"}`:                     "none of",
 		`{"op":"step","text":"x\u0000"}`:                       "UTF-8",
-		`{"op":"step","text":"x"} {}`:                          "after the object",
+		`{"op":"step","text":"x"} {}`:                          "1:26: ",
 		`{"op":"step","texxt":"x"}`:                            "texxt",
 		`["step"]`:                                             "not an operation",
 		`{"op":"reassign"}`:                                    "needs",

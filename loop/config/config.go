@@ -5,7 +5,6 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -161,10 +161,12 @@ type Config struct {
 // Parse reads a configuration. The error names everything that is wrong.
 func Parse(raw json.RawMessage) (Config, error) {
 	var c Config
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return c, &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: err.Error()}
+	if err := jsontree.Decode(raw, &c, jsontree.Options{}); err != nil {
+		bad := &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: err.Error()}
+		if e := new(jsontree.Error); errors.As(err, &e) {
+			bad.Hint = e.Hint
+		}
+		return c, bad
 	}
 	c = c.WithDefaults()
 	if err := c.validate(); err != nil {

@@ -391,8 +391,8 @@ func TestRunRefusesMessages(t *testing.T) {
 	t.Parallel()
 	r := newRunner(t, hook.Config{})
 	for want, m := range map[string]hook.Message{
-		`did you mean "loop_start"?`:     message("loop_strat", nil),
-		"metadata.hook_name: is missing": {},
+		`did you mean "loop_start"?`:                     message("loop_strat", nil),
+		"metadata.hook_name: is missing":                 {},
 		"metadata.iteration: want a whole number from 0": {Metadata: hook.Metadata{HookName: hook.OnError, Iteration: -1}},
 		"metadata.loop_id: is 201, the": {
 			Metadata: hook.Metadata{HookName: hook.OnError, LoopID: strings.Repeat("x", 201)}},

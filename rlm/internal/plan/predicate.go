@@ -12,7 +12,7 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 
-	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/internal/text/nearest"
 )
 
 // maxPredicateBytes bounds a predicate.
@@ -84,7 +84,7 @@ func (p *Predicate) fault(err error) error {
 	msg := placed.Message
 	if name, ok := strings.CutPrefix(msg, "unknown name "); ok {
 		known := append([]string{nameResults, namePrevious}, p.ids...)
-		if near := dedupe.Nearest(name, known); near != "" {
+		if near, ok := nearest.ByEdits(name, known); ok {
 			msg += fmt.Sprintf(", did you mean %q?", near)
 		} else {
 			msg += "; there is " + strings.Join(known, ", ")
