@@ -149,8 +149,8 @@ func (b *batch) flushEvents(ctx context.Context) error {
 // errStale tells that the cache was not what the database holds.
 var errStale = errors.New("another process wrote out of turn")
 
-// eventBlock is how many numbers of events a row of event_block stands for.
-const eventBlock = 256
+// eventBlock is how many event numbers a row of event_block covers.
+const eventBlock = sqldb.EventBlock
 
 // event appends a line to the log. data is a JSON object, "" for none.
 func (b *batch) event(tree, task int64, kind EventKind, data string) {
@@ -196,12 +196,15 @@ func (b *batch) addOpen(parent, n int64) {
 	b.parents[parent] += n
 }
 
+// dbMaxInt64 is the largest integer of a column, as SQL text.
+const dbMaxInt64 = `9223372036854775807`
+
 // A parent that waits becomes queued when its last child is terminal. Woken
 // parents go before everything else, so that begun work is finished first.
 const (
 	sqlAddOpen = `UPDATE task_hot SET pending = pending + $2 WHERE id = $1 RETURNING tree, state, pending`
-	sqlWake    = `UPDATE task_hot SET state = 1, ready_at = $2,
-		rank = CASE WHEN rank >= 0 THEN rank - 9223372036854775807 - 1 ELSE rank END WHERE id = $1`
+	sqlWake    = `UPDATE task_hot SET state = ` + dbQueued + `, ready_at = $2,
+		rank = CASE WHEN rank >= 0 THEN rank - ` + dbMaxInt64 + ` - 1 ELSE rank END WHERE id = $1`
 )
 
 func (b *batch) flushParents(ctx context.Context) error {

@@ -3,6 +3,8 @@ package perdure
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // CallState is where a journaled call stands.
@@ -17,14 +19,20 @@ const (
 	CallUncertain CallState = "uncertain"
 )
 
+// The numbers of the states in the database, and the same as SQL text.
 const (
-	clStarted = iota + 1
-	clCompleted
-	clFailed
-	clUncertain
+	clStarted   = sqldb.CallStarted
+	clCompleted = sqldb.CallCompleted
+	clFailed    = sqldb.CallFailed
+	clUncertain = sqldb.CallUncertain
+
+	dbCallStarted   = sqldb.SQLCallStarted
+	dbCallCompleted = sqldb.SQLCallCompleted
+	dbCallUncertain = sqldb.SQLCallUncertain
 )
 
-var callStates = [...]CallState{"", CallStarted, CallCompleted, CallFailed, CallUncertain}
+var callStates = [...]CallState{clStarted: CallStarted, clCompleted: CallCompleted,
+	clFailed: CallFailed, clUncertain: CallUncertain}
 
 // Call is one request to a model or agent in the journal.
 type Call struct {

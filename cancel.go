@@ -41,10 +41,10 @@ const (
 			SELECT id FROM task WHERE tree = $1 AND parent = $2
 			UNION ALL SELECT t.id FROM sub CROSS JOIN task t WHERE t.tree = $1 AND t.parent = sub.id)
 		SELECT h.id, h.parent, h.state, COALESCE(h.session, 0), h.rank FROM sub CROSS JOIN task_hot h
-		WHERE h.id = sub.id AND h.state IN (1, 2, 3)`
+		WHERE h.id = sub.id AND h.state IN ` + dbOpen
 	sqlLivingOne = `SELECT id, parent, state, COALESCE(session, 0), rank FROM task_hot WHERE id = $1`
-	sqlCancel    = `UPDATE task_hot SET state = 6, session = NULL, ready_at = NULL, pending = 0,
-		active_us = CASE WHEN state = 2 THEN active_us + $2 - claimed_at ELSE active_us END WHERE id = $1`
+	sqlCancel    = `UPDATE task_hot SET state = ` + dbCancelled + `, session = NULL, ready_at = NULL, pending = 0,
+		active_us = CASE WHEN state = ` + dbRunning + ` THEN active_us + $2 - claimed_at ELSE active_us END WHERE id = $1`
 )
 
 func (b *batch) cancelTask(ctx context.Context, id int64, reason string) (int64, error) {
@@ -92,7 +92,7 @@ func (b *batch) cancelTask(ctx context.Context, id int64, reason string) (int64,
 }
 
 // The step before one that is left out is followed by the one after it.
-const sqlSkipStep = `UPDATE task_hot SET successor = $2 WHERE successor = $1 AND state IN (1, 2, 3)
+const sqlSkipStep = `UPDATE task_hot SET successor = $2 WHERE successor = $1 AND state IN ` + dbOpen + `
 	AND id IN (SELECT id FROM task WHERE tree = $3 AND parent = $4)`
 
 // cancelSiblings cancels what is left of a family whose policy is fail.
@@ -161,7 +161,7 @@ func (b *batch) cancelAll(ctx context.Context, st *treeStat, tasks []livingTask,
 const (
 	sqlRetryOne = `SELECT h.tree, h.parent, h.state, h.rank, h.attempt, h.max_attempts, h.pending
 		FROM task_hot h JOIN tree t ON t.id = h.tree WHERE h.id = $1`
-	sqlReopen = `UPDATE task_hot SET state = 1, ready_at = $2, attempt = attempt + 1,
+	sqlReopen = `UPDATE task_hot SET state = ` + dbQueued + `, ready_at = $2, attempt = attempt + 1,
 		max_attempts = CASE WHEN attempt + 1 > max_attempts THEN attempt + 1 ELSE max_attempts END WHERE id = $1`
 )
 
@@ -204,7 +204,7 @@ func (b *batch) retryTask(ctx context.Context, id int64) error {
 }
 
 const sqlCancelledBeside = `SELECT COUNT(*) FROM task t JOIN task_hot h ON h.id = t.id
-	WHERE t.tree = $1 AND t.parent = $2 AND h.state = 6 AND (h.flags & 4) <> 0`
+	WHERE t.tree = $1 AND t.parent = $2 AND h.state = ` + dbCancelled + ` AND (h.flags & ` + dbFlagSiblingsFail + `) <> 0`
 
 // refuseBesideCancelled refuses a failed child whose failure cancelled its
 // siblings: they are final, so its parent could only fail again.

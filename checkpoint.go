@@ -129,8 +129,8 @@ func (s *Store) Checkpoints(ctx context.Context, ref StateRef) ([]Checkpoint, er
 const (
 	sqlCheckpointByID   = `SELECT id FROM checkpoint WHERE state = $1 AND id = $2`
 	sqlCheckpointByName = `SELECT id FROM checkpoint WHERE state = $1 AND name = $2 ORDER BY id DESC LIMIT 1`
-	sqlMutationAt       = `SELECT id FROM mutation WHERE state = $1 AND id = $2 AND operation <> 'compacted'`
-	sqlTreeMutationAt   = `SELECT m.id FROM state s JOIN mutation m ON m.state = s.id WHERE s.scope = 3 AND s.tree = $1 AND m.id = $2 AND m.operation <> 'compacted' LIMIT 1`
+	sqlMutationAt       = `SELECT id FROM mutation WHERE state = $1 AND id = $2 AND operation <> '` + mutCompacted + `'`
+	sqlTreeMutationAt   = `SELECT m.id FROM state s JOIN mutation m ON m.state = s.id WHERE s.scope = ` + dbScopeTree + ` AND s.tree = $1 AND m.id = $2 AND m.operation <> '` + mutCompacted + `' LIMIT 1`
 )
 
 // instant finds what a name of an instant means: the mutations below the
@@ -171,7 +171,7 @@ type VarChange struct {
 }
 
 const (
-	sqlCovered = `SELECT ` + stateColumns + ` FROM state WHERE scope = 3 AND tree = $1 ORDER BY task`
+	sqlCovered = `SELECT ` + stateColumns + ` FROM state WHERE scope = ` + dbScopeTree + ` AND tree = $1 ORDER BY task`
 	sqlAt      = `SELECT name, value, size, type FROM variable WHERE state = $1 AND born < $2
 		UNION ALL SELECT name, value, size, type FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2`
 )

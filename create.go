@@ -8,15 +8,19 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Bits of task_hot.flags.
 const (
-	flagSequential   = 1 << iota // the children run one after another
-	flagFailFast                 // a failed child ends its siblings
-	flagSiblingsFail             // the parent has flagFailFast
-	flagStep                     // the parent has flagSequential
-	flagVars                     // a lease of the task has changed variables
+	flagSequential   = sqldb.FlagSequential
+	flagFailFast     = sqldb.FlagFailFast
+	flagSiblingsFail = sqldb.FlagSiblingsFail
+	flagStep         = sqldb.FlagStep
+	flagVars         = sqldb.FlagVars
+
+	dbFlagSiblingsFail = sqldb.SQLFlagSiblingsFail // as SQL text
 )
 
 // The rank orders claimable tasks: higher priority, then deeper, then older.
@@ -298,7 +302,7 @@ const (
 	sqlParent = `SELECT h.tree, h.state, h.flags, t.depth FROM task_hot h JOIN task t ON t.id = h.id WHERE h.id = $1`
 	sqlLast   = `SELECT position FROM task WHERE tree = $1 AND parent = $2 ORDER BY position DESC LIMIT 1`
 	sqlLiveOf = `SELECT t.id FROM task t JOIN task_hot h ON h.id = t.id
-		WHERE t.tree = $1 AND t.parent = $2 AND h.state IN (1, 2, 3) ORDER BY t.position DESC LIMIT 1`
+		WHERE t.tree = $1 AND t.parent = $2 AND h.state IN ` + dbOpen + ` ORDER BY t.position DESC LIMIT 1`
 	sqlSucceed = `UPDATE task_hot SET successor = $2 WHERE id = $1`
 )
 

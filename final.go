@@ -22,9 +22,9 @@ type finalChange struct {
 const (
 	sqlFinishing = `SELECT parent, rank, fence, attempt, flags, state, pending, COALESCE(session, 0), COALESCE(claimed_at, 0), active_us,
 		COALESCE(ready_at, 0) FROM task_hot WHERE id = $1`
-	sqlFinish = `UPDATE task_hot SET state = 4, session = NULL, ready_at = NULL, fence = fence + 1,
+	sqlFinish = `UPDATE task_hot SET state = ` + dbCompleted + `, session = NULL, ready_at = NULL, fence = fence + 1,
 		started_at = COALESCE(started_at, $2), claimed_at = COALESCE(claimed_at, $2),
-		active_us = CASE WHEN state = 2 THEN active_us + $2 - claimed_at ELSE active_us END WHERE id = $1`
+		active_us = CASE WHEN state = ` + dbRunning + ` THEN active_us + $2 - claimed_at ELSE active_us END WHERE id = $1`
 )
 
 // mayFinish refuses what may not complete, before anything is changed.

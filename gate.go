@@ -118,11 +118,11 @@ const (
 	sqlAnswerGate = `UPDATE gate SET answer = $3, answered_by = $4, reason = $5, answered_at = $6
 		WHERE tree = $1 AND number = $2 AND answered_at IS NULL`
 	gateColumns = `t.name, t.kind, (SELECT COUNT(*) FROM gate_task w JOIN task_hot h ON h.id = w.task
-			WHERE w.tree = g.tree AND w.gate = g.number AND w.answer = '' AND h.state = 3),
+			WHERE w.tree = g.tree AND w.gate = g.number AND w.answer = '' AND h.state = ` + dbWaiting + `),
 		g.number, g.iteration, g.kind, g.question, g.opened_at, g.expires_at, g.answer, g.answered_by, g.reason, g.answered_at`
 	sqlGates     = `SELECT ` + gateColumns + ` FROM tree t JOIN gate g ON g.tree = t.id WHERE t.name = $1 ORDER BY g.number LIMIT $2 + 0`
 	sqlOpenGates = `SELECT ` + gateColumns + ` FROM gate g JOIN tree t ON t.id = g.tree JOIN tree_stat s ON s.tree = g.tree
-		WHERE g.answered_at IS NULL AND s.state IN (1, 2) ORDER BY g.tree LIMIT $1 + 0`
+		WHERE g.answered_at IS NULL AND s.state IN ` + dbOpenTree + ` ORDER BY g.tree LIMIT $1 + 0`
 	sqlLastAnswered = `SELECT answered_at FROM gate WHERE tree = $1 ORDER BY number DESC LIMIT 1`
 )
 

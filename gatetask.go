@@ -17,17 +17,17 @@ const (
 	sqlAddWaiting = `INSERT INTO gate_task (task, tree, gate, why, answer, answered_by, text) VALUES ($1, $2, $3, $4, '', '', '')
 		ON CONFLICT (task) DO UPDATE SET gate = excluded.gate, why = excluded.why, answer = '', answered_by = '', text = ''`
 	sqlGateTasks = `SELECT g.task, g.why FROM gate_task g JOIN task_hot h ON h.id = g.task
-		WHERE g.tree = $1 AND g.gate = $2 AND g.answer = '' AND h.state = 3 ORDER BY g.task LIMIT $3 + 0`
+		WHERE g.tree = $1 AND g.gate = $2 AND g.answer = '' AND h.state = ` + dbWaiting + ` ORDER BY g.task LIMIT $3 + 0`
 	sqlGateAnswer    = `SELECT answer, answered_by, text, why FROM gate_task WHERE task = $1`
 	sqlAnswerWaiting = `UPDATE gate_task SET answer = $2, answered_by = $3, text = $4 WHERE task = $1 AND answer = ''`
 	sqlRunnable      = `SELECT EXISTS (SELECT 1 FROM tree t JOIN tree_stat s ON s.tree = t.id
 		WHERE t.name = $1 AND (s.running > 0 OR EXISTS (SELECT 1 FROM task_hot h WHERE h.tree = t.id AND h.ready_at IS NOT NULL)))`
 	sqlWaitingTrees = `SELECT t.id, t.created_at, s.limits, g.number
 		FROM gate g JOIN tree t ON t.id = g.tree JOIN tree_stat s ON s.tree = g.tree
-		WHERE g.answered_at IS NULL AND s.state IN (1, 2)
+		WHERE g.answered_at IS NULL AND s.state IN ` + dbOpenTree + `
 			AND EXISTS (SELECT 1 FROM gate_task w WHERE w.tree = g.tree AND w.gate = g.number)
 		ORDER BY g.tree LIMIT $1 + 0`
-	sqlResume = `UPDATE task_hot SET state = 1, ready_at = $2 WHERE id = $1 AND state = 3 AND pending = 0`
+	sqlResume = `UPDATE task_hot SET state = ` + dbQueued + `, ready_at = $2 WHERE id = $1 AND state = ` + dbWaiting + ` AND pending = 0`
 )
 
 // WaitAtGate gives the task back; it waits at the open gate of its tree of a kind

@@ -48,8 +48,8 @@ const (
 			COALESCE(o.value, ''), COALESCE(o.size, 0), COALESCE(n.value, ''), COALESCE(n.size, 0)
 		FROM mutation m
 		LEFT JOIN variable_past o ON o.state = m.state AND o.dead = m.id AND o.name = m.name
-		LEFT JOIN variable n ON n.state = m.state AND n.name = CASE WHEN m.operation = 'rename' THEN m.detail ELSE m.name END AND n.born = m.id
-		WHERE m.state = $1 AND m.id < $2 AND ($3 = '' OR m.name = $4 OR m.operation = 'rename' AND m.detail = $5)
+		LEFT JOIN variable n ON n.state = m.state AND n.name = CASE WHEN m.operation = '` + mutRename + `' THEN m.detail ELSE m.name END AND n.born = m.id
+		WHERE m.state = $1 AND m.id < $2 AND ($3 = '' OR m.name = $4 OR m.operation = '` + mutRename + `' AND m.detail = $5)
 		ORDER BY m.id DESC LIMIT $6 + 0`
 	sqlDiedAfter = `SELECT dead, name, born FROM variable_past WHERE state = $1 AND dead > $2 AND born BETWEEN $2 AND $3 ORDER BY dead`
 	sqlDied      = `SELECT value, size FROM variable_past WHERE state = $1 AND dead = $2 AND name = $3`
@@ -193,7 +193,7 @@ const (
 	sqlCutHistory = `DELETE FROM mutation WHERE state = $1 AND id <= $2`
 	sqlDropPast   = `DELETE FROM variable_past WHERE state = $1 AND dead <= $2 AND NOT EXISTS (SELECT 1 FROM checkpoint c
 		WHERE c.state IN ($1, $3) AND c.id >= born AND c.id < dead)`
-	sqlRootState = `SELECT id FROM state WHERE scope = 3 AND tree = $1 AND task = (SELECT root FROM tree WHERE id = $1) AND owner = ''`
+	sqlRootState = `SELECT id FROM state WHERE scope = ` + dbScopeTree + ` AND tree = $1 AND task = (SELECT root FROM tree WHERE id = $1) AND owner = ''`
 )
 
 // compact makes one entry of the oldest of a history that became too long, and

@@ -12,7 +12,7 @@ import (
 
 // KindRecord is the kind of trees that were kept elsewhere and imported. Nobody
 // executes them: what was not finished there is queued and stays so.
-const KindRecord = "record"
+const KindRecord = sqldb.KindRecord
 
 // TreeRecord is a tree as it was kept elsewhere.
 type TreeRecord struct {

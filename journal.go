@@ -57,7 +57,7 @@ type beginCall struct {
 const (
 	// The result of this request if there is one, else what was asked last.
 	sqlLastCall = `SELECT id, state, fence, request_hash FROM call WHERE task = $1 AND attempt = $2 AND position = $3
-		ORDER BY CASE WHEN state = 2 AND request_hash = $4 THEN 0 ELSE 1 END, id DESC LIMIT 1`
+		ORDER BY CASE WHEN state = ` + dbCallCompleted + ` AND request_hash = $4 THEN 0 ELSE 1 END, id DESC LIMIT 1`
 	sqlInsertCall = `INSERT INTO call (id, tree, task, attempt, position, fence, state, model, request_hash, open_tokens,
 		open_cost_micros, started_at, response, data, error_kind, error, tries, input_tokens, output_tokens, cached_tokens,
 		estimated) VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9, $10, $11, '', '', '', '', 0, 0, 0, 0, 0)`
@@ -134,7 +134,7 @@ func (c *beginCall) recorded(ctx context.Context, b *batch, st *treeStat) (done 
 }
 
 const (
-	sqlCloseCalls = `UPDATE call SET state = 4, ended_at = $2 WHERE task = $1 AND state = 1 AND fence < $3
+	sqlCloseCalls = `UPDATE call SET state = ` + dbCallUncertain + `, ended_at = $2 WHERE task = $1 AND state = ` + dbCallStarted + ` AND fence < $3
 		RETURNING id, open_tokens, open_cost_micros, model`
 	sqlTaskDepth = `SELECT depth FROM task WHERE id = $1`
 	sqlAddUsage  = `UPDATE task_hot SET calls = calls + $2, input_tokens = input_tokens + $3,
@@ -222,7 +222,7 @@ type settleCall struct {
 const sqlSettleCall = `UPDATE call SET state = $2, response = $3, data = $4, error_kind = $5, error = $6, tries = $7,
 		input_tokens = $8, output_tokens = $9, cached_tokens = $10, estimated = $11, cost_micros = $12, ended_at = $13,
 		model = CASE WHEN $16 = '' THEN model ELSE $16 END
-	WHERE id = $1 AND state = 1 AND task = $14 AND fence = $15 RETURNING open_tokens, open_cost_micros, model`
+	WHERE id = $1 AND state = ` + dbCallStarted + ` AND task = $14 AND fence = $15 RETURNING open_tokens, open_cost_micros, model`
 
 func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	l, id := c.l, int64(c.l.Task.ID)

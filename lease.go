@@ -91,20 +91,20 @@ const (
 			SELECT (SELECT tree FROM task_hot WHERE ready_at IS NOT NULL AND tree > $1 ORDER BY tree LIMIT 1)
 			UNION ALL SELECT (SELECT tree FROM task_hot WHERE ready_at IS NOT NULL AND tree > found.tree ORDER BY tree LIMIT 1)
 			FROM found WHERE found.tree IS NOT NULL)
-		SELECT tree FROM found WHERE tree IS NOT NULL LIMIT 64`
+		SELECT tree FROM found WHERE tree IS NOT NULL LIMIT $2 + 0`
 	sqlLostTrees = `WITH RECURSIVE found(tree) AS (
 			SELECT (SELECT tree FROM task_hot WHERE session = $2 AND tree > $1 ORDER BY tree LIMIT 1)
 			UNION ALL SELECT (SELECT tree FROM task_hot WHERE session = $2 AND tree > found.tree ORDER BY tree LIMIT 1)
 			FROM found WHERE found.tree IS NOT NULL)
-		SELECT tree FROM found WHERE tree IS NOT NULL LIMIT 64`
+		SELECT tree FROM found WHERE tree IS NOT NULL LIMIT $3 + 0`
 )
 
 // candidates lists trees behind one that have ready tasks (from = 0) or tasks
 // of a dead session.
 func (s *Store) candidates(ctx context.Context, from, after int64) ([]int64, error) {
-	q, args := sqlReadyTrees, []any{after}
+	q, args := sqlReadyTrees, []any{after, candidatePage}
 	if from != 0 {
-		q, args = sqlLostTrees, []any{after, from}
+		q, args = sqlLostTrees, []any{after, from, candidatePage}
 	}
 	rows, err := s.db.Query(ctx, q, args...) //nolint:sqlclosecheck // each closes them
 	if err != nil {
@@ -260,7 +260,7 @@ type claim struct {
 const (
 	leaseColumns = `id, parent, rank, fence, attempt, max_attempts, flags, started_at, active_us, pending`
 
-	sqlClaim = `UPDATE task_hot SET state = 2, session = $1, fence = fence + 1, ready_at = NULL, claimed_at = $2,
+	sqlClaim = `UPDATE task_hot SET state = ` + dbRunning + `, session = $1, fence = fence + 1, ready_at = NULL, claimed_at = $2,
 		started_at = COALESCE(started_at, $2)
 		WHERE id IN (SELECT id FROM task_hot WHERE tree = $3 AND ready_at IS NOT NULL AND ready_at <= $2
 			ORDER BY rank LIMIT $4 + 0) AND EXISTS (SELECT 1 FROM tree WHERE id = $3 AND owner = $5)

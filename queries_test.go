@@ -2,11 +2,13 @@ package perdure_test
 
 import (
 	"database/sql"
+	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/types"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +64,41 @@ func TestQueries(t *testing.T) {
 	}
 }
 
+// TestNamedNumbers wants statements to name states, scopes and flags, see the
+// constants of internal/storage/sqldb.
+func TestNamedNumbers(t *testing.T) {
+	t.Parallel()
+	report(t, checkNamedNumbers(handWritten(t)), nil)
+	bad := sources(t, map[string]string{"a.go": "package a\n" +
+		"const sqlA = `UPDATE task_hot SET state = 1 WHERE h.state IN (2, 3)`\n" +
+		"const sqlB = `SELECT id FROM state WHERE scope = 3 AND flags & 4 <> 0`\n" +
+		"const sqlC = `SELECT id FROM task_hot WHERE state = ` + dbQueued + ` AND state = $1`\n"})
+	if got := keys(checkNamedNumbers(bad)); len(got) != 2 {
+		t.Errorf("found %q, want one finding in each of two statements", got)
+	}
+}
+
+// plainNumber is a comparison of a column with a number that has a name.
+var plainNumber = regexp.MustCompile(`\b(?:state|scope|flags) (?:[=&<]|<>|>=|IN \() ?[0-9]`)
+
+func checkNamedNumbers(files []*sourceFile) []finding {
+	var found []finding
+	for _, f := range files {
+		if f.test {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if ok && plainNumber.MatchString(lit.Value) {
+				found = append(found, finding{key: "number " + f.at(lit.Pos()),
+					text: fmt.Sprintf("%s: a state, scope or flag is a number: %s", f.at(lit.Pos()), plainNumber.FindString(lit.Value))})
+			}
+			return true
+		})
+	}
+	return found
+}
+
 // queriesOf collects the statements of packages. Two of one name would hide each
 // other.
 func queriesOf(t *testing.T, dirs ...string) map[string]string {
@@ -88,19 +125,9 @@ func queriesOf(t *testing.T, dirs ...string) map[string]string {
 }
 
 // constantsNamed evaluates the package-level string constants whose names
-// begin with prefix. Types of other packages are not needed for that.
+// begin with prefix.
 func constantsNamed(prefix string, files []*sourceFile) map[string]string {
-	var trees []*ast.File
-	for _, f := range files {
-		trees = append(trees, f.ast)
-	}
-	config := types.Config{
-		IgnoreFuncBodies: true,
-		Importer:         nothing{},
-		Error:            func(error) {},
-	}
-	// The error says that imports are missing, which is meant.
-	pkg, _ := config.Check(modulePath, files[0].fset, trees, nil)
+	pkg := constants{}.check(modulePath, files)
 	found := make(map[string]string)
 	for _, name := range pkg.Scope().Names() {
 		c, ok := pkg.Scope().Lookup(name).(*types.Const)
@@ -111,11 +138,39 @@ func constantsNamed(prefix string, files []*sourceFile) map[string]string {
 	return found
 }
 
-// nothing is an importer that knows no package.
-type nothing struct{}
+// constants is an importer that knows the packages of the module by their path,
+// and of other packages nothing, which their constants do without.
+type constants map[string]*types.Package
 
-func (nothing) Import(path string) (*types.Package, error) {
-	return types.NewPackage(path, filepath.Base(path)), nil
+func (c constants) check(path string, files []*sourceFile) *types.Package {
+	var trees []*ast.File
+	for _, f := range files {
+		trees = append(trees, f.ast)
+	}
+	config := types.Config{IgnoreFuncBodies: true, Importer: c, Error: func(error) {}}
+	pkg, _ := config.Check(path, files[0].fset, trees, nil) // types of other modules are missing, which is meant
+	return pkg
+}
+
+// Import returns a package of the module, else one that is empty.
+func (c constants) Import(path string) (*types.Package, error) {
+	if pkg := c[path]; pkg != nil {
+		return pkg, nil
+	}
+	pkg := types.NewPackage(path, filepath.Base(path))
+	c[path] = pkg
+	all, err := houseFiles()
+	if err != nil {
+		return nil, err
+	}
+	dir, ours := strings.CutPrefix(path, modulePath+"/")
+	files := slices.DeleteFunc(slices.Clone(all), func(f *sourceFile) bool { return f.dir() != dir || f.test })
+	if ours && len(files) > 0 {
+		pkg = c.check(path, files)
+		pkg.MarkComplete()
+		c[path] = pkg
+	}
+	return pkg, nil
 }
 
 func migratedSQLite(t *testing.T) *sql.DB {

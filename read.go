@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 const (
@@ -86,7 +88,7 @@ func (s *Store) Trees(ctx context.Context, f TreeFilter) ([]Tree, error) {
 		q += " AND t.kind = $" + itoa(int64(len(args)))
 	}
 	if f.Active {
-		q += " AND s.state < 4"
+		q += " AND s.state < " + dbCompleted
 	}
 	args = append(args, pageLimit(f.Limit, defaultPage))
 	q += " ORDER BY t.id DESC LIMIT $" + itoa(int64(len(args)))
@@ -206,7 +208,7 @@ func scanTask(scan func(dest ...any) error) (rawTask, error) {
 
 const (
 	sqlOutput      = `SELECT text FROM task_output WHERE task = $1 ORDER BY part`
-	sqlPredecessor = `SELECT id FROM task_hot WHERE successor = $1 AND state IN (1, 2, 3) AND id IN
+	sqlPredecessor = `SELECT id FROM task_hot WHERE successor = $1 AND state IN ` + dbOpen + ` AND id IN
 		(SELECT id FROM task WHERE tree = $2 AND parent = $3)`
 )
 
@@ -367,8 +369,8 @@ const (
 	eventColumns  = `e.seq, e.at, COALESCE(t.name, ''), e.task, e.kind, e.data`
 	sqlEvents     = `SELECT ` + eventColumns + ` FROM event e LEFT JOIN tree t ON t.id = e.tree WHERE e.seq > $1 ORDER BY e.seq LIMIT $2 + 0`
 	sqlTreeEvents = `SELECT ` + eventColumns + ` FROM event_block k
-		JOIN event e ON e.seq BETWEEN k.block * 256 AND k.block * 256 + 255 AND e.tree = k.tree LEFT JOIN tree t ON t.id = e.tree
-		WHERE k.tree = $3 AND k.block >= $1 / 256 AND e.seq > $1 ORDER BY k.block, e.seq LIMIT $2 + 0`
+		JOIN event e ON ` + sqldb.SQLEventsOfBlock + ` LEFT JOIN tree t ON t.id = e.tree
+		WHERE k.tree = $3 AND k.block >= $1 / ` + sqldb.SQLEventBlock + ` AND e.seq > $1 ORDER BY k.block, e.seq LIMIT $2 + 0`
 )
 
 // Events returns a page of the log, in order. The numbers follow each other

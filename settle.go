@@ -58,8 +58,8 @@ type complete struct {
 	partial    bool
 }
 
-const sqlComplete = `UPDATE task_hot SET state = 4, session = NULL, active_us = active_us + $3 - claimed_at
-	WHERE id = $1 AND fence = $2 AND state = 2 AND pending = 0`
+const sqlComplete = `UPDATE task_hot SET state = ` + dbCompleted + `, session = NULL, active_us = active_us + $3 - claimed_at
+	WHERE id = $1 AND fence = $2 AND state = ` + dbRunning + ` AND pending = 0`
 
 func (c *complete) apply(ctx context.Context, b *batch) error {
 	l, id := c.l, int64(c.l.Task.ID)
@@ -143,7 +143,7 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 }
 
 const sqlNextStep = `UPDATE task_hot SET ready_at = $2 WHERE id = (SELECT successor FROM task_hot WHERE id = $1)
-	AND state = 1 AND ready_at IS NULL`
+	AND state = ` + dbQueued + ` AND ready_at IS NULL`
 
 // nextStep makes the sibling claimable that waited for a task of a sequence. It
 // is looked up now: steps may have been added or left out since the claim.
@@ -194,10 +194,10 @@ type fail struct {
 }
 
 const (
-	sqlRetry = `UPDATE task_hot SET state = 1, session = NULL, ready_at = $4, attempt = attempt + 1,
-		active_us = active_us + $3 - claimed_at WHERE id = $1 AND fence = $2 AND state = 2 AND attempt < max_attempts`
-	sqlFail = `UPDATE task_hot SET state = 5, session = NULL, active_us = active_us + $3 - claimed_at
-		WHERE id = $1 AND fence = $2 AND state = 2`
+	sqlRetry = `UPDATE task_hot SET state = ` + dbQueued + `, session = NULL, ready_at = $4, attempt = attempt + 1,
+		active_us = active_us + $3 - claimed_at WHERE id = $1 AND fence = $2 AND state = ` + dbRunning + ` AND attempt < max_attempts`
+	sqlFail = `UPDATE task_hot SET state = ` + dbFailed + `, session = NULL, active_us = active_us + $3 - claimed_at
+		WHERE id = $1 AND fence = $2 AND state = ` + dbRunning
 )
 
 func (c *fail) apply(ctx context.Context, b *batch) error {
@@ -291,9 +291,9 @@ type suspend struct {
 }
 
 const (
-	sqlHeldBy  = `SELECT pending FROM task_hot WHERE id = $1 AND fence = $2 AND state = 2`
+	sqlHeldBy  = `SELECT pending FROM task_hot WHERE id = $1 AND fence = $2 AND state = ` + dbRunning
 	sqlSuspend = `UPDATE task_hot SET state = $4, session = NULL, ready_at = $5, active_us = active_us + $3 - claimed_at
-		WHERE id = $1 AND fence = $2 AND state = 2`
+		WHERE id = $1 AND fence = $2 AND state = ` + dbRunning
 )
 
 func (c *suspend) apply(ctx context.Context, b *batch) error {

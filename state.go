@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Scope says how far a variable reaches.
@@ -22,14 +24,18 @@ const (
 	ScopeTemporary Scope = "temporary"
 )
 
+// The numbers of the scopes in the database, and the same as SQL text.
 const (
-	scGlobal = iota + 1
-	scSession
-	scTree
-	scTemporary
+	scGlobal    = sqldb.ScopeGlobal
+	scSession   = sqldb.ScopeSession
+	scTree      = sqldb.ScopeTree
+	scTemporary = sqldb.ScopeTemporary
+
+	dbScopeTree      = sqldb.SQLScopeTree
+	dbScopeTemporary = sqldb.SQLScopeTemporary
 )
 
-var scopes = [...]Scope{"", ScopeGlobal, ScopeSession, ScopeTree, ScopeTemporary}
+var scopes = [...]Scope{scGlobal: ScopeGlobal, scSession: ScopeSession, scTree: ScopeTree, scTemporary: ScopeTemporary}
 
 // StateRef names one state: the global one, that of a session, of a tree or of
 // one of its tasks, or a temporary one.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"time"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // State is where a task stands.
@@ -40,17 +42,27 @@ func (s State) CanBecome(to State) bool {
 	}
 }
 
-// The numbers of the states in the database.
+// The numbers of the states in the database, and the same as SQL text.
 const (
-	stQueued = iota + 1
-	stRunning
-	stWaiting
-	stCompleted
-	stFailed
-	stCancelled
+	stQueued    = sqldb.TaskQueued
+	stRunning   = sqldb.TaskRunning
+	stWaiting   = sqldb.TaskWaiting
+	stCompleted = sqldb.TaskCompleted
+	stFailed    = sqldb.TaskFailed
+	stCancelled = sqldb.TaskCancelled
+
+	dbQueued    = sqldb.SQLQueued
+	dbRunning   = sqldb.SQLRunning
+	dbWaiting   = sqldb.SQLWaiting
+	dbCompleted = sqldb.SQLCompleted // the first one that is terminal
+	dbFailed    = sqldb.SQLFailed
+	dbCancelled = sqldb.SQLCancelled
+	dbOpen      = sqldb.SQLOpen     // a list: all that are not terminal
+	dbOpenTree  = sqldb.SQLOpenTree // the same for trees
 )
 
-var stateNames = [...]State{"", Queued, Running, Waiting, Completed, Failed, Cancelled}
+var stateNames = [...]State{stQueued: Queued, stRunning: Running, stWaiting: Waiting,
+	stCompleted: Completed, stFailed: Failed, stCancelled: Cancelled}
 
 func stateOf(n int64) State {
 	if n < 1 || n >= int64(len(stateNames)) {

@@ -16,7 +16,7 @@ const (
 	sqlInherited = `WITH RECURSIVE up(task, level) AS (
 			SELECT CAST($1 AS BIGINT), 0 UNION ALL SELECT h.parent, up.level + 1 FROM up JOIN task_hot h ON h.id = up.task WHERE h.parent <> 0)
 		SELECT st.id, st.task FROM up CROSS JOIN state st CROSS JOIN variable v
-		WHERE st.scope = 3 AND st.tree = $2 AND st.task = up.task AND st.owner = ''
+		WHERE st.scope = ` + dbScopeTree + ` AND st.tree = $2 AND st.task = up.task AND st.owner = ''
 			AND v.state = st.id AND v.name = $3 AND (v.expires_at IS NULL OR v.expires_at > $4)
 		ORDER BY up.level LIMIT 1`
 	sqlTaskPrompt = `SELECT tree, prompt, created_at FROM task WHERE id = $1`
@@ -68,7 +68,7 @@ func (s *Store) special(ctx context.Context, st *varState, name string, now int6
 	return v, s.finalOf(ctx, &v)
 }
 
-const sqlCompletion = `SELECT h.tree, e.result, e.ended_at FROM task_hot h JOIN task_end e ON e.id = h.id WHERE h.id = $1 AND h.state = 4`
+const sqlCompletion = `SELECT h.tree, e.result, e.ended_at FROM task_hot h JOIN task_end e ON e.id = h.id WHERE h.id = $1 AND h.state = ` + dbCompleted
 
 // finalOf makes Final of a task that completed without setting it what the
 // result is: it is null only until the work is done.

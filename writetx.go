@@ -108,7 +108,7 @@ func (tx *WriteTx) Park(ctx context.Context, l *Lease, until time.Time) error {
 }
 
 const sqlWakeParked = `UPDATE task_hot SET ready_at = $2
-	WHERE tree = $1 AND ready_at IS NOT NULL AND ready_at > $2 AND state = 1`
+	WHERE tree = $1 AND ready_at IS NOT NULL AND ready_at > $2 AND state = ` + dbQueued
 
 // WakeParked makes the tree's queued tasks claimable now that were to be claimed
 // later: parked ones, see [Lease.Park], and those that wait for a retry.

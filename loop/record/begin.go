@@ -70,7 +70,7 @@ func (b *Beginning) write(ctx context.Context, tx *perdure.WriteTx) error {
 
 // sqlOpenPlaces lists where loops are that have not ended.
 const sqlOpenPlaces = `SELECT t.name, l.place FROM loop l JOIN tree t ON t.id = l.tree
-	WHERE l.status IN ('running', 'paused', 'completing')`
+	WHERE l.status IN ` + dbOpen
 
 // alone refuses a loop where another one works: each would take back what the
 // other one does.

@@ -83,9 +83,9 @@ type HistoryRequest struct {
 
 // sqlLoopHistory sums up. A sum of PostgreSQL has another type than its parts.
 const (
-	sqlLoopHistory = `SELECT COUNT(*), COUNT(CASE b.status WHEN 'kept' THEN 1 END), COUNT(CASE b.status WHEN 'reverted' THEN 1 END),
-			COUNT(CASE b.status WHEN 'failed' THEN 1 END), COUNT(CASE b.status WHEN 'running' THEN 1 END),
-			CAST(COALESCE(SUM(CASE WHEN b.status <> 'running' THEN b.ended_at - b.started_at END), 0) AS BIGINT),
+	sqlLoopHistory = `SELECT COUNT(*), COUNT(CASE b.status WHEN ` + dbKept + ` THEN 1 END), COUNT(CASE b.status WHEN ` + dbReverted + ` THEN 1 END),
+			COUNT(CASE b.status WHEN ` + dbFailed + ` THEN 1 END), COUNT(CASE b.status WHEN ` + dbRunning + ` THEN 1 END),
+			CAST(COALESCE(SUM(CASE WHEN b.status <> ` + dbRunning + ` THEN b.ended_at - b.started_at END), 0) AS BIGINT),
 			CAST(COALESCE(SUM(b.work_ms), 0) AS BIGINT), CAST(COALESCE(SUM(b.added_ms), 0) AS BIGINT),
 			COALESCE(SUM(b.recoveries), 0), COALESCE(SUM(b.agent_errors), 0), COALESCE(MAX(CASE WHEN b.agent_errors > 0 THEN b.number END), 0),
 			COALESCE(SUM(b.warnings), 0), COALESCE(MAX(CASE WHEN b.warnings > 0 THEN b.number END), 0), COALESCE(MAX(CASE WHEN b.sealed > 0 THEN b.number END), 0)
@@ -94,7 +94,7 @@ const (
 	// The highest quality and the first iteration that has it are one number.
 	sqlColumns = `SELECT MIN(b.number), MAX(b.number), COUNT(b.quality), COALESCE(MIN(b.quality), 0),
 			COALESCE(MAX(CAST(b.quality AS BIGINT) * 4294967296 - b.number), 0), COALESCE(SUM(b.quality), 0),
-			COUNT(CASE WHEN b.regressions > 0 THEN 1 END), COUNT(CASE b.status WHEN 'reverted' THEN 1 END)
+			COUNT(CASE WHEN b.regressions > 0 THEN 1 END), COUNT(CASE b.status WHEN ` + dbReverted + ` THEN 1 END)
 		FROM brief b WHERE b.tree = $1 AND b.number > 0 AND b.number < $2
 		GROUP BY (b.number - 1) / $3 ORDER BY MIN(b.number)`
 )

@@ -86,6 +86,17 @@ const (
 	IterationFailed IterationStatus = "failed"
 )
 
+// The statuses as SQL text: those of loops that have not ended, as a list, and those
+// of iterations.
+const (
+	dbOpen = `('` + string(Running) + `', '` + string(Paused) + `', '` + string(Completing) + `')`
+
+	dbRunning  = `'` + string(IterationRunning) + `'`
+	dbKept     = `'` + string(IterationKept) + `'`
+	dbReverted = `'` + string(IterationReverted) + `'`
+	dbFailed   = `'` + string(IterationFailed) + `'`
+)
+
 // Iteration is one repetition. Number 0 is the baseline.
 type Iteration struct {
 	Number int             `json:"iteration"`

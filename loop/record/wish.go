@@ -11,7 +11,7 @@ import (
 // EventWish is appended when something was asked of a loop.
 const EventWish perdure.EventKind = "loop.asked"
 
-const sqlAskLoop = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = $1 AND status IN ('running', 'paused', 'completing')`
+const sqlAskLoop = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = $1 AND status IN ` + dbOpen
 
 // Ask tells whoever runs a loop, now or later, what is wanted of it. A loop that
 // has ended is CodeConflict, a wish that is none CodeInvalid.

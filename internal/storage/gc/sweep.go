@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	sqlSweepVars        = `DELETE FROM variable WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepPast        = `DELETE FROM variable_past WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepMutations   = `DELETE FROM mutation WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepCheckpoints = `DELETE FROM checkpoint WHERE state IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepStates      = `DELETE FROM state WHERE id IN (SELECT id FROM state WHERE scope = 3 AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepVars        = `DELETE FROM variable WHERE state IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepPast        = `DELETE FROM variable_past WHERE state IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepMutations   = `DELETE FROM mutation WHERE state IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepCheckpoints = `DELETE FROM checkpoint WHERE state IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepStates      = `DELETE FROM state WHERE id IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
 
 	sqlSweepTaskVars = `DELETE FROM task_vars WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
 	sqlSweepHot      = `DELETE FROM task_hot WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
@@ -24,7 +24,7 @@ const (
 	sqlSweepTask     = `DELETE FROM task WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
 
 	sqlSweepEvent = `DELETE FROM event WHERE seq IN (SELECT e.seq FROM event_block k
-		JOIN event e ON e.seq BETWEEN k.block * 256 AND k.block * 256 + 255 AND e.tree = k.tree WHERE k.tree = $1 LIMIT $2 + 0)`
+		JOIN event e ON ` + sqldb.SQLEventsOfBlock + ` WHERE k.tree = $1 LIMIT $2 + 0)`
 	sqlSweepBlock   = `DELETE FROM event_block WHERE tree = $1 AND block IN (SELECT block FROM event_block WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepPayload = `DELETE FROM payload WHERE tree = $1 AND hash IN (SELECT hash FROM payload WHERE tree = $1 LIMIT $2 + 0)`
 

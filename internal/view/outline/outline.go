@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Query selects rows of an outline.
@@ -102,7 +103,7 @@ func (r *reader) first(ctx context.Context) (int64, error) {
 }
 
 func numberOf(state perdure.State) int64 {
-	for n := int64(1); n <= 6; n++ {
+	for n := int64(sqldb.TaskQueued); n <= sqldb.TaskCancelled; n++ {
 		if stateOf(n) == state {
 			return n
 		}
@@ -112,9 +113,9 @@ func numberOf(state perdure.State) int64 {
 
 const (
 	sqlSurveyTail = `SELECT e.seq FROM event_block k
-		JOIN event e ON e.seq BETWEEN k.block * 256 AND k.block * 256 + 255 AND e.tree = k.tree
-		WHERE k.tree = $1 AND k.block >= $2 / 256 AND e.seq > $2 ORDER BY k.block DESC, e.seq DESC LIMIT 1 OFFSET $3 + 0`
-	sqlSurveyCall = `SELECT model, started_at FROM call WHERE task = $1 AND state = 1 ORDER BY id DESC LIMIT 1`
+		JOIN event e ON ` + sqldb.SQLEventsOfBlock + `
+		WHERE k.tree = $1 AND k.block >= $2 / ` + sqldb.SQLEventBlock + ` AND e.seq > $2 ORDER BY k.block DESC, e.seq DESC LIMIT 1 OFFSET $3 + 0`
+	sqlSurveyCall = `SELECT model, started_at FROM call WHERE task = $1 AND state = ` + sqldb.SQLCallStarted + ` ORDER BY id DESC LIMIT 1`
 )
 
 // Tail returns the number behind which the newest events of the tree are, at

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Bounds of what a report lists by name. Everything is counted.
@@ -202,14 +203,6 @@ func plus(a, b perdure.Usage) perdure.Usage {
 	return a
 }
 
-// The states of calls in the database.
-const (
-	callStarted = iota + 1
-	callCompleted
-	callFailed
-	callUncertain
-)
-
 func (v *view) readCalls(ctx context.Context) error {
 	return v.each(ctx, sqlSurveyCalls, []any{v.tree}, func(scan scanFunc) error {
 		var name string
@@ -219,7 +212,7 @@ func (v *view) readCalls(ctx context.Context) error {
 		err := scan(&name, &state, &tries, &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &cost, &started, &ended)
 		if cost != nil {
 			u.CostUSD = dollars(*cost)
-		} else if state == callCompleted {
+		} else if state == sqldb.CallCompleted {
 			u.UnpricedCalls = 1
 		}
 		m := v.models[name]
@@ -228,11 +221,11 @@ func (v *view) readCalls(ctx context.Context) error {
 			v.models[name] = m
 		}
 		switch state {
-		case callStarted:
+		case sqldb.CallStarted:
 			m.Open++
-		case callFailed:
+		case sqldb.CallFailed:
 			m.Failed++
-		case callUncertain:
+		case sqldb.CallUncertain:
 			m.Uncertain++
 			u.UncertainCalls = 1
 		}

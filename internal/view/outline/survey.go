@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 const (
@@ -99,8 +100,9 @@ func (r *reader) each(ctx context.Context, query string, args []any, row func(sc
 
 // states are by their number in the database.
 func stateOf(n int64) perdure.State {
-	all := [...]perdure.State{"", perdure.Queued, perdure.Running, perdure.Waiting, perdure.Completed, perdure.Failed,
-		perdure.Cancelled}
+	all := [...]perdure.State{sqldb.TaskQueued: perdure.Queued, sqldb.TaskRunning: perdure.Running,
+		sqldb.TaskWaiting: perdure.Waiting, sqldb.TaskCompleted: perdure.Completed,
+		sqldb.TaskFailed: perdure.Failed, sqldb.TaskCancelled: perdure.Cancelled}
 	if n < 0 || n >= int64(len(all)) {
 		return ""
 	}
