@@ -1,75 +1,118 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/perdure/perdure/internal/testing/effort"
 )
 
-// Every example does what its comment says.
-func TestDocsExamples(t *testing.T) {
-	t.Parallel()
-	programs := t.TempDir() + "/"
-	if err := build(programs, "", "../examples/..."); err != nil {
-		t.Fatal(err)
-	}
-	for name, run := range map[string]func(t *testing.T, program, dir string){
-		"first":     exampleFirst,
-		"wordcount": exampleWordcount,
-		"crash":     exampleCrash,
-		"budget":    exampleBudget,
-		"ask":       exampleAsk,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			run(t, programs+name, t.TempDir())
-		})
-	}
-	folders, err := filepath.Glob("../examples/*/main.go")
-	if err != nil || len(folders) != 5 {
-		t.Errorf("%d examples, %v; 5 are tested here", len(folders), err)
+// exampleProgram is one of examples/, with its arguments, files beside it and output.
+type exampleProgram struct {
+	name  string
+	args  []string
+	files map[string]string
+	want  string // a regular expression
+	// anew matches what it prints after a kill at any instant.
+	anew string
+	// noArgs is set when it needs arguments.
+	noArgs bool
+}
+
+func examplePrograms() []exampleProgram {
+	return []exampleProgram{
+		{name: "first", want: "^TO LAST\n$"},
+		{name: "wordcount", args: []string{"a.txt", "b.txt", "empty.txt"}, noArgs: true,
+			files: map[string]string{"a.txt": "one two three", "b.txt": "four\nfive", "empty.txt": ""},
+			want:  "^      3 a.txt\n      2 b.txt\n      0 empty.txt\n      5 total\n$"},
+		{name: "crash", want: "(?s)^asked question 0\n.*\n10 answers, the last is QUESTION 9\n$",
+			anew: "10 answers, the last is QUESTION 9\n$"},
+		// A call that was begun when it was killed counts against the budget.
+		{name: "budget", want: "^5 calls made, 15 refused\n$", anew: "^5 calls made, 1[5-9] refused\n$"},
+		{name: "ask", args: []string{"docs"}, noArgs: true,
+			files: map[string]string{"docs/a.md": "# Alpha\nmore\n", "docs/b.md": "# Beta\n", "docs/c.bin": "\x00\x01"},
+			want:  "^docs/a.md begins with \"# Alpha\"\ndocs/b.md begins with \"# Beta\"\n$"},
 	}
 }
 
-func example(t *testing.T, program, dir string, args ...string) string {
+// examples builds them, with failpoints, once.
+var examples = sync.OnceValues(func() (string, error) {
+	folder := filepath.Join(sharedFolder(), "examples")
+	return folder, build(folder+"/", "-X github.com/perdure/perdure/internal/process/failpoint.enabled=1", "../examples/...")
+})
+
+// command returns the example's command line in a folder with its files.
+func (e *exampleProgram) command(t *testing.T, dir string, env ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(program, args...)
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
+	folder, err := examples()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatal(err)
+	}
+	for name, text := range e.files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(folder, e.name), e.args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	return cmd
+}
+
+// runs runs it to its end and compares what it prints.
+func (e *exampleProgram) runs(t *testing.T, dir, want string) string {
+	t.Helper()
+	out, err := e.command(t, dir).CombinedOutput()
+	if err != nil || !regexp.MustCompile(want).Match(out) {
+		t.Errorf("%s: %v, it printed %q, want %s", e.name, err, out, want)
 	}
 	return string(out)
 }
 
-func exampleFirst(t *testing.T, program, dir string) {
-	for range 2 { // in one store
-		if out := example(t, program, dir); out != "TO LAST\n" {
-			t.Errorf("it printed %q", out)
-		}
+// Every example does what its comment says, also when it is run again in the same
+// folder, and refuses to run without the arguments it needs.
+func TestDocsExamples(t *testing.T) {
+	t.Parallel()
+	all := examplePrograms()
+	for _, e := range all {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			out := e.runs(t, dir, e.want)
+			if e.name == "crash" {
+				asksOnce(t, out)
+				e.want = e.anew
+			}
+			e.runs(t, dir, e.want)
+			if !e.noArgs {
+				return
+			}
+			e.args = nil
+			var exit *exec.ExitError
+			usage, err := e.command(t, dir).CombinedOutput()
+			if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.HasPrefix(string(usage), "usage: "+e.name) {
+				t.Errorf("without arguments: %v, %q, want a usage message and exit status 2", err, usage)
+			}
+		})
+	}
+	folders, err := filepath.Glob("../examples/*/main.go")
+	if err != nil || len(folders) != len(all) {
+		t.Errorf("%d examples, %v; %d are tested here", len(folders), err, len(all))
 	}
 }
 
-func exampleWordcount(t *testing.T, program, dir string) {
-	for name, text := range map[string]string{"a.txt": "one two three", "b.txt": "four\nfive", "empty.txt": ""} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want := "      3 a.txt\n      2 b.txt\n      0 empty.txt\n      5 total\n"
-	if out := example(t, program, dir, "a.txt", "b.txt", "empty.txt"); out != want {
-		t.Errorf("it printed %q", out)
-	}
-}
-
-func exampleCrash(t *testing.T, program, dir string) {
-	out := example(t, program, dir)
-	asked := regexp.MustCompile(`(?m)^asked question (\d)$`).FindAllStringSubmatch(out, -1)
+// asksOnce checks that example crash asks each question once, in three lives.
+func asksOnce(t *testing.T, out string) {
+	t.Helper()
 	var order strings.Builder
-	for _, a := range asked {
+	for _, a := range regexp.MustCompile(`(?m)^asked question (\d)$`).FindAllStringSubmatch(out, -1) {
 		order.WriteString(a[1])
 	}
 	if order.String() != "0123456789" {
@@ -78,29 +121,39 @@ func exampleCrash(t *testing.T, program, dir string) {
 	if deaths := strings.Count(out, "killed") + strings.Count(out, "exit status"); deaths != 3 {
 		t.Errorf("it died %d times", deaths)
 	}
-	if !strings.HasSuffix(out, "10 answers, the last is QUESTION 9\n") {
-		t.Errorf("it printed %q", out)
-	}
 }
 
-func exampleBudget(t *testing.T, program, dir string) {
-	if out := example(t, program, dir); out != "5 calls made, 15 refused\n" {
-		t.Errorf("it printed %q", out)
-	}
-}
+// setUp is how many transactions an example takes to open a session, to create its
+// tree, to claim the root and to make its children.
+const setUp = 4
 
-func exampleAsk(t *testing.T, program, dir string) {
-	docs := filepath.Join(dir, "docs")
-	if err := os.Mkdir(docs, 0o700); err != nil {
-		t.Fatal(err)
+// Every example continues when it is run again after it was killed at any
+// transaction: none loses children or repeats what was finished.
+func TestExamplesSurviveKills(t *testing.T) {
+	t.Parallel()
+	points, most := []string{"tx.after_commit"}, setUp+2
+	if effort.Long() {
+		points, most = append(points, "tx.before_commit"), 1000
 	}
-	for name, text := range map[string]string{"a.md": "# Alpha\nmore\n", "b.md": "# Beta\n", "c.bin": "\x00\x01"} {
-		if err := os.WriteFile(filepath.Join(docs, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	for _, e := range examplePrograms() {
+		for _, point := range points {
+			t.Run(e.name+"/"+point, func(t *testing.T) {
+				t.Parallel()
+				for n := 1; n <= most; n++ {
+					dir := t.TempDir()
+					if e.command(t, dir, fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, n)).Run() == nil {
+						if n == 1 {
+							t.Error("it was not killed")
+						}
+						return
+					}
+					want := e.want
+					if e.anew != "" && (n > setUp || e.name == "crash") {
+						want = e.anew
+					}
+					e.runs(t, dir, want)
+				}
+			})
 		}
-	}
-	want := `docs/a.md begins with "# Alpha"` + "\n" + `docs/b.md begins with "# Beta"` + "\n"
-	if out := example(t, program, dir, "docs"); out != want {
-		t.Errorf("it printed %q", out)
 	}
 }

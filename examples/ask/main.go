@@ -1,6 +1,7 @@
-// Command ask puts a question to files and folders through the recursive
-// executor, with a model of its own: any value with a Generate method is one.
-// This one answers with the first line of what it is shown.
+// Command ask asks a question about files and folders through the recursive
+// executor, with its own model: any value with a Generate method is one. This one
+// answers with the first line of each document. Asked again about the same files,
+// also after a kill, it continues and does not repeat a call.
 package main
 
 import (
@@ -30,6 +31,10 @@ func (firstLine) Generate(_ context.Context, req *model.Request) (*model.Respons
 func (m firstLine) Resolve(string, rlm.ModelOptions) (model.Model, error) { return m, nil }
 
 func main() {
+	if len(os.Args) == 1 {
+		fmt.Fprintln(os.Stderr, "usage: ask FILE|FOLDER...")
+		os.Exit(2)
+	}
 	ctx := context.Background()
 	store := must(perdure.Open(ctx, perdure.Config{Dir: ".perdure"}))
 	defer store.Close()
@@ -38,14 +43,18 @@ func main() {
 	defer executor.Close()
 	text := must(rlm.PutContext(ctx, store, ".", os.Args[1:]...))
 	tree := must(executor.Launch(ctx, rlm.LaunchRequest{
-		Prompt: "How do they begin?", ContextID: text.ID, Owner: session, Config: []byte(`{"model": "first-line"}`),
+		Prompt: "How do they begin?", ContextID: text.ID, IdempotencyKey: text.ID, Config: []byte(`{"model": "first-line"}`),
 	}))
-	w := must(worker.New(worker.Config{Store: store, Session: session, Handlers: map[string]worker.Handler{rlm.KindRun: executor}}))
+	trees := []perdure.TreeID{tree.ID}
+	w := must(worker.New(worker.Config{
+		Store: store, Session: session, Handlers: map[string]worker.Handler{rlm.KindRun: executor},
+		Trees: func() []perdure.TreeID { return trees },
+	}))
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(running) }()
 	for !tree.State.Terminal() {
-		changed := store.Changed() // before the look, so that nothing is missed
+		changed := store.Changed() // before the tree is read, so that no change is missed
 		if tree = must(store.Tree(ctx, tree.ID)); !tree.State.Terminal() {
 			<-changed
 		}

@@ -1,6 +1,6 @@
-// Command crash asks ten questions, dies by kill -9 after some of them, again
-// and again, and is started anew until the work is done: no answer is lost, and
-// none that was recorded is asked for twice.
+// Command crash asks ten questions and kills itself during some of them. It is
+// started again until the work is done: no answer is lost, and no question whose
+// answer was recorded is asked again.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 
 const questions, deadly = 10, 4 // it dies in each fourth question that it asks
 
-type asker struct{ done context.CancelFunc }
+type asker struct{ stop context.CancelFunc }
 
 func (a asker) Handle(ctx context.Context, l *perdure.Lease) error {
 	var answers []string
@@ -27,7 +27,7 @@ func (a asker) Handle(ctx context.Context, l *perdure.Lease) error {
 		if err != nil {
 			return err
 		}
-		if replayed { // the journal has the answer of a life before
+		if replayed { // the journal has the answer of an earlier life
 			answers = append(answers, call.Response)
 			continue
 		}
@@ -42,15 +42,17 @@ func (a asker) Handle(ctx context.Context, l *perdure.Lease) error {
 		}
 		answers = append(answers, answer)
 	}
-	defer a.done()
-	fmt.Println(len(answers), "answers, the last is", answers[questions-1])
-	return l.Complete(ctx, perdure.Result{Text: strings.Join(answers, ", ")})
+	if err := l.Complete(ctx, perdure.Result{Text: strings.Join(answers, ", ")}); err != nil {
+		return err
+	}
+	a.stop()
+	return nil
 }
 
 func main() {
-	if len(os.Args) == 1 { // the parent starts lives until one ends well
-		for {
-			life := exec.Command(os.Args[0], "life")
+	if len(os.Args) == 1 { // the parent starts lives until one succeeds
+		for range questions {
+			life := exec.Command(must(os.Executable()), "life")
 			life.Stdout, life.Stderr = os.Stdout, os.Stderr
 			err := life.Run()
 			if err == nil {
@@ -58,16 +60,27 @@ func main() {
 			}
 			fmt.Println(err)
 		}
+		os.Exit(1)
 	}
-	ctx, done := context.WithCancel(context.Background())
+	ctx := context.Background()
 	store := must(perdure.Open(ctx, perdure.Config{Dir: ".perdure"}))
 	defer store.Close()
 	session := must(store.OpenSession(ctx, "example"))
-	must(store.CreateTree(ctx, perdure.TreeSpec{Kind: "crash", Root: perdure.TaskSpec{Prompt: "ask"}, IdempotencyKey: "the only one"}))
-	w := must(worker.New(worker.Config{Store: store, Session: session, Handlers: map[string]worker.Handler{"crash": asker{done}}}))
-	if err := w.Run(ctx); err != nil {
+	tree := must(store.CreateTree(ctx, perdure.TreeSpec{
+		Kind: "crash", IdempotencyKey: "crash", Root: perdure.TaskSpec{Prompt: "ask"},
+	}))
+	running, stop := context.WithCancel(ctx)
+	w := must(worker.New(worker.Config{
+		Store: store, Session: session, Handlers: map[string]worker.Handler{"crash": asker{stop}},
+	}))
+	if tree.State.Terminal() {
+		stop() // an earlier life finished it
+	}
+	if err := w.Run(running); err != nil {
 		panic(err)
 	}
+	answers := strings.Split(must(store.Task(ctx, tree.Root)).Result, ", ")
+	fmt.Println(len(answers), "answers, the last is", answers[len(answers)-1])
 }
 
 func must[T any](v T, err error) T {

@@ -1,5 +1,5 @@
 // Command first makes one durable task and runs it. Kill it at any instant and
-// run it again: a task that was finished stays finished.
+// run it again: it continues with the same task, and a finished task stays finished.
 package main
 
 import (
@@ -11,29 +11,36 @@ import (
 	"github.com/perdure/perdure/worker"
 )
 
-// shout does the work of a task; done ends the worker.
-type shout struct{ done context.CancelFunc }
+// shout does the work of a task; stop ends the worker.
+type shout struct{ stop context.CancelFunc }
 
 func (s shout) Handle(ctx context.Context, l *perdure.Lease) error {
-	defer s.done()
-	return l.Complete(ctx, perdure.Result{Text: strings.ToUpper(l.Task.Prompt)})
+	if err := l.Complete(ctx, perdure.Result{Text: strings.ToUpper(l.Task.Prompt)}); err != nil {
+		return err
+	}
+	s.stop()
+	return nil
 }
 
 func main() {
-	ctx, done := context.WithCancel(context.Background())
+	ctx := context.Background()
 	store := must(perdure.Open(ctx, perdure.Config{Dir: ".perdure"}))
 	defer store.Close()
 	session := must(store.OpenSession(ctx, "example"))
 	tree := must(store.CreateTree(ctx, perdure.TreeSpec{
-		Kind: "shout", Owner: session, Root: perdure.TaskSpec{Prompt: "to last"},
+		Kind: "shout", IdempotencyKey: "first", Root: perdure.TaskSpec{Prompt: "to last"},
 	}))
+	running, stop := context.WithCancel(ctx)
 	w := must(worker.New(worker.Config{
-		Store: store, Session: session, Handlers: map[string]worker.Handler{"shout": shout{done}},
+		Store: store, Session: session, Handlers: map[string]worker.Handler{"shout": shout{stop}},
 	}))
-	if err := w.Run(ctx); err != nil {
+	if tree.State.Terminal() {
+		stop() // an earlier run finished it
+	}
+	if err := w.Run(running); err != nil {
 		panic(err)
 	}
-	fmt.Println(must(store.Task(context.Background(), tree.Root)).Result)
+	fmt.Println(must(store.Task(ctx, tree.Root)).Result)
 }
 
 func must[T any](v T, err error) T {
