@@ -155,7 +155,7 @@ func newRequest(ctx context.Context, r *request, body io.Reader) (*http.Request,
 	return req, nil
 }
 
-// answer decodes a response, or the problem it tells of, and closes it.
+// answer decodes a response, or the problem it reports, and closes it.
 func (c *Client) answer(ctx context.Context, r *request, resp *http.Response) error {
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {

@@ -94,10 +94,10 @@ func TestNoServer(t *testing.T) {
 	}
 	tests := []struct{ name, want, hint string }{
 		{"none", "no server runs", "perdure serve"},
-		{"dead", "nobody answers", "perdure serve"},
+		{"dead", "no server answers", "perdure serve"},
 		{"silent", "did not answer within 100ms", "perdure serve"},
 		{"cut", "the connection to the server broke", "perdure status"},
-		{"file", "nobody answers", "perdure serve"},
+		{"file", "no server answers", "perdure serve"},
 	}
 	for _, test := range tests {
 		c, err := client.New(client.Config{Socket: filepath.Join(dir, test.name), PingTimeout: 100 * time.Millisecond})

@@ -33,7 +33,7 @@ type SkippedFile struct {
 	Why string `json:"why"`
 }
 
-// errUploadOver tells the writer of an upload that nobody reads it any more.
+// errUploadOver tells the writer of an upload that its reader has stopped.
 var errUploadOver = errors.New("the server ended the upload")
 
 // PutContext uploads the files of a context as one stream, which write writes:
@@ -51,7 +51,7 @@ func (c *Client) PutContext(ctx context.Context, write func(io.Writer) error) (C
 		err := write(in)
 		_ = in.CloseWithError(err)
 		if errors.Is(err, errUploadOver) || errors.Is(err, io.ErrClosedPipe) {
-			err = nil // the answer says why nobody read on
+			err = nil // the answer says why reading stopped
 		}
 		written <- err
 	}()

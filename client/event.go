@@ -147,7 +147,7 @@ func (f *follower) stream(ctx context.Context) error {
 		if err := f.deliver(m); err != nil {
 			return err
 		}
-		// While the caller had the event nobody read the connection.
+		// While the caller had the event the connection was not read.
 		watchdog.Reset(f.c.cfg.Silence)
 	}
 }

@@ -98,7 +98,7 @@ func (c *Client) Gates(ctx context.Context, id perdure.TreeID) ([]perdure.Gate, 
 	return out.Gates, err
 }
 
-// OpenGates lists the gates of all loops and runs that nobody answered.
+// OpenGates lists the unanswered gates of all loops and runs.
 func (c *Client) OpenGates(ctx context.Context) ([]perdure.Gate, error) {
 	var out struct {
 		Gates []perdure.Gate `json:"gates"`
@@ -107,7 +107,7 @@ func (c *Client) OpenGates(ctx context.Context) ([]perdure.Gate, error) {
 	return out.Gates, err
 }
 
-// AskLoop tells whoever runs a loop, now or later, what is wanted of it.
+// AskLoop sends a control request to the process that runs a loop, now or later.
 func (c *Client) AskLoop(ctx context.Context, id perdure.TreeID, wish record.Wish) (record.Loop, error) {
 	body := struct {
 		Wish record.Wish `json:"wish"`

@@ -56,14 +56,14 @@ func (c *Client) transportError(ctx context.Context, op string, err error) error
 	switch {
 	case c.cfg.Socket == "" || !dialing:
 		e.Msg = "the connection to the server broke"
-		e.Hint = "whether the server did it is not known; `perdure status` shows what there is"
+		e.Hint = "it is unknown whether the server did it; `perdure status` shows the current state"
 	case errors.Is(err, fs.ErrNotExist):
 		e.Msg, e.Hint = fmt.Sprintf("no server runs: there is no socket %q", c.cfg.Socket), "start one with `perdure serve`"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		e.Msg = fmt.Sprintf("nobody answers on the socket %q: its server is dead", c.cfg.Socket)
+		e.Msg = fmt.Sprintf("no server answers on the socket %q", c.cfg.Socket)
 		e.Hint = "`perdure serve` starts a new server and replaces the socket"
 	case errors.Is(err, fs.ErrPermission):
-		e.Msg = fmt.Sprintf("the socket %q belongs to somebody else", c.cfg.Socket)
+		e.Msg = fmt.Sprintf("the socket %q belongs to another user", c.cfg.Socket)
 		e.Hint = "only the user who started the server may use it"
 	default:
 		e.Msg = fmt.Sprintf("the server on the socket %q cannot be reached", c.cfg.Socket)

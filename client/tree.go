@@ -151,17 +151,17 @@ type Status struct {
 	Gate *OpenGate `json:"gate,omitempty"`
 }
 
-// OpenGate is a gate that nobody answered.
+// OpenGate is an unanswered gate.
 type OpenGate struct {
 	perdure.Gate
-	// Rests tells that nothing of the tree goes on until somebody does.
+	// Rests reports that the whole tree waits for the answer.
 	Rests bool `json:"rests"`
 }
 
 // SlowestTask is the running task that was claimed first.
 type SlowestTask struct {
 	perdure.ActiveTask
-	// Model and CallSince tell of the call it waits for, if it does.
+	// Model and CallSince describe the call it waits for, if any.
 	Model     string     `json:"model,omitempty"`
 	CallSince *time.Time `json:"call_since,omitempty"`
 }
@@ -257,7 +257,7 @@ func (c *Client) cancel(ctx context.Context, op, path, reason string) (int64, er
 	return out.Cancelled, err
 }
 
-// Resume prepares an interrupted tree to go on and tells what there is to do;
+// Resume prepares an interrupted tree to go on and returns what is left to do;
 // lost tasks are claimable at once. owner, when not empty, is the session that
 // is to run the tree: that of the server's own process. It fails with
 // perdure.CodeConflict when another living process runs the tree.

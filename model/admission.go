@@ -16,7 +16,7 @@ const pauseJitter = 0.1
 // maxDoublings keeps the length of a pause from overflowing.
 const maxDoublings = 16
 
-// admission decides who may send now: at most so many at a time, nobody during
+// admission decides which calls may be sent now: at most a number at a time, none during
 // a rate-limit pause, and first come first served.
 //
 // When a pause ends, not everybody starts at once, or the provider would
@@ -42,7 +42,7 @@ type admission struct {
 	// news is closed, and replaced, when a pause begins or grows longer.
 	news chan struct{}
 	// wake lets the first ones in when the pause ends; it is stopped when
-	// nobody waits.
+	// no call waits.
 	wake *time.Timer
 }
 
@@ -53,7 +53,7 @@ func newAdmission(limit int, first, longest time.Duration) *admission {
 // ticket is one call in flight: what the admission had seen when it was let in.
 type ticket struct{ pauses, answers int }
 
-// errPaused says that the model is paused for longer than somebody waits.
+// errPaused reports that the model is paused for longer than the caller waits.
 var errPaused = errors.New("the pause is too long to wait for")
 
 // enter waits until a call may be sent. The ticket has to be given back with
@@ -100,7 +100,7 @@ func (a *admission) enter(ctx context.Context, patience time.Duration) (ticket, 
 	}
 }
 
-// tooLong reports whether the present pause lasts longer than somebody waits. The
+// tooLong reports whether the present pause lasts longer than the caller waits. The
 // caller holds mu.
 func (a *admission) tooLong(patience time.Duration) bool {
 	return patience > 0 && time.Until(a.until) > patience

@@ -34,7 +34,7 @@ func refuses(e *model.Error) model.Model {
 }
 
 // Whatever the failure is, the next one is asked; who answered, and why not the
-// ones before, is told.
+// ones before, is reported.
 func TestChainAsksTheNext(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []model.Kind{
@@ -157,7 +157,7 @@ func TestChainAbilities(t *testing.T) {
 	}
 }
 
-// A model that has somebody behind it does not let callers wait for a long
+// A model with a fallback does not let callers wait for a long
 // pause: neither the one that was refused, nor those in the queue, nor those
 // that come while it lasts.
 func TestLongPausesAreNotWaitedFor(t *testing.T) {

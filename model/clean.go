@@ -26,7 +26,7 @@ func Clean(s string) (clean string, changed bool) {
 	return strings.ReplaceAll(s, "\x00", replacement), true
 }
 
-// Collector gathers an answer that arrives in pieces, up to a limit. It is an
+// Collector collects an answer that arrives in parts, up to a limit. It is an
 // io.Writer. The zero value collects without a limit. It is not safe for
 // concurrent use.
 type Collector struct {

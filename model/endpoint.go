@@ -39,7 +39,7 @@ type EndpointConfig struct {
 }
 
 // Endpoint is one model at one server that is asked over HTTP. It is what the
-// providers have in common, so that the same fault reads the same whoever it
+// providers have in common, so that the same fault reads the same for every provider it
 // comes from. It is safe for concurrent use.
 type Endpoint struct {
 	cfg  EndpointConfig

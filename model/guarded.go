@@ -33,7 +33,7 @@ type GuardedConfig struct {
 	// "openai:gpt-4o". Empty: "model".
 	Name string
 	// MaxTries is how many requests are sent at most for one answer, at least
-	// 1. 0: DefaultMaxTries. A rate limit counts as a try only when nobody got
+	// 1. 0: DefaultMaxTries. A rate limit counts as a try only when no call got
 	// an answer in the meantime: many callers who share a small limit take
 	// long, but all get through.
 	MaxTries int
@@ -49,7 +49,7 @@ type GuardedConfig struct {
 	// 0: DefaultMaxResponseBytes.
 	MaxResponseBytes int
 	// InitialBackoff, MaxBackoff: the waits between tries double from the first
-	// to the second, each varied at random by half; so do pauses while nobody
+	// to the second, each varied at random by half; so do pauses while no call
 	// gets an answer, when the provider does not say how long.
 	// 0: DefaultInitialBackoff, DefaultMaxBackoff.
 	InitialBackoff time.Duration
@@ -58,14 +58,14 @@ type GuardedConfig struct {
 	MaxRetryAfter time.Duration
 	// MaxPause is the longest rate-limit pause that is waited for. While one
 	// lasts longer, calls fail at once with an error of KindRateLimit, which
-	// is right where somebody else can be asked (see [Chain]). 0: any pause is
+	// is right where another model can be asked (see [Chain]). 0: any pause is
 	// waited for.
 	MaxPause time.Duration
-	// OnPause, when set, is told when a rate limit stops everybody. It is
+	// OnPause, when set, is called when a rate limit stops all calls. It is
 	// called from the goroutine of the call that was refused, must not block,
 	// and has to be safe for concurrent use.
 	OnPause func(until time.Time, reason string)
-	// OnRetry, when set, is told before a request is sent again. What OnText
+	// OnRetry, when set, is called before a request is sent again. What OnText
 	// of the request received of a broken answer is void then. The rules of
 	// OnPause apply.
 	OnRetry func(Retry)
@@ -73,7 +73,7 @@ type GuardedConfig struct {
 	Logger *slog.Logger
 }
 
-// Retry tells of a request that is about to be sent again.
+// Retry describes a request that is about to be sent again.
 type Retry struct {
 	// Try is the number of the try that failed, from 1.
 	Try int
@@ -296,7 +296,7 @@ func (g *Guarded) check(resp *Response) (*Response, *Error) {
 	return &c, nil
 }
 
-// pauseAll stops everybody after a rate limit, tells of it once, and returns
+// pauseAll stops all calls after a rate limit, reports it once, and returns
 // how long it lasts.
 func (g *Guarded) pauseAll(t ticket, failure *Error, asked time.Duration) time.Duration {
 	reason := g.cfg.Name + ": " + failure.Error()

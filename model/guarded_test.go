@@ -458,7 +458,7 @@ func TestAbilitiesAreFoundInside(t *testing.T) {
 }
 
 // TestVariantSharesThePause asks through two limits of one model: what one of
-// them is told by the server stops the other.
+// them learns from the server stops the other.
 func TestVariantSharesThePause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

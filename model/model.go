@@ -66,7 +66,7 @@ type Request struct {
 	// System and Prompt are the instructions.
 	System string
 	Prompt string
-	// Documents are the texts the prompt is about, in order; empty when there
+	// Documents are the context of the prompt, in order; empty when there
 	// are none. Models that read plain text render them with [Render].
 	Documents []Document
 	// Prepared is what [Preparer] computed for the run; nil for others.
@@ -102,11 +102,11 @@ type Response struct {
 	// Model is the name the provider reports, when it does.
 	Model string
 	// Asked is what the model that answered is called in the configuration,
-	// for example "openai:gpt-4o"; empty when nobody says. Of a [Chain] it
+	// for example "openai:gpt-4o"; empty when the model does not report it. Of a [Chain] it
 	// tells which one it was.
 	Asked string
 	// CostMicros is what the answer cost, in millionths of a US dollar; nil
-	// when nobody knows. See [Pricer].
+	// when it is unknown. See [Pricer].
 	CostMicros *int64
 	// Cached is set when the answer was given before and nothing was sent.
 	Cached bool

@@ -13,7 +13,7 @@ const mask = "[redacted]"
 // message because a local server's key is "x" would only make it unreadable.
 const minSecret = 4
 
-// What secrets look like when nobody told which they are. The parts in the
+// The form of secrets that are not known by value. The parts in the
 // first group are kept.
 var (
 	reKeyWord = sync.OnceValue(func() *regexp.Regexp {

@@ -106,7 +106,7 @@ func TestCollectorLimit(t *testing.T) {
 }
 
 // FuzzCollector checks that the answer does not depend on how it was cut into
-// pieces, and that what was told on the way is valid and the same.
+// parts, and that what was streamed is valid and the same.
 func FuzzCollector(f *testing.F) {
 	f.Add("plain", uint8(1))
 	f.Add("日本語 grün", uint8(1))

@@ -79,7 +79,7 @@ func (c *Config) checkAgents(bad func(field, format string, args ...any)) {
 }
 
 // resolveAgents finds the models of the profiles that have one. Those that are
-// not to be had here are told by name: only a task that wants one fails.
+// not available here are listed by name: only a task that uses one fails.
 func resolveAgents(res Resolver, cfg *Config) (found map[string]*asked, missing map[string]error) {
 	found, missing = make(map[string]*asked), make(map[string]error)
 	for name, p := range cfg.Agents {

@@ -31,7 +31,7 @@ func (a *attempt) answer(ctx context.Context, position int, notes []string) erro
 	d := a.divisionOf(m, req)
 	req.Divisible = d.possible(a.node)
 	if known := a.run.shortestRefused(m); req.Divisible && known > 0 && d.request >= known && a.l.Fence() == 1 {
-		return a.divide(ctx, d) // a request that nobody has sent before
+		return a.divide(ctx, d) // a request that was not sent before
 	}
 	text, data, err := a.gated(timed, &writing{by: m, prompt: a.prompt(), documents: req.Documents,
 		write: func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error) {
@@ -57,7 +57,7 @@ func (a *attempt) answer(ctx context.Context, position int, notes []string) erro
 	return a.complete(ctx, text, &data)
 }
 
-// emptyFile tells of a file of a batch that holds nothing to ask about.
+// emptyFile reports a file of a batch without text.
 func (a *attempt) emptyFile() bool {
 	return a.node.File != "" && a.l.Task.Context.Length == 0
 }

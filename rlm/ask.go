@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// journaled is what the journal keeps of a call beside its text.
+// journaled is what the journal keeps of a call in addition to its text.
 type journaled struct {
 	Data
 	Request *loggedRequest `json:"request,omitempty"`

@@ -90,7 +90,7 @@ func (a *attempt) outcomes(ctx context.Context) ([]plan.Outcome, error) {
 }
 
 // allBefore returns the tasks before this one in a tree whose parts run one
-// after another: those beside it, and those beside each task above it.
+// after another: its siblings, and the siblings of each ancestor.
 func (a *attempt) allBefore(ctx context.Context) ([]child, error) {
 	var levels [][]child
 	at, task := a.node, a.l.Task

@@ -52,7 +52,7 @@ const (
 	PlannerModel = "model"
 )
 
-// Strategies: how the children of a task run, beside perdure.Parallel and
+// Strategies: how the children of a task run, in addition to perdure.Parallel and
 // perdure.Sequential.
 const (
 	// StrategyConditional runs them one after another, each only if a condition
@@ -86,7 +86,7 @@ const (
 	// ModeStrict is seeded, and a replayed call whose request differs from the
 	// recorded one fails the task.
 	ModeStrict = "strict"
-	// ModeLogged keeps every request beside its reply in the journal.
+	// ModeLogged keeps every request with its reply in the journal.
 	ModeLogged = "logged"
 )
 
@@ -125,7 +125,7 @@ type Config struct {
 	// Planner is none, split or model. Default: none when the context fits
 	// the model, else split.
 	Planner string `json:"planner,omitempty"`
-	// Variables are names of variables that planner model is told of, with their
+	// Variables are names of variables that planner model receives, with their
 	// values when it is asked: the task's, of those above it, then of Session,
 	// then the global ones. Session may be empty.
 	Variables []string `json:"variables,omitempty"`
@@ -207,7 +207,7 @@ type Config struct {
 	// Default: perdure.DefaultMaxAttempts.
 	MaxAttempts int `json:"max_attempts,omitempty"`
 	// Concurrency is how many tasks the executing process runs at once; it is
-	// for whoever starts the worker. Default: theirs.
+	// for the process that starts the worker. Default: theirs.
 	Concurrency int `json:"concurrency,omitempty"`
 
 	// BudgetUSD, BudgetTokens, BudgetCalls and Timeout (from the creation of
@@ -239,7 +239,7 @@ type Config struct {
 }
 
 // ParseConfig reads a configuration from JSON and checks it. All that is wrong
-// is told at once, by the names of the fields; an unknown field is an error
+// is reported at once, by the names of the fields; an unknown field is an error
 // that names the nearest one. Empty input is the default configuration. The
 // error has the code perdure.CodeInvalid.
 func ParseConfig(raw json.RawMessage) (Config, error) {

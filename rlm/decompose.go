@@ -99,7 +99,7 @@ func (a *attempt) below() []*node {
 	return nodes
 }
 
-// spread deals parts to at most fanout children, evenly, with as few levels
+// spread distributes parts over at most fanout children, evenly, with as few levels
 // below as possible.
 func (n *node) spread(parts chunks, first, fanout int) []*node {
 	sizes := deal.Sizes(len(parts), fanout)
@@ -298,7 +298,7 @@ func (a *attempt) merger(merge string) *merger {
 }
 
 // hopeless reports whether there is nothing to merge, or must not be because of
-// what is lost. When the budget is spent, what there is counts under either
+// what is lost. When the budget is spent, the finished parts count under either
 // policy.
 func (a *attempt) hopeless(lost []child, parts []part) bool {
 	if len(parts) == 0 {

@@ -29,7 +29,7 @@ func tooLong(err error) bool {
 // read does the work of a leaf: it asks about its text or, where that was divided,
 // puts the answers about its parts together.
 func (a *attempt) read(ctx context.Context) error {
-	if a.l.Fence() == 1 && a.node.Replaces == 0 { // nobody worked on it before
+	if a.l.Fence() == 1 && a.node.Replaces == 0 { // no attempt was made before
 		return a.answer(ctx, 0, nil)
 	}
 	own, err := a.children(ctx, a.l.Task.ID)
@@ -110,7 +110,7 @@ func (r *run) refusals() []string {
 	defer r.mu.Unlock()
 	var notes []string
 	for _, name := range slices.Sorted(maps.Keys(r.tooLong)) {
-		notes = append(notes, fmt.Sprintf("model %q found requests of about %d tokens too long, and read their texts in "+
+		notes = append(notes, fmt.Sprintf("model %q found requests of about %d tokens too long, and read their text in "+
 			"smaller parts; "+
 			"a smaller --context-window saves these requests", name, r.tooLong[name]))
 	}

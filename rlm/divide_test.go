@@ -177,7 +177,7 @@ func TestTooLongSummary(t *testing.T) {
 	}
 }
 
-// TestDeathWhileDividing kills the process at each request of a run whose texts
+// TestDeathWhileDividing kills the process at each request of a run whose text
 // are divided: no answer is asked for twice, and no refusal either once it is in
 // the journal.
 func TestDeathWhileDividing(t *testing.T) {
@@ -212,7 +212,7 @@ func TestDeathWhileDividing(t *testing.T) {
 }
 
 // TestRetryKeepsDividedParts: when a person retries a tree of which a part below a
-// divided text failed, the parts beside it are not asked about again.
+// divided text failed, its siblings are not asked again.
 func TestRetryKeepsDividedParts(t *testing.T) {
 	t.Parallel()
 	m := script(t, "limit: 1200\nreplies: [{match: 'line 000150 ', status: 400, message: broken, repeat: 1}, {text: "+

@@ -12,7 +12,7 @@
 // cannot work, with the numbers. Then it creates the tree, whose root task
 // carries the plan.
 //
-// [Executor.Handle] does one attempt of one task. What there is to do follows
+// [Executor.Handle] does one attempt of one task. The next step follows
 // from what the store already has, so a task that was interrupted at any point
 // goes on where it was:
 //

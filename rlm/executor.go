@@ -151,7 +151,7 @@ func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	return a.settle(ctx, a.work(ctx))
 }
 
-// work does what there is to do.
+// work executes the task.
 func (a *attempt) work(ctx context.Context) error {
 	n := a.node
 	switch {

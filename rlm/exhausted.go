@@ -57,7 +57,7 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 }
 
 // asks reports whether a person is asked about a task whose models failed: where a
-// chain of them was given, because somebody who names one model waits for no
+// chain of them was given, because a user who names one model waits for no
 // other. What is wrong in the configuration is no question.
 func (c *Config) asks(f *attemptError) bool {
 	switch {

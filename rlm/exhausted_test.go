@@ -51,7 +51,7 @@ func (b *bench) rest(id perdure.TreeID) {
 	}
 }
 
-// open returns the one gate of a tree that nobody answered.
+// open returns the one unanswered gate of a tree.
 func (b *bench) gate(id perdure.TreeID) perdure.Gate {
 	b.Helper()
 	list, err := b.store.Gates(b.Context(), id)
@@ -171,7 +171,7 @@ func TestExhaustedChainWaits(t *testing.T) {
 }
 
 // TestTimeLimitEndsAtAGate: what waits at a gate ends with the tree's time, and the
-// tree with what there is.
+// tree with the finished parts.
 func TestTimeLimitEndsAtAGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestByHandSatisfiesTheSchema(t *testing.T) {
 	}
 }
 
-// TestWhoIsAsked: somebody who names one model, or wants failures, is not asked.
+// TestWhoIsAsked: no gate opens for a single model, or when failures are wanted.
 func TestWhoIsAsked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

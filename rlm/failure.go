@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// The kinds of failure of a task, beside the codes of perdure's errors.
+// The kinds of failure of a task, in addition to the codes of perdure's errors.
 const (
 	// KindModel is a model that refused the request or failed for good.
 	KindModel = "model"

@@ -12,7 +12,7 @@ const (
 	// DefaultChunkTokens is the largest part when the window has room for
 	// more: smaller parts are read better and run side by side.
 	DefaultChunkTokens = 32_000
-	// minRoomTokens is the least room for text beside a prompt.
+	// minRoomTokens is the minimum of tokens for text next to a prompt.
 	minRoomTokens = 100
 	// documentBytes is what the frame around one document takes, without the
 	// name of its file; see model.Render.
@@ -96,7 +96,7 @@ func (p *planning) decide(root *node) error {
 	fits := err == nil && tokens <= direct.text
 	if p.cfg.Planner == PlannerNone && !p.cfg.Batch {
 		if err == nil && !fits {
-			err = invalid(fmt.Sprintf("the context has about %d tokens; beside prompt and answer model %q reads %d at once, "+
+			err = invalid(fmt.Sprintf("the context has about %d tokens; next to prompt and answer model %q reads %d at once, "+
 				"and "+
 				"the planner is none", tokens, p.models[0].name, direct.text), "leave out --planner, or raise --context-window")
 		}
@@ -130,7 +130,7 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 		size = int64(p.cfg.ChunkTokens)
 	}
 	if size > r.text {
-		return invalid(fmt.Sprintf("chunk_tokens: %d are more than the %d that model %q reads at once beside prompt and "+
+		return invalid(fmt.Sprintf("chunk_tokens: %d are more than the %d that model %q reads at once next to prompt and "+
 			"answer",
 			size, r.text, p.models[1].name), fmt.Sprintf("use --chunk-tokens %d, or raise --context-window", r.text))
 	}

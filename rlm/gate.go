@@ -71,7 +71,7 @@ type GateRound struct {
 // writing is an answer that can be tried again.
 type writing struct {
 	by *asked
-	// prompt is what is answered, documents the texts it is about.
+	// prompt is the question, documents its context.
 	prompt    string
 	documents []model.Document
 	// write makes a try by at most exchangeCalls calls from a position on.
@@ -153,7 +153,7 @@ func (g *gate) round(ctx context.Context, by *asked) error {
 	return g.judge(ctx)
 }
 
-// judge has the last try scored and tells of it.
+// judge scores the last try and reports the score.
 func (g *gate) judge(ctx context.Context) (err error) {
 	t, n := g.last(), len(g.tries)
 	p := &part{task: g.a.l.Task.ID, text: t.text, data: t.data}
@@ -167,7 +167,7 @@ func (g *gate) judge(ctx context.Context) (err error) {
 		g.best = n - 1
 	}
 	if g.a.asked.Load() == g.sent {
-		return nil // all of it is from the journal: it was told
+		return nil // all of it is from the journal: it was reported
 	}
 	r := g.describe(n - 1)
 	last, done := lastWrite(ctx)
@@ -294,7 +294,7 @@ func (c *Config) feedbackTokens(window int64) int64 {
 	return window / feedbackShare
 }
 
-// escalation are the models that GateEscalate may ask beside the root's; nil
+// escalation are the models that GateEscalate may ask in addition to the root's; nil
 // where there is none.
 type escalation struct{ named, next *asked }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
 
-// Limits of what a result carries beside its text.
+// Limits of what a result carries in addition to its text.
 const (
 	// rankedKept is how many ranked citations go up from a task to its
 	// parent, rankedShown how many an answer has.
@@ -24,7 +24,7 @@ const (
 	maxLeftOut = 100
 )
 
-// Data is what a result carries beside its text, as JSON.
+// Data is what a result carries in addition to its text, as JSON.
 type Data struct {
 	// Skipped is set when the task did not run, because its condition does not
 	// hold.

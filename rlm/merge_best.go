@@ -29,7 +29,7 @@ const (
 // What was scored below, by a quality gate or a merge, is not scored again.
 func (a *attempt) best(ctx context.Context, m *merger, parts []part) (string, Data, error) {
 	data := m.gather(parts)
-	pieces := piecesOf(parts)
+	pieces := inputsOf(parts)
 	if len(pieces) == 0 {
 		return dedupe.Union(textsOf(parts)), data, nil
 	}
@@ -121,7 +121,7 @@ func (a *attempt) scoreAll(ctx context.Context, m *merger, candidates []*part, d
 	return scores, err
 }
 
-// documentsOf are the texts that a child is about.
+// documentsOf returns the context of a child.
 func (a *attempt) documentsOf(c *part) ([]model.Document, error) {
 	if a.run.reader == nil || c.context.Length == 0 {
 		return nil, nil

@@ -32,7 +32,7 @@ func (a *attempt) positions(n int) int {
 
 // reduce makes one result of the results of several tasks, which are in their
 // order and at least one. Merges that need no model cannot fail. A merge whose
-// budget ends keeps what there is, marked as incomplete.
+// budget ends keeps the finished parts, marked as incomplete.
 func (a *attempt) reduce(ctx context.Context, m *merger, parts []part) (string, Data, error) {
 	a.next = max(a.next, reducePosition)
 	timed, stop := a.timed(ctx)
@@ -58,7 +58,7 @@ func outOfBudget(err error) bool {
 	return errors.As(err, &f) && f.kind == KindBudget
 }
 
-// sideBySide calls do for each number below n, a few at once; see beside.Do.
+// sideBySide calls do for each number below n, a few at once; see parallel.Do.
 func (a *attempt) sideBySide(n int, do func(i int) error) error {
 	width := reduceWidth
 	if own := a.run.cfg.Concurrency; own > 0 {
@@ -67,7 +67,7 @@ func (a *attempt) sideBySide(n int, do func(i int) error) error {
 	return parallel.Do(width, n, do)
 }
 
-// gather collects what the parts carry beside their texts.
+// collect collects what the parts carry in addition to their text.
 func (m *merger) gather(parts []part) Data {
 	var data Data
 	lists := make([][]model.Citation, len(parts))
@@ -116,7 +116,7 @@ func (p *planning) checkReduction() error {
 	for _, m := range p.models {
 		if room := p.cfg.reductionRoom(m, p.req.Prompt); !m.ranked && room < leastReductionRoom {
 			return invalid(fmt.Sprintf("merge: to summarize, model %q has room for about %d tokens of results in its window "+
-				"of %d, beside "+
+				"of %d, next to "+
 				"prompt and answer; it needs %d", m.name, max(0, room), p.cfg.windowOf(m), leastReductionRoom),
 				"shorten the prompt or --answer-tokens, or raise --context-window")
 		}

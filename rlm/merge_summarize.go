@@ -8,13 +8,13 @@ import (
 
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
-	"github.com/perdure/perdure/rlm/internal/pieces"
+	"github.com/perdure/perdure/rlm/internal/summarize"
 )
 
-// maxPieceFile bounds the name of a file before a piece, and leastReductionRoom
-// is the least room for pieces with which levels of calls come to an end.
+// maxInputFile bounds the name of a file before a part, and leastReductionRoom
+// is the least room for parts with which levels of calls end.
 const (
-	maxPieceFile       = 200
+	maxInputFile       = 200
 	leastReductionRoom = 2 * minRoomTokens
 )
 
@@ -23,7 +23,7 @@ const (
 // neighbours as fit.
 func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (string, Data, error) {
 	data := m.gather(parts)
-	list := piecesOf(parts)
+	list := inputsOf(parts)
 	if len(list) == 0 {
 		return dedupe.Union(textsOf(parts)), data, nil
 	}
@@ -32,11 +32,11 @@ func (a *attempt) summarize(ctx context.Context, m *merger, parts []part) (strin
 	}
 	by := a.writer()
 	room := a.run.cfg.reductionRoom(by, m.prompt)
-	if m.level && pieces.Total(list) <= room/int64(a.run.cfg.MaxChildren) {
-		return dedupe.Concatenate(pieces.Texts(list)), data, nil
+	if m.level && summarize.Total(list) <= room/int64(a.run.cfg.MaxChildren) {
+		return dedupe.Concatenate(summarize.Text(list)), data, nil
 	}
 	if room < leastReductionRoom {
-		return "", data, failf(KindPlan, "summarize: beside prompt and answer there is no room for results in the window "+
+		return "", data, failf(KindPlan, "summarize: next to prompt and answer there is no room for results in the window "+
 			"of model %q", by.name)
 	}
 	s := &summary{a: a, m: m, by: by, data: &data}
@@ -61,10 +61,10 @@ type summary struct {
 }
 
 // run makes levels of calls until one text is left. After the first level no
-// piece is larger than half of the room, so each level at least halves their
+// part is larger than half of the room, so each level at least halves their
 // number. When the model finds a request too long, what is left is done with half
 // of the room.
-func (s *summary) run(ctx context.Context, list []pieces.Piece, room int64) (string, error) {
+func (s *summary) run(ctx context.Context, list []summarize.Input, room int64) (string, error) {
 	limit := room
 	for {
 		for i := range list {
@@ -72,7 +72,7 @@ func (s *summary) run(ctx context.Context, list []pieces.Piece, room int64) (str
 				s.data.addNotes([]string{told})
 			}
 		}
-		groups := pieces.Group(list, room)
+		groups := summarize.Group(list, room)
 		s.divisible = room/2 >= leastReductionRoom
 		if len(groups) == 1 {
 			text, err := s.write(ctx, groups[0])
@@ -82,8 +82,8 @@ func (s *summary) run(ctx context.Context, list []pieces.Piece, room int64) (str
 			room, limit = room/2, room/2
 			continue
 		}
-		next := make([][]pieces.Piece, len(groups))
-		positions := make([]int, len(groups)) // 0: the piece goes on as it is
+		next := make([][]summarize.Input, len(groups))
+		positions := make([]int, len(groups)) // 0: the part is passed on unchanged
 		for i, g := range groups {
 			next[i] = g
 			if len(g) > 1 || g[0].Tokens() > room/2 {
@@ -98,9 +98,9 @@ func (s *summary) run(ctx context.Context, list []pieces.Piece, room int64) (str
 			}
 			short, told, err := s.shorten(ctx, positions[i], groups[i])
 			if long[i] = s.divisible && tooLong(err); long[i] {
-				return nil // its pieces are left for smaller groups
+				return nil // its parts are left for smaller groups
 			}
-			next[i], notes[i] = []pieces.Piece{short}, told
+			next[i], notes[i] = []summarize.Input{short}, told
 			return err
 		})
 		if err != nil {
@@ -116,29 +116,29 @@ func (s *summary) run(ctx context.Context, list []pieces.Piece, room int64) (str
 	}
 }
 
-// shorten makes one piece of several that stand side by side.
-func (s *summary) shorten(ctx context.Context, position int, group []pieces.Piece) (pieces.Piece, []string, error) {
+// shorten makes one part of several neighbours.
+func (s *summary) shorten(ctx context.Context, position int, group []summarize.Input) (summarize.Input, []string, error) {
 	first, last := group[0], group[len(group)-1]
 	by := *s.by
 	by.quiet = true
 	text, data, err := s.a.ask(ctx, position, &by, s.request(group, shortenInstruction))
 	if err != nil {
-		return pieces.Piece{}, nil, err
+		return summarize.Input{}, nil, err
 	}
-	out := pieces.Piece{First: first.First, Last: last.Last, Of: first.Of, Text: text}
+	out := summarize.Input{First: first.First, Last: last.Last, Of: first.Of, Text: text}
 	if len(group) == 1 {
 		out.File, out.Task = first.File, first.Task
 	}
 	return out, data.Notes, nil
 }
 
-// write makes the result of the last pieces.
-func (s *summary) write(ctx context.Context, group []pieces.Piece) (string, error) {
+// write makes the result of the last parts.
+func (s *summary) write(ctx context.Context, group []summarize.Input) (string, error) {
 	ask := s.a.askWhole
 	if s.m.files {
 		ask = s.a.ask // what is structured are the results of the files
 	}
-	text, data, err := s.a.gated(ctx, &writing{by: s.by, prompt: s.m.prompt + pieces.Render(group),
+	text, data, err := s.a.gated(ctx, &writing{by: s.by, prompt: s.m.prompt + summarize.Render(group),
 		write: func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error) {
 			req := s.request(group, summaryInstruction)
 			req.Prompt += feedback
@@ -164,32 +164,32 @@ const (
 		"what several results say; say where they contradict each other; add nothing. Write the text only."
 )
 
-func (s *summary) request(group []pieces.Piece, instruction string) *model.Request {
+func (s *summary) request(group []summarize.Input, instruction string) *model.Request {
 	return &model.Request{System: strings.TrimSpace(s.a.system() + "\n\n" + fmt.Sprintf(instruction, len(group))),
-		Prompt: s.m.prompt + pieces.Render(group), Temperature: s.a.temperature(), Seed: s.a.run.cfg.Seed,
+		Prompt: s.m.prompt + summarize.Render(group), Temperature: s.a.temperature(), Seed: s.a.run.cfg.Seed,
 		MaxOutputTokens: s.a.answerLimit(), Divisible: s.divisible}
 }
 
-// reductionRoom is how many tokens of results a model reads at once beside the
+// reductionRoom is how many tokens of results a model reads at once next to the
 // prompt and its answer.
 func (c *Config) reductionRoom(m *asked, prompt string) int64 {
 	window := c.windowOf(m)
 	answer := c.answerOf(window)
-	frame := model.EstimateTokens(len(c.System) + len(prompt) + len(summaryInstruction) + pieces.Frame +
+	frame := model.EstimateTokens(len(c.System) + len(prompt) + len(summaryInstruction) + summarize.Frame +
 		c.structureBytes(answer))
 	// A tenth is kept: the number of tokens is an estimate.
 	return (window-answer-c.feedbackTokens(window)-frame)*9/10 - 1
 }
 
 // piecesOf are the results that say something, with their numbers.
-func piecesOf(parts []part) []pieces.Piece {
-	list := make([]pieces.Piece, 0, len(parts))
+func inputsOf(parts []part) []summarize.Input {
+	list := make([]summarize.Input, 0, len(parts))
 	for i, p := range parts {
 		text := strings.Trim(p.text, "\r\n")
 		if t := strings.TrimSpace(text); t == "" || t == nothingHere {
 			continue
 		}
-		list = append(list, pieces.Piece{First: i + 1, Last: i + 1, Of: len(parts), File: shorten(p.file, maxPieceFile),
+		list = append(list, summarize.Input{First: i + 1, Last: i + 1, Of: len(parts), File: shorten(p.file, maxInputFile),
 			Task: p.task.String(), Text: text})
 	}
 	return list

@@ -52,7 +52,7 @@ func TestSummarizeInLevels(t *testing.T) {
 		"context_window": 2000})
 	got, root := b.finish(tree.ID, 3)
 	parts := len(b.leaves(tree.ID))
-	// Of about 400 tokens each, three fit beside prompt and answer.
+	// Of about 400 tokens each, three fit next to prompt and answer.
 	groups := (parts + 2) / 3
 	if parts%3 == 1 {
 		groups-- // the last one goes on as it is
@@ -66,7 +66,7 @@ func TestSummarizeInLevels(t *testing.T) {
 	}
 }
 
-// Texts that never fit, not even one by one, are cut, which is noted.
+// Text that never fits, not even one by one, is cut, which is noted.
 func TestSummarizeCutsWhatNeverFits(t *testing.T) {
 	t.Parallel()
 	server, m := endpoint(t, `replies: [{text: "{{short}} ", size: 9000, repeat: -1}]`)
@@ -229,7 +229,7 @@ func TestDeathInASummary(t *testing.T) {
 	}
 }
 
-// When the budget is spent before the summary, what there is is the result.
+// When the budget is used up before the summary, the finished parts are the result.
 func TestBudgetEndsBeforeTheSummary(t *testing.T) {
 	t.Parallel()
 	server, m := endpoint(t, summarizing)
@@ -324,7 +324,7 @@ func TestMergesInAReductionTree(t *testing.T) {
 	}
 }
 
-// Each merge does with what there is and lists what is missing, or, where a part
+// Each merge uses the finished parts and lists the missing ones, or, where a part
 // that fails is to fail the whole, asks nothing more.
 func TestMergesWithALostPart(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func (a *attempt) vote(ctx context.Context, m *merger, parts []part) (string, Da
 	return task.Result, data, nil
 }
 
-// count gathers the votes of parts, and those that were counted below them, in
+// count collects the votes of parts, and those that were counted below them, in
 // the order in which they came. Parts that had nothing to say abstain.
 func count(parts []part) (votes []Vote, abstained int) {
 	at := make(map[string]int)

@@ -74,7 +74,7 @@ func (a *attempt) logged(req *model.Request) *loggedRequest {
 		Temperature: req.Temperature, Seed: req.Seed, MaxOutputTokens: req.MaxOutputTokens}
 }
 
-// encode is the form in which the journal keeps what stands beside a text.
+// encode returns the form in which the journal keeps the data of a text.
 func (j *journaled) encode() (json.RawMessage, error) {
 	raw, err := json.Marshal(j)
 	if err != nil {

@@ -98,7 +98,7 @@ func (n *node) encode() (json.RawMessage, error) {
 	return raw, nil
 }
 
-// nodeOf reads what a task knows of the plan. A task that was made by somebody
+// nodeOf reads what a task knows of the plan. A task that was made by another program
 // else is a leaf of its own.
 func nodeOf(t *perdure.Task) (*node, error) {
 	var m metadata

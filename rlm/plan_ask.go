@@ -21,7 +21,7 @@ const (
 	// request for a plan, and previews of their beginnings as much again.
 	listShare = 8
 	// variableShare is how many tokens of a window make room for a byte of the
-	// variables that the model is told of: a sixteenth.
+	// variables that the model receives: a sixteenth.
 	variableShare = 4
 	// maxPreviews and previewBytes bound these.
 	maxPreviews  = 3

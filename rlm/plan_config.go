@@ -26,7 +26,7 @@ func (c *Config) checkPlanning(bad func(field, format string, args ...any)) {
 	case planned && strings.HasPrefix(c.SubModel, "builtin:"):
 		bad("sub_model", "model %q quotes passages and cannot do the tasks of a plan", c.SubModel)
 	case !planned && len(c.Variables) > 0:
-		bad("variables", "only planner model is told of variables")
+		bad("variables", "only planner model reads variables")
 	}
 	if i := slices.IndexFunc(c.Variables, func(name string) bool { return !perdure.ValidName(name) }); i >= 0 {
 		bad("variables", "%q is not a variable's name", c.Variables[i])
@@ -47,7 +47,7 @@ func (c *Config) checkPlanning(bad func(field, format string, args ...any)) {
 	}
 }
 
-// checkText refuses texts that cannot be kept.
+// checkText refuses text that cannot be stored.
 func checkText(bad func(field, format string, args ...any), field, text string, limit int) {
 	if len(text) > limit {
 		bad(field, "it has %d bytes, the limit is %d", len(text), limit)

@@ -147,7 +147,7 @@ func (a *attempt) stepNode(p *plan.Plan, i int) (*node, error) {
 }
 
 // stepMerge is how the parts of one sub-task become its result when its text has
-// to be split: answers about different texts are no votes.
+// to be split: answers about different parts are no votes.
 func stepMerge(merge string) string {
 	if merge == MergeVote || merge == MergeBest {
 		return MergeUnion
@@ -188,7 +188,7 @@ func (a *attempt) cutRanges(p *planning, read chunks, r room) (chunks, error) {
 		size = min(size, int64(p.cfg.ChunkTokens))
 	}
 	if size < minRoomTokens {
-		return nil, failf(KindPlan, "there is room for %d tokens of text beside prompt and answer", max(size, 0))
+		return nil, failf(KindPlan, "there is room for %d tokens of text next to prompt and answer", max(size, 0))
 	}
 	if a.cuts[size] == nil {
 		parts, err := p.cut(size, chunk{})

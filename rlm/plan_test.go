@@ -317,7 +317,7 @@ func TestDeathWhilePlanning(t *testing.T) {
 			b := newBench(t, models{"mock:m": m})
 			config := M{"model": "mock:m", "planner": "model", "budget_calls": 1000, "mode": "strict",
 				"variables": []string{"deaths"}}
-			change := func(deaths int) { // what was told when it was asked counts
+			change := func(deaths int) { // the values of the first request count
 				_, err := b.store.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeGlobal},
 					perdure.VarSpec{Name: "deaths", Value: json.RawMessage(strconv.Itoa(deaths))})
 				b.ok(err)

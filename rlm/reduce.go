@@ -65,7 +65,7 @@ func (a *attempt) mapReduces(family []child) bool {
 
 // reductions returns the tasks of the next level of the reduction tree; none
 // when what is left can be merged at once, or when a reduction failed and the
-// task has to do with what there is.
+// task has to use the finished parts.
 func (a *attempt) reductions(family, left []child) []*node {
 	fanIn := cmp.Or(a.run.cfg.FanIn, min(a.run.cfg.MaxChildren, maxFanIn))
 	failed := slices.ContainsFunc(family,

@@ -124,7 +124,7 @@ func (broken) Generate(context.Context, *model.Request) (*model.Response, error)
 }
 
 // TestDeathRepeatsNoAnswerOfAChain is the same where each answer is that of a
-// model that stands in for another one: it is found again whoever gave it, and
+// fallback model: it is found again whichever model gave it, and
 // the journal says who did.
 func TestDeathRepeatsNoAnswerOfAChain(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/rlm/internal/jsonreply"
 )
 
-// maxIdleRuns is how many trees nobody works on stay loaded.
+// maxIdleRuns is how many idle trees stay loaded.
 const maxIdleRuns = 8
 
 // run is what all tasks of a tree share, loaded once: the configuration, the

@@ -47,7 +47,7 @@ func (p *planning) sample(root *node) error {
 			return err
 		}
 		if tokens, _ := p.renderedTokens(); tokens > r.text {
-			return invalid(fmt.Sprintf("samples: the context has about %d tokens; beside prompt and answer model %q reads %d "+
+			return invalid(fmt.Sprintf("samples: the context has about %d tokens; next to prompt and answer model %q reads %d "+
 				"at once",
 				tokens, p.models[1].name, r.text), "use --sub-model with a larger window, or leave out --samples")
 		}

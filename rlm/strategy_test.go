@@ -77,8 +77,8 @@ func TestEachStrategy(t *testing.T) {
 	}
 }
 
-// TestBudgetInTheMidstOfAPlan: what there is when the calls are used up is
-// merged, and what is missing is told, under either policy.
+// TestBudgetInTheMidstOfAPlan: the parts that finished before the calls are used up are
+// merged, and the missing ones are listed, under either policy.
 func TestBudgetInTheMidstOfAPlan(t *testing.T) {
 	t.Parallel()
 	for _, strategy := range []string{"parallel", "sequential"} {

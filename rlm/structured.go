@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxRepairs is how often a model is told what is wrong with its reply.
+	// maxRepairs is how often a model may correct its reply.
 	maxRepairs = 2
 	// minRepairBytes is the least room for a reply that is shown again together
 	// with its faults.
@@ -34,7 +34,7 @@ type question struct {
 }
 
 // unusableError tells that a model did not reply in the form that was asked for,
-// not even after it was told what is wrong.
+// not even after corrections.
 type unusableError struct {
 	what     string
 	model    string
@@ -74,7 +74,7 @@ func (a *attempt) exchange(ctx context.Context, q *question) (data Data, calls i
 // have this many tokens.
 func repairBytes(answerTokens int64) int { return max(minRepairBytes, int(2*answerTokens)) }
 
-// structureBytes is what a schema takes of a request at most, beside the prompt.
+// structureBytes is the size limit of a schema in a request, next to the prompt.
 func (c *Config) structureBytes(answerTokens int64) int {
 	if c.Schema == nil {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// EventPanic tells of a handler that panicked; its data has the value and the
+// EventPanic reports a handler that panicked; its data has the value and the
 // stack.
 const EventPanic perdure.EventKind = "task.panicked"
 
@@ -42,7 +42,7 @@ func (w *Worker) attempt(ctx context.Context, l *perdure.Lease) (settled bool) {
 	case cause != nil:
 		w.settle(last, debt{lease: l})
 	case w.cfg.Patience >= 0 && storeRefused(err):
-		w.giveUp(err) // first: nobody is to claim it again here
+		w.giveUp(err) // first: it must not be claimed again here
 		w.settle(last, debt{lease: l})
 	default:
 		w.settle(last, debt{lease: l, cause: err})

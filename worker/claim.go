@@ -66,7 +66,7 @@ func (w *Worker) lostPatience(refused time.Time) bool {
 	return w.cfg.Patience >= 0 && !refused.IsZero() && time.Since(refused) >= w.cfg.Patience
 }
 
-// claim writes what is owed first: whoever cannot end a task is not to begin
+// claim writes what is owed first: a worker that cannot end a task must not begin
 // another.
 func (w *Worker) claim(ctx context.Context, limit int) ([]*perdure.Lease, error) {
 	if err := w.payDebts(ctx); err != nil || limit <= 0 {
@@ -89,7 +89,7 @@ func (w *Worker) allow(t perdure.Tree) bool {
 	return w.cfg.Allow == nil || w.cfg.Allow(t)
 }
 
-// idle waits until a place was freed or somebody woke the worker, until ready
+// idle waits until a slot is free or the worker is woken, until ready
 // fires, for d when it is not 0, or until ctx ends.
 func (w *Worker) idle(ctx context.Context, ready <-chan struct{}, d time.Duration) {
 	var late <-chan time.Time
@@ -131,7 +131,7 @@ func pause(ctx context.Context, ch <-chan struct{}, d time.Duration) bool {
 }
 
 // checkLeases cancels the work of leases that were lost, and fails tasks that
-// are still leased although their handler returned without an error: nobody
+// are still leased although their handler returned without an error: no other worker
 // would ever end them.
 func (w *Worker) checkLeases(ctx context.Context) {
 	w.mu.Lock()

@@ -15,7 +15,7 @@ type debt struct {
 }
 
 // settle writes the end of an attempt. What the store refuses is owed: as long
-// as this process lives, nobody else may end the task.
+// as this process lives, no other process may end the task.
 func (w *Worker) settle(ctx context.Context, d debt) {
 	err := w.pay(ctx, d)
 	if err == nil {

@@ -28,7 +28,7 @@ func (h hookHandler) Handle(_ context.Context, r slog.Record) error {
 }
 
 // refuse lets the store refuse every write, as a full disk does, until the
-// returned function is called: it begins a transaction beside it.
+// returned function is called: it begins a concurrent transaction.
 func refuse(t *testing.T, s *perdure.Store) (stop func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(s.Dir(), "perdure.db")+"?_pragma=busy_timeout(60000)")
@@ -69,7 +69,7 @@ func openImpatient(t *testing.T) *perdure.Store {
 	return s
 }
 
-// TestGivesUpWhenTheEndCannotBeWritten: nobody waits for ever for a task whose
+// TestGivesUpWhenTheEndCannotBeWritten: no caller waits forever for a task whose
 // end the store does not take, and the task is not lost.
 func TestGivesUpWhenTheEndCannotBeWritten(t *testing.T) {
 	t.Parallel()

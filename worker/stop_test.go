@@ -175,7 +175,7 @@ func TestStress(t *testing.T) {
 		if got := wait(t, s, tree.ID); got.State != perdure.Completed {
 			t.Errorf("tree is %s", got.State)
 		}
-		// By the log and not by what handlers were told: one that is cancelled in
+		// By the log and not by what handlers observed: one that is cancelled in
 		// its last step may not hear that the step was made.
 		if n := completions(t, s, tree.ID); n != 1 {
 			t.Errorf("%d completions of the task of tree %s", n, tree.ID)

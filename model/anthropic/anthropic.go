@@ -20,7 +20,7 @@ import (
 const (
 	// DefaultBaseURL is where Anthropic's models are.
 	DefaultBaseURL = "https://api.anthropic.com"
-	// DefaultMaxOutput is how long an answer may be, in tokens, when nobody
+	// DefaultMaxOutput is the limit of an answer, in tokens, when the request
 	// says; the protocol wants a limit.
 	DefaultMaxOutput = 8192
 )

@@ -4,7 +4,7 @@
 //
 // An entry is one file, named by the hash of all that determines the answer. It
 // is written whole or not at all and carries a checksum; one that is damaged is
-// a miss and is removed. Entries need not survive a power loss, so that nobody
+// a miss and is removed. Entries need not survive a power loss, so that no call
 // waits for the disk: what is lost is asked again.
 //
 // Answers of a model that is asked for variety (a temperature above 0) are
@@ -53,7 +53,7 @@ type Config struct {
 const maxWriting = 64
 
 // Cache keeps answers in a folder. It is safe for concurrent use, by several
-// processes too. Nobody waits for an answer to be written; Close does.
+// processes too. Calls do not wait for an answer to be written; Close does.
 type Cache struct {
 	dir string
 	log *slog.Logger
@@ -223,7 +223,7 @@ func decode(data []byte, key string) (*body, error) {
 }
 
 // put keeps an answer. Making a file may take longer than all the rest, so it is
-// done beside the call.
+// done concurrently with the call.
 func (c *Cache) put(key, name string, resp *model.Response) {
 	b := &body{
 		Key: key, Model: name, CreatedAt: time.Now().UTC().Truncate(time.Millisecond), CostMicros: resp.CostMicros,

@@ -398,7 +398,7 @@ func TestWrittenBehind(t *testing.T) {
 }
 
 // What the cache adds to a call: a hit instead of a request, or a miss, whose
-// answer is written beside the calls that follow.
+// answer is written while the next calls run.
 func BenchmarkCall(b *testing.B) {
 	request := func(prompt string) *model.Request {
 		return &model.Request{Prompt: prompt, Documents: []model.Document{{File: "f", StartLine: 1, Text: strings.Repeat("some text\n", 3000)}}}

@@ -29,7 +29,7 @@ func newModel(t *testing.T, cfg command.Config) *command.Model {
 	return m
 }
 
-// wantKind checks the kind of an error and that it can be told what to do.
+// wantKind checks the kind of an error.
 func wantKind(t *testing.T, err error, want model.Kind) *model.Error {
 	t.Helper()
 	var e *model.Error

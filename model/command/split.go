@@ -6,7 +6,7 @@ import (
 )
 
 // operators are what a shell would act upon. They are refused outside quotes,
-// because somebody who writes them wants a shell.
+// because a user who writes them expects a shell.
 const operators = "|&;<>()`"
 
 // Split splits a command line into words as a shell does, without expanding

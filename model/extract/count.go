@@ -13,7 +13,7 @@ import (
 // documents are cut, so that one large file keeps all workers busy.
 const batchBytes = 512 << 10
 
-// count gathers the statistics of a context with several goroutines. At most
+// count computes the statistics of a context with several goroutines. At most
 // two batches for each of them are in memory.
 func count(
 	ctx context.Context, q *query, docs iter.Seq2[model.Document, error], workers int,
@@ -68,7 +68,7 @@ func feed(ctx context.Context, docs iter.Seq2[model.Document, error], batches ch
 		if err != nil {
 			return err
 		}
-		for d := range pieces(doc) {
+		for d := range blocks(doc) {
 			batch = append(batch, d)
 			if size += len(d.Text); size < batchBytes {
 				continue
@@ -81,8 +81,8 @@ func feed(ctx context.Context, docs iter.Seq2[model.Document, error], batches ch
 	return send()
 }
 
-// pieces cuts a long document behind newlines.
-func pieces(d model.Document) iter.Seq[model.Document] {
+// blocks cuts a long document after newlines.
+func blocks(d model.Document) iter.Seq[model.Document] {
 	return func(yield func(model.Document) bool) {
 		for len(d.Text) > 2*batchBytes {
 			n := strings.IndexByte(d.Text[batchBytes:], '\n')

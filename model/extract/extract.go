@@ -4,7 +4,7 @@
 // answers say so.
 //
 // Passages are paragraphs, or blocks of program text with their comments. They
-// are ranked by BM25 with the statistics of the whole context, gathered once
+// are ranked by BM25 with the statistics of the whole context, computed once
 // in [Engine.Prepare]; so the scores of different parts of the context can be
 // compared, and [Merge] can rank them together.
 package extract

@@ -75,7 +75,7 @@ func FuzzStatistics(f *testing.F) {
 	})
 }
 
-// The scan of long texts and the splitting of prompts see the same words.
+// The scan of long text and the splitting of prompts see the same words.
 func FuzzWords(f *testing.F) {
 	for _, s := range []string{
 		"plain words", "HTTPServer_v2 __x__ URLs IDs", "_", "aB1Cd", "größe ÉCOLE 漢字かな ไทย", "\xff\xc3",

@@ -1,7 +1,7 @@
 package extract
 
 // The size of passages. A block of program text with its comment stays in one
-// piece up to maxLines; short paragraphs are joined up to minLines.
+// part up to maxLines; short paragraphs are joined up to minLines.
 const (
 	minLines = 8
 	maxLines = 40

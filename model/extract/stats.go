@@ -27,7 +27,7 @@ type stats struct {
 // those that hold much less are left out.
 const commonPassages = 500
 
-// counts are stats while they are gathered, by the index of the term.
+// counts are stats while they are computed, by the index of the term.
 type counts struct {
 	passages, words int64
 	holding         [maxTerms]int64

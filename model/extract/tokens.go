@@ -46,7 +46,7 @@ func newAlphabet() *alphabet {
 	return a
 }
 
-// nextPart returns the next part of an identifier at or after from: the pieces
+// nextPart returns the next part of an identifier at or after from: the parts
 // between underscores and at changes of case. "HTTPServer_v2" has the parts
 // "HTTP", "Server" and "v2". end is 0 when there is none.
 func (a *alphabet) nextPart(w string, from int) (start, end int) {
@@ -115,7 +115,7 @@ type token struct {
 	parts      []string
 }
 
-// tokens splits a short text, a prompt, into words. For long texts there is
+// tokens splits a short text, a prompt, into words. For long text there is
 // [tally.scan], which does the same without building strings.
 func (a *alphabet) tokens(text string) []token {
 	var out []token

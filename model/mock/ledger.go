@@ -28,7 +28,7 @@ type Entry struct {
 	// Started is how often it was asked. Finished is how often the whole
 	// answer was handed out: over a socket, that its last byte was written,
 	// which does not mean that it was read. Failed is the rest of those that
-	// have ended: refused, broken off, or given up by who asked.
+	// have ended: refused, broken off, or cancelled by the caller.
 	Started, Finished, Failed int
 }
 

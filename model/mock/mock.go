@@ -41,7 +41,7 @@
 //	usage         {input: 9, output: 2, cached: 4, written: 0}: tokens of the request
 //	              and the answer, and how many of the request's were read from
 //	              and written to the provider's cache; default: estimated from the
-//	              texts and reported like a real figure; {omit: true}: not reported
+//	              text and reported like a real figure; {omit: true}: not reported
 //
 // In a text these stand for something: {{prompt}} the whole request as the
 // model sees it, {{hash}} its sha-256 (see [Hash]), {{short}} the first 12
@@ -58,7 +58,7 @@ import (
 )
 
 // chunk is how much of an answer is handed out at once at least, in bytes, and
-// maxChunks in how many pieces at most.
+// maxChunks in how many parts at most.
 const (
 	chunk     = 64
 	maxChunks = 1000

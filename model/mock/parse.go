@@ -273,7 +273,7 @@ var rePlaceholder = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\{\{ *([a-z_]+|[0-9]+) *\}\}`)
 })
 
-// pieces splits a text at its placeholders.
+// parts splits a text at its placeholders.
 func pieces(text string, match *regexp.Regexp) ([]piece, error) {
 	var list []piece
 	end := 0

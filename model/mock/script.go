@@ -38,7 +38,7 @@ type rule struct {
 	delay, retryAfter time.Duration
 }
 
-// piece is a literal text, or a placeholder by name.
+// part is literal text, or a placeholder by name.
 type piece struct{ literal, placeholder string }
 
 // reply is what is to be sent for one request.

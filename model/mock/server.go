@@ -67,7 +67,7 @@ type chatRequest struct {
 	} `json:"messages"`
 }
 
-// content is a text, or a list of parts that have texts.
+// content is a text, or a list of parts with text.
 type content string
 
 // UnmarshalJSON reads both forms.

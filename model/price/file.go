@@ -24,7 +24,7 @@ import (
 const (
 	maxFileBytes = 1 << 20
 	// maxPrice is more than a million tokens of anything cost; beyond it
-	// somebody wrote the price of something else.
+	// the file has the price of another model.
 	maxPrice  = 1e6
 	maxTokens = 1e9
 )
@@ -161,7 +161,7 @@ func readFile(cfg Config) (*overrides, error) {
 func parse(name string, text []byte) (o *overrides, err error) {
 	p := &fileParser{file: &overrides{file: name, entries: make(map[string]*override)}}
 	defer func() {
-		if v := recover(); v != nil { // the library panics on some texts
+		if v := recover(); v != nil { // the library panics on some input
 			o, err = nil, &Error{File: name, Msg: fmt.Sprintf("the YAML cannot be understood (%v)", v)}
 		}
 	}()
@@ -215,7 +215,7 @@ func (p *fileParser) wrong(at ast.Node, format string, args ...any) error {
 	return e
 }
 
-// syntax turns the parser's error, which prints a piece of the file, into one
+// syntax turns the parser's error, which prints a part of the file, into one
 // line with its place.
 func (p *fileParser) syntax(err error) error {
 	e := &Error{File: p.file.file, Err: err}

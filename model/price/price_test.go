@@ -32,7 +32,7 @@ func file(t *testing.T, text string) *price.Table {
 	return price.New(price.Config{File: name})
 }
 
-// The date of the table is a constant beside the version it belongs to.
+// The date of the table is a constant next to the version it belongs to.
 func TestTableIsDated(t *testing.T) {
 	t.Parallel()
 	mod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
@@ -89,7 +89,7 @@ func TestUnknownIsUnknown(t *testing.T) {
 	table := price.New(price.Config{})
 	for _, at := range [][2]string{
 		{"openai:no-such-model", ""}, {"anthropic:claude", ""}, {"exec:cat", ""},
-		{"openai:gpt-4o", "http://127.0.0.1:11434/v1"}, // somebody else's of the same name
+		{"openai:gpt-4o", "http://127.0.0.1:11434/v1"}, // another model of the same name
 		{"openai:gpt-4o", "https://proxy.example.com/v1"},
 		{"openai:gpt-4o-2024-05-13", ""}, // the one snapshot with a price of its own
 		{"openai:claude-sonnet-4-6", ""}, {"openai:gpt-4o", "https://api.githubcopilot.com"},

@@ -199,7 +199,7 @@ func snapshot(entries []entry, name string) (found entry, ok bool) {
 // from it does. In some entries the read price stands in the place of the
 // write price, which a write price below that of plain input gives away. A
 // price that is missing there is that of plain input: too much is safe, nothing
-// is not. An entry without any price is for a subscription, or nobody knows.
+// is not. An entry without any price is for a subscription, or unknown.
 func rateOf(e entry) Rate {
 	r := Rate{
 		Input: e.in, Output: e.out, CacheRead: e.in, CacheWrite: e.in, Window: e.window, MaxOutput: e.maxOutput,

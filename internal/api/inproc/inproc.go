@@ -22,7 +22,7 @@ import (
 // ErrClosed is returned for a request to a transport that was closed.
 var ErrClosed = errors.New("in-process transport is closed")
 
-// PanicError tells of a handler that panicked. It is returned by RoundTrip, or
+// PanicError reports a handler that panicked. It is returned by RoundTrip, or
 // by the response body when the header was already there.
 type PanicError struct {
 	// Value is what was given to panic.
@@ -185,7 +185,7 @@ func serverRequest(ctx context.Context, req *http.Request, body io.ReadCloser) *
 	return r
 }
 
-// requestBody closes the caller's body once, whoever asks first.
+// requestBody closes the caller's body once, whichever side asks first.
 type requestBody struct {
 	from io.ReadCloser
 	once sync.Once

@@ -36,7 +36,7 @@ type response struct {
 	hungUp   bool
 	deadline time.Time
 	// changed is closed and replaced when the buffer or one of the ends
-	// changes; whoever waits takes it under mu.
+	// changes; waiters read it under mu.
 	changed chan struct{}
 }
 

@@ -319,7 +319,7 @@ func TestForeignErrors(t *testing.T) {
 				if perdure.CodeOf(err) != perdure.CodeInternal || strings.Contains(err.Error(), "password") {
 					t.Errorf("%s: %v", w.name, err)
 				}
-				must(t, f.client.Ping(t.Context())) // nobody else is hurt
+				must(t, f.client.Ping(t.Context())) // other clients are not affected
 			}
 		})
 	}

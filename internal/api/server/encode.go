@@ -35,7 +35,7 @@ func (s *server) timed(w http.ResponseWriter) *timedWriter {
 	return &timedWriter{w: w, rc: http.NewResponseController(w), limit: s.limits.Write}
 }
 
-// timedWriter gives the reader a limited time for each piece, so that a slow
+// timedWriter limits the time a reader has for each part, so that a slow
 // one gets a long response and a stopped one does not hold the server.
 type timedWriter struct {
 	w     http.ResponseWriter
@@ -45,7 +45,7 @@ type timedWriter struct {
 
 const pieceBytes = 64 << 10
 
-// Write writes p in pieces.
+// Write writes p in parts.
 func (t *timedWriter) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {

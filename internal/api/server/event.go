@@ -74,7 +74,7 @@ func (s *server) skipTo(ctx context.Context, filter *perdure.EventFilter, newest
 // client goes, stops reading for too long, or the server drains. The client
 // resumes by Last-Event-ID and misses nothing: every event is read from the
 // store by its number, none is handed over in memory. So a slow reader holds
-// up nobody but itself.
+// up only itself.
 func (s *server) follow(w http.ResponseWriter, r *http.Request, filter perdure.EventFilter) error {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		n, err := strconv.ParseInt(last, 10, 64)

@@ -146,7 +146,7 @@ func TestEventsSurviveRestart(t *testing.T) {
 		}
 		restarts++
 		srv.stop()
-		must(t, note(t.Context(), l, restarts, 0)) // while nobody serves
+		must(t, note(t.Context(), l, restarts, 0)) // while no server runs
 		srv = serve(t, h, path)
 	}
 }
@@ -240,7 +240,7 @@ func TestEventStreamFormat(t *testing.T) {
 	}
 }
 
-// A reader that stops reading is disconnected and holds up nobody; when it
+// A reader that stops reading is disconnected and blocks no other reader; when it
 // comes back it goes on where it was.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,7 @@ func (s *server) gates(w http.ResponseWriter, r *http.Request) error {
 	return s.reply(w, http.StatusOK, gateList{list})
 }
 
-// openGates lists the gates of all loops and runs that nobody answered.
+// openGates lists the unanswered gates of all loops and runs.
 func (s *server) openGates(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
@@ -66,10 +66,10 @@ func (s *server) answerGate(w http.ResponseWriter, r *http.Request) error {
 	return s.reply(w, http.StatusOK, g)
 }
 
-// openGate is a gate that nobody answered.
+// openGate is an unanswered gate.
 type openGate struct {
 	perdure.Gate
-	// Rests tells that nothing of the tree goes on until somebody does.
+	// Rests reports that the whole tree waits for the answer.
 	Rests bool `json:"rests"`
 }
 

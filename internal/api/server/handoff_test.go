@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/handoff/ledger"
 )
 
-// What the client is told of ledgers is what the store has.
+// The client receives of ledgers what the store has.
 func TestHandoffs(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, f *fixture) {

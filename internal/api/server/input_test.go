@@ -111,7 +111,7 @@ func TestBadInput(t *testing.T) {
 				}
 			})
 		}
-		// Nothing is left of what was refused, nobody is hurt.
+		// Nothing of a refused request is stored, and other clients are not affected.
 		trees, err := f.client.Trees(t.Context(), client.TreeQuery{})
 		if err != nil || len(trees.Trees) != 0 {
 			t.Errorf("trees: %v, %v", trees.Trees, err)

@@ -36,7 +36,7 @@ type Listener struct {
 
 // Listen opens the Unix socket at path, for the user only (mode 0600 from its
 // first moment). A socket that a dead process left behind is replaced. The lock
-// file beside it, path with ".lock" added, decides between servers that start
+// file next to it, path with ".lock" added, decides between servers that start
 // at the same time; it is never removed.
 //
 // It fails with CodeConflict when a server runs there, and with CodeInvalid when
@@ -60,7 +60,7 @@ func Listen(path string) (*Listener, error) {
 }
 
 // temporaryPath is where the socket is made: in a folder of its own, which
-// nobody else may enter, so that the socket can get its mode before anybody can
+// no other user can enter, so that the socket gets its mode before other users can
 // connect.
 func temporaryPath(path string) (string, error) {
 	var b [3]byte
@@ -137,7 +137,7 @@ func publish(temp, path string) (fs.FileInfo, error) {
 }
 
 // checkFree makes sure that whatever is at path may be replaced: nothing, or a
-// socket that nobody answers on.
+// socket that no process answers on.
 func checkFree(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -29,7 +29,7 @@ func listen(t *testing.T, path string) *server.Listener {
 	return l
 }
 
-// answers reports whether somebody takes connections.
+// answers reports whether a process accepts connections.
 func answers(path string) bool {
 	conn, err := net.Dial("unix", path)
 	if err != nil {

@@ -120,7 +120,7 @@ func (s *server) loopHistory(w http.ResponseWriter, r *http.Request) error {
 	return s.reply(w, http.StatusOK, h)
 }
 
-// askLoop tells whoever runs a loop what is wanted of it.
+// askLoop sends a control request to the process that runs a loop.
 func (s *server) askLoop(w http.ResponseWriter, r *http.Request) error {
 	id, err := loopID(r)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *server) markFalse(w http.ResponseWriter, r *http.Request) error {
 	return s.replyFalseAlarms(w, r, id, fresh)
 }
 
-// whole refuses what would end or repeat a part of a loop beside its engine,
+// whole refuses a change that would end or repeat a part of a loop without its engine,
 // which then knew nothing of it.
 func (s *server) whole(ctx context.Context, op string, id perdure.TreeID) error {
 	tree, err := s.store.Tree(ctx, id)

@@ -32,7 +32,7 @@ func (noAgents) Agent(name string) (agent.Agent, error) {
 	return nil, nil
 }
 
-// loops is a loop behind the API, which nobody works on.
+// loops is a loop behind the API that no process executes.
 type loops struct {
 	*fixture
 	records *record.Records
@@ -244,7 +244,7 @@ func TestAskLoop(t *testing.T) {
 }
 
 // Resuming with another configuration tells what is different; it is in the row,
-// and the wish is there.
+// and the control request is stored.
 func TestResumeLoop(t *testing.T) {
 	t.Parallel()
 	eachLoop(t, func(t *testing.T, f *loops) {

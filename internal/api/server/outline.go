@@ -54,7 +54,7 @@ func (s *server) treeReport(w http.ResponseWriter, r *http.Request) error {
 	}
 	var report *outline.Report
 	err = s.store.ReadTx(r.Context(), func(ctx context.Context, tx *perdure.ReadTx) error {
-		report, err = outline.Survey(ctx, tx, id)
+		report, err = outline.ReadReport(ctx, tx, id)
 		return err
 	})
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *server) treeReport(w http.ResponseWriter, r *http.Request) error {
 // slowest is the task of a tree that runs longest.
 type slowest struct {
 	perdure.ActiveTask
-	// Model and CallSince tell of its open call.
+	// Model and CallSince describe its open call.
 	Model     string     `json:"model,omitempty"`
 	CallSince *time.Time `json:"call_since,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 // statusCanceled is what nginx made customary for a request its client gave up.
 const statusCanceled = 499
 
-// outcome is how an error code is told over HTTP.
+// outcome is the HTTP form of an error code.
 type outcome struct {
 	status int
 	title  string

@@ -19,7 +19,7 @@ const (
 )
 
 // query reads the parameters of a request. Its methods remember the first
-// thing that was wrong; done tells it, or a parameter that nobody asked for.
+// thing that was wrong; done returns it, or reports an unknown parameter.
 type query struct {
 	values url.Values
 	known  []string

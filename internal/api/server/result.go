@@ -131,9 +131,8 @@ type missing struct {
 	inner map[perdure.TaskID]bool
 }
 
-// find looks at the failed and cancelled tasks in the order of their IDs. A
-// tree where more of them are than are looked at is told with the number of
-// all the others, inner tasks included.
+// find lists the failed and cancelled tasks in the order of their IDs. If a tree has
+// more of them than the limit, the rest is counted, inner tasks included.
 func (m *missing) find(ctx context.Context, tree perdure.TreeID) error {
 	m.list, m.inner = []missingTask{}, make(map[perdure.TaskID]bool)
 	filter := perdure.TaskFilter{Tree: tree, States: []perdure.State{perdure.Failed, perdure.Cancelled}, Limit: maxPage,

@@ -82,8 +82,8 @@ func TestResultManyMissing(t *testing.T) {
 	}
 }
 
-// What the executor says of how the result came about is told as far as it has
-// the known form.
+// The executor's details of a result are returned as far as they have the known
+// form.
 func TestResultDetails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, testdb.Open(t, perdure.Config{Dir: t.TempDir()}), ways()[1], server.Config{})

@@ -89,7 +89,7 @@ func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.noBody(w, r); err != nil {
+	if err := s.emptyRequest(w, r); err != nil {
 		return err
 	}
 	if err := s.wholeOf(r.Context(), "retry task", id); err != nil {
@@ -117,8 +117,8 @@ func (s *server) reason(w http.ResponseWriter, r *http.Request) (string, error) 
 	return body.Reason, err
 }
 
-// noBody refuses parameters and any body but an empty object.
-func (s *server) noBody(w http.ResponseWriter, r *http.Request) error {
+// emptyRequest refuses parameters and any body but an empty object.
+func (s *server) emptyRequest(w http.ResponseWriter, r *http.Request) error {
 	if err := noQuery(r); err != nil {
 		return err
 	}

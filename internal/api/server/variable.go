@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// restBytes is what the body of a change may hold beside the value.
+// restBytes is the size limit of the body of a change without the value.
 const restBytes = 64 << 10
 
 // noVersion is the version of a variable that must not exist.
@@ -195,7 +195,7 @@ func (s *server) renameVariable(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// It is renamed; the answer has its value as long as nobody else changes it.
+	// It is renamed; the answer has its value until another caller changes it.
 	if now, err := s.store.Var(r.Context(), ref, body.To); err == nil && now.Version == v.Version {
 		v = now
 	}

@@ -182,7 +182,7 @@ func TestExport(t *testing.T) {
 		}
 		want := []string{"manifest", "tree", "context", "file", "content", "file", "content", "file", "content",
 			"task", "call", "task", "call", "task", "call", "event", "end"}
-		// An empty file has no content: its line stands beside the next one's.
+		// An empty file has no content: its line is followed directly by the next one's.
 		if diff := cmp.Diff(want, order); diff != "" {
 			t.Errorf("order differs (-want +got):\n%s", diff)
 		}

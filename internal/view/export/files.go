@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/corpus/pack"
 )
 
-// contextLine tells of the text that the tree is about.
+// contextLine describes the context of the tree.
 type contextLine struct {
 	Type    string          `json:"type"`
 	Context perdure.Context `json:"context"`
@@ -20,7 +20,7 @@ type contextLine struct {
 	MoreSkipped int64 `json:"more_skipped,omitempty"`
 }
 
-// fileLine tells of one file of it. Offset is its place in the context, to
+// fileLine describes one file of it. Offset is its place in the context, to
 // which the context_reference of tasks refers.
 type fileLine struct {
 	Type   string `json:"type"`
@@ -30,7 +30,7 @@ type fileLine struct {
 	Lines  int64  `json:"lines"`
 }
 
-// contentLine is a piece of the file or blob named last. Exactly one of Text and Base64
+// contentLine is a part of the file or blob named last. Exactly one of Text and Base64
 // is there: the latter when the bytes are not UTF-8.
 type contentLine struct {
 	Type   string  `json:"type"`
@@ -49,7 +49,7 @@ func (x *exporter) context(ctx context.Context, tree *perdure.Tree) error {
 	}
 	found, err := x.store.Context(ctx, root.Context.Source)
 	if errors.Is(err, perdure.ErrNotFound) {
-		return nil // the text is somebody else's
+		return nil // the text is from a foreign file
 	}
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (x *exporter) manifest(ctx context.Context, hash string) (*pack.Manifest, e
 	return pack.Decode(raw)
 }
 
-// content writes a part of r in pieces.
+// content writes a part of r in blocks.
 func (x *exporter) content(ctx context.Context, r io.ReaderAt, at, length int64) error {
 	end := at + length
 	buf := make([]byte, min(pieceBytes, length))

@@ -8,14 +8,14 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// blobLine tells of a long value, whose content follows.
+// blobLine describes a large value, whose content follows.
 type blobLine struct {
 	Type  string `json:"type"`
 	Hash  string `json:"hash"`
 	Bytes int64  `json:"bytes"`
 }
 
-// loop writes what the store knows of a loop beside its tasks. The snapshots of
+// loop writes the rows of a loop other than its tasks. The snapshots of
 // its workspace are no part of the store.
 func (x *exporter) loop(ctx context.Context, tree *perdure.Tree) error {
 	if tree.Kind != perdure.KindLoop {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Graph viewers lay out every node: what they can bear is told to the user.
+// Graph viewers lay out every node: the user gets a warning when they are too many.
 const (
 	// MermaidEdges is how many edges mermaid draws unless its page says more.
 	MermaidEdges = 500

@@ -243,7 +243,7 @@ func (s *Summary) qualityDots(c *chart, a *axes, list []column) {
 	}
 }
 
-// bestNote is the word beside the best iteration, inside of the drawing.
+// bestNote is the label next to the best iteration in the drawing.
 func bestNote(x, y float64) note {
 	n := note{X: round(x + 11), Y: round(y - 7), Anchor: "start", Text: "best"}
 	if x > chartWidth-70 {

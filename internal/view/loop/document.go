@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// Budgets of texts in a document, in characters, of which a loop of 10,000
+// Size limits of text in a document, in characters, of which a loop of 10,000
 // iterations may have as many.
 const (
 	maxStateOutput = 1000 // the end of what a check printed; of the last check all
@@ -93,7 +93,7 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
-// configure tells what the loop was told. A configuration that cannot be read is
+// configure adds the configuration of the loop. A configuration that cannot be read is
 // the zero one.
 func (d *State) configure(c *config.Config) {
 	if c.Task == "" {
@@ -300,7 +300,7 @@ func (d *State) conclude(s *Summary) {
 	}
 }
 
-// single adds what is told of iterations that are not in the histories.
+// single adds single iterations that are not in the histories.
 func (d *State) single(s *Summary) {
 	for i := range s.in.Single {
 		it := &s.in.Single[i]

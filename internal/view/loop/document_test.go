@@ -111,7 +111,7 @@ func TestStatusAndWhatIsNotKnown(t *testing.T) {
 		t.Errorf("status %s, cost %v", d.Status, d.Metrics.CostUSD)
 	}
 	in = c.done()
-	in.Crashed = true // nobody works on a loop that has ended
+	in.Crashed = true // no process executes a loop that has ended
 	d := loopview.Document(in)
 	if d.Status != "completed" || d.CompletedAt == nil || d.Detecting || d.Selected.Iteration != 8 ||
 		*d.Selected.Quality != 97 || d.Best.Iteration != 8 || d.Level != "AGGRESSIVE" {
@@ -211,7 +211,7 @@ func TestCourse(t *testing.T) {
 	}
 }
 
-// Nothing about a loop grows with the texts of its iterations but up to a bound.
+// The document of a loop has a size limit for the text of its iterations.
 func TestDocumentIsBounded(t *testing.T) {
 	t.Parallel()
 	c := scene{t, "Fix the tests"}

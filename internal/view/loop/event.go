@@ -192,7 +192,7 @@ func readGates(list []perdure.Gate) gates {
 	return g
 }
 
-// waiting is the gate that nobody answered; nil when there is none.
+// waiting is the unanswered gate, or nil.
 func (g *gates) waiting() *gate {
 	for i := len(g.all) - 1; i >= 0; i-- {
 		if g.all[i].open() {

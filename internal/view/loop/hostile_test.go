@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/view/loop"
 )
 
-// hostile are texts that try to become markup, or to steer a terminal.
+// hostile are strings that try to become markup, or to control a terminal.
 func hostile() []string {
 	return []string{
 		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre></main><h1>owned</h1>`,

@@ -186,7 +186,7 @@ func TestLayoutRoundTrip(t *testing.T) {
 }
 
 // In the layout snapshots are files, as other programs expect; which they are
-// here stands beside.
+// here is next to it.
 func TestLayoutPaths(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})

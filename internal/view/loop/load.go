@@ -155,7 +155,7 @@ func (l *loader) regressions(ctx context.Context, n int) error {
 	}
 }
 
-// history reads what all iterations came to, and single ones that a view tells of.
+// history reads the sums over all iterations, and the single iterations that a view shows.
 func (l *loader) history(ctx context.Context, view View) error {
 	in := l.in
 	var req record.HistoryRequest

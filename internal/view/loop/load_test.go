@@ -22,7 +22,7 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// varied is a long loop in which everything happens that views tell of.
+// varied is a long loop with every kind of event that views show.
 func (c scene) varied(n int) loopview.Input {
 	c.Helper()
 	in := c.long(n)
@@ -140,7 +140,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-// withoutWarnings takes out what is told of the last iterations only.
+// withoutWarnings removes the warnings, which are of the last iterations only.
 func withoutWarnings(text string) string {
 	var list []string
 	for line := range strings.Lines(text) {

@@ -42,7 +42,7 @@ type number struct {
 	value float64
 	// text says it in a sentence.
 	text func(value string) string
-	// better is 1 when more is better, -1 when less is, 0 when nobody knows.
+	// better is 1 when more is better, -1 when less is, 0 when unknown.
 	better int
 	part   bool // in percent
 }
@@ -214,7 +214,7 @@ func change(before, now *number) string {
 	return text
 }
 
-// coverageChart draws the coverage of the last iteration of each column, beside
+// coverageChart draws the coverage of the last iteration of each column, next to
 // the baseline's; nil without any.
 func (s *Summary) coverageChart(list []column) *chart {
 	c, a := plot(list, "Coverage", 110, 100, func(v float64) string { return fmt.Sprintf("%.0f %%", v) })

@@ -32,7 +32,7 @@ func TestNow(t *testing.T) {
 		"limit": {step: "act", state: run(map[string]any{"waits": 2, "failure": "rate_limited: later"}),
 			want: []string{"waits for the end of a rate limit of codex", "rate_limited: later"}},
 		"stand-in": {step: "act", state: map[string]any{"agent": 1, "run": map[string]any{"working": true}},
-			want: []string{"claude works", "claude, which stands in for codex"}},
+			want: []string{"claude works", "claude, fallback for codex"}},
 		"measure": {step: "measure", want: []string{": runs the check"}},
 		"check": {step: "judge", state: run(map[string]any{"check": state.Check{Exit: 2, Weak: true}}),
 			want: []string{"fails with exit status 2 (iteration 8", "no results of tests"}},

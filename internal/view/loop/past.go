@@ -70,7 +70,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON writes the document. Of a loop that began elsewhere it has besides
 // everything that the document of then has: histories go on, sums are summed up,
-// what nobody knows here stays, and what is otherwise now is in imported_from.
+// unknown members stay, and replaced ones are in imported_from.
 func (d State) MarshalJSON() ([]byte, error) {
 	type plain State
 	raw, err := json.Marshal(plain(d))

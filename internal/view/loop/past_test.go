@@ -21,7 +21,7 @@ import (
 // anybody finds every agent; none of them is ever run.
 type anybody struct{}
 
-// Agent finds nobody in particular.
+// Agent returns no agent.
 func (anybody) Agent(string) (agent.Agent, error) { return nil, nil }
 
 // takenIn imports a document into a new store and returns that loop's.
@@ -139,7 +139,7 @@ func TestFalseAlarmsGoAlong(t *testing.T) {
 	}
 }
 
-// What nobody knows here comes out again, and histories go on.
+// Unknown members are exported again, and histories continue.
 func TestStateGoesOn(t *testing.T) {
 	t.Parallel()
 	in := scene{t, "Fix the tests"}.done()

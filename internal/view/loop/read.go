@@ -33,7 +33,7 @@ func Read(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (Input,
 	if !in.lost() {
 		return in, nil
 	}
-	// Between two steps nobody has the loop for a moment.
+	// Between two steps no process has the lease of the loop for a moment.
 	now, err := records.Loop(ctx, tree.ID)
 	if err != nil {
 		return in, err
@@ -43,7 +43,7 @@ func Read(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (Input,
 	return in, err
 }
 
-// lost reports whether the loop should be running and nobody has it.
+// lost reports whether the loop should be running and no process has its lease.
 func (in *Input) lost() bool {
 	standing, err := state.Read(in.Loop.State)
 	runs := in.Loop.Status == record.Running || in.Loop.Status == record.Completing

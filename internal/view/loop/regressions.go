@@ -40,7 +40,7 @@ func (s *Summary) Regressions(w io.Writer, style Style) error {
 	}
 	for i := from; i < len(s.events); i++ {
 		s.event(c, &s.events[i])
-		// What was done is told once for all regressions of an iteration.
+		// The recovery is shown once for all regressions of an iteration.
 		if i+1 == len(s.events) || s.events[i+1].Iteration != s.events[i].Iteration {
 			s.aftermath(c, &s.events[i])
 		}
@@ -53,7 +53,7 @@ func (s *Summary) Regressions(w io.Writer, style Style) error {
 // maxNoted is how many findings are shown that only warn.
 const maxNoted = 20
 
-// warns are the findings of an iteration that warn and that nobody marked.
+// warns are the warning findings of an iteration that are not marked as false alarms.
 func (s *Summary) warns(o *state.Outcome) []detect.Finding {
 	return slices.DeleteFunc(slices.Clone(o.Findings),
 		func(f detect.Finding) bool { return f.Action != detect.Warn || s.marked[f.Fingerprint()] })

@@ -343,7 +343,7 @@ func (s *Summary) next(number int) string {
 	return text
 }
 
-// words are the texts of the last iteration that is over.
+// words are the messages of the last finished iteration.
 func (s *Summary) words() (agent, failure, check string, failing []string) {
 	if s.last == nil {
 		return "", "", "", nil

@@ -75,7 +75,7 @@ type Action struct {
 	Snapshot string `json:"snapshot_path,omitempty"`
 }
 
-// Configuration is what the loop was told, with defaults.
+// Configuration is the configuration of the loop, with defaults.
 type Configuration struct {
 	MaxIterations int `json:"max_iterations"`
 	// TimeoutMinutes bounds the agent's time in an iteration; nil is no limit.

@@ -33,7 +33,7 @@ type Input struct {
 	Iterations []record.Iteration
 	// History is what all iterations came to; nil when Iterations alone say it.
 	History *record.History
-	// Single are others that are told of: the one that was selected, the last with a
+	// Single are other iterations that are shown: the one that was selected, the last with a
 	// warning, the last with an error of the agent.
 	Single []record.Iteration
 	// Omitted is how many iterations, the first ones, are not in the histories of a
@@ -52,7 +52,7 @@ type Input struct {
 	// Document is what a loop came in as that began elsewhere; nil for others, and
 	// where that is not needed.
 	Document json.RawMessage
-	// Crashed tells that the loop is running and nobody works on it.
+	// Crashed reports that the loop is running and no process executes it.
 	Crashed bool
 	// Now is when this is looked at.
 	Now time.Time
@@ -109,7 +109,7 @@ type Summary struct {
 	best     *state.Outcome
 	last     *state.Outcome // of the last one that is over
 	recovery []recovered
-	sum      record.History // but for what it tells of single iterations
+	sum      record.History // without its single iterations
 	warnings []string       // the last maxWarnings
 	sealed   string         // what the last clean copy came to; empty without one
 	gates    gates

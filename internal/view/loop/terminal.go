@@ -150,7 +150,7 @@ func (s *Summary) now(c *screen) {
 	}
 	switch doing := s.doing(); {
 	case s.Status() == statusCrashed:
-		c.field("Now", at+": nobody works on it any more")
+		c.field("Now", at+": no process executes it any more")
 		c.field("Before that", doing)
 	case s.in.Loop.Status.Ended():
 		c.field("Ended", at)
@@ -161,7 +161,7 @@ func (s *Summary) now(c *screen) {
 	c.field("Asked", s.asked())
 	agent := oneLine(s.agent(), maxName)
 	if s.standing.Agent > 0 {
-		agent += fmt.Sprintf(", which stands in for %s", oneLine(s.cfg.AgentAt(0), maxName))
+		agent += fmt.Sprintf(", fallback for %s", oneLine(s.cfg.AgentAt(0), maxName))
 	}
 	c.field("Agent", agent)
 	if s.standing.Run.Failure != "" && !s.in.Loop.Status.Ended() {
@@ -169,7 +169,7 @@ func (s *Summary) now(c *screen) {
 	}
 }
 
-// lastCheck tells of the check that ran last.
+// lastCheck prints the last check.
 func (s *Summary) lastCheck(c *screen) {
 	check, number := s.standing.Run.Check, s.in.Loop.Iteration
 	if check == nil && s.last != nil {
@@ -238,7 +238,7 @@ func (s *Summary) chosen(c *screen) {
 	}
 	c.field("Left", oneLine(s.standing.SelectedReason, maxText))
 	for _, id := range s.standing.WayBack {
-		c.indented(c.Dim("the files of before are snapshot " + oneLine(string(id), maxName)))
+		c.indented(c.Dim("the files from before the loop are snapshot " + oneLine(string(id), maxName)))
 	}
 }
 

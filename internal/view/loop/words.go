@@ -44,7 +44,7 @@ func oneLine(text string, most int) string {
 	return cut(human.OneLine(text), most)
 }
 
-// cutAll shortens a list and its texts.
+// cutAll shortens a list and its strings.
 func cutAll(list []string, most, characters int) []string {
 	out := make([]string, 0, min(len(list), most))
 	for _, text := range list[:min(len(list), most)] {

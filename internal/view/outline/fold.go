@@ -14,7 +14,7 @@ const (
 	foldTail = 1
 )
 
-// piece is a row of the outline before its task is read.
+// part is a row of the outline before its task is read.
 type piece struct {
 	level int
 	// tasks are siblings; with what is below them when whole is set.
@@ -62,7 +62,7 @@ func (v *view) outlineRow(ctx context.Context, p piece) (OutlineRow, error) {
 	first := p.tasks[0]
 	row := OutlineRow{Level: p.level}
 	if len(p.tasks) == 1 {
-		rows, err := v.rows(ctx, sqlSurveyTask, v.tree, first.id)
+		rows, err := v.rows(ctx, sqlOutlineTask, v.tree, first.id)
 		if err != nil || len(rows) == 0 || !p.whole {
 			return OutlineRow{Row: append(rows, Row{})[0], Level: p.level}, err
 		}

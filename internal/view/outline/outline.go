@@ -46,13 +46,13 @@ func Outline(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID, q Que
 	case q.Matches():
 		return r.matches(ctx, &q)
 	}
-	return r.rows(ctx, sqlSurveyChildren, r.tree, int64(q.Parent), q.From, q.Limit)
+	return r.rows(ctx, sqlOutlineChildren, r.tree, int64(q.Parent), q.From, q.Limit)
 }
 
 func (r *reader) tasks(ctx context.Context, ids []perdure.TaskID) ([]Row, error) {
 	rows := make([]Row, 0, len(ids))
 	for _, id := range ids {
-		found, err := r.rows(ctx, sqlSurveyTask, r.tree, int64(id))
+		found, err := r.rows(ctx, sqlOutlineTask, r.tree, int64(id))
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func (r *reader) tasks(ctx context.Context, ids []perdure.TaskID) ([]Row, error)
 }
 
 func (r *reader) matches(ctx context.Context, q *Query) ([]Row, error) {
-	text, args := sqlSurveyMatches, []any{r.tree, int64(q.After)}
+	text, args := sqlOutlineMatches, []any{r.tree, int64(q.After)}
 	arg := func(v any) string {
 		args = append(args, v)
 		return "$" + strconv.Itoa(len(args))
@@ -93,12 +93,12 @@ func (r *reader) matches(ctx context.Context, q *Query) ([]Row, error) {
 	return r.rows(ctx, text, args...)
 }
 
-const sqlSurveyRoot = `SELECT root FROM tree WHERE id = $1`
+const sqlOutlineRoot = `SELECT root FROM tree WHERE id = $1`
 
 // first is the ID of the tree's first task.
 func (r *reader) first(ctx context.Context) (int64, error) {
 	var first int64
-	err := r.QueryRow(ctx, sqlSurveyRoot, r.tree).Scan(&first)
+	err := r.QueryRow(ctx, sqlOutlineRoot, r.tree).Scan(&first)
 	return first, err
 }
 
@@ -112,10 +112,10 @@ func numberOf(state perdure.State) int64 {
 }
 
 const (
-	sqlSurveyTail = `SELECT e.seq FROM event_block k
+	sqlOutlineTail = `SELECT e.seq FROM event_block k
 		JOIN event e ON ` + sqldb.SQLEventsOfBlock + `
 		WHERE k.tree = $1 AND k.block >= $2 / ` + sqldb.SQLEventBlock + ` AND e.seq > $2 ORDER BY k.block DESC, e.seq DESC LIMIT 1 OFFSET $3 + 0`
-	sqlSurveyCall = `SELECT model, started_at FROM call WHERE task = $1 AND state = ` + sqldb.SQLCallStarted + ` ORDER BY id DESC LIMIT 1`
+	sqlOutlineCall = `SELECT model, started_at FROM call WHERE task = $1 AND state = ` + sqldb.SQLCallStarted + ` ORDER BY id DESC LIMIT 1`
 )
 
 // Tail returns the number behind which the newest events of the tree are, at
@@ -125,7 +125,7 @@ func Tail(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID, after in
 	if err != nil {
 		return after, err
 	}
-	err = tx.QueryRow(ctx, sqlSurveyTail, key, after, newest).Scan(&after)
+	err = tx.QueryRow(ctx, sqlOutlineTail, key, after, newest).Scan(&after)
 	if errors.Is(err, sql.ErrNoRows) {
 		return after, nil
 	}
@@ -141,7 +141,7 @@ type OpenCall struct {
 
 // Open returns the newest open call of a task; false without one.
 func Open(ctx context.Context, q perdure.Querier, task perdure.TaskID) (c OpenCall, found bool, err error) {
-	err = q.QueryRow(ctx, sqlSurveyCall, int64(task)).Scan(&c.Model, &c.Since)
+	err = q.QueryRow(ctx, sqlOutlineCall, int64(task)).Scan(&c.Model, &c.Since)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c, false, nil
 	}

@@ -90,12 +90,12 @@ type OutlineRow struct {
 }
 
 const (
-	sqlSurveyAll = `SELECT t.id, t.parent, t.depth, h.state, COALESCE(h.session, 0), COALESCE(h.started_at, 0),
+	sqlOutlineAll = `SELECT t.id, t.parent, t.depth, h.state, COALESCE(h.session, 0), COALESCE(h.started_at, 0),
 			COALESCE(h.claimed_at, 0), h.active_us, h.calls, h.input_tokens, h.output_tokens, h.cached_tokens,
 			h.cost_micros, h.unpriced, COALESCE(e.ended_at, 0), COALESCE(e.error_kind, '')
 		FROM task t JOIN task_hot h ON h.id = t.id LEFT JOIN task_end e ON e.id = t.id
 		WHERE t.tree = $1 ORDER BY t.parent, t.position`
-	sqlSurveyCalls = `SELECT c.model, c.state, c.tries, c.input_tokens, c.output_tokens, c.cached_tokens, c.cost_micros,
+	sqlOutlineCalls = `SELECT c.model, c.state, c.tries, c.input_tokens, c.output_tokens, c.cached_tokens, c.cost_micros,
 			c.started_at, COALESCE(c.ended_at, 0)
 		FROM task t JOIN call c ON c.task = t.id WHERE t.tree = $1`
 )
@@ -113,8 +113,8 @@ type task struct {
 	even bool
 }
 
-// Survey looks at the whole tree. It takes about 200 bytes of memory a task.
-func Survey(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID) (*Report, error) {
+// ReadReport reads the whole tree. It takes about 200 bytes of memory a task.
+func ReadReport(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID) (*Report, error) {
 	r, err := newReader(ctx, tx, tree)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ type view struct {
 }
 
 func (v *view) readTasks(ctx context.Context) error {
-	err := v.each(ctx, sqlSurveyAll, []any{v.tree}, func(scan scanFunc) error {
+	err := v.each(ctx, sqlOutlineAll, []any{v.tree}, func(scan scanFunc) error {
 		t := new(task)
 		u := &t.usage
 		var state, session, claimed, cost int64
@@ -204,7 +204,7 @@ func plus(a, b perdure.Usage) perdure.Usage {
 }
 
 func (v *view) readCalls(ctx context.Context) error {
-	return v.each(ctx, sqlSurveyCalls, []any{v.tree}, func(scan scanFunc) error {
+	return v.each(ctx, sqlOutlineCalls, []any{v.tree}, func(scan scanFunc) error {
 		var name string
 		var state, tries, started, ended int64
 		var cost *int64
@@ -270,7 +270,7 @@ func (v *view) listTasks(ctx context.Context) error {
 		if t.active == 0 {
 			break
 		}
-		rows, err := v.rows(ctx, sqlSurveyTask, v.tree, t.id)
+		rows, err := v.rows(ctx, sqlOutlineTask, v.tree, t.id)
 		if err != nil {
 			return err
 		}
@@ -285,7 +285,7 @@ func (v *view) listTasks(ctx context.Context) error {
 		if len(v.report.Failures) == maxFailures {
 			continue
 		}
-		rows, err := v.rows(ctx, sqlSurveyTask, v.tree, t.id)
+		rows, err := v.rows(ctx, sqlOutlineTask, v.tree, t.id)
 		if err != nil {
 			return err
 		}

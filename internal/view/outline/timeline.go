@@ -98,7 +98,7 @@ func (v *view) extent(spans []span) (start, end int64) {
 	for _, t := range v.tasks {
 		from := t.started
 		if from == 0 {
-			from = t.ended // an imported task that nobody knows the start of
+			from = t.ended // an imported task without a start time
 		}
 		grow(from, max(from, t.ended))
 	}

@@ -84,9 +84,9 @@ func (d *Document) page() *page {
 	p := &page{
 		Title: "Report of " + human.OneLine(d.name()), ID: string(d.Tree.ID), State: d.state(), Class: s.State,
 		Partial: d.Tree.Partial, Facts: d.facts(), Prompt: d.Prompt,
-		Failure: d.failure(), Timeline: newChart(&d.Survey.Timeline), Gantt: newGantt(d.Survey.Outline, d.Survey.At),
-		MoreModels: d.Survey.MoreModels, Slowest: d.Survey.Slowest, Kinds: d.Survey.ErrorKinds, Failures: d.Survey.Failures,
-		FailuresTotal: d.Survey.FailuresTotal, FailuresMore: d.Survey.FailuresTotal - int64(len(d.Survey.Failures)),
+		Failure: d.failure(), Timeline: newChart(&d.Data.Timeline), Gantt: newGantt(d.Data.Outline, d.Data.At),
+		MoreModels: d.Data.MoreModels, Slowest: d.Data.Slowest, Kinds: d.Data.ErrorKinds, Failures: d.Data.Failures,
+		FailuresTotal: d.Data.FailuresTotal, FailuresMore: d.Data.FailuresTotal - int64(len(d.Data.Failures)),
 	}
 	p.Answer, p.HasAnswer = d.answer()
 	if d.Result != nil {
@@ -102,7 +102,7 @@ func (d *Document) page() *page {
 		{"tokens", human.Compact(s.Usage.InputTokens + s.Usage.OutputTokens)}, costCard(s.Usage),
 	}
 	d.tables(p)
-	for _, r := range d.Survey.Outline {
+	for _, r := range d.Data.Outline {
 		row := treeRow{Row: r, Text: rowText(&r), Below: belowText(&r), Figures: figures(r.ActiveMS, r.Usage),
 			Class: string(r.State), Indent: 1.4 * float64(r.Level)}
 		if r.Folded > 0 {
@@ -126,8 +126,8 @@ func costCard(u perdure.Usage) fact {
 
 func (d *Document) tables(p *page) {
 	var paid, ran float64
-	for i := range d.Survey.Depths {
-		paid, ran = paid+d.Survey.Depths[i].Usage.CostUSD, ran+d.Survey.Depths[i].ActiveMS
+	for i := range d.Data.Depths {
+		paid, ran = paid+d.Data.Depths[i].Usage.CostUSD, ran+d.Data.Depths[i].ActiveMS
 	}
 	share := func(cost, ms float64) float64 {
 		switch {
@@ -138,14 +138,14 @@ func (d *Document) tables(p *page) {
 		}
 		return 0
 	}
-	for _, l := range d.Survey.Depths {
+	for _, l := range d.Data.Depths {
 		p.Depths = append(p.Depths, depthRow{l, share(l.Usage.CostUSD, l.ActiveMS)})
 	}
 	ran = 0
-	for i := range d.Survey.Models {
-		ran += d.Survey.Models[i].BusyMS
+	for i := range d.Data.Models {
+		ran += d.Data.Models[i].BusyMS
 	}
-	for _, l := range d.Survey.Models {
+	for _, l := range d.Data.Models {
 		p.Models = append(p.Models, modelRow{l, mean(&l), share(l.Usage.CostUSD, l.BusyMS)})
 	}
 }

@@ -32,21 +32,21 @@ func (d *Document) Markdown(w io.Writer) error {
 	m.block(d.Prompt)
 	d.markdownAnswer(m)
 	d.markdownFailures(m)
-	m.timeline(&d.Survey.Timeline)
+	m.timeline(&d.Data.Timeline)
 	d.markdownCost(m)
-	if len(d.Survey.Slowest) > 0 {
+	if len(d.Data.Slowest) > 0 {
 		m.section("Slowest tasks")
 		human.MarkdownTable(m.line, []string{"Task", "Ran", "Cost", "Prompt"}, "lrrl", func(row func(cells ...string)) {
-			for i := range d.Survey.Slowest {
-				r := &d.Survey.Slowest[i]
+			for i := range d.Data.Slowest {
+				r := &d.Data.Slowest[i]
 				row(r.Task.String(), milliseconds(r.ActiveMS), human.Cost(r.Usage), human.Markdown(r.Label))
 			}
 		})
 	}
 	m.section("Tree")
 	var tree strings.Builder
-	for i := range d.Survey.Outline {
-		r := &d.Survey.Outline[i]
+	for i := range d.Data.Outline {
+		r := &d.Data.Outline[i]
 		fmt.Fprintf(&tree, "%s%s %s  %s", strings.Repeat("  ", r.Level), human.Mark(r.State), r.Task, rowText(r))
 		if b := belowText(r); b != "" {
 			tree.WriteString(", " + b)
@@ -77,7 +77,7 @@ func (d *Document) markdownAnswer(m *markdown) {
 }
 
 func (d *Document) markdownFailures(m *markdown) {
-	s := &d.Survey
+	s := &d.Data
 	if s.FailuresTotal == 0 && (d.Result == nil || d.Result.MissingTotal == 0) {
 		return
 	}
@@ -115,29 +115,29 @@ func (d *Document) markdownCost(m *markdown) {
 	m.section("Cost by depth")
 	human.MarkdownTable(m.line, []string{"Depth", "Tasks", "Failed", "Ran", "Calls", "Tokens in", "Tokens out", "Cost"},
 		"rrrrrrrr", func(row func(cells ...string)) {
-			for i := range d.Survey.Depths {
-				l := &d.Survey.Depths[i]
+			for i := range d.Data.Depths {
+				l := &d.Data.Depths[i]
 				row(fmt.Sprint(l.Depth), humanize.Comma(l.Total), humanize.Comma(l.Failed), milliseconds(l.ActiveMS),
 					humanize.Comma(l.Usage.Calls), humanize.Comma(l.Usage.InputTokens), humanize.Comma(l.Usage.OutputTokens),
 					human.Cost(l.Usage))
 			}
 		})
-	if len(d.Survey.Models) == 0 {
+	if len(d.Data.Models) == 0 {
 		return
 	}
 	m.section("Cost by model")
 	human.MarkdownTable(m.line, []string{"Model", "Calls", "Failed", "Retries", "Tokens in", "Tokens out", "Mean",
 		"Longest", "Cost"}, "lrrrrrrrr",
 		func(row func(cells ...string)) {
-			for i := range d.Survey.Models {
-				l := &d.Survey.Models[i]
+			for i := range d.Data.Models {
+				l := &d.Data.Models[i]
 				row(human.Markdown(l.Model), humanize.Comma(l.Usage.Calls), humanize.Comma(l.Failed), humanize.Comma(l.Retries),
 					humanize.Comma(l.Usage.InputTokens), humanize.Comma(l.Usage.OutputTokens), milliseconds(mean(l)),
 					milliseconds(l.MaxMS),
 					human.Cost(l.Usage))
 			}
 		})
-	m.more(int64(d.Survey.MoreModels), "model")
+	m.more(int64(d.Data.MoreModels), "model")
 }
 
 // mean is the mean time of a call that ended.

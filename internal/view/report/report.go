@@ -27,7 +27,7 @@ type Document struct {
 	Prompt string
 	// Result is nil while the tree has not ended.
 	Result *client.Result
-	Survey client.Report
+	Data   client.Report
 	// Gates are what people were asked.
 	Gates []perdure.Gate
 }
@@ -57,7 +57,7 @@ func Read(ctx context.Context, c *client.Client, id perdure.TreeID) (*Document, 
 	if d.Gates, err = c.Gates(ctx, id); err != nil {
 		return nil, err
 	}
-	d.Survey, err = c.Report(ctx, id)
+	d.Data, err = c.Report(ctx, id)
 	return d, err
 }
 
@@ -131,10 +131,10 @@ func (d *Document) facts() []fact {
 	if d.Tree.CompletedAt != nil {
 		facts = append(facts, fact{"Ended", human.Stamp(*d.Tree.CompletedAt)})
 	}
-	return append(facts, fact{"Looked at", human.Stamp(d.Survey.At)})
+	return append(facts, fact{"Looked at", human.Stamp(d.Data.At)})
 }
 
-// maxGates is how many gates are told of, the last ones.
+// maxGates is how many gates are listed, the last ones.
 const maxGates = 10
 
 // gates say what people were asked by a run, and what they decided.
@@ -154,7 +154,7 @@ func (d *Document) gates() []fact {
 				text += ": " + g.Reason
 			}
 		case d.Status.State.Terminal():
-			text = "nobody answered before the end"
+			text = "not answered before the end"
 		}
 		facts = append(facts, fact{fmt.Sprintf("Gate %d", g.Number), human.OneLine(text)})
 	}

@@ -48,7 +48,7 @@ func document(text string) *report.Document {
 		Result: &client.Result{Tree: "tree-12345678", State: perdure.Completed, Partial: true, Answer: answer,
 			MissingTotal: 1,
 			Citations:    []client.Citation{{File: text, StartLine: 3, EndLine: 4, Text: text}}},
-		Survey: client.Report{
+		Data: client.Report{
 			Tree: "tree-12345678", At: *at(30),
 			Depths: []client.ReportDepth{{Depth: 0, Total: 1, Completed: 1, ActiveMS: 20},
 				{Depth: 1, Total: 39, Completed: 38, Failed: 1,
@@ -113,7 +113,7 @@ func TestGates(t *testing.T) {
 		{Tree: d.Tree.ID, Number: 2, Run: true, OpenedAt: opened, Waiting: 3},
 	}
 	if got := write(t, d, "md"); !strings.Contains(got, `Gate 1 | retry by ann after 2m`) ||
-		!strings.Contains(got, `it is \| up`) || !strings.Contains(got, "Gate 2 | nobody answered") {
+		!strings.Contains(got, `it is \| up`) || !strings.Contains(got, "Gate 2 | not answered") {
 		t.Errorf("of a tree that has ended:\n%s", got)
 	}
 	d.Status.State = perdure.Running
@@ -122,7 +122,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// hostile are texts that try to become markup.
+// hostile are strings that try to become markup.
 func hostile() []string {
 	return []string{
 		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `</pre></main><h1>owned</h1>`,
@@ -210,14 +210,14 @@ func outsideFences(t *testing.T, text string) []string {
 	return lines
 }
 
-// A tree that runs, or that nobody began, has a report too.
+// A running tree, or one that was never started, has a report too.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	d := document("x")
 	d.Result, d.Tree.CompletedAt, d.Tree.Partial = nil, nil, false
 	d.Tree.State, d.Status.State = perdure.Running, perdure.Running
-	for i := range d.Survey.Outline {
-		d.Survey.Outline[i].State, d.Survey.Outline[i].CompletedAt = perdure.Running, nil
+	for i := range d.Data.Outline {
+		d.Data.Outline[i].State, d.Data.Outline[i].CompletedAt = perdure.Running, nil
 	}
 	empty := &report.Document{Tree: perdure.Tree{ID: "tree-12345678", State: perdure.Queued}}
 	empty.Status.State = perdure.Queued

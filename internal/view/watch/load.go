@@ -63,7 +63,7 @@ type (
 		text string
 		err  error
 	}
-	// opened is a task with its texts.
+	// opened is a task with its prompt and result.
 	opened struct {
 		task perdure.ShowTask
 		err  error

@@ -31,7 +31,7 @@ type model struct {
 
 	width, height int
 	screen, under screen // under: what help and task lie over
-	round         int    // of looks; an older one's time-up is nobody's
+	round         int    // of queries; the timer of an older one is ignored
 	note          string // of the last thing asked for
 	failed        error  // of the last look
 

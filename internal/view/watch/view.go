@@ -48,7 +48,7 @@ func (m *model) draw() string {
 	return strings.Join(lines, "\n")
 }
 
-// The parts of the screen beside the list of tasks.
+// The parts of the screen other than the list of tasks.
 const (
 	headLines = 3
 	footLines = 1

@@ -133,7 +133,7 @@ func (x *terminal) screen() string {
 	return text
 }
 
-// shows wants texts on the screen; those after a "!" must not be there.
+// shows requires strings on the screen; those after a "!" must not be there.
 func (x *terminal) shows(texts ...string) {
 	x.t.Helper()
 	screen := x.screen()

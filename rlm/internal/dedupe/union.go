@@ -1,4 +1,4 @@
-// Package dedupe puts texts together, shortens them, and finds out which of them
+// Package dedupe joins answers, shortens them, and finds out which of them
 // say the same. It knows nothing of tasks or models.
 package dedupe
 
@@ -8,7 +8,7 @@ import "strings"
 // left out when another part does.
 const Nothing = "(nothing in this part)"
 
-// Concatenate puts texts one after another with a blank line between them.
+// Concatenate joins answers with a blank line between them.
 func Concatenate(texts []string) string {
 	var b strings.Builder
 	for _, t := range texts {
@@ -24,7 +24,7 @@ func Concatenate(texts []string) string {
 	return b.String()
 }
 
-// Union puts texts one after another in their order and leaves out what an
+// Union joins answers in their order and leaves out what an
 // earlier text has exactly: whole blocks, or lines where every text is a plain
 // list of different lines.
 func Union(texts []string) string {
@@ -35,7 +35,7 @@ func Union(texts []string) string {
 	return Concatenate(unseen(texts, blocks))
 }
 
-// helpful drops texts that say only that there is nothing, unless all do.
+// helpful drops answers that say only that nothing was found, unless all do.
 func helpful(texts []string) []string {
 	out := make([]string, 0, len(texts))
 	empty := ""
@@ -55,7 +55,7 @@ func helpful(texts []string) []string {
 	return out
 }
 
-// unseen cuts texts into units and returns those that no earlier text has.
+// unseen cuts text into units and returns those that no earlier text has.
 // What a text repeats by itself stays.
 func unseen(texts []string, cut func(string) []string) []string {
 	var out []string

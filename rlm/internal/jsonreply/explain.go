@@ -279,7 +279,7 @@ func (x *explainer) combined(place string, s map[string]any, value any) {
 	}
 }
 
-// choice tells of a value that fits none of some forms what the nearest one of
+// choice describes, for a value that fits none of several forms, what the nearest of
 // them wants, and of one that fits several that it does.
 func (x *explainer) choice(place, key string, forms []any, value any) {
 	fitting := 0

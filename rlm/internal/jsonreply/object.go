@@ -13,7 +13,7 @@ type Object struct{ body bytes.Buffer }
 // NewObject returns an object without keys.
 func NewObject() *Object { return new(Object) }
 
-// Set adds a key. Nobody looks for one that is there twice.
+// Set adds a key. Duplicate keys are not searched.
 func (o *Object) Set(key string, value json.RawMessage) error {
 	name, err := json.Marshal(key)
 	if err != nil {

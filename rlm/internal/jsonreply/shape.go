@@ -18,7 +18,7 @@ const (
 	// maxSchemaBytes bounds a schema: it stands in the tree's configuration and
 	// in every request that asks for a structured result.
 	maxSchemaBytes = 128 << 10
-	// maxProblems bounds how many faults of a reply are told to a model.
+	// maxProblems bounds how many faults of a reply a model receives.
 	maxProblems = 20
 	// MaxProblemBytes bounds one of them.
 	MaxProblemBytes = 300

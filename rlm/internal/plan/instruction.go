@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Told is what a model was told of the limits when it was asked for a plan. It
+// Told is what a request for a plan states of the limits. It
 // stands in the journal: an interrupted attempt asks with the same numbers, so
 // that its request is the recorded one.
 type Told struct {

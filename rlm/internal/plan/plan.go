@@ -33,7 +33,7 @@ const (
 const (
 	// maxPlanBytes bounds a plan: it stands in the metadata of a task.
 	maxPlanBytes = 256 << 10
-	// maxPlanProblems bounds what is told of a plan.
+	// maxPlanProblems bounds the reported problems of a plan.
 	maxPlanProblems = 20
 	// maxPatterns bounds the names and patterns of a task.
 	maxPatterns = 100
@@ -61,7 +61,7 @@ type Task struct {
 	Reason    string   `json:"reason,omitempty"`
 }
 
-// Rules is what a plan has to keep to, beside its schema.
+// Rules are the requirements for a plan in addition to its schema.
 type Rules struct {
 	Shape *jsonreply.Shape
 	// Shape is Schema, compiled.

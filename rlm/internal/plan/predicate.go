@@ -35,7 +35,7 @@ type Outcome struct {
 // hold.
 const StateSkipped = "skipped"
 
-// The names that predicates know beside those of earlier planned tasks.
+// The names that predicates know in addition to earlier planned tasks.
 const (
 	nameResults  = "results"
 	namePrevious = "previous"

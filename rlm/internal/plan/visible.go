@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Variable is a named value that a model is told of when it is asked for a plan.
+// Variable is a named value in a request for a plan.
 type Variable struct {
 	Name string `json:"name"`
 	// Type is empty when there is no such variable.
@@ -16,10 +16,10 @@ type Variable struct {
 	Size  int    `json:"size,omitempty"`
 }
 
-// maxShown bounds what is told of one variable, in bytes.
+// maxShown bounds the shown value of one variable, in bytes.
 const maxShown = 2000
 
-// Visible reads the variables that a model is told of. Together their values
+// Visible reads the variables for a request. Together their values
 // take at most so many bytes; what no longer has room is cut.
 func Visible(names []string, room int64, read func(name string) (kind string, value []byte, err error)) ([]Variable,
 	error) {

@@ -1,9 +1,8 @@
-// Package outline tells what a tree looks like: its outline in pages, for views
-// that show a part of a large tree, and as a whole, for reports. It reads with
-// few large queries what a listing of tasks would take very many rows for.
+// Package outline reads the tasks of a large tree for views: pages of its outline,
+// and a report of bounded size. It uses a few large queries instead of a list of
+// tasks.
 //
-// The types are the wire types of the API; package client has the same for its
-// users.
+// The types are the wire types of the API; package client mirrors them.
 package outline
 
 import (
@@ -17,11 +16,11 @@ import (
 )
 
 const (
-	// labelRunes is how much of a prompt an outline shows, messageRunes how
-	// much of an error.
+	// labelRunes limits the part of a prompt that an outline shows, messageRunes
+	// that of an error.
 	labelRunes   = 120
 	messageRunes = 300
-	// columnBytes is how much of a text is read for that.
+	// columnBytes is how much of a column is read for that.
 	columnBytes = 400
 	// refMark begins a column that refers to its text.
 	refMark = "\x01"
@@ -59,12 +58,12 @@ const (
 		(SELECT COUNT(*) FROM task c WHERE c.tree = t.tree AND c.parent = t.id)`
 	rowTables = ` FROM task t JOIN task_hot h ON h.id = t.id LEFT JOIN task_end e ON e.id = t.id`
 
-	sqlSurveyChildren = `SELECT ` + rowColumns + rowTables + `
+	sqlOutlineChildren = `SELECT ` + rowColumns + rowTables + `
 		WHERE t.tree = $1 AND t.parent = $2 AND t.position >= $3 ORDER BY t.position LIMIT $4 + 0`
-	sqlSurveyTask = `SELECT ` + rowColumns + rowTables + ` WHERE t.id = $2 AND t.tree = $1`
+	sqlOutlineTask = `SELECT ` + rowColumns + rowTables + ` WHERE t.id = $2 AND t.tree = $1`
 	// The sign keeps SQLite from reading and sorting a whole tree for a page:
 	// it goes along the IDs.
-	sqlSurveyMatches = `SELECT ` + rowColumns + rowTables + ` WHERE +t.tree = $1 AND t.id > $2`
+	sqlOutlineMatches = `SELECT ` + rowColumns + rowTables + ` WHERE +t.tree = $1 AND t.id > $2`
 )
 
 // reader reads rows of one tree.

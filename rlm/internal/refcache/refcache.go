@@ -1,5 +1,5 @@
-// Package refcache keeps what many users share loaded while somebody uses it, and a
-// few of what nobody uses any more.
+// Package refcache keeps shared values loaded while they are in use, and a few
+// unused ones.
 package refcache
 
 import (
@@ -19,7 +19,7 @@ type Set[K comparable, V io.Closer] struct {
 	idle  []*Entry[K, V] // oldest first
 }
 
-// New returns a set that keeps so many values that nobody uses.
+// New returns a set that keeps up to idleMost unused values.
 func New[K comparable, V io.Closer](idle int) *Set[K, V] {
 	return &Set[K, V]{idleMost: idle, byKey: make(map[K]*Entry[K, V])}
 }
@@ -33,7 +33,7 @@ type Entry[K comparable, V io.Closer] struct {
 	loaded chan struct{} // closed when Value or err is set
 	err    error
 	users  int
-	done   bool // nobody needs the value again
+	done   bool // the value is not needed again
 }
 
 // Get returns the value of a key, which load makes when it is not there. Each Get
@@ -56,7 +56,7 @@ func (s *Set[K, V]) Get(ctx context.Context, key K, load func(context.Context) (
 		if mine || ctx.Err() != nil || !errors.Is(e.err, context.Canceled) {
 			return nil, errors.Join(e.err, closeErr)
 		}
-		// Whoever loaded it was stopped, and we are not: load it ourselves.
+		// The goroutine that loaded it was stopped, and this one is not: load it here.
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *Set[K, V]) forget(e *Entry[K, V]) {
 	}
 }
 
-// Put ends a use. What nobody uses stays loaded for a while.
+// Put ends a use. An unused value stays loaded for a while.
 func (s *Set[K, V]) Put(e *Entry[K, V]) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *Set[K, V]) Put(e *Entry[K, V]) error {
 	return nil
 }
 
-// Finish notes that nobody needs the value again.
+// Finish notes that the value is not needed again.
 func (s *Set[K, V]) Finish(e *Entry[K, V]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Set[K, V]) drop(e *Entry[K, V]) error {
 	return e.Value.Close()
 }
 
-// Close drops all values; nobody uses them any more.
+// Close drops all values, which must not be in use.
 func (s *Set[K, V]) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,13 +6,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// built counts a tree that is dealt out task by task.
+// built counts a tree that is built task by task.
 type built struct {
 	tasks, leaves int64
 	levels        int
 }
 
-// grow deals n parts out as a run does and checks each task on the way.
+// grow distributes n parts as a run does and checks each task.
 func grow(t *rapid.T, n, fanout int) built {
 	if n == 1 {
 		return built{tasks: 1, leaves: 1}

@@ -30,7 +30,7 @@ func TestTimelineLosesNothing(t *testing.T) {
 			if state != perdure.Running {
 				one.ended = one.started + rapid.Int64Range(0, 5_000_000).Draw(t, "ran")
 				if rapid.Bool().Draw(t, "imported") {
-					one.started = 0 // nobody knows
+					one.started = 0 // unknown
 				}
 				ended++
 			}

@@ -1,4 +1,4 @@
-package pieces_test
+package summarize_test
 
 import (
 	"strings"
@@ -6,12 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure/rlm/internal/pieces"
+	"github.com/perdure/perdure/rlm/internal/summarize"
 )
 
 func TestGroup(t *testing.T) {
 	t.Parallel()
-	sized := func(tokens int) pieces.Piece { return pieces.Piece{Text: strings.Repeat("x", tokens*4-pieces.Frame)} }
+	sized := func(tokens int) summarize.Input { return summarize.Input{Text: strings.Repeat("x", tokens*4-summarize.Frame)} }
 	tests := []struct {
 		sizes []int
 		want  []int
@@ -24,12 +24,12 @@ func TestGroup(t *testing.T) {
 		{[]int{101}, []int{1}},
 	}
 	for _, tt := range tests {
-		var list []pieces.Piece
+		var list []summarize.Input
 		for _, n := range tt.sizes {
 			list = append(list, sized(n))
 		}
 		var got []int
-		for _, g := range pieces.Group(list, 100) {
+		for _, g := range summarize.Group(list, 100) {
 			got = append(got, len(g))
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -1,4 +1,4 @@
-// Package parallel does work side by side, a few pieces at once.
+// Package parallel runs functions concurrently, a limited number at once.
 package parallel
 
 import (
