@@ -126,7 +126,7 @@ func excused(p *pair, m *syntax.Mark) bool {
 	return m.Why != "" && !names && (p.old == nil || !strings.Contains(p.old.Notes, m.Why))
 }
 
-// maxOpenEnds is the number of TODO comments that a file may gain.
+// maxOpenEnds is the number of marks of unfinished work that a file may gain.
 const maxOpenEnds = 5
 
 // movedMark reports whether another file lost the same mark.
