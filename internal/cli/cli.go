@@ -114,9 +114,7 @@ func (a *app) newRoot() *cobra.Command {
 		&cobra.Group{ID: env.GroupState, Title: "State"},
 		&cobra.Group{ID: env.GroupManage, Title: "Manage"},
 	)
-	for _, c := range a.commands() {
-		root.AddCommand(c)
-	}
+	a.addCommands(root)
 	root.SetHelpCommandGroupID(env.GroupManage)
 	root.SetCompletionCommandGroupID(env.GroupManage)
 	root.InitDefaultHelpCmd()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/internal/cli/cache"
 	"github.com/perdure/perdure/internal/cli/check"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/gate"
 	"github.com/perdure/perdure/internal/cli/handoff"
 	"github.com/perdure/perdure/internal/cli/hook"
@@ -16,34 +17,66 @@ import (
 	"github.com/perdure/perdure/internal/cli/transfer"
 )
 
+// command is a command of the program, not yet built.
+type command struct {
+	name  string
+	build func() *cobra.Command
+}
+
 // commands returns all commands.
-func (a *app) commands() []*cobra.Command {
-	return slices.Concat([]*cobra.Command{
-		a.newRunCommand(),
-		a.newBatchCommand(),
-		a.newResumeCommand(),
-		a.newCancelCommand(),
-		a.newRetryCommand(),
-		gate.Command(a.Env),
-		loop.Command(a.Env),
+func (a *app) commands() []command {
+	of := func(build func(*env.Env) *cobra.Command) func() *cobra.Command {
+		return func() *cobra.Command { return build(a.Env) }
+	}
+	return []command{
+		{"run", a.newRunCommand},
+		{"batch", a.newBatchCommand},
+		{"resume", a.newResumeCommand},
+		{"cancel", a.newCancelCommand},
+		{"retry", a.newRetryCommand},
+		{"gate", of(gate.Command)},
+		{"loop", of(loop.Command)},
 
-		a.newStatusCommand(),
-		a.newTreeCommand(),
-		a.newShowCommand(),
-		a.newEventsCommand(),
-		a.newWatchCommand(),
-		a.newReportCommand(),
-		check.Command(a.Env),
+		{"status", a.newStatusCommand},
+		{"tree", a.newTreeCommand},
+		{"show", a.newShowCommand},
+		{"events", a.newEventsCommand},
+		{"watch", a.newWatchCommand},
+		{"report", a.newReportCommand},
+		{"check", of(check.Command)},
 
-		a.newServeCommand(),
-		a.newGCCommand(),
-		cache.Command(a.Env),
-		a.newInitCommand(),
-		a.newConfigCommand(),
-		schema.Command(a.Env),
-		a.newDoctorCommand(),
-		a.newVersionCommand(),
-		hook.Command(a.Env),
-		handoff.Command(a.Env),
-	}, state.Commands(a.Env), transfer.Commands(a.Env))
+		{"serve", a.newServeCommand},
+		{"gc", a.newGCCommand},
+		{"cache", of(cache.Command)},
+		{"init", a.newInitCommand},
+		{"config", a.newConfigCommand},
+		{"schema", of(schema.Command)},
+		{"doctor", a.newDoctorCommand},
+		{"version", a.newVersionCommand},
+		{"hook", of(hook.Command)},
+		{"handoff", of(handoff.Command)},
+
+		{"var", of(state.VarCommand)},
+		{"checkpoint", of(state.CheckpointCommand)},
+		{"repl", of(state.ReplCommand)},
+		{"export", of(transfer.ExportCommand)},
+		{"import", of(transfer.ImportCommand)},
+	}
+}
+
+// addCommands adds the command that the first argument names, or all commands if
+// it names none: building them all takes a good part of the time of a short
+// command.
+func (a *app) addCommands(root *cobra.Command) {
+	all := a.commands()
+	if len(a.Args) > 0 {
+		i := slices.IndexFunc(all, func(c command) bool { return c.name == a.Args[0] })
+		if i >= 0 {
+			all = all[i : i+1]
+			root.CompletionOptions.DisableDefaultCmd = true
+		}
+	}
+	for _, c := range all {
+		root.AddCommand(c.build())
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,6 +169,33 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
+// Only the command that the first argument names is built, under its own name.
+func TestCommandsAreBuiltByName(t *testing.T) {
+	t.Parallel()
+	names := func(args ...string) []string {
+		var names []string
+		for _, cmd := range newApp(env.Process{Args: args}).newRoot().Commands() {
+			if cmd.Name() != "help" && cmd.Name() != "completion" {
+				names = append(names, cmd.Name())
+			}
+		}
+		return names
+	}
+	var all []string
+	for _, c := range newApp(env.Process{}).commands() {
+		all = append(all, c.name)
+		if got := names(c.name, "--help"); !slices.Equal(got, []string{c.name}) {
+			t.Errorf("for %s: built %q", c.name, got)
+		}
+	}
+	slices.Sort(all)
+	for _, args := range [][]string{nil, {"--help"}, {"help", "run"}, {"completion", "bash"}, {"no-such-command"}} {
+		if diff := cmp.Diff(all, names(args...)); diff != "" {
+			t.Errorf("for %q (-want +got):\n%s", args, diff)
+		}
+	}
+}
+
 // Each command says what it is for, takes --json where it prints for people,
 // and belongs to a group.
 func TestCommandsAreDocumented(t *testing.T) {
@@ -175,7 +203,8 @@ func TestCommandsAreDocumented(t *testing.T) {
 	withoutJSON := map[string]bool{"init": true, "schema": true, "serve": true, "export": true, "watch": true,
 		"skill": true,
 		"hook":  true} // which speaks nothing but JSON
-	for _, cmd := range newApp(env.Process{}).commands() {
+	for _, c := range newApp(env.Process{}).commands() {
+		cmd := c.build()
 		if cmd.Short == "" || cmd.GroupID == "" {
 			t.Errorf("%s: no text or no group", cmd.Name())
 		}

@@ -12,11 +12,14 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-// Commands makes the commands.
-func Commands(e *env.Env) []*cobra.Command {
-	c := &commands{e}
-	return []*cobra.Command{c.newVarCommand(), c.newCheckpointCommand(), c.newReplCommand()}
-}
+// VarCommand returns the command var.
+func VarCommand(e *env.Env) *cobra.Command { return (&commands{e}).newVarCommand() }
+
+// CheckpointCommand returns the command checkpoint.
+func CheckpointCommand(e *env.Env) *cobra.Command { return (&commands{e}).newCheckpointCommand() }
+
+// ReplCommand returns the command repl.
+func ReplCommand(e *env.Env) *cobra.Command { return (&commands{e}).newReplCommand() }
 
 type commands struct{ *env.Env }
 

@@ -9,8 +9,8 @@ import (
 
 type commands struct{ *env.Env }
 
-// Commands makes the commands.
-func Commands(e *env.Env) []*cobra.Command {
-	c := &commands{e}
-	return []*cobra.Command{c.newExport(), c.newImport()}
-}
+// ExportCommand returns the command export.
+func ExportCommand(e *env.Env) *cobra.Command { return (&commands{e}).newExport() }
+
+// ImportCommand returns the command import.
+func ImportCommand(e *env.Env) *cobra.Command { return (&commands{e}).newImport() }
