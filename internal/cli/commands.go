@@ -34,7 +34,7 @@ func (a *app) commands() []command {
 		{"resume", a.newResumeCommand},
 		{"cancel", a.newCancelCommand},
 		{"retry", a.newRetryCommand},
-		{"gate", of(gate.Command)},
+		{"answer", of(gate.Command)},
 		{"loop", of(loop.Command)},
 
 		{"status", a.newStatusCommand},
