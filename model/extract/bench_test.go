@@ -13,7 +13,7 @@ const benchPrompt = "How does the HTTP client decide whether to follow a redirec
 // sample returns about size bytes of the corpus in chunks.
 func sample(b *testing.B, size int) (docs []model.Document, n int) {
 	b.Helper()
-	all := corpus(b)
+	all := corpus(b, func(string) bool { return true })
 	for i := 0; n < size && i < len(all); i++ {
 		docs = append(docs, all[i])
 		n += len(all[i].Text)
