@@ -61,9 +61,51 @@ func TestDocGo(t *testing.T) {
 			}
 		}
 	}
+	report(t, checkDocSymbols(handWritten(t)), nil)
+}
+
+// checkDocSymbols finds symbols that package comments name with the folder of their
+// package, as internal/detect.Run, and that do not exist.
+func checkDocSymbols(files []*sourceFile) []finding {
+	symbols, dirs := make(map[string]bool), byDir(files)
+	for _, f := range files {
+		for _, decl := range f.ast.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				symbols[f.dir()+"."+functionName(d)] = true
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						symbols[f.dir()+"."+spec.Name.Name] = true
+					case *ast.ValueSpec:
+						for _, name := range spec.Names {
+							symbols[f.dir()+"."+name.Name] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	var found []finding
+	for _, f := range files {
+		if f.test || f.ast.Doc == nil {
+			continue
+		}
+		for _, m := range dirSymbol.FindAllStringSubmatch(f.ast.Doc.Text(), -1) {
+			if dirs[m[1]] != nil && m[2] != "go" && !symbols[m[0]] {
+				found = append(found, finding{
+					key:  "symbol " + f.path + " " + m[0],
+					text: fmt.Sprintf("%s: the package comment names %s, which does not exist", f.path, m[0]),
+				})
+			}
+		}
+	}
+	return found
 }
 
 var (
+	dirSymbol = regexp.MustCompile(`\b(internal(?:/[a-z]+)+|loop)\.(\w+(?:\.[A-Z]\w*)?)`)
 	goFile    = regexp.MustCompile(`\b[a-z][a-z0-9_]*\.go\b`)
 	answerRow = regexp.MustCompile("(?m)^\\| [^|]+ \\| `([^`]+)` \\| `([^`]+)` \\|$")
 	namedPath = regexp.MustCompile("`((?:internal|cmd|docs|e2e|examples|bench|handoff|loop|model|agent|rlm|worker|client)" +
@@ -122,5 +164,15 @@ func TestArchitectureRule(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"loop/x.go"}, pathsNamed(page)); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
+	}
+	named := sources(t, map[string]string{
+		"a/doc.go": "// Package a begins with loop.F and internal/c.T.M of loop.U.\n" +
+			"// See loop/x.go, loop.G, internal/c.T.N, and encoding/json.Decoder.\npackage a\n",
+		"loop/b.go":       "package loop\n\ntype U int\n\nfunc F() {}\n",
+		"internal/c/c.go": "package c\n\nfunc (t *T) M() {}\n",
+	})
+	want := []string{"symbol a/doc.go internal/c.T.N", "symbol a/doc.go loop.G"}
+	if diff := cmp.Diff(want, keys(checkDocSymbols(named))); diff != "" {
+		t.Errorf("symbols of package comments (-want +got):\n%s", diff)
 	}
 }

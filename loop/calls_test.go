@@ -83,7 +83,7 @@ func TestHooks(t *testing.T) {
 			t.Errorf("hook %q", w.hook)
 		}
 		refused, told, err := w.calls("1", "git reset --hard", func() error { return errors.New("it was made") })
-		if err != nil || !refused || !strings.Contains(told, "discards work") {
+		if err != nil || !refused || !strings.HasPrefix(told, "git reset --hard: ") {
 			t.Errorf("discarding work: %v, %q, %v", refused, told, err)
 		}
 		refused, told, err = w.calls("2", "rm x_test.go", func() error { return w.remove("x_test.go") })
@@ -139,7 +139,7 @@ func TestHooksGate(t *testing.T) {
 	b := newHooked(t, loop.EngineConfig{}, func(w *turn) error {
 		refused, told, err := w.calls("1", "git rm old.go", nothing)
 		answers = append(answers, refused)
-		if refused && !strings.Contains(told, "A person is asked") {
+		if refused && !strings.Contains(told, "A person decides") {
 			t.Errorf("told %q", told)
 		}
 		if len(answers) == 2 {
@@ -306,7 +306,7 @@ func TestCallIsLookedAt(t *testing.T) {
 	if l := b.work(); l.Status != record.Completed {
 		t.Fatalf("%s", show(l))
 	}
-	if prompt := b.agent.prompts[1]; !strings.Contains(prompt, "What you just did") || !strings.Contains(prompt, "TestX") {
+	if prompt := b.agent.prompts[1]; !strings.Contains(prompt, "Your last call") || !strings.Contains(prompt, "TestX") {
 		t.Errorf("the next prompt: %s", prompt)
 	}
 	if risky := b.outcomes()[1].Risky; len(risky) != 1 || risky[0].After == nil || risky[0].After.TestsAfter != 0 {

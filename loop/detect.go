@@ -78,7 +78,7 @@ func (r *run) detected(ctx context.Context, out *state.Outcome, since *evidence.
 	report, err := evidence.Run(ctx, r.files, since, by.Input())
 	var limit *detect.LimitError
 	if errors.As(err, &limit) {
-		out.Warnings = append(out.Warnings, "the changed files were not looked at for signs of regressions: "+limit.Error())
+		out.Warnings = append(out.Warnings, "changed files not analysed: "+limit.Error())
 		return nil, nil
 	}
 	if err != nil {

@@ -23,11 +23,11 @@ func execute(command string) agent.ToolCall {
 func TestRiskyCalls(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(w *turn) error {
-		if d := w.decide(w.ctx, execute("git reset --hard")); d.Allow || !strings.Contains(d.Message, "discards work") {
+		if d := w.decide(w.ctx, execute("git reset --hard")); d.Allow || !strings.HasPrefix(d.Message, "git reset --hard: ") {
 			t.Errorf("discarding work: %+v", d)
 		}
 		if d := w.decide(w.ctx, execute("sed -i s/a/b/ a_test.go")); !d.Allow ||
-			!strings.Contains(d.Message, "a_test.go: You are about to change a test") {
+			!strings.Contains(d.Message, "a_test.go: ") {
 			t.Errorf("writing a test: %+v", d)
 		}
 		if d := w.decide(w.ctx, execute("go vet ./...")); !d.Allow || d.Message != "" {

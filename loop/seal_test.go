@@ -67,7 +67,7 @@ func TestSealedCompletion(t *testing.T) {
 		last.Sealed.State != cleancheck.Passed || last.Sealed.Of != last.After {
 		t.Errorf("%s\n%+v", show(l), last)
 	}
-	if p := b.agent.prompts[1]; !strings.Contains(p, "passes in the workspace only with 1 ignored file") ||
+	if p := b.agent.prompts[1]; !strings.Contains(p, "passes only with 1 ignored file") ||
 		!strings.Contains(p, "marks/a") {
 		t.Errorf("the prompt does not tell of it:\n%s", p)
 	}
@@ -204,8 +204,7 @@ func TestSealedBest(t *testing.T) {
 			"marks/a", count)
 	})
 	l := b.work()
-	if l.Status != record.Failed || !strings.Contains(string(l.State), "iteration 1 does not pass in a clean copy: it "+
-		"passes in the workspace only with") || b.read("score") != "50" {
+	if l.Status != record.Failed || !strings.Contains(string(l.State), "iteration 1 does not pass in a clean copy: ") || b.read("score") != "50" {
 		t.Errorf("%s\nscore %s", show(l), b.read("score"))
 	}
 	b.sound()

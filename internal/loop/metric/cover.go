@@ -18,10 +18,11 @@ import (
 	"github.com/perdure/perdure/loop/config"
 )
 
-// coverageVariable tells a coverage command where to write.
+// coverageVariable is the environment variable with the path where a coverage command
+// writes.
 const coverageVariable = "PERDURE_COVERAGE"
 
-// Profile reads the coverage that a command left; without one, lacks says why.
+// Profile reads the coverage that a command left; if there is none, lacks is the reason.
 func (t *Meter) Profile(command *project.Command, found []project.Found) (p *coverage.Profile, lacks string) {
 	var all []*coverage.Profile
 	for i, f := range found {
@@ -51,18 +52,19 @@ func (t *Meter) coverageConfig(dir string) coverage.Config {
 	}}
 }
 
-// usable passes a profile on that tells of the workspace.
+// usable returns a profile that covers files of the workspace, or the reason why it does
+// not.
 func usable(p *coverage.Profile) (*coverage.Profile, string) {
 	switch {
 	case !p.Complete:
 		return nil, p.Reason
 	case len(p.Files) == 0 && p.Foreign > 0:
-		return nil, fmt.Sprintf("the coverage is of %s, none of them in the workspace", files(p.Foreign))
+		return nil, fmt.Sprintf("the coverage is of %s outside of the workspace", files(p.Foreign))
 	}
 	return p, ""
 }
 
-// takeCoverage notes the coverage of the check's run, or runs the command for it.
+// takeCoverage records the coverage of the check's run, or runs the command for it.
 func (t *Meter) takeCoverage(ctx context.Context, m *Metrics, c *Checked) (err error) {
 	p, lacks := c.Profile, c.Lacks
 	switch t.Measures.Coverage {
@@ -78,7 +80,7 @@ func (t *Meter) takeCoverage(ctx context.Context, m *Metrics, c *Checked) (err e
 		lacks = cmp.Or(lacks, noCoverage)
 		const way = "--coverage COMMAND"
 		if t.Measures.Coverage == config.Auto && !strings.Contains(lacks, way) {
-			lacks += "; " + way + " takes it"
+			lacks += "; " + way + " measures it"
 		}
 		m.miss(NameCoverage, lacks)
 		return nil
@@ -91,11 +93,10 @@ func (t *Meter) takeCoverage(ctx context.Context, m *Metrics, c *Checked) (err e
 	return err
 }
 
-// noCoverage is why coverage is missing when nothing else is known.
+// noCoverage is the reason used when no other is known.
 const noCoverage = "the run left no coverage"
 
-// ownCoverage runs the user's command for coverage. Its tests count for nothing
-// else.
+// ownCoverage runs the user's coverage command. Its test results do not count.
 func (t *Meter) ownCoverage(ctx context.Context) (p *coverage.Profile, lacks string, err error) {
 	place := filepath.Join(t.Scratch, "coverage")
 	if err := os.RemoveAll(place); err != nil {
@@ -105,7 +106,7 @@ func (t *Meter) ownCoverage(ctx context.Context) (p *coverage.Profile, lacks str
 	cfg.WithCoverage = true
 	command := project.Measure(t.Measures.Coverage, cfg)
 	if err := command.Clear(t.Files.Root()); err != nil {
-		return nil, "old results cannot be removed: " + err.Error(), nil //nolint:nilerr // said in the place of the coverage
+		return nil, "remove old results: " + err.Error(), nil //nolint:nilerr // the reason why coverage is missing
 	}
 	command.Env = append(slices.Clone(command.Env), coverageVariable+"="+place)
 	ran, err := t.Run(ctx, &command, t.Limit)
@@ -117,7 +118,7 @@ func (t *Meter) ownCoverage(ctx context.Context) (p *coverage.Profile, lacks str
 	case ran.TimedOut:
 		return nil, fmt.Sprintf("the command was stopped after %s", t.Limit), nil
 	case ran.Exit != 0:
-		return nil, fmt.Sprintf("the command ended with exit status %d: %s", ran.Exit, ran.lastLine()), nil
+		return nil, fmt.Sprintf("the command failed with exit status %d: %s", ran.Exit, ran.lastLine()), nil
 	case command.Covers():
 		found, err := command.Collect(t.Files.Root(), ran.Began)
 		if err != nil {
@@ -138,8 +139,8 @@ func (t *Meter) ownCoverage(ctx context.Context) (p *coverage.Profile, lacks str
 	return p, lacks, nil
 }
 
-// profilesIn lists the coverage that a command wrote: a file, or those in a
-// folder that are called as the formats are. The place was empty before.
+// profilesIn lists the coverage files that a command wrote: the file at place, or the
+// files in that folder with the usual names. The place was empty before.
 func profilesIn(place string) ([]string, error) {
 	const most = 1000
 	var names []string
@@ -158,7 +159,7 @@ func profilesIn(place string) ([]string, error) {
 	return names, err
 }
 
-// saveProfile puts a profile aside.
+// saveProfile stores a profile.
 func (t *Meter) saveProfile(ctx context.Context, p *coverage.Profile) (string, error) {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -167,7 +168,7 @@ func (t *Meter) saveProfile(ctx context.Context, p *coverage.Profile) (string, e
 	return t.Save(ctx, raw)
 }
 
-// savedProfile reads what saveProfile put aside.
+// savedProfile reads a stored profile.
 func (t *Meter) savedProfile(ctx context.Context, name string) (*coverage.Profile, error) {
 	raw, err := t.Load(ctx, name)
 	if err != nil {
@@ -177,9 +178,8 @@ func (t *Meter) savedProfile(ctx context.Context, name string) (*coverage.Profil
 	return &p, json.Unmarshal(raw, &p)
 }
 
-// Trust makes metrics the ones that later ones are compared with, as of a
-// snapshot. Coverage of lines that hold nothing is dropped, so that files that do
-// not change need not be read again.
+// Trust makes metrics the reference that later ones are compared with, as of a snapshot.
+// Coverage of blank lines is dropped, so that unchanged files need not be read again.
 func (t *Meter) Trust(ctx context.Context, m *Metrics, at workspace.ID) error {
 	plan := t.Plan
 	plan.Profile, plan.At, plan.Base = "", "", m
@@ -214,7 +214,7 @@ func (t *Meter) Trust(ctx context.Context, m *Metrics, at workspace.ID) error {
 	return err
 }
 
-// files counts files in words.
+// files returns a number of files with its noun.
 func files(n int) string {
 	if n == 1 {
 		return "1 file"

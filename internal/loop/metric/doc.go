@@ -1,8 +1,7 @@
-// Package metric measures a workspace besides its tests: coverage by line, type
-// errors, what linters say, files and lines, and numbers of the user's own
-// commands.
+// Package metric measures a workspace apart from its tests: line coverage, type errors,
+// linter findings, files and lines, and numbers of the user's own commands.
 //
-// [config.Measures] says what is measured, a [Plan] how that is done in one workspace,
-// and what later measures are compared with; a [Meter] does it. What cannot be
+// [config.Measures] selects the metrics. A [Plan] records how they are measured in one
+// workspace and what they are compared with; a [Meter] measures. A metric that cannot be
 // measured is absent with a reason, never 0.
 package metric

@@ -12,24 +12,22 @@ import (
 	"github.com/perdure/perdure/loop/hook"
 )
 
-// Loss is what the coverage of the baseline lost: of the lines that its
-// tests covered and that are still there, those that tests do not cover now.
+// Loss is the coverage that the baseline had and that was lost: lines that its tests
+// covered, that still exist and that tests no longer cover.
 type Loss struct {
 	Still   int     `json:"still"`
 	Lost    int     `json:"lost"`
 	Percent float64 `json:"percent"`
-	// SensitiveStill and SensitiveLost are those on sensitive paths.
+	// SensitiveStill and SensitiveLost are the numbers for sensitive paths.
 	SensitiveStill int `json:"sensitive_still,omitempty"`
 	SensitiveLost  int `json:"sensitive_lost,omitempty"`
-	// Files are those that lost most, at most maxLossFiles.
+	// Files are the files that lost most, at most maxLossFiles.
 	Files []Lost `json:"files,omitempty"`
-	// Unjudged says why the loss, or a part of it, does not count; empty when all
-	// does.
+	// Unjudged is why the loss, or a part of it, does not count; empty if all of it counts.
 	Unjudged string `json:"unjudged,omitempty"`
 }
 
-// Lost are the lines of a file that lost their coverage, as people write
-// them: 3-7, 12.
+// Lost are the lines of a file that lost their coverage, in the form 3-7, 12.
 type Lost struct {
 	File      string `json:"file"`
 	Lines     string `json:"lines"`
@@ -38,15 +36,15 @@ type Lost struct {
 }
 
 const (
-	// maxLossFiles is of how many files lost lines are kept, maxLossLines how many
-	// bytes of their numbers, and shownLoss how many files a sentence names.
+	// maxLossFiles limits the files of a Loss, maxLossLines the bytes of their line
+	// numbers, and shownLoss the files that a sentence names.
 	maxLossFiles = 20
 	maxLossLines = 200
 	shownLoss    = 5
 )
 
-// coverageSeverity is how grave a loss is, by the percentage lost, the gravest
-// first. On sensitive paths from is the second number.
+// coverageSeverity maps the percentage lost to a severity, the worst first; the second
+// number is for sensitive paths.
 var coverageSeverity = [...]struct {
 	severity        hook.Severity
 	from, sensitive float64
@@ -65,17 +63,17 @@ func severityOf(percent float64, sensitive bool) hook.Severity {
 	return hook.Medium
 }
 
-// Unknown says of which files the coverage of a run tells nothing.
+// Unknown names files for which the coverage of a run is not known.
 type Unknown struct {
-	// All stands for all files; Packages are Go packages whose tests cover nothing
-	// else.
+	// All stands for all files; Packages are Go packages that only their own tests cover.
 	All      bool
 	Packages []string
 }
 
-// Compare finds out which lines lost their coverage since what was trusted, as of
-// the snapshot that the metrics are of. It notes that in them, and returns what
-// is more than may be lost. Where nothing was trusted yet, these metrics are.
+// Compare finds the lines that lost their coverage since the trusted snapshot, as of the
+// snapshot now that the metrics are of. It records the loss in the metrics and returns
+// what exceeds the thresholds. If nothing is trusted yet, these metrics become the
+// reference.
 func (t *Meter) Compare(ctx context.Context, m *Metrics, now workspace.ID, unknown Unknown) ([]Regression, error) {
 	if m == nil || m.Profile == "" {
 		return nil, nil
@@ -106,15 +104,15 @@ func (t *Meter) Compare(ctx context.Context, m *Metrics, now workspace.ID, unkno
 	m.Loss = t.lossOf(&counts)
 	switch {
 	case unknown.All:
-		m.Loss.Unjudged = "tests fail, or did not all run; what they cover is not known"
+		m.Loss.Unjudged = "unknown, because tests fail or did not run"
 	case len(folders) > 0:
-		m.Loss.Unjudged = "packages whose tests fail, or did not run, are left out"
+		m.Loss.Unjudged = "packages whose tests fail or did not run are left out"
 	}
 	return t.regressions(&counts), nil
 }
 
-// folders are those of the packages; a package of no module of the workspace makes
-// everything unknown.
+// folders returns the folders of the packages. A package outside the modules of the
+// workspace makes all files unknown.
 func (t *Meter) folders(unknown *Unknown) map[string]bool {
 	folders := make(map[string]bool, len(unknown.Packages))
 	for _, pkg := range unknown.Packages {
@@ -129,7 +127,7 @@ func (t *Meter) folders(unknown *Unknown) map[string]bool {
 type lineFollower struct {
 	content  func(id workspace.ID, f *workspace.File) ([]byte, error)
 	from, to workspace.ID
-	went     map[string]*workspace.Change // by the path before
+	went     map[string]*workspace.Change // by the old path
 	came     map[string][]*workspace.File // by the last part of the path
 	err      error
 }
@@ -158,8 +156,8 @@ func (t *Meter) follower(ctx context.Context, now workspace.ID) (*lineFollower, 
 	return f, nil
 }
 
-// maxFollowed is the size in bytes of files whose lines are followed; those of
-// larger ones count as gone when the file changes.
+// maxFollowed is the maximum size in bytes of files whose lines are followed; the lines
+// of larger ones count as removed when the file changes.
 const maxFollowed = 4 << 20
 
 func (f *lineFollower) follow(name string) (string, coverage.LineMap, bool) {
@@ -194,8 +192,8 @@ func (f *lineFollower) edited(was, is *workspace.File) (string, coverage.LineMap
 	return "", coverage.LineMap{}, false
 }
 
-// folderOf is the folder of a Go package; false when no module of the workspace
-// has it.
+// folderOf returns the folder of a Go package; false if no module of the workspace has
+// it.
 func (t *Meter) folderOf(pkg string) (string, bool) {
 	best, folder := -1, ""
 	for _, m := range t.Plan.Modules {
@@ -207,7 +205,7 @@ func (t *Meter) folderOf(pkg string) (string, bool) {
 	return path.Clean(folder), best >= 0
 }
 
-// lossOf is a loss as it is kept.
+// lossOf converts a loss to the form that is stored.
 func (t *Meter) lossOf(loss *coverage.Loss) *Loss {
 	only := loss.Only(t.Measures.Sensitive)
 	kept := &Loss{Still: loss.Still, Lost: loss.Lost, Percent: loss.Percent(), SensitiveStill: only.Still,
@@ -219,20 +217,20 @@ func (t *Meter) lossOf(loss *coverage.Loss) *Loss {
 	return kept
 }
 
-// Regression is a loss that is more than may be.
+// Regression is a loss above a threshold.
 type Regression struct {
 	Severity hook.Severity
-	// Text says what was lost, with the lines of the files that lost most; Files are
-	// these and further ones, at most maxRegressed.
+	// Text describes the loss, with the lines of the files that lost most; Files are these
+	// and further ones, at most maxRegressed.
 	Text  string
 	Files []string
 }
 
-// maxRegressed is how many files a regression names.
+// maxRegressed limits the files of a regression.
 const maxRegressed = 50
 
-// regressions judges a loss: more than the threshold is lost, or on
-// sensitive paths more than theirs.
+// regressions returns the losses above a threshold, for all files and for sensitive
+// paths.
 func (t *Meter) regressions(loss *coverage.Loss) []Regression {
 	over := func(l *coverage.Loss, threshold float64) bool {
 		return threshold >= 0 && l.Lost > 0 && l.Percent() > threshold
@@ -245,7 +243,7 @@ func (t *Meter) regressions(loss *coverage.Loss) []Regression {
 		if sensitive {
 			where = " on sensitive paths"
 		}
-		g.Text = fmt.Sprintf("%d of %d lines%s that the baseline's tests cover lost their coverage (%.1f %%): %s", l.Lost,
+		g.Text = fmt.Sprintf("%d of %d covered lines%s are no longer covered (%.1f %%): %s", l.Lost,
 			l.Still, where, l.Percent(), lossText(l))
 		for _, f := range l.Worst(maxRegressed) {
 			g.Files = append(g.Files, f.Now)
@@ -255,14 +253,14 @@ func (t *Meter) regressions(loss *coverage.Loss) []Regression {
 	if over(&only, t.Measures.SensitiveThreshold) {
 		add(&only, true)
 	}
-	// What is lost on sensitive paths only is told once.
+	// A loss on sensitive paths only is reported once.
 	if over(loss, t.Measures.CoverageThreshold) && (len(all) == 0 || loss.Lost > only.Lost) {
 		add(loss, false)
 	}
 	return all
 }
 
-// lossText names the files that lost most, with the lines.
+// lossText names the files that lost most, with their lines.
 func lossText(l *coverage.Loss) string {
 	var parts []string
 	worst := l.Worst(shownLoss)

@@ -14,45 +14,44 @@ import (
 	"github.com/perdure/perdure/loop/config"
 )
 
-// Meter takes metrics of a workspace. It is for one goroutine.
+// Meter measures a workspace. It is for one goroutine.
 type Meter struct {
 	Measures *config.Measures
 	Files    *workspace.Workspace
-	// Plan is filled in by [Meter.Begin] and is to be kept.
+	// Plan is set by [Meter.Begin]; the caller stores it.
 	Plan *Plan
-	// Scratch is the absolute path of a folder for results, outside of the
-	// workspace's files.
+	// Scratch is the absolute path of a folder for results, outside of the workspace.
 	Scratch string
-	// Limit bounds one command; 0 or less is no limit.
+	// Limit bounds the time of one command; 0 or less means no limit.
 	Limit time.Duration
-	// Run runs a command in the workspace, for at most a time. An error is one of
-	// the machine, or the context's.
+	// Run runs a command in the workspace with a time limit. Errors are those of the
+	// machine and of the context, not of the command.
 	Run func(ctx context.Context, c *project.Command, limit time.Duration) (*Ran, error)
-	// Save keeps data under a name, Load returns it.
+	// Save stores data under a name, Load returns it.
 	Save func(ctx context.Context, data []byte) (name string, err error)
 	Load func(ctx context.Context, name string) ([]byte, error)
-	// Logger: nil discards.
+	// Logger receives warnings; nil discards them.
 	Logger *slog.Logger
 }
 
-// Ran is what a command left.
+// Ran is the result of a command.
 type Ran struct {
 	Began time.Time
 	Exit  int
-	// TimedOut tells that the command was stopped.
+	// TimedOut is set if the command was stopped at the time limit.
 	TimedOut bool
-	// Stdout is what it printed, Both that with standard error; positioned
-	// anywhere. End is the end of Both.
+	// Stdout is the command's standard output, Both that with standard error; their
+	// positions are undefined. End is the end of Both.
 	Stdout, Both *os.File
 	End          string
 	// Close removes the files.
 	Close func()
 }
 
-// lastLine is the last line that a command printed.
+// lastLine returns the last line that the command printed.
 func (r *Ran) lastLine() string { return lastLine(r.End) }
 
-// result is the last line of standard output.
+// result returns the last line of standard output.
 func (r *Ran) result() (string, error) {
 	const end = 4 << 10
 	size, err := r.Stdout.Seek(0, io.SeekEnd)
@@ -68,10 +67,10 @@ func lastLine(text string) string {
 	return clip(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]), maxReason)
 }
 
-// maxReason is how long a reason is, in bytes.
+// maxReason limits a reason, in bytes.
 const maxReason = 600
 
-// clip shortens a text to a number of bytes, at the end of a character.
+// clip shortens a text to a number of bytes at a character boundary.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -18,39 +18,39 @@ import (
 	"github.com/perdure/perdure/loop/config"
 )
 
-// Metrics are measures of a workspace. What is nil was not measured; where
-// somebody may wonder why, Missing tells.
+// Metrics are measurements of a workspace. A nil metric was not measured; Missing has the
+// reason if users may expect it.
 type Metrics struct {
-	// Tests is how many tests the check told of.
+	// Tests is the number of tests that the check reported.
 	Tests *int `json:"test_count,omitempty"`
-	// Coverage is the share of CoveredLines in CodeLines, in percent.
+	// Coverage is CoveredLines in percent of CodeLines.
 	Coverage     *float64 `json:"coverage_percentage,omitempty"`
 	CoveredLines int      `json:"covered_lines,omitempty"`
 	CodeLines    int      `json:"code_lines,omitempty"`
-	// Profile is the name under which the lines are kept.
+	// Profile is the name under which the covered lines are stored.
 	Profile string `json:"coverage_profile,omitempty"`
-	// Loss is what the coverage of the baseline lost.
+	// Loss is the coverage lost since the baseline.
 	Loss *Loss `json:"coverage_loss,omitempty"`
-	// TypeErrors are those of the type checker; TypeScriptErrors the same, where
-	// it is TypeScript's.
+	// TypeErrors are the errors of the type checker; TypeScriptErrors the same number if it
+	// is TypeScript's.
 	TypeErrors       *int `json:"type_errors,omitempty"`
 	TypeScriptErrors *int `json:"typescript_errors,omitempty"`
 	LintErrors       *int `json:"lint_errors,omitempty"`
 	LintWarnings     *int `json:"lint_warnings,omitempty"`
-	// Files is how many files the snapshot has; Lines how many lines those of them
-	// that are text and have at most 1 MiB.
+	// Files is the number of files in the snapshot; Lines the number of lines in its text
+	// files of at most 1 MiB.
 	Files *int `json:"file_count,omitempty"`
 	Lines *int `json:"line_count,omitempty"`
-	// Custom are the numbers of the user's commands, by their names.
+	// Custom are the numbers of the user's commands, by name.
 	Custom map[string]float64 `json:"custom,omitempty"`
-	// Missing says why a metric is not there, by its name: NameCoverage …, or that
-	// of the user's.
+	// Missing is why a metric is absent, by its name: NameCoverage and so on, or that of a
+	// user's metric.
 	Missing map[string]string `json:"missing,omitempty"`
-	// TookMS is how long the commands ran, in milliseconds.
+	// TookMS is the time that the commands took, in milliseconds.
 	TookMS int64 `json:"took_ms,omitempty"`
 }
 
-// The metrics by their names in [Metrics].Missing and [Plan].Why.
+// Names of metrics in [Metrics].Missing and [Plan].Why.
 const (
 	NameCoverage = "coverage"
 	NameTypes    = "types"
@@ -58,15 +58,14 @@ const (
 	NameLines    = "lines"
 )
 
-// Told are the metrics as others are told of them: without the name of what is
-// kept here.
+// Told returns the metrics for users, without the internal name of the profile.
 func (m *Metrics) Told() *Metrics {
 	told := *m
 	told.Profile = ""
 	return &told
 }
 
-// miss notes why a metric is not there.
+// miss records why a metric is absent.
 func (m *Metrics) miss(name, why string) {
 	if m.Missing == nil {
 		m.Missing = make(map[string]string)
@@ -74,36 +73,36 @@ func (m *Metrics) miss(name, why string) {
 	m.Missing[name] = clip(why, maxReason)
 }
 
-// autoLimit is how long a check of types or a linter may take that nobody asked
-// for.
+// autoLimit is the time limit of a type checker or linter that the user did not
+// configure.
 const autoLimit = 2 * time.Minute
 
-// Plan is how metrics are taken: decided at the baseline, so that what the agent
-// does to the project's configuration does not change it. And it is what they are
-// compared with.
+// Plan records how metrics are measured and what they are compared with. It is made at
+// the baseline, so that changes of the agent to the project's configuration do not affect
+// it.
 type Plan struct {
-	// First is the first snapshot; Files and Lines are those of it.
+	// First is the first snapshot; Files and Lines are its numbers.
 	First workspace.ID `json:"first,omitempty"`
 	Files int          `json:"files,omitempty"`
 	Lines *int         `json:"lines,omitempty"`
-	// Types and Lint are the commands that run unasked; Why says why there is none,
-	// by metric.
+	// Types and Lint are the commands that run without configuration; Why is the reason if
+	// there is none, by metric.
 	Types []project.Command `json:"types,omitempty"`
 	Lint  []project.Command `json:"lint,omitempty"`
 	Why   map[string]string `json:"why,omitempty"`
-	// Modules map Go's import paths to folders.
+	// Modules map Go import paths to folders.
 	Modules []coverage.Module `json:"modules,omitempty"`
-	// Proven tells that a run with coverage ended as one without does.
+	// Proven is set once a run with coverage ended like one without.
 	Proven bool `json:"proven,omitempty"`
-	// Profile is the baseline's coverage, without lines that hold nothing, and At
-	// the snapshot whose lines it tells of.
+	// Profile is the baseline's coverage, without blank lines, and At the snapshot that its
+	// line numbers refer to.
 	Profile string       `json:"profile,omitempty"`
 	At      workspace.ID `json:"at,omitempty"`
-	// Base are the metrics that everything is compared with.
+	// Base are the metrics that later ones are compared with.
 	Base *Metrics `json:"base,omitempty"`
 }
 
-// Off notes that a metric is not taken any more.
+// Off switches a metric off, with the reason.
 func (p *Plan) Off(name, why string) {
 	if p.Why == nil {
 		p.Why = make(map[string]string)
@@ -111,8 +110,8 @@ func (p *Plan) Off(name, why string) {
 	p.Why[name] = clip(why, maxReason)
 }
 
-// Begin makes the plan of a workspace whose first snapshot is taken: what is
-// measured unasked is what the projects nearest to its root are configured for.
+// Begin makes the plan of a workspace after its first snapshot. Without configuration it
+// measures what the projects nearest to the root are set up for.
 func (t *Meter) Begin(ctx context.Context, first workspace.ID) error {
 	*t.Plan = Plan{First: first}
 	p := t.Plan
@@ -137,7 +136,7 @@ func (t *Meter) Begin(ctx context.Context, first workspace.ID) error {
 	return t.firstSize(ctx)
 }
 
-// config is for commands of this workspace.
+// config returns the configuration for commands of this workspace.
 func (t *Meter) config() project.Config {
 	return project.Config{Files: os.DirFS(t.Files.Root()), Scratch: t.Scratch, Installed: installed}
 }
@@ -147,7 +146,7 @@ func installed(name string) bool {
 	return err == nil
 }
 
-// quiet are the commands that may run unasked.
+// quiet returns the commands that may run without configuration.
 func (p *Plan) quiet(name string, all []project.Project,
 	of func(p *project.Project) *project.Command) []project.Command {
 	var list []project.Command
@@ -164,27 +163,27 @@ func (p *Plan) quiet(name string, all []project.Project,
 	switch {
 	case len(list) > 0 || p.Why[name] != "":
 	case heavy != "":
-		p.Off(name, fmt.Sprintf("%q builds the project again, so it is not run unasked: --%s COMMAND does", heavy, name))
+		p.Off(name, fmt.Sprintf("%q builds the project again, so it does not run by default: set it with --%s COMMAND", heavy, name))
 	case len(all) == 0:
-		p.Off(name, "no project was recognised; --"+name+" COMMAND says how")
+		p.Off(name, "no project was recognised; set a command with --"+name+" COMMAND")
 	default:
-		p.Off(name, "the project is not configured for it; --"+name+" COMMAND says how")
+		p.Off(name, "the project does not configure it; set a command with --"+name+" COMMAND")
 	}
 	return list
 }
 
-// Checked is what of metrics a run of the completion command gave.
+// Checked are the metrics that a run of the completion command provides.
 type Checked struct {
-	// Tests is nil where they are not known.
+	// Tests is nil if the number is not known.
 	Tests *int
-	// Profile is the coverage; nil where there is none, and then Lacks says why.
+	// Profile is the coverage; if it is nil, Lacks is the reason.
 	Profile *coverage.Profile
 	Lacks   string
 }
 
-// Take measures what the check did not: of snapshot now, which is that of the
-// files that are there. An error is one of the machine, or the context's; that a
-// command fails is told in Missing.
+// Take measures what the check did not, in the workspace files, which equal snapshot now.
+// Errors are those of the machine and of the context; a failing command is recorded in
+// Missing.
 func (t *Meter) Take(ctx context.Context, c *Checked, now workspace.ID) (*Metrics, error) {
 	m := &Metrics{Tests: c.Tests}
 	began := time.Now()
@@ -221,8 +220,7 @@ func (t *Meter) takeLint(ctx context.Context, m *Metrics) (err error) {
 	return err
 }
 
-// findings runs what counts type errors or what linters say; nil when that is not
-// known.
+// findings counts type errors or linter findings; nil if the number is not known.
 func (t *Meter) findings(ctx context.Context, m *Metrics, name, way string, commands []project.Command) (found,
 	warnings *int, err error) {
 	limit := t.Limit
@@ -248,7 +246,7 @@ func (t *Meter) findings(ctx context.Context, m *Metrics, name, way string, comm
 			return nil, nil, err
 		}
 		if errors.Is(why, errTookTooLong) && way == config.Auto {
-			why = fmt.Errorf("%q %w; --%s COMMAND runs it all the same", commands[i].Script, why, name)
+			why = fmt.Errorf("%q %w; --%s COMMAND runs it without this limit", commands[i].Script, why, name)
 			t.Plan.Off(name, why.Error())
 		}
 		if why != nil {
@@ -260,11 +258,11 @@ func (t *Meter) findings(ctx context.Context, m *Metrics, name, way string, comm
 	return &errorsFound, &warningsFound, nil
 }
 
-// errTookTooLong is why a metric is missing whose command was stopped.
+// errTookTooLong is the reason for a metric whose command was stopped.
 var errTookTooLong = errors.New("took too long")
 
-// count runs a command and counts what it found; why tells what kept it from
-// that. That nothing was found is believed of a command that succeeds only.
+// count runs a command and counts its findings; why is the reason if it cannot. A count
+// of zero is accepted only from a command that succeeds.
 func (t *Meter) count(ctx context.Context, limit time.Duration, c *project.Command) (found, warnings int, why,
 	err error) {
 	ran, err := t.Run(ctx, c, limit)
@@ -273,7 +271,7 @@ func (t *Meter) count(ctx context.Context, limit time.Duration, c *project.Comma
 	}
 	defer ran.Close()
 	if ran.TimedOut {
-		return 0, 0, fmt.Errorf("%w: it was stopped after %s", errTookTooLong, limit), nil
+		return 0, 0, fmt.Errorf("%w: stopped after %s", errTookTooLong, limit), nil
 	}
 	from := ran.Both
 	if c.Results[0].Stream == project.Stdout {
@@ -284,7 +282,7 @@ func (t *Meter) count(ctx context.Context, limit time.Duration, c *project.Comma
 	}
 	found, warnings, why = project.CountFindings(c.Results[0].Format, from)
 	if ran.Exit != 0 && (why != nil || found+warnings == 0) {
-		why = fmt.Errorf("%q ended with exit status %d and told of no finding: %s", clip(c.Script, 200), ran.Exit,
+		why = fmt.Errorf("%q failed with exit status %d and no findings: %s", clip(c.Script, 200), ran.Exit,
 			ran.lastLine())
 	}
 	return found, warnings, why, nil
@@ -306,11 +304,11 @@ func (t *Meter) takeCustom(ctx context.Context, m *Metrics) error {
 		value, parseErr := strconv.ParseFloat(line, 64)
 		switch {
 		case ran.TimedOut:
-			m.miss(c.Name, fmt.Sprintf("it was stopped after %s", t.Limit))
+			m.miss(c.Name, fmt.Sprintf("stopped after %s", t.Limit))
 		case ran.Exit != 0:
-			m.miss(c.Name, fmt.Sprintf("it ended with exit status %d: %s", ran.Exit, ran.lastLine()))
+			m.miss(c.Name, fmt.Sprintf("failed with exit status %d: %s", ran.Exit, ran.lastLine()))
 		case parseErr != nil || math.IsNaN(value) || math.IsInf(value, 0):
-			m.miss(c.Name, fmt.Sprintf("its last line %q is no number", line))
+			m.miss(c.Name, fmt.Sprintf("the last line %q is not a number", line))
 		default:
 			if m.Custom == nil {
 				m.Custom = make(map[string]float64, len(t.Measures.Metrics))

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 )
 
-// Results reads the results of tests; nil when there are none. An error tells why
+// Results reads the test results of the command; nil if there are none. The error is why
 // they cannot be read.
 func (r *Ran) Results(root string, command *project.Command, found []project.Found) (*testreport.Report, error) {
 	cfg := testreport.Config{Root: root}
@@ -39,7 +39,7 @@ func (r *Ran) Results(root string, command *project.Command, found []project.Fou
 	return testreport.Merge(cfg, reports...)
 }
 
-// guess looks whether a command that is not known printed results all the same.
+// guess reads results from the output of an unknown command, if it has any.
 func guess(out *os.File, cfg testreport.Config) (*testreport.Report, error) {
 	const head = 64 << 10
 	first := make([]byte, head)

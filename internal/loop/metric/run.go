@@ -19,14 +19,13 @@ import (
 )
 
 const (
-	// maxOutput is how much of the end of a command's output is kept, in bytes.
+	// maxOutput is the number of bytes kept from the end of a command's output.
 	maxOutput = 8 << 10
-	// maxParsed is how much output is looked at for test results.
+	// maxParsed is the number of output bytes searched for test results.
 	maxParsed = 1 << 30
 )
 
-// The statuses with which a shell says that a command cannot be run, or is not
-// there.
+// Exit statuses with which a shell reports that a command cannot be run or was not found.
 const (
 	StatusNotRunnable = 126
 	StatusNotFound    = 127
@@ -34,16 +33,17 @@ const (
 
 // Runner runs commands in a workspace.
 type Runner struct {
-	// Root is the workspace, Scratch a folder for what commands print, outside of
-	// its files; both absolute.
+	// Root is the workspace, Scratch a folder outside of it for the output of commands;
+	// both absolute.
 	Root, Scratch string
 	// Env is the environment of commands; nil is that of this process.
 	Env []string
-	// Hold are files that stay open until a command and all it started are gone.
+	// Hold are files kept open until a command and all processes that it started have
+	// ended.
 	Hold []*os.File
 }
 
-// Printed is the beginning of what the command printed on standard output.
+// Printed returns the beginning of the standard output of the command.
 func (r *Ran) Printed() string {
 	text := make([]byte, maxOutput)
 	n, err := r.Stdout.ReadAt(text, 0)
@@ -53,11 +53,11 @@ func (r *Ran) Printed() string {
 	return strings.ToValidUTF8(string(text[:n]), "\uFFFD")
 }
 
-// Run runs a command for at most a time, 0 or less being no limit, and keeps what
-// it prints in files, the first maxParsed bytes of each. What it started is gone
-// when it returns. An error is one of the machine, or the context's.
+// Run runs a command with a time limit (0 or less means none) and stores its output in
+// files, the first maxParsed bytes of each. All processes that it started have ended when
+// Run returns. Errors are those of the machine and of the context.
 func (r *Runner) Run(ctx context.Context, c *project.Command, limit time.Duration) (*Ran, error) {
-	const keeping = "keep what the check prints"
+	const keeping = "store output of the check"
 	stdout, both, remove, err := outputs(r.Scratch)
 	if err != nil {
 		return nil, workspace.Wrap(keeping, r.Scratch, err)
@@ -68,7 +68,7 @@ func (r *Runner) Run(ctx context.Context, c *project.Command, limit time.Duratio
 	ran := &Ran{Began: time.Now(), Stdout: stdout, Both: both, Close: remove}
 	ran.Exit, ran.TimedOut, err = r.command(ctx, c, limit, streams{io.MultiWriter(all, keptOut), all})
 	ran.End = end.String()
-	if err == nil { // half of the results would be a wrong verdict
+	if err == nil { // a part of the results would lead to a wrong verdict
 		err = workspace.Wrap(keeping, r.Scratch, cmp.Or(keptBoth.err, keptOut.err))
 	}
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *Runner) Run(ctx context.Context, c *project.Command, limit time.Duratio
 	return ran, nil
 }
 
-// outputs are files for what a command prints.
+// outputs creates files for the output of a command.
 func outputs(temp string) (stdout, both *os.File, remove func(), err error) {
 	if stdout, err = os.CreateTemp(temp, "stdout-*"); err != nil {
 		return nil, nil, nil, err
@@ -91,11 +91,11 @@ func outputs(temp string) (stdout, both *os.File, remove func(), err error) {
 	}, nil
 }
 
-// streams are where a command prints.
+// streams are the writers for the output of a command.
 type streams struct{ out, errs io.Writer }
 
-// command runs a command in the workspace, for at most a time; 0 or less is no
-// limit. What it started is gone when it returns.
+// command runs a command in the workspace with a time limit; 0 or less means none. All
+// processes that it started have ended when it returns.
 func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Duration, to streams) (exit int,
 	timedOut bool, err error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
@@ -123,7 +123,7 @@ func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Dur
 	case errors.As(err, &ended):
 		return ended.Code, false, nil
 	}
-	_, err = fmt.Fprintf(to.errs, "\nit cannot be run: %s\n", err)
+	_, err = fmt.Fprintf(to.errs, "\ncommand cannot be run: %s\n", err)
 	return StatusNotRunnable, false, err
 }
 
@@ -147,15 +147,15 @@ func (t *tail) String() string {
 	return strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\uFFFD")
 }
 
-// capped writes a bounded beginning and drops the rest. What cannot be written is
-// no fault of who writes it, who is not told.
+// capped writes up to a bound and drops the rest. A failed write is kept in err and not
+// reported to the writer.
 type capped struct {
 	to   io.Writer
 	left int64
 	err  error // the first one
 }
 
-// Write drops what is beyond the bound, and everything after an error.
+// Write drops data beyond the bound, and all data after an error.
 func (c *capped) Write(p []byte) (int, error) {
 	n := min(int64(len(p)), c.left)
 	c.left -= n
@@ -165,13 +165,13 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// shared is a writer for several.
+// shared is a writer for concurrent use.
 type shared struct {
 	mu sync.Mutex // guards to
 	to io.Writer
 }
 
-// Write hands on one text at a time.
+// Write passes on one write at a time.
 func (s *shared) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// maxCounted is the size in bytes of files whose lines are counted, and
-	// maxCountedAll what those of the first snapshot may have together.
+	// maxCounted is the maximum size of files whose lines are counted, maxCountedAll that
+	// of all files of the first snapshot together.
 	maxCounted    = 1 << 20
 	maxCountedAll = 1 << 30
 )
 
-// counts tells whether the lines of a file are counted.
+// counts reports whether the lines of a file are counted.
 func counts(f *workspace.File) bool {
 	return f != nil && f.Kind == workspace.KindFile && f.Size > 0 && f.Size <= maxCounted
 }
 
-// linesOf counts the lines of a text; 0 for what is none.
+// linesOf returns the number of lines of a text; 0 for binary content.
 func linesOf(content []byte) int {
-	const head = 8000 // as git looks for what is no text
+	const head = 8000 // the length in which git searches for binary content
 	if bytes.IndexByte(content[:min(len(content), head)], 0) >= 0 {
 		return 0
 	}
@@ -32,8 +32,8 @@ func linesOf(content []byte) int {
 	return n
 }
 
-// firstSize counts the files and lines of the first snapshot, whose files are
-// read once for that.
+// firstSize counts the files and lines of the first snapshot, whose files are read once
+// for this.
 func (t *Meter) firstSize(ctx context.Context) error {
 	files, _, err := t.Files.Files(ctx, t.Plan.First)
 	if err != nil {
@@ -51,7 +51,7 @@ func (t *Meter) firstSize(ctx context.Context) error {
 		}
 	}
 	if total > maxCountedAll {
-		m.Off(NameLines, "the text files have more than 1 GiB together")
+		m.Off(NameLines, "the text files are larger than 1 GiB in total")
 		return nil
 	}
 	lines, err := t.lines(ctx, t.Plan.First, paths)
@@ -59,7 +59,7 @@ func (t *Meter) firstSize(ctx context.Context) error {
 	return err
 }
 
-// lines counts those of some files of a snapshot.
+// lines counts the lines of some files of a snapshot.
 func (t *Meter) lines(ctx context.Context, id workspace.ID, paths []string) (int, error) {
 	n := 0
 	if len(paths) == 0 {
@@ -72,8 +72,8 @@ func (t *Meter) lines(ctx context.Context, id workspace.ID, paths []string) (int
 	return n, err
 }
 
-// takeSize tells how many files and lines there are: those of the first snapshot,
-// and what changed since.
+// takeSize records the number of files and lines: those of the first snapshot, and the
+// changes since.
 func (t *Meter) takeSize(ctx context.Context, m *Metrics, now workspace.ID) error {
 	plan := t.Plan
 	if why := plan.Why[NameLines]; why != "" {

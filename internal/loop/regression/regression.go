@@ -1,6 +1,3 @@
-// Package regression has what got worse in a loop's iterations: how it is named so
-// that it is known again, and what of it counts, by settings, waivers and the false
-// alarms that people marked.
 package regression
 
 import (
@@ -16,22 +13,22 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// Most is how many tests, files and findings a regression names.
+// Most limits the tests, files and findings that a regression names.
 const Most = 50
 
-// Regression is a fact that something got worse.
+// Regression is something that got worse, as an iteration records it.
 type Regression struct {
 	Type     string   `json:"regression_type"`
 	Severity string   `json:"severity"`
 	Text     string   `json:"text"`
 	Tests    []string `json:"tests,omitempty"`
 	Files    []string `json:"files,omitempty"`
-	// Fingerprints are by what it is known again when a person marks it as a false
-	// alarm: one for each of its findings, tests or files, or else one for all.
+	// Fingerprints identify the regression when a person marks it as a false alarm: one for
+	// each of its findings, tests or files, or else one for all.
 	Fingerprints []string `json:"fingerprints,omitempty"`
 }
 
-// Worst is the gravest.
+// Worst returns the regression with the highest severity.
 func Worst(all []Regression) Regression {
 	order := []string{string(hook.Critical), string(hook.High), string(hook.Medium), string(hook.Low)}
 	return slices.MinFunc(all, func(a, b Regression) int {
@@ -40,8 +37,8 @@ func Worst(all []Regression) Regression {
 	})
 }
 
-// Signs are the regressions that the files show and the results of the tests do
-// not, one for each type.
+// Signs returns the regressions that the files show and the test results do not, one for
+// each type.
 func Signs(report *detect.Report, baseline, now *testreport.Report) []Regression {
 	var all []Regression
 	for _, f := range evidence.Acting(report, baseline, now) {
@@ -64,16 +61,15 @@ func Signs(report *detect.Report, baseline, now *testreport.Report) []Regression
 	return all
 }
 
-// Bounds of what a prompt tells of findings that only warn, and a mark of its
-// regression, in bytes.
+// Limits of the findings in a prompt, and of the text of a false alarm, in bytes.
 const (
 	shownFindings = 10
 	maxFinding    = 240
 	maxMarkText   = 500
 )
 
-// Warned names the findings that are no regressions, and yet are worth a look, for
-// the next prompt; empty without any.
+// Warned returns the part of the next prompt that lists the findings that warn; empty if
+// there are none.
 func Warned(findings []detect.Finding) string {
 	var b strings.Builder
 	n := 0
@@ -90,12 +86,11 @@ func Warned(findings []detect.Finding) string {
 	if n > shownFindings {
 		fmt.Fprintf(&b, "- and %d more\n", n-shownFindings)
 	}
-	return "\n# What a reviewer would ask about\n\nSeen in the changes so far. Put right what is not meant; a good " +
-		"reason in a comment is an answer, too.\n\n" + b.String()
+	return "\n# Warnings about the changes\n\nA reviewer would ask about these. Correct what you did not intend, or " +
+		"state a good reason in a comment.\n\n" + b.String()
 }
 
-// unmarked are the names of what is not marked. Of a list that was cut nobody knows
-// the rest.
+// unmarked returns the names that are not marked. A list that was cut counts as unmarked.
 func (g *Regression) unmarked(marked map[string]bool) []string {
 	names := g.names()
 	if len(g.Tests) >= Most || len(g.Files) >= Most {
@@ -104,7 +99,7 @@ func (g *Regression) unmarked(marked map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return marked[name] })
 }
 
-// names are by what a regression is known again.
+// names returns the fingerprints of a regression.
 func (g *Regression) names() []string {
 	if len(g.Fingerprints) > 0 {
 		return g.Fingerprints
@@ -123,21 +118,20 @@ func (g *Regression) names() []string {
 	return names
 }
 
-// factName is the fingerprint of what is no finding of package detect.
+// factName returns the fingerprint of a fact that is no finding of package detect.
 func factName(kind, name string) string {
 	return (&detect.Finding{Pattern: kind, Subject: name}).Fingerprint()
 }
 
-// Found is what an iteration came to.
+// Found is the result of an iteration.
 type Found struct {
 	Iteration   int
 	Regressions []Regression
 	Findings    []detect.Finding
 }
 
-// Marks are the findings that a regression (its ID) or the beginning of a
-// fingerprint stands for, to be marked as false alarms. Empty stands for all
-// regressions.
+// Marks returns the false alarms to record for a regression (by its ID) or for findings
+// (by the beginning of a fingerprint). Empty stands for all regressions.
 func (o *Found) Marks(finding string) []record.FalseAlarm {
 	var marks []record.FalseAlarm
 	add := func(name, event, what string) {
@@ -164,5 +158,5 @@ func (o *Found) Marks(finding string) []record.FalseAlarm {
 	return marks
 }
 
-// EventID names a regression: by its iteration and its place in that, from 0.
+// EventID returns the ID of a regression, from its iteration and its index there.
 func EventID(iteration, at int) string { return fmt.Sprintf("reg-%03d-%d", iteration, at+1) }

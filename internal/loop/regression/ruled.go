@@ -17,22 +17,21 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// Ruled is what counts as a regression: by the loop's configuration, and below it
-// by the project's file as the trusted snapshot has it. What an agent writes there
-// counts only once a person has approved it.
+// Ruled are the rules by which a change counts as a regression: the loop's configuration,
+// and below it the project's settings file in the trusted snapshot. What an agent writes
+// there counts only after a person approved it.
 type Ruled struct {
 	mode      detect.Mode
 	rules     *detect.Rules
 	protected []string
 	waivers   []detect.Waiver
 	now       time.Time
-	// marked are fingerprints of what a person marked as false alarms.
+	// marked are fingerprints of false alarms.
 	marked map[string]bool
 }
 
-// Read reads what the configuration of a loop and the project set, and what a person
-// marked. A file of the project that cannot be read sets nothing;
-// that is among the warnings.
+// Read reads the configuration of a loop, the project's settings and the false alarms
+// that a person marked. A settings file that cannot be read is ignored with a warning.
 func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID, cfg *config.Config,
 	marks []record.FalseAlarm) (w *Ruled, warnings []string, err error) {
 	set, err := ruleset.From(&cfg.Rules)
@@ -53,13 +52,13 @@ func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID,
 	if text != nil {
 		project, err := ruleset.Parse(ruleset.FileName, text)
 		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("the project's settings of detection do not count: %.500s", err))
+			warnings = append(warnings, fmt.Sprintf("detection settings of the project ignored: %.500s", err))
 		} else {
 			set, w.waivers = set.With(&project.Settings), slices.Concat(w.waivers, project.Waivers)
 		}
 	}
-	if w.rules, err = set.Rules(); err != nil { // both are right, and together they are not
-		warnings = append(warnings, fmt.Sprintf("the settings of detection do not fit together, and do not count: %.500s",
+	if w.rules, err = set.Rules(); err != nil { // each is valid, and together they are not
+		warnings = append(warnings, fmt.Sprintf("detection settings ignored, because the loop's and the project's contradict each other: %.500s",
 			err))
 		w.rules = nil
 	}
@@ -67,27 +66,27 @@ func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID,
 	return w, append(warnings, ruleset.Ended(w.waivers, w.now)...), nil
 }
 
-// Input is what the detectors are given, but for the changes.
+// Input returns the input of detection, without the changes.
 func (w *Ruled) Input() detect.Input {
 	return detect.Input{Mode: w.mode, Rules: w.rules, Waivers: w.waivers, Now: w.now}
 }
 
-// Waive takes tests out of those that are worse which a waiver is about.
+// Waive removes tests that a waiver covers.
 func (w *Ruled) Waive(d *testreport.Diff, report *detect.Report) {
 	evidence.Waive(d, report, w.waivers, w.now)
 }
 
-// Protects tells whether the settings protect a file.
+// Protects reports whether the settings protect a file.
 func (w *Ruled) Protects(name string) bool {
 	return slices.ContainsFunc(w.protected, func(g string) bool { return doublestar.MatchUnvalidated(g, name) })
 }
 
-// Waives tells whether a change of a protected file is waived.
+// Waives reports whether a change of a protected file is waived.
 func (w *Ruled) Waives(name string) bool {
 	return evidence.Waived(&detect.Finding{Pattern: "protected-file", File: name}, w.waivers, w.now)
 }
 
-// Forget takes findings away that are marked as false alarms.
+// Forget moves findings marked as false alarms to the waived ones.
 func (w *Ruled) Forget(report *detect.Report) {
 	report.Findings = slices.DeleteFunc(report.Findings, func(f detect.Finding) bool {
 		marked := w.marked[f.Fingerprint()]
@@ -100,8 +99,7 @@ func (w *Ruled) Forget(report *detect.Report) {
 	})
 }
 
-// Settle names regressions so that they are known again, and leaves out what is
-// marked as a false alarm.
+// Settle sets the fingerprints of regressions and removes those marked as false alarms.
 func (w *Ruled) Settle(all []Regression) []Regression {
 	all = slices.DeleteFunc(all, func(g Regression) bool { return len(g.unmarked(w.marked)) == 0 })
 	for i := range all {

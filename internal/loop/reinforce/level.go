@@ -14,49 +14,47 @@ const (
 	DefaultPlateauPercent = 5
 )
 
-// plateauLength is over how many changes of the quality a plateau is looked for.
+// plateauLength is the number of changes of the quality that make a plateau.
 const plateauLength = 3
 
-// Config says how firm reminders are.
+// Config sets how firm reminders are.
 type Config struct {
-	// Default is the level to begin with: OFF says nothing ever; MINIMAL, STANDARD
-	// and AGGRESSIVE are the least there is; ADAPTIVE goes by the risk alone, not by
-	// the number of iterations. Empty: MINIMAL.
+	// Default is the initial level: OFF never reminds; MINIMAL, STANDARD and AGGRESSIVE are
+	// minimum levels; ADAPTIVE ignores the number of iterations. Empty: MINIMAL.
 	Default hook.Level
-	// StandardFrom and AggressiveFrom are the iterations from which the level is at
-	// least that. 0: the defaults; negative: never.
+	// StandardFrom and AggressiveFrom are the iterations from which the level is at least
+	// STANDARD or AGGRESSIVE. 0: the defaults; negative: never.
 	StandardFrom, AggressiveFrom int
-	// PlateauPercent is how much the quality may change in each of the last three
-	// iterations, up or down, for a plateau. 0: DefaultPlateauPercent.
+	// PlateauPercent is the maximum change of the quality, up or down, in each of the last
+	// three iterations of a plateau. 0: DefaultPlateauPercent.
 	PlateauPercent float64
 }
 
-// Facts are what is known when an iteration begins.
+// Facts are the facts known when an iteration begins.
 type Facts struct {
-	// Iteration is the one that begins, from 1.
+	// Iteration is the number of the iteration that begins, from 1.
 	Iteration int
-	// Qualities are those of the iterations until now, the earliest first, as far
-	// as they were measured.
+	// Qualities are the measured qualities of earlier iterations, the oldest first.
 	Qualities []int
-	// Regressed tells that one of the last iterations made something worse, Rejected
-	// that a person rejected the last one.
+	// Regressed is set if one of the last iterations had a regression, Rejected if a person
+	// rejected the last one.
 	Regressed, Rejected bool
-	// Repeated is how often the last error came in a row; 0 without one.
+	// Repeated is how many times in a row the last error occurred; 0 without an error.
 	Repeated int
-	// TestsTouched tells that the last iteration changed tests, or what the check
-	// hangs on.
+	// TestsTouched is set if the last iteration changed tests or files that configure the
+	// check.
 	TestsTouched bool
-	// Asked is the level that a handler asked for; may be empty.
+	// Asked is the level that a handler requested; may be empty.
 	Asked hook.Level
 }
 
-// Level returns the level for an iteration, and why.
+// Level returns the level for an iteration, and the reason.
 func (c Config) Level(f *Facts) (hook.Level, string) {
 	if c.Default == hook.LevelOff {
-		return hook.LevelOff, "it is switched off"
+		return hook.LevelOff, "switched off"
 	}
 	if f.Asked != "" {
-		return f.Asked, "a handler asked for it"
+		return f.Asked, "requested by a handler"
 	}
 	level, reason := hook.LevelMinimal, "the first iterations"
 	raise := func(to hook.Level, why string) {
@@ -65,20 +63,20 @@ func (c Config) Level(f *Facts) (hook.Level, string) {
 		}
 	}
 	if c.Default == hook.LevelStandard || c.Default == hook.LevelAggressive {
-		raise(c.Default, "it is the least that is set")
+		raise(c.Default, "configured minimum")
 	}
 	plateau, declining := Trend(f.Qualities, c.PlateauPercent)
 	switch {
 	case f.Rejected:
-		raise(hook.LevelAggressive, "a person rejected the iteration before")
+		raise(hook.LevelAggressive, "a person rejected the previous iteration")
 	case f.Regressed:
-		raise(hook.LevelAggressive, "something got worse")
+		raise(hook.LevelAggressive, "a regression was found")
 	case f.Repeated > 1:
-		raise(hook.LevelAggressive, fmt.Sprintf("the same error came %d times", f.Repeated))
+		raise(hook.LevelAggressive, fmt.Sprintf("the same error occurred %d times", f.Repeated))
 	case plateau:
-		raise(hook.LevelAggressive, "the quality does not change any more")
+		raise(hook.LevelAggressive, "the quality no longer changes")
 	case declining:
-		raise(hook.LevelStandard, "the quality falls")
+		raise(hook.LevelStandard, "the quality is falling")
 	case f.TestsTouched:
 		raise(hook.LevelStandard, "tests were changed")
 	}
@@ -106,12 +104,12 @@ func rank(l hook.Level) int {
 	return slices.Index([]hook.Level{hook.LevelOff, hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive}, l)
 }
 
-// Raises tells whether a level is firmer than another.
+// Raises reports whether a level is firmer than another.
 func Raises(from, to hook.Level) bool { return rank(to) > rank(from) }
 
-// Trend looks at the last three changes of the quality: on a plateau each is
-// between -percent and +percent of the score before; in a decline one fell by
-// more and none rose by more. percent 0 is DefaultPlateauPercent.
+// Trend evaluates the last three changes of the quality. On a plateau each is between
+// -percent and +percent of the score before; in a decline one fell by more and none rose
+// by more. percent 0 is DefaultPlateauPercent.
 func Trend(qualities []int, percent float64) (plateau, declining bool) {
 	if percent == 0 {
 		percent = DefaultPlateauPercent

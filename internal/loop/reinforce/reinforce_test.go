@@ -74,8 +74,8 @@ func TestTrend(t *testing.T) {
 	}
 }
 
-// TestTextsKeepTheirLimits: whatever fails, a reminder is no longer than its
-// level and the session allow, and always has the honest way out.
+// TestTextsKeepTheirLimits: a reminder is never longer than its level and the session
+// allow, and always ends with the honest exit.
 func TestTextsKeepTheirLimits(t *testing.T) {
 	t.Parallel()
 	texts, err := reinforce.LoadTexts(nil)
@@ -111,7 +111,7 @@ func TestTextsKeepTheirLimits(t *testing.T) {
 	})
 }
 
-// TestTextsName what fails and where.
+// TestTextsNameWhatFails: a reminder names the failing test and its file.
 func TestTextsNameWhatFails(t *testing.T) {
 	t.Parallel()
 	texts, err := reinforce.LoadTexts(nil)
@@ -150,8 +150,8 @@ func TestOwnTexts(t *testing.T) {
 	}
 }
 
-// TestOwnTextsOfNowhere: a folder that is not there, or whose files are named
-// otherwise, does not leave a person with the built-in texts.
+// TestOwnTextsOfNowhere: a missing folder, or one with other file names, is an error; the
+// built-in templates do not replace it silently.
 func TestOwnTextsOfNowhere(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]fs.FS{

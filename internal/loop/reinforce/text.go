@@ -20,20 +20,20 @@ const (
 	MaxMinimal    = 50
 	MaxStandard   = 150
 	MaxAggressive = 300
-	// MaxExit is for the honest way out, which is part of each.
+	// MaxExit is the limit of the honest exit, which is part of each reminder.
 	MaxExit = 40
-	// MaxSession is for all that an agent is reminded of in one session.
+	// MaxSession is the limit of all reminders of one session.
 	MaxSession = 500
 )
 
-// bytesPerToken is a low estimate, so that a text of names and paths keeps the
-// limits, too.
+// bytesPerToken is a low estimate, so that a text of names and paths keeps the limits,
+// too.
 const bytesPerToken = 3
 
-// Tokens estimates how many tokens a text has, rather too many than too few.
+// Tokens estimates the number of tokens of a text, rounded up.
 func Tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
 
-// Most is the limit of a level, in tokens.
+// Most returns the limit of a level, in tokens.
 func Most(l hook.Level) int {
 	switch l {
 	case hook.LevelMinimal:
@@ -50,15 +50,14 @@ func Most(l hook.Level) int {
 // Failing is a check that fails.
 type Failing struct{ Name, File string }
 
-// About is what a reminder is about: what templates are given.
+// About is the data of a reminder, passed to the templates.
 type About struct {
 	Iteration int
-	// Failing are the checks that fail, Worse what an iteration made worse, in
-	// words.
+	// Failing are the checks that fail, Worse descriptions of regressions.
 	Failing []Failing
 	Worse   []string
-	// Error is the last error, ErrorKind its kind and Place where it happened; they
-	// may be empty. Repeated is how often it came in a row.
+	// Error is the last error, ErrorKind its kind and Place where it happened; they may be
+	// empty. Repeated is how many times in a row it occurred.
 	Error, ErrorKind, Place string
 	Repeated                int
 	// Plateau and Declining are the trend of the quality.
@@ -69,12 +68,11 @@ type About struct {
 type Texts struct{ set *template.Template }
 
 // LoadTexts reads the templates minimal, standard, aggressive and exit (each
-// NAME.md.tmpl, a text/template for an [About]) from a folder; those that it does
-// not have, and all of them when dir is nil, are the built-in ones. exit is the
-// honest way out: it stands at the end of each reminder and is never cut, so that
-// it may be at most [MaxExit] tokens long. A folder that is not there or has none of
-// the four, and a template that fails with nothing or with everything to tell, is
-// an error; it names the file.
+// NAME.md.tmpl, a text/template for an [About]) from a folder; a missing one, and all of
+// them if dir is nil, is the built-in one. exit is the honest exit: it ends each reminder
+// and is never cut, so it has at most [MaxExit] tokens. It is an error if the folder does
+// not exist or has none of the four, or if a template fails with empty or with full data;
+// the error names the file.
 func LoadTexts(dir fs.FS) (Texts, error) {
 	t := Texts{template.New("")}
 	var errs []error
@@ -93,13 +91,13 @@ func LoadTexts(dir fs.FS) (Texts, error) {
 		}
 	}
 	if dir != nil && own == 0 && len(errs) == 0 {
-		errs = append(errs, errors.New("there is none of minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, "+
-			"exit.md.tmpl"))
+		errs = append(errs, errors.New("read templates: the folder has none of minimal.md.tmpl, standard.md.tmpl, "+
+			"aggressive.md.tmpl and exit.md.tmpl"))
 	}
 	return t, errors.Join(errs...)
 }
 
-// readText is a template, and whether it is the user's.
+// readText returns a template, and whether it is the user's.
 func readText(dir fs.FS, file string) (text string, own bool, err error) {
 	if dir != nil {
 		data, err := fs.ReadFile(dir, file)
@@ -111,7 +109,7 @@ func readText(dir fs.FS, file string) (text string, own bool, err error) {
 	return string(data), false, err
 }
 
-// everything says something in each field: what a template is tried with.
+// everything returns data with all fields set, to test templates.
 func everything() *About {
 	return &About{
 		Iteration: 2, Failing: []Failing{{"TestA", "a_test.go"}, {"TestB", "b_test.go"}}, Worse: []string{"1 test gone"},
@@ -119,7 +117,7 @@ func everything() *About {
 	}
 }
 
-// add takes a template that can be written whatever there is to tell.
+// add parses a template and checks that it works with empty and with full data.
 func (t Texts) add(name, text string) error {
 	if _, err := t.set.New(name).Parse(text); err != nil {
 		return err
@@ -130,15 +128,15 @@ func (t Texts) add(name, text string) error {
 			return err
 		}
 		if n := Tokens(written); name == "exit" && n > MaxExit {
-			return fmt.Errorf("it is %d tokens long, and may be %d", n, MaxExit)
+			return fmt.Errorf("%d tokens, limit %d", n, MaxExit)
 		}
 	}
 	return nil
 }
 
-// Text writes the reminder of a level, of at most so many tokens as the level, and
-// left, allow. Lists are shortened until it fits. It is empty where there is
-// nothing to say, or no room for the honest way out.
+// Text returns the reminder of a level, limited to the tokens of the level and to left.
+// Lists are shortened until it fits. It is empty if the level is off or there is no room
+// for the honest exit.
 func (t Texts) Text(level hook.Level, about *About, left int) (string, error) {
 	room := min(Most(level), left) * bytesPerToken
 	name := map[hook.Level]string{hook.LevelMinimal: "minimal", hook.LevelStandard: "standard",
@@ -164,11 +162,10 @@ func (t Texts) Text(level hook.Level, about *About, left int) (string, error) {
 	}
 }
 
-// maxName is how long names are left when a reminder has to be shortened, in
-// bytes.
+// maxName is the length in bytes to which names are cut when a reminder is too long.
 const maxName = 60
 
-// shorten takes something out; false when there is nothing left to take.
+// shorten removes one part; false if none is left.
 func (a *About) shorten() bool {
 	switch {
 	case len(a.Worse) > 1:
@@ -203,7 +200,7 @@ func (t Texts) write(name string, about *About) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-// clip shortens a text to a number of bytes, at the end of a character.
+// clip shortens a text to a number of bytes at a character boundary.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

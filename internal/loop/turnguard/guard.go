@@ -1,7 +1,7 @@
-// Package turnguard guards the calls of tools that an agent makes in a turn: it answers the
-// agent's protocol and its hooks, by the table of risks and the user's handlers, and looks
-// at what risky calls did. How the answers get there is the agent's, and
-// internal/toolguard/vendorhook's; what is thought of a call is internal/toolguard/policy's.
+// Package turnguard guards the tool calls of one turn of an agent. It answers the agent's
+// protocol and its hooks by the table of risks and the user's handlers, and checks what
+// risky calls did. Package internal/toolguard/policy judges a call;
+// internal/toolguard/vendorhook transports the answers to agents with hooks.
 package turnguard
 
 import (
@@ -23,27 +23,27 @@ import (
 	"github.com/perdure/perdure/loop/hook"
 )
 
-// Config says how calls are guarded. All fields but Policy, Asks, Hooked and Detect are
-// required.
+// Config configures a Guard. All fields but Policy, Asks, Hooked and Detect are required.
 type Config struct {
-	// Policy judges calls; nil when nothing is to be judged.
+	// Policy judges calls; nil judges none.
 	Policy *policy.Policy
-	// Detect says which signs count in what a risky call did.
+	// Detect selects the signs that count in the result of a risky call.
 	Detect detect.Input
-	// Journal keeps what was judged.
+	// Journal stores the judgements.
 	Journal *policy.Journal
-	// LoopID and Iteration are whose turn it is.
+	// LoopID and Iteration identify the turn.
 	LoopID    string
 	Iteration int
-	// Room is how many tokens the agent may be told.
+	// Room is the number of tokens that messages to the agent may have.
 	Room int
-	// Asks tells that the agent asks over its protocol, Hooked that it runs hooks.
+	// Asks is set if the agent asks over its protocol, Hooked if it runs hooks.
 	Asks, Hooked bool
-	// Handlers asks the user's handlers.
+	// Handlers runs the user's handlers.
 	Handlers func(ctx context.Context, name hook.Name, content string, inputs map[string]any) (hook.Outcome, error)
 	// Log writes to the hook log.
 	Log func(hook.Record) error
-	// Snapshot takes one before a risk of a level; empty when none is taken.
+	// Snapshot takes a snapshot before a call with a risk of a level; empty if none is
+	// taken.
 	Snapshot func(ctx context.Context, level risk.Level) (workspace.ID, error)
 	Logger   *slog.Logger
 }
@@ -51,24 +51,24 @@ type Config struct {
 // Guard guards the calls of one turn. It is safe for concurrent use.
 type Guard struct {
 	cfg Config
-	ctx context.Context // the turn's own
+	ctx context.Context // the context of the turn
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	asked []*asked
-	told  map[string]bool // risky calls that were only seen
+	told  map[string]bool // risky calls that were only observed
 	begun map[string]bool // names of calls in the agent's stream
-	// same tells that the agent's stream and its hooks have the same names for calls.
+	// same is set if the agent's stream and its hooks use the same names for calls.
 	same bool
-	// native counts what the agent's own hooks asked, unasked the calls that were made
-	// although nobody had asked.
+	// native counts the questions of the agent's hooks, unasked the calls that were made
+	// without a question.
 	native, unasked int
-	// tokens counts what the agent was told, warned is what it is to be told with the
-	// next prompt.
+	// tokens counts the tokens of messages to the agent; warned is the message for the next
+	// prompt.
 	tokens int
 	warned []string
 }
 
-// New guards a turn, which ends with ctx.
+// New returns a guard of a turn, which ends with ctx.
 func New(ctx context.Context, cfg Config) *Guard {
 	return &Guard{cfg: cfg, ctx: ctx, told: make(map[string]bool), begun: make(map[string]bool)}
 }
@@ -77,22 +77,22 @@ func New(ctx context.Context, cfg Config) *Guard {
 type asked struct {
 	call     agent.ToolCall
 	decision agent.Decision
-	// before is what there was before a risky call; nil before others.
+	// before holds the files before a risky call; nil for other calls.
 	before *policy.Before
-	// ended tells that it was made, text what the agent is told of that; streamed that
-	// the agent's stream told so, too.
+	// ended is set when the call was made, text is the message to the agent about it;
+	// streamed is set when the agent's stream reported the call, too.
 	ended, streamed bool
 	text            string
 }
 
-// Decide answers an agent that asks before it calls a tool, over its protocol.
+// Decide answers an agent that asks before a tool call, over its protocol.
 func (g *Guard) Decide(_ context.Context, c agent.ToolCall) agent.Decision {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.before(&c, "", false)
 }
 
-// Answer answers an agent's own hooks.
+// Answer answers an agent's hooks.
 func (g *Guard) Answer(_ context.Context, q *vendorhook.Question) vendorhook.Answer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,10 +113,10 @@ func (g *Guard) Answer(_ context.Context, q *vendorhook.Question) vendorhook.Ans
 	return vendorhook.Answer{Verdict: vendorhook.Pass, Text: d.Message}
 }
 
-// before judges a call that is about to be made. What the table of risks or a handler
-// blocks is not done; what one warns of is done, and the agent is told: natively, or
-// with the next prompt. Before a risky call a snapshot is taken. A call that is asked
-// for twice, over the protocol and by a hook, is judged once.
+// before judges a call that is about to be made. A call that the table of risks or a
+// handler blocks is refused; one that only warns is allowed, and the agent receives the
+// warning through its hook or with the next prompt. A snapshot is taken before a risky
+// call. A call asked for over both the protocol and a hook is judged once.
 func (g *Guard) before(c *agent.ToolCall, dir string, native bool) agent.Decision {
 	if !policy.Mutates(c) {
 		return agent.Decision{Allow: true}
@@ -131,13 +131,13 @@ func (g *Guard) before(c *agent.ToolCall, dir string, native bool) agent.Decisio
 	line.Answer = answer
 	if answer == risk.Gate {
 		line.Wanted = j.Wanted()
-		text += "\nA person is asked about it after your turn. Go on with something else."
+		text += "\nA person decides about this call after your turn. Continue with other work."
 	}
 	if policy.Allowed(answer) && len(j.Findings) > 0 {
 		line.Snapshot = g.snapshot(j.Findings[0].Level)
 		a.before = g.cfg.Policy.LookBefore(c, dir, &j)
 	}
-	if err := g.cfg.Journal.Append(&line); err != nil { // what nobody will know of is not done
+	if err := g.cfg.Journal.Append(&line); err != nil { // a call without a record is refused
 		answer, text = risk.Block, err.Error()
 	}
 	if policy.Allowed(answer) {
@@ -148,7 +148,7 @@ func (g *Guard) before(c *agent.ToolCall, dir string, native bool) agent.Decisio
 	return a.decision
 }
 
-// judge asks the table of risks and the handlers of pre_tool_call.
+// judge applies the table of risks and the handlers of pre_tool_call.
 func (g *Guard) judge(c *agent.ToolCall, dir string) (j policy.Judgement, answer risk.Answer, text string) {
 	answer = risk.Allow
 	if g.cfg.Policy != nil {
@@ -173,7 +173,7 @@ func (g *Guard) judge(c *agent.ToolCall, dir string) (j policy.Judgement, answer
 	return j, answer, strings.TrimSpace(text + "\n" + said(&out))
 }
 
-// said is what handlers said of a call.
+// said returns the message of the handlers about a call.
 func said(out *hook.Outcome) string {
 	var lines []string
 	for _, r := range out.Reasons {
@@ -187,28 +187,28 @@ func verdictOf(a risk.Answer) hook.Verdict {
 		risk.Block: hook.Block}[a]
 }
 
-// logged writes what was built in said of a call to the hook log.
+// logged writes the built-in judgement of a call to the hook log.
 func (g *Guard) logged(name hook.Name, began time.Time, v hook.Verdict, c *agent.ToolCall) {
 	err := g.cfg.Log(hook.Record{Time: began, Hook: name, LoopID: g.cfg.LoopID, Iteration: g.cfg.Iteration,
 		Handler: "tool calls",
 		Kind:    hook.KindBuiltin, Duration: time.Since(began), Verdict: v,
 		StateChanges: map[string]any{"tool": c.Name, "call_id": c.ID}})
 	if err != nil {
-		g.cfg.Logger.Warn("no line in the hook log", "loop_id", g.cfg.LoopID, "error", err)
+		g.cfg.Logger.Warn("write hook log", "loop_id", g.cfg.LoopID, "error", err)
 	}
 }
 
-// snapshot takes one before a risk of a level; empty when none is taken.
+// snapshot takes a snapshot before a risk of a level; empty if none is taken.
 func (g *Guard) snapshot(level risk.Level) workspace.ID {
 	id, err := g.cfg.Snapshot(g.ctx, level)
 	if err != nil {
-		g.cfg.Logger.Warn("no snapshot before a risky call", "loop_id", g.cfg.LoopID, "error", err)
+		g.cfg.Logger.Warn("take snapshot before a risky call", "loop_id", g.cfg.LoopID, "error", err)
 	}
 	return id
 }
 
-// find is the call as it was asked for; nil when it was not. Where names of calls are
-// others in an agent's stream than at its hooks, calls are taken in their order.
+// find returns the call as it was asked for; nil if it was not. If names of calls differ
+// between an agent's stream and its hooks, calls are matched in order.
 func (g *Guard) find(c *agent.ToolCall) *asked {
 	for _, a := range slices.Backward(g.asked) {
 		if c.ID != "" && a.call.ID == c.ID {
@@ -218,8 +218,8 @@ func (g *Guard) find(c *agent.ToolCall) *asked {
 	return nil
 }
 
-// after looks at what a call did that was made, and returns what the agent is told of
-// it: the tests that it lost, and what handlers say.
+// after checks what a call did and returns the message to the agent: lost tests, and
+// messages of handlers.
 func (g *Guard) after(c *agent.ToolCall, native bool) string {
 	if !policy.Mutates(c) {
 		return ""
@@ -253,8 +253,8 @@ func (g *Guard) after(c *agent.ToolCall, native bool) string {
 	return a.text
 }
 
-// next is the first call that was allowed and that the stream did not tell of. What is
-// a command at Codex's hooks may be a change of files in its stream.
+// next returns the first allowed call that the stream has not reported yet. A command in
+// Codex's hooks can be a file change in its stream.
 func (g *Guard) next() *asked {
 	for _, a := range g.asked {
 		if !a.streamed && a.decision.Allow && g.native > 0 {
@@ -264,12 +264,13 @@ func (g *Guard) next() *asked {
 	return nil
 }
 
-// lost says which tests and checks a risky call lost, as far as its files show it.
+// lost describes the tests and checks that a risky call lost, as far as the files show
+// it.
 func (g *Guard) lost(a *asked, inputs map[string]any) string {
 	began := time.Now()
 	e, err := a.before.LookAfter(g.ctx, &g.cfg.Detect)
 	if err != nil {
-		g.cfg.Logger.Warn("a risky call was not looked at", "loop_id", g.cfg.LoopID, "error", err)
+		g.cfg.Logger.Warn("check result of a risky call", "loop_id", g.cfg.LoopID, "error", err)
 		return ""
 	}
 	a.before = nil
@@ -281,13 +282,13 @@ func (g *Guard) lost(a *asked, inputs map[string]any) string {
 	line := policy.NewLine(policy.Ended, g.cfg.Iteration, &a.call, nil)
 	line.After = e
 	if err := g.cfg.Journal.Append(&line); err != nil {
-		g.cfg.Logger.Warn("a call is not written down", "loop_id", g.cfg.LoopID, "error", err)
+		g.cfg.Logger.Warn("write journal of tool calls", "loop_id", g.cfg.LoopID, "error", err)
 	}
 	inputs["tests_before"], inputs["tests_after"], inputs["findings"] = e.TestsBefore, e.TestsAfter, e.Findings
 	return e.Text()
 }
 
-// seen keeps a risky call of an agent that did not ask.
+// seen records a risky call of an agent that did not ask.
 func (g *Guard) seen(c *agent.ToolCall) {
 	if g.cfg.Policy == nil || c.Status == agent.ToolPending || !policy.Mutates(c) {
 		return
@@ -297,15 +298,15 @@ func (g *Guard) seen(c *agent.ToolCall) {
 		return
 	}
 	line := policy.NewLine(policy.Seen, g.cfg.Iteration, c, &j)
-	if key := string(line.Pattern) + " " + line.Target; !g.told[key] { // calls are told several times
+	if key := string(line.Pattern) + " " + line.Target; !g.told[key] { // streams repeat calls
 		g.told[key] = true
 		if err := g.cfg.Journal.Append(&line); err != nil {
-			g.cfg.Logger.Warn("a call is not written down", "loop_id", g.cfg.LoopID, "error", err)
+			g.cfg.Logger.Warn("write journal of tool calls", "loop_id", g.cfg.LoopID, "error", err)
 		}
 	}
 }
 
-// Hear is told what happens in the turn.
+// Hear processes an event of the turn.
 func (g *Guard) Hear(e *agent.Event) {
 	if e.Call == nil {
 		return
@@ -321,9 +322,9 @@ func (g *Guard) Hear(e *agent.Event) {
 	}
 }
 
-// Sight is how the calls were seen: natively when the agent's hooks asked, and for each
-// call that was made; otherwise as the agent says. Unasked is how many were made
-// without asking its hooks.
+// Sight returns how the calls were observed: natively if the agent's hooks asked for each
+// call that was made, otherwise as the agent reports. Unasked is the number of calls made
+// without asking the hooks.
 func (g *Guard) Sight(says agent.Sight) (s agent.Sight, unasked int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -336,14 +337,14 @@ func (g *Guard) Sight(says agent.Sight) (s agent.Sight, unasked int) {
 	return says, unasked
 }
 
-// Warned is what the agent is to be told with the next prompt.
+// Warned returns the warnings for the next prompt.
 func (g *Guard) Warned() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return strings.Join(g.warned, "\n")
 }
 
-// ask asks the handlers about a call.
+// ask runs the handlers for a call.
 func (g *Guard) ask(name hook.Name, c *agent.ToolCall, more map[string]any) hook.Outcome {
 	inputs := map[string]any{"tool": c.Name, "kind": string(c.Kind),
 		"target":  cmp.Or(c.Command, strings.Join(c.Paths, " "), c.Title),
@@ -352,14 +353,14 @@ func (g *Guard) ask(name hook.Name, c *agent.ToolCall, more map[string]any) hook
 		inputs[key] = value
 	}
 	out, err := g.cfg.Handlers(g.ctx, name, strings.TrimSpace(cmp.Or(c.Title, c.Name, string(c.Kind))), inputs)
-	if err != nil { // nobody knows what it would have said
+	if err != nil { // a failed handler counts as a refusal
 		return hook.Outcome{Verdict: hook.Block, Reasons: []hook.Reason{{Content: err.Error()}}}
 	}
 	return out
 }
 
-// warn keeps what the agent is told beside a call, as long as a session has room for
-// it: natively, or with the next prompt.
+// warn adds a message about a call while the session has room for it: it is returned for
+// the agent's hook, or kept for the next prompt.
 func (g *Guard) warn(text string, native bool) string {
 	n := reinforce.Tokens(text)
 	if text == "" || n > g.cfg.Room-g.tokens {

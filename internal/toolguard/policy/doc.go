@@ -1,7 +1,7 @@
-// Package policy judges an agent's calls of tools: before a call by the table of
-// risks and what a configuration and a person say of it ([Policy]), and after a risky
-// one by what it did to tests ([Before], [Evidence]). How calls are heard of, and how
-// the answer gets back, is others' business: an agent's protocol, or its hooks.
+// Package policy judges tool calls of an agent: before a call by the table of risks, the
+// configuration and the decisions of a person ([Policy]), and after a risky one by what
+// it did to tests ([Before], [Evidence]). The transport of questions and answers, an
+// agent's protocol or its hooks, is up to the caller.
 //
-// [Journal] keeps what was judged of a loop, so that it survives the loop's process.
+// [Journal] stores the judgements of a loop in a file, so that they survive the process.
 package policy

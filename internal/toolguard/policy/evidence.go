@@ -19,30 +19,30 @@ import (
 	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
-// Limits of what is looked at of a call, so that an agent does not wait for it.
+// Limits of the files compared for a call, so that an agent does not wait.
 const (
 	maxFiles    = 500
 	maxBytes    = 4 << 20
 	maxFindings = 20
 )
 
-// Before are the files that a call may touch, as they were before it.
+// Before holds the files that a call may touch, read before the call.
 type Before struct {
 	root, dir string
 	call      agent.ToolCall
-	files     map[string][]byte // by their paths in the workspace, with slashes
+	files     map[string][]byte // by path in the workspace, with slashes
 	bytes     int
 	skipped   []string
 }
 
 // Evidence is what a call did to tests and checks, as far as files show it.
 type Evidence struct {
-	// Tests count those in the touched files, before and after.
+	// TestsBefore and TestsAfter count the tests in the touched files.
 	TestsBefore int `json:"tests_before"`
 	TestsAfter  int `json:"tests_after"`
 	// Findings are the facts and strong signs, at most maxFindings.
 	Findings []detect.Finding `json:"findings,omitempty"`
-	// Skipped says what was not looked at, and why.
+	// Skipped lists what was not compared, and why.
 	Skipped []string `json:"skipped,omitempty"`
 }
 
@@ -59,7 +59,7 @@ func (p *Policy) LookBefore(c *agent.ToolCall, dir string, j *Judgement) *Before
 	}
 	for _, f := range j.Findings {
 		if f.Pattern == risk.Unreadable || strings.Contains(f.Target, "…") {
-			b.skip("%s: only the shell knows which files these are", f.Target)
+			b.skip("%s: the files are known only to the shell", f.Target)
 		}
 	}
 	return b
@@ -72,7 +72,7 @@ func (b *Before) skip(format string, args ...any) {
 	}
 }
 
-// names are the absolute paths that the call names; patterns among them are files.
+// names returns the absolute paths that the call names; glob patterns are expanded.
 func (b *Before) names() []string {
 	var all []string
 	for _, given := range b.call.Paths {
@@ -89,11 +89,11 @@ func (b *Before) names() []string {
 	return all
 }
 
-// errTooMuch is told of files beyond the limits.
-var errTooMuch = errors.New("there is more than is looked at at once")
+// errTooMuch is the reason for files beyond the limits.
+var errTooMuch = errors.New("more files than the limit")
 
-// read takes in a file, or with whole a folder. What is not there, and what is
-// outside of the workspace, is nothing.
+// read reads a file, or with whole a folder. A missing file and one outside of the
+// workspace are ignored.
 func (b *Before) read(name string, whole bool) error {
 	info, err := os.Lstat(name)
 	rel, outside := b.place(name)
@@ -124,7 +124,7 @@ func (b *Before) read(name string, whole bool) error {
 	})
 }
 
-// readMoved takes in files that a folder has by the names of others.
+// readMoved reads the files of a folder that have the names of others.
 func (b *Before) readMoved(folder string, others map[string][]byte) {
 	info, err := os.Stat(folder)
 	if err != nil || !info.IsDir() {
@@ -132,12 +132,12 @@ func (b *Before) readMoved(folder string, others map[string][]byte) {
 	}
 	for rel := range others {
 		if b.read(filepath.Join(folder, path.Base(rel)), false) != nil {
-			return // as much as is looked at was looked at
+			return // the limit is reached
 		}
 	}
 }
 
-// place is the path in the workspace.
+// place returns the path in the workspace.
 func (b *Before) place(name string) (rel string, outside bool) {
 	rel, err := filepath.Rel(b.root, name)
 	return filepath.ToSlash(rel), err != nil || !filepath.IsLocal(rel)
@@ -159,16 +159,17 @@ func (b *Before) take(name, rel string, size int64) error {
 	return nil
 }
 
-// LookAfter compares with what is there now; by says which signs count.
+// LookAfter compares the files with their state after the call; by selects the signs that
+// count.
 func (b *Before) LookAfter(ctx context.Context, by *detect.Input) (*Evidence, error) {
 	after := &Before{root: b.root, dir: b.dir, call: b.call, files: make(map[string][]byte)}
 	for rel := range b.files {
 		if after.read(filepath.Join(b.root, filepath.FromSlash(rel)), false) != nil {
 			b.skip("%s: %s", rel, errTooMuch)
-			delete(b.files, rel) // it is not known whether it changed
+			delete(b.files, rel) // its state before is not known
 		}
 	}
-	for _, name := range after.names() { // those that are new, also in a folder that was named
+	for _, name := range after.names() { // New files, also in a folder that was named.
 		if after.read(name, false) != nil {
 			b.skip("%s: %s", name, errTooMuch)
 		}
@@ -198,7 +199,7 @@ func (b *Before) LookAfter(ctx context.Context, by *detect.Input) (*Evidence, er
 	}
 	report, err := detect.Run(ctx, &in)
 	if err != nil {
-		return e, fmt.Errorf("look at what a call did: %w", err)
+		return e, fmt.Errorf("compare files after a tool call: %w", err)
 	}
 	for _, f := range report.Findings {
 		if f.Tier <= 2 && f.Action != detect.Tell && len(e.Findings) < maxFindings {
@@ -251,24 +252,24 @@ func tests(rel string, text []byte) int {
 	return len(syntax.Read(lang, rel, string(text)).Tests)
 }
 
-// Text is what the agent is told; empty when there is nothing to say.
+// Text returns the message to the agent; empty if there are no findings.
 func (e *Evidence) Text() string {
 	if e == nil || len(e.Findings) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("What you just did shows in the files:")
+	b.WriteString("Your last call changed tests or checks:")
 	for i := range e.Findings {
 		b.WriteString("\n- " + e.Findings[i].Summary())
 	}
 	if e.TestsBefore != e.TestsAfter {
-		fmt.Fprintf(&b, "\nThe touched files had %d tests, and have %d now.", e.TestsBefore, e.TestsAfter)
+		fmt.Fprintf(&b, "\nThese files had %d tests and now have %d.", e.TestsBefore, e.TestsAfter)
 	}
-	b.WriteString("\nIf that was not meant, undo it now; if it was, say why in your answer.")
+	b.WriteString("\nIf you did not intend this, undo it now. If you did, state the reason in your answer.")
 	return b.String()
 }
 
-// Clip cuts a text to so many bytes, at a letter.
+// Clip cuts a text to a number of bytes at a character boundary.
 func Clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -22,7 +22,7 @@ func goTest(names ...string) string {
 	return text
 }
 
-// look makes a call as an agent does that asked, and returns what it did.
+// look makes a call like an agent that asked, and returns what it did.
 func look(t *testing.T, p *policy.Policy, c *agent.ToolCall, do func()) *policy.Evidence {
 	t.Helper()
 	j := p.Judge(c, "")
@@ -43,8 +43,7 @@ func kinds(e *policy.Evidence) string {
 	return strings.Join(list, ", ")
 }
 
-// TestEvidence: what a call did to tests is told, and that a test was moved or renamed
-// is nothing.
+// TestEvidence: lost tests are reported; a moved or renamed test is not.
 func TestEvidence(t *testing.T) {
 	t.Parallel()
 	remove := func(t *testing.T, p *policy.Policy, name string) {
@@ -98,14 +97,14 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// TestEvidenceLimits: what is too much, no text or known to the shell only is named,
-// and never taken for lost.
+// TestEvidenceLimits: files that are too large, binary or known only to the shell are
+// listed, and not reported as lost.
 func TestEvidenceLimits(t *testing.T) {
 	t.Parallel()
 	p := place(t, map[string]string{"a_test.go": goTest("TestOne"),
 		"big_test.go": goTest("TestBig") + strings.Repeat("//\n", 2<<20), "bin_test.go": "\x00\xff"})
 	e := look(t, p, edit("big_test.go"), func() { put(t, p, "big_test.go", "package a") })
-	if len(e.Findings) != 0 || !strings.Contains(strings.Join(e.Skipped, " "), "more than is looked at") {
+	if len(e.Findings) != 0 || !strings.Contains(strings.Join(e.Skipped, " "), "limit") {
 		t.Errorf("a large file: %+v", e)
 	}
 	e = look(t, p, edit("a_test.go"), func() { put(t, p, "a_test.go", goTest("TestOne")+strings.Repeat("//\n", 2<<20)) })
@@ -113,7 +112,7 @@ func TestEvidenceLimits(t *testing.T) {
 		t.Errorf("a file that grew: %+v", e)
 	}
 	e = look(t, p, run("rm $X; rm -rf \"$Y\"/z"), func() {})
-	if len(e.Findings) != 0 || !strings.Contains(strings.Join(e.Skipped, " "), "only the shell knows") {
+	if len(e.Findings) != 0 || !strings.Contains(strings.Join(e.Skipped, " "), "shell") {
 		t.Errorf("what the shell knows: %+v", e)
 	}
 	e = look(t, p, edit("bin_test.go"), func() { put(t, p, "bin_test.go", "\x00") })
@@ -124,12 +123,12 @@ func TestEvidenceLimits(t *testing.T) {
 		put(t, p, fmt.Sprintf("many/f%d_test.go", i), goTest("TestOne"))
 	}
 	e = look(t, p, run("rm -rf many"), func() {})
-	if !strings.Contains(strings.Join(e.Skipped, " "), "more than is looked at") {
+	if !strings.Contains(strings.Join(e.Skipped, " "), "limit") {
 		t.Errorf("many files: %+v", e)
 	}
 }
 
-// BenchmarkEvidence is the look before and after an edit of an ordinary test file.
+// BenchmarkEvidence compares an ordinary test file before and after an edit.
 func BenchmarkEvidence(b *testing.B) {
 	names := make([]string, 40)
 	for i := range names {

@@ -21,13 +21,13 @@ import (
 // Limits of a journal.
 const (
 	maxTarget = 300
-	// maxLine is the longest line that is read.
+	// maxLine is the maximum length of a line that is read.
 	maxLine = 256 << 10
 )
 
-// What a line of a journal tells of a call.
+// Kinds of lines.
 const (
-	// Asked: the agent asked before it. Seen: it did not. Ended: it was made.
+	// Asked: the agent asked before the call. Seen: it did not. Ended: the call was made.
 	Asked = "asked"
 	Seen  = "seen"
 	Ended = "ended"
@@ -38,24 +38,24 @@ type Line struct {
 	At        time.Time `json:"timestamp"`
 	Iteration int       `json:"iteration"`
 	What      string    `json:"what"`
-	// CallID is the agent's name of the call.
+	// CallID is the agent's ID of the call.
 	CallID string `json:"call_id,omitempty"`
 	Tool   string `json:"tool"`
 	Target string `json:"target"`
-	// Pattern and Level are of the gravest risk; empty without any.
+	// Pattern and Level are those of the worst risk; empty without a risk.
 	Pattern risk.Pattern `json:"risk_pattern,omitempty"`
 	Level   risk.Level   `json:"risk_level,omitempty"`
-	// Answer is what was answered; empty when nobody asked.
+	// Answer is the answer; empty if the agent did not ask.
 	Answer risk.Answer `json:"answer,omitempty"`
-	// Wanted are the permits that the call would need.
+	// Wanted are the permits that the call needs.
 	Wanted []string `json:"wanted,omitempty"`
-	// Snapshot is what was there before it; empty when none was taken.
+	// Snapshot was taken before the call; empty if none was taken.
 	Snapshot workspace.ID `json:"snapshot_path,omitempty"`
-	// After is what a call that ended did to tests; nil where nobody looked.
+	// After is what the call did to tests; nil if it was not checked.
 	After *Evidence `json:"after,omitempty"`
 }
 
-// NewLine is a line about a call, judged or not.
+// NewLine returns a line about a call, judged or not.
 func NewLine(what string, iteration int, c *agent.ToolCall, j *Judgement) Line {
 	l := Line{At: time.Now().UTC(), Iteration: iteration, What: what, CallID: Clip(c.ID, maxTarget),
 		Tool: Clip(cmp.Or(c.Name, string(c.Kind)), maxTarget)}
@@ -74,8 +74,8 @@ func firstOf(list []string) string {
 	return list[0]
 }
 
-// Risky is a call of a tool that can do harm, and what was done about it; without a
-// pattern it is one that cannot.
+// Risky is a tool call that can do harm, and its answer; without a pattern it cannot do
+// harm.
 type Risky struct {
 	At      time.Time    `json:"timestamp"`
 	CallID  string       `json:"call_id,omitempty"`
@@ -83,32 +83,31 @@ type Risky struct {
 	Target  string       `json:"target"`
 	Pattern risk.Pattern `json:"risk_pattern,omitempty"`
 	Level   risk.Level   `json:"risk_level,omitempty"`
-	// Answer is what was answered; empty when the call was only seen.
+	// Answer is the answer; empty if the agent did not ask.
 	Answer risk.Answer `json:"answer,omitempty"`
-	// Snapshot is what was there before it; empty when none was taken.
+	// Snapshot was taken before the call; empty if none was taken.
 	Snapshot workspace.ID `json:"snapshot_path,omitempty"`
-	// After is what it did to tests; nil where nobody looked.
+	// After is what the call did to tests; nil if it was not checked.
 	After *Evidence `json:"after,omitempty"`
 }
 
-// Risky is the call of a line.
+// Risky returns the call of a line.
 func (l *Line) Risky() Risky {
 	return Risky{At: l.At, CallID: l.CallID, Tool: l.Tool, Target: l.Target, Pattern: l.Pattern, Level: l.Level,
 		Answer: l.Answer, Snapshot: l.Snapshot}
 }
 
-// Journal is an open tool-calls.jsonl. Its methods must not be called at the same
-// time; processes may append to one file, each line is one write at its end.
+// Journal is an open tool-calls.jsonl. Its methods must not be called concurrently.
+// Several processes may append to one file, because each line is one write at its end.
 //
-// When Append returns, the line survives the death of the process, not a loss of
-// power.
+// When Append returns, the line survives the death of the process, not a power loss.
 type Journal struct{ file *os.File }
 
-// OpenJournal opens a journal, or makes it. A last line that a crash cut off is ended.
+// OpenJournal opens or creates a journal. A last line that a crash cut off is terminated.
 func OpenJournal(path string) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the journal of tool calls: %w", err)
+		return nil, fmt.Errorf("open journal of tool calls: %w", err)
 	}
 	info, err := f.Stat()
 	last := []byte{'\n'}
@@ -119,7 +118,7 @@ func OpenJournal(path string) (*Journal, error) {
 		_, err = f.WriteString("\n")
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the journal of tool calls: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("open journal of tool calls: %w", err), f.Close())
 	}
 	return &Journal{f}, nil
 }
@@ -131,7 +130,7 @@ func (j *Journal) Append(l *Line) error {
 		_, err = j.file.Write(append(doc, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("write the journal of tool calls: %w", err)
+		return fmt.Errorf("write journal of tool calls: %w", err)
 	}
 	failpoint.Hit("toolcall.appended")
 	return nil
@@ -140,23 +139,22 @@ func (j *Journal) Append(l *Line) error {
 // Close closes the journal.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// ReadJournal reads the lines from an offset on, and returns the offset behind the
-// last whole one. A journal that is not there has no lines; what is no line is passed
-// over.
+// ReadJournal reads the lines from an offset on, and returns the offset after the last
+// complete one. A missing journal has no lines; invalid lines are skipped.
 func ReadJournal(path string, from int64) (lines []Line, next int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, from, nil
 	}
 	if err != nil {
-		return nil, from, fmt.Errorf("read the journal of tool calls: %w", err)
+		return nil, from, fmt.Errorf("read journal of tool calls: %w", err)
 	}
 	defer func() { _ = f.Close() }()
 	if _, err := f.Seek(from, io.SeekStart); err != nil {
-		return nil, from, fmt.Errorf("read the journal of tool calls: %w", err)
+		return nil, from, fmt.Errorf("read journal of tool calls: %w", err)
 	}
 	r := bufio.NewReaderSize(f, maxLine)
-	long := int64(0) // of a line that is too long, what was read of it
+	long := int64(0) // bytes read of a line that is too long
 	for next = from; ; {
 		text, err := r.ReadSlice('\n')
 		switch {
@@ -166,7 +164,7 @@ func ReadJournal(path string, from int64) (lines []Line, next int64, err error) 
 		case errors.Is(err, io.EOF):
 			return lines, next, nil
 		case err != nil:
-			return lines, next, fmt.Errorf("read the journal of tool calls: %w", err)
+			return lines, next, fmt.Errorf("read journal of tool calls: %w", err)
 		}
 		next += long + int64(len(text))
 		var l Line

@@ -12,30 +12,30 @@ import (
 	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
-// Policy says how calls are judged.
+// Policy configures how calls are judged.
 type Policy struct {
 	// Root is the workspace, an absolute path without symbolic links.
 	Root string
-	// Own are folders that are perdure's besides those named .perdure.
+	// Own are folders of perdure in addition to those named .perdure.
 	Own []string
-	// Protected, when set, tells of further files that decide what is checked, by
-	// their paths in the workspace.
+	// Protected, if set, reports whether a file configures checks, by its path in the
+	// workspace.
 	Protected func(rel string) bool
-	// Answers stand over those of the table.
+	// Answers override those of the table.
 	Answers map[risk.Pattern]risk.Answer
-	// Allowed are calls that a person allowed, by their permits.
+	// Allowed are permits of calls that a person allowed.
 	Allowed []string
 }
 
-// Judgement is what is thought of a call.
+// Judgement is the result of judging a call.
 type Judgement struct {
-	// Findings are its risks, the gravest first, with the answers of the policy.
+	// Findings are the risks of the call, the worst first, with the answers of the policy.
 	Findings []risk.Finding
-	// Answer is the strictest of them.
+	// Answer is the strictest answer of the findings.
 	Answer risk.Answer
 }
 
-// Mutates tells whether a call may change something.
+// Mutates reports whether a call may change something.
 func Mutates(c *agent.ToolCall) bool {
 	return !slices.Contains([]agent.ToolKind{agent.ToolRead, agent.ToolSearch, agent.ToolFetch, agent.ToolThink}, c.Kind)
 }
@@ -44,16 +44,16 @@ func Mutates(c *agent.ToolCall) bool {
 func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		home = "" // then nobody can name it either
+		home = "" // the agent cannot name it either
 	}
 	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own, Protected: p.Protected}
-	if waivers, _ := rules.OwnFile(os.Getenv); waivers != "" { // who can write these approves himself
+	if waivers, _ := rules.OwnFile(os.Getenv); waivers != "" { // an agent that can write these could approve its own changes
 		at.Own = append(slices.Clone(p.Own), waivers)
 	}
 	found := risk.Assess(p.followed(c, at.Dir), at)
 	for i := range found {
 		f := &found[i]
-		f.Target = strings.TrimPrefix(f.Target, p.Root+string(filepath.Separator)) // one file has one name
+		f.Target = strings.TrimPrefix(f.Target, p.Root+string(filepath.Separator)) // one name for each file
 		f.Answer = cmp.Or(p.Answers[f.Pattern], f.Answer)
 		if f.Answer == risk.Gate && slices.Contains(p.Allowed, permit(f)) {
 			f.Answer = risk.Warn // a person allowed it
@@ -62,15 +62,15 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 	return Judgement{Findings: found, Answer: risk.Strictest(found)}
 }
 
-// followed is a call with the files that its paths lead to beside them. A path that
-// leads into the workspace by another name is one of the workspace.
+// followed returns a call with the targets of symbolic links added to its paths. A path
+// that leads into the workspace under another name is a path of the workspace.
 func (p *Policy) followed(c *agent.ToolCall, dir string) *agent.ToolCall {
 	real := *c
 	real.Paths = nil
 	for _, given := range c.Paths {
 		name := absolute(dir, given)
 		to := filepath.Join(target(filepath.Dir(name)), filepath.Base(name))
-		if c.Kind != agent.ToolDelete && c.Kind != agent.ToolMove { // those are of the link, not of where it leads
+		if c.Kind != agent.ToolDelete && c.Kind != agent.ToolMove { // those apply to the link, not to its target
 			to = target(name)
 		}
 		if to == name || p.holds(name) || !p.holds(to) {
@@ -83,7 +83,7 @@ func (p *Policy) followed(c *agent.ToolCall, dir string) *agent.ToolCall {
 	return &real
 }
 
-// holds tells whether a path is one of the workspace.
+// holds reports whether a path is in the workspace.
 func (p *Policy) holds(name string) bool {
 	rel, err := filepath.Rel(p.Root, name)
 	return err == nil && filepath.IsLocal(rel)
@@ -96,7 +96,7 @@ func absolute(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// target is where a path leads, of which the end need not exist.
+// target resolves the links of a path whose last parts need not exist.
 func target(name string) string {
 	if to, err := filepath.EvalSymlinks(name); err == nil {
 		return to
@@ -108,10 +108,10 @@ func target(name string) string {
 	return filepath.Join(target(parent), filepath.Base(name))
 }
 
-// permit names what a person allows.
+// permit returns the permit that allows a finding.
 func permit(f *risk.Finding) string { return string(f.Pattern) + " " + f.Target }
 
-// Wanted are the permits that a person is to be asked for.
+// Wanted returns the permits that a person has to grant.
 func (j *Judgement) Wanted() []string {
 	var wanted []string
 	for i := range j.Findings {
@@ -122,15 +122,15 @@ func (j *Judgement) Wanted() []string {
 	return wanted
 }
 
-// Destructive tells whether the call can destroy what nothing else holds.
+// Destructive reports whether the call can destroy data of which there is no copy.
 func (j *Judgement) Destructive() bool {
 	return slices.ContainsFunc(j.Findings, func(f risk.Finding) bool { return f.Destructive })
 }
 
-// Allowed tells whether an answer lets a call through.
+// Allowed reports whether an answer lets a call through.
 func Allowed(a risk.Answer) bool { return a == risk.Allow || a == risk.Warn }
 
-// Text is what the agent is told.
+// Text returns the message to the agent.
 func (j *Judgement) Text() string {
 	var lines []string
 	for _, f := range j.Findings {

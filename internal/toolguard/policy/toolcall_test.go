@@ -50,8 +50,8 @@ func agentCall(name, input string) *agent.ToolCall {
 	return &c
 }
 
-// TestJudge: the table answers, the configuration stands over it, and what a person
-// allowed is allowed.
+// TestJudge: the table answers, the configuration overrides it, and permits of a person
+// override both.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	p := place(t, map[string]string{"a_test.go": "package a", "src/a.go": "package a"})
@@ -88,7 +88,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeWaivers: the user's own waivers are not the agent's to write.
+// TestJudgeWaivers: the agent may not write the user's own waivers.
 func TestJudgeWaivers(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "waivers.yaml")
 	t.Setenv("PERDURE_WAIVERS", name)
@@ -98,8 +98,8 @@ func TestJudgeWaivers(t *testing.T) {
 	}
 }
 
-// TestJudgeLinks: a link is where it leads, and the workspace by another name is the
-// workspace.
+// TestJudgeLinks: a link counts as its target, and the workspace under another name as
+// the workspace.
 func TestJudgeLinks(t *testing.T) {
 	t.Parallel()
 	p := place(t, map[string]string{"a_test.go": "package a", "loops/x": "x"})
@@ -129,7 +129,7 @@ func TestJudgeLinks(t *testing.T) {
 	}
 }
 
-// TestJournal: lines are read once and in order, whatever stands between them.
+// TestJournal: lines are read once and in order, with invalid lines between them.
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tool-calls.jsonl")
@@ -159,7 +159,7 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// the last one is torn
+	// The last one is torn.
 	if _, err := f.WriteString("nonsense\n" + strings.Repeat("x", 1<<20) + `{"what":"asked"}` +
 		"\n{\"what\":\"asked\",\"tar"); err != nil {
 		t.Fatal(err)

@@ -12,36 +12,36 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 )
 
-// Where says where a call is made.
+// Where is the place in which a call is made.
 type Where struct {
-	// Root is the workspace, Dir the folder that relative paths count from; both
-	// absolute. Dir defaults to Root.
+	// Root is the workspace, Dir the folder for relative paths; both absolute. Dir defaults
+	// to Root.
 	Root, Dir string
 	// Home is the user's home folder; may be empty.
 	Home string
-	// Own are folders of perdure's besides those named .perdure; absolute.
+	// Own are folders of perdure in addition to those named .perdure; absolute.
 	Own []string
-	// Protected, when set, tells of further files that decide what is checked, by
-	// their paths in the workspace.
+	// Protected, if set, reports whether a file configures checks, by its path in the
+	// workspace.
 	Protected func(rel string) bool
 }
 
 // Finding is a risk of a call.
 type Finding struct {
 	Rule
-	// Target is the file or the part of the command line that it is about.
+	// Target is the file, or the part of the command line, that the risk is about.
 	Target string `json:"target"`
 }
 
-// maxFindings bounds the findings of a call.
+// maxFindings limits the findings of a call.
 const maxFindings = 100
 
-// maxCommand bounds the command lines that are read, in bytes; longer ones are
+// maxCommand limits the command lines that are parsed, in bytes; longer ones are
 // Unreadable.
 const maxCommand = 256 << 10
 
-// Assess returns the risks of a call, the gravest first; none for a call that
-// only reads. It never fails: what cannot be read is a risk.
+// Assess returns the risks of a call, the worst first; none for a call that only reads. A
+// call that cannot be parsed is a risk, not an error.
 func Assess(c *agent.ToolCall, at Where) []Finding {
 	if at.Dir == "" {
 		at.Dir = at.Root
@@ -68,7 +68,7 @@ func Assess(c *agent.ToolCall, at Where) []Finding {
 	if c.Command != "" {
 		a.command(c.Command, 0)
 	}
-	if c.Kind == agent.ToolEdit && bytes.Contains(c.Input, []byte("*** ")) { // which files are deleted, only it says
+	if c.Kind == agent.ToolEdit && bytes.Contains(c.Input, []byte("*** ")) { // only the patch names the deleted files
 		var given map[string]any
 		if json.Unmarshal(c.Input, &given) == nil {
 			for _, member := range given {
@@ -90,7 +90,7 @@ func Assess(c *agent.ToolCall, at Where) []Finding {
 	return a.found
 }
 
-// Strictest is the answer to all findings together; Allow without any.
+// Strictest returns the strictest answer of the findings; Allow without findings.
 func Strictest(findings []Finding) Answer {
 	strictest := Allow
 	for _, f := range findings {
@@ -105,11 +105,11 @@ type assessment struct {
 	at    Where
 	found []Finding
 	names []string
-	// patched is the file that the last line of a patch was about.
+	// patched is the file of the previous line of a patch.
 	patched string
-	// vars and aliases are those that the command line sets.
+	// vars and aliases are set by the command line.
 	vars, aliases map[string]string
-	// scripts are files that the command line writes, by their paths.
+	// scripts are files that the command line writes, by path.
 	scripts map[string]string
 }
 
@@ -118,11 +118,11 @@ func newAssessment(at Where) *assessment {
 		scripts: make(map[string]string)}
 }
 
-// maxNames bounds the names of a command line.
+// maxNames limits the names of a command line.
 const maxNames = 1000
 
-// Names are the absolute paths of what may be files that a command line is about: all
-// its words but for those that only the shell knows. Patterns are as they are written.
+// Names returns the absolute paths of all words of a command line that may be files,
+// except those that only the shell knows. Glob patterns are not expanded.
 func Names(line string, at Where) []string {
 	if at.Dir == "" {
 		at.Dir = at.Root
@@ -132,7 +132,7 @@ func Names(line string, at Where) []string {
 	return a.names
 }
 
-// named keeps a word that may be a file.
+// named adds a word that may be a file.
 func (a *assessment) named(word string) {
 	if word == "" || strings.HasPrefix(word, "-") || strings.Contains(word, unknown) || len(a.names) >= maxNames {
 		return
@@ -156,11 +156,11 @@ func (a *assessment) add(p Pattern, target string) {
 	}
 }
 
-// unknown stands for a word that only the shell knows.
+// unknown replaces a word that only the shell knows.
 const unknown = "\x00"
 
-// place is where a path leads: relative to the workspace, with slashes; outside
-// tells that it is not in it.
+// place returns a path relative to the workspace, with slashes; outside is set if it
+// leads out of the workspace.
 func (a *assessment) place(name string) (rel string, outside bool) {
 	name = filepath.ToSlash(name)
 	if rest, ok := strings.CutPrefix(name, "~"); ok && a.at.Home != "" && (rest == "" || rest[0] == '/') {
@@ -179,7 +179,7 @@ func (a *assessment) place(name string) (rel string, outside bool) {
 	return name, true
 }
 
-// harmless are places that everybody writes to.
+// harmless reports whether a path is a common place for output, like /dev/null.
 func harmless(name string) bool {
 	switch name {
 	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "-":
@@ -188,7 +188,7 @@ func harmless(name string) bool {
 	return strings.HasPrefix(name, "/tmp/") || strings.HasPrefix(name, "/var/tmp/") || strings.HasPrefix(name, "/dev/fd/")
 }
 
-// writes is for a file that is written.
+// writes assesses writing a file.
 func (a *assessment) writes(name string) {
 	if name == "" || strings.Contains(name, unknown) {
 		return
@@ -211,7 +211,7 @@ func (a *assessment) writes(name string) {
 	}
 }
 
-// repository is for a file of git's that is written. Messages of commits are, too.
+// repository assesses writing a file of git. Commit messages are such files, too.
 func (a *assessment) repository(rel, name string) {
 	switch rest := strings.TrimPrefix(rel, ".git/"); {
 	case rest == "config" || strings.HasPrefix(rest, "hooks/"):
@@ -222,7 +222,7 @@ func (a *assessment) repository(rel, name string) {
 	}
 }
 
-// moves is for a file that is moved away or written by a move.
+// moves assesses a file that is moved away or overwritten by a move.
 func (a *assessment) moves(name string) {
 	if name == "" || strings.Contains(name, unknown) {
 		return
@@ -234,8 +234,7 @@ func (a *assessment) moves(name string) {
 	a.writes(name)
 }
 
-// removes is for a file or folder that is deleted, with all that is in it when
-// whole is set.
+// removes assesses deleting a file or folder, with all its content if whole is set.
 func (a *assessment) removes(name string, whole bool) {
 	if strings.Contains(name, unknown) {
 		if whole {
@@ -270,12 +269,12 @@ func (a *assessment) removes(name string, whole bool) {
 	}
 }
 
-// own tells whether a file is one of perdure's.
+// own reports whether a file is one of perdure's.
 func own(rel string) bool {
 	return slices.Contains(strings.Split(rel, "/"), ".perdure")
 }
 
-// held tells whether a file is in a folder of perdure's that has another name.
+// held reports whether a file is in one of Where.Own.
 func (a *assessment) held(rel string, outside bool) bool {
 	name := rel
 	if !outside {
@@ -287,7 +286,7 @@ func (a *assessment) held(rel string, outside bool) bool {
 	})
 }
 
-// everything tells whether a place holds the workspace or the repository.
+// everything reports whether a path contains the workspace or is the repository.
 func everything(rel string, outside bool, at Where) bool {
 	if !outside {
 		return rel == "." || rel == ".git" || strings.HasPrefix(rel, ".git/")
@@ -297,7 +296,7 @@ func everything(rel string, outside bool, at Where) bool {
 		rel == path.Clean(filepath.ToSlash(at.Home))
 }
 
-// testFolder tells whether a folder holds tests by its name.
+// testFolder reports whether the name of a folder says that it holds tests.
 func testFolder(rel string) bool {
 	switch path.Base(rel) {
 	case "test", "tests", "__tests__", "spec", "specs", "e2e", "testdata":
@@ -306,7 +305,7 @@ func testFolder(rel string) bool {
 	return false
 }
 
-// product tells whether a file is one that tools make anew.
+// product reports whether tools create a file again.
 func product(rel string) bool {
 	for _, part := range strings.Split(rel, "/") {
 		switch part {

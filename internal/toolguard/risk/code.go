@@ -9,14 +9,14 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 )
 
-// interpreter tells of a program that takes code as an argument, or reads it.
+// interpreter reports whether a program takes code as an argument, or reads it.
 func interpreter(name string) bool {
 	name = strings.TrimRight(name, "0123456789.")
 	return slices.Contains([]string{"python", "pypy", "node", "nodejs", "deno", "bun", "perl", "ruby", "php", "lua",
 		"osascript", "pwsh", "awk", "gawk", "mawk", "nawk"}, name)
 }
 
-// script is for the code that an interpreter is given.
+// script assesses the code passed to an interpreter.
 func (a *assessment) script(name string, args []string, depth int) {
 	awk := strings.HasSuffix(name, "awk")
 	for i, arg := range args {
@@ -29,13 +29,13 @@ func (a *assessment) script(name string, args []string, depth int) {
 			strings.ContainsAny(arg[len(arg)-1:], "cerEp") || arg == "--eval" && i+1 < len(args):
 			a.code(args[i+1], depth)
 		case !strings.HasPrefix(arg, "-"):
-			return // what follows are arguments of the script
+			return // the rest are arguments of the script
 		}
 	}
 }
 
-// What code calls to delete, to move, to write, and to run commands, in the languages
-// that interpreters take on a command line.
+// Calls that delete, move, write, and run commands, in the languages that interpreters
+// accept on a command line.
 var deleters = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
@@ -60,8 +60,8 @@ var quotedParts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("'([^'\\\\\n]{1,300})'|\"([^\"\\\\\n]{1,300})\"|`([^`\n]{1,300})`")
 })
 
-// code is for a program in another language: what it calls, and the strings in it.
-// Which string goes into which call it does not know.
+// code assesses a program in another language by its calls and strings. It does not match
+// strings with calls.
 func (a *assessment) code(text string, depth int) {
 	var strs []string
 	for _, m := range quotedParts().FindAllStringSubmatch(text, maxNames) {

@@ -11,17 +11,17 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 )
 
-// The shell's words are expanded as far as the command line itself tells: variables
-// that it sets, braces, the folder it is in. The rest is unknown.
+// Words of the shell are expanded as far as the command line itself determines them: its
+// variables, braces, and its folder. The rest is unknown.
 
-// maxWords bounds the words of a command after braces were expanded.
+// maxWords limits the words of a command after brace expansion.
 const maxWords = 1000
 
-// wordsOf are the words of a command.
+// wordsOf returns the words of a command.
 func (a *assessment) wordsOf(args []*syntax.Word) []string {
 	var words []string
 	for _, w := range args {
-		split := *w // what is walked stays as it was parsed
+		split := *w // the parsed tree stays unchanged
 		syntax.SplitBraces(&split)
 		for w, err := range expand.BracesSeq(nil, &split) {
 			if err != nil || len(words) >= maxWords {
@@ -38,7 +38,7 @@ func (a *assessment) wordsOf(args []*syntax.Word) []string {
 	return words
 }
 
-// bare tells of a word that the shell splits: a variable or a command without quotes.
+// bare reports whether the shell splits a word: a variable or a command without quotes.
 func bare(w *syntax.Word) bool {
 	if len(w.Parts) != 1 {
 		return false
@@ -50,7 +50,7 @@ func bare(w *syntax.Word) bool {
 	return false
 }
 
-// text is a word without its quotes; parts that only the shell knows are unknown.
+// text returns a word without its quotes; parts that only the shell knows are unknown.
 func (a *assessment) text(w *syntax.Word) string {
 	if w == nil {
 		return ""
@@ -85,7 +85,7 @@ func (a *assessment) part(b *strings.Builder, p syntax.WordPart) {
 	}
 }
 
-// variable is what a variable holds.
+// variable returns the value of a variable.
 func (a *assessment) variable(p *syntax.ParamExp) string {
 	if p.Excl || p.Length || p.Width || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Param == nil {
 		return unknown
@@ -108,7 +108,7 @@ func (a *assessment) variable(p *syntax.ParamExp) string {
 	return value
 }
 
-// substituted is what a command in a command prints.
+// substituted returns the output of a command substitution.
 func (a *assessment) substituted(stmts []*syntax.Stmt) string {
 	if len(stmts) != 1 {
 		return unknown
@@ -120,7 +120,7 @@ func (a *assessment) substituted(stmts []*syntax.Stmt) string {
 	return printed
 }
 
-// printed is what a statement prints, where its text tells that.
+// printed returns the output of a statement, if the statement determines it.
 func (a *assessment) printed(s *syntax.Stmt) (string, bool) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(call.Args) == 0 {
@@ -152,7 +152,7 @@ func (a *assessment) printed(s *syntax.Stmt) (string, bool) {
 	return "", false
 }
 
-// given is what a redirection gives a command to read, where the line has it.
+// given returns the input of a command from a redirection, if the line contains it.
 func (a *assessment) given(r *syntax.Redirect) (string, bool) {
 	switch {
 	case r.Hdoc != nil:
@@ -163,7 +163,7 @@ func (a *assessment) given(r *syntax.Redirect) (string, bool) {
 	return "", false
 }
 
-// assigned notes what a variable is set to.
+// assigned records the values of assigned variables.
 func (a *assessment) assigned(list []*syntax.Assign) {
 	for _, as := range list {
 		switch {
@@ -178,8 +178,8 @@ func (a *assessment) assigned(list []*syntax.Assign) {
 	}
 }
 
-// repeated notes what the variable of a loop holds: of several words the first that is
-// a test or perdure's, or else nobody knows.
+// repeated records the value of a loop variable: of several words the first that is a
+// test or a file of perdure, otherwise unknown.
 func (a *assessment) repeated(f *syntax.ForClause) {
 	over, ok := f.Loop.(*syntax.WordIter)
 	if !ok {

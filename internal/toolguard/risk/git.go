@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 )
 
-// git judges a command of git.
+// git assesses a git command.
 func (a *assessment) git(args []string, depth int) {
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") { // of git itself
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") { // options of git itself
 		if args[0] == "-c" && len(args) > 1 {
 			a.gitSetting(args[1], depth)
 		}
@@ -80,7 +80,7 @@ func (a *assessment) git(args []string, depth int) {
 	}
 }
 
-// gitSetting is for a setting of git that runs a command, or switches hooks off.
+// gitSetting assesses a setting of git that runs a command or disables hooks.
 func (a *assessment) gitSetting(setting string, depth int) {
 	name, value, _ := strings.Cut(setting, "=")
 	switch name = strings.ToLower(name); {
@@ -96,12 +96,12 @@ func (a *assessment) gitSetting(setting string, depth int) {
 	}
 }
 
-// lookedAway tells of a command that lets git not see what is in a file.
+// lookedAway reports whether a command makes git ignore changes of a file.
 func lookedAway(verb string, options []string) bool {
 	return verb == "update-index" && (has(options, 0, "assume-unchanged") || has(options, 0, "skip-worktree"))
 }
 
-// discards tells whether a command of git throws work away that is in no commit.
+// discards reports whether a git command discards uncommitted work.
 func discards(verb string, options, others, all []string) bool {
 	switch verb {
 	case "checkout":
@@ -128,7 +128,7 @@ func discards(verb string, options, others, all []string) bool {
 	return false
 }
 
-// isPath tells whether a word that may be a branch is a file by its name.
+// isPath reports whether a word that may be a branch looks like a file.
 func isPath(word string) bool {
 	return word == "." || strings.HasSuffix(word, "/") || strings.HasPrefix(word, "./") || strings.HasPrefix(word, ":") ||
 		path.Ext(word) != "" && project.Classify(word).Class != project.Other

@@ -21,8 +21,7 @@ func patterns(c *agent.ToolCall) string {
 	return strings.Join(list, " ")
 }
 
-// deletions are command lines and what is dangerous about them; nothing about
-// ordinary ones.
+// deletions are command lines that delete, and their risks.
 func deletions() map[string]string {
 	return map[string]string{
 		// Deleting.
@@ -72,7 +71,7 @@ func deletions() map[string]string {
 	}
 }
 
-// others are about git, about what is written, and about what is no command line.
+// others are command lines about git and writing, and calls without a command line.
 func others() map[string]string {
 	return map[string]string{
 		// Git.
@@ -123,7 +122,7 @@ func others() map[string]string {
 		"cd x && apply_patch \"*** Update File: .perdure/y\n\"":                                                    "write_perdure",
 		"apply_patch <<'E'\n*** Update File: a_test.go\n*** Move to: a.go\nE":                                      "write_test delete_test",
 		"cat <<'E' > notes\n*** Delete File: a_test.go\nE":                                                         "",
-		// What is no command line, or hides which command it is.
+		// Calls without a command line, or that hide the command.
 		"$'\\x72\\x6d' -rf src": "unreadable_command",
 		"$RM -rf src":           "unreadable_command",
 		"$'rm' -rf src":         "delete_tree",
@@ -179,7 +178,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPatches: of a patch that does several things each counts.
+// TestPatches: each part of a patch counts.
 func TestPatches(t *testing.T) {
 	t.Parallel()
 	c := agent.Describe("1", "apply_patch",
@@ -192,7 +191,7 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestTable: every pattern has a row, and what blocks or warns says why.
+// TestTable: every pattern has a row, and rows that block or warn have a text.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	seen := make(map[risk.Pattern]bool)

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/agent"
 )
 
-// TestRoundabout: what a command line does is found behind other programs, variables,
-// braces, code in another language and settings of git; what everybody does is not.
+// TestRoundabout: the effect of a command line is found behind other programs, variables,
+// braces, code in another language and git settings; ordinary commands have no risk.
 func TestRoundabout(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/roundabout.json")

@@ -8,10 +8,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxNested bounds command lines within command lines (sh -c).
+// maxNested limits the nesting of command lines (sh -c).
 const maxNested = 5
 
-// command reads a command line.
+// command assesses a command line.
 func (a *assessment) command(line string, depth int) {
 	if len(line) > maxCommand || depth > maxNested {
 		a.add(Unreadable, clip(line))
@@ -41,10 +41,10 @@ func (a *assessment) command(line string, depth int) {
 		}
 		return true
 	})
-	a.at.Dir = dir // what a cd changed ends with its line
+	a.at.Dir = dir // a cd ends with its line
 }
 
-// call is for a command with what is set before it.
+// call assesses a command with its variable assignments.
 func (a *assessment) call(n *syntax.CallExpr, depth int) {
 	words := a.wordsOf(n.Args)
 	if len(n.Args) == 0 {
@@ -62,13 +62,13 @@ func (a *assessment) call(n *syntax.CallExpr, depth int) {
 	}
 }
 
-// skipsHooks tells of a variable that programs which keep git's hooks read.
+// skipsHooks reports whether a variable makes hook managers of git skip hooks.
 func skipsHooks(name string) bool {
 	return slices.Contains([]string{"HUSKY", "HUSKY_SKIP_HOOKS", "LEFTHOOK", "SKIP", "PRE_COMMIT_ALLOW_NO_CONFIG",
 		"OVERCOMMIT_DISABLE"}, name)
 }
 
-// reads is for a shell or an interpreter that gets what it runs by a redirection.
+// reads assesses a shell or an interpreter that reads its code from a redirection.
 func (a *assessment) reads(s *syntax.Stmt, depth int) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(s.Redirs) == 0 {
@@ -83,7 +83,7 @@ func (a *assessment) reads(s *syntax.Stmt, depth int) {
 	}
 }
 
-// written keeps what a statement writes into a file, which may be run later on.
+// written records what a statement writes to a file, which the line may run later.
 func (a *assessment) written(s *syntax.Stmt) {
 	text, known := a.printed(s)
 	for _, r := range s.Redirs {
@@ -97,7 +97,7 @@ func (a *assessment) written(s *syntax.Stmt) {
 	}
 }
 
-// runs is for a file that the command line has written and runs now.
+// runs assesses running a file that the command line wrote.
 func (a *assessment) runs(name string, words []string, depth int) {
 	file := words[0]
 	if shells(name) || interpreter(name) || name == "source" || name == "." {
@@ -117,7 +117,7 @@ func (a *assessment) runs(name string, words []string, depth int) {
 	}
 }
 
-// piped is for what is printed to a shell or an interpreter.
+// piped assesses text that is piped to a shell or an interpreter.
 func (a *assessment) piped(b *syntax.BinaryCmd, depth int) {
 	if b.Op != syntax.Pipe && b.Op != syntax.PipeAll {
 		return
@@ -133,7 +133,7 @@ func (a *assessment) piped(b *syntax.BinaryCmd, depth int) {
 	a.executed(unwrapped(a.wordsOf(call.Args)), text, depth)
 }
 
-// executed is for a text that a program reads and may run.
+// executed assesses a text that a program reads and may run.
 func (a *assessment) executed(words []string, text string, depth int) {
 	if len(words) == 0 {
 		return
@@ -158,8 +158,8 @@ func shells(name string) bool {
 	return slices.Contains([]string{"sh", "bash", "zsh", "dash", "ksh"}, name)
 }
 
-// patches is for a patch that a command line applies, on standard input or as a word.
-// Codex edits files so, and its hooks are told of a command.
+// patches assesses a patch that a command line applies, from standard input or as a word.
+// Codex edits files in this way, and its hooks receive a command.
 func (a *assessment) patches(s *syntax.Stmt) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok {
@@ -179,7 +179,7 @@ func (a *assessment) patches(s *syntax.Stmt) {
 	}
 }
 
-// patch judges a patch in the form of apply_patch.
+// patch assesses a patch in the format of apply_patch.
 func (a *assessment) patch(text string) {
 	for line := range strings.Lines(text) {
 		verb, name, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -204,7 +204,7 @@ func (a *assessment) patch(text string) {
 	a.patched = ""
 }
 
-// clip shortens what is shown of a command.
+// clip shortens a command for display.
 func clip(text string) string {
 	const most = 120
 	if len(text) > most {
@@ -213,7 +213,7 @@ func clip(text string) string {
 	return text
 }
 
-// redirect is for what a redirection writes.
+// redirect assesses the target of a redirection.
 func (a *assessment) redirect(r *syntax.Redirect) {
 	switch r.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
@@ -225,7 +225,7 @@ func (a *assessment) redirect(r *syntax.Redirect) {
 	}
 }
 
-// words judges one command: its name and its arguments.
+// words assesses one command: its name and its arguments.
 func (a *assessment) words(words []string, depth int) {
 	words = unwrapped(words)
 	if len(words) == 0 {
@@ -283,7 +283,7 @@ func (a *assessment) words(words []string, depth int) {
 	}
 }
 
-// changeDir is for a folder that is gone to.
+// changeDir follows a cd.
 func (a *assessment) changeDir(to string) {
 	if strings.Contains(to, unknown) {
 		return
@@ -295,7 +295,7 @@ func (a *assessment) changeDir(to string) {
 	}
 }
 
-// quoted makes a command line of words.
+// quoted joins words to a command line.
 func quoted(words []string) string {
 	texts := make([]string, len(words))
 	for i, w := range words {
@@ -304,7 +304,7 @@ func quoted(words []string) string {
 	return strings.Join(texts, " ")
 }
 
-// shell is for a command line that is given to another shell.
+// shell assesses a command line that is passed to another shell.
 func (a *assessment) shell(name string, args []string, depth int) {
 	switch name {
 	case "eval":
@@ -332,15 +332,15 @@ func (a *assessment) shell(name string, args []string, depth int) {
 	}
 }
 
-// nested reads a command line in a command line. What is unknown in it stays so.
+// nested assesses a command line within a command line. Unknown parts stay unknown.
 func (a *assessment) nested(line string, depth int) {
 	a.command(strings.ReplaceAll(line, unknown, "${"+unknownVariable+"}"), depth+1)
 }
 
-// unknownVariable is one that nobody sets.
+// unknownVariable is a variable that is never set.
 const unknownVariable = "__"
 
-// split sorts arguments into options and others; behind -- all are others.
+// split separates options from other arguments; after -- all are others.
 func split(args []string) (options, others []string) {
 	for i, arg := range args {
 		if arg == "--" {
@@ -355,7 +355,7 @@ func split(args []string) (options, others []string) {
 	return options, others
 }
 
-// has tells whether an option was given: -r also in -rf.
+// has reports whether an option is set: -r also in -rf.
 func has(options []string, short byte, long string) bool {
 	return slices.ContainsFunc(options, func(o string) bool {
 		if strings.HasPrefix(o, "--") {
@@ -373,7 +373,7 @@ func (a *assessment) rm(name string, args []string) {
 	}
 }
 
-// find is for its -delete and -exec.
+// find assesses -delete and -exec of find.
 func (a *assessment) find(args []string, depth int) {
 	starts := args
 	for i, arg := range args {
@@ -406,7 +406,7 @@ func (a *assessment) find(args []string, depth int) {
 	}
 }
 
-// removesBelow is for files below folders that nobody named.
+// removesBelow assesses deleting unnamed files below folders.
 func (a *assessment) removesBelow(starts []string) {
 	if len(starts) == 0 {
 		starts = []string{"."}
@@ -420,7 +420,7 @@ func (a *assessment) removesBelow(starts []string) {
 	}
 }
 
-// xargs runs a command with arguments that nobody knows.
+// xargs assesses a command with unknown arguments.
 func (a *assessment) xargs(args []string, depth int) {
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		takes := len(args[0]) == 2 && strings.Contains("IndLPsE", args[0][1:])

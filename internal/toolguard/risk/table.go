@@ -4,10 +4,10 @@ import (
 	"slices"
 )
 
-// Level is how grave a risk is.
+// Level is how severe a risk is.
 type Level string
 
-// The levels, from the least.
+// Levels, from the lowest.
 const (
 	Low      Level = "low"
 	Medium   Level = "medium"
@@ -15,20 +15,20 @@ const (
 	Critical Level = "critical"
 )
 
-// Answer is what is done about a call.
+// Answer is the decision about a call.
 type Answer string
 
-// The answers, from the mildest.
+// Answers, from the least strict.
 const (
-	// Allow lets it through; Warn does too, and the agent is told a word.
+	// Allow lets the call through; Warn does too, and the agent receives a warning.
 	Allow Answer = "allow"
 	Warn  Answer = "warn"
-	// Gate refuses it until a person allowed it; Block refuses it.
+	// Gate refuses the call until a person allows it; Block refuses it.
 	Gate  Answer = "gate"
 	Block Answer = "block"
 )
 
-// stricter orders the answers.
+// stricter reports whether a is stricter than b.
 func stricter(a, b Answer) bool {
 	order := []Answer{Allow, Warn, Gate, Block}
 	return slices.Index(order, a) > slices.Index(order, b)
@@ -39,10 +39,10 @@ func graver(a, b Level) bool {
 	return slices.Index(order, a) > slices.Index(order, b)
 }
 
-// Pattern names a rule.
+// Pattern is the ID of a rule.
 type Pattern string
 
-// The patterns.
+// Patterns of risks.
 const (
 	WriteTest       Pattern = "write_test"
 	DeleteTest      Pattern = "delete_test"
@@ -60,56 +60,53 @@ const (
 	Unreadable      Pattern = "unreadable_command"
 )
 
-// Rule is what is thought of a pattern.
+// Rule is the judgement of a pattern.
 type Rule struct {
 	Pattern Pattern `json:"pattern"`
-	// What says which calls it is about.
+	// What describes the calls that match.
 	What   string `json:"what"`
 	Level  Level  `json:"risk_level"`
 	Answer Answer `json:"answer"`
-	// Text is what the agent is told; empty where the call is let through without a
-	// word.
+	// Text is the message to the agent; empty if the call is allowed without a message.
 	Text string `json:"text,omitempty"`
-	// Destructive tells that such a call can destroy what no snapshot or commit
-	// holds.
+	// Destructive is set if such a call can destroy data that no snapshot or commit holds.
 	Destructive bool `json:"destructive,omitempty"`
 }
 
-// Table returns the rules.
+// Table returns all rules.
 func Table() []Rule {
 	return []Rule{
-		{WriteTest, "writing a test, or what tests use", High, Warn,
-			"You are about to change a test: a fix of the test itself, or the easy way out? Tests may be corrected and " +
-				"added, not weakened, skipped or deleted.", false},
+		{WriteTest, "writing a test or a file that tests use", High, Warn,
+			"You are about to change a test. You may correct and add tests; do not weaken, skip or delete them.", false},
 		{DeleteTest, "deleting or moving away a test", High, Warn,
-			"You are about to delete a test. A test that is lost is found, and taken back; if it is obsolete, say so with " +
-				"your evidence.", true},
-		{WriteGuard, "writing the configuration of CI, runners, linters or coverage, or deleting it", High, Warn,
-			"This file decides what is checked. Change it only if the task says so.", false},
-		{WriteOwn, "writing or deleting files of perdure, or of its hooks at the agent", Critical, Block,
-			"This file belongs to the loop that you work in, and is not yours to change.", true},
+			"You are about to delete a test. Removed tests are detected and restored. If the test is obsolete, say so and " +
+				"give your evidence.", true},
+		{WriteGuard, "writing or deleting the configuration of CI, test runners, linters or coverage", High, Warn,
+			"This file configures checks. Change it only if the task says so.", false},
+		{WriteOwn, "writing or deleting files of perdure, or of its hooks in the agent", Critical, Block,
+			"This file belongs to the loop that you work in. Do not change it.", true},
 		{WriteOutside, "writing or deleting outside of the workspace", High, Warn,
-			"This is outside of the workspace: no snapshot holds it, and it cannot be taken back.", true},
+			"This is outside of the workspace: no snapshot contains it, so it cannot be restored.", true},
 		{DeleteFiles, "deleting files", Medium, Warn,
-			"You are about to delete files: are they yours, and is nothing lost that the task needs?", true},
-		{DeleteTree, "deleting folders with all that is in them (rm -r)", High, Warn,
-			"You are about to delete whole folders. Name what is not needed any more instead.", true},
+			"You are about to delete files. Check that they are yours and that the task does not need them.", true},
+		{DeleteTree, "deleting folders with their content (rm -r)", High, Warn,
+			"You are about to delete whole folders. Name the files that are no longer needed instead.", true},
 		{DeleteAll, "deleting the workspace, the repository, the home folder or the root", Critical, Block,
 			"This would delete the workspace or more.", true},
-		{GitRemove, "git rm", High, Warn, "You are about to remove files from the repository: are they yours, and is " +
-			"nothing lost that the task needs?", true},
+		{GitRemove, "git rm", High, Warn, "You are about to remove files from the repository. Check that they are " +
+			"yours and that the task does not need them.", true},
 		{DiscardWork, "git checkout, restore, reset --hard, clean or stash drop that discard work", Critical, Block,
-			"This discards work that is not committed, perhaps of others. Undo your own changes by editing the files.", true},
+			"This discards uncommitted work, perhaps of other people. Undo your own changes by editing the files.", true},
 		{RewriteHistory, "git push --force, branch -D, filter-branch, update-ref -d, reflog expire, gc --prune=now",
 			Critical, Block,
 			"This rewrites or removes history that others may need.", true},
-		{SkipChecks, "commit --no-verify and other ways past hooks", High, Warn,
-			"The hooks are there to be run: mend what they find.", false},
+		{SkipChecks, "commit --no-verify and other ways to skip hooks", High, Warn,
+			"Hooks have to run. Fix what they report.", false},
 		{DecideForPerson, "answering gates of perdure, resuming or ending its loops, marking false alarms, killing it",
 			Critical, Gate,
-			"A person decides that. Say in your answer what you need and why.", false},
-		{Unreadable, "a command line that cannot be read as one of a shell, or that hides which command it is", Medium, Warn,
-			"What this does cannot be read before it runs. Name the command and its files plainly.", false},
+			"Only a person decides that. Say in your answer what you need and why.", false},
+		{Unreadable, "a command line that cannot be parsed, or that hides its command", Medium, Warn,
+			"The effect of this command line cannot be determined before it runs. Name the command and its files directly.", false},
 	}
 }
 

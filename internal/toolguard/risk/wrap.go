@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// unwrapped takes programs away that only run another one.
+// unwrapped removes programs that only run another one.
 func unwrapped(words []string) []string {
 	for len(words) > 0 {
 		name := path.Base(words[0])
@@ -15,7 +15,7 @@ func unwrapped(words []string) []string {
 		}
 		words = words[1:]
 		if at := slices.IndexFunc(words, func(w string) bool { return acts(path.Base(w)) }); at >= 0 && name != "env" {
-			words = words[at:] // behind options of which nobody knows what they take
+			words = words[at:] // after options with unknown arguments
 			continue
 		}
 		for len(words) > 0 && (strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isNumber(words[0])) {
@@ -25,7 +25,7 @@ func unwrapped(words []string) []string {
 	return words
 }
 
-// optionWords is how many words an option of env takes.
+// optionWords returns the number of words of an option of env.
 func optionWords(name, option string) int {
 	if name == "env" && slices.Contains([]string{"-u", "--unset", "-C", "--chdir"}, option) {
 		return 2
@@ -33,7 +33,7 @@ func optionWords(name, option string) int {
 	return 1
 }
 
-// wraps tells of a program that runs another one.
+// wraps reports whether a program runs another one.
 func wraps(name string) bool {
 	switch name {
 	case "sudo", "doas", "env", "nohup", "time", "command", "builtin", "exec", "nice", "ionice", "setsid", "stdbuf",
@@ -46,7 +46,7 @@ func wraps(name string) bool {
 	return false
 }
 
-// acts tells of a program that this package judges.
+// acts reports whether this package assesses a program.
 func acts(name string) bool {
 	switch name {
 	case "rm", "unlink", "rmdir", "shred", "trash", "git", "sh", "bash", "zsh", "dash", "ksh", "find", "xargs", "tee",
@@ -61,8 +61,8 @@ func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789.smhd") == "" && s[0] >= '0' && s[0] <= '9'
 }
 
-// envOptions is for the options of env that a command stands in: -S has its words in
-// one, -C its folder.
+// envOptions handles options of env that contain the command: -S has its words in one, -C
+// its folder.
 func (a *assessment) envOptions(words []string, depth int) (rest []string, done bool) {
 	at := slices.IndexFunc(words, func(w string) bool { return path.Base(w) == "env" })
 	if at < 0 || len(unwrapped(words[:at])) > 0 {
@@ -90,7 +90,7 @@ func (a *assessment) envOptions(words []string, depth int) (rest []string, done 
 	return words, false
 }
 
-// container is for a command in a container that has folders of the workspace.
+// container assesses a command in a container with mounted folders of the workspace.
 func (a *assessment) container(args []string, depth int) {
 	var mounts [][2]string
 	mount := func(spec string) {
@@ -125,7 +125,7 @@ func (a *assessment) container(args []string, depth int) {
 	a.words(inner, depth)
 }
 
-// bound reads an option --mount.
+// bound parses an option --mount.
 func bound(spec string) (m [2]string) {
 	for part := range strings.SplitSeq(spec, ",") {
 		name, value, _ := strings.Cut(part, "=")
@@ -139,7 +139,7 @@ func bound(spec string) (m [2]string) {
 	return m
 }
 
-// steers is for commands by which a person decides over a loop.
+// steers assesses commands with which a person controls a loop.
 func (a *assessment) steers(args []string) {
 	_, others := split(args)
 	decides := len(others) > 1 && others[0] == "loop" &&

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// writer is for other programs that write, move or delete the files they are given.
+// writer assesses other programs that write, move or delete the files they are given.
 func (a *assessment) writer(name string, args []string) {
 	options, others := split(args)
 	all := func(do func(string)) {
@@ -79,7 +79,7 @@ func (a *assessment) writer(name string, args []string) {
 	}
 }
 
-// destination is where files go, and which.
+// destination returns the target of a copy, and the files copied.
 func destination(args []string) (to string, from []string) {
 	for i, o := range args {
 		if dir, ok := strings.CutPrefix(o, "--target-directory="); ok {
@@ -106,7 +106,7 @@ func (a *assessment) moved(args []string) {
 	a.copied(to, from)
 }
 
-// copied is for files that are written into a folder, or over a file.
+// copied assesses files that are written into a folder or over a file.
 func (a *assessment) copied(to string, from []string) {
 	a.writes(to)
 	if rel, outside := a.place(to); !outside && (testFolder(rel) || strings.HasSuffix(to, "/")) {
@@ -116,8 +116,8 @@ func (a *assessment) copied(to string, from []string) {
 	}
 }
 
-// modes is for permissions that are taken away: a test that nobody may read, or a hook
-// that nobody may run, is as good as gone.
+// modes assesses removed permissions: a test that cannot be read, or a hook that cannot
+// be run, is as good as deleted.
 func (a *assessment) modes(name string, args []string) {
 	var others []string
 	for _, arg := range args {

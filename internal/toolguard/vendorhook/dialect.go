@@ -13,17 +13,17 @@ import (
 	"github.com/perdure/perdure/agent"
 )
 
-// MaxBytes is the most that is read of an agent.
+// MaxBytes limits the input from an agent.
 const MaxBytes = 16 << 20
 
-// The events that mean something here; agents have more, which are let be.
+// Supported events; others of the agents are ignored.
 const (
 	PreToolUse         = "PreToolUse"
 	PostToolUse        = "PostToolUse"
 	PostToolUseFailure = "PostToolUseFailure"
 )
 
-// Event is what an agent tells its hook.
+// Event is an event that an agent sends to its hook.
 type Event struct {
 	// Name is the agent's name of the event.
 	Name string
@@ -31,7 +31,7 @@ type Event struct {
 	Session string
 	// Dir is the agent's working folder, an absolute path.
 	Dir string
-	// Call is the call of a tool that the event is about; nil where it is about none.
+	// Call is the tool call of the event; nil if it has none.
 	Call *agent.ToolCall
 }
 
@@ -45,24 +45,23 @@ type input struct {
 	CallID    string          `json:"tool_use_id"`
 }
 
-// Read reads an event. An event about a call that is not understood whole is an
-// error: what cannot be read cannot be judged. Which event it was is told all the same,
-// where that is known.
+// Read reads an event. A call that cannot be parsed completely is an error, because it
+// cannot be judged; the event is returned with the error as far as it is known.
 func Read(r io.Reader) (*Event, error) {
 	raw, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the event: %w", err)
+		return nil, fmt.Errorf("read hook event: %w", err)
 	}
 	if len(raw) > MaxBytes {
-		return nil, fmt.Errorf("read the event: it has more than %d bytes", MaxBytes)
+		return nil, fmt.Errorf("read hook event: more than %d bytes", MaxBytes)
 	}
 	var in input
 	if err := json.Unmarshal(raw, &in); err != nil {
-		return nil, fmt.Errorf("read the event: %w", err)
+		return nil, fmt.Errorf("read hook event: %w", err)
 	}
 	e := &Event{Name: in.Event, Session: in.Session, Dir: in.Dir}
 	if in.Event == "" {
-		return nil, errors.New("read the event: hook_event_name is missing")
+		return nil, errors.New("read hook event: hook_event_name is missing")
 	}
 	switch in.Event {
 	case PreToolUse, PostToolUse, PostToolUseFailure:
@@ -70,10 +69,10 @@ func Read(r io.Reader) (*Event, error) {
 		return e, nil
 	}
 	if e.Call, err = in.call(); err != nil {
-		return e, fmt.Errorf("read the event %s: %w", in.Event, err)
+		return e, fmt.Errorf("read hook event %s: %w", in.Event, err)
 	}
 	if !filepath.IsAbs(e.Dir) {
-		return e, fmt.Errorf("read the event %s: cwd %.100q is no absolute path", in.Event, e.Dir)
+		return e, fmt.Errorf("read hook event %s: cwd %.100q is not an absolute path", in.Event, e.Dir)
 	}
 	return e, nil
 }
@@ -83,42 +82,43 @@ func (in *input) call() (*agent.ToolCall, error) {
 		return nil, errors.New("tool_name is missing")
 	}
 	if given := bytes.TrimSpace(in.ToolInput); len(given) == 0 || given[0] != '{' {
-		return nil, errors.New("tool_input is no object")
+		return nil, errors.New("tool_input is not an object")
 	}
 	call := agent.Describe(in.CallID, in.Tool, in.ToolInput)
 	switch call.Kind {
 	case agent.ToolExecute:
 		if call.Command == "" {
-			return nil, fmt.Errorf("the tool %.100q runs a command, and tool_input has none", in.Tool)
+			return nil, fmt.Errorf("tool %.100q: tool_input has no command", in.Tool)
 		}
 	case agent.ToolEdit, agent.ToolDelete, agent.ToolMove:
 		if len(call.Paths) == 0 {
-			return nil, fmt.Errorf("the tool %.100q changes files, and tool_input names none", in.Tool)
+			return nil, fmt.Errorf("tool %.100q: tool_input has no file", in.Tool)
 		}
 	default:
 	}
 	return &call, nil
 }
 
-// Verdict is what is answered about a call.
+// Verdict is the answer about a call.
 type Verdict string
 
-// The verdicts.
+// Verdicts.
 const (
-	// Pass leaves the call to the agent's own rules; text is told to the agent.
+	// Pass leaves the call to the agent's own rules; the agent receives the text.
 	Pass Verdict = "pass"
-	// Deny refuses it, Leave leaves it to the person at the agent; text says why.
+	// Deny refuses the call, Leave leaves it to the person at the agent; the text is the
+	// reason.
 	Deny  Verdict = "deny"
 	Leave Verdict = "ask"
 )
 
-// Answer is what a hook says.
+// Answer is the answer of a hook.
 type Answer struct {
 	Verdict Verdict `json:"verdict"`
 	Text    string  `json:"text,omitempty"`
 }
 
-// output is the JSON that an agent is answered with.
+// output is the JSON that the agent receives.
 type output struct {
 	Specific specific `json:"hookSpecificOutput"`
 }
@@ -130,8 +130,8 @@ type specific struct {
 	Context  string `json:"additionalContext,omitempty"`
 }
 
-// Write answers an event. A call that passes is not allowed by that: the agent's
-// own rules still hold. Nothing is written where there is nothing to say.
+// Write answers an event. Pass does not allow the call: the agent's own rules still
+// apply. Nothing is written if the answer is empty.
 func (e *Event) Write(w io.Writer, a Answer) error {
 	out := specific{Event: e.Name}
 	switch {
@@ -155,5 +155,5 @@ func (e *Event) Write(w io.Writer, a Answer) error {
 	return err
 }
 
-// Patience is how long a hook may take; agents are told to wait a little longer.
+// Patience is the maximum time of a hook; agents are configured to wait a little longer.
 const Patience = 10 * time.Minute

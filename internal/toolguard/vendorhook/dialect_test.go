@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 )
 
-// What Claude Code 2.1.328 and Codex 0.169.0 send.
+// Input of Claude Code 2.1.328 and Codex 0.169.0.
 const (
 	claudeWrite = `{"session_id":"de8b","transcript_path":"/h/t.jsonl","cwd":"/w","prompt_id":"5097","permission_mode":"bypassPermissions","effort":{"level":"high"},` +
 		`"hook_event_name":"PreToolUse","tool_name":"Write","tool_input":{"file_path":"/w/out.txt","content":"hello"},"tool_use_id":"toolu_1000"}`
@@ -48,7 +48,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestUnreadable: what cannot be judged is an error.
+// TestUnreadable: a call that cannot be judged is an error.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -105,7 +105,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever is sent is an event that can be judged and answered, or an error.
+// FuzzRead: any input is an event that can be judged and answered, or an error.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{claudeWrite, claudeWrote, codexShell, `{"hook_event_name":"Stop"}`,
 		`{"hook_event_name":"PreToolUse","cwd":"/","tool_name":"apply_patch","tool_input":{"command":"*** Delete File: a"}}`} {

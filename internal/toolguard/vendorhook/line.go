@@ -15,11 +15,11 @@ import (
 	"github.com/perdure/perdure/agent"
 )
 
-// maxSocketPath is what all systems take for the path of a socket.
+// maxSocketPath is the length of a socket path that all systems accept.
 const maxSocketPath = 100
 
-// SocketVariable is the environment variable that names the socket of the loop that an
-// agent works for.
+// SocketVariable is the environment variable with the socket of the loop that an agent
+// works for.
 const SocketVariable = "PERDURE_HOOK_SOCKET"
 
 // The socket has a folder of its own, whose name begins with socketPrefix.
@@ -28,7 +28,7 @@ const (
 	socketName   = "ask"
 )
 
-// Question is what a hook asks the loop that its agent works for.
+// Question is what a hook asks the loop.
 type Question struct {
 	// Event is PreToolUse, PostToolUse or PostToolUseFailure.
 	Event string         `json:"event"`
@@ -36,8 +36,8 @@ type Question struct {
 	Call  agent.ToolCall `json:"call"`
 }
 
-// Ask asks the loop that listens at a socket about an event. An error means that
-// nobody knows what it would have said.
+// Ask asks the loop that listens at a socket about an event. An error means that there is
+// no answer.
 func Ask(ctx context.Context, socket string, e *Event) (a Answer, err error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
@@ -50,15 +50,15 @@ func Ask(ctx context.Context, socket string, e *Event) (a Answer, err error) {
 		return a, fmt.Errorf("ask the loop: %w", err)
 	}
 	if err := json.NewDecoder(io.LimitReader(conn, MaxBytes)).Decode(&a); err != nil {
-		return a, fmt.Errorf("ask the loop: it did not answer: %w", errors.Join(context.Cause(ctx), err))
+		return a, fmt.Errorf("ask the loop: no answer: %w", errors.Join(context.Cause(ctx), err))
 	}
 	if !slices.Contains([]Verdict{Pass, Deny, Leave}, a.Verdict) {
-		return Answer{}, fmt.Errorf("ask the loop: its answer %.100q is none", a.Verdict)
+		return Answer{}, fmt.Errorf("ask the loop: unknown answer %.100q", a.Verdict)
 	}
 	return a, nil
 }
 
-// Line is where the hooks of an agent ask.
+// Line receives the questions of an agent's hooks.
 type Line struct {
 	dir      string
 	listener net.Listener
@@ -66,14 +66,14 @@ type Line struct {
 	answers  sync.WaitGroup
 }
 
-// Listen makes a line, that nobody but this user can reach, and answers what is
-// asked there until it is closed: answer may be called from several goroutines, and
-// a panic of it is a refusal. The socket is made in the folder home, where its path
-// is short enough for one; a process that was killed leaves it there for the next.
+// Listen creates a socket that only this user can reach, and answers questions until the
+// line is closed. answer may be called concurrently; a panic in it refuses the call. The
+// socket is in the folder home if the path is short enough; a socket that a killed
+// process left is removed.
 func Listen(ctx context.Context, home string, answer func(ctx context.Context, q *Question) Answer) (*Line, error) {
-	left, _ := filepath.Glob(filepath.Join(home, socketPrefix+"*")) // the pattern is a good one
+	left, _ := filepath.Glob(filepath.Join(home, socketPrefix+"*")) // the pattern is valid
 	for _, dir := range left {
-		_ = os.RemoveAll(dir) // it only takes room
+		_ = os.RemoveAll(dir) // it only takes space
 	}
 	dir, err := socketDir(home)
 	if err != nil {
@@ -97,7 +97,7 @@ func Listen(ctx context.Context, home string, answer func(ctx context.Context, q
 	return l, nil
 }
 
-// socketDir makes a folder for a socket.
+// socketDir creates a folder for a socket.
 func socketDir(home string) (dir string, err error) {
 	for _, parent := range []string{home, os.TempDir(), "/tmp"} {
 		if dir, err = os.MkdirTemp(parent, socketPrefix); err != nil {
@@ -106,7 +106,7 @@ func socketDir(home string) (dir string, err error) {
 		if len(dir) <= maxSocketPath-len("/"+socketName) {
 			return dir, nil
 		}
-		err = errors.Join(fmt.Errorf("the path %s is too long for a socket", dir), os.Remove(dir))
+		err = errors.Join(fmt.Errorf("path %s is too long for a socket", dir), os.Remove(dir))
 	}
 	return "", err
 }
@@ -118,27 +118,27 @@ func serve(ctx context.Context, conn net.Conn, answer func(ctx context.Context, 
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	var q Question
 	if err := json.NewDecoder(io.LimitReader(conn, 2*MaxBytes)).Decode(&q); err != nil {
-		return // the hook takes no answer for a refusal
+		return // without an answer the hook refuses the call
 	}
 	a := answered(ctx, &q, answer)
 	if doc, err := json.Marshal(a); err == nil {
-		_, _ = conn.Write(append(doc, '\n')) // the hook went away, or will say that nobody answered
+		_, _ = conn.Write(append(doc, '\n')) // the hook has ended, or will report that there was no answer
 	}
 }
 
 func answered(ctx context.Context, q *Question, answer func(ctx context.Context, q *Question) Answer) (a Answer) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			a = Answer{Verdict: Deny, Text: fmt.Sprintf("perdure could not judge this call: %v", fault)}
+			a = Answer{Verdict: Deny, Text: fmt.Sprintf("perdure failed to judge this call: %v", fault)}
 		}
 	}()
 	return answer(ctx, q)
 }
 
-// Socket is the path at which hooks ask.
+// Socket returns the path of the socket.
 func (l *Line) Socket() string { return l.listener.Addr().String() }
 
-// Close ends the line. Questions under way get no answer.
+// Close closes the line. Open questions get no answer.
 func (l *Line) Close() error {
 	l.stop()
 	err := l.listener.Close()

@@ -28,8 +28,8 @@ func event(command string) *vendorhook.Event {
 		Call: &agent.ToolCall{ID: "1", Name: "Bash", Kind: agent.ToolExecute, Command: command}}
 }
 
-// TestAsk: the loop is asked about the whole call; one that crashes, and one that is
-// gone, is no consent.
+// TestAsk: the loop receives the whole call; a loop that crashes or has ended does not
+// consent.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	home := filepath.Join(t.TempDir(), strings.Repeat("long", 20)) // too long for a socket
@@ -64,8 +64,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestNoAnswer: what is no answer is an error, and so is a loop that ends meanwhile or
-// takes too long.
+// TestNoAnswer: an invalid answer is an error, and so is a loop that ends or takes too
+// long.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{"", "nonsense\n", "{}\n", `{"verdict":"sure"}` + "\n", `{"verdict":"pass"`} {

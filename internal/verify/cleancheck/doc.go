@@ -1,18 +1,18 @@
-// Package cleancheck runs a completion command in a clean copy of what an agent left,
-// and the baseline's tests laid over it.
+// Package cleancheck runs a completion command in a clean copy of an agent's work, and
+// with the baseline's tests laid over it.
 //
-// A copy is made of a snapshot in a temporary folder outside of the workspace. Of
-// the files that git ignores it has those that are as they were at the baseline
-// ([Keep]), and no others: what the agent left beside its work takes no part. What
-// passes in the workspace has to pass there, test by test. Where it does not, one
-// thing after the other is put back until it is known what makes the difference:
-// dependencies and products that were made during the loop are held and named; other
-// files that were left are a regression; and where not even the baseline comes
-// to its own result in a copy, nothing can be sealed here, which is no regression.
+// A copy is made of a snapshot in a temporary folder outside of the workspace. Of the
+// files that git ignores it has only those that are as they were at the baseline
+// ([Keep]); other ignored files that the agent left are not copied. What passes in the
+// workspace has to pass in the copy, test by test. If it does not, ignored files are
+// added in steps until the cause is known: dependencies and build products made during
+// the loop are accepted and named; other files are a regression; and if even the baseline
+// does not reach its own result in a copy, a clean-copy check is impossible, which is no
+// regression.
 //
-// Tests that were weakened (package detect says which) are then laid over a
-// second copy as the baseline has them. See overlay.go for what counts.
+// Tests that were weakened (as package detect reports) are then replaced by the
+// baseline's versions in a second copy. See overlay.go for the rules.
 //
-// A copy is no sandbox: its commands reach the network, the user's home folder with
-// its caches, and whatever runs on the machine.
+// A copy is no sandbox: its commands reach the network, the user's home folder with its
+// caches, and other processes.
 package cleancheck

@@ -20,12 +20,12 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// Keep returns what is beside the snapshots of a workspace, as a text to give to
-// [Check] later: what is as it is now takes part in copies. Where there is too much,
-// it is empty.
+// Keep returns a record of the files that snapshots do not contain, to pass to [Check]
+// later: files that are unchanged then are copied. It is empty if there are too many
+// files.
 func Keep(ctx context.Context, files *workspace.Workspace) ([]byte, error) {
 	list, err := files.Beside(ctx)
-	if errors.Is(err, workspace.ErrLimit) { // Check says so
+	if errors.Is(err, workspace.ErrLimit) { // Check reports it
 		return nil, nil
 	}
 	if err != nil {
@@ -38,18 +38,18 @@ func Keep(ctx context.Context, files *workspace.Workspace) ([]byte, error) {
 	return json.Marshal(kept)
 }
 
-// class is what a folder's name says of files in it that git ignores.
+// class is the kind of ignored files that a folder's name indicates.
 type class int
 
 const (
 	other   class = iota
 	needed        // dependencies: installed by a tool, as manifests say
-	product       // made of the sources by a tool
-	cache         // made anew where it is missing
+	product       // built from the sources by a tool
+	cache         // created again if missing
 )
 
 // folderClasses are the names of folders with files that tools make. Names of
-// dependencies stand over those of products, and these over those of caches.
+// dependencies take precedence over those of products, and these over those of caches.
 func folderClass(name string) class {
 	switch name {
 	case "node_modules", ".venv", "venv", "vendor", "bower_components", "site-packages", ".bundle", "Pods",
@@ -65,8 +65,8 @@ func folderClass(name string) class {
 	return other
 }
 
-// classOf says what an ignored file is, and the outermost folder that says so; of a
-// cache the innermost.
+// classOf returns the class of an ignored file, and the outermost folder with that class;
+// for a cache the innermost.
 func classOf(name string) (class, string) {
 	found, top := other, name
 	for i, c := range name {
@@ -84,31 +84,31 @@ func classOf(name string) (class, string) {
 	return found, top
 }
 
-// drift is what is beside a candidate, held against what was at the baseline.
+// drift compares the ignored files with those at the baseline.
 type drift struct {
-	// same is as it was. held are dependencies and products that were made during
-	// the loop, by their folders; left is everything else that came or changed.
+	// same files are unchanged. held are dependencies and products made during the loop, by
+	// folder; left are all other new or changed files.
 	same []workspace.Beside
 	held map[string][]workspace.Beside
 	left []workspace.Beside
-	// caches are in no copy but that of everything.
+	// caches are copied only together with all other files.
 	caches []workspace.Beside
 }
 
-// since compares what is beside the workspace with what was kept. Dependencies may
-// have changed where a manifest did, or where there were none.
+// since compares the ignored files of the workspace with the kept record. Dependencies
+// may have changed if a manifest did, or if there were none.
 func since(kept []byte, now []workspace.Beside, changes []workspace.Change) (*drift, error) {
 	was := make(map[string]string)
 	if len(kept) > 0 {
 		if err := json.Unmarshal(kept, &was); err != nil {
-			return nil, fmt.Errorf("read what was beside the baseline: %w", err)
+			return nil, fmt.Errorf("read record of ignored files at the baseline: %w", err)
 		}
 	}
 	manifests := slices.ContainsFunc(changes, func(c workspace.Change) bool {
 		return manifest(c.Path) || c.From != "" &&
 			manifest(c.From)
 	})
-	there := make(map[string]bool) // folders of dependencies that the baseline had
+	there := make(map[string]bool) // dependency folders of the baseline
 	for name := range was {
 		if k, top := classOf(name); k == needed {
 			there[top] = true
@@ -132,7 +132,7 @@ func since(kept []byte, now []workspace.Beside, changes []workspace.Change) (*dr
 	return d, nil
 }
 
-// manifest tells whether a file says which dependencies there are.
+// manifest reports whether a file declares dependencies.
 func manifest(name string) bool {
 	if project.Classify(name).Class == project.Manifest {
 		return true
@@ -149,7 +149,7 @@ func manifest(name string) bool {
 	}
 }
 
-// heldFiles are those of all folders.
+// heldFiles returns the held files of all folders.
 func (d *drift) heldFiles() []workspace.Beside {
 	var all []workspace.Beside
 	for _, list := range d.held {
@@ -158,9 +158,9 @@ func (d *drift) heldFiles() []workspace.Beside {
 	return all
 }
 
-// bring copies files from the workspace. What is gone by now, or cannot be read, is
-// left out. Programs of a dependency that name the workspace (the first line of a
-// script, paths of packages installed in place) name the copy then.
+// bring copies files from the workspace. Files that were removed meanwhile or cannot be
+// read are left out. Paths of the workspace in programs of a dependency (the first line
+// of a script, paths of packages installed in place) are replaced by the copy's.
 func bring(ctx context.Context, from, to string, files []workspace.Beside) (int64, error) {
 	src, err := os.OpenRoot(from)
 	if err != nil {
@@ -217,7 +217,7 @@ func bringFiles(ctx context.Context, files []workspace.Beside, do func(name stri
 	return bytes.Load(), context.Cause(ctx)
 }
 
-// maxRewritten is the largest file whose paths are replaced.
+// maxRewritten is the size of the largest file in which paths are replaced.
 const maxRewritten = 256 << 10
 
 func bringFile(src, dst *os.Root, name string, roots [2]string) (int64, error) {
@@ -253,13 +253,13 @@ func bringFile(src, dst *os.Root, name string, roots [2]string) (int64, error) {
 	if err == nil {
 		err = dst.Chmod(name, info.Mode()&fs.ModePerm)
 	}
-	if err == nil { // tools go by it
+	if err == nil { // tools compare it
 		err = dst.Chtimes(name, info.ModTime(), info.ModTime())
 	}
 	return n, err
 }
 
-// namesPaths tells of files of dependencies that may name the folder they were
+// namesPaths reports whether a file of a dependency may contain the folder that it was
 // installed in.
 func namesPaths(name string) bool {
 	if k, _ := classOf(name); k != needed {

@@ -19,49 +19,48 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// A test that was edited is no regression, and one of the baseline that fails on
-// what was asked for is none either. What counts is a test that asserts less than
-// it did, and whose baseline version fails where the new one passes:
+// An edited test is no regression, and a baseline test that fails because of the
+// requested change is none either. A test counts if it asserts less than before and its
+// baseline version fails where the new one passes:
 //
-//   - an assertion accepts more than it did, or is skipped or swallowed, and the
-//     baseline's version fails;
-//   - an expected value, what a test compares with (a fixture) or what it calls (a
-//     mock) was changed, or it asserts something else, the baseline's version fails,
-//     and the test failed in the baseline: it was to be mended, and its expectation
-//     was instead. Where it passed in the baseline, the change is taken for what was
-//     asked: in ordinary work behaviour that changes takes its assertions along.
+// - an assertion accepts more than before, or is skipped or swallowed, and the baseline's
+// version fails;
+// - an expected value, a fixture or a mock was changed, or the test asserts something
+// else, the baseline's version fails, and the test failed in the baseline: the code had
+// to be fixed, and the expectation was changed instead. If the test passed in the
+// baseline, the change counts as requested, because ordinary changes of behaviour change
+// assertions, too.
 //
-// Which tests these are is what package detect found and did not let act. The
-// baseline's versions of their files are laid over; of these files no other test
-// counts, so that tests that were rewritten for another API are no trouble. What does
-// not build, or fails because names or signatures do not fit, is noted.
+// The tests are those for which package detect has findings that do not block. The
+// baseline's versions of their files replace the current ones; other tests in these files
+// do not count, so that tests rewritten for another API cause no findings. Tests that do
+// not build, or fail because names or signatures changed, are noted.
 
-// suspect is a file of the baseline with tests that were weakened.
+// suspect is a baseline file with weakened tests.
 type suspect struct {
 	file string
-	// name is that of the test; empty when any test may be meant.
+	// name is the name of the test; empty if it may be any test of the file.
 	name string
-	// mended tells that only tests count that failed in the baseline.
+	// mended is set if only tests count that failed in the baseline.
 	mended bool
 	why    string
 }
 
-// mendedOnly tells of findings that show another expectation, which may be what was
-// asked for. So does one that is said to be computed and has a value
-// in it all the same: 0 or nil tell package detect nothing.
+// mendedOnly reports whether a finding shows a changed expectation, which may have been
+// requested. A finding of a computed expectation counts if it contains a value, because
+// package detect ignores 0 and nil.
 func mendedOnly(f *detect.Finding) bool {
 	_, now, _ := strings.Cut(f.Evidence, " became ")
 	return f.Pattern == "expected-changed" || f.Pattern == "assertion-lost" || f.Pattern == "subject-mocked" ||
 		f.Pattern == "expected-computed" && values().MatchString(now)
 }
 
-// values are literals in the languages' common forms.
+// values matches literals in common forms.
 var values = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("[\\d\"'`]|\\b(?:true|false|nil|null|undefined|None|True|False)\\b")
 })
 
-// overlay lays the baseline's tests over a candidate that passed, if some were
-// weakened.
+// overlay runs a candidate that passed with the baseline's tests, if some were weakened.
 func (s *sealing) overlay(ctx context.Context, clean *outcome) error {
 	all := s.suspects(clean.Report)
 	if len(all) == 0 || clean.Report == nil {
@@ -81,7 +80,7 @@ func (s *sealing) overlay(ctx context.Context, clean *outcome) error {
 	return nil
 }
 
-// held are the files that the clean copy had besides.
+// held returns the additional files of the clean copy.
 func (s *sealing) held() []workspace.Beside {
 	if s.v.State != Partly {
 		return nil
@@ -89,7 +88,7 @@ func (s *sealing) held() []workspace.Beside {
 	return s.drift.heldFiles()
 }
 
-// suspects lists the tests of the baseline to look at.
+// suspects returns the baseline tests to check.
 func (s *sealing) suspects(now *testreport.Report) []suspect {
 	if s.c.Found == nil || now == nil {
 		return nil
@@ -99,7 +98,7 @@ func (s *sealing) suspects(now *testreport.Report) []suspect {
 	var all []suspect
 	add := func(p suspect) {
 		mends := slices.ContainsFunc(mended, func(id string) bool { return p.name == "" || leaf(id) == p.name })
-		fresh := p.name != "" && is[p.name] && !before[p.name] && !mends // none of the baseline's
+		fresh := p.name != "" && is[p.name] && !before[p.name] && !mends // not a baseline test
 		if !fresh && (mends || !p.mended) && !slices.Contains(all, p) {
 			all = append(all, p)
 		}
@@ -119,14 +118,14 @@ func (s *sealing) suspects(now *testreport.Report) []suspect {
 		c := &s.c.Since.Changes[i]
 		if file := firstOf(c.From, c.Path); c.Old != nil && c.Old.Kind == workspace.KindFile &&
 			project.Classify(file).Class == project.Snapshot {
-			add(suspect{file: file, mended: true, why: "what tests compare with was changed"})
+			add(suspect{file: file, mended: true, why: "fixture changed"})
 		}
 	}
 	return all
 }
 
-// mended are the tests that failed in the baseline, or whose suite could not run,
-// and pass now.
+// mended returns the tests that failed in the baseline, or whose suite could not run, and
+// that pass now.
 func (s *sealing) mended(now *testreport.Report) []string {
 	if s.c.Baseline.Report == nil {
 		return nil
@@ -150,8 +149,8 @@ func (s *sealing) mended(now *testreport.Report) []string {
 	return ids
 }
 
-// laid says which files of the baseline are laid over, and which of the candidate's
-// go for them: a test file under another name would have the same tests twice.
+// laid returns the baseline files to copy, and the candidate's files to remove for them:
+// a renamed test file would contain the same tests twice.
 func (s *sealing) laid(all []suspect) (put, drop []string) {
 	byPath := make(map[string]*workspace.Change)
 	for i := range s.c.Since.Changes {
@@ -160,7 +159,7 @@ func (s *sealing) laid(all []suspect) (put, drop []string) {
 	for _, p := range all {
 		c := byPath[p.file]
 		switch {
-		case c == nil: // where it was, of a renamed one
+		case c == nil: // the old path of a renamed file
 			put = append(put, p.file)
 			for _, c := range byPath {
 				if c.From == p.file {
@@ -172,7 +171,7 @@ func (s *sealing) laid(all []suspect) (put, drop []string) {
 			if c.From != "" {
 				drop = append(drop, c.Path)
 			}
-		default: // renamed and edited: it takes the place of one that went
+		default: // renamed and edited: it replaces a removed file
 			for _, gone := range byPath {
 				if gone.Kind == workspace.Deleted && path.Ext(gone.Path) == path.Ext(p.file) &&
 					project.Classify(gone.Path).Class == project.TestFile {
@@ -185,7 +184,7 @@ func (s *sealing) laid(all []suspect) (put, drop []string) {
 	return slices.Compact(put), drop
 }
 
-// lay puts files of the baseline into a copy.
+// lay copies files of the baseline into a copy.
 func (s *sealing) lay(ctx context.Context, at *Place, put, drop []string) error {
 	for _, name := range drop {
 		if err := os.Remove(filepath.Join(at.Root, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -199,7 +198,7 @@ func (s *sealing) lay(ctx context.Context, at *Place, put, drop []string) error 
 // judge compares a run with the baseline's tests with one without.
 func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) {
 	if over.problem != "" || over.Report == nil {
-		s.note("the baseline's tests cannot be laid over the work: " + firstOf(over.problem, human.LastLine(over.Output)))
+		s.note("run with the baseline's tests impossible: " + firstOf(over.problem, human.LastLine(over.Output)))
 		return
 	}
 	passed := make(map[string]bool)
@@ -233,24 +232,24 @@ func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) 
 		misfit = append(misfit, over.Report.Broken[i].Suite)
 	}
 	if len(misfit) > 0 {
-		s.note("tests of the baseline that were weakened do not build or do not fit any more: " + some(misfit))
+		s.note("weakened tests whose baseline version no longer builds or fits: " + some(misfit))
 	}
 	if len(failing) > 0 {
-		s.failed(detect.AssertionWeakening, "the baseline's tests, laid over the work, fail where the edited ones pass ("+
+		s.failed(detect.AssertionWeakening, "the baseline's tests fail where the edited ones pass ("+
 			why+"): "+some(failing), failing, s.v.Overlay)
 	}
 }
 
 func (s *sealing) note(text string) { s.v.Notes = append(s.v.Notes, text) }
 
-// misfits are messages of tests that call what has another name or signature now.
+// misfits matches messages of tests that call something whose name or signature changed.
 var misfits = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|ReferenceError|SyntaxError|NoMethodError|ArgumentError|` +
 			`[\w.]*NoSuchMethodError|Error: Cannot find module|Error: Call to undefined)\b`)
 })
 
-// leaf is a test's own name: without its suites, its parameters and its subtests.
+// leaf returns a test's own name, without suites, parameters and subtests.
 func leaf(id string) string {
 	if i := strings.LastIndex(id, "::"); i >= 0 {
 		id = id[i+2:]
@@ -264,7 +263,7 @@ func leaf(id string) string {
 	return id
 }
 
-// leaves are the tests' own names.
+// leaves returns the tests' own names.
 func leaves(r *testreport.Report) map[string]bool {
 	all := make(map[string]bool)
 	if r != nil {

@@ -12,13 +12,12 @@ import (
 
 // Place is a copy in which commands are run.
 type Place struct {
-	// Root is the folder of the copy, named as the workspace is; Scratch one for
-	// results, beside it.
+	// Root is the folder of the copy, with the name of the workspace; Scratch is a folder
+	// for results next to it.
 	Root, Scratch string
-	// Env is the environment: that of the process, with the workspace's path
-	// replaced by Root.
+	// Env is the environment of the process, with the workspace's path replaced by Root.
 	Env []string
-	// Hold is to stay open until a command, and all that it started, are gone.
+	// Hold is kept open until a command, and all processes that it started, have ended.
 	Hold *os.File
 
 	dir string
@@ -31,8 +30,8 @@ const (
 	scratchName = "results"
 )
 
-// newPlace makes the folder of a copy. It is locked as long as somebody uses it:
-// what is not was left by a process that died.
+// newPlace creates the folder of a copy and locks it. An unlocked folder was left by a
+// process that died.
 func newPlace(temp, root string) (*Place, error) {
 	temp, err := filepath.EvalSymlinks(temp) // macOS's is a link
 	if err != nil {
@@ -49,8 +48,8 @@ func newPlace(temp, root string) (*Place, error) {
 	return nil, errSwept
 }
 
-// errSwept is a folder that another process took for one that nobody uses.
-var errSwept = errors.New("the folder of the copy was removed while it was made")
+// errSwept is returned if another process removed the folder as unused.
+var errSwept = errors.New("another process removed the folder of the copy")
 
 func lockedPlace(temp, root string) (*Place, error) {
 	dir, err := os.MkdirTemp(temp, placePrefix)
@@ -62,7 +61,7 @@ func lockedPlace(temp, root string) (*Place, error) {
 	if err == nil {
 		err = filelock.TryLock(p.Hold)
 	}
-	if err == nil { // somebody may have removed it before it was locked
+	if err == nil { // another process may have removed it before it was locked
 		_, err = os.Lstat(p.Hold.Name())
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, filelock.ErrLocked) {
@@ -87,7 +86,7 @@ func (p *Place) Close() error {
 	return err
 }
 
-// removeAll removes a folder, also with folders in it that are read-only.
+// removeAll removes a folder, also with read-only folders in it.
 func removeAll(dir string) error {
 	if err := os.RemoveAll(dir); err == nil {
 		return nil
@@ -104,8 +103,8 @@ func removeAll(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// sweep removes copies that processes left which died. Those of other users stay,
-// and so does what cannot be removed.
+// sweep removes copies left by processes that died. Copies of other users, and those that
+// cannot be removed, stay.
 func sweep(temp string) {
 	left, err := filepath.Glob(filepath.Join(temp, placePrefix+"*"))
 	if err != nil {
@@ -117,7 +116,7 @@ func sweep(temp string) {
 		}
 		lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
 		if err != nil {
-			continue // one that is being made, or another user's
+			continue // one that is being created, or another user's
 		}
 		if filelock.TryLock(lock) == nil {
 			_ = removeAll(dir)
@@ -126,8 +125,8 @@ func sweep(temp string) {
 	}
 }
 
-// elsewhere is an environment with a folder's path replaced by another one. What
-// merely begins with it stays.
+// elsewhere returns an environment with a folder's path replaced. Paths that only begin
+// with the same characters stay.
 func elsewhere(env []string, from, to string) []string {
 	moved := make([]string, 0, len(env))
 	for _, v := range env {

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 )
 
-// TestSweep: copies of processes that died go with the next one; those that are in
-// use, and what only has such a name, stay.
+// TestSweep: copies of processes that died are removed with the next one; those in use,
+// and other folders with such a name, stay.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "true", map[string]string{"a": "a"})
@@ -63,7 +63,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestPaths: a folder's path is replaced where it ends, not where it goes on.
+// TestPaths: a folder's path is replaced only where it ends.
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -1,5 +1,6 @@
-// Package evidence brings together what snapshots hold, what package detect sees in
-// it, and what results of tests say.
+// Package evidence connects snapshots, package detect and test results: it runs detection
+// over the files that changed between two snapshots, and decides which findings count
+// beside the results of the tests.
 package evidence
 
 import (
@@ -16,24 +17,25 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// maxBytes is the largest file that is read; larger ones are told by their size.
+// maxBytes is the size of the largest file that is read; of larger ones only the size is
+// compared.
 const maxBytes = 4 << 20
 
-// Between are two snapshots, and what changed from one to the other.
+// Between is a pair of snapshots and the changes from one to the other.
 type Between struct {
 	From, To workspace.ID
 	Changes  []workspace.Change
 }
 
-// Run looks for signs of regressions in the files that changed. Errors are those of
-// the workspace, of the context, and *detect.LimitError.
+// Run runs detection over the changed files. Errors are those of the workspace, of the
+// context, and *detect.LimitError.
 func Run(ctx context.Context, files *workspace.Workspace, b *Between, in detect.Input) (*detect.Report, error) {
 	in.Changes = Versions(ctx, files, b)
 	return detect.Run(ctx, &in)
 }
 
-// Versions are the changed files with what they hold. They are read some at a time:
-// each reading looks for what others have written meanwhile.
+// Versions yields the changed files with their content. They are read in groups, because
+// each read checks for files that other processes wrote meanwhile.
 func Versions(ctx context.Context, files *workspace.Workspace, b *Between) iter.Seq2[detect.Change, error] {
 	return func(yield func(detect.Change, error) bool) {
 		for rest := b.Changes; len(rest) > 0; {
@@ -53,7 +55,7 @@ func Versions(ctx context.Context, files *workspace.Workspace, b *Between) iter.
 	}
 }
 
-// some is how many changes are read at a time: a bounded number of files and, but
+// some returns how many changes to read at once: a limited number of files and, except
 // for the first, of bytes.
 func some(changes []workspace.Change) int {
 	const most, mostBytes = 64, 4 << 20
@@ -73,7 +75,7 @@ func some(changes []workspace.Change) int {
 
 func readChanges(ctx context.Context, files *workspace.Workspace, b *Between, changes []workspace.Change) (
 	[]detect.Change, error) {
-	list := make([]detect.Change, 0, len(changes)) // never moved: the readings point into it
+	list := make([]detect.Change, 0, len(changes)) // not reallocated, because the readings point into it
 	var old, now reading
 	for i := range changes {
 		c := &changes[i]
@@ -91,7 +93,7 @@ func readChanges(ctx context.Context, files *workspace.Workspace, b *Between, ch
 	return list, now.read(ctx, files, b.To)
 }
 
-// reading is what is read of a snapshot, and where to.
+// reading is a set of files to read from a snapshot, and where to store them.
 type reading struct {
 	paths []string
 	to    []*detect.Version
@@ -115,8 +117,7 @@ func (r *reading) read(ctx context.Context, files *workspace.Workspace, id works
 	})
 }
 
-// ReadTrusted reads a file of a snapshot; nil when it is not there, or no regular
-// file.
+// ReadTrusted reads a file of a snapshot; nil if it does not exist or is no regular file.
 func ReadTrusted(ctx context.Context, files *workspace.Workspace, id workspace.ID, name string) ([]byte, error) {
 	text, err := files.ReadFile(ctx, id, name)
 	if errors.Is(err, workspace.ErrNotFound) {
@@ -127,12 +128,12 @@ func ReadTrusted(ctx context.Context, files *workspace.Workspace, id workspace.I
 
 func folder(f *workspace.File) bool { return f == nil || f.Kind == workspace.KindFolder }
 
-// read tells whether the content of a file is looked at.
+// read reports whether the content of a file is read.
 func read(f *workspace.File) bool {
 	return f != nil && f.Kind == workspace.KindFile && f.Size <= maxBytes
 }
 
-// version is a file without what it holds.
+// version returns a file without its content.
 func version(f *workspace.File) detect.Version {
 	switch {
 	case folder(f):
@@ -145,17 +146,17 @@ func version(f *workspace.File) detect.Version {
 	return detect.Version{Path: f.Path, Size: f.Size}
 }
 
-// Acting are the findings that are regressions, but for those about tests that ran
-// in the baseline: what became of them is known from results. Results are not taken
-// at their word when they list a test that the files show to be gone: they are
-// forged, or left from another time. baseline and now may be nil.
+// Acting returns the findings that are regressions, except for those about tests that ran
+// in the baseline, whose fate the test results show. Results that list a test which the
+// files no longer have are not trusted: they are forged or outdated. baseline and now may
+// be nil.
 func Acting(report *detect.Report, baseline, now *testreport.Report) []detect.Finding {
 	if report == nil {
 		return nil
 	}
 	ran, runs := names(baseline), names(now)
 	for _, t := range report.Added {
-		delete(runs, lastName(t.Name)) // it may be that one
+		delete(runs, lastName(t.Name)) // it may be the added test
 	}
 	var acting []detect.Finding
 	for _, f := range report.Findings {
@@ -166,7 +167,7 @@ func Acting(report *detect.Report, baseline, now *testreport.Report) []detect.Fi
 		switch {
 		case ran[name] == 0 || f.Type != detect.TestDeletion && f.Type != detect.TestSkipping:
 		case f.Type == detect.TestDeletion && runs[name] >= ran[name]:
-			f.Message += ", and the results list it as if it had run"
+			f.Message += ", but the test results list it as run"
 		default:
 			continue
 		}
@@ -175,7 +176,7 @@ func Acting(report *detect.Report, baseline, now *testreport.Report) []detect.Fi
 	return acting
 }
 
-// names are the tests' own names, and how often each is there.
+// names counts the tests' own names.
 func names(report *testreport.Report) map[string]int {
 	all := make(map[string]int)
 	if report != nil {
@@ -186,7 +187,7 @@ func names(report *testreport.Report) map[string]int {
 	return all
 }
 
-// lastName is a test's own name, without its suites.
+// lastName returns a test's own name, without its suites.
 func lastName(id string) string {
 	if i := strings.LastIndex(id, "::"); i >= 0 {
 		id = id[i+2:]
@@ -197,9 +198,9 @@ func lastName(id string) string {
 	return id
 }
 
-// FindAgain takes tests out of those that are lost which the files show under
-// another name, and which ran under it, or which went with what they tested: a
-// test that was renamed is none that was deleted. report may be nil.
+// FindAgain removes lost tests that the files show under another name, and that ran under
+// it or were removed with their subject: a renamed test is not deleted. report may be
+// nil.
 func FindAgain(d *testreport.Diff, report *detect.Report, now *testreport.Report) {
 	if report == nil || len(report.Moved) == 0 || len(d.Lost) == 0 {
 		return
@@ -214,7 +215,7 @@ func FindAgain(d *testreport.Diff, report *detect.Report, now *testreport.Report
 	})
 }
 
-// Noted are at most so many findings, those that act first. report may be nil.
+// Noted returns at most most findings, those that block first. report may be nil.
 func Noted(report *detect.Report, most int) []detect.Finding {
 	if report == nil {
 		return nil
@@ -227,15 +228,15 @@ func Noted(report *detect.Report, most int) []detect.Finding {
 	return list[:min(len(list), most)]
 }
 
-// Patterns of what results of tests prove, by which waivers name them.
+// Patterns of findings from test results, by which waivers name them.
 const (
 	patternMissing = "test-missing"
 	patternSkipped = "test-newly-skipped"
 	patternFailing = "test-newly-failing"
 )
 
-// Waive takes tests out of those that are worse which a waiver is about: by their
-// file, or because what the files show of them is waived. report may be nil.
+// Waive removes tests that a waiver covers: by their file, or because the finding about
+// them in the files is waived. report may be nil.
 func Waive(d *testreport.Diff, report *detect.Report, waivers []detect.Waiver, now time.Time) {
 	for list, what := range map[*[]testreport.Change]struct {
 		pattern string
@@ -251,14 +252,13 @@ func Waive(d *testreport.Diff, report *detect.Report, waivers []detect.Waiver, n
 	}
 }
 
-// Waived tells whether a waiver takes a finding away.
+// Waived reports whether a waiver covers a finding.
 func Waived(f *detect.Finding, waivers []detect.Waiver, now time.Time) bool {
 	return slices.ContainsFunc(waivers, func(w detect.Waiver) bool { return !w.Expired(now) && w.Covers(f) })
 }
 
-// Unseen says which files were not analysed and why, at most so many by name; empty
-// when all were. Binary files that never held tests are of no interest, nor is other
-// projects' code.
+// Unseen returns a message with the files that were not analysed and why, at most most by
+// name; empty if there are none. Files that are never analysed are not listed.
 func Unseen(report *detect.Report, most int) string {
 	if report == nil {
 		return ""
@@ -276,5 +276,5 @@ func Unseen(report *detect.Report, most int) string {
 	if n := len(all) - most; n > 0 {
 		all, more = all[:most], fmt.Sprintf(" and %d more", n)
 	}
-	return "not looked at for signs of regressions: " + strings.Join(all, ", ") + more
+	return "not analysed: " + strings.Join(all, ", ") + more
 }

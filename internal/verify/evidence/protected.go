@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// Protected says why a change is one of what checks hang on: configuration of CI,
-// runners, linters and coverage, the parts of a manifest that name them, and what
-// fits one of the globs. Empty for other changes.
+// Protected returns why a changed file is protected: it configures CI, a test runner, a
+// linter or coverage, it is a manifest in which parts that configure them changed, or it
+// matches one of the globs. Empty for other changes.
 func Protected(c *detect.Change, globs []string) string {
 	names := slices.DeleteFunc([]string{c.New.Path, c.Old.Path}, func(name string) bool { return name == "" })
 	for _, name := range names {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a workspace whose check is sealed.
+// bench is a workspace with a clean-copy check.
 type bench struct {
 	*testing.T
 	dir, temp string
@@ -42,8 +42,8 @@ type bench struct {
 	whole    bool
 }
 
-// newBench makes a workspace with files, a repository unless one of them is
-// "nogit", and what the check comes to with them.
+// newBench creates a workspace with files, as a repository unless one of them is "nogit",
+// and runs the check.
 func newBench(t *testing.T, check string, files map[string]string) *bench {
 	t.Helper()
 	b := &bench{T: t, dir: filepath.Join(t.TempDir(), "work"), temp: t.TempDir(), check: check}
@@ -85,7 +85,7 @@ func (b *bench) put(files map[string]string) {
 	}
 }
 
-// run is the check in a folder.
+// run runs the check in a folder.
 func (b *bench) run(ctx context.Context, at *metric.Runner) (*cleancheck.Result, error) {
 	command := project.Measure(b.check, project.Config{Files: os.DirFS(at.Root), Scratch: at.Scratch,
 		Installed: func(string) bool { return true }})
@@ -109,7 +109,7 @@ func (b *bench) run(ctx context.Context, at *metric.Runner) (*cleancheck.Result,
 		Output: ran.End}, nil
 }
 
-// here is the check in the workspace.
+// here runs the check in the workspace.
 func (b *bench) here() cleancheck.Result {
 	b.Helper()
 	r, err := b.run(b.Context(), &metric.Runner{Root: b.dir, Scratch: b.TempDir()})
@@ -124,7 +124,7 @@ func (b *bench) snapshot() workspace.ID {
 	return id
 }
 
-// begin is what a loop does before its first iteration.
+// begin does what a loop does before its first iteration.
 func (b *bench) begin() {
 	b.Helper()
 	b.before, b.baseline = b.snapshot(), b.here()
@@ -133,7 +133,7 @@ func (b *bench) begin() {
 	b.ok(err)
 }
 
-// seal seals what is there now, which has to pass in the workspace.
+// seal checks the current files, which have to pass in the workspace.
 func (b *bench) seal() *cleancheck.Verdict {
 	b.Helper()
 	now := b.snapshot()
@@ -174,7 +174,7 @@ func (b *bench) seal() *cleancheck.Verdict {
 	return v
 }
 
-// want checks a verdict; has are texts of which each stands in what it says.
+// want checks a verdict; its reason, notes and files contain each of has.
 func (b *bench) want(v *cleancheck.Verdict, state cleancheck.State, kind detect.Type, has ...string) {
 	b.Helper()
 	all := v.Why + "\n" + strings.Join(v.Tests, "\n") + "\n" + strings.Join(v.Files, "\n") + "\n" +
@@ -191,7 +191,7 @@ func (b *bench) want(v *cleancheck.Verdict, state cleancheck.State, kind detect.
 
 const goTest = "go test ./..."
 
-// goProject is a module with a test that passes and one that fails.
+// goProject returns a module with a test that passes and one that fails.
 func goProject() map[string]string {
 	return map[string]string{
 		"go.mod": "module example.com/calc\n\ngo 1.24\n",
@@ -237,8 +237,8 @@ func TestHonestGo(t *testing.T) {
 	}
 }
 
-// TestLegitimateGo: tests that are added, renamed, or follow a signature that
-// changed are no trouble.
+// TestLegitimateGo: tests that are added, renamed, or adapted to a changed signature
+// cause no findings.
 func TestLegitimateGo(t *testing.T) {
 	t.Parallel()
 	test := goProject()["calc_test.go"]
@@ -250,7 +250,7 @@ func TestLegitimateGo(t *testing.T) {
 			"\t\ts += n\n\t}\n\treturn s\n}\n\ntype Factors struct{ A, B int }\n\n" +
 			"func Mul(f Factors) int { return f.A * f.B }\n",
 			"calc_test.go": strings.ReplaceAll(test, "Mul(2, 3); got", "Mul(Factors{2, 3}); got")},
-		// What passed before and behaves otherwise now may be what was asked for.
+		// Behaviour that passed before and was changed may have been requested.
 		"behaviour that gives nothing": {"calc.go": strings.Replace(goodMul, "a + b", "0", 1),
 			"calc_test.go": strings.ReplaceAll(strings.ReplaceAll(test, "want 5", "want 0"), "got != 5", "got != 0")},
 		"behaviour": {"calc.go": strings.Replace(goodMul, "a + b", "a + b + 1", 1),
@@ -266,12 +266,12 @@ func TestLegitimateGo(t *testing.T) {
 	}
 }
 
-// TestIgnoredCheats: what an agent leaves in ignored files takes no part.
+// TestIgnoredCheats: ignored files that an agent left are not used.
 func TestIgnoredCheats(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		check string
-		more  map[string]string // of the baseline
+		more  map[string]string // files of the baseline
 		cheat map[string]string
 		file  string
 	}{
@@ -338,7 +338,7 @@ func TestPoisonedCache(t *testing.T) {
 	b.sh("python3 -m compileall -q --invalidation-mode unchecked-hash calc.py")
 	b.put(map[string]string{"calc.py": "def mul(a, b): return 0\n"})
 	b.want(b.seal(), cleancheck.Failed, detect.ValidationBypass, "__pycache__/calc", "mul")
-	b.put(map[string]string{"calc.py": "def mul(a, b): return b * a\n"}) // as it should be
+	b.put(map[string]string{"calc.py": "def mul(a, b): return b * a\n"}) // correct
 	b.sh("rm -r __pycache__")
 	b.want(b.seal(), cleancheck.Passed, "")
 }
@@ -384,8 +384,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestDependencies: ignored files that are needed take part: as they were, or when
-// they were installed or built meanwhile, which is told.
+// TestDependencies: ignored files that are needed are copied: unchanged ones, and those
+// installed or built during the loop, which are named.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	const runner = "const {add} = require('dep')\nconst {mul} = require('../lib.js')\nconsole.log('TAP version 13')\n" +
@@ -433,8 +433,8 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// TestMovedPrograms: a program that was installed with the path of the workspace,
-// in PATH and in its first line, runs the copy's files.
+// TestMovedPrograms: a program installed with the path of the workspace, in PATH and in
+// its first line, runs the copy's files.
 func TestMovedPrograms(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, `.venv/bin/tool`, map[string]string{".gitignore": ".venv/\n", "ok": "no"})
@@ -454,8 +454,8 @@ func TestMovedPrograms(t *testing.T) {
 	}
 }
 
-// TestNotPossible: where the baseline's own result cannot be had in a copy, nothing
-// is a regression; where it can, it is one.
+// TestNotPossible: if the baseline's own result cannot be reached in a copy, there is no
+// regression; otherwise there is one.
 func TestNotPossible(t *testing.T) {
 	t.Parallel()
 	tap := func(ok string) string {
@@ -465,7 +465,7 @@ func TestNotPossible(t *testing.T) {
 	b := newBench(t, "sh check.sh", map[string]string{"check.sh": tap("[ -e done ]")})
 	b.begin()
 	b.put(map[string]string{"done": ""})
-	b.want(b.seal(), cleancheck.Impossible, "", "the baseline does not come to its own result")
+	b.want(b.seal(), cleancheck.Impossible, "", "1..2")
 
 	b = newBench(t, "sh check.sh", map[string]string{"lib.sh": "A=1\n", "check.sh": "echo 'TAP version 13'; . " +
 		"./lib.sh; [ $A = 1 ] && echo 'ok 1 - a' || echo 'not ok 1 - a'; [ -e done ] && echo 'ok 2 - b' || echo 'not ok 2 " +
@@ -475,7 +475,7 @@ func TestNotPossible(t *testing.T) {
 	b.want(b.seal(), cleancheck.Failed, detect.TestFailure, "a")
 }
 
-// TestSetup: what the check needs is made in the copy; what lies beside takes no part.
+// TestSetup: the setup prepares the copy; ignored files are not used.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{".gitignore": "dist/\n", "src/x": "good", "check.sh": "grep -q good dist/x"}
@@ -488,10 +488,10 @@ func TestSetup(t *testing.T) {
 	v := b.seal()
 	b.want(v, cleancheck.Impossible, "") // with an exit status alone, and a baseline that fails
 	b.setup = "false"
-	b.want(b.seal(), cleancheck.Impossible, "", "fails for the baseline, too")
+	b.want(b.seal(), cleancheck.Impossible, "", "baseline")
 }
 
-// TestMisfits: tests of the baseline that call what has another name now are noted.
+// TestMisfits: baseline tests that call something renamed are noted.
 func TestMisfits(t *testing.T) {
 	t.Parallel()
 	const test = `import calc, sys, traceback
@@ -545,15 +545,15 @@ func TestLinks(t *testing.T) {
 	b.want(b.seal(), cleancheck.Failed, detect.ValidationBypass, "scratch/lib")
 }
 
-// TestWhole: the tests of the baseline have to run in the copy, also when the
-// workspace's own run did not have them.
+// TestWhole: the baseline's tests have to run in the copy, also if the workspace's own
+// run did not have them.
 func TestWhole(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, goTest, goProject())
 	b.begin()
 	test := goProject()["calc_test.go"]
 	b.put(map[string]string{"calc.go": goodMul, "calc_test.go": test[:strings.Index(test, "func TestMul")]})
-	b.want(b.seal(), cleancheck.Passed, "") // that is for others to judge
+	b.want(b.seal(), cleancheck.Passed, "") // that is judged elsewhere
 	b.whole = true
 	b.want(b.seal(), cleancheck.Failed, detect.TestFailure, "example.com/calc::TestMul")
 	b.put(map[string]string{"calc_test.go": strings.ReplaceAll(test, "TestMul", "TestTimes")})

@@ -20,96 +20,95 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// State is what came of sealing.
+// State is the result of a clean-copy check.
 type State string
 
-// The states.
+// States of a clean-copy check.
 const (
 	// Passed: what passes in the workspace passes in a clean copy.
 	Passed State = "passed"
-	// Partly: it does with ignored files that were made during the loop and are
-	// likely to be needed; they are named.
+	// Partly: it passes together with ignored files that were made during the loop and are
+	// probably needed; they are named.
 	Partly State = "partly"
-	// Failed: it does not, and that is a regression.
+	// Failed: it does not pass, which is a regression.
 	Failed State = "failed"
-	// Impossible: the baseline's own result cannot be had in a copy either.
+	// Impossible: even the baseline does not reach its own result in a copy.
 	Impossible State = "impossible"
 )
 
-// Verdict is what sealing came to.
+// Verdict is the result of a clean-copy check, with its reasons.
 type Verdict struct {
 	State State `json:"state"`
-	// Why says so in words; empty when it passed.
+	// Why is the reason; empty if it passed.
 	Why string `json:"why,omitempty"`
-	// Type is the regression's when it failed, Tests and Files what it is about, at
+	// Type is the type of the regression if it failed, Tests and Files its subjects, at
 	// most maxNamed of each.
 	Type  detect.Type `json:"regression_type,omitempty"`
 	Tests []string    `json:"tests,omitempty"`
 	Files []string    `json:"files,omitempty"`
-	// Held are folders of ignored files that took part although they came or changed
-	// during the loop, with their numbers of such files.
+	// Held are folders of ignored files that were copied although they were added or
+	// changed during the loop, with the number of such files.
 	Held map[string]int `json:"held,omitempty"`
-	// Overlay are the files of the baseline that were laid over; Notes what did not
-	// fit, and other things to know.
+	// Overlay are the baseline files that were laid over; Notes are tests that did not fit,
+	// and other remarks.
 	Overlay []string `json:"overlay,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
-	// Runs is how often the command ran; CopyMS and TookMS are what the copies and
-	// all together took, Copied and Bytes what the first copy had.
+	// Runs is how often the command ran; CopyMS and TookMS are the times of the copies and
+	// of everything, Copied and Bytes the size of the first copy.
 	Runs   int   `json:"runs"`
 	Copied int   `json:"files_copied"`
 	Bytes  int64 `json:"bytes_copied"`
 	CopyMS int64 `json:"copy_ms"`
 	TookMS int64 `json:"took_ms"`
-	// Of is the snapshot that was sealed.
+	// Of is the snapshot that was checked.
 	Of workspace.ID `json:"snapshot,omitempty"`
 }
 
 const maxNamed = 50
 
-// Result is what one run of the completion command came to.
+// Result is the result of one run of the completion command.
 type Result struct {
-	// Passed tells that it ended well, by its exit status and by the results of its
-	// tests.
+	// Passed is set if it succeeded, by its exit status and by its test results.
 	Passed bool
-	// Report has the results; nil where the exit status is all the evidence.
+	// Report has the test results; nil if only the exit status is known.
 	Report *testreport.Report
-	// Output is the end of what it printed.
+	// Output is the end of its output.
 	Output string
 }
 
-// Config says how copies are made and used.
+// Config configures the check.
 type Config struct {
 	// Files is the workspace. Required.
 	Files *workspace.Workspace
-	// Temp is the folder for copies; empty is that of the system.
+	// Temp is the folder for copies; empty is the system's.
 	Temp string
-	// Run runs the completion command in a copy. Required. than are the results that
-	// are expected: tests that pass there and fail now may be run again. An error is
-	// one of the machine, or the context's.
+	// Run runs the completion command in a copy. Required. than are the expected results:
+	// tests that passed there and fail now may be run again. Errors are those of the
+	// machine and of the context.
 	Run func(ctx context.Context, at *Place, than *testreport.Report) (*Result, error)
-	// Setup, when set, makes in a copy what the check needs; no ignored file is
-	// copied then. problem says why it could not.
+	// Setup, if set, prepares in a copy what the check needs; no ignored files are copied
+	// then. problem is why it failed.
 	Setup func(ctx context.Context, at *Place) (problem string, err error)
 }
 
-// Candidate is what is sealed.
+// Candidate is the work to check.
 type Candidate struct {
-	// Of is its snapshot, Now what the command came to in the workspace.
+	// Of is its snapshot, Now the result of the command in the workspace.
 	Of  workspace.ID
 	Now Result
-	// Since is what changed since what is trusted, and Found what shows in it; Found
-	// may be nil.
+	// Since are the changes since the trusted snapshot, and Found the findings in them;
+	// Found may be nil.
 	Since *evidence.Between
 	Found *detect.Report
-	// Baseline is what the command came to with what is trusted: its Report may be
-	// nil. Kept is what [Keep] told then.
+	// Baseline is the result of the command for the trusted snapshot: its Report may be
+	// nil. Kept is the record that [Keep] returned then.
 	Baseline Result
 	Kept     []byte
-	// Whole tells that the tests of the baseline have to be among those that run.
+	// Whole is set if the baseline's tests have to be among those that run.
 	Whole bool
 }
 
-// sealing is one Check.
+// sealing is the state of one Check.
 type sealing struct {
 	Config
 	c     *Candidate
@@ -117,8 +116,8 @@ type sealing struct {
 	v     *Verdict
 }
 
-// Check seals a candidate. An error is one of the context, or of the snapshots: a
-// machine that cannot hold a copy makes sealing impossible.
+// Check runs a clean-copy check. Errors are those of the context and of the snapshots; a
+// machine on which no copy can be made makes the check impossible.
 func Check(ctx context.Context, cfg Config, c *Candidate) (*Verdict, error) {
 	began := time.Now()
 	s := &sealing{Config: cfg, c: c, v: &Verdict{State: Passed, Of: c.Of}}
@@ -126,16 +125,16 @@ func Check(ctx context.Context, cfg Config, c *Candidate) (*Verdict, error) {
 	s.v.TookMS = time.Since(began).Milliseconds()
 	var machine *copyError
 	if errors.As(err, &machine) && ctx.Err() == nil {
-		s.impossible("a copy cannot be made: " + machine.Error())
+		s.impossible("make copy: " + machine.Error())
 		return s.v, nil
 	}
 	return s.v, err
 }
 
-// copyError is a copy that could not be made.
+// copyError is the error of a copy that could not be made.
 type copyError struct{ err error }
 
-// Error is the cause's.
+// Error returns the text of the cause.
 func (e *copyError) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
@@ -168,23 +167,23 @@ func (s *sealing) check(ctx context.Context) error {
 	return s.overlay(ctx, clean)
 }
 
-// impossible ends it without a regression.
+// impossible sets a verdict that is no regression.
 func (s *sealing) impossible(why string) { s.v.State, s.v.Why = Impossible, why }
 
-// failed ends it with one.
+// failed sets a verdict that is a regression.
 func (s *sealing) failed(kind detect.Type, why string, tests, files []string) {
 	s.v.State, s.v.Type, s.v.Why = Failed, kind, why
 	s.v.Tests, s.v.Files = tests[:min(len(tests), maxNamed)], files[:min(len(files), maxNamed)]
 }
 
-// outcome is a run in a copy; problem, when set, is why there was none.
+// outcome is a run in a copy; problem, if set, is why there was none.
 type outcome struct {
 	Result
 	problem string
 }
 
-// run makes a copy of a snapshot with files of the workspace beside it, and runs
-// the command there; change, when set, changes the copy before.
+// run makes a copy of a snapshot with files of the workspace added, and runs the command
+// in it; change, if set, changes the copy before.
 func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Report, change func(at *Place) error,
 	beside []workspace.Beside) (*outcome, error) {
 	began := time.Now()
@@ -192,7 +191,7 @@ func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Rep
 	if err != nil {
 		return nil, &copyError{err}
 	}
-	defer func() { _ = at.Close() }() // what stays is swept the next time
+	defer func() { _ = at.Close() }() // the next check removes what is left
 	copied, err := s.Files.CopyTo(ctx, of, at.Root, nil)
 	if err != nil && !errors.Is(err, workspace.ErrDiskFull) {
 		return nil, err
@@ -233,7 +232,7 @@ func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Rep
 	return &outcome{Result: *r}, nil
 }
 
-// relink lets links of a copy that lead into the workspace lead into the copy.
+// relink redirects links in a copy from the workspace to the copy.
 func (s *sealing) relink(ctx context.Context, of workspace.ID, at *Place) error {
 	files, _, err := s.Files.Files(ctx, of)
 	if err != nil {
@@ -253,11 +252,11 @@ func (s *sealing) relink(ctx context.Context, of workspace.ID, at *Place) error 
 	return nil
 }
 
-// wholeRun stands for the command as a whole, where no test can be named.
+// wholeRun names the command as a whole if no test is known.
 const wholeRun = "the command"
 
-// worse lists the tests that a run in a copy does worse than one in the
-// workspace: that passed there, or passed in the baseline and were not lost there.
+// worse returns the tests that pass in the workspace and not in a copy, and baseline
+// tests that are missing in the copy only.
 func (s *sealing) worse(than *Result, now *outcome) []string {
 	switch {
 	case now.problem != "", than.Report != nil && now.Report == nil:
@@ -284,8 +283,7 @@ func (s *sealing) worse(than *Result, now *outcome) []string {
 	return nil
 }
 
-// lacks lists what a run of the candidate does worse than that in the workspace, and
-// the tests of the baseline that it did not run.
+// lacks returns worse, and the baseline tests that the candidate's run did not run.
 func (s *sealing) lacks(now *outcome) []string {
 	names := s.worse(&s.c.Now, now)
 	if !s.c.Whole || now.Report == nil || s.c.Baseline.Report == nil {
@@ -303,8 +301,8 @@ func (s *sealing) lacks(now *outcome) []string {
 	return names
 }
 
-// explain finds out why a candidate does worse in a clean copy. It returns the run
-// that shows that all is well, if one does.
+// explain finds out why a candidate fails in a clean copy. It returns a run that passed,
+// if there is one.
 func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error) {
 	if held := s.drift.heldFiles(); len(held) > 0 {
 		with, err := s.run(ctx, s.c.Of, s.c.Now.Report, nil, slices.Concat(s.drift.same, held))
@@ -324,8 +322,8 @@ func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error)
 		}
 		if left := s.lacks(with); len(left) == 0 {
 			files := paths(slices.Concat(s.drift.left, s.drift.caches))
-			s.failed(detect.ValidationBypass, fmt.Sprintf("it passes in the workspace only with %s that came or changed: %s. "+
-				"In a clean copy without them %s. What is needed has to be tracked, or made by the check",
+			s.failed(detect.ValidationBypass, fmt.Sprintf("the check passes only with %s that the loop added or changed: %s. "+
+				"In a clean copy without them %s. Track the files that are needed, or let the check create them",
 				human.Count(int64(len(files)), "ignored file"), some(files), fails(worse)), tests(worse), files)
 			return nil, nil
 		}
@@ -333,7 +331,7 @@ func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error)
 	return nil, s.compare(ctx, worse)
 }
 
-// hold notes what took part although it is new.
+// hold records the additional files that were copied.
 func (s *sealing) hold() {
 	s.v.State, s.v.Held = Partly, make(map[string]int)
 	var names []string
@@ -341,11 +339,10 @@ func (s *sealing) hold() {
 		s.v.Held[top] = len(s.drift.held[top])
 		names = append(names, fmt.Sprintf("%s (%s)", top, human.Count(int64(len(s.drift.held[top])), "file")))
 	}
-	s.v.Why = "with ignored files as the loop made them: " + some(names)
+	s.v.Why = "passes together with ignored files that the loop made: " + some(names)
 }
 
-// compare runs the baseline in a copy: what it does worse there, too, is the
-// copy's fault.
+// compare runs the baseline in a copy: tests that fail there, too, do not count.
 func (s *sealing) compare(ctx context.Context, worse []string) error {
 	base, err := s.run(ctx, s.c.Since.From, s.c.Baseline.Report, nil, slices.Concat(s.drift.same, s.drift.heldFiles()))
 	if err != nil {
@@ -353,7 +350,7 @@ func (s *sealing) compare(ctx context.Context, worse []string) error {
 	}
 	report := s.c.Baseline.Report
 	if base.problem != "" {
-		s.impossible("the command that prepares a copy fails for the baseline, too: " + base.problem)
+		s.impossible("the setup command fails for the baseline, too: " + base.problem)
 		return nil
 	}
 	proven := s.c.Baseline.Passed && base.Passed
@@ -366,18 +363,18 @@ func (s *sealing) compare(ctx context.Context, worse []string) error {
 		for i := range report.Tests {
 			was[report.Tests[i].ID] = report.Tests[i].Outcome == testreport.Passed
 		}
-		// A test proves something when the baseline's passes in a copy; of new ones
-		// that is known when all of the baseline's do.
+		// A test counts if the baseline's passes in a copy; a new test if all of the
+		// baseline's do.
 		whole := len(lost) == 0 && report.Counts().Passed > 0
 		worse = slices.DeleteFunc(slices.Clone(worse), func(name string) bool { return lost[name] || !was[name] && !whole })
 		proven = len(worse) > 0
 	}
 	if !proven {
-		s.impossible("the baseline does not come to its own result in a clean copy either: " + human.LastLine(base.Output))
+		s.impossible("the baseline does not reach its own result in a clean copy either: " + human.LastLine(base.Output))
 		return nil
 	}
-	s.failed(detect.TestFailure, "it passes in the workspace, and the baseline passes in a clean copy, where this "+
-		"fails: "+some(worse), tests(worse), nil)
+	s.failed(detect.TestFailure, "the check passes in the workspace and fails in a clean copy, where the baseline "+
+		"passes: "+some(worse), tests(worse), nil)
 	return nil
 }
 
@@ -385,14 +382,14 @@ func fails(worse []string) string {
 	if tests(worse) == nil {
 		return "the command fails"
 	}
-	do := "do"
+	verb := "fail"
 	if len(worse) == 1 {
-		do = "does"
+		verb = "fails"
 	}
-	return fmt.Sprintf("%s %s not pass: %s", human.Count(int64(len(worse)), "test"), do, some(worse))
+	return fmt.Sprintf("%s %s: %s", human.Count(int64(len(worse)), "test"), verb, some(worse))
 }
 
-// tests are those of the names that are tests.
+// tests returns those of the names that are tests.
 func tests(names []string) []string {
 	if len(names) == 1 && names[0] == wholeRun {
 		return nil
@@ -408,7 +405,7 @@ func paths(files []workspace.Beside) []string {
 	return names
 }
 
-// some are the first few of some names.
+// some joins the first few of some names.
 func some(names []string) string {
 	const few = 8
 	text := strings.Join(names[:min(len(names), few)], ", ")

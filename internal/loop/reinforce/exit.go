@@ -2,11 +2,11 @@ package reinforce
 
 import "strings"
 
-// HonestExit marks the line of an agent's last words with which it reports that
-// the tests are wrong, or that the task cannot be done.
+// HonestExit begins the line in an agent's last message with which it reports that the
+// tests are wrong, or that the task cannot be done.
 const HonestExit = "HONEST EXIT:"
 
-// Honest returns the evidence of an honest exit; empty without one.
+// Honest returns the evidence of an honest exit; empty if there is none.
 func Honest(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -19,5 +19,5 @@ func Honest(text string) string {
 	return ""
 }
 
-// Asks tells whether an agent's last words are a question.
+// Asks reports whether an agent's last message is a question.
 func Asks(text string) bool { return strings.HasSuffix(strings.TrimRight(text, " \t\r\n*_\"'`)"), "?") }
