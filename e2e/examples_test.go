@@ -103,8 +103,45 @@ func TestDocsExamples(t *testing.T) {
 		})
 	}
 	folders, err := filepath.Glob("../examples/*/main.go")
-	if err != nil || len(folders) != len(all) {
+	if err != nil || len(folders) != len(all)+1 { // outside is another module
 		t.Errorf("%d examples, %v; %d are tested here", len(folders), err, len(all))
+	}
+}
+
+// A program of another module runs tasks, models, agents and loops.
+func TestExampleOutside(t *testing.T) {
+	t.Parallel()
+	for _, needed := range []string{"sh", "wc", "grep"} {
+		if _, err := exec.LookPath(needed); err != nil {
+			t.Skip(err)
+		}
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "outside")
+	build := exec.Command("go", "build", "-C", "../examples/outside", "-race=false", "-o", program)
+	build.Env = append(os.Environ(), "GOFLAGS="+givenFlags())
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "work"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		cmd := exec.Command(program, "work")
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		want := "shout completed: TO LAST\nrun completed: 5\nloop completed: the check passes after iteration 1"
+		if err != nil || !strings.HasPrefix(string(out), want) {
+			t.Fatalf("%v, it printed %q", err, out)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "work", "note.txt")); err != nil || string(text) != "done\n" {
+		t.Errorf("note.txt holds %q, %v", text, err)
+	}
+	var exit *exec.ExitError
+	usage, err := exec.Command(program).CombinedOutput()
+	if !errors.As(err, &exit) || exit.ExitCode() != 2 || string(usage) != "usage: outside FOLDER\n" {
+		t.Errorf("without arguments: %v, %q, want a usage message and exit status 2", err, usage)
 	}
 }
 
