@@ -69,22 +69,8 @@ func TestDocGo(t *testing.T) {
 func checkDocSymbols(files []*sourceFile) []finding {
 	symbols, dirs := make(map[string]bool), byDir(files)
 	for _, f := range files {
-		for _, decl := range f.ast.Decls {
-			switch d := decl.(type) {
-			case *ast.FuncDecl:
-				symbols[f.dir()+"."+functionName(d)] = true
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					switch spec := spec.(type) {
-					case *ast.TypeSpec:
-						symbols[f.dir()+"."+spec.Name.Name] = true
-					case *ast.ValueSpec:
-						for _, name := range spec.Names {
-							symbols[f.dir()+"."+name.Name] = true
-						}
-					}
-				}
-			}
+		for _, name := range declaredNames(f) {
+			symbols[f.dir()+"."+name] = true
 		}
 	}
 	var found []finding
@@ -102,6 +88,28 @@ func checkDocSymbols(files []*sourceFile) []finding {
 		}
 	}
 	return found
+}
+
+// declaredNames returns the names that a file declares, T.M for methods.
+func declaredNames(f *sourceFile) []string {
+	var names []string
+	for _, decl := range f.ast.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok {
+			names = append(names, functionName(fn))
+			continue
+		}
+		for _, spec := range decl.(*ast.GenDecl).Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				names = append(names, spec.Name.Name)
+			case *ast.ValueSpec:
+				for _, name := range spec.Names {
+					names = append(names, name.Name)
+				}
+			}
+		}
+	}
+	return names
 }
 
 var (
