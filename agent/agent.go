@@ -72,7 +72,7 @@ type Turn struct {
 	// IdleTimeout ends a turn of which nothing was heard for this long; 0 is no
 	// limit. The limit for the whole turn is ctx's deadline.
 	IdleTimeout time.Duration
-	// Observe, when set, is told what happens. It is called from one goroutine
+	// Observe, when set, receives the events of a turn. It is called from one goroutine
 	// at a time and only before Run returns. The agent waits for it.
 	Observe func(Event)
 	// Decide, when set, is asked before tool calls by agents that ask; see
@@ -201,6 +201,6 @@ const (
 type Decision struct {
 	// Allow lets this call through, and no other.
 	Allow bool
-	// Message is told to the agent, where its protocol has a place for it.
+	// Message is sent to the agent, where its protocol has a place for it.
 	Message string
 }

@@ -50,13 +50,13 @@ type Class string
 const (
 	// ClassAgent: the agent's own; it spends a retry.
 	ClassAgent Class = "agent"
-	// ClassWait: nobody's; the same turn is asked for again later.
+	// ClassWait: no agent's fault; the same turn is requested again later.
 	ClassWait Class = "wait"
-	// ClassFresh: nobody's; a fresh session continues from a handoff.
+	// ClassFresh: no agent's fault; a fresh session continues from a handoff.
 	ClassFresh Class = "fresh"
 	// ClassSetup: of what is installed or configured; a person has to act.
 	ClassSetup Class = "setup"
-	// ClassCanceled: the caller's wish.
+	// ClassCanceled: the caller cancelled the turn.
 	ClassCanceled Class = "canceled"
 )
 

@@ -34,9 +34,9 @@ type EventKind string
 const (
 	// EventSession: the agent began or continued a session.
 	EventSession EventKind = "session"
-	// EventMessage: a message of the agent, or a piece of one.
+	// EventMessage: a message of the agent, or a part of one.
 	EventMessage EventKind = "message"
-	// EventThought: what the agent thinks, or a piece of it.
+	// EventThought: a thought of the agent, or a part of one.
 	EventThought EventKind = "thought"
 	// EventToolCall: a tool call begins or its description changed.
 	EventToolCall EventKind = "tool_call"

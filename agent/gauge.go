@@ -20,7 +20,7 @@ type Gauge struct {
 	last     *Context // the latest report; nil without one
 	bytes    int64
 	messages int64
-	// crossed is the highest threshold that was told of.
+	// crossed is the highest threshold that was reported.
 	crossed float64
 }
 

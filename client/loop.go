@@ -108,10 +108,10 @@ func (c *Client) OpenGates(ctx context.Context) ([]perdure.Gate, error) {
 }
 
 // AskLoop sends a control request to the process that runs a loop, now or later.
-func (c *Client) AskLoop(ctx context.Context, id perdure.TreeID, wish record.Wish) (record.Loop, error) {
+func (c *Client) AskLoop(ctx context.Context, id perdure.TreeID, control record.Control) (record.Loop, error) {
 	body := struct {
-		Wish record.Wish `json:"wish"`
-	}{wish}
+		Control record.Control `json:"wish"`
+	}{control}
 	var l record.Loop
 	err := c.do(ctx, &request{op: "ask loop", method: http.MethodPost, path: "/v1/loops/" + string(id) + "/ask",
 		body: &body, out: &l})

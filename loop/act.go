@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/loop/hook"
 )
 
-// Waits for a rate limit whose end nobody tells double from the first to the
+// Waits for a rate limit whose end is unknown double from the first to the
 // last.
 const (
 	firstWait = 30 * time.Second
@@ -30,7 +30,7 @@ func (r *run) agentName() string { return r.cfg.AgentAt(r.state.Agent) }
 // act lets the agent do one turn.
 func act(ctx context.Context, r *run) (string, error) {
 	t := &r.state.Run
-	if to, decided, err := r.heardWithin(ctx); decided || err != nil {
+	if to, decided, err := r.obeyInTurn(ctx); decided || err != nil {
 		return to, err
 	}
 	a, err := r.e.cfg.Agents.Agent(r.agentName())
@@ -53,7 +53,7 @@ func act(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	t.Working, t.Settings = true, cmp.Or(t.Settings, r.settings())
-	if err := r.save(ctx); err != nil { // so that a crash is told from a wait
+	if err := r.save(ctx); err != nil { // so that a crash differs from a wait
 		return "", err
 	}
 	watched, stop := r.watched(ctx)
@@ -65,9 +65,9 @@ func act(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var wish *wishError
-	if errors.As(cause, &wish) {
-		failure = &agent.Error{Kind: agent.KindCanceled, Msg: wish.Error(), Err: cause}
+	var control *controlError
+	if errors.As(cause, &control) {
+		failure = &agent.Error{Kind: agent.KindCanceled, Msg: control.Error(), Err: cause}
 	}
 	if result != nil {
 		t.Text = clip(result.Text, maxAgentText)
@@ -95,8 +95,8 @@ func (r *run) refused(err error) (string, error) {
 	return stepAct, nil
 }
 
-// undoInterrupted brings back the files of before a turn that was under way as the
-// process died: how far the agent came nobody knows.
+// undoInterrupted restores the files from before a turn that was interrupted when the
+// process died: how far the agent came is unknown.
 func (r *run) undoInterrupted(ctx context.Context) error {
 	t := &r.state.Run
 	if !t.Working {
@@ -196,7 +196,7 @@ func settled(t *turnResult) perdure.CallResult {
 	return c
 }
 
-// keptTurn is what a turn leaves in the journal beside its text.
+// keptTurn is what the journal keeps of a turn in addition to its text.
 type keptTurn struct {
 	Stop    string     `json:"stop_reason,omitempty"`
 	Session string     `json:"session,omitempty"`

@@ -86,7 +86,7 @@ func (r *run) baselineResults(ctx context.Context) (*testreport.Report, error) {
 
 // next begins an iteration, unless the loop is to end or to wait.
 func next(ctx context.Context, r *run) (string, error) {
-	if to, decided, err := r.heard(ctx); decided || err != nil {
+	if to, decided, err := r.obeyControl(ctx); decided || err != nil {
 		return to, err
 	}
 	if r.loop.Iteration >= r.cfg.MaxIterations {
@@ -106,7 +106,7 @@ func next(ctx context.Context, r *run) (string, error) {
 	return stepPrepare, nil
 }
 
-// history is what the handlers of pre_iteration are told of the loop until now.
+// history is the part of the loop's history that handlers of pre_iteration receive.
 func (r *run) history(ctx context.Context) map[string]any {
 	inputs := map[string]any{"iteration_number": r.state.Run.Number, "task_context": r.cfg.Task}
 	if n := len(r.state.Levels); n > 0 {
@@ -145,7 +145,7 @@ func prepare(ctx context.Context, r *run) (string, error) {
 	r.lookedAt(&stats)
 	t.Before, t.SnapshotMS = id, time.Since(began).Milliseconds()
 	if r.state.Beside == "" { // what the check of the baseline left is trusted
-		if err := r.keepBeside(ctx); err != nil {
+		if err := r.keepIgnored(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -155,7 +155,7 @@ func prepare(ctx context.Context, r *run) (string, error) {
 	}
 	began = time.Now()
 	out := hook.Outcome{}
-	if !ending { // then nobody is asked whether it may begin
+	if !ending { // then no handler is asked whether it may begin
 		out, err = r.ask(ctx, hook.PreIteration, fmt.Sprintf("iteration %d begins", t.Number), r.history(ctx))
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ func complete(ctx context.Context, r *run) (string, error) {
 }
 
 // best is the iteration that the loop should leave; nil when there is none. One
-// that was taken back, or has a regression that nobody accepted, is no candidate.
+// that was undone, or has a regression that was not accepted, is no candidate.
 func (r *run) best(ctx context.Context) (*state.Outcome, error) {
 	list, err := r.e.records.Candidates(ctx, r.l.Tree.ID, r.cfg.QualityThreshold)
 	if err != nil {
@@ -65,7 +65,7 @@ func choose(ctx context.Context, r *run) (string, error) {
 	if best == nil || r.cfg.RequireVerification && !best.Check.Passed {
 		r.state.SelectedReason = "no iteration can be kept; the files are as the last one left them"
 		if r.state.Reverted != "" && r.state.FilesOf == 0 { // it was taken back
-			r.state.SelectedReason = fmt.Sprintf("no iteration can be kept; the files are those of before iteration %d", last)
+			r.state.SelectedReason = fmt.Sprintf("no iteration can be kept; the files are those from before iteration %d", last)
 		}
 		return stepFinish, nil
 	}
@@ -127,7 +127,7 @@ func verify(ctx context.Context, r *run) (string, error) {
 	return stepFinish, nil
 }
 
-// finish ends the loop: the handlers are told, and its status is written down.
+// finish ends the loop: the handlers are called, and its status is stored.
 func finish(ctx context.Context, r *run) (string, error) {
 	s := &r.state
 	if s.Verdict == verdictRevert {
@@ -191,7 +191,7 @@ const (
 )
 
 // sweep removes snapshots: those of the baseline, of the best and the last
-// iteration, and of before a restore stay, and the newest of the others. What
+// iteration, and from before a restore stay, and the newest of the others. What
 // cannot be removed stays, too.
 func (r *run) sweep(ctx context.Context, newest int) {
 	if r.fault != nil {

@@ -13,10 +13,10 @@ import (
 )
 
 // What snapshots do not have cannot be brought back: files that are too large,
-// sockets, what nobody may read, and the repository itself. It is told.
+// sockets, unreadable files, and the repository itself. They are reported.
 
 const (
-	// maxLeftOut is how many files left out of snapshots a loop tells of, and
+	// maxLeftOut is how many files left out of snapshots a loop reports, and
 	// fewNamed how many files a warning names.
 	maxLeftOut = 100
 	fewNamed   = 5
@@ -36,7 +36,7 @@ func (r *run) lookedAt(stats *workspace.Stats) {
 		r.warn("snapshots leave out %s: what becomes of it is not seen and cannot be undone", few(fresh))
 	}
 	if len(stats.Changing) > 0 {
-		r.warn("while the snapshot was taken somebody changed %s: it may have a mixture", few(stats.Changing))
+		r.warn("%s changed while the snapshot was taken: the snapshot may have a mixture", few(stats.Changing))
 	}
 }
 
@@ -63,7 +63,7 @@ func (r *run) hasRepository() bool {
 }
 
 // repositoryGone is a regression when the repository went since the last look: no
-// snapshot has it, so a person is told at once, and only once.
+// snapshot has it, so a person is asked at once, and only once.
 func (r *run) repositoryGone() []regression.Regression {
 	if r.cfg.Plain || !r.state.Repository || r.hasRepository() {
 		return nil
@@ -73,7 +73,7 @@ func (r *run) repositoryGone() []regression.Regression {
 		Text: ".git is gone, and with it the history of the repository; snapshots do not have it: fetch it from a clone"}}
 }
 
-// settings is a mark of the settings file beside the store; "none" without one.
+// settings identifies the version of the settings file next to the store; "none" without one.
 func (r *run) settings() string {
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(r.e.cfg.Dir), "config.yaml"))
 	if err != nil {

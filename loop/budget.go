@@ -13,7 +13,7 @@ import (
 
 // unnoticed is how much may be added to an iteration without a word, whatever
 // part of it that is: of an agent that is done in a second, a snapshot is a large
-// part, and nobody waits for it.
+// part, and does not wait for it.
 const unnoticed = time.Second
 
 // overruns warns of what took longer than the configuration allows.

@@ -43,8 +43,8 @@ func newHooked(t *testing.T, cfg loop.EngineConfig, turns ...func(w *turn) error
 	return b
 }
 
-// calls makes calls as an agent with hooks does: tells of it, asks, does it, asks again
-// and tells of its end. They return what it was told, and whether it was refused.
+// calls makes calls as an agent with hooks does: it reports the call, asks, makes it, asks
+// again and reports its end. They return the messages, and whether it was refused.
 func (w *turn) calls(id, command string, do func() error) (refused bool, told string, err error) {
 	c := agent.ToolCall{ID: id, Name: "Bash", Kind: agent.ToolExecute, Command: command, Status: agent.ToolRunning}
 	w.observe(agent.Event{Kind: agent.EventToolCall, Call: &c})
@@ -285,7 +285,7 @@ func TestHooksInterrupted(t *testing.T) {
 	}
 }
 
-// TestCallIsLookedAt: an agent that asks over its protocol is told with the next prompt
+// TestCallIsLookedAt: an agent that asks over its protocol gets the report with the next prompt
 // what a risky call lost.
 func TestCallIsLookedAt(t *testing.T) {
 	t.Parallel()

@@ -113,7 +113,7 @@ func (r *run) checkEnv(env []string) []string {
 // VarCheck is set, to the loop's ID, where its check runs.
 const VarCheck = "PERDURE_CHECK"
 
-// compareWork is checkWork beside the baseline, as the user wrote the command.
+// compareWork is checkWork compared with the baseline, with the command as the user wrote it.
 func (r *run) compareWork(ctx context.Context) (state.Check, error) {
 	baseline, err := r.baselineResults(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *run) runAgain(ctx context.Context, c *checked, baseline *testreport.Rep
 		return nil
 	}
 	again, ok := c.command.Again(tests)
-	if !ok { // a runner that cannot be told which
+	if !ok { // a runner that cannot select which
 		again = c.command
 	}
 	second, err := r.measured(ctx, c.at, &again)

@@ -46,7 +46,7 @@ func decide(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	r.state.Reverted, r.state.FilesOf = "", 0
-	if to, decided, err := r.heard(ctx); decided || err != nil {
+	if to, decided, err := r.obeyControl(ctx); decided || err != nil {
 		return to, err
 	}
 	if len(out.Regressions) > 0 {
@@ -79,10 +79,10 @@ func decide(ctx context.Context, r *run) (string, error) {
 }
 
 // clarify asks a person what the agent asks that changed nothing. Where there is
-// nobody, the agent is told to decide.
+// no one, the agent is instructed to decide.
 func (r *run) clarify(out *state.Outcome) (string, error) {
 	if r.cfg.Unattended {
-		r.state.Answer = "Nobody can answer questions now. Decide by what the task says, record the decision, and go on."
+		r.state.Answer = "No user can answer questions now. Decide by the task, record the decision, and go on."
 		return stepNext, nil
 	}
 	return r.openGate(perdure.GateClarification, perdure.GateQuestion{Title: "the agent asks: " + lastLine(out.AgentText),

@@ -49,11 +49,11 @@ type look struct {
 	since *evidence.Between
 	// by is what counts as a regression.
 	by *regression.Ruled
-	// found is what the detectors found; nil where nobody looks.
+	// found are the findings; nil when detection is off.
 	found *detect.Report
 }
 
-// look looks at a snapshot. What there is to be warned of goes to out.
+// look runs detection on a snapshot. Warnings go to out.
 func (r *run) look(ctx context.Context, out *state.Outcome, id workspace.ID) (*look, error) {
 	var l look
 	var err error
@@ -68,8 +68,8 @@ func (r *run) look(ctx context.Context, out *state.Outcome, id workspace.ID) (*l
 }
 
 // detected looks for signs of regressions in the files that changed since the
-// trusted snapshot: nil where nobody looks, or where there is too much to look at,
-// which is told as a warning.
+// trusted snapshot: nil when detection is off, or when the change is too large, which
+// is reported as a warning.
 func (r *run) detected(ctx context.Context, out *state.Outcome, since *evidence.Between, by *regression.Ruled) (
 	*detect.Report, error) {
 	if r.cfg.Plain || r.cfg.Detection == config.DetectionOff {

@@ -35,10 +35,10 @@ type EngineConfig struct {
 	// Dir is the folder below which each loop keeps its snapshots and its hook
 	// log, in a folder of its own. Required.
 	Dir string
-	// Ended, when set, is told of a loop that ended, and the folder of its files,
+	// Ended, when set, receives a loop that ended, and the folder of its files,
 	// to write its report there. It is called once, or again after a crash.
 	Ended func(ctx context.Context, tree *perdure.Tree, dir string) error
-	// Reminders is a folder with templates of the texts that remind agents of the
+	// Reminders is a folder with templates of the reminders of the
 	// rules: minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl. Those
 	// that are missing, and all of them when it is empty, are the built-in ones.
 	Reminders string
@@ -110,7 +110,7 @@ func reminders(dir string) (reinforce.Texts, error) {
 	texts, err := reinforce.LoadTexts(os.DirFS(dir))
 	if err != nil {
 		return texts, &perdure.Error{Code: perdure.CodeInvalid, Op: "read reminders in " + dir, Err: err,
-			Hint: "the setting loop.reminders names the folder; without it the built-in texts are used"}
+			Hint: "the setting loop.reminders names the folder; without it the built-in templates are used"}
 	}
 	return texts, nil
 }

@@ -73,7 +73,7 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 		}
 	}
 	if g.Answer == "" {
-		if to, decided, err := r.heard(ctx); decided || err != nil {
+		if to, decided, err := r.obeyControl(ctx); decided || err != nil {
 			return to, err
 		}
 	}
@@ -81,7 +81,7 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 	case g.Answer != "":
 	case g.ExpiresAt != nil && !g.ExpiresAt.After(time.Now()):
 		r.state.Gate = 0
-		r.state.Verdict, r.state.Reason = string(record.Aborted), fmt.Sprintf("nobody answered gate %d in time", g.Number)
+		r.state.Verdict, r.state.Reason = string(record.Aborted), fmt.Sprintf("gate %d was not answered in time", g.Number)
 		return stepFinish, nil
 	default:
 		until := farAway()
@@ -148,7 +148,7 @@ func (r *run) answered(ctx context.Context, g *perdure.Gate) (string, error) {
 		}
 	}
 	r.state.Results, r.state.Recoveries, r.state.Answer, r.state.Trusted = out.Check.Results, 0, g.Reason, out.After
-	if err := r.keepBeside(ctx); err != nil {
+	if err := r.keepIgnored(ctx); err != nil {
 		return "", err
 	}
 	if err := r.trustMetrics(ctx, out.Metrics, out.After); err != nil {

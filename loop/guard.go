@@ -47,7 +47,7 @@ func (r *run) guard(ctx context.Context, journal *policy.Journal, asks, hooked b
 		Room:   reinforce.MaxSession - reinforce.Tokens(r.state.Run.Reminder), Handlers: r.ask, Log: r.log.Append,
 		Snapshot: r.riskySnapshot, Logger: r.e.cfg.Logger}
 	if !r.cfg.Plain {
-		by, err := r.ruledBy(ctx, &state.Outcome{}, r.trusted()) // what is wrong with them is told with the iteration
+		by, err := r.ruledBy(ctx, &state.Outcome{}, r.trusted()) // faults in them are reported with the iteration
 		if err != nil {
 			return nil, err
 		}

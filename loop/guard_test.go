@@ -19,7 +19,7 @@ func execute(command string) agent.ToolCall {
 }
 
 // TestRiskyCalls: what discards work is denied, what writes tests is let through
-// with a word and a snapshot of before it; all of it is kept.
+// with a warning and a snapshot from before it; all of it is kept.
 func TestRiskyCalls(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(w *turn) error {

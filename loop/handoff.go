@@ -97,7 +97,7 @@ func (r *run) startHandoff(ctx context.Context, more ...ledger.Op) error {
 // maxTitle is how much of a task its handoffs are called by, in bytes.
 const maxTitle = 200
 
-// handed takes an error of a handoff: what cannot be recorded is told and stops
+// handed takes an error of a handoff: an entry that cannot be recorded is reported and stops
 // nothing, since the loop's own recovery does not rest on it.
 func (r *run) handed(what string, err error) {
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *run) hand(ctx context.Context, why string, op ledger.Op) {
 	}
 	r.note(EventHandoff, map[string]any{"iteration": r.state.Run.Number, "agent": r.agentName(), "why": why,
 		"files": len(changes)})
-	_, err = r.ask(ctx, hook.CheckpointWritten, "the work was recorded for whoever continues it", map[string]any{
+	_, err = r.ask(ctx, hook.CheckpointWritten, "the work was recorded for the agent that continues it", map[string]any{
 		"path": r.handoffFile(), "reason": why, "agent": r.agentName(), "files": len(changes)})
 	r.handed(why, err)
 }
@@ -185,7 +185,7 @@ func (r *run) reopenHandoff(ctx context.Context) error {
 	for _, a := range l.FailedApproaches {
 		ops = append(ops, ledger.Op{Kind: ledger.OpTried, Text: a.What, Outcome: a.Outcome, Because: a.Why})
 	}
-	const most = 100 // of what an agent can be told again
+	const most = 100 // entries that an agent can receive again
 	ops = ops[max(0, len(ops)-most):]
 	if _, err := r.recorder().Apply(ctx, ledger.Op{Kind: ledger.OpDone, Text: "the process died; the files went back, and " +
 		"the work begins again"}); err != nil {
@@ -195,7 +195,7 @@ func (r *run) reopenHandoff(ctx context.Context) error {
 }
 
 // endHandoff records what the iteration came to, and ends its record. It returns
-// what the next iteration is told of it: nil when the agent recorded nothing.
+// what the next iteration receives of it: nil when the agent recorded nothing.
 func (r *run) endHandoff(ctx context.Context, out *state.Outcome, changes []workspace.Change) *handoff.Checkpoint {
 	view, err := r.recorder().Look(ctx)
 	if err != nil || !view.Open() {
@@ -224,7 +224,7 @@ func (r *run) endHandoff(ctx context.Context, out *state.Outcome, changes []work
 	return kept
 }
 
-// resumption is what a session is told that continues the iteration of another;
+// resumption is the prompt of a session that continues the iteration of another;
 // nothing when there is nothing to continue.
 func (r *run) resumption(ctx context.Context) string {
 	out, err := r.recorder().Resume(ctx, ledger.ResumeConfig{})

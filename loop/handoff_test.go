@@ -75,7 +75,7 @@ func (b *bench) events(kind perdure.EventKind) []perdure.Event {
 	}
 }
 
-// TestHandoffAfterAFailure: the agent that stands in is told what the one before
+// TestHandoffAfterAFailure: the fallback agent receives what the one before
 // recorded and which files it touched, and the failure is in the record before
 // the turn is settled.
 func TestHandoffAfterAFailure(t *testing.T) {
@@ -376,7 +376,7 @@ func TestQuestionGate(t *testing.T) {
 	}
 }
 
-// TestDeletedTestsAreRestored: with nobody to ask, once, and the rest of the work
+// TestDeletedTestsAreRestored: with no one to ask, once, and the rest of the work
 // stays.
 func TestDeletedTestsAreRestored(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func measure(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if ending { // nobody waits for the check
+	if ending { // the check is not waited for
 		t.Check = &state.Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
 		return stepJudge, nil
 	}
@@ -51,8 +51,8 @@ func measure(ctx context.Context, r *run) (string, error) {
 	}
 	cause := context.Cause(watched)
 	stop()
-	var wish *wishError
-	if errors.As(cause, &wish) {
+	var control *controlError
+	if errors.As(cause, &control) {
 		t.Check = &state.Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
 		return stepJudge, nil
 	}
@@ -113,7 +113,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	}
 	out.Findings = evidence.Noted(found, maxFindings)
 	out.Regressions = slices.Concat(out.Regressions, changed, r.repositoryGone(), r.settingsChanged(), lost,
-		regression.Signs(found, baseline, report), r.unsealed(out, v))
+		regression.Signs(found, baseline, report), r.cleanCopyRegressions(out, v))
 	out.Regressions = by.Settle(out.Regressions)
 	detection := time.Since(began)
 	if err := r.usage(ctx, out); err != nil {

@@ -190,7 +190,7 @@ working:
 	return b.row()
 }
 
-// busy reports whether somebody can go on with the loop now.
+// busy reports whether the loop can continue now.
 func (b *bench) busy(ctx context.Context) bool {
 	b.Helper()
 	tasks, err := b.store.Tasks(ctx,
@@ -321,7 +321,7 @@ func TestLimit(t *testing.T) {
 }
 
 // TestRegressionToAGate: deleted tests at iteration 7 go to a person, who rejects;
-// the loop goes on as iteration 8 with the files of before.
+// the loop goes on as iteration 8 with the previous files.
 func TestRegressionToAGate(t *testing.T) {
 	t.Parallel()
 	n := 0

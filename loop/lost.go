@@ -13,7 +13,7 @@ import (
 )
 
 // checkHome notices that the folder of the store was removed or replaced, which
-// only shows in its inode: writes go on into files that nobody finds again. What
+// only shows in its inode: writes continue into files without a name. What
 // is known of the loop is then kept in a file elsewhere, and the loop stops.
 func (r *run) checkHome(ctx context.Context) error {
 	e := r.e

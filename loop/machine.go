@@ -50,7 +50,7 @@ func steps(root bool) map[string]step {
 	if root {
 		return map[string]step{stepBegin: begin, stepBaseline: baseline, stepNext: next, stepDecide: decide,
 			stepDiagnose: diagnose,
-			stepAdapt:    adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete, stepSeal: seal,
+			stepAdapt:    adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete, stepSeal: checkCompletion,
 			stepSelect: choose, stepVerify: verify, stepFinish: finish}
 	}
 	return map[string]step{stepPrepare: prepare, stepAct: act, stepMeasure: measure, stepJudge: judge}
@@ -69,8 +69,8 @@ type run struct {
 	log   *hook.Log
 
 	warnings warnings
-	change   record.Change // what the step under way leaves beside the state
-	// needy is set with a pause that somebody has to be told of.
+	change   record.Change // what the current step stores in addition to the state
+	// needy is set with a pause that needs a notice.
 	needy bool
 	// parked, when set, is until when there is nothing to do.
 	parked *time.Time
@@ -93,7 +93,7 @@ func (e *Engine) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 		if err := r.checkHome(ctx); err != nil {
 			return err
 		}
-		if rests, err := r.rests(ctx, root); rests || err != nil {
+		if parkIfPaused, err := r.parkIfPaused(ctx, root); parkIfPaused || err != nil {
 			return err
 		}
 		do, ok := mine[r.loop.Step]

@@ -40,7 +40,7 @@ const (
 		"\t\tt.Fatal(\"no\")\n\t}\n}\n\nfunc TestSub(t *testing.T) {}\n"
 )
 
-// goTest is for coverage alone: what the tests themselves lost would be told, too.
+// goTest is for coverage alone: lost tests would be reported, too.
 func goTest(c *config.Config) {
 	c.Until, c.Types, c.Lint, c.Detection = "go test ./...", config.Off, config.Off, config.DetectionOff
 }
@@ -413,7 +413,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestAbortStopsMetrics: nobody waits for the check, or a metric, of a loop that
+// TestAbortStopsMetrics: neither the check nor a metric is waited for in a loop that
 // is to end.
 func TestAbortStopsMetrics(t *testing.T) {
 	t.Parallel()

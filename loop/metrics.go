@@ -234,7 +234,7 @@ func lostCoverage(last []record.Iteration) string {
 	return ""
 }
 
-// tellMetrics puts metrics into what handlers are told, as far as they are known.
+// tellMetrics adds the known metrics to the input of handlers.
 func (r *run) tellMetrics(inputs map[string]any, baseline, current string, now *metric.Metrics) {
 	if base := r.state.Metering.Base; base != nil {
 		inputs[baseline] = base.Told()

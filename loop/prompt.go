@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// shownIterations is how many iterations a prompt tells of.
+// shownIterations is how many iterations a prompt summarizes.
 const shownIterations = 3
 
 // shownMessages is of how many failing tests a prompt tells what they say.
@@ -31,7 +31,7 @@ const recordWork = "\nRecord your work as you go, since your session may end at 
 	"`perdure handoff tried \"what failed\"`, `perdure handoff pending \"what is left\"`; `perdure handoff skill` " +
 	"explains.\n"
 
-// prompt is what the agent is told: the task, when it is done, what the last
+// prompt is the prompt of the agent: the task, when it is done, what the last
 // iterations did, and what fails now, by name.
 func (r *run) prompt(ctx context.Context) (string, error) {
 	var b strings.Builder
@@ -83,7 +83,7 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 
 // checkNow is the check of the files as they are: of those that were brought back,
 // else of the latest iteration that was not taken back. When that one was elsewhere
-// nobody knows it: then the baseline's counts.
+// unknown: then the baseline's counts.
 func (r *run) checkNow(ctx context.Context, last []record.Iteration) (*state.Check, error) {
 	o, err := r.broughtBack(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *run) checkNow(ctx context.Context, last []record.Iteration) (*state.Che
 	return &baseline.Check, nil
 }
 
-// tellIterations tells of the latest iterations, the latest first, and what the
+// tellIterations summarizes the latest iterations, the latest first, and what the
 // check of the files as they are says.
 func tellIterations(b *strings.Builder, last []record.Iteration, c *state.Check) {
 	outcomes := make([]state.Outcome, len(last))
@@ -156,7 +156,7 @@ func tellIterations(b *strings.Builder, last []record.Iteration, c *state.Check)
 	}
 }
 
-// madeWorse tells of an iteration's regressions in one line; empty without any.
+// madeWorse lists an iteration's regressions in one line; empty without any.
 func madeWorse(o *state.Outcome) string {
 	texts := make([]string, len(o.Regressions))
 	for i := range o.Regressions {

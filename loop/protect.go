@@ -17,7 +17,7 @@ import (
 // protected lists the changes since the trusted snapshot of files that the check
 // hangs on: configuration of CI, runners, linters and coverage, and what the
 // completion command names. They stay a regression until they are taken back or
-// somebody approves them.
+// a person approves them.
 func (r *run) protected(ctx context.Context, since *evidence.Between, by *regression.Ruled) ([]regression.Regression, error) {
 	g := regression.Regression{Type: string(hook.ProtectedChange), Severity: string(hook.High)}
 	var texts []string
@@ -41,7 +41,7 @@ func (r *run) protected(ctx context.Context, since *evidence.Between, by *regres
 	return []regression.Regression{g}, nil
 }
 
-// sinceTrusted is what changed since the trusted snapshot; nothing where nobody
+// sinceTrusted is what changed since the trusted snapshot; nothing where no check
 // looks.
 func (r *run) sinceTrusted(ctx context.Context, now workspace.ID) (*evidence.Between, error) {
 	b := &evidence.Between{From: r.trusted(), To: now}

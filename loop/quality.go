@@ -92,7 +92,7 @@ type metricDiff struct {
 	custom      []config.Metric
 }
 
-// ratedMetrics are metrics beside those of the baseline; nil where either were
+// ratedMetrics are metrics with those of the baseline; nil where either were
 // not taken.
 func (r *run) ratedMetrics(now *metric.Metrics) *metricDiff {
 	if now == nil || r.state.Metering.Base == nil {

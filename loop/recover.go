@@ -216,7 +216,7 @@ func regressionLines(out *state.Outcome) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// revert brings back the files of before an iteration.
+// revert restores the files from before an iteration.
 func (r *run) revert(ctx context.Context, out *state.Outcome, v *state.Recovery) error {
 	if _, err := r.files.Restore(ctx, out.Before); err != nil {
 		return refusal(err)
@@ -289,7 +289,7 @@ func escalate(ctx context.Context, r *run) (string, error) {
 			{Answer: answerApprove, Effect: "the changes are accepted, and the baseline is what the tests say now"},
 			{Answer: answerFalse, Effect: "as approve, and what was found counts as a false alarm: it does not alarm again " +
 				"in this loop"},
-			{Answer: answerReject, Effect: "the files of before the iteration come back, and the loop goes on"},
+			{Answer: answerReject, Effect: "the files from before the iteration are restored, and the loop continues"},
 			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
 		}})
 }

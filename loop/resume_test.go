@@ -19,13 +19,13 @@ func request(config, settings string) record.ResumeRequest {
 	return record.ResumeRequest{Config: json.RawMessage(config), Settings: json.RawMessage(settings)}
 }
 
-// resume asks the loop to go on and returns what is told to be different.
+// resume asks the loop to continue and returns the reported differences.
 func (b *bench) resume(req record.ResumeRequest) string {
 	b.Helper()
 	r, err := b.engine.Resume(b.Context(), b.tree.ID, req)
 	b.ok(err)
-	if r.Loop.Wish != record.Resume {
-		b.Errorf("the wish is %q", r.Loop.Wish)
+	if r.Loop.Control != record.Resume {
+		b.Errorf("the wish is %q", r.Loop.Control)
 	}
 	var lines []string
 	for _, c := range r.Changes {
@@ -43,7 +43,7 @@ func (b *bench) config() config.Config {
 	return c
 }
 
-// TestResumeReadsSettings: what somebody gave stands over settings, what is asked
+// TestResumeReadsSettings: explicit values stand over settings, what is asked
 // for now over both, and stays so.
 func TestResumeReadsSettings(t *testing.T) {
 	t.Parallel()
@@ -228,7 +228,7 @@ func TestResumeAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestReopenedFromTheBest: what the agent is told then is of the files that are there.
+// TestReopenedFromTheBest: the prompt then describes the files that are there.
 func TestReopenedFromTheBest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("quality", "80"),

@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// TestPlain: with the watching off nothing is a regression, nobody is asked, and
+// TestPlain: with detection off nothing is a regression, no gate opens, and
 // what the last iteration left stays, also where an earlier one was better.
 func TestPlain(t *testing.T) {
 	t.Parallel()
@@ -153,7 +153,7 @@ func TestCriticalIsRetried(t *testing.T) {
 	}
 }
 
-// report makes a handler tell of a critical regression in the first iteration.
+// report makes a handler report a critical regression in the first iteration.
 func (b *bench) report(kind string) {
 	b.Helper()
 	tell := hook.Func(func(_ context.Context, m hook.Message) (hook.Reply, error) {
@@ -170,7 +170,7 @@ func (b *bench) report(kind string) {
 	b.ok(err)
 }
 
-// TestWarning: what takes longer than it may is told by an event, and stays with
+// TestWarning: exceeding a time limit is reported by an event, and stays with
 // the iteration.
 func TestWarning(t *testing.T) {
 	t.Parallel()

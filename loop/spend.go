@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/loop/hook"
 )
 
-// warnPercent is the share of a budget at which the handlers are told.
+// warnPercent is the share of a budget at which handlers are called.
 const warnPercent = 80
 
 // budget asks a person when a budget of the loop is spent, before an iteration is

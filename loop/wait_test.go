@@ -30,7 +30,7 @@ func (b *bench) reason() string {
 	return s.Reason
 }
 
-func (b *bench) ask(w record.Wish) {
+func (b *bench) ask(w record.Control) {
 	b.Helper()
 	b.ok(b.records.Ask(b.Context(), b.tree.ID, w))
 }
@@ -72,7 +72,7 @@ func TestPauseAndResume(t *testing.T) {
 	b = newBench(t, func(w *turn) error { b.ask(record.Pause); return w.write("x", "1") }, write("tests/b", "pass"))
 	b.launch()
 	l := b.work()
-	if l.Status != record.Paused || l.Iteration != 1 || l.Wish != record.NoWish || b.agent.done != 1 {
+	if l.Status != record.Paused || l.Iteration != 1 || l.Control != record.NoControl || b.agent.done != 1 {
 		t.Fatalf("%s after %d turns", show(l), b.agent.done)
 	}
 	b.ask(record.Resume)
@@ -108,12 +108,12 @@ func TestPauseNowStopsTheAgent(t *testing.T) {
 // TestAbort: the agent is stopped, and the files stay or come back.
 func TestAbort(t *testing.T) {
 	t.Parallel()
-	for wish, want := range map[record.Wish]string{record.Abort: "mess", record.Revert: ""} {
-		t.Run(string(wish), func(t *testing.T) {
+	for control, want := range map[record.Control]string{record.Abort: "mess", record.Revert: ""} {
+		t.Run(string(control), func(t *testing.T) {
 			t.Parallel()
 			var b *bench
 			b = newBench(t, func(w *turn) error {
-				b.ask(wish)
+				b.ask(control)
 				<-w.ctx.Done()
 				return errors.Join(w.write("new", "mess"), w.write("tests/a", "mess"), w.ctx.Err())
 			})
@@ -122,7 +122,7 @@ func TestAbort(t *testing.T) {
 			if l.Status != record.Aborted || b.agent.done != 1 || b.read("new") != want {
 				t.Fatalf("%s; the new file is %q", show(l), b.read("new"))
 			}
-			if wish == record.Revert && b.read("tests/a") != "pass" {
+			if control == record.Revert && b.read("tests/a") != "pass" {
 				t.Errorf("tests/a is %q", b.read("tests/a"))
 			}
 			tree, err := b.store.Tree(t.Context(), b.tree.ID)
@@ -250,8 +250,8 @@ func TestResumedAndPausedAgain(t *testing.T) {
 	b := newBench(t, write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.Until = "test -e tool || exit 127; " + checkTAP })
 	b.ask(record.Resume)
-	if l := b.work(); l.Status != record.Paused || l.Wish != record.NoWish {
-		t.Fatalf("%s; somebody still wants it to %q", show(l), l.Wish)
+	if l := b.work(); l.Status != record.Paused || l.Control != record.NoControl {
+		t.Fatalf("%s; somebody still wants it to %q", show(l), l.Control)
 	}
 	b.put("tool", "x")
 	b.ask(record.Resume)
@@ -323,7 +323,7 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-// TestGateTimeout: nobody answers, which never approves anything.
+// TestGateTimeout: a timeout never approves anything.
 func TestGateTimeout(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(w *turn) error { return w.remove("tests/a") })
@@ -422,7 +422,7 @@ func TestProtectedFiles(t *testing.T) {
 	}
 }
 
-// TestWorkspaceGone: a folder that somebody deleted pauses the loop, with what to
+// TestWorkspaceGone: a deleted folder pauses the loop, with what to
 // do; when it is there again the loop goes on.
 func TestWorkspaceGone(t *testing.T) {
 	t.Parallel()
@@ -487,7 +487,7 @@ func TestStoreRemoved(t *testing.T) {
 }
 
 // TestAnswerAtOnce: an answer that comes while the loop parks is not overlooked,
-// and neither is a wish.
+// and neither is a control request.
 func TestAnswerAtOnce(t *testing.T) {
 	t.Parallel()
 	for i := range effort.Of(4, 40) {
@@ -522,7 +522,7 @@ func TestAnswerAtOnce(t *testing.T) {
 }
 
 // TestFlaky: a test that fails and then passes is flaky and no regression, also
-// where the runner cannot be told which tests to repeat.
+// where the runner cannot select which tests to repeat.
 func TestFlaky(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("tests/b", "pass"))

@@ -96,7 +96,7 @@ func (w *watch) close() error {
 	return err
 }
 
-// hear is told what happens.
+// hear receives the events.
 func (w *watch) hear(e agent.Event) {
 	w.print(&e)
 	w.gauge.Hear(&e)

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
 	"github.com/perdure/perdure/rlm/internal/jsonreply"
-	"github.com/perdure/perdure/rlm/internal/summarize"
 	"github.com/perdure/perdure/rlm/internal/score"
+	"github.com/perdure/perdure/rlm/internal/summarize"
 )
 
 const (

@@ -55,7 +55,7 @@ type Config struct {
 	// Command is the program and its arguments; it has to speak the protocol on
 	// its standard input and output. Empty is the preset's.
 	Command []string
-	// Env are further variables, "NAME=value", beside those of this process and
+	// Env are further variables, "NAME=value", in addition to those of this process and
 	// of the preset; those of a turn win over them.
 	Env []string
 	// Model and Mode are the agent's own names for a model and for a mode of
@@ -63,7 +63,7 @@ type Config struct {
 	// A turn fails with [agent.KindInvalid] when the agent offers no such thing.
 	Model, Mode string
 	// Ask makes an agent ask before its tool calls, one that does so only when
-	// it is told to: the preset's [Preset.AskEnv]. That replaces rules of its
+	// it is instructed to: the preset's [Preset.AskEnv]. That replaces rules of its
 	// own configuration, those that deny among them, by asking.
 	Ask bool
 	// Options are further options of sessions that the agent offers, by name,

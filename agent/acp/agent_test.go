@@ -83,7 +83,7 @@ func (f *fake) update(update string) {
 	f.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":%s}}`, update)
 }
 
-// message sends a piece of a message.
+// message sends a part of a message.
 func (f *fake) message(text string) {
 	f.update(fmt.Sprintf(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%s}}`, quote(text)))
 }
@@ -271,7 +271,7 @@ func turn(t *testing.T) *agent.Turn {
 	return &agent.Turn{Prompt: "do it", Dir: t.TempDir()}
 }
 
-// wantEvents compares the kinds and texts of events.
+// wantEvents compares the kinds and messages of events.
 func wantEvents(t *testing.T, events []agent.Event, want ...string) {
 	t.Helper()
 	if diff := cmp.Diff(want, brief(events)); diff != "" {

@@ -34,7 +34,7 @@ type toolFields struct {
 	Meta      json.RawMessage `json:"_meta"`
 }
 
-// toolMeta is what vendors say beside the protocol.
+// toolMeta holds vendor extensions of the protocol.
 type toolMeta struct {
 	ClaudeCode struct {
 		ToolName string `json:"toolName"`
@@ -53,7 +53,7 @@ type terminalOutput struct {
 	Data string `json:"data"`
 }
 
-// knownCall is a tool call as far as it was told.
+// knownCall is the known part of a tool call.
 type knownCall struct {
 	call   agent.ToolCall
 	output ending
@@ -71,7 +71,7 @@ type calls struct {
 	begun int
 }
 
-// merge takes in what was told of a call and returns what is known of it now.
+// merge adds an update of a call and returns what is known of it now.
 func (c *calls) merge(f *toolFields) *knownCall {
 	k := c.known[f.ToolCallID]
 	if k == nil {
@@ -172,7 +172,7 @@ func (k *knownCall) merge(f *toolFields) {
 }
 
 // hear keeps what the tool wrote: whole results replace what was known,
-// pieces of a terminal's are added.
+// parts of a terminal's are appended.
 func (k *knownCall) hear(f *toolFields, meta *toolMeta) {
 	k.output.add(clean(meta.Output.Data + meta.Whole.Data))
 	if e := meta.Exit; e != nil && e.Code != nil {

@@ -82,7 +82,7 @@ func UsageOf(result string) agent.Usage {
 	return c.usage()
 }
 
-// KindOfText is what words tell of a failure.
+// KindOfText returns the kind of failure that a message describes.
 func KindOfText(text string) agent.Kind { return kindOfText(text) }
 
 // JoinWords makes a command line of words.

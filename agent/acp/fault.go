@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// wordsOf is how agents tell of a kind of failure.
+// wordsOf lists how agents describe a kind of failure.
 type wordsOf struct {
 	kind  agent.Kind
 	words *regexp.Regexp
@@ -50,7 +50,7 @@ var waitWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:retry|try again|resets?)[^0-9\n]{0,20}?(?:after|in)\s*:?\s*([0-9]{1,7}(?:\.[0-9]+)?)\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)\b`)
 })
 
-// kindOfText finds out from words what kind of failure they tell of; empty when
+// kindOfText returns the kind of failure that a message describes; empty when
 // they do not say.
 func kindOfText(text string) agent.Kind {
 	for _, k := range failureWords() {
@@ -108,7 +108,7 @@ func kindOfWord(word string) agent.Kind {
 	return ""
 }
 
-// errorData is what agents put beside an error's message.
+// errorData is the data of an error in addition to its message.
 type errorData struct {
 	ErrorKind string          `json:"errorKind"`
 	ErrorName string          `json:"errorName"`
@@ -324,7 +324,7 @@ func (r *run) stopError(reason string) *agent.Error {
 		return &agent.Error{Kind: agent.KindLimit, Msg: "agent reached its limit of tokens"}
 	case "cancelled":
 		if !r.denied.Load() {
-			return &agent.Error{Kind: agent.KindFailed, Msg: "agent says that the turn was cancelled, and nobody did"}
+			return &agent.Error{Kind: agent.KindFailed, Msg: "the agent reports a cancelled turn that was not cancelled"}
 		}
 		r.note("the agent ended the turn after a denied call")
 	}

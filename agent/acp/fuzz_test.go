@@ -30,7 +30,7 @@ func recorded(tb testing.TB) [][]byte {
 	return lines
 }
 
-// FuzzFrames checks that lines come back as they were, whatever the pieces they
+// FuzzFrames checks that lines come back unchanged, whatever the parts they
 // are read in, and that no more than the limit is held of one.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte("a\r\n\nbc\n"), 4, 1)
@@ -66,7 +66,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// pieces reads a few bytes at a time.
+// blocks reads a few bytes at a time.
 type pieces struct {
 	rest []byte
 	size int
@@ -150,7 +150,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(bytes.Join(recorded(f), []byte("\n")))
 	f.Fuzz(func(t *testing.T, out []byte) {
 		a := piped(t, acp.Config{MaxFrameBytes: 1 << 16}, func(f *fake) {
-			go func() { // reads what it is told, until the end
+			go func() { // reads its input until the end
 				for f.recv().ID != nil {
 				}
 			}()

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// emit tells of an event. The time that takes is not silence of the agent.
+// emit reports an event. The time this takes does not count as silence of the agent.
 func (r *run) emit(e agent.Event) {
 	if r.turn.Observe == nil {
 		return
@@ -63,7 +63,7 @@ func (r *run) asked(m *message, raw json.RawMessage) {
 	r.conn.refuse(m.ID, codeNoMethod, "method is not supported by this client")
 }
 
-// strange takes JSON that nobody expects.
+// strange handles unexpected JSON.
 func (r *run) strange(raw json.RawMessage) {
 	r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
 }

@@ -63,7 +63,7 @@ func cancelled() outcome {
 	return out
 }
 
-// askPermission handles a request for permission: it tells of the call, and
+// askPermission handles a request for permission: it reports the call, and
 // asks in a goroutine of its own, so that the agent is heard in the meantime.
 func (r *run) askPermission(m *message, raw json.RawMessage) {
 	var req permissionRequest
@@ -85,7 +85,7 @@ func (r *run) askPermission(m *message, raw json.RawMessage) {
 	})
 }
 
-// aboutToCall takes in what the request says of the call and tells of it.
+// aboutToCall reads the call of the request and reports it.
 func (r *run) aboutToCall(id, said, raw json.RawMessage) agent.ToolCall {
 	var f toolFields
 	_ = lenient(said, &f) // a call of which nothing is known can be asked for, too
@@ -100,7 +100,7 @@ func (r *run) aboutToCall(id, said, raw json.RawMessage) agent.ToolCall {
 	return call
 }
 
-// decide asks whoever decides and finds the option that says it.
+// decide asks the policy and finds the option for its decision.
 func (r *run) decide(ctx context.Context, call agent.ToolCall, options []permissionOption) outcome {
 	d := agent.Decision{Allow: true}
 	if r.turn.Decide != nil && ctx.Err() == nil {

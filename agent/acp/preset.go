@@ -17,7 +17,7 @@ type Preset struct {
 	// Env are variables it is given.
 	Env []string
 	// AskEnv are further ones with [Config.Ask], for an agent that asks only when
-	// it is told to.
+	// it is instructed to.
 	AskEnv []string
 	// Mode is set when none is configured and the agent offers it.
 	Mode string
@@ -105,7 +105,7 @@ func presetNames() []string {
 }
 
 // sight is how tool calls are seen in a mode, the preset's when it is empty,
-// by an agent that was told to ask or not.
+// by an agent that was instructed to ask or not.
 func (p *Preset) sight(mode string, ask bool) agent.Sight {
 	otherMode := mode != "" && p.Mode != "" && mode != p.Mode
 	if p.Sight == agent.SightNative && (otherMode || len(p.AskEnv) > 0 && !ask) {

@@ -26,7 +26,7 @@ var (
 	errNotReading = errors.New("agent asks without reading the answers")
 )
 
-// maxQueued is how much may wait to be read by the agent, beside one message
+// maxQueued bounds what waits to be read by the agent, in addition to one message
 // of any size. An agent that floods with requests and reads nothing has failed.
 const maxQueued = 4 << 20
 
@@ -80,14 +80,14 @@ type reply struct {
 	err error // an *rpcError, or why no response comes any more
 }
 
-// handler is told what the agent sends, one thing at a time. The connection
+// handler receives what the agent sends, one message at a time. The connection
 // reads on when a method returns.
 type handler interface {
 	// notified: a notification.
 	notified(m *message, raw json.RawMessage)
 	// asked: a request, to be answered once with conn.answer or conn.refuse.
 	asked(m *message, raw json.RawMessage)
-	// strange: JSON that nobody expects.
+	// strange: unexpected JSON.
 	strange(raw json.RawMessage)
 	// noise: a line that is no message.
 	noise(line []byte)

@@ -26,7 +26,7 @@ const drainTimeout = 2 * time.Second
 // maxNotes is how many notes a result has.
 const maxNotes = 32
 
-// run is one turn with one process. Three goroutines serve it beside the one
+// run is one turn with one process. Three goroutines serve it in addition to the one
 // that waits: one reads, one writes, one waits for the process; and one for
 // each permission asked for. All have ended when serve returns.
 type run struct {
@@ -43,7 +43,7 @@ type run struct {
 	asking context.Context // what deciding waits under; ends with the prompt
 	asks   sync.WaitGroup
 
-	observing sync.Mutex // one event is told at a time
+	observing sync.Mutex // one event is reported at a time
 
 	mu       sync.Mutex // guards the following
 	story    story
@@ -86,7 +86,7 @@ func (r *run) serve(ctx context.Context, p *peer) *agent.Error {
 	stopAsking()
 	r.end(gone)
 	r.drain(read)
-	_ = p.in.Close() // whatever still waits to be written is for nobody
+	_ = p.in.Close() // messages that still wait to be written are dropped
 	<-written
 	r.asks.Wait()
 	r.stderr.flush()
@@ -134,7 +134,7 @@ func (r *run) openInTime(ctx context.Context) *agent.Error {
 	return err
 }
 
-// complete takes in the end of a prompt, whichever way it is told: with version
+// complete reads the end of a prompt, in each form it is reported: with version
 // 1 of the protocol it is the response to session/prompt.
 func (r *run) complete(rep reply) {
 	if rep.err != nil {

@@ -185,7 +185,7 @@ const (
 
 // settle waits for the end of the replay of a history. The protocol wants it
 // before the response to session/load, but some agents begin then. So the agent
-// is asked for nothing until it answered twice without a piece of history in
+// is asked for nothing until it answered twice without a part of history in
 // between. An agent that does not answer that is not waited for.
 func (r *run) settle(ctx context.Context) *agent.Error {
 	ctx, stop := context.WithTimeoutCause(ctx, settleTimeout, errQuiet)

@@ -334,7 +334,7 @@ func TestErrorsOfOtherForms(t *testing.T) {
 	}
 }
 
-// An agent that failed may end its prompt as if it had not, and say so beside.
+// An agent that failed may end its prompt normally and report the failure separately.
 func TestFailureBesideTheResult(t *testing.T) {
 	t.Parallel()
 	const status = `{"sessionUpdate":"session_info_update","_meta":{"codex":{"threadStatus":{"type":%q}}}}`

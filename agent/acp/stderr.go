@@ -15,7 +15,7 @@ const maxLineBytes = 64 << 10
 // stderrLog keeps the end of an agent's standard error and tells its lines.
 type stderrLog struct {
 	limit int
-	// tell is told each line, by the goroutine that writes.
+	// tell receives each line, from the goroutine that writes.
 	tell func(line string)
 
 	mu   sync.Mutex // guards kept and cut
@@ -25,7 +25,7 @@ type stderrLog struct {
 	line []byte // the beginning of a line; only of the goroutine that writes
 }
 
-// Write takes a piece of the output.
+// Write takes a part of the output.
 func (s *stderrLog) Write(p []byte) (int, error) {
 	n := len(p)
 	s.keep(p)

@@ -47,13 +47,13 @@ func firstLine(s string, limit int) string {
 	return headOf(strings.TrimSpace(s), limit)
 }
 
-// ending keeps the end of a text that arrives in pieces.
+// ending keeps the end of text that arrives in parts.
 type ending struct {
 	text []byte
 	cut  bool
 }
 
-// add appends a piece. Twice the limit is held, so that most pieces move
+// add appends a part. Twice the limit is held, so that most parts move
 // nothing.
 func (e *ending) add(piece string) {
 	if len(piece) > agent.MaxTextBytes {
@@ -123,7 +123,7 @@ type block struct {
 	Content *block `json:"content"`
 }
 
-// text returns what a block says; one of another kind than text is told by its
+// text returns the text of a block; a block of another kind is described by its
 // address or kind.
 func (b *block) text() string {
 	switch {

@@ -12,7 +12,7 @@ import (
 type phase int
 
 const (
-	// opening: the session begins or is loaded. What is told of messages and
+	// opening: the session begins or is loaded. Reports of messages and
 	// tool calls is history.
 	opening phase = iota
 	// working: the prompt was sent.
@@ -44,16 +44,16 @@ type story struct {
 	// titleIsName: the first title of a tool call is the tool's name.
 	titleIsName bool
 	calls       calls
-	// text is the last message; fresh is whether the next piece begins another.
+	// text is the last message; fresh reports whether the next part begins another.
 	text      ending
 	messageID string
 	fresh     bool
-	messages  int // beside tool calls
+	messages  int // without tool calls
 	context   *agent.Context
 	// cost is what the session cost until now, before what it cost when the
 	// prompt was sent; nil when unknown.
 	cost, before *int64
-	// replayed counts pieces of history.
+	// replayed counts parts of history.
 	replayed int
 	// broken is whether the agent says that its session failed; it says why in
 	// its last message.

@@ -210,7 +210,7 @@ func TestToolOutputs(t *testing.T) {
 	}
 }
 
-// A permission asks for a call that was told of: the tool's input stays, and
+// A permission asks for a call that was reported: the tool's input stays, and
 // explanations for people are no output.
 func TestCallOfAPermission(t *testing.T) {
 	t.Parallel()

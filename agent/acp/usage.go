@@ -39,7 +39,7 @@ type tokens struct {
 // usage returns the counts in this program's terms, where the input holds what
 // came from caches and the output what was thought. Agents differ in both; the
 // total tells which way it is. Without one that fits, caches are taken as
-// beside the input and thoughts as within the output, as most agents do.
+// in addition to the input and thoughts as part of the output, as most agents do.
 func (t tokens) usage() agent.Usage {
 	if t.Input == nil && t.Output == nil {
 		return agent.Usage{}

@@ -53,7 +53,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 	}
 }
 
-// What nobody expects is told, and answered when it is a request.
+// An unexpected message is reported, and answered when it is a request.
 func TestStrangeMessages(t *testing.T) {
 	t.Parallel()
 	var answers []string

@@ -60,7 +60,7 @@ type claudeResult struct {
 	Denials   []json.RawMessage      `json:"permission_denials"`
 }
 
-// claudeEvent is a piece of a provider's answer.
+// claudeEvent is a part of a provider's answer.
 type claudeEvent struct {
 	Type    string `json:"type"`
 	Message struct {
@@ -113,15 +113,15 @@ func sumOf(models map[string]claudeModel) (sum total, priced bool) {
 // claudeParser reads "claude -p --output-format stream-json".
 type claudeParser struct {
 	rec *record
-	// pieces: answers arrive in pieces, which tell what they used in the end.
+	// parts: answers arrive in parts; the last ones report the usage.
 	pieces bool
 	// open are requests of which the final figure is not known yet, by the
 	// subagent that made them.
 	open    map[string]tokens
-	counted string // the message whose usage was counted, without pieces
+	counted string // the message whose usage was counted, without parts
 	model   string // of the main conversation
 	calls   map[string]agent.ToolCall
-	// compacting: the beginning of a compaction was told.
+	// compacting: the beginning of a compaction was reported.
 	compacting bool
 	since      *total
 	said       []string // the end of standard error
@@ -202,7 +202,7 @@ func (p *claudeParser) limit(l claudeLine) {
 	}
 }
 
-// piece reads what an answer used; its text comes again as a whole.
+// usageOfPart reads the usage of an answer; its text comes again as a whole.
 func (p *claudeParser) piece(l claudeLine) {
 	p.pieces = true
 	from := ""
@@ -324,7 +324,7 @@ func (p *claudeParser) result(l claudeLine) {
 	rec.ended(firstOf(l.StopReason, l.TerminalReason, l.Subtype))
 	p.count(l.claudeResult)
 	if len(l.Denials) > 0 {
-		rec.note("tool calls were denied: nobody was there to be asked")
+		rec.note("tool calls were denied: no user can be asked")
 	}
 	if !l.IsError && (l.Subtype == "success" || l.Subtype == "") {
 		rec.text = firstOf(l.Result, rec.text)

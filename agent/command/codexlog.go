@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/agent"
 )
 
-// follower reads a file that an agent writes beside its stream, while it grows.
+// follower reads a file that an agent writes in addition to its stream, while it grows.
 type follower struct {
 	// find returns the pattern of the file's path once its session is known.
 	find  func(id string) string

@@ -53,7 +53,7 @@ const (
 	PlaceholderFile   = "{prompt_file}"
 )
 
-// Permission is what an agent of a preset may do without asking; nobody is
+// Permission is what an agent of a preset may do without asking; no user is
 // there to be asked.
 type Permission string
 
@@ -233,7 +233,7 @@ func (a *Agent) Hooked() bool { return a.vendor.hooks != nil }
 func (a *Agent) name() string { return fmt.Sprintf("agent %q", a.cfg.Program) }
 
 // Run does one turn. The session it returns carries the agent's running totals
-// beside its ID, so that they are not counted twice when another process
+// with its ID, so that they are not counted twice when another process
 // continues it: hand on the last one as it is.
 func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error) {
 	from := readSession(turn.Session)

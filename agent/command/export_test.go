@@ -13,7 +13,7 @@ import (
 type Recorded struct {
 	Preset, Session string
 	Stdout, Stderr  string
-	Log             string // what it wrote beside its stream
+	Log             string // what it wrote in addition to its stream
 	Exit            int
 	Now             time.Time
 	Config          Config

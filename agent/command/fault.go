@@ -13,7 +13,7 @@ import (
 const maxMessage = 600
 
 // sign is how a kind of failure is recognised in an agent's words: any of the
-// texts, in lower case.
+// messages, in lower case.
 type sign struct {
 	kind  agent.Kind
 	texts []string

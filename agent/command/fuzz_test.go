@@ -13,7 +13,7 @@ import (
 )
 
 // Whatever an agent writes, its turn ends with a result or an error of a kind,
-// and all texts are valid.
+// and all strings are valid.
 func fuzzStream(f *testing.F, preset string) {
 	paths, err := filepath.Glob(filepath.Join("testdata", preset, "*.jsonl"))
 	if err != nil || len(paths) == 0 {
@@ -66,7 +66,7 @@ func FuzzCodex(f *testing.F)    { fuzzStream(f, "codex") }
 func FuzzGemini(f *testing.F)   { fuzzStream(f, "gemini") }
 func FuzzOpencode(f *testing.F) { fuzzStream(f, "opencode") }
 
-// A log beside the stream changes figures and nothing else.
+// A log in addition to the stream changes figures and nothing else.
 func FuzzCodexLog(f *testing.F) {
 	rec := recorded(f, "codex", "compact", 0)
 	f.Add(rec.Log)

@@ -42,7 +42,7 @@ type geminiStats struct {
 // geminiParser reads "gemini -o stream-json".
 type geminiParser struct {
 	rec *record
-	// answer is the message that arrives in pieces.
+	// answer is the message that arrives in parts.
 	answer strings.Builder
 	calls  map[string]agent.ToolCall
 	last   string
@@ -99,7 +99,7 @@ func (p *geminiParser) message(l geminiLine) {
 	p.rec.say(agent.EventMessage, l.Content)
 	p.rec.text = p.answer.String()
 	if again {
-		p.rec.messages-- // a further piece of the same message
+		p.rec.messages-- // a further part of the same message
 	}
 }
 

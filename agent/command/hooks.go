@@ -11,7 +11,7 @@ import (
 )
 
 // hookSeconds is how long an agent waits for its hook: longer than the hook takes,
-// because what is given up counts for consent.
+// because the agent treats a hook that it stops waiting for as consent.
 const hookSeconds = 15 * 60
 
 // hookEvents are the events of the agents that share Claude Code's hooks at which the
@@ -48,8 +48,8 @@ type hookHandler struct {
 	Timeout int    `json:"timeout"`
 }
 
-// claudeHooks are the options with which Claude Code runs a hook: beside those of its
-// settings, and beside what the user's own --settings say.
+// claudeHooks are the options with which Claude Code runs a hook: in addition to those of its
+// settings and of the user's own --settings.
 func claudeHooks(words, args []string) (options, rest []string, err error) {
 	settings := map[string]any{}
 	rest = slices.Clone(args)
@@ -98,7 +98,7 @@ func readSettings(given string) (map[string]any, error) {
 	return settings, nil
 }
 
-// codexHooks are the options with which Codex runs a hook. It skips hooks that nobody
+// codexHooks are the options with which Codex runs a hook. It skips hooks that no user
 // trusted, without a word; trust for one run is trust in all hooks that are configured.
 func codexHooks(words, args []string) (options, rest []string, err error) {
 	line, err := json.Marshal(hookLine(words, "codex")) // a string of JSON is one of TOML

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/agent/command"
 )
 
-// TestClaudeHooks: a hook stands beside those of the user's own --settings, whether
+// TestClaudeHooks: a hook is added to those of the user's own --settings, whether
 // these are JSON or a file; what cannot be read is an error, never a hook less.
 func TestClaudeHooks(t *testing.T) {
 	t.Parallel()

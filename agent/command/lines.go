@@ -16,7 +16,7 @@ const pieceBytes = 64 << 10
 type splitter struct {
 	// line receives each line without its end; it does not keep it.
 	line func(line []byte)
-	// max is the longest line. Of longer ones pieces are handed on; when long
+	// max is the longest line. Longer ones are passed on in parts; when long
 	// is set they are left out instead, and it is called.
 	max  int
 	long func()

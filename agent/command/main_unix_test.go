@@ -170,7 +170,7 @@ func depart(verb, arg string) int {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		fallthrough
 	case "hang":
-		r, w, err := os.Pipe() // nobody writes to it
+		r, w, err := os.Pipe() // never written
 		if err == nil {
 			_, _ = io.Copy(io.Discard, r)
 			_ = w.Close()

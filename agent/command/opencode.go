@@ -101,7 +101,7 @@ func (p *opencodeParser) text(part opencodePart) {
 	}
 }
 
-// call reads a tool call, which is told when it has ended.
+// call reads a tool call, which is reported when it has ended.
 func (p *opencodeParser) call(part opencodePart) {
 	call := agent.Describe(part.CallID, part.Tool, part.State.Input)
 	switch part.State.Status {
@@ -224,7 +224,7 @@ func opencodeArgs(c Config, id string) []string {
 	return append(args, c.Args...)
 }
 
-// opencodeEnv says what may be done. Denied calls are told to the model;
+// opencodeEnv says what may be done. Denied calls are reported to the model;
 // those that would have to be asked for end the turn.
 func opencodeEnv(c Config) []string {
 	env := []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}

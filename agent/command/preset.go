@@ -47,7 +47,7 @@ type vendor struct {
 	unset []string
 	// parse makes the parser of its stream.
 	parse func(rec *record) parser
-	// follow follows what it writes beside its stream; nil for nothing.
+	// follow follows what it writes in addition to its stream; nil for nothing.
 	follow func(rec *record, env []string) *follower
 	// totals: what it reports are totals of its session.
 	totals bool
@@ -108,7 +108,7 @@ func aboutClaude() Preset {
 		Name: "claude", Title: "Claude Code", Program: "claude",
 		Install: "npm install -g @anthropic-ai/claude-code", Tested: "2.1.328",
 		Sight: agent.SightObserved,
-		Calls: "calls are told when they begin and end, subagents' only as far as Claude Code forwards them; " +
+		Calls: "calls are reported when they begin and end, subagents' only as far as Claude Code forwards them; " +
 			"a turn's hook asks before each of them and can refuse it",
 		Usage:   "per turn, subagents among it; the cost as well, unless the price of the model is made up",
 		Context: "after every answer; the size of the window at the end of the turn",
@@ -127,7 +127,7 @@ func aboutCodex() Preset {
 		Name: "codex", Title: "Codex CLI", Program: "codex",
 		Install: "npm install -g @openai/codex", Tested: "0.169.0",
 		Sight: agent.SightObserved,
-		Calls: "commands, file changes and MCP calls are told; a call that its sandbox, its rules or a hook refused is " +
+		Calls: "commands, file changes and MCP calls are reported; a call that its sandbox, its rules or a hook refused is " +
 			"not told at all; " +
 			"a turn's hook asks before each of them and can refuse it",
 		Usage: "differences of the totals of its thread; of turns that do not end well from the log of the thread, " +
@@ -148,7 +148,7 @@ func aboutGemini() Preset {
 		Name: "gemini", Title: "Gemini CLI", Program: "gemini",
 		Install: "npm install -g @google/gemini-cli", Tested: "0.61.0",
 		Sight:   agent.SightObserved,
-		Calls:   "calls are told when they begin and end; to refuse calls, install its BeforeTool hook",
+		Calls:   "calls are reported when they begin and end; to refuse calls, install its BeforeTool hook",
 		Usage:   "per turn, at its end",
 		Context: "not told; its AfterModel hook would",
 		Permissions: map[Permission]string{
@@ -166,7 +166,7 @@ func aboutOpencode() Preset {
 		Name: "opencode", Title: "OpenCode", Program: "opencode",
 		Install: "npm install -g opencode-ai", Tested: "1.18.33",
 		Sight:   agent.SightObserved,
-		Calls:   "calls are told when they have ended; to refuse calls, install a plugin or use its permissions",
+		Calls:   "calls are reported when they have ended; to refuse calls, install a plugin or use its permissions",
 		Usage:   "per step; the cost as well, where the price of the model is known",
 		Context: "after every step, without the size of the window",
 		Permissions: map[Permission]string{

@@ -99,7 +99,7 @@ func (in *input) remove() {
 }
 
 // writePrompt makes a file with the prompt that only this user can read. It
-// stays locked while it is open: files that nobody has locked were left by a
+// stays locked while it is open: unlocked files were left by a
 // process that was killed, and are removed on the way.
 func writePrompt(dir, prompt string) (*os.File, error) {
 	if dir == "" {
@@ -115,7 +115,7 @@ func writePrompt(dir, prompt string) (*os.File, error) {
 		if err == nil {
 			_, err = f.WriteString(prompt)
 		}
-		// Before it was locked somebody else may have taken it for a left one.
+		// Before it was locked another process may have removed it as a leftover.
 		mine := stillThere(f)
 		if err == nil && mine {
 			return f, nil
@@ -131,13 +131,13 @@ func writePrompt(dir, prompt string) (*os.File, error) {
 func stillThere(f *os.File) bool {
 	opened, err := f.Stat()
 	if err != nil {
-		return true // its own error will be told
+		return true // its own error will be reported
 	}
 	named, err := os.Lstat(f.Name())
 	return err == nil && os.SameFile(opened, named)
 }
 
-// removeLeft removes files that nobody has locked. It does not matter when it
+// removeLeft removes unlocked files. It does not matter when it
 // cannot: the next one will.
 func removeLeft(dir string) {
 	names, _ := filepath.Glob(filepath.Join(dir, promptFiles)) // the pattern is a good one

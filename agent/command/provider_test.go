@@ -13,7 +13,7 @@ import (
 
 // provider is a model server that real clients talk to: it speaks the four
 // protocols they need and answers from a script. Requests that offer no tools
-// (titles, classifications) are answered beside the script.
+// (titles, classifications) are answered outside the script.
 type provider struct {
 	mu     sync.Mutex // guards all below
 	script []reply

@@ -174,7 +174,7 @@ func sized(r reply, in, cached, out int) reply {
 }
 
 // Each client does a turn with a tool call, is continued by another process,
-// and is told apart from one whose session is gone.
+// and differs from one whose session is gone.
 func TestRealClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range clients() {
@@ -274,7 +274,7 @@ func TestRealClientsInterrupted(t *testing.T) {
 	}
 }
 
-// What the provider refuses is told apart.
+// Refusals of the provider have a kind of their own.
 func TestRealClientsRefused(t *testing.T) {
 	t.Parallel()
 	fault := func(status int, kind, code, text string) reply {

@@ -19,7 +19,7 @@ type parser interface {
 	stdout(line []byte)
 	// stderr takes a line of standard error.
 	stderr(line string)
-	// finish is told the exit status (-1 after a signal) when all was read.
+	// finish receives the exit status (-1 after a signal) when all was read.
 	finish(exit int)
 }
 
@@ -30,7 +30,7 @@ type record struct {
 	totalKnown bool
 	now        func() time.Time
 	began      time.Time
-	// hear is told all events.
+	// hear receives all events.
 	hear func(agent.Event)
 	// abort ends the turn early.
 	abort func(*agent.Error)
@@ -82,7 +82,7 @@ func (r *record) tell(ev agent.Event) {
 		r.messages++
 	case agent.EventToolCall:
 		r.inARow = 0
-	case agent.EventToolResult: // calls are told several times, their ends once
+	case agent.EventToolResult: // calls are reported several times, their ends once
 		r.messages++
 		r.inARow = 0
 	case agent.EventCompaction:
@@ -211,7 +211,7 @@ func (r *record) bad(text string, status int) {
 	r.fault = classify(text, status, r.now())
 }
 
-// complete adds to a limit that ended the turn when it ends, from what was told
+// complete adds the reset time to a limit that ended the turn, from what was reported
 // before.
 func (r *record) complete() {
 	f := r.fault

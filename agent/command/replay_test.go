@@ -253,7 +253,7 @@ func TestWindowsAndPrices(t *testing.T) {
 	}
 }
 
-// What is told while a turn runs.
+// The events of a running turn.
 func TestRecordedEvents(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -31,10 +31,10 @@ type run struct {
 	raw    []byte // the line that is being read
 	errs   tail   // the end of standard error
 	ending *agent.Error
-	log    *follower // nil when the agent writes nothing beside its stream
+	log    *follower // nil when the agent writes only its stream
 }
 
-// pollInterval is how often a file beside the stream is looked at.
+// pollInterval is how often a log file is read.
 const pollInterval = time.Second
 
 func newRun(a *Agent, turn *agent.Turn, from session, stop context.CancelCauseFunc) *run {
@@ -71,7 +71,7 @@ func (r *run) execute(ctx context.Context, cfg guard.Config) error {
 	return err
 }
 
-// follow reads what the agent writes beside its stream, until ctx ends.
+// follow reads the agent's log file until ctx ends.
 func (r *run) follow(ctx context.Context) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

@@ -38,7 +38,7 @@ type total struct {
 	costMicros int64
 }
 
-// maxDollars is more than any turn costs; what is told beyond is nonsense.
+// maxDollars is more than any turn costs; larger reports are ignored.
 const maxDollars = 1e9
 
 // microsOf converts US dollars to millionths of one.
@@ -53,7 +53,7 @@ func microsOf(dollars float64) int64 {
 type session struct {
 	id   string
 	base total
-	// known is false of an ID that somebody gave by itself.
+	// known is false for an ID that was passed without its details.
 	known bool
 }
 

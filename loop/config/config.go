@@ -72,7 +72,7 @@ type Config struct {
 	// Workspace is the absolute path of the folder. Required.
 	Workspace string `json:"workspace"`
 	// Agent is who works: a preset or a command, as the resolver knows it; Fallback
-	// are those who stand in, in their order. Agent is required.
+	// are the fallback agents, in order. Agent is required.
 	Agent    string   `json:"agent"`
 	Fallback []string `json:"fallback,omitempty"`
 	// TaskType is what kind of task it is, as the settings call it that chose the
@@ -94,11 +94,11 @@ type Config struct {
 	// Measures are taken at the baseline and after each iteration.
 	Measures
 	// Scorer, when set, is a command that prints the quality of the workspace: a
-	// number from 0 to 100. It stands in for the score made from facts.
+	// number from 0 to 100. It replaces the score computed from facts.
 	Scorer string `json:"scorer,omitempty"`
-	// Sealed says when the check is repeated in a clean copy of the workspace: empty is
-	// SealCompletion. SealedSetup, when set, is a command that makes in a copy what the
-	// check needs besides; no ignored file is copied then.
+	// When the check is repeated in a clean copy of the workspace: empty is
+	// SealCompletion. SealedSetup, when set, is a command that creates in a copy what the
+	// check needs in addition to tracked files; no ignored file is copied then.
 	Sealed      Sealing `json:"sealed,omitempty"`
 	SealedSetup string  `json:"sealed_setup,omitempty"`
 	// QualityThreshold is what a best iteration should reach, in percent. 0:
@@ -137,7 +137,7 @@ type Config struct {
 	// person is asked, once. 0: unknown.
 	Planned int `json:"planned_iterations,omitempty"`
 	// GateTimeout is how long a person is waited for, in nanoseconds; a gate that
-	// nobody answered aborts the loop. 0: for ever.
+	// is not answered in time aborts the loop. 0: no limit.
 	GateTimeout time.Duration `json:"gate_timeout,omitempty"`
 	// Plain switches the watching off: nothing is compared with the baseline,
 	// recovered from or asked about, and the files stay as the last iteration left
@@ -153,7 +153,7 @@ type Config struct {
 	// and check; more is a warning. 0: the defaults of [hook.Config]; negative: any.
 	DetectionBudget time.Duration `json:"detection_budget,omitempty"`
 	OverheadPercent float64       `json:"overhead_percent,omitempty"`
-	// Given names the fields that somebody gave explicitly, as in JSON: settings do
+	// Given names the fields that were given explicitly, as in JSON: settings do
 	// not change them when the loop is resumed. Nil: all of them were.
 	Given []string `json:"given,omitzero"`
 }
@@ -239,7 +239,7 @@ func (c *Config) validate() error {
 		errs = append(errs, fmt.Errorf("plateau_percent is %v, it may be 0 (the default) to 100", c.PlateauPercent))
 	}
 	if !slices.Contains([]Sealing{SealOff, SealCompletion, SealAlways}, c.Sealed) {
-		errs = append(errs, fmt.Errorf("sealed %q is none of off, completion, always", c.Sealed))
+		errs = append(errs, fmt.Errorf("sealed: %q is not off, completion or always", c.Sealed))
 	}
 	if len(c.SealedSetup) > MaxCommandBytes || strings.ContainsRune(c.SealedSetup, 0) {
 		errs = append(errs, fmt.Errorf("sealed_setup is no command: it has %d bytes, the limit is %d, and no NUL",

@@ -64,7 +64,7 @@ type Metric struct {
 	// Name has letters, digits, "_", "-" and ".", at most 64 bytes.
 	Name    string `json:"name"`
 	Command string `json:"command"`
-	// Better is up or down when more or less is better; empty: nobody knows, and
+	// Better is up or down when more or less is better; empty: unknown, and
 	// the metric is shown and nothing more.
 	Better string `json:"better,omitempty"`
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// Of is what a loop is to do: what its tree says, or what somebody changed
+// Of is what a loop is to do: what its tree says, or what was changed
 // that to.
 func Of(tree *perdure.Tree, l *record.Loop) (Config, error) {
 	if len(l.Config) > 0 {
@@ -20,7 +20,7 @@ func Of(tree *perdure.Tree, l *record.Loop) (Config, error) {
 }
 
 // Resumed is a configuration with what is asked for, and with the settings where
-// nobody asked for anything, neither now nor before. Settings that would make the
+// nothing was given explicitly, neither now nor before. Settings that would make the
 // watching weaker are kept as they were, and listed, unless that was asked for: an
 // agent can write the file that they come from.
 func Resumed(old *Config, req *record.ResumeRequest) (next Config, kept []record.FieldChange, err error) {

@@ -76,7 +76,7 @@ func answerTo(r *risk.Rule, c *Config) RiskAnswer {
 }
 
 // replaced reports whether something is not measured any more, or by a command that
-// nobody asked for before.
+// was not asked for before.
 func replaced(old, next string) bool {
 	return next != old && next != "" && next != Auto
 }

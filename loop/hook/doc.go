@@ -1,13 +1,13 @@
 // Package hook is where others have a say in a loop: at named moments (hooks) a
 // [Message] goes to handlers, and their replies say whether the loop may go on
-// and what the agent is to be told.
+// and the messages for the agent.
 //
 // This package is experimental: it may change until version 1.0.
 //
 // A handler is a Go value, a program ([Command]) or an HTTP endpoint
 // ([Endpoint]). A [Runner] asks the handlers of a hook one after another in
 // their order, each with its time-out, and puts the replies together in an
-// [Outcome]: the strictest verdict wins, texts for the prompt and
+// [Outcome]: the strictest verdict wins, messages for the prompt and
 // recommendations are collected.
 //
 // A handler that fails (time-out, panic, exit status, reply that is not

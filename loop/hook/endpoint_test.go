@@ -138,7 +138,7 @@ func TestEndpointFaults(t *testing.T) {
 	}
 }
 
-// A server that takes its time, before its reply and in the midst of it.
+// A slow server, before its reply and midway through it.
 func TestSlowEndpoint(t *testing.T) {
 	t.Parallel()
 	for _, begun := range []bool{false, true} {

@@ -47,7 +47,7 @@ const (
 // maxFaultBytes is the longest text of a fault.
 const maxFaultBytes = 2 << 10
 
-// FaultError is the failure of a handler. Its texts hold no secrets as far as
+// FaultError is the failure of a handler. Its messages hold no secrets as far as
 // they can be recognised.
 type FaultError struct {
 	Kind FaultKind

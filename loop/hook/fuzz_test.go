@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/loop/hook"
 )
 
-// seeds are texts at the edges of JSON objects.
+// seeds are strings at the edges of JSON objects.
 func seeds(f *testing.F, more ...string) {
 	f.Helper()
 	for _, text := range append(more,
@@ -133,7 +133,7 @@ func FuzzReadLog(f *testing.F) {
 	})
 }
 
-// FuzzSettings: settings that are taken make handlers, and texts of errors do
+// FuzzSettings: accepted settings make handlers, and error messages do
 // not repeat what may be secret.
 func FuzzSettings(f *testing.F) {
 	f.Add("on_error", "name", "./check", "", "block")

@@ -8,10 +8,10 @@ import (
 // Handler answers the messages of a hook. Implementations are safe for
 // concurrent use: tool calls of an agent may come at once.
 //
-// Handle returns soon after ctx ends. A Go value that does not is given up
+// Handle returns soon after ctx ends. A Go value that does not is abandoned
 // after a while: the runner goes on with a [FaultError] of kind [FaultHung], does
 // not ask it again until it has returned, and [Runner.Close] waits for it. An
-// error is a fault; a verdict beside the error counts when it is stricter than
+// error is a fault; a verdict in addition to the error counts when it is stricter than
 // what the fault comes to. A panic is a fault too.
 //
 // The message is shared with other handlers and must not be changed.

@@ -16,7 +16,7 @@ type answer struct {
 }
 
 // invoke calls a handler in a goroutine of its own, so that one that hangs can
-// be given up. The goroutine then stays in the handler's list until it ends,
+// be abandoned. The goroutine then stays in the handler's list until it ends,
 // and as long as it is there the handler is not called again: there are never
 // more of them than calls that were running at once.
 func (r *Runner) invoke(ctx context.Context, h *post, m Message) (Reply, *FaultError) {
@@ -28,7 +28,7 @@ func (r *Runner) invoke(ctx context.Context, h *post, m Message) (Reply, *FaultE
 		ctx, cancel = context.WithTimeout(ctx, h.Timeout)
 		defer cancel()
 	}
-	done := make(chan answer, 1) // the goroutine ends also when nobody waits
+	done := make(chan answer, 1) // the goroutine ends also without a receiver
 	go call(ctx, h.Handler, m, done)
 	select {
 	case a := <-done:
@@ -49,7 +49,7 @@ func (r *Runner) invoke(ctx context.Context, h *post, m Message) (Reply, *FaultE
 		Err: ctx.Err()}
 }
 
-// hangs reports whether a call that was given up has not returned yet.
+// hangs reports whether an abandoned call has not returned yet.
 func (r *Runner) hangs(h *post) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *Runner) hangs(h *post) bool {
 	return false
 }
 
-// wait waits until calls that were given up have returned, and reports whether
+// wait waits until abandoned calls have returned, and reports whether
 // they have before ctx ended.
 func (r *Runner) wait(ctx context.Context, h *post) bool {
 	r.mu.Lock()
@@ -109,7 +109,7 @@ func judged(ctx context.Context, a answer) (Reply, *FaultError) {
 	return a.reply, nil
 }
 
-// closer is the handler as an io.Closer that can be told from others.
+// closer is the handler as a comparable io.Closer.
 func closer(h Handler) (io.Closer, bool) {
 	c, ok := h.(io.Closer)
 	return c, ok && reflect.TypeOf(h).Comparable()

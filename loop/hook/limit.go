@@ -34,7 +34,7 @@ type LimitError struct {
 	// What is too large, for example "metadata.inject".
 	What string
 	// Limit is how large it may be, and Got how large it is; 0 when that is not
-	// known, because nobody read on.
+	// known, because reading stopped.
 	Limit, Got int
 }
 

@@ -127,7 +127,7 @@ func (l *Log) Append(r Record) error {
 	return nil
 }
 
-// follow opens the file anew when another process has put it aside, or somebody
+// follow opens the file again when another process has rotated it, or a user
 // has removed it.
 func (l *Log) follow() error {
 	same, err := l.current()
@@ -175,7 +175,7 @@ func (l *Log) write(doc []byte) error {
 
 // putAside renames the file and begins a new one. Of processes that want to at
 // the same time one does: the lock is on the open file. The others write on, and
-// follow with the next line; whoever gets the lock late finds another file at
+// follow with the next line; a process that gets the lock late finds another file at
 // the path.
 func (l *Log) putAside() error {
 	err := filelock.TryLock(l.file)

@@ -222,7 +222,7 @@ func TestLogIsPutAside(t *testing.T) {
 	}
 }
 
-// Where the old log cannot be put, it grows on, and that is told now and then.
+// If the log cannot be rotated it keeps growing, with a warning now and then.
 func TestLogThatCannotBePutAside(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -16,7 +16,7 @@ const (
 	RoleAssistant Role = "assistant"
 )
 
-// Message is what handlers of a hook are told. It is read-only for them, and
+// Message is the input of handlers of a hook. It is read-only for them, and
 // for the loop from the moment it is handed to a [Runner].
 type Message struct {
 	// Role is RoleUser, which empty stands for.

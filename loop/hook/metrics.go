@@ -29,7 +29,7 @@ type Stats struct {
 	Max      time.Duration
 }
 
-// Overhead is the time of handlers beside the time of what they were asked in.
+// Overhead is the time of handlers in relation to the time of the iterations.
 type Overhead struct {
 	// HookTime is the sum of the handlers' time, Wall all the time that passed.
 	// Handlers without a time-out wait for people; they do not count.
@@ -47,7 +47,7 @@ func overhead(hookTime, wall time.Duration) Overhead {
 	return o
 }
 
-// maxIterations bounds the sums of iterations of which nobody tells the end.
+// maxIterations bounds the sums of iterations whose end is not reported.
 const maxIterations = 64
 
 // Add counts an invocation. Those of hooks that are not in [Table] are left

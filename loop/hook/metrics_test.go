@@ -155,7 +155,7 @@ func TestLatencyBudget(t *testing.T) {
 	}
 }
 
-// Iterations of which nobody tells the end do not pile up.
+// Iterations whose end is not reported do not pile up.
 func TestForgottenIterations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

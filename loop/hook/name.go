@@ -52,7 +52,7 @@ const (
 	FaultBlocks OnFault = "block"
 )
 
-// Row says what there is to know of a hook.
+// Row describes a hook.
 type Row struct {
 	// Hook is its name.
 	Hook Name
@@ -219,11 +219,11 @@ func noticeRows() []Row {
 			{"decided_by", "string", "who gave it"},
 			{"reason", "string", "why, in that person's words"},
 		}},
-		{Hook: LoopPaused, When: "the loop cannot go on before somebody mends something", Timeout: DefaultTimeout,
+		{Hook: LoopPaused, When: "the loop cannot continue before a person fixes something", Timeout: DefaultTimeout,
 			OnFault: FaultContinues, Inputs: []Input{
 				{"reason", "string", "what is wrong"},
 			}},
-		{Hook: CheckpointWritten, When: "the work of an iteration was recorded for whoever continues it",
+		{Hook: CheckpointWritten, When: "the work of an iteration was recorded for the agent that continues it",
 			Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
 				{"path", "string", "the builder-state.json that shows it"},
 				{"reason", "string", "context_limit, failure, rate_limit, timeout, reassignment or periodic"},
@@ -273,7 +273,7 @@ func (n Name) known() bool {
 	return ok
 }
 
-// nearestName guesses which hook somebody meant.
+// nearestName guesses which hook was meant.
 func nearestName(name Name) (string, bool) {
 	var all []string
 	for _, n := range Names() {

@@ -35,7 +35,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What happens when nobody configured anything is part of the promise.
+// The defaults without configuration are part of the promise.
 func TestDefaultsOfHooks(t *testing.T) {
 	t.Parallel()
 	type rule struct {

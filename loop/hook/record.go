@@ -14,8 +14,8 @@ import (
 // the one before it had grown to its limit; it is no hook.
 const LogRotated Name = "log_rotated"
 
-// maxStateBytes is the longest state_changes that is written to the log. Beside
-// it there is room in a line for all texts, should each of their bytes take six.
+// maxStateBytes is the longest state_changes that is written to the log. A
+// line has room for it and all messages even if each of their bytes takes six.
 const maxStateBytes = 24 << 10
 
 // Record is one invocation of a handler: a line of hook-log.jsonl.

@@ -137,7 +137,7 @@ type ReplyMetadata struct {
 	Extra map[string]json.RawMessage `json:"-"`
 }
 
-// NewReply returns a reply of a verdict and what people are told.
+// NewReply returns a reply with a verdict and a message for people.
 func NewReply(v Verdict, content string) Reply {
 	return Reply{Role: RoleAssistant, Content: content, Metadata: ReplyMetadata{Verdict: v}}
 }
@@ -217,7 +217,7 @@ func (r Reply) Encode() ([]byte, error) {
 // DecodeReply reads a reply. Of its members only metadata.verdict has to be
 // there. Members of metadata that it does not know are kept in Extra, others
 // are ignored. The error names everything that is wrong; the reply then holds
-// what could be read, so that a BLOCK with a fault beside it is not lost.
+// what could be read, so that a BLOCK next to a fault is not lost.
 func DecodeReply(text []byte) (Reply, error) {
 	if err := within("reply", MaxReplyBytes, len(text)); err != nil {
 		return Reply{}, fmt.Errorf("read reply: %w", err)

@@ -25,7 +25,7 @@ type Config struct {
 	// Log gets a line for each invocation; nil for none. The runner does not close
 	// it.
 	Log *Log
-	// Observe, when set, is told of each invocation and each warning, before Run
+	// Observe, when set, receives each invocation and each warning, before Run
 	// or EndIteration returns. Runs at the same time call it at the same time.
 	Observe func(Notice)
 	// LatencyBudget is how long the built-in handlers of a hook that looks for
@@ -109,7 +109,7 @@ func checkOnFault(field string, policy OnFault) error {
 	return oneOf(field, string(policy), []string{string(FaultContinues), string(FaultBlocks)})
 }
 
-// Notice is what [Config].Observe is told: one of its members is set.
+// Notice is the argument of [Config].Observe: one of its members is set.
 type Notice struct {
 	Record  *Record
 	Warning *Warning
@@ -166,7 +166,7 @@ type post struct {
 	Registration
 	kind     Kind
 	patience time.Duration
-	// hung are calls that were given up and have not returned; each sends its
+	// hung are abandoned calls that have not returned; each sends its
 	// answer when it does.
 	hung []<-chan answer
 }
@@ -305,7 +305,7 @@ func (r *Runner) warn(w Warning) {
 }
 
 // EndIteration returns what the handlers asked with this number of iteration
-// took beside the time the iteration took, and warns when it is more than
+// took compared with the time the iteration took, and warns when it is more than
 // OverheadPercent. It makes the lines of the log durable.
 func (r *Runner) EndIteration(loopID string, iteration int, wall time.Duration) Overhead {
 	if r.cfg.Log != nil {
@@ -326,7 +326,7 @@ func (r *Runner) EndIteration(loopID string, iteration int, wall time.Duration) 
 // Metrics returns how long handlers took.
 func (r *Runner) Metrics() *Metrics { return &r.metrics }
 
-// Close waits until handlers that were given up have returned, or ctx ends; the
+// Close waits until abandoned handlers have returned, or ctx ends; the
 // error then names those that have not. The others it closes, each once, if they
 // are an io.Closer and can be compared. Run is not called any more.
 func (r *Runner) Close(ctx context.Context) error {

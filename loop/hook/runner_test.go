@@ -334,7 +334,7 @@ func TestHungHandler(t *testing.T) {
 	})
 }
 
-// Late verdicts: nobody waited for a reply after the time-out, but BLOCK is
+// Late verdicts: no reply was waited for after the timeout, but BLOCK is
 // BLOCK.
 func TestLateReply(t *testing.T) {
 	t.Parallel()
@@ -443,7 +443,7 @@ func TestCloseClosesHandlers(t *testing.T) {
 	t.Parallel()
 	once, never := 0, 0
 	pointer := &closingPointer{closing{says(hook.Allow, ""), &once}}
-	plain := closing{says(hook.Allow, ""), &never} // holds a function: it cannot be told from others
+	plain := closing{says(hook.Allow, ""), &never} // holds a function: it is not comparable
 	r := newRunner(t, hook.Config{Handlers: []hook.Registration{
 		at(hook.OnError, "a", pointer), at(hook.LoopStart, "b", pointer), at(hook.LoopStart, "c", plain),
 	}})

@@ -12,7 +12,7 @@ import (
 // is known of that.
 type Beginning struct {
 	Loop Loop
-	// Iterations are those of before. Their tasks are the root's.
+	// Iterations are earlier iterations. Their tasks are the root's.
 	Iterations []Iteration
 	// Blobs are what the records refer to.
 	Blobs  []perdure.BlobRef

@@ -111,7 +111,7 @@ func shorten(it *Iteration) (s short, data string) {
 }
 
 // eligible reports whether a loop may leave an iteration in the workspace: it is
-// over, was not taken back, and has no regression that nobody accepted.
+// over, was not undone, and has no regression that was not accepted.
 func (s *short) eligible(it *Iteration) bool {
 	return it.Number > 0 && (it.Status == IterationKept || it.Status == IterationFailed) && it.EndedAt != nil && it.Quality != nil &&
 		s.After != "" && !s.Imported && (len(s.Regressions) == 0 || s.Accepted)

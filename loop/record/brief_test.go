@@ -202,7 +202,7 @@ func TestBriefFollows(t *testing.T) {
 	})
 }
 
-// A store of before has no briefs: they are made when somebody looks, and are the
+// An older store has no briefs: they are made at the first query, and are the
 // same.
 func TestOlderStore(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,8 @@ import (
 type FalseAlarm struct {
 	// Fingerprint is by what the finding is known again.
 	Fingerprint string `json:"fingerprint"`
-	// Iteration is where it was found, Event the regression that it was told in, and
-	// What what was told; all may be empty.
+	// Iteration is where it was found, Event the regression that lists it, and
+	// What its description; all may be empty.
 	Iteration int       `json:"iteration"`
 	Event     string    `json:"event_id,omitempty"`
 	What      string    `json:"what,omitempty"`
@@ -60,7 +60,7 @@ func (r *Records) MarkFalse(ctx context.Context, tree perdure.TreeID, marks []Fa
 			return 0, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%.80q is no fingerprint of a finding; 16 digits are wanted", m.Fingerprint)}
 		}
 		if len(m.Reason) > MaxReasonBytes || len(m.What) > MaxWhatBytes || len(m.By)+len(m.Event) > MaxWhatBytes || m.Iteration < 0 {
-			return 0, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("a reason has at most %d bytes, other texts have %d", MaxReasonBytes, MaxWhatBytes)}
+			return 0, &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("a reason has at most %d bytes, other fields have %d", MaxReasonBytes, MaxWhatBytes)}
 		}
 	}
 	if _, err := r.Loop(ctx, tree); err != nil {

@@ -15,18 +15,18 @@ func TestPark(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status         record.Status
-		wish           record.Wish
+		control        record.Control
 		answer, atGate bool
 		woken          bool
 	}{
 		"nothing":              {status: record.Running},
-		"a wish":               {status: record.Running, wish: record.Pause, woken: true},
+		"a wish":               {status: record.Running, control: record.Pause, woken: true},
 		"an answer":            {status: record.Running, answer: true, atGate: true, woken: true},
 		"an old answer":        {status: record.Running, answer: true},
-		"paused as asked":      {status: record.Paused, wish: record.PauseNow},
+		"paused as asked":      {status: record.Paused, control: record.PauseNow},
 		"paused, and answered": {status: record.Paused, answer: true, atGate: true},
-		"paused and resumed":   {status: record.Paused, wish: record.Resume, woken: true},
-		"paused and aborted":   {status: record.Paused, wish: record.Abort, atGate: true, woken: true},
+		"paused and resumed":   {status: record.Paused, control: record.Resume, woken: true},
+		"paused and aborted":   {status: record.Paused, control: record.Abort, atGate: true, woken: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,8 +35,8 @@ func TestPark(t *testing.T) {
 				b.loop.Status = c.status
 				gate := &perdure.Gate{Kind: perdure.GateStuck, Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"}]}`)}
 				b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Gate: gate}))
-				if c.wish != "" {
-					b.ok(b.records.Ask(t.Context(), b.tree.ID, c.wish))
+				if c.control != "" {
+					b.ok(b.records.Ask(t.Context(), b.tree.ID, c.control))
 				}
 				if c.answer {
 					_, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "abort"})

@@ -13,7 +13,7 @@ import (
 // EventImported tells that a loop began elsewhere.
 const EventImported perdure.EventKind = "loop.imported"
 
-// Past tells of a loop that it began elsewhere. It stands in the state of its row,
+// Past describes a loop that began elsewhere. It stands in the state of its row,
 // as "past".
 type Past struct {
 	// Document is the blob with the document that it came in as, LoopID what it

@@ -19,7 +19,7 @@ const (
 )
 
 // Status is where a loop stands. Crashed is not among them: a loop that is
-// running and whose tasks nobody holds has crashed.
+// running and whose tasks no process holds has crashed.
 type Status string
 
 // The statuses.
@@ -35,37 +35,37 @@ const (
 // Ended reports whether nothing follows any more.
 func (s Status) Ended() bool { return s == Completed || s == Failed || s == Aborted }
 
-// Wish is what somebody asks of a loop that may be running elsewhere.
-type Wish string
+// Control is a request to a loop that may be running elsewhere.
+type Control string
 
-// The wishes.
+// The control requests.
 const (
-	NoWish Wish = ""
+	NoControl Control = ""
 	// Pause: stop before the next iteration; PauseNow: stop the agent, too.
-	Pause    Wish = "pause"
-	PauseNow Wish = "pause_now"
+	Pause    Control = "pause"
+	PauseNow Control = "pause_now"
 	// Resume: go on.
-	Resume Wish = "resume"
+	Resume Control = "resume"
 	// Abort: stop, and keep the files as they are; Revert: stop, and bring back
 	// those of the beginning.
-	Abort  Wish = "abort"
-	Revert Wish = "revert"
+	Abort  Control = "abort"
+	Revert Control = "revert"
 )
 
 // Loop is where a loop stands.
 type Loop struct {
 	Tree perdure.TreeID `json:"tree_id"`
 	// Place is the workspace and the machine it is on.
-	Place  string `json:"place"`
-	Status Status `json:"status"`
-	Wish   Wish   `json:"wish,omitempty"`
+	Place   string  `json:"place"`
+	Status  Status  `json:"status"`
+	Control Control `json:"wish,omitempty"`
 	// Step is the step that is to be done next, or was interrupted.
 	Step string `json:"step"`
 	// Iteration is the highest number given so far.
 	Iteration int `json:"iteration"`
 	// State is the engine's own document.
 	State json.RawMessage `json:"state"`
-	// Config is what the loop is to do since somebody changed that, see
+	// Config is the changed configuration of the loop, see
 	// [Records.Reconfigure]; empty: the configuration of its tree.
 	Config    json.RawMessage `json:"config,omitempty"`
 	Version   int64           `json:"version"`
@@ -119,8 +119,8 @@ type Event struct {
 // Change is what a step of a loop writes down, all or nothing.
 type Change struct {
 	Loop *Loop // its Version is the one that was read
-	// Heard is the wish that is fulfilled now; another one stays.
-	Heard Wish
+	// Fulfilled is the control request that is fulfilled now; another one stays.
+	Fulfilled Control
 	// Iteration, when set, is written whole.
 	Iteration *Iteration
 	// Gate, when set, is opened, see [perdure.WriteTx.OpenGate].
@@ -181,7 +181,7 @@ func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) erro
 				return err
 			}
 		}
-		if err := saveLoop(ctx, tx, key, c.Loop, c.Heard); err != nil {
+		if err := saveLoop(ctx, tx, key, c.Loop, c.Fulfilled); err != nil {
 			return err
 		}
 		if err := saveIteration(ctx, tx, key, c.Iteration); err != nil {
@@ -238,13 +238,13 @@ func fits(op, what string, raw json.RawMessage, limit int) error {
 	return nil
 }
 
-func saveLoop(ctx context.Context, tx *perdure.WriteTx, key int64, l *Loop, heard Wish) error {
-	n, err := tx.Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State), string(heard), tx.Now().UnixMicro())
+func saveLoop(ctx context.Context, tx *perdure.WriteTx, key int64, l *Loop, fulfilled Control) error {
+	n, err := tx.Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State), string(fulfilled), tx.Now().UnixMicro())
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "save loop", Msg: fmt.Sprintf("%s was saved by somebody else meanwhile", l.Tree)}
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "save loop", Msg: fmt.Sprintf("%s was saved by another process meanwhile", l.Tree)}
 	}
 	l.UpdatedAt = tx.Now()
 	return nil
@@ -262,7 +262,7 @@ func (r *Records) Loop(ctx context.Context, tree perdure.TreeID) (Loop, error) {
 
 // dest are where the columns go.
 func (l *Loop) dest() []any {
-	return []any{&l.Place, (*string)(&l.Status), (*string)(&l.Wish), &l.Step, &l.Iteration, (*text)(&l.State), &l.Version, (*micros)(&l.UpdatedAt), (*text)(&l.Config)}
+	return []any{&l.Place, (*string)(&l.Status), (*string)(&l.Control), &l.Step, &l.Iteration, (*text)(&l.State), &l.Version, (*micros)(&l.UpdatedAt), (*text)(&l.Config)}
 }
 
 // Loops lists loops, the newest first, at most limit of them.

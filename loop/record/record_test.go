@@ -202,7 +202,7 @@ func TestOneLoopInAPlace(t *testing.T) {
 	})
 }
 
-// TestGateWakesItsLoop: a parked loop is not claimed until somebody answers, and
+// TestGateWakesItsLoop: a parked loop is not claimed until it is answered, and
 // only an answer that the gate takes is one.
 func TestGateWakesItsLoop(t *testing.T) {
 	t.Parallel()
@@ -254,21 +254,21 @@ func TestWish(t *testing.T) {
 		}
 		got, err := b.records.Loop(t.Context(), b.tree.ID)
 		b.ok(err)
-		if got.Wish != record.Pause {
-			t.Fatalf("wish is %q", got.Wish)
+		if got.Control != record.Pause {
+			t.Fatalf("wish is %q", got.Control)
 		}
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &got})) // not heard yet
-		if got, err = b.records.Loop(t.Context(), b.tree.ID); err != nil || got.Wish != record.Pause {
-			t.Fatalf("wish is %q, %v", got.Wish, err)
+		if got, err = b.records.Loop(t.Context(), b.tree.ID); err != nil || got.Control != record.Pause {
+			t.Fatalf("wish is %q, %v", got.Control, err)
 		}
 		got.Status = record.Paused
 		b.ok(b.records.Ask(t.Context(), b.tree.ID, record.Abort)) // while it pauses
-		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &got, Heard: record.Pause}))
-		if got, err = b.records.Loop(t.Context(), b.tree.ID); err != nil || got.Wish != record.Abort {
-			t.Errorf("a wish was lost: %q, %v", got.Wish, err)
+		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &got, Fulfilled: record.Pause}))
+		if got, err = b.records.Loop(t.Context(), b.tree.ID); err != nil || got.Control != record.Abort {
+			t.Errorf("a wish was lost: %q, %v", got.Control, err)
 		}
-		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &got, Heard: record.Abort}))
-		if got, err = b.records.Loop(t.Context(), b.tree.ID); err != nil || got.Wish != record.NoWish || got.Status != record.Paused {
+		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &got, Fulfilled: record.Abort}))
+		if got, err = b.records.Loop(t.Context(), b.tree.ID); err != nil || got.Control != record.NoControl || got.Status != record.Paused {
 			t.Errorf("loop is %+v, %v", got, err)
 		}
 	})

@@ -14,8 +14,8 @@ const EventConfigured perdure.EventKind = "loop.configured"
 // ResumeRequest asks that a loop goes on. Both members are JSON objects with
 // fields of the loop's configuration; nil changes nothing.
 type ResumeRequest struct {
-	// Config is what somebody wants explicitly. Settings are what is otherwise
-	// said at that place now: they hold for fields that nobody gave explicitly, at
+	// Config is what is given explicitly. Settings are the current settings: they
+	// hold for fields that were not given explicitly, at
 	// the beginning or since.
 	Config   json.RawMessage `json:"config,omitempty"`
 	Settings json.RawMessage `json:"settings,omitempty"`
@@ -54,7 +54,7 @@ type Reconfiguration struct {
 const sqlConfigure = `UPDATE loop SET config = $2 WHERE tree = $1 AND config = $3`
 
 // Reconfigure asks that a loop goes on, as Ask does with [Resume], with another
-// configuration: both, or nothing. A configuration that somebody changed since it
+// configuration: both, or nothing. A configuration that was changed since it
 // was read is CodeConflict.
 func (r *Records) Reconfigure(ctx context.Context, tree perdure.TreeID, c Reconfiguration) error {
 	const op = "resume loop"
@@ -79,7 +79,7 @@ func (c *Reconfiguration) write(ctx context.Context, tx *perdure.WriteTx, key in
 		return err
 	}
 	if n == 0 {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: fmt.Sprintf("the configuration of %s was changed by somebody else meanwhile", tree),
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: fmt.Sprintf("the configuration of %s was changed by another process meanwhile", tree),
 			Hint: "try again"}
 	}
 	if err := tx.AppendEvent(key, 0, EventConfigured, map[string]any{"changes": c.Changes}); err != nil {
@@ -98,7 +98,7 @@ const EventReopened perdure.EventKind = "loop.reopened"
 const sqlReopenLoop = `UPDATE loop SET status = $3, step = $4, state = $5, wish = '', version = version + 1, updated_at = $6 WHERE tree = $1 AND version = $2`
 
 // Reopen writes the row of a loop that had ended as l, whose Version is the one that
-// was read, with another configuration: both, or nothing. CodeConflict: somebody
+// was read, with another configuration: both, or nothing. CodeConflict: another process
 // else changed it meanwhile, or another loop works in its folder by now. Its task is
 // for the caller to retry.
 func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error {
@@ -122,7 +122,7 @@ func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error 
 			return err
 		}
 		if n == 0 {
-			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("%s was changed by somebody else meanwhile", l.Tree), Hint: "try again"}
+			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("%s was changed by another process meanwhile", l.Tree), Hint: "try again"}
 		}
 		if err := tx.AppendEvent(key, 0, EventReopened, map[string]any{"after": l.Iteration}); err != nil {
 			return err

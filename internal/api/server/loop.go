@@ -127,12 +127,12 @@ func (s *server) askLoop(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var body struct {
-		Wish record.Wish `json:"wish"`
+		Control record.Control `json:"wish"`
 	}
 	if err := s.decode(w, r, &body); err != nil {
 		return err
 	}
-	if err := s.records.Ask(r.Context(), id, body.Wish); err != nil {
+	if err := s.records.Ask(r.Context(), id, body.Control); err != nil {
 		return err
 	}
 	l, err := s.records.Loop(r.Context(), id)

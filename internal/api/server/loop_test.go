@@ -219,7 +219,7 @@ func TestAskLoop(t *testing.T) {
 	eachLoop(t, func(t *testing.T, f *loops) {
 		ctx := t.Context()
 		l, err := f.client.AskLoop(ctx, f.tree.ID, record.PauseNow)
-		if err != nil || l.Wish != record.PauseNow {
+		if err != nil || l.Control != record.PauseNow {
 			t.Errorf("asked: %+v, %v", l, err)
 		}
 		if _, err := f.client.AskLoop(ctx, f.tree.ID, "dance"); perdure.CodeOf(err) != perdure.CodeInvalid ||
@@ -250,7 +250,7 @@ func TestResumeLoop(t *testing.T) {
 	eachLoop(t, func(t *testing.T, f *loops) {
 		ctx := t.Context()
 		r, err := f.client.ResumeLoop(ctx, f.tree.ID, record.ResumeRequest{})
-		if err != nil || r.Loop.Wish != record.Resume || r.Changes == nil || len(r.Changes) > 0 || len(r.Loop.Config) > 0 {
+		if err != nil || r.Loop.Control != record.Resume || r.Changes == nil || len(r.Changes) > 0 || len(r.Loop.Config) > 0 {
 			t.Errorf("resumed as it is: %+v, %v", r, err)
 		}
 		r, err = f.client.ResumeLoop(ctx, f.tree.ID, record.ResumeRequest{Config: json.RawMessage(`{"agent":"codex"}`),

@@ -96,7 +96,7 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 // rests tells whether a loop is paused now: events of the past are told too.
 func rests(ctx context.Context, b *env.Backend, id perdure.TreeID) (bool, error) {
 	l, err := b.Loop(ctx, id)
-	waits := l.Wish == record.NoWish || l.Wish == record.Pause || l.Wish == record.PauseNow
+	waits := l.Control == record.NoControl || l.Control == record.Pause || l.Control == record.PauseNow
 	return err == nil && l.Status == record.Paused && waits, err
 }
 

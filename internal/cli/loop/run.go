@@ -269,16 +269,16 @@ func (c *commands) newPauseCommand() *cobra.Command {
 		Example: "perdure loop pause\n perdure loop pause --now",
 		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			wish := record.Pause
+			control := record.Pause
 			if now {
-				wish = record.PauseNow
+				control = record.PauseNow
 			}
 			return c.Do(cmd, env.Read, func(b *env.Backend) error {
 				l, err := Find(cmd.Context(), b.Client, args)
 				if err != nil {
 					return err
 				}
-				if l, err = b.AskLoop(cmd.Context(), l.Tree, wish); err != nil {
+				if l, err = b.AskLoop(cmd.Context(), l.Tree, control); err != nil {
 					return err
 				}
 				if asJSON {
@@ -305,16 +305,16 @@ func (c *commands) newAbortCommand() *cobra.Command {
 		Example: "perdure loop abort\n perdure loop abort --revert",
 		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			wish := record.Abort
+			control := record.Abort
 			if revert {
-				wish = record.Revert
+				control = record.Revert
 			}
 			return c.execute(cmd, env.Execute, func(b *env.Backend) error {
 				l, err := Find(cmd.Context(), b.Client, args)
 				if err != nil {
 					return err
 				}
-				if _, err := b.AskLoop(cmd.Context(), l.Tree, wish); err != nil {
+				if _, err := b.AskLoop(cmd.Context(), l.Tree, control); err != nil {
 					return err
 				}
 				return c.takeOver(cmd.Context(), b, l.Tree, attending{asJSON: asJSON, aborting: true})

@@ -204,8 +204,8 @@ func TestPauseAndAbort(t *testing.T) {
 	p := newProgram(t, fixes(1))
 	p.ok("run", "Fix it", "--until", check, "--detach")
 	p.ok("pause", "--now")
-	if row, _ := p.last(); row.Wish != record.PauseNow {
-		t.Errorf("the wish is %q", row.Wish)
+	if row, _ := p.last(); row.Control != record.PauseNow {
+		t.Errorf("the wish is %q", row.Control)
 	}
 	p.says("is asked to pause; `perdure loop resume fix-it-")
 	p.refuses("", "none of the others can be", "abort", "--revert", "--keep")

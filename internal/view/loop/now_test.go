@@ -18,11 +18,11 @@ func TestNow(t *testing.T) {
 	t.Parallel()
 	run := func(run map[string]any) map[string]any { return map[string]any{"run": run} }
 	for name, test := range map[string]struct {
-		status record.Status
-		step   string
-		wish   record.Wish
-		state  map[string]any
-		want   []string
+		status  record.Status
+		step    string
+		control record.Control
+		state   map[string]any
+		want    []string
 	}{
 		"begin":    {step: "begin", want: []string{"takes the snapshot", "loop pause fix-tests-a1b2c3d4"}},
 		"baseline": {step: "baseline", want: []string{"runs the check before anything is changed"}},
@@ -43,9 +43,9 @@ func TestNow(t *testing.T) {
 		"recovery": {step: "adapt", want: []string{"recovers from a regression (adapt)"}},
 		"complete": {status: record.Completing, step: "complete", want: []string{"● completing", "once more"}},
 		"other":    {step: "a step of later", want: []string{"a step of later"}},
-		"pausing": {step: "act", wish: record.Pause,
+		"pausing": {step: "act", control: record.Pause,
 			want: []string{"asked to pause, which it does before the next iteration"}},
-		"reverting": {step: "act", wish: record.Revert,
+		"reverting": {step: "act", control: record.Revert,
 			want: []string{"asked to end and to bring back the files of the beginning"}},
 		"paused": {status: record.Paused, step: "next", state: map[string]any{"reason": "the budget is spent"},
 			want: []string{"◌ paused", "the budget is spent", "loop resume fix-tests-a1b2c3d4", "abort --revert"}},
@@ -61,7 +61,7 @@ func TestNow(t *testing.T) {
 			in := scene{t, "Fix the tests"}.input()
 			in.Tree.Config = raw(t, &config.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project",
 				Agent: "codex", Fallback: []string{"claude"}})
-			in.Loop.Status, in.Loop.Step, in.Loop.Wish = record.Running, test.step, test.wish
+			in.Loop.Status, in.Loop.Step, in.Loop.Control = record.Running, test.step, test.control
 			if test.status != "" {
 				in.Loop.Status = test.status
 			}

@@ -141,7 +141,7 @@ func (s *Summary) doing() string {
 
 // asked says what was asked of the loop and is not done yet.
 func (s *Summary) asked() string {
-	switch s.in.Loop.Wish {
+	switch s.in.Loop.Control {
 	case record.Pause:
 		return "asked to pause, which it does before the next iteration"
 	case record.PauseNow:
@@ -152,7 +152,7 @@ func (s *Summary) asked() string {
 		return "asked to end"
 	case record.Revert:
 		return "asked to end and to bring back the files of the beginning"
-	case record.NoWish:
+	case record.NoControl:
 	}
 	return ""
 }

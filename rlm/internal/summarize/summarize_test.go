@@ -11,7 +11,9 @@ import (
 
 func TestGroup(t *testing.T) {
 	t.Parallel()
-	sized := func(tokens int) summarize.Input { return summarize.Input{Text: strings.Repeat("x", tokens*4-summarize.Frame)} }
+	sized := func(tokens int) summarize.Input {
+		return summarize.Input{Text: strings.Repeat("x", tokens*4-summarize.Frame)}
+	}
 	tests := []struct {
 		sizes []int
 		want  []int

@@ -18,13 +18,13 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// seals reports whether candidates are sealed.
-func (r *run) seals() bool { return !r.cfg.Plain && r.cfg.Sealed != config.SealOff }
+// checksCleanCopy reports whether candidates are checked in a clean copy.
+func (r *run) checksCleanCopy() bool { return !r.cfg.Plain && r.cfg.Sealed != config.SealOff }
 
-// keepBeside notes which ignored files there are now: they take part in clean
-// copies as long as they stay as they are.
-func (r *run) keepBeside(ctx context.Context) error {
-	if !r.seals() {
+// keepIgnored records the current ignored files: they are part of clean copies as
+// long as they do not change.
+func (r *run) keepIgnored(ctx context.Context) error {
+	if !r.checksCleanCopy() {
 		return nil
 	}
 	kept, err := cleancheck.Keep(ctx, r.files)
@@ -35,9 +35,9 @@ func (r *run) keepBeside(ctx context.Context) error {
 	return err
 }
 
-// seal repeats the check in a clean copy: the loop is completed when it passes
-// there, too, or when it is known that nothing can be sealed here.
-func seal(ctx context.Context, r *run) (string, error) {
+// checkCompletion repeats the check in a clean copy: the loop is completed when it passes
+// there, too, or when it is known that no clean copy can pass here.
+func checkCompletion(ctx context.Context, r *run) (string, error) {
 	r.state.Verdict, r.state.Reason = "", fmt.Sprintf("the check passes after iteration %d", r.state.Run.Number)
 	out, err := r.outcome(ctx, r.state.Run.Number)
 	if err != nil {
@@ -45,18 +45,18 @@ func seal(ctx context.Context, r *run) (string, error) {
 	}
 	if v := out.Sealed; v == nil || v.Of != out.After || v.State == cleancheck.Failed && !out.Accepted {
 		watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
-		v, err = r.sealed(watched, out.After, r.state.Run.Check, true, nil)
+		v, err = r.checkCleanCopy(watched, out.After, r.state.Run.Check, true, nil)
 		cause := context.Cause(watched)
 		stop()
-		var wish *wishError
-		if errors.As(cause, &wish) {
+		var control *controlError
+		if errors.As(cause, &control) {
 			r.loop.Status = record.Running
 			return stepNext, nil // which hears it
 		}
 		if err != nil {
 			return "", err
 		}
-		out.Regressions = append(out.Regressions, r.unsealed(out, v)...)
+		out.Regressions = append(out.Regressions, r.cleanCopyRegressions(out, v)...)
 		if v != nil {
 			if err := r.amend(ctx, record.IterationKept, func(o *state.Outcome) { *o = *out }); err != nil {
 				return "", err
@@ -68,12 +68,12 @@ func seal(ctx context.Context, r *run) (string, error) {
 		return r.regressed(ctx, out)
 	}
 	r.state.Verdict = string(record.Completed)
-	r.state.Reason += sealedWords(out)
+	r.state.Reason += cleanCopyNote(out)
 	return stepSelect, nil
 }
 
-// sealedWords say for people how far a completed loop is sealed.
-func sealedWords(out *state.Outcome) string {
+// cleanCopyNote describes the result of the clean-copy check of a completed loop.
+func cleanCopyNote(out *state.Outcome) string {
 	switch v := out.Sealed; {
 	case v == nil:
 	case v.State == cleancheck.Passed:
@@ -81,7 +81,7 @@ func sealedWords(out *state.Outcome) string {
 	case v.State == cleancheck.Partly:
 		return ", in a clean copy too " + v.Why
 	case v.State == cleancheck.Impossible:
-		return "; it could not be sealed: " + v.Why
+		return "; it could not be checked in a clean copy: " + v.Why
 	case v.State == cleancheck.Failed:
 		return "; that it does not in a clean copy was approved"
 	}
@@ -89,29 +89,29 @@ func sealedWords(out *state.Outcome) string {
 }
 
 // sealTurn seals an iteration that ended, whatever its check says, where every one
-// is sealed.
+// was checked in a clean copy.
 func (r *run) sealTurn(ctx context.Context, look *look) (*cleancheck.Verdict, error) {
 	if r.cfg.Sealed != config.SealAlways {
 		return nil, nil
 	}
 	t := &r.state.Run
 	watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
-	v, err := r.sealed(watched, t.After, t.Check, false, look)
+	v, err := r.checkCleanCopy(watched, t.After, t.Check, false, look)
 	cause := context.Cause(watched)
 	stop()
-	var wish *wishError
-	if err != nil && errors.As(cause, &wish) { // nobody waits for it
+	var control *controlError
+	if err != nil && errors.As(cause, &control) { // it is not waited for
 		return nil, nil
 	}
 	return v, err
 }
 
 // sealBest seals the iteration that is left instead of the last one, unless it was
-// sealed; why says what is wrong with it.
+// checked; why says what is wrong with it.
 func (r *run) sealBest(ctx context.Context, best *state.Outcome, check *state.Check) (why string, err error) {
 	v := best.Sealed
 	if v == nil {
-		if v, err = r.sealed(ctx, best.After, check, false, nil); err != nil || v == nil {
+		if v, err = r.checkCleanCopy(ctx, best.After, check, false, nil); err != nil || v == nil {
 			return "", err
 		}
 	}
@@ -121,14 +121,13 @@ func (r *run) sealBest(ctx context.Context, best *state.Outcome, check *state.Ch
 	return "", nil
 }
 
-// sealed seals a snapshot whose check in the workspace is given; nil where nothing
-// is sealed, or where that was tried and is known to be impossible. With whole the
-// tests of the baseline have to run. look is what was seen of the snapshot; nil when
-// nobody looked.
-func (r *run) sealed(ctx context.Context, id workspace.ID, check *state.Check, whole bool, look *look) (*cleancheck.Verdict,
+// checkCleanCopy repeats the check of a snapshot in a clean copy. It returns nil when
+// clean-copy checks are off, or known to be impossible here. With whole the tests of
+// the baseline must run. look holds the findings of the snapshot, or nil.
+func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.Check, whole bool, look *look) (*cleancheck.Verdict,
 	error) {
 	known := r.state.Unsealable != "" && r.state.Unprepared == r.cfg.SealedSetup
-	if !r.seals() || known || id == "" || r.state.Beside == "" || check.Skipped {
+	if !r.checksCleanCopy() || known || id == "" || r.state.Beside == "" || check.Skipped {
 		return nil, nil
 	}
 	c := &cleancheck.Candidate{Of: id, Now: cleancheck.Result{Passed: check.Passed}, Whole: whole}
@@ -148,7 +147,7 @@ func (r *run) sealed(ctx context.Context, id workspace.ID, check *state.Check, w
 		return nil, err
 	}
 	if look == nil {
-		unheard := &state.Outcome{} // what there is to be warned of was told when the iteration was judged
+		unheard := &state.Outcome{} // its warnings were reported when the iteration was judged
 		if look, err = r.look(ctx, unheard, id); err != nil {
 			return nil, err
 		}
@@ -165,7 +164,7 @@ func (r *run) sealed(ctx context.Context, id workspace.ID, check *state.Check, w
 	if v.State == cleancheck.Impossible {
 		r.state.Unsealable, r.state.Unprepared = v.Why, r.cfg.SealedSetup
 		r.note(EventWarning, map[string]any{"iteration": r.state.Run.Number, "kind": "sealed",
-			"message": "the check could not be sealed: " + v.Why})
+			"message": "the check could not be repeated in a clean copy: " + v.Why})
 	}
 	return v, nil
 }
@@ -204,7 +203,7 @@ func (r *run) setUpCopy(ctx context.Context, at *cleancheck.Place) (problem stri
 }
 
 // unsealed notes what came of sealing, and returns it as a regression if it is one.
-func (r *run) unsealed(out *state.Outcome, v *cleancheck.Verdict) []regression.Regression {
+func (r *run) cleanCopyRegressions(out *state.Outcome, v *cleancheck.Verdict) []regression.Regression {
 	if v == nil {
 		return nil
 	}

@@ -29,7 +29,7 @@ const (
 	EventRisky      perdure.EventKind = "loop.risky_call"
 	EventLevel      perdure.EventKind = "loop.reinforcement"
 	EventContext    perdure.EventKind = "loop.context"
-	// EventHandoff tells that the work of an iteration was recorded for whoever
+	// EventHandoff reports that the work of an iteration was recorded for the agent that
 	// continues it; its data says why.
 	EventHandoff perdure.EventKind = "loop.handoff"
 )
@@ -37,29 +37,29 @@ const (
 // farAway is when nothing but an answer wakes a loop.
 func farAway() time.Time { return time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// park leaves the loop alone until a time, or until somebody wakes it.
+// park parks the loop until a time, or until it is woken.
 func (r *run) park(until time.Time) { r.parked = &until }
 
-// pause stops the loop until somebody has mended something and resumes it. The
-// handlers are told with the end of the step.
+// pause stops the loop until a person has fixed a problem and resumes it. Handlers
+// are called at the end of the step.
 func (r *run) pause(format string, args ...any) {
 	r.halt(format, args...)
 	r.needy = true
 }
 
-// halt stops the loop until somebody resumes it.
+// halt stops the loop until it is resumed.
 func (r *run) halt(format string, args ...any) {
 	r.loop.Status = record.Paused
 	r.state.Reason = fmt.Sprintf(format, args...)
-	if r.change.Heard == record.NoWish { // it did go on, until here
-		r.change.Heard = record.Resume
+	if r.change.Fulfilled == record.NoControl { // it did go on, until here
+		r.change.Fulfilled = record.Resume
 	}
 	r.note(EventPaused, map[string]any{"reason": r.state.Reason})
 	r.park(farAway())
 }
 
-// rests parks a loop that is paused, unless somebody wants it to go on or to end.
-func (r *run) rests(ctx context.Context, root bool) (bool, error) {
+// parkIfPaused parks a paused loop, unless a control request resumes or ends it.
+func (r *run) parkIfPaused(ctx context.Context, root bool) (bool, error) {
 	if r.loop.Status != record.Paused {
 		return false, nil
 	}
@@ -67,16 +67,16 @@ func (r *run) rests(ctx context.Context, root bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	switch now.Wish {
-	case record.NoWish, record.Pause, record.PauseNow:
+	switch now.Control {
+	case record.NoControl, record.Pause, record.PauseNow:
 		return true, r.e.records.Park(ctx, r.l, farAway(), r.loop.Step == stepGate)
 	case record.Resume:
-		r.change.Heard = now.Wish
+		r.change.Fulfilled = now.Control
 		r.note(EventResumed, map[string]any{})
 	case record.Abort, record.Revert: // an iteration leaves that to the root
 		if root {
-			r.change.Heard = now.Wish
-			r.loop.Step = r.abort(now.Wish == record.Revert)
+			r.change.Fulfilled = now.Control
+			r.loop.Step = r.abort(now.Control == record.Revert)
 		}
 	}
 	r.loop.Status = record.Running
@@ -87,52 +87,52 @@ func (r *run) rests(ctx context.Context, root bool) (bool, error) {
 	return false, r.save(ctx)
 }
 
-// heard fulfils a wish before the next iteration. It reports whether there was one
+// obeyControl fulfils a control request before the next iteration. It reports whether there was one
 // that decides what comes next.
-func (r *run) heard(ctx context.Context) (next string, decided bool, err error) {
+func (r *run) obeyControl(ctx context.Context) (next string, decided bool, err error) {
 	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
 	if err != nil {
 		return "", false, err
 	}
-	switch now.Wish {
-	case record.NoWish:
+	switch now.Control {
+	case record.NoControl:
 		return "", false, nil
 	case record.Pause, record.PauseNow:
-		r.change.Heard = now.Wish
+		r.change.Fulfilled = now.Control
 		r.halt("asked to")
 		return r.loop.Step, true, nil
 	case record.Resume:
-		r.change.Heard = now.Wish
+		r.change.Fulfilled = now.Control
 		return "", false, nil
 	case record.Abort, record.Revert:
-		r.change.Heard = now.Wish
-		return r.abort(now.Wish == record.Revert), true, nil
+		r.change.Fulfilled = now.Control
+		return r.abort(now.Control == record.Revert), true, nil
 	}
 	return "", false, nil
 }
 
-// ending reports whether somebody wants the loop to end.
+// ending reports whether a control request ends the loop.
 func (r *run) ending(ctx context.Context) (bool, error) {
 	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
-	return now.Wish == record.Abort || now.Wish == record.Revert, err
+	return now.Control == record.Abort || now.Control == record.Revert, err
 }
 
-// heardWithin looks for wishes before the agent's turn. What ends the iteration is
+// obeyInTurn reads control requests before the agent's turn. What ends the iteration is
 // left to the root, which hears it after the iteration.
-func (r *run) heardWithin(ctx context.Context) (next string, decided bool, err error) {
+func (r *run) obeyInTurn(ctx context.Context) (next string, decided bool, err error) {
 	t := &r.state.Run
 	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
 	if err != nil {
 		return "", false, err
 	}
-	switch now.Wish {
+	switch now.Control {
 	case record.Pause, record.PauseNow, record.Abort, record.Revert:
-		t.Failure = (&wishError{now.Wish}).Error()
+		t.Failure = (&controlError{now.Control}).Error()
 		return stepMeasure, true, nil
 	case record.Resume: // do not wait any longer
-		r.change.Heard = now.Wish
+		r.change.Fulfilled = now.Control
 		t.WaitUntil = time.Time{}
-	case record.NoWish:
+	case record.NoControl:
 	}
 	if t.WaitUntil.After(time.Now()) {
 		r.park(t.WaitUntil)
@@ -155,24 +155,24 @@ func (r *run) abort(revert bool) (next string) {
 // verdictRevert is an end that brings back the files of the beginning.
 const verdictRevert = "reverted"
 
-// errWish is the cause of an agent's context that ended by a person's wish.
-type wishError struct{ wish record.Wish }
+// controlError is the cause of an agent's context that ended by a control request.
+type controlError struct{ control record.Control }
 
 // Error says what was asked.
-func (e *wishError) Error() string { return "asked to " + string(e.wish) }
+func (e *controlError) Error() string { return "asked to " + string(e.control) }
 
-// lookEvery is how often wishes are looked for while an agent works, besides
-// when the store tells of a change.
+// lookEvery is how often control requests are read while an agent works, in addition
+// to changes of the store.
 const lookEvery = 2 * time.Second
 
-// watched returns a context that ends when somebody wants the agent to stop, and
+// watched returns a context that ends when a control request stops the agent, and
 // a function that ends the watch and waits for it.
 func (r *run) watched(ctx context.Context) (context.Context, func()) {
 	return r.watchedFor(ctx, record.PauseNow, record.Abort, record.Revert)
 }
 
-// watchedFor is watched for other wishes.
-func (r *run) watchedFor(ctx context.Context, wishes ...record.Wish) (context.Context, func()) {
+// watchedFor is watched for other control requests.
+func (r *run) watchedFor(ctx context.Context, controls ...record.Control) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -182,8 +182,8 @@ func (r *run) watchedFor(ctx context.Context, wishes ...record.Wish) (context.Co
 		for {
 			changed := r.e.cfg.Store.Changed()
 			now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
-			if err == nil && slices.Contains(wishes, now.Wish) {
-				cancel(&wishError{now.Wish})
+			if err == nil && slices.Contains(controls, now.Control) {
+				cancel(&controlError{now.Control})
 				return
 			}
 			select {
