@@ -176,21 +176,30 @@ func TestExamplesSurviveKills(t *testing.T) {
 		for _, point := range points {
 			t.Run(e.name+"/"+point, func(t *testing.T) {
 				t.Parallel()
-				for n := 1; n <= most; n++ {
-					dir := t.TempDir()
-					if e.command(t, dir, fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, n)).Run() == nil {
-						if n == 1 {
-							t.Error("it was not killed")
-						}
-						return
-					}
-					want := e.want
-					if e.anew != "" && (n > setUp || e.name == "crash") {
-						want = e.anew
-					}
-					e.runs(t, dir, want)
+				n := 1
+				for n <= most && e.killedAt(t, point, n) {
+					n++
+				}
+				if n == 1 {
+					t.Error("it was not killed")
 				}
 			})
 		}
 	}
+}
+
+// killedAt runs the example, kills it at the n-th passage of a failpoint, and runs it
+// again to its end. It reports whether it was killed.
+func (e *exampleProgram) killedAt(t *testing.T, point string, n int) bool {
+	t.Helper()
+	dir := t.TempDir()
+	if e.command(t, dir, fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, n)).Run() == nil {
+		return false
+	}
+	want := e.want
+	if e.anew != "" && (n > setUp || e.name == "crash") {
+		want = e.anew
+	}
+	e.runs(t, dir, want)
+	return true
 }
