@@ -26,6 +26,7 @@ import (
 	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/internal/testing/testenv"
 )
@@ -109,15 +110,23 @@ type fixture struct {
 	http    *http.Client
 }
 
-// each runs a test on both databases, over a socket and in process.
+// each runs a test over a socket on both databases, and in process on SQLite:
+// how a request gets to the handler does not depend on the database.
 func each(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	eachStore(t, func(t *testing.T, s *perdure.Store, w way) { test(t, newFixture(t, s, w, server.Config{})) })
+}
+
+func eachStore(t *testing.T, test func(t *testing.T, s *perdure.Store, w way)) {
 	t.Helper()
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			testdb.Each(t, func(t *testing.T, s *perdure.Store) {
-				test(t, newFixture(t, s, w, server.Config{}))
-			})
+			if w.name == "socket" || effort.Long() {
+				testdb.Each(t, func(t *testing.T, s *perdure.Store) { test(t, s, w) })
+				return
+			}
+			test(t, testdb.Open(t, perdure.Config{Dir: t.TempDir()}), w)
 		})
 	}
 }

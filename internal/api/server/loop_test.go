@@ -39,15 +39,10 @@ type loops struct {
 	tree    perdure.Tree
 }
 
-// eachLoop runs a test on both databases, over a socket and in process.
+// eachLoop is each for loops.
 func eachLoop(t *testing.T, test func(t *testing.T, f *loops)) {
 	t.Helper()
-	for _, w := range ways() {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			testdb.Each(t, func(t *testing.T, s *perdure.Store) { test(t, newLoops(t, s, w)) })
-		})
-	}
+	eachStore(t, func(t *testing.T, s *perdure.Store, w way) { test(t, newLoops(t, s, w)) })
 }
 
 func newLoops(t *testing.T, s *perdure.Store, w way) *loops {

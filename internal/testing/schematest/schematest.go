@@ -133,16 +133,36 @@ func assertFormats(node any) error {
 	return nil
 }
 
-// Published compiles a published schema, named without its ending.
+// published compiles the published schemas, by their names without the ending.
+var published = sync.OnceValues(func() (map[string]*Schema, error) {
+	files, err := schemas.FS.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]*Schema)
+	for _, file := range files {
+		text, err := schemas.FS.ReadFile(file.Name())
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimSuffix(file.Name(), ".json")
+		if all[name], err = Compile(text); err != nil {
+			return nil, fmt.Errorf("schema %s: %w", name, err)
+		}
+	}
+	return all, nil
+})
+
+// Published returns a published schema, named without its ending.
 func Published(t testing.TB, name string) *Schema {
 	t.Helper()
-	text, err := schemas.FS.ReadFile(name + ".json")
+	all, err := published()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Compile(text)
-	if err != nil {
-		t.Fatalf("schema %s: %v", name, err)
+	s := all[name]
+	if s == nil {
+		t.Fatalf("there is no published schema %s", name)
 	}
 	return s
 }
