@@ -29,6 +29,21 @@ type rowFunc func(dest ...any) error
 
 func (f rowFunc) Scan(dest ...any) error { return f(dest...) }
 
+// EachRow runs a statement and calls row for each row of the result, until row fails.
+func EachRow(ctx context.Context, q Querier, row func(Row) error, query string, args ...any) error {
+	rows, err := q.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // Reader reads committed state; two reads may see different states. Errors of the
 // database are *Error values.
 func (s *Store) Reader() Querier { return reader{s} }

@@ -90,7 +90,7 @@ func (s *Store) Handoffs(ctx context.Context, f Filter) ([]Handoff, error) {
 		before = 1 << 62
 	}
 	list := []Handoff{}
-	err := each(ctx, s.store.Reader(), func(row perdure.Row) error {
+	err := perdure.EachRow(ctx, s.store.Reader(), func(row perdure.Row) error {
 		var h Handoff
 		err := h.scan(row)
 		list = append(list, h)
@@ -104,7 +104,7 @@ func (s *Store) Handoffs(ctx context.Context, f Filter) ([]Handoff, error) {
 func (s *Store) HandoffEntries(ctx context.Context, id ID, after int64, limit int) ([]Entry, error) {
 	const most = 1000
 	list := []Entry{}
-	err := each(ctx, s.store.Reader(), func(row perdure.Row) error {
+	err := perdure.EachRow(ctx, s.store.Reader(), func(row perdure.Row) error {
 		var e Entry
 		var at int64
 		err := row.Scan(&e.Number, &e.Kind, (*[]byte)(&e.Data), &e.Source, &at)
@@ -307,21 +307,6 @@ func (s *Store) ReleaseHandoff(ctx context.Context, ref Ref, token string) error
 
 func nothingOpen(op string, ref Ref) error {
 	return refuse(perdure.CodeNotFound, op, "", "no work on %q in %q is open", ref.Task, ref.Place)
-}
-
-// each runs a query and calls row for each row of its result.
-func each(ctx context.Context, q perdure.Querier, row func(perdure.Row) error, query string, args ...any) error {
-	rows, err := q.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 func bounded(n, byDefault, most int) int {

@@ -2,25 +2,24 @@ package record
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/perdure/perdure"
 )
 
-// Beginning is the first record of a loop, and of one that began elsewhere what
-// is known of that.
+// Beginning is the first rows of a loop: also the earlier iterations of one that is
+// imported.
 type Beginning struct {
 	Loop Loop
-	// Iterations are earlier iterations. Their tasks are the root's.
+	// Iterations are those of the imported loop. Their task is the root.
 	Iterations []Iteration
-	// Blobs are what the records refer to.
+	// Blobs are those that the rows refer to.
 	Blobs  []perdure.BlobRef
 	Events []Event
 }
 
-// InTx writes it in the transaction that creates the tree: use it as the InTx of a
-// [perdure.TreeSpec]. It fails with CodeConflict when a loop that has not ended
+// InTx inserts the rows in the transaction that creates the tree: use it as the InTx
+// of a [perdure.TreeSpec]. It fails with CodeConflict when a loop that has not ended
 // works in the same folder, in a folder above it or in one below it.
 func (b *Beginning) InTx(ctx context.Context, tx *perdure.WriteTx, tree *perdure.Tree) error {
 	l := *b
@@ -44,7 +43,8 @@ func (b *Beginning) write(ctx context.Context, tx *perdure.WriteTx) error {
 	if err := alone(ctx, tx, l); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State), tx.Now().UnixMicro(), briefForm); err != nil {
+	if _, err := tx.Exec(ctx, sqlAddLoop, key, l.Place, string(l.Status), l.Step, l.Iteration, string(l.State),
+		tx.Now().UnixMicro(), briefForm); err != nil {
 		return err
 	}
 	for _, ref := range b.Blobs {
@@ -68,16 +68,16 @@ func (b *Beginning) write(ctx context.Context, tx *perdure.WriteTx) error {
 	return nil
 }
 
-// sqlOpenPlaces lists where loops are that have not ended.
+// sqlOpenPlaces lists the places of loops that have not ended.
 const sqlOpenPlaces = `SELECT t.name, l.place FROM loop l JOIN tree t ON t.id = l.tree
 	WHERE l.status IN ` + dbOpen
 
-// alone refuses a loop where another one works: each would take back what the
-// other one does.
+// alone refuses a loop in a place where another one works: each would revert the
+// changes of the other.
 func alone(ctx context.Context, tx *perdure.WriteTx, l *Loop) error {
-	return each(ctx, tx, func(scan scanFunc) error {
+	return perdure.EachRow(ctx, tx, func(row perdure.Row) error {
 		var other, place string
-		if err := scan(&other, &place); err != nil {
+		if err := row.Scan(&other, &place); err != nil {
 			return err
 		}
 		if other == string(l.Tree) || !holds(place, l.Place) && !holds(l.Place, place) {
@@ -87,12 +87,13 @@ func alone(ctx context.Context, tx *perdure.WriteTx, l *Loop) error {
 		if place != l.Place {
 			_, where, _ = strings.Cut(place, ":")
 		}
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "start loop", Msg: fmt.Sprintf("the loop of %s works in %s and has not ended", other, where),
-			Hint: "`perdure loop resume " + other + "` continues it, `perdure loop abort " + other + "` ends it"}
+		return refuse(perdure.CodeConflict, "start loop",
+			"`perdure loop resume "+other+"` continues it, `perdure loop abort "+other+"` ends it",
+			"the loop of %s works in %s and has not ended", other, where)
 	}, sqlOpenPlaces)
 }
 
-// holds reports whether a place is another one or a folder above it.
+// holds reports whether a place is the same as another one or a folder above it.
 func holds(place, other string) bool {
 	rest, ok := strings.CutPrefix(other, strings.TrimRight(place, `/\`))
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '\\')

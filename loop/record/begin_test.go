@@ -18,11 +18,14 @@ func TestBeginning(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
 		ctx, records := t.Context(), record.New(s)
 		create := func(b *record.Beginning, key string) (perdure.Tree, error) {
-			return s.CreateTree(ctx, perdure.TreeSpec{Kind: perdure.KindLoop, IdempotencyKey: key, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
+			return s.CreateTree(ctx, perdure.TreeSpec{Kind: perdure.KindLoop, IdempotencyKey: key,
+				Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
 		}
-		first := record.Beginning{Loop: record.Loop{Place: ":/x", Status: record.Paused, Step: "begin", Iteration: 7, State: json.RawMessage(`{}`)},
-			Iterations: []record.Iteration{{Number: 2, Status: record.IterationKept, Data: json.RawMessage(`{}`)}, {Number: 7, Status: record.IterationReverted, Data: json.RawMessage(`{}`)}},
-			Events:     []record.Event{{Kind: record.EventImported, Data: map[string]any{"iterations": 2}}}}
+		first := record.Beginning{Loop: record.Loop{Place: ":/x", Status: record.Paused, Step: "begin", Iteration: 7,
+			State: json.RawMessage(`{}`)},
+			Iterations: []record.Iteration{{Number: 2, Status: record.IterationKept, Data: json.RawMessage(`{}`)},
+				{Number: 7, Status: record.IterationReverted, Data: json.RawMessage(`{}`)}},
+			Events: []record.Event{{Kind: record.EventImported, Data: map[string]any{"iterations": 2}}}}
 		tree, err := create(&first, "")
 		if err != nil {
 			t.Fatal(err)
@@ -53,12 +56,14 @@ func TestBeginning(t *testing.T) {
 		}
 		bad := first
 		bad.Loop.Place = ":/y"
-		bad.Iterations = []record.Iteration{first.Iterations[0], {Number: 3, Status: record.IterationKept, Data: json.RawMessage(`{`)}}
+		bad.Iterations = []record.Iteration{first.Iterations[0], {Number: 3, Status: record.IterationKept,
+			Data: json.RawMessage(`{`)}}
 		if _, err := create(&bad, ""); perdure.CodeOf(err) != perdure.CodeInvalid {
 			t.Errorf("an iteration that is no JSON: %v", err)
 		}
 		failed := errors.New("failed")
-		_, err = s.CreateTree(ctx, perdure.TreeSpec{Kind: perdure.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: func(context.Context, *perdure.WriteTx, *perdure.Tree) error { return failed }})
+		_, err = s.CreateTree(ctx, perdure.TreeSpec{Kind: perdure.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"},
+			InTx: func(context.Context, *perdure.WriteTx, *perdure.Tree) error { return failed }})
 		if !errors.Is(err, failed) {
 			t.Errorf("an error that is not the store's: %v", err)
 		}
@@ -66,7 +71,8 @@ func TestBeginning(t *testing.T) {
 			t.Errorf("%d trees, want the first alone", n)
 		}
 
-		second := record.Beginning{Loop: record.Loop{Place: ":/z", Status: record.Running, Step: "begin", State: json.RawMessage(`{}`)}}
+		second := record.Beginning{Loop: record.Loop{Place: ":/z", Status: record.Running, Step: "begin",
+			State: json.RawMessage(`{}`)}}
 		a, err := create(&second, "key")
 		if err != nil {
 			t.Fatal(err)

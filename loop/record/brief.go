@@ -6,20 +6,18 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
-// briefForm is the form of the briefs that this program writes. It is to be
-// raised when they change: those of older loops are then made anew.
+// briefForm is the version of the briefs that this program writes. Raise it when they
+// change: the briefs of older loops are then rewritten.
 const briefForm = 2
 
-// short is what a brief keeps of the record of an iteration, under the names that
-// it has there: no output of commands, no words of the agent, no lists of files.
-// It is read as a record is.
+// short is the part of an iteration's record that its brief keeps, with the same
+// keys: no output of commands, no text of the agent, no lists of files.
 type short struct {
 	Timestamp json.RawMessage `json:"timestamp,omitempty"`
 	After     string          `json:"snapshot_path,omitempty"`
@@ -45,7 +43,7 @@ type short struct {
 	Recoveries  []json.RawMessage `json:"recovery_history,omitempty"`
 	Agent       string            `json:"agent,omitempty"`
 	AgentError  string            `json:"agent_error,omitempty"`
-	// Risky says how many there were.
+	// Risky keeps only the number of risky actions.
 	Risky    []struct{}      `json:"risky_actions,omitempty"`
 	Sight    json.RawMessage `json:"sight,omitempty"`
 	Denied   int             `json:"denied,omitempty"`
@@ -63,7 +61,7 @@ type regression struct {
 	Text     string   `json:"text"`
 	Tests    []string `json:"tests,omitempty"`
 	Files    []string `json:"files,omitempty"`
-	// Fingerprints are by what a person marks it as a false alarm.
+	// Fingerprints identify it where a person marks it as a false alarm.
 	Fingerprints []string `json:"fingerprints,omitempty"`
 }
 
@@ -86,11 +84,10 @@ type times struct {
 	Engine   int64 `json:"engine_ms"`
 }
 
-// unreadable is the data of the brief of a record that cannot be read: it is none
-// either.
+// unreadable is the data of the brief of a record that cannot be read.
 const unreadable = `"unreadable"`
 
-// shorten reads the record of an iteration. What cannot be read has nothing in it.
+// shorten reads the record of an iteration. One that cannot be read becomes empty.
 func shorten(it *Iteration) (s short, data string) {
 	if err := json.Unmarshal(it.Data, &s); err != nil {
 		return short{}, unreadable
@@ -110,14 +107,15 @@ func shorten(it *Iteration) (s short, data string) {
 	return s, string(raw)
 }
 
-// eligible reports whether a loop may leave an iteration in the workspace: it is
-// over, was not undone, and has no regression that was not accepted.
+// eligible reports whether a loop may end with an iteration in the workspace: the
+// iteration is over, was not reverted, and has no regression or was accepted.
 func (s *short) eligible(it *Iteration) bool {
-	return it.Number > 0 && (it.Status == IterationKept || it.Status == IterationFailed) && it.EndedAt != nil && it.Quality != nil &&
+	return it.Number > 0 && (it.Status == IterationKept || it.Status == IterationFailed) && it.EndedAt != nil &&
+		it.Quality != nil &&
 		s.After != "" && !s.Imported && (len(s.Regressions) == 0 || s.Accepted)
 }
 
-// kinds are the regressions by type and severity, as they are kept.
+// kinds counts the regressions by type and severity, as JSON.
 func (s *short) kinds() (string, error) {
 	if len(s.Regressions) == 0 {
 		return "", nil
@@ -131,20 +129,24 @@ func (s *short) kinds() (string, error) {
 }
 
 const (
-	sqlPutBrief = `INSERT INTO brief (tree, number, task, status, quality, started_at, ended_at, eligible, passed, regressions, recoveries,
+	sqlPutBrief = `INSERT INTO brief (tree, number, task, status, quality, started_at, ended_at, eligible, passed,
+		regressions, recoveries,
 			agent_errors, warnings, sealed, work_ms, added_ms, kinds, data)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
-		ON CONFLICT (tree, number) DO UPDATE SET task = excluded.task, status = excluded.status, quality = excluded.quality, ended_at = excluded.ended_at,
-			eligible = excluded.eligible, passed = excluded.passed, regressions = excluded.regressions, recoveries = excluded.recoveries,
-			agent_errors = excluded.agent_errors, warnings = excluded.warnings, sealed = excluded.sealed, work_ms = excluded.work_ms, added_ms = excluded.added_ms,
+		ON CONFLICT (tree, number) DO UPDATE SET task = excluded.task, status = excluded.status, quality = excluded.quality,
+		ended_at = excluded.ended_at,
+			eligible = excluded.eligible, passed = excluded.passed, regressions = excluded.regressions,
+			recoveries = excluded.recoveries,
+			agent_errors = excluded.agent_errors, warnings = excluded.warnings, sealed = excluded.sealed,
+			work_ms = excluded.work_ms, added_ms = excluded.added_ms,
 			kinds = excluded.kinds, data = excluded.data`
 	briefColumns = `b.number, b.task, b.status, b.quality, b.data, b.started_at, b.ended_at`
 	sqlBriefs    = `SELECT ` + briefColumns + ` FROM tree t JOIN brief b ON b.tree = t.id
 		WHERE t.name = $1 AND b.number >= $2 ORDER BY b.number LIMIT $3 + 0`
 	sqlRegressed = `SELECT ` + briefColumns + ` FROM tree t JOIN brief b ON b.tree = t.id
 		WHERE t.name = $1 AND b.number < $2 AND b.regressions > 0 ORDER BY b.number DESC LIMIT $3 + 0`
-	// Of the eligible ones whose check passed or did not, the best and the latest of
-	// a quality.
+	// Of the eligible ones whose check passed or failed: the best one, and the latest
+	// one of at least a quality.
 	sqlHighest = `SELECT ` + briefColumns + ` FROM brief b
 		WHERE b.tree = $1 AND b.eligible = 1 AND b.passed = $2 ORDER BY b.quality DESC, b.number LIMIT 1`
 	sqlLatest = `SELECT ` + briefColumns + ` FROM brief b
@@ -164,8 +166,10 @@ func saveBrief(ctx context.Context, tx *perdure.WriteTx, key int64, it *Iteratio
 		quality = *it.Quality
 	}
 	t := &s.Times
-	_, err = tx.Exec(ctx, sqlPutBrief, key, it.Number, int64(it.Task), string(it.Status), quality, it.StartedAt.UnixMicro(), column(it.EndedAt),
-		digit(s.eligible(it)), digit(s.Check.Passed), len(s.Regressions), len(s.Recoveries), digit(s.AgentError != ""), len(s.Warnings), digit(s.Sealed != nil),
+	_, err = tx.Exec(ctx, sqlPutBrief, key, it.Number, int64(it.Task), string(it.Status), quality,
+		it.StartedAt.UnixMicro(), column(it.EndedAt),
+		digit(s.eligible(it)), digit(s.Check.Passed), len(s.Regressions), len(s.Recoveries), digit(s.AgentError != ""),
+		len(s.Warnings), digit(s.Sealed != nil),
 		t.Agent+t.Check+t.Metrics, t.Snapshot+t.Hooks+t.Engine, kinds, data)
 	return err
 }
@@ -177,8 +181,8 @@ func digit(b bool) int {
 	return 0
 }
 
-// Briefs lists iterations from a number on, in their order, at most limit, with
-// records that lack what is long: outputs, words of agents, lists of files.
+// Briefs lists iterations from a number on, in their order, at most limit. Their
+// records are short: without outputs, text of agents and lists of files.
 func (r *Records) Briefs(ctx context.Context, tree perdure.TreeID, from, limit int) ([]Iteration, error) {
 	if err := r.fill(ctx, tree); err != nil {
 		return nil, err
@@ -186,8 +190,8 @@ func (r *Records) Briefs(ctx context.Context, tree perdure.TreeID, from, limit i
 	return iterations(ctx, r.store.Reader(), sqlBriefs, string(tree), from, limit)
 }
 
-// Regressed lists the iterations below a number that made something worse, the
-// latest first, at most limit, with records as those of [Records.Briefs].
+// Regressed lists the iterations below a number that have regressions, the latest
+// first, at most limit, with records as those of [Records.Briefs].
 func (r *Records) Regressed(ctx context.Context, tree perdure.TreeID, below, limit int) ([]Iteration, error) {
 	if err := r.fill(ctx, tree); err != nil {
 		return nil, err
@@ -195,10 +199,10 @@ func (r *Records) Regressed(ctx context.Context, tree perdure.TreeID, below, lim
 	return iterations(ctx, r.store.Reader(), sqlRegressed, string(tree), below, limit)
 }
 
-// Candidates lists, in their order, the iterations among which the best one is,
-// whatever best means: of those that a loop may leave in the workspace, and whose
-// check passed or did not, the first with the highest quality and the latest with
-// at least the threshold. Their records are as those of [Records.Briefs].
+// Candidates lists, in their order, the iterations from which the best one is chosen:
+// of those that a loop may end with, once where the check passed and once where it
+// failed, the first one with the highest quality and the latest one with at least the
+// threshold. Their records are as those of [Records.Briefs].
 func (r *Records) Candidates(ctx context.Context, tree perdure.TreeID, threshold int) ([]Iteration, error) {
 	if err := r.fill(ctx, tree); err != nil {
 		return nil, err
@@ -216,16 +220,16 @@ func (r *Records) Candidates(ctx context.Context, tree perdure.TreeID, threshold
 
 func candidates(ctx context.Context, tx *perdure.ReadTx, key int64, threshold int) ([]Iteration, error) {
 	all := []Iteration{}
-	add := func(scan scanFunc) error {
-		it, err := scanIteration(scan)
+	add := func(row perdure.Row) error {
+		it, err := scanIteration(row)
 		all = append(all, it)
 		return err
 	}
 	for _, passed := range []int{0, 1} {
-		if err := each(ctx, tx, add, sqlHighest, key, passed); err != nil {
+		if err := perdure.EachRow(ctx, tx, add, sqlHighest, key, passed); err != nil {
 			return nil, err
 		}
-		if err := each(ctx, tx, add, sqlLatest, key, passed, threshold); err != nil {
+		if err := perdure.EachRow(ctx, tx, add, sqlLatest, key, passed, threshold); err != nil {
 			return nil, err
 		}
 	}
@@ -237,18 +241,18 @@ const sqlBriefForm = `SELECT l.briefs FROM tree t JOIN loop l ON l.tree = t.id W
 
 const sqlBriefed = `UPDATE loop SET briefs = $2 WHERE tree = $1`
 
-// fill makes the briefs of a loop that is older than they are.
+// fill writes the briefs of a loop whose program wrote none, or older ones.
 func (r *Records) fill(ctx context.Context, tree perdure.TreeID) error {
 	const op = "read loop"
 	form := 0
 	err := r.store.Reader().QueryRow(ctx, sqlBriefForm, string(tree)).Scan(&form)
 	if errors.Is(err, sql.ErrNoRows) {
-		return &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("%q is no loop", tree)}
+		return refuse(perdure.CodeNotFound, op, "", "tree %q is not a loop", tree)
 	}
 	if err != nil {
 		return wrap(op, err)
 	}
-	const page = 200 // what a transaction of others may have to wait for
+	const page = 200 // other writers wait for one page at most
 	for from := 0; form < briefForm; failpoint.Hit("loop.briefs_filled") {
 		err := r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
 			key, err := tx.TreeKey(ctx, tree)

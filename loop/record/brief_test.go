@@ -24,37 +24,48 @@ var began = time.Date(2026, 2, 2, 21, 0, 0, 0, time.UTC)
 // repeated is an iteration of a minute, as an engine leaves it.
 func repeated(number, quality int, status record.IterationStatus, data string) record.Iteration {
 	ended := began.Add(time.Duration(number+1) * time.Minute)
-	return record.Iteration{Number: number, Status: status, Quality: &quality, Data: json.RawMessage(data), StartedAt: ended.Add(-time.Minute), EndedAt: &ended}
+	return record.Iteration{Number: number, Status: status, Quality: &quality, Data: json.RawMessage(data),
+		StartedAt: ended.Add(-time.Minute), EndedAt: &ended}
 }
 
 // history are n iterations and the baseline: every tenth made two things worse and
 // was taken back, every seventh passed, every ninth was warned of.
 func history(n int) []record.Iteration {
-	list := []record.Iteration{repeated(0, 10, record.IterationKept, `{"warnings":["of the baseline"],"agent_error":"none"}`)}
+	list := []record.Iteration{repeated(0, 10, record.IterationKept,
+		`{"warnings":["of the baseline"],"agent_error":"none"}`)}
 	for i := 1; i <= n; i++ {
 		status, regressions, warnings := record.IterationKept, `[]`, `[]`
 		if i%10 == 0 {
 			status = record.IterationReverted
-			regressions = `[{"regression_type":"test_deletion","severity":"critical","text":"gone","tests":["TestA"]},{"regression_type":"test_failure","severity":"high","text":"fails"}]`
+			regressions = `[{"regression_type":"test_deletion","severity":"critical","text":"gone","tests":["TestA"]},
+			{"regression_type":"test_failure","severity":"high","text":"fails"}]`
 		}
 		if i%9 == 0 {
 			warnings = `["slow","slower"]`
 		}
-		list = append(list, repeated(i, i*37%90, status, fmt.Sprintf(`{"iteration":%d,"snapshot_path":"s%d","artifacts":["a.go"],"files_changed":1,"agent_text":"words",
-			"test_results":{"command":"make test","passed":%v,"output":"a long text","failing":["TestB"],"counts":{"tests":7},"took_ms":5},
-			"metrics":{"coverage_percentage":81.5,"coverage_profile":"blob","coverage_loss":{"still":4,"lost":1,"files":[{"file":"a.go"}]}},
-			"regressions":%s,"recovery_history":[{"iteration":%d}],"warnings":%s,"sealed":{"state":"passed","notes":["a long text"],"took_ms":7},"times":{"agent_ms":100,"check_ms":20,"metrics_ms":3,"snapshot_ms":4,"hooks_ms":1,"engine_ms":2}}`,
+		list = append(list, repeated(i, i*37%90, status, fmt.Sprintf(`{"iteration":%d,"snapshot_path":"s%d",
+			"artifacts":["a.go"],"files_changed":1,"agent_text":"words",
+			"test_results":{"command":"make test","passed":%v,"output":"a long text","failing":["TestB"],"counts":{"tests":7},
+			"took_ms":5},
+			"metrics":{"coverage_percentage":81.5,"coverage_profile":"blob","coverage_loss":{"still":4,"lost":1,
+			"files":[{"file":"a.go"}]}},
+			"regressions":%s,"recovery_history":[{"iteration":%d}],"warnings":%s,"sealed":{"state":"passed",
+			"notes":["a long text"],"took_ms":7},"times":{"agent_ms":100,"check_ms":20,"metrics_ms":3,"snapshot_ms":4,
+			"hooks_ms":1,"engine_ms":2}}`,
 			i, i, i%7 == 0, regressions, i, warnings)))
 	}
-	running := record.Iteration{Number: n + 1, Status: record.IterationRunning, Data: json.RawMessage(`{}`), StartedAt: began.Add(time.Hour)}
+	running := record.Iteration{Number: n + 1, Status: record.IterationRunning, Data: json.RawMessage(`{}`),
+		StartedAt: began.Add(time.Hour)}
 	return append(list, running)
 }
 
 // begin makes a loop with iterations.
 func begin(t *testing.T, s *perdure.Store, list []record.Iteration) perdure.TreeID {
 	t.Helper()
-	b := record.Beginning{Loop: record.Loop{Place: ":/x", Status: record.Paused, Step: "next", Iteration: len(list) - 1, State: json.RawMessage(`{}`)}, Iterations: list}
-	tree, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: perdure.KindLoop, Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
+	b := record.Beginning{Loop: record.Loop{Place: ":/x", Status: record.Paused, Step: "next", Iteration: len(list) - 1,
+		State: json.RawMessage(`{}`)}, Iterations: list}
+	tree, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: perdure.KindLoop,
+		Root: perdure.TaskSpec{Prompt: "Fix it"}, InTx: b.InTx})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +121,8 @@ func TestBriefs(t *testing.T) {
 				t.Error(diff)
 			}
 		}
-		for _, want := range []string{`"snapshot_path":"s10"`, `"tests":["TestA"]`, `"coverage_percentage":81.5`, `"lost":1`, `"counts":{"tests":7}`, `"agent_ms":100`} {
+		for _, want := range []string{`"snapshot_path":"s10"`, `"tests":["TestA"]`, `"coverage_percentage":81.5`, `"lost":1`,
+			`"counts":{"tests":7}`, `"agent_ms":100`} {
 			if !strings.Contains(string(l.Briefs[10].Data), want) {
 				t.Errorf("%s is missing: %s", want, l.Briefs[10].Data)
 			}
@@ -125,10 +137,12 @@ func TestBriefs(t *testing.T) {
 		if want := wantCandidates(all, 50); !slices.Equal(numbers, want) {
 			t.Errorf("candidates %v, want %v", numbers, want)
 		}
-		want := record.History{Iterations: 41, Kept: 36, Reverted: 4, Running: 1, TookMicros: 40 * 60_000_000, WorkMS: 40 * 123, AddedMS: 40 * 7, Recoveries: 40,
+		want := record.History{Iterations: 41, Kept: 36, Reverted: 4, Running: 1, TookMicros: 40 * 60_000_000,
+			WorkMS: 40 * 123, AddedMS: 40 * 7, Recoveries: 40,
 			Warnings: 8, LastWarning: 36, LastSealed: 40, Candidates: l.Candidates,
-			Regressions: []record.Tally{{Type: "test_deletion", Severity: "critical", Count: 4, First: 10, Last: 40}, {Type: "test_failure", Severity: "high", Count: 4, First: 10, Last: 40}},
-			Columns:     []record.Column{columnOf(all[1:21]), columnOf(all[21:35])}}
+			Regressions: []record.Tally{{Type: "test_deletion", Severity: "critical", Count: 4, First: 10, Last: 40},
+				{Type: "test_failure", Severity: "high", Count: 4, First: 10, Last: 40}},
+			Columns: []record.Column{columnOf(all[1:21]), columnOf(all[21:35])}}
 		if diff := cmp.Diff(want, l.History); diff != "" {
 			t.Error(diff)
 		}
@@ -187,7 +201,8 @@ func TestBriefFollows(t *testing.T) {
 		if err != nil || len(list) != 1 {
 			t.Fatalf("candidates %+v, %v", list, err)
 		}
-		it.Status, it.Data = record.IterationReverted, json.RawMessage(`{"snapshot_path":"s","regressions":[{"regression_type":"x","severity":"low"}]}`)
+		it.Status, it.Data = record.IterationReverted,
+			json.RawMessage(`{"snapshot_path":"s","regressions":[{"regression_type":"x","severity":"low"}]}`)
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: &it}))
 		h, err := b.records.LoopHistory(t.Context(), b.tree.ID, record.HistoryRequest{})
 		b.ok(err)
@@ -196,7 +211,8 @@ func TestBriefFollows(t *testing.T) {
 		}
 		it.Data = json.RawMessage(`{"warnings":7}`) // is JSON, and no record
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: &it}))
-		if h, err = b.records.LoopHistory(t.Context(), b.tree.ID, record.HistoryRequest{}); err != nil || h.Iterations != 1 || h.Total() != 0 {
+		if h, err = b.records.LoopHistory(t.Context(), b.tree.ID, record.HistoryRequest{}); err != nil || h.Iterations != 1 ||
+			h.Total() != 0 {
 			t.Errorf("history of a record that cannot be read: %+v, %v", h, err)
 		}
 	})
@@ -216,7 +232,8 @@ func TestOlderStore(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		change(t, cfg, "DROP TABLE brief", "ALTER TABLE loop DROP COLUMN briefs", "DROP TABLE gate_task", "DROP TABLE false_alarm", "DELETE FROM migration WHERE number >= 8")
+		change(t, cfg, "DROP TABLE brief", "ALTER TABLE loop DROP COLUMN briefs", "DROP TABLE gate_task",
+			"DROP TABLE false_alarm", "DELETE FROM migration WHERE number >= 8")
 		s = testdb.Open(t, cfg)
 		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
 			t.Errorf("before somebody looked: %v, %v", problems, err)
@@ -234,7 +251,8 @@ func TestOlderStore(t *testing.T) {
 func TestCheckFindsBriefs(t *testing.T) {
 	t.Parallel()
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
-		for _, wrong := range []string{"UPDATE brief SET quality = 1 WHERE number = 3", "UPDATE brief SET status = 'kept' WHERE number = 10", "DELETE FROM brief WHERE number = 3",
+		for _, wrong := range []string{"UPDATE brief SET quality = 1 WHERE number = 3",
+			"UPDATE brief SET status = 'kept' WHERE number = 10", "DELETE FROM brief WHERE number = 3",
 			"DELETE FROM iteration WHERE number = 3"} {
 			s, err := perdure.Open(t.Context(), cfg)
 			if err != nil {
@@ -249,7 +267,8 @@ func TestCheckFindsBriefs(t *testing.T) {
 				t.Fatal(err)
 			}
 			problems, err := s.Check(t.Context())
-			if err != nil || len(problems) != 1 || !strings.Contains(fmt.Sprint(problems), "iteration_briefs") || !strings.Contains(fmt.Sprint(problems), string(tree)) {
+			if err != nil || len(problems) != 1 || !strings.Contains(fmt.Sprint(problems), "iteration_briefs") ||
+				!strings.Contains(fmt.Sprint(problems), string(tree)) {
 				t.Errorf("%s: %v, %v", wrong, problems, err)
 			}
 			if err := s.Close(); err != nil {

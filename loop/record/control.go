@@ -2,26 +2,26 @@ package record
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/perdure/perdure"
 )
 
-// EventWish is appended when something was asked of a loop.
+// EventControl is appended when a control request was recorded.
 const EventControl perdure.EventKind = "loop.asked"
 
-const sqlAskLoop = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = $1 AND status IN ` + dbOpen
+const sqlControlLoop = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = $1 AND status IN ` + dbOpen
 
-// Ask sends a control request to the process that runs a loop, now or later. A loop that
-// has ended is CodeConflict, an unknown request CodeInvalid.
-func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, control Control) error {
-	const op = "ask loop"
-	switch control {
+// Ask records a control request, which the process that executes the loop, now or
+// later, carries out. It fails with CodeConflict when the loop has ended, and with
+// CodeInvalid when there is no such request.
+func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, req Control) error {
+	const op = "control loop"
+	switch req {
 	case Pause, PauseNow, Resume, Abort, Revert:
 	default:
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is nothing to ask of a loop", control),
-			Hint: "ask for pause, pause_now, resume, abort or revert"}
+		return refuse(perdure.CodeInvalid, op, "the requests are pause, pause_now, resume, abort and revert",
+			"%q is not a control request", req)
 	}
 	if _, err := r.Loop(ctx, tree); err != nil {
 		return err
@@ -31,51 +31,51 @@ func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, control Control)
 		if err != nil {
 			return err
 		}
-		return ask(ctx, tx, key, tree, control)
+		return control(ctx, tx, key, tree, req)
 	})
 }
 
-func ask(ctx context.Context, tx *perdure.WriteTx, key int64, tree perdure.TreeID, control Control) error {
-	n, err := tx.Exec(ctx, sqlAskLoop, key, string(control), tx.Now().UnixMicro())
+func control(ctx context.Context, tx *perdure.WriteTx, key int64, tree perdure.TreeID, req Control) error {
+	n, err := tx.Exec(ctx, sqlControlLoop, key, string(req), tx.Now().UnixMicro())
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "ask loop", Msg: fmt.Sprintf("the loop of %s has ended", tree)}
+		return refuse(perdure.CodeConflict, "control loop", "", "the loop of %s has ended", tree)
 	}
-	if err := tx.AppendEvent(key, 0, EventControl, map[string]any{"wish": control}); err != nil {
+	if err := tx.AppendEvent(key, 0, EventControl, map[string]any{"wish": req}); err != nil {
 		return err
 	}
 	return tx.WakeParked(ctx, key)
 }
 
-const sqlCalled = `SELECT wish, status FROM loop WHERE tree = $1`
+const sqlRequest = `SELECT wish, status FROM loop WHERE tree = $1`
 
-// Park releases the task of a loop until a time, or until a request wants
-// something of the loop or answers its gate: also when that happened since the
-// caller looked, which then wakes no task. atGate reports that the loop waits
-// for its last gate. A paused loop only hears that it is to go on or to end.
+// Park gives the task of a loop back until a time, or until a control request or an
+// answer to its gate arrives. It returns the task for an immediate claim when one
+// arrived since the caller read the loop. atGate says that the loop waits at its last
+// gate. Only requests to resume or to end wake a paused loop.
 func (r *Records) Park(ctx context.Context, l *perdure.Lease, until time.Time, atGate bool) error {
 	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
 		key, err := tx.TreeKey(ctx, l.Tree.ID)
 		if err != nil {
 			return err
 		}
-		var control Control
+		var req Control
 		var status Status
-		if err := tx.QueryRow(ctx, sqlCalled, key).Scan((*string)(&control), (*string)(&status)); err != nil {
+		if err := tx.QueryRow(ctx, sqlRequest, key).Scan((*string)(&req), (*string)(&status)); err != nil {
 			return err
 		}
-		called := control != NoControl
-		if !called && atGate {
-			if called, err = tx.LastGateAnswered(ctx, key); err != nil {
+		wake := req != NoControl
+		if !wake && atGate {
+			if wake, err = tx.LastGateAnswered(ctx, key); err != nil {
 				return err
 			}
 		}
 		if status == Paused { // an answer waits until the loop is resumed
-			called = control == Resume || control == Abort || control == Revert
+			wake = req == Resume || req == Abort || req == Revert
 		}
-		if called {
+		if wake {
 			until = time.Time{}
 		}
 		return tx.Park(ctx, l, until)

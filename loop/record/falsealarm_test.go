@@ -15,7 +15,8 @@ func TestFalseAlarms(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
 		b := newBench(t, store)
-		first := record.FalseAlarm{Fingerprint: "0123456789abcdef", Iteration: 3, Event: "reg-003-1", What: "gone", By: "ann", Reason: "moved"}
+		first := record.FalseAlarm{Fingerprint: "0123456789abcdef", Iteration: 3, Event: "reg-003-1", What: "gone", By: "ann",
+			Reason: "moved"}
 		again := first
 		again.By = "bob"
 		for i, want := range []int{1, 0} {
@@ -25,7 +26,8 @@ func TestFalseAlarms(t *testing.T) {
 			}
 		}
 		b.ok(b.lease.Complete(t.Context(), perdure.Result{Text: "done"}))
-		if _, err := b.records.MarkFalse(t.Context(), b.tree.ID, []record.FalseAlarm{{Fingerprint: "fedcba9876543210"}}); err != nil {
+		if _, err := b.records.MarkFalse(t.Context(), b.tree.ID,
+			[]record.FalseAlarm{{Fingerprint: "fedcba9876543210"}}); err != nil {
 			t.Errorf("after the end: %v", err)
 		}
 		all, err := b.records.FalseAlarms(t.Context(), b.tree.ID)
@@ -45,13 +47,16 @@ func TestFalseAlarms(t *testing.T) {
 		if err != nil || len(told) != 2 || !strings.Contains(string(told[0].Data), `"by":"ann"`) {
 			t.Errorf("events %+v, %v", told, err)
 		}
-		for _, marks := range [][]record.FalseAlarm{nil, {{}}, {{Fingerprint: "0123456789ABCDEF"}}, {{Fingerprint: "0123456789abcde"}}, make([]record.FalseAlarm, record.MaxMarked+1),
-			{{Fingerprint: "0123456789abcdef", Reason: strings.Repeat("x", record.MaxReasonBytes+1)}}, {{Fingerprint: "0123456789abcdef", Iteration: -1}}} {
+		for _, marks := range [][]record.FalseAlarm{nil, {{}}, {{Fingerprint: "0123456789ABCDEF"}},
+			{{Fingerprint: "0123456789abcde"}}, make([]record.FalseAlarm, record.MaxMarked+1),
+			{{Fingerprint: "0123456789abcdef", Reason: strings.Repeat("x", record.MaxReasonBytes+1)}},
+			{{Fingerprint: "0123456789abcdef", Iteration: -1}}} {
 			if _, err := b.records.MarkFalse(t.Context(), b.tree.ID, marks); code(err) != perdure.CodeInvalid {
 				t.Errorf("%d marks: %v", len(marks), err)
 			}
 		}
-		if _, err := b.records.MarkFalse(t.Context(), "tree-00000000", []record.FalseAlarm{first}); code(err) != perdure.CodeNotFound {
+		if _, err := b.records.MarkFalse(t.Context(), "tree-00000000",
+			[]record.FalseAlarm{first}); code(err) != perdure.CodeNotFound {
 			t.Errorf("no loop: %v", err)
 		}
 	})

@@ -8,37 +8,35 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// History is what all iterations of a loop came to, the baseline aside. It costs
-// the same to look at for a loop of ten iterations and for one of ten thousand.
+// History sums up all iterations of a loop except the baseline. Reading it costs the
+// same for ten iterations and for ten thousand.
 type History struct {
-	// Iterations is how many there are, Kept, Reverted, Failed and Running what
-	// became of them.
+	// Iterations is their number; Kept, Reverted, Failed and Running count them by
+	// status.
 	Iterations int `json:"iterations"`
 	Kept       int `json:"kept"`
 	Reverted   int `json:"reverted"`
 	Failed     int `json:"failed"`
 	Running    int `json:"running"`
-	// TookMicros is the time of those that are over; WorkMS what agents, checks and
-	// measures took of it, AddedMS what snapshots, hooks and the engine did.
+	// TookMicros is the time of those that are over: WorkMS of agents, checks and
+	// metrics, AddedMS of snapshots, hooks and the engine.
 	TookMicros int64 `json:"took_us"`
 	WorkMS     int64 `json:"work_ms"`
 	AddedMS    int64 `json:"added_ms"`
-	// Regressions are counted by type and severity, in the order in which they came
-	// up first.
+	// Regressions are counted by type and severity, in the order of the first ones.
 	Regressions []Tally `json:"regressions"`
 	Recoveries  int     `json:"recoveries"`
-	// AgentErrors and Warnings are how many there were, LastError and LastWarning the
-	// last iterations that have some, 0 for none.
+	// AgentErrors and Warnings are counts, LastError and LastWarning the last
+	// iterations that have any, 0 for none.
 	AgentErrors int `json:"agent_errors"`
 	LastError   int `json:"last_error,omitempty"`
 	Warnings    int `json:"warnings"`
 	LastWarning int `json:"last_warning,omitempty"`
 	// LastSealed is the last iteration that was checked in a clean copy, 0 for none.
 	LastSealed int `json:"last_sealed,omitempty"`
-	// Candidates are the iterations among which the best one is, see
-	// [Records.Candidates].
+	// Candidates are those of [Records.Candidates].
 	Candidates []Iteration `json:"candidates"`
-	// Columns sum up the iterations that were asked for.
+	// Columns sum up the iterations in groups, see [HistoryRequest].
 	Columns []Column `json:"columns"`
 }
 
@@ -47,50 +45,53 @@ type Tally struct {
 	Type     string `json:"regression_type"`
 	Severity string `json:"severity"`
 	Count    int    `json:"count"`
-	// First and Last are iterations.
+	// First and Last are the first and the last iteration that has one.
 	First int `json:"first,omitempty"`
 	Last  int `json:"last,omitempty"`
 }
 
-// Column sums up iterations that follow each other.
+// Column sums up consecutive iterations.
 type Column struct {
 	// From and To are the first and the last one.
 	From int `json:"from"`
 	To   int `json:"to"`
-	// Measured is how many have a quality; the lowest, the highest and the sum are
-	// theirs. HighestAt is the first that has the highest.
+	// Measured counts those with a quality; Lowest, Highest and Sum are of their
+	// qualities. HighestAt is the first iteration with the highest one.
 	Measured  int   `json:"measured"`
 	Lowest    int   `json:"lowest"`
 	Highest   int   `json:"highest"`
 	HighestAt int   `json:"highest_at"`
 	Sum       int64 `json:"sum"`
-	// Regressed and Reverted are how many made something worse, and were taken back.
+	// Regressed counts those with regressions, Reverted those that were reverted.
 	Regressed int `json:"regressed"`
 	Reverted  int `json:"reverted"`
 }
 
-// HistoryRequest says what is wanted of a history.
+// HistoryRequest selects parts of a history.
 type HistoryRequest struct {
-	// Threshold is the quality that a candidate should have.
+	// Threshold is that of [Records.Candidates].
 	Threshold int
-	// Each is how many iterations share a column, 0 for no columns; the columns are
-	// those of iterations below Below.
+	// Each is the number of iterations of a column, 0 for no columns; only iterations
+	// below Below are in columns.
 	Each, Below int
-	// Best asks for nothing but the candidates: their number does not grow with the
-	// loop, and nothing is summed up for them.
+	// Best requests only the candidates, without any sums.
 	Best bool
 }
 
-// sqlLoopHistory sums up. A sum of PostgreSQL has another type than its parts.
+// A sum of PostgreSQL has another type than its parts, hence the casts.
 const (
-	sqlLoopHistory = `SELECT COUNT(*), COUNT(CASE b.status WHEN ` + dbKept + ` THEN 1 END), COUNT(CASE b.status WHEN ` + dbReverted + ` THEN 1 END),
+	sqlLoopHistory = `SELECT COUNT(*), COUNT(CASE b.status WHEN ` + dbKept + ` THEN 1 END),
+		COUNT(CASE b.status WHEN ` + dbReverted + ` THEN 1 END),
 			COUNT(CASE b.status WHEN ` + dbFailed + ` THEN 1 END), COUNT(CASE b.status WHEN ` + dbRunning + ` THEN 1 END),
 			CAST(COALESCE(SUM(CASE WHEN b.status <> ` + dbRunning + ` THEN b.ended_at - b.started_at END), 0) AS BIGINT),
 			CAST(COALESCE(SUM(b.work_ms), 0) AS BIGINT), CAST(COALESCE(SUM(b.added_ms), 0) AS BIGINT),
-			COALESCE(SUM(b.recoveries), 0), COALESCE(SUM(b.agent_errors), 0), COALESCE(MAX(CASE WHEN b.agent_errors > 0 THEN b.number END), 0),
-			COALESCE(SUM(b.warnings), 0), COALESCE(MAX(CASE WHEN b.warnings > 0 THEN b.number END), 0), COALESCE(MAX(CASE WHEN b.sealed > 0 THEN b.number END), 0)
+			COALESCE(SUM(b.recoveries), 0), COALESCE(SUM(b.agent_errors), 0),
+			COALESCE(MAX(CASE WHEN b.agent_errors > 0 THEN b.number END), 0),
+			COALESCE(SUM(b.warnings), 0), COALESCE(MAX(CASE WHEN b.warnings > 0 THEN b.number END), 0),
+			COALESCE(MAX(CASE WHEN b.sealed > 0 THEN b.number END), 0)
 		FROM brief b WHERE b.tree = $1 AND b.number > 0`
-	sqlKinds = `SELECT b.kinds, COUNT(*), MIN(b.number), MAX(b.number) FROM brief b WHERE b.tree = $1 AND b.number > 0 AND b.regressions > 0 GROUP BY b.kinds ORDER BY MIN(b.number)`
+	sqlKinds = `SELECT b.kinds, COUNT(*), MIN(b.number), MAX(b.number) FROM brief b WHERE b.tree = $1 AND b.number > 0
+		AND b.regressions > 0 GROUP BY b.kinds ORDER BY MIN(b.number)`
 	// The highest quality and the first iteration that has it are one number.
 	sqlColumns = `SELECT MIN(b.number), MAX(b.number), COUNT(b.quality), COALESCE(MIN(b.quality), 0),
 			COALESCE(MAX(CAST(b.quality AS BIGINT) * 4294967296 - b.number), 0), COALESCE(SUM(b.quality), 0),
@@ -119,15 +120,16 @@ func (h *History) read(ctx context.Context, tx *perdure.ReadTx, key int64, req H
 	if h.Candidates, err = candidates(ctx, tx, key, req.Threshold); err != nil || req.Best {
 		return err
 	}
-	err = tx.QueryRow(ctx, sqlLoopHistory, key).Scan(&h.Iterations, &h.Kept, &h.Reverted, &h.Failed, &h.Running, &h.TookMicros, &h.WorkMS, &h.AddedMS,
+	err = tx.QueryRow(ctx, sqlLoopHistory, key).Scan(&h.Iterations, &h.Kept, &h.Reverted, &h.Failed, &h.Running,
+		&h.TookMicros, &h.WorkMS, &h.AddedMS,
 		&h.Recoveries, &h.AgentErrors, &h.LastError, &h.Warnings, &h.LastWarning, &h.LastSealed)
 	if err != nil {
 		return err
 	}
-	err = each(ctx, tx, func(scan scanFunc) error {
+	err = perdure.EachRow(ctx, tx, func(row perdure.Row) error {
 		var kinds string
 		var n, first, last int
-		if err := scan(&kinds, &n, &first, &last); err != nil {
+		if err := row.Scan(&kinds, &n, &first, &last); err != nil {
 			return err
 		}
 		var list []Tally
@@ -145,10 +147,10 @@ func (h *History) read(ctx context.Context, tx *perdure.ReadTx, key int64, req H
 	if req.Each == 0 {
 		return nil
 	}
-	return each(ctx, tx, func(scan scanFunc) error {
+	return perdure.EachRow(ctx, tx, func(row perdure.Row) error {
 		var c Column
 		var highest int64
-		if err := scan(&c.From, &c.To, &c.Measured, &c.Lowest, &highest, &c.Sum, &c.Regressed, &c.Reverted); err != nil {
+		if err := row.Scan(&c.From, &c.To, &c.Measured, &c.Lowest, &highest, &c.Sum, &c.Regressed, &c.Reverted); err != nil {
 			return err
 		}
 		if c.Measured > 0 {
@@ -161,7 +163,7 @@ func (h *History) read(ctx context.Context, tx *perdure.ReadTx, key int64, req H
 	}, sqlColumns, key, req.Below, req.Each)
 }
 
-// tallied adds to counts, which stay in the order in which they came up.
+// tallied adds to counts and keeps their order.
 func tallied(list []Tally, t Tally) []Tally {
 	i := slices.IndexFunc(list, func(o Tally) bool { return o.Type == t.Type && o.Severity == t.Severity })
 	if i < 0 {
@@ -175,7 +177,7 @@ func tallied(list []Tally, t Tally) []Tally {
 // Tally adds regressions of a type and severity.
 func (h *History) Tally(t Tally) { h.Regressions = tallied(h.Regressions, t) }
 
-// Total is how many regressions there are.
+// Total returns the number of regressions.
 func (h *History) Total() (n int) {
 	for _, t := range h.Regressions {
 		n += t.Count

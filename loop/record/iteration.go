@@ -64,17 +64,18 @@ func (r *Records) Salvage(ctx context.Context, tree perdure.TreeID) (its []Itera
 
 func iterations(ctx context.Context, q perdure.Querier, query string, args ...any) ([]Iteration, error) {
 	list := []Iteration{}
-	err := each(ctx, q, func(scan scanFunc) error {
-		it, err := scanIteration(scan)
+	err := perdure.EachRow(ctx, q, func(row perdure.Row) error {
+		it, err := scanIteration(row)
 		list = append(list, it)
 		return err
 	}, query, args...)
 	return list, wrap("list iterations", err)
 }
 
-func scanIteration(scan scanFunc) (it Iteration, err error) {
+func scanIteration(row perdure.Row) (it Iteration, err error) {
 	var ended micros
-	err = scan(&it.Number, (*int64)(&it.Task), (*string)(&it.Status), &it.Quality, (*text)(&it.Data), (*micros)(&it.StartedAt), &ended)
+	err = row.Scan(&it.Number, (*int64)(&it.Task), (*string)(&it.Status), &it.Quality, (*text)(&it.Data),
+		(*micros)(&it.StartedAt), &ended)
 	it.EndedAt = maybe(ended)
 	return it, err
 }

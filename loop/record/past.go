@@ -3,34 +3,33 @@ package record
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"time"
 
 	"github.com/perdure/perdure"
 )
 
-// EventImported tells that a loop began elsewhere.
+// EventImported is appended to a loop that was imported.
 const EventImported perdure.EventKind = "loop.imported"
 
-// Past describes a loop that began elsewhere. It stands in the state of its row,
-// as "past".
+// Past describes where an imported loop comes from. It is the field "past" of the
+// state of its row.
 type Past struct {
-	// Document is the blob with the document that it came in as, LoopID what it
-	// is called there, From where that stood.
+	// Document is the blob with the imported document, LoopID the loop's ID in it,
+	// From the path of the document.
 	Document string `json:"document"`
 	LoopID   string `json:"loop_id"`
 	From     string `json:"from,omitempty"`
-	// Iteration is the highest number that was given there. Iterations up to it
-	// have no snapshots.
+	// Iteration is the last iteration of the document. The imported iterations have
+	// no snapshots.
 	Iteration int       `json:"iteration"`
 	At        time.Time `json:"at"`
-	// FalseAlarms is how many regressions a person marked there. That keeps nothing
-	// from being found here: the document may have been in an agent's reach.
+	// FalseAlarms counts the regressions that were marked in the document. They are
+	// reported nevertheless: an agent may have written the document.
 	FalseAlarms int `json:"false_alarms,omitempty"`
 }
 
-// Past returns that of a loop; nil for one that began here.
+// Past returns where a loop was imported from, nil for one that was not.
 func (l *Loop) Past() (*Past, error) {
 	var state struct {
 		Past *Past `json:"past"`
@@ -41,8 +40,8 @@ func (l *Loop) Past() (*Past, error) {
 	return state.Past, nil
 }
 
-// Document returns the document that a loop came in as; CodeNotFound for one that
-// began here.
+// Document returns the document that a loop was imported from. It fails with
+// CodeNotFound for a loop that was not imported.
 func (r *Records) Document(ctx context.Context, tree perdure.TreeID) (json.RawMessage, error) {
 	const op = "read document of loop"
 	l, err := r.Loop(ctx, tree)
@@ -54,7 +53,7 @@ func (r *Records) Document(ctx context.Context, tree perdure.TreeID) (json.RawMe
 		return nil, err
 	}
 	if past == nil {
-		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("the loop of %s began here", tree)}
+		return nil, refuse(perdure.CodeNotFound, op, "", "the loop of %s was not imported", tree)
 	}
 	blob, err := r.store.OpenBlob(ctx, past.Document)
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 	MaxReasonBytes    = 4 << 10
 )
 
-// Status is where a loop stands. Crashed is not among them: a loop that is
-// running and whose tasks no process holds has crashed.
+// Status is the status of a loop. There is none for crashed: a loop has crashed when
+// it is running and no process holds a lease of its tasks.
 type Status string
 
 // The statuses.
@@ -32,57 +32,57 @@ const (
 	Aborted    Status = "aborted"
 )
 
-// Ended reports whether nothing follows any more.
+// Ended reports whether the status is final.
 func (s Status) Ended() bool { return s == Completed || s == Failed || s == Aborted }
 
-// Control is a request to a loop that may be running elsewhere.
+// Control is a request to a loop, which another process may be executing.
 type Control string
 
 // The control requests.
 const (
 	NoControl Control = ""
-	// Pause: stop before the next iteration; PauseNow: stop the agent, too.
+	// Pause stops the loop before its next iteration; PauseNow stops the agent, too.
 	Pause    Control = "pause"
 	PauseNow Control = "pause_now"
-	// Resume: go on.
+	// Resume continues a paused loop.
 	Resume Control = "resume"
-	// Abort: stop, and keep the files as they are; Revert: stop, and bring back
-	// those of the beginning.
+	// Abort ends the loop and keeps the files as they are; Revert ends it and
+	// restores those of the beginning.
 	Abort  Control = "abort"
 	Revert Control = "revert"
 )
 
-// Loop is where a loop stands.
+// Loop is the row of a loop.
 type Loop struct {
 	Tree perdure.TreeID `json:"tree_id"`
-	// Place is the workspace and the machine it is on.
+	// Place is the machine and the workspace on it.
 	Place   string  `json:"place"`
 	Status  Status  `json:"status"`
 	Control Control `json:"wish,omitempty"`
-	// Step is the step that is to be done next, or was interrupted.
+	// Step is the next step, or the one that was interrupted.
 	Step string `json:"step"`
-	// Iteration is the highest number given so far.
+	// Iteration is the highest number of an iteration so far.
 	Iteration int `json:"iteration"`
-	// State is the engine's own document.
+	// State is a document of the engine.
 	State json.RawMessage `json:"state"`
-	// Config is the changed configuration of the loop, see
-	// [Records.Reconfigure]; empty: the configuration of its tree.
+	// Config is the configuration since it was changed, see [Records.Reconfigure];
+	// empty: that of the tree.
 	Config    json.RawMessage `json:"config,omitempty"`
 	Version   int64           `json:"version"`
 	UpdatedAt time.Time       `json:"updated_at"`
 }
 
-// IterationStatus is what became of an iteration.
+// IterationStatus is the status of an iteration.
 type IterationStatus string
 
-// What becomes of iterations.
+// The statuses of iterations.
 const (
 	IterationRunning IterationStatus = "running"
-	// IterationKept: its changes stay in the workspace.
+	// IterationKept: its changes are kept in the workspace.
 	IterationKept IterationStatus = "kept"
-	// IterationReverted: its changes were taken back.
+	// IterationReverted: its changes were reverted.
 	IterationReverted IterationStatus = "reverted"
-	// IterationFailed: the agent did not do its turn.
+	// IterationFailed: the agent's turn failed.
 	IterationFailed IterationStatus = "failed"
 )
 
@@ -97,14 +97,14 @@ const (
 	dbFailed   = `'` + string(IterationFailed) + `'`
 )
 
-// Iteration is one repetition. Number 0 is the baseline.
+// Iteration is the row of an iteration. Number 0 is the baseline.
 type Iteration struct {
 	Number int             `json:"iteration"`
 	Task   perdure.TaskID  `json:"task_id"`
 	Status IterationStatus `json:"status"`
 	// Quality is in percent; nil when it was not measured.
 	Quality *int `json:"quality"`
-	// Data is the record as the engine makes it.
+	// Data is the engine's record.
 	Data      json.RawMessage `json:"data"`
 	StartedAt time.Time       `json:"started_at"`
 	EndedAt   *time.Time      `json:"ended_at,omitempty"`
@@ -116,25 +116,26 @@ type Event struct {
 	Data any
 }
 
-// Change is what a step of a loop writes down, all or nothing.
+// Change is what a step of a loop saves, all of it or nothing.
 type Change struct {
-	Loop *Loop // its Version is the one that was read
-	// Fulfilled is the control request that is fulfilled now; another one stays.
+	Loop *Loop // its Version is that of the row that was read
+	// Fulfilled is the control request that this step carried out; another one stays.
 	Fulfilled Control
-	// Iteration, when set, is written whole.
+	// Iteration, when set, replaces the row of the iteration.
 	Iteration *Iteration
 	// Gate, when set, is opened, see [perdure.WriteTx.OpenGate].
 	Gate *perdure.Gate
-	// FalseAlarms are marked.
+	// FalseAlarms are recorded as marked.
 	FalseAlarms []FalseAlarm
-	// Blobs are what the records refer to.
+	// Blobs are those that the records refer to.
 	Blobs []perdure.BlobRef
-	// Limits, when set, are what the tree is bounded by from now on.
+	// Limits, when set, are the new limits of the tree.
 	Limits *perdure.Limits
 	Events []Event
 }
 
-// Records reads and writes them. Its methods may be called from many goroutines.
+// Records reads and writes the rows of loops in a store. Its methods may be called
+// from several goroutines at once.
 type Records struct{ store *perdure.Store }
 
 // New returns the records of a store.
@@ -143,7 +144,8 @@ func New(store *perdure.Store) *Records { return &Records{store} }
 const (
 	sqlAddLoop = `INSERT INTO loop (tree, place, status, wish, step, iteration, state, version, updated_at, briefs)
 		VALUES ($1, $2, $3, '', $4, $5, $6, 1, $7, $8) ON CONFLICT (tree) DO NOTHING`
-	sqlSaveLoop = `UPDATE loop SET status = $3, step = $4, iteration = $5, state = $6, wish = CASE WHEN wish = $7 THEN '' ELSE wish END,
+	sqlSaveLoop = `UPDATE loop SET status = $3, step = $4, iteration = $5, state = $6,
+		wish = CASE WHEN wish = $7 THEN '' ELSE wish END,
 		version = version + 1, updated_at = $8 WHERE tree = $1 AND version = $2`
 	loopColumns = `l.place, l.status, l.wish, l.step, l.iteration, l.state, l.version, l.updated_at, l.config`
 	sqlLoop     = `SELECT ` + loopColumns + ` FROM tree t JOIN loop l ON l.tree = t.id WHERE t.name = $1`
@@ -151,18 +153,18 @@ const (
 		WHERE l.tree < $1 ORDER BY l.tree DESC LIMIT $2 + 0`
 )
 
-// Create begins the record of a loop whose tree is there. That there is one
-// already is no error. See [Beginning] for the errors.
+// Create inserts the row of a loop whose tree exists. It does nothing when the loop
+// has a row. See [Beginning.InTx] for the errors.
 func (r *Records) Create(ctx context.Context, l Loop) error {
 	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
 		return (&Beginning{Loop: l}).write(ctx, tx)
 	})
 }
 
-// Save writes down what a step of a loop came to, in one transaction. It is
-// refused with CodeLeaseLost when the lease was lost, and with CodeConflict when
-// the loop was saved since it was read, which a correct caller never meets. The
-// loop's Version and UpdatedAt are brought up to date.
+// Save saves the result of a step in one transaction and updates the loop's Version
+// and UpdatedAt. It fails with CodeLeaseLost when the lease was lost, and with
+// CodeConflict when the loop was saved since it was read, which does not happen to a
+// correct caller.
 func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) error {
 	const op = "save loop"
 	if err := c.check(op); err != nil {
@@ -215,7 +217,7 @@ func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) erro
 
 func (c *Change) check(op string) error {
 	if c.Loop == nil {
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: "there is no loop"}
+		return refuse(perdure.CodeInvalid, op, "", "the change names no loop")
 	}
 	if err := fits(op, "state", c.Loop.State, MaxStateBytes); err != nil {
 		return err
@@ -231,50 +233,57 @@ func (c *Change) check(op string) error {
 func fits(op, what string, raw json.RawMessage, limit int) error {
 	switch {
 	case !json.Valid(raw):
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: what + " is not JSON"}
+		return refuse(perdure.CodeInvalid, op, "", "%s is not JSON", what)
 	case len(raw) > limit:
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%s has %d bytes, the limit is %d", what, len(raw), limit)}
+		return refuse(perdure.CodeInvalid, op, "", "%s has %d bytes, the limit is %d", what, len(raw), limit)
 	}
 	return nil
 }
 
 func saveLoop(ctx context.Context, tx *perdure.WriteTx, key int64, l *Loop, fulfilled Control) error {
-	n, err := tx.Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State), string(fulfilled), tx.Now().UnixMicro())
+	n, err := tx.Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State),
+		string(fulfilled), tx.Now().UnixMicro())
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "save loop", Msg: fmt.Sprintf("%s was saved by another process meanwhile", l.Tree)}
+		return refuse(perdure.CodeConflict, "save loop", "", "%s was saved by another process meanwhile", l.Tree)
 	}
 	l.UpdatedAt = tx.Now()
 	return nil
 }
 
-// Loop returns the record of a loop; CodeNotFound when the tree has none.
+// Loop returns the row of a loop. It fails with CodeNotFound when the tree is none.
 func (r *Records) Loop(ctx context.Context, tree perdure.TreeID) (Loop, error) {
 	l := Loop{Tree: tree}
 	err := r.store.Reader().QueryRow(ctx, sqlLoop, string(tree)).Scan(l.dest()...)
 	if errors.Is(err, sql.ErrNoRows) {
-		return l, &perdure.Error{Code: perdure.CodeNotFound, Op: "read loop", Msg: fmt.Sprintf("%q is no loop", tree)}
+		return l, refuse(perdure.CodeNotFound, "read loop", "", "tree %q is not a loop", tree)
 	}
 	return l, wrap("read loop", err)
 }
 
-// dest are where the columns go.
+// dest returns the fields for the columns.
 func (l *Loop) dest() []any {
-	return []any{&l.Place, (*string)(&l.Status), (*string)(&l.Control), &l.Step, &l.Iteration, (*text)(&l.State), &l.Version, (*micros)(&l.UpdatedAt), (*text)(&l.Config)}
+	return []any{&l.Place, (*string)(&l.Status), (*string)(&l.Control), &l.Step, &l.Iteration, (*text)(&l.State),
+		&l.Version, (*micros)(&l.UpdatedAt), (*text)(&l.Config)}
 }
 
 // Loops lists loops, the newest first, at most limit of them.
 func (r *Records) Loops(ctx context.Context, limit int) ([]Loop, error) {
 	list := []Loop{}
-	err := each(ctx, r.store.Reader(), func(scan scanFunc) error {
+	err := perdure.EachRow(ctx, r.store.Reader(), func(row perdure.Row) error {
 		var l Loop
-		err := scan(append(l.dest(), (*string)(&l.Tree))...)
+		err := row.Scan(append(l.dest(), (*string)(&l.Tree))...)
 		list = append(list, l)
 		return err
 	}, sqlLoops, int64(1)<<62, limit)
 	return list, wrap("list loops", err)
+}
+
+// refuse returns an error for the caller of this package.
+func refuse(code perdure.Code, op, hint, format string, args ...any) *perdure.Error {
+	return &perdure.Error{Code: code, Op: op, Msg: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 func wrap(op string, err error) error {

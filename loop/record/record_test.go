@@ -41,7 +41,8 @@ func newBench(t *testing.T, store *perdure.Store) *bench {
 	b.ok(err)
 	t.Cleanup(func() { _ = b.session.Close(t.Context()) })
 	b.tree = b.create()
-	b.loop = record.Loop{Tree: b.tree.ID, Place: "here:/w", Status: record.Running, Step: "start", State: json.RawMessage(`{"n":1}`)}
+	b.loop = record.Loop{Tree: b.tree.ID, Place: "here:/w", Status: record.Running, Step: "start",
+		State: json.RawMessage(`{"n":1}`)}
 	b.ok(b.records.Create(t.Context(), b.loop))
 	b.loop, err = b.records.Loop(t.Context(), b.tree.ID)
 	b.ok(err)
@@ -58,7 +59,8 @@ func (b *bench) ok(err error) {
 
 func (b *bench) create() perdure.Tree {
 	b.Helper()
-	tree, err := b.store.CreateTree(b.Context(), perdure.TreeSpec{Kind: perdure.KindLoop, Root: perdure.TaskSpec{Prompt: "fix it"}})
+	tree, err := b.store.CreateTree(b.Context(),
+		perdure.TreeSpec{Kind: perdure.KindLoop, Root: perdure.TaskSpec{Prompt: "fix it"}})
 	b.ok(err)
 	return tree
 }
@@ -96,9 +98,12 @@ func TestSaveAll(t *testing.T) {
 		ref, err := store.PutBlob(t.Context(), strings.NewReader("results"))
 		b.ok(err)
 		b.loop.Step, b.loop.Iteration, b.loop.State = "act", 1, json.RawMessage(`{"n":2}`)
-		it := record.Iteration{Number: 1, Task: b.lease.Task.ID, Status: record.IterationKept, Quality: &quality, Data: json.RawMessage(`{"a":1}`), EndedAt: &ended}
-		gate := perdure.Gate{Iteration: 1, Kind: perdure.GateRecovery, Question: json.RawMessage(`{"title":"Why?","options":[{"answer":"approve","effect":"go on"},{"answer":"reject"}]}`)}
-		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: &it, Gate: &gate, Blobs: []perdure.BlobRef{ref},
+		it := record.Iteration{Number: 1, Task: b.lease.Task.ID, Status: record.IterationKept, Quality: &quality,
+			Data: json.RawMessage(`{"a":1}`), EndedAt: &ended}
+		gate := perdure.Gate{Iteration: 1, Kind: perdure.GateRecovery,
+			Question: json.RawMessage(`{"title":"Why?","options":[{"answer":"approve","effect":"go on"},{"answer":"reject"}]}`)}
+		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: &it, Gate: &gate,
+			Blobs:  []perdure.BlobRef{ref},
 			Events: []record.Event{{Kind: "loop.step", Data: map[string]any{"step": "act"}}}}))
 		got, err := b.records.Loop(t.Context(), b.tree.ID)
 		b.ok(err)
@@ -136,11 +141,14 @@ func TestSaveIsAllOrNothing(t *testing.T) {
 			change record.Change
 			want   perdure.Code
 		}{
-			"a blob that is gone": {record.Change{Loop: &b.loop, Iteration: it, Blobs: []perdure.BlobRef{gone}}, perdure.CodeNotFound},
-			"state that is none":  {record.Change{Loop: &record.Loop{Tree: b.tree.ID, State: json.RawMessage(`{`)}, Iteration: it}, perdure.CodeInvalid},
+			"a blob that is gone": {record.Change{Loop: &b.loop, Iteration: it, Blobs: []perdure.BlobRef{gone}},
+				perdure.CodeNotFound},
+			"state that is none": {record.Change{Loop: &record.Loop{Tree: b.tree.ID, State: json.RawMessage(`{`)},
+				Iteration: it}, perdure.CodeInvalid},
 			"a long record": {record.Change{Loop: &b.loop, Iteration: &record.Iteration{Number: 2,
 				Data: json.RawMessage(`"` + strings.Repeat("x", record.MaxIterationBytes) + `"`)}}, perdure.CodeInvalid},
-			"an event that is none": {record.Change{Loop: &b.loop, Iteration: it, Events: []record.Event{{Kind: "loop.x", Data: 7}}}, perdure.CodeInvalid},
+			"an event that is none": {record.Change{Loop: &b.loop, Iteration: it,
+				Events: []record.Event{{Kind: "loop.x", Data: 7}}}, perdure.CodeInvalid},
 		} {
 			if err := b.records.Save(t.Context(), b.lease, c.change); code(err) != c.want {
 				t.Errorf("%s: %v", name, err)
@@ -148,11 +156,13 @@ func TestSaveIsAllOrNothing(t *testing.T) {
 		}
 		old := before
 		old.Version--
-		if err := b.records.Save(t.Context(), b.lease, record.Change{Loop: &old, Iteration: it}); code(err) != perdure.CodeConflict {
+		if err := b.records.Save(t.Context(), b.lease,
+			record.Change{Loop: &old, Iteration: it}); code(err) != perdure.CodeConflict {
 			t.Errorf("an old version: %v", err)
 		}
 		b.ok(b.lease.Release(t.Context()))
-		if err := b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: it}); !errors.Is(err, perdure.ErrLeaseLost) {
+		if err := b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: it}); !errors.Is(err,
+			perdure.ErrLeaseLost) {
 			t.Errorf("without the lease: %v", err)
 		}
 		got, err := b.records.Loop(t.Context(), b.tree.ID)
@@ -180,7 +190,8 @@ func TestOneLoopInAPlace(t *testing.T) {
 		if code(err) != perdure.CodeConflict || !strings.Contains(err.Error(), string(b.tree.ID)) {
 			t.Errorf("a second loop: %v", err)
 		}
-		for place, refused := range map[string]bool{b.loop.Place + "/sub": true, "here:/": true, b.loop.Place + "2": false, "other" + b.loop.Place: false} {
+		for place, refused := range map[string]bool{b.loop.Place + "/sub": true, "here:/": true, b.loop.Place + "2": false,
+			"other" + b.loop.Place: false} {
 			beside := second
 			beside.Tree, beside.Place = b.create().ID, place
 			err := b.records.Create(t.Context(), beside)
@@ -192,7 +203,7 @@ func TestOneLoopInAPlace(t *testing.T) {
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop}))
 		b.ok(b.records.Create(t.Context(), second))
 		if err := b.records.Ask(t.Context(), b.tree.ID, record.Pause); code(err) != perdure.CodeConflict {
-			t.Errorf("a wish to a loop that ended: %v", err)
+			t.Errorf("a request to a loop that has ended: %v", err)
 		}
 		list, err := b.records.Loops(t.Context(), 10)
 		b.ok(err)
@@ -202,33 +213,38 @@ func TestOneLoopInAPlace(t *testing.T) {
 	})
 }
 
-// TestGateWakesItsLoop: a parked loop is not claimed until it is answered, and
+// TestGateWakesItsLoop: a parked loop is not claimed until somebody answers, and
 // only an answer that the gate takes is one.
 func TestGateWakesItsLoop(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
 		b := newBench(t, store)
-		gate := perdure.Gate{Kind: perdure.GateStuck, Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"},{"answer":"continue"}]}`)}
+		gate := perdure.Gate{Kind: perdure.GateStuck,
+			Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"},{"answer":"continue"}]}`)}
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Gate: &gate}))
 		b.ok(b.lease.Park(t.Context(), time.Now().Add(1000*time.Hour)))
 		if l := b.claim(); l != nil {
 			t.Fatal("a parked task is claimed")
 		}
-		if _, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "approve"}); code(err) != perdure.CodeInvalid {
+		if _, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1,
+			perdure.GateDecision{Answer: "approve"}); code(err) != perdure.CodeInvalid {
 			t.Errorf("an answer that is none: %v", err)
 		}
-		if _, err := b.store.AnswerGate(t.Context(), b.tree.ID, 2, perdure.GateDecision{Answer: "abort"}); code(err) != perdure.CodeNotFound {
+		if _, err := b.store.AnswerGate(t.Context(), b.tree.ID, 2,
+			perdure.GateDecision{Answer: "abort"}); code(err) != perdure.CodeNotFound {
 			t.Errorf("a gate that is none: %v", err)
 		}
 		if l := b.claim(); l != nil {
 			t.Fatal("a refused answer woke the loop")
 		}
-		g, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "continue", By: "ann", Reason: "seen"})
+		g, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "continue", By: "ann",
+			Reason: "seen"})
 		b.ok(err)
 		if g.Answer != "continue" || g.AnsweredBy != "ann" || g.AnsweredAt == nil {
 			t.Errorf("answered: %+v", g)
 		}
-		if _, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "abort"}); code(err) != perdure.CodeConflict {
+		if _, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1,
+			perdure.GateDecision{Answer: "abort"}); code(err) != perdure.CodeConflict {
 			t.Errorf("a second answer: %v", err)
 		}
 		if open, err := b.store.OpenGates(t.Context()); err != nil || len(open) != 0 {
@@ -241,34 +257,35 @@ func TestGateWakesItsLoop(t *testing.T) {
 	})
 }
 
-// TestWish: it wakes a parked loop, is read with it, and is gone once it was
-// heard.
-func TestWish(t *testing.T) {
+// TestControl: a control request wakes a parked loop, is read with it, and is gone once
+// it was handled.
+func TestControl(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
 		b := newBench(t, store)
 		b.ok(b.lease.Park(t.Context(), time.Now().Add(time.Hour)))
 		b.ok(b.records.Ask(t.Context(), b.tree.ID, record.Pause))
 		if b.lease = b.claim(); b.lease == nil {
-			t.Fatal("the wish does not wake the loop")
+			t.Fatal("the request does not wake the loop")
 		}
 		got, err := b.records.Loop(t.Context(), b.tree.ID)
 		b.ok(err)
 		if got.Control != record.Pause {
-			t.Fatalf("wish is %q", got.Control)
+			t.Fatalf("the request is %q", got.Control)
 		}
-		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &got})) // not heard yet
+		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &got})) // not handled yet
 		if got, err = b.records.Loop(t.Context(), b.tree.ID); err != nil || got.Control != record.Pause {
-			t.Fatalf("wish is %q, %v", got.Control, err)
+			t.Fatalf("the request is %q, %v", got.Control, err)
 		}
 		got.Status = record.Paused
 		b.ok(b.records.Ask(t.Context(), b.tree.ID, record.Abort)) // while it pauses
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &got, Fulfilled: record.Pause}))
 		if got, err = b.records.Loop(t.Context(), b.tree.ID); err != nil || got.Control != record.Abort {
-			t.Errorf("a wish was lost: %q, %v", got.Control, err)
+			t.Errorf("a request was lost: %q, %v", got.Control, err)
 		}
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &got, Fulfilled: record.Abort}))
-		if got, err = b.records.Loop(t.Context(), b.tree.ID); err != nil || got.Control != record.NoControl || got.Status != record.Paused {
+		if got, err = b.records.Loop(t.Context(), b.tree.ID); err != nil || got.Control != record.NoControl ||
+			got.Status != record.Paused {
 			t.Errorf("loop is %+v, %v", got, err)
 		}
 	})
@@ -281,7 +298,8 @@ func TestLoopsGoWithTheirTrees(t *testing.T) {
 		b := newBench(t, store)
 		it := &record.Iteration{Number: 1, Status: record.IterationKept, Data: json.RawMessage(`{}`)}
 		gate := &perdure.Gate{Kind: perdure.GateStuck, Question: json.RawMessage(`{"title":"?","options":[]}`)}
-		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: it, Gate: gate, FalseAlarms: []record.FalseAlarm{{Fingerprint: "0123456789abcdef"}}}))
+		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Iteration: it, Gate: gate,
+			FalseAlarms: []record.FalseAlarm{{Fingerprint: "0123456789abcdef"}}}))
 		b.ok(b.lease.Complete(t.Context(), perdure.Result{Text: "done"}))
 		b.ok(store.RemoveTree(t.Context(), b.tree.ID))
 		if _, err := store.Prune(t.Context(), perdure.PruneRequest{}); err != nil {
@@ -317,7 +335,8 @@ func TestLimitsChange(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
 		b := newBench(t, store)
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Limits: &perdure.Limits{Tokens: 10}}))
-		if _, _, err := b.lease.BeginCall(t.Context(), perdure.CallSpec{Model: "m", RequestHash: "1", ReserveTokens: 11}); code(err) != perdure.CodeBudgetExceeded {
+		if _, _, err := b.lease.BeginCall(t.Context(), perdure.CallSpec{Model: "m", RequestHash: "1",
+			ReserveTokens: 11}); code(err) != perdure.CodeBudgetExceeded {
 			t.Errorf("a call beyond the new limit: %v", err)
 		}
 		tree, err := store.Tree(t.Context(), b.tree.ID)
@@ -326,7 +345,8 @@ func TestLimitsChange(t *testing.T) {
 			t.Errorf("limits of the tree: %+v", tree.Limits)
 		}
 		b.ok(b.records.Save(t.Context(), b.lease, record.Change{Loop: &b.loop, Limits: &perdure.Limits{Tokens: 100}}))
-		if _, _, err := b.lease.BeginCall(t.Context(), perdure.CallSpec{Model: "m", RequestHash: "1", ReserveTokens: 11}); err != nil {
+		if _, _, err := b.lease.BeginCall(t.Context(), perdure.CallSpec{Model: "m", RequestHash: "1",
+			ReserveTokens: 11}); err != nil {
 			t.Errorf("a call within the raised limit: %v", err)
 		}
 	})

@@ -8,37 +8,36 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// EventConfigured tells that a loop was resumed with another configuration.
+// EventConfigured is appended when a loop was resumed with another configuration.
 const EventConfigured perdure.EventKind = "loop.configured"
 
-// ResumeRequest asks that a loop goes on. Both members are JSON objects with
+// ResumeRequest asks to resume a loop. Config and Settings are JSON objects with
 // fields of the loop's configuration; nil changes nothing.
 type ResumeRequest struct {
-	// Config is what is given explicitly. Settings are the current settings: they
-	// hold for fields that were not given explicitly, at
-	// the beginning or since.
+	// Config has the fields that are given explicitly. Settings are the current
+	// settings of the caller: they apply to fields that were never given explicitly.
 	Config   json.RawMessage `json:"config,omitempty"`
 	Settings json.RawMessage `json:"settings,omitempty"`
-	// Weaker takes settings, too, that let pass what the loop would have found,
-	// refused or asked about. Config may do that anyway.
+	// Weaker also applies settings that accept what the loop would have reported,
+	// refused or asked about. Config may contain such fields without it.
 	Weaker bool `json:"weaker,omitempty"`
 }
 
-// FieldChange is what became of one field of a configuration, in words.
+// FieldChange is the change of one field of a configuration, for people.
 type FieldChange struct {
 	Field string `json:"field"`
 	From  string `json:"from"`
 	To    string `json:"to"`
 }
 
-// String says it in a few words: "max_iterations 10 -> 20".
+// String returns the change in short: "max_iterations 10 -> 20".
 func (c FieldChange) String() string { return fmt.Sprintf("%s %s -> %s", c.Field, c.From, c.To) }
 
-// Resumed is a loop that was asked to go on, and what is different then.
+// Resumed is the result of a [ResumeRequest].
 type Resumed struct {
 	Loop    Loop          `json:"loop"`
 	Changes []FieldChange `json:"changes"`
-	// Kept are settings that were not taken, as they are weaker.
+	// Kept are settings that were not applied because they are weaker.
 	Kept []FieldChange `json:"kept,omitempty"`
 }
 
@@ -47,15 +46,15 @@ type Reconfiguration struct {
 	// Before is the Config of the row that was read, After the new one.
 	Before, After json.RawMessage
 	Changes       []FieldChange
-	// Limits, when set, are what the tree is bounded by from now on.
+	// Limits, when set, are the new limits of the tree.
 	Limits *perdure.Limits
 }
 
 const sqlConfigure = `UPDATE loop SET config = $2 WHERE tree = $1 AND config = $3`
 
-// Reconfigure asks that a loop goes on, as Ask does with [Resume], with another
-// configuration: both, or nothing. A configuration that was changed since it
-// was read is CodeConflict.
+// Reconfigure changes the configuration of a loop and requests [Resume], both or
+// nothing. It fails with CodeConflict when the configuration was changed since it was
+// read.
 func (r *Records) Reconfigure(ctx context.Context, tree perdure.TreeID, c Reconfiguration) error {
 	const op = "resume loop"
 	if err := fits(op, "configuration", c.After, MaxStateBytes); err != nil {
@@ -69,7 +68,7 @@ func (r *Records) Reconfigure(ctx context.Context, tree perdure.TreeID, c Reconf
 		if err := c.write(ctx, tx, key, tree); err != nil {
 			return err
 		}
-		return ask(ctx, tx, key, tree, Resume)
+		return control(ctx, tx, key, tree, Resume)
 	})
 }
 
@@ -79,8 +78,8 @@ func (c *Reconfiguration) write(ctx context.Context, tx *perdure.WriteTx, key in
 		return err
 	}
 	if n == 0 {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop", Msg: fmt.Sprintf("the configuration of %s was changed by another process meanwhile", tree),
-			Hint: "try again"}
+		return refuse(perdure.CodeConflict, "resume loop", "try again",
+			"the configuration of %s was changed by another process meanwhile", tree)
 	}
 	if err := tx.AppendEvent(key, 0, EventConfigured, map[string]any{"changes": c.Changes}); err != nil {
 		return err
@@ -91,16 +90,17 @@ func (c *Reconfiguration) write(ctx context.Context, tx *perdure.WriteTx, key in
 	return tx.SetLimits(ctx, key, *c.Limits)
 }
 
-// EventReopened tells that a loop that had ended goes on.
+// EventReopened is appended when a loop that had ended was resumed.
 const EventReopened perdure.EventKind = "loop.reopened"
 
-// sqlReopenLoop forgets what was wanted of the loop before it ended.
-const sqlReopenLoop = `UPDATE loop SET status = $3, step = $4, state = $5, wish = '', version = version + 1, updated_at = $6 WHERE tree = $1 AND version = $2`
+// sqlReopenLoop also drops a control request from before the end.
+const sqlReopenLoop = `UPDATE loop SET status = $3, step = $4, state = $5, wish = '', version = version + 1,
+	updated_at = $6 WHERE tree = $1 AND version = $2`
 
-// Reopen writes the row of a loop that had ended as l, whose Version is the one that
-// was read, with another configuration: both, or nothing. CodeConflict: another process
-// else changed it meanwhile, or another loop works in its folder by now. Its task is
-// for the caller to retry.
+// Reopen replaces the row of a loop that had ended by l, whose Version is that of the
+// row that was read, and changes the configuration, both or nothing. It fails with
+// CodeConflict when the row was changed meanwhile, or another loop works in the folder
+// now. The caller retries the task.
 func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error {
 	const op = "resume loop"
 	if err := fits(op, "configuration", c.After, MaxStateBytes); err != nil {
@@ -122,7 +122,7 @@ func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error 
 			return err
 		}
 		if n == 0 {
-			return &perdure.Error{Code: perdure.CodeConflict, Op: op, Msg: fmt.Sprintf("%s was changed by another process meanwhile", l.Tree), Hint: "try again"}
+			return refuse(perdure.CodeConflict, op, "try again", "%s was changed by another process meanwhile", l.Tree)
 		}
 		if err := tx.AppendEvent(key, 0, EventReopened, map[string]any{"after": l.Iteration}); err != nil {
 			return err

@@ -1,31 +1,10 @@
 package record
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
-
-	"github.com/perdure/perdure"
 )
-
-// scanFunc copies the columns of a row.
-type scanFunc = func(dest ...any) error
-
-// each runs a query and calls row for each row of its result.
-func each(ctx context.Context, q perdure.Querier, row func(scanFunc) error, query string, args ...any) error {
-	rows, err := q.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
 
 // text scans a column of JSON.
 type text json.RawMessage
@@ -40,7 +19,7 @@ func (t *text) Scan(v any) error {
 	case []byte:
 		*t = append(text{}, v...)
 	default:
-		return fmt.Errorf("a column holds %T, not a text", v)
+		return fmt.Errorf("a column holds %T, not text", v)
 	}
 	return nil
 }
@@ -61,7 +40,7 @@ func (m *micros) Scan(v any) error {
 	return nil
 }
 
-// maybe is a time that may be missing.
+// maybe returns a time, nil for the zero time.
 func maybe(m micros) *time.Time {
 	if t := time.Time(m); !t.IsZero() {
 		return &t
@@ -69,7 +48,7 @@ func maybe(m micros) *time.Time {
 	return nil
 }
 
-// column is the time as it is kept.
+// column returns a time as the database keeps it.
 func column(t *time.Time) any {
 	if t == nil {
 		return nil

@@ -144,12 +144,12 @@ type view struct {
 }
 
 func (v *view) readTasks(ctx context.Context) error {
-	err := v.each(ctx, sqlOutlineAll, []any{v.tree}, func(scan scanFunc) error {
+	err := perdure.EachRow(ctx, v, func(row perdure.Row) error {
 		t := new(task)
 		u := &t.usage
 		var state, session, claimed, cost int64
 		var kind string
-		err := scan(&t.id, &t.parent, &t.depth, &state, &session, &t.started, &claimed, &t.active, &u.Calls, &u.InputTokens,
+		err := row.Scan(&t.id, &t.parent, &t.depth, &state, &session, &t.started, &claimed, &t.active, &u.Calls, &u.InputTokens,
 			&u.OutputTokens, &u.CachedTokens, &cost, &u.UnpricedCalls, &t.ended, &kind)
 		t.state, u.CostUSD = stateOf(state), dollars(cost)
 		if !t.state.Terminal() {
@@ -164,7 +164,7 @@ func (v *view) readTasks(ctx context.Context) error {
 		v.tasks, v.byID[t.id] = append(v.tasks, t), t
 		v.count(t)
 		return err
-	})
+	}, sqlOutlineAll, v.tree)
 	for _, t := range v.tasks { // in the order of positions
 		if parent := v.byID[t.parent]; parent != nil {
 			parent.children = append(parent.children, t)
@@ -204,12 +204,12 @@ func plus(a, b perdure.Usage) perdure.Usage {
 }
 
 func (v *view) readCalls(ctx context.Context) error {
-	return v.each(ctx, sqlOutlineCalls, []any{v.tree}, func(scan scanFunc) error {
+	return perdure.EachRow(ctx, v, func(row perdure.Row) error {
 		var name string
 		var state, tries, started, ended int64
 		var cost *int64
 		u := perdure.Usage{Calls: 1}
-		err := scan(&name, &state, &tries, &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &cost, &started, &ended)
+		err := row.Scan(&name, &state, &tries, &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &cost, &started, &ended)
 		if cost != nil {
 			u.CostUSD = dollars(*cost)
 		} else if state == sqldb.CallCompleted {
@@ -239,7 +239,7 @@ func (v *view) readCalls(ctx context.Context) error {
 		}
 		v.calls = append(v.calls, span{started, ended})
 		return err
-	})
+	}, sqlOutlineCalls, v.tree)
 }
 
 func (v *view) sortModels() {

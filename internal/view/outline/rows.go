@@ -79,24 +79,6 @@ func newReader(ctx context.Context, tx *perdure.ReadTx, id perdure.TreeID) (*rea
 	return &reader{ReadTx: tx, tree: tree, now: tx.Now().UnixMicro(), alive: make(map[int64]bool)}, err
 }
 
-// scanFunc copies the columns of a row.
-type scanFunc = func(dest ...any) error
-
-// each runs a query and calls row for each row of its result.
-func (r *reader) each(ctx context.Context, query string, args []any, row func(scanFunc) error) error {
-	rows, err := r.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
 // states are by their number in the database.
 func stateOf(n int64) perdure.State {
 	all := [...]perdure.State{sqldb.TaskQueued: perdure.Queued, sqldb.TaskRunning: perdure.Running,
@@ -111,11 +93,11 @@ func stateOf(n int64) perdure.State {
 func (r *reader) rows(ctx context.Context, q string, args ...any) ([]Row, error) {
 	rows := []Row{}
 	var sessions []int64
-	err := r.each(ctx, q, args, func(scan scanFunc) error {
+	err := perdure.EachRow(ctx, r, func(columns perdure.Row) error {
 		var row Row
 		var state, session, ready, started, claimed, active, cost, ended int64
 		var kind, message string
-		err := scan((*int64)(&row.Task), (*int64)(&row.Parent), &row.Depth, &row.Position, &row.Label, &state, &row.Attempts,
+		err := columns.Scan((*int64)(&row.Task), (*int64)(&row.Parent), &row.Depth, &row.Position, &row.Label, &state, &row.Attempts,
 			&session, &ready, &started, &claimed, &active, &row.Usage.Calls, &row.Usage.InputTokens, &row.Usage.OutputTokens,
 			&row.Usage.CachedTokens, &cost, &row.Usage.UnpricedCalls, &kind, &message, &ended, &row.Children)
 		row.State, row.Usage.CostUSD = stateOf(state), dollars(cost)
@@ -133,7 +115,7 @@ func (r *reader) rows(ctx context.Context, q string, args ...any) ([]Row, error)
 		row.ActiveMS = float64(active) / 1000
 		rows, sessions = append(rows, row), append(sessions, session)
 		return err
-	})
+	}, q, args...)
 	if err != nil {
 		return nil, err
 	}
