@@ -14,7 +14,7 @@ import (
 
 // TestArchitecture requires that the files and symbols exist that
 // docs/architecture.md names as answers, and that files and folders exist which
-// any current page names. Decisions and the changelog tell of their time.
+// any current page names. Decisions and the changelog describe the past.
 func TestArchitecture(t *testing.T) {
 	t.Parallel()
 	files := handWritten(t)

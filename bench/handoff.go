@@ -19,13 +19,13 @@ const (
 	// handoffEntries.
 	handoffTasks   = 20
 	handoffEntries = 1000
-	// A task as the overhead is told of: so long, with so many steps.
+	// The task for which the overhead is computed: its duration and steps.
 	taskTime  = time.Minute
 	taskSteps = 10
 )
 
 // handoffs: updates of a ledger of 1,000 entries, each a process of its own,
-// beside `perdure version` of the same program, by turns.
+// alternating with `perdure version` of the same program, by turns.
 func handoffs(b *bench, round int) error {
 	n := b.n
 	if n == 0 {

@@ -21,7 +21,7 @@ import (
 )
 
 // loopHistory: what it takes to look at a loop of 10,000 iterations, each view by a
-// process of its own, beside `perdure version` of the same program.
+// process of its own, alternating with `perdure version` of the same program.
 func loopHistory(b *bench, round int) error {
 	const looks = 20
 	n := b.n

@@ -130,7 +130,7 @@ func (b *bench) iterations(store *perdure.Store, dir string, n int) ([]time.Dura
 	waiting, cancel := context.WithCancel(b.ctx)
 	go func() {
 		ended <- w.Run(ctx)
-		cancel() // nobody goes on with the loop
+		cancel() // no process continues the loop
 	}()
 	err = waitForLoop(waiting, store, tree.ID)
 	stop()

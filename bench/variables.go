@@ -30,7 +30,7 @@ func textOf(size int, begin string) json.RawMessage {
 	return json.RawMessage(`"` + begin + strings.Repeat("x", max(0, size-2-len(begin))) + `"`)
 }
 
-// variables: setting and getting a small variable beside transitions of tasks,
+// variables: setting and getting a small variable next to transitions of tasks,
 // in the same store and round; then checkpoints and rollbacks of 1,000 variables
 // of 1 KB.
 func variables(b *bench, round int) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// TestKillDuringGC kills retention in the midst of removing a tree: what is left
+// TestKillDuringGC kills retention midway through removing a tree: what is left
 // is sound, the tree is there whole or not at all, and the next run finishes.
 func TestKillDuringGC(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ type ipcReply struct {
 	Error *aiwgipc.Error `json:"error"`
 }
 
-// once sends a request and reads its answer; an error means that nobody knows
+// once sends a request and reads its answer; an error means that it is unknown
 // what became of it.
 func (c *ipcClient) once(method string, params map[string]any) (ipcReply, error) {
 	if c.conn == nil {

@@ -173,9 +173,9 @@ func (b *bed) check() result {
 	return r
 }
 
-// calls counts the journal's completed and uncertain calls by the request. The
+// calls counts the journal's completed calls, and calls with unknown outcome, by the request. The
 // scripted model answers with a hash of the request, so the completed call of the
-// same request hash tells which request the uncertain calls were.
+// same request hash shows which requests had an unknown outcome.
 func (b *bed) calls(ctx context.Context, s *perdure.Store, tree perdure.TreeID) (completed, uncertain map[string]int) {
 	b.t.Helper()
 	completed, uncertain = make(map[string]int), make(map[string]int)

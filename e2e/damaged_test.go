@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// A damaged store is told from a sound one, from none and from an empty one,
+// A damaged store is distinguished from a valid one, from none and from an empty one,
 // whatever was damaged; nothing of it is changed; and no command hangs on it.
 
 // storeFiles are the files of a store's database, by their ending.
@@ -60,7 +60,7 @@ func (f storeFiles) clone() storeFiles {
 	return c
 }
 
-// closedStore are the files of a store that nobody has open.
+// closedStore are the files of a store that no process has open.
 func closedStore(t *testing.T) storeFiles {
 	t.Helper()
 	p := newPlace(t)

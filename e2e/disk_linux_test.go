@@ -13,7 +13,7 @@ import (
 )
 
 // own runs a shell script in namespaces of its own: as root of its own (0), it
-// may mount disks that nobody else sees; with another user ID, it is somebody
+// may mount disks that no other process sees; with another user ID, it is a user
 // whom permissions concern. What each command says goes to files.
 func own(t *testing.T, user int, script string) (dir string) {
 	t.Helper()
@@ -123,7 +123,7 @@ t whole doctor
 	}
 }
 
-// TestReadOnlyDisk: nothing can be written, whoever one is.
+// TestReadOnlyDisk: no user can write.
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	dir := own(t, 0, `

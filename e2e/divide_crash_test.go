@@ -25,7 +25,7 @@ func overflowBed(t *testing.T) *bed {
 	return b
 }
 
-// TestKillWhileDividing kills the program at each point on the way through texts
+// TestKillWhileDividing kills the program at each point of dividing text
 // that are too long: the run ends whole, and no answer and no refusal that was
 // recorded is asked for again.
 func TestKillWhileDividing(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/testing/effort"
 )
 
-// exampleProgram is one of examples/, with its arguments, files beside it and output.
+// exampleProgram is one of examples/, with its arguments, input files and output.
 type exampleProgram struct {
 	name  string
 	args  []string

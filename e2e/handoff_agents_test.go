@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// agentA works through half of the task and is killed in the midst of a step.
+// agentA works through half of the task and is killed midway through a step.
 const agentA = `set -e
 export PERDURE_AGENT=agent-a
 perdure handoff start "Six files" --contract US-1.verificationContract \
@@ -113,7 +113,7 @@ func (w *workplace) successors() string {
 	return prompt
 }
 
-// leftovers are the files that a killed writer left beside the file.
+// leftovers are the files that a killed writer left next to the file.
 func (w *workplace) leftovers() []string {
 	w.t.Helper()
 	entries, err := os.ReadDir(w.dir)

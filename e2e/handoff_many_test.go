@@ -182,7 +182,7 @@ func (w *workplace) meddle(rng *rand.Rand, recorded []string) map[string]handoff
 	case 0:
 		w.sh("echo more >> " + file)
 		state[file] = handoff.Changed
-	case 1: // of the same length, with the time of before
+	case 1: // of the same length, with the previous time
 		w.sh("cp -p " + file + " kept; tr c k < kept > " + file + "; touch -r kept " + file)
 		state[file] = handoff.Changed
 	case 2:
@@ -237,7 +237,7 @@ func (w *workplace) resume(f *figures, end, name string, takeOver bool) string {
 	return prompt
 }
 
-// told looks at what the successor is told.
+// told checks what the successor receives.
 func (w *workplace) told(f *figures, prompt, end string, recorded []string, moved map[string]handoff.FileState) {
 	w.t.Helper()
 	_, completed, _ := strings.Cut(prompt, "\n## Completed Steps\n")

@@ -278,7 +278,7 @@ func answered(t *testing.T, out []byte) string {
 	return r.Answer + string(r.Citations)
 }
 
-// TestTwoRunsAtOnce in one folder, and one that is killed beside them: all give
+// TestTwoRunsAtOnce in one folder, and one that is killed concurrently: all give
 // the answer of one that was alone.
 func TestTwoRunsAtOnce(t *testing.T) {
 	t.Parallel()

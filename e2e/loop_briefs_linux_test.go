@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// unbriefed makes the store what it is when a program of before left it: without
+// unbriefed makes the store what it is when an older program left it: without
 // briefs of iterations.
 func (w *workplace) unbriefed() {
 	t := w.t

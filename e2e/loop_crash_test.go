@@ -23,7 +23,7 @@ echo "1..$n"; exit $bad
 `
 
 // loopAgent adds a line to a log in each turn. In the second it deletes a test,
-// unless it was told that this was taken back, and in the third it is done.
+// unless it learned that this was undone, and in the third it is done.
 const loopAgent = `prompt=$(cat)
 echo line >> log
 case $(wc -l < log) in

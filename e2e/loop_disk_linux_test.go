@@ -84,7 +84,7 @@ cat tests/a > "$OUT/a"
 }
 
 // stopped wants that a command of a script left its loop paused, and said so by
-// texts that match.
+// strings that match.
 func stopped(t *testing.T, dir, name string, patterns ...string) {
 	t.Helper()
 	var text [3]string

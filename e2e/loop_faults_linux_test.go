@@ -34,10 +34,10 @@ func (w *workplace) agent(script string) {
 	}
 }
 
-// agentFile is beside the workspace, so that it is no part of it.
+// agentFile is outside the workspace, so that it is no part of it.
 func (w *workplace) agentFile() string { return w.dir + ".agent" }
 
-// beside is a file beside the workspace.
+// outside is a file outside the workspace.
 func (w *workplace) beside(name string) string { return w.dir + "." + name }
 
 // goOn resumes the loop.
@@ -68,7 +68,7 @@ func (w *workplace) storeIsSound() {
 	}
 }
 
-// wantSaid fails unless all texts are said.
+// wantSaid fails unless all strings are printed.
 func wantSaid(t *testing.T, said string, status, want int, texts ...string) {
 	t.Helper()
 	if status != want {

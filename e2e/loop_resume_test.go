@@ -85,7 +85,7 @@ func TestLoopReopenedKilled(t *testing.T) {
 	w.loopEnds()
 }
 
-// A daemon that finds a loop whose process died goes on with it as it was told to
+// A daemon that finds a loop whose process died continues it with the settings it had
 // be, whatever the settings say now.
 func TestLoopOfADeadProcessKeepsItsConfiguration(t *testing.T) {
 	t.Parallel()
@@ -110,7 +110,7 @@ func TestLoopOfADeadProcessKeepsItsConfiguration(t *testing.T) {
 	}
 }
 
-// A gate is told once when its loop is killed afterwards, and twice with the same
+// A gate is notified once when its loop is killed afterwards, and twice with the same
 // ID when it is killed before that was noted; never not at all.
 func TestGateIsToldThroughCrashes(t *testing.T) {
 	t.Parallel()

@@ -83,7 +83,7 @@ func TestLoopWithoutGit(t *testing.T) {
 }
 
 // TestLoopLosesItsRepository: an agent that removes .git is noticed, because no
-// snapshot has it; a person is told at once, and the loop can go on.
+// snapshot has it; a person is asked at once, and the loop can continue.
 func TestLoopLosesItsRepository(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)
@@ -93,7 +93,7 @@ func TestLoopLosesItsRepository(t *testing.T) {
 	w.endsWell()
 }
 
-// TestLoopLeavesOut: what snapshots do not have is told, and left alone.
+// TestLoopLeavesOut: files that snapshots leave out are reported and not changed.
 func TestLoopLeavesOut(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)

@@ -64,7 +64,7 @@ type disk struct {
 	open          map[int]*handle
 	unfinished    map[string]string // by thread: the call that has not returned
 	flushes       map[string]flush  // by thread: what a flush under way found
-	// ignore tells of flushes that this disk only pretends to do.
+	// ignore selects flushes that this disk only pretends to do.
 	ignore func(path string) bool
 	acks   []string
 	acked  func()

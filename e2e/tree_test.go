@@ -82,7 +82,7 @@ func digest(parts ...string) string {
 // fails reports whether the first attempt of a leaf fails.
 func fails(prompt string) bool { return answerOf(prompt, 0)[0] < '4' }
 
-// shapeHandler runs such trees. What it "sends" it writes to a ledger beside
+// shapeHandler runs such trees. What it "sends" it writes to a ledger next to
 // the store, as a model would count.
 type shapeHandler struct {
 	store  *perdure.Store

@@ -277,7 +277,7 @@ func TestManyWriters(t *testing.T) {
 	}
 }
 
-// TestOtherNamespace: a worker whose process nobody here can see, because it is
+// TestOtherNamespace: a worker whose process cannot be seen here, because it is
 // in a process namespace of its own, keeps its task while it lives.
 func TestOtherNamespace(t *testing.T) {
 	t.Parallel()

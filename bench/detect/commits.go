@@ -11,7 +11,7 @@ import (
 )
 
 // commitRates compares each of the last commits of a git repository with its
-// parent: ordinary work, in the pieces in which it was done.
+// parent: ordinary work, in the steps in which it was done.
 func commitRates(ctx context.Context, out io.Writer, dir string, most int, list bool) error {
 	revs, err := git(ctx, dir, "log", "--no-merges", "--first-parent", fmt.Sprintf("-n%d", most), "--format=%H %s")
 	if err != nil {

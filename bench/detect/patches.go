@@ -89,7 +89,7 @@ func (o *releaseOptions) applyAll(ctx context.Context, p *debianPackage) error {
 	return nil
 }
 
-// fromProject tells of patches that are commits of the project: their header says
+// fromProject reports whether a patch is a commit of the project: their header says
 // that the origin is upstream or a backport, they are formatted by git from a
 // commit, or they mend a vulnerability.
 func fromProject(name, text string) bool {

@@ -230,7 +230,7 @@ func language(file string) string {
 	return ""
 }
 
-// changedLines counts the lines that only one of two texts has.
+// changedLines counts the lines that only one of two versions has.
 func changedLines(a, b string) int {
 	count := make(map[string]int)
 	for line := range strings.Lines(a) {
@@ -313,8 +313,8 @@ func fetchNPM(ctx context.Context, cache, name, version string) (string, error) 
 	return dir, nil
 }
 
-// built tells of JavaScript that was made from TypeScript: its declarations stand
-// beside it, and it says where it comes from.
+// built reports whether JavaScript was made from TypeScript: its declarations are
+// next to it, and it names its source.
 func built(path string, text []byte) bool {
 	if !bytes.Contains(text, []byte("sourceMappingURL")) && !bytes.Contains(text, []byte("__esModule")) {
 		return false
