@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// cobertura reads Cobertura's XML: classes with the name of their file, whose
-// lines have a number and hits. It is complete when the root element is
-// closed.
+// cobertura reads Cobertura XML: classes with their file name, whose lines have a number
+// and hits. It is complete when the root element is closed.
 func (b *builder) cobertura(r io.Reader) error {
 	in := &xmlBytes{r: bufio.NewReaderSize(r, 64<<10), limit: b.cfg.MaxLine, line: 1}
 	d := xml.NewDecoder(in)
 	d.CharsetReader = func(charset string, input io.Reader) (io.Reader, error) {
 		switch strings.ToLower(charset) {
-		case "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1": // what is read of it is ASCII
+		case "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1": // the parts that are read are ASCII
 			return input, nil
 		}
 		return nil, fmt.Errorf("unknown encoding %q", charset)
@@ -70,7 +69,7 @@ type coberturaParser struct {
 	class    *File // nil when it is foreign
 }
 
-// maxDepth is how deeply elements of Cobertura's may be nested; they are six.
+// maxDepth limits the nesting of elements, which is normally six.
 const maxDepth = 64
 
 func (c *coberturaParser) start(e xml.StartElement) error {
@@ -105,7 +104,7 @@ func (c *coberturaParser) codeLine(number, hits string) error {
 		return err
 	}
 	if hits == "" || strings.Trim(hits, "-0123456789.") != "" {
-		return c.wrong("%.80q is no number of hits", hits)
+		return c.wrong("%.80q is not a number of hits", hits)
 	}
 	if c.class == nil || n == 0 {
 		return nil
@@ -134,9 +133,9 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// resolve finds a file below the source folders. Documents that were made
-// elsewhere (a container) name folders that are not here: then the name is
-// taken for one of the workspace.
+// resolve finds a file below the source folders. Documents made elsewhere (in a
+// container) name folders that do not exist here; the name is then relative to the
+// workspace.
 func (c *coberturaParser) resolve(name string) string {
 	if name == "" || absolute(strings.ReplaceAll(name, `\`, "/")) {
 		return c.cfg.place(name)
@@ -160,8 +159,8 @@ func (c *coberturaParser) resolve(name string) string {
 	return inside
 }
 
-// xmlBytes hands single bytes to the decoder, so that the place is the
-// decoder's own, and limits what a token may take.
+// xmlBytes passes single bytes to the decoder, so that the decoder's position is exact,
+// and limits the size of a token.
 type xmlBytes struct {
 	r         *bufio.Reader
 	n, limit  int

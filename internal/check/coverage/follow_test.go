@@ -33,7 +33,7 @@ func Discount(total int) int {
 }
 `
 
-// where lists what became of each line: "old>new", without those that stayed.
+// where lists the lines that moved as "old>new".
 func where(before, after string) []string {
 	m := coverage.FollowLines([]byte(before), []byte(after))
 	var all []string
@@ -92,8 +92,8 @@ func TestFollowLines(t *testing.T) {
 	}
 }
 
-// Whatever the texts are, a line is followed to an equal one, and no two lines
-// to the same; a text is followed to itself whole.
+// For any texts, a line maps to an equal one, and no two lines to the same; a text maps
+// to itself completely.
 func TestFollowProperties(t *testing.T) {
 	t.Parallel()
 	line := rapid.SampledFrom([]string{"", "}", "return nil", "if err != nil {", "alpha := compute(1)",
@@ -187,8 +187,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestUnchanged: a profile without empty lines and no look at the text gives
-// what the text gives.
+// TestUnchanged: Unchanged, with a profile without empty lines, gives the same result as
+// reading the text.
 func TestUnchanged(t *testing.T) {
 	t.Parallel()
 	text := []byte("func a() {\n\tif x {\n\t\treturn 1\n\t}\n\n\treturn 2\n}\n")

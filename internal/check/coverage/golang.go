@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// golang reads Go's coverprofile: blocks of statements. A line is code when a
-// block with statements touches it, and covered when one of those ran; a line
-// that two blocks share (an if and the end of its condition) is covered by
-// either.
+// golang reads Go's coverprofile: blocks of statements. A line is code if a block with
+// statements touches it, and covered if one of those ran; a line that two blocks share
+// (an if and the end of its condition) is covered by either.
 func (b *builder) golang(r io.Reader) error {
 	last, started := "", false
 	var f *File
@@ -22,7 +21,7 @@ func (b *builder) golang(r io.Reader) error {
 			return nil
 		}
 		if !started {
-			return b.wrong("the first line does not tell the mode")
+			return b.wrong("the first line has no mode")
 		}
 		if line == "" {
 			return nil
@@ -58,11 +57,11 @@ type goBlock struct {
 func (b *builder) block(line string) (string, goBlock, error) {
 	colon := strings.LastIndexByte(line, ':')
 	if colon <= 0 {
-		return "", goBlock{}, b.wrong("%.80q is no block of a coverprofile", line)
+		return "", goBlock{}, b.wrong("%.80q is not a block of a coverprofile", line)
 	}
 	fields := strings.Fields(line[colon+1:])
 	if len(fields) != 3 {
-		return "", goBlock{}, b.wrong("%.80q is no block of a coverprofile", line)
+		return "", goBlock{}, b.wrong("%.80q is not a block of a coverprofile", line)
 	}
 	start, end, _ := strings.Cut(fields[0], ",")
 	start, _, _ = strings.Cut(start, ".")
@@ -80,17 +79,17 @@ func (b *builder) block(line string) (string, goBlock, error) {
 		*n.to = value
 	}
 	if block.first < 1 || block.last < block.first {
-		return "", goBlock{}, b.wrong("a block from line %d to %d", block.first, block.last)
+		return "", goBlock{}, b.wrong("invalid block from line %d to %d", block.first, block.last)
 	}
 	block.ran = strings.Trim(fields[2], "0") != ""
 	if strings.Trim(fields[2], "0123456789") != "" {
-		return "", goBlock{}, b.wrong("%q is no number", fields[2])
+		return "", goBlock{}, b.wrong("%q is not a number", fields[2])
 	}
 	return line[:colon], block, nil
 }
 
-// imported maps an import path with the name of a file to the workspace; empty
-// when it is in none of the modules.
+// imported converts an import path with a file name to a path in the workspace; empty if
+// it is in none of the modules.
 func (b *builder) imported(name string) string {
 	if absolute(name) || strings.HasPrefix(name, "./") {
 		return b.cfg.place(name)

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// lcov reads LCOV's tracefile: SF names a file, DA tells how often a line
-// ran, end_of_record ends the file. Everything else is about functions,
-// branches and sums, and is passed over.
+// lcov reads an LCOV tracefile: SF names a file, DA is the count of a line, end_of_record
+// ends the file. Records of functions, branches and sums are ignored.
 func (b *builder) lcov(r io.Reader) error {
 	open, records := false, 0
 	var f *File
@@ -16,18 +15,18 @@ func (b *builder) lcov(r io.Reader) error {
 		switch key {
 		case "SF":
 			if open {
-				return b.wrong("a file begins inside another one")
+				return b.wrong("beginning of a file inside another one")
 			}
 			open = true
 			f, err = b.file(b.cfg.place(value), value)
 		case "DA":
 			if !open {
-				return b.wrong("a line of code outside of a file")
+				return b.wrong("line of code outside of a file")
 			}
 			err = b.lcovLine(f, value)
 		case "end_of_record":
 			if !open {
-				return b.wrong("a file ends that did not begin")
+				return b.wrong("end of a file without a beginning")
 			}
 			open, f = false, nil
 			records++
@@ -40,18 +39,18 @@ func (b *builder) lcov(r io.Reader) error {
 	case open:
 		b.incomplete("the last file has no end")
 	case records == 0:
-		b.incomplete("no file was found")
+		b.incomplete("the input has no file")
 	}
 	return nil
 }
 
-// lcovLine reads "number,count[,checksum]". Counts of some tools are negative
-// or so large that they do not fit; only zero matters.
+// lcovLine reads "number,count[,checksum]". Some tools write counts that are negative or
+// too large; only zero matters.
 func (b *builder) lcovLine(f *File, value string) error {
 	number, rest, ok := strings.Cut(value, ",")
 	hits, _, _ := strings.Cut(rest, ",")
 	if !ok || hits == "" || strings.Trim(hits, "-0123456789.e+") != "" {
-		return b.wrong("%.80q is no number and count", value)
+		return b.wrong("%.80q is not a line number and a count", value)
 	}
 	n, err := b.number(number)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// MaxLine is the highest line number a set can hold.
+// MaxLine is the highest line number that a set can hold.
 const MaxLine = 1<<31 - 1
 
-// Lines is a set of line numbers, counted from 1. Its zero value is empty. It
-// is compact where lines stand together, and is written to JSON as a list of
-// ranges: [[1,3],[7,7]]. A set must not be changed while others read it.
+// Lines is a set of line numbers, counted from 1. Its zero value is empty. It is compact
+// for adjacent lines, and is written to JSON as a list of ranges: [[1,3],[7,7]]. A set
+// must not be changed while other goroutines read it.
 type Lines struct {
 	words []word // sorted by block
 }
@@ -26,7 +26,7 @@ type word struct {
 	bits  uint64
 }
 
-// Add adds a line, and tells whether the set had to grow for it.
+// Add adds a line, and reports whether the set had to grow.
 func (l *Lines) Add(line int) (grown bool) {
 	if line < 1 || line > MaxLine {
 		return false
@@ -47,8 +47,8 @@ func (l *Lines) AddRange(first, last int) {
 	}
 }
 
-// word finds or makes the word of a block. Lines come mostly in order, so the
-// last one is tried first.
+// word returns or creates the word of a block. Lines are mostly added in order, so the
+// last word is tried first.
 func (l *Lines) word(block uint32) (w *word, made bool) {
 	n := len(l.words)
 	if n > 0 && l.words[n-1].block == block {
@@ -66,7 +66,7 @@ func (l *Lines) word(block uint32) (w *word, made bool) {
 	return &l.words[i], !found
 }
 
-// Has tells whether a line is in the set.
+// Has reports whether a line is in the set.
 func (l *Lines) Has(line int) bool {
 	if line < 1 || line > MaxLine {
 		return false
@@ -77,7 +77,7 @@ func (l *Lines) Has(line int) bool {
 	return found && l.words[i].bits&(1<<(line&63)) != 0
 }
 
-// Len is the number of lines in the set.
+// Len returns the number of lines in the set.
 func (l *Lines) Len() int {
 	n := 0
 	for _, w := range l.words {
@@ -112,7 +112,7 @@ type Range struct {
 	First, Last int
 }
 
-// Ranges returns the lines as runs, in order.
+// Ranges returns the lines as ranges, in order.
 func (l *Lines) Ranges() []Range {
 	var all []Range
 	for line := range l.All() {
@@ -125,7 +125,7 @@ func (l *Lines) Ranges() []Range {
 	return all
 }
 
-// String writes the lines as people do: 3-7, 12.
+// String formats the lines as in 3-7, 12.
 func (l *Lines) String() string {
 	var parts []string
 	for _, r := range l.Ranges() {
@@ -150,8 +150,8 @@ func (l Lines) MarshalJSON() ([]byte, error) {
 	return append(text, ']'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. Ranges must be in order, and
-// hold at most 16 million lines together.
+// UnmarshalJSON reads the output of MarshalJSON. Ranges must be in order, and hold at
+// most 16 million lines together.
 func (l *Lines) UnmarshalJSON(text []byte) error {
 	var ranges [][2]int
 	if err := json.Unmarshal(text, &ranges); err != nil {

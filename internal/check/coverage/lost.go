@@ -5,43 +5,43 @@ import (
 	"strings"
 )
 
-// FileLoss is what a file of the baseline lost.
+// FileLoss is the coverage that a file of the baseline lost.
 type FileLoss struct {
-	// File is the file in the baseline, Now what it is called now.
+	// File is the path in the baseline, Now the current one.
 	File string `json:"file"`
 	Now  string `json:"now"`
-	// Still is how many of the lines that the baseline covered are still there,
-	// Lost how many of these are not covered any more.
+	// Still is the number of lines that the baseline covered and that still exist, Lost the
+	// number of those that are no longer covered.
 	Still int `json:"still"`
 	Lost  int `json:"lost"`
-	// Lines are the lost ones, by their numbers now.
+	// Lines are the lost lines, by their current numbers.
 	Lines Lines `json:"lines"`
 }
 
-// Percent is the share of Lost in Still, 0 to 100.
+// Percent returns Lost in percent of Still.
 func (f *FileLoss) Percent() float64 {
 	percent, _ := share(f.Lost, f.Still)
 	return percent
 }
 
-// Loss is what a baseline's coverage lost.
+// Loss is the coverage that a baseline lost.
 type Loss struct {
-	// Files are those with covered lines that are still there, sorted by the
-	// baseline's name.
+	// Files are the files with covered lines that still exist, sorted by the baseline's
+	// path.
 	Files []FileLoss `json:"files,omitempty"`
 	// Still and Lost are the sums over the files.
 	Still int `json:"still"`
 	Lost  int `json:"lost"`
 }
 
-// Percent is the share of Lost in Still, 0 to 100: what thresholds are in.
+// Percent returns Lost in percent of Still, as compared with thresholds.
 func (l *Loss) Percent() float64 {
 	percent, _ := share(l.Lost, l.Still)
 	return percent
 }
 
-// Only is the loss of the files that keep returns true for, by their present
-// name: sensitive paths have a threshold of their own.
+// Only returns the loss of the files for which keep returns true, by their current path:
+// sensitive paths have a threshold of their own.
 func (l *Loss) Only(keep func(name string) bool) Loss {
 	var part Loss
 	for _, f := range l.Files {
@@ -58,12 +58,12 @@ func (l *Loss) add(f FileLoss) {
 	l.Lost += f.Lost
 }
 
-// Lost compares the lines that the baseline covered, as far as they still
-// exist, with the present profile. A line that exists and is no longer one that
-// could be covered is lost, too: pragmas that exclude it do that. Follow says
-// where a file of the baseline and its lines are now; ok is false when the
-// file is gone. It is called once for each file with covered lines, in order
-// of their names. For a file that did not change, use Same, or Unchanged.
+// Lost compares the lines that the baseline covered, as far as they still exist, with the
+// current profile. An existing line that can no longer be covered is lost, too: pragmas
+// that exclude it do that. Follow returns the current path of a file of the baseline and
+// a map of its lines; ok is false if the file was removed. It is called once for each
+// file with covered lines, in order of their paths. For an unchanged file, use Same or
+// Unchanged.
 func Lost(baseline, now *Profile, follow func(file string) (name string, lines LineMap, ok bool)) Loss {
 	var loss Loss
 	for _, name := range baseline.Names() {
@@ -98,11 +98,10 @@ func Lost(baseline, now *Profile, follow func(file string) (name string, lines L
 	return loss
 }
 
-// Same maps every line of a text with a letter or digit to itself.
+// Same returns a map of every line of a text with a letter or digit to itself.
 func Same(text []byte) LineMap { return FollowLines(text, text) }
 
-// Worst returns the files that lost most lines, at most n of them: those to
-// name in a prompt.
+// Worst returns the files that lost most lines, at most n.
 func (l *Loss) Worst(n int) []FileLoss {
 	var all []FileLoss
 	for _, f := range l.Files {

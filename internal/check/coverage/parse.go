@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// Format is how a tool writes coverage.
+// Format is a coverage format.
 type Format string
 
-// The formats that are understood.
+// Supported formats.
 const (
 	Go        Format = "go-coverprofile" // go test -coverprofile
-	LCOV      Format = "lcov"            // LCOV's tracefile
-	Cobertura Format = "cobertura-xml"   // Cobertura's XML
+	LCOV      Format = "lcov"            // LCOV tracefile
+	Cobertura Format = "cobertura-xml"   // Cobertura XML
 )
 
-// detectBytes is how much of an input Parse looks at to find its format.
+// detectBytes is the number of bytes from which Parse detects the format.
 const detectBytes = 4 << 10
 
-// Detect tells the format of coverage by the first bytes of the input (4 KiB
-// are enough). It returns an empty format when it is none of ours.
+// Detect returns the format of coverage from the first bytes of the input (4 KiB are
+// enough); empty if it is unknown.
 func Detect(first []byte) Format {
 	text := bytes.TrimLeft(bytes.TrimPrefix(first, []byte("\xef\xbb\xbf")), " \t\r\n")
 	switch {
@@ -39,9 +39,8 @@ func Detect(first []byte) Format {
 	return ""
 }
 
-// Parse reads coverage of a format; an empty one is taken from the input's
-// first bytes. Errors are a SyntaxError, a LimitError or those of the reader,
-// and name the format.
+// Parse reads coverage in a format; an empty format is detected. Errors are a
+// SyntaxError, a LimitError or those of the reader, and name the format.
 func Parse(format Format, r io.Reader, cfg Config) (*Profile, error) {
 	if format == "" {
 		buffered := bufio.NewReaderSize(r, detectBytes)
@@ -50,7 +49,7 @@ func Parse(format Format, r io.Reader, cfg Config) (*Profile, error) {
 			return nil, fmt.Errorf("read coverage: %w", err)
 		}
 		if format = Detect(first); format == "" {
-			return nil, errors.New("read coverage: the format is none of Go's coverprofile, LCOV and Cobertura's XML")
+			return nil, errors.New("read coverage: unknown format: use Go's coverprofile, LCOV or Cobertura XML")
 		}
 		r = buffered
 	}
@@ -73,8 +72,8 @@ func Parse(format Format, r io.Reader, cfg Config) (*Profile, error) {
 	return &b.profile, nil
 }
 
-// ParseFiles reads the files of one run and merges them. No file at all is a
-// profile that is not complete.
+// ParseFiles reads the files of one run and merges them. Without any file the profile is
+// not complete.
 func ParseFiles(format Format, names []string, cfg Config) (*Profile, error) {
 	profiles := make([]*Profile, 0, len(names))
 	for _, name := range names {
@@ -137,11 +136,11 @@ func (b *builder) wrong(format string, args ...any) error {
 	return &SyntaxError{Line: b.line, Msg: fmt.Sprintf(format, args...)}
 }
 
-// number reads a number of a line.
+// number parses a number of a line.
 func (b *builder) number(text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
-		return 0, b.wrong("%q is no number", text)
+		return 0, b.wrong("%q is not a number", text)
 	}
 	return n, nil
 }

@@ -7,35 +7,32 @@ import (
 	"unicode"
 )
 
-// Profile says which lines of which files can be covered, and which were. Its
-// zero value is empty. It is a value to store and to compare, and must not be
-// changed while others read it.
+// Profile is the set of lines that can be covered, and of those that were, by file. Its
+// zero value is empty. It must not be changed while other goroutines read it.
 type Profile struct {
-	// Files are the files by their path relative to the workspace, with
-	// slashes.
+	// Files are the files by their path relative to the workspace, with slashes.
 	Files map[string]*File `json:"files"`
-	// Foreign is how many files the input named that are not in the workspace.
+	// Foreign is the number of files in the input that are outside of the workspace.
 	Foreign int `json:"foreign,omitempty"`
-	// Complete tells whether the input has the end its format provides; Reason
-	// says why not.
+	// Complete is set if the input has the end that its format requires; Reason is why it
+	// has not.
 	Complete bool   `json:"complete"`
 	Reason   string `json:"reason,omitempty"`
 }
 
 // File is the coverage of one file.
 type File struct {
-	// Code are the lines that could be covered, Covered those that were. Every
-	// covered line is one of Code.
+	// Code are the lines that can be covered, Covered those that were. Every covered line
+	// is one of Code.
 	Code    Lines `json:"code"`
 	Covered Lines `json:"covered"`
 }
 
-// Percent is the share of the lines that could be covered, 0 to 100; ok is
-// false when there are none.
+// Percent returns Covered in percent of Code; ok is false if there is no code.
 func (f *File) Percent() (percent float64, ok bool) { return share(f.Covered.Len(), f.Code.Len()) }
 
-// KeepSaying drops the covered lines that hold no letter or digit in the text of
-// the file, which [Lost] does not ask for. Percent is another one then.
+// KeepSaying drops the covered lines that have no letter or digit in the text of the
+// file, which [Lost] ignores. This changes Percent.
 func (f *File) KeepSaying(text []byte) {
 	var kept Lines
 	n := 0
@@ -47,7 +44,7 @@ func (f *File) KeepSaying(text []byte) {
 	f.Covered = kept
 }
 
-// says tells whether a line holds a letter or digit.
+// says reports whether a line has a letter or digit.
 func says(line []byte) bool {
 	return bytes.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
@@ -59,14 +56,14 @@ func share(part, whole int) (percent float64, ok bool) {
 	return 100 * float64(part) / float64(whole), true
 }
 
-// Percent is the share over all files, weighted by their lines; ok is false
-// when there are none.
+// Percent returns the percentage over all files, weighted by their lines; ok is false if
+// there is no code.
 func (p *Profile) Percent() (percent float64, ok bool) {
 	covered, code := p.Count()
 	return share(covered, code)
 }
 
-// Count is the number of covered lines, and of those that could be.
+// Count returns the number of covered lines, and of lines of code.
 func (p *Profile) Count() (covered, code int) {
 	for _, f := range p.Files {
 		covered += f.Covered.Len()
@@ -75,7 +72,7 @@ func (p *Profile) Count() (covered, code int) {
 	return covered, code
 }
 
-// Names are the paths of the files, sorted.
+// Names returns the paths of the files, sorted.
 func (p *Profile) Names() []string { return slices.Sorted(maps.Keys(p.Files)) }
 
 func (p *Profile) file(name string) *File {
@@ -90,12 +87,12 @@ func (p *Profile) file(name string) *File {
 	return f
 }
 
-// Merge makes one profile of several: a line is covered when one of them says
-// so. Without any the result is not complete.
+// Merge merges profiles: a line is covered if one of them covers it. Without any profile
+// the result is not complete.
 func Merge(profiles ...*Profile) *Profile {
 	merged := &Profile{Complete: true}
 	if len(profiles) == 0 {
-		merged.Complete, merged.Reason = false, "no coverage was found"
+		merged.Complete, merged.Reason = false, "no coverage found"
 	}
 	for _, p := range profiles {
 		for name, f := range p.Files {

@@ -11,54 +11,51 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Class is what a file is for.
+// Class is the role of a file.
 type Class string
 
-// The classes.
+// Classes of files.
 const (
-	// OwnFile is one of perdure's, or one that holds its gates at the agent.
+	// OwnFile is a file of perdure, or one that installs its hooks in the agent.
 	OwnFile Class = "perdure"
-	// CIConfig, CoverageConfig, RunnerConfig and LintConfig decide what is
-	// checked.
+	// CIConfig, CoverageConfig, RunnerConfig and LintConfig configure checks.
 	CIConfig       Class = "ci"
 	CoverageConfig Class = "coverage"
 	RunnerConfig   Class = "runner"
 	LintConfig     Class = "lint"
-	// Snapshot is a fixture or what tests compare with.
+	// Snapshot is a fixture or a file that tests compare with.
 	Snapshot Class = "snapshot"
-	// TestFile holds tests, or what they use. Tests that stand among the code
-	// they test (Rust's modules, doctests) do not show in a path.
+	// TestFile holds tests, or code that tests use. Tests within source files (Rust
+	// modules, doctests) cannot be recognised by the path.
 	TestFile Class = "test"
-	// Manifest is a file of which parts configure what is checked; ChangedParts
-	// finds these.
+	// Manifest is a file of which parts configure checks; ChangedParts finds them.
 	Manifest Class = "manifest"
-	// Source is code of a language that is known.
+	// Source is code in a supported language.
 	Source Class = "source"
-	// Other is everything else.
+	// Other is any other file.
 	Other Class = "other"
 )
 
-// Protected tells whether any change of such a file is one of what is checked,
-// and needs a waiver or an approval. Tests are not among them: an edited test
-// file counts only when a test or an assertion is lost.
+// Protected reports whether every change of such a file needs a waiver or an approval.
+// Test files do not: an edited one counts only if a test or an assertion is lost.
 func (c Class) Protected() bool {
 	return slices.Contains([]Class{OwnFile, CIConfig, CoverageConfig, RunnerConfig, LintConfig}, c)
 }
 
-// FileInfo says what a file is.
+// FileInfo describes a file.
 type FileInfo struct {
 	Class Class `json:"class"`
-	// Language is one of go, javascript, typescript, python, java, kotlin, rust,
-	// ruby, csharp and php; empty when the class is of no language.
+	// Language is one of go, javascript, typescript, python, java, kotlin, rust, ruby,
+	// csharp and php; empty if the class has none.
 	Language string `json:"language,omitempty"`
-	// Why says what a change can do, for people; empty for ordinary files.
+	// Why is the effect of a change, for people; empty for ordinary files.
 	Why string `json:"why,omitempty"`
 }
 
 //go:embed paths.yaml
 var pathTable []byte
 
-// pathRule is one of the table's rules; see there.
+// pathRule is a rule of the table; see paths.yaml.
 type pathRule struct {
 	Class      Class    `yaml:"class"`
 	Language   string   `yaml:"language"`
@@ -93,9 +90,8 @@ func readRules(text []byte) ([]pathRule, error) {
 	return rules, nil
 }
 
-// Classify says what a file is, by its path relative to the workspace with
-// slashes. It looks at nothing else, so files that are gone can be asked for,
-// too.
+// Classify returns the role of a file by its path, which is relative to the workspace,
+// with slashes. It does not read the file, so the file need not exist.
 func Classify(name string) FileInfo {
 	name = path.Clean("/" + strings.ReplaceAll(name, `\`, "/"))
 	f := &pathFacts{path: name, base: path.Base(name), ext: path.Ext(name), lower: strings.ToLower(name)}
@@ -107,7 +103,7 @@ func Classify(name string) FileInfo {
 	return FileInfo{Class: Other}
 }
 
-// pathFacts is a path taken apart: it begins with a slash.
+// pathFacts are the parts of a path, which begins with a slash.
 type pathFacts struct {
 	path, base, ext, lower string
 }

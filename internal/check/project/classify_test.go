@@ -149,8 +149,8 @@ func TestChangedParts(t *testing.T) {
 	}
 }
 
-// TestManifestsOfRunners holds what takes tests out of a run, or their failure, by a
-// manifest against ordinary edits of the same manifest.
+// TestManifestsOfRunners compares changes of a manifest that exclude tests from a run, or
+// ignore their failure, with ordinary edits.
 func TestManifestsOfRunners(t *testing.T) {
 	t.Parallel()
 	const (

@@ -14,21 +14,21 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Kind is what runs the tests of a project.
+// Kind is the tool that runs the tests of a project.
 type Kind string
 
-// The kinds.
+// Kinds of projects.
 const (
 	Go      Kind = "go"
 	Jest    Kind = "jest"
 	Vitest  Kind = "vitest"
 	Mocha   Kind = "mocha"
 	Node    Kind = "node" // node --test
-	NPM     Kind = "npm"  // a script of package.json, of which nothing else is known
+	NPM     Kind = "npm"  // an unknown script of package.json
 	Bun     Kind = "bun"  // bun test
 	Deno    Kind = "deno" // deno test
 	Pytest  Kind = "pytest"
-	Python  Kind = "python" // unittest, or nothing that is known
+	Python  Kind = "python" // unittest, or an unknown runner
 	Cargo   Kind = "cargo"
 	Nextest Kind = "nextest"
 	Maven   Kind = "maven"
@@ -40,8 +40,8 @@ const (
 	PHP     Kind = "php" // composer.json without PHPUnit
 )
 
-// Formats of results, as packages testreport and coverage name them, and those
-// of type checkers and linters.
+// Formats of results, as packages testreport and coverage name them, and formats of type
+// checkers and linters.
 const (
 	FormatGo        = "go-test-json"
 	FormatJUnit     = "junit-xml"
@@ -53,43 +53,43 @@ const (
 	FormatCoverGo   = "go-coverprofile"
 	FormatLCOV      = "lcov"
 	FormatCobertura = "cobertura-xml"
-	FormatLines     = "lines"       // one finding a line, with its place
+	FormatLines     = "lines"       // one finding per line, with its place
 	FormatESLint    = "eslint-json" // eslint --format json
 )
 
-// Stream is what a command prints.
+// Stream is an output stream of a command.
 type Stream string
 
-// The streams that hold results.
+// Streams that can hold results.
 const (
 	Stdout Stream = "stdout"
-	Both   Stream = "both" // standard output and error, in one
+	Both   Stream = "both" // standard output and error, combined
 )
 
-// Result is where a command leaves results.
+// Result is a place where a command writes results.
 type Result struct {
-	// Format is how they are written.
+	// Format is the format of the results.
 	Format string `json:"format"`
-	// Stream is set when the command prints them.
+	// Stream is set if the command prints them.
 	Stream Stream `json:"stream,omitempty"`
-	// Files are patterns of the files that hold them: absolute, or relative to
-	// the command's folder; "**" stands for any folders.
+	// Files are patterns of the result files: absolute, or relative to the command's
+	// folder; "**" matches any folders.
 	Files []string `json:"files,omitempty"`
-	// Dir is the folder, relative to the workspace, that names in coverage are
+	// Dir is the folder, relative to the workspace, that file names in coverage are
 	// relative to.
 	Dir string `json:"dir,omitempty"`
 }
 
-// Stops is where a command may end after a failure.
+// Stops is the point at which a command may end after a failure.
 type Stops string
 
-// The places. Empty: a command runs everything.
+// Points at which a command may end. Empty: a command runs everything.
 const (
 	StopsBetween Stops = "between suites"
 	StopsInside  Stops = "inside a suite"
 )
 
-// later returns what reaches farther.
+// later returns the one that runs more.
 func (s Stops) later(other Stops) Stops {
 	if s == StopsInside || other == "" {
 		return s
@@ -97,51 +97,50 @@ func (s Stops) later(other Stops) Stops {
 	return other
 }
 
-// Command is something to run, and what it leaves.
+// Command is a command with the places of its results.
 type Command struct {
-	// Kind is the runner that was recognised; empty when none was.
+	// Kind is the recognised test runner; empty if there is none.
 	Kind Kind `json:"kind,omitempty"`
-	// Script is the text for a POSIX shell (sh -c). Dir is the folder to run it
-	// in, relative to the workspace, with slashes; "." is the workspace. Env are
-	// variables to set besides those there are, as NAME=value.
+	// Script is the text for a POSIX shell (sh -c). Dir is its working folder, relative to
+	// the workspace, with slashes; "." is the workspace. Env are additional variables, as
+	// NAME=value.
 	Script string   `json:"script"`
 	Dir    string   `json:"dir"`
 	Env    []string `json:"env,omitempty"`
-	// Files are to be written before the run: absolute path to contents.
+	// Files are written before the run: absolute path to content.
 	Files map[string]string `json:"files,omitempty"`
-	// Results are where to look afterwards; several when several runners run.
+	// Results are the places of the results; several if several runners run.
 	Results []Result `json:"results,omitempty"`
-	// Weak says why there are no results and the exit code is all the evidence;
-	// empty when there are.
+	// Weak is why there are no results, so that only the exit code is known; empty if there
+	// are results.
 	Weak string `json:"weak,omitempty"`
-	// Stops tells whether the command may end after a failure without having
-	// run everything: then what is missing was not run, not deleted.
+	// Stops is set if the command may end after a failure without running everything: tests
+	// missing then were not run, and count as not deleted.
 	Stops Stops `json:"stops,omitempty"`
 
-	// NoCoverage says why Config.WithCoverage added none; empty when it did, or
-	// was not asked to.
+	// NoCoverage is why Config.WithCoverage added nothing; empty if it did, or was not set.
 	NoCoverage string `json:"no_coverage,omitempty"`
 
-	// Quiet tells that it leaves nothing in the workspace and does not build the
-	// project a second time: it may be run unasked.
+	// Quiet is set if the command leaves nothing in the workspace and does not build the
+	// project a second time: it may run without configuration.
 	Quiet bool `json:"quiet,omitempty"`
 
-	plain  *Command // without coverage; nil when it has none
-	source string   // Script without what Measure added
-	sites  []site   // where the runners stand in source
+	plain  *Command // the command without coverage; nil if it has none
+	source string   // Script without the additions of Measure
+	sites  []site   // positions of the runners in source
 }
 
-// Clear removes what an earlier run left in the places of the results, and
-// writes Files. Root is the absolute path of the workspace. Without it, old
-// results pass for new ones when a run ends before it writes any. Relative
-// patterns do not lead out of the workspace, also not through links.
+// Clear removes old files in the places of the results, and writes Files. Root is the
+// absolute path of the workspace. Without Clear, old results would count as new if a run
+// ends before it writes any. Relative patterns do not leave the workspace, also not
+// through links.
 func (c *Command) Clear(root string) error {
 	var all []error
 	for _, r := range c.Results {
 		for _, pattern := range r.Files {
 			all = append(all, c.visit(root, pattern, func(dir *os.Root, name string) error { return dir.Remove(name) }))
 			if filepath.IsAbs(pattern) && !strings.ContainsAny(pattern, "*?[{") {
-				all = append(all, os.MkdirAll(filepath.Dir(pattern), 0o700)) // not every runner makes it
+				all = append(all, os.MkdirAll(filepath.Dir(pattern), 0o700)) // some runners do not create it
 			}
 		}
 	}
@@ -156,23 +155,23 @@ func (c *Command) Clear(root string) error {
 
 // Found is what a run left of one result.
 type Found struct {
-	// Format is that of the result.
+	// Format is the format of the result.
 	Format string
-	// Stream is set when the results are in what the command printed.
+	// Stream is set if the command printed the result.
 	Stream Stream
-	// Files are the absolute names, sorted.
+	// Files are the absolute paths, sorted.
 	Files []string
-	// Stale are files that are there but older than the run: somebody put old
-	// results back. They prove nothing.
+	// Stale are files that are older than the run: old results were copied back. They prove
+	// nothing.
 	Stale []string
 }
 
-// slack is how much older than the start of its run a file may look: some file
-// systems keep times in steps of two seconds.
+// slack is the tolerance for file times: some file systems store times in steps of two
+// seconds.
 const slack = 2 * time.Second
 
-// Collect finds the results of a run that began at the given time. Root is the
-// absolute path of the workspace.
+// Collect finds the results of a run that began at the given time. Root is the absolute
+// path of the workspace.
 func (c *Command) Collect(root string, started time.Time) ([]Found, error) {
 	var all []Found
 	for _, r := range c.Results {
@@ -203,9 +202,8 @@ func (c *Command) Collect(root string, started time.Time) ([]Found, error) {
 	return all, nil
 }
 
-// visit calls do for each file of a pattern. The folder it hands over holds
-// the file and cannot be left, so that what is read, and removed, is in the
-// workspace or where the caller said.
+// visit calls do for each file of a pattern. The folder passed to do confines access, so
+// that only files in the workspace, or where the caller named them, are read and removed.
 func (c *Command) visit(root, pattern string, do func(dir *os.Root, name string) error) error {
 	if !filepath.IsAbs(pattern) {
 		pattern = path.Join(filepath.ToSlash(c.Dir), filepath.ToSlash(pattern))
@@ -214,7 +212,7 @@ func (c *Command) visit(root, pattern string, do func(dir *os.Root, name string)
 		}
 		return glob(root, pattern, do)
 	}
-	// A file may be named as patterns are written.
+	// A file name may look like a pattern.
 	if info, err := os.Lstat(pattern); err == nil && info.Mode().IsRegular() {
 		return inFolder(filepath.Dir(pattern), func(dir *os.Root) error { return do(dir, filepath.Base(pattern)) })
 	}
@@ -251,8 +249,7 @@ func glob(base, pattern string, do func(dir *os.Root, name string) error) error 
 	})
 }
 
-// ignoredPath tells whether a path goes through a folder that holds no project
-// of its own.
+// ignoredPath reports whether a path leads through a folder without projects of its own.
 func ignoredPath(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "node_modules" || part == ".git" || part == ".perdure" {

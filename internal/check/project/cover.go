@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// cover is how a runner writes coverage in the run of its tests.
+// cover is the way in which a runner writes coverage while it runs tests.
 type cover struct {
 	args   []string
 	env    []string
 	result Result
-	// why says why it does not; empty when it does.
+	// why is why it does not; empty if it does.
 	why string
 }
 
-// IsCoverage tells whether a format is one of package coverage's.
+// IsCoverage reports whether a format is one of package coverage.
 func IsCoverage(format string) bool {
 	return format == FormatCoverGo || format == FormatLCOV || format == FormatCobertura
 }
 
-// Plain is the command without what Config.WithCoverage added: what the user
-// wrote decides, and coverage may slow tests down, or make one fail that counts
+// Plain returns the command without the additions of Config.WithCoverage: the user's
+// command decides, and coverage may slow tests down, or make one fail that counts
 // allocations.
 func (c *Command) Plain() Command {
 	if c.plain == nil {
@@ -33,13 +33,12 @@ func (c *Command) Plain() Command {
 	return *c.plain
 }
 
-// Covers tells whether the command writes coverage.
+// Covers reports whether the command writes coverage.
 func (c *Command) Covers() bool {
 	return slices.ContainsFunc(c.Results, func(r Result) bool { return IsCoverage(r.Format) })
 }
 
-// withCoverage is the measured command with coverage of those of its runners
-// that can write it.
+// withCoverage adds coverage to the runners of the command that can write it.
 func (c *Command) withCoverage() Command {
 	made := *c
 	made.plain = c
@@ -58,16 +57,16 @@ func (c *Command) withCoverage() Command {
 	if !made.Covers() {
 		made = *c
 		if made.NoCoverage = why; why == "" {
-			made.NoCoverage = "this runner does not take coverage and tests in one run for certain"
+			made.NoCoverage = "this runner cannot reliably write coverage and test results in one run"
 		}
 		return made
 	}
 	made.Script = apply(c.source, edits(c.sites, nil, true))
-	made.sites = nil // tests are run again without coverage
+	made.sites = nil // reruns are without coverage
 	return made
 }
 
-// profile is a new name for coverage.
+// profile returns a new file name for coverage.
 func (m *measurer) profile(suffix string) string {
 	m.profiles++
 	return filepath.Join(m.cfg.Scratch, "coverage-"+strconv.Itoa(m.profiles)+suffix)
@@ -76,7 +75,7 @@ func (m *measurer) profile(suffix string) string {
 func (m *measurer) coverGo(c, flags *call) cover {
 	result := Result{Format: FormatCoverGo, Dir: c.dir}
 	if flags.has("-fuzz", "--fuzz") {
-		return cover{why: "go test -fuzz takes no coverage"}
+		return cover{why: "go test -fuzz writes no coverage"}
 	}
 	if c.at(1).text == "-C" {
 		result.Dir = path.Join(c.dir, c.at(2).text)
@@ -94,10 +93,9 @@ func (m *measurer) coverGo(c, flags *call) cover {
 	return cover{args: []string{"-coverprofile=" + file}, result: result}
 }
 
-const noScratch = "there is no folder for coverage"
+const noScratch = "no folder for coverage"
 
-// coverPytest needs the plugin. A least percentage that the project asks for is
-// not the check's business.
+// coverPytest needs the plugin. It disables the project's minimum percentage.
 func (m *measurer) coverPytest(c *call) cover {
 	switch {
 	case c.has("--no-cov"):
@@ -106,7 +104,7 @@ func (m *measurer) coverPytest(c *call) cover {
 		"requirements.txt",
 		"requirements-dev.txt", "dev-requirements.txt", "requirements/dev.txt", "requirements/test.txt",
 		"test-requirements.txt"):
-		return cover{why: "the project does not name the plugin pytest-cov, which takes it"}
+		return cover{why: "the project does not use the plugin pytest-cov"}
 	}
 	file := m.profile(".xml")
 	k := cover{result: Result{Format: FormatCobertura, Files: []string{file}, Dir: c.dir},
@@ -118,14 +116,14 @@ func (m *measurer) coverPytest(c *call) cover {
 	return k
 }
 
-// coverJest takes coverage with what jest brings along, without the thresholds
-// of the project's configuration.
+// coverJest uses jest's built-in coverage, without the thresholds of the project's
+// configuration.
 func (m *measurer) coverJest(c *call) cover {
 	if v, ok := c.value("--coverage", "--collectCoverage"); ok && v.text == "false" {
 		return cover{why: "the command switches coverage off"}
 	}
 	if c.has("--coverageDirectory", "--coverageReporters", "--coverageThreshold") {
-		return cover{why: "the command says itself where coverage goes"}
+		return cover{why: "the command sets the output of coverage itself"}
 	}
 	dir := m.profile("")
 	return cover{args: []string{"--coverage", "--coverageReporters=lcovonly", "--coverageDirectory=" + dir,
@@ -133,7 +131,7 @@ func (m *measurer) coverJest(c *call) cover {
 		result: Result{Format: FormatLCOV, Files: []string{dir + "/lcov.info"}, Dir: c.dir}}
 }
 
-// declares tells whether one of the files of a folder has a text.
+// declares reports whether one of the files of a folder contains a text.
 func (m *measurer) declares(dir, text string, names ...string) bool {
 	if m.cfg.Files == nil || dir == "?" {
 		return false

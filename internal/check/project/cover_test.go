@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 )
 
-// TestCoverageInOneRun: what is added, and why nothing is.
+// TestCoverageInOneRun: the added arguments, or the reason why there are none.
 func TestCoverageInOneRun(t *testing.T) {
 	t.Parallel()
 	files := manifests()
@@ -22,7 +22,7 @@ func TestCoverageInOneRun(t *testing.T) {
 			results: "go-coverprofile [/s/coverage-1.out] .; go-coverprofile [/s/coverage-2.out] web"},
 		{command: "go test -coverprofile=c.out ./...", script: "go test -json -coverprofile=c.out ./...",
 			results: "go-coverprofile [c.out] ."},
-		{command: "go test -coverprofile=/tmp/c.out .", why: "absolute name"},
+		{command: "go test -coverprofile=/tmp/c.out .", why: "absolute path"},
 		{command: "go test -fuzz=X .", why: "-fuzz"},
 		{command: "cd web && pytest -q", why: "pytest-cov"},
 		{command: "pytest -q tests", env: "COVERAGE_FILE=/s/coverage-1.xml.data",
@@ -38,10 +38,10 @@ func TestCoverageInOneRun(t *testing.T) {
 			script: "npm run unit -- --json --outputFile=/s/results-1.json --coverage " +
 				"--coverageReporters=lcovonly --coverageDirectory=/s/coverage-1 '--coverageThreshold={}'"},
 		{command: "jest --coverage=false", why: "switches coverage off"},
-		{command: "jest --coverageDirectory=x", why: "says itself"},
+		{command: "jest --coverageDirectory=x", why: "itself"},
 		{command: "cargo test", why: "in one run"},
-		{command: "make check", why: "no test runner"},
-		{command: "go test ./... | tee log", why: "goes into a pipe"},
+		{command: "make check", why: "test runner"},
+		{command: "go test ./... | tee log", why: "piped"},
 		{command: "", why: "empty"},
 	} {
 		got := project.Measure(c.command, project.Config{Files: files, Scratch: "/s", WithCoverage: true})

@@ -13,23 +13,22 @@ import (
 	"strings"
 )
 
-// Project is a project in a workspace, with its commands. A command with an
-// empty script does not exist.
+// Project is a project in a workspace, with its commands. A command with an empty script
+// does not exist.
 type Project struct {
 	Kind Kind `json:"kind"`
 	// Dir is its folder relative to the workspace; "." is the workspace.
 	Dir string `json:"dir"`
-	// File is what it was recognised by, relative to the workspace.
+	// File is the file by which it was recognised, relative to the workspace.
 	File string `json:"file"`
-	// Module is the module's path for Go: it maps the import paths of coverage.
+	// Module is the path of the Go module, which maps the import paths of coverage.
 	Module string `json:"module,omitempty"`
-	// Inside tells that the commands of a project in a folder above run its
-	// tests, too (modules of Maven and Gradle, members of a Cargo workspace).
+	// Inside is set if the commands of a project in a parent folder run its tests, too
+	// (modules of Maven and Gradle, members of a Cargo workspace).
 	Inside bool `json:"inside,omitempty"`
-	// Test writes test results; Coverage coverage, and mostly the results of the
-	// tests it ran besides; Types finds type errors, Lint what linters say. Their results have formats
-	// of package testreport, of
-	// package coverage, and FormatLines or FormatESLint.
+	// Test writes test results; Coverage coverage, and mostly the results of its tests,
+	// too; Types finds type errors, Lint linter findings. The formats of their results are
+	// those of package testreport, of package coverage, and FormatLines or FormatESLint.
 	Test     Command `json:"test"`
 	Coverage Command `json:"coverage"`
 	Types    Command `json:"types"`
@@ -39,18 +38,17 @@ type Project struct {
 // Limits of Detect.
 const (
 	maxDepth   = 5      // folders below the workspace
-	maxFolders = 20_000 // that are looked into
+	maxFolders = 20_000 // folders searched
 )
 
-// Detect lists the projects of the workspace cfg.Files, those nearest to its
-// root first; in one folder in the order of the kinds. It looks five folders
-// deep, not into hidden folders and those for dependencies and products. The
-// commands that cfg replaces replace those of the first project; when there is
-// none, they make one without a kind. Scratch decides where results are
-// written; see Config. What cannot be read is passed over.
+// Detect lists the projects of the workspace cfg.Files, those nearest to its root first;
+// in one folder in the order of the kinds. It searches five folders deep, not in hidden
+// folders and those for dependencies and products. The commands in cfg replace those of
+// the first project; if there is none, they form one without a kind. Scratch is the place
+// for results; see Config. Unreadable folders are skipped.
 func Detect(cfg Config) ([]Project, error) {
 	if cfg.Files == nil {
-		return nil, errors.New("detect projects: no workspace is given")
+		return nil, errors.New("detect projects: no workspace")
 	}
 	d := &detector{cfg: cfg}
 	err := fs.WalkDir(cfg.Files, cfg.dir(), func(name string, entry fs.DirEntry, err error) error {
@@ -96,7 +94,7 @@ func depth(dir string) int {
 	return strings.Count(dir, "/") + 1
 }
 
-// skipped tells whether a folder holds no projects of the user's.
+// skipped reports whether a folder holds no projects of the user.
 func skipped(name string) bool {
 	switch name {
 	case "node_modules", "vendor", "target", "build", "dist", "out", "testdata", "fixtures", "venv", "env",
@@ -177,15 +175,14 @@ func (d *detector) replaced() []Project {
 	return d.found
 }
 
-// folder is a folder that is looked at.
+// folder is a folder being searched.
 type folder struct {
 	cfg   Config
 	dir   string
 	names map[string]bool
 }
 
-// first is the first of the names that stands in the folder; empty when none
-// does.
+// first returns the first of the names that exists in the folder; empty if none does.
 func (f *folder) first(names ...string) string {
 	for _, n := range names {
 		if f.names[n] {
@@ -195,7 +192,7 @@ func (f *folder) first(names ...string) string {
 	return ""
 }
 
-// ending is the first name, in order, that ends so.
+// ending returns the first name, in order, with one of the suffixes.
 func (f *folder) ending(suffixes ...string) string {
 	var all []string
 	for n := range f.names {
@@ -211,7 +208,7 @@ func (f *folder) ending(suffixes ...string) string {
 	return slices.Min(all)
 }
 
-// text is what a file of the folder holds; empty when it cannot be read.
+// text returns the content of a file of the folder; empty if it cannot be read.
 func (f *folder) text(name string) string {
 	if !f.names[name] {
 		return ""
@@ -225,7 +222,8 @@ func (f *folder) text(name string) string {
 
 func (f *folder) installed(name string) bool { return f.cfg.Installed != nil && f.cfg.Installed(name) }
 
-// scratch is a file or folder for results; empty without a place for them.
+// scratch returns the path of a file or folder for results; empty without a place for
+// them.
 func (f *folder) scratch(name string) string {
 	if f.cfg.Scratch == "" {
 		return ""
@@ -233,15 +231,15 @@ func (f *folder) scratch(name string) string {
 	return path.Join(f.cfg.Scratch, name)
 }
 
-// measured makes a project whose test command is the one a user would write.
+// measured returns a project with a test command.
 func (f *folder) measured(kind Kind, file, command string) *Project {
 	p := &Project{Kind: kind, File: file, Test: Measure(command, f.cfg)}
 	p.Test.Kind = kind
 	return p
 }
 
-// coverage is a command that writes coverage to a file, and where that can be
-// had the results of its tests besides: one run is enough for both.
+// coverage returns a command that writes coverage to a file and, where possible, the
+// results of its tests: one run is enough for both.
 func (f *folder) coverage(kind Kind, format, script, file string) Command {
 	if f.cfg.Scratch == "" {
 		return Command{}
@@ -252,12 +250,12 @@ func (f *folder) coverage(kind Kind, format, script, file string) Command {
 	return c
 }
 
-// builds is a command whose output has one finding a line.
+// builds returns a command whose output has one finding per line.
 func (f *folder) builds(kind Kind, script string) Command {
 	return Command{Kind: kind, Script: script, Dir: f.dir, Results: []Result{{Format: FormatLines, Stream: Both}}}
 }
 
-// checks is one that only looks.
+// checks is builds for a command that does not build the project.
 func (f *folder) checks(kind Kind, script string) Command {
 	c := f.builds(kind, script)
 	c.Quiet = true
@@ -353,7 +351,7 @@ func (f *folder) dotnet() *Project {
 	return p
 }
 
-// packageJSON is what of package.json matters here.
+// packageJSON holds the relevant fields of package.json.
 type packageJSON struct {
 	Scripts         map[string]string          `json:"scripts"`
 	Dependencies    map[string]json.RawMessage `json:"dependencies"`
@@ -408,8 +406,8 @@ func (f *folder) javascript() *Project {
 	return p
 }
 
-// typescript keeps what tsc remembers, which it otherwise writes beside the
-// sources. A project of several configurations is built to be checked.
+// typescript keeps tsc's cache out of the sources. A project of several configurations is
+// checked by building it.
 func (f *folder) typescript(kind Kind) Command {
 	if strings.Contains(f.text("tsconfig.json"), `"references"`) {
 		return f.builds(kind, "npx --no-install tsc --build --pretty false")
@@ -421,8 +419,8 @@ func (f *folder) typescript(kind Kind) Command {
 	return f.checks(kind, script+" --incremental --tsBuildInfoFile "+quote(f.scratch("tsc.tsbuildinfo")))
 }
 
-// javascriptTests chooses by the test script first: it may prepare what the
-// tests need. Run is what arguments for the runner can be put behind.
+// javascriptTests prefers the test script, because it may prepare what the tests need.
+// Run is the command that arguments for the runner can be appended to.
 func (f *folder) javascriptTests(manifest *packageJSON) (p *Project, run string) {
 	manager := "npm"
 	switch f.first("pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb") {
@@ -472,7 +470,7 @@ func (f *folder) deno() *Project {
 
 func (f *folder) python() *Project {
 	file := f.first("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "setup.py", "requirements.txt")
-	if file == "" && f.dir == "." { // elsewhere it stands among the tests of a project above
+	if file == "" && f.dir == "." { // otherwise it is among the tests of a parent project
 		file = f.first("conftest.py")
 	}
 	if file == "" {
@@ -517,7 +515,7 @@ func (f *folder) python() *Project {
 	return p
 }
 
-// below tells whether a folder in this one has a file.
+// below reports whether a subfolder has a file.
 func (f *folder) below(dir, name string) bool {
 	if !f.names[dir] {
 		return false
@@ -541,7 +539,7 @@ func (f *folder) ruby() *Project {
 	return p
 }
 
-// gemNamed tells whether a Gemfile or its lock names a gem.
+// gemNamed reports whether a Gemfile or its lock names a gem.
 func gemNamed(text, name string) bool {
 	in := bufio.NewScanner(bytes.NewReader([]byte(text)))
 	for in.Scan() {

@@ -115,7 +115,7 @@ func TestDetect(t *testing.T) {
 			if p.Kind != tt.kind || p.File != tt.file || p.Dir != "." || p.Test.Kind != tt.kind {
 				t.Errorf("kind %q (test %q), file %q, folder %q", p.Kind, p.Test.Kind, p.File, p.Dir)
 			}
-			// Which quotes are used does not matter.
+			// The kind of quotes does not matter.
 			if diff := cmp.Diff(strings.ReplaceAll(tt.want, `"`, "'"), strings.ReplaceAll(scripts(p), `"`, "'")); diff != "" {
 				t.Errorf("commands (-want +got):\n%s", diff)
 			}
@@ -201,7 +201,8 @@ func TestDetectReplaced(t *testing.T) {
 	}
 }
 
-// A folder that cannot be read does not hide the others.
+// unreadable is a file system with a folder that cannot be read and must not hide the
+// others.
 type unreadable struct{ fstest.MapFS }
 
 func (u unreadable) ReadDir(name string) ([]fs.DirEntry, error) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// goFilter runs top-level tests: alternatives cannot be given for each depth
-// of subtests apart.
+// goFilter selects top-level tests, because alternatives cannot be given for each depth
+// of subtests.
 func goFilter(fresh string, tests []Test) []string {
 	var names []string
 	for _, t := range tests {
@@ -28,7 +28,8 @@ func distinct(names []string) []string {
 	return slices.Compact(names)
 }
 
-// pytestValued are pytest's options whose value may be an argument of its own.
+// pytestValued reports whether an option of pytest may have its value as a separate
+// argument.
 func pytestValued(flag string) bool {
 	switch flag {
 	case "-k", "-m", "-c", "-p", "-o", "-W", "-n", "-r", "--maxfail", "--tb", "--rootdir", "--confcutdir", "--ignore",
@@ -46,7 +47,7 @@ func pytestValued(flag string) bool {
 	return false
 }
 
-// pytestPositional are the arguments that choose files and tests.
+// pytestPositional returns the arguments that select files and tests.
 func pytestPositional(c *call) []word {
 	var all []word
 	for i := 1; i < len(c.words); i++ {
@@ -61,8 +62,7 @@ func pytestPositional(c *call) []word {
 	return all
 }
 
-// pytestFilter names tests by node ID; those whose file is not known have
-// none.
+// pytestFilter selects tests by node ID; a test without a known file has none.
 func pytestFilter(tests []Test) []string {
 	var ids []string
 	for _, t := range tests {
@@ -73,8 +73,8 @@ func pytestFilter(tests []Test) []string {
 	return ids
 }
 
-// titleFilter is that of runners that match a pattern against all titles,
-// joined by blanks.
+// titleFilter selects tests for runners that match a pattern against all titles, joined
+// by blanks.
 func titleFilter(flag string) func([]Test) []string {
 	return func(tests []Test) []string {
 		var titles []string
@@ -105,7 +105,7 @@ func cargoFilter(dashes bool, tests []Test) []string {
 func nextestFilter(tests []Test) []string {
 	var names []string
 	for _, t := range tests {
-		if !strings.ContainsAny(t.Name, "() \\") { // what its expressions need escaped
+		if !strings.ContainsAny(t.Name, "() \\") { // needs escaping in its expressions
 			names = append(names, "test(="+t.Name+")")
 		}
 	}
@@ -115,7 +115,7 @@ func nextestFilter(tests []Test) []string {
 	return []string{"-E", strings.Join(distinct(names), " | ")}
 }
 
-// method is the name of a method without parameters and their index.
+// method returns the name of a method without parameters and their index.
 func method(name string) string {
 	if i := strings.IndexAny(name, "([{ "); i >= 0 {
 		name = name[:i]

@@ -11,26 +11,26 @@ import (
 )
 
 var (
-	// findingPlace is how tools write where a finding is: file:12:5, file(12,5),
-	// or GitHub's annotations.
+	// findingPlace matches the place of a finding: file:12:5, file(12,5), or GitHub's
+	// annotations.
 	findingPlace = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^\s*(\S.*?):(\d+)(:\d+)?[: ]|^\s*(\S.*?)\((\d+),(\d+)\)\s*:|^::(error|warning) `)
 	})
 	warningWord = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(^::|[:\s\[])(warning|warn|note|info)\b`)
 	})
-	// continued lines tell more about the finding before them.
+	// continued matches lines that continue the previous finding.
 	continued = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i):\s*note:|^\s*(note|help):`)
 	})
 )
 
-// maxFindingLine is how many bytes of a line are looked at.
+// maxFindingLine limits the length of a line.
 const maxFindingLine = 1 << 20
 
-// CountFindings counts errors and warnings in what a type checker or linter
-// printed, in FormatLines or FormatESLint. Lines without a place are no
-// findings. An error tells that the output is not of its format.
+// CountFindings counts errors and warnings in the output of a type checker or linter, in
+// FormatLines or FormatESLint. Lines without a place are not findings. It is an error if
+// the output is not in its format.
 func CountFindings(format string, r io.Reader) (findings, warnings int, err error) {
 	switch format {
 	case FormatLines:
@@ -63,7 +63,7 @@ func countLines(r io.Reader) (findings, warnings int, err error) {
 func countESLint(r io.Reader) (findings, warnings int, err error) {
 	d := json.NewDecoder(r)
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return 0, 0, fmt.Errorf("count findings: %w", errors.Join(err, errors.New("the output is no list of files")))
+		return 0, 0, fmt.Errorf("count findings: %w", errors.Join(err, errors.New("the output is not a list of files")))
 	}
 	for d.More() {
 		var file struct{ ErrorCount, WarningCount int }

@@ -31,8 +31,8 @@ func words(t *testing.T, script string) []string {
 	return all
 }
 
-// Whatever the command is: a weak one is kept as it is, and of others all that
-// the user wrote is still there, in its order.
+// For any command: a weak one is unchanged, and others keep all words of the user in
+// order.
 func FuzzMeasure(f *testing.F) {
 	for _, seed := range []string{
 		"go test ./...", "cd web && npm test -- --x", "pytest -k 'a b' | tee", "A=1 timeout 5 cargo test -- --nocapture",

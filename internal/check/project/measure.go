@@ -11,19 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// site is a runner that stands in a script, and what is added to it.
+// site is the position of a runner in a script, and the arguments to add.
 type site struct {
 	kind Kind
-	// at is the offset that args are inserted at; tail tells that they may as
-	// well stand at the end of the command.
+	// at is the offset at which args are inserted; tail is set if they may also follow at
+	// the end of the command.
 	at   int
 	args []string
 	tail bool
-	// drop are arguments that choose tests, which those of filter replace.
+	// drop are arguments that select tests, which those of filter replace.
 	drop []word
-	// filter makes the arguments that choose tests, no others; nil when the
-	// runner has none, or the command uses it already. They are inserted at
-	// filterAt, or when that is 0 behind args.
+	// filter returns arguments that select the tests; nil if the runner has none, or the
+	// command uses them already. They are inserted at filterAt, or if that is 0 after args.
 	filter   func(tests []Test) []string
 	filterAt int
 
@@ -35,12 +34,12 @@ type site struct {
 	cover   cover
 }
 
-// weakSite is a runner without results.
+// weakSite returns a runner without results.
 func weakSite(kind Kind, format string, args ...any) *site {
 	return &site{kind: kind, weak: fmt.Sprintf(format, args...)}
 }
 
-// measurer looks at one command.
+// measurer analyses one command.
 type measurer struct {
 	cfg      Config
 	number   int // of the results so far
@@ -48,15 +47,15 @@ type measurer struct {
 	depth    int // of scripts that call scripts
 }
 
-// file is a new name for results.
+// file returns a new file name for results.
 func (m *measurer) file(suffix string) string {
 	m.number++
 	return filepath.Join(m.cfg.Scratch, "results-"+strconv.Itoa(m.number)+suffix)
 }
 
-// Measure tells how the results of a user's command can be had. The command is
-// kept as it is, but for arguments that name a format and a file. One that
-// cannot be parsed, or whose runner is not known, is weak.
+// Measure returns a command with the results of a user's command. The command stays the
+// same except for arguments that name a format and a file. A command that cannot be
+// parsed, or whose runner is unknown, is weak.
 func Measure(command string, cfg Config) Command {
 	made := measure(command, cfg)
 	switch {
@@ -101,7 +100,7 @@ func measure(command string, cfg Config) Command {
 	for i := range made.sites {
 		made.addSite(&made.sites[i])
 	}
-	if len(made.sites) > 1 { // the first may keep the others from running
+	if len(made.sites) > 1 { // the first may prevent the others from running
 		made.Stops = made.Stops.later(StopsBetween)
 	}
 	made.source, made.Script = command, apply(command, edits(made.sites, nil, false))
@@ -129,7 +128,7 @@ func inDir(patterns []string) []string {
 	return patterns
 }
 
-// reason says why a command is weak.
+// reason returns why a command is weak.
 func reason(s *script, weak []string) string {
 	if len(weak) > 0 {
 		return weak[0]
@@ -137,17 +136,17 @@ func reason(s *script, weak []string) string {
 	m := &measurer{cfg: Config{Scratch: "/"}}
 	for _, name := range slices.Sorted(maps.Keys(s.tangled)) {
 		if m.known(name) {
-			return fmt.Sprintf("the results of %q cannot be had: %s", name, s.tangled[name])
+			return fmt.Sprintf("%q has no readable results: %s", name, s.tangled[name])
 		}
 	}
 	if len(s.calls) == 0 {
-		return "no command was found that runs tests"
+		return "no command runs tests"
 	}
-	return fmt.Sprintf("%q is no test runner that is known", s.calls[len(s.calls)-1].at(0).text)
+	return fmt.Sprintf("%q is not a known test runner", s.calls[len(s.calls)-1].at(0).text)
 }
 
-// edits are the changes of a script for its sites; with tests, for those only;
-// with coverage, where they can write it.
+// edits returns the changes of a script for its sites; with tests, to run only those;
+// with coverage, to write it where possible.
 func edits(sites []site, tests []Test, coverage bool) []edit {
 	var all []edit
 	for i := range sites {
@@ -183,24 +182,23 @@ func arguments(args []string) string {
 	return b.String()
 }
 
-// Test is a test to run again, with the fields of package testreport's.
+// Test is a test to rerun, with the fields of testreport.Test.
 type Test struct {
 	ID, Suite, Name, File string
 }
 
-// maxAgain is how many tests a command line can name.
+// maxAgain limits the tests of a command line.
 const maxAgain = 500
 
-// Again makes a command that runs these tests again, and as few others as the
-// runner's filters allow, with results in the same places: collect those of
-// the first run before. It returns false when that cannot be done: the runner
-// is not known or has no filter, the command uses the filter itself, or there
-// are more than 500 tests or none.
+// Again returns a command that reruns these tests, and as few others as the runner's
+// filters allow, with results in the same places: collect those of the first run before.
+// It returns false if that is not possible: the runner is unknown or has no filter, the
+// command uses the filter itself, or there are more than 500 tests or none.
 func (c *Command) Again(tests []Test) (Command, bool) {
 	if c.plain != nil {
 		return c.plain.Again(tests)
 	}
-	// Package testreport has no such names; a shell could not take them.
+	// Package testreport has no such names, and a shell cannot pass them.
 	tests = slices.DeleteFunc(slices.Clone(tests), func(t Test) bool {
 		text := t.ID + t.Suite + t.Name + t.File
 		return !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl)

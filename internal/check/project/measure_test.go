@@ -32,11 +32,11 @@ func manifests() fstest.MapFS {
 
 const r = "/s/results-" // how the names of results begin
 
-// measured are commands and what becomes of them. A script that is empty stands
-// for a weak command.
+// measured are commands and their changed form. An empty script stands for a weak
+// command.
 var measured = []struct {
 	command string
-	script  string // what it becomes; empty: the command is weak
+	script  string // the changed command; empty if it is weak
 	results string // "format stream files"
 	weak    string
 }{
@@ -55,24 +55,24 @@ var measured = []struct {
 		results: "go-test-json stdout []"},
 	{command: "go test -c ./a", weak: "go test -c runs no tests"},
 	{command: "go test -list=. ./a", weak: "go test -list runs no tests"},
-	{command: "go test ./... > log", weak: "goes elsewhere"},
-	{command: "go test ./... &> log", weak: "goes elsewhere"},
-	{command: "go test ./... | tee log", weak: `"go" cannot be had: its output goes into a pipe`},
+	{command: "go test ./... > log", weak: "is redirected"},
+	{command: "go test ./... &> log", weak: "is redirected"},
+	{command: "go test ./... | tee log", weak: `"go" has no readable results: its output is piped`},
 	{command: "go test ./... || true", weak: `its exit code is changed by "||"`},
 	{command: "! go test ./...", weak: "inverted"},
 	{command: "go test ./... &", weak: "background"},
 	{command: "(cd a && go test ./...)", weak: "compound"},
 	{command: "if true; then go test ./...; fi", weak: "compound"},
-	{command: "sh -c 'go test ./...'", weak: `"sh" is no test runner that is known`},
-	{command: "go build ./...", weak: `"go" is no test runner`},
+	{command: "sh -c 'go test ./...'", weak: `"sh" is not a known test runner`},
+	{command: "go build ./...", weak: `"go" is not a known test runner`},
 	{command: "gotestsum -- ./...", script: "gotestsum --jsonfile=" + r + "1.json -- ./...",
 		results: "go-test-json  [/s/results-1.json]"},
 	{command: "gotestsum --jsonfile out.json", script: "gotestsum --jsonfile out.json",
 		results: "go-test-json  [out.json]"},
-	{command: `gotestsum --jsonfile "$OUT"`, weak: "not known before the shell runs"},
-	{command: "gotestsum --jsonfile /etc/passwd", weak: "absolute name"},
+	{command: `gotestsum --jsonfile "$OUT"`, weak: "known only to the shell"},
+	{command: "gotestsum --jsonfile /etc/passwd", weak: "absolute path"},
 	{command: "cd .. && pytest --junitxml=r.xml", weak: "outside of the workspace"},
-	{command: "cd $X && pytest --junitxml=r.xml", weak: "not known before the shell runs"},
+	{command: "cd $X && pytest --junitxml=r.xml", weak: "known only to the shell"},
 	// Python.
 	{command: "pytest -q", script: "pytest --junitxml=" + r + "1.xml -o junit_family=xunit1 -q",
 		results: "junit-xml  [/s/results-1.xml]"},
@@ -86,8 +86,8 @@ var measured = []struct {
 	{command: "coverage run --branch -m pytest -x", script: "coverage run --branch -m pytest --junitxml=" + r +
 		"1.xml -o junit_family=xunit1 -x", results: "junit-xml  [/s/results-1.xml]"},
 	{command: "pytest --collect-only", weak: "runs no tests"},
-	{command: "python -m unittest", weak: "unittest writes no results"},
-	{command: "python check.py", weak: `"python" is no test runner`},
+	{command: "python -m unittest", weak: "unittest"},
+	{command: "python check.py", weak: `"python" is not a known test runner`},
 	// JavaScript.
 	{command: "npx jest src", script: "npx jest --json --outputFile=" + r + "1.json src",
 		results: "jest-json  [/s/results-1.json]"},
@@ -102,7 +102,7 @@ var measured = []struct {
 		"1.xml --run --reporter verbose", results: "junit-xml  [/s/results-1.xml]"},
 	{command: "vitest watch", weak: "use vitest run"},
 	{command: "vitest bench", weak: "runs no tests"},
-	{command: "vitest run --outputFile=x", weak: "leave out --outputFile"},
+	{command: "vitest run --outputFile=x", weak: "remove --outputFile"},
 	{command: "mocha", script: "mocha --reporter xunit --reporter-option output=" + r + "1.xml",
 		results: "junit-xml  [/s/results-1.xml]"},
 	{command: "mocha -R spec", weak: "single reporter"},
@@ -111,7 +111,7 @@ var measured = []struct {
 		results: "junit-xml  [/s/results-1.xml]"},
 	{command: "node --test --test-reporter=tap", script: "node --test --test-reporter=tap", results: "tap stdout []"},
 	{command: "node --test --test-reporter=dot", weak: `reporter "dot"`},
-	{command: "node server.js", weak: `"node" is no test runner`},
+	{command: "node server.js", weak: `"node" is not a known test runner`},
 	{command: "npm test", script: "npm test -- --reporter=default --reporter=junit --outputFile.junit=" + r + "1.xml",
 		results: "junit-xml  [/s/results-1.xml]"},
 	{command: "npm test -- src", script: "npm test -- src --reporter=default --reporter=junit --outputFile.junit=" + r +
@@ -134,20 +134,20 @@ var measured = []struct {
 		results: "junit-xml  [/s/results-1.xml]"},
 	{command: "npm --prefix web run named", script: "npm --prefix web run named -- --json",
 		results: "jest-json  [web/o.json]"},
-	{command: "cd web && npm run far", weak: "absolute name"},
+	{command: "cd web && npm run far", weak: "absolute path"},
 	{command: "npm run chain", weak: "it runs another script"},
-	{command: "npm run piped", weak: "does not end with a test runner"},
-	{command: "npm run swallowed", weak: "does not end with a test runner"},
-	{command: "npm run after", weak: "does not end with a test runner"},
-	{command: "npm run files", weak: "nothing can be added"},
-	{command: "npm run lint", weak: "does not end with a test runner"},
+	{command: "npm run piped", weak: "known test runner"},
+	{command: "npm run swallowed", weak: "known test runner"},
+	{command: "npm run after", weak: "known test runner"},
+	{command: "npm run files", weak: "no arguments"},
+	{command: "npm run lint", weak: "known test runner"},
 	{command: "npm run nothing", weak: `no script "nothing"`},
-	{command: "npm test --workspaces", weak: "which packages"},
-	{command: "npm -w a test", weak: "which packages"},
-	{command: "pnpm -r test", weak: "which packages"},
+	{command: "npm test --workspaces", weak: "packages"},
+	{command: "npm -w a test", weak: "packages"},
+	{command: "pnpm -r test", weak: "packages"},
 	{command: "cd broken && npm test", weak: "cannot be read"},
-	{command: "cd nowhere && npm test", weak: "there is no package.json"},
-	{command: "cd $DIR && npm test", weak: "the workspace is not known"},
+	{command: "cd nowhere && npm test", weak: "package.json does not exist"},
+	{command: "cd $DIR && npm test", weak: "workspace"},
 	{command: "bun test", script: "bun test --reporter=junit --reporter-outfile=" + r + "1.xml",
 		results: "junit-xml  [/s/results-1.xml]"},
 	{command: "deno test -A", script: "deno test --junit-path=" + r + "1.xml -A",
@@ -159,8 +159,8 @@ var measured = []struct {
 	{command: "cargo test -q", weak: "leave it out"},
 	{command: "cargo test -- --list", weak: "runs no tests"},
 	{command: "cargo test --no-run", weak: "runs no tests"},
-	{command: "cargo test 2>/dev/null", weak: "goes elsewhere"},
-	{command: "cargo build", weak: `"cargo" is no test runner`},
+	{command: "cargo test 2>/dev/null", weak: "is redirected"},
+	{command: "cargo build", weak: `"cargo" is not a known test runner`},
 	{command: "cargo nextest run -P ci", script: "cargo nextest run --tool-config-file perdure:" + r +
 		"1.toml --no-fail-fast -P ci", results: "junit-xml  [/s/results-2.xml]"},
 	// Java and Kotlin.
@@ -170,18 +170,18 @@ var measured = []struct {
 		results: "junit-xml  [api/**/target/surefire-reports/TEST-*.xml api/**/target/failsafe-reports/TEST-*.xml]"},
 	{command: "mvn -f svc/pom.xml test", script: "mvn -fae -f svc/pom.xml test",
 		results: "junit-xml  [svc/**/target/surefire-reports/TEST-*.xml svc/**/target/failsafe-reports/TEST-*.xml]"},
-	{command: "mvn verify -DskipTests", weak: "leaves out the tests"},
-	{command: "mvn compile", weak: `"mvn" is no test runner`},
+	{command: "mvn verify -DskipTests", weak: "-DskipTests"},
+	{command: "mvn compile", weak: `"mvn" is not a known test runner`},
 	{command: "./gradlew :app:test", script: "./gradlew --continue :app:test",
 		results: "junit-xml  [**/build/test-results/**/TEST-*.xml]"},
-	{command: "gradle build -x test", weak: "leaves out tests"},
-	{command: "gradle assemble", weak: `"gradle" is no test runner`},
+	{command: "gradle build -x test", weak: "-x test"},
+	{command: "gradle assemble", weak: `"gradle" is not a known test runner`},
 	// Ruby, C#, PHP.
 	{command: "bundle exec rspec spec/a_spec.rb", script: "bundle exec rspec --format progress --format json --out " +
 		r + "1.json spec/a_spec.rb", results: "rspec-json  [/s/results-1.json]"},
 	{command: "rspec -f doc", script: "rspec --format json --out " + r + "1.json -f doc",
 		results: "rspec-json  [/s/results-1.json]"},
-	{command: "bundle exec rake", weak: `"bundle" is no test runner`},
+	{command: "bundle exec rake", weak: `"bundle" is not a known test runner`},
 	{command: "dotnet test a.sln", script: "dotnet test --logger trx --results-directory " + r + "1 a.sln",
 		results: "trx  [/s/results-1/*.trx]"},
 	{command: "dotnet test --results-directory out", script: "dotnet test --logger trx --results-directory out",
@@ -196,14 +196,14 @@ var measured = []struct {
 		results: "junit-xml  [/s/results-1.xml]"},
 	{command: "composer run list", script: "composer run list -- --log-junit " + r + "1.xml",
 		results: "junit-xml  [/s/results-1.xml]"},
-	{command: "composer two", weak: "no single command"},
-	// Several, and what cannot be understood.
+	{command: "composer two", weak: "single command"},
+	// Several commands, and unknown ones.
 	{command: "go test ./... && pytest", script: "go test -json ./... && pytest --junitxml=" + r +
 		"1.xml -o junit_family=xunit1", results: "go-test-json stdout []; junit-xml  [/s/results-1.xml]"},
-	{command: "make test", weak: `"make" is no test runner that is known`},
+	{command: "make test", weak: `"make" is not a known test runner`},
 	{command: "", weak: "empty"},
 	{command: "go test 'x", weak: "parse command"},
-	{command: "$CMD ./...", weak: "is no test runner"},
+	{command: "$CMD ./...", weak: "is not a known test runner"},
 }
 
 func TestMeasure(t *testing.T) {
@@ -232,7 +232,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// What results need besides arguments.
+// Requirements of results besides arguments.
 func TestMeasureDetails(t *testing.T) {
 	t.Parallel()
 	cfg := project.Config{Files: manifests(), Scratch: "/s p/a'b", Dir: "web"}
@@ -310,7 +310,7 @@ func TestAgain(t *testing.T) {
 	tests := []struct {
 		command string
 		tests   []project.Test
-		want    string // empty: it cannot be done
+		want    string // empty: not possible
 	}{
 		{"go test -race ./...", failing, `go test -json -count=1 '-run=^(TestA|TestB)$' -race ./...`},
 		{"go test ./...", []project.Test{{Name: "BenchmarkX"}}, ""},
@@ -343,7 +343,7 @@ func TestAgain(t *testing.T) {
 	for _, tt := range tests {
 		c := project.Measure(tt.command, project.Config{Files: manifests(), Scratch: "/s"})
 		again, ok := c.Again(tt.tests)
-		// Which quotes are used does not matter.
+		// The kind of quotes does not matter.
 		same := strings.ReplaceAll(again.Script, `"`, "'") == strings.ReplaceAll(tt.want, `"`, "'")
 		if ok != (tt.want != "") || !same {
 			t.Errorf("%s: %v\n got %s\nwant %s", tt.command, ok, again.Script, tt.want)

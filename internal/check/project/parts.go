@@ -11,37 +11,34 @@ import (
 	"sync"
 )
 
-// Part is a part of a manifest that configures what is checked, and that
-// changed.
+// Part is a changed part of a manifest that configures checks.
 type Part struct {
-	// Name says which: a key (scripts.test), a section ([tool.pytest]), or
-	// "line" for one that only looks like it.
+	// Name identifies it: a key (scripts.test), a section ([tool.pytest]), or "line" for a
+	// line that looks like one.
 	Name string `json:"name"`
-	// Before and Now are what it held; empty where it was not there.
+	// Before and Now are its contents; empty where it did not exist.
 	Before string `json:"before,omitempty"`
 	Now    string `json:"now,omitempty"`
 }
 
-// checkingScript finds the names of scripts that check, besides those with a word of
-// checkingWord.
+// checkingScript matches names of scripts that check, in addition to those that
+// checkingWord matches.
 var checkingScript = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(^|[^a-z])(ci|verify|validate|specs?|units?|e2e|qa|prepublish[a-z]*)([^a-z]|$)`)
 })
 
-// checkingWord finds what has to do with checking in lines and names of
-// scripts.
+// checkingWord matches words about checking in lines and names of scripts.
 var checkingWord = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|nowarn|minBound|minimum[a-z]*|threshold[a-z]*|ignoreFailures?|failOnNo[a-z]*|excludeTests[a-z]*|excludeTags|excludeCategories|excludedGroups|testFailureIgnore|failIfNo[a-z]*|fail_?on_?error|Compile\s+Remove|cover|treatwarningsaserrors|warnaserror|nullable|isTestProject|` +
 		`tests?_?(flags|args|opts|options|cmd|files|pkgs|packages|dirs)|nextest|MAKEFLAGS|SHELLFLAGS|IGNORE)([^a-z]|$)`)
 })
 
-// ChangedParts tells which parts of a manifest (Classify's class) changed that
-// configure tests, linters, type checkers or coverage. Dependencies and
-// versions are none. Manifests without sections or keys (Makefile, pom.xml,
-// Gradle's) are compared by their lines with words of that kind, and by those of
-// the targets, tasks and plugins that have one, so that a line which merely
-// mentions one is reported as well. A text that cannot be
-// parsed counts by its lines, too. The parts are sorted by name.
+// ChangedParts returns the changed parts of a manifest (Classify's class) that configure
+// tests, linters, type checkers or coverage. Dependencies and versions do not count.
+// Manifests without sections or keys (Makefile, pom.xml, Gradle's) are compared by their
+// lines with words about checking, and by the lines of targets, tasks and plugins that
+// have one, so that a line which only mentions such a word is reported as well. A text
+// that cannot be parsed is compared by its lines, too. The parts are sorted by name.
 func ChangedParts(name string, before, now []byte) []Part {
 	var old, later map[string]string
 	switch base := strings.ToLower(path.Base(name)); {
@@ -64,8 +61,8 @@ func ChangedParts(name string, before, now []byte) []Part {
 	return parts
 }
 
-// jsonParts are the keys of package.json, composer.json and deno.json that
-// matter; nil when the text cannot be parsed.
+// jsonParts returns the relevant keys of package.json, composer.json and deno.json; nil
+// if the text cannot be parsed.
 func jsonParts(text []byte) map[string]string {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(text, &top) != nil {
@@ -101,8 +98,8 @@ func compact(value json.RawMessage) string {
 	return b.String()
 }
 
-// sections are those of TOML and INI files that matter, as text without
-// comments and blank lines.
+// sections returns the relevant sections of TOML and INI files, as text without comments
+// and blank lines.
 func sections(text []byte) map[string]string {
 	parts := make(map[string]string)
 	header := ""
@@ -120,8 +117,8 @@ func sections(text []byte) map[string]string {
 	return parts
 }
 
-// checkingSection tells whether a section of pyproject.toml, setup.cfg or
-// Cargo.toml configures what is checked.
+// checkingSection reports whether a section of pyproject.toml, setup.cfg or Cargo.toml
+// configures checks.
 func checkingSection(header string) bool {
 	header = strings.ReplaceAll(header, `"`, "")
 	for _, prefix := range [...]string{
@@ -140,8 +137,8 @@ func checkingSection(header string) bool {
 	return false
 }
 
-// builtForTests tells whether a line of Cargo.toml says which targets are built and
-// run as tests, or what runs them.
+// builtForTests reports whether a line of Cargo.toml selects the targets built and run as
+// tests, or their runner.
 func builtForTests(line string) bool {
 	key, _, found := strings.Cut(line, "=")
 	switch strings.TrimSpace(key) {
@@ -151,8 +148,7 @@ func builtForTests(line string) bool {
 	return false
 }
 
-// lineParts compares the lines that have to do with checking, in whatever
-// order they stand.
+// lineParts compares the lines about checking, in any order.
 func lineParts(name string, before, now []byte) []Part {
 	count := make(map[string]int)
 	old, later := checkingLines(name, before), checkingLines(name, now)
@@ -161,7 +157,7 @@ func lineParts(name string, before, now []byte) []Part {
 	}
 	known := regionsOf(old)
 	for _, l := range later {
-		// what is new of its own takes nothing away
+		// a new region removes nothing
 		if len(before) == 0 || l.region == "" || known[l.region] || count[l.text] < 0 {
 			count[l.text]++
 		}

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// checkingLine is a line of a manifest that has to do with checking, and what it
-// stands in: a target, a task or a plugin that checks; empty for none.
+// checkingLine is a line of a manifest about checking, and the target, task or plugin
+// that contains it; empty for none.
 type checkingLine struct {
 	text, region string
 }
@@ -21,19 +21,19 @@ func regionsOf(lines []checkingLine) map[string]bool {
 	return all
 }
 
-// regionForm says how a kind of manifest shows what belongs together.
+// regionForm describes how a kind of manifest groups lines into regions.
 type regionForm struct {
-	// opens begins a region that checks, ends with what is no further in, or with the
-	// line that closes it.
+	// opens matches the begin of a region that checks. It ends at the next line with the
+	// same indentation, or with the line that closes it.
 	opens *regexp.Regexp
-	// braces end it, or closes, and not the margin.
+	// braces, or closes, end it, and not the indentation.
 	braces bool
 	closes string
-	// targets are named by what stands before the colon.
+	// targets are named by the text before the colon.
 	targets bool
 }
 
-// regionForms are those of manifests by their name; see formOf.
+// regionForms are the forms of manifests by their name; see formOf.
 var regionForms = sync.OnceValue(func() map[string]regionForm {
 	target := regexp.MustCompile(
 		`(?i)^\s*@?["']?([a-z0-9_./%-]*[^a-z])?(tests?|check|lint|cover(age)?|ci|verify|validate|specs?|e2e|unit)([^a-z=][^=:]*)?["']?:([^=]|$)`)
@@ -48,7 +48,7 @@ var regionForms = sync.OnceValue(func() map[string]regionForm {
 	}
 })
 
-// formOf is the form of a manifest by its name; the zero form for those without
+// formOf returns the form of a manifest by its name; the zero form for those without
 // regions.
 func formOf(name string) (kind string, form regionForm) {
 	base := strings.ToLower(path.Base(name))
@@ -70,23 +70,23 @@ func formOf(name string) (kind string, form regionForm) {
 }
 
 var (
-	// checkingPlugin are the plugins of Maven that check.
+	// checkingPlugin matches Maven plugins that check.
 	checkingPlugin = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`<artifactId>[^<]*(surefire|failsafe|jacoco|checkstyle|spotbugs|pmd|pitest|detekt|enforcer|test)[^<]*</artifactId>`)
 	})
-	// dependencyLine are lines that name what others have made, in some version.
+	// dependencyLine matches lines that name a dependency with a version.
 	dependencyLine = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)^(<(groupId|version|artifactId|scope|classifier|type|optional)>|[a-z]*(implementation|api|compileOnly|runtimeOnly|annotationProcessor|kapt|ksp|classpath|debugImplementation)[ (]["'a-z(]|id[ (]["']|alias\(|mavenBom|\.PHONY|[#*]|//|<!--)`)
 	})
-	// harmlessLine says how runs are shown, and how much memory they have.
+	// harmlessLine matches settings of output and memory.
 	harmlessLine = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)^[\]})(\s;,]*$|^(end|</?\w+>|testLogging\b.*|events?[ (].*|exceptionFormat.*|show\w+ *=.*|(max|min)HeapSize.*|maxParallelForks.*|forkEvery.*|jvmArgs.*|t\.(verbose|warning) *=.*|desc .*|@?echo .*)$`)
 	})
-	// packageVersion is the version of a package that a project refers to.
+	// packageVersion matches the version of a package that a project refers to.
 	packageVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s+Version="[^"]*"`) })
 )
 
-// checkingLines are the lines of a manifest that have to do with checking.
+// checkingLines returns the lines of a manifest about checking.
 func checkingLines(name string, text []byte) []checkingLine {
 	kind, form := formOf(name)
 	lines := strings.Split(string(text), "\n")
@@ -114,8 +114,8 @@ func checkingLines(name string, text []byte) []checkingLine {
 	return all
 }
 
-// opened counts the lists of dependencies of Maven that a line opens and closes:
-// what stands in them is no configuration.
+// opened counts the dependency lists of Maven that a line opens and closes; they are no
+// configuration.
 func opened(line string) int {
 	switch {
 	case strings.HasPrefix(line, "<dependency>"):
@@ -126,8 +126,7 @@ func opened(line string) int {
 	return 0
 }
 
-// targetOf is the region when one of its kind may be new without taking anything from
-// the others.
+// targetOf returns the region if a new one of its kind removes nothing from the others.
 func targetOf(form regionForm, region string) string {
 	if form.targets {
 		return region
@@ -135,7 +134,7 @@ func targetOf(form regionForm, region string) string {
 	return ""
 }
 
-// regionName is what a region is called.
+// regionName returns the name of a region.
 func regionName(kind string, lines []string) string {
 	if kind == "pom" {
 		return checkingPlugin().FindString(strings.Join(lines, "\n"))
@@ -144,7 +143,7 @@ func regionName(kind string, lines []string) string {
 	return strings.TrimLeft(name, "@") + ":"
 }
 
-// regionEnd is the line after the region that the line at i begins.
+// regionEnd returns the line after the region that begins at line i.
 func regionEnd(form regionForm, lines []string, i int) int {
 	margin, deep := indent(lines[i]), 0
 	for j := i; j < len(lines); j++ {
@@ -170,8 +169,8 @@ func regionEnd(form regionForm, lines []string, i int) int {
 
 func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
-// addsOnly tells of a line that can take nothing away when it is new: a project or a
-// package more.
+// addsOnly reports whether a new line cannot remove a check: an additional project or
+// package.
 func addsOnly(name, line string) bool {
 	switch base := strings.ToLower(path.Base(name)); {
 	case strings.HasSuffix(base, ".sln"), strings.HasPrefix(base, "settings.gradle"):

@@ -108,7 +108,7 @@ func TestClearAndCollect(t *testing.T) {
 	}
 }
 
-// run runs a command as the loop does, and parses its results.
+// run runs a command like a loop, and parses its results.
 func run(t *testing.T, root string, c project.Command) (*testreport.Report, bool) {
 	t.Helper()
 	if err := c.Clear(root); err != nil {
@@ -141,8 +141,8 @@ func run(t *testing.T, root string, c project.Command) (*testreport.Report, bool
 	return r, failed
 }
 
-// Commands of users, run as they are changed, with results that can be read;
-// and those that failed again.
+// Changed commands run and have readable results, and so have reruns of their failed
+// tests.
 func TestRunners(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -211,7 +211,7 @@ func TestRunners(t *testing.T) {
 	}
 }
 
-// sorted brings lines into the order of others: runners have tests in any.
+// sorted brings lines into the order of others, because the order of tests varies.
 func sorted(got, want []string) []string {
 	var all []string
 	for _, w := range want {

@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// runner finds the test runner that a call runs; nil when it runs none that is
-// known.
+// runner returns the test runner of a call; nil if there is none or it is unknown.
 func (m *measurer) runner(c *call) *site {
 	c = unwrap(c)
 	if c == nil || !c.at(0).literal {
@@ -25,20 +24,20 @@ func (m *measurer) runner(c *call) *site {
 		return s
 	}
 	if m.cfg.Scratch == "" && slices.ContainsFunc(s.results, func(r Result) bool { return r.Stream == "" }) {
-		return weakSite(s.kind, "there is no folder for its results")
+		return weakSite(s.kind, "no folder for its results")
 	}
 	for _, r := range s.results {
 		if (r.Stream != "" && c.redirected[0]) || (r.Stream == Both && c.redirected[1]) {
-			return weakSite(s.kind, "the output of %q, which holds the results, goes elsewhere", c.at(0).text)
+			return weakSite(s.kind, "the output of %q, which has the results, is redirected", c.at(0).text)
 		}
 	}
 	return s
 }
 
-// known tells whether a program may run tests.
+// known reports whether a program may run tests.
 func (m *measurer) known(name string) bool { return m.recogniser(path.Base(name)) != nil }
 
-// recogniser returns what knows a program's arguments.
+// recogniser returns the function that parses a program's arguments.
 func (m *measurer) recogniser(program string) func(*call) *site {
 	if strings.HasPrefix(program, "python") || strings.HasPrefix(program, "pypy") {
 		return m.python
@@ -92,8 +91,8 @@ func (m *measurer) recogniser(program string) func(*call) *site {
 	return nil
 }
 
-// unwrap passes programs that only run another one. It returns nil when that
-// one cannot be found.
+// unwrap returns the call without programs that only run another one; nil if that one
+// cannot be found.
 func unwrap(c *call) *call {
 	for range 5 {
 		skip := 0
@@ -168,7 +167,7 @@ func (m *measurer) gotestsum(c *call) *site {
 	return s
 }
 
-// relativeTo makes a file that a command names relative to the folder of the
+// relativeTo converts a file name of a command to a path relative to the folder of the
 // whole script.
 func relativeTo(c *call, cfg Config, name string) string {
 	rel, err := filepath.Rel(filepath.FromSlash(cfg.dir()), filepath.FromSlash(path.Join(c.dir, name)))
@@ -178,24 +177,24 @@ func relativeTo(c *call, cfg Config, name string) string {
 	return filepath.ToSlash(rel)
 }
 
-// ours tells whether a name is below the folder for results.
+// ours reports whether a name is below the folder for results.
 func (m *measurer) ours(w word) bool {
 	return w.literal && m.cfg.Scratch != "" && strings.HasPrefix(w.text, filepath.ToSlash(m.cfg.Scratch)+"/")
 }
 
-// named is a file or folder that a command names for results, relative to the
-// folder of the whole script; why says why it cannot be used. Absolute names
-// are not: scripts are within the agent's reach, and old results are removed.
+// named returns the result file or folder that a command names, relative to the folder of
+// the whole script; why is why it cannot be used. Absolute names cannot: the agent can
+// change scripts, and old results are removed.
 func (m *measurer) named(c *call, w word) (name, why string) {
 	switch {
 	case !w.literal || w.text == "" || c.dir == "?":
-		return "", "the file for results is not known before the shell runs"
+		return "", "the result file is known only to the shell"
 	case path.IsAbs(w.text) || filepath.IsAbs(w.text):
-		return "", "the file for results is given by an absolute name: name it relative to the workspace"
+		return "", "the result file has an absolute path: use one relative to the workspace"
 	}
 	name = relativeTo(c, m.cfg, w.text)
 	if joined := path.Join(m.cfg.dir(), name); joined == ".." || strings.HasPrefix(joined, "../") {
-		return "", "the file for results is outside of the workspace"
+		return "", "the result file is outside of the workspace"
 	}
 	return name, ""
 }
@@ -216,12 +215,12 @@ func (m *measurer) python(c *call) *site {
 	case c.at(i+1).text == "coverage":
 		return m.pythonCoverage(c.rest(i + 1))
 	case c.at(i+1).text == "unittest":
-		return weakSite(Python, "unittest writes no results for programs; pytest runs the same tests and does")
+		return weakSite(Python, "unittest writes no result file; pytest runs the same tests and writes one")
 	}
 	return nil
 }
 
-// pythonCoverage knows "coverage run -m pytest".
+// pythonCoverage parses "coverage run -m pytest".
 func (m *measurer) pythonCoverage(c *call) *site {
 	if i := c.index("-m"); i > 0 && c.at(1).text == "run" {
 		return m.python(&call{words: append([]word{{text: "python", literal: true}}, c.words[i:]...), dir: c.dir,
@@ -230,7 +229,7 @@ func (m *measurer) pythonCoverage(c *call) *site {
 	return nil
 }
 
-// pythonTool knows "uv run pytest" and its like.
+// pythonTool parses "uv run pytest" and the like.
 func (m *measurer) pythonTool(c *call) *site {
 	if c.at(1).text != "run" {
 		return nil
@@ -250,7 +249,7 @@ func (m *measurer) pythonTool(c *call) *site {
 	return nil
 }
 
-// shortX is pytest's -x, also among other short flags.
+// shortX matches pytest's -x, also among other short flags.
 var shortX = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^-[a-zA-Z]*x[a-zA-Z]*$`)
 })
@@ -269,7 +268,7 @@ func (m *measurer) pytest(c *call) *site {
 		file := m.file(".xml")
 		s.args, s.results[0].Files = []string{"--junitxml=" + file}, []string{file}
 	}
-	// This family names the files, which make node IDs of the names.
+	// This family contains the file, which node IDs need.
 	s.args = append(s.args, "-o", "junit_family=xunit1")
 	if c.has("--exitfirst", "--maxfail", "--stepwise", "--sw") ||
 		slices.ContainsFunc(c.words, func(w word) bool { return shortX().MatchString(w.text) }) {
@@ -329,8 +328,7 @@ func cargoTest(c *call, i int) *site {
 	return s
 }
 
-// nextest has no argument for the file of its results, but takes a further
-// configuration from tools.
+// nextest has no argument for its result file, but reads an additional configuration.
 func (m *measurer) nextest(c *call, i int) *site {
 	if c.has("--no-run") {
 		return weakSite(Nextest, "cargo nextest run --no-run runs no tests")
@@ -338,7 +336,7 @@ func (m *measurer) nextest(c *call, i int) *site {
 	profile := "default"
 	if p, ok := c.value("-P", "--profile"); ok {
 		if !p.literal {
-			return weakSite(Nextest, "the profile is not known before the shell runs")
+			return weakSite(Nextest, "the profile is known only to the shell")
 		}
 		profile = p.text
 	}
@@ -367,13 +365,13 @@ func (m *measurer) maven(c *call) *site {
 	for _, w := range c.words {
 		name, value, _ := strings.Cut(strings.TrimPrefix(w.text, "-D"), "=")
 		if (name == "skipTests" || name == "maven.test.skip" || name == "skipITs") && value != "false" {
-			return weakSite(Maven, "-D%s leaves out the tests", name)
+			return weakSite(Maven, "-D%s skips the tests", name)
 		}
 	}
 	base := ""
 	if f, ok := c.value("-f", "--file"); ok {
 		if !f.literal || path.IsAbs(f.text) {
-			return weakSite(Maven, "the folder of the project is not known before the shell runs")
+			return weakSite(Maven, "the folder of the project is known only to the shell")
 		}
 		base = f.text
 		if strings.HasSuffix(base, ".xml") {
@@ -381,7 +379,7 @@ func (m *measurer) maven(c *call) *site {
 		}
 	}
 	if c.dir == "?" {
-		return weakSite(Maven, "the folder it runs in is not known before the shell runs")
+		return weakSite(Maven, "the working folder is known only to the shell")
 	}
 	s := &site{kind: Maven, at: c.at(0).end, stops: StopsBetween, results: []Result{{Format: FormatJUnit, Files: []string{
 		relativeTo(c, m.cfg, path.Join(base, "**/target/surefire-reports/TEST-*.xml")),
@@ -406,7 +404,7 @@ func (m *measurer) gradle(c *call) *site {
 		return nil
 	}
 	if x, ok := c.value("-x", "--exclude-task"); ok && strings.Contains(x.text, "est") {
-		return weakSite(Gradle, "-x %s leaves out tests", x.text)
+		return weakSite(Gradle, "-x %s skips tests", x.text)
 	}
 	if c.has("-m", "--dry-run") {
 		return weakSite(Gradle, "gradle --dry-run runs no tests")
@@ -414,12 +412,12 @@ func (m *measurer) gradle(c *call) *site {
 	base := ""
 	if p, ok := c.value("-p", "--project-dir"); ok {
 		if !p.literal || path.IsAbs(p.text) {
-			return weakSite(Gradle, "the folder of the project is not known before the shell runs")
+			return weakSite(Gradle, "the folder of the project is known only to the shell")
 		}
 		base = p.text
 	}
 	if c.dir == "?" {
-		return weakSite(Gradle, "the folder it runs in is not known before the shell runs")
+		return weakSite(Gradle, "the working folder is known only to the shell")
 	}
 	s := &site{kind: Gradle, at: c.at(0).end, stops: StopsBetween, results: []Result{{Format: FormatJUnit, Files: []string{
 		relativeTo(c, m.cfg, path.Join(base, "**/build/test-results/**/TEST-*.xml")),

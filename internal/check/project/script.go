@@ -12,40 +12,38 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Config says where a command runs and where it may write.
+// Config sets where a command runs and where it may write.
 type Config struct {
-	// Files is the workspace. Nil: nothing is looked up, and scripts of package
-	// managers are weak.
+	// Files is the workspace. Nil: nothing is read, and scripts of package managers are
+	// weak.
 	Files fs.FS
-	// Dir is the folder the command runs in, relative to the workspace, with
-	// slashes. Zero: the workspace.
+	// Dir is the working folder of the command, relative to the workspace, with slashes.
+	// Zero: the workspace.
 	Dir string
-	// Scratch is the absolute path of a folder for results, outside the agent's
-	// reach. Required for runners that write files: without it their commands
-	// are weak.
+	// Scratch is the absolute path of a folder for results that the agent cannot write.
+	// Required for runners that write files: without it their commands are weak.
 	Scratch string
-	// Installed tells whether a program is there to be run. Nil: none is but
-	// those that the projects themselves bring.
+	// Installed reports whether a program is installed. Nil: only those that the projects
+	// themselves provide.
 	Installed func(name string) bool
 
-	// WithCoverage makes Measure add what lets the runner write coverage in the
-	// run of its tests, where that changes neither what is tested nor how it
-	// exits: for go test, pytest with pytest-cov, and jest.
+	// WithCoverage makes Measure add arguments that let the runner write coverage while it
+	// runs its tests, if that changes neither what is tested nor how it exits: for go test,
+	// pytest with pytest-cov, and jest.
 	WithCoverage bool
 
-	// Test, Coverage, Types and Lint replace the commands that would be found;
-	// "-" switches one off.
+	// Test, Coverage, Types and Lint replace the detected commands; "-" switches one off.
 	Test, Coverage, Types, Lint string
-	// CoverageFormat and CoverageFiles say what Coverage writes: a format of
-	// package coverage (empty: told by the file's first bytes) and patterns.
+	// CoverageFormat and CoverageFiles describe the output of Coverage: a format of package
+	// coverage (empty: detected) and patterns.
 	CoverageFormat string
 	CoverageFiles  []string
 }
 
 func (c Config) dir() string { return path.Join(".", c.Dir) }
 
-// word is an argument of a command. Text is what the shell makes of it; it is
-// known only if literal.
+// word is an argument of a command. Text is its value after shell expansion, known only
+// if it is literal.
 type word struct {
 	text       string
 	literal    bool
@@ -55,9 +53,9 @@ type word struct {
 // call is a simple command of a script.
 type call struct {
 	words []word
-	dir   string // folder it runs in; "?" when that is not known
-	// redirected tells that standard output, or in the second field standard
-	// error, goes elsewhere.
+	dir   string // working folder; "?" if unknown
+	// redirected is set if standard output, or in the second element standard error, is
+	// redirected.
 	redirected [2]bool
 }
 
@@ -69,21 +67,21 @@ func (c *call) at(i int) word {
 	return c.words[i]
 }
 
-// rest is the call that begins at an argument.
+// rest returns the call that begins at an argument.
 func (c *call) rest(i int) *call {
 	sub := *c
 	sub.words = c.words[min(i, len(c.words)):]
 	return &sub
 }
 
-// has tells whether one of the flags is given, as -f, -f=x or --f x, before an
-// argument "--".
+// has reports whether one of the flags is set, as -f, -f=x or --f x, before an argument
+// "--".
 func (c *call) has(flags ...string) bool {
 	_, ok := c.value(flags...)
 	return ok
 }
 
-// value is what one of the flags is given, as its own argument or after "=".
+// value returns the value of one of the flags, as its own argument or after "=".
 func (c *call) value(flags ...string) (word, bool) {
 	for i, w := range c.words {
 		if w.text == "--" {
@@ -101,29 +99,28 @@ func (c *call) value(flags ...string) (word, bool) {
 	return word{}, false
 }
 
-// index is the place of the first argument that is one of the texts, or -1.
+// index returns the position of the first argument that is one of the texts, or -1.
 func (c *call) index(texts ...string) int {
 	return slices.IndexFunc(c.words, func(w word) bool { return w.literal && slices.Contains(texts, w.text) })
 }
 
-// program is the base name of what is called.
+// program returns the base name of the program.
 func (c *call) program() string {
 	name := path.Base(strings.ReplaceAll(c.at(0).text, `\`, "/"))
 	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, ".exe"), ".cmd"), ".bat")
 }
 
-// script is a command line that was taken apart.
+// script is a parsed command line.
 type script struct {
 	calls []*call
-	// tangled says why a part was not looked into; that part begins with the
-	// program named there.
+	// tangled is why a part was not analysed; that part begins with the program named
+	// there.
 	tangled map[string]string
 }
 
-// parseScript takes a command line apart: simple commands joined by "&&", ";"
-// or new lines. What is in pipes, conditions, loops, subshells and the
-// background is noted, not looked into: what it prints and how it ends are not
-// those of the command.
+// parseScript parses a command line: simple commands joined by "&&", ";" or new lines.
+// Pipes, conditions, loops, subshells and background commands are recorded and not
+// analysed, because their output and exit status are not those of the command.
 func parseScript(text, dir string) (*script, error) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
@@ -136,10 +133,10 @@ func parseScript(text, dir string) (*script, error) {
 	return s, nil
 }
 
-// statement adds the calls of a statement and returns the folder after it.
+// statement adds the calls of a statement and returns the working folder after it.
 func (s *script) statement(text string, stmt *syntax.Stmt, dir string) string {
 	if stmt.Background || stmt.Coprocess || stmt.Negated {
-		s.tangle(stmt, "runs in the background or has its exit code inverted")
+		s.tangle(stmt, "it runs in the background or its exit code is inverted")
 		return dir
 	}
 	switch cmd := stmt.Cmd.(type) {
@@ -156,15 +153,15 @@ func (s *script) statement(text string, stmt *syntax.Stmt, dir string) string {
 		case syntax.OrStmt:
 			s.tangle(stmt, `its exit code is changed by "||"`)
 		default:
-			s.tangle(stmt, "its output goes into a pipe")
+			s.tangle(stmt, "its output is piped")
 		}
 	default:
-		s.tangle(stmt, "it stands inside of a compound command")
+		s.tangle(stmt, "it is inside a compound command")
 	}
 	return dir
 }
 
-// tangle notes the programs that are called in a part that is not looked into.
+// tangle records the programs called in a part that is not analysed.
 func (s *script) tangle(node syntax.Node, why string) {
 	syntax.Walk(node, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 {
@@ -205,7 +202,7 @@ func (s *script) call(text string, stmt *syntax.Stmt, cmd *syntax.CallExpr, dir 
 	return dir
 }
 
-// newWord reads a word; one with expansions or patterns is not literal.
+// newWord parses a word; one with expansions or patterns is not literal.
 func newWord(text string, w *syntax.Word) word {
 	made := word{start: int(w.Pos().Offset()), end: int(w.End().Offset()), literal: true}
 	var b strings.Builder
@@ -238,7 +235,7 @@ func newWord(text string, w *syntax.Word) word {
 	return made
 }
 
-// Unescape removes the backslashes of a shell from a word without quotes.
+// Unescape removes a shell's backslashes from a word without quotes.
 func Unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -253,30 +250,30 @@ func Unescape(s string) string {
 	return b.String()
 }
 
-// plain needs no quotes as an argument.
+// plain matches arguments that need no quotes.
 var plain = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 })
 
-// quote writes a text as one word of a shell.
+// quote formats a text as one word of a shell.
 func quote(s string) string {
 	if plain().MatchString(s) {
 		return s
 	}
 	quoted, err := syntax.Quote(s, syntax.LangPOSIX)
-	if err != nil { // a character that POSIX cannot quote in one way
+	if err != nil { // a character that POSIX cannot quote in one form
 		return "'" + strings.ReplaceAll(strings.ReplaceAll(s, "\x00", ""), "'", `'\''`) + "'"
 	}
 	return quoted
 }
 
-// edit is a change of a script: what stands between two offsets is replaced.
+// edit replaces the text between two offsets of a script.
 type edit struct {
 	start, end int
 	text       string
 }
 
-// apply makes the changes, which do not overlap.
+// apply applies edits, which do not overlap.
 func apply(text string, edits []edit) string {
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
 	var b strings.Builder

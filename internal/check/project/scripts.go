@@ -22,7 +22,7 @@ func (m *measurer) jest(c *call) *site {
 	}
 	s := &site{kind: Jest, at: c.at(i).end, tail: c.index("--") < 0, results: []Result{{Format: FormatJest}}}
 	if i == 1 {
-		s.env = []string{"CI=true"} // or it waits for changes
+		s.env = []string{"CI=true"} // otherwise it waits for changes
 	}
 	if file, ok := c.value("--outputFile"); ok {
 		name, why := m.named(c, file)
@@ -39,7 +39,7 @@ func (m *measurer) jest(c *call) *site {
 	return s
 }
 
-// bail notes flags that end a run in the middle of a suite.
+// bail records flags that end a run within a suite.
 func (s *site) bail(c *call, flags ...string) {
 	if c.has(flags...) {
 		s.stops = StopsInside
@@ -58,7 +58,7 @@ func (m *measurer) vitest(c *call) *site {
 		return weakSite(Vitest, "vitest does not end after the tests: use vitest run")
 	}
 	if slices.ContainsFunc(c.words, func(w word) bool { return strings.HasPrefix(w.text, "--outputFile") }) {
-		return weakSite(Vitest, "vitest names a file for results itself: leave out --outputFile")
+		return weakSite(Vitest, "vitest sets a result file itself: remove --outputFile")
 	}
 	file := m.file(".xml")
 	s := &site{kind: Vitest, at: c.at(i).end, tail: c.index("--") < 0,
@@ -76,7 +76,7 @@ func (m *measurer) vitest(c *call) *site {
 
 func (m *measurer) mocha(c *call) *site {
 	if c.has("-R", "--reporter", "-O", "--reporter-option", "--reporter-options") {
-		return weakSite(Mocha, "mocha has a single reporter, and the command names one: leave it out")
+		return weakSite(Mocha, "mocha has a single reporter, and the command sets one: remove it")
 	}
 	if c.has("-w", "--watch", "--dry-run", "--list-files") {
 		return weakSite(Mocha, "mocha does not end after the tests, or runs none")
@@ -92,7 +92,7 @@ func (m *measurer) mocha(c *call) *site {
 	return s
 }
 
-// node knows node --test. Options of node stand before the files.
+// node parses node --test. Options of node precede the files.
 func (m *measurer) node(c *call) *site {
 	if c.index("--test") < 0 {
 		for i, w := range c.words[1:] {
@@ -115,18 +115,18 @@ func (m *measurer) node(c *call) *site {
 			"--test-reporter-destination=" + file}
 		s.results[0] = Result{Format: FormatJUnit, Files: []string{file}}
 	case c.has("--test-reporter-destination"):
-		return weakSite(Node, "node names files for results itself: leave out --test-reporter-destination")
+		return weakSite(Node, "node sets result files itself: remove --test-reporter-destination")
 	case reporter.text == "tap":
 		s.results[0] = Result{Format: FormatTAP, Stream: Stdout}
 	case reporter.text == "junit":
 		s.results[0] = Result{Format: FormatJUnit, Stream: Stdout}
 	default:
-		return weakSite(Node, "the reporter %q writes nothing for programs: leave it out", reporter.text)
+		return weakSite(Node, "the reporter %q writes no machine-readable results: remove it", reporter.text)
 	}
 	return s
 }
 
-// nodeScript knows the runners as files: node_modules/jest/bin/jest.js.
+// nodeScript recognises runners as files: node_modules/jest/bin/jest.js.
 func (m *measurer) nodeScript(c *call) *site {
 	switch strings.TrimSuffix(strings.TrimSuffix(c.program(), path.Ext(c.program())), "-cli") {
 	case "jest":
@@ -144,7 +144,7 @@ func (m *measurer) deno(c *call) *site {
 		return nil
 	}
 	if c.has("--junit-path", "--no-run", "--watch", "--doc") {
-		return weakSite(Deno, "deno test is given --junit-path, or does not run and end")
+		return weakSite(Deno, "deno test has --junit-path, or does not run and end")
 	}
 	file := m.file(".xml")
 	s := &site{kind: Deno, at: c.at(1).end, args: []string{"--junit-path=" + file},
@@ -153,7 +153,7 @@ func (m *measurer) deno(c *call) *site {
 	return s
 }
 
-// npx passes to the program that npx and its like run.
+// npx returns the program that npx and the like run.
 func (m *measurer) npx(c *call) *site {
 	for i := 1; i < len(c.words); i++ {
 		switch w := c.words[i]; {
@@ -169,7 +169,7 @@ func (m *measurer) npx(c *call) *site {
 	return nil
 }
 
-// packaged knows the runners that projects in JavaScript bring.
+// packaged recognises the runners that JavaScript projects install.
 func (m *measurer) packaged(c *call) *site {
 	switch name, _, _ := strings.Cut(c.program(), "@"); name {
 	case "jest", "react-scripts":
@@ -184,8 +184,7 @@ func (m *measurer) packaged(c *call) *site {
 	return nil
 }
 
-// manager knows what npm, pnpm, yarn and bun run: scripts and programs of the
-// project.
+// manager parses what npm, pnpm, yarn and bun run: scripts and programs of the project.
 func (m *measurer) manager(c *call) *site {
 	name := c.program()
 	dir := c.dir
@@ -200,7 +199,7 @@ func (m *measurer) manager(c *call) *site {
 			dir = path.Join(dir, value)
 		case "-s", "--silent", "--quiet", "-q", "--loglevel":
 		default: // workspaces, filters, recursion
-			return weakSite(NPM, "which packages %s %s runs is not known", name, c.at(i).text)
+			return weakSite(NPM, "the packages that %s %s runs are unknown", name, c.at(i).text)
 		}
 	}
 	word := c.at(i)
@@ -230,14 +229,14 @@ func (m *measurer) manager(c *call) *site {
 		return nil
 	}
 	if !c.at(i).literal || strings.HasPrefix(script, "-") {
-		return weakSite(NPM, "which packages %s %s runs is not known", name, script)
+		return weakSite(NPM, "the packages that %s %s runs are unknown", name, script)
 	}
 	return m.packageScript(c, i, script, dir)
 }
 
 func (m *measurer) bun(c *call, i int) *site {
 	if c.has("--reporter", "--reporter-outfile", "--watch") {
-		return weakSite(Bun, "bun test is given a reporter, or does not end after the tests")
+		return weakSite(Bun, "bun test has a reporter, or does not end after the tests")
 	}
 	file := m.file(".xml")
 	s := &site{kind: Bun, at: c.at(i).end, args: []string{"--reporter=junit", "--reporter-outfile=" + file},
@@ -246,8 +245,8 @@ func (m *measurer) bun(c *call, i int) *site {
 	return s
 }
 
-// packageScript looks into a script of package.json. What is added to the call
-// ends up behind the last command of the script, so the runner has to be that.
+// packageScript analyses a script of package.json. Arguments added to the call are
+// appended to the last command of the script, so that must be the runner.
 func (m *measurer) packageScript(c *call, i int, name, dir string) *site {
 	var manifest struct {
 		Scripts map[string]string `json:"scripts"`
@@ -263,11 +262,11 @@ func (m *measurer) packageScript(c *call, i int, name, dir string) *site {
 		return nil
 	}
 	if c.rest(i).has("-w", "--workspace", "--workspaces", "--filter", "-r", "--recursive") {
-		return weakSite(NPM, "which packages %s runs is not known", c.program())
+		return weakSite(NPM, "the packages that %s runs are unknown", c.program())
 	}
 	s := m.inner(text, dir)
 	if s == nil {
-		return weakSite(NPM, "script %q of package.json does not end with a test runner that is known", name)
+		return weakSite(NPM, "script %q of package.json does not end with a known test runner", name)
 	}
 	if s.weak != "" {
 		return weakSite(NPM, "script %q of package.json: %s", name, s.weak)
@@ -279,8 +278,7 @@ func (m *measurer) packageScript(c *call, i int, name, dir string) *site {
 	return s.moved(c)
 }
 
-// inner finds the runner that a script ends with, if arguments may be added
-// to it.
+// inner returns the runner that a script ends with, if arguments may be appended to it.
 func (m *measurer) inner(text, dir string) *site {
 	if m.depth++; m.depth > 3 {
 		return nil
@@ -292,10 +290,10 @@ func (m *measurer) inner(text, dir string) *site {
 	}
 	last := parsed.calls[len(parsed.calls)-1]
 	if last.at(len(last.words)-1).end < len(strings.TrimRight(text, " \t\n;")) {
-		return nil // something else stands behind it
+		return nil // another command follows
 	}
 	switch last.program() {
-	case "npm": // takes arguments for its own
+	case "npm": // needs -- before arguments
 		return weakSite(NPM, "it runs another script")
 	}
 	s := m.runner(last)
@@ -303,7 +301,7 @@ func (m *measurer) inner(text, dir string) *site {
 		return s
 	}
 	if !s.tail {
-		return weakSite(s.kind, "nothing can be added to it")
+		return weakSite(s.kind, "no arguments can be added to it")
 	}
 	if s.filterAt != 0 || len(s.drop) > 0 {
 		s.filter, s.filterAt, s.drop = nil, 0, nil
@@ -311,24 +309,24 @@ func (m *measurer) inner(text, dir string) *site {
 	return s
 }
 
-// moved makes a site of the script one of the call that runs the script.
+// moved converts a site of the script to one of the call that runs the script.
 func (s *site) moved(c *call) *site {
 	s.at = c.at(len(c.words) - 1).end
 	s.tail = c.index("--") < 0
 	return s
 }
 
-// maxManifest is how many bytes of a manifest are read.
+// maxManifest limits the size of a manifest.
 const maxManifest = 4 << 20
 
 // readJSON reads a manifest of the workspace; it returns why it cannot.
 func (m *measurer) readJSON(dir, name string, to any) string {
 	if m.cfg.Files == nil || dir == "?" {
-		return "the workspace is not known"
+		return "the workspace is unknown"
 	}
 	text, err := readSmall(m.cfg.Files, path.Join(dir, name))
 	if err != nil {
-		return "there is no " + name
+		return name + " does not exist"
 	}
 	if err := json.Unmarshal(text, to); err != nil {
 		return err.Error()
@@ -433,13 +431,13 @@ func (m *measurer) composer(c *call) *site {
 	if json.Unmarshal(manifest.Scripts[name.text], &text) != nil {
 		var list []string
 		if json.Unmarshal(manifest.Scripts[name.text], &list) != nil || len(list) != 1 {
-			return weakSite(PHP, "script %q of composer.json is no single command", name.text)
+			return weakSite(PHP, "script %q of composer.json is not a single command", name.text)
 		}
 		text = list[0]
 	}
 	s := m.inner(text, c.dir)
 	if s == nil {
-		return weakSite(PHP, "script %q of composer.json does not end with a test runner that is known", name.text)
+		return weakSite(PHP, "script %q of composer.json does not end with a known test runner", name.text)
 	}
 	if s.weak != "" {
 		return s

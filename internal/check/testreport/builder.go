@@ -9,7 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// builder gathers the tests of a report and holds the limits.
+// builder collects the tests of a report within the limits.
 type builder struct {
 	cfg    Config
 	report Report
@@ -31,7 +31,7 @@ func newBuilder(format Format, cfg Config) (*builder, error) {
 	}, nil
 }
 
-// add appends a test under its identity, numbered when that is taken.
+// add appends a test under its identity, with a number if the identity is taken.
 func (b *builder) add(t Test, line int) (index int, err error) {
 	t.ID = printable(t.ID)
 	if len(t.ID) > b.cfg.MaxIdentity {
@@ -60,8 +60,8 @@ func (b *builder) unique(id string) string {
 	}
 }
 
-// merge adds a test, or a further outcome of one that the runner repeated: the
-// worse one stays.
+// merge adds a test, or a further outcome of a test that the runner repeated: the worse
+// one stays.
 func (b *builder) merge(t Test, line int) error {
 	i, known := b.at[printable(t.ID)]
 	if !known {
@@ -87,7 +87,7 @@ func weight(o Outcome) int {
 	return 0
 }
 
-// broken notes a suite that could not run, once for each kind.
+// broken records a suite that could not run, once for each kind.
 func (b *builder) broken(suite string, kind Kind, msg string) error {
 	suite = printable(suite)
 	key := Broken{Suite: suite, Kind: kind}
@@ -102,8 +102,8 @@ func (b *builder) broken(suite string, kind Kind, msg string) error {
 	return nil
 }
 
-// incomplete notes that the end record of a suite, or with an empty name of
-// the run, is missing. The first reason stays.
+// incomplete records that the end record of a suite, or with an empty name of the run, is
+// missing. The first reason stays.
 func (b *builder) incomplete(suite, reason string) error {
 	reason = clip(reason, b.cfg.MaxMessage)
 	if b.report.Complete {
@@ -112,7 +112,7 @@ func (b *builder) incomplete(suite, reason string) error {
 	return b.broken(suite, Incomplete, reason)
 }
 
-// join makes an identity of its parts, leaving out empty ones.
+// join joins the non-empty parts of an identity.
 func join(sep string, parts ...string) string {
 	kept := parts[:0:0]
 	for _, p := range parts {
@@ -123,8 +123,8 @@ func join(sep string, parts ...string) string {
 	return strings.Join(kept, sep)
 }
 
-// printable writes what is no text as \xNN, so that identities can be stored
-// and shown.
+// printable replaces characters that are not text by \xNN, so that identities can be
+// stored and shown.
 func printable(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }) < 0 {
 		return s
@@ -144,7 +144,7 @@ func printable(s string) string {
 	return w.String()
 }
 
-// clip returns the beginning of a message as text without colours and controls,
+// clip returns the beginning of a message as text without colours and control characters,
 // at most limit bytes.
 func clip(s string, limit int) string {
 	if len(s) > 4*limit {
@@ -168,7 +168,7 @@ func clip(s string, limit int) string {
 	return strings.TrimSpace(s[:cut])
 }
 
-// message gathers the beginning of what a test told.
+// message collects the beginning of a test's output.
 type message struct{ text []byte }
 
 func (m *message) add(s string, limit int) {

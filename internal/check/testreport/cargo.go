@@ -45,18 +45,17 @@ type cargoParser struct {
 	group   []int // tests of the binary that is running
 	planned int
 	open    bool           // between "running N tests" and "test result:"
-	waiting int            // the test whose outcome stands on a later line, or -1
+	waiting int            // the test whose outcome follows on a later line, or -1
 	byName  map[string]int // tests of the group, for their output
 	telling int            // the test whose output is being read, or -1
-	errors  message        // what the compiler said
+	errors  message        // compiler errors
 	groups  int
 	stopped bool // cargo ended after the first binary that failed
 }
 
-// ParseCargo reads what cargo test prints, both streams in one: the names of
-// the binaries stand on standard error. It is complete when every binary that
-// began has its result, with the numbers of tests that are there, and cargo
-// went on after failures (--no-fail-fast).
+// ParseCargo reads the combined output of cargo test: the names of the binaries are on
+// standard error. It is complete when every binary that began has a result with the right
+// numbers of tests, and cargo continued after failures (--no-fail-fast).
 func ParseCargo(r io.Reader, cfg Config) (*Report, error) {
 	b, err := newBuilder(Cargo, cfg)
 	if err != nil {
@@ -121,9 +120,9 @@ func (p *cargoParser) line(line string) error {
 	return nil
 }
 
-// binary names what runs: the file without its hash, and its source.
+// binary returns the name of a test binary: the file without its hash, and its source.
 func (p *cargoParser) binary(source, file string) {
-	if file == "" { // before cargo 1.60 only the file was told
+	if file == "" { // cargo before 1.60 names only the file
 		source, file = "", source
 	}
 	file = strings.ReplaceAll(file, `\`, "/")
@@ -197,12 +196,12 @@ func (p *cargoParser) test(name, told string) error {
 	p.byName[name] = i
 	p.waiting = -1
 	if !p.outcome(i, told) {
-		p.waiting = i // something was printed in between
+		p.waiting = i // other output came in between
 	}
 	return nil
 }
 
-// outcome reads what stands behind the dots and tells whether it could.
+// outcome parses the outcome after the dots and reports whether it could.
 func (p *cargoParser) outcome(i int, told string) bool {
 	t := &p.report.Tests[i]
 	word, why, _ := strings.Cut(told, ", ")
@@ -240,7 +239,7 @@ func (p *cargoParser) result(m []string) error {
 		}
 	}
 	if len(p.group) != p.planned || said != have {
-		return p.incomplete(p.suite, fmt.Sprintf("binary %q says %d tests passed, %d failed, %d were ignored, and lists "+
+		return p.incomplete(p.suite, fmt.Sprintf("binary %q reports %d tests passed, %d failed, %d ignored, and lists "+
 			"%d, %d, %d",
 			p.suite, said[0], said[1], said[2], have[0], have[1], have[2]))
 	}
@@ -256,9 +255,9 @@ func (p *cargoParser) finish() error {
 	case p.open:
 		return p.unfinished()
 	case p.stopped:
-		return p.incomplete("", "cargo stopped after the first binary that failed; run it with --no-fail-fast")
+		return p.incomplete("", "cargo stopped after the first failed binary: use --no-fail-fast")
 	case p.groups == 0 && len(p.report.Broken) == 0:
-		return p.incomplete("", "no test binary was started")
+		return p.incomplete("", "no test binary started")
 	}
 	return nil
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Verdict is what a comparison says of a test, or of a whole run.
+// Verdict is the result of comparing a test, or a whole run.
 type Verdict string
 
-// The verdicts, from good to bad.
+// Verdicts, from good to bad.
 const (
 	// Clean: as good as in the baseline.
 	Clean Verdict = "clean"
@@ -21,34 +21,33 @@ const (
 	Regressed Verdict = "regressed"
 )
 
-// Change is a test that is not what it was.
+// Change is a test whose outcome changed.
 type Change struct {
 	ID string `json:"id"`
-	// Before and Now are the outcomes; empty where the test was not there.
+	// Before and Now are the outcomes; empty where the test did not exist.
 	Before Outcome `json:"before,omitempty"`
 	Now    Outcome `json:"now,omitempty"`
-	// File is the test's file, where it is known.
+	// File is the test's file, if known.
 	File string `json:"file,omitempty"`
-	// Message is what the test says now; for one that did not run, what its
-	// suite says.
+	// Message is the current message of the test; for one that did not run, that of its
+	// suite.
 	Message string `json:"message,omitempty"`
-	// Verdict is what this change counts for.
+	// Verdict is the verdict of this change.
 	Verdict Verdict `json:"verdict"`
 }
 
-// Diff is what changed between the report of the baseline and one of now. The
-// lists are sorted by identity and do not overlap. Tests that are passed or
-// switched off in both are in none of them.
+// Diff is the difference between the baseline's report and a later one. The lists are
+// sorted by identity and disjoint. Tests that pass, or are disabled, in both are in none
+// of them.
 type Diff struct {
-	// Lost tests are in the baseline and not in the report, although their suite
-	// ran. A rename looks like this, with the new name among New; deciding that
-	// is not the task of this package.
+	// Lost tests are in the baseline and not in the report, although their suite ran. A
+	// renamed test is among them, with the new name among New; other packages match them.
 	Lost []Change `json:"lost,omitempty"`
-	// Unrun tests are not in the report because their suite did not build or
-	// load, crashed, or has no end.
+	// Unrun tests are not in the report because their suite did not build or load, crashed,
+	// or did not finish.
 	Unrun []Change `json:"unrun,omitempty"`
-	// NewlySkipped tests counted in the baseline, and are switched off now:
-	// skipped, marked as expected to fail, or marked as work to be done.
+	// NewlySkipped tests counted in the baseline and are disabled now: skipped, marked as
+	// expected to fail, or marked as to do.
 	NewlySkipped []Change `json:"newly_skipped,omitempty"`
 	// NewlyFailing tests passed in the baseline.
 	NewlyFailing []Change `json:"newly_failing,omitempty"`
@@ -56,35 +55,33 @@ type Diff struct {
 	StillFailing []Change `json:"still_failing,omitempty"`
 	// Fixed tests failed in the baseline and pass.
 	Fixed []Change `json:"fixed,omitempty"`
-	// Enabled tests were switched off in the baseline and count now, whether
-	// they pass or fail.
+	// Enabled tests were disabled in the baseline and count now, whether they pass or fail.
 	Enabled []Change `json:"enabled,omitempty"`
 	// New tests are not in the baseline.
 	New []Change `json:"new,omitempty"`
-	// Flaky tests failed and passed on the same code; they would be among
-	// NewlyFailing or StillFailing otherwise.
+	// Flaky tests failed and passed on the same code; otherwise they would be among
+	// NewlyFailing or StillFailing.
 	Flaky []Change `json:"flaky,omitempty"`
-	// Broken are the suites that could not run now; NewlyBroken tells whether
-	// one of them could in the baseline.
+	// Broken are the suites that could not run now; NewlyBroken is set if one of them could
+	// in the baseline.
 	Broken      []Broken `json:"broken,omitempty"`
 	NewlyBroken bool     `json:"newly_broken,omitempty"`
-	// Incomplete is why the report lacks the runner's end record; empty when it
-	// has it.
+	// Incomplete is why the report lacks the runner's end record; empty if it has it.
 	Incomplete string `json:"incomplete,omitempty"`
-	// Before and Now count the tests of both reports. FewerExecuted is how many
-	// tests less were executed than in the baseline, at least 0.
+	// Before and Now count the tests of both reports. FewerExecuted is how many fewer tests
+	// were executed than in the baseline, at least 0.
 	Before        Counts `json:"before"`
 	Now           Counts `json:"now"`
 	FewerExecuted int    `json:"fewer_executed,omitempty"`
-	// Verdict is that of the whole run: regressed when a test is or when a suite
-	// is newly broken or the end record is newly missing; else baseline broken
-	// when something failed before and still does; else fixed baseline when
-	// something was fixed; else clean. New tests that fail do not decide it.
+	// Verdict is that of the whole run: regressed if a test is, a suite is newly broken, or
+	// the end record is newly missing; else baseline broken if something failed before and
+	// still does; else fixed baseline if something was fixed; else clean. Failing new tests
+	// do not change it.
 	Verdict Verdict `json:"verdict"`
 }
 
-// Compare says what became of the baseline's tests. It reads both reports and
-// changes neither; the same reports give the same result.
+// Compare compares the tests of the baseline with a later report. It changes neither
+// report; the same reports give the same result.
 func Compare(baseline, now *Report) Diff {
 	d := Diff{Before: baseline.Counts(), Now: now.Counts(), Broken: slices.Clone(now.Broken), Incomplete: now.Reason}
 	d.FewerExecuted = max(d.Before.Executed-d.Now.Executed, 0)
@@ -121,7 +118,7 @@ func (d *Diff) lists() []*[]Change {
 		&d.New, &d.Flaky}
 }
 
-// Regressed are the changes that count as regressions, sorted by identity.
+// Regressed returns the changes that count as regressions, sorted by identity.
 func (d *Diff) Regressed() []Change {
 	var all []Change
 	for _, list := range d.lists() {
@@ -143,7 +140,7 @@ func change(id string, before Outcome, now *Test, v Verdict) Change {
 	return c
 }
 
-// both files a test that is in both reports.
+// both classifies a test that is in both reports.
 func (d *Diff) both(before, now *Test) {
 	put := func(list *[]Change, v Verdict) { *list = append(*list, change(now.ID, before.Outcome, now, v)) }
 	was, is := before.Outcome, now.Outcome
@@ -163,7 +160,7 @@ func (d *Diff) both(before, now *Test) {
 	}
 }
 
-// absent files a test that only the baseline has.
+// absent classifies a test that only the baseline has.
 func (d *Diff) absent(t *Test, gone absence) {
 	c := change(t.ID, t.Outcome, nil, Regressed)
 	c.File = t.File
@@ -175,22 +172,22 @@ func (d *Diff) absent(t *Test, gone absence) {
 	d.Lost = append(d.Lost, c)
 }
 
-// absence knows the suites whose tests may be missing for another reason than
-// their deletion.
+// absence holds the suites whose tests may be missing for another reason than their
+// deletion.
 type absence map[string]*Broken
 
 func newAbsence(broken []Broken) absence {
 	a := make(absence, len(broken))
 	for i := range broken {
 		if b := &broken[i]; a[b.Suite] == nil && b.Kind != Exit {
-			a[b.Suite] = b // one that only failed at its end ran all its tests
+			a[b.Suite] = b // a suite that failed at its end ran all its tests
 		}
 	}
 	return a
 }
 
-// of finds the broken suite a test belongs to: its own, its file, one that
-// holds its suite (tests.test_a holds tests.test_a.TestC), or the whole run.
+// of returns the broken suite that a test belongs to: its own, its file, one that
+// contains its suite (tests.test_a contains tests.test_a.TestC), or the whole run.
 func (a absence) of(t *Test) *Broken {
 	if len(a) == 0 {
 		return nil
@@ -242,9 +239,9 @@ func (d *Diff) overall(baseline *Report) Verdict {
 	return Clean
 }
 
-// MarkFlaky returns the first report with those tests marked as flaky that
-// ended differently in a repetition on the same code. A test that counts and
-// is switched off in the repetition, or missing there, is not one of them.
+// MarkFlaky returns the first report with those tests marked as flaky that ended
+// differently in a repetition on the same code. A test that is disabled or missing in the
+// repetition is not flaky.
 func MarkFlaky(first *Report, again ...*Report) *Report {
 	seen := make(map[string][2]bool) // identity to: passed, failed
 	for _, r := range append([]*Report{first}, again...) {
@@ -265,13 +262,12 @@ func MarkFlaky(first *Report, again ...*Report) *Report {
 	return &marked
 }
 
-// MarkNotRun returns the report of a command that ended after a failure
-// without having run everything (Maven's modules after one that failed, the
-// second of two runners): suites of the baseline that it does not name at all
-// become broken ones, so that their tests do not pass for deleted. Inside tells
-// that the command may end in the middle of a suite, too (pytest -x): then no
-// test that is missing counts as deleted. Use it only for commands of that
-// kind that failed; why is told as the message.
+// MarkNotRun returns the report of a command that ended after a failure without running
+// everything (Maven's modules after one that failed, the second of two runners): suites
+// of the baseline that it does not name become broken ones, so that their tests do not
+// count as deleted. Inside is set if the command may also end within a suite (pytest -x):
+// then no missing test counts as deleted. Use it only for failed commands of that kind;
+// why is their message.
 func MarkNotRun(baseline, now *Report, inside bool, why string) *Report {
 	named := make(map[string]bool)
 	for i := range now.Tests {

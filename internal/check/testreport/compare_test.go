@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 )
 
-// report makes a report of "outcome identity" lines as rows writes them.
+// report builds a report from "outcome identity" lines in the form of rows.
 func report(lines ...string) *testreport.Report {
 	r := &testreport.Report{Complete: true}
 	for _, line := range lines {
@@ -168,9 +168,8 @@ func TestMarkNotRun(t *testing.T) {
 	}
 }
 
-// Every test of the baseline is accounted for exactly once, the same reports
-// give the same result in whatever order their tests come, and a report does
-// not differ from itself.
+// Every test of the baseline is classified exactly once, the same reports give the same
+// result in any order of their tests, and a report does not differ from itself.
 func TestCompareProperties(t *testing.T) {
 	t.Parallel()
 	outcomes := []testreport.Outcome{testreport.Passed, testreport.Failed, testreport.Unfinished, testreport.Skipped,
@@ -220,7 +219,7 @@ func TestCompareProperties(t *testing.T) {
 	})
 }
 
-// Reports are stored: nothing is lost on the way.
+// Reports are stored without loss.
 func TestReportJSON(t *testing.T) {
 	t.Parallel()
 	r, err := testreport.ParseFiles("", []string{"testdata/pytest.xml"}, testreport.Config{})

@@ -7,29 +7,25 @@ import (
 	"strings"
 )
 
-// Config says where files belong and how much is read. The zero value is
-// ready to use.
+// Config locates files and limits what is read. The zero value is ready to use.
 type Config struct {
-	// Root is the absolute path of the workspace. Absolute names of files below
-	// it become relative to it. Zero: names stay as they are written.
+	// Root is the absolute path of the workspace. Absolute names of files below it become
+	// relative to it. Zero: names stay as they are.
 	Root string
-	// Suite stands before every identity of a format that does not say where
-	// its tests come from (TAP), so that several inputs can be merged. Zero:
-	// nothing stands there.
+	// Suite prefixes every identity of a format that does not name the source of its tests
+	// (TAP), so that several inputs can be merged. Zero: no prefix.
 	Suite string
-	// MaxTests is how many tests, suites and broken suites a report may have.
-	// Zero: 1,000,000.
+	// MaxTests limits the tests, suites and broken suites of a report. Zero: 1,000,000.
 	MaxTests int
-	// MaxIdentity is how many bytes an identity may have. Zero: 8 KiB.
+	// MaxIdentity limits the bytes of an identity. Zero: 8 KiB.
 	MaxIdentity int
-	// MaxLine is how many bytes a line of text, a tag of XML without the values
-	// of its attributes, or a value in JSON may have. Zero: 4 MiB.
+	// MaxLine limits the bytes of a line of text, an XML tag without the values of its
+	// attributes, or a JSON value. Zero: 4 MiB.
 	MaxLine int
-	// MaxMessage is how many bytes of a failure's message are kept. What is
-	// longer is cut, which is no error. Zero: 2 KiB.
+	// MaxMessage limits the bytes of a failure's message; longer ones are cut, which is no
+	// error. Zero: 2 KiB.
 	MaxMessage int
-	// MaxDepth is how deeply elements, values and subtests may be nested. Zero:
-	// 64.
+	// MaxDepth limits the nesting of elements, values and subtests. Zero: 64.
 	MaxDepth int
 }
 
@@ -62,7 +58,7 @@ func (c Config) validate() error {
 	return errors.Join(all...)
 }
 
-// relative makes a name of a file relative to the workspace, with slashes.
+// relative converts a file name to a path relative to the workspace, with slashes.
 func (c Config) relative(name string) string {
 	name = strings.ReplaceAll(name, `\`, "/")
 	name = strings.TrimPrefix(name, "file://")
@@ -76,36 +72,35 @@ func (c Config) relative(name string) string {
 	return path.Clean(name)
 }
 
-// LimitError tells which limit of Config an input passed.
+// LimitError is the error of an input that exceeds a limit of Config.
 type LimitError struct {
-	// Limit is the limit's name in words: "max tests".
+	// Limit is the name of the limit: "max tests".
 	Limit string
 	// Max is its value.
 	Max int
-	// Line is where in the input it was passed, counted from 1; 0 when the
-	// input has no lines to speak of.
+	// Line is the line of the input at which it was exceeded, counted from 1; 0 if the
+	// input has no lines.
 	Line int
 }
 
 // Error names the limit, its value and the place.
 func (e *LimitError) Error() string {
 	if e.Line == 0 {
-		return fmt.Sprintf("%s of %d passed", e.Limit, e.Max)
+		return fmt.Sprintf("%s of %d exceeded", e.Limit, e.Max)
 	}
-	return fmt.Sprintf("line %d: %s of %d passed", e.Line, e.Limit, e.Max)
+	return fmt.Sprintf("line %d: %s of %d exceeded", e.Line, e.Limit, e.Max)
 }
 
-// SyntaxError tells that an input is not of the format it should have. An
-// input that merely ends too early is none: it is a report that is not
-// complete.
+// SyntaxError is the error of an input that is not in its format. An input that only ends
+// too early is a report that is not complete.
 type SyntaxError struct {
 	// Line and Column are counted from 1, the column in bytes.
 	Line, Column int
-	// Msg says what is wrong there.
+	// Msg describes the problem.
 	Msg string
 }
 
-// Error names the place and what is wrong there.
+// Error names the position and the problem.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Msg)
 }

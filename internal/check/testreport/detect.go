@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// detectBytes is how much of an input Parse looks at to find its format.
+// detectBytes is the number of bytes from which Parse detects the format.
 const detectBytes = 64 << 10
 
-// Detect tells the format of results by the first bytes of the input (64 KiB
-// are enough) and, where these leave it open, by the file's name. It returns
-// an empty format when it is none of ours.
+// Detect returns the format of results from the first bytes of the input (64 KiB are
+// enough) and, if these are ambiguous, from the file name; empty if it is unknown.
 func Detect(name string, first []byte) Format {
 	text := bytes.TrimLeft(bytes.TrimPrefix(first, []byte("\xef\xbb\xbf")), " \t\r\n")
 	switch {
@@ -59,7 +58,7 @@ func detectLine(line string) Format {
 		(strings.Contains(line, `"Package":`) || strings.Contains(line, `"ImportPath":`)):
 		return GoTest
 	case strings.HasPrefix(line, "TAP version "), tapPlan().MatchString(line),
-		strings.HasPrefix(line, "ok ") && !strings.Contains(line, "\t"), // what go test prints for people has tabs
+		strings.HasPrefix(line, "ok ") && !strings.Contains(line, "\t"), // go test's output for people has tabs
 		strings.HasPrefix(line, "not ok "):
 		return TAP
 	case cargoRunning().MatchString(line), cargoBegin().MatchString(line), strings.HasPrefix(line, "   Doc-tests "):

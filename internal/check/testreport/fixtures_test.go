@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 )
 
-// rows writes a report as "outcome identity" lines, with "flaky" where it
-// applies, then the broken suites.
+// rows formats a report as "outcome identity" lines, with "flaky" where it applies, then
+// the broken suites.
 func rows(r *testreport.Report) []string {
 	var all []string
 	for _, t := range r.Tests {
@@ -138,8 +138,8 @@ var fixtures = []struct {
 	}},
 }
 
-// TestFixtures reads what the runners themselves wrote (pytest, Surefire,
-// Gradle, nextest, PHPUnit, RSpec and TRX after their documentation).
+// TestFixtures reads files that the runners themselves wrote (pytest, Surefire, Gradle,
+// nextest, PHPUnit, RSpec and TRX after their documentation).
 func TestFixtures(t *testing.T) {
 	t.Parallel()
 	for _, tt := range fixtures {
@@ -166,7 +166,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// TestDetails looks at what the identities do not show.
+// TestDetails checks the fields that the identities do not show.
 func TestDetails(t *testing.T) {
 	t.Parallel()
 	find := func(file, id string) testreport.Test {

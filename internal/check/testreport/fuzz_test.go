@@ -14,8 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 )
 
-// fuzz parses whatever comes and holds the report against what is promised of
-// all of them.
+// fuzz parses any input and checks the properties of all reports.
 func fuzz(f *testing.F, format testreport.Format, pattern string, more ...string) {
 	names, err := filepath.Glob(filepath.Join("testdata", pattern))
 	if err != nil || len(names) == 0 {

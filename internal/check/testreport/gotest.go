@@ -26,18 +26,18 @@ type goParser struct {
 	*builder
 	packages map[string]*goPackage
 	order    []string
-	builds   map[string]*message // what the compiler said, by import path
+	builds   map[string]*message // compiler errors, by import path
 	line     int
 }
 
 type goPackage struct {
 	ended    bool
 	bad      bool              // ended with fail
-	build    string            // the build that failed, as the runner names it
-	broken   Kind              // what its output told
+	build    string            // the failed build, as the runner names it
+	broken   Kind              // the kind of its output
 	failing  int               // tests that failed
 	running  map[string]*goRun // tests without an end
-	doubtful []int             // tests that passed without the line that says so
+	doubtful []int             // tests that passed without the line that confirms it
 	output   message
 }
 
@@ -45,15 +45,14 @@ type goPackage struct {
 type goRun struct {
 	index    int
 	output   message
-	verdict  bool // the framework's own line about the end was seen
+	verdict  bool // the framework printed its line about the end
 	panicked bool
 	timeout  bool
 }
 
-// ParseGo reads the events of go test -json, with other lines between them. It
-// is complete when every package that started has its end and every test of it
-// too. A test that "passes" because the process ended in the middle of it is
-// reported as unfinished.
+// ParseGo reads the events of go test -json, with other lines between them. It is
+// complete when every package that started has an end, and every test of it too. A test
+// that "passes" because the process ended within it is reported as unfinished.
 func ParseGo(r io.Reader, cfg Config) (*Report, error) {
 	b, err := newBuilder(GoTest, cfg)
 	if err != nil {
@@ -87,7 +86,7 @@ func (p *goParser) read(in *lines) error {
 		if !object || json.Unmarshal(line, &e) != nil || e.Action == "" {
 			p.report.Ignored++
 			if object && in.open && bytes.Contains(line, []byte(`"Action"`)) {
-				if err := p.incomplete("", fmt.Sprintf("the last event, in line %d, is cut", in.no)); err != nil {
+				if err := p.incomplete("", fmt.Sprintf("the last event, in line %d, is cut off", in.no)); err != nil {
 					return err
 				}
 			}
@@ -100,7 +99,7 @@ func (p *goParser) read(in *lines) error {
 	}
 }
 
-// plain reads the lines that older versions print beside the events.
+// plain reads the lines that older versions print between the events.
 func (p *goParser) plain(line string) {
 	rest, ok := strings.CutPrefix(line, "FAIL\t")
 	if !ok {
@@ -169,7 +168,7 @@ func (p *goParser) build(e *goEvent) error {
 	return nil
 }
 
-// told looks at the output of the package itself.
+// told reads the output of the package itself.
 func (k *goPackage) told(text string, limit int) {
 	if strings.HasPrefix(text, "panic: test timed out") {
 		k.broken = Timeout
@@ -210,8 +209,7 @@ func (p *goParser) test(pkg *goPackage, e *goEvent) error {
 	return nil
 }
 
-// begin finds or makes the place of a test in the report. The runner repeats
-// tests with -count.
+// begin returns or creates the test in the report. The runner repeats tests with -count.
 func (p *goParser) begin(e *goEvent) (int, error) {
 	id := e.Package + "::" + e.Test
 	if i, known := p.at[printable(id)]; known {
@@ -236,7 +234,7 @@ func (r *goRun) told(text string, limit int) {
 	if strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ") {
 		r.panicked = true
 		r.timeout = strings.HasPrefix(text, "panic: test timed out")
-		r.output.text = r.output.text[:0] // what came before is not the reason
+		r.output.text = r.output.text[:0] // earlier output is not the reason
 	}
 	r.output.add(text, limit)
 }
@@ -271,7 +269,7 @@ func crashKind(run *goRun) Kind {
 
 func (p *goParser) finish() error {
 	if len(p.order) == 0 && len(p.builds) == 0 {
-		if err := p.incomplete("", "no package was started"); err != nil {
+		if err := p.incomplete("", "no package started"); err != nil {
 			return err
 		}
 	}
@@ -326,7 +324,7 @@ func (k *goPackage) openTests() []string {
 	return names
 }
 
-// breakage notes why a package that failed could not run all its tests.
+// breakage records why a failed package could not run all its tests.
 func (p *goParser) breakage(name string, pkg *goPackage) error {
 	if !pkg.bad {
 		return nil

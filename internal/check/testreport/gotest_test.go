@@ -51,7 +51,7 @@ func parse(t *testing.T, text string) *testreport.Report {
 	return r
 }
 
-// goPackages are packages of tests, by name, and what their run reports.
+// goPackages are test packages, by name, and the expected report of their run.
 var goPackages = map[string]struct {
 	text     string
 	want     []string
@@ -111,7 +111,7 @@ var goPackages = map[string]struct {
 	"empty": {text: "var _ testing.TB\n", want: nil},
 }
 
-// The runner's own output, for everything that can happen to a package.
+// The runner's own output for all ways in which a package can end.
 func TestGoRun(t *testing.T) {
 	t.Parallel()
 	files := make(map[string]string)
@@ -208,7 +208,7 @@ func TestGoCount(t *testing.T) {
 	}
 }
 
-// What versions before 1.24 print: build failures as plain lines.
+// Versions before 1.24 print build failures as plain lines.
 func TestGoOlder(t *testing.T) {
 	t.Parallel()
 	r := parse(t, `# example.com/m/a

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// place is where a test case of JUnit's XML belongs.
+// place is the identity and suite of a JUnit test case.
 type place struct {
 	suite, name, file string
-	// broken names the suite when the "test" is its failure to load.
+	// broken names the suite if the "test" is its failure to load.
 	broken string
-	// once tells that the runner names a test twice when two of its phases
-	// failed; identities are unique without numbers.
+	// once is set if the runner reports a test twice when two of its phases failed;
+	// identities are unique without numbers.
 	once bool
 }
 
-// identify finds the identity of a test case by the habits of its writer; see
-// the package comment.
+// identify returns the identity of a test case by the conventions of its writer; see the
+// package comment.
 func identify(c *junitCase, suites []junitSuite) place {
 	at := place{suite: c.class, name: c.name, file: c.file, once: pytestLike(suites)}
 	switch {
@@ -45,14 +45,14 @@ func identify(c *junitCase, suites []junitSuite) place {
 			at.suite, at.broken = "", c.name
 		}
 	}
-	if c.name == "" { // Surefire: what failed before the first test of a class
+	if c.name == "" { // Surefire: a failure before the first test of a class
 		at.broken = at.suite
 		at.name = "(setup)"
 	}
 	return at
 }
 
-// pytest makes the node ID of a test whose file is known.
+// pytest returns the node ID of a test whose file is known.
 func pytest(c *junitCase) place {
 	at := place{suite: c.file, name: c.name, file: c.file, once: true}
 	module := strings.ReplaceAll(strings.TrimSuffix(c.file, ".py"), "/", ".")
@@ -67,8 +67,7 @@ func pytest(c *junitCase) place {
 	return at
 }
 
-// scriptFile tells whether a name is that of a file in JavaScript or
-// TypeScript.
+// scriptFile reports whether a name is that of a JavaScript or TypeScript file.
 func scriptFile(name string) bool {
 	switch path.Ext(name) {
 	case ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte":
@@ -77,8 +76,7 @@ func scriptFile(name string) bool {
 	return false
 }
 
-// nodeLike tells whether a suite is written as node --test does: the root has
-// no name.
+// nodeLike reports whether a suite was written by node --test: the root has no name.
 func nodeLike(suites []junitSuite) bool { return len(suites) > 0 && suites[0].name == "" }
 
 func pytestLike(suites []junitSuite) bool {

@@ -30,9 +30,9 @@ type jestParser struct {
 	any         bool // a key of the format was seen
 }
 
-// ParseJest reads the object that jest --json and vitest --reporter=json write.
-// It is complete when the object is closed, the run was not interrupted, and
-// the number of tests is the one it tells.
+// ParseJest reads the object that jest --json and vitest --reporter=json write. It is
+// complete when the object is closed, the run was not interrupted, and the number of
+// tests is the stated one.
 func ParseJest(r io.Reader, cfg Config) (*Report, error) {
 	b, err := newBuilder(Jest, cfg)
 	if err != nil {
@@ -45,7 +45,7 @@ func ParseJest(r io.Reader, cfg Config) (*Report, error) {
 	return &b.report, nil
 }
 
-// check holds the end record against what was listed.
+// check compares the end record with the listed tests.
 func (p *jestParser) check() error {
 	switch {
 	case !p.any:
@@ -57,7 +57,7 @@ func (p *jestParser) check() error {
 	case p.total < 0:
 		return p.incomplete("", "the number of tests is missing")
 	case p.total != p.listed:
-		return p.incomplete("", fmt.Sprintf("the run says it has %d tests, and lists %d", p.total, p.listed))
+		return p.incomplete("", fmt.Sprintf("the run reports %d tests and lists %d", p.total, p.listed))
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (p *jestParser) closeFile(f *jestFile) error {
 		made := Test{ID: join("::", name, titles), Suite: name, Name: titles, File: name}
 		switch t.Status {
 		case "passed":
-			// vitest keeps what failed before it tried again.
+			// vitest keeps the failures of earlier tries.
 			made.Outcome, made.Flaky = Passed, len(t.RetryReasons) > 0 || len(t.FailureMessages) > 0
 		case "failed":
 			made.Outcome = Failed
@@ -150,7 +150,7 @@ func (p *jestParser) closeFile(f *jestFile) error {
 			return err
 		}
 	}
-	if f.status == "failed" && !failed { // what came after the tests did
+	if f.status == "failed" && !failed { // the code after the tests failed
 		return p.broken(name, Exit, f.message)
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// jsonWalker reads one large object in pieces.
+// jsonWalker reads one large object in parts.
 type jsonWalker struct {
 	*builder
 	in *jsonReader
@@ -19,8 +19,8 @@ func newJSONWalker(r io.Reader, b *builder) *jsonWalker {
 	return &jsonWalker{builder: b, in: in, d: json.NewDecoder(in)}
 }
 
-// document reads the object and then checks it. One that ends too early is a
-// report that is not complete.
+// document reads the object and then checks it. An object that ends too early is a report
+// that is not complete.
 func (p *jsonWalker) document(each func(key string) error, check func() error) error {
 	err := p.object(each)
 	var syntax *json.SyntaxError
@@ -32,7 +32,7 @@ func (p *jsonWalker) document(each func(key string) error, check func() error) e
 		at := p.in.place(p.d.InputOffset())
 		return p.incomplete("", fmt.Sprintf("line %d, column %d: the object has no end", at.Line, at.Column))
 	case errors.As(err, &syntax), errors.As(err, &kind):
-		at := p.in.place(p.d.InputOffset()) // the end of what was understood
+		at := p.in.place(p.d.InputOffset()) // the end of the valid input
 		at.Msg = err.Error()
 		return at
 	case err != nil:
@@ -41,7 +41,7 @@ func (p *jsonWalker) document(each func(key string) error, check func() error) e
 	return check()
 }
 
-// token is the next token; values before it no longer count for the limit.
+// token returns the next token; values before it no longer count for the limit.
 func (p *jsonWalker) token() (json.Token, error) {
 	p.in.next(p.d.InputOffset())
 	return p.d.Token()
@@ -52,7 +52,7 @@ func (p *jsonWalker) value(to any) error {
 	return p.d.Decode(to)
 }
 
-// object calls each for every key of the object that comes next.
+// object calls each for every key of the next object.
 func (p *jsonWalker) object(each func(key string) error) error {
 	if err := p.expect('{'); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (p *jsonWalker) object(each func(key string) error) error {
 	return p.expect('}')
 }
 
-// list calls each for every element of the list that comes next.
+// list calls each for every element of the next list.
 func (p *jsonWalker) list(each func() error) error {
 	if err := p.expect('['); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (p *jsonWalker) expect(want json.Delim) error {
 	return nil
 }
 
-// skip passes a value, whatever its size: with --coverage there is a huge one.
+// skip skips a value of any size: with --coverage there is a huge one.
 func (p *jsonWalker) skip() error {
 	depth := 0
 	for {
@@ -120,7 +120,7 @@ func (p *jsonWalker) skip() error {
 	}
 }
 
-// jsonReader limits the size of single values and knows where lines begin.
+// jsonReader limits the size of single values and records where lines begin.
 type jsonReader struct {
 	r      io.Reader
 	limit  int
@@ -130,7 +130,7 @@ type jsonReader struct {
 	line   int     // number of the line that starts[0] begins
 }
 
-// next tells that everything up to an offset is done with.
+// next marks everything up to an offset as processed.
 func (j *jsonReader) next(offset int64) {
 	j.from = offset
 	drop := 0
@@ -141,7 +141,7 @@ func (j *jsonReader) next(offset int64) {
 	j.starts = append(j.starts[:0], j.starts[drop:]...)
 }
 
-// Read reads on unless the value has become too large.
+// Read reads on unless the value is too large.
 func (j *jsonReader) Read(p []byte) (int, error) {
 	if j.read-j.from > int64(j.limit) {
 		return 0, &LimitError{Limit: "max line", Max: j.limit, Line: j.line}
@@ -156,7 +156,7 @@ func (j *jsonReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// place is the line and column of an offset that is not yet done with.
+// place returns the line and column of an offset that is not yet processed.
 func (j *jsonReader) place(offset int64) *SyntaxError {
 	at := &SyntaxError{Line: j.line, Column: int(offset-j.starts[0]) + 1}
 	for i, start := range j.starts {

@@ -13,10 +13,10 @@ import (
 // junitSuite is an open <testsuite> or <testsuites>.
 type junitSuite struct {
 	name, file     string
-	tests, failing int // what its attributes say; -1 when they do not
+	tests, failing int // stated by its attributes; -1 if they are missing
 	direct, below  int // tests in it, and in suites in it
 	failed         int // tests in it and below that fail
-	repeated       int // tests that the runner named twice
+	repeated       int // tests that the runner reported twice
 }
 
 // junitCase is an open <testcase>.
@@ -24,7 +24,7 @@ type junitCase struct {
 	class, name, file string
 	duration          time.Duration
 	outcome           Outcome
-	failed            bool // whatever its outcome is taken for
+	failed            bool // whatever its outcome counts as
 	todo, flaky       bool
 	message           message
 	line              int
@@ -39,10 +39,9 @@ type junitParser struct {
 	depth  int
 }
 
-// ParseJUnit reads JUnit's XML in the dialects of pytest, jest-junit, vitest,
-// mocha, node --test, Maven Surefire, Gradle, cargo-nextest, PHPUnit and their
-// kin. It is complete when the root element is closed and no suite says that
-// it has more tests than are there.
+// ParseJUnit reads JUnit XML in the dialects of pytest, jest-junit, vitest, mocha, node
+// --test, Maven Surefire, Gradle, cargo-nextest, PHPUnit and similar tools. It is
+// complete when the root element is closed and no suite states more tests than it has.
 func ParseJUnit(r io.Reader, cfg Config) (*Report, error) {
 	b, err := newBuilder(JUnit, cfg)
 	if err != nil {
@@ -55,15 +54,15 @@ func ParseJUnit(r io.Reader, cfg Config) (*Report, error) {
 	return &b.report, nil
 }
 
-// xmlHandler is told of a document's elements and texts in their order.
+// xmlHandler receives a document's elements and texts in order.
 type xmlHandler interface {
 	start(e xml.StartElement) error
 	end(name string) error
 	chars(text []byte)
 }
 
-// walkXML hands a document to h. A document that ends too early, or is broken
-// in the middle, is a report that is not complete.
+// walkXML passes a document to h. A document that ends too early, or is broken, is a
+// report that is not complete.
 func walkXML(x *xmlText, b *builder, h xmlHandler) error {
 	d := newDecoder(x)
 	d.Entity = map[string]string{}
@@ -140,7 +139,7 @@ func (p *junitParser) openSuite(a map[string]string) {
 	p.suites = append(p.suites, s)
 }
 
-// count reads an attribute that is a number; -1 when it is none.
+// count parses a numeric attribute; -1 if it is not a number.
 func count(s string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err != nil || n < 0 {
@@ -254,9 +253,9 @@ func (p *junitParser) closeCase(c *junitCase) error {
 	return err
 }
 
-// closeSuite compares what a suite says about itself with what it holds. Some
-// writers count less than they list (jest-junit: no todo tests) and mix
-// failures with errors, so only what is missing counts.
+// closeSuite compares the numbers of a suite with its tests. Some writers count less than
+// they list (jest-junit: no todo tests) and mix failures with errors, so only missing
+// tests count.
 func (p *junitParser) closeSuite() error {
 	last := len(p.suites) - 1
 	s := p.suites[last]
@@ -269,10 +268,10 @@ func (p *junitParser) closeSuite() error {
 	}
 	held := s.direct + s.below
 	if s.tests > held {
-		return p.incomplete(s.name, fmt.Sprintf("suite %q says it has %d tests, and holds %d", s.name, s.tests, held))
+		return p.incomplete(s.name, fmt.Sprintf("suite %q reports %d tests and has %d", s.name, s.tests, held))
 	}
 	if s.failing > 0 && s.failed == 0 {
-		return p.incomplete(s.name, fmt.Sprintf("suite %q says that %d tests failed, and holds none", s.name, s.failing))
+		return p.incomplete(s.name, fmt.Sprintf("suite %q reports %d failed tests and has none", s.name, s.failing))
 	}
 	return nil
 }

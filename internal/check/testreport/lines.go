@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// lines reads lines without keeping more of one than the limit.
+// lines reads lines and keeps at most the limit of each.
 type lines struct {
 	r     *bufio.Reader
 	limit int
@@ -19,8 +19,8 @@ func newLines(r io.Reader, limit int) *lines {
 	return &lines{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
-// next returns the next line without its end, valid until the next call; long
-// tells that it was cut at the limit. After the last one the error is io.EOF.
+// next returns the next line without its end, valid until the next call; long is set if
+// it was cut at the limit. After the last one the error is io.EOF.
 func (l *lines) next() (line []byte, long bool, err error) {
 	l.buf = l.buf[:0]
 	l.no++

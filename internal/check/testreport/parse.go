@@ -8,24 +8,23 @@ import (
 	"os"
 )
 
-// Format is how a runner writes its results.
+// Format is a format of test results.
 type Format string
 
-// The formats that are understood.
+// Supported formats.
 const (
 	GoTest Format = "go-test-json" // go test -json
-	JUnit  Format = "junit-xml"    // JUnit's XML, in any dialect
+	JUnit  Format = "junit-xml"    // JUnit XML, in any dialect
 	Jest   Format = "jest-json"    // jest --json, vitest --reporter=json
 	TAP    Format = "tap"          // Test Anything Protocol 12, 13 and 14
-	Cargo  Format = "cargo-test"   // what cargo test prints for people
+	Cargo  Format = "cargo-test"   // cargo test's output for people
 	TRX    Format = "trx"          // dotnet test --logger trx
 	RSpec  Format = "rspec-json"   // rspec --format json
 )
 
-// Parse reads a report of a format; an empty one is taken from the input's
-// first bytes. Errors are a SyntaxError (not that format), a LimitError or
-// those of the reader, and name the format; an input that ends too early is a
-// report that is not complete.
+// Parse reads a report in a format; an empty format is detected. Errors are a SyntaxError
+// (not that format), a LimitError or those of the reader, and name the format; an input
+// that ends too early is a report that is not complete.
 func Parse(format Format, r io.Reader, cfg Config) (*Report, error) {
 	if format == "" {
 		buffered := bufio.NewReaderSize(r, detectBytes)
@@ -34,8 +33,8 @@ func Parse(format Format, r io.Reader, cfg Config) (*Report, error) {
 			return nil, fmt.Errorf("read test results: %w", err)
 		}
 		if format = Detect("", first); format == "" {
-			return nil, errors.New("read test results: the format is none of go test -json, JUnit XML, jest's JSON, RSpec's, " +
-				"TAP, cargo test and TRX")
+			return nil, errors.New("read test results: unknown format: use go test -json, JUnit XML, " +
+				"the JSON of jest or RSpec, TAP, cargo test or TRX")
 		}
 		r = buffered
 	}
@@ -58,9 +57,9 @@ func Parse(format Format, r io.Reader, cfg Config) (*Report, error) {
 	return nil, fmt.Errorf("read test results: unknown format %q", format)
 }
 
-// ParseFiles reads the files of one run and merges them in the given order,
-// which decides how equal identities are numbered: sort the names. No file at
-// all is a report that is not complete.
+// ParseFiles reads the files of one run and merges them in the given order, which decides
+// how equal identities are numbered: sort the names. Without any file the report is not
+// complete.
 func ParseFiles(format Format, names []string, cfg Config) (*Report, error) {
 	reports := make([]*Report, 0, len(names))
 	for _, name := range names {
@@ -94,16 +93,16 @@ func parseFile(format Format, name string, cfg Config) (*Report, error) {
 	return report, nil
 }
 
-// Merge makes one report of several, in their order. Equal identities are
-// numbered as within one report. Without any report the result is not
-// complete. Of the configuration only the limits count.
+// Merge merges reports, in order. Equal identities are numbered as within one report.
+// Without any report the result is not complete. Only the limits of the configuration are
+// used.
 func Merge(cfg Config, reports ...*Report) (*Report, error) {
 	b, err := newBuilder("", cfg)
 	if err != nil {
 		return nil, fmt.Errorf("merge test results: %w", err)
 	}
 	if len(reports) == 0 {
-		err = b.incomplete("", "no results were found")
+		err = b.incomplete("", "no results found")
 	} else {
 		b.report.Format = reports[0].Format
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 )
 
-// What ends too early is reported with what was there, and with the reason.
+// An input that ends too early is reported with its tests and the reason.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -25,9 +25,9 @@ func TestIncomplete(t *testing.T) {
 		tests  int
 		reason string
 	}{
-		{"go, nothing", testreport.GoTest, "", 0, "no package was started"},
+		{"go, nothing", testreport.GoTest, "", 0, "no package started"},
 		{"go, cut event", testreport.GoTest, `{"Action":"start","Package":"p"}` + "\n" + `{"Action":"pass","Pack`, 0,
-			"the last event, in line 2, is cut"},
+			"the last event, in line 2, is cut off"},
 		{"go, no end", testreport.GoTest, `{"Action":"start","Package":"p"}` + "\n" +
 			`{"Action":"run","Package":"p","Test":"TestA"}` + "\n", 1, `package "p" has no end`},
 		{"junit, nothing", testreport.JUnit, " \n", 0, "the document is empty"},
@@ -36,19 +36,19 @@ func TestIncomplete(t *testing.T) {
 		{"junit, open root", testreport.JUnit, `<testsuites><testsuite name="s"><testcase name="a"/></testsuite>`, 1,
 			"line 1, column 64: unexpected EOF"},
 		{"junit, fewer tests", testreport.JUnit, `<testsuite name="s" tests="3"><testcase name="a"/></testsuite>`, 1,
-			`suite "s" says it has 3 tests, and holds 1`},
+			`suite "s" reports 3 tests and has 1`},
 		{"junit, lost failures", testreport.JUnit,
 			`<testsuite name="s" tests="1" failures="1"><testcase name="a"/></testsuite>`, 1,
-			`suite "s" says that 1 tests failed, and holds none`},
+			`suite "s" reports 1 failed tests and has none`},
 		{"junit, broken inside", testreport.JUnit, `<testsuite><testcase name="a"/>` + "\n</wrong>", 1,
 			"line 2, column 8: element <testsuite> closed by </wrong>"},
 		{"tap, nothing", testreport.TAP, "", 0, "the input is empty"},
 		{"tap, no plan", testreport.TAP, "ok 1 - a\nok 2 - b\n", 2, "the run has no plan"},
-		{"tap, cut", testreport.TAP, "1..3\nok 1 - a\nok 2 - b\n", 2, "the run planned 3 tests, and has 2"},
-		{"tap, bail out", testreport.TAP, "1..2\nok 1 - a\nBail out! no database\n", 1, "the run was given up:  no database"},
+		{"tap, cut", testreport.TAP, "1..3\nok 1 - a\nok 2 - b\n", 2, "the run planned 3 tests and has 2"},
+		{"tap, bail out", testreport.TAP, "1..2\nok 1 - a\nBail out! no database\n", 1, "the run bailed out:  no database"},
 		{"tap, cut in a subtest", testreport.TAP, "1..1\n# Subtest: s\n    ok 1 - a\n", 1, `subtest "s" has no plan`},
 		{"tap, open block", testreport.TAP, "1..1\nnot ok 1 - a\n  ---\n  error: x\n", 1,
-			"the input ends inside a block of YAML"},
+			"the input ends inside a YAML block"},
 		{"jest, nothing", testreport.Jest, "", 0, "the input is empty"},
 		{"jest, cut", testreport.Jest,
 			`{"numTotalTests":2,"testResults":[{"name":"a.js","assertionResults":[{"title":"x","status":"passed"},`, 1,
@@ -57,27 +57,27 @@ func TestIncomplete(t *testing.T) {
 			"the run was interrupted"},
 		{"jest, fewer tests", testreport.Jest,
 			`{"numTotalTests":2,"testResults":[{"name":"a.js","assertionResults":[{"title":"x","status":"passed"}]}]}`, 1,
-			"the run says it has 2 tests, and lists 1"},
+			"the run reports 2 tests and lists 1"},
 		{"jest, no number", testreport.Jest, `{"testResults":[]}`, 0, "the number of tests is missing"},
 		{"rspec, cut", testreport.RSpec, `{"examples":[{"full_description":"a","status":"passed"},`, 1,
 			"line 1, column 57: the object has no end"},
 		{"rspec, no summary", testreport.RSpec, `{"examples":[]}`, 0, "the summary is missing"},
 		{"rspec, fewer examples", testreport.RSpec, `{"examples":[],"summary":{"example_count":2}}`, 0,
-			"the summary says 2 examples, and there are 0"},
-		{"cargo, nothing", testreport.Cargo, "   Compiling foo\n", 0, "no test binary was started"},
+			"the summary reports 2 examples, the list has 0"},
+		{"cargo, nothing", testreport.Cargo, "   Compiling foo\n", 0, "no test binary started"},
 		{"cargo, exit", testreport.Cargo, "     Running tests/a.rs (target/debug/deps/a-0123456789abcdef)\n\n" +
 			"running 1 test\n", 0, `binary "a tests/a.rs" has no result`},
 		{"cargo, fewer tests", testreport.Cargo, "running 2 tests\ntest a ... ok\n\ntest result: ok. 2 passed; 0 failed; " +
 			"0 ignored; 0 measured\n", 1,
-			`binary "" says 2 tests passed, 0 failed, 0 were ignored, and lists 1, 0, 0`},
+			`binary "" reports 2 tests passed, 0 failed, 0 ignored, and lists 1, 0, 0`},
 		{"cargo, stopped", testreport.Cargo, "running 1 test\ntest a ... FAILED\n\n" +
 			"test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured\n\nerror: test failed, to rerun pass `--lib`\n", 1,
-			"cargo stopped after the first binary that failed; run it with --no-fail-fast"},
+			"cargo stopped after the first failed binary: use --no-fail-fast"},
 		{"trx, no summary", testreport.TRX,
 			`<TestRun><Results><UnitTestResult testId="1" testName="a" outcome="Passed"/></Results></TestRun>`, 1,
 			"the summary is missing"},
 		{"trx, fewer results", testreport.TRX, `<TestRun><ResultSummary><Counters total="1"/></ResultSummary></TestRun>`, 0,
-			"the summary says 1 tests, and there are 0 results"},
+			"the summary reports 1 tests, the list has 0 results"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -207,8 +207,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// What tests print does not stay in memory: 64 MiB of output pass through a
-// report whose values may have a few KiB.
+// Output of tests is not kept in memory: 64 MiB of output pass through a report whose
+// values may have a few KiB.
 func TestOutputIsNotKept(t *testing.T) {
 	t.Parallel()
 	const head = `<testsuite name="s" tests="2"><testcase name="a"><system-out>`
@@ -238,7 +238,7 @@ func TestOutputIsNotKept(t *testing.T) {
 	}
 }
 
-// repeat reads the same text again and again.
+// repeat reads the same text repeatedly.
 type repeat struct {
 	unit string
 	at   int
@@ -311,7 +311,7 @@ func TestParseFiles(t *testing.T) {
 		t.Errorf("complete %v, reason %q", r.Complete, r.Reason)
 	}
 	r, err = testreport.ParseFiles(testreport.JUnit, nil, testreport.Config{})
-	if err != nil || r.Complete || r.Reason != "no results were found" {
+	if err != nil || r.Complete || r.Reason != "no results found" {
 		t.Errorf("no files: %+v, error %v", r, err)
 	}
 	if _, err := testreport.ParseFiles("", []string{filepath.Join(dir, "none")}, testreport.Config{}); !errors.Is(err, os.ErrNotExist) {

@@ -31,13 +31,12 @@ type rspecParser struct {
 	*jsonWalker
 	summary *rspecSummary
 	listed  int
-	said    message // what RSpec said outside of examples
+	said    message // messages outside of examples
 	any     bool
 }
 
-// ParseRSpec reads the object that rspec --format json writes. It is complete
-// when the object is closed and its summary counts the examples that are
-// there.
+// ParseRSpec reads the object that rspec --format json writes. It is complete when the
+// object is closed and its summary agrees with the number of examples.
 func ParseRSpec(r io.Reader, cfg Config) (*Report, error) {
 	b, err := newBuilder(RSpec, cfg)
 	if err != nil {
@@ -82,8 +81,8 @@ func (p *rspecParser) example() error {
 	case "passed":
 		t.Outcome = Passed
 	case "pending":
-		// pending examples ran and failed, as they should; skipped ones did not
-		// run. Both are written the same.
+		// Pending examples ran and failed as expected; skipped ones did not run. Both are
+		// written the same.
 		t.Outcome, t.Message = Skipped, clip(e.PendingMessage, p.cfg.MaxMessage)
 	default:
 		t.Message = clip(join(": ", e.Exception.Class, strings.TrimSpace(e.Exception.Message)), p.cfg.MaxMessage)
@@ -104,8 +103,8 @@ func (p *rspecParser) check() error {
 	case p.summary == nil:
 		return p.incomplete("", "the summary is missing")
 	case p.summary.Examples != p.listed:
-		return p.incomplete("", fmt.Sprintf("the summary says %d examples, and there are %d", p.summary.Examples, p.listed))
-	case p.summary.Errors > 0: // RSpec runs nothing when a file cannot be loaded
+		return p.incomplete("", fmt.Sprintf("the summary reports %d examples, the list has %d", p.summary.Examples, p.listed))
+	case p.summary.Errors > 0: // RSpec runs nothing if a file cannot be loaded
 		return p.broken("", Load, string(p.said.text))
 	}
 	return nil

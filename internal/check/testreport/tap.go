@@ -27,7 +27,7 @@ var (
 type tapLevel struct {
 	planned  int // -1 before the plan
 	seen     int
-	title    string // of the subtest that is to follow, from "# Subtest:"
+	title    string // of the next subtest, from "# Subtest:"
 	children []int  // tests here and below without the name of their parent
 	last     int    // index of the last test here, -1 before
 }
@@ -37,16 +37,15 @@ type tapParser struct {
 	in     *lines
 	levels []*tapLevel
 	paths  []string // by index of the test: its identity so far
-	yaml   string   // the indentation of the block that is open
+	yaml   string   // the indentation of the open block
 	inYAML bool
-	mute   bool // inside a value of the block that is not kept
+	mute   bool // inside a skipped value of the open block
 	any    bool // a line of the format was seen
 }
 
-// ParseTAP reads the Test Anything Protocol, versions 12 to 14, with subtests
-// and blocks of YAML. It is complete when a plan was seen at every depth and
-// agrees with the number of tests, and nobody bailed out. Several documents
-// may follow each other.
+// ParseTAP reads the Test Anything Protocol, versions 12 to 14, with subtests and YAML
+// blocks. It is complete when a plan was read at every depth and agrees with the number
+// of tests, and no line bails out. Several documents may follow each other.
 func ParseTAP(r io.Reader, cfg Config) (*Report, error) {
 	b, err := newBuilder(TAP, cfg)
 	if err != nil {
@@ -86,8 +85,7 @@ func (p *tapParser) read() error {
 	}
 }
 
-// level returns the level of a depth, making those that are missing. A nil
-// level is too deep.
+// level returns the level of a depth, creating missing ones. A nil level is too deep.
 func (p *tapParser) level(depth int) *tapLevel {
 	for len(p.levels) <= depth {
 		p.levels = append(p.levels, &tapLevel{planned: -1, last: -1})
@@ -95,8 +93,8 @@ func (p *tapParser) level(depth int) *tapLevel {
 	return p.levels[depth]
 }
 
-// lastTest is the test that a block or a remark belongs to: the one that came
-// last at the deepest level that is open.
+// lastTest returns the test that a block or a remark belongs to: the last one at the
+// deepest open level.
 func (p *tapParser) lastTest() *Test {
 	l := p.levels[len(p.levels)-1]
 	if l.last < 0 {
@@ -117,7 +115,7 @@ func (p *tapParser) line(text string, indent int, long bool) error {
 	switch {
 	case strings.HasPrefix(text, "Bail out!"):
 		p.any = true
-		return p.incomplete("", strings.TrimSpace("the run was given up: "+strings.TrimPrefix(text, "Bail out!")))
+		return p.incomplete("", strings.TrimSpace("the run bailed out: "+strings.TrimPrefix(text, "Bail out!")))
 	case strings.HasPrefix(text, "# Subtest: "):
 		p.heading(depth, strings.TrimPrefix(text, "# Subtest: "))
 	case strings.HasPrefix(text, "TAP version "):
@@ -142,8 +140,8 @@ func (p *tapParser) line(text string, indent int, long bool) error {
 	return nil
 }
 
-// heading takes the title of a subtest. It stands before the subtest at the
-// depth of the parent's own result, or, as Perl writes it, of the children.
+// heading reads the title of a subtest. It precedes the subtest at the depth of the
+// parent's own result, or, as Perl writes it, of the children.
 func (p *tapParser) heading(depth int, title string) {
 	title = unescapeTAP(title)
 	p.level(depth).title = title
@@ -152,7 +150,7 @@ func (p *tapParser) heading(depth int, title string) {
 	}
 }
 
-// remark adds a line to what the last test told, if that failed.
+// remark adds a line to the message of the last test, if that failed.
 func (p *tapParser) remark(text string) {
 	if !strings.HasPrefix(text, "#") {
 		p.report.Ignored++
@@ -163,8 +161,8 @@ func (p *tapParser) remark(text string) {
 	}
 }
 
-// block reads a line of YAML. Only what runners are known to write is looked
-// at; the rest is the message.
+// block reads a line of YAML. The keys that known runners write are evaluated; the rest
+// is the message.
 func (p *tapParser) block(line, text string, indent int) {
 	if text == "..." && indent == len(p.yaml) {
 		p.inYAML = false
@@ -197,7 +195,7 @@ func (p *tapParser) block(line, text string, indent int) {
 	}
 }
 
-// fileOf takes line and column from the end of a place.
+// fileOf removes line and column from the end of a place.
 func fileOf(place string) string {
 	for range 2 {
 		i := strings.LastIndexByte(place, ':')
@@ -264,7 +262,7 @@ func (p *tapParser) point(depth int, m []string) error {
 	return nil
 }
 
-// directive splits a description from the mark behind it.
+// directive splits a description from its directive.
 func directive(failed bool, text string) (name string, outcome Outcome, why string) {
 	outcome = Passed
 	if failed {
@@ -294,8 +292,7 @@ func unescapeTAP(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\#`, "#").Replace(strings.TrimSpace(s))
 }
 
-// close ends the levels from a depth on. Their tests get the name of their
-// parent.
+// close ends the levels from a depth on. Their tests get the name of their parent.
 func (p *tapParser) close(depth int, parent string) error {
 	for i := len(p.levels) - 1; i >= depth; i-- {
 		l := p.levels[i]
@@ -335,21 +332,21 @@ func (p *tapParser) checkPlan(l *tapLevel, name string, top bool) error {
 		}
 		return p.incomplete("", what+" has no plan")
 	case l.planned != l.seen:
-		return p.incomplete("", fmt.Sprintf("%s planned %d tests, and has %d", what, l.planned, l.seen))
+		return p.incomplete("", fmt.Sprintf("%s planned %d tests and has %d", what, l.planned, l.seen))
 	}
 	return nil
 }
 
 func (p *tapParser) finish() error {
 	if !p.any {
-		first := &SyntaxError{Line: 1, Column: 1, Msg: "no line of TAP was found"}
+		first := &SyntaxError{Line: 1, Column: 1, Msg: "no line of TAP found"}
 		if p.in.no > 1 {
 			return first
 		}
 		return p.incomplete("", "the input is empty")
 	}
 	if p.inYAML {
-		if err := p.incomplete("", "the input ends inside a block of YAML"); err != nil {
+		if err := p.incomplete("", "the input ends inside a YAML block"); err != nil {
 			return err
 		}
 	}

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// trxResult is a <UnitTestResult>; its class stands in <TestDefinitions>,
-// which follows.
+// trxResult is a <UnitTestResult>; its class is in <TestDefinitions>, which follows.
 type trxResult struct {
 	id, name string
 	outcome  Outcome
@@ -96,7 +95,7 @@ func trxOutcome(word string) Outcome {
 	return Failed
 }
 
-// clockTime reads hh:mm:ss.fffffff; 0 when it is none.
+// clockTime parses hh:mm:ss.fffffff; 0 if it is invalid.
 func clockTime(s string) time.Duration {
 	var h, m int
 	var sec float64
@@ -144,7 +143,7 @@ func (p *trxParser) finish() error {
 	case !p.ended:
 		return p.incomplete("", "the summary is missing")
 	case p.total >= 0 && p.total != len(p.results):
-		return p.incomplete("", fmt.Sprintf("the summary says %d tests, and there are %d results", p.total, len(p.results)))
+		return p.incomplete("", fmt.Sprintf("the summary reports %d tests, the list has %d results", p.total, len(p.results)))
 	}
 	return nil
 }

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// xmlText hands a document to the decoder byte by byte, and leaves out what
-// would only fill memory: the decoder holds every text as a whole, and runners
-// put all that the tests print into one. Texts and attributes are cut at a
-// limit, comments are emptied, control characters that XML does not allow
-// become "?". Because the decoder reads single bytes, the place counted here
-// is the decoder's own.
+// xmlText passes a document to the decoder byte by byte, and leaves out what would only
+// fill memory: the decoder keeps every text as a whole, and runners put the whole output
+// of the tests into one. Texts and attributes are cut at a limit, comments are emptied,
+// control characters that XML does not allow become "?". Because the decoder reads single
+// bytes, the position counted here is the decoder's own.
 type xmlText struct {
 	r         *bufio.Reader
 	line, col int
@@ -21,7 +20,7 @@ type xmlText struct {
 	markup    int // limit of a tag
 	state     xmlState
 	quote     byte
-	n         int  // bytes handed out in this state
+	n         int  // bytes passed on in this state
 	tag       int  // bytes of the tag
 	entity    bool // between & and ;
 	closing   int  // bytes of the end of a comment or CDATA still to come
@@ -99,7 +98,7 @@ func (x *xmlText) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// step moves the state by a byte and tells whether the byte is kept.
+// step updates the state for a byte and reports whether the byte is kept.
 func (x *xmlText) step(c byte) (bool, error) {
 	if x.closing > 0 {
 		if x.closing--; x.closing == 0 {
@@ -144,7 +143,7 @@ func (x *xmlText) enter(state xmlState) {
 	x.state, x.n, x.entity = state, 0, false
 }
 
-// open decides what a "<" in text begins.
+// open determines what a "<" in text begins.
 func (x *xmlText) open() {
 	next, _ := x.r.Peek(8)
 	switch {
@@ -158,8 +157,8 @@ func (x *xmlText) open() {
 	}
 }
 
-// keep tells whether a byte of a text or value is within the limit. An entity
-// or a character is never cut in two.
+// keep reports whether a byte of a text or value is within the limit. An entity or a
+// character is never cut in two.
 func (x *xmlText) keep(c byte) bool {
 	x.n++
 	switch {
@@ -167,7 +166,7 @@ func (x *xmlText) keep(c byte) bool {
 		x.entity = c == '&' || (x.entity && c != ';')
 		return true
 	case x.n > x.text+64:
-		return false // what was begun is no entity
+		return false // not an entity
 	case x.entity:
 		x.entity = c != ';'
 		return true
@@ -178,8 +177,7 @@ func (x *xmlText) keep(c byte) bool {
 	return false
 }
 
-// until passes the first bytes of a comment or CDATA, the opening included,
-// and its end.
+// until passes the first bytes of a comment or CDATA, the opening included, and its end.
 func (x *xmlText) until(c, end byte, rest string) bool {
 	x.n++
 	opening := x.n <= len("![CDATA[")
@@ -201,7 +199,7 @@ func (x *xmlText) until(c, end byte, rest string) bool {
 	return x.n <= x.text
 }
 
-// latin1 turns bytes into UTF-8.
+// latin1 converts Latin-1 to UTF-8.
 type latin1 struct {
 	r    io.ByteReader
 	next byte // the second byte of a character
