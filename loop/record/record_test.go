@@ -213,7 +213,7 @@ func TestOneLoopInAPlace(t *testing.T) {
 	})
 }
 
-// TestGateWakesItsLoop: a parked loop is not claimed until somebody answers, and
+// TestGateWakesItsLoop: a parked loop is not claimed until its gate is answered, and
 // only an answer that the gate takes is one.
 func TestGateWakesItsLoop(t *testing.T) {
 	t.Parallel()
