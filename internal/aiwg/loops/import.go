@@ -266,6 +266,14 @@ func cut(text string, most int) string {
 
 // createdAt is when the loop began, as far as that is known.
 func (l *loop) createdAt() time.Time {
+	if l.created.IsZero() {
+		l.created = l.firstInstant()
+	}
+	return l.created
+}
+
+// firstInstant reads every iteration if none has a time.
+func (l *loop) firstInstant() time.Time {
 	state := l.docs[stateFile]
 	at := instant(state.Get("started_at"), l.docs[analyticsFile].Get("start_time"),
 		state.Get("baseline_metrics").Get("captured_at"), state.Get("last_updated"))

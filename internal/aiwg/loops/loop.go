@@ -38,6 +38,8 @@ type loop struct {
 	docs  map[string]*document
 	iters []*iteration
 	under int // the number of the iteration under way, 0 for none
+
+	created time.Time // what createdAt returned first
 }
 
 // iteration is one of a loop: what the state says of it, and its files.
