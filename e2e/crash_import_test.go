@@ -32,7 +32,7 @@ func importSource(t *testing.T, dir string) {
 		if i%500 == 1 {
 			meta["rlm_state"] = state(i)
 		}
-		tasks = append(tasks, map[string]any{"id": fmt.Sprintf("task-%04d", i), "prompt": fmt.Sprintf("part %d", i), "state": []string{"running", "completed"}[i%2],
+		tasks = append(tasks, map[string]any{"id": fmt.Sprintf("task-%04d", i), "prompt": fmt.Sprintf("part %d", i), "state": []string{"running", "completed"}[min(i%50, 1)],
 			"createdAt": "2026-02-09T10:00:00Z", "metadata": meta})
 	}
 	task(2, "tree-12345678", nil)

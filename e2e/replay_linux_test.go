@@ -69,7 +69,8 @@ type disk struct {
 	acks   []string
 	acked  func()
 	err    error
-	logs   int // how often SQLite began its log
+	over   bool // what follows in the trace is of no interest
+	logs   int  // how often SQLite began its log
 	// how often the log was written to and flushed
 	logWrites, logFlushes int
 }
