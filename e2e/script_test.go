@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/perdure/perdure/internal/storage/filelock"
+	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/schematest"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/model/mock"
@@ -44,10 +45,24 @@ func TestScriptsWithDaemon(t *testing.T) {
 func TestScriptsPostgres(t *testing.T) {
 	t.Parallel()
 	for _, name := range scripts(t, bothScripts) {
+		if !effort.Long() && refused(name) {
+			continue
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			run(t, name, setting{store: testdb.PostgresStore(t)})
 		})
+	}
+}
+
+// refused reports whether a script is about bad input, which is refused whatever the
+// database is. The long run runs these scripts on PostgreSQL too.
+func refused(name string) bool {
+	switch filepath.Base(name) {
+	case "badinput.txtar", "badmodels.txtar", "badvariables.txtar":
+		return true
+	default:
+		return false
 	}
 }
 
