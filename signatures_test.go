@@ -2,6 +2,7 @@ package perdure_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/build"
@@ -9,6 +10,7 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"os/exec"
 	"path"
 	"slices"
 	"strings"
@@ -52,6 +54,9 @@ func checkSignatures(t *testing.T, files []*sourceFile, public []string) []findi
 			}
 		}
 	}
+	if err := errors.Join(c.failed...); err != nil {
+		t.Fatalf("read the standard library: %v", err)
+	}
 	return found
 }
 
@@ -63,6 +68,8 @@ type typeChecker struct {
 	files map[string][]*sourceFile // by folder
 	done  map[string]*types.Package
 	std   types.Importer
+	// failed are the packages of the standard library that could not be read.
+	failed []error
 }
 
 // newTypeChecker turns cgo off in go/build's default context until the test ends,
@@ -72,6 +79,13 @@ func newTypeChecker(t *testing.T, files []*sourceFile) *typeChecker {
 	cgo := build.Default.CgoEnabled
 	build.Default.CgoEnabled = false
 	t.Cleanup(func() { build.Default.CgoEnabled = cgo })
+	if build.Default.GOROOT == "" { // this binary was built with -trimpath
+		root, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			t.Fatalf("find the standard library: %v", err)
+		}
+		build.Default.GOROOT = strings.TrimSpace(string(root))
+	}
 	return &typeChecker{files: byDir(files), done: make(map[string]*types.Package), std: standardLibrary()}
 }
 
@@ -89,7 +103,11 @@ func (c *typeChecker) Import(importPath string) (*types.Package, error) {
 	first, _, _ := strings.Cut(importPath, "/")
 	switch {
 	case !ours && !strings.Contains(first, "."):
-		return c.std.Import(importPath)
+		pkg, err := c.std.Import(importPath)
+		if err != nil {
+			c.failed = append(c.failed, err)
+		}
+		return pkg, err
 	case !ours:
 		c.done[importPath] = types.NewPackage(importPath, path.Base(importPath))
 		c.done[importPath].MarkComplete()
