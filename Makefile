@@ -9,6 +9,8 @@ KILLS    ?= 10000
 SEED     ?= 0
 # make fuzz: how long for each target.
 FUZZTIME ?= 60s
+# The modules of the repository. Users of the library download the first only.
+MODULES = . bench examples/outside
 # make bench: which benchmarks.
 BENCH    ?= transitions flat tree recover status run
 
@@ -27,17 +29,17 @@ build: ## Build bin/perdure, static and without debug information
 
 .PHONY: build/all
 build/all: ## Build for every supported system
-	CGO_ENABLED=0 GOOS=linux $(GO) build ./...
-	CGO_ENABLED=0 GOOS=darwin $(GO) build ./...
-	CGO_ENABLED=0 GOOS=windows $(GO) build ./...
+	@set -e; for os in linux darwin windows; do for mod in $(MODULES); do \
+	  echo "go build for $$os in $$mod"; CGO_ENABLED=0 GOOS=$$os $(GO) -C $$mod build -o /dev/null ./...; \
+	done; done
 
 .PHONY: test
 test: ## Run all tests; what the machine lacks is skipped
-	$(GO) test ./...
+	@set -e; for mod in $(MODULES); do $(GO) -C $$mod test ./...; done
 
 .PHONY: test/race
 test/race: ## Run all tests with the race detector
-	$(GO) test -race ./...
+	@set -e; for mod in $(MODULES); do $(GO) -C $$mod test -race ./...; done
 
 .PHONY: test/postgres
 test/postgres: ## Run all tests; a missing PostgreSQL is an error
@@ -63,30 +65,30 @@ fuzz: ## Fuzz each target for FUZZTIME
 
 .PHONY: bench
 bench: ## Run the benchmarks, one JSON line a result: make bench BENCH="flat tree"
-	@set -e; for what in $(BENCH); do $(GO) run ./bench $$what; done
+	@set -e; for what in $(BENCH); do $(GO) run -C bench . $$what; done
 
 .PHONY: bench-detect
 bench-detect: ## Print recall and false alarms of the detectors (fetches released packages)
-	$(GO) run ./bench/detect planted
-	$(GO) run ./bench/detect unseen
-	$(GO) run ./bench/detect mutants
-	$(GO) run ./bench/detect commits
-	$(GO) run ./bench/detect patches
-	$(GO) run ./bench/detect releases
-	$(GO) run ./bench/detect small
-	$(GO) run ./bench/detect latency -n 200
+	$(GO) run -C bench ./detect planted
+	$(GO) run -C bench ./detect unseen
+	$(GO) run -C bench ./detect mutants
+	$(GO) run -C bench ./detect commits
+	$(GO) run -C bench ./detect patches
+	$(GO) run -C bench ./detect releases
+	$(GO) run -C bench ./detect small
+	$(GO) run -C bench ./detect latency -n 200
 
 .PHONY: vet
 vet: ## Run go vet
-	$(GO) vet ./...
+	@set -e; for mod in $(MODULES); do $(GO) -C $$mod vet ./...; done
 
 .PHONY: lint
 lint: ## Run golangci-lint (the first time builds it, which takes minutes)
-	$(GOLANGCI_LINT) run ./...
+	@set -e; for mod in $(MODULES); do (cd $$mod && $(GOLANGCI_LINT) run ./...); done
 
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what is used
-	$(GOVULNCHECK) ./...
+	@set -e; for mod in $(MODULES); do (cd $$mod && $(GOVULNCHECK) ./...); done
 
 .PHONY: fmt
 fmt: ## Format all Go files
@@ -95,6 +97,10 @@ fmt: ## Format all Go files
 .PHONY: fmt/check
 fmt/check: ## Fail when a Go file is not formatted
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not formatted:"; echo "$$unformatted"; exit 1; }
+
+.PHONY: tidy
+tidy: ## Update every go.mod and go.sum
+	@set -e; for mod in $(MODULES); do $(GO) -C $$mod mod tidy; done
 
 .PHONY: tidy/check
 tidy/check: ## Fail when a go.mod or go.sum is not tidy

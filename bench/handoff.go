@@ -36,11 +36,9 @@ func handoffs(b *bench, round int) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // measured and done with
-	program := filepath.Join(dir, "perdure")
-	build := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-o", program, "./cmd/perdure")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w: %s", err, out)
+	program, err := b.program(dir)
+	if err != nil {
+		return err
 	}
 	workload := "a step with a file, by a process of its own, outside of a repository"
 	if err := exec.CommandContext(b.ctx, "git", "init", "-q", dir).Run(); err == nil {

@@ -33,11 +33,9 @@ func loopHistory(b *bench, round int) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // measured and done with
-	program := filepath.Join(dir, "perdure")
-	build := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-o", program, "./cmd/perdure")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w: %s", err, out)
+	program, err := b.program(dir)
+	if err != nil {
+		return err
 	}
 	if err := b.inChild("loop-history-fill", "-n", fmt.Sprint(n), dir); err != nil { // its memory would count as theirs
 		return err

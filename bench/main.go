@@ -3,7 +3,7 @@
 // overwrites with fdatasync on the same disk in the same round, because only
 // ratios to F carry over to other machines.
 //
-//	go run ./bench/... transitions|flat|tree|idle|recover|takeover|contend|status|memory|run|split|views|watch|variables|import|handoff|loop|loop-history [flags]
+//	go run -C bench . transitions|flat|tree|idle|recover|takeover|contend|status|memory|run|split|views|watch|variables|import|handoff|loop|loop-history [flags]
 package main
 
 import (
@@ -12,10 +12,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime/pprof"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/internal/process/guard"
@@ -50,6 +52,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// program builds the perdure program into a folder and returns its path.
+func (b *bench) program(dir string) (string, error) {
+	root, err := exec.CommandContext(b.ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/perdure/perdure").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module of perdure: %w", err)
+	}
+	program := filepath.Join(dir, "perdure")
+	build := exec.CommandContext(b.ctx, "go", "build", "-C", strings.TrimSpace(string(root)), "-trimpath", "-o", program,
+		"./cmd/perdure")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build perdure: %w: %s", err, out)
+	}
+	return program, nil
 }
 
 func run(ctx context.Context, args []string) error {

@@ -1,14 +1,14 @@
 // Command detect measures the detectors of package internal/detect: how much of
 // what is planted they find, and how often they act on ordinary work.
 //
-//	go run ./bench/detect planted [-json]
-//	go run ./bench/detect unseen [-list] [-only TEXT]
-//	go run ./bench/detect mutants [-cache DIR] [-list] [-only TEXT]
-//	go run ./bench/detect commits [-dir DIR] [-n 500] [-list]
-//	go run ./bench/detect patches [-cache DIR] [-list] [-only TEXT]
-//	go run ./bench/detect releases [-cache DIR] [-list] [-only TEXT]
-//	go run ./bench/detect small [-set a|b] [-cache DIR] [-files N] [-list] [-only TEXT]
-//	go run ./bench/detect latency [-n 500]
+//	go run -C bench ./detect planted [-json]
+//	go run -C bench ./detect unseen [-list] [-only TEXT]
+//	go run -C bench ./detect mutants [-cache DIR] [-list] [-only TEXT]
+//	go run -C bench ./detect commits [-dir DIR] [-n 500] [-list]
+//	go run -C bench ./detect patches [-cache DIR] [-list] [-only TEXT]
+//	go run -C bench ./detect releases [-cache DIR] [-list] [-only TEXT]
+//	go run -C bench ./detect small [-set a|b] [-cache DIR] [-files N] [-list] [-only TEXT]
+//	go run -C bench ./detect latency [-n 500]
 //
 // planted takes the cheats and twins of internal/detect/planted, each alone and
 // among unrelated changes, and prints recall and false alarms by language, type
