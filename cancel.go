@@ -28,7 +28,7 @@ func (s *Store) CancelTask(ctx context.Context, id TaskID, reason string) (int64
 func (s *Store) cancel(ctx context.Context, id TaskID, reason string) (n int64, err error) {
 	err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		var err error
-		n, err = b.cancelTask(ctx, int64(id), clip(reason, MaxErrorBytes))
+		n, err = b.cancelTask(ctx, int64(id), validPrefix(reason, MaxErrorBytes))
 		return err
 	}))
 	return n, err
@@ -153,7 +153,7 @@ func (b *batch) cancelAll(ctx context.Context, st *treeStat, tasks []livingTask,
 			st.hold(t.session, -1)
 		}
 		b.ends = append(b.ends, t.id, st.tree, "", "", "cancelled", reason, b.now)
-		b.event(st.tree, t.id, EventTaskCancelled, `{"reason":`+quote(clip(reason, 500))+`}`)
+		b.event(st.tree, t.id, EventTaskCancelled, `{"reason":`+quote(validPrefix(reason, 500))+`}`)
 	}
 	return nil
 }

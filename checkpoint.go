@@ -40,7 +40,8 @@ func (l *Lease) SaveCheckpoint(ctx context.Context, name, description string) (C
 	return l.s.saveCheckpoint(ctx, l, l.Var(), name, description)
 }
 
-func (s *Store) saveCheckpoint(ctx context.Context, l *Lease, ref StateRef, name, description string) (Checkpoint, error) {
+func (s *Store) saveCheckpoint(ctx context.Context, l *Lease, ref StateRef, name, description string) (Checkpoint,
+	error) {
 	const op = "save checkpoint"
 	key, err := ref.key(op)
 	if err != nil {
@@ -64,7 +65,8 @@ func (s *Store) saveCheckpoint(ctx context.Context, l *Lease, ref StateRef, name
 			return err
 		}
 		if st.checkpoints >= MaxCheckpoints {
-			return &Error{Code: CodeConflict, Op: op, Msg: "the state has " + itoa(st.checkpoints) + " checkpoints, the limit is " + itoa(MaxCheckpoints),
+			return &Error{Code: CodeConflict, Op: op, Msg: "the state has " + itoa(st.checkpoints) +
+				" checkpoints, the limit is " + itoa(MaxCheckpoints),
 				Hint: "`perdure gc` keeps the last 10"}
 		}
 		return undoing(b.addCheckpoint(ctx, l, key, st, &c))
@@ -151,7 +153,8 @@ func instant(ctx context.Context, query queryRow, op string, st *varState, name 
 	var at int64
 	err := query(ctx, q, args, &at)
 	if err != nil && ignoreNoRows(err) == nil {
-		return 0, &Error{Code: CodeNotFound, Op: op, Msg: "there is no checkpoint or mutation \"" + clip(name, 200) + "\" of this state",
+		return 0, &Error{Code: CodeNotFound, Op: op, Msg: "there is no checkpoint or mutation \"" + validPrefix(name, 200) +
+			"\" of this state",
 			Hint: "`perdure checkpoint list` shows the checkpoints, `perdure var history` the mutations"}
 	}
 	return at, err
@@ -177,7 +180,8 @@ const (
 )
 
 // covered lists the states that a checkpoint of a state covers.
-func (s *Store) covered(ctx context.Context, query func(context.Context, string, ...any) (*sql.Rows, error), st *varState) ([]*varState, error) {
+func (s *Store) covered(ctx context.Context, query func(context.Context, string, ...any) (*sql.Rows, error),
+	st *varState) ([]*varState, error) {
 	if st.tree == 0 || st.task != st.root {
 		return []*varState{st}, nil
 	}
@@ -235,7 +239,8 @@ type valueAt struct {
 	kind   VarType
 }
 
-func (s *Store) valuesAt(ctx context.Context, st *varState, at int64) (names []string, values map[string]valueAt, err error) {
+func (s *Store) valuesAt(ctx context.Context, st *varState, at int64) (names []string, values map[string]valueAt,
+	err error) {
 	rows, err := s.db.Query(ctx, sqlAt, st.id, at)
 	if err != nil {
 		return nil, nil, wrap("compare state", err)
@@ -322,10 +327,12 @@ type RollbackReport struct {
 }
 
 const (
-	sqlArchiveSince = `INSERT INTO variable_past (state, dead, ` + varColumns + `) SELECT state, $3, ` + varColumns + ` FROM variable
+	sqlArchiveSince = `INSERT INTO variable_past (state, dead, ` + varColumns + `) SELECT state, $3, ` + varColumns +
+		` FROM variable
 		WHERE state = $1 AND born >= $2 AND name <> 'prompt' AND NOT (name = 'Final' AND value <> 'null')`
 	sqlDropSince = `DELETE FROM variable WHERE state = $1 AND born >= $2 AND name <> 'prompt' AND NOT (name = 'Final' AND value <> 'null')`
-	sqlRestore   = `INSERT INTO variable (state, ` + varColumns + `) SELECT state, name, $3, value, size, type, description, source,
+	sqlRestore   = `INSERT INTO variable (state, ` + varColumns +
+		`) SELECT state, name, $3, value, size, type, description, source,
 		read_only, ttl, accessed, created_at, $4, expires_at FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2
 		ON CONFLICT (state, name) DO NOTHING`
 	sqlCountVars = `SELECT COUNT(*) FROM variable WHERE state = $1`
@@ -361,7 +368,8 @@ func (s *Store) Rollback(ctx context.Context, ref StateRef, to string, cause Cau
 		if err != nil {
 			return err
 		}
-		return undoing(b.rollback(ctx, st, at, &report, &mutationRow{operation: mutRollback, detail: to, source: cause.Source, reason: cause.Reason}))
+		return undoing(b.rollback(ctx, st, at, &report,
+			&mutationRow{operation: mutRollback, detail: to, source: cause.Source, reason: cause.Reason}))
 	}))
 	return report, err
 }
@@ -396,7 +404,8 @@ func (b *batch) rollback(ctx context.Context, st *varState, at int64, report *Ro
 
 // restoreAt makes the variables of one state as they were, and tells whether
 // that changed any.
-func (b *batch) restoreAt(ctx context.Context, st *varState, at int64, report *RollbackReport, m *mutationRow) (changed bool, err error) {
+func (b *batch) restoreAt(ctx context.Context, st *varState, at int64, report *RollbackReport, m *mutationRow) (
+	changed bool, err error) {
 	// What a checkpoint needs is kept; before other mutations it may be gone.
 	if at <= st.compacted && strings.HasPrefix(m.detail, mutationPrefix) {
 		return false, conflictf("roll back state", "the history before %s is compacted", MutationID(st.compacted))
@@ -426,7 +435,8 @@ func (b *batch) noteRollback(ctx context.Context, st *varState, m *mutationRow) 
 	st.mutations++
 	st.entries++
 	b.touch(st)
-	b.event(st.tree, eventTask(st), EventCheckpointRolledBack, `{"to":`+quote(m.detail)+`,"mutation_id":"`+MutationID(m.id).String()+
+	b.event(st.tree, eventTask(st), EventCheckpointRolledBack, `{"to":`+quote(m.detail)+`,"mutation_id":"`+
+		MutationID(m.id).String()+
 		`","state_id":"`+StateID(st.id).String()+`"}`)
 	b.appendMutation(st, "", 0, m)
 	if st.entries > MaxHistory {

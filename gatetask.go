@@ -35,7 +35,7 @@ const (
 // When there is no such gate it is opened with q, and opened is its number, else 0.
 // q.Text is why the task waits.
 func (l *Lease) WaitAtGate(ctx context.Context, kind GateKind, q GateQuestion) (opened int, err error) {
-	q.Text = clip(q.Text, MaxGateReasonBytes)
+	q.Text = validPrefix(q.Text, MaxGateReasonBytes)
 	raw, err := json.Marshal(q)
 	if err != nil {
 		return 0, &Error{Code: CodeInvalid, Op: "open gate", Err: err}

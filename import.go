@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/storage/sqldb"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // KindRecord is the kind of trees that were kept elsewhere and imported. Nobody
@@ -356,7 +357,7 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	level.Ended++
 	kind, message := "", ""
 	if r.Error != nil {
-		kind, message = r.Error.Kind, clip(r.Error.Message, MaxErrorBytes)
+		kind, message = r.Error.Kind, validPrefix(r.Error.Message, MaxErrorBytes)
 	}
 	if state == stCompleted {
 		st.time().Completed(t.depth, r.Active.Microseconds())
@@ -368,7 +369,7 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 func (b *batch) importOutput(ctx context.Context, t *recordTask) error {
 	part := int64(0)
 	for text := t.rec.Output; text != ""; part++ {
-		piece := clip(text, maxOutputPart)
+		piece := clip.Prefix(text, maxOutputPart)
 		if _, err := b.tx.Exec(ctx, sqlAddOutput, t.id, part+1, t.tree, piece); err != nil {
 			return err
 		}

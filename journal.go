@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // BeginCall announces a call before it is sent: the intent and a reservation
@@ -243,7 +245,7 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	var openTokens, openCost int64
 	var model string
 	err := b.tx.QueryRow(ctx, sqlSettleCall, []any{c.id, state, c.response.column, c.data.column, kind.Kind,
-		clip(kind.Message, MaxErrorBytes), c.r.Tries, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens,
+		validPrefix(kind.Message, MaxErrorBytes), c.r.Tries, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens,
 		boolInt(c.r.Estimated), cost, b.now, id, l.fence, c.r.Model}, &openTokens, &openCost, &model)
 	if errors.Is(err, sql.ErrNoRows) {
 		return conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID)
@@ -393,17 +395,9 @@ func ignoreNoRows(err error) error {
 	return err
 }
 
-// clip shortens a text to at most n bytes of valid UTF-8 without NUL.
-func clip(s string, n int) string {
-	out := make([]byte, 0, min(len(s), n))
-	for _, r := range s {
-		if r == 0 {
-			r = '\uFFFD'
-		}
-		if len(out)+len(string(r)) > n {
-			break
-		}
-		out = append(out, string(r)...)
-	}
-	return string(out)
+// validPrefix returns s in at most n bytes as the databases keep it: valid UTF-8
+// without NUL.
+func validPrefix(s string, n int) string {
+	s = strings.ToValidUTF8(clip.Prefix(s, n), "\uFFFD")
+	return clip.Prefix(strings.ReplaceAll(s, "\x00", "\uFFFD"), n)
 }

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Progress is how far a tree is. It is read from counters, at a cost that does
@@ -163,7 +165,7 @@ func (s *Store) Active(ctx context.Context, id TreeID, limit int) ([]ActiveTask,
 		if err != nil {
 			return nil, err
 		}
-		active[i].Prompt = headRunes(text, activePromptRunes)
+		active[i].Prompt = clip.Runes(text, activePromptRunes)
 	}
 	return active, nil
 }
@@ -183,16 +185,6 @@ func (s *Store) liveSessions(ctx context.Context, tree int64) ([]int64, error) {
 		}
 	}
 	return live, nil
-}
-
-func headRunes(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
 }
 
 // RecoverReport is what a resume of a tree finds.

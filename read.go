@@ -310,7 +310,7 @@ func (s *Store) Tasks(ctx context.Context, f TaskFilter) ([]Task, error) {
 		}
 		tasks[i] = raws[i].Task
 		if f.Brief {
-			tasks[i].Prompt = clip(tasks[i].Prompt, briefBytes)
+			tasks[i].Prompt = validPrefix(tasks[i].Prompt, briefBytes)
 		}
 	}
 	return tasks, nil

@@ -182,7 +182,7 @@ func (l *Lease) Fail(ctx context.Context, f Failure) (retried bool, err error) {
 		return false, invalidf("fail task", "a failure needs a kind, and a delay that is not negative")
 	}
 	c := &fail{l: l, f: f}
-	c.f.Message = clip(f.Message, MaxErrorBytes)
+	c.f.Message = validPrefix(f.Message, MaxErrorBytes)
 	err = l.s.w.do(ctx, c)
 	return c.retried, err
 }
@@ -220,7 +220,7 @@ func (c *fail) apply(ctx context.Context, b *batch) error {
 		}
 	}
 	b.ends = append(b.ends, id, l.Tree.key, "", "", c.f.Kind, c.f.Message, b.now)
-	data := `{"kind":` + quote(c.f.Kind) + `,"message":` + quote(clip(c.f.Message, 500)) +
+	data := `{"kind":` + quote(c.f.Kind) + `,"message":` + quote(validPrefix(c.f.Message, 500)) +
 		`,"attempt":` + itoa(int64(l.Task.Attempts)) + `,"retry":` + boolText(c.retried) + `}`
 	if c.retried {
 		return b.retried(ctx, l, data)

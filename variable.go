@@ -111,7 +111,7 @@ func checkName(op, name string) error {
 	case utf8.RuneCountInString(name) > MaxVariableName:
 		return invalidf(op, "the name has %d characters, the limit is %d", utf8.RuneCountInString(name), MaxVariableName)
 	case !ValidName(name):
-		return &Error{Code: CodeInvalid, Op: op, Msg: "\"" + clip(name, 200) + "\" is not a variable's name",
+		return &Error{Code: CodeInvalid, Op: op, Msg: "\"" + validPrefix(name, 200) + "\" is not a variable's name",
 			Hint: "a name has letters, digits and underscores and does not begin with a digit"}
 	}
 	return nil

@@ -32,7 +32,7 @@ type Change struct {
 // String says it in a few words.
 func (c Change) String() string {
 	text := orElse(c.New, c.Old)
-	return fmt.Sprintf("%s %s: %q", c.Field, c.Kind, clip(text, floorText))
+	return fmt.Sprintf("%s %s: %q", c.Field, c.Kind, clipped(text, floorText))
 }
 
 // Adopt takes into a ledger what somebody else did to the checkpoint in the
@@ -63,7 +63,8 @@ func Adopt(l Ledger, base, theirs *Checkpoint) (Ledger, []Change, error) {
 	}
 	if theirs.TaskID != "" && l.TaskID != "" && !shows(theirs.TaskID, l.TaskID) {
 		return l, nil, &Error{Kind: ErrOtherTask, Op: "adopt checkpoint",
-			Msg:  fmt.Sprintf("it belongs to the task %q, not to %q", clip(theirs.TaskID, textSize), clip(l.TaskID, textSize)),
+			Msg: fmt.Sprintf("it belongs to the task %q, not to %q", clipped(theirs.TaskID, textSize),
+				clipped(l.TaskID, textSize)),
 			Hint: "end the other task first, or remove its checkpoint from the file"}
 	}
 	told := *theirs

@@ -45,9 +45,9 @@ var sizes = [...]struct{ chars, bytes int }{
 	floorKeyword: {24, 24},
 }
 
-// clip returns as much of a text as may be shown, with the mark when something
+// clipped returns as much of a text as may be shown, with the mark when something
 // was cut. Bytes that are not UTF-8 become U+FFFD.
-func clip(text string, most size) string {
+func clipped(text string, most size) string {
 	limit := sizes[most]
 	chars, bytes := 0, 0
 	keep := 0 // how much of the text stays when the mark has to fit behind it

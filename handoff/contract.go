@@ -190,7 +190,7 @@ func FindContract(ref string, files ...string) (*Contract, error) {
 		Hint: "the task counts as not verified; name the file that has the contract"}
 }
 
-func quoted(text string) string { return fmt.Sprintf("%q", clip(text, textSize)) }
+func quoted(text string) string { return fmt.Sprintf("%q", clipped(text, textSize)) }
 
 // contractIn resolves the reference in one file; nil when it is not there.
 func contractIn(file string, data []byte, ref string) (*Contract, error) {

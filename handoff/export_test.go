@@ -4,4 +4,4 @@ package handoff
 func ContractIn(data []byte, ref string) (*Contract, error) { return contractIn("prd.json", data, ref) }
 
 // Clip shortens a text as long ones are in checkpoints.
-func Clip(text string) string { return clip(text, partialSize) }
+func Clip(text string) string { return clipped(text, partialSize) }

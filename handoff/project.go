@@ -117,16 +117,16 @@ func newProjection(l *Ledger) *projection {
 
 	c := &p.c
 	c.SchemaVersion = SchemaVersion
-	c.TaskID = clip(l.TaskID, floorID)
-	c.Phase = Phase(clip(string(orElse(l.Phase, PhasePlanning)), floorKeyword))
+	c.TaskID = clipped(l.TaskID, floorID)
+	c.Phase = Phase(clipped(string(orElse(l.Phase, PhasePlanning)), floorKeyword))
 	c.Metadata = Metadata{
-		CreatedBy:     clip(orElse(l.Metadata.CreatedBy, "unknown"), floorAgent),
+		CreatedBy:     clipped(orElse(l.Metadata.CreatedBy, "unknown"), floorAgent),
 		LastUpdatedAt: seconds(l.Metadata.LastUpdatedAt),
-		Reason:        Reason(clip(string(orElse(l.Metadata.Reason, ReasonPeriodic)), floorKeyword)),
+		Reason:        Reason(clipped(string(orElse(l.Metadata.Reason, ReasonPeriodic)), floorKeyword)),
 	}
-	c.Ledger = clip(l.Ref, floorText)
-	c.Verification.ContractRef = clip(l.Verification.ContractRef, floorRef)
-	c.NextAction = clip(l.NextAction, floorAction)
+	c.Ledger = clipped(l.Ref, floorText)
+	c.Verification.ContractRef = clipped(l.Verification.ContractRef, floorRef)
+	c.NextAction = clipped(l.NextAction, floorAction)
 	c.Blockers = firstText(l.Blockers)
 	c.NotAllowed = firstText(l.NotAllowed)
 	for i, r := range p.results {
@@ -144,7 +144,7 @@ func firstText(list []string) []string {
 	if len(list) == 0 {
 		return nil
 	}
-	return []string{clip(list[0], floorText)}
+	return []string{clipped(list[0], floorText)}
 }
 
 func orElse[T ~string](text, otherwise T) T {
@@ -180,10 +180,10 @@ func lastResults(all []Result) []Result {
 
 func shownResult(r Result, activity size) Result {
 	return Result{
-		Activity: clip(r.Activity, activity),
-		Status:   Status(clip(string(orElse(r.Status, StatusPending)), floorKeyword)),
+		Activity: clipped(r.Activity, activity),
+		Status:   Status(clipped(string(orElse(r.Status, StatusPending)), floorKeyword)),
 		RunAt:    seconds(r.RunAt),
-		RanBy:    Runner(clip(string(r.RanBy), floorKeyword)),
+		RanBy:    Runner(clipped(string(r.RanBy), floorKeyword)),
 		Extra:    small(r.Extra),
 	}
 }
@@ -237,22 +237,22 @@ func (p *projection) parts() []func() {
 func (p *projection) taskParts() []func() {
 	l, c := p.l, &p.c
 	return []func(){
-		func() { c.TaskID = clip(l.TaskID, textSize) },
-		func() { c.Verification.ContractRef = clip(l.Verification.ContractRef, textSize) },
-		func() { c.NextAction = clip(l.NextAction, actionSize) },
+		func() { c.TaskID = clipped(l.TaskID, textSize) },
+		func() { c.Verification.ContractRef = clipped(l.Verification.ContractRef, textSize) },
+		func() { c.NextAction = clipped(l.NextAction, actionSize) },
 	}
 }
 
 func (p *projection) obstacleParts() []func() {
 	parts := append(textParts(p.l.Blockers, &p.c.Blockers), textParts(p.l.NotAllowed, &p.c.NotAllowed)...)
-	return append(parts, func() { p.c.Error = clip(p.l.Error, textSize) })
+	return append(parts, func() { p.c.Error = clipped(p.l.Error, textSize) })
 }
 
 // textParts shows one text after the other; the first one stands there already.
 func textParts(list []string, shown *[]string) []func() {
 	parts := make([]func(), 0, len(list))
 	for i, text := range list {
-		parts = append(parts, func() { *shown = append((*shown)[:i:i], clip(text, textSize)) })
+		parts = append(parts, func() { *shown = append((*shown)[:i:i], clipped(text, textSize)) })
 	}
 	return parts
 }
@@ -275,17 +275,17 @@ func (p *projection) currentParts() []func() {
 	}
 	show := func(partial string) func() {
 		return func() {
-			p.c.CurrentStep = &CurrentStep{Description: clip(step.Description, textSize), StartedAt: seconds(step.StartedAt),
+			p.c.CurrentStep = &CurrentStep{Description: clipped(step.Description, textSize), StartedAt: seconds(step.StartedAt),
 				PartialWork: partial, Extra: small(step.Extra)}
 		}
 	}
-	return []func(){show(""), show(clip(step.PartialWork, partialSize))}
+	return []func(){show(""), show(clipped(step.PartialWork, partialSize))}
 }
 
 func (p *projection) pendingParts(from, to int) []func() {
 	var parts []func()
 	for i := from; i < min(to, len(p.l.PendingSteps)); i++ {
-		parts = append(parts, func() { p.c.PendingSteps = append(p.c.PendingSteps, clip(p.l.PendingSteps[i], textSize)) })
+		parts = append(parts, func() { p.c.PendingSteps = append(p.c.PendingSteps, clipped(p.l.PendingSteps[i], textSize)) })
 	}
 	return parts
 }
@@ -299,7 +299,7 @@ func (p *projection) decisionParts(from, to int) []func() {
 		parts = append(parts, func() {
 			d := p.l.Decisions[len(p.l.Decisions)-1-i]
 			p.decisions = append(p.decisions,
-				Decision{Decision: clip(d.Decision, textSize), Rationale: clip(d.Rationale, reasonSize),
+				Decision{Decision: clipped(d.Decision, textSize), Rationale: clipped(d.Rationale, reasonSize),
 					Timestamp: seconds(d.Timestamp), Extra: small(d.Extra)})
 		})
 	}
@@ -312,8 +312,8 @@ func (p *projection) approachParts(from, to int) []func() {
 		parts = append(parts, func() {
 			a := p.l.FailedApproaches[len(p.l.FailedApproaches)-1-i]
 			p.approaches = append(p.approaches,
-				FailedApproach{What: clip(a.What, textSize), Outcome: clip(a.Outcome, reasonSize),
-					Why: clip(a.Why, reasonSize), Extra: small(a.Extra)})
+				FailedApproach{What: clipped(a.What, textSize), Outcome: clipped(a.Outcome, reasonSize),
+					Why: clipped(a.Why, reasonSize), Extra: small(a.Extra)})
 		})
 	}
 	return parts
@@ -325,8 +325,9 @@ func (p *projection) stepParts(from, to int) []func() {
 	for i := from; i < to; i++ {
 		s := &p.l.CompletedSteps[len(p.l.CompletedSteps)-1-i]
 		texts = append(texts, func() {
-			p.steps = append(p.steps, Step{Step: clip(s.Step, textSize), Timestamp: seconds(s.Timestamp), RunAgain: s.RunAgain,
-				Extra: small(s.Extra)})
+			p.steps = append(p.steps, Step{Step: clipped(s.Step, textSize), Timestamp: seconds(s.Timestamp),
+				RunAgain: s.RunAgain,
+				Extra:    small(s.Extra)})
 		})
 		for _, path := range s.FilesCreated {
 			files = append(files, p.filePart(path, func() *[]string { return &p.steps[i].FilesCreated })...)
@@ -340,7 +341,7 @@ func (p *projection) stepParts(from, to int) []func() {
 
 // filePart lists a path with its hash, unless the path is not fit to be shown.
 func (p *projection) filePart(path string, list func() *[]string) []func() {
-	if clip(path, pathSize) != path || path == "" {
+	if clipped(path, pathSize) != path || path == "" {
 		return nil
 	}
 	return []func(){func() {
@@ -365,7 +366,7 @@ func (p *projection) listed() map[string]string {
 // stateParts shows what identifies the files as a whole; what is too long to be
 // an ID is left out.
 func (p *projection) stateParts() []func() {
-	workspace, snapshot := clip(p.l.Workspace, floorText), clip(p.l.Snapshot, floorText)
+	workspace, snapshot := clipped(p.l.Workspace, floorText), clipped(p.l.Snapshot, floorText)
 	if workspace != p.l.Workspace {
 		workspace = ""
 	}
@@ -386,7 +387,7 @@ func (p *projection) stateParts() []func() {
 func (p *projection) agentParts() []func() {
 	var parts []func()
 	for _, agent := range slices.Backward(p.l.Metadata.PreviousAgents) {
-		parts = append(parts, func() { p.agents = append(p.agents, clip(agent, floorText)) })
+		parts = append(parts, func() { p.agents = append(p.agents, clipped(agent, floorText)) })
 	}
 	return parts
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"text/template"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 //go:embed resume.md.tmpl
@@ -93,7 +95,7 @@ func line(text any) string {
 	case ContractType:
 		s = string(t)
 	}
-	return strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
+	return clip.OneLine(strings.ToValidUTF8(s, "\uFFFD"))
 }
 
 // code writes a path so that Markdown leaves it alone.

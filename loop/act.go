@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -70,7 +71,7 @@ func act(ctx context.Context, r *run) (string, error) {
 		failure = &agent.Error{Kind: agent.KindCanceled, Msg: control.Error(), Err: cause}
 	}
 	if result != nil {
-		t.Text = clip(result.Text, maxAgentText)
+		t.Text = clip.Bytes(result.Text, maxAgentText)
 	}
 	r.handTurn(ctx, failure)
 	turn := &turnResult{Result: result, Failure: failure, Settings: r.settings()}
@@ -226,14 +227,15 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	s := &r.state.Run
 	s.Working, s.Turns, s.Left = false, s.Turns+1, t.Settings
 	if t.Result != nil {
-		s.Text = clip(t.Result.Text, maxAgentText)
+		s.Text = clip.Bytes(t.Result.Text, maxAgentText)
 	}
 	if t.Failure == nil {
 		s.Failure, s.Waits = "", 0
 		return stepMeasure, nil
 	}
-	s.Failure = clip(t.Failure.Error(), maxAgentText)
-	r.note(EventAgentError, map[string]any{"iteration": s.Number, "kind": t.Failure.Kind, "message": clip(s.Failure, 500)})
+	s.Failure = clip.Bytes(t.Failure.Error(), maxAgentText)
+	r.note(EventAgentError, map[string]any{"iteration": s.Number, "kind": t.Failure.Kind,
+		"message": clip.Bytes(s.Failure, 500)})
 	if _, err := r.ask(ctx, hook.OnError, s.Failure,
 		map[string]any{"error_type": string(t.Failure.Kind), "error_message": s.Failure,
 			"iteration": s.Number}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -70,7 +71,7 @@ func (w *warnings) observe(n hook.Notice) {
 	if rec := n.Record; rec != nil && rec.Fault != nil {
 		w.add(hook.Warning{Kind: warnHandler, Iteration: rec.Iteration,
 			Message: fmt.Sprintf("handler %q of %s failed: %s", rec.Handler, rec.Hook,
-				clip(rec.Fault.Message, maxAgentText))})
+				clip.Bytes(rec.Fault.Message, maxAgentText))})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // move is what follows a turn that failed.
@@ -114,8 +115,8 @@ func (r *run) reassign(ctx context.Context, f *agent.Error) {
 		m.Failed = true
 	}
 	r.markAgent(r.state.Agent, m)
-	why := "the agent before failed: " + clip(f.Error(), 300)
-	r.hand(ctx, "reassignment", ledger.Op{Kind: ledger.OpReassign, To: clip(r.cfg.AgentAt(place), maxAgentName),
+	why := "the agent before failed: " + clip.Bytes(f.Error(), 300)
+	r.hand(ctx, "reassignment", ledger.Op{Kind: ledger.OpReassign, To: clip.Bytes(r.cfg.AgentAt(place), maxAgentName),
 		Text: why})
 	from := r.agentName()
 	s := &r.state.Run

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -76,12 +77,12 @@ func (r *run) checkAt(ctx context.Context, at *metric.Runner, baseline *testrepo
 	for _, t := range report.Failing() {
 		if len(c.Failing) < maxFailing {
 			c.Failing = append(c.Failing, t.ID)
-			c.Messages = append(c.Messages, clip(t.Message, maxMessage))
+			c.Messages = append(c.Messages, clip.Bytes(t.Message, maxMessage))
 		}
 	}
 	for _, b := range report.Broken {
 		if len(c.Broken) < maxFailing {
-			c.Broken = append(c.Broken, strings.TrimSpace(b.Suite+": "+string(b.Kind)+"\n"+clip(b.Message, maxMessage)))
+			c.Broken = append(c.Broken, strings.TrimSpace(b.Suite+": "+string(b.Kind)+"\n"+clip.Bytes(b.Message, maxMessage)))
 		}
 	}
 	if !report.Complete {

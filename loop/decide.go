@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -138,7 +139,7 @@ var varying = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // normalised is a message without numbers, times and paths.
-func normalised(text string) string { return clip(varying().ReplaceAllString(text, "#"), 500) }
+func normalised(text string) string { return clip.Bytes(varying().ReplaceAllString(text, "#"), 500) }
 
 // mark is how an iteration failed.
 func mark(out *state.Outcome) state.FailureMark {

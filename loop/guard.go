@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/loop/turnguard"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/workspace"
@@ -107,7 +108,7 @@ func (r *run) takeCalls() error {
 func (r *run) riskGate(out *state.Outcome) (string, error) {
 	wanted := r.state.Run.Wanted
 	return r.openGate(perdure.GateDestructive, perdure.GateQuestion{
-		Title: fmt.Sprintf("the agent wants to do what is not allowed: %s", clip(wanted[0], 200)),
+		Title: fmt.Sprintf("the agent wants to do what is not allowed: %s", clip.Bytes(wanted[0], 200)),
 		Text:  "- " + strings.Join(wanted, "\n- ") + "\n\n" + r.describe(out),
 		Options: []perdure.GateOption{
 			{Answer: answerApprove, Effect: "these calls are allowed from now on, and the loop goes on"},

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -53,13 +54,13 @@ func (r *run) recorder() *ledger.Recorder {
 	return ledger.New(ledger.Config{Ledgers: ledger.NewStore(r.e.cfg.Store),
 		Location: handoff.Location{File: r.handoffFile(), Root: r.files.Root()},
 		Place:    handoff.Place("adhoc:" + handoffTask(r.state.Run.Number)), Folder: c.Folder, Snapshots: c.Snapshots,
-		Thresholds: c.Thresholds, Agent: clip(r.agentName(), maxAgentName)})
+		Thresholds: c.Thresholds, Agent: clip.Bytes(r.agentName(), maxAgentName)})
 }
 
 // handoffEnv is what `perdure handoff` finds the iteration's record by when the
 // agent calls it.
 func (r *run) handoffEnv() []string {
-	env := []string{"PERDURE_AGENT=" + clip(r.agentName(), maxAgentName), "PERDURE_HANDOFF_FILE=" + r.handoffFile(),
+	env := []string{"PERDURE_AGENT=" + clip.Bytes(r.agentName(), maxAgentName), "PERDURE_HANDOFF_FILE=" + r.handoffFile(),
 		"PERDURE_HANDOFF_ROOT=" + r.files.Root(), "PERDURE_HANDOFF_TASK=adhoc:" + handoffTask(r.state.Run.Number)}
 	if program := r.e.cfg.Handoff.Program; program != "" { // behind what is there: the user's own comes first
 		env = append(env, "PATH="+os.Getenv("PATH")+string(os.PathListSeparator)+filepath.Dir(program))
@@ -84,12 +85,12 @@ func (r *run) startHandoff(ctx context.Context, more ...ledger.Op) error {
 	}
 	title, _, _ := strings.Cut(strings.TrimSpace(r.cfg.Task), "\n")
 	err := handoff.Create(ctx, r.handoffFile(), handoff.Skeleton{SessionID: ID(&r.l.Tree), Now: time.Now(),
-		Description: clip(title, maxTitle),
+		Description: clip.Bytes(title, maxTitle),
 		Place:       handoff.Place("adhoc:" + handoffTask(r.state.Run.Number))})
 	if err != nil {
 		return err
 	}
-	start := ledger.Op{Kind: ledger.OpStart, Title: clip(title, maxTitle), Phase: handoff.PhaseImplementation}
+	start := ledger.Op{Kind: ledger.OpStart, Title: clip.Bytes(title, maxTitle), Phase: handoff.PhaseImplementation}
 	_, err = r.recorder().Apply(ctx, append([]ledger.Op{start}, more...)...)
 	return err
 }
@@ -103,13 +104,14 @@ func (r *run) handed(what string, err error) {
 	if err != nil {
 		r.e.cfg.Logger.Warn("handoff not recorded", "tree_id", string(r.l.Tree.ID), "iteration", r.state.Run.Number, "what",
 			what, "error", err)
-		r.note(EventHandoff, map[string]any{"iteration": r.state.Run.Number, "why": what, "error": clip(err.Error(), 500)})
+		r.note(EventHandoff, map[string]any{"iteration": r.state.Run.Number, "why": what,
+			"error": clip.Bytes(err.Error(), 500)})
 	}
 }
 
 // hand records why the work is handed over, with the files it touched so far.
 func (r *run) hand(ctx context.Context, why string, op ledger.Op) {
-	op.Partial = clip(strings.TrimSpace(r.state.Run.Text), maxPartial)
+	op.Partial = clip.Bytes(strings.TrimSpace(r.state.Run.Text), maxPartial)
 	changes, err := r.files.DiffNow(ctx, r.state.Run.Before)
 	if err != nil {
 		r.handed(why, refusal(err))
@@ -149,7 +151,7 @@ func (r *run) handTurn(ctx context.Context, f *agent.Error) {
 	if f == nil {
 		return
 	}
-	text := clip(f.Error(), 500)
+	text := clip.Bytes(f.Error(), 500)
 	switch {
 	case f.Class() == agent.ClassWait:
 		r.hand(ctx, "rate_limit", ledger.Op{Kind: ledger.OpRateLimit, Text: text, Until: f.Until})
@@ -187,8 +189,9 @@ func (r *run) reopenHandoff(ctx context.Context) error {
 	}
 	const most = 100 // entries that an agent can receive again
 	ops = ops[max(0, len(ops)-most):]
-	if _, err := r.recorder().Apply(ctx, ledger.Op{Kind: ledger.OpDone, Text: "the process died; the files went back, and " +
-		"the work begins again"}); err != nil {
+	if _, err := r.recorder().Apply(ctx,
+		ledger.Op{Kind: ledger.OpDone, Text: "the process died; the files went back, and " +
+			"the work begins again"}); err != nil {
 		return err
 	}
 	return r.startHandoff(ctx, ops...)
@@ -216,7 +219,7 @@ func (r *run) endHandoff(ctx context.Context, out *state.Outcome, changes []work
 	}
 	said := firstOf(out.AgentText, out.AgentError, "nothing was said")
 	_, err = r.recorder().Apply(ctx,
-		ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Iteration %d: %s", out.Iteration, clip(said, maxPartial)),
+		ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Iteration %d: %s", out.Iteration, clip.Bytes(said, maxPartial)),
 			Created: created, Modified: modified},
 		ledger.Op{Kind: ledger.OpVerify, Text: "completion check", Status: status, RanBy: handoff.RanByEngine},
 		ledger.Op{Kind: ledger.OpDone})
@@ -270,9 +273,7 @@ func tellHandoffs(b *strings.Builder, outcomes []state.Outcome, reverted func(i 
 
 func joined(what, why string) string {
 	if why == "" {
-		return oneLine(what)
+		return clip.OneLine(what)
 	}
-	return oneLine(what) + ": " + oneLine(why)
+	return clip.OneLine(what) + ": " + clip.OneLine(why)
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

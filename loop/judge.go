@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
@@ -178,7 +179,7 @@ func shortened(d *testreport.Diff) *testreport.Diff {
 		&s.Fixed, &s.Enabled, &s.New, &s.Flaky} {
 		*list = slices.Clone((*list)[:min(len(*list), maxFailing)])
 		for i := range *list {
-			(*list)[i].Message = clip((*list)[i].Message, 300)
+			(*list)[i].Message = clip.Bytes((*list)[i].Message, 300)
 		}
 	}
 	s.Broken = s.Broken[:min(len(s.Broken), maxFailing)]

@@ -4,7 +4,8 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 const (
@@ -45,7 +46,7 @@ func (o *output) say(text string) {
 		return
 	}
 	if o.told += len(text) + 1; o.told > maxTold {
-		text = clip(text, maxPart) + "\n" + restLeftOut
+		text = clip.Bytes(text, maxPart) + "\n" + restLeftOut
 	}
 	o.pending.WriteString(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD") + "\n")
 	o.rouse()
@@ -72,7 +73,7 @@ func (o *output) run() {
 	for range o.wake {
 		text, closed := o.take()
 		for text != "" {
-			part := head(text, maxPart)
+			part := clip.Prefix(text, maxPart)
 			if o.write(part) != nil {
 				o.fail()
 				break
@@ -98,17 +99,6 @@ func (o *output) fail() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.told = maxTold + 1
-}
-
-// head is the beginning of a text, at most limit bytes and whole characters.
-func head(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
 }
 
 // outputOf is the output of the task at work.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -124,12 +125,8 @@ func tellIterations(b *strings.Builder, last []record.Iteration, c *state.Check)
 		}
 		if len(c.Failing)+len(c.Broken) == 0 || c.Incomplete != "" {
 			const shown = 2000
-			out := c.Output
-			if len(out) > shown {
-				out = "…" + out[len(out)-shown:]
-			}
 			fmt.Fprintf(b, "The command ended with exit status %d; the end of what it printed:\n\n    %s\n", c.Exit,
-				strings.ReplaceAll(strings.TrimSpace(strings.ToValidUTF8(out, "")), "\n", "\n    "))
+				strings.ReplaceAll(strings.TrimSpace(strings.ToValidUTF8(clip.End(c.Output, shown), "")), "\n", "\n    "))
 		}
 	}
 	tellHandoffs(b, outcomes, func(i int) bool { return last[i].Status == record.IterationReverted })
@@ -152,7 +149,7 @@ func tellIterations(b *strings.Builder, last []record.Iteration, c *state.Check)
 			state = "taken back"
 		}
 		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, human.Count(int64(o.Changed), "file"),
-			clip(firstOf(o.AgentText, o.AgentError, madeWorse(&o), "nothing was said"), 1000))
+			clip.Bytes(firstOf(o.AgentText, o.AgentError, madeWorse(&o), "nothing was said"), 1000))
 	}
 }
 

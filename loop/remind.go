@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -130,7 +131,7 @@ func (r *run) about(ctx context.Context, last []state.Outcome) reinforce.About {
 	}
 	o := &last[0]
 	for _, g := range o.Regressions {
-		a.Worse = append(a.Worse, oneLine(g.Text))
+		a.Worse = append(a.Worse, clip.OneLine(g.Text))
 	}
 	if back, err := r.broughtBack(ctx); err == nil && back != nil {
 		o = back
@@ -157,14 +158,14 @@ func errorOf(o *state.Outcome) (text, kind string) {
 		if !ok {
 			return o.AgentError, "agent"
 		}
-		return oneLine(text), kind
+		return clip.OneLine(text), kind
 	}
 	if o.Check.Passed {
 		return "", ""
 	}
 	for _, m := range o.Check.Messages {
-		if m = oneLine(m); m != "" {
-			return clip(m, 300), "check"
+		if m = clip.OneLine(m); m != "" {
+			return clip.Bytes(m, 300), "check"
 		}
 	}
 	return lastLine(o.Check.Output), "check"

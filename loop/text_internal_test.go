@@ -1,6 +1,10 @@
 package loop
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/perdure/perdure/internal/text/clip"
+)
 
 func TestNormalised(t *testing.T) {
 	t.Parallel()
@@ -20,7 +24,7 @@ func FuzzClip(f *testing.F) {
 		if most < 3 || most > 1000 {
 			return
 		}
-		if got := clip(text, most); len(got) > most {
+		if got := clip.Bytes(text, most); len(got) > most {
 			t.Errorf("%d bytes, at most %d", len(got), most)
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Limits of what is read and shown of a server's error.
@@ -87,10 +89,6 @@ func (f Fault) Kind(status int) Kind {
 
 // Text is what the fault says, short and in one line.
 func (f Fault) Text() string {
-	text, _ := Clean(strings.Join(strings.Fields(f.Message), " "))
-	if len(text) > maxFaultText {
-		text, _ = Clean(text[:maxFaultText])
-		text += "…"
-	}
-	return text
+	text, _ := Clean(clip.OneLine(f.Message))
+	return clip.Bytes(text, maxFaultText)
 }

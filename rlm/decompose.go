@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 	deal "github.com/perdure/perdure/rlm/internal/fanout"
 )
@@ -379,7 +380,7 @@ func (a *attempt) missing(ctx context.Context, t *perdure.Task) (list []Missing,
 		return nil, 0, err
 	}
 	if len(children) == 0 {
-		return []Missing{{Task: t.ID, Prompt: shorten(t.Prompt, shownPrompt), Error: lastError(t)}}, 0, nil
+		return []Missing{{Task: t.ID, Prompt: clip.Bytes(t.Prompt, shownPrompt), Error: lastError(t)}}, 0, nil
 	}
 	var d Data
 	for i := range children {
@@ -402,5 +403,5 @@ func lastError(t *perdure.Task) string {
 	if t.Error == nil {
 		return string(t.State)
 	}
-	return shorten(fmt.Sprintf("%s: %s", t.Error.Kind, t.Error.Message), shownPrompt)
+	return clip.Bytes(fmt.Sprintf("%s: %s", t.Error.Kind, t.Error.Message), shownPrompt)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
 	"github.com/perdure/perdure/rlm/internal/score"
@@ -175,7 +176,7 @@ func (g *gate) judge(ctx context.Context) (err error) {
 	return g.a.l.AppendEvent(last, EventGateScored, map[string]any{"round": n, "rounds": g.a.run.cfg.GateRounds,
 		"score":     r.Score,
 		"min_score": *g.a.run.cfg.MinScore, "passed": g.passed(), "model": r.Model, "judge": g.a.run.judge.name,
-		"critique": shorten(r.Critique, keptCritique), "note": r.Note})
+		"critique": clip.Bytes(r.Critique, keptCritique), "note": r.Note})
 }
 
 func (g *gate) describe(i int) GateRound {

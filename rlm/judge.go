@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
@@ -86,8 +87,8 @@ type candidate struct {
 func (a *attempt) judged(ctx context.Context, position int, c *candidate) (score.Verdict, error) {
 	j := a.run.judge
 	unscored := func(why string) score.Verdict {
-		return score.Verdict{Note: fmt.Sprintf("%s is not scored by %q: %s", c.title, shorten(j.name, shownProblem),
-			shorten(why, jsonreply.MaxProblemBytes))}
+		return score.Verdict{Note: fmt.Sprintf("%s is not scored by %q: %s", c.title, clip.Bytes(j.name, shownProblem),
+			clip.Bytes(why, jsonreply.MaxProblemBytes))}
 	}
 	switch {
 	case j.rule != nil:
@@ -199,7 +200,7 @@ func (c *Config) checkJudging(bad func(field, format string, args ...any)) {
 		bad("judge", "there is nothing to score; a judge is for merge %s and for min_score", MergeBest)
 	case isRule:
 		if _, err := score.ParseRule(source); err != nil {
-			bad("judge", "the rule %q: %v", shorten(source, shownProblem), err)
+			bad("judge", "the rule %q: %v", clip.Bytes(source, shownProblem), err)
 		}
 	case c.judges() && c.judgeName() == extract.Name:
 		bad("judge", "%s only quotes passages; name a model, exec:COMMAND or rule:EXPRESSION", extract.Name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
@@ -107,7 +108,7 @@ func (a *attempt) scoreAll(ctx context.Context, m *merger, candidates []*part, d
 		if v.Scored {
 			scores[i].Score = &v.Score
 		}
-		scores[i].Critique, scores[i].Note = shorten(v.Critique, keptCritique), v.Note
+		scores[i].Critique, scores[i].Note = clip.Bytes(v.Critique, keptCritique), v.Note
 		return err
 	})
 	for i := range scores {

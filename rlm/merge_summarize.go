@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
 	"github.com/perdure/perdure/rlm/internal/summarize"
@@ -189,7 +190,7 @@ func inputsOf(parts []part) []summarize.Input {
 		if t := strings.TrimSpace(text); t == "" || t == nothingHere {
 			continue
 		}
-		list = append(list, summarize.Input{First: i + 1, Last: i + 1, Of: len(parts), File: shorten(p.file, maxInputFile),
+		list = append(list, summarize.Input{First: i + 1, Last: i + 1, Of: len(parts), File: clip.Bytes(p.file, maxInputFile),
 			Task: p.task.String(), Text: text})
 	}
 	return list

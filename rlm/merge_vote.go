@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
 )
@@ -89,7 +90,7 @@ func count(parts []part) (votes []Vote, abstained int) {
 			}
 			continue
 		}
-		add(Vote{Answer: shorten(strings.TrimSpace(p.text), shownVote), Task: p.task, Count: 1, Key: key,
+		add(Vote{Answer: clip.Bytes(strings.TrimSpace(p.text), shownVote), Task: p.task, Count: 1, Key: key,
 			Citations: p.data.Citations})
 	}
 	return votes, abstained

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/rlm/internal/fanout"
 	"github.com/perdure/perdure/rlm/internal/plan"
 )
@@ -133,7 +133,7 @@ func (n *node) title(prompt string, count int) string {
 	if n.File != "" {
 		prompt = forFile(prompt, n.File)
 	}
-	prompt = shorten(prompt, shownPrompt)
+	prompt = clip.Bytes(prompt, shownPrompt)
 	switch {
 	case n.Sample:
 		return fmt.Sprintf("[answer %d of %d] %s", n.First+1, n.Total, prompt)
@@ -151,6 +151,3 @@ func (n *node) title(prompt string, count int) string {
 const filePlaceholder = "{file}"
 
 func forFile(prompt, file string) string { return strings.ReplaceAll(prompt, filePlaceholder, file) }
-
-// shorten cuts a text to about n bytes, between characters, and marks the cut.
-func shorten(s string, n int) string { return dedupe.Shorten(s, n) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/rlm/internal/plan"
 )
 
@@ -202,14 +203,14 @@ func (a *attempt) cutRanges(p *planning, read chunks, r room) (chunks, error) {
 	}
 	var out chunks
 	for _, part := range a.cuts[size] {
-		out = append(out, clip(part, files)...)
+		out = append(out, overlap(part, files)...)
 	}
 	return out, nil
 }
 
-// clip returns what of a part lies in files, each run of neighbouring files as
+// overlap returns what of a part lies in files, each run of neighbouring files as
 // one range.
-func clip(part chunk, files []pack.File) chunks {
+func overlap(part chunk, files []pack.File) chunks {
 	var out chunks
 	for _, f := range files {
 		from, to := max(part.Off, f.Offset), min(part.End(), f.End())
@@ -248,7 +249,7 @@ func (a *attempt) readsOf(patterns []string) chunks {
 			continue
 		}
 		for _, c := range a.reads() {
-			out = append(out, clip(c, []pack.File{f})...)
+			out = append(out, overlap(c, []pack.File{f})...)
 		}
 	}
 	return out.Joined()
@@ -306,9 +307,9 @@ func (a *attempt) seen(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		text := shorten(strings.TrimRight(o.Text, "\n"), max(share-resultHeader-len(o.ID), 0))
+		text := clip.Bytes(strings.TrimRight(o.Text, "\n"), max(share-resultHeader-len(o.ID), 0))
 		if o.State != string(perdure.Completed) {
-			text = fmt.Sprintf("(no result: %s)", strings.TrimSpace(o.State+" "+shorten(o.Error, 200)))
+			text = fmt.Sprintf("(no result: %s)", strings.TrimSpace(o.State+" "+clip.Bytes(o.Error, 200)))
 		}
 		fmt.Fprintf(&b, "\n--- result of %q ---\n%s\n", o.ID, text)
 	}

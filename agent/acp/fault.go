@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -161,8 +162,9 @@ func replyError(method string, e *rpcError, now time.Time) *agent.Error {
 	var data errorData
 	_ = lenient(e.Data, &data) // data of another form says nothing
 	text := strings.Join([]string{e.Message, data.Details, data.Message, data.More}, "\n")
-	said := firstLine(e.Message, 500)
-	if details := firstLine(data.Details, 500); strings.EqualFold(said, "internal error") && details != "" {
+	said := clip.Prefix(clip.FirstLine(e.Message), 500)
+	if details := clip.Prefix(clip.FirstLine(data.Details), 500); strings.EqualFold(said, "internal error") &&
+		details != "" {
 		said = details
 	}
 	failure := &agent.Error{
@@ -170,7 +172,7 @@ func replyError(method string, e *rpcError, now time.Time) *agent.Error {
 		Msg:  fmt.Sprintf("agent refused %q: %s", method, model.Redact(clean(said))),
 	}
 	if present(e.Data) {
-		failure.Detail = model.Redact(headOf(clean(string(e.Data)), 8<<10))
+		failure.Detail = model.Redact(clip.Prefix(clean(string(e.Data)), 8<<10))
 	}
 	finish(failure, text, now)
 	return failure
@@ -179,7 +181,8 @@ func replyError(method string, e *rpcError, now time.Time) *agent.Error {
 // spokenError makes the error of a turn of the message in which an agent says
 // why it failed.
 func spokenError(text string, now time.Time) *agent.Error {
-	failure := &agent.Error{Kind: agent.KindFailed, Msg: "agent failed: " + model.Redact(firstLine(text, 500))}
+	failure := &agent.Error{Kind: agent.KindFailed,
+		Msg: "agent failed: " + model.Redact(clip.Prefix(clip.FirstLine(text), 500))}
 	if kind := kindOfText(text); kind != "" {
 		failure.Kind = kind
 	}
@@ -292,8 +295,8 @@ func deathError(waited error, cause error, greeted bool, stderr string) *agent.E
 		e.Kind, e.Msg = agent.KindInvalid, "agent ended without answering"
 	}
 	e.Hint = hintFor(e.Kind)
-	if last := lastLine(stderr); last != "" {
-		e.Msg += ": " + headOf(last, 500)
+	if last := clip.LastLine(stderr); last != "" {
+		e.Msg += ": " + clip.Prefix(last, 500)
 	}
 	return e
 }
@@ -302,11 +305,6 @@ func deathError(waited error, cause error, greeted bool, stderr string) *agent.E
 func lastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-5):], "\n")
-}
-
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
 // stopError says what a stop reason means for the turn; nil when it was done.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -71,7 +72,7 @@ func (r *run) strange(raw json.RawMessage) {
 // noise takes a line that is no message.
 func (r *run) noise(line []byte) {
 	text := strings.TrimSpace(clean(string(line)))
-	r.emit(agent.Event{Kind: agent.EventOutput, Text: model.Redact(headOf(text, maxLineBytes))})
+	r.emit(agent.Event{Kind: agent.EventOutput, Text: model.Redact(clip.Prefix(text, maxLineBytes))})
 }
 
 // left takes a message over the limit.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -64,7 +65,7 @@ func (s *stderrLog) text() string {
 	defer s.mu.Unlock()
 	text := clean(string(s.kept))
 	if s.cut {
-		text = "…" + text
+		text = clip.Mark + text
 	}
 	return model.Redact(text)
 }

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -14,37 +14,6 @@ import (
 func clean(s string) string {
 	s, _ = model.Clean(s)
 	return s
-}
-
-// tailOf returns the end of s, of at most limit bytes and never from within a
-// character.
-func tailOf(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	s = s[len(s)-limit:]
-	for len(s) > 0 && !utf8.RuneStart(s[0]) {
-		s = s[1:]
-	}
-	return s
-}
-
-// headOf returns the beginning of s, of at most limit bytes and never up to
-// within a character.
-func headOf(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
-}
-
-// firstLine returns the first line of s, of at most limit bytes.
-func firstLine(s string, limit int) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	return headOf(strings.TrimSpace(s), limit)
 }
 
 // ending keeps the end of text that arrives in parts.
@@ -57,7 +26,7 @@ type ending struct {
 // nothing.
 func (e *ending) add(piece string) {
 	if len(piece) > agent.MaxTextBytes {
-		piece, e.cut = tailOf(piece, agent.MaxTextBytes), true
+		piece, e.cut = clip.Suffix(piece, agent.MaxTextBytes), true
 	}
 	e.text = append(e.text, piece...)
 	if over := len(e.text) - 2*agent.MaxTextBytes; over > 0 {
@@ -69,7 +38,7 @@ func (e *ending) add(piece string) {
 // there was more.
 func (e *ending) String() string {
 	e.cut = e.cut || len(e.text) > agent.MaxTextBytes
-	return strings.ToValidUTF8(tailOf(string(e.text), agent.MaxTextBytes), "")
+	return strings.ToValidUTF8(clip.Suffix(string(e.text), agent.MaxTextBytes), "")
 }
 
 // content is what a message or a tool call holds: one block, or many.

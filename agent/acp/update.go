@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // phase is how far a turn is. It decides whether an update is news.
@@ -236,7 +237,7 @@ func planText(u *update) string {
 	}
 	text := fmt.Sprintf("plan: %d of %d steps done", done, len(u.Entries))
 	if now != "" {
-		text += "; now: " + firstLine(clean(now), 200)
+		text += "; now: " + clip.Prefix(clip.FirstLine(clean(now)), 200)
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -142,11 +143,7 @@ func containsAny(text string, parts []string) bool {
 // message makes an agent's words fit for an error.
 func message(text string) string {
 	text, _ = model.Clean(stripColour(text))
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxMessage {
-		text = text[:wholeCharacters([]byte(text[:maxMessage]))] + "…"
-	}
-	return model.Redact(text)
+	return model.Redact(clip.Bytes(clip.OneLine(text), maxMessage))
 }
 
 // stripColour takes out the escape sequences of colours.

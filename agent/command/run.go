@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -246,7 +247,7 @@ func (r *run) explain(e *agent.Error) {
 	}
 	text, _, cut := r.errs.text()
 	if cut {
-		text = "…" + text
+		text = clip.Mark + text
 	}
 	e.Detail = model.Redact(text)
 	if shells := []string{"sh", "bash", "dash", "zsh", "env"}; e.Kind == agent.KindFailed &&

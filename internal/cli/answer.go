@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/gate"
-	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 // tellGate says how to answer the gate that a tree waits at, if it does.
@@ -17,7 +17,7 @@ func (a *app) tellGate(s *client.Status) bool {
 	if s.Gate == nil || !s.Gate.Run {
 		return false
 	}
-	a.Note("%s", human.Gate(s.Tree, s.Gate.Number, s.Gate.Waiting))
+	a.Note("%s", status.Gate(s.Tree, s.Gate.Number, s.Gate.Waiting))
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 const (
@@ -74,7 +75,7 @@ func statusBox(s *env.Stream, p perdure.Progress, name string) string {
 	} else {
 		body = append(body, line("ETA", human.ETA(p.ETASeconds)))
 	}
-	body = append(body, line("Usage", usageShort(p.Usage)), line("Total Cost", human.Cost(p.Usage)))
+	body = append(body, line("Usage", usageShort(p.Usage)), line("Total Cost", status.Cost(p.Usage)))
 	for _, l := range budgets(p.Limits) {
 		body = append(body, line("Limit", strings.TrimSpace(limitText(l)+" "+limitMark(l))))
 	}
@@ -111,12 +112,12 @@ func activeList(s *env.Stream, active []perdure.ActiveTask) string {
 
 // slowLines name what holds a tree up: the task that runs longest, and models
 // that are waited for.
-func slowLines(s *env.Stream, status *client.Status, now time.Time) string {
+func slowLines(s *env.Stream, st *client.Status, now time.Time) string {
 	var lines []string
-	if slow := status.Slowest; slow != nil {
-		lines = append(lines, human.Slowest(slow.Task, slow.Prompt, now.Sub(slow.Since), slow.Model))
+	if slow := st.Slowest; slow != nil {
+		lines = append(lines, status.Slowest(slow.Task, slow.Prompt, now.Sub(slow.Since), slow.Model))
 	}
-	for _, pause := range status.Pauses {
+	for _, pause := range st.Pauses {
 		lines = append(lines, "paused: "+pause)
 	}
 	if len(lines) == 0 {

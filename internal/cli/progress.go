@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 // plainEvery is the least time between two lines of progress that tell of less
@@ -62,7 +63,7 @@ func (t *snapshot) slow(now time.Time) string {
 	if t.slowest == nil || now.Sub(t.slowest.Since) < slowAfter {
 		return ""
 	}
-	return human.Slowest(t.slowest.Task, t.slowest.Prompt, now.Sub(t.slowest.Since), t.slowest.Model)
+	return status.Slowest(t.slowest.Task, t.slowest.Prompt, now.Sub(t.slowest.Since), t.slowest.Model)
 }
 
 // update shows the state of the trees at an instant.
@@ -153,7 +154,7 @@ func (v *progressView) counts(p perdure.Progress) string {
 		parts = append(parts, "ETA "+human.ETA(p.ETASeconds))
 	}
 	if p.Usage.Calls > 0 {
-		parts = append(parts, human.Cost(p.Usage))
+		parts = append(parts, status.Cost(p.Usage))
 	}
 	for _, l := range p.Limits {
 		if l.Warned || l.Exceeded {

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -35,7 +36,7 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 	if err != nil {
 		return err
 	}
-	a.Note("%s: %s in %s, %s", id, human.Count(s.Total, "task"), human.Seconds(s.ElapsedSeconds), human.Usage(r.Usage))
+	a.Note("%s: %s in %s, %s", id, human.Count(s.Total, "task"), human.Seconds(s.ElapsedSeconds), status.Usage(r.Usage))
 	if why := reached(r.Limits); why != "" {
 		a.Note("stopped by its limits: %s", why)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 func (a *app) newShowCommand() *cobra.Command {
@@ -95,7 +96,7 @@ func (a *app) showTask(t *perdure.ShowTask) {
 	if t.Active > 0 {
 		row("ran", human.Duration(t.Active))
 	}
-	row("usage", human.Usage(t.Usage))
+	row("usage", status.Usage(t.Usage))
 	if t.Lease != nil {
 		row("lease", leaseText(t.Lease))
 	}

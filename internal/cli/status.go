@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 func (a *app) newStatusCommand() *cobra.Command {
@@ -111,7 +112,7 @@ func (a *app) treeLine(now time.Time, tree perdure.Tree, p perdure.Progress) str
 	}
 	line := string(tree.ID) + "  " + a.Out.Mark(p.State) + " " + env.Pad(state, 9) + " " +
 		env.PadLeft(human.WholePercent(p.Percent), 4) + " of " + env.Pad(human.Count(p.Total, "task"), 12) + " " +
-		env.Pad(left, 14) + " " + env.Pad(human.Cost(p.Usage), 10) + " " +
+		env.Pad(left, 14) + " " + env.Pad(status.Cost(p.Usage), 10) + " " +
 		a.Out.Dim(env.Pad(human.Ago(now, tree.CreatedAt), 12))
 	return env.Clip(line+" "+env.OneLine(treeName(tree), max(a.Out.Width-env.Width(line)-1, 20)), env.MaxWidth+40)
 }

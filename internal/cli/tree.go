@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/internal/view/graph"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 func (a *app) newTreeCommand() *cobra.Command {
@@ -123,7 +124,7 @@ func (a *app) drawTree(ctx context.Context, b *env.Backend, id perdure.TreeID, v
 		return nil
 	}
 	a.Printf("%s  %s %s, %s, %s\n", a.Out.Bold(string(id)), a.Out.Mark(s.State), s.State, human.Count(s.Total, "task"),
-		human.Usage(s.Usage))
+		status.Usage(s.Usage))
 	for _, root := range grow(nodes) {
 		v.draw(root)
 	}

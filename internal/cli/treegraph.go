@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/graph"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 // graphLabel bounds the prompt in a node, in cells.
@@ -59,4 +60,4 @@ func sumOf(run []*node) (active time.Duration, sum perdure.Usage, tasks int64) {
 }
 
 // plainMark is the sign of a state without colour.
-func plainMark(state perdure.State) string { return human.Mark(state) }
+func plainMark(state perdure.State) string { return status.Mark(state) }

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 // A run of siblings longer than foldOver that ended the same way is folded:
@@ -189,7 +190,7 @@ func (v treeView) figures(active time.Duration, u perdure.Usage) string {
 		}
 		return human.Duration(active)
 	}
-	return human.Duration(active) + ", " + human.Cost(u)
+	return human.Duration(active) + ", " + status.Cost(u)
 }
 
 func size64(n *node) int64 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // variablePrefix begins the names of all environment variables of settings.
@@ -312,10 +313,7 @@ func (s setting) shown(c *Config) string {
 // quote shows a wrong text, shortened.
 func (s setting) quote(text string) string {
 	const most = 40
-	if r := []rune(text); len(r) > most {
-		text = string(r[:most]) + "…"
-	}
-	return strconv.Quote(text)
+	return strconv.Quote(clip.Runes(text, most))
 }
 
 // plain returns what is wrong with a text as such.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/anthropic"
 	"github.com/perdure/perdure/model/cache"
@@ -338,11 +339,7 @@ func modelError(name string, err error) error {
 // program, which may be long.
 func shownName(name string) string {
 	const most = 80
-	name = model.Redact(name)
-	if r := []rune(name); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return name
+	return clip.Runes(model.Redact(name), most)
 }
 
 func (m *Models) noteRetry(key modelKey, r model.Retry) {

@@ -5,12 +5,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Fingerprint returns an ID of the finding that stays the same in the next version of the
 // files, also when other lines moved it.
 func (f *Finding) Fingerprint() string {
-	parts := []string{f.Pattern, f.File, f.Subject, strings.Join(strings.Fields(f.Evidence), " ")}
+	parts := []string{f.Pattern, f.File, f.Subject, clip.OneLine(f.Evidence)}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	const digits = 16
 	return hex.EncodeToString(sum[:])[:digits]

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Desktop tells on the desktop of whoever is logged in, by the program that the
@@ -67,7 +68,7 @@ const maxShown = 400
 // Send shows the notice.
 func (d *Desktop) Send(ctx context.Context, n *Notice) error {
 	f := fitted(n)
-	values := map[string]string{VarTitle: f.Title, VarText: cut(f.Text, maxShown)}
+	values := map[string]string{VarTitle: f.Title, VarText: clip.Bytes(f.Text, maxShown)}
 	args := slices.Clone(d.program[1:])
 	for _, name := range d.args {
 		args = append(args, values[name])

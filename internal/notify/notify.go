@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Limits of a [Notice], in bytes; what is longer is cut.
@@ -80,8 +82,8 @@ type Sender interface {
 // breaks in its text.
 func fitted(n *Notice) Notice {
 	f := *n
-	f.Title = cut(strings.Map(printable(false), n.Title), MaxTitleBytes)
-	f.Text = cut(strings.Map(printable(true), n.Text), MaxTextBytes)
+	f.Title = clip.Bytes(strings.Map(printable(false), n.Title), MaxTitleBytes)
+	f.Text = clip.Bytes(strings.Map(printable(true), n.Text), MaxTextBytes)
 	return f
 }
 
@@ -95,13 +97,6 @@ func printable(lines bool) func(rune) rune {
 		}
 		return r
 	}
-}
-
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 }
 
 // ErrNoDesktop is a machine without a way to reach somebody's desktop.

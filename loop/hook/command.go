@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -170,9 +171,9 @@ func exited(err error, stderr string) (Reply, error) {
 		if reason == "" {
 			reason = "the handler gave no reason"
 		}
-		return NewReply(Block, clip(reason, MaxContentBytes)), nil
+		return NewReply(Block, clip.Bytes(reason, MaxContentBytes)), nil
 	}
-	last := stderr[strings.LastIndexByte(stderr, '\n')+1:]
+	last := clip.LastLine(stderr)
 	return Reply{}, &FaultError{Kind: FaultExit, Msg: strings.TrimPrefix(last+": the program ended", ": "),
 		Detail: stderr, Err: exit}
 }
@@ -195,7 +196,7 @@ func readReply(text []byte, said string) (Reply, error) {
 	}
 	detail := said
 	if detail == "" {
-		detail = clip(clean(string(text)), maxFaultBytes)
+		detail = clip.Bytes(clean(string(text)), maxFaultBytes)
 	}
 	return reply, &FaultError{Kind: kind, Msg: "the reply is not understood", Detail: detail, Err: model.RedactError(err)}
 }
@@ -234,4 +235,4 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) text() string { return lastBytes(clean(string(t.kept)), t.limit) }
+func (t *tail) text() string { return clip.End(clean(string(t.kept)), t.limit) }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -141,8 +142,8 @@ func (e *Endpoint) Handle(ctx context.Context, m Message) (Reply, error) {
 // refused is the fault of a status other than 2xx.
 func (e *Endpoint) refused(resp *http.Response, body []byte) *FaultError {
 	f := &FaultError{
-		Kind: FaultStatus, Msg: fmt.Sprintf("%s answers %s", e.where, clip(oneLine(resp.Status), MaxNameBytes)),
-		Detail: clip(clean(string(body), e.secrets()...), maxFaultBytes),
+		Kind: FaultStatus, Msg: fmt.Sprintf("%s answers %s", e.where, clip.Bytes(clip.OneLine(resp.Status), MaxNameBytes)),
+		Detail: clip.Bytes(clean(string(body), e.secrets()...), maxFaultBytes),
 	}
 	if resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" {
 		f.Kind = FaultRedirect

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -64,7 +65,7 @@ type FaultError struct {
 // 2 KiB.
 func (f *FaultError) Error() string {
 	text := string(f.Kind) + ": " + f.text()
-	return clip(text, maxFaultBytes)
+	return clip.Bytes(text, maxFaultBytes)
 }
 
 // text is the message and the cause in one line.
@@ -73,23 +74,21 @@ func (f *FaultError) text() string {
 	if f.Err != nil {
 		text += ": " + f.Err.Error()
 	}
-	return clip(oneLine(text), maxFaultBytes)
+	return clip.Bytes(clip.OneLine(text), maxFaultBytes)
 }
 
 // recorded is the fault as it is written down. Of a stack the beginning says
 // most, of what programs say the end.
 func (f *FaultError) recorded() *RecordedFault {
-	detail := lastBytes(f.Detail, maxFaultBytes)
+	detail := clip.End(f.Detail, maxFaultBytes)
 	if f.Kind == FaultPanic {
-		detail = clip(f.Detail, maxFaultBytes)
+		detail = clip.Bytes(f.Detail, maxFaultBytes)
 	}
 	return &RecordedFault{Kind: f.Kind, Message: f.text(), Detail: strings.ToValidUTF8(detail, "\uFFFD")}
 }
 
 // Unwrap returns the cause.
 func (f *FaultError) Unwrap() error { return f.Err }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // stopped is the fault of a handler whose context ended.
 func stopped(ctx context.Context) *FaultError {
@@ -116,14 +115,4 @@ func asFault(ctx context.Context, err error) *FaultError {
 func clean(text string, secrets ...string) string {
 	text, _ = model.Clean(text)
 	return strings.TrimSpace(model.Redact(text, secrets...))
-}
-
-// lastBytes is the end of s, at most n bytes of it, and never inside a
-// character.
-func lastBytes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	return mark + strings.ToValidUTF8(s[len(s)-n+len(mark):], "")
 }

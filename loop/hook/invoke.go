@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"runtime/debug"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // answer is what came of one call of a handler.
@@ -86,7 +88,7 @@ func call(ctx context.Context, h Handler, m Message, done chan<- answer) {
 	a := answer{err: &FaultError{Kind: FaultPanic, Msg: "the handler ended its goroutine"}}
 	defer func() {
 		if what := recover(); what != nil {
-			a.err = &FaultError{Kind: FaultPanic, Msg: clip(fmt.Sprintf("the handler panicked: %v", what), maxFaultBytes),
+			a.err = &FaultError{Kind: FaultPanic, Msg: clip.Bytes(fmt.Sprintf("the handler panicked: %v", what), maxFaultBytes),
 				Detail: string(debug.Stack())}
 		}
 		done <- a

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Role says who speaks: the loop is the user, a handler the assistant.
@@ -49,7 +51,7 @@ type Metadata struct {
 func (m Message) validate() error {
 	var errs []error
 	if m.Role != RoleUser {
-		errs = append(errs, fmt.Errorf("role: want %q, found %q", RoleUser, clip(string(m.Role), MaxNameBytes)))
+		errs = append(errs, fmt.Errorf("role: want %q, found %q", RoleUser, clip.Bytes(string(m.Role), MaxNameBytes)))
 	}
 	if id := m.Metadata.LoopID; strings.ContainsFunc(id, isControl) {
 		errs = append(errs, errors.New("metadata.loop_id: contains a control character"))
@@ -68,9 +70,9 @@ func unknownHook(field string, name Name) error {
 		return fmt.Errorf("%s: is missing", field)
 	}
 	if near, ok := nearestName(name); ok {
-		return fmt.Errorf("%s: there is no hook %q; did you mean %q?", field, clip(string(name), MaxNameBytes), near)
+		return fmt.Errorf("%s: there is no hook %q; did you mean %q?", field, clip.Bytes(string(name), MaxNameBytes), near)
 	}
-	return fmt.Errorf("%s: there is no hook %q", field, clip(string(name), MaxNameBytes))
+	return fmt.Errorf("%s: there is no hook %q", field, clip.Bytes(string(name), MaxNameBytes))
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }

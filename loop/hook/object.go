@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
@@ -77,7 +78,7 @@ func (o object) read(name, want string, to any) bool {
 	if err := dec.Decode(to); err != nil {
 		found := v.Kind.String()
 		if v.Kind != jsontree.Object && v.Kind != jsontree.Array {
-			found = clip(string(v.Raw()), MaxNameBytes)
+			found = clip.Bytes(string(v.Raw()), MaxNameBytes)
 		}
 		o.fault(name, "want %s, found %s", want, found)
 		return false
@@ -155,7 +156,7 @@ func (o object) free(name string, limit int) map[string]any {
 func (o object) word(name string, words []string) string {
 	s := o.string(name, MaxReplyBytes)
 	if s != "" && !slices.Contains(words, s) {
-		o.fault(name, "want one of %s; found %q", strings.Join(words, ", "), clip(s, MaxNameBytes))
+		o.fault(name, "want one of %s; found %q", strings.Join(words, ", "), clip.Bytes(s, MaxNameBytes))
 		return ""
 	}
 	return s
@@ -166,7 +167,7 @@ func oneOf(field, got string, words []string) error {
 	if got == "" || slices.Contains(words, got) {
 		return nil
 	}
-	return fmt.Errorf("%s: want one of %s; found %q", field, strings.Join(words, ", "), clip(got, MaxNameBytes))
+	return fmt.Errorf("%s: want one of %s; found %q", field, strings.Join(words, ", "), clip.Bytes(got, MaxNameBytes))
 }
 
 // child returns the object that a member holds; ok is false if there is none.
@@ -232,16 +233,4 @@ func withMembers(doc []byte, more map[string]json.RawMessage) ([]byte, error) {
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
-}
-
-// clip shortens s to at most n bytes, and never inside a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const mark = "…"
-	if n < len(mark) {
-		return ""
-	}
-	return strings.ToValidUTF8(s[:n-len(mark)], "") + mark
 }

@@ -1,6 +1,10 @@
 package hook
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/perdure/perdure/internal/text/clip"
+)
 
 // Outcome is what the handlers of a hook came to.
 type Outcome struct {
@@ -93,5 +97,5 @@ func (o *Outcome) inject(text string, limit int) {
 		text = o.Inject + "\n\n" + text
 	}
 	o.Cut = len(text) > limit
-	o.Inject = clip(text, limit)
+	o.Inject = clip.Bytes(text, limit)
 }

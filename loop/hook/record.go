@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
@@ -73,10 +74,10 @@ const timeForm = "2006-01-02T15:04:05.000000Z07:00"
 // most [MaxLineBytes].
 func (r Record) MarshalJSON() ([]byte, error) {
 	l := line{
-		Timestamp: r.Time.UTC().Format(timeForm), HookName: Name(clip(string(r.Hook), MaxNameBytes)),
-		LoopID:    clip(r.LoopID, MaxLoopIDBytes),
-		Iteration: max(0, r.Iteration), Handler: clip(r.Handler, MaxNameBytes),
-		Kind:       Kind(clip(string(r.Kind), MaxNameBytes)),
+		Timestamp: r.Time.UTC().Format(timeForm), HookName: Name(clip.Bytes(string(r.Hook), MaxNameBytes)),
+		LoopID:    clip.Bytes(r.LoopID, MaxLoopIDBytes),
+		Iteration: max(0, r.Iteration), Handler: clip.Bytes(r.Handler, MaxNameBytes),
+		Kind:       Kind(clip.Bytes(string(r.Kind), MaxNameBytes)),
 		DurationMS: float64(r.Duration.Microseconds()) / 1000,
 	}
 	if r.Verdict.rank() > 0 {
@@ -84,8 +85,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	}
 	if r.Fault != nil {
 		l.Error = &RecordedFault{
-			Kind: FaultKind(clip(string(r.Fault.Kind), MaxNameBytes)), Message: clip(r.Fault.Message, maxFaultBytes),
-			Detail: clip(r.Fault.Detail, maxFaultBytes),
+			Kind: FaultKind(clip.Bytes(string(r.Fault.Kind), MaxNameBytes)), Message: clip.Bytes(r.Fault.Message, maxFaultBytes),
+			Detail: clip.Bytes(r.Fault.Detail, maxFaultBytes),
 		}
 	}
 	if r.StateChanges != nil {
@@ -149,7 +150,7 @@ func (o object) milliseconds(name string) time.Duration {
 // text.
 func (o object) recordedFault(name string) *RecordedFault {
 	if o.value.Get(name).Is(jsontree.String) {
-		return &RecordedFault{Message: clip(o.string(name, MaxLineBytes), maxFaultBytes)}
+		return &RecordedFault{Message: clip.Bytes(o.string(name, MaxLineBytes), maxFaultBytes)}
 	}
 	var free map[string]any
 	if !o.read(name, "an object or a string", &free) {
@@ -158,6 +159,6 @@ func (o object) recordedFault(name string) *RecordedFault {
 	kind, _ := free["kind"].(string)
 	message, _ := free["message"].(string)
 	detail, _ := free["detail"].(string)
-	return &RecordedFault{Kind: FaultKind(clip(kind, MaxNameBytes)), Message: clip(message, maxFaultBytes),
-		Detail: clip(detail, maxFaultBytes)}
+	return &RecordedFault{Kind: FaultKind(clip.Bytes(kind, MaxNameBytes)), Message: clip.Bytes(message, maxFaultBytes),
+		Detail: clip.Bytes(detail, maxFaultBytes)}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Verdict says whether the loop may go on.
@@ -170,7 +172,7 @@ func (r Reply) validate() error {
 		errs = append(errs, errors.New("metadata.verdict: is missing; want ALLOW, WARN or BLOCK"))
 	}
 	if r.Role != RoleAssistant && r.Role != "" {
-		errs = append(errs, fmt.Errorf("role: want %q, found %q", RoleAssistant, clip(string(r.Role), MaxNameBytes)))
+		errs = append(errs, fmt.Errorf("role: want %q, found %q", RoleAssistant, clip.Bytes(string(r.Role), MaxNameBytes)))
 	}
 	errs = append(errs,
 		oneOf("metadata.verdict", string(m.Verdict), verdictWords()),

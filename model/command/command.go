@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -215,7 +216,7 @@ func (m *Model) exitError(exit *guard.ExitError, stderr string) *model.Error {
 		Kind: model.KindFailed, Status: exit.Code, Detail: stderr, Err: exit,
 		Msg: m.name(), Hint: "run the command by itself to see what it needs; it reads the prompt from its standard input",
 	}
-	if last := lastLine(stderr); last != "" {
+	if last := clip.LastLine(stderr); last != "" {
 		e.Msg += ": " + last
 	}
 	if m.cfg.Shell && (exit.Code == statusNotFound || exit.Code == statusNotExecutable) {
@@ -243,11 +244,6 @@ func (m *Model) name() string {
 		return "shell command"
 	}
 	return fmt.Sprintf("program %q", m.words[0])
-}
-
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
 type envKey struct{}
@@ -302,7 +298,7 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) text() string {
 	text, _ := model.Clean(string(t.kept))
 	if t.cut {
-		text = "…" + text
+		text = clip.Mark + text
 	}
 	return model.Redact(text)
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -64,11 +65,8 @@ func firstLine(text string) string {
 			continue
 		}
 		l = strings.TrimSpace(l)
-		l = strings.Join(strings.Fields(harmless(strings.ToValidUTF8(l[:min(len(l), 4*shownName)], ""))), " ")
-		if r := []rune(l); len(r) > shownName {
-			return string(r[:shownName]) + "…"
-		}
-		return l
+		l = clip.OneLine(harmless(strings.ToValidUTF8(clip.Prefix(l, 4*shownName), "")))
+		return clip.Runes(l, shownName)
 	}
 	return ""
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -76,7 +77,7 @@ func Import(ctx context.Context, store *perdure.Store, engine *loop.Engine, req 
 	}
 	out.Iterations, out.Next = len(known), highest+1
 	out.Notes = append(out.Notes, p.notes(highest, out.Config.Workspace)...)
-	a := loop.Adoption{Config: out.Config, Past: record.Past{LoopID: p.LoopID, From: clip(req.From, maxText),
+	a := loop.Adoption{Config: out.Config, Past: record.Past{LoopID: p.LoopID, From: clip.Bytes(req.From, maxText),
 		Iteration: highest, At: time.Now().UTC(), FalseAlarms: p.falseAlarms()}}
 	if a.Iterations, err = p.rows(out.Config.Until); err != nil {
 		return out, err
@@ -134,7 +135,7 @@ func (p *pastLoop) configured(req *Request) (c config.Config, notes []string, er
 		return c, nil, err
 	}
 	if d := p.Directory; d != "" && !slices.Contains(asked, "workspace") && d != c.Workspace {
-		notes = append(notes, fmt.Sprintf("it worked in %s; here it works in %s", clip(d, maxText), c.Workspace))
+		notes = append(notes, fmt.Sprintf("it worked in %s; here it works in %s", clip.Bytes(d, maxText), c.Workspace))
 	}
 	return c, notes, nil
 }
@@ -156,7 +157,7 @@ func (p *pastLoop) command(workspace string) (string, error) {
 	if criteria == "" {
 		return "", invalid(hint, "the document has no completion_criteria, and no command says whether the loop is done")
 	}
-	return "", invalid(hint, "completion_criteria is not a command but words: %q", clip(criteria, maxText))
+	return "", invalid(hint, "completion_criteria is not a command but words: %q", clip.Bytes(criteria, maxText))
 }
 
 // proseWords are words that sentences about being done have and commands do not.

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -250,7 +251,7 @@ func (p *pastLoop) outcomes(until string) ([]*state.Outcome, map[int]record.Iter
 		for i := range p.Progress.Checks {
 			c := &p.Progress.Checks[i]
 			if o := byNumber[int(c.Iteration)]; o != nil {
-				o.Check.Passed, o.Check.Skipped, o.Check.Output = c.Passed, false, clip(c.Output, maxOutput)
+				o.Check.Passed, o.Check.Skipped, o.Check.Output = c.Passed, false, clip.Bytes(c.Output, maxOutput)
 				if exit, err := strconv.ParseUint(string(c.Exit), 10, 8); err == nil {
 					o.Check.Exit = int(exit)
 				}
@@ -260,7 +261,7 @@ func (p *pastLoop) outcomes(until string) ([]*state.Outcome, map[int]record.Iter
 	for i := range p.Errors {
 		e := &p.Errors[i]
 		if o := byNumber[int(e.Iteration)]; o != nil {
-			o.AgentError = clip(e.text(), maxOutput/2)
+			o.AgentError = clip.Bytes(e.text(), maxOutput/2)
 		}
 	}
 	p.regressions(byNumber, status)
@@ -283,12 +284,12 @@ func (h *pastIteration) into(o *state.Outcome) {
 	o.Parts = make(map[string]int, len(h.Parts))
 	for name, part := range h.Parts {
 		if part != nil {
-			o.Parts[clip(name, 80)] = int(math.Round(*part))
+			o.Parts[clip.Bytes(name, 80)] = int(math.Round(*part))
 		}
 	}
 	o.Artifacts, o.Changed = nil, len(h.Artifacts)
 	for _, a := range h.Artifacts[:min(len(h.Artifacts), maxArtifacts)] {
-		o.Artifacts = append(o.Artifacts, clip(string(a), maxText))
+		o.Artifacts = append(o.Artifacts, clip.Bytes(string(a), maxText))
 	}
 	if t := h.Tests; t != nil {
 		o.Check.Passed, o.Check.Skipped = t.Verification == "passed", t.Verification != "passed" && t.Verification != "failed"
@@ -327,7 +328,7 @@ func (p *pastLoop) regressions(byNumber map[int]*state.Outcome, status map[int]r
 		}
 		g := regression.Regression{Type: e.Type, Severity: e.Severity, Text: e.Type}
 		if d := e.Details; d != nil {
-			g.Text = clip(firstOf(said(d.Text), changeOf(d), e.Type), maxText)
+			g.Text = clip.Bytes(firstOf(said(d.Text), changeOf(d), e.Type), maxText)
 			g.Tests, g.Files = named(d.Diff)
 		}
 		o.Regressions = append(o.Regressions, g)
@@ -378,7 +379,7 @@ func named(diff json.RawMessage) (tests, files []string) {
 		}
 		for _, name := range names {
 			if len(*to) < maxListed {
-				*to = append(*to, clip(name, maxText))
+				*to = append(*to, clip.Bytes(name, maxText))
 			}
 		}
 	}
@@ -404,7 +405,7 @@ func (p *pastLoop) recoveries(byNumber map[int]*state.Outcome) {
 }
 
 func (v *pastRecovery) recovery(iteration int) state.Recovery {
-	out := state.Recovery{Iteration: iteration, Attempt: int(v.Attempt), Outcome: clip(v.Outcome, maxText)}
+	out := state.Recovery{Iteration: iteration, Attempt: int(v.Attempt), Outcome: clip.Bytes(v.Outcome, maxText)}
 	for _, name := range []string{"PAUSE", "DIAGNOSE", "ADAPT", "RETRY", "ESCALATE"} {
 		s, done := v.Steps[name]
 		if !done {
@@ -412,14 +413,14 @@ func (v *pastRecovery) recovery(iteration int) state.Recovery {
 		}
 		text := firstOf(said(s.Text), said(s.Strategy), said(s.Message), said(s.Cause))
 		if name == "DIAGNOSE" {
-			out.Diagnosis, out.Why = state.Diagnosis(clip(said(s.Diagnosis), maxText)), clip(
+			out.Diagnosis, out.Why = state.Diagnosis(clip.Bytes(said(s.Diagnosis), maxText)), clip.Bytes(
 				firstOf(said(s.Cause), said(s.Text)), maxText)
 			if c, err := strconv.ParseFloat(string(s.Confidence), 64); err == nil && c >= 0 && c <= 1 {
 				out.Confidence = int(math.Round(100 * c))
 			}
 		}
 		out.Steps = append(out.Steps, state.RecoveryStep{Step: strings.ToLower(name), ExecutedAt: s.ExecutedAt.UTC(),
-			Text: clip(text, maxText)})
+			Text: clip.Bytes(text, maxText)})
 	}
 	return out
 }
@@ -441,7 +442,7 @@ func (p *pastLoop) config(c *config.Config) (fields, notes []string) {
 			_, err = c.Overlay(field)
 		}
 		if err != nil {
-			notes = append(notes, fmt.Sprintf("configuration.perdure.%s was not taken over: %s", clip(name, 80), err))
+			notes = append(notes, fmt.Sprintf("configuration.perdure.%s was not taken over: %s", clip.Bytes(name, 80), err))
 			continue
 		}
 		fields = append(fields, name)
@@ -458,14 +459,6 @@ func (p *pastLoop) config(c *config.Config) (fields, notes []string) {
 		c.Timeout = time.Duration(min(minutes*float64(time.Minute), math.MaxInt64/2))
 	}
 	return append(fields, "timeout"), notes
-}
-
-// clip shortens a text to a number of bytes.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
 }
 
 // firstOf is the first text that says something.

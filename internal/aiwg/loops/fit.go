@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
@@ -136,10 +137,8 @@ func outside(s *schema, text string) string {
 
 // shown is a text short enough for a note.
 func shown(text string) string {
-	if len(text) > 60 {
-		text = strings.ToValidUTF8(text[:60], "") + "…"
-	}
-	return strconv.Quote(text)
+	const most = 60
+	return strconv.Quote(clip.Bytes(text, most))
 }
 
 // synonyms are other words for statuses.

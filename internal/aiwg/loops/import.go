@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
@@ -231,7 +232,7 @@ func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeR
 		state := l.docs[stateFile]
 		why := cmp.Or(state.Get("error_context").Get("error_message").Text(),
 			state.Get("last_error").Get("error_message").Text(), state.Get("last_error").Get("error").Text())
-		task.Error = &perdure.TaskError{Kind: "loop_failed", Message: cut(why, perdure.MaxErrorBytes)}
+		task.Error = &perdure.TaskError{Kind: "loop_failed", Message: clip.Prefix(why, perdure.MaxErrorBytes)}
 		task.Output = l.summary()
 	default:
 		task.Output = l.summary()
@@ -253,15 +254,7 @@ func (d *document) stored() (text []byte, inline bool) {
 
 func (l *loop) prompt() string {
 	text := cmp.Or(l.says("task"), l.docs[analyticsFile].Get("task_description").Text(), "the loop "+l.id)
-	return cut(text, perdure.MaxPromptBytes)
-}
-
-// cut shortens a text and keeps it one.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "")
+	return clip.Prefix(text, perdure.MaxPromptBytes)
 }
 
 // createdAt is when the loop began, as far as that is known.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
@@ -24,7 +25,7 @@ func (l *loop) verdict(it *iteration) string {
 		verified = cmp.Or(record[i].Get("test_results").Get("verification_status").Text(), verified)
 	}
 	if quality != "" && quality != "null" {
-		parts = append(parts, "quality "+cut(quality, 20))
+		parts = append(parts, "quality "+clip.Prefix(quality, 20))
 	}
 	if verified != "" {
 		parts = append(parts, "verification "+verified)
@@ -41,7 +42,7 @@ func (l *loop) verdict(it *iteration) string {
 			parts = append(parts, what)
 		}
 	}
-	return cut(strings.Join(parts, "; "), 4096)
+	return clip.Prefix(strings.Join(parts, "; "), 4096)
 }
 
 // numeral returns a number as it is written, "" for any other value.
@@ -68,7 +69,7 @@ func (l *loop) summary() string {
 	var out strings.Builder
 	line := func(what, text string) {
 		if text != "" {
-			fmt.Fprintf(&out, "%s: %s\n", what, cut(text, 1000))
+			fmt.Fprintf(&out, "%s: %s\n", what, clip.Prefix(text, 1000))
 		}
 	}
 	line("status", state.Get("status").Text()+", iteration "+state.Get("iteration").Scalar())

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
@@ -86,7 +87,7 @@ func (o *object) cut(key string, most int) string {
 		return s
 	}
 	o.note(o.n.Get(key), "%s has %d bytes, the limit is %d; the rest was cut", key, len(s), most)
-	return strings.ToValidUTF8(s[:most], "")
+	return clip.Prefix(s, most)
 }
 
 // number reads a member as a number that is not negative.

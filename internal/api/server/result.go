@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 const (
@@ -174,18 +174,7 @@ func (m *missing) look(ctx context.Context, t *perdure.Task) error {
 		if why == nil {
 			why = &perdure.TaskError{Kind: string(t.State), Message: "the task was " + string(t.State)}
 		}
-		m.list = append(m.list, missingTask{Task: t.ID, Prompt: shorten(t.Prompt, missingPromptRunes), Error: why})
+		m.list = append(m.list, missingTask{Task: t.ID, Prompt: clip.Runes(t.Prompt, missingPromptRunes), Error: why})
 	}
 	return nil
-}
-
-// shorten cuts a text after so many characters.
-func shorten(s string, runes int) string {
-	for i := range s {
-		if runes == 0 {
-			return strings.TrimSpace(s[:i]) + "…"
-		}
-		runes--
-	}
-	return s
 }

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // builder collects the tests of a report within the limits.
@@ -98,14 +100,14 @@ func (b *builder) broken(suite string, kind Kind, msg string) error {
 	if len(b.report.Broken) >= b.cfg.MaxTests {
 		return &LimitError{Limit: "max tests", Max: b.cfg.MaxTests}
 	}
-	b.report.Broken = append(b.report.Broken, Broken{Suite: suite, Kind: kind, Message: clip(msg, b.cfg.MaxMessage)})
+	b.report.Broken = append(b.report.Broken, Broken{Suite: suite, Kind: kind, Message: clipped(msg, b.cfg.MaxMessage)})
 	return nil
 }
 
 // incomplete records that the end record of a suite, or with an empty name of the run, is
 // missing. The first reason stays.
 func (b *builder) incomplete(suite, reason string) error {
-	reason = clip(reason, b.cfg.MaxMessage)
+	reason = clipped(reason, b.cfg.MaxMessage)
 	if b.report.Complete {
 		b.report.Complete, b.report.Reason = false, reason
 	}
@@ -144,12 +146,10 @@ func printable(s string) string {
 	return w.String()
 }
 
-// clip returns the beginning of a message as text without colours and control characters,
+// clipped returns the beginning of a message as text without colours and control characters,
 // at most limit bytes.
-func clip(s string, limit int) string {
-	if len(s) > 4*limit {
-		s = s[:4*limit]
-	}
+func clipped(s string, limit int) string {
+	s = clip.Prefix(s, 4*limit)
 	s = ansi.Strip(strings.ToValidUTF8(s, "?"))
 	s = strings.Map(func(r rune) rune {
 		if r == '\r' || (unicode.IsControl(r) && r != '\n' && r != '\t') {
@@ -157,15 +157,7 @@ func clip(s string, limit int) string {
 		}
 		return r
 	}, s)
-	s = strings.TrimSpace(s)
-	if len(s) <= limit {
-		return s
-	}
-	cut := limit
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strings.TrimSpace(s[:cut])
+	return strings.TrimSpace(clip.Prefix(strings.TrimSpace(s), limit))
 }
 
 // message collects the beginning of a test's output.

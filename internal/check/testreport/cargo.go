@@ -171,7 +171,7 @@ func (p *cargoParser) within(line string) error {
 		if strings.HasPrefix(line, "stack backtrace:") {
 			p.telling = -1
 		} else if len(t.Message) < p.cfg.MaxMessage {
-			t.Message = clip(join("\n", t.Message, line), p.cfg.MaxMessage)
+			t.Message = clipped(join("\n", t.Message, line), p.cfg.MaxMessage)
 		}
 		return nil
 	}
@@ -211,7 +211,7 @@ func (p *cargoParser) outcome(i int, told string) bool {
 	case "FAILED":
 		t.Outcome = Failed
 	case "ignored":
-		t.Outcome, t.Message = Skipped, clip(why, p.cfg.MaxMessage)
+		t.Outcome, t.Message = Skipped, clipped(why, p.cfg.MaxMessage)
 	default:
 		if !strings.HasPrefix(told, "bench:") {
 			return false

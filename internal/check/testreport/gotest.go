@@ -247,7 +247,7 @@ func (p *goParser) end(pkg *goPackage, run *goRun, e *goEvent, outcome Outcome) 
 	if weight(outcome) > weight(t.Outcome) {
 		t.Outcome = outcome
 		if outcome != Passed {
-			t.Message = clip(string(run.output.text), p.cfg.MaxMessage)
+			t.Message = clipped(string(run.output.text), p.cfg.MaxMessage)
 		}
 	}
 	t.Duration += time.Duration(e.Elapsed * float64(time.Second))
@@ -295,7 +295,7 @@ func (p *goParser) finishPackage(name string, pkg *goPackage) error {
 			t.Outcome, pkg.broken = Failed, crashKind(run)
 			pkg.failing++
 		}
-		t.Message = clip(string(run.output.text), p.cfg.MaxMessage)
+		t.Message = clipped(string(run.output.text), p.cfg.MaxMessage)
 		open = t.ID
 	}
 	if !pkg.ended {

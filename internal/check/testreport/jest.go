@@ -87,7 +87,7 @@ func (p *jestParser) file() error {
 		case "message":
 			var m string
 			err := p.value(&m)
-			f.message = clip(m, p.cfg.MaxMessage)
+			f.message = clipped(m, p.cfg.MaxMessage)
 			return err
 		case "assertionResults":
 			return p.list(func() error { return p.test(&f) })
@@ -112,7 +112,7 @@ func (p *jestParser) test(f *jestFile) error {
 		return &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.in.place(p.d.InputOffset()).Line}
 	}
 	if len(t.FailureMessages) > 0 {
-		t.FailureMessages = []string{clip(t.FailureMessages[0], p.cfg.MaxMessage)}
+		t.FailureMessages = []string{clipped(t.FailureMessages[0], p.cfg.MaxMessage)}
 	}
 	f.tests = append(f.tests, t)
 	return nil

@@ -230,7 +230,7 @@ func (p *junitParser) closeCase(c *junitCase) error {
 	}
 	msg := ""
 	if c.outcome != Passed {
-		msg = clip(string(c.message.text), p.cfg.MaxMessage)
+		msg = clipped(string(c.message.text), p.cfg.MaxMessage)
 	}
 	place := identify(c, p.suites)
 	if place.broken != "" && c.outcome == Failed {

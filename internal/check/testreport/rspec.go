@@ -83,9 +83,9 @@ func (p *rspecParser) example() error {
 	case "pending":
 		// Pending examples ran and failed as expected; skipped ones did not run. Both are
 		// written the same.
-		t.Outcome, t.Message = Skipped, clip(e.PendingMessage, p.cfg.MaxMessage)
+		t.Outcome, t.Message = Skipped, clipped(e.PendingMessage, p.cfg.MaxMessage)
 	default:
-		t.Message = clip(join(": ", e.Exception.Class, strings.TrimSpace(e.Exception.Message)), p.cfg.MaxMessage)
+		t.Message = clipped(join(": ", e.Exception.Class, strings.TrimSpace(e.Exception.Message)), p.cfg.MaxMessage)
 	}
 	if e.RunTime > 0 && e.RunTime < 1e9 {
 		t.Duration = time.Duration(e.RunTime * float64(time.Second))

@@ -157,7 +157,7 @@ func (p *tapParser) remark(text string) {
 	}
 	if t := p.lastTest(); t != nil && t.Outcome == Failed && len(t.Message) < p.cfg.MaxMessage {
 		text = strings.TrimSpace(strings.TrimLeft(text, "# "))
-		t.Message = clip(join("\n", t.Message, text), p.cfg.MaxMessage)
+		t.Message = clipped(join("\n", t.Message, text), p.cfg.MaxMessage)
 	}
 }
 
@@ -191,7 +191,7 @@ func (p *tapParser) block(line, text string, indent int) {
 	}
 	if !p.mute && t.Outcome == Failed && len(t.Message) < p.cfg.MaxMessage {
 		rest := strings.TrimPrefix(line, p.yaml)
-		t.Message = clip(join("\n", t.Message, rest), p.cfg.MaxMessage)
+		t.Message = clipped(join("\n", t.Message, rest), p.cfg.MaxMessage)
 	}
 }
 
@@ -256,7 +256,7 @@ func (p *tapParser) point(depth int, m []string) error {
 	l.last = len(p.report.Tests)
 	l.children = append(l.children, l.last)
 	p.report.Tests = append(p.report.Tests,
-		Test{Name: printable(name), Outcome: outcome, Message: clip(why, p.cfg.MaxMessage)})
+		Test{Name: printable(name), Outcome: outcome, Message: clipped(why, p.cfg.MaxMessage)})
 	p.paths = append(p.paths, name)
 	l.title = ""
 	return nil

@@ -131,7 +131,7 @@ func (p *trxParser) finish() error {
 		name := strings.TrimPrefix(r.name, class+".")
 		t := Test{ID: join("::", class, name), Suite: class, Name: name, Outcome: r.outcome, Duration: r.duration}
 		if r.outcome != Passed {
-			t.Message = clip(string(r.message.text), p.cfg.MaxMessage)
+			t.Message = clipped(string(r.message.text), p.cfg.MaxMessage)
 		}
 		if _, err := p.add(t, r.line); err != nil {
 			return err

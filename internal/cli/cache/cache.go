@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 	"github.com/perdure/perdure/model/cache"
 )
 
@@ -93,7 +94,7 @@ func (c *commands) listCache(entries []cache.Entry, asJSON bool) error {
 			continue
 		}
 		saves := fmt.Sprintf("%s in, %s out, %s", human.Compact(e.InputTokens), human.Compact(e.OutputTokens),
-			human.Cost(usageOf(e)))
+			status.Cost(usageOf(e)))
 		c.Printf("%s  %s  %s  %s  %s\n", e.Key[:shownKey], env.PadLeft(human.Size(e.Bytes), 8),
 			env.Pad(human.Ago(now, e.UsedAt), 14), env.Pad(saves, 32), env.OneLine(e.Model, 40))
 	}

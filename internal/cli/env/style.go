@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 // Only the terminal's own sixteen colors are used: they fit its background
@@ -34,7 +35,7 @@ func (s *Stream) paint(text string, style lipgloss.Style) string {
 
 // Mark returns the sign of a state in its color. The signs differ in shape.
 func (s *Stream) Mark(state perdure.State) string {
-	sign := human.Mark(state)
+	sign := status.Mark(state)
 	switch state {
 	case perdure.Completed:
 		return s.In(lipgloss.Green, sign)

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -146,7 +147,7 @@ func section(b *strings.Builder, title string, lines []string) {
 	}
 	fmt.Fprintf(b, "\n%s\n", title)
 	for _, line := range lines {
-		fmt.Fprintf(b, "  %s\n", strings.Join(strings.Fields(line), " "))
+		fmt.Fprintf(b, "  %s\n", clip.OneLine(line))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -148,7 +149,7 @@ func (c *commands) showFalseAlarms(all []record.FalseAlarm, asJSON bool) error {
 		if m.Reason != "" {
 			text += ": " + m.Reason
 		}
-		c.Printf("%s\n", c.Out.Safe(strings.Join(strings.Fields(text), " ")))
+		c.Printf("%s\n", c.Out.Safe(clip.OneLine(text)))
 	}
 	return nil
 }

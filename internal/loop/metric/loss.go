@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/coverage"
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -211,7 +212,7 @@ func (t *Meter) lossOf(loss *coverage.Loss) *Loss {
 	kept := &Loss{Still: loss.Still, Lost: loss.Lost, Percent: loss.Percent(), SensitiveStill: only.Still,
 		SensitiveLost: only.Lost}
 	for _, f := range loss.Worst(maxLossFiles) {
-		kept.Files = append(kept.Files, Lost{File: f.Now, Lines: clip(f.Lines.String(), maxLossLines), Lost: f.Lost,
+		kept.Files = append(kept.Files, Lost{File: f.Now, Lines: clip.Bytes(f.Lines.String(), maxLossLines), Lost: f.Lost,
 			Sensitive: t.Measures.Sensitive(f.Now)})
 	}
 	return kept
@@ -265,7 +266,7 @@ func lossText(l *coverage.Loss) string {
 	var parts []string
 	worst := l.Worst(shownLoss)
 	for i := range worst {
-		parts = append(parts, worst[i].Now+" "+clip(worst[i].Lines.String(), maxLossLines))
+		parts = append(parts, worst[i].Now+" "+clip.Bytes(worst[i].Lines.String(), maxLossLines))
 	}
 	text := strings.Join(parts, "; ")
 	if more := len(l.Worst(len(l.Files))) - len(worst); more > 0 {

@@ -7,9 +7,9 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
 )
@@ -63,21 +63,8 @@ func (r *Ran) result() (string, error) {
 }
 
 func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return clip(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]), maxReason)
+	return clip.Bytes(clip.LastLine(text), maxReason)
 }
 
 // maxReason limits a reason, in bytes.
 const maxReason = 600
-
-// clip shortens a text to a number of bytes at a character boundary.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	cut := most - len("…")
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
-}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/coverage"
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
 )
@@ -70,7 +71,7 @@ func (m *Metrics) miss(name, why string) {
 	if m.Missing == nil {
 		m.Missing = make(map[string]string)
 	}
-	m.Missing[name] = clip(why, maxReason)
+	m.Missing[name] = clip.Bytes(why, maxReason)
 }
 
 // autoLimit is the time limit of a type checker or linter that the user did not
@@ -107,7 +108,7 @@ func (p *Plan) Off(name, why string) {
 	if p.Why == nil {
 		p.Why = make(map[string]string)
 	}
-	p.Why[name] = clip(why, maxReason)
+	p.Why[name] = clip.Bytes(why, maxReason)
 }
 
 // Begin makes the plan of a workspace after its first snapshot. Without configuration it
@@ -282,7 +283,7 @@ func (t *Meter) count(ctx context.Context, limit time.Duration, c *project.Comma
 	}
 	found, warnings, why = project.CountFindings(c.Results[0].Format, from)
 	if ran.Exit != 0 && (why != nil || found+warnings == 0) {
-		why = fmt.Errorf("%q failed with exit status %d and no findings: %s", clip(c.Script, 200), ran.Exit,
+		why = fmt.Errorf("%q failed with exit status %d and no findings: %s", clip.Bytes(c.Script, 200), ran.Exit,
 			ran.lastLine())
 	}
 	return found, warnings, why, nil

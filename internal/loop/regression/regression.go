@@ -7,7 +7,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -76,7 +76,7 @@ func Warned(findings []detect.Finding) string {
 	for i := range findings {
 		if f := &findings[i]; f.Action == detect.Warn {
 			if n++; n <= shownFindings {
-				b.WriteString("- " + policy.Clip(strings.Join(strings.Fields(f.Summary()), " "), maxFinding) + "\n")
+				b.WriteString("- " + clip.Bytes(clip.OneLine(f.Summary()), maxFinding) + "\n")
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func (o *Found) Marks(finding string) []record.FalseAlarm {
 		known := slices.ContainsFunc(marks, func(m record.FalseAlarm) bool { return m.Fingerprint == name })
 		if !known && len(marks) < record.MaxMarked {
 			marks = append(marks, record.FalseAlarm{Fingerprint: name, Iteration: o.Iteration, Event: event,
-				What: policy.Clip(what, maxMarkText)})
+				What: clip.Bytes(what, maxMarkText)})
 		}
 	}
 	for i := range o.Regressions {

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"strings"
 	"text/template"
-	"unicode/utf8"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -157,7 +157,7 @@ func (t Texts) Text(level hook.Level, about *About, left int) (string, error) {
 			return strings.TrimSpace(text + "\n" + exit), nil
 		}
 		if !a.shorten() {
-			return strings.TrimSpace(clip(text, room) + "\n" + exit), nil
+			return strings.TrimSpace(clip.Bytes(text, room) + "\n" + exit), nil
 		}
 	}
 }
@@ -173,11 +173,11 @@ func (a *About) shorten() bool {
 	case len(a.Failing) > 1:
 		a.Failing = a.Failing[:len(a.Failing)-1]
 	case len(a.Error) > maxName:
-		a.Error = clip(a.Error, maxName)
+		a.Error = clip.Bytes(a.Error, maxName)
 	case len(a.Worse) == 1 && len(a.Worse[0]) > maxName:
-		a.Worse = []string{clip(a.Worse[0], maxName)}
+		a.Worse = []string{clip.Bytes(a.Worse[0], maxName)}
 	case len(a.Failing) == 1 && len(a.Failing[0].Name) > maxName:
-		a.Failing = []Failing{{clip(a.Failing[0].Name, maxName), a.Failing[0].File}}
+		a.Failing = []Failing{{clip.Bytes(a.Failing[0].Name, maxName), a.Failing[0].File}}
 	case a.Error != "":
 		a.Error, a.ErrorKind, a.Place = "", "", ""
 	case len(a.Worse) > 0:
@@ -198,19 +198,4 @@ func (t Texts) write(name string, about *About) (string, error) {
 		return "", fmt.Errorf("write reminder: %w", err)
 	}
 	return strings.TrimSpace(b.String()), nil
-}
-
-// clip shortens a text to a number of bytes at a character boundary.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	cut := max(most-len("…"), 0)
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	if cut == 0 {
-		return ""
-	}
-	return text[:cut] + "…"
 }

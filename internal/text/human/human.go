@@ -10,7 +10,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Duration writes d as people say it: 230ms, 4.2s, 2m 15s, 3h 05m, 2d 4h.
@@ -61,33 +61,6 @@ func Dollars(usd float64) string {
 		return "<$0.0001"
 	}
 	return fmt.Sprintf("$%.4f", usd)
-}
-
-// Cost writes what is known of the cost of u; calls whose price is unknown are
-// named, never counted as free.
-func Cost(u perdure.Usage) string {
-	if u.UnpricedCalls == 0 {
-		return Dollars(u.CostUSD)
-	}
-	unknown := "unknown price"
-	if u.UnpricedCalls < u.Calls {
-		unknown = fmt.Sprintf("%s + %s of unknown price", Dollars(u.CostUSD), Count(u.UnpricedCalls, "call"))
-	}
-	return unknown
-}
-
-// Usage writes calls, tokens and cost in one line.
-func Usage(u perdure.Usage) string {
-	parts := []string{Count(u.Calls, "call")}
-	if u.InputTokens+u.OutputTokens > 0 {
-		parts = append(parts, fmt.Sprintf("%s tokens in, %s out", humanize.Comma(u.InputTokens),
-			humanize.Comma(u.OutputTokens)))
-	}
-	parts = append(parts, Cost(u))
-	if u.UncertainCalls > 0 {
-		parts = append(parts, Count(u.UncertainCalls, "uncertain call"))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // Count writes a number with its noun: 1 task, 1,234 tasks.
@@ -158,52 +131,4 @@ func reorders(r rune) bool {
 }
 
 // OneLine joins the lines of a text and makes its control characters visible.
-func OneLine(text string) string { return Visible(strings.Join(strings.Fields(text), " ")) }
-
-// LastLine is the last line of a text that says something.
-func LastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
-}
-
-// Gate says how many tasks of a run wait for a person, and how that person is shown
-// what is asked.
-func Gate(tree perdure.TreeID, number, waiting int) string {
-	return fmt.Sprintf("%s waiting at gate %d; `perdure answer %s` shows what is asked", Count(int64(waiting), "task"),
-		number, tree)
-}
-
-// Mark is the sign of a state: told apart by its shape. Of no state it is "…".
-func Mark(state perdure.State) string {
-	switch state {
-	case perdure.Completed:
-		return "✓"
-	case perdure.Failed:
-		return "✗"
-	case perdure.Running:
-		return "●"
-	case perdure.Waiting:
-		return "◌"
-	case perdure.Cancelled:
-		return "⊘"
-	case perdure.Queued:
-		return "○"
-	}
-	return "…"
-}
-
-// slowestLabel is how much of a prompt Slowest shows.
-const slowestLabel = 32
-
-// Slowest names the task that runs longest and what it waits for.
-func Slowest(task perdure.TaskID, prompt string, since time.Duration, model string) string {
-	label := []rune(OneLine(prompt))
-	if len(label) > slowestLabel {
-		label = append(label[:slowestLabel-1], '…')
-	}
-	text := fmt.Sprintf("slowest: %s %q %s", task, string(label), Duration(since))
-	if model != "" {
-		text += " in " + OneLine(model)
-	}
-	return text
-}
+func OneLine(text string) string { return Visible(clip.OneLine(text)) }

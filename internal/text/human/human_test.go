@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -80,25 +79,6 @@ func TestETA(t *testing.T) {
 	}{{nil, "unknown"}, {at(135), "~2m 15s"}, {at(-3), "~0ms"}} {
 		if got := human.ETA(test.in); got != test.want {
 			t.Errorf("eta = %q, want %q", got, test.want)
-		}
-	}
-}
-
-func TestCost(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		usage perdure.Usage
-		want  string
-	}{
-		{perdure.Usage{}, "$0.0000"},
-		{perdure.Usage{Calls: 2, CostUSD: 0.065}, "$0.0650"},
-		{perdure.Usage{Calls: 2, CostUSD: 0.00001}, "<$0.0001"},
-		{perdure.Usage{Calls: 2, UnpricedCalls: 2}, "unknown price"},
-		{perdure.Usage{Calls: 3, CostUSD: 0.5, UnpricedCalls: 1}, "$0.5000 + 1 call of unknown price"},
-	}
-	for _, test := range tests {
-		if got := human.Cost(test.usage); got != test.want {
-			t.Errorf("cost(%+v) = %q, want %q", test.usage, got, test.want)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // DefaultDepth is how deep objects and arrays can be nested by default.
@@ -391,12 +393,5 @@ func Join(path, field string) string {
 	default:
 		path += "." + field
 	}
-	if len(path) > maxFieldBytes {
-		cut := maxFieldBytes
-		for cut > 0 && !utf8.RuneStart(path[cut]) {
-			cut--
-		}
-		path = path[:cut] + "…"
-	}
-	return path
+	return clip.Bytes(path, maxFieldBytes)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
@@ -66,7 +67,7 @@ func (p *Policy) LookBefore(c *agent.ToolCall, dir string, j *Judgement) *Before
 }
 
 func (b *Before) skip(format string, args ...any) {
-	if text := Clip(fmt.Sprintf(format, args...), maxTarget); len(b.skipped) < maxFindings &&
+	if text := clip.Bytes(fmt.Sprintf(format, args...), maxTarget); len(b.skipped) < maxFindings &&
 		!slices.Contains(b.skipped, text) {
 		b.skipped = append(b.skipped, text)
 	}
@@ -207,7 +208,7 @@ func (b *Before) LookAfter(ctx context.Context, by *detect.Input) (*Evidence, er
 		}
 	}
 	for _, s := range report.Skipped {
-		e.Skipped = append(e.Skipped, Clip(s.File+": "+s.Why, maxTarget))
+		e.Skipped = append(e.Skipped, clip.Bytes(s.File+": "+s.Why, maxTarget))
 	}
 	e.Skipped = e.Skipped[:min(len(e.Skipped), maxFindings)]
 	return e, nil
@@ -267,12 +268,4 @@ func (e *Evidence) Text() string {
 	}
 	b.WriteString("\nIf you did not intend this, undo it now. If you did, state the reason in your answer.")
 	return b.String()
-}
-
-// Clip cuts a text to a number of bytes at a character boundary.
-func Clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

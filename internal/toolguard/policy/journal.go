@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/workspace"
 )
@@ -57,12 +58,12 @@ type Line struct {
 
 // NewLine returns a line about a call, judged or not.
 func NewLine(what string, iteration int, c *agent.ToolCall, j *Judgement) Line {
-	l := Line{At: time.Now().UTC(), Iteration: iteration, What: what, CallID: Clip(c.ID, maxTarget),
-		Tool: Clip(cmp.Or(c.Name, string(c.Kind)), maxTarget)}
-	l.Target = Clip(cmp.Or(c.Command, firstOf(c.Paths), c.Title), maxTarget)
+	l := Line{At: time.Now().UTC(), Iteration: iteration, What: what, CallID: clip.Bytes(c.ID, maxTarget),
+		Tool: clip.Bytes(cmp.Or(c.Name, string(c.Kind)), maxTarget)}
+	l.Target = clip.Bytes(cmp.Or(c.Command, firstOf(c.Paths), c.Title), maxTarget)
 	if j != nil && len(j.Findings) > 0 {
 		f := &j.Findings[0]
-		l.Target, l.Pattern, l.Level = Clip(f.Target, maxTarget), f.Pattern, f.Level
+		l.Target, l.Pattern, l.Level = clip.Bytes(f.Target, maxTarget), f.Pattern, f.Level
 	}
 	return l
 }

@@ -84,7 +84,7 @@ func (a *assessment) code(text string, depth int) {
 		}
 	}
 	if deletes && !named {
-		a.add(DeleteFiles, clip(strings.ReplaceAll(text, unknown, "…")))
+		a.add(DeleteFiles, clipped(strings.ReplaceAll(text, unknown, "…")))
 	}
 	if !runners().MatchString(text) {
 		return

@@ -24,7 +24,7 @@ func (a *assessment) git(args []string, depth int) {
 		return
 	}
 	options, others := split(args[1:])
-	shown := "git " + clip(strings.ReplaceAll(strings.Join(args, " "), unknown, "…"))
+	shown := "git " + clipped(strings.ReplaceAll(strings.Join(args, " "), unknown, "…"))
 	if discards(args[0], options, others, args[1:]) {
 		a.add(DiscardWork, shown)
 	}
@@ -85,7 +85,7 @@ func (a *assessment) gitSetting(setting string, depth int) {
 	name, value, _ := strings.Cut(setting, "=")
 	switch name = strings.ToLower(name); {
 	case name == "core.hookspath":
-		a.add(SkipChecks, "git config "+clip(strings.ReplaceAll(setting, unknown, "…")))
+		a.add(SkipChecks, "git config "+clipped(strings.ReplaceAll(setting, unknown, "…")))
 	case strings.HasPrefix(name, "alias.") && strings.HasPrefix(value, "!"):
 		a.nested(value[1:], depth)
 	case strings.HasPrefix(name, "alias."):

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // maxNested limits the nesting of command lines (sh -c).
@@ -14,12 +16,12 @@ const maxNested = 5
 // command assesses a command line.
 func (a *assessment) command(line string, depth int) {
 	if len(line) > maxCommand || depth > maxNested {
-		a.add(Unreadable, clip(line))
+		a.add(Unreadable, clipped(line))
 		return
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
 	if err != nil {
-		a.add(Unreadable, clip(line))
+		a.add(Unreadable, clipped(line))
 		return
 	}
 	dir := a.at.Dir
@@ -54,7 +56,7 @@ func (a *assessment) call(n *syntax.CallExpr, depth int) {
 	for _, as := range n.Assigns {
 		if as.Name != nil && skipsHooks(as.Name.Value) && len(words) > 1 && path.Base(words[0]) == "git" &&
 			(words[1] == "commit" || words[1] == "push") {
-			a.add(SkipChecks, as.Name.Value+" "+clip(strings.Join(words[:2], " ")))
+			a.add(SkipChecks, as.Name.Value+" "+clipped(strings.Join(words[:2], " ")))
 		}
 	}
 	if rest, done := a.envOptions(words, depth); !done {
@@ -204,15 +206,6 @@ func (a *assessment) patch(text string) {
 	a.patched = ""
 }
 
-// clip shortens a command for display.
-func clip(text string) string {
-	const most = 120
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
-
 // redirect assesses the target of a redirection.
 func (a *assessment) redirect(r *syntax.Redirect) {
 	switch r.Op {
@@ -224,6 +217,9 @@ func (a *assessment) redirect(r *syntax.Redirect) {
 	default:
 	}
 }
+
+// clipped shortens a command for a finding.
+func clipped(text string) string { return clip.Bytes(text, 120) }
 
 // words assesses one command: its name and its arguments.
 func (a *assessment) words(words []string, depth int) {
@@ -238,7 +234,7 @@ func (a *assessment) words(words []string, depth int) {
 		}
 	}
 	if strings.Contains(name, unknown) {
-		a.add(Unreadable, clip(strings.ReplaceAll(strings.Join(words, " "), unknown, "…")))
+		a.add(Unreadable, clipped(strings.ReplaceAll(strings.Join(words, " "), unknown, "…")))
 		return
 	}
 	if len(a.scripts) > 0 {
@@ -273,7 +269,7 @@ func (a *assessment) words(words []string, depth int) {
 		a.steers(args)
 	case "pkill", "killall":
 		if slices.ContainsFunc(args, func(w string) bool { return strings.Contains(w, "perdure") }) {
-			a.add(DecideForPerson, clip(name+" "+strings.Join(args, " ")))
+			a.add(DecideForPerson, clipped(name+" "+strings.Join(args, " ")))
 		}
 	default:
 		if interpreter(name) {

@@ -146,6 +146,6 @@ func (a *assessment) steers(args []string) {
 		slices.Contains([]string{"answer", "resume", "abort", "false-alarm"}, others[1]) ||
 		len(others) > 1 && others[0] == "answer"
 	if decides {
-		a.add(DecideForPerson, clip("perdure "+strings.Join(others, " ")))
+		a.add(DecideForPerson, clipped("perdure "+strings.Join(others, " ")))
 	}
 }

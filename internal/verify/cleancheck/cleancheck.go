@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
@@ -370,7 +371,7 @@ func (s *sealing) compare(ctx context.Context, worse []string) error {
 		proven = len(worse) > 0
 	}
 	if !proven {
-		s.impossible("the baseline does not reach its own result in a clean copy either: " + human.LastLine(base.Output))
+		s.impossible("the baseline does not reach its own result in a clean copy either: " + clip.LastLine(base.Output))
 		return nil
 	}
 	s.failed(detect.TestFailure, "the check passes in the workspace and fails in a clean copy, where the baseline "+

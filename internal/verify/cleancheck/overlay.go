@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -198,7 +198,7 @@ func (s *sealing) lay(ctx context.Context, at *Place, put, drop []string) error 
 // judge compares a run with the baseline's tests with one without.
 func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) {
 	if over.problem != "" || over.Report == nil {
-		s.note("run with the baseline's tests impossible: " + firstOf(over.problem, human.LastLine(over.Output)))
+		s.note("run with the baseline's tests impossible: " + firstOf(over.problem, clip.LastLine(over.Output)))
 		return
 	}
 	passed := make(map[string]bool)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/loop/config"
@@ -189,7 +190,7 @@ func (d *State) record(s *Summary, it *record.Iteration, o *state.Outcome, known
 
 func agentError(it *record.Iteration, o *state.Outcome) AgentError {
 	at := instant(o.Timestamp)
-	e := AgentError{Iteration: it.Number, Timestamp: at, Message: cut(o.AgentError, maxStateError)}
+	e := AgentError{Iteration: it.Number, Timestamp: at, Message: clip.Runes(o.AgentError, maxStateError)}
 	if kind, _, ok := strings.Cut(o.AgentError, ":"); ok && kind != "" &&
 		strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz_") == "" {
 		e.Type = kind
@@ -216,16 +217,8 @@ func (d *State) check(number int, at *time.Time, c *state.Check) {
 	run := CheckRun{Iteration: number, Timestamp: at, Passed: c.Passed, Exit: c.Exit, Output: c.Output}
 	d.Progress.Last = &run
 	short := run
-	short.Output = tail(c.Output, maxStateOutput)
+	short.Output = clip.End(c.Output, maxStateOutput)
 	d.Progress.All = append(d.Progress.All, short)
-}
-
-// tail is the end of a text.
-func tail(text string, bytes int) string {
-	if len(text) <= bytes {
-		return text
-	}
-	return "…" + strings.ToValidUTF8(text[len(text)-bytes:], "")
 }
 
 func metrics(at *time.Time, o *state.Outcome) *Metrics {
@@ -329,14 +322,15 @@ func recoveryOf(v *state.Recovery, event string) Recovery {
 	out := Recovery{Event: event, Iteration: v.Iteration, Attempt: v.Attempt, Outcome: v.Outcome,
 		Steps: make(map[string]Step, len(v.Steps))}
 	for i, done := range v.Steps {
-		step := Step{ExecutedAt: done.ExecutedAt.UTC(), Text: cut(done.Text, maxText)}
+		step := Step{ExecutedAt: done.ExecutedAt.UTC(), Text: clip.Runes(done.Text, maxText)}
 		if i == 0 {
 			out.Timestamp = &step.ExecutedAt
 		}
 		name := strings.ToUpper(done.Step)
 		if name == "DIAGNOSE" {
 			confidence := float64(v.Confidence) / 100
-			step.Text, step.Diagnosis, step.Confidence, step.Cause = "", string(v.Diagnosis), &confidence, cut(v.Why, maxText)
+			step.Text, step.Diagnosis, step.Confidence, step.Cause = "", string(v.Diagnosis), &confidence, clip.Runes(v.Why,
+				maxText)
 		}
 		out.Steps[name] = step
 	}
@@ -344,7 +338,7 @@ func recoveryOf(v *state.Recovery, event string) Recovery {
 }
 
 func gateOf(g *gate) Gate {
-	out := Gate{Gate: g.Number, Iteration: g.Iteration, Kind: g.Kind, Title: cut(g.asked.Title, maxStateTitle),
+	out := Gate{Gate: g.Number, Iteration: g.Iteration, Kind: g.Kind, Title: clip.Runes(g.asked.Title, maxStateTitle),
 		Options:  make([]string, 0, len(g.asked.Options)),
 		OpenedAt: g.OpenedAt, ExpiresAt: g.ExpiresAt, Answer: g.Answer, AnsweredBy: g.AnsweredBy, Reason: g.Reason,
 		AnsweredAt: g.AnsweredAt}

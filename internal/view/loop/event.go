@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -111,7 +112,7 @@ func worst(events []Event) string {
 }
 
 func details(o *state.Outcome, r *regression.Regression) *EventDetails {
-	d := &EventDetails{Text: cut(r.Text, maxText)}
+	d := &EventDetails{Text: clip.Runes(r.Text, maxText)}
 	key := "tests"
 	count := func(before, now int) { d.Baseline, d.Current = &before, &now }
 	switch hook.RegressionType(r.Type) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -54,7 +55,7 @@ type page struct {
 }
 
 func (s *Summary) page() *page {
-	p := &page{ID: s.ID(), Status: s.Status(), Facts: s.facts(), Task: cut(s.cfg.Task, maxReportTask),
+	p := &page{ID: s.ID(), Status: s.Status(), Facts: s.facts(), Task: clip.Runes(s.cfg.Task, maxReportTask),
 		Selected: oneLine(s.standing.SelectedReason, maxText),
 		Versus:   s.versus(), Charts: s.charts()}
 	p.Metrics, p.Missed = s.metricRows()

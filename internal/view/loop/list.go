@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -78,7 +79,7 @@ func List(w io.Writer, style Style, rows []Row, now time.Time) error {
 			line.WriteString(row[i] + strings.Repeat(" ", width-utf8.RuneCountInString(row[i])+2))
 			used += width + 2
 		}
-		line.WriteString(cut(row[len(widths)], max(c.Width-used, 20)))
+		line.WriteString(clip.Runes(row[len(widths)], max(c.Width-used, 20)))
 		text := strings.TrimRight(line.String(), " ")
 		if n == 0 {
 			text = c.Dim(text)

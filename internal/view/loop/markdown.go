@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -21,7 +22,7 @@ func (s *Summary) markdown(w io.Writer) error {
 		}
 	})
 	m.section("Task")
-	m.block(cut(s.cfg.Task, maxReportTask))
+	m.block(clip.Runes(s.cfg.Task, maxReportTask))
 	s.markdownBest(m)
 	s.markdownQuality(m)
 	s.markdownMetrics(m)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	loopconfig "github.com/perdure/perdure/loop/config"
 )
@@ -26,7 +27,7 @@ func kept(m *metric.Metrics) *metric.Metrics {
 		if k.Missing == nil {
 			k.Missing = make(map[string]string, len(m.Missing))
 		}
-		k.Missing[cut(name, maxName)] = cut(why, maxText)
+		k.Missing[clip.Runes(name, maxName)] = clip.Runes(why, maxText)
 	}
 	if m.Loss != nil {
 		loss := *m.Loss

@@ -11,6 +11,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -352,7 +353,7 @@ func (s *Summary) words() (agent, failure, check string, failing []string) {
 		failing = append(failing, oneLine(name, maxReportCell))
 	}
 	if !s.last.Check.Passed {
-		check = tail(s.last.Check.Output, maxReportTask)
+		check = clip.End(s.last.Check.Output, maxReportTask)
 	}
-	return cut(s.last.AgentText, maxReportTask), oneLine(s.last.AgentError, maxText), check, failing
+	return clip.Runes(s.last.AgentText, maxReportTask), oneLine(s.last.AgentError, maxText), check, failing
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -177,7 +178,7 @@ func outcomeOf(it *record.Iteration) (o state.Outcome, known bool) {
 
 func (s *Summary) add(it *record.Iteration, o *state.Outcome, known bool) {
 	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured,
-		cost: math.NaN(), agent: cut(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky)}
+		cost: math.NaN(), agent: clip.Runes(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky)}
 	if it.Quality != nil {
 		p.quality = *it.Quality
 	}
@@ -287,9 +288,9 @@ func (s *Summary) recoveries(o *state.Outcome, events []Event) {
 		event = events[0].ID
 	}
 	for _, v := range o.Recoveries {
-		v.Why = cut(v.Why, maxText)
+		v.Why = clip.Runes(v.Why, maxText)
 		for i := range v.Steps {
-			v.Steps[i].Text = cut(v.Steps[i].Text, maxText)
+			v.Steps[i].Text = clip.Runes(v.Steps[i].Text, maxText)
 		}
 		s.recovery = append(s.recovery, recovered{v, event})
 	}

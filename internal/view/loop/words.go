@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
+	"github.com/perdure/perdure/internal/view/status"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -15,40 +17,20 @@ import (
 // characters.
 const maxName = 80
 
-// cut shortens a text to a number of characters. It looks no further into it
-// than it has to.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return strings.ToValidUTF8(text, "\uFFFD")
-	}
-	n := 0
-	for at := range text {
-		if n == most-1 {
-			for more := range text[at:] {
-				if more > 0 {
-					return strings.ToValidUTF8(text[:at], "\uFFFD") + "…"
-				}
-			}
-		}
-		n++
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
-}
-
 // oneLine is a text of others as a part of a line of at most so many characters.
 func oneLine(text string, most int) string {
 	const room = 8 // bytes a character, and spaces that are joined
 	if len(text) > room*most {
 		text = text[:room*most] + "…"
 	}
-	return cut(human.OneLine(text), most)
+	return clip.Runes(human.OneLine(text), most)
 }
 
 // cutAll shortens a list and its strings.
 func cutAll(list []string, most, characters int) []string {
 	out := make([]string, 0, min(len(list), most))
 	for _, text := range list[:min(len(list), most)] {
-		out = append(out, cut(text, characters))
+		out = append(out, clip.Runes(text, characters))
 	}
 	return out
 }
@@ -80,7 +62,7 @@ func diffHead(text string, lines, characters int) (list []string, more int) {
 			continue
 		}
 		line = strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    ")
-		list = append(list, cut(human.Visible(cut(line, characters)), characters))
+		list = append(list, clip.Runes(human.Visible(clip.Runes(line, characters)), characters))
 	}
 	return list, more
 }
@@ -208,7 +190,7 @@ func (s *Summary) money() string {
 	if p.Tree == "" {
 		return ""
 	}
-	return human.Usage(p.Usage)
+	return status.Usage(p.Usage)
 }
 
 // bestReason says why an iteration is the best so far.
@@ -217,7 +199,7 @@ func (s *Summary) bestReason() string {
 		return ""
 	}
 	if s.best.Iteration == s.standing.Selected && s.standing.SelectedReason != "" {
-		return cut(s.standing.SelectedReason, maxText)
+		return clip.Runes(s.standing.SelectedReason, maxText)
 	}
 	text := fmt.Sprintf("Highest quality (%d %%)", *s.best.Quality)
 	switch {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // The timeline counts each moment of each call once, and each ended task.
@@ -104,7 +105,7 @@ func FuzzHead(f *testing.F) {
 	f.Add(strings.Repeat("ä", 300), 120)
 	f.Fuzz(func(t *testing.T, text string, runes int) {
 		runes = max(1, min(runes, 1000))
-		got := head(text, runes)
+		got := clip.Runes(text, runes)
 		if utf8.RuneCountInString(got) > runes+1 {
 			t.Fatalf("%q has more than %d characters", got, runes)
 		}

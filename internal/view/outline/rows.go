@@ -9,10 +9,10 @@ import (
 	"context"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/storage/sqldb"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 const (
@@ -110,7 +110,7 @@ func (r *reader) rows(ctx context.Context, q string, args ...any) ([]Row, error)
 			active += max(r.now-claimed, 0)
 		}
 		if kind != "" && row.State == perdure.Failed {
-			row.Error = &perdure.TaskError{Kind: kind, Message: head(message, messageRunes)}
+			row.Error = &perdure.TaskError{Kind: kind, Message: clip.Runes(message, messageRunes)}
 		}
 		row.ActiveMS = float64(active) / 1000
 		rows, sessions = append(rows, row), append(sessions, session)
@@ -155,16 +155,7 @@ func (r *reader) label(ctx context.Context, column string) (string, error) {
 		}
 		column = text[:min(len(text), columnBytes)]
 	}
-	return head(strings.ToValidUTF8(strings.Join(strings.Fields(column), " "), "\uFFFD"), labelRunes), nil
-}
-
-// head cuts a text after so many characters, and shows that it did.
-func head(s string, runes int) string {
-	if utf8.RuneCountInString(s) <= runes {
-		return s
-	}
-	cut := []rune(s)[:runes]
-	return strings.TrimSpace(string(cut)) + "…"
+	return clip.Runes(strings.ToValidUTF8(clip.OneLine(column), "\uFFFD"), labelRunes), nil
 }
 
 const microsPerDollar = 1e6

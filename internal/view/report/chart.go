@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -222,7 +223,7 @@ func newGantt(outline []client.ReportRow, now time.Time) *gantt {
 			W:     max(round(to-from), 1.5),
 			Class: string(r.State), Indent: 10 * float64(min(r.Level, 8)), Background: i%2 == 1,
 			Title: fmt.Sprintf("%s %s, %s", r.Task, r.State, human.Duration(endOf(r, now).Sub(*r.StartedAt)))}
-		line.Label = cut(rowText(r), 44-2*min(r.Level, 8))
+		line.Label = clip.Runes(rowText(r), 44-2*min(r.Level, 8))
 		if r.Folded > 0 || r.Below > 0 {
 			line.Class = strings.TrimSpace(line.Class + " folded")
 		}
@@ -239,13 +240,4 @@ func endOf(r *client.ReportRow, now time.Time) time.Time {
 		return now
 	}
 	return *r.CompletedAt
-}
-
-// cut shortens a label.
-func cut(s string, runes int) string {
-	all := []rune(s)
-	if len(all) <= runes {
-		return s
-	}
-	return strings.TrimSpace(string(all[:runes-1])) + "…"
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 //go:embed page.html
@@ -21,7 +22,7 @@ var pageText string
 // and fit for paper. html/template escapes what others wrote.
 func (d *Document) HTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"mark": human.Mark, "ms": milliseconds, "cost": human.Cost, "comma": humanize.Comma,
+		"mark": status.Mark, "ms": milliseconds, "cost": status.Cost, "comma": humanize.Comma,
 		"visible": human.Visible, "line": human.OneLine, "count": human.Count,
 	}).Parse(pageText)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 // Markdown writes the document as Markdown with tables (GitHub's). What others
@@ -39,7 +40,7 @@ func (d *Document) Markdown(w io.Writer) error {
 		human.MarkdownTable(m.line, []string{"Task", "Ran", "Cost", "Prompt"}, "lrrl", func(row func(cells ...string)) {
 			for i := range d.Data.Slowest {
 				r := &d.Data.Slowest[i]
-				row(r.Task.String(), milliseconds(r.ActiveMS), human.Cost(r.Usage), human.Markdown(r.Label))
+				row(r.Task.String(), milliseconds(r.ActiveMS), status.Cost(r.Usage), human.Markdown(r.Label))
 			}
 		})
 	}
@@ -47,7 +48,7 @@ func (d *Document) Markdown(w io.Writer) error {
 	var tree strings.Builder
 	for i := range d.Data.Outline {
 		r := &d.Data.Outline[i]
-		fmt.Fprintf(&tree, "%s%s %s  %s", strings.Repeat("  ", r.Level), human.Mark(r.State), r.Task, rowText(r))
+		fmt.Fprintf(&tree, "%s%s %s  %s", strings.Repeat("  ", r.Level), status.Mark(r.State), r.Task, rowText(r))
 		if b := belowText(r); b != "" {
 			tree.WriteString(", " + b)
 		}
@@ -119,7 +120,7 @@ func (d *Document) markdownCost(m *markdown) {
 				l := &d.Data.Depths[i]
 				row(fmt.Sprint(l.Depth), humanize.Comma(l.Total), humanize.Comma(l.Failed), milliseconds(l.ActiveMS),
 					humanize.Comma(l.Usage.Calls), humanize.Comma(l.Usage.InputTokens), humanize.Comma(l.Usage.OutputTokens),
-					human.Cost(l.Usage))
+					status.Cost(l.Usage))
 			}
 		})
 	if len(d.Data.Models) == 0 {
@@ -134,7 +135,7 @@ func (d *Document) markdownCost(m *markdown) {
 				row(human.Markdown(l.Model), humanize.Comma(l.Usage.Calls), humanize.Comma(l.Failed), humanize.Comma(l.Retries),
 					humanize.Comma(l.Usage.InputTokens), humanize.Comma(l.Usage.OutputTokens), milliseconds(mean(l)),
 					milliseconds(l.MaxMS),
-					human.Cost(l.Usage))
+					status.Cost(l.Usage))
 			}
 		})
 	m.more(int64(d.Data.MoreModels), "model")

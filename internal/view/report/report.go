@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 // Document is everything a report tells.
@@ -122,7 +123,7 @@ func (d *Document) facts() []fact {
 	} else {
 		facts = append(facts, fact{"Since", human.Seconds(s.ElapsedSeconds)}, fact{"ETA", human.ETA(s.ETASeconds)})
 	}
-	facts = append(append(facts, d.gates()...), fact{"Usage", human.Usage(s.Usage)})
+	facts = append(append(facts, d.gates()...), fact{"Usage", status.Usage(s.Usage)})
 	if s.Completed > 0 {
 		facts = append(facts, fact{"Task time", fmt.Sprintf("mean %s, half under %s, 95 %% under %s",
 			human.Seconds(s.MeanTaskSeconds), human.Seconds(s.P50TaskSeconds), human.Seconds(s.P95TaskSeconds))})
@@ -145,7 +146,7 @@ func (d *Document) gates() []fact {
 		if !g.Run { // a loop has a report of its own
 			continue
 		}
-		text := human.Gate(g.Tree, g.Number, g.Waiting)
+		text := status.Gate(g.Tree, g.Number, g.Waiting)
 		switch {
 		case g.AnsweredAt != nil:
 			text = fmt.Sprintf("%s by %s after %s", g.Answer, cmp.Or(g.AnsweredBy, "somebody"),
@@ -209,7 +210,7 @@ func figures(ms float64, u perdure.Usage) string {
 		parts = append(parts, milliseconds(ms))
 	}
 	if u.Calls > 0 {
-		parts = append(parts, human.Cost(u))
+		parts = append(parts, status.Cost(u))
 	}
 	return strings.Join(parts, ", ")
 }

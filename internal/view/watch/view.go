@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 // View draws the screen.
@@ -102,7 +103,7 @@ func (m *model) head() []string {
 	if s.Partial {
 		state += ", partial"
 	}
-	title += "  " + m.state(s.State, human.Mark(s.State)+" "+state) + "  " + human.Seconds(s.ElapsedSeconds)
+	title += "  " + m.state(s.State, status.Mark(s.State)+" "+state) + "  " + human.Seconds(s.ElapsedSeconds)
 	if m.name != "" {
 		title += "  " + m.dim(human.OneLine(m.name))
 	}
@@ -119,7 +120,7 @@ func (m *model) head() []string {
 	if !s.State.Terminal() {
 		counts = append(counts, "ETA "+human.ETA(s.ETASeconds))
 	}
-	counts = append(counts, human.Cost(s.Usage))
+	counts = append(counts, status.Cost(s.Usage))
 	bar := human.Bar(s.Percent, barWidth) + " " + human.WholePercent(s.Percent) + "  " + strings.Join(counts, ", ")
 	return []string{title, bar, m.slow()}
 }
@@ -134,10 +135,10 @@ func (m *model) slow() string {
 	}
 	gate := m.status.Gate
 	if gate != nil && gate.Run {
-		parts = append(parts, m.state(perdure.Waiting, human.Gate(m.tree, gate.Number, gate.Waiting)))
+		parts = append(parts, m.state(perdure.Waiting, status.Gate(m.tree, gate.Number, gate.Waiting)))
 	}
 	if s := m.status.Slowest; s != nil {
-		parts = append(parts, human.Slowest(s.Task, s.Prompt, m.now.Sub(s.Since), s.Model))
+		parts = append(parts, status.Slowest(s.Task, s.Prompt, m.now.Sub(s.Since), s.Model))
 	} else if !m.status.State.Terminal() && (gate == nil || !gate.Rests) {
 		parts = append(parts, m.dim("nothing runs at the moment"))
 	}
@@ -223,7 +224,7 @@ func (m *model) taskLine(i int) string {
 		id = m.bold(id)
 		text = m.bold(text)
 	}
-	return front + m.state(row.State, human.Mark(row.State)) + " " + id + "  " + text + " " + m.dim(tail)
+	return front + m.state(row.State, status.Mark(row.State)) + " " + id + "  " + text + " " + m.dim(tail)
 }
 
 // figures are the time and the cost of a row.
@@ -233,7 +234,7 @@ func figures(row *client.OutlineRow) string {
 		parts = append(parts, human.Duration(row.Active()))
 	}
 	if row.Usage.Calls > 0 {
-		parts = append(parts, human.Cost(row.Usage))
+		parts = append(parts, status.Cost(row.Usage))
 	}
 	return strings.Join(parts, "  ")
 }
@@ -266,9 +267,9 @@ func (m *model) treesLines() []string {
 		if !p.State.Terminal() {
 			left = "ETA " + human.ETA(p.ETASeconds)
 		}
-		row := []string{human.Mark(p.State) + " " + string(p.State), human.WholePercent(p.Percent),
+		row := []string{status.Mark(p.State) + " " + string(p.State), human.WholePercent(p.Percent),
 			"of " + human.Count(p.Total, "task"),
-			left, human.Cost(p.Usage)}
+			left, status.Cost(p.Usage)}
 		for k, cell := range row {
 			widest[k] = max(widest[k], ansi.StringWidth(cell))
 		}
@@ -304,9 +305,9 @@ const maxShown = 64 << 10
 // taskLines is everything about a task, in lines that fit.
 func (m *model) taskLines() []string {
 	t := m.task
-	lines := []string{"", m.state(t.State, human.Mark(t.State)+" "+string(t.State)) +
+	lines := []string{"", m.state(t.State, status.Mark(t.State)+" "+string(t.State)) +
 		fmt.Sprintf("  attempt %d of %d, ran %s, %s", t.Attempts, t.MaxAttempts, human.Duration(t.Active),
-			human.Usage(t.Usage))}
+			status.Usage(t.Usage))}
 	section := func(title, text string) {
 		if text = strings.TrimSpace(text); text == "" {
 			return

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Key is what equal answers have in common; "" when there is no answer.
@@ -56,7 +58,7 @@ func Normal(text string) string {
 		}
 	}
 	bare := cases.Fold().String(norm.NFKC.String(text))
-	bare = strings.Join(strings.Fields(bare), " ")
+	bare = clip.OneLine(bare)
 	bare = strings.TrimFunc(bare, wrapping)
 	bare = strings.TrimRightFunc(bare, func(r rune) bool { return wrapping(r) || strings.ContainsRune(".!?,;:", r) })
 	if bare == "" {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // explainer lists what is wrong with a value, each fault with its place. That a
@@ -21,7 +21,7 @@ type explainer struct {
 }
 
 func (x *explainer) tell(place, msg string, args ...any) {
-	x.out = append(x.out, dedupe.Shorten(orWhole(place)+": "+fmt.Sprintf(msg, args...), MaxProblemBytes))
+	x.out = append(x.out, clip.Bytes(orWhole(place)+": "+fmt.Sprintf(msg, args...), MaxProblemBytes))
 }
 
 // holds reports whether no fault is seen.
@@ -142,7 +142,7 @@ func (x *explainer) text(place string, s map[string]any, text string) {
 		return
 	}
 	if matched, err := regexp.MatchString(pattern, text); err == nil && !matched {
-		x.tell(place, "%q does not match pattern '%s'", dedupe.Shorten(text, MaxProblemBytes/4), pattern)
+		x.tell(place, "%q does not match pattern '%s'", clip.Bytes(text, MaxProblemBytes/4), pattern)
 	}
 }
 

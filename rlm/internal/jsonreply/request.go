@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Repair shows a model its reply and what is wrong with it. The reply is
@@ -18,7 +18,7 @@ func Repair(reply string, problems []string, most int) string {
 		}
 		fmt.Fprintf(&faults, "- %s\n", p)
 	}
-	shown := dedupe.Shorten(strings.TrimSpace(reply), max(most-faults.Len(), most/4))
+	shown := clip.Bytes(strings.TrimSpace(reply), max(most-faults.Len(), most/4))
 	return "\n\n=== your last reply ===\n" + shown + "\n=== end of your last reply ===\n\n" +
 		"It cannot be used:\n" + faults.String() + "\nReply again, corrected, with the whole JSON value and nothing else."
 }

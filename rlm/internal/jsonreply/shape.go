@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 const (
@@ -126,7 +126,7 @@ func (s *Shape) Check(reply string) (value json.RawMessage, problems []string) {
 func (s *Shape) problems(doc any, err error) []string {
 	out := (&explainer{doc: s.doc}).faults(s.doc.root, doc)
 	if len(out) == 0 { // a keyword that is not explained here
-		out = []string{dedupe.Shorten("the value: "+tidy(err), MaxProblemBytes)}
+		out = []string{clip.Bytes("the value: "+tidy(err), MaxProblemBytes)}
 	}
 	if more := len(out) - maxProblems; more > 0 {
 		out = append(out[:maxProblems:maxProblems], fmt.Sprintf("and %d more", more))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
 	"github.com/perdure/perdure/rlm/internal/jsonreply"
@@ -114,7 +115,7 @@ type check struct {
 
 func (c *check) bad(format string, args ...any) {
 	if len(c.problems) < maxPlanProblems {
-		c.problems = append(c.problems, dedupe.Shorten(fmt.Sprintf(format, args...), jsonreply.MaxProblemBytes))
+		c.problems = append(c.problems, clip.Bytes(fmt.Sprintf(format, args...), jsonreply.MaxProblemBytes))
 		return
 	}
 	c.more++

@@ -14,6 +14,8 @@ import (
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 const (
@@ -74,9 +76,9 @@ func ParseRule(source string) (*Rule, error) {
 func placed(err error) error {
 	var fault *file.Error
 	if errors.As(err, &fault) {
-		return fmt.Errorf("column %d: %s", fault.Column+1, strings.Join(strings.Fields(fault.Message), " "))
+		return fmt.Errorf("column %d: %s", fault.Column+1, clip.OneLine(fault.Message))
 	}
-	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	return errors.New(clip.OneLine(err.Error()))
 }
 
 // Score evaluates the rule. The error says, for people, why there is no score.
@@ -103,7 +105,7 @@ func (r *Rule) Score(in Input) (float64, error) {
 	case v.CanFloat() && !math.IsNaN(v.Float()) && !math.IsInf(v.Float(), 0):
 		return v.Float(), nil
 	}
-	return 0, fmt.Errorf("its value %s is not a number", cut(fmt.Sprint(value), maxShown))
+	return 0, fmt.Errorf("its value %s is not a number", clip.Bytes(strings.TrimSpace(fmt.Sprint(value)), maxShown))
 }
 
 // String is the rule as it was written.

@@ -6,7 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // maxCritique bounds what is kept of a critique, in bytes.
@@ -28,9 +29,9 @@ func FromProgram(reply string) (Verdict, error) {
 	first, rest, _ := strings.Cut(strings.TrimSpace(reply), "\n")
 	n, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-		return Verdict{}, fmt.Errorf("%q is not a number", cut(first, maxShown))
+		return Verdict{}, fmt.Errorf("%q is not a number", clip.Bytes(strings.TrimSpace(first), maxShown))
 	}
-	return Verdict{Score: n, Scored: true, Critique: cut(rest, maxCritique)}, nil
+	return Verdict{Score: n, Scored: true, Critique: clip.Bytes(strings.TrimSpace(rest), maxCritique)}, nil
 }
 
 // FromModel reads the JSON that a judge model replied with: {"score": 0 to 100,
@@ -47,7 +48,7 @@ func FromModel(reply json.RawMessage) (v Verdict, problem string) {
 	}
 	n, err := strconv.ParseFloat(strings.Trim(string(given), `"`), 64)
 	if err != nil {
-		return v, fmt.Sprintf("score: %s is not a number", cut(string(given), maxShown))
+		return v, fmt.Sprintf("score: %s is not a number", clip.Bytes(strings.TrimSpace(string(given)), maxShown))
 	}
 	if !(n >= 0 && n <= High) {
 		return v, fmt.Sprintf("score: %s is not between 0 and %d", Text(n), High)
@@ -55,22 +56,10 @@ func FromModel(reply json.RawMessage) (v Verdict, problem string) {
 	v = Verdict{Score: n, Scored: true}
 	var critique string
 	if json.Unmarshal(fields["critique"], &critique) == nil {
-		v.Critique = cut(critique, maxCritique)
+		v.Critique = clip.Bytes(strings.TrimSpace(critique), maxCritique)
 	}
 	return v, ""
 }
 
 // Text writes a score.
 func Text(n float64) string { return strconv.FormatFloat(n, 'g', 6, 64) }
-
-// cut trims a text and shortens it to about n bytes, between characters.
-func cut(s string, n int) string {
-	s = strings.TrimSpace(s)
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}

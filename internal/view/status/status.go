@@ -1,0 +1,79 @@
+// Package status writes the state, the usage and the waiting of runs in words, the
+// same in all views.
+package status
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/human"
+)
+
+// Cost writes the known cost of u; calls of unknown price are named, never counted
+// as free.
+func Cost(u perdure.Usage) string {
+	if u.UnpricedCalls == 0 {
+		return human.Dollars(u.CostUSD)
+	}
+	unknown := "unknown price"
+	if u.UnpricedCalls < u.Calls {
+		unknown = fmt.Sprintf("%s + %s of unknown price", human.Dollars(u.CostUSD), human.Count(u.UnpricedCalls, "call"))
+	}
+	return unknown
+}
+
+// Usage writes calls, tokens and cost in one line.
+func Usage(u perdure.Usage) string {
+	parts := []string{human.Count(u.Calls, "call")}
+	if u.InputTokens+u.OutputTokens > 0 {
+		parts = append(parts, fmt.Sprintf("%s tokens in, %s out", humanize.Comma(u.InputTokens),
+			humanize.Comma(u.OutputTokens)))
+	}
+	parts = append(parts, Cost(u))
+	if u.UncertainCalls > 0 {
+		parts = append(parts, human.Count(u.UncertainCalls, "call")+" with unknown outcome")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Gate writes how many tasks of a run wait at a gate, and the command that shows
+// its question.
+func Gate(tree perdure.TreeID, number, waiting int) string {
+	return fmt.Sprintf("%s waiting at gate %d; `perdure answer %s` shows what is asked",
+		human.Count(int64(waiting), "task"), number, tree)
+}
+
+// Mark returns the sign of a state. Each has another shape; the sign of no state is
+// "…".
+func Mark(state perdure.State) string {
+	switch state {
+	case perdure.Completed:
+		return "✓"
+	case perdure.Failed:
+		return "✗"
+	case perdure.Running:
+		return "●"
+	case perdure.Waiting:
+		return "◌"
+	case perdure.Cancelled:
+		return "⊘"
+	case perdure.Queued:
+		return "○"
+	}
+	return "…"
+}
+
+// Slowest names the task that has been running longest and the model it waits for.
+func Slowest(task perdure.TaskID, prompt string, since time.Duration, model string) string {
+	const label = 32
+	text := fmt.Sprintf("slowest: %s %q %s", task, clip.Runes(human.OneLine(prompt), label), human.Duration(since))
+	if model != "" {
+		text += " in " + human.OneLine(model)
+	}
+	return text
+}
