@@ -52,10 +52,14 @@ type ExportReport struct {
 func Export(ctx context.Context, store *perdure.Store, cfg ExportConfig) (*ExportReport, error) {
 	x := newExporter(store)
 	x.cfg, x.report = cfg, &ExportReport{Dir: cfg.Dir}
+	list, err := x.list(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := x.prepare(); err != nil {
 		return nil, err
 	}
-	trees, err := x.trees(ctx)
+	trees, err := x.trees(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +123,13 @@ type exportTree struct {
 	lone   bool // a task that belonged to no tree
 }
 
-// trees lists the trees to write, the oldest first, and names everything.
-func (x *exporter) trees(ctx context.Context) ([]*exportTree, error) {
+// list reads the trees to write, each once.
+func (x *exporter) list(ctx context.Context) ([]*exportTree, error) {
 	var list []*exportTree
-	for _, id := range x.cfg.Trees {
+	for i, id := range x.cfg.Trees {
+		if slices.Contains(x.cfg.Trees[:i], id) {
+			continue
+		}
 		t, err := x.store.Tree(ctx, id)
 		if err != nil {
 			return nil, err
@@ -143,6 +150,12 @@ func (x *exporter) trees(ctx context.Context) ([]*exportTree, error) {
 		}
 		filter.Before = page[len(page)-1].ID
 	}
+	return list, nil
+}
+
+// trees writes the loops of the list, and returns the other trees, the oldest
+// first, with everything named.
+func (x *exporter) trees(ctx context.Context, list []*exportTree) ([]*exportTree, error) {
 	list, err := x.loops(ctx, list)
 	if err != nil {
 		return nil, err
