@@ -87,10 +87,13 @@ func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Repor
 	r := &reader{store: store, cfg: cfg, report: &Report{Path: cfg.Path, DryRun: cfg.DryRun, Notes: []Note{}},
 		placed: make(map[*tree]*placedTree),
 		values: make(map[string]bool)}
-	if err := r.read(); err != nil {
+	err := r.read()
+	if r.src != nil {
+		defer r.src.root.Close()
+	}
+	if err != nil {
 		return nil, err
 	}
-	defer r.src.root.Close()
 	r.groupTrees()
 	if err := r.importTrees(ctx); err != nil {
 		return nil, err
@@ -132,7 +135,6 @@ func (r *reader) read() error {
 		return fmt.Errorf("list %q: %w", dir, err)
 	}
 	if !slices.ContainsFunc(r.files, known) {
-		_ = r.src.root.Close()
 		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import",
 			Msg: fmt.Sprintf("%q is no .aiwg folder: there is no daemon/tasks.json, no rlm/ and no ralph/loops/ in it",
 				r.cfg.Path),
@@ -214,16 +216,18 @@ func (r *reader) readFile() error {
 // nearFiles lists the checkpoints and the history beside a state, so that they
 // are found.
 func (r *reader) nearFiles(name string) {
-	for _, pattern := range []string{path.Join(path.Dir(name), historyFile),
-		path.Join(path.Dir(name), checksFolder, "*.json")} {
-		found, err := filepath.Glob(filepath.Join(r.src.abs, filepath.FromSlash(pattern)))
-		if err != nil {
-			continue
-		}
-		for _, file := range found {
-			if inside, err := filepath.Rel(r.src.abs, file); err == nil {
-				r.files = append(r.files, filepath.ToSlash(inside))
-			}
+	dir := path.Dir(name)
+	if _, err := os.Lstat(filepath.Join(r.src.abs, filepath.FromSlash(path.Join(dir, historyFile)))); err == nil {
+		r.files = append(r.files, path.Join(dir, historyFile))
+	}
+	dir = path.Join(dir, checksFolder)
+	entries, err := os.ReadDir(filepath.Join(r.src.abs, filepath.FromSlash(dir)))
+	if err != nil {
+		return // there are none
+	}
+	for _, e := range entries {
+		if path.Ext(e.Name()) == ".json" {
+			r.files = append(r.files, path.Join(dir, e.Name()))
 		}
 	}
 }

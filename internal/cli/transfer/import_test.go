@@ -212,3 +212,27 @@ func TestImportPrints(t *testing.T) {
 		t.Errorf("%d notes of one kind are shown:\n%s", shown, out)
 	}
 }
+
+// The history and the checkpoints beside a state come in with it, whatever the
+// folder is called.
+func TestImportOneState(t *testing.T) {
+	t.Parallel()
+	from := newProject(t, "from")
+	s := from.store()
+	ref := perdure.StateRef{Scope: perdure.ScopeSession, Session: "s1"}
+	for i := range 3 {
+		set(from, s, ref, "n", fmt.Sprint(i))
+		_, err := s.SaveCheckpoint(t.Context(), ref, fmt.Sprint("c", i), "")
+		from.ok(err)
+	}
+	for _, name := range []string{"plain", "[a-b]*?"} {
+		to := newProject(t, name)
+		from.must("export", "--layout", "aiwg", filepath.Join(to.dir, ".aiwg"))
+		to.put(".aiwg/rlm/sessions/s1/checkpoints/other.json",
+			`{"checkpoint_id":"ckpt-0000beef","name":"beside","timestamp":"2026-01-02T03:04:05Z","state":{}}`)
+		r := to.report(env.StatusDone, ".aiwg/rlm/sessions/s1/state.json")
+		if r.States != 1 || r.Mutations != 3 || r.Checkpoints != 5 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
