@@ -54,7 +54,7 @@ var languagePending = []string{
 	"docs/benchmarks.md", "docs/cli.md", "docs/detection.md", "handoff",
 	"internal/aiwg", "internal/check", "internal/cli", "internal/config", "internal/corpus",
 	"internal/daemon", "internal/detect", "internal/loop", "internal/notify", "internal/process", "internal/storage",
-	"internal/testing", "internal/text", "internal/toolguard", "internal/verify",
+	"internal/testing", "internal/toolguard", "internal/verify",
 	"internal/workspace", rootPending,
 }
 

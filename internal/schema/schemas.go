@@ -1,6 +1,6 @@
 // Package schema holds the published JSON Schemas (draft 2020-12) of the files
-// and outputs that other programs read and write. Each has examples, which are
-// tested. perdure schema prints them; imports hold files of others against them.
+// and outputs that other programs read and write. Each has tested examples. The command
+// perdure schema prints them, and imports validate files with them.
 package schema
 
 import "embed"

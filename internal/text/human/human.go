@@ -1,4 +1,5 @@
-// Package human writes numbers, times and text of others as people read them.
+// Package human formats numbers and times for people, and makes text from outside safe
+// to print.
 package human
 
 import (
@@ -13,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
-// Duration writes d as people say it: 230ms, 4.2s, 2m 15s, 3h 05m, 2d 4h.
+// Duration formats d: 230ms, 4.2s, 2m 15s, 3h 05m, 2d 4h.
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -35,10 +36,10 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dd %dh", s/86400, s/3600%24)
 }
 
-// Seconds writes a number of seconds as Duration does.
+// Seconds formats a number of seconds as [Duration] does.
 func Seconds(s float64) string { return Duration(time.Duration(s * float64(time.Second))) }
 
-// ETA writes the time left, "unknown" before it can be known.
+// ETA formats the time left, "unknown" for nil.
 func ETA(left *float64) string {
 	if left == nil {
 		return "unknown"
@@ -46,7 +47,7 @@ func ETA(left *float64) string {
 	return "~" + Seconds(max(*left, 0))
 }
 
-// Ago writes when t was.
+// Ago formats how long ago t was.
 func Ago(now, t time.Time) string {
 	d := now.Sub(t)
 	if d < time.Second {
@@ -55,7 +56,7 @@ func Ago(now, t time.Time) string {
 	return Duration(d.Truncate(time.Second)) + " ago"
 }
 
-// Dollars writes an amount with at least four places, as the sums are small.
+// Dollars formats an amount with four decimal places, because the sums are small.
 func Dollars(usd float64) string {
 	if usd != 0 && usd < 0.0001 {
 		return "<$0.0001"
@@ -63,7 +64,7 @@ func Dollars(usd float64) string {
 	return fmt.Sprintf("$%.4f", usd)
 }
 
-// Count writes a number with its noun: 1 task, 1,234 tasks.
+// Count formats a number with its noun: 1 task, 1,234 tasks.
 func Count(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -71,10 +72,10 @@ func Count(n int64, noun string) string {
 	return humanize.Comma(n) + " " + noun + "s"
 }
 
-// Size writes a number of bytes.
+// Size formats a number of bytes.
 func Size(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 
-// Stamp writes an instant for people who may compare it with logs.
+// Stamp formats a time as in logs: RFC 3339, in UTC.
 func Stamp(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -82,7 +83,7 @@ func Stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// Bar draws a progress bar of width cells between brackets.
+// Bar returns a progress bar of width cells between brackets.
 func Bar(percent float64, width int) string {
 	filled := int(math.Round(min(max(percent, 0), 100) / 100 * float64(width)))
 	if filled == width && percent < 100 {
@@ -91,12 +92,12 @@ func Bar(percent float64, width int) string {
 	return "[" + strings.Repeat("█", filled) + strings.Repeat("▒", width-filled) + "]"
 }
 
-// WholePercent rounds down, so that 100 % means all.
+// WholePercent formats a percentage rounded down, so that 100% means all.
 func WholePercent(percent float64) string {
 	return fmt.Sprintf("%d%%", int(min(max(percent, 0), 100)))
 }
 
-// Compact writes a large number short: 950, 12.3k, 4.5M.
+// Compact formats a large number in few characters: 950, 12.3k, 4.5M.
 func Compact(n int64) string {
 	switch {
 	case n < 1000:

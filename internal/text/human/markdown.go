@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Markdown escapes a text of others for a line of Markdown: every character that
-// could mean something there, and what would be made a link by itself.
+// Markdown escapes text from outside for a line of Markdown: every character with a
+// meaning there, and whatever would become a link by itself.
 func Markdown(s string) string {
 	var b strings.Builder
 	for _, r := range OneLine(s) {
@@ -24,7 +24,7 @@ func Markdown(s string) string {
 }
 
 // MarkdownTable writes a table line by line; align has l or r for each column.
-// Cells are Markdown already.
+// Cells must be Markdown already.
 func MarkdownTable(line func(format string, args ...any), titles []string, align string,
 	rows func(row func(cells ...string))) {
 	line("| %s |", strings.Join(titles, " | "))

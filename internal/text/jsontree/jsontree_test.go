@@ -323,7 +323,7 @@ func inside(t *testing.T, text []byte, v *jsontree.Value, from, to int) {
 	}
 }
 
-// sameMeaning requires two texts to be the same for the standard library.
+// sameMeaning requires the two JSON values to be the same for the standard library.
 func sameMeaning(t *testing.T, a, b []byte) {
 	t.Helper()
 	var first, second any

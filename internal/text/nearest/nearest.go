@@ -1,13 +1,12 @@
-// Package nearest guesses which word somebody meant who wrote one that is not
-// known, for the hints of errors.
+// Package nearest finds the known word nearest to an unknown one, for the hints of
+// errors.
 package nearest
 
 import "strings"
 
-// Word returns the candidate that somebody who wrote word most likely meant,
-// and whether there is one: the candidate with the fewest edits (see [ByEdits]);
-// else the shortest candidate that the word begins. Case does not count; of
-// equals the first wins.
+// Word returns the candidate most similar to word, and whether there is one: the
+// candidate with the fewest edits (see [ByEdits]), or else the shortest candidate that
+// begins with word. Case does not count; of equals the first wins.
 func Word(word string, candidates []string) (string, bool) {
 	if near, ok := ByEdits(word, candidates); ok {
 		return near, true
@@ -28,7 +27,7 @@ func Word(word string, candidates []string) (string, bool) {
 // three.
 func ByEdits(word string, candidates []string) (string, bool) {
 	w := []rune(strings.ToLower(word))
-	const longest = 200 // beyond it, nobody meant a name
+	const longest = 200 // longer text is not a mistyped name
 	if len(w) == 0 || len(w) > longest {
 		return "", false
 	}

@@ -1,5 +1,5 @@
-// Package yamltext keeps texts away from the YAML parser that would keep it busy,
-// and says in one line what it found wrong.
+// Package yamltext refuses text that would keep the YAML parser busy, and writes the
+// parser's errors on one line.
 package yamltext
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Unreadable tells why text cannot be a file of settings at all; empty when it can.
+// Unreadable returns why text cannot be a settings file at all, "" if it can.
 func Unreadable(text []byte, maxBytes int) string {
 	switch {
 	case len(text) > maxBytes:
@@ -42,19 +42,18 @@ func invalidAt(text []byte) int {
 	return at
 }
 
-// maxNesting is how deep a text may be nested.
+// maxNesting is how deep the YAML can be nested.
 const maxNesting = 100
 
-// TooDeep tells whether a text is nested so deeply that the recursive parser
-// should not see it.
+// TooDeep reports whether text is nested too deeply for the recursive parser.
 func TooDeep(text []byte) bool { return deepestBracket(text) > maxNesting || manyDashes(text) }
 
-// dashes are lists in lists on one line.
+// dashes matches lists in lists on one line.
 var dashes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:[-?:][ \t]+)+`) })
 
-// manyDashes finds lists in lists for which the parser's time grows with the
-// square of their depth. They are counted here: an expression that counts is
-// slow to compile, and to match where it nearly does.
+// manyDashes reports whether text has lists in lists so deep that the parser, whose time
+// grows with the square of the depth, would be slow. The dashes are counted here: a regular
+// expression that counts is slow to compile and to match.
 func manyDashes(text []byte) bool {
 	blank := func(c rune) bool { return c == ' ' || c == '\t' }
 	for len(text) > 0 {
@@ -70,7 +69,7 @@ func manyDashes(text []byte) bool {
 	return false
 }
 
-// deepestBracket counts the brackets that are open at once.
+// deepestBracket returns the largest number of brackets open at once.
 func deepestBracket(text []byte) int {
 	depth, deepest := 0, 0
 	for _, c := range text {
@@ -85,8 +84,8 @@ func deepestBracket(text []byte) int {
 	return deepest
 }
 
-// Problem turns an error of the parser, which prints a piece of the file, into one
-// line with its place.
+// Problem returns an error of the parser, which prints a part of the file, as one line
+// with its place.
 func Problem(name string, err error) error {
 	var placed interface {
 		GetMessage() string
