@@ -21,7 +21,8 @@ func TestAmendTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer ss.Close(ctx)
-		tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "p", Metadata: json.RawMessage(`{"a":1}`)}})
+		tree, err := s.CreateTree(ctx,
+			perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "p", Metadata: json.RawMessage(`{"a":1}`)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +31,8 @@ func TestAmendTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		priority, agent := 9, "other"
-		if err := s.AmendTask(ctx, ids[1], perdure.Amendment{Priority: &priority, Agent: &agent, Metadata: json.RawMessage(`{"b":2}`)}); err != nil {
+		if err := s.AmendTask(ctx, ids[1],
+			perdure.Amendment{Priority: &priority, Agent: &agent, Metadata: json.RawMessage(`{"b":2}`)}); err != nil {
 			t.Fatal(err)
 		}
 		// The claim sees what was changed, and goes by the new priority.
@@ -39,7 +41,8 @@ func TestAmendTask(t *testing.T) {
 			t.Fatalf("claimed %d, %v", len(leases), err)
 		}
 		got := leases[0].Task
-		if got.ID != ids[1] || got.Priority != 9 || got.Agent != "other" || string(got.Metadata) != `{"b":2}` || got.Depth != 1 {
+		if got.ID != ids[1] || got.Priority != 9 || got.Agent != "other" || string(got.Metadata) != `{"b":2}` ||
+			got.Depth != 1 {
 			t.Errorf("claimed %+v", got)
 		}
 		for _, a := range []perdure.Amendment{{Priority: &priority}, {Agent: &agent}} {
@@ -66,7 +69,8 @@ func TestAmendTask(t *testing.T) {
 				changes = append(changes, string(e.Data))
 			}
 		}
-		if diff := cmp.Diff([]string{`{"changed":["priority","agent","metadata"]}`, `{"changed":["metadata"]}`}, changes); diff != "" {
+		if diff := cmp.Diff([]string{`{"changed":["priority","agent","metadata"]}`, `{"changed":["metadata"]}`},
+			changes); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 		if problems, err := s.Check(ctx); err != nil || len(problems) > 0 {
@@ -83,12 +87,14 @@ func TestAmendTaskRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	far, long := perdure.MaxPriority+1, strings.Repeat("a", perdure.MaxAgentBytes+1)
-	for _, a := range []perdure.Amendment{{Priority: &far}, {Agent: &long}, {Metadata: json.RawMessage(`[]`)}, {Metadata: json.RawMessage(`{`)}} {
+	for _, a := range []perdure.Amendment{{Priority: &far}, {Agent: &long}, {Metadata: json.RawMessage(`[]`)},
+		{Metadata: json.RawMessage(`{`)}} {
 		if err := s.AmendTask(t.Context(), tree.Root, a); !errors.Is(err, perdure.ErrInvalid) {
 			t.Errorf("%+v: %v", a, err)
 		}
 	}
-	if err := s.AmendTask(t.Context(), 99, perdure.Amendment{Metadata: json.RawMessage(`{}`)}); !errors.Is(err, perdure.ErrNotFound) {
+	if err := s.AmendTask(t.Context(), 99, perdure.Amendment{Metadata: json.RawMessage(`{}`)}); !errors.Is(err,
+		perdure.ErrNotFound) {
 		t.Errorf("no task: %v", err)
 	}
 }
@@ -131,7 +137,8 @@ func TestRemoveTree(t *testing.T) {
 		ctx := t.Context()
 		var trees []perdure.Tree
 		for range 2 {
-			tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: "run", IdempotencyKey: string(rune('a' + len(trees))), Root: perdure.TaskSpec{Prompt: strings.Repeat("p", 20_000)}})
+			tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: "run", IdempotencyKey: string(rune('a' + len(trees))),
+				Root: perdure.TaskSpec{Prompt: strings.Repeat("p", 20_000)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +162,8 @@ func TestRemoveTree(t *testing.T) {
 		if _, err := s.Task(ctx, trees[0].Root); !errors.Is(err, perdure.ErrNotFound) {
 			t.Errorf("its task: %v", err)
 		}
-		if events, err := s.Events(ctx, perdure.EventFilter{}); err != nil || len(events) == 0 || events[0].Tree != trees[1].ID {
+		if events, err := s.Events(ctx, perdure.EventFilter{}); err != nil || len(events) == 0 ||
+			events[0].Tree != trees[1].ID {
 			t.Errorf("its events are left: %+v, %v", events, err)
 		}
 		if list, err := s.Tasks(ctx, perdure.TaskFilter{Tree: trees[1].ID}); err != nil || len(list) != 4 {

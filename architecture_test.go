@@ -116,8 +116,9 @@ var (
 	dirSymbol = regexp.MustCompile(`\b(internal(?:/[a-z]+)+|loop)\.(\w+(?:\.[A-Z]\w*)?)`)
 	goFile    = regexp.MustCompile(`\b[a-z][a-z0-9_]*\.go\b`)
 	answerRow = regexp.MustCompile("(?m)^\\| [^|]+ \\| `([^`]+)` \\| `([^`]+)` \\|$")
-	namedPath = regexp.MustCompile("`((?:internal|cmd|docs|e2e|examples|bench|handoff|loop|model|agent|rlm|worker|client)" +
-		"/[a-z0-9_/.-]+)`")
+	namedPath = regexp.MustCompile(
+		"`((?:internal|cmd|docs|e2e|examples|bench|handoff|loop|model|agent|rlm|worker|client)" +
+			"/[a-z0-9_/.-]+)`")
 )
 
 // answer is a place that the page of the architecture names.
@@ -165,7 +166,8 @@ func checkPlaces(answers []answer, files []*sourceFile) []finding {
 
 func TestArchitectureRule(t *testing.T) {
 	t.Parallel()
-	page := "| a thing | `a.go` | `T.M` |\n| another | `a.go` | `F` |\n| gone | `b.go` | `F` |\n\nSee `loop/x.go` and `x.go`.\n"
+	page := "| a thing | `a.go` | `T.M` |\n| another | `a.go` | `F` |\n| gone | `b.go` | `F` |\n\n" +
+		"See `loop/x.go` and `x.go`.\n"
 	files := sources(t, map[string]string{"a.go": "package a\n\nfunc F() {}\n\nfunc (t *T) M() {}\n"})
 	if diff := cmp.Diff([]string{"place b.go F"}, keys(checkPlaces(placesNamed(page), files))); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)

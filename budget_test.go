@@ -42,7 +42,8 @@ func TestParallelBudget(t *testing.T) {
 		}
 		wg.Wait()
 		if granted.Load() != limit/each || refused.Load() != callers-limit/each {
-			t.Errorf("%d calls granted and %d refused, want %d and %d", granted.Load(), refused.Load(), limit/each, callers-limit/each)
+			t.Errorf("%d calls granted and %d refused, want %d and %d", granted.Load(), refused.Load(), limit/each,
+				callers-limit/each)
 		}
 		p, err := s.Progress(ctx, r.tree.ID)
 		if err != nil || p.Usage.InputTokens+p.Usage.OutputTokens > limit {
@@ -105,7 +106,8 @@ func TestReservations(t *testing.T) {
 		_, err = ask(r.root, 1, 1, 0)
 		wantCode(t, "more than is left beside a reservation", err, perdure.CodeBudgetExceeded)
 		cost := int64(7)
-		if err := r.root.SettleCall(ctx, first.ID, perdure.CallResult{InputTokens: 20, OutputTokens: 10, CostMicros: &cost}); err != nil {
+		if err := r.root.SettleCall(ctx, first.ID,
+			perdure.CallResult{InputTokens: 20, OutputTokens: 10, CostMicros: &cost}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := ask(r.root, 1, 70, 993); err != nil {
@@ -137,7 +139,8 @@ func TestFailedAndAbandonedCalls(t *testing.T) {
 		ctx := t.Context()
 		r := leased(t, s, perdure.TreeSpec{})
 		c := begin(t, r.root, 0, "h")
-		err := r.root.SettleCall(ctx, c.ID, perdure.CallResult{Err: &perdure.TaskError{Kind: "model", Message: "no"}, InputTokens: 4})
+		err := r.root.SettleCall(ctx, c.ID, perdure.CallResult{Err: &perdure.TaskError{Kind: "model", Message: "no"},
+			InputTokens: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +150,8 @@ func TestFailedAndAbandonedCalls(t *testing.T) {
 		}
 		complete(t, r.root, "without it")
 		calls, err := s.Calls(ctx, r.tree.Root)
-		if err != nil || len(calls) != 2 || calls[0].State != perdure.CallFailed || calls[0].Error == nil || calls[1].State != perdure.CallUncertain || calls[1].ID != c.ID {
+		if err != nil || len(calls) != 2 || calls[0].State != perdure.CallFailed || calls[0].Error == nil ||
+			calls[1].State != perdure.CallUncertain || calls[1].ID != c.ID {
 			t.Errorf("calls %+v, %v", calls, err)
 		}
 		p, err := s.Progress(ctx, r.tree.ID)

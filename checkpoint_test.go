@@ -111,7 +111,8 @@ func TestCheckpointOfATree(t *testing.T) {
 		setVar(t, s, taskState(r.tree, ids[1]), "b", "1")
 		setVar(t, s, treeState(r.tree), "c", "1")
 		l := claimOne(t, r.ss)
-		if _, err := l.SetVar(t.Context(), l.Var(), perdure.VarSpec{Name: perdure.VarFinal, Value: json.RawMessage(`"done"`)}); err != nil {
+		if _, err := l.SetVar(t.Context(), l.Var(),
+			perdure.VarSpec{Name: perdure.VarFinal, Value: json.RawMessage(`"done"`)}); err != nil {
 			t.Fatal(err)
 		}
 		rollback(t, s, treeState(r.tree), "cp")
@@ -181,7 +182,8 @@ func TestHistoryIsCompacted(t *testing.T) {
 		if entries > perdure.MaxHistory || oldest.Operation != "compacted" || oldest.Count+int64(entries)-1 != int64(total) {
 			t.Errorf("%d entries, the oldest is %+v", entries, oldest)
 		}
-		if changes, err := s.Diff(t.Context(), global, "early", ""); err != nil || len(changes) != 3 || string(changes[2].Old) != "7" {
+		if changes, err := s.Diff(t.Context(), global, "early", ""); err != nil || len(changes) != 3 ||
+			string(changes[2].Old) != "7" {
 			t.Errorf("%+v, %v", changes, err)
 		}
 		for _, dry := range []bool{true, false} {

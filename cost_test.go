@@ -32,8 +32,10 @@ func TestCostsByDepthAndModel(t *testing.T) {
 			}
 			answered := []string{"", "a", "b"}[random.IntN(3)]
 			cost := random.Int64N(1000)
-			result := perdure.CallResult{Model: answered, InputTokens: random.Int64N(100), OutputTokens: 3, CachedTokens: 2, CostMicros: &cost}
-			u := perdure.Usage{Calls: 1, InputTokens: result.InputTokens, OutputTokens: 3, CachedTokens: 2, CostUSD: float64(cost) / 1e6}
+			result := perdure.CallResult{Model: answered, InputTokens: random.Int64N(100), OutputTokens: 3, CachedTokens: 2,
+				CostMicros: &cost}
+			u := perdure.Usage{Calls: 1, InputTokens: result.InputTokens, OutputTokens: 3, CachedTokens: 2,
+				CostUSD: float64(cost) / 1e6}
 			if position%7 == 0 {
 				result.CostMicros, u.CostUSD, u.UnpricedCalls = nil, 0, 1
 			}
@@ -59,14 +61,17 @@ func TestCostsByDepthAndModel(t *testing.T) {
 }
 
 func add(a, b perdure.Usage) perdure.Usage {
-	return perdure.Usage{Calls: a.Calls + b.Calls, InputTokens: a.InputTokens + b.InputTokens, OutputTokens: a.OutputTokens + b.OutputTokens,
-		CachedTokens: a.CachedTokens + b.CachedTokens, CostUSD: a.CostUSD + b.CostUSD, UnpricedCalls: a.UnpricedCalls + b.UnpricedCalls,
+	return perdure.Usage{Calls: a.Calls + b.Calls, InputTokens: a.InputTokens + b.InputTokens,
+		OutputTokens: a.OutputTokens + b.OutputTokens,
+		CachedTokens: a.CachedTokens + b.CachedTokens, CostUSD: a.CostUSD + b.CostUSD,
+		UnpricedCalls:  a.UnpricedCalls + b.UnpricedCalls,
 		UncertainCalls: a.UncertainCalls + b.UncertainCalls}
 }
 
 var nearly = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
 
-func compareCosts(ctx context.Context, t *testing.T, s *perdure.Store, tree perdure.TreeID, want map[string]perdure.Usage) {
+func compareCosts(ctx context.Context, t *testing.T, s *perdure.Store, tree perdure.TreeID,
+	want map[string]perdure.Usage) {
 	t.Helper()
 	p, err := s.Progress(ctx, tree)
 	if err != nil {
@@ -92,7 +97,8 @@ func TestCostsOfUncertainCalls(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
 		ctx := t.Context()
 		r := leased(t, s, perdure.TreeSpec{})
-		if _, _, err := r.root.BeginCall(ctx, perdure.CallSpec{Model: "m", RequestHash: "h", ReserveTokens: 10, ReserveCostMicros: 5}); err != nil {
+		if _, _, err := r.root.BeginCall(ctx, perdure.CallSpec{Model: "m", RequestHash: "h", ReserveTokens: 10,
+			ReserveCostMicros: 5}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.root.Release(ctx); err != nil {

@@ -150,7 +150,8 @@ func TestTreeEvents(t *testing.T) {
 		if err := r.root.AppendEvent(ctx, "task.progress", map[string]string{"say": "half"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(r.root.AppendEvent(ctx, "x", []int{1}), r.root.AppendEvent(ctx, "x", func() {})); perdure.CodeOf(err) != perdure.CodeInvalid {
+		if err := errors.Join(r.root.AppendEvent(ctx, "x", []int{1}),
+			r.root.AppendEvent(ctx, "x", func() {})); perdure.CodeOf(err) != perdure.CodeInvalid {
 			t.Errorf("note that is no object: %v", err)
 		}
 		if _, err := r.root.Spawn(ctx, make([]perdure.TaskSpec, 1)); err != nil {

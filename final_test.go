@@ -11,13 +11,15 @@ import (
 
 func finish(t testing.TB, s *perdure.Store, ref perdure.StateRef, value string, rest bool) error {
 	t.Helper()
-	_, err := s.SetVar(t.Context(), ref, perdure.VarSpec{Name: perdure.VarFinal, Value: json.RawMessage(value), Cause: perdure.Cause{CancelRest: rest}})
+	_, err := s.SetVar(t.Context(), ref, perdure.VarSpec{Name: perdure.VarFinal, Value: json.RawMessage(value),
+		Cause: perdure.Cause{CancelRest: rest}})
 	return err
 }
 
 func TestFinalCompletes(t *testing.T) {
 	t.Parallel()
-	for value, result := range map[string]string{`"done"`: "done", `""`: "", `0`: "0", `false`: "false", `{"a":1}`: `{"a":1}`} {
+	for value, result := range map[string]string{`"done"`: "done", `""`: "", `0`: "0", `false`: "false",
+		`{"a":1}`: `{"a":1}`} {
 		t.Run(value, func(t *testing.T) {
 			t.Parallel()
 			testdb.Each(t, func(t *testing.T, s *perdure.Store) {
@@ -25,7 +27,8 @@ func TestFinalCompletes(t *testing.T) {
 				if err := finish(t, s, treeState(r.tree), "null", false); err != nil {
 					t.Fatal(err)
 				}
-				_, err := r.root.SetVar(t.Context(), r.root.Var(), perdure.VarSpec{Name: perdure.VarFinal, Value: json.RawMessage(value)})
+				_, err := r.root.SetVar(t.Context(), r.root.Var(),
+					perdure.VarSpec{Name: perdure.VarFinal, Value: json.RawMessage(value)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -68,7 +71,8 @@ func TestFinalByOthers(t *testing.T) {
 		if err := r.root.Complete(t.Context(), perdure.Result{}); err == nil {
 			t.Error("the lease still held")
 		}
-		if _, err := r.root.IncrVar(t.Context(), r.root.Var(), "n", "1", perdure.Cause{}); !errors.Is(err, perdure.ErrLeaseLost) {
+		if _, err := r.root.IncrVar(t.Context(), r.root.Var(), "n", "1", perdure.Cause{}); !errors.Is(err,
+			perdure.ErrLeaseLost) {
 			t.Errorf("error %v", err)
 		}
 		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
@@ -178,7 +182,8 @@ func TestRerunAroundOthers(t *testing.T) {
 		steps := []struct {
 			name, element string
 			own           bool
-		}{{"made", `"x"`, true}, {"made", `"other"`, false}, {"made", `"y"`, true}, {"found", `"other"`, false}, {"found", `"x"`, true}, {"found", `"y"`, true}}
+		}{{"made", `"x"`, true}, {"made", `"other"`, false}, {"made", `"y"`, true}, {"found", `"other"`, false},
+			{"found", `"x"`, true}, {"found", `"y"`, true}}
 		for _, step := range steps {
 			add := s.AppendVar
 			if step.own {

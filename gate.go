@@ -120,7 +120,8 @@ const (
 	gateColumns = `t.name, t.kind, (SELECT COUNT(*) FROM gate_task w JOIN task_hot h ON h.id = w.task
 			WHERE w.tree = g.tree AND w.gate = g.number AND w.answer = '' AND h.state = ` + dbWaiting + `),
 		g.number, g.iteration, g.kind, g.question, g.opened_at, g.expires_at, g.answer, g.answered_by, g.reason, g.answered_at`
-	sqlGates     = `SELECT ` + gateColumns + ` FROM tree t JOIN gate g ON g.tree = t.id WHERE t.name = $1 ORDER BY g.number LIMIT $2 + 0`
+	sqlGates = `SELECT ` + gateColumns +
+		` FROM tree t JOIN gate g ON g.tree = t.id WHERE t.name = $1 ORDER BY g.number LIMIT $2 + 0`
 	sqlOpenGates = `SELECT ` + gateColumns + ` FROM gate g JOIN tree t ON t.id = g.tree JOIN tree_stat s ON s.tree = g.tree
 		WHERE g.answered_at IS NULL AND s.state IN ` + dbOpenTree + ` ORDER BY g.tree LIMIT $1 + 0`
 	sqlLastAnswered = `SELECT answered_at FROM gate WHERE tree = $1 ORDER BY number DESC LIMIT 1`
@@ -155,7 +156,8 @@ func listGates(ctx context.Context, q Querier, query string, args ...any) ([]Gat
 		var kind, question string
 		var opened int64
 		var expires, answered *int64
-		err := rows.Scan((*string)(&g.Tree), &kind, &g.Waiting, &g.Number, &g.Iteration, (*string)(&g.Kind), &question, &opened, &expires,
+		err := rows.Scan((*string)(&g.Tree), &kind, &g.Waiting, &g.Number, &g.Iteration, (*string)(&g.Kind), &question,
+			&opened, &expires,
 			&g.Answer, &g.AnsweredBy, &g.Reason, &answered)
 		g.Run, g.Question, g.OpenedAt = kind != KindLoop, json.RawMessage(question), micros(opened)
 		g.ExpiresAt, g.AnsweredAt = timePtr(expires), timePtr(answered)
@@ -171,7 +173,8 @@ func (tx *WriteTx) OpenGate(ctx context.Context, tree int64, g *Gate) error {
 	if err := tx.insertGate(ctx, tree, g); err != nil {
 		return err
 	}
-	return tx.AppendEvent(tree, 0, EventLoopGateOpened, map[string]any{"gate": g.Number, "kind": g.Kind, "iteration": g.Iteration})
+	return tx.AppendEvent(tree, 0, EventLoopGateOpened,
+		map[string]any{"gate": g.Number, "kind": g.Kind, "iteration": g.Iteration})
 }
 
 func (tx *WriteTx) insertGate(ctx context.Context, tree int64, g *Gate) error {
@@ -182,7 +185,8 @@ func (tx *WriteTx) insertGate(ctx context.Context, tree int64, g *Gate) error {
 		return err
 	}
 	g.OpenedAt = tx.Now()
-	_, err := tx.Exec(ctx, sqlOpenGate, tree, g.Number, g.Iteration, string(g.Kind), string(g.Question), tx.b.now, microsOf(g.ExpiresAt))
+	_, err := tx.Exec(ctx, sqlOpenGate, tree, g.Number, g.Iteration, string(g.Kind), string(g.Question), tx.b.now,
+		microsOf(g.ExpiresAt))
 	return err
 }
 

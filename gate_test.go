@@ -29,7 +29,8 @@ func TestWaitAtOneGate(t *testing.T) {
 		}
 		stillWaiting(t, store, tree.ID, n+1)
 		one := leases[3].Task.ID
-		g, err := store.AnswerGate(ctx, tree.ID, 1, perdure.GateDecision{Answer: perdure.AnswerManual, Text: "mine", Task: one, By: "me"})
+		g, err := store.AnswerGate(ctx, tree.ID, 1, perdure.GateDecision{Answer: perdure.AnswerManual, Text: "mine",
+			Task: one, By: "me"})
 		if err != nil || g.AnsweredAt != nil {
 			t.Fatalf("answer for one: %+v, %v", g, err)
 		}
@@ -37,7 +38,8 @@ func TestWaitAtOneGate(t *testing.T) {
 			t.Fatalf("claimed after the answer for one: %+v", got)
 		}
 		stillWaiting(t, store, tree.ID, n)
-		if g, err = store.AnswerGate(ctx, tree.ID, 1, perdure.GateDecision{Answer: perdure.AnswerSkip, By: "you"}); err != nil || g.AnsweredAt == nil {
+		if g, err = store.AnswerGate(ctx, tree.ID, 1, perdure.GateDecision{Answer: perdure.AnswerSkip, By: "you"}); err !=
+			nil || g.AnsweredAt == nil {
 			t.Fatalf("answer for the rest: %+v, %v", g, err)
 		}
 		if got := claim(); len(got) != n-1 {
@@ -71,7 +73,8 @@ func TestWaitTakesALease(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, store *perdure.Store) {
 		tree, leases, _ := waiting(t, store, 2)
-		if _, err := leases[0].WaitAtGate(t.Context(), perdure.GateReassignment, runQuestion("again")); !errors.Is(err, perdure.ErrLeaseLost) {
+		if _, err := leases[0].WaitAtGate(t.Context(), perdure.GateReassignment, runQuestion("again")); !errors.Is(err,
+			perdure.ErrLeaseLost) {
 			t.Errorf("wait without a lease: %v", err)
 		}
 		if list, err := store.Gates(t.Context(), tree.ID); err != nil || len(list) != 1 {

@@ -27,7 +27,8 @@ const (
 		WHERE g.answered_at IS NULL AND s.state IN ` + dbOpenTree + `
 			AND EXISTS (SELECT 1 FROM gate_task w WHERE w.tree = g.tree AND w.gate = g.number)
 		ORDER BY g.tree LIMIT $1 + 0`
-	sqlResume = `UPDATE task_hot SET state = ` + dbQueued + `, ready_at = $2 WHERE id = $1 AND state = ` + dbWaiting + ` AND pending = 0`
+	sqlResume = `UPDATE task_hot SET state = ` + dbQueued + `, ready_at = $2 WHERE id = $1 AND state = ` + dbWaiting +
+		` AND pending = 0`
 )
 
 // WaitAtGate gives the task back; it waits at the open gate of its tree of a kind
@@ -192,7 +193,8 @@ func (d *GateDecision) chosen(waiting []GateTask, g *Gate) ([]GateTask, error) {
 	}
 	e := notFoundf(opAnswerGate, "task %q does not wait at gate %d of %s", d.Task, g.Number, g.Tree)
 	if d.Task == 0 {
-		e = invalidf(opAnswerGate, "%d tasks wait at gate %d of %s; %s is for one task", len(waiting), g.Number, g.Tree, d.Answer)
+		e = invalidf(opAnswerGate, "%d tasks wait at gate %d of %s; %s is for one task", len(waiting), g.Number, g.Tree,
+			d.Answer)
 	}
 	const shown = 5
 	var ids []string

@@ -9,7 +9,8 @@ import (
 
 func TestIDs(t *testing.T) {
 	t.Parallel()
-	for id, want := range map[perdure.TaskID]string{1: "task-0001", 9999: "task-9999", 10000: "task-10000", 1 << 40: "task-1099511627776"} {
+	for id, want := range map[perdure.TaskID]string{1: "task-0001", 9999: "task-9999", 10000: "task-10000",
+		1 << 40: "task-1099511627776"} {
 		if id.String() != want {
 			t.Errorf("%d is written %q, want %q", int64(id), id, want)
 		}
@@ -17,18 +18,21 @@ func TestIDs(t *testing.T) {
 			t.Errorf("%q is read as %d, %v", want, back, err)
 		}
 	}
-	for _, bad := range []string{"", "task-", "task-1", "task-00001", "task-0000", "task--001", "task-+001", "Task-0001", "task-0001 ",
+	for _, bad := range []string{"", "task-", "task-1", "task-00001", "task-0000", "task--001", "task-+001", "Task-0001",
+		"task-0001 ",
 		"call-0001", "task-00a1", "task-99999999999999999999"} {
 		if id, err := perdure.ParseTaskID(bad); perdure.CodeOf(err) != perdure.CodeInvalid {
 			t.Errorf("%q is read as task %d, %v", bad, id, err)
 		}
 	}
-	for _, bad := range []string{"", "tree-", "tree-1234567", "tree-123456789", "tree-1234567G", "tree-ABCDEF01", "task-12345678"} {
+	for _, bad := range []string{"", "tree-", "tree-1234567", "tree-123456789", "tree-1234567G", "tree-ABCDEF01",
+		"task-12345678"} {
 		if id, err := perdure.ParseTreeID(bad); perdure.CodeOf(err) != perdure.CodeInvalid {
 			t.Errorf("%q is read as tree %s, %v", bad, id, err)
 		}
 	}
-	for _, bad := range []string{"", "task-0001", "task-123456789", "task-ABCDEF01", "task-+1234567", "task-0x123456", "task-1_345678"} {
+	for _, bad := range []string{"", "task-0001", "task-123456789", "task-ABCDEF01", "task-+1234567", "task-0x123456",
+		"task-1_345678"} {
 		if id, err := perdure.ParseNodeID(bad); perdure.CodeOf(err) != perdure.CodeInvalid {
 			t.Errorf("%q is read as node %s, %v", bad, id, err)
 		}

@@ -19,21 +19,26 @@ func recordTime(minute int) time.Time { return time.Date(2026, 2, 9, 10, minute,
 // that failed, one under way with a child of its own.
 func record(key string) perdure.TreeRecord {
 	task := func(at int, state perdure.State, prompt string) perdure.TaskRecord {
-		t := perdure.TaskRecord{At: at, Task: perdure.Task{Prompt: prompt, State: state, CreatedAt: recordTime(0), Attempts: 2, MaxAttempts: 4,
-			Metadata: json.RawMessage(`{"own":1}`), Usage: perdure.Usage{Calls: 1, InputTokens: 10, OutputTokens: 5, CostUSD: 0.25}}}
+		t := perdure.TaskRecord{At: at, Task: perdure.Task{Prompt: prompt, State: state, CreatedAt: recordTime(0),
+			Attempts: 2, MaxAttempts: 4,
+			Metadata: json.RawMessage(`{"own":1}`), Usage: perdure.Usage{Calls: 1, InputTokens: 10, OutputTokens: 5,
+				CostUSD: 0.25}}}
 		if state.Terminal() {
 			t.StartedAt, t.CompletedAt, t.Active = recordTime(1), recordTime(2), time.Minute
 		}
 		return t
 	}
 	done := task(0, perdure.Completed, "done")
-	done.Result, done.Data, done.Output = strings.Repeat("r", perdure.MaxInlineBytes+1), json.RawMessage(`{"x":1}`), "streamed"
+	done.Result, done.Data, done.Output = strings.Repeat("r", perdure.MaxInlineBytes+1), json.RawMessage(
+		`{"x":1}`), "streamed"
 	failed := task(0, perdure.Failed, "failed")
 	failed.Position, failed.Error = 1, &perdure.TaskError{Kind: "model", Message: "refused"}
 	under := task(0, perdure.Running, "under way")
 	under.Position = 2
-	return perdure.TreeRecord{Key: key, ID: "tree-12345678", Name: "a name", Config: json.RawMessage(`{"from":"elsewhere"}`),
-		Tasks: []perdure.TaskRecord{task(0, perdure.Running, "the root"), done, failed, under, task(3, perdure.Completed, "below")}}
+	return perdure.TreeRecord{Key: key, ID: "tree-12345678", Name: "a name",
+		Config: json.RawMessage(`{"from":"elsewhere"}`),
+		Tasks: []perdure.TaskRecord{task(0, perdure.Running, "the root"), done, failed, under,
+			task(3, perdure.Completed, "below")}}
 }
 
 func importOne(t *testing.T, s *perdure.Store, rec perdure.TreeRecord) perdure.ImportedTree {
@@ -62,18 +67,21 @@ func TestImportTrees(t *testing.T) {
 		}
 		wantSoundStore(t, s)
 		tree, err := s.Tree(ctx, got.ID)
-		if err != nil || tree.Kind != perdure.KindRecord || tree.State != perdure.Queued || tree.Name != "a name" || !tree.CreatedAt.Equal(recordTime(0)) {
+		if err != nil || tree.Kind != perdure.KindRecord || tree.State != perdure.Queued || tree.Name != "a name" ||
+			!tree.CreatedAt.Equal(recordTime(0)) {
 			t.Errorf("tree is %+v, %v", tree, err)
 		}
 		want := record("k").Tasks
-		for i, state := range []perdure.State{perdure.Queued, perdure.Completed, perdure.Failed, perdure.Queued, perdure.Completed} {
+		for i, state := range []perdure.State{perdure.Queued, perdure.Completed, perdure.Failed, perdure.Queued,
+			perdure.Completed} {
 			task, err := s.Task(ctx, got.Tasks[i])
 			if err != nil {
 				t.Fatal(err)
 			}
 			w := want[i].Task
 			w.ID, w.Node, w.Tree, w.State, w.Depth = task.ID, task.Node, got.ID, state, []int{0, 1, 1, 1, 2}[i]
-			w.Strategy, w.Policy, w.Context.Type, w.Pending = perdure.Parallel, perdure.PolicyPartial, "none", []int{1, 0, 0, 0, 0}[i]
+			w.Strategy, w.Policy, w.Context.Type, w.Pending = perdure.Parallel, perdure.PolicyPartial, "none", []int{1, 0, 0,
+				0, 0}[i]
 			if i > 0 {
 				w.Parent = got.Tasks[want[i].At]
 			}
@@ -82,7 +90,8 @@ func TestImportTrees(t *testing.T) {
 			}
 		}
 		p, err := s.Progress(ctx, got.ID)
-		if err != nil || p.Total != 5 || p.Completed != 2 || p.Failed != 1 || p.Queued != 2 || p.Usage.Calls != 5 || p.Usage.CostUSD != 1.25 {
+		if err != nil || p.Total != 5 || p.Completed != 2 || p.Failed != 1 || p.Queued != 2 || p.Usage.Calls != 5 ||
+			p.Usage.CostUSD != 1.25 {
 			t.Errorf("progress %+v, %v", p, err)
 		}
 		if again := importOne(t, s, record("k")); !again.Found || again.ID != got.ID {
@@ -117,7 +126,8 @@ func TestImportTasks(t *testing.T) {
 		ctx := t.Context()
 		tree := importOne(t, s, record("k"))
 		more := []perdure.TaskRecord{
-			{Parent: tree.Tasks[3], Task: perdure.Task{Prompt: "more", State: perdure.Waiting, Position: 1, CreatedAt: recordTime(3)}},
+			{Parent: tree.Tasks[3], Task: perdure.Task{Prompt: "more", State: perdure.Waiting, Position: 1,
+				CreatedAt: recordTime(3)}},
 			{At: 0, Task: perdure.Task{Prompt: "below it", State: perdure.Queued, CreatedAt: recordTime(3)}},
 		}
 		ids, err := s.ImportTasks(ctx, tree.ID, more)
@@ -157,7 +167,8 @@ func TestImportRefusals(t *testing.T) {
 	} {
 		rec := record("k")
 		change(&rec)
-		if _, err := s.ImportTrees(t.Context(), []perdure.TreeRecord{rec}); err == nil || perdure.CodeOf(err) == perdure.CodeInternal {
+		if _, err := s.ImportTrees(t.Context(), []perdure.TreeRecord{rec}); err == nil ||
+			perdure.CodeOf(err) == perdure.CodeInternal {
 			t.Errorf("%+v: %v", rec, err)
 		}
 	}
@@ -217,7 +228,8 @@ func TestStatesMove(t *testing.T) {
 			t.Fatal("the rollback has not one number; the test proves nothing")
 		}
 		records[0].Ref, records[1].Ref = to, toBelow
-		records[0].Foreign, records[0].Extra, records[0].Mutations[0].Foreign = "state-0000beef", json.RawMessage(`{"x":1}`), "mut-0000cafe"
+		records[0].Foreign, records[0].Extra, records[0].Mutations[0].Foreign = "state-0000beef", json.RawMessage(
+			`{"x":1}`), "mut-0000cafe"
 		records[0].Compacted = 7
 		if _, err := s.ImportStates(ctx, records); err != nil {
 			t.Fatal(err)

@@ -23,17 +23,22 @@ func sample() perdure.Task {
 		ID: 42, Node: perdure.TaskID(42).Node(), Tree: "tree-1a2b3c4d", Parent: 7, Depth: 2, Position: 3,
 		Prompt: "What is <this> & \"that\"?\n", Agent: "reader", Priority: -5, State: perdure.Completed,
 		Strategy: perdure.Sequential, Policy: perdure.PolicyFail, Merge: "concatenate",
-		Context:  perdure.ContextRef{Type: "slice", Source: "ctx-0123456789abcdef", Offset: 10, Length: 20, SizeTokens: 5, Hash: "abc"},
+		Context: perdure.ContextRef{Type: "slice", Source: "ctx-0123456789abcdef", Offset: 10, Length: 20, SizeTokens: 5,
+			Hash: "abc"},
 		Metadata: json.RawMessage(`{"rlm_state":{"n":1},"mine":[1,2]}`),
 		Attempts: 2, MaxAttempts: 4, Result: "It is.", Data: json.RawMessage(`{"citations":[]}`), Output: "It…",
-		Usage:     perdure.Usage{Calls: 2, InputTokens: 100, OutputTokens: 20, CachedTokens: 3, CostUSD: 0.25, UnpricedCalls: 1},
-		CreatedAt: at, StartedAt: at.Add(time.Second), CompletedAt: at.Add(2 * time.Second), Active: 1_234_567 * time.Microsecond,
+		Usage: perdure.Usage{Calls: 2, InputTokens: 100, OutputTokens: 20, CachedTokens: 3, CostUSD: 0.25,
+			UnpricedCalls: 1},
+		CreatedAt: at, StartedAt: at.Add(time.Second), CompletedAt: at.Add(2 * time.Second),
+		Active: 1_234_567 * time.Microsecond,
 	}
 }
 
 func samples() map[string]perdure.Task {
-	queued := perdure.Task{ID: 1, Node: perdure.TaskID(1).Node(), Tree: "tree-00000000", State: perdure.Queued, Attempts: 1, MaxAttempts: 3,
-		Strategy: perdure.Parallel, Policy: perdure.PolicyPartial, Context: perdure.ContextRef{Type: "none"}, Metadata: json.RawMessage(`{}`),
+	queued := perdure.Task{ID: 1, Node: perdure.TaskID(1).Node(), Tree: "tree-00000000", State: perdure.Queued,
+		Attempts: 1, MaxAttempts: 3,
+		Strategy: perdure.Parallel, Policy: perdure.PolicyPartial, Context: perdure.ContextRef{Type: "none"},
+		Metadata:  json.RawMessage(`{}`),
 		CreatedAt: time.Unix(1, 0).UTC()}
 	blocked := queued
 	blocked.Parent, blocked.WaitsFor = 9, 8
@@ -44,7 +49,8 @@ func samples() map[string]perdure.Task {
 	running.ReadyAt, running.Pending = time.Unix(3, 0).UTC(), 2
 	empty := sample()
 	empty.Result = ""
-	return map[string]perdure.Task{"completed": sample(), "queued": queued, "blocked": blocked, "running": running, "empty": empty}
+	return map[string]perdure.Task{"completed": sample(), "queued": queued, "blocked": blocked, "running": running,
+		"empty": empty}
 }
 
 // The JSON of a task comes back as the same task.
@@ -96,8 +102,10 @@ func sorted(t *testing.T, task perdure.Task) perdure.Task {
 func TestShowTaskJSON(t *testing.T) {
 	t.Parallel()
 	cost, at := 0.5, time.Unix(5, 0).UTC()
-	shown := perdure.ShowTask{Task: sample(), Calls: []perdure.Call{{ID: 3, Task: 42, Attempt: 1, State: perdure.CallCompleted, Model: "m",
-		RequestHash: "h", Response: "r", Data: json.RawMessage(`{"a":1}`), Tries: 1, InputTokens: 4, CostUSD: &cost, StartedAt: at, EndedAt: &at}}}
+	shown := perdure.ShowTask{Task: sample(),
+		Calls: []perdure.Call{{ID: 3, Task: 42, Attempt: 1, State: perdure.CallCompleted, Model: "m",
+			RequestHash: "h", Response: "r", Data: json.RawMessage(`{"a":1}`), Tries: 1, InputTokens: 4, CostUSD: &cost,
+			StartedAt: at, EndedAt: &at}}}
 	raw, err := json.Marshal(shown)
 	if err != nil {
 		t.Fatal(err)

@@ -247,7 +247,8 @@ func TestClaimOrder(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
 		ctx := t.Context()
 		r := leased(t, s, perdure.TreeSpec{})
-		specs := []perdure.TaskSpec{{Prompt: "old"}, {Prompt: "young"}, {Prompt: "low", Priority: -1}, {Prompt: "high", Priority: 5}, {Prompt: "parent", Priority: 9}}
+		specs := []perdure.TaskSpec{{Prompt: "old"}, {Prompt: "young"}, {Prompt: "low", Priority: -1},
+			{Prompt: "high", Priority: 5}, {Prompt: "parent", Priority: 9}}
 		ids, err := s.Submit(ctx, r.tree.Root, specs...)
 		if err != nil {
 			t.Fatal(err)
@@ -310,7 +311,8 @@ func TestClaimRestricted(t *testing.T) {
 		if err != nil || len(got) != 0 {
 			t.Errorf("claimed %d tasks of another's tree, %v", len(got), err)
 		}
-		got, err = theirs.Claim(ctx, perdure.ClaimRequest{Max: 5, Allow: func(x perdure.Tree) bool { return x.ID != free.ID }})
+		got, err = theirs.Claim(ctx,
+			perdure.ClaimRequest{Max: 5, Allow: func(x perdure.Tree) bool { return x.ID != free.ID }})
 		if err != nil || len(got) != 0 {
 			t.Errorf("claimed %d tasks that are not allowed, %v", len(got), err)
 		}

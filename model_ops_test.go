@@ -35,7 +35,8 @@ func groupable() []builder {
 // single operations take several steps.
 func single() []builder {
 	return []builder{
-		(*world).createTree, (*world).claim, (*world).claim, (*world).claim, (*world).claim, (*world).claimKnown, (*world).claimKnown,
+		(*world).createTree, (*world).claim, (*world).claim, (*world).claim, (*world).claim, (*world).claimKnown,
+		(*world).claimKnown,
 		(*world).cancelTree, (*world).recover, (*world).prune, (*world).endSession,
 		(*world).openSession, (*world).openSession, (*world).reopen,
 	}
@@ -331,7 +332,8 @@ func (w *world) settle() *op {
 	if w.pick(5) == 0 {
 		r.Err = &perdure.TaskError{Kind: "model", Message: "no"}
 	}
-	return l.op(fmt.Sprintf("settle %s", id), func(ctx context.Context) string { return text(l.SettleCall(ctx, id, r), "done") },
+	return l.op(fmt.Sprintf("settle %s", id),
+		func(ctx context.Context) string { return text(l.SettleCall(ctx, id, r), "done") },
 		func() string { return w.m.settle(l.m, id, r) })
 }
 
@@ -413,7 +415,8 @@ func (w *world) recover() *op {
 				owner = s.ss
 			}
 			r, err := w.store().Recover(ctx, t.id, owner)
-			return text(err, "done %d requeued %d pending %d given up %d running %d", r.Done, r.Requeued, r.Pending, r.GivenUp, r.Running)
+			return text(err, "done %d requeued %d pending %d given up %d running %d", r.Done, r.Requeued, r.Pending, r.GivenUp,
+				r.Running)
 		},
 		want: func() string {
 			if s == nil {

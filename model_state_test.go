@@ -128,7 +128,8 @@ func (m *model) createTree(id perdure.TreeID, spec *perdure.TreeSpec, owner *mSe
 		return "tree " + string(t.id)
 	}
 	m.lastTree++
-	t := &mTree{id: id, number: m.lastTree, owner: owner, key: spec.IdempotencyKey, limits: spec.Limits, state: perdure.Queued}
+	t := &mTree{id: id, number: m.lastTree, owner: owner, key: spec.IdempotencyKey, limits: spec.Limits,
+		state: perdure.Queued}
 	t.root = m.add(t, nil, &spec.Root)
 	m.trees = append(m.trees, t)
 	if t.key != "" {
@@ -516,7 +517,8 @@ func (m *model) settle(l *mLease, id perdure.CallID, res perdure.CallResult) str
 			continue
 		}
 		c.state, c.response = perdure.CallCompleted, res.Response
-		u := perdure.Usage{Calls: 1, InputTokens: res.InputTokens, OutputTokens: res.OutputTokens, CachedTokens: res.CachedTokens}
+		u := perdure.Usage{Calls: 1, InputTokens: res.InputTokens, OutputTokens: res.OutputTokens,
+			CachedTokens: res.CachedTokens}
 		var cost int64
 		switch {
 		case res.CostMicros != nil:
@@ -583,5 +585,6 @@ func (m *model) recover(t *mTree, s *mSession) string {
 		}
 	}
 	return fmt.Sprintf("done %d requeued %d pending %d given up %d running %d", count[perdure.Completed], lostTasks,
-		count[perdure.Queued]+count[perdure.Waiting], count[perdure.Failed]+count[perdure.Cancelled], count[perdure.Running]-lostTasks)
+		count[perdure.Queued]+count[perdure.Waiting], count[perdure.Failed]+count[perdure.Cancelled],
+		count[perdure.Running]-lostTasks)
 }

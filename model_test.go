@@ -461,9 +461,10 @@ func (w *world) verifyTree(ctx context.Context, t *mTree) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	want := perdure.Progress{Tree: t.id, State: t.state, Partial: t.partial, Total: t.total, Usage: perdure.Usage{Calls: t.calls,
-		InputTokens: t.input, OutputTokens: t.output, CachedTokens: t.cached, CostUSD: float64(t.cost) / 1e6,
-		UnpricedCalls: t.unpriced, UncertainCalls: t.uncertain}}
+	want := perdure.Progress{Tree: t.id, State: t.state, Partial: t.partial, Total: t.total,
+		Usage: perdure.Usage{Calls: t.calls,
+			InputTokens: t.input, OutputTokens: t.output, CachedTokens: t.cached, CostUSD: float64(t.cost) / 1e6,
+			UnpricedCalls: t.unpriced, UncertainCalls: t.uncertain}}
 	for _, task := range w.m.tasks {
 		if task.tree != t {
 			continue
@@ -487,7 +488,8 @@ func (w *world) verifyTree(ctx context.Context, t *mTree) {
 			want.Cancelled++
 		}
 	}
-	got := perdure.Progress{Tree: p.Tree, State: p.State, Partial: p.Partial, Total: p.Total, Usage: p.Usage, Queued: p.Queued,
+	got := perdure.Progress{Tree: p.Tree, State: p.State, Partial: p.Partial, Total: p.Total, Usage: p.Usage,
+		Queued:  p.Queued,
 		Running: p.Running, Waiting: p.Waiting, Completed: p.Completed, Failed: p.Failed, Cancelled: p.Cancelled}
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.t.Errorf("progress of %s: -want +got\n%s", t.id, diff)
@@ -516,7 +518,8 @@ func (w *world) verifyTask(ctx context.Context, m *mTask) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	got := seen{Task: perdure.Task{ID: t.ID, Tree: t.Tree, Parent: t.Parent, Depth: t.Depth, Position: t.Position, Prompt: t.Prompt,
+	got := seen{Task: perdure.Task{ID: t.ID, Tree: t.Tree, Parent: t.Parent, Depth: t.Depth, Position: t.Position,
+		Prompt:   t.Prompt,
 		Priority: t.Priority, State: t.State, Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Pending: t.Pending,
 		WaitsFor: t.WaitsFor, Result: t.Result, Data: t.Data, Error: t.Error, Output: t.Output, Usage: t.Usage},
 		Ready: !t.ReadyAt.IsZero()}
@@ -527,7 +530,8 @@ func (w *world) verifyTask(ctx context.Context, m *mTask) {
 		got.Children += " " + c.ID.String()
 	}
 	for _, c := range calls {
-		got.Calls = append(got.Calls, fmt.Sprint(c.ID, " ", c.Attempt, " ", c.Position, " ", c.State, " ", c.RequestHash, " ", c.Response))
+		got.Calls = append(got.Calls, fmt.Sprint(c.ID, " ", c.Attempt, " ", c.Position, " ", c.State, " ", c.RequestHash,
+			" ", c.Response))
 	}
 	if diff := cmp.Diff(m.seen(), got); diff != "" {
 		w.t.Errorf("%s: -want +got\n%s", m.id, short(diff))
@@ -559,7 +563,8 @@ func (t *mTask) seen() seen {
 		return slices.Compare([]int{a.attempt, a.position}, []int{b.attempt, b.position})
 	})
 	for _, c := range calls {
-		s.Calls = append(s.Calls, fmt.Sprint(perdure.CallID(c.id), " ", c.attempt, " ", c.position, " ", c.state, " ", c.hash, " ", c.response))
+		s.Calls = append(s.Calls, fmt.Sprint(perdure.CallID(c.id), " ", c.attempt, " ", c.position, " ", c.state, " ",
+			c.hash, " ", c.response))
 	}
 	return s
 }

@@ -14,9 +14,11 @@ import (
 // nameExceptions: key of a finding to the reason why it stands.
 var nameExceptions = map[string]string{
 	"call internal/testing/testdb/each.go context.Background": "the fresh store is made once, for all tests of a process",
-	"call internal/process/guard/enter_unix.go os.Exit":       "a guard process is this binary started again; it ends before the program's main begins",
-	"global internal/process/failpoint/failpoint.go enabled":  "set by the linker, or once by TestMain, before anything runs",
-	"global internal/process/guard/guard.go entered":          "a fact about the whole process, like its arguments",
+	"call internal/process/guard/enter_unix.go os.Exit": "a guard process is this binary started again; it ends " +
+		"before the program's main begins",
+	"global internal/process/failpoint/failpoint.go enabled": "set by the linker, or once by TestMain, before " +
+		"anything runs",
+	"global internal/process/guard/guard.go entered": "a fact about the whole process, like its arguments",
 }
 
 // ban is a function of another package that is not called here, and where it
@@ -212,8 +214,9 @@ func checkGlobals(f *sourceFile, written map[string]bool) []finding {
 					continue
 				}
 				found = append(found, finding{
-					key:  "global " + f.path + " " + name.Name,
-					text: fmt.Sprintf("%s: package-level variable %s: put it into a struct, return it from a function, or use sync.OnceValue", f.at(name.Pos()), name.Name),
+					key: "global " + f.path + " " + name.Name,
+					text: fmt.Sprintf("%s: package-level variable %s: put it into a struct, return it from a function, or use "+
+						"sync.OnceValue", f.at(name.Pos()), name.Name),
 				})
 			}
 		}
@@ -359,34 +362,43 @@ func TestNamesRule(t *testing.T) {
 		src  string
 		want []string
 	}{
-		{"sleep", "a/a_test.go", "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }", []string{"call a/a_test.go time.Sleep"}},
-		{"sleep under another name", "a/a.go", "package a\nimport clock \"time\"\nvar _ = clock.Sleep", []string{"call a/a.go clock.Sleep"}},
-		{"sleep in a bubble", "a/a_test.go", "package a\nimport (\"time\"; \"testing/synctest\")\nfunc f() { synctest.Test(t, func() { time.Sleep(1) }) }", nil},
+		{"sleep", "a/a_test.go", "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }",
+			[]string{"call a/a_test.go time.Sleep"}},
+		{"sleep under another name", "a/a.go", "package a\nimport clock \"time\"\nvar _ = clock.Sleep",
+			[]string{"call a/a.go clock.Sleep"}},
+		{"sleep in a bubble", "a/a_test.go", "package a\nimport (\"time\"; \"testing/synctest\")\n" +
+			"func f() { synctest.Test(t, func() { time.Sleep(1) }) }", nil},
 		{"another Sleep", "a/a.go", "package a\nfunc f() { time.Sleep(1) }", nil},
 		{"exit", "a/a.go", "package a\nimport \"os\"\nfunc f() { os.Exit(1) }", []string{"call a/a.go os.Exit"}},
 		{"exit in main", "cmd/perdure/main.go", "package main\nimport \"os\"\nfunc main() { os.Exit(1) }", nil},
-		{"exit beside main", "cmd/perdure/main.go", "package main\nimport \"os\"\nfunc f() { os.Exit(1) }", []string{"call cmd/perdure/main.go os.Exit"}},
+		{"exit beside main", "cmd/perdure/main.go", "package main\nimport \"os\"\nfunc f() { os.Exit(1) }",
+			[]string{"call cmd/perdure/main.go os.Exit"}},
 		{"exit in TestMain", "a/a_test.go", "package a\nimport \"os\"\nfunc TestMain() { os.Exit(1) }", nil},
 		{"log", "a/a.go", "package a\nimport \"log\"\nfunc f() { log.Fatal(1) }", []string{"call a/a.go log.Fatal"}},
 		{"print", "a/a.go", "package a\nimport \"fmt\"\nfunc f() { fmt.Println(1) }", []string{"call a/a.go fmt.Println"}},
 		{"print in an example", "a/example_test.go", "package a\nimport \"fmt\"\nfunc f() { fmt.Println(1) }", nil},
-		{"background", "a/a.go", "package a\nimport \"context\"\nfunc f() { context.Background() }", []string{"call a/a.go context.Background"}},
+		{"background", "a/a.go", "package a\nimport \"context\"\nfunc f() { context.Background() }",
+			[]string{"call a/a.go context.Background"}},
 		{"background in a test", "a/a_test.go", "package a\nimport \"context\"\nfunc f() { context.Background() }", nil},
 		{"getwd", "a/a.go", "package a\nimport \"os\"\nfunc f() { os.Getwd() }", []string{"call a/a.go os.Getwd"}},
 		{"init", "a/a_test.go", "package a\nfunc init() {}", []string{"init a/a_test.go"}},
 		{"init method", "a/a.go", "package a\nfunc (t T) init() {}", nil},
 		{"open end", "a/a.go", "package a\n// TODO: later", []string{"comment a/a.go"}},
 		{"numbered open end", "a/a.go", "package a\n// TODO(#12): later", nil},
-		{"globals", "a/a.go", "package a\nimport (\"regexp\"; \"sync\")\nvar x = 1\nvar y []string\nvar ErrZ = 1\nvar _ = 2\nvar re = regexp.MustCompile(``)\nvar once = sync.OnceValue(f)",
+		{"globals", "a/a.go", "package a\nimport (\"regexp\"; \"sync\")\nvar x = 1\nvar y []string\nvar ErrZ = 1\n" +
+			"var _ = 2\nvar re = regexp.MustCompile(``)\nvar once = sync.OnceValue(f)",
 			[]string{"global a/a.go re", "global a/a.go x", "global a/a.go y"}},
 		{"table", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() string { return x[0] }", nil},
-		{"table written to", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() { x[0] = \"b\" }", []string{"global a/a.go x"}},
-		{"table lent out", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() []string { return x[:] }", []string{"global a/a.go x"}},
+		{"table written to", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() { x[0] = \"b\" }",
+			[]string{"global a/a.go x"}},
+		{"table lent out", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() []string { return x[:] }",
+			[]string{"global a/a.go x"}},
 		{"exported table", "a/a.go", "package a\nvar X = [...]string{\"a\"}", []string{"global a/a.go X"}},
 		{"slice", "a/a.go", "package a\nvar x = []string{\"a\"}", []string{"global a/a.go x"}},
 		{"embed", "a/a.go", "package a\n//go:embed x.sql\nvar x string\nvar (\n//go:embed *.md\ny embed.FS\n)", nil},
 		{"global in a test", "a/a_test.go", "package a\nvar x = 1", nil},
-		{"wording", "a/a.go", "package a\nimport (\"errors\"; \"fmt\")\nfunc f() { errors.New(\"failed to x\"); fmt.Errorf(\"Failed to y: %w\", e); g(\"failed to z\") }",
+		{"wording", "a/a.go", "package a\nimport (\"errors\"; \"fmt\")\nfunc f() { errors.New(\"failed to x\"); " +
+			"fmt.Errorf(\"Failed to y: %w\", e); g(\"failed to z\") }",
 			[]string{"wording a/a.go", "wording a/a.go"}},
 		{"wording of a field", "a/a.go", "package a\nvar _ = Error{Msg: \"failed to x\"}", []string{"wording a/a.go"}},
 	}

@@ -268,7 +268,8 @@ func TestCheckFinds(t *testing.T) {
 			t.Parallel()
 			testdb.Each(t, func(t *testing.T, s *perdure.Store) {
 				r := leased(t, s, perdure.TreeSpec{})
-				if _, err := s.Submit(t.Context(), r.tree.Root, perdure.TaskSpec{Prompt: strings.Repeat("p", perdure.MaxInlineBytes+1)},
+				if _, err := s.Submit(t.Context(), r.tree.Root,
+					perdure.TaskSpec{Prompt: strings.Repeat("p", perdure.MaxInlineBytes+1)},
 					perdure.TaskSpec{Prompt: strings.Repeat("b", perdure.MaxPayloadBytes+1)}, perdure.TaskSpec{Priority: 1}); err != nil {
 					t.Fatal(err)
 				}
@@ -309,7 +310,8 @@ func TestCheckFindsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var page int64
-	if err := db.QueryRowContext(t.Context(), `SELECT rootpage FROM sqlite_master WHERE name = 'task_children'`).Scan(&page); err != nil {
+	if err := db.QueryRowContext(t.Context(), `SELECT rootpage FROM sqlite_master WHERE name = 'task_children'`).Scan(
+		&page); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

@@ -47,7 +47,8 @@ func TestClaimPlacement(t *testing.T) {
 		cfg.Placement = perdure.Placement{Host: "a", Tags: []string{"gpu", "large"}}
 		placed := testdb.Open(t, cfg)
 		elsewhere, here, next := openSession(t, plain), openSession(t, placed), openSession(t, placed)
-		tree := createTree(t, plain, perdure.TreeSpec{Placement: perdure.Placement{Host: "a", Workspace: "/w", Tags: []string{"gpu"}}})
+		tree := createTree(t, plain,
+			perdure.TreeSpec{Placement: perdure.Placement{Host: "a", Workspace: "/w", Tags: []string{"gpu"}}})
 		submit(t, plain, tree.Root, 2)
 		refused := func(when string) {
 			t.Helper()
@@ -89,7 +90,8 @@ func TestPlacementInvalid(t *testing.T) {
 		if !errors.Is(err, perdure.ErrInvalid) {
 			t.Errorf("%s: create tree: %v, want an error with code invalid", name, err)
 		}
-		if _, err := perdure.Open(t.Context(), perdure.Config{Dir: t.TempDir(), Placement: p}); !errors.Is(err, perdure.ErrInvalid) {
+		if _, err := perdure.Open(t.Context(), perdure.Config{Dir: t.TempDir(), Placement: p}); !errors.Is(err,
+			perdure.ErrInvalid) {
 			t.Errorf("%s: open store: %v, want an error with code invalid", name, err)
 		}
 	}

@@ -36,7 +36,9 @@ var scans = map[string]string{
 }
 
 // large are the tables that grow with the store.
-var large = regexp.MustCompile(`SCAN (task|task_hot|task_end|task_output|call|event|event_block|payload|tree|tree_stat|session|state|variable|variable_past|mutation|checkpoint|task_vars|handoff|handoff_entry|loop|iteration|gate|blob_ref|blob_chunk|[a-z])\b|task_children \(tree=\?\)|TEMP B-TREE`)
+var large = regexp.MustCompile(`SCAN (task|task_hot|task_end|task_output|call|event|event_block|payload|tree|` +
+	`tree_stat|session|state|variable|variable_past|mutation|checkpoint|task_vars|handoff|handoff_entry|loop|iteration|` +
+	`gate|blob_ref|blob_chunk|[a-z])\b|task_children \(tree=\?\)|TEMP B-TREE`)
 
 // TestQueryPlans wants every statement to find its rows by an
 // index on SQLite, whose planner has no statistics: a statement that reads a

@@ -27,7 +27,8 @@ var queryExceptions = map[string]string{}
 // that one of them does not know is found without running the statement.
 func TestQueries(t *testing.T) {
 	t.Parallel()
-	queries := queriesOf(t, ".", "internal/storage/dbblob", "internal/storage/invariant", "internal/view/outline", "internal/storage/gc", "loop/record", "handoff/ledger")
+	queries := queriesOf(t, ".", "internal/storage/dbblob", "internal/storage/invariant", "internal/view/outline",
+		"internal/storage/gc", "loop/record", "handoff/ledger")
 	if len(queries) < 10 {
 		t.Fatalf("found %d statements; the search is broken", len(queries))
 	}
@@ -91,7 +92,8 @@ func checkNamedNumbers(files []*sourceFile) []finding {
 			lit, ok := n.(*ast.BasicLit)
 			if ok && plainNumber.MatchString(lit.Value) {
 				found = append(found, finding{key: "number " + f.at(lit.Pos()),
-					text: fmt.Sprintf("%s: a state, scope or flag is a number: %s", f.at(lit.Pos()), plainNumber.FindString(lit.Value))})
+					text: fmt.Sprintf("%s: a state, scope or flag is a number: %s", f.at(lit.Pos()),
+						plainNumber.FindString(lit.Value))})
 			}
 			return true
 		})

@@ -180,7 +180,8 @@ func scanTask(scan func(dest ...any) error) (rawTask, error) {
 	var createdAt, state, readyAt, flags, startedAt, claimedAt, active, cost, endedAt int64
 	var fence int64
 	err := scan((*int64)(&t.ID), &r.tree, (*string)(&t.Tree), (*int64)(&t.Parent), &t.Depth, &t.Position, &r.columns[0],
-		&t.Agent, (*string)(&t.Strategy), &t.Merge, &context, &metadata, &t.Priority, &createdAt, &state, &readyAt, &r.session,
+		&t.Agent, (*string)(&t.Strategy), &t.Merge, &context, &metadata, &t.Priority, &createdAt, &state, &readyAt,
+		&r.session,
 		&fence, &t.Attempts, &t.MaxAttempts, &t.Pending, &flags, &startedAt, &claimedAt, &active,
 		&t.Usage.Calls, &t.Usage.InputTokens, &t.Usage.OutputTokens, &t.Usage.CachedTokens, &cost, &t.Usage.UnpricedCalls,
 		&r.columns[1], &r.columns[2], &kind, &message, &endedAt)
@@ -366,8 +367,9 @@ func (s *Store) tasksQuery(ctx context.Context, f *TaskFilter) (string, []any, e
 }
 
 const (
-	eventColumns  = `e.seq, e.at, COALESCE(t.name, ''), e.task, e.kind, e.data`
-	sqlEvents     = `SELECT ` + eventColumns + ` FROM event e LEFT JOIN tree t ON t.id = e.tree WHERE e.seq > $1 ORDER BY e.seq LIMIT $2 + 0`
+	eventColumns = `e.seq, e.at, COALESCE(t.name, ''), e.task, e.kind, e.data`
+	sqlEvents    = `SELECT ` + eventColumns +
+		` FROM event e LEFT JOIN tree t ON t.id = e.tree WHERE e.seq > $1 ORDER BY e.seq LIMIT $2 + 0`
 	sqlTreeEvents = `SELECT ` + eventColumns + ` FROM event_block k
 		JOIN event e ON ` + sqldb.SQLEventsOfBlock + ` LEFT JOIN tree t ON t.id = e.tree
 		WHERE k.tree = $3 AND k.block >= $1 / ` + sqldb.SQLEventBlock + ` AND e.seq > $1 ORDER BY k.block, e.seq LIMIT $2 + 0`

@@ -23,7 +23,8 @@ type cold struct {
 
 func (c *cold) bytes() int {
 	const fixed = 256
-	return fixed + len(c.prompt) + len(c.agent) + len(c.merge) + len(c.metadata) + len(c.context.Source) + len(c.context.Hash)
+	return fixed + len(c.prompt) + len(c.agent) + len(c.merge) + len(c.metadata) + len(c.context.Source) +
+		len(c.context.Hash)
 }
 
 // maxRecentBytes bounds the memory of the tasks created last.
@@ -84,7 +85,8 @@ func (s *Store) cold(ctx context.Context, tree, id int64) (*cold, error) {
 	}
 	c := &cold{}
 	var column, text string
-	err := s.db.QueryRow(ctx, sqlCold, []any{id}, &c.position, &c.depth, &column, &c.agent, (*string)(&c.strategy), &c.merge,
+	err := s.db.QueryRow(ctx, sqlCold, []any{id}, &c.position, &c.depth, &column, &c.agent, (*string)(&c.strategy),
+		&c.merge,
 		&text, &c.metadata, &c.priority, &c.createdAt)
 	if err != nil {
 		return nil, wrap("claim task", err)
@@ -104,7 +106,8 @@ func (s *Store) fill(ctx context.Context, l *Lease) error {
 		return err
 	}
 	t.Node, t.Tree, t.Parent, t.State = t.ID.Node(), l.Tree.ID, TaskID(l.parent), Running
-	t.Position, t.Depth, t.Prompt, t.Agent, t.Strategy, t.Merge = c.position, c.depth, c.prompt, c.agent, c.strategy, c.merge
+	t.Position, t.Depth, t.Prompt, t.Agent, t.Strategy, t.Merge = c.position, c.depth, c.prompt, c.agent, c.strategy,
+		c.merge
 	t.Context, t.Priority = c.context, c.priority
 	t.Metadata, t.CreatedAt, t.Policy = json.RawMessage(c.metadata), micros(c.createdAt), PolicyPartial
 	if l.flags&flagFailFast != 0 {

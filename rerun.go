@@ -17,13 +17,16 @@ import (
 // be taken back, and appends, whose element is taken out.
 
 const (
-	sqlTaskVars   = `SELECT since, states FROM task_vars WHERE task = $1`
-	sqlNoteVars   = `INSERT INTO task_vars (task, since, states) VALUES ($1, $2, $3) ON CONFLICT (task) DO UPDATE SET states = excluded.states`
+	sqlTaskVars = `SELECT since, states FROM task_vars WHERE task = $1`
+	sqlNoteVars = `INSERT INTO task_vars (task, since, states) VALUES ($1, $2, $3) ON CONFLICT (task) DO UPDATE SET ` +
+		`states = excluded.states`
 	sqlSettleVars = `DELETE FROM task_vars WHERE task = $1`
 	sqlFlagVars   = `UPDATE task_hot SET flags = $2 WHERE id = $1`
-	sqlDoneByTask = `SELECT id, operation, name, before, detail FROM mutation WHERE state = $1 AND id > $2 AND task = $3 ORDER BY id DESC`
-	sqlPastVar    = `SELECT ` + varColumns + ` FROM variable_past WHERE state = $1 AND dead > $3 AND name = $2 AND born = $3 ORDER BY dead LIMIT 1`
-	sqlStateByID  = `SELECT ` + stateColumns + ` FROM state WHERE id = $1`
+	sqlDoneByTask = `SELECT id, operation, name, before, detail FROM mutation WHERE state = $1 AND id > $2 AND task = ` +
+		`$3 ORDER BY id DESC`
+	sqlPastVar = `SELECT ` + varColumns +
+		` FROM variable_past WHERE state = $1 AND dead > $3 AND name = $2 AND born = $3 ORDER BY dead LIMIT 1`
+	sqlStateByID = `SELECT ` + stateColumns + ` FROM state WHERE id = $1`
 )
 
 // noteVars notes that the lease is about to change a state.

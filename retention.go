@@ -88,7 +88,8 @@ func (p RetentionPolicy) withDefaults() RetentionPolicy {
 }
 
 const sqlExpired = `SELECT t.id, t.name, s.state, s.total, s.ended_at FROM tree t JOIN tree_stat s ON s.tree = t.id
-	WHERE s.state >= ` + dbCompleted + ` AND ((s.state <> ` + dbFailed + ` AND s.ended_at <= $1 AND COALESCE(t.imported_at, 0) <= $1)
+	WHERE s.state >= ` + dbCompleted + ` AND ((s.state <> ` + dbFailed +
+	` AND s.ended_at <= $1 AND COALESCE(t.imported_at, 0) <= $1)
 		OR (s.state = ` + dbFailed + ` AND s.ended_at <= $2 AND COALESCE(t.imported_at, 0) <= $2)) ORDER BY t.id`
 
 type expiredTree struct {

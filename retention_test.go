@@ -69,7 +69,8 @@ func TestPrune(t *testing.T) {
 		}
 		wet := prune(t, s, perdure.PruneRequest{Policy: soon()})
 		for _, r := range []perdure.PruneReport{dry, wet} {
-			if diff := cmp.Diff([][]perdure.TreeID{want, due}, [][]perdure.TreeID{treeIDs(r.Trees), treeIDs(r.Due)}); diff != "" {
+			if diff := cmp.Diff([][]perdure.TreeID{want, due}, [][]perdure.TreeID{treeIDs(r.Trees), treeIDs(r.Due)}); diff !=
+				"" {
 				t.Errorf("dry run %v: -want +got\n%s", r.DryRun, diff)
 			}
 			if r.Bytes == 0 {
@@ -78,7 +79,8 @@ func TestPrune(t *testing.T) {
 		}
 		for state, r := range trees {
 			_, err := s.Tree(t.Context(), r.tree.ID)
-			if gone := perdure.CodeOf(err) == perdure.CodeNotFound; gone != (state == perdure.Completed || state == perdure.Cancelled) {
+			if gone := perdure.CodeOf(err) == perdure.CodeNotFound; gone != (state == perdure.Completed ||
+				state == perdure.Cancelled) {
 				t.Errorf("the %s tree: %v", state, err)
 			}
 		}

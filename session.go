@@ -35,7 +35,8 @@ type Session struct {
 const beatShare = 3
 
 const (
-	sqlNewSession = `INSERT INTO session (id, name, kind, host, pid, started_at, seen_at) VALUES ($1, $2, $3, $4, $5, $6, $6)`
+	sqlNewSession = `INSERT INTO session (id, name, kind, host, pid, started_at, seen_at) VALUES ($1, $2, $3, $4, $5, ` +
+		`$6, $6)`
 	sqlBeat       = `UPDATE session SET seen_at = $2 WHERE id = $1`
 	sqlEndSession = `UPDATE session SET ended_at = $2 WHERE id = $1`
 )
@@ -47,7 +48,8 @@ func (s *Store) OpenSession(ctx context.Context, kind string) (*Session, error) 
 	if kind == "" || !storable(kind) {
 		return nil, invalidf("open session", "kind is empty or not text")
 	}
-	ss := &Session{s: s, name: "sess-" + strings.TrimPrefix(string(newTreeID()), treePrefix) + itoa(time.Now().UnixMilli()%1e6)}
+	ss := &Session{s: s, name: "sess-" + strings.TrimPrefix(string(newTreeID()), treePrefix) +
+		itoa(time.Now().UnixMilli()%1e6)}
 	if err := ss.lockFile(); err != nil {
 		return nil, wrap("open session", err)
 	}
@@ -114,10 +116,11 @@ func (ss *Session) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		err := errors.Join(ss.lock.Renew(ctx), ss.s.w.do(context.WithoutCancel(ctx), opFunc(func(ctx context.Context, b *batch) error {
-			_, err := b.tx.Exec(ctx, sqlBeat, ss.key, b.now)
-			return err
-		})))
+		err := errors.Join(ss.lock.Renew(ctx),
+			ss.s.w.do(context.WithoutCancel(ctx), opFunc(func(ctx context.Context, b *batch) error {
+				_, err := b.tx.Exec(ctx, sqlBeat, ss.key, b.now)
+				return err
+			})))
 		if err != nil {
 			ss.s.log.Warn("renew session", "session_id", ss.name, "error", err)
 		}

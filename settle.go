@@ -58,7 +58,8 @@ type complete struct {
 	partial    bool
 }
 
-const sqlComplete = `UPDATE task_hot SET state = ` + dbCompleted + `, session = NULL, active_us = active_us + $3 - claimed_at
+const sqlComplete = `UPDATE task_hot SET state = ` + dbCompleted +
+	`, session = NULL, active_us = active_us + $3 - claimed_at
 	WHERE id = $1 AND fence = $2 AND state = ` + dbRunning + ` AND pending = 0`
 
 func (c *complete) apply(ctx context.Context, b *batch) error {
@@ -195,7 +196,8 @@ type fail struct {
 
 const (
 	sqlRetry = `UPDATE task_hot SET state = ` + dbQueued + `, session = NULL, ready_at = $4, attempt = attempt + 1,
-		active_us = active_us + $3 - claimed_at WHERE id = $1 AND fence = $2 AND state = ` + dbRunning + ` AND attempt < max_attempts`
+		active_us = active_us + $3 - claimed_at WHERE id = $1 AND fence = $2 AND state = ` + dbRunning +
+		` AND attempt < max_attempts`
 	sqlFail = `UPDATE task_hot SET state = ` + dbFailed + `, session = NULL, active_us = active_us + $3 - claimed_at
 		WHERE id = $1 AND fence = $2 AND state = ` + dbRunning
 )

@@ -211,8 +211,9 @@ func checkInterface(f *sourceFile, spec *ast.TypeSpec) []finding {
 	}
 	if methods > maxInterfaceMethods {
 		found = append(found, finding{
-			key:  "interface " + f.path + " " + spec.Name.Name,
-			text: fmt.Sprintf("%s: interface %s: methods %d, at most %d", f.at(spec.Pos()), spec.Name.Name, methods, maxInterfaceMethods),
+			key: "interface " + f.path + " " + spec.Name.Name,
+			text: fmt.Sprintf("%s: interface %s: methods %d, at most %d", f.at(spec.Pos()), spec.Name.Name, methods,
+				maxInterfaceMethods),
 		})
 	}
 	return found
@@ -299,18 +300,27 @@ func TestSizesRule(t *testing.T) {
 	}{
 		{"fine", "a.go", "// Package a is.\npackage a\n\n// F does.\nfunc F(a, b, c, d, e int) {}\n", nil},
 		{"long function", "a.go", "// Package a is.\npackage a\n\nfunc f() {\n" + long + "}\n", []string{"lines a.go f"}},
-		{"table of a test", "a_test.go", "package a\n\nfunc f() {\n\tx := []int{\n" + strings.Repeat("\t\t1,\n", maxFunctionLines) + "\t}\n}\n", nil},
-		{"table of a program", "a.go", "// Package a is.\npackage a\n\nfunc f() {\n\tx := []int{\n" + strings.Repeat("\t\t1,\n", maxFunctionLines) + "\t}\n}\n", []string{"lines a.go f"}},
-		{"excused", "a.go", "// Package a is.\npackage a\n\n//nolint:funlen // an interpreter loop\nfunc f() {\n" + long + "}\n", nil},
-		{"excused without a reason", "a.go", "// Package a is.\npackage a\n\n//nolint:funlen\nfunc f() {\n" + long + "}\n", []string{"lines a.go f"}},
+		{"table of a test", "a_test.go", "package a\n\nfunc f() {\n\tx := []int{\n" + strings.Repeat("\t\t1,\n",
+			maxFunctionLines) + "\t}\n}\n", nil},
+		{"table of a program", "a.go", "// Package a is.\npackage a\n\nfunc f() {\n\tx := []int{\n" +
+			strings.Repeat("\t\t1,\n", maxFunctionLines) + "\t}\n}\n", []string{"lines a.go f"}},
+		{"excused", "a.go", "// Package a is.\npackage a\n\n//nolint:funlen // an interpreter loop\nfunc f() {\n" + long +
+			"}\n", nil},
+		{"excused without a reason", "a.go", "// Package a is.\npackage a\n\n//nolint:funlen\nfunc f() {\n" + long + "}\n",
+			[]string{"lines a.go f"}},
 		{"long file", "a.go", "// Package a is.\npackage a\n" + strings.Repeat("\n", maxFileLines), []string{"file a.go"}},
 		{"long test file", "a_test.go", "package a\n" + strings.Repeat("\n", maxFileLines), nil},
-		{"parameters", "a.go", "// Package a is.\npackage a\n\nfunc (t *T[K]) f(a, b, c, d, e, g int) {}\n", []string{"parameters a.go T.f"}},
-		{"interface", "a.go", "// Package a is.\npackage a\n\ntype i interface { a(); b(); c(); d(); e(); f() }\n", []string{"interface a.go i"}},
-		{"interface parameters", "a.go", "// Package a is.\npackage a\n\ntype i interface { a(b, c, d, e, f, g int) }\n", []string{"parameters a.go i.a"}},
+		{"parameters", "a.go", "// Package a is.\npackage a\n\nfunc (t *T[K]) f(a, b, c, d, e, g int) {}\n",
+			[]string{"parameters a.go T.f"}},
+		{"interface", "a.go", "// Package a is.\npackage a\n\ntype i interface { a(); b(); c(); d(); e(); f() }\n",
+			[]string{"interface a.go i"}},
+		{"interface parameters", "a.go", "// Package a is.\npackage a\n\ntype i interface { a(b, c, d, e, f, g int) }\n",
+			[]string{"parameters a.go i.a"}},
 		{"no package comment", "b/a.go", "package a\n", []string{"undocumented package b"}},
-		{"undocumented", "a.go", "// Package a is.\npackage a\n\ntype T int\n\nfunc (T) M() {}\n\nconst C = 1\n\nvar (\n\tV = 1 // why\n\tW = 2\n)\n\nfunc F() {}\n",
-			[]string{"undocumented a.go C", "undocumented a.go F", "undocumented a.go T", "undocumented a.go T.M", "undocumented a.go W"}},
+		{"undocumented", "a.go", "// Package a is.\npackage a\n\ntype T int\n\nfunc (T) M() {}\n\nconst C = 1\n\nvar (\n" +
+			"\tV = 1 // why\n\tW = 2\n)\n\nfunc F() {}\n",
+			[]string{"undocumented a.go C", "undocumented a.go F", "undocumented a.go T", "undocumented a.go T.M",
+				"undocumented a.go W"}},
 		{"documented group", "a.go", "// Package a is.\npackage a\n\n// Kinds of it.\nconst (\n\tA = 1\n\tB = 2\n)\n", nil},
 		{"unexported receiver", "a.go", "// Package a is.\npackage a\n\nfunc (t t) M() {}\n", nil},
 	}

@@ -134,7 +134,8 @@ type hold struct{ session, n int64 }
 
 func (st *treeStat) hold(session, n int64) {
 	st.rawHeld = ""
-	at, found := slices.BinarySearchFunc(st.holds, session, func(h hold, key int64) int { return cmp.Compare(h.session, key) })
+	at, found := slices.BinarySearchFunc(st.holds, session,
+		func(h hold, key int64) int { return cmp.Compare(h.session, key) })
 	if !found {
 		st.holds = slices.Insert(st.holds, at, hold{session: session})
 	}

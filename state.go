@@ -184,7 +184,8 @@ func (r *StateRef) key(op string) (stateKey, error) {
 	switch {
 	case k.scope == scTree && r.Tree == "":
 		return k, invalidf(op, "the scope of a tree needs a tree")
-	case (k.scope == scSession || k.scope == scTemporary) && (k.owner == "" || len(k.owner) > maxOwnerBytes || !storable(k.owner)):
+	case (k.scope == scSession || k.scope == scTemporary) &&
+		(k.owner == "" || len(k.owner) > maxOwnerBytes || !storable(k.owner)):
 		return k, invalidf(op, "the scope %q needs a name of 1 to %d bytes of text", r.Scope, maxOwnerBytes)
 	}
 	return k, nil
@@ -212,7 +213,8 @@ func (st *varState) payloads() int64 {
 }
 
 const (
-	stateColumns   = `id, scope, tree, task, owner, variables, mutations, entries, compacted, checkpoints, created_at, updated_at, expires_at`
+	stateColumns = `id, scope, tree, task, owner, variables, mutations, entries, compacted, checkpoints, created_at, ` +
+		`updated_at, expires_at`
 	sqlState       = `SELECT ` + stateColumns + ` FROM state WHERE scope = $1 AND tree = $2 AND task = $3 AND owner = $4`
 	sqlInsertState = `INSERT INTO state (` + stateColumns + `) VALUES ($1, $2, $3, $4, $5, 0, 0, 0, 0, 0, $6, $6, $7)`
 	sqlSaveState   = `UPDATE state SET variables = $2, mutations = $3, entries = $4, compacted = $5, checkpoints = $6, updated_at = $7,
@@ -221,7 +223,8 @@ const (
 )
 
 func (st *varState) dest() []any {
-	return []any{&st.id, &st.scope, &st.tree, &st.task, &st.owner, &st.variables, &st.mutations, &st.entries, &st.compacted,
+	return []any{&st.id, &st.scope, &st.tree, &st.task, &st.owner, &st.variables, &st.mutations, &st.entries,
+		&st.compacted,
 		&st.checkpoints, &st.createdAt, &st.updatedAt, &st.expiresAt}
 }
 
@@ -265,7 +268,8 @@ func (st *varState) keyOf(key stateKey) stateKey {
 }
 
 // lookUpState reads a state. flush, when set, is called before tasks are read.
-func lookUpState(ctx context.Context, query queryRow, key stateKey, flush func(context.Context) error) (*varState, error) {
+func lookUpState(ctx context.Context, query queryRow, key stateKey, flush func(context.Context) error) (*varState,
+	error) {
 	st := &varState{scope: key.scope, owner: key.owner, task: int64(key.task)}
 	if key.scope == scTree {
 		if err := query(ctx, sqlTreeRoot, []any{string(key.tree)}, &st.tree, &st.root); err != nil {
@@ -357,7 +361,8 @@ func (b *batch) flushStates(ctx context.Context) error {
 		}
 	}
 	for _, st := range b.states {
-		_, err := b.tx.Exec(ctx, sqlSaveState, st.id, st.variables, st.mutations, st.entries, st.compacted, st.checkpoints, st.updatedAt,
+		_, err := b.tx.Exec(ctx, sqlSaveState, st.id, st.variables, st.mutations, st.entries, st.compacted, st.checkpoints,
+			st.updatedAt,
 			st.expiresAt)
 		if err != nil {
 			return err
@@ -381,8 +386,9 @@ func (s *Store) State(ctx context.Context, ref StateRef) (StateInfo, error) {
 	if err != nil {
 		return StateInfo{}, wrap(op, err)
 	}
-	info := StateInfo{ID: StateID(st.id), Ref: ref, Variables: st.variables, Mutations: st.mutations, Checkpoints: st.checkpoints,
-		CreatedAt: micros(st.createdAt), UpdatedAt: micros(st.updatedAt), ExpiresAt: timePtr(st.expiresAt)}
+	info := StateInfo{ID: StateID(st.id), Ref: ref, Variables: st.variables, Mutations: st.mutations,
+		Checkpoints: st.checkpoints,
+		CreatedAt:   micros(st.createdAt), UpdatedAt: micros(st.updatedAt), ExpiresAt: timePtr(st.expiresAt)}
 	if st.id != 0 {
 		err = s.db.QueryRow(ctx, sqlStateBytes, []any{st.id}, &info.Bytes)
 	}

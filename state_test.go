@@ -112,7 +112,8 @@ func TestVarRefusals(t *testing.T) {
 		for _, value := range []string{"", "x", `{"a":1`, "1 2", "\"\xff\""} {
 			wantRefusal(t, set(perdure.VarSpec{Name: "a", Value: json.RawMessage(value)}), perdure.CodeInvalid)
 		}
-		wantRefusal(t, set(perdure.VarSpec{Name: "a", Value: one, Type: perdure.VarText}), perdure.CodeInvalid, "number", "text")
+		wantRefusal(t, set(perdure.VarSpec{Name: "a", Value: one, Type: perdure.VarText}), perdure.CodeInvalid, "number",
+			"text")
 		wantRefusal(t, set(perdure.VarSpec{Name: "a", Value: one, Type: "integer"}), perdure.CodeInvalid)
 		wantRefusal(t, set(perdure.VarSpec{Name: "a", Value: one, TTL: -1}), perdure.CodeInvalid)
 		if err := set(perdure.VarSpec{Name: "fixed", Value: one, ReadOnly: true}); err != nil {
@@ -123,7 +124,8 @@ func TestVarRefusals(t *testing.T) {
 		wantRefusal(t, s.DeleteVar(t.Context(), global, "gone", perdure.Cause{}), perdure.CodeNotFound)
 		_, err := s.SetVar(t.Context(), perdure.StateRef{Scope: "planet"}, perdure.VarSpec{Name: "a", Value: one})
 		wantRefusal(t, err, perdure.CodeInvalid, "planet")
-		_, err = s.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeTree, Tree: "tree-00000000"}, perdure.VarSpec{Name: "a", Value: one})
+		_, err = s.SetVar(t.Context(), perdure.StateRef{Scope: perdure.ScopeTree, Tree: "tree-00000000"},
+			perdure.VarSpec{Name: "a", Value: one})
 		wantRefusal(t, err, perdure.CodeNotFound)
 		tree, other := createTree(t, s, perdure.TreeSpec{}), createTree(t, s, perdure.TreeSpec{})
 		_, err = s.SetVar(t.Context(), taskState(tree, other.Root), perdure.VarSpec{Name: "a", Value: one})
@@ -202,7 +204,8 @@ func label(ref perdure.StateRef) string {
 func TestVarTTL(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
-		_, err := s.SetVar(t.Context(), global, perdure.VarSpec{Name: "short", Value: json.RawMessage("1"), TTL: time.Microsecond})
+		_, err := s.SetVar(t.Context(), global, perdure.VarSpec{Name: "short", Value: json.RawMessage("1"),
+			TTL: time.Microsecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +215,8 @@ func TestVarTTL(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantVar(t, s, global, "short", "5") // a new one, without an end
-		_, err = s.SetVar(t.Context(), global, perdure.VarSpec{Name: "short2", Value: json.RawMessage("1"), TTL: time.Microsecond})
+		_, err = s.SetVar(t.Context(), global, perdure.VarSpec{Name: "short2", Value: json.RawMessage("1"),
+			TTL: time.Microsecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +241,8 @@ func TestVarAtomic(t *testing.T) {
 					if _, err := s.IncrVar(t.Context(), global, "n", "1", perdure.Cause{}); err != nil {
 						t.Error(err)
 					}
-					if _, err := s.AppendVar(t.Context(), global, "list", json.RawMessage(fmt.Sprint(w)), perdure.Cause{}); err != nil {
+					if _, err := s.AppendVar(t.Context(), global, "list", json.RawMessage(fmt.Sprint(w)),
+						perdure.Cause{}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -246,7 +251,8 @@ func TestVarAtomic(t *testing.T) {
 		wg.Wait()
 		wantVar(t, s, global, "n", fmt.Sprint(workers*rounds))
 		var list []int
-		if err := json.Unmarshal(wantVar(t, s, global, "list", string(mustVar(t, s, "list"))).Value, &list); err != nil || len(list) != workers*rounds {
+		if err := json.Unmarshal(wantVar(t, s, global, "list", string(mustVar(t, s, "list"))).Value, &list); err != nil ||
+			len(list) != workers*rounds {
 			t.Errorf("%d elements, %v", len(list), err)
 		}
 		_, err := s.IncrVar(t.Context(), global, "list", "1", perdure.Cause{})
@@ -308,7 +314,8 @@ func TestVarRenameAndHistory(t *testing.T) {
 		setVar(t, s, global, "taken", "0")
 		_, err := s.RenameVar(t.Context(), global, "a", "taken", perdure.Cause{})
 		wantRefusal(t, err, perdure.CodeConflict, "taken")
-		if _, err := s.RenameVar(t.Context(), global, "a", "b", perdure.Cause{Source: "user_edit", Reason: "clearer"}); err != nil {
+		if _, err := s.RenameVar(t.Context(), global, "a", "b",
+			perdure.Cause{Source: "user_edit", Reason: "clearer"}); err != nil {
 			t.Fatal(err)
 		}
 		wantVar(t, s, global, "a", "none")
@@ -324,14 +331,16 @@ func TestVarRenameAndHistory(t *testing.T) {
 		for _, m := range list {
 			got = append(got, fmt.Sprintf("%s %s %s %s>%s %s %s", m.Operation, m.Name, m.To, m.Old, m.New, m.Source, m.Reason))
 		}
-		want := []string{"delete b  2>  ", "rename a b 2>2 user_edit clearer", "create taken  >0  ", "update a  1>2  ", "create a  >1  "}
+		want := []string{"delete b  2>  ", "rename a b 2>2 user_edit clearer", "create taken  >0  ", "update a  1>2  ",
+			"create a  >1  "}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
 		if only, err := s.History(t.Context(), global, perdure.HistoryFilter{Name: "b"}); err != nil || len(only) != 2 {
 			t.Errorf("%d entries about b, %v", len(only), err)
 		}
-		if page, err := s.History(t.Context(), global, perdure.HistoryFilter{Before: list[1].ID, Limit: 1}); err != nil || len(page) != 1 || page[0].ID != list[2].ID {
+		if page, err := s.History(t.Context(), global, perdure.HistoryFilter{Before: list[1].ID, Limit: 1}); err != nil ||
+			len(page) != 1 || page[0].ID != list[2].ID {
 			t.Errorf("%+v, %v", page, err)
 		}
 	})
@@ -393,7 +402,8 @@ func TestTemporaryStatesEnd(t *testing.T) {
 		if _, err := s.IncrVar(t.Context(), ref, "count", "1", perdure.Cause{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.SetVar(t.Context(), ref, perdure.VarSpec{Name: "long", Value: json.RawMessage("1"), TTL: 48 * time.Hour}); err != nil {
+		if _, err := s.SetVar(t.Context(), ref,
+			perdure.VarSpec{Name: "long", Value: json.RawMessage("1"), TTL: 48 * time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		info, err := s.State(t.Context(), ref)
@@ -405,7 +415,8 @@ func TestTemporaryStatesEnd(t *testing.T) {
 			long   string
 			others string
 			states int64
-		}{{perdure.TemporaryTTL - time.Hour, "1", "1", 0}, {2 * time.Hour, "1", "none", 0}, {24 * time.Hour, "none", "none", 1}} {
+		}{{perdure.TemporaryTTL - time.Hour, "1", "1", 0}, {2 * time.Hour, "1", "none", 0},
+			{24 * time.Hour, "none", "none", 1}} {
 			time.Sleep(step.after)
 			wantVar(t, s, ref, "plain", step.others)
 			wantVar(t, s, ref, "count", step.others)

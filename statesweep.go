@@ -9,7 +9,8 @@ import (
 const (
 	sqlExpiredVars   = `SELECT state, name FROM variable WHERE expires_at <= $1 LIMIT $2 + 0`
 	sqlExpiredStates = `SELECT id FROM state WHERE scope = ` + dbScopeTemporary + ` AND expires_at <= $1`
-	sqlDropChecks    = `DELETE FROM checkpoint WHERE state = $1 AND id NOT IN (SELECT id FROM checkpoint WHERE state = $1 ORDER BY id DESC LIMIT $2 + 0)`
+	sqlDropChecks    = `DELETE FROM checkpoint WHERE state = $1 AND id NOT IN (SELECT id FROM checkpoint WHERE state = ` +
+		`$1 ORDER BY id DESC LIMIT $2 + 0)`
 )
 
 // sweepStates removes variables and temporary states whose time to live is
@@ -185,7 +186,8 @@ func (s *Store) sweepValues(ctx context.Context, report *PruneReport) error {
 		}
 		owner = next
 		err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
-			n, bytes, err := gc.Values(ctx, b.tx, gc.Long{Owner: owner, Marks: [2]string{payloadRef, blobRef}, Inline: MaxInlineBytes, Dry: report.DryRun})
+			n, bytes, err := gc.Values(ctx, b.tx, gc.Long{Owner: owner, Marks: [2]string{payloadRef, blobRef},
+				Inline: MaxInlineBytes, Dry: report.DryRun})
 			report.Values, report.Bytes = report.Values+n, report.Bytes+bytes
 			return err
 		}))

@@ -95,7 +95,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	cfg.Placement.Tags = slices.Clone(cfg.Placement.Tags)
-	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), sessions: make(map[int64]*Session), trees: make(map[int64]Tree)}
+	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), sessions: make(map[int64]*Session),
+		trees: make(map[int64]Tree)}
 	if err := s.prepareDir(); err != nil {
 		if atomicfile.DiskFull(err) {
 			return nil, wrap("open store", err)

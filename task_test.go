@@ -16,7 +16,8 @@ import (
 )
 
 func states() []perdure.State {
-	return []perdure.State{perdure.Queued, perdure.Running, perdure.Waiting, perdure.Completed, perdure.Failed, perdure.Cancelled}
+	return []perdure.State{perdure.Queued, perdure.Running, perdure.Waiting, perdure.Completed, perdure.Failed,
+		perdure.Cancelled}
 }
 
 func TestTransitionTable(t *testing.T) {
@@ -88,7 +89,9 @@ func requests() map[string]struct {
 		ask func(ctx context.Context, s *perdure.Store, l *perdure.Lease) error
 	}
 	return map[string]request{
-		"release": {perdure.Queued, func(ctx context.Context, _ *perdure.Store, l *perdure.Lease) error { return l.Release(ctx) }},
+		"release": {perdure.Queued, func(ctx context.Context, _ *perdure.Store, l *perdure.Lease) error {
+			return l.Release(ctx)
+		}},
 		"retry": {perdure.Queued, func(ctx context.Context, s *perdure.Store, l *perdure.Lease) error {
 			return s.RetryTask(ctx, l.Task.ID)
 		}},
@@ -121,7 +124,8 @@ func TestRefusedTransitions(t *testing.T) {
 				continue
 			}
 			for name, r := range requests() {
-				if r.ask == nil || name == "cancel" && from.CanBecome(perdure.Cancelled) || name == "retry" && from == perdure.Failed {
+				if r.ask == nil || name == "cancel" && from.CanBecome(perdure.Cancelled) || name == "retry" &&
+					from == perdure.Failed {
 					continue
 				}
 				l := bring(t, s, from)
@@ -199,7 +203,8 @@ func TestSequence(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
 		ctx := t.Context()
-		r := leased(t, s, perdure.TreeSpec{Root: perdure.TaskSpec{Strategy: perdure.Sequential, Policy: perdure.PolicyPartial}})
+		r := leased(t, s, perdure.TreeSpec{
+			Root: perdure.TaskSpec{Strategy: perdure.Sequential, Policy: perdure.PolicyPartial}})
 		steps := submit(t, s, r.tree.Root, 3)
 		first := claim(t, r.ss, 5)
 		if len(first) != 1 || first[0].Task.ID != steps[0] {
@@ -312,7 +317,8 @@ func TestAttempts(t *testing.T) {
 			}
 		}
 		task := readTask(t, s, tree.Root)
-		if task.State != perdure.Failed || task.Error == nil || *task.Error != (perdure.TaskError{Kind: "model", Message: "no"}) {
+		if task.State != perdure.Failed || task.Error == nil ||
+			*task.Error != (perdure.TaskError{Kind: "model", Message: "no"}) {
 			t.Errorf("the task is %s, %+v", task.State, task.Error)
 		}
 		if err := s.RetryTask(ctx, tree.Root); err != nil {
@@ -361,7 +367,8 @@ func TestRetryTask(t *testing.T) {
 		if err := s.RetryTask(ctx, ids[1]); err != nil {
 			t.Fatal(err)
 		}
-		for id, want := range map[perdure.TaskID]perdure.State{ids[0]: perdure.Completed, ids[1]: perdure.Queued, r.tree.Root: perdure.Queued} {
+		for id, want := range map[perdure.TaskID]perdure.State{ids[0]: perdure.Completed, ids[1]: perdure.Queued,
+			r.tree.Root: perdure.Queued} {
 			if got := readTask(t, s, id); got.State != want {
 				t.Errorf("%s is %s, want %s", id, got.State, want)
 			}
@@ -484,7 +491,8 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	inner := &perdure.Error{Code: perdure.CodeConflict, Op: "do it", Msg: "no", Hint: "wait"}
 	err := fmt.Errorf("outside: %w", &perdure.Error{Code: perdure.CodeLeaseLost, Op: "claim", Err: inner})
-	if perdure.CodeOf(err) != perdure.CodeLeaseLost || perdure.HintOf(err) != "wait" || !errors.Is(err, perdure.ErrConflict) ||
+	if perdure.CodeOf(err) != perdure.CodeLeaseLost || perdure.HintOf(err) != "wait" ||
+		!errors.Is(err, perdure.ErrConflict) ||
 		errors.Is(err, perdure.ErrNotFound) || err.Error() != "outside: claim: do it: no" {
 		t.Errorf("%v: %s, %q", err, perdure.CodeOf(err), perdure.HintOf(err))
 	}

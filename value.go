@@ -52,7 +52,8 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-const sqlInsertPayload = `INSERT INTO payload (tree, hash, text) VALUES ($1, $2, $3) ON CONFLICT (tree, hash) DO NOTHING`
+const sqlInsertPayload = `INSERT INTO payload (tree, hash, text) VALUES ($1, $2, $3) ON CONFLICT (tree, hash) DO ` +
+	`NOTHING`
 
 // keepValue writes what a column is going to refer to. A refusal undoes the
 // transaction, because the column may be written already.

@@ -19,13 +19,15 @@ import (
 func TestValues(t *testing.T) {
 	t.Parallel()
 	var texts []string
-	for _, n := range []int{0, 1, perdure.MaxInlineBytes, perdure.MaxInlineBytes + 1, perdure.MaxPayloadBytes, perdure.MaxPayloadBytes + 1} {
+	for _, n := range []int{0, 1, perdure.MaxInlineBytes, perdure.MaxInlineBytes + 1, perdure.MaxPayloadBytes,
+		perdure.MaxPayloadBytes + 1} {
 		texts = append(texts, strings.Repeat("ä", n/2)+strings.Repeat("z", n%2))
 		if n > 30 {
 			texts = append(texts, "\x01payload:"+strings.Repeat("q", n-9))
 		}
 	}
-	texts = append(texts, "\x01", "\x01=", "\x01blob:", "\x01payload:"+strings.Repeat("0", 64), "\x01=\x01=x", "line\nline\ttab \\ ' \" $1")
+	texts = append(texts, "\x01", "\x01=", "\x01blob:", "\x01payload:"+strings.Repeat("0", 64), "\x01=\x01=x",
+		"line\nline\ttab \\ ' \" $1")
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
 		for i, text := range texts {
 			checkText(t, s, i, text)
@@ -111,8 +113,10 @@ func TestInvalidValues(t *testing.T) {
 		for _, data := range []string{"[]", "null", "{", `{"a":"` + "\xff" + `"}`} {
 			wantCode(t, "data "+data, r.root.Complete(ctx, perdure.Result{Data: json.RawMessage(data)}), perdure.CodeInvalid)
 		}
-		wantCode(t, "result too long", r.root.Complete(ctx, perdure.Result{Text: strings.Repeat("x", perdure.MaxResultBytes+1)}), perdure.CodeInvalid)
-		wantCode(t, "output too long", r.root.AppendOutput(ctx, strings.Repeat("x", perdure.MaxPayloadBytes+1)), perdure.CodeInvalid)
+		wantCode(t, "result too long",
+			r.root.Complete(ctx, perdure.Result{Text: strings.Repeat("x", perdure.MaxResultBytes+1)}), perdure.CodeInvalid)
+		wantCode(t, "output too long", r.root.AppendOutput(ctx, strings.Repeat("x", perdure.MaxPayloadBytes+1)),
+			perdure.CodeInvalid)
 		wantCode(t, "negative usage", r.root.SettleCall(ctx, c.ID, perdure.CallResult{InputTokens: -1}), perdure.CodeInvalid)
 		if diff := cmp.Diff(before, dump(t, s)); diff != "" {
 			t.Errorf("a refusal changed:\n%s", diff)

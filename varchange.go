@@ -37,8 +37,10 @@ func (s *Store) IncrVar(ctx context.Context, ref StateRef, name string, by json.
 
 // AppendVar adds a value to the end of an array, atomically; a variable that is
 // not there counts as empty. Arrays of up to MaxPayloadBytes can be appended to.
-func (s *Store) AppendVar(ctx context.Context, ref StateRef, name string, value json.RawMessage, cause Cause) (Variable, error) {
-	return s.changeVar(ctx, &varChange{ref: ref, spec: VarSpec{Name: name, Value: value, Cause: cause}, kind: changeAppend})
+func (s *Store) AppendVar(ctx context.Context, ref StateRef, name string, value json.RawMessage, cause Cause) (
+	Variable, error) {
+	return s.changeVar(ctx, &varChange{ref: ref, spec: VarSpec{Name: name, Value: value, Cause: cause},
+		kind: changeAppend})
 }
 
 // Var names the state of the lease's own task, for the methods of a lease.
@@ -60,12 +62,15 @@ func (l *Lease) DeleteVar(ctx context.Context, ref StateRef, name string, cause 
 
 // IncrVar is [Store.IncrVar] under the lease.
 func (l *Lease) IncrVar(ctx context.Context, ref StateRef, name string, by json.Number, cause Cause) (Variable, error) {
-	return l.s.changeVar(ctx, &varChange{l: l, ref: ref, spec: VarSpec{Name: name, Cause: cause}, by: by, kind: changeIncr})
+	return l.s.changeVar(ctx, &varChange{l: l, ref: ref, spec: VarSpec{Name: name, Cause: cause}, by: by,
+		kind: changeIncr})
 }
 
 // AppendVar is [Store.AppendVar] under the lease.
-func (l *Lease) AppendVar(ctx context.Context, ref StateRef, name string, value json.RawMessage, cause Cause) (Variable, error) {
-	return l.s.changeVar(ctx, &varChange{l: l, ref: ref, spec: VarSpec{Name: name, Value: value, Cause: cause}, kind: changeAppend})
+func (l *Lease) AppendVar(ctx context.Context, ref StateRef, name string, value json.RawMessage, cause Cause) (
+	Variable, error) {
+	return l.s.changeVar(ctx, &varChange{l: l, ref: ref, spec: VarSpec{Name: name, Value: value, Cause: cause},
+		kind: changeAppend})
 }
 
 type changeKind int
@@ -78,7 +83,8 @@ const (
 	changeAppend
 )
 
-var changeOps = [...]string{"set variable", "delete variable", "rename variable", "increment variable", "append to variable"}
+var changeOps = [...]string{"set variable", "delete variable", "rename variable", "increment variable",
+	"append to variable"}
 
 // varChange is one change of one variable.
 type varChange struct {
@@ -213,14 +219,16 @@ func (c *varChange) admit(op string, st *varState, old *varRow, expired bool) er
 	case readOnly:
 		return conflictf(op, "variable %q is read-only", name)
 	case c.spec.IfVersion != nil && *c.spec.IfVersion != version:
-		return &Error{Code: CodeConflict, Op: op, Msg: "variable \"" + name + "\" has the version " + version.String() + ", not " +
+		return &Error{Code: CodeConflict, Op: op, Msg: "variable \"" + name + "\" has the version " + version.String() +
+			", not " +
 			c.spec.IfVersion.String(), Hint: "somebody changed it meanwhile; read it again"}
 	case !exists && (c.kind == changeDelete || c.kind == changeRename):
 		return notFoundf(op, "there is no variable %q", name)
 	case c.kind == changeDelete && c.key.scope == scTree && (name == VarPrompt || name == VarFinal):
 		return conflictf(op, "variable %q cannot be removed", name)
 	case old == nil && c.kind != changeDelete && c.kind != changeRename && st.variables >= MaxVariables:
-		return &Error{Code: CodeConflict, Op: op, Msg: "the state has " + itoa(st.variables) + " variables, the limit is " + itoa(MaxVariables),
+		return &Error{Code: CodeConflict, Op: op, Msg: "the state has " + itoa(st.variables) + " variables, the limit is " +
+			itoa(MaxVariables),
 			Hint: "delete some, or keep many values in one variable of type json"}
 	}
 	return nil
@@ -228,7 +236,8 @@ func (c *varChange) admit(op string, st *varState, old *varRow, expired bool) er
 
 // next computes what the variable is going to be.
 func (c *varChange) next(ctx context.Context, b *batch, st *varState, old *varRow) (*varRow, error) {
-	v := &varRow{name: c.spec.Name, description: c.spec.Description, source: c.spec.Source, kind: c.spec.Type, readOnly: c.spec.ReadOnly}
+	v := &varRow{name: c.spec.Name, description: c.spec.Description, source: c.spec.Source, kind: c.spec.Type,
+		readOnly: c.spec.ReadOnly}
 	switch c.kind {
 	case changeSet:
 		v.column, v.size = c.stored.column, int64(len(c.value))
@@ -340,7 +349,8 @@ func appended(text, value string) (string, error) {
 	}
 	out := strings.TrimSuffix(text, "]") + comma + value + "]"
 	if len(out) > MaxPayloadBytes {
-		return "", &Error{Code: CodeInvalid, Op: op, Msg: "the array would have " + itoa(int64(len(out))) + " bytes, the limit for appending is " +
+		return "", &Error{Code: CodeInvalid, Op: op, Msg: "the array would have " + itoa(int64(len(out))) +
+			" bytes, the limit for appending is " +
 			itoa(MaxPayloadBytes), Hint: "begin another variable, or set it whole"}
 	}
 	return out, nil
@@ -420,9 +430,11 @@ func (c *varChange) rename(ctx context.Context, b *batch, st *varState, old *var
 
 // variable returns the row as callers see it, without the value.
 func (v *varRow) variable(scope int64, st *varState) Variable {
-	out := Variable{Name: v.name, Type: v.kind, Size: v.size, Description: v.description, Source: v.source, Version: MutationID(v.born),
+	out := Variable{Name: v.name, Type: v.kind, Size: v.size, Description: v.description, Source: v.source,
+		Version:   MutationID(v.born),
 		CreatedAt: micros(v.createdAt), UpdatedAt: micros(v.updatedAt), Accessed: v.accessed,
-		Metadata: VarMetadata{ReadOnly: v.readOnly, Scope: scopes[scope], TTLSeconds: v.ttl / 1e6, ExpiresAt: timePtr(v.expiresAt)}}
+		Metadata: VarMetadata{ReadOnly: v.readOnly, Scope: scopes[scope], TTLSeconds: v.ttl / 1e6,
+			ExpiresAt: timePtr(v.expiresAt)}}
 	if scope == scTree {
 		out.Task = TaskID(st.task)
 	}

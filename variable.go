@@ -284,5 +284,6 @@ func (b *batch) mutate(ctx context.Context, st *varState, name string, old *varR
 }
 
 func (b *batch) appendMutation(st *varState, name string, before int64, m *mutationRow) {
-	b.vars.mutations = append(b.vars.mutations, st.id, m.id, m.operation, name, before, m.detail, m.source, m.reason, m.task, b.now)
+	b.vars.mutations = append(b.vars.mutations, st.id, m.id, m.operation, name, before, m.detail, m.source, m.reason,
+		m.task, b.now)
 }

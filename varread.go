@@ -68,7 +68,8 @@ func (s *Store) special(ctx context.Context, st *varState, name string, now int6
 	return v, s.finalOf(ctx, &v)
 }
 
-const sqlCompletion = `SELECT h.tree, e.result, e.ended_at FROM task_hot h JOIN task_end e ON e.id = h.id WHERE h.id = $1 AND h.state = ` + dbCompleted
+const sqlCompletion = `SELECT h.tree, e.result, e.ended_at FROM task_hot h JOIN task_end e ON e.id = h.id WHERE ` +
+	`h.id = $1 AND h.state = ` + dbCompleted
 
 // finalOf makes Final of a task that completed without setting it what the
 // result is: it is null only until the work is done.
@@ -167,7 +168,8 @@ func (s *Store) unwritten(ctx context.Context, st *varState, name string) (Varia
 	}
 	row := &varRow{name: VarFinal, column: "null", kind: VarNull, createdAt: at, updatedAt: at}
 	if name == VarPrompt {
-		row = &varRow{name: VarPrompt, column: promptRef, kind: VarText, source: "user_input", readOnly: true, createdAt: at, updatedAt: at}
+		row = &varRow{name: VarPrompt, column: promptRef, kind: VarText, source: "user_input", readOnly: true,
+			createdAt: at, updatedAt: at}
 	}
 	v := row.variable(scTree, st)
 	var err error
@@ -184,7 +186,8 @@ type VarFilter struct {
 	Limit int
 }
 
-const sqlVars = `SELECT ` + varColumns + ` FROM variable WHERE state = $1 AND name > $2 AND (expires_at IS NULL OR expires_at > $3)
+const sqlVars = `SELECT ` + varColumns +
+	` FROM variable WHERE state = $1 AND name > $2 AND (expires_at IS NULL OR expires_at > $3)
 	ORDER BY name LIMIT $4 + 0`
 
 // Vars lists the variables of one state by name, without those it inherits and

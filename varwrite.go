@@ -30,10 +30,11 @@ const (
 )
 
 const (
-	varColumns = `name, born, value, size, type, description, source, read_only, ttl, accessed, created_at, updated_at, expires_at`
-	sqlVar     = `SELECT ` + varColumns + ` FROM variable WHERE state = $1 AND name = $2`
-	headVar    = `INSERT INTO variable (state, ` + varColumns + `)`
-	tailVar    = `ON CONFLICT (state, name) DO UPDATE SET born = excluded.born, value = excluded.value, size = excluded.size, type = excluded.type,
+	varColumns = `name, born, value, size, type, description, source, read_only, ttl, accessed, created_at, updated_at,` +
+		` expires_at`
+	sqlVar  = `SELECT ` + varColumns + ` FROM variable WHERE state = $1 AND name = $2`
+	headVar = `INSERT INTO variable (state, ` + varColumns + `)`
+	tailVar = `ON CONFLICT (state, name) DO UPDATE SET born = excluded.born, value = excluded.value, size = excluded.size, type = excluded.type,
 		description = excluded.description, source = excluded.source, read_only = excluded.read_only, ttl = excluded.ttl,
 		accessed = excluded.accessed, created_at = excluded.created_at, updated_at = excluded.updated_at, expires_at = excluded.expires_at`
 	headPast     = `INSERT INTO variable_past (state, dead, ` + varColumns + `)`
@@ -42,12 +43,14 @@ const (
 )
 
 func (v *varRow) dest() []any {
-	return []any{&v.name, &v.born, &v.column, &v.size, (*string)(&v.kind), &v.description, &v.source, &v.readOnly, &v.ttl, &v.accessed,
+	return []any{&v.name, &v.born, &v.column, &v.size, (*string)(&v.kind), &v.description, &v.source, &v.readOnly,
+		&v.ttl, &v.accessed,
 		&v.createdAt, &v.updatedAt, &v.expiresAt}
 }
 
 func (v *varRow) appendTo(args []any) []any {
-	return append(args, v.name, v.born, v.column, v.size, string(v.kind), v.description, v.source, boolInt(v.readOnly), v.ttl, v.accessed,
+	return append(args, v.name, v.born, v.column, v.size, string(v.kind), v.description, v.source, boolInt(v.readOnly),
+		v.ttl, v.accessed,
 		v.createdAt, v.updatedAt, v.expiresAt)
 }
 

@@ -70,8 +70,9 @@ type writer struct {
 }
 
 func newWriter(s *Store) *writer {
-	return &writer{s: s, cache: cache{seq: seqRow{tx: -1}}, queue: make(chan *request, maxBatch), insertions: newInsertions(),
-		pool: sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}}
+	return &writer{s: s, cache: cache{seq: seqRow{tx: -1}}, queue: make(chan *request, maxBatch),
+		insertions: newInsertions(),
+		pool:       sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}}
 }
 
 // do hands an operation over and waits until it is durable or refused. The

@@ -57,7 +57,8 @@ func TestWriteTx(t *testing.T) {
 			t.Fatal(err)
 		}
 		own := errors.New("own reason")
-		for _, refusal := range []error{own, &perdure.Error{Code: perdure.CodeConflict}, fmt.Errorf("wrapped: %w", perdure.ErrNotFound)} {
+		for _, refusal := range []error{own, &perdure.Error{Code: perdure.CodeConflict},
+			fmt.Errorf("wrapped: %w", perdure.ErrNotFound)} {
 			if err := write(refusal); !errors.Is(err, refusal) {
 				t.Errorf("refused with %v, want %v", err, refusal)
 			}

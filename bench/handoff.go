@@ -57,12 +57,14 @@ func handoffs(b *bench, round int) error {
 		if starts[i], err = b.process(dir, program, "version"); err != nil {
 			return err
 		}
-		steps[i], err = b.process(dir, program, "handoff", "step", "--task", task, fmt.Sprintf("Ported part %d of the parser", i),
+		steps[i], err = b.process(dir, program, "handoff", "step", "--task", task,
+			fmt.Sprintf("Ported part %d of the parser", i),
 			"--modified", fmt.Sprintf("src/%d.go", i%100))
 		if err != nil {
 			return err
 		}
-		decisions[i], err = b.process(dir, program, "handoff", "decide", "--task", task, "Keep the old names", "--because", "callers use them")
+		decisions[i], err = b.process(dir, program, "handoff", "decide", "--task", task, "Keep the old names", "--because",
+			"callers use them")
 		if err != nil {
 			return err
 		}
@@ -98,7 +100,8 @@ func handoffs(b *bench, round int) error {
 func (b *bench) process(dir, program string, args ...string) (time.Duration, error) {
 	cmd := exec.CommandContext(b.ctx, program, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PERDURE_DIR="+filepath.Join(dir, ".perdure"), "PERDURE_STORE="+b.dsn, "PERDURE_HANDOFF_TOKEN=")
+	cmd.Env = append(os.Environ(), "PERDURE_DIR="+filepath.Join(dir, ".perdure"), "PERDURE_STORE="+b.dsn,
+		"PERDURE_HANDOFF_TOKEN=")
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	start := time.Now()
@@ -120,7 +123,8 @@ func (b *bench) fillLedgers(dir string) error {
 	file := filepath.Join(dir, handoff.FileName)
 	errs := []error{os.WriteFile(file, []byte(`{"adhocQueue": [`+strings.Join(items, ",\n")+"]}\n"), 0o600)}
 	for i := range 100 {
-		errs = append(errs, os.WriteFile(filepath.Join(dir, "src", fmt.Sprintf("%d.go", i)), []byte(strings.Repeat("package src\n", 500)), 0o600))
+		errs = append(errs, os.WriteFile(filepath.Join(dir, "src", fmt.Sprintf("%d.go", i)),
+			[]byte(strings.Repeat("package src\n", 500)), 0o600))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -131,8 +135,9 @@ func (b *bench) fillLedgers(dir string) error {
 	}
 	defer s.Close()
 	for i := range handoffTasks {
-		r := ledger.New(ledger.Config{Ledgers: ledger.NewStore(s), Location: handoff.Location{File: file, Root: dir}, Folder: dir,
-			Place: handoff.Adhoc(fmt.Sprint(i)), Agent: "bench"})
+		r := ledger.New(ledger.Config{Ledgers: ledger.NewStore(s), Location: handoff.Location{File: file, Root: dir},
+			Folder: dir,
+			Place:  handoff.Adhoc(fmt.Sprint(i)), Agent: "bench"})
 		const batch = 100
 		for first := 0; first < handoffEntries; first += batch {
 			if _, err := r.Apply(b.ctx, ledgerOps(first, batch)...); err != nil {
@@ -148,11 +153,14 @@ func ledgerOps(first, n int) []ledger.Op {
 	for i := first; i < first+n; i++ {
 		switch i % 4 {
 		case 0:
-			ops = append(ops, ledger.Op{Kind: ledger.OpDecide, Text: fmt.Sprintf("Decision %d of the port", i), Because: "it keeps the callers as they are"})
+			ops = append(ops, ledger.Op{Kind: ledger.OpDecide, Text: fmt.Sprintf("Decision %d of the port", i),
+				Because: "it keeps the callers as they are"})
 		case 1:
-			ops = append(ops, ledger.Op{Kind: ledger.OpCurrent, Text: fmt.Sprintf("Port part %d of the parser", i), Partial: "the table is done"})
+			ops = append(ops, ledger.Op{Kind: ledger.OpCurrent, Text: fmt.Sprintf("Port part %d of the parser", i),
+				Partial: "the table is done"})
 		default:
-			ops = append(ops, ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Ported part %d of the parser", i), Modified: []string{fmt.Sprintf("src/%d.go", i%100)}})
+			ops = append(ops, ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Ported part %d of the parser", i),
+				Modified: []string{fmt.Sprintf("src/%d.go", i%100)}})
 		}
 	}
 	return ops

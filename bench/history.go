@@ -43,8 +43,10 @@ func loopHistory(b *bench, round int) error {
 	if err := b.disk(); err != nil {
 		return err
 	}
-	for _, view := range []string{"version", "loop list", "loop status", "loop status --quality", "loop status --regressions",
-		"loop status --persistence", "loop status --json", "loop report", "loop report --format html", "loop report --json", "loop status --quality --full",
+	for _, view := range []string{"version", "loop list", "loop status", "loop status --quality",
+		"loop status --regressions",
+		"loop status --persistence", "loop status --json", "loop report", "loop report --format html", "loop report --json",
+		"loop status --quality --full",
 		"loop status --json --full"} {
 		var took []time.Duration
 		most := int64(0)
@@ -99,31 +101,40 @@ func (b *bench) fillHistory(dir string, n int) error {
 		return err
 	}
 	defer s.Close()
-	l := record.Beginning{Loop: record.Loop{Place: ":" + dir, Status: record.Paused, Step: "next", Iteration: n, State: json.RawMessage(`{"reason":"asked to"}`)}}
+	l := record.Beginning{Loop: record.Loop{Place: ":" + dir, Status: record.Paused, Step: "next", Iteration: n,
+		State: json.RawMessage(`{"reason":"asked to"}`)}}
 	began := time.Now().Add(-time.Duration(n) * time.Minute)
 	for i := range n + 1 {
-		started, ended, quality := began.Add(time.Duration(i)*time.Minute), began.Add(time.Duration(i+1)*time.Minute), 20+i*37%70
-		o := state.Outcome{Iteration: i, Timestamp: ended, Quality: &quality, After: workspace.ID(fmt.Sprintf("%040x", i)), Changed: 20, AgentText: strings.Repeat(sentence, 5),
-			Check: state.Check{Command: "go test ./...", Exit: 1, Output: strings.Repeat(sentence+"\n", 20), Counts: testreport.Counts{Tests: 150, Executed: 150, Passed: 130, Failed: 20}}}
+		started, ended, quality := began.Add(time.Duration(i)*time.Minute), began.Add(time.Duration(i+1)*time.Minute), 20+
+			i*37%70
+		o := state.Outcome{Iteration: i, Timestamp: ended, Quality: &quality, After: workspace.ID(fmt.Sprintf("%040x", i)),
+			Changed: 20, AgentText: strings.Repeat(sentence, 5),
+			Check: state.Check{Command: "go test ./...", Exit: 1, Output: strings.Repeat(sentence+"\n", 20),
+				Counts: testreport.Counts{Tests: 150, Executed: 150, Passed: 130, Failed: 20}}}
 		for f := range 20 {
 			o.Artifacts = append(o.Artifacts, fmt.Sprintf("internal/parser/file%d.go", f))
 			o.Check.Failing = append(o.Check.Failing, fmt.Sprintf("example.com/parser/TestPart%d", f))
 			o.Check.Messages = append(o.Check.Messages, sentence)
 		}
 		if i%100 == 99 {
-			o.Regressions = []regression.Regression{{Type: "test_failure", Severity: "high", Text: sentence, Tests: o.Check.Failing[:3]}}
-			o.Recoveries = []state.Recovery{{Iteration: i, Attempt: 1, Diagnosis: state.TaskComplexity, Confidence: 70, Why: sentence, Outcome: "retried"}}
+			o.Regressions = []regression.Regression{
+				{Type: "test_failure", Severity: "high", Text: sentence, Tests: o.Check.Failing[:3]}}
+			o.Recoveries = []state.Recovery{{Iteration: i, Attempt: 1, Diagnosis: state.TaskComplexity, Confidence: 70,
+				Why: sentence, Outcome: "retried"}}
 		}
 		raw, err := json.Marshal(&o)
 		if err != nil {
 			return err
 		}
-		l.Iterations = append(l.Iterations, record.Iteration{Number: i, Status: record.IterationKept, Quality: &quality, Data: raw, StartedAt: started, EndedAt: &ended})
+		l.Iterations = append(l.Iterations, record.Iteration{Number: i, Status: record.IterationKept, Quality: &quality,
+			Data: raw, StartedAt: started, EndedAt: &ended})
 	}
-	config, err := json.Marshal(config.Config{Task: "Make the tests pass", Until: "go test ./...", Agent: "claude", Workspace: dir, MaxIterations: config.MaxIterationsCap})
+	config, err := json.Marshal(config.Config{Task: "Make the tests pass", Until: "go test ./...", Agent: "claude",
+		Workspace: dir, MaxIterations: config.MaxIterationsCap})
 	if err != nil {
 		return err
 	}
-	_, err = s.CreateTree(b.ctx, perdure.TreeSpec{Kind: perdure.KindLoop, Name: "make-the-tests-pass", Config: config, InTx: l.InTx, Root: perdure.TaskSpec{Prompt: "Make the tests pass"}})
+	_, err = s.CreateTree(b.ctx, perdure.TreeSpec{Kind: perdure.KindLoop, Name: "make-the-tests-pass", Config: config,
+		InTx: l.InTx, Root: perdure.TaskSpec{Prompt: "Make the tests pass"}})
 	return err
 }

@@ -44,14 +44,16 @@ func importTasks(b *bench, round int) error {
 			}
 		}
 		start := time.Now()
-		if _, err := aiwgtree.Export(b.ctx, s, aiwgtree.ExportConfig{Dir: filepath.Join(b.dir, fmt.Sprintf("out-%d-%d", round, size))}); err != nil {
+		if _, err := aiwgtree.Export(b.ctx, s,
+			aiwgtree.ExportConfig{Dir: filepath.Join(b.dir, fmt.Sprintf("out-%d-%d", round, size))}); err != nil {
 			return err
 		}
 		values["export_s"] = rounded(time.Since(start).Seconds())
 		if err := s.Close(); err != nil {
 			return err
 		}
-		workload := fmt.Sprintf("a tasks.json of %d tasks with results, %d in a tree, into a new store, again, and out", n, size)
+		workload := fmt.Sprintf("a tasks.json of %d tasks with results, %d in a tree, into a new store, again, and out", n,
+			size)
 		if err := b.print("import", workload, round, values); err != nil {
 			return err
 		}
@@ -78,9 +80,11 @@ func writeTasks(dir string, n, size int) (int64, error) {
 			if root := i - i%size; root != i {
 				parent = fmt.Sprintf(`"task-%04d"`, root+1)
 			}
-			meta = fmt.Sprintf(`{"tree_id": "tree-%08x", "node_id": "task-%08x", "parent_id": %s, "depth": %d, "decomposition_strategy": "parallel",`+
+			meta = fmt.Sprintf(`{"tree_id": "tree-%08x", "node_id": "task-%08x", "parent_id": %s, "depth": %d, `+
+				`"decomposition_strategy": "parallel",`+
 				` "context_reference": {"type": "slice", "source": "documents", "size_tokens": 5000},`+
-				` "cost_tracking": {"input_tokens": 5000, "output_tokens": 1500, "total_cost_usd": 0.065}}`, i/size, i+1, parent, min(i%size, 1))
+				` "cost_tracking": {"input_tokens": 5000, "output_tokens": 1500, "total_cost_usd": 0.065}}`, i/size, i+1, parent,
+				min(i%size, 1))
 		}
 		comma := ","
 		if i == n-1 {

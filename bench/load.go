@@ -16,7 +16,8 @@ func (b *bench) open(name string) (*perdure.Store, error) {
 }
 
 // prompt is about 200 bytes, as a small real task's.
-const prompt = "Summarize the section about connection handling and list each place where a timeout is set, with file and " +
+const prompt = "Summarize the section about connection handling and list each place where a timeout is set, with " +
+	"file and " +
 	"line, and say in one sentence why it is there; answer with a list, nothing else."
 
 // fill creates a tree with n leaves below its root.
@@ -101,9 +102,11 @@ func transitionRate(b *bench, round, callers int, leases []*perdure.Lease) error
 	if err != nil {
 		return err
 	}
-	values := map[string]any{"callers": callers, "tasks": len(leases), "per_s": rounded(rate), "ratio_f": rounded(rate / b.f)}
+	values := map[string]any{"callers": callers, "tasks": len(leases), "per_s": rounded(rate),
+		"ratio_f": rounded(rate / b.f)}
 	quantiles(took, values)
-	return b.print("transitions", "running → queued by release, random order, ready index present, one event each", round, values)
+	return b.print("transitions", "running → queued by release, random order, ready index present, one event each",
+		round, values)
 }
 
 // parallel runs fn(0) … fn(n-1) on so many goroutines.

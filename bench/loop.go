@@ -61,7 +61,8 @@ func loops(b *bench, round int) error {
 		total += took
 	}
 	values["percent_of_60_s"] = rounded(float64(total) / float64(len(added)) / float64(iterationTime) * 100)
-	return b.print("loop-overhead", "50,000 files of 4 KiB in a git repository, 20 changed in each turn; what is not agent or check", round, values)
+	return b.print("loop-overhead", "50,000 files of 4 KiB in a git repository, 20 changed in each turn; what is not "+
+		"agent or check", round, values)
 }
 
 // workspaceOf makes a folder with many files, committed.
@@ -78,7 +79,8 @@ func workspaceOf(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	git := exec.CommandContext(ctx, "sh", "-c", "git init -q . && git add . && git -c user.name=b -c user.email=b@localhost commit -q -m b")
+	git := exec.CommandContext(ctx, "sh", "-c", "git init -q . && git add . && git -c user.name=b -c "+
+		"user.email=b@localhost commit -q -m b")
 	git.Dir = dir
 	if out, err := git.CombinedOutput(); err != nil {
 		return fmt.Errorf("commit workspace: %w: %s", err, out)
@@ -112,8 +114,9 @@ func (b *bench) iterations(store *perdure.Store, dir string, n int) ([]time.Dura
 	if err != nil {
 		return nil, err
 	}
-	tree, err := engine.Launch(b.ctx, loop.LaunchRequest{Config: config.Config{Task: "Change files", Until: "false", Workspace: filepath.Join(dir, "work"),
-		Agent: "editor", MaxIterations: n, KeepLast: true}})
+	tree, err := engine.Launch(b.ctx,
+		loop.LaunchRequest{Config: config.Config{Task: "Change files", Until: "false", Workspace: filepath.Join(dir, "work"),
+			Agent: "editor", MaxIterations: n, KeepLast: true}})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +124,8 @@ func (b *bench) iterations(store *perdure.Store, dir string, n int) ([]time.Dura
 	if err != nil {
 		return nil, err
 	}
-	w, err := worker.New(worker.Config{Store: store, Session: session, Handlers: map[string]worker.Handler{perdure.KindLoop: engine}})
+	w, err := worker.New(worker.Config{Store: store, Session: session,
+		Handlers: map[string]worker.Handler{perdure.KindLoop: engine}})
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +172,8 @@ func addedTo(ctx context.Context, records *record.Records, id perdure.TreeID, n 
 		if err := json.Unmarshal(list[i].Data, &o); err != nil {
 			return nil, err
 		}
-		added = append(added, list[i].EndedAt.Sub(*list[i-1].EndedAt)-time.Duration(o.Times.Agent+o.Times.Check)*time.Millisecond)
+		added = append(added, list[i].EndedAt.Sub(*list[i-1].EndedAt)-time.Duration(
+			o.Times.Agent+o.Times.Check)*time.Millisecond)
 	}
 	return added, nil
 }

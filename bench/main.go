@@ -3,7 +3,10 @@
 // overwrites with fdatasync on the same disk in the same round, because only
 // ratios to F carry over to other machines.
 //
-//	go run -C bench . transitions|flat|tree|idle|recover|takeover|contend|status|memory|run|split|views|watch|variables|import|handoff|loop|loop-history [flags]
+// go run -C bench .
+//
+// transitions|flat|tree|idle|recover|takeover|contend|status|memory|run|split|views|watch|variables|import|handoff|loop|loop-history
+// [flags]
 package main
 
 import (
@@ -73,9 +76,11 @@ func (b *bench) program(dir string) (string, error) {
 func run(ctx context.Context, args []string) error {
 	commands := map[string]func(*bench, int) error{
 		"transitions": transitions, "flat": flat, "tree": tree, "idle": idle, "recover": restart, "first-claim": firstClaim,
-		"takeover": takeover, "holder": holder, "contend": contend, "writer": lonelyWriter, "status": status, "memory": memory,
+		"takeover": takeover, "holder": holder, "contend": contend, "writer": lonelyWriter, "status": status,
+		"memory":   memory,
 		"overhead": overhead, "run": runText, "split": splitText, "split-child": splitChild, "views": views,
-		"watch": watchTree, "watch-child": watchChild, "variables": variables, "import": importTasks, "handoff": handoffs, "loop": loops, "loop-history": loopHistory, "loop-history-fill": loopHistoryFill,
+		"watch": watchTree, "watch-child": watchChild, "variables": variables, "import": importTasks, "handoff": handoffs,
+		"loop": loops, "loop-history": loopHistory, "loop-history-fill": loopHistoryFill,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		names := make([]string, 0, len(commands))

@@ -158,7 +158,8 @@ func (b *bench) restartOne(round, n, running int) error {
 		return err
 	}
 	return b.print("recover", "kill -9 of the only process; start of a new one until its first claim is durable", round,
-		map[string]any{"stored": n, "running": running, "ms": rounded(took.Seconds() * 1000), "took_over": strings.TrimSpace(line)})
+		map[string]any{"stored": n, "running": running, "ms": rounded(took.Seconds() * 1000),
+			"took_over": strings.TrimSpace(line)})
 }
 
 // takeover: from the death of a process until another, already running, has

@@ -39,7 +39,8 @@ func splitText(b *bench, round int) error {
 			return err
 		}
 		values["cpu_s"] = rounded((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
-		err = b.print("split", "mixed text (Go sources, Markdown, CSV, JSON Lines, logs) in a pack on disk, to chunks along its structure, "+
+		err = b.print("split", "mixed text (Go sources, Markdown, CSV, JSON Lines, logs) in a pack on disk, to chunks "+
+			"along its structure, "+
 			"in a fresh process", round, values)
 		if err != nil {
 			return err
@@ -205,7 +206,8 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-const sentence = "The scheduler wakes a worker when a task becomes ready, and the worker claims as many as it has places. "
+const sentence = "The scheduler wakes a worker when a task becomes ready, and the worker claims as many as it has " +
+	"places. "
 
 func markdown(i int) string {
 	if i%10 != 0 {
@@ -222,11 +224,13 @@ func row(i int) string {
 }
 
 func object(i int) string {
-	return fmt.Sprintf(`{"id": %d, "kind": "event", "text": "%s", "tags": ["a", "b"], "nested": {"x": %d}}`+"\n", i, sentence, i%7)
+	return fmt.Sprintf(`{"id": %d, "kind": "event", "text": "%s", "tags": ["a", "b"], "nested": {"x": %d}}`+"\n", i,
+		sentence, i%7)
 }
 
 func entry(i int) string {
-	line := fmt.Sprintf("2026-01-%02dT%02d:%02d:%02dZ INFO request %d took %d ms\n", i%28+1, i/3600%24, i/60%60, i%60, i, i%500)
+	line := fmt.Sprintf("2026-01-%02dT%02d:%02d:%02dZ INFO request %d took %d ms\n", i%28+1, i/3600%24, i/60%60, i%60, i,
+		i%500)
 	if i%50 == 0 {
 		line += "java.lang.IllegalStateException: no place\n\tat a.b.C.run(C.java:10)\n\tat a.b.D.run(D.java:20)\n"
 	}

@@ -87,7 +87,8 @@ func variableRates(b *bench, s *perdure.Store, ref perdure.StateRef, round, call
 		name, workload string
 		do             func(i int) error
 	}{
-		{"variable-set", "one of 1,000 variables of 20 bytes set to another value, history and event with it, old history compacted", set},
+		{"variable-set", "one of 1,000 variables of 20 bytes set to another value, history and event with it, old history " +
+			"compacted", set},
 		{"variable-get", "one of 1,000 variables of 20 bytes read in process", get},
 	} {
 		took := make([]time.Duration, count)
@@ -132,7 +133,8 @@ func checkpoints(b *bench, round int) error {
 		took := make([]time.Duration, count)
 		for i := range took {
 			for j := range changed {
-				_, err := s.SetVar(b.ctx, ref, perdure.VarSpec{Name: varName((i*changed + j) % stateVars), Value: textOf(size, fmt.Sprint(i))})
+				_, err := s.SetVar(b.ctx, ref, perdure.VarSpec{Name: varName((i*changed + j) % stateVars),
+					Value: textOf(size, fmt.Sprint(i))})
 				if err != nil {
 					return err
 				}
@@ -146,10 +148,12 @@ func checkpoints(b *bench, round int) error {
 		if s, after, err = b.sizeOf(s, "checkpoints"); err != nil {
 			return err
 		}
-		values := map[string]any{"checkpoints": count, "changed_between": changed, "disk_bytes_each": (after - before) / count}
+		values := map[string]any{"checkpoints": count, "changed_between": changed,
+			"disk_bytes_each": (after - before) / count}
 		quantiles(took, values)
 		values["p95_us"] = p95(took)
-		if err := b.print("checkpoint", "1,000 variables of 1 KB, so many changed between two checkpoints", round, values); err != nil {
+		if err := b.print("checkpoint", "1,000 variables of 1 KB, so many changed between two checkpoints", round,
+			values); err != nil {
 			return err
 		}
 	}

@@ -66,7 +66,8 @@ func priced(ctx context.Context, l *perdure.Lease) error {
 		return err
 	}
 	cost := int64(120)
-	return l.SettleCall(ctx, c.ID, perdure.CallResult{Response: "an answer", Tries: 1, InputTokens: 800, OutputTokens: 120, CostMicros: &cost})
+	return l.SettleCall(ctx, c.ID, perdure.CallResult{Response: "an answer", Tries: 1, InputTokens: 800,
+		OutputTokens: 120, CostMicros: &cost})
 }
 
 // inProcess is a client of a store's API in this process.

@@ -79,7 +79,8 @@ func (b *bench) watched(id perdure.TreeID, what string, n, round int, rate func(
 	cpu := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	values["tasks"], values["completed_per_s"] = n, rate()
 	values["cpu_percent_of_one_core"] = rounded(100 * cpu / watching.Seconds())
-	return b.print("watch", "perdure watch of "+what+", 100 by 40 cells, in a process of its own, start included", round, values)
+	return b.print("watch", "perdure watch of "+what+", 100 by 40 cells, in a process of its own, start included", round,
+		values)
 }
 
 // watchChild is the process that watches. Its store is opened as the command

@@ -27,7 +27,8 @@ func working(b *bench, s *perdure.Store, slots int, h handlerFunc, fn func() err
 	if err != nil {
 		return err
 	}
-	w, err := worker.New(worker.Config{Store: s, Session: ss, Handlers: map[string]worker.Handler{"bench": h}, Concurrency: slots})
+	w, err := worker.New(worker.Config{Store: s, Session: ss, Handlers: map[string]worker.Handler{"bench": h},
+		Concurrency: slots})
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,8 @@ func flat(b *bench, round int) error {
 		return err
 	}
 	rate := float64(n) / took.Seconds()
-	return b.print("flat", "tasks of one tree, created by one call each from 64 callers, claimed and completed by 64 slots", round,
+	return b.print("flat", "tasks of one tree, created by one call each from 64 callers, claimed and completed by 64 "+
+		"slots", round,
 		map[string]any{"tasks": n, "per_s": rounded(rate), "ratio_f": rounded(rate / b.f), "rss_mib": rss()})
 }
 
@@ -173,7 +175,8 @@ func idle(b *bench, round int) error {
 	err = working(b, s, 4, h, func() error {
 		for i := range took {
 			start := time.Now()
-			if _, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}}); err != nil {
+			if _, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}}); err !=
+				nil {
 				return err
 			}
 			<-done
@@ -215,7 +218,8 @@ func overhead(b *bench, round int) error {
 		}
 		<-time.After(latency)
 		calls.Add(1)
-		if err := l.SettleCall(ctx, call.ID, perdure.CallResult{Response: prompt, InputTokens: 50, OutputTokens: 50}); err != nil {
+		if err := l.SettleCall(ctx, call.ID,
+			perdure.CallResult{Response: prompt, InputTokens: 50, OutputTokens: 50}); err != nil {
 			return err
 		}
 		return complete(ctx, l)
@@ -231,6 +235,8 @@ func overhead(b *bench, round int) error {
 	}
 	wall := time.Since(start)
 	each := (wall - time.Duration(n)*latency/slots) / time.Duration(n)
-	return b.print("overhead", fmt.Sprintf("%d calls of %s, concurrency %d: (wall − calls × latency / concurrency) / calls", n, latency, slots),
-		round, map[string]any{"calls": calls.Load(), "wall_s": rounded(wall.Seconds()), "overhead_us": rounded(float64(each.Nanoseconds()) / 1000)})
+	return b.print("overhead", fmt.Sprintf("%d calls of %s, concurrency %d: (wall − calls × latency / concurrency) / "+
+		"calls", n, latency, slots),
+		round, map[string]any{"calls": calls.Load(), "wall_s": rounded(wall.Seconds()),
+			"overhead_us": rounded(float64(each.Nanoseconds()) / 1000)})
 }

@@ -130,7 +130,8 @@ func (c *Client) ResumeLoop(ctx context.Context, id perdure.TreeID, req record.R
 
 // AnswerGate answers an open gate of a loop or a run, which then goes on. One that
 // was answered before is CodeConflict.
-func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d perdure.GateDecision) (perdure.Gate, error) {
+func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d perdure.GateDecision) (perdure.Gate,
+	error) {
 	body := struct {
 		perdure.GateDecision
 		Gate int `json:"gate"`

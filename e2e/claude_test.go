@@ -38,7 +38,8 @@ func playClaude(ctx context.Context, args []string, prompt io.Reader, out io.Wri
 			return err
 		}
 	}
-	c.say(`{"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"input_tokens":10,"output_tokens":2}}`)
+	c.say(`{"type":"result","subtype":"success","is_error":false,"result":"Done.","usage":{"input_tokens":10,` +
+		`"output_tokens":2}}`)
 	return nil
 }
 
@@ -84,7 +85,8 @@ func (c *claude) do(ctx context.Context, id string, call claudeCall) error {
 	if err != nil {
 		return err
 	}
-	c.say(`{"type":"assistant","message":{"id":"m-%s","content":[{"type":"tool_use","id":%q,"name":%q,"input":%s}]}}`, id, id, call.Tool, input)
+	c.say(`{"type":"assistant","message":{"id":"m-%s","content":[{"type":"tool_use","id":%q,"name":%q,"input":%s}]}}`,
+		id, id, call.Tool, input)
 	refused, told, err := c.hook(ctx, "PreToolUse", id, call)
 	if err != nil {
 		return err
@@ -105,7 +107,8 @@ func (c *claude) do(ctx context.Context, id string, call claudeCall) error {
 		return err
 	}
 	_, err = fmt.Fprintf(f, "%s refused=%v %s: %s\n", call.Tool, refused, input, strings.ReplaceAll(told, "\n", " / "))
-	c.say(`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":%q,"is_error":%v,"content":"x"}]}}`, id, refused)
+	c.say(`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":%q,"is_error":%v,"content":"x"}]}}`,
+		id, refused)
 	return errors.Join(err, f.Close())
 }
 
@@ -123,7 +126,8 @@ func (c *claude) hook(ctx context.Context, event, id string, call claudeCall) (r
 	if err != nil {
 		return false, "", err
 	}
-	doc, err := json.Marshal(map[string]any{"session_id": "s-1", "cwd": cwd, "hook_event_name": event, "tool_name": call.Tool, "tool_input": call.Input,
+	doc, err := json.Marshal(map[string]any{"session_id": "s-1", "cwd": cwd, "hook_event_name": event,
+		"tool_name": call.Tool, "tool_input": call.Input,
 		"tool_use_id": id, "permission_mode": "acceptEdits"})
 	if err != nil {
 		return false, "", err
@@ -134,7 +138,10 @@ func (c *claude) hook(ctx context.Context, event, id string, call claudeCall) (r
 			var out, fault bytes.Buffer
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(doc), &out, &fault
 			var answer struct {
-				Specific struct{ PermissionDecision, PermissionDecisionReason, AdditionalContext string } `json:"hookSpecificOutput"`
+				Specific struct {
+					PermissionDecision, PermissionDecisionReason,
+					AdditionalContext string
+				} `json:"hookSpecificOutput"`
 			}
 			var exit *exec.ExitError
 			switch err := cmd.Run(); {

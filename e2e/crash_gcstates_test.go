@@ -150,6 +150,7 @@ func checkGone(t *testing.T, s *perdure.Store) {
 		}
 	}
 	if len(trees) != 1 || len(handoffs) != 1 || len(list) != 10 || info.Variables != 1 {
-		t.Errorf("left are %d trees, %d ledgers, %d checkpoints and %d variables of the session", len(trees), len(handoffs), len(list), info.Variables)
+		t.Errorf("left are %d trees, %d ledgers, %d checkpoints and %d variables of the session", len(trees), len(handoffs),
+			len(list), info.Variables)
 	}
 }

@@ -32,7 +32,8 @@ func importSource(t *testing.T, dir string) {
 		if i%500 == 1 {
 			meta["rlm_state"] = state(i)
 		}
-		tasks = append(tasks, map[string]any{"id": fmt.Sprintf("task-%04d", i), "prompt": fmt.Sprintf("part %d", i), "state": []string{"running", "completed"}[min(i%50, 1)],
+		tasks = append(tasks, map[string]any{"id": fmt.Sprintf("task-%04d", i), "prompt": fmt.Sprintf("part %d", i),
+			"state":     []string{"running", "completed"}[min(i%50, 1)],
 			"createdAt": "2026-02-09T10:00:00Z", "metadata": meta})
 	}
 	task(2, "tree-12345678", nil)
@@ -59,16 +60,21 @@ func importSource(t *testing.T, dir string) {
 	write("rlm/global-state.json", map[string]any{"version": "1.0.0", "state_id": "state-00000001", "variables": state(1)})
 	var history []any
 	for i := 1; i <= 1010; i++ {
-		history = append(history, map[string]any{"iteration": i, "quality_score": i % 100, "artifacts": []string{fmt.Sprintf("file-%d-with-a-long-name.go", i)}})
+		history = append(history, map[string]any{"iteration": i, "quality_score": i % 100,
+			"artifacts": []string{fmt.Sprintf("file-%d-with-a-long-name.go", i)}})
 	}
 	// Its state is too long to stand in the metadata of its task.
-	write("ralph/loops/first-0a0b0c0d/state.json", map[string]any{"version": "2.0.0", "loop_id": "first-0a0b0c0d", "status": "running", "iteration": 1011, "iteration_history": history})
+	write("ralph/loops/first-0a0b0c0d/state.json", map[string]any{"version": "2.0.0", "loop_id": "first-0a0b0c0d",
+		"status": "running", "iteration": 1011, "iteration_history": history})
 	write("ralph/loops/first-0a0b0c0d/iterations/iteration-1005.json", map[string]any{"iteration": 1005, "output": "x"})
-	write("ralph/loops/second-0a0b0c0d/state.json", map[string]any{"version": "2.0.0", "loop_id": "second-0a0b0c0d", "status": "completed", "iteration": 0})
-	if err := os.WriteFile(filepath.Join(dir, "aiwg.yml"), []byte("agent_persistence:\n  enabled: true\n"), 0o600); err != nil {
+	write("ralph/loops/second-0a0b0c0d/state.json", map[string]any{"version": "2.0.0", "loop_id": "second-0a0b0c0d",
+		"status": "completed", "iteration": 0})
+	if err := os.WriteFile(filepath.Join(dir, "aiwg.yml"), []byte("agent_persistence:\n  enabled: true\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	write("rlm/sessions/s/state.json", map[string]any{"version": "1.0.0", "state_id": "state-00000002", "variables": state(2)})
+	write("rlm/sessions/s/state.json", map[string]any{"version": "1.0.0", "state_id": "state-00000002",
+		"variables": state(2)})
 }
 
 // exported is what a store gives in the layout. The program writes it: the race
@@ -133,7 +139,8 @@ func TestKillDuringImport(t *testing.T) {
 	// Before each commit is all that can be on the disk, but for the end: what is
 	// done between two of them is in memory.
 	points := passages(t, list)
-	for _, step := range []string{"import.after_trees", "import.after_tasks", "import.after_states", "import.after_loop", "import.after_iterations", "blob.after_rename"} {
+	for _, step := range []string{"import.after_trees", "import.after_tasks", "import.after_states", "import.after_loop",
+		"import.after_iterations", "blob.after_rename"} {
 		if points[step] == 0 {
 			t.Errorf("the import does not pass %s", step)
 		}

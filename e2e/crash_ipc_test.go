@@ -238,7 +238,8 @@ func checkIPCTasks(t *testing.T, dir string, done []map[string]string) {
 				t.Errorf("acknowledged %s: %v", id, err)
 				continue
 			}
-			if task.State != perdure.Completed || task.Result != name+" done" || task.Prompt != name || !strings.Contains(string(task.Metadata), name) || task.Attempts != 1 {
+			if task.State != perdure.Completed || task.Result != name+" done" || task.Prompt != name ||
+				!strings.Contains(string(task.Metadata), name) || task.Attempts != 1 {
 				t.Errorf("%s is %+v", id, task)
 			}
 		}

@@ -77,7 +77,8 @@ func (b *bed) command(env []string, args ...string) *exec.Cmd {
 func (b *bed) next(env ...string) *exec.Cmd {
 	trees := b.trees()
 	if len(trees) == 0 {
-		return b.command(env, append([]string{"run", "What is spoken of?", "--context", "text.txt", "--model", "openai:scripted",
+		return b.command(env, append([]string{"run", "What is spoken of?", "--context", "text.txt", "--model",
+			"openai:scripted",
 			"--concurrency", "4"}, b.how...)...)
 	}
 	return b.command(env, "resume", string(trees[0].ID))
@@ -281,7 +282,8 @@ func passedFailpoints(t *testing.T) []string {
 	points := strings.Fields(string(raw))
 	slices.Sort(points)
 	points = slices.Compact(points)
-	for _, want := range []string{"tx.before_commit", "tx.after_commit", "call.after_begin", "call.before_settle", "call.after_settle",
+	for _, want := range []string{"tx.before_commit", "tx.after_commit", "call.after_begin", "call.before_settle",
+		"call.after_settle",
 		"blob.before_sync", "blob.after_sync", "blob.after_rename"} {
 		if !slices.Contains(points, want) {
 			t.Errorf("a run does not pass %s", want)
@@ -322,7 +324,8 @@ func TestRandomKillsInSummaries(t *testing.T) {
 	rng := rand.New(rand.NewPCG(uint64(seed(t)), 2))
 	how := []string{"--merge", "summarize", "--chunk-tokens", "300", "--max-children", "8", "--context-window", "1000"}
 	want := baseline(t, how...)
-	if !strings.HasPrefix(want.answer, "answer ") || strings.Count(want.answer, "answer") != 1 || len(want.responses) < 40 {
+	if !strings.HasPrefix(want.answer, "answer ") || strings.Count(want.answer, "answer") != 1 ||
+		len(want.responses) < 40 {
 		t.Fatalf("after %d requests the answer is %q; it proves too little", len(want.responses), want.answer)
 	}
 	for done := 0; done < kills && !t.Failed(); {

@@ -81,7 +81,8 @@ func killedStore(t *testing.T) storeFiles {
 		t.Fatal(err)
 	}
 	for range 10 {
-		if _, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "p"}}); err != nil {
+		if _, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "p"}}); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}
@@ -179,8 +180,10 @@ func TestOtherStores(t *testing.T) {
 		status             int
 		statement, pattern string
 	}{
-		"newer":              {7, "UPDATE migration SET min_reader = 99, min_writer = 99", "store was written by a newer version: .*schema 99"},
-		"newer to write":     {7, "INSERT INTO migration VALUES (99, 'later', '', 0, 1, 99)", "store was written by a newer version"},
+		"newer": {7, "UPDATE migration SET min_reader = 99, min_writer = 99",
+			"store was written by a newer version: .*schema 99"},
+		"newer to write": {7, "INSERT INTO migration VALUES (99, 'later', '', 0, 1, 99)",
+			"store was written by a newer version"},
 		"without migrations": {1, "DROP TABLE migration", "holds tables, but not those of a store"},
 	} {
 		t.Run(name, func(t *testing.T) {

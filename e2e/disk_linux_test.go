@@ -118,7 +118,8 @@ t whole doctor
 	if n := strings.Count(string(calls), "x"); err != nil || n < 6 || n > 8 {
 		t.Errorf("the model was asked %d times (%v), want 6 and at most those again that could not be written", n, err)
 	}
-	if out, err := os.ReadFile(filepath.Join(dir, "whole.out")); err != nil || !strings.Contains(string(out), "sound, sqlite") {
+	if out, err := os.ReadFile(filepath.Join(dir, "whole.out")); err != nil ||
+		!strings.Contains(string(out), "sound, sqlite") {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
 }

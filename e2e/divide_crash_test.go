@@ -30,7 +30,8 @@ func overflowBed(t *testing.T) *bed {
 // recorded is asked for again.
 func TestKillWhileDividing(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{"tx.before_commit", "tx.after_commit", "call.after_begin", "call.before_settle", "call.after_settle"} {
+	for _, point := range []string{"tx.before_commit", "tx.after_commit", "call.after_begin", "call.before_settle",
+		"call.after_settle"} {
 		for _, n := range []int{1, 2, 3, 5, 9} {
 			t.Run(fmt.Sprintf("%s/%d", point, n), func(t *testing.T) {
 				t.Parallel()
@@ -56,7 +57,8 @@ func TestKillWhileDividing(t *testing.T) {
 					again, refused = again+int64(e.Started-1), refused+int64(e.Failed)
 				}
 				if again > p.Usage.UncertainCalls || refused == 0 {
-					t.Errorf("%d requests were sent again, %d calls are uncertain; %d were refused", again, p.Usage.UncertainCalls, refused)
+					t.Errorf("%d requests were sent again, %d calls are uncertain; %d were refused", again, p.Usage.UncertainCalls,
+						refused)
 				}
 			})
 		}

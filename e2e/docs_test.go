@@ -74,7 +74,8 @@ func TestDocsPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, link := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1) {
+		for _, link := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(
+			code.ReplaceAllString(string(text), ""), -1) {
 			if strings.Contains(link[1], "://") {
 				continue
 			}

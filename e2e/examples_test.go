@@ -45,7 +45,8 @@ func examplePrograms() []exampleProgram {
 // examples builds them, with failpoints, once.
 var examples = sync.OnceValues(func() (string, error) {
 	folder := filepath.Join(sharedFolder(), "examples")
-	return folder, build(folder+"/", "-X github.com/perdure/perdure/internal/process/failpoint.enabled=1", "../examples/...")
+	return folder, build(folder+"/", "-X github.com/perdure/perdure/internal/process/failpoint.enabled=1",
+		"../examples/...")
 })
 
 // command returns the example's command line in a folder with its files.

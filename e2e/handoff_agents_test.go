@@ -64,7 +64,8 @@ func TestHandoffFinishedByAnother(t *testing.T) {
 	}
 	prompt := w.successors()
 	first, rest, _ := strings.Cut(prompt, "\n")
-	for text, in := range map[string]string{"Resuming from checkpoint (created by agent-a)": first, "\n- `out/2`: changed\n": rest,
+	for text, in := range map[string]string{"Resuming from checkpoint (created by agent-a)": first,
+		"\n- `out/2`: changed\n":               rest,
 		"\nPartial work: nothing is written\n": rest} {
 		if !strings.Contains(in, text) {
 			t.Errorf("%q is not in\n%s", text, prompt)
@@ -75,10 +76,12 @@ func TestHandoffFinishedByAnother(t *testing.T) {
 	if out, err := b.CombinedOutput(); err != nil {
 		t.Fatalf("agent B: %v\n%s", err, out)
 	}
-	if got := w.read("work.log"); got != "agent-a out/1\nagent-a out/2\nagent-a out/3\nagent-b out/4\nagent-b out/5\nagent-b out/6\n" {
+	if got := w.read("work.log"); got != "agent-a out/1\nagent-a out/2\nagent-a out/3\nagent-b out/4\nagent-b out/5\n"+
+		"agent-b out/6\n" {
 		t.Errorf("what was done:\n%s", got)
 	}
-	if out, _, status := w.try("perdure handoff show"); status != 4 || strings.Contains(w.read("builder-state.json"), "completedSteps") {
+	if out, _, status := w.try("perdure handoff show"); status != 4 ||
+		strings.Contains(w.read("builder-state.json"), "completedSteps") {
 		t.Errorf("after the end: exit status %d, %s", status, out)
 	}
 }

@@ -36,21 +36,28 @@ func handoffChanges() map[string]handoffChange {
 	steps := func(want string) func(c *handoff.Checkpoint) bool {
 		return func(c *handoff.Checkpoint) bool { return c != nil && strings.Contains(completed(c), want) }
 	}
-	const begun = "perdure handoff start T --pending a --pending b --agent x; perdure handoff step one --created src/App.tsx --agent x;"
+	const begun = "perdure handoff start T --pending a --pending b --agent x; perdure handoff step one --created " +
+		"src/App.tsx --agent x;"
 	return map[string]handoffChange{
-		"start":              {kill: "perdure handoff start T --pending a", done: func(c *handoff.Checkpoint) bool { return c != nil }},
-		"step":               {before: begun, kill: "perdure handoff step two --created src/toggle.tsx", done: steps("two")},
-		"step on PostgreSQL": {before: begun, kill: "perdure handoff step two --created src/toggle.tsx", done: steps("two"), postgres: true},
-		"next story": {before: begun + edited("one", "one by hand") + edited(`"currentStory": null`, `"currentStory": "US-2"`),
+		"start": {kill: "perdure handoff start T --pending a",
+			done: func(c *handoff.Checkpoint) bool { return c != nil }},
+		"step": {before: begun, kill: "perdure handoff step two --created src/toggle.tsx", done: steps("two")},
+		"step on PostgreSQL": {before: begun, kill: "perdure handoff step two --created src/toggle.tsx", done: steps("two"),
+			postgres: true},
+		"next story": {before: begun + edited("one", "one by hand") + edited(`"currentStory": null`,
+			`"currentStory": "US-2"`),
 			kill: "perdure handoff step two", done: steps("two"),
-			after: edited(`"currentStory": "US-2"`, `"currentStory": null`) + "perdure handoff show --json | grep '\"one by hand\"'"},
-		"batch": {before: begun, kill: `printf '{"op":"step","text":"two"}\n{"op":"decide","text":"d"}\n' | perdure handoff --batch -`, done: func(c *handoff.Checkpoint) bool {
+			after: edited(`"currentStory": "US-2"`, `"currentStory": null`) +
+				"perdure handoff show --json | grep '\"one by hand\"'"},
+		"batch": {before: begun, kill: `printf '{"op":"step","text":"two"}\n{"op":"decide","text":"d"}\n' | perdure ` +
+			`handoff --batch -`, done: func(c *handoff.Checkpoint) bool {
 			if steps("two")(c) != (len(c.Decisions) == 1) {
 				panic("half of a batch is shown")
 			}
 			return steps("two")(c)
 		}},
-		"adopt": {before: begun + edited(`"blockers": \[\]`, `"blockers": ["theirs"]`), kill: "perdure handoff step two", done: steps("two")},
+		"adopt": {before: begun + edited(`"blockers": \[\]`, `"blockers": ["theirs"]`), kill: "perdure handoff step two",
+			done: steps("two")},
 		"reassign": {before: begun, kill: "perdure handoff reassign --to y",
 			done: func(c *handoff.Checkpoint) bool { return c.Metadata.Reason == handoff.ReasonReassignment }},
 		"claim": {before: begun, kill: "perdure handoff resume --agent y"},
@@ -78,7 +85,8 @@ func TestHandoffKilledAtFailpoints(t *testing.T) {
 			list.sh(c.before)
 			list.sh(c.kill, "PERDURE_FAILPOINT_LIST="+passed)
 			points := strings.Fields(list.read("failpoints"))
-			for _, want := range []string{"tx.before_commit", "tx.after_commit", "ledger.before_write", "ledger.after_write", "ledger.after_file",
+			for _, want := range []string{"tx.before_commit", "tx.after_commit", "ledger.before_write", "ledger.after_write",
+				"ledger.after_file",
 				"handoff.before_write", "handoff.before_rename", "handoff.after_rename"} {
 				if !slices.Contains(points, want) && c.done != nil {
 					t.Errorf("%s does not pass %s", name, want)
@@ -114,7 +122,8 @@ func (w *workplace) killed(c handoffChange, point string, n int) {
 	w.sh(c.before)
 	old := w.inFile()
 	const bySignal = 128 + 9 // as a shell says it
-	if out, _, status := w.try(c.kill, fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, n)); status != -1 && status != bySignal {
+	if out, _, status := w.try(c.kill, fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, n)); status != -1 &&
+		status != bySignal {
 		t.Fatalf("it was not killed, it ended with %d: %s", status, out)
 	}
 	left := w.inFile()
@@ -128,7 +137,8 @@ func (w *workplace) killed(c handoffChange, point string, n int) {
 	}
 	counts := c.done(before)
 	switch point {
-	case "ledger.after_write", "handoff.before_write", "handoff.before_rename", "handoff.after_rename", "ledger.after_file":
+	case "ledger.after_write", "handoff.before_write", "handoff.before_rename", "handoff.after_rename",
+		"ledger.after_file":
 		if !counts {
 			t.Error("what is in the ledger does not count")
 		}
@@ -222,8 +232,9 @@ func recordSteps(ctx context.Context, s *perdure.Store) error {
 	if err != nil {
 		return err
 	}
-	r := ledger.New(ledger.Config{Ledgers: ledger.NewStore(s), Location: handoff.Location{File: parts[0], Root: filepath.Dir(parts[0])},
-		Folder: filepath.Dir(parts[0]), Agent: parts[1], Snapshots: filepath.Join(filepath.Dir(parts[0]), "snapshots")})
+	r := ledger.New(ledger.Config{Ledgers: ledger.NewStore(s),
+		Location: handoff.Location{File: parts[0], Root: filepath.Dir(parts[0])},
+		Folder:   filepath.Dir(parts[0]), Agent: parts[1], Snapshots: filepath.Join(filepath.Dir(parts[0]), "snapshots")})
 	for i := range n {
 		if _, err := r.Apply(ctx, ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("%s %d", parts[1], i)}); err != nil {
 			return err
@@ -252,7 +263,8 @@ func TestHandoffTwoWriters(t *testing.T) {
 		for _, out := range outs {
 			says(t, out, "recorded")
 		}
-		r := ledger.New(ledger.Config{Ledgers: ledger.NewStore(testdb.Open(t, cfg)), Location: handoff.Location{File: file, Root: dir}, Folder: dir,
+		r := ledger.New(ledger.Config{Ledgers: ledger.NewStore(testdb.Open(t, cfg)),
+			Location: handoff.Location{File: file, Root: dir}, Folder: dir,
 			Snapshots: filepath.Join(dir, "snapshots")})
 		v, err := r.Look(t.Context())
 		if err != nil {

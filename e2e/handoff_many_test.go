@@ -86,8 +86,10 @@ func TestHandoffMany(t *testing.T) {
 	}
 	t.Logf("%d hand-overs in %d tasks of %d steps: %v", f.handovers, tasks, stepsOfTask, f.byEnd)
 	t.Logf("continued without redoing a recorded step: %d of %d", f.undone, f.handovers)
-	t.Logf("completed steps preserved after a context overflow: %d of %d (%d overflows)", f.preserved, f.steps, f.overflows)
-	t.Logf("files judged rightly: %d of %d; of %d that had moved %d were named to the successor", f.right, f.verdicts, f.moved, f.named)
+	t.Logf("completed steps preserved after a context overflow: %d of %d (%d overflows)", f.preserved, f.steps,
+		f.overflows)
+	t.Logf("files judged rightly: %d of %d; of %d that had moved %d were named to the successor", f.right, f.verdicts,
+		f.moved, f.named)
 	t.Logf("longest resume %v, mean %v", f.longest, f.resumption/time.Duration(max(1, f.handovers)))
 	if f.undone != f.handovers || f.preserved != f.steps || f.right != f.verdicts || f.named != f.moved {
 		t.Error("the goal is all of each")
@@ -98,7 +100,8 @@ func TestHandoffMany(t *testing.T) {
 func handOver(t *testing.T, rng *rand.Rand, f *figures, want int) {
 	t.Helper()
 	w := newWorkplace(t)
-	w.write("prd.json", fmt.Sprintf(`{"id": "US-1", "verificationContract": {"type": "verifiable", "criteria": [{"activity": "content",
+	w.write("prd.json", fmt.Sprintf(
+		`{"id": "US-1", "verificationContract": {"type": "verifiable", "criteria": [{"activity": "content",
 		"command": "for n in $(seq 1 %d); do grep -q \"content of out/$n\" out/$n || exit 1; done"}]}}`, stepsOfTask))
 	w.write("agent.sh", anAgent)
 	w.write("out/.gitkeep", "")
@@ -106,7 +109,8 @@ func handOver(t *testing.T, rng *rand.Rand, f *figures, want int) {
 	w.write("work.log", "")
 	args := ""
 	for n := range stepsOfTask {
-		args += fmt.Sprintf(` --pending "write out/%d with what it is the content of, and see that nobody wrote it before, as the task says it has to be"`, n+1)
+		args += fmt.Sprintf(` --pending "write out/%d with what it is the content of, and see that nobody wrote it before,`+
+			` as the task says it has to be"`, n+1)
 	}
 	w.sh("perdure handoff start Files --contract US-1.verificationContract" + args)
 	end, takeOver := "", false
@@ -131,7 +135,8 @@ func handOver(t *testing.T, rng *rand.Rand, f *figures, want int) {
 		w.work(rng, name, end, prompt)
 		if n > 0 {
 			f.handovers++
-			again := slices.DeleteFunc(strings.Fields(w.read("work.log"))[2*done:], func(word string) bool { return !slices.Contains(recorded, word) })
+			again := slices.DeleteFunc(strings.Fields(w.read("work.log"))[2*done:],
+				func(word string) bool { return !slices.Contains(recorded, word) })
 			if len(again) == 0 {
 				f.undone++
 			} else {

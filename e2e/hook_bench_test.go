@@ -22,7 +22,8 @@ func BenchmarkHook(b *testing.B) {
 	if err := os.Symlink(program, perdure); err != nil {
 		b.Fatal(err)
 	}
-	event := `{"cwd":"` + dir + `","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"git reset --hard"},"tool_use_id":"1"}`
+	event := `{"cwd":"` + dir + `","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"git ` +
+		`reset --hard"},"tool_use_id":"1"}`
 	for name, args := range map[string][]string{"hook": {"hook", "claude-code"}, "version": {"version"}} {
 		b.Run(name, func(b *testing.B) {
 			var took []time.Duration

@@ -152,7 +152,8 @@ func TestProgramLeavesNothing(t *testing.T) {
 			if c.status == 0 || c.killed {
 				timeout = "10m"
 			}
-			cmd := p.program("run", "x", "--model", "exec:sh model.sh", "--call-timeout", timeout, "--call-retries", "0", "--max-attempts", "1")
+			cmd := p.program("run", "x", "--model", "exec:sh model.sh", "--call-timeout", timeout, "--call-retries", "0",
+				"--max-attempts", "1")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -257,7 +258,8 @@ func (p *place) text() {
 }
 
 func extractArgs() []string {
-	return []string{"run", "lease number 1234", "--context", "text", "--chunk-tokens", "300", "--max-nodes", "5000", "--json"}
+	return []string{"run", "lease number 1234", "--context", "text", "--chunk-tokens", "300", "--max-nodes", "5000",
+		"--json"}
 }
 
 // answered is what a run says, apart from what differs between two.

@@ -75,7 +75,8 @@ func TestLoopBriefsKilled(t *testing.T) {
 				w := place(t)
 				w.unbriefed()
 				const bySignal = 128 + 9 // as a shell says it
-				if out, errs, status := w.try("perdure loop status --persistence", fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, nth)); status != -1 && status != bySignal {
+				if out, errs, status := w.try("perdure loop status --persistence",
+					fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, nth)); status != -1 && status != bySignal {
 					t.Fatalf("it was not killed, it ended with %d: %s%s", status, out, errs)
 				}
 				w.sh("perdure doctor")

@@ -25,8 +25,10 @@ func TestLoopKilledWhileAHookAsks(t *testing.T) {
 	}
 	w.path = bin + string(os.PathListSeparator) + w.path
 	for name, text := range map[string]string{
-		"1.jsonl": `{"tool":"Bash","input":{"command":"touch made"}}` + "\n" + `{"tool":"Bash","input":{"command":"rm -rf src"}}` + "\n",
-		"2.jsonl": `{"tool":"Bash","input":{"command":"git clean -fd"}}` + "\n" + `{"tool":"Bash","input":{"command":"echo pass > tests/b"}}` + "\n",
+		"1.jsonl": `{"tool":"Bash","input":{"command":"touch made"}}` + "\n" +
+			`{"tool":"Bash","input":{"command":"rm -rf src"}}` + "\n",
+		"2.jsonl": `{"tool":"Bash","input":{"command":"git clean -fd"}}` + "\n" +
+			`{"tool":"Bash","input":{"command":"echo pass > tests/b"}}` + "\n",
 	} {
 		if err := os.WriteFile(filepath.Join(script, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -36,7 +38,8 @@ func TestLoopKilledWhileAHookAsks(t *testing.T) {
 	w.write("tests/b", "fail\n")
 	env := []string{claudeVar + "=" + script, "TMPDIR=" + t.TempDir()}
 	const run = `perdure loop run "Make the tests pass" --until "sh check.sh" --agent claude --unattended`
-	if out, errs, status := w.try(run, append(env, "PERDURE_FAILPOINT=toolcall.appended:2")...); status != -1 && status != 128+9 {
+	if out, errs, status := w.try(run, append(env, "PERDURE_FAILPOINT=toolcall.appended:2")...); status != -1 &&
+		status != 128+9 {
 		t.Fatalf("it was not killed, it ended with %d: %s%s", status, out, errs)
 	}
 	if w.read("src/App.tsx") != "app\n" {

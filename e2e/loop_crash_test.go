@@ -110,8 +110,10 @@ func TestLoopKilledInEachStep(t *testing.T) {
 	list.sh(loopRun, "PERDURE_FAILPOINT_LIST="+passed)
 	list.loopEnds()
 	points := passages(t, passed)
-	wanted := []string{"sealed.copied", "sealed.checked", "ledger.after_write", "ledger.after_file", "workspace.restore.before_verify", "workspace.pack.before_rename"}
-	for _, step := range []string{"begin", "baseline", "next", "prepare", "act", "measure", "judge", "decide", "diagnose", "adapt", "complete", "seal", "select", "finish"} {
+	wanted := []string{"sealed.copied", "sealed.checked", "ledger.after_write", "ledger.after_file",
+		"workspace.restore.before_verify", "workspace.pack.before_rename"}
+	for _, step := range []string{"begin", "baseline", "next", "prepare", "act", "measure", "judge", "decide",
+		"diagnose", "adapt", "complete", "seal", "select", "finish"} {
 		wanted = append(wanted, "loop."+step, "loop."+step+".done")
 	}
 	for _, want := range wanted {

@@ -45,10 +45,11 @@ func TestLoopOnFullDisk(t *testing.T) {
 			said(t, dir, "run", 7, full)
 			said(t, dir, "again", 7, full)
 		}},
-		"in the snapshot": {agent: "1) left 2000; head -c 1500000 /dev/urandom > big;; *) echo pass > tests/b;;", check: func(t *testing.T, dir string) {
-			stopped(t, dir, "run", "paused: read file \"big\"", full, "free some space")
-			stopped(t, dir, "again", full)
-		}},
+		"in the snapshot": {agent: "1) left 2000; head -c 1500000 /dev/urandom > big;; *) echo pass > tests/b;;",
+			check: func(t *testing.T, dir string) {
+				stopped(t, dir, "run", "paused: read file \"big\"", full, "free some space")
+				stopped(t, dir, "again", full)
+			}},
 		"in the check": {agent: "1) left 2000; head -c 700000 /dev/zero | tr '\\0' '\\n' > noise;; *) echo pass > tests/b;;", check: func(t *testing.T, dir string) {
 			stopped(t, dir, "run", "paused: ", full)
 			stopped(t, dir, "again", full)
@@ -73,7 +74,8 @@ cat tests/a > "$OUT/a"
 			c.check(t, dir)
 			said(t, dir, "status", 0, "make-the-tests-pass")
 			said(t, dir, "resume", 0, "completed: the check passes")
-			if whole, err := os.ReadFile(filepath.Join(dir, "whole.out")); err != nil || !strings.Contains(string(whole), "sound, sqlite") {
+			if whole, err := os.ReadFile(filepath.Join(dir, "whole.out")); err != nil ||
+				!strings.Contains(string(whole), "sound, sqlite") {
 				t.Errorf("doctor: %v\n%s", err, whole)
 			}
 			if a, err := os.ReadFile(filepath.Join(dir, "a")); err != nil || string(a) != "pass\n" {

@@ -30,7 +30,8 @@ func newFalsePlace(t *testing.T) *workplace {
 	for name, text := range map[string]string{"a": "pass\n", "b": "fail\n", "c": "pass\n", "d": "pass\n"} {
 		w.write("tests/"+name, text)
 	}
-	const run = `perdure loop run "Make the tests pass" --until "sh check.sh" --agent "exec:sh agent.sh" --max-retries 0 --no-wait`
+	const run = `perdure loop run "Make the tests pass" --until "sh check.sh" --agent "exec:sh agent.sh" --max-retries ` +
+		`0 --no-wait`
 	if out, errs, status := w.try(run); status != 6 {
 		t.Fatalf("the loop does not ask, it ended with %d: %s%s", status, out, errs)
 	}
@@ -159,7 +160,8 @@ func TestLoopKilledWhileWhitelisting(t *testing.T) {
 				w := newFalsePlace(t)
 				w.sh(answer)
 				w.dies(resume, fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, nth))
-				if marked := w.marked(); strings.HasPrefix(point, "loop.") && marked != (point == "loop.next") { // done, and then written
+				// done, and then written
+				if marked := w.marked(); strings.HasPrefix(point, "loop.") && marked != (point == "loop.next") {
 					t.Errorf("marked: %t", marked)
 				}
 				w.sh(resume)

@@ -22,7 +22,8 @@ import (
 func (w *workplace) loopWith(agent, flags string, env ...string) (said string, status int) {
 	w.t.Helper()
 	w.agent(agent)
-	out, errs, status := w.try(fmt.Sprintf("perdure loop run 'Make the tests pass' --until 'sh check.sh' --agent 'exec:sh %s' --no-wait %s", w.agentFile(), flags), env...)
+	out, errs, status := w.try(fmt.Sprintf("perdure loop run 'Make the tests pass' --until 'sh check.sh' --agent "+
+		"'exec:sh %s' --no-wait %s", w.agentFile(), flags), env...)
 	return out + errs, status
 }
 
@@ -109,18 +110,22 @@ func noneLeft(t *testing.T, file string, least int) {
 func TestLoopAgentThatDoesNotStop(t *testing.T) {
 	t.Parallel()
 	const (
-		left   = `sh -c 'trap "" TERM INT HUP; echo $$ >> "$0"; while :; do sleep 0.05; done' "$PIDS" > /dev/null 2>&1 &` + "\n"
-		apart  = `setsid sh -c 'trap "" TERM INT HUP; echo $$ >> "$0"; while :; do sleep 0.05; done' "$PIDS" > /dev/null 2>&1 &` + "\n"
+		left = `sh -c 'trap "" TERM INT HUP; echo $$ >> "$0"; while :; do sleep 0.05; done' "$PIDS" > /dev/null 2>&1 &` +
+			"\n"
+		apart = `setsid sh -c 'trap "" TERM INT HUP; echo $$ >> "$0"; while :; do sleep 0.05; done' "$PIDS" > /dev/null ` +
+			`2>&1 &` + "\n"
 		forked = `while [ "$(cat "$PIDS" 2> /dev/null | wc -l)" -lt 2 ]; do sleep 0.01; done` + "\n"
 	)
 	for name, c := range map[string]struct {
 		script, flags, says string
 		processes           int
 	}{
-		"hangs":           {"echo $$ >> $PIDS; exec sleep 1000", "--idle-timeout 300ms", "nothing was heard for 300ms", 1},
-		"chatters":        {"echo $$ >> $PIDS; while :; do echo still here; sleep 0.05; done", "--timeout 500ms", "timeout", 1},
-		"does not listen": {"trap '' TERM INT HUP; echo $$ >> $PIDS; while :; do sleep 0.05; done", "--idle-timeout 300ms", "nothing was heard for 300ms", 1},
-		"leaves others":   {left + apart + forked + "echo done", "", "iteration 1: the check fails", 2},
+		"hangs": {"echo $$ >> $PIDS; exec sleep 1000", "--idle-timeout 300ms", "nothing was heard for 300ms", 1},
+		"chatters": {"echo $$ >> $PIDS; while :; do echo still here; sleep 0.05; done", "--timeout 500ms", "timeout",
+			1},
+		"does not listen": {"trap '' TERM INT HUP; echo $$ >> $PIDS; while :; do sleep 0.05; done", "--idle-timeout 300ms",
+			"nothing was heard for 300ms", 1},
+		"leaves others": {left + apart + forked + "echo done", "", "iteration 1: the check fails", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +147,8 @@ func TestLoopAgentMissing(t *testing.T) {
 	w.write("agent", "#!/nowhere/interpreter\n")
 	w.sh("chmod +x agent")
 	out, errs, status := w.try("perdure loop run 'Make the tests pass' --until 'sh check.sh' --agent exec:./agent")
-	wantSaid(t, out+errs, status, 3, "paused: the agent cannot work here: not_found: ", "check the spelling, that the program is installed", "perdure loop resume make-the-tests-pass-")
+	wantSaid(t, out+errs, status, 3, "paused: the agent cannot work here: not_found: ",
+		"check the spelling, that the program is installed", "perdure loop resume make-the-tests-pass-")
 	w.write("agent", "#!/bin/sh\necho pass > tests/b\n")
 	said, status := w.goOn()
 	wantSaid(t, said, status, 0, "completed: the check passes after iteration 1")
@@ -163,7 +169,8 @@ exec sleep 1000`, "", "PIDS="+pids)
 	}
 	w.agent("ls new tests/* > \"$SEEN\"; echo pass > tests/b")
 	said, status = w.goOn("SEEN=" + w.beside("seen"))
-	wantSaid(t, said, status, 0, "iteration 1 is taken back: it was interrupted", "completed: the check passes after iteration 1")
+	wantSaid(t, said, status, 0, "iteration 1 is taken back: it was interrupted",
+		"completed: the check passes after iteration 1")
 	noneLeft(t, pids, 1)
 	seen, err := os.ReadFile(w.beside("seen"))
 	if err != nil || string(seen) != "tests/a\ntests/b\n" || w.read("tests/a") != "pass\n" {
@@ -187,8 +194,10 @@ func TestLoopStoreRemoved(t *testing.T) {
 			t.Parallel()
 			w := newLoopPlace(t)
 			temp := t.TempDir()
-			said, status := w.loopWith(`echo turn >> "$LOG"; if [ $(wc -l < "$LOG") = 2 ]; then `+remove+`; fi`, "", "TMPDIR="+temp, "LOG="+w.beside("log"))
-			wantSaid(t, said, status, 1, "perdure: error: the folder "+filepath.Join(w.dir, ".perdure")+" was removed or replaced while the loop ran; the loop stops")
+			said, status := w.loopWith(`echo turn >> "$LOG"; if [ $(wc -l < "$LOG") = 2 ]; then `+remove+`; fi`, "",
+				"TMPDIR="+temp, "LOG="+w.beside("log"))
+			wantSaid(t, said, status, 1, "perdure: error: the folder "+filepath.Join(w.dir, ".perdure")+
+				" was removed or replaced while the loop ran; the loop stops")
 			if strings.Count(said, "was removed or replaced") != 1 {
 				t.Errorf("it is told more than once:\n%s", said)
 			}

@@ -32,7 +32,8 @@ func TestLoopFlood(t *testing.T) {
 			w.agent(script)
 			cmd := w.command("")
 			program := filepath.Join(filepath.SplitList(w.path)[0], "perdure")
-			cmd.Path, cmd.Args = program, []string{program, "loop", "run", "x", "--until", "sh check.sh", "--agent", "exec:sh " + w.agentFile(), "--max-iterations", "1", "--max-retries", "0"}
+			cmd.Path, cmd.Args = program, []string{program, "loop", "run", "x", "--until", "sh check.sh", "--agent",
+				"exec:sh " + w.agentFile(), "--max-iterations", "1", "--max-retries", "0"}
 			cmd.Env = append(cmd.Env, fmt.Sprintf("FLOOD=%d", floodBytes(t)))
 			status, kib := measured(t, cmd)
 			if status != 1 {
@@ -41,7 +42,8 @@ func TestLoopFlood(t *testing.T) {
 			disk := sizeOf(t, filepath.Join(w.dir, ".perdure"))
 			t.Logf("%d KiB of memory, %d bytes on disk", kib, disk)
 			if kib > mostMemory || disk > mostDisk {
-				t.Errorf("it took %d KiB of memory and %d bytes on disk; at most %d and %d are fine", kib, disk, mostMemory, mostDisk)
+				t.Errorf("it took %d KiB of memory and %d bytes on disk; at most %d and %d are fine", kib, disk, mostMemory,
+					mostDisk)
 			}
 		})
 	}

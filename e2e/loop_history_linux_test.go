@@ -69,10 +69,12 @@ func (w *workplace) history(n int) {
 		return text
 	}
 	const text = "the parser gave 17 where 42 was expected, in the third of the tables"
-	l := looprecord.Beginning{Loop: looprecord.Loop{Place: ":" + w.dir, Status: looprecord.Paused, Step: "next", Iteration: n, State: raw(map[string]string{"reason": "asked to"})}}
+	l := looprecord.Beginning{Loop: looprecord.Loop{Place: ":" + w.dir, Status: looprecord.Paused, Step: "next",
+		Iteration: n, State: raw(map[string]string{"reason": "asked to"})}}
 	began := time.Now().Add(-time.Duration(n) * time.Minute)
 	for i := range n + 1 {
-		started, ended, quality := began.Add(time.Duration(i)*time.Minute), began.Add(time.Duration(i+1)*time.Minute), 20+i*37%70
+		started, ended, quality := began.Add(time.Duration(i)*time.Minute), began.Add(time.Duration(i+1)*time.Minute), 20+
+			i*37%70
 		o := state.Outcome{Iteration: i, Timestamp: ended, Quality: &quality, Changed: 20, AgentText: strings.Repeat(text, 5),
 			Check: state.Check{Command: "go test ./...", Exit: 1, Output: strings.Repeat(text+"\n", 20)}}
 		for f := range 20 {
@@ -81,12 +83,17 @@ func (w *workplace) history(n int) {
 			o.Check.Messages = append(o.Check.Messages, text)
 		}
 		if i%100 == 99 {
-			o.Regressions = []regression.Regression{{Type: "test_failure", Severity: "high", Text: text, Tests: o.Check.Failing[:3]}}
+			o.Regressions = []regression.Regression{
+				{Type: "test_failure", Severity: "high", Text: text, Tests: o.Check.Failing[:3]}}
 		}
-		l.Iterations = append(l.Iterations, looprecord.Iteration{Number: i, Status: looprecord.IterationKept, Quality: &quality, Data: raw(&o), StartedAt: started, EndedAt: &ended})
+		l.Iterations = append(l.Iterations, looprecord.Iteration{Number: i, Status: looprecord.IterationKept,
+			Quality: &quality, Data: raw(&o), StartedAt: started, EndedAt: &ended})
 	}
-	cfg := config.Config{Task: "Make the tests pass", Until: "go test ./...", Agent: "claude", Workspace: w.dir, MaxIterations: config.MaxIterationsCap}
-	if _, err := store.CreateTree(t.Context(), perdure.TreeSpec{Kind: perdure.KindLoop, Name: "history", Config: raw(&cfg), InTx: l.InTx, Root: perdure.TaskSpec{Prompt: cfg.Task}}); err != nil {
+	cfg := config.Config{Task: "Make the tests pass", Until: "go test ./...", Agent: "claude", Workspace: w.dir,
+		MaxIterations: config.MaxIterationsCap}
+	if _, err := store.CreateTree(t.Context(),
+		perdure.TreeSpec{Kind: perdure.KindLoop, Name: "history", Config: raw(&cfg), InTx: l.InTx,
+			Root: perdure.TaskSpec{Prompt: cfg.Task}}); err != nil {
 		t.Fatal(err)
 	}
 }

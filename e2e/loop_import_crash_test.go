@@ -46,7 +46,8 @@ func (w *workplace) cameIn() bool {
 	if err != nil || len(list) != 3 {
 		t.Errorf("%d iterations, %v", len(list), err)
 	}
-	if doc, err := records.Document(t.Context(), trees[0].ID); err != nil || !strings.Contains(string(doc), "ralph-fix-tests") {
+	if doc, err := records.Document(t.Context(), trees[0].ID); err != nil ||
+		!strings.Contains(string(doc), "ralph-fix-tests") {
 		t.Errorf("the document is %s, %v", doc, err)
 	}
 	return true
@@ -82,7 +83,8 @@ func TestLoopImportKilled(t *testing.T) {
 				t.Parallel()
 				w := place(t)
 				const bySignal = 128 + 9 // as a shell says it
-				if out, errs, status := w.try(loopImport, fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, nth)); status != -1 && status != bySignal {
+				if out, errs, status := w.try(loopImport, fmt.Sprintf("PERDURE_FAILPOINT=%s:%d", point, nth)); status != -1 &&
+					status != bySignal {
 					t.Fatalf("it was not killed, it ended with %d: %s%s", status, out, errs)
 				}
 				if !w.cameIn() {

@@ -46,7 +46,8 @@ func TestLoopResumeKilled(t *testing.T) {
 	w.try(loopRun, "PERDURE_FAILPOINT=loop.act.done:1")
 	w.settings("loop.max_iterations: 5\nloop.check_timeout: 20m\n")
 	_, said, _ := w.try("perdure loop resume --idle-timeout 3m", "PERDURE_FAILPOINT=loop.resumed:1")
-	if cfg := w.loopConfig(); cfg.MaxIterations != 5 || cfg.CheckTimeout.String() != "20m0s" || cfg.IdleTimeout.String() != "3m0s" {
+	if cfg := w.loopConfig(); cfg.MaxIterations != 5 || cfg.CheckTimeout.String() != "20m0s" ||
+		cfg.IdleTimeout.String() != "3m0s" {
 		t.Fatalf("after the kill it is to do %+v: %s", cfg, said)
 	}
 	w.settings("loop.max_iterations: 4\nloop.idle_timeout: 1m\n")
@@ -65,7 +66,8 @@ func TestLoopResumeKilled(t *testing.T) {
 func TestLoopReopenedKilled(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)
-	if out, errs, status := w.try(loopRun + " --max-iterations 2"); status != 1 || !strings.Contains(out, "which is the limit") {
+	if out, errs, status := w.try(loopRun + " --max-iterations 2"); status != 1 ||
+		!strings.Contains(out, "which is the limit") {
 		t.Fatalf("it ended with %d: %s%s", status, out, errs)
 	}
 	if out, errs, status := w.try("perdure loop resume"); status != 5 || !strings.Contains(errs, "--max-iterations") {
@@ -98,7 +100,8 @@ func TestLoopOfADeadProcessKeepsItsConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(short) }()
-	out := w.sh("mkfifo told && { perdure serve & } && read event < told && echo $event && kill -INT $! && wait $!", "PERDURE_SOCKET="+filepath.Join(short, "s"))
+	out := w.sh("mkfifo told && { perdure serve & } && read event < told && echo $event && kill -INT $! && wait $!",
+		"PERDURE_SOCKET="+filepath.Join(short, "s"))
 	if !strings.Contains(out, "loop_complete") {
 		t.Errorf("told %q", out)
 	}

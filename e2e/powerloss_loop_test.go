@@ -13,13 +13,15 @@ import (
 
 // loopWorkspace is a workspace with the snapshots of a loop in a store's folder.
 func loopWorkspace(store string) (*workspace.Workspace, error) {
-	return workspace.Open(workspace.Config{Root: filepath.Dir(store), Dir: filepath.Join(store, "loops", "x", "snapshots"), Home: "/nowhere", Git: "/nowhere/git"})
+	return workspace.Open(workspace.Config{Root: filepath.Dir(store),
+		Dir: filepath.Join(store, "loops", "x", "snapshots"), Home: "/nowhere", Git: "/nowhere/git"})
 }
 
 // loopEdits are files of the workspace as the nth turn leaves them; an empty one is
 // not there.
 func loopEdits(n int) map[string]string {
-	files := map[string]string{"same": "always the same", "changed": fmt.Sprint("turn ", n), "sub/folder/new": fmt.Sprint("new ", n)}
+	files := map[string]string{"same": "always the same", "changed": fmt.Sprint("turn ", n),
+		"sub/folder/new": fmt.Sprint("new ", n)}
 	for i := range 5 {
 		files[fmt.Sprint("of", i)] = ""
 	}

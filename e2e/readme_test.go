@@ -50,7 +50,8 @@ func TestDocsReadmeBook(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	first, last, _ := strings.Cut(shown, "…\n")
-	if !strings.HasPrefix(string(out), first) || !strings.HasSuffix(string(out), last) || strings.Count(string(out), "\n") != 32 {
+	if !strings.HasPrefix(string(out), first) || !strings.HasSuffix(string(out), last) ||
+		strings.Count(string(out), "\n") != 32 {
 		t.Errorf("it printed %s", out)
 	}
 }

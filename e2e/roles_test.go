@@ -246,7 +246,8 @@ func (w *witness) tree(ctx context.Context, prompt string) error {
 		return err
 	}
 	acknowledge("context %s", c.ID)
-	tree, err := w.s.CreateTree(ctx, perdure.TreeSpec{Kind: "run", Contexts: []string{c.ID}, Root: perdure.TaskSpec{Prompt: prompt}})
+	tree, err := w.s.CreateTree(ctx,
+		perdure.TreeSpec{Kind: "run", Contexts: []string{c.ID}, Root: perdure.TaskSpec{Prompt: prompt}})
 	if err != nil {
 		return err
 	}
@@ -337,14 +338,16 @@ func sloppy(ctx context.Context, dir string) error {
 	if err := s.Close(); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "perdure.db")+"?_pragma=journal_mode(wal)&_pragma=synchronous(off)")
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "perdure.db")+
+		"?_pragma=journal_mode(wal)&_pragma=synchronous(off)")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	for i := range 8 {
 		id := fmt.Sprintf("ctx-%016d", i)
-		_, err := db.ExecContext(ctx, `INSERT INTO context (id, pack, manifest, files, bytes, tokens, created_at) VALUES ($1, '', '', 0, 0, 0, 1)`, id)
+		_, err := db.ExecContext(ctx, `INSERT INTO context (id, pack, manifest, files, bytes, tokens, created_at) VALUES `+
+			`($1, '', '', 0, 0, 0, 1)`, id)
 		if err != nil {
 			return err
 		}

@@ -200,7 +200,8 @@ func startDaemon(ts *testscript.TestScript, args []string) {
 
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "NO_COLOR", "PERDURE_SOCKET", "PERDURE_DIR", "PERDURE_STORE", "PERDURE_DRAIN_TIMEOUT", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "WORK"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "NO_COLOR", "PERDURE_SOCKET", "PERDURE_DIR", "PERDURE_STORE",
+		"PERDURE_DRAIN_TIMEOUT", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "WORK"} {
 		if value := ts.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		}

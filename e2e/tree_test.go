@@ -138,14 +138,16 @@ func (h *shapeHandler) leaf(ctx context.Context, l *perdure.Lease) error {
 		}
 		parts = append(parts, answer)
 		if position == 0 && l.Task.Attempts == 1 && fails(l.Task.Prompt) {
-			return &worker.Failure{Kind: "model", Retry: true, After: time.Microsecond, Err: errors.New("the first attempt fails")}
+			return &worker.Failure{Kind: "model", Retry: true, After: time.Microsecond,
+				Err: errors.New("the first attempt fails")}
 		}
 	}
 	return l.Complete(ctx, perdure.Result{Text: digest(parts...)})
 }
 
 func (h *shapeHandler) ask(ctx context.Context, l *perdure.Lease, position int) (string, error) {
-	c, replayed, err := l.BeginCall(ctx, perdure.CallSpec{Position: position, Model: "m", RequestHash: "h", ReserveTokens: 10})
+	c, replayed, err := l.BeginCall(ctx, perdure.CallSpec{Position: position, Model: "m", RequestHash: "h",
+		ReserveTokens: 10})
 	if err != nil || replayed {
 		return c.Response, err
 	}
@@ -167,7 +169,8 @@ func work(ctx context.Context, s *perdure.Store, concurrency int) error {
 	if err != nil {
 		return err
 	}
-	w, err := worker.New(worker.Config{Store: s, Session: ss, Concurrency: concurrency, Handlers: map[string]worker.Handler{kindShape: h}})
+	w, err := worker.New(worker.Config{Store: s, Session: ss, Concurrency: concurrency,
+		Handlers: map[string]worker.Handler{kindShape: h}})
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,8 @@ func killVariables(t *testing.T, cfg perdure.Config, seed, acked, until int) int
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), roleEnv+"=variables "+cfg.Dir, dsnEnv+"="+cfg.DSN, fmt.Sprintf("%s=%d %d", variablesEnv, seed, acked))
+	cmd.Env = append(os.Environ(), roleEnv+"=variables "+cfg.Dir, dsnEnv+"="+cfg.DSN,
+		fmt.Sprintf("%s=%d %d", variablesEnv, seed, acked))
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()

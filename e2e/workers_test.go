@@ -210,7 +210,8 @@ func checkCalls(t *testing.T, s *perdure.Store, tree perdure.Tree, sh shape, sen
 		}
 		for _, key := range want {
 			if settled[key] != 1 || sent[key] < 1 || sent[key] > 1+uncertain[key] {
-				t.Errorf("call %s: %d recorded answers, sent %d times with %d uncertain", key, settled[key], sent[key], uncertain[key])
+				t.Errorf("call %s: %d recorded answers, sent %d times with %d uncertain", key, settled[key], sent[key],
+					uncertain[key])
 			}
 		}
 		if len(settled) != len(want) || task.Attempts != len(want)-1 {

@@ -107,7 +107,8 @@ func editsOfSteps() []foreignEdit {
 			func(l *handoff.Ledger) { slices.Reverse(l.PendingSteps) }, `pendingSteps changed: "another order"`},
 		{"pending all removed", func(c *handoff.Checkpoint) { c.PendingSteps = nil },
 			func(l *handoff.Ledger) { l.PendingSteps = nil },
-			`pendingSteps removed: "Pending 0000"; pendingSteps removed: "Pending 0001"; pendingSteps removed: "Pending 0002"; pendingSteps removed: "Pending 0003"`},
+			`pendingSteps removed: "Pending 0000"; pendingSteps removed: "Pending 0001"; pendingSteps removed: "Pending ` +
+				`0002"; pendingSteps removed: "Pending 0003"`},
 		{"current step ended", func(c *handoff.Checkpoint) { c.CurrentStep = nil },
 			func(l *handoff.Ledger) { l.CurrentStep = nil }, `currentStep removed: "Wire it"`},
 		{"current step goes on", func(c *handoff.Checkpoint) { c.CurrentStep.PartialWork = "more" },
@@ -119,7 +120,8 @@ func editsOfSteps() []foreignEdit {
 			c.CurrentStep = &handoff.CurrentStep{Description: "Next", StartedAt: at("2026-03-01T00:00:00Z")}
 		}, func(l *handoff.Ledger) {
 			l.CurrentStep = &handoff.CurrentStep{Description: "Next", StartedAt: at("2026-03-01T00:00:00Z")}
-		}, `currentStep.description changed: "Next"; currentStep.startedAt changed: "2026-03-01T00:00:00Z"; currentStep.partialWork removed: "` + strings.Repeat("half ", 18) + `hal…"`},
+		}, `currentStep.description changed: "Next"; currentStep.startedAt changed: "2026-03-01T00:00:00Z"; ` +
+			`currentStep.partialWork removed: "` + strings.Repeat("half ", 18) + `hal…"`},
 	}
 }
 
@@ -177,7 +179,8 @@ func editsOfTheRest() []foreignEdit {
 			l.Metadata.CreatedBy, l.Metadata.Reason, l.Metadata.LastUpdatedAt = "go-dev", handoff.ReasonManual, at(
 				"2026-03-01T00:00:00Z")
 			l.Metadata.PreviousAgents = append(l.Metadata.PreviousAgents, "react-dev")
-		}, `metadata.createdBy changed: "go-dev"; metadata.reason changed: "manual"; metadata.lastUpdatedAt changed: "2026-03-01T00:00:00Z"; metadata.previousAgents added: "react-dev"`},
+		}, `metadata.createdBy changed: "go-dev"; metadata.reason changed: "manual"; metadata.lastUpdatedAt changed: ` +
+			`"2026-03-01T00:00:00Z"; metadata.previousAgents added: "react-dev"`},
 		{"unknown fields", func(c *handoff.Checkpoint) {
 			c.Extra = handoff.Extra{"x-new": json.RawMessage(`[1]`)}
 			c.Metadata.Extra = handoff.Extra{"host": json.RawMessage(`"h"`)}

@@ -21,7 +21,8 @@ func TestDescribe(t *testing.T) {
 	files := []string{
 		file("builder-state.json", `{"activePrd": {"id": "p", "currentStory": "US-1"}}`),
 		filepath.Join(dir, "gone.json"), file("broken.json", "{"),
-		file("prd.json", `{"id": "p", "name": "Dark mode", "description": "All of it", "userStories": [{"id": "US-1", "title": "Toggle", "description": "As a user"}, {"id": "US-2", "title": 2}]}`),
+		file("prd.json", `{"id": "p", "name": "Dark mode", "description": "All of it", "userStories": [{"id": "US-1", `+
+			`"title": "Toggle", "description": "As a user"}, {"id": "US-2", "title": 2}]}`),
 	}
 	for _, tt := range []struct {
 		task               handoff.Task

@@ -86,7 +86,8 @@ func TestReadTheExample(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	d := parse(t, `{"activePrd": {"id": "p", "currentStory": null}, "adhocQueue": [{"id": "a-1", "description": "Fix it"}, {"id": 7}, {}, 3, {"id": "a-1"}]}`)
+	d := parse(t, `{"activePrd": {"id": "p", "currentStory": null}, "adhocQueue": [{"id": "a-1", "description": "Fix `+
+		`it"}, {"id": 7}, {}, 3, {"id": "a-1"}]}`)
 	if diff := cmp.Diff([]handoff.Place{"prd", "adhoc:a-1", "adhoc:7"}, d.Places()); diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	failpoint.Enable()
 	if path := os.Getenv(childFile); path != "" {
 		for i := 0; ; i++ {
-			if err := addStep(context.Background(), path, fmt.Sprintf("%s %d", os.Getenv("PERDURE_TEST_HANDOFF_NAME"), i)); err != nil {
+			if err := addStep(context.Background(), path, fmt.Sprintf("%s %d", os.Getenv("PERDURE_TEST_HANDOFF_NAME"),
+				i)); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}

@@ -114,10 +114,12 @@ func TestCreate(t *testing.T) {
 			t.Errorf("made a second time: %v", err)
 		}
 	}
-	if err := handoff.Create(t.Context(), filepath.Join(dir, "x.json"), handoff.Skeleton{Now: now, Place: "adhoc:"}); !errors.Is(err, handoff.ErrNoTask) {
+	if err := handoff.Create(t.Context(), filepath.Join(dir, "x.json"),
+		handoff.Skeleton{Now: now, Place: "adhoc:"}); !errors.Is(err, handoff.ErrNoTask) {
 		t.Errorf("without an id: %v", err)
 	}
-	if err := handoff.Create(t.Context(), filepath.Join(dir, "none", "x.json"), handoff.Skeleton{Now: now}); !errors.Is(err, handoff.ErrNotFound) {
+	if err := handoff.Create(t.Context(), filepath.Join(dir, "none", "x.json"), handoff.Skeleton{Now: now}); !errors.Is(
+		err, handoff.ErrNotFound) {
 		t.Errorf("in a folder that is not there: %v", err)
 	}
 	if got := names(t, dir); len(got) != len(tests) {

@@ -20,7 +20,8 @@ func seeds(f *testing.F) {
 	for _, text := range []string{
 		emptyPRD, "{}", "", "null", "\ufeff{\r\n}", `{"activePrd": {"checkpoint": {"x": 1}, "checkpoint": null}}`,
 		`{"a": 1e5, "b": "\ud800"}`,
-		`{"activePrd": {"checkpoint": {"completedSteps": [1, "x", null, {"step": []}], "currentStep": "x", "metadata": [], "files": {"listed": 1}}}}`,
+		`{"activePrd": {"checkpoint": {"completedSteps": [1, "x", null, {"step": []}], "currentStep": "x", "metadata": [],` +
+			` "files": {"listed": 1}}}}`,
 		strings.Repeat("[", 1001), `{"lastHeartbeat": null, "activePrd": {}}`, "[1,]", `{"a":"` + "\xff" + `"}`,
 		`{"activePrd":{"checkpoint":{"phase":7,"decisions":["a",{"decision":3}]}}}`,
 	} {
@@ -127,7 +128,8 @@ func FuzzCheckpoint(f *testing.F) {
 // A contract is found whole or not at all.
 func FuzzContract(f *testing.F) {
 	for _, text := range []string{
-		`{"stories": [{"id": "US-1", "verificationContract": {"type": "verifiable", "criteria": [{"activity": "x", "command": ["a"]}]}}]}`,
+		`{"stories": [{"id": "US-1", "verificationContract": {"type": "verifiable", "criteria": [{"activity": "x", ` +
+			`"command": ["a"]}]}}]}`,
 		`{"US-1": {"verificationContract": {"criteria": ["x", null]}}}`,
 		`{"id": "US-1", "verificationContract": {"criteria": {}}}`, `[]`,
 		`{"verificationContract":{"type":"skip"}}`,

@@ -123,7 +123,8 @@ func TestPromptIsBounded(t *testing.T) {
 func TestOwnTemplate(t *testing.T) {
 	t.Parallel()
 	r := handoff.Resume{Work: handoff.Work{TaskID: "t"}, Agent: "a"}
-	if text, err := r.Prompt("{{.Agent}} continues {{line .Work.TaskID}}, {{join .Work.PendingSteps \", \"}}"); err != nil || text != "a continues t, " {
+	if text, err := r.Prompt("{{.Agent}} continues {{line .Work.TaskID}}, {{join .Work.PendingSteps \", \"}}"); err !=
+		nil || text != "a continues t, " {
 		t.Errorf("%q, %v", text, err)
 	}
 	for _, bad := range []string{"{{", "{{.None}}"} {

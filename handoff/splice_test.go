@@ -24,7 +24,9 @@ func small() *handoff.Checkpoint {
 
 func TestWith(t *testing.T) {
 	t.Parallel()
-	const one = `{"schemaVersion":2,"phase":"planning","currentStep":null,"pendingSteps":[],"completedSteps":[],"decisions":[],"blockers":["a: b, c"],"metadata":{"createdBy":"me \"x\"","lastUpdatedAt":"2026-02-28T10:00:00Z","reason":"manual","previousAgents":[]}}`
+	const one = `{"schemaVersion":2,"phase":"planning","currentStep":null,"pendingSteps":[],"completedSteps":[],` +
+		`"decisions":[],"blockers":["a: b, c"],"metadata":{"createdBy":"me \"x\"","lastUpdatedAt":"2026-02-28T10:00:00Z",` +
+		`"reason":"manual","previousAgents":[]}}`
 	indented := func(prefix, unit, newline string) string {
 		var b bytes.Buffer
 		if err := json.Indent(&b, []byte(one), prefix, unit); err != nil {
@@ -63,7 +65,8 @@ func TestWith(t *testing.T) {
 		{"to null", "{\"activePrd\": {\n  \"checkpoint\" : {\n  } }}", "prd", nil,
 			"{\"activePrd\": {\n  \"checkpoint\" : null }}"},
 		{"null stays away", `{"activePrd": {}}`, "prd", nil, `{"activePrd": {}}`},
-		{"the last of two", `{"activePrd": {"checkpoint": 1, "checkpoint": null}, "activePrd": {"checkpoint": 2, "checkpoint": null}}`, "prd", nil,
+		{"the last of two", `{"activePrd": {"checkpoint": 1, "checkpoint": null}, "activePrd": {"checkpoint": 2, ` +
+			`"checkpoint": null}}`, "prd", nil,
 			`{"activePrd": {"checkpoint": 1, "checkpoint": null}, "activePrd": {"checkpoint": 2, "checkpoint": null}}`},
 		{"heartbeat before", `{"lastHeartbeat":"x","activePrd":{"checkpoint":{}}}`, "prd", nil,
 			`{"lastHeartbeat":"2026-03-01T00:00:00Z","activePrd":{"checkpoint":null}}`},
@@ -329,7 +332,8 @@ func wantSpliced(t failer, before, after []byte, place handoff.Place, c *handoff
 // Two places in one file do not touch each other.
 func TestWithKeepsOtherTasks(t *testing.T) {
 	t.Parallel()
-	d := parse(t, `{"activePrd": {"checkpoint": {"phase": "x"}}, "adhocQueue": [{"id": "a", "checkpoint": {"phase": "y"}}, {"id": "b"}]}`)
+	d := parse(t, `{"activePrd": {"checkpoint": {"phase": "x"}}, "adhocQueue": [{"id": "a", "checkpoint": {"phase": `+
+		`"y"}}, {"id": "b"}]}`)
 	d, err := d.With("adhoc:b", small(), time.Time{})
 	if err != nil {
 		t.Fatal(err)

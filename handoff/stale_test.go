@@ -348,7 +348,8 @@ func TestUnknown(t *testing.T) {
 func TestJudgeFails(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	if _, err := handoff.Judge(t.Context(), filepath.Join(b.dir, "none"), b.entries); !errors.Is(err, handoff.ErrNotFound) {
+	if _, err := handoff.Judge(t.Context(), filepath.Join(b.dir, "none"), b.entries); !errors.Is(err,
+		handoff.ErrNotFound) {
 		t.Errorf("no such folder: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

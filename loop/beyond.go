@@ -69,8 +69,9 @@ func (r *run) repositoryGone() []regression.Regression {
 		return nil
 	}
 	r.state.Repository = false
-	return []regression.Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical), Files: []string{".git"},
-		Text: ".git is gone, and with it the history of the repository; snapshots do not have it: fetch it from a clone"}}
+	return []regression.Regression{{Type: string(hook.ProtectedChange), Severity: string(hook.Critical),
+		Files: []string{".git"},
+		Text:  ".git is gone, and with it the history of the repository; snapshots do not have it: fetch it from a clone"}}
 }
 
 // settings identifies the version of the settings file next to the store; "none" without one.

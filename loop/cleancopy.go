@@ -124,7 +124,8 @@ func (r *run) sealBest(ctx context.Context, best *state.Outcome, check *state.Ch
 // checkCleanCopy repeats the check of a snapshot in a clean copy. It returns nil when
 // clean-copy checks are off, or known to be impossible here. With whole the tests of
 // the baseline must run. look holds the findings of the snapshot, or nil.
-func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.Check, whole bool, look *look) (*cleancheck.Verdict,
+func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.Check, whole bool, look *look) (
+	*cleancheck.Verdict,
 	error) {
 	known := r.state.Unsealable != "" && r.state.Unprepared == r.cfg.SealedSetup
 	if !r.checksCleanCopy() || known || id == "" || r.state.Beside == "" || check.Skipped {
@@ -213,5 +214,6 @@ func (r *run) cleanCopyRegressions(out *state.Outcome, v *cleancheck.Verdict) []
 	if v.State != cleancheck.Failed {
 		return nil
 	}
-	return []regression.Regression{{Type: string(v.Type), Severity: string(hook.High), Text: v.Why, Tests: v.Tests, Files: v.Files}}
+	return []regression.Regression{{Type: string(v.Type), Severity: string(hook.High), Text: v.Why, Tests: v.Tests,
+		Files: v.Files}}
 }

@@ -127,7 +127,8 @@ func TestSealedAlwaysIsJudged(t *testing.T) {
 	b := sealBench(t, write("marks/a", "x"))
 	b.launch(func(c *config.Config) {
 		c.Sealed = config.SealAlways
-		c.Until = `ok() { echo "$1 $2 - $3"; }; if cat marks/* >/dev/null 2>&1; then ok ok 1 a; else ok "not ok" 1 a; fi; ok "not ok" 2 b; echo 1..2; exit 1`
+		c.Until = `ok() { echo "$1 $2 - $3"; }; if cat marks/* >/dev/null 2>&1; then ok ok 1 a; else ok "not ok" 1 a; fi; ` +
+			`ok "not ok" 2 b; echo 1..2; exit 1`
 	})
 	l := b.work()
 	out := b.outcomes()[1]
@@ -203,7 +204,8 @@ func TestSealedBest(t *testing.T) {
 			"marks/a", count)
 	})
 	l := b.work()
-	if l.Status != record.Failed || !strings.Contains(string(l.State), "iteration 1 does not pass in a clean copy: ") || b.read("score") != "50" {
+	if l.Status != record.Failed || !strings.Contains(string(l.State), "iteration 1 does not pass in a clean copy: ") ||
+		b.read("score") != "50" {
 		t.Errorf("%s\nscore %s", show(l), b.read("score"))
 	}
 	b.sound()

@@ -202,11 +202,12 @@ func (r *run) stuckGate(ctx context.Context, out *state.Outcome, pattern, why st
 		return "", err
 	}
 	r.state.Errors, r.state.AgentErrors = nil, 0
-	return r.openGate(perdure.GateStuck, perdure.GateQuestion{Title: why, Text: r.describe(out), Options: []perdure.GateOption{
-		{Answer: answerContinue, Effect: "the loop goes on; a reason given with the answer goes into the next prompt"},
-		{Answer: answerManual, Effect: "the loop is paused; after a fix by hand, resume goes on"},
-		{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
-	}})
+	return r.openGate(perdure.GateStuck,
+		perdure.GateQuestion{Title: why, Text: r.describe(out), Options: []perdure.GateOption{
+			{Answer: answerContinue, Effect: "the loop goes on; a reason given with the answer goes into the next prompt"},
+			{Answer: answerManual, Effect: "the loop is paused; after a fix by hand, resume goes on"},
+			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+		}})
 }
 
 // describe tells people how an iteration ended.

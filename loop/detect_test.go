@@ -42,7 +42,8 @@ func TestSuppressionIsARegression(t *testing.T) {
 // file, is there.
 func TestRenamedTestIsNotDeleted(t *testing.T) {
 	t.Parallel()
-	const check = `for f in *_test.py; do sed -n 's/^def \(test_[a-z_]*\).*/\1/p' "$f"; done | awk '{print "ok " NR " - " $1} END {print "1.." NR}'; test -e done`
+	const check = `for f in *_test.py; do sed -n 's/^def \(test_[a-z_]*\).*/\1/p' "$f"; done | awk '{print "ok " NR " ` +
+		`- " $1} END {print "1.." NR}'; test -e done`
 	body := "():\n    cart = Cart()\n    cart.add('apple', 2)\n    cart.add('pear', 3)\n    assert cart.total() == 12\n" +
 		"    assert cart.count('apple') == 2\n"
 	b := newBench(t, func(w *turn) error {

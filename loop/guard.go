@@ -29,7 +29,8 @@ func (r *run) callsPath() string { return filepath.Join(r.e.dir(&r.l.Tree), call
 
 // policy is how calls of tools are judged.
 func (r *run) policy() *policy.Policy {
-	return &policy.Policy{Root: r.files.Root(), Own: []string{r.e.cfg.Dir}, Answers: answers(r.cfg.RiskAnswers), Allowed: r.state.Allowed}
+	return &policy.Policy{Root: r.files.Root(), Own: []string{r.e.cfg.Dir}, Answers: answers(r.cfg.RiskAnswers),
+		Allowed: r.state.Allowed}
 }
 
 func answers(set map[string]config.RiskAnswer) map[risk.Pattern]risk.Answer {

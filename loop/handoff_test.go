@@ -42,7 +42,8 @@ func (b *bench) record(w *turn, ops ...ledger.Op) {
 func (b *bench) entries(iteration string) []ledger.Entry {
 	b.Helper()
 	file := filepath.Join(b.loops, loop.ID(&b.tree), handoff.FileName)
-	h, err := ledger.NewStore(b.store).Handoff(b.Context(), ledger.Ref{Place: filepath.ToSlash(file), Task: "adhoc:" + iteration})
+	h, err := ledger.NewStore(b.store).Handoff(b.Context(),
+		ledger.Ref{Place: filepath.ToSlash(file), Task: "adhoc:" + iteration})
 	b.ok(err)
 	list, err := ledger.NewStore(b.store).HandoffEntries(b.Context(), h.ID, 0, 0)
 	b.ok(err)
@@ -101,7 +102,8 @@ func TestHandoffAfterAFailure(t *testing.T) {
 			t.Errorf("the prompt of the second agent lacks %q:\n%s", want, prompt)
 		}
 	}
-	if got := kindsOf(b.entries("iteration-1")); got != "start step decide pending save fail save reassign step verify done" {
+	if got := kindsOf(b.entries("iteration-1")); got != "start step decide pending save fail save reassign step verify "+
+		"done" {
 		t.Errorf("recorded: %s", got)
 	}
 	if moved := b.events(loop.EventReassigned); len(moved) != 1 ||

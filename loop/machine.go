@@ -50,7 +50,8 @@ func steps(root bool) map[string]step {
 	if root {
 		return map[string]step{stepBegin: begin, stepBaseline: baseline, stepNext: next, stepDecide: decide,
 			stepDiagnose: diagnose,
-			stepAdapt:    adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete, stepSeal: checkCompletion,
+			stepAdapt:    adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete,
+			stepSeal:   checkCompletion,
 			stepSelect: choose, stepVerify: verify, stepFinish: finish}
 	}
 	return map[string]step{stepPrepare: prepare, stepAct: act, stepMeasure: measure, stepJudge: judge}

@@ -87,7 +87,8 @@ func (r *run) trustMetrics(ctx context.Context, taken *metric.Metrics, at worksp
 }
 
 // compareCoverage lists regressions of the coverage.
-func (r *run) compareCoverage(ctx context.Context, out *state.Outcome, report *testreport.Report) ([]regression.Regression, error) {
+func (r *run) compareCoverage(ctx context.Context, out *state.Outcome, report *testreport.Report) (
+	[]regression.Regression, error) {
 	m, err := r.meter()
 	if err != nil {
 		return nil, err
@@ -95,7 +96,8 @@ func (r *run) compareCoverage(ctx context.Context, out *state.Outcome, report *t
 	found, err := m.Compare(ctx, out.Metrics, out.After, r.unknown(out, report))
 	var all []regression.Regression
 	for _, g := range found {
-		all = append(all, regression.Regression{Type: string(hook.CoverageRegression), Severity: string(g.Severity), Text: g.Text,
+		all = append(all, regression.Regression{Type: string(hook.CoverageRegression), Severity: string(g.Severity),
+			Text:  g.Text,
 			Files: g.Files})
 	}
 	return all, refusal(err)

@@ -18,7 +18,8 @@ import (
 // hangs on: configuration of CI, runners, linters and coverage, and what the
 // completion command names. They stay a regression until they are taken back or
 // a person approves them.
-func (r *run) protected(ctx context.Context, since *evidence.Between, by *regression.Ruled) ([]regression.Regression, error) {
+func (r *run) protected(ctx context.Context, since *evidence.Between, by *regression.Ruled) ([]regression.Regression,
+	error) {
 	g := regression.Regression{Type: string(hook.ProtectedChange), Severity: string(hook.High)}
 	var texts []string
 	for _, c := range since.Changes {

@@ -86,7 +86,8 @@ func (r *run) mustAsk(out *state.Outcome, v *state.Recovery) bool {
 	twice := v.Attempt > 1 && again == r.state.LastRegression
 	r.state.LastRegression = again
 	critical := !r.cfg.RetryCritical && regression.Worst(out.Regressions).Severity == string(hook.Critical)
-	unclear := v.Diagnosis == state.GenuineFix || v.Diagnosis == state.Ambiguity && !r.cfg.Unattended || v.Confidence < minConfidence
+	unclear := v.Diagnosis == state.GenuineFix || v.Diagnosis == state.Ambiguity && !r.cfg.Unattended ||
+		v.Confidence < minConfidence
 	return deleted || v.Diagnosis == state.RewardHacking || unclear || critical ||
 		r.state.Run.Blocked || v.Attempt > max(r.cfg.MaxRetries, 0) || twice
 }
@@ -100,7 +101,8 @@ func adapt(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	v := r.state.Recovery
-	deleted := slices.ContainsFunc(out.Regressions, func(g regression.Regression) bool { return g.Type == string(hook.TestDeletion) })
+	deleted := slices.ContainsFunc(out.Regressions,
+		func(g regression.Regression) bool { return g.Type == string(hook.TestDeletion) })
 	if v.Attempt == 1 && v.Diagnosis != state.RewardHacking {
 		v.Did("adapt", "what got worse is named")
 		return stepNext, r.retried(ctx, v, "What the last iteration made worse has to be made good first:\n"+

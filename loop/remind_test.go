@@ -130,7 +130,8 @@ func TestRemindersRefused(t *testing.T) {
 	}
 	defer store.Close()
 	cfg := loop.EngineConfig{Store: store, Agents: noAgents{}, Dir: t.TempDir(), Reminders: t.TempDir()}
-	if _, err := loop.New(cfg); perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), cfg.Reminders) {
+	if _, err := loop.New(cfg); perdure.CodeOf(err) != perdure.CodeInvalid ||
+		!strings.Contains(err.Error(), cfg.Reminders) {
 		t.Errorf("empty folder: %v, want an error with code invalid that names it", err)
 	}
 	own := filepath.Join(cfg.Reminders, "minimal.md.tmpl")

@@ -80,7 +80,8 @@ func TestResumeReadsSettings(t *testing.T) {
 	}
 	want := []string{
 		`{"changes":[{"field":"max_iterations","from":"1","to":"2"},{"field":"keep_last","from":"false","to":"true"}]}`,
-		`{"changes":[{"field":"fallback","from":"[]","to":"[other]"},{"field":"max_iterations","from":"2","to":"5"},{"field":"keep_last","from":"true","to":"false"}]}`,
+		`{"changes":[{"field":"fallback","from":"[]","to":"[other]"},{"field":"max_iterations","from":"2","to":"5"},` +
+			`{"field":"keep_last","from":"true","to":"false"}]}`,
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)
@@ -222,7 +223,8 @@ func TestResumeAfterTheEnd(t *testing.T) {
 		t.Errorf("the agent is not told of before:\n%s", b.agent.prompts[1])
 	}
 	b.sound()
-	if _, err := b.engine.Resume(t.Context(), b.tree.ID, request(`{"max_iterations":9}`, "")); perdure.CodeOf(err) != perdure.CodeConflict ||
+	if _, err := b.engine.Resume(t.Context(), b.tree.ID, request(`{"max_iterations":9}`, "")); perdure.CodeOf(
+		err) != perdure.CodeConflict ||
 		!strings.Contains(perdure.HintOf(err), "loop run") {
 		t.Errorf("one that is completed: %v (%s)", err, perdure.HintOf(err))
 	}
@@ -275,7 +277,8 @@ func TestReopenedOnce(t *testing.T) {
 	row.State = json.RawMessage(strings.Replace(string(row.State), `"verdict":"failed"`, `"verdict":""`, 1))
 	// and the process died
 	b.ok(b.records.Reopen(t.Context(), &row, record.Reconfiguration{Before: row.Config, After: raw}))
-	if err := b.records.Reopen(t.Context(), &row, record.Reconfiguration{Before: raw, After: raw}); perdure.CodeOf(err) != perdure.CodeConflict {
+	if err := b.records.Reopen(t.Context(), &row, record.Reconfiguration{Before: raw, After: raw}); perdure.CodeOf(
+		err) != perdure.CodeConflict {
 		t.Errorf("reopened twice: %v", err)
 	}
 	b.sound()
@@ -307,7 +310,8 @@ func TestResumeWithAnotherBudget(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.BudgetTokens = 50 })
-	if got := b.resume(request(`{"budget_tokens":1000,"budget_usd":2.5}`, "")); got != "budget_usd none -> 2.5, budget_tokens 50 -> 1000" {
+	if got := b.resume(request(`{"budget_tokens":1000,"budget_usd":2.5}`, "")); got !=
+		"budget_usd none -> 2.5, budget_tokens 50 -> 1000" {
 		t.Errorf("changes %q", got)
 	}
 	tree, err := b.store.Tree(t.Context(), b.tree.ID)

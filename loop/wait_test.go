@@ -193,7 +193,8 @@ func TestThreeAgentErrorsAreStuck(t *testing.T) {
 	if err != nil || len(gates) != 1 || gates[0].Kind != perdure.GateStuck {
 		t.Fatalf("gates %+v, %v", gates, err)
 	}
-	_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "continue", Reason: "use the other door"})
+	_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 1,
+		perdure.GateDecision{Answer: "continue", Reason: "use the other door"})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 4 {
 		t.Errorf("%s", show(l))
@@ -301,7 +302,8 @@ func TestBrokenTestIsNamed(t *testing.T) {
 	if l.Status != record.Completed || l.Iteration != 2 || b.statuses() != "kept kept" {
 		t.Errorf("%s; iterations %s", show(l), b.statuses())
 	}
-	if r := b.outcomes()[1].Recoveries; len(r) != 1 || r[0].Outcome != "retried" || r[0].Diagnosis != state.TaskComplexity {
+	if r := b.outcomes()[1].Recoveries; len(r) != 1 || r[0].Outcome != "retried" ||
+		r[0].Diagnosis != state.TaskComplexity {
 		t.Errorf("recovery %+v", r)
 	}
 }
@@ -357,7 +359,8 @@ func TestBudget(t *testing.T) {
 	l := b.work()
 	gates, err := b.store.OpenGates(t.Context())
 	b.ok(err)
-	if l.Step != "gate" || l.Iteration != 2 || b.agent.done != 2 || len(gates) != 1 || gates[0].Kind != perdure.GateBudget {
+	if l.Step != "gate" || l.Iteration != 2 || b.agent.done != 2 || len(gates) != 1 ||
+		gates[0].Kind != perdure.GateBudget {
 		t.Fatalf("%s after %d turns, gates %+v", show(l), b.agent.done, gates)
 	}
 	_, err = b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: "raise"})

@@ -104,7 +104,8 @@ func (c *Chain) answered(l Link, resp *Response, failures []*Error, tries int) *
 	told.Tries += tries
 	told.Notes = append([]string(nil), resp.Notes...)
 	for i, f := range failures {
-		told.Notes = append(told.Notes, fmt.Sprintf("%s answered instead of %s: %s", Redact(l.Name), Redact(c.links[i].Name), f.Error()))
+		told.Notes = append(told.Notes, fmt.Sprintf("%s answered instead of %s: %s", Redact(l.Name),
+			Redact(c.links[i].Name), f.Error()))
 	}
 	return &told
 }

@@ -56,15 +56,18 @@ func TestChainAsksTheNext(t *testing.T) {
 			t.Errorf("%s: %s", kind, diff)
 		}
 	}
-	long := chain(t, model.Link{Name: "a", Model: refuses(&model.Error{Kind: model.KindTooLong, Msg: "no"})}, model.Link{Name: "b", Model: says("b")})
+	long := chain(t, model.Link{Name: "a", Model: refuses(&model.Error{Kind: model.KindTooLong, Msg: "no"})},
+		model.Link{Name: "b", Model: says("b")})
 	if got, err := long.Generate(t.Context(), &model.Request{}); err != nil || got.Text != "b" {
 		t.Errorf("after a request that is too long: %+v, %v", got, err)
 	}
 	var e *model.Error
-	if _, err := long.Generate(t.Context(), &model.Request{Divisible: true}); !errors.As(err, &e) || e.Kind != model.KindTooLong {
+	if _, err := long.Generate(t.Context(), &model.Request{Divisible: true}); !errors.As(err, &e) ||
+		e.Kind != model.KindTooLong {
 		t.Errorf("a request that is too long and can be divided: %v", err)
 	}
-	c := chain(t, model.Link{Name: "a", Model: modelFunc(func(context.Context, *model.Request) (*model.Response, error) { return nil, nil })},
+	c := chain(t, model.Link{Name: "a",
+		Model: modelFunc(func(context.Context, *model.Request) (*model.Response, error) { return nil, nil })},
 		model.Link{Name: "b", Model: says("b")})
 	if got, err := c.Generate(t.Context(), &model.Request{}); err != nil || got.Text != "b" {
 		t.Errorf("after neither answer nor error: %+v, %v", got, err)
@@ -75,7 +78,8 @@ func TestChainFails(t *testing.T) {
 	t.Parallel()
 	c := chain(t,
 		model.Link{Name: "a", Model: refuses(&model.Error{Kind: model.KindAuth, Msg: "bad key", Hint: "look at the key"})},
-		model.Link{Name: "b", Model: refuses(&model.Error{Kind: model.KindUnavailable, Msg: "down", Status: 503, Hint: "wait", Tries: 6})},
+		model.Link{Name: "b", Model: refuses(&model.Error{Kind: model.KindUnavailable, Msg: "down", Status: 503,
+			Hint: "wait", Tries: 6})},
 		model.Link{Name: "c", Model: refuses(&model.Error{Kind: model.KindInvalid, Msg: "no", Hint: "ask otherwise"})})
 	_, err := c.Generate(t.Context(), &model.Request{})
 	var e *model.Error

@@ -209,7 +209,8 @@ func (e *Endpoint) BrokeOff(n int, err error) *Error {
 func (e *Endpoint) Unexpected(protocol string, err error) *Error {
 	return &Error{
 		Kind: KindUnavailable, Msg: e.Where(), Err: e.RedactError(err),
-		Hint: fmt.Sprintf("check that the base URL is that of a server that speaks the %s protocol (%s)", protocol, e.cfg.URLVariable),
+		Hint: fmt.Sprintf("check that the base URL is that of a server that speaks the %s protocol (%s)", protocol,
+			e.cfg.URLVariable),
 	}
 }
 

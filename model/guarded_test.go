@@ -73,7 +73,8 @@ func within(t *testing.T, what string, got, low, high time.Duration) {
 func TestRetriesWithGrowingWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m, sent := failing(fail(model.KindUnavailable), fail(model.KindCut), fail(model.KindEmpty), fail(model.KindUnavailable))
+		m, sent := failing(fail(model.KindUnavailable), fail(model.KindCut), fail(model.KindEmpty),
+			fail(model.KindUnavailable))
 		var retries []model.Retry
 		g := guarded(t, model.GuardedConfig{Model: m, OnRetry: func(r model.Retry) { retries = append(retries, r) }})
 		got, err := g.Generate(t.Context(), &model.Request{})
@@ -116,10 +117,11 @@ func TestGivesUp(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				calls := 0
-				g := guarded(t, model.GuardedConfig{Model: modelFunc(func(context.Context, *model.Request) (*model.Response, error) {
-					calls++
-					return nil, tt.failure
-				})})
+				g := guarded(t, model.GuardedConfig{
+					Model: modelFunc(func(context.Context, *model.Request) (*model.Response, error) {
+						calls++
+						return nil, tt.failure
+					})})
 				_, err := g.Generate(t.Context(), &model.Request{})
 				var e *model.Error
 				if !errors.As(err, &e) || e.Kind != tt.kind || e.Tries != tt.tries || calls != tt.tries {
@@ -299,7 +301,8 @@ func TestTimeLimit(t *testing.T) {
 		start := time.Now()
 		_, err := g.Generate(t.Context(), &model.Request{})
 		var e *model.Error
-		if !errors.As(err, &e) || e.Kind != model.KindTimeout || e.Tries != 2 || e.Hint == "" || !strings.Contains(e.Error(), "exec:x") {
+		if !errors.As(err, &e) || e.Kind != model.KindTimeout || e.Tries != 2 || e.Hint == "" ||
+			!strings.Contains(e.Error(), "exec:x") {
 			t.Errorf("error = %+v", err)
 		}
 		within(t, "time", time.Since(start), 2*model.DefaultTimeout, 2*model.DefaultTimeout+time.Second)
@@ -308,7 +311,8 @@ func TestTimeLimit(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 24*time.Hour, errors.New("tree is over"))
 		defer cancel()
 		_, err = never.Generate(ctx, &model.Request{})
-		if !errors.As(err, &e) || e.Kind != model.KindCanceled || e.Tries != 1 || !strings.Contains(e.Error(), "tree is over") {
+		if !errors.As(err, &e) || e.Kind != model.KindCanceled || e.Tries != 1 ||
+			!strings.Contains(e.Error(), "tree is over") {
 			t.Errorf("error = %+v", err)
 		}
 	})
@@ -411,12 +415,13 @@ func TestAnswersAreChecked(t *testing.T) {
 func TestPanicGivesThePlaceBack(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	g := guarded(t, model.GuardedConfig{Concurrency: 1, Model: modelFunc(func(context.Context, *model.Request) (*model.Response, error) {
-		if calls++; calls == 1 {
-			panic("oh")
-		}
-		return &model.Response{Text: "answer"}, nil
-	})})
+	g := guarded(t, model.GuardedConfig{Concurrency: 1,
+		Model: modelFunc(func(context.Context, *model.Request) (*model.Response, error) {
+			if calls++; calls == 1 {
+				panic("oh")
+			}
+			return &model.Response{Text: "answer"}, nil
+		})})
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = g.Generate(t.Context(), &model.Request{})
@@ -429,9 +434,11 @@ func TestPanicGivesThePlaceBack(t *testing.T) {
 func TestGuardedConfiguration(t *testing.T) {
 	t.Parallel()
 	_, err := model.NewGuarded(model.GuardedConfig{
-		MaxTries: -1, MaxTimeouts: -1, Concurrency: -1, MaxResponseBytes: -1, InitialBackoff: -1, MaxBackoff: -2, MaxRetryAfter: -1,
+		MaxTries: -1, MaxTimeouts: -1, Concurrency: -1, MaxResponseBytes: -1, InitialBackoff: -1, MaxBackoff: -2,
+		MaxRetryAfter: -1,
 	})
-	for _, field := range []string{"Model", "MaxTries", "MaxTimeouts", "Concurrency", "MaxResponseBytes", "InitialBackoff", "MaxBackoff", "MaxRetryAfter"} {
+	for _, field := range []string{"Model", "MaxTries", "MaxTimeouts", "Concurrency", "MaxResponseBytes",
+		"InitialBackoff", "MaxBackoff", "MaxRetryAfter"} {
 		if err == nil || !strings.Contains(err.Error(), field+" is ") {
 			t.Errorf("%s is not named in: %v", field, err)
 		}

@@ -23,7 +23,8 @@ var (
 		return regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{8,}`)
 	})
 	reAssign = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)((?:api[-_]?key|access[-_]?token|auth[-_]?token|secret|password|[?&](?:key|token|sig))["']?\s*[:=]\s*["']?)[^\s"'&,;]{4,}`)
+		return regexp.MustCompile(`(?i)((?:api[-_]?key|access[-_]?token|auth[-_]?token|secret|password|[?&](?:key|token|` +
+			`sig))["']?\s*[:=]\s*["']?)[^\s"'&,;]{4,}`)
 	})
 	reUserURL = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(://)[^/\s"@]+@`) })
 )

@@ -25,9 +25,11 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	again := map[model.Kind]bool{
-		model.KindRateLimit: true, model.KindUnavailable: true, model.KindCut: true, model.KindTimeout: true, model.KindEmpty: true,
-		model.KindInvalid: false, model.KindAuth: false, model.KindNotFound: false, model.KindTooLarge: false, model.KindTooLong: false,
-		model.KindFailed: false, model.KindCanceled: false, "unheard of": false,
+		model.KindRateLimit: true, model.KindUnavailable: true, model.KindCut: true, model.KindTimeout: true,
+		model.KindEmpty:   true,
+		model.KindInvalid: false, model.KindAuth: false, model.KindNotFound: false, model.KindTooLarge: false,
+		model.KindTooLong: false,
+		model.KindFailed:  false, model.KindCanceled: false, "unheard of": false,
 	}
 	for kind, want := range again {
 		if got := (&model.Error{Kind: kind}).Retryable(); got != want {
@@ -83,7 +85,8 @@ func TestRedact(t *testing.T) {
 func TestClean(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"": "", "plain ä 日本": "plain ä 日本", "a\xff\xfeb": "a\uFFFDb", "a\x00b": "a\uFFFDb", "\xe6\x97": "\uFFFD", "\uFFFD": "\uFFFD",
+		"": "", "plain ä 日本": "plain ä 日本", "a\xff\xfeb": "a\uFFFDb", "a\x00b": "a\uFFFDb", "\xe6\x97": "\uFFFD",
+		"\uFFFD": "\uFFFD",
 	} {
 		got, changed := model.Clean(in)
 		if got != want || changed != (in != want) {

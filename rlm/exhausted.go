@@ -27,7 +27,8 @@ func gateQuestion(why string) perdure.GateQuestion {
 	return perdure.GateQuestion{Title: "no model of the chain answers", Text: why, Options: []perdure.GateOption{
 		{Answer: perdure.AnswerRetry, Effect: "the models are asked again for all tasks that wait"},
 		{Answer: perdure.AnswerManual, Effect: "a task gets the answer that you write (--text or --file)"},
-		{Answer: perdure.AnswerSkip, Effect: "the tasks that wait count as failed, and the rest is merged as the run's policy says"},
+		{Answer: perdure.AnswerSkip, Effect: "the tasks that wait count as failed, and the rest is merged as the run's " +
+			"policy says"},
 		{Answer: perdure.AnswerAbandon, Effect: "the tree ends as it is"},
 	}}
 }

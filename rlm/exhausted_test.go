@@ -164,7 +164,8 @@ func TestExhaustedChainWaits(t *testing.T) {
 		if list, err := b.store.OpenGates(t.Context()); err != nil || len(list) != 0 {
 			t.Errorf("open gates of a tree that has ended: %+v, %v", list, err)
 		}
-		if _, err := b.store.AnswerGate(t.Context(), tree.ID, 1, perdure.GateDecision{Answer: perdure.AnswerRetry}); !errors.Is(err, perdure.ErrConflict) {
+		if _, err := b.store.AnswerGate(t.Context(), tree.ID, 1,
+			perdure.GateDecision{Answer: perdure.AnswerRetry}); !errors.Is(err, perdure.ErrConflict) {
 			t.Errorf("answer to a tree that has ended: %v", err)
 		}
 	})
@@ -219,7 +220,8 @@ func TestByHand(t *testing.T) {
 	waiters, err := b.store.GateTasks(t.Context(), tree.ID, 1, 10)
 	b.ok(err)
 	for i, w := range waiters {
-		g := b.decide(tree.ID, perdure.GateDecision{Answer: perdure.AnswerManual, Text: fmt.Sprintf("hand %d", i), Task: w.Task})
+		g := b.decide(tree.ID, perdure.GateDecision{Answer: perdure.AnswerManual, Text: fmt.Sprintf("hand %d", i),
+			Task: w.Task})
 		if (g.AnsweredAt != nil) != (i == len(waiters)-1) {
 			t.Errorf("after answer %d the gate is %+v", i, g)
 		}

@@ -63,7 +63,8 @@ func TestRefusals(t *testing.T) {
 	if _, err := b.tryLaunch("p", "ctx-unknown", M{}); !errors.Is(err, perdure.ErrNotFound) {
 		t.Errorf("unknown context: %v", err)
 	}
-	if _, err := b.exec.Launch(t.Context(), rlm.LaunchRequest{Kind: "loop", Prompt: "p"}); !errors.Is(err, perdure.ErrInvalid) {
+	if _, err := b.exec.Launch(t.Context(), rlm.LaunchRequest{Kind: "loop", Prompt: "p"}); !errors.Is(err,
+		perdure.ErrInvalid) {
 		t.Errorf("unknown kind: %v", err)
 	}
 	trees, err := b.store.Trees(t.Context(), perdure.TreeFilter{})

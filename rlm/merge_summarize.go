@@ -118,7 +118,8 @@ func (s *summary) run(ctx context.Context, list []summarize.Input, room int64) (
 }
 
 // shorten makes one part of several neighbours.
-func (s *summary) shorten(ctx context.Context, position int, group []summarize.Input) (summarize.Input, []string, error) {
+func (s *summary) shorten(ctx context.Context, position int, group []summarize.Input) (summarize.Input, []string,
+	error) {
 	first, last := group[0], group[len(group)-1]
 	by := *s.by
 	by.quiet = true

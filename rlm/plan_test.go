@@ -571,7 +571,8 @@ func TestMapReduceOfALostMerge(t *testing.T) {
 	b.ok(session.Close(t.Context()))
 	root, err := b.store.Task(t.Context(), tree.Root)
 	b.ok(err)
-	if want := "## f0.txt\n\nfile 0\n\n## f1.txt\n\nfile 1\n\n## f2.txt\n\nfile 2\n\n## f3.txt\n\nfile 3"; root.Result != want || failed != 1 {
+	if want := "## f0.txt\n\nfile 0\n\n## f1.txt\n\nfile 1\n\n## f2.txt\n\nfile 2\n\n## f3.txt\n\nfile 3"; root.Result !=
+		want || failed != 1 {
 		t.Errorf("after %d lost merges the root is %s with %q: %+v", failed, root.State, root.Result, root.Error)
 	}
 }

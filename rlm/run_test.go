@@ -228,7 +228,8 @@ func TestBatchAnswersForEachFile(t *testing.T) {
 	for _, c := range children {
 		prompts = append(prompts, c.Prompt)
 	}
-	if diff := cmp.Diff([]string{"Sum up a.txt.", "Sum up empty.txt.", "Sum up big.txt.", "Sum up z/c.txt."}, prompts); diff != "" {
+	if diff := cmp.Diff([]string{"Sum up a.txt.", "Sum up empty.txt.", "Sum up big.txt.", "Sum up z/c.txt."},
+		prompts); diff != "" {
 		t.Error(diff)
 	}
 	want := "## a.txt\n\na.txt from 7\n\n## empty.txt\n\n(the file is empty)\n\n## big.txt\n\nbig.txt from "

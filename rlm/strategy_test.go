@@ -42,7 +42,8 @@ func TestEachStrategy(t *testing.T) {
 		{"conditional plan", plan(`{"strategy":"conditional","tasks":[{"id":"a","prompt":"A."},{"id":"b","prompt":"B.","when":"a.text == \"no\""},
       {"id":"c","prompt":"C.","when":"b.state == \"skipped\"","depends_on":["a"]}]}`), M{"planner": "model"},
 			"did A\nC after did A", 3},
-		{"map-reduce plan", plan(`{"strategy":"map-reduce","tasks":[{"prompt":"A."},{"prompt":"B."},{"prompt":"C."},{"prompt":"D."},{"prompt":"E."}]}`),
+		{"map-reduce plan", plan(`{"strategy":"map-reduce","tasks":[{"prompt":"A."},{"prompt":"B."},{"prompt":"C."},` +
+			`{"prompt":"D."},{"prompt":"E."}]}`),
 			M{"planner": "model", "fan_in": 2}, "did A\ndid B\ndid C\ndid D\ndid E", 6},
 	}
 	for _, tt := range tests {

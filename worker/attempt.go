@@ -27,7 +27,8 @@ func (w *Worker) attempt(ctx context.Context, l *perdure.Lease) (settled bool) {
 	log.Debug("task begins", "task_id", l.Task.ID.String(), "attempt", l.Task.Attempts)
 	begun := time.Now()
 	err := w.handle(ctx, l)
-	log.Debug("handler returned", "task_id", l.Task.ID.String(), "duration_ms", time.Since(begun).Milliseconds(), "error", err)
+	log.Debug("handler returned", "task_id", l.Task.ID.String(), "duration_ms", time.Since(begun).Milliseconds(),
+		"error", err)
 	if err == nil {
 		return true
 	}

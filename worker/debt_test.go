@@ -81,7 +81,8 @@ func TestGivesUpWhenTheEndCannotBeWritten(t *testing.T) {
 		again = refuse(t, s)
 		return errors.New("broken")
 	})
-	w, err := worker.New(worker.Config{Store: s, Session: ss, Handlers: handlers(h), Patience: time.Millisecond, SettleTimeout: time.Second})
+	w, err := worker.New(worker.Config{Store: s, Session: ss, Handlers: handlers(h), Patience: time.Millisecond,
+		SettleTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,8 @@ func TestDrainTimeoutEnds(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	_, stop := start(t, worker.Config{Store: s, Session: openSession(t, s), Handlers: handlers(h), DrainTimeout: time.Millisecond})
+	_, stop := start(t, worker.Config{Store: s, Session: openSession(t, s), Handlers: handlers(h),
+		DrainTimeout: time.Millisecond})
 	<-began
 	stop()
 	if got := task(t, s, tree.Root); got.State != perdure.Queued {

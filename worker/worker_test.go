@@ -267,7 +267,8 @@ func TestPanicFailsTheAttempt(t *testing.T) {
 	if got := wait(t, s, tree.ID); got.State != perdure.Failed {
 		t.Fatalf("tree is %s", got.State)
 	}
-	if got := task(t, s, tree.Root).Error; got == nil || got.Kind != worker.KindPanic || !strings.Contains(got.Message, "boom") {
+	if got := task(t, s, tree.Root).Error; got == nil || got.Kind != worker.KindPanic ||
+		!strings.Contains(got.Message, "boom") {
 		t.Errorf("error is %+v", got)
 	}
 	notes := events(t, s, tree.ID, worker.EventPanic)

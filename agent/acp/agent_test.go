@@ -90,12 +90,14 @@ func (f *fake) message(text string) {
 
 // ask asks for permission and returns the answer.
 func (f *fake) ask(call string) string {
-	return f.askWith(call, `[{"optionId":"always","name":"a","kind":"allow_always"},{"optionId":"once","name":"b","kind":"allow_once"},{"optionId":"no","name":"c","kind":"reject_once"}]`)
+	return f.askWith(call, `[{"optionId":"always","name":"a","kind":"allow_always"},{"optionId":"once","name":"b",`+
+		`"kind":"allow_once"},{"optionId":"no","name":"c","kind":"reject_once"}]`)
 }
 
 func (f *fake) askWith(call, options string) string {
 	f.sent++
-	f.say(`{"jsonrpc":"2.0","id":%d,"method":"session/request_permission","params":{"sessionId":"s-1","toolCall":%s,"options":%s}}`, f.sent, call, options)
+	f.say(`{"jsonrpc":"2.0","id":%d,"method":"session/request_permission","params":{"sessionId":"s-1","toolCall":%s,`+
+		`"options":%s}}`, f.sent, call, options)
 	for {
 		m := f.recv()
 		if m.Method == "" {
@@ -150,13 +152,15 @@ func scripts() map[string]func(f *fake) int {
 			f.update(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"let me see"}}`)
 			f.message("I will ")
 			f.message("write.")
-			f.update(`{"sessionUpdate":"tool_call","toolCallId":"c-1","title":"Write a.txt","kind":"edit","status":"pending","rawInput":{"file_path":"/w/a.txt","content":"x"}}`)
+			f.update(`{"sessionUpdate":"tool_call","toolCallId":"c-1","title":"Write a.txt","kind":"edit","status":"pending",` +
+				`"rawInput":{"file_path":"/w/a.txt","content":"x"}}`)
 			answer := f.ask(`{"toolCallId":"c-1","title":"Write a.txt?"}`)
 			f.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c-1","status":"completed","rawOutput":{"output":` +
 				quote(answer) + `}}`)
 			f.update(`{"sessionUpdate":"usage_update","used":1200,"size":8000,"cost":{"amount":0.0123,"currency":"USD"}}`)
 			f.message("Done.")
-			f.answer(p, `{"stopReason":"end_turn","usage":{"totalTokens":130,"inputTokens":100,"outputTokens":10,"cachedReadTokens":15,"cachedWriteTokens":5}}`)
+			f.answer(p, `{"stopReason":"end_turn","usage":{"totalTokens":130,"inputTokens":100,"outputTokens":10,`+
+				`"cachedReadTokens":15,"cachedWriteTokens":5}}`)
 			f.recv()
 			return 0
 		},
@@ -212,7 +216,8 @@ func scripts() map[string]func(f *fake) int {
 			if err != nil {
 				return 1
 			}
-			line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` +
+			line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1",` +
+				`"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` +
 				strings.Repeat("x", 1<<20) + `"}}}}` + "\n"
 			for range megabytes {
 				if _, err := io.WriteString(f.out, line); err != nil {

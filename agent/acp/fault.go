@@ -31,24 +31,32 @@ type wordsOf struct {
 var failureWords = sync.OnceValue(func() []wordsOf {
 	return []wordsOf{
 		{agent.KindQuota, regexp.MustCompile(
-			`(?i)insufficient[_ ]quota|quota (has been )?exceeded|exceeded your current quota|billing|credit balance|payment required|out of credits`)},
+			`(?i)insufficient[_ ]quota|quota (has been )?exceeded|exceeded your current quota|billing|credit balance|payment ` +
+				`required|out of credits`)},
 		{agent.KindOverflow, regexp.MustCompile(
-			`(?i)context[ _](window|length)|ran out of room|contextwindowexceeded|context_exhausted|prompt is too long|maximum context|too many tokens|exceeds the (maximum|limit).{0,30}tokens`)},
+			`(?i)context[ _](window|length)|ran out of room|contextwindowexceeded|context_exhausted|prompt is too long|` +
+				`maximum context|too many tokens|exceeds the (maximum|limit).{0,30}tokens`)},
 		{agent.KindRateLimit, regexp.MustCompile(
-			`(?i)rate[ _-]?limit|usage[ _]limit|usageLimit|limit reached|hit your limit|too many requests|\b429\b|resource_?exhausted`)},
+			`(?i)rate[ _-]?limit|usage[ _]limit|usageLimit|limit reached|hit your limit|too many requests|\b429\b|` +
+				`resource_?exhausted`)},
 		{agent.KindAuth, regexp.MustCompile(
-			`(?i)unauthori[sz]ed|authentication|not logged in|log ?in (is )?required|please (log|sign) in|invalid api key|incorrect api key|api key (is )?(missing|not (valid|found|set))|\b401\b|permission denied.{0,20}api`)},
+			`(?i)unauthori[sz]ed|authentication|not logged in|log ?in (is )?required|please (log|sign) in|invalid api key|` +
+				`incorrect api key|api key (is )?(missing|not (valid|found|set))|\b401\b|permission denied.{0,20}api`)},
 		{agent.KindLimit, regexp.MustCompile(
 			`(?i)max_output_tokens|output token maximum|max(imum number of)?[ _](session )?turns`)},
 		{agent.KindInvalid, regexp.MustCompile(
-			`(?i)model[ _]?not[ _]?found|(unknown|no such) model|model is not (found|supported)|issue with the selected model|does not exist or you do not have access`)},
+			`(?i)model[ _]?not[ _]?found|(unknown|no such) model|model is not (found|supported)|issue with the selected ` +
+				`model|does not exist or you do not have access`)},
 		{agent.KindUnavailable, regexp.MustCompile(
-			`(?i)overloaded|unavailable|bad gateway|gateway time-?out|internal server error|\b50[0234]\b|\b529\b|econn(refused|reset)|etimedout|enotfound|fetch failed|connection (refused|reset|error|lost)|network error|stream disconnected`)},
+			`(?i)overloaded|unavailable|bad gateway|gateway time-?out|internal server error|\b50[0234]\b|\b529\b|` +
+				`econn(refused|reset)|etimedout|enotfound|fetch failed|connection (refused|reset|error|lost)|network error|` +
+				`stream disconnected`)},
 	}
 })
 
 var waitWords = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(?:retry|try again|resets?)[^0-9\n]{0,20}?(?:after|in)\s*:?\s*([0-9]{1,7}(?:\.[0-9]+)?)\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)\b`)
+	return regexp.MustCompile(`(?i)(?:retry|try again|resets?)[^0-9\n]{0,20}?(?:after|in)\s*:?\s*([0-9]{1,` +
+		`7}(?:\.[0-9]+)?)\s*(ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?)\b`)
 })
 
 // kindOfText returns the kind of failure that a message describes; empty when

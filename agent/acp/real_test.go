@@ -64,7 +64,8 @@ func clients() []client {
 			// "auto" would ask a model which
 			preset: "gemini", program: "gemini", forgets: true, silent: true, model: "gemini-2.5-pro",
 			env: func(home, url string) []string {
-				settings := `{"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},` +
+				settings := `{"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},` +
+					`"telemetry":{"enabled":false},` +
 					`"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}}}`
 				_ = os.MkdirAll(filepath.Join(home, ".gemini"), 0o755)
 				_ = os.WriteFile(filepath.Join(home, ".gemini", "settings.json"), []byte(settings), 0o600)
@@ -283,11 +284,15 @@ func TestRealFaults(t *testing.T) {
 		want agent.Kind
 	}{
 		{"rate limit", step{status: 429,
-			text: `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","type":"rate_limit_error","message":"Rate limit reached. Please try again in 20s."}}`}, agent.KindRateLimit},
-		{"key", step{status: 401, text: `{"error":{"code":401,"status":"UNAUTHENTICATED","type":"authentication_error","message":"Incorrect API key provided"}}`}, agent.KindAuth},
+			text: `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","type":"rate_limit_error","message":"Rate limit ` +
+				`reached. Please try again in 20s."}}`}, agent.KindRateLimit},
+		{"key", step{status: 401, text: `{"error":{"code":401,"status":"UNAUTHENTICATED","type":"authentication_error",` +
+			`"message":"Incorrect API key provided"}}`}, agent.KindAuth},
 		{"overflow", step{status: 400,
-			text: `{"error":{"code":"context_length_exceeded","type":"invalid_request_error","message":"This model's maximum context length is 8000 tokens, however you requested 9000 tokens"}}`}, agent.KindOverflow},
-		{"down", step{status: 503, text: `{"error":{"code":503,"status":"UNAVAILABLE","type":"server_error","message":"The model is overloaded. Please try again later."}}`}, agent.KindUnavailable},
+			text: `{"error":{"code":"context_length_exceeded","type":"invalid_request_error","message":"This model's maximum ` +
+				`context length is 8000 tokens, however you requested 9000 tokens"}}`}, agent.KindOverflow},
+		{"down", step{status: 503, text: `{"error":{"code":503,"status":"UNAVAILABLE","type":"server_error",` +
+			`"message":"The model is overloaded. Please try again later."}}`}, agent.KindUnavailable},
 	}
 	for _, c := range clients() {
 		for _, fault := range faults {

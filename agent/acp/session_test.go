@@ -185,9 +185,12 @@ func conversation(f *fake, session string, asked *[]string) {
 func TestConfiguredSessions(t *testing.T) {
 	t.Parallel()
 	const (
-		modes   = `{"sessionId":"s-1","modes":{"currentModeId":"default","availableModes":[{"id":"default"},{"id":"yolo"}]},"models":{"availableModels":[{"modelId":"m-1"},{"modelId":"m-2"}]}}`
-		options = `{"sessionId":"s-1","configOptions":[{"id":"model","category":"model","type":"select","options":[{"value":"m-1"},{"value":"m-2"}]},` +
-			`{"id":"how","category":"mode","type":"select","options":[{"group":"g","name":"G","options":[{"value":"default"},{"value":"plan"}]}]},` +
+		modes = `{"sessionId":"s-1","modes":{"currentModeId":"default","availableModes":[{"id":"default"},` +
+			`{"id":"yolo"}]},"models":{"availableModels":[{"modelId":"m-1"},{"modelId":"m-2"}]}}`
+		options = `{"sessionId":"s-1","configOptions":[{"id":"model","category":"model","type":"select",` +
+			`"options":[{"value":"m-1"},{"value":"m-2"}]},` +
+			`{"id":"how","category":"mode","type":"select","options":[{"group":"g","name":"G","options":[{"value":"default"},` +
+			`{"value":"plan"}]}]},` +
 			`{"id":"effort","type":"select","options":[{"value":"low"},{"value":"high"}]},{"id":"fast","type":"boolean"},7]}`
 	)
 	tests := []struct {

@@ -71,7 +71,8 @@ func decides(allow bool) func(context.Context, agent.ToolCall) agent.Decision {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	const (
-		both    = `[{"optionId":"aa","kind":"allow_always"},{"optionId":"a1","kind":"allow_once"},{"optionId":"ra","kind":"reject_always"},{"optionId":"r1","kind":"reject_once"}]`
+		both = `[{"optionId":"aa","kind":"allow_always"},{"optionId":"a1","kind":"allow_once"},{"optionId":"ra",` +
+			`"kind":"reject_always"},{"optionId":"r1","kind":"reject_once"}]`
 		always  = `[{"optionId":"aa","kind":"allow_always"},{"optionId":"ra","kind":"reject_always"}]`
 		strange = `[{"optionId":"x","kind":"ask_mother"},7]`
 	)
@@ -137,7 +138,9 @@ func TestManyPermissionsAtOnce(t *testing.T) {
 	_, _ = ended(t, tr, func(f *fake) {
 		for i := range many {
 			title := []string{"good", "bad"}[i%2]
-			f.say(`{"jsonrpc":"2.0","id":"p%d","method":"session/request_permission","params":{"sessionId":"s-1","toolCall":{"toolCallId":"c%d","title":%q},"options":[{"optionId":"yes","kind":"allow_once"},{"optionId":"no","kind":"reject_once"}]}}`, i, i, title)
+			f.say(`{"jsonrpc":"2.0","id":"p%d","method":"session/request_permission","params":{"sessionId":"s-1",`+
+				`"toolCall":{"toolCallId":"c%d","title":%q},"options":[{"optionId":"yes","kind":"allow_once"},{"optionId":"no",`+
+				`"kind":"reject_once"}]}}`, i, i, title)
 		}
 		for range many {
 			m := f.recv()
@@ -238,7 +241,8 @@ func TestCancel(t *testing.T) {
 			f.message("begun")
 			answer := f.ask(`{"toolCallId":"c"}`)
 			f.message(answer)
-			f.say(`{"jsonrpc":"2.0","id":"late","method":"session/request_permission","params":{"options":[{"optionId":"yes","kind":"allow_once"}]}}`)
+			f.say(`{"jsonrpc":"2.0","id":"late","method":"session/request_permission","params":{"options":[{"optionId":"yes",` +
+				`"kind":"allow_once"}]}}`)
 			m := f.recv()
 			for m.Method != "" { // session/cancel
 				m = f.recv()
@@ -326,7 +330,8 @@ func TestPermissionTakenBack(t *testing.T) {
 	}}
 	answer := ""
 	_, _ = ended(t, tr, func(f *fake) {
-		f.say(`{"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"options":[{"optionId":"yes","kind":"allow_once"}]}}`)
+		f.say(`{"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"options":[{"optionId":"yes",` +
+			`"kind":"allow_once"}]}}`)
 		f.say(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"other"}}`)
 		f.say(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"p"}}`)
 		answer = string(f.recv().Result)

@@ -40,7 +40,8 @@ func TestUpdates(t *testing.T) {
 		{`{"sessionUpdate":"agent_message_chunk"}`, "message "},
 		{`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"}}`, "thought hm"},
 		{`{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"me"}}`, "unknown "},
-		{`{"sessionUpdate":"plan","entries":[{"content":"one","status":"completed"},{"content":"two\nlines","status":"in_progress"},{"content":"three","status":"pending"}]}`, "notice plan: 1 of 3 steps done; now: two"},
+		{`{"sessionUpdate":"plan","entries":[{"content":"one","status":"completed"},{"content":"two\nlines",` +
+			`"status":"in_progress"},{"content":"three","status":"pending"}]}`, "notice plan: 1 of 3 steps done; now: two"},
 		{`{"sessionUpdate":"plan","entries":"none"}`, "notice plan: 0 of 0 steps done"},
 		{`{"sessionUpdate":"usage_update","used":"12","size":1e4}`, "usage "},
 		{`{"sessionUpdate":"usage_update","size":1e4}`, "unknown "},
@@ -56,14 +57,17 @@ func TestUpdates(t *testing.T) {
 			"compaction so far"},
 		{`{"sessionUpdate":"current_mode_update","currentModeId":"yolo"}`, `notice the agent's mode is "yolo" now`},
 		{`{"sessionUpdate":"session_info_update","title":"A title"}`, "unknown "},
-		{`{"sessionUpdate":"session_info_update","_meta":{"codex":{"error":{"message":"Reconnecting... 1/5","additionalDetails":"429 Too Many Requests","willRetry":true}}}}`, "rate_limited Reconnecting... 1/5 429 Too Many Requests"},
+		{`{"sessionUpdate":"session_info_update","_meta":{"codex":{"error":{"message":"Reconnecting... 1/5",` +
+			`"additionalDetails":"429 Too Many Requests","willRetry":true}}}}`,
+			"rate_limited Reconnecting... 1/5 429 Too Many Requests"},
 		{`{"sessionUpdate":"session_info_update","_meta":{"codex":{"error":{"message":"Reconnecting... 1/5"}}}}`,
 			"notice Reconnecting... 1/5"},
 		{`{"sessionUpdate":"available_commands_update","availableCommands":[]}`, "unknown "},
 		{`{"sessionUpdate":"config_option_update"}`, "unknown "},
 		{`{"sessionUpdate":"something_new","content":{}}`, "unknown "},
 		{`{"sessionUpdate":"tool_call","title":"no ID"}`, "unknown "},
-		{`{"sessionUpdate":"tool_call","toolCallId":"c","status":"completed","content":[{"type":"content","content":{"type":"text","text":"out"}}]}`, "tool_result completed out"},
+		{`{"sessionUpdate":"tool_call","toolCallId":"c","status":"completed","content":[{"type":"content",` +
+			`"content":{"type":"text","text":"out"}}]}`, "tool_result completed out"},
 		{`{"sessionUpdate":"tool_call","toolCallId":"c","status":"brand_new","kind":"switch_mode"}`, "tool_call pending"},
 	}
 	for _, tt := range tests {
@@ -135,7 +139,9 @@ func TestToolCalls(t *testing.T) {
 		{
 			name: "files from everywhere, once",
 			updates: []string{
-				`{"sessionUpdate":"tool_call","toolCallId":"c","kind":"edit","locations":[{"path":"/a"},{"path":"/b","line":3},{}],"content":[{"type":"diff","path":"/c"},{"type":"diff","path":"/a"}],"rawInput":{"file_path":"/d","changes":{"/f":{},"/e":{}}}}`,
+				`{"sessionUpdate":"tool_call","toolCallId":"c","kind":"edit","locations":[{"path":"/a"},{"path":"/b","line":3},` +
+					`{}],"content":[{"type":"diff","path":"/c"},{"type":"diff","path":"/a"}],"rawInput":{"file_path":"/d",` +
+					`"changes":{"/f":{},"/e":{}}}}`,
 				`{"sessionUpdate":"tool_call_update","toolCallId":"c","locations":[{"path":"/g"}]}`,
 			},
 			want: agent.ToolCall{
@@ -156,8 +162,10 @@ func TestToolOutputs(t *testing.T) {
 			updates: []string{
 				beginCall + `"content":[{"type":"terminal","terminalId":"c"}],"rawInput":{"command":"x"}}`,
 				`{"sessionUpdate":"tool_call_update","toolCallId":"c","_meta":{"terminal_output_delta":{"data":"one\n"}}}`,
-				`{"sessionUpdate":"tool_call_update","toolCallId":"c","content":[{"type":"terminal"}],"_meta":{"terminal_output_delta":{"data":"two\n"}}}`,
-				`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed","_meta":{"terminal_exit":{"exit_code":3}}}`,
+				`{"sessionUpdate":"tool_call_update","toolCallId":"c","content":[{"type":"terminal"}],` +
+					`"_meta":{"terminal_output_delta":{"data":"two\n"}}}`,
+				`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed",` +
+					`"_meta":{"terminal_exit":{"exit_code":3}}}`,
 			},
 			want: agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Title: "T", Command: "x",
 				Input: json.RawMessage(`{"command":"x"}`), Status: agent.ToolFailed},
@@ -166,7 +174,8 @@ func TestToolOutputs(t *testing.T) {
 		{
 			name: "content is replaced",
 			updates: []string{
-				`{"sessionUpdate":"tool_call","toolCallId":"c","content":[{"type":"content","content":{"type":"text","text":"explained"}}]}`,
+				`{"sessionUpdate":"tool_call","toolCallId":"c","content":[{"type":"content","content":{"type":"text",` +
+					`"text":"explained"}}]}`,
 				`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed","content":[]}`,
 			},
 			want: agent.ToolCall{ID: "c", Kind: agent.ToolOther, Status: agent.ToolFailed},
@@ -174,7 +183,8 @@ func TestToolOutputs(t *testing.T) {
 		{
 			name: "exit status in the raw output, a folder to run in",
 			updates: []string{
-				`{"sessionUpdate":"tool_call","toolCallId":"c","kind":"execute","locations":[{"path":"/w"}],"status":"completed","rawOutput":{"output":"out","metadata":{"exit":3}}}`,
+				`{"sessionUpdate":"tool_call","toolCallId":"c","kind":"execute","locations":[{"path":"/w"}],` +
+					`"status":"completed","rawOutput":{"output":"out","metadata":{"exit":3}}}`,
 			},
 			want: agent.ToolCall{ID: "c", Kind: agent.ToolExecute, Status: agent.ToolFailed},
 			text: "out",
@@ -186,10 +196,11 @@ func TestToolOutputs(t *testing.T) {
 			text:    "done",
 		},
 		{
-			name:    "raw output as fields, the tool's name in _meta",
-			updates: []string{`{"sessionUpdate":"tool_call","toolCallId":"c","status":"completed","rawOutput":{"stdout":"a","stderr":"b","n":1},"_meta":{"claudeCode":{"toolName":"Bash"}}}`},
-			want:    agent.ToolCall{ID: "c", Name: "Bash", Kind: agent.ToolOther, Status: agent.ToolCompleted},
-			text:    "ab",
+			name: "raw output as fields, the tool's name in _meta",
+			updates: []string{`{"sessionUpdate":"tool_call","toolCallId":"c","status":"completed","rawOutput":{"stdout":"a",` +
+				`"stderr":"b","n":1},"_meta":{"claudeCode":{"toolName":"Bash"}}}`},
+			want: agent.ToolCall{ID: "c", Name: "Bash", Kind: agent.ToolOther, Status: agent.ToolCompleted},
+			text: "ab",
 		},
 		{
 			name: "an ID is used again",
@@ -201,9 +212,10 @@ func TestToolOutputs(t *testing.T) {
 			want: agent.ToolCall{ID: "c", Kind: agent.ToolRead, Title: "U", Status: agent.ToolPending},
 		},
 		{
-			name:    "fields of other forms",
-			updates: []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":7,"locations":"x","content":[1,{"type":"diff","path":"/a"}],"status":["completed"],"_meta":[],"kind":"read"}`},
-			want:    agent.ToolCall{ID: "c", Kind: agent.ToolRead, Status: agent.ToolPending, Paths: []string{"/a"}},
+			name: "fields of other forms",
+			updates: []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":7,"locations":"x","content":[1,` +
+				`{"type":"diff","path":"/a"}],"status":["completed"],"_meta":[],"kind":"read"}`},
+			want: agent.ToolCall{ID: "c", Kind: agent.ToolRead, Status: agent.ToolPending, Paths: []string{"/a"}},
 		},
 	} {
 		tt.check(t)
@@ -221,7 +233,8 @@ func TestCallOfAPermission(t *testing.T) {
 	}}
 	_, events := ended(t, tr, func(f *fake) {
 		f.update(`{"sessionUpdate":"tool_call","toolCallId":"c","title":"write","rawInput":{"path":"/a","content":"x"}}`)
-		f.ask(`{"toolCallId":"c","title":"Write /a","kind":"edit","rawInput":{"diff":"+x"},"content":[{"type":"content","content":{"type":"text","text":"explained"}},{"type":"diff","path":"/b"}]}`)
+		f.ask(`{"toolCallId":"c","title":"Write /a","kind":"edit","rawInput":{"diff":"+x"},"content":[{"type":"content",` +
+			`"content":{"type":"text","text":"explained"}},{"type":"diff","path":"/b"}]}`)
 		f.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}`)
 		f.ask(`{}`)
 	})
@@ -329,13 +342,15 @@ func TestUsage(t *testing.T) {
 	}{
 		{"none", `{"stopReason":"end_turn"}`, agent.Usage{}},
 		{"null", `{"usage":null,"_meta":null}`, agent.Usage{}},
-		{"caches beside the input", `{"usage":{"totalTokens":165,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,"cachedWriteTokens":5}}`, u(155, 10, 50, 5)},
+		{"caches beside the input", `{"usage":{"totalTokens":165,"inputTokens":100,"outputTokens":10,` +
+			`"cachedReadTokens":50,"cachedWriteTokens":5}}`, u(155, 10, 50, 5)},
 		{"caches in the input", `{"usage":{"totalTokens":110,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50}}`,
 			u(100, 10, 50, 0)},
 		{"thoughts beside the output",
 			`{"usage":{"totalTokens":167,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,"thoughtTokens":7}}`,
 			u(150, 17, 50, 0)},
-		{"thoughts in the output", `{"usage":{"totalTokens":160,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,"thoughtTokens":7}}`, u(150, 10, 50, 0)},
+		{"thoughts in the output", `{"usage":{"totalTokens":160,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,` +
+			`"thoughtTokens":7}}`, u(150, 10, 50, 0)},
 		{"thoughts beside, caches in",
 			`{"usage":{"totalTokens":117,"inputTokens":100,"outputTokens":10,"cachedReadTokens":50,"thoughtTokens":7}}`,
 			u(100, 17, 50, 0)},

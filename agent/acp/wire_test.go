@@ -24,7 +24,8 @@ func wantBrief(t *testing.T, got []string, want ...string) {
 func TestFramesInPieces(t *testing.T) {
 	t.Parallel()
 	_, events := ended(t, &agent.Turn{}, func(f *fake) {
-		line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"grün"}}}}` + "\r\n\n \t\n"
+		line := `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1",` +
+			`"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"grün"}}}}` + "\r\n\n \t\n"
 		for i := range len(line) {
 			_, _ = io.WriteString(f.out, line[i:i+1])
 		}
@@ -64,7 +65,8 @@ func TestStrangeMessages(t *testing.T) {
 		f.say(`{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"m"}}`)
 		f.say(`{"jsonrpc":"2.0","method":"_vendor/news","params":[1]}`)
 		f.say(`{"jsonrpc":"2.0","method":"session/update","params":"none"}`)
-		f.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"brand_new","x":1}}}`)
+		f.say(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1",` +
+			`"update":{"sessionUpdate":"brand_new","x":1}}}`)
 		f.say(`{"jsonrpc":"2.0","method":7,"id":8}`)
 		for _, method := range []string{"fs/read_text_file", "terminal/create", "elicitation/create", "no/such"} {
 			f.say(`{"jsonrpc":"2.0","id":"%s","method":"%s","params":{}}`, method, method)
@@ -107,7 +109,8 @@ func TestRequestsAfterCompletion(t *testing.T) {
 		f.finish(f.begin())
 		for f.recv().ID != nil { // until the client has seen the end
 		}
-		f.say(`{"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"options":[{"optionId":"yes","kind":"allow_once"}]}}`)
+		f.say(`{"jsonrpc":"2.0","id":"p","method":"session/request_permission","params":{"options":[{"optionId":"yes",` +
+			`"kind":"allow_once"}]}}`)
 		f.say(`{"jsonrpc":"2.0","id":"q","method":"fs/read_text_file"}`)
 		f.say(`{"jsonrpc":"2.0","id":3,"result":{"stopReason":"refusal"}}`)
 		f.update(`{"sessionUpdate":"usage_update","used":7,"size":8}`)

@@ -17,7 +17,8 @@ import (
 // codexCount is a line of a thread's log.
 func codexCount(year, in, out int) string {
 	return fmt.Sprintf(`{"timestamp":"%d-01-01T00:00:00Z","type":"event_msg","payload":{"type":"token_count","info":{`+
-		`"total_token_usage":{"input_tokens":%d,"output_tokens":%d},"last_token_usage":{"input_tokens":300,"output_tokens":5},`+
+		`"total_token_usage":{"input_tokens":%d,"output_tokens":%d},"last_token_usage":{"input_tokens":300,`+
+		`"output_tokens":5},`+
 		`"model_context_window":1000},"rate_limits":{"primary":{"used_percent":100,"resets_at":4000000000}}}}`, year, in, out)
 }
 
@@ -58,7 +59,8 @@ func TestCodexLog(t *testing.T) {
 				if err := os.MkdirAll(dir, 0o700); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(filepath.Join(dir, "rollout-x-t1.jsonl"), []byte(strings.Join(tt.log, "\n")+"\n"), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, "rollout-x-t1.jsonl"), []byte(strings.Join(tt.log, "\n")+"\n"),
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

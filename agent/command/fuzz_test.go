@@ -70,7 +70,8 @@ func FuzzOpencode(f *testing.F) { fuzzStream(f, "opencode") }
 func FuzzCodexLog(f *testing.F) {
 	rec := recorded(f, "codex", "compact", 0)
 	f.Add(rec.Log)
-	f.Add(`{"timestamp":3,"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":-5}}}}`)
+	f.Add(`{"timestamp":3,"type":"event_msg","payload":{"type":"token_count",` +
+		`"info":{"total_token_usage":{"input_tokens":-5}}}}`)
 	f.Fuzz(func(t *testing.T, log string) {
 		rec.Log = log
 		_, res, err := command.Replay(t.Context(), rec)

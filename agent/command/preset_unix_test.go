@@ -145,7 +145,8 @@ func TestEndlessAgents(t *testing.T) {
 			"hang"),
 			"", agent.KindRateLimit, "rate_limit"},
 		{"subscription", actor(t, "claude",
-			`out:{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":4000000000,"rateLimitType":"five_hour"}}`, "hang"),
+			`out:{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":4000000000,`+
+				`"rateLimitType":"five_hour"}}`, "hang"),
 			"", agent.KindRateLimit, "five_hour"},
 		{"shortens its context again and again", actor(t, "opencode", "replay:over.jsonl", "hang"), "", agent.KindOverflow,
 			"6 times in a row"},

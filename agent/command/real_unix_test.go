@@ -75,7 +75,8 @@ func prepareCodex(_ *testing.T, home, url string) (env, args []string) {
 }
 
 func prepareGemini(t *testing.T, home, url string) (env, args []string) {
-	settings := `{"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},` +
+	settings := `{"general":{"enableAutoUpdate":false},"privacy":{"usageStatisticsEnabled":false},` +
+		`"telemetry":{"enabled":false},` +
 		`"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}}}`
 	if err := os.MkdirAll(filepath.Join(home, ".gemini"), 0o700); err != nil {
 		t.Fatal(err)
@@ -90,7 +91,8 @@ func prepareOpencode(_ *testing.T, home, url string) (env, args []string) {
 	return []string{
 		"XDG_DATA_HOME=" + home + "/data", "XDG_CONFIG_HOME=" + home + "/config", "XDG_STATE_HOME=" + home + "/state",
 		"XDG_CACHE_HOME=" + home + "/cache",
-		`OPENCODE_CONFIG_CONTENT={"model":"local/m","small_model":"local/m","autoupdate":false,"share":"disabled","provider":{"local":{"npm":"@ai-sdk/openai-compatible",` +
+		`OPENCODE_CONFIG_CONTENT={"model":"local/m","small_model":"local/m","autoupdate":false,"share":"disabled",` +
+			`"provider":{"local":{"npm":"@ai-sdk/openai-compatible",` +
 			`"options":{"baseURL":"` + url + `/v1","apiKey":"x"},"models":{"m":{"limit":{"context":100000,"output":4000}}}}}}`,
 		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
 	}, nil

@@ -23,13 +23,16 @@ func hooks() map[string]struct {
 		made   bool
 		told   string
 	}{
-		"silent":  {script: "", made: true},
-		"warns":   {script: `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"mind the gap"}}'`, made: true, told: "mind the gap"},
-		"denies":  {script: `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"not here"}}'`, told: "not here"},
+		"silent": {script: "", made: true},
+		"warns": {script: `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"mind the ` +
+			`gap"}}'`, made: true, told: "mind the gap"},
+		"denies": {script: `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny",` +
+			`"permissionDecisionReason":"not here"}}'`, told: "not here"},
 		"fails":   {script: "echo no idea >&2; exit 2", told: "no idea"},
 		"crashes": {script: "exit 1"},
 		"killed":  {script: "kill -9 $$"},
-		"looks after": {script: `grep -q '"PostToolUse"' "$0.in" && echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"a test is gone"}}' || true`,
+		"looks after": {script: `grep -q '"PostToolUse"' "$0.in" && echo ` +
+			`'{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"a test is gone"}}' || true`,
 			made: true, told: "a test is gone"},
 	}
 }

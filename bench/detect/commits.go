@@ -42,7 +42,8 @@ func commitRates(ctx context.Context, out io.Writer, dir string, most int, list 
 			}
 			alarms++
 			if list {
-				if _, err := fmt.Fprintf(out, "%.10s %s: %s %.2f %s:%d %q | %s\n", rev, subject, f.Pattern, f.Confidence, f.File, f.Line, f.Subject, f.Evidence); err != nil {
+				if _, err := fmt.Fprintf(out, "%.10s %s: %s %.2f %s:%d %q | %s\n", rev, subject, f.Pattern, f.Confidence, f.File,
+					f.Line, f.Subject, f.Evidence); err != nil {
 					return err
 				}
 			}

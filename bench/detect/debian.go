@@ -31,7 +31,9 @@ func newApt(ctx context.Context, cache, suite string) (*apt, error) {
 	if err := os.WriteFile(list, fmt.Appendf(nil, debianSources, suite), 0o600); err != nil {
 		return nil, err
 	}
-	a.options = []string{"-qq", "-o", "APT::Sandbox::User=root", "-o", "Dir::Etc::sourcelist=" + list, "-o", "Dir::Etc::sourceparts=-", "-o", "Dir::State::lists=" + filepath.Join(a.dir, "lists"), "-o", "Dir::Cache=" + filepath.Join(a.dir, "cache")}
+	a.options = []string{"-qq", "-o", "APT::Sandbox::User=root", "-o", "Dir::Etc::sourcelist=" + list, "-o",
+		"Dir::Etc::sourceparts=-", "-o", "Dir::State::lists=" + filepath.Join(a.dir, "lists"), "-o",
+		"Dir::Cache=" + filepath.Join(a.dir, "cache")}
 	_, err := a.run(ctx, a.dir, "apt-get", append(slices.Clone(a.options), "update")...)
 	return a, err
 }
@@ -87,7 +89,8 @@ func (a *apt) fetch(ctx context.Context, suite, name string) (*debianPackage, er
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
-		if _, err := a.run(ctx, dir, "apt-get", append(slices.Clone(a.options), "source", "--download-only", name)...); err != nil {
+		if _, err := a.run(ctx, dir, "apt-get", append(slices.Clone(a.options), "source", "--download-only",
+			name)...); err != nil {
 			return nil, fmt.Errorf("fetch %s: %w", name, err)
 		}
 		if found, _ = filepath.Glob(filepath.Join(dir, "*.dsc")); len(found) == 0 {

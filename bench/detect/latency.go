@@ -224,20 +224,23 @@ func (l *latency) check(ctx context.Context) (timed, error) {
 }
 
 func (l *latency) ordinary(ctx context.Context, w io.Writer, samples int) error {
-	return l.sample(ctx, w, fmt.Sprintf("after an iteration, %d lines", ordinaryDiff), samples, func() error { return l.change(ordinaryDiff, 50) })
+	return l.sample(ctx, w, fmt.Sprintf("after an iteration, %d lines", ordinaryDiff), samples,
+		func() error { return l.change(ordinaryDiff, 50) })
 }
 
 func (l *latency) large(ctx context.Context, w io.Writer, samples int) error {
 	few := max(samples/10, 5)
-	err := l.sample(ctx, w, fmt.Sprintf("%d lines, many files", largeDiff), few, func() error { return l.change(largeDiff, 100) })
+	err := l.sample(ctx, w, fmt.Sprintf("%d lines, many files", largeDiff), few,
+		func() error { return l.change(largeDiff, 100) })
 	if err != nil {
 		return err
 	}
 	n := 0
-	return l.sample(ctx, w, fmt.Sprintf("%d lines, all tests of one file renamed and rewritten", largeDiff/2), few, func() error {
-		n++
-		return l.write("rewritten_test.go", manyTests(n, largeDiff/2))
-	})
+	return l.sample(ctx, w, fmt.Sprintf("%d lines, all tests of one file renamed and rewritten", largeDiff/2), few,
+		func() error {
+			n++
+			return l.write("rewritten_test.go", manyTests(n, largeDiff/2))
+		})
 }
 
 // manyTests is a file of tests, each of five lines, that differs with n.
@@ -245,7 +248,8 @@ func manyTests(n, lines int) []byte {
 	var b bytes.Buffer
 	b.WriteString("package work\n\nimport \"testing\"\n\n")
 	for i := range lines / 5 {
-		fmt.Fprintf(&b, "func TestWork%dOf%d(t *testing.T) {\n\tif got := work(%d, %d); got != %d {\n\t\tt.Errorf(\"got %%d\", got)\n\t}\n}\n", i, n, i, n, i*n)
+		fmt.Fprintf(&b, "func TestWork%dOf%d(t *testing.T) {\n\tif got := work(%d, %d); got != %d {\n"+
+			"\t\tt.Errorf(\"got %%d\", got)\n\t}\n}\n", i, n, i, n, i*n)
 	}
 	return b.Bytes()
 }

@@ -85,5 +85,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "small":
 		return smallRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list, few: *files, set: *set})
 	}
-	return fmt.Errorf("%q cannot be measured: name planted, unseen, mutants, commits, patches, releases, small or latency", args[0])
+	return fmt.Errorf("%q cannot be measured: name planted, unseen, mutants, commits, patches, releases, small or "+
+		"latency", args[0])
 }

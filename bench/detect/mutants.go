@@ -34,30 +34,53 @@ const sameIndent = "INDENT"
 func mutations() []mutation {
 	re := regexp.MustCompile
 	return []mutation{
-		{"a test deleted", "go", true, re(`(?ms)^func Test\w+\(t \*testing\.T\) \{\n.*?^\}\n`), "", "test-removed test-file-removed"},
-		{"a test skipped", "go", true, re(`(?m)^(func Test\w+\(t \*testing\.T\) \{\n)`), "${1}\tt.Skip(\"later\")\n", "skip-added"},
-		{"an assertion deleted", "go", true, re(`(?m)^\t+if [^\n]* \{\n\t+t\.(?:Error|Fatal)f?\([^\n]*\)\n\t+\}\n`), "", "assertion-removed assertions-gone assertion-lost"},
-		{"an assertion deleted", "go", true, re(`(?m)^\t+(?:assert|require)\.\w+\(t, [^\n]*\)\n`), "", "assertion-removed assertions-gone assertion-lost"},
-		{"a check deleted", "go", false, re(`(?m)^\t+if [^\n]* \{\n\t+return [^\n]*(?:errors\.New|fmt\.Errorf)\([^\n]*\n\t+\}\n`), "", "guard-removed error-handling-removed"},
-		{"an error dropped", "go", false, re(`(?m)^\t+if err != nil \{\n\t+return [^\n]*err\n\t+\}\n`), "", "error-handling-removed"},
-		{"a complaint silenced", "go", false, re(`(?m)^(\t+[^\n/]*:= [^\n/{]*\))\n`), "$1 //nolint:all\n", "complaint-silenced"},
-		{"a test deleted", "javascript typescript", true, re(`(?ms)^INDENT(?:it|test)\(['"][^\n]*\{\n.*?^INDENT\}\);?\n`), "", "test-removed test-file-removed"},
-		{"a test skipped", "javascript typescript", true, re(`(?m)^(\s*)(it|test)(\(['"][^\n]*\{\n)`), "$1$2.skip$3", "skip-added"},
+		{"a test deleted", "go", true, re(`(?ms)^func Test\w+\(t \*testing\.T\) \{\n.*?^\}\n`), "",
+			"test-removed test-file-removed"},
+		{"a test skipped", "go", true, re(`(?m)^(func Test\w+\(t \*testing\.T\) \{\n)`), "${1}\tt.Skip(\"later\")\n",
+			"skip-added"},
+		{"an assertion deleted", "go", true, re(`(?m)^\t+if [^\n]* \{\n\t+t\.(?:Error|Fatal)f?\([^\n]*\)\n\t+\}\n`), "",
+			"assertion-removed assertions-gone assertion-lost"},
+		{"an assertion deleted", "go", true, re(`(?m)^\t+(?:assert|require)\.\w+\(t, [^\n]*\)\n`), "",
+			"assertion-removed assertions-gone assertion-lost"},
+		{"a check deleted", "go", false, re(`(?m)^\t+if [^\n]* \{\n\t+return [^\n]*(?:errors\.New|` +
+			`fmt\.Errorf)\([^\n]*\n\t+\}\n`), "", "guard-removed error-handling-removed"},
+		{"an error dropped", "go", false, re(`(?m)^\t+if err != nil \{\n\t+return [^\n]*err\n\t+\}\n`), "",
+			"error-handling-removed"},
+		{"a complaint silenced", "go", false, re(`(?m)^(\t+[^\n/]*:= [^\n/{]*\))\n`), "$1 //nolint:all\n",
+			"complaint-silenced"},
+		{"a test deleted", "javascript typescript", true, re(`(?ms)^INDENT(?:it|test)\(['"][^\n]*\{\n.*?^INDENT\}\);?\n`),
+			"", "test-removed test-file-removed"},
+		{"a test skipped", "javascript typescript", true, re(`(?m)^(\s*)(it|test)(\(['"][^\n]*\{\n)`), "$1$2.skip$3",
+			"skip-added"},
 		{"a test focused", "typescript", true, re(`(?m)^(\s*)(it|test)(\(['"][^\n]*\{\n)`), "$1$2.only$3", "focus-added"},
-		{"an assertion deleted", "javascript typescript", true, re(`(?m)^[ \t]*(?:expect\([^\n]*\)\.[^\n]*|s?t\.(?:equal|deepEqual|ok|throws)\([^\n]*)\);\n`), "", "assertion-removed assertions-gone assertion-lost"},
-		{"an assertion weakened", "typescript", true, re(`(?m)^([ \t]*expect\([^\n]*\)\.)to(?:Be|Equal)\([^\n]*\);\n`), "${1}toBeTruthy();\n", "assertion-weaker"},
-		{"a check deleted", "javascript typescript kotlin java", false, re(`(?m)^[ \t]*if \([^\n]*\) \{\n[ \t]*throw [^\n]*;?\n[ \t]*\}\n`), "", "guard-removed"},
-		{"a complaint silenced", "javascript typescript", false, re(`(?m)^([ \t]*(?:const|let|var) \w+ = [^\n/{]*;)\n`), "$1 // eslint-disable-line\n", "complaint-silenced"},
-		{"a test deleted", "python", true, re(`(?ms)^    def test_?\w+\(self\):\n(?:        [^\n]*\n|\n)+`), "", "test-removed test-file-removed"},
-		{"a test skipped", "python", true, re(`(?m)^(    def test_?\w+\(self\):\n)`), "    @unittest.skip('later')\n$1", "skip-added"},
-		{"an assertion deleted", "python", true, re(`(?m)^        self\.assert\w+\([^\n]*\)\n`), "", "assertion-removed assertions-gone assertion-lost"},
+		{"an assertion deleted", "javascript typescript", true,
+			re(`(?m)^[ \t]*(?:expect\([^\n]*\)\.[^\n]*|s?t\.(?:equal|deepEqual|ok|throws)\([^\n]*)\);\n`), "",
+			"assertion-removed assertions-gone assertion-lost"},
+		{"an assertion weakened", "typescript", true, re(`(?m)^([ \t]*expect\([^\n]*\)\.)to(?:Be|Equal)\([^\n]*\);\n`),
+			"${1}toBeTruthy();\n", "assertion-weaker"},
+		{"a check deleted", "javascript typescript kotlin java", false,
+			re(`(?m)^[ \t]*if \([^\n]*\) \{\n[ \t]*throw [^\n]*;?\n[ \t]*\}\n`), "", "guard-removed"},
+		{"a complaint silenced", "javascript typescript", false, re(`(?m)^([ \t]*(?:const|let|var) \w+ = [^\n/{]*;)\n`),
+			"$1 // eslint-disable-line\n", "complaint-silenced"},
+		{"a test deleted", "python", true, re(`(?ms)^    def test_?\w+\(self\):\n(?:        [^\n]*\n|\n)+`), "",
+			"test-removed test-file-removed"},
+		{"a test skipped", "python", true, re(`(?m)^(    def test_?\w+\(self\):\n)`), "    @unittest.skip('later')\n$1",
+			"skip-added"},
+		{"an assertion deleted", "python", true, re(`(?m)^        self\.assert\w+\([^\n]*\)\n`), "",
+			"assertion-removed assertions-gone assertion-lost"},
 		{"a check deleted", "python", false, re(`(?m)^[ ]+if [^\n]*:\n[ ]+raise [^\n]*\)\n`), "", "guard-removed"},
-		{"a complaint silenced", "python", false, re(`(?m)^([ ]+\w+ = \w+\([^\n#]*\))\n`), "$1  # noqa\n", "complaint-silenced"},
-		{"a test deleted", "csharp", true, re(`(?ms)^INDENT\[(?:Test|Fact|TestMethod)\]\r?\n(?:INDENT\[[^\n]*\n)*INDENT[^\n]* void \w+ ?\(\)\r?\n(?:INDENT)\{\r?\n.*?^INDENT\}\r?\n`), "", "test-removed test-file-removed"},
-		{"a test skipped", "csharp", true, re(`(?m)^([ \t]*)\[(Test|Fact|TestMethod)\]`), `$1[$2, Ignore("later")]`, "skip-added"},
-		{"an assertion deleted", "csharp", true, re(`(?m)^[ \t]*Assert\.\w+ ?\([^\n]*\);\r?\n`), "", "assertion-removed assertions-gone assertion-lost"},
+		{"a complaint silenced", "python", false, re(`(?m)^([ ]+\w+ = \w+\([^\n#]*\))\n`), "$1  # noqa\n",
+			"complaint-silenced"},
+		{"a test deleted", "csharp", true, re(`(?ms)^INDENT\[(?:Test|Fact|` +
+			`TestMethod)\]\r?\n(?:INDENT\[[^\n]*\n)*INDENT[^\n]* void \w+ ?\(\)\r?\n(?:INDENT)\{\r?\n.*?^INDENT\}\r?\n`), "",
+			"test-removed test-file-removed"},
+		{"a test skipped", "csharp", true, re(`(?m)^([ \t]*)\[(Test|Fact|TestMethod)\]`), `$1[$2, Ignore("later")]`,
+			"skip-added"},
+		{"an assertion deleted", "csharp", true, re(`(?m)^[ \t]*Assert\.\w+ ?\([^\n]*\);\r?\n`), "",
+			"assertion-removed assertions-gone assertion-lost"},
 		{"a check deleted", "csharp", false, re(`(?m)^[ \t]*if ?\([^\n]*\)\s+throw new [^\n]*;\r?\n`), "", "guard-removed"},
-		{"a complaint silenced", "csharp", false, re(`(?m)^([ \t]*var \w+ = [^\n/{]*;\r?\n)`), "#pragma warning disable 168\n$1", "complaint-silenced"},
+		{"a complaint silenced", "csharp", false, re(`(?m)^([ \t]*var \w+ = [^\n/{]*;\r?\n)`),
+			"#pragma warning disable 168\n$1", "complaint-silenced"},
 	}
 }
 
@@ -98,7 +121,8 @@ func (mut *mutation) places(files map[string]string) []place {
 	var all []place
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		l := syntax.LanguageOf(name)
-		if l == nil || !strings.Contains(" "+mut.languages+" ", " "+l.Name+" ") || l.TestFile(name) != mut.tests || strings.Contains(name, "testdata") || filepath.Base(name) == "bundle.js" {
+		if l == nil || !strings.Contains(" "+mut.languages+" ", " "+l.Name+" ") || l.TestFile(name) != mut.tests ||
+			strings.Contains(name, "testdata") || filepath.Base(name) == "bundle.js" {
 			continue
 		}
 		for _, re := range indented(mut.find) {
@@ -122,7 +146,8 @@ func indented(re *regexp.Regexp) []*regexp.Regexp {
 	return all
 }
 
-func (m *meter) mutate(ctx context.Context, name string, files map[string]string, mut mutation, random *rand.Rand) error {
+func (m *meter) mutate(ctx context.Context, name string, files map[string]string, mut mutation,
+	random *rand.Rand) error {
 	all := mut.places(files)
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, p := range all[:min(len(all), perPackage)] {
@@ -145,7 +170,8 @@ func (m *meter) mutate(ctx context.Context, name string, files map[string]string
 			}
 		}
 		if m.list && !found {
-			_, err := fmt.Fprintf(m.out, "%s %s:%d %s: %q; found %s\n", name, p.file, 1+strings.Count(files[p.file][:p.from], "\n"), mut.name, files[p.file][p.from:min(p.to, p.from+300)], brief(report))
+			_, err := fmt.Fprintf(m.out, "%s %s:%d %s: %q; found %s\n", name, p.file,
+				1+strings.Count(files[p.file][:p.from], "\n"), mut.name, files[p.file][p.from:min(p.to, p.from+300)], brief(report))
 			if err != nil {
 				return err
 			}

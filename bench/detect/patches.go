@@ -136,7 +136,8 @@ func readNamed(tree string, names []string) map[string]string {
 type commitTally struct{ commits, alarmed, warned, alarms int }
 
 // compareCommit counts a commit under each language that it changes.
-func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, patch string, before, now map[string]string) error {
+func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, patch string, before,
+	now map[string]string) error {
 	keys := map[string]bool{}
 	for c := range changes(before, now) {
 		if l := language(cmp.Or(c.New.Path, c.Old.Path)); l != "" {
@@ -158,7 +159,8 @@ func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, pa
 		}
 		alarms++
 		if o.list {
-			if _, err := fmt.Fprintf(o.out, "%s %s %s: %s %.2f %s:%d gone=%t %q | %s\n", p.suite, p.name, patch, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Evidence); err != nil {
+			if _, err := fmt.Fprintf(o.out, "%s %s %s: %s %.2f %s:%d gone=%t %q | %s\n", p.suite, p.name, patch, f.Pattern,
+				f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Evidence); err != nil {
 				return err
 			}
 		}
@@ -193,7 +195,8 @@ func printCommits(out io.Writer, total map[string]*commitTally) error {
 	}
 	for _, k := range slices.Sorted(maps.Keys(total)) {
 		t := total[k]
-		if _, err := fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%s\t%d\t\n", k, t.commits, t.alarmed, percent(t.alarmed, t.commits), t.warned, percent(t.warned, t.commits), t.alarms); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%s\t%d\t\n", k, t.commits, t.alarmed,
+			percent(t.alarmed, t.commits), t.warned, percent(t.warned, t.commits), t.alarms); err != nil {
 			return err
 		}
 	}

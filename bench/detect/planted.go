@@ -73,7 +73,8 @@ func variants(e *planted.Edit) []variant {
 
 func commentMark(name string) string {
 	switch {
-	case strings.HasSuffix(name, ".py"), strings.HasSuffix(name, ".rb"), strings.HasSuffix(name, ".yml"), strings.HasSuffix(name, ".yaml"), name == "Makefile":
+	case strings.HasSuffix(name, ".py"), strings.HasSuffix(name, ".rb"), strings.HasSuffix(name,
+		".yml"), strings.HasSuffix(name, ".yaml"), name == "Makefile":
 		return "#"
 	case strings.HasSuffix(name, ".json"), strings.HasSuffix(name, ".php"):
 		return ""
@@ -113,7 +114,8 @@ func (m *meter) measure(ctx context.Context, e *planted.Edit, v variant) error {
 		}
 	}
 	if m.list && (e.Cheat && !found || !e.Cheat && acts != "") {
-		if _, err := fmt.Fprintf(m.out, "%s: %s: %s (%s): found %t, acts on %q\n", e.Language, e.Pattern, e.Name, v.name, found, acts); err != nil {
+		if _, err := fmt.Fprintf(m.out, "%s: %s: %s (%s): found %t, acts on %q\n", e.Language, e.Pattern, e.Name, v.name,
+			found, acts); err != nil {
 			return err
 		}
 	}
@@ -141,7 +143,8 @@ func printRates(out io.Writer, rates map[string]*rate) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(rates)) {
 		r := rates[key]
-		if _, err := fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t\n", key, r.cheats, r.found, percent(r.found, r.cheats), r.twins, r.alarms); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t\n", key, r.cheats, r.found, percent(r.found, r.cheats),
+			r.twins, r.alarms); err != nil {
 			return err
 		}
 	}

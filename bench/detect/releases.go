@@ -55,7 +55,8 @@ type tally struct {
 
 // releaseRates compares consecutive releases of each package.
 func releaseRates(ctx context.Context, out io.Writer, o releaseOptions) error {
-	o.out, o.totals, o.patterns, o.commits = out, make(map[string]*tally), make(map[string]int), make(map[string]*commitTally)
+	o.out, o.totals, o.patterns, o.commits = out, make(map[string]*tally), make(map[string]int), make(
+		map[string]*commitTally)
 	if err := o.compareAll(ctx, packages); err != nil {
 		return err
 	}
@@ -85,7 +86,8 @@ func (o *releaseOptions) compareAll(ctx context.Context, list string) error {
 // counts those that change few files as commits: they hold one to a few, so that
 // their rate is an upper bound.
 func smallRates(ctx context.Context, out io.Writer, o releaseOptions) error {
-	o.out, o.totals, o.patterns, o.commits = out, make(map[string]*tally), make(map[string]int), make(map[string]*commitTally)
+	o.out, o.totals, o.patterns, o.commits = out, make(map[string]*tally), make(map[string]int), make(
+		map[string]*commitTally)
 	file := "small.txt"
 	if o.set != "" {
 		file = "small-" + o.set + ".txt"
@@ -181,7 +183,8 @@ func (o *releaseOptions) compareReleases(ctx context.Context, title string, befo
 	}
 	for _, f := range report.Findings {
 		if o.list && f.Action == detect.Act {
-			if _, err := fmt.Fprintf(o.out, "%d files, %s: %s %.2f %s:%d gone=%t %q | %s | %s\n", filesChanged(byLanguage), title, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Message, f.Evidence); err != nil {
+			if _, err := fmt.Fprintf(o.out, "%d files, %s: %s %.2f %s:%d gone=%t %q | %s | %s\n", filesChanged(byLanguage),
+				title, f.Pattern, f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Message, f.Evidence); err != nil {
 				return err
 			}
 		}
@@ -250,12 +253,14 @@ func changedLines(a, b string) int {
 
 func printTallies(out io.Writer, totals map[string]*tally) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	if _, err := fmt.Fprintln(w, "\tpairs\tfiles changed\tlines changed\talarms\tfiles with an alarm\tof files\talarms/1000 lines\twarnings\tslowest pair\t"); err != nil {
+	if _, err := fmt.Fprintln(w, "\tpairs\tfiles changed\tlines changed\talarms\tfiles with an alarm\tof "+
+		"files\talarms/1000 lines\twarnings\tslowest pair\t"); err != nil {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(totals)) {
 		t := totals[key]
-		_, err := fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%.2f\t%d\t%v\t\n", key, t.pairs, t.changed, t.lines, t.alarms, t.touched, percent(t.touched, t.changed),
+		_, err := fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%.2f\t%d\t%v\t\n", key, t.pairs, t.changed, t.lines, t.alarms,
+			t.touched, percent(t.touched, t.changed),
 			1000*float64(t.alarms)/float64(max(t.lines, 1)), t.warnings, t.slowest.Round(time.Millisecond))
 		if err != nil {
 			return err
@@ -346,7 +351,8 @@ func readFolder(dir string) (map[string]string, error) {
 			return nil
 		}
 		info, err := d.Info()
-		if err != nil || !info.Mode().IsRegular() || info.Size() > most || strings.HasSuffix(path, ".map") || strings.HasSuffix(path, ".tgz") {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > most || strings.HasSuffix(path, ".map") ||
+			strings.HasSuffix(path, ".tgz") {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)

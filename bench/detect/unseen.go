@@ -141,7 +141,8 @@ func tell(out io.Writer, s unseen.Scenario, h heard, findings []detect.Finding) 
 	for i, f := range findings {
 		said[i] = fmt.Sprintf("\n\t%s %s %s: %s", f.Action, f.Pattern, f.File, f.Evidence)
 	}
-	_, err := fmt.Fprintf(out, "%s: %s/%s: tier %d, %s%s\n", what, s.Language, s.Name, s.Tier, s.Family, strings.Join(said, ""))
+	_, err := fmt.Fprintf(out, "%s: %s/%s: tier %d, %s%s\n", what, s.Language, s.Name, s.Tier, s.Family,
+		strings.Join(said, ""))
 	return err
 }
 

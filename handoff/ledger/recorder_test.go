@@ -328,7 +328,8 @@ func TestOlderFileIsEdited(t *testing.T) {
 func TestPromptDescribesTheStory(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.write(t, "prd.json", `{"userStories": [{"id": "US-003", "title": "Switch the theme", "description": "As a user I switch it."}]}`)
+	b.write(t, "prd.json", `{"userStories": [{"id": "US-003", "title": "Switch the theme", "description": "As a user I `+
+		`switch it."}]}`)
 	b.apply(t, step("one"))
 	out, err := b.Resume(t.Context(), ledger.ResumeConfig{})
 	if err != nil || !strings.Contains(out.Prompt, "Switch the theme") ||
@@ -476,7 +477,8 @@ func TestOpRefusals(t *testing.T) {
 	if _, err := ledger.ReadOps(strings.NewReader(long)); !errors.Is(err, perdure.ErrInvalid) {
 		t.Errorf("long text: %v", err)
 	}
-	if _, err := ledger.ReadOps(strings.NewReader(strings.Repeat("x", ledger.MaxOpBytes+1))); !errors.Is(err, perdure.ErrInvalid) {
+	if _, err := ledger.ReadOps(strings.NewReader(strings.Repeat("x", ledger.MaxOpBytes+1))); !errors.Is(err,
+		perdure.ErrInvalid) {
 		t.Errorf("long line: %v", err)
 	}
 }

@@ -201,7 +201,8 @@ func (h *Handoff) write(ctx context.Context, tx *perdure.WriteTx, w *Write) erro
 		if h.Version++; len(e.Data) == 0 {
 			e.Data = json.RawMessage("{}")
 		}
-		_, err := tx.Exec(ctx, sqlInsertHandoffEntry, int64(h.ID), h.Version, e.Kind, string(e.Data), e.Source, now.UnixMicro())
+		_, err := tx.Exec(ctx, sqlInsertHandoffEntry, int64(h.ID), h.Version, e.Kind, string(e.Data), e.Source,
+			now.UnixMicro())
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,8 @@ func TestHandoffLedger(t *testing.T) {
 			t.Errorf("%v %s", err, diff)
 		}
 		entries, err := s.HandoffEntries(t.Context(), h.ID, 1, 0)
-		if err != nil || len(entries) != 2 || string(entries[1].Data) != `{"step":3}` || entries[0].Number != 2 || entries[0].Source != "agent-a" {
+		if err != nil || len(entries) != 2 || string(entries[1].Data) != `{"step":3}` || entries[0].Number != 2 ||
+			entries[0].Source != "agent-a" {
 			t.Errorf("%+v, %v", entries, err)
 		}
 		ended := writeHandoff(t, s, ledger.Write{Ref: ref, IfVersion: 3, End: true, Projected: json.RawMessage("null")})
@@ -70,7 +71,8 @@ func TestHandoffLedger(t *testing.T) {
 		if err != nil || len(list) != 2 || list[0].ID != next.ID {
 			t.Errorf("%+v, %v", list, err)
 		}
-		if list, err = s.Handoffs(t.Context(), ledger.Filter{Before: next.ID}); err != nil || len(list) != 1 || list[0].ID != h.ID {
+		if list, err = s.Handoffs(t.Context(), ledger.Filter{Before: next.ID}); err != nil || len(list) != 1 ||
+			list[0].ID != h.ID {
 			t.Errorf("%+v, %v", list, err)
 		}
 		kinds := ""
@@ -149,10 +151,12 @@ func TestHandoffClaim(t *testing.T) {
 			_, err := s.WriteHandoff(t.Context(), ledger.Write{Ref: ref, IfVersion: version, Token: token, Entries: steps(2, 1)})
 			return err
 		}
-		if err := write("", 1); !errors.Is(err, perdure.ErrConflict) || perdure.HintOf(err) == "" || !strings.Contains(err.Error(), `"b"`) {
+		if err := write("", 1); !errors.Is(err, perdure.ErrConflict) || perdure.HintOf(err) == "" ||
+			!strings.Contains(err.Error(), `"b"`) {
 			t.Errorf("write of who was before: %v", err)
 		}
-		if _, err := s.ClaimHandoff(t.Context(), ledger.ClaimSpec{Ref: ref, Agent: "c"}); !errors.Is(err, perdure.ErrConflict) {
+		if _, err := s.ClaimHandoff(t.Context(), ledger.ClaimSpec{Ref: ref, Agent: "c"}); !errors.Is(err,
+			perdure.ErrConflict) {
 			t.Errorf("second claim: %v", err)
 		}
 		if err := write(b.Token, 1); err != nil {
@@ -225,7 +229,8 @@ func TestHandoffRefusals(t *testing.T) {
 			w.Entries = steps(1, 1)
 			spoil(&w)
 			_, err := s.WriteHandoff(t.Context(), w)
-			if code := perdure.CodeOf(err); code != perdure.CodeInvalid && code != perdure.CodeConflict && code != perdure.CodeLeaseLost {
+			if code := perdure.CodeOf(err); code != perdure.CodeInvalid && code != perdure.CodeConflict &&
+				code != perdure.CodeLeaseLost {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -245,7 +250,8 @@ func TestHandoffRetention(t *testing.T) {
 		writeHandoff(t, s, ledger.Write{Ref: open, Entries: steps(1, 3)})
 		prune := func(keep time.Duration, dry bool) perdure.PruneReport {
 			t.Helper()
-			report, err := store.Prune(t.Context(), perdure.PruneRequest{Policy: perdure.RetentionPolicy{Handoffs: keep}, DryRun: dry})
+			report, err := store.Prune(t.Context(), perdure.PruneRequest{Policy: perdure.RetentionPolicy{Handoffs: keep},
+				DryRun: dry})
 			if err != nil {
 				t.Fatal(err)
 			}

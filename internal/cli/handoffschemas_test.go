@@ -50,9 +50,11 @@ func TestBuilderStateSchema(t *testing.T) {
 	_, checkpoint := schemaDoc(t, "handoff-checkpoint")
 	for _, text := range []string{
 		`{"sessionId": "s", "lastHeartbeat": "2026-02-28T10:00:00Z"}`,
-		`{"sessionId": "s", "lastHeartbeat": "2026-02-28T10:00:00Z", "currentTask": null, "activePrd": {"id": "p", "file": "f", "branch": "b", "storyAssessments": {}}, "adhocQueue": [], "uiTodos": {"flow": "prd"}}`,
+		`{"sessionId": "s", "lastHeartbeat": "2026-02-28T10:00:00Z", "currentTask": null, "activePrd": {"id": "p", ` +
+			`"file": "f", "branch": "b", "storyAssessments": {}}, "adhocQueue": [], "uiTodos": {"flow": "prd"}}`,
 		`{"activePrd": {"checkpoint": null}}`,
-		`{"adhocQueue": [{"id": "a"}, {"id": 7, "checkpoint": {"metadata": {"createdBy": "x", "x-vendor": 1}, "error": {"code": 1}}}]}`,
+		`{"adhocQueue": [{"id": "a"}, {"id": 7, "checkpoint": {"metadata": {"createdBy": "x", "x-vendor": 1}, "error": ` +
+			`{"code": 1}}}]}`,
 	} {
 		if err := schema.Validate(jsonOf(t, text)); err != nil {
 			t.Errorf("%s: %v", text, err)

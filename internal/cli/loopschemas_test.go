@@ -45,7 +45,8 @@ func merge(doc, patch any) any {
 func refused() map[string][]string {
 	iteration := func(change string) string { return `{"iteration_history":[{"iteration":1,` + change + `}]}` }
 	event := func(change string) string {
-		return `{"regression_events":[{"event_id":"reg-1","iteration":1,"regression_type":"test_deletion","severity":"high",` + change + `}]}`
+		return `{"regression_events":[{"event_id":"reg-1","iteration":1,"regression_type":"test_deletion",` +
+			`"severity":"high",` + change + `}]}`
 	}
 	extension := []string{
 		`{"baseline_metrics":{"test_count":"150"}}`, `{"baseline_metrics":{"test_count":-1}}`,
@@ -87,7 +88,8 @@ func refused() map[string][]string {
 			`{"progress":{"completion_checks":[{"iteration":1,"passed":"no"}]}}`, `{"metrics":{"total_cost_usd":"0.1"}}`,
 		}, extension...),
 		"persistence-extension": append(
-			[]string{`{"baseline_metrics":null,"iteration_history":null,"regression_events":null,"reinforcement_level":null,"detection_enabled":null}`}, extension...),
+			[]string{`{"baseline_metrics":null,"iteration_history":null,"regression_events":null,"reinforcement_level":null,` +
+				`"detection_enabled":null}`}, extension...),
 		"loop-checkpoint": {`{"checkpoint_id":null}`, `{"checkpoint_id":""}`, `{"checkpoint_id":7}`, `{"iteration":null}`,
 			`{"iteration":-1}`, `{"loop_id":"x"}`, `{"created_at":"now"}`,
 			`{"trigger":""}`, `{"workflow_type":"dance"}`, `{"metrics":{"test_count":-1}}`, `{"metrics":[]}`,

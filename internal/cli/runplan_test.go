@@ -24,7 +24,8 @@ func TestPlanAgentsAndSchema(t *testing.T) {
   - {match: 'what was found(?s:.*)Rhine\nBen Nevis', text: '{"names":["Rhine","Ben Nevis"]}'}
   - {match: 'Name a hill', text: Ben Nevis}
 `)
-	p.write("names.json", `{"type":"object","required":["names"],"properties":{"names":{"type":"array","items":{"type":"string"}}}}`)
+	p.write("names.json", `{"type":"object","required":["names"],"properties":{"names":{"type":"array",`+
+		`"items":{"type":"string"}}}}`)
 	stdout, stderr := p.run(0, "run", "Name a river and a hill.", "--planner", "model", "--model", "mock:model.yaml",
 		"--schema", "names.json", "--json")
 	var r struct {

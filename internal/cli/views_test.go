@@ -176,7 +176,8 @@ func TestTreeViewFolds(t *testing.T) {
 ├─ ● task-0103  part 101  1.0s, $0.0010
 └─ ● task-0104  part 102  1.0s, $0.0010
 `)
-	if lines := strings.Count(drawn(treeView{depth: -1, all: true}, testTasks(strings.Repeat("c", 100))), "\n"); lines != 101 {
+	if lines := strings.Count(drawn(treeView{depth: -1, all: true}, testTasks(strings.Repeat("c", 100))),
+		"\n"); lines != 101 {
 		t.Errorf("with all: %d lines, want 101", lines)
 	}
 }

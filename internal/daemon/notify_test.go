@@ -147,7 +147,8 @@ func TestNoticeOfARun(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Work(ctx) }()
-	cfg := json.RawMessage(`{"model":"mock:status=500,mock:status=500","samples":3,"merge":"vote","call_retries":0,"max_attempts":1}`)
+	cfg := json.RawMessage(`{"model":"mock:status=500,mock:status=500","samples":3,"merge":"vote","call_retries":0,` +
+		`"max_attempts":1}`)
 	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Prompt: "x", Config: cfg, Owner: d.SessionID()})
 	if err != nil {
 		t.Fatal(err)

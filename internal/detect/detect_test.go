@@ -219,7 +219,8 @@ func TestWaivers(t *testing.T) {
 			t.Parallel()
 			report := find(t, &detect.Input{Changes: edited("tests/test_a.py", skipOld, skipNew),
 				Waivers: []detect.Waiver{test.waiver}, Now: now})
-			if got := len(report.Waived) == 1 && len(report.Findings) == 0 && report.Verdict == detect.Allow; got != test.waived {
+			if got := len(report.Waived) == 1 && len(report.Findings) == 0 &&
+				report.Verdict == detect.Allow; got != test.waived {
 				t.Errorf("waived %t, want %t: %v", got, test.waived, report)
 			}
 		})

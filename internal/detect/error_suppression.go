@@ -93,7 +93,8 @@ func newMarks(was, now []*syntax.Mark) []*syntax.Mark {
 // new version of a dependency and is not a fault.
 var outdated = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
-		`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
+		`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,` +
+			`\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
 			`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
 			`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
 })

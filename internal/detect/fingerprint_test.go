@@ -45,7 +45,8 @@ func TestActions(t *testing.T) {
 		Message: "m", Match: `print\(`, Confidence: 0.6}
 	for sure, want := range map[float64]detect.Verdict{0: detect.Warns, 0.5: detect.Block, 0.7: detect.Warns} {
 		r := rules(detect.Config{Patterns: []detect.Custom{custom}, ActConfidence: sure})
-		if report := find(t, &detect.Input{Changes: edited("a.py", "x = 1\n", "x = 1\nprint(x)\n"), Rules: r}); report.Verdict != want {
+		if report := find(t, &detect.Input{Changes: edited("a.py", "x = 1\n", "x = 1\nprint(x)\n"),
+			Rules: r}); report.Verdict != want {
 			t.Errorf("acts from %g: %s, want %s", sure, report.Verdict, want)
 		}
 	}

@@ -48,7 +48,8 @@ func TestCommand(t *testing.T) {
 	t.Parallel()
 	needShell(t)
 	dir := t.TempDir()
-	c := notify.Command{Line: `cat > told; printf '%s|%s|%s' "$PERDURE_EVENT" "$PERDURE_LOOP" "$PERDURE_TITLE" > said; echo chatter`, Dir: dir}
+	c := notify.Command{Line: `cat > told; printf '%s|%s|%s' "$PERDURE_EVENT" "$PERDURE_LOOP" "$PERDURE_TITLE" > said; ` +
+		`echo chatter`, Dir: dir}
 	n := notice()
 	n.Title += "\x1b[2J\x00"
 	if err := c.Send(t.Context(), n); err != nil {

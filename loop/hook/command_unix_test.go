@@ -56,7 +56,8 @@ func TestCommandGetsTheMessage(t *testing.T) {
 	if got, want := read("dir"), dir; !strings.HasSuffix(strings.TrimSpace(got), want) {
 		t.Errorf("folder: %q", got)
 	}
-	want := `{"role":"user","content":"what do you say?","metadata":{"hook_name":"pre_iteration","loop_id":"fix-tests-a1b2c3d4","iteration":5,"inputs":{"risk_patterns":["<b>"]}}}` + "\n"
+	want := `{"role":"user","content":"what do you say?","metadata":{"hook_name":"pre_iteration",` +
+		`"loop_id":"fix-tests-a1b2c3d4","iteration":5,"inputs":{"risk_patterns":["<b>"]}}}` + "\n"
 	if got := read("got"); got != want {
 		t.Errorf("standard input: %s", got)
 	}

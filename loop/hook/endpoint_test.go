@@ -48,7 +48,9 @@ func TestEndpointGetsTheMessage(t *testing.T) {
 	if err != nil || reply.Metadata.Verdict != hook.Block || reply.Metadata.RegressionType != hook.TestDeletion {
 		t.Fatalf("%+v, %v", reply, err)
 	}
-	want := `POST /hooks?key=geheim application/json Bearer geheim {"role":"user","content":"what do you say?","metadata":{"hook_name":"post_iteration","loop_id":"fix-tests-a1b2c3d4","iteration":5,"inputs":{"quality_score":70}}}`
+	want := `POST /hooks?key=geheim application/json Bearer geheim {"role":"user","content":"what do you say?",` +
+		`"metadata":{"hook_name":"post_iteration","loop_id":"fix-tests-a1b2c3d4","iteration":5,` +
+		`"inputs":{"quality_score":70}}}`
 	if text := <-got; text != want {
 		t.Errorf("got %s\nwant %s", text, want)
 	}

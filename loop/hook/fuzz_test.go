@@ -26,7 +26,8 @@ func seeds(f *testing.F, more ...string) {
 
 // FuzzDecodeMessage: what is read is written and read again the same.
 func FuzzDecodeMessage(f *testing.F) {
-	seeds(f, seedMessage, `{"role":"user","metadata":{"hook_name":"on_error","inputs":{"a":[1e5,-0,"<",null,{"b":true}]}}}`)
+	seeds(f, seedMessage, `{"role":"user","metadata":{"hook_name":"on_error","inputs":{"a":[1e5,-0,"<",null,`+
+		`{"b":true}]}}}`)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := hook.DecodeMessage(text)
 		if err != nil {

@@ -80,7 +80,8 @@ func TestLogKeepsRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, _, _ := bytes.Cut(text, []byte("\n"))
-	wantLine := `{"timestamp":"2026-02-02T21:10:05.000000Z","hook_name":"post_iteration","loop_id":"fix-tests-a1b2c3d4","iteration":1,` +
+	wantLine := `{"timestamp":"2026-02-02T21:10:05.000000Z","hook_name":"post_iteration",` +
+		`"loop_id":"fix-tests-a1b2c3d4","iteration":1,` +
 		`"handler":"a","kind":"builtin","duration_ms":12.5,"verdict":"WARN"}`
 	if string(first) != wantLine {
 		t.Errorf("line %s\nwant %s", first, wantLine)
@@ -210,7 +211,8 @@ func TestLogIsPutAside(t *testing.T) {
 		}
 	}
 	var told hook.Record
-	if _, err := hook.ReadLogFile(path, func(r hook.Record) bool { told = r; return r.Hook != hook.LogRotated }); err != nil {
+	if _, err := hook.ReadLogFile(path, func(r hook.Record) bool { told = r; return r.Hook != hook.LogRotated }); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if told.StateChanges["earlier_lines"] != "hook-log.1.jsonl" {
@@ -304,7 +306,8 @@ func TestLogConcurrently(t *testing.T) {
 func TestReadLogTolerates(t *testing.T) {
 	t.Parallel()
 	text := strings.Join([]string{
-		``, ` `, `{"timestamp":"2026-02-02T21:10:05Z","hook_name":"pre_iteration","iteration":null,"verdict":null,"state_changes":null,"agents_invoked":["x"]}`,
+		``, ` `, `{"timestamp":"2026-02-02T21:10:05Z","hook_name":"pre_iteration","iteration":null,"verdict":null,` +
+			`"state_changes":null,"agents_invoked":["x"]}`,
 		`{"timestamp":"2026-02-02T22:10:05.1234567+01:00","hook_name":"of_another","error":"it broke","duration_ms":1e3}` +
 			"\r",
 		`{"timestamp":"2026-02-02T21:10:05Z"}`, `{"hook_name":"on_error"}`, `{"timestamp":"now","hook_name":"on_error"}`,

@@ -69,7 +69,8 @@ func TestDecodeMessageTolerates(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{"role":"user","content":"x","metadata":{"hook_name":"on_error"}}`,
-		`{"role":"user","content":"x","metadata":{"hook_name":"on_error","inputs":null,"loop_id":null,"new":[1]},"timestamp":null,"sender":null,"also":{}}`,
+		`{"role":"user","content":"x","metadata":{"hook_name":"on_error","inputs":null,"loop_id":null,"new":[1]},` +
+			`"timestamp":null,"sender":null,"also":{}}`,
 		" \n" + `{"role":"user","metadata":{"hook_name":"on_error","iteration":0}}` + "\r\n",
 	} {
 		m, err := hook.DecodeMessage([]byte(text))

@@ -223,7 +223,8 @@ func (a *answer) why(text string) error {
 		}
 	case stopWindow:
 		if empty {
-			return &model.Error{Kind: model.KindTooLong, Msg: "the request fills the model's context window", Hint: model.HintTooLong}
+			return &model.Error{Kind: model.KindTooLong, Msg: "the request fills the model's context window",
+				Hint: model.HintTooLong}
 		}
 	}
 	return nil

@@ -95,7 +95,8 @@ func ask(t *testing.T, m model.Model) (*model.Response, error) {
 
 func TestAnswer(t *testing.T) {
 	t.Parallel()
-	srv := script(t, `{model: tiny, replies: [{text: "{{prompt}}", usage: {input: 17, output: 8, cached: 3, written: 4}}]}`)
+	srv := script(t, `{model: tiny, replies: [{text: "{{prompt}}", usage: {input: 17, output: 8, cached: 3, written: `+
+		`4}}]}`)
 	m := connect(t, srv)
 	var pieces []string
 	req := &model.Request{
@@ -165,18 +166,23 @@ func TestRequest(t *testing.T) {
 	}
 
 	hot := 1.7
-	m = connect(t, http.HandlerFunc(h), func(c *anthropic.Config) { c.APIKey, c.BaseURL, c.MaxOutput = "", c.BaseURL+"/v1/", 77 })
+	m = connect(t, http.HandlerFunc(h), func(c *anthropic.Config) {
+		c.APIKey, c.BaseURL, c.MaxOutput = "",
+			c.BaseURL+"/v1/", 77
+	})
 	if got, err = m.Generate(t.Context(), &model.Request{Prompt: "question", Temperature: &hot}); err != nil {
 		t.Fatal(err)
 	}
-	want = map[string]any{"model": "small", "stream": true, "temperature": 1.0, "max_tokens": 77.0, "messages": user("question")}
+	want = map[string]any{"model": "small", "stream": true, "temperature": 1.0, "max_tokens": 77.0,
+		"messages": user("question")}
 	if diff := cmp.Diff(want, body); diff != "" {
 		t.Error(diff)
 	}
 	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "temperature") {
 		t.Errorf("notes %q", got.Notes)
 	}
-	if text := fmt.Sprint(header); strings.Contains(text, "environment") || header.Get("X-Api-Key") != "" || header.Get("Authorization") != "" {
+	if text := fmt.Sprint(header); strings.Contains(text, "environment") || header.Get("X-Api-Key") != "" ||
+		header.Get("Authorization") != "" {
 		t.Errorf("header %v", header)
 	}
 }
@@ -186,10 +192,12 @@ func TestRequest(t *testing.T) {
 func TestRequestBytes(t *testing.T) {
 	t.Parallel()
 	temperature, seed := 0.1, int64(-9007199254740993)
-	req := &model.Request{System: "s <&>", Prompt: "p \"\x00ä\u2028", Temperature: &temperature, Seed: &seed, MaxOutputTokens: 1 << 40}
+	req := &model.Request{System: "s <&>", Prompt: "p \"\x00ä\u2028", Temperature: &temperature, Seed: &seed,
+		MaxOutputTokens: 1 << 40}
 	m := connect(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		want := `{"max_tokens":1099511627776,"messages":[{"content":[{"text":"p \"\u0000ä\u2028","type":"text"}],"role":"user"}],` +
+		want := `{"max_tokens":1099511627776,"messages":[{"content":[{"text":"p \"\u0000ä\u2028","type":"text"}],` +
+			`"role":"user"}],` +
 			`"model":"small","temperature":0.1,"system":[{"text":"s <&>","type":"text"}],"stream":true}`
 		if err != nil || string(body) != want {
 			t.Errorf("body %s, %v, want %s", body, err, want)
@@ -213,7 +221,8 @@ func TestTemperatureRefused(t *testing.T) {
 		mu.Unlock()
 		if strings.Contains(string(body), "temperature") {
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, `{"type":"error","error":{"type":"invalid_request_error","message":"temperature: is not supported"}}`)
+			_, _ = io.WriteString(w, `{"type":"error","error":{"type":"invalid_request_error","message":"temperature: is not `+
+				`supported"}}`)
 			return
 		}
 		stream(start, piece, ended, stop)(w, r)
@@ -245,17 +254,23 @@ func TestStatuses(t *testing.T) {
 		hint   string
 	}{
 		{status: 400, body: said("invalid_request_error", "bad"), kind: model.KindInvalid, text: "400: bad"},
-		{status: 400, body: said("invalid_request_error", "prompt is too long: 9 > 8"), kind: model.KindTooLong, hint: "context window"},
-		{status: 400, body: said("invalid_request_error", "Your credit balance is too low"), kind: model.KindInvalid, hint: "billing"},
+		{status: 400, body: said("invalid_request_error", "prompt is too long: 9 > 8"), kind: model.KindTooLong,
+			hint: "context window"},
+		{status: 400, body: said("invalid_request_error", "Your credit balance is too low"), kind: model.KindInvalid,
+			hint: "billing"},
 		{status: 400, body: said("invalid_request_error", "max_tokens: 9 > 8"), kind: model.KindInvalid, hint: "lower limit"},
-		{status: 401, body: said("authentication_error", "invalid x-api-key "+key), kind: model.KindAuth, text: "[redacted]", hint: "ANTHROPIC_API_KEY"},
+		{status: 401, body: said("authentication_error", "invalid x-api-key "+key), kind: model.KindAuth,
+			text: "[redacted]", hint: "ANTHROPIC_API_KEY"},
 		{status: 403, kind: model.KindAuth, text: "403: Forbidden"},
-		{status: 404, body: said("not_found_error", "model: x"), kind: model.KindNotFound, text: "model: x", hint: "ANTHROPIC_BASE_URL"},
+		{status: 404, body: said("not_found_error", "model: x"), kind: model.KindNotFound, text: "model: x",
+			hint: "ANTHROPIC_BASE_URL"},
 		{status: 413, body: said("request_too_large", "too large"), kind: model.KindTooLong, hint: "context window"},
-		{status: 429, header: [2]string{"Retry-After", "2"}, body: said("rate_limit_error", "slow"), kind: model.KindRateLimit, after: 2 * time.Second},
+		{status: 429, header: [2]string{"Retry-After", "2"}, body: said("rate_limit_error", "slow"),
+			kind: model.KindRateLimit, after: 2 * time.Second},
 		{status: 429, header: [2]string{"Retry-After-Ms", "250"}, kind: model.KindRateLimit, after: 250 * time.Millisecond},
 		{status: 500, body: said("api_error", "oops"), kind: model.KindUnavailable, text: "500: oops"},
-		{status: 529, body: said("overloaded_error", "Overloaded"), kind: model.KindUnavailable, text: "529: Overloaded", hint: "--model a,b"},
+		{status: 529, body: said("overloaded_error", "Overloaded"), kind: model.KindUnavailable, text: "529: Overloaded",
+			hint: "--model a,b"},
 		{status: 529, body: strings.Repeat("x", 1<<20), kind: model.KindUnavailable, text: "xxx…"},
 	}
 	for i, tt := range tests {
@@ -304,25 +319,32 @@ func TestForms(t *testing.T) {
 		says string
 	}{
 		{name: "complete", h: stream(start, piece, ended, stop), text: "part"},
-		{name: "text in the block's beginning", h: stream(start, `{"type":"content_block_start","content_block":{"type":"text","text":"a "}}`, piece, ended, stop), text: "a part"},
-		{name: "thoughts are no answer", h: stream(start, `{"type":"content_block_delta","delta":{"type":"thinking_delta","thinking":"hm","text":"hm"}}`, piece, ended, stop), text: "part"},
+		{name: "text in the block's beginning", h: stream(start, `{"type":"content_block_start",`+
+			`"content_block":{"type":"text","text":"a "}}`, piece, ended, stop), text: "a part"},
+		{name: "thoughts are no answer", h: stream(start, `{"type":"content_block_delta","delta":{"type":"thinking_delta",`+
+			`"thinking":"hm","text":"hm"}}`, piece, ended, stop), text: "part"},
 		{name: "unknown events", h: stream(start, `{"type":"news"}`, `{"type":"ping"}`, piece, ended, stop), text: "part"},
 		{name: "rubbish after the end", h: stream(start, piece, ended, stop, "{"), text: "part"},
-		{name: "events without names", h: says("text/event-stream", ": hello\n\ndata: "+start+"\n\ndata: "+piece+"\n\ndata: "+stop+"\n\n"), text: "part"},
+		{name: "events without names",
+			h: says("text/event-stream", ": hello\n\ndata: "+start+"\n\ndata: "+piece+"\n\ndata: "+stop+"\n\n"), text: "part"},
 		{name: "not streamed", h: says("application/json; charset=utf-8",
-			`{"type":"message","model":"m","content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"whole"}],"stop_reason":"end_turn"}`), text: "whole"},
+			`{"type":"message","model":"m","content":[{"type":"thinking","thinking":"x"},{"type":"text","text":"whole"}],`+
+				`"stop_reason":"end_turn"}`), text: "whole"},
 		{name: "breaks off", h: stream(start, piece, piece), kind: model.KindCut, says: "after 8 bytes"},
 		{name: "breaks off before the last event", h: stream(start, piece, ended), kind: model.KindCut},
 		{name: "rubbish in the middle", h: stream(start, piece, "{", ended, stop), kind: model.KindCut},
-		{name: "overloaded in the stream", h: stream(start, piece, fault("overloaded_error")), kind: model.KindUnavailable, says: "said"},
+		{name: "overloaded in the stream", h: stream(start, piece, fault("overloaded_error")), kind: model.KindUnavailable,
+			says: "said"},
 		{name: "rate limit in the stream", h: stream(fault("rate_limit_error")), kind: model.KindRateLimit},
 		{name: "bad request in the stream", h: stream(fault("invalid_request_error")), kind: model.KindInvalid},
 		{name: "key in the stream", h: stream(fault("authentication_error")), kind: model.KindAuth},
 		{name: "unknown error in the stream", h: stream(start, fault("strange_error")), kind: model.KindCut},
 		{name: "error that is no error", h: says("text/event-stream", "event: error\ndata: lost\n\n"), kind: model.KindCut},
 		{name: "error with status 200", h: says("application/json", fault("rate_limit_error")), kind: model.KindRateLimit},
-		{name: "half of a whole answer", h: says("application/json", `{"type":"message","content":[{"type":"te`), kind: model.KindCut},
-		{name: "something else in JSON", h: says("application/json", `[1, 2]`), kind: model.KindUnavailable, says: "form of an answer"},
+		{name: "half of a whole answer", h: says("application/json", `{"type":"message","content":[{"type":"te`),
+			kind: model.KindCut},
+		{name: "something else in JSON", h: says("application/json", `[1, 2]`), kind: model.KindUnavailable,
+			says: "form of an answer"},
 		{name: "another protocol", h: says("application/json", `{"choices":[]}`), kind: model.KindUnavailable},
 		{name: "a web page", h: says("text/html", "<html>Welcome</html>"), kind: model.KindUnavailable},
 		{name: "nothing at all", h: says("text/event-stream", ""), kind: model.KindUnavailable},
@@ -334,8 +356,11 @@ func TestForms(t *testing.T) {
 		{name: "a character in two events", h: stream(start,
 			"{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\xe2\x82\"}}",
 			"{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"\xac\"}}", stop), text: "a€"},
-		{name: "other types", h: stream(`{"type":"message_start","message":{"model":7}}`, piece, `{"type":"news","delta":[]}`, stop), text: "part"},
-		{name: "not UTF-8", h: stream(start, "{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\xffb\\u0000\"}}", stop), text: "a\uFFFDb\uFFFD"},
+		{name: "other types", h: stream(`{"type":"message_start","message":{"model":7}}`, piece,
+			`{"type":"news","delta":[]}`, stop), text: "part"},
+		{name: "not UTF-8", h: stream(start,
+			"{\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\xffb\\u0000\"}}", stop),
+			text: "a\uFFFDb\uFFFD"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -350,7 +375,8 @@ func TestForms(t *testing.T) {
 			if err != nil || got.Text != tt.text {
 				t.Fatalf("%+v, %v, want %q", got, err, tt.text)
 			}
-			if !got.Usage.Estimated || got.Usage.InputTokens != 2 || got.Usage.OutputTokens != model.EstimateTokens(len(tt.text)) {
+			if !got.Usage.Estimated || got.Usage.InputTokens != 2 ||
+				got.Usage.OutputTokens != model.EstimateTokens(len(tt.text)) {
 				t.Errorf("usage %+v, want an estimate", got.Usage)
 			}
 		})
@@ -362,7 +388,8 @@ func TestForms(t *testing.T) {
 func TestUsageAddsUp(t *testing.T) {
 	t.Parallel()
 	m := connect(t, stream(
-		`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":10,"cache_read_input_tokens":5,"output_tokens":1}}}`,
+		`{"type":"message_start","message":{"model":"m","usage":{"input_tokens":10,"cache_read_input_tokens":5,`+
+			`"output_tokens":1}}}`,
 		piece,
 		`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":40}}`, stop))
 	got, err := ask(t, m)
@@ -433,7 +460,8 @@ func TestConfiguration(t *testing.T) {
 		{anthropic.Config{Model: "m"}, model.KindAuth, "ANTHROPIC_API_KEY"},
 		{anthropic.Config{Model: "m", BaseURL: "https://models.example.com"}, model.KindAuth, "ANTHROPIC_API_KEY"},
 		{anthropic.Config{Model: "m", BaseURL: "localhost:8080"}, model.KindInvalid, "ANTHROPIC_BASE_URL"},
-		{anthropic.Config{Model: "m", BaseURL: "http://localhost?key=" + key, APIKey: key}, model.KindInvalid, "ANTHROPIC_BASE_URL"},
+		{anthropic.Config{Model: "m", BaseURL: "http://localhost?key=" + key, APIKey: key}, model.KindInvalid,
+			"ANTHROPIC_BASE_URL"},
 		{anthropic.Config{Model: "m", BaseURL: "http://localhost", Window: -1}, model.KindInvalid, ""},
 		{anthropic.Config{Model: "m", BaseURL: "http://localhost", MaxOutput: -1}, model.KindInvalid, ""},
 		{anthropic.Config{Model: "m", BaseURL: "http://localhost", MaxResponseBytes: -1}, model.KindInvalid, ""},
@@ -512,7 +540,8 @@ replies:
 // FuzzReply checks that no reply of a server makes the provider panic or return
 // text that is not text.
 func FuzzReply(f *testing.F) {
-	for _, seed := range []string{start, "event: x\ndata: " + piece + "\n\n", `{"type":"message","content":[]}`, `{"type":"error"}`, "data: {\n\n", "\x00"} {
+	for _, seed := range []string{start, "event: x\ndata: " + piece + "\n\n", `{"type":"message","content":[]}`,
+		`{"type":"error"}`, "data: {\n\n", "\x00"} {
 		f.Add("text/event-stream", seed)
 		f.Add("application/json", seed)
 	}

@@ -21,7 +21,8 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 		}
 		return "check ANTHROPIC_API_KEY: the key is wrong, expired, or may not use this model"
 	case model.KindNotFound:
-		return fmt.Sprintf("check the model's name %q and the base URL, which has no /v1 at its end (ANTHROPIC_BASE_URL)", m.cfg.Model)
+		return fmt.Sprintf("check the model's name %q and the base URL, which has no /v1 at its end (ANTHROPIC_BASE_URL)",
+			m.cfg.Model)
 	case model.KindRateLimit:
 		return "the provider limits requests: use less concurrency, or wait"
 	case model.KindUnavailable:

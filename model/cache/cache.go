@@ -151,7 +151,8 @@ type response struct {
 func (b *body) hit(name string) *model.Response {
 	r := &b.Response
 	var nothing int64
-	note := fmt.Sprintf("answered from the cache; this saved %d input and %d output tokens", r.Usage.InputTokens, r.Usage.OutputTokens)
+	note := fmt.Sprintf("answered from the cache; this saved %d input and %d output tokens", r.Usage.InputTokens,
+		r.Usage.OutputTokens)
 	return &model.Response{
 		Text: r.Text, Citations: r.Citations, StopReason: r.StopReason, Model: r.Model, Asked: name,
 		CostMicros: &nothing, Cached: true,

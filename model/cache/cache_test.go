@@ -99,7 +99,8 @@ func TestMiss(t *testing.T) {
 		{Prompt: "p", MaxOutputTokens: 5}, {Prompt: "p", Sample: 1}, {Prompt: "p", Sample: 2},
 		{Prompt: "p", Documents: []model.Document{{File: "f", StartLine: 1, Text: "x"}}},
 	}
-	models := []model.Model{c.Attach(inner, "a", ""), c.Attach(inner, "b", ""), c.Attach(inner, "a", "http://localhost/v1")}
+	models := []model.Model{c.Attach(inner, "a", ""), c.Attach(inner, "b", ""),
+		c.Attach(inner, "a", "http://localhost/v1")}
 	seen := make(map[string]bool)
 	for range 2 {
 		for _, m := range models {
@@ -284,11 +285,13 @@ func TestListAndStats(t *testing.T) {
 	if err != nil || len(all) != 3 || all[0].Model != "a" || all[1].Model != "b" || all[0].UsedAt.Before(all[2].UsedAt) {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if e := all[0]; e.InputTokens != 1000 || e.OutputTokens != 20 || e.CostUSD == nil || *e.CostUSD != 0.0015 || time.Since(e.CreatedAt) > time.Minute {
+	if e := all[0]; e.InputTokens != 1000 || e.OutputTokens != 20 || e.CostUSD == nil || *e.CostUSD != 0.0015 ||
+		time.Since(e.CreatedAt) > time.Minute {
 		t.Errorf("%+v", e)
 	}
 	s, err := c.Stats(t.Context())
-	if err != nil || s.Entries != 3 || s.InputTokens != 3000 || s.OutputTokens != 60 || s.CostUSD < 0.0044 || s.CostUSD > 0.0046 ||
+	if err != nil || s.Entries != 3 || s.InputTokens != 3000 || s.OutputTokens != 60 || s.CostUSD < 0.0044 ||
+		s.CostUSD > 0.0046 ||
 		!s.OldestUse.Equal(all[2].UsedAt) || len(s.Models) != 2 || s.Models[0].Model != "a" || s.Models[0].Entries != 2 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -352,7 +355,8 @@ func TestEvict(t *testing.T) {
 	if err := errors.Join(os.WriteFile(stale, nil, 0o600), os.Chtimes(stale, old, old)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.Evict(t.Context(), cache.Selection{Key: all[0].Key[:12]}); err != nil || got.Entries != 1 || got.Keys[0] != all[0].Key {
+	if got, err := c.Evict(t.Context(), cache.Selection{Key: all[0].Key[:12]}); err != nil || got.Entries != 1 ||
+		got.Keys[0] != all[0].Key {
 		t.Errorf("by key: %+v, %v", got, err)
 	}
 	if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
@@ -401,7 +405,8 @@ func TestWrittenBehind(t *testing.T) {
 // answer is written while the next calls run.
 func BenchmarkCall(b *testing.B) {
 	request := func(prompt string) *model.Request {
-		return &model.Request{Prompt: prompt, Documents: []model.Document{{File: "f", StartLine: 1, Text: strings.Repeat("some text\n", 3000)}}}
+		return &model.Request{Prompt: prompt,
+			Documents: []model.Document{{File: "f", StartLine: 1, Text: strings.Repeat("some text\n", 3000)}}}
 	}
 	b.Run("hit", func(b *testing.B) {
 		m := open(b, b.TempDir()).Attach(&counting{}, "a", "")

@@ -225,12 +225,14 @@ func (m *Model) exitError(exit *guard.ExitError, stderr string) *model.Error {
 	return e
 }
 
-const hintMissing = "check the spelling, that the program is installed, that it may be executed, and that PATH holds its folder"
+const hintMissing = "check the spelling, that the program is installed, that it may be executed, and that PATH " +
+	"holds its folder"
 
 func (m *Model) startError(err error) *model.Error {
 	e := &model.Error{Kind: model.KindFailed, Msg: "start " + m.name(), Err: model.RedactError(err)}
 	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EISDIR):
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(
+		err, syscall.EISDIR):
 		e.Kind, e.Hint = model.KindNotFound, hintMissing
 	case errors.Is(err, guard.ErrNotEntered):
 		e.Hint = "this is an error in the program that uses the perdure library"

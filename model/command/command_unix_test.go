@@ -75,7 +75,8 @@ func TestNoShellUnlessAsked(t *testing.T) {
 	if err != nil || plain.Text != "$HOME a  b *\n" {
 		t.Errorf("without a shell: %+v, %v", plain, err)
 	}
-	shell, err := newModel(t, command.Config{Command: `echo one | tr o 0`, Shell: true}).Generate(t.Context(), &model.Request{})
+	shell, err := newModel(t, command.Config{Command: `echo one | tr o 0`, Shell: true}).Generate(t.Context(),
+		&model.Request{})
 	if err != nil || shell.Text != "0ne\n" {
 		t.Errorf("with a shell: %+v, %v", shell, err)
 	}
@@ -142,14 +143,16 @@ func TestProgramThatVanished(t *testing.T) {
 	_, err := m.Generate(t.Context(), &model.Request{})
 	wantKind(t, err, model.KindNotFound)
 
-	_, err = newModel(t, command.Config{Command: "no-such-program-here", Shell: true}).Generate(t.Context(), &model.Request{})
+	_, err = newModel(t, command.Config{Command: "no-such-program-here", Shell: true}).Generate(t.Context(),
+		&model.Request{})
 	wantKind(t, err, model.KindNotFound)
 }
 
 func TestFailureKeepsStandardError(t *testing.T) {
 	t.Parallel()
 	m := newModel(t, command.Config{
-		Command:       `cat >/dev/null; echo partial; seq 1 10000 >&2; echo "key sk-abcdefghijklmnopqrstuvwx refused" >&2; exit 3`,
+		Command: `cat >/dev/null; echo partial; seq 1 10000 >&2; echo "key sk-abcdefghijklmnopqrstuvwx refused" >&2;` +
+			` exit 3`,
 		Shell:         true,
 		MaxErrorBytes: 200,
 	})
@@ -203,8 +206,9 @@ func TestHangingProgram(t *testing.T) {
 	t.Parallel()
 	pidFile := filepath.Join(t.TempDir(), "pids")
 	m := newModel(t, command.Config{
-		Command: `trap '' TERM; sh -c 'trap "" TERM; sleep 1000' & echo $$ $! >"$PIDS"; echo begun >&2; echo ready; sleep 1000`,
-		Shell:   true, Env: []string{"PIDS=" + pidFile}, Grace: time.Millisecond,
+		Command: `trap '' TERM; sh -c 'trap "" TERM; sleep 1000' & echo $$ $! >"$PIDS"; echo begun >&2; echo ready; sleep ` +
+			`1000`,
+		Shell: true, Env: []string{"PIDS=" + pidFile}, Grace: time.Millisecond,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

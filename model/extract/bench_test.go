@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/model/extract"
 )
 
-const benchPrompt = "How does the HTTP client decide whether to follow a redirect, and when does it turn a POST into a GET?"
+const benchPrompt = "How does the HTTP client decide whether to follow a redirect, and when does it turn a POST " +
+	"into a GET?"
 
 // sample returns about size bytes of the corpus in chunks.
 func sample(b *testing.B, size int) (docs []model.Document, n int) {

@@ -92,7 +92,8 @@ func FuzzWords(f *testing.F) {
 				t.Errorf("part %q of %q", p, text)
 			}
 		}
-		if terms := extract.Terms(text); len(terms) > 64 || len(terms) != len(slices.Compact(slices.Sorted(slices.Values(terms)))) {
+		if terms := extract.Terms(text); len(terms) > 64 ||
+			len(terms) != len(slices.Compact(slices.Sorted(slices.Values(terms)))) {
 			t.Errorf("terms %q", terms)
 		}
 	})

@@ -59,7 +59,8 @@ func fileFactor(file string, tests bool) float64 {
 		containsAny(p, "/test/", "/tests/", "/testdata/", "/__tests__/", "/fixtures/")) {
 		f *= t.tests
 	}
-	if containsAny(name, ".pb.", ".min.", "_generated.", ".gen.", "zz_generated", "zerrors_", "zsyscall_", "_string.go", ".lock") {
+	if containsAny(name, ".pb.", ".min.", "_generated.", ".gen.", "zz_generated", "zerrors_", "zsyscall_", "_string.go",
+		".lock") {
 		f *= t.generated
 	}
 	if containsAny(p, "/vendor/", "/node_modules/", "/third_party/", "/site-packages/") {

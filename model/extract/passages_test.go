@@ -74,7 +74,8 @@ func TestPassagesAreBlocks(t *testing.T) {
 			"long.txt", strings.Repeat("a word\n", 20) + "\n" + strings.Repeat("more words\n", 30) + "\n\nLast\n====\nend\n",
 			[]string{"a word", "more words", "Last"},
 		},
-		{"old.c", "int\nmain(int argc)\n{\n}\n\n/* Adds. */\nint add(int a, int b) {\n" + strings.Repeat("  a++;\n", 9) + "}\n",
+		{"old.c", "int\nmain(int argc)\n{\n}\n\n/* Adds. */\nint add(int a, int b) {\n" + strings.Repeat("  a++;\n", 9) +
+			"}\n",
 			[]string{"int", "/* Adds. */"}},
 	} {
 		lines := strings.Split(tc.text, "\n")

@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-const shortForms = "echo, hash, empty, invalid-utf8, cut=N, size=N, status=N, retry-after=D, delay=D, text=…, joined by commas"
+const shortForms = "echo, hash, empty, invalid-utf8, cut=N, size=N, status=N, retry-after=D, delay=D, text=…, " +
+	"joined by commas"
 
 // Inline returns a script of one reply, used for every request, written as
 // words joined by commas:

@@ -59,7 +59,8 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 func refuseMessage(w http.ResponseWriter, status int, msg string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"type":"error","error":{"type":%s,"message":%s},"request_id":"req_mock"}`, quote(faultType(status)), quote(msg))
+	_, _ = fmt.Fprintf(w, `{"type":"error","error":{"type":%s,"message":%s},"request_id":"req_mock"}`,
+		quote(faultType(status)), quote(msg))
 }
 
 // statusOverloaded is what Anthropic's servers say when they have too much to
@@ -144,9 +145,11 @@ func (s *sender) wholeMessage() {
 func (s *sender) messageHead(content, stop string, output int64) string {
 	usage := ""
 	if u := s.reply.usage; !u.Omit {
-		usage = fmt.Sprintf(`,"usage":{"input_tokens":%d,"cache_read_input_tokens":%d,"cache_creation_input_tokens":%d,"output_tokens":%d}`,
+		usage = fmt.Sprintf(`,"usage":{"input_tokens":%d,"cache_read_input_tokens":%d,"cache_creation_input_tokens":%d,`+
+			`"output_tokens":%d}`,
 			max(0, u.Input-u.Cached-u.Written), u.Cached, u.Written, output)
 	}
-	return fmt.Sprintf(`{"id":"msg_mock","type":"message","role":"assistant","model":%s,"content":%s,"stop_reason":%s,"stop_sequence":null%s}`,
+	return fmt.Sprintf(`{"id":"msg_mock","type":"message","role":"assistant","model":%s,"content":%s,"stop_reason":%s,`+
+		`"stop_sequence":null%s}`,
 		quote(s.model), content, stop, usage)
 }

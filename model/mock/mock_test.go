@@ -67,10 +67,14 @@ func TestModel(t *testing.T) {
 		want   model.Response
 	}{
 		{"empty", model.Response{StopReason: "stop", Usage: model.Usage{InputTokens: 2}}},
-		{"dirty", model.Response{Text: "abc\uFFFD", StopReason: "stop", Usage: model.Usage{InputTokens: 2, OutputTokens: 2}, Notes: []string{model.NoteReplaced}}},
-		{"usage", model.Response{Text: "abc", StopReason: "length", Usage: model.Usage{InputTokens: 5, OutputTokens: 6, CachedTokens: 4}}},
-		{"silent", model.Response{Text: "abc", StopReason: "stop", Usage: model.Usage{InputTokens: 2, OutputTokens: 1, Estimated: true}}},
-		{"large", model.Response{Text: strings.Repeat("日本", 166) + "日", StopReason: "stop", Usage: model.Usage{InputTokens: 2, OutputTokens: 250}}},
+		{"dirty", model.Response{Text: "abc\uFFFD", StopReason: "stop", Usage: model.Usage{InputTokens: 2, OutputTokens: 2},
+			Notes: []string{model.NoteReplaced}}},
+		{"usage", model.Response{Text: "abc", StopReason: "length",
+			Usage: model.Usage{InputTokens: 5, OutputTokens: 6, CachedTokens: 4}}},
+		{"silent", model.Response{Text: "abc", StopReason: "stop",
+			Usage: model.Usage{InputTokens: 2, OutputTokens: 1, Estimated: true}}},
+		{"large", model.Response{Text: strings.Repeat("日本", 166) + "日", StopReason: "stop",
+			Usage: model.Usage{InputTokens: 2, OutputTokens: 250}}},
 	} {
 		got, err := generate(tt.prompt)
 		if err != nil {
@@ -177,11 +181,13 @@ func TestServerWithoutStreaming(t *testing.T) {
 func TestServerStreams(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, faults)
-	_, text, err := post(t.Context(), t, url+"/chat/completions", chat("usage", `,"stream":true,"stream_options":{"include_usage":true}`))
+	_, text, err := post(t.Context(), t, url+"/chat/completions",
+		chat("usage", `,"stream":true,"stream_options":{"include_usage":true}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`"content":"abc"`, `"finish_reason":"length"`, `"choices":[],"usage":{"prompt_tokens":5`, "data: [DONE]\n\n"} {
+	for _, part := range []string{`"content":"abc"`, `"finish_reason":"length"`,
+		`"choices":[],"usage":{"prompt_tokens":5`, "data: [DONE]\n\n"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q is not in %s", part, text)
 		}
@@ -192,7 +198,8 @@ func TestServerStreams(t *testing.T) {
 			t.Errorf("event %q", event)
 		}
 	}
-	_, text, err = post(t.Context(), t, url+"/chat/completions", chat("silent", `,"stream":true,"stream_options":{"include_usage":true}`))
+	_, text, err = post(t.Context(), t, url+"/chat/completions",
+		chat("silent", `,"stream":true,"stream_options":{"include_usage":true}`))
 	if err != nil || strings.Contains(text, "usage") {
 		t.Errorf("usage is reported: %s, %v", text, err)
 	}
@@ -235,7 +242,8 @@ func TestServerRefuses(t *testing.T) {
 func TestServerKnowsPartsAndSystem(t *testing.T) {
 	t.Parallel()
 	srv, url := serve(t, "replies: [{text: '{{prompt}}'}]")
-	body := `{"messages":[{"role":"system","content":"sys"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]}`
+	body := `{"messages":[{"role":"system","content":"sys"},{"role":"user","content":[{"type":"text","text":"a"},` +
+		`{"type":"text","text":"b"}]}]}`
 	_, text, err := post(t.Context(), t, url+"/v1/chat/completions", body)
 	if err != nil || !strings.Contains(text, `"sys\n\nab"`) {
 		t.Errorf("%s, %v", text, err)

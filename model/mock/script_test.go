@@ -79,7 +79,8 @@ func TestPlaceholders(t *testing.T) {
 
 func TestJSONScripts(t *testing.T) {
 	t.Parallel()
-	s, err := mock.Parse("s.json", []byte("{\n\t\"window\": 10,\n\t\"replies\": [\n\t\t{\"text\": \"a\\tb\", \"delay\": \"1ms\"}\n\t]\n}\n"))
+	s, err := mock.Parse("s.json", []byte("{\n\t\"window\": 10,\n\t\"replies\": [\n"+
+		"\t\t{\"text\": \"a\\tb\", \"delay\": \"1ms\"}\n\t]\n}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,8 @@ func TestBadScripts(t *testing.T) {
 		{"window: -1\nreplies: [{text: a}]", "line 1: window: is below 0"},
 		{"replies:\n  - text: a\n  - repeat: 2", "line 3: replies[1].text: is missing"},
 		{"replies:\n  - match: '('\n    text: a", "line 2: replies[0].match: error parsing regexp"},
-		{"replies:\n  - text: a\n  - match: a\n    text: '{{2}}'", "line 4: replies[1].text: {{2}}: the pattern has 0 groups"},
+		{"replies:\n  - text: a\n  - match: a\n    text: '{{2}}'",
+			"line 4: replies[1].text: {{2}}: the pattern has 0 groups"},
 		{"replies:\n  - text: '{{1}}'", "line 2: replies[0].text: {{1}} needs a pattern"},
 		{"replies:\n  - text: '{{promt}}'", "line 2: replies[0].text: {{promt}} is unknown"},
 		{"replies:\n  - status: 200", "line 2: replies[0].status: is not between 400 and 599"},
@@ -136,7 +138,8 @@ func TestHintOfUnknownField(t *testing.T) {
 	} {
 		_, err := mock.Parse("test.yaml", []byte(script))
 		var e *model.Error
-		if !errors.As(err, &e) || !strings.Contains(e.Error(), "unknown field") || !regexp.MustCompile(`\b`+meant+`\b`).MatchString(e.Hint) {
+		if !errors.As(err, &e) || !strings.Contains(e.Error(), "unknown field") ||
+			!regexp.MustCompile(`\b`+meant+`\b`).MatchString(e.Hint) {
 			t.Errorf("script %q: error %v does not name %s", script, err, meant)
 		}
 	}
@@ -200,7 +203,8 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"replies: [{text: a}]", "replies:\n  - match: 'a(b)'\n    text: '{{1}}{{hash}}'\n    repeat: -1\n",
 		"model: m\nwindow: 5\nreplies:\n  - {status: 429, retry_after: 2s, message: no}\n  - {cut: 3, text: abcdef}\n",
-		`{"replies":[{"text":"a","usage":{"input":1,"omit":true}}]}`, "replies: &a [*a]", "? a\n: b", "\t", "a: |\n b", "replies: [{size: 10}]",
+		`{"replies":[{"text":"a","usage":{"input":1,"omit":true}}]}`, "replies: &a [*a]", "? a\n: b", "\t", "a: |\n b",
+		"replies: [{size: 10}]",
 		"replies:\n- text: !!binary aGk=\n- empty: true\n- invalid_utf8: true\n", "<<: {replies: []}", "---\n---\n",
 	} {
 		f.Add(seed)
@@ -229,7 +233,8 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzInline(f *testing.F) {
-	for _, seed := range []string{"echo", "hash,delay=1ms", "text={{hash}}", "status=429,retry-after=1s", "cut=3,size=9", ",", "=", "text="} {
+	for _, seed := range []string{"echo", "hash,delay=1ms", "text={{hash}}", "status=429,retry-after=1s", "cut=3,size=9",
+		",", "=", "text="} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, form string) {

@@ -138,7 +138,8 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, text string, p pro
 		p.refuse(w, reply.status, reply.message)
 		return
 	}
-	out := &sender{w: w, gone: r.Context().Err, flush: http.NewResponseController(w).Flush, reply: reply, model: s.script.model}
+	out := &sender{w: w, gone: r.Context().Err, flush: http.NewResponseController(w).Flush, reply: reply,
+		model: s.script.model}
 	p.send(out)
 	finished = out.err == nil
 }
@@ -146,7 +147,8 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, text string, p pro
 func refuse(w http.ResponseWriter, status int, msg string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"error":{"message":%s,"type":%s,"code":null,"param":null}}`, quote(msg), quote(string(model.KindOfStatus(status))))
+	_, _ = fmt.Fprintf(w, `{"error":{"message":%s,"type":%s,"code":null,"param":null}}`, quote(msg),
+		quote(string(model.KindOfStatus(status))))
 }
 
 // retryAfter tells whole seconds as everybody does, and parts of them as
@@ -196,10 +198,12 @@ func (s *sender) abort() {
 
 func (s *sender) stream(usage bool) {
 	s.w.Header().Set("Content-Type", "text/event-stream")
-	head := fmt.Sprintf(`{"id":"mock","object":"chat.completion.chunk","created":%d,"model":%s`, time.Now().Unix(), quote(s.model))
+	head := fmt.Sprintf(`{"id":"mock","object":"chat.completion.chunk","created":%d,"model":%s`, time.Now().Unix(),
+		quote(s.model))
 	s.print("data: %s,\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n", head)
 	for _, part := range s.reply.parts() {
-		s.print("data: %s,\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":null}]}\n\n", head, quote(part))
+		s.print("data: %s,\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":null}]}\n\n", head,
+			quote(part))
 		s.send()
 	}
 	if s.reply.cut {
@@ -230,7 +234,8 @@ func (s *sender) whole() {
 
 func (s *sender) usage() string {
 	u := s.reply.usage
-	return fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`,
+	return fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,`+
+		`"prompt_tokens_details":{"cached_tokens":%d}}`,
 		u.Input, u.Output, u.Input+u.Output, u.Cached)
 }
 

@@ -193,7 +193,8 @@ func (a *answer) response(sent int) (*model.Response, error) {
 func (a *answer) why() *model.Error {
 	switch {
 	case a.refusal.Len() > 0:
-		return &model.Error{Kind: model.KindInvalid, Msg: "the model refuses to answer", Detail: model.Redact(a.refusal.String())}
+		return &model.Error{Kind: model.KindInvalid, Msg: "the model refuses to answer",
+			Detail: model.Redact(a.refusal.String())}
 	case a.stop == "content_filter":
 		return &model.Error{Kind: model.KindInvalid, Msg: "the provider's content filter withheld the answer"}
 	case a.stop == "length":

@@ -21,7 +21,8 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 		}
 		return "check OPENAI_API_KEY: the key is wrong, expired, or may not use this model"
 	case model.KindNotFound:
-		return fmt.Sprintf("check the model's name %q and the base URL, which mostly ends in /v1 (OPENAI_BASE_URL)", m.cfg.Model)
+		return fmt.Sprintf("check the model's name %q and the base URL, which mostly ends in /v1 (OPENAI_BASE_URL)",
+			m.cfg.Model)
 	case model.KindRateLimit:
 		if strings.Contains(said.Code+said.Type, "quota") {
 			return "the account's quota is used up: look at the provider's billing page"
@@ -65,7 +66,8 @@ func (m *Model) streamError(data []byte) *model.Error {
 		kind = said.Kind(status)
 	} else if words := said.Type + " " + said.Code; strings.Contains(words, "rate_limit") {
 		kind = model.KindRateLimit
-	} else if bad := said.Kind(http.StatusBadRequest); bad == model.KindTooLong || strings.Contains(words, "invalid_request") {
+	} else if bad := said.Kind(http.StatusBadRequest); bad == model.KindTooLong ||
+		strings.Contains(words, "invalid_request") {
 		kind = bad
 	}
 	return &model.Error{

@@ -173,13 +173,16 @@ func TestRequest(t *testing.T) {
 func TestRequestBytes(t *testing.T) {
 	t.Parallel()
 	temperature, seed := 0.1, int64(-9007199254740993)
-	req := &model.Request{System: "s <&>", Prompt: "p \"\x00ä\u2028", Temperature: &temperature, Seed: &seed, MaxOutputTokens: 1 << 40}
+	req := &model.Request{System: "s <&>", Prompt: "p \"\x00ä\u2028", Temperature: &temperature, Seed: &seed,
+		MaxOutputTokens: 1 << 40}
 	for base, name := range map[string]string{
 		"http://localhost/v1": "max_tokens", "https://api.openai.com/v1": "max_completion_tokens",
 		"https://own.openai.azure.com/openai/v1": "max_completion_tokens",
 	} {
-		want := `{"messages":[{"content":"s <&>","role":"system"},{"content":"p \"\u0000ä\u2028","role":"user"}],"model":"small",` +
-			`"` + name + `":1099511627776,"seed":-9007199254740993,"temperature":0.1,"stream_options":{"include_usage":true},"stream":true}`
+		want := `{"messages":[{"content":"s <&>","role":"system"},{"content":"p \"\u0000ä\u2028","role":"user"}],` +
+			`"model":"small",` +
+			`"` + name + `":1099511627776,"seed":-9007199254740993,"temperature":0.1,"stream_options":{"include_usage":true},` +
+			`"stream":true}`
 		client := &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil || string(body) != want {
@@ -189,7 +192,8 @@ func TestRequestBytes(t *testing.T) {
 				t.Errorf("URL %s", got)
 			}
 			reply := io.NopCloser(strings.NewReader(`{"choices":[{"message":{"content":"ok"}}]}`))
-			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: reply}, nil
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: reply}, nil
 		})}
 		m, err := openai.New(openai.Config{Model: "small", BaseURL: base, APIKey: key, HTTPClient: client})
 		if err != nil {
@@ -215,7 +219,8 @@ func TestTemperatureRefused(t *testing.T) {
 		requests.Add(1)
 		if strings.Contains(string(body), "temperature") {
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, `{"error":{"message":"Unsupported value: 'temperature' does not support 0.7","code":"unsupported_value"}}`)
+			_, _ = io.WriteString(w, `{"error":{"message":"Unsupported value: 'temperature' does not support 0.7",`+
+				`"code":"unsupported_value"}}`)
 			return
 		}
 		stream(`{"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}`)(w, r)
@@ -244,12 +249,17 @@ func TestStatuses(t *testing.T) {
 		hint   string
 	}{
 		{status: 400, body: `{"error":{"message":"bad temperature"}}`, kind: model.KindInvalid, text: "400: bad temperature"},
-		{status: 400, body: `{"error":{"message":"m","code":"context_length_exceeded"}}`, kind: model.KindTooLong, hint: "context window"},
-		{status: 400, body: `{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`, kind: model.KindTooLong, hint: "context window"},
-		{status: 400, body: `{"error":{"message":"max_tokens is too large: 9; this model writes at most 8"}}`, kind: model.KindInvalid},
-		{status: 401, body: `{"error":{"message":"Incorrect API key: ` + key + `"}}`, kind: model.KindAuth, text: "[redacted]", hint: "OPENAI_API_KEY"},
+		{status: 400, body: `{"error":{"message":"m","code":"context_length_exceeded"}}`, kind: model.KindTooLong,
+			hint: "context window"},
+		{status: 400, body: `{"error":{"message":"the request exceeds the available context size",` +
+			`"type":"exceed_context_size_error"}}`, kind: model.KindTooLong, hint: "context window"},
+		{status: 400, body: `{"error":{"message":"max_tokens is too large: 9; this model writes at most 8"}}`,
+			kind: model.KindInvalid},
+		{status: 401, body: `{"error":{"message":"Incorrect API key: ` + key + `"}}`, kind: model.KindAuth,
+			text: "[redacted]", hint: "OPENAI_API_KEY"},
 		{status: 403, kind: model.KindAuth, text: "403: Forbidden"},
-		{status: 404, body: `{"error":"model 'x' not found"}`, kind: model.KindNotFound, text: "model 'x' not found", hint: "OPENAI_BASE_URL"},
+		{status: 404, body: `{"error":"model 'x' not found"}`, kind: model.KindNotFound, text: "model 'x' not found",
+			hint: "OPENAI_BASE_URL"},
 		{status: 408, kind: model.KindUnavailable},
 		{status: 409, kind: model.KindUnavailable},
 		{status: 413, body: "<html>\ntoo large</html>", kind: model.KindTooLong, text: "<html> too large</html>"},
@@ -261,9 +271,11 @@ func TestStatuses(t *testing.T) {
 		{status: 429, header: [2]string{"Retry-After", "1e300"}, kind: model.KindRateLimit, after: 24 * time.Hour},
 		{status: 429, header: [2]string{"Retry-After", "soon"}, kind: model.KindRateLimit},
 		{status: 429, header: [2]string{"Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT"}, kind: model.KindRateLimit},
-		{status: 429, body: `{"error":{"message":"m","code":"insufficient_quota"}}`, kind: model.KindRateLimit, hint: "quota"},
+		{status: 429, body: `{"error":{"message":"m","code":"insufficient_quota"}}`, kind: model.KindRateLimit,
+			hint: "quota"},
 		{status: 500, kind: model.KindUnavailable, text: "500: Internal Server Error"},
-		{status: 503, header: [2]string{"Retry-After", "3"}, body: "\xff\x00", kind: model.KindUnavailable, after: 3 * time.Second},
+		{status: 503, header: [2]string{"Retry-After", "3"}, body: "\xff\x00", kind: model.KindUnavailable,
+			after: 3 * time.Second},
 		{status: 529, body: strings.Repeat("x", 1<<20), kind: model.KindUnavailable, text: "xxx…"},
 	}
 	for i, tt := range tests {
@@ -321,28 +333,40 @@ func TestForms(t *testing.T) {
 			`{"model":"m","choices":[{"message":{"content":"whole"},"finish_reason":"stop"}]}`), text: "whole"},
 		{name: "breaks off", h: stream(piece, piece), kind: model.KindCut, says: "after 8 bytes"},
 		{name: "rubbish in the middle", h: stream(piece, "{", end), kind: model.KindCut},
-		{name: "provider says error", h: stream(piece, `{"choices":[{"delta":{},"finish_reason":"error"}]}`), kind: model.KindCut},
-		{name: "error in the stream", h: stream(piece, `{"error":{"message":"overloaded `+key+`","code":503}}`), kind: model.KindUnavailable, says: "overloaded"},
-		{name: "rate limit in the stream", h: stream(`{"error":{"message":"slow down","type":"rate_limit_error"}}`), kind: model.KindRateLimit},
-		{name: "bad request in the stream", h: stream(`{"error":{"message":"no","type":"invalid_request_error"}}`), kind: model.KindInvalid},
+		{name: "provider says error", h: stream(piece, `{"choices":[{"delta":{},"finish_reason":"error"}]}`),
+			kind: model.KindCut},
+		{name: "error in the stream", h: stream(piece, `{"error":{"message":"overloaded `+key+`","code":503}}`),
+			kind: model.KindUnavailable, says: "overloaded"},
+		{name: "rate limit in the stream", h: stream(`{"error":{"message":"slow down","type":"rate_limit_error"}}`),
+			kind: model.KindRateLimit},
+		{name: "bad request in the stream", h: stream(`{"error":{"message":"no","type":"invalid_request_error"}}`),
+			kind: model.KindInvalid},
 		{name: "unknown error in the stream", h: stream(`{"error":"lost it"}`), kind: model.KindCut, says: "lost it"},
-		{name: "error with status 200", h: says("application/json", `{"error":{"message":"nope","code":429}}`), kind: model.KindRateLimit},
-		{name: "half of a whole answer", h: says("application/json", `{"choices":[{"message":{"content":"who`), kind: model.KindCut},
+		{name: "error with status 200", h: says("application/json", `{"error":{"message":"nope","code":429}}`),
+			kind: model.KindRateLimit},
+		{name: "half of a whole answer", h: says("application/json", `{"choices":[{"message":{"content":"who`),
+			kind: model.KindCut},
 		{name: "something else in JSON", h: says("application/json", `[1, 2]`), kind: model.KindUnavailable},
 		{name: "no choices", h: says("application/json", `{}`), kind: model.KindUnavailable},
 		{name: "a web page", h: says("text/html", "<html>Welcome</html>"), kind: model.KindUnavailable},
 		{name: "nothing at all", h: says("text/event-stream", ""), kind: model.KindUnavailable},
-		{name: "refusal", h: stream(`{"choices":[{"delta":{"refusal":"I will not"},"finish_reason":"stop"}]}`), kind: model.KindInvalid, says: "refuses"},
-		{name: "filter", h: stream(`{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), kind: model.KindInvalid, says: "filter"},
-		{name: "no room for text", h: stream(`{"choices":[{"delta":{},"finish_reason":"length"}]}`), kind: model.KindInvalid, says: "limit"},
+		{name: "refusal", h: stream(`{"choices":[{"delta":{"refusal":"I will not"},"finish_reason":"stop"}]}`),
+			kind: model.KindInvalid, says: "refuses"},
+		{name: "filter", h: stream(`{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), kind: model.KindInvalid,
+			says: "filter"},
+		{name: "no room for text", h: stream(`{"choices":[{"delta":{},"finish_reason":"length"}]}`),
+			kind: model.KindInvalid, says: "limit"},
 		{name: "empty", h: stream(end, "[DONE]"), text: ""},
 		{name: "a character in two events", h: stream(
-			"{\"choices\":[{\"delta\":{\"content\":\"a\xe2\x82\"}}]}", "{\"choices\":[{\"delta\":{\"content\":\"\xac\"}}]}", end), text: "a€"},
-		{name: "fields that are null", h: stream(`{"model":"m","error":null,"usage":null,"choices":[{"delta":{"role":"assistant",`+
+			"{\"choices\":[{\"delta\":{\"content\":\"a\xe2\x82\"}}]}", "{\"choices\":[{\"delta\":{\"content\":\"\xac\"}}]}",
+			end), text: "a€"},
+		{name: "fields that are null", h: stream(`{"model":"m","error":null,"usage":null,`+
+			`"choices":[{"delta":{"role":"assistant",`+
 			`"content":null,"refusal":null},"finish_reason":null,"logprobs":null}]}`, piece, end, "[DONE]"), text: "part"},
 		{name: "other types", h: stream(`{"model":7,"choices":[{"delta":{"content":"a"},"finish_reason":[]}]}`,
 			`{"choices":[{"delta":{"content":[{"type":"text","text":"b"}]}}],"usage":"x"}`, end), text: "ab"},
-		{name: "not UTF-8", h: stream("{\"choices\":[{\"delta\":{\"content\":\"a\xffb\\u0000\"},\"finish_reason\":\"stop\"}]}"), text: "a\uFFFDb\uFFFD"},
+		{name: "not UTF-8", h: stream(
+			"{\"choices\":[{\"delta\":{\"content\":\"a\xffb\\u0000\"},\"finish_reason\":\"stop\"}]}"), text: "a\uFFFDb\uFFFD"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -357,7 +381,8 @@ func TestForms(t *testing.T) {
 			if err != nil || got.Text != tt.text {
 				t.Fatalf("%+v, %v, want %q", got, err, tt.text)
 			}
-			if !got.Usage.Estimated || got.Usage.InputTokens != 2 || got.Usage.OutputTokens != model.EstimateTokens(len(tt.text)) {
+			if !got.Usage.Estimated || got.Usage.InputTokens != 2 ||
+				got.Usage.OutputTokens != model.EstimateTokens(len(tt.text)) {
 				t.Errorf("usage %+v, want an estimate", got.Usage)
 			}
 		})
@@ -452,7 +477,8 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("%+v: hint %q", tt.cfg, e.Hint)
 		}
 	}
-	for _, base := range []string{"http://localhost:1/v1/", "http://127.0.0.1", "http://[::1]:8", "http://192.168.1.2/v1", "http://ollama:11434/v1", "http://gpu.local"} {
+	for _, base := range []string{"http://localhost:1/v1/", "http://127.0.0.1", "http://[::1]:8",
+		"http://192.168.1.2/v1", "http://ollama:11434/v1", "http://gpu.local"} {
 		m, err := openai.New(openai.Config{Model: "m", BaseURL: base, Window: 5})
 		if err != nil || m.Window() != 5 {
 			t.Errorf("%s without a key: %v", base, err)
@@ -522,7 +548,8 @@ replies:
 // text that is not UTF-8.
 func FuzzReply(f *testing.F) {
 	for _, seed := range []string{
-		`{"choices":[{"message":{"content":"x"}}]}`, "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n",
+		`{"choices":[{"message":{"content":"x"}}]}`,
+		"data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n",
 		`{"error":"x"}`, "data: {\"error\":7}\n\n", "data: {\n\n", "\x00",
 	} {
 		f.Add("text/event-stream", seed)
@@ -531,7 +558,8 @@ func FuzzReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, contentType, body string) {
 		client := &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
 			reply := io.NopCloser(strings.NewReader(body))
-			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {contentType}}, Body: reply}, nil
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {contentType}},
+				Body: reply}, nil
 		})}
 		m, err := openai.New(openai.Config{Model: "small", BaseURL: "http://localhost/v1", HTTPClient: client})
 		if err != nil {

@@ -296,7 +296,8 @@ func (p *fileParser) entry(name string, at, value ast.Node) error {
 		if near, ok := nearest.Word(scheme, schemes); ok {
 			return p.wrong(at, "models: %q is not the name of a model; did you mean \"%s:%s\"?", name, near, rest)
 		}
-		return p.wrong(at, `models: %q is not the name of a model; write it as the configuration does, for example "openai:%s"`, name, name)
+		return p.wrong(at, `models: %q is not the name of a model; write it as the configuration does, for example `+
+			`"openai:%s"`, name, name)
 	}
 	e := &override{fields: make(map[string]*float64)}
 	err := p.each(value, name, func(key string, at, value ast.Node) error {

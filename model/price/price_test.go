@@ -149,11 +149,14 @@ models:
 		name, base string
 		want       price.Rate
 	}{
-		{"openai:gpt-4o", "", price.Rate{Known: true, Input: 1, Output: 2, CacheRead: 1, CacheWrite: 1, Window: 128_000, MaxOutput: 8192}},
+		{"openai:gpt-4o", "", price.Rate{Known: true, Input: 1, Output: 2, CacheRead: 1, CacheWrite: 1, Window: 128_000,
+			MaxOutput: 8192}},
 		{"openai:gpt-4o", "http://localhost:1/v1", price.Rate{Known: true, Input: 1, Output: 2, CacheRead: 1, CacheWrite: 1}},
-		{"openai:gpt-5", "", price.Rate{Known: true, Input: 1.25, Output: 10, CacheRead: 0.125, CacheWrite: 1.25, Window: 50_000, MaxOutput: 128_000}},
+		{"openai:gpt-5", "", price.Rate{Known: true, Input: 1.25, Output: 10, CacheRead: 0.125, CacheWrite: 1.25,
+			Window: 50_000, MaxOutput: 128_000}},
 		{"openai:local-small", "http://localhost:1/v1", price.Rate{Known: true, Window: 8192, MaxOutput: 1000}},
-		{"openai:local-big", "http://localhost:1/v1", price.Rate{Known: true, Input: 0.5, Output: 0.5, CacheRead: 0.1, CacheWrite: 0.7}},
+		{"openai:local-big", "http://localhost:1/v1", price.Rate{Known: true, Input: 0.5, Output: 0.5, CacheRead: 0.1,
+			CacheWrite: 0.7}},
 		{"exec:ollama run llama3", "", price.Rate{Known: true}},
 		{"mock:echo", "", price.Rate{Known: true, Input: 3, Output: 4, CacheRead: 3, CacheWrite: 3}},
 	}
@@ -177,7 +180,8 @@ func TestBadFiles(t *testing.T) {
 		{"models:\n  openai:gpt-4o:\n    zzz: 1\n", `p.yaml:3: unknown key "zzz"; the keys are input, output`},
 		{"models:\n  openai:gpt-4o: {input: 1}\n", "p.yaml:2: openai:gpt-4o: output is missing"},
 		{"models:\n  openai:gpt-4o: {output: 1}\n", "p.yaml:2: openai:gpt-4o: input is missing"},
-		{"models:\n  opnai:gpt-4o: {input: 1, output: 1}\n", `p.yaml:2: models: "opnai:gpt-4o" is not the name of a model; did you mean "openai:gpt-4o"?`},
+		{"models:\n  opnai:gpt-4o: {input: 1, output: 1}\n",
+			`p.yaml:2: models: "opnai:gpt-4o" is not the name of a model; did you mean "openai:gpt-4o"?`},
 		{"models:\n  gpt-4o: {input: 1, output: 1}\n", `for example "openai:gpt-4o"`},
 		{"models:\n  openai:a:\n    input: -1\n    output: 1\n", "p.yaml:3: input: -1 is not between 0 and"},
 		{"models:\n  openai:a:\n    input: cheap\n    output: 1\n", `p.yaml:3: input: "cheap" is not a number`},
@@ -226,7 +230,8 @@ func TestMissingFile(t *testing.T) {
 
 func TestAttach(t *testing.T) {
 	t.Parallel()
-	script, err := mock.Parse("s", []byte("{window: 5000, replies: [{text: a, repeat: -1, usage: {input: 10, output: 5}}]}"))
+	script, err := mock.Parse("s", []byte("{window: 5000, replies: [{text: a, repeat: -1, usage: {input: 10, output: "+
+		"5}}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,14 +263,17 @@ func TestAttach(t *testing.T) {
 // the file's name.
 func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
-		"date: 2026-11-01\nmodels:\n  openai:gpt-4o: {input: 1, output: 2, cache_read: 0.1}\n", "models:\n  exec:a*:\n    context_window: 1\n",
-		"models: &a\n  openai:x: *a\n", "models:\n  ? openai:x\n  : {input: 1}\n", "models: !!map {}\n", "- - -\n", "a: |\n b", "models:\n  openai:x: {<<: {input: 1}}\n",
+		"date: 2026-11-01\nmodels:\n  openai:gpt-4o: {input: 1, output: 2, cache_read: 0.1}\n",
+		"models:\n  exec:a*:\n    context_window: 1\n",
+		"models: &a\n  openai:x: *a\n", "models:\n  ? openai:x\n  : {input: 1}\n", "models: !!map {}\n", "- - -\n",
+		"a: |\n b", "models:\n  openai:x: {<<: {input: 1}}\n",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var e *price.Error
-		if err := price.ParseFile("fuzz", []byte(text)); err != nil && (!errors.As(err, &e) || !strings.HasPrefix(err.Error(), "fuzz")) {
+		if err := price.ParseFile("fuzz", []byte(text)); err != nil &&
+			(!errors.As(err, &e) || !strings.HasPrefix(err.Error(), "fuzz")) {
 			t.Errorf("error = %v", err)
 		}
 	})

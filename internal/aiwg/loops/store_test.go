@@ -41,7 +41,8 @@ func many(id string, iterations, long int) map[string]string {
 		}
 	}
 	files[dir+"state.json"] = fmt.Sprintf(
-		`{"version":"2.0.0","loop_id":%q,"status":"completed","iteration":%d,"task":"many","started_at":"2026-02-02T21:00:00Z","completed_at":"2026-02-02T23:00:00Z","notes":%q,"iteration_history":[%s]}`,
+		`{"version":"2.0.0","loop_id":%q,"status":"completed","iteration":%d,"task":"many",`+
+			`"started_at":"2026-02-02T21:00:00Z","completed_at":"2026-02-02T23:00:00Z","notes":%q,"iteration_history":[%s]}`,
 		id, iterations, strings.Repeat("n", long), strings.Join(history, ","))
 	return files
 }
@@ -134,7 +135,8 @@ func TestLoopsAreRecords(t *testing.T) {
 func TestLoopGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := "ralph/loops/on-0a0b0c0d/"
-	state := `{"version":"2.0.0","loop_id":"on-0a0b0c0d","status":"running","iteration":%d,"task":"on","started_at":"2026-02-02T21:00:00Z"}`
+	state := `{"version":"2.0.0","loop_id":"on-0a0b0c0d","status":"running","iteration":%d,"task":"on",` +
+		`"started_at":"2026-02-02T21:00:00Z"}`
 	files := map[string]string{dir + "state.json": fmt.Sprintf(state, 2),
 		dir + "iterations/iteration-001.json": `{"iteration":1,"quality_score":1}`}
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
@@ -373,7 +375,8 @@ func TestBadFiles(t *testing.T) {
 func TestEveryTruncation(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
-	state := `{"version":"2.0.0","loop_id":"x-0a0b0c0d","status":"running","iteration":3,"iteration_history":[{"iteration":1,"quality_score":4},{"iteration":2}],"recovery_attempts":12}`
+	state := `{"version":"2.0.0","loop_id":"x-0a0b0c0d","status":"running","iteration":3,` +
+		`"iteration_history":[{"iteration":1,"quality_score":4},{"iteration":2}],"recovery_attempts":12}`
 	check := string(foreignPack(t, []byte(`{"checkpoint_id":"a","iteration":1,"description":"something"}`)))
 	ends := []int{strings.Index(state, `1,"quality`) + 1, strings.Index(state, `2}],`) + 1}
 	for cut := range max(len(state), len(check)) + 1 {
@@ -433,7 +436,8 @@ func TestTreesThatAreNoLoops(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	tree := func(id, kind string) string {
-		return fmt.Sprintf(`{"version":"1.0.0",%s"kind":%q,"root_task":{"node_id":"task-12345678","task_id":"task-0001","prompt":"p","state":"completed","children":[]},"metadata":{"loop_id":"x","key":"agent_persistence"}}`, id, kind)
+		return fmt.Sprintf(`{"version":"1.0.0",%s"kind":%q,"root_task":{"node_id":"task-12345678","task_id":"task-0001",`+
+			`"prompt":"p","state":"completed","children":[]},"metadata":{"loop_id":"x","key":"agent_persistence"}}`, id, kind)
 	}
 	importFrom(t, s, folder(t, map[string]string{"rlm/trees/tree-12345678/tree.json": tree(`"tree_id":"tree-12345678",`,
 		"loop"), "rlm/trees/odd/tree.json": tree("", "settings")}))

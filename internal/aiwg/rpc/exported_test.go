@@ -20,7 +20,8 @@ import (
 func exported(t testing.TB, s *perdure.Store, trees ...perdure.TreeID) []byte {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), ".aiwg")
-	if _, err := aiwgtree.Export(context.WithoutCancel(t.Context()), s, aiwgtree.ExportConfig{Dir: dir, Trees: trees}); err != nil {
+	if _, err := aiwgtree.Export(context.WithoutCancel(t.Context()), s,
+		aiwgtree.ExportConfig{Dir: dir, Trees: trees}); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, "daemon", "tasks.json"))
@@ -40,10 +41,12 @@ func oddMetadata() []string {
 		`{"depth":1e3,"position":99999999999999999999}`,
 		`{"decomposition_strategy":"parallel","merge_strategy":"vote","failure_policy":"fail"}`,
 		`{"decomposition_strategy":"none","merge_strategy":null,"failure_policy":["fail"]}`,
-		`{"context_reference":{"type":"slice","source":null,"size_tokens":5},"cost_tracking":{"input_tokens":1,"output_tokens":2,"total_cost_usd":0.5}}`,
+		`{"context_reference":{"type":"slice","source":null,"size_tokens":5},"cost_tracking":{"input_tokens":1,` +
+			`"output_tokens":2,"total_cost_usd":0.5}}`,
 		`{"context_reference":{"type":"all"},"cost_tracking":{"input_tokens":1,"output_tokens":-2,"total_cost_usd":0.5}}`,
 		`{"context_reference":{"Type":"slice"},"cost_tracking":{"Input_Tokens":1,"output_tokens":2,"total_cost_usd":1}}`,
-		`{"context_reference":{"type":"full","size_tokens":null},"cost_tracking":{"input_tokens":1,"output_tokens":2,"cached_tokens":null,"total_cost_usd":1}}`,
+		`{"context_reference":{"type":"full","size_tokens":null},"cost_tracking":{"input_tokens":1,"output_tokens":2,` +
+			`"cached_tokens":null,"total_cost_usd":1}}`,
 		`{"context_reference":"full","cost_tracking":[]}`,
 		`{"checkpoints":[{"checkpoint_id":"ckpt-0123abcd","name":"n","snapshot_path":"p"}]}`,
 		`{"checkpoints":[{"checkpoint_id":"ckpt-1700000000000","name":"n","snapshot_path":"p"}]}`,

@@ -21,11 +21,13 @@ func FuzzAnswers(f *testing.F) {
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"task.stats"},7]`,
-		`{"jsonrpc":"2.0","id":"x","method":"task.submit","params":{"prompt":"p","agent":null,"priority":5,"metadata":{"tree_id":"t","depth":[]},"id":"a"}}`,
+		`{"jsonrpc":"2.0","id":"x","method":"task.submit","params":{"prompt":"p","agent":null,"priority":5,` +
+			`"metadata":{"tree_id":"t","depth":[]},"id":"a"}}`,
 		"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"task.start\",\"params\":[\"task-0001\",7]}\n" +
 			"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"task.append_output\",\"params\":[\"task-0001\",\"é\"]}\n" +
 			"{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"task.complete\",\"params\":[\"task-0001\",{\"a\":1}]}",
-		`{"jsonrpc":"2.0","id":5,"method":"task.update","params":{"taskId":"task-0001","updates":{"state":"failed","error":{"kind":"k"},"metadata":{"a":null},"output":"x","z":[1e999]}}}`,
+		`{"jsonrpc":"2.0","id":5,"method":"task.update","params":{"taskId":"task-0001","updates":{"state":"failed",` +
+			`"error":{"kind":"k"},"metadata":{"a":null},"output":"x","z":[1e999]}}}`,
 		`{"jsonrpc":"2.0","id":6,"method":"task.fail","params":{"taskId":"task-0001","error":"x","retry":true,"fence":1}}`,
 		`{"jsonrpc":"2.0","id":7,"method":"task.list","params":{"state":"queued","limit":1e1,"before":"task-0001"}}`,
 		`{"jsonrpc":"2.0","id":8,"method":"task.cleanup","params":{"maxAge":0,"includeFailed":true}}`,

@@ -110,7 +110,8 @@ func TestTakeoverAfterALostConnection(t *testing.T) {
 		}
 		back := b.dial()
 		back.refused(rpc.CodeLease, "task.complete", obj{"taskId": task.TaskID, "result": "late", "fence": task.Fence})
-		if done := second.call("task.complete", obj{"taskId": task.TaskID, "result": "x", "fence": taken.Fence}); *done.Result != "x" {
+		if done := second.call("task.complete",
+			obj{"taskId": task.TaskID, "result": "x", "fence": taken.Fence}); *done.Result != "x" {
 			t.Errorf("it is %s", done.raw)
 		}
 	})
@@ -128,10 +129,13 @@ func TestSilence(t *testing.T) {
 		c := b.dial()
 		until(t, "the tasks are queued", func() bool { return len(list(c, obj{"state": "queued"})) == 3 })
 		// By token, and without one.
-		if a := c.call("task.append_output", obj{"taskId": tasks[0].TaskID, "chunk": "a", "fence": tasks[0].Fence}); a.Fence != tasks[0].Fence {
+		if a := c.call("task.append_output",
+			obj{"taskId": tasks[0].TaskID, "chunk": "a", "fence": tasks[0].Fence}); a.Fence != tasks[0].Fence {
 			t.Errorf("the token is %d, was %d", a.Fence, tasks[0].Fence)
 		}
-		if done := c.call("task.complete", obj{"taskId": tasks[0].TaskID, "result": "x", "fence": tasks[0].Fence}); done.State != "completed" || done.Attempts != 1 {
+		if done := c.call("task.complete",
+			obj{"taskId": tasks[0].TaskID, "result": "x", "fence": tasks[0].Fence}); done.State != "completed" ||
+			done.Attempts != 1 {
 			t.Errorf("it is %s", done.raw)
 		}
 		if done := c.call("task.complete", obj{"taskId": tasks[1].TaskID, "result": "x"}); done.State != "completed" {

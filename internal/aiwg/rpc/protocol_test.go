@@ -118,7 +118,8 @@ func TestProtocol(t *testing.T) {
 		{`[]`, "null -32600"},
 		{`[1]`, "[null -32600]"},
 		{`[1,[],{}]`, "[null -32600, null -32600, null -32600]"},
-		{`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"ping"},{"jsonrpc":"2.0","id":"x","method":"nope"},7,{"jsonrpc":"2.0","id":2,"method":"ping"}]`,
+		{`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"ping"},{"jsonrpc":"2.0","id":"x",` +
+			`"method":"nope"},7,{"jsonrpc":"2.0","id":2,"method":"ping"}]`,
 			`[1 ok, "x" -32601, null -32600, 2 ok]`},
 		{`[{"jsonrpc":"2.0","id":1,"method":"ping"}`, "null -32700"},
 		{`[` + strings.Repeat(`{"jsonrpc":"2.0","method":"ping"},`, rpc.MaxBatch) + `1]`, "null -32600"},

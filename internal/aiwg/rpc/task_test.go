@@ -61,7 +61,8 @@ func TestWorkOutside(t *testing.T) {
 			done.CompletedAt == nil {
 			t.Errorf("completed: %s", done.raw)
 		}
-		if again := c.call("task.complete", obj{"taskId": made.TaskID, "result": "found"}); string(again.raw) != string(done.raw) {
+		if again := c.call("task.complete", obj{"taskId": made.TaskID, "result": "found"}); string(again.raw) != string(
+			done.raw) {
 			t.Errorf("said again it is %s, was %s", again.raw, done.raw)
 		}
 		e := c.refusal(rpc.CodeConflict, "task.complete", obj{"taskId": made.TaskID, "result": "other"})
@@ -227,7 +228,8 @@ func TestSubmitAgain(t *testing.T) {
 	if slices.Sort(ids); ids[0] != ids[len(ids)-1] {
 		t.Errorf("one submission made %v", ids)
 	}
-	if raw, _ := c.try("task.stats", nil); string(raw) != `{"total":2,"queued":2,"running":0,"completed":0,"failed":0,"cancelled":0}` {
+	if raw, _ := c.try("task.stats", nil); string(raw) != `{"total":2,"queued":2,"running":0,"completed":0,"failed":0,`+
+		`"cancelled":0}` {
 		t.Errorf("stats %s", raw)
 	}
 }
@@ -289,7 +291,8 @@ func TestListAndStats(t *testing.T) {
 			t.Errorf("%v: %s, want %s", test.params, got, test.want)
 		}
 	}
-	if raw, _ := c.try("task.stats", nil); string(raw) != `{"total":24,"queued":20,"running":1,"completed":1,"failed":1,"cancelled":1}` {
+	if raw, _ := c.try("task.stats", nil); string(raw) != `{"total":24,"queued":20,"running":1,"completed":1,`+
+		`"failed":1,"cancelled":1}` {
 		t.Errorf("stats %s", raw)
 	}
 	c.refused(rpc.CodeInvalidParams, "task.get", obj{"taskId": "task-0001"})
@@ -349,7 +352,8 @@ func TestCleanup(t *testing.T) {
 				c.call(how, obj{"taskId": id})
 			}
 		}
-		if _, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "another's"}}); err != nil {
+		if _, err := s.CreateTree(t.Context(),
+			perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "another's"}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.CancelTask(t.Context(), 5, ""); err != nil {

@@ -22,7 +22,8 @@ func TestUpdate(t *testing.T) {
 			return c.call("task.update", obj{"taskId": id, "updates": updates})
 		}
 		// The metadata are replaced, as by an assignment.
-		if got := update(obj{"metadata": obj{"a": 2.0, "rlm_state": obj{"n": 1.0}}, "agent": "x", "priority": 5}); got.Metadata["a"] != 2.0 ||
+		if got := update(obj{"metadata": obj{"a": 2.0, "rlm_state": obj{"n": 1.0}}, "agent": "x",
+			"priority": 5}); got.Metadata["a"] != 2.0 ||
 			got.Metadata["b"] != nil || got.Metadata["rlm_state"] == nil || got.Agent != "x" || got.Priority != 5 ||
 			got.State != "queued" {
 			t.Errorf("it is %s", got.raw)

@@ -134,7 +134,8 @@ func exportTo(t testing.TB, s *perdure.Store, trees ...perdure.TreeID) string {
 		}
 		return err
 	}
-	if _, err := aiwgtree.Export(t.Context(), s, aiwgtree.ExportConfig{Dir: dir, Trees: trees, Report: report}); err != nil {
+	if _, err := aiwgtree.Export(t.Context(), s, aiwgtree.ExportConfig{Dir: dir, Trees: trees, Report: report}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -191,14 +191,16 @@ func TestAnswerGate(t *testing.T) {
 		if perdure.CodeOf(err) != perdure.CodeInvalid || perdure.HintOf(err) != "it takes: abort" {
 			t.Errorf("an answer that is none: %v (%s)", err, perdure.HintOf(err))
 		}
-		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 2, perdure.GateDecision{Answer: "abort"}); perdure.CodeOf(err) != perdure.CodeNotFound {
+		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 2, perdure.GateDecision{Answer: "abort"}); perdure.CodeOf(
+			err) != perdure.CodeNotFound {
 			t.Errorf("a gate that is none: %v", err)
 		}
 		g, err := f.client.AnswerGate(ctx, f.tree.ID, 1, perdure.GateDecision{Answer: "abort", By: "ann", Reason: "enough"})
 		if err != nil || g.Answer != "abort" || g.AnsweredBy != "ann" || g.Reason != "enough" || g.AnsweredAt == nil {
 			t.Errorf("answered: %+v, %v", g, err)
 		}
-		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 1, perdure.GateDecision{Answer: "abort"}); perdure.CodeOf(err) != perdure.CodeConflict {
+		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 1, perdure.GateDecision{Answer: "abort"}); perdure.CodeOf(
+			err) != perdure.CodeConflict {
 			t.Errorf("a second answer: %v", err)
 		}
 		if open, err := f.client.OpenGates(ctx); err != nil || len(open) != 0 {
@@ -326,10 +328,12 @@ func TestFalseAlarms(t *testing.T) {
 		if all, err := f.client.FalseAlarms(ctx, f.tree.ID); err != nil || len(all) != 1 {
 			t.Errorf("listed %+v, %v", all, err)
 		}
-		if _, _, err := f.client.MarkFalse(ctx, f.tree.ID, []record.FalseAlarm{{Fingerprint: "x"}}); perdure.CodeOf(err) != perdure.CodeInvalid {
+		if _, _, err := f.client.MarkFalse(ctx, f.tree.ID, []record.FalseAlarm{{Fingerprint: "x"}}); perdure.CodeOf(
+			err) != perdure.CodeInvalid {
 			t.Errorf("what is no fingerprint: %v", err)
 		}
-		if _, _, err := f.client.MarkFalse(ctx, "tree-00000000", []record.FalseAlarm{mark}); perdure.CodeOf(err) != perdure.CodeNotFound {
+		if _, _, err := f.client.MarkFalse(ctx, "tree-00000000", []record.FalseAlarm{mark}); perdure.CodeOf(
+			err) != perdure.CodeNotFound {
 			t.Errorf("a loop that is none: %v", err)
 		}
 		if _, err := f.client.FalseAlarms(ctx, "tree-00000000"); perdure.CodeOf(err) != perdure.CodeNotFound {

@@ -73,7 +73,8 @@ func TestOutline(t *testing.T) {
 		}
 		strict(t, got.body, &page)
 		for _, bad := range []string{"?parent=x", "?task=task-0001,x", "?from=-1", "?state=done", "?limit=0", "?page=2"} {
-			if got := f.send(t, http.MethodGet, "/v1/trees/"+string(tree.ID)+"/outline"+bad, ""); got.status != http.StatusBadRequest {
+			if got := f.send(t, http.MethodGet, "/v1/trees/"+string(tree.ID)+"/outline"+bad,
+				""); got.status != http.StatusBadRequest {
 				t.Errorf("%s: status %d", bad, got.status)
 			}
 		}

@@ -94,9 +94,11 @@ func TestResultDetails(t *testing.T) {
 	}{
 		{`{"notes":["n"],"votes":[{"answer":"a","task_id":"task-0002","count":2,"key":"k"}],"abstained":1}`,
 			client.Details{Notes: []string{"n"}, Votes: []client.Vote{{Answer: "a", Task: 2, Count: 2}}, Abstained: 1}},
-		{`{"scores":[{"task_id":"task-0003","score":50.5,"critique":"c","chosen":true},{"task_id":"task-0004","score":null,"note":"n"}]}`,
+		{`{"scores":[{"task_id":"task-0003","score":50.5,"critique":"c","chosen":true},{"task_id":"task-0004",` +
+			`"score":null,"note":"n"}]}`,
 			client.Details{Scores: []client.Score{{Task: 3, Score: &half, Critique: "c", Chosen: true}, {Task: 4, Note: "n"}}}},
-		{`{"gate":{"score":50.5,"min_score":80,"passed":false,"rounds":[{"round":1,"model":"m","score":50.5,"chosen":true}]}}`,
+		{`{"gate":{"score":50.5,"min_score":80,"passed":false,"rounds":[{"round":1,"model":"m","score":50.5,` +
+			`"chosen":true}]}}`,
 			client.Details{Gate: &client.Gate{Score: &half, MinScore: 80,
 				Rounds: []client.Round{{Round: 1, Model: "m", Score: &half, Chosen: true}}}}},
 		{`{"notes":"text","votes":{"a":1},"abstained":"none","scores":[1],"gate":[],"left_out":3}`, client.Details{}},

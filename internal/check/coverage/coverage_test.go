@@ -86,13 +86,15 @@ func TestParse(t *testing.T) {
 		},
 		{
 			name: "cobertura, made in a container", format: coverage.Cobertura, cfg: coverage.Config{Root: "/home/dev/shop"},
-			text: `<coverage><sources><source>/app</source></sources><class filename="src\a.cs"><lines><line number="1" hits="1"/></lines></class></coverage>`,
+			text: `<coverage><sources><source>/app</source></sources><class filename="src\a.cs"><lines><line number="1" ` +
+				`hits="1"/></lines></class></coverage>`,
 			want: []string{"src/a.cs [{1 1}]/[{1 1}]"},
 		},
 		{
 			name: "cobertura, which source", format: coverage.Cobertura,
-			cfg:  coverage.Config{Root: "/r", Exists: func(name string) bool { return name == "two/a.py" || name == "top.py" }},
-			text: `<coverage><sources><source>/r/one</source><source>/r/two</source></sources><class filename="a.py"/><class filename="none.py"/><class filename="top.py"/></coverage>`,
+			cfg: coverage.Config{Root: "/r", Exists: func(name string) bool { return name == "two/a.py" || name == "top.py" }},
+			text: `<coverage><sources><source>/r/one</source><source>/r/two</source></sources><class filename="a.py"/><class ` +
+				`filename="none.py"/><class filename="top.py"/></coverage>`,
 			want: []string{"top.py []/[]", "two/a.py []/[]"}, foreign: 1,
 		},
 		{
@@ -174,7 +176,8 @@ func TestParseErrors(t *testing.T) {
 		}
 	}
 	for _, format := range []coverage.Format{coverage.Go, coverage.LCOV, coverage.Cobertura, ""} {
-		if _, err := coverage.Parse(format, iotest.ErrReader(io.ErrClosedPipe), coverage.Config{}); !errors.Is(err, io.ErrClosedPipe) {
+		if _, err := coverage.Parse(format, iotest.ErrReader(io.ErrClosedPipe), coverage.Config{}); !errors.Is(err,
+			io.ErrClosedPipe) {
 			t.Errorf("%s: reader's error: %v", format, err)
 		}
 	}
@@ -258,7 +261,8 @@ func TestMergeAndFiles(t *testing.T) {
 	if _, ok := coverage.Merge().Percent(); ok {
 		t.Error("no line has a percentage")
 	}
-	if _, err := coverage.ParseFiles("", []string{filepath.Join(dir, "none")}, coverage.Config{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := coverage.ParseFiles("", []string{filepath.Join(dir, "none")}, coverage.Config{}); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
 	text, err := json.Marshal(p)

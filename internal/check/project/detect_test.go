@@ -91,7 +91,8 @@ func TestDetect(t *testing.T) {
 		{"minitest", map[string]string{"Gemfile": "gem 'minitest'\n"}, project.Ruby, "Gemfile",
 			"test weak bundle exec rake test | coverage  | types  | lint "},
 		{"dotnet", map[string]string{"shop.sln": "", "a.csproj": ""}, project.DotNet, "shop.sln",
-			`test dotnet test --logger trx --results-directory /s/results-1 | coverage dotnet test --logger trx --collect "XPlat Code Coverage" --results-directory /s/coverage | types dotnet build -v q --nologo | lint `},
+			`test dotnet test --logger trx --results-directory /s/results-1 | coverage dotnet test --logger trx --collect ` +
+				`"XPlat Code Coverage" --results-directory /s/coverage | types dotnet build -v q --nologo | lint `},
 		{"phpunit", map[string]string{"composer.json": `{"require-dev":{"phpunit/phpunit":"^11"}}`, "phpstan.neon": ""},
 			project.PHPUnit, "composer.json",
 			"test vendor/bin/phpunit --log-junit /s/results-1.xml | coverage vendor/bin/phpunit --log-junit /s/results-1.xml " +
@@ -183,7 +184,8 @@ func TestDetectReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := scripts(found[0]), "test go test -json -short ./... | coverage make cover | types  | lint make lint"; got != want {
+	if got, want := scripts(found[0]),
+		"test go test -json -short ./... | coverage make cover | types  | lint make lint"; got != want {
 		t.Errorf("commands %q, want %q", got, want)
 	}
 	if r := found[0].Coverage.Results[0]; r.Format != project.FormatLCOV || len(r.Files) != 1 {

@@ -222,7 +222,8 @@ func TestMeasure(t *testing.T) {
 			for _, r := range c.Results {
 				results = append(results, fmt.Sprintf("%s %s %v", r.Format, r.Stream, r.Files))
 			}
-			if diff := cmp.Diff([]string{tt.script, tt.results, ""}, []string{c.Script, strings.Join(results, "; "), c.Weak}); diff != "" {
+			if diff := cmp.Diff([]string{tt.script, tt.results, ""},
+				[]string{c.Script, strings.Join(results, "; "), c.Weak}); diff != "" {
 				t.Errorf("command (-want +got):\n%s", diff)
 			}
 			if c.Dir != "." || c.Kind == "" {
@@ -268,7 +269,8 @@ func TestMeasureDetails(t *testing.T) {
 			t.Errorf("%s stops %q, want %q; weak %q", command, c.Stops, want, c.Weak)
 		}
 	}
-	if c = project.Measure("npm run cra", project.Config{Files: manifests(), Scratch: "/s"}); !cmp.Equal(c.Env, []string{"CI=true"}) {
+	if c = project.Measure("npm run cra", project.Config{Files: manifests(), Scratch: "/s"}); !cmp.Equal(c.Env,
+		[]string{"CI=true"}) {
 		t.Errorf("environment %q", c.Env)
 	}
 }
@@ -318,11 +320,13 @@ func TestAgain(t *testing.T) {
 		{"make test", failing, ""},
 		{"go test ./...", nil, ""},
 		{"pytest -q -k 'a or b' tests/ -x", python,
-			`pytest --junitxml=/s/results-1.xml -o junit_family=xunit1 'tests/test_a.py::TestC::test_m[a b]' -q -k 'a or b'  -x`},
+			`pytest --junitxml=/s/results-1.xml -o junit_family=xunit1 'tests/test_a.py::TestC::test_m[a b]' -q -k 'a or b'  ` +
+				`-x`},
 		{"pytest", python[1:], ""},
 		{"npx jest", titles, `npx jest --json --outputFile=/s/results-1.json --testNamePattern '^(outer adds \(1\))$'`},
 		{"npx jest -t x", titles, ""},
-		{"npm test", titles, `npm test -- --reporter=default --reporter=junit --outputFile.junit=/s/results-1.xml --testNamePattern '^(outer adds \(1\))$'`},
+		{"npm test", titles, `npm test -- --reporter=default --reporter=junit --outputFile.junit=/s/results-1.xml ` +
+			`--testNamePattern '^(outer adds \(1\))$'`},
 		{"mocha", titles, `mocha --reporter xunit --reporter-option output=/s/results-1.xml --grep '^(outer adds \(1\))$'`},
 		{"cargo test", rust, `cargo test --no-fail-fast -- --exact tests::fails`},
 		{"cargo test --workspace -- --nocapture", rust,
@@ -330,11 +334,13 @@ func TestAgain(t *testing.T) {
 		{"cargo test", rust[1:], ""},
 		{"cargo nextest run", rust[:1],
 			`cargo nextest run --tool-config-file perdure:/s/results-1.toml --no-fail-fast -E 'test(=tests::fails)'`},
-		{"mvn test", java, `mvn -fae '-Dtest=com.acme.CartTest#fails,com.acme.CartTest#sums' -Dsurefire.failIfNoSpecifiedTests=false -DfailIfNoTests=false test`},
+		{"mvn test", java, `mvn -fae '-Dtest=com.acme.CartTest#fails,com.acme.CartTest#sums' ` +
+			`-Dsurefire.failIfNoSpecifiedTests=false -DfailIfNoTests=false test`},
 		{"gradle test --info", java,
 			`gradle --continue test --tests com.acme.CartTest.fails --tests com.acme.CartTest.sums --info`},
 		{"gradle check", java, ""},
-		{"dotnet test", java, `dotnet test --logger trx --results-directory /s/results-1 --filter 'FullyQualifiedName=com.acme.CartTest.fails|FullyQualifiedName=com.acme.CartTest.sums'`},
+		{"dotnet test", java, `dotnet test --logger trx --results-directory /s/results-1 --filter ` +
+			`'FullyQualifiedName=com.acme.CartTest.fails|FullyQualifiedName=com.acme.CartTest.sums'`},
 		{"phpunit", []project.Test{{Suite: `App\CartTest`, Name: "testSum with data set #1"}},
 			`phpunit --log-junit /s/results-1.xml --filter '/(^|\\)(App\\CartTest::testSum)( |$)/'`},
 		{"rspec", []project.Test{{Name: "Cart adds"}},

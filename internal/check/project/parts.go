@@ -29,7 +29,11 @@ var checkingScript = sync.OnceValue(func() *regexp.Regexp {
 
 // checkingWord matches words about checking in lines and names of scripts.
 var checkingWord = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|nowarn|minBound|minimum[a-z]*|threshold[a-z]*|ignoreFailures?|failOnNo[a-z]*|excludeTests[a-z]*|excludeTags|excludeCategories|excludedGroups|testFailureIgnore|failIfNo[a-z]*|fail_?on_?error|Compile\s+Remove|cover|treatwarningsaserrors|warnaserror|nullable|isTestProject|` +
+	return regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|` +
+		`types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|` +
+		`nowarn|minBound|minimum[a-z]*|threshold[a-z]*|ignoreFailures?|failOnNo[a-z]*|excludeTests[a-z]*|excludeTags|` +
+		`excludeCategories|excludedGroups|testFailureIgnore|failIfNo[a-z]*|fail_?on_?error|Compile\s+Remove|cover|` +
+		`treatwarningsaserrors|warnaserror|nullable|isTestProject|` +
 		`tests?_?(flags|args|opts|options|cmd|files|pkgs|packages|dirs)|nextest|MAKEFLAGS|SHELLFLAGS|IGNORE)([^a-z]|$)`)
 })
 

@@ -36,13 +36,15 @@ type regionForm struct {
 // regionForms are the forms of manifests by their name; see formOf.
 var regionForms = sync.OnceValue(func() map[string]regionForm {
 	target := regexp.MustCompile(
-		`(?i)^\s*@?["']?([a-z0-9_./%-]*[^a-z])?(tests?|check|lint|cover(age)?|ci|verify|validate|specs?|e2e|unit)([^a-z=][^=:]*)?["']?:([^=]|$)`)
+		`(?i)^\s*@?["']?([a-z0-9_./%-]*[^a-z])?(tests?|check|lint|cover(age)?|ci|verify|validate|specs?|e2e|` +
+			`unit)([^a-z=][^=:]*)?["']?:([^=]|$)`)
 	return map[string]regionForm{
 		"make": {opens: target, targets: true},
 		"task": {opens: target, targets: true},
 		"rake": {opens: regexp.MustCompile(`(?i)(TestTask|RakeTask|task\b.*(test|spec|check|lint|cop)).*\bdo\b`)},
 		"gradle": {opens: regexp.MustCompile(
-			`(?i)(^|[^a-z])(test[a-z]*|[a-z]+Test|jacoco[a-z]*|kover[a-z]*|detekt|checkstyle|lint[a-z]*|pitest|useJUnit[a-z]*)([^a-z].*)?\{\s*$`), braces: true},
+			`(?i)(^|[^a-z])(test[a-z]*|[a-z]+Test|jacoco[a-z]*|kover[a-z]*|detekt|checkstyle|lint[a-z]*|pitest|` +
+				`useJUnit[a-z]*)([^a-z].*)?\{\s*$`), braces: true},
 		"script": {opens: regexp.MustCompile(`(?i)(^|[^a-z])["']?test["']?\s*:\s*\{`), braces: true},
 		"pom":    {opens: regexp.MustCompile(`<plugin>\s*$`), closes: "</plugin>"},
 	}
@@ -72,15 +74,20 @@ func formOf(name string) (kind string, form regionForm) {
 var (
 	// checkingPlugin matches Maven plugins that check.
 	checkingPlugin = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`<artifactId>[^<]*(surefire|failsafe|jacoco|checkstyle|spotbugs|pmd|pitest|detekt|enforcer|test)[^<]*</artifactId>`)
+		return regexp.MustCompile(`<artifactId>[^<]*(surefire|failsafe|jacoco|checkstyle|spotbugs|pmd|pitest|detekt|` +
+			`enforcer|test)[^<]*</artifactId>`)
 	})
 	// dependencyLine matches lines that name a dependency with a version.
 	dependencyLine = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(<(groupId|version|artifactId|scope|classifier|type|optional)>|[a-z]*(implementation|api|compileOnly|runtimeOnly|annotationProcessor|kapt|ksp|classpath|debugImplementation)[ (]["'a-z(]|id[ (]["']|alias\(|mavenBom|\.PHONY|[#*]|//|<!--)`)
+		return regexp.MustCompile(`(?i)^(<(groupId|version|artifactId|scope|classifier|type|optional)>|` +
+			`[a-z]*(implementation|api|compileOnly|runtimeOnly|annotationProcessor|kapt|ksp|classpath|debugImplementation)[ ` +
+			`(]["'a-z(]|id[ (]["']|alias\(|mavenBom|\.PHONY|[#*]|//|<!--)`)
 	})
 	// harmlessLine matches settings of output and memory.
 	harmlessLine = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^[\]})(\s;,]*$|^(end|</?\w+>|testLogging\b.*|events?[ (].*|exceptionFormat.*|show\w+ *=.*|(max|min)HeapSize.*|maxParallelForks.*|forkEvery.*|jvmArgs.*|t\.(verbose|warning) *=.*|desc .*|@?echo .*)$`)
+		return regexp.MustCompile(`(?i)^[\]})(\s;,]*$|^(end|</?\w+>|testLogging\b.*|events?[ (].*|exceptionFormat.*|` +
+			`show\w+ *=.*|(max|min)HeapSize.*|maxParallelForks.*|forkEvery.*|jvmArgs.*|t\.(verbose|warning) *=.*|desc .*|` +
+			`@?echo .*)$`)
 	})
 	// packageVersion matches the version of a package that a project refers to.
 	packageVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s+Version="[^"]*"`) })

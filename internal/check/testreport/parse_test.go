@@ -115,7 +115,8 @@ func TestCargoBuild(t *testing.T) {
 // A file may fail after its tests.
 func TestJestAfterTests(t *testing.T) {
 	t.Parallel()
-	r := parse(t, `{"numTotalTests":1,"testResults":[{"name":"a.js","status":"failed","message":"afterAll","assertionResults":[{"title":"x","status":"passed"}]}]}`)
+	r := parse(t, `{"numTotalTests":1,"testResults":[{"name":"a.js","status":"failed","message":"afterAll",`+
+		`"assertionResults":[{"title":"x","status":"passed"}]}]}`)
 	if diff := cmp.Diff([]string{"passed a.js::x", "broken exit a.js"}, rows(r)); diff != "" || !r.Complete || r.OK() {
 		t.Errorf("complete %v (-want +got):\n%s", r.Complete, diff)
 	}
@@ -314,18 +315,21 @@ func TestParseFiles(t *testing.T) {
 	if err != nil || r.Complete || r.Reason != "no results found" {
 		t.Errorf("no files: %+v, error %v", r, err)
 	}
-	if _, err := testreport.ParseFiles("", []string{filepath.Join(dir, "none")}, testreport.Config{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := testreport.ParseFiles("", []string{filepath.Join(dir, "none")}, testreport.Config{}); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
 	if _, err := testreport.Parse("", strings.NewReader("hello"), testreport.Config{}); err == nil {
 		t.Error("text of no format is parsed")
 	}
-	if _, err := testreport.Parse("", iotest.ErrReader(io.ErrClosedPipe), testreport.Config{}); !errors.Is(err, io.ErrClosedPipe) {
+	if _, err := testreport.Parse("", iotest.ErrReader(io.ErrClosedPipe), testreport.Config{}); !errors.Is(err,
+		io.ErrClosedPipe) {
 		t.Errorf("reader's error: %v", err)
 	}
 	for _, format := range []testreport.Format{testreport.GoTest, testreport.JUnit, testreport.Jest, testreport.TAP,
 		testreport.Cargo, testreport.TRX, testreport.RSpec} {
-		if _, err := testreport.Parse(format, iotest.ErrReader(io.ErrClosedPipe), testreport.Config{}); !errors.Is(err, io.ErrClosedPipe) {
+		if _, err := testreport.Parse(format, iotest.ErrReader(io.ErrClosedPipe), testreport.Config{}); !errors.Is(err,
+			io.ErrClosedPipe) {
 			t.Errorf("%s: reader's error: %v", format, err)
 		}
 	}

@@ -62,7 +62,8 @@ func FuzzDecode(f *testing.F) {
 		[]byte("abc\ndef\n"))
 	f.Add([]byte(`{"version":1,"files":[],"bytes":65536,"lines":0,"marks":[7],"skipped":[{"file":"x","why":"y"}]}`),
 		[]byte("\n"))
-	f.Add([]byte(`{"version":1,"files":[{"name":"a","offset":2,"length":3,"lines":3},{"name":"b","offset":6,"length":0,"lines":0}],"bytes":8,"lines":3}`), []byte("\n\n\n\n\n\n\n\n"))
+	f.Add([]byte(`{"version":1,"files":[{"name":"a","offset":2,"length":3,"lines":3},{"name":"b","offset":6,"length":0,`+
+		`"lines":0}],"bytes":8,"lines":3}`), []byte("\n\n\n\n\n\n\n\n"))
 	f.Fuzz(func(t *testing.T, encoded, data []byte) {
 		m, err := pack.Decode(encoded)
 		if err != nil {

@@ -75,7 +75,8 @@ func TestStreamCarriesThePack(t *testing.T) {
 		if diff := cmp.Diff(want.Manifest().Files, got.Files); diff != "" {
 			t.Errorf("%s: files (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff([]pack.Skipped{{File: "left.bin", Kind: "binary", Why: "it is binary"}}, got.Skipped); diff != "" {
+		if diff := cmp.Diff([]pack.Skipped{{File: "left.bin", Kind: "binary", Why: "it is binary"}},
+			got.Skipped); diff != "" {
 			t.Errorf("%s: skipped (-want +got):\n%s", name, diff)
 		}
 	}
@@ -218,7 +219,8 @@ func TestStreamRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := receive(strings.NewReader(strings.Repeat("not a tar file ", 100)), pack.Limits{}); !errors.Is(err, pack.ErrStream) {
+	if _, _, err := receive(strings.NewReader(strings.Repeat("not a tar file ", 100)), pack.Limits{}); !errors.Is(err,
+		pack.ErrStream) {
 		t.Errorf("no tar file: %v", err)
 	}
 }

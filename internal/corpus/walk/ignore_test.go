@@ -131,7 +131,8 @@ func TestIgnoreAsGit(t *testing.T) {
 		slices.Sort(got.names)
 		wanted := slices.DeleteFunc(want, func(name string) bool { return strings.HasSuffix(name, ".gitignore") })
 		names := slices.DeleteFunc(got.names, func(name string) bool { return strings.HasSuffix(name, ".gitignore") })
-		if diff := cmp.Diff(wanted, names, cmp.Transformer("nil", func(s []string) string { return fmt.Sprintf("%q", s) })); diff != "" {
+		if diff := cmp.Diff(wanted, names,
+			cmp.Transformer("nil", func(s []string) string { return fmt.Sprintf("%q", s) })); diff != "" {
 			t.Fatalf("seed %d, round %d: .gitignore %q, a/.gitignore %q (-git +gather):\n%s", seed, i, top, inner, diff)
 		}
 	}

@@ -47,7 +47,8 @@ func (r *Repository) Resolve(ctx context.Context, base string, staged bool) (*Be
 	switch {
 	case both && staged:
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
-			Msg: fmt.Sprintf("base %q names both versions, and --staged is set", base), Hint: "use either --base A..B or --staged"}
+			Msg:  fmt.Sprintf("base %q names both versions, and --staged is set", base),
+			Hint: "use either --base A..B or --staged"}
 	case both:
 		return r.ranged(ctx, from, to)
 	case head == "" && (base == "" || base == "HEAD"):

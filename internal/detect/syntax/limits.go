@@ -67,7 +67,8 @@ const tenfold = 10
 // checks are names of functions that tell whether something is allowed, or right.
 var checks = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
-		`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`)
+		`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|` +
+			`[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`)
 })
 
 // readAssert notes an assertion of Python in production code: what does not only

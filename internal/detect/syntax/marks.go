@@ -248,12 +248,15 @@ var (
 	// ofProgram are words in names of what is a program, or a part of one that ends it.
 	ofProgram = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(
-			`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|build|worker|exit|quit|signal|shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`)
+			`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|build|worker|exit|quit|signal|` +
+				`shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|start|run|console|task|plugin|` +
+				`loader|process|test|bench|gui|window|menu|electron|plugin`)
 	})
 	// endsWell are words of signals and of what is said to people before a program ends.
 	endsWell = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(
-			`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`)
+			`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|args|quit|shutdown|signal|interrupt|` +
+				`uncaught|disconnect|destroy`)
 	})
 )
 

@@ -309,7 +309,9 @@ func (u *unit) pestSystem(d *decl, call string, note func(s Skipping, at, to int
 
 // sharpConditions are attributes of C# by which a test runs on some machines only.
 var sharpConditions = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:Platform|PlatformSpecific|OSCondition|OSSkipCondition|SkipOnPlatform|CICondition)$|(?i:(?:windows|win|mac|osx|macos|linux|unix)(?:only)?(?:fact|theory)$)|^(?:Manual|Local|Nightly|DebugOnly|SkipOnCI|NotOnCI)(?:Fact|Theory)$`)
+	return regexp.MustCompile(`^(?:Platform|PlatformSpecific|OSCondition|OSSkipCondition|SkipOnPlatform|CICondition)$|` +
+		`(?i:(?:windows|win|mac|osx|macos|linux|unix)(?:only)?(?:fact|theory)$)|^(?:Manual|Local|Nightly|DebugOnly|` +
+		`SkipOnCI|NotOnCI)(?:Fact|Theory)$`)
 })
 
 // sharpOnly tells whether the attribute with the name at i says where a test runs, and

@@ -284,5 +284,7 @@ func (u *unit) expectsAbsence(i int) bool {
 
 var absences = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
-		`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|stopiteration|import_?error|key_?error|index_?error|attribute_?error|name_?error|cancel|interrupt|abort|timeout|closed|exists|unicode|unsupported|notimplemented|noclassdef|eof|brokenpipe|connectionreset`)
+		`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|stopiteration|import_?error|key_?error|` +
+			`index_?error|attribute_?error|name_?error|cancel|interrupt|abort|timeout|closed|exists|unicode|unsupported|` +
+			`notimplemented|noclassdef|eof|brokenpipe|connectionreset`)
 })

@@ -164,7 +164,8 @@ func (p *Plan) quiet(name string, all []project.Project,
 	switch {
 	case len(list) > 0 || p.Why[name] != "":
 	case heavy != "":
-		p.Off(name, fmt.Sprintf("%q builds the project again, so it does not run by default: set it with --%s COMMAND", heavy, name))
+		p.Off(name, fmt.Sprintf("%q builds the project again, so it does not run by default: set it with --%s COMMAND",
+			heavy, name))
 	case len(all) == 0:
 		p.Off(name, "no project was recognised; set a command with --"+name+" COMMAND")
 	default:

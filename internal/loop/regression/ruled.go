@@ -58,7 +58,8 @@ func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID,
 		}
 	}
 	if w.rules, err = set.Rules(); err != nil { // each is valid, and together they are not
-		warnings = append(warnings, fmt.Sprintf("detection settings ignored, because the loop's and the project's contradict each other: %.500s",
+		warnings = append(warnings, fmt.Sprintf("detection settings ignored, because the loop's and the project's "+
+			"contradict each other: %.500s",
 			err))
 		w.rules = nil
 	}

@@ -138,7 +138,8 @@ func TestOwnTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := texts.Text(hook.LevelMinimal, &reinforce.About{Iteration: 7}, 500); !strings.HasPrefix(got, "Mind iteration 7!") {
+	if got, _ := texts.Text(hook.LevelMinimal, &reinforce.About{Iteration: 7}, 500); !strings.HasPrefix(got,
+		"Mind iteration 7!") {
 		t.Errorf("%s", got)
 	}
 	for _, bad := range []string{"{{", "{{.Nothing}}", "{{range .Failing}}{{.Nothing}}{{end}}",

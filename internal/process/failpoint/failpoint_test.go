@@ -29,7 +29,8 @@ func runChild(t *testing.T, failpoints, spec string) (killed bool, passed string
 	t.Helper()
 	list := filepath.Join(t.TempDir(), "list")
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "PERDURE_TEST_CHILD="+failpoints, "PERDURE_FAILPOINT="+spec, "PERDURE_FAILPOINT_LIST="+list)
+	cmd.Env = append(os.Environ(), "PERDURE_TEST_CHILD="+failpoints, "PERDURE_FAILPOINT="+spec,
+		"PERDURE_FAILPOINT_LIST="+list)
 	err := cmd.Run()
 	data, readErr := os.ReadFile(list)
 	if readErr != nil && !os.IsNotExist(readErr) {

@@ -10,30 +10,47 @@ import (
 )
 
 const (
-	sqlSweepVars        = `DELETE FROM variable WHERE state IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepPast        = `DELETE FROM variable_past WHERE state IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepMutations   = `DELETE FROM mutation WHERE state IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepCheckpoints = `DELETE FROM checkpoint WHERE state IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepStates      = `DELETE FROM state WHERE id IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepVars = `DELETE FROM variable WHERE state IN (SELECT id FROM state WHERE scope = ` +
+		sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepPast = `DELETE FROM variable_past WHERE state IN (SELECT id FROM state WHERE scope = ` +
+		sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepMutations = `DELETE FROM mutation WHERE state IN (SELECT id FROM state WHERE scope = ` +
+		sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepCheckpoints = `DELETE FROM checkpoint WHERE state IN (SELECT id FROM state WHERE scope = ` +
+		sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepStates = `DELETE FROM state WHERE id IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree +
+		` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
 
-	sqlSweepTaskVars = `DELETE FROM task_vars WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-	sqlSweepHot      = `DELETE FROM task_hot WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-	sqlSweepEnd      = `DELETE FROM task_end WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-	sqlSweepOutput   = `DELETE FROM task_output WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-	sqlSweepCall     = `DELETE FROM call WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
-	sqlSweepTask     = `DELETE FROM task WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
+	sqlSweepTaskVars = `DELETE FROM task_vars WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, ` +
+		`position LIMIT $2 + 0)`
+	sqlSweepHot = `DELETE FROM task_hot WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, ` +
+		`position LIMIT $2 + 0)`
+	sqlSweepEnd = `DELETE FROM task_end WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, ` +
+		`position LIMIT $2 + 0)`
+	sqlSweepOutput = `DELETE FROM task_output WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, ` +
+		`position LIMIT $2 + 0)`
+	sqlSweepCall = `DELETE FROM call WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position ` +
+		`LIMIT $2 + 0)`
+	sqlSweepTask = `DELETE FROM task WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position ` +
+		`LIMIT $2 + 0)`
 
 	sqlSweepEvent = `DELETE FROM event WHERE seq IN (SELECT e.seq FROM event_block k
 		JOIN event e ON ` + sqldb.SQLEventsOfBlock + ` WHERE k.tree = $1 LIMIT $2 + 0)`
-	sqlSweepBlock   = `DELETE FROM event_block WHERE tree = $1 AND block IN (SELECT block FROM event_block WHERE tree = $1 LIMIT $2 + 0)`
-	sqlSweepPayload = `DELETE FROM payload WHERE tree = $1 AND hash IN (SELECT hash FROM payload WHERE tree = $1 LIMIT $2 + 0)`
+	sqlSweepBlock = `DELETE FROM event_block WHERE tree = $1 AND block IN (SELECT block FROM event_block WHERE tree ` +
+		`= $1 LIMIT $2 + 0)`
+	sqlSweepPayload = `DELETE FROM payload WHERE tree = $1 AND hash IN (SELECT hash FROM payload WHERE tree = $1 LIMIT ` +
+		`$2 + 0)`
 
-	sqlSweepIterations = `DELETE FROM iteration WHERE tree = $1 AND number IN (SELECT number FROM iteration WHERE tree = $1 LIMIT $2 + 0)`
-	sqlSweepBriefs     = `DELETE FROM brief WHERE tree = $1 AND number IN (SELECT number FROM brief WHERE tree = $1 LIMIT $2 + 0)`
-	sqlSweepGates      = `DELETE FROM gate WHERE tree = $1 AND number IN (SELECT number FROM gate WHERE tree = $1 LIMIT $2 + 0)`
-	sqlSweepGateTasks  = `DELETE FROM gate_task WHERE task IN (SELECT task FROM gate_task WHERE tree = $1 LIMIT $2 + 0)`
-	sqlSweepAlarms     = `DELETE FROM false_alarm WHERE tree = $1 AND fingerprint IN (SELECT fingerprint FROM false_alarm WHERE tree = $1 LIMIT $2 + 0)`
-	sqlSweepLoop       = `DELETE FROM loop WHERE tree = (SELECT tree FROM loop WHERE tree = $1 LIMIT $2 + 0)`
+	sqlSweepIterations = `DELETE FROM iteration WHERE tree = $1 AND number IN (SELECT number FROM iteration WHERE tree ` +
+		`= $1 LIMIT $2 + 0)`
+	sqlSweepBriefs = `DELETE FROM brief WHERE tree = $1 AND number IN (SELECT number FROM brief WHERE tree = $1 ` +
+		`LIMIT $2 + 0)`
+	sqlSweepGates = `DELETE FROM gate WHERE tree = $1 AND number IN (SELECT number FROM gate WHERE tree = $1 ` +
+		`LIMIT $2 + 0)`
+	sqlSweepGateTasks = `DELETE FROM gate_task WHERE task IN (SELECT task FROM gate_task WHERE tree = $1 LIMIT $2 + 0)`
+	sqlSweepAlarms    = `DELETE FROM false_alarm WHERE tree = $1 AND fingerprint IN (SELECT fingerprint FROM ` +
+		`false_alarm WHERE tree = $1 LIMIT $2 + 0)`
+	sqlSweepLoop = `DELETE FROM loop WHERE tree = (SELECT tree FROM loop WHERE tree = $1 LIMIT $2 + 0)`
 )
 
 // Tree lists the statements that remove the rows of a tree that is gone. Each
@@ -52,8 +69,9 @@ const (
 	// number.
 	sqlNextPayloads = `SELECT MIN(tree) FROM payload WHERE tree > $1 AND tree < 0`
 	sqlNextRefs     = `SELECT MIN(tree) FROM blob_ref WHERE tree > $1 AND tree < 0`
-	sqlLongValues   = `SELECT value FROM variable WHERE state = $1 AND size > $2 UNION ALL SELECT value FROM variable_past WHERE state = $1 AND size > $2`
-	sqlPayloads     = `SELECT hash, LENGTH(text) FROM payload WHERE tree = $1`
+	sqlLongValues   = `SELECT value FROM variable WHERE state = $1 AND size > $2 UNION ALL SELECT value FROM ` +
+		`variable_past WHERE state = $1 AND size > $2`
+	sqlPayloads = `SELECT hash, LENGTH(text) FROM payload WHERE tree = $1`
 	// The bytes of a blob are counted when its file goes.
 	sqlBlobRefs    = `SELECT hash, 0 FROM blob_ref WHERE tree = $1`
 	sqlDropPayload = `DELETE FROM payload WHERE tree = $1 AND hash = $2`

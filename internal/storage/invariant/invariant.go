@@ -75,10 +75,14 @@ func rules() []rule {
 }
 
 const (
-	sqlCheckLease     = `SELECT 'task ' || id FROM task_hot WHERE state = ` + sqldb.SQLRunning + ` AND (session IS NULL OR claimed_at IS NULL)`
-	sqlCheckIdleLease = `SELECT 'task ' || id FROM task_hot WHERE state <> ` + sqldb.SQLRunning + ` AND session IS NOT NULL`
-	sqlCheckReady     = `SELECT 'task ' || id FROM task_hot WHERE state <> ` + sqldb.SQLQueued + ` AND ready_at IS NOT NULL`
-	sqlCheckStuck     = `SELECT 'task ' || h.id FROM task_hot h WHERE h.state = ` + sqldb.SQLQueued + ` AND h.ready_at IS NULL
+	sqlCheckLease = `SELECT 'task ' || id FROM task_hot WHERE state = ` + sqldb.SQLRunning +
+		` AND (session IS NULL OR claimed_at IS NULL)`
+	sqlCheckIdleLease = `SELECT 'task ' || id FROM task_hot WHERE state <> ` + sqldb.SQLRunning +
+		` AND session IS NOT NULL`
+	sqlCheckReady = `SELECT 'task ' || id FROM task_hot WHERE state <> ` + sqldb.SQLQueued +
+		` AND ready_at IS NOT NULL`
+	sqlCheckStuck = `SELECT 'task ' || h.id FROM task_hot h WHERE h.state = ` + sqldb.SQLQueued +
+		` AND h.ready_at IS NULL
 		AND NOT EXISTS (SELECT 1 FROM task t JOIN task_hot p ON p.id = t.id
 			WHERE t.tree = h.tree AND t.parent = h.parent AND p.successor = h.id AND p.state IN ` + sqldb.SQLOpen + `)
 		AND NOT EXISTS (SELECT 1 FROM tree x WHERE x.id = h.tree AND x.kind = '` + sqldb.KindRecord + `')`
@@ -96,12 +100,16 @@ const (
 		WHERE h.state IN ` + sqldb.SQLOpen + ` AND p.state >= ` + sqldb.SQLCompleted
 	sqlCheckTree = `SELECT 'tree ' || t.name FROM tree t LEFT JOIN tree_stat s ON s.tree = t.id
 		LEFT JOIN task_hot r ON r.id = t.root
-		WHERE s.tree IS NULL OR r.id IS NULL OR (r.state >= ` + sqldb.SQLCompleted + ` AND s.state <> r.state) OR (r.state < ` + sqldb.SQLCompleted + ` AND s.state >= ` + sqldb.SQLCompleted + `)
+		WHERE s.tree IS NULL OR r.id IS NULL OR (r.state >= ` + sqldb.SQLCompleted +
+		` AND s.state <> r.state) OR (r.state < ` + sqldb.SQLCompleted + ` AND s.state >= ` + sqldb.SQLCompleted + `)
 			OR (s.state >= ` + sqldb.SQLCompleted + `) <> (s.ended_at IS NOT NULL)`
 	sqlCheckCounters = `SELECT 'tree ' || s.tree FROM tree_stat s JOIN tree x ON x.id = s.tree LEFT JOIN (SELECT tree, COUNT(*) AS total,
-			SUM(CASE WHEN state = ` + sqldb.SQLQueued + ` THEN 1 ELSE 0 END) AS q, SUM(CASE WHEN state = ` + sqldb.SQLRunning + ` THEN 1 ELSE 0 END) AS r,
-			SUM(CASE WHEN state = ` + sqldb.SQLWaiting + ` THEN 1 ELSE 0 END) AS w, SUM(CASE WHEN state = ` + sqldb.SQLCompleted + ` THEN 1 ELSE 0 END) AS c,
-			SUM(CASE WHEN state = ` + sqldb.SQLFailed + ` THEN 1 ELSE 0 END) AS f, SUM(CASE WHEN state = ` + sqldb.SQLCancelled + ` THEN 1 ELSE 0 END) AS x
+			SUM(CASE WHEN state = ` + sqldb.SQLQueued + ` THEN 1 ELSE 0 END) AS q, SUM(CASE WHEN state = ` + sqldb.SQLRunning +
+		` THEN 1 ELSE 0 END) AS r,
+			SUM(CASE WHEN state = ` + sqldb.SQLWaiting + ` THEN 1 ELSE 0 END) AS w, SUM(CASE WHEN state = ` +
+		sqldb.SQLCompleted + ` THEN 1 ELSE 0 END) AS c,
+			SUM(CASE WHEN state = ` + sqldb.SQLFailed + ` THEN 1 ELSE 0 END) AS f, SUM(CASE WHEN state = ` +
+		sqldb.SQLCancelled + ` THEN 1 ELSE 0 END) AS x
 			FROM task_hot GROUP BY tree) n ON n.tree = s.tree
 		WHERE n.tree IS NULL OR n.total <> s.total OR n.q <> s.queued OR n.r <> s.running OR n.w <> s.waiting
 			OR n.c <> s.completed OR n.f <> s.failed OR n.x <> s.cancelled`
@@ -111,20 +119,26 @@ const (
 			GROUP BY tree) h ON h.tree = s.tree
 		WHERE s.held <> COALESCE(h.held, '')`
 	sqlCheckOpenCalls = `SELECT 'tree ' || s.tree FROM tree_stat s JOIN tree x ON x.id = s.tree LEFT JOIN (SELECT tree, COUNT(*) AS n,
-			SUM(open_tokens) AS tokens, SUM(open_cost_micros) AS cost FROM call WHERE state = ` + sqldb.SQLCallStarted + ` GROUP BY tree) c ON c.tree = s.tree
+			SUM(open_tokens) AS tokens, SUM(open_cost_micros) AS cost FROM call WHERE state = ` + sqldb.SQLCallStarted +
+		` GROUP BY tree) c ON c.tree = s.tree
 		WHERE COALESCE(c.n, 0) <> s.open_calls OR COALESCE(c.tokens, 0) <> s.open_tokens
 			OR COALESCE(c.cost, 0) <> s.open_cost_micros`
 	sqlCheckUsage = `SELECT 'tree ' || s.tree FROM tree_stat s JOIN tree x ON x.id = s.tree LEFT JOIN (SELECT tree, SUM(calls) AS calls,
 			SUM(input_tokens) AS i, SUM(output_tokens) AS o, SUM(cost_micros) AS m FROM task_hot GROUP BY tree) n ON n.tree = s.tree
 		WHERE COALESCE(n.calls, 0) <> s.calls OR COALESCE(n.i, 0) <> s.input_tokens OR COALESCE(n.o, 0) <> s.output_tokens
 			OR COALESCE(n.m, 0) <> s.cost_micros`
-	sqlCheckTwice = `SELECT 'task ' || task || ' position ' || position FROM call WHERE state = ` + sqldb.SQLCallCompleted + `
+	sqlCheckTwice = `SELECT 'task ' || task || ' position ' || position FROM call WHERE state = ` +
+		sqldb.SQLCallCompleted + `
 		GROUP BY task, attempt, position, request_hash HAVING COUNT(*) > 1`
-	sqlCheckResult = `SELECT 'task ' || h.id FROM task_hot h WHERE h.state >= ` + sqldb.SQLCompleted + ` AND NOT EXISTS (SELECT 1 FROM task_end e WHERE e.id = h.id)`
+	sqlCheckResult = `SELECT 'task ' || h.id FROM task_hot h WHERE h.state >= ` + sqldb.SQLCompleted +
+		` AND NOT EXISTS (SELECT 1 FROM task_end e WHERE e.id = h.id)`
 	sqlCheckBlocks = `SELECT 'event ' || e.seq FROM event e
-		WHERE NOT EXISTS (SELECT 1 FROM event_block k WHERE k.tree = e.tree AND k.block = e.seq / ` + sqldb.SQLEventBlock + `)`
-	sqlCheckEvents  = `SELECT 'event ' || e.seq || ' is behind the counter ' || q.event FROM seq q JOIN event e ON e.seq > q.event`
-	sqlCheckNumbers = `SELECT 'task ' || t.id || ' is behind the counter ' || q.task FROM seq q JOIN task t ON t.id > q.task`
+		WHERE NOT EXISTS (SELECT 1 FROM event_block k WHERE k.tree = e.tree AND k.block = e.seq / ` + sqldb.SQLEventBlock +
+		`)`
+	sqlCheckEvents = `SELECT 'event ' || e.seq || ' is behind the counter ' || q.event FROM seq q JOIN event e ON ` +
+		`e.seq > q.event`
+	sqlCheckNumbers = `SELECT 'task ' || t.id || ' is behind the counter ' || q.task FROM seq q JOIN task t ON t.id > ` +
+		`q.task`
 )
 
 const (

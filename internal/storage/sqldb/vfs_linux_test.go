@@ -98,7 +98,8 @@ func wantRows(t *testing.T, db *DB, rows map[string]int) {
 	}
 	for hash, size := range rows {
 		var text string
-		if err := db.QueryRow(t.Context(), `SELECT text FROM payload WHERE tree = 4 AND hash = $1`, []any{hash}, &text); err != nil {
+		if err := db.QueryRow(t.Context(), `SELECT text FROM payload WHERE tree = 4 AND hash = $1`, []any{hash},
+			&text); err != nil {
 			t.Fatalf("%s: %v", hash, err)
 		}
 		if text != strings.Repeat(hash[len(hash)-1:], size/5+1) {

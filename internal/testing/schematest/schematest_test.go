@@ -35,7 +35,8 @@ func TestCompile(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	s, err := schematest.Compile([]byte(head + `"properties":{"d":{"format":"date"},"t":{"format":"date-time","allOf":[{"maxLength":30}]}}}`))
+	s, err := schematest.Compile([]byte(head + `"properties":{"d":{"format":"date"},"t":{"format":"date-time",` +
+		`"allOf":[{"maxLength":30}]}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func TestNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, valid := range map[string]bool{
-		`[2,1e999,3.0,99999999999999999999]`: true, `[2.5]`: false, `[1]`: false, `[-1e999]`: false, `["2"]`: false, `[2] 3`: false,
+		`[2,1e999,3.0,99999999999999999999]`: true, `[2.5]`: false, `[1]`: false, `[-1e999]`: false, `["2"]`: false,
+		`[2] 3`: false,
 	} {
 		if err := s.ValidateJSON([]byte(text)); (err == nil) != valid {
 			t.Errorf("%s: %v, want valid %v", text, err, valid)

@@ -25,7 +25,8 @@ func parse(t *testing.T, text string) *jsontree.Value {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	text := "\ufeff{\"n\": -12345678901234567890.50e+3,\n \"s\": \"\\u00e9\\n\\ud800\", \"a\": [1, {}, [], true, null], \"s\": \"é\"}"
+	text := "\ufeff{\"n\": -12345678901234567890.50e+3,\n \"s\": \"\\u00e9\\n\\ud800\", \"a\": [1, {}, [], true, " +
+		"null], \"s\": \"é\"}"
 	v := parse(t, text)
 	if got := v.Get("n").Scalar(); got != "-12345678901234567890.50e+3" {
 		t.Errorf("number %s", got)
@@ -98,7 +99,8 @@ func TestErrors(t *testing.T) {
 		{`"` + strings.Repeat("x", 100) + `"`, jsontree.ErrLimit, 1, 1, "", "the limit is 100"},
 	}
 	for _, tt := range tests {
-		_, err := jsontree.Parse([]byte(tt.text), jsontree.Options{File: "f.json", MaxDepth: 4, MaxBytes: 100, UniqueNames: true})
+		_, err := jsontree.Parse([]byte(tt.text), jsontree.Options{File: "f.json", MaxDepth: 4, MaxBytes: 100,
+			UniqueNames: true})
 		var e *jsontree.Error
 		if !errors.As(err, &e) {
 			t.Errorf("%q: %v", tt.text, err)
@@ -272,13 +274,15 @@ func TestDecode(t *testing.T) {
 // read is written so that it reads the same.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{`{"a":[1,-2.5e3,true,false,null,"x\u0041\n<"],"a":{}}`, `[`, `{"a":`, `{"a":1,}`,
-		`[1 2]`, `"\x"`, "\"\x01\"", `01`, `1`, `nul`, `{}x`, ``, `{1:2}`, `[,1]`, `"\ud800"`, "\ufeff{}", "\xff", "[1\n,\n2"} {
+		`[1 2]`, `"\x"`, "\"\x01\"", `01`, `1`, `nul`, `{}x`, ``, `{1:2}`, `[,1]`, `"\ud800"`, "\ufeff{}", "\xff",
+		"[1\n,\n2"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		bare := bytes.TrimPrefix(text, []byte("\ufeff"))
 		valid := json.Valid(bare) && jsontree.InvalidUTF8(text) < 0
-		for i, o := range []jsontree.Options{{}, {Partial: true}, {UniqueNames: true}, {KeepDepth: 1, KeepNames: []string{"a"}}} {
+		for i, o := range []jsontree.Options{{}, {Partial: true}, {UniqueNames: true},
+			{KeepDepth: 1, KeepNames: []string{"a"}}} {
 			v, err := jsontree.Parse(text, o)
 			var e *jsontree.Error
 			if err != nil && (!errors.As(err, &e) || e.Offset < 0 || e.Offset > len(text) || e.Line < 1 || e.Column < 1) {
@@ -341,7 +345,8 @@ func sameMeaning(t *testing.T, a, b []byte) {
 
 // FuzzDecode reads nothing that the standard library refuses, and the same.
 func FuzzDecode(f *testing.F) {
-	for _, text := range []string{`{"name":"x","count":1}`, `{"list":[{"prompt":1}]}`, `{"map":{"a":1e400}}`, `{"small":300}`,
+	for _, text := range []string{`{"name":"x","count":1}`, `{"list":[{"prompt":1}]}`, `{"map":{"a":1e400}}`,
+		`{"small":300}`,
 		`{"when":1}`, `{"bytes":"!"}`, `{"any":{"a":{"a":1}}}`} {
 		f.Add([]byte(text))
 	}

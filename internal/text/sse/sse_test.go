@@ -90,7 +90,8 @@ func TestErrors(t *testing.T) {
 		{"endless event", repeat("data: x\n"), ErrTooLong},
 		{"endless unknown fields", repeat("x: y\n"), ErrTooLong},
 		{"longest line", strings.NewReader("data: " + strings.Repeat("x", limit-len("data: ")) + "\r\n\r\n"), nil},
-		{"line over the limit", strings.NewReader("data: " + strings.Repeat("x", limit-len("data: ")+1) + "\n\n"), ErrTooLong},
+		{"line over the limit", strings.NewReader("data: " + strings.Repeat("x", limit-len("data: ")+1) + "\n\n"),
+			ErrTooLong},
 		{"reader fails", io.MultiReader(strings.NewReader("data: x\n"), iotest.ErrReader(broken)), broken},
 	}
 	for _, test := range tests {
@@ -143,7 +144,8 @@ func FuzzReader(f *testing.F) {
 		if len(in) > limit {
 			return
 		}
-		for _, r := range []io.Reader{bytes.NewReader(in), iotest.HalfReader(bytes.NewReader(in)), iotest.OneByteReader(bytes.NewReader(in))} {
+		for _, r := range []io.Reader{bytes.NewReader(in), iotest.HalfReader(bytes.NewReader(in)),
+			iotest.OneByteReader(bytes.NewReader(in))} {
 			got, err := readAll(r)
 			if !errors.Is(err, io.EOF) {
 				t.Fatal(err)

@@ -47,7 +47,8 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 		home = "" // the agent cannot name it either
 	}
 	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own, Protected: p.Protected}
-	if waivers, _ := rules.OwnFile(os.Getenv); waivers != "" { // an agent that can write these could approve its own changes
+	// an agent that can write these could approve its own changes
+	if waivers, _ := rules.OwnFile(os.Getenv); waivers != "" {
 		at.Own = append(slices.Clone(p.Own), waivers)
 	}
 	found := risk.Assess(p.followed(c, at.Dir), at)

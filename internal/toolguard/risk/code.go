@@ -38,22 +38,27 @@ func (a *assessment) script(name string, args []string, depth int) {
 // accept on a command line.
 var deleters = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
-		`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
+		`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|` +
+			`truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|` +
+			`remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
 })
 
 var movers = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
-		`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|chmod)|copyFile(Sync)?)\b`)
+		`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|` +
+			`chmod)|copyFile(Sync)?)\b`)
 })
 
 var writers = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
-		`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|\.touch\(|symlink`)
+		`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|` +
+			`\.touch\(|symlink`)
 })
 
 var runners = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
-		`os\.(system|popen|exec|spawn)|subprocess|\bsystem\b|\bexec(Sync|File|FileSync)?\b|\bspawn(Sync)?\b|shell_exec|passthru|popen|qx`)
+		`os\.(system|popen|exec|spawn)|subprocess|\bsystem\b|\bexec(Sync|File|FileSync)?\b|\bspawn(Sync)?\b|shell_exec|` +
+			`passthru|popen|qx`)
 })
 
 var quotedParts = sync.OnceValue(func() *regexp.Regexp {

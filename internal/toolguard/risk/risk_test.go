@@ -186,7 +186,8 @@ func TestPatches(t *testing.T) {
 	if got := patterns(&c); !strings.Contains(got, "delete_test") {
 		t.Errorf("a deletion beside an addition: %q", got)
 	}
-	if names := risk.Names("apply_patch <<'E'\n*** Delete File: a_test.go\nE", where()); !slices.Contains(names, "/w/project/a_test.go") {
+	if names := risk.Names("apply_patch <<'E'\n*** Delete File: a_test.go\nE", where()); !slices.Contains(names,
+		"/w/project/a_test.go") {
 		t.Errorf("names %q", names)
 	}
 }

@@ -106,7 +106,8 @@ func Table() []Rule {
 			Critical, Gate,
 			"Only a person decides that. Say in your answer what you need and why.", false},
 		{Unreadable, "a command line that cannot be parsed, or that hides its command", Medium, Warn,
-			"The effect of this command line cannot be determined before it runs. Name the command and its files directly.", false},
+			"The effect of this command line cannot be determined before it runs. Name the command and its files directly.",
+			false},
 	}
 }
 

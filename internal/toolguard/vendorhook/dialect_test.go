@@ -16,12 +16,18 @@ import (
 
 // Input of Claude Code 2.1.328 and Codex 0.169.0.
 const (
-	claudeWrite = `{"session_id":"de8b","transcript_path":"/h/t.jsonl","cwd":"/w","prompt_id":"5097","permission_mode":"bypassPermissions","effort":{"level":"high"},` +
-		`"hook_event_name":"PreToolUse","tool_name":"Write","tool_input":{"file_path":"/w/out.txt","content":"hello"},"tool_use_id":"toolu_1000"}`
-	claudeWrote = `{"session_id":"de8b","cwd":"/w","hook_event_name":"PostToolUse","tool_name":"Write","tool_input":{"file_path":"/w/out.txt","content":"hello"},` +
-		`"tool_response":{"type":"create","filePath":"/w/out.txt","originalFile":null},"tool_use_id":"toolu_1000","duration_ms":125}`
-	codexShell = `{"session_id":"01a2","turn_id":"01a3","transcript_path":"/h/r.jsonl","cwd":"/w","hook_event_name":"PreToolUse","model":"m",` +
-		`"permission_mode":"bypassPermissions","tool_name":"Bash","tool_input":{"command":"printf 'hello' > out.txt"},"tool_use_id":"call_1"}`
+	claudeWrite = `{"session_id":"de8b","transcript_path":"/h/t.jsonl","cwd":"/w","prompt_id":"5097",` +
+		`"permission_mode":"bypassPermissions","effort":{"level":"high"},` +
+		`"hook_event_name":"PreToolUse","tool_name":"Write","tool_input":{"file_path":"/w/out.txt","content":"hello"},` +
+		`"tool_use_id":"toolu_1000"}`
+	claudeWrote = `{"session_id":"de8b","cwd":"/w","hook_event_name":"PostToolUse","tool_name":"Write",` +
+		`"tool_input":{"file_path":"/w/out.txt","content":"hello"},` +
+		`"tool_response":{"type":"create","filePath":"/w/out.txt","originalFile":null},"tool_use_id":"toolu_1000",` +
+		`"duration_ms":125}`
+	codexShell = `{"session_id":"01a2","turn_id":"01a3","transcript_path":"/h/r.jsonl","cwd":"/w",` +
+		`"hook_event_name":"PreToolUse","model":"m",` +
+		`"permission_mode":"bypassPermissions","tool_name":"Bash","tool_input":{"command":"printf 'hello' > out.txt"},` +
+		`"tool_use_id":"call_1"}`
 )
 
 func TestRead(t *testing.T) {
@@ -91,9 +97,11 @@ func TestWrite(t *testing.T) {
 		{before, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "no"},
 			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}`},
 		{before, vendorhook.Answer{Verdict: vendorhook.Leave, Text: "sure?"},
-			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"sure?"}}`},
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask",` +
+				`"permissionDecisionReason":"sure?"}}`},
 		{before, vendorhook.Answer{},
-			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"this call is not allowed here"}}`},
+			`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny",` +
+				`"permissionDecisionReason":"this call is not allowed here"}}`},
 		{after, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "lost"},
 			`{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"lost"}}`},
 		{other, vendorhook.Answer{Verdict: vendorhook.Deny, Text: "x"}, ""},

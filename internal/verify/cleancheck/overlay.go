@@ -245,7 +245,8 @@ func (s *sealing) note(text string) { s.v.Notes = append(s.v.Notes, text) }
 // misfits matches messages of tests that call something whose name or signature changed.
 var misfits = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
-		`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|ReferenceError|SyntaxError|NoMethodError|ArgumentError|` +
+		`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|` +
+			`ReferenceError|SyntaxError|NoMethodError|ArgumentError|` +
 			`[\w.]*NoSuchMethodError|Error: Cannot find module|Error: Call to undefined)\b`)
 })
 

@@ -124,7 +124,8 @@ func TestExportGateOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = leases[0].WaitAtGate(t.Context(), perdure.GateReassignment, perdure.GateQuestion{Title: "?", Text: "no model answers"})
+	_, err = leases[0].WaitAtGate(t.Context(), perdure.GateReassignment,
+		perdure.GateQuestion{Title: "?", Text: "no model answers"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,12 +82,15 @@ func TestGateOfTheOverview(t *testing.T) {
 	in := scene{t, "Fix the tests"}.asking()
 	until := when(50)
 	in.Gates[0].ExpiresAt = &until
-	if got := written(t, func(w io.Writer) error { return loopview.New(in).Overview(w, loopview.Style{}) }); !strings.Contains(got, "Without an answer the loop is aborted in 30m 00s.") {
+	if got := written(t, func(w io.Writer) error {
+		return loopview.New(in).Overview(w, loopview.Style{})
+	}); !strings.Contains(got, "Without an answer the loop is aborted in 30m 00s.") {
 		t.Errorf("no time-out:\n%s", got)
 	}
 	in.Loop.Status = record.Aborted
 	s := loopview.New(in)
-	if got := written(t, func(w io.Writer) error { return s.Overview(w, loopview.Style{}) }); strings.Contains(got, "loop answer") || s.Row().Asking {
+	if got := written(t, func(w io.Writer) error { return s.Overview(w, loopview.Style{}) }); strings.Contains(got,
+		"loop answer") || s.Row().Asking {
 		t.Errorf("an ended loop asks:\n%s", got)
 	}
 }
@@ -103,7 +106,8 @@ func TestList(t *testing.T) {
 	}
 	got := written(t, func(w io.Writer) error { return loopview.List(w, loopview.Style{Width: 90}, rows, when(90)) })
 	golden(t, "list.txt", got)
-	if got := written(t, func(w io.Writer) error { return loopview.List(w, loopview.Style{}, nil, time.Time{}) }); got != "no loops\n" {
+	if got := written(t, func(w io.Writer) error { return loopview.List(w, loopview.Style{}, nil, time.Time{}) }); got !=
+		"no loops\n" {
 		t.Errorf("no loops: %q", got)
 	}
 }

@@ -114,8 +114,10 @@ func numberOf(state perdure.State) int64 {
 const (
 	sqlOutlineTail = `SELECT e.seq FROM event_block k
 		JOIN event e ON ` + sqldb.SQLEventsOfBlock + `
-		WHERE k.tree = $1 AND k.block >= $2 / ` + sqldb.SQLEventBlock + ` AND e.seq > $2 ORDER BY k.block DESC, e.seq DESC LIMIT 1 OFFSET $3 + 0`
-	sqlOutlineCall = `SELECT model, started_at FROM call WHERE task = $1 AND state = ` + sqldb.SQLCallStarted + ` ORDER BY id DESC LIMIT 1`
+		WHERE k.tree = $1 AND k.block >= $2 / ` + sqldb.SQLEventBlock +
+		` AND e.seq > $2 ORDER BY k.block DESC, e.seq DESC LIMIT 1 OFFSET $3 + 0`
+	sqlOutlineCall = `SELECT model, started_at FROM call WHERE task = $1 AND state = ` + sqldb.SQLCallStarted +
+		` ORDER BY id DESC LIMIT 1`
 )
 
 // Tail returns the number behind which the newest events of the tree are, at

@@ -149,7 +149,8 @@ func (v *view) readTasks(ctx context.Context) error {
 		u := &t.usage
 		var state, session, claimed, cost int64
 		var kind string
-		err := row.Scan(&t.id, &t.parent, &t.depth, &state, &session, &t.started, &claimed, &t.active, &u.Calls, &u.InputTokens,
+		err := row.Scan(&t.id, &t.parent, &t.depth, &state, &session, &t.started, &claimed, &t.active, &u.Calls,
+			&u.InputTokens,
 			&u.OutputTokens, &u.CachedTokens, &cost, &u.UnpricedCalls, &t.ended, &kind)
 		t.state, u.CostUSD = stateOf(state), dollars(cost)
 		if !t.state.Terminal() {

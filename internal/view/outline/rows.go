@@ -97,7 +97,8 @@ func (r *reader) rows(ctx context.Context, q string, args ...any) ([]Row, error)
 		var row Row
 		var state, session, ready, started, claimed, active, cost, ended int64
 		var kind, message string
-		err := columns.Scan((*int64)(&row.Task), (*int64)(&row.Parent), &row.Depth, &row.Position, &row.Label, &state, &row.Attempts,
+		err := columns.Scan((*int64)(&row.Task), (*int64)(&row.Parent), &row.Depth, &row.Position, &row.Label, &state,
+			&row.Attempts,
 			&session, &ready, &started, &claimed, &active, &row.Usage.Calls, &row.Usage.InputTokens, &row.Usage.OutputTokens,
 			&row.Usage.CachedTokens, &cost, &row.Usage.UnpricedCalls, &kind, &message, &ended, &row.Children)
 		row.State, row.Usage.CostUSD = stateOf(state), dollars(cost)

@@ -85,7 +85,8 @@ func TestPostRefused(t *testing.T) {
 	})
 	_, err := caller(t, srv.URL).Post(t.Context(), "x", nil)
 	var e *model.Error
-	if !errors.As(err, &e) || e.Kind != model.KindRateLimit || e.RetryAfter.Seconds() != 2 || !strings.HasPrefix(e.Hint, "hint for rate_limit") {
+	if !errors.As(err, &e) || e.Kind != model.KindRateLimit || e.RetryAfter.Seconds() != 2 ||
+		!strings.HasPrefix(e.Hint, "hint for rate_limit") {
 		t.Fatalf("error = %#v", err)
 	}
 	if strings.Contains(e.Error(), key) || !strings.Contains(e.Error(), "slow down") {
@@ -131,7 +132,8 @@ func TestRedirects(t *testing.T) {
 	if strings.Contains(e.Error(), key) {
 		t.Errorf("the key is in %v", e)
 	}
-	if _, err := caller(t, srv.URL+"/loop").Post(t.Context(), "x", 7); !errors.As(err, &e) || e.Kind != model.KindUnavailable {
+	if _, err := caller(t, srv.URL+"/loop").Post(t.Context(), "x", 7); !errors.As(err, &e) ||
+		e.Kind != model.KindUnavailable {
 		t.Errorf("endless redirects: %v", err)
 	}
 	c := caller(t, srv.URL+"/old")

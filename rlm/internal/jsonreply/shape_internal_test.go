@@ -42,7 +42,8 @@ func TestFaultsAreAllTold(t *testing.T) {
 		{"condition", `{"if":{"required":["a"]},"then":{"required":["b"]},"else":false}`, `{"a":1}`,
 			[]string{"the value: missing property 'b'"}},
 		{"keyword that is not explained", `{"unevaluatedProperties":false}`, `{"a":1}`, []string{"the value: "}},
-		{"draft 07", `{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"string"},{"type":"null"}],"additionalItems":false}`,
+		{"draft 07", `{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"string"},{"type":"null"}],` +
+			`"additionalItems":false}`,
 			`[1,null,true]`, []string{"/0: got number, want string", "/2: nothing is allowed here"}},
 	}
 	for _, tt := range tests {
@@ -156,7 +157,8 @@ func FuzzCheck(f *testing.F) {
 		{`{"not":{"required":["b"]},"propertyNames":{"maxLength":1}}`, `{"ab":1}`},
 		{`{"if":{"type":"string"},"then":{"minLength":2},"else":{"type":"null"}}`, `"é"`},
 		{`{"enum":[1,"1",null,[1],{"a":1.0}]}`, `{"a":1}`},
-		{`{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"null"}],"additionalItems":false,"dependencies":{"a":["b"]}}`, `[null]`},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"null"}],"additionalItems":false,` +
+			`"dependencies":{"a":["b"]}}`, `[null]`},
 		{`{"oneOf":[true,false]}`, `{}`},
 		{`{"dependentRequired":{"a":["b"]},"dependentSchemas":{"b":{"maxProperties":1}},"unevaluatedProperties":false}`,
 			`{"a":1,"b":2}`},

@@ -34,26 +34,32 @@ type comparison struct {
 }
 
 // versionName is what holds the version, before an operator and a number.
-const versionName = `(?i)(?:version_info|python_version(?:_tuple)?\(\)|RUBY_VERSION|PHP_VERSION(?:_ID)?|RequiresPhp|process\.versions?|Environment\.Version|runtime\.Version\(\)|java\.version|java_version|Runtime\.version\(\)|node_?version|nodemajor|rustversion)`
+const versionName = `(?i)(?:version_info|python_version(?:_tuple)?\(\)|RUBY_VERSION|PHP_VERSION(?:_ID)?|RequiresPhp|` +
+	`process\.versions?|Environment\.Version|runtime\.Version\(\)|java\.version|java_version|Runtime\.version\(\)|` +
+	`node_?version|nodemajor|rustversion)`
 
 var (
 	compared = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(versionName +
-			`(?:\[[^\]]*\]|[\w.]|\(["'/.,v)\d]*\)|\(["']|["'])*?\)*(?:,["'])?(>=|<=|>|<|={2,3}|!==?|\bgte?\b|\blte?\b)=?(?:Gem::Version\.new)?[("'\[]*v?(?:go)?(\d+)(?:(?:[.,]\s*|0)(\d+))?`)
+			`(?:\[[^\]]*\]|[\w.]|\(["'/.,v)\d]*\)|\(["']|["'])*?\)*(?:,["'])?(>=|<=|>|<|={2,3}|!==?|\bgte?\b|` +
+			`\blte?\b)=?(?:Gem::Version\.new)?[("'\[]*v?(?:go)?(\d+)(?:(?:[.,]\s*|0)(\d+))?`)
 	})
 	// afterwards is version_compare(PHP_VERSION, "8.0", ">=") and semver.gte(process.version, "14").
 	afterwards = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)version_compare\(PHP_VERSION,["'](\d+)(?:\.(\d+))?[^"']*["'],["'](>=|<=|>|<|==|!=|gt|ge|lt|le|eq)["']`)
+		return regexp.MustCompile(`(?i)version_compare\(PHP_VERSION,["'](\d+)(?:\.(\d+))?[^"']*["'],["'](>=|<=|>|<|==|!=|` +
+			`gt|ge|lt|le|eq)["']`)
 	})
 	semver = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b(gte|lte|gt|lt)\(process\.versions?(?:\.node)?,["']v?(\d+)(?:\.(\d+))?`)
 	})
 	begins = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(versionName +
-			`[\w.]*\.?(?:startsWith|start_with\?|StartsWith|startswith)\(["']([^"']*)["']|HasPrefix\(runtime\.Version\(\),"([^"]*)"`)
+			`[\w.]*\.?(?:startsWith|start_with\?|StartsWith|startswith)\(["']([^"']*)["']|HasPrefix\(runtime\.Version\(\),` +
+			`"([^"]*)"`)
 	})
 	jre = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(Enabled|Disabled)(?:On|For)Jre(Range)?\((?:value=)?\{?(min=|max=)?(?:JRE\.)?(?:JAVA_)?(\d+)`)
+		return regexp.MustCompile(`(Enabled|Disabled)(?:On|For)Jre(Range)?\((?:value=)?\{?(min=|` +
+			`max=)?(?:JRE\.)?(?:JAVA_)?(\d+)`)
 	})
 )
 
