@@ -21,9 +21,7 @@ import (
 )
 
 // signatureExceptions: key of a finding to the reason why it stands.
-var signatureExceptions = map[string]string{
-	"exposes rlm Data.LeftOut internal/corpus/pack.LeftOut": "leave-out reasons of a request move to rlm",
-}
+var signatureExceptions = map[string]string{}
 
 // Not parallel, because of what typeChecker changes.
 func TestSignatures(t *testing.T) { //nolint:paralleltest // see above

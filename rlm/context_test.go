@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm"
 )
 
 // seen notes the documents of each request.
@@ -110,7 +111,7 @@ func TestResultTellsWhatWasLeftOut(t *testing.T) {
 			!cmp.Equal(got.Kinds, map[string]int64{"binary": 1, "ignored": 150}) {
 			t.Fatalf("left out: %+v", got)
 		}
-		if want := (pack.Skipped{File: "a.bin", Kind: "binary", Why: "it is binary"}); got.Files[0] != want {
+		if want := (rlm.SkippedFile{File: "a.bin", Kind: "binary", Why: "it is binary"}); got.Files[0] != want {
 			t.Errorf("first is %+v", got.Files[0])
 		}
 		for _, leaf := range b.leaves(tree.ID) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
@@ -41,7 +40,7 @@ type Data struct {
 	Notes []string `json:"notes,omitempty"`
 	// LeftOut, only in the root's result, tells which files were asked for and
 	// are not in the context.
-	LeftOut *pack.LeftOut `json:"left_out,omitempty"`
+	LeftOut *LeftOut `json:"left_out,omitempty"`
 	// Incomplete is set when the result is less than was asked for although no
 	// part is missing: a budget that ended before the merge, for example.
 	Incomplete bool `json:"incomplete,omitempty"`
