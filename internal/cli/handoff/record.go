@@ -271,6 +271,9 @@ func (c *commands) batch(cmd *cobra.Command, w *work, name string) error {
 			return &perdure.Error{Code: perdure.CodeNotFound, Op: "read batch", Err: err}
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return env.UsageError("name a file, or - for standard input", "--batch %q is a folder", name)
+		}
 		in = f
 	}
 	ops, err := ledger.ReadOps(in)

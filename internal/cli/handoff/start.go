@@ -48,6 +48,9 @@ func (c *commands) start(cmd *cobra.Command, w *work, op ledger.Op, again bool) 
 	if err := op.Check(); err != nil {
 		return err
 	}
+	if err := checkAgent(c.or(w.agent, agentVariable)); err != nil {
+		return err // before a file is made
+	}
 	loc, err := c.locate(w)
 	if errors.Is(err, handoff.ErrNotFound) {
 		loc, err = c.create(cmd.Context(), w, &op)
@@ -125,6 +128,9 @@ func (c *commands) reassign(ctx context.Context, r *ledger.Recorder, w *work, op
 	text, err := c.template(template)
 	if err != nil {
 		return err
+	}
+	if _, err := r.Resume(ctx, ledger.ResumeConfig{Template: text}); err != nil {
+		return err // before anything is recorded
 	}
 	u, err := r.Apply(ctx, op)
 	if err != nil {

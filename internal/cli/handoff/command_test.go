@@ -1,0 +1,366 @@
+package handoff_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/handoff/ledger"
+	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/cli/handoff"
+	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/testenv"
+)
+
+func TestMain(m *testing.M) {
+	guard.Enter()
+	testenv.Set()
+	os.Exit(m.Run())
+}
+
+// project is a folder in which the commands are run.
+type project struct {
+	*testing.T
+	dir   string
+	stdin string
+	env   []string
+}
+
+func newProject(t *testing.T) *project {
+	t.Helper()
+	p := &project{T: t, dir: t.TempDir()}
+	testdb.Open(t, perdure.Config{Dir: filepath.Join(p.dir, ".perdure")})
+	return p
+}
+
+func (p *project) ok(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *project) put(name, text string) {
+	p.Helper()
+	p.ok(os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600))
+}
+
+func (p *project) run(args ...string) (stdout, stderr string, status int) {
+	p.Helper()
+	var out, notes bytes.Buffer
+	e := env.New(env.Process{Stdin: strings.NewReader(p.stdin), Stdout: &out, Stderr: &notes, Cwd: p.dir, Environ: p.env})
+	cmd := handoff.Command(e)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(p.Context())
+	if err != nil {
+		e.PrintError(err)
+	}
+	return out.String(), notes.String(), env.StatusOf(err)
+}
+
+// must executes a command that ends with a status.
+func (p *project) must(status int, args ...string) string {
+	p.Helper()
+	out, notes, got := p.run(args...)
+	if got != status {
+		p.Fatalf("handoff %q ended with status %d, want %d:\n%s%s", args, got, status, out, notes)
+	}
+	return out
+}
+
+// checkpoint is what the tests read of a checkpoint.
+type checkpoint struct {
+	Phase       string
+	NextAction  string `json:"nextAction"`
+	CurrentStep *struct {
+		Description, PartialWork string
+	} `json:"currentStep"`
+	CompletedSteps []struct {
+		Step          string
+		FilesCreated  []string `json:"filesCreated"`
+		FilesModified []string `json:"filesModified"`
+	} `json:"completedSteps"`
+	PendingSteps []string                     `json:"pendingSteps"`
+	Blockers     []string                     `json:"blockers"`
+	NotAllowed   []string                     `json:"notAllowed"`
+	Decisions    []struct{ Decision string }  `json:"decisions"`
+	Failed       []struct{ What, Why string } `json:"failedApproaches"`
+	Metadata     struct{ CreatedBy string }   `json:"metadata"`
+}
+
+func (p *project) show(args ...string) checkpoint {
+	p.Helper()
+	var c checkpoint
+	p.ok(json.Unmarshal([]byte(p.must(env.StatusDone, append([]string{"show", "--json"}, args...)...)), &c))
+	return c
+}
+
+func (p *project) entries() (kinds []string) {
+	p.Helper()
+	for line := range strings.Lines(p.must(env.StatusDone, "log", "--json")) {
+		var e struct{ Kind string }
+		p.ok(json.Unmarshal([]byte(line), &e))
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}
+
+// Each command records what it says, and show and log have it.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.put("a.go", "package a\n")
+	p.put("b.go", "package b\n")
+	for _, args := range [][]string{
+		{"start", "Dark", "mode", "--pending", "one", "--pending", "two", "--pending", "three", "--agent", "me"},
+		{"phase", "implementation"},
+		{"current", "one", "--partial", "half"},
+		{"step", "did one", "--created", "a.go", "--modified", "b.go", "--pending", "1"},
+		{"decide", "use variables", "--because", "it is simple"},
+		{"tried", "the other way", "--outcome", "slow", "--because", "too many calls"},
+		{"forbid", "touch c.go"},
+		{"block", "no key"},
+		{"block", "no time"},
+		{"unblock", "1"},
+		{"pending", "--remove", "three"},
+		{"pending", "four", "five"},
+		{"next", "write two in b.go"},
+		{"context", "--used", "50%"},
+		{"save", "--partial", "nearly"},
+	} {
+		p.must(env.StatusDone, args...)
+	}
+	c := p.show()
+	if c.Phase != "implementation" || c.NextAction != "write two in b.go" || c.Metadata.CreatedBy != "me" {
+		t.Errorf("%+v", c)
+	}
+	if len(c.CompletedSteps) != 1 || c.CompletedSteps[0].Step != "did one" ||
+		!slices.Equal(c.CompletedSteps[0].FilesCreated, []string{"a.go"}) ||
+		!slices.Equal(c.CompletedSteps[0].FilesModified, []string{"b.go"}) {
+		t.Errorf("completed: %+v", c.CompletedSteps)
+	}
+	for name, lists := range map[string][2][]string{
+		"pending": {c.PendingSteps, {"two", "four", "five"}}, "blockers": {c.Blockers, {"no time"}},
+		"not allowed": {c.NotAllowed, {"touch c.go"}},
+	} {
+		if !slices.Equal(lists[0], lists[1]) {
+			t.Errorf("%s: %q, want %q", name, lists[0], lists[1])
+		}
+	}
+	if len(c.Decisions) != 1 || len(c.Failed) != 1 || c.Failed[0].Why != "too many calls" {
+		t.Errorf("decisions %+v, failed %+v", c.Decisions, c.Failed)
+	}
+	want := []string{"start", "phase", "current", "step", "decide", "tried", "forbid", "block", "block", "unblock",
+		"pending", "pending", "next", "context", "save"}
+	if got := p.entries(); !slices.Equal(got, want) {
+		t.Errorf("log: %q, want %q", got, want)
+	}
+	p.must(env.StatusDone, "done")
+	p.must(env.StatusNotFound, "show")
+	if got := p.entries(); !slices.Equal(got, append(want, "done")) {
+		t.Errorf("log behind done: %q", got)
+	}
+}
+
+// A batch is one write: it is recorded whole or not at all.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.must(env.StatusDone, "start", "Work")
+	p.stdin = `{"op": "step", "text": "did it"}` + "\n\n" + `{"op": "decide", "text": "so", "because": "why"}` + "\n"
+	p.must(env.StatusDone, "--batch", "-")
+	p.put("ops", `{"op": "block", "text": "wall"}`)
+	var r struct {
+		Version    int64
+		Done       bool
+		Bytes      int         `json:"checkpoint_bytes"`
+		Checkpoint *checkpoint `json:"checkpoint"`
+	}
+	p.ok(json.Unmarshal([]byte(p.must(env.StatusDone, "--batch", "ops", "--json")), &r))
+	if r.Done || r.Version != 4 || r.Bytes == 0 || r.Bytes > 2048 || r.Checkpoint == nil ||
+		!slices.Equal(r.Checkpoint.Blockers, []string{"wall"}) {
+		t.Errorf("%+v", r)
+	}
+	before := p.entries()
+	for name, test := range map[string]struct {
+		text   string
+		status int
+	}{
+		"empty":               {"\n\n", env.StatusUsage},
+		"no JSON":             {"step", env.StatusUsage},
+		"no object":           {"[]", env.StatusUsage},
+		"unknown":             {`{"op": "fly"}`, env.StatusUsage},
+		"unknown field":       {`{"op": "step", "text": "x", "texts": "y"}`, env.StatusUsage},
+		"own field":           {`{"op": "step", "text": "x", "ran_by": "engine"}`, env.StatusUsage},
+		"second is bad":       {`{"op": "step", "text": "x"}` + "\n" + `{"op": "step"}`, env.StatusUsage},
+		"second does not fit": {`{"op": "step", "text": "x"}` + "\n" + `{"op": "unblock", "text": "9"}`, env.StatusNotFound},
+		"many":                {strings.Repeat(`{"op": "step", "text": "x"}`+"\n", ledger.MaxBatch), env.StatusUsage},
+	} {
+		p.stdin = test.text
+		if out, notes, status := p.run("--batch", "-"); status != test.status || out != "" {
+			t.Errorf("%s: status %d, want %d: %s%s", name, status, test.status, out, notes)
+		}
+	}
+	p.must(env.StatusNotFound, "--batch", "nothing")
+	p.must(env.StatusUsage, "--batch", ".")
+	if after := p.entries(); !slices.Equal(before, after) {
+		t.Errorf("refused batches left %q", after[len(before):])
+	}
+}
+
+// Bad input is refused by its kind, and changes nothing.
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.must(env.StatusDone, "start", "Work", "--pending", "one")
+	file := filepath.Join(p.dir, "builder-state.json")
+	want, err := os.ReadFile(file)
+	p.ok(err)
+	for _, test := range []struct {
+		args   string
+		status int
+	}{
+		{"fly", env.StatusUsage},
+		{"step", env.StatusUsage},
+		{"decide", env.StatusUsage},
+		{"phase", env.StatusUsage},
+		{"phase flying", env.StatusUsage},
+		{"phase planning again", env.StatusUsage},
+		{"pending", env.StatusUsage},
+		{"pending --remove 9", env.StatusNotFound},
+		{"pending --remove nothing", env.StatusNotFound},
+		{"unblock 1", env.StatusNotFound},
+		{"forbid --remove 1", env.StatusNotFound},
+		{"context", env.StatusUsage},
+		{"context --used 101%", env.StatusUsage},
+		{"context --used -1%", env.StatusUsage},
+		{"context --used 78", env.StatusUsage},
+		{"context --used NaN", env.StatusUsage},
+		{"context --used much", env.StatusUsage},
+		{"context --used 50% --source guessed", env.StatusUsage},
+		{"save --reason because", env.StatusUsage},
+		{"rate-limit --until soon", env.StatusUsage},
+		{"fail", env.StatusUsage},
+		{"verify", env.StatusNotFound},
+		{"verify unit-test", env.StatusUsage},
+		{"verify unit-test perhaps", env.StatusUsage},
+		{"resume --ttl 0s", env.StatusUsage},
+		{"resume --ttl 10000h", env.StatusUsage},
+		{"resume --template nothing", env.StatusNotFound},
+		{"reassign", env.StatusUsage},
+		{"reassign --to tester --template nothing", env.StatusNotFound},
+		{"reassign --to tester --template bad.tmpl", env.StatusUsage},
+		{"resume --no-claim --template bad.tmpl", env.StatusUsage},
+		{"show --task nowhere", env.StatusUsage},
+		{"show --task adhoc:none", env.StatusNotFound},
+		{"show --file none.json", env.StatusNotFound},
+		{"step x --file bad.json", env.StatusUsage},
+		{"step x --token none", env.StatusConflict},
+		{"start Other", env.StatusConflict},
+	} {
+		p.put("bad.tmpl", "{{.Nothing")
+		p.put("bad.json", "{")
+		out, notes, status := p.run(strings.Fields(test.args)...)
+		if status != test.status || out != "" || !strings.Contains(notes, "perdure: error: ") {
+			t.Errorf("handoff %s ended with status %d, want %d: %s%s", test.args, status, test.status, out, notes)
+		}
+	}
+	if _, _, status := p.run("step", "x", "--agent", "a\nb"); status != env.StatusUsage {
+		t.Errorf("an agent's name of two lines: status %d", status)
+	}
+	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the file changed from\n%s\nto\n%s, %v", want, got, err)
+	}
+	if got := p.entries(); !slices.Equal(got, []string{"start"}) {
+		t.Errorf("recorded: %q", got)
+	}
+}
+
+// A start that is refused makes no file.
+func TestRefusedStartMakesNothing(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"start", "Work", "--agent", "a\nb"}, {"start", "Work", "--phase", "flying"}, {"start", "Work", "--task", "nowhere"},
+		{"start", "Work", "--pending", ""}, {"show"}, {"step", "x"}, {"resume"}, {"log"}, {"stale"},
+	} {
+		p := &project{T: t, dir: t.TempDir()}
+		if _, notes, status := p.run(args...); status != env.StatusUsage && status != env.StatusNotFound {
+			t.Errorf("%q ended with status %d: %s", args, status, notes)
+		}
+		if entries, err := os.ReadDir(p.dir); err != nil || len(entries) != 0 {
+			t.Errorf("%q left behind %v, %v", args, entries, err)
+		}
+	}
+}
+
+// A claim keeps others out until it is taken over, and its token lets in.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.put("a.go", "package a\n")
+	p.must(env.StatusDone, "start", "Work", "--pending", "one")
+	p.must(env.StatusDone, "step", "made a", "--created", "a.go")
+	resume := func(args ...string) (r struct{ Token, Prompt, Verdict string }) {
+		p.ok(json.Unmarshal([]byte(p.must(env.StatusDone, append([]string{"resume", "--json"}, args...)...)), &r))
+		return r
+	}
+	if r := resume("--no-claim"); r.Token != "" || r.Verdict != "fresh" || !strings.Contains(r.Prompt, "made a") {
+		t.Errorf("no claim: %+v", r)
+	}
+	first := resume("--agent", "first")
+	if first.Token == "" || !strings.Contains(first.Prompt, first.Token) {
+		t.Errorf("claim: %+v", first)
+	}
+	p.must(env.StatusConflict, "resume", "--agent", "second")
+	p.must(env.StatusConflict, "step", "without the token")
+	p.must(env.StatusDone, "step", "with it", "--token", first.Token)
+	p.env = []string{"PERDURE_HANDOFF_TOKEN=" + first.Token}
+	p.must(env.StatusDone, "step", "from the environment")
+	p.env = nil
+	second := resume("--agent", "second", "--take-over")
+	if second.Token == "" || second.Token == first.Token {
+		t.Errorf("take over: %+v", second)
+	}
+	p.must(env.StatusConflict, "step", "with the old token", "--token", first.Token)
+
+	p.must(env.StatusDone, "stale", "--check")
+	p.put("a.go", "package changed\n")
+	p.must(env.StatusIncomplete, "stale", "--check")
+	p.must(env.StatusDone, "stale")
+	p.must(env.StatusConflict, "resume", "--strict", "--no-claim")
+	if r := resume("--no-claim"); r.Verdict != "stale" {
+		t.Errorf("changed file: %+v", r)
+	}
+	p.must(env.StatusDone, "reassign", "--to", "third", "--token", second.Token)
+	if third := resume("--agent", "third"); third.Token == "" {
+		t.Errorf("after reassign: %+v", third)
+	}
+}
+
+// The exit status of verify says what the contract comes to.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.put("contract.json", `{"US-1": {"good": {"type": "verifiable", "criteria": [
+		{"activity": "unit-test", "command": "true"}]},
+		"bad": {"type": "verifiable", "criteria": [{"activity": "unit-test", "command": "true"},
+		{"activity": "lint", "command": "exit 3"}]},
+		"open": {"type": "verifiable", "criteria": [{"activity": "unit-test", "command": "true"},
+		{"activity": "review", "description": "by a person"}]}}}`)
+	p.must(env.StatusDone, "start", "Work")
+	for name, status := range map[string]int{"good": env.StatusDone, "bad": env.StatusFailed, "open": env.StatusIncomplete,
+		"none": env.StatusNotFound} {
+		out, notes, got := p.run("verify", "--contract", "US-1."+name, "--contract-file", "contract.json", "--json")
+		if got != status {
+			t.Errorf("%s: status %d, want %d: %s%s", name, got, status, out, notes)
+		}
+	}
+	p.must(env.StatusDone, "verify", "unit-test", "passed")
+}
