@@ -13,8 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/process/guard"
 )
 
-// Variables that programs get in their environment, besides the notice as JSON on
-// standard input.
+// Environment variables of commands, in addition to the notice as JSON on standard input.
 const (
 	VarEvent = "PERDURE_EVENT"
 	VarLoop  = "PERDURE_LOOP"
@@ -22,18 +21,18 @@ const (
 	VarText  = "PERDURE_TEXT"
 )
 
-// Command tells by a command line for the shell. It is ended, with all that it
-// started, when its time is over.
+// Command sends notices to a shell command. The command and everything it started are
+// stopped when the context ends.
 type Command struct {
 	Line string
 	// Dir is the folder it runs in.
 	Dir string
-	// Hold are files that stay open until it is gone.
+	// Hold are files that stay open until the command is gone.
 	Hold []*os.File
 }
 
-// Send runs the command. A status other than 0 is an error with the end of what it
-// said.
+// Send runs the command. An exit status other than 0 is an error with the end of the
+// command's output.
 func (c *Command) Send(ctx context.Context, n *Notice) error {
 	f := fitted(n)
 	doc, err := json.Marshal(&f)

@@ -12,12 +12,12 @@ import (
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
-// Desktop tells on the desktop of whoever is logged in, by the program that the
+// Desktop shows notices on the desktop of the logged-in user with the program that the
 // system has for that.
 type Desktop struct{ program, args []string }
 
-// NewDesktop finds the program; where there is none, or no desktop, the error is
-// [ErrNoDesktop]. getenv is the environment of the user.
+// NewDesktop finds the program. Without a program or a desktop the error is
+// [ErrNoDesktop]. getenv reads the environment of the user.
 func NewDesktop(getenv func(string) string) (*Desktop, error) {
 	return desktopOf(runtime.GOOS, getenv, exec.LookPath)
 }
@@ -35,20 +35,20 @@ func desktopOf(system string, getenv func(string) string, look func(string) (str
 			seen = seen || getenv(name) != ""
 		}
 		if !seen {
-			return nil, fmt.Errorf("%w: no desktop is running here", ErrNoDesktop)
+			return nil, fmt.Errorf("%w: no desktop session is running", ErrNoDesktop)
 		}
 		d = Desktop{program: []string{"notify-send", "--app-name=perdure", "--"}, args: []string{VarTitle, VarText}}
 	}
 	path, err := look(d.program[0])
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s is not there", ErrNoDesktop, d.program[0])
+		return nil, fmt.Errorf("%w: program %s not found", ErrNoDesktop, d.program[0])
 	}
 	d.program[0] = path
 	return &d, nil
 }
 
-// osaScript shows its two arguments, as toast shows two variables: what a notice
-// says is never part of a script.
+// osaScript shows its two arguments, and toast two environment variables, so that the text
+// of a notice is never part of a script.
 const (
 	osaScript = `on run argv
 display notification (item 2 of argv) with title (item 1 of argv)
@@ -62,7 +62,7 @@ $lines = $xml.GetElementsByTagName('text')
 [Windows.UI.Notifications.ToastNotificationManager]::CreateToastNotifier('{1AC14E77-02E7-4E5D-B744-2EB1AE5198B7}\WindowsPowerShell\v1.0\powershell.exe').Show([Windows.UI.Notifications.ToastNotification]::new($xml))`
 )
 
-// maxShown is as much as desktops show of a text, in bytes.
+// maxShown limits the text that desktops show, in bytes.
 const maxShown = 400
 
 // Send shows the notice.

@@ -1,8 +1,8 @@
-// Package notify tells people that a loop or a run wants something of them, or is over: by
-// a program of theirs, by a webhook, or on their desktop.
+// Package notify notifies the user that a loop or a run needs an answer or has ended: by a
+// command of the user, a webhook or the desktop.
 //
-// Who is told is told in good faith: an error of [Sender].Send is for the log, and
-// nothing waits for a person to have read anything.
+// Delivery is best effort: an error of [Sender].Send is only logged, and nothing waits until
+// the user has read a notice.
 package notify
 
 import (
@@ -22,35 +22,34 @@ const (
 	MaxTextBytes  = 8 << 10
 )
 
-// Timeout is how long it may take to tell somebody, on all ways together.
+// Timeout limits the delivery of one notice by all senders together.
 const Timeout = 10 * time.Second
 
-// Event is why somebody is told.
+// Event is the reason for a notice.
 type Event string
 
 // The events.
 const (
-	// GateOpened: a person has to answer. Paused: something has to be mended.
+	// GateOpened: a question waits for an answer. Paused: the user has to fix something.
 	GateOpened Event = "gate_opened"
 	Paused     Event = "loop_paused"
 	// Ended: the loop is completed, failed or aborted.
 	Ended Event = "loop_complete"
 )
 
-// Notice is what somebody is told.
+// Notice is one notification.
 type Notice struct {
-	// ID is the same when the same is told once more, which a crash at the wrong
-	// moment can lead to.
+	// ID stays the same when a notice is sent again after a crash.
 	ID    string `json:"id"`
 	Event Event  `json:"event"`
-	// Loop is the loop that it is about; empty when it is about a run.
+	// Loop is the ID of the loop; empty for a run.
 	Loop string `json:"loop_id,omitempty"`
 	Tree string `json:"tree_id,omitempty"`
-	// Title is one line; Text says all in words, with how to answer.
+	// Title is one line; Text is the whole notice, including how to answer.
 	Title string    `json:"title"`
 	Text  string    `json:"text"`
 	Time  time.Time `json:"time"`
-	// Folder is where commands about the loop are given.
+	// Folder is the folder in which commands about the loop work.
 	Folder    string `json:"folder,omitempty"`
 	Iteration int    `json:"iteration"`
 	// Gate is set for GateOpened, Status for the others.
@@ -58,27 +57,27 @@ type Notice struct {
 	Status string `json:"status,omitempty"`
 }
 
-// Gate is the question.
+// Gate is the question that waits for an answer.
 type Gate struct {
 	Number  json.Number `json:"gate"`
 	Kind    string      `json:"kind"`
 	Options []Option    `json:"options"`
 }
 
-// Option is an answer, what it does, and the command that gives it.
+// Option is a possible answer, its effect, and the command that gives it.
 type Option struct {
 	Answer  string `json:"answer"`
 	Effect  string `json:"effect"`
 	Command string `json:"command"`
 }
 
-// Sender is a way to tell people. Implementations are safe for concurrent use.
+// Sender delivers notices. Implementations are safe for concurrent use.
 type Sender interface {
-	// Send returns when it is done, or soon after ctx ends.
+	// Send delivers a notice. It returns soon after ctx ends.
 	Send(ctx context.Context, n *Notice) error
 }
 
-// fitted is a notice within the limits, without control characters but line
+// fitted returns the notice within the limits, without control characters other than line
 // breaks in its text.
 func fitted(n *Notice) Notice {
 	f := *n
@@ -99,5 +98,5 @@ func printable(lines bool) func(rune) rune {
 	}
 }
 
-// ErrNoDesktop is a machine without a way to reach somebody's desktop.
-var ErrNoDesktop = errors.New("there is no program for desktop notifications")
+// ErrNoDesktop reports that the system cannot show desktop notifications.
+var ErrNoDesktop = errors.New("desktop notifications are not available")

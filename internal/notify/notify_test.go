@@ -42,8 +42,8 @@ func needShell(t *testing.T) {
 	}
 }
 
-// What a program is told is on its standard input and in its environment, never in
-// a command line.
+// Commands receive the notice on standard input and in the environment, never in the
+// command line.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	needShell(t)
@@ -110,8 +110,8 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// What a server refuses for good is not tried again, and no error repeats the
-// address, which may be a secret.
+// A permanent error of the server is not retried, and no error contains the address,
+// which may be a secret.
 func TestWebhookThatFails(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int32
@@ -147,7 +147,7 @@ func TestWebhookThatFails(t *testing.T) {
 	}
 }
 
-// A desktop is told by the system's program, which gets the words as arguments.
+// Desktop notices are shown by the system's program, which receives them as arguments.
 func TestDesktop(t *testing.T) {
 	t.Parallel()
 	needShell(t)
@@ -176,10 +176,10 @@ func TestDesktop(t *testing.T) {
 		look func(string) (string, error)
 		want string
 	}{
-		"linux":   {env, none, "notify-send is not there"},
-		"freebsd": {nil, func(n string) (string, error) { return n, nil }, "no desktop is running"},
-		"darwin":  {nil, none, "osascript is not there"},
-		"windows": {nil, none, "powershell is not there"},
+		"linux":   {env, none, "notify-send not found"},
+		"freebsd": {nil, func(n string) (string, error) { return n, nil }, "no desktop session"},
+		"darwin":  {nil, none, "osascript not found"},
+		"windows": {nil, none, "powershell not found"},
 	} {
 		_, err := notify.DesktopOf(system, func(name string) string { return c.env[name] }, c.look)
 		if !errors.Is(err, notify.ErrNoDesktop) || !strings.Contains(err.Error(), c.want) {

@@ -14,27 +14,25 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// Webhook tells by posting the notice as JSON to an address. Its member "text" is
-// what chat servers show.
+// Webhook posts notices as JSON to a URL. Chat servers show the member "text".
 type Webhook struct {
 	client *http.Client
 	url    string
 	host   string
 }
 
-// How often a webhook is tried, and how long it is waited before the second time;
-// doubled before the third.
+// Retries of a webhook. The pause before the second try doubles before the third.
 const (
 	webhookTries = 3
 	firstPause   = 300 * time.Millisecond
 )
 
-// NewWebhook checks the address; it sends nothing. Errors never repeat the
-// address, which may hold a secret.
+// NewWebhook checks the address and sends nothing. Errors never contain the address, which
+// may contain a secret.
 func NewWebhook(address string) (*Webhook, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, errors.New("the webhook's address is no URL like https://host/path")
+		return nil, errors.New("the webhook's address is not a URL like https://host/path")
 	}
 	return &Webhook{url: address, host: u.Host, client: &http.Client{
 		Transport:     http.DefaultTransport.(*http.Transport).Clone(),
@@ -42,7 +40,7 @@ func NewWebhook(address string) (*Webhook, error) {
 	}}, nil
 }
 
-// Send posts the notice; once more when the host cannot be reached or is busy.
+// Send posts the notice and retries when the host is unreachable or busy.
 func (w *Webhook) Send(ctx context.Context, n *Notice) error {
 	f := fitted(n)
 	doc, err := json.Marshal(&f)
@@ -65,11 +63,11 @@ func (w *Webhook) Send(ctx context.Context, n *Notice) error {
 	}
 }
 
-// post sends once; again tells whether another try may help.
+// post sends once; again reports whether a retry may succeed.
 func (w *Webhook) post(ctx context.Context, doc []byte) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(doc))
 	if err != nil {
-		return false, errors.New("the webhook's address is no URL")
+		return false, errors.New("the webhook's address is not a URL")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := w.client.Do(req)
@@ -81,7 +79,7 @@ func (w *Webhook) post(ctx context.Context, doc []byte) (again bool, err error) 
 		return ctx.Err() == nil, fmt.Errorf("webhook %s: %w", w.host, model.RedactError(err))
 	}
 	defer resp.Body.Close()
-	const most = 64 << 10 // so that the connection ends in order
+	const most = 64 << 10 // read so that the connection closes cleanly
 	_, _ = io.CopyN(io.Discard, resp.Body, most)
 	if resp.StatusCode/100 != 2 {
 		busy := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError

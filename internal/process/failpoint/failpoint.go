@@ -12,12 +12,11 @@
 // and in a test binary whose TestMain calls [Enable]. Two variables of the
 // environment decide what they do there:
 //
-//   - PERDURE_FAILPOINT="name" or "name:n": the n-th hit of that name (the first
-//     when n is missing) kills the own process with SIGKILL, so that no deferred
-//     function, signal handler or buffer flush runs.
-//   - PERDURE_FAILPOINT_LIST=FILE: the name of each place that is passed is
-//     appended to FILE, one line per hit, so that a test can read which places a
-//     piece of work passes and how often.
+//   - PERDURE_FAILPOINT="name" or "name:n": the n-th hit of that name (the first if
+//     n is missing) kills the process with SIGKILL, so that no deferred function,
+//     signal handler or buffer flush runs.
+//   - PERDURE_FAILPOINT_LIST=FILE: each hit appends its name to FILE as a line, so
+//     that a test can read which places an operation passes and how often.
 //
 // Names are "component.place" in lower case, for example "blob.before_sync".
 package failpoint
@@ -46,12 +45,11 @@ type state struct {
 	list *os.File
 }
 
-// current is the one global of this package: Hit has nothing to hang it on.
+// current is global because Hit takes no other argument than the name.
 var current = sync.OnceValue(load)
 
-// Hit passes the place called name: it is written to the list when one was
-// asked for, and the process dies here when this is the hit asked for. It is
-// safe for concurrent use.
+// Hit passes the place called name: it appends the name to the list, if there is one, and
+// kills the process if this is the configured hit. It is safe for concurrent use.
 func Hit(name string) {
 	if enabled != "" {
 		hit(name)
@@ -76,12 +74,11 @@ func hit(name string) {
 	s.hits++
 	if s.hits == s.n {
 		kill()
-		select {} // the signal may arrive a moment later; nothing more may happen here
+		select {} // the signal can arrive a moment later; nothing more must happen here
 	}
 }
 
-// load panics on settings it cannot follow: a crash test that silently kills
-// nothing would prove nothing.
+// load panics on invalid settings: a crash test that kills nothing would prove nothing.
 func load() *state {
 	s := &state{n: 1}
 	spec := os.Getenv("PERDURE_FAILPOINT")

@@ -125,7 +125,7 @@ func TestKilledParentTakesEverythingWithIt(t *testing.T) {
 	if err := d.takeLock(t, 0); err != nil {
 		t.Fatal(err)
 	}
-	wantGone(t, pids...) // whoever has the lock may rely on it
+	wantGone(t, pids...) // holding the lock proves it
 	if rest, err := io.ReadAll(d.lines); err != nil || len(rest) > 0 {
 		t.Errorf("output goes on: %q, %v", rest, err)
 	}

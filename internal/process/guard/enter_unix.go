@@ -33,12 +33,12 @@ func Enter() {
 	entered.Store(true)
 }
 
-// runGuard is the guard's main. The result is its exit status, which tells
-// nothing: what happened to the child is in the reports.
+// runGuard is the guard's main. It returns the exit status, which means nothing: what
+// happened to the child is in the reports.
 func runGuard() int {
 	// The child is killed by the system when the thread that started it ends.
 	runtime.LockOSThread()
-	// Not ignored but caught, because a child inherits what is ignored.
+	// Caught instead of ignored, because a child inherits ignored signals.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	unix.CloseOnExec(fdControl)
@@ -87,7 +87,7 @@ func send(status io.Writer, r report) {
 	if err != nil {
 		line = []byte(`{"msg":"report cannot be written"}`)
 	}
-	_, _ = status.Write(append(line, '\n')) // nobody to tell when the program is dead
+	_, _ = status.Write(append(line, '\n')) // fails when the program is dead
 }
 
 func startFailure(err error) report {
@@ -98,8 +98,8 @@ func startFailure(err error) report {
 	return report{Msg: err.Error()}
 }
 
-// silence lets go of the child's input and output, so that the program sees
-// them close when the child closes them.
+// silence closes the guard's copies of the child's input and output, so that the program
+// sees them close when the child closes them.
 func silence() {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -114,8 +114,8 @@ func silence() {
 	}
 }
 
-// readAsked passes on what the program asks for; its death is asking to kill.
-// It ends with the process.
+// readAsked passes on the program's requests; the death of the program is a request to
+// kill. It runs until the process ends.
 func readAsked(control *bufio.Reader, asked chan<- byte) {
 	for {
 		b, err := control.ReadByte()
@@ -127,12 +127,12 @@ func readAsked(control *bufio.Reader, asked chan<- byte) {
 	}
 }
 
-// reaping tells that children ended.
+// reaping reports that children ended.
 type reaping struct {
 	// main is set when the child itself was among them, with its status.
 	main   bool
 	status syscall.WaitStatus
-	// none is set when there are no children any more; it is the last.
+	// none is set in the last report, when no children are left.
 	none bool
 }
 

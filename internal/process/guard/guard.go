@@ -51,12 +51,12 @@ const DefaultGrace = 5 * time.Second
 var ErrNotEntered = errors.New("programs cannot be started: call worker.EnterGuard first in main, and in TestMain " +
 	"of tests")
 
-// ErrGuardLost is returned by [Process.Wait] when the guard ended without
-// saying how the child ended, because somebody killed the guard.
+// ErrGuardLost is returned by [Process.Wait] when the guard ended without reporting how
+// the child ended, because the guard was killed.
 var ErrGuardLost = errors.New("guard process was lost")
 
-// entered is whether this process called Enter. It is a fact about the whole
-// process, like its arguments, and every user of the package has to see it.
+// entered reports whether this process called Enter. It is global because it is a property
+// of the process that every user of the package has to see.
 var entered atomic.Bool //nolint:gochecknoglobals // see above
 
 // Entered reports whether this process called [Enter].
@@ -73,8 +73,8 @@ type Config struct {
 	// given twice the last one counts.
 	Env []string
 	// Dir is the folder the child starts in; empty means this process's. On
-	// Unix the child's PWD is this folder, whatever Env says: there are
-	// programs that take the folder they work in from it.
+	// Unix the child's PWD is this folder whatever Env contains: some programs
+	// take their working folder from it.
 	Dir string
 	// Stdin, Stdout, Stderr: nil is the null device. An *os.File is given to
 	// the child as it is; others are copied from and to. Stdout and Stderr
@@ -99,7 +99,7 @@ func (c Config) withDefaults() Config {
 		c.Grace = 0
 	}
 	// Of variables given twice the last one counts, as in os/exec, which sets PWD
-	// only beside a nil Env.
+	// only for a nil Env.
 	if dir, err := filepath.Abs(c.Dir); c.Env != nil && c.Dir != "" && err == nil && runtime.GOOS != "windows" {
 		c.Env = append(slices.Clip(c.Env), "PWD="+dir)
 	}
@@ -125,9 +125,8 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Find returns where a program of this name is: name itself when it holds a
-// separator, else its place in PATH. The error is an [*exec.Error] or
-// [*fs.PathError] and says that there is none.
+// Find returns the path of a program: name itself if it contains a separator, else its
+// place in PATH. If there is none, the error is an [*exec.Error] or [*fs.PathError].
 func Find(name, dir string) (string, error) {
 	if !strings.ContainsRune(name, filepath.Separator) && !strings.Contains(name, "/") {
 		return exec.LookPath(name)
@@ -142,7 +141,7 @@ func Find(name, dir string) (string, error) {
 	return filepath.Abs(full)
 }
 
-// ExitError says that a child ended otherwise than with status 0.
+// ExitError reports that a child did not exit with status 0.
 type ExitError struct {
 	// Code is the exit status; -1 when a signal ended the child.
 	Code int
@@ -151,7 +150,7 @@ type ExitError struct {
 	Signal string
 }
 
-// Error says how the child ended.
+// Error returns how the child ended.
 func (e *ExitError) Error() string {
 	if e.Signal != "" {
 		return "ended by signal: " + e.Signal

@@ -52,9 +52,9 @@ func TestChildSeesWhatItIsGiven(t *testing.T) {
 	}
 }
 
-// TestChildIsToldItsFolder: not the folder that the environment came from. A shell
-// would mend that by itself.
-func TestChildIsToldItsFolder(t *testing.T) {
+// TestChildFolder: PWD is the child's folder, not the folder of the environment. A shell
+// would correct it by itself.
+func TestChildFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, env := range map[string][]string{"inherited": nil, "given": {"PATH=" + os.Getenv("PATH"), "PWD=/"}} {
@@ -64,7 +64,7 @@ func TestChildIsToldItsFolder(t *testing.T) {
 		}
 		if want := "PWD=" + dir + "\n"; strings.Count("\n"+out.String(), "\nPWD=") != 1 ||
 			!strings.Contains(out.String(), want) {
-			t.Errorf("%s: it is told\n%swant %s", name, out.String(), want)
+			t.Errorf("%s: PWD is\n%swant %s", name, out.String(), want)
 		}
 	}
 }

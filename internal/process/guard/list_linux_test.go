@@ -47,7 +47,7 @@ func TestRelatives(t *testing.T) {
 		{15, 1, 15, 10, 0},  // orphan in the session
 		{16, 1, 11, 99, 0},  // in the child's group
 		{17, 12, 17, 17, 0}, // below one in another session
-		{20, 1, 20, 20, 0},  // somebody else's
+		{20, 1, 20, 20, 0},  // unrelated
 	}
 	if diff := cmp.Diff([]int{14, 11, 12, 15, 16, 17}, guard.Relatives(all, guardPid, child)); diff != "" {
 		t.Error(diff)

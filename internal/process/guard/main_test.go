@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/process/guard"
 )
 
-// modeVar tells the test binary, started again by a test, what to be.
+// modeVar selects the role of a test binary that a test starts again.
 const modeVar = "GUARD_TEST_MODE"
 
 func TestMain(m *testing.M) {

@@ -55,8 +55,8 @@ func (p *Process) Stop() { p.Kill() }
 func (p *Process) Kill() { _ = p.cmd.Process.Kill() }
 
 // Wait waits until the child has ended and its output has been copied. A child
-// that exited with another status than 0 gives an [*ExitError]; when the
-// context had ended, the error wraps ctx.Err() too.
+// that exited with another status than 0 is an [*ExitError]; if the context had
+// ended, the error wraps ctx.Err() too.
 func (p *Process) Wait() error {
 	err := p.cmd.Wait()
 	var exit *exec.ExitError

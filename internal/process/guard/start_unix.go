@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// guardName is the guard's argument 0. It tells Enter what to do, and people
-// who list processes what they see.
+// guardName is the guard's argument 0. Enter recognises the guard by it, and so do users
+// who list processes.
 const guardName = "perdure-guard"
 
 // What the program writes to the guard after the order.
@@ -159,7 +159,7 @@ func guardEnv() []string {
 	return env
 }
 
-// startChild sends the order and reads whether it could be carried out.
+// startChild sends the order and reads the result of the start.
 func (p *Process) startChild(cfg Config, path string) error {
 	line, err := json.Marshal(order{
 		Path: path, Args: append([]string{cfg.Path}, cfg.Args...), Env: cfg.Env,
@@ -210,8 +210,8 @@ func (p *Process) watch(ctx context.Context) {
 // Pid returns the child's process ID, which is also that of its group.
 func (p *Process) Pid() int { return p.pid }
 
-// Stop asks the child and its descendants to end, and kills them when they
-// have not within the grace. It does not wait.
+// Stop sends SIGTERM to the child and its descendants, and SIGKILL after the grace. It
+// does not wait.
 func (p *Process) Stop() { p.ask(askStop) }
 
 // Kill kills the child and its descendants. It does not wait.
@@ -225,9 +225,8 @@ func (p *Process) ask(what byte) {
 // has been copied. What the child left running when it ended is stopped as by
 // Stop.
 //
-// A child that exited with another status than 0 or was killed by a signal
-// gives an [*ExitError]; when the context had ended, the error wraps ctx.Err()
-// too.
+// The error of a child that exited with another status than 0 or was killed by a
+// signal is an [*ExitError]; if the context had ended, it wraps ctx.Err() too.
 func (p *Process) Wait() error {
 	r, err := p.read()
 	ioErr := p.guard.Wait()

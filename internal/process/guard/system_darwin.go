@@ -9,17 +9,17 @@ import (
 // zombieState is SZOMB of sys/proc.h.
 const zombieState = 5
 
-// adoptOrphans: the system has no way to.
+// adoptOrphans does nothing: the system cannot do it.
 func adoptOrphans() bool { return false }
 
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func dup2(from, to int) error { return unix.Dup2(from, to) }
 
-// members are the processes that belong to the child and still run.
+// members returns the processes that belong to the child and still run.
 func members(guard, child int) []process { return relatives(processes(), guard, child) }
 
-// processes lists all processes there are.
+// processes lists all processes.
 func processes() []process {
 	list, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {

@@ -20,9 +20,9 @@ func childAttr() *syscall.SysProcAttr {
 
 func dup2(from, to int) error { return unix.Dup3(from, to, 0) }
 
-// members are the processes that belong to the child and still run. The
-// guard's own subtree is walked, because a list of all processes may be long
-// and there may be a race against something that forks.
+// members returns the running processes that belong to the child. It walks the guard's
+// own subtree, because the list of all processes can be long and a process that forks
+// could escape it.
 func members(guard, child int) []process {
 	var found []process
 	todo, ok := children(guard)
@@ -40,8 +40,8 @@ func members(guard, child int) []process {
 	return found
 }
 
-// children lists the children of a process. ok is false when the kernel does
-// not tell.
+// children lists the children of a process. ok is false if the kernel does not provide
+// them.
 func children(pid int) (list []int, ok bool) {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
 	for _, thread := range numbers(tasks) {
@@ -59,8 +59,7 @@ func children(pid int) (list []int, ok bool) {
 	return list, ok
 }
 
-// processes lists all processes there are. One that ends meanwhile is left
-// out.
+// processes lists all processes. One that ends meanwhile is left out.
 func processes() []process {
 	var all []process
 	for _, pid := range numbers("/proc") {
@@ -71,7 +70,7 @@ func processes() []process {
 	return all
 }
 
-// numbers are the entries of a folder whose names are numbers.
+// numbers returns the entries of a folder whose names are numbers.
 func numbers(folder string) []int {
 	dir, err := os.Open(folder)
 	if err != nil {

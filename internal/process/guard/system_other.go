@@ -14,6 +14,6 @@ func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: tru
 
 func dup2(from, to int) error { return unix.Dup2(from, to) }
 
-// members: there is no portable list; the child's group is signalled as a
-// whole.
+// members returns nothing, because there is no portable list; the child's group is
+// signalled as a whole.
 func members(_, _ int) []process { return nil }

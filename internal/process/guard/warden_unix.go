@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// pollInterval is how often the guard looks whether everything is gone where
-// the system does not tell it.
+// pollInterval is how often the guard checks whether all processes are gone, on systems
+// that do not report it.
 const pollInterval = 5 * time.Millisecond
 
-// warden is what the guard knows of the child and its descendants.
+// warden is the guard's state of the child and its descendants.
 type warden struct {
 	pid   int
 	grace time.Duration
@@ -23,11 +23,11 @@ type warden struct {
 	mainGone bool
 	killing  bool
 	result   report
-	// grant fires when the grace is over, poll when it is time to look again.
+	// grant fires when the grace is over, poll at the next check.
 	grant, poll <-chan time.Time
 }
 
-// watch does what is asked until everything is gone, and returns how the child
+// watch carries out requests until all processes are gone, and returns how the child
 // ended.
 func (w *warden) watch(asked <-chan byte, signals <-chan os.Signal, reaped <-chan reaping) report {
 	for {
@@ -58,7 +58,7 @@ func (w *warden) obey(what byte) {
 	w.kill()
 }
 
-// note takes in that children ended, and reports whether everything is gone.
+// note records that children ended, and reports whether all processes are gone.
 func (w *warden) note(r reaping) bool {
 	if r.main {
 		w.mainGone = true
@@ -72,18 +72,18 @@ func (w *warden) note(r reaping) bool {
 	}
 	switch {
 	case w.killing:
-		w.signalAll(syscall.SIGKILL) // what was born or adopted in the meantime
+		w.signalAll(syscall.SIGKILL) // processes forked or adopted in the meantime
 	case r.main && w.grant != nil:
-		// Whoever was just being born when it was asked may have missed it.
+		// A process forked during the first signal may have missed it.
 		w.signalAll(syscall.SIGTERM)
 	case r.main:
-		w.stop() // what the child left behind
+		w.stop() // processes that the child left running
 	}
 	return false
 }
 
-// gone looks whether everything is gone, where the system does not tell; if
-// not, it is looked at again.
+// gone reports whether all processes are gone, on systems that do not report it; if not,
+// it schedules the next check.
 func (w *warden) gone() bool {
 	if len(members(os.Getpid(), w.pid)) == 0 && syscall.Kill(-w.pid, 0) != nil {
 		return true
@@ -98,7 +98,7 @@ func (w *warden) gone() bool {
 	return false
 }
 
-// stop asks everything to end, and sets the time when it is killed.
+// stop sends SIGTERM to all processes and schedules SIGKILL.
 func (w *warden) stop() {
 	if w.killing || w.grant != nil {
 		return
