@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/internal/view/status"
 )
 
-// tellGate says how to answer the gate that a tree waits at, if it does.
-func (a *app) tellGate(s *client.Status) bool {
+// noteGate notes how to answer the gate that a tree waits at, and reports whether
+// there is one.
+func (a *app) noteGate(s *client.Status) bool {
 	if s.Gate == nil || !s.Gate.Run {
 		return false
 	}
@@ -21,15 +22,15 @@ func (a *app) tellGate(s *client.Status) bool {
 	return true
 }
 
-// gateWatch shows a person who follows trees the gates that hold them up.
+// gateWatch shows the gates at which all followed trees wait.
 type gateWatch struct {
 	a     *app
 	b     *env.Backend
 	shown map[string]bool
-	open  chan<- perdure.Gate // nil when nobody can be asked here
+	open  chan<- perdure.Gate // nil if the user cannot be asked here
 }
 
-// watchGates begins to look for gates; what it starts ends with ctx.
+// watchGates returns a gateWatch. Its prompt ends with ctx.
 func (a *app) watchGates(ctx context.Context, b *env.Backend) *gateWatch {
 	w := &gateWatch{a: a, b: b, shown: make(map[string]bool)}
 	if a.CanAsk() {
@@ -40,44 +41,43 @@ func (a *app) watchGates(ctx context.Context, b *env.Backend) *gateWatch {
 	return w
 }
 
-// look tells whether all trees rest: each waits at a gate, and nothing else of it
-// goes on. Then it shows the person here what is asked, once; when there is none it
-// is an error.
-func (w *gateWatch) look(ctx context.Context, ids []perdure.TreeID, shown []snapshot, view *progressView) (rest bool,
+// blocked reports whether all trees wait at gates and none of their tasks can run. It
+// then shows each gate once, or returns an error if the user cannot be asked here.
+func (w *gateWatch) blocked(ctx context.Context, ids []perdure.TreeID, shown []snapshot, view *progressView) (all bool,
 	err error) {
-	var resting []perdure.TreeID
+	var waiting []perdure.TreeID
 	for _, t := range shown {
 		if t.gate == nil || !t.gate.Rests || !t.gate.Run {
 			return false, nil
 		}
-		resting = append(resting, t.progress.Tree)
+		waiting = append(waiting, t.progress.Tree)
 	}
 	if len(shown) == maxShownTrees { // there may be more
 		for _, id := range ids {
 			s, err := w.b.Status(ctx, id)
 			if err != nil || !s.State.Terminal() && (s.Gate == nil || !s.Gate.Rests) {
-				return false, nil //nolint:nilerr // it is only a look
+				return false, nil //nolint:nilerr // the next query reports it
 			}
 		}
 	}
 	for _, t := range shown {
 		key := fmt.Sprintf("%s/%d", t.progress.Tree, t.gate.Number)
-		if w.open == nil || w.shown[key] || len(w.open) == cap(w.open) { // one at a time
+		if w.open == nil || w.shown[key] || len(w.open) == cap(w.open) { // ask one at a time
 			continue
 		}
 		w.shown[key] = true
 		if text, err := w.text(ctx, t.progress.Tree); err == nil {
 			view.say("%s", strings.TrimRight(text, "\n"))
 		}
-		w.open <- t.gate.Gate // there is room: nobody else sends
+		w.open <- t.gate.Gate // does not block: there is one sender
 	}
-	if w.open != nil || len(resting) == 0 {
-		return len(resting) > 0, nil
+	if w.open != nil || len(waiting) == 0 {
+		return len(waiting) > 0, nil
 	}
-	return true, &restingError{resting}
+	return true, &gatesError{waiting}
 }
 
-// text is what the open gate of a tree asks.
+// text returns the question of a tree's open gate.
 func (w *gateWatch) text(ctx context.Context, id perdure.TreeID) (string, error) {
 	list, err := w.b.Gates(ctx, id)
 	if err != nil {
@@ -90,26 +90,26 @@ func (w *gateWatch) text(ctx context.Context, id perdure.TreeID) (string, error)
 	return gate.Text(w.a.Err, g, gate.Run(id))
 }
 
-// restingError is that trees wait for a person, and nobody is here.
-type restingError struct{ trees []perdure.TreeID }
+// gatesError is the error that trees wait at gates and the user cannot be asked here.
+type gatesError struct{ trees []perdure.TreeID }
 
-func (e *restingError) Error() string {
+func (e *gatesError) Error() string {
 	return fmt.Sprintf("%d trees wait at a gate", len(e.trees))
 }
 
-// tellResting shows what is asked, for an answer from elsewhere.
-func (a *app) tellResting(ctx context.Context, b *env.Backend, rest *restingError) error {
+// printGates prints the open gates of trees, and how to continue.
+func (a *app) printGates(ctx context.Context, b *env.Backend, waiting *gatesError) error {
 	w := &gateWatch{a: a, b: b}
-	for _, id := range rest.trees {
+	for _, id := range waiting.trees {
 		text, err := w.text(ctx, id)
 		if err != nil {
 			return err
 		}
 		fmt.Fprint(a.Err, text)
 		if b.Local == nil {
-			a.Note("%s waits at a gate; the daemon goes on with it when it is answered", id)
+			a.Note("%s waits at a gate; the daemon continues after the answer", id)
 		} else {
-			a.Note("%s waits at a gate; `perdure resume %s` goes on when it is answered", id, id)
+			a.Note("%s waits at a gate; after the answer, `perdure resume %s` continues", id, id)
 		}
 	}
 	return &env.Exit{Status: env.StatusGate}

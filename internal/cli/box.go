@@ -17,8 +17,7 @@ const (
 	barWidth = 20
 )
 
-// box draws lines in a frame; an empty string in a list of sections starts the
-// part below a rule.
+// box returns head and body in a frame with a rule between them.
 func box(s *env.Stream, head, body []string) string {
 	inner := min(boxWidth, s.Width-2)
 	var b strings.Builder
@@ -38,7 +37,7 @@ func box(s *env.Stream, head, body []string) string {
 	return b.String()
 }
 
-// statusBox is the summary of a tree.
+// statusBox returns the summary of a tree.
 func statusBox(s *env.Stream, p perdure.Progress, name string) string {
 	room := min(boxWidth, s.Width-2) - 2
 	state := string(p.State)
@@ -97,7 +96,7 @@ func share(part, whole int64) float64 {
 	return float64(part) / float64(whole) * 100
 }
 
-// activeList names the tasks that run.
+// activeList returns the list of running tasks.
 func activeList(s *env.Stream, active []perdure.ActiveTask) string {
 	if len(active) == 0 {
 		return ""
@@ -110,8 +109,7 @@ func activeList(s *env.Stream, active []perdure.ActiveTask) string {
 	return b.String()
 }
 
-// slowLines name what holds a tree up: the task that runs longest, and models
-// that are waited for.
+// slowLines returns the task that has run longest and the models that pause.
 func slowLines(s *env.Stream, st *client.Status, now time.Time) string {
 	var lines []string
 	if slow := st.Slowest; slow != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 )
 
-// cancelled is what cancel --json prints.
+// cancelled is the output of cancel --json.
 type cancelled struct {
 	ID        string `json:"id"`
 	Cancelled int64  `json:"cancelled"`
@@ -21,9 +21,9 @@ func (a *app) newCancelCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "cancel TREE|TASK",
-		Short: "Cancel a tree, or a task with everything below it",
-		Long: "Cancel what has not ended of a tree, or of a task and everything below it. Calls that run are stopped, " +
-			"results that are there are kept. Cancelled is final.",
+		Short: "Cancel a tree, or a task and its descendants",
+		Long: "Cancel the tasks of a tree that have not ended, or a task and its descendants. Running calls are stopped, " +
+			"results are kept. A cancelled task cannot be resumed.",
 		Example:           "perdure cancel tree-1a2b3c4d --reason \"wrong model\"",
 		GroupID:           env.GroupRun,
 		Args:              env.Arguments(1, 1, "one tree or task"),
@@ -42,7 +42,7 @@ func (a *app) newCancelCommand() *cobra.Command {
 					return a.PrintJSON(cancelled{ID: args[0], Cancelled: n})
 				}
 				if n == 0 {
-					a.Printf("%s has ended already; nothing was cancelled\n", args[0])
+					a.Printf("%s has already ended; nothing was cancelled\n", args[0])
 					return nil
 				}
 				a.Printf("cancelled %s of %s\n", human.Count(n, "task"), args[0])
@@ -50,7 +50,7 @@ func (a *app) newCancelCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record: a `text`")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` reason, kept with the tree")
 	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
@@ -65,8 +65,8 @@ func cancel(cmd *cobra.Command, b *env.Backend, id, reason string) (int64, error
 	}
 	task, err := perdure.ParseTaskID(id)
 	if err != nil {
-		return 0, env.UsageError("a tree looks like tree-1a2b3c4d, a task like task-0001",
-			"%q is neither a tree nor a task", id)
+		return 0, env.UsageError("IDs look like tree-1a2b3c4d and task-0001",
+			"%q is not the ID of a tree or task", id)
 	}
 	return b.CancelTask(cmd.Context(), task, reason)
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
@@ -46,6 +47,8 @@ type app struct {
 	// parsed reports whether the command line was parsed. Errors before that are
 	// errors of usage.
 	parsed bool
+	// helpAll shows all flags in the help.
+	helpAll bool
 }
 
 func newApp(p env.Process) *app { return &app{Env: env.New(p)} }
@@ -86,20 +89,20 @@ func asUsageError(err error) error {
 func (a *app) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perdure",
-		Short: "Run work of AI agents that survives crashes",
-		Long: "perdure runs prompts over more text than fits a model as trees of durable tasks. " +
-			"Kill it at any instant: perdure resume goes on, and no finished model call is paid for again.",
+		Short: "Run AI agents and prompts as durable tasks",
+		Long: "perdure runs prompts over large contexts, and loops of coding agents, as durable tasks. After a crash, " +
+			"`perdure resume` continues without repeating a finished model call.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          env.KnownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			// The library would see it after this, as an error of the command.
+			// cobra checks the groups only after this.
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return flagError(cmd, err)
 			}
 			a.parsed = true
-			return a.byPerson(cmd, args)
+			return a.refuseAgent(cmd, args)
 		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
@@ -107,6 +110,8 @@ func (a *app) newRoot() *cobra.Command {
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetHelpFunc(a.help)
+	root.PersistentFlags().VarPF(helpAll{&a.helpAll}, "help-all", "", "show the help with all flags").NoOptDefVal = "true"
+	root.PersistentFlags().Lookup("help-all").Hidden = true
 	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(
 		&cobra.Group{ID: env.GroupRun, Title: "Run"},
@@ -123,5 +128,8 @@ func (a *app) newRoot() *cobra.Command {
 }
 
 func flagError(cmd *cobra.Command, err error) error {
-	return env.UsageError(fmt.Sprintf("%s --help shows its flags", cmd.CommandPath()), "%s", err.Error())
+	if errors.Is(err, pflag.ErrHelp) {
+		return pflag.ErrHelp
+	}
+	return env.UsageError(fmt.Sprintf("%s --help lists the flags", cmd.CommandPath()), "%s", err.Error())
 }

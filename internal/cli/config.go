@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/config"
 )
 
-// effective is the output of perdure config --json.
+// effective is the output of config --json.
 type effective struct {
 	Dir      config.Setting   `json:"dir"`
 	File     string           `json:"file,omitempty"`
@@ -18,9 +18,10 @@ func (a *app) newConfigCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Print every setting, its value and where it came from",
-		Long: "Print every setting with its value and where that came from: a flag wins over the environment " +
-			"(PERDURE_…), that over .perdure/config.yaml, and that over the built-in default.",
+		Short: "Print all settings with their origins",
+		Long: "Print all settings with their effective values and origins. Flags override the environment (PERDURE_…), " +
+			"which " +
+			"overrides .perdure/config.yaml, which overrides the defaults.",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {

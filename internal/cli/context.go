@@ -19,8 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 )
 
-// upload reads what the user named and gives it to the server, once and as one
-// stream. Nothing is kept when it cannot be read to its end.
+// upload streams the context to the server. If reading fails, the server keeps nothing.
 func (a *app) upload(ctx context.Context, b *env.Backend, f *runFlags) (client.ContextReport, error) {
 	largest, err := parseSize(f.maxFileSize)
 	if err != nil {
@@ -31,7 +30,7 @@ func (a *app) upload(ctx context.Context, b *env.Backend, f *runFlags) (client.C
 	stdin := a.Stdin
 	if slices.Contains(f.contexts, "-") {
 		if _, terminal := a.Terminal(stdin); terminal {
-			a.Note("reading the context from the terminal; Ctrl-D ends it")
+			a.Note("reading the context from the terminal; press Ctrl-D to end it")
 		}
 		stdin = interruptible(ctx, stdin)
 	}
@@ -46,9 +45,9 @@ func (a *app) upload(ctx context.Context, b *env.Backend, f *runFlags) (client.C
 	})
 }
 
-// interruptible returns what r holds until ctx ends. The goroutine that reads r
-// ends with r: nothing else can wake somebody who reads from a terminal, and
-// the process is about to end then.
+// interruptible returns a reader of r that fails when ctx ends. The goroutine that reads
+// r ends only with r, because a read from a terminal cannot be interrupted; the process
+// is about to exit then.
 func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	context.AfterFunc(ctx, func() { _ = out.CloseWithError(context.Cause(ctx)) })
@@ -59,7 +58,7 @@ func interruptible(ctx context.Context, r io.Reader) io.Reader {
 	return out
 }
 
-// countingSink shows how much was read.
+// countingSink shows how much of the context was read.
 type countingSink struct {
 	walk.Sink
 	view  *progressView
@@ -68,7 +67,7 @@ type countingSink struct {
 	shown time.Time
 }
 
-// Add counts a file.
+// Add adds a file and counts it.
 func (s *countingSink) Add(name string, r io.Reader) error {
 	err := s.Sink.Add(name, &countingReader{r: r, s: s})
 	s.files++
@@ -90,7 +89,7 @@ type countingReader struct {
 	s *countingSink
 }
 
-// Read counts bytes.
+// Read reads and counts bytes.
 func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.s.bytes += int64(n)
@@ -98,8 +97,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// contextError makes bad input of what is wrong with the names; several
-// problems are told one a line.
+// contextError returns problems of the context's paths as bad input, one a line.
 func contextError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -110,22 +108,22 @@ func contextError(ctx context.Context, err error) error {
 	}
 	var first *walk.Error
 	if !errors.As(err, &first) {
-		return err // the server ended the upload: its own error tells more
+		return err // the server ended the upload, and returns its own error
 	}
 	return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(), Hint: first.Hint}
 }
 
-// shownSkips bounds the skipped files that are named.
+// shownSkips bounds the number of skipped files that are listed.
 const shownSkips = 3
 
-// tellContext says what was read, and what was not.
-func (a *app) tellContext(r client.ContextReport) {
+// noteContext notes what was read and what was skipped.
+func (a *app) noteContext(r client.ContextReport) {
 	a.Note("context: %s, %s, about %s tokens", human.Count(r.Files, "file"), human.Size(r.Bytes), human.Compact(r.Tokens))
 	skipped := int64(len(r.Skipped)) + r.MoreSkipped
 	if skipped == 0 {
 		return
 	}
-	a.Note("left out: %s%s", human.Count(skipped, "file"), kindsText(r.SkippedKinds))
+	a.Note("skipped: %s%s", human.Count(skipped, "file"), kindsText(r.SkippedKinds))
 	for i, s := range r.Skipped {
 		if i == shownSkips && skipped > shownSkips+1 {
 			a.Note("  … and %d more", skipped-shownSkips)
@@ -138,8 +136,8 @@ func (a *app) tellContext(r client.ContextReport) {
 	}
 }
 
-// kindsText is " (12 ignored, 3 binary)", the most frequent reasons first; "" for
-// none.
+// kindsText returns the reasons of skipped files, the most frequent first:
+// " (12 ignored, 3 binary)".
 func kindsText(kinds map[string]int64) string {
 	names := slices.SortedFunc(maps.Keys(kinds), func(x, y string) int {
 		return cmp.Or(cmp.Compare(kinds[y], kinds[x]), strings.Compare(x, y))

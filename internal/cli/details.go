@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// shownDetails bounds the votes, scores, rounds and notes that are shown of
-	// a result; show lists shownOfTask.
+	// shownDetails bounds the votes, scores, rounds and notes that are printed with a
+	// result, shownOfTask those that show prints.
 	shownDetails = 8
 	shownOfTask  = 100
 )
 
-// tellDetails says on standard error how a result came about.
-func (a *app) tellDetails(d *client.Details) {
+// noteDetails prints the details of a result to standard error.
+func (a *app) noteDetails(d *client.Details) {
 	for _, line := range detailLines(d, shownDetails) {
 		a.Note("%s", env.OneLine(line, 300))
 	}
 }
 
-// showDetails prints how a task's result came about.
+// showDetails prints the details of a task's result.
 func (a *app) showDetails(t *perdure.Task) {
 	var d client.Details
 	if len(t.Data) == 0 || json.Unmarshal(t.Data, &d) != nil {
 		return
 	}
-	a.section("How it came about", strings.Join(detailLines(&d, shownOfTask), "\n"))
+	a.section("Details", strings.Join(detailLines(&d, shownOfTask), "\n"))
 }
 
-// detailLines are lists of at most so many lines each.
+// detailLines returns details as lists of at most the given number of lines.
 func detailLines(d *client.Details, most int) []string {
 	var lines []string
 	list := func(n int, line func(i int) string) {
@@ -54,7 +54,7 @@ func detailLines(d *client.Details, most int) []string {
 		})
 	}
 	if d.Abstained > 0 {
-		lines = append(lines, fmt.Sprintf("  %s had nothing to say", human.Count(int64(d.Abstained), "answer")))
+		lines = append(lines, fmt.Sprintf("  %s abstained", human.Count(int64(d.Abstained), "answer")))
 	}
 	if len(d.Scores) > 0 {
 		lines = append(lines, "scores:")

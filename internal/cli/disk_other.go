@@ -4,5 +4,5 @@ package cli
 
 import "math"
 
-// diskOf knows nothing of disks on this system.
+// diskOf knows no disks on this system.
 func diskOf(string) (kind string, free int64, err error) { return "", math.MaxInt64, nil }

@@ -44,28 +44,31 @@ func TestDocsOfCommands(t *testing.T) {
 
 const docsHead = `# Commands
 
-Generated from the commands themselves; do not edit. Every command takes --help.
+Generated from the commands; do not edit. --help prints the help of a command, --help-all with all flags.
 
-Results go to standard output, everything else to standard error. With --json, commands print JSON whose shapes are
-published (perdure schema): fields may be added, none is renamed.
+Results go to standard output, everything else to standard error. With --json, commands print JSON with published schemas
+(` + "`perdure schema`" + `): fields can be added, none is renamed.
 
 | Exit status | Meaning |
 |---:|---|
 | 0 | done |
 | 1 | failed |
-| 2 | usage or bad input |
-| 3 | finished, but incomplete: somebody should look |
+| 2 | invalid usage or input |
+| 3 | finished but incomplete, or findings that block |
 | 4 | not found |
-| 5 | conflict: another process has it, or it is in the wrong state |
+| 5 | conflict: another process holds it, or it is in the wrong state |
+| 6 | a loop or a run waits at a gate |
 | 7 | model, program or daemon unavailable |
 | 130 | interrupted |
 
-Settings come from flags, the environment (` + "`PERDURE_…`" + `), ` + "`.perdure/config.yaml`" +
-	` and built-in defaults, in this order;
-` + "`perdure config`" + ` shows which. Other variables: ` + "`PERDURE_DIR`" + ` (the .perdure folder), ` +
-	"`PERDURE_SESSION`" + ` (the session of variables), ` + "`PERDURE_TREE`" + ` and
-` + "`PERDURE_TASK`" + ` (the task that a program of a run works for), ` + "`PERDURE_AGENT`" + ` and
-` + "`PERDURE_HANDOFF_TOKEN`" + ` (who works on a handoff, and its claim), ` + "`OPENAI_API_KEY`" + `,
+Settings come from flags, environment variables (` + "`PERDURE_…`" + `), ` + "`.perdure/config.yaml`" +
+	` and defaults, in this order;
+` + "`perdure config`" + ` prints them with their origins. Other variables: ` + "`PERDURE_DIR`" +
+	` (the .perdure folder), ` +
+	"`PERDURE_SESSION`" + ` (the session of
+variables), ` + "`PERDURE_TREE`" + ` and ` + "`PERDURE_TASK`" + ` (the task of a program of a run), ` +
+	"`PERDURE_AGENT`" + ` and
+` + "`PERDURE_HANDOFF_TOKEN`" + ` (the agent of a handoff, and its claim), ` + "`OPENAI_API_KEY`" + `,
 ` + "`OPENAI_BASE_URL`" + `, ` + "`ANTHROPIC_API_KEY`" + `, ` + "`ANTHROPIC_BASE_URL`" + `, ` + "`NO_COLOR`" + `.
 `
 
@@ -113,15 +116,17 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 		}
 		b.WriteString("```\n")
 	}
-	cmd.InitDefaultHelpFlag()
-	rows := flagRows(cmd.Flags())
-	if len(rows) > 1 {
-		b.WriteString("\n| Flag | |\n|---|---|\n")
-	}
-	for _, row := range rows {
-		if !strings.Contains(row[0], "--help") {
-			fmt.Fprintf(b, "| `%s` | %s |\n", row[0], escape(row[1]))
+	group := "none"
+	for _, f := range env.FlagHelps(cmd.LocalFlags()) {
+		if f.Group != group {
+			group = f.Group
+			title := group
+			if title == "" {
+				title = "Flag"
+			}
+			fmt.Fprintf(b, "\n| %s | |\n|---|---|\n", title)
 		}
+		fmt.Fprintf(b, "| `%s` | %s |\n", f.Name, escape(f.Text))
 	}
 }
 

@@ -21,14 +21,14 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// diagnosis is one line of the doctor's report.
+// diagnosis is a line of the doctor's report.
 type diagnosis struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
 }
 
-// report is what doctor --json prints.
+// report is the output of doctor --json.
 type report struct {
 	OK     bool        `json:"ok"`
 	Checks []diagnosis `json:"checks"`
@@ -39,9 +39,9 @@ func (a *app) newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check store, disk, locks, settings and model",
-		Long: "Check the store's integrity, the disk and its file system, the folder's locks and socket, the settings, " +
-			"and that the configured model is there. Nothing is changed and nothing is sent. Exit status 1 when " +
-			"something is wrong.",
+		Long: "Check the integrity of the store, the disk and its file system, locks, socket, settings, and whether the " +
+			"model " +
+			"is configured. doctor changes nothing and sends no request. The exit status is 1 if a check fails.",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,7 +97,7 @@ func (a *app) examine(cmd *cobra.Command) []diagnosis {
 	if env.HasStore(l) {
 		checks = append(checks, a.checkStore(cmd.Context(), l))
 	} else {
-		checks = append(checks, diagnosis{Name: "store", OK: true, Detail: "none yet; the first run makes it"})
+		checks = append(checks, diagnosis{Name: "store", OK: true, Detail: "none; the first run creates it"})
 	}
 	return append(checks, a.checkModel(l))
 }
@@ -113,7 +113,7 @@ func failedCheck(name string, err error) diagnosis {
 func checkFolder(l *config.Loaded) diagnosis {
 	c := diagnosis{Name: "folder", OK: true, Detail: l.Dir}
 	if !l.Exists {
-		c.Detail += " (made by the first command that writes)"
+		c.Detail += " (not created yet)"
 		return c
 	}
 	probe, err := os.CreateTemp(l.Dir, ".doctor-*")
@@ -126,7 +126,7 @@ func checkFolder(l *config.Loaded) diagnosis {
 	return c
 }
 
-// leastFree is the free space below which the next run may not end well.
+// leastFree is the free space below which the check fails.
 const leastFree = 256 << 20
 
 func checkDisk(dir string) diagnosis {
@@ -139,20 +139,20 @@ func checkDisk(dir string) diagnosis {
 		c.Detail += ", " + kind
 	}
 	if !c.OK {
-		c.Detail += "; free some space: a full disk stops every run"
+		c.Detail += "; free some space: runs fail when the disk is full"
 	}
 	return c
 }
 
 func checkDaemon(ctx context.Context, l *config.Loaded) diagnosis {
-	c := diagnosis{Name: "daemon", OK: true, Detail: "none runs"}
+	c := diagnosis{Name: "daemon", OK: true, Detail: "not running"}
 	socket := env.SocketPath(l)
 	if _, err := os.Stat(socket); err != nil {
 		return c
 	}
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", socket)
 	if err != nil {
-		c.Detail = fmt.Sprintf("none runs; %s was left by a dead one, perdure serve replaces it", socket)
+		c.Detail = fmt.Sprintf("not running; %s is left from a killed one, `perdure serve` replaces it", socket)
 		return c
 	}
 	_ = conn.Close()
@@ -167,13 +167,13 @@ func checkDaemon(ctx context.Context, l *config.Loaded) diagnosis {
 	}
 	c.Detail = "listens on " + socket
 	if own := env.ThisBuild().Version; v.Version != own {
-		c.Detail += fmt.Sprintf(" and is version %s; this is %s, restart it to have the same", v.Version, own)
+		c.Detail += fmt.Sprintf(", version %s; this program is version %s: restart the daemon", v.Version, own)
 	}
 	return c
 }
 
-// checkLocks counts the files of sessions: those of living processes are
-// locked, the others were left by processes that were killed.
+// checkLocks counts the session files: those of running processes are locked, the
+// others are left from killed processes.
 func checkLocks(dir string) diagnosis {
 	c := diagnosis{Name: "sessions", OK: true}
 	files, err := filepath.Glob(filepath.Join(dir, "sessions", "sess-*"))
@@ -184,7 +184,7 @@ func checkLocks(dir string) diagnosis {
 	for _, name := range files {
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
-			continue // it ended just now
+			continue // the session just ended
 		}
 		if err := filelock.TryLock(f); errors.Is(err, filelock.ErrLocked) {
 			alive++
@@ -193,15 +193,15 @@ func checkLocks(dir string) diagnosis {
 		}
 		_ = f.Close()
 	}
-	c.Detail = fmt.Sprintf("%d alive", alive)
+	c.Detail = fmt.Sprintf("%d running", alive)
 	if dead > 0 {
-		c.Detail += fmt.Sprintf(", %d left by killed processes; `perdure resume` goes on with what they had, `perdure gc` "+
-			"clears up after them", dead)
+		c.Detail += fmt.Sprintf(", %d left from killed processes; `perdure resume` continues their trees, `perdure gc` "+
+			"removes their files", dead)
 	}
 	return c
 }
 
-// shownProblems bounds the problems that are named.
+// shownProblems bounds the number of problems that are listed.
 const shownProblems = 10
 
 func (a *app) checkStore(ctx context.Context, l *config.Loaded) diagnosis {

@@ -17,16 +17,16 @@ func (a *app) newEventsCommand() *cobra.Command {
 	var f eventFlags
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Read the log of what happened",
-		Long: "Read the log of what happened, oldest first. Events are numbered without gaps in the order in which they " +
-			"became durable, so --since with the last number seen misses nothing and repeats nothing. With --follow " +
-			"go on with those to come, until Ctrl-C.",
+		Short: "Print the event log",
+		Long: "Print the event log, oldest first. Events are numbered without gaps in the order of their transactions, so " +
+			"--since with the number of the last printed event neither skips nor repeats events. With --follow, print " +
+			"further events until Ctrl-C.",
 		Example: "perdure events --tree tree-1a2b3c4d\n perdure events --follow --since 1200 --json",
 		GroupID: env.GroupInspect,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.since < 0 {
-				return env.UsageError("give the number of the last event seen", "--since is %d", f.since)
+				return env.UsageError("write the number of the last printed event", "--since is %d", f.since)
 			}
 			if f.tree != "" {
 				if _, err := perdure.ParseTreeID(f.tree); err != nil {
@@ -45,9 +45,9 @@ func (a *app) newEventsCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with the events to come")
-	cmd.Flags().Int64Var(&f.since, "since", 0, "only events behind this `number`")
-	cmd.Flags().StringVar(&f.tree, "tree", "", "only events of this `tree`")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print further events until Ctrl-C")
+	cmd.Flags().Int64Var(&f.since, "since", 0, "`N` print only events after this number")
+	cmd.Flags().StringVar(&f.tree, "tree", "", "`TREE` print only events of this tree")
 	env.JSONFlag(cmd, &f.json)
 	return cmd
 }
@@ -89,7 +89,7 @@ func (a *app) followEvents(ctx context.Context, b *env.Backend, f eventFlags) er
 			return err
 		}
 		if a.Out.Stopped() {
-			return nil // the reader has enough
+			return nil // the reader closed the pipe
 		}
 	}
 	return nil
@@ -110,10 +110,10 @@ func (a *app) printEvent(e *perdure.Event, asJSON bool) error {
 	return nil
 }
 
-// maxEventData bounds what is shown of an event's data.
+// maxEventData bounds the printed data of an event, in cells.
 const maxEventData = 120
 
-// eventData shows what an event holds in one line.
+// eventData returns the data of an event as one line.
 func eventData(raw json.RawMessage) string {
 	if string(raw) == "{}" || string(raw) == "null" {
 		return ""

@@ -8,22 +8,21 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-// How often progress is looked at: it costs microseconds in process and one
-// small request with a daemon.
+// How often progress is queried, on a terminal and elsewhere.
 const (
-	lookTerminal = 100 * time.Millisecond
-	lookPlain    = 500 * time.Millisecond
+	pollTerminal = 100 * time.Millisecond
+	pollPlain    = 500 * time.Millisecond
 )
 
-// follow shows how far trees are until all have ended. The error is that of ctx
-// when it ends before, or of a server that cannot be reached.
+// follow shows the progress of trees until all have ended. It returns the cause of
+// ctx if that ends before, or the error of a server that cannot be reached.
 func (a *app) follow(ctx context.Context, b *env.Backend, ids []perdure.TreeID, view *progressView) error {
 	waiting, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- waitAll(waiting, b, ids) }()
-	every := lookPlain
+	every := pollPlain
 	if a.Err.Terminal {
-		every = lookTerminal
+		every = pollTerminal
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -38,17 +37,17 @@ func (a *app) follow(ctx context.Context, b *env.Backend, ids []perdure.TreeID, 
 			return err
 		case <-ctx.Done():
 			stop()
-			<-ended //nolint:errcheck // it was stopped: the cause tells why
+			<-ended //nolint:errcheck // the cause of ctx is returned
 			return context.Cause(ctx)
 		case <-tick.C:
 			shown := snapshots(ctx, b, ids)
-			rest, err := gates.look(ctx, ids, shown, view)
+			blocked, err := gates.blocked(ctx, ids, shown, view)
 			if err != nil {
 				stop()
-				<-ended //nolint:errcheck // it was stopped: what it waits for is a person
+				<-ended //nolint:errcheck // it was stopped here
 				return err
 			}
-			if !rest { // else somebody types
+			if !blocked { // else the user types an answer
 				view.update(time.Now(), shown...)
 			}
 		}
@@ -64,11 +63,11 @@ func waitAll(ctx context.Context, b *env.Backend, ids []perdure.TreeID) error {
 	return nil
 }
 
-// maxShownTrees bounds the trees whose progress is shown at once.
+// maxShownTrees bounds the number of trees whose progress is shown.
 const maxShownTrees = 10
 
-// snapshots asks for the progress of trees that have not ended. What cannot be
-// read is left out: it is only a look.
+// snapshots returns the progress of the trees that have not ended, without those that
+// cannot be read.
 func snapshots(ctx context.Context, b *env.Backend, ids []perdure.TreeID) []snapshot {
 	var all []snapshot
 	for _, id := range ids {
@@ -77,7 +76,7 @@ func snapshots(ctx context.Context, b *env.Backend, ids []perdure.TreeID) []snap
 			continue
 		}
 		shown := snapshot{progress: s.Progress, active: s.Active, slowest: s.Slowest, gate: s.Gate}
-		if len(all) == 0 { // they are the process's, not the tree's
+		if len(all) == 0 { // pauses are those of the process
 			shown.notes = s.Pauses
 		}
 		all = append(all, shown)

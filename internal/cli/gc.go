@@ -15,11 +15,12 @@ func (a *app) newGCCommand() *cobra.Command {
 	var dryRun, failed, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove trees that ended long ago",
-		Long: "Remove trees that completed or were cancelled long enough ago, with their events and the contexts that " +
-			"nobody else uses; variables whose time is over, checkpoints but the last of each state, and finished " +
-			"handoffs. Failed trees are listed when their time is over, and removed only with --failed. A tree " +
-			"that has not ended is never removed. The daemon does the same every hour.",
+		Short: "Remove old trees, checkpoints and handoffs",
+		Long: "Remove completed and cancelled trees after their retention time, with their events and unused contexts; " +
+			"also " +
+			"expired variables, old checkpoints and finished handoffs. Failed trees are only listed after their retention " +
+			"time, unless --failed is given. A tree that has not ended is never removed. The daemon does the same every " +
+			"hour.",
 		Example: "perdure gc --dry-run\n perdure gc --retention-completed 1d --failed",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
@@ -36,8 +37,8 @@ func (a *app) newGCCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "remove nothing, list what would go")
-	cmd.Flags().BoolVar(&failed, "failed", false, "remove failed trees too when their time is over")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "list what would be removed")
+	cmd.Flags().BoolVar(&failed, "failed", false, "remove failed trees after their retention time")
 	env.SettingFlags(cmd, "retention.completed", "retention.failed", "retention.checkpoints", "retention.handoffs")
 	env.JSONFlag(cmd, &asJSON)
 	return cmd

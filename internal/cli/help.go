@@ -2,19 +2,31 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-// help prints a command's help. It uses the terminal's own colours, and none
-// elsewhere.
+// helpAll is the flag --help-all. Like --help it ends the command with its help.
+type helpAll struct{ set *bool }
+
+// String returns the default.
+func (h helpAll) String() string { return "false" }
+
+// Set asks for the help with all flags.
+func (h helpAll) Set(string) error {
+	*h.set = true
+	return pflag.ErrHelp
+}
+
+// Type makes the flag one without a value.
+func (h helpAll) Type() string { return "bool" }
+
+// help prints the help of a command.
 func (a *app) help(cmd *cobra.Command, _ []string) {
 	h := helpPage{s: a.Out}
 	text := cmd.Long
@@ -22,25 +34,26 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 		text = cmd.Short
 	}
 	h.paragraph("", text)
-	if cmd.Runnable() && cmd.HasParent() {
-		h.heading("Usage")
+	h.heading("Usage")
+	if cmd.HasParent() && (!cmd.HasAvailableSubCommands() || strings.Contains(cmd.Use, " ")) {
 		h.line("  " + cmd.UseLine())
-	} else {
-		h.heading("Usage")
+	}
+	if cmd.HasAvailableSubCommands() {
 		h.line("  " + cmd.CommandPath() + " COMMAND [flags]")
 	}
 	if cmd.Example != "" {
 		h.heading("Examples")
-		for _, text := range strings.Split(strings.TrimSpace(cmd.Example), "\n") {
+		for text := range strings.SplitSeq(strings.TrimSpace(cmd.Example), "\n") {
 			h.line("  " + strings.TrimSpace(text))
 		}
 	}
 	h.commands(cmd)
-	h.flags("Flags", cmd.LocalFlags())
-	h.flags("Flags of every command", cmd.InheritedFlags())
-	if cmd.HasAvailableSubCommands() {
-		h.heading("More")
-		h.line("  " + cmd.CommandPath() + " COMMAND --help")
+	left := h.flags(env.FlagHelps(cmd.LocalFlags()), a.helpAll)
+	switch {
+	case left > 0:
+		h.line(fmt.Sprintf("\n%s --help-all shows %d more flags.", cmd.CommandPath(), left))
+	case cmd.HasAvailableSubCommands():
+		h.line(fmt.Sprintf("\n%s COMMAND --help shows the help of a command.", cmd.CommandPath()))
 	}
 }
 
@@ -54,16 +67,33 @@ func (h helpPage) line(text string) { fmt.Fprintln(h.s, text) }
 // paragraph writes text behind head, wrapped and aligned to it.
 func (h helpPage) paragraph(head, text string) {
 	indent := env.Width(head)
-	wrapped := ansi.Wordwrap(text, max(h.s.Width-indent, 20), "")
-	fmt.Fprintln(h.s, head+strings.ReplaceAll(wrapped, "\n", "\n"+strings.Repeat(" ", indent)))
+	lines := wrap(text, max(h.s.Width-indent, 20))
+	fmt.Fprintln(h.s, head+strings.Join(lines, "\n"+strings.Repeat(" ", indent)))
+}
+
+// wrap breaks text at spaces into lines of at most width cells.
+func wrap(text string, width int) []string {
+	var lines []string
+	for paragraph := range strings.SplitSeq(text, "\n") {
+		line := ""
+		for word := range strings.FieldsSeq(paragraph) {
+			switch {
+			case line == "":
+				line = word
+			case env.Width(line)+1+env.Width(word) <= width:
+				line += " " + word
+			default:
+				lines = append(lines, line)
+				line = word
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // table writes names with their explanations.
-func (h helpPage) table(rows [][2]string) {
-	widest := 0
-	for _, row := range rows {
-		widest = max(widest, env.Width(row[0]))
-	}
+func (h helpPage) table(rows [][2]string, widest int) {
 	for _, row := range rows {
 		h.paragraph("  "+h.s.In(lipgloss.Cyan, env.Pad(row[0], widest))+"  ", row[1])
 	}
@@ -72,6 +102,12 @@ func (h helpPage) table(rows [][2]string) {
 func (h helpPage) commands(cmd *cobra.Command) {
 	if !cmd.HasAvailableSubCommands() {
 		return
+	}
+	widest := 0
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			widest = max(widest, len(c.Name()))
+		}
 	}
 	groups := append(cmd.Groups(), &cobra.Group{Title: "Commands"})
 	for _, group := range groups {
@@ -83,39 +119,39 @@ func (h helpPage) commands(cmd *cobra.Command) {
 		}
 		if len(rows) > 0 {
 			h.heading(group.Title)
-			h.table(rows)
+			h.table(rows, widest)
 		}
 	}
 }
 
-func (h helpPage) flags(title string, set *pflag.FlagSet) {
-	rows := flagRows(set)
-	if len(rows) == 0 {
-		return
+// flags writes flags under the titles of their groups and returns the number of those
+// that it left out.
+func (h helpPage) flags(flags []env.FlagHelp, all bool) (left int) {
+	widest := 0
+	for _, f := range flags {
+		if !f.All || all {
+			widest = max(widest, env.Width(f.Name))
+		}
 	}
-	h.heading(title)
-	h.table(rows)
-}
-
-// flagRows lists flags with their explanations and defaults.
-func flagRows(set *pflag.FlagSet) [][2]string {
-	var rows [][2]string
-	set.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
+	grouped := len(flags) > 0 && flags[0].Group != ""
+	title := "none"
+	for _, f := range flags {
+		if f.All && !all {
+			left++
+			continue
 		}
-		name := "--" + f.Name
-		if f.Shorthand != "" {
-			name = "-" + f.Shorthand + ", " + name
+		if f.Group != title {
+			title = f.Group
+			switch {
+			case title != "":
+				h.heading(title)
+			case grouped:
+				h.heading("Other flags")
+			default:
+				h.heading("Flags")
+			}
 		}
-		value, text := pflag.UnquoteUsage(f)
-		if value != "" {
-			name += " " + value
-		}
-		if !slices.Contains([]string{"", "false", "[]", "0"}, f.DefValue) {
-			text += " (default " + f.DefValue + ")"
-		}
-		rows = append(rows, [2]string{name, text})
-	})
-	return rows
+		h.table([][2]string{{f.Name, f.Text}}, widest)
+	}
+	return left
 }

@@ -18,19 +18,17 @@ import (
 func (a *app) newInitCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init",
-		Short: "Make the .perdure folder with a commented settings file",
-		Long: "Make the folder .perdure in the working directory, with a settings file in which everything is " +
-			"commented out, and a .gitignore. Nothing that exists is changed. Commands that write make the folder " +
-			"by themselves; init is for those who want to change the settings.",
+		Short: "Create .perdure with a commented settings file",
+		Long: "Create the folder .perdure in the working directory, with a settings file that lists all settings with " +
+			"their " +
+			"defaults, and a .gitignore. Existing files are not changed. Commands that write create the folder themselves, " +
+			"without a settings file.",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			dir := filepath.Join(a.Cwd, config.FolderName)
 			if override := a.Getenv("PERDURE_DIR"); override != "" {
-				dir = override
-				if !filepath.IsAbs(dir) {
-					dir = filepath.Join(a.Cwd, dir)
-				}
+				dir = a.Path(override)
 			}
 			return a.initialize(dir)
 		},
@@ -53,14 +51,14 @@ func (a *app) initialize(dir string) error {
 	case madeFile:
 		a.Printf("wrote %s\n", file)
 	case made:
-		a.Printf("wrote %s; the settings file was there already\n", filepath.Join(dir, ".gitignore"))
+		a.Printf("wrote %s; the settings file exists already\n", filepath.Join(dir, ".gitignore"))
 	default:
-		a.Printf("nothing to do: %s is there already\n", file)
+		a.Printf("nothing to do: %s exists already\n", file)
 	}
 	return nil
 }
 
-// writeNew writes a file unless there is one of this name.
+// writeNew writes a file unless it exists.
 func writeNew(name, text string) (made bool, err error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -70,7 +68,7 @@ func writeNew(name, text string) (made bool, err error) {
 		return false, err
 	}
 	if _, err := f.WriteString(text); err != nil {
-		_, _ = f.Close(), os.Remove(name) // half a file is worse than none
+		_, _ = f.Close(), os.Remove(name) // leave no partial file
 		return false, err
 	}
 	return true, f.Close()
@@ -78,9 +76,9 @@ func writeNew(name, text string) (made bool, err error) {
 
 func unwritable(err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
-		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "make folder", Err: err,
+		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "create folder", Err: err,
 			Hint: "the disk is full; free some space"}
 	}
-	return &perdure.Error{Code: perdure.CodeUnavailable, Op: "make folder", Err: fmt.Errorf("%w", err),
-		Hint: "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR"}
+	return &perdure.Error{Code: perdure.CodeUnavailable, Op: "create folder", Err: fmt.Errorf("%w", err),
+		Hint: "check the folder's permissions, or set PERDURE_DIR to another folder"}
 }

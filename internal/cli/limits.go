@@ -9,14 +9,14 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 )
 
-// The limits of a tree as the store calls them.
+// The names of limits in the store.
 const (
 	limitCost = "cost_micros"
 	limitTime = "wall_time_ms"
 	limitNode = "nodes"
 )
 
-// limitText says how far a limit is used: $0.81 of $1.00.
+// limitText returns the use of a limit: $0.81 of $1.00.
 func limitText(l perdure.LimitUse) string {
 	switch l.Limit {
 	case limitCost:
@@ -31,8 +31,8 @@ func limitText(l perdure.LimitUse) string {
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// budgets are the limits that somebody set: all but that of the tasks, which is
-// always there and shown only when it matters.
+// budgets returns the limits to show: all but that of the tasks, which is always set
+// and shown only if it is nearly reached.
 func budgets(limits []perdure.LimitUse) []perdure.LimitUse {
 	var set []perdure.LimitUse
 	for _, l := range limits {
@@ -43,7 +43,7 @@ func budgets(limits []perdure.LimitUse) []perdure.LimitUse {
 	return set
 }
 
-// limitMark says what of a limit is worth a person's attention.
+// limitMark returns the warning of a limit, or "".
 func limitMark(l perdure.LimitUse) string {
 	switch {
 	case l.Exceeded:
@@ -54,8 +54,7 @@ func limitMark(l perdure.LimitUse) string {
 	return ""
 }
 
-// reached names the limits that stopped something, and what raises them; empty
-// when none did.
+// reached returns the limits that were reached with the flags that raise them, or "".
 func reached(limits []perdure.LimitUse) string {
 	var texts []string
 	for _, l := range limits {

@@ -14,21 +14,20 @@ import (
 	"github.com/perdure/perdure/internal/view/status"
 )
 
-// plainEvery is the least time between two lines of progress that tell of less
-// than a tenth of the work, where no terminal redraws them.
+// plainEvery is the minimum time between two lines of progress without a terminal, if
+// less than a tenth of the work was done between them.
 const plainEvery = 5 * time.Second
 
-// stuckEvery is the time between two lines while nothing changes but what is
-// slow.
+// stuckEvery is the time between two lines if only the duration of the slowest task
+// changes.
 const stuckEvery = time.Minute
 
-// progressView shows how far one or several trees are, on standard error. On a
-// terminal it redraws a few lines; elsewhere it prints a line now and then.
-// It is used from one goroutine.
+// progressView shows the progress of trees on standard error. On a terminal it redraws
+// a few lines; elsewhere it prints a line from time to time. It is used from one
+// goroutine.
 type progressView struct {
-	s *env.Stream
-	// now is the time of the update that is shown.
-	drawn int // lines on the terminal that the next update replaces
+	s     *env.Stream
+	drawn int // number of lines on the terminal that the next update replaces
 	quiet bool
 	last  map[perdure.TreeID]plainLine
 }
@@ -43,22 +42,22 @@ func newProgressView(s *env.Stream, quiet bool) *progressView {
 	return &progressView{s: s, quiet: quiet, last: make(map[perdure.TreeID]plainLine)}
 }
 
-// snapshot is what an update shows of one tree.
+// snapshot is the progress of a tree in an update.
 type snapshot struct {
 	progress perdure.Progress
 	active   []perdure.ActiveTask
-	// notes are told below: a model that waits for its rate limit.
+	// notes are shown below: a model that waits for its rate limit.
 	notes []string
-	// slowest runs longest; nil when nothing runs.
+	// slowest is the task that has run longest; nil if none runs.
 	slowest *client.SlowestTask
-	// gate is what the tree waits for a person at; nil when it does not.
+	// gate is the open gate of the tree; nil if there is none.
 	gate *client.OpenGate
 }
 
-// slowAfter is how long a task runs before it is named as what is slow.
+// slowAfter is the time after which a running task is shown as slow.
 const slowAfter = 5 * time.Second
 
-// slow names what is slow; empty when nothing is.
+// slow describes the slowest task; it returns "" if no task is slow.
 func (t *snapshot) slow(now time.Time) string {
 	if t.slowest == nil || now.Sub(t.slowest.Since) < slowAfter {
 		return ""
@@ -66,7 +65,7 @@ func (t *snapshot) slow(now time.Time) string {
 	return status.Slowest(t.slowest.Task, t.slowest.Prompt, now.Sub(t.slowest.Since), t.slowest.Model)
 }
 
-// update shows the state of the trees at an instant.
+// update shows the progress of trees.
 func (v *progressView) update(now time.Time, trees ...snapshot) {
 	if v.quiet {
 		return
@@ -84,7 +83,7 @@ func (v *progressView) update(now time.Time, trees ...snapshot) {
 	v.redraw(lines)
 }
 
-// say prints a line that stays, above what is redrawn.
+// say prints a permanent line above the redrawn ones.
 func (v *progressView) say(format string, args ...any) {
 	if v.quiet {
 		return
@@ -93,7 +92,7 @@ func (v *progressView) say(format string, args ...any) {
 	fmt.Fprintf(v.s, format+"\n", args...)
 }
 
-// finish leaves the terminal without the redrawn lines.
+// finish removes the redrawn lines.
 func (v *progressView) finish() { v.redraw(nil) }
 
 func (v *progressView) redraw(lines []string) {
@@ -112,7 +111,7 @@ func (v *progressView) redraw(lines []string) {
 	fmt.Fprint(v.s, b.String())
 }
 
-// maxActiveLines bounds the running tasks shown below a bar.
+// maxActiveLines bounds the number of running tasks below a bar.
 const maxActiveLines = 4
 
 func (v *progressView) lines(now time.Time, t snapshot, several bool) []string {
@@ -164,14 +163,14 @@ func (v *progressView) counts(p perdure.Progress) string {
 	return strings.Join(parts, ", ")
 }
 
-// plain prints a line when another tenth of the work is done, or when
-// something changed and the last line is some seconds old.
+// plain prints a line if another tenth of the work is done, or if the progress changed
+// and the last line is some seconds old.
 func (v *progressView) plain(now time.Time, t snapshot) {
 	p := t.progress
 	last, seen := v.last[p.Tree]
 	if !seen {
 		v.last[p.Tree] = plainLine{at: now}
-		return // the tree's ID was printed just now
+		return // the tree's ID was just printed
 	}
 	text := fmt.Sprintf("%d%%, %s", int(p.Percent), v.counts(p))
 	for _, note := range t.notes {
@@ -183,15 +182,15 @@ func (v *progressView) plain(now time.Time, t snapshot) {
 	if !stuck && (text == last.text || step <= last.step && since < plainEvery) {
 		return
 	}
-	said := text
+	line := text
 	if slow != "" {
-		said += "; " + slow
+		line += "; " + slow
 	}
-	fmt.Fprintf(v.s, "perdure: %s: %s\n", p.Tree, said)
+	fmt.Fprintf(v.s, "perdure: %s: %s\n", p.Tree, line)
 	v.last[p.Tree] = plainLine{at: now, step: step, text: text}
 }
 
-// transient shows one line on a terminal until the next update.
+// transient shows a line on a terminal until the next update.
 func (v *progressView) transient(text string) {
 	if v.s.Terminal && !v.quiet {
 		v.redraw([]string{text})

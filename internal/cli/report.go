@@ -17,11 +17,10 @@ func (a *app) newReportCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report TREE",
-		Short: "Write a report of a tree: Markdown, or one HTML page",
-		Long: "Write what became of a tree: summary, answer, failures with their errors, a timeline, cost by depth and by " +
-			"model, the slowest tasks, the tree and the citations. The HTML page needs nothing else and loads nothing; it " +
-			"reads in the light, in the dark and on paper. With --json the figures as one object. A tree that has not ended " +
-			"is reported as it is.",
+		Short: "Write a report of a tree as Markdown or HTML",
+		Long: "Write a report of a tree: summary, answer, failures with their errors, timeline, cost by depth and model, " +
+			"slowest tasks, the tree and citations. The HTML page is one file that loads no others and supports dark mode " +
+			"and printing. --json prints the figures as one object. The tree can still be running.",
 		Example:           "perdure report tree-1a2b3c4d -o report.html\n perdure report tree-1a2b3c4d | less",
 		GroupID:           env.GroupInspect,
 		Args:              env.Arguments(1, 1, "one tree"),
@@ -53,8 +52,8 @@ func (a *app) newReportCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "", "md or html; by default what the name of the file says, else md")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of standard output")
+	cmd.Flags().StringVar(&format, "format", "", "`FORMAT` md or html; default: by the name of --output, else md")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "`FILE` write to a file instead of standard output")
 	env.JSONFlag(cmd, &asJSON)
 	env.Complete(cmd, "format", reports.Formats()...)
 	return cmd

@@ -16,9 +16,8 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// printResult prints the outcome of a tree that ended: the answer on standard
-// output, what there is to say about it on standard error. The error decides
-// the exit status.
+// printResult prints the result of a tree that ended: the answer to standard output,
+// details to standard error. The returned error decides the exit status.
 func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID, asJSON bool) error {
 	r, err := b.Result(ctx, id)
 	if err != nil {
@@ -31,14 +30,14 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 	} else if text := answerText(&r); text != "" {
 		a.Printf("%s\n", a.Out.Safe(strings.TrimRight(text, "\n")))
 	}
-	a.tellDetails(&r.Details)
+	a.noteDetails(&r.Details)
 	s, err := b.Status(ctx, id)
 	if err != nil {
 		return err
 	}
 	a.Note("%s: %s in %s, %s", id, human.Count(s.Total, "task"), human.Seconds(s.ElapsedSeconds), status.Usage(r.Usage))
 	if why := reached(r.Limits); why != "" {
-		a.Note("stopped by its limits: %s", why)
+		a.Note("limit reached: %s", why)
 	}
 	err = judge(&r)
 	var failed *env.Exit
@@ -48,7 +47,7 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 	return err
 }
 
-// answerText is the answer for people; a structured one is indented.
+// answerText returns the answer as text. JSON is indented.
 func answerText(r *client.Result) string {
 	text := r.Text()
 	if len(r.Answer) > 0 && r.Answer[0] != '"' && string(r.Answer) != "null" {
@@ -60,10 +59,10 @@ func answerText(r *client.Result) string {
 	return text
 }
 
-// shownMissing bounds the missing parts that are named.
+// shownMissing bounds the number of missing parts that are listed.
 const shownMissing = 5
 
-// judge turns a result that is not whole into an error with its exit status.
+// judge returns an error with an exit status for a result that is not complete.
 func judge(r *client.Result) error {
 	switch {
 	case r.State == perdure.Cancelled:
@@ -72,7 +71,7 @@ func judge(r *client.Result) error {
 		return &env.Exit{Status: failedStatus(r.Error), Msg: fmt.Sprintf("tree %q failed", r.Tree) + because(r)}
 	case r.Partial || r.MissingTotal > 0:
 		return &env.Exit{Status: env.StatusIncomplete, Msg: incomplete(r),
-			Hint: fmt.Sprintf("`perdure tree %s` shows the parts; the answer holds what there is", r.Tree)}
+			Hint: fmt.Sprintf("the answer covers only the parts that finished; `perdure tree %s` shows all", r.Tree)}
 	}
 	return nil
 }
@@ -104,7 +103,7 @@ func incomplete(r *client.Result) string {
 	return b.String()
 }
 
-// failedStatus tells failures of models and agents from others.
+// failedStatus returns the exit status of a failed tree.
 func failedStatus(e *perdure.TaskError) int {
 	if e == nil {
 		return env.StatusFailed
@@ -118,13 +117,13 @@ func failedStatus(e *perdure.TaskError) int {
 	return env.StatusFailed
 }
 
-// failedHint says how to go on with a tree that failed. Its root is what to try
-// again: that keeps the parts that are done and makes the others anew.
+// failedHint returns the hint for a failed tree: retrying its root keeps the finished
+// parts and repeats the others.
 func failedHint(ctx context.Context, b *env.Backend, id perdure.TreeID) string {
 	tree, err := b.Tree(ctx, id)
 	if err != nil {
-		return fmt.Sprintf("`perdure tree %s` shows what happened", id)
+		return fmt.Sprintf("`perdure tree %s` shows its tasks", id)
 	}
-	return fmt.Sprintf("`perdure retry %s` and `perdure resume %s` try again what is missing, `perdure tree %s` shows "+
-		"all", tree.Root, id, id)
+	return fmt.Sprintf("`perdure retry %s` and `perdure resume %s` retry the missing parts; `perdure tree %s` shows "+
+		"all tasks", tree.Root, id, id)
 }

@@ -16,11 +16,10 @@ func (a *app) newResumeCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "resume [TREE]",
-		Short: "Go on with a tree that was interrupted",
-		Long: "Go on with a tree whose process was stopped or killed; without a tree, with all that are not finished. " +
-			"Finished tasks keep their results, and no finished model call is made again. The result is printed as " +
-			"perdure run prints it, one JSON object a line with --json. A tree that another process is executing " +
-			"is refused with exit status 5.",
+		Short: "Continue interrupted trees",
+		Long: "Continue a tree whose process was stopped or killed, or without an argument all unfinished trees. Finished " +
+			"tasks keep their results, and no finished model call is repeated. The output is that of `perdure run`, with " +
+			"--json one object a line. The exit status is 5 if another process executes the tree.",
 		Example:           "perdure resume\n perdure resume tree-1a2b3c4d --json",
 		GroupID:           env.GroupRun,
 		Args:              env.Arguments(0, 1, "at most one tree"),
@@ -30,7 +29,7 @@ func (a *app) newResumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !env.HasStore(l) { // env.Execute would make one
+			if !env.HasStore(l) { // env.Execute would create one
 				return env.NoStore(l)
 			}
 			return a.With(cmd.Context(), l, env.Execute, func(b *env.Backend) error {
@@ -64,9 +63,9 @@ func (a *app) resume(ctx context.Context, b *env.Backend, args []string, asJSON 
 		switch err := a.recover(ctx, b, id); {
 		case errors.Is(err, perdure.ErrConflict):
 			if refused != nil {
-				a.Note("left alone: %v", refused)
+				a.Note("skipped: %v", refused)
 			}
-			refused = err // the last is the error when nothing is resumed
+			refused = err // returned if no tree is resumed
 		case err != nil:
 			return err
 		default:
@@ -75,17 +74,17 @@ func (a *app) resume(ctx context.Context, b *env.Backend, args []string, asJSON 
 	}
 	if len(mine) == 0 {
 		if refused == nil {
-			a.Note("there is nothing to resume")
+			a.Note("no unfinished trees")
 		}
 		return refused
 	}
 	if refused != nil {
-		a.Note("left alone: %v", refused)
+		a.Note("skipped: %v", refused)
 	}
 	return a.attend(ctx, b, mine, asJSON)
 }
 
-// unfinished lists the trees that have not ended, the oldest first.
+// unfinished returns the trees that have not ended, the oldest first.
 func unfinished(ctx context.Context, b *env.Backend) ([]perdure.TreeID, error) {
 	var ids []perdure.TreeID
 	q := client.TreeQuery{Kind: "run", Active: true, Limit: 1000}
@@ -104,8 +103,8 @@ func unfinished(ctx context.Context, b *env.Backend) ([]perdure.TreeID, error) {
 	}
 }
 
-// recover makes a tree this process's own, if no daemon executes it, and tells
-// what is left of it.
+// recover makes a tree this process's own, unless a daemon executes it, and notes its
+// remaining tasks.
 func (a *app) recover(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
 	tree, err := b.Tree(ctx, id)
 	if err != nil {
@@ -113,35 +112,32 @@ func (a *app) recover(ctx context.Context, b *env.Backend, id perdure.TreeID) er
 	}
 	if tree.Kind == perdure.KindRecord {
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume",
-			Msg:  fmt.Sprintf("tree %q was imported: it is a record, and nobody executes it", id),
-			Hint: "`perdure run` with its prompt begins anew"}
+			Msg:  fmt.Sprintf("tree %q is an imported record, which is not executed", id),
+			Hint: "`perdure run` with its prompt starts a new tree"}
 	}
 	if tree.Kind == "loop" {
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("tree %q is a loop", id),
-			Hint: "`perdure loop resume " + string(id) + "` goes on with it"}
+			Hint: "`perdure loop resume " + string(id) + "` continues it"}
 	}
-	owner := ""
 	if b.Local != nil {
 		if err := b.Local.Check(ctx, &tree); err != nil && !tree.State.Terminal() {
 			return err
 		}
-		owner = b.Local.SessionID()
 	}
-	r, err := b.Resume(ctx, id, owner)
+	r, err := b.Resume(ctx, id, b.Session())
 	if err != nil {
 		return err
 	}
 	if r.State.Terminal() {
-		a.Note("%s is %s already", id, r.State)
+		a.Note("%s is already %s", id, r.State)
 		return nil
 	}
 	running := ""
 	if r.Running > 0 {
 		running = fmt.Sprintf(", %d running", r.Running)
 	}
-	a.Note("%s: %d done, %d re-queued, %d pending, %d given up%s", id, r.Done, r.Requeued, r.Pending, r.GivenUp, running)
-	if b.Local != nil {
-		b.Local.Own(id)
-	}
+	a.Note("%s: %d done, %d queued again, %d pending, %d failed permanently%s", id, r.Done, r.Requeued, r.Pending,
+		r.GivenUp, running)
+	b.Own(id)
 	return nil
 }

@@ -11,10 +11,11 @@ func (a *app) newRetryCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "retry TASK",
-		Short: "Give a failed task another attempt",
-		Long: "Give a failed task another attempt, also when it has none left. Parents that failed because of it are " +
-			"queued again with it. A daemon runs it at once; without one, perdure resume does. Only failed tasks can be " +
-			"retried, and only while everything above them has not completed or been cancelled: exit status 5 otherwise.",
+		Short: "Retry a failed task",
+		Long: "Retry a failed task, even if it has no attempts left. Its parents that failed because of it are queued " +
+			"again. " +
+			"A daemon runs it at once; without one, `perdure resume` does. The exit status is 5 if the task has not failed, " +
+			"or if one of its parents has completed or was cancelled.",
 		Example: "perdure retry task-0007 && perdure resume",
 		GroupID: env.GroupRun,
 		Args:    env.Arguments(1, 1, "one task"),
@@ -39,7 +40,7 @@ func (a *app) newRetryCommand() *cobra.Command {
 				if b.Local != nil {
 					next = "`perdure resume " + string(t.Tree) + "` runs it"
 				}
-				a.Printf("%s is %s again; %s\n", t.ID, t.State, next)
+				a.Printf("%s is %s; %s\n", t.ID, t.State, next)
 				return nil
 			})
 		},

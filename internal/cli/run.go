@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,16 +21,16 @@ func (a *app) newRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `run "PROMPT" [--context PATH]…`,
 		Short: "Answer a prompt over any amount of context",
-		Long: "Answer a prompt over any amount of context. What does not fit the model is split into parts; each part " +
-			"is a durable task, and the answers of the parts become one. The tree's ID is printed first, progress " +
-			"goes to standard error, the answer to standard output.\n\n" +
-			"Without a model that was configured, builtin:extract finds the passages of the context that matter and " +
-			"quotes them with file and line; it needs no network. Others are openai:NAME (any OpenAI-compatible " +
-			"server with --base-url, the key from OPENAI_API_KEY), exec:COMMAND (any program: the prompt on its " +
-			"standard input, the answer on its standard output) and mock:SCRIPT.\n\n" +
-			"Ctrl-C stops cleanly, a second one at once; perdure resume goes on either way.",
+		Long: "Answer a prompt over any amount of context. A context that does not fit the model is split into parts; each " +
+			"part is a durable task, and their answers are merged. The tree's ID and the progress go to standard error, " +
+			"the answer to standard output.\n\n" +
+			"The default model, builtin:extract, quotes the relevant passages with file and line and needs no network. " +
+			"openai:NAME is any OpenAI-compatible server (--base-url, OPENAI_API_KEY), anthropic:NAME the Anthropic API " +
+			"(ANTHROPIC_API_KEY), exec:COMMAND any program that reads the prompt from standard input and writes the answer " +
+			"to standard output, mock:SCRIPT a file with answers for tests.\n\n" +
+			"Ctrl-C waits for running model calls, a second Ctrl-C does not. `perdure resume` continues either way.",
 		Example: `perdure run "Where is the lease renewed?" --context .
-			perdure run "Summarize the incident" --context logs/*.txt --model openai:gpt-4o-mini --budget-tokens 500000
+			perdure run "Summarize the incident" --context "logs/*.txt" --model openai:gpt-4o
 			git log -p | perdure run "What changed in the API?" --context - --model "exec:ollama run llama3"`,
 		GroupID: env.GroupRun,
 		Args:    env.Arguments(1, 1, "one prompt"),
@@ -38,7 +39,7 @@ func (a *app) newRunCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVarP(&f.contexts, "context", "c", nil,
-		"a file, folder or pattern (quoted), or - for standard input; may be `given` several times")
+		"`PATH` file, folder or quoted glob to read, or - for standard input; repeatable")
 	f.register(cmd)
 	return cmd
 }
@@ -46,13 +47,13 @@ func (a *app) newRunCommand() *cobra.Command {
 func (a *app) newBatchCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   `batch PATTERN "PROMPT with {file}"`,
-		Short: "Answer a prompt once for each file",
-		Long: "Answer a prompt once for each file that a pattern matches: one task a file, {file} in the prompt is " +
-			"the file's name. Everything else is as with perdure run.",
+		Use:   `batch GLOB "PROMPT with {file}"`,
+		Short: "Answer a prompt for each of many files",
+		Long: "Answer a prompt for each file that a glob matches, one task a file. {file} in the prompt is replaced by the " +
+			"file's name. Models, limits and results are those of `perdure run`.",
 		Example: `perdure batch "src/**/*.go" "List what {file} exports" --model openai:gpt-4o-mini`,
 		GroupID: env.GroupRun,
-		Args:    env.Arguments(2, 2, "a pattern and one prompt"),
+		Args:    env.Arguments(2, 2, "a glob and a prompt"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.contexts = []string{args[0]}
 			return a.run(cmd, &f, client.TreeRequest{Prompt: args[1], Name: f.name}, true)
@@ -65,7 +66,7 @@ func (a *app) newBatchCommand() *cobra.Command {
 func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch bool) error {
 	ctx := cmd.Context()
 	if strings.TrimSpace(req.Prompt) == "" {
-		return env.UsageError("say what is to be answered", "the prompt is empty")
+		return env.UsageError("perdure run \"PROMPT\"", "prompt is empty")
 	}
 	l, err := a.Load(cmd)
 	if err != nil {
@@ -84,7 +85,7 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch
 			return err
 		}
 		if f.detach {
-			a.Note("the daemon runs it; `perdure status %s` shows how far it is", id)
+			a.Note("the daemon runs it; `perdure status %s` shows its progress", id)
 			if f.json {
 				return a.PrintJSON(launched{Tree: id})
 			}
@@ -94,13 +95,13 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch
 	})
 }
 
-// launched is what run --detach --json prints.
+// launched is the output of run --detach --json.
 type launched struct {
 	Tree perdure.TreeID `json:"tree_id"`
 }
 
-// launch uploads the context and makes the tree. Its ID is the first line on
-// standard error.
+// launch uploads the context and creates the tree. It prints the tree's ID as the first
+// line on standard error.
 func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req client.TreeRequest) (perdure.TreeID, error) {
 	var report client.ContextReport
 	var err error
@@ -110,46 +111,42 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 		}
 		req.ContextID = report.ID
 	}
-	if b.Local != nil {
-		req.Owner = b.Local.SessionID()
-	}
+	req.Owner = b.Session()
 	tree, err := b.CreateTree(ctx, req)
 	if err != nil {
 		return "", err
 	}
-	if b.Local != nil {
-		b.Local.Own(tree.ID)
-	}
-	a.Err.Write([]byte(string(tree.ID) + "\n")) //nolint:errcheck // the stream keeps its error
+	b.Own(tree.ID)
+	fmt.Fprintln(a.Err, tree.ID)
 	if len(f.contexts) > 0 {
-		a.tellContext(report)
+		a.noteContext(report)
 	}
-	a.tellModel(tree)
+	a.noteModel(tree)
 	if unfinished := handoff.Unfinished(a.Cwd, a.Getenv); unfinished != "" {
 		a.Note("%s", unfinished)
 	}
 	return tree.ID, nil
 }
 
-// tellModel says who answers when nobody was asked for.
-func (a *app) tellModel(tree perdure.Tree) {
+// noteModel notes that the default model only quotes.
+func (a *app) noteModel(tree perdure.Tree) {
 	var c struct {
 		Model string `json:"model"`
 	}
 	if json.Unmarshal(tree.Config, &c) == nil && c.Model == "builtin:extract" {
-		a.Note("model: builtin:extract quotes passages, it does not write text; --model chooses another")
+		a.Note("model: builtin:extract, which quotes passages; --model selects a model that writes text")
 	}
 }
 
-// attend follows trees until they end, executing them when no daemon does, and
-// prints their results.
+// attend follows trees until they end, executes them if no daemon does, and prints
+// their results.
 func (a *app) attend(ctx context.Context, b *env.Backend, ids []perdure.TreeID, asJSON bool) error {
 	err := a.carryOut(ctx, b, ids)
-	if rest := (*restingError)(nil); errors.As(err, &rest) {
-		return a.tellResting(ctx, b, rest)
+	if waiting := (*gatesError)(nil); errors.As(err, &waiting) {
+		return a.printGates(ctx, b, waiting)
 	}
 	if errors.Is(err, env.ErrInterrupted) {
-		if err := a.tellInterrupted(ctx, b, ids); err != nil {
+		if err := a.noteInterrupted(ctx, b, ids); err != nil {
 			return err
 		}
 	} else if err != nil {
@@ -167,9 +164,8 @@ func (a *app) attend(ctx context.Context, b *env.Backend, ids []perdure.TreeID, 
 	return worst
 }
 
-// carryOut runs the trees in this process, if no daemon does, and follows them
-// until all have ended. After the context ended it waits until nothing runs
-// here any more.
+// carryOut follows trees until all have ended, and executes them if no daemon does.
+// After ctx ended it waits for the running tasks.
 func (a *app) carryOut(ctx context.Context, b *env.Backend, ids []perdure.TreeID) error {
 	view := newProgressView(a.Err, false)
 	defer view.finish()
@@ -179,16 +175,16 @@ func (a *app) carryOut(ctx context.Context, b *env.Backend, ids []perdure.TreeID
 	return b.Follow(ctx, func(ctx context.Context) error {
 		err := a.follow(ctx, b, ids, view)
 		if errors.Is(err, env.ErrInterrupted) {
-			view.say("perdure: stopping when the calls under way have ended; Ctrl-C again stops at once; `perdure resume` " +
-				"goes on either way")
+			view.say("perdure: stopping after the running calls; press Ctrl-C again to stop at once; `perdure resume` " +
+				"continues either way")
 		}
 		return err
 	})
 }
 
-// tellInterrupted says how to go on after Ctrl-C. It returns nil when the trees
-// have ended all the same.
-func (a *app) tellInterrupted(ctx context.Context, b *env.Backend, ids []perdure.TreeID) error {
+// noteInterrupted notes how to continue after Ctrl-C. It returns nil if the trees have
+// ended nevertheless.
+func (a *app) noteInterrupted(ctx context.Context, b *env.Backend, ids []perdure.TreeID) error {
 	after := context.WithoutCancel(ctx)
 	unfinished := 0
 	for _, id := range ids {
@@ -201,11 +197,11 @@ func (a *app) tellInterrupted(ctx context.Context, b *env.Backend, ids []perdure
 		}
 		unfinished++
 		if b.Local == nil {
-			a.Note("detached: the daemon goes on with %s; `perdure status %s` shows how far it is, `perdure cancel %s` stops "+
-				"it", id, id, id)
+			a.Note("detached: the daemon continues %s; `perdure status %s` shows its progress, `perdure cancel %s` stops it",
+				id, id, id)
 			continue
 		}
-		a.Note("stopped: %d of %s done, nothing is lost; go on with `perdure resume %s`", s.Completed,
+		a.Note("stopped: %d of %s done; `perdure resume %s` continues", s.Completed,
 			human.Count(s.Total, "task"), id)
 	}
 	if unfinished == 0 {
@@ -214,15 +210,15 @@ func (a *app) tellInterrupted(ctx context.Context, b *env.Backend, ids []perdure
 	return &env.Exit{Status: env.StatusInterrupted}
 }
 
-// withResumeHint keeps the error and says how to go on.
+// withResumeHint adds to an error how to continue.
 func (a *app) withResumeHint(err error, ids []perdure.TreeID) error {
 	hint := perdure.HintOf(err)
 	if strings.Contains(hint, "perdure resume") || errors.Is(err, perdure.ErrDamaged) {
 		return err
 	}
-	resume := "what is done is kept; go on with `perdure resume`"
+	resume := "finished tasks are kept; `perdure resume` continues"
 	if len(ids) == 1 {
-		resume += " (" + string(ids[0]) + ")"
+		resume = fmt.Sprintf("finished tasks are kept; `perdure resume %s` continues", ids[0])
 	}
 	if hint != "" {
 		resume = hint + "; " + resume

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// runFlags are the flags of run and batch that are not settings.
+// runFlags holds the flags of run and batch that are not settings.
 type runFlags struct {
 	contexts      []string
 	name          string
@@ -41,7 +41,7 @@ type runFlags struct {
 	json          bool
 }
 
-// runSettings are the settings that are flags of run and batch.
+// runSettings returns the settings with flags of run and batch.
 func runSettings() []string {
 	return []string{"model", "sub_model", "judge", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
 		"max_attempts", "chunk_tokens", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls",
@@ -51,35 +51,47 @@ func runSettings() []string {
 func (f *runFlags) register(cmd *cobra.Command) {
 	env.SettingFlags(cmd, runSettings()...)
 	fl := cmd.Flags()
-	fl.StringVar(&f.name, "name", "", "a `name` for the tree, for people")
-	fl.StringVar(&f.planner, "planner", "", "how the work is broken down: `none, split or model` (the model makes a "+
-		"plan); default: split when the context does not fit the model")
-	fl.StringVar(&f.strategy, "strategy", "", "how the parts run: `parallel, sequential, conditional or map-reduce`; "+
-		"sequential: each sees the results before it; conditional: see --when; map-reduce: see --fan-in; default: "+
-		"parallel, with planner model as the plan says")
-	fl.StringVar(&f.merge, "merge", "", "how results become one: `merge, concatenate, summarize, vote or best-of-n`; "+
-		"merge leaves out what is there already")
+	fl.StringVar(&f.name, "name", "", "`NAME` name of the tree")
+	fl.StringVar(&f.planner, "planner", "", "`PLANNER` how to plan the work: none, split or model; default: split if the "+
+		"context does not fit the model")
+	fl.StringVar(&f.strategy, "strategy", "", "`NAME` how to run the parts: parallel (the default), sequential (each "+
+		"sees the "+
+		"results before it), conditional (see --when) or map-reduce (see --fan-in)")
+	fl.StringVar(&f.merge, "merge", "", "`NAME` how to merge answers: merge (without repetitions), concatenate, "+
+		"summarize, "+
+		"vote or best-of-n")
 	f.quality.register(cmd)
 	f.plan.register(cmd)
-	fl.StringVar(&f.policy, "policy", "", "when a part fails: `partial or fail`; default: partial, for sequential fail")
-	fl.StringVar(&f.exhausted, "on-exhausted", "", "when no model answers a task: `gate or fail`; gate waits for a "+
-		"person (perdure answer); default: gate for a chain of models, else fail")
-	fl.StringVar(&f.mode, "mode", "", "how strictly the run can be repeated: `default, seeded, strict or logged`")
-	fl.StringVar(&f.timeout, "timeout", "", "the longest `time` the tree may take, for example 30m; default: no limit")
-	fl.StringVar(&f.overlap, "overlap", "", "what neighbouring parts of a file share: `tokens or percent` of a part, "+
-		"as 200 or 10%, in whole records, paragraphs or lines; 0: nothing; default: a twentieth, at most ten lines "+
-		"(nothing for builtin:extract)")
-	fl.StringVar(&f.maxFileSize, "max-file-size", "",
-		"leave out files of folders that are larger than this `size`, for example 10MB; default: no limit")
-	fl.IntVar(&f.contextWindow, "context-window", 0,
-		"`tokens` the model reads and writes at once, at least 1000; default: what is known of the model")
-	fl.Float64Var(&f.temperature, "temperature", rlm.DefaultTemperature, "`number` from 0 to 2 for the model")
-	fl.Int64Var(&f.seed, "seed", 0, "`number` for models that take one; default: none")
-	fl.BoolVar(&f.detach, "detach", false, "leave the tree to the daemon and return at once")
+	fl.StringVar(&f.policy, "policy", "", "`NAME` what to do if a part fails: partial, or fail (the default of "+
+		"sequential)")
+	fl.StringVar(&f.exhausted, "on-exhausted", "",
+		"`ACTION` what to do if no model answers a task: fail, or gate (wait for perdure "+
+			"answer; the default with fallbacks)")
+	fl.StringVar(&f.mode, "mode", "", "`MODE` how repeatable the run is: default, seeded, strict or logged")
+	fl.StringVar(&f.timeout, "timeout", "", "`TIME` maximum time of a tree, such as 30m")
+	fl.StringVar(&f.overlap, "overlap", "", "`SIZE` overlap of neighboring parts of a file, in tokens or percent of a "+
+		"part; "+
+		"default: 5% but at most ten lines, or 0 for builtin:extract")
+	fl.StringVar(&f.maxFileSize, "max-file-size", "", "`SIZE` maximum size of files read from folders, such as 10MB")
+	fl.IntVar(&f.contextWindow, "context-window", 0, "`N` tokens that fit the model, if it is not a known one")
+	fl.Float64Var(&f.temperature, "temperature", rlm.DefaultTemperature, "`NUMBER` temperature from 0 to 2")
+	fl.Int64Var(&f.seed, "seed", 0, "`NUMBER` seed for models that accept one")
+	fl.BoolVar(&f.detach, "detach", false, "let the daemon run the tree and return at once")
 	env.JSONFlag(cmd, &f.json)
+	env.GroupFlags(cmd,
+		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent max-file-size cache"},
+		env.FlagGroup{Title: "Limits", Flags: "budget-usd budget-tokens budget-calls timeout concurrency"},
+		env.FlagGroup{Title: "Answer", Flags: "json schema name detach"},
+		env.FlagGroup{Title: "Splitting and merging", Flags: "planner strategy merge policy samples"},
+		env.FlagGroup{Title: "Splitting in detail", All: true,
+			Flags: "max-depth max-children max-nodes chunk-tokens overlap context-window when fan-in var"},
+		env.FlagGroup{Title: "Quality gate", All: true,
+			Flags: "min-score judge criteria gate-rounds gate-at gate-fallback escalate-model"},
+		env.FlagGroup{Title: "Model requests", All: true,
+			Flags: "temperature seed mode max-attempts call-timeout call-retries on-exhausted"})
 }
 
-// config makes the configuration of the tree.
+// config returns the configuration of the tree.
 func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bool) (json.RawMessage, error) {
 	timeout, err := parseTimeout(f.timeout)
 	var shared, percent int
@@ -121,7 +133,7 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
-	if _, err := rlm.ParseConfig(raw); err != nil { // before anything is read or uploaded
+	if _, err := rlm.ParseConfig(raw); err != nil { // before the context is read
 		return nil, err
 	}
 	return raw, nil
@@ -133,15 +145,15 @@ func parseTimeout(text string) (time.Duration, error) {
 	}
 	d, err := config.ParseDuration(text)
 	if err != nil {
-		return 0, env.UsageError("give it like 90s, 30m or 2h", "--timeout: %s", err)
+		return 0, env.UsageError("write 90s, 30m or 2h", "--timeout: %s", err)
 	}
 	if d <= 0 {
-		return 0, env.UsageError("leave it out for no limit", "--timeout is %s, which allows nothing at all", text)
+		return 0, env.UsageError("omit it for no limit", "--timeout is %s; it must be longer than 0", text)
 	}
 	return d, nil
 }
 
-// parseOverlap reads "200" or "10%"; shared is -1 for nothing.
+// parseOverlap parses "200" or "10%"; shared is -1 for "0".
 func parseOverlap(text string) (shared, percent int, err error) {
 	if text == "" {
 		return 0, 0, nil
@@ -154,8 +166,8 @@ func parseOverlap(text string) (shared, percent int, err error) {
 	}
 	switch {
 	case err != nil || n < 0 || n > limit:
-		return 0, 0, env.UsageError("give tokens, as 200, or a share of a part of at most 50%, as 10%",
-			"--overlap: %q is neither", text)
+		return 0, 0, env.UsageError("write tokens, such as 200, or at most 50%, such as 10%",
+			"--overlap: %q is not a size", text)
 	case n == 0:
 		return -1, 0, nil
 	case isPercent:
@@ -164,7 +176,7 @@ func parseOverlap(text string) (shared, percent int, err error) {
 	return n, 0, nil
 }
 
-// parseSize reads "10MB", "512k" or a number of bytes; 0 for "".
+// parseSize parses "10MB", "512k" or a number of bytes; it returns 0 for "".
 func parseSize(text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -174,7 +186,7 @@ func parseSize(text string) (int64, error) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	power := strings.Index("kmgt", unit) + 1
 	if err != nil || !(n > 0 && n < 1e15) || len(unit) > 1 || power == 0 {
-		return 0, env.UsageError("give it like 500k, 10MB or 1GiB", "--max-file-size: %q is not a size", text)
+		return 0, env.UsageError("write 500k, 10MB or 1GiB", "--max-file-size: %q is not a size", text)
 	}
 	if unit == "" {
 		power = 0
@@ -186,8 +198,8 @@ func parseSize(text string) (int64, error) {
 	return int64(n * math.Pow(step, float64(power))), nil
 }
 
-// anchor makes the paths in a model's name independent of the working
-// directory: the tree may be resumed from another one.
+// anchor makes the paths in a model's name absolute, because the tree can be resumed in
+// another working directory.
 func (a *app) anchor(name string) string {
 	names := model.ChainNames(name)
 	for i := range names {
@@ -217,7 +229,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// shellWord quotes a path for the command line if it has to be.
+// shellWord quotes a path for the shell if necessary.
 func shellWord(path string) string {
 	if strings.ContainsAny(path, " \t'\"\\|&;<>()`$") {
 		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
@@ -225,9 +237,8 @@ func shellWord(path string) string {
 	return path
 }
 
-// baseURL is the endpoint of an OpenAI-compatible model: the setting, or the
-// variable that other programs use. It is kept with the tree, so that a resumed
-// tree asks the same endpoint.
+// baseURL returns the endpoint of openai: models: the setting, or OPENAI_BASE_URL. It is
+// kept with the tree, so that a resumed tree uses the same endpoint.
 func (a *app) baseURL(l *config.Loaded) string {
 	if l.BaseURL == "" && (anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") || anyOf(l.Judge, "openai:")) {
 		return a.Getenv("OPENAI_BASE_URL")
@@ -235,7 +246,7 @@ func (a *app) baseURL(l *config.Loaded) string {
 	return l.BaseURL
 }
 
-// checkBaseURL refuses a --base-url that nobody would ask.
+// checkBaseURL returns an error for a --base-url that no model uses.
 func checkBaseURL(cmd *cobra.Command, l *config.Loaded) error {
 	if !cmd.Flags().Changed("base-url") || anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") ||
 		anyOf(l.Judge, "openai:") {
@@ -244,11 +255,11 @@ func checkBaseURL(cmd *cobra.Command, l *config.Loaded) error {
 	if !anyOf(l.Model, "anthropic:") && !anyOf(l.SubModel, "anthropic:") {
 		return nil
 	}
-	return env.UsageError("set ANTHROPIC_BASE_URL for models of Anthropic's protocol, or name the model openai:NAME",
-		"--base-url is the endpoint of openai: models, and the model is %q", l.Model)
+	return env.UsageError("set ANTHROPIC_BASE_URL for anthropic: models, or use a model openai:NAME",
+		"--base-url is the endpoint of openai: models; the model is %q", l.Model)
 }
 
-// anyOf tells whether one of the models that a name stands for is of a kind.
+// anyOf reports whether a model or one of its fallbacks has a scheme.
 func anyOf(name, scheme string) bool {
 	for _, one := range model.ChainNames(name) {
 		if strings.HasPrefix(one, scheme) {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,8 +16,8 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// planFlags are the flags of run and batch about how the work is broken down,
-// who does it, and the form of the answer.
+// planFlags holds the flags of run and batch about the plan, the profile and the form of
+// the answer.
 type planFlags struct {
 	when   string
 	fanIn  int
@@ -29,19 +28,16 @@ type planFlags struct {
 
 func (p *planFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&p.when, "when", "", "with strategy conditional: a part is read only while this one-line `condition` "+
-		"on the results before it holds, "+
-		"for example 'none(results, .text contains \"found\")'")
-	fl.IntVar(&p.fanIn, "fan-in", 0, "with strategy map-reduce: most `results` that one task merges; default: "+
+	fl.StringVar(&p.when, "when", "", "`CONDITION` condition on the previous results under which strategy conditional "+
+		"runs a part, such as 'none(results, .text contains \"found\")'")
+	fl.IntVar(&p.fanIn, "fan-in", 0, "`N` maximum results that a task merges in strategy map-reduce; default: "+
 		"--max-children")
-	fl.StringVar(&p.agent, "agent", "", "`name` of a profile in the settings (agents) that says who answers and how")
-	fl.StringSliceVar(&p.vars, "var", nil, "with planner model: `NAME` of a variable that the planner is told of "+
-		"(repeatable)")
-	fl.StringVar(&p.schema, "schema", "", "`file` with a JSON Schema that the answer has to satisfy; the model "+
-		"corrects what does not, twice at most")
+	fl.StringVar(&p.agent, "agent", "", "`NAME` profile from the settings (agents): model, endpoint and system prompt")
+	fl.StringSliceVar(&p.vars, "var", nil, "`NAME` variable that planner model receives; repeatable")
+	fl.StringVar(&p.schema, "schema", "", "`FILE` JSON Schema of the answer; the model corrects its answer at most twice")
 }
 
-// apply puts the flags into the configuration of a tree.
+// apply sets the flags in the configuration of a tree.
 func (p *planFlags) apply(a *app, cmd *cobra.Command, l *config.Loaded, c *rlm.Config) error {
 	c.When, c.FanIn, c.Agent = p.when, p.fanIn, p.agent
 	if c.Variables = p.vars; len(p.vars) > 0 {
@@ -58,15 +54,15 @@ func (p *planFlags) apply(a *app, cmd *cobra.Command, l *config.Loaded, c *rlm.C
 		return err
 	}
 	if err := rlm.CheckSchema(raw); err != nil {
-		return env.UsageError("a JSON Schema is an object such as {\"type\": \"object\", \"properties\": {…}}",
+		return env.UsageError("write a JSON Schema such as {\"type\": \"object\", \"properties\": {…}}",
 			"--schema %q: %s", p.schema, err)
 	}
 	c.Schema = raw
 	return nil
 }
 
-// addAgents takes the profiles of the settings over. What the chosen one says is
-// stronger than other settings, and weaker than a flag.
+// addAgents adds the profiles of the settings. The chosen one overrides other settings,
+// and flags override it.
 func (a *app) addAgents(cmd *cobra.Command, l *config.Loaded, c *rlm.Config) {
 	for name, from := range l.Agents {
 		if c.Agents == nil {
@@ -92,26 +88,22 @@ func (a *app) addAgents(cmd *cobra.Command, l *config.Loaded, c *rlm.Config) {
 	}
 }
 
-// maxSchemaFile is far more than a schema may have.
+// maxSchemaFile bounds the bytes that are read of a schema; the limit is lower.
 const maxSchemaFile = 1 << 20
 
 func (a *app) readSchema(name string) ([]byte, error) {
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(a.Cwd, path)
-	}
-	f, err := os.Open(path)
+	f, err := os.Open(a.Path(name))
 	if err != nil {
 		var p *fs.PathError
 		if errors.As(err, &p) {
 			err = p.Err
 		}
-		return nil, env.UsageError("give the name of a file with a JSON Schema", "--schema %q: %s", name, err)
+		return nil, env.UsageError("write the name of a file with a JSON Schema", "--schema %q: %s", name, err)
 	}
 	defer f.Close()
 	raw, err := io.ReadAll(io.LimitReader(f, maxSchemaFile))
 	if err != nil {
-		return nil, env.UsageError("give the name of a file with a JSON Schema", "--schema %q: %s", name, err)
+		return nil, env.UsageError("write the name of a file with a JSON Schema", "--schema %q: %s", name, err)
 	}
 	return raw, nil
 }

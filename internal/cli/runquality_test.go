@@ -27,7 +27,7 @@ func TestRunVotes(t *testing.T) {
 	}
 	contains(t, stderr, "votes:", "2 × 42. (task-0003)", "1 × 41 (task-0002)", "4 tasks")
 	shown, _ := p.run(0, "show", "task-0001")
-	contains(t, shown, "How it came about", "2 × 42. (task-0003)", "merge: vote")
+	contains(t, shown, "Details", "2 × 42. (task-0003)", "merge: vote")
 	asJSON, _ := p.run(0, "run", "How many?", "--model", "mock:m.yaml", "--merge", "vote", "--samples", "2",
 		"--concurrency", "1", "--json")
 	contains(t, asJSON, `"votes":[{"answer":"41"`, `"count":1`)

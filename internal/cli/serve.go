@@ -19,13 +19,14 @@ func (a *app) newServeCommand() *cobra.Command {
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Run the daemon: it executes trees and answers the other commands",
-		Long: "Run the daemon of this .perdure folder: it listens on a Unix socket that only you may use, executes all " +
-			"trees, those of dead processes included, and removes old ones every hour. While it runs, the other commands " +
-			"talk to it. SIGTERM or Ctrl-C lets running tasks finish for drain_timeout and hands back the rest; a second " +
-			"one stops at once. Nothing is lost either way.\n\n" +
-			"With --aiwg-ipc it also answers existing clients of the .aiwg layout's daemon: JSON-RPC 2.0, one message a line. " +
-			"What they submit is done by the model that is configured, or by whoever starts it over that socket.",
+		Short: "Run the daemon, which executes trees for other commands",
+		Long: "Run the daemon of this .perdure folder. It listens on a Unix socket that only you can use, executes all " +
+			"trees, " +
+			"including those of killed processes, and removes old trees every hour. While it runs, the other commands use " +
+			"it. SIGTERM or Ctrl-C gives running tasks drain_timeout to finish and queues the others again; a second signal " +
+			"stops at once. No finished work is lost either way.\n\n" +
+			"--aiwg-ipc also serves clients of the .aiwg daemon: JSON-RPC 2.0, one message a line. Their tasks run with the " +
+			"configured model, or in the client that starts them.",
 		Example: "perdure serve\n perdure serve --aiwg-ipc\n perdure serve --aiwg-ipc=/run/user/1000/aiwg.sock",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
@@ -35,12 +36,12 @@ func (a *app) newServeCommand() *cobra.Command {
 				return err
 			}
 			if l.Listen != "" {
-				return env.UsageError("leave it out; the Unix socket is there",
-					"listen on TCP (%q) is not available in this version", l.Listen)
+				return env.UsageError("remove the setting listen; clients use the Unix socket",
+					"listening on TCP (%q) is not available in this version", l.Listen)
 			}
 			err = a.serve(cmd.Context(), l, a.ipcConfig(cmd, l, socket))
 			if errors.Is(err, env.ErrInterrupted) {
-				return nil // it was asked to stop, and did
+				return nil // stopping is no error
 			}
 			return err
 		},
@@ -49,13 +50,13 @@ func (a *app) newServeCommand() *cobra.Command {
 		"retention.remove_failed", "retention.checkpoints",
 		"retention.handoffs", "log_level", "log_format")
 	cmd.Flags().StringVar(&socket, "aiwg-ipc", "",
-		"also answer clients of the .aiwg daemon, on the Unix `socket` given with =; alone: "+aiwgSocket)
+		"`PATH` also serve clients of the .aiwg daemon on a Unix socket, written --aiwg-ipc=PATH; default: "+aiwgSocket)
 	cmd.Flags().Lookup("aiwg-ipc").NoOptDefVal = aiwgSocket
 	return cmd
 }
 
-// aiwgSocket is where clients of the .aiwg daemon look for it, in the project's
-// folder.
+// aiwgSocket is the path, in the project's folder, at which clients of the .aiwg daemon
+// expect it.
 const aiwgSocket = ".aiwg/daemon/daemon.sock"
 
 func (a *app) ipcConfig(cmd *cobra.Command, l *config.Loaded, socket string) daemon.IPCConfig {
@@ -83,7 +84,7 @@ func (a *app) serve(ctx context.Context, l *config.Loaded, ipc daemon.IPCConfig)
 		return errors.Join(err, d.Close(ctx))
 	}
 	if ipc.Socket != "" {
-		a.Note("answering .aiwg clients on %s", ipc.Socket)
+		a.Note("serving .aiwg clients on %s", ipc.Socket)
 	}
 	a.Note("listening on %s", listener.Path())
 	err = d.Serve(ctx, listener)

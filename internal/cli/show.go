@@ -19,9 +19,9 @@ func (a *app) newShowCommand() *cobra.Command {
 	var byNode, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show TASK",
-		Short: "Show everything about one task, its calls included",
-		Long: "Show everything about one task: state, prompt, result, error, times, cost, and its calls to models. With " +
-			"--node the argument is a node ID, as exported tree files have them; the two look alike and differ.",
+		Short: "Show a task with its model calls",
+		Long: "Show a task: state, prompt, result, error, times, cost and model calls. With --node the argument is a node " +
+			"ID, which exported tree files contain; it looks like a task ID but differs.",
 		Example: "perdure show task-0007\n perdure show task-0007 --json | jq .calls",
 		GroupID: env.GroupInspect,
 		Args:    env.Arguments(1, 1, "one task"),
@@ -59,7 +59,7 @@ func readTask(ctx context.Context, b *env.Backend, arg string, byNode bool) (per
 	id, err := perdure.ParseTaskID(arg)
 	if err != nil {
 		if _, nodeErr := perdure.ParseNodeID(arg); nodeErr == nil {
-			return perdure.ShowTask{}, env.UsageError("for a node ID add --node", "%q is not a task ID", arg)
+			return perdure.ShowTask{}, env.UsageError("add --node for a node ID", "%q is not a task ID", arg)
 		}
 		return perdure.ShowTask{}, err
 	}
@@ -116,7 +116,7 @@ func children(t *perdure.Task) string {
 	if t.State != perdure.Waiting && t.Merge == "" {
 		return ""
 	}
-	text := fmt.Sprintf("%s, when one fails: %s", t.Strategy, t.Policy)
+	text := fmt.Sprintf("%s, if one fails: %s", t.Strategy, t.Policy)
 	if t.Merge != "" {
 		text += ", merge: " + t.Merge
 	}
@@ -140,12 +140,12 @@ func contextText(c perdure.ContextRef) string {
 func leaseText(l *perdure.LeaseInfo) string {
 	text := fmt.Sprintf("%s since %s", l.Session, human.Stamp(l.ClaimedAt))
 	if l.Lost {
-		text += ", lost: its process is gone"
+		text += ", lost: its process has ended"
 	}
 	return text
 }
 
-// section prints a text of several lines under a heading.
+// section prints text of several lines under a heading.
 func (a *app) section(title, text string) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -192,7 +192,7 @@ func callFigures(c *perdure.Call) string {
 	return strings.Join(parts, ", ")
 }
 
-// callNotes are what was unusual about a call.
+// callNotes returns the notes on a call.
 func callNotes(data json.RawMessage) []string {
 	var d struct {
 		Notes []string `json:"notes"`

@@ -19,15 +19,15 @@ func (a *app) newStatusCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "status [TREE]",
-		Short: "Show how far a tree is, or list the recent trees",
-		Long: "Show how far a tree is: tasks by state, time left, cost, and what runs. Without a tree, one line for " +
-			"each of the recent trees. With --json one object, or one a line.",
+		Short: "Show the progress of a tree, or list recent trees",
+		Long: "Show the progress of a tree: tasks by state, time left, cost and running tasks. Without an argument, list " +
+			"recent trees, one a line. With --json the output is one object, or one a line.",
 		GroupID:           env.GroupInspect,
 		Args:              env.Arguments(0, 1, "at most one tree"),
 		ValidArgsFunction: a.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > 1000 {
-				return env.UsageError("give a number from 1 to 1000", "--limit is %d", limit)
+				return env.UsageError("write a number from 1 to 1000", "--limit is %d", limit)
 			}
 			l, err := a.Load(cmd)
 			if err != nil {
@@ -41,7 +41,7 @@ func (a *app) newStatusCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 20, "the most trees to list")
+	cmd.Flags().IntVar(&limit, "limit", 20, "`N` maximum trees to list")
 	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
@@ -66,11 +66,11 @@ func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string, asJSON
 	a.Printf("%s", slowLines(a.Out, &s, time.Now()))
 	switch {
 	case s.State.Terminal():
-	case a.tellGate(&s):
+	case a.noteGate(&s):
 	case tree.Kind == perdure.KindRecord:
-		a.Note("it was imported: it is a record, and nobody executes it")
+		a.Note("imported record; it is not executed")
 	case s.Running == 0 && b.Local != nil:
-		a.Note("nothing runs at the moment; if its process is gone, `perdure resume %s` goes on", id)
+		a.Note("no task is running; if the process has ended, `perdure resume %s` continues", id)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int, asJSON b
 		return err
 	}
 	if len(page.Trees) == 0 && !asJSON {
-		a.Note("there are no trees yet; `perdure run` makes one")
+		a.Note("no trees; `perdure run` creates one")
 	}
 	now := time.Now()
 	for _, tree := range page.Trees {
@@ -100,7 +100,7 @@ func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int, asJSON b
 	return nil
 }
 
-// treeLine is a tree in a list.
+// treeLine returns a tree as a line of a list.
 func (a *app) treeLine(now time.Time, tree perdure.Tree, p perdure.Progress) string {
 	state := string(p.State)
 	if p.Partial {
@@ -117,7 +117,7 @@ func (a *app) treeLine(now time.Time, tree perdure.Tree, p perdure.Progress) str
 	return env.Clip(line+" "+env.OneLine(treeName(tree), max(a.Out.Width-env.Width(line)-1, 20)), env.MaxWidth+40)
 }
 
-// treeName is what a tree is called: its name, else the model it asks.
+// treeName returns the name of a tree, or else its model.
 func treeName(tree perdure.Tree) string {
 	if tree.Name != "" {
 		return tree.Name

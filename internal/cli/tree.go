@@ -24,10 +24,10 @@ func (a *app) newTreeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree TREE",
 		Short: "Draw the tasks of a tree with state, time and cost",
-		Long: "Draw the tasks of a tree with their state, the time they ran and their cost. A long run of siblings " +
-			"below which all ended the same way is folded; failures never are. --format mermaid and dot write the same as a " +
-			"graph for " +
-			"Mermaid and Graphviz; json, or --json, one task a line, by ID, in the shape of perdure show.",
+		Long: "Draw the tasks of a tree with state, running time and cost. Many successive siblings with the same state " +
+			"are " +
+			"folded, but never failed ones. --format mermaid and dot write a graph for Mermaid and Graphviz; json, or " +
+			"--json, prints one task a line, by ID, as `perdure show --json` does.",
 		Example: "perdure tree tree-1a2b3c4d --depth 2\n perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > " +
 			"tree.svg",
 		GroupID:           env.GroupInspect,
@@ -42,7 +42,7 @@ func (a *app) newTreeCommand() *cobra.Command {
 				return unknownFormat(format, treeFormats())
 			}
 			if asJSON && cmd.Flags().Changed("format") && format != formatJSON {
-				return env.UsageError("leave one of them out", "--json and --format %s are both given", format)
+				return env.UsageError("omit one of them", "--json and --format %s exclude each other", format)
 			}
 			l, err := a.Load(cmd)
 			if err != nil {
@@ -57,15 +57,15 @@ func (a *app) newTreeCommand() *cobra.Command {
 				}
 				s, err := b.Status(cmd.Context(), id)
 				if err == nil {
-					a.tellGate(&s)
+					a.noteGate(&s)
 				}
 				return err
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&v.all, "all", false, "fold nothing")
-	cmd.Flags().StringVar(&format, "format", format, "how to draw it: "+strings.Join(treeFormats(), ", "))
-	cmd.Flags().IntVar(&v.depth, "depth", -1, "how many `levels` below the root to draw; -1: all")
+	cmd.Flags().BoolVar(&v.all, "all", false, "fold no siblings")
+	cmd.Flags().StringVar(&format, "format", format, "`FORMAT` output format: "+strings.Join(treeFormats(), ", "))
+	cmd.Flags().IntVar(&v.depth, "depth", -1, "`N` levels below the root to draw; -1: all")
 	env.JSONFlag(cmd, &asJSON)
 	env.Complete(cmd, "format", treeFormats()...)
 	return cmd
@@ -82,14 +82,14 @@ const (
 func treeFormats() []string { return []string{formatASCII, formatMermaid, formatDot, formatJSON} }
 
 func unknownFormat(format string, known []string) error {
-	hint := "there are " + strings.Join(known, ", ")
+	hint := "the formats are " + strings.Join(known, ", ")
 	if near, ok := nearest.Word(format, known); ok {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return env.UsageError(hint, "%q is not a format", format)
+	return env.UsageError(hint, "unknown format %q", format)
 }
 
-// taskPage is how many tasks one request asks for.
+// taskPage is the number of tasks in a request.
 const taskPage = 1000
 
 func (a *app) listTasks(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
@@ -132,23 +132,23 @@ func (a *app) drawTree(ctx context.Context, b *env.Backend, id perdure.TreeID, v
 	return nil
 }
 
-// drawGraph prints a tree for a program that draws graphs, and says so when it
-// is more than such programs draw.
+// drawGraph prints a tree as a graph. It notes if the graph is too large for Mermaid or
+// Graphviz.
 func (a *app) drawGraph(id perdure.TreeID, nodes []*node, v treeView, format string) {
 	for _, root := range grow(nodes) {
 		g := v.graph(root, v.depth)
 		size := g.Size()
-		const advice = "; --depth 2 draws less"
+		const advice = "; use --depth 2 for a smaller graph"
 		switch format {
 		case formatMermaid:
 			if size > graph.MermaidEdges {
-				a.Note("mermaid draws %d edges unless its setting maxEdges says more, and %d are here"+advice, graph.MermaidEdges,
-					size-1)
+				a.Note("the graph has %d edges; Mermaid draws %d unless maxEdges is raised"+advice, size-1,
+					graph.MermaidEdges)
 			}
 			a.Printf("%s", graph.Mermaid(g))
 		default:
 			if size > graph.DotNodes {
-				a.Note("laying out %s takes Graphviz very long"+advice, human.Count(int64(size), "node"))
+				a.Note("Graphviz needs very long for %s"+advice, human.Count(int64(size), "node"))
 			}
 			a.Printf("%s", graph.Dot(string(id), g))
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/internal/view/status"
 )
 
-// graphLabel bounds the prompt in a node, in cells.
+// graphLabel bounds the prompt in a node of the graph, in cells.
 const graphLabel = 48
 
-// graph folds a tree as the ascii drawing does and returns its boxes.
+// graph returns a tree as a graph, folded as in the drawing.
 func (v treeView) graph(n *node, depth int) *graph.Node {
 	g := &graph.Node{Key: "t" + fmt.Sprint(int64(n.id)), State: n.state, Lines: []string{
 		fmt.Sprintf("%s %s %s", plainMark(n.state), n.id, v.figures(n.active, n.usage)), env.OneLine(n.label, graphLabel)}}
@@ -45,8 +45,7 @@ func (v treeView) graph(n *node, depth int) *graph.Node {
 	return g
 }
 
-// sumOf adds up the time and the cost of tasks with all below them, and counts
-// them.
+// sumOf returns the time, the usage and the number of tasks and their descendants.
 func sumOf(run []*node) (active time.Duration, sum perdure.Usage, tasks int64) {
 	for _, n := range run {
 		below, u, m := sumOf(n.children)
@@ -59,5 +58,5 @@ func sumOf(run []*node) (active time.Duration, sum perdure.Usage, tasks int64) {
 	return active, sum, tasks
 }
 
-// plainMark is the sign of a state without colour.
+// plainMark returns the sign of a state without color.
 func plainMark(state perdure.State) string { return status.Mark(state) }

@@ -15,27 +15,27 @@ import (
 	"github.com/perdure/perdure/internal/view/status"
 )
 
-// A run of siblings longer than foldOver that ended the same way is folded:
-// its first foldHead and its last foldTail tasks are shown.
+// More than foldOver successive siblings with the same state are folded: only the first
+// foldHead and the last foldTail are shown.
 const (
 	foldOver = 8
 	foldHead = 3
 	foldTail = 1
 )
 
-// node is a task with its children, as a tree view needs it.
+// node is a task with its children.
 type node struct {
 	id       perdure.TaskID
 	parent   perdure.TaskID
 	position int
 	state    perdure.State
 	label    string
-	note     string // why it failed, what it waits for
+	note     string // its error, or the task that it waits for
 	active   time.Duration
 	usage    perdure.Usage
 	children []*node
-	// blocked: it waits for the sibling before it. even: all below is in the
-	// same state and nothing failed.
+	// blocked reports whether it waits for the sibling before it, even whether all
+	// descendants have its state and none failed.
 	blocked, even bool
 }
 
@@ -48,12 +48,12 @@ func newNode(row *client.OutlineRow) *node {
 	case row.Error != nil:
 		n.note = human.OneLine(row.Error.Kind + ": " + row.Error.Message)
 	case row.Lost:
-		n.note = "its process is gone"
+		n.note = "its process has ended"
 	}
 	return n
 }
 
-// grow links nodes to a tree and returns the roots.
+// grow links nodes to trees and returns the roots.
 func grow(nodes []*node) []*node {
 	byID := make(map[perdure.TaskID]*node, len(nodes))
 	for _, n := range nodes {
@@ -76,16 +76,16 @@ func grow(nodes []*node) []*node {
 		}
 	}
 	for _, root := range roots {
-		root.judge()
+		root.setEven()
 	}
 	return roots
 }
 
-// judge finds out what is even.
-func (n *node) judge() {
+// setEven sets even in a node and its descendants.
+func (n *node) setEven() {
 	n.even = n.state != perdure.Failed
 	for _, c := range n.children {
-		c.judge()
+		c.setEven()
 		n.even = n.even && c.even && c.state == n.state
 	}
 }
@@ -93,7 +93,7 @@ func (n *node) judge() {
 // treeView draws a tree.
 type treeView struct {
 	s *env.Stream
-	// all: fold nothing. depth: levels below the root to show, -1 for all.
+	// all turns folding off; depth is the number of levels below the root, -1 for all.
 	all   bool
 	depth int
 }
@@ -127,8 +127,7 @@ func (v treeView) drawChildren(indent string, n *node, depth int) {
 	}
 }
 
-// runs splits siblings into what is shown as one line each: single tasks, and
-// runs of those that are alike, of which only the ends are shown.
+// runs splits siblings into single tasks and runs that are folded into one line.
 func (v treeView) runs(siblings []*node) [][]*node {
 	var out [][]*node
 	single := func(list []*node) {
@@ -154,12 +153,10 @@ func (v treeView) runs(siblings []*node) [][]*node {
 	return out
 }
 
-// alike tells whether two siblings may be folded into one line. Failures are
-// always shown.
+// alike reports whether two siblings can be folded into one line. Failed tasks cannot.
 func alike(a, b *node) bool { return a.state == b.state && a.even && b.even }
 
-// line shows a task behind indent, and its note in a line of its own behind
-// below.
+// line returns a task after indent, and its note on a second line after below.
 func (v treeView) line(indent, below string, n *node) string {
 	tail := "  " + v.figures(n.active, n.usage)
 	head := n.id.String() + "  "
@@ -182,7 +179,7 @@ func (v treeView) folded(run []*node) string {
 		humanize.Comma(int64(len(run))), run[0].state, run[0].id, run[len(run)-1].id, below, v.figures(active, sum))))
 }
 
-// figures are the time and the cost of a task.
+// figures returns the time and the cost of a task.
 func (v treeView) figures(active time.Duration, u perdure.Usage) string {
 	if u.Calls == 0 {
 		if active == 0 {
@@ -201,7 +198,7 @@ func size64(n *node) int64 {
 	return total
 }
 
-// legend explains the signs of a tree view.
+// legend prints the signs of the states.
 func legend(s *env.Stream) {
 	states := []perdure.State{perdure.Completed, perdure.Running, perdure.Waiting, perdure.Queued, perdure.Failed,
 		perdure.Cancelled}

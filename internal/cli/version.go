@@ -10,7 +10,7 @@ func (a *app) newVersionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version of this program",
+		Short:   "Print the version",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {

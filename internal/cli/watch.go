@@ -14,11 +14,11 @@ import (
 func (a *app) newWatchCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch [TREE]",
-		Short: "Watch trees on the full screen: tasks, cost, time left, log",
-		Long: "Watch a tree while it runs: its tasks to fold and unfold, cost, time left, what is slowest, and the log. " +
-			"Filter " +
-			"by text and by state, cancel, retry; ? shows the keys. Without a tree, choose one from the list. It needs a " +
-			"terminal, and works with a daemon and without. Leaving it stops nothing.",
+		Short: "Watch trees in full-screen mode",
+		Long: "Watch a tree while it runs: its tasks, cost, time left, slowest task and log. Filter tasks by text and " +
+			"state, " +
+			"fold, cancel and retry them; press ? for the keys. Without an argument, choose a tree from the list. Quitting " +
+			"stops no tree.",
 		Example:           "perdure watch\n perdure watch tree-1a2b3c4d",
 		GroupID:           env.GroupInspect,
 		Args:              env.Arguments(0, 1, "at most one tree"),
@@ -32,8 +32,7 @@ func (a *app) newWatchCommand() *cobra.Command {
 				}
 			}
 			if _, terminal := a.Terminal(a.Stdin); !terminal || !a.Out.Terminal {
-				return env.UsageError("`perdure status` shows how far trees are, `perdure events --follow` prints what happens "+
-					"line by line",
+				return env.UsageError("use `perdure status` or `perdure events --follow` instead",
 					"watch needs a terminal for input and output")
 			}
 			l, err := a.Load(cmd)
@@ -46,7 +45,7 @@ func (a *app) newWatchCommand() *cobra.Command {
 }
 
 func (a *app) watch(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
-	if id != "" { // a tree that is not there is told before the screen changes
+	if id != "" { // an unknown tree is an error before the screen changes
 		if _, err := b.Tree(ctx, id); err != nil {
 			return err
 		}

@@ -10,20 +10,21 @@ import (
 // agentSection begins the keys of profiles: agents.NAME.FIELD.
 const agentSection = "agents"
 
-// Agent is a profile of the section agents. What is not set is as for the run.
+// Agent is a profile of the section agents. Fields that are not set are those of the
+// run.
 type Agent struct {
-	// Model answers; BaseURL is its endpoint.
+	// Model is the model, BaseURL its endpoint.
 	Model   string
 	BaseURL string
-	// System is sent before the prompt; it may have several lines.
+	// System is the system prompt; it can have several lines.
 	System string
-	// Temperature is 0 to 2; nil when it is not set.
+	// Temperature is between 0 and 2; nil if it is not set.
 	Temperature *float64
-	// MaxOutputTokens is the longest answer; 0 when it is not set.
+	// MaxOutputTokens bounds an answer; 0 if it is not set.
 	MaxOutputTokens int
 }
 
-// agent returns a profile to fill in.
+// agent returns the profile of a name, creating it.
 func (c *Config) agent(name string) *Agent {
 	if c.Agents == nil {
 		c.Agents = make(map[string]*Agent)
@@ -38,31 +39,31 @@ func (c *Config) agent(name string) *Agent {
 func agentSettings(name string) []setting {
 	key := func(field string) string { return agentSection + "." + name + "." + field }
 	return []setting{
-		{key: key("model"), help: "what answers", at: func(c *Config) any { return &c.agent(name).Model }, check: notEmpty},
+		{key: key("model"), help: "model", at: func(c *Config) any { return &c.agent(name).Model }, check: notEmpty},
 		{key: key("base_url"), help: "endpoint of the model", at: func(c *Config) any { return &c.agent(name).BaseURL },
 			check: httpURL, secret: withoutPassword},
-		{key: key("system"), help: "what is sent before the prompt", lines: true,
+		{key: key("system"), help: "system prompt", lines: true,
 			at: func(c *Config) any { return &c.agent(name).System }},
-		{key: key("temperature"), help: "0 to 2", check: temperature, at: func(c *Config) any {
+		{key: key("temperature"), help: "temperature, 0 to 2", check: temperature, at: func(c *Config) any {
 			a := c.agent(name)
 			if a.Temperature == nil {
 				a.Temperature = new(float64)
 			}
 			return a.Temperature
 		}},
-		{key: key("max_output_tokens"), help: "the longest answer",
+		{key: key("max_output_tokens"), help: "maximum tokens of an answer",
 			at: func(c *Config) any { return &c.agent(name).MaxOutputTokens }, check: between(1, 100_000_000)},
 	}
 }
 
 func temperature(value any) string {
 	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 2 {
-		return fmt.Sprintf("is %v, but must be between 0 and 2", x)
+		return fmt.Sprintf("is %v; it must be between 0 and 2", x)
 	}
 	return ""
 }
 
-// agentName returns the name in a key of a profile, or of one of its fields.
+// agentName returns the profile's name in the key of a profile or of its field.
 func agentName(key string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(key, agentSection+".")
 	if !ok {
@@ -72,7 +73,7 @@ func agentName(key string) (name string, ok bool) {
 	return name, name != ""
 }
 
-// findAgentSetting finds a field of a profile.
+// findAgentSetting returns the setting of a profile's field.
 func findAgentSetting(key string) (setting, bool) {
 	name, ok := agentName(key)
 	if !ok {
@@ -86,13 +87,13 @@ func findAgentSetting(key string) (setting, bool) {
 	return all[i], true
 }
 
-// isAgentSection tells of "agents" and "agents.NAME".
+// isAgentSection reports whether key is "agents" or "agents.NAME".
 func isAgentSection(key string) bool {
 	name, ok := agentName(key)
 	return key == agentSection || ok && key == agentSection+"."+name
 }
 
-// loadAgents takes the profiles over from the file.
+// loadAgents sets the profiles of the file.
 func (l *Loaded) loadAgents(file map[string]given) []error {
 	var problems []error
 	for _, key := range sortedKeys(file) {
@@ -103,7 +104,7 @@ func (l *Loaded) loadAgents(file map[string]given) []error {
 	return problems
 }
 
-// all are the settings there are: the table, and what profiles have.
+// all returns the settings of the table and of the profiles.
 func (l *Loaded) all() []setting {
 	all := settings()
 	for _, name := range sortedKeys(l.Agents) {
@@ -116,10 +117,10 @@ func (l *Loaded) all() []setting {
 	return all
 }
 
-// agentTemplate shows in a new file how profiles are written.
+// agentTemplate is the part of a new file about profiles.
 const agentTemplate = `
-# Profiles that --agent and the tasks of a plan refer to by name, each with what
-# it does differently:
+# Profiles for --agent and for the tasks of a plan, with the settings in which they
+# differ:
 # agents:
 #   reviewer:
 #     model: openai:gpt-4o

@@ -1,11 +1,10 @@
-// Package config finds the project's .perdure folder and merges what a command
-// is told about its settings: flags over environment over the file config.yaml
-// over built-in defaults. Everything is checked at once, and every value knows
-// where it came from.
+// Package config finds the project's .perdure folder and reads the settings: flags
+// override the environment, which overrides the file config.yaml, which overrides
+// the defaults. All problems are reported together, and every value has its origin.
 //
-// All settings stand in one table (settings.go). The file, the environment,
-// the flags, the template of the file and the listing of values are made from
-// it, so that a new setting is one line.
+// All settings are in one table (settings.go, loop.go, metrics.go). The file, the
+// environment variables, the flags, the template of the file and the list of values
+// are derived from it.
 package config
 
 import (
@@ -17,127 +16,124 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/nearest"
 )
 
-// Config is every setting with its effective value. The tables of settings.go
-// hold defaults and limits; a Config from [Load] or [Default] keeps them.
+// Config holds the effective settings. A Config from [Load] or [Default] is within
+// the limits of the table.
 type Config struct {
-	// Model answers; SubModel, when not empty, answers for all tasks but the
-	// root. BaseURL is the endpoint of an OpenAI-compatible model, empty for
-	// the provider's own.
+	// Model is the model; SubModel, if not empty, is the model of all tasks but the
+	// root. BaseURL is the endpoint of an OpenAI-compatible model, empty for the
+	// provider's own.
 	Model    string
 	SubModel string
 	BaseURL  string
-	// Judge scores answers where a run has that; empty: the Model.
+	// Judge scores answers, in runs that need scores; empty: the Model.
 	Judge string
-	// Agents are profiles by name; nil without any.
+	// Agents are the profiles by name; nil if there are none.
 	Agents map[string]*Agent
 	// Store is the URL of a PostgreSQL store. Empty: the SQLite file in the
 	// .perdure folder.
 	Store string
-	// Concurrency is how many tasks of one process run at once.
+	// Concurrency is the number of tasks that a process runs at once.
 	Concurrency int
 	// Limits of a tree.
 	MaxDepth    int
 	MaxChildren int
 	MaxNodes    int
 	MaxAttempts int
-	// ChunkTokens is the size of a part of the context. 0: from the model.
+	// ChunkTokens is the size of a part of the context. 0: chosen for the model.
 	ChunkTokens int
-	// CallTimeout ends one request to a model; CallRetries is how often it is
-	// sent again.
+	// CallTimeout is the timeout of a model request, CallRetries the number of its
+	// retries.
 	CallTimeout time.Duration
 	CallRetries int
 	// Budgets of a tree. 0: none.
 	BudgetCalls  int64
 	BudgetTokens int64
 	BudgetUSD    float64
-	// Prices is a file that stands above the built-in table of prices; empty:
-	// prices.yaml in the .perdure folder, if there is one. See package price.
+	// Prices is a file of prices that override the built-in ones; empty: prices.yaml
+	// in the .perdure folder, if it exists. See package price.
 	Prices string
-	// Cache keeps answers and gives them again.
+	// Cache keeps answers and reuses them.
 	Cache bool
-	// How long trees are kept after their end.
+	// Retention of ended trees, checkpoints and handoffs.
 	RetentionCompleted    time.Duration
 	RetentionFailed       time.Duration
 	RetentionRemoveFailed bool
 	RetentionCheckpoints  int
 	RetentionHandoffs     time.Duration
-	// HandoffWarnPercent and HandoffStopPercent are the parts of an agent's
-	// context at which a handoff is prepared, and at which it is to stop.
+	// HandoffWarnPercent and HandoffStopPercent are the used parts of an agent's
+	// context at which the agent prepares a handoff, and at which it has to stop.
 	HandoffWarnPercent int
 	HandoffStopPercent int
-	// Loop is what loops are begun with.
+	// Loop holds the settings of loops.
 	Loop Loop
 	// Listen is the daemon's TCP address, empty for none. Socket is its Unix
 	// socket, empty for perdure.sock in the .perdure folder.
 	Listen string
 	Socket string
-	// DrainTimeout is how long a stopping process lets running tasks finish.
+	// DrainTimeout is the time that running tasks have to finish when a process stops.
 	DrainTimeout time.Duration
 	// LogLevel is debug, info, warn or error; LogFormat is text or json.
 	LogLevel  string
 	LogFormat string
 }
 
-// Default returns the built-in values.
+// Default returns the defaults.
 func Default() Config {
 	var c Config
 	for _, s := range settings() {
-		// The table's own texts parse; TestDefaults holds it to that.
-		_ = s.set(&c, s.def)
+		_ = s.set(&c, s.def) // TestDefaults checks them
 	}
 	return c
 }
 
-// Sources is what [Load] merges.
+// Sources are the inputs of [Load].
 type Sources struct {
-	// Dir is the absolute path from which the .perdure folder is searched
-	// upwards; relative paths in PERDURE_DIR count from here.
+	// Dir is the absolute path of the folder from which the .perdure folder is
+	// searched upwards. Relative paths in PERDURE_DIR are relative to it.
 	Dir string
-	// Environ are the variables of the environment as KEY=value, as from
-	// os.Environ. A variable with an empty value counts as not set.
+	// Environ holds the environment variables as KEY=value. A variable with an empty
+	// value counts as unset.
 	Environ []string
-	// Flags are the flags the user gave, by the key of the setting.
+	// Flags holds the flags that the user gave, by the key of the setting.
 	Flags map[string]string
 }
 
-// Loaded is the merged configuration.
+// Loaded are the settings that [Load] read.
 type Loaded struct {
 	Config
-	// Dir is the .perdure folder, absolute. Exists tells whether it is there;
-	// if not, Dir is where the first command that writes will make it.
+	// Dir is the .perdure folder, absolute. Exists reports whether it exists; if not,
+	// the first command that writes creates it.
 	Dir    string
 	Exists bool
-	// File is the configuration file that was read, empty without one.
+	// File is the settings file that was read, empty if there is none.
 	File string
-	// Warnings are oddities that stop nobody: a variable whose name is nearly
-	// that of a setting.
+	// Warnings are about environment variables with almost the name of a setting.
 	Warnings []string
 
 	origins map[string]origin
 	dirFrom origin
 }
 
-// origin is where a value came from: the kind for programs, the place for
-// people.
+// origin is the origin of a value: its kind, and the place for messages.
 type origin struct{ kind, where string }
 
-// given is a value as somebody wrote it.
+// given is a value as written.
 type given struct {
 	text   string
 	origin origin
-	// problem, when not empty, says why the text cannot be used at all.
+	// problem, if not empty, is the reason why the value cannot be used.
 	problem string
 }
 
 // dirVariable overrides the search for the .perdure folder.
 const dirVariable = "PERDURE_DIR"
 
-// Load finds the .perdure folder, reads its configuration file if there is
-// one, and merges the sources. The error is a [perdure.Error] of code invalid
-// that names every problem with its place, each on a line of its own. Without
-// a configuration file Load opens no file and parses nothing.
+// Load finds the .perdure folder, reads its settings file, if there is one, and
+// merges the sources. The error is a [perdure.Error] of code invalid that lists all
+// problems with their places, one a line.
 func Load(src Sources) (*Loaded, error) {
 	env := environment(src.Environ)
 	l := &Loaded{origins: make(map[string]origin)}
@@ -168,8 +164,7 @@ func Load(src Sources) (*Loaded, error) {
 	return l, nil
 }
 
-// apply takes a value over. A value that a stronger source overrides is
-// checked too: it would surprise later.
+// apply sets a value. It also checks values that a later source overrides.
 func (l *Loaded) apply(s setting, g given) []error {
 	if g.origin.kind == "" {
 		return nil
@@ -228,9 +223,8 @@ func environment(environ []string) map[string]string {
 	return env
 }
 
-// nearlyVariables warns of variables that are no setting but look like one
-// misspelt. Others are none of our business: the program uses some more
-// itself.
+// nearlyVariables returns warnings about variables whose names look like misspelled
+// settings.
 func nearlyVariables(env map[string]string) []string {
 	known := map[string]bool{dirVariable: true}
 	names := []string{dirVariable}
@@ -243,8 +237,8 @@ func nearlyVariables(env map[string]string) []string {
 		if known[name] {
 			continue
 		}
-		if near, ok := nearestByEdits(name, names); ok {
-			warnings = append(warnings, fmt.Sprintf("the environment variable %s is not used; did you mean %s?", name, near))
+		if near, ok := nearest.ByEdits(name, names); ok {
+			warnings = append(warnings, fmt.Sprintf("unknown environment variable %s; did you mean %s?", name, near))
 		}
 	}
 	return warnings

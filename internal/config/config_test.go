@@ -152,56 +152,56 @@ func TestProblems(t *testing.T) {
 		{"truth for a text", "model: yes\nsub_model: true\n", []string{`:2: sub_model: is not text; write "true"`}},
 		{"no value", "model:\n", []string{`:1: model: has no value; delete the line for the default`}},
 		{"list", "model: [a, b]\n", []string{`:1: model: is one value, not a list or section`}},
-		{"value for a section", "retention: 3d\n", []string{`:1: retention holds no keys`}},
+		{"value for a section", "retention: 3d\n", []string{`:1: retention has no keys`}},
 		{"section for a value", "model:\n  name: x\n", []string{`:1: model: is one value, not a list or section`}},
-		{"alias", "model: &a x\nsub_model: *a\n", []string{`:1: model: anchors`, `:2: sub_model: anchors`}},
+		{"alias", "model: &a x\nsub_model: *a\n", []string{`:1: model: is an anchor`, `:2: sub_model: is an anchor`}},
 		{"merge key", "<<: {model: x}\n", []string{`:1: unknown key <<`}},
 		{"duration without a unit", "call_timeout: 300\n",
-			[]string{`:1: call_timeout: "300" is not a duration like 30s, 5m or 7d: it has no unit`}},
-		{"duration of nothing", "call_timeout: 0s\n", []string{`:1: call_timeout: is 0s, but must be longer than 0`}},
-		{"range", "max_depth: 6\n", []string{`:1: max_depth: is 6, but must be between 0 and 5`}},
+			[]string{`:1: call_timeout: "300" is not a duration`}},
+		{"duration of nothing", "call_timeout: 0s\n", []string{`:1: call_timeout: is 0s`}},
+		{"range", "max_depth: 6\n", []string{`:1: max_depth: is 6; it must be between 0 and 5`}},
 		{"range with a zero", "chunk_tokens: 5\n",
-			[]string{`:1: chunk_tokens: is 5, but must be between 100 and 100000000, or 0`}},
+			[]string{`:1: chunk_tokens: is 5; it must be between 100 and 100000000, or 0`}},
 		{"too large", "max_nodes: 99999999999999999999\n",
 			[]string{`:1: max_nodes: "99999999999999999999" is not a whole number`}},
 		{"money of nothing", "budget_usd: 0\n",
-			[]string{`:1: budget_usd: is 0, which allows nothing at all; write none for no limit`}},
+			[]string{`:1: budget_usd: is 0; write none`}},
 		{"money of less than nothing", "budget_usd: -0.0\n",
-			[]string{`:1: budget_usd: is -0.0, which allows nothing at all`}},
+			[]string{`:1: budget_usd: is -0.0; write none`}},
 		{"calls of nothing", "budget_calls: 0\nbudget_tokens: 0\n",
 			[]string{`:1: budget_calls: is 0`, `:2: budget_tokens: is 0`}},
 		{"neither true nor false", "cache: perhaps\n", []string{`:1: cache: "perhaps" is neither true nor false`}},
 		{"number for a truth", "cache: 1\n", []string{`:1: cache: "1" is neither true nor false`}},
-		{"negative money", "budget_usd: -1\n", []string{`:1: budget_usd: is -1, but`}},
+		{"negative money", "budget_usd: -1\n", []string{`:1: budget_usd: is -1;`}},
 		{"no number", "budget_usd: .nan\n", []string{`:1: budget_usd: ".nan" is not a number`}},
 		{"word of a list", "log_level: wran\n",
-			[]string{`:1: log_level: is "wran", but must be one of debug, info, warn, error; did you mean "warn"?`}},
+			[]string{`:1: log_level: is "wran"; it must be one of debug, info, warn, error; did you mean "warn"?`}},
 		{"address", "listen: 7433\nlog_format: text\n", []string{`:1: listen: is not text; write "7433"`}},
 		{"address without a port", "listen: localhost\n",
-			[]string{`:1: listen: "localhost" is not an address like 127.0.0.1:7433`}},
+			[]string{`:1: listen: "localhost" is not an address`}},
 		{"port", "listen: localhost:99999\n",
 			[]string{`:1: listen: the port of "localhost:99999" is not a number up to 65535`}},
-		{"url", "base_url: localhost:80\n", []string{`:1: base_url: is not a URL like https://host/v1`}},
-		{"store", "store: /tmp/x.db\n", []string{`:1: store: is not a URL like postgres://user@host/database`}},
+		{"url", "base_url: localhost:80\n", []string{`:1: base_url: is not a URL`}},
+		{"store", "store: /tmp/x.db\n", []string{`:1: store: is not a URL`}},
 		{"secret", "openai_api_key: sk-1\n",
-			[]string{`:1: openai_api_key: secrets are not kept in files; give it by the environment, for example OPENAI_API_KEY`}},
-		{"secret in camel case", "apiKey: sk-1\n", []string{`:1: apiKey: secrets are not kept in files`}},
-		{"token", "token: abc\n", []string{`:1: token: secrets are not kept in files`}},
+			[]string{`:1: openai_api_key: secrets are not allowed`}},
+		{"secret in camel case", "apiKey: sk-1\n", []string{`:1: apiKey: secrets are not allowed`}},
+		{"token", "token: abc\n", []string{`:1: token: secrets are not allowed`}},
 		{"not a secret", "budget_token: 3\n", []string{`:1: budget_token: secrets`}},
 		{"password", "store: postgres://me:geheim@host/db\n",
-			[]string{`:1: store: holds a password, and passwords are not kept in files; give it by the environment (PERDURE_STORE)`}},
+			[]string{`:1: store: contains a password, which is not allowed in a file; set PERDURE_STORE`}},
 		{"password as a parameter", "store: postgres://me@host/db?password=geheim\n",
-			[]string{`:1: store: holds a password`}},
+			[]string{`:1: store: contains a password`}},
 		{"twice", "model: a\nmodel: b\n", []string{`:2: mapping key "model" already defined at [1:1]`}},
 		{"twice in two forms", "retention: {failed: 1d}\nretention.failed: 2d\n",
 			[]string{`:2: retention.failed: already set in line 1`}},
 		{"syntax", "model: a\nsub_model: [b\n", []string{`:2: `}},
 		{"tab", "retention:\n\tfailed: 1d\n", []string{`:2: found character '	'`}},
-		{"list at the top", "- model\n", []string{`:1: the file holds no keys; write key: value`}},
-		{"two documents", "model: a\n---\nmodel: b\n", []string{`:3: a second document begins; one is enough`}},
+		{"list at the top", "- model\n", []string{`:1: the file has no keys`}},
+		{"two documents", "model: a\n---\nmodel: b\n", []string{`:3: a second document`}},
 		{"not UTF-8", "model: a\nstore: \xff\n", []string{`: line 2 is not valid UTF-8`}},
 		{"NUL", "model: a\x00\n", []string{`: holds a NUL byte; it is not text`}},
-		{"control character", "model: \"a\\nb\"\n", []string{`:1: model: holds a control character`}},
+		{"control character", "model: \"a\\nb\"\n", []string{`:1: model: contains a control character`}},
 		{"deep", strings.Repeat("[", 5000), []string{`: nested too deeply`}},
 		{"deep without brackets", strings.Repeat("- ", 5000), []string{`: nested too deeply`}},
 		{"large", strings.Repeat("# x\n", 20000), []string{`: larger than 65536 bytes`}},
@@ -246,7 +246,7 @@ func TestProblemsOfAllSources(t *testing.T) {
 	}
 	for _, want := range []string{
 		"config.yaml:1: max_depth: ",
-		"PERDURE_CONCURRENCY: concurrency: is 0, but must be between 1 and 4096",
+		"PERDURE_CONCURRENCY: concurrency: is 0; it must be between 1 and 4096",
 		"PERDURE_STORE: store: is not a URL",
 		"--max-nodes: max_nodes: is -1",
 		`--retention-failed: retention.failed: "soon" is not a duration`,
@@ -291,9 +291,8 @@ func TestWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatalf("load: %v", err)
 	}
-	want := []string{"the environment variable PERDURE_MODLE is not used; did you mean PERDURE_MODEL?"}
-	if diff := cmp.Diff(want, l.Warnings); diff != "" {
-		t.Errorf("warnings differ (-want +got):\n%s", diff)
+	if len(l.Warnings) != 1 || !strings.Contains(l.Warnings[0], "PERDURE_MODLE; did you mean PERDURE_MODEL?") {
+		t.Errorf("warnings %q, want one that names PERDURE_MODLE and PERDURE_MODEL", l.Warnings)
 	}
 }
 
@@ -469,7 +468,7 @@ func TestNoLimit(t *testing.T) {
 		t.Errorf("as YAML:\n%s", text)
 	}
 	_, err = config.Load(config.Sources{Dir: t.TempDir(), Flags: map[string]string{"budget_usd": "0"}})
-	if err == nil || !strings.Contains(err.Error(), "--budget-usd: budget_usd: is 0, which allows nothing at all") {
+	if err == nil || !strings.Contains(err.Error(), "--budget-usd: budget_usd: is 0; write none") {
 		t.Errorf("error = %v", err)
 	}
 }

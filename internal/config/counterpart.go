@@ -2,11 +2,11 @@ package config
 
 import "strings"
 
-// Counterpart is the setting that means the same as one of agent_persistence in
-// the aiwg.yml of other programs, "" for none.
+// Counterpart returns the setting that has the same meaning as a setting of
+// agent_persistence in an aiwg.yml, or "".
 func Counterpart(name string) string {
 	if strings.HasPrefix(name, "reinforcement.escalation_thresholds.iteration_") {
-		return "loop.standard_from, loop.aggressive_from" // by the level that it names
+		return "loop.standard_from, loop.aggressive_from" // depending on the level
 	}
 	return map[string]string{
 		"enabled":                                         "loop.enabled",

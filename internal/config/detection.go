@@ -10,25 +10,25 @@ import (
 	"github.com/perdure/perdure/internal/detect/rules"
 )
 
-// detectionKeys are the settings of the section loop that say what is looked for.
-// They exist in the file only.
+// detectionKeys returns the settings of the section loop on detection. They exist in
+// the file only.
 func detectionKeys() []string {
 	return []string{"loop.patterns_enabled", "loop.patterns_off", "loop.pattern_actions", "loop.patterns",
 		"loop.act_confidence", "loop.protected_paths"}
 }
 
-// detection reads one of them; false when the key is another one.
+// detection parses a setting on detection. It returns false for another key.
 func (p *fileParser) detection(key string, n ast.Node) bool {
 	if key == "loop.waivers" {
-		p.add(n, "%s: an agent can write this file; waivers are kept in %s, as it is committed, or in the file that %s "+
-			"names", key, rules.FileName, rules.WaiversVariable)
+		p.add(n, "%s: waivers are not allowed here, because an agent can write this file; put them into %s and commit "+
+			"it, or into the file that %s names", key, rules.FileName, rules.WaiversVariable)
 		return true
 	}
 	if !slices.Contains(detectionKeys(), key) {
 		return false
 	}
 	if _, null := n.(*ast.NullNode); null {
-		p.add(n, "%s has no value; delete the line for the default", key)
+		p.add(n, "%s: has no value; delete the line for the default", key)
 		return true
 	}
 	name := strings.TrimPrefix(key, "loop.")
@@ -44,7 +44,7 @@ func (p *fileParser) detection(key string, n ast.Node) bool {
 	return true
 }
 
-// checkRules looks at all of them together.
+// checkRules validates the settings on detection together.
 func (p *fileParser) checkRules() {
 	if p.rulesAt == nil {
 		return
@@ -54,9 +54,9 @@ func (p *fileParser) checkRules() {
 	}
 }
 
-// detectionTemplate shows in a new file how these settings are written.
-const detectionTemplate = `# What is looked for as a regression; "perdure check patterns" lists the names. The
-# same keys stand in .perdure-check.yaml of the project, which is committed:
+// detectionTemplate is the part of a new file about detection.
+const detectionTemplate = `# Patterns of regressions; "perdure check patterns" lists their names. The file
+# .perdure-check.yaml, which is committed, has the same keys:
 #   patterns_enabled: [test_deletion, test_skipping, coverage_regression]
 #   patterns_off: [open-ends]
 #   pattern_actions: {symbol-removed: tell}

@@ -10,12 +10,12 @@ import (
 
 const day = 24 * time.Hour
 
-// ParseDuration reads a duration as time.ParseDuration does, with days (of 24
-// hours) before the other units: "30s", "1h30m", "7d", "1d12h". A number
-// without a unit is an error, 0 included.
+// ParseDuration parses a duration as time.ParseDuration does, with days of 24 hours
+// before the other units: "30s", "1h30m", "7d", "1d12h". A number without a unit is
+// an error, 0 included.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func(why string) (time.Duration, error) {
-		return 0, fmt.Errorf("%q is not a duration like 30s, 5m or 7d%s", text, why)
+		return 0, fmt.Errorf("%q is not a duration such as 30s, 5m or 7d%s", text, why)
 	}
 	days, rest, found := strings.Cut(text, "d")
 	if !found {
@@ -49,8 +49,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d + more, nil
 }
 
-// FormatDuration writes a duration in the shortest form that [ParseDuration]
-// reads back: "5m", "7d", "1d12h".
+// FormatDuration returns the shortest form of a duration that [ParseDuration] parses:
+// "5m", "7d", "1d12h".
 func FormatDuration(d time.Duration) string {
 	if d < day {
 		return short(d)
@@ -62,7 +62,7 @@ func FormatDuration(d time.Duration) string {
 	return text
 }
 
-// short drops the zero units at the end of what Duration.String writes.
+// short returns Duration.String without zero units at the end.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Where a value came from.
+// The origins of a value.
 const (
 	OriginDefault = "default"
 	OriginFile    = "file"
@@ -18,68 +18,67 @@ const (
 	OriginFlag    = "flag"
 )
 
-// Setting is one effective value, for people and as JSON.
+// Setting is an effective value.
 type Setting struct {
 	// Key is the name in the file, for example "retention.completed".
 	Key string `json:"key"`
-	// Value is a number, a truth, or text; durations are text, and null is no
-	// limit. Passwords are hidden.
+	// Value is a number, a boolean or text. Durations are text, null is no limit.
+	// Passwords are hidden.
 	Value any `json:"value"`
-	// Origin is default, file, env or flag; Where names the place: file and
-	// line, the variable, the flag; empty for defaults.
+	// Origin is default, file, env or flag. Where is the file and line, the variable
+	// or the flag; empty for defaults.
 	Origin string `json:"origin"`
 	Where  string `json:"where,omitempty"`
-	// Text is the value as the file would hold it.
+	// Text is the value as in the file.
 	Text string `json:"-"`
 }
 
-// Effective lists every setting with its value and origin, in the order of the
-// template.
+// Effective returns all settings with their values and origins, in the order of
+// the settings file.
 func (l *Loaded) Effective() []Setting {
 	var all []Setting
 	for _, s := range l.all() {
 		from := l.origins[s.key]
 		all = append(all, Setting{
-			Key: s.key, Value: s.value(&l.Config), Text: s.shown(&l.Config),
+			Key: s.key, Value: s.jsonValue(&l.Config), Text: s.shown(&l.Config),
 			Origin: from.kind, Where: from.where,
 		})
 	}
 	return all
 }
 
-// Set tells whether somebody gave a setting, as against its default.
+// Set reports whether a setting has a value other than its default.
 func (l *Loaded) Set(key string) bool { return l.origins[key].kind != OriginDefault }
 
-// Folder tells where the .perdure folder is and why, in the form of a setting.
+// Folder returns the .perdure folder and its origin as a setting.
 func (l *Loaded) Folder() Setting {
 	return Setting{Key: "dir", Value: l.Dir, Text: l.Dir, Origin: l.dirFrom.kind, Where: l.dirFrom.where}
 }
 
-// Key describes a setting for whoever offers it: a flag, a page of the manual.
+// Key describes a setting.
 type Key struct {
-	// Name is the key in the file; Variable the environment's; Flag the
-	// flag's, without dashes.
+	// Name is the key in the file, Variable the environment variable, Flag the flag
+	// without dashes.
 	Name, Variable, Flag string
-	// Default is the built-in value as text; Help is one line.
-	Default, Help string
-	// Truth: the value is true or false.
-	Truth bool
+	// Default is the built-in value as text, Help one line. Value is the value's
+	// name in the help; empty for true and false.
+	Default, Help, Value string
 }
 
-// Keys lists all settings in the order of the template.
+// Keys returns all settings in the order of the settings file.
 func Keys() []Key {
-	table, some := settings(), new(Config)
+	table := settings()
 	all := make([]Key, len(table))
 	for i, s := range table {
 		all[i] = Key{
 			Name: s.key, Variable: s.variable(), Flag: strings.TrimPrefix(s.flag(), "--"),
-			Default: s.def, Help: s.help, Truth: s.kindIn(some) == truthKind,
+			Default: s.def, Help: s.help, Value: s.value,
 		}
 	}
 	return all
 }
 
-// Template is the text of a new settings file: every key with its help and
+// Template returns the text of a new settings file: all keys with help and
 // default, commented out.
 func Template() string {
 	c := Default()
@@ -95,17 +94,17 @@ func Template() string {
 	return b.String()
 }
 
-const templateHead = `# Settings of perdure for this project. Everything is optional; what is
-# commented out is the built-in default. A flag wins over the environment
-# (PERDURE_MODEL, …), and that over this file. "perdure config" shows what is
-# in effect and where it came from.
+const templateHead = `# Settings of perdure for this project. All are optional; the commented-out
+# values are the defaults. Flags override the environment (PERDURE_MODEL, …),
+# which overrides this file. "perdure config" prints the effective values and
+# their origins.
 #
-# Keys of model providers do not belong here: set OPENAI_API_KEY or
-# ANTHROPIC_API_KEY in the environment.
+# API keys are not allowed here: set OPENAI_API_KEY or ANTHROPIC_API_KEY in the
+# environment.
 `
 
-// YAML is the effective configuration as the text of a settings file, each
-// line with its origin. A value whose password is hidden is commented out.
+// YAML returns the effective settings as the text of a settings file, each line
+// with its origin. A value with a hidden password is commented out.
 func (l *Loaded) YAML() string {
 	var b strings.Builder
 	for _, s := range l.all() {
@@ -118,12 +117,12 @@ func (l *Loaded) YAML() string {
 	return b.String()
 }
 
-// bare matches texts that YAML reads as text without quotes.
+// bare matches texts that need no quotes in YAML.
 var bare = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*$`)
 })
 
-// yaml is the value as YAML.
+// yaml returns the value as YAML.
 func (s setting) yaml(c *Config) string {
 	text := s.shown(c)
 	if s.kind() != textKind {

@@ -14,17 +14,17 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	ruleset "github.com/perdure/perdure/internal/detect/rules"
+	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/internal/text/yamltext"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	loopconfig "github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
 
-// maxFileBytes is far more than a settings file needs; beyond it somebody
-// confused files.
+// maxFileBytes bounds the size of a settings file.
 const maxFileBytes = 64 << 10
 
-// readFile reads the settings file of l.Dir, if there is one.
+// readFile reads the settings file in l.Dir, if there is one.
 func (l *Loaded) readFile() (map[string]given, []error) {
 	if !l.Exists {
 		return nil, nil
@@ -49,7 +49,7 @@ func (l *Loaded) readFile() (map[string]given, []error) {
 	return p.values, p.problems
 }
 
-// fileParser collects the settings of a file and all that is wrong with it.
+// fileParser collects the settings of a file and its problems.
 type fileParser struct {
 	name     string
 	values   map[string]given
@@ -59,14 +59,13 @@ type fileParser struct {
 	chains   map[string][]string
 	risks    map[risk.Pattern]risk.Answer
 	metrics  []loopconfig.Metric
-	// rules are what is looked for, rulesAt where one of them stands.
+	// rules are the settings on detection, rulesAt the node of one of them.
 	rules   ruleset.Settings
 	rulesAt ast.Node
 }
 
-// parseFile reads the text of a settings file: strict, every key known, no key
-// twice. Values are kept as text with their line; their setting judges them
-// later. name is for messages.
+// parseFile parses a settings file; name is for messages. Unknown and repeated keys
+// are problems. Values are kept as text with their lines and checked later.
 func parseFile(name string, text []byte) *fileParser {
 	p := &fileParser{name: name, values: make(map[string]given), lines: make(map[string]int)}
 	if problem := yamltext.Unreadable(text, maxFileBytes); problem != "" {
@@ -84,7 +83,7 @@ func parseFile(name string, text []byte) *fileParser {
 			continue
 		}
 		if body != nil {
-			p.add(doc.Body, "a second document begins; one is enough")
+			p.add(doc.Body, "a second document is not allowed")
 			break
 		}
 		body = doc.Body
@@ -107,7 +106,7 @@ func lineOf(n ast.Node) int {
 	return 0
 }
 
-// mapping reads the keys of a section; the whole file is the section "".
+// mapping parses the keys of a section; the whole file is the section "".
 func (p *fileParser) mapping(section string, n ast.Node) {
 	var entries []*ast.MappingValueNode
 	switch m := n.(type) {
@@ -120,7 +119,7 @@ func (p *fileParser) mapping(section string, n ast.Node) {
 		if section != "" {
 			what = strings.TrimSuffix(section, ".")
 		}
-		p.add(n, "%s holds no keys; write key: value", what)
+		p.add(n, "%s has no keys; write key: value", what)
 		return
 	}
 	for _, entry := range entries {
@@ -160,7 +159,7 @@ func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
 	s, known := find(key)
 	if !known {
 		if isSecret(at.Value) {
-			p.add(at, "%s: secrets are not kept in files; give it by the environment, for example OPENAI_API_KEY", key)
+			p.add(at, "%s: secrets are not allowed in a file; set an environment variable, such as OPENAI_API_KEY", key)
 			return
 		}
 		p.add(at, "%s", unknownKey(key))
@@ -177,8 +176,8 @@ func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
 	p.values[key] = g
 }
 
-// scalar returns the text of a value, or what is wrong with its kind: text for
-// a text, a number for a number; a duration may look like either.
+// scalar returns the text of a value, or the problem of its kind. A duration can
+// look like text or a number.
 func scalar(s setting, value ast.Node) (text, problem string) {
 	switch v := value.(type) {
 	case *ast.StringNode:
@@ -200,7 +199,7 @@ func scalar(s setting, value ast.Node) (text, problem string) {
 	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
 		return "", "is one value, not a list or section"
 	default:
-		return "", "anchors, aliases and tags are not used in this file"
+		return "", "is an anchor, alias or tag, which are not allowed here"
 	}
 }
 
@@ -216,7 +215,7 @@ func isSection(key string) bool {
 	return false
 }
 
-// unknownKey says that a key is unknown, and the nearest known one.
+// unknownKey returns the problem of an unknown key, with the nearest known one.
 func unknownKey(key string) string {
 	var known []string
 	for _, s := range settings() {
@@ -229,13 +228,13 @@ func unknownKey(key string) string {
 			known = append(known, s.key)
 		}
 	}
-	if near, ok := Nearest(key, known); ok {
+	if near, ok := nearest.Word(key, known); ok {
 		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
 	}
 	return fmt.Sprintf("unknown key %q; the keys are %s", key, strings.Join(known, ", "))
 }
 
-// isSecret tells whether a key's name says that its value is one.
+// isSecret reports whether a key is the name of a secret.
 func isSecret(key string) bool {
 	words := strings.FieldsFunc(splitCamel(key), func(r rune) bool { return !unicode.IsLetter(r) })
 	for i, word := range words {
@@ -251,7 +250,7 @@ func isSecret(key string) bool {
 	return false
 }
 
-// splitCamel writes apiKey as api_key.
+// splitCamel returns apiKey as api_key.
 func splitCamel(key string) string {
 	var b strings.Builder
 	lower := false

@@ -15,10 +15,9 @@ const (
 	FileName = "config.yaml"
 )
 
-// Find walks up from start, an absolute path, to the first folder that holds
-// a folder .perdure, and returns the path of the latter; empty when there is
-// none. Something called .perdure that is no folder is an error, because the
-// store could not be made there either.
+// Find returns the path of the folder .perdure in start, an absolute path, or in the
+// nearest folder above it, or "" if there is none. A .perdure that is not a folder is
+// an error, because no store can be created there.
 func Find(start string) (string, error) {
 	if !filepath.IsAbs(start) {
 		return "", fmt.Errorf("find %s: start %q is not an absolute path", FolderName, start)

@@ -17,150 +17,155 @@ import (
 	"github.com/perdure/perdure/loop/hook"
 )
 
-// Loop is the section loop: what loops are begun with.
+// Loop is the section loop of the settings.
 type Loop struct {
-	// Agent is who works; Model is the agent's own name for a model, Permission
-	// what it may do without asking: edits, read, all or own.
+	// Agent is the agent, Model the agent's own name for a model, Permission what
+	// the agent can do without asking: edits, read, all or own.
 	Agent, Model, Permission string
 	MaxIterations            int
-	// Timeout bounds the agent's time in one iteration, IdleTimeout how long it may
-	// be silent, CheckTimeout a run of the completion command.
+	// Timeout bounds the agent's time in one iteration, IdleTimeout its time without
+	// output, CheckTimeout a run of the completion command.
 	Timeout, IdleTimeout, CheckTimeout time.Duration
-	// ContextWindow is the size of the agent's context in tokens, where it does not
-	// tell.
+	// ContextWindow is the size of the agent's context in tokens, if the agent does
+	// not report it.
 	ContextWindow int
-	// GateTimeout is how long a person is waited for; 0: for ever.
+	// GateTimeout is the time to wait for an answer at a gate; 0: no limit.
 	GateTimeout time.Duration
-	// Reinforcement is the least level of reminders; it rises from the iterations
-	// StandardFrom and AggressiveFrom on, 0 for never, and on a plateau of
-	// PlateauPercent. Reminders is a folder with templates; may be empty.
+	// Reinforcement is the minimum level of reminders. It rises from the iterations
+	// StandardFrom and AggressiveFrom (0: never) and on a plateau of PlateauPercent.
+	// Reminders is a folder with templates; it can be empty.
 	Reinforcement                string
 	StandardFrom, AggressiveFrom int
 	PlateauPercent               float64
 	Reminders                    string
-	// Detection says which signs of regressions in changed files act, Rules what is
-	// looked for; these exist in the file only.
+	// Detection says which findings in changed files block, Rules which patterns are
+	// detected. Rules exist in the file only.
 	Detection string
 	Rules     rules.Settings
-	// Risks are answers to risky calls of tools other than those of the table, by
-	// pattern; they exist in the file only. SnapshotRisky says before which of them a
-	// snapshot is taken.
+	// Risks overrides the answers of the table to risky tool calls, by pattern. It
+	// exists in the file only. SnapshotRisky says before which of them a snapshot is
+	// taken.
 	Risks         map[risk.Pattern]risk.Answer
 	SnapshotRisky string
-	// Enabled is the whole watching: the baseline, regressions and what is done
-	// about them, the best iteration.
+	// Enabled turns on the baseline, the detection of regressions and the recovery
+	// from them, and the choice of the best iteration.
 	Enabled              bool
 	MaxRetries           int
 	AutoEscalateCritical bool
-	// BestOutput leaves the best iteration in the workspace, not the last.
+	// BestOutput leaves the best iteration in the workspace instead of the last.
 	BestOutput          bool
 	QualityThreshold    int // in percent
 	RequireVerification bool
-	// Sealed says when the check is repeated in a clean copy, SealedSetup is a command
-	// that makes what it needs there.
+	// Sealed says when the check is repeated in a clean copy. SealedSetup is a
+	// command that prepares the copy.
 	Sealed, SealedSetup string
-	// LoopMetrics is what is measured besides the tests.
+	// LoopMetrics says what is measured besides the tests.
 	LoopMetrics
-	// Budgets of what is added to an iteration; exceeding them warns. 0: none.
+	// DetectionBudget and OverheadPercent are the limits of the time that is added to
+	// an iteration; more causes a warning. 0: no limit.
 	DetectionBudget time.Duration
 	OverheadPercent float64
-	// Chains are agents that stand in for each other, by the type of the task, in
-	// the order in which they are asked; see DefaultChain. They exist in the file
-	// only.
+	// Chains are agents with their fallbacks, by the type of task; see DefaultChain.
+	// They exist in the file only.
 	Chains map[string][]string
-	// Who is told of gates, of loops that need somebody and of their end: a command
-	// for the shell, an address, the desktop.
+	// NotifyCommand is a shell command and NotifyWebhook a URL that receive gates,
+	// loops that need attention and their end; NotifyDesktop shows them on the
+	// desktop.
 	NotifyCommand, NotifyWebhook string
 	NotifyDesktop                bool
-	// Hooks are the user's handlers, in the order in which they are asked. They
-	// exist in the file only.
+	// Hooks are the user's handlers in the order of their calls. They exist in the
+	// file only.
 	Hooks hook.Settings
 }
 
-// loopSettings are the section loop of the table.
+// loopSettings are the settings of the section loop.
 func loopSettings() []setting {
 	return []setting{
-		{key: "loop.agent", help: "who works in loops: claude, codex, opencode, gemini, acp:NAME, acp:COMMAND, exec:COMMAND",
-			at: func(c *Config) any { return &c.Loop.Agent }},
-		{key: "loop.model", help: "the agent's own name for a model; empty: its choice",
+		{key: "loop.agent", value: "AGENT",
+			help: "agent of loops: claude, codex, opencode, gemini, acp:NAME, acp:COMMAND or exec:COMMAND",
+			at:   func(c *Config) any { return &c.Loop.Agent }},
+		{key: "loop.model", value: "MODEL", help: "model of the agent, by the agent's own name, if not its default",
 			at: func(c *Config) any { return &c.Loop.Model }},
-		{key: "loop.permission", def: "edits", help: "what an agent may do without asking: edits, read, all, own",
-			at: func(c *Config) any { return &c.Loop.Permission }, check: oneOf("edits", "read", "all", "own")},
-		{key: "loop.max_iterations", def: "10", help: "most iterations of a loop",
+		{key: "loop.permission", value: "LEVEL", def: "edits",
+			help: "what an agent can do without asking: edits, read, all or own",
+			at:   func(c *Config) any { return &c.Loop.Permission }, check: oneOf("edits", "read", "all", "own")},
+		{key: "loop.max_iterations", value: "N", def: "10", help: "maximum iterations of a loop",
 			at: func(c *Config) any { return &c.Loop.MaxIterations }, check: between(1, 10_000)},
-		{key: "loop.timeout", def: "60m", help: "the agent's time in one iteration",
+		{key: "loop.timeout", value: "TIME", def: "60m", help: "timeout of the agent in one iteration",
 			at: func(c *Config) any { return &c.Loop.Timeout }, check: positive},
-		{key: "loop.idle_timeout", def: "10m", help: "how long an agent may be silent",
+		{key: "loop.idle_timeout", value: "TIME", def: "10m", help: "timeout of an agent without output",
 			at: func(c *Config) any { return &c.Loop.IdleTimeout }, check: positive},
-		{key: "loop.context_window", def: "200000", help: "the size of the agent's context in tokens, where it does not tell",
-			at: func(c *Config) any { return &c.Loop.ContextWindow }, check: between(1_000, 100_000_000)},
-		{key: "loop.check_timeout", def: "30m", help: "the time of one run of the completion command",
+		{key: "loop.context_window", value: "N", def: "200000",
+			help: "size of the agent's context in tokens, if the agent does not report it",
+			at:   func(c *Config) any { return &c.Loop.ContextWindow }, check: between(1_000, 100_000_000)},
+		{key: "loop.check_timeout", value: "TIME", def: "30m", help: "timeout of one run of the completion command",
 			at: func(c *Config) any { return &c.Loop.CheckTimeout }, check: positive},
-		{key: "loop.gate_timeout", def: noLimit, none: true,
-			help: "how long a person is waited for before the loop is aborted, or none for ever",
+		{key: "loop.gate_timeout", value: "TIME", def: noLimit, none: true,
+			help: "time to wait for an answer at a gate before the loop is aborted, or none",
 			at:   func(c *Config) any { return &c.Loop.GateTimeout }, check: positive},
-		{key: "loop.enabled", def: "true", help: "whether iterations are compared with the baseline, regressions " +
-			"recovered from and the best iteration left",
-			at: func(c *Config) any { return &c.Loop.Enabled }},
-		{key: "loop.reinforcement", def: "MINIMAL", help: "how firmly agents are reminded of the rules: OFF, MINIMAL, " +
-			"STANDARD or AGGRESSIVE at least, ADAPTIVE (by the risk)",
+		{key: "loop.enabled", def: "true",
+			help: "compare iterations with the baseline, recover from regressions and leave the best iteration",
+			at:   func(c *Config) any { return &c.Loop.Enabled }},
+		{key: "loop.reinforcement", value: "LEVEL", def: "MINIMAL",
+			help:  "minimum level of reminders: OFF, MINIMAL, STANDARD, AGGRESSIVE, or ADAPTIVE (by risk)",
 			at:    func(c *Config) any { return &c.Loop.Reinforcement },
 			check: oneOf("OFF", "MINIMAL", "STANDARD", "AGGRESSIVE", "ADAPTIVE")},
-		{key: "loop.standard_from", def: "3", help: "the iteration from which reminders are STANDARD at least; 0: none",
-			at: func(c *Config) any { return &c.Loop.StandardFrom }, check: between(0, 10_000)},
-		{key: "loop.aggressive_from", def: "5", help: "the iteration from which reminders are AGGRESSIVE; 0: none",
-			at: func(c *Config) any { return &c.Loop.AggressiveFrom }, check: between(0, 10_000)},
-		{key: "loop.plateau_percent", def: "5", help: "how little the quality changes on a plateau, which makes reminders " +
-			"AGGRESSIVE",
-			at: func(c *Config) any { return &c.Loop.PlateauPercent }, check: percent},
-		{key: "loop.reminders", help: "a folder with templates of reminders: minimal.md.tmpl, standard.md.tmpl, " +
-			"aggressive.md.tmpl, exit.md.tmpl",
+		{key: "loop.standard_from", value: "N", def: "3",
+			help: "iteration from which reminders are at least STANDARD; 0: never",
+			at:   func(c *Config) any { return &c.Loop.StandardFrom }, check: between(0, 10_000)},
+		{key: "loop.aggressive_from", value: "N", def: "5",
+			help: "iteration from which reminders are AGGRESSIVE; 0: never",
+			at:   func(c *Config) any { return &c.Loop.AggressiveFrom }, check: between(0, 10_000)},
+		{key: "loop.plateau_percent", value: "PERCENT", def: "5",
+			help: "change of quality below which reminders are AGGRESSIVE",
+			at:   func(c *Config) any { return &c.Loop.PlateauPercent }, check: percent},
+		{key: "loop.reminders", value: "FOLDER", help: "folder with templates of reminders: minimal.md.tmpl, " +
+			"standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl",
 			at: func(c *Config) any { return &c.Loop.Reminders }},
-		{key: "loop.detection", def: "standard", help: "which signs of regressions in changed files act: off, minimal " +
-			"(none), standard, aggressive (all)",
-			at: func(c *Config) any { return &c.Loop.Detection }, check: oneOf("off", "minimal", "standard", "aggressive")},
-		{key: "loop.snapshot_risky", def: "all", help: "before which risky calls of tools a snapshot is taken: all, high " +
-			"(and critical), none",
-			at: func(c *Config) any { return &c.Loop.SnapshotRisky }, check: oneOf("all", "high", "none")},
-		{key: "loop.max_retries", def: "3", help: "how often a turn that failed is repeated, and a regression is " +
-			"recovered from without asking",
-			at: func(c *Config) any { return &c.Loop.MaxRetries }, check: between(0, 100)},
+		{key: "loop.detection", value: "MODE", def: "standard",
+			help: "findings in changed files that block: off, minimal (none), standard or aggressive (all)",
+			at:   func(c *Config) any { return &c.Loop.Detection }, check: oneOf("off", "minimal", "standard", "aggressive")},
+		{key: "loop.snapshot_risky", value: "LEVEL", def: "all",
+			help: "risky tool calls before which a snapshot is taken: all, high (and critical) or none",
+			at:   func(c *Config) any { return &c.Loop.SnapshotRisky }, check: oneOf("all", "high", "none")},
+		{key: "loop.max_retries", value: "N", def: "3",
+			help: "retries of a failed turn, and recoveries from a regression without asking",
+			at:   func(c *Config) any { return &c.Loop.MaxRetries }, check: between(0, 100)},
 		{key: "loop.auto_escalate_on_critical", def: "true",
-			help: "whether a critical regression goes to a person at once; deleted tests do either way",
+			help: "open a gate at once for a critical regression; a deleted test always opens one",
 			at:   func(c *Config) any { return &c.Loop.AutoEscalateCritical }},
-		{key: "loop.best_output", def: "true", help: "whether the best iteration is left in the workspace; false: the " +
-			"last one",
+		{key: "loop.best_output", def: "true", help: "leave the best iteration in the workspace instead of the last",
 			at: func(c *Config) any { return &c.Loop.BestOutput }},
-		{key: "loop.quality_threshold", def: "70", help: "quality in percent that the best iteration should reach",
+		{key: "loop.quality_threshold", value: "PERCENT", def: "70", help: "quality that the best iteration should reach",
 			at: func(c *Config) any { return &c.Loop.QualityThreshold }, check: between(0, 100)},
-		{key: "loop.require_verification", def: "false", help: "whether only an iteration whose check passed may be the best",
+		{key: "loop.require_verification", def: "false", help: "leave only an iteration whose check passed",
 			at: func(c *Config) any { return &c.Loop.RequireVerification }},
-		{key: "loop.sealed", def: "completion", help: "when the check is repeated in a clean copy of the workspace: off, " +
-			"completion, always",
-			at: func(c *Config) any { return &c.Loop.Sealed }, check: oneOf("off", "completion", "always")},
-		{key: "loop.sealed_setup", help: "a command that makes in a clean copy what the check needs; empty: ignored files " +
-			"are copied that are as they were",
-			at: func(c *Config) any { return &c.Loop.SealedSetup }},
-		{key: "loop.detection_latency_budget", def: "500ms", none: true,
-			help: "how long looking for regressions may take before that is told, or none",
+		{key: "loop.sealed", value: "WHEN", def: "completion",
+			help: "when to repeat the check in a clean copy of the workspace: off, completion or always",
+			at:   func(c *Config) any { return &c.Loop.Sealed }, check: oneOf("off", "completion", "always")},
+		{key: "loop.sealed_setup", value: "COMMAND",
+			help: "command that prepares the clean copy instead of copying the unchanged ignored files",
+			at:   func(c *Config) any { return &c.Loop.SealedSetup }},
+		{key: "loop.detection_latency_budget", value: "TIME", def: "500ms", none: true,
+			help: "time of detection beyond which a warning is given, or none",
 			at:   func(c *Config) any { return &c.Loop.DetectionBudget }, check: positive},
-		{key: "loop.max_overhead_percent", def: "10", none: true,
-			help: "how much may be added to the time of agent and check before that is told, or none",
+		{key: "loop.max_overhead_percent", value: "PERCENT", def: "10", none: true,
+			help: "time added to agent and check beyond which a warning is given, or none",
 			at:   func(c *Config) any { return &c.Loop.OverheadPercent }, check: percent},
-		{key: "loop.notify.command", help: "a command that is told of gates, of loops that need somebody and of their " +
-			"end: JSON on its standard input",
-			at: func(c *Config) any { return &c.Loop.NotifyCommand }},
-		{key: "loop.notify.webhook", help: "an address that the same is posted to as JSON",
+		{key: "loop.notify.command", value: "COMMAND",
+			help: "command that receives gates, loops that need attention and their end as JSON on standard input",
+			at:   func(c *Config) any { return &c.Loop.NotifyCommand }},
+		{key: "loop.notify.webhook", value: "URL", help: "URL that receives the same as JSON in a POST request",
 			at: func(c *Config) any { return &c.Loop.NotifyWebhook }, check: httpURL, secret: withoutPassword},
-		{key: "loop.notify.desktop", def: "false", help: "whether the same is shown on the desktop; where there is none, " +
-			"the terminal that follows the loop rings",
-			at: func(c *Config) any { return &c.Loop.NotifyDesktop }},
+		{key: "loop.notify.desktop", def: "false",
+			help: "show the same on the desktop, or else ring the bell of the terminal that follows the loop",
+			at:   func(c *Config) any { return &c.Loop.NotifyDesktop }},
 	}
 }
 
 func percent(value any) string {
 	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 1000 {
-		return fmt.Sprintf("is %v, but must be above 0 and at most 1000", x)
+		return fmt.Sprintf("is %v; it must be above 0 and at most 1000", x)
 	}
 	return ""
 }
@@ -168,19 +173,19 @@ func percent(value any) string {
 // RisksKey is the setting of the answers to risky calls.
 const RisksKey = "loop.risks"
 
-// riskMap reads the answers to risky calls.
+// riskMap parses the answers to risky calls.
 func (p *fileParser) riskMap(n ast.Node) {
 	var risks map[risk.Pattern]risk.Answer
 	if err := yaml.NodeToValue(n, &risks); err != nil {
-		p.add(n, "%s has an answer for each pattern; write git_remove: gate", RisksKey)
+		p.add(n, "%s is not a section of answers; write git_remove: gate", RisksKey)
 		return
 	}
 	for pattern, answer := range risks {
 		if !slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return r.Pattern == pattern }) {
-			p.add(n, "%s: there is no pattern %q; `perdure loop risks` lists them", RisksKey, pattern)
+			p.add(n, "%s: unknown pattern %q; `perdure loop risks` lists the patterns", RisksKey, pattern)
 		}
 		if !slices.Contains([]risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}, answer) {
-			p.add(n, "%s.%s: %q is none of allow, warn, gate, block", RisksKey, pattern, answer)
+			p.add(n, "%s.%s: is %q; it must be one of allow, warn, gate, block", RisksKey, pattern, answer)
 		}
 	}
 	p.risks = risks
@@ -189,30 +194,30 @@ func (p *fileParser) riskMap(n ast.Node) {
 // ChainsKey is the setting of the chains of agents.
 const ChainsKey = "loop.chains"
 
-// DefaultChain is the type of tasks that name none.
+// DefaultChain is the type of tasks without a type.
 const DefaultChain = "default"
 
 // maxChain bounds the agents of a chain.
 const maxChain = 20
 
-// chainMap reads the chains of agents.
+// chainMap parses the chains of agents.
 func (p *fileParser) chainMap(n ast.Node) {
 	var chains map[string][]string
 	if err := yaml.NodeToValue(n, &chains); err != nil {
-		p.add(n, "%s has a list of agents for each type of task; write tests: [codex, claude]", ChainsKey)
+		p.add(n, "%s is not a section of lists of agents; write tests: [codex, claude]", ChainsKey)
 		return
 	}
 	for kind, agents := range chains {
 		if kind == "" || len(agents) == 0 || len(agents) > maxChain || slices.Contains(agents, "") {
-			p.add(n, "%s.%s names 1 to %d agents", ChainsKey, kind, maxChain)
+			p.add(n, "%s.%s: a chain has 1 to %d agents", ChainsKey, kind, maxChain)
 		}
 	}
 	p.chains = chains
 }
 
-// Chain returns the agents of a type of task, in the order in which they are
-// asked; the empty type is DefaultChain. Nil where the settings name none. An
-// error names the types that there are.
+// Chain returns the agents of a type of task, in the order of their use. The empty
+// type is DefaultChain, for which the result can be nil. The error for another type
+// without agents names the known types.
 func (l *Loop) Chain(kind string) ([]string, error) {
 	if kind == "" {
 		if chain := l.Chains[DefaultChain]; len(chain) > 0 {
@@ -225,18 +230,17 @@ func (l *Loop) Chain(kind string) ([]string, error) {
 	}
 	chain := l.Chains[kind]
 	if len(chain) == 0 {
-		known := "there are none in the settings file"
+		hint := "set " + ChainsKey + " in the settings file"
 		if len(l.Chains) > 0 {
-			known = "there are " + strings.Join(slices.Sorted(maps.Keys(l.Chains)), ", ")
+			hint = "the types in " + ChainsKey + " are " + strings.Join(slices.Sorted(maps.Keys(l.Chains)), ", ")
 		}
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "choose agents",
-			Msg:  fmt.Sprintf("no chain of agents is set for tasks of type %q", kind),
-			Hint: known + "; " + ChainsKey + " in the settings file names them"}
+			Msg: fmt.Sprintf("no agents for tasks of type %q", kind), Hint: hint}
 	}
 	return chain, nil
 }
 
-// hookEntry is a handler as the file has it.
+// hookEntry is a handler in the file.
 type hookEntry struct {
 	Hook    string `yaml:"hook"`
 	Name    string `yaml:"name"`
@@ -246,10 +250,10 @@ type hookEntry struct {
 	OnFault string `yaml:"on_fault"`
 }
 
-// hookList reads the list of handlers.
+// hookList parses the list of handlers.
 func (p *fileParser) hookList(n ast.Node) {
 	if _, ok := n.(*ast.SequenceNode); !ok {
-		p.add(n, "%s is a list; write - hook: NAME", hook.SettingsKey)
+		p.add(n, "%s is not a list; write - hook: NAME", hook.SettingsKey)
 		return
 	}
 	var entries []hookEntry
@@ -266,7 +270,7 @@ func (p *fileParser) hookList(n ast.Node) {
 		} else if e.Timeout != "" {
 			d, err := ParseDuration(e.Timeout)
 			if err != nil || d <= 0 {
-				p.add(n, "%s[%d].timeout: %q is no time like 5s, or %s", hook.SettingsKey, i, e.Timeout, noLimit)
+				p.add(n, "%s[%d].timeout: %q is not a time such as 5s, or %s", hook.SettingsKey, i, e.Timeout, noLimit)
 			}
 			s.Timeout = d
 		}
@@ -277,10 +281,10 @@ func (p *fileParser) hookList(n ast.Node) {
 	}
 }
 
-// hookTemplate shows in a new file how handlers are written.
+// hookTemplate is the part of a new file about handlers and chains.
 const hookTemplate = `
-# Programs and addresses that are asked at the hooks of loops; perdure schema
-# hook-message and hook-reply say what they are told and what they answer:
+# Commands and URLs that loops call at their hooks; perdure schema hook-message and
+# hook-reply print the schemas of message and reply:
 # loop:
 #   hooks:
 #     - hook: post_iteration
@@ -289,7 +293,7 @@ const hookTemplate = `
 #     - hook: gate_opened
 #       url: https://example.com/notify
 #       on_fault: continue
-# Agents that stand in for each other, by the type that loop run --task-type names:
+# Agents and their fallbacks, by the type of task (loop run --task-type):
 #   chains:
 #     default: [claude, codex]
 #     tests: [codex, claude]

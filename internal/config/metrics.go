@@ -12,19 +12,19 @@ import (
 	loopconfig "github.com/perdure/perdure/loop/config"
 )
 
-// LoopMetrics is what of the section loop is measured besides the tests.
+// LoopMetrics are the settings of the section loop on metrics besides the tests.
 type LoopMetrics struct {
 	// Coverage, Types and Lint are auto, off or a command.
 	Coverage, Types, Lint string
-	// CoverageThreshold and SensitiveThreshold are in percent; 0: no limit.
+	// CoverageThreshold and SensitiveThreshold are percentages; 0: no limit.
 	CoverageThreshold, SensitiveThreshold float64
-	// SensitivePaths are words and patterns, with commas between.
+	// SensitivePaths are words and patterns, separated by commas.
 	SensitivePaths string
-	// Metrics are the user's own. They exist in the file only.
+	// Metrics are the user's own metrics. They exist in the file only.
 	Metrics []loopconfig.Metric
 }
 
-// Measures are the settings as a loop takes them.
+// Measures returns the settings in the form of a loop's configuration.
 func (l *LoopMetrics) Measures() loopconfig.Measures {
 	m := loopconfig.Measures{Coverage: l.Coverage, Types: l.Types, Lint: l.Lint, CoverageThreshold: l.CoverageThreshold,
 		SensitiveThreshold: l.SensitiveThreshold,
@@ -44,28 +44,31 @@ func (l *LoopMetrics) Measures() loopconfig.Measures {
 
 func metricSettings() []setting {
 	return []setting{
-		{key: "loop.coverage", def: loopconfig.Auto, help: "coverage by line: auto takes it in the run of the check where the " +
-			"runner can do both; off, or a command that writes to $PERDURE_COVERAGE",
+		{key: "loop.coverage", value: "COMMAND", def: loopconfig.Auto,
+			help: "coverage by line: auto (measured by the check " +
+				"if the test runner can), off, or a command that writes to $PERDURE_COVERAGE",
 			at: func(c *Config) any { return &c.Loop.Coverage }, check: notEmpty},
-		{key: "loop.types", def: loopconfig.Auto, help: "type errors: auto runs what the project is configured for and is " +
-			"done in two minutes; off, or a command",
+		{key: "loop.types", value: "COMMAND", def: loopconfig.Auto,
+			help: "type errors: auto (the checkers that the project " +
+				"configures, for at most two minutes), off, or a command",
 			at: func(c *Config) any { return &c.Loop.Types }, check: notEmpty},
-		{key: "loop.lint", def: loopconfig.Auto, help: "what linters say: auto, off, or a command",
+		{key: "loop.lint", value: "COMMAND", def: loopconfig.Auto, help: "messages of linters: auto, off, or a command",
 			at: func(c *Config) any { return &c.Loop.Lint }, check: notEmpty},
-		{key: "loop.coverage_threshold", def: "2", none: true,
-			help: "how many percent of the covered lines that are still there may lose their coverage, or none for any",
+		{key: "loop.coverage_threshold", value: "PERCENT", def: "2", none: true,
+			help: "share of the remaining covered lines that can lose their coverage, or none for all",
 			at:   func(c *Config) any { return &c.Loop.CoverageThreshold }, check: share},
-		{key: "loop.sensitive_coverage_threshold", def: "0.5", none: true, help: "the same for sensitive paths",
-			at: func(c *Config) any { return &c.Loop.SensitiveThreshold }, check: share},
-		{key: "loop.sensitive_paths", def: strings.Join(loopconfig.SensitiveWords(), ","),
-			help: "words of paths and patterns where little coverage may be lost",
+		{key: "loop.sensitive_coverage_threshold", value: "PERCENT", def: "0.5", none: true,
+			help: "the same share for sensitive paths",
+			at:   func(c *Config) any { return &c.Loop.SensitiveThreshold }, check: share},
+		{key: "loop.sensitive_paths", value: "WORDS", def: strings.Join(loopconfig.SensitiveWords(), ","),
+			help: "sensitive paths: words and patterns, separated by commas",
 			at:   func(c *Config) any { return &c.Loop.SensitivePaths }},
 	}
 }
 
 func share(value any) string {
 	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 100 {
-		return fmt.Sprintf("is %v, but must be above 0 and at most 100", x)
+		return fmt.Sprintf("is %v; it must be above 0 and at most 100", x)
 	}
 	return ""
 }
@@ -73,11 +76,11 @@ func share(value any) string {
 // MetricsKey is the setting of the user's metrics.
 const MetricsKey = "loop.metrics"
 
-// metricMap reads the user's metrics: a command, or a command with what is better.
+// metricMap parses the user's metrics: commands, with the better direction or not.
 func (p *fileParser) metricMap(n ast.Node) {
 	var entries yaml.MapSlice
 	if err := yaml.NodeToValue(n, &entries); err != nil {
-		p.add(n, "%s has a command for each name; write size_kb: du -sk dist | cut -f1", MetricsKey)
+		p.add(n, "%s is not a section of commands; write size_kb: du -sk dist | cut -f1", MetricsKey)
 		return
 	}
 	for _, e := range entries {
@@ -93,7 +96,7 @@ func (p *fileParser) metricMap(n ast.Node) {
 				case "better":
 					m.Better = fmt.Sprint(text)
 				default:
-					p.add(n, "%s.%s: unknown key %q; there are command and better", MetricsKey, m.Name, key)
+					p.add(n, "%s.%s: unknown key %q; the keys are command and better", MetricsKey, m.Name, key)
 				}
 			}
 		}
@@ -101,7 +104,7 @@ func (p *fileParser) metricMap(n ast.Node) {
 			p.add(n, "%s: %s", MetricsKey, problem)
 		}
 		if slices.ContainsFunc(p.metrics, func(other loopconfig.Metric) bool { return other.Name == m.Name }) {
-			p.add(n, "%s.%s is there twice", MetricsKey, m.Name)
+			p.add(n, "%s.%s: already set", MetricsKey, m.Name)
 		}
 		p.metrics = append(p.metrics, m)
 	}
@@ -110,8 +113,8 @@ func (p *fileParser) metricMap(n ast.Node) {
 	}
 }
 
-// metricTemplate shows in a new file how metrics are written.
-const metricTemplate = `# Numbers that are measured of the workspace, by what prints them:
+// metricTemplate is the part of a new file about metrics.
+const metricTemplate = `# Metrics of the workspace, by the commands that print them:
 #   metrics:
 #     size_kb: {command: du -sk dist | cut -f1, better: down}
 `

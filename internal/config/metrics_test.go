@@ -23,7 +23,7 @@ func TestMetricsInTheFile(t *testing.T) {
 		many += strings.Repeat("x", i+1) + ": a, "
 	}
 	for text, want := range map[string]string{
-		"loop: {metrics: [x]}":                          "a command for each name",
+		"loop: {metrics: [x]}":                          "loop.metrics is not a section",
 		"loop: {metrics: {x: ''}}":                      "has no command",
 		"loop: {metrics: {x: 5}}":                       "has no command",
 		"loop: {metrics: {'a b': x}}":                   "a name has",

@@ -14,117 +14,120 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/nearest"
 )
 
 // variablePrefix begins the names of all environment variables of settings.
 const variablePrefix = "PERDURE_"
 
-// setting is one line of the table: how a value is called, stored, checked and
-// explained.
+// setting is one setting: its name, place, checks and help.
 type setting struct {
-	key  string // as in the file; a dot separates a section from its key
-	def  string // default as text
-	help string // one line for people
-	// at returns where the value lives: *string, *int, *int64, *float64 or
+	key   string // as in the file; a dot separates a section from its key
+	value string // the value's name in the help; "" for true and false
+	def   string // default as text
+	help  string // one line
+	// at returns a pointer to the value: *string, *int, *int64, *float64, *bool or
 	// *time.Duration.
 	at func(c *Config) any
-	// check returns what is wrong with the value that at points to, or "".
-	// Nil: everything is fine.
+	// check returns the problem of the value that at points to, or "". Nil accepts
+	// every value.
 	check func(value any) string
-	// lines allows a text of several lines.
+	// lines allows several lines of text.
 	lines bool
-	// none: 0 is written "none" and means that there is no limit. The number 0
-	// is refused: who writes it means to allow nothing, and would get all.
+	// none allows the value "none" for no limit, which is stored as 0. The number 0
+	// is an error, because it could also mean that nothing is allowed.
 	none bool
-	// secret tells what in the text is not to be shown or kept in a file; it
-	// returns the text without it. Nil: nothing is secret.
+	// secret returns text without its secret part, which is not printed and not
+	// allowed in a file. Nil: no part is secret.
 	secret func(text string) string
 }
 
-// settings is the table, in the order in which people see it.
+// settings returns all settings in the order of the settings file.
 func settings() []setting {
 	return slices.Concat(runSettings(), loopSettings(), metricSettings(), processSettings())
 }
 
-// runSettings are those of runs and of the store.
+// runSettings are the settings of runs and of the store.
 func runSettings() []setting {
 	return []setting{
-		{key: "model", def: "builtin:extract", help: "what answers: builtin:extract, exec:COMMAND, openai:NAME, " +
-			"anthropic:NAME, mock:SCRIPT; after a comma, what stands in when it fails",
+		{key: "model", value: "MODEL", def: "builtin:extract",
+			help: "builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND " +
+				"or mock:SCRIPT; fallbacks follow after commas",
 			at: func(c *Config) any { return &c.Model }, check: notEmpty},
-		{key: "sub_model", help: "what answers for all tasks but the root; empty: the model",
+		{key: "sub_model", value: "MODEL", help: "model of the tasks below the root, if it is another one",
 			at: func(c *Config) any { return &c.SubModel }},
-		{key: "judge", help: "what scores answers for best-of-n and --min-score: a model, exec:COMMAND or " +
-			"rule:EXPRESSION; empty: the model",
+		{key: "judge", value: "MODEL", help: "judge for best-of-n and --min-score, if it is not the model: a model, " +
+			"exec:COMMAND or rule:EXPRESSION",
 			at: func(c *Config) any { return &c.Judge }},
-		{key: "base_url", help: "endpoint of an OpenAI-compatible model; empty: the provider's own",
+		{key: "base_url", value: "URL", help: "endpoint of openai: models, if it is not the provider's",
 			at: func(c *Config) any { return &c.BaseURL }, check: httpURL, secret: withoutPassword},
-		{key: "store", help: "postgres://… to share a store between machines; empty: perdure.db in .perdure",
+		{key: "store", value: "URL", help: "postgres:// URL of a shared store, if it is not perdure.db in .perdure",
 			at: func(c *Config) any { return &c.Store }, check: storeURL, secret: withoutPassword},
-		{key: "concurrency", def: "8", help: "how many tasks of one process run at once",
+		{key: "concurrency", value: "N", def: "8", help: "tasks that a process runs at once",
 			at: func(c *Config) any { return &c.Concurrency }, check: between(1, 4096)},
-		{key: "max_depth", def: "3", help: "deepest level of a tree; the root is 0",
+		{key: "max_depth", value: "N", def: "3", help: "maximum depth of a tree; the root has depth 0",
 			at: func(c *Config) any { return &c.MaxDepth }, check: between(0, 5)},
-		{key: "max_children", def: "10", help: "most children of a task; more become further levels",
+		{key: "max_children", value: "N", def: "10", help: "maximum children of a task; further ones go to deeper levels",
 			at: func(c *Config) any { return &c.MaxChildren }, check: between(2, 100_000)},
-		{key: "max_nodes", def: "10000", help: "most tasks of a tree",
+		{key: "max_nodes", value: "N", def: "10000", help: "maximum tasks of a tree",
 			at: func(c *Config) any { return &c.MaxNodes }, check: between(1, 10_000_000)},
-		{key: "max_attempts", def: "3", help: "how often a task is tried",
+		{key: "max_attempts", value: "N", def: "3", help: "maximum attempts of a task",
 			at: func(c *Config) any { return &c.MaxAttempts }, check: between(1, 100)},
-		{key: "chunk_tokens", def: "0", help: "size of a part of the context in tokens; 0: from the model",
+		{key: "chunk_tokens", value: "N", def: "0", help: "tokens in a part of the context; 0: chosen for the model",
 			at: func(c *Config) any { return &c.ChunkTokens }, check: zeroOr(between(100, 100_000_000))},
-		{key: "call_timeout", def: "5m", help: "longest time of one request to a model",
+		{key: "call_timeout", value: "TIME", def: "5m", help: "timeout of a model request",
 			at: func(c *Config) any { return &c.CallTimeout }, check: positive},
-		{key: "call_retries", def: "5", help: "how often a request is sent again after a passing fault",
+		{key: "call_retries", value: "N", def: "5", help: "retries of a model request after a transient error",
 			at: func(c *Config) any { return &c.CallRetries }, check: between(0, 100)},
-		{key: "budget_calls", def: noLimit, help: "most requests of a tree, or none for no limit", none: true,
+		{key: "budget_calls", value: "N", def: noLimit, help: "maximum model calls of a tree, or none", none: true,
 			at: func(c *Config) any { return &c.BudgetCalls }, check: between(1, maxBudget)},
-		{key: "budget_tokens", def: noLimit, help: "most tokens of a tree, or none for no limit", none: true,
+		{key: "budget_tokens", value: "N", def: noLimit, help: "maximum tokens of a tree, or none", none: true,
 			at: func(c *Config) any { return &c.BudgetTokens }, check: between(1, maxBudget)},
-		{key: "budget_usd", def: noLimit, help: "most US dollars of a tree, or none for no limit", none: true,
+		{key: "budget_usd", value: "USD", def: noLimit, help: "maximum cost of a tree in US dollars, or none", none: true,
 			at: func(c *Config) any { return &c.BudgetUSD }, check: dollars},
-		{key: "prices", help: "file of prices that stands above the built-in table; empty: prices.yaml in .perdure, if " +
-			"there is one",
+		{key: "prices", value: "FILE", help: "prices that override the built-in ones, if not in prices.yaml in .perdure",
 			at: func(c *Config) any { return &c.Prices }},
-		{key: "cache", def: "false", help: "whether answers are kept and given again to the same request of the same model",
+		{key: "cache", def: "false", help: "keep answers and reuse them for identical requests",
 			at: func(c *Config) any { return &c.Cache }},
-		{key: "retention.completed", def: "7d", help: "how long completed and cancelled trees are kept",
+		{key: "retention.completed", value: "TIME", def: "7d", help: "time to keep completed and cancelled trees",
 			at: func(c *Config) any { return &c.RetentionCompleted }, check: positive},
-		{key: "retention.failed", def: "30d", help: "after what time failed trees are listed for removal",
+		{key: "retention.failed", value: "TIME", def: "30d", help: "time after which failed trees are listed for removal",
 			at: func(c *Config) any { return &c.RetentionFailed }, check: positive},
-		{key: "retention.remove_failed", def: "false", help: "whether failed trees are removed then, not only listed",
+		{key: "retention.remove_failed", def: "false", help: "remove failed trees after that time",
 			at: func(c *Config) any { return &c.RetentionRemoveFailed }},
-		{key: "retention.checkpoints", def: "10", help: "how many checkpoints of a state are kept",
+		{key: "retention.checkpoints", value: "N", def: "10", help: "checkpoints to keep of each state",
 			at: func(c *Config) any { return &c.RetentionCheckpoints }, check: between(1, perdure.MaxCheckpoints)},
-		{key: "retention.handoffs", def: "30d", help: "how long the ledgers of finished handoffs are kept",
+		{key: "retention.handoffs", value: "TIME", def: "30d", help: "time to keep the ledgers of finished handoffs",
 			at: func(c *Config) any { return &c.RetentionHandoffs }, check: positive},
-		{key: "handoff.warn_percent", def: "75", help: "use of an agent's context at which its handoff is prepared",
-			at: func(c *Config) any { return &c.HandoffWarnPercent }, check: between(1, 100)},
-		{key: "handoff.stop_percent", def: "90", help: "use of an agent's context at which it is told to stop",
-			at: func(c *Config) any { return &c.HandoffStopPercent }, check: between(1, 100)},
+		{key: "handoff.warn_percent", value: "PERCENT", def: "75",
+			help: "use of an agent's context at which the agent prepares a handoff",
+			at:   func(c *Config) any { return &c.HandoffWarnPercent }, check: between(1, 100)},
+		{key: "handoff.stop_percent", value: "PERCENT", def: "90",
+			help: "use of an agent's context at which the agent has to stop",
+			at:   func(c *Config) any { return &c.HandoffStopPercent }, check: between(1, 100)},
 	}
 }
 
-// processSettings are those of whoever executes.
+// processSettings are the settings of processes that execute trees.
 func processSettings() []setting {
 	return []setting{
-		{key: "listen", help: "TCP address of the daemon, for example 127.0.0.1:7433; empty: none",
+		{key: "listen", value: "ADDRESS", help: "TCP address of the daemon, such as 127.0.0.1:7433",
 			at: func(c *Config) any { return &c.Listen }, check: hostPort},
-		{key: "socket", help: "Unix socket of the daemon; empty: perdure.sock in .perdure",
+		{key: "socket", value: "PATH", help: "Unix socket of the daemon, if it is not perdure.sock in .perdure",
 			at: func(c *Config) any { return &c.Socket }},
-		{key: "drain_timeout", def: "30s", help: "how long running tasks may finish when the process stops",
+		{key: "drain_timeout", value: "TIME", def: "30s", help: "time that running tasks have to finish when a process stops",
 			at: func(c *Config) any { return &c.DrainTimeout }, check: positive},
-		{key: "log_level", def: "info", help: "debug, info, warn or error",
+		{key: "log_level", value: "LEVEL", def: "info", help: "level of log messages: debug, info, warn or error",
 			at: func(c *Config) any { return &c.LogLevel }, check: oneOf("debug", "info", "warn", "error")},
-		{key: "log_format", def: "text", help: "text or json",
+		{key: "log_format", value: "FORMAT", def: "text", help: "format of log messages: text or json",
 			at: func(c *Config) any { return &c.LogFormat }, check: oneOf("text", "json")},
 	}
 }
 
-// noLimit is how a setting is written whose limit is none.
+// noLimit is the value of a setting without a limit.
 const noLimit = "none"
 
-// maxBudget keeps sums of budgets far from overflow.
+// maxBudget bounds budgets, so that their sums do not overflow.
 const maxBudget = 1_000_000_000_000_000
 
 func find(key string) (setting, bool) {
@@ -136,7 +139,7 @@ func find(key string) (setting, bool) {
 	return findAgentSetting(key)
 }
 
-// kind is how a value is written.
+// kind is the kind of a value.
 type kind int
 
 const (
@@ -146,11 +149,8 @@ const (
 	truthKind
 )
 
-func (s setting) kind() kind { return s.kindIn(new(Config)) }
-
-// kindIn is kind for callers that ask for many: c is any configuration.
-func (s setting) kindIn(c *Config) kind {
-	switch s.at(c).(type) {
+func (s setting) kind() kind {
+	switch s.at(new(Config)).(type) {
 	case *string:
 		return textKind
 	case *time.Duration:
@@ -161,12 +161,12 @@ func (s setting) kindIn(c *Config) kind {
 	return numberKind
 }
 
-// variable is the name of the setting's environment variable.
+// variable returns the name of the setting's environment variable.
 func (s setting) variable() string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
 }
 
-// flag is the name of the setting's flag with its dashes.
+// flag returns the name of the setting's flag with its dashes.
 func (s setting) flag() string {
 	dashes := func(r rune) rune {
 		if r == '.' || r == '_' {
@@ -177,13 +177,13 @@ func (s setting) flag() string {
 	return "--" + strings.Map(dashes, s.key)
 }
 
-// set parses text into its place and returns what is wrong with it, or "".
-// Nothing is set when something is wrong.
+// set parses and stores text. It returns the problem of text, or "", and stores
+// nothing if there is one.
 func (s setting) set(c *Config, text string) string {
 	if s.none && text == noLimit {
 		return s.clear(c)
 	} else if x, err := strconv.ParseFloat(text, 64); s.none && err == nil && x == 0 {
-		return fmt.Sprintf("is %s, which allows nothing at all; write %s for no limit", text, noLimit)
+		return fmt.Sprintf("is %s; write %s for no limit", text, noLimit)
 	}
 	switch p := s.at(c).(type) {
 	case *string:
@@ -215,7 +215,7 @@ func (s setting) set(c *Config, text string) string {
 			return err.Error()
 		}
 		if s.none && d == 0 {
-			return fmt.Sprintf("is %s, which allows nothing at all; write %s for no limit", text, noLimit)
+			return fmt.Sprintf("is %s; write %s for no limit", text, noLimit)
 		}
 		*p = d
 	case *bool:
@@ -227,7 +227,7 @@ func (s setting) set(c *Config, text string) string {
 	return ""
 }
 
-// clear sets that there is no limit.
+// clear removes the limit.
 func (s setting) clear(c *Config) string {
 	switch p := s.at(c).(type) {
 	case *int:
@@ -242,7 +242,7 @@ func (s setting) clear(c *Config) string {
 	return ""
 }
 
-// verify checks the value in its place. In the file no secret may stand.
+// verify checks the stored value. Secrets are not allowed in the file.
 func (s setting) verify(c *Config, kind string) string {
 	if s.check != nil && (!s.none || s.text(c) != noLimit) {
 		if problem := s.check(s.at(c)); problem != "" {
@@ -250,12 +250,16 @@ func (s setting) verify(c *Config, kind string) string {
 		}
 	}
 	if s.secret != nil && kind == OriginFile && s.secret(s.text(c)) != s.text(c) {
-		return "holds a password, and passwords are not kept in files; give it by the environment (" + s.variable() + ")"
+		problem := "contains a password, which is not allowed in a file"
+		if _, agent := agentName(s.key); !agent {
+			problem += "; set " + s.variable() + " instead"
+		}
+		return problem
 	}
 	return ""
 }
 
-// text is the value as it would be written in the file.
+// text returns the value as in the file.
 func (s setting) text(c *Config) string {
 	text := s.plainText(c)
 	if s.none && (text == "0" || text == FormatDuration(0)) {
@@ -282,9 +286,9 @@ func (s setting) plainText(c *Config) string {
 	return ""
 }
 
-// value is the value for JSON: numbers and truths as such, no limit as null,
-// durations as text, secrets taken out.
-func (s setting) value(c *Config) any {
+// jsonValue returns the value for JSON: numbers and booleans as such, no limit as
+// null, durations as text, without secrets.
+func (s setting) jsonValue(c *Config) any {
 	if s.none && s.text(c) == noLimit {
 		return nil
 	}
@@ -301,7 +305,7 @@ func (s setting) value(c *Config) any {
 	return s.shown(c)
 }
 
-// shown is the text of the value with secrets taken out.
+// shown returns the text of the value without secrets.
 func (s setting) shown(c *Config) string {
 	text := s.text(c)
 	if s.secret != nil {
@@ -310,20 +314,20 @@ func (s setting) shown(c *Config) string {
 	return text
 }
 
-// quote shows a wrong text, shortened.
+// quote quotes an invalid text, shortened.
 func (s setting) quote(text string) string {
 	const most = 40
 	return strconv.Quote(clip.Runes(text, most))
 }
 
-// plain returns what is wrong with a text as such.
+// plain returns the problem of a text of any setting, or "".
 func (s setting) plain(text string) string {
 	for _, r := range text {
 		if s.lines && (r == '\n' || r == '\t') {
 			continue
 		}
 		if r < ' ' || r == 0x7f || r == '\ufffd' {
-			return "holds a control character or invalid UTF-8"
+			return "contains a control character or invalid UTF-8"
 		}
 	}
 	return ""
@@ -346,7 +350,7 @@ func number(value any) int64 {
 func between(low, high int64) func(any) string {
 	return func(value any) string {
 		if n := number(value); n < low || n > high {
-			return fmt.Sprintf("is %d, but must be between %d and %d", n, low, high)
+			return fmt.Sprintf("is %d; it must be between %d and %d", n, low, high)
 		}
 		return ""
 	}
@@ -366,14 +370,14 @@ func zeroOr(check func(any) string) func(any) string {
 
 func positive(value any) string {
 	if d := *value.(*time.Duration); d <= 0 {
-		return fmt.Sprintf("is %s, but must be longer than 0", FormatDuration(d))
+		return fmt.Sprintf("is %s; it must be longer than 0", FormatDuration(d))
 	}
 	return ""
 }
 
 func dollars(value any) string {
 	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 1e9 {
-		return fmt.Sprintf("is %v, but must be above 0 and at most 1000000000", x)
+		return fmt.Sprintf("is %v; it must be above 0 and at most 1000000000", x)
 	}
 	return ""
 }
@@ -384,15 +388,15 @@ func oneOf(words ...string) func(any) string {
 		if slices.Contains(words, word) {
 			return ""
 		}
-		problem := fmt.Sprintf("is %q, but must be one of %s", word, strings.Join(words, ", "))
-		if near, ok := Nearest(word, words); ok {
+		problem := fmt.Sprintf("is %q; it must be one of %s", word, strings.Join(words, ", "))
+		if near, ok := nearest.Word(word, words); ok {
 			problem += fmt.Sprintf("; did you mean %q?", near)
 		}
 		return problem
 	}
 }
 
-// httpURL and storeURL never show the text: it may hold a password.
+// httpURL and storeURL do not print the text, which can contain a password.
 func httpURL(value any) string {
 	text := *value.(*string)
 	if text == "" {
@@ -400,7 +404,7 @@ func httpURL(value any) string {
 	}
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return "is not a URL like https://host/v1"
+		return "is not a URL such as https://host/v1"
 	}
 	return ""
 }
@@ -412,13 +416,13 @@ func storeURL(value any) string {
 	}
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		return "is not a URL like postgres://user@host/database; a SQLite store is chosen by its folder (" + dirVariable + ")"
+		return "is not a URL such as postgres://user@host/database; " + dirVariable + " chooses a SQLite store"
 	}
 	return ""
 }
 
-// withoutPassword hides the password of a URL and what its parameters' names
-// say is secret. A text that is not a URL is hidden whole.
+// withoutPassword hides the password of a URL and its parameters with secret
+// names. It hides the whole text if it is not a URL.
 func withoutPassword(text string) string {
 	const hidden = "xxxxx"
 	if text == "" {
@@ -453,7 +457,7 @@ func hostPort(value any) string {
 	}
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return fmt.Sprintf("%q is not an address like 127.0.0.1:7433", text)
+		return fmt.Sprintf("%q is not an address such as 127.0.0.1:7433", text)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > math.MaxUint16 {
 		return fmt.Sprintf("the port of %q is not a number up to 65535", text)

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/anthropic"
 	"github.com/perdure/perdure/model/cache"
@@ -274,13 +274,13 @@ func unknownModel(name string) error {
 	}
 	scheme, rest, found := strings.Cut(name, ":")
 	schemes := []string{schemeOpenAI, schemeAnthropic, schemeExec, schemeMock, schemeBuiltin}
-	switch near, ok := config.Nearest(scheme, schemes); {
+	switch near, ok := nearest.Word(scheme, schemes); {
 	case ok && (near == schemeBuiltin || near == scheme && rest == ""):
 		e.Hint = nearestHint(name, near)
 	case ok && rest != "":
 		e.Hint = fmt.Sprintf("did you mean %q?", near+":"+rest)
 	case !found:
-		if near, ok := config.Nearest(name, []string{"extract", extract.Name}); ok && near != "" {
+		if near, ok := nearest.Word(name, []string{"extract", extract.Name}); ok && near != "" {
 			e.Hint = fmt.Sprintf("did you mean %q?", extract.Name)
 		} else {
 			e.Hint = fmt.Sprintf("did you mean %q? %s", likelyScheme(name)+":"+name, e.Hint)

@@ -1,4 +1,4 @@
-// Package cache implements the command cache: it lists and removes cached answers.
+// Package cache implements the command cache, which lists and removes cached answers.
 package cache
 
 import (
@@ -20,19 +20,20 @@ import (
 
 type commands struct{ *env.Env }
 
-// Command makes the command with its subcommands.
+// Command returns the command with its subcommands.
 func Command(e *env.Env) *cobra.Command {
 	c := &commands{e}
 	return env.Group(&cobra.Command{
 		Use:   "cache",
-		Short: "List or remove answers kept for the same request",
-		Long: "List or remove the answers that runs with --cache keep and give again: to the same request of the same " +
-			"model at the same endpoint. An answer from the cache is a call that takes no tokens and costs nothing.",
+		Short: "List or remove cached answers",
+		Long: "List or remove the answers that runs with --cache keep and reuse for identical requests to the same model " +
+			"at " +
+			"the same endpoint. An answer from the cache uses no tokens and costs nothing.",
 		GroupID: env.GroupManage,
 	}, c.newListCommand(), c.newStatsCommand(), c.newEvictCommand())
 }
 
-// withCache opens the answers of the project.
+// withCache opens the project's cache for do.
 func (c *commands) withCache(cmd *cobra.Command, do func(ctx context.Context, kept *cache.Cache) error) error {
 	l, err := c.Load(cmd)
 	if err != nil {
@@ -50,14 +51,14 @@ func (c *commands) newListCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the answers, those used last first",
-		Long: "List the answers, those used last first: key, size, when last used, tokens and cost that a use saves, " +
-			"model. With --json one object a line.",
+		Short: "List the cached answers",
+		Long: "List the cached answers, the last used first: key, size, time of the last use, tokens and cost that a use " +
+			"saves, and model. With --json the output is one object a line.",
 		Example: "perdure cache list --limit 20\n perdure cache list --json | jq -s 'map(.bytes) | add'",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
-				return env.UsageError("0 lists all", "--limit is %d", limit)
+				return env.UsageError("write 0 for all", "--limit is %d", limit)
 			}
 			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
 				all, err := kept.List(ctx)
@@ -68,17 +69,17 @@ func (c *commands) newListCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().IntVar(&limit, "limit", 0, "the most answers to list; 0: all")
+	cmd.Flags().IntVar(&limit, "limit", 0, "`N` maximum answers to list; 0: all")
 	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
-// shownKey is how much of a key is shown: enough to name an entry by.
+// shownKey is the printed length of a key.
 const shownKey = 12
 
 func (c *commands) listCache(entries []cache.Entry, asJSON bool) error {
 	if len(entries) == 0 && !asJSON {
-		c.Note("no answers are kept; `perdure run --cache` keeps them")
+		c.Note("the cache is empty; `perdure run --cache` keeps answers")
 	}
 	now := time.Now()
 	for i := range entries {
@@ -101,7 +102,7 @@ func (c *commands) listCache(entries []cache.Entry, asJSON bool) error {
 	return nil
 }
 
-// usageOf is what an answer took when it was given.
+// usageOf returns the usage of the call that gave an answer.
 func usageOf(e *cache.Entry) perdure.Usage {
 	u := perdure.Usage{Calls: 1, InputTokens: e.InputTokens, OutputTokens: e.OutputTokens, UnpricedCalls: 1}
 	if e.CostUSD != nil {
@@ -114,9 +115,9 @@ func (c *commands) newStatsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "stats",
-		Short: "Count the answers and what they took when they were given",
-		Long: "Count the answers, their size, and the tokens and dollars they took when they were given: what is saved " +
-			"when each is used once.",
+		Short: "Print the size of the cache and its savings",
+		Long: "Print the number and size of the cached answers, and the tokens and cost of their calls, which using each " +
+			"once saves.",
 		Args: env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
@@ -129,7 +130,7 @@ func (c *commands) newStatsCommand() *cobra.Command {
 					return nil
 				}
 				now := time.Now()
-				c.Printf("took %s tokens in, %s out, %s; last used %s, longest unused since %s\n", human.Compact(s.InputTokens),
+				c.Printf("%s tokens in, %s out, %s; newest use %s, oldest use %s\n", human.Compact(s.InputTokens),
 					human.Compact(s.OutputTokens), human.Dollars(s.CostUSD), human.Ago(now, *s.NewestUse),
 					human.Ago(now, *s.OldestUse))
 				for _, m := range s.Models {
@@ -147,7 +148,7 @@ func (c *commands) newStatsCommand() *cobra.Command {
 	return cmd
 }
 
-// errorOr does something unless there is an error already.
+// errorOr returns err, or else calls do.
 func errorOr(err error, do func() error) error {
 	if err != nil {
 		return err
@@ -155,7 +156,7 @@ func errorOr(err error, do func() error) error {
 	return do()
 }
 
-// evictFlags say which answers go.
+// evictFlags holds the flags of cache evict.
 type evictFlags struct {
 	all, dryRun, json     bool
 	model, unused, keepTo string
@@ -165,9 +166,9 @@ func (c *commands) newEvictCommand() *cobra.Command {
 	var f evictFlags
 	cmd := &cobra.Command{
 		Use:   "evict [KEY]",
-		Short: "Remove answers",
-		Long: "Remove the answer with a key (its beginning will do), or those to which all given flags apply. Damaged " +
-			"answers go with any of them.",
+		Short: "Remove cached answers",
+		Long: "Remove the answer with a key or the beginning of a key, or the answers that all given flags select. Damaged " +
+			"answers are always removed.",
 		Example: "perdure cache evict --unused 30d\n perdure cache evict --keep 100MB --dry-run\n" +
 			" perdure cache evict 3f9ac01b22d4",
 		Args:              env.Arguments(0, 1, "at most one key"),
@@ -183,17 +184,17 @@ func (c *commands) newEvictCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "remove every answer")
-	cmd.Flags().StringVar(&f.model, "model", "", "remove the answers of this `model`")
-	cmd.Flags().StringVar(&f.unused, "unused", "", "remove answers not used for this `time`, for example 30d")
-	cmd.Flags().StringVar(&f.keepTo, "keep", "", "keep the answers used last up to this `size`, for example 100MB, and "+
+	cmd.Flags().StringVar(&f.model, "model", "", "`MODEL` remove the answers of this model")
+	cmd.Flags().StringVar(&f.unused, "unused", "", "`TIME` remove answers that were not used for this time, such as 30d")
+	cmd.Flags().StringVar(&f.keepTo, "keep", "", "`SIZE` keep the last used answers up to this size, such as 100MB, and "+
 		"remove the others")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "remove nothing, tell what would go")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be removed")
 	env.JSONFlag(cmd, &f.json)
 	env.CompleteWith(cmd, "model", c.completeCache(func(e *cache.Entry) (string, string) { return e.Model, "" }))
 	return cmd
 }
 
-// selection checks what was asked for.
+// selection returns the selected answers.
 func (f *evictFlags) selection(args []string) (cache.Selection, error) {
 	sel := cache.Selection{All: f.all, Model: f.model, DryRun: f.dryRun}
 	if len(args) > 0 {
@@ -205,21 +206,21 @@ func (f *evictFlags) selection(args []string) (cache.Selection, error) {
 			err = fmt.Errorf("%s is not longer than 0", f.unused)
 		}
 		if err != nil {
-			return sel, env.UsageError("give it like 12h or 30d", "--unused: %s", err)
+			return sel, env.UsageError("write 12h or 30d", "--unused: %s", err)
 		}
 		sel.Unused = d
 	}
 	if f.keepTo != "" {
 		n, err := humanize.ParseBytes(f.keepTo)
 		if err != nil || n > 1<<60 {
-			return sel, env.UsageError("give it like 100MB or 1GB", "--keep: %q is not a size", f.keepTo)
+			return sel, env.UsageError("write 100MB or 1GB", "--keep: %q is not a size", f.keepTo)
 		}
 		keep := int64(n)
 		sel.KeepBytes = &keep
 	}
 	if !f.all && sel.Key == "" && sel.Model == "" && sel.Unused == 0 && sel.KeepBytes == nil {
-		return sel, env.UsageError("name a key, or use --all, --model, --unused or --keep",
-			"nothing says which answers are to go")
+		return sel, env.UsageError("add a key, --all, --model, --unused or --keep",
+			"no answers are selected")
 	}
 	return sel, nil
 }
@@ -231,8 +232,8 @@ func (c *commands) evict(ctx context.Context, kept *cache.Cache, sel cache.Selec
 	}
 	if sel.Key != "" && r.Entries == 0 {
 		return &perdure.Error{Code: perdure.CodeNotFound, Op: "evict answer",
-			Msg:  fmt.Sprintf("there is no answer %q", sel.Key),
-			Hint: "`perdure cache list` shows what there is"}
+			Msg:  fmt.Sprintf("no answer with key %q", sel.Key),
+			Hint: "`perdure cache list` lists the keys"}
 	}
 	if asJSON {
 		return c.PrintJSON(r)
@@ -245,7 +246,7 @@ func (c *commands) evict(ctx context.Context, kept *cache.Cache, sel cache.Selec
 	return nil
 }
 
-// completeCache offers what a function tells of each answer.
+// completeCache offers the words that a function returns for the answers.
 func (c *commands) completeCache(of func(e *cache.Entry) (word, about string)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

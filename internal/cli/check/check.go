@@ -17,36 +17,29 @@ import (
 
 type commands struct{ *env.Env }
 
-// options are the flags.
+// options are the flags of the command.
 type options struct {
 	base, loop, mode    string
 	staged, json, sarif bool
 }
 
-// Command makes the command with its subcommand.
+// Command returns the command with its subcommand.
 func Command(e *env.Env) *cobra.Command {
 	c := &commands{e}
 	var o options
 	cmd := &cobra.Command{
 		Use:   "check [PATH...]",
-		Short: "Look for signs that a change deletes tests, weakens checks or silences errors",
-		Long: "Compare two versions of the files and tell what in the change takes away what holds a program to its " +
-			"promises: tests " +
-			"deleted or skipped, assertions weakened, validation and error handling removed, complaints of tools silenced, " +
-			"features " +
-			"stubbed, configuration of checks changed. They are the signs that loops watch for; here without a loop and " +
-			"without a store.\n\n" +
-			"By default the files as they are, with those that git does not know yet, are compared with the last commit. " +
-			"--staged compares " +
-			"what is staged, for a hook before the commit. --base REV compares with what REV has in common with the last " +
-			"commit, as " +
-			"reviews do; --base A..B compares two commits as they are, A...B the second with what they have in common. --base " +
-			"loop:baseline and loop:NUMBER compare with a snapshot of a loop: of its beginning, or after an iteration.\n\n" +
-			"Only findings in the given files and folders are told, but all changed files are read: a test that moved is " +
-			"found again. " +
-			"The exit status is 3 when a finding acts (verdict BLOCK), 0 for warnings and hints. --json prints the report " +
-			"(schema " +
-			"check-report), --sarif the same as SARIF 2.1.0.",
+		Short: "Find deleted tests, weakened checks and suppressed errors",
+		Long: "Compare two versions of the files and report regressions: deleted or skipped tests, weakened assertions, " +
+			"removed validation and error handling, suppressed warnings, stubbed features, changed configuration of checks. " +
+			"Loops use the same detection; this command needs no loop and no store.\n\n" +
+			"By default the working tree, including untracked files, is compared with HEAD. --staged compares the index, for " +
+			"a pre-commit hook. --base REV compares with the merge base of REV and HEAD, as reviews do; --base A..B compares " +
+			"two commits, --base A...B compares B with the merge base. --base loop:baseline and loop:NUMBER compare with the " +
+			"snapshot of a loop's start, or after an iteration.\n\n" +
+			"PATH limits the reported findings, but all changed files are read, so that moved tests are recognized. The exit " +
+			"status is 3 if a finding blocks (verdict BLOCK). --json prints the report (schema check-report), --sarif the " +
+			"same as SARIF 2.1.0.",
 		Example: "perdure check\n perdure check --staged\n perdure check --base origin/main --sarif >perdure.sarif\n" +
 			" perdure check patterns",
 		GroupID: env.GroupInspect,
@@ -54,34 +47,35 @@ func Command(e *env.Env) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, args []string) error { return c.check(cmd, &o, args) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.base, "base", "", "compare with this `revision`, with A..B or A...B, or with a loop's snapshot "+
-		"(default: the last commit)")
-	f.StringVar(&o.loop, "loop", "", "the `loop` that --base loop:… means (default: the one that has not ended, or "+
-		"else the latest)")
-	f.StringVar(&o.mode, "mode", "", "which findings act: off, minimal, standard, aggressive (default: loop.detection "+
-		"of the settings)")
-	f.BoolVar(&o.staged, "staged", false, "look at what is staged, not at the files as they are")
+	f.StringVar(&o.base, "base", "", "`REV` version to compare with: a revision, A..B, A...B, loop:baseline or "+
+		"loop:NUMBER; default: HEAD")
+	f.StringVar(&o.loop, "loop", "", "`LOOP` loop of --base loop:…; default: the one that has not ended, or else the "+
+		"newest")
+	f.StringVar(&o.mode, "mode", "", "`MODE` findings that block: off, minimal, standard or aggressive; default: the "+
+		"setting loop.detection")
+	f.BoolVar(&o.staged, "staged", false, "compare the index instead of the working tree")
 	env.JSONFlag(cmd, &o.json)
-	f.BoolVar(&o.sarif, "sarif", false, "print SARIF 2.1.0 for programs that show findings beside the code")
+	f.BoolVar(&o.sarif, "sarif", false, "print SARIF 2.1.0")
 	cmd.MarkFlagsMutuallyExclusive("json", "sarif")
 	cmd.AddCommand(c.newPatternsCommand())
 	return cmd
 }
 
-// check looks, and tells what it found.
+// check compares the versions and prints the report.
 func (c *commands) check(cmd *cobra.Command, o *options, paths []string) error {
 	ctx := cmd.Context()
 	l, err := c.Load(cmd)
 	if err != nil {
 		return err
 	}
-	if modes := []detect.Mode{"", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}; !slices.Contains(modes, detect.Mode(o.mode)) || o.mode == "" && cmd.Flags().Changed("mode") {
+	if modes := []detect.Mode{"", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}; !slices.Contains(
+		modes, detect.Mode(o.mode)) || o.mode == "" && cmd.Flags().Changed("mode") {
 		return &perdure.Error{Code: perdure.CodeInvalid,
-			Msg: fmt.Sprintf("--mode %q is none of off, minimal, standard, aggressive", o.mode)}
+			Msg: fmt.Sprintf("--mode is %q; it must be one of off, minimal, standard, aggressive", o.mode)}
 	}
-	if o.base == "" && cmd.Flags().Changed("base") { // a variable that is not set would look at nothing
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: "--base names no revision",
-			Hint: "a variable may be empty; without --base the files are compared with the last commit"}
+	if o.base == "" && cmd.Flags().Changed("base") { // a variable of a script can be unset
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: "--base is empty",
+			Hint: "write a revision, or omit --base to compare with HEAD"}
 	}
 	v, err := c.compared(ctx, l, o)
 	if err != nil {
@@ -91,7 +85,7 @@ func (c *commands) check(cmd *cobra.Command, o *options, paths []string) error {
 	if err != nil {
 		return err
 	}
-	out, err := v.look(ctx, c, s, paths)
+	out, err := v.report(ctx, c, s, paths)
 	if err != nil {
 		return err
 	}
@@ -112,7 +106,7 @@ func (c *commands) check(cmd *cobra.Command, o *options, paths []string) error {
 	return nil
 }
 
-// loopBase is what follows loop: in a base; false for a revision.
+// loopBase returns the snapshot of a base loop:SNAPSHOT, and false for a revision.
 func loopBase(base string) (string, bool) {
 	if base == "loop" {
 		return "baseline", true

@@ -13,26 +13,23 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// Entry is a pattern of the catalog, as it is set.
+// Entry is a pattern of the catalog with its settings.
 type Entry struct {
 	detect.Pattern
 	On bool `json:"on"`
-	// Action is what a sure finding does in the mode.
+	// Action is the action of a certain finding in the mode.
 	Action detect.Action `json:"action"`
 	Custom bool          `json:"custom,omitempty"`
 }
 
-// newPatternsCommand lists what is looked for.
 func (c *commands) newPatternsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "patterns",
-		Short: "List what is looked for, and what it counts for",
-		Long: "List the patterns that are looked for: by their names, with the type, the tier of evidence, the severity, " +
-			"what a sure finding " +
-			"does in the mode that is set (act, warn, tell, or off), and the families of public catalogues that they cover. " +
-			"Settings and " +
-			"waivers name patterns by either.",
+		Short: "List the patterns of regressions",
+		Long: "List the patterns by name, with type, tier of evidence, severity, the action of a certain finding in the " +
+			"current mode (act: block, warn, tell: list, or off), and the families of public catalogs that they cover. " +
+			"Settings and waivers accept both names.",
 		Example: "perdure check patterns\n perdure check patterns --json",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,11 +63,11 @@ func (c *commands) newPatternsCommand() *cobra.Command {
 	return cmd
 }
 
-// catalog is the table as the settings have it: the user's, and the project's of the
-// last commit where there is one.
+// catalog returns the patterns with the settings of the user, and of the project's last
+// commit if there is one.
 func (c *commands) catalog(ctx context.Context, l *config.Loaded) ([]Entry, error) {
 	v, err := c.fromGit(ctx, &options{})
-	if err != nil { // no repository, and so no file of a project
+	if err != nil { // no repository, so no project's file
 		v = &versions{root: c.Cwd, trusted: func(context.Context, string) ([]byte, error) { return nil, nil }}
 	}
 	s, err := c.settings(ctx, l, v, "")
@@ -93,7 +90,7 @@ func (c *commands) catalog(ctx context.Context, l *config.Loaded) ([]Entry, erro
 	return entries, nil
 }
 
-// actionOf is what a sure finding of a tier does.
+// actionOf returns the action of a certain finding of a tier.
 func actionOf(t detect.Tier, mode detect.Mode) detect.Action {
 	switch {
 	case t == detect.Fact, t == detect.Sign && mode != detect.Minimal:

@@ -17,45 +17,44 @@ import (
 	"github.com/perdure/perdure/internal/verify/evidence"
 )
 
-// maxFindings is how many findings are told.
+// maxFindings bounds the number of findings.
 const maxFindings = 5000
 
-// Report is what check tells programs.
+// Report is the output of check --json.
 type Report struct {
 	Verdict detect.Verdict `json:"verdict"`
 	Mode    detect.Mode    `json:"mode"`
-	// Compared says in words what was compared, Base names the version that was
-	// compared with.
+	// Compared describes the compared versions, Base is the ID of the older one.
 	Compared string    `json:"compared"`
 	Base     string    `json:"base"`
 	Findings []Finding `json:"findings"`
 	Waived   []Waived  `json:"waived"`
-	// Skipped is what was not analysed.
+	// Skipped are the files that were not analysed.
 	Skipped []detect.Skipped `json:"skipped"`
-	// Moved are tests that were found again elsewhere.
+	// Moved are tests that were recognized elsewhere.
 	Moved []detect.Moved `json:"moved"`
-	// Files is how many changed files were looked at.
+	// Files is the number of changed files.
 	Files int `json:"files"`
-	// Notes are for people.
+	// Notes are remarks on the settings.
 	Notes []string `json:"notes"`
 
 	rules []detect.Pattern
 }
 
-// Finding is a finding with the name by which it is known again.
+// Finding is a finding with its fingerprint.
 type Finding struct {
 	detect.Finding
 	Fingerprint string `json:"fingerprint"`
 }
 
-// Waived is a finding that does not count, and why.
+// Waived is a finding with the waiver that suppresses it.
 type Waived struct {
 	Finding
 	Waiver detect.Waiver `json:"waiver"`
 }
 
-// look runs the detectors and keeps what is about the given paths.
-func (v *versions) look(ctx context.Context, c *commands, s *settings, args []string) (*Report, error) {
+// report runs the detectors and returns the findings in the given paths.
+func (v *versions) report(ctx context.Context, c *commands, s *settings, args []string) (*Report, error) {
 	only, err := v.only(c.Cwd, args)
 	if err != nil {
 		return nil, err
@@ -68,14 +67,14 @@ func (v *versions) look(ctx context.Context, c *commands, s *settings, args []st
 	var limit *detect.LimitError
 	if errors.As(err, &limit) {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: limit.Error(),
-			Hint: "compare with a --base that is nearer", Err: err}
+			Hint: "compare with a newer --base", Err: err}
 	}
 	if err != nil {
 		return nil, fromWorkspace(err)
 	}
 	if wrong != "" {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "the change makes the project's settings wrong: " +
-			wrong, Hint: "mend them before they are committed"}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "the change makes the project's settings invalid: " +
+			wrong, Hint: "correct the file before the commit"}
 	}
 	r := &Report{Verdict: detect.Allow, Mode: in.Mode, Compared: v.text, Base: v.base, Files: found.Files,
 		Findings: []Finding{}, Waived: []Waived{},
@@ -108,7 +107,7 @@ func (v *versions) look(ctx context.Context, c *commands, s *settings, args []st
 	return r, nil
 }
 
-// worse is a verdict after one more finding.
+// worse returns the verdict after another finding.
 func worse(v detect.Verdict, a detect.Action) detect.Verdict {
 	switch {
 	case a == detect.Act || v == detect.Block:
@@ -119,9 +118,8 @@ func worse(v detect.Verdict, a detect.Action) detect.Verdict {
 	return v
 }
 
-// changes are the changed files, with those marked that checks hang on. Before the
-// first commit nothing hangs on anything. wrong is told what is wrong with the
-// project's settings as the change has them.
+// changes returns the changed files and marks the protected ones. Before the first commit
+// no file is protected. It stores the problem of the changed project's settings in wrong.
 func (v *versions) changes(protected []string, wrong *string) func(yield func(detect.Change, error) bool) {
 	return func(yield func(detect.Change, error) bool) {
 		for d, err := range v.each {
@@ -138,8 +136,8 @@ func (v *versions) changes(protected []string, wrong *string) func(yield func(de
 	}
 }
 
-// only says which files are told of: all, or those that the arguments name, which
-// are files, folders or globs, relative to the working directory.
+// only returns a filter of files for the arguments, which are files, folders or globs
+// relative to the working directory. Without arguments it accepts all.
 func (v *versions) only(cwd string, args []string) (func(name string) bool, error) {
 	if len(args) == 0 {
 		return func(string) bool { return true }, nil
@@ -169,12 +167,12 @@ func (v *versions) only(cwd string, args []string) (func(name string) bool, erro
 		}
 		if !doublestar.ValidatePattern(glob) {
 			return nil, &perdure.Error{Code: perdure.CodeInvalid,
-				Msg: fmt.Sprintf("%q is neither a file nor a folder nor a glob like src/**/*.ts", arg)}
+				Msg: fmt.Sprintf("%q is not a file, a folder or a glob such as src/**/*.ts", arg)}
 		}
 		if statErr != nil && !v.changed(glob) {
 			return nil, &perdure.Error{Code: perdure.CodeNotFound,
-				Msg:  fmt.Sprintf("%q names no file or folder, and none that changed", arg),
-				Hint: "paths count from the folder you are in; a revision goes behind --base"}
+				Msg:  fmt.Sprintf("no file, folder or changed file %q", arg),
+				Hint: "paths are relative to the current folder; write a revision as --base REV"}
 		}
 		globs = append(globs, glob)
 	}
@@ -183,17 +181,17 @@ func (v *versions) only(cwd string, args []string) (func(name string) bool, erro
 	}, nil
 }
 
-// escaped is a path as a glob.
+// escaped returns a path as a glob.
 func escaped(name string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "{", `\{`).Replace(name)
 }
 
-// under tells whether a glob means a file, or a folder above it.
+// under reports whether a glob matches a file or a folder above it.
 func under(glob, name string) bool {
 	return glob == "." || doublestar.MatchUnvalidated(glob, name) || doublestar.MatchUnvalidated(glob+"/**", name)
 }
 
-// changed tells whether a glob means a file that changed.
+// changed reports whether a glob matches a changed file.
 func (v *versions) changed(glob string) bool {
 	any := false
 	v.paths(func(old, now string) { any = any || under(glob, old) || under(glob, now) })

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// The parts of SARIF 2.1.0 that are written; the names are the standard's.
+// The parts of SARIF 2.1.0 in the output.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -95,10 +95,10 @@ type (
 	}
 )
 
-// sourceRoot names the folder that paths are relative to.
+// sourceRoot is the name of the folder of relative paths.
 const sourceRoot = "SRCROOT"
 
-// sarif is the report as SARIF 2.1.0.
+// sarif returns the report as SARIF 2.1.0.
 func sarif(r *Report, version string) *sarifLog {
 	run := sarifRun{
 		Tool:               sarifTool{sarifDriver{Name: "perdure", Version: version, Rules: []sarifRule{}}},
@@ -149,7 +149,7 @@ func rule(p *detect.Pattern, mode detect.Mode) sarifRule {
 	}
 }
 
-// level is how much an action counts.
+// level returns the level of an action.
 func level(a detect.Action) string {
 	switch a {
 	case detect.Act:
@@ -170,10 +170,10 @@ func result(f *Finding, at map[string]int) sarifResult {
 	if f.Subject != "" && !strings.Contains(text, f.Subject) {
 		text += ": " + f.Subject
 	}
-	// who shows findings beside the code wants a line
+	// viewers need a line
 	place := sarifPlace{ArtifactLocation: artifact(f.File), Region: &sarifRegion{StartLine: 1}}
 	switch {
-	case f.Gone && f.Line > 0: // what is told of is in the older version, whose lines are others
+	case f.Gone && f.Line > 0: // the line is one of the older version
 		text += fmt.Sprintf(" (line %d of the version before)", f.Line)
 	case f.Line > 0:
 		place.Region = &sarifRegion{f.Line, &sarifText{f.Evidence}}
@@ -191,13 +191,13 @@ func result(f *Finding, at map[string]int) sarifResult {
 	return res
 }
 
-// artifact is a file by its path as a relative URI.
+// artifact returns the path of a file as a relative URI.
 func artifact(name string) sarifArtifact {
 	parts := strings.Split(name, "/")
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])
 	}
-	if strings.Contains(parts[0], ":") { // no scheme
+	if strings.Contains(parts[0], ":") { // not a scheme
 		parts[0] = strings.ReplaceAll(parts[0], ":", "%3A")
 	}
 	return sarifArtifact{URI: strings.Join(parts, "/"), URIBaseID: sourceRoot}

@@ -13,7 +13,7 @@ import (
 	ruleset "github.com/perdure/perdure/internal/detect/rules"
 )
 
-// settings are what counts as a regression.
+// settings are the settings of detection.
 type settings struct {
 	mode    detect.Mode
 	set     ruleset.Settings
@@ -23,9 +23,9 @@ type settings struct {
 	notes   []string
 }
 
-// settings reads what is set: the flag, the user's settings, and below them the
-// project's file as the version has it that is compared with. One that is wrong
-// there says nothing, which is told: it has to be mended in a commit, too.
+// settings reads the settings: the flag, the user's settings, and the project's file in
+// the older version. An invalid file is ignored with a note, so that a commit can correct
+// it.
 func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, mode detect.Mode) (*settings, error) {
 	s := &settings{mode: mode, set: l.Loop.Rules, now: time.Now()}
 	own, err := ruleset.Own(c.Getenv, v.root)
@@ -41,8 +41,8 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 	if text != nil {
 		project, err := ruleset.Parse(ruleset.FileName, text)
 		if err != nil {
-			s.notes = append(s.notes, fmt.Sprintf("the project's settings do not count, as they are wrong in the version "+
-				"that is compared with: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
+			s.notes = append(s.notes, fmt.Sprintf("the project's settings are ignored, because they are invalid in the "+
+				"older version: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
 		} else {
 			s.set, s.waivers, detection = s.set.With(&project.Settings), slices.Concat(own, project.Waivers), project.Detection
 		}
@@ -58,17 +58,16 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 			Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
 	}
 	if own := l.Loop.Rules; !own.Equal(&ruleset.Settings{}) {
-		s.notes = append(s.notes, "your own settings count here, too: "+own.String())
+		s.notes = append(s.notes, "your own settings apply too: "+own.String())
 	}
 	if less := (ruleset.Settings{Types: s.set.Types, Off: s.set.Off}); len(less.Types)+len(less.Off) > 0 {
-		s.notes = append(s.notes, "the settings narrow what is looked for: "+less.String())
+		s.notes = append(s.notes, "the settings limit detection: "+less.String())
 	}
 	s.notes = append(s.notes, ruleset.Ended(s.waivers, s.now)...)
 	return s, nil
 }
 
-// proposed looks at the project's file as the change has it: what is wrong with it
-// is better known before it counts.
+// proposed returns the problem of the project's file in the newer version, or "".
 func proposed(d *detect.Change) string {
 	if d.New.Path != ruleset.FileName || d.New.Content == nil {
 		return ""

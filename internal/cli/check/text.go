@@ -12,12 +12,12 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 )
 
-// maxListed is how many lines of what does not act are shown to people.
+// maxListed bounds the lists of waived and skipped files.
 const maxListed = 50
 
 func (c *commands) line(format string, args ...any) { c.Printf(format+"\n", args...) }
 
-// text tells people.
+// text prints the report as text.
 func (c *commands) text(r *Report) {
 	file, advised := "", make(map[detect.Type]bool)
 	for i := range r.Findings {
@@ -54,11 +54,11 @@ func (c *commands) text(r *Report) {
 	}
 	c.line("%s", c.Out.Bold(c.Out.Safe(r.summary())))
 	if r.Verdict == detect.Block {
-		c.line("%s", c.Out.Dim(meant))
+		c.line("%s", c.Out.Dim(intended))
 	}
 }
 
-// more ends a list that is too long, and says how long it is.
+// more reports whether to end a list, and prints how many are omitted.
 func (c *commands) more(i, n int) bool {
 	if i < maxListed {
 		return false
@@ -81,8 +81,8 @@ func orAll(file string) string {
 	return file
 }
 
-// plain is a name of a file on one line: one with line breaks in it could write lines
-// of its own, and one with other such characters colours.
+// plain returns the name of a file, quoted if it contains control characters, so that it
+// can write neither lines nor colors.
 func plain(name string) string {
 	if strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) {
 		return strconv.Quote(name)
@@ -90,7 +90,7 @@ func plain(name string) string {
 	return name
 }
 
-// place is where a finding is.
+// place returns the file and line of a finding.
 func place(f *Finding) string {
 	if f.Line == 0 {
 		return plain(f.File)
@@ -98,7 +98,7 @@ func place(f *Finding) string {
 	return fmt.Sprintf("%s:%d", plain(f.File), f.Line)
 }
 
-// finding shows one.
+// finding prints a finding.
 func (c *commands) finding(f *Finding) {
 	at := place(f)
 	if f.Gone {
@@ -114,7 +114,7 @@ func (c *commands) finding(f *Finding) {
 	}
 	c.line("  %s  %s  %s", c.Out.Safe(at), what, c.Out.Safe(text))
 	c.line("      %s", c.Out.Dim(
-		c.Out.Safe(fmt.Sprintf("%s, %s, tier %d (%s), %s, %.0f %% sure, %s", f.Type, f.Pattern, f.Tier,
+		c.Out.Safe(fmt.Sprintf("%s, %s, tier %d (%s), %s, confidence %.0f%%, %s", f.Type, f.Pattern, f.Tier,
 			tierName(f.Tier), f.Severity, 100*f.Confidence, f.Fingerprint))))
 	if evidence := strings.TrimSpace(f.Evidence); evidence != "" && evidence != f.Message {
 		for line := range strings.SplitSeq(evidence, "\n") {
@@ -134,7 +134,7 @@ func tierName(t detect.Tier) string {
 	return "hint"
 }
 
-// summary is the last line.
+// summary returns the last line of the report.
 func (r *Report) summary() string {
 	count := make(map[detect.Action]int)
 	for i := range r.Findings {
@@ -150,39 +150,38 @@ func (r *Report) summary() string {
 		text += fmt.Sprintf(", %d not analysed", n)
 	}
 	if r.Mode == detect.Off {
-		text = "detection is off: nothing was looked at"
+		text = "detection is off: no files were compared"
 	}
 	return fmt.Sprintf("%s (%s mode; %s)", text, r.Mode, r.Compared)
 }
 
-// meant is what to do about a change that is meant.
-const meant = "A change that is meant needs the word of a person, not a way around: a waiver with its reason in " +
-	rules.FileName +
-	", committed alone and before it (a person passes the hook with git commit --no-verify; docs/check.md)."
+// intended says what to do about an intended change.
+const intended = "If a change is intended, add a waiver with its reason to " + rules.FileName +
+	" and commit it before the change (see docs/check.md; git commit --no-verify skips the hook)."
 
-// adviceOf says what to do about a regression.
+// adviceOf returns what to do about a regression.
 func adviceOf(t detect.Type) string {
 	switch t {
 	case detect.TestDeletion:
-		return "bring the test back; one that moved, was renamed or merged is found again by what it holds"
+		return "restore the test; moved, renamed and merged tests are recognized by their content"
 	case detect.TestSkipping:
-		return "let it run again and mend what fails; if the test is wrong, say why and correct it"
+		return "enable the test and fix the failure; if the test is wrong, correct it and say why"
 	case detect.AssertionWeakening:
-		return "assert what was asserted before; mend the code, not the test"
+		return "restore the assertion and fix the code, not the test"
 	case detect.CoverageRegression:
-		return "test what is not tested any more instead of leaving it out"
+		return "test the uncovered code instead of excluding it"
 	case detect.ValidationBypass:
-		return "let the check work as before, also where no test looks"
+		return "restore the validation, also where no test covers it"
 	case detect.ErrorSuppression:
-		return "handle the error or hand it on; silence a complaint only by its name and with a reason"
+		return "handle or return the error; suppress a warning only by its name and with a reason"
 	case detect.FeatureRemoval:
-		return "bring it back; what is given up for good goes with its tests and its callers, and with a waiver"
+		return "restore the feature, or remove it with its tests and callers, and add a waiver"
 	case detect.TestFailure:
-		return "mend what the test found"
+		return "fix the failure"
 	case detect.RunIncomplete:
-		return "let the run come to its end"
+		return "let the test run finish"
 	case detect.ProtectedChange:
-		return "take the change back, or keep it in a commit of its own that a person looks at"
+		return "undo the change, or commit it separately for review"
 	}
-	return "take it back"
+	return "undo the change"
 }

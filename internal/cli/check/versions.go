@@ -17,40 +17,41 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/gitdiff"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
 
-// maxBytes is the largest file that is read; larger ones are told by their size.
+// maxBytes bounds the size of the files that are read.
 const maxBytes = 4 << 20
 
 // versions are two versions of the files.
 type versions struct {
-	// root is the folder that names are relative to.
+	// root is the folder of relative names.
 	root string
 	text string
 	base string // an ID
-	// first tells that the base is nothing at all.
+	// first reports whether the base is empty: there is no commit yet.
 	first bool
-	// paths calls each with the names of each changed file.
+	// paths calls each with the old and the new name of each changed file.
 	paths func(each func(old, now string))
 	each  iter.Seq2[detect.Change, error]
-	// skipped returns what cannot be looked into, once all was read.
+	// skipped returns the files that cannot be analysed, after all were read.
 	skipped func() []detect.Skipped
-	// note is something to be told; may be empty.
+	// note is a remark; it can be empty.
 	note string
-	// trusted reads a file as a person last trusted it; nil when it is not there.
+	// trusted reads a file of the older version; nil if it does not exist.
 	trusted func(ctx context.Context, name string) ([]byte, error)
 }
 
-// compared finds what the flags mean.
+// compared returns the versions that the flags select.
 func (c *commands) compared(ctx context.Context, l *config.Loaded, o *options) (*versions, error) {
 	if at, ok := loopBase(o.base); ok {
 		if o.staged {
 			return nil, &perdure.Error{Code: perdure.CodeInvalid,
-				Msg: "--staged is about git, --base loop: about a loop's snapshots; leave one of them out"}
+				Msg: "--staged and --base loop: exclude each other"}
 		}
 		var v *versions
 		err := c.With(ctx, l, env.Read, func(b *env.Backend) (err error) {
@@ -61,7 +62,7 @@ func (c *commands) compared(ctx context.Context, l *config.Loaded, o *options) (
 	}
 	if o.loop != "" {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid,
-			Msg: "--loop says whose snapshot is meant, and --base names none", Hint: "write --base loop:baseline"}
+			Msg: "--loop needs --base loop:…", Hint: "write --base loop:baseline"}
 	}
 	return c.fromGit(ctx, o)
 }
@@ -84,13 +85,13 @@ func (c *commands) fromGit(ctx context.Context, o *options) (*versions, error) {
 		skipped: func() []detect.Skipped { return changes.Skipped },
 		trusted: func(ctx context.Context, name string) ([]byte, error) { return repo.ReadTrusted(ctx, between, name) }}
 	if changes.Merged > 0 {
-		v.note = fmt.Sprintf("a merge is under way: files that are as its other side has them (%d) are left out",
-			changes.Merged)
+		v.note = fmt.Sprintf("a merge is in progress: %s unchanged from the other side skipped",
+			human.Count(int64(changes.Merged), "file"))
 	}
 	return v, nil
 }
 
-// fromLoop compares the files of a loop, as they are, with one of its snapshots.
+// fromLoop compares the workspace of a loop with one of its snapshots.
 func fromLoop(ctx context.Context, store *client.Client, l *config.Loaded, name, at string) (*versions, error) {
 	var names []string
 	if name != "" {
@@ -143,7 +144,7 @@ func described(at string) string {
 	return "iteration " + at
 }
 
-// snapshotOf finds a loop's snapshot by what a person calls it.
+// snapshotOf returns a snapshot of a loop: baseline, or the number of an iteration.
 func snapshotOf(ctx context.Context, store *client.Client, row *record.Loop, at string) (workspace.ID, error) {
 	const op = "find snapshot"
 	standing, err := state.Read(row.State)
@@ -152,14 +153,14 @@ func snapshotOf(ctx context.Context, store *client.Client, row *record.Loop, at 
 	}
 	if at == "baseline" {
 		if standing.Baseline == "" {
-			return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: "the loop has no baseline yet"}
+			return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: "no baseline yet"}
 		}
 		return standing.Baseline, nil
 	}
 	n, err := strconv.Atoi(at)
 	if err != nil || n < 1 {
-		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is no snapshot of a loop", at),
-			Hint: "write --base loop:baseline, or the number of an iteration: --base loop:3"}
+		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is not a snapshot of a loop", at),
+			Hint: "write --base loop:baseline, or an iteration such as --base loop:3"}
 	}
 	list, err := store.Iterations(ctx, row.Tree, n, 1)
 	if err != nil {
@@ -174,11 +175,11 @@ func snapshotOf(ctx context.Context, store *client.Client, row *record.Loop, at 
 		}
 	}
 	return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op,
-		Msg:  fmt.Sprintf("the loop has no snapshot after iteration %d", n),
-		Hint: "`perdure loop status` shows how far it came"}
+		Msg:  fmt.Sprintf("no snapshot after iteration %d", n),
+		Hint: "`perdure loop status` shows the iterations"}
 }
 
-// fromWorkspace is an error of snapshots with its hint.
+// fromWorkspace returns an error of snapshots with its hint.
 func fromWorkspace(err error) error {
 	var w *workspace.Error
 	if errors.As(err, &w) {

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,25 +88,27 @@ func SettingFlags(cmd *cobra.Command, keys ...string) {
 
 // SettingFlag adds the flag of a setting.
 func SettingFlag(cmd *cobra.Command, key config.Key) {
-	flag := cmd.Flags().VarPF(&settingValue{text: key.Default}, key.Flag, "", key.Help)
-	if key.Truth {
+	flag := cmd.Flags().VarPF(&settingValue{text: key.Default, kind: key.Value}, key.Flag, "", key.Help)
+	if key.Value == "" {
 		flag.NoOptDefVal = "true"
 	}
 }
 
-// settingValue is the text of a setting's flag.
-type settingValue struct{ text string }
+// settingValue is the text of a setting's flag. Its kind is the value's name in the
+// help, "" for true and false.
+type settingValue struct{ text, kind string }
 
+// String returns the text.
 func (v *settingValue) String() string { return v.text }
 
-// Set takes any text.
+// Set stores any text.
 func (v *settingValue) Set(text string) error {
 	v.text = text
 	return nil
 }
 
-// Type is shown behind the flag in the help.
-func (v *settingValue) Type() string { return "value" }
+// Type returns the value's name.
+func (v *settingValue) Type() string { return cmp.Or(v.kind, "bool") }
 
 // Complete offers values of a flag to the shell.
 func Complete[T ~string](cmd *cobra.Command, flag string, values ...T) {

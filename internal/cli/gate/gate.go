@@ -22,23 +22,23 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 )
 
-// Target is whose gate is meant.
+// Target is the run or the loop of a gate.
 type Target struct {
 	Tree perdure.TreeID
-	// Name is what people call it, Command how an answer is given, Resume how it goes
-	// on when nobody runs it.
+	// Name is its name in messages, Command returns the command of an answer, Resume is
+	// the command that continues it if no process runs it.
 	Name    string
 	Command func(answer string) string
 	Resume  string
 }
 
-// Run is the target for a tree by its ID.
+// Run returns a run as the target.
 func Run(id perdure.TreeID) *Target {
 	return &Target{Tree: id, Name: string(id), Resume: "perdure resume " + string(id),
 		Command: func(answer string) string { return "perdure answer " + string(id) + " " + answer }}
 }
 
-// Flags say what is answered.
+// Flags are the flags of an answer.
 type Flags struct {
 	// Answer is the answer; "" shows the gate.
 	Answer string
@@ -48,25 +48,24 @@ type Flags struct {
 	asJSON                   bool
 }
 
-// Register adds the flags that all gates have.
+// Register adds the flags that runs and loops share.
 func (f *Flags) Register(fl *pflag.FlagSet) {
-	fl.IntVar(&f.gate, "gate", 0, "the `number` of the gate (default: the open one)")
-	fl.StringVar(&f.reason, "reason", "", "why")
-	fl.BoolVar(&f.asJSON, "json", false, "print the gate as one JSON object")
+	fl.IntVar(&f.gate, "gate", 0, "`N` number of the gate; default: the open one")
+	fl.StringVar(&f.reason, "reason", "", "`TEXT` reason, kept with the answer")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 }
 
-// Command makes `perdure answer`.
+// Command returns the command answer.
 func Command(e *env.Env) *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
 		Use:   "answer [TREE] [ANSWER]",
 		Short: "Answer the gate that a run or a loop waits at",
-		Long: "Answer the gate that a run or a loop waits at. The gate of a run opens when no model of its chain answers " +
-			"a task; all tasks for which that " +
-			"is so wait at it. It takes retry (the models are asked again), manual (a task gets the result that you write), " +
-			"skip (the tasks count " +
-			"as failed) and abandon (the tree ends). Without an answer, show what is asked; without a tree, the gates that " +
-			"are open.",
+		Long: "Answer the gate that a run or a loop waits at. A run opens a gate when no model answers a task; further " +
+			"such " +
+			"tasks wait at the same gate. Answers are retry (ask the models again), manual (use --text or --file as the " +
+			"result of a task), skip (the tasks fail) and abandon (the tree ends). Without an answer, show the gate; without " +
+			"a tree, list the open gates.",
 		Example: "perdure answer\n perdure answer tree-1a2b3c4d retry\n" +
 			" perdure answer tree-1a2b3c4d manual --task task-0007 --file answer.txt",
 		GroupID: env.GroupRun,
@@ -83,15 +82,15 @@ func Command(e *env.Env) *cobra.Command {
 		},
 	}
 	f.Register(cmd.Flags())
-	cmd.Flags().StringVar(&f.task, "task", "", "the one `task` that is meant, of several that wait")
-	cmd.Flags().StringVar(&f.text, "text", "", "with manual: the `result` of the task")
-	cmd.Flags().StringVar(&f.file, "file", "", "with manual: the `file` with the result of the task; - is standard input")
+	cmd.Flags().StringVar(&f.task, "task", "", "`TASK` task to answer, if several wait")
+	cmd.Flags().StringVar(&f.text, "text", "", "`TEXT` result of the task, for manual")
+	cmd.Flags().StringVar(&f.file, "file", "", "`FILE` file with the result of the task, for manual; - is standard input")
 	cmd.MarkFlagsMutuallyExclusive("text", "file")
 	return cmd
 }
 
-// which finds the tree that is meant: the one that is named, else the only one that
-// waits. Of several it shows all, and names none.
+// which returns the tree and the answer: the given tree, or else the only one with an open
+// gate. If there are several, it lists them and returns no tree.
 func which(ctx context.Context, e *env.Env, b *env.Backend, args []string) (id perdure.TreeID, answer string,
 	err error) {
 	if len(args) > 0 {
@@ -105,13 +104,13 @@ func which(ctx context.Context, e *env.Env, b *env.Backend, args []string) (id p
 	case err != nil:
 		return "", "", err
 	case len(open) == 0:
-		return "", "", &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: "no gate is open"}
+		return "", "", &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: "no open gate"}
 	case len(open) == 1:
 		return open[0].Tree, answer, nil
 	case answer != "":
 		return "", "", &perdure.Error{Code: perdure.CodeInvalid, Op: "answer gate",
-			Msg:  fmt.Sprintf("%d gates are open; say which tree is meant", len(open)),
-			Hint: "`perdure answer` shows them"}
+			Msg:  fmt.Sprintf("%d gates are open", len(open)),
+			Hint: "add a tree; `perdure answer` lists the open gates"}
 	}
 	for i := range open {
 		e.Printf("%s  %s\n", open[i].Tree, e.Out.Safe(line(&open[i])))
@@ -119,7 +118,7 @@ func which(ctx context.Context, e *env.Env, b *env.Backend, args []string) (id p
 	return "", "", nil
 }
 
-// line is a gate in one line.
+// line returns a gate as one line.
 func line(g *perdure.Gate) string {
 	title := string(g.Kind)
 	if q, err := g.ParseQuestion(); err == nil {
@@ -131,7 +130,7 @@ func line(g *perdure.Gate) string {
 	return fmt.Sprintf("gate %d: %s", g.Number, title)
 }
 
-// Find returns a gate that is open, by its number; 0 is the first one.
+// Find returns the open gate of a number; 0 is the first open one.
 func Find(gates []perdure.Gate, number int) (*perdure.Gate, bool) {
 	at := slices.IndexFunc(gates,
 		func(g perdure.Gate) bool { return g.AnsweredAt == nil && (number == 0 || g.Number == number) })
@@ -141,7 +140,7 @@ func Find(gates []perdure.Gate, number int) (*perdure.Gate, bool) {
 	return &gates[at], true
 }
 
-// Answer answers the gate of a target, or shows it where there is no answer.
+// Answer answers the gate of a target, or shows it if f has no answer.
 func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags) error {
 	gates, err := b.Gates(ctx, t.Tree)
 	if err != nil {
@@ -149,7 +148,7 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 	}
 	g, ok := Find(gates, f.gate)
 	if !ok {
-		return &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: t.Name + ": no gate is open"}
+		return &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: t.Name + ": no open gate"}
 	}
 	if f.Answer == "" {
 		return show(e, g, t, f.asJSON)
@@ -172,19 +171,19 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 	if f.asJSON {
 		return e.PrintJSON(&answered)
 	}
-	what := fmt.Sprintf("gate %d of %s is answered: %s", g.Number, t.Name, f.Answer)
+	done := fmt.Sprintf("answered gate %d of %s: %s", g.Number, t.Name, f.Answer)
 	if answered.AnsweredAt == nil {
-		what = fmt.Sprintf("gate %d of %s is answered for one task: %s; it stays open for the others", g.Number, t.Name,
+		done = fmt.Sprintf("answered gate %d of %s for one task: %s; it stays open for the others", g.Number, t.Name,
 			f.Answer)
 	}
 	if f.Answer != perdure.AnswerAbandon {
-		what += "; where nobody runs it, `" + t.Resume + "` goes on"
+		done += "; if no process runs it, `" + t.Resume + "` continues"
 	}
-	e.Note("%s", what)
+	e.Note("%s", done)
 	return nil
 }
 
-// read returns what a person wrote.
+// read returns the text of a file or of standard input.
 func read(e *env.Env, name string) (string, error) {
 	from := e.Stdin
 	if name != "-" {
@@ -195,7 +194,7 @@ func read(e *env.Env, name string) (string, error) {
 		defer f.Close()
 		from = f
 	}
-	raw, err := io.ReadAll(io.LimitReader(from, perdure.MaxGateTextBytes+1)) // one more is refused by the store
+	raw, err := io.ReadAll(io.LimitReader(from, perdure.MaxGateTextBytes+1)) // one more byte is an error
 	if err != nil {
 		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "read answer", Err: err}
 	}
@@ -211,7 +210,7 @@ func show(e *env.Env, g *perdure.Gate, t *Target, asJSON bool) error {
 	return err
 }
 
-// Text is what a gate asks, and how it is answered.
+// Text returns the question of a gate with its answers.
 func Text(s *env.Stream, g *perdure.Gate, t *Target) (string, error) {
 	q, err := g.ParseQuestion()
 	if err != nil {
@@ -245,9 +244,9 @@ func Text(s *env.Stream, g *perdure.Gate, t *Target) (string, error) {
 	return b.String() + "\n", nil
 }
 
-// Prompt asks the person at a terminal for the answer to each gate that comes in,
-// until ctx ends. What is typed is "ANSWER" or "ANSWER reason", for a run "manual
-// RESULT" or "manual TASK RESULT"; other words are asked for again.
+// Prompt asks the user at the terminal for the answers to the gates from open, until ctx
+// ends. Answers are "ANSWER" or "ANSWER reason", for a run also "manual RESULT" or "manual
+// TASK RESULT". It repeats the question after an unknown answer.
 func Prompt(ctx context.Context, e *env.Env, b *env.Backend, open <-chan perdure.Gate) {
 	lines := bufio.NewScanner(e.Stdin)
 	for {

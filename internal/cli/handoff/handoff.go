@@ -25,8 +25,8 @@ import (
 // Environment variables of the commands.
 const (
 	agentVariable = "PERDURE_AGENT"
-	// The file, the folder that its paths are relative to, and the place in it: a
-	// loop sets them for its agents.
+	// The file, the folder of its relative paths, and the place in it. Loops set them
+	// for their agents.
 	fileVariable  = "PERDURE_HANDOFF_FILE"
 	rootVariable  = "PERDURE_HANDOFF_ROOT"
 	taskVariable  = "PERDURE_HANDOFF_TASK"
@@ -35,26 +35,25 @@ const (
 
 type commands struct{ *env.Env }
 
-// work are the flags that say whose work it is.
+// work holds the flags that select the work.
 type work struct {
 	file, task, agent, token string
 	asJSON                   bool
 }
 
-// Command makes the command with its subcommands.
+// Command returns the command with its subcommands.
 func Command(e *env.Env) *cobra.Command {
 	c := &commands{e}
 	var w work
 	var batch string
 	cmd := &cobra.Command{
 		Use:   "handoff",
-		Short: "Keep a work checkpoint that another agent continues from",
-		Long: "Record what is done, decided and left to do, so that another agent continues in the middle of a task " +
-			"without doing " +
-			"any of it again. Everything goes into a ledger in the store; the checkpoint in builder-state.json shows as much " +
-			"of it as fits into 2,048 bytes. `perdure handoff resume` prints what the next agent needs. With --batch several " +
-			"operations are one write: an object a line, as in {\"op\": \"step\", \"text\": \"Created the parser\", " +
-			"\"created\": [\"parse.go\"]}; the names are those of the commands.",
+		Short: "Record work so that another agent can continue it",
+		Long: "Record the completed steps, decisions and pending steps of a task, so that another agent can continue it " +
+			"without repeating work. The store keeps everything in a ledger; the checkpoint in builder-state.json contains " +
+			"as much as fits into 2,048 bytes. `perdure handoff resume` prints the prompt for the next agent.\n\n" +
+			"--batch records several operations as one write, one object a line, such as {\"op\": \"step\", \"text\": " +
+			"\"Created the parser\", \"created\": [\"parse.go\"]}; operations have the names of the commands.",
 		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\"\n" +
 			" perdure handoff step \"Added the toggle\" --created src/toggle.tsx\n perdure handoff resume --agent go-tester",
 		GroupID: env.GroupState,
@@ -66,7 +65,8 @@ func Command(e *env.Env) *cobra.Command {
 			return c.batch(cmd, &w, batch)
 		},
 	}
-	cmd.Flags().StringVar(&batch, "batch", "", "record the operations in `FILE`, - for standard input, as one write")
+	cmd.Flags().StringVar(&batch, "batch", "", "`FILE` record the operations in a file, or in standard input for -, as "+
+		"one write")
 	c.workFlags(cmd, &w)
 	cmd.AddCommand(c.recordCommands()...)
 	cmd.AddCommand(c.newShowCommand(), c.newLogCommand(), c.newStaleCommand(), c.newResumeCommand(),
@@ -76,20 +76,19 @@ func Command(e *env.Env) *cobra.Command {
 
 func (c *commands) workFlags(cmd *cobra.Command, w *work) {
 	f := cmd.Flags()
-	f.StringVar(&w.file, "file", "", "the `FILE` (default: "+fileVariable+", else builder-state.json here or above, up "+
-		"to the repository's root, also in docs and .opencode)")
-	f.StringVar(&w.task, "task", "", "the `PLACE` of the task: prd for the story of activePrd, or adhoc:ID for an item "+
-		"of adhocQueue (default: "+
-		taskVariable+", else prd)")
-	f.StringVar(&w.agent, "agent", "", "the `NAME` of who works (default: "+agentVariable+")")
-	f.StringVar(&w.token, "token", "", "the `TOKEN` of your claim, printed by resume (default: "+tokenVariable+")")
+	f.StringVar(&w.file, "file", "", "`FILE` builder-state.json; default: "+fileVariable+", else the nearest one up to "+
+		"the repository's root, also in docs and .opencode")
+	f.StringVar(&w.task, "task", "", "`PLACE` prd for the story of activePrd, or adhoc:ID for an item of adhocQueue; "+
+		"default: "+taskVariable+", else prd")
+	f.StringVar(&w.agent, "agent", "", "`NAME` name of the agent; default: "+agentVariable)
+	f.StringVar(&w.token, "token", "", "`TOKEN` token of your claim, printed by resume; default: "+tokenVariable)
 	env.JSONFlag(cmd, &w.asJSON)
 	for _, name := range []string{"task", "agent", "token"} {
 		env.CompleteWith(cmd, name, cobra.NoFileCompletions)
 	}
 }
 
-// on opens the recorder of the work that the flags name.
+// on opens the recorder of the selected work.
 func (c *commands) on(cmd *cobra.Command, w *work, write bool,
 	do func(ctx context.Context, r *ledger.Recorder) error) error {
 	loc, err := c.locate(w)
@@ -99,7 +98,7 @@ func (c *commands) on(cmd *cobra.Command, w *work, write bool,
 	return c.at(cmd, w, loc, write, do)
 }
 
-// at is on for who knows where the file is.
+// at opens the recorder of the work in a file.
 func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write bool,
 	do func(ctx context.Context, r *ledger.Recorder) error) error {
 	place, err := c.placeOf(w)
@@ -111,13 +110,11 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 	if err := checkAgent(cfg.Agent); err != nil {
 		return err
 	}
-	// A command of some ten milliseconds has better things to do than to collect
-	// a garbage of few megabytes twice.
-	const lazy = 400
-	defer debug.SetGCPercent(debug.SetGCPercent(lazy))
+	const rareGC = 400 // the command is short and allocates only a few megabytes
+	defer debug.SetGCPercent(debug.SetGCPercent(rareGC))
 	l, err := c.Load(cmd)
 	if err == nil && !l.Exists && write {
-		l, err = c.LoadFrom(cmd, loc.Root) // a new store is made where the file is
+		l, err = c.LoadFrom(cmd, loc.Root) // create a new store beside the file
 	}
 	if err != nil {
 		return err
@@ -135,28 +132,28 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 	if write || reached || !errors.Is(err, perdure.ErrNotFound) {
 		return err
 	}
-	cfg.Ledgers = ledger.None{} // as in a fresh clone
+	cfg.Ledgers = ledger.None{} // no store, as in a new clone
 	return translated(do(cmd.Context(), ledger.New(cfg)))
 }
 
-// maxAgent bounds names of agents, in bytes, as claims do.
+// maxAgent bounds the names of agents in bytes, as for claims.
 const maxAgent = 256
 
-// checkAgent wants a name of one line.
+// checkAgent checks the name of an agent.
 func checkAgent(name string) error {
 	switch {
 	case len(name) > maxAgent:
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("the agent's name has %d bytes, the limit is %d",
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("name of the agent has %d bytes; the limit is %d",
 			len(name), maxAgent)}
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
 		return &perdure.Error{Code: perdure.CodeInvalid,
-			Msg:  fmt.Sprintf("%q is no name of an agent: it is not a text of one line", name),
-			Hint: "give another with --agent, or in " + agentVariable}
+			Msg:  fmt.Sprintf("%q is not the name of an agent: it is not one line of UTF-8", name),
+			Hint: "set another name with --agent or " + agentVariable}
 	}
 	return nil
 }
 
-// placeOf reads --task.
+// placeOf parses --task.
 func (c *commands) placeOf(w *work) (handoff.Place, error) {
 	if w.task == "" {
 		w.task = string(handoff.PRD)
@@ -167,8 +164,8 @@ func (c *commands) placeOf(w *work) (handoff.Place, error) {
 	place, err := handoff.ParsePlace(w.task)
 	if err != nil {
 		return "", &perdure.Error{Code: perdure.CodeInvalid,
-			Msg:  fmt.Sprintf("--task %q is no place for a checkpoint", w.task),
-			Hint: "give prd, or adhoc:ID with the id of an item of adhocQueue"}
+			Msg:  fmt.Sprintf("--task %q is not a place of a checkpoint", w.task),
+			Hint: "write prd, or adhoc:ID with the id of an item of adhocQueue"}
 	}
 	return place, nil
 }
@@ -180,7 +177,7 @@ func (c *commands) or(flag, variable string) string {
 	return c.Getenv(variable)
 }
 
-// locate finds the file.
+// locate returns the file.
 func (c *commands) locate(w *work) (handoff.Location, error) {
 	if file, root := c.Getenv(fileVariable), c.Getenv(rootVariable); w.file == "" && file != "" && root != "" {
 		return handoff.Location{File: file, Root: root}, nil
@@ -192,12 +189,12 @@ func (c *commands) locate(w *work) (handoff.Location, error) {
 	if _, err := os.Stat(file); err != nil {
 		return handoff.Location{File: file, Root: handoff.RootOf(file)}, &handoff.Error{Kind: handoff.ErrNotFound,
 			Op: "find file", File: w.file, Err: errors.Unwrap(err),
-			Hint: "make it with: perdure handoff start --file " + w.file}
+			Hint: "perdure handoff start --file " + w.file + " creates it"}
 	}
 	return handoff.Location{File: file, Root: handoff.RootOf(file)}, nil
 }
 
-// translated gives errors of the file the codes by which the program exits.
+// translated returns errors of the file with the codes of exit statuses.
 func translated(err error) error {
 	var own *handoff.Error
 	if err == nil || !errors.As(err, &own) || perdure.CodeOf(err) != perdure.CodeInternal {
@@ -217,7 +214,7 @@ func translated(err error) error {
 		}
 	}
 	if errors.Is(err, context.Canceled) {
-		code = perdure.CodeCanceled // while it waited for the lock
+		code = perdure.CodeCanceled // while waiting for the lock
 	}
 	return &perdure.Error{Code: code, Msg: err.Error(), Hint: own.Hint}
 }
@@ -232,5 +229,5 @@ func ago(t time.Time) string { return human.Stamp(t) }
 
 func plural(n int, noun string) string { return human.Count(int64(n), noun) }
 
-// joined is for arguments that were given without quotes.
+// joined returns the words of a text without quotes.
 func joined(args []string) string { return strings.Join(args, " ") }

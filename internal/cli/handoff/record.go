@@ -32,79 +32,78 @@ func text(op *ledger.Op, args []string) error {
 }
 
 func partialFlag(cmd *cobra.Command, op *ledger.Op) {
-	cmd.Flags().StringVar(&op.Partial, "partial", "", "a `TEXT`: how far the current step is")
+	cmd.Flags().StringVar(&op.Partial, "partial", "", "`TEXT` progress of the current step")
 }
 
 func verbs() []verb {
 	return append(workVerbs(), eventVerbs()...)
 }
 
-// workVerbs record what is done, decided and left.
+// workVerbs returns the commands that record steps, decisions and plans.
 func workVerbs() []verb {
 	return []verb{
-		{kind: ledger.OpStep, use: "step DONE", short: "Record a step that is done, with the files it touched",
-			long: "Record a step that is done, with the source files it created and modified; ignored files and build output " +
-				"are left " +
-				"out. It takes the step out of the pending ones: the one that --pending names, else the current step's, else " +
-				"the one of the same text. The current step is cleared, or set with --current.",
+		{kind: ledger.OpStep, use: "step DONE", short: "Record a completed step with its files",
+			long: "Record a completed step with the source files that it created and modified; ignored files and build output " +
+				"are skipped. The step is removed from the pending ones: that of --pending, else the current step, else the " +
+				"one with the same text. The current step is cleared, or set with --current.",
 			example: "perdure handoff step \"Created DarkModeToggle\" --created src/DarkModeToggle.tsx --modified src/App.tsx",
-			least:   1, most: -1, what: "what was done", build: text,
+			least:   1, most: -1, what: "the completed step", build: text,
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				f := cmd.Flags()
-				f.StringArrayVar(&op.Created, "created", nil, "a source `FILE` that the step created; may be repeated")
-				f.StringArrayVar(&op.Modified, "modified", nil, "a source `FILE` that the step changed; may be repeated")
-				f.StringVar(&op.Pending, "pending", "", "the pending `STEP` that this was, by number or text")
-				f.StringVar(&op.Current, "current", "", "the `STEP` that is begun now")
+				f.StringArrayVar(&op.Created, "created", nil, "`FILE` source file that the step created; repeatable")
+				f.StringArrayVar(&op.Modified, "modified", nil, "`FILE` source file that the step changed; repeatable")
+				f.StringVar(&op.Pending, "pending", "", "`STEP` pending step that is completed, by number or text")
+				f.StringVar(&op.Current, "current", "", "`STEP` next current step")
 				f.BoolVar(&op.RunAgain, "run-again", false,
-					"it is not in files (a deployment, a call): who resumes has to run it again")
+					"the result is not in files (a deployment, a call): the next agent has to run it again")
 			}},
-		{kind: ledger.OpDecide, use: "decide DECISION", short: "Record a decision and why",
-			long:    "Record a decision, which whoever continues is to respect, and why it was made.",
+		{kind: ledger.OpDecide, use: "decide DECISION", short: "Record a decision and its reason",
+			long:    "Record a decision that the next agent has to respect, and its reason.",
 			example: "perdure handoff decide \"CSS variables\" --because \"no runtime style calculation\"",
 			least:   1, most: -1, what: "the decision", build: text,
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
-				cmd.Flags().StringVar(&op.Because, "because", "", "the `REASON`")
+				cmd.Flags().StringVar(&op.Because, "because", "", "`TEXT` reason")
 			}},
-		{kind: ledger.OpCurrent, use: "current STEP", short: "Say which step is in progress",
-			long:    "Say which step is in progress, and how far it is.",
+		{kind: ledger.OpCurrent, use: "current STEP", short: "Set the current step",
+			long:    "Set the current step and its progress.",
 			example: "perdure handoff current \"Wire toggle to ThemeContext\" --partial \"useTheme is imported\"",
 			least:   1, most: -1, what: "the step", build: text, flags: partialFlag},
 		{kind: ledger.OpPending, use: "pending STEP...", short: "Add, replace or remove pending steps",
-			long:    "Add steps that are to be done, replace them all, or remove some by number or text.",
+			long:    "Add pending steps, replace them all, or remove some by number or text.",
 			example: "perdure handoff pending \"Write unit tests\" \"Write E2E test\"\n perdure handoff pending --remove 2",
 			least:   0, most: -1, what: "the steps",
 			build: func(op *ledger.Op, args []string) error { op.Steps = args; return nil },
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
-				cmd.Flags().BoolVar(&op.Replace, "replace", false, "these are the only pending steps")
-				cmd.Flags().BoolVar(&op.Remove, "remove", false, "remove them, by number or text")
+				cmd.Flags().BoolVar(&op.Replace, "replace", false, "replace all pending steps")
+				cmd.Flags().BoolVar(&op.Remove, "remove", false, "remove pending steps, by number or text")
 			}},
-		{kind: ledger.OpNext, use: "next ACTION", short: "Say what to do first, in one sentence with a path",
-			long:    "Say what whoever continues is to do first, in one sentence with a path.",
+		{kind: ledger.OpNext, use: "next ACTION", short: "Set the next action, in one sentence with a path",
+			long:    "Set the first action of the next agent, in one sentence with a path.",
 			example: "perdure handoff next \"Implement onClick in src/DarkModeToggle.tsx\"",
 			least:   1, most: -1, what: "the action", build: text},
-		{kind: ledger.OpPhase, use: "phase PHASE", short: "Say which phase the work is in",
-			long:    "Say which phase the work is in: " + strings.Join(ledger.Phases(), ", ") + ".",
+		{kind: ledger.OpPhase, use: "phase PHASE", short: "Set the phase of the work",
+			long:    "Set the phase of the work: " + strings.Join(ledger.Phases(), ", ") + ".",
 			example: "perdure handoff phase verification",
 			least:   1, most: 1, what: "one phase",
 			build: func(op *ledger.Op, args []string) error { op.Phase = handoff.Phase(args[0]); return nil }},
-		{kind: ledger.OpTried, use: "tried APPROACH", short: "Record what did not work",
-			long: "Record what was tried and did not work, so that nobody tries it again.",
+		{kind: ledger.OpTried, use: "tried APPROACH", short: "Record a failed approach",
+			long: "Record an approach that failed, so that it is not tried again.",
 			example: "perdure handoff tried \"CSS-in-JS theme\" --outcome \"flashes on load\" --because \"styles come after " +
 				"paint\"",
-			least: 1, most: -1, what: "what was tried", build: text,
+			least: 1, most: -1, what: "the approach", build: text,
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
-				cmd.Flags().StringVar(&op.Outcome, "outcome", "", "a `TEXT`: what came of it")
-				cmd.Flags().StringVar(&op.Because, "because", "", "the `REASON`: why it did not work")
+				cmd.Flags().StringVar(&op.Outcome, "outcome", "", "`TEXT` outcome")
+				cmd.Flags().StringVar(&op.Because, "because", "", "`TEXT` reason of the failure")
 			}},
-		{kind: ledger.OpForbid, use: "forbid WHAT", short: "Record what must not be done now",
-			long:    "Record what must not be done now, or allow it again with --remove, by number or text.",
+		{kind: ledger.OpForbid, use: "forbid WHAT", short: "Record what must not be done",
+			long:    "Record what must not be done, or allow it again with --remove, by number or text.",
 			example: "perdure handoff forbid \"Do not touch src/legacy\"",
-			least:   1, most: -1, what: "what must not be done", build: text,
+			least:   1, most: -1, what: "the forbidden action", build: text,
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().BoolVar(&op.Remove, "remove", false, "allow it again")
 			}},
-		{kind: ledger.OpBlock, use: "block BLOCKER", short: "Record what is in the way",
-			long:    "Record what is in the way of the work.",
+		{kind: ledger.OpBlock, use: "block BLOCKER", short: "Record a blocker",
+			long:    "Record a blocker of the work.",
 			example: "perdure handoff block \"the API key is missing\"",
 			least:   1, most: -1, what: "the blocker", build: text},
 		{kind: ledger.OpUnblock, use: "unblock BLOCKER", short: "Remove a blocker, by number or text",
@@ -114,47 +113,49 @@ func workVerbs() []verb {
 	}
 }
 
-// eventVerbs record what happens to the work.
+// eventVerbs returns the commands that record events.
 func eventVerbs() []verb {
 	return []verb{
-		{kind: ledger.OpContext, use: "context", short: "Report how much of the context is used",
-			long: "Report how much of the agent's context is used. At 75 % the checkpoint is marked as one before a context " +
-				"limit; at " +
-				"90 % it is time to stop at the next boundary and to resume with a new session.",
+		{kind: ledger.OpContext, use: "context", short: "Record the use of the agent's context",
+			long: "Record the use of the agent's context. From 75% the checkpoint is marked as one before a context limit; " +
+				"from " +
+				"90% stop after the current step and resume with a new session.",
 			example: "perdure handoff context --used 78%",
 			most:    0, what: "no arguments",
 			build: func(*ledger.Op, []string) error { return nil },
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
-				cmd.Flags().Var((*fraction)(&op.Used), "used", "the `PART` in use, as 78% or 0.78")
-				cmd.Flags().StringVar(&op.Source, "source", "", "the `ORIGIN` of the figure: reported or estimated")
+				cmd.Flags().Var((*fraction)(&op.Used), "used", "`PART` used part, such as 78% or 0.78")
+				cmd.Flags().StringVar(&op.Source, "source", "", "`ORIGIN` origin of the number: reported or estimated")
 				partialFlag(cmd, op)
 			}},
 		{kind: ledger.OpSave, use: "save", short: "Write the checkpoint now",
-			long:    "Write the checkpoint now, with how far the current step is.",
+			long:    "Write the checkpoint now, with the progress of the current step.",
 			example: "perdure handoff save --partial \"half of the tests are ported\"",
 			most:    0, what: "no arguments",
 			build: func(*ledger.Op, []string) error { return nil },
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().StringVar((*string)(&op.Reason), "reason", string(handoff.ReasonManual),
-					"the `REASON`: manual or periodic")
+					"`REASON` manual or periodic")
 				partialFlag(cmd, op)
 			}},
-		{kind: ledger.OpFail, use: "fail REASON", short: "Record that the work failed, before saying so elsewhere",
-			long: "Record that the work failed and why; the reason becomes a blocker. A claim is given back, so that " +
-				"another agent can continue.",
+		{kind: ledger.OpFail, use: "fail REASON", short: "Record a failure of the work",
+			long: "Record a failure of the work; the reason becomes a blocker. The claim is released, so that another agent " +
+				"can " +
+				"continue.",
 			example: "perdure handoff fail \"jest hangs after 3 retries\"",
 			least:   1, most: -1, what: "the reason", build: text, flags: partialFlag},
 		{kind: ledger.OpRateLimit, use: "rate-limit [MESSAGE]", short: "Record that a rate limit stopped the work",
-			long:    "Record that a rate limit stopped the work, until when, and how far the current step is.",
+			long:    "Record that a rate limit stopped the work, its end, and the progress of the current step.",
 			example: "perdure handoff rate-limit --until 2026-02-28T11:00:00Z --partial \"handler is written\"",
-			most:    -1, what: "what the limit said", build: text,
+			most:    -1, what: "the message of the limit", build: text,
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
-				cmd.Flags().Var((*instant)(&op.Until), "until", "when it ends: a `TIME`, or in how long (10m)")
+				cmd.Flags().Var((*instant)(&op.Until), "until", "`TIME` end of the limit: a time, or a duration such as 10m")
 				partialFlag(cmd, op)
 			}},
-		{kind: ledger.OpDone, use: "done [REMARK]", short: "End the work: the checkpoint goes, the ledger stays",
-			long: "End the work. The checkpoint in the file becomes null; `perdure handoff log` still shows everything, " +
-				"for 30 days.",
+		{kind: ledger.OpDone, use: "done [REMARK]", short: "End the work and remove its checkpoint",
+			long: "End the work. The checkpoint in the file becomes null; `perdure handoff log` shows the ledger for another " +
+				"30 " +
+				"days.",
 			example: "perdure handoff done",
 			most:    -1, what: "a remark", build: text},
 	}
@@ -182,7 +183,7 @@ func (c *commands) recordCommands() []*cobra.Command {
 	return cmds
 }
 
-// record records operations and says what became of the checkpoint.
+// record records operations and prints the state of the checkpoint.
 func (c *commands) record(cmd *cobra.Command, w *work, ops ...ledger.Op) error {
 	for i := range ops {
 		if err := ops[i].Check(); err != nil {
@@ -199,18 +200,18 @@ func (c *commands) record(cmd *cobra.Command, w *work, ops ...ledger.Op) error {
 		if err := c.release(ctx, r, u, ops); err != nil {
 			return err
 		}
-		return c.told(w, r, u)
+		return c.printUpdate(w, r, u)
 	})
 }
 
-// anchor makes paths those of the working directory.
+// anchor makes paths absolute.
 func (c *commands) anchor(paths []string) {
 	for i := range paths {
 		paths[i] = c.Path(paths[i])
 	}
 }
 
-// release gives the claim back when the work is somebody else's now.
+// release releases the claim after a failure or a reassignment.
 func (c *commands) release(ctx context.Context, r *ledger.Recorder, u *ledger.Update, ops []ledger.Op) error {
 	for _, op := range ops {
 		if (op.Kind == ledger.OpFail || op.Kind == ledger.OpReassign) && r.Token != "" {
@@ -220,7 +221,7 @@ func (c *commands) release(ctx context.Context, r *ledger.Recorder, u *ledger.Up
 	return nil
 }
 
-// recorded is what is printed as JSON.
+// recorded is the output as JSON.
 type recorded struct {
 	HandoffID  ledger.ID           `json:"handoff_id"`
 	Task       string              `json:"task"`
@@ -232,10 +233,11 @@ type recorded struct {
 	Notes      []string            `json:"notes"`
 }
 
-func (c *commands) told(w *work, r *ledger.Recorder, u *ledger.Update) error {
+// printUpdate prints the state of the work after a write.
+func (c *commands) printUpdate(w *work, r *ledger.Recorder, u *ledger.Update) error {
 	notes := u.Notes
 	for _, path := range u.Left {
-		notes = append(notes, path+" is ignored or build output, and is not listed")
+		notes = append(notes, path+" is skipped: ignored or build output")
 	}
 	size := 0
 	if u.Checkpoint != nil {
@@ -251,7 +253,7 @@ func (c *commands) told(w *work, r *ledger.Recorder, u *ledger.Update) error {
 	}
 	c.notes(notes)
 	if u.Checkpoint == nil {
-		c.Printf("%s is done; the ledger %s keeps what was recorded (%s)\n", c.Out.Bold(human.OneLine(u.Task.ID)),
+		c.Printf("%s is done; ledger %s is kept (%s)\n", c.Out.Bold(human.OneLine(u.Task.ID)),
 			u.Handoff.ID,
 			plural(int(u.Handoff.Version), "record"))
 		return nil
@@ -281,15 +283,15 @@ func (c *commands) batch(cmd *cobra.Command, w *work, name string) error {
 		return err
 	}
 	if len(ops) == 0 {
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "read batch", Msg: "there is no operation in it"}
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "read batch", Msg: "no operations"}
 	}
 	return c.record(cmd, w, ops...)
 }
 
-// fraction reads 78% or 0.78.
+// fraction is a flag such as 78% or 0.78.
 type fraction float64
 
-// Set reads the text of a flag.
+// Set parses the text of a flag.
 func (f *fraction) Set(text string) error {
 	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
@@ -297,9 +299,9 @@ func (f *fraction) Set(text string) error {
 		v /= 100
 	}
 	if err != nil || !(v >= 0 && v <= 1) {
-		msg := strconv.Quote(text) + " is not a part from 0% to 100%"
+		msg := strconv.Quote(text) + " is not a part between 0% and 100%"
 		if err == nil && !percent && v > 1 && v <= 100 {
-			msg += "; do you mean " + text + "%?"
+			msg += "; did you mean " + text + "%?"
 		}
 		return &perdure.Error{Code: perdure.CodeInvalid, Msg: msg}
 	}
@@ -307,7 +309,7 @@ func (f *fraction) Set(text string) error {
 	return nil
 }
 
-// String writes the value.
+// String returns the text.
 func (f *fraction) String() string {
 	if *f == 0 {
 		return ""
@@ -315,13 +317,13 @@ func (f *fraction) String() string {
 	return strconv.FormatFloat(float64(*f)*100, 'f', -1, 64) + "%"
 }
 
-// Type names the value in the help.
+// Type returns the value's name for the help.
 func (f *fraction) Type() string { return "PART" }
 
-// instant reads a time, or how long from now.
+// instant is a flag: a time, or a duration from now.
 type instant time.Time
 
-// Set reads the text of a flag.
+// Set parses the text of a flag.
 func (t *instant) Set(text string) error {
 	if d, err := time.ParseDuration(text); err == nil {
 		*t = instant(time.Now().Add(d).UTC().Truncate(time.Second))
@@ -330,13 +332,13 @@ func (t *instant) Set(text string) error {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return &perdure.Error{Code: perdure.CodeInvalid,
-			Msg: strconv.Quote(text) + " is neither a time (2026-02-28T11:00:00Z) nor how long from now (10m)"}
+			Msg: strconv.Quote(text) + " is not a time such as 2026-02-28T11:00:00Z, or a duration such as 10m"}
 	}
 	*t = instant(at.UTC())
 	return nil
 }
 
-// String writes the value.
+// String returns the text.
 func (t *instant) String() string {
 	if time.Time(*t).IsZero() {
 		return ""
@@ -344,5 +346,5 @@ func (t *instant) String() string {
 	return time.Time(*t).Format(time.RFC3339)
 }
 
-// Type names the value in the help.
+// Type returns the value's name for the help.
 func (t *instant) Type() string { return "TIME" }

@@ -22,11 +22,10 @@ func (c *commands) newResumeCommand() *cobra.Command {
 	cfg := ledger.ResumeConfig{}
 	cmd := &cobra.Command{
 		Use:   "resume",
-		Short: "Print what an agent needs to continue, and claim the work for it",
-		Long: "Print what an agent needs to continue, as Markdown: what is done, decided, tried and left to do, which " +
-			"files to read and " +
-			"which of them changed since. The work is claimed for the agent: until the claim expires, other agents are " +
-			"refused, and its own commands give the token that is printed.",
+		Short: "Claim the work and print the prompt to continue it",
+		Long: "Print the prompt to continue the work as Markdown: completed steps, decisions, failed approaches, pending " +
+			"steps, and the files to read with their changes since the checkpoint. The work is claimed for the agent: until " +
+			"the claim expires, commands of other agents fail. The agent's own commands need the printed token.",
 		Example: "perdure handoff resume --agent go-tester\n perdure handoff resume --no-claim --strict",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +39,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 			}
 			if cfg.TTL <= 0 || cfg.TTL > ledger.MaxTTL {
 				return &perdure.Error{Code: perdure.CodeInvalid,
-					Msg:  fmt.Sprintf("--ttl %s is not more than nothing and at most %s", cfg.TTL, ledger.MaxTTL),
+					Msg:  fmt.Sprintf("--ttl is %s; it must be above 0 and at most %s", cfg.TTL, ledger.MaxTTL),
 					Hint: "for example --ttl 30m"}
 			}
 			return c.on(cmd, &w, cfg.Claim, func(ctx context.Context, r *ledger.Recorder) error {
@@ -54,17 +53,17 @@ func (c *commands) newResumeCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&noClaim, "no-claim", false, "only look")
-	f.BoolVar(&cfg.TakeOver, "take-over", false, "take the work from the agent that has a claim")
-	f.DurationVar(&cfg.TTL, "ttl", ledger.DefaultTTL, "how long the claim lasts without a command under it")
-	f.BoolVar(&cfg.Strict, "strict", false, "refuse when files changed since the checkpoint, or cannot be judged")
-	f.StringVar(&template, "template", "", "a text/template in `FILE` instead of the built-in prompt")
-	f.StringVar(&cfg.ContractFile, "contract-file", "", "the JSON `FILE` that has the verification contract")
+	f.BoolVar(&noClaim, "no-claim", false, "print the prompt without a claim")
+	f.BoolVar(&cfg.TakeOver, "take-over", false, "replace the claim of another agent")
+	f.DurationVar(&cfg.TTL, "ttl", ledger.DefaultTTL, "`TIME` time after the last command until the claim expires")
+	f.BoolVar(&cfg.Strict, "strict", false, "fail if files changed since the checkpoint, or cannot be compared")
+	f.StringVar(&template, "template", "", "`FILE` text/template for the prompt, instead of the built-in one")
+	f.StringVar(&cfg.ContractFile, "contract-file", "", "`FILE` JSON file with the verification contract")
 	c.workFlags(cmd, &w)
 	return cmd
 }
 
-// resumed is what is printed as JSON.
+// resumed is the output as JSON.
 type resumed struct {
 	Task      string    `json:"task"`
 	HandoffID ledger.ID `json:"handoff_id,omitempty"`
@@ -96,7 +95,7 @@ func (c *commands) prompt(w *work, r *ledger.Recorder, out *ledger.Resumption) e
 	return nil
 }
 
-// recording tells the agent how to go on with the record.
+// recording returns the part of the prompt about recording.
 func recording(w *work, r *ledger.Recorder, claim *ledger.Claim) string {
 	var b strings.Builder
 	flags := ""
@@ -125,7 +124,7 @@ func recording(w *work, r *ledger.Recorder, claim *ledger.Claim) string {
 	return b.String()
 }
 
-// quoted writes a word for a shell.
+// quoted quotes a word for a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@+", r)

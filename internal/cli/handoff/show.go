@@ -22,9 +22,8 @@ func (c *commands) newShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show the work checkpoint",
-		Long: "Show what is done, decided and left to do. With --json it is the checkpoint as it stands in the file; the " +
-			"whole " +
-			"ledger is what `perdure handoff log` shows.",
+		Long: "Show the completed steps, decisions and pending steps. With --json, print the checkpoint of the file. " +
+			"`perdure handoff log` prints the whole ledger.",
 		Example: "perdure handoff show",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,18 +53,17 @@ func (c *commands) newShowCommand() *cobra.Command {
 	return cmd
 }
 
-// unrecorded is the error of who wants the ledger of work that has none.
+// unrecorded returns the error for work without a ledger.
 func unrecorded(v *ledger.View) error {
-	e := &perdure.Error{Code: perdure.CodeNotFound, Op: "show ledger", Msg: "nothing was recorded of \"" + v.Task.ID +
-		"\" here",
-		Hint: "`perdure handoff start` begins to record"}
+	e := &perdure.Error{Code: perdure.CodeNotFound, Op: "show ledger", Msg: fmt.Sprintf("no ledger of %q", v.Task.ID),
+		Hint: "`perdure handoff start` starts recording"}
 	if v.Shown != nil {
-		e.Hint = "`perdure handoff show` shows what the file has, `perdure handoff resume` continues it"
+		e.Hint = "`perdure handoff show` shows the file's checkpoint, `perdure handoff resume` continues it"
 	}
 	return e
 }
 
-// overview is the ledger for people.
+// overview returns the ledger as text.
 func (c *commands) overview(v *ledger.View) string {
 	var b strings.Builder
 	l := &v.Ledger
@@ -75,12 +73,12 @@ func (c *commands) overview(v *ledger.View) string {
 	}
 	who := l.Metadata.CreatedBy
 	if who == "" {
-		who = "nobody in particular"
+		who = "an unnamed agent"
 	}
 	fmt.Fprintf(&b, "by %s, %s, %s", human.OneLine(who), ago(l.Metadata.LastUpdatedAt),
 		human.OneLine(string(l.Metadata.Reason)))
 	if h := v.Handoff; h.ExpiresAt != nil && h.ExpiresAt.After(time.Now()) {
-		fmt.Fprintf(&b, "; claimed by %s until %s", human.OneLine(or(h.Agent, "an agent without a name")), ago(*h.ExpiresAt))
+		fmt.Fprintf(&b, "; claimed by %s until %s", human.OneLine(or(h.Agent, "an unnamed agent")), ago(*h.ExpiresAt))
 	}
 	b.WriteString("\n")
 	section(&b, "Error", nonEmpty(l.Error))
@@ -107,11 +105,11 @@ func (c *commands) overview(v *ledger.View) string {
 		tried = append(tried, f.What+c.Out.Dim(suffix(f.Outcome, f.Why)))
 	}
 	for _, r := range l.Verification.Results {
-		checks = append(checks, fmt.Sprintf("%s: %s (%s)", r.Activity, r.Status, or(string(r.RanBy), "by whom is not said")))
+		checks = append(checks, fmt.Sprintf("%s: %s (%s)", r.Activity, r.Status, or(string(r.RanBy), "unknown")))
 	}
 	numbered(&b, "Done", done)
 	numbered(&b, "Decided", decided)
-	numbered(&b, "Tried without success", tried)
+	numbered(&b, "Failed approaches", tried)
 	section(&b, "Verification", append(nonEmpty(l.Verification.ContractRef), checks...))
 	return b.String()
 }
@@ -123,7 +121,7 @@ func or(text, instead string) string {
 	return text
 }
 
-// suffix sets texts apart from what stands before them.
+// suffix returns texts with dashes before them.
 func suffix(texts ...string) string {
 	all := ""
 	for _, text := range texts {
@@ -151,14 +149,14 @@ func section(b *strings.Builder, title string, lines []string) {
 	}
 }
 
-// maxShown bounds each list of show; log has everything.
+// maxShown bounds each list of show.
 const maxShown = 20
 
 func numbered(b *strings.Builder, title string, lines []string) {
 	first := max(0, len(lines)-maxShown)
 	var list []string
 	if first > 0 {
-		list = append(list, fmt.Sprintf("… %d more before", first))
+		list = append(list, fmt.Sprintf("… %d earlier", first))
 	}
 	for i := first; i < len(lines); i++ {
 		list = append(list, fmt.Sprintf("%d. %s", i+1, lines[i]))
@@ -170,9 +168,9 @@ func (c *commands) newLogCommand() *cobra.Command {
 	var w work
 	cmd := &cobra.Command{
 		Use:   "log",
-		Short: "Show everything that was recorded",
-		Long: "Show the ledger of the work: everything that was recorded, in order. It stays for 30 days after " +
-			"`perdure handoff done`. With --json one object a line.",
+		Short: "Print the ledger of the work",
+		Long: "Print the ledger of the work in order. It is kept for 30 days after `perdure handoff done`. With --json the " +
+			"output is one object a line.",
 		Example: "perdure handoff log --json",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -217,7 +215,7 @@ func (c *commands) log(ctx context.Context, r *ledger.Recorder, h ledger.Handoff
 	return nil
 }
 
-// summary says an entry in one line.
+// summary returns an entry as one line.
 func summary(e *ledger.Entry) string {
 	var op ledger.Op
 	if json.Unmarshal(e.Data, &op) != nil {
@@ -235,12 +233,12 @@ func summary(e *ledger.Entry) string {
 		}
 	}
 	if op.Used > 0 {
-		parts = append(parts, fmt.Sprintf("%.0f %% of the context used %s", op.Used*100, op.Source))
+		parts = append(parts, fmt.Sprintf("%.0f%% of the context used %s", op.Used*100, op.Source))
 	}
 	for _, mark := range []struct {
 		set  bool
 		text string
-	}{{op.RunAgain, "to be run again"}, {op.Remove, "taken out"}, {op.Replace, "these only"}} {
+	}{{op.RunAgain, "run again"}, {op.Remove, "removed"}, {op.Replace, "replaces all"}} {
 		if mark.set {
 			parts = append(parts, mark.text)
 		}
@@ -249,7 +247,7 @@ func summary(e *ledger.Entry) string {
 		parts = append(parts, "until "+ago(op.Until))
 	}
 	if len(op.Theirs) > 0 {
-		parts = append(parts, "what somebody else wrote into the file")
+		parts = append(parts, "changes by another program")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -259,11 +257,10 @@ func (c *commands) newStaleCommand() *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "stale",
-		Short: "Tell which touched files changed since the checkpoint",
-		Long: "Tell for each file that the recorded steps touched whether it is as they left it, by its content: fresh, " +
-			"changed, " +
-			"deleted, missing, new, or unknown when it cannot be judged. With --check the exit status is 3 unless all are " +
-			"fresh.",
+		Short: "Compare files with the checkpoint",
+		Long: "Compare the content of each file of the recorded steps with the checkpoint: fresh, changed, deleted, " +
+			"missing, " +
+			"new, or unknown if it cannot be compared. With --check the exit status is 3 unless all files are fresh.",
 		Example: "perdure handoff stale --check",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -286,7 +283,7 @@ func (c *commands) newStaleCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check", false, "exit with 3 unless all are fresh")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with status 3 unless all files are fresh")
 	c.workFlags(cmd, &w)
 	return cmd
 }
@@ -299,7 +296,7 @@ func (c *commands) verdict(v *handoff.Verdict, asJSON bool) error {
 		c.Printf("%-8s %s\n", f.State, human.OneLine(f.Path))
 	}
 	if v.Unlisted > 0 {
-		c.Printf("%-8s %d more that the checkpoint does not name\n", handoff.Unknown, v.Unlisted)
+		c.Printf("%-8s %d more files that the checkpoint does not list\n", handoff.Unknown, v.Unlisted)
 	}
 	if v.Summary == handoff.Stale {
 		c.Printf("%s\n", c.Out.Bold("Checkpoint may be stale — files modified since checkpoint"))

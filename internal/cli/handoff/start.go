@@ -21,10 +21,9 @@ func (c *commands) newStartCommand() *cobra.Command {
 	op := ledger.Op{Kind: ledger.OpStart}
 	cmd := &cobra.Command{
 		Use:   "start [TITLE]",
-		Short: "Begin to record work on a task",
-		Long: "Begin to record work on a task, and make a minimal builder-state.json when there is none. When work on it " +
-			"was recorded " +
-			"and is not done, that is said, and nothing is changed: `perdure handoff resume` continues it.",
+		Short: "Start recording the work on a task",
+		Long: "Start recording the work on a task, and create a minimal builder-state.json if there is none. If unfinished " +
+			"work on the task is recorded, nothing is changed: `perdure handoff resume` continues it.",
 		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\" --contract " +
 			"US-003.verificationContract",
 		Args: env.Arguments(0, -1, "the title of the task"),
@@ -34,12 +33,12 @@ func (c *commands) newStartCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&op.Description, "description", "", "a `TEXT`: what the task is, for the resume prompt")
-	f.StringArrayVar(&op.Steps, "pending", nil, "a `STEP` to do; may be repeated")
+	f.StringVar(&op.Description, "description", "", "`TEXT` description of the task for the resume prompt")
+	f.StringArrayVar(&op.Steps, "pending", nil, "`STEP` pending step; repeatable")
 	f.StringVar((*string)(&op.Phase), "phase", "",
-		"the `PHASE`: planning, implementation, verification or documentation (default planning)")
-	f.StringVar(&op.Contract, "contract", "", "the `NAME` of the verification contract: US-003.verificationContract")
-	f.BoolVar(&again, "again", false, "end the recorded work first, and begin anew")
+		"`PHASE` planning (the default), implementation, verification or documentation")
+	f.StringVar(&op.Contract, "contract", "", "`NAME` verification contract, such as US-003.verificationContract")
+	f.BoolVar(&again, "again", false, "end recorded work first")
 	c.workFlags(cmd, &w)
 	return cmd
 }
@@ -62,7 +61,7 @@ func (c *commands) start(cmd *cobra.Command, w *work, op ledger.Op, again bool) 
 		if again {
 			view, err := r.Look(ctx)
 			if err == nil && view.Open() {
-				_, err = r.Apply(ctx, ledger.Op{Kind: ledger.OpDone, Text: "begun anew"})
+				_, err = r.Apply(ctx, ledger.Op{Kind: ledger.OpDone, Text: "started again"})
 			}
 			if err != nil {
 				return err
@@ -72,12 +71,11 @@ func (c *commands) start(cmd *cobra.Command, w *work, op ledger.Op, again bool) 
 		if err != nil {
 			return err
 		}
-		return c.told(w, r, u)
+		return c.printUpdate(w, r, u)
 	})
 }
 
-// create makes a minimal file at the root of the repository, or where the flag
-// says.
+// create creates a minimal file at the root of the repository, or at --file.
 func (c *commands) create(ctx context.Context, w *work, op *ledger.Op) (handoff.Location, error) {
 	place, err := c.placeOf(w)
 	if err != nil {
@@ -91,7 +89,7 @@ func (c *commands) create(ctx context.Context, w *work, op *ledger.Op) (handoff.
 	if err := handoff.Create(ctx, file, s); err != nil {
 		return handoff.Location{}, err
 	}
-	c.Note("made %s", c.Out.Safe(file))
+	c.Note("created %s", c.Err.Safe(file))
 	return handoff.Location{File: file, Root: handoff.RootOf(file)}, nil
 }
 
@@ -101,10 +99,10 @@ func (c *commands) newReassignCommand() *cobra.Command {
 	var template string
 	cmd := &cobra.Command{
 		Use:   "reassign --to AGENT",
-		Short: "Record that another agent is to continue, and print its prompt",
-		Long: "Record that another agent is to continue, and print the resume prompt for it. Who works now is added to " +
-			"the previous " +
-			"agents, and a claim is given back.",
+		Short: "Hand the work to another agent and print its prompt",
+		Long: "Hand the work to another agent and print its resume prompt. The current agent is added to the previous " +
+			"agents, " +
+			"and its claim is released.",
 		Example: "perdure handoff reassign --to go-tester --because \"jest is not available\"",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -116,9 +114,9 @@ func (c *commands) newReassignCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&op.To, "to", "", "the `AGENT` that is to continue")
-	cmd.Flags().StringVar(&op.Text, "because", "", "the `REASON`")
-	cmd.Flags().StringVar(&template, "template", "", "a text/template in `FILE` instead of the built-in prompt")
+	cmd.Flags().StringVar(&op.To, "to", "", "`AGENT` agent that continues")
+	cmd.Flags().StringVar(&op.Text, "because", "", "`TEXT` reason")
+	cmd.Flags().StringVar(&template, "template", "", "`FILE` text/template for the prompt, instead of the built-in one")
 	partialFlag(cmd, &op)
 	c.workFlags(cmd, &w)
 	return cmd

@@ -8,13 +8,12 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 )
 
-// maxGlance bounds the files that Unfinished reads: it is asked by commands that
-// have other things to do.
-const maxGlance = 1 << 20
+// maxFile bounds the size of the files that Unfinished reads.
+const maxFile = 1 << 20
 
-// Unfinished says in one line what work checkpoint lies where a command starts
-// work, and how it is continued; "" when there is none, or none that can be read,
-// and for an agent that has a claim: it knows. Only the file is looked at.
+// Unfinished returns a note about unfinished work at a folder and the command that
+// continues it. It returns "" if there is none, and for an agent with a claim. It reads
+// only the file.
 func Unfinished(cwd string, getenv func(name string) string) string {
 	if getenv(tokenVariable) != "" {
 		return ""
@@ -23,7 +22,7 @@ func Unfinished(cwd string, getenv func(name string) string) string {
 	if err != nil {
 		return ""
 	}
-	if info, err := os.Stat(loc.File); err != nil || info.Size() > maxGlance {
+	if info, err := os.Stat(loc.File); err != nil || info.Size() > maxFile {
 		return ""
 	}
 	doc, err := handoff.Load(loc.File)
@@ -46,7 +45,7 @@ func Unfinished(cwd string, getenv func(name string) string) string {
 		}
 	}
 	if more > 0 {
-		note += fmt.Sprintf("; there is a checkpoint of %s too", human.Count(int64(more), "other task"))
+		note += fmt.Sprintf("; also on %s", human.Count(int64(more), "other task"))
 	}
 	return note
 }
@@ -64,7 +63,7 @@ func unfinished(task *handoff.Task, c *handoff.Checkpoint) string {
 	if task.Place != handoff.PRD {
 		flag = " --task " + quoted(human.OneLine(string(task.Place)))
 	}
-	return fmt.Sprintf("there is unfinished work on %q (%s%s, %s); `perdure handoff resume%s` continues it",
+	return fmt.Sprintf("unfinished work on %q (%s%s, %s); `perdure handoff resume%s` continues it",
 		human.OneLine(task.ID),
 		human.Count(int64(done), "completed step"), by, human.Stamp(c.Metadata.LastUpdatedAt), flag)
 }

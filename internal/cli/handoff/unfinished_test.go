@@ -17,21 +17,21 @@ func TestUnfinished(t *testing.T) {
 		"no file": {},
 		"none":    {text: `{"activePrd": {"id": "p", "checkpoint": null}}`},
 		"one": {text: `{"activePrd": {"id": "p", "currentStory": "US-1", "checkpoint": ` + checkpoint + `}}`,
-			want: "there is unfinished work on \"p/US-1\" (1 completed step, by \"x\", 2026-02-28T10:00:00Z); `perdure " +
+			want: "unfinished work on \"p/US-1\" (1 completed step, by \"x\", 2026-02-28T10:00:00Z); `perdure " +
 				"handoff resume` continues it"},
 		"ad hoc": {text: `{"adhocQueue": [{"id": "a b", "checkpoint": {}}]}`,
-			want: "there is unfinished work on \"adhoc:a b\" (0 completed steps, -); `perdure handoff resume --task 'adhoc:a " +
+			want: "unfinished work on \"adhoc:a b\" (0 completed steps, -); `perdure handoff resume --task 'adhoc:a " +
 				"b'` continues it"},
 		"two": {text: `{"activePrd": {"id": "p", "checkpoint": {}}, "adhocQueue": [{"id": "a", "checkpoint": {}}]}`,
-			want: "there is unfinished work on \"p\" (0 completed steps, -); `perdure handoff resume` continues it; there is " +
-				"a checkpoint of 1 other task too"},
+			want: "unfinished work on \"p\" (0 completed steps, -); `perdure handoff resume` continues it; also on " +
+				"1 other task"},
 		"one's own":    {text: `{"activePrd": {"id": "p", "checkpoint": ` + checkpoint + `}}`, token: "t"},
 		"damaged":      {text: `{"activePrd": {"id": "p", "checkpoint": {`},
 		"no object":    {text: `{"activePrd": {"id": "p", "checkpoint": 7}}`},
 		"twice an id":  {text: `{"adhocQueue": [{"id": "a", "checkpoint": {}}, {"id": "a"}]}`},
 		"a large file": {text: `{"activePrd": {"id": "p", "checkpoint": {}}, "blob": "` + strings.Repeat("x", 1<<20) + `"}`},
 		"an escape": {text: `{"activePrd": {"id": "p\u001b[2J\n", "checkpoint": {}}}`,
-			want: "there is unfinished work on \"p␛[2J\" (0 completed steps, -); `perdure handoff resume` continues it"},
+			want: "unfinished work on \"p␛[2J\" (0 completed steps, -); `perdure handoff resume` continues it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,15 +20,14 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [ACTIVITY STATUS]",
 		Short: "Run the verification contract, or record a result",
-		Long: "Run the criteria of the work's verification contract that have commands, and record the results as run by " +
-			"the engine. " +
-			"With an activity and a status (pending, passed, failed, skipped) that result is recorded, as said by the agent. " +
-			"A " +
-			"contract that cannot be found is an error, never passed. The exit status is 1 when a criterion failed and 3 when " +
-			"one has no command, so that somebody has to see to it.",
+		Long: "Run the criteria of the verification contract that have commands, and record the results as run by the " +
+			"engine. " +
+			"With an activity and a status (pending, passed, failed, skipped), record that result as reported by the agent. " +
+			"A missing contract is an error. The exit status is 1 if a criterion failed, and 3 if one has no command and has " +
+			"to be checked by hand.",
 		Example: "perdure handoff verify\n perdure handoff verify unit-test passed\n" +
 			" perdure handoff verify --contract US-003.verificationContract",
-		Args: env.Arguments(0, 2, "nothing, or an activity and its status"),
+		Args: env.Arguments(0, 2, "no arguments, or an activity and its status"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op := ledger.Op{Kind: ledger.OpVerify, Contract: contract}
 			if len(args) > 0 {
@@ -43,20 +42,22 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 			if cfg.ContractFile != "" {
 				cfg.ContractFile = c.Path(cfg.ContractFile)
 			}
-			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Recorder) error { return c.verify(ctx, &w, r, cfg, op) })
+			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Recorder) error {
+				return c.verify(ctx, &w, r, cfg, op)
+			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&contract, "contract", "", "the `NAME` of the contract of the work, from now on: "+
+	f.StringVar(&contract, "contract", "", "`NAME` new contract of the work, such as "+
 		"US-003.verificationContract")
-	f.StringVar(&cfg.ContractFile, "contract-file", "", "the JSON `FILE` that has it")
-	f.BoolVar(&cfg.Deferred, "deferred", false, "check the deferred criteria too")
-	f.DurationVar(&cfg.Timeout, "timeout", 10*time.Minute, "longest time of one command")
+	f.StringVar(&cfg.ContractFile, "contract-file", "", "`FILE` JSON file with the contract")
+	f.BoolVar(&cfg.Deferred, "deferred", false, "also check the deferred criteria")
+	f.DurationVar(&cfg.Timeout, "timeout", 10*time.Minute, "`TIME` timeout of a command")
 	c.workFlags(cmd, &w)
 	return cmd
 }
 
-// verified is what is printed as JSON.
+// verified is the output as JSON.
 type verified struct {
 	Contract string              `json:"contract"`
 	File     string              `json:"file"`
@@ -103,7 +104,7 @@ func (c *commands) verify(ctx context.Context, w *work, r *ledger.Recorder, cfg 
 	return nil
 }
 
-// Skill is the document that tells agents when to record what.
+// Skill is the document for agents about recording and resuming work.
 //
 //go:embed skill.md
 var Skill string
@@ -111,9 +112,9 @@ var Skill string
 func (c *commands) newSkillCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "skill",
-		Short: "Print the document that tells agents how to hand over",
-		Long: "Print the document that tells agents when to record what, how to resume, and what staleness means. It " +
-			"is Markdown.",
+		Short: "Print the instructions for agents",
+		Long: "Print the instructions for agents as Markdown: what to record and when, how to resume, and what stale files " +
+			"mean.",
 		Example: "perdure handoff skill > handing-over.md",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {

@@ -23,44 +23,40 @@ import (
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 )
 
-// How long is waited: for a loop, which asks handlers and takes snapshots, and
-// otherwise. Agents are told to wait longer than that, because they take a hook that
-// they gave up for one that has nothing to say.
+// The timeouts of an answer, with a loop, which calls handlers and takes snapshots, and
+// without. Agents are configured to wait longer, because they allow a call whose hook
+// times out.
 const (
-	patienceLoop  = vendorhook.Patience
-	patienceAlone = 10 * time.Second
+	timeoutLoop  = vendorhook.Patience
+	timeoutAlone = 10 * time.Second
 )
 
 type commands struct{ *env.Env }
 
-// Command makes the command.
+// Command returns the command.
 func Command(e *env.Env) *cobra.Command {
 	c := &commands{e}
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "hook AGENT",
-		Short: "Judge a tool call for a coding agent's own hooks",
-		Long: "Judge a tool call: read what an agent tells its hooks, as JSON on standard input, and answer in its form. " +
-			"AGENT is " +
-			"claude-code or codex, which share it. Agents run this command; people do not.\n\n" +
-			"Before a call (PreToolUse) the table of `perdure loop risks` says what is done: blocked calls are refused, a " +
-			"gate is left to " +
-			"the person at the agent, a warning is told to the agent. After a risky call of an agent that works in a loop " +
-			"(PostToolUse) the agent is told when tests or checks were lost. In a loop the loop decides, with the answers of " +
-			"people, " +
-			"handlers and snapshots; loops give their agents this hook by themselves. Elsewhere the project's settings " +
-			"decide.\n\n" +
-			"Whatever goes wrong refuses the call, with exit status 2. An agent takes any other failure for consent, so its " +
-			"settings " +
-			"should say: perdure hook claude-code || { echo refused >&2; exit 2; }",
+		Short: "Check a tool call, for the hooks of coding agents",
+		Long: "Check a tool call of a coding agent: read the agent's hook message as JSON from standard input and print " +
+			"the " +
+			"reply. AGENT is claude-code or codex, which use the same format. Agents run this command from their hooks.\n\n" +
+			"Before a call (PreToolUse), the table of `perdure loop risks` decides: block denies the call, gate leaves the " +
+			"decision to the agent's user, warn adds a warning. In a loop, the loop decides, with gates, handlers and " +
+			"snapshots; after a risky call (PostToolUse) it reports lost tests and checks to the agent. Loops configure this " +
+			"hook for their agents themselves.\n\n" +
+			"Any error denies the call with exit status 2. Agents allow the call after any other failure, so configure the " +
+			"hook as: perdure hook claude-code || { echo denied >&2; exit 2; }",
 		Example:   "perdure hook claude-code < event.json",
 		GroupID:   env.GroupManage,
 		Args:      env.Arguments(1, 1, "the name of an agent: claude-code or codex"),
 		ValidArgs: dialects(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(dialects(), args[0]) {
-				return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("there is no hook for %q", args[0]),
-					Hint: "there are " + strings.Join(dialects(), " and ")}
+				return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("unknown agent %q", args[0]),
+					Hint: "the agents are " + strings.Join(dialects(), " and ")}
 			}
 			if socket == "" {
 				socket = c.Getenv(vendorhook.SocketVariable)
@@ -68,67 +64,67 @@ func Command(e *env.Env) *cobra.Command {
 			return c.hook(cmd, socket)
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", "", "the `path` at which a loop answers (default $"+
-		vendorhook.SocketVariable+")")
+	cmd.Flags().StringVar(&socket, "socket", "", "`PATH` socket of the loop; default: $"+
+		vendorhook.SocketVariable)
 	return cmd
 }
 
-// dialects are the agents whose hooks are understood.
+// dialects returns the supported agents.
 func dialects() []string { return []string{"claude-code", "codex"} }
 
-// hook answers one event. It never waits for ever.
+// hook answers one event within a timeout.
 func (c *commands) hook(cmd *cobra.Command, socket string) error {
-	patience := patienceAlone
+	timeout := timeoutAlone
 	if socket != "" {
-		patience = patienceLoop
+		timeout = timeoutLoop
 	}
-	ctx, stop := context.WithTimeoutCause(cmd.Context(), patience, errors.New("it took too long"))
+	ctx, stop := context.WithTimeoutCause(cmd.Context(), timeout, fmt.Errorf("no answer within %s", timeout))
 	defer stop()
 	done := make(chan error, 1)
-	var said strings.Builder
-	go func() { done <- c.answer(ctx, cmd, socket, &said) }()
+	var reply strings.Builder
+	go func() { done <- c.answer(ctx, cmd, socket, &reply) }()
 	select {
 	case err := <-done:
 		if err == nil {
-			_, err = io.WriteString(c.Stdout, said.String())
+			_, err = io.WriteString(c.Stdout, reply.String())
 		}
 		return c.fault(err)
-	case <-ctx.Done(): // standard input may never end
+	case <-ctx.Done(): // standard input can stay open
 		return c.fault(context.Cause(ctx))
 	}
 }
 
-// harmless is the fault of an event that refuses nothing.
-type harmless struct{ error }
+// lateError is an error after a call, which cannot be denied any more.
+type lateError struct{ error }
 
-// fault says that a call is refused because nobody knows better: with the exit status
-// of bad input, which is 2.
+// fault returns an error that denies the call: one of bad input, whose exit status is 2.
 func (c *commands) fault(err error) error {
-	var late harmless
+	var late lateError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &late):
 		return late.error
 	}
-	return &perdure.Error{Code: perdure.CodeInvalid, Msg: "this call was not judged, so it is refused: " + err.Error(),
-		Hint: cmp.Or(perdure.HintOf(err), "perdure doctor looks for what is wrong with the project")}
+	return &perdure.Error{Code: perdure.CodeInvalid, Msg: "tool call denied, because it could not be checked: " +
+		err.Error(),
+		Hint: cmp.Or(perdure.HintOf(err), "`perdure doctor` checks the project")}
 }
 
-// answer reads an event and writes what is said to it.
+// answer reads an event and writes the reply.
 func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string, w io.Writer) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			err = fmt.Errorf("it crashed: %v", fault)
+			err = fmt.Errorf("panic: %v", fault)
 		}
 	}()
 	e, err := vendorhook.Read(c.Stdin)
 	switch {
 	case err != nil && e != nil && e.Name != vendorhook.PreToolUse:
-		return harmless{err}
+		return lateError{err}
 	case err != nil:
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(), Hint: "an agent sends one JSON object on " +
-			"standard input, with hook_event_name, cwd, tool_name and tool_input"}
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(), Hint: "standard input has to be one JSON object " +
+			"with hook_event_name, cwd, tool_name and tool_input"}
 	case e.Call == nil:
 		return nil
 	}
@@ -144,7 +140,7 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 		return nil
 	}
 	if err != nil && e.Name != vendorhook.PreToolUse {
-		return harmless{err} // the call was made
+		return lateError{err}
 	}
 	if err != nil {
 		return err
@@ -152,7 +148,7 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 	return e.Write(w, a)
 }
 
-// judge judges a call of an agent that works for no loop.
+// judge decides about a call of an agent that runs in no loop.
 func (c *commands) judge(cmd *cobra.Command, e *vendorhook.Event) (vendorhook.Answer, error) {
 	l, err := c.LoadFrom(cmd, e.Dir)
 	if err != nil || !l.Loop.Enabled {
@@ -174,8 +170,8 @@ func (c *commands) judge(cmd *cobra.Command, e *vendorhook.Event) (vendorhook.An
 	return vendorhook.Answer{Verdict: verdict, Text: j.Text()}, nil
 }
 
-// projectRoot is the folder around dir that has a store or a repository; dir itself
-// where none has.
+// projectRoot returns the nearest folder with a store or a repository from dir upwards,
+// or dir.
 func projectRoot(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		for _, name := range []string{".perdure", ".git"} {

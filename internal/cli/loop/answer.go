@@ -17,9 +17,9 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer [ANSWER]",
 		Short: "Answer the gate that a loop waits at",
-		Long: "Answer the gate that a loop waits at: approve, reject, abort, and what else the gate offers. Without an " +
-			"answer, show what " +
-			"it asks, with the whole diff. The reason goes into the record, and into the agent's next prompt.",
+		Long: "Answer the gate that a loop waits at: approve, reject, abort, or another answer that the gate lists. " +
+			"Without " +
+			"an answer, show the gate with its diff. The reason is kept with the loop and added to the agent's next prompt.",
 		Example: "perdure loop answer\n perdure loop answer reject --reason \"Keep the tests; fix the parser instead\"",
 		Args:    env.Arguments(0, 1, "at most one answer"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,14 +38,14 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&id, "loop", "", "the `loop` (default: the one that has not ended)")
+	cmd.Flags().StringVar(&id, "loop", "", "`LOOP` loop; default: the one that has not ended")
 	f.Register(cmd.Flags())
 	return cmd
 }
 
-// target is a loop whose gate is meant.
+// target returns the loop as the target of an answer.
 func target(ctx context.Context, b *env.Backend, id perdure.TreeID) *gate.Target {
-	called := name(ctx, b, id)
-	return &gate.Target{Tree: id, Name: called, Resume: "perdure loop resume " + called,
-		Command: func(answer string) string { return "perdure loop answer " + answer + " --loop " + called }}
+	loopID := name(ctx, b, id)
+	return &gate.Target{Tree: id, Name: loopID, Resume: "perdure loop resume " + loopID,
+		Command: func(answer string) string { return "perdure loop answer " + answer + " --loop " + loopID }}
 }

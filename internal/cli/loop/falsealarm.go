@@ -23,14 +23,12 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "false-alarm [LOOP] [FINDING]",
-		Short: "Mark what was found in a loop as a false alarm, or list what is marked",
-		Long: "Mark a regression (reg-003-1, as `perdure loop status --regressions` lists them) or a finding (its " +
-			"fingerprint, or the first six " +
-			"or more of its digits) as a false alarm: it does not alarm again in this loop, and counts in its " +
-			"false_positive_rate. " +
-			"Who marked it, when and why is kept. At a gate, the answer whitelist does the same and goes on. Without a " +
-			"finding, list " +
-			"what is marked. What is fine in every loop is better waived (docs/check.md).",
+		Short: "Mark a finding as a false alarm, or list false alarms",
+		Long: "Mark a regression (such as reg-003-1, from `perdure loop status --regressions`) or a finding (its " +
+			"fingerprint, " +
+			"or at least six of its first digits) as a false alarm: it does not block this loop again and counts in the " +
+			"loop's false_positive_rate. User, time and reason are kept. The answer whitelist at a gate does the same and " +
+			"continues. Without a finding, list the false alarms. For findings in all loops, use a waiver (docs/check.md).",
 		Example: "perdure loop false-alarm reg-003-1 --reason \"the helper moved to another module\"\n" +
 			" perdure loop false-alarm fix-tests-1a2b3c4d 5dfbb78ffb9b5387",
 		Args: env.Arguments(0, 2, "a loop and a finding, or one of them"),
@@ -42,8 +40,8 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 					finding, of = args[n-1], args[:n-1]
 				} else if n == 2 {
 					return &perdure.Error{Code: perdure.CodeInvalid, Op: "mark false alarm",
-						Msg:  fmt.Sprintf("%q is no finding", args[1]),
-						Hint: "`perdure loop status --regressions` shows them: reg-003-1, or a fingerprint"}
+						Msg:  fmt.Sprintf("%q is not a finding", args[1]),
+						Hint: "write a fingerprint, or an ID such as reg-003-1 from `perdure loop status --regressions`"}
 				}
 				l, err := Find(ctx, b.Client, of)
 				if err != nil {
@@ -67,8 +65,8 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				c.Note("%s of %s is marked as a false alarm (%b, %s)", finding, name(ctx, b, l.Tree),
-					human.Count(int64(len(marks)), "finding"), human.Count(int64(fresh), "new one"))
+				c.Note("marked %s of %s as a false alarm: %s, %d of them new", finding, name(ctx, b, l.Tree),
+					human.Count(int64(len(marks)), "finding"), fresh)
 				if asJSON {
 					return c.PrintJSON(all)
 				}
@@ -76,8 +74,8 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what is marked as a JSON array")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` reason, kept with the loop")
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -86,18 +84,18 @@ var findingName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(reg-\d+-\d+|[0-9a-f]{6,16})$`)
 })
 
-// isFinding tells a finding from a loop, whose digits are eight.
+// isFinding reports whether word is a finding. The digits of a loop are eight.
 func isFinding(word string) bool {
 	return findingName().MatchString(word) && len(word) != len("1a2b3c4d")
 }
 
-// marksOf finds what a regression or a fingerprint stands for, the latest first.
+// marksOf returns the marks for a regression or a fingerprint, the newest first.
 func marksOf(ctx context.Context, b *env.Backend, id perdure.TreeID, finding string) ([]record.FalseAlarm, error) {
 	const op = "find finding"
 	var marks []record.FalseAlarm
 	from, page := 1, 100
 	var at int
-	if n, _ := fmt.Sscanf(finding, "reg-%d-", &at); n == 1 { // it names its iteration
+	if n, _ := fmt.Sscanf(finding, "reg-%d-", &at); n == 1 { // it contains its iteration
 		from, page = max(at, 1), 1
 	}
 	for ; ; from += page {
@@ -108,7 +106,7 @@ func marksOf(ctx context.Context, b *env.Backend, id perdure.TreeID, finding str
 		for i := range list {
 			o, err := state.ReadOutcome(&list[i])
 			if err != nil {
-				continue // one that cannot be read has nothing to mark
+				continue // skip an unreadable one
 			}
 			if found := o.Marks(finding); len(found) > 0 {
 				marks = found
@@ -120,13 +118,13 @@ func marksOf(ctx context.Context, b *env.Backend, id perdure.TreeID, finding str
 	}
 	if len(marks) == 0 {
 		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: op,
-			Msg:  fmt.Sprintf("nothing was found as %q in this loop", finding),
-			Hint: "`perdure loop status --regressions` lists what was"}
+			Msg:  fmt.Sprintf("no finding %q in this loop", finding),
+			Hint: "`perdure loop status --regressions` lists the regressions"}
 	}
 	for i := range marks {
 		if marks[i].Fingerprint != marks[0].Fingerprint && !strings.HasPrefix(finding, "reg-") {
 			return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
-				Msg: fmt.Sprintf("%q begins several fingerprints; write more of its digits", finding)}
+				Msg: fmt.Sprintf("%q is the beginning of several fingerprints; write more digits", finding)}
 		}
 	}
 	return marks, nil
@@ -137,7 +135,7 @@ func (c *commands) showFalseAlarms(all []record.FalseAlarm, asJSON bool) error {
 		return c.PrintJSON(append([]record.FalseAlarm{}, all...))
 	}
 	if len(all) == 0 {
-		c.Printf("nothing is marked as a false alarm\n")
+		c.Printf("no false alarms\n")
 	}
 	for i := range all {
 		m := &all[i]

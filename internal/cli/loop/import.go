@@ -20,12 +20,12 @@ import (
 	"github.com/perdure/perdure/loop"
 )
 
-// importReport is what --json prints of an import.
+// importReport is the output of loop import --json.
 type importReport struct {
 	LoopID string         `json:"loop_id"`
 	Tree   perdure.TreeID `json:"tree_id"`
-	// Iterations counts those of before that are known; Next is the number of the
-	// first one here.
+	// Iterations counts the imported iterations, Next is the number of the first new
+	// one.
 	Iterations int          `json:"iterations"`
 	Next       int          `json:"next_iteration"`
 	Until      string       `json:"completion_command"`
@@ -40,21 +40,16 @@ func (c *commands) newImportCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Take in a loop that began elsewhere, to go on with it here",
-		Long: "Take in a loop that began elsewhere and has not ended: its state as JSON or YAML (perdure schema " +
-			"loop-state), as other programs " +
-			"keep it in .aiwg/ralph/loops/LOOP/state.json and as `perdure loop status --json` and `perdure export --layout " +
-			"aiwg` print it. " +
-			"FILE may be the folder it is in, or - for standard input.\n\n" +
-			"The task, the limits and the history come in; numbers of iterations are not given again. Nothing is run: the " +
-			"loop is paused, and " +
-			"`perdure loop resume` goes on with it, the files as they are then being what everything is compared with. Files " +
-			"of before are " +
-			"not in such a document, so none of its iterations can be brought back. What perdure does not know of it is kept " +
-			"and exported again.\n\n" +
-			"Where the document says in words when the loop is done, --until gives the command. Loops that have ended come " +
-			"in with `perdure import`, " +
-			"as records that nobody executes.",
+		Short: "Import an unfinished loop and continue it here",
+		Long: "Import an unfinished loop: its state as JSON or YAML (perdure schema loop-state), as other programs keep " +
+			"it in " +
+			".aiwg/ralph/loops/LOOP/state.json and as `perdure loop status --json` and `perdure export --layout aiwg` print " +
+			"it. FILE can also be its folder, or - for standard input.\n\n" +
+			"The task, the limits and the history are imported, and the iterations are numbered on. The loop is paused; " +
+			"`perdure loop resume` continues it and takes the files at that time as the baseline. The document contains no " +
+			"files, so imported iterations cannot be restored. Unknown fields are kept and exported again.\n\n" +
+			"If the document describes the end of the loop in words, give the command with --until. Ended loops are imported " +
+			"with `perdure import` as records, which are not executed.",
 		Example: "perdure loop import .aiwg/ralph/loops/ralph-fix-tests-a1b2c3d4/state.json --agent claude --until \"npx " +
 			"tsc --noEmit\"\n perdure loop resume",
 		Args: env.Arguments(1, 1, "a file"),
@@ -79,17 +74,17 @@ func (c *commands) newImportCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&t.Until, "until", "", "the completion `COMMAND`, for the shell (default: the document's)")
-	cmd.Flags().StringVar(&t.Agent, "agent", "", "who works (default: the document's, or else the setting loop.agent)")
-	cmd.Flags().StringVar(&t.Workspace, "workspace", "", "the `folder` to work in (default: this one)")
+	cmd.Flags().StringVar(&t.Until, "until", "", "`COMMAND` completion command, run by the shell; default: the document's")
+	cmd.Flags().StringVar(&t.Agent, "agent", "", "`AGENT` agent; default: the document's, or else the setting loop.agent")
+	cmd.Flags().StringVar(&t.Workspace, "workspace", "", "`FOLDER` folder to work in; default: the current one")
 	cmd.Flags().IntVar(&t.MaxIterations, "max-iterations", 0,
-		"how many iterations there are at most, those of before included (default: the document's)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what came in as one JSON object")
+		"`N` maximum iterations, including the imported ones; default: the document's")
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
-// importRequest reads a document, and what the flags and the settings say. What was
-// corrected in the document is never nil.
+// importRequest returns the request for a document, with the flags and the settings, and
+// the corrections of the document, which are not nil.
 func (c *commands) importRequest(cmd *cobra.Command, name string, t *tuning) (req loopimport.Request,
 	corrected []loops.Note, err error) {
 	text, shown, err := c.readDocument(name)
@@ -117,10 +112,10 @@ func (c *commands) importRequest(cmd *cobra.Command, name string, t *tuning) (re
 	return req, corrected, err
 }
 
-// maxDocument bounds what is read of a document, in bytes.
+// maxDocument bounds the size of a document in bytes.
 const maxDocument = 64 << 20
 
-// readDocument returns a document and what it is called in messages.
+// readDocument returns a document and its name for messages.
 func (c *commands) readDocument(name string) (text []byte, shown string, err error) {
 	if name == "-" {
 		text, err = io.ReadAll(io.LimitReader(c.Stdin, maxDocument+1))
@@ -133,7 +128,7 @@ func (c *commands) readDocument(name string) (text []byte, shown string, err err
 		info, err = os.Stat(path)
 	}
 	if err == nil && info.Size() > maxDocument {
-		err = fmt.Errorf("it has %d bytes, the limit is %d", info.Size(), maxDocument)
+		err = fmt.Errorf("file has %d bytes; the limit is %d", info.Size(), maxDocument)
 	}
 	if err == nil {
 		text, err = os.ReadFile(path)
@@ -152,7 +147,7 @@ func (c *commands) readDocument(name string) (text []byte, shown string, err err
 	return nil, name, &perdure.Error{Code: code, Op: "import loop", Msg: fmt.Sprintf("%s: %s", name, err)}
 }
 
-// showImport tells people what came in, and how to go on.
+// showImport prints what was imported, and how to continue.
 func (c *commands) showImport(name string, r *importReport) {
 	for i := range r.Corrected {
 		n := &r.Corrected[i]
@@ -161,9 +156,9 @@ func (c *commands) showImport(name string, r *importReport) {
 	for _, note := range r.Notes {
 		c.Note("%s", c.Err.Safe(note))
 	}
-	c.Note("%s with %s came in from %s; the next iteration is %d", r.LoopID,
+	c.Note("imported %s with %s from %s; the next iteration is %d", r.LoopID,
 		human.Count(int64(r.Iterations), "iteration"), c.Err.Safe(name), r.Next)
-	c.Note("%s works, until this succeeds: %s", c.Err.Safe(r.Agent), c.Err.Safe(r.Until))
-	c.Note("`perdure loop resume %s` goes on", r.LoopID)
+	c.Note("agent %s, completion command: %s", c.Err.Safe(r.Agent), c.Err.Safe(r.Until))
+	c.Note("`perdure loop resume %s` continues it", r.LoopID)
 	c.Printf("%s\n", r.LoopID)
 }

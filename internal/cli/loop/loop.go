@@ -24,10 +24,10 @@ func Command(e *env.Env) *cobra.Command {
 	return env.Group(&cobra.Command{
 		Use:   "loop",
 		Short: "Repeat a coding agent until a check passes",
-		Long: "Run a coding agent again and again on a folder until a command of yours succeeds. Each iteration starts " +
-			"the agent " +
-			"afresh and tells it what fails, by name. What an iteration breaks is noticed by the tests' own names; deleted or " +
-			"skipped tests go to a person. In the end the best iteration is in the folder.",
+		Long: "Run a coding agent repeatedly on a folder until a command succeeds. Each iteration starts the agent anew " +
+			"with " +
+			"the names of the failing tests. Regressions are found by comparing tests by name, and deleted or skipped tests " +
+			"open a gate for the user. At the end the folder contains the best iteration.",
 		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n perdure loop status\n" +
 			" perdure loop answer approve",
 		GroupID: env.GroupRun,
@@ -36,20 +36,20 @@ func Command(e *env.Env) *cobra.Command {
 		c.newImportCommand())
 }
 
-// digits end the ID of a loop; its tree's are the same.
+// digits matches the end of a loop's ID, which is also that of its tree.
 var digits = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*-)?([0-9a-f]{8})$`)
 })
 
-// Find returns a loop by its ID or its tree's. Without either it is the one loop
-// that has not ended, or else the latest.
+// Find returns a loop by its ID or that of its tree. Without an ID it returns the only
+// loop that has not ended, or else the newest.
 func Find(ctx context.Context, s *client.Client, args []string) (record.Loop, error) {
 	if len(args) == 1 {
 		match := digits().FindStringSubmatch(args[0])
 		if match == nil {
 			return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop",
-				Msg:  fmt.Sprintf("%q is no loop", args[0]),
-				Hint: "`perdure loop list` shows them"}
+				Msg:  fmt.Sprintf("%q is not the ID of a loop", args[0]),
+				Hint: "`perdure loop list` lists the loops"}
 		}
 		return s.Loop(ctx, perdure.TreeID("tree-"+match[1]))
 	}
@@ -69,16 +69,16 @@ func Find(ctx context.Context, s *client.Client, args []string) (record.Loop, er
 		return open[0], nil
 	case len(open) > 1:
 		return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop",
-			Msg:  fmt.Sprintf("%d loops have not ended; say which one is meant", len(open)),
-			Hint: "`perdure loop list` shows them"}
+			Msg:  fmt.Sprintf("%d loops have not ended", len(open)),
+			Hint: "add the ID of one; `perdure loop list` lists the loops"}
 	case len(list) == 0:
-		return record.Loop{}, &perdure.Error{Code: perdure.CodeNotFound, Op: "find loop", Msg: "there is no loop",
-			Hint: "`perdure loop run` begins one"}
+		return record.Loop{}, &perdure.Error{Code: perdure.CodeNotFound, Op: "find loop", Msg: "no loops",
+			Hint: "`perdure loop run` starts one"}
 	}
 	return list[0], nil
 }
 
-// name is what people call a loop.
+// name returns the ID of a loop.
 func name(ctx context.Context, b *env.Backend, id perdure.TreeID) string {
 	tree, err := b.Tree(ctx, id)
 	if err != nil {

@@ -13,19 +13,17 @@ import (
 	"github.com/perdure/perdure/loop/config"
 )
 
-// newRisksCommand shows the table of risks, or what it says of a command line.
 func (c *commands) newRisksCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "risks [COMMAND]",
-		Short: "Show which calls of tools are risky, or what is risky about a command line",
-		Long: "Show the table by which an agent's calls of tools are judged before they are made, where the agent asks: " +
-			"which are let " +
-			"through, warned of, kept for a person or blocked. With a command line, show what is risky about it in this " +
-			"folder. The " +
-			"setting loop.risks in the settings file gives other answers.",
+		Short: "Show the table of risky tool calls, or check a command line",
+		Long: "Show the table of risky tool calls. Agents that ask before a tool call get its answer: allow, warn, gate " +
+			"(the " +
+			"user decides) or block. With a command line, show its risks in the current folder. The setting loop.risks " +
+			"overrides answers.",
 		Example: "perdure loop risks\n perdure loop risks 'cd src && git checkout -- .'",
-		Args:    env.Arguments(0, 1, "one command line, or none"),
+		Args:    env.Arguments(0, 1, "at most one command line"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set, err := c.settings(cmd, "")
 			if err != nil {

@@ -29,21 +29,18 @@ func (c *commands) newRunCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   `run "TASK" --until COMMAND --agent NAME`,
-		Short: "Begin a loop and work on it until it ends",
-		Long: "Begin a loop and work on it until it ends. The task \"-\" is read from standard input. The agent is " +
-			"claude, codex, opencode or gemini (their headless modes), " +
-			"acp:NAME or acp:COMMAND for one that speaks the Agent Client Protocol, or exec:COMMAND for any program: the " +
-			"prompt " +
-			"is on its standard input, or where {prompt} or {prompt_file} stands in its arguments.\n\n" +
-			"The completion command is run by perdure, never by the agent, before the first and after every iteration; where " +
-			"its results can be read, tests are compared by name with those of the beginning. The loop's ID is printed " +
-			"first.\n\n" +
-			"Ctrl-C stops; `perdure loop resume` goes on. With --detach the daemon runs the loop, and the command ends at " +
-			"once. Exit status 0: the check passes; 1: it does not, after all iterations; " +
-			"3: stopped before; 6: a person is asked.",
+		Short: "Start a loop and run it until the check passes",
+		Long: "Start a loop and run it until the completion command passes. The task \"-\" is read from standard input. " +
+			"The " +
+			"agent is claude, codex, opencode or gemini (in headless mode), acp:NAME or acp:COMMAND for the Agent Client " +
+			"Protocol, or exec:COMMAND for any program, which gets the prompt on standard input or in place of {prompt} or " +
+			"{prompt_file} in its arguments.\n\n" +
+			"perdure, not the agent, runs the completion command before the first and after each iteration, and compares the " +
+			"tests by name with the first run. The loop's ID is printed first.\n\n" +
+			"Ctrl-C stops the loop; `perdure loop resume` continues it. Exit status 0: the check passes; 1: it does not, " +
+			"after all iterations; 3: the loop was stopped; 6: it waits at a gate.",
 		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n" +
-			" perdure loop run \"Port it to Python 3\" --until \"pytest -q\" --agent codex --fallback claude " +
-			"--max-iterations 20\n" +
+			" perdure loop run \"Port it to Python 3\" --until \"pytest -q\" --agent codex --fallback claude\n" +
 			" perdure loop run - --until \"make check\" --agent claude < task.md",
 		Args: env.Arguments(1, 1, "one task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,27 +53,26 @@ func (c *commands) newRunCommand() *cobra.Command {
 	}
 	f.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.Until, "until", "", "the completion `COMMAND`, for the shell")
-	flags.StringVar(&f.TaskType, "task-type", "",
-		"the `type` of the task, which chooses the agents by loop.chains in the settings file")
-	flags.IntVar(&f.Planned, "planned-iterations", 0,
-		"how many iterations are thought to be needed; beyond twice that a person is asked")
-	flags.StringVar(&f.Workspace, "workspace", "", "the `folder` to work in (default: this one)")
-	flags.StringVar(&f.Scorer, "scorer", "", "a `COMMAND` that prints the quality, 0 to 100 (default: made from the "+
-		"tests)")
-	flags.BoolVar(&f.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
-	flags.BoolVar(&f.detach, "detach", false, "leave the loop to the daemon and return at once")
-	flags.BoolVar(&f.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
+	flags.StringVar(&f.Until, "until", "", "`COMMAND` completion command, run by the shell")
+	flags.StringVar(&f.TaskType, "task-type", "", "`TYPE` type of the task, which chooses the agents in loop.chains")
+	flags.IntVar(&f.Planned, "planned-iterations", 0, "`N` expected iterations; a gate opens after twice as many")
+	flags.StringVar(&f.Workspace, "workspace", "", "`FOLDER` folder to work in; default: the current one")
+	flags.StringVar(&f.Scorer, "scorer", "", "`COMMAND` command that prints the quality, 0 to 100; default: computed "+
+		"from the tests")
+	flags.BoolVar(&f.noWait, "no-wait", false, "exit with status 6 at a gate instead of waiting")
+	flags.BoolVar(&f.detach, "detach", false, "let the daemon run the loop and return at once")
+	env.JSONFlag(cmd, &f.asJSON)
 	cmd.MarkFlagsMutuallyExclusive("detach", "no-wait")
+	env.GroupFlags(cmd, groups("until agent fallback workspace task-type planned-iterations no-wait detach json")...)
 	return cmd
 }
 
-// readTask is the task that was given, or what standard input has for "-".
+// readTask returns the task, which is read from standard input for "-".
 func (c *commands) readTask(text string) (string, error) {
 	if text != "-" {
 		return text, nil
 	}
-	read, err := io.ReadAll(io.LimitReader(c.Stdin, config.MaxTaskBytes+1)) // one more is refused
+	read, err := io.ReadAll(io.LimitReader(c.Stdin, config.MaxTaskBytes+1)) // one more byte is an error
 	if err != nil {
 		return "", fmt.Errorf("read the task: %w", err)
 	}
@@ -94,7 +90,7 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	if _, err := config.Parse(raw); err != nil { // before a store is made
+	if _, err := config.Parse(raw); err != nil { // before a store is created
 		return err
 	}
 	if err := loop.CheckWorkspace(f.Workspace); err != nil {
@@ -113,9 +109,9 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 		id := loop.ID(&tree)
 		fmt.Fprintln(c.Err, id)
 		if !f.detach {
-			return c.attend(cmd.Context(), b, tree.ID, attending{noWait: f.noWait, asJSON: f.asJSON})
+			return c.attend(cmd.Context(), b, tree.ID, followConfig{noWait: f.noWait, asJSON: f.asJSON})
 		}
-		c.Note("the daemon runs it; `perdure loop status %s` shows how far it is", id)
+		c.Note("the daemon runs it; `perdure loop status %s` shows its progress", id)
 		if f.asJSON {
 			return c.PrintJSON(launched{Loop: id, Tree: tree.ID})
 		}
@@ -123,31 +119,26 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 	})
 }
 
-// launched is what loop run --detach --json prints.
+// launched is the output of loop run --detach --json.
 type launched struct {
 	Loop string         `json:"loop_id"`
 	Tree perdure.TreeID `json:"tree_id"`
 }
 
 func (c *commands) newResumeCommand() *cobra.Command {
-	var how attending
+	var how followConfig
 	var t tuning
 	weaker := false
 	cmd := &cobra.Command{
 		Use:   "resume [LOOP]",
-		Short: "Go on with a loop that was paused, stopped or killed",
-		Long: "Go on with a loop that was paused, stopped or killed; without one, with the loop that has not ended. An " +
-			"iteration " +
-			"that was interrupted is taken back and repeated under its number. A loop that another process runs is told to " +
-			"go on. One " +
-			"that failed at its limit goes on with a higher --max-iterations.\n\n" +
-			"The settings are read again: what the file and the environment say now holds, but for what a flag of this " +
-			"command or " +
-			"of `perdure loop run` says. What is different is told. What would let pass what the loop watches for is not " +
-			"taken from them, " +
-			"because an agent can write that file: a flag says that it is meant, or --weaker for all of it. The task, the " +
-			"completion " +
-			"command, the scorer and the folder stay: another one is another loop.",
+		Short: "Continue a loop that was paused, stopped or killed",
+		Long: "Continue a loop that was paused, stopped or killed; without an argument, the one that has not ended. An " +
+			"interrupted iteration is undone and repeated under its number. A paused loop that another process runs is " +
+			"resumed there. A loop that failed at its limit continues with a higher --max-iterations.\n\n" +
+			"The settings are read again and changes are printed. Flags, also those of `perdure loop run`, override them. " +
+			"Settings that weaken the supervision are not applied, because an agent can write the settings file: use the " +
+			"flag, or --weaker for all of them. The task, the completion command, the scorer and the workspace cannot " +
+			"change.",
 		Example: "perdure loop resume\n perdure loop resume make-the-tests-pass-1a2b3c4d --max-iterations 20 --agent codex",
 		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -167,17 +158,18 @@ func (c *commands) newResumeCommand() *cobra.Command {
 		},
 	}
 	t.register(cmd)
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { // what is not given stays
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { // the default is the loop's own value
 		f.DefValue = ""
-		f.Usage, _, _ = strings.Cut(f.Usage, " (default")
+		f.Usage, _, _ = strings.Cut(f.Usage, "; default")
 	})
-	cmd.Flags().BoolVar(&weaker, "weaker", false, "take settings, too, that make the watching weaker than it is")
-	cmd.Flags().BoolVar(&how.noWait, "no-wait", false, "end with status 6 when a person is asked, instead of waiting")
-	cmd.Flags().BoolVar(&how.asJSON, "json", false, "print where the loop stands in the end as one JSON object")
+	cmd.Flags().BoolVar(&weaker, "weaker", false, "apply settings that weaken the supervision")
+	cmd.Flags().BoolVar(&how.noWait, "no-wait", false, "exit with status 6 at a gate instead of waiting")
+	env.JSONFlag(cmd, &how.asJSON)
+	env.GroupFlags(cmd, groups("agent fallback weaker no-wait json")...)
 	return cmd
 }
 
-// resumeRequest is what the flags and the settings say.
+// resumeRequest returns the flags and the settings for a loop that is resumed.
 func (c *commands) resumeRequest(cmd *cobra.Command, t *tuning) (req record.ResumeRequest, err error) {
 	set, err := c.settings(cmd, "")
 	if err != nil {
@@ -194,7 +186,7 @@ func (c *commands) resumeRequest(cmd *cobra.Command, t *tuning) (req record.Resu
 }
 
 func (c *commands) resume(ctx context.Context, b *env.Backend, id perdure.TreeID, req *record.ResumeRequest,
-	how attending) error {
+	how followConfig) error {
 	r, err := b.ResumeLoop(ctx, id, *req)
 	if err != nil {
 		return err
@@ -203,12 +195,12 @@ func (c *commands) resume(ctx context.Context, b *env.Backend, id perdure.TreeID
 		c.Note("%s", changed(r.Changes))
 	}
 	if len(r.Kept) > 0 {
-		c.Note("kept, as the settings are weaker and an agent can write them: %s; --weaker takes them", changed(r.Kept))
+		c.Note("not applied, because they weaken the supervision: %s; --weaker applies them", changed(r.Kept))
 	}
 	return c.takeOver(ctx, b, id, how)
 }
 
-// changed tells in a line what is different.
+// changed returns changes as one line.
 func changed(changes []record.FieldChange) string {
 	words := make([]string, len(changes))
 	for i := range changes {
@@ -217,12 +209,12 @@ func changed(changes []record.FieldChange) string {
 	return strings.Join(words, ", ")
 }
 
-// resumeOfTheDying takes a loop over, and tries again for a moment while another
-// process seems to run it.
-func resumeOfTheDying(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
-	again := time.NewTicker(dying / 40)
+// claim makes a loop this process's own. It retries for a moment if another process
+// holds the loop, which can be a killed one.
+func claim(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
+	again := time.NewTicker(killedGrace / 40)
 	defer again.Stop()
-	end := time.After(dying)
+	end := time.After(killedGrace)
 	for {
 		_, err := b.Resume(ctx, id, b.Session())
 		if perdure.CodeOf(err) != perdure.CodeConflict {
@@ -238,15 +230,14 @@ func resumeOfTheDying(ctx context.Context, b *env.Backend, id perdure.TreeID) er
 	}
 }
 
-// dying is how long a process that was killed may seem to live: what it started holds
-// its session until it is gone, too.
-const dying = 2 * time.Second
+// killedGrace is the time for which a killed process can still hold its session: until
+// its child processes have ended.
+const killedGrace = 2 * time.Second
 
-// takeOver makes a loop this process's own, unless a process that lives runs it,
-// and follows it.
-func (c *commands) takeOver(ctx context.Context, b *env.Backend, id perdure.TreeID, how attending) error {
+// takeOver follows a loop, and runs it unless another process does.
+func (c *commands) takeOver(ctx context.Context, b *env.Backend, id perdure.TreeID, how followConfig) error {
 	how.since = time.Now()
-	err := resumeOfTheDying(ctx, b, id)
+	err := claim(ctx, b, id)
 	if perdure.CodeOf(err) == perdure.CodeConflict {
 		c.Note("another process runs %s", name(ctx, b, id))
 		other := *b
@@ -262,10 +253,9 @@ func (c *commands) newPauseCommand() *cobra.Command {
 	var now, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "pause [LOOP]",
-		Short: "Stop a loop before its next iteration",
-		Long: "Stop a loop before its next iteration; the agent's turn that is under way is not interrupted, unless --now " +
-			"asks for " +
-			"that. Whoever runs the loop then ends.",
+		Short: "Pause a loop before its next iteration",
+		Long: "Pause a loop before its next iteration. The agent's current turn is not interrupted, unless --now is given. " +
+			"The process that runs the loop then exits.",
 		Example: "perdure loop pause\n perdure loop pause --now",
 		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -285,13 +275,13 @@ func (c *commands) newPauseCommand() *cobra.Command {
 					return c.PrintJSON(&l)
 				}
 				id := name(cmd.Context(), b, l.Tree)
-				c.Note("%s is asked to pause; `perdure loop resume %s` goes on", id, id)
+				c.Note("%s pauses before its next iteration; `perdure loop resume %s` continues it", id, id)
 				return nil
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the loop as one JSON object")
-	cmd.Flags().BoolVar(&now, "now", false, "stop the agent, too: what it left in the files is checked as if it had ended")
+	cmd.Flags().BoolVar(&now, "now", false, "stop the agent and check the files as it left them")
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -299,9 +289,10 @@ func (c *commands) newAbortCommand() *cobra.Command {
 	var revert, keep, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "abort [LOOP]",
-		Short: "End a loop before it is done",
-		Long: "End a loop before it is done. The agent is stopped. The files stay as they are, or come back as they " +
-			"were before the loop with --revert.",
+		Short: "End a loop before its check passes",
+		Long: "End a loop before its check passes. The agent is stopped. The files stay as they are; --revert restores " +
+			"those " +
+			"from before the loop.",
 		Example: "perdure loop abort\n perdure loop abort --revert",
 		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -317,13 +308,13 @@ func (c *commands) newAbortCommand() *cobra.Command {
 				if _, err := b.AskLoop(cmd.Context(), l.Tree, control); err != nil {
 					return err
 				}
-				return c.takeOver(cmd.Context(), b, l.Tree, attending{asJSON: asJSON, aborting: true})
+				return c.takeOver(cmd.Context(), b, l.Tree, followConfig{asJSON: asJSON, aborting: true})
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&revert, "revert", false, "bring back the files of before the loop")
+	cmd.Flags().BoolVar(&revert, "revert", false, "restore the files from before the loop")
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the files as they are (the default)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print where the loop stands in the end as one JSON object")
+	env.JSONFlag(cmd, &asJSON)
 	cmd.MarkFlagsMutuallyExclusive("revert", "keep")
 	return cmd
 }

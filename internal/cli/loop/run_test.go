@@ -59,7 +59,7 @@ func TestRunTakesSettings(t *testing.T) {
 		!strings.HasPrefix(said.Loop, "fix-it-") {
 		t.Errorf("it says %+v, %v", said, err)
 	}
-	p.says(said.Loop, "the daemon runs it; `perdure loop status "+said.Loop)
+	p.says(said.Loop, "`perdure loop status "+said.Loop)
 }
 
 // What a person gives as 0 or false is meant so, whatever the settings say.
@@ -116,8 +116,8 @@ func TestRunToTheEnd(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(2))
 	p.ok("run", "Fix \x1b[2Jit", "--until", check)
-	p.says("fix-2jit-", "a snapshot of 2 files is taken", "iteration 1: settled works",
-		"iteration 1: the check fails (1 test), quality", "iteration 2: the check passes, quality 100 %")
+	p.says("fix-2jit-", "snapshot of 2 files", "iteration 1: settled",
+		"iteration 1: check fails (1 test), quality", "iteration 2: check passes, quality 100%")
 	if got := p.out.take(); !strings.HasPrefix(got, "completed: the check passes after iteration 2") {
 		t.Errorf("it ends with %q", got)
 	}
@@ -136,12 +136,12 @@ func TestRunToTheEnd(t *testing.T) {
 func TestGateIsAnswered(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, cheats)
-	p.refuses(perdure.CodeNotFound, "there is no loop", "answer", "approve")
+	p.refuses(perdure.CodeNotFound, "perdure loop run", "answer", "approve")
 	p.ends(env.StatusGate, "run", "Cheat", "--until", check, "--no-wait")
 	p.says("test_deletion", "perdure loop answer reject --loop cheat-")
 	p.refuses(perdure.CodeInvalid, "it takes: ", "answer", "perhaps")
-	p.refuses(perdure.CodeNotFound, "no gate is open", "answer", "abort", "--gate", "2")
-	p.refuses(perdure.CodeInvalid, `"x y" is no loop`, "answer", "abort", "--loop", "x y")
+	p.refuses(perdure.CodeNotFound, "no open gate", "answer", "abort", "--gate", "2")
+	p.refuses(perdure.CodeInvalid, `"x y"`, "answer", "abort", "--loop", "x y")
 	p.ok("answer", "abort", "--reason", "no", "--json")
 	row, _ := p.last()
 	gates, err := p.client.Gates(t.Context(), row.Tree)
@@ -195,7 +195,7 @@ func TestResumeChanges(t *testing.T) {
 	p.set(map[string]any{"max_iterations": 9, "max_retries": 8})
 	p.ok("resume", "--gate-timeout", "90m", "--unattended")
 	p.says("perdure: max_iterations 7 -> 9, unattended false -> true, gate_timeout none -> 1h30m\n",
-		"iteration 2: the check passes")
+		"iteration 2: check passes")
 }
 
 // Pausing and ending a loop say what follows.
@@ -207,7 +207,7 @@ func TestPauseAndAbort(t *testing.T) {
 	if row, _ := p.last(); row.Control != record.PauseNow {
 		t.Errorf("the wish is %q", row.Control)
 	}
-	p.says("is asked to pause; `perdure loop resume fix-it-")
+	p.says("`perdure loop resume fix-it-")
 	p.refuses("", "none of the others can be", "abort", "--revert", "--keep")
 	p.out.take()
 	p.ok("abort", "--revert")

@@ -18,11 +18,11 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// maxLoops is how many loops a list of all has at most.
+// maxLoops bounds the list of all loops.
 const maxLoops = 1000
 
-// look reads what is known of a loop, as far as a view needs it.
-func (c *commands) look(ctx context.Context, b *env.Backend, l record.Loop, view loopview.View, full bool) (
+// load reads the parts of a loop that a view needs.
+func (c *commands) load(ctx context.Context, b *env.Backend, l record.Loop, view loopview.View, full bool) (
 	loopview.Input,
 	error) {
 	in := loopview.Input{Loop: l, Now: time.Now()}
@@ -50,8 +50,8 @@ func (c *commands) look(ctx context.Context, b *env.Backend, l record.Loop, view
 	return in, in.Load(ctx, b, view, full)
 }
 
-// crashed tells whether a loop is running and nobody works on it, also not a
-// moment later: between two steps nobody does.
+// crashed reports whether a loop is running and no process executes it. It checks twice,
+// because between two steps no process does.
 func (c *commands) crashed(ctx context.Context, b *env.Backend, in *loopview.Input) bool {
 	l := &in.Loop
 	standing, err := state.Read(l.State)
@@ -80,16 +80,14 @@ func (c *commands) newStatusCommand() *cobra.Command {
 	var all, persistence, regressions, quality, asJSON, full bool
 	cmd := &cobra.Command{
 		Use:   "status [LOOP]",
-		Short: "Tell where a loop stands",
-		Long: "Tell where a loop stands: what it does now, how its last check ended, what it asks and how that is " +
-			"answered. " +
-			"Without a loop it is the one that has not ended, or else the latest.\n\n" +
-			"--persistence shows what the watching came to, --regressions what got worse and what was done about it, " +
-			"--quality " +
-			"how good each iteration was. --json prints the loop's state as one document (schema loop-state).\n\n" +
-			"Of a long loop each shows the last part and sums up the rest: --quality the last 30 iterations, --regressions " +
-			"the last " +
-			"50 regressions, --json the last 200 iterations (omitted_iterations says how many are not there). --full shows all.",
+		Short: "Show the state of a loop",
+		Long: "Show the state of a loop: its activity, its last check, and its open gate with the possible answers. " +
+			"Without " +
+			"an argument, the loop that has not ended, or else the newest.\n\n" +
+			"--persistence shows the metrics of supervision, --regressions the regressions and their recoveries, --quality " +
+			"the quality of each iteration. --json prints the loop's state as one document (schema loop-state).\n\n" +
+			"For long loops, --quality shows the last 30 iterations, --regressions the last 50 regressions and --json the " +
+			"last 200 iterations (omitted_iterations counts the others). --full shows all.",
 		Example: "perdure loop status\n perdure loop status make-the-tests-pass-1a2b3c4d --regressions\n" +
 			" perdure loop status --json --full > loop.json\n " +
 			"perdure loop status --all",
@@ -115,7 +113,7 @@ func (c *commands) newStatusCommand() *cobra.Command {
 				case quality:
 					view = loopview.ViewQuality
 				}
-				in, err := c.look(ctx, b, l, view, full)
+				in, err := c.load(ctx, b, l, view, full)
 				if err != nil {
 					return err
 				}
@@ -125,11 +123,11 @@ func (c *commands) newStatusCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&all, "all", false, "list all loops instead")
-	flags.BoolVar(&persistence, "persistence", false, "show what the watching came to")
-	flags.BoolVar(&regressions, "regressions", false, "show what got worse, and what was done about it")
-	flags.BoolVar(&quality, "quality", false, "show how good each iteration was")
-	flags.BoolVar(&asJSON, "json", false, "print the state of the loop as one JSON object")
-	flags.BoolVar(&full, "full", false, "leave out nothing of a long loop")
+	flags.BoolVar(&persistence, "persistence", false, "show the metrics of supervision")
+	flags.BoolVar(&regressions, "regressions", false, "show regressions and their recoveries")
+	flags.BoolVar(&quality, "quality", false, "show the quality of each iteration")
+	flags.BoolVar(&full, "full", false, "show all iterations and regressions of a long loop")
+	env.JSONFlag(cmd, &asJSON)
 	cmd.MarkFlagsMutuallyExclusive("all", "persistence", "regressions", "quality")
 	return cmd
 }
@@ -169,8 +167,8 @@ func (c *commands) newListCommand() *cobra.Command {
 			return c.Do(cmd, env.Read, func(b *env.Backend) error { return c.list(cmd.Context(), b, limit, asJSON) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line")
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many at most")
+	cmd.Flags().IntVar(&limit, "limit", 20, "`N` maximum loops to list")
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -181,7 +179,7 @@ func (c *commands) list(ctx context.Context, b *env.Backend, limit int, asJSON b
 	}
 	rows := make([]loopview.Row, 0, len(loops))
 	for _, l := range loops {
-		in, err := c.look(ctx, b, l, loopview.ViewRow, false)
+		in, err := c.load(ctx, b, l, loopview.ViewRow, false)
 		if err != nil {
 			return err
 		}
@@ -203,12 +201,11 @@ func (c *commands) newReportCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report [LOOP]",
-		Short: "Write a report of a loop: Markdown, or one HTML page",
-		Long: "Write what became of a loop: its iterations with quality, tests, cost and time, what got worse and what " +
-			"was done " +
-			"about it, what people decided, and the best iteration beside the last. The HTML page needs nothing else and " +
-			"loads " +
-			"nothing. With --json the figures as one object.",
+		Short: "Write a report of a loop as Markdown or HTML",
+		Long: "Write a report of a loop: its iterations with quality, tests, cost and time, regressions and recoveries, " +
+			"the " +
+			"decisions at gates, and the best iteration beside the last. The HTML page is one file that loads no others. " +
+			"--json prints the figures as one object.",
 		Example: "perdure loop report -o report.html\n perdure loop report | less",
 		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -218,15 +215,15 @@ func (c *commands) newReportCommand() *cobra.Command {
 			}
 			if !slices.Contains(loopview.Formats(), format) {
 				return &perdure.Error{Code: perdure.CodeInvalid, Op: "write report",
-					Msg:  fmt.Sprintf("there is no format %q", format),
-					Hint: "formats are " + strings.Join(loopview.Formats(), " and ")}
+					Msg:  fmt.Sprintf("unknown format %q", format),
+					Hint: "the formats are " + strings.Join(loopview.Formats(), " and ")}
 			}
 			return c.Do(cmd, env.Read, func(b *env.Backend) error {
 				l, err := Find(ctx, b.Client, args)
 				if err != nil {
 					return err
 				}
-				in, err := c.look(ctx, b, l, loopview.ViewReport, false)
+				in, err := c.load(ctx, b, l, loopview.ViewReport, false)
 				if err != nil {
 					return err
 				}
@@ -238,8 +235,8 @@ func (c *commands) newReportCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "", "md or html; by default what the name of the file says, else md")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this `file` instead of standard output")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the figures as one JSON object")
+	cmd.Flags().StringVar(&format, "format", "", "`FORMAT` md or html; default: by the name of --output, else md")
+	cmd.Flags().StringVarP(&output, "output", "o", "", "`FILE` write to a file instead of standard output")
+	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 func TestFind(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
-	p.refuses(perdure.CodeNotFound, "there is no loop", "status")
+	p.refuses(perdure.CodeNotFound, "perdure loop run", "status")
 	p.ok("list")
 	p.ok("run", "First one", "--until", check, "--detach")
 	first, _ := p.last()
@@ -34,11 +34,11 @@ func TestFind(t *testing.T) {
 		}
 	}
 	p.refuses(perdure.CodeNotFound, "tree-00000000", "status", "other-00000000")
-	p.refuses(perdure.CodeInvalid, "is no loop", "status", "first-one")
+	p.refuses(perdure.CodeInvalid, `"first-one"`, "status", "first-one")
 	p.refuses("", "takes at most one loop, got 2", "status", "a", "b")
 	p.Cwd = t.TempDir()
 	p.ok("run", "Second one", "--until", check, "--detach")
-	p.refuses(perdure.CodeInvalid, "2 loops have not ended; say which one is meant", "status")
+	p.refuses(perdure.CodeInvalid, "2 loops have not ended", "status")
 }
 
 // Each view has a form for programs, and a report has formats.
@@ -72,6 +72,6 @@ func TestViews(t *testing.T) {
 	if page, err := os.ReadFile(filepath.Join(p.dir, "x.html")); err != nil || !strings.HasPrefix(string(page), "<!") {
 		t.Errorf("the page begins with %.20s, %v", page, err)
 	}
-	p.refuses(perdure.CodeInvalid, "formats are md and html", "report", "--format", "pdf")
+	p.refuses(perdure.CodeInvalid, "md and html", "report", "--format", "pdf")
 	p.refuses("", "none of the others can be", "status", "--quality", "--regressions")
 }

@@ -6,85 +6,112 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
 
-// tuning are the flags of what may also be changed when a loop is resumed.
+// tuning holds the flags that loop run and loop resume share.
 type tuning struct {
 	config.Config
 	selection string
 }
 
-// register adds the flags.
+// register adds the flags. Those without a group here are the command's own.
 func (t *tuning) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&t.Agent, "agent", "", "who works (default: the setting loop.agent)")
-	fl.StringSliceVar(&t.Fallback, "fallback", nil, "who stands in, in this order")
-	fl.IntVar(&t.MaxIterations, "max-iterations", config.DefaultMaxIterations, "how many iterations there are at most")
-	fl.DurationVar(&t.Timeout, "timeout", config.DefaultTimeout, "the agent's time in one iteration; -1s: no limit")
-	fl.DurationVar(&t.IdleTimeout, "idle-timeout", config.DefaultIdleTimeout,
-		"how long the agent may be silent; -1s: no limit")
-	fl.DurationVar(&t.CheckTimeout, "check-timeout", config.DefaultCheckTimeout,
-		"the time of one run of the completion command; -1s: no limit")
-	fl.IntVar(&t.MaxRetries, "max-retries", config.DefaultMaxRetries,
-		"how often a turn that failed is repeated, and a regression is recovered from without asking")
-	fl.StringVar(&t.Coverage, "coverage", config.Auto, "coverage by line: auto (in the run of the check, where that is "+
-		"possible), off, or a `COMMAND` that writes it to $PERDURE_COVERAGE")
-	fl.StringVar(&t.Types, "types", config.Auto, "type errors: auto (what the project is configured for), off, or a "+
-		"`COMMAND` that prints them")
-	fl.StringVar(&t.Lint, "lint", config.Auto, "what linters say: auto, off, or a `COMMAND` that prints it")
-	fl.Var(metricFlag{&t.Metrics}, "metric", "a number of your own: `NAME=COMMAND`, or NAME:up=COMMAND, "+
-		"NAME:down=COMMAND to say what is better; may be repeated")
-	fl.Float64Var(&t.CoverageThreshold, "coverage-threshold", config.DefaultCoverageThreshold,
-		"how many `percent` of the covered lines that are still there may lose their coverage; -1: any")
-	fl.Float64Var(&t.SensitiveThreshold, "sensitive-coverage-threshold", config.DefaultSensitiveThreshold,
-		"the same, in `percent`, for sensitive paths; -1: any")
-	fl.StringSliceVar(&t.SensitivePaths, "sensitive-paths", nil,
-		"`words` of paths and patterns where little coverage may be lost (default: auth, security, payment …)")
-	fl.IntVar(&t.QualityThreshold, "quality-threshold", config.DefaultQualityThreshold,
-		"the quality in percent that the best iteration should reach")
-	fl.StringVar(&t.selection, "select", string(config.HighestQualityVerified),
-		"which iteration is left: highest_quality_verified, highest_quality, most_recent_above_threshold")
-	fl.BoolVar(&t.RequireVerification, "require-verification", false, "leave only an iteration whose check passed")
-	fl.StringVar((*string)(&t.Sealed), "sealed", string(config.SealCompletion), "when the check is repeated in a clean "+
-		"copy of the workspace: off, completion (before the loop is called completed), always (after each iteration)")
-	fl.StringVar(&t.SealedSetup, "sealed-setup", "", "a `COMMAND` that makes in a clean copy what the check needs "+
-		"(default: ignored files are copied that are as they were)")
-	fl.BoolVar(&t.KeepLast, "keep-last", false, "leave the files as the last iteration left them")
+	fl.StringVar(&t.Agent, "agent", "", "`AGENT` agent; default: the setting loop.agent")
+	fl.StringSliceVar(&t.Fallback, "fallback", nil,
+		"`AGENTS` agents that continue if the agent is not available, in order")
+	t.registerLimits(fl)
+	t.registerMetrics(fl)
+	t.registerChoice(fl)
 	fl.StringVar((*string)(&t.Reinforcement), "reinforcement", string(hook.LevelMinimal),
-		"how firmly the agent is reminded of the rules: OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE")
-	fl.StringVar((*string)(&t.Detection), "detection", string(detect.Standard),
-		"which signs of regressions in changed files act: off, minimal, standard, aggressive")
-	fl.BoolVar(&t.Plain, "plain", false, "do not watch: compare with no baseline, recover from nothing, ask nobody, "+
-		"choose no best iteration")
-	fl.BoolVar(&t.RetryCritical, "retry-critical", false,
-		"recover from critical regressions as from others, before a person is asked")
+		"`LEVEL` minimum level of reminders: OFF, MINIMAL, STANDARD, AGGRESSIVE or ADAPTIVE")
+	fl.StringVar((*string)(&t.Detection), "detection", string(config.DetectionStandard),
+		"`MODE` findings in changed files that block: off, minimal, standard or aggressive")
+	fl.BoolVar(&t.Plain, "plain", false, "compare with no baseline, ask nothing and choose no best iteration")
+	fl.BoolVar(&t.RetryCritical, "retry-critical", false, "recover from critical regressions before asking")
 	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted tests the first time instead of asking")
-	fl.DurationVar(&t.GateTimeout, "gate-timeout", 0, "how long a person is waited for (default: for ever)")
-	fl.Float64Var(&t.BudgetUSD, "budget-usd", 0, "stop before more is spent (default: no limit)")
-	fl.Int64Var(&t.BudgetTokens, "budget-tokens", 0, "stop before more tokens are used (default: no limit)")
 }
 
-// metricFlag collects the user's metrics.
+func (t *tuning) registerLimits(fl *pflag.FlagSet) {
+	fl.IntVar(&t.MaxIterations, "max-iterations", config.DefaultMaxIterations, "`N` maximum iterations")
+	fl.Float64Var(&t.BudgetUSD, "budget-usd", 0, "`USD` maximum cost in US dollars")
+	fl.Int64Var(&t.BudgetTokens, "budget-tokens", 0, "`N` maximum tokens")
+	fl.DurationVar(&t.Timeout, "timeout", config.DefaultTimeout, "`TIME` timeout of the agent in one iteration; -1s: none")
+	fl.DurationVar(&t.IdleTimeout, "idle-timeout", config.DefaultIdleTimeout,
+		"`TIME` timeout of an agent without output; -1s: none")
+	fl.DurationVar(&t.CheckTimeout, "check-timeout", config.DefaultCheckTimeout,
+		"`TIME` timeout of one run of the completion command; -1s: none")
+	fl.DurationVar(&t.GateTimeout, "gate-timeout", 0, "`TIME` time to wait for an answer at a gate before aborting")
+	fl.IntVar(&t.MaxRetries, "max-retries", config.DefaultMaxRetries,
+		"`N` retries of a failed turn, and recoveries from a regression without asking")
+}
+
+func (t *tuning) registerMetrics(fl *pflag.FlagSet) {
+	fl.StringVar(&t.Coverage, "coverage", config.Auto, "`COMMAND` coverage by line: auto (measured by the check if "+
+		"possible), off, or a command that writes it to $PERDURE_COVERAGE")
+	fl.StringVar(&t.Types, "types", config.Auto, "`COMMAND` type errors: auto (the project's own checkers), off, or a "+
+		"command that prints them")
+	fl.StringVar(&t.Lint, "lint", config.Auto, "`COMMAND` messages of linters: auto, off, or a command that prints them")
+	fl.Var(metricFlag{&t.Metrics}, "metric", "`NAME=COMMAND` metric of your own; NAME:up=COMMAND and NAME:down=COMMAND "+
+		"say which direction is better; repeatable")
+	fl.Float64Var(&t.CoverageThreshold, "coverage-threshold", config.DefaultCoverageThreshold,
+		"`PERCENT` share of the remaining covered lines that can lose their coverage; -1: all")
+	fl.Float64Var(&t.SensitiveThreshold, "sensitive-coverage-threshold", config.DefaultSensitiveThreshold,
+		"`PERCENT` the same share for sensitive paths; -1: all")
+	fl.StringSliceVar(&t.SensitivePaths, "sensitive-paths", nil,
+		"`WORDS` sensitive paths: words and patterns; default: auth, security, payment …")
+}
+
+func (t *tuning) registerChoice(fl *pflag.FlagSet) {
+	fl.StringVar(&t.selection, "select", string(config.HighestQualityVerified),
+		"`RULE` iteration to leave: highest_quality_verified, highest_quality or most_recent_above_threshold")
+	fl.IntVar(&t.QualityThreshold, "quality-threshold", config.DefaultQualityThreshold,
+		"`PERCENT` quality that the best iteration should reach")
+	fl.BoolVar(&t.RequireVerification, "require-verification", false, "leave only an iteration whose check passed")
+	fl.BoolVar(&t.KeepLast, "keep-last", false, "leave the files of the last iteration")
+	fl.StringVar((*string)(&t.Sealed), "sealed", string(config.SealCompletion), "`WHEN` when to repeat the check in a "+
+		"clean copy of the workspace: off, completion or always")
+	fl.StringVar(&t.SealedSetup, "sealed-setup", "", "`COMMAND` command that prepares the clean copy; default: unchanged "+
+		"ignored files are copied")
+}
+
+// groups returns the groups of a command's flags. Task holds the flags of the
+// command's own.
+func groups(task string) []env.FlagGroup {
+	return []env.FlagGroup{
+		{Title: "Task", Flags: task},
+		{Title: "Limits", Flags: "max-iterations budget-usd budget-tokens timeout idle-timeout check-timeout " +
+			"gate-timeout max-retries"},
+		{Title: "Supervision", Flags: "unattended retry-critical detection reinforcement plain"},
+		{Title: "Best iteration", Flags: "keep-last require-verification quality-threshold select"},
+		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup"},
+		{Title: "Metrics", All: true, Flags: "metric coverage types lint scorer coverage-threshold " +
+			"sensitive-coverage-threshold sensitive-paths"},
+	}
+}
+
+// metricFlag is a flag that collects metrics.
 type metricFlag struct{ list *[]config.Metric }
 
-// Set adds one.
+// Set adds a metric.
 func (f metricFlag) Set(text string) error {
 	m, err := config.ParseMetric(text)
 	*f.list = append(*f.list, m)
 	return err
 }
 
-// String is what help shows as the default: nothing.
+// String returns the default for the help.
 func (f metricFlag) String() string { return "" }
 
-// Type is what help calls the value.
+// Type returns the value's name for the help.
 func (f metricFlag) Type() string { return "NAME=COMMAND" }
 
-// given names the fields of the flags that were given.
+// given returns the fields of the given flags.
 func (t *tuning) given(cmd *cobra.Command) []string {
 	t.Selection = config.Selection(t.selection)
 	given := []string{}
@@ -96,7 +123,7 @@ func (t *tuning) given(cmd *cobra.Command) []string {
 	return given
 }
 
-// flagOf is the flag of a field of the configuration.
+// flagOf returns the flag of a field of the configuration.
 func flagOf(field string) string {
 	switch field {
 	case "selection":
@@ -107,7 +134,7 @@ func flagOf(field string) string {
 	return strings.ReplaceAll(field, "_", "-")
 }
 
-// settable are the fields that the settings say something of.
+// settable returns the fields that settings exist for.
 func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold",
 		"gate_timeout", "plain",
@@ -122,8 +149,8 @@ func settable(set *config.Config) []string {
 	return names
 }
 
-// literal makes what a person writes what a configuration means by it, where 0
-// stands for the default: a person who writes 0 means none.
+// literal replaces 0 by the value for none, because 0 means the default in a
+// configuration, but none in flags and settings.
 func literal(c *config.Config) {
 	for _, d := range []*time.Duration{&c.Timeout, &c.IdleTimeout, &c.CheckTimeout, &c.DetectionBudget} {
 		if *d == 0 {
@@ -138,23 +165,23 @@ func literal(c *config.Config) {
 	if c.OverheadPercent == 0 {
 		c.OverheadPercent = -1
 	}
-	const nothing = 1e-6 // percent
+	const none = 1e-6 // percent
 	for _, x := range []*float64{&c.CoverageThreshold, &c.SensitiveThreshold} {
 		if *x == 0 {
-			*x = nothing // of coverage, 0 means that none may be lost
+			*x = none // no coverage can be lost
 		}
 	}
 }
 
-// fill takes over the settings for what the flags leave open.
+// fill sets the fields without a flag from the settings.
 func (t *tuning) fill(cmd *cobra.Command, set *config.Config) {
 	t.Given = t.given(cmd)
-	if slices.Contains(t.Given, "agent") { // its own stand-ins, or none
+	if slices.Contains(t.Given, "agent") { // its own fallbacks, or none
 		t.Given = append(t.Given, "fallback")
 	}
 	open := slices.DeleteFunc(settable(set), func(field string) bool { return slices.Contains(t.Given, field) })
 	t.Take(set, open...)
-	if t.TaskType != "" { // the type has chosen them for good
+	if t.TaskType != "" { // the type has chosen them
 		t.Given = append(t.Given, "agent", "fallback")
 	}
 	literal(&t.Config)

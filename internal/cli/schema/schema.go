@@ -14,11 +14,11 @@ import (
 	"github.com/perdure/perdure/internal/text/nearest"
 )
 
-// Names lists them in order.
+// Names returns the names of the schemas in order.
 func Names() []string {
 	entries, err := schema.FS.ReadDir(".")
 	if err != nil {
-		return nil // the folder is embedded
+		return nil // not with an embedded folder
 	}
 	names := make([]string, 0, len(entries))
 	for _, entry := range entries {
@@ -27,22 +27,19 @@ func Names() []string {
 	return names
 }
 
-// Command makes the command.
+// Command returns the command.
 func Command(e *env.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [NAME]",
-		Short: "Print the JSON Schema of an output, or list them",
-		Long: "Print a JSON Schema (draft 2020-12): of what run, batch and resume print with --json (run-result), of " +
-			"check --json (check-report), " +
-			"of status --json (status), show --json (task), of var get --json (variable), of a line of var history --json " +
-			"(mutation), of events --json (event) and of export (export-line), of the file of prices (prices), and of the " +
-			"files of export --layout aiwg and --state: tasks-file, rlm-task-tree, rlm-state, and those of loops: loop-state, " +
-			"persistence-extension (what is more in a loop-state where regressions are watched), loop-checkpoint, " +
-			"iteration-analytics, " +
-			"persistence-hooks; of what passes between hooks of a loop and their handlers (hook-message, hook-reply); of a " +
-			"line of tool-calls.jsonl (tool-call); of builder-state.json (builder-state) and of the checkpoint in it, which " +
-			"handoff show --json prints (handoff-checkpoint). " +
-			"Without a name, list them.",
+		Short: "Print a JSON Schema, or list the schemas",
+		Long: "Print a JSON Schema (draft 2020-12), or list the schemas.\n\n" +
+			"Outputs: run-result (run, batch and resume --json), check-report (check --json), status (status --json), task " +
+			"(show --json), variable (var get --json), mutation (a line of var history --json), event (a line of events " +
+			"--json), export-line (a line of export).\n" +
+			"Files: prices, tasks-file, rlm-task-tree and rlm-state (export --layout aiwg and --state), builder-state and " +
+			"handoff-checkpoint (its checkpoint; handoff show --json).\n" +
+			"Loops: loop-state with persistence-extension (its fields on supervision), loop-checkpoint, iteration-analytics, " +
+			"persistence-hooks, hook-message and hook-reply (to and from handlers), tool-call (a line of tool-calls.jsonl).",
 		GroupID:   env.GroupManage,
 		Args:      env.Arguments(0, 1, "one name"),
 		ValidArgs: Names(),
@@ -63,9 +60,9 @@ func Command(e *env.Env) *cobra.Command {
 
 func unknownSchema(name string) error {
 	names := Names()
-	hint := "there are " + strings.Join(names, ", ")
+	hint := "the schemas are " + strings.Join(names, ", ")
 	if near, ok := nearest.Word(name, names); ok {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return &perdure.Error{Code: perdure.CodeNotFound, Msg: fmt.Sprintf("there is no schema %q", name), Hint: hint}
+	return &perdure.Error{Code: perdure.CodeNotFound, Msg: fmt.Sprintf("unknown schema %q", name), Hint: hint}
 }

@@ -13,11 +13,11 @@ import (
 func (c *commands) newCheckpointCommand() *cobra.Command {
 	return env.Group(&cobra.Command{
 		Use:   "checkpoint",
-		Short: "Make named checkpoints of a state, compare, roll back",
-		Long: "Make named checkpoints of a state and go back to them. The checkpoint of a tree covers the states of its " +
-			"tasks. " +
-			"It copies " +
-			"nothing: values that are replaced later are kept for it. Every state begins with the checkpoint initial_state.",
+		Short: "Create checkpoints of a state, compare, roll back",
+		Long: "Create named checkpoints of a state, compare them and roll back. The checkpoint of a tree includes the " +
+			"states " +
+			"of its tasks. A checkpoint copies nothing: values that are replaced later are kept. Every state starts with " +
+			"the checkpoint initial_state.",
 		GroupID: env.GroupState,
 	}, c.newCheckpointCreateCommand(), c.newCheckpointListCommand(), c.newDiffCommand(), c.newRollbackCommand())
 }
@@ -28,9 +28,9 @@ func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a checkpoint of a state as it is",
-		Long: "Make a checkpoint of a state as it is, and print its ID. A state has at most 100; retention keeps the " +
-			"last 10.",
+		Short: "Create a checkpoint of a state",
+		Long: "Create a checkpoint of the current state and print its ID. A state has at most 100 checkpoints; retention " +
+			"keeps the last 10.",
 		Example: "perdure checkpoint create before_cleanup --tree tree-1a2b3c4d",
 		Args:    env.Arguments(1, 1, "one name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 		},
 	}
 	c.scopeFlags(cmd, &s)
-	cmd.Flags().StringVar(&description, "description", "", "what is special about it")
+	cmd.Flags().StringVar(&description, "description", "", "`TEXT` description of the checkpoint")
 	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
@@ -59,7 +59,7 @@ func (c *commands) newCheckpointListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the checkpoints of a state",
-		Long:  "List the checkpoints of a state, the oldest first. With --json one object a line.",
+		Long:  "List the checkpoints of a state, the oldest first. With --json the output is one object a line.",
 		Args:  env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
@@ -77,7 +77,7 @@ func (c *commands) newCheckpointListCommand() *cobra.Command {
 					}
 				}
 				if len(list) == 0 && !asJSON {
-					c.Hint("nothing was ever set in %s", place(t.ref))
+					c.Hint("no variable was ever set in %s", place(t.ref))
 				}
 				return nil
 			})
@@ -93,10 +93,9 @@ func (c *commands) newDiffCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "diff FROM [TO]",
-		Short: "Compare a state at two instants",
-		Long: "Compare a state at two instants. Each is a checkpoint by name or ID, or a mutation, which stands for the " +
-			"instant before " +
-			"it; without TO it is now. With --json one object a line.",
+		Short: "Compare two versions of a state",
+		Long: "Compare two versions of a state. Each is a checkpoint by name or ID, or a mutation, which means the state " +
+			"before it. Without TO, compare with the current state. With --json the output is one object a line.",
 		Example:           "perdure checkpoint diff before_cleanup\n perdure checkpoint diff initial_state ckpt-0000001a",
 		Args:              env.Arguments(1, 2, "one or two checkpoints"),
 		ValidArgsFunction: c.completeCheckpoints(&s, 2),
@@ -126,7 +125,7 @@ func (c *commands) newDiffCommand() *cobra.Command {
 	return cmd
 }
 
-// change is a line of a comparison.
+// change returns a difference as a line.
 func (c *commands) change(ref perdure.StateRef, d *perdure.VarChange) string {
 	sign := map[string]string{"added": "+", "removed": "-"}[d.Change]
 	if sign == "" {
@@ -145,10 +144,10 @@ func (c *commands) newRollbackCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rollback TO",
-		Short: "Make a state as it was",
-		Long: "Make a state as it was at a checkpoint (by name or ID), or before a mutation: variables added since " +
-			"vanish, deleted ones " +
-			"return. The prompt, and a Final that completed its task, stay. A rollback is a mutation itself and can be undone.",
+		Short: "Restore an earlier version of a state",
+		Long: "Restore a state at a checkpoint (by name or ID), or before a mutation: variables that were added since are " +
+			"removed, deleted ones are restored. The prompt, and a Final that completed its task, do not change. A rollback " +
+			"is a mutation itself and can be undone.",
 		Example:           "perdure checkpoint rollback before_cleanup\n perdure checkpoint rollback mut-0000002f",
 		Args:              env.Arguments(1, 1, "one checkpoint"),
 		ValidArgsFunction: c.completeCheckpoints(&s, 1),
@@ -168,13 +167,13 @@ func (c *commands) newRollbackCommand() *cobra.Command {
 		},
 	}
 	c.scopeFlags(cmd, &s)
-	cmd.Flags().StringVar(&source, "source", "user_edit", "who does it, for the history")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
+	cmd.Flags().StringVar(&source, "source", "user_edit", "`NAME` source of the change, for the history")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` reason, for the history")
 	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
-// completeCheckpoints offers the checkpoints of the state that the flags name.
+// completeCheckpoints offers the checkpoints of the selected state.
 func (c *commands) completeCheckpoints(s *scopeFlags, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var found []cobra.Completion

@@ -18,51 +18,51 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// maxSteps bounds one statement: about a second of computing.
+// maxSteps bounds the steps of a statement, to about a second.
 const maxSteps = 10_000_000
 
-// language is what of Starlark the prompt understands.
+// language returns the dialect of Starlark.
 func language() *syntax.FileOptions {
 	return &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true}
 }
 
-// evaluator runs Starlark over the variables of a state. Before a statement it
-// reads the variables that are named in it; afterwards it writes those that were
-// assigned or changed, all or, after an error, none.
+// evaluator runs Starlark statements on the variables of a state. Before a statement it
+// reads the variables in it; afterwards it writes the assigned and changed ones, or none
+// after an error.
 type evaluator struct {
 	*target
 	own perdure.TaskID // the task whose state it is, in a tree
-	// functions are what the session defined; they are not variables.
+	// functions are the functions of the session, which are not variables.
 	functions starlark.StringDict
 	print     func(text string)
-	asJSON    bool // how expressions are shown
+	asJSON    bool // print expressions as JSON
 	steps     uint64
 }
 
-// modules are there under their names where no variable is.
+// modules returns the modules, which variables of the same name hide.
 func modules() starlark.StringDict {
 	return starlark.StringDict{"json": starjson.Module, "math": starmath.Module}
 }
 
-// fetched is a variable as a statement found it.
+// fetched is a variable before a statement.
 type fetched struct {
 	variable perdure.Variable
-	encoded  string // as Starlark writes it
+	encoded  string // in Starlark's encoding
 }
 
-// frame is what one statement sees.
+// frame is the environment of a statement.
 type frame struct {
 	thread  *starlark.Thread
 	globals starlark.StringDict
 	read    map[string]fetched
 }
 
-// frame reads the variables that are named. Close it after use.
+// frame reads the named variables. Call the returned function after use.
 func (e *evaluator) frame(ctx context.Context, named map[string]bool) (*frame, func(), error) {
 	f := &frame{globals: modules(), read: make(map[string]fetched),
 		thread: &starlark.Thread{Name: "perdure repl", Print: func(_ *starlark.Thread, text string) { e.print(text) }}}
 	f.thread.SetMaxExecutionSteps(e.steps)
-	f.thread.OnMaxSteps = func(t *starlark.Thread) { t.Cancel(fmt.Sprintf("it took more than %d steps", e.steps)) }
+	f.thread.OnMaxSteps = func(t *starlark.Thread) { t.Cancel(fmt.Sprintf("more than %d steps", e.steps)) }
 	maps.Copy(f.globals, e.functions)
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if e.functions.Has(name) || !perdure.ValidName(name) {
@@ -99,7 +99,7 @@ func (f *frame) encode(v starlark.Value) (string, error) {
 	return text, nil
 }
 
-// run executes a statement and returns what an expression is, "" for None.
+// run executes a statement and returns the value of an expression, "" for None.
 func (e *evaluator) run(ctx context.Context, file *syntax.File) (string, error) {
 	n := namesOf(file)
 	f, done, err := e.frame(ctx, n.named)
@@ -122,7 +122,7 @@ func (e *evaluator) run(ctx context.Context, file *syntax.File) (string, error) 
 	return shown, e.save(ctx, f, n)
 }
 
-// show writes a value as people read it, or as JSON.
+// show returns a value as Starlark, or as JSON.
 func (e *evaluator) show(f *frame, v starlark.Value) (string, error) {
 	switch {
 	case e.asJSON:
@@ -162,7 +162,7 @@ func soleExpression(file *syntax.File) syntax.Expr {
 	return nil
 }
 
-// save writes what a statement assigned or changed.
+// save writes the variables that a statement assigned or changed.
 func (e *evaluator) save(ctx context.Context, f *frame, n *names) error {
 	changes := make(map[string]string)
 	for name, v := range f.globals {
@@ -193,8 +193,8 @@ func (e *evaluator) save(ctx context.Context, f *frame, n *names) error {
 	return nil
 }
 
-// spec keeps what else is known of a variable, and refuses to overwrite what
-// somebody else wrote after the statement read it.
+// spec returns the new value with the other properties of the variable. It overwrites no
+// change that another process made after the statement read the variable.
 func (e *evaluator) spec(name, value string, f *frame, n *names) perdure.VarSpec {
 	spec := perdure.VarSpec{Name: name, Value: json.RawMessage(value), Cause: perdure.Cause{Source: "repl"}}
 	was, known := f.read[name]
@@ -212,14 +212,14 @@ func (e *evaluator) spec(name, value string, f *frame, n *names) perdure.VarSpec
 	if n.used[name] || !n.assigned[name] {
 		version := v.Version
 		if !own {
-			version = 0 // it must not have been made meanwhile
+			version = 0 // it must not exist
 		}
 		spec.IfVersion = &version
 	}
 	return spec
 }
 
-// plain says what was wrong without the machinery around it.
+// plain returns an error of Starlark without its prefixes.
 func plain(err error) error {
 	var eval *starlark.EvalError
 	if errors.As(err, &eval) {
@@ -231,9 +231,8 @@ func plain(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), ":"))
 }
 
-// names are the names in a piece of source: all that may mean variables, those
-// that are assigned at the top, those whose value is used, and those that run
-// through loops.
+// names are the names in a statement: all, those that are assigned at the top level, those
+// whose value is used, and loop variables.
 type names struct{ named, assigned, used, loops map[string]bool }
 
 func namesOf(n syntax.Node) *names {
@@ -278,8 +277,8 @@ func (n *names) walk(node syntax.Node, top bool) {
 	})
 }
 
-// assign notes the targets of an assignment; op tells that it uses them too, as
-// += does.
+// assign adds the targets of an assignment. Op reports whether it also uses them, as +=
+// does.
 func (n *names) assign(target syntax.Expr, op bool) {
 	switch target := target.(type) {
 	case *syntax.Ident:

@@ -10,19 +10,19 @@ import (
 	"golang.org/x/term"
 )
 
-// lines is where a session reads from.
+// lines is the input of a session.
 type lines interface {
-	// read shows a prompt and returns a line without its end; io.EOF ends the
+	// read shows a prompt and returns a line without its line break. io.EOF ends the
 	// session, errLongLine does not.
 	read(prompt string) (string, error)
 }
 
-// maxLine bounds a line that is piped in.
+// maxLine bounds a line that is not typed, in bytes.
 const maxLine = 1 << 20
 
 var errLongLine = errors.New("the line is longer than 1048576 bytes")
 
-// pipedLines are lines of a file or a program; there is no prompt.
+// pipedLines reads lines from a file or a pipe, without a prompt.
 type pipedLines struct{ r *bufio.Reader }
 
 func (p *pipedLines) read(string) (string, error) {
@@ -47,22 +47,22 @@ func (p *pipedLines) read(string) (string, error) {
 	}
 }
 
-// typedLines are typed at a terminal: with editing, a history and completion.
-// The terminal is raw only while a line is typed, so that Ctrl-C ends a
-// computation as everywhere.
+// typedLines reads lines from a terminal, with editing, history and completion. The
+// terminal is in raw mode only while a line is read, so that Ctrl-C interrupts a
+// computation.
 type typedLines struct {
 	term *term.Terminal
 	raw  func() (restore func(), err error)
 }
 
-// maker of a raw terminal.
+// rawTerminal returns a function that puts a terminal into raw mode.
 func rawTerminal(f *os.File) func() (func(), error) {
 	return func() (func(), error) {
 		state, err := term.MakeRaw(int(f.Fd()))
 		if err != nil {
 			return nil, err
 		}
-		return func() { _ = term.Restore(int(f.Fd()), state) }, nil // a terminal that is gone needs none
+		return func() { _ = term.Restore(int(f.Fd()), state) }, nil // fails only for a closed terminal
 	}
 }
 
@@ -77,7 +77,7 @@ func newTypedLines(in io.Reader, out io.Writer, complete completer, raw func() (
 		}
 		newLine, newPos, choices := complete(line, pos)
 		if len(choices) > 1 {
-			_, _ = io.WriteString(t.term, strings.Join(choices, "  ")+"\n") // the line is drawn again behind it
+			_, _ = io.WriteString(t.term, strings.Join(choices, "  ")+"\n") // the line is redrawn after it
 		}
 		return newLine, newPos, true
 	}
@@ -98,14 +98,14 @@ func (t *typedLines) read(prompt string) (string, error) {
 	return line, err
 }
 
-// clearing makes Ctrl-C clear the line that is being typed: it goes to the end
-// of the line and deletes to the beginning. The terminal would end the session.
+// clearing makes Ctrl-C clear the typed line instead of ending the session: it replaces
+// the key by "end of line" and "delete to the beginning".
 type clearing struct{ r io.Reader }
 
-// Read replaces the key.
+// Read reads keys and replaces Ctrl-C.
 func (c *clearing) Read(p []byte) (int, error) {
 	const ctrlC, ctrlE, ctrlU = 3, 5, 21
-	half := p[:max(1, len(p)/2)] // each key may become two
+	half := p[:max(1, len(p)/2)] // a key can become two
 	n, err := c.r.Read(half)
 	if n == 0 || len(p) < 2 {
 		return n, err
@@ -121,12 +121,12 @@ func (c *clearing) Read(p []byte) (int, error) {
 	return copy(p, out), err
 }
 
-// completer returns a line as completed at a position, the new position, and
-// what there is to choose from.
+// completer completes a line at a position. It returns the line, the new position and the
+// choices.
 type completer func(line string, pos int) (newLine string, newPos int, choices []string)
 
-// completeWord completes the word before a position with one of the candidates
-// as far as they agree.
+// completeWord completes the word before a position with the common beginning of the
+// candidates.
 func completeWord(line string, pos int, candidates []string) (string, int, []string) {
 	start := pos
 	for start > 0 && isWord(line[start-1]) {
@@ -149,7 +149,7 @@ func completeWord(line string, pos int, candidates []string) (string, int, []str
 		}
 	}
 	if len(same) > len(word) {
-		fitting = nil // first what is certain, then the choice
+		fitting = nil // show choices only after the common beginning
 	}
 	return line[:start] + same + line[pos:], start + len(same), fitting
 }

@@ -7,16 +7,15 @@ import (
 	"os"
 )
 
-// noTerminal is the session of commands that have none: scripts, CI, agents.
+// noTerminal is the session of commands without a terminal: scripts, CI, agents.
 const noTerminal = "no-terminal"
 
-// Session names the session that commands without --session belong to.
+// Session returns the session of commands without --session.
 func Session(getenv func(name string) string) string {
 	return cmp.Or(getenv("PERDURE_SESSION"), login())
 }
 
-// login names the session of this terminal: the same for all commands until the
-// shell that was started in it ends, another one afterwards.
+// login returns the session of this terminal: the same one until its login shell ends.
 func login() string {
 	who := terminalLogin()
 	if who == "" {
@@ -24,7 +23,7 @@ func login() string {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "" // then terminals of several machines may meet; they are told apart by time
+		host = "" // the start time still distinguishes the terminals of several hosts
 	}
 	sum := sha256.Sum256([]byte(host + "\x00" + who))
 	return "login-" + hex.EncodeToString(sum[:4])

@@ -10,15 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalLogin tells the sessions of the kernel apart that have a terminal: by
-// the process that leads them and, where the system says it, by when it started
-// in which boot. It is empty without a terminal.
+// terminalLogin returns a name of the kernel's session: its leader and, if the system
+// reports it, the leader's start time and the boot ID. It returns "" without a terminal.
 func terminalLogin() string {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return ""
 	}
-	_ = tty.Close() // only whether there is one counts
+	_ = tty.Close() // its existence suffices
 	leader, err := unix.Getsid(0)
 	if err != nil {
 		return ""
@@ -30,13 +29,13 @@ func terminalLogin() string {
 	return who + " " + started(leader)
 }
 
-// started is when a process started, in ticks since the boot.
+// started returns the start time of a process in ticks since boot.
 func started(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return ""
 	}
-	// The second field is a name in brackets that may hold anything.
+	// The second field is a name in parentheses with arbitrary characters.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	const startTime = 22 - 3
 	if len(fields) <= startTime {

@@ -25,13 +25,10 @@ func (c *commands) newReplCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repl [TREE]",
 		Short: "Read and change variables at a prompt",
-		Long: "Read and change the variables of a tree, or of the session, at a prompt that edits lines, remembers them " +
-			"and completes " +
-			"names. Lines are Starlark, which looks like Python: x = EXPRESSION sets a variable, an expression is printed, " +
-			"lists and " +
-			"objects may be changed in place. Commands begin with a colon, :help lists them. Nothing ends the session but " +
-			":quit and the " +
-			"end of the input; lines that are piped in are run one after another, without a prompt.",
+		Long: "Read and change the variables of a tree, or of the session, at a prompt with line editing, history and " +
+			"completion. Lines are Starlark, a dialect of Python: x = EXPRESSION sets a variable, an expression is printed, " +
+			"lists and objects can be changed in place. Commands start with a colon; :help lists them. The session ends with " +
+			":quit or at the end of the input. Piped lines run without a prompt.",
 		Example:           "perdure repl tree-1a2b3c4d\n echo 'len(findings)' | perdure repl --session nightly",
 		GroupID:           env.GroupState,
 		Args:              env.Arguments(0, 1, "at most one tree"),
@@ -39,7 +36,7 @@ func (c *commands) newReplCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if s.Tree != "" && s.Tree != args[0] {
-					return env.UsageError("leave one of them out", "two trees are given")
+					return env.UsageError("omit one of them", "two trees given")
 				}
 				s.Tree = args[0]
 			}
@@ -56,7 +53,7 @@ type console struct {
 	*commands
 	eval *evaluator
 	in   lines
-	// kept is a line that was read ahead.
+	// kept is a line that was read in advance.
 	kept *string
 }
 
@@ -70,7 +67,7 @@ func (c *commands) repl(ctx context.Context, t *target, asJSON bool) error {
 		}
 	}
 	in, err := cancelreader.NewReader(c.Stdin)
-	if err != nil { // a file: reading it does not wait
+	if err != nil { // reading a file does not block
 		in = notCanceled{c.Stdin}
 	}
 	defer in.Close()
@@ -80,12 +77,12 @@ func (c *commands) repl(ctx context.Context, t *target, asJSON bool) error {
 	file, ok := c.Stdin.(*os.File)
 	if ok && c.Out.Terminal && c.StdinTerminal() {
 		k.in = newTypedLines(in, c.Out, k.completer(ctx), rawTerminal(file))
-		c.Printf("%s\n", c.Out.Dim("variables of "+place(t.ref)+"; :help lists the commands, :quit ends"))
+		c.Printf("%s\n", c.Out.Dim("variables of "+place(t.ref)+"; :help lists commands, :quit exits"))
 	}
 	return k.loop(ctx)
 }
 
-// own finds the task whose state is meant.
+// own sets the task of the state.
 func (k *console) own(ctx context.Context) error {
 	if k.eval.own = k.eval.ref.Task; k.eval.own != 0 {
 		_, err := k.eval.Task(ctx, k.eval.own)
@@ -96,18 +93,18 @@ func (k *console) own(ctx context.Context) error {
 	return err
 }
 
-// notCanceled is a reader that never waits long.
+// notCanceled is a reader that does not block.
 type notCanceled struct{ io.Reader }
 
 // Cancel does nothing.
 func (notCanceled) Cancel() bool { return false }
 
-// Close does nothing: the reader is not ours.
+// Close does nothing.
 func (notCanceled) Close() error { return nil }
 
 var errQuit = errors.New("quit")
 
-// loop runs line after line until the input ends.
+// loop runs lines until the input ends.
 func (k *console) loop(ctx context.Context) error {
 	for {
 		line, err := k.read(k.prompt())
@@ -117,7 +114,7 @@ func (k *console) loop(ctx context.Context) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, errLongLine):
-			k.complain(err)
+			k.printError(err)
 			continue
 		case err != nil:
 			return fmt.Errorf("read line: %w", err)
@@ -130,7 +127,7 @@ func (k *console) loop(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			k.complain(err)
+			k.printError(err)
 		}
 	}
 }
@@ -157,8 +154,8 @@ func (k *console) prompt() string {
 	return env.OneLine(ref.Session+ref.Name, 30) + "> "
 }
 
-// complain tells what was wrong; the session goes on.
-func (k *console) complain(err error) {
+// printError prints an error with its hint.
+func (k *console) printError(err error) {
 	fmt.Fprintf(k.Err, "error: %s\n", k.Err.Safe(err.Error()))
 	if hint := perdure.HintOf(err); hint != "" {
 		fmt.Fprintf(k.Err, "hint: %s\n", k.Err.Safe(hint))
@@ -186,7 +183,7 @@ func (k *console) do(ctx context.Context, line string) error {
 	return err
 }
 
-// parse reads as many lines as a statement has.
+// parse reads the lines of a statement.
 func (k *console) parse(first string) (*syntax.File, error) {
 	next, last, count := &first, "", 0
 	file, err := language().ParseCompoundStmt("", func() ([]byte, error) {
@@ -206,7 +203,7 @@ func (k *console) parse(first string) (*syntax.File, error) {
 	if err != nil || len(file.Stmts) == 0 {
 		return file, err
 	}
-	// A block ends where the next statement begins, which was read then.
+	// The end of a block is found by reading the next statement.
 	_, end := file.Stmts[len(file.Stmts)-1].Span()
 	if count > int(end.Line) && strings.TrimSpace(last) != "" {
 		k.kept = &last
@@ -214,13 +211,13 @@ func (k *console) parse(first string) (*syntax.File, error) {
 	return file, nil
 }
 
-// words are what a line may begin with or hold.
+// words returns the candidates for completion.
 func (k *console) words(ctx context.Context) []string {
 	words := append(starlark.Universe.Keys(), "json", "math")
 	words = append(words, k.eval.functions.Keys()...)
 	for v, err := range k.eval.AllVars(ctx, k.eval.ref) {
 		if err != nil {
-			break // completion is a help only
+			break // complete without variables
 		}
 		words = append(words, v.Name)
 	}

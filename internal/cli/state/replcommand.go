@@ -19,15 +19,15 @@ type replCommand struct {
 func replCommands() []replCommand {
 	return []replCommand{
 		{"vars", "", "list the variables", (*console).listVars},
-		{"history", "[NAME]", "list what was done, the newest first", (*console).listHistory},
-		{"checkpoint", "NAME", "make a checkpoint", (*console).makeCheckpoint},
+		{"history", "[NAME]", "list changes, the newest first", (*console).listHistory},
+		{"checkpoint", "NAME", "create a checkpoint", (*console).makeCheckpoint},
 		{"checkpoints", "", "list the checkpoints", (*console).listCheckpoints},
-		{"diff", "NAME", "what changed since a checkpoint", (*console).diff},
-		{"rollback", "NAME", "make everything as it was at a checkpoint, or before a mutation", (*console).rollback},
+		{"diff", "NAME", "compare with a checkpoint", (*console).diff},
+		{"rollback", "NAME", "restore the state at a checkpoint, or before a mutation", (*console).rollback},
 		{"delete", "NAME", "remove a variable", (*console).remove},
 		{"final", "EXPR", "set Final, which completes the tree or the task", (*console).final},
-		{"help", "", "this list", (*console).help},
-		{"quit", "", "end the session, as Ctrl-D does", func(*console, context.Context, string) error { return errQuit }},
+		{"help", "", "print this list", (*console).help},
+		{"quit", "", "exit, as Ctrl-D does", func(*console, context.Context, string) error { return errQuit }},
 	}
 }
 
@@ -46,7 +46,7 @@ func (k *console) command(ctx context.Context, name, arg string) error {
 		}
 		switch {
 		case one.args == "" && arg != "":
-			return env.UsageError("", ":%s takes nothing", name)
+			return env.UsageError("", ":%s takes no argument", name)
 		case one.args != "" && one.args[0] != '[' && arg == "":
 			return env.UsageError("", ":%s takes %s", name, one.args)
 		}
@@ -56,11 +56,11 @@ func (k *console) command(ctx context.Context, name, arg string) error {
 	if near, ok := nearest.Word(":"+name, commandWords()); ok {
 		hint = "did you mean " + near + "?"
 	}
-	return env.UsageError(hint, "%q is not a command", ":"+name)
+	return env.UsageError(hint, "unknown command %q", ":"+name)
 }
 
 func (k *console) help(context.Context, string) error {
-	k.Printf("%s\n", "NAME = EXPRESSION sets a variable, an EXPRESSION is printed; the language is Starlark.")
+	k.Printf("%s\n", "NAME = EXPRESSION sets a variable, EXPRESSION prints a value. The language is Starlark.")
 	for _, one := range replCommands() {
 		k.Printf("  %s  %s\n", k.Out.Bold(env.Pad(":"+one.name+" "+one.args, nameWidth)), one.text)
 	}
@@ -125,7 +125,7 @@ func (k *console) remove(ctx context.Context, name string) error {
 // final completes the tree or the task.
 func (k *console) final(ctx context.Context, source string) error {
 	if k.eval.ref.Scope != perdure.ScopeTree {
-		return env.UsageError("`perdure repl TREE` opens one", "only trees and tasks have Final")
+		return env.UsageError("use `perdure repl TREE`", "only trees and tasks have Final")
 	}
 	value, err := k.eval.value(ctx, source)
 	if err != nil {

@@ -10,19 +10,18 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-// StateFlags name a state on the command line.
+// StateFlags are the flags that select a state.
 type StateFlags struct{ Scope, Session, Tree, Task, Name string }
 
-// Add adds the flags to a command; otherwise says what is meant where none is
-// given.
+// Add adds the flags to a command. Otherwise describes the scope without flags.
 func (s *StateFlags) Add(cmd *cobra.Command, otherwise string, completeTrees cobra.CompletionFunc) {
 	f := cmd.Flags()
-	f.StringVar(&s.Scope, "scope", "", "global, session, tree or temporary (default: that of the tree or task given"+
-		otherwise+")")
-	f.StringVar(&s.Session, "session", "", "`ID` of the session (default: PERDURE_SESSION, else one for each terminal)")
-	f.StringVar(&s.Tree, "tree", "", "the `TREE`")
-	f.StringVar(&s.Task, "task", "", "the `TASK` of a tree; alone it is enough")
-	f.StringVar(&s.Name, "name", "", "the `NAME` of a temporary state")
+	f.StringVar(&s.Scope, "scope", "", "`SCOPE` global, session, tree or temporary; default: tree with --tree or --task"+
+		otherwise)
+	f.StringVar(&s.Session, "session", "", "`ID` session; default: PERDURE_SESSION, else one for each terminal")
+	f.StringVar(&s.Tree, "tree", "", "`TREE` tree")
+	f.StringVar(&s.Task, "task", "", "`TASK` task of a tree")
+	f.StringVar(&s.Name, "name", "", "`NAME` name of a temporary state")
 	env.Complete(cmd, "scope", perdure.ScopeGlobal, perdure.ScopeSession, perdure.ScopeTree, perdure.ScopeTemporary)
 	env.CompleteWith(cmd, "tree", func(cmd *cobra.Command, _ []string, text string) ([]cobra.Completion,
 		cobra.ShellCompDirective) {
@@ -33,8 +32,8 @@ func (s *StateFlags) Add(cmd *cobra.Command, otherwise string, completeTrees cob
 	}
 }
 
-// Ref is the state that the flags name, in a session of the environment when they
-// name none. A task's tree may be missing.
+// Ref returns the state that the flags select. Without --session it uses the session of
+// the environment. A task's tree can be missing.
 func (s *StateFlags) Ref(getenv func(string) string) (ref perdure.StateRef, err error) {
 	ref.Scope = s.scope()
 	switch ref.Scope {
@@ -48,10 +47,10 @@ func (s *StateFlags) Ref(getenv func(string) string) (ref perdure.StateRef, err 
 		}
 	case perdure.ScopeTemporary:
 		if ref.Name = s.Name; ref.Name == "" {
-			return ref, env.UsageError("--name says which", "--scope temporary needs a name")
+			return ref, env.UsageError("add --name", "--scope temporary needs a name")
 		}
 	default:
-		return ref, env.UsageError("there are global, session, tree and temporary", "%q is not a scope", s.Scope)
+		return ref, env.UsageError("the scopes are global, session, tree and temporary", "unknown scope %q", s.Scope)
 	}
 	return ref, s.fit(ref.Scope)
 }
@@ -60,7 +59,7 @@ func (s *StateFlags) session(getenv func(string) string) string {
 	return cmp.Or(s.Session, Session(getenv))
 }
 
-// scope is the one given, or that of what is given.
+// scope returns the given scope, or that of the other flags.
 func (s *StateFlags) scope() perdure.Scope {
 	switch {
 	case s.Scope != "":
@@ -75,7 +74,7 @@ func (s *StateFlags) scope() perdure.Scope {
 
 func (s *StateFlags) place() (tree perdure.TreeID, task perdure.TaskID, err error) {
 	if s.Tree == "" && s.Task == "" {
-		return "", 0, env.UsageError("--tree or --task says which", "--scope tree needs a tree")
+		return "", 0, env.UsageError("add --tree or --task", "--scope tree needs a tree")
 	}
 	if s.Tree != "" {
 		if tree, err = perdure.ParseTreeID(s.Tree); err != nil {
@@ -88,7 +87,7 @@ func (s *StateFlags) place() (tree perdure.TreeID, task perdure.TaskID, err erro
 	return tree, task, err
 }
 
-// fit refuses flags that say nothing about a scope.
+// fit returns an error for flags that do not apply to a scope.
 func (s *StateFlags) fit(scope perdure.Scope) error {
 	inTree := scope == perdure.ScopeTree
 	for _, f := range []struct {
@@ -107,25 +106,25 @@ func (s *StateFlags) fit(scope perdure.Scope) error {
 	return nil
 }
 
-// NoMeaning refuses a flag that says nothing about a scope.
+// NoMeaning returns the error for a flag that does not apply to a scope.
 func NoMeaning(flag string, scope perdure.Scope) error {
-	return env.UsageError("leave one of them out", "--%s has no meaning in the scope %s", flag, scope)
+	return env.UsageError("omit one of them", "--%s does not apply to scope %s", flag, scope)
 }
 
-// InTree holds a state against the task it names: the tree is the task's.
+// InTree sets the tree of a state to that of its task, or returns an error if they differ.
 func InTree(ref *perdure.StateRef, task *perdure.Task) error {
 	if ref.Tree != "" && ref.Tree != task.Tree {
-		return &perdure.Error{Code: perdure.CodeNotFound, Msg: "the tree " + string(ref.Tree) + " has no task " +
+		return &perdure.Error{Code: perdure.CodeNotFound, Msg: "tree " + string(ref.Tree) + " has no task " +
 			task.ID.String()}
 	}
 	ref.Tree = task.Tree
 	return nil
 }
 
-// scopeFlags say which state a command is about.
+// scopeFlags are the flags that select the state of a command.
 type scopeFlags struct {
 	StateFlags
-	// to is where a task's command writes instead of its own state.
+	// to is the state to write to instead of the task's own.
 	to string
 }
 
@@ -136,27 +135,28 @@ const (
 )
 
 func (c *commands) scopeFlags(cmd *cobra.Command, s *scopeFlags) {
-	s.Add(cmd, "; in a program that a run started its task; else session", c.CompleteTrees)
+	s.Add(cmd, ", else session; in a program of a run: its task", c.CompleteTrees)
 }
 
 func toFlag(cmd *cobra.Command, s *scopeFlags) {
-	cmd.Flags().StringVar(&s.to, "to", "", "write to the state of the task's `parent` or of its tree instead")
+	cmd.Flags().StringVar(&s.to, "to", "", "`STATE` write to the state of the task's parent, or of its tree: parent or "+
+		"tree")
 	env.Complete(cmd, "to", toParent, toTree)
 }
 
-// ref names the state that the flags say. A task's tree may be missing: the API
-// finds it.
+// ref returns the state that the flags select. A task's tree can be missing: the API finds
+// it.
 func (c *commands) ref(s *scopeFlags) (perdure.StateRef, error) {
 	c.inRun(&s.StateFlags)
 	ref, err := s.Ref(c.Getenv)
 	if err == nil && s.to != "" && s.Task == "" {
-		err = env.UsageError("--task says from which task it goes up", "--to needs a task")
+		err = env.UsageError("add --task", "--to needs a task")
 	}
 	return ref, err
 }
 
-// inRun takes the task for which a program of a run was started, when no flag
-// says otherwise.
+// inRun selects the task of a program that a run started, unless a flag selects another
+// state.
 func (c *commands) inRun(s *StateFlags) {
 	elsewhere := s.Tree != "" || s.Task != "" || s.Name != "" || s.Session != ""
 	if s.Scope == "" && !elsewhere || s.Scope == string(perdure.ScopeTree) && s.Tree == "" && s.Task == "" {
@@ -164,13 +164,13 @@ func (c *commands) inRun(s *StateFlags) {
 	}
 }
 
-// climb moves the target from a task to what --to says.
+// climb moves the target from a task to the state of --to.
 func (s *scopeFlags) climb(ctx context.Context, t *target) error {
 	if s.to == "" {
 		return nil
 	}
 	if s.to != toParent && s.to != toTree {
-		return env.UsageError("there are parent and tree", "--to is %q", s.to)
+		return env.UsageError("write parent or tree", "--to is %q", s.to)
 	}
 	task, err := t.Task(ctx, t.ref.Task)
 	if err != nil {
@@ -182,7 +182,7 @@ func (s *scopeFlags) climb(ctx context.Context, t *target) error {
 	if t.ref.Task = task.Parent; s.to == toTree {
 		t.ref.Task = 0
 	} else if task.Parent == 0 {
-		return env.UsageError("leave --to out", "%s is the root of its tree and has no parent", task.ID)
+		return env.UsageError("omit --to", "%s is the root of its tree and has no parent", task.ID)
 	}
 	return nil
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-// causeFlags say why a variable is changed, and on which version.
+// causeFlags are the flags about the cause of a change and its version.
 type causeFlags struct{ source, reason, ifVersion string }
 
 func (f *causeFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.source, "source", "user_edit", "who changes it, for the history")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for the history")
+	cmd.Flags().StringVar(&f.source, "source", "user_edit", "`NAME` source of the change, for the history")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` reason, for the history")
 	cmd.Flags().StringVar(&f.ifVersion, "if-version", "",
-		"change it only if it has this `version` (mut-…; none: if it does not exist)")
+		"`VERSION` change the variable only if it has this version, such as mut-1a2b3c4d, or none if it must not exist")
 }
 
 func (f *causeFlags) cause() (perdure.Cause, error) {
@@ -37,7 +37,7 @@ func (f *causeFlags) cause() (perdure.Cause, error) {
 	var id perdure.MutationID
 	if f.ifVersion != "none" {
 		if err := id.UnmarshalText([]byte(f.ifVersion)); err != nil {
-			return cause, env.UsageError("a version looks like mut-1a2b3c4d; none stands for a variable that does not exist",
+			return cause, env.UsageError("write a version such as mut-1a2b3c4d, or none for a new variable",
 				"--if-version: %q is not a version", f.ifVersion)
 		}
 	}
@@ -45,16 +45,17 @@ func (f *causeFlags) cause() (perdure.Cause, error) {
 	return cause, nil
 }
 
-// valueFlags say a value in one of three ways.
+// valueFlags are the flags of a value, which can be given in three ways.
 type valueFlags struct{ file, json, kind string }
 
 func (f *valueFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "file", "", "the content of a `FILE` is the value, - is standard input; JSON if it "+
-		"is called .json, else text")
-	cmd.Flags().StringVar(&f.json, "json", "", "the value as `JSON`: 5, true, {\"a\": 1}")
+	cmd.Flags().StringVar(&f.file, "file", "", "`FILE` read the value from a file, or from standard input for -; JSON "+
+		"if its "+
+		"name ends in .json, else text")
+	cmd.Flags().StringVar(&f.json, "json", "", "`JSON` value as JSON: 5, true, {\"a\": 1}")
 }
 
-// value returns the value that was written, and its type where that is known.
+// value returns the given value and its type, "" if it is not known.
 func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure.VarType, error) {
 	kind := perdure.VarType(f.kind)
 	given := len(args)
@@ -64,7 +65,7 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 		}
 	}
 	if given != 1 {
-		return nil, "", env.UsageError("give one of VALUE, --file and --json", "there are %d values", given)
+		return nil, "", env.UsageError("write one of VALUE, --file and --json", "%d values given", given)
 	}
 	switch {
 	case f.json != "":
@@ -77,13 +78,13 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 		}
 		isText := kind == perdure.VarText || kind == perdure.VarFileContent || kind == perdure.VarFilePath
 		if strings.EqualFold(filepath.Ext(f.file), ".json") && !isText || kind != "" && !isText {
-			value, err := jsonValue(content, fmt.Sprintf("the file %q", f.file))
+			value, err := jsonValue(content, fmt.Sprintf("file %q", f.file))
 			return value, kind, err
 		}
 		if kind == "" {
 			kind = perdure.VarFileContent
 		}
-		value, err := textValue(string(content), fmt.Sprintf("the file %q", f.file))
+		value, err := textValue(string(content), fmt.Sprintf("file %q", f.file))
 		return value, kind, err
 	}
 	switch kind {
@@ -100,16 +101,12 @@ func (c *commands) readFile(name string) ([]byte, error) {
 	if name == "-" {
 		return readUpTo(c.Stdin, perdure.MaxVariableBytes, "standard input")
 	}
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(c.Cwd, path)
-	}
-	f, err := os.Open(path)
+	f, err := os.Open(c.Path(name))
 	if err != nil {
 		return nil, fileError("read value", name, err)
 	}
 	defer f.Close()
-	return readUpTo(f, perdure.MaxVariableBytes, fmt.Sprintf("the file %q", name))
+	return readUpTo(f, perdure.MaxVariableBytes, fmt.Sprintf("file %q", name))
 }
 
 func jsonValue(raw []byte, what string) (json.RawMessage, error) {
@@ -123,15 +120,13 @@ func jsonValue(raw []byte, what string) (json.RawMessage, error) {
 	if errors.As(err, &syntax) {
 		where = fmt.Sprintf(" at byte %d", syntax.Offset)
 	}
-	return nil, env.UsageError(`JSON looks like 5, true, "text", [1, 2] or {"a": 1}`, "%s is not JSON: %v%s", what, err,
+	return nil, env.UsageError(`write JSON such as 5, true, "text", [1, 2] or {"a": 1}`, "%s is not JSON: %v%s", what, err,
 		where)
 }
 
 func textValue(s, what string) (json.RawMessage, error) {
 	if !utf8.ValidString(s) {
-		return nil, env.UsageError("values are text or JSON; keep other files where they are, and their path in a "+
-			"variable of type file_path",
-			"%s is not UTF-8 text", what)
+		return nil, env.UsageError("store the path of the file in a variable of type file_path", "%s is not UTF-8 text", what)
 	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -154,11 +149,9 @@ func (c *commands) newSetCommand() *cobra.Command {
 	var spec perdure.VarSpec
 	cmd := &cobra.Command{
 		Use:   "set NAME (VALUE | --file FILE | --json JSON)",
-		Short: "Give a variable a value",
-		Long: "Give a variable a value, and create it when it is not there. VALUE is text, unless --type says otherwise. " +
-			"It prints the " +
-			"new version, for --if-version of a later change. Setting Final of a tree or a task to anything but null " +
-			"completes it.",
+		Short: "Set a variable",
+		Long: "Set a variable, or create it. VALUE is text, unless --type is given. The new version is printed, for " +
+			"--if-version of a later change. Setting Final of a tree or a task to a value other than null completes it.",
 		Example: "perdure var set answer 'forty two'\n perdure var set limits --json '{\"depth\": 3}' --tree " +
 			"tree-1a2b3c4d\n" +
 			" perdure var set token abc --ttl 10m --read-only",
@@ -176,7 +169,7 @@ func (c *commands) newSetCommand() *cobra.Command {
 			}
 			spec.CancelRest = rest
 			if spec.TTL < 0 || cmd.Flags().Changed("ttl") && spec.TTL == 0 {
-				return env.UsageError("a time to live looks like 10m", "--ttl is %s", spec.TTL)
+				return env.UsageError("write a time such as 10m", "--ttl is %s", spec.TTL)
 			}
 			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
 				v, err := t.SetVar(ctx, t.ref, spec)
@@ -193,12 +186,13 @@ func (c *commands) newSetCommand() *cobra.Command {
 	toFlag(cmd, &s)
 	f := cmd.Flags()
 	what.flags(cmd)
-	f.StringVar(&what.kind, "type", "", "text, number, boolean, null, json, array, file_path or file_content (default: "+
-		"what the value is)")
-	f.DurationVar(&spec.TTL, "ttl", 0, "`time` after which it vanishes, as 10m (default: never; in a temporary state 24h)")
-	f.BoolVar(&spec.ReadOnly, "read-only", false, "refuse further changes")
-	f.StringVar(&spec.Description, "description", "", "what it is")
-	f.BoolVar(&spec.CancelRest, "cancel-rest", false, "for Final: cancel unfinished children instead of refusing")
+	f.StringVar(&what.kind, "type", "", "`TYPE` text, number, boolean, null, json, array, file_path or file_content; "+
+		"default: by the value")
+	f.DurationVar(&spec.TTL, "ttl", 0, "`TIME` time until the variable expires, such as 10m; default: never, or 24h in "+
+		"a temporary state")
+	f.BoolVar(&spec.ReadOnly, "read-only", false, "allow no further changes")
+	f.StringVar(&spec.Description, "description", "", "`TEXT` description of the variable")
+	f.BoolVar(&spec.CancelRest, "cancel-rest", false, "for Final: cancel unfinished children instead of failing")
 	env.Complete(cmd, "type", varTypes()...)
 	why.flags(cmd)
 	return cmd
@@ -211,9 +205,8 @@ func (c *commands) newIncrCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "incr NAME [NUMBER]",
 		Short: "Add to a number, atomically",
-		Long: "Add a number, 1 by default, to a variable, atomically: of many who do it at once none is lost. A variable " +
-			"that is not " +
-			"there counts as 0. It prints the new value.",
+		Long: "Add a number, 1 by default, to a variable atomically. A variable that does not exist counts as 0. The new " +
+			"value is printed.",
 		Example:           "perdure var incr done\n perdure var incr budget -- -2.5",
 		Args:              env.Arguments(1, 2, "a name and at most one number"),
 		ValidArgsFunction: c.completeNames(&s),
@@ -221,7 +214,7 @@ func (c *commands) newIncrCommand() *cobra.Command {
 			by := json.Number("1")
 			if len(args) == 2 {
 				if err := json.Unmarshal([]byte(args[1]), &by); err != nil || args[1][0] == '"' || by == "" {
-					return env.UsageError("give a number such as 2 or 0.5; a negative one behind --", "%q is not a number", args[1])
+					return env.UsageError("write a number such as 2 or 0.5, a negative one after --", "%q is not a number", args[1])
 				}
 			}
 			cause, err := why.cause()
@@ -255,10 +248,10 @@ func (c *commands) newAppendCommand() *cobra.Command {
 	var what valueFlags
 	cmd := &cobra.Command{
 		Use:   "append NAME (VALUE | --file FILE | --json JSON)",
-		Short: "Add to the end of an array, atomically",
-		Long: "Add a value to the end of an array, atomically. A variable that is not there counts as empty. VALUE is " +
-			"text. It prints " +
-			"the new version.",
+		Short: "Append to an array, atomically",
+		Long: "Append a value to an array atomically. A variable that does not exist counts as empty. VALUE is text. The " +
+			"new " +
+			"version is printed.",
 		Example: "perdure var append findings 'line 3 is never reached'\n" +
 			" perdure var append points --json '[1, 2]'",
 		Args:              env.Arguments(1, 2, "a name and at most one value"),
@@ -290,18 +283,19 @@ func (c *commands) newAppendCommand() *cobra.Command {
 	return cmd
 }
 
-// hintNew gives advice on the name of a variable that was just made.
+// hintNew prints a hint about the name of a new variable.
 func (c *commands) hintNew(v *perdure.Variable) {
 	if v.UpdatedAt.Sub(v.CreatedAt) < time.Microsecond {
 		c.hintName(v.Name)
 	}
 }
 
-// vagueNames are names that say nothing, with or without a number behind them.
-const vagueNames = `^(?i)([a-z_]|data|tmp|temp|var|variable|val|value|foo|bar|baz|obj|object|item|thing|stuff|test|x+|y+|z+)_?[0-9]*$`
+// vagueNames matches names without a meaning.
+const vagueNames = `^(?i)([a-z_]|data|tmp|temp|var|variable|val|value|foo|bar|baz|obj|object|item|thing|stuff|test|` +
+	`x+|y+|z+)_?[0-9]*$`
 
 func (c *commands) hintName(name string) {
 	if vague, err := regexp.MatchString(vagueNames, name); err == nil && vague {
-		c.Hint("%q says little to whoever reads it later; a name like error_count says what it is", name)
+		c.Hint("%q is a vague name; use one such as error_count", name)
 	}
 }

@@ -23,14 +23,14 @@ func ReplCommand(e *env.Env) *cobra.Command { return (&commands{e}).newReplComma
 
 type commands struct{ *env.Env }
 
-// target is what a command acts on: a state of a store.
+// target is a state of a store.
 type target struct {
 	*client.Client
 	ref perdure.StateRef
 	dir string
 }
 
-// on connects and does something with the state that the flags name.
+// on opens a backend for do with the state that the flags select.
 func (c *commands) on(cmd *cobra.Command, s *scopeFlags, write bool,
 	do func(ctx context.Context, t *target) error) error {
 	ref, err := c.ref(s)

@@ -17,18 +17,16 @@ import (
 func (c *commands) newVarCommand() *cobra.Command {
 	return env.Group(&cobra.Command{
 		Use:   "var",
-		Short: "Set, read and list variables that persist",
-		Long: "Set, read and list named values that persist. They belong to a scope: a session (the default: one for each " +
-			"terminal, or " +
-			"PERDURE_SESSION), a tree or one of its tasks, a temporary state, or global. A task reads what is set on it, on " +
-			"the " +
-			"tasks above it, in the session and globally, the nearest first. Every change stays in the history.",
+		Short: "Set, read and list persistent variables",
+		Long: "Set, read and list persistent variables. Their scope is a session (the default: PERDURE_SESSION, or one for " +
+			"each terminal), a tree or one of its tasks, a temporary state, or global. A task reads its own variables, then " +
+			"those of its parents, of the session and of the global scope. The history contains all changes.",
 		GroupID: env.GroupState,
 	}, c.newSetCommand(), c.newGetCommand(), c.newListCommand(), c.newDeleteCommand(), c.newRenameCommand(),
 		c.newHistoryCommand(), c.newIncrCommand(), c.newAppendCommand())
 }
 
-// text returns a value as people want it: text as it is, all else as JSON.
+// text returns a value as text: strings without quotes, others as JSON.
 func text(value json.RawMessage) string {
 	var s string
 	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &s) == nil {
@@ -42,10 +40,9 @@ func (c *commands) newGetCommand() *cobra.Command {
 	var asJSON, path bool
 	cmd := &cobra.Command{
 		Use:   "get NAME",
-		Short: "Print a variable's value",
-		Long: "Print a variable's value: text as it is, all else as JSON. For a variable of type file_path it prints the " +
-			"content " +
-			"of the file, if that is in the store's own folder; --path prints the path.",
+		Short: "Print the value of a variable",
+		Long: "Print the value of a variable: text without quotes, other values as JSON. For type file_path, print the " +
+			"content of the file, which must be in the store's folder; --path prints the path.",
 		Example:           "perdure var get answer\n perdure var get limits --tree tree-1a2b3c4d --json | jq .value",
 		Args:              env.Arguments(1, 1, "one name"),
 		ValidArgsFunction: c.completeNames(&s),
@@ -59,7 +56,7 @@ func (c *commands) newGetCommand() *cobra.Command {
 				case asJSON:
 					return c.PrintJSON(v)
 				case path && v.Type != perdure.VarFilePath:
-					return env.UsageError("leave --path out", "variable %q is of type %s, not %s", v.Name, v.Type, perdure.VarFilePath)
+					return env.UsageError("omit --path", "variable %q is of type %s, not %s", v.Name, v.Type, perdure.VarFilePath)
 				case v.Type == perdure.VarFilePath && !path:
 					content, err := follow(t.dir, text(v.Value))
 					if err == nil {
@@ -82,13 +79,13 @@ func (c *commands) newGetCommand() *cobra.Command {
 	return cmd
 }
 
-// missing says where else a variable may be that is not in the session.
+// missing adds a hint on the scope to the error that a variable does not exist.
 func (c *commands) missing(ref perdure.StateRef, err error) error {
 	if perdure.CodeOf(err) != perdure.CodeNotFound || ref.Scope != perdure.ScopeSession || perdure.HintOf(err) != "" {
 		return err
 	}
 	return &perdure.Error{Code: perdure.CodeNotFound, Msg: err.Error(),
-		Hint: fmt.Sprintf("it was looked for in the session %q; --tree, --task and --scope name other places", ref.Session)}
+		Hint: fmt.Sprintf("the scope is session %q; --tree, --task and --scope select others", ref.Session)}
 }
 
 func (c *commands) newListCommand() *cobra.Command {
@@ -97,9 +94,8 @@ func (c *commands) newListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the variables of a state",
-		Long: "List the variables of one state by name, without those that a task inherits. With --json one object a " +
-			"line; there " +
-			"values of more than 10,240 bytes are left out.",
+		Long: "List the variables of a state by name, without inherited ones. With --json the output is one object a line, " +
+			"without values of more than 10,240 bytes.",
 		Args: env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
@@ -116,7 +112,7 @@ func (c *commands) newListCommand() *cobra.Command {
 					}
 				}
 				if n == 0 && !asJSON {
-					c.Hint("there are no variables in %s; `perdure var set NAME VALUE` makes one", place(t.ref))
+					c.Hint("no variables in %s; `perdure var set NAME VALUE` creates one", place(t.ref))
 				}
 				return nil
 			})
@@ -127,15 +123,15 @@ func (c *commands) newListCommand() *cobra.Command {
 	return cmd
 }
 
-// place names a state for people.
+// place returns the name of a state for messages.
 func place(ref perdure.StateRef) string {
 	switch {
 	case ref.Scope == perdure.ScopeGlobal:
 		return "the global state"
 	case ref.Scope == perdure.ScopeSession:
-		return "the session " + ref.Session
+		return "session " + ref.Session
 	case ref.Scope == perdure.ScopeTemporary:
-		return "the temporary state " + ref.Name
+		return "temporary state " + ref.Name
 	case ref.Task != 0:
 		return ref.Task.String()
 	}
@@ -144,7 +140,7 @@ func place(ref perdure.StateRef) string {
 
 const nameWidth, typeWidth = 20, 12
 
-// row is a line of a list.
+// row returns a variable as a line of a list.
 func (c *commands) row(v *perdure.Variable) string {
 	value := c.Out.Dim(human.Size(v.Size))
 	if v.Size <= perdure.MaxInlineBytes {
@@ -167,7 +163,7 @@ func (c *commands) newDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "delete NAME",
 		Short:             "Remove a variable",
-		Long:              "Remove a variable of one state. A rollback to the mutation in its history brings it back.",
+		Long:              "Remove a variable of a state. A rollback to its mutation in the history restores it.",
 		Args:              env.Arguments(1, 1, "one name"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -198,8 +194,8 @@ func (c *commands) newRenameCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:               "rename NAME NEW",
-		Short:             "Give a variable another name",
-		Long:              "Give a variable of one state another name, which must be free.",
+		Short:             "Rename a variable",
+		Long:              "Rename a variable of a state. The new name must not exist.",
 		Args:              env.Arguments(2, 2, "a name and a new name"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -227,8 +223,7 @@ func (c *commands) newRenameCommand() *cobra.Command {
 	return cmd
 }
 
-// completeNames offers the variables of the state that the flags name, with
-// their types. A shell that asks where there is no store gets nothing.
+// completeNames offers the variables of the selected state, with their types.
 func (c *commands) completeNames(s *scopeFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var found []cobra.Completion
@@ -257,16 +252,16 @@ func (c *commands) newHistoryCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "history [NAME]",
-		Short: "List what was done to a state or a variable",
-		Long: "List the changes of a state, or of one variable, the newest first. A rollback to a mutation makes the " +
-			"state as it " +
-			"was before it. With --json one object a line.",
+		Short: "List the changes of a state or a variable",
+		Long: "List the changes of a state, or of a variable, the newest first. A rollback to a mutation restores the " +
+			"state " +
+			"before it. With --json the output is one object a line.",
 		Example:           "perdure var history\n perdure var history answer --limit 5",
 		Args:              env.Arguments(0, 1, "at most one name"),
 		ValidArgsFunction: c.completeNames(&s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > 1000 {
-				return env.UsageError("give a number from 1 to 1000", "--limit is %d", limit)
+				return env.UsageError("write a number from 1 to 1000", "--limit is %d", limit)
 			}
 			q := client.HistoryQuery{Limit: limit, Name: strings.Join(args, "")}
 			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
@@ -283,19 +278,19 @@ func (c *commands) newHistoryCommand() *cobra.Command {
 					}
 				}
 				if page.Next != 0 && !asJSON {
-					c.Hint("there is more; --limit %d shows it", min(2*limit, 1000))
+					c.Hint("there are more changes; use --limit %d", min(2*limit, 1000))
 				}
 				return nil
 			})
 		},
 	}
 	c.scopeFlags(cmd, &s)
-	cmd.Flags().IntVar(&limit, "limit", 100, "the most changes to list")
+	cmd.Flags().IntVar(&limit, "limit", 100, "`N` maximum changes to list")
 	env.JSONFlag(cmd, &asJSON)
 	return cmd
 }
 
-// mutation is a line of a history.
+// mutation returns a change as a line of a history.
 func (c *commands) mutation(m *perdure.Mutation) string {
 	what := m.Name
 	switch {
@@ -319,7 +314,7 @@ func (c *commands) mutation(m *perdure.Mutation) string {
 	return line
 }
 
-// step tells a change of a value.
+// step returns the old and the new value of a change.
 func (c *commands) step(old json.RawMessage, oldSize int64, now json.RawMessage, nowSize int64) string {
 	short := func(v json.RawMessage, size int64) string {
 		if v == nil && size > 0 {

@@ -20,17 +20,15 @@ func (c *commands) newExport() *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export TREE",
-		Short: "Write a tree as JSON Lines, trees as a .aiwg folder, or a state",
-		Long: "Write everything the store knows of a tree as JSON Lines: configuration, context, tasks with their results, " +
-			"calls and events, of a loop also its iterations, results of tests and false alarms, and gates, in a fixed order " +
-			"(perdure schema export-line). The last line counts the others and has " +
-			"their SHA-256; without it the file was cut. The tree stays as it is. Prompts, results and the text of the " +
-			"context are in it as they are.\n\n" +
-			"With --layout aiwg, the first argument is a new folder, the others are trees; without them all trees and states " +
-			"are written: daemon/tasks.json, rlm/ and ralph/loops/ as other programs keep them (perdure schema tasks-file, " +
-			"rlm-task-tree, loop-state). perdure import reads it. With --state, one state with its variables, history and " +
-			"checkpoints as one document " +
-			"(perdure schema rlm-state).",
+		Short: "Export a tree, a .aiwg folder or a state",
+		Long: "Write a tree as JSON Lines in a fixed order: configuration, context, tasks with results, calls, events and " +
+			"gates, for a loop also iterations, test results and false alarms (perdure schema export-line). The last line " +
+			"contains the number and the SHA-256 of the others; if it is missing, the file is truncated. The output contains " +
+			"prompts, results and contexts unchanged.\n\n" +
+			"With --layout aiwg, the first argument is a new folder and the others are trees; without trees, all trees and " +
+			"states are written: daemon/tasks.json, rlm/ and ralph/loops/ (perdure schema tasks-file, rlm-task-tree, " +
+			"loop-state). `perdure import` reads them. With --state, one state is written with variables, history and " +
+			"checkpoints (perdure schema rlm-state).",
 		Example: "perdure export tree-1a2b3c4d -o tree.jsonl\n perdure export tree-1a2b3c4d | jq -r 'select(.type == " +
 			"\"task\").task.prompt'\n" +
 			" perdure export --layout aiwg out/.aiwg\n perdure export --state --tree tree-1a2b3c4d -o state.json",
@@ -55,10 +53,10 @@ func (c *commands) newExport() *cobra.Command {
 			return c.export(cmd.Context(), l, id, f)
 		},
 	}
-	cmd.Flags().StringVarP(&f.output, "output", "o", "", "write to this `file` instead of standard output")
-	cmd.Flags().BoolVar(&f.withoutContext, "without-context", false, "leave out the text of the context's files")
-	cmd.Flags().StringVar(&f.layout, "layout", "", "aiwg: write a folder of this `layout`")
-	cmd.Flags().BoolVar(&f.state, "state", false, "write one state; the flags below say which")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` write to a file instead of standard output")
+	cmd.Flags().BoolVar(&f.withoutContext, "without-context", false, "omit the text of the context's files")
+	cmd.Flags().StringVar(&f.layout, "layout", "", "`LAYOUT` write a folder in this layout: aiwg")
+	cmd.Flags().BoolVar(&f.state, "state", false, "write one state, selected by the flags below")
 	c.stateFlags(cmd, &f.ref)
 	env.Complete(cmd, "layout", layoutAiwg)
 	return cmd
@@ -72,22 +70,22 @@ type exportFlags struct {
 	ref            stateFlags
 }
 
-// layoutAiwg is the only layout there is.
+// layoutAiwg is the only layout.
 const layoutAiwg = "aiwg"
 
-// check looks at what was written for each of the three forms.
+// check checks arguments and flags for each of the three forms.
 func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) error {
 	switch {
 	case f.layout != "" && f.layout != layoutAiwg:
-		return env.UsageError("there is aiwg", "--layout is %q", f.layout)
+		return env.UsageError("write --layout aiwg", "unknown layout %q", f.layout)
 	case f.layout != "" && f.state:
-		return env.UsageError("leave one of them out", "--layout and --state are both given")
+		return env.UsageError("omit one of them", "--layout and --state exclude each other")
 	case f.layout != "" && f.output != "":
-		return env.UsageError("the first argument says where", "--output has no meaning with --layout")
+		return env.UsageError("write the folder as the first argument", "--output and --layout exclude each other")
 	case f.layout == "" && !f.state && f.ref.given():
-		return env.UsageError("--state writes a state", "--scope, --session, --tree, --task and --name are for --state")
+		return env.UsageError("add --state", "--scope, --session, --tree, --task and --name need --state")
 	case f.layout != "" && f.ref.given():
-		return env.UsageError("name trees behind the folder", "--scope, --session, --tree, --task and --name are for --state")
+		return env.UsageError("write trees after the folder", "--scope, --session, --tree, --task and --name need --state")
 	case f.layout != "":
 		return env.Arguments(1, -1, "a folder and trees")(cmd, args)
 	case f.state:
@@ -96,8 +94,7 @@ func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) erro
 	return env.Arguments(1, 1, "one tree")(cmd, args)
 }
 
-// export reads the store itself, also beside a daemon: that needs no uploads
-// and no second form on the wire.
+// export writes a tree from the store itself, also while a daemon runs.
 func (c *commands) export(ctx context.Context, l *config.Loaded, id perdure.TreeID, f exportFlags) error {
 	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
 		return c.WriteOutput(f.output, func(w io.Writer) error {
@@ -106,8 +103,7 @@ func (c *commands) export(ctx context.Context, l *config.Loaded, id perdure.Tree
 	})
 }
 
-// exportLayout writes a folder. The reports of trees are made as perdure report
-// makes them.
+// exportLayout writes a folder, with the reports of trees that perdure report writes.
 func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir string, names []string) error {
 	cfg := tree.ExportConfig{Dir: c.Path(dir)}
 	for _, name := range names {
@@ -136,8 +132,8 @@ func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir strin
 				human.Count(int64(r.States), "state"), human.Count(int64(r.Loops), "loop"), human.Count(int64(r.Files), "file"),
 				human.Size(r.Bytes))
 			if r.Settings > 1 {
-				c.Note("aiwg.yml has the settings that were imported last; those of %s before were left out",
-					human.Count(int64(r.Settings-1), "import"))
+				c.Note("aiwg.yml contains the settings of the last import; those of %s are omitted",
+					human.Count(int64(r.Settings-1), "earlier import"))
 			}
 			return nil
 		})

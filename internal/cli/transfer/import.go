@@ -24,27 +24,22 @@ func (c *commands) newImport() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import PATH",
-		Short: "Take in the trees, states and loops of a .aiwg folder",
-		Long: "Read a .aiwg folder (or the folder it is in), a tasks.json, a tree.json or a state into the store. Trees " +
-			"come in as " +
-			"records: what ended keeps its state and result, the rest is queued and executed by nobody. What was corrected " +
-			"and " +
-			"what could not be read is listed with file and line; then the exit status is 3. Nothing outside of the folder is " +
-			"opened, also not through links, but for the aiwg.yml beside it. Importing twice changes nothing; an import that " +
-			"was " +
-			"interrupted is completed by the next.\n\n" +
-			"Loops (ralph/loops) come in as records, too: a tree whose root holds the documents and whose tasks are the " +
-			"iterations. " +
-			"Of aiwg.yml the section agent_persistence is kept as text and its settings are listed; none of them changes what " +
-			"perdure does.\n\n" +
-			"With --state, PATH is one state (perdure schema rlm-state); the flags say where it goes, otherwise what stands " +
-			"in it.",
+		Short: "Import trees, states and loops from a .aiwg folder",
+		Long: "Import a .aiwg folder (or the folder that contains it), a tasks.json, a tree.json or a state. Trees are " +
+			"imported as records, which are not executed: ended tasks keep their states and results, the others are queued. " +
+			"Corrections and unreadable parts are listed with file and line; with unreadable parts the exit status is 3. " +
+			"Files outside the folder are not read, except the aiwg.yml beside it. A second import changes nothing and " +
+			"completes an interrupted one.\n\n" +
+			"Loops (ralph/loops) are imported as records too: a tree whose root contains the documents and whose tasks are " +
+			"the iterations. The section agent_persistence of aiwg.yml is kept as text; its settings are listed but not " +
+			"applied.\n\n" +
+			"With --state, PATH is a state (perdure schema rlm-state). Flags select its place; the default is in the file.",
 		Example: "perdure import .aiwg --dry-run\n perdure import .aiwg\n perdure import --state state.json --scope global",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(1, 1, "a folder or a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.ref.given() && !f.state {
-				return env.UsageError("--state reads a state", "--scope, --session, --tree, --task and --name are for --state")
+				return env.UsageError("add --state", "--scope, --session, --tree, --task and --name need --state")
 			}
 			l, err := c.Load(cmd)
 			if err != nil {
@@ -53,17 +48,17 @@ func (c *commands) newImport() *cobra.Command {
 			return c.importPath(cmd.Context(), l, args[0], &f)
 		},
 	}
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "change nothing, tell what would come in")
-	cmd.Flags().BoolVar(&f.state, "state", false, "read one state")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be imported")
+	cmd.Flags().BoolVar(&f.state, "state", false, "import one state")
 	c.stateFlags(cmd, &f.ref)
 	env.JSONFlag(cmd, &f.asJSON)
 	return cmd
 }
 
-// importPath writes to the store itself, also beside a daemon.
+// importPath writes to the store itself, also while a daemon runs.
 func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string, f *importFlags) error {
 	var report *tree.Report
-	l, forget, err := c.unmade(l, f.dryRun)
+	l, forget, err := c.temporary(l, f.dryRun)
 	if err != nil {
 		return err
 	}
@@ -98,22 +93,22 @@ func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string
 	return nil
 }
 
-// unmade gives a dry run a store for a moment where there is none, so that it
-// makes none.
-func (c *commands) unmade(l *config.Loaded, dryRun bool) (*config.Loaded, func(), error) {
+// temporary returns settings with a temporary store for a dry run without a store, so that
+// it creates none.
+func (c *commands) temporary(l *config.Loaded, dryRun bool) (*config.Loaded, func(), error) {
 	if !dryRun || env.HasStore(l) {
 		return l, func() {}, nil
 	}
 	dir, err := os.MkdirTemp("", "perdure-import-")
 	if err != nil {
-		return nil, nil, fmt.Errorf("make a folder for the dry run: %w", err)
+		return nil, nil, fmt.Errorf("create a folder for the dry run: %w", err)
 	}
-	moment := *l
-	moment.Dir = dir
-	return &moment, func() { _ = os.RemoveAll(dir) }, nil // a temporary folder
+	changed := *l
+	changed.Dir = dir
+	return &changed, func() { _ = os.RemoveAll(dir) }, nil
 }
 
-// shownNotes bounds the notes of one kind that are printed.
+// shownNotes bounds the printed notes of a kind.
 const shownNotes = 100
 
 func (c *commands) printImport(r *tree.Report) {
@@ -126,13 +121,13 @@ func (c *commands) printImport(r *tree.Report) {
 		human.Count(int64(r.Variables), "variable"), human.Count(int64(r.Mutations), "mutation"),
 		human.Count(int64(r.Checkpoints), "checkpoint"))
 	if r.PresentTrees+r.PresentTasks+r.PresentStates > 0 {
-		c.Printf("there already: %s, %s, %s\n", human.Count(int64(r.PresentTrees), "tree"),
+		c.Printf("already present: %s, %s, %s\n", human.Count(int64(r.PresentTrees), "tree"),
 			human.Count(int64(r.PresentTasks), "task"), human.Count(int64(r.PresentStates), "state"))
 	}
 	c.printLoops(r, verb)
-	for _, kind := range []struct{ kind, title string }{{tree.NotRead, "could not be read"}, {tree.Missing, "not there"},
+	for _, kind := range []struct{ kind, title string }{{tree.NotRead, "not read"}, {tree.Missing, "missing"},
 		{tree.Corrected, "corrected"},
-		{tree.Differs, "otherwise in the store"}, {tree.Left, "left where it is"}} {
+		{tree.Differs, "different in the store"}, {tree.Left, "not imported"}} {
 		n := r.Count(kind.kind)
 		if n == 0 {
 			continue
@@ -153,20 +148,20 @@ func (c *commands) printImport(r *tree.Report) {
 	}
 }
 
-// printLoops tells of loops and of their settings.
+// printLoops prints the loops and their settings.
 func (c *commands) printLoops(r *tree.Report, verb string) {
 	if r.Loops+r.Documents > 0 {
 		c.Printf("%s %s, %s (%s)\n", verb, human.Count(int64(r.Loops), "loop"),
 			human.Count(int64(r.Iterations), "iteration"), human.Count(int64(r.Documents), "file"))
 	}
 	if r.PresentLoops > 0 {
-		c.Printf("there already: %s, %s\n", human.Count(int64(r.PresentLoops), "loop"),
+		c.Printf("already present: %s, %s\n", human.Count(int64(r.PresentLoops), "loop"),
 			human.Count(int64(r.PresentIterations), "iteration"))
 	}
 	if len(r.Settings) == 0 {
 		return
 	}
-	c.Printf("\n%s (%d; kept as text, none of them changes what perdure does):\n",
+	c.Printf("\n%s (%d; kept as text, not applied):\n",
 		c.Out.Bold("settings of agent_persistence"), len(r.Settings))
 	var without []string
 	for i := range r.Settings {
@@ -176,13 +171,13 @@ func (c *commands) printLoops(r *tree.Report, verb string) {
 		case s.Problem != "":
 			c.Printf("  %s\n", human.Visible(line+" "+s.Problem))
 		case s.Own != "":
-			c.Printf("  %s\n", human.Visible(line+" is perdure's "+s.Own))
+			c.Printf("  %s\n", human.Visible(line+" corresponds to perdure's "+s.Own))
 		default:
 			without = append(without, s.Name)
 		}
 	}
 	if len(without) > 0 {
-		c.Printf("  perdure has no setting that means the same as %s\n", human.Visible(strings.Join(without, ", ")))
+		c.Printf("  no corresponding settings: %s\n", human.Visible(strings.Join(without, ", ")))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/state"
 )
 
-// stateFlags say which state an export or import of one is about.
+// stateFlags are the flags that select a state.
 type stateFlags struct{ state.StateFlags }
 
 func (c *commands) stateFlags(cmd *cobra.Command, s *stateFlags) {
@@ -18,8 +18,8 @@ func (c *commands) stateFlags(cmd *cobra.Command, s *stateFlags) {
 
 func (s *stateFlags) given() bool { return *s != stateFlags{} }
 
-// ref is the state that the flags name. What a document holds is that state alone:
-// a task's is found without a session to look further in.
+// ref returns the state that the flags select. The state of a task is that alone, without
+// a session.
 func (s *stateFlags) ref(ctx context.Context, store *perdure.Store, getenv func(string) string) (perdure.StateRef,
 	error) {
 	ref, err := s.Ref(getenv)

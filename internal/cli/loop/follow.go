@@ -17,30 +17,30 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// attending is how a loop is followed.
-type attending struct {
+// followConfig says how a loop is followed.
+type followConfig struct {
 	noWait, asJSON bool
-	// since: what happened before is not told; zero: everything is.
+	// since is the time of the first event to print; zero prints all.
 	since time.Time
-	// aborting: the loop is to end without being done, which is then no failure.
+	// aborting makes an aborted loop no failure.
 	aborting bool
-	bell     func()
+	// bell rings the terminal's bell, if that is wanted.
+	bell func()
 }
 
-// attend follows a loop until it ends, pauses, or is to be answered elsewhere,
-// and tells how it stands then. It runs the loop in this process, unless somebody
-// else does.
-func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID, how attending) error {
+// attend follows a loop until it ends, pauses or waits at a gate that is answered
+// elsewhere, and prints its state. It runs the loop in this process if b executes here.
+func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID, how followConfig) error {
 	how.bell = c.bell(b.Config)
 	b.Own(id)
 	err := b.Follow(ctx, func(ctx context.Context) error { return c.follow(ctx, b, id, how) })
 	if ctx.Err() != nil {
 		which := name(context.WithoutCancel(ctx), b, id)
 		if b.Local == nil {
-			c.Note("detached: whoever runs %s goes on; `perdure loop status %s` shows how far it is, `perdure loop pause %s` "+
-				"stops it", which, which, which)
+			c.Note("detached: %s continues; `perdure loop status %s` shows its progress, `perdure loop pause %s` pauses it",
+				which, which, which)
 		} else {
-			c.Note("stopped; `perdure loop resume %s` goes on", which)
+			c.Note("stopped; `perdure loop resume %s` continues", which)
 		}
 		return &env.Exit{Status: env.StatusInterrupted}
 	}
@@ -50,12 +50,12 @@ func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID
 	return c.conclude(ctx, b, id, how)
 }
 
-// follow prints what happens until there is nothing to follow any more.
-func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID, how attending) error {
+// follow prints events until the loop ends, pauses or waits at a gate.
+func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID, how followConfig) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answers := c.answers(ctx, b)
-	leaving := false // as soon as the handlers were told of the gate
+	leaving := false // leave after the handlers of the gate were called
 	for e, err := range b.Events(ctx, 0, id) {
 		if err != nil {
 			return err
@@ -64,19 +64,19 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 			fmt.Fprintf(c.Err, "%s  %s\n", c.Err.Dim(e.Time.Local().Format(time.TimeOnly)), text)
 		}
 		if leaving {
-			if told, err := told(ctx, b, id); told || err != nil {
+			if done, err := gateReported(ctx, b, id); done || err != nil {
 				return err
 			}
 		}
 		switch e.Kind {
 		case loop.EventEnded:
 			how.bell()
-			_, err := b.WaitTree(ctx, id) // its last word is still to be written
+			_, err := b.WaitTree(ctx, id) // the tree ends after the loop
 			return err
 		case perdure.EventTreeCompleted, perdure.EventTreeFailed, perdure.EventTreeCancelled:
 			return nil
 		case loop.EventPaused:
-			if over, err := rests(ctx, b, id); over || err != nil {
+			if over, err := isPaused(ctx, b, id); over || err != nil {
 				how.bell()
 				return err
 			}
@@ -84,25 +84,25 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 			if leaving, err = c.gateOpened(ctx, b, id, how, answers); err != nil {
 				return err
 			}
-			if told, err := told(ctx, b, id); leaving && told || err != nil {
+			if done, err := gateReported(ctx, b, id); leaving && done || err != nil {
 				return err
 			}
-		default: // it was told, and goes on
+		default: // the loop continues
 		}
 	}
 	return ctx.Err()
 }
 
-// rests tells whether a loop is paused now: events of the past are told too.
-func rests(ctx context.Context, b *env.Backend, id perdure.TreeID) (bool, error) {
+// isPaused reports whether a loop is paused now. The event can be an old one.
+func isPaused(ctx context.Context, b *env.Backend, id perdure.TreeID) (bool, error) {
 	l, err := b.Loop(ctx, id)
 	waits := l.Control == record.NoControl || l.Control == record.Pause || l.Control == record.PauseNow
 	return err == nil && l.Status == record.Paused && waits, err
 }
 
-// told tells whether the loop waits at a gate and whoever is to be told of that was:
-// who runs the loop here does not leave before.
-func told(ctx context.Context, b *env.Backend, id perdure.TreeID) (bool, error) {
+// gateReported reports whether the loop waits at a gate and its handlers were called. The
+// process that runs the loop must not exit before.
+func gateReported(ctx context.Context, b *env.Backend, id perdure.TreeID) (bool, error) {
 	if b.Local == nil {
 		return true, nil
 	}
@@ -114,8 +114,8 @@ func told(ctx context.Context, b *env.Backend, id perdure.TreeID) (bool, error) 
 	return standing.Gate > 0, err
 }
 
-// gateOpened shows the question. Leaving tells that nobody waits here.
-func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.TreeID, how attending,
+// gateOpened prints the gate. It reports whether to leave instead of waiting.
+func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.TreeID, how followConfig,
 	ask chan<- perdure.Gate) (leaving bool, err error) {
 	gates, err := b.Gates(ctx, id)
 	if err != nil || len(gates) == 0 {
@@ -137,7 +137,7 @@ func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.Tr
 	return how.noWait, nil
 }
 
-// answers asks the person at the terminal; nil when there is none.
+// answers starts the prompt for gates; it returns nil without a terminal.
 func (c *commands) answers(ctx context.Context, b *env.Backend) chan<- perdure.Gate {
 	if !c.CanAsk() {
 		return nil
@@ -147,8 +147,7 @@ func (c *commands) answers(ctx context.Context, b *env.Backend) chan<- perdure.G
 	return open
 }
 
-// line says in a line what an event tells; empty for those that say nothing to
-// people who watch.
+// line returns an event as one line, or "" for events that are not shown.
 func (c *commands) line(e *perdure.Event) string {
 	var d struct {
 		Iteration   int     `json:"iteration"`
@@ -182,37 +181,38 @@ func (c *commands) line(e *perdure.Event) string {
 	}
 	switch e.Kind {
 	case loop.EventStarted:
-		return fmt.Sprintf("a snapshot of %.0f files is taken; the check is run once before anything is changed", d.Files)
+		return "baseline: snapshot of " + human.Count(int64(d.Files), "file") + "; running the check"
 	case loop.EventIteration:
-		return fmt.Sprintf("iteration %d: %s works", d.Iteration, c.Err.Safe(d.Agent))
+		return fmt.Sprintf("iteration %d: %s started", d.Iteration, c.Err.Safe(d.Agent))
 	case loop.EventMeasured:
 		return measured(d.Iteration, d.Passed, d.Failing, d.Regressions, d.Quality)
 	case loop.EventRegression:
-		return c.Err.Bold(fmt.Sprintf("iteration %d made something worse: %s", d.Iteration, c.Err.Safe(d.Text)))
+		return c.Err.Bold(fmt.Sprintf("iteration %d: regression: %s", d.Iteration, c.Err.Safe(d.Text)))
 	case loop.EventRecovery:
 		return fmt.Sprintf("iteration %d: diagnosis %s", d.Iteration, d.Diagnosis)
 	case loop.EventRisky:
-		answer := map[string]string{"": "seen", "allow": "allowed", "warn": "let through with a warning",
-			"gate": "kept for a person", "block": "denied"}[d.Answer]
-		return fmt.Sprintf("iteration %d: risky (%s), %s: %s", d.Iteration, c.Err.Safe(d.Level), answer, c.Err.Safe(d.Target))
+		answer := map[string]string{"": "observed", "allow": "allowed", "warn": "allowed with a warning",
+			"gate": "sent to a gate", "block": "denied"}[d.Answer]
+		return fmt.Sprintf("iteration %d: risky tool call (%s), %s: %s", d.Iteration, c.Err.Safe(d.Level), answer,
+			c.Err.Safe(d.Target))
 	case loop.EventLevel:
 		if d.From == "" {
-			return "" // it has to begin with one
+			return "" // the first level
 		}
-		return fmt.Sprintf("iteration %d: reminders are %s now (%s)", d.Iteration, c.Err.Safe(d.To), c.Err.Safe(d.Reason))
+		return fmt.Sprintf("iteration %d: reminders are now %s (%s)", d.Iteration, c.Err.Safe(d.To), c.Err.Safe(d.Reason))
 	case loop.EventReassigned:
-		return fmt.Sprintf("iteration %d: %s goes on; %s", d.Iteration, c.Err.Safe(d.Agent), c.Err.Safe(d.Why))
+		return fmt.Sprintf("iteration %d: %s takes over: %s", d.Iteration, c.Err.Safe(d.Agent), c.Err.Safe(d.Why))
 	case loop.EventContext:
-		what := "the work is recorded"
+		what := "work recorded"
 		if d.Stop {
-			what = "a fresh session goes on"
+			what = "continuing in a new session"
 		}
-		return fmt.Sprintf("iteration %d: the agent's context is %.0f %% full (%s); %s", d.Iteration, d.Used,
+		return fmt.Sprintf("iteration %d: %.0f%% of the agent's context used (%s); %s", d.Iteration, d.Used,
 			c.Err.Safe(d.Source), what)
 	case loop.EventReverted:
-		return fmt.Sprintf("iteration %d is taken back: %s", d.Iteration, c.Err.Safe(d.Why))
+		return fmt.Sprintf("iteration %d: undone: %s", d.Iteration, c.Err.Safe(d.Why))
 	case loop.EventWaiting:
-		return fmt.Sprintf("iteration %d waits until %s (%s)", d.Iteration, local(d.Until), c.Err.Safe(d.Why))
+		return fmt.Sprintf("iteration %d: waiting until %s (%s)", d.Iteration, local(d.Until), c.Err.Safe(d.Why))
 	case loop.EventAgentError:
 		return fmt.Sprintf("iteration %d: %s", d.Iteration, c.Err.Safe(d.Message))
 	case loop.EventWarning:
@@ -220,9 +220,9 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventPaused:
 		return "paused: " + c.Err.Safe(d.Reason)
 	case loop.EventResumed:
-		return "goes on"
+		return "resumed"
 	case record.EventReopened:
-		return "goes on after it had ended"
+		return "resumed after its end"
 	case record.EventConfigured:
 		return "changed: " + c.Err.Safe(changed(d.Changes))
 	case loop.EventSelected:
@@ -235,7 +235,7 @@ func (c *commands) line(e *perdure.Event) string {
 }
 
 func measured(iteration int, passed bool, failing, regressions int, quality *int) string {
-	text := fmt.Sprintf("iteration %d: the check ", iteration)
+	text := fmt.Sprintf("iteration %d: check ", iteration)
 	switch {
 	case passed:
 		text += "passes"
@@ -245,7 +245,7 @@ func measured(iteration int, passed bool, failing, regressions int, quality *int
 		text += "fails"
 	}
 	if quality != nil {
-		text += fmt.Sprintf(", quality %d %%", *quality)
+		text += fmt.Sprintf(", quality %d%%", *quality)
 	}
 	if regressions > 0 {
 		text += ", " + human.Count(int64(regressions), "regression")
@@ -261,8 +261,8 @@ func local(text string) string {
 	return t.Local().Format(time.TimeOnly)
 }
 
-// conclude tells how a loop stands, and makes the exit status of it.
-func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.TreeID, how attending) error {
+// conclude prints the state of a loop and returns its exit status.
+func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.TreeID, how followConfig) error {
 	l, err := b.Loop(ctx, id)
 	if err != nil {
 		return err
@@ -273,7 +273,7 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 		return &env.Exit{Status: env.StatusFailed, Msg: why}
 	}
 	if how.asJSON {
-		in, lookErr := c.look(ctx, b, l, loopview.ViewDocument, false)
+		in, lookErr := c.load(ctx, b, l, loopview.ViewDocument, false)
 		if lookErr != nil {
 			return lookErr
 		}
@@ -284,7 +284,6 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 	if err != nil {
 		return err
 	}
-	again := "`perdure loop resume " + name(ctx, b, id) + "` goes on"
 	switch {
 	case l.Status == record.Completed, l.Status == record.Aborted && how.aborting:
 		return nil
@@ -293,14 +292,14 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 	case l.Status == record.Aborted:
 		return &env.Exit{Status: env.StatusIncomplete}
 	case l.Status == record.Paused:
-		c.Note("%s", again)
+		c.Note("`perdure loop resume %s` continues", name(ctx, b, id))
 		return &env.Exit{Status: env.StatusIncomplete}
 	}
 	return &env.Exit{Status: env.StatusGate}
 }
 
-// broken tells why a tree ended whose loop did not: its store was removed, or its
-// state cannot be read. No step could say so in the loop's record.
+// broken returns why the tree of a loop ended without the loop, or "": its store was
+// removed, or its state cannot be read.
 func broken(ctx context.Context, b *env.Backend, l *record.Loop) (why string, err error) {
 	if l.Status.Ended() {
 		return "", nil
@@ -316,7 +315,7 @@ func broken(ctx context.Context, b *env.Backend, l *record.Loop) (why string, er
 	return root.Error.Message, nil
 }
 
-// summary says in a line how a loop stands.
+// summary returns the state of a loop as one line.
 func summary(l *record.Loop) string {
 	var s struct {
 		Reason   string `json:"reason"`

@@ -1,0 +1,100 @@
+package env
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/perdure/perdure/internal/config"
+)
+
+// FlagGroup is a group of flags in the help of a command.
+type FlagGroup struct {
+	Title string
+	// Flags are the names of the flags, separated by spaces, those of daily use
+	// first.
+	Flags string
+	// All shows the group only with --help-all.
+	All bool
+}
+
+// groupAnnotation holds the title, the position and, for groups of --help-all, "all".
+const groupAnnotation = "perdure_group"
+
+// GroupFlags puts flags of a command into groups, in this order.
+func GroupFlags(cmd *cobra.Command, groups ...FlagGroup) {
+	n := 0
+	for _, g := range groups {
+		for name := range strings.FieldsSeq(g.Flags) {
+			n++
+			note := []string{g.Title, strconv.Itoa(n)}
+			if g.All {
+				note = append(note, "all")
+			}
+			_ = cmd.Flags().SetAnnotation(name, groupAnnotation, note) // fails only for an unknown flag
+		}
+	}
+}
+
+// FlagHelp describes a flag in a group of the help.
+type FlagHelp struct {
+	Group string
+	// All reports whether the flag is shown only with --help-all.
+	All bool
+	// Name is the flag with its value, Text its explanation with the default.
+	Name, Text string
+}
+
+// FlagHelps returns the visible flags of a set in the order of their groups. Flags
+// without a group come last.
+func FlagHelps(set *pflag.FlagSet) []FlagHelp {
+	type placed struct {
+		FlagHelp
+		at int
+	}
+	var all []placed
+	set.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		p := placed{at: 1 << 20, FlagHelp: describe(f)}
+		if note := f.Annotations[groupAnnotation]; len(note) > 1 {
+			p.Group, p.All = note[0], len(note) > 2
+			p.at, _ = strconv.Atoi(note[1])
+		}
+		all = append(all, p)
+	})
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.at, b.at) })
+	helps := make([]FlagHelp, len(all))
+	for i := range all {
+		helps[i] = all[i].FlagHelp
+	}
+	return helps
+}
+
+// describe returns the name and the text of a flag. The usage of a flag begins with
+// the name of its value in back quotes.
+func describe(f *pflag.Flag) FlagHelp {
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand + ", " + name
+	}
+	value, text := pflag.UnquoteUsage(f)
+	if value != "" {
+		name += " " + value
+		text = strings.TrimPrefix(text, value+" ")
+	}
+	standard := f.DefValue
+	if d, err := time.ParseDuration(standard); err == nil && f.Value.Type() == "duration" {
+		standard = config.FormatDuration(d)
+	}
+	if !slices.Contains([]string{"", "false", "[]", "0", "0s", "none"}, standard) {
+		text += " (default " + standard + ")"
+	}
+	return FlagHelp{Name: name, Text: text}
+}

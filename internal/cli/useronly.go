@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/hook"
+)
+
+// varTask is an environment variable of agents and of models that are programs.
+const varTask = "PERDURE_TASK"
+
+// userCommands returns the commands with which the user decides about a loop. An
+// agent can pause its loop.
+func userCommands() []string {
+	return []string{"perdure answer", "perdure loop answer", "perdure loop resume", "perdure loop abort",
+		"perdure loop false-alarm"}
+}
+
+// refuseAgent returns an error if the agent of a loop calls a command of the user, so
+// that agents do not approve their own work. It does not recognize an agent that clears
+// its environment; the table of risky calls includes these commands too.
+func (a *app) refuseAgent(cmd *cobra.Command, args []string) error {
+	of := a.Getenv(hook.VarLoop)
+	if a.Getenv(varTask) == "" {
+		of = a.Getenv(loop.VarCheck) // the agent can have written the check
+	}
+	if of == "" || !slices.Contains(userCommands(), cmd.CommandPath()) {
+		return nil
+	}
+	if len(args) == 0 && cmd.Name() == "answer" { // shows the open gates
+		return nil
+	}
+	return &perdure.Error{Code: perdure.CodeConflict, Op: cmd.CommandPath()[len("perdure "):],
+		Msg:  fmt.Sprintf("the agent of loop %s and its check are not allowed to do this", of),
+		Hint: "write in your answer what you need and why; perdure loop pause pauses the loop for the user"}
+}
