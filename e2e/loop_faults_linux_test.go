@@ -125,7 +125,7 @@ func TestLoopAgentThatDoesNotStop(t *testing.T) {
 			1},
 		"does not listen": {"trap '' TERM INT HUP; echo $$ >> $PIDS; while :; do sleep 0.05; done", "--idle-timeout 300ms",
 			"nothing was heard for 300ms", 1},
-		"leaves others": {left + apart + forked + "echo done", "", "iteration 1: the check fails", 2},
+		"leaves others": {left + apart + forked + "echo done", "", "iteration 1: check fails", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,7 +169,7 @@ exec sleep 1000`, "", "PIDS="+pids)
 	}
 	w.agent("ls new tests/* > \"$SEEN\"; echo pass > tests/b")
 	said, status = w.goOn("SEEN=" + w.beside("seen"))
-	wantSaid(t, said, status, 0, "iteration 1 is taken back: it was interrupted",
+	wantSaid(t, said, status, 0, "iteration 1: undone: it was interrupted",
 		"completed: the check passes after iteration 1")
 	noneLeft(t, pids, 1)
 	seen, err := os.ReadFile(w.beside("seen"))

@@ -88,7 +88,7 @@ func TestLoopLosesItsRepository(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)
 	said, status := w.loopWith("rm -rf .git", "--unattended")
-	wantSaid(t, said, status, 6, "iteration 1 made something worse: .git is gone", "snapshots do not have it", "perdure loop answer reject")
+	wantSaid(t, said, status, 6, "iteration 1: regression: .git is gone", "snapshots do not have it", "perdure loop answer reject")
 	w.sh("perdure loop answer reject --reason 'leave it alone'")
 	w.endsWell()
 }
