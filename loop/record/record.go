@@ -257,6 +257,16 @@ func saveLoop(ctx context.Context, tx *perdure.WriteTx, key int64, l *Loop, fulf
 func (r *Records) Loop(ctx context.Context, tree perdure.TreeID) (Loop, error) {
 	l := Loop{Tree: tree}
 	err := r.store.Reader().QueryRow(ctx, sqlLoop, string(tree)).Scan(l.dest()...)
+	if errors.Is(err, perdure.ErrUnavailable) {
+		// When the files of the database were removed, a new connection fails and
+		// the one that writes stays open.
+		again := r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+			return tx.QueryRow(ctx, sqlLoop, string(tree)).Scan(l.dest()...)
+		})
+		if again == nil || errors.Is(again, sql.ErrNoRows) {
+			err = again
+		}
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, refuse(perdure.CodeNotFound, "read loop", "", "tree %q is not a loop", tree)
 	}
