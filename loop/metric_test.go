@@ -337,7 +337,7 @@ func TestMetricsThatCannotBeTaken(t *testing.T) {
 		m := b.metrics(i)
 		for name, want := range map[string]string{"types": "exit status 127", "lint": "stopped after 2s",
 			"word": `"many"`, "infinite": `"Inf"`,
-			"fails": "exit status 3", "coverage": "no file was found"} {
+			"fails": "exit status 3", "coverage": "the input has no file"} {
 			if i == 1 && name == "coverage" {
 				want = "wrote no coverage to $PERDURE_COVERAGE"
 			}
