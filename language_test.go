@@ -53,7 +53,7 @@ var languageExceptions = map[string]string{
 var languagePending = []string{
 	"docs/benchmarks.md", "docs/cli.md", "docs/detection.md", "handoff",
 	"internal/aiwg", "internal/check", "internal/cli", "internal/config", "internal/corpus",
-	"internal/daemon", "internal/detect", "internal/loop", "internal/storage",
+	"internal/daemon", "internal/detect", "internal/loop",
 	"internal/testing", "internal/toolguard", "internal/verify",
 	"internal/workspace", rootPending,
 }

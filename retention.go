@@ -276,8 +276,7 @@ func (s *Store) sweepBlobs(ctx context.Context, report *PruneReport, before int6
 	if report.DryRun {
 		return nil
 	}
-	_, err := s.blobs.Sweep(ctx, time.UnixMicro(before))
-	return wrap("sweep blobs", err)
+	return wrap("sweep blobs", s.blobs.Sweep(ctx, time.UnixMicro(before)))
 }
 
 // sweepBlob removes one file inside the transaction that proved that no row

@@ -144,7 +144,7 @@ func (s *Store) prepareDir() error {
 		return nil
 	}
 	var err error
-	s.blobs, err = blob.New(blob.Config{Dir: filepath.Join(s.cfg.Dir, "blobs")})
+	s.blobs, err = blob.New(filepath.Join(s.cfg.Dir, "blobs"), s.log)
 	return err
 }
 

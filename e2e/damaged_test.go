@@ -184,7 +184,7 @@ func TestOtherStores(t *testing.T) {
 			"store was written by a newer version: .*schema 99"},
 		"newer to write": {7, "INSERT INTO migration VALUES (99, 'later', '', 0, 1, 99)",
 			"store was written by a newer version"},
-		"without migrations": {1, "DROP TABLE migration", "holds tables, but not those of a store"},
+		"without migrations": {1, "DROP TABLE migration", "has tables, but not those of a store"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

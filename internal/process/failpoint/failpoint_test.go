@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
-// TestMain lets this binary play the process that passes failpoints.
+// TestMain also runs this binary as the process that passes failpoints.
 func TestMain(m *testing.M) {
 	switch os.Getenv("PERDURE_TEST_CHILD") {
 	case "":

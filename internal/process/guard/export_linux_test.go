@@ -1,6 +1,6 @@
 package guard
 
-// Internals that tests look at by themselves.
+// Internals for tests.
 
 // ParseStat reads a line of /proc/PID/stat into its numbers.
 func ParseStat(pid int, stat []byte) (parent, group, session int, zombie, ok bool) {

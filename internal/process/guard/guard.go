@@ -30,6 +30,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,12 +93,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Grace == 0 {
-		c.Grace = DefaultGrace
-	}
-	if c.Grace < 0 {
-		c.Grace = 0
-	}
+	c.Grace = max(cmp.Or(c.Grace, DefaultGrace), 0)
 	// Of variables given twice the last one counts, as in os/exec, which sets PWD
 	// only for a nil Env.
 	if dir, err := filepath.Abs(c.Dir); c.Env != nil && c.Dir != "" && err == nil && runtime.GOOS != "windows" {
@@ -112,7 +108,7 @@ func (c Config) validate() error {
 	if c.Path == "" {
 		errs = append(errs, errors.New("no Path"))
 	}
-	for _, text := range append(append([]string{c.Path, c.Dir}, c.Args...), c.Env...) {
+	for _, text := range slices.Concat([]string{c.Path, c.Dir}, c.Args, c.Env) {
 		if strings.IndexByte(text, 0) >= 0 {
 			errs = append(errs, fmt.Errorf("%.40q holds a NUL byte", text))
 		}

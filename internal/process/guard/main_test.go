@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // beParent runs the script in argument 1 under a guard until it is killed. The
-// guard holds file descriptor 3, and the parent itself lets go of it.
+// guard holds file descriptor 3, and the parent closes it.
 func beParent() error {
 	lock := os.NewFile(3, "lock")
 	p, err := guard.Start(context.Background(), guard.Config{

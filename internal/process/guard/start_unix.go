@@ -113,9 +113,7 @@ func (p *Process) startGuard(cfg Config) error {
 	}
 	statusR, statusW, err := os.Pipe()
 	if err != nil {
-		_ = controlR.Close()
-		_ = controlW.Close()
-		return err
+		return errors.Join(err, controlR.Close(), controlW.Close())
 	}
 	p.control, p.status, p.reports = controlW, statusR, bufio.NewReader(statusR)
 	p.guard = &exec.Cmd{
@@ -130,13 +128,12 @@ func (p *Process) startGuard(cfg Config) error {
 	_ = controlR.Close()
 	_ = statusW.Close()
 	if err != nil {
-		_ = controlW.Close()
-		_ = statusR.Close()
+		err = errors.Join(err, controlW.Close(), statusR.Close())
 	}
 	return err
 }
 
-// ownBinary is the file this process runs, even when it was replaced since.
+// ownBinary returns the file that this process runs, even if it was replaced since.
 func ownBinary() (string, error) {
 	const self = "/proc/self/exe"
 	if runtime.GOOS == "linux" {

@@ -1,6 +1,6 @@
-// Package atomicfile replaces files as a whole: whoever opens the file, now or
-// after a crash or a power loss, finds either the old content or the new one,
-// never a part and never nothing.
+// Package atomicfile replaces files as a whole: a program that opens the file, now or
+// after a crash or a power loss, reads either the old content or the new one, never a part
+// of it.
 //
 // A write goes to a temporary file in the same folder, which is flushed, renamed
 // over the file and made durable by flushing the folder. On Windows a folder
@@ -24,16 +24,15 @@ func WriteFile(path string, data []byte, perm fs.FileMode) error {
 	})
 }
 
-// Write replaces the file at path with what content writes. The folder has to
-// exist. A file that is already there keeps its permissions; a new one gets perm
-// less the umask. A symbolic link at path is followed, so that the file it
-// points to is replaced and the link stays.
+// Write replaces the file at path with the bytes that content writes. The folder must
+// exist. An existing file keeps its permissions; a new one gets perm less the umask. A
+// symbolic link at path stays, and the file that it points to is replaced.
 //
 // When Write returns nil, the new content survives kill -9 and power loss. When
-// it returns an error, the old file is as it was and the temporary file is gone;
-// an error of content is wrapped. (The one exception: when only the last flush
-// of the folder fails, the new content is in place but may be lost with the
-// power.) Writers of one path do not disturb each other; the last rename wins.
+// it returns an error, the old file is unchanged and the temporary file is removed;
+// an error of content is wrapped. (Exception: when only the last flush of the folder
+// fails, the file has the new content, which a power loss may undo.) Concurrent writers of
+// one path do not disturb each other; the last rename wins.
 func Write(path string, perm fs.FileMode, content func(io.Writer) error) error {
 	target, err := resolve(path)
 	if err != nil {
@@ -48,8 +47,7 @@ func Write(path string, perm fs.FileMode, content func(io.Writer) error) error {
 	return nil
 }
 
-// resolve follows the links at path to the file that is to be replaced, which
-// need not exist.
+// resolve follows the links at path to the file to replace, which need not exist.
 func resolve(path string) (string, error) {
 	const maxLinks = 40
 	for range maxLinks {
@@ -75,16 +73,15 @@ func resolve(path string) (string, error) {
 	return "", errors.New("too many symbolic links")
 }
 
-// MkdirAll makes the folder dir and the missing ones above it with permissions
-// perm less the umask, and makes them durable. Folders that are there are left
-// as they are.
+// MkdirAll makes the folder dir and its missing parents with permissions perm less the
+// umask, and makes them durable. Existing folders are not changed.
 func MkdirAll(dir string, perm fs.FileMode) error {
 	dir = filepath.Clean(dir)
 	switch info, err := os.Stat(dir); {
 	case err == nil && info.IsDir():
 		return nil
 	case err == nil:
-		return fmt.Errorf("make folder %q: a file of that name is in the way", dir)
+		return fmt.Errorf("make folder %q: there is a file of that name", dir)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("make folder: %w", err)
 	}

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 )
 
-// DiskFull tells whether an error is that there is no room left.
+// DiskFull reports whether the error is a full disk.
 func DiskFull(error) bool { return false }
 
-// ReadOnly tells whether an error is that nothing may be written.
+// ReadOnly reports whether the error is that writing is not permitted.
 func ReadOnly(err error) bool { return errors.Is(err, fs.ErrPermission) }

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// DiskFull tells whether an error is that there is no room left.
+// DiskFull reports whether the error is a full disk or quota.
 func DiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// ReadOnly tells whether an error is that nothing may be written.
+// ReadOnly reports whether the error is that writing is not permitted.
 func ReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// replace writes a temporary file beside path, flushes it and renames it over
+// replace writes a temporary file in the folder of path, flushes it and renames it to
 // path; the folder is not flushed yet.
 func replace(path string, perm fs.FileMode, content func(io.Writer) error) (err error) {
 	f, err := renameio.NewPendingFile(path,
@@ -35,9 +35,8 @@ func replace(path string, perm fs.FileMode, content func(io.Writer) error) (err 
 	return f.CloseAtomicallyReplace()
 }
 
-// SyncDir flushes the folder dir, so that names made, renamed or removed in it
-// before are durable. File systems that cannot flush a folder are not an error:
-// there is nothing more that could be done.
+// SyncDir flushes the folder dir, which makes names created, renamed or removed in it
+// durable. It returns no error for file systems that cannot flush a folder.
 func SyncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -47,10 +46,7 @@ func SyncDir(dir string) error {
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
 		err = nil
 	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("flush folder: %w", err)
 	}
 	return nil

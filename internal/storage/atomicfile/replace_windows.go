@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// replace writes a temporary file beside path, flushes it and renames it over
+// replace writes a temporary file in the folder of path, flushes it and renames it to
 // path.
 func replace(path string, perm fs.FileMode, content func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"*")
@@ -31,7 +31,7 @@ func replace(path string, perm fs.FileMode, content func(io.Writer) error) error
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the one that tells
+		_ = os.Remove(f.Name()) // the first error is returned
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,7 +22,7 @@ func childContent(i int) string {
 	return strings.Repeat(fmt.Sprintf("content %d\n", i%(childPuts-1)), 20_000)
 }
 
-// playChild is what a child process of a test does.
+// playChild runs a child process of a test.
 func playChild(role, dir string) error {
 	switch role {
 	case "put":
@@ -33,9 +34,9 @@ func playChild(role, dir string) error {
 	}
 }
 
-// putAndAcknowledge tells each durable blob on standard output with one write.
+// putAndAcknowledge prints each durable blob on standard output with one write.
 func putAndAcknowledge(dir string) error {
-	s, err := blob.New(blob.Config{Dir: dir})
+	s, err := blob.New(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -51,15 +52,15 @@ func putAndAcknowledge(dir string) error {
 	return nil
 }
 
-// fill puts blobs of 300 KB on a disk of 1 MiB until one fails, tells the error
-// and checks that the others are whole and nothing is left of it.
+// fill puts blobs of 300 KB on a disk of 1 MiB until one fails, prints the error and
+// checks that the others are complete and no temporary file is left.
 func fill(dir string) error {
 	dir, err := mountSmallDisk(dir)
 	if err != nil {
 		fmt.Fprintf(os.Stdout, "skip: %v\n", err)
 		return nil
 	}
-	s, err := blob.New(blob.Config{Dir: dir})
+	s, err := blob.New(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

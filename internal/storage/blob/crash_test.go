@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/storage/blob"
 )
 
-// TestCrash kills a writing process at each failpoint and each hit of it, and
-// looks at what it left.
+// TestCrash kills a writing process at each hit of each failpoint and checks the files
+// that it left.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{"blob.before_sync", "blob.after_sync", "blob.after_rename"} {

@@ -37,7 +37,7 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 	t.Log(out)
 	for _, want := range []string{
 		`full: after 3, left 0: .*no space left on device`,
-		`read-only: create blob: .*read-only file system`,
+		`read-only: put blob: .*read-only file system`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("output lacks %q:\n%s", want, out)

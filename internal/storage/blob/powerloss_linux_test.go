@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// TestPowerLoss records what a writing process asks of the kernel and rebuilds,
-// at each acknowledgement, the disk as a power loss would leave it at worst: a
-// file has only the content flushed before, a folder only the names it had when
-// it was last flushed. Each acknowledged blob has to be on that disk. (A kill -9
-// proves less: the kernel goes on writing.)
+// TestPowerLoss records the system calls of a writing process and rebuilds, at each
+// acknowledgement, the worst disk that a power loss could leave: a file has only the
+// content flushed before, a folder only the names it had at its last flush. Each
+// acknowledged blob has to be on that disk. (A kill -9 proves less: the kernel continues
+// to write.)
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	strace, err := exec.LookPath("strace")
@@ -151,7 +151,7 @@ func (d *disk) flush(args string) {
 	}
 }
 
-// acknowledge checks the disk when call tells that a blob is durable.
+// acknowledge checks the disk when the process reported a durable blob.
 func (d *disk) acknowledge(t *testing.T, call string) {
 	m := ackText.FindStringSubmatch(call)
 	if m == nil {

@@ -11,37 +11,33 @@ import (
 	"time"
 )
 
-// Walk yields every blob in the order of the hashes. Files whose names are not
-// hashes are passed over, and so are blobs removed while it runs; one put while
-// it runs may or may not be seen. An error is yielded last.
+// Walk yields every blob in the order of the hashes. It skips files whose names are not
+// hashes, and blobs removed while it runs; it may skip blobs put while it runs. An error
+// is yielded last.
 func (s *Store) Walk(ctx context.Context) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		shards, err := readDir(s.dir)
+		more := true
+		for i := 0; err == nil && more && i < len(shards); i++ {
+			name := shards[i].Name()
+			if len(name) == 2 && isLowerHex(name) && shards[i].IsDir() {
+				more, err = s.walkShard(ctx, name, yield)
+			}
+		}
 		if err != nil {
 			yield(Info{}, fmt.Errorf("walk blobs: %w", err))
-			return
-		}
-		for _, shard := range shards {
-			if len(shard.Name()) != 2 || !isLowerHex(shard.Name()) || !shard.IsDir() {
-				continue
-			}
-			if !s.walkShard(ctx, shard.Name(), yield) {
-				return
-			}
 		}
 	}
 }
 
-// walkShard reports whether the walk goes on.
-func (s *Store) walkShard(ctx context.Context, shard string, yield func(Info, error) bool) bool {
+// walkShard reports whether the walk continues.
+func (s *Store) walkShard(ctx context.Context, shard string, yield func(Info, error) bool) (bool, error) {
 	if err := ctx.Err(); err != nil {
-		yield(Info{}, fmt.Errorf("walk blobs: %w", err))
-		return false
+		return false, err
 	}
 	files, err := readDir(filepath.Join(s.dir, shard))
 	if err != nil {
-		yield(Info{}, fmt.Errorf("walk blobs: %w", err))
-		return false
+		return false, err
 	}
 	for _, f := range files {
 		hash := shard + f.Name()
@@ -52,18 +48,14 @@ func (s *Store) walkShard(ctx context.Context, shard string, yield func(Info, er
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			yield(Info{}, fmt.Errorf("walk blobs: %w", err))
-			return false
-		}
-		if !yield(Info{Ref: Ref{Hash: hash, Size: info.Size()}, ModTime: info.ModTime()}, nil) {
-			return false
+		if err != nil || !yield(Info{Ref: Ref{Hash: hash, Size: info.Size()}, ModTime: info.ModTime()}, nil) {
+			return false, err
 		}
 	}
-	return true
+	return true, nil
 }
 
-// readDir is os.ReadDir for a folder that may not have been made yet.
+// readDir is os.ReadDir for a folder that may not exist yet.
 func readDir(dir string) ([]fs.DirEntry, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,41 +64,25 @@ func readDir(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Swept is what [Store.Sweep] removed.
-type Swept struct {
-	Files int
-	Bytes int64
-}
-
-// Sweep removes what crashed writers left behind and nobody wrote to since
-// before. A running writer renews the time of its file with each write, so
-// before has to be as long ago as a writer may pause, an hour or more.
-func (s *Store) Sweep(ctx context.Context, before time.Time) (Swept, error) {
-	var swept Swept
+// Sweep removes the temporary files of crashed writers that were last written before an
+// instant. That must be longer ago than a writer may pause, an hour or more.
+func (s *Store) Sweep(ctx context.Context, before time.Time) error {
 	dir := filepath.Join(s.dir, tmpDir)
 	files, err := readDir(dir)
 	if err != nil {
-		return swept, fmt.Errorf("sweep blobs: %w", err)
+		return fmt.Errorf("sweep blobs: %w", err)
 	}
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
-			return swept, fmt.Errorf("sweep blobs: %w", err)
+			return fmt.Errorf("sweep blobs: %w", err)
 		}
 		info, err := f.Info()
-		if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.Mode().IsRegular() || !info.ModTime().Before(before)) {
-			continue
-		}
-		if err == nil {
+		if err == nil && info.Mode().IsRegular() && info.ModTime().Before(before) {
 			err = os.Remove(filepath.Join(dir, f.Name()))
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("sweep blobs: %w", err)
 		}
-		if err != nil {
-			return swept, fmt.Errorf("sweep blobs: %w", err)
-		}
-		swept.Files++
-		swept.Bytes += info.Size()
 	}
-	return swept, nil
+	return nil
 }

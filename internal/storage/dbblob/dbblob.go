@@ -1,5 +1,5 @@
-// Package dbblob keeps large values in the database, in pieces, for stores that
-// have no folder of their own.
+// Package dbblob keeps large values in the database, in chunks, for stores that have no
+// folder of their own.
 package dbblob
 
 import (
@@ -11,13 +11,14 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// pieceBytes is the size of a piece; the last one is shorter.
-const pieceBytes = 1 << 20
+// chunkBytes is the size of a chunk; the last one of a value may be shorter.
+const chunkBytes = 1 << 20
 
 // Ref names content by its SHA-256 in hexadecimal.
 type Ref struct {
@@ -29,19 +30,19 @@ type Ref struct {
 type Write func(ctx context.Context, fn func(ctx context.Context, tx *sqldb.Tx) error) error
 
 const (
-	sqlPutPiece  = `INSERT INTO blob_chunk (hash, part, bytes) VALUES ($1, $2, $3) ON CONFLICT (hash, part) DO NOTHING`
-	sqlMovePiece = `UPDATE blob_chunk SET hash = $2 WHERE hash = $1`
-	sqlDrop      = `DELETE FROM blob_chunk WHERE hash = $1`
-	sqlPiece     = `SELECT bytes FROM blob_chunk WHERE hash = $1 AND part = $2`
-	sqlLastPiece = `SELECT part, length(bytes) FROM blob_chunk WHERE hash = $1 ORDER BY part DESC LIMIT 1`
-	sqlHas       = `SELECT COUNT(*) FROM blob_chunk WHERE hash = $1`
-	sqlUnused    = `SELECT hash, SUM(length(bytes)) FROM blob_chunk WHERE NOT EXISTS
+	sqlPutChunk   = `INSERT INTO blob_chunk (hash, part, bytes) VALUES ($1, $2, $3) ON CONFLICT (hash, part) DO NOTHING`
+	sqlMoveChunks = `UPDATE blob_chunk SET hash = $2 WHERE hash = $1`
+	sqlDrop       = `DELETE FROM blob_chunk WHERE hash = $1`
+	sqlChunk      = `SELECT bytes FROM blob_chunk WHERE hash = $1 AND part = $2`
+	sqlLastChunk  = `SELECT part, length(bytes) FROM blob_chunk WHERE hash = $1 ORDER BY part DESC LIMIT 1`
+	sqlHas        = `SELECT COUNT(*) FROM blob_chunk WHERE hash = $1`
+	sqlUnused     = `SELECT hash, SUM(length(bytes)) FROM blob_chunk WHERE NOT EXISTS
 		(SELECT 1 FROM blob_ref r WHERE r.hash = blob_chunk.hash) GROUP BY hash`
 )
 
-// Put streams content into the database, a transaction a piece, under a
-// temporary name that nobody else may use, because its hash is known only at
-// the end. Content that is there already is kept once.
+// Put writes content into the database, each chunk in a transaction of its own, under the
+// temporary name temp, because the hash is known only at the end. No other caller may use
+// temp. Content that is stored already is not stored again.
 func Put(ctx context.Context, write Write, temp string, r io.Reader) (Ref, error) {
 	u := &upload{write: write, temp: temp, sum: sha256.New()}
 	if err := u.copy(ctx, r); err != nil {
@@ -58,12 +59,12 @@ func Put(ctx context.Context, write Write, temp string, r io.Reader) (Ref, error
 		if there {
 			return Drop(ctx, tx, temp)
 		}
-		_, err = tx.Exec(ctx, sqlMovePiece, temp, ref.Hash)
+		_, err = tx.Exec(ctx, sqlMoveChunks, temp, ref.Hash)
 		return err
 	})
 }
 
-// Has tells whether content is there.
+// Has reports whether content is stored.
 func Has(ctx context.Context, tx *sqldb.Tx, hash string) (bool, error) {
 	var n int64
 	err := tx.QueryRow(ctx, sqlHas, []any{hash}, &n)
@@ -76,24 +77,13 @@ func Drop(ctx context.Context, tx *sqldb.Tx, hash string) error {
 	return err
 }
 
-// Unused lists content that nothing refers to, uploads under way left out.
+// Unused lists content that no row refers to, without unfinished uploads.
 func Unused(ctx context.Context, tx *sqldb.Tx) ([]Ref, error) {
-	rows, err := tx.Query(ctx, sqlUnused)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var refs []Ref
-	for rows.Next() {
-		var ref Ref
-		if err := rows.Scan(&ref.Hash, &ref.Size); err != nil {
-			return nil, err
-		}
-		if len(ref.Hash) == hex.EncodedLen(sha256.Size) {
-			refs = append(refs, ref)
-		}
-	}
-	return refs, rows.Err()
+	refs, err := sqldb.Collect(ctx, tx.Query, func(scan sqldb.Scan) (ref Ref, err error) {
+		err = scan(&ref.Hash, &ref.Size)
+		return ref, err
+	}, sqlUnused)
+	return slices.DeleteFunc(refs, func(r Ref) bool { return len(r.Hash) != hex.EncodedLen(sha256.Size) }), err
 }
 
 type upload struct {
@@ -105,10 +95,10 @@ type upload struct {
 }
 
 func (u *upload) copy(ctx context.Context, r io.Reader) error {
-	buf := make([]byte, pieceBytes)
+	buf := make([]byte, chunkBytes)
 	for {
 		n, err := fill(r, buf)
-		if err != nil && err != io.EOF { //nolint:errorlint // the bare value is the end
+		if err != nil && err != io.EOF { //nolint:errorlint // a wrapped io.EOF is an error
 			return err
 		}
 		if n > 0 || u.part == 0 {
@@ -122,8 +112,8 @@ func (u *upload) copy(ctx context.Context, r io.Reader) error {
 	}
 }
 
-// fill reads until p is full or the content ends. Unlike io.ReadFull it keeps
-// io.ErrUnexpectedEOF for what was cut before it came here.
+// fill reads until p is full or the content ends. Unlike io.ReadFull it returns
+// io.ErrUnexpectedEOF only if r does.
 func fill(r io.Reader, p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var got int
@@ -139,16 +129,15 @@ func (u *upload) put(ctx context.Context, p []byte) error {
 	u.part++
 	u.size += int64(len(p))
 	return u.write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
-		_, err := tx.Exec(ctx, sqlPutPiece, u.temp, part, p)
+		_, err := tx.Exec(ctx, sqlPutChunk, u.temp, part, p)
 		return err
 	})
 }
 
-// Reader reads content, keeping the piece it read last. It may be used from
-// several goroutines.
+// Reader reads content and caches the last chunk. It is safe for concurrent use.
 type Reader struct {
 	db   *sqldb.DB
-	ctx  context.Context // of the one who opened it, without its end
+	ctx  context.Context // given to Open, without its end
 	hash string
 	size int64
 
@@ -160,16 +149,16 @@ type Reader struct {
 // Open opens content, or returns sql.ErrNoRows.
 func Open(ctx context.Context, db *sqldb.DB, hash string) (*Reader, error) {
 	var last, length int64
-	if err := db.QueryRow(ctx, sqlLastPiece, []any{hash}, &last, &length); err != nil {
+	if err := db.QueryRow(ctx, sqlLastChunk, []any{hash}, &last, &length); err != nil {
 		return nil, err
 	}
-	return &Reader{db: db, ctx: context.WithoutCancel(ctx), hash: hash, size: last*pieceBytes + length, at: -1}, nil
+	return &Reader{db: db, ctx: context.WithoutCancel(ctx), hash: hash, size: last*chunkBytes + length, at: -1}, nil
 }
 
 // Size returns the number of bytes.
 func (r *Reader) Size() int64 { return r.size }
 
-// ReadAt reads as io.ReaderAt says.
+// ReadAt implements [io.ReaderAt].
 func (r *Reader) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, fmt.Errorf("read blob: offset %d is negative", off)
@@ -179,23 +168,23 @@ func (r *Reader) ReadAt(p []byte, off int64) (int, error) {
 		if off+int64(n) >= r.size {
 			return n, io.EOF
 		}
-		data, err := r.piece((off + int64(n)) / pieceBytes)
+		data, err := r.chunk((off + int64(n)) / chunkBytes)
 		if err != nil {
 			return n, fmt.Errorf("read blob: %w", err)
 		}
-		n += copy(p[n:], data[(off+int64(n))%pieceBytes:])
+		n += copy(p[n:], data[(off+int64(n))%chunkBytes:])
 	}
 	return n, nil
 }
 
-func (r *Reader) piece(i int64) ([]byte, error) {
+func (r *Reader) chunk(i int64) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.at == i {
 		return r.data, nil
 	}
 	var data []byte
-	if err := r.db.QueryRow(r.ctx, sqlPiece, []any{r.hash, i}, &data); err != nil {
+	if err := r.db.QueryRow(r.ctx, sqlChunk, []any{r.hash, i}, &data); err != nil {
 		return nil, err
 	}
 	r.at, r.data = i, bytes.Clone(data)

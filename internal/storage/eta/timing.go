@@ -1,5 +1,5 @@
-// Package eta estimates how long the rest of a tree takes, from counters
-// whose size depends on the tree's depth and not on its number of tasks.
+// Package eta estimates the remaining time of a tree from counters whose size depends on
+// the tree's depth, not on its number of tasks.
 package eta
 
 import (
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Timing keeps what the progress of a tree is estimated from.
+// Timing has the counters of a tree.
 type Timing struct {
-	// Depths holds one entry a level.
+	// Depths has one entry for each depth.
 	Depths []Level `json:"d,omitempty"`
 	// Sum is the active time of the completed tasks in microseconds.
 	Sum int64 `json:"s,omitempty"`
@@ -20,18 +20,18 @@ type Timing struct {
 
 // Level counts the tasks of one depth.
 type Level struct {
-	// Total and Ended count the tasks there are and those that are terminal.
+	// Total counts all tasks, Ended those that are terminal.
 	Total int64 `json:"t"`
 	Ended int64 `json:"e"`
-	// Recent is the mean active time, recent tasks weighing more, in
-	// microseconds; 0 until one completed.
+	// Recent is the moving average of the active time in microseconds; 0 until a
+	// task completed.
 	Recent int64 `json:"r,omitempty"`
 }
 
-// recentWeight is how much one more task moves the mean of its level.
+// recentWeight is the weight of one more task in the moving average.
 const recentWeight = 0.1
 
-// Level returns the entry of a depth, making it if it is new.
+// Level returns the entry of a depth.
 func (t *Timing) Level(d int) *Level {
 	for len(t.Depths) <= d {
 		t.Depths = append(t.Depths, Level{})
@@ -39,7 +39,7 @@ func (t *Timing) Level(d int) *Level {
 	return &t.Depths[d]
 }
 
-// Completed counts a task that completed after active microseconds.
+// Completed counts a task that completed after so many active microseconds.
 func (t *Timing) Completed(depth int, active int64) {
 	active = max(active, 1)
 	d := t.Level(depth)
@@ -56,7 +56,7 @@ func (t *Timing) Completed(depth int, active int64) {
 	t.Hist[slot]++
 }
 
-// bucket returns 2*log2(us), the half step being decided by the second bit.
+// bucket returns 2*log2(us), with the half step from the second bit.
 func bucket(us int64) int {
 	n := bits.Len64(uint64(us)) //nolint:gosec // active time is positive
 	slot := 2 * (n - 1)
@@ -66,8 +66,7 @@ func bucket(us int64) int {
 	return slot
 }
 
-// Quantile returns the time below which the share q of the tasks stayed, by
-// the middle of its bucket.
+// Quantile returns the q-quantile of the active times, as the middle of its bucket.
 func (t *Timing) Quantile(q float64) time.Duration {
 	var total int64
 	for _, n := range t.Hist {
@@ -87,7 +86,7 @@ func (t *Timing) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// Remaining is the estimated work left, in microseconds of one worker.
+// Remaining returns the estimated remaining work in microseconds of one worker.
 func (t *Timing) Remaining(completed int64) (us float64, known bool) {
 	if completed == 0 {
 		return 0, false

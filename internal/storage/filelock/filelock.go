@@ -1,10 +1,9 @@
 // Package filelock takes advisory locks of the operating system on open files.
 //
-// A lock belongs to the open file description: the kernel drops it when the
+// A lock belongs to the open file description: the kernel releases it when the
 // last descriptor that refers to it is closed, also when the process is killed.
-// That makes a lock the one trustworthy sign that a process on this host is
-// alive, which is what leases and the write turnstile rest on. Two opens of one
-// file conflict even inside one process.
+// So a lock shows reliably that a process on this host is alive; leases and the write
+// turnstile use that. Two opens of one file conflict even inside one process.
 package filelock
 
 import (
@@ -12,12 +11,12 @@ import (
 	"os"
 )
 
-// ErrLocked is returned by TryLock when somebody else holds the lock.
+// ErrLocked is returned by TryLock when the lock is held already.
 var ErrLocked = errors.New("file is locked")
 
-// Held tells whether somebody holds the lock on f through another opening of
-// the file. It takes nothing that another caller of Held could take for a lock;
-// it must not be asked of an f that holds the lock itself.
+// Held reports whether the lock is held on another open file description than f. It takes
+// a shared lock for a moment, which other callers of Held do not take for a lock. f must
+// not hold the lock itself.
 func Held(f *os.File) (bool, error) {
 	err := tryShared(f)
 	if errors.Is(err, ErrLocked) {
@@ -26,7 +25,7 @@ func Held(f *os.File) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// Not left to a close: a child process that is being started may have
+	// Closing f is not enough: a child process that is being started may have
 	// inherited the descriptor for a moment.
 	return false, Unlock(f)
 }

@@ -25,7 +25,7 @@ func try(f *os.File, how int) error {
 	return err
 }
 
-// Unlock gives the lock on f back.
+// Unlock releases the lock on f.
 func Unlock(f *os.File) error { return flock(f, unix.LOCK_UN) }
 
 func flock(f *os.File, how int) error {

@@ -25,7 +25,7 @@ func try(f *os.File, flags uint32) error {
 	return err
 }
 
-// Unlock gives the lock on f back.
+// Unlock releases the lock on f.
 func Unlock(f *os.File) error {
 	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, new(windows.Overlapped))
 }

@@ -18,20 +18,10 @@ type Ledger struct{ ID, Bytes int64 }
 
 // EndedLedgers lists handoff ledgers that ended before an instant, at most limit.
 func EndedLedgers(ctx context.Context, db *sqldb.DB, before int64, limit int) ([]Ledger, error) {
-	rows, err := db.Query(ctx, sqlEndedLedgers, before, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var list []Ledger
-	for rows.Next() {
-		var l Ledger
-		if err := rows.Scan(&l.ID, &l.Bytes); err != nil {
-			return nil, err
-		}
-		list = append(list, l)
-	}
-	return list, rows.Err()
+	return sqldb.Collect(ctx, db.Query, func(scan sqldb.Scan) (l Ledger, err error) {
+		err = scan(&l.ID, &l.Bytes)
+		return l, err
+	}, sqlEndedLedgers, before, limit)
 }
 
 // DropLedger removes a handoff ledger with its entries.

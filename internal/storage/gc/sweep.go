@@ -1,5 +1,5 @@
-// Package gc knows which rows go with a tree, and which long values nothing
-// has any more. It removes them in transactions that the store runs.
+// Package gc has the statements that remove the rows of a removed tree, long values
+// without references, and ended handoff ledgers. The store runs the transactions.
 package gc
 
 import (
@@ -10,29 +10,21 @@ import (
 )
 
 const (
-	sqlSweepVars = `DELETE FROM variable WHERE state IN (SELECT id FROM state WHERE scope = ` +
-		sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepPast = `DELETE FROM variable_past WHERE state IN (SELECT id FROM state WHERE scope = ` +
-		sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepMutations = `DELETE FROM mutation WHERE state IN (SELECT id FROM state WHERE scope = ` +
-		sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepCheckpoints = `DELETE FROM checkpoint WHERE state IN (SELECT id FROM state WHERE scope = ` +
-		sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
-	sqlSweepStates = `DELETE FROM state WHERE id IN (SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree +
+	statesOfTree = `(SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree +
 		` AND tree = $1 ORDER BY task LIMIT $2 + 0)`
+	sqlSweepVars        = `DELETE FROM variable WHERE state IN ` + statesOfTree
+	sqlSweepPast        = `DELETE FROM variable_past WHERE state IN ` + statesOfTree
+	sqlSweepMutations   = `DELETE FROM mutation WHERE state IN ` + statesOfTree
+	sqlSweepCheckpoints = `DELETE FROM checkpoint WHERE state IN ` + statesOfTree
+	sqlSweepStates      = `DELETE FROM state WHERE id IN ` + statesOfTree
 
-	sqlSweepTaskVars = `DELETE FROM task_vars WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, ` +
-		`position LIMIT $2 + 0)`
-	sqlSweepHot = `DELETE FROM task_hot WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, ` +
-		`position LIMIT $2 + 0)`
-	sqlSweepEnd = `DELETE FROM task_end WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, ` +
-		`position LIMIT $2 + 0)`
-	sqlSweepOutput = `DELETE FROM task_output WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, ` +
-		`position LIMIT $2 + 0)`
-	sqlSweepCall = `DELETE FROM call WHERE task IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position ` +
-		`LIMIT $2 + 0)`
-	sqlSweepTask = `DELETE FROM task WHERE id IN (SELECT id FROM task WHERE tree = $1 ORDER BY parent, position ` +
-		`LIMIT $2 + 0)`
+	tasksOfTree      = `(SELECT id FROM task WHERE tree = $1 ORDER BY parent, position LIMIT $2 + 0)`
+	sqlSweepTaskVars = `DELETE FROM task_vars WHERE task IN ` + tasksOfTree
+	sqlSweepHot      = `DELETE FROM task_hot WHERE id IN ` + tasksOfTree
+	sqlSweepEnd      = `DELETE FROM task_end WHERE id IN ` + tasksOfTree
+	sqlSweepOutput   = `DELETE FROM task_output WHERE task IN ` + tasksOfTree
+	sqlSweepCall     = `DELETE FROM call WHERE task IN ` + tasksOfTree
+	sqlSweepTask     = `DELETE FROM task WHERE id IN ` + tasksOfTree
 
 	sqlSweepEvent = `DELETE FROM event WHERE seq IN (SELECT e.seq FROM event_block k
 		JOIN event e ON ` + sqldb.SQLEventsOfBlock + ` WHERE k.tree = $1 LIMIT $2 + 0)`
@@ -53,10 +45,10 @@ const (
 	sqlSweepLoop = `DELETE FROM loop WHERE tree = (SELECT tree FROM loop WHERE tree = $1 LIMIT $2 + 0)`
 )
 
-// Tree lists the statements that remove the rows of a tree that is gone. Each
-// takes the tree's number and how many rows it removes at most; those of a step
-// belong into one transaction, and a step is to be repeated until its last
-// statement, whose rows the others go by, removes fewer than that.
+// Tree lists the steps that remove the rows of a removed tree. The statements of a step
+// run in one transaction; each takes the tree's number and the largest number of rows to
+// remove. A step is repeated until its last statement, whose rows select those of the
+// others, removes fewer rows than that.
 func Tree() [][]string {
 	return [][]string{{sqlSweepVars, sqlSweepPast, sqlSweepMutations, sqlSweepCheckpoints, sqlSweepStates},
 		{sqlSweepTaskVars, sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask},
@@ -65,21 +57,20 @@ func Tree() [][]string {
 }
 
 const (
-	// States beside trees keep their long values under the negative of their
-	// number.
+	// States outside of trees keep their long values under their negative number.
 	sqlNextPayloads = `SELECT MIN(tree) FROM payload WHERE tree > $1 AND tree < 0`
 	sqlNextRefs     = `SELECT MIN(tree) FROM blob_ref WHERE tree > $1 AND tree < 0`
-	sqlLongValues   = `SELECT value FROM variable WHERE state = $1 AND size > $2 UNION ALL SELECT value FROM ` +
-		`variable_past WHERE state = $1 AND size > $2`
+	sqlLongValues   = `SELECT value FROM variable WHERE state = $1 AND size > $2
+		UNION ALL SELECT value FROM variable_past WHERE state = $1 AND size > $2`
 	sqlPayloads = `SELECT hash, LENGTH(text) FROM payload WHERE tree = $1`
-	// The bytes of a blob are counted when its file goes.
+	// The bytes of a blob are counted when its file is removed.
 	sqlBlobRefs    = `SELECT hash, 0 FROM blob_ref WHERE tree = $1`
 	sqlDropPayload = `DELETE FROM payload WHERE tree = $1 AND hash = $2`
 	sqlDropRef     = `DELETE FROM blob_ref WHERE tree = $1 AND hash = $2`
 )
 
-// Owner returns the first owner of long values after one, 0 when there is none;
-// the first is after math.MinInt64.
+// Owner returns the next owner of long values after the given one, which is [First] at
+// the beginning; 0 if there is none.
 func Owner(ctx context.Context, db *sqldb.DB, after int64) (int64, error) {
 	next := int64(0)
 	for _, q := range []string{sqlNextPayloads, sqlNextRefs} {
@@ -97,34 +88,32 @@ func Owner(ctx context.Context, db *sqldb.DB, after int64) (int64, error) {
 // First is before all owners.
 const First = math.MinInt64
 
-// Long says which long values are looked at.
+// Long selects long values.
 type Long struct {
-	// Owner has them; see [Owner].
+	// Owner is the owner of the values; see [Owner].
 	Owner int64
-	// Marks begin the columns that refer to a payload and to a blob.
+	// Marks are the prefixes of columns that refer to a payload and to a blob.
 	Marks [2]string
-	// Inline is the size up to which values are never long, in bytes.
+	// Inline is the largest size of values that are not long, in bytes.
 	Inline int
-	// Dry counts only.
+	// Dry only counts.
 	Dry bool
 }
 
 // Values removes the long values that no variable and no history of their owner
-// has, and returns how many there are and their bytes.
+// has, and returns their number and bytes.
 func Values(ctx context.Context, tx *sqldb.Tx, l Long) (n, bytes int64, err error) {
-	used := make(map[string]bool)
-	err = each(ctx, tx, sqlLongValues, func(scan func(...any) error) error {
-		var column string
-		err := scan(&column)
-		used[column] = true
-		return err
-	}, -l.Owner, l.Inline)
+	columns, err := sqldb.Collect(ctx, tx.Query, sqldb.Column[string], sqlLongValues, -l.Owner, l.Inline)
 	if err != nil {
 		return 0, 0, err
 	}
+	used := make(map[string]bool)
+	for _, column := range columns {
+		used[column] = true
+	}
 	for i, kind := range []struct{ list, drop string }{{sqlPayloads, sqlDropPayload}, {sqlBlobRefs, sqlDropRef}} {
 		var unused []string
-		err := each(ctx, tx, kind.list, func(scan func(...any) error) error {
+		err := sqldb.Each(ctx, tx.Query, func(scan sqldb.Scan) error {
 			var hash string
 			var size int64
 			err := scan(&hash, &size)
@@ -133,7 +122,7 @@ func Values(ctx context.Context, tx *sqldb.Tx, l Long) (n, bytes int64, err erro
 				n, bytes = n+1, bytes+size
 			}
 			return err
-		}, l.Owner)
+		}, kind.list, l.Owner)
 		for i := 0; err == nil && i < len(unused) && !l.Dry; i++ {
 			_, err = tx.Exec(ctx, kind.drop, l.Owner, unused[i])
 		}
@@ -142,18 +131,4 @@ func Values(ctx context.Context, tx *sqldb.Tx, l Long) (n, bytes int64, err erro
 		}
 	}
 	return n, bytes, nil
-}
-
-func each(ctx context.Context, tx *sqldb.Tx, q string, row func(scan func(...any) error) error, args ...any) error {
-	rows, err := tx.Query(ctx, q, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }

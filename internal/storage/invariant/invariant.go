@@ -1,5 +1,4 @@
-// Package invariant knows what holds in a store after every transaction, as
-// queries that find what breaks it.
+// Package invariant checks the conditions that hold in a store after every transaction.
 package invariant
 
 import (
@@ -10,16 +9,16 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Fault is something that must not be. Kind is a word for programs.
+// Fault is a broken invariant. Kind is for programs, Detail for people.
 type Fault struct{ Kind, Detail string }
 
 // maxFaults bounds how many faults of one kind are listed.
 const maxFaults = 20
 
-// payloadColumn is how a column begins that refers to the table of payloads.
+// payloadColumn is the prefix of columns that refer to the table payload.
 const payloadColumn = "\x01payload:"
 
-// Find looks for faults on the snapshot of tx.
+// Find returns the faults in the snapshot of tx.
 func Find(ctx context.Context, tx *sql.Tx) ([]Fault, error) {
 	var faults []Fault
 	for _, r := range rules() {
@@ -27,7 +26,8 @@ func Find(ctx context.Context, tx *sql.Tx) ([]Fault, error) {
 		if r.query == sqlCheckPayloads {
 			args = []any{payloadColumn + "%"}
 		}
-		found, err := texts(ctx, tx, fmt.Sprintf("%s LIMIT %d", r.query, maxFaults), args...)
+		found, err := sqldb.Collect(ctx, tx.QueryContext, sqldb.Column[string],
+			fmt.Sprintf("%s LIMIT %d", r.query, maxFaults), args...)
 		if err != nil {
 			return faults, fmt.Errorf("check %s: %w", r.kind, err)
 		}
@@ -38,13 +38,14 @@ func Find(ctx context.Context, tx *sql.Tx) ([]Fault, error) {
 	return faults, nil
 }
 
-// Blobs lists the content that rows refer to.
-func Blobs(ctx context.Context, tx *sql.Tx) ([]string, error) { return texts(ctx, tx, sqlCheckRefs) }
+// Blobs lists the hashes of the blobs that rows refer to.
+func Blobs(ctx context.Context, tx *sql.Tx) ([]string, error) {
+	return sqldb.Collect(ctx, tx.QueryContext, sqldb.Column[string], sqlCheckRefs)
+}
 
-// rule is a query that finds what breaks a rule; each row is one text.
+// rule is an invariant; each row of the query describes one fault.
 type rule struct{ kind, query string }
 
-// rules lists what holds after every transaction.
 func rules() []rule {
 	return []rule{
 		{"running_without_lease", sqlCheckLease},
@@ -135,10 +136,8 @@ const (
 	sqlCheckBlocks = `SELECT 'event ' || e.seq FROM event e
 		WHERE NOT EXISTS (SELECT 1 FROM event_block k WHERE k.tree = e.tree AND k.block = e.seq / ` + sqldb.SQLEventBlock +
 		`)`
-	sqlCheckEvents = `SELECT 'event ' || e.seq || ' is behind the counter ' || q.event FROM seq q JOIN event e ON ` +
-		`e.seq > q.event`
-	sqlCheckNumbers = `SELECT 'task ' || t.id || ' is behind the counter ' || q.task FROM seq q JOIN task t ON t.id > ` +
-		`q.task`
+	sqlCheckEvents  = `SELECT 'event ' || e.seq || ' > counter ' || q.event FROM seq q JOIN event e ON e.seq > q.event`
+	sqlCheckNumbers = `SELECT 'task ' || t.id || ' > counter ' || q.task FROM seq q JOIN task t ON t.id > q.task`
 )
 
 const (
@@ -170,20 +169,3 @@ const (
 				JOIN state s ON s.id = v.state WHERE v.value LIKE $1) r
 		WHERE NOT EXISTS (SELECT 1 FROM payload p WHERE p.tree = r.tree AND p.hash = r.ref)`
 )
-
-func texts(ctx context.Context, tx *sql.Tx, q string, args ...any) ([]string, error) {
-	rows, err := tx.QueryContext(ctx, q, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var found []string
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
-		}
-		found = append(found, text)
-	}
-	return found, rows.Err()
-}

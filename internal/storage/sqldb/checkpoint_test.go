@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// The log is begun anew beside a writer that never rests: no commit has to move
-// a long log.
-func TestCheckpointBesideWriter(t *testing.T) {
+// The log restarts while a process writes all the time: no commit has to move a long log.
+func TestCheckpointDuringWrites(t *testing.T) {
 	t.Parallel()
 	db, err := Open(t.Context(), Config{Path: filepath.Join(t.TempDir(), "perdure.db")})
 	if err != nil {

@@ -1,8 +1,7 @@
 package sqldb
 
-// The numbers that columns hold. Each has its text for SQL statements below, so that
-// a statement names what it compares with and is still a constant: a parameter would
-// keep SQLite from using a partial index.
+// The numbers in columns. Those that statements compare with are also constants of SQL
+// text below, because SQLite does not use a partial index for a parameter.
 
 // Task states, in task_hot.state and tree_stat.state. The states from TaskCompleted
 // on are terminal.

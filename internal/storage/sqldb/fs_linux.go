@@ -23,7 +23,7 @@ func refuseFileSystem(dir string, magic int64) error {
 		0x01021997: "9p", 0x6a656a63: "virtiofs", 0x00c36400: "Ceph", 0x5346414f: "AFS",
 	}
 	if name, bad := names[magic]; bad {
-		return fmt.Errorf("%w: %q is on %s, where locks cannot be trusted", ErrNetworkFS, dir, name)
+		return fmt.Errorf("%w: %q is on %s, where locks are not reliable", ErrNetworkFS, dir, name)
 	}
 	return nil
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// SQLite's locks on the database and on the index of its log last as long as
-// its connections, whatever this package does meanwhile. A descriptor of our
-// own on one of these files would drop them all when it is closed, and another
-// process could then take away a log that is in use.
+// SQLite's locks on the database and on the index of its log last as long as its
+// connections. If this package opened one of these files, closing it would release them
+// all, and another process could then remove a log that is in use.
 func TestLocksAreKept(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "perdure.db")
@@ -54,8 +53,7 @@ func TestLocksAreKept(t *testing.T) {
 	}
 }
 
-// locksOn lists the locks that this process holds on a file, as the kernel
-// tells them.
+// locksOn lists the locks that this process holds on a file, from /proc/locks.
 func locksOn(t *testing.T, file string) []string {
 	t.Helper()
 	st, err := os.Stat(file)

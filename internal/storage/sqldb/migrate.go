@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// The schema this program speaks. A store records the oldest program version
-// that may read and write it; a program refuses only what it cannot do.
+// schemaVersion is the schema of this program. Each migration records the oldest schema
+// that a program has to know to read and to write the store.
 const schemaVersion = 10
 
-// schemaBriefs is the schema since which who writes an iteration writes a brief of
-// it, which a program that does not know would leave as it was.
+// schemaBriefs is the first schema with briefs: a program that does not know them would
+// change an iteration and not its brief.
 const schemaBriefs = 8
 
 //go:embed migrations/*.sql
@@ -34,15 +34,16 @@ const (
 	sqlMigrationTable = `CREATE TABLE IF NOT EXISTS migration (
 		number INTEGER PRIMARY KEY, name TEXT NOT NULL, hash TEXT NOT NULL, applied_at BIGINT NOT NULL,
 		min_reader INTEGER NOT NULL, min_writer INTEGER NOT NULL)`
-	sqlMigrations = `SELECT number, hash, min_reader, min_writer FROM migration ORDER BY number`
-	sqlMigrated   = `INSERT INTO migration (number, name, hash, applied_at, min_reader, min_writer)
+	sqlMigrations = `SELECT number, CASE WHEN min_reader > min_writer THEN min_reader ELSE min_writer END
+		FROM migration ORDER BY number`
+	sqlMigrated = `INSERT INTO migration (number, name, hash, applied_at, min_reader, min_writer)
 		VALUES ($1, $2, $3, $4, $5, $6)`
 )
 
-// migrate applies what is missing, each migration in a transaction of its own.
-// The usual case, nothing to do, is one read.
+// migrate applies the missing migrations, each in a transaction of its own. Usually none
+// is missing, and migrate reads once.
 func (db *DB) migrate(ctx context.Context) error {
-	all, err := loadMigrations(&db.Dialect)
+	all, err := db.loadMigrations()
 	if err != nil {
 		return err
 	}
@@ -62,28 +63,23 @@ func (db *DB) migrate(ctx context.Context) error {
 	return nil
 }
 
-// applied counts the migrations of the store and checks that they are ours. An
-// error of the query itself means that there is no table yet.
+// applied returns the number of the last migration of the store that this program
+// knows, and ErrTooNew if the store needs a newer program. An error of the query itself
+// means that the table does not exist yet.
 func (db *DB) applied(ctx context.Context) (int, error) {
-	rows, err := db.conn.QueryContext(ctx, sqlMigrations)
-	if err != nil {
-		return 0, db.classify(err)
-	}
-	defer rows.Close()
-	n := 0
-	for rows.Next() {
-		var number, minReader, minWriter int
-		var hash string
-		if err := rows.Scan(&number, &hash, &minReader, &minWriter); err != nil {
-			return 0, db.classify(err)
+	last := 0
+	err := Each(ctx, db.conn.QueryContext, func(scan Scan) error {
+		var needed int
+		if err := scan(&last, &needed); err != nil {
+			return err
 		}
-		if minReader > schemaVersion || minWriter > schemaVersion {
-			return 0, fmt.Errorf("%w: its schema %d needs a program that knows schema %d, this one knows %d",
-				ErrTooNew, number, max(minReader, minWriter), schemaVersion)
+		if needed > schemaVersion {
+			return fmt.Errorf("%w: its schema %d needs a program that knows schema %d, this one knows %d",
+				ErrTooNew, last, needed, schemaVersion)
 		}
-		n = number
-	}
-	return min(n, schemaVersion), db.classify(rows.Err())
+		return nil
+	}, sqlMigrations)
+	return min(last, schemaVersion), db.classify(err)
 }
 
 func (db *DB) applyNext(ctx context.Context, all []migration) (more bool, err error) {
@@ -117,8 +113,8 @@ func (db *DB) applyNext(ctx context.Context, all []migration) (more bool, err er
 
 const sqlTables = `SELECT COUNT(*), COUNT(*) FILTER (WHERE name = 'migration') FROM sqlite_master WHERE type = 'table'`
 
-// checkNoTables refuses to make the tables of a store in a database that is
-// somebody else's, or that was one and lost them.
+// checkNoTables refuses to create the tables of a store in a database that has other
+// tables, or that was a store and has lost its tables.
 func (db *DB) checkNoTables(ctx context.Context) error {
 	if db.Name != sqliteName {
 		return nil // a schema on a server may hold other tables
@@ -131,7 +127,7 @@ func (db *DB) checkNoTables(ctx context.Context) error {
 		return nil
 	}
 	if all > 0 {
-		return fmt.Errorf("%w: %q holds tables, but not those of a store", ErrDamaged, db.cfg.Path)
+		return fmt.Errorf("%w: %q has tables, but not those of a store", ErrDamaged, db.cfg.Path)
 	}
 	used, err := db.turn.used()
 	if err == nil && used {
@@ -157,7 +153,7 @@ func (db *DB) applyOne(ctx context.Context, tx *Tx, m migration) error {
 	return db.classify(err)
 }
 
-func loadMigrations(d *Dialect) ([]migration, error) {
+func (db *DB) loadMigrations() ([]migration, error) {
 	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
 	if err != nil {
 		return nil, err
@@ -175,7 +171,7 @@ func loadMigrations(d *Dialect) ([]migration, error) {
 		}
 		sum := sha256.Sum256(raw)
 		all = append(all, migration{number: number, name: base, hash: hex.EncodeToString(sum[:8]),
-			text: d.tokens.Replace(string(raw)) + "\n"})
+			text: db.types.Replace(string(raw)) + "\n"})
 	}
 	if len(all) != schemaVersion {
 		return nil, fmt.Errorf("there are %d migrations for the schema %d", len(all), schemaVersion)

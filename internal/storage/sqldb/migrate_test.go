@@ -49,8 +49,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestOpenTakesNewerThatMayBeUsed: what a newer version added may be of no
-// concern to this one.
+// TestOpenTakesNewerThatMayBeUsed: a newer migration may allow older programs.
 func TestOpenTakesNewerThatMayBeUsed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "perdure.db")
@@ -78,7 +77,7 @@ func TestOpenLeavesForeignDatabasesAlone(t *testing.T) {
 	change(t, path, "CREATE TABLE migration (x)")
 }
 
-// TestOpenMissesTables: a store whose database was replaced by an empty one.
+// TestOpenMissesTables opens a store whose database was replaced by an empty one.
 func TestOpenMissesTables(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -24,8 +24,8 @@ const (
 )
 
 func (db *DB) openPostgres(ctx context.Context) error {
-	db.Dialect = Dialect{Name: postgresName, SkipLocked: "FOR UPDATE SKIP LOCKED", tokens: strings.NewReplacer(
-		"{{id}}", "BIGINT PRIMARY KEY", "{{bytes}}", "BYTEA", "{{compact}}", "")}
+	db.Name = postgresName
+	db.types = strings.NewReplacer("{{id}}", "BIGINT PRIMARY KEY", "{{bytes}}", "BYTEA", "{{compact}}", "")
 	var err error
 	if db.write, err = sql.Open("pgx", db.cfg.DSN); err != nil {
 		return fmt.Errorf("open postgres: %w", err)
@@ -36,8 +36,8 @@ func (db *DB) openPostgres(ctx context.Context) error {
 	if db.read, err = sql.Open("pgx", db.cfg.DSN); err != nil {
 		return fmt.Errorf("open postgres: %w", err)
 	}
-	db.read.SetMaxOpenConns(db.cfg.ReadConns)
-	db.read.SetMaxIdleConns(db.cfg.ReadConns)
+	db.read.SetMaxOpenConns(readConns)
+	db.read.SetMaxIdleConns(readConns)
 	return nil
 }
 
@@ -47,9 +47,9 @@ const (
 )
 
 // beginPostgres takes the store's write lock for the length of the transaction.
-// One lock for all writers keeps event numbers in commit order and gives a
-// transaction the same meaning on both databases; the batch of the process is
-// what makes it fast.
+// One lock for all writers keeps event numbers in commit order and makes
+// transactions mean the same on both databases. It is fast enough because a process
+// writes many operations in one transaction.
 func (tx *Tx) beginPostgres(ctx context.Context) error {
 	if _, err := tx.db.conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return tx.db.classify(err)
@@ -67,31 +67,30 @@ func (tx *Tx) beginPostgres(ctx context.Context) error {
 }
 
 func classifyPostgres(err error) error {
-	var pe *pgconn.PgError
-	var broken net.Error
-	switch {
-	case errors.As(err, &pe):
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	case errors.As(err, &broken), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err,
-		driver.ErrBadConn):
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	default:
+	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
+		kinds := map[string]error{
+			"57P01": ErrUnreachable, "57P02": ErrUnreachable, "57P03": ErrUnreachable, // it stops, it crashed, it starts
+			"40001": ErrBusy, "40P01": ErrBusy, "55P03": ErrBusy,
+			"53100": ErrFull, "25006": ErrReadOnly, "XX001": ErrDamaged, "XX002": ErrDamaged,
+		}
+		return ofKind(kinds[pe.Code], err)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	switch pe.Code {
-	case "57P01", "57P02", "57P03": // it stops, it crashed, it starts
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	case "40001", "40P01", "55P03":
-		return fmt.Errorf("%w: %w", ErrBusy, err)
-	case "53100":
-		return fmt.Errorf("%w: %w", ErrFull, err)
-	case "25006":
-		return fmt.Errorf("%w: %w", ErrReadOnly, err)
-	case "XX001", "XX002":
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	_, broken := errors.AsType[net.Error](err)
+	if broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, driver.ErrBadConn) {
+		return ofKind(ErrUnreachable, err)
 	}
 	return err
+}
+
+// ofKind puts an error of this package before err, unless kind is nil.
+func ofKind(kind, err error) error {
+	if kind == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", kind, err)
 }
 
 // classify puts one of this package's errors before an error of a driver.
@@ -105,8 +104,8 @@ func (db *DB) classify(err error) error {
 	return classifySQLite(err)
 }
 
-// Now returns the instant that decides about leases in Unix microseconds: the
-// server's on PostgreSQL, this host's on SQLite.
+// Now returns the time for leases in Unix microseconds: the server's on PostgreSQL, this
+// host's on SQLite.
 func (db *DB) Now(ctx context.Context) (int64, error) {
 	if db.Name != postgresName {
 		return time.Now().UnixMicro(), nil

@@ -8,9 +8,9 @@ import (
 	"fmt"
 )
 
-// SessionLock is the server's sign that a process is connected: an advisory
-// lock of a connection of its own, dropped when the connection ends. Its methods
-// are called from one goroutine at a time.
+// SessionLock shows that a process is connected: it is an advisory lock of the server on
+// a connection of its own, released when the connection ends. Its methods must not be
+// called concurrently.
 type SessionLock struct {
 	db   *DB
 	id   int64
@@ -47,8 +47,8 @@ func (l *SessionLock) lock(ctx context.Context) error {
 	return nil
 }
 
-// Renew takes the lock again when its connection was lost: until then others
-// take the session for dead.
+// Renew takes the lock again if its connection was lost: until then other processes
+// consider the session dead.
 func (l *SessionLock) Renew(ctx context.Context) error {
 	if l.conn != nil && l.conn.PingContext(ctx) == nil {
 		return nil
@@ -59,7 +59,7 @@ func (l *SessionLock) Renew(ctx context.Context) error {
 	return l.lock(ctx)
 }
 
-// Close gives the lock back by ending the connection.
+// Close releases the lock by closing the connection.
 func (l *SessionLock) Close() error {
 	if l.conn == nil {
 		return nil
@@ -76,18 +76,11 @@ func (l *SessionLock) Close() error {
 
 // LockedSessions lists the sessions whose locks are held. PostgreSQL only.
 func (db *DB) LockedSessions(ctx context.Context) (map[int64]bool, error) {
-	rows, err := db.Query(ctx, sqlLockedSessions)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	held := make(map[int64]bool)
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, db.classify(err)
-		}
+	err := Each(ctx, db.Query, func(scan Scan) error {
+		id, err := Column[int64](scan)
 		held[id] = true
-	}
-	return held, db.classify(rows.Err())
+		return err
+	}, sqlLockedSessions)
+	return held, db.classify(err)
 }

@@ -1,15 +1,13 @@
-// Package sqldb opens the database of a store, SQLite or PostgreSQL, and holds
-// everything in which the two differ, so that the root package can speak one
-// SQL text to both.
+// Package sqldb opens the database of a store, SQLite or PostgreSQL, and hides their
+// differences, so that other packages use the same SQL statements on both.
 //
-// The common text: $n parameters, TEXT, BIGINT and INTEGER columns, instants as
-// Unix microseconds, JSON as TEXT, ON CONFLICT … DO UPDATE, RETURNING, recursive
-// WITH. What differs is in [Dialect].
+// The statements use $n parameters, TEXT, BIGINT and INTEGER columns, times as Unix
+// microseconds, JSON as TEXT, ON CONFLICT … DO UPDATE, RETURNING and recursive WITH.
 //
 // Writing is serial: one connection writes for a process ([DB.Begin]), and
 // processes take turns, on SQLite through a turnstile of two file locks, on
-// PostgreSQL through an advisory lock that lasts as long as the transaction. So
-// a transaction reads, decides and writes without anybody in between, on both.
+// PostgreSQL through an advisory lock that lasts as long as the transaction. So no
+// other transaction changes the store between a transaction's reads and its writes.
 package sqldb
 
 import (
@@ -32,11 +30,12 @@ type Config struct {
 	LockDir string
 	// BusyTimeout bounds the wait for other processes' writes. Defaults to 30 s.
 	BusyTimeout time.Duration
-	// ReadConns is the largest number of concurrent reads. Defaults to 4.
-	ReadConns int
 }
 
-// Errors that the store translates for people.
+// readConns is the largest number of concurrent reads.
+const readConns = 4
+
+// Errors that callers distinguish.
 var (
 	// ErrBusy: other processes kept the database busy for longer than BusyTimeout.
 	ErrBusy = errors.New("database is busy")
@@ -44,38 +43,30 @@ var (
 	ErrDamaged = errors.New("database is damaged")
 	// ErrTooNew: a newer program wrote the schema and this one may not use it.
 	ErrTooNew = errors.New("store was written by a newer version")
-	// ErrNetworkFS: the file system cannot be trusted with locks.
+	// ErrNetworkFS: locks are not reliable on the file system.
 	ErrNetworkFS = errors.New("network file system")
 	// ErrFull: the disk is full.
 	ErrFull = errors.New("disk is full")
 	// ErrReadOnly: the folder or the file cannot be written.
 	ErrReadOnly = errors.New("store is read-only")
-	// ErrIO: the disk, or its file system, failed.
+	// ErrIO: the disk or its file system failed.
 	ErrIO = errors.New("disk failed")
 	// ErrUnreachable: no database server answers at the address, or it refuses.
 	ErrUnreachable = errors.New("database cannot be reached")
 )
 
-// Dialect is what differs between the two databases. It is read-only.
-type Dialect struct {
-	// Name is "sqlite" or "postgres".
-	Name string
-	// SkipLocked ends a sub-select that locks rows.
-	SkipLocked string
-	// tokens are replaced in migrations.
-	tokens *strings.Replacer
-}
-
-// DB is an open database. Reads may run concurrently; Begin serves one caller
-// at a time.
+// DB is an open database. Reads may run concurrently; transactions, see [DB.Begin], run
+// one after another.
 type DB struct {
-	Dialect
+	// Name is "sqlite" or "postgres".
+	Name  string
+	types *strings.Replacer // of column types and options in migrations
 	cfg   Config
 	read  *sql.DB
 	write *sql.DB
 	conn  *sql.Conn // the writing connection
 	turn  *turnstile
-	pause *turnstile           // of Checkpoint: the writers' own would not keep them out
+	pause *turnstile           // of Checkpoint, which has to exclude this process's writer too
 	stmts map[string]*sql.Stmt // of conn
 	reads stmtCache
 }
@@ -86,27 +77,25 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if cfg.BusyTimeout == 0 {
 		cfg.BusyTimeout = 30 * time.Second
 	}
-	if cfg.ReadConns == 0 {
-		cfg.ReadConns = 4
-	}
 	db := &DB{cfg: cfg, stmts: make(map[string]*sql.Stmt)}
 	open := db.openSQLite
 	if cfg.DSN != "" {
 		open = db.openPostgres
 	}
-	if err := open(ctx); err != nil {
-		return nil, errors.Join(db.classify(err), db.Close())
+	err := open(ctx)
+	if err == nil {
+		err = db.migrate(ctx)
 	}
-	if err := db.migrate(ctx); err != nil {
-		return nil, errors.Join(db.classify(err), db.Close())
+	if err == nil {
+		err = db.turn.markUsed()
 	}
-	if err := db.turn.markUsed(); err != nil {
-		return nil, errors.Join(err, db.Close())
+	if err != nil {
+		return nil, errors.Join(db.classify(err), db.Close())
 	}
 	return db, nil
 }
 
-// Close closes all connections. It must not run beside a transaction.
+// Close closes all connections. It must not be called during a transaction.
 func (db *DB) Close() error {
 	var errs []error
 	db.reads.close()
@@ -136,7 +125,7 @@ func (db *DB) Query(ctx context.Context, q string, args ...any) (*sql.Rows, erro
 	err := db.again(func() error {
 		st, err := db.reads.get(ctx, db.read, db.Text, q) //nolint:sqlclosecheck // kept for the next one
 		if err == nil {
-			rows, err = st.QueryContext(ctx, args...) //nolint:rowserrcheck,sqlclosecheck // who reads them looks and closes them
+			rows, err = st.QueryContext(ctx, args...) //nolint:rowserrcheck,sqlclosecheck // by the caller
 		}
 		return err
 	})
@@ -144,8 +133,8 @@ func (db *DB) Query(ctx context.Context, q string, args ...any) (*sql.Rows, erro
 }
 
 // QueryRow reads one row of committed state into dest. It returns sql.ErrNoRows
-// when there is none. A read of one row is too short to be interrupted: ctx is
-// looked at before, which saves a goroutine that would watch it.
+// when there is none. ctx is checked before the read only, which saves the goroutine
+// that database/sql starts to watch it.
 func (db *DB) QueryRow(ctx context.Context, q string, args []any, dest ...any) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -160,11 +149,11 @@ func (db *DB) QueryRow(ctx context.Context, q string, args []any, dest ...any) e
 	})
 }
 
-// again reads once more for each pooled connection that the server may have
-// dropped since it was used last.
+// again retries read once for each pooled connection that the server may have closed
+// since its last use.
 func (db *DB) again(read func() error) error {
 	err := db.classify(read())
-	for range db.cfg.ReadConns {
+	for range readConns {
 		if !errors.Is(err, ErrUnreachable) {
 			break
 		}
@@ -175,24 +164,17 @@ func (db *DB) again(read func() error) error {
 
 // View runs fn on one snapshot of committed state.
 func (db *DB) View(ctx context.Context, fn func(tx *sql.Tx) error) error {
-	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: db.snapshotLevel()})
+	options := &sql.TxOptions{ReadOnly: true}
+	if db.Name == postgresName {
+		options.Isolation = sql.LevelRepeatableRead
+	}
+	tx, err := db.read.BeginTx(ctx, options)
 	if err != nil {
 		return fmt.Errorf("begin read: %w", db.classify(err))
 	}
-	err = fn(tx)
-	return errors.Join(db.classify(err), ignoreDone(tx.Rollback()))
-}
-
-func (db *DB) snapshotLevel() sql.IsolationLevel {
-	if db.Name == postgresName {
-		return sql.LevelRepeatableRead
-	}
-	return sql.LevelDefault
-}
-
-func ignoreDone(err error) error {
-	if errors.Is(err, sql.ErrTxDone) {
-		return nil
+	err = db.classify(fn(tx))
+	if end := tx.Rollback(); !errors.Is(end, sql.ErrTxDone) {
+		err = errors.Join(err, end)
 	}
 	return err
 }

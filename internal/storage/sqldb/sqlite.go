@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -17,19 +18,19 @@ import (
 const (
 	sqliteName = "sqlite"
 	// checkpointLimit is the WAL size in pages at which the writing connection
-	// itself checkpoints. It is a far limit: [DB.Checkpoint] runs long before,
-	// on another connection.
+	// itself checkpoints. [DB.Checkpoint] runs long before that, on another
+	// connection.
 	checkpointLimit = 10_000
-	// checkpointEvery is from how many pages on Checkpoint moves them.
+	// checkpointEvery is the number of pages from which Checkpoint moves them.
 	checkpointEvery = 2_000
-	// restartFrom is the size of the log in pages from which Checkpoint lets the
-	// writers wait for a moment, so that the log is begun anew.
+	// restartFrom is the size of the log in pages from which Checkpoint makes the
+	// writers wait for a moment, so that the log starts again at its beginning.
 	restartFrom = 4_000
 )
 
 func (db *DB) openSQLite(ctx context.Context) error {
-	db.Dialect = Dialect{Name: sqliteName, tokens: strings.NewReplacer(
-		"{{id}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB", "{{compact}}", " WITHOUT ROWID")}
+	db.Name = sqliteName
+	db.types = strings.NewReplacer("{{id}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB", "{{compact}}", " WITHOUT ROWID")
 	dir := filepath.Dir(db.cfg.Path)
 	if err := checkFileSystem(dir); err != nil {
 		return err
@@ -50,8 +51,8 @@ func (db *DB) openSQLite(ctx context.Context) error {
 	if err := db.checkLog(ctx); err != nil {
 		return err
 	}
-	// One process at a time connects, and turns a new file into WAL mode: SQLite
-	// refuses a second one meanwhile, whatever its timeout is.
+	// One process at a time connects and sets a new file to WAL mode: SQLite refuses a
+	// second one meanwhile, whatever the timeout is.
 	if _, err := db.turn.enter(ctx, db.cfg.BusyTimeout); err != nil {
 		return err
 	}
@@ -67,17 +68,16 @@ func (db *DB) connectSQLite(ctx context.Context) (err error) {
 	if db.write, err = sql.Open(sqliteName, db.sqliteDSN(false)+"&vfs="+layer); err != nil {
 		return err
 	}
-	db.write.SetMaxOpenConns(2) // the writer, and now and then a checkpoint
+	db.write.SetMaxOpenConns(2) // the writer and a checkpoint
 	if db.conn, err = db.write.Conn(ctx); err != nil {
 		return err
 	}
-	// Where the file was removed meanwhile, a further connection must not make an
-	// empty one.
+	// If the file was removed meanwhile, another connection must not create an empty one.
 	if db.read, err = sql.Open(sqliteName, db.sqliteDSN(true)+"&mode=rw"); err != nil {
 		return err
 	}
-	db.read.SetMaxOpenConns(db.cfg.ReadConns)
-	db.read.SetMaxIdleConns(db.cfg.ReadConns)
+	db.read.SetMaxOpenConns(readConns)
+	db.read.SetMaxIdleConns(readConns)
 	return db.conn.PingContext(ctx)
 }
 
@@ -98,48 +98,42 @@ func (db *DB) sqliteDSN(readOnly bool) string {
 	return "file:" + (&url.URL{Path: db.cfg.Path}).EscapedPath() + "?" + v.Encode()
 }
 
-// checkFile refuses a database without content where there was a store, before
-// SQLite makes a new one of it. SQLite itself refuses what is not a database.
+// checkFile refuses a missing or empty database file if its log exists or a store was
+// in the folder, before SQLite creates a new database. SQLite itself refuses files that
+// are not databases.
 //
-// Nothing in this process may open the database or the index of its log beside
-// SQLite: closing such a descriptor drops the locks that SQLite holds on the
+// Nothing in this process may open the database or the index of its log except
+// SQLite: closing such a descriptor releases the locks that SQLite holds on the
 // file (https://sqlite.org/howtocorrupt.html, section 2.2), and then another
-// process takes a log away that is in use.
+// process can remove a log that is in use.
 func (db *DB) checkFile() error {
-	st, err := os.Stat(db.cfg.Path)
+	path, fault := db.cfg.Path, "empty"
+	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return db.checkNew("missing")
+		fault = "missing"
 	case err != nil:
 		return fmt.Errorf("open store: %w", err)
-	case st.Size() == 0:
-		return db.checkNew("empty")
+	case st.Size() > 0:
+		return nil
 	}
-	return nil
-}
-
-// checkNew refuses a database file without content where there was a store: a
-// log without its database is half of a store, not a new one.
-func (db *DB) checkNew(what string) error {
-	path := db.cfg.Path
 	if st, err := os.Stat(path + "-wal"); err == nil && st.Size() > 0 {
-		return fmt.Errorf("%w: %q is %s although its log %q is there", ErrDamaged, path, what, path+"-wal")
+		return fmt.Errorf("%w: %q is %s although its log %q exists", ErrDamaged, path, fault, path+"-wal")
 	}
 	used, err := db.turn.used()
 	if err == nil && used {
-		err = fmt.Errorf("%w: %q is %s although a store was here", ErrDamaged, path, what)
+		err = fmt.Errorf("%w: %q is %s although a store was here", ErrDamaged, path, fault)
 	}
 	return err
 }
 
-// Checkpoint moves what the log has collected into the database file, on a
-// connection of its own so that writers go on meanwhile. It does nothing while
-// little is to be moved. Safe beside everything else, from one goroutine. A
-// no-op on PostgreSQL.
+// Checkpoint moves pages from the log into the database file, on a connection of its
+// own so that writers continue meanwhile. It does nothing while the log is short, and on
+// PostgreSQL. It may run concurrently with everything except itself.
 //
-// Beside writers that never rest it does not get to the log's end, and the log
-// would grow until a writer has to move all of it in the midst of a commit. So
-// the last few pages of a long log are moved while the writers wait in turn.
+// While processes write all the time, a checkpoint does not reach the end of the log,
+// and the log would grow until a writer has to move all of it during a commit. So the
+// last few pages of a long log are moved while the writers wait for their turn.
 func (db *DB) Checkpoint(ctx context.Context) error {
 	if db.Name != sqliteName {
 		return nil
@@ -159,36 +153,22 @@ func (db *DB) Checkpoint(ctx context.Context) error {
 	return err
 }
 
-// checkpoint returns how many pages are in the log, and how many of them are in
-// the database too.
+// checkpoint returns the number of pages in the log, and how many of them are also in
+// the database.
 func (db *DB) checkpoint(ctx context.Context, mode string) (log, done int, err error) {
 	var busy int
 	err = db.write.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &done)
 	return log, done, db.classify(err)
 }
 
-// IntegrityCheck reads the whole database and returns what is wrong with its
-// structure, nothing when it is sound. A no-op on PostgreSQL.
+// IntegrityCheck reads the whole database and returns the faults of its structure. It
+// does nothing on PostgreSQL.
 func (db *DB) IntegrityCheck(ctx context.Context) ([]string, error) {
 	if db.Name != sqliteName {
 		return nil, nil
 	}
-	rows, err := db.read.QueryContext(ctx, "PRAGMA integrity_check(20)")
-	if err != nil {
-		return nil, db.classify(err)
-	}
-	defer rows.Close()
-	var faults []string
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			return nil, db.classify(err)
-		}
-		if s != "ok" {
-			faults = append(faults, s)
-		}
-	}
-	return faults, db.classify(rows.Err())
+	faults, err := Collect(ctx, db.read.QueryContext, Column[string], "PRAGMA integrity_check(20)")
+	return slices.DeleteFunc(faults, func(s string) bool { return s == "ok" }), db.classify(err)
 }
 
 func classifySQLite(err error) error {
@@ -199,17 +179,11 @@ func classifySQLite(err error) error {
 	if se.Code() == sqlite3.SQLITE_IOERR_SHMSIZE { // no room for the log's index
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	switch se.Code() & 0xff {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return fmt.Errorf("%w: %w", ErrBusy, err)
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	case sqlite3.SQLITE_FULL:
-		return fmt.Errorf("%w: %w", ErrFull, err)
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-		return fmt.Errorf("%w: %w", ErrReadOnly, err)
-	case sqlite3.SQLITE_IOERR:
-		return fmt.Errorf("%w: %w", ErrIO, err)
+	kinds := map[int]error{
+		sqlite3.SQLITE_BUSY: ErrBusy, sqlite3.SQLITE_LOCKED: ErrBusy,
+		sqlite3.SQLITE_CORRUPT: ErrDamaged, sqlite3.SQLITE_NOTADB: ErrDamaged,
+		sqlite3.SQLITE_FULL: ErrFull, sqlite3.SQLITE_IOERR: ErrIO,
+		sqlite3.SQLITE_READONLY: ErrReadOnly, sqlite3.SQLITE_CANTOPEN: ErrReadOnly, sqlite3.SQLITE_PERM: ErrReadOnly,
 	}
-	return err
+	return ofKind(kinds[se.Code()&0xff], err)
 }

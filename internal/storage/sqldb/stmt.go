@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// stmtCache keeps the prepared statements of a pool. The texts are constants of
-// the program (plus the few forms of optional filters), so it stays small.
+// stmtCache keeps the prepared statements of a pool. It stays small, because the
+// statements are constants of the program, with few variants for optional filters.
 type stmtCache struct {
 	mu    sync.RWMutex // guards stmts
 	stmts map[string]*sql.Stmt
@@ -27,7 +27,7 @@ func (c *stmtCache) get(ctx context.Context, db *sql.DB, text func(string) strin
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other := c.stmts[q]; other != nil {
-		_ = st.Close() //nolint:sqlclosecheck // only this one: somebody was faster, and theirs is as good
+		_ = st.Close() //nolint:sqlclosecheck // only this one: another goroutine was faster
 		return other, nil
 	}
 	if c.stmts == nil {
@@ -41,7 +41,7 @@ func (c *stmtCache) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, st := range c.stmts {
-		_ = st.Close() // reading statements hold nothing that could be lost
+		_ = st.Close() // of a statement that reads, nothing can be lost
 	}
 	c.stmts = nil
 }

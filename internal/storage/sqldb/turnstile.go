@@ -13,19 +13,20 @@ import (
 	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
-// turnstile lets processes write in turn: lock "next", then lock "main", give
-// "next" back, write, give "main" back. Whoever writes in a tight loop has to
-// queue at "next" behind a process that already waits for "main", so a single
-// write of another process waits for one transaction and not for luck.
+// turnstile makes processes write in turn: each locks "next", then "main", unlocks
+// "next", writes, and unlocks "main". A process that writes in a tight loop has to
+// queue at "next" behind a process that already waits for "main", so every process waits
+// for one transaction only.
 //
 // A nil turnstile (PostgreSQL) does nothing.
 type turnstile struct {
 	next, main *os.File
-	// token is this opening's own; "main" holds that of the last to enter.
+	// token identifies this turnstile; "main" holds the token of the last one that
+	// was entered.
 	token [8]byte
 }
 
-// tokenAt is where in "main" the token stands.
+// tokenAt is the offset of the token in "main".
 const tokenAt = 16
 
 func openTurnstile(dir string) (*turnstile, error) {
@@ -48,8 +49,8 @@ func openTurnstile(dir string) (*turnstile, error) {
 	return t, err
 }
 
-// enter waits for this process's turn, at most for the given time. alone tells
-// that nobody else entered since it did last.
+// enter waits for this process's turn, at most for the given time. alone reports whether
+// no other turnstile was entered since this one was last.
 func (t *turnstile) enter(ctx context.Context, timeout time.Duration) (alone bool, err error) {
 	if t == nil {
 		return false, nil
@@ -68,8 +69,8 @@ func (t *turnstile) enter(ctx context.Context, timeout time.Duration) (alone boo
 	return alone, err
 }
 
-// sign leaves this opening's token, before anything is written, so that a death
-// at any point is seen by others as an entry.
+// sign writes the token before any other write, so that other processes notice the entry
+// wherever this one dies.
 func (t *turnstile) sign() (alone bool, err error) {
 	var last [len(t.token)]byte
 	if n, _ := t.main.ReadAt(last[:], tokenAt); n == len(last) && last == t.token {
@@ -81,10 +82,10 @@ func (t *turnstile) sign() (alone bool, err error) {
 	return false, nil
 }
 
-// usedMark stands at the beginning of "main" once there is a store.
+// usedMark is at the beginning of "main" once a store was created.
 const usedMark = "store\n"
 
-// used tells whether a store was made beside these locks.
+// used reports whether a store was created in the folder of the locks.
 func (t *turnstile) used() (bool, error) {
 	buf := make([]byte, len(usedMark))
 	n, err := t.main.ReadAt(buf, 0)
@@ -94,8 +95,8 @@ func (t *turnstile) used() (bool, error) {
 	return string(buf[:n]) == usedMark, nil
 }
 
-// markUsed notes that there is a store now: one whose database is gone later is
-// damaged, and not new.
+// markUsed records that a store was created: if its database is missing later, it is
+// damaged, not new.
 func (t *turnstile) markUsed() error {
 	if t == nil {
 		return nil
@@ -118,10 +119,9 @@ func (t *turnstile) leave() {
 
 func (t *turnstile) close() error { return errors.Join(t.next.Close(), t.main.Close()) }
 
-// lockWithin takes the lock without a second thread when it is free, and waits
-// in one otherwise. A thread that waits in the kernel cannot be called back, so
-// a wait that is given up leaves its descriptor to that thread and continues on
-// a fresh one.
+// lockWithin takes the lock at once if it is free, and else waits in a second thread. A
+// thread that waits in the kernel cannot be interrupted, so after a timeout the descriptor
+// stays with that thread and f is opened again.
 func lockWithin(ctx context.Context, f **os.File, timeout time.Duration) error {
 	err := filelock.TryLock(*f)
 	if !errors.Is(err, filelock.ErrLocked) {
@@ -146,8 +146,8 @@ func lockWithin(ctx context.Context, f **os.File, timeout time.Duration) error {
 	}
 	*f = fresh
 	go func() {
-		<-got               //nolint:errcheck // whoever waited has gone
-		_ = waiting.Close() // gives the lock back
+		<-got               //nolint:errcheck // the caller has returned
+		_ = waiting.Close() // releases the lock
 	}()
 	return err
 }

@@ -17,15 +17,15 @@ type Tx struct {
 	// Now is the instant of the transaction in Unix microseconds: this
 	// process's clock on SQLite, the server's on PostgreSQL.
 	Now int64
-	// Alone tells that no other process began a transaction since this one's
-	// last: what was read then is still so. Always false on PostgreSQL.
+	// Alone is set if no other process began a transaction since this process's
+	// last one, so that rows read then have not changed. Always false on PostgreSQL.
 	Alone bool
-	// Changed tells that a statement changed a row, or may have.
+	// Changed is set if a statement changed a row, or may have.
 	Changed bool
 }
 
-// Begin waits for the other processes' turns and starts a transaction. One
-// caller at a time. Every Begin is followed by Commit or Rollback.
+// Begin waits for this process's turn and starts a transaction. It must not be called
+// concurrently. Every Begin is followed by Commit or Rollback.
 func (db *DB) Begin(ctx context.Context) (*Tx, error) {
 	alone, err := db.turn.enter(ctx, db.cfg.BusyTimeout)
 	if err != nil {
@@ -45,8 +45,7 @@ func (db *DB) Begin(ctx context.Context) (*Tx, error) {
 	return tx, nil
 }
 
-// lost tells whether the writing connection is of no use any more. The server's
-// last words on it come as an error like any other.
+// lost reports whether the writing connection is broken.
 func (db *DB) lost(ctx context.Context) bool {
 	err := db.conn.PingContext(ctx)
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)
@@ -57,12 +56,12 @@ func (tx *Tx) begin(ctx context.Context) error {
 		return tx.beginPostgres(ctx)
 	}
 	_, err := tx.Exec(ctx, "BEGIN IMMEDIATE")
-	tx.Changed = false // the count of rows is left from the statement before
+	tx.Changed = false // BEGIN returns the row count of the previous statement
 	tx.Now = time.Now().UnixMicro()
 	return err
 }
 
-// reconnect replaces the writing connection after the server dropped it.
+// reconnect replaces the writing connection after the server closed it.
 func (db *DB) reconnect(ctx context.Context) error {
 	clear(db.stmts)
 	_ = db.conn.Close() // it is broken
@@ -134,9 +133,6 @@ func (tx *Tx) QueryRow(ctx context.Context, q string, args []any, dest ...any) e
 	tx.Changed = tx.Changed || !strings.HasPrefix(q, "SELECT")
 	return tx.db.classify(st.QueryRowContext(ctx, args...).Scan(dest...))
 }
-
-// Dialect tells which database the transaction is on.
-func (tx *Tx) Dialect() *Dialect { return &tx.db.Dialect }
 
 func (tx *Tx) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
 	if st := tx.db.stmts[q]; st != nil {

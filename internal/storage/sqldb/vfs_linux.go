@@ -11,38 +11,37 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// SQLite asks for two writes a page of its log, and its Linux files end each
-// transaction with an fsync, which also makes the file's times durable. Both
-// cost more than the work in between. The file system layer here stands before
-// SQLite's own one and changes just that: what is appended to the log goes to
-// the kernel in one write, no later than with its commit, and a sync is an
-// fdatasync. What is in the files, and when it is durable, stays as it was.
+// SQLite writes each page of its log with two system calls, and ends each transaction
+// with an fsync, which also makes the file's times durable. Both cost more than the rest
+// of a transaction. The VFS here wraps SQLite's own and changes only that: it appends to
+// the log with one write, no later than at the commit, and syncs with fdatasync. The
+// content of the files, and when it is durable, stay the same.
 //
 // The interface is SQLite's (https://sqlite.org/vfs.html). All memory here is
-// SQLite's, none is the Go heap's: its addresses are numbers that nothing moves.
+// allocated by SQLite, none on the Go heap, so that addresses stay valid as numbers.
 
-// vfsName is the layer's name in SQLite, which keeps it for the process.
+// vfsName is the name of the VFS in SQLite, which keeps it for the process.
 const vfsName = "perdure"
 
-// logBuffer is how many bytes of the log are collected at most: as many as
-// SQLite's Linux files take in one write.
+// logBuffer is the largest number of log bytes that are collected: as many as SQLite's
+// own VFS writes at once.
 const logBuffer = 128<<10 - 1
 
 // writeLock is the number of the log's write lock.
 const writeLock = 0
 
-// vfs is our layer: the table SQLite knows, and the function below xOpen.
+// vfs is the VFS: the table that SQLite uses, and xOpen of the wrapped VFS.
 type vfs struct {
 	table sqlite3.Tsqlite3_vfs
 	open  uintptr
 }
 
-// file is what follows SQLite's own part of an open file.
+// file follows SQLite's own part of an open file in memory.
 type file struct {
-	methods sqlite3.Tsqlite3_io_methods // with ours in the place of some
-	below   sqlite3.Tsqlite3_io_methods
-	log     uintptr // of a database: its open log
-	main    uintptr // of a log: its database
+	methods sqlite3.Tsqlite3_io_methods // some replaced
+	below   sqlite3.Tsqlite3_io_methods // of the wrapped VFS
+	log     uintptr                     // of a database: its open log
+	main    uintptr                     // of a log: its database
 
 	buf    uintptr
 	n      int
@@ -50,9 +49,8 @@ type file struct {
 	commit bool  // the next page ends a transaction
 }
 
-// registerVFS makes the layer known to SQLite and returns its name. It may be
-// called any number of times, by anybody: SQLite keeps layers for the process,
-// and registering one writes to the others' tables, so that it happens once.
+// registerVFS registers the VFS with SQLite once and returns its name: SQLite keeps it
+// for the process, and registering writes to the tables of other VFSs.
 var registerVFS = sync.OnceValues(addVFS)
 
 func addVFS() (string, error) {
@@ -65,7 +63,7 @@ func addVFS() (string, error) {
 	below := sqlite3.Xsqlite3_vfs_find(tls, 0)
 	own := libc.Xcalloc(tls, 1, libc.Tsize_t(unsafe.Sizeof(vfs{})))
 	if below == 0 || own == 0 {
-		return "", errors.New("SQLite has no file system layer, or no memory")
+		return "", errors.New("SQLite has no VFS or no memory")
 	}
 	v := at[vfs](own)
 	v.table = *at[sqlite3.Tsqlite3_vfs](below)
@@ -74,20 +72,20 @@ func addVFS() (string, error) {
 	v.table.FszOsFile = (v.table.FszOsFile+7)&^7 + int32(unsafe.Sizeof(file{}))
 	v.table.FxOpen = funcOf(openFile)
 	if rc := sqlite3.Xsqlite3_vfs_register(tls, own, 0); rc != sqlite3.SQLITE_OK {
-		return "", errors.New("SQLite refused the file system layer")
+		return "", errors.New("SQLite refused the VFS")
 	}
 	return vfsName, nil
 }
 
-// at reads an address of SQLite's memory as what is there.
+// at converts an address in SQLite's memory to a pointer.
 func at[T any](addr uintptr) *T { return *(**T)(unsafe.Pointer(&addr)) }
 
-// funcOf returns a function as SQLite stores one, and funcAt reads it again.
+// funcOf returns a function in the form that SQLite stores, and funcAt converts it back.
 func funcOf[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 
 func funcAt[F any](addr uintptr) F { return *(*F)(unsafe.Pointer(&addr)) }
 
-// fileOf finds our part of an open file. Only files of this layer come here.
+// fileOf returns our part of an open file of this VFS.
 func fileOf(f uintptr) *file {
 	size := at[sqlite3.Tsqlite3_vfs](at[sqlite3.TunixFile](f).FpVfs).FszOsFile
 	return at[file](f + uintptr(size) - unsafe.Sizeof(file{})) //nolint:gosec // a size is not negative
@@ -127,8 +125,8 @@ func openFile(tls *libc.TLS, v, name, f uintptr, flags int32, out uintptr) int32
 	return rc
 }
 
-// writeLog collects what continues the bytes collected so far. The last page of
-// a transaction is not kept back, whatever SQLite does about syncing it.
+// writeLog collects bytes that continue those collected before. After the last page of a
+// transaction it writes them, whether or not SQLite syncs the log.
 func writeLog(tls *libc.TLS, f, data uintptr, n int32, off int64) int32 {
 	own := fileOf(f)
 	if own.n > 0 && (off != own.off+int64(own.n) || own.n+int(n) > logBuffer) {
@@ -148,7 +146,7 @@ func writeLog(tls *libc.TLS, f, data uintptr, n int32, off int64) int32 {
 	src := unsafe.Slice(at[byte](data), n)
 	copy(unsafe.Slice(at[byte](own.buf+uintptr(own.n)), n), src)
 	own.n += int(n)
-	if n == walFrameHeader { // it holds the size of the database after a commit
+	if n == walFrameHeader { // of a commit it contains the size of the database
 		own.commit = binary.BigEndian.Uint32(src[4:]) != 0
 		return sqlite3.SQLITE_OK
 	}
@@ -158,8 +156,8 @@ func writeLog(tls *libc.TLS, f, data uintptr, n int32, off int64) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// flush gives the collected bytes to the kernel. They are forgotten when it
-// refuses them: the transaction fails then and its pages are written anew.
+// flush writes the collected bytes. After an error they are dropped: the transaction
+// fails then and its pages are written again.
 func (own *file) flush(tls *libc.TLS, f uintptr) int32 {
 	n := own.n
 	own.n, own.commit = 0, false
@@ -201,9 +199,8 @@ func closeLog(tls *libc.TLS, f uintptr) int32 {
 	return funcAt[plainFunc](own.below.FxClose)(tls, f)
 }
 
-// lockMain sees the log's write lock go. What is still collected then belongs
-// to a transaction that was rolled back, and its place may be another
-// process's at once.
+// lockMain drops the collected bytes when the log's write lock is released: they belong to
+// a transaction that was rolled back, and another process may write at their place.
 func lockMain(tls *libc.TLS, f uintptr, first, n, flags int32) int32 {
 	own := fileOf(f)
 	if own.log != 0 && first == writeLock && flags&sqlite3.SQLITE_SHM_UNLOCK != 0 {
@@ -214,7 +211,7 @@ func lockMain(tls *libc.TLS, f uintptr, first, n, flags int32) int32 {
 }
 
 // syncFile makes a file's content and size durable. The first sync of a new
-// file is SQLite's, which makes its name durable too.
+// file is the wrapped VFS's, which makes its name durable too.
 func syncFile(tls *libc.TLS, f uintptr, flags int32) int32 {
 	own, inner := fileOf(f), at[sqlite3.TunixFile](f)
 	if rc := own.flush(tls, f); rc != sqlite3.SQLITE_OK {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// What a rolled back transaction had written to the log is gone when another
-// connection writes there: it is not written over that later.
+// Log pages of a rolled back transaction are not written later over those of another
+// connection.
 func TestRollbackLeavesNoWrites(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "perdure.db")
@@ -108,8 +108,7 @@ func wantRows(t *testing.T, db *DB, rows map[string]int) {
 	}
 }
 
-// The layer may be asked for by many at once: a process may open its first two
-// stores at the same time.
+// The VFS may be registered concurrently, when a process opens two stores.
 func TestRegisterVFS(t *testing.T) {
 	t.Parallel()
 	start := make(chan struct{})

@@ -2,5 +2,5 @@
 
 package sqldb
 
-// registerVFS returns the name of SQLite's file system layer to use: its own.
+// registerVFS returns no name: SQLite uses its own VFS.
 func registerVFS() (string, error) { return "", nil }

@@ -10,12 +10,11 @@ import (
 	"os"
 )
 
-// SQLite reads its log up to the first frame whose checksum is wrong and takes
-// the rest for a transaction that was never finished. That is right after a
-// power loss, but after damage to the middle of the log it drops transactions
-// that were durable, without a word. The two can be told apart: a transaction
-// is flushed before the next one is written, so behind an unfinished one there
-// is never a whole chain of frames with two commits in it.
+// SQLite reads its log up to the first frame whose checksum is wrong and ignores the
+// rest as an unfinished transaction. That is right after a power loss, but if the log is
+// damaged in the middle, it drops durable transactions without an error. The two cases
+// differ: a transaction is flushed before the next one is written, so an unfinished one
+// is never followed by a chain of valid frames with two commits.
 //
 // The layout is part of SQLite's file format (https://sqlite.org/fileformat2.html,
 // section 4): a header of 32 bytes, then frames of 24 bytes and a page. The
@@ -27,8 +26,8 @@ const (
 	maxPageSize    = 1 << 16
 )
 
-// checkLog refuses a log that lost transactions. Another process may be writing
-// to it meanwhile, so damage is looked at again with everybody kept out.
+// checkLog refuses a log that lost transactions. Another process may be writing to it, so
+// a damaged log is read again while no process can write.
 func (db *DB) checkLog(ctx context.Context) error {
 	path := db.cfg.Path + "-wal"
 	sound, err := logIsSound(path)
@@ -62,7 +61,7 @@ func logIsSound(path string) (bool, error) {
 	return sound, nil
 }
 
-// walSum is a checksum that continues from frame to frame.
+// walSum is the running checksum over the frames.
 type walSum struct {
 	order binary.ByteOrder
 	a, b  uint32
@@ -77,17 +76,17 @@ func (s *walSum) add(p []byte) {
 	s.a, s.b = a, b
 }
 
-// is compares the sum with the one that is stored at p.
+// is reports whether the sum stored at p is the same.
 func (s *walSum) is(p []byte) bool {
 	return s.a == binary.BigEndian.Uint32(p) && s.b == binary.BigEndian.Uint32(p[4:])
 }
 
-// set continues from the sum that is stored at p.
+// set replaces the sum by the one stored at p.
 func (s *walSum) set(p []byte) {
 	s.a, s.b = binary.BigEndian.Uint32(p), binary.BigEndian.Uint32(p[4:])
 }
 
-// soundLog reads a log.
+// soundLog reads a log and reports whether it lost no transactions.
 func soundLog(r io.Reader) (bool, error) {
 	head := make([]byte, walHeader+1)
 	n, err := io.ReadFull(r, head)
@@ -124,21 +123,21 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// frames follows the frames of a log.
+// frames is the state of reading the frames of a log.
 type frames struct {
-	sum   walSum // of the frame before
+	sum   walSum // of the previous frame
 	salts []byte
-	// broken: a frame was not what it should be. commits counts those since
-	// then in an unbroken chain.
+	// broken: a frame was invalid. commits counts the commits in the chain of valid
+	// frames since then.
 	broken  bool
 	commits int
 }
 
-// take looks at the next frame and returns false when it shows that whole
-// transactions are behind a broken one.
+// take reads the next frame and returns false if complete transactions follow an
+// invalid frame.
 func (c *frames) take(frame []byte) bool {
 	good := false
-	if string(frame[8:16]) == string(c.salts) { // else left from before the log was begun anew
+	if string(frame[8:16]) == string(c.salts) { // else left from before the log restarted
 		c.sum.add(frame[:8])
 		c.sum.add(frame[walFrameHeader:])
 		good = c.sum.is(frame[16:])

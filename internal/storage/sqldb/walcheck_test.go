@@ -61,7 +61,7 @@ func TestSoundLog(t *testing.T) {
 	if len(frames) < 10 || !sound(t, log) {
 		t.Fatalf("a log of %d frames as SQLite wrote it is taken for damaged", len(frames))
 	}
-	// A process died while it wrote: whatever is left of the last transaction.
+	// A process died while it wrote the last transaction.
 	for end := range len(log) {
 		if end%1999 == 0 && !sound(t, log[:end]) {
 			t.Fatalf("a log cut after %d bytes is taken for damaged", end)
@@ -108,7 +108,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// TestBegunAnew: frames left from before the log was begun anew are no damage.
+// TestBegunAnew: frames left from before the log restarted are not damage.
 func TestBegunAnew(t *testing.T) {
 	t.Parallel()
 	old, _ := writtenLog(t)
@@ -120,7 +120,7 @@ func TestBegunAnew(t *testing.T) {
 	}
 }
 
-// TestOpenRefusesDamagedLog: what SQLite would drop without a word.
+// TestOpenRefusesDamagedLog: SQLite would drop transactions without an error.
 func TestOpenRefusesDamagedLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
