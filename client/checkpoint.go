@@ -16,31 +16,22 @@ func (c *Client) SaveCheckpoint(ctx context.Context, ref perdure.StateRef, name,
 		Name        string `json:"name"`
 		Description string `json:"description,omitempty"`
 	}{name, description}
-	var made perdure.Checkpoint
-	err := c.do(ctx, &request{op: "save checkpoint", method: http.MethodPost, path: "/v1/checkpoints",
-		query: refQuery(ref), body: &body, out: &made})
-	return made, err
+	return do[perdure.Checkpoint](ctx, c, &request{op: "save checkpoint", method: http.MethodPost,
+		path: "/v1/checkpoints", query: refQuery(ref), body: &body})
 }
 
 // Checkpoints lists those of a state, the oldest first.
 func (c *Client) Checkpoints(ctx context.Context, ref perdure.StateRef) ([]perdure.Checkpoint, error) {
-	var out struct {
-		Checkpoints []perdure.Checkpoint `json:"checkpoints"`
-	}
-	err := c.get(ctx, "list checkpoints", "/v1/checkpoints", refQuery(ref), &out)
+	out, err := get[struct{ Checkpoints []perdure.Checkpoint }](ctx, c, "list checkpoints", "/v1/checkpoints",
+		refQuery(ref))
 	return out.Checkpoints, err
 }
 
 // Diff compares a state at two instants: a checkpoint by ID or name, a mutation
 // (before it), or "" for now.
 func (c *Client) Diff(ctx context.Context, ref perdure.StateRef, from, to string) ([]perdure.VarChange, error) {
-	v := refQuery(ref)
-	set(v, "from", from)
-	set(v, "to", to)
-	var out struct {
-		Changes []perdure.VarChange `json:"changes"`
-	}
-	err := c.get(ctx, "compare state", "/v1/checkpoints/diff", v, &out)
+	out, err := get[struct{ Changes []perdure.VarChange }](ctx, c, "compare state", "/v1/checkpoints/diff",
+		refQuery(ref, "from", from, "to", to))
 	return out.Changes, err
 }
 
@@ -54,9 +45,6 @@ func (c *Client) Rollback(ctx context.Context, ref perdure.StateRef, to string, 
 		Source string `json:"source,omitempty"`
 		Reason string `json:"reason,omitempty"`
 	}{to, cause.Source, cause.Reason}
-	var report perdure.RollbackReport
-	err := c.do(ctx, &request{op: "roll back state", method: http.MethodPost, path: "/v1/checkpoints/rollback",
-		query: refQuery(ref),
-		body:  &body, out: &report})
-	return report, err
+	return do[perdure.RollbackReport](ctx, c, &request{op: "roll back state", method: http.MethodPost,
+		path: "/v1/checkpoints/rollback", query: refQuery(ref), body: &body})
 }

@@ -14,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
+	"reflect"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -106,12 +108,22 @@ type request struct {
 	out    any // what the response is decoded into
 }
 
-func (c *Client) get(ctx context.Context, op, path string, query url.Values, out any) error {
-	return c.do(ctx, &request{op: op, method: http.MethodGet, path: path, query: query, out: out})
+// get sends a request without a body and returns the decoded answer.
+func get[T any](ctx context.Context, c *Client, op, path string, query url.Values) (T, error) {
+	return do[T](ctx, c, &request{op: op, method: http.MethodGet, path: path, query: query})
 }
 
-func (c *Client) post(ctx context.Context, op, path string, body, out any) error {
-	return c.do(ctx, &request{op: op, method: http.MethodPost, path: path, body: body, out: out})
+// post sends a body and returns the decoded answer.
+func post[T any](ctx context.Context, c *Client, op, path string, body any) (T, error) {
+	return do[T](ctx, c, &request{op: op, method: http.MethodPost, path: path, body: body})
+}
+
+// do sends a request and returns the decoded answer.
+func do[T any](ctx context.Context, c *Client, r *request) (T, error) {
+	var out T
+	r.out = &out
+	err := c.do(ctx, r)
+	return out, err
 }
 
 func (c *Client) do(ctx context.Context, r *request) error {
@@ -175,11 +187,51 @@ func (c *Client) answer(ctx context.Context, r *request, resp *http.Response) er
 	return nil
 }
 
-// segment writes an ID as a part of a path.
-func segment[T ~string](id T) string { return url.PathEscape(string(id)) }
-
-func treePath(id perdure.TreeID, rest string) string {
-	return fmt.Sprintf("/v1/trees/%s%s", segment(id), rest)
+// query returns the parameters of a request, given as names that are each followed by
+// a value. Zero values are left out; a list repeats its parameter.
+func query(pairs ...any) url.Values {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name := fmt.Sprint(pairs[i])
+		switch value := reflect.ValueOf(pairs[i+1]); {
+		case value.Kind() == reflect.Slice:
+			for k := range value.Len() {
+				v.Add(name, fmt.Sprint(value.Index(k)))
+			}
+		case !value.IsZero():
+			v.Set(name, fmt.Sprint(value))
+		}
+	}
+	return v
 }
 
-func taskPath(id perdure.TaskID, rest string) string { return fmt.Sprintf("/v1/tasks/%s%s", id, rest) }
+// pages yields the entries of a list page by page; read returns the page after a place
+// and the place of the next one, which is zero behind the last page. An error is
+// yielded last.
+func pages[T any, P comparable](after P, read func(after P) (page []T, next P, err error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var end P
+		for at := after; ; {
+			page, next, err := read(at)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for i := range page {
+				if !yield(page[i], nil) {
+					return
+				}
+			}
+			if at = next; at == end {
+				return
+			}
+		}
+	}
+}
+
+func treePath(id perdure.TreeID, rest string) string {
+	return "/v1/trees/" + url.PathEscape(string(id)) + rest
+}
+
+func taskPath(id perdure.TaskID, rest string) string { return "/v1/tasks/" + id.String() + rest }

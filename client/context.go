@@ -82,7 +82,5 @@ func (c *Client) upload(ctx context.Context, r *request, body io.Reader) error {
 
 // Context returns what is known about a context.
 func (c *Client) Context(ctx context.Context, id string) (perdure.Context, error) {
-	var found perdure.Context
-	err := c.get(ctx, "read context", "/v1/contexts/"+url.PathEscape(id), nil, &found)
-	return found, err
+	return get[perdure.Context](ctx, c, "read context", "/v1/contexts/"+url.PathEscape(id), nil)
 }

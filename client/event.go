@@ -7,7 +7,6 @@ import (
 	"iter"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -25,28 +24,13 @@ type EventPage struct {
 // EventPage returns events behind a number, of all trees or of one, without
 // waiting. limit 0 means 1,000, which is also the most.
 func (c *Client) EventPage(ctx context.Context, after int64, tree perdure.TreeID, limit int) (EventPage, error) {
-	v := eventQuery(after, tree)
-	setInt(v, "limit", int64(limit))
-	var page EventPage
-	err := c.get(ctx, "list events", "/v1/events", v, &page)
-	return page, err
+	return get[EventPage](ctx, c, "list events", "/v1/events", query("after", after, "tree", tree, "limit", limit))
 }
 
 // NewestEvents returns the events of a tree behind a number, but only the newest
 // of them, at most so many (1 to 1,000), without waiting.
 func (c *Client) NewestEvents(ctx context.Context, after int64, tree perdure.TreeID, newest int) (EventPage, error) {
-	v := eventQuery(after, tree)
-	setInt(v, "newest", int64(newest))
-	var page EventPage
-	err := c.get(ctx, "list events", "/v1/events", v, &page)
-	return page, err
-}
-
-func eventQuery(after int64, tree perdure.TreeID) url.Values {
-	v := url.Values{}
-	setInt(v, "after", after)
-	set(v, "tree", string(tree))
-	return v
+	return get[EventPage](ctx, c, "list events", "/v1/events", query("after", after, "tree", tree, "newest", newest))
 }
 
 // Events yields all events behind a number, of all trees or of one, and then
@@ -158,7 +142,7 @@ var (
 )
 
 func (f *follower) connect(ctx context.Context) (*http.Response, error) {
-	r := &request{op: opFollow, method: http.MethodGet, path: "/v1/events", query: eventQuery(0, f.tree)}
+	r := &request{op: opFollow, method: http.MethodGet, path: "/v1/events", query: query("tree", f.tree)}
 	req, err := newRequest(ctx, r, nil)
 	if err != nil {
 		return nil, err

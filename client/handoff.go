@@ -2,8 +2,7 @@ package client
 
 import (
 	"context"
-	"net/http"
-	"net/url"
+	"encoding/json"
 
 	"github.com/perdure/perdure/handoff/ledger"
 )
@@ -11,44 +10,27 @@ import (
 // Handoff returns the ledger of a reference: the open one, else the one that
 // ended last.
 func (c *Client) Handoff(ctx context.Context, ref ledger.Ref) (ledger.Handoff, error) {
-	v := url.Values{}
-	set(v, "place", ref.Place)
-	set(v, "task", ref.Task)
-	var h ledger.Handoff
-	err := c.get(ctx, "read handoff", "/v1/handoff", v, &h)
-	return h, err
+	return get[ledger.Handoff](ctx, c, "read handoff", "/v1/handoff", query("place", ref.Place, "task", ref.Task))
 }
 
 // HandoffPage is a part of a list of ledgers.
 type HandoffPage struct {
 	Handoffs []ledger.Handoff `json:"handoffs"`
 	// Next, when not 0, is where the list goes on.
-	Next ledger.ID `json:"next"`
+	Next ledger.ID `json:"next,omitempty"`
 }
 
 // Handoffs lists ledgers, the newest first.
 func (c *Client) Handoffs(ctx context.Context, f ledger.Filter) (HandoffPage, error) {
-	v := url.Values{}
-	if f.Before != 0 {
-		v.Set("before", f.Before.String())
-	}
-	setInt(v, "limit", int64(f.Limit))
-	var page HandoffPage
-	err := c.get(ctx, "list handoffs", "/v1/handoffs", v, &page)
-	return page, err
+	return get[HandoffPage](ctx, c, "list handoffs", "/v1/handoffs", query("before", f.Before, "limit", f.Limit))
 }
 
 // HandoffEntries lists entries of a ledger behind a number, the oldest first: at
 // most limit, 0 means 1,000, which is also the most.
 func (c *Client) HandoffEntries(ctx context.Context, id ledger.ID, after int64, limit int) (
 	[]ledger.Entry, error) {
-	v := url.Values{}
-	setInt(v, "after", after)
-	setInt(v, "limit", int64(limit))
-	var out struct {
-		Entries []ledger.Entry `json:"entries"`
-	}
-	err := c.get(ctx, "list entries", "/v1/handoffs/"+id.String()+"/entries", v, &out)
+	out, err := get[struct{ Entries []ledger.Entry }](ctx, c, "list entries", "/v1/handoffs/"+id.String()+"/entries",
+		query("after", after, "limit", limit))
 	return out.Entries, err
 }
 
@@ -56,10 +38,7 @@ func (c *Client) HandoffEntries(ctx context.Context, id ledger.ID, after int64, 
 // request is sent once: when the connection breaks, read the version to know
 // whether it was written.
 func (c *Client) WriteHandoff(ctx context.Context, w ledger.Write) (ledger.Handoff, error) {
-	var h ledger.Handoff
-	err := c.do(ctx, &request{op: "write handoff", method: http.MethodPost, path: "/v1/handoff/entries", body: &w,
-		out: &h})
-	return h, err
+	return post[ledger.Handoff](ctx, c, "write handoff", "/v1/handoff/entries", &w)
 }
 
 // ClaimHandoff gives open work to one successor, see
@@ -69,10 +48,7 @@ func (c *Client) ClaimHandoff(ctx context.Context, spec ledger.ClaimSpec) (ledge
 		ledger.ClaimSpec
 		TTLSeconds float64 `json:"ttl_seconds,omitempty"`
 	}{spec, spec.TTL.Seconds()}
-	var claim ledger.Claim
-	err := c.do(ctx, &request{op: "claim handoff", method: http.MethodPost, path: "/v1/handoff/claim", body: &body,
-		out: &claim})
-	return claim, err
+	return post[ledger.Claim](ctx, c, "claim handoff", "/v1/handoff/claim", &body)
 }
 
 // ReleaseHandoff gives a claim back.
@@ -81,9 +57,6 @@ func (c *Client) ReleaseHandoff(ctx context.Context, ref ledger.Ref, token strin
 		ledger.Ref
 		Token string `json:"token"`
 	}{ref, token}
-	var out struct {
-		Released ledger.Ref `json:"released"`
-	}
-	return c.do(ctx, &request{op: "release handoff", method: http.MethodPost, path: "/v1/handoff/release", body: &body,
-		out: &out})
+	_, err := post[json.RawMessage](ctx, c, "release handoff", "/v1/handoff/release", &body)
+	return err
 }

@@ -41,14 +41,10 @@ func (c *Client) Ping(ctx context.Context) error {
 
 // Health asks how the server is.
 func (c *Client) Health(ctx context.Context) (Health, error) {
-	var h Health
-	err := c.get(ctx, "ask for health", "/v1/health", nil, &h)
-	return h, err
+	return get[Health](ctx, c, "ask for health", "/v1/health", nil)
 }
 
 // Version asks what the server is.
 func (c *Client) Version(ctx context.Context) (Version, error) {
-	var v Version
-	err := c.get(ctx, "ask for the version", "/v1/version", nil, &v)
-	return v, err
+	return get[Version](ctx, c, "ask for the version", "/v1/version", nil)
 }

@@ -34,9 +34,7 @@ func (c *Client) Collect(ctx context.Context, req CollectRequest) (perdure.Prune
 		Handoffs      *float64 `json:"handoffs,omitempty"`
 		DryRun        bool     `json:"dry_run,omitempty"`
 	}{seconds(req.Completed), seconds(req.Failed), req.IncludeFailed, req.Checkpoints, seconds(req.Handoffs), req.DryRun}
-	var report perdure.PruneReport
-	err := c.post(ctx, "collect garbage", "/v1/gc", &body, &report)
-	return report, err
+	return post[perdure.PruneReport](ctx, c, "collect garbage", "/v1/gc", &body)
 }
 
 // CheckReport reports whether the store is sound.
@@ -47,9 +45,7 @@ type CheckReport struct {
 
 // Check looks through the whole store for what must not be.
 func (c *Client) Check(ctx context.Context) (CheckReport, error) {
-	var report CheckReport
-	err := c.get(ctx, "check store", "/v1/check", nil, &report)
-	return report, err
+	return get[CheckReport](ctx, c, "check store", "/v1/check", nil)
 }
 
 func seconds(d time.Duration) *float64 {

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/url"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -64,52 +63,21 @@ func (r *OutlineRow) Active() time.Duration {
 // Outline returns a page of a tree's outline. A page shorter than the limit is
 // the last.
 func (c *Client) Outline(ctx context.Context, q OutlineQuery) ([]OutlineRow, error) {
-	v := url.Values{}
-	for _, id := range q.Tasks {
-		v.Add("task", id.String())
-	}
-	if q.Parent != 0 {
-		v.Set("parent", q.Parent.String())
-	}
-	if q.After != 0 {
-		v.Set("after", q.After.String())
-	}
-	for _, state := range q.States {
-		v.Add("state", string(state))
-	}
-	set(v, "text", q.Text)
-	if q.All {
-		v.Set("all", "true")
-	}
-	setInt(v, "from", q.From)
-	setInt(v, "limit", int64(q.Limit))
-	var page struct {
-		Rows []OutlineRow `json:"rows"`
-	}
-	err := c.get(ctx, "list outline", treePath(q.Tree, "/outline"), v, &page)
+	page, err := get[struct{ Rows []OutlineRow }](ctx, c, "list outline", treePath(q.Tree, "/outline"),
+		query("task", q.Tasks, "parent", q.Parent, "after", q.After, "state", q.States, "text", q.Text, "all", q.All,
+			"from", q.From, "limit", q.Limit))
 	return page.Rows, err
 }
 
 // WholeOutline yields the rows of all tasks of a tree by ID, page by page. An
 // error is yielded last.
 func (c *Client) WholeOutline(ctx context.Context, tree perdure.TreeID) iter.Seq2[OutlineRow, error] {
-	return func(yield func(OutlineRow, error) bool) {
-		q := OutlineQuery{Tree: tree, All: true, Limit: 1000}
-		for {
-			rows, err := c.Outline(ctx, q)
-			if err != nil {
-				yield(OutlineRow{}, err)
-				return
-			}
-			for i := range rows {
-				if !yield(rows[i], nil) {
-					return
-				}
-			}
-			if len(rows) < q.Limit {
-				return
-			}
-			q.After = rows[len(rows)-1].Task
+	const limit = 1000
+	return pages(0, func(after perdure.TaskID) (rows []OutlineRow, next perdure.TaskID, err error) {
+		rows, err = c.Outline(ctx, OutlineQuery{Tree: tree, All: true, After: after, Limit: limit})
+		if len(rows) == limit {
+			next = rows[limit-1].Task
 		}
-	}
+		return rows, next, err
+	})
 }

@@ -99,7 +99,5 @@ type ReportRow struct {
 
 // Report looks at a whole tree, of which 100,000 tasks take about a second.
 func (c *Client) Report(ctx context.Context, id perdure.TreeID) (Report, error) {
-	var r Report
-	err := c.get(ctx, "report tree", treePath(id, "/report"), nil, &r)
-	return r, err
+	return get[Report](ctx, c, "report tree", treePath(id, "/report"), nil)
 }

@@ -65,7 +65,5 @@ func (r *Result) Text() string {
 // Result returns the outcome of a tree. It fails with perdure.CodeConflict when
 // the tree is not terminal; WaitTree waits for that.
 func (c *Client) Result(ctx context.Context, id perdure.TreeID) (Result, error) {
-	var r Result
-	err := c.get(ctx, "read result", treePath(id, "/result"), nil, &r)
-	return r, err
+	return get[Result](ctx, c, "read result", treePath(id, "/result"), nil)
 }

@@ -7,26 +7,17 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// refQuery writes which state is meant. The server finds the tree of a task that
-// is named alone.
-func refQuery(ref perdure.StateRef) url.Values {
-	v := url.Values{}
-	set(v, "scope", string(ref.Scope))
-	set(v, "session", ref.Session)
-	set(v, "tree", string(ref.Tree))
-	if ref.Task != 0 {
-		v.Set("task", ref.Task.String())
-	}
-	set(v, "name", ref.Name)
-	return v
+// refQuery returns the parameters that name a state, and more of them. The server
+// finds the tree of a task that is named alone.
+func refQuery(ref perdure.StateRef, more ...any) url.Values {
+	return query(append([]any{"scope", ref.Scope, "session", ref.Session, "tree", ref.Tree, "task", ref.Task,
+		"name", ref.Name}, more...)...)
 }
 
 // State returns what is known of a state. One that was never written to has no
 // ID and counts nothing.
 func (c *Client) State(ctx context.Context, ref perdure.StateRef) (perdure.StateInfo, error) {
-	var info perdure.StateInfo
-	err := c.get(ctx, "read state", "/v1/state", refQuery(ref), &info)
-	return info, err
+	return get[perdure.StateInfo](ctx, c, "read state", "/v1/state", refQuery(ref))
 }
 
 // HistoryQuery selects mutations of a state.
@@ -43,18 +34,11 @@ type HistoryQuery struct {
 type HistoryPage struct {
 	Mutations []perdure.Mutation `json:"mutations"`
 	// Next, when not 0, is where the history goes on.
-	Next perdure.MutationID `json:"next"`
+	Next perdure.MutationID `json:"next,omitempty"`
 }
 
 // History lists what was done to a state, the newest first.
 func (c *Client) History(ctx context.Context, ref perdure.StateRef, q HistoryQuery) (HistoryPage, error) {
-	v := refQuery(ref)
-	set(v, "variable", q.Name)
-	if q.Before != 0 {
-		v.Set("before", q.Before.String())
-	}
-	setInt(v, "limit", int64(q.Limit))
-	var page HistoryPage
-	err := c.get(ctx, "list history", "/v1/history", v, &page)
-	return page, err
+	return get[HistoryPage](ctx, c, "list history", "/v1/history",
+		refQuery(ref, "variable", q.Name, "before", q.Before, "limit", q.Limit))
 }

@@ -2,32 +2,23 @@ package client
 
 import (
 	"context"
-	"fmt"
-	"net/url"
 
 	"github.com/perdure/perdure"
 )
 
 // Task returns a task with its calls.
 func (c *Client) Task(ctx context.Context, id perdure.TaskID) (perdure.ShowTask, error) {
-	var t perdure.ShowTask
-	err := c.get(ctx, "read task", taskPath(id, ""), nil, &t)
-	return t, err
+	return get[perdure.ShowTask](ctx, c, "read task", taskPath(id, ""), nil)
 }
 
 // TaskByNode returns the task that has a node ID in exported files.
 func (c *Client) TaskByNode(ctx context.Context, id perdure.NodeID) (perdure.ShowTask, error) {
-	var t perdure.ShowTask
-	err := c.get(ctx, "read task", fmt.Sprintf("/v1/tasks/%s", id), url.Values{"node": {"true"}}, &t)
-	return t, err
+	return get[perdure.ShowTask](ctx, c, "read task", "/v1/tasks/"+id.String(), query("node", true))
 }
 
 // Calls lists the calls of a task, of all its attempts, in order.
 func (c *Client) Calls(ctx context.Context, id perdure.TaskID) ([]perdure.Call, error) {
-	var out struct {
-		Calls []perdure.Call `json:"calls"`
-	}
-	err := c.get(ctx, "list calls", taskPath(id, "/calls"), nil, &out)
+	out, err := get[struct{ Calls []perdure.Call }](ctx, c, "list calls", taskPath(id, "/calls"), nil)
 	return out.Calls, err
 }
 
@@ -39,7 +30,5 @@ func (c *Client) CancelTask(ctx context.Context, id perdure.TaskID, reason strin
 
 // RetryTask makes a failed task claimable again.
 func (c *Client) RetryTask(ctx context.Context, id perdure.TaskID) (perdure.Task, error) {
-	var t perdure.Task
-	err := c.post(ctx, "retry task", taskPath(id, "/retry"), struct{}{}, &t)
-	return t, err
+	return post[perdure.Task](ctx, c, "retry task", taskPath(id, "/retry"), struct{}{})
 }

@@ -1,14 +1,12 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"iter"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -36,16 +34,9 @@ type TreeRequest struct {
 
 // CreateTree makes a tree. When it returns, the tree is durable.
 func (c *Client) CreateTree(ctx context.Context, req TreeRequest) (perdure.Tree, error) {
-	key := req.IdempotencyKey
-	if key == "" {
-		var b [16]byte
-		_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-		key = hex.EncodeToString(b[:])
-	}
-	var tree perdure.Tree
-	err := c.do(ctx, &request{op: "create tree", method: http.MethodPost, path: "/v1/trees",
-		header: http.Header{"Idempotency-Key": {key}}, body: &req, out: &tree})
-	return tree, err
+	key := cmp.Or(req.IdempotencyKey, rand.Text())
+	return do[perdure.Tree](ctx, c, &request{op: "create tree", method: http.MethodPost, path: "/v1/trees",
+		header: http.Header{"Idempotency-Key": {key}}, body: &req})
 }
 
 // TreeQuery selects trees.
@@ -69,35 +60,13 @@ type TreePage struct {
 
 // Trees lists trees, the newest first.
 func (c *Client) Trees(ctx context.Context, q TreeQuery) (TreePage, error) {
-	v := url.Values{}
-	set(v, "kind", q.Kind)
-	set(v, "before", string(q.Before))
-	setInt(v, "limit", int64(q.Limit))
-	if q.Active {
-		v.Set("active", "true")
-	}
-	var page TreePage
-	err := c.get(ctx, "list trees", "/v1/trees", v, &page)
-	return page, err
-}
-
-func set(v url.Values, name, value string) {
-	if value != "" {
-		v.Set(name, value)
-	}
-}
-
-func setInt(v url.Values, name string, n int64) {
-	if n != 0 {
-		v.Set(name, strconv.FormatInt(n, 10))
-	}
+	return get[TreePage](ctx, c, "list trees", "/v1/trees",
+		query("kind", q.Kind, "before", q.Before, "limit", q.Limit, "active", q.Active))
 }
 
 // Tree returns a tree.
 func (c *Client) Tree(ctx context.Context, id perdure.TreeID) (perdure.Tree, error) {
-	var tree perdure.Tree
-	err := c.get(ctx, "read tree", treePath(id, ""), nil, &tree)
-	return tree, err
+	return get[perdure.Tree](ctx, c, "read tree", treePath(id, ""), nil)
 }
 
 const (
@@ -110,9 +79,8 @@ const (
 // WaitTree waits until a tree is terminal and returns it.
 func (c *Client) WaitTree(ctx context.Context, id perdure.TreeID) (perdure.Tree, error) {
 	for {
-		var tree perdure.Tree
 		begin := time.Now()
-		err := c.get(ctx, "wait for tree", treePath(id, ""), url.Values{"wait": {waitEach.String()}}, &tree)
+		tree, err := get[perdure.Tree](ctx, c, "wait for tree", treePath(id, ""), query("wait", waitEach))
 		if err != nil || tree.State.Terminal() {
 			return tree, err
 		}
@@ -168,9 +136,7 @@ type SlowestTask struct {
 
 // Status returns how far a tree is.
 func (c *Client) Status(ctx context.Context, id perdure.TreeID) (Status, error) {
-	var s Status
-	err := c.get(ctx, "read status", treePath(id, "/status"), nil, &s)
-	return s, err
+	return get[Status](ctx, c, "read status", treePath(id, "/status"), nil)
 }
 
 // TaskQuery selects tasks of a tree.
@@ -198,46 +164,18 @@ type TaskPage struct {
 
 // Tasks lists tasks of a tree.
 func (c *Client) Tasks(ctx context.Context, q TaskQuery) (TaskPage, error) {
-	v := url.Values{}
-	if q.Parent != 0 {
-		v.Set("parent", q.Parent.String())
-	}
-	if q.After != 0 {
-		v.Set("after", q.After.String())
-	}
-	for _, state := range q.States {
-		v.Add("state", string(state))
-	}
-	if q.Brief {
-		v.Set("brief", "true")
-	}
-	setInt(v, "limit", int64(q.Limit))
-	var page TaskPage
-	err := c.get(ctx, "list tasks", treePath(q.Tree, "/tasks"), v, &page)
-	return page, err
+	return get[TaskPage](ctx, c, "list tasks", treePath(q.Tree, "/tasks"),
+		query("parent", q.Parent, "after", q.After, "state", q.States, "brief", q.Brief, "limit", q.Limit))
 }
 
 // AllTasks yields the tasks that q selects, from q.After to the end of the
 // list, page by page. An error is yielded last.
 func (c *Client) AllTasks(ctx context.Context, q TaskQuery) iter.Seq2[perdure.Task, error] {
-	return func(yield func(perdure.Task, error) bool) {
-		for {
-			page, err := c.Tasks(ctx, q)
-			if err != nil {
-				yield(perdure.Task{}, err)
-				return
-			}
-			for i := range page.Tasks {
-				if !yield(page.Tasks[i], nil) {
-					return
-				}
-			}
-			if page.Next == 0 {
-				return
-			}
-			q.After = page.Next
-		}
-	}
+	return pages(q.After, func(after perdure.TaskID) ([]perdure.Task, perdure.TaskID, error) {
+		q.After = after
+		page, err := c.Tasks(ctx, q)
+		return page.Tasks, page.Next, err
+	})
 }
 
 // CancelTree cancels all tasks of a tree that are not terminal, and returns how
@@ -250,10 +188,7 @@ func (c *Client) cancel(ctx context.Context, op, path, reason string) (int64, er
 	body := struct {
 		Reason string `json:"reason,omitempty"`
 	}{reason}
-	var out struct {
-		Cancelled int64 `json:"cancelled"`
-	}
-	err := c.post(ctx, op, path, &body, &out)
+	out, err := post[struct{ Cancelled int64 }](ctx, c, op, path, &body)
 	return out.Cancelled, err
 }
 
@@ -265,7 +200,5 @@ func (c *Client) Resume(ctx context.Context, id perdure.TreeID, owner string) (p
 	body := struct {
 		Owner string `json:"owner,omitempty"`
 	}{owner}
-	var report perdure.RecoverReport
-	err := c.post(ctx, "resume tree", treePath(id, "/resume"), &body, &report)
-	return report, err
+	return post[perdure.RecoverReport](ctx, c, "resume tree", treePath(id, "/resume"), &body)
 }

@@ -31,8 +31,6 @@ func causeOf(cause perdure.Cause) causeBody {
 	return b
 }
 
-func varPath(name, rest string) string { return "/v1/variables/" + url.PathEscape(name) + rest }
-
 // checkName refuses what would not stand in a path as a name.
 func checkName(op, name string) error {
 	if strings.Trim(name, ".") != "" {
@@ -42,30 +40,22 @@ func checkName(op, name string) error {
 		Hint: "a name has letters, digits and underscores and does not begin with a digit"}
 }
 
-// changeVar asks for a change of the variable with a name.
-func (c *Client) changeVar(ctx context.Context, ref perdure.StateRef, name string, r *request) (perdure.Variable,
+// variable sends a request about the variable with a name; the path of the request
+// follows the name.
+func (c *Client) variable(ctx context.Context, ref perdure.StateRef, name string, r *request) (perdure.Variable,
 	error) {
-	var v perdure.Variable
 	if err := checkName(r.op, name); err != nil {
-		return v, err
+		return perdure.Variable{}, err
 	}
-	r.path = varPath(name, r.path)
-	r.query, r.out = refQuery(ref), &v
-	err := c.do(ctx, r)
-	return v, err
+	r.path, r.query = "/v1/variables/"+url.PathEscape(name)+r.path, refQuery(ref)
+	return do[perdure.Variable](ctx, c, r)
 }
 
 // Var returns a variable. In the scope of a tree it looks at the task, then at
 // those above it, then at the session of the reference if it names one, then at
 // the global state.
 func (c *Client) Var(ctx context.Context, ref perdure.StateRef, name string) (perdure.Variable, error) {
-	const op = "read variable"
-	var v perdure.Variable
-	if err := checkName(op, name); err != nil {
-		return v, err
-	}
-	err := c.get(ctx, op, varPath(name, ""), refQuery(ref), &v)
-	return v, err
+	return c.variable(ctx, ref, name, &request{op: "read variable", method: http.MethodGet})
 }
 
 // VarPage is a part of a list of variables.
@@ -78,11 +68,8 @@ type VarPage struct {
 // Vars lists the variables of one state by name, without those it inherits and
 // without values that are longer than perdure.MaxInlineBytes.
 func (c *Client) Vars(ctx context.Context, ref perdure.StateRef, f perdure.VarFilter) (VarPage, error) {
-	v := refQuery(ref)
-	set(v, "after", f.After)
-	setInt(v, "limit", int64(f.Limit))
-	var page VarPage
-	err := c.get(ctx, "list variables", "/v1/variables", v, &page)
+	page, err := get[VarPage](ctx, c, "list variables", "/v1/variables",
+		refQuery(ref, "after", f.After, "limit", f.Limit))
 	for i := range page.Variables {
 		if page.Variables[i].Size > perdure.MaxInlineBytes {
 			page.Variables[i].Value = nil // it is left out, not null
@@ -94,25 +81,10 @@ func (c *Client) Vars(ctx context.Context, ref perdure.StateRef, f perdure.VarFi
 // AllVars yields the variables of one state, page by page. An error is yielded
 // last.
 func (c *Client) AllVars(ctx context.Context, ref perdure.StateRef) iter.Seq2[perdure.Variable, error] {
-	return func(yield func(perdure.Variable, error) bool) {
-		f := perdure.VarFilter{}
-		for {
-			page, err := c.Vars(ctx, ref, f)
-			if err != nil {
-				yield(perdure.Variable{}, err)
-				return
-			}
-			for i := range page.Variables {
-				if !yield(page.Variables[i], nil) {
-					return
-				}
-			}
-			if page.Next == "" {
-				return
-			}
-			f.After = page.Next
-		}
-	}
+	return pages("", func(after string) ([]perdure.Variable, string, error) {
+		page, err := c.Vars(ctx, ref, perdure.VarFilter{After: after})
+		return page.Variables, page.Next, err
+	})
 }
 
 // SetVar gives a variable a value, and creates it when it is not there. Setting
@@ -129,14 +101,13 @@ func (c *Client) SetVar(ctx context.Context, ref perdure.StateRef, spec perdure.
 		TTLSeconds  float64         `json:"ttl_seconds,omitempty"`
 		causeBody
 	}{spec.Value, spec.Type, spec.Description, spec.ReadOnly, spec.TTL.Seconds(), causeOf(spec.Cause)}
-	return c.changeVar(ctx, ref, spec.Name, &request{op: "set variable", method: http.MethodPut, path: "", body: &body})
+	return c.variable(ctx, ref, spec.Name, &request{op: "set variable", method: http.MethodPut, body: &body})
 }
 
 // DeleteVar removes a variable.
 func (c *Client) DeleteVar(ctx context.Context, ref perdure.StateRef, name string, cause perdure.Cause) error {
 	body := causeOf(cause)
-	_, err := c.changeVar(ctx, ref, name, &request{op: "delete variable", method: http.MethodDelete, path: "",
-		body: &body})
+	_, err := c.variable(ctx, ref, name, &request{op: "delete variable", method: http.MethodDelete, body: &body})
 	return err
 }
 
@@ -147,7 +118,7 @@ func (c *Client) RenameVar(ctx context.Context, ref perdure.StateRef, from, to s
 		To string `json:"to"`
 		causeBody
 	}{to, causeOf(cause)}
-	return c.changeVar(ctx, ref, from, &request{op: "rename variable", method: http.MethodPost, path: "/rename",
+	return c.variable(ctx, ref, from, &request{op: "rename variable", method: http.MethodPost, path: "/rename",
 		body: &body})
 }
 
@@ -160,7 +131,7 @@ func (c *Client) IncrVar(ctx context.Context, ref perdure.StateRef, name string,
 		By json.Number `json:"by"`
 		causeBody
 	}{by, causeOf(cause)}
-	return c.changeVar(ctx, ref, name, &request{op: "increment variable", method: http.MethodPost, path: "/increment",
+	return c.variable(ctx, ref, name, &request{op: "increment variable", method: http.MethodPost, path: "/increment",
 		body: &body})
 }
 
@@ -176,6 +147,6 @@ func (c *Client) AppendVar(ctx context.Context, ref perdure.StateRef, name strin
 		Value json.RawMessage `json:"value"`
 		causeBody
 	}{value, causeOf(cause)}
-	return c.changeVar(ctx, ref, name, &request{op: "append to variable", method: http.MethodPost, path: "/append",
+	return c.variable(ctx, ref, name, &request{op: "append to variable", method: http.MethodPost, path: "/append",
 		body: &body})
 }
