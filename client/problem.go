@@ -12,23 +12,31 @@ import (
 // maxProblemBytes bounds what is read of an error.
 const maxProblemBytes = 64 << 10
 
-// problem is the part of an RFC 9457 document that this client reads.
-type problem struct {
-	Detail     string       `json:"detail"`
-	Code       perdure.Code `json:"code"`
-	Op         string       `json:"op"`
-	Hint       string       `json:"hint"`
-	Transition *struct {
-		Task perdure.TaskID `json:"task_id"`
-		Is   perdure.State  `json:"is"`
-		Want perdure.State  `json:"want"`
-	} `json:"transition"`
+// Problem is the RFC 9457 document with which the server reports an error. In addition
+// to the standard's members it has the code, operation and hint of a perdure.Error.
+type Problem struct {
+	Type   string       `json:"type"`
+	Title  string       `json:"title"`
+	Status int          `json:"status"`
+	Detail string       `json:"detail"`
+	Code   perdure.Code `json:"code"`
+	Op     string       `json:"op,omitempty"`
+	Hint   string       `json:"hint,omitempty"`
+	// Transition is set when a task was not in the state for the request.
+	Transition *Transition `json:"transition,omitempty"`
+}
+
+// Transition is a change of a task's state that was refused.
+type Transition struct {
+	Task perdure.TaskID `json:"task_id"`
+	Is   perdure.State  `json:"is"`
+	Want perdure.State  `json:"want"`
 }
 
 // problemError reads the error out of a response.
 func problemError(op string, resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes)) // a cut one is of no use, and told as such
-	var p problem
+	var p Problem
 	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" {
 		return &perdure.Error{Code: codeOf(resp.StatusCode), Op: op,
 			Msg:  fmt.Sprintf("the server answered with status %d and no explanation", resp.StatusCode),

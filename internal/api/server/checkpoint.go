@@ -1,77 +1,52 @@
 package server
 
-import (
-	"net/http"
+import "github.com/perdure/perdure"
 
-	"github.com/perdure/perdure"
-)
-
-func (s *server) saveCheckpoint(w http.ResponseWriter, r *http.Request) error {
+func (s *server) saveCheckpoint(r *request) (any, error) {
 	var body struct {
 		Name        string `json:"name"`
 		Description string `json:"description"`
 	}
-	ref, err := s.change(w, r, &body, s.limits.JSONBytes)
+	ref, err := s.change(r, &body, s.limits.JSONBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := s.store.SaveCheckpoint(r.Context(), ref, body.Name, body.Description)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusCreated, c)
+	return created{value: c}, err
 }
 
 // checkpoints lists all of a state; there are at most a hundred, so it has no
 // pages.
-func (s *server) checkpoints(w http.ResponseWriter, r *http.Request) error {
-	ref, err := s.readRef(r)
+func (s *server) checkpoints(r *request) (any, error) {
+	ref, err := s.ref(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list, err := s.store.Checkpoints(r.Context(), ref)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, struct {
-		Checkpoints []perdure.Checkpoint `json:"checkpoints"`
-	}{list})
+	return object{"checkpoints": list}, err
 }
 
 // diff compares a state at two instants: checkpoints by ID or name, mutations
 // (before them), or now when one is left out.
-func (s *server) diff(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
-	ref, from, to := q.ref(), q.text("from"), q.text("to")
-	if err := q.done(); err != nil {
-		return err
-	}
-	ref, err := s.resolve(r, ref)
+func (s *server) diff(r *request) (any, error) {
+	from, to := r.text("from"), r.text("to")
+	ref, err := s.ref(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	changes, err := s.store.Diff(r.Context(), ref, from, to)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, struct {
-		Changes []perdure.VarChange `json:"changes"`
-	}{changes})
+	return object{"changes": changes}, err
 }
 
-func (s *server) rollback(w http.ResponseWriter, r *http.Request) error {
+func (s *server) rollback(r *request) (any, error) {
 	var body struct {
 		To     string `json:"to"`
 		Source string `json:"source"`
 		Reason string `json:"reason"`
 	}
-	ref, err := s.change(w, r, &body, s.limits.JSONBytes)
+	ref, err := s.change(r, &body, s.limits.JSONBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	report, err := s.store.Rollback(r.Context(), ref, body.To, perdure.Cause{Source: body.Source, Reason: body.Reason})
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, report)
+	return s.store.Rollback(r.Context(), ref, body.To, perdure.Cause{Source: body.Source, Reason: body.Reason})
 }

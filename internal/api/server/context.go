@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/corpus/pack"
 )
 
@@ -15,56 +16,36 @@ const opContext = "create context"
 
 // createContext reads a stream of files and keeps them as one context. Nothing
 // is kept of a stream that is cut or malformed.
-func (s *server) createContext(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
+func (s *server) createContext(r *request) (any, error) {
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	ctx := r.Context()
-	body := http.MaxBytesReader(w, r.Body, s.limits.ContextBytes)
+	body := http.MaxBytesReader(r.w, r.Body, s.limits.ContextBytes)
 	manifest, ref, err := s.receivePack(ctx, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	encoded, err := manifest.Encode()
 	if err != nil {
-		return invalid(opContext, err.Error(), "give fewer files at once")
+		return nil, invalid(opContext, err.Error(), "give fewer files at once")
 	}
 	manifestRef, err := s.store.PutBlob(ctx, bytes.NewReader(encoded))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	made, err := s.store.PutContext(ctx, perdure.ContextSpec{
 		Pack: ref, Manifest: manifestRef,
 		Files: int64(len(manifest.Files)), Bytes: manifest.Bytes, Tokens: manifest.Tokens(),
 	})
-	if err != nil {
-		return err
+	skipped := make([]client.SkippedFile, 0, len(manifest.Skipped))
+	for _, file := range manifest.Skipped {
+		skipped = append(skipped, client.SkippedFile(file))
 	}
-	w.Header().Set("Location", "/v1/contexts/"+made.ID)
-	return s.reply(w, http.StatusCreated, contextReport{
+	return created{"/v1/contexts/" + made.ID, client.ContextReport{
 		ID: made.ID, Files: made.Files, Bytes: made.Bytes, Tokens: made.Tokens,
-		Skipped: skipped(manifest.Skipped), MoreSkipped: manifest.MoreSkipped, SkippedKinds: manifest.SkippedKinds,
-	})
-}
-
-// contextReport answers POST /v1/contexts.
-type contextReport struct {
-	ID      string         `json:"context_id"`
-	Files   int64          `json:"files"`
-	Bytes   int64          `json:"bytes"`
-	Tokens  int64          `json:"tokens"`
-	Skipped []pack.Skipped `json:"skipped"`
-	// MoreSkipped counts those that the list has no room for.
-	MoreSkipped int64 `json:"more_skipped,omitempty"`
-	// SkippedKinds counts all of them.
-	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
-}
-
-func skipped(list []pack.Skipped) []pack.Skipped {
-	if list == nil {
-		return []pack.Skipped{}
-	}
-	return list
+		Skipped: skipped, MoreSkipped: manifest.MoreSkipped, SkippedKinds: manifest.SkippedKinds,
+	}}, err
 }
 
 // receivePack builds the pack while the stream is read, and writes it into a
@@ -79,7 +60,8 @@ func (s *server) receivePack(ctx context.Context, body io.Reader) (*pack.Manifes
 	return manifest, ref, nil
 }
 
-// streamError tells who was at fault: the store, the size, or the stream.
+// streamError returns why a stream was not stored: the store failed, it is too large, or
+// it is malformed.
 func streamError(err error) error {
 	var store *pack.StoreError
 	var large *http.MaxBytesError
@@ -96,13 +78,9 @@ func streamError(err error) error {
 	return invalid(opContext, err.Error(), "")
 }
 
-func (s *server) context(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
+func (s *server) context(r *request) (any, error) {
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	found, err := s.store.Context(r.Context(), r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, found)
+	return s.store.Context(r.Context(), r.PathValue("id"))
 }

@@ -9,22 +9,53 @@ import (
 	"time"
 )
 
-// reply answers with a JSON document. Values of users stay as they are: what is
-// escaped for HTML only would be longer than its limits.
-func (s *server) reply(w http.ResponseWriter, status int, v any) error {
+// object is an answer of few members.
+type object map[string]any
+
+// created is the answer with a new resource; at is its path, if it has one.
+type created struct {
+	at    string
+	value any
+}
+
+// orEmpty makes an empty list of none, so that JSON has [] instead of null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// next returns the place at which a list continues: the key of the last entry of a full
+// page, else zero.
+func next[T, K any](page []T, limit int, key func(*T) K) (at K) {
+	if len(page) == limit {
+		at = key(&page[limit-1])
+	}
+	return at
+}
+
+// reply answers with a JSON document. The characters <, > and & are not escaped, so that
+// values of users keep their length.
+func (s *server) reply(w http.ResponseWriter, v any) error {
+	status, h := http.StatusOK, w.Header()
+	if c, ok := v.(created); ok {
+		status, v = http.StatusCreated, c.value
+		if c.at != "" {
+			h.Set("Location", c.at)
+		}
+	}
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("encode response: %w", err)
 	}
-	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
-	out := s.timed(w)
-	if _, err := out.Write(body.Bytes()); err != nil {
+	if _, err := s.timed(w).Write(body.Bytes()); err != nil {
 		s.log.Debug("write response", "error", err)
 	}
 	return nil

@@ -11,54 +11,44 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/view/outline"
 )
 
 // events lists a page of events, or follows them as server-sent events when
 // the request accepts text/event-stream.
-func (s *server) events(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
+func (s *server) events(r *request) (any, error) {
 	filter := perdure.EventFilter{
-		After: q.number("after", 0, math.MaxInt64, 0),
-		Tree:  q.tree("tree"),
-		Limit: q.limit(maxPage),
+		After: r.number("after", 0, math.MaxInt64, 0),
+		Tree:  r.tree("tree"),
+		Limit: r.limit(maxPage),
 	}
-	newest := int(q.number("newest", 1, maxPage, 0))
+	newest := int(r.number("newest", 1, maxPage, 0))
 	if newest > 0 && filter.Tree == "" {
-		q.fail(`parameter "newest" needs a tree`, "")
+		r.fail(`parameter "newest" needs a tree`, "")
 	}
-	if err := q.done(); err != nil {
-		return err
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	if filter.Tree != "" {
 		if _, err := s.store.Tree(r.Context(), filter.Tree); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if newest > 0 {
 		if err := s.skipTo(r.Context(), &filter, newest); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
-		return s.follow(w, r, filter)
+		return nil, s.follow(r, filter)
 	}
 	events, err := s.store.Events(r.Context(), filter)
-	if err != nil {
-		return err
-	}
-	page := struct {
-		Events []perdure.Event `json:"events"`
-		// Next is what to ask for after: the number of the last event seen.
-		Next int64 `json:"next"`
-	}{Events: events, Next: filter.After}
-	if events == nil {
-		page.Events = []perdure.Event{}
-	}
+	page := client.EventPage{Events: orEmpty(events), Next: filter.After}
 	if len(events) > 0 {
 		page.Next = events[len(events)-1].Seq
 	}
-	return s.reply(w, http.StatusOK, page)
+	return page, err
 }
 
 // skipTo leaves out all events of a tree but the newest.
@@ -70,12 +60,11 @@ func (s *server) skipTo(ctx context.Context, filter *perdure.EventFilter, newest
 	})
 }
 
-// follow sends all events after a number and then those to come, until the
-// client goes, stops reading for too long, or the server drains. The client
-// resumes by Last-Event-ID and misses nothing: every event is read from the
-// store by its number, none is handed over in memory. So a slow reader holds
-// up only itself.
-func (s *server) follow(w http.ResponseWriter, r *http.Request, filter perdure.EventFilter) error {
+// follow sends all events after a number and then each new one, until the client
+// disconnects or stops reading for too long, or the server drains. The client resumes by
+// Last-Event-ID and misses nothing: every event is read from the store by its number,
+// none is passed in memory. So a slow reader delays only itself.
+func (s *server) follow(r *request, filter perdure.EventFilter) error {
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		n, err := strconv.ParseInt(last, 10, 64)
 		if err != nil || n < 0 {
@@ -88,15 +77,15 @@ func (s *server) follow(w http.ResponseWriter, r *http.Request, filter perdure.E
 	if err != nil {
 		return err
 	}
-	h := w.Header()
+	h := r.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
+	r.w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	f := &follower{s: s, filter: filter, out: s.timed(w)}
+	f := &follower{s: s, filter: filter, out: s.timed(r.w)}
 	f.buf = bufio.NewWriterSize(f.out, pieceBytes)
 	if err := f.run(r.Context(), first); err != nil {
 		s.log.DebugContext(r.Context(), "event stream ended", "error", err)
@@ -121,7 +110,7 @@ func (f *follower) run(ctx context.Context, page []perdure.Event) error {
 		if err := f.send(page); err != nil || f.s.draining() {
 			return err
 		}
-		changed, looked := f.s.store.Changed(), time.Now()
+		changed, read := f.s.store.Changed(), time.Now()
 		var err error
 		if page, err = f.s.store.Events(ctx, f.filter); err != nil {
 			return err
@@ -139,7 +128,7 @@ func (f *follower) run(ctx context.Context, page []perdure.Event) error {
 				continue
 			case <-changed:
 			}
-			if err := pause(ctx, looked.Add(lookPause)); err != nil {
+			if err := pause(ctx, read.Add(readPause)); err != nil {
 				return err
 			}
 			break

@@ -2,132 +2,83 @@ package server
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/handoff/ledger"
 )
 
-// work reads which ledger a request is about.
-func (q *query) work() ledger.Ref {
-	return ledger.Ref{Place: q.text("place"), Task: q.text("task")}
+// handoff returns the ledger of a reference: the open one, else the last.
+func (s *server) handoff(r *request) (any, error) {
+	ref := ledger.Ref{Place: r.text("place"), Task: r.text("task")}
+	if err := r.done(); err != nil {
+		return nil, err
+	}
+	return s.ledgers.Handoff(r.Context(), ref)
 }
 
-// handoff tells the ledger of a reference: the open one, else the last.
-func (s *server) handoff(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
-	ref := q.work()
-	if err := q.done(); err != nil {
-		return err
-	}
-	h, err := s.ledgers.Handoff(r.Context(), ref)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, h)
-}
-
-func (q *query) handoffID(text string) ledger.ID {
-	if text == "" {
-		return 0
-	}
-	var id ledger.ID
-	q.keep(id.UnmarshalText([]byte(text)))
-	return id
+func parseHandoffID(text string) (id ledger.ID, err error) {
+	err = id.UnmarshalText([]byte(text))
+	return id, err
 }
 
 // handoffs lists ledgers, the newest first.
-func (s *server) handoffs(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
-	filter := ledger.Filter{Before: q.handoffID(q.text("before")), Limit: q.limit(defaultPage)}
-	if err := q.done(); err != nil {
-		return err
+func (s *server) handoffs(r *request) (any, error) {
+	filter := ledger.Filter{Before: parsed(r, r.text("before"), parseHandoffID), Limit: r.limit(defaultPage)}
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	list, err := s.ledgers.Handoffs(r.Context(), filter)
-	if err != nil {
-		return err
-	}
-	page := struct {
-		Handoffs []ledger.Handoff `json:"handoffs"`
-		// Next is where the list goes on; not there at its end.
-		Next ledger.ID `json:"next,omitempty"`
-	}{Handoffs: list}
-	if len(list) == filter.Limit {
-		page.Next = list[len(list)-1].ID
-	}
-	return s.reply(w, http.StatusOK, page)
+	return client.HandoffPage{Handoffs: list,
+		Next: next(list, filter.Limit, func(h *ledger.Handoff) ledger.ID { return h.ID })}, err
 }
 
-// handoffEntries lists what a ledger has behind a number.
-func (s *server) handoffEntries(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
-	id := q.handoffID(r.PathValue("id"))
-	after, limit := q.number("after", 0, 1<<62, 0), q.limit(maxPage)
-	if err := q.done(); err != nil {
-		return err
+// handoffEntries lists the entries of a ledger behind a number.
+func (s *server) handoffEntries(r *request) (any, error) {
+	id := parsed(r, r.PathValue("id"), parseHandoffID)
+	after, limit := r.number("after", 0, 1<<62, 0), r.limit(maxPage)
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	list, err := s.ledgers.HandoffEntries(r.Context(), id, after, limit)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, struct {
-		Entries []ledger.Entry `json:"entries"`
-	}{list})
+	return object{"entries": list}, err
 }
 
-func (s *server) writeHandoff(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
+func (s *server) writeHandoff(r *request) (any, error) {
 	var body ledger.Write
-	if err := s.decode(w, r, &body); err != nil {
-		return err
+	r.body(&body)
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	h, err := s.ledgers.WriteHandoff(r.Context(), body)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, h)
+	return s.ledgers.WriteHandoff(r.Context(), body)
 }
 
-func (s *server) claimHandoff(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
+func (s *server) claimHandoff(r *request) (any, error) {
 	var body struct {
 		ledger.ClaimSpec
 		TTLSeconds float64 `json:"ttl_seconds"`
 	}
-	if err := s.decode(w, r, &body); err != nil {
-		return err
+	r.body(&body)
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	if limit := ledger.MaxTTL.Seconds(); body.TTLSeconds < 0 || body.TTLSeconds > limit {
-		return invalid("claim handoff", fmt.Sprintf("field \"ttl_seconds\" is %g, seconds up to %.0f are needed",
+		return nil, invalid("claim handoff", fmt.Sprintf("field \"ttl_seconds\" is %g, seconds up to %.0f are needed",
 			body.TTLSeconds, limit), "")
 	}
 	body.TTL = time.Duration(body.TTLSeconds * float64(time.Second))
-	claim, err := s.ledgers.ClaimHandoff(r.Context(), body.ClaimSpec)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, claim)
+	return s.ledgers.ClaimHandoff(r.Context(), body.ClaimSpec)
 }
 
-func (s *server) releaseHandoff(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
+func (s *server) releaseHandoff(r *request) (any, error) {
 	var body struct {
 		ledger.Ref
 		Token string `json:"token"`
 	}
-	if err := s.decode(w, r, &body); err != nil {
-		return err
+	r.body(&body)
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	if err := s.ledgers.ReleaseHandoff(r.Context(), body.Ref, body.Token); err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, struct {
-		Released ledger.Ref `json:"released"`
-	}{body.Ref})
+	err := s.ledgers.ReleaseHandoff(r.Context(), body.Ref, body.Token)
+	return object{"released": body.Ref}, err
 }

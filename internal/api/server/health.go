@@ -1,33 +1,19 @@
 package server
 
 import (
-	"net/http"
-
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 )
 
-// health answers after a look into the store, so that it also tells that the
-// store can be read.
-func (s *server) health(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
+// health answers after a query, so that it also reports that the store can be read.
+func (s *server) health(r *request) (any, error) {
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	if _, err := s.store.Trees(r.Context(), perdure.TreeFilter{Limit: 1}); err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, struct {
-		OK       bool `json:"ok"`
-		Draining bool `json:"draining"`
-	}{true, s.draining()})
+	_, err := s.store.Trees(r.Context(), perdure.TreeFilter{Limit: 1})
+	return client.Health{OK: true, Draining: s.draining()}, err
 }
 
-func (s *server) version(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, struct {
-		Version  string `json:"version"`
-		API      string `json:"api"`
-		Database string `json:"database"`
-	}{s.cfg.Version, "v1", s.store.Database()})
+func (s *server) version(r *request) (any, error) {
+	return client.Version{Version: s.cfg.Version, API: "v1", Database: s.store.Database()}, r.done()
 }

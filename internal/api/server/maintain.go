@@ -2,14 +2,14 @@ package server
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 )
 
-// collectRequest is the body of POST /v1/gc. Times are in seconds; what is left
-// out is the store's default; 0 is at once.
+// collectRequest is the body of POST /v1/gc. Times are in seconds. A missing one means
+// the store's default, 0 at once.
 type collectRequest struct {
 	Completed     *float64 `json:"completed"`
 	Failed        *float64 `json:"failed"`
@@ -19,65 +19,41 @@ type collectRequest struct {
 	DryRun        bool     `json:"dry_run"`
 }
 
-func (s *server) collect(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
+func (s *server) collect(r *request) (any, error) {
 	var body collectRequest
-	if err := s.decode(w, r, &body); err != nil {
-		return err
+	r.body(&body)
+	req := perdure.PruneRequest{DryRun: body.DryRun, Policy: perdure.RetentionPolicy{
+		IncludeFailed: body.IncludeFailed, Checkpoints: body.Checkpoints, Completed: r.seconds("completed", body.Completed),
+		Failed: r.seconds("failed", body.Failed), Handoffs: r.seconds("handoffs", body.Handoffs)}}
+	if body.Checkpoints < 0 || body.Checkpoints > perdure.MaxCheckpoints {
+		r.keep(invalid("collect garbage", fmt.Sprintf("field \"checkpoints\" is %d, up to %d are kept", body.Checkpoints,
+			perdure.MaxCheckpoints), ""))
 	}
-	req := perdure.PruneRequest{DryRun: body.DryRun}
-	req.Policy.IncludeFailed = body.IncludeFailed
-	var err error
-	if req.Policy.Completed, err = seconds("completed", body.Completed); err != nil {
-		return err
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	if req.Policy.Failed, err = seconds("failed", body.Failed); err != nil {
-		return err
-	}
-	if req.Policy.Handoffs, err = seconds("handoffs", body.Handoffs); err != nil {
-		return err
-	}
-	if req.Policy.Checkpoints = body.Checkpoints; body.Checkpoints < 0 || body.Checkpoints > perdure.MaxCheckpoints {
-		return invalid("collect garbage", fmt.Sprintf("field \"checkpoints\" is %d, up to %d are kept", body.Checkpoints,
-			perdure.MaxCheckpoints), "")
-	}
-	report, err := s.store.Prune(r.Context(), req)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, report)
+	return s.store.Prune(r.Context(), req)
 }
 
 // maxSeconds is 100 years.
 const maxSeconds = 100 * 365 * 24 * 3600
 
-func seconds(field string, v *float64) (time.Duration, error) {
+// seconds converts a field of the body.
+func (r *request) seconds(field string, v *float64) time.Duration {
 	if v == nil {
-		return 0, nil
+		return 0
 	}
 	if *v < 0 || *v > maxSeconds {
-		return 0, invalid("collect garbage", fmt.Sprintf("field %q is %g, seconds from 0 to %d are needed", field, *v,
-			maxSeconds), "")
+		r.keep(invalid("collect garbage", fmt.Sprintf("field %q is %g, seconds from 0 to %d are needed", field, *v,
+			maxSeconds), ""))
 	}
-	// The store takes 0 for its default; here it is asked for in so many words.
-	return max(time.Nanosecond, time.Duration(*v*float64(time.Second))), nil
+	return max(time.Nanosecond, time.Duration(*v*float64(time.Second))) // the store takes 0 for its default
 }
 
-func (s *server) check(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
+func (s *server) check(r *request) (any, error) {
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	problems, err := s.store.Check(r.Context())
-	if err != nil {
-		return err
-	}
-	if problems == nil {
-		problems = []perdure.Problem{}
-	}
-	return s.reply(w, http.StatusOK, struct {
-		OK       bool              `json:"ok"`
-		Problems []perdure.Problem `json:"problems"`
-	}{len(problems) == 0, problems})
+	return client.CheckReport{OK: len(problems) == 0, Problems: orEmpty(problems)}, err
 }

@@ -2,90 +2,66 @@ package server
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/view/outline"
 )
 
 // treeOutline lists rows of a tree: the children of a task from a position on,
 // the tasks that match a filter by ID, or tasks by their IDs.
-func (s *server) treeOutline(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
-	query := outline.Query{
-		Tasks:  q.tasks("task"),
-		Parent: q.task("parent"),
-		From:   q.number("from", 0, 1<<31, 0),
-		States: q.states("state"),
-		Text:   q.text("text"),
-		After:  q.task("after"),
-		All:    q.flag("all"),
-		Limit:  q.limit(defaultPage),
+func (s *server) treeOutline(r *request) (any, error) {
+	query := client.OutlineQuery{
+		Tree:   r.pathTree(),
+		Tasks:  r.tasks("task"),
+		Parent: r.task("parent"),
+		From:   r.number("from", 0, 1<<31, 0),
+		States: r.states("state"),
+		Text:   r.text("text"),
+		After:  r.task("after"),
+		All:    r.flag("all"),
+		Limit:  r.limit(defaultPage),
 	}
-	if err := q.done(); err != nil {
-		return err
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	id, err := pathTree(r)
-	if err != nil {
-		return err
-	}
-	page := struct {
-		Rows []outline.Row `json:"rows"`
-	}{}
-	err = s.store.ReadTx(r.Context(), func(ctx context.Context, tx *perdure.ReadTx) error {
-		page.Rows, err = outline.Outline(ctx, tx, id, query)
+	var rows []client.OutlineRow
+	err := s.store.ReadTx(r.Context(), func(ctx context.Context, tx *perdure.ReadTx) (err error) {
+		rows, err = outline.Outline(ctx, tx, &query)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, page)
+	return object{"rows": rows}, err
 }
 
-// treeReport tells what a tree looks like as a whole.
-func (s *server) treeReport(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
+// treeReport returns the report of a tree.
+func (s *server) treeReport(r *request) (any, error) {
+	id := r.pathTree()
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	id, err := pathTree(r)
-	if err != nil {
-		return err
-	}
-	var report *outline.Report
-	err = s.store.ReadTx(r.Context(), func(ctx context.Context, tx *perdure.ReadTx) error {
+	var report *client.Report
+	err := s.store.ReadTx(r.Context(), func(ctx context.Context, tx *perdure.ReadTx) (err error) {
 		report, err = outline.ReadReport(ctx, tx, id)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, report)
+	return report, err
 }
 
-// slowest is the task of a tree that runs longest.
-type slowest struct {
-	perdure.ActiveTask
-	// Model and CallSince describe its open call.
-	Model     string     `json:"model,omitempty"`
-	CallSince *time.Time `json:"call_since,omitempty"`
-}
-
-// slowestOf finds it among the running tasks; nil when there are none.
-func (s *server) slowestOf(r *http.Request, active []perdure.ActiveTask) (*slowest, error) {
+// slowestOf returns the running task that was claimed first; nil when there is none.
+func (s *server) slowestOf(ctx context.Context, active []perdure.ActiveTask) (*client.SlowestTask, error) {
 	if len(active) == 0 {
 		return nil, nil
 	}
-	slow := slowest{ActiveTask: active[0]}
+	slow := client.SlowestTask{ActiveTask: active[0]}
 	for _, a := range active {
 		if a.Since.Before(slow.Since) {
 			slow.ActiveTask = a
 		}
 	}
-	call, found, err := outline.Open(r.Context(), s.store.Reader(), slow.Task)
+	call, found, err := outline.Open(ctx, s.store.Reader(), slow.Task)
 	if found {
-		since := time.UnixMicro(call.Since).UTC()
-		slow.Model, slow.CallSince = call.Model, &since
+		slow.Model, slow.CallSince = call.Model, new(time.UnixMicro(call.Since).UTC())
 	}
 	return &slow, err
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 )
 
 // statusCanceled is what nginx made customary for a request its client gave up.
@@ -47,26 +48,6 @@ func outcomeOf(code perdure.Code) outcome {
 	}
 }
 
-// problem is an RFC 9457 document. Beyond the standard's members it has code,
-// op and hint of a perdure.Error, and the refused transition where that was it.
-type problem struct {
-	Type       string             `json:"type"`
-	Title      string             `json:"title"`
-	Status     int                `json:"status"`
-	Detail     string             `json:"detail"`
-	Code       perdure.Code       `json:"code"`
-	Op         string             `json:"op,omitempty"`
-	Hint       string             `json:"hint,omitempty"`
-	Transition *problemTransition `json:"transition,omitempty"`
-}
-
-// problemTransition is a perdure.StateError.
-type problemTransition struct {
-	Task perdure.TaskID `json:"task_id"`
-	Is   perdure.State  `json:"is"`
-	Want perdure.State  `json:"want"`
-}
-
 // statusError gives an error a more exact status than its code's.
 type statusError struct {
 	status int
@@ -83,7 +64,7 @@ func invalid(op, msg, hint string) *perdure.Error {
 	return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: msg, Hint: hint}
 }
 
-func problemOf(err error) problem {
+func problemOf(err error) client.Problem {
 	var own *perdure.Error
 	if !errors.As(err, &own) {
 		own = &perdure.Error{Code: perdure.CodeInternal}
@@ -92,7 +73,7 @@ func problemOf(err error) problem {
 		}
 	}
 	out := outcomeOf(own.Code)
-	p := problem{
+	p := client.Problem{
 		Type:   "urn:perdure:error:" + string(own.Code),
 		Title:  out.title,
 		Status: out.status,
@@ -107,16 +88,15 @@ func problemOf(err error) problem {
 	}
 	var state *perdure.StateError // the one cause that is safe to show
 	if errors.As(err, &state) {
-		p.Transition = &problemTransition{Task: state.Task, Is: state.Is, Want: state.Want}
+		p.Transition = &client.Transition{Task: state.Task, Is: state.Is, Want: state.Want}
 		p.Detail = cmp.Or(p.Detail, state.Error())
 	}
 	p.Detail = cmp.Or(p.Detail, out.detail)
 	return p
 }
 
-// fail answers with a problem document and logs what it does not tell: an error
-// that says no more than where to look, or the cause of one that says what is
-// the matter.
+// fail answers with a problem document and logs the error with its cause, which the
+// document does not hold.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
 	level, msg := slog.LevelDebug, "request refused"

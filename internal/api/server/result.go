@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
@@ -19,45 +19,27 @@ const (
 	missingPromptRunes = 200
 )
 
-// result is the outcome of a tree, the shape of `perdure run --json`.
+// result is a client.Result whose citations have all members that the executor wrote.
 type result struct {
-	Tree    perdure.TreeID `json:"tree_id"`
-	State   perdure.State  `json:"state"`
-	Partial bool           `json:"partial"`
-	// Answer is a string, or the structured result, or null without one.
-	Answer    json.RawMessage    `json:"answer"`
-	Citations json.RawMessage    `json:"citations"`
-	Usage     perdure.Usage      `json:"usage"`
-	Error     *perdure.TaskError `json:"error,omitempty"`
-	Missing   []missingTask      `json:"missing"`
-	// MissingTotal may be more than the list holds.
-	MissingTotal int64 `json:"missing_total"`
-	// Limits are the limits of the tree, with what was used of them; one that
-	// was exceeded is why parts are missing.
-	Limits []perdure.LimitUse `json:"limits"`
-	details
+	Tree         perdure.TreeID       `json:"tree_id"`
+	State        perdure.State        `json:"state"`
+	Partial      bool                 `json:"partial"`
+	Answer       json.RawMessage      `json:"answer"`
+	Citations    json.RawMessage      `json:"citations"`
+	Usage        perdure.Usage        `json:"usage"`
+	Error        *perdure.TaskError   `json:"error,omitempty"`
+	Missing      []client.MissingTask `json:"missing"`
+	MissingTotal int64                `json:"missing_total"`
+	Limits       []perdure.LimitUse   `json:"limits"`
+	client.Details
 }
 
-// missingTask is a leaf without a result.
-type missingTask struct {
-	Task   perdure.TaskID     `json:"task_id"`
-	Prompt string             `json:"prompt"`
-	Error  *perdure.TaskError `json:"error"`
-}
-
-func (s *server) treeResult(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
+func (s *server) treeResult(r *request) (any, error) {
+	id := r.pathTree()
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	id, err := pathTree(r)
-	if err != nil {
-		return err
-	}
-	res, err := s.resultOf(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, res)
+	return s.resultOf(r.Context(), id)
 }
 
 func (s *server) resultOf(ctx context.Context, id perdure.TreeID) (*result, error) {
@@ -84,7 +66,7 @@ func (s *server) resultOf(ctx context.Context, id perdure.TreeID) (*result, erro
 	if err != nil {
 		return nil, err
 	}
-	res.details = detailsOf(root.Data)
+	res.Details = detailsOf(root.Data)
 	m := missing{store: s.store, total: progress.Failed + progress.Cancelled}
 	if tree.State == perdure.Completed && !tree.Partial {
 		m.total = 0 // what failed at first was made good later
@@ -120,12 +102,36 @@ func answer(root *perdure.Task) (text, citations json.RawMessage, err error) {
 	return text, data.Citations, err
 }
 
+// detailsOf reads the details in a result's data. What has another form is left out: the
+// data is the executor's own.
+func detailsOf(data json.RawMessage) (d client.Details) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(data, &fields) != nil {
+		return d
+	}
+	take(fields["notes"], &d.Notes)
+	take(fields["left_out"], &d.LeftOut)
+	take(fields["votes"], &d.Votes)
+	take(fields["abstained"], &d.Abstained)
+	take(fields["scores"], &d.Scores)
+	take(fields["gate"], &d.Gate)
+	return d
+}
+
+// take decodes a value if it has the form.
+func take[T any](raw json.RawMessage, to *T) {
+	var value T
+	if len(raw) > 0 && json.Unmarshal(raw, &value) == nil {
+		*to = value
+	}
+}
+
 // missing finds the leaves of a tree that ended without a result.
 type missing struct {
 	store *perdure.Store
 	total int64 // of tasks that failed or were cancelled, inner ones included
 	seen  int64
-	list  []missingTask
+	list  []client.MissingTask
 	count int64
 	// inner are tasks that have children, as far as known.
 	inner map[perdure.TaskID]bool
@@ -134,7 +140,7 @@ type missing struct {
 // find lists the failed and cancelled tasks in the order of their IDs. If a tree has
 // more of them than the limit, the rest is counted, inner tasks included.
 func (m *missing) find(ctx context.Context, tree perdure.TreeID) error {
-	m.list, m.inner = []missingTask{}, make(map[perdure.TaskID]bool)
+	m.list, m.inner = []client.MissingTask{}, make(map[perdure.TaskID]bool)
 	filter := perdure.TaskFilter{Tree: tree, States: []perdure.State{perdure.Failed, perdure.Cancelled}, Limit: maxPage,
 		Brief: true}
 	for m.total > 0 && m.seen < maxMissingScan {
@@ -170,11 +176,12 @@ func (m *missing) look(ctx context.Context, t *perdure.Task) error {
 	}
 	m.count++
 	if len(m.list) < maxMissing {
-		why := t.Error
-		if why == nil {
-			why = &perdure.TaskError{Kind: string(t.State), Message: "the task was " + string(t.State)}
+		why := perdure.TaskError{Kind: string(t.State), Message: "the task was " + string(t.State)}
+		if t.Error != nil {
+			why = *t.Error
 		}
-		m.list = append(m.list, missingTask{Task: t.ID, Prompt: clip.Runes(t.Prompt, missingPromptRunes), Error: why})
+		m.list = append(m.list, client.MissingTask{Task: t.ID, Prompt: clip.Runes(t.Prompt, missingPromptRunes),
+			Error: why})
 	}
 	return nil
 }

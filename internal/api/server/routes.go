@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// handler answers a request, or returns an error and has written nothing.
-type handler func(w http.ResponseWriter, r *http.Request) error
+// handler returns the answer to a request, which is sent as JSON; nil if the handler
+// has written it.
+type handler func(r *request) (answer any, err error)
 
 // routes is the whole API.
 func (s *server) routes() http.Handler {
@@ -140,7 +141,11 @@ func (s *server) guard(h handler) http.Handler {
 				panic(http.ErrAbortHandler) // cuts the connection: what was sent is not whole
 			}
 		}()
-		if err := h(w, r); err != nil {
+		answer, err := h(s.request(w, r))
+		if err == nil && answer != nil {
+			err = s.reply(w, answer)
+		}
+		if err != nil {
 			s.fail(w, r, err)
 		}
 	})

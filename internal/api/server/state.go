@@ -2,16 +2,17 @@ package server
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 )
 
-// ref reads which state a request is about: scope, and session, tree, task or
-// name with it. Without a scope it is that of what is named.
-func (q *query) ref() perdure.StateRef {
-	ref := perdure.StateRef{Scope: perdure.Scope(q.text("scope")), Session: q.text("session"),
-		Tree: q.tree("tree"), Task: q.task("task"), Name: q.text("name")}
+// ref reads which state a request is about, after its other parameters: scope, and
+// session, tree, task or name with it. Without a scope it is that of what is named. It
+// fills in the tree of a task that is named alone.
+func (s *server) ref(r *request) (perdure.StateRef, error) {
+	ref := perdure.StateRef{Scope: perdure.Scope(r.text("scope")), Session: r.text("session"),
+		Tree: r.tree("tree"), Task: r.task("task"), Name: r.text("name")}
 	if ref.Scope == "" {
 		switch {
 		case ref.Tree != "" || ref.Task != 0:
@@ -21,7 +22,7 @@ func (q *query) ref() perdure.StateRef {
 		case ref.Name != "":
 			ref.Scope = perdure.ScopeTemporary
 		default:
-			q.fail("no state is named", "give scope=global, or session, tree, task or name")
+			r.fail("no state is named", "give scope=global, or session, tree, task or name")
 		}
 	}
 	for _, p := range []struct {
@@ -35,78 +36,48 @@ func (q *query) ref() perdure.StateRef {
 		{"name", ref.Name != "", []perdure.Scope{perdure.ScopeTemporary}},
 	} {
 		if p.there && ref.Scope != p.with[0] && ref.Scope != p.with[len(p.with)-1] {
-			q.fail(fmt.Sprintf("parameter %q has no meaning in the scope %q", p.name, ref.Scope), "")
+			r.fail(fmt.Sprintf("parameter %q has no meaning in the scope %q", p.name, ref.Scope), "")
 		}
 	}
-	return ref
-}
-
-// resolve fills in the tree of a task that is named alone.
-func (s *server) resolve(r *http.Request, ref perdure.StateRef) (perdure.StateRef, error) {
-	if ref.Task == 0 || ref.Tree != "" {
-		return ref, nil
+	if err := r.done(); err != nil || ref.Task == 0 || ref.Tree != "" {
+		return ref, err
 	}
 	task, err := s.store.Task(r.Context(), ref.Task)
 	ref.Tree = task.Tree
 	return ref, err
 }
 
-// readRef reads the state of a request that has no other parameters.
-func (s *server) readRef(r *http.Request) (perdure.StateRef, error) {
-	q := readQuery(r)
-	ref := q.ref()
-	if err := q.done(); err != nil {
+// change reads the state and the body of a change.
+func (s *server) change(r *request, body any, limit int64) (perdure.StateRef, error) {
+	ref, err := s.ref(r)
+	if err != nil {
 		return ref, err
 	}
-	return s.resolve(r, ref)
+	r.bodyUpTo(body, limit)
+	return ref, r.done()
 }
 
-// state tells what is known of a state.
-func (s *server) state(w http.ResponseWriter, r *http.Request) error {
-	ref, err := s.readRef(r)
+// state returns the counters of a state.
+func (s *server) state(r *request) (any, error) {
+	ref, err := s.ref(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	info, err := s.store.State(r.Context(), ref)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, info)
+	return s.store.State(r.Context(), ref)
 }
 
 // history lists mutations, the newest first.
-func (s *server) history(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
-	ref := q.ref()
-	filter := perdure.HistoryFilter{Name: q.text("variable"), Before: q.mutation("before"), Limit: q.limit(defaultPage)}
-	if err := q.done(); err != nil {
-		return err
-	}
-	ref, err := s.resolve(r, ref)
+func (s *server) history(r *request) (any, error) {
+	before := parsed(r, r.text("before"), func(text string) (id perdure.MutationID, err error) {
+		err = id.UnmarshalText([]byte(text))
+		return id, err
+	})
+	filter := perdure.HistoryFilter{Name: r.text("variable"), Before: before, Limit: r.limit(defaultPage)}
+	ref, err := s.ref(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list, err := s.store.History(r.Context(), ref, filter)
-	if err != nil {
-		return err
-	}
-	page := struct {
-		Mutations []perdure.Mutation `json:"mutations"`
-		// Next is where the list goes on; not there at its end.
-		Next perdure.MutationID `json:"next,omitempty"`
-	}{Mutations: list}
-	if len(list) == filter.Limit {
-		page.Next = list[len(list)-1].ID
-	}
-	return s.reply(w, http.StatusOK, page)
-}
-
-func (q *query) mutation(name string) perdure.MutationID {
-	v := q.text(name)
-	if v == "" {
-		return 0
-	}
-	var id perdure.MutationID
-	q.keep(id.UnmarshalText([]byte(v)))
-	return id
+	return client.HistoryPage{Mutations: list,
+		Next: next(list, filter.Limit, func(m *perdure.Mutation) perdure.MutationID { return m.ID })}, err
 }

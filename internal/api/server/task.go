@@ -1,132 +1,71 @@
 package server
 
-import (
-	"net/http"
+import "github.com/perdure/perdure"
 
-	"github.com/perdure/perdure"
-)
-
-// task shows a task with its calls. With node=1 the ID in the path is a node
+// task returns a task with its calls. With node=1 the ID in the path is a node
 // ID, the identity of the task in exported files.
-func (s *server) task(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
-	byNode := q.flag("node")
-	if err := q.done(); err != nil {
-		return err
+func (s *server) task(r *request) (any, error) {
+	var id perdure.TaskID
+	if r.flag("node") {
+		id = parsed(r, r.PathValue("id"), perdure.ParseNodeID).Task()
+	} else {
+		id = r.pathTask()
 	}
-	id, err := pathTaskOrNode(r, byNode)
-	if err != nil {
-		return err
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	task, err := s.store.Task(r.Context(), id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	calls, err := s.store.Calls(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, perdure.ShowTask{Task: task, Calls: calls})
-}
-
-func pathTaskOrNode(r *http.Request, byNode bool) (perdure.TaskID, error) {
-	if !byNode {
-		return pathTask(r)
-	}
-	node, err := perdure.ParseNodeID(r.PathValue("id"))
-	if err != nil {
-		return 0, err
-	}
-	return node.Task(), nil
+	return perdure.ShowTask{Task: task, Calls: calls}, err
 }
 
 // taskCalls lists all calls of a task; there are as many as its attempts made,
 // so it has no pages.
-func (s *server) taskCalls(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
-	id, err := pathTask(r)
-	if err != nil {
-		return err
+func (s *server) taskCalls(r *request) (any, error) {
+	id := r.pathTask()
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	if _, err := s.store.Task(r.Context(), id); err != nil {
-		return err
+		return nil, err
 	}
 	calls, err := s.store.Calls(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	if calls == nil {
-		calls = []perdure.Call{}
-	}
-	return s.reply(w, http.StatusOK, struct {
-		Calls []perdure.Call `json:"calls"`
-	}{calls})
+	return object{"calls": orEmpty(calls)}, err
 }
 
-func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathTask(r)
-	if err != nil {
-		return err
-	}
-	reason, err := s.reason(w, r)
-	if err != nil {
-		return err
-	}
-	if err := s.wholeOf(r.Context(), "cancel task", id); err != nil {
-		return err
-	}
-	n, err := s.store.CancelTask(r.Context(), id, reason)
-	if err != nil {
-		return err
-	}
-	return s.replyCancelled(w, n)
+// reasonRequest is the body of a cancellation.
+type reasonRequest struct {
+	Reason string `json:"reason"`
 }
 
-func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathTask(r)
-	if err != nil {
-		return err
+func (s *server) cancelTask(r *request) (any, error) {
+	var body reasonRequest
+	id := r.pathTask()
+	r.body(&body)
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	if err := s.emptyRequest(w, r); err != nil {
-		return err
+	if err := s.refuseLoopTask(r.Context(), "cancel task", id); err != nil {
+		return nil, err
 	}
-	if err := s.wholeOf(r.Context(), "retry task", id); err != nil {
-		return err
+	n, err := s.store.CancelTask(r.Context(), id, body.Reason)
+	return object{"cancelled": n}, err
+}
+
+func (s *server) retryTask(r *request) (any, error) {
+	id := r.pathTask()
+	r.body(&struct{}{})
+	if err := r.done(); err != nil {
+		return nil, err
+	}
+	if err := s.refuseLoopTask(r.Context(), "retry task", id); err != nil {
+		return nil, err
 	}
 	if err := s.store.RetryTask(r.Context(), id); err != nil {
-		return err
+		return nil, err
 	}
-	task, err := s.store.Task(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, task)
-}
-
-// reason reads the body of a cancellation.
-func (s *server) reason(w http.ResponseWriter, r *http.Request) (string, error) {
-	if err := noQuery(r); err != nil {
-		return "", err
-	}
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	err := s.decode(w, r, &body)
-	return body.Reason, err
-}
-
-// emptyRequest refuses parameters and any body but an empty object.
-func (s *server) emptyRequest(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
-	return s.decode(w, r, &struct{}{})
-}
-
-func (s *server) replyCancelled(w http.ResponseWriter, n int64) error {
-	return s.reply(w, http.StatusOK, struct {
-		Cancelled int64 `json:"cancelled"`
-	}{n})
+	return s.store.Task(r.Context(), id)
 }

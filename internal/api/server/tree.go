@@ -1,62 +1,42 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 )
 
 // maxKeyBytes bounds the Idempotency-Key header.
 const maxKeyBytes = 255
 
-// treeRequest is the body of POST /v1/trees.
-type treeRequest struct {
-	Kind      string          `json:"kind"`
-	Name      string          `json:"name"`
-	Prompt    string          `json:"prompt"`
-	ContextID string          `json:"context_id"`
-	Config    json.RawMessage `json:"config"`
-	Owner     string          `json:"owner"`
-}
-
-func (s *server) createTree(w http.ResponseWriter, r *http.Request) error {
+func (s *server) createTree(r *request) (any, error) {
 	const op = "create tree"
-	if err := noQuery(r); err != nil {
-		return err
-	}
-	var body treeRequest
-	if err := s.decode(w, r, &body); err != nil {
-		return err
+	var body client.TreeRequest
+	r.body(&body)
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	req, err := s.launchRequest(op, r, &body)
-	if err != nil {
-		return err
-	}
 	switch {
+	case err != nil:
+		return nil, err
 	case s.cfg.Launcher == nil:
-		return &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "this server starts no trees"}
+		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "this server starts no trees"}
 	case s.draining():
-		return &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "the server is stopping",
+		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "the server is stopping",
 			Hint: "try again when it runs"}
 	}
 	tree, err := s.cfg.Launcher.Launch(r.Context(), req)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Location", "/v1/trees/"+string(tree.ID))
-	return s.reply(w, http.StatusCreated, tree)
+	return created{"/v1/trees/" + string(tree.ID), tree}, err
 }
 
-func (s *server) launchRequest(op string, r *http.Request, body *treeRequest) (LaunchRequest, error) {
-	req := LaunchRequest{Kind: body.Kind, Name: body.Name, Prompt: body.Prompt, ContextID: body.ContextID,
+func (s *server) launchRequest(op string, r *request, body *client.TreeRequest) (LaunchRequest, error) {
+	req := LaunchRequest{Kind: cmp.Or(body.Kind, "run"), Name: body.Name, Prompt: body.Prompt, ContextID: body.ContextID,
 		IdempotencyKey: r.Header.Get("Idempotency-Key")}
-	if req.Kind == "" {
-		req.Kind = "run"
-	}
 	if len(req.IdempotencyKey) > maxKeyBytes {
 		return req, invalid(op, fmt.Sprintf("the idempotency key is longer than %d bytes", maxKeyBytes), "")
 	}
@@ -82,67 +62,45 @@ func (s *server) owner(op, name string) (*perdure.Session, error) {
 	return s.cfg.Session, nil
 }
 
-func (s *server) trees(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
+func (s *server) trees(r *request) (any, error) {
 	filter := perdure.TreeFilter{
-		Kind:   q.text("kind"),
-		Active: q.flag("active"),
-		Limit:  q.limit(defaultPage),
-		Before: q.tree("before"),
+		Kind:   r.text("kind"),
+		Active: r.flag("active"),
+		Limit:  r.limit(defaultPage),
+		Before: r.tree("before"),
 	}
-	if err := q.done(); err != nil {
-		return err
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	if filter.Before != "" {
 		if _, err := s.store.Tree(r.Context(), filter.Before); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	trees, err := s.store.Trees(r.Context(), filter)
-	if err != nil {
-		return err
-	}
-	page := struct {
-		Trees []perdure.Tree `json:"trees"`
-		Next  perdure.TreeID `json:"next"`
-	}{Trees: trees}
-	if trees == nil {
-		page.Trees = []perdure.Tree{}
-	}
-	if len(trees) == filter.Limit {
-		page.Next = trees[len(trees)-1].ID
-	}
-	return s.reply(w, http.StatusOK, page)
+	return client.TreePage{Trees: orEmpty(trees),
+		Next: next(trees, filter.Limit, func(t *perdure.Tree) perdure.TreeID { return t.ID })}, err
 }
 
-// tree shows a tree; with wait it first waits until the tree is terminal, or
+// tree returns a tree; with wait it first waits until the tree is terminal, or
 // the time is over.
-func (s *server) tree(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
-	wait := q.duration("wait", s.limits.Wait)
-	if err := q.done(); err != nil {
-		return err
+func (s *server) tree(r *request) (any, error) {
+	id, wait := r.pathTree(), r.duration("wait", s.limits.Wait)
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	id, err := pathTree(r)
-	if err != nil {
-		return err
-	}
-	tree, err := s.awaitTree(r.Context(), id, wait)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, tree)
+	return s.awaitTree(r.Context(), id, wait)
 }
 
-// lookPause is the least time between two looks at a store that changes all
-// the time; the first change after a quiet while is seen at once.
-const lookPause = 5 * time.Millisecond
+// readPause is the least time between two reads of a store that changes continuously;
+// the first change after a pause is read at once.
+const readPause = 5 * time.Millisecond
 
 func (s *server) awaitTree(ctx context.Context, id perdure.TreeID, wait time.Duration) (perdure.Tree, error) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
 	for {
-		changed, looked := s.store.Changed(), time.Now()
+		changed, read := s.store.Changed(), time.Now()
 		tree, err := s.store.Tree(ctx, id)
 		if err != nil || tree.State.Terminal() || wait == 0 {
 			return tree, err
@@ -156,7 +114,7 @@ func (s *server) awaitTree(ctx context.Context, id perdure.TreeID, wait time.Dur
 		case <-ctx.Done():
 			return tree, ctx.Err()
 		}
-		if err := pause(ctx, looked.Add(lookPause)); err != nil {
+		if err := pause(ctx, read.Add(readPause)); err != nil {
 			return tree, err
 		}
 	}
@@ -181,129 +139,84 @@ func pause(ctx context.Context, until time.Time) error {
 const (
 	// maxActive bounds the running tasks in a status.
 	maxActive = 100
-	// maxLooked bounds those among which the slowest is looked for.
-	maxLooked = 1000
+	// maxRunning bounds the running tasks that are compared to find the slowest.
+	maxRunning = 1000
 )
 
-func (s *server) treeStatus(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
-	id, err := pathTree(r)
-	if err != nil {
-		return err
+func (s *server) treeStatus(r *request) (any, error) {
+	id := r.pathTree()
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	progress, err := s.store.Progress(r.Context(), id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	active, err := s.store.Active(r.Context(), id, maxLooked)
+	active, err := s.store.Active(r.Context(), id, maxRunning)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	slow, err := s.slowestOf(r, active)
+	slow, err := s.slowestOf(r.Context(), active)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	pauses := []string{}
 	if s.cfg.Pauses != nil && !progress.State.Terminal() {
 		pauses = append(pauses, s.cfg.Pauses()...)
 	}
 	gate, err := s.gateOf(r.Context(), id, &progress)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, struct {
-		perdure.Progress
-		Active []perdure.ActiveTask `json:"active"`
-		// Slowest runs longest; null when nothing runs.
-		Slowest *slowest `json:"slowest"`
-		// Pauses are the models this process waits for, and why.
-		Pauses []string `json:"pauses"`
-		// Gate is what the tree waits for a person at, left out when it does not.
-		Gate *openGate `json:"gate,omitempty"`
-	}{progress, append([]perdure.ActiveTask{}, active[:min(len(active), maxActive)]...), slow, pauses, gate})
+	return client.Status{Progress: progress, Active: orEmpty(active[:min(len(active), maxActive)]), Slowest: slow,
+		Pauses: pauses, Gate: gate}, err
 }
 
-func (s *server) treeTasks(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
+func (s *server) treeTasks(r *request) (any, error) {
 	filter := perdure.TaskFilter{
-		States: q.states("state"),
-		After:  q.task("after"),
-		Limit:  q.limit(defaultPage),
-		Brief:  q.flag("brief"),
+		Tree:   r.pathTree(),
+		States: r.states("state"),
+		After:  r.task("after"),
+		Limit:  r.limit(defaultPage),
+		Brief:  r.flag("brief"),
 	}
-	if parent := q.task("parent"); parent != 0 {
+	if parent := r.task("parent"); parent != 0 {
 		filter.Parent = &parent
 	}
-	if err := q.done(); err != nil {
-		return err
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	id, err := pathTree(r)
-	if err != nil {
-		return err
+	if _, err := s.store.Tree(r.Context(), filter.Tree); err != nil {
+		return nil, err
 	}
-	if _, err := s.store.Tree(r.Context(), id); err != nil {
-		return err
-	}
-	filter.Tree = id
 	tasks, err := s.store.Tasks(r.Context(), filter)
-	if err != nil {
-		return err
-	}
-	page := struct {
-		Tasks []perdure.Task `json:"tasks"`
-		Next  perdure.TaskID `json:"next"`
-	}{Tasks: tasks}
-	if tasks == nil {
-		page.Tasks = []perdure.Task{}
-	}
-	if len(tasks) == filter.Limit {
-		page.Next = tasks[len(tasks)-1].ID
-	}
-	return s.reply(w, http.StatusOK, page)
+	return client.TaskPage{Tasks: orEmpty(tasks),
+		Next: next(tasks, filter.Limit, func(t *perdure.Task) perdure.TaskID { return t.ID })}, err
 }
 
-func (s *server) cancelTree(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathTree(r)
-	if err != nil {
-		return err
+func (s *server) cancelTree(r *request) (any, error) {
+	var body reasonRequest
+	id := r.pathTree()
+	r.body(&body)
+	if err := r.done(); err != nil {
+		return nil, err
 	}
-	reason, err := s.reason(w, r)
-	if err != nil {
-		return err
+	if err := s.refuseLoop(r.Context(), "cancel tree", id); err != nil {
+		return nil, err
 	}
-	if err := s.whole(r.Context(), "cancel tree", id); err != nil {
-		return err
-	}
-	n, err := s.store.CancelTree(r.Context(), id, reason)
-	if err != nil {
-		return err
-	}
-	return s.replyCancelled(w, n)
+	n, err := s.store.CancelTree(r.Context(), id, body.Reason)
+	return object{"cancelled": n}, err
 }
 
-func (s *server) resumeTree(w http.ResponseWriter, r *http.Request) error {
-	id, err := pathTree(r)
-	if err != nil {
-		return err
-	}
-	if err := noQuery(r); err != nil {
-		return err
-	}
+func (s *server) resumeTree(r *request) (any, error) {
 	var body struct {
 		Owner string `json:"owner"`
 	}
-	if err := s.decode(w, r, &body); err != nil {
-		return err
+	id := r.pathTree()
+	r.body(&body)
+	if err := r.done(); err != nil {
+		return nil, err
 	}
 	owner, err := s.owner("resume tree", body.Owner)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	report, err := s.store.Recover(r.Context(), id, owner)
-	if err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, report)
+	return s.store.Recover(r.Context(), id, owner)
 }

@@ -3,11 +3,11 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 )
 
 // restBytes is the size limit of the body of a change without the value.
@@ -25,9 +25,9 @@ type causeRequest struct {
 	CancelRest bool   `json:"cancel_rest"`
 }
 
-// cause reads the precondition from the body or from the headers If-Match and
-// If-None-Match, as they are for HTTP.
-func (c *causeRequest) cause(op string, r *http.Request) (perdure.Cause, error) {
+// cause returns the cause with the precondition, which is in the body or in the headers
+// If-Match and If-None-Match.
+func (c *causeRequest) cause(op string, r *request) (perdure.Cause, error) {
 	out := perdure.Cause{Source: c.Source, Reason: c.Reason, CancelRest: c.CancelRest}
 	version, where := c.IfVersion, `field "if_version"`
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
@@ -64,49 +64,31 @@ func (c *causeRequest) cause(op string, r *http.Request) (perdure.Cause, error) 
 	return out, nil
 }
 
-func (s *server) variables(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r)
-	ref := q.ref()
-	filter := perdure.VarFilter{After: q.text("after"), Limit: q.limit(defaultPage)}
-	if err := q.done(); err != nil {
-		return err
-	}
-	ref, err := s.resolve(r, ref)
+func (s *server) variables(r *request) (any, error) {
+	filter := perdure.VarFilter{After: r.text("after"), Limit: r.limit(defaultPage)}
+	ref, err := s.ref(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list, err := s.store.Vars(r.Context(), ref, filter)
-	if err != nil {
-		return err
-	}
-	page := struct {
-		Variables []perdure.Variable `json:"variables"`
-		Next      string             `json:"next"`
-	}{Variables: list}
-	if len(list) == filter.Limit {
-		page.Next = list[len(list)-1].Name
-	}
-	return s.reply(w, http.StatusOK, page)
+	return client.VarPage{Variables: list,
+		Next: next(list, filter.Limit, func(v *perdure.Variable) string { return v.Name })}, err
 }
 
-// replyVariable answers with a variable, its version as the entity's tag.
-func (s *server) replyVariable(w http.ResponseWriter, v perdure.Variable) error {
-	if v.Version != 0 {
-		w.Header().Set("ETag", `"`+v.Version.String()+`"`)
+// tagged is the answer with a variable, its version as the entity's tag.
+func (r *request) tagged(v perdure.Variable, err error) (any, error) {
+	if err == nil && v.Version != 0 {
+		r.w.Header().Set("ETag", `"`+v.Version.String()+`"`)
 	}
-	return s.reply(w, http.StatusOK, v)
+	return v, err
 }
 
-func (s *server) variable(w http.ResponseWriter, r *http.Request) error {
-	ref, err := s.readRef(r)
+func (s *server) variable(r *request) (any, error) {
+	ref, err := s.ref(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v, err := s.store.Var(r.Context(), ref, r.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	return s.replyVariable(w, v)
+	return r.tagged(s.store.Var(r.Context(), ref, r.PathValue("name")))
 }
 
 // variableRequest is the body of PUT /v1/variables/{name}.
@@ -119,134 +101,107 @@ type variableRequest struct {
 	causeRequest
 }
 
-func (s *server) setVariable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) setVariable(r *request) (any, error) {
 	const op = "set variable"
 	var body variableRequest
-	ref, err := s.change(w, r, &body, s.valueBytes())
+	ref, err := s.change(r, &body, s.valueBytes())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if body.Value == nil {
-		return invalid(op, `field "value" is missing`, "it is any JSON value")
+		return nil, invalid(op, `field "value" is missing`, "it is any JSON value")
 	}
 	if body.TTLSeconds < 0 || body.TTLSeconds > maxSeconds {
-		return invalid(op, fmt.Sprintf("field \"ttl_seconds\" is %g, seconds up to %d are needed", body.TTLSeconds,
+		return nil, invalid(op, fmt.Sprintf("field \"ttl_seconds\" is %g, seconds up to %d are needed", body.TTLSeconds,
 			maxSeconds), "")
 	}
 	cause, err := body.cause(op, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v, err := s.store.SetVar(r.Context(), ref, perdure.VarSpec{Name: r.PathValue("name"), Value: body.Value,
-		Type:        body.Type,
-		Description: body.Description, ReadOnly: body.ReadOnly, TTL: time.Duration(body.TTLSeconds * float64(time.Second)),
-		Cause: cause})
-	if err != nil {
-		return err
-	}
-	return s.replyVariable(w, v)
+	return r.tagged(s.store.SetVar(r.Context(), ref, perdure.VarSpec{Name: r.PathValue("name"), Value: body.Value,
+		Type: body.Type, Description: body.Description, ReadOnly: body.ReadOnly,
+		TTL: time.Duration(body.TTLSeconds * float64(time.Second)), Cause: cause}))
 }
 
 // valueBytes is how large a body with a value may be.
 func (s *server) valueBytes() int64 { return max(s.limits.JSONBytes, s.limits.ValueBytes+restBytes) }
 
-// change reads the state and the body of a change.
-func (s *server) change(w http.ResponseWriter, r *http.Request, body any, limit int64) (perdure.StateRef, error) {
-	ref, err := s.readRef(r)
-	if err != nil {
-		return ref, err
-	}
-	return ref, s.decodeUpTo(w, r, body, limit)
-}
-
-func (s *server) deleteVariable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) deleteVariable(r *request) (any, error) {
 	var body causeRequest
-	ref, err := s.change(w, r, &body, s.limits.JSONBytes)
+	ref, err := s.change(r, &body, s.limits.JSONBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cause, err := body.cause("delete variable", r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	name := r.PathValue("name")
-	if err := s.store.DeleteVar(r.Context(), ref, name, cause); err != nil {
-		return err
-	}
-	return s.reply(w, http.StatusOK, struct {
-		Deleted string `json:"deleted"`
-	}{name})
+	return object{"deleted": name}, s.store.DeleteVar(r.Context(), ref, name, cause)
 }
 
-func (s *server) renameVariable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) renameVariable(r *request) (any, error) {
 	var body struct {
 		To string `json:"to"`
 		causeRequest
 	}
-	ref, err := s.change(w, r, &body, s.limits.JSONBytes)
+	ref, err := s.change(r, &body, s.limits.JSONBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cause, err := body.cause("rename variable", r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v, err := s.store.RenameVar(r.Context(), ref, r.PathValue("name"), body.To, cause)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// It is renamed; the answer has its value until another caller changes it.
 	if now, err := s.store.Var(r.Context(), ref, body.To); err == nil && now.Version == v.Version {
 		v = now
 	}
-	return s.replyVariable(w, v)
+	return r.tagged(v, nil)
 }
 
-func (s *server) incrementVariable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) incrementVariable(r *request) (any, error) {
 	const op = "increment variable"
 	body := struct {
 		By json.RawMessage `json:"by"`
 		causeRequest
 	}{By: json.RawMessage("1")}
-	ref, err := s.change(w, r, &body, s.limits.JSONBytes)
+	ref, err := s.change(r, &body, s.limits.JSONBytes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var by json.Number
 	if err := json.Unmarshal(body.By, &by); err != nil || by == "" || body.By[0] == '"' {
-		return invalid(op, `field "by" is not a number`, "")
+		return nil, invalid(op, `field "by" is not a number`, "")
 	}
 	cause, err := body.cause(op, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v, err := s.store.IncrVar(r.Context(), ref, r.PathValue("name"), by, cause)
-	if err != nil {
-		return err
-	}
-	return s.replyVariable(w, v)
+	return r.tagged(s.store.IncrVar(r.Context(), ref, r.PathValue("name"), by, cause))
 }
 
-func (s *server) appendVariable(w http.ResponseWriter, r *http.Request) error {
+func (s *server) appendVariable(r *request) (any, error) {
 	const op = "append to variable"
 	var body struct {
 		Value json.RawMessage `json:"value"`
 		causeRequest
 	}
-	ref, err := s.change(w, r, &body, s.valueBytes())
+	ref, err := s.change(r, &body, s.valueBytes())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if body.Value == nil {
-		return invalid(op, `field "value" is missing`, "it is any JSON value")
+		return nil, invalid(op, `field "value" is missing`, "it is any JSON value")
 	}
 	cause, err := body.cause(op, r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v, err := s.store.AppendVar(r.Context(), ref, r.PathValue("name"), body.Value, cause)
-	if err != nil {
-		return err
-	}
-	return s.replyVariable(w, v)
+	return r.tagged(s.store.AppendVar(r.Context(), ref, r.PathValue("name"), body.Value, cause))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 )
 
 // A run of siblings longer than foldOver that are alike is folded: its first
@@ -15,30 +16,30 @@ const (
 )
 
 // part is a row of the outline before its task is read.
-type piece struct {
+type part struct {
 	level int
 	// tasks are siblings; with what is below them when whole is set.
 	tasks []*task
 	whole bool
 }
 
-// outline draws as much of the tree as there is room for: fewer levels of a
-// large one, and of a very wide one only the first children.
+// outline adds the rows of the tree to the report: fewer levels of a large tree, and of a
+// very wide one only the first children.
 func (v *view) outline(ctx context.Context) error {
 	var roots []*task
 	for _, t := range v.tasks {
 		if v.byID[t.parent] == nil {
 			roots = append(roots, t)
-			t.judge()
+			t.markEven()
 		}
 	}
 	f := folder{levels: len(v.report.Depths)}
 	for ; ; f.levels-- {
-		if f.pieces = f.pieces[:0]; f.draw(roots, 0) || f.levels <= 1 {
+		if f.parts = f.parts[:0]; f.draw(roots, 0) || f.levels <= 1 {
 			break
 		}
 	}
-	for _, p := range f.pieces {
+	for _, p := range f.parts {
 		row, err := v.outlineRow(ctx, p)
 		if err != nil {
 			return err
@@ -48,28 +49,28 @@ func (v *view) outline(ctx context.Context) error {
 	return nil
 }
 
-// judge finds out whether a task and all below it ended, or did not, in the
-// same way.
-func (t *task) judge() {
+// markEven finds out whether a task and all below it are in the same state, and none
+// failed.
+func (t *task) markEven() {
 	t.even = t.state != perdure.Failed
 	for _, c := range t.children {
-		c.judge()
+		c.markEven()
 		t.even = t.even && c.even && c.state == t.state
 	}
 }
 
-func (v *view) outlineRow(ctx context.Context, p piece) (OutlineRow, error) {
+func (v *view) outlineRow(ctx context.Context, p part) (client.ReportRow, error) {
 	first := p.tasks[0]
-	row := OutlineRow{Level: p.level}
+	row := client.ReportRow{Level: p.level}
 	if len(p.tasks) == 1 {
 		rows, err := v.rows(ctx, sqlOutlineTask, v.tree, first.id)
 		if err != nil || len(rows) == 0 || !p.whole {
-			return OutlineRow{Row: append(rows, Row{})[0], Level: p.level}, err
+			return client.ReportRow{OutlineRow: append(rows, client.OutlineRow{})[0], Level: p.level}, err
 		}
-		row.Row = rows[0]
+		row.OutlineRow = rows[0]
 	} else {
-		row.Task, row.Parent, row.Depth, row.Position = perdure.TaskID(first.id), perdure.TaskID(
-			first.parent), first.depth, -1
+		row.Task, row.Parent, row.Depth, row.Position = perdure.TaskID(first.id), perdure.TaskID(first.parent),
+			first.depth, -1
 		row.To = perdure.TaskID(p.tasks[len(p.tasks)-1].id)
 	}
 	var sum sumUp
@@ -113,27 +114,26 @@ func (s *sumUp) add(t *task) {
 	}
 }
 
-// folder decides what is a row of its own.
+// folder selects the tasks that have a row of their own.
 type folder struct {
 	levels int // that are drawn below the root
-	pieces []piece
+	parts  []part
 }
 
-// draw adds siblings with what is below them. It returns false when there is
-// no room for all; what it drew of the last level then ends with a row for the
-// others.
+// draw adds siblings with the tasks below them. It returns false when there is no room
+// for all; the last level then ends with a row for the rest.
 func (f *folder) draw(siblings []*task, level int) bool {
 	shown := 0
 	for _, run := range runs(siblings) {
-		if len(f.pieces) >= maxOutline {
+		if len(f.parts) >= maxOutline {
 			if level > 0 {
-				f.pieces = append(f.pieces, piece{level: level, tasks: siblings[shown:], whole: true})
+				f.parts = append(f.parts, part{level: level, tasks: siblings[shown:], whole: true})
 			}
 			return false
 		}
 		shown += len(run)
 		whole := len(run) > 1 || level >= f.levels
-		f.pieces = append(f.pieces, piece{level: level, tasks: run, whole: whole})
+		f.parts = append(f.parts, part{level: level, tasks: run, whole: whole})
 		if !whole && !f.draw(run[0].children, level+1) {
 			return false
 		}

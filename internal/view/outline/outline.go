@@ -8,49 +8,27 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Query selects rows of an outline.
-type Query struct {
-	// Tasks, when set, selects these, in this order; unknown ones and those of
-	// other trees are left out.
-	Tasks []perdure.TaskID
-	// Parent selects the children of a task from a position on; 0 selects the
-	// root.
-	Parent perdure.TaskID
-	From   int64
-	// States and Text select from the whole tree instead, by ID, behind After:
-	// tasks in one of the states whose ID or inline prompt holds the text,
-	// upper and lower case of ASCII letters being the same.
-	States []perdure.State
-	Text   string
-	After  perdure.TaskID
-	// All selects all tasks of the tree in the same way.
-	All bool
-	// Limit bounds the page; at least 1.
-	Limit int
-}
-
-// Matches reports whether the query selects from the whole tree.
-func (q *Query) Matches() bool { return q.All || len(q.States) > 0 || q.Text != "" }
-
-// Outline returns the rows that q selects.
-func Outline(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID, q Query) ([]Row, error) {
-	r, err := newReader(ctx, tx, tree)
+// Outline returns the rows that q selects; its limit is at least 1. Upper and lower case
+// of ASCII letters are the same in its text.
+func Outline(ctx context.Context, tx *perdure.ReadTx, q *client.OutlineQuery) ([]client.OutlineRow, error) {
+	r, err := newReader(ctx, tx, q.Tree)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(q.Tasks) > 0:
 		return r.tasks(ctx, q.Tasks)
-	case q.Matches():
-		return r.matches(ctx, &q)
+	case q.All || len(q.States) > 0 || q.Text != "":
+		return r.matches(ctx, q)
 	}
 	return r.rows(ctx, sqlOutlineChildren, r.tree, int64(q.Parent), q.From, q.Limit)
 }
 
-func (r *reader) tasks(ctx context.Context, ids []perdure.TaskID) ([]Row, error) {
-	rows := make([]Row, 0, len(ids))
+func (r *reader) tasks(ctx context.Context, ids []perdure.TaskID) ([]client.OutlineRow, error) {
+	rows := make([]client.OutlineRow, 0, len(ids))
 	for _, id := range ids {
 		found, err := r.rows(ctx, sqlOutlineTask, r.tree, int64(id))
 		if err != nil {
@@ -61,7 +39,7 @@ func (r *reader) tasks(ctx context.Context, ids []perdure.TaskID) ([]Row, error)
 	return rows, nil
 }
 
-func (r *reader) matches(ctx context.Context, q *Query) ([]Row, error) {
+func (r *reader) matches(ctx context.Context, q *client.OutlineQuery) ([]client.OutlineRow, error) {
 	text, args := sqlOutlineMatches, []any{r.tree, int64(q.After)}
 	arg := func(v any) string {
 		args = append(args, v)

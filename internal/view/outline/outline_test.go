@@ -73,19 +73,19 @@ func TestOutlineStandsForAll(t *testing.T) {
 			return n
 		}
 		root := grow(0)
-		root.judge()
+		root.markEven()
 		f := folder{levels: 4}
 		for ; ; f.levels-- {
-			if f.pieces = f.pieces[:0]; f.draw([]*task{root}, 0) || f.levels <= 1 {
+			if f.parts = f.parts[:0]; f.draw([]*task{root}, 0) || f.levels <= 1 {
 				break
 			}
 		}
-		if len(f.pieces) > maxOutline+1 {
-			t.Fatalf("%d rows", len(f.pieces))
+		if len(f.parts) > maxOutline+1 {
+			t.Fatalf("%d rows", len(f.parts))
 		}
 		var sum sumUp
 		shown := int64(0)
-		for _, p := range f.pieces {
+		for _, p := range f.parts {
 			if !p.whole {
 				shown++
 				continue

@@ -5,9 +5,9 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
@@ -19,75 +19,6 @@ const (
 	maxOutline  = 400
 	maxBuckets  = 120
 )
-
-// Report is what a tree looks like as a whole.
-type Report struct {
-	Tree perdure.TreeID `json:"tree_id"`
-	// At is when it was looked at.
-	At     time.Time `json:"at"`
-	Depths []Depth   `json:"by_depth"`
-	Models []Model   `json:"by_model"`
-	// MoreModels counts the models that the list has no room for.
-	MoreModels int      `json:"more_models,omitempty"`
-	Timeline   Timeline `json:"timeline"`
-	// Slowest are the tasks that ran longest, at most 10.
-	Slowest []Row `json:"slowest"`
-	// Failures are the failed tasks by ID, at most 100, parents that failed
-	// because of them included; FailuresTotal is how many there are.
-	Failures      []Row `json:"failures"`
-	FailuresTotal int64 `json:"failures_total"`
-	// ErrorKinds counts the failed tasks by the kind of their error.
-	ErrorKinds []ErrorKind `json:"error_kinds"`
-	// Outline is the tree from the root down, at most some hundred rows: long
-	// runs of siblings and what is below a depth are folded.
-	Outline []OutlineRow `json:"outline"`
-}
-
-// Depth sums up a level of the tree.
-type Depth struct {
-	Depth     int           `json:"depth"`
-	Total     int64         `json:"total"`
-	Completed int64         `json:"completed"`
-	Failed    int64         `json:"failed"`
-	Cancelled int64         `json:"cancelled"`
-	ActiveMS  float64       `json:"active_ms"`
-	Usage     perdure.Usage `json:"usage"`
-}
-
-// Model sums up the calls to a model.
-type Model struct {
-	Model string `json:"model"`
-	// Failed, Uncertain and Open calls are among those of Usage; Retries
-	// counts the requests beyond the first of each call.
-	Failed    int64         `json:"failed"`
-	Uncertain int64         `json:"uncertain"`
-	Open      int64         `json:"open"`
-	Retries   int64         `json:"retries"`
-	Usage     perdure.Usage `json:"usage"`
-	// BusyMS sums the time between begin and end of ended calls; MaxMS is the
-	// longest.
-	BusyMS float64 `json:"busy_ms"`
-	MaxMS  float64 `json:"max_ms"`
-}
-
-// ErrorKind counts failures.
-type ErrorKind struct {
-	Kind  string `json:"kind"`
-	Tasks int64  `json:"tasks"`
-}
-
-// OutlineRow is a task, or several that are folded into one row.
-type OutlineRow struct {
-	Row
-	// Level is the indentation.
-	Level int `json:"level"`
-	// Folded is how many siblings the row stands for, up to To; 0 for a task of
-	// its own. State is empty when theirs differ. Below counts the tasks below
-	// that have no row; then, and of siblings, sums and times include them.
-	Folded int64          `json:"folded,omitempty"`
-	To     perdure.TaskID `json:"to_id,omitempty"`
-	Below  int64          `json:"below,omitempty"`
-}
 
 const (
 	sqlOutlineAll = `SELECT t.id, t.parent, t.depth, h.state, COALESCE(h.session, 0), COALESCE(h.started_at, 0),
@@ -114,14 +45,16 @@ type task struct {
 }
 
 // ReadReport reads the whole tree. It takes about 200 bytes of memory a task.
-func ReadReport(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID) (*Report, error) {
+func ReadReport(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID) (*client.Report, error) {
 	r, err := newReader(ctx, tx, tree)
 	if err != nil {
 		return nil, err
 	}
-	v := &view{reader: r, byID: make(map[int64]*task), kinds: make(map[string]int64), models: make(map[string]*Model)}
-	v.report = &Report{Tree: tree, At: tx.Now(), Failures: []Row{}, Slowest: []Row{},
-		Depths: []Depth{}, Models: []Model{}, ErrorKinds: []ErrorKind{}, Outline: []OutlineRow{}}
+	v := &view{reader: r, byID: make(map[int64]*task), kinds: make(map[string]int64),
+		models: make(map[string]*client.ReportModel)}
+	v.report = &client.Report{Tree: tree, At: tx.Now(), Failures: []client.OutlineRow{}, Slowest: []client.OutlineRow{},
+		Depths: []client.ReportDepth{}, Models: []client.ReportModel{}, ErrorKinds: []client.ReportErrorKind{},
+		Outline: []client.ReportRow{}}
 	for _, step := range []func(context.Context) error{v.readTasks, v.readCalls, v.listTasks, v.outline} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -135,11 +68,11 @@ func ReadReport(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID) (*
 // view is a tree on its way to a report.
 type view struct {
 	*reader
-	report *Report
+	report *client.Report
 	tasks  []*task
 	byID   map[int64]*task
 	kinds  map[string]int64
-	models map[string]*Model
+	models map[string]*client.ReportModel
 	calls  []span
 }
 
@@ -176,7 +109,7 @@ func (v *view) readTasks(ctx context.Context) error {
 
 func (v *view) count(t *task) {
 	for len(v.report.Depths) <= t.depth {
-		v.report.Depths = append(v.report.Depths, Depth{Depth: len(v.report.Depths)})
+		v.report.Depths = append(v.report.Depths, client.ReportDepth{Depth: len(v.report.Depths)})
 	}
 	d := &v.report.Depths[t.depth]
 	d.Total++
@@ -218,7 +151,7 @@ func (v *view) readCalls(ctx context.Context) error {
 		}
 		m := v.models[name]
 		if m == nil {
-			m = &Model{Model: name}
+			m = &client.ReportModel{Model: name}
 			v.models[name] = m
 		}
 		switch state {
@@ -248,7 +181,7 @@ func (v *view) sortModels() {
 	for _, m := range v.models {
 		r.Models = append(r.Models, *m)
 	}
-	slices.SortFunc(r.Models, func(a, b Model) int {
+	slices.SortFunc(r.Models, func(a, b client.ReportModel) int {
 		return cmp.Or(cmp.Compare(b.Usage.CostUSD, a.Usage.CostUSD), cmp.Compare(b.Usage.Calls, a.Usage.Calls),
 			cmp.Compare(a.Model, b.Model))
 	})
@@ -256,9 +189,9 @@ func (v *view) sortModels() {
 		r.Models, r.MoreModels = r.Models[:maxModels], n-maxModels
 	}
 	for kind, n := range v.kinds {
-		r.ErrorKinds = append(r.ErrorKinds, ErrorKind{kind, n})
+		r.ErrorKinds = append(r.ErrorKinds, client.ReportErrorKind{Kind: kind, Tasks: n})
 	}
-	slices.SortFunc(r.ErrorKinds, func(a, b ErrorKind) int {
+	slices.SortFunc(r.ErrorKinds, func(a, b client.ReportErrorKind) int {
 		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), strings.Compare(a.Kind, b.Kind))
 	})
 }

@@ -1,8 +1,6 @@
 // Package outline reads the tasks of a large tree for views: pages of its outline,
 // and a report of bounded size. It uses a few large queries instead of a list of
 // tasks.
-//
-// The types are the wire types of the API; package client mirrors them.
 package outline
 
 import (
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 	"github.com/perdure/perdure/internal/text/clip"
 )
@@ -25,30 +24,6 @@ const (
 	// refMark begins a column that refers to its text.
 	refMark = "\x01"
 )
-
-// Row is a task in an outline.
-type Row struct {
-	Task     perdure.TaskID `json:"task_id"`
-	Parent   perdure.TaskID `json:"parent_id,omitempty"`
-	Depth    int            `json:"depth"`
-	Position int            `json:"position"`
-	State    perdure.State  `json:"state"`
-	// Lost is set while a dead process holds the task.
-	Lost bool `json:"lost,omitempty"`
-	// Blocked is set while a queued task waits for its turn behind a sibling.
-	Blocked bool `json:"blocked,omitempty"`
-	// Label is the beginning of the prompt, in one line.
-	Label string `json:"label"`
-	// Children counts the tasks directly below.
-	Children int64 `json:"children"`
-	Attempts int   `json:"attempts"`
-	// ActiveMS is how long attempts ran; of a running one until now.
-	ActiveMS    float64            `json:"active_ms"`
-	Usage       perdure.Usage      `json:"usage"`
-	Error       *perdure.TaskError `json:"error,omitempty"`
-	StartedAt   *time.Time         `json:"started_at,omitempty"`
-	CompletedAt *time.Time         `json:"completed_at,omitempty"`
-}
 
 const (
 	rowColumns = `t.id, t.parent, t.depth, t.position, SUBSTR(t.prompt, 1, 400), h.state, h.attempt,
@@ -90,11 +65,11 @@ func stateOf(n int64) perdure.State {
 	return all[n]
 }
 
-func (r *reader) rows(ctx context.Context, q string, args ...any) ([]Row, error) {
-	rows := []Row{}
+func (r *reader) rows(ctx context.Context, q string, args ...any) ([]client.OutlineRow, error) {
+	rows := []client.OutlineRow{}
 	var sessions []int64
 	err := perdure.EachRow(ctx, r, func(columns perdure.Row) error {
-		var row Row
+		var row client.OutlineRow
 		var state, session, ready, started, claimed, active, cost, ended int64
 		var kind, message string
 		err := columns.Scan((*int64)(&row.Task), (*int64)(&row.Parent), &row.Depth, &row.Position, &row.Label, &state,

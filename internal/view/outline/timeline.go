@@ -4,32 +4,15 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 )
-
-// Timeline shows what went on when, in steps of the same length.
-type Timeline struct {
-	Start time.Time `json:"start"`
-	// StepSeconds is the length of a step; 0 when nothing ran.
-	StepSeconds float64 `json:"step_seconds"`
-	// Of is what Running counts: "calls", or "tasks" where there are no calls.
-	Of    string `json:"of"`
-	Steps []Step `json:"steps"`
-}
-
-// Step is a part of the timeline.
-type Step struct {
-	// Running is the mean number of calls under way.
-	Running float64 `json:"running"`
-	// Completed and Failed count the tasks that ended so.
-	Completed int64 `json:"completed"`
-	Failed    int64 `json:"failed"`
-}
 
 // span is a time from and to, in microseconds.
 type span struct{ from, to int64 }
 
-func (v *view) timeline() Timeline {
-	line := Timeline{Of: "calls", Steps: []Step{}}
+// timeline sums up when calls ran and tasks ended, in steps of the same length.
+func (v *view) timeline() client.ReportTimeline {
+	line := client.ReportTimeline{Of: "calls", Steps: []client.ReportStep{}}
 	spans := v.calls
 	if len(spans) == 0 {
 		line.Of, spans = "tasks", v.leaves()
@@ -41,8 +24,9 @@ func (v *view) timeline() Timeline {
 	n := int64(maxBuckets)
 	width := max((end-start+n-1)/n, 1)
 	n = (end - start + width - 1) / width
-	line.Start, line.StepSeconds, line.Steps = time.UnixMicro(start).UTC(), float64(width)/1e6, make([]Step, n)
-	at := func(us int64) *Step { return &line.Steps[min(max((us-start)/width, 0), n-1)] }
+	line.Start, line.StepSeconds = time.UnixMicro(start).UTC(), float64(width)/1e6
+	line.Steps = make([]client.ReportStep, n)
+	at := func(us int64) *client.ReportStep { return &line.Steps[min(max((us-start)/width, 0), n-1)] }
 	for _, s := range spans {
 		spread(line.Steps, s, start, width)
 	}
@@ -59,7 +43,7 @@ func (v *view) timeline() Timeline {
 }
 
 // spread adds a span to the steps it touches, by the part of each it covers.
-func spread(steps []Step, s span, start, width int64) {
+func spread(steps []client.ReportStep, s span, start, width int64) {
 	for us := s.from; us < s.to; {
 		i := (us - start) / width
 		if i < 0 || i >= int64(len(steps)) {
@@ -71,7 +55,7 @@ func spread(steps []Step, s span, start, width int64) {
 	}
 }
 
-// leaves are the times in which tasks without children ran.
+// leaves returns the times in which tasks without children ran.
 func (v *view) leaves() []span {
 	var spans []span
 	for _, t := range v.tasks {
@@ -87,7 +71,7 @@ func (v *view) leaves() []span {
 	return spans
 }
 
-// extent is from when to when something went on.
+// extent returns the first start and the last end.
 func (v *view) extent(spans []span) (start, end int64) {
 	grow := func(from, to int64) {
 		if from != 0 && (start == 0 || from < start) {
