@@ -13,17 +13,16 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// Exported counts what was written.
+// Exported counts the written records.
 type Exported struct {
 	Loops      int `json:"loops"`
 	Iterations int `json:"iterations"`
-	// Settings counts the sections agent_persistence that are in the store; the
-	// layout has room for one, that which was imported last.
+	// Settings counts the sections agent_persistence in the store. Only the last
+	// imported one is written.
 	Settings int `json:"settings"`
 }
 
-// Belongs tells whether a tree is a record of this package, which the rest of the
-// layout has no place for.
+// Belongs reports whether a tree is a record of this package.
 func Belongs(t *perdure.Tree) bool {
 	kind := markOf(t).Kind
 	return kind == kindLoop || kind == kindSettings
@@ -38,24 +37,22 @@ func markOf(t *perdure.Tree) mark {
 	}
 	if json.Unmarshal(t.Config, &c) != nil || c.Mark.Kind == kindLoop && c.Mark.Loop == "" ||
 		c.Mark.Kind == kindSettings && c.Mark.Key != section {
-		return mark{} // a tree of another program that calls itself so
+		return mark{} // another tree with the same member
 	}
 	return c.Mark
 }
 
-// Own is a loop that runs or ran in this store, whose documents somebody else
-// makes.
+// Own is a loop that runs or ran in this store.
 type Own struct {
 	ID string
-	// Write gives add the documents of the loop as JSON, those of checkpoints
-	// unpacked and the lines of the log as a list, and its reports, each by its
-	// place in the folder of the loop. It returns how many iterations there are.
+	// Write calls add with the documents of the loop as JSON (checkpoints unpacked, the
+	// log as a list) and its reports, each with its place in the folder of the loop. It
+	// returns the number of iterations.
 	Write func(ctx context.Context, add func(place string, text []byte) error) (iterations int, err error)
 }
 
-// Export writes loops: those of the store's own, then those among the trees that
-// were imported, and the section of settings that was imported last. write makes
-// a file of the layout.
+// Export writes the loops of this store, then the imported loops among trees, and the
+// section of settings that was imported last. write writes a file of the layout.
 func Export(ctx context.Context, store *perdure.Store, own []Own, trees []perdure.Tree,
 	write func(name string, content []byte) error) (Exported, error) {
 	var out Exported
@@ -78,7 +75,7 @@ func Export(ctx context.Context, store *perdure.Store, own []Own, trees []perdur
 			}
 		}
 	}
-	// The first of one name has it, whatever the trees are called here.
+	// The oldest loop of a name keeps it, whatever the IDs of the trees are.
 	slices.SortStableFunc(loops, func(a, b perdure.Tree) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
@@ -115,23 +112,22 @@ type exporter struct {
 	out    *Exported
 }
 
-// name is what a loop is called in this export.
+// name returns the ID of a loop in this export.
 func (x *exporter) name(id string, root *perdure.Task, given map[string]bool) string {
 	if !given[id] {
 		given[id] = true
 		return id
 	}
 	seed := id + "\x00" + root.Prompt + "\x00" + root.CreatedAt.String()
-	name := idFor(id, seed)
-	for x.taken[name] {
+	name := newID(id, seed)
+	for ; x.taken[name]; name = newID(id, seed) {
 		seed += "+"
-		name = idFor(id, seed)
 	}
 	x.taken[name] = true
 	return name
 }
 
-// own writes a loop of the store's own, in the form that an import keeps.
+// own writes a loop of this store, formatted as an import keeps it.
 func (x *exporter) own(ctx context.Context, l *Own) error {
 	x.out.Loops++
 	n, err := l.Write(ctx, func(place string, text []byte) error {
@@ -142,14 +138,7 @@ func (x *exporter) own(ctx context.Context, l *Own) error {
 			}
 			text = v.Append(nil)
 		}
-		content, err := x.render(place, text, l.ID, l.ID)
-		if err == nil && strings.HasSuffix(place, packed) {
-			content, err = pack(content)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", place, err)
-		}
-		return x.write(Folder+l.ID+"/"+place, content)
+		return x.file(place, text, l.ID, l.ID)
 	})
 	x.out.Iterations += n
 	return err
@@ -168,8 +157,8 @@ func (x *exporter) loop(ctx context.Context, t *perdure.Tree, given map[string]b
 		if err != nil {
 			return err
 		}
-		_, long := meta.Mark.Blobs[place] // also one of no bytes
-		if text == nil && !long {
+		_, isBlob := meta.Mark.Blobs[place] // possibly empty
+		if text == nil && !isBlob {
 			continue
 		}
 		if place == stateFile && root.State == perdure.Cancelled {
@@ -177,10 +166,7 @@ func (x *exporter) loop(ctx context.Context, t *perdure.Tree, given map[string]b
 				return err
 			}
 		}
-		if text, err = x.render(place, text, id, name); err != nil {
-			return fmt.Errorf("%s: %w", place, err)
-		}
-		if err := x.write(Folder+name+"/"+place, text); err != nil {
+		if err := x.file(place, text, id, name); err != nil {
 			return err
 		}
 	}
@@ -190,23 +176,31 @@ func (x *exporter) loop(ctx context.Context, t *perdure.Tree, given map[string]b
 	})
 }
 
-// aborted is the state of a loop that somebody cancelled here, unless it had
-// ended before.
+// aborted sets the status of a loop that was cancelled in this store, unless it had ended
+// before.
 func aborted(text []byte) ([]byte, error) {
 	v, err := jsontree.Parse(text, jsontree.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("read the state in the store: %w", err)
 	}
 	status := v.Get("status")
-	switch status.Text() {
-	case "completed", "failed", "aborted":
-		return text, nil
-	}
-	if status == nil {
+	if status == nil || slices.Contains([]string{"completed", "failed", "aborted"}, status.Text()) {
 		return text, nil
 	}
 	*status = *jsontree.NewString("aborted")
 	return v.Append(nil), nil
+}
+
+// file writes a document of the store.
+func (x *exporter) file(place string, text []byte, id, name string) error {
+	content, err := x.render(place, text, id, name)
+	if err == nil && strings.HasSuffix(place, packed) {
+		content, err = pack(content)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", place, err)
+	}
+	return x.write(Folder+name+"/"+place, content)
 }
 
 func (x *exporter) iteration(it *perdure.Task, meta *iterMeta, id, name string) error {
@@ -219,26 +213,17 @@ func (x *exporter) iteration(it *perdure.Task, meta *iterMeta, id, name string) 
 	}
 	for doc, place := range map[string]string{iterationDoc: itersFolder + fileOf(meta.Number) + ".json",
 		checkpointDoc: checksFolder + fileOf(meta.Number) + packed} {
-		text := docs[doc]
-		if text == nil {
+		if docs[doc] == nil {
 			continue
 		}
-		content, err := x.render(place, text, id, name)
-		if err == nil && doc == checkpointDoc {
-			content, err = pack(content)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", place, err)
-		}
-		if err := x.write(Folder+name+"/"+place, content); err != nil {
+		if err := x.file(place, docs[doc], id, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// render is a document as its file has it. In a loop that is called otherwise
-// than it was, what names the loop does so, too.
+// render returns the content of a document's file, with the loop's name instead of id.
 func (x *exporter) render(place string, text []byte, id, name string) ([]byte, error) {
 	if slices.Contains(reports(), place) {
 		return text, nil
@@ -268,6 +253,7 @@ func (x *exporter) render(place string, text []byte, id, name string) ([]byte, e
 	return out.Bytes(), nil
 }
 
+// renamed replaces the ID of the loop in a document.
 func (x *exporter) renamed(place string, v *jsontree.Value, id, name string) *jsontree.Value {
 	fit := func(s *shape, v *jsontree.Value) *jsontree.Value {
 		f := &fitter{shape: s, given: id, loop: name, note: func(string, *jsontree.Value, string, ...any) {}}
@@ -286,7 +272,7 @@ func (x *exporter) renamed(place string, v *jsontree.Value, id, name string) *js
 		return fit(x.shapes.state, v)
 	case place == analyticsFile:
 		return fit(x.shapes.analytics, v)
-	case bytes.HasPrefix([]byte(place), []byte(itersFolder)):
+	case strings.HasPrefix(place, itersFolder):
 		return fit(x.shapes.iteration, v)
 	}
 	return fit(x.shapes.checkpoint, v)

@@ -17,23 +17,22 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// asGiven ends the names under which is kept what does not fit.
+// asGiven is the end of the names under which invalid members are kept.
 const asGiven = "_as_given"
 
-// fitter brings a document into the form that its schema wants.
+// fitter corrects a document so that its schema allows it.
 type fitter struct {
 	shape *shape
-	// note tells of what is otherwise then.
+	// note notes a correction.
 	note func(kind string, at *jsontree.Value, format string, args ...any)
-	// given is what the loop is called where the document comes from, and loop
-	// what it is called here.
+	// given is the ID of the loop in the document, and loop its ID in the result.
 	given, loop string
-	// fallback gives members that the document has to have and does not.
+	// fallback has the values of required members that are missing.
 	fallback map[string]*jsontree.Value
 }
 
-// document fits a whole document; nil when it cannot be one, and then nothing
-// else is noted.
+// document corrects a whole document. If that is not possible, it returns nil and notes
+// only that.
 func (x *fitter) document(v *jsontree.Value) *jsontree.Value {
 	var held []func()
 	note := x.note
@@ -43,24 +42,24 @@ func (x *fitter) document(v *jsontree.Value) *jsontree.Value {
 	defer func() { x.note = note }()
 	out, _, why := x.fit(x.shape.root, v, "")
 	if why != "" {
-		note(NotRead, v, "it %s; nothing is taken", why)
+		note(NotRead, v, "it %s; nothing was imported", why)
 		return nil
 	}
-	for _, tell := range held {
-		tell()
+	for _, add := range held {
+		add()
 	}
 	return out
 }
 
-// fit returns the value in the form of the schema, what of its parts had no
-// place in it, and why it does not fit, or "".
+// fit returns the corrected value, the items that do not fit into it, and why the value
+// does not fit, or "".
 func (x *fitter) fit(s *schema, v *jsontree.Value, at string) (out, aside *jsontree.Value, why string) {
 	s, name := x.shape.resolve(s)
 	switch {
 	case name == "loop_id" && v.Kind == jsontree.String && v.Scalar() == x.given:
 		return stringAt(v, x.loop), nil, ""
 	case name == "loop_id":
-		return nil, nil, "is not the loop that this is about"
+		return nil, nil, "is the ID of another loop"
 	case name == "path" && v.Kind == jsontree.String && x.given != x.loop:
 		v = stringAt(v, strings.Replace(v.Scalar(), Folder+x.given+"/", Folder+x.loop+"/", 1))
 	}
@@ -69,7 +68,7 @@ func (x *fitter) fit(s *schema, v *jsontree.Value, at string) (out, aside *jsont
 	}
 	if is := typeOf(v); !s.allows(is) {
 		if v = x.convert(s, v, at); v == nil {
-			return nil, nil, fmt.Sprintf("is %s, and has to be %s", is, strings.Join(s.Type, " or "))
+			return nil, nil, fmt.Sprintf("is %s, want %s", is, strings.Join(s.Type, " or "))
 		}
 	}
 	switch v.Kind {
@@ -88,27 +87,17 @@ func (x *fitter) fit(s *schema, v *jsontree.Value, at string) (out, aside *jsont
 	return v, nil, ""
 }
 
-// typeOf returns the name that JSON Schema has for the type of a value.
+// typeOf returns the JSON Schema type of a value.
 func typeOf(v *jsontree.Value) string {
-	switch v.Kind {
-	case jsontree.Object:
-		return "object"
-	case jsontree.Array:
-		return "array"
-	case jsontree.String:
-		return "string"
-	case jsontree.Bool:
-		return "boolean"
-	case jsontree.Null:
-		return "null"
+	if v.Kind == jsontree.Number {
+		if r, ok := rational(v.Scalar()); ok && r.IsInt() {
+			return "integer"
+		}
 	}
-	if r, ok := rational(v.Scalar()); ok && r.IsInt() {
-		return "integer"
-	}
-	return "number"
+	return v.Kind.Name()
 }
 
-// rational reads a number exactly; it fails for those beyond all sense.
+// rational reads a number exactly; it returns false for one that is too long or too large.
 func rational(text string) (*big.Rat, bool) {
 	f, err := strconv.ParseFloat(text, 64)
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
@@ -126,7 +115,7 @@ func outside(s *schema, text string) string {
 	r, ok := rational(text)
 	switch {
 	case !ok:
-		return "is a number beyond all sense"
+		return "is a number out of range"
 	case s.Minimum != nil && r.Cmp(new(big.Rat).SetFloat64(*s.Minimum)) < 0:
 		return fmt.Sprintf("is %.60s, less than %v", text, *s.Minimum)
 	case s.Maximum != nil && r.Cmp(new(big.Rat).SetFloat64(*s.Maximum)) > 0:
@@ -135,13 +124,13 @@ func outside(s *schema, text string) string {
 	return ""
 }
 
-// shown is a text short enough for a note.
+// shown quotes the beginning of a text for a note.
 func shown(text string) string {
-	const most = 60
-	return strconv.Quote(clip.Bytes(text, most))
+	const limit = 60
+	return strconv.Quote(clip.Bytes(text, limit))
 }
 
-// synonyms are other words for statuses.
+// synonyms returns the statuses by their names in other programs.
 func synonyms() map[string]string {
 	return map[string]string{"active": "running", "in_progress": "running", "started": "running", "done": "completed",
 		"complete": "completed", "success": "completed",
@@ -149,7 +138,7 @@ func synonyms() map[string]string {
 		"fail": "failed"}
 }
 
-// word fits one of the words of a schema; they may be written otherwise.
+// word fits a value of an enumeration, also with another case or a synonym.
 func (x *fitter) word(s *schema, v *jsontree.Value, at string) (out, aside *jsontree.Value, why string) {
 	words := s.Enum
 	if s.Const != "" {
@@ -166,19 +155,19 @@ func (x *fitter) word(s *schema, v *jsontree.Value, at string) (out, aside *json
 		for _, try := range []string{plain, synonyms()[plain]} {
 			i := slices.IndexFunc(words, func(w *string) bool { return w != nil && strings.ToLower(*w) == try })
 			if i >= 0 {
-				x.note(Corrected, v, "%s: %s became %s", at, shown(v.Scalar()), *words[i])
+				x.note(Corrected, v, "%s: %s was read as %s", at, shown(v.Scalar()), *words[i])
 				return stringAt(v, *words[i]), nil, ""
 			}
 		}
 	}
 	if v.Kind != jsontree.String {
-		return nil, nil, "is " + typeOf(v) + ", and has to be one of its words"
+		return nil, nil, "is " + typeOf(v) + ", want one of the values of its schema"
 	}
-	return nil, nil, "is " + shown(v.Scalar()) + ", none of the words that can stand there"
+	return nil, nil, "is " + shown(v.Scalar()) + ", which its schema does not allow"
 }
 
-// convert makes a value one of a type that the schema allows, where that loses
-// nothing; nil when it would.
+// convert converts a value to a type that the schema allows, nil if that would lose
+// something.
 func (x *fitter) convert(s *schema, v *jsontree.Value, at string) *jsontree.Value {
 	text := strings.TrimSpace(v.Scalar())
 	var out *jsontree.Value
@@ -189,10 +178,10 @@ func (x *fitter) convert(s *schema, v *jsontree.Value, at string) *jsontree.Valu
 			return nil
 		}
 		out = n
-		x.note(Corrected, v, "%s is text; it was read as a number", at)
+		x.note(Corrected, v, "%s is a string; it was read as a number", at)
 	case v.Kind == jsontree.String && s.allows("boolean") && (text == "true" || text == "false"):
 		out = jsontree.NewScalar(jsontree.Bool, text)
-		x.note(Corrected, v, "%s is text; it was read as %s", at, text)
+		x.note(Corrected, v, "%s is a string; it was read as %s", at, text)
 	case v.Kind == jsontree.Number && s.allows("string") && s.Format == "date-time":
 		ms, err := strconv.ParseFloat(v.Scalar(), 64)
 		if err != nil || ms < 1 || ms > 253402300799999 {
@@ -202,10 +191,10 @@ func (x *fitter) convert(s *schema, v *jsontree.Value, at string) *jsontree.Valu
 		x.note(Corrected, v, "%s is a number; it was read as milliseconds since 1970", at)
 	case (v.Kind == jsontree.Number || v.Kind == jsontree.Bool) && s.allows("string"):
 		out = jsontree.NewString(v.Scalar())
-		x.note(Corrected, v, "%s is not text; what stands there became text", at)
+		x.note(Corrected, v, "%s is not a string; it was converted to one", at)
 	case v.Kind != jsontree.Null && s.Items != nil && s.allows("array"):
 		out = &jsontree.Value{Kind: jsontree.Array, Items: []*jsontree.Value{v}}
-		x.note(Corrected, v, "%s is no list; it was read as one of one value", at)
+		x.note(Corrected, v, "%s is not a list; it was read as a list of one value", at)
 	default:
 		return nil
 	}
@@ -213,7 +202,7 @@ func (x *fitter) convert(s *schema, v *jsontree.Value, at string) *jsontree.Valu
 	return out
 }
 
-// stringAt returns a string in the place of another value.
+// stringAt returns a string with the place of another value.
 func stringAt(v *jsontree.Value, text string) *jsontree.Value {
 	s := jsontree.NewString(text)
 	s.Start = v.Start
@@ -229,15 +218,15 @@ func (x *fitter) textual(s *schema, v *jsontree.Value, at string) (*jsontree.Val
 	case s.MaxLength > 0 && s.MaxLength < n:
 		return nil, fmt.Sprintf("has %d characters, the limit is %d", n, s.MaxLength)
 	case s.pattern != nil && !s.pattern.MatchString(v.Scalar()):
-		return nil, "is " + shown(v.Scalar()) + ", which is not of the form that it has to have"
+		return nil, "is " + shown(v.Scalar()) + ", which does not match its pattern"
 	case s.Format == "date-time":
 		return x.instant(v, at)
 	}
 	return v, ""
 }
 
-// strictTime is the form of times; the standard library takes hours of one digit,
-// and commas, too.
+// strictTime matches RFC 3339; the standard library also reads hours of one digit, and
+// commas.
 var strictTime = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`)
@@ -247,7 +236,7 @@ func (x *fitter) instant(v *jsontree.Value, at string) (*jsontree.Value, string)
 	if new(time.Time).UnmarshalText([]byte(v.Scalar())) == nil && strictTime().MatchString(v.Scalar()) {
 		return v, ""
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", time.DateTime, time.DateOnly} {
+	for _, layout := range TimeLayouts() {
 		when, err := time.Parse(layout, strings.TrimSpace(v.Scalar()))
 		if err != nil || when.UTC().Year() < 1 || when.UTC().Year() > 9999 {
 			continue
@@ -256,18 +245,17 @@ func (x *fitter) instant(v *jsontree.Value, at string) (*jsontree.Value, string)
 		x.note(Corrected, v, "%s: the time %s was read as %s", at, shown(v.Scalar()), became)
 		return stringAt(v, became), ""
 	}
-	return nil, "is " + shown(v.Scalar()) + ", which is no time as 2026-02-09T10:00:00Z"
+	return nil, "is " + shown(v.Scalar()) + ", which is not a time such as 2026-02-09T10:00:00Z"
 }
 
-// clean replaces what databases cannot hold, in texts and in what is inside of
-// a value; of several members of one name the last stays.
+// clean replaces NUL characters, which databases cannot hold, and removes repeated members.
 func (x *fitter) clean(v *jsontree.Value, at string) *jsontree.Value {
 	switch v.Kind {
 	case jsontree.String:
 		if !strings.Contains(v.Scalar(), "\x00") {
 			return v
 		}
-		x.note(Corrected, v, "%s: characters 0 became U+FFFD", at)
+		x.note(Corrected, v, "%s: NUL characters were replaced with U+FFFD", at)
 		return stringAt(v, strings.ReplaceAll(v.Scalar(), "\x00", "\uFFFD"))
 	case jsontree.Array:
 		out := &jsontree.Value{Kind: jsontree.Array, Start: v.Start}
@@ -285,13 +273,13 @@ func (x *fitter) clean(v *jsontree.Value, at string) *jsontree.Value {
 	return v
 }
 
-// members goes along an object, of several with one name to the last.
+// members returns the members of an object; of repeated names only the last.
 func (x *fitter) members(v *jsontree.Value, at string) iter.Seq2[int, string] {
 	keys, where := make([]string, len(v.Members)), make(map[string]int, len(v.Members))
 	for i, m := range v.Members {
 		keys[i] = strings.ReplaceAll(m.Name, "\x00", "\uFFFD")
 		if _, twice := where[keys[i]]; twice {
-			x.note(Corrected, m.Value, "%s stands twice; the last one counts", join(at, keys[i]))
+			x.note(Corrected, m.Value, "%s is repeated; the last one is used", join(at, keys[i]))
 		}
 		where[keys[i]] = i
 	}
@@ -314,7 +302,7 @@ func join(at, key string) string {
 	return at + "." + key
 }
 
-// items fits a list. Those that do not fit are in the second.
+// items fits the items of a list. Those that do not fit are in aside.
 func (x *fitter) items(s *schema, v *jsontree.Value, at string) (out, aside *jsontree.Value) {
 	out = &jsontree.Value{Kind: jsontree.Array, Start: v.Start}
 	for i, item := range v.Items {
@@ -332,13 +320,13 @@ func (x *fitter) items(s *schema, v *jsontree.Value, at string) (out, aside *jso
 			aside = &jsontree.Value{Kind: jsontree.Array}
 		}
 		aside.Items = append(aside.Items, x.clean(item, here))
-		x.note(Corrected, item, "%s %s; it is kept beside the list", here, why)
+		x.note(Corrected, item, "%s %s; it is kept in another list", here, why)
 	}
 	return out, aside
 }
 
-// object fits an object: members that do not fit go beside, those that nobody
-// knows are kept.
+// object fits an object: members that do not fit are kept under another name, unknown
+// members unchanged.
 func (x *fitter) object(s *schema, v *jsontree.Value, at string) (*jsontree.Value, string) {
 	out := &jsontree.Value{Kind: jsontree.Object, Start: v.Start}
 	for i, key := range x.members(v, at) {
@@ -360,9 +348,9 @@ func (x *fitter) object(s *schema, v *jsontree.Value, at string) (*jsontree.Valu
 		case why == "":
 			out.Add(key, fitted)
 		case member.Kind == jsontree.Null:
-			x.note(Corrected, member, "%s is null, which says nothing there; it was left out", here)
+			x.note(Corrected, member, "%s is null; it was left out", here)
 		case s.Others != nil:
-			return nil, "holds " + key + ", which " + why
+			return nil, "has a member " + key + ", which " + why
 		default:
 			aside = x.clean(member, here)
 			x.note(Corrected, member, "%s %s; it is kept as %s", here, why, free(v, out, key))
@@ -374,19 +362,19 @@ func (x *fitter) object(s *schema, v *jsontree.Value, at string) (*jsontree.Valu
 	return out, x.complete(s, out, at)
 }
 
-// name fits the name of a member; it must not become one that is there.
+// name fits the name of a member; it must not become that of another member.
 func (x *fitter) name(s *schema, v *jsontree.Value, i int, at string) (string, string) {
 	name, _, why := x.fit(s, stringAt(v.Members[i].Value, v.Members[i].Name), at)
 	switch {
 	case why != "":
 		return v.Members[i].Name, why
 	case name.Scalar() != v.Members[i].Name && v.Get(name.Scalar()) != nil:
-		return v.Members[i].Name, "stands there twice"
+		return v.Members[i].Name, "is repeated"
 	}
 	return name.Scalar(), ""
 }
 
-// free is a name for what does not fit that nothing else has.
+// free returns an unused name for a member that does not fit.
 func free(v, out *jsontree.Value, key string) string {
 	for key += asGiven; v.Get(key) != nil || out.Get(key) != nil; {
 		key += "_"
@@ -394,7 +382,7 @@ func free(v, out *jsontree.Value, key string) string {
 	return key
 }
 
-// complete adds the members that have to be there, and tells what is missing.
+// complete adds missing members, and reports what is still missing.
 func (x *fitter) complete(s *schema, out *jsontree.Value, at string) string {
 	for _, key := range s.Required {
 		if out.Get(key) != nil {
@@ -404,7 +392,7 @@ func (x *fitter) complete(s *schema, out *jsontree.Value, at string) string {
 		if at != "" || member == nil {
 			return "has no " + key
 		}
-		x.note(Corrected, out, "there is no %s; it became %s", key, member.Append(nil))
+		x.note(Corrected, out, "there is no %s; it was set to %s", key, member.Append(nil))
 		out.Add(key, member)
 	}
 	if len(out.Members) < s.Least {

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,39 +17,38 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// Counts tells what came in. What was there already is counted apart.
+// Counts counts the imported records, and those that were in the store already.
 type Counts struct {
 	Loops      int `json:"loops"`
 	Iterations int `json:"iterations"`
-	// Documents counts the files of loops that came in.
+	// Documents counts the imported files of loops.
 	Documents         int `json:"loop_files"`
 	PresentLoops      int `json:"present_loops"`
 	PresentIterations int `json:"present_iterations"`
-	// Settings are those of agent_persistence. None of them changes what perdure
-	// does.
+	// Settings are those of agent_persistence. Perdure does not apply them.
 	Settings []Setting `json:"settings,omitempty"`
 }
 
 // importKey is the member of a task's metadata and of a tree's configuration
-// that says what a record was where it comes from.
+// that holds a mark.
 const importKey = "perdure_import"
 
-// What records of this package are.
+// Kinds of marks.
 const (
 	kindLoop      = "loop"
 	kindIteration = "iteration"
 	kindSettings  = "settings"
 )
 
-// mark is importKey.
+// mark identifies an imported record.
 type mark struct {
 	Kind string `json:"kind"`
 	Loop string `json:"loop_id,omitempty"`
-	// Given is what the loop is called where it comes from, if that is no ID.
+	// Given is the name of the loop's folder if that is not a valid ID.
 	Given string `json:"loop_id_as_given,omitempty"`
-	// Key names an iteration within its loop.
+	// Key identifies an iteration in its loop.
 	Key string `json:"key,omitempty"`
-	// Blobs are documents of the root that are too long to stand in its metadata.
+	// Blobs are the documents of the root that are too long for its metadata.
 	Blobs map[string]perdure.BlobRef `json:"blobs,omitempty"`
 }
 
@@ -69,15 +66,16 @@ type iterMeta struct {
 }
 
 const (
-	// maxInline bounds a document in the metadata of a task; longer ones are blobs.
+	// maxInline is the limit of a document in the metadata of a task; longer ones are
+	// blobs.
 	maxInline = 64 << 10
-	// chunk is how many tasks go into one transaction.
+	// chunk is the number of tasks in one transaction.
 	chunk = 1000
 )
 
-// Import reads the loops of a folder into the store, each in a transaction, large
-// ones in several. Importing what is there already changes nothing; an import
-// that was interrupted is completed by the next.
+// Import imports the loops of a folder into the store, each in a transaction, large
+// ones in several. Records that the store has already are not changed; the next import
+// completes an interrupted one.
 func Import(ctx context.Context, store *perdure.Store, src Source) (Counts, error) {
 	s, err := loadShapes()
 	if err != nil {
@@ -100,34 +98,20 @@ func Import(ctx context.Context, store *perdure.Store, src Source) (Counts, erro
 	return m.counts, nil
 }
 
-// key names a loop in all imports: by what never changes about it.
-func (l *loop) key() string {
-	h := sha256.New()
-	for _, part := range []string{kindLoop, l.id, l.says("started_at"), l.says("task")} {
-		h.Write([]byte(part))
-		h.Write([]byte{0})
-	}
-	return "import:" + hex.EncodeToString(h.Sum(nil))[:40]
-}
-
-// says is a text of the loop's state.
+// says returns a text of the loop's state.
 func (l *loop) says(key string) string { return l.docs[stateFile].Get(key).Text() }
 
-func (d *document) Get(key string) *jsontree.Value {
-	if d == nil {
-		return nil
-	}
-	return d.value.Get(key)
-}
+// Get returns a member of the document, nil if there is no document.
+func (d *document) Get(key string) *jsontree.Value { return d.whole().Get(key) }
 
 func (m *importer) write(ctx context.Context, l *loop) error {
-	key := l.key()
+	key := ImportKey(kindLoop, l.id, l.says("started_at"), l.says("task"))
 	have, err := m.store.ImportedKeys(ctx, []string{key})
 	if err != nil {
 		return err
 	}
 	if id, there := have[key]; there {
-		return m.again(ctx, l, id)
+		return m.update(ctx, l, id)
 	}
 	if own, err := m.own(ctx, l); own || err != nil {
 		return err
@@ -138,8 +122,8 @@ func (m *importer) write(ctx context.Context, l *loop) error {
 	for _, it := range l.iters {
 		tasks = append(tasks, m.iteration(l, it))
 	}
-	if l.under > 0 {
-		tasks = append(tasks, m.underWay(l))
+	if l.running > 0 {
+		tasks = append(tasks, m.unfinished(l))
 	}
 	for i := range tasks {
 		tasks[i].Position = i
@@ -161,17 +145,16 @@ func (m *importer) write(ctx context.Context, l *loop) error {
 	return m.add(ctx, out[0].ID, out[0].Root, tasks[first:])
 }
 
-// own tells whether a loop is one that runs or ran in this store, and was
-// exported: there is nothing to add to it.
+// own reports whether a loop is the export of one that runs or ran in this store, so that
+// there is nothing to add.
 func (m *importer) own(ctx context.Context, l *loop) (bool, error) {
 	const digits = 8
 	tree, err := m.store.Tree(ctx, perdure.TreeID("tree-"+l.id[len(l.id)-digits:]))
 	if perdure.CodeOf(err) == perdure.CodeNotFound {
 		return false, nil
 	}
-	state := l.docs[stateFile]
 	if err != nil || tree.Kind == perdure.KindRecord || l.says("tree_id") != string(tree.ID) ||
-		!instant(state.Get("started_at")).Equal(tree.CreatedAt) {
+		!instant(l.docs[stateFile].Get("started_at")).Equal(tree.CreatedAt) {
 		return false, err
 	}
 	m.counts.PresentLoops++
@@ -194,7 +177,7 @@ func (m *importer) add(ctx context.Context, tree perdure.TreeID, root perdure.Ta
 	return nil
 }
 
-// root is a loop as a tree without its iterations.
+// root returns the tree of a loop without its iterations.
 func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeRecord, error) {
 	meta := rootMeta{Documents: make(map[string]json.RawMessage),
 		Mark: mark{Kind: kindLoop, Loop: l.id, Blobs: make(map[string]perdure.BlobRef)}}
@@ -202,7 +185,7 @@ func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeR
 		meta.Mark.Given = strings.ToValidUTF8(l.folder, "\uFFFD")
 	}
 	rec := perdure.TreeRecord{Key: key, Name: l.id,
-		Config: mustJSON(map[string]mark{importKey: {Kind: kindLoop, Loop: l.id}})}
+		Config: jsontree.MustMarshal(map[string]mark{importKey: {Kind: kindLoop, Loop: l.id}})}
 	for _, place := range sortedKeys(l.docs) {
 		text, inline := l.docs[place].stored()
 		if inline {
@@ -218,38 +201,32 @@ func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeR
 			rec.Blobs = append(rec.Blobs, ref)
 		}
 	}
-	task := perdure.Task{Prompt: l.prompt(), State: l.state(), CreatedAt: l.createdAt(), Metadata: mustJSON(meta)}
-	task.StartedAt = instant(l.docs[stateFile].Get("started_at"))
+	state := l.docs[stateFile]
+	task := perdure.Task{Prompt: l.prompt(), State: l.state(), CreatedAt: l.createdAt(),
+		StartedAt: instant(state.Get("started_at")), Output: l.summary(), Metadata: jsontree.MustMarshal(meta)}
 	if task.State.Terminal() {
-		task.CompletedAt = later(task.CreatedAt,
-			instant(l.docs[stateFile].Get("completed_at"), l.docs[stateFile].Get("last_updated"),
-				l.docs[analyticsFile].Get("end_time")))
+		task.CompletedAt = later(task.CreatedAt, instant(state.Get("completed_at"), state.Get("last_updated"),
+			l.docs[analyticsFile].Get("end_time")))
 	}
 	switch task.State {
 	case perdure.Completed:
-		task.Result = l.summary()
+		task.Result, task.Output = task.Output, ""
 	case perdure.Failed:
-		state := l.docs[stateFile]
 		why := cmp.Or(state.Get("error_context").Get("error_message").Text(),
 			state.Get("last_error").Get("error_message").Text(), state.Get("last_error").Get("error").Text())
 		task.Error = &perdure.TaskError{Kind: "loop_failed", Message: clip.Prefix(why, perdure.MaxErrorBytes)}
-		task.Output = l.summary()
-	default:
-		task.Output = l.summary()
 	}
 	rec.Tasks = []perdure.TaskRecord{{Task: task}}
 	return rec, nil
 }
 
-// stored is a document as the store keeps it: in the metadata, or as a blob.
+// stored returns the text of a document, and whether it fits into the metadata.
 func (d *document) stored() (text []byte, inline bool) {
 	if d.value == nil {
 		return d.bytes, false
 	}
-	if text = d.value.Append(nil); len(text) <= maxInline {
-		return text, true
-	}
-	return text, false
+	text = d.value.Append(nil)
+	return text, len(text) <= maxInline
 }
 
 func (l *loop) prompt() string {
@@ -257,16 +234,11 @@ func (l *loop) prompt() string {
 	return clip.Prefix(text, perdure.MaxPromptBytes)
 }
 
-// createdAt is when the loop began, as far as that is known.
+// createdAt returns the first known time of the loop.
 func (l *loop) createdAt() time.Time {
-	if l.created.IsZero() {
-		l.created = l.firstInstant()
+	if !l.created.IsZero() {
+		return l.created
 	}
-	return l.created
-}
-
-// firstInstant reads every iteration if none has a time.
-func (l *loop) firstInstant() time.Time {
 	state := l.docs[stateFile]
 	at := instant(state.Get("started_at"), l.docs[analyticsFile].Get("start_time"),
 		state.Get("baseline_metrics").Get("captured_at"), state.Get("last_updated"))
@@ -275,10 +247,8 @@ func (l *loop) firstInstant() time.Time {
 			at = it.at()
 		}
 	}
-	if at.IsZero() {
-		return time.UnixMicro(1).UTC()
-	}
-	return at
+	l.created = cmp.Or(at, time.UnixMicro(1).UTC())
+	return l.created
 }
 
 func later(a, b time.Time) time.Time {
@@ -294,7 +264,8 @@ func (it *iteration) at() time.Time {
 		check.Get("created_at"), check.Get("timestamp"))
 }
 
-// iteration is one as a task. It came to an end, or nothing would be there of it.
+// iteration returns the task of an iteration. It is completed: only a completed iteration
+// has a record.
 func (m *importer) iteration(l *loop, it *iteration) perdure.TaskRecord {
 	m.counts.Iterations++
 	m.counts.Documents += len(it.files)
@@ -306,7 +277,7 @@ func (m *importer) iteration(l *loop, it *iteration) perdure.TaskRecord {
 		}
 	}
 	t := perdure.Task{Prompt: fmt.Sprintf("iteration %d", it.number), State: perdure.Completed,
-		CreatedAt: later(created, it.at()), Metadata: mustJSON(meta), Result: l.verdict(it)}
+		CreatedAt: later(created, it.at()), Metadata: jsontree.MustMarshal(meta), Result: l.verdict(it)}
 	t.CompletedAt = t.CreatedAt
 	if usd, err := strconv.ParseFloat(it.line.Get("token_cost_usd").Scalar(), 64); err == nil && usd > 0 && usd < 1e9 {
 		t.Usage.CostUSD = usd
@@ -318,14 +289,15 @@ func (m *importer) iteration(l *loop, it *iteration) perdure.TaskRecord {
 	return perdure.TaskRecord{Task: t}
 }
 
-// underWay is the iteration of which nothing is there but its number.
-func (m *importer) underWay(l *loop) perdure.TaskRecord {
-	rec := m.iteration(l, &iteration{number: l.under})
+// unfinished returns the task of the unfinished iteration, of which only the number is
+// known.
+func (m *importer) unfinished(l *loop) perdure.TaskRecord {
+	rec := m.iteration(l, &iteration{number: l.running})
 	rec.State, rec.Result, rec.CompletedAt = perdure.Running, "", time.Time{}
 	return rec
 }
 
-// data are the files of an iteration.
+// data returns the files of an iteration.
 func (m *importer) data(it *iteration) json.RawMessage {
 	docs := make(map[string]json.RawMessage, len(it.files))
 	size := 64
@@ -333,7 +305,7 @@ func (m *importer) data(it *iteration) json.RawMessage {
 		d := it.files[name]
 		raw := d.value.Append(nil)
 		if size += len(raw); size > perdure.MaxResultBytes {
-			d.file.note(NotRead, -1, "is, with the other file of the iteration, longer than %d bytes; it was not taken",
+			d.file.note(NotRead, -1, "not imported: the files of the iteration have more than %d bytes",
 				perdure.MaxResultBytes)
 			continue
 		}
@@ -342,16 +314,5 @@ func (m *importer) data(it *iteration) json.RawMessage {
 	if len(docs) == 0 {
 		return nil
 	}
-	return mustJSON(docs)
-}
-
-// mustJSON encodes what cannot fail to be encoded.
-func mustJSON(v any) json.RawMessage {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return json.RawMessage("null")
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	return jsontree.MustMarshal(docs)
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// packed ends the names of checkpoints.
+// packed is the end of the names of checkpoints.
 const packed = ".json.gz"
 
-// document is a file of a loop as it came in: a value, or the bytes of a report.
+// document is a file of a loop as it was read: a value, or the bytes of a report.
 type document struct {
 	file  *file
 	value *jsontree.Value
@@ -30,22 +30,22 @@ type document struct {
 
 // loop is a loop as it was read.
 type loop struct {
-	folder string // as it is called where it comes from
-	id     string // of the form that IDs of loops have
+	folder string // its name in the imported folder
+	id     string // a valid ID
 	files  map[string]string
-	// docs are the documents by their place in the folder, but for those of the
+	// docs are the documents by their place in the folder, without those of the
 	// iterations.
-	docs  map[string]*document
-	iters []*iteration
-	under int // the number of the iteration under way, 0 for none
+	docs    map[string]*document
+	iters   []*iteration
+	running int // the number of the unfinished iteration, 0 for none
 
-	created time.Time // what createdAt returned first
+	created time.Time // the first result of createdAt
 }
 
-// iteration is one of a loop: what the state says of it, and its files.
+// iteration is an iteration of a loop: its record in the state, and its files.
 type iteration struct {
 	number int
-	copy   int // 0, or the how manieth record of the number it is
+	copy   int // 0 for the first record of the number, 1 for the second, and so on
 	record *jsontree.Value
 	line   *jsontree.Value // of the analytics
 	files  map[string]*document
@@ -74,17 +74,25 @@ var (
 	})
 )
 
-// maxIDBytes is that of the schema.
+// maxIDBytes is the limit of the schema.
 const maxIDBytes = 200
 
-// idFor is an ID of a loop for one that has none of the right form.
-func idFor(given, seed string) string {
+// validID returns an ID of a loop if it is valid, else an ID that is made of it.
+func validID(id string) string {
+	if len(id) > maxIDBytes || !idPattern().MatchString(id) {
+		return newID(id, id)
+	}
+	return id
+}
+
+// newID returns an ID of a loop that is made of a name and the hash of a seed.
+func newID(given, seed string) string {
 	sum := sha256.Sum256([]byte(seed))
 	slug := notSlug().ReplaceAllString(strings.ToLower(given), "-")
 	return cmp.Or(strings.Trim(slug[:min(len(slug), 150)], "-"), "loop") + "-" + hex.EncodeToString(sum[:4])
 }
 
-// folders lists the loops of the folder by name, each with its files.
+// folders returns the loops of the folder by name, each with its files.
 func (s *Source) folders() []*loop {
 	byName := make(map[string]*loop)
 	for _, name := range s.Files {
@@ -95,7 +103,7 @@ func (s *Source) folders() []*loop {
 		}
 		l := byName[folder]
 		if l == nil {
-			l = &loop{folder: folder, id: folder, files: make(map[string]string), docs: make(map[string]*document)}
+			l = &loop{folder: folder, id: validID(folder), files: make(map[string]string), docs: make(map[string]*document)}
 			byName[folder] = l
 		}
 		l.files[rest] = name
@@ -107,23 +115,20 @@ func (s *Source) folders() []*loop {
 	return list
 }
 
-// read reads the files of a loop; false when nothing is there that can be kept.
+// read reads the files of a loop; it returns false if none can be imported.
 func (m *importer) read(l *loop) bool {
-	if len(l.id) > maxIDBytes || !idPattern().MatchString(l.id) {
-		l.id = idFor(l.folder, l.folder)
-		m.Note(Note{Kind: Corrected, File: Folder + l.folder, Message: fmt.Sprintf("%s is not of the form that IDs of "+
-			"loops have; it became %s, and is kept beside",
-			shown(l.folder), l.id)})
+	if l.id != l.folder {
+		m.Note(Note{Kind: Corrected, File: Folder + l.folder,
+			Message: fmt.Sprintf("%s is not a valid loop ID; it became %s", shown(l.folder), l.id)})
 	}
 	id := jsontree.NewString(l.id)
 	byNumber := m.readIterations(l)
-	newest := jsontree.NewNumber(0)
-	if n := len(byNumber); n > 0 {
-		newest = jsontree.NewNumber(slices.Max(numbersOf(byNumber)))
+	newest := 0
+	for n := range byNumber {
+		newest = max(newest, n)
 	}
 	m.readDoc(l, stateFile, m.shapes.state, map[string]*jsontree.Value{"version": jsontree.NewString("2.0.0"),
-		"loop_id": id,
-		"status":  jsontree.NewString("paused"), "iteration": newest})
+		"loop_id": id, "status": jsontree.NewString("paused"), "iteration": jsontree.NewNumber(newest)})
 	m.readDoc(l, analyticsFile, m.shapes.analytics,
 		map[string]*jsontree.Value{"loop_id": id, "iterations": {Kind: jsontree.Array}})
 	if name, ok := l.files[hookFile]; ok {
@@ -143,9 +148,9 @@ func (m *importer) read(l *loop) bool {
 	}
 	if _, ok := l.files[stateFile]; !ok {
 		m.Note(Note{Kind: Missing, File: Folder + l.folder + "/" + stateFile,
-			Message: "there is no state of the loop; the rest of it is taken"})
+			Message: "the state of the loop is missing; its other files were imported"})
 	}
-	m.gather(l, byNumber)
+	m.collect(l, byNumber)
 	m.references(l)
 	return true
 }
@@ -160,7 +165,7 @@ func (m *importer) readDoc(l *loop, place string, s *shape, fallback map[string]
 	}
 }
 
-// readIterations reads the files that belong to one iteration each.
+// readIterations reads the files of iterations.
 func (m *importer) readIterations(l *loop) map[int]*iteration {
 	byNumber := make(map[int]*iteration)
 	for _, in := range []struct {
@@ -184,7 +189,7 @@ func (m *importer) readIterations(l *loop) map[int]*iteration {
 			right := in.folder + fileOf(number) + in.ending
 			if _, other := l.files[right]; right != place && (other || it.files[in.doc] != nil) {
 				if f := m.open(l.files[place]); f != nil {
-					f.note(Left, -1, "kept where it is: there is another file of iteration %d", number)
+					f.note(Left, -1, "not imported: iteration %d has another file", number)
 				}
 				continue
 			}
@@ -211,7 +216,7 @@ func (m *importer) iterationFile(l *loop, place string, s *shape, number int) *d
 	}
 	if n, ok := iterationNumber(d.value.Get("iteration")); !ok || n != number {
 		d.file.note(Corrected, d.value.Get("iteration").Start,
-			"says iteration %s and is called %s; the name counts, and what it says is kept", d.value.Get("iteration").Scalar(),
+			"iteration is %s and the file is %s; the name of the file is used", d.value.Get("iteration").Scalar(),
 			path.Base(place))
 	}
 	return d
@@ -229,17 +234,9 @@ func iterationNumber(v *jsontree.Value) (int, bool) {
 	return int(f), err == nil && f >= 0 && f <= maxNumber && f == math.Trunc(f)
 }
 
-func numbersOf(byNumber map[int]*iteration) []int {
-	var list []int
-	for n := range byNumber {
-		list = append(list, n)
-	}
-	return list
-}
-
-// gather brings together what the files say of the iterations. A number may have
-// several records; the files and the analytics are of the last.
-func (m *importer) gather(l *loop, byNumber map[int]*iteration) {
+// collect sets the iterations of a loop from all of its files. A number can have several
+// records; the files and the analytics belong to the last one.
+func (m *importer) collect(l *loop, byNumber map[int]*iteration) {
 	take := func(n int) *iteration {
 		if byNumber[n] == nil {
 			byNumber[n] = &iteration{number: n}
@@ -269,8 +266,8 @@ func (m *importer) gather(l *loop, byNumber map[int]*iteration) {
 	m.gaps(l)
 }
 
-// eachNumber goes along a list of iterations; do tells whether the number was
-// there before.
+// eachNumber calls do for each item of a list of iterations; do reports whether the
+// number is repeated.
 func (m *importer) eachNumber(l *loop, place, list, key string, do func(n int, v *jsontree.Value) bool) {
 	d := l.docs[place]
 	if d == nil {
@@ -280,15 +277,15 @@ func (m *importer) eachNumber(l *loop, place, list, key string, do func(n int, v
 		n, ok := iterationNumber(v.Get(key))
 		switch {
 		case !ok:
-			d.file.note(Corrected, v.Start, "iteration %s is beyond all sense; what is said of it stays in the file only",
+			d.file.note(Corrected, v.Start, "%s is not a valid iteration number; the record is kept in the document only",
 				shown(v.Get(key).Scalar()))
 		case do(n, v):
-			d.file.note(Corrected, v.Start, "iteration %d is there more than once; all are kept", n)
+			d.file.note(Corrected, v.Start, "iteration %d has several records; all are kept", n)
 		}
 	}
 }
 
-// gaps finds the iteration under way, and tells of those of which nothing is there.
+// gaps finds the unfinished iteration, and notes the iterations without a record.
 func (m *importer) gaps(l *loop) {
 	d := l.docs[stateFile]
 	last, have := 0, 0
@@ -298,7 +295,7 @@ func (m *importer) gaps(l *loop) {
 	if d != nil {
 		now, ok := iterationNumber(d.value.Get("iteration"))
 		if ok && now > have && !l.state().Terminal() {
-			l.under, now = now, now-1
+			l.running, now = now, now-1
 		}
 		have = max(have, now)
 	}
@@ -309,7 +306,7 @@ func (m *importer) gaps(l *loop) {
 		}
 		if next > last+1 {
 			m.Note(Note{Kind: Missing, File: Folder + l.folder,
-				Message: fmt.Sprintf("there is no record of %s", span(last+1, next-1))})
+				Message: "no record of " + span(last+1, next-1)})
 		}
 		last = max(last, next)
 	}
@@ -322,8 +319,7 @@ func span(from, to int) string {
 	return fmt.Sprintf("iterations %d to %d", from, to)
 }
 
-// references tells of files of the loop that a document names and that are not
-// there.
+// references notes files of the loop that a document names and that do not exist.
 func (m *importer) references(l *loop) {
 	check := func(d *document, v *jsontree.Value, what string) {
 		ref := v.Text()
@@ -331,7 +327,7 @@ func (m *importer) references(l *loop) {
 		if !inside || l.files[place] != "" {
 			return
 		}
-		d.file.note(Missing, v.Start, "%s is %s, which is not there", what, shown(ref))
+		d.file.note(Missing, v.Start, "%s is %s, which does not exist", what, shown(ref))
 	}
 	if d := l.docs[stateFile]; d != nil {
 		for _, key := range []string{"last_checkpoint", "pre_iteration_snapshot", "completion_report_path"} {
@@ -351,13 +347,9 @@ func (m *importer) references(l *loop) {
 	}
 }
 
-// state is what the loop is as a task.
+// state returns the state of the loop's root task.
 func (l *loop) state() perdure.State {
-	d := l.docs[stateFile]
-	if d == nil {
-		return perdure.Queued
-	}
-	switch d.value.Get("status").Text() {
+	switch l.says("status") {
 	case "completed":
 		return perdure.Completed
 	case "failed":
@@ -368,7 +360,7 @@ func (l *loop) state() perdure.State {
 	return perdure.Queued
 }
 
-// instant is the first of the values that is a time the store can keep.
+// instant returns the first of the values that is a time the store can keep.
 func instant(values ...*jsontree.Value) time.Time {
 	for _, v := range values {
 		at, err := time.Parse(time.RFC3339Nano, v.Text())

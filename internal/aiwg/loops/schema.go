@@ -3,6 +3,7 @@ package loops
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,8 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// schema is a JSON Schema as far as those of loops use it. TestSubset holds them
-// to that.
+// schema is the subset of JSON Schema that the schemas of loops use, which TestSubset
+// checks.
 type schema struct {
 	Ref        string             `json:"$ref"`
 	Type       kinds              `json:"type"`
@@ -38,7 +39,7 @@ type schema struct {
 // kinds is one type or a list of them.
 type kinds []string
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON reads a type or a list of types.
 func (k *kinds) UnmarshalJSON(raw []byte) error {
 	if raw[0] == '[' {
 		return json.Unmarshal(raw, (*[]string)(k))
@@ -49,7 +50,7 @@ func (k *kinds) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// allows tells whether a value may be of the kind. Without types all may.
+// allows reports whether the schema allows values of the kind. Without types it allows all.
 func (s *schema) allows(kind string) bool {
 	return len(s.Type) == 0 || slices.Contains(s.Type, kind) || kind == "integer" && slices.Contains(s.Type, "number")
 }
@@ -67,15 +68,16 @@ func load(name string) (*shape, error) {
 		return nil, fmt.Errorf("read schema: %w", err)
 	}
 	root := new(schema)
-	if err := json.Unmarshal(text, root); err != nil {
-		return nil, fmt.Errorf("read schema %q: %w", name, err)
+	if err = json.Unmarshal(text, root); err == nil {
+		err = root.compile()
 	}
-	if err := root.compile(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("read schema %q: %w", name, err)
 	}
 	return &shape{root: root, defs: root.Defs}, nil
 }
 
+// compile compiles the patterns of the schema.
 func (s *schema) compile() (err error) {
 	if s == nil {
 		return nil
@@ -85,13 +87,8 @@ func (s *schema) compile() (err error) {
 			return err
 		}
 	}
-	below := []*schema{s.Others, s.Names, s.Items}
-	for _, m := range []map[string]*schema{s.Properties, s.Defs} {
-		for _, key := range sortedKeys(m) {
-			below = append(below, m[key])
-		}
-	}
-	for _, b := range below {
+	below := slices.AppendSeq([]*schema{s.Others, s.Names, s.Items}, maps.Values(s.Properties))
+	for _, b := range slices.AppendSeq(below, maps.Values(s.Defs)) {
 		if err := b.compile(); err != nil {
 			return err
 		}
@@ -99,7 +96,7 @@ func (s *schema) compile() (err error) {
 	return nil
 }
 
-// resolve follows a reference and returns the name of what it leads to.
+// resolve follows a reference and returns the schema and its name.
 func (s *shape) resolve(sub *schema) (*schema, string) {
 	name := strings.TrimPrefix(sub.Ref, "#/$defs/")
 	if name == "" {
@@ -108,7 +105,7 @@ func (s *shape) resolve(sub *schema) (*schema, string) {
 	return s.defs[name], name
 }
 
-// shapes are those of the files of a loop.
+// shapes are the schemas of the files of a loop.
 type shapes struct{ state, iteration, checkpoint, analytics, line, request, reply *shape }
 
 func loadShapes() (*shapes, error) {
@@ -122,12 +119,12 @@ func loadShapes() (*shapes, error) {
 	}
 	s.iteration = &shape{s.state.defs["iteration"], s.state.defs}
 	hooks := s.line.defs
-	s.line, s.request, s.reply = &shape{hooks["entry"], hooks}, &shape{hooks["request"], hooks}, &shape{hooks["reply"],
-		hooks}
+	s.line, s.request = &shape{hooks["entry"], hooks}, &shape{hooks["request"], hooks}
+	s.reply = &shape{hooks["reply"], hooks}
 	return &s, nil
 }
 
-// forLine is what a line of a log is, by what it says.
+// forLine returns the schema of a line of a log.
 func (s *shapes) forLine(v *jsontree.Value) *shape {
 	switch v.Get("role").Text() {
 	case "user":

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,68 +14,59 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/jsontree"
-	"github.com/perdure/perdure/internal/text/yamltext"
 )
 
-// SettingsFile is the file of settings of a project, of which one section is
-// about loops.
+// SettingsFile is the settings file of a project.
 const SettingsFile = "aiwg.yml"
 
-// section is its name there.
+// section is the section of the settings file about loops.
 const section = "agent_persistence"
 
-// Setting is one of agent_persistence.
+// Setting is a setting of agent_persistence.
 type Setting struct {
-	// Name is the path in the section, with dots; Value is as it is written.
+	// Name is the path in the section, with dots; Value is the text of the value.
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	File  string `json:"file"`
 	Line  int    `json:"line"`
-	// Problem tells what is wrong with it, "" for nothing.
+	// Problem is the error of the setting, "" for none.
 	Problem string `json:"problem,omitempty"`
-	// Own is the setting of perdure that means the same, "" for none. Nothing is
-	// set by an import either way.
+	// Own is the setting of perdure with the same meaning, "" for none. An import does
+	// not set it.
 	Own string `json:"perdure_setting"`
 }
 
 const maxSettings = 1 << 20
 
-// sectionHead begins the section.
+// sectionHead matches the first line of the section.
 var sectionHead = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`(?m)^(?:agent_persistence|"agent_persistence"|'agent_persistence')[ \t]*:(?:[ \t\r]|$)`)
 })
 
-// sectionOf finds the section: from its name to the next line that is not
-// indented. The text stays as it is, with its comments.
+// sectionOf returns the offsets of the section, which ends before the next line that is
+// not indented.
 func sectionOf(text []byte) (from, to int) {
 	at := sectionHead().FindIndex(text)
 	if at == nil {
 		return -1, -1
 	}
 	from, to = at[0], at[0]
-	for first := true; to < len(text); first = false {
-		end := len(text)
-		if i := bytes.IndexByte(text[to:], '\n'); i >= 0 {
-			end = to + i + 1
-		}
-		line := text[to:end]
-		inside := first || len(bytes.TrimSpace(line)) == 0 || bytes.IndexByte([]byte(" \t#"), line[0]) >= 0 ||
+	for line := range bytes.Lines(text[from:]) {
+		inside := to == from || len(bytes.TrimSpace(line)) == 0 || bytes.IndexByte([]byte(" \t#"), line[0]) >= 0 ||
 			bytes.HasPrefix(line, []byte("- "))
 		if !inside {
 			break
 		}
-		to = end
+		to += len(line)
 	}
 	return from, to
 }
 
-// settings keeps the section of a file of settings as a record.
+// settings imports the section of a settings file as a record.
 func (m *importer) settings(ctx context.Context, name string) error {
 	f := m.open(name)
 	if f == nil {
@@ -89,16 +79,16 @@ func (m *importer) settings(ctx context.Context, name string) error {
 	f.asText()
 	from, to := sectionOf(f.text)
 	if from < 0 {
-		f.note(Left, -1, "there is no section %s in it", section)
+		f.note(Left, -1, "not imported: it has no section %s", section)
 		return nil
 	}
 	text := f.text[from:to]
-	if bytes.IndexByte(text, 0) >= 0 {
-		f.note(NotRead, from+bytes.IndexByte(text, 0), "the section holds a character 0; it was not taken")
+	if nul := bytes.IndexByte(text, 0); nul >= 0 {
+		f.note(NotRead, from+nul, "the section has a NUL character; it was not imported")
 		return nil
 	}
 	if rest := bytes.TrimSpace(slices.Concat(f.text[:from], f.text[to:])); len(rest) > 0 {
-		f.note(Left, -1, "only the section %s was taken", section)
+		f.note(Left, -1, "only the section %s was imported", section)
 	}
 	line, _ := f.lines.Position(from)
 	found, problem := readSettings(text)
@@ -119,7 +109,7 @@ func (m *importer) keepSettings(ctx context.Context, text []byte, found []Settin
 		text = append(slices.Clip(text), '\n')
 	}
 	sum := sha256.Sum256(text)
-	key := "import:settings:" + hex.EncodeToString(sum[:])[:40]
+	key := importPrefix + "settings:" + hex.EncodeToString(sum[:])[:40]
 	have, err := m.store.ImportedKeys(ctx, []string{key})
 	if _, there := have[key]; err != nil || there || m.DryRun {
 		return err
@@ -131,26 +121,23 @@ func (m *importer) keepSettings(ctx context.Context, text []byte, found []Settin
 	now := time.Now().UTC()
 	task := perdure.Task{Prompt: "the section " + section + " of " + SettingsFile, State: perdure.Completed,
 		CreatedAt: now, CompletedAt: now, Result: string(text),
-		Metadata: mustJSON(map[string]any{"settings": values, importKey: settingsMark()})}
-	_, err = m.store.ImportTrees(ctx,
-		[]perdure.TreeRecord{{Key: key, Name: SettingsFile, Config: mustJSON(map[string]mark{importKey: settingsMark()}),
-			Tasks: []perdure.TaskRecord{{Task: task}}}})
+		Metadata: jsontree.MustMarshal(map[string]any{"settings": values, importKey: settingsMark()})}
+	_, err = m.store.ImportTrees(ctx, []perdure.TreeRecord{{Key: key, Name: SettingsFile,
+		Config: jsontree.MustMarshal(map[string]mark{importKey: settingsMark()}),
+		Tasks:  []perdure.TaskRecord{{Task: task}}}})
 	return err
 }
 
-// readSettings lists what is set in a section; the error has a line of it.
+// readSettings returns the settings of a section; the error has a line of the section.
 func readSettings(text []byte) (found []Setting, problem *jsontree.Error) {
 	defer func() {
-		if v := recover(); v != nil { // the library panics on some texts
-			found, problem = nil, &jsontree.Error{Line: 1, Msg: fmt.Sprintf("the YAML cannot be understood (%v)", v)}
+		if v := recover(); v != nil {
+			found, problem = nil, yamlPanic(v)
 		}
 	}()
-	if yamltext.TooDeep(text) {
-		return nil, &jsontree.Error{Line: 1, Msg: "the YAML is nested too deeply"}
-	}
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		return nil, yamlFault(err)
+	file, problem := readYAML(text)
+	if problem != nil {
+		return nil, problem
 	}
 	for _, doc := range file.Docs {
 		for _, pair := range pairs(doc.Body) {
@@ -158,24 +145,12 @@ func readSettings(text []byte) (found []Setting, problem *jsontree.Error) {
 		}
 	}
 	for i := range found {
-		found[i].Problem = judge(found[i].Name, found[i].Value)
+		found[i].Problem = problemOf(found[i].Name, found[i].Value)
 	}
 	return found, nil
 }
 
-func yamlFault(err error) *jsontree.Error {
-	var placed interface {
-		GetMessage() string
-		GetToken() *token.Token
-	}
-	if errors.As(err, &placed) && placed.GetToken() != nil {
-		return &jsontree.Error{Line: placed.GetToken().Position.Line, Msg: "is no YAML: " + placed.GetMessage()}
-	}
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	return &jsontree.Error{Line: 1, Msg: "is no YAML: " + first}
-}
-
-// pairs are the members of a mapping.
+// pairs returns the members of a mapping.
 func pairs(n ast.Node) []*ast.MappingValueNode {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -186,7 +161,7 @@ func pairs(n ast.Node) []*ast.MappingValueNode {
 	return nil
 }
 
-// collect lists the settings below a node; lists are values.
+// collect adds the settings below a node; a list is one value.
 func collect(found *[]Setting, name string, n ast.Node) {
 	if below := pairs(n); below != nil {
 		for _, pair := range below {
@@ -194,10 +169,7 @@ func collect(found *[]Setting, name string, n ast.Node) {
 			if k := pair.Key.GetToken(); k != nil {
 				key = k.Value
 			}
-			if name != "" {
-				key = name + "." + key
-			}
-			collect(found, key, pair.Value)
+			collect(found, strings.TrimPrefix(name+"."+key, "."), pair.Value)
 		}
 		return
 	}
@@ -211,7 +183,7 @@ func collect(found *[]Setting, name string, n ast.Node) {
 	*found = append(*found, s)
 }
 
-// plain is how a value is told to people: texts without quotes, lists in one line.
+// plain formats a value for people: strings without quotes, lists in one line.
 func plain(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -232,18 +204,18 @@ func plain(n ast.Node) string {
 	return strings.TrimSpace(text)
 }
 
-// judge tells what is wrong with a setting, as far as it is known.
-func judge(name, value string) string {
-	number := func(most float64) string {
+// problemOf returns the error of a setting, "" for none.
+func problemOf(name, value string) string {
+	number := func(limit float64) string {
 		x, err := strconv.ParseFloat(value, 64)
-		if err != nil || x < 0 || x > most {
-			return fmt.Sprintf("is no number from 0 to %s", strconv.FormatFloat(most, 'f', -1, 64))
+		if err != nil || x < 0 || x > limit {
+			return fmt.Sprintf("is not a number from 0 to %s", strconv.FormatFloat(limit, 'f', -1, 64))
 		}
 		return ""
 	}
 	word := func(words ...string) string {
 		if !slices.Contains(words, value) {
-			return "is none of " + strings.Join(words, ", ")
+			return "is not one of " + strings.Join(words, ", ")
 		}
 		return ""
 	}
@@ -255,7 +227,7 @@ func judge(name, value string) string {
 	case "detection.mode":
 		return word("off", "minimal", "standard", "aggressive")
 	case "detection.patterns_enabled":
-		return judgePatterns(value)
+		return patternsProblem(value)
 	case "reinforcement.default_level":
 		return word(levels...)
 	case "reinforcement.quality_plateau_threshold":
@@ -276,19 +248,19 @@ func judge(name, value string) string {
 		strings.Trim(n, "0123456789") == "" {
 		return word(levels...)
 	}
-	return "is no setting of " + section
+	return "is not a setting of " + section
 }
 
-func judgePatterns(value string) string {
+func patternsProblem(value string) string {
 	known := []string{"test_deletion", "test_skipping", "assertion_weakening", "coverage_regression",
 		"validation_bypass", "error_suppression", "feature_removal"}
 	inner, ok := strings.CutPrefix(value, "[")
 	if !ok {
-		return "is no list"
+		return "is not a list"
 	}
-	for _, p := range strings.Split(strings.TrimSuffix(inner, "]"), ", ") {
+	for p := range strings.SplitSeq(strings.TrimSuffix(inner, "]"), ", ") {
 		if p != "" && !slices.Contains(known, p) {
-			return fmt.Sprintf("names %s, which is no pattern", shown(p))
+			return fmt.Sprintf("has the unknown pattern %s", shown(p))
 		}
 	}
 	return ""

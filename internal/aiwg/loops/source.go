@@ -14,26 +14,25 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// maxDocument bounds a document, packed ones when they are unpacked.
+// maxDocument is the limit of an unpacked document in bytes.
 const maxDocument = 64 << 20
 
-// Source is what an import reads: the files of a .aiwg folder.
+// Source is the files of a .aiwg folder to import.
 type Source struct {
 	// Files are the names of all files of the folder, with slashes, in order.
 	Files []string
-	// Read returns what a file holds. Files that were never read are told of as
-	// left by whoever gives the source.
+	// Read returns the content of a file.
 	Read func(name string) ([]byte, error)
-	// Note is told what did not come in as it stands there.
+	// Note receives the notes.
 	Note func(Note)
-	// Settings are the files that may hold a section agent_persistence; Read
+	// Settings are the files that can have a section agent_persistence; Read
 	// reads them, too.
 	Settings []string
 	// DryRun changes nothing.
 	DryRun bool
 }
 
-// file is one that was read.
+// file is a file that was read.
 type file struct {
 	src   *Source
 	name  string
@@ -41,7 +40,7 @@ type file struct {
 	lines *jsontree.Lines // of text
 }
 
-// note tells of something at an offset, -1 for the whole file.
+// note adds a note about the value at an offset, -1 for the whole file.
 func (f *file) note(kind string, off int, format string, args ...any) {
 	n := Note{Kind: kind, File: f.name, Message: fmt.Sprintf(format, args...)}
 	if off >= 0 && off <= len(f.text) {
@@ -53,7 +52,7 @@ func (f *file) note(kind string, off int, format string, args ...any) {
 // set replaces the text.
 func (f *file) set(text []byte) { f.text, f.lines = text, jsontree.NewLines(text) }
 
-// open reads a file; nil when it cannot be read, which is noted.
+// open reads a file. If it cannot be read, that is noted, and open returns nil.
 func (s *Source) open(name string) *file {
 	text, err := s.Read(name)
 	f := &file{src: s, name: name}
@@ -61,8 +60,7 @@ func (s *Source) open(name string) *file {
 		err = fmt.Errorf("it has %d bytes, the limit is %d", len(text), maxDocument)
 	}
 	if err != nil {
-		var in *fs.PathError
-		if errors.As(err, &in) {
+		if in, ok := errors.AsType[*fs.PathError](err); ok {
 			err = in.Err
 		}
 		f.note(NotRead, -1, "cannot be read: %v", err)
@@ -77,33 +75,33 @@ func (f *file) asText() {
 	f.set(bytes.TrimPrefix(f.text, []byte("\xef\xbb\xbf")))
 	text, at := jsontree.ToValidUTF8(f.text)
 	if at >= 0 {
-		f.note(Corrected, at, "bytes that are not UTF-8 became U+FFFD")
+		f.note(Corrected, at, "bytes that are not UTF-8 were replaced with U+FFFD")
 		f.set(text)
 	}
 }
 
-// unpack replaces a packed text by what is in it, as far as it is whole.
+// unpack unpacks the text, up to its first error.
 func (f *file) unpack() bool {
 	if !bytes.HasPrefix(f.text, []byte("\x1f\x8b")) {
-		f.note(Corrected, -1, "is not packed although it is called so; it will be")
+		f.note(Corrected, -1, "is not packed although its name ends in %s; an export packs it", packed)
 		return true
 	}
 	text, err := unpack(f.text)
 	f.set(text)
-	if err == nil {
+	switch {
+	case err == nil:
 		return true
-	}
-	if len(text) == 0 || errors.Is(err, errTooLarge) {
-		f.note(NotRead, -1, "cannot be unpacked: %v; nothing is taken", err)
+	case len(text) == 0 || errors.Is(err, errTooLarge):
+		f.note(NotRead, -1, "cannot be unpacked: %v; nothing was imported", err)
 		return false
 	}
-	f.note(NotRead, -1, "cannot be unpacked whole: %v; what is whole before is taken", err)
+	f.note(NotRead, -1, "cannot be unpacked: %v; the part before it was imported", err)
 	return true
 }
 
-var errTooLarge = errors.New("there is more in it than a document may have")
+var errTooLarge = fmt.Errorf("the document has more than %d bytes", maxDocument)
 
-// unpack returns what can be unpacked, and why that is not all.
+// unpack returns the text up to the first error.
 func unpack(packed []byte) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -117,7 +115,8 @@ func unpack(packed []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// pack packs a document: the same bytes for the same text, without time and name.
+// pack packs a document without a time and a name, so that the same text gives the same
+// bytes.
 func pack(text []byte) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -137,7 +136,7 @@ type importer struct {
 	counts Counts
 }
 
-// document reads a file as one of a schema; nil when there is nothing of it.
+// document reads a file as a document of a schema; nil if nothing of it can be imported.
 func (m *importer) document(l *loop, name string, s *shape, fallback map[string]*jsontree.Value) *document {
 	f := m.open(name)
 	if f == nil || strings.HasSuffix(name, packed) && !f.unpack() {
@@ -145,13 +144,8 @@ func (m *importer) document(l *loop, name string, s *shape, fallback map[string]
 	}
 	f.asText()
 	v, err := jsontree.Parse(f.text, jsontree.Options{Partial: true})
-	var bad *jsontree.Error
-	if errors.As(err, &bad) {
-		kept := "what is whole before is taken"
-		if v == nil {
-			kept = "nothing is taken"
-		}
-		f.note(NotRead, bad.Offset, "is not whole: %s; %s", bad.Msg, kept)
+	if bad, ok := errors.AsType[*jsontree.Error](err); ok {
+		f.note(NotRead, bad.Offset, "%s", SyntaxNote(v, bad))
 	}
 	if v == nil {
 		return nil
@@ -164,7 +158,7 @@ func (m *importer) document(l *loop, name string, s *shape, fallback map[string]
 	return &document{file: f, value: v}
 }
 
-// fitter brings what stands in a file of a loop into the form of a schema.
+// fitter returns a fitter for a file of a loop.
 func (m *importer) fitter(l *loop, f *file, s *shape) *fitter {
 	return &fitter{shape: s, given: l.folder, loop: l.id,
 		note: func(kind string, at *jsontree.Value, format string, args ...any) {
@@ -172,7 +166,7 @@ func (m *importer) fitter(l *loop, f *file, s *shape) *fitter {
 		}}
 }
 
-// lines reads a log, each line for itself.
+// lines reads a log line by line.
 func (m *importer) lines(l *loop, name string) *document {
 	f := m.open(name)
 	if f == nil {
@@ -180,28 +174,25 @@ func (m *importer) lines(l *loop, name string) *document {
 	}
 	f.asText()
 	d := &document{file: f, value: &jsontree.Value{Kind: jsontree.Array}}
-	for at := 0; at < len(f.text); {
-		end := len(f.text)
-		if i := bytes.IndexByte(f.text[at:], '\n'); i >= 0 {
-			end = at + i
+	at := 0
+	for line := range bytes.Lines(f.text) {
+		end := at + len(bytes.TrimSuffix(line, []byte("\n")))
+		if v := m.line(l, f, at, end); v != nil {
+			d.value.Items = append(d.value.Items, v)
 		}
-		if line := m.line(l, f, at, end); line != nil {
-			d.value.Items = append(d.value.Items, line)
-		}
-		at = end + 1
+		at += len(line)
 	}
 	return d
 }
 
-// line reads one line of a log; nil for an empty one and for what is noted.
+// line reads one line of a log; nil for an empty line and for one that was not imported.
 func (m *importer) line(l *loop, f *file, at, end int) *jsontree.Value {
 	if len(bytes.TrimLeft(f.text[at:end], " \t\r")) == 0 {
 		return nil
 	}
 	v, err := jsontree.Parse(f.text[:end], jsontree.Options{From: at})
-	var bad *jsontree.Error
-	if errors.As(err, &bad) {
-		f.note(NotRead, bad.Offset, "the line is not whole: %s; it was not taken", bad.Msg)
+	if bad, ok := errors.AsType[*jsontree.Error](err); ok {
+		f.note(NotRead, bad.Offset, "invalid JSON in the line: %s; it was not imported", bad.Msg)
 		return nil
 	}
 	s := m.shapes.forLine(v)
@@ -209,7 +200,7 @@ func (m *importer) line(l *loop, f *file, at, end int) *jsontree.Value {
 	for old, name := range map[string]string{"hook": "hook_name", "time": "timestamp"} {
 		i := slices.IndexFunc(v.Members, func(m jsontree.Member) bool { return m.Name == old })
 		if s == m.shapes.line && i >= 0 && v.Get(name) == nil {
-			x.note(Corrected, v.Members[i].Value, "%s is called %s here", old, name)
+			x.note(Corrected, v.Members[i].Value, "%s was renamed to %s", old, name)
 			v.Members[i].Name = name
 		}
 	}

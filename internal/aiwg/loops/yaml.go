@@ -14,37 +14,52 @@ import (
 	"github.com/perdure/perdure/internal/text/yamltext"
 )
 
-// maxYAML bounds a document in YAML, whose parser needs much memory.
+// maxYAML is the limit of a document in YAML, whose parser needs much memory.
 const maxYAML = 4 << 20
 
-// parseYAML reads a YAML text as the value that the same in JSON would be. What
-// JSON cannot say (anchors, tags, several documents) is an error.
+// readYAML parses a YAML text, unless it is nested too deeply; the error has a line.
+func readYAML(text []byte) (*ast.File, *jsontree.Error) {
+	if yamltext.TooDeep(text) {
+		return nil, &jsontree.Error{Line: 1, Msg: "the YAML is nested too deeply"}
+	}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		line, msg := yamltext.Place(err)
+		return nil, &jsontree.Error{Line: max(line, 1), Msg: "invalid YAML: " + msg}
+	}
+	return file, nil
+}
+
+// yamlPanic returns the error for a panic of the library, which some text causes.
+func yamlPanic(v any) *jsontree.Error {
+	return &jsontree.Error{Line: 1, Msg: fmt.Sprintf("the YAML cannot be parsed (%v)", v)}
+}
+
+// parseYAML reads a YAML text as the JSON value with the same content. Parts of YAML
+// that JSON does not have (anchors, tags, several documents) are errors.
 func parseYAML(f *file) (v *jsontree.Value, problem *jsontree.Error) {
 	defer func() {
-		if r := recover(); r != nil { // the library panics on some texts
-			v, problem = nil, &jsontree.Error{Msg: fmt.Sprintf("the YAML cannot be understood (%v)", r)}
+		if r := recover(); r != nil {
+			v, problem = nil, yamlPanic(r)
 		}
 	}()
 	if len(f.text) > maxYAML {
-		return nil, &jsontree.Error{Msg: fmt.Sprintf("it has %d bytes, as YAML the limit is %d", len(f.text), maxYAML)}
+		return nil, &jsontree.Error{Msg: fmt.Sprintf("it has %d bytes, the limit of YAML is %d", len(f.text), maxYAML)}
 	}
-	if yamltext.TooDeep(f.text) {
-		return nil, &jsontree.Error{Msg: "the YAML is nested too deeply"}
-	}
-	doc, err := parser.ParseBytes(f.text, 0)
-	if err != nil {
-		bad := yamlFault(err)
-		return nil, &jsontree.Error{Offset: f.lines.Start(bad.Line), Msg: bad.Msg}
+	doc, bad := readYAML(f.text)
+	if bad != nil {
+		bad.Offset = f.lines.Start(bad.Line)
+		return nil, bad
 	}
 	if len(doc.Docs) != 1 || doc.Docs[0].Body == nil {
-		return nil, &jsontree.Error{Msg: fmt.Sprintf("it holds %d YAML documents, and has to hold one", len(doc.Docs))}
+		return nil, &jsontree.Error{Msg: fmt.Sprintf("it has %d YAML documents, want one", len(doc.Docs))}
 	}
 	y := &yamlReader{file: f}
 	v = y.value(doc.Docs[0].Body, 0)
 	return v, y.fault
 }
 
-// yamlReader makes values of the library's nodes. It stops at its first fault.
+// yamlReader converts nodes of the library to values. It stops at the first error.
 type yamlReader struct {
 	file  *file
 	fault *jsontree.Error
@@ -57,8 +72,8 @@ func (y *yamlReader) fail(n ast.Node, what string) *jsontree.Value {
 	return nil
 }
 
-// offset is where a token begins: its line and column count characters, and are
-// right where its own offset is not.
+// offset returns the offset of a token by its line and column, which count characters;
+// the token's own offset is not always right.
 func (y *yamlReader) offset(t *token.Token) int {
 	if t == nil || t.Position == nil {
 		return 0
@@ -99,9 +114,9 @@ func (y *yamlReader) value(n ast.Node, depth int) *jsontree.Value {
 		v = jsontree.NewScalar(jsontree.Bool, strconv.FormatBool(n.Value))
 	case *ast.NullNode:
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
-		return y.fail(n, "anchors, aliases and tags of YAML are not read")
+		return y.fail(n, "anchors, aliases and tags of YAML are not supported")
 	default:
-		return y.fail(n, "is no value that such a document can hold")
+		return y.fail(n, "the value is not supported")
 	}
 	v.Start = y.offset(n.GetToken())
 	return v
@@ -112,7 +127,7 @@ func (y *yamlReader) mapping(n ast.Node, depth int) *jsontree.Value {
 	for i, pair := range pairs(n) {
 		key, ok := pair.Key.(ast.ScalarNode)
 		if _, merge := pair.Key.(*ast.MergeKeyNode); !ok || merge {
-			return y.fail(pair.Key, "is no name of a member")
+			return y.fail(pair.Key, "the name of a member must be a scalar")
 		}
 		if i == 0 && n.Type() == ast.MappingType && !n.(*ast.MappingNode).IsFlowStyle || n.Type() == ast.MappingValueType {
 			v.Start = y.offset(pair.Key.GetToken())
@@ -130,14 +145,10 @@ func (y *yamlReader) mapping(n ast.Node, depth int) *jsontree.Value {
 	return v
 }
 
-// number is how JSON writes a number that YAML may write otherwise.
-func number(written string, is any) string {
+// number returns the JSON of a number, as it is written if that is valid JSON.
+func number(written string, value any) string {
 	if json.Valid([]byte(written)) {
 		return written
 	}
-	raw, err := json.Marshal(is)
-	if err != nil {
-		return "null"
-	}
-	return string(raw)
+	return string(jsontree.MustMarshal(value))
 }

@@ -66,7 +66,7 @@ func TestReferencesStayInside(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, v.Value, want)
 		}
 	}
-	if got := notes(r, tree.NotRead, "the reference came in as it is"); len(got) != 3 {
+	if got := notes(r, tree.NotRead, "the reference was kept"); len(got) != 3 {
 		t.Errorf("notes %+v, want one for each of three", got)
 	}
 	// Files that are links out of the folder are not read either.
@@ -130,10 +130,10 @@ func TestLimitsOfStates(t *testing.T) {
 		t.Errorf("the large state is %+v", many)
 	}
 	for kind, says := range map[string][]string{
-		tree.NotRead: {`"v1000" is one more than the 1000`, `"v1001" is one more`,
-			"has 103 checkpoints; the oldest 3 were not taken",
+		tree.NotRead: {`"v1000" exceeds the limit of 1000`, `"v1001" exceeds`,
+			"has 103 checkpoints; the oldest 3",
 			"has a value of 67108866 bytes, the limit is 67108864"},
-		tree.Corrected: {"has 10005 entries; the oldest 5 became one", "is not a variable's name"},
+		tree.Corrected: {"has 10005 entries; the oldest 5", "not a valid variable name"},
 	} {
 		for _, say := range says {
 			if len(notes(r, kind, say)) == 0 {

@@ -1,16 +1,12 @@
-// Package tree reads and writes the files of other programs that keep task trees
-// in a folder .aiwg: daemon/tasks.json and rlm/. Its loops are read and written by
-// aiwgloop.
+// Package tree reads and writes the task trees of a folder .aiwg, in which other
+// programs keep them: daemon/tasks.json and rlm/. Package loops does its loops.
 //
-// Reading is lenient and loses nothing silently: what came in otherwise than it
-// stands there, and what could not come in, is noted with file, line and column.
-// What came in keeps the IDs it had, so that an import can be repeated, and so
-// that what is exported, imported elsewhere and exported again is the same bytes.
+// Reading is lenient. Every value that is changed or left out is noted with file,
+// line and column. Records keep their IDs, so that an import can be repeated, and
+// an export that is imported elsewhere and exported again has the same bytes.
 package tree
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -35,21 +31,5 @@ const (
 	varsFolder   = "variables/"
 	checksFolder = "checkpoints"
 )
-
-// encode writes JSON without escaping what only matters in HTML, with a line end
-// when it is indented.
-func encode(v any, indent string) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", indent)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	if indent == "" {
-		return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-	}
-	return buf.Bytes(), nil
-}
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,10 +1,12 @@
 package tree
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // taskDoc is a record of daemon/tasks.json and of nodes/.
@@ -28,27 +30,18 @@ type taskDoc struct {
 }
 
 type metaDoc struct {
-	TreeID      string          `json:"tree_id,omitempty"`
-	NodeID      string          `json:"node_id,omitempty"`
-	ParentID    *string         `json:"parent_id"`
-	Depth       int             `json:"depth"`
-	Position    int             `json:"position"`
-	Strategy    string          `json:"decomposition_strategy"`
-	Merge       string          `json:"merge_strategy"`
-	Policy      string          `json:"failure_policy"`
-	Variables   json.RawMessage `json:"rlm_state,omitempty"`
-	Context     contextDoc      `json:"context_reference"`
-	Cost        costDoc         `json:"cost_tracking"`
-	Checkpoints []checkRef      `json:"checkpoints,omitempty"`
-}
-
-type contextDoc struct {
-	Type       string `json:"type"`
-	Source     string `json:"source,omitempty"`
-	Offset     int64  `json:"offset,omitempty"`
-	Length     int64  `json:"length,omitempty"`
-	SizeTokens int64  `json:"size_tokens"`
-	Hash       string `json:"content_hash,omitempty"`
+	TreeID      string             `json:"tree_id,omitempty"`
+	NodeID      string             `json:"node_id,omitempty"`
+	ParentID    *string            `json:"parent_id"`
+	Depth       int                `json:"depth"`
+	Position    int                `json:"position"`
+	Strategy    perdure.Strategy   `json:"decomposition_strategy"`
+	Merge       string             `json:"merge_strategy"`
+	Policy      perdure.Policy     `json:"failure_policy"`
+	Variables   json.RawMessage    `json:"rlm_state,omitempty"`
+	Context     perdure.ContextRef `json:"context_reference"`
+	Cost        costDoc            `json:"cost_tracking"`
+	Checkpoints []checkRef         `json:"checkpoints,omitempty"`
 }
 
 type costDoc struct {
@@ -66,17 +59,17 @@ type checkRef struct {
 	Path string `json:"snapshot_path"`
 }
 
-// extended is a document with further members behind those of T.
+// extended is a document with more members than those of T.
 type extended[T any] struct {
 	doc  T
 	more map[string]json.RawMessage
-	// over are those of the others that count more than members of T.
+	// over are the names of those that replace members of T.
 	over map[string]bool
 }
 
-// MarshalJSON writes the document's members and then the others by name.
+// MarshalJSON writes the members of T and then the others by name.
 func (e extended[T]) MarshalJSON() ([]byte, error) {
-	raw, err := encode(e.doc, "")
+	raw, err := jsontree.Marshal(e.doc, "")
 	if err != nil || len(e.more) == 0 {
 		return raw, err
 	}
@@ -95,34 +88,31 @@ func (e extended[T]) MarshalJSON() ([]byte, error) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, mustJSON(key)...), ':'), e.more[key]...)
+		out = append(append(append(out, jsontree.MustMarshal(key)...), ':'), e.more[key]...)
 	}
 	return append(out, '}'), nil
 }
 
-// overridden writes all members by name.
+// overridden writes all members by name, with the replaced ones.
 func (e extended[T]) overridden(all map[string]json.RawMessage) ([]byte, error) {
 	for key, value := range e.more {
 		if _, taken := all[key]; !taken || e.over[key] {
 			all[key] = value
 		}
 	}
-	return encode(all, "")
+	return jsontree.Marshal(all, "")
 }
 
-// taskDoc is a task as the layout has it.
+// taskDoc returns the record of a task.
 func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 	name := t.names[task.ID]
 	d := &taskDoc{ID: name.id, Prompt: task.Prompt, Agent: task.Agent, Priority: task.Priority,
-		State: string(exportState(task.State)),
-		Data:  task.Data, Output: task.Output, Attempts: task.Attempts, MaxAttempts: task.MaxAttempts,
-		ActiveMS: float64(task.Active.Microseconds()) / 1000, CreatedAt: task.CreatedAt, StartedAt: someTime(task.StartedAt),
-		CompletedAt: someTime(task.CompletedAt), Error: json.RawMessage("null")}
+		State: exportState(task.State), Data: task.Data, Output: task.Output, Attempts: task.Attempts,
+		MaxAttempts: task.MaxAttempts, ActiveMS: float64(task.Active.Microseconds()) / 1000, CreatedAt: task.CreatedAt,
+		StartedAt: someTime(task.StartedAt), CompletedAt: someTime(task.CompletedAt),
+		Error: jsontree.MustMarshal(task.Error)}
 	if task.State == perdure.Completed {
 		d.Result = &task.Result
-	}
-	if task.Error != nil {
-		d.Error = mustJSON(task.Error)
 	}
 	f := foreignOf(task.Metadata)
 	if state := foreignState(task); state != "" {
@@ -131,14 +121,11 @@ func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 			d.Error = json.RawMessage("null")
 		}
 	}
-	m := metaDoc{Depth: task.Depth, Position: task.Position, Strategy: string(task.Strategy), Merge: task.Merge,
-		Policy: string(task.Policy),
-		Context: contextDoc{task.Context.Type, task.Context.Source, task.Context.Offset, task.Context.Length,
-			task.Context.SizeTokens, task.Context.Hash},
+	m := metaDoc{Depth: task.Depth, Position: task.Position, Strategy: task.Strategy, Merge: task.Merge,
+		Policy: task.Policy, Context: task.Context,
 		Cost: costDoc{task.Usage.InputTokens, task.Usage.OutputTokens, task.Usage.CachedTokens, task.Usage.Calls,
-			task.Usage.UnpricedCalls,
-			task.Usage.CostUSD}}
-	if !t.lone {
+			task.Usage.UnpricedCalls, task.Usage.CostUSD}}
+	if !t.single {
 		m.TreeID, m.NodeID = t.id, name.node
 	} else if f != nil {
 		m.NodeID = f.Node
@@ -147,7 +134,7 @@ func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 		m.ParentID = &up.id
 	}
 	if s := t.states[task.ID]; s != nil {
-		m.Variables = mustJSON(s.living())
+		m.Variables = s.current()
 		for _, c := range s.checks {
 			m.Checkpoints = append(m.Checkpoints, checkRef{c.ID, c.Name, c.Path})
 		}
@@ -156,7 +143,7 @@ func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 	if f != nil && f.Error != nil && string(d.Error) != "null" {
 		more["error_as_given"] = f.Error
 	}
-	d.Metadata = extended[metaDoc]{m, more, x.given(t, more)}
+	d.Metadata = extended[metaDoc]{m, more, x.submitted(t, more)}
 	return d
 }
 
@@ -204,6 +191,8 @@ type nodeDoc struct {
 	Children []*nodeDoc `json:"children"`
 }
 
+// treeDoc returns the tree.json of a tree.
+
 func (x *exporter) treeDoc(t *exportTree) any {
 	d := treeDoc{Version: "1.0.0", ID: t.id, Name: t.Name, Kind: t.Kind, Configuration: t.Config}
 	var more, fields map[string]json.RawMessage
@@ -218,13 +207,9 @@ func (x *exporter) treeDoc(t *exportTree) any {
 	micros := int64(0)
 	for i := range t.tasks {
 		task := &t.tasks[i]
-		state := foreignState(task)
-		if state == "" {
-			state = string(exportState(task.State))
-		}
+		state := cmp.Or(foreignState(task), exportState(task.State))
 		n := &nodeDoc{NodeID: t.names[task.ID].node, TaskID: t.names[task.ID].id, Prompt: task.Prompt, Agent: task.Agent,
-			State: state,
-			Depth: task.Depth, Strategy: string(task.Strategy), Merge: task.Merge, Children: []*nodeDoc{}}
+			State: state, Depth: task.Depth, Strategy: string(task.Strategy), Merge: task.Merge, Children: []*nodeDoc{}}
 		nodes[task.ID] = n
 		switch state {
 		case string(perdure.Completed):

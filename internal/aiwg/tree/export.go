@@ -17,24 +17,25 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/loops"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// ExportConfig says what to write.
+// ExportConfig configures [Export].
 type ExportConfig struct {
-	// Dir is the folder to write; it must be empty, or not there yet. Required.
+	// Dir is the folder to write; it must be empty or not exist. Required.
 	Dir string
-	// Trees are those to write; without any everything is written, also the
-	// states outside of trees.
+	// Trees are the trees to write; without any, all trees and the states that belong
+	// to no tree are written.
 	Trees []perdure.TreeID
-	// Report writes the report of a tree that came without one; nil leaves
+	// Report writes the report of a tree that was imported without one; nil leaves
 	// reports out.
 	Report func(ctx context.Context, id perdure.TreeID, w io.Writer) error
-	// Loop describes a tree that is a loop of the store's own; false for others.
-	// nil writes loops as trees.
+	// Loop returns the loop of a tree that was created in this store; false for other
+	// trees. If it is nil, loops are written as trees.
 	Loop func(t *perdure.Tree) (loops.Own, bool)
 }
 
-// ExportReport counts what was written.
+// ExportReport counts the written records.
 type ExportReport struct {
 	Dir    string `json:"dir"`
 	Trees  int    `json:"trees"`
@@ -46,9 +47,8 @@ type ExportReport struct {
 	loops.Exported
 }
 
-// Export writes trees in the layout. Records that were imported have the IDs
-// they had, where these are of the right form and not taken. The file of tasks
-// comes last: a folder without it is not whole.
+// Export writes trees in the layout. Imported records keep their IDs if these are valid
+// and unique. The file of tasks is written last: a folder without it is incomplete.
 func Export(ctx context.Context, store *perdure.Store, cfg ExportConfig) (*ExportReport, error) {
 	x := newExporter(store)
 	x.cfg, x.report = cfg, &ExportReport{Dir: cfg.Dir}
@@ -64,7 +64,7 @@ func Export(ctx context.Context, store *perdure.Store, cfg ExportConfig) (*Expor
 		return nil, err
 	}
 	if len(cfg.Trees) == 0 {
-		if err := x.ownStates(ctx, ""); err != nil {
+		if err := x.reserveStates(ctx, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +72,7 @@ func Export(ctx context.Context, store *perdure.Store, cfg ExportConfig) (*Expor
 		return nil, err
 	}
 	if len(cfg.Trees) == 0 {
-		if err := x.outside(ctx); err != nil {
+		if err := x.otherStates(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -83,20 +83,19 @@ type exporter struct {
 	store  *perdure.Store
 	cfg    ExportConfig
 	report *ExportReport
-	tasks  *os.File // the file of tasks under way
+	tasks  *os.File // the unfinished file of tasks
 	out    *bufio.Writer
 	latest time.Time
-	// verbatim shows what clients gave although its form is not the layout's.
+	// verbatim keeps metadata of clients that the schema does not allow.
 	verbatim bool
 
 	taskNames, nodeNames, treeNames, stateNames *names
-	states                                      map[perdure.StateID]string // that have the ID they had
+	states                                      map[perdure.StateID]string // the states that keep their IDs
 }
 
 func newExporter(store *perdure.Store) *exporter {
 	return &exporter{store: store, taskNames: newNames(), nodeNames: newNames(), treeNames: newNames(),
-		stateNames: newNames(),
-		states:     make(map[perdure.StateID]string)}
+		stateNames: newNames(), states: make(map[perdure.StateID]string)}
 }
 
 func (x *exporter) prepare() error {
@@ -107,20 +106,20 @@ func (x *exporter) prepare() error {
 	if len(entries) > 0 {
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "export",
 			Msg:  fmt.Sprintf("the folder %q is not empty", x.cfg.Dir),
-			Hint: "name a new folder: what other programs keep is not overwritten"}
+			Hint: "name a new folder: an export does not overwrite files"}
 	}
 	return atomicfile.MkdirAll(x.cfg.Dir, 0o755)
 }
 
-// exportTree is a tree about to be written.
+// exportTree is a tree to export.
 type exportTree struct {
 	perdure.Tree
 	id     string
-	record *treeRecord // nil for one of the store's own
+	record *treeRecord // nil for a tree that was not imported
 	tasks  []perdure.Task
 	names  map[perdure.TaskID]taskName
 	states map[perdure.TaskID]*stateExport
-	lone   bool // a task that belonged to no tree
+	single bool // a task that belonged to no tree
 }
 
 // list reads the trees to write, each once.
@@ -153,8 +152,8 @@ func (x *exporter) list(ctx context.Context) ([]*exportTree, error) {
 	return list, nil
 }
 
-// trees writes the loops of the list, and returns the other trees, the oldest
-// first, with everything named.
+// trees writes the loops of the list, and returns the other trees with their IDs, the
+// oldest first.
 func (x *exporter) trees(ctx context.Context, list []*exportTree) ([]*exportTree, error) {
 	list, err := x.loops(ctx, list)
 	if err != nil {
@@ -171,18 +170,23 @@ func (x *exporter) trees(ctx context.Context, list []*exportTree) ([]*exportTree
 			t.record = config.Record
 		}
 	}
-	// The store's own keep their names.
+	// Trees that were not imported keep their IDs.
+	imported := func(t *exportTree) int {
+		if t.record != nil {
+			return 1
+		}
+		return 0
+	}
 	slices.SortStableFunc(list, func(a, b *exportTree) int {
-		return cmp.Or(boolOrder(a.record != nil, b.record != nil), a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(imported(a)-imported(b), a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	for _, t := range list {
-		if err := x.ownNames(ctx, t); err != nil {
+		if err := x.reserveNames(ctx, t); err != nil {
 			return nil, err
 		}
 	}
 	for _, t := range list {
-		t.id = x.treeNames.hex(t.id, string(t.ID), "tree-")
-		x.restTasks(t.names)
+		x.assignNames(t)
 	}
 	slices.SortStableFunc(list, func(a, b *exportTree) int {
 		rootA, rootB := a.names[a.Root].id, b.names[b.Root].id
@@ -191,19 +195,19 @@ func (x *exporter) trees(ctx context.Context, list []*exportTree) ([]*exportTree
 	return list, nil
 }
 
-// ownNames gives a tree, its tasks and its states the IDs they have, and looks
-// for the latest time.
-func (x *exporter) ownNames(ctx context.Context, t *exportTree) error {
+// reserveNames reserves the existing IDs of a tree, its tasks and its states, and updates
+// the latest time.
+func (x *exporter) reserveNames(ctx context.Context, t *exportTree) error {
 	id := string(t.ID)
 	if t.record != nil {
 		id = t.record.ID
 	}
-	t.id = x.treeNames.own(id)
+	t.id = x.treeNames.reserve(id)
 	brief, err := treeTasks(ctx, x.store, t.ID, true)
 	if err != nil {
 		return err
 	}
-	t.names = x.ownTasks(brief)
+	t.names = x.reserveTasks(brief)
 	for i := range brief {
 		times := []time.Time{brief[i].CreatedAt, brief[i].StartedAt, brief[i].CompletedAt}
 		if foreignState(&brief[i]) != "" {
@@ -211,32 +215,22 @@ func (x *exporter) ownNames(ctx context.Context, t *exportTree) error {
 		}
 		x.latest = slices.MaxFunc(append(times, x.latest), time.Time.Compare)
 	}
-	return x.ownStates(ctx, t.ID)
+	return x.reserveStates(ctx, t.ID)
 }
 
-// ownStates keeps the IDs that states have for them.
-func (x *exporter) ownStates(ctx context.Context, tree perdure.TreeID) error {
+// assignNames assigns IDs to a tree and tasks whose IDs were not free.
+func (x *exporter) assignNames(t *exportTree) {
+	t.id = x.treeNames.hex(t.id, string(t.ID), "tree-")
+	x.assignTasks(t.names)
+}
+
+// reserveStates reserves the existing IDs of the states of a tree.
+func (x *exporter) reserveStates(ctx context.Context, tree perdure.TreeID) error {
 	infos, err := x.store.States(ctx, tree)
 	for i := range infos {
-		id := infos[i].Foreign
-		if id == "" {
-			id = infos[i].ID.String()
-		}
-		if x.stateNames.own(id) != "" {
-			x.states[infos[i].ID] = id
-		}
+		x.states[infos[i].ID] = x.stateNames.reserve(cmp.Or(infos[i].Foreign, infos[i].ID.String()))
 	}
 	return err
-}
-
-func boolOrder(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 func (x *exporter) writeTrees(ctx context.Context, trees []*exportTree) error {
@@ -260,8 +254,8 @@ func (x *exporter) load(ctx context.Context, t *exportTree) (err error) {
 	if err := x.treeStates(ctx, t); err != nil {
 		return err
 	}
-	alone := t.Kind == KindIPC || t.record != nil && t.record.ID == "" && t.record.GivenID == ""
-	t.lone = alone && len(t.tasks) == 1 && t.plain()
+	noTree := t.Kind == KindIPC || t.record != nil && t.record.ID == "" && t.record.GivenID == ""
+	t.single = noTree && len(t.tasks) == 1 && t.inlineStates()
 	return nil
 }
 
@@ -276,7 +270,7 @@ func (x *exporter) writeTree(ctx context.Context, t *exportTree) error {
 		if err := x.addTask(task); err != nil {
 			return err
 		}
-		if t.lone {
+		if t.single {
 			return nil
 		}
 		if err := x.writeJSON(dir+nodesFolder+t.names[t.tasks[i].ID].node+".json", task); err != nil {
@@ -314,7 +308,7 @@ func (x *exporter) writeReport(ctx context.Context, t *exportTree, name string) 
 	return x.write(name, text.Bytes())
 }
 
-// write makes a file of the layout.
+// write writes a file of the layout.
 func (x *exporter) write(name string, content []byte) error {
 	path := filepath.Join(x.cfg.Dir, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // for other programs and people to read
@@ -329,14 +323,14 @@ func (x *exporter) write(name string, content []byte) error {
 }
 
 func (x *exporter) writeJSON(name string, v any) error {
-	raw, err := encode(v, "  ")
+	raw, err := jsontree.Marshal(v, "  ")
 	if err != nil {
 		return fmt.Errorf("export %q: %w", name, err)
 	}
 	return x.write(name, raw)
 }
 
-// beginTasks opens the file of tasks under another name.
+// beginTasks creates the file of tasks under a temporary name.
 func (x *exporter) beginTasks() (err error) {
 	path := filepath.Join(x.cfg.Dir, filepath.FromSlash(tasksFile))
 	if err := atomicfile.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -348,14 +342,14 @@ func (x *exporter) beginTasks() (err error) {
 	x.out = bufio.NewWriterSize(x.tasks, 256<<10)
 	updated := []byte("null")
 	if !x.latest.IsZero() {
-		updated = mustJSON(x.latest)
+		updated = jsontree.MustMarshal(x.latest)
 	}
 	_, err = fmt.Fprintf(x.out, "{\n  \"version\": 1,\n  \"updatedAt\": %s,\n  \"tasks\": [", updated)
 	return err
 }
 
 func (x *exporter) addTask(doc *taskDoc) error {
-	raw, err := encode(doc, "  ")
+	raw, err := jsontree.Marshal(doc, "  ")
 	if err != nil {
 		return fmt.Errorf("export task %q: %w", doc.ID, err)
 	}
@@ -369,7 +363,7 @@ func (x *exporter) addTask(doc *taskDoc) error {
 	return err
 }
 
-// finishTasks gives the file of tasks its name when it is whole and durable.
+// finishTasks makes the file of tasks durable and renames it to its name.
 func (x *exporter) finishTasks() error {
 	end := "\n  ]\n}\n"
 	if x.report.Tasks == 0 {

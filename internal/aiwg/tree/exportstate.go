@@ -9,10 +9,12 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // stateDoc is a document of the schema rlm-state.
@@ -105,19 +107,19 @@ type variableMeta struct {
 	ValueType perdure.VarType `json:"value_type,omitempty"`
 }
 
-// stateExport is a state about to be written.
+// stateExport is a state to export.
 type stateExport struct {
 	rec   perdure.StateRecord
 	extra stateExtra
 	id    string
-	dir   string // of the layout, where its files go; "" for one document
+	dir   string // the folder of its files in the layout; "" for a single document
 	names map[perdure.TaskID]taskName
-	// muts are the mutations that are shown.
+	// muts are the mutations without those of the import itself.
 	muts   []perdure.MutationRecord
 	checks []checkDoc
 	ids    map[int64]string // of mutations and checkpoints, by number
 	order  map[perdure.MutationID]int
-	final  *perdure.VersionRecord     // of a task that completed without setting it
+	final  *perdure.VersionRecord     // of a task that completed without setting Final
 	files  map[string]json.RawMessage // values by the names of their files
 	now    time.Time
 }
@@ -137,19 +139,15 @@ func (x *exporter) newStateExport(ctx context.Context, ref perdure.StateRef, nam
 		}
 	}
 	s.id = x.stateNames.hex(x.states[rec.ID], rec.ID.String(), "state-")
-	for i := range rec.Mutations {
-		if rec.Mutations[i].Foreign != perdure.ImportOnly {
-			s.muts = append(s.muts, rec.Mutations[i])
-		}
-	}
+	s.muts = slices.DeleteFunc(rec.Mutations,
+		func(m perdure.MutationRecord) bool { return m.Foreign == perdure.ImportOnly })
 	slices.SortFunc(s.rec.Versions, func(a, b perdure.VersionRecord) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})
 	return s, nil
 }
 
-// finish makes Final of a task that completed what its result is, if the task
-// did not set it: Final is null only until the work is done.
+// finish sets Final of a completed task to its result if the task did not set it.
 func (s *stateExport) finish(task *perdure.Task) {
 	for i := range s.rec.Versions {
 		v := &s.rec.Versions[i]
@@ -157,23 +155,23 @@ func (s *stateExport) finish(task *perdure.Task) {
 			continue
 		}
 		final := *v
-		final.Value, final.Type = mustJSON(task.Result), perdure.VarText
+		final.Value, final.Type = jsontree.MustMarshal(task.Result), perdure.VarText
 		final.Source, final.UpdatedAt = s.names[task.ID].id, task.CompletedAt
 		s.final = &final
 	}
 }
 
-// nameHistory names mutations and checkpoints, and numbers them from 1 on in
-// the order they have across the states.
+// nameHistory assigns IDs to mutations and checkpoints, and numbers them from 1 in
+// their order across the states.
 func nameHistory(states []*stateExport) {
 	var numbers []int64
 	for _, s := range states {
 		taken := newNames()
 		for i := range s.muts {
-			s.ids[int64(s.muts[i].ID)] = taken.own(s.muts[i].Foreign)
+			s.ids[int64(s.muts[i].ID)] = taken.reserve(s.muts[i].Foreign)
 		}
 		for i := range s.rec.Checkpoints {
-			s.ids[int64(s.rec.Checkpoints[i].ID)] = taken.own(s.rec.Checkpoints[i].Foreign)
+			s.ids[int64(s.rec.Checkpoints[i].ID)] = taken.reserve(s.rec.Checkpoints[i].Foreign)
 		}
 		for i := range s.muts {
 			n := int64(s.muts[i].ID)
@@ -196,7 +194,7 @@ func nameHistory(states []*stateExport) {
 			if s.dir != "" {
 				d.Path = layoutName + "/" + s.dir + checksFolder + "/" + d.ID + ".json"
 			} else {
-				d.State = mustJSON(s.at(int64(c.ID)))
+				d.State = s.at(int64(c.ID))
 			}
 			s.checks = append(s.checks, d)
 		}
@@ -207,23 +205,23 @@ func nameHistory(states []*stateExport) {
 	}
 }
 
-// lives tells whether a version is there now.
-func (s *stateExport) lives(v *perdure.VersionRecord) bool {
+// isCurrent reports whether a version is a current value that has not expired.
+func (s *stateExport) isCurrent(v *perdure.VersionRecord) bool {
 	return v.Dead == 0 && (v.Metadata.ExpiresAt == nil || v.Metadata.ExpiresAt.After(s.now))
 }
 
-// living are the variables as they are.
-func (s *stateExport) living() json.RawMessage { return s.object(s.lives, s.final) }
+// current returns the variables.
+func (s *stateExport) current() json.RawMessage { return s.object(s.isCurrent, s.final) }
 
-// at are the variables as they were at an instant.
+// at returns the variables before the mutation or checkpoint of the number.
 func (s *stateExport) at(number int64) json.RawMessage {
 	return s.object(func(v *perdure.VersionRecord) bool {
 		return int64(v.Version) < number && (v.Dead == 0 || int64(v.Dead) >= number)
 	}, nil)
 }
 
-// object writes variables by name; the long ones go to files where the state has
-// a folder. final, when there is one, stands for a Final that is null.
+// object returns variables by name; long values go to files if the state has a folder.
+// final, if not nil, replaces a Final that is null.
 func (s *stateExport) object(which func(*perdure.VersionRecord) bool, final *perdure.VersionRecord) json.RawMessage {
 	out := []byte{'{'}
 	for i := range s.rec.Versions {
@@ -234,7 +232,7 @@ func (s *stateExport) object(which func(*perdure.VersionRecord) bool, final *per
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(out, mustJSON(v.Name)...), ':')
+		out = append(append(out, jsontree.MustMarshal(v.Name)...), ':')
 		if v.Name == perdure.VarFinal && string(v.Value) == "null" {
 			if final == nil {
 				out = append(out, "null"...)
@@ -242,24 +240,23 @@ func (s *stateExport) object(which func(*perdure.VersionRecord) bool, final *per
 			}
 			v = final
 		}
-		out = append(out, mustJSON(s.variable(v))...)
+		out = append(out, jsontree.MustMarshal(s.variable(v))...)
 	}
 	return append(out, '}')
 }
 
 func (s *stateExport) variable(v *perdure.VersionRecord) any {
 	d := variableDoc{Name: v.Name, Value: v.Value, Type: v.Type, Description: v.Description, Source: v.Source,
-		CreatedAt: v.CreatedAt,
-		UpdatedAt: v.UpdatedAt, Accessed: v.Accessed}
+		CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, Accessed: v.Accessed}
 	m := variableMeta{ReadOnly: v.Metadata.ReadOnly, Scope: s.rec.Ref.Scope, TTL: v.Metadata.TTLSeconds,
 		ExpiresAt: v.Metadata.ExpiresAt}
 	if path := s.file(v.Name, v.Value, v.Dead == 0); path != "" {
-		d.Value, d.Type, m.ValueType = mustJSON(fileScheme+path), perdure.VarFilePath, v.Type
+		d.Value, d.Type, m.ValueType = jsontree.MustMarshal(fileScheme+path), perdure.VarFilePath, v.Type
 	}
 	fields, meta := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if v.Dead == 0 {
 		for key, value := range s.extra.Variables[v.Name] {
-			if rest, ok := cutMetadata(key); ok {
+			if rest, ok := strings.CutPrefix(key, metadataPrefix); ok && rest != "" {
 				meta[rest] = value
 			} else {
 				fields[key] = value
@@ -270,22 +267,14 @@ func (s *stateExport) variable(v *perdure.VersionRecord) any {
 	return extended[variableDoc]{doc: d, more: fields}
 }
 
-func cutMetadata(key string) (string, bool) {
-	const prefix = "metadata."
-	if len(key) > len(prefix) && key[:len(prefix)] == prefix {
-		return key[len(prefix):], true
-	}
-	return "", false
-}
-
-// file names the file of a value that is too long to stand in a document of the
-// layout, "" for others.
-func (s *stateExport) file(name string, value json.RawMessage, living bool) string {
+// file returns the file of a value that is too long for a document of the layout, ""
+// for other values.
+func (s *stateExport) file(name string, value json.RawMessage, current bool) string {
 	if s.dir == "" || len(value) <= perdure.MaxInlineBytes {
 		return ""
 	}
 	path := s.dir + varsFolder + name + ".json"
-	if !living {
+	if !current {
 		sum := sha256.Sum256(value)
 		path = s.dir + varsFolder + name + "-" + hex.EncodeToString(sum[:6]) + ".json"
 	}
@@ -315,7 +304,7 @@ func (s *stateExport) mutations() []mutationDoc {
 			d.Metadata.Node = s.names[m.Task].node
 		}
 		if m.Operation == "rollback" && m.Foreign == "" {
-			d.Metadata.To = s.instant(m.To)
+			d.Metadata.To = s.exportID(m.To)
 		}
 		if v := dead[at{m.Name, m.ID}]; v != nil && m.Operation != "rollback" {
 			if d.Metadata.OldFile = s.file(v.Name, v.Value, false); d.Metadata.OldFile == "" {
@@ -332,8 +321,8 @@ func (s *stateExport) mutations() []mutationDoc {
 	return list
 }
 
-// instant is what an export calls a checkpoint or mutation of the store.
-func (s *stateExport) instant(to string) string {
+// exportID returns the exported ID of a checkpoint or mutation of the store.
+func (s *stateExport) exportID(to string) string {
 	var c perdure.CheckpointID
 	var m perdure.MutationID
 	switch {
@@ -345,16 +334,14 @@ func (s *stateExport) instant(to string) string {
 	return to
 }
 
-// doc is the document of a state.
+// doc returns the document of a state.
 func (s *stateExport) doc(tree, node string, state perdure.State) any {
-	vars := s.living()
 	m := stateMeta{CreatedAt: s.rec.CreatedAt, UpdatedAt: s.rec.UpdatedAt, Mutations: len(s.muts),
-		Checkpoints: len(s.checks),
-		Compacted:   s.rec.Compacted, Status: "incomplete", Scope: s.rec.Ref.Scope, Name: s.rec.Ref.Name, Node: node,
-		ExpiresAt: s.rec.ExpiresAt}
+		Checkpoints: len(s.checks), Compacted: s.rec.Compacted, Status: "incomplete", Scope: s.rec.Ref.Scope,
+		Name: s.rec.Ref.Name, Node: node, ExpiresAt: s.rec.ExpiresAt}
 	for i := range s.rec.Versions {
 		v := &s.rec.Versions[i]
-		if !s.lives(v) {
+		if !s.isCurrent(v) {
 			continue
 		}
 		m.Variables++
@@ -374,18 +361,13 @@ func (s *stateExport) doc(tree, node string, state perdure.State) any {
 	case state == perdure.Cancelled:
 		m.Status = "cancelled"
 	}
-	d := stateDoc{Version: "1.0.0", ID: s.id, Session: s.rec.Ref.Session, Tree: tree, Variables: vars,
-		History: historyDoc{s.mutations(), s.checks}, Metadata: extended[stateMeta]{doc: m, more: s.extra.Metadata}}
-	if d.History.Checkpoints == nil {
-		d.History.Checkpoints = []checkDoc{}
-	}
 	if s.rec.Ref.Scope != perdure.ScopeTree {
-		d.Tree = s.extra.Tree
+		tree = s.extra.Tree
 	}
-	if d.Session == "" {
-		d.Session = s.extra.Session
-	}
-	return extended[stateDoc]{doc: d, more: s.extra.Fields}
+	return extended[stateDoc]{doc: stateDoc{Version: "1.0.0", ID: s.id,
+		Session: cmp.Or(s.rec.Ref.Session, s.extra.Session), Tree: tree, Variables: s.current(),
+		History:  historyDoc{s.mutations(), append([]checkDoc{}, s.checks...)},
+		Metadata: extended[stateMeta]{doc: m, more: s.extra.Metadata}}, more: s.extra.Fields}
 }
 
 // treeStates reads the states of a tree.
@@ -420,9 +402,9 @@ func (x *exporter) treeStates(ctx context.Context, t *exportTree) error {
 	return nil
 }
 
-// plain tells that nothing is known of the tree's states but variables, which all
-// stand in the record of their task.
-func (t *exportTree) plain() bool {
+// inlineStates reports whether the states of the tree fit into the records of their
+// tasks: they have only variables, and no long ones.
+func (t *exportTree) inlineStates() bool {
 	for _, s := range t.states {
 		long := slices.ContainsFunc(s.rec.Versions,
 			func(v perdure.VersionRecord) bool { return len(v.Value) > perdure.MaxInlineBytes })
@@ -441,12 +423,9 @@ func (x *exporter) writeStates(t *exportTree) error {
 		if s == nil {
 			continue
 		}
-		node := t.names[task.ID].node
-		below := t.states
+		node, below := t.names[task.ID].node, map[perdure.TaskID]*stateExport(nil)
 		if task.ID == t.Root {
-			node = ""
-		} else {
-			below = nil
+			node, below = "", t.states
 		}
 		if err := x.writeState(s.dir+stateFile, s.doc(t.id, node, task.State)); err != nil {
 			return err
@@ -463,8 +442,8 @@ func (x *exporter) writeState(name string, doc any) error {
 	return x.writeJSON(name, doc)
 }
 
-// writeChecks writes the snapshots of a state, those of a tree with the states
-// of its tasks, and then the values that are in files.
+// writeChecks writes the checkpoints of a state, with the variables of the states
+// below, and then the files of long values.
 func (x *exporter) writeChecks(t *exportTree, s *stateExport, below map[perdure.TaskID]*stateExport,
 	task string) error {
 	for i := range s.checks {
@@ -493,20 +472,23 @@ func (x *exporter) writeChecks(t *exportTree, s *stateExport, below map[perdure.
 	return nil
 }
 
-// maxFileName is the length of a name that a file is called by as it is. It
-// does not stand in the expression: counted repetitions make every start of the
-// program slower.
+// maxFileName is the longest name of a state that becomes the name of its folder.
 const maxFileName = 100
 
 var filePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 })
 
-// fileName tells whether a file may be called by a name as it is.
-func fileName(name string) bool { return len(name) <= maxFileName && filePattern().MatchString(name) }
+// folderOf returns the name of a state if it can be a folder, else its ID.
+func (s *stateExport) folderOf(name string) string {
+	if len(name) <= maxFileName && filePattern().MatchString(name) {
+		return name
+	}
+	return s.id
+}
 
-// outside writes the states that are of no tree.
-func (x *exporter) outside(ctx context.Context) error {
+// otherStates writes the states that belong to no tree.
+func (x *exporter) otherStates(ctx context.Context) error {
 	infos, err := x.store.States(ctx, "")
 	if err != nil {
 		return err
@@ -515,7 +497,7 @@ func (x *exporter) outside(ctx context.Context) error {
 	for i := range infos {
 		s, err := x.newStateExport(ctx, infos[i].Ref, nil)
 		if errors.Is(err, perdure.ErrNotFound) || err == nil && s.rec.ExpiresAt != nil && !s.rec.ExpiresAt.After(s.now) {
-			continue // its time is over
+			continue // expired
 		}
 		if err != nil {
 			return err
@@ -523,20 +505,14 @@ func (x *exporter) outside(ctx context.Context) error {
 		list = append(list, s)
 	}
 	for _, s := range list {
-		file, owner := stateFile, s.id
+		file := stateFile
 		switch ref := &s.rec.Ref; ref.Scope {
 		case perdure.ScopeGlobal:
 			s.dir, file = rlmFolder, globalFile[len(rlmFolder):]
 		case perdure.ScopeSession:
-			if fileName(ref.Session) {
-				owner = ref.Session
-			}
-			s.dir = sessionsDir + owner + "/"
+			s.dir = sessionsDir + s.folderOf(ref.Session) + "/"
 		case perdure.ScopeTemporary, perdure.ScopeTree:
-			if fileName(ref.Name) {
-				owner = ref.Name
-			}
-			s.dir = tempFolder + owner + "/"
+			s.dir = tempFolder + s.folderOf(ref.Name) + "/"
 		}
 		nameHistory([]*stateExport{s})
 		if err := x.writeState(s.dir+file, s.doc("", "", "")); err != nil {
@@ -549,15 +525,15 @@ func (x *exporter) outside(ctx context.Context) error {
 	return nil
 }
 
-// ExportState returns one state as a document that stands alone.
+// ExportState returns one state as a document of its own.
 func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef) ([]byte, error) {
 	x := newExporter(store)
-	t := &exportTree{}
-	node := ""
-	var state perdure.State
-	var whole perdure.Task
+	var names map[perdure.TaskID]taskName
+	var node string
+	var tree perdure.TreeID
+	var task perdure.Task
 	if ref.Scope == perdure.ScopeTree {
-		tree, err := store.Tree(ctx, ref.Tree)
+		t, err := store.Tree(ctx, ref.Tree)
 		if err != nil {
 			return nil, err
 		}
@@ -565,30 +541,24 @@ func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef
 		if err != nil {
 			return nil, err
 		}
-		t.id, t.names = string(tree.ID), x.ownTasks(list)
-		x.restTasks(t.names)
-		if err := x.ownStates(ctx, ref.Tree); err != nil {
-			return nil, err
+		tree, names = t.ID, x.reserveTasks(list)
+		x.assignTasks(names)
+		id := cmp.Or(ref.Task, t.Root)
+		if id != t.Root {
+			node = names[id].node
 		}
-		task := cmp.Or(ref.Task, tree.Root)
-		if task != tree.Root {
-			node = t.names[task].node
-		}
-		if whole, err = store.Task(ctx, task); err != nil {
+		if task, err = store.Task(ctx, id); err != nil {
 			return nil, err
 		}
 	}
-	if ref.Scope != perdure.ScopeTree {
-		if err := x.ownStates(ctx, ""); err != nil {
-			return nil, err
-		}
+	if err := x.reserveStates(ctx, tree); err != nil {
+		return nil, err
 	}
-	s, err := x.newStateExport(ctx, ref, t.names)
+	s, err := x.newStateExport(ctx, ref, names)
 	if err != nil {
 		return nil, err
 	}
-	state = whole.State
-	s.finish(&whole)
+	s.finish(&task)
 	nameHistory([]*stateExport{s})
-	return encode(s.doc(t.id, node, state), "  ")
+	return jsontree.Marshal(s.doc(string(tree), node, task.State), "  ")
 }

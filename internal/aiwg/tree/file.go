@@ -17,41 +17,41 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// maxFile bounds the files that are read.
+// maxFile is the limit of a file in bytes.
 const maxFile = 1 << 30
 
-// source is the folder that is imported. Nothing outside of it is ever opened,
-// also not through links.
+// source is the folder that is imported. No file outside of it is opened, also not
+// through links.
 type source struct {
 	root *os.Root
-	// names are what the folder may be called in references: ".aiwg" and its
-	// own name; abs is its path.
+	// names are the names of the folder in references: ".aiwg" and its own name.
 	names []string
-	abs   string
-	used  map[string]bool
+	abs   string          // the path of the folder
+	used  map[string]bool // the files that were read
 }
+
+const hintPath = "name a .aiwg folder, the folder it is in, or one of its files"
 
 func openSource(dir string) (*source, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "import",
-			Msg: fmt.Sprintf("cannot open the folder %q", dir), Err: err,
-			Hint: "name a .aiwg folder, the folder it is in, or one of its files"}
+			Msg: fmt.Sprintf("cannot open the folder %q", dir), Err: err, Hint: hintPath}
 	}
 	return &source{root: root, abs: filepath.Clean(dir), names: []string{layoutName, filepath.Base(dir)},
 		used: make(map[string]bool)}, nil
 }
 
-// file is one that was read.
+// file is a file that was read.
 type file struct {
 	name  string // inside the source, with slashes
 	text  []byte
 	root  *jsontree.Value
-	err   *jsontree.Error // where the text stops being JSON
+	err   *jsontree.Error // the first syntax error
 	lines *jsontree.Lines
 }
 
-var errNotRegular = errors.New("it is not a regular file")
+var errNotRegular = errors.New("not a regular file")
 
 // read returns the bytes of a file inside the folder.
 func (s *source) read(name string) ([]byte, error) {
@@ -61,7 +61,7 @@ func (s *source) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errNotRegular // opening a pipe would wait for ever
+		return nil, errNotRegular // opening a pipe would block
 	}
 	if info.Size() > maxFile {
 		return nil, fmt.Errorf("it has %d bytes, the limit is %d", info.Size(), maxFile)
@@ -78,19 +78,16 @@ func (s *source) read(name string) ([]byte, error) {
 func (s *source) list() ([]string, error) {
 	var names []string
 	err := fs.WalkDir(s.root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if !e.IsDir() {
+		if err == nil && !e.IsDir() {
 			names = append(names, name)
 		}
-		return nil
+		return err
 	})
 	return names, err
 }
 
-// resolve finds the file that a reference means, relative to the folder the
-// layout is in, to the layout, or to the file where it stands.
+// resolve returns the file of a reference, which is relative to the parent of the
+// .aiwg folder, to that folder, or to the file with the reference.
 func (s *source) resolve(ref, from string) (string, error) {
 	ref = filepath.ToSlash(strings.TrimPrefix(ref, fileScheme))
 	if rest, ok := strings.CutPrefix(ref, filepath.ToSlash(s.abs)+"/"); ok {
@@ -121,20 +118,19 @@ func (s *source) resolve(ref, from string) (string, error) {
 	if outside {
 		return "", fmt.Errorf("%q is outside of the folder", ref)
 	}
-	return "", fmt.Errorf("there is no file %q", ref)
+	return "", fmt.Errorf("the file %q does not exist", ref)
 }
 
-// cause leaves the path out of an error, which is told anyway.
+// cause returns an error without its path, which the message has anyway.
 func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err
 }
 
-// open reads and parses a file. What cannot be read is noted, and nil returned;
-// a text that is cut is noted and returned as far as it is whole.
+// open reads and parses a file. Errors are noted; it returns nil if the file has no
+// complete value, and else the file with the values before the error.
 func (r *reader) open(name string) *file {
 	text, err := r.src.read(name)
 	if err != nil {
@@ -144,17 +140,18 @@ func (r *reader) open(name string) *file {
 		return nil
 	}
 	f := r.parse(name, text)
-	if f.err != nil {
-		kept := "what is whole before is taken"
-		if f.root == nil {
-			kept = "nothing is taken"
-		}
-		r.note(NotRead, f, f.err.Offset, "is not whole: %s; %s", f.err.Msg, kept)
-	}
+	r.noteSyntax(f)
 	if f.root == nil {
 		return nil
 	}
 	return f
+}
+
+// noteSyntax notes the syntax error of a file, if there is one.
+func (r *reader) noteSyntax(f *file) {
+	if f.err != nil {
+		r.note(NotRead, f, f.err.Offset, "%s", loops.SyntaxNote(f.root, f.err))
+	}
 }
 
 // parse reads a text as far as it is JSON.
@@ -171,37 +168,31 @@ func (r *reader) decoded(name string, text []byte) *file {
 	f.text, at = jsontree.ToValidUTF8(text)
 	f.lines = jsontree.NewLines(f.text)
 	if at >= 0 {
-		r.note(Corrected, f, at, "bytes that are not UTF-8 became U+FFFD")
+		r.note(Corrected, f, at, "bytes that are not UTF-8 were replaced with U+FFFD")
 	}
 	return f
 }
 
-// parse reads the text from an offset on as far as it is JSON.
+// parse parses the text from an offset up to its first syntax error.
 func (f *file) parse(from int) {
-	f.err = nil
 	root, err := jsontree.Parse(f.text, jsontree.Options{From: from, Partial: true})
 	f.root = root
-	errors.As(err, &f.err)
+	f.err, _ = errors.AsType[*jsontree.Error](err)
 }
 
-// Kinds of notes.
+// Kinds of notes, as package loops describes them.
 const (
-	// Corrected is what came in otherwise than it stands there.
 	Corrected = loops.Corrected
-	// NotRead is what could not be read; it did not come in.
-	NotRead = loops.NotRead
-	// Missing is what is not there although something tells of it.
-	Missing = loops.Missing
-	// Left is what this version does not read; it stays where it is.
-	Left = loops.Left
-	// Differs is what is otherwise in the store already; the store's stays.
-	Differs = loops.Differs
+	NotRead   = loops.NotRead
+	Missing   = loops.Missing
+	Left      = loops.Left
+	Differs   = loops.Differs
 )
 
-// Note tells of something that did not come in as it stands in its file.
+// Note is a note of an import.
 type Note = loops.Note
 
-// note records what happened to the text at an offset, -1 for the whole file.
+// note adds a note about the value at an offset, -1 for the whole file.
 func (r *reader) note(kind string, f *file, off int, format string, args ...any) {
 	n := Note{Kind: kind, File: f.name, Message: fmt.Sprintf(format, args...)}
 	if off >= 0 && off <= len(f.text) && f.lines != nil {
@@ -210,7 +201,7 @@ func (r *reader) note(kind string, f *file, off int, format string, args ...any)
 	r.report.Notes = append(r.report.Notes, n)
 }
 
-// sortNotes brings them into the order of the files and their lines.
+// sortNotes sorts notes by file, line and column.
 func sortNotes(notes []Note) {
 	slices.SortStableFunc(notes, func(a, b Note) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)

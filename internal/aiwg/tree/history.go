@@ -7,35 +7,35 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// Histories are replayed: what was done, in its order, gives the values that
-// were, so that checkpoints and rollbacks go on working in the store. Where the
-// files contradict each other the variables of a snapshot, and in the end those
-// of the document, count; what has to be done to get there is a mutation that
-// only the import made and no export shows.
+// Histories are replayed: the mutations in their order give the previous values, so
+// that checkpoints and rollbacks work in the store. If the files contradict each
+// other, the variables of a checkpoint and at the end those of the document are used.
+// The difference becomes mutations of the import, which no export shows.
 
-// step is the distance of two numbers, with room for such mutations between.
+// step is the distance between two numbers, with room for mutations of the import.
 const step = 1 << 20
 
-// simulation is the replay of one state.
-type simulation struct {
+// replay is the replay of one state.
+type replay struct {
 	s        *state
 	versions []*variable
-	living   map[string]*variable
+	current  map[string]*variable
 	muts     []perdure.MutationRecord
 	checks   []perdure.CheckpointRecord
-	last     int64 // the number given last
-	changed  int   // by the import only
+	last     int64 // the last number
+	hidden   int   // the number of mutations of the import
 }
 
-// replay brings the states of one tree, or one other state, into records. The
-// states share one order, because a checkpoint of a tree covers its tasks'.
+// replay returns the records of the states of one tree, or of one other state. The
+// states share one order, because a checkpoint of a tree covers those of its tasks.
 func (r *reader) replay(states []*state) []perdure.StateRecord {
 	entries := ordered(states)
 	for _, s := range states {
-		s.sim = &simulation{s: s, living: make(map[string]*variable)}
-		s.sim.begin()
+		s.replay = &replay{s: s, current: make(map[string]*variable)}
+		s.replay.begin()
 	}
 	numbers := make(map[string]int64) // of mutations and checkpoints, by ID and name
 	for i := range entries {
@@ -44,16 +44,16 @@ func (r *reader) replay(states []*state) []perdure.StateRecord {
 			r.replayCheck(states, e, numbers)
 			continue
 		}
-		e.s.sim.mutate(r, e.mutation, numbers)
+		e.s.replay.mutate(r, e.mutation, numbers)
 	}
 	out := make([]perdure.StateRecord, len(states))
 	for i, s := range states {
-		out[i] = s.sim.finish(r, int64(len(entries)+2)*step)
+		out[i] = s.replay.finish(r, int64(len(entries)+2)*step)
 	}
 	return out
 }
 
-// entry is something that was done to one of the states.
+// entry is a mutation or a checkpoint of one of the states.
 type entry struct {
 	s        *state
 	mutation *mutation
@@ -62,9 +62,9 @@ type entry struct {
 	time     time.Time
 }
 
-// ordered lists what was done in its order: by sequence where every entry has
-// one, else by time, mutations before checkpoints. It numbers the entries; those
-// of one sequence are one, as a rollback of a tree is.
+// ordered returns the mutations and checkpoints in their order: by sequence if all have
+// one, else by time, mutations first. It numbers them; entries with the same sequence,
+// such as the rollback of a tree, get the same number.
 func ordered(states []*state) []entry {
 	var all []entry
 	sequenced := true
@@ -73,6 +73,8 @@ func ordered(states []*state) []entry {
 			all = append(all, entry{s: s, mutation: m, sequence: m.sequence, time: m.Time})
 			sequenced = sequenced && m.sequence > 0
 		}
+	}
+	for _, s := range states {
 		for _, c := range s.checks {
 			all = append(all, entry{s: s, check: c, sequence: c.sequence, time: c.Time})
 			sequenced = sequenced && c.sequence > 0
@@ -82,10 +84,7 @@ func ordered(states []*state) []entry {
 		if sequenced {
 			return cmp.Compare(a.sequence, b.sequence)
 		}
-		if c := a.time.Compare(b.time); c != 0 {
-			return c
-		}
-		return rank(&a) - rank(&b)
+		return a.time.Compare(b.time)
 	})
 	number := int64(1)
 	for i := range all {
@@ -102,107 +101,88 @@ func ordered(states []*state) []entry {
 	return all
 }
 
-func rank(e *entry) int {
-	if e.check != nil {
-		return 1
-	}
-	return 0
-}
-
-// begin gives the state of a task its special variables.
-func (m *simulation) begin() {
-	if m.s.scope != perdure.ScopeTree {
-		return
-	}
-	created := m.s.created
-	if m.has(perdure.VarPrompt) || m.s.compacted == 0 &&
+// begin adds the variable Prompt to the state of a task if its history does not.
+func (m *replay) begin() {
+	named := func(v *variable) bool { return v.Name == perdure.VarPrompt }
+	if m.s.scope != perdure.ScopeTree || slices.ContainsFunc(m.s.vars, named) || m.s.compacted == 0 &&
 		slices.ContainsFunc(m.s.mutations, func(e *mutation) bool { return e.Name == perdure.VarPrompt }) {
 		return
 	}
 	v := &variable{}
-	v.Name, v.Type, v.Source, v.CreatedAt, v.UpdatedAt = perdure.VarPrompt, perdure.VarText, "user_input", created, created
-	v.Metadata.ReadOnly = true
-	m.hidden(v, 1)
+	v.Name, v.Type, v.Source = perdure.VarPrompt, perdure.VarText, "user_input"
+	v.CreatedAt, v.UpdatedAt, v.Metadata.ReadOnly = m.s.created, m.s.created, true
+	m.set(v, 1)
 }
 
-// has tells whether the document has a variable, so that it comes in anyway.
-func (m *simulation) has(name string) bool {
-	return slices.ContainsFunc(m.s.vars, func(v *variable) bool { return v.Name == name })
-}
-
-// hidden makes a value by a mutation that no export shows.
-func (m *simulation) hidden(v *variable, number int64) {
+// hide adds a mutation of the import, which no export shows, and returns its number.
+func (m *replay) hide(operation, name string, number int64) int64 {
 	m.last = max(m.last+1, number)
 	e := perdure.MutationRecord{Foreign: perdure.ImportOnly}
-	e.ID, e.Operation, e.Name, e.Source, e.Time = perdure.MutationID(m.last), "update", v.Name, "import", m.s.created
-	if m.living[v.Name] == nil {
-		e.Operation = "create"
+	e.ID, e.Operation, e.Name, e.Source, e.Time = perdure.MutationID(m.last), operation, name, "import", m.s.created
+	m.muts = append(m.muts, e)
+	m.hidden++
+	return m.last
+}
+
+// set sets a variable by a mutation of the import.
+func (m *replay) set(v *variable, number int64) {
+	operation := "update"
+	if m.current[v.Name] == nil {
+		operation = "create"
 	}
-	m.muts = append(m.muts, e)
-	m.put(v, m.last)
-	m.changed++
+	m.put(v, m.hide(operation, v.Name, number))
 }
 
-// hiddenDelete removes a value by a mutation that no export shows.
-func (m *simulation) hiddenDelete(name string, number int64) {
-	m.last = max(m.last+1, number)
-	e := perdure.MutationRecord{Foreign: perdure.ImportOnly}
-	e.ID, e.Operation, e.Name, e.Source, e.Time = perdure.MutationID(m.last), "delete", name, "import", m.s.created
-	m.muts = append(m.muts, e)
-	m.kill(name, m.last)
-	m.changed++
-}
-
-func (m *simulation) put(v *variable, number int64) {
-	m.kill(v.Name, number)
+func (m *replay) put(v *variable, number int64) {
+	m.remove(v.Name, number)
 	v.Version, v.Dead = perdure.MutationID(number), 0
-	m.living[v.Name] = v
+	m.current[v.Name] = v
 	m.versions = append(m.versions, v)
 }
 
-func (m *simulation) kill(name string, number int64) {
-	if v := m.living[name]; v != nil {
+func (m *replay) remove(name string, number int64) {
+	if v := m.current[name]; v != nil {
 		v.Dead = perdure.MutationID(number)
-		delete(m.living, name)
+		delete(m.current, name)
 	}
 }
 
 // mutate replays a mutation.
-func (m *simulation) mutate(r *reader, e *mutation, numbers map[string]int64) {
+func (m *replay) mutate(r *reader, e *mutation, numbers map[string]int64) {
 	number := e.number
-	old, fresh := e.Old, e.New
+	old := e.Old
 	if e.Operation == "create" && string(old) == "null" {
 		old = nil // there was none
 	}
 	if old != nil && e.Operation != "rollback" {
-		if v := m.living[e.Name]; v == nil || !m.sameValue(v, old) {
-			m.hidden(m.fresh(e.Name, old, e), number-step/2)
+		if v := m.current[e.Name]; v == nil || !m.sameValue(v, old) {
+			m.set(m.newVariable(old, e), number-step/2)
 		}
 	}
 	switch e.Operation {
 	case "delete":
-		m.kill(e.Name, number)
+		m.remove(e.Name, number)
 	case "rename":
 		m.rename(r, e, number)
 	case "rollback":
 		m.rollback(r, e, number, numbers)
 	default:
-		if !perdure.ValidName(e.Name) || fresh == nil {
-			r.note(Corrected, e.f, e.off, "%s: a mutation of %s has no new value or no name that can be kept", m.s.what(),
+		if !perdure.ValidName(e.Name) || e.New == nil {
+			r.note(Corrected, e.f, e.off, "%s: a mutation of %s has no new value or no valid name", m.s.what(),
 				quoted(e.Name))
-			m.kill(e.Name, number)
+			m.remove(e.Name, number)
 			break
 		}
-		v := m.fresh(e.Name, fresh, e)
-		if was := m.living[e.Name]; was != nil {
-			v.CreatedAt = was.CreatedAt
+		v := m.newVariable(e.New, e)
+		if old := m.current[e.Name]; old != nil {
+			v.CreatedAt = old.CreatedAt
 		}
 		m.put(v, number)
 	}
 	rec := e.MutationRecord
 	rec.ID, rec.Old, rec.New = perdure.MutationID(number), nil, nil
 	if e.node != "" && m.s.task != nil {
-		rec.Task = r.taskOfNode(m.s, e.node)
+		rec.Task = m.s.taskOfNode(e.node)
 	}
 	m.last = number
 	m.muts = append(m.muts, rec)
@@ -211,34 +191,33 @@ func (m *simulation) mutate(r *reader, e *mutation, numbers map[string]int64) {
 	}
 }
 
-func (m *simulation) fresh(name string, value json.RawMessage, e *mutation) *variable {
+// newVariable returns the variable that a mutation makes.
+func (m *replay) newVariable(value json.RawMessage, e *mutation) *variable {
 	v := &variable{}
-	v.Name, v.Value, v.Type, v.Source, v.CreatedAt, v.UpdatedAt = name, value, kindOf(value), e.Source, e.Time, e.Time
+	v.Name, v.Value, v.Type, v.Source, v.CreatedAt, v.UpdatedAt = e.Name, value, kindOf(value), e.Source, e.Time, e.Time
 	v.Metadata.Scope = m.s.scope
-	if name == perdure.VarPrompt && m.s.scope == perdure.ScopeTree {
-		v.Metadata.ReadOnly = true
-	}
+	v.Metadata.ReadOnly = e.Name == perdure.VarPrompt && m.s.scope == perdure.ScopeTree
 	return v
 }
 
-// sameValue compares with a value in its shortest form; the prompt that stands
-// for the task's has none of its own.
-func (m *simulation) sameValue(v *variable, value json.RawMessage) bool {
+// sameValue reports whether a variable has a value in compact form. A Prompt without a
+// value has that of the task.
+func (m *replay) sameValue(v *variable, value json.RawMessage) bool {
 	if v.Value == nil && m.s.task != nil {
-		return string(mustJSON(m.s.task.Prompt)) == string(value)
+		return string(jsontree.MustMarshal(m.s.task.Prompt)) == string(value)
 	}
 	return v.same(value)
 }
 
-func (m *simulation) rename(r *reader, e *mutation, number int64) {
+func (m *replay) rename(r *reader, e *mutation, number int64) {
 	to := e.To
 	if to == "" {
 		_ = json.Unmarshal(e.New, &to) // some programs write the new name as the new value
 	}
-	v := m.living[e.Name]
-	m.kill(e.Name, number)
+	v := m.current[e.Name]
+	m.remove(e.Name, number)
 	if v == nil || !perdure.ValidName(to) {
-		r.note(Corrected, e.f, e.off, "%s: %s was renamed to %s, which cannot be followed", m.s.what(), quoted(e.Name),
+		r.note(Corrected, e.f, e.off, "%s: the renaming of %s to %s cannot be replayed", m.s.what(), quoted(e.Name),
 			quoted(to))
 		return
 	}
@@ -248,24 +227,23 @@ func (m *simulation) rename(r *reader, e *mutation, number int64) {
 	m.put(&next, number)
 }
 
-// rollback does what the store's does: what was born since dies, and what lived
-// then is born again.
-func (m *simulation) rollback(r *reader, e *mutation, number int64, numbers map[string]int64) {
+// rollback replays a rollback as the store does it: newer versions end, and the versions
+// of then become current again.
+func (m *replay) rollback(r *reader, e *mutation, number int64, numbers map[string]int64) {
 	at, known := numbers[e.To]
 	if !known {
-		r.note(Corrected, e.f, e.off, "%s was rolled back to %s, which is not there", m.s.what(), quoted(e.To))
+		r.note(Corrected, e.f, e.off, "%s was rolled back to %s, which does not exist", m.s.what(), quoted(e.To))
 		return
 	}
-	stays := func(v *variable) bool {
-		return v.Name == perdure.VarPrompt || v.Name == perdure.VarFinal && string(v.Value) != "null"
-	}
-	for _, name := range sortedKeys(m.living) {
-		if v := m.living[name]; int64(v.Version) >= at && !stays(v) {
-			m.kill(name, number)
+	for _, name := range sortedKeys(m.current) {
+		v := m.current[name]
+		keep := name == perdure.VarPrompt || name == perdure.VarFinal && string(v.Value) != "null"
+		if int64(v.Version) >= at && !keep {
+			m.remove(name, number)
 		}
 	}
 	for _, v := range slices.Clone(m.versions) {
-		if int64(v.Version) < at && v.Dead != 0 && int64(v.Dead) >= at && m.living[v.Name] == nil {
+		if int64(v.Version) < at && v.Dead != 0 && int64(v.Dead) >= at && m.current[v.Name] == nil {
 			next := *v
 			next.UpdatedAt = e.Time
 			m.put(&next, number)
@@ -273,16 +251,17 @@ func (m *simulation) rollback(r *reader, e *mutation, number int64, numbers map[
 	}
 }
 
-// replayCheck makes the state, and those of tasks below it, as a snapshot says.
+// replayCheck replays a checkpoint, with the variables that it has of the state and of
+// the tasks below.
 func (r *reader) replayCheck(states []*state, e *entry, numbers map[string]int64) {
 	c := e.check
-	m := e.s.sim
+	m := e.s.replay
 	if c.snapshot != nil {
 		m.reconcile(c.snapshot, c.number-step/2, true)
 	}
 	for _, other := range states {
 		if vars, ok := c.below[other.node]; ok && other != e.s {
-			other.sim.reconcile(vars, c.number-step/2, true)
+			other.replay.reconcile(vars, c.number-step/2, true)
 		}
 	}
 	rec := c.CheckpointRecord
@@ -296,19 +275,19 @@ func (r *reader) replayCheck(states []*state, e *entry, numbers map[string]int64
 	}
 }
 
-// reconcile makes the living variables those of a list. Where only what is said
-// about a value is more, it is taken over.
-func (m *simulation) reconcile(vars []*variable, number int64, copies bool) {
+// reconcile makes the variables of a list current. A variable with the same value only
+// gets the metadata of the list.
+func (m *replay) reconcile(vars []*variable, number int64, copies bool) {
 	listed := make(map[string]bool, len(vars))
 	for _, v := range vars {
 		listed[v.Name] = true
-		was := m.living[v.Name]
-		if was != nil && m.sameValue(was, v.Value) {
-			value, version, dead := was.Value, was.Version, was.Dead
-			was.Variable = v.Variable
-			was.Value, was.Version, was.Dead = value, version, dead
-			if was.CreatedAt.IsZero() {
-				was.CreatedAt, was.UpdatedAt = m.s.created, m.s.created
+		old := m.current[v.Name]
+		if old != nil && m.sameValue(old, v.Value) {
+			value, version := old.Value, old.Version
+			old.Variable = v.Variable
+			old.Value, old.Version = value, version
+			if old.CreatedAt.IsZero() {
+				old.CreatedAt, old.UpdatedAt = m.s.created, m.s.created
 			}
 			continue
 		}
@@ -320,37 +299,37 @@ func (m *simulation) reconcile(vars []*variable, number int64, copies bool) {
 		if next.CreatedAt.IsZero() {
 			next.CreatedAt, next.UpdatedAt = m.s.created, m.s.created
 		}
-		m.hidden(next, number)
+		m.set(next, number)
 	}
-	for _, name := range sortedKeys(m.living) {
+	for _, name := range sortedKeys(m.current) {
 		if !listed[name] && (m.s.scope != perdure.ScopeTree || name != perdure.VarPrompt) {
-			m.hiddenDelete(name, number)
+			m.remove(name, m.hide("delete", name, number))
 		}
 	}
 }
 
-// finals tells whether the last change of the import was to Final: a task that
-// completes has one without a mutation.
-func (m *simulation) finals() bool { return m.muts[len(m.muts)-1].Name == perdure.VarFinal }
-
-// finish makes the variables those of the document and returns the record.
-func (m *simulation) finish(r *reader, number int64) perdure.StateRecord {
+// finish makes the variables of the document current and returns the record.
+func (m *replay) finish(r *reader, number int64) perdure.StateRecord {
 	s := m.s
-	before := m.changed
+	before := m.hidden
 	m.reconcile(s.vars, number, false)
-	if n := m.changed - before; len(s.mutations) > 0 && n > 0 && (n > 1 || !m.finals()) {
-		r.note(Corrected, s.f, -1, "the history of %s does not lead to its variables; %d changes of the import do",
+	// A task that completes gets Final without a mutation.
+	if n := m.hidden - before; len(s.mutations) > 0 && n > 0 && (n > 1 || m.muts[len(m.muts)-1].Name != perdure.VarFinal) {
+		r.note(Corrected, s.f, -1, "the history of %s does not result in its variables; the import added %d changes",
 			s.what(), n)
 	}
-	if s.scope == perdure.ScopeTree && m.living[perdure.VarFinal] == nil {
+	if s.scope == perdure.ScopeTree && m.current[perdure.VarFinal] == nil {
 		v := &variable{}
-		v.Name, v.Value, v.Type, v.CreatedAt, v.UpdatedAt = perdure.VarFinal, json.RawMessage(
-			"null"), perdure.VarNull, s.created, s.created
-		m.hidden(v, number)
+		v.Name, v.Value, v.Type = perdure.VarFinal, json.RawMessage("null"), perdure.VarNull
+		v.CreatedAt, v.UpdatedAt = s.created, s.created
+		m.set(v, number)
 	}
-	rec := perdure.StateRecord{Foreign: s.foreignID(), CreatedAt: s.created, UpdatedAt: s.updated, ExpiresAt: s.expires,
+	rec := perdure.StateRecord{CreatedAt: s.created, UpdatedAt: s.updated, ExpiresAt: s.expires,
 		Compacted: s.compacted, Mutations: m.muts, Checkpoints: m.checks}
-	over := len(rec.Mutations) - perdure.MaxHistory // those the import made came on top, and nobody misses them
+	if s.extra.GivenID == "" {
+		rec.Foreign = s.id
+	}
+	over := len(rec.Mutations) - perdure.MaxHistory // mutations of the import can be dropped
 	rec.Mutations = slices.DeleteFunc(rec.Mutations, func(m perdure.MutationRecord) bool {
 		drop := over > 0 && m.Foreign == perdure.ImportOnly
 		if drop {
@@ -358,12 +337,12 @@ func (m *simulation) finish(r *reader, number int64) perdure.StateRecord {
 		}
 		return drop
 	})
-	if raw := mustJSON(s.extra); string(raw) != "{}" {
+	if raw := jsontree.MustMarshal(s.extra); string(raw) != "{}" {
 		rec.Extra = raw
 	}
 	for _, v := range m.versions {
-		if v.Name == perdure.VarPrompt && s.task != nil && m.sameValue(v, mustJSON(s.task.Prompt)) {
-			v.Value = nil // the task's
+		if v.Name == perdure.VarPrompt && s.task != nil && m.sameValue(v, jsontree.MustMarshal(s.task.Prompt)) {
+			v.Value = nil // that of the task
 		}
 		rec.Versions = append(rec.Versions, v.VersionRecord)
 	}

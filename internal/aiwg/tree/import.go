@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,20 +17,20 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// ImportConfig says what to import.
+// ImportConfig configures [Import].
 type ImportConfig struct {
 	// Path is an .aiwg folder, the folder it is in, or one of its files:
 	// tasks.json, a tree.json or a state. Required.
 	Path string
-	// State takes the file for a state whatever it looks like, and Ref, when it
-	// has a scope, is where it goes instead of where the file says.
+	// State reads the file as a state, whatever its members are. Ref, if it has a
+	// scope, replaces the state that the file names.
 	State bool
 	Ref   perdure.StateRef
-	// DryRun reads and reports, and changes nothing.
+	// DryRun reports what an import would do and changes nothing.
 	DryRun bool
 }
 
-// Report tells what came in. What was there already is counted apart.
+// Report counts the imported records.
 type Report struct {
 	Path        string `json:"path"`
 	DryRun      bool   `json:"dry_run"`
@@ -39,18 +40,18 @@ type Report struct {
 	Variables   int    `json:"variables"`
 	Mutations   int    `json:"mutations"`
 	Checkpoints int    `json:"checkpoints"`
-	// Files counts the values that stood in files of their own.
+	// Files counts the values in files of their own.
 	Files int `json:"value_files"`
-	// Counts are of loops.
+	// Counts counts loops.
 	loops.Counts
-	// PresentTrees and so on are in the store already.
+	// PresentTrees and so on were in the store already.
 	PresentTrees  int    `json:"present_trees"`
 	PresentTasks  int    `json:"present_tasks"`
 	PresentStates int    `json:"present_states"`
 	Notes         []Note `json:"notes"`
 }
 
-// Count returns how many notes are of a kind.
+// Count returns the number of notes of a kind.
 func (r *Report) Count(kind string) int {
 	n := 0
 	for i := range r.Notes {
@@ -69,24 +70,22 @@ type reader struct {
 	files  []string
 	report *Report
 
-	tasks   []*task
-	updated time.Time // of the file of tasks
-	trees   []*tree
-	states  []*state
-	placed  map[*tree]*placedTree
-	values  map[string]bool // files of values that were read
+	tasks  []*task
+	trees  []*tree
+	states []*state
+	placed map[*tree]*placedTree
+	values map[string]bool // files of values that were read
 
 	whole    bool   // a folder is read, not one file
-	settings string // the file of settings that is read alone
+	settings string // the name of a single settings file
 }
 
-// Import reads a folder or a file into the store, in a sequence of transactions:
-// killed between two of them it leaves a sound store, and importing again
-// completes it. Importing what is there already changes nothing.
+// Import imports a folder or a file into the store, in a sequence of transactions. If it
+// is killed between two of them, the store is consistent, and the next import completes
+// it. Records that the store has already are not changed.
 func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Report, error) {
 	r := &reader{store: store, cfg: cfg, report: &Report{Path: cfg.Path, DryRun: cfg.DryRun, Notes: []Note{}},
-		placed: make(map[*tree]*placedTree),
-		values: make(map[string]bool)}
+		placed: make(map[*tree]*placedTree), values: make(map[string]bool)}
 	err := r.read()
 	if r.src != nil {
 		defer r.src.root.Close()
@@ -95,34 +94,28 @@ func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Repor
 		return nil, err
 	}
 	r.groupTrees()
-	if err := r.importTrees(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.importStates(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.importLoops(ctx); err != nil {
-		return nil, err
+	for _, write := range []func(context.Context) error{r.importTrees, r.importStates, r.importLoops} {
+		if err := write(ctx); err != nil {
+			return nil, err
+		}
 	}
 	r.noteFiles()
 	sortNotes(r.report.Notes)
 	return r.report, nil
 }
 
-// read finds out what the path is, and reads its documents.
+// read reads the documents of the folder or file.
 func (r *reader) read() error {
 	info, err := os.Stat(r.cfg.Path)
 	if err != nil {
-		return &perdure.Error{Code: perdure.CodeNotFound, Op: "import", Msg: fmt.Sprintf("there is no %q", r.cfg.Path),
-			Err:  cause(err),
-			Hint: "name a .aiwg folder, the folder it is in, or one of its files"}
+		return &perdure.Error{Code: perdure.CodeNotFound, Op: "import", Msg: fmt.Sprintf("cannot read %q", r.cfg.Path),
+			Err: cause(err), Hint: hintPath}
 	}
 	if !info.IsDir() {
 		return r.readFile()
 	}
 	if r.cfg.State {
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q is a folder", r.cfg.Path),
-			Hint: "--state reads one file"}
+		return r.invalid("is a folder", "--state reads one file")
 	}
 	dir := r.cfg.Path
 	if inner, err := os.Stat(filepath.Join(dir, layoutName)); err == nil && inner.IsDir() {
@@ -135,10 +128,7 @@ func (r *reader) read() error {
 		return fmt.Errorf("list %q: %w", dir, err)
 	}
 	if !slices.ContainsFunc(r.files, known) {
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import",
-			Msg: fmt.Sprintf("%q is no .aiwg folder: there is no daemon/tasks.json, no rlm/ and no ralph/loops/ in it",
-				r.cfg.Path),
-			Hint: "name a .aiwg folder, the folder it is in, or one of its files"}
+		return r.invalid("is not an .aiwg folder: it has no daemon/tasks.json, no rlm/ and no ralph/loops/", hintPath)
 	}
 	r.whole = true
 	r.readTasks()
@@ -146,13 +136,18 @@ func (r *reader) read() error {
 	return nil
 }
 
+func (r *reader) invalid(problem, hint string) error {
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: "import", Msg: fmt.Sprintf("%q %s", r.cfg.Path, problem),
+		Hint: hint}
+}
+
 func known(name string) bool {
 	return name == tasksFile || name == backupFile || strings.HasPrefix(name, rlmFolder) ||
 		strings.HasPrefix(name, loops.Folder)
 }
 
-// readFile reads one file. References lead no further than its .aiwg folder, or
-// than its own folder when it is in none.
+// readFile reads one file. References are followed in its .aiwg folder, or in its own
+// folder if it is in no .aiwg folder.
 func (r *reader) readFile() error {
 	whole, err := filepath.Abs(r.cfg.Path)
 	if err != nil {
@@ -202,29 +197,22 @@ func (r *reader) readFile() error {
 			r.trees = append(r.trees, g)
 		}
 	case f.root.Get("loop_id") != nil:
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import",
-			Msg:  fmt.Sprintf("%q is one file of a loop", r.cfg.Path),
-			Hint: "name the .aiwg folder: a loop comes in with all of its files"}
+		return r.invalid("is one file of a loop", "name the .aiwg folder: a loop is imported with all of its files")
 	default:
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "import",
-			Msg:  fmt.Sprintf("%q is neither a file of tasks nor a tree nor a state", r.cfg.Path),
-			Hint: "perdure schema tasks-file, rlm-task-tree and rlm-state say what they look like"}
+		return r.invalid("is not a file of tasks, a tree or a state",
+			"perdure schema tasks-file, rlm-task-tree and rlm-state print their schemas")
 	}
 	return nil
 }
 
-// nearFiles lists the checkpoints and the history beside a state, so that they
-// are found.
+// nearFiles adds the checkpoints and the history in the folder of a state to the files.
 func (r *reader) nearFiles(name string) {
 	dir := path.Dir(name)
 	if _, err := os.Lstat(filepath.Join(r.src.abs, filepath.FromSlash(path.Join(dir, historyFile)))); err == nil {
 		r.files = append(r.files, path.Join(dir, historyFile))
 	}
 	dir = path.Join(dir, checksFolder)
-	entries, err := os.ReadDir(filepath.Join(r.src.abs, filepath.FromSlash(dir)))
-	if err != nil {
-		return // there are none
-	}
+	entries, _ := os.ReadDir(filepath.Join(r.src.abs, filepath.FromSlash(dir))) // mostly there is none
 	for _, e := range entries {
 		if path.Ext(e.Name()) == ".json" {
 			r.files = append(r.files, path.Join(dir, e.Name()))
@@ -254,19 +242,15 @@ func (r *reader) readStates() {
 			continue
 		}
 		if f.root.Kind != jsontree.Object {
-			r.note(NotRead, f, f.root.Start, "is no state")
+			r.note(NotRead, f, f.root.Start, "a state must be an object")
 			continue
 		}
 		s := r.state(f, scope)
 		switch scope {
 		case perdure.ScopeSession:
-			if s.session == "" {
-				s.session = dir
-			}
+			s.session = cmp.Or(s.session, dir)
 		case perdure.ScopeTemporary:
-			if s.name == "" {
-				s.name = dir
-			}
+			s.name = cmp.Or(s.name, dir)
 		case perdure.ScopeTree:
 			s.tree = dir
 		case perdure.ScopeGlobal:
@@ -280,39 +264,38 @@ func (r *reader) addState(s *state) {
 	s.vars = slices.DeleteFunc(s.vars, func(v *variable) bool {
 		over := v.Metadata.ExpiresAt != nil && v.Metadata.ExpiresAt.Before(now)
 		if over {
-			r.note(Corrected, s.f, -1, "%s: the time of variable %s was over; it was not taken", s.what(), quoted(v.Name))
+			r.note(Corrected, s.f, -1, "%s: variable %s has expired; it was not imported", s.what(), quoted(v.Name))
 		}
 		return over
 	})
 	r.states = append(r.states, s)
 }
 
-// noteFiles tells of the files that nobody asked for.
+// noteFiles notes the files that were not read.
 func (r *reader) noteFiles() {
 	for _, name := range r.files {
 		switch {
 		case r.src.used[name]:
 		case strings.Contains(name, "/"+varsFolder):
-			r.note(Left, &file{name: name}, -1, "kept where it is: no variable refers to it")
+			r.note(Left, &file{name: name}, -1, "not imported: no variable refers to it")
 		default:
-			r.note(Left, &file{name: name}, -1, "kept where it is: not a file that is imported")
+			r.note(Left, &file{name: name}, -1, "not imported: not a file of the layout")
 		}
 	}
 }
 
-// importChunk is how many tasks go into one transaction.
+// importChunk is the number of tasks in one transaction.
 const importChunk = 1000
 
-// placedTree is what an imported tree is in the store.
+// placedTree is a tree of the import in the store.
 type placedTree struct {
 	id      perdure.TreeID
-	own     bool                      // of the store itself, not a record
+	own     bool                      // created in this store, not imported
 	byKey   map[string]perdure.TaskID // of its tasks
-	present bool
+	present bool                      // before this import
 }
 
-// importTrees writes the trees that are not there, and the tasks that are
-// missing of the others.
+// importTrees writes new trees, and the tasks that the other trees do not have.
 func (r *reader) importTrees(ctx context.Context) error {
 	keys := make([]string, len(r.trees))
 	for i, g := range r.trees {
@@ -348,9 +331,8 @@ func (r *reader) importTrees(ctx context.Context) error {
 	return r.writeTrees(ctx, fresh)
 }
 
-// findTree tells what a tree is in the store, nil when it is not there. Beside
-// the record of an earlier import it may be the store's own tree, exported, or
-// a record that was exported under the ID it has here.
+// findTree returns a tree in the store, nil if it is not there. It can be the record of
+// a previous import, or a tree of this store that was exported.
 func (r *reader) findTree(ctx context.Context, g *tree, have map[string]perdure.TreeID) (*placedTree, error) {
 	id, there := have[g.key]
 	if !there {
@@ -372,7 +354,7 @@ func (r *reader) findTree(ctx context.Context, g *tree, have map[string]perdure.
 			return nil, err
 		}
 		if !root.CreatedAt.Equal(g.order[0].CreatedAt) || root.Prompt != g.order[0].Prompt {
-			return nil, nil // another tree that has the ID by chance
+			return nil, nil // another tree with the same ID
 		}
 	}
 	p := &placedTree{id: id, own: t.Kind != perdure.KindRecord, present: true}
@@ -391,7 +373,7 @@ func (r *reader) findTree(ctx context.Context, g *tree, have map[string]perdure.
 			p.byKey[f.key()] = list[i].ID
 		}
 	}
-	for i := range list { // as an export calls those whose IDs could not be kept
+	for i := range list { // the IDs in exports of tasks whose IDs could not be kept
 		for _, key := range []string{list[i].ID.String(), list[i].Node.String()} {
 			if _, taken := p.byKey[key]; !taken {
 				p.byKey[key] = list[i].ID
@@ -411,7 +393,7 @@ func treeTasks(ctx context.Context, store *perdure.Store, id perdure.TreeID, bri
 	list := make([]perdure.Task, 0, progress.Total)
 	filter := perdure.TaskFilter{Tree: id, Brief: brief, Output: !brief}
 	for left := progress.Total; left > 0; left = progress.Total - int64(len(list)) {
-		// Not a task more than there are: the search for one goes to the end of the table.
+		// No more tasks than exist: the search for another one would read the table to its end.
 		filter.Limit = int(min(left, page))
 		tasks, err := store.Tasks(ctx, filter)
 		if err != nil {

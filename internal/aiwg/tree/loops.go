@@ -3,22 +3,22 @@ package tree
 import (
 	"context"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/loops"
 )
 
-// settingsFiles are the names that the file of a project's settings has.
+// settingsFiles returns the names of a project's settings file.
 func settingsFiles() []string { return []string{loops.SettingsFile, "aiwg.yaml"} }
 
-// besidePrefix begins the names of what is beside the folder.
-const besidePrefix = "../"
+// parentPrefix is the prefix of files in the parent of the folder.
+const parentPrefix = "../"
 
-// importLoops reads the loops of the folder, and the settings of loops: those in
-// the folder, and beside it if it is called .aiwg, as projects have them.
+// importLoops imports the loops of the folder, and the settings of loops in the folder
+// and, if its name is .aiwg, in its parent.
 func (r *reader) importLoops(ctx context.Context) error {
 	src := loops.Source{DryRun: r.cfg.DryRun, Read: r.src.read,
 		Note: func(n Note) { r.report.Notes = append(r.report.Notes, n) }}
@@ -31,12 +31,12 @@ func (r *reader) importLoops(ctx context.Context) error {
 				src.Settings = append(src.Settings, name)
 			}
 		}
-		if beside, names := r.beside(); beside != nil {
-			defer beside.root.Close()
+		if parent, names := r.parentSettings(); parent != nil {
+			defer parent.root.Close()
 			src.Settings = append(src.Settings, names...)
 			src.Read = func(name string) ([]byte, error) {
-				if path.Dir(name) == path.Dir(besidePrefix) {
-					return beside.read(path.Base(name))
+				if base, ok := strings.CutPrefix(name, parentPrefix); ok {
+					return parent.read(base)
 				}
 				return r.src.read(name)
 			}
@@ -47,9 +47,9 @@ func (r *reader) importLoops(ctx context.Context) error {
 	return err
 }
 
-// beside finds the files of settings in the folder that .aiwg is in. Nothing else
-// is read there, and nothing outside of it, also not through links.
-func (r *reader) beside() (*source, []string) {
+// parentSettings returns the settings files in the parent of .aiwg. No other file is
+// read there, and no file outside of it, also not through links.
+func (r *reader) parentSettings() (*source, []string) {
 	whole, err := filepath.Abs(r.src.abs)
 	if err != nil || filepath.Base(whole) != layoutName {
 		return nil, nil
@@ -62,7 +62,7 @@ func (r *reader) beside() (*source, []string) {
 	var names []string
 	for _, name := range settingsFiles() {
 		if _, err := root.Lstat(name); err == nil {
-			names = append(names, besidePrefix+name)
+			names = append(names, parentPrefix+name)
 		}
 	}
 	if len(names) == 0 {
@@ -72,7 +72,7 @@ func (r *reader) beside() (*source, []string) {
 	return s, names
 }
 
-// loops takes the loops out of a list of trees, and writes them.
+// loops exports the loops of a list of trees and returns the other trees.
 func (x *exporter) loops(ctx context.Context, list []*exportTree) ([]*exportTree, error) {
 	var own []loops.Own
 	var records []perdure.Tree

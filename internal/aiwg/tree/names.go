@@ -10,17 +10,17 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// names gives out IDs, each once in an export. What has an ID of its own, here
-// or where it comes from, asks first; what is left takes what is free.
+// names assigns IDs, each once in an export. First all existing IDs are reserved, then
+// the other records get free ones.
 type names struct {
 	taken map[string]bool
-	last  int64 // of store IDs given out because none was free
+	last  int64 // the last store ID that was assigned by counting
 }
 
 func newNames() *names { return &names{taken: make(map[string]bool)} }
 
-// own gives out an ID if it is free, else nothing.
-func (n *names) own(id string) string {
+// reserve returns the ID if it was free, else "".
+func (n *names) reserve(id string) string {
 	if id == "" || n.taken[id] {
 		return ""
 	}
@@ -28,36 +28,36 @@ func (n *names) own(id string) string {
 	return id
 }
 
-// hex gives out what was given before, or an ID if it is free, or else one of 8
-// hexadecimal digits that depends on it.
-func (n *names) hex(given, id, prefix string) string {
-	if given != "" {
-		return given
+// hex returns the reserved ID, else id if it is free, else an ID of 8 hexadecimal
+// digits that depends on id.
+func (n *names) hex(reserved, id, prefix string) string {
+	if reserved != "" {
+		return reserved
 	}
-	for h := fnv.New32a(); n.own(id) == ""; id = fmt.Sprintf("%s%08x", prefix, h.Sum32()) {
+	for h := fnv.New32a(); n.reserve(id) == ""; id = fmt.Sprintf("%s%08x", prefix, h.Sum32()) {
 		_, _ = h.Write([]byte(id)) // never fails
 	}
 	return id
 }
 
-// store gives out what was given before, or a store ID if it is free, or else
-// the next number.
-func (n *names) store(given string, id perdure.TaskID) string {
-	if given != "" {
-		return given
+// store returns the reserved ID, else the store ID if it is free, else the next free
+// number.
+func (n *names) store(reserved string, id perdure.TaskID) string {
+	if reserved != "" {
+		return reserved
 	}
-	for n.own(id.String()) == "" {
+	for n.reserve(id.String()) == "" {
 		n.last++
 		id = perdure.TaskID(n.last)
 	}
 	return id.String()
 }
 
-// taskName is what a task is called in an export.
+// taskName is the IDs of a task in an export.
 type taskName struct{ id, node string }
 
-// ownTasks gives the tasks of a tree the IDs they have, as far as they are free.
-func (x *exporter) ownTasks(list []perdure.Task) map[perdure.TaskID]taskName {
+// reserveTasks reserves the existing IDs of the tasks of a tree.
+func (x *exporter) reserveTasks(list []perdure.Task) map[perdure.TaskID]taskName {
 	out := make(map[perdure.TaskID]taskName, len(list))
 	for i := range list {
 		t := &list[i]
@@ -65,34 +65,33 @@ func (x *exporter) ownTasks(list []perdure.Task) map[perdure.TaskID]taskName {
 		if f == nil {
 			f = &foreign{ID: t.ID.String(), Node: t.Node.String()}
 		}
-		out[t.ID] = taskName{x.taskNames.own(f.ID), x.nodeNames.own(f.Node)}
+		out[t.ID] = taskName{x.taskNames.reserve(f.ID), x.nodeNames.reserve(f.Node)}
 	}
 	return out
 }
 
-// restTasks gives the others what is left.
-func (x *exporter) restTasks(names map[perdure.TaskID]taskName) {
+// assignTasks assigns IDs to the tasks whose IDs were not free.
+func (x *exporter) assignTasks(names map[perdure.TaskID]taskName) {
 	for _, id := range slices.Sorted(maps.Keys(names)) {
 		n := names[id]
 		names[id] = taskName{x.taskNames.store(n.id, id), x.nodeNames.hex(n.node, id.Node().String(), "task-")}
 	}
 }
 
-// foreignState is what the file that a task came from says it is, as long as
-// nobody changed the task here; else "".
+// foreignState returns the state of an imported task in its file, "" if the task was
+// not imported or has changed since.
 func foreignState(t *perdure.Task) string {
 	f := foreignOf(t.Metadata)
 	if f == nil || f.State == "" {
 		return ""
 	}
-	untouched := t.State == perdure.Queued || t.State == perdure.Cancelled && t.Error != nil && t.Error.Kind == unfinished
-	if !untouched {
-		return ""
+	if t.State == perdure.Queued || t.State == perdure.Cancelled && t.Error != nil && t.Error.Kind == unfinished {
+		return f.State
 	}
-	return f.State
+	return ""
 }
 
-// without returns the members of an object but one.
+// without returns the members of an object except one.
 func without(raw json.RawMessage, key string) map[string]json.RawMessage {
 	all := make(map[string]json.RawMessage)
 	if json.Unmarshal(raw, &all) != nil {

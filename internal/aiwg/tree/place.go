@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -13,8 +14,8 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// importStates writes the states that nobody wrote to, and adds to the others
-// what they lack.
+// importStates writes the states that the store does not have, and adds missing
+// variables to the others.
 func (r *reader) importStates(ctx context.Context) error {
 	for _, g := range r.trees {
 		states := r.statesOf(g)
@@ -43,7 +44,7 @@ func (r *reader) importStates(ctx context.Context) error {
 		if s.task != nil {
 			continue
 		}
-		if err := r.elsewhere(ctx, s); err != nil {
+		if err := r.placeState(ctx, s); err != nil {
 			return err
 		}
 		if err := r.writeStates(ctx, []*state{s}); err != nil {
@@ -53,8 +54,7 @@ func (r *reader) importStates(ctx context.Context) error {
 	return nil
 }
 
-// statesOf finds the states of a tree's tasks: documents first, then what their
-// records say.
+// statesOf returns the states of a tree's tasks, from their documents and their records.
 func (r *reader) statesOf(g *tree) []*state {
 	byTask := make(map[*task]*state)
 	find := func(node string) *task {
@@ -73,8 +73,8 @@ func (r *reader) statesOf(g *tree) []*state {
 		}
 		t := find(s.node)
 		if t == nil || byTask[t] != nil {
-			r.note(Corrected, s.f, -1, "%s belongs to a task that is not in the tree or has another state; it became a "+
-				"temporary one", s.what())
+			r.note(Corrected, s.f, -1, "the task of %s is not in the tree or has another state; it was imported as a "+
+				"temporary state", s.what())
 			s.scope, s.name = perdure.ScopeTemporary, s.id
 			continue
 		}
@@ -94,7 +94,7 @@ func (r *reader) statesOf(g *tree) []*state {
 	return list
 }
 
-// withRecord brings together a document and what the task's record says.
+// withRecord returns the state of a document with the variables of the task's record.
 func (r *reader) withRecord(t *task, s *state) *state {
 	t.vars.what = t.what()
 	vars := r.variables(t.vars, perdure.ScopeTree)
@@ -111,8 +111,8 @@ func (r *reader) withRecord(t *task, s *state) *state {
 			v.CreatedAt, v.UpdatedAt = s.created, s.created
 			s.vars = append(s.vars, v)
 		case !s.vars[i].same(v.Value):
-			r.note(Corrected, t.f, t.n.Start, "%s: variable %s is otherwise in %s, which counts", t.what(), quoted(v.Name),
-				s.f.name)
+			r.note(Corrected, t.f, t.n.Start, "%s: variable %s differs from %s, whose value is used", t.what(),
+				quoted(v.Name), s.f.name)
 		}
 	}
 	return s
@@ -129,18 +129,18 @@ func (r *reader) looseChecks(g *tree, list []*state) {
 		if f == nil || f.root.Kind != jsontree.Object {
 			continue
 		}
-		who := f.root.Get("task_id").Text()
-		i := slices.IndexFunc(list, func(s *state) bool { return who == "" || s.task.id == who || s.task.node == who })
+		id := f.root.Get("task_id").Text()
+		i := slices.IndexFunc(list, func(s *state) bool { return id == "" || s.task.id == id || s.task.node == id })
 		if i < 0 {
-			r.note(NotRead, f, 0, "there are no variables of the task to which this checkpoint belongs")
+			r.note(NotRead, f, 0, "the task of this checkpoint has no variables")
 			continue
 		}
 		r.checkpoint(list[i], f, f.root)
 	}
 }
 
-// elsewhere finds where a state goes that is not of an imported tree.
-func (r *reader) elsewhere(ctx context.Context, s *state) error {
+// placeState sets the ref of a state that belongs to no imported tree.
+func (r *reader) placeState(ctx context.Context, s *state) error {
 	if r.cfg.Ref.Scope != "" {
 		s.ref = r.cfg.Ref
 		s.scope = s.ref.Scope
@@ -158,7 +158,8 @@ func (r *reader) elsewhere(ctx context.Context, s *state) error {
 		if err != nil || done {
 			return err
 		}
-		r.note(Corrected, s.f, -1, "the tree %s of %s is not here; it became a temporary state", quoted(s.tree), s.what())
+		r.note(Corrected, s.f, -1, "the tree %s of %s is not in the store; it was imported as a temporary state",
+			quoted(s.tree), s.what())
 	case perdure.ScopeTemporary:
 	}
 	if s.scope == perdure.ScopeSession && len(s.session) > 256 || s.ref.Scope == "" {
@@ -181,7 +182,8 @@ func (s *state) temporaryName() string {
 	return "imported " + path.Base(path.Dir(s.f.name))
 }
 
-// treeState finds the tree of the store that a state names.
+// treeState sets the ref of a state to its tree in the store, and returns false if the
+// store does not have it.
 func (r *reader) treeState(ctx context.Context, s *state) (bool, error) {
 	t, err := r.store.Tree(ctx, perdure.TreeID(s.tree))
 	if errors.Is(err, perdure.ErrNotFound) {
@@ -208,7 +210,7 @@ func (r *reader) treeState(ctx context.Context, s *state) (bool, error) {
 	return true, r.taskOf(ctx, s)
 }
 
-// taskOf gives a state of a tree of the store the prompt of its task.
+// taskOf reads the task of a state of a tree of the store.
 func (r *reader) taskOf(ctx context.Context, s *state) error {
 	if s.ref.Scope != perdure.ScopeTree {
 		return nil
@@ -266,8 +268,8 @@ func (r *reader) writeStates(ctx context.Context, states []*state) error {
 	return err
 }
 
-// merge adds the variables that a state of the store lacks. Those that are
-// otherwise stay as they are.
+// merge adds the variables that a state of the store does not have. Different ones are
+// noted and not changed.
 func (r *reader) merge(ctx context.Context, s *state, have *perdure.StateRecord) error {
 	values := make(map[string]string, len(have.Versions))
 	for i := range have.Versions {
@@ -280,13 +282,14 @@ func (r *reader) merge(ctx context.Context, s *state, have *perdure.StateRecord)
 		switch {
 		case there && value == string(v.Value):
 		case there && v.Name == perdure.VarFinal && value == "null" && s.task != nil &&
-			string(mustJSON(s.task.Result)) == string(v.Value):
-			// It completed without setting Final, which is the result then.
+			v.same(jsontree.MustMarshal(s.task.Result)):
+			// The task completed without setting Final, so an export shows its result.
 		case there:
-			r.note(Differs, s.f, -1, "variable %s of %s is otherwise in the store; the store's stays", quoted(v.Name), s.what())
+			r.note(Differs, s.f, -1, "variable %s of %s differs from the store, which was not changed", quoted(v.Name),
+				s.what())
 		case len(values) >= perdure.MaxVariables:
-			r.note(NotRead, s.f, -1, "variable %s of %s is one more than the %d that a state may have", quoted(v.Name),
-				s.what(), perdure.MaxVariables)
+			r.note(NotRead, s.f, -1, "variable %s of %s exceeds the limit of %d variables", quoted(v.Name), s.what(),
+				perdure.MaxVariables)
 		default:
 			values[v.Name] = string(v.Value)
 			r.report.Variables++
@@ -306,10 +309,5 @@ func (r *reader) merge(ctx context.Context, s *state, have *perdure.StateRecord)
 	return nil
 }
 
-// taskOfNode finds a task of the tree by its node ID or ID, as histories name it.
-func (r *reader) taskOfNode(s *state, node string) perdure.TaskID {
-	if id, ok := s.ids[node]; ok {
-		return id
-	}
-	return s.nodes[node]
-}
+// taskOfNode returns the task of a history's node, which is its node ID or its ID.
+func (s *state) taskOfNode(node string) perdure.TaskID { return cmp.Or(s.ids[node], s.nodes[node]) }

@@ -11,15 +11,15 @@ import (
 
 	"github.com/perdure/perdure"
 	schemas "github.com/perdure/perdure/internal/schema"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// KindIPC is the kind of trees of one task each, which clients of the socket of
-// the layout's daemon submitted.
+// KindIPC is the kind of a tree whose only task was submitted over the socket of
+// the .aiwg daemon.
 const KindIPC = "ipc"
 
-// Record returns the root task of a tree of [KindIPC] as daemon/tasks.json has
-// it: the record that an export shows, with the metadata that the client gave
-// word for word.
+// Record returns the root task of a tree of [KindIPC] as a record of
+// daemon/tasks.json, with the metadata exactly as the client submitted it.
 func Record(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (json.RawMessage, error) {
 	if tree.Kind != KindIPC {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read task",
@@ -28,28 +28,27 @@ func Record(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (json
 	x := newExporter(store)
 	x.verbatim = true
 	t := &exportTree{Tree: *tree}
-	if err := x.ownNames(ctx, t); err != nil {
+	if err := x.reserveNames(ctx, t); err != nil {
 		return nil, err
 	}
-	t.id = x.treeNames.hex(t.id, string(t.ID), "tree-")
-	x.restTasks(t.names)
+	x.assignNames(t)
 	if err := x.load(ctx, t); err != nil {
 		return nil, err
 	}
 	for i := range t.tasks {
 		if t.tasks[i].ID == t.Root {
-			return encode(x.taskDoc(t, &t.tasks[i]), "")
+			return jsontree.Marshal(x.taskDoc(t, &t.tasks[i]), "")
 		}
 	}
-	return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "read task", Msg: fmt.Sprintf("tree %q is gone", tree.ID)}
+	return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "read task",
+		Msg: fmt.Sprintf("tree %q was removed", tree.ID)}
 }
 
-// given are the members of the metadata that a client gave a task although the
-// layout has a meaning for them. The client's count for a task that stands for
-// itself. In files, where others rely on their form, those of another form are
-// kept under another name.
-func (x *exporter) given(t *exportTree, more map[string]json.RawMessage) map[string]bool {
-	if t.Kind != KindIPC || !t.lone {
+// submitted returns the reserved members of the metadata for which the value of the
+// client is written instead of perdure's: only for a single task. In files, members
+// that the schema does not allow are renamed in more instead.
+func (x *exporter) submitted(t *exportTree, more map[string]json.RawMessage) map[string]bool {
+	if t.Kind != KindIPC || !t.single {
 		return nil
 	}
 	over := make(map[string]bool)
@@ -66,7 +65,7 @@ func (x *exporter) given(t *exportTree, more map[string]json.RawMessage) map[str
 	return over
 }
 
-// metadataSchema is what the published schema tasks-file says of metadata.
+// metadataSchema is the part of the published schema tasks-file for metadata.
 var metadataSchema = sync.OnceValues(func() (*jsonschema.Resolved, error) {
 	const name = "tasks-file.json"
 	text, err := schemas.FS.ReadFile(name)
@@ -81,8 +80,7 @@ var metadataSchema = sync.OnceValues(func() (*jsonschema.Resolved, error) {
 	return part.Resolve(&jsonschema.ResolveOptions{BaseURI: "schema:///metadata", Loader: load})
 })
 
-// fits tells whether a member of the metadata has the form that the schema
-// tasks-file gives it.
+// fits reports whether the schema tasks-file allows a member of the metadata.
 func fits(key string, raw json.RawMessage) bool {
 	schema, err := metadataSchema()
 	if err != nil {

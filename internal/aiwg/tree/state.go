@@ -19,8 +19,8 @@ type state struct {
 	id      string
 	session string
 	tree    string
-	node    string // the task, when it is not the tree's
-	name    string // of a temporary one
+	node    string // of the task; "" for the state of the tree
+	name    string // of a temporary state
 	scope   perdure.Scope
 
 	vars      []*variable
@@ -32,10 +32,10 @@ type state struct {
 	expires   *time.Time
 	extra     stateExtra
 
-	task *task // of a tree
-	sim  *simulation
-	// ref is where the state is in the store; ids and nodes are the tasks of its
-	// tree there, by key and by node ID.
+	task   *task // of a tree
+	replay *replay
+	// ref names the state in the store; ids and nodes are the tasks of its tree there,
+	// by key and by node ID.
 	ref   perdure.StateRef
 	ids   map[string]perdure.TaskID
 	nodes map[string]perdure.TaskID
@@ -48,7 +48,7 @@ func (s *state) what() string {
 	return "state " + quoted(s.id)
 }
 
-// stateExtra is what came with a state and has no place of its own.
+// stateExtra holds the members of a document that have no column in the store.
 type stateExtra struct {
 	GivenID   string                                `json:"state_id_as_given,omitempty"`
 	Tree      string                                `json:"tree_id,omitempty"`
@@ -65,7 +65,7 @@ type mutation struct {
 	off      int
 	node     string // task_node_id
 	sequence int64
-	number   int64 // in the simulation
+	number   int64 // in the replay
 }
 
 // check is a checkpoint as it was read.
@@ -74,13 +74,13 @@ type check struct {
 	id       string
 	sequence int64
 	number   int64
-	// snapshot are the variables as they were; nil when nothing tells.
+	// snapshot are the variables at that time; nil if they are not known.
 	snapshot []*variable
-	// below are those of other tasks of the tree, by node.
+	// below are the variables of other tasks of the tree, by node.
 	below map[string][]*variable
 }
 
-// state reads a document. Its folder is where checkpoints and history lie.
+// state reads a document, and its checkpoints and history in the same folder.
 func (r *reader) state(f *file, scope perdure.Scope) *state {
 	o := r.object(f, f.root, "the state")
 	s := &state{f: f, id: o.text("state_id"), session: o.text("session_id"), tree: o.text("tree_id"), scope: scope}
@@ -93,9 +93,7 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	if at := meta.time("expires_at"); !at.IsZero() {
 		s.expires = &at
 	}
-	if s.scope == "" {
-		s.scope = perdure.Scope(meta.text("scope"))
-	}
+	s.scope = cmp.Or(s.scope, perdure.Scope(meta.text("scope")))
 	s.findScope()
 	if !o.has("variables") {
 		r.note(NotRead, f, o.n.Start, "%s has no variables", o.what)
@@ -107,12 +105,12 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 		"completion_status", "scope"} {
 		meta.used[key] = true // they follow from the rest
 	}
-	s.extra.Fields, s.extra.Metadata = o.noteLeft("the state"), meta.noteLeft("the state")
+	s.extra.Fields, s.extra.Metadata = o.noteUnread("the state"), meta.noteUnread("the state")
 	s.settle(r)
 	return s
 }
 
-// findScope derives the scope from what the state belongs to.
+// findScope sets an unknown scope to that of the state's owner.
 func (s *state) findScope() {
 	switch s.scope {
 	case perdure.ScopeGlobal, perdure.ScopeSession, perdure.ScopeTree, perdure.ScopeTemporary:
@@ -128,24 +126,20 @@ func (s *state) findScope() {
 	}
 }
 
-// settle puts what has no place of its own beside, and completes what is
-// missing.
+// settle moves values without a column to extra, and sets missing times.
 func (s *state) settle(r *reader) {
-	if s.id != "" && !strings.HasPrefix(s.id, "state-") || len(s.id) != len("state-")+8 || !hexOnly(s.id[len("state-"):]) {
+	if !isID(s.id, "state-") {
 		if s.id != "" {
-			r.note(Corrected, s.f, 0, "the ID %s of the state is not of the form that such IDs have; it is kept beside",
-				quoted(s.id))
+			r.note(Corrected, s.f, 0, "the ID %s does not match its pattern; it is kept as state_id_as_given", quoted(s.id))
 		}
 		s.extra.GivenID = s.id
 	}
-	if s.scope == perdure.ScopeTemporary && s.name == "" {
-		s.name = s.id
+	if s.scope == perdure.ScopeTemporary {
+		s.name = cmp.Or(s.name, s.id)
 	}
+	s.extra.Variables = make(map[string]map[string]json.RawMessage)
 	for _, v := range s.vars {
-		if v.rest != nil {
-			if s.extra.Variables == nil {
-				s.extra.Variables = make(map[string]map[string]json.RawMessage)
-			}
+		if len(v.rest) > 0 {
 			s.extra.Variables[v.Name] = v.rest
 		}
 	}
@@ -167,38 +161,25 @@ func (s *state) settle(r *reader) {
 		s.updated = slices.MaxFunc(times, time.Time.Compare)
 	}
 	for _, m := range s.mutations {
-		if m.Time.IsZero() {
-			m.Time = s.created
-		}
+		m.Time = cmp.Or(m.Time, s.created)
 	}
 	for _, c := range s.checks {
-		if c.Time.IsZero() {
-			c.Time = s.created
-		}
+		c.Time = cmp.Or(c.Time, s.created)
 	}
 	for _, v := range s.vars {
-		if v.CreatedAt.IsZero() {
-			v.CreatedAt = s.created
-		}
-		if v.UpdatedAt.IsZero() {
-			v.UpdatedAt = v.CreatedAt
-		}
+		v.CreatedAt = cmp.Or(v.CreatedAt, s.created)
+		v.UpdatedAt = cmp.Or(v.UpdatedAt, v.CreatedAt)
 	}
 }
 
-func hexOnly(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
-
-// foreignID is the state's ID where it comes from, "" when it has none of the
-// right form.
-func (s *state) foreignID() string {
-	if s.extra.GivenID != "" {
-		return ""
-	}
-	return s.id
+// isID reports whether id is prefix and 8 hexadecimal digits.
+func isID(id, prefix string) bool {
+	digits, ok := strings.CutPrefix(id, prefix)
+	return ok && len(digits) == 8 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// history reads mutations and checkpoints, from the document and from the files
-// beside it.
+// history reads mutations and checkpoints from the document and from the files in its
+// folder.
 func (r *reader) history(o *object, s *state) {
 	dir := path.Dir(s.f.name)
 	list := o.list("mutations")
@@ -210,8 +191,8 @@ func (r *reader) history(o *object, s *state) {
 		r.historyLog(s, log)
 	}
 	if over := len(s.mutations) - perdure.MaxHistory; over > 0 {
-		r.note(Corrected, s.f, -1, "the history of %s has %d entries; the oldest %d became one", s.what(), len(s.mutations),
-			over)
+		r.note(Corrected, s.f, -1, "the history of %s has %d entries; the oldest %d were compacted", s.what(),
+			len(s.mutations), over)
 		s.mutations, s.compacted = s.mutations[over:], s.compacted+int64(over)
 	}
 	for _, n := range o.list("checkpoints") {
@@ -225,7 +206,7 @@ func (r *reader) history(o *object, s *state) {
 		}
 	}
 	if over := len(s.checks) - perdure.MaxCheckpoints; over > 0 {
-		r.note(NotRead, s.f, -1, "%s has %d checkpoints; the oldest %d were not taken", s.what(), len(s.checks), over)
+		r.note(NotRead, s.f, -1, "%s has %d checkpoints; the oldest %d were not imported", s.what(), len(s.checks), over)
 		s.checks = s.checks[over:]
 	}
 }
@@ -243,7 +224,7 @@ func (r *reader) historyLog(s *state, name string) {
 		f := &file{name: name, text: whole.text[:at+len(line)], lines: whole.lines}
 		if len(bytes.TrimSpace(line)) > 0 {
 			if f.parse(at); f.err != nil {
-				r.note(NotRead, f, f.err.Offset, "the line is not whole: %s", f.err.Msg)
+				r.note(NotRead, f, f.err.Offset, "invalid JSON in the line: %s", f.err.Msg)
 			} else {
 				r.mutation(s, f, f.root)
 			}
@@ -255,7 +236,7 @@ func (r *reader) historyLog(s *state, name string) {
 func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 	o := r.object(f, n, s.what()+": mutation")
 	if n.Cut || n.Kind != jsontree.Object {
-		r.note(NotRead, f, n.Start, "%s: a mutation is not whole; it was not taken", s.what())
+		r.note(NotRead, f, n.Start, "%s: an incomplete mutation was not imported", s.what())
 		return
 	}
 	m := &mutation{f: f, off: n.Start}
@@ -264,10 +245,11 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 	switch m.Operation {
 	case "create", "update", "delete", "rename", "rollback":
 	case "set", "write":
-		o.note(o.n.Get("operation"), "the operation %s became update", quoted(m.Operation))
+		o.note(o.n.Get("operation"), "operation %s was read as update", quoted(m.Operation))
 		m.Operation = "update"
 	default:
-		r.note(NotRead, f, n.Start, "%s: the operation %s is not known", s.what(), quoted(m.Operation))
+		r.note(NotRead, f, n.Start, "%s: a mutation with the unknown operation %s was not imported", s.what(),
+			quoted(m.Operation))
 		return
 	}
 	m.Old, m.New = o.raw("old_value"), o.raw("new_value")
@@ -284,48 +266,42 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 			*value = raw
 		}
 	}
-	if !hexOnly(strings.TrimPrefix(m.Foreign, "mut-")) || len(m.Foreign) != len("mut-")+8 {
-		o.note(o.n.Get("mutation_id"), "the ID %s is not of the form that such IDs have; it got one", quoted(m.Foreign))
+	if !isID(m.Foreign, "mut-") {
+		o.note(o.n.Get("mutation_id"), "the ID %s does not match its pattern; it was replaced", quoted(m.Foreign))
 		m.Foreign = ""
 	}
-	if m.Time.IsZero() {
-		m.Time = s.created
-		if k := len(s.mutations); k > 0 {
-			m.Time = s.mutations[k-1].Time
-		}
+	if k := len(s.mutations); k > 0 {
+		m.Time = cmp.Or(m.Time, s.mutations[k-1].Time)
 	}
-	if rest, more := o.left(), meta.left(); rest != nil || more != nil {
+	m.Time = cmp.Or(m.Time, s.created)
+	if rest := append(sortedKeys(o.unread()), sortedKeys(meta.unread())...); len(rest) > 0 {
 		r.note(NotRead, f, n.Start, "%s: unknown members of a mutation have no place in the store: %s", s.what(),
-			strings.Join(append(sortedKeys(rest), sortedKeys(more)...), ", "))
+			strings.Join(rest, ", "))
 	}
 	s.mutations = append(s.mutations, m)
 }
 
-// checkpoint reads one from a list or from its own file, and the variables as
-// they were then if they are there.
+// checkpoint reads a checkpoint from a list or from its own file, and its variables if
+// they are known.
 func (r *reader) checkpoint(s *state, f *file, n *jsontree.Value) {
 	o := r.object(f, n, s.what()+": checkpoint")
 	if n.Cut || n.Kind != jsontree.Object {
-		r.note(NotRead, f, n.Start, "%s: a checkpoint is not whole; it was not taken", s.what())
+		r.note(NotRead, f, n.Start, "%s: an incomplete checkpoint was not imported", s.what())
 		return
 	}
 	c := &check{id: o.text("checkpoint_id")}
 	c.Name, c.Description, c.Time = o.cut("name", 256), o.cut("description", maxText), o.time("timestamp")
 	c.sequence = o.whole("sequence")
-	if c.Foreign = c.id; !hexOnly(strings.TrimPrefix(c.id, "ckpt-")) || len(c.id) != len("ckpt-")+8 {
-		o.note(o.n.Get("checkpoint_id"), "the ID %s is not of the form that such IDs have; it got one", quoted(c.id))
+	if c.Foreign = c.id; !isID(c.id, "ckpt-") {
+		o.note(o.n.Get("checkpoint_id"), "the ID %s does not match its pattern; it was replaced", quoted(c.id))
 		c.Foreign = ""
-		if c.Description == "" {
-			c.Description = "was " + c.id
-		}
+		c.Description = cmp.Or(c.Description, "was "+c.id)
 	}
 	if c.Name = cmp.Or(c.Name, c.id); c.Name == "" {
 		c.Name = "checkpoint"
-		o.note(nil, "it has neither a name nor an ID; it is called checkpoint")
+		o.note(nil, "it has neither a name nor an ID; its name was set to checkpoint")
 	}
-	if c.Time.IsZero() {
-		c.Time = s.created
-	}
+	c.Time = cmp.Or(c.Time, s.created)
 	r.snapshot(s, c, f, o)
 	if i := slices.IndexFunc(s.checks, func(d *check) bool { return d.id == c.id }); i >= 0 {
 		if s.checks[i].snapshot == nil {
@@ -336,6 +312,7 @@ func (r *reader) checkpoint(s *state, f *file, n *jsontree.Value) {
 	s.checks = append(s.checks, c)
 }
 
+// snapshot reads the variables of a checkpoint from its record or its file.
 func (r *reader) snapshot(s *state, c *check, f *file, o *object) {
 	ref := o.text("snapshot_path")
 	if ref == "" && o.n.Get("state") == nil {
@@ -359,17 +336,11 @@ func (r *reader) snapshot(s *state, c *check, f *file, o *object) {
 	}
 	vars := in.sub("state")
 	if inner := vars.n.Get("variables"); inner != nil && inner.Kind == jsontree.Object && inner.Get("value") == nil {
-		vars = vars.sub("variables") // the whole document was kept
+		vars = vars.sub("variables") // the document of the state
 	}
-	c.snapshot = r.variables(vars, s.scope)
-	if c.snapshot == nil {
-		c.snapshot = []*variable{}
-	}
-	below := in.sub("tasks")
-	for _, m := range below.n.Members {
-		if c.below == nil {
-			c.below = make(map[string][]*variable)
-		}
+	c.snapshot = append([]*variable{}, r.variables(vars, s.scope)...)
+	c.below = make(map[string][]*variable)
+	for _, m := range in.sub("tasks").n.Members {
 		c.below[m.Name] = r.variables(r.object(in.f, m.Value, o.what), s.scope)
 	}
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -15,34 +16,29 @@ import (
 )
 
 // importKey is the member of a task's metadata and of a tree's configuration
-// that holds what a record was where it comes from.
+// that holds values of the imported record.
 const importKey = "perdure_import"
 
 // foreign is that member of a task.
 type foreign struct {
 	ID   string `json:"id,omitempty"`
 	Node string `json:"node_id,omitempty"`
-	// GivenID and so on are IDs that break their pattern.
+	// GivenID and so on are IDs that do not match their pattern.
 	GivenID     string `json:"id_as_given,omitempty"`
 	GivenNode   string `json:"node_id_as_given,omitempty"`
 	GivenTree   string `json:"tree_id_as_given,omitempty"`
 	GivenParent string `json:"parent_id_as_given,omitempty"`
-	// State is what the task was, when the store has it as something else.
+	// State is the state in the file if the state in the store is another.
 	State string `json:"state,omitempty"`
 	// Key finds the record when the import is repeated, if the ID does not.
 	Key string `json:"key,omitempty"`
-	// Error is what stood there, when it is no error of a kind and a message.
+	// Error is the value in the file if it has more than a kind and a message.
 	Error json.RawMessage `json:"error,omitempty"`
 }
 
-func (f *foreign) key() string {
-	if f.Key != "" {
-		return f.Key
-	}
-	return f.ID
-}
+func (f *foreign) key() string { return cmp.Or(f.Key, f.ID) }
 
-// foreignOf returns what a task was elsewhere, nil for one that was not imported.
+// foreignOf returns the member of a task's metadata, nil if it was not imported.
 func foreignOf(metadata json.RawMessage) *foreign {
 	if !bytes.Contains(metadata, []byte(`"`+importKey+`"`)) {
 		return nil
@@ -74,17 +70,17 @@ type task struct {
 	f       *file
 	n       *jsontree.Value
 	foreign foreign
-	meta    map[string]json.RawMessage // what nobody knows
-	// given are the IDs as they stand there; they hold the tree together.
+	meta    map[string]json.RawMessage // other members of the metadata
+	// The IDs as in the file, by which records refer to each other.
 	id, node, tree, parent string
-	placed                 bool // a position was given
-	twice                  bool // another record has its ID
+	placed                 bool // the record has a position
+	twice                  bool // a previous record has the same ID
 	vars                   *object
-	key                    string // names it within its tree
+	key                    string // unique in the tree
 
 	up   *task
 	down []*task
-	done bool // has its place in the tree
+	done bool // is in the order of the tree
 }
 
 func (t *task) what() string {
@@ -105,7 +101,7 @@ func quoted(s string) string {
 	return string(raw)
 }
 
-// stateWords are other words for the states of a task.
+// stateWords returns the states by their names in files, which have several for some.
 func stateWords() map[string]perdure.State {
 	return map[string]perdure.State{
 		"queued": perdure.Queued, "pending": perdure.Queued, "created": perdure.Queued, "ready": perdure.Queued,
@@ -130,8 +126,8 @@ func (r *reader) task(f *file, n *jsontree.Value) *task {
 	o.what, meta.what = t.what(), t.what()
 	r.taskFields(o, t)
 	r.taskMetadata(meta, t)
-	t.meta = meta.noteLeftQuietly(t.meta)
-	for key, value := range o.noteLeft("metadata") {
+	t.keepUnread(meta)
+	for key, value := range o.noteUnread("metadata") {
 		if _, taken := t.meta[key]; taken || reserved(key) {
 			key = "task." + key
 		}
@@ -140,7 +136,7 @@ func (r *reader) task(f *file, n *jsontree.Value) *task {
 	return t
 }
 
-// reserved tells whether a record's metadata has a meaning for the name.
+// reserved reports whether the layout defines the member of a record's metadata.
 func reserved(key string) bool {
 	switch key {
 	case "tree_id", "node_id", "parent_id", "depth", "position", "decomposition_strategy", "merge_strategy",
@@ -151,7 +147,7 @@ func reserved(key string) bool {
 	return false
 }
 
-// taskFields reads what is the same in all forms of a record.
+// taskFields reads the fields that all forms of a record have.
 func (r *reader) taskFields(o *object, t *task) {
 	t.Prompt = o.cut("prompt", perdure.MaxPromptBytes)
 	t.Agent = o.cut("agent", perdure.MaxAgentBytes)
@@ -167,15 +163,12 @@ func (r *reader) taskFields(o *object, t *task) {
 	}
 }
 
-// noteLeftQuietly adds the user's own metadata, which is kept as it is.
-func (o *object) noteLeftQuietly(to map[string]json.RawMessage) map[string]json.RawMessage {
-	if to == nil {
-		to = make(map[string]json.RawMessage)
+// keepUnread adds the members of o that were not read, the user's own, to the metadata.
+func (t *task) keepUnread(o *object) {
+	if t.meta == nil {
+		t.meta = make(map[string]json.RawMessage)
 	}
-	for key, value := range o.left() {
-		to[key] = value
-	}
-	return to
+	maps.Copy(t.meta, o.unread())
 }
 
 func firstText(meta, o *object, key string) string {
@@ -185,7 +178,7 @@ func firstText(meta, o *object, key string) string {
 	if o.has(key) {
 		return o.text(key)
 	}
-	meta.used[key] = true // null says nothing
+	meta.used[key] = true // null is as good as missing
 	return ""
 }
 
@@ -198,7 +191,7 @@ func bounded(o *object, key string, least, most int) int {
 	err := json.Unmarshal(n.Raw(), &v)
 	is := int(min(max(v, float64(least)), float64(most)))
 	if err != nil || float64(is) != v {
-		o.note(n, "%s is no whole number from %d to %d; it became %d", key, least, most, is)
+		o.note(n, "%s is not an integer from %d to %d; it was set to %d", key, least, most, is)
 	}
 	return is
 }
@@ -208,26 +201,23 @@ func (r *reader) taskState(o *object, t *task) {
 	if given == "" && o.has("status") {
 		given = o.text("status")
 	}
-	state, known := stateWords()[strings.ToLower(strings.TrimSpace(given))]
+	t.State = cmp.Or(stateWords()[strings.ToLower(strings.TrimSpace(given))], perdure.Queued)
 	switch {
-	case !known && given == "":
-		state = perdure.Queued
-		o.note(nil, "there is no state; it became %s", state)
-	case !known:
-		state = perdure.Queued
-		o.note(o.n.Get("state"), "the state %s is not known; it became %s", quoted(given), state)
+	case given == "":
+		o.note(nil, "there is no state; it was set to %s", t.State)
+	case stateWords()[strings.ToLower(strings.TrimSpace(given))] == "":
+		o.note(o.n.Get("state"), "unknown state %s; it was set to %s", quoted(given), t.State)
 		t.set("state_as_given", given)
-	case string(state) != given:
-		o.note(o.n.Get("state"), "the state %s became %s", quoted(given), state)
+	case string(t.State) != given:
+		o.note(o.n.Get("state"), "state %s was read as %s", quoted(given), t.State)
 	}
-	t.State = state
 }
 
 func (r *reader) taskResult(o *object, t *task) {
 	if n := o.get("result"); !n.IsNull() && !n.Cut {
 		if n.Kind == jsontree.Object {
 			t.Data = compacted(n)
-			o.note(n, "the result is an object; it was kept beside its text")
+			o.note(n, "the result is an object; it was also kept as data")
 			t.Result = string(t.Data)
 		} else {
 			t.Result = o.cut("result", perdure.MaxResultBytes)
@@ -237,7 +227,7 @@ func (r *reader) taskResult(o *object, t *task) {
 		if n.Kind == jsontree.Object && !n.Cut {
 			t.Data = compacted(n)
 		} else {
-			o.used["data"] = false // kept with what is unknown
+			o.used["data"] = false // kept with the unknown members
 		}
 	}
 	if t.Result != "" && t.State != perdure.Completed {
@@ -253,23 +243,21 @@ func (r *reader) taskResult(o *object, t *task) {
 	switch {
 	case n.Kind == jsontree.Object && (e.has("kind") || e.has("message")):
 		t.Error = &perdure.TaskError{Kind: e.cut("kind", 256), Message: e.cut("message", perdure.MaxErrorBytes)}
-		if e.left() != nil {
+		if len(e.unread()) > 0 {
 			t.foreign.Error = compacted(n)
 		}
 	case n.Kind == jsontree.String:
 		t.Error = &perdure.TaskError{Kind: "unknown", Message: o.cut("error", perdure.MaxErrorBytes)}
-		o.note(n, "the error is text; its kind became unknown")
+		o.note(n, "the error is a string; its kind was set to unknown")
 	default:
 		t.Error = &perdure.TaskError{Kind: "unknown", Message: string(compacted(n))}
 		t.foreign.Error = compacted(n)
-		o.note(n, "the error has no kind and message; it was kept as it is")
+		o.note(n, "the error has no kind and message; it was kept unchanged")
 	}
-	if t.Error.Kind == "" {
-		t.Error.Kind = "unknown"
-	}
+	t.Error.Kind = cmp.Or(t.Error.Kind, "unknown")
 }
 
-// set keeps a text in the metadata.
+// set adds a text to the metadata.
 func (t *task) set(key, text string) {
 	raw, err := json.Marshal(text)
 	if err != nil {
@@ -288,7 +276,7 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 	if s := perdure.Strategy(meta.text("decomposition_strategy")); s == perdure.Parallel || s == perdure.Sequential {
 		t.Strategy = s
 	} else if s != "" && s != "none" {
-		meta.note(meta.n.Get("decomposition_strategy"), "the strategy %s is not known; it is kept as strategy_as_given",
+		meta.note(meta.n.Get("decomposition_strategy"), "unknown strategy %s; it is kept as strategy_as_given",
 			quoted(string(s)))
 		t.set("strategy_as_given", string(s))
 	}
@@ -302,46 +290,38 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 		switch t.Context.Type {
 		case "full", "slice", "filtered", "summary", "none":
 		default:
-			c.note(c.n.Get("type"), "the type of context %s is not known; it became none", quoted(t.Context.Type))
+			c.note(c.n.Get("type"), "unknown context type %s; it was set to none", quoted(t.Context.Type))
 			t.Context.Type = "none"
 		}
-		if rest := c.noteLeft("metadata"); rest != nil {
-			t.set("context_reference_rest", string(mustJSON(rest)))
-		}
+		t.setUnread("context_reference_rest", c)
 	}
 	if c := meta.sub("cost_tracking"); len(c.n.Members) > 0 {
 		t.Usage = perdure.Usage{InputTokens: c.whole("input_tokens"), OutputTokens: c.whole("output_tokens"),
-			CachedTokens: c.whole("cached_tokens"),
-			Calls:        c.whole("calls"), UnpricedCalls: c.whole("unpriced_calls"),
+			CachedTokens: c.whole("cached_tokens"), Calls: c.whole("calls"), UnpricedCalls: c.whole("unpriced_calls"),
 			CostUSD: min(c.number("total_cost_usd"), 1e12)}
-		if rest := c.noteLeft("metadata"); rest != nil {
-			t.set("cost_tracking_rest", string(mustJSON(rest)))
-		}
+		t.setUnread("cost_tracking_rest", c)
 	}
 	if meta.has("rlm_state") {
 		t.vars = meta.sub("rlm_state")
 	}
 	meta.used["rlm_state"], meta.used["checkpoints"] = true, true // the latter come with their files
 	if meta.has(importKey) {
-		meta.note(meta.n.Get(importKey), "%s is a name of perdure's own; it is kept as %s_as_given", importKey, importKey)
-		t.meta = meta.noteLeftQuietly(t.meta)
+		meta.note(meta.n.Get(importKey), "%s is reserved for perdure; it is kept as %s_as_given", importKey, importKey)
+		t.keepUnread(meta)
 		t.meta[importKey+"_as_given"] = t.meta[importKey]
 		delete(t.meta, importKey)
 	}
 	meta.used[importKey] = true
 }
 
-// mustJSON encodes what cannot fail to be encoded.
-func mustJSON(v any) json.RawMessage {
-	raw, err := encode(v, "")
-	if err != nil {
-		return json.RawMessage("null")
+// setUnread adds the members of o that were not read to the metadata, as text.
+func (t *task) setUnread(key string, o *object) {
+	if rest := o.noteUnread("metadata"); len(rest) > 0 {
+		t.set(key, string(jsontree.MustMarshal(rest)))
 	}
-	return raw
 }
 
-// readTasks reads daemon/tasks.json, and what was saved before it when it is
-// not whole.
+// readTasks reads daemon/tasks.json, and its backup if it is incomplete or missing.
 func (r *reader) readTasks() {
 	f := r.open(tasksFile)
 	r.tasksOf(f)
@@ -351,42 +331,35 @@ func (r *reader) readTasks() {
 	r.src.used[backupFile] = true
 }
 
-func (r *reader) useBackup(some bool) {
+// useBackup adds the tasks of the backup file that were not read; partial says that
+// some were.
+func (r *reader) useBackup(partial bool) {
 	text, err := r.src.read(backupFile)
 	if err != nil {
 		return
 	}
 	b := r.parse(backupFile, text)
+	r.noteSyntax(b)
 	if b.root == nil {
-		r.note(NotRead, b, 0, "holds nothing that can be read either")
 		return
 	}
 	have := make(map[string]bool)
 	for _, t := range r.tasks {
 		have[t.id] = true
 	}
-	all := r.tasks
+	before := r.tasks
 	r.tasks = nil
 	r.tasksOf(b)
-	added := 0
-	for _, t := range r.tasks {
-		if !have[t.id] {
-			all = append(all, t)
-			added++
-		}
-	}
-	r.tasks = all
-	if some {
-		r.note(Corrected, b, -1, "gave %d tasks that %s does not have whole", added, tasksFile)
+	r.tasks = slices.DeleteFunc(r.tasks, func(t *task) bool { return have[t.id] })
+	if partial {
+		r.note(Corrected, b, -1, "used for %d tasks that %s does not have completely", len(r.tasks), tasksFile)
 	} else {
-		r.note(Corrected, b, -1, "was read instead of %s, %d tasks", tasksFile, added)
+		r.note(Corrected, b, -1, "used instead of %s: %d tasks", tasksFile, len(r.tasks))
 	}
-	if b.err != nil {
-		r.note(NotRead, b, b.err.Offset, "is not whole: %s; what is whole before is taken", b.err.Msg)
-	}
+	r.tasks = append(before, r.tasks...)
 }
 
-// tasksOf reads the tasks of a file of tasks.
+// tasksOf reads the tasks of a file like tasks.json.
 func (r *reader) tasksOf(f *file) {
 	if f == nil {
 		return
@@ -395,25 +368,24 @@ func (r *reader) tasksOf(f *file) {
 	if f.root.Kind == jsontree.Object {
 		o := r.object(f, f.root, "the file")
 		if v := o.get("version"); v == nil || string(v.Raw()) != "1" {
-			o.note(v, "the version is not 1; it was read as if it were")
+			o.note(v, "the version is not 1; the file was read as version 1")
 		}
-		r.updated = o.time("updatedAt")
+		o.time("updatedAt") // only checked
 		list = o.get("tasks")
-		for _, key := range slices.Sorted(maps.Keys(o.left())) {
-			r.note(NotRead, f, o.n.Get(key).Start, "%s of the file itself is not known, and has no place in the store",
-				quoted(key))
+		for _, key := range sortedKeys(o.unread()) {
+			r.note(NotRead, f, o.n.Get(key).Start, "unknown member %s of the file: it has no place in the store", quoted(key))
 		}
 	}
-	if list.IsNull() || list.Kind != jsontree.Array {
+	if !list.Is(jsontree.Array) {
 		r.note(NotRead, f, f.root.Start, "there is no list of tasks")
 		return
 	}
 	for _, n := range list.Items {
 		switch {
 		case n.Cut:
-			r.note(NotRead, f, n.Start, "the last task is not whole; it was not taken")
+			r.note(NotRead, f, n.Start, "the last task is incomplete; it was not imported")
 		case n.Kind != jsontree.Object:
-			r.note(NotRead, f, n.Start, "%s is no task", quoted(string(n.Raw()[:min(len(n.Raw()), 80)])))
+			r.note(NotRead, f, n.Start, "%s is not a task", quoted(string(n.Raw()[:min(len(n.Raw()), 80)])))
 		default:
 			r.tasks = append(r.tasks, r.task(f, n))
 		}

@@ -2,8 +2,7 @@ package tree
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -12,13 +11,14 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/aiwg/loops"
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // tree is a tree as it was read: from the tasks that name it, from its
 // tree.json, or both.
 type tree struct {
-	id    string // as it stands there; "" for a task that belongs to none
+	id    string // as in the file; "" for a task without a tree
 	tasks []*task
 	// order are the tasks with the root first and parents before children.
 	order  []*task
@@ -33,8 +33,8 @@ type tree struct {
 	keys   map[string]bool // of the tasks
 }
 
-// treeRecord is what a tree was where it comes from: importKey of its
-// configuration.
+// treeRecord is the member importKey of a tree's configuration: the tree as it was in
+// its file.
 type treeRecord struct {
 	ID            string                     `json:"tree_id,omitempty"`
 	GivenID       string                     `json:"tree_id_as_given,omitempty"`
@@ -45,7 +45,7 @@ type treeRecord struct {
 	Report        *perdure.BlobRef           `json:"report,omitempty"`
 }
 
-// trees groups the tasks and brings each group into the form of a tree.
+// groupTrees groups the tasks and makes a tree of each group.
 func (r *reader) groupTrees() {
 	byID := make(map[string]*task)
 	for _, t := range r.tasks {
@@ -57,7 +57,7 @@ func (r *reader) groupTrees() {
 	for _, t := range r.tasks {
 		if t.tree == "" && t.parent != "" && byID[t.parent] != nil && byID[t.parent].tree != "" {
 			t.tree = byID[t.parent].tree
-			r.note(Corrected, t.f, t.n.Start, "%s names no tree; it has that of its parent", t.what())
+			r.note(Corrected, t.f, t.n.Start, "%s has no tree_id; it was added to its parent's tree", t.what())
 		}
 		g := byTree[t.tree]
 		if t.tree == "" || g == nil {
@@ -83,17 +83,17 @@ func (r *reader) groupTrees() {
 	seen := make(map[string]*tree)
 	r.trees = slices.DeleteFunc(r.trees, func(g *tree) bool {
 		r.shape(g)
-		return r.again(g, seen)
+		return r.isCopy(g, seen)
 	})
 }
 
-// again tells whether a tree is there already, word for word. Others that only
-// look the same get keys of their own.
-func (r *reader) again(g *tree, seen map[string]*tree) bool {
+// isCopy reports whether a tree is an exact copy of a previous one. Another tree with
+// the same key gets a key of its own.
+func (r *reader) isCopy(g *tree, seen map[string]*tree) bool {
 	root := g.order[0]
 	if first := seen[g.key]; first != nil && len(g.order) == 1 && len(first.order) == 1 &&
 		bytes.Equal(first.order[0].n.Raw(), root.n.Raw()) {
-		r.note(Corrected, root.f, root.n.Start, "%s is there twice, word for word; it was taken once", root.what())
+		r.noteCopy(root)
 		return true
 	}
 	for i, key := 2, g.key; seen[g.key] != nil; i++ {
@@ -101,6 +101,11 @@ func (r *reader) again(g *tree, seen map[string]*tree) bool {
 	}
 	seen[g.key] = g
 	return false
+}
+
+// noteCopy notes a second record with the same content.
+func (r *reader) noteCopy(t *task) {
+	r.note(Corrected, t.f, t.n.Start, "%s occurs twice with the same content; it was imported once", t.what())
 }
 
 // treeFolders lists the folders of trees by name.
@@ -116,7 +121,7 @@ func (r *reader) treeFolders() []string {
 	return ids
 }
 
-// readTree adds what the files of a tree's folder say.
+// readTree reads the files in the folder of a tree.
 func (r *reader) readTree(g *tree, folder string) {
 	dir := treesFolder + folder + "/"
 	known := make(map[string]*task)
@@ -140,39 +145,37 @@ func (r *reader) readTree(g *tree, folder string) {
 // treeDocument reads a tree.json.
 func (r *reader) treeDocument(g *tree, known map[string]*task) {
 	if g.file.root.Kind != jsontree.Object {
-		r.note(NotRead, g.file, g.file.root.Start, "is no tree")
+		r.note(NotRead, g.file, g.file.root.Start, "a tree must be an object")
 		return
 	}
 	o := r.object(g.file, g.file.root, "the tree")
 	if id := o.text("tree_id"); id != g.id && id != "" {
-		o.note(o.n.Get("tree_id"), "the tree is named %s and its folder %s; the folder's name counts", quoted(id),
+		o.note(o.n.Get("tree_id"), "tree_id is %s and the folder is %s; the folder's name is used", quoted(id),
 			quoted(g.id))
 	}
 	o.get("version")
 	g.info, g.meta = o, o.sub("metadata")
 	if n := o.get("root_task"); !n.IsNull() {
-		r.readBrief(g, n, nil, known)
+		r.treeNode(g, n, nil, known)
 	}
 	r.treeDetails(g)
 }
 
-// readNode reads a node's own file: a record like those of tasks.json.
+// readNode reads the file of a node: a record like those of tasks.json.
 func (r *reader) readNode(g *tree, name string, known map[string]*task) {
 	f := r.open(name)
 	if f == nil || f.root.Kind != jsontree.Object {
 		return
 	}
 	if f.root.Cut {
-		r.note(NotRead, f, -1, "the record is not whole; it was not taken")
+		r.note(NotRead, f, -1, "the record is incomplete; it was not imported")
 		return
 	}
 	before := len(r.report.Notes)
 	t := r.task(f, f.root)
-	if t.node == "" {
-		t.node = strings.TrimSuffix(path.Base(name), ".json")
-	}
+	t.node = cmp.Or(t.node, strings.TrimSuffix(path.Base(name), ".json"))
 	if known[t.node] != nil || known[t.id] != nil {
-		r.report.Notes = r.report.Notes[:before] // the record of tasks.json counts, and was noted
+		r.report.Notes = r.report.Notes[:before] // the record of tasks.json is used, with its notes
 		return
 	}
 	t.tree = g.id
@@ -183,24 +186,21 @@ func (r *reader) readNode(g *tree, name string, known map[string]*task) {
 	g.tasks = append(g.tasks, t)
 }
 
-// readBrief goes along the nodes of a tree.json; those that no record tells of
-// become tasks, and children find their parents.
-func (r *reader) readBrief(g *tree, n *jsontree.Value, up *task, known map[string]*task) {
+// treeNode reads a node of a tree.json and the nodes below it. A node without a record
+// becomes a task, and children get their parents.
+func (r *reader) treeNode(g *tree, n *jsontree.Value, up *task, known map[string]*task) {
 	o := r.object(g.file, n, "a node")
 	id, node := o.text("task_id"), o.text("node_id")
-	t := known[node]
+	t := cmp.Or(known[node], known[id])
 	if t == nil {
-		t = known[id]
-	}
-	if t == nil {
-		t = r.brief(g, o, id, node)
+		t = r.nodeTask(g, o, id, node)
 		if known[node] = t; id != "" {
 			known[id] = t
 		}
 		delete(known, "")
 		g.tasks = append(g.tasks, t)
 		if n.Cut {
-			r.note(Corrected, g.file, n.Start, "%s is not whole; what is there was taken", t.what())
+			r.note(Corrected, g.file, n.Start, "%s is incomplete; its complete members were imported", t.what())
 		}
 	}
 	if t.up == nil && up != nil && up != t && t.parent == "" {
@@ -208,19 +208,19 @@ func (r *reader) readBrief(g *tree, n *jsontree.Value, up *task, known map[strin
 	}
 	for _, child := range o.list("children") {
 		if child.Kind == jsontree.Object {
-			r.readBrief(g, child, t, known)
+			r.treeNode(g, child, t, known)
 		}
 	}
 }
 
-// brief reads a node of a tree.json as a task.
-func (r *reader) brief(g *tree, o *object, id, node string) *task {
+// nodeTask reads a node of a tree.json as a task.
+func (r *reader) nodeTask(g *tree, o *object, id, node string) *task {
 	t := &task{f: g.file, n: o.n, id: id, node: node, tree: g.id}
 	o.what = t.what()
 	r.taskFields(o, t)
 	r.taskMetadata(o, t)
 	o.get("children")
-	t.meta = o.noteLeftQuietly(t.meta)
+	t.keepUnread(o)
 	return t
 }
 
@@ -233,20 +233,20 @@ func (r *reader) treeDetails(g *tree) {
 	}
 	if n := o.get("limits"); n != nil && n.Kind == jsontree.Object {
 		if err := json.Unmarshal(n.Raw(), &g.limits); err != nil {
-			o.note(n, "the limits cannot be read; they were left out")
+			o.note(n, "limits cannot be read; they were left out")
 			g.limits = perdure.Limits{}
 		}
 	}
-	g.record.Fields = o.noteLeft("the tree's configuration")
+	g.record.Fields = o.noteUnread("the tree's configuration")
 	for _, key := range []string{"status", "partial", "total_nodes", "completed_nodes", "failed_nodes", "total_cost_usd",
 		"created_at", "completed_at"} {
 		m.used[key] = true // they follow from the tasks
 	}
-	g.record.Metadata = m.noteLeft("the tree's configuration")
+	g.record.Metadata = m.noteUnread("the tree's configuration")
 }
 
-// shape finds the parents and the order of a tree's tasks, and what has to be
-// otherwise for them to be a tree.
+// shape determines the parents and the order of a tree's tasks, and corrects what is
+// not a tree.
 func (r *reader) shape(g *tree) {
 	byID := make(map[string]*task)
 	g.tasks = r.withoutCopies(g.tasks)
@@ -258,7 +258,7 @@ func (r *reader) shape(g *tree) {
 			if byID[id] == nil {
 				byID[id] = t
 			} else if byID[id] != t {
-				r.note(Corrected, t.f, t.n.Start, "%s is there twice; the second got an ID of its own", t.what())
+				r.note(Corrected, t.f, t.n.Start, "%s occurs twice; the second one got a new ID", t.what())
 				t.twice = true
 				break
 			}
@@ -279,7 +279,7 @@ func (r *reader) shape(g *tree) {
 	}
 	g.order = append(g.order, root)
 	root.done = true
-	// Records keep the order in which they stand, as far as parents come first.
+	// Records keep their order, except that parents come first.
 	for rest := g.tasks; len(g.order) < len(g.tasks); {
 		var later []*task
 		for _, t := range rest {
@@ -301,8 +301,8 @@ func (r *reader) shape(g *tree) {
 	g.key = treeKey(g)
 }
 
-// placeChildren numbers the children of a task by their order, unless the places
-// they were given are all different.
+// placeChildren numbers the children of a task by their order, unless they have
+// different positions already.
 func placeChildren(t *task) {
 	seen := make(map[int]bool, len(t.down))
 	for _, d := range t.down {
@@ -316,7 +316,7 @@ func placeChildren(t *task) {
 	}
 }
 
-// withoutCopies leaves out records that are there twice word for word.
+// withoutCopies removes second records with the same content.
 func (r *reader) withoutCopies(tasks []*task) []*task {
 	seen := make(map[string]*task, len(tasks))
 	return slices.DeleteFunc(tasks, func(t *task) bool {
@@ -328,7 +328,7 @@ func (r *reader) withoutCopies(tasks []*task) []*task {
 		if t.id == "" || !bytes.Equal(first.n.Raw(), t.n.Raw()) {
 			return false
 		}
-		r.note(Corrected, t.f, t.n.Start, "%s is there twice, word for word; it was taken once", t.what())
+		r.noteCopy(t)
 		return true
 	})
 }
@@ -342,7 +342,7 @@ func (r *reader) link(g *tree, byID map[string]*task) *task {
 		}
 		switch up := byID[t.parent]; up {
 		case nil:
-			r.note(Corrected, t.f, t.n.Start, "the parent %s of %s is not there", quoted(t.parent), t.what())
+			r.note(Corrected, t.f, t.n.Start, "the parent %s of %s does not exist", quoted(t.parent), t.what())
 			t.foreign.GivenParent = t.parent
 		case t:
 			r.note(Corrected, t.f, t.n.Start, "%s is its own parent", t.what())
@@ -350,7 +350,7 @@ func (r *reader) link(g *tree, byID map[string]*task) *task {
 			t.up = up
 		}
 	}
-	for _, t := range g.tasks { // without a parent on purpose, rather than because it is missing
+	for _, t := range g.tasks { // a task that names no parent, rather than one whose parent is missing
 		if t.up == nil && (root == nil || root.parent != "" && t.parent == "") {
 			root = t
 		}
@@ -363,59 +363,59 @@ func (r *reader) link(g *tree, byID map[string]*task) *task {
 	return root
 }
 
-// breakCycles makes children of the root of tasks that are above themselves.
+// breakCycles makes tasks that are their own ancestors children of the root.
 func (r *reader) breakCycles(g *tree, root *task) {
-	fine := map[*task]bool{root: true}
+	checked := map[*task]bool{root: true}
 	for _, t := range g.tasks {
-		var way []*task
-		for up := t; !fine[up]; up = up.up {
-			if slices.Contains(way, up) {
-				r.note(Corrected, up.f, up.n.Start, "%s is above itself; it became a child of the root", up.what())
+		var path []*task
+		for up := t; !checked[up]; up = up.up {
+			if slices.Contains(path, up) {
+				r.note(Corrected, up.f, up.n.Start, "%s is its own ancestor; it became a child of the root", up.what())
 				up.up = root
 				break
 			}
-			way = append(way, up)
+			path = append(path, up)
 		}
-		for _, up := range way {
-			fine[up] = true
+		for _, up := range path {
+			checked[up] = true
 		}
 	}
 }
 
-// settle gives a task what a record needs, its parent being settled.
+// settle completes a task, whose parent is complete, to what the store requires.
 func (r *reader) settle(g *tree, t *task) {
-	if t.up != nil {
-		if t.foreign.State == "" && !t.State.Terminal() && t.up.State.Terminal() {
-			r.note(Corrected, t.f, t.n.Start, "%s is %s although its parent is %s; it came in cancelled", t.what(), t.State,
-				t.up.State)
-			t.foreign.State = string(exportState(t.State))
-			t.State, t.Error = perdure.Cancelled, &perdure.TaskError{Kind: unfinished,
-				Message: "it was not finished when its parent was"}
-		}
-	} else {
+	switch {
+	case t.up == nil:
 		t.Position = 0
+	case t.foreign.State == "" && !t.State.Terminal() && t.up.State.Terminal():
+		r.note(Corrected, t.f, t.n.Start, "%s is %s although its parent is %s; it was imported as cancelled", t.what(),
+			t.State, t.up.State)
+		t.foreign.State = exportState(t.State)
+		t.State, t.Error = perdure.Cancelled, &perdure.TaskError{Kind: unfinished,
+			Message: "not finished although its parent is"}
 	}
 	if !t.State.Terminal() {
-		t.foreign.State = string(exportState(t.State))
+		t.foreign.State = exportState(t.State)
 		if !t.CompletedAt.IsZero() {
-			r.note(Corrected, t.f, t.n.Start, "%s has ended and is %s; the time of its end was left out", t.what(), t.State)
+			r.note(Corrected, t.f, t.n.Start, "%s is %s and has a completion time; the time was left out", t.what(), t.State)
 			t.CompletedAt = time.Time{}
 		}
 	}
 	r.settleTimes(g, t)
 	r.settleIDs(t)
-	r.settleKey(g, t)
+	t.settleKey(g)
 }
 
-// unfinished is the kind of error of tasks that could not come in as they were.
+// unfinished is the error kind of a task that was imported as cancelled because its
+// parent has ended.
 const unfinished = "unfinished"
 
-// exportState is a state as other programs know it.
-func exportState(s perdure.State) perdure.State {
+// exportState returns the name of a state in the files.
+func exportState(s perdure.State) string {
 	if s == perdure.Waiting {
-		return perdure.Running
+		return string(perdure.Running)
 	}
-	return s
+	return string(s)
 }
 
 func (r *reader) settleTimes(g *tree, t *task) {
@@ -432,34 +432,30 @@ func (r *reader) settleTimes(g *tree, t *task) {
 		default:
 			t.CreatedAt = time.UnixMicro(1).UTC()
 		}
-		r.note(Corrected, t.f, t.n.Start, "%s has no time of creation; it became %s", t.what(),
+		r.note(Corrected, t.f, t.n.Start, "%s has no creation time; it was set to %s", t.what(),
 			t.CreatedAt.Format(time.RFC3339))
 	}
 	if t.State.Terminal() && t.CompletedAt.IsZero() && t.foreign.State == "" {
-		t.CompletedAt = t.CreatedAt
-		if !t.StartedAt.IsZero() {
-			t.CompletedAt = t.StartedAt
-		}
-		r.note(Corrected, t.f, t.n.Start, "%s is %s and has no time of its end; it became %s", t.what(), t.State,
+		t.CompletedAt = cmp.Or(t.StartedAt, t.CreatedAt)
+		r.note(Corrected, t.f, t.n.Start, "%s is %s and has no completion time; it was set to %s", t.what(), t.State,
 			t.CompletedAt.Format(time.RFC3339))
 	}
 	if t.foreign.State != "" && t.State.Terminal() {
-		t.CompletedAt = t.CreatedAt // never shown: it did not end
+		t.CompletedAt = t.CreatedAt // never exported: the task has not ended
 	}
 }
 
-// settleIDs keeps IDs of the right form as such, and the others beside.
+// settleIDs keeps IDs that match their pattern; the others are kept under another name.
 func (r *reader) settleIDs(t *task) {
-	odd := func(id, what string, fits bool) (string, string) {
-		if fits || id == "" {
+	split := func(id, what string, valid bool) (string, string) {
+		if valid || id == "" {
 			return id, ""
 		}
-		r.note(Corrected, t.f, t.n.Start, "the %s %s is not of the form that such IDs have; it is kept in metadata", what,
-			quoted(id))
+		r.note(Corrected, t.f, t.n.Start, "the %s %s does not match its pattern; it is kept in metadata", what, quoted(id))
 		return "", id
 	}
-	t.foreign.ID, t.foreign.GivenID = odd(t.id, "ID", taskPattern().MatchString(t.id))
-	t.foreign.Node, t.foreign.GivenNode = odd(t.node, "node ID", nodePattern().MatchString(t.node))
+	t.foreign.ID, t.foreign.GivenID = split(t.id, "ID", taskPattern().MatchString(t.id))
+	t.foreign.Node, t.foreign.GivenNode = split(t.node, "node ID", nodePattern().MatchString(t.node))
 	if t.tree != "" && !treePattern().MatchString(t.tree) {
 		t.foreign.GivenTree = t.tree
 	}
@@ -468,15 +464,10 @@ func (r *reader) settleIDs(t *task) {
 	}
 }
 
-// settleKey names a task within its tree for later imports of the same files.
-func (r *reader) settleKey(g *tree, t *task) {
-	base := t.id
-	if base == "" {
-		base = t.node
-	}
-	if base == "" {
-		base = "record"
-	}
+// settleKey sets the key by which later imports of the same files find the task in its
+// tree.
+func (t *task) settleKey(g *tree) {
+	base := cmp.Or(t.id, t.node, "record")
 	key := base
 	for i := 2; g.keys[key]; i++ {
 		key = fmt.Sprintf("%s#%d", base, i)
@@ -490,13 +481,9 @@ func (r *reader) settleKey(g *tree, t *task) {
 	}
 }
 
-// treeKey names a tree in all imports: by what never changes about it.
+// treeKey returns the key by which later imports find the tree. It is made of values
+// that do not change.
 func treeKey(g *tree) string {
 	root := g.order[0]
-	h := sha256.New()
-	for _, part := range []string{g.id, root.id, root.node, root.CreatedAt.Format(time.RFC3339Nano), root.Prompt} {
-		h.Write([]byte(part))
-		h.Write([]byte{0})
-	}
-	return "import:" + hex.EncodeToString(h.Sum(nil))[:40]
+	return loops.ImportKey(g.id, root.id, root.node, root.CreatedAt.Format(time.RFC3339Nano), root.Prompt)
 }

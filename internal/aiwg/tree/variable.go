@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,29 +14,32 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// fileScheme begins a value that is in a file.
+// fileScheme is the prefix of a reference to a file with a value.
 const fileScheme = "file:"
 
-// variable is one as it was read.
+// metadataPrefix is the prefix of members of a variable's metadata in variable.rest.
+const metadataPrefix = "metadata."
+
+// variable is a variable as it was read.
 type variable struct {
 	perdure.VersionRecord
-	rest map[string]json.RawMessage // what nobody knows
+	rest map[string]json.RawMessage // unknown members
 }
 
-// same tells whether both have one value.
+// same reports whether the variable has the value.
 func (v *variable) same(value json.RawMessage) bool { return string(v.Value) == string(value) }
 
-// variables reads those of a state, in their order. Values in files are read.
+// variables reads the variables of a state in their order, and the files of their values.
 func (r *reader) variables(o *object, scope perdure.Scope) []*variable {
 	var list []*variable
 	taken := make(map[string]bool)
 	for _, m := range o.n.Members {
 		key, n := m.Name, m.Value
 		if o.n.Get(key) != n {
-			continue // it stands twice
+			continue // repeated
 		}
 		if n.Cut {
-			r.note(NotRead, o.f, n.Start, "%s: the last variable %s is not whole; it was not taken", o.what, quoted(key))
+			r.note(NotRead, o.f, n.Start, "%s: the last variable %s is incomplete; it was not imported", o.what, quoted(key))
 			continue
 		}
 		v := r.variable(o, key, n)
@@ -43,11 +47,11 @@ func (r *reader) variables(o *object, scope perdure.Scope) []*variable {
 			continue
 		}
 		if v.Name = validName(key, taken); v.Name != key {
-			o.note(n, "%s is not a variable's name; it became %s", quoted(key), v.Name)
+			o.note(n, "%s is not a valid variable name; it became %s", quoted(key), v.Name)
 		}
 		taken[v.Name] = true
 		if len(list) == perdure.MaxVariables {
-			r.note(NotRead, o.f, n.Start, "%s: variable %s is one more than the %d that a state may have", o.what, quoted(key),
+			r.note(NotRead, o.f, n.Start, "%s: variable %s exceeds the limit of %d variables", o.what, quoted(key),
 				perdure.MaxVariables)
 			continue
 		}
@@ -57,7 +61,7 @@ func (r *reader) variables(o *object, scope perdure.Scope) []*variable {
 	return list
 }
 
-// validName is a name that a variable may have and that is not taken.
+// validName returns a valid variable name that is not taken.
 func validName(key string, taken map[string]bool) string {
 	name := key
 	if !perdure.ValidName(key) {
@@ -79,19 +83,19 @@ func validName(key string, taken map[string]bool) string {
 	return name
 }
 
-// variable reads one. A bare value is one without anything said about it.
+// variable reads a variable; a bare value is one without metadata.
 func (r *reader) variable(o *object, key string, n *jsontree.Value) *variable {
 	v := &variable{}
 	in := r.object(o.f, n, o.what+": variable "+quoted(key))
 	if n.Kind != jsontree.Object || in.n.Get("value") == nil {
 		v.Value = compacted(n)
 		if key != perdure.VarFinal || !n.IsNull() {
-			in.note(n, "a bare value stands where a variable has to be; it became its value")
+			in.note(n, "want an object with a value; the bare value was used")
 		}
 		return r.typed(in, v, "")
 	}
 	if name := in.text("name"); name != key && name != "" {
-		in.note(in.n.Get("name"), "it is named %s inside; the name before it counts", quoted(name))
+		in.note(in.n.Get("name"), "its name is %s; the name of the member is used", quoted(name))
 	}
 	v.Value = in.raw("value")
 	v.Description, v.Source = in.cut("description", maxText), in.cut("source", maxText)
@@ -106,17 +110,14 @@ func (r *reader) variable(o *object, key string, n *jsontree.Value) *variable {
 	if given == string(perdure.VarFilePath) {
 		given = r.fromFile(in, v, valueType)
 	}
-	v.rest = in.noteLeft("the state")
-	for name, value := range meta.noteLeft("the state") {
-		if v.rest == nil {
-			v.rest = make(map[string]json.RawMessage)
-		}
-		v.rest["metadata."+name] = value
+	v.rest = in.noteUnread("the state")
+	for name, value := range meta.noteUnread("the state") {
+		v.rest[metadataPrefix+name] = value
 	}
 	return r.typed(in, v, given)
 }
 
-// maxText bounds descriptions, sources and reasons.
+// maxText is the limit of descriptions, sources and reasons in bytes.
 const maxText = 4096
 
 func (r *reader) lifetime(meta *object, v *variable) {
@@ -128,12 +129,9 @@ func (r *reader) lifetime(meta *object, v *variable) {
 	if v.Metadata.TTLSeconds == 0 {
 		return
 	}
-	from := v.UpdatedAt
+	from := cmp.Or(v.UpdatedAt, v.CreatedAt)
 	if from.IsZero() {
-		from = v.CreatedAt
-	}
-	if from.IsZero() {
-		meta.note(meta.n.Get("ttl_seconds"), "it has a time to live and no time of creation; it stays")
+		meta.note(meta.n.Get("ttl_seconds"), "ttl_seconds was ignored: the creation time is missing")
 		v.Metadata.TTLSeconds = 0
 		return
 	}
@@ -141,28 +139,24 @@ func (r *reader) lifetime(meta *object, v *variable) {
 	v.Metadata.ExpiresAt = &at
 }
 
-// fromFile replaces a reference by what the file holds, and returns the type.
-// Without the file the reference stays.
+// fromFile replaces a reference with the content of its file and returns its type. If
+// the file cannot be read, the reference is kept.
 func (r *reader) fromFile(in *object, v *variable, valueType string) string {
 	var ref string
-	stays := string(perdure.VarFilePath)
-	if json.Unmarshal(v.Value, &ref) != nil {
-		return stays
-	}
-	if !strings.HasPrefix(ref, fileScheme) {
-		return stays // a path that is a value of its own
+	if json.Unmarshal(v.Value, &ref) != nil || !strings.HasPrefix(ref, fileScheme) {
+		return string(perdure.VarFilePath)
 	}
 	value, err := r.valueFile(ref, in.f.name, valueType)
 	if err != nil {
-		r.note(NotRead, in.f, in.n.Start, "%s: %v; the reference came in as it is", in.what, err)
-		return stays
+		r.note(NotRead, in.f, in.n.Start, "%s: %v; the reference was kept", in.what, err)
+		return string(perdure.VarFilePath)
 	}
 	v.Value = value
 	return valueType
 }
 
-// valueFile reads the file of a value: JSON by its name or because it was
-// written by an export, text otherwise.
+// valueFile reads the file of a value. It is JSON if its name ends in .json or valueType
+// is set, else text.
 func (r *reader) valueFile(ref, from, valueType string) (json.RawMessage, error) {
 	name, err := r.src.resolve(ref, from)
 	if err != nil {
@@ -190,12 +184,13 @@ func (r *reader) valueFile(ref, from, valueType string) (json.RawMessage, error)
 		if valueType != "" {
 			return nil, errors.New(quoted(name) + " is not JSON")
 		}
-		r.note(Corrected, &file{name: name}, -1, "is not JSON as its name says; it was read as text")
+		r.note(Corrected, &file{name: name}, -1, "is not JSON although its name ends in .json; it was read as text")
 	}
-	return mustJSON(string(text)), nil
+	return jsontree.MustMarshal(string(text)), nil
 }
 
-// typed gives a variable a type that its value has.
+// typed sets the type of a variable, to that of its value if the given one is wrong. It
+// returns nil if the value is too long.
 func (r *reader) typed(in *object, v *variable, given string) *variable {
 	if len(v.Value) > perdure.MaxVariableBytes {
 		r.note(NotRead, in.f, in.n.Start, "%s has a value of %d bytes, the limit is %d", in.what, len(v.Value),
@@ -208,19 +203,19 @@ func (r *reader) typed(in *object, v *variable, given string) *variable {
 	case t == "" || t == perdure.VarType("string") && is == perdure.VarText || t == perdure.VarType("object") &&
 		is != perdure.VarText:
 		if t != "" {
-			in.note(in.n.Get("type"), "the type %s became %s", quoted(given), is)
+			in.note(in.n.Get("type"), "type %s was read as %s", quoted(given), is)
 		}
 		t = is
 	case t == is, t == perdure.VarJSON, (t == perdure.VarFilePath || t == perdure.VarFileContent) && is == perdure.VarText:
 	default:
-		in.note(in.n.Get("type"), "the value is not of the type %s; the type became %s", quoted(given), is)
+		in.note(in.n.Get("type"), "the value is not of type %s; the type was set to %s", quoted(given), is)
 		t = is
 	}
 	v.Type = t
 	return v
 }
 
-// kindOf is the type of a JSON value.
+// kindOf returns the type of a JSON value.
 func kindOf(value json.RawMessage) perdure.VarType {
 	switch value[0] {
 	case '"':

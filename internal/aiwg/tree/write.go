@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// writeTrees writes trees that are new, with their first tasks, and then the
-// rest of the large ones.
+// writeTrees writes new trees with their first tasks, and then the other tasks of large
+// trees.
 func (r *reader) writeTrees(ctx context.Context, trees []*tree) error {
 	if len(trees) == 0 {
 		return nil
@@ -72,12 +74,12 @@ func (r *reader) treeRecord(ctx context.Context, g *tree) (perdure.TreeRecord, e
 		g.record.Report = &ref
 		rec.Blobs = []perdure.BlobRef{ref}
 	}
-	rec.Config = mustJSON(map[string]any{importKey: g.record})
+	rec.Config = jsontree.MustMarshal(map[string]any{importKey: g.record})
 	if len(rec.Config) > perdure.MaxConfigBytes {
-		r.note(NotRead, g.file, -1, "what else is said of the tree has %d bytes, the limit is %d; it was left out",
+		r.note(NotRead, g.file, -1, "the other members of the tree have %d bytes, the limit is %d; they were left out",
 			len(rec.Config), perdure.MaxConfigBytes)
 		g.record.Fields, g.record.Metadata, g.record.Configuration = nil, nil, nil
-		rec.Config = mustJSON(map[string]any{importKey: g.record})
+		rec.Config = jsontree.MustMarshal(map[string]any{importKey: g.record})
 	}
 	at := make(map[*task]int)
 	for i, t := range g.order[:min(len(g.order), importChunk)] {
@@ -87,7 +89,7 @@ func (r *reader) treeRecord(ctx context.Context, g *tree) (perdure.TreeRecord, e
 	return rec, nil
 }
 
-// taskRecord is a task whose parent has an ID already or stands before it in
+// taskRecord returns the record of a task whose parent has an ID or comes before it in
 // the same call.
 func (r *reader) taskRecord(t *task, ids map[string]perdure.TaskID, at map[*task]int) perdure.TaskRecord {
 	rec := perdure.TaskRecord{Task: t.Task}
@@ -103,15 +105,15 @@ func (r *reader) taskRecord(t *task, ids map[string]perdure.TaskID, at map[*task
 		meta[key] = value
 	}
 	meta[importKey] = t.foreign
-	if rec.Metadata = mustJSON(meta); len(rec.Metadata) > perdure.MaxMetadataBytes {
+	if rec.Metadata = jsontree.MustMarshal(meta); len(rec.Metadata) > perdure.MaxMetadataBytes {
 		r.note(NotRead, t.f, t.n.Start, "the metadata of %s has %d bytes, the limit is %d; it was left out", t.what(),
 			len(rec.Metadata), perdure.MaxMetadataBytes)
-		rec.Metadata = mustJSON(map[string]any{importKey: t.foreign})
+		rec.Metadata = jsontree.MustMarshal(map[string]any{importKey: t.foreign})
 	}
 	return rec
 }
 
-// completeTree adds the tasks that a tree of the store lacks.
+// completeTree adds the tasks that a tree of the store does not have.
 func (r *reader) completeTree(ctx context.Context, g *tree, p *placedTree) error {
 	var missing []*task
 	for _, t := range g.order {
@@ -132,17 +134,15 @@ func (r *reader) completeTree(ctx context.Context, g *tree, p *placedTree) error
 	}
 	if p.own {
 		for _, t := range missing {
-			r.note(Differs, t.f, t.n.Start, "%s is not in tree %s of this store, which is the store's own; it was not taken",
+			r.note(Differs, t.f, t.n.Start, "%s was not imported: tree %s was created in this store and does not have it",
 				t.what(), p.id)
 		}
 		return nil
 	}
-	for len(missing) > 0 {
-		n := min(len(missing), importChunk)
-		if err := r.addTasks(ctx, p, missing[:n]); err != nil {
+	for chunk := range slices.Chunk(missing, importChunk) {
+		if err := r.addTasks(ctx, p, chunk); err != nil {
 			return err
 		}
-		missing = missing[n:]
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (r *reader) addTasks(ctx context.Context, p *placedTree, tasks []*task) err
 	ids, err := r.store.ImportTasks(ctx, p.id, records)
 	if errors.Is(err, perdure.ErrConflict) {
 		for _, t := range tasks {
-			r.note(NotRead, t.f, t.n.Start, "%s did not come in: %v", t.what(), err)
+			r.note(NotRead, t.f, t.n.Start, "%s was not imported: %v", t.what(), err)
 		}
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -30,6 +31,12 @@ const (
 // String returns the kind with its article: "a string".
 func (k Kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "an array", "an object"}[k]
+}
+
+// Name returns the kind as JSON Schema names it: "string".
+func (k Kind) Name() string {
+	name := k.String()
+	return name[strings.IndexByte(name, ' ')+1:]
 }
 
 // Value is a JSON value. The zero value is null.
@@ -167,6 +174,29 @@ func Compact(raw []byte) json.RawMessage {
 	return b.Bytes()
 }
 
+// Marshal encodes v as the standard library does, but without the escapes that only
+// HTML needs. If indent is not empty, the text is indented and ends with a newline.
+func Marshal(v any, indent string) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	err := enc.Encode(v)
+	if indent != "" {
+		return buf.Bytes(), err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+}
+
+// MustMarshal returns the compact JSON of a value that can always be encoded.
+func MustMarshal(v any) json.RawMessage {
+	raw, err := Marshal(v, "")
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
 // appendQuoted writes a string without the escapes that only HTML needs.
 func appendQuoted(out []byte, text string) []byte {
 	plain := utf8.ValidString(text)
@@ -177,11 +207,7 @@ func appendQuoted(out []byte, text string) []byte {
 	if plain {
 		return append(append(append(out, '"'), text...), '"')
 	}
-	buf := bytes.NewBuffer(out)
-	enc := json.NewEncoder(buf)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // encoding a string cannot fail
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	return append(out, MustMarshal(text)...)
 }
 
 // unquote decodes a string that was parsed.

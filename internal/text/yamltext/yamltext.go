@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // Unreadable returns why text cannot be a settings file at all, "" if it can.
@@ -20,7 +22,7 @@ func Unreadable(text []byte, maxBytes int) string {
 	case len(text) > maxBytes:
 		return fmt.Sprintf("larger than %d bytes", maxBytes)
 	case !utf8.Valid(text):
-		line := 1 + bytes.Count(text[:invalidAt(text)], []byte("\n"))
+		line, _ := jsontree.Position(text, jsontree.InvalidUTF8(text))
 		return fmt.Sprintf("line %d is not valid UTF-8", line)
 	case bytes.IndexByte(text, 0) >= 0:
 		return "holds a NUL byte; it is not text"
@@ -28,18 +30,6 @@ func Unreadable(text []byte, maxBytes int) string {
 		return "nested too deeply"
 	}
 	return ""
-}
-
-func invalidAt(text []byte) int {
-	at := 0
-	for at < len(text) {
-		r, size := utf8.DecodeRune(text[at:])
-		if r == utf8.RuneError && size == 1 {
-			return at
-		}
-		at += size
-	}
-	return at
 }
 
 // maxNesting is how deep the YAML can be nested.
@@ -84,16 +74,26 @@ func deepestBracket(text []byte) int {
 	return deepest
 }
 
-// Problem returns an error of the parser, which prints a part of the file, as one line
-// with its place.
-func Problem(name string, err error) error {
+// Place returns the line of an error of the parser, 0 if it is not known, and its message
+// in one line.
+func Place(err error) (line int, msg string) {
 	var placed interface {
 		GetMessage() string
 		GetToken() *token.Token
 	}
 	if errors.As(err, &placed) && placed.GetToken() != nil {
-		return fmt.Errorf("%s:%d: %s", name, placed.GetToken().Position.Line, placed.GetMessage())
+		return placed.GetToken().Position.Line, placed.GetMessage()
 	}
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	return fmt.Errorf("%s: %s", name, first)
+	msg, _, _ = strings.Cut(err.Error(), "\n")
+	return 0, msg
+}
+
+// Problem returns an error of the parser, which prints a part of the file, as one line
+// with its place.
+func Problem(name string, err error) error {
+	line, msg := Place(err)
+	if line > 0 {
+		name = fmt.Sprintf("%s:%d", name, line)
+	}
+	return fmt.Errorf("%s: %s", name, msg)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// verdict says in a line what an iteration came to.
+// verdict returns the result of an iteration in one line.
 func (l *loop) verdict(it *iteration) string {
 	var parts []string
 	var record []*jsontree.Value
@@ -30,17 +30,22 @@ func (l *loop) verdict(it *iteration) string {
 	if verified != "" {
 		parts = append(parts, "verification "+verified)
 	}
-	if n, ok := iterationNumber(l.docs[stateFile].Get("best_iteration").Get("iteration")); ok && n == it.number {
-		parts = append(parts, "the best")
+	is := func(v *jsontree.Value) bool {
+		n, ok := iterationNumber(v.Get("iteration"))
+		return ok && n == it.number
+	}
+	if is(l.docs[stateFile].Get("best_iteration")) {
+		parts = append(parts, "best iteration")
 	}
 	for _, e := range l.docs[stateFile].Get("regression_events").List() {
-		if n, ok := iterationNumber(e.Get("iteration")); ok && n == it.number {
-			what := fmt.Sprintf("regression %s (%s)", e.Get("regression_type").Text(), e.Get("severity").Text())
-			if d := e.Get("human_decision").Text(); d != "" {
-				what += ", answered " + d
-			}
-			parts = append(parts, what)
+		if !is(e) {
+			continue
 		}
+		what := fmt.Sprintf("regression %s (%s)", e.Get("regression_type").Text(), e.Get("severity").Text())
+		if d := e.Get("human_decision").Text(); d != "" {
+			what += ", answered " + d
+		}
+		parts = append(parts, what)
 	}
 	return clip.Prefix(strings.Join(parts, "; "), 4096)
 }
@@ -60,7 +65,7 @@ func (d *document) whole() *jsontree.Value {
 	return d.value
 }
 
-// summary says in a few lines what is known of a loop.
+// summary describes a loop in a few lines.
 func (l *loop) summary() string {
 	state := l.docs[stateFile]
 	if state == nil {
@@ -89,14 +94,15 @@ func (l *loop) summary() string {
 	return out.String()
 }
 
-// numbersIn lists the numbers among the members of an object.
+// numbersIn returns the members of an object that are numbers.
 func numbersIn(v *jsontree.Value) string {
+	if v == nil {
+		return ""
+	}
 	var parts []string
-	if v != nil {
-		for _, m := range v.Members {
-			if n := numeral(m.Value); n != "" {
-				parts = append(parts, m.Name+" "+n)
-			}
+	for _, m := range v.Members {
+		if n := numeral(m.Value); n != "" {
+			parts = append(parts, m.Name+" "+n)
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// again compares a loop with what the store has of it, and adds the iterations
-// that are missing. What is there stays as it is.
-func (m *importer) again(ctx context.Context, l *loop, id perdure.TreeID) error {
+// update compares a loop with the store and adds missing iterations. It changes nothing
+// else.
+func (m *importer) update(ctx context.Context, l *loop, id perdure.TreeID) error {
 	tree, root, meta, err := readRoot(ctx, m.store, id)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (m *importer) again(ctx context.Context, l *loop, id perdure.TreeID) error 
 			return err
 		}
 		if !bytes.Equal(text, old) {
-			l.docs[place].file.note(Differs, -1, "is otherwise in the store, or not there; the store's stays")
+			l.docs[place].file.note(Differs, -1, "differs from the store, which was not changed")
 		}
 	}
 	have := make(map[string]json.RawMessage)
@@ -51,14 +51,14 @@ func (m *importer) again(ctx context.Context, l *loop, id perdure.TreeID) error 
 		m.counts.PresentIterations++
 		if !bytes.Equal(data, m.data(it)) {
 			for _, name := range sortedKeys(it.files) {
-				it.files[name].file.note(Differs, -1, "what the store has of iteration %d is otherwise, and stays", it.number)
+				it.files[name].file.note(Differs, -1, "iteration %d differs from the store, which was not changed", it.number)
 			}
 		}
 	}
-	if _, there := have[fmt.Sprint(l.under)]; l.under > 0 && there {
+	if _, there := have[fmt.Sprint(l.running)]; l.running > 0 && there {
 		m.counts.PresentIterations++
-	} else if l.under > 0 && !root.State.Terminal() {
-		rec := m.underWay(l)
+	} else if l.running > 0 && !root.State.Terminal() {
+		rec := m.unfinished(l)
 		rec.Position = at
 		missing = append(missing, rec)
 	}
@@ -68,7 +68,7 @@ func (m *importer) again(ctx context.Context, l *loop, id perdure.TreeID) error 
 	return m.add(ctx, id, root.ID, missing)
 }
 
-// readRoot reads what the store has of a loop.
+// readRoot reads the tree, the root task and its metadata of a loop in the store.
 func readRoot(ctx context.Context, store *perdure.Store, id perdure.TreeID) (tree perdure.Tree, root perdure.Task,
 	meta rootMeta, err error) {
 	if tree, err = store.Tree(ctx, id); err != nil {
@@ -77,13 +77,13 @@ func readRoot(ctx context.Context, store *perdure.Store, id perdure.TreeID) (tre
 	if root, err = store.Task(ctx, tree.Root); err != nil {
 		return tree, root, meta, err
 	}
-	if err := json.Unmarshal(root.Metadata, &meta); err != nil {
-		return tree, root, meta, fmt.Errorf("read the documents of tree %q: %w", id, err)
+	if err = json.Unmarshal(root.Metadata, &meta); err != nil {
+		err = fmt.Errorf("read the documents of tree %q: %w", id, err)
 	}
-	return tree, root, meta, nil
+	return tree, root, meta, err
 }
 
-// text is a document as the store has it, nil when there is none.
+// text returns a document of the store, nil if there is none.
 func (r *rootMeta) text(ctx context.Context, store *perdure.Store, place string) ([]byte, error) {
 	if ref, ok := r.Mark.Blobs[place]; ok {
 		blob, err := store.OpenBlob(ctx, ref.Hash)
@@ -96,7 +96,7 @@ func (r *rootMeta) text(ctx context.Context, store *perdure.Store, place string)
 	return r.Documents[place], nil
 }
 
-// eachIteration goes along the iterations of a loop in their order.
+// eachIteration calls do for the iterations of a loop in their order.
 func eachIteration(ctx context.Context, store *perdure.Store, tree *perdure.Tree,
 	do func(t *perdure.Task, meta *iterMeta) error) error {
 	filter := perdure.TaskFilter{Tree: tree.ID, Parent: &tree.Root, Limit: 100}
@@ -111,7 +111,7 @@ func eachIteration(ctx context.Context, store *perdure.Store, tree *perdure.Tree
 				return fmt.Errorf("read task %q: %w", tasks[i].ID, err)
 			}
 			if meta.Mark.Kind != kindIteration {
-				continue // somebody else's
+				continue // not of an import
 			}
 			if err := do(&tasks[i], &meta); err != nil {
 				return err
