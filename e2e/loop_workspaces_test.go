@@ -39,7 +39,7 @@ func TestLoopInTangledWorkspace(t *testing.T) {
 	before := w.sh(listing)
 	said, status := w.loopWith(`rm -rf module/lib tests/a; echo changed > inner/file; echo new > inner/new
 rm out secret; mkdir out; echo mine > out/secret; ln -sfn /etc dangling; rmdir empty; chmod 644 untracked; git add -A > /dev/null`, "")
-	wantSaid(t, said, status, 6, "test of the baseline: gone")
+	wantSaid(t, said, status, 6, "1 test removed")
 	index := w.sh("git status --porcelain=v2 | grep -c ^[12] || true")
 	w.sh("perdure loop abort --revert")
 	if after := w.sh(listing); after != before {
@@ -73,7 +73,7 @@ func TestLoopWithoutGit(t *testing.T) {
 			w.sh("mkdir sub; echo x > sub/x")
 			before := w.sh(listing)
 			said, status := w.loopWith("rm -r sub tests/a; echo new > new", "", env...)
-			wantSaid(t, said, status, 6, "test of the baseline: gone")
+			wantSaid(t, said, status, 6, "1 test removed")
 			w.sh("perdure loop abort --revert", env...)
 			if after := w.sh(listing); after != before {
 				t.Errorf("after the loop was taken back the files are\n%s\nbefore they were\n%s", after, before)

@@ -144,7 +144,7 @@ func prepare(ctx context.Context, r *run) (string, error) {
 	}
 	r.lookedAt(&stats)
 	t.Before, t.SnapshotMS = id, time.Since(began).Milliseconds()
-	if r.state.Beside == "" { // what the check of the baseline left is trusted
+	if r.state.Ignored == "" { // what the check of the baseline left is trusted
 		if err := r.keepIgnored(ctx); err != nil {
 			return "", err
 		}

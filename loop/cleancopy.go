@@ -31,7 +31,7 @@ func (r *run) keepIgnored(ctx context.Context) error {
 	if err != nil {
 		return refusal(err)
 	}
-	r.state.Beside, err = r.saveBlob(ctx, kept)
+	r.state.Ignored, err = r.saveBlob(ctx, kept)
 	return err
 }
 
@@ -43,7 +43,7 @@ func checkCompletion(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if v := out.Sealed; v == nil || v.Of != out.After || v.State == cleancheck.Failed && !out.Accepted {
+	if v := out.CleanCopy; v == nil || v.Of != out.After || v.State == cleancheck.Failed && !out.Accepted {
 		watched, stop := r.watchedFor(ctx, record.Abort, record.Revert)
 		v, err = r.checkCleanCopy(watched, out.After, r.state.Run.Check, true, nil)
 		cause := context.Cause(watched)
@@ -63,7 +63,7 @@ func checkCompletion(ctx context.Context, r *run) (string, error) {
 			}
 		}
 	}
-	if v := out.Sealed; v != nil && v.State == cleancheck.Failed && !out.Accepted {
+	if v := out.CleanCopy; v != nil && v.State == cleancheck.Failed && !out.Accepted {
 		r.loop.Status, r.state.Reason = record.Running, ""
 		return r.regressed(ctx, out)
 	}
@@ -74,7 +74,7 @@ func checkCompletion(ctx context.Context, r *run) (string, error) {
 
 // cleanCopyNote describes the result of the clean-copy check of a completed loop.
 func cleanCopyNote(out *state.Outcome) string {
-	switch v := out.Sealed; {
+	switch v := out.CleanCopy; {
 	case v == nil:
 	case v.State == cleancheck.Passed:
 		return ", in a clean copy too"
@@ -109,7 +109,7 @@ func (r *run) sealTurn(ctx context.Context, look *look) (*cleancheck.Verdict, er
 // sealBest seals the iteration that is left instead of the last one, unless it was
 // checked; why says what is wrong with it.
 func (r *run) sealBest(ctx context.Context, best *state.Outcome, check *state.Check) (why string, err error) {
-	v := best.Sealed
+	v := best.CleanCopy
 	if v == nil {
 		if v, err = r.checkCleanCopy(ctx, best.After, check, false, nil); err != nil || v == nil {
 			return "", err
@@ -127,8 +127,8 @@ func (r *run) sealBest(ctx context.Context, best *state.Outcome, check *state.Ch
 func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.Check, whole bool, look *look) (
 	*cleancheck.Verdict,
 	error) {
-	known := r.state.Unsealable != "" && r.state.Unprepared == r.cfg.SealedSetup
-	if !r.checksCleanCopy() || known || id == "" || r.state.Beside == "" || check.Skipped {
+	known := r.state.NoCleanCopy != "" && r.state.FailedSetup == r.cfg.SealedSetup
+	if !r.checksCleanCopy() || known || id == "" || r.state.Ignored == "" || check.Skipped {
 		return nil, nil
 	}
 	c := &cleancheck.Candidate{Of: id, Now: cleancheck.Result{Passed: check.Passed}, Whole: whole}
@@ -144,7 +144,7 @@ func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.
 		return nil, err
 	}
 	c.Baseline.Passed = first.Check.Passed && r.state.Trusted == ""
-	if c.Kept, err = r.loadBlob(ctx, r.state.Beside); err != nil {
+	if c.Kept, err = r.loadBlob(ctx, r.state.Ignored); err != nil {
 		return nil, err
 	}
 	if look == nil {
@@ -163,7 +163,7 @@ func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.
 		return nil, refusal(err)
 	}
 	if v.State == cleancheck.Impossible {
-		r.state.Unsealable, r.state.Unprepared = v.Why, r.cfg.SealedSetup
+		r.state.NoCleanCopy, r.state.FailedSetup = v.Why, r.cfg.SealedSetup
 		r.note(EventWarning, map[string]any{"iteration": r.state.Run.Number, "kind": "sealed",
 			"message": "the check could not be repeated in a clean copy: " + v.Why})
 	}
@@ -208,8 +208,8 @@ func (r *run) cleanCopyRegressions(out *state.Outcome, v *cleancheck.Verdict) []
 	if v == nil {
 		return nil
 	}
-	out.Sealed = v
-	out.Times.Sealed += v.TookMS
+	out.CleanCopy = v
+	out.Times.CleanCopy += v.TookMS
 	out.Warnings = append(out.Warnings, v.Notes...)
 	if v.State != cleancheck.Failed {
 		return nil

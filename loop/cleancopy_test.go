@@ -57,14 +57,14 @@ func TestSealedCompletion(t *testing.T) {
 	out := b.outcomes()[1]
 	if l.Step != "gate" || len(out.Regressions) != 1 || out.Regressions[0].Type != "validation_bypass" ||
 		!strings.Contains(out.Regressions[0].Text, "marks/a") ||
-		out.Sealed == nil || out.Sealed.State != cleancheck.Failed || out.Times.Sealed == 0 {
+		out.CleanCopy == nil || out.CleanCopy.State != cleancheck.Failed || out.Times.CleanCopy == 0 {
 		t.Fatalf("%s\n%+v", show(l), out)
 	}
 	b.answer("reject", "do it in code")
 	l = b.work()
 	last := b.outcomes()[2]
-	if l.Status != record.Completed || l.Iteration != 2 || last.Sealed == nil ||
-		last.Sealed.State != cleancheck.Passed || last.Sealed.Of != last.After {
+	if l.Status != record.Completed || l.Iteration != 2 || last.CleanCopy == nil ||
+		last.CleanCopy.State != cleancheck.Passed || last.CleanCopy.Of != last.After {
 		t.Errorf("%s\n%+v", show(l), last)
 	}
 	if p := b.agent.prompts[1]; !strings.Contains(p, "passes only with 1 ignored file") ||
@@ -98,18 +98,18 @@ func TestSealedFlags(t *testing.T) {
 	t.Parallel()
 	b := sealBench(t, write("marks/a", "x"))
 	b.launch(easy, func(c *config.Config) { c.Sealed = config.SealOff })
-	if l := b.work(); l.Status != record.Completed || b.outcomes()[1].Sealed != nil {
+	if l := b.work(); l.Status != record.Completed || b.outcomes()[1].CleanCopy != nil {
 		t.Errorf("off: %s", show(l))
 	}
 	b = newBench(t, write("note", "x"), write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.Sealed = config.SealAlways })
 	l := b.work()
 	for i, out := range b.outcomes() {
-		if (out.Sealed != nil) != (i > 0) || i > 0 && out.Sealed.State != cleancheck.Passed {
-			t.Errorf("always: iteration %d: %+v", i, out.Sealed)
+		if (out.CleanCopy != nil) != (i > 0) || i > 0 && out.CleanCopy.State != cleancheck.Passed {
+			t.Errorf("always: iteration %d: %+v", i, out.CleanCopy)
 		}
 	}
-	if l.Status != record.Completed || l.Iteration != 2 || b.outcomes()[2].Sealed.Runs != 1 {
+	if l.Status != record.Completed || l.Iteration != 2 || b.outcomes()[2].CleanCopy.Runs != 1 {
 		t.Errorf("always: %s", show(l))
 	}
 	if _, err := b.engine.Launch(t.Context(),
@@ -148,8 +148,8 @@ func TestUnsealable(t *testing.T) {
 	})
 	l := b.work()
 	out := b.outcomes()[1]
-	if l.Status != record.Completed || len(out.Regressions) != 0 || out.Sealed == nil ||
-		out.Sealed.State != cleancheck.Impossible {
+	if l.Status != record.Completed || len(out.Regressions) != 0 || out.CleanCopy == nil ||
+		out.CleanCopy.State != cleancheck.Impossible {
 		t.Errorf("%s\n%+v", show(l), out)
 	}
 	events, err := b.store.Events(t.Context(), perdure.EventFilter{Tree: b.tree.ID})
@@ -179,7 +179,7 @@ func TestSealedSetup(t *testing.T) {
 			c.Until = `[ -e marks/tool ] && grep -q good code/*`
 		})
 		l := b.work()
-		if v := b.outcomes()[1].Sealed; l.Status != record.Completed || v == nil || v.State != state {
+		if v := b.outcomes()[1].CleanCopy; l.Status != record.Completed || v == nil || v.State != state {
 			t.Errorf("%q: %s\n%+v", setup, show(l), v)
 		}
 	}
@@ -226,7 +226,7 @@ func TestSealedAbort(t *testing.T) {
 				c.Until = fmt.Sprintf(`[ "$PWD" = %q ] || { pwd > %s; while :; do sleep 1; done; }; %s`, b.dir, started, checkTAP)
 			})
 			l := b.workUntil(started)
-			if out := b.outcomes()[1]; l.Status != record.Aborted || out.Sealed != nil || len(out.Regressions) != 0 {
+			if out := b.outcomes()[1]; l.Status != record.Aborted || out.CleanCopy != nil || len(out.Regressions) != 0 {
 				t.Errorf("%s\n%+v", show(l), out)
 			}
 			if _, err := os.Stat(strings.TrimSpace(b.readAt(started))); !errors.Is(err, os.ErrNotExist) {
@@ -254,7 +254,7 @@ func TestSealedTimeout(t *testing.T) {
 		c.Until = fmt.Sprintf(`[ "$PWD" = %q ] || while :; do sleep 1; done; %s`, b.dir, checkTAP)
 	})
 	l := b.work()
-	if v := b.outcomes()[1].Sealed; l.Status != record.Completed || v == nil || v.State != cleancheck.Impossible {
+	if v := b.outcomes()[1].CleanCopy; l.Status != record.Completed || v == nil || v.State != cleancheck.Impossible {
 		t.Errorf("%s\n%+v", show(l), v)
 	}
 }

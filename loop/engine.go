@@ -77,7 +77,7 @@ func (c *EngineConfig) validate() error {
 // kind [perdure.KindLoop].
 type Engine struct {
 	cfg     EngineConfig
-	texts   reinforce.Texts // of reminders
+	texts   reinforce.Templates // of reminders
 	records *record.Records
 	home    os.FileInfo // of the folder that Dir is in, as it was; nil when unknown
 	lost    lostLoops
@@ -103,11 +103,11 @@ func New(cfg EngineConfig) (*Engine, error) {
 }
 
 // reminders reads the templates in a folder.
-func reminders(dir string) (reinforce.Texts, error) {
+func reminders(dir string) (reinforce.Templates, error) {
 	if dir == "" {
-		return reinforce.LoadTexts(nil)
+		return reinforce.LoadTemplates(nil)
 	}
-	texts, err := reinforce.LoadTexts(os.DirFS(dir))
+	texts, err := reinforce.LoadTemplates(os.DirFS(dir))
 	if err != nil {
 		return texts, &perdure.Error{Code: perdure.CodeInvalid, Op: "read reminders in " + dir, Err: err,
 			Hint: "the setting loop.reminders names the folder; without it the built-in templates are used"}

@@ -133,7 +133,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	out.Level, out.Risky, out.Calls = t.Level, t.Risky, t.Calls
 	out.Sight, out.Denied, out.Handoff = t.Sight, t.Denied, r.endHandoff(ctx, out, changes)
 	out.Times = state.Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS,
-		Engine: time.Since(began).Milliseconds() - t.HooksMS, Sealed: out.Times.Sealed}
+		Engine: time.Since(began).Milliseconds() - t.HooksMS, CleanCopy: out.Times.CleanCopy}
 	if t.Metrics != nil {
 		out.Times.Metrics = t.Metrics.TookMS
 	}
@@ -202,12 +202,12 @@ func facts(d *testreport.Diff) []regression.Regression {
 				g.Files = append(g.Files, c.File)
 			}
 		}
-		g.Text = fmt.Sprintf("%s of the baseline: %s", human.Count(int64(len(changes)), "test"), what)
+		g.Text = fmt.Sprintf("%s %s", human.Count(int64(len(changes)), "test"), what)
 		all = append(all, g)
 	}
-	add(hook.TestDeletion, hook.Critical, "gone", d.Lost)
-	add(hook.TestSkipping, hook.High, "switched off", d.NewlySkipped)
-	add(hook.TestFailure, hook.High, "failing now", d.NewlyFailing)
+	add(hook.TestDeletion, hook.Critical, "removed", d.Lost)
+	add(hook.TestSkipping, hook.High, "newly skipped", d.NewlySkipped)
+	add(hook.TestFailure, hook.High, "newly failing", d.NewlyFailing)
 	if d.NewlyBroken || len(d.Unrun) > 0 {
 		why := "did not run, because their suite does not build or load"
 		if d.Incomplete != "" {

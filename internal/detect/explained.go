@@ -97,12 +97,12 @@ func overwritten(t *testPair, c *candidate) bool {
 		return false
 	}
 	was, is := t.from.old.Tests, t.from.new.Tests
-	return beside(was, t.old, -1) == beside(is, c.test, -1) && beside(was, t.old, 1) == beside(is, c.test, 1)
+	return neighbour(was, t.old, -1) == neighbour(is, c.test, -1) && neighbour(was, t.old, 1) == neighbour(is, c.test, 1)
 }
 
-// beside returns the name of the test at a distance from another one; empty if there is
+// neighbour returns the name of the test at a distance from another one; empty if there is
 // none.
-func beside(tests []*syntax.Test, t *syntax.Test, far int) string {
+func neighbour(tests []*syntax.Test, t *syntax.Test, far int) string {
 	if i := slices.Index(tests, t) + far; i >= 0 && i < len(tests) {
 		return tests[i].Name
 	}

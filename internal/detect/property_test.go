@@ -111,7 +111,7 @@ func together(language string) string {
 	return language
 }
 
-// FuzzRun compares any two texts: it must not fail, and a text compared with itself has
+// FuzzRun compares any two contents: it must not fail, and one compared with itself has
 // no findings.
 func FuzzRun(f *testing.F) {
 	edits, err := planted.Edits()

@@ -163,7 +163,7 @@ func (r *run) lostCases(t *testPair) {
 	r.add(f, caseRemoved)
 }
 
-// telling is the number of tokens from which a row can be told from others.
+// telling is the minimum number of tokens of a distinctive row.
 const telling = 3
 
 // likeAny reports whether a row is similar to one of the rows: it may be that row with

@@ -78,7 +78,7 @@ func TestTrend(t *testing.T) {
 // allow, and always ends with the honest exit.
 func TestTextsKeepTheirLimits(t *testing.T) {
 	t.Parallel()
-	texts, err := reinforce.LoadTexts(nil)
+	texts, err := reinforce.LoadTemplates(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,12 +114,12 @@ func TestTextsKeepTheirLimits(t *testing.T) {
 // TestTextsNameWhatFails: a reminder names the failing test and its file.
 func TestTextsNameWhatFails(t *testing.T) {
 	t.Parallel()
-	texts, err := reinforce.LoadTexts(nil)
+	texts, err := reinforce.LoadTemplates(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	about := &reinforce.About{Failing: []reinforce.Failing{{"TestLogin", "auth/login_test.go"}},
-		Worse: []string{"1 test of the baseline: gone"}}
+		Worse: []string{"1 test removed"}}
 	for _, level := range []hook.Level{hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive} {
 		got, err := texts.Text(level, about, reinforce.MaxSession)
 		if err != nil || !strings.Contains(got, "TestLogin") || !strings.Contains(got, "auth/login_test.go") {
@@ -130,11 +130,11 @@ func TestTextsNameWhatFails(t *testing.T) {
 
 func TestOwnTexts(t *testing.T) {
 	t.Parallel()
-	if _, err := reinforce.LoadTexts(
+	if _, err := reinforce.LoadTemplates(
 		fstest.MapFS{"minimal.md.tmpl": {Data: []byte("Mind {{(index .Failing 0).Name}}!")}}); err == nil {
 		t.Error("a template that fails without failing tests is taken")
 	}
-	texts, err := reinforce.LoadTexts(fstest.MapFS{"minimal.md.tmpl": {Data: []byte("Mind iteration {{.Iteration}}!")}})
+	texts, err := reinforce.LoadTemplates(fstest.MapFS{"minimal.md.tmpl": {Data: []byte("Mind iteration {{.Iteration}}!")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestOwnTexts(t *testing.T) {
 	}
 	for _, bad := range []string{"{{", "{{.Nothing}}", "{{range .Failing}}{{.Nothing}}{{end}}",
 		strings.Repeat("long ", 100)} {
-		if _, err := reinforce.LoadTexts(fstest.MapFS{"exit.md.tmpl": {Data: []byte(bad)}}); err == nil ||
+		if _, err := reinforce.LoadTemplates(fstest.MapFS{"exit.md.tmpl": {Data: []byte(bad)}}); err == nil ||
 			!strings.Contains(err.Error(), "exit.md.tmpl") {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -159,7 +159,7 @@ func TestOwnTextsOfNowhere(t *testing.T) {
 		"no folder":   os.DirFS(filepath.Join(t.TempDir(), "none")),
 		"other names": fstest.MapFS{"minimal.tmpl": {Data: []byte("Mind!")}},
 	} {
-		if _, err := reinforce.LoadTexts(dir); err == nil || !strings.Contains(err.Error(), "minimal.md.tmpl") {
+		if _, err := reinforce.LoadTemplates(dir); err == nil || !strings.Contains(err.Error(), "minimal.md.tmpl") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

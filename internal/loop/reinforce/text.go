@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/loop/hook"
 )
 
-//go:embed texts/*.tmpl
-var texts embed.FS
+//go:embed templates/*.tmpl
+var builtIn embed.FS
 
 // Limits of reminders, in tokens.
 const (
@@ -64,17 +64,17 @@ type About struct {
 	Plateau, Declining bool
 }
 
-// Texts are templates of reminders.
-type Texts struct{ set *template.Template }
+// Templates are templates of reminders.
+type Templates struct{ set *template.Template }
 
-// LoadTexts reads the templates minimal, standard, aggressive and exit (each
+// LoadTemplates reads the templates minimal, standard, aggressive and exit (each
 // NAME.md.tmpl, a text/template for an [About]) from a folder; a missing one, and all of
 // them if dir is nil, is the built-in one. exit is the honest exit: it ends each reminder
 // and is never cut, so it has at most [MaxExit] tokens. It is an error if the folder does
 // not exist or has none of the four, or if a template fails with empty or with full data;
 // the error names the file.
-func LoadTexts(dir fs.FS) (Texts, error) {
-	t := Texts{template.New("")}
+func LoadTemplates(dir fs.FS) (Templates, error) {
+	t := Templates{template.New("")}
 	var errs []error
 	own := 0
 	for _, name := range []string{"minimal", "standard", "aggressive", "exit"} {
@@ -105,20 +105,20 @@ func readText(dir fs.FS, file string) (text string, own bool, err error) {
 			return string(data), true, err
 		}
 	}
-	data, err := texts.ReadFile("texts/" + file)
+	data, err := builtIn.ReadFile("templates/" + file)
 	return string(data), false, err
 }
 
 // everything returns data with all fields set, to test templates.
 func everything() *About {
 	return &About{
-		Iteration: 2, Failing: []Failing{{"TestA", "a_test.go"}, {"TestB", "b_test.go"}}, Worse: []string{"1 test gone"},
+		Iteration: 2, Failing: []Failing{{"TestA", "a_test.go"}, {"TestB", "b_test.go"}}, Worse: []string{"1 test removed"},
 		Error: "broken", ErrorKind: "build", Place: "a.go:1", Repeated: 2, Plateau: true, Declining: true,
 	}
 }
 
 // add parses a template and checks that it works with empty and with full data.
-func (t Texts) add(name, text string) error {
+func (t Templates) add(name, text string) error {
 	if _, err := t.set.New(name).Parse(text); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (t Texts) add(name, text string) error {
 // Text returns the reminder of a level, limited to the tokens of the level and to left.
 // Lists are shortened until it fits. It is empty if the level is off or there is no room
 // for the honest exit.
-func (t Texts) Text(level hook.Level, about *About, left int) (string, error) {
+func (t Templates) Text(level hook.Level, about *About, left int) (string, error) {
 	room := min(Most(level), left) * bytesPerToken
 	name := map[hook.Level]string{hook.LevelMinimal: "minimal", hook.LevelStandard: "standard",
 		hook.LevelAggressive: "aggressive",
@@ -192,7 +192,7 @@ func (a *About) shorten() bool {
 	return true
 }
 
-func (t Texts) write(name string, about *About) (string, error) {
+func (t Templates) write(name string, about *About) (string, error) {
 	var b strings.Builder
 	if err := t.set.ExecuteTemplate(&b, name, about); err != nil {
 		return "", fmt.Errorf("write reminder: %w", err)

@@ -24,105 +24,99 @@ import (
 type Outcome struct {
 	Iteration int       `json:"iteration"`
 	Timestamp time.Time `json:"timestamp"`
-	// Quality and its parts, in percent; nil and empty where nothing was measured.
+	// Quality is the score in percent, nil if nothing was measured, Parts its components,
+	// and Delta the change since the previous iteration.
 	Quality *int           `json:"quality_score"`
 	Parts   map[string]int `json:"quality_breakdown,omitempty"`
 	Delta   *int           `json:"quality_delta,omitempty"`
-	// Scorer names who gave the quality when it was not made from facts.
+	// Scorer is the command that set the score; empty if it was computed.
 	Scorer string `json:"scorer,omitempty"`
-	// Before and After are the snapshots around the agent's work.
+	// Before and After are the snapshots before and after the agent's work.
 	Before workspace.ID `json:"snapshot_before,omitempty"`
 	After  workspace.ID `json:"snapshot_path,omitempty"`
-	// Artifacts are the files that changed, at most maxArtifacts; Changed is how
-	// many there are.
+	// Artifacts are the changed files, up to a limit; Changed is their number.
 	Artifacts []string `json:"artifacts,omitempty"`
 	Changed   int      `json:"files_changed"`
 	Check     Check    `json:"test_results"`
-	// Metrics are measures besides the tests; nil where none were taken.
+	// Metrics are the measurements other than tests; nil if none were made.
 	Metrics *metric.Metrics `json:"metrics,omitempty"`
-	// Sealed is what came of a clean copy; nil where none was made.
-	Sealed *cleancheck.Verdict `json:"sealed,omitempty"`
-	// Diff compares with the baseline; shortened lists.
+	// CleanCopy is the result of the clean-copy check; nil if there was none.
+	CleanCopy *cleancheck.Verdict `json:"sealed,omitempty"`
+	// Diff compares the test results with the baseline's; its lists are shortened.
 	Diff *testreport.Diff `json:"baseline_diff,omitempty"`
-	// Regressions are facts against the iteration.
+	// Regressions are the regressions that were found.
 	Regressions []regression.Regression `json:"regressions,omitempty"`
-	// Imported tells that the iteration was elsewhere: of its files nothing is
-	// known here.
+	// Imported is set if the iteration was imported: its files are not known.
 	Imported bool `json:"imported,omitempty"`
-	// Accepted tells that a person approved them.
+	// Accepted is set if a person approved the regressions.
 	Accepted   bool       `json:"accepted,omitempty"`
 	Recoveries []Recovery `json:"recovery_history,omitempty"`
-	// AgentText is what the agent said last, AgentError how its turn failed.
+	// AgentText is the agent's last message, AgentError the error of its turn.
 	Agent      string `json:"agent,omitempty"`
 	AgentText  string `json:"agent_text,omitempty"`
 	AgentError string `json:"agent_error,omitempty"`
-	// Findings are signs of regressions in the files that changed since the
-	// baseline, at most maxFindings.
+	// Findings are those in the files that changed since the baseline, up to a limit.
 	Findings []detect.Finding `json:"findings,omitempty"`
-	// Risky are its calls of tools that could do harm, at most maxRisky.
+	// Risky are the risky tool calls, and Calls the last calls that could change
+	// something, both up to a limit; the journal has all.
 	Risky []policy.Risky `json:"risky_actions,omitempty"`
-	// Calls are the last of its calls that could change something, at most maxRisky;
-	// the journal has all.
 	Calls []policy.Risky `json:"tool_call_history,omitempty"`
-	// Level is how firmly it was reminded of the rules.
+	// Level is the reinforcement level.
 	Level hook.Level `json:"reinforcement_level,omitempty"`
-	// Handoff is what the agent recorded of its work; nil when it recorded nothing.
+	// Handoff is the agent's checkpoint; nil if it recorded none.
 	Handoff *handoff.Checkpoint `json:"handoff,omitempty"`
-	// Sight is how its calls of tools were seen, Denied how many were refused.
+	// Sight is how tool calls were observed, Denied the number of refused ones.
 	Sight  agent.Sight `json:"sight,omitempty"`
 	Denied int         `json:"denied,omitempty"`
-	// Tokens and CostUSD are what the agent's turns took, as far as it tells.
+	// InputTokens, OutputTokens and CostUSD are the usage that the agent reported.
 	InputTokens  int64    `json:"input_tokens,omitempty"`
 	OutputTokens int64    `json:"output_tokens,omitempty"`
 	CostUSD      *float64 `json:"cost_usd,omitempty"`
-	// Times say what the iteration took, in milliseconds.
-	Times Times `json:"times"`
-	// Warnings say what took longer than it may, and what snapshots do not have.
+	Times        Times    `json:"times"`
+	// Warnings list exceeded time limits and files that snapshots do not contain.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Times are what parts of an iteration took, in milliseconds.
+// Times are the durations of the parts of an iteration, in milliseconds.
 type Times struct {
 	Agent    int64 `json:"agent_ms"`
 	Check    int64 `json:"check_ms"`
 	Snapshot int64 `json:"snapshot_ms"`
 	Hooks    int64 `json:"hooks_ms"`
-	// Metrics is what the commands took that measure more than tests.
-	Metrics int64 `json:"metrics_ms,omitempty"`
-	// Sealed is what clean copies took, with the commands in them.
-	Sealed int64 `json:"sealed_ms,omitempty"`
-	// Engine is everything else that the engine added.
-	Engine int64 `json:"engine_ms"`
+	// Metrics is the time of the commands that measure metrics, CleanCopy that of the
+	// clean-copy check, and Engine that of everything else.
+	Metrics   int64 `json:"metrics_ms,omitempty"`
+	CleanCopy int64 `json:"sealed_ms,omitempty"`
+	Engine    int64 `json:"engine_ms"`
 }
 
-// Check is what one run of the completion command came to.
+// Check is the result of one run of the completion command.
 type Check struct {
 	Command string `json:"command"`
 	Exit    int    `json:"exit"`
 	Passed  bool   `json:"passed"`
-	// Weak tells that no results of tests could be read: the exit status is all
-	// that is known.
+	// Weak is set if only the exit status is known, because there are no test results.
 	Weak bool `json:"weak_evidence,omitempty"`
-	// Skipped tells that the command was not run, because the loop was to end.
-	Skipped bool `json:"skipped,omitempty"`
-	// TimedOut tells that the command was stopped.
+	// Skipped is set if the command was not run because the loop was ending, TimedOut if
+	// it was stopped at its time limit.
+	Skipped  bool `json:"skipped,omitempty"`
 	TimedOut bool `json:"timed_out,omitempty"`
-	// Output is the end of what it printed, at most maxOutput bytes.
+	// Output is the end of its output.
 	Output string `json:"output,omitempty"`
 	// Results is the blob of the test results.
 	Results string            `json:"results,omitempty"`
 	Counts  testreport.Counts `json:"counts"`
-	// Failing are the names of tests that fail, at most maxFailing, and Messages
-	// what they say. Broken are suites that could not run.
+	// Failing are the failing tests, up to a limit, and Messages their messages. Broken
+	// are suites that could not run.
 	Failing  []string `json:"failing,omitempty"`
 	Messages []string `json:"messages,omitempty"`
 	Broken   []string `json:"broken,omitempty"`
-	// Incomplete is why the runner's end record is missing.
+	// Incomplete is why the test run has no end record.
 	Incomplete string `json:"incomplete,omitempty"`
 	TookMS     int64  `json:"took_ms"`
 }
 
-// Row returns the row of the outcome. Lists are left out of a row that is too long.
+// Row returns the row of the outcome. If it is too long, its lists are left out.
 func (o *Outcome) Row(status record.IterationStatus, task perdure.TaskID) (*record.Iteration, error) {
 	raw, err := json.Marshal(o)
 	if err != nil {
@@ -147,17 +141,15 @@ func ReadOutcome(it *record.Iteration) (Outcome, error) {
 	return o, nil
 }
 
-// Eligible reports whether a loop may leave an iteration in the workspace: it is
-// over, was not taken back, and has no regression that nobody accepted.
+// Eligible reports whether a loop may select an iteration: it ended, was not reverted,
+// and has no regression that is not accepted.
 func (o *Outcome) Eligible(it *record.Iteration) bool {
 	return it.Number > 0 && (it.Status == record.IterationKept || it.Status == record.IterationFailed) &&
-		it.EndedAt != nil &&
-		o.Quality != nil && o.After != "" && (len(o.Regressions) == 0 || o.Accepted)
+		it.EndedAt != nil && o.Quality != nil && o.After != "" && (len(o.Regressions) == 0 || o.Accepted)
 }
 
-// Prefers reports whether a loop rather leaves an iteration in the workspace than
-// an earlier one, both of them eligible; than may be nil. Of equals the earlier
-// stays.
+// Prefers reports whether a loop selects an eligible iteration over an earlier eligible
+// one, which may be nil. Of equal iterations the earlier one is selected.
 func Prefers(c *config.Config, o, than *Outcome) bool {
 	if than == nil {
 		return true
@@ -180,9 +172,7 @@ func Prefers(c *config.Config, o, than *Outcome) bool {
 	return *o.Quality > *than.Quality
 }
 
-// Marks are the findings that a regression (its ID) or the beginning of a
-// fingerprint stands for, to be marked as false alarms; empty stands for all
-// regressions.
+// Marks returns the false alarms to record for finding; see [regression.Found.Marks].
 func (o *Outcome) Marks(finding string) []record.FalseAlarm {
 	return (&regression.Found{Iteration: o.Iteration, Regressions: o.Regressions, Findings: o.Findings}).Marks(finding)
 }

@@ -1,13 +1,11 @@
 package state
 
-import (
-	"time"
-)
+import "time"
 
-// Diagnosis is why an iteration made something worse.
+// Diagnosis is the assumed cause of a regression.
 type Diagnosis string
 
-// The diagnoses.
+// Diagnoses of a regression.
 const (
 	CognitiveLoad  Diagnosis = "cognitive_load"
 	TaskComplexity Diagnosis = "task_complexity"
@@ -16,7 +14,7 @@ const (
 	GenuineFix     Diagnosis = "genuine_fix"
 )
 
-// Recovery is what was done about a regression.
+// Recovery is the reaction to a regression.
 type Recovery struct {
 	Iteration int       `json:"iteration"`
 	Attempt   int       `json:"attempt"`
@@ -29,7 +27,7 @@ type Recovery struct {
 	Outcome string `json:"outcome,omitempty"`
 }
 
-// RecoveryStep is one of pause, diagnose, adapt, retry and escalate.
+// RecoveryStep is a step of a recovery: pause, diagnose, adapt, retry or escalate.
 type RecoveryStep struct {
 	Step       string    `json:"step"`
 	ExecutedAt time.Time `json:"executed_at"`

@@ -1,6 +1,6 @@
 // Package evidence connects snapshots, package detect and test results: it runs detection
 // over the files that changed between two snapshots, and decides which findings count
-// beside the results of the tests.
+// together with the test results.
 package evidence
 
 import (

@@ -413,7 +413,7 @@ func (s *Summary) charts() []*chart {
 		{"agent", "agent", mean(func(t *state.Times) int64 { return t.Agent })},
 		{"check", "check", mean(func(t *state.Times) int64 { return t.Check })},
 		{"metrics", "metrics", mean(func(t *state.Times) int64 { return t.Metrics })},
-		{"sealed", "clean copies", mean(func(t *state.Times) int64 { return t.Sealed })},
+		{"sealed", "clean copies", mean(func(t *state.Times) int64 { return t.CleanCopy })},
 		{"snapshot", "snapshots", mean(func(t *state.Times) int64 { return t.Snapshot })},
 		{"hooks", "hooks", mean(func(t *state.Times) int64 { return t.Hooks })},
 		{"engine", "engine", mean(func(t *state.Times) int64 { return t.Engine })},

@@ -78,8 +78,8 @@ func (c scene) iteration(number, quality int, change func(o *state.Outcome)) rec
 			Files: []metric.Lost{{File: c.Text, Lines: "3-5", Lost: 3}}}
 	}
 	if number%4 == 0 {
-		o.Times.Sealed = 2500
-		o.Sealed = &cleancheck.Verdict{State: cleancheck.Partly, Why: "with ignored files as the loop made them: " +
+		o.Times.CleanCopy = 2500
+		o.CleanCopy = &cleancheck.Verdict{State: cleancheck.Partly, Why: "with ignored files as the loop made them: " +
 			c.Text + " (3 files)", Runs: 2, Copied: 123, CopyMS: 400, TookMS: 2500}
 	}
 	if change != nil {
@@ -96,9 +96,9 @@ func (c scene) deletion(number, quality int) record.Iteration {
 		o.Check.Counts = counts(140, 8, 0)
 		o.Diff = &testreport.Diff{Before: counts(138, 12, 0), Now: counts(140, 8, 0)}
 		o.Regressions = []regression.Regression{
-			{Type: "test_deletion", Severity: "critical", Text: "2 tests of the baseline: gone, " + c.Text,
+			{Type: "test_deletion", Severity: "critical", Text: "2 tests removed, " + c.Text,
 				Tests: []string{"auth/login: " + c.Text, "auth/login: weak passwords"}, Files: []string{c.Text}},
-			{Type: "test_failure", Severity: "high", Text: "1 test of the baseline: failing now", Tests: []string{c.Text},
+			{Type: "test_failure", Severity: "high", Text: "1 test newly failing", Tests: []string{c.Text},
 				Fingerprints: []string{"00000000000000f1"}},
 		}
 		o.Recoveries = []state.Recovery{{Iteration: number, Attempt: 1, Diagnosis: state.RewardHacking, Confidence: 90,

@@ -44,7 +44,7 @@ func (c scene) varied(n int) loopview.Input {
 				o.AgentError = "crashed: " + c.Text
 			}
 			if i == n/3 {
-				o.Sealed = &cleancheck.Verdict{State: cleancheck.Partly, Why: c.Text, Runs: 2, Copied: 7, CopyMS: 8, TookMS: 9,
+				o.CleanCopy = &cleancheck.Verdict{State: cleancheck.Partly, Why: c.Text, Runs: 2, Copied: 7, CopyMS: 8, TookMS: 9,
 					Held: map[string]int{"x": 1}}
 			}
 			if i%90 == 0 {

@@ -231,8 +231,8 @@ func (s *Summary) warn(o *state.Outcome) {
 
 // seal keeps what a clean copy of an iteration came to.
 func (s *Summary) seal(o *state.Outcome) {
-	if o.Sealed != nil {
-		s.sealed = fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(sealedText(o.Sealed), maxText))
+	if o.CleanCopy != nil {
+		s.sealed = fmt.Sprintf("iteration %d: %s", o.Iteration, oneLine(sealedText(o.CleanCopy), maxText))
 	}
 }
 
@@ -341,7 +341,7 @@ func (s *Summary) times() (t state.Times) {
 // added sums up what two iterations took.
 func added(t, u state.Times) state.Times {
 	return state.Times{Agent: t.Agent + u.Agent, Check: t.Check + u.Check, Metrics: t.Metrics + u.Metrics,
-		Sealed: t.Sealed + u.Sealed, Snapshot: t.Snapshot + u.Snapshot,
+		CleanCopy: t.CleanCopy + u.CleanCopy, Snapshot: t.Snapshot + u.Snapshot,
 		Hooks: t.Hooks + u.Hooks, Engine: t.Engine + u.Engine}
 }
 

@@ -544,8 +544,8 @@ func timesText(t state.Times) string {
 	if t.Metrics > 0 {
 		metrics = ", metrics " + milliseconds(t.Metrics)
 	}
-	if t.Sealed > 0 {
-		metrics += ", clean copies " + milliseconds(t.Sealed)
+	if t.CleanCopy > 0 {
+		metrics += ", clean copies " + milliseconds(t.CleanCopy)
 	}
 	return fmt.Sprintf("agent %s, check %s%s, snapshots %s, hooks %s, engine %s", milliseconds(t.Agent),
 		milliseconds(t.Check), metrics, milliseconds(t.Snapshot),
