@@ -2,6 +2,7 @@ package testreport
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,11 +22,12 @@ type builder struct {
 }
 
 func newBuilder(format Format, cfg Config) (*builder, error) {
-	if err := cfg.validate(); err != nil {
+	cfg, err := cfg.complete()
+	if err != nil {
 		return nil, err
 	}
 	return &builder{
-		cfg:    cfg.withDefaults(),
+		cfg:    cfg,
 		report: Report{Format: format, Complete: true, Tests: []Test{}},
 		at:     make(map[string]int),
 		last:   make(map[string]int),
@@ -81,12 +83,7 @@ func (b *builder) merge(t Test, line int) error {
 
 // weight orders outcomes from good to bad.
 func weight(o Outcome) int {
-	for i, each := range [...]Outcome{"", Passed, XPass, XFail, Todo, Skipped, Unfinished, Failed} {
-		if o == each {
-			return i
-		}
-	}
-	return 0
+	return slices.Index([]Outcome{"", Passed, XPass, XFail, Todo, Skipped, Unfinished, Failed}, o)
 }
 
 // broken records a suite that could not run, once for each kind.
@@ -116,12 +113,7 @@ func (b *builder) incomplete(suite, reason string) error {
 
 // join joins the non-empty parts of an identity.
 func join(sep string, parts ...string) string {
-	kept := parts[:0:0]
-	for _, p := range parts {
-		if p != "" {
-			kept = append(kept, p)
-		}
-	}
+	kept := slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" })
 	return strings.Join(kept, sep)
 }
 

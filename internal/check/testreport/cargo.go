@@ -1,7 +1,6 @@
 package testreport
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -11,32 +10,21 @@ import (
 )
 
 var (
-	cargoRunning = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^\s+Running (?:unittests )?(\S+)(?: \((\S+)\))?$`)
-	})
-	cargoHash = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`-[0-9a-f]{16}(?:\.exe)?$`)
-	})
-	cargoBegin = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^running (\d+) tests?$`)
-	})
-	cargoTest = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^test (.+?) \.\.\.(?: (.*))?$`)
-	})
-	cargoResult = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
-	})
-	cargoStdout = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^---- (.+?) (?:stdout|stderr) ----$`)
-	})
-	cargoLine  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` \(line \d+\)`) })
-	cargoBuild = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile("^error: could not compile `([^`]+)`")
-	})
-	cargoFailed = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^error: \d+ targets? failed:`)
-	})
+	cargoRunning = lazily(`^\s+Running (?:unittests )?(\S+)(?: \((\S+)\))?$`)
+	cargoHash    = lazily(`-[0-9a-f]{16}(?:\.exe)?$`)
+	cargoBegin   = lazily(`^running (\d+) tests?$`)
+	cargoTest    = lazily(`^test (.+?) \.\.\.(?: (.*))?$`)
+	cargoResult  = lazily(`^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
+	cargoStdout  = lazily(`^---- (.+?) (?:stdout|stderr) ----$`)
+	cargoLine    = lazily(` \(line \d+\)`)
+	cargoBuild   = lazily("^error: could not compile `([^`]+)`")
+	cargoFailed  = lazily(`^error: \d+ targets? failed:`)
 )
+
+// lazily returns a function that compiles a regular expression at its first call.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 type cargoParser struct {
 	*builder
@@ -47,44 +35,28 @@ type cargoParser struct {
 	open    bool           // between "running N tests" and "test result:"
 	waiting int            // the test whose outcome follows on a later line, or -1
 	byName  map[string]int // tests of the group, for their output
-	telling int            // the test whose output is being read, or -1
+	reading int            // the test whose output is being read, or -1
 	errors  message        // compiler errors
 	groups  int
 	stopped bool // cargo ended after the first binary that failed
 }
 
-// ParseCargo reads the combined output of cargo test: the names of the binaries are on
-// standard error. It is complete when every binary that began has a result with the right
+// cargo reads the combined output of cargo test: the names of the binaries are on standard
+// error. The report is complete when every binary that began has a result with the right
 // numbers of tests, and cargo continued after failures (--no-fail-fast).
-func ParseCargo(r io.Reader, cfg Config) (*Report, error) {
-	b, err := newBuilder(Cargo, cfg)
-	if err != nil {
-		return nil, wrap(Cargo, err)
-	}
-	p := &cargoParser{builder: b, in: newLines(r, b.cfg.MaxLine), waiting: -1, telling: -1}
-	if err := p.read(); err != nil {
-		return nil, wrap(Cargo, err)
-	}
-	return &b.report, nil
-}
-
-func (p *cargoParser) read() error {
-	for {
-		line, long, err := p.in.next()
-		if errors.Is(err, io.EOF) {
-			return p.finish()
-		}
-		if err != nil {
-			return err
-		}
+func (b *builder) cargo(r io.Reader) error {
+	p := &cargoParser{builder: b, in: newLines(r, b.cfg.MaxLine), waiting: -1, reading: -1}
+	err := p.in.each(func(line []byte, long bool) error {
 		if long {
 			p.report.Ignored++
-			continue
+			return nil
 		}
-		if err := p.line(string(line)); err != nil {
-			return err
-		}
+		return p.line(string(line))
+	})
+	if err != nil {
+		return err
 	}
+	return p.finish()
 }
 
 func (p *cargoParser) line(line string) error {
@@ -140,7 +112,7 @@ func (p *cargoParser) begin(number string) error {
 	if err != nil {
 		return &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.in.no}
 	}
-	p.open, p.planned, p.group, p.waiting, p.telling = true, n, p.group[:0], -1, -1
+	p.open, p.planned, p.group, p.waiting, p.reading = true, n, p.group[:0], -1, -1
 	p.byName = make(map[string]int)
 	p.groups++
 	return nil
@@ -148,28 +120,28 @@ func (p *cargoParser) begin(number string) error {
 
 // within reads a line between the beginning and the result of a binary.
 func (p *cargoParser) within(line string) error {
-	if m := cargoTest().FindStringSubmatch(line); m != nil && p.telling < 0 {
+	if m := cargoTest().FindStringSubmatch(line); m != nil && p.reading < 0 {
 		return p.test(m[1], m[2])
 	}
 	if m := cargoStdout().FindStringSubmatch(line); m != nil {
-		p.telling = -1
+		p.reading = -1
 		if i, ok := p.byName[m[1]]; ok {
-			p.telling = i
+			p.reading = i
 		}
 		return nil
 	}
 	if line == "failures:" {
-		p.telling = -1
+		p.reading = -1
 		return nil
 	}
 	if p.waiting >= 0 && p.outcome(p.waiting, line) {
 		p.waiting = -1
 		return nil
 	}
-	if p.telling >= 0 {
-		t := &p.report.Tests[p.telling]
+	if p.reading >= 0 {
+		t := &p.report.Tests[p.reading]
 		if strings.HasPrefix(line, "stack backtrace:") {
-			p.telling = -1
+			p.reading = -1
 		} else if len(t.Message) < p.cfg.MaxMessage {
 			t.Message = clipped(join("\n", t.Message, line), p.cfg.MaxMessage)
 		}
@@ -179,7 +151,7 @@ func (p *cargoParser) within(line string) error {
 	return nil
 }
 
-func (p *cargoParser) test(name, told string) error {
+func (p *cargoParser) test(name, outcome string) error {
 	name, _, _ = strings.Cut(name, " - should panic")
 	name, _, _ = strings.Cut(name, " - compile")
 	t := Test{Suite: p.suite, Name: name, Outcome: Unfinished}
@@ -195,16 +167,16 @@ func (p *cargoParser) test(name, told string) error {
 	p.group = append(p.group, i)
 	p.byName[name] = i
 	p.waiting = -1
-	if !p.outcome(i, told) {
+	if !p.outcome(i, outcome) {
 		p.waiting = i // other output came in between
 	}
 	return nil
 }
 
 // outcome parses the outcome after the dots and reports whether it could.
-func (p *cargoParser) outcome(i int, told string) bool {
+func (p *cargoParser) outcome(i int, text string) bool {
 	t := &p.report.Tests[i]
-	word, why, _ := strings.Cut(told, ", ")
+	word, why, _ := strings.Cut(text, ", ")
 	switch word {
 	case "ok":
 		t.Outcome = Passed
@@ -213,7 +185,7 @@ func (p *cargoParser) outcome(i int, told string) bool {
 	case "ignored":
 		t.Outcome, t.Message = Skipped, clipped(why, p.cfg.MaxMessage)
 	default:
-		if !strings.HasPrefix(told, "bench:") {
+		if !strings.HasPrefix(text, "bench:") {
 			return false
 		}
 		t.Outcome = Passed
@@ -223,9 +195,9 @@ func (p *cargoParser) outcome(i int, told string) bool {
 
 func (p *cargoParser) result(m []string) error {
 	p.open = false
-	var said [3]int
-	for i := range said {
-		said[i], _ = strconv.Atoi(m[i+1])
+	var stated [3]int
+	for i := range stated {
+		stated[i], _ = strconv.Atoi(m[i+1])
 	}
 	var have [3]int
 	for _, i := range p.group {
@@ -238,10 +210,10 @@ func (p *cargoParser) result(m []string) error {
 			have[1]++
 		}
 	}
-	if len(p.group) != p.planned || said != have {
+	if len(p.group) != p.planned || stated != have {
 		return p.incomplete(p.suite, fmt.Sprintf("binary %q reports %d tests passed, %d failed, %d ignored, and lists "+
 			"%d, %d, %d",
-			p.suite, said[0], said[1], said[2], have[0], have[1], have[2]))
+			p.suite, stated[0], stated[1], stated[2], have[0], have[1], have[2]))
 	}
 	return nil
 }

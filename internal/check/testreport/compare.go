@@ -14,8 +14,7 @@ const (
 	Clean Verdict = "clean"
 	// FixedBaseline: failed in the baseline and passes now.
 	FixedBaseline Verdict = "fixed baseline"
-	// BaselineBroken: failed in the baseline and still does, or could not run
-	// then.
+	// BaselineBroken: failed in the baseline and still does, or could not run then.
 	BaselineBroken Verdict = "baseline broken"
 	// Regressed: worse than in the baseline.
 	Regressed Verdict = "regressed"
@@ -107,7 +106,7 @@ func Compare(baseline, now *Report) Diff {
 		}
 	}
 	for _, list := range d.lists() {
-		slices.SortFunc(*list, func(a, b Change) int { return strings.Compare(a.ID, b.ID) })
+		sortByID(*list)
 	}
 	d.Verdict = d.overall(baseline)
 	return d
@@ -128,8 +127,12 @@ func (d *Diff) Regressed() []Change {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Change) int { return strings.Compare(a.ID, b.ID) })
+	sortByID(all)
 	return all
+}
+
+func sortByID(list []Change) {
+	slices.SortFunc(list, func(a, b Change) int { return strings.Compare(a.ID, b.ID) })
 }
 
 func change(id string, before Outcome, now *Test, v Verdict) Change {
@@ -223,13 +226,8 @@ func newlyBroken(baseline, now *Report) bool {
 }
 
 func (d *Diff) overall(baseline *Report) Verdict {
-	for _, list := range d.lists() {
-		if slices.ContainsFunc(*list, func(c Change) bool { return c.Verdict == Regressed }) {
-			return Regressed
-		}
-	}
 	switch {
-	case d.NewlyBroken, d.Incomplete != "" && baseline.Complete:
+	case len(d.Regressed()) > 0, d.NewlyBroken, d.Incomplete != "" && baseline.Complete:
 		return Regressed
 	case len(d.StillFailing) > 0, len(d.Broken) > 0:
 		return BaselineBroken

@@ -1,6 +1,7 @@
 package testreport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -29,33 +30,26 @@ type Config struct {
 	MaxDepth int
 }
 
-func (c Config) withDefaults() Config {
-	set := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	set(&c.MaxTests, 1_000_000)
-	set(&c.MaxIdentity, 8<<10)
-	set(&c.MaxLine, 4<<20)
-	set(&c.MaxMessage, 2<<10)
-	set(&c.MaxDepth, 64)
-	return c
-}
-
-func (c Config) validate() error {
+// complete returns the configuration with its defaults set. A negative limit is an error.
+func (c Config) complete() (Config, error) {
 	var all []error
-	positive := func(name string, n int) {
-		if n < 0 {
-			all = append(all, fmt.Errorf("%s %d is negative", name, n))
+	for _, l := range []struct {
+		name     string
+		limit    *int
+		standard int
+	}{
+		{"max tests", &c.MaxTests, 1_000_000},
+		{"max identity", &c.MaxIdentity, 8 << 10},
+		{"max line", &c.MaxLine, 4 << 20},
+		{"max message", &c.MaxMessage, 2 << 10},
+		{"max depth", &c.MaxDepth, 64},
+	} {
+		if *l.limit < 0 {
+			all = append(all, fmt.Errorf("%s %d is negative", l.name, *l.limit))
 		}
+		*l.limit = cmp.Or(*l.limit, l.standard)
 	}
-	positive("max tests", c.MaxTests)
-	positive("max identity", c.MaxIdentity)
-	positive("max line", c.MaxLine)
-	positive("max message", c.MaxMessage)
-	positive("max depth", c.MaxDepth)
-	return errors.Join(all...)
+	return c, errors.Join(all...)
 }
 
 // relative converts a file name to a path relative to the workspace, with slashes.

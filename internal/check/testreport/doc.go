@@ -1,12 +1,12 @@
-// Package testreport reads what test runners write for programs, and compares
+// Package testreport reads the results that test runners write for programs, and compares
 // two such reports test by test.
 //
-// A [Report] lists the tests of one run by identity: a string that stays the
-// same from run to run for the same test, so that a test that is gone, skipped
-// or failing is seen by name. Exit codes and counts are not evidence: a process
-// that ended early has both. A report therefore says whether the runner's own
-// end record was seen ([Report.Complete]), and which suites could not run
-// ([Report.Broken]), so that their tests are not taken for deleted ones.
+// A [Report] lists the tests of one run by identity: a string that is the same in every
+// run for the same test, so that removed, skipped and failing tests are found by name.
+// Exit codes and counts do not suffice: a process that ended early has both. A report
+// therefore records whether the runner's own end record was seen ([Report.Complete]), and
+// which suites could not run ([Report.Broken]), so that their tests do not count as
+// deleted.
 //
 // Identities, by format. Parts are joined by "::" ("a > b" inside a part, as
 // the runners write it themselves):
@@ -22,8 +22,8 @@
 //	                  cargo-nextest: binary::module::name
 //	jest --json     file::ancestor > ancestor > title (also vitest's json)
 //	TAP             parent > description, without the number: tests inserted or
-//	                  removed before one would rename it. The number stands
-//	                  for a missing description: "#3".
+//	                  removed before one would rename it. A missing description
+//	                  is replaced by the number: "#3".
 //	cargo test      binary source::module::name. Documentation tests lose their
 //	                  line number, for the same reason.
 //	RSpec's JSON    file::full description
@@ -32,8 +32,8 @@
 // Equal identities in one report are numbered in the order they came: x, x#2,
 // x#3. Two formats repeat a test on purpose and are merged instead, with the
 // worse outcome: go test -count, and pytest (call and teardown of one test).
-// Characters that are no text (controls, broken UTF-8) are written as \xNN.
+// Control characters and invalid UTF-8 are written as \xNN.
 //
-// Everything here streams: memory grows with the number of tests, not with
-// what they print. Limits are those of [Config]; passing one is a [LimitError].
+// All formats are streamed: memory grows with the number of tests, not with their output.
+// Limits are those of [Config]; exceeding one is a [LimitError].
 package testreport

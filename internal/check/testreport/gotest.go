@@ -3,9 +3,9 @@ package testreport
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,10 +24,10 @@ type goEvent struct {
 
 type goParser struct {
 	*builder
+	in       *lines
 	packages map[string]*goPackage
 	order    []string
 	builds   map[string]*message // compiler errors, by import path
-	line     int
 }
 
 type goPackage struct {
@@ -43,60 +43,39 @@ type goPackage struct {
 
 // goRun is a test between its beginning and its end.
 type goRun struct {
-	index    int
-	output   message
-	verdict  bool // the framework printed its line about the end
-	panicked bool
-	timeout  bool
+	index   int
+	output  message
+	verdict bool // the framework printed its line about the end
+	crash   Kind // Crash or Timeout, if the process ended in it
 }
 
-// ParseGo reads the events of go test -json, with other lines between them. It is
+// goTest reads the events of go test -json, with other lines between them. The report is
 // complete when every package that started has an end, and every test of it too. A test
 // that "passes" because the process ended within it is reported as unfinished.
-func ParseGo(r io.Reader, cfg Config) (*Report, error) {
-	b, err := newBuilder(GoTest, cfg)
-	if err != nil {
-		return nil, wrap(GoTest, err)
+func (b *builder) goTest(r io.Reader) error {
+	p := &goParser{builder: b, in: newLines(r, b.cfg.MaxLine), packages: make(map[string]*goPackage),
+		builds: make(map[string]*message)}
+	if err := p.in.each(p.read); err != nil {
+		return err
 	}
-	p := &goParser{builder: b, packages: make(map[string]*goPackage), builds: make(map[string]*message)}
-	if err := p.read(newLines(r, b.cfg.MaxLine)); err != nil {
-		return nil, wrap(GoTest, err)
-	}
-	if err := p.finish(); err != nil {
-		return nil, wrap(GoTest, err)
-	}
-	return &b.report, nil
+	return p.finish()
 }
 
-func (p *goParser) read(in *lines) error {
-	for {
-		line, long, err := in.next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		p.line = in.no
-		object := bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{"))
-		if object && long {
-			return &LimitError{Limit: "max line", Max: p.cfg.MaxLine, Line: in.no}
-		}
-		var e goEvent
-		if !object || json.Unmarshal(line, &e) != nil || e.Action == "" {
-			p.report.Ignored++
-			if object && in.open && bytes.Contains(line, []byte(`"Action"`)) {
-				if err := p.incomplete("", fmt.Sprintf("the last event, in line %d, is cut off", in.no)); err != nil {
-					return err
-				}
-			}
-			p.plain(string(line))
-			continue
-		}
-		if err := p.event(&e); err != nil {
-			return err
-		}
+func (p *goParser) read(line []byte, long bool) error {
+	object := bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{"))
+	if object && long {
+		return &LimitError{Limit: "max line", Max: p.cfg.MaxLine, Line: p.in.no}
 	}
+	var e goEvent
+	if object && json.Unmarshal(line, &e) == nil && e.Action != "" {
+		return p.event(&e)
+	}
+	p.report.Ignored++
+	p.plain(string(line))
+	if object && p.in.open && bytes.Contains(line, []byte(`"Action"`)) {
+		return p.incomplete("", fmt.Sprintf("the last event, in line %d, is cut off", p.in.no))
+	}
+	return nil
 }
 
 // plain reads the lines that older versions print between the events.
@@ -106,10 +85,11 @@ func (p *goParser) plain(line string) {
 		return
 	}
 	name, why, _ := strings.Cut(rest, " ")
-	if why == "[build failed]" || why == "[setup failed]" {
-		if known, err := p.pkg(name); err == nil {
-			known.ended, known.bad, known.broken = true, true, Build
-		}
+	if why != "[build failed]" && why != "[setup failed]" {
+		return
+	}
+	if known, err := p.pkg(name); err == nil {
+		known.ended, known.bad, known.broken = true, true, Build
 	}
 }
 
@@ -118,10 +98,10 @@ func (p *goParser) pkg(name string) (*goPackage, error) {
 		return known, nil
 	}
 	if len(p.packages) >= p.cfg.MaxTests {
-		return nil, &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.line}
+		return nil, &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.in.no}
 	}
 	if len(name) > p.cfg.MaxIdentity {
-		return nil, &LimitError{Limit: "max identity", Max: p.cfg.MaxIdentity, Line: p.line}
+		return nil, &LimitError{Limit: "max identity", Max: p.cfg.MaxIdentity, Line: p.in.no}
 	}
 	made := &goPackage{running: make(map[string]*goRun)}
 	p.packages[name] = made
@@ -146,7 +126,7 @@ func (p *goParser) event(e *goEvent) error {
 	}
 	switch e.Action {
 	case "output":
-		pkg.told(e.Output, p.cfg.MaxMessage)
+		pkg.read(e.Output, p.cfg.MaxMessage)
 	case "pass", "skip", "fail":
 		pkg.ended, pkg.bad, pkg.build = true, e.Action == "fail", e.FailedBuild
 	}
@@ -157,7 +137,7 @@ func (p *goParser) build(e *goEvent) error {
 	m := p.builds[e.ImportPath]
 	if m == nil {
 		if len(p.builds) >= p.cfg.MaxTests {
-			return &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.line}
+			return &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.in.no}
 		}
 		m = &message{}
 		p.builds[e.ImportPath] = m
@@ -168,16 +148,25 @@ func (p *goParser) build(e *goEvent) error {
 	return nil
 }
 
-// told reads the output of the package itself.
-func (k *goPackage) told(text string, limit int) {
-	if strings.HasPrefix(text, "panic: test timed out") {
-		k.broken = Timeout
-	} else if strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ") {
-		k.broken = Crash
+// read reads the output of the package itself.
+func (k *goPackage) read(text string, limit int) {
+	if crash := crashOf(text); crash != "" {
+		k.broken = crash
 	} else if strings.HasSuffix(text, " [build failed]\n") || strings.HasSuffix(text, " [setup failed]\n") {
 		k.broken = Build
 	}
 	k.output.add(text, limit)
+}
+
+// crashOf returns the kind of end of the process that an output reports; empty if none.
+func crashOf(text string) Kind {
+	switch {
+	case strings.HasPrefix(text, "panic: test timed out"):
+		return Timeout
+	case strings.HasPrefix(text, "panic: "), strings.HasPrefix(text, "fatal error: "):
+		return Crash
+	}
+	return ""
 }
 
 func (p *goParser) test(pkg *goPackage, e *goEvent) error {
@@ -195,7 +184,7 @@ func (p *goParser) test(pkg *goPackage, e *goEvent) error {
 	}
 	switch e.Action {
 	case "output":
-		run.told(e.Output, p.cfg.MaxMessage)
+		run.read(e.Output, p.cfg.MaxMessage)
 	case "pass", "bench":
 		if !run.verdict && e.Action == "pass" {
 			pkg.doubtful = append(pkg.doubtful, run.index)
@@ -215,25 +204,21 @@ func (p *goParser) begin(e *goEvent) (int, error) {
 	if i, known := p.at[printable(id)]; known {
 		return i, nil
 	}
-	return p.add(Test{ID: id, Suite: e.Package, Name: e.Test}, p.line)
+	return p.add(Test{ID: id, Suite: e.Package, Name: e.Test}, p.in.no)
 }
 
-func (r *goRun) told(text string, limit int) {
-	for _, frame := range [...]string{"=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME ", "=== ATTR "} {
-		if strings.HasPrefix(text, frame) {
-			return
-		}
+func (r *goRun) read(text string, limit int) {
+	begins := func(prefix string) bool { return strings.HasPrefix(strings.TrimLeft(text, " "), prefix) }
+	switch {
+	case slices.ContainsFunc([]string{"=== RUN ", "=== PAUSE ", "=== CONT ", "=== NAME ", "=== ATTR "},
+		func(frame string) bool { return strings.HasPrefix(text, frame) }):
+		return
+	case slices.ContainsFunc([]string{"--- PASS: ", "--- FAIL: ", "--- SKIP: ", "--- BENCH: "}, begins):
+		r.verdict = true
+		return
 	}
-	trimmed := strings.TrimLeft(text, " ")
-	for _, verdict := range [...]string{"--- PASS: ", "--- FAIL: ", "--- SKIP: ", "--- BENCH: "} {
-		if strings.HasPrefix(trimmed, verdict) {
-			r.verdict = true
-			return
-		}
-	}
-	if strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ") {
-		r.panicked = true
-		r.timeout = strings.HasPrefix(text, "panic: test timed out")
+	if crash := crashOf(text); crash != "" {
+		r.crash = crash
 		r.output.text = r.output.text[:0] // earlier output is not the reason
 	}
 	r.output.add(text, limit)
@@ -254,17 +239,10 @@ func (p *goParser) end(pkg *goPackage, run *goRun, e *goEvent, outcome Outcome) 
 	if outcome == Failed {
 		pkg.failing++
 	}
-	if run.panicked && outcome == Failed {
-		pkg.broken = crashKind(run)
+	if run.crash != "" && outcome == Failed {
+		pkg.broken = run.crash
 	}
 	delete(pkg.running, e.Test)
-}
-
-func crashKind(run *goRun) Kind {
-	if run.timeout {
-		return Timeout
-	}
-	return Crash
 }
 
 func (p *goParser) finish() error {
@@ -283,16 +261,16 @@ func (p *goParser) finish() error {
 
 func (p *goParser) finishPackage(name string, pkg *goPackage) error {
 	var open string
-	for _, i := range pkg.openTests() {
-		run := pkg.running[i]
+	for _, name := range slices.Sorted(maps.Keys(pkg.running)) {
+		run := pkg.running[name]
 		t := &p.report.Tests[run.index]
-		if pkg.ended && pkg.broken == "" && !run.panicked && strings.HasPrefix(i, "Benchmark") {
+		if pkg.ended && pkg.broken == "" && run.crash == "" && strings.HasPrefix(name, "Benchmark") {
 			t.Outcome = Passed // they have no end of their own
 			continue
 		}
 		t.Outcome = Unfinished
-		if run.panicked {
-			t.Outcome, pkg.broken = Failed, crashKind(run)
+		if run.crash != "" {
+			t.Outcome, pkg.broken = Failed, run.crash
 			pkg.failing++
 		}
 		t.Message = clipped(string(run.output.text), p.cfg.MaxMessage)
@@ -313,15 +291,6 @@ func (p *goParser) finishPackage(name string, pkg *goPackage) error {
 		return p.incomplete(name, fmt.Sprintf("test %q has no end", open))
 	}
 	return nil
-}
-
-func (k *goPackage) openTests() []string {
-	names := make([]string, 0, len(k.running))
-	for name := range k.running {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // breakage records why a failed package could not run all its tests.

@@ -30,28 +30,19 @@ type jestParser struct {
 	any         bool // a key of the format was seen
 }
 
-// ParseJest reads the object that jest --json and vitest --reporter=json write. It is
-// complete when the object is closed, the run was not interrupted, and the number of
-// tests is the stated one.
-func ParseJest(r io.Reader, cfg Config) (*Report, error) {
-	b, err := newBuilder(Jest, cfg)
-	if err != nil {
-		return nil, wrap(Jest, err)
-	}
+// jest reads the object that jest --json and vitest --reporter=json write. The report is
+// complete when the object is closed, the run was not interrupted, and the number of tests
+// is the stated one.
+func (b *builder) jest(r io.Reader) error {
 	p := &jestParser{jsonWalker: newJSONWalker(r, b), total: -1}
-	if err := p.document(p.top, p.check); err != nil {
-		return nil, wrap(Jest, err)
-	}
-	return &b.report, nil
+	return p.document(p.top, p.check)
 }
 
 // check compares the end record with the listed tests.
 func (p *jestParser) check() error {
 	switch {
 	case !p.any:
-		at := p.in.place(0)
-		at.Msg = `the object has neither "testResults" nor "numTotalTests"`
-		return at
+		return p.wrong(0, `the object has neither "testResults" nor "numTotalTests"`)
 	case p.interrupted:
 		return p.incomplete("", "the run was interrupted")
 	case p.total < 0:
@@ -94,13 +85,10 @@ func (p *jestParser) file() error {
 		}
 		return p.skip()
 	})
-	if err != nil {
-		if f.name == "" {
-			return err // without it the identities would be wrong
-		}
-		return errors.Join(p.closeFile(&f), err)
+	if err != nil && f.name == "" {
+		return err // without it the identities would be wrong
 	}
-	return p.closeFile(&f)
+	return errors.Join(p.closeFile(&f), err)
 }
 
 func (p *jestParser) test(f *jestFile) error {
@@ -109,7 +97,7 @@ func (p *jestParser) test(f *jestFile) error {
 		return err
 	}
 	if p.listed++; p.listed > p.cfg.MaxTests {
-		return &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.in.place(p.d.InputOffset()).Line}
+		return &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.line()}
 	}
 	if len(t.FailureMessages) > 0 {
 		t.FailureMessages = []string{clipped(t.FailureMessages[0], p.cfg.MaxMessage)}
@@ -119,7 +107,7 @@ func (p *jestParser) test(f *jestFile) error {
 }
 
 func (p *jestParser) closeFile(f *jestFile) error {
-	line := p.in.place(p.d.InputOffset()).Line
+	line := p.line()
 	name := p.cfg.relative(f.name)
 	if f.status == "failed" && len(f.tests) == 0 {
 		return p.broken(name, Load, f.message)
@@ -127,7 +115,7 @@ func (p *jestParser) closeFile(f *jestFile) error {
 	failed := false
 	for _, t := range f.tests {
 		failed = failed || t.Status == "failed"
-		titles := join(" > ", append(append([]string{}, t.AncestorTitles...), t.Title)...)
+		titles := join(" > ", append(t.AncestorTitles, t.Title)...)
 		made := Test{ID: join("::", name, titles), Suite: name, Name: titles, File: name}
 		switch t.Status {
 		case "passed":

@@ -32,14 +32,22 @@ func (p *jsonWalker) document(each func(key string) error, check func() error) e
 		at := p.in.place(p.d.InputOffset())
 		return p.incomplete("", fmt.Sprintf("line %d, column %d: the object has no end", at.Line, at.Column))
 	case errors.As(err, &syntax), errors.As(err, &kind):
-		at := p.in.place(p.d.InputOffset()) // the end of the valid input
-		at.Msg = err.Error()
-		return at
+		return p.wrong(p.d.InputOffset(), err.Error()) // at the end of the valid input
 	case err != nil:
 		return err
 	}
 	return check()
 }
+
+// wrong returns a syntax error at an offset.
+func (p *jsonWalker) wrong(offset int64, msg string) error {
+	at := p.in.place(offset)
+	at.Msg = msg
+	return at
+}
+
+// line returns the number of the current line.
+func (p *jsonWalker) line() int { return p.in.place(p.d.InputOffset()).Line }
 
 // token returns the next token; values before it no longer count for the limit.
 func (p *jsonWalker) token() (json.Token, error) {
@@ -89,9 +97,7 @@ func (p *jsonWalker) expect(want json.Delim) error {
 		return err
 	}
 	if t != want {
-		at := p.in.place(p.d.InputOffset())
-		at.Msg = fmt.Sprintf("%v where %v should be", t, want)
-		return at
+		return p.wrong(p.d.InputOffset(), fmt.Sprintf("%v where %v should be", t, want))
 	}
 	return nil
 }
@@ -104,18 +110,17 @@ func (p *jsonWalker) skip() error {
 		if err != nil {
 			return err
 		}
-		if d, ok := t.(json.Delim); ok {
-			if d == '{' || d == '[' {
-				depth++
-			} else {
-				depth--
-			}
+		switch t {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
 		}
 		if depth == 0 {
 			return nil
 		}
 		if depth > p.cfg.MaxDepth {
-			return &LimitError{Limit: "max depth", Max: p.cfg.MaxDepth, Line: p.in.place(p.d.InputOffset()).Line}
+			return &LimitError{Limit: "max depth", Max: p.cfg.MaxDepth, Line: p.line()}
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package testreport
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,22 +41,15 @@ type junitParser struct {
 	depth  int
 }
 
-// ParseJUnit reads JUnit XML in the dialects of pytest, jest-junit, vitest, mocha, node
-// --test, Maven Surefire, Gradle, cargo-nextest, PHPUnit and similar tools. It is
-// complete when the root element is closed and no suite states more tests than it has.
-func ParseJUnit(r io.Reader, cfg Config) (*Report, error) {
-	b, err := newBuilder(JUnit, cfg)
-	if err != nil {
-		return nil, wrap(JUnit, err)
-	}
+// junit reads JUnit XML in the dialects of pytest, jest-junit, vitest, mocha, node --test,
+// Maven Surefire, Gradle, cargo-nextest, PHPUnit and similar tools. The report is complete
+// when the root element is closed and no suite states more tests than it has.
+func (b *builder) junit(r io.Reader) error {
 	p := &junitParser{builder: b, x: newXMLText(r, b.cfg)}
-	if err := walkXML(p.x, b, p); err != nil {
-		return nil, wrap(JUnit, err)
-	}
-	return &b.report, nil
+	return walkXML(p.x, b, p)
 }
 
-// xmlHandler receives a document's elements and texts in order.
+// xmlHandler receives the elements and character data of a document in order.
 type xmlHandler interface {
 	start(e xml.StartElement) error
 	end(name string) error
@@ -79,7 +74,7 @@ func walkXML(x *xmlText, b *builder, h xmlHandler) error {
 		case errors.As(err, &syntax) && seen:
 			return b.incomplete("", fmt.Sprintf("line %d, column %d: %s", x.line, x.col, syntax.Msg))
 		case errors.As(err, &syntax):
-			return &SyntaxError{Line: x.line, Column: max(x.col, 1), Msg: syntax.Msg}
+			return x.wrong("%s", syntax.Msg)
 		case err != nil:
 			return err
 		}
@@ -118,8 +113,7 @@ func (p *junitParser) start(e xml.StartElement) error {
 	case name == "testsuite" || name == "testsuites":
 		p.openSuite(attributes(e))
 	case p.depth == 1:
-		return &SyntaxError{Line: p.x.line, Column: max(p.x.col, 1),
-			Msg: fmt.Sprintf("root element is <%s>, not <testsuites> or <testsuite>", printable(name))}
+		return p.x.wrong("root element is <%s>, not <testsuites> or <testsuite>", printable(name))
 	case name == "testcase" && p.tc == nil:
 		p.openCase(attributes(e))
 	case p.tc != nil:
@@ -129,10 +123,7 @@ func (p *junitParser) start(e xml.StartElement) error {
 }
 
 func (p *junitParser) openSuite(a map[string]string) {
-	s := junitSuite{name: a["name"], file: a["file"], tests: count(a["tests"]), failing: -1}
-	if s.file == "" {
-		s.file = a["filepath"]
-	}
+	s := junitSuite{name: a["name"], file: cmp.Or(a["file"], a["filepath"]), tests: count(a["tests"]), failing: -1}
 	if f, e := count(a["failures"]), count(a["errors"]); f >= 0 || e >= 0 {
 		s.failing = max(f, 0) + max(e, 0)
 	}
@@ -151,8 +142,8 @@ func count(s string) int {
 func (p *junitParser) openCase(a map[string]string) {
 	c := &junitCase{class: strings.TrimSpace(a["classname"]), name: strings.TrimSpace(a["name"]), file: a["file"],
 		outcome: Passed, line: p.x.line}
-	for i := len(p.suites) - 1; i >= 0 && c.file == ""; i-- {
-		c.file = p.suites[i].file
+	for _, s := range slices.Backward(p.suites) {
+		c.file = cmp.Or(c.file, s.file)
 	}
 	c.file = p.cfg.relative(c.file)
 	if s, err := strconv.ParseFloat(strings.ReplaceAll(a["time"], ",", ""), 64); err == nil && s > 0 && s < 1e9 {
@@ -195,12 +186,12 @@ func (p *junitParser) chars(text []byte) {
 		return
 	}
 	c := p.tc
-	said := strings.TrimSpace(string(c.message.text))
-	told := strings.TrimSpace(string(text))
-	if said != "" && strings.HasPrefix(told, said) {
+	attribute := strings.TrimSpace(string(c.message.text))
+	content := strings.TrimSpace(string(text))
+	if attribute != "" && strings.HasPrefix(content, attribute) {
 		c.message.text = c.message.text[:0] // the text begins with the attribute
 	}
-	c.message.add(told, p.cfg.MaxMessage)
+	c.message.add(content, p.cfg.MaxMessage)
 }
 
 func (p *junitParser) end(name string) error {

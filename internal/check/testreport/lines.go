@@ -2,6 +2,7 @@ package testreport
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 )
@@ -19,8 +20,23 @@ func newLines(r io.Reader, limit int) *lines {
 	return &lines{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
-// next returns the next line without its end, valid until the next call; long is set if
-// it was cut at the limit. After the last one the error is io.EOF.
+// each calls do for every line without its end, valid during the call; long is set if the
+// line was cut at the limit.
+func (l *lines) each(do func(line []byte, long bool) error) error {
+	for {
+		line, long, err := l.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = do(line, long)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func (l *lines) next() (line []byte, long bool, err error) {
 	l.buf = l.buf[:0]
 	l.no++
@@ -31,22 +47,12 @@ func (l *lines) next() (line []byte, long bool, err error) {
 		}
 		l.buf = append(l.buf, part...)
 		switch {
-		case err == nil:
-			l.open = false
-			return trimEnd(l.buf), long, nil
 		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF) && len(l.buf) > 0:
-			l.open = true
-			return trimEnd(l.buf), long, nil
+		case err == nil, errors.Is(err, io.EOF) && len(l.buf) > 0:
+			l.open = err != nil
+			return bytes.TrimRight(l.buf, "\r\n"), long, nil
 		default:
 			return nil, false, err
 		}
 	}
-}
-
-func trimEnd(line []byte) []byte {
-	for n := len(line); n > 0 && (line[n-1] == '\n' || line[n-1] == '\r'); n-- {
-		line = line[:n-1]
-	}
-	return line
 }

@@ -38,23 +38,31 @@ func Parse(format Format, r io.Reader, cfg Config) (*Report, error) {
 		}
 		r = buffered
 	}
-	switch format {
-	case GoTest:
-		return ParseGo(r, cfg)
-	case JUnit:
-		return ParseJUnit(r, cfg)
-	case Jest:
-		return ParseJest(r, cfg)
-	case TAP:
-		return ParseTAP(r, cfg)
-	case Cargo:
-		return ParseCargo(r, cfg)
-	case TRX:
-		return ParseTRX(r, cfg)
-	case RSpec:
-		return ParseRSpec(r, cfg)
+	b, err := newBuilder(format, cfg)
+	if err == nil {
+		switch format {
+		case GoTest:
+			err = b.goTest(r)
+		case JUnit:
+			err = b.junit(r)
+		case Jest:
+			err = b.jest(r)
+		case TAP:
+			err = b.tap(r)
+		case Cargo:
+			err = b.cargo(r)
+		case TRX:
+			err = b.trx(r)
+		case RSpec:
+			err = b.rspec(r)
+		default:
+			return nil, fmt.Errorf("read test results: unknown format %q", format)
+		}
 	}
-	return nil, fmt.Errorf("read test results: unknown format %q", format)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", format, err)
+	}
+	return &b.report, nil
 }
 
 // ParseFiles reads the files of one run and merges them in the given order, which decides
@@ -135,5 +143,3 @@ func (b *builder) join(r *Report) error {
 	}
 	return nil
 }
-
-func wrap(format Format, err error) error { return fmt.Errorf("read %s: %w", format, err) }

@@ -86,7 +86,7 @@ func TestIncomplete(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Complete || r.Reason != tt.reason || len(r.Tests) != tt.tests || r.OK() {
+			if r.Complete || r.Reason != tt.reason || len(r.Tests) != tt.tests || sound(r) {
 				t.Errorf("complete %v, reason %q, %d tests; want %q, %d", r.Complete, r.Reason, len(r.Tests), tt.reason, tt.tests)
 			}
 			if len(r.Broken) == 0 {
@@ -96,10 +96,15 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
+// sound reports whether a run is complete, with nothing broken and no test failing.
+func sound(r *testreport.Report) bool {
+	return r.Complete && len(r.Broken) == 0 && r.Counts().Failed == 0
+}
+
 // Cargo's compile errors come before any test.
 func TestCargoBuild(t *testing.T) {
 	t.Parallel()
-	r, err := testreport.ParseCargo(strings.NewReader("   Compiling foo v0.1.0\nerror[E0425]: cannot find function "+
+	r, err := testreport.Parse(testreport.Cargo, strings.NewReader("   Compiling foo v0.1.0\nerror[E0425]: cannot find function "+
 		"`nope`\n --> src/lib.rs:3:5\n\nerror: could not compile `foo` (lib test) due to 1 previous error\n"),
 		testreport.Config{})
 	if err != nil {
@@ -107,7 +112,7 @@ func TestCargoBuild(t *testing.T) {
 	}
 	want := []testreport.Broken{{Kind: testreport.Build, Message: "error: could not compile `foo` (lib test) due to 1 " +
 		"previous error\nerror[E0425]: cannot find function `nope`\n --> src/lib.rs:3:5"}}
-	if diff := cmp.Diff(want, r.Broken); diff != "" || !r.Complete || r.OK() {
+	if diff := cmp.Diff(want, r.Broken); diff != "" || !r.Complete || sound(r) {
 		t.Errorf("complete %v; broken (-want +got):\n%s", r.Complete, diff)
 	}
 }
@@ -117,7 +122,7 @@ func TestJestAfterTests(t *testing.T) {
 	t.Parallel()
 	r := parse(t, `{"numTotalTests":1,"testResults":[{"name":"a.js","status":"failed","message":"afterAll",`+
 		`"assertionResults":[{"title":"x","status":"passed"}]}]}`)
-	if diff := cmp.Diff([]string{"passed a.js::x", "broken exit a.js"}, rows(r)); diff != "" || !r.Complete || r.OK() {
+	if diff := cmp.Diff([]string{"passed a.js::x", "broken exit a.js"}, rows(r)); diff != "" || !r.Complete || sound(r) {
 		t.Errorf("complete %v (-want +got):\n%s", r.Complete, diff)
 	}
 }
@@ -221,7 +226,7 @@ func TestOutputIsNotKept(t *testing.T) {
 		strings.NewReader(`--></testcase><testcase name="b"><failure message="no `),
 		noise("'more' > "), strings.NewReader(`"/></testcase></testsuite>`),
 	)
-	r, err := testreport.ParseJUnit(input, testreport.Config{MaxLine: 1024, MaxMessage: 20})
+	r, err := testreport.Parse(testreport.JUnit, input, testreport.Config{MaxLine: 1024, MaxMessage: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +234,7 @@ func TestOutputIsNotKept(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	line := `{"Action":"output","Package":"p","Test":"TestA","Output":"noise\n"}` + "\n"
-	g, err := testreport.ParseGo(io.MultiReader(
+	g, err := testreport.Parse(testreport.GoTest, io.MultiReader(
 		strings.NewReader(`{"Action":"run","Package":"p","Test":"TestA"}`+"\n"),
 		io.LimitReader(&repeat{unit: line}, int64(len(line))*1000),
 		strings.NewReader(`{"Action":"fail","Package":"p","Test":"TestA"}`+"\n"+`{"Action":"fail","Package":"p"}`+"\n"),
@@ -280,7 +285,7 @@ func TestTAPDocuments(t *testing.T) {
 	if !r.Complete || len(r.Tests) != 0 {
 		t.Errorf("skip all: %+v", r)
 	}
-	r, err := testreport.ParseTAP(strings.NewReader("1..1\nok 1 - a # not a directive\n"),
+	r, err := testreport.Parse(testreport.TAP, strings.NewReader("1..1\nok 1 - a # not a directive\n"),
 		testreport.Config{Suite: "t/a.t"})
 	if err != nil || r.Tests[0].ID != "t/a.t::a # not a directive" || r.Tests[0].Outcome != testreport.Passed {
 		t.Errorf("%+v, error %v", r, err)

@@ -1,8 +1,6 @@
 package testreport
 
-import (
-	"time"
-)
+import "time"
 
 // Outcome is how a test ended.
 type Outcome string
@@ -83,8 +81,8 @@ const (
 	NotRun Kind = "not run"
 )
 
-// Broken is a suite whose tests, or some of them, could not run. Their absence
-// proves nothing.
+// Broken is a suite whose tests, or some of them, could not run. Their absence from the
+// report does not mean that they were deleted.
 type Broken struct {
 	// Suite is the suite of the tests; empty for the whole run.
 	Suite string `json:"suite,omitempty"`
@@ -163,18 +161,4 @@ func (r *Report) Failing() []Test {
 		}
 	}
 	return failing
-}
-
-// OK reports whether the run is a proof: complete, nothing broken, no test failing, flaky
-// ones included.
-func (r *Report) OK() bool {
-	if !r.Complete || len(r.Broken) > 0 {
-		return false
-	}
-	for i := range r.Tests {
-		if r.Tests[i].Outcome.Fails() {
-			return false
-		}
-	}
-	return true
 }

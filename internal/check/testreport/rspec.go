@@ -31,22 +31,15 @@ type rspecParser struct {
 	*jsonWalker
 	summary *rspecSummary
 	listed  int
-	said    message // messages outside of examples
+	output  message // messages outside of examples
 	any     bool
 }
 
-// ParseRSpec reads the object that rspec --format json writes. It is complete when the
+// rspec reads the object that rspec --format json writes. The report is complete when the
 // object is closed and its summary agrees with the number of examples.
-func ParseRSpec(r io.Reader, cfg Config) (*Report, error) {
-	b, err := newBuilder(RSpec, cfg)
-	if err != nil {
-		return nil, wrap(RSpec, err)
-	}
+func (b *builder) rspec(r io.Reader) error {
 	p := &rspecParser{jsonWalker: newJSONWalker(r, b)}
-	if err := p.document(p.top, p.check); err != nil {
-		return nil, wrap(RSpec, err)
-	}
-	return &b.report, nil
+	return p.document(p.top, p.check)
 }
 
 func (p *rspecParser) top(key string) error {
@@ -62,7 +55,7 @@ func (p *rspecParser) top(key string) error {
 		return p.list(func() error {
 			var text string
 			err := p.value(&text)
-			p.said.add(text+"\n", p.cfg.MaxMessage)
+			p.output.add(text+"\n", p.cfg.MaxMessage)
 			return err
 		})
 	}
@@ -90,22 +83,20 @@ func (p *rspecParser) example() error {
 	if e.RunTime > 0 && e.RunTime < 1e9 {
 		t.Duration = time.Duration(e.RunTime * float64(time.Second))
 	}
-	_, err := p.add(t, p.in.place(p.d.InputOffset()).Line)
+	_, err := p.add(t, p.line())
 	return err
 }
 
 func (p *rspecParser) check() error {
 	switch {
 	case !p.any:
-		at := p.in.place(0)
-		at.Msg = `the object has neither "examples" nor "summary"`
-		return at
+		return p.wrong(0, `the object has neither "examples" nor "summary"`)
 	case p.summary == nil:
 		return p.incomplete("", "the summary is missing")
 	case p.summary.Examples != p.listed:
 		return p.incomplete("", fmt.Sprintf("the summary reports %d examples, the list has %d", p.summary.Examples, p.listed))
 	case p.summary.Errors > 0: // RSpec runs nothing if a file cannot be loaded
-		return p.broken("", Load, string(p.said.text))
+		return p.broken("", Load, string(p.output.text))
 	}
 	return nil
 }

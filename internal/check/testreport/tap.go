@@ -1,26 +1,17 @@
 package testreport
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
 var (
-	tapPoint = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(not )?ok\b(?:\s+(\d+))?\s*(.*)$`)
-	})
-	tapPlan = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^1\.\.(\d+)\s*(?:#\s*(.*))?$`)
-	})
-	tapDirects = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(.*?)(?:^|\s)#\s*(skip|todo)\S*\s*(.*)$`)
-	})
+	tapPoint   = lazily(`^(not )?ok\b(?:\s+(\d+))?\s*(.*)$`)
+	tapPlan    = lazily(`^1\.\.(\d+)\s*(?:#\s*(.*))?$`)
+	tapDirects = lazily(`(?i)^(.*?)(?:^|\s)#\s*(skip|todo)\S*\s*(.*)$`)
 )
 
 // tapLevel is the run of the tests at one depth of indentation.
@@ -43,49 +34,34 @@ type tapParser struct {
 	any    bool // a line of the format was seen
 }
 
-// ParseTAP reads the Test Anything Protocol, versions 12 to 14, with subtests and YAML
-// blocks. It is complete when a plan was read at every depth and agrees with the number
-// of tests, and no line bails out. Several documents may follow each other.
-func ParseTAP(r io.Reader, cfg Config) (*Report, error) {
-	b, err := newBuilder(TAP, cfg)
-	if err != nil {
-		return nil, wrap(TAP, err)
-	}
+// tap reads the Test Anything Protocol, versions 12 to 14, with subtests and YAML blocks.
+// The report is complete when a plan was read at every depth and agrees with the number of
+// tests, and no line bails out. Several documents may follow each other.
+func (b *builder) tap(r io.Reader) error {
 	p := &tapParser{builder: b, in: newLines(r, b.cfg.MaxLine)}
 	p.level(0)
-	if err := p.read(); err != nil {
-		return nil, wrap(TAP, err)
+	if err := p.in.each(p.read); err != nil {
+		return err
 	}
-	return &b.report, nil
+	return p.finish()
 }
 
-func (p *tapParser) read() error {
-	for {
-		raw, long, err := p.in.next()
-		if errors.Is(err, io.EOF) {
-			return p.finish()
-		}
-		if err != nil {
-			return err
-		}
-		line := strings.ReplaceAll(string(raw), "\t", "    ")
-		text := strings.TrimLeft(line, " ")
-		indent := len(line) - len(text)
-		switch {
-		case p.inYAML:
-			p.block(line, text, indent)
-		case text == "---" && indent >= 2 && p.lastTest() != nil:
-			p.inYAML, p.mute, p.yaml = true, false, line[:indent]
-		default:
-			err = p.line(text, indent, long)
-		}
-		if err != nil {
-			return err
-		}
+func (p *tapParser) read(raw []byte, long bool) error {
+	line := strings.ReplaceAll(string(raw), "\t", "    ")
+	text := strings.TrimLeft(line, " ")
+	indent := len(line) - len(text)
+	switch {
+	case p.inYAML:
+		p.block(line, text, indent)
+	case text == "---" && indent >= 2 && p.lastTest() != nil:
+		p.inYAML, p.mute, p.yaml = true, false, line[:indent]
+	default:
+		return p.line(text, indent, long)
 	}
+	return nil
 }
 
-// level returns the level of a depth, creating missing ones. A nil level is too deep.
+// level returns the level of a depth, creating missing ones.
 func (p *tapParser) level(depth int) *tapLevel {
 	for len(p.levels) <= depth {
 		p.levels = append(p.levels, &tapLevel{planned: -1, last: -1})
@@ -280,12 +256,10 @@ func directive(failed bool, text string) (name string, outcome Outcome, why stri
 		}
 	}
 	text = strings.TrimSpace(text)
-	if rest, ok := strings.CutPrefix(text, "- "); ok {
-		text = rest
-	} else if text == "-" {
+	if text == "-" {
 		text = ""
 	}
-	return unescapeTAP(strings.TrimSpace(text)), outcome, why
+	return unescapeTAP(strings.TrimPrefix(text, "- ")), outcome, why
 }
 
 func unescapeTAP(s string) string {
@@ -321,28 +295,27 @@ func (p *tapParser) close(depth int, parent string) error {
 }
 
 func (p *tapParser) checkPlan(l *tapLevel, name string, top bool) error {
-	what := "the run"
+	subject := "the run"
 	if !top {
-		what = fmt.Sprintf("subtest %q", printable(name))
+		subject = fmt.Sprintf("subtest %q", printable(name))
 	}
 	switch {
 	case l.planned < 0:
 		if l.seen == 0 && !top {
 			return nil
 		}
-		return p.incomplete("", what+" has no plan")
+		return p.incomplete("", subject+" has no plan")
 	case l.planned != l.seen:
-		return p.incomplete("", fmt.Sprintf("%s planned %d tests and has %d", what, l.planned, l.seen))
+		return p.incomplete("", fmt.Sprintf("%s planned %d tests and has %d", subject, l.planned, l.seen))
 	}
 	return nil
 }
 
 func (p *tapParser) finish() error {
-	if !p.any {
-		first := &SyntaxError{Line: 1, Column: 1, Msg: "no line of TAP found"}
-		if p.in.no > 1 {
-			return first
-		}
+	switch {
+	case !p.any && p.in.no > 1:
+		return &SyntaxError{Line: 1, Column: 1, Msg: "no line of TAP found"}
+	case !p.any:
 		return p.incomplete("", "the input is empty")
 	}
 	if p.inYAML {

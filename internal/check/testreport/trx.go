@@ -29,22 +29,15 @@ type trxParser struct {
 	ended   bool
 }
 
-// ParseTRX reads the document that dotnet test writes with --logger trx. It is
-// complete when the root element is closed, the summary was written, and its
-// total is the number of results.
-func ParseTRX(r io.Reader, cfg Config) (*Report, error) {
-	b, err := newBuilder(TRX, cfg)
-	if err != nil {
-		return nil, wrap(TRX, err)
-	}
+// trx reads the document that dotnet test writes with --logger trx. The report is complete
+// when the root element is closed, the summary was written, and its total is the number of
+// results.
+func (b *builder) trx(r io.Reader) error {
 	p := &trxParser{builder: b, x: newXMLText(r, b.cfg), classes: make(map[string]string), total: -1}
 	if err := walkXML(p.x, b, p); err != nil {
-		return nil, wrap(TRX, err)
+		return err
 	}
-	if err := p.finish(); err != nil {
-		return nil, wrap(TRX, err)
-	}
-	return &b.report, nil
+	return p.finish()
 }
 
 func (p *trxParser) start(e xml.StartElement) error {
@@ -53,7 +46,7 @@ func (p *trxParser) start(e xml.StartElement) error {
 	switch e.Name.Local {
 	case "UnitTestResult":
 		if p.open > 0 {
-			return nil // the rows of a data-driven test stand in its result
+			return nil // the rows of a data-driven test are inside its result
 		}
 		if len(p.results) >= p.cfg.MaxTests {
 			return &LimitError{Limit: "max tests", Max: p.cfg.MaxTests, Line: p.x.line}
@@ -74,8 +67,7 @@ func (p *trxParser) start(e xml.StartElement) error {
 		p.total, p.ended = count(a["total"]), true
 	default:
 		if len(p.path) == 1 && e.Name.Local != "TestRun" {
-			return &SyntaxError{Line: p.x.line, Column: max(p.x.col, 1),
-				Msg: fmt.Sprintf("root element is <%s>, not <TestRun>", printable(e.Name.Local))}
+			return p.x.wrong("root element is <%s>, not <TestRun>", printable(e.Name.Local))
 		}
 	}
 	return nil
@@ -85,12 +77,10 @@ func trxOutcome(word string) Outcome {
 	switch word {
 	case "Passed", "PassedButRunAborted", "Warning":
 		return Passed
-	case "NotExecuted", "Pending", "Disconnected":
+	case "NotExecuted", "Pending", "Disconnected", "Inconclusive", "NotRunnable":
 		return Skipped
 	case "InProgress":
 		return Unfinished
-	case "Inconclusive", "NotRunnable":
-		return Skipped
 	}
 	return Failed
 }
@@ -99,8 +89,8 @@ func trxOutcome(word string) Outcome {
 func clockTime(s string) time.Duration {
 	var h, m int
 	var sec float64
-	if _, err := fmt.Sscanf(s, "%d:%d:%f", &h, &m, &sec); err != nil || h < 0 || m < 0 || sec < 0 || h > 1e5 || m > 59 ||
-		sec > 60 {
+	_, err := fmt.Sscanf(s, "%d:%d:%f", &h, &m, &sec)
+	if err != nil || h < 0 || m < 0 || sec < 0 || h > 1e5 || m > 59 || sec > 60 {
 		return 0
 	}
 	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(sec*float64(time.Second))

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// xmlText passes a document to the decoder byte by byte, and leaves out what would only
-// fill memory: the decoder keeps every text as a whole, and runners put the whole output
-// of the tests into one. Texts and attributes are cut at a limit, comments are emptied,
-// control characters that XML does not allow become "?". Because the decoder reads single
-// bytes, the position counted here is the decoder's own.
+// xmlText passes a document to the decoder byte by byte and bounds its memory: the
+// decoder keeps every text as a whole, and runners put the whole output of the tests into
+// one. Texts and attributes are cut at a limit, comments are emptied, control characters
+// that XML does not allow become "?". Because the decoder reads single bytes, the position
+// counted here is the decoder's own.
 type xmlText struct {
 	r         *bufio.Reader
 	line, col int
@@ -85,17 +85,25 @@ func (x *xmlText) ReadByte() (byte, error) {
 	}
 }
 
-// Read serves decoders of other character sets.
-func (x *xmlText) Read(p []byte) (int, error) {
+// Read reads one byte, for decoders of other character sets.
+func (x *xmlText) Read(p []byte) (int, error) { return readOne(x, p) }
+
+// readOne implements Read by ReadByte.
+func readOne(r io.ByteReader, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	c, err := x.ReadByte()
+	c, err := r.ReadByte()
 	if err != nil {
 		return 0, err
 	}
 	p[0] = c
 	return 1, nil
+}
+
+// wrong returns a syntax error at the current position.
+func (x *xmlText) wrong(format string, args ...any) error {
+	return &SyntaxError{Line: x.line, Column: max(x.col, 1), Msg: fmt.Sprintf(format, args...)}
 }
 
 // step updates the state for a byte and reports whether the byte is kept.
@@ -205,18 +213,8 @@ type latin1 struct {
 	next byte // the second byte of a character
 }
 
-// Read serves as io.Reader.
-func (l *latin1) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	c, err := l.ReadByte()
-	if err != nil {
-		return 0, err
-	}
-	p[0] = c
-	return 1, nil
-}
+// Read reads one byte.
+func (l *latin1) Read(p []byte) (int, error) { return readOne(l, p) }
 
 // ReadByte returns the next byte.
 func (l *latin1) ReadByte() (byte, error) {

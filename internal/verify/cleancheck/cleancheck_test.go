@@ -105,7 +105,8 @@ func (b *bench) run(ctx context.Context, at *metric.Runner) (*cleancheck.Result,
 	if err != nil {
 		return nil, err
 	}
-	return &cleancheck.Result{Passed: ran.Exit == 0 && (report == nil || report.OK()), Report: report,
+	sound := report == nil || report.Complete && len(report.Broken) == 0 && report.Counts().Failed == 0
+	return &cleancheck.Result{Passed: ran.Exit == 0 && sound, Report: report,
 		Output: ran.End}, nil
 }
 
