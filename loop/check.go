@@ -149,10 +149,10 @@ func (r *run) runAgain(ctx context.Context, c *checked, baseline *testreport.Rep
 	for _, id := range suspects {
 		worse[id] = true
 	}
-	var tests []project.Test
+	var tests []testreport.Test
 	for _, t := range c.report.Tests {
 		if worse[t.ID] {
-			tests = append(tests, project.Test{ID: t.ID, Suite: t.Suite, Name: t.Name, File: t.File})
+			tests = append(tests, t)
 		}
 	}
 	if len(tests) == 0 {

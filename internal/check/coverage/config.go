@@ -1,6 +1,7 @@
 package coverage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -42,34 +43,28 @@ type Config struct {
 	MaxLine int
 }
 
-func (c Config) withDefaults() Config {
-	set := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	set(&c.MaxFiles, 200_000)
-	set(&c.MaxFileLines, 4_000_000)
-	set(&c.MaxTotal, 200_000_000)
-	set(&c.MaxLine, 1<<20)
-	return c
-}
-
-func (c Config) validate() error {
+// complete returns the configuration with its defaults set, or what is wrong with it.
+func (c Config) complete() (Config, error) {
 	var all []error
-	positive := func(name string, n int) {
-		if n < 0 {
-			all = append(all, fmt.Errorf("%s %d is negative", name, n))
+	for _, l := range []struct {
+		name     string
+		limit    *int
+		standard int
+	}{
+		{"max files", &c.MaxFiles, 200_000},
+		{"max file lines", &c.MaxFileLines, 4_000_000},
+		{"max total", &c.MaxTotal, 200_000_000},
+		{"max line", &c.MaxLine, 1 << 20},
+	} {
+		if *l.limit < 0 {
+			all = append(all, fmt.Errorf("%s %d is negative", l.name, *l.limit))
 		}
+		*l.limit = cmp.Or(*l.limit, l.standard)
 	}
-	positive("max files", c.MaxFiles)
-	positive("max file lines", c.MaxFileLines)
-	positive("max total", c.MaxTotal)
-	positive("max line", c.MaxLine)
 	if c.MaxFileLines > MaxLine {
 		all = append(all, fmt.Errorf("max file lines %d is over %d", c.MaxFileLines, MaxLine))
 	}
-	return errors.Join(all...)
+	return c, errors.Join(all...)
 }
 
 // place returns a file name relative to the workspace; empty if the file is outside.
@@ -136,10 +131,11 @@ type builder struct {
 }
 
 func newBuilder(cfg Config) (*builder, error) {
-	if err := cfg.validate(); err != nil {
+	cfg, err := cfg.complete()
+	if err != nil {
 		return nil, err
 	}
-	return &builder{cfg: cfg.withDefaults(), profile: Profile{Complete: true, Files: map[string]*File{}},
+	return &builder{cfg: cfg, profile: Profile{Complete: true, Files: map[string]*File{}},
 		foreign: make(map[string]bool)}, nil
 }
 
@@ -149,8 +145,8 @@ func (b *builder) incomplete(reason string) {
 	}
 }
 
-// file returns the file with a name relative to the workspace; nil if it is foreign.
-// Named is its name in the input.
+// file returns the file with a name relative to the workspace; nil if the name is empty,
+// for a file outside of it. Named is its name in the input.
 func (b *builder) file(name, named string) (*File, error) {
 	if name == "" {
 		if len(b.foreign) < b.cfg.MaxFiles && !b.foreign[named] {

@@ -12,7 +12,7 @@ type LineMap struct {
 }
 
 // Unchanged returns a map of every line to itself, for an unchanged file and a profile
-// processed by [File.KeepSaying].
+// processed by [File.KeepSolid].
 func Unchanged() LineMap { return LineMap{same: true} }
 
 // To returns the line of the later text that corresponds to a line of the earlier one; ok
@@ -104,7 +104,7 @@ func (f *follower) intern(text []byte, known map[string]int32, count func(*textL
 		if !ok {
 			i = number(len(f.lines))
 			known[string(line)] = i
-			f.lines = append(f.lines, textLine{length: len(line), solid: says(line)})
+			f.lines = append(f.lines, textLine{length: len(line), solid: isSolid(line)})
 		}
 		*count(&f.lines[i])++
 		all = append(all, i)
@@ -253,8 +253,8 @@ func (f *follower) dropChance() {
 			return i >= 0 && i < len(f.a) && f.match[i] < 0 && j >= 0 && j < len(f.b) && !f.taken[j]
 		}
 		j := int(f.match[i])
-		vouched := rare >= alone || (rare > 0 && solid > 1) || solid > 2
-		if !vouched && changed(i-1, j-1) && changed(end, j+end-i) {
+		reliable := rare >= alone || (rare > 0 && solid > 1) || solid > 2
+		if !reliable && changed(i-1, j-1) && changed(end, j+end-i) {
 			for k := i; k < end; k++ {
 				f.taken[f.match[k]] = false
 				f.match[k] = -1

@@ -1,6 +1,7 @@
 package coverage
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -26,22 +27,15 @@ type word struct {
 	bits  uint64
 }
 
-// Add adds a line, and reports whether the set had to grow.
-func (l *Lines) Add(line int) (grown bool) {
-	if line < 1 || line > MaxLine {
-		return false
-	}
-	w, grown := l.word(uint32(line >> 6))
-	w.bits |= 1 << (line & 63)
-	return grown
-}
+// Add adds a line.
+func (l *Lines) Add(line int) { l.AddRange(line, line) }
 
 // AddRange adds the lines first to last, both included.
 func (l *Lines) AddRange(first, last int) {
 	first, last = max(first, 1), min(last, MaxLine)
 	for line := first; line <= last; { // a word at a time
 		end := min(line|63, last)
-		w, _ := l.word(uint32(line >> 6))
+		w := l.word(uint32(line >> 6))
 		w.bits |= ^uint64(0) << (line & 63) & (^uint64(0) >> (63 - end&63))
 		line = end + 1
 	}
@@ -49,21 +43,23 @@ func (l *Lines) AddRange(first, last int) {
 
 // word returns or creates the word of a block. Lines are mostly added in order, so the
 // last word is tried first.
-func (l *Lines) word(block uint32) (w *word, made bool) {
+func (l *Lines) word(block uint32) *word {
 	n := len(l.words)
 	if n > 0 && l.words[n-1].block == block {
-		return &l.words[n-1], false
+		return &l.words[n-1]
 	}
 	i, found := n, false
 	if n > 0 && l.words[n-1].block > block {
-		i, found = slices.BinarySearchFunc(l.words, block, func(w word, b uint32) int {
-			return int(int64(w.block) - int64(b))
-		})
+		i, found = l.search(block)
 	}
 	if !found {
 		l.words = slices.Insert(l.words, i, word{block: block})
 	}
-	return &l.words[i], !found
+	return &l.words[i]
+}
+
+func (l *Lines) search(block uint32) (i int, found bool) {
+	return slices.BinarySearchFunc(l.words, block, func(w word, b uint32) int { return cmp.Compare(w.block, b) })
 }
 
 // Has reports whether a line is in the set.
@@ -71,9 +67,7 @@ func (l *Lines) Has(line int) bool {
 	if line < 1 || line > MaxLine {
 		return false
 	}
-	i, found := slices.BinarySearchFunc(l.words, uint32(line>>6), func(w word, b uint32) int {
-		return int(int64(w.block) - int64(b))
-	})
+	i, found := l.search(uint32(line >> 6))
 	return found && l.words[i].bits&(1<<(line&63)) != 0
 }
 
@@ -102,8 +96,7 @@ func (l *Lines) All() iter.Seq[int] {
 // Merge adds the lines of another set.
 func (l *Lines) Merge(other *Lines) {
 	for _, o := range other.words {
-		w, _ := l.word(o.block)
-		w.bits |= o.bits
+		l.word(o.block).bits |= o.bits
 	}
 }
 

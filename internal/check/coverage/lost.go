@@ -1,6 +1,7 @@
 package coverage
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -16,12 +17,6 @@ type FileLoss struct {
 	Lost  int `json:"lost"`
 	// Lines are the lost lines, by their current numbers.
 	Lines Lines `json:"lines"`
-}
-
-// Percent returns Lost in percent of Still.
-func (f *FileLoss) Percent() float64 {
-	percent, _ := share(f.Lost, f.Still)
-	return percent
 }
 
 // Loss is the coverage that a baseline lost.
@@ -62,7 +57,7 @@ func (l *Loss) add(f FileLoss) {
 // current profile. An existing line that can no longer be covered is lost, too: pragmas
 // that exclude it do that. Follow returns the current path of a file of the baseline and
 // a map of its lines; ok is false if the file was removed. It is called once for each
-// file with covered lines, in order of their paths. For an unchanged file, use Same or
+// file with covered lines, in order of their paths. For an unchanged file, use
 // Unchanged.
 func Lost(baseline, now *Profile, follow func(file string) (name string, lines LineMap, ok bool)) Loss {
 	var loss Loss
@@ -98,22 +93,11 @@ func Lost(baseline, now *Profile, follow func(file string) (name string, lines L
 	return loss
 }
 
-// Same returns a map of every line of a text with a letter or digit to itself.
-func Same(text []byte) LineMap { return FollowLines(text, text) }
-
 // Worst returns the files that lost most lines, at most n.
 func (l *Loss) Worst(n int) []FileLoss {
-	var all []FileLoss
-	for _, f := range l.Files {
-		if f.Lost > 0 {
-			all = append(all, f)
-		}
-	}
+	all := slices.DeleteFunc(slices.Clone(l.Files), func(f FileLoss) bool { return f.Lost == 0 })
 	slices.SortFunc(all, func(a, b FileLoss) int {
-		if a.Lost != b.Lost {
-			return b.Lost - a.Lost
-		}
-		return strings.Compare(a.File, b.File)
+		return cmp.Or(b.Lost-a.Lost, strings.Compare(a.File, b.File))
 	})
 	return all[:min(n, len(all))]
 }

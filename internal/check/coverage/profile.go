@@ -28,24 +28,21 @@ type File struct {
 	Covered Lines `json:"covered"`
 }
 
-// Percent returns Covered in percent of Code; ok is false if there is no code.
-func (f *File) Percent() (percent float64, ok bool) { return share(f.Covered.Len(), f.Code.Len()) }
-
-// KeepSaying drops the covered lines that have no letter or digit in the text of the
-// file, which [Lost] ignores. This changes Percent.
-func (f *File) KeepSaying(text []byte) {
+// KeepSolid drops the covered lines that have no letter or digit in the text of the file,
+// which [Lost] ignores. This changes the percentage of its profile.
+func (f *File) KeepSolid(text []byte) {
 	var kept Lines
 	n := 0
 	for line := range bytes.Lines(text) {
-		if n++; f.Covered.Has(n) && says(line) {
+		if n++; f.Covered.Has(n) && isSolid(line) {
 			kept.Add(n)
 		}
 	}
 	f.Covered = kept
 }
 
-// says reports whether a line has a letter or digit.
-func says(line []byte) bool {
+// isSolid reports whether a line has a letter or digit.
+func isSolid(line []byte) bool {
 	return bytes.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 

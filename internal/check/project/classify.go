@@ -116,28 +116,13 @@ func (r *pathRule) fits(f *pathFacts) bool {
 	if len(r.Extensions) > 0 && !slices.Contains(r.Extensions, f.ext) && !slices.Contains(r.Extensions, ext) {
 		return false
 	}
-	for _, n := range r.Names {
-		if rest, ok := strings.CutSuffix(f.lower, n); ok && strings.HasSuffix(rest, "/") {
-			return true
-		}
+	if slices.ContainsFunc(r.Names, func(n string) bool { return strings.HasSuffix(f.lower, "/"+n) }) ||
+		slices.ContainsFunc(r.Paths, func(p string) bool { return strings.Contains(f.lower, "/"+p+"/") }) ||
+		slices.ContainsFunc(r.Prefixes, func(p string) bool { return strings.HasPrefix(f.base, p) }) {
+		return true
 	}
-	for _, p := range r.Paths {
-		if i := strings.Index(f.lower, "/"+p+"/"); i >= 0 {
-			return true
-		}
-	}
-	for _, p := range r.Prefixes {
-		if strings.HasPrefix(f.base, p) {
-			return true
-		}
-	}
-	for _, s := range r.Suffixes {
-		if strings.HasSuffix(s, "/") && strings.Contains(f.path[:len(f.path)-len(f.base)], s) {
-			return true
-		}
-		if strings.HasSuffix(f.path, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Suffixes, func(s string) bool {
+		folder := strings.HasSuffix(s, "/") && strings.Contains(f.path[:len(f.path)-len(f.base)], s)
+		return folder || strings.HasSuffix(f.path, s)
+	})
 }

@@ -132,8 +132,8 @@ type Command struct {
 
 // Clear removes old files in the places of the results, and writes Files. Root is the
 // absolute path of the workspace. Without Clear, old results would count as new if a run
-// ends before it writes any. Relative patterns do not leave the workspace, also not
-// through links.
+// ends before it writes any. Relative patterns do not match outside of the workspace, also
+// not through links.
 func (c *Command) Clear(root string) error {
 	var all []error
 	for _, r := range c.Results {
@@ -153,7 +153,7 @@ func (c *Command) Clear(root string) error {
 	return nil
 }
 
-// Found is what a run left of one result.
+// Found is the output of a run for one result.
 type Found struct {
 	// Format is the format of the result.
 	Format string
@@ -161,8 +161,8 @@ type Found struct {
 	Stream Stream
 	// Files are the absolute paths, sorted.
 	Files []string
-	// Stale are files that are older than the run: old results were copied back. They prove
-	// nothing.
+	// Stale are files that are older than the run, for example because old results were
+	// copied back. They are not results of the run.
 	Stale []string
 }
 
@@ -251,10 +251,7 @@ func glob(base, pattern string, do func(dir *os.Root, name string) error) error 
 
 // ignoredPath reports whether a path leads through a folder without projects of its own.
 func ignoredPath(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "node_modules" || part == ".git" || part == ".perdure" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool {
+		return part == "node_modules" || part == ".git" || part == ".perdure"
+	})
 }

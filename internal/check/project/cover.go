@@ -101,9 +101,8 @@ func (m *measurer) coverPytest(c *call) cover {
 	case c.has("--no-cov"):
 		return cover{why: "the command switches coverage off"}
 	case !m.declares(c.dir, "pytest-cov", "pyproject.toml", "setup.cfg", "tox.ini", "setup.py", "Pipfile",
-		"requirements.txt",
-		"requirements-dev.txt", "dev-requirements.txt", "requirements/dev.txt", "requirements/test.txt",
-		"test-requirements.txt"):
+		"requirements.txt", "requirements-dev.txt", "dev-requirements.txt", "requirements/dev.txt",
+		"requirements/test.txt", "test-requirements.txt"):
 		return cover{why: "the project does not use the plugin pytest-cov"}
 	}
 	file := m.profile(".xml")

@@ -7,6 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/check/testreport"
 )
 
 // TestCoverageInOneRun: the added arguments, or the reason why there are none.
@@ -66,7 +67,7 @@ func TestCoverageInOneRun(t *testing.T) {
 			len(p.Results) != len(plain.Results) {
 			t.Errorf("%s without coverage is %q, not %q", c.command, p.Script, plain.Script)
 		}
-		tests := []project.Test{{ID: "a.py::b", Name: "TestA", File: "a.py"}}
+		tests := []testreport.Test{{ID: "a.py::b", Name: "TestA", File: "a.py"}}
 		again, ok := got.Again(tests)
 		want, okPlain := plain.Again(tests)
 		if ok != okPlain || again.Script != want.Script {

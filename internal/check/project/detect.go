@@ -1,8 +1,6 @@
 package project
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -16,23 +14,15 @@ import (
 // Project is a project in a workspace, with its commands. A command with an empty script
 // does not exist.
 type Project struct {
-	Kind Kind `json:"kind"`
+	// Kind is the tool that runs its tests.
+	Kind Kind
 	// Dir is its folder relative to the workspace; "." is the workspace.
-	Dir string `json:"dir"`
-	// File is the file by which it was recognised, relative to the workspace.
-	File string `json:"file"`
+	Dir string
 	// Module is the path of the Go module, which maps the import paths of coverage.
-	Module string `json:"module,omitempty"`
-	// Inside is set if the commands of a project in a parent folder run its tests, too
-	// (modules of Maven and Gradle, members of a Cargo workspace).
-	Inside bool `json:"inside,omitempty"`
-	// Test writes test results; Coverage coverage, and mostly the results of its tests,
-	// too; Types finds type errors, Lint linter findings. The formats of their results are
-	// those of package testreport, of package coverage, and FormatLines or FormatESLint.
-	Test     Command `json:"test"`
-	Coverage Command `json:"coverage"`
-	Types    Command `json:"types"`
-	Lint     Command `json:"lint"`
+	Module string
+	// Types finds type errors, Lint linter findings. Their results have the format
+	// FormatLines or FormatESLint.
+	Types, Lint Command
 }
 
 // Limits of Detect.
@@ -43,9 +33,7 @@ const (
 
 // Detect lists the projects of the workspace cfg.Files, those nearest to its root first;
 // in one folder in the order of the kinds. It searches five folders deep, not in hidden
-// folders and those for dependencies and products. The commands in cfg replace those of
-// the first project; if there is none, they form one without a kind. Scratch is the place
-// for results; see Config. Unreadable folders are skipped.
+// folders and those for dependencies and products. Unreadable folders are skipped.
 func Detect(cfg Config) ([]Project, error) {
 	if cfg.Files == nil {
 		return nil, errors.New("detect projects: no workspace")
@@ -61,8 +49,8 @@ func Detect(cfg Config) ([]Project, error) {
 		if !entry.IsDir() {
 			return nil
 		}
-		if name != cfg.dir() && (skipped(entry.Name()) || strings.Count(name, "/")-strings.Count(cfg.dir(),
-			"/") >= maxDepth) {
+		deep := strings.Count(name, "/")-strings.Count(cfg.dir(), "/") >= maxDepth
+		if name != cfg.dir() && (deep || skipped(entry.Name())) {
 			return fs.SkipDir
 		}
 		if d.folders++; d.folders > maxFolders {
@@ -75,16 +63,9 @@ func Detect(cfg Config) ([]Project, error) {
 		return nil, fmt.Errorf("detect projects: %w", err)
 	}
 	slices.SortStableFunc(d.found, func(a, b Project) int {
-		if a.Dir == b.Dir {
-			return 0
-		}
-		if x, y := depth(a.Dir), depth(b.Dir); x != y {
-			return x - y
-		}
-		return strings.Compare(a.Dir, b.Dir)
+		return cmp.Or(depth(a.Dir)-depth(b.Dir), strings.Compare(a.Dir, b.Dir))
 	})
-	d.inside()
-	return d.replaced(), nil
+	return d.found, nil
 }
 
 func depth(dir string) int {
@@ -98,8 +79,7 @@ func depth(dir string) int {
 func skipped(name string) bool {
 	switch name {
 	case "node_modules", "vendor", "target", "build", "dist", "out", "testdata", "fixtures", "venv", "env",
-		"__pycache__", "bin", "obj",
-		"bower_components", "third_party", "site-packages":
+		"__pycache__", "bin", "obj", "bower_components", "third_party", "site-packages":
 		return true
 	}
 	return strings.HasPrefix(name, ".")
@@ -126,53 +106,9 @@ func (d *detector) folder(dir string) {
 		f.python, f.ruby, f.php} {
 		if p := find(); p != nil {
 			p.Dir = dir
-			p.File = path.Join(dir, p.File)
 			d.found = append(d.found, *p)
 		}
 	}
-}
-
-// inside marks the projects that the commands of an outer one run.
-func (d *detector) inside() {
-	for i := range d.found {
-		p := &d.found[i]
-		for j := range i {
-			outer := &d.found[j]
-			below := outer.Dir == "." || strings.HasPrefix(p.Dir, outer.Dir+"/")
-			if slices.Contains([]Kind{Maven, Gradle, Cargo, Nextest, DotNet}, p.Kind) {
-				p.Inside = p.Inside || (below && outer.Kind == p.Kind && outer.Dir != p.Dir)
-			}
-		}
-	}
-}
-
-// replaced applies the commands of the configuration to the first project.
-func (d *detector) replaced() []Project {
-	c := d.cfg
-	if c.Test+c.Coverage+c.Types+c.Lint == "" {
-		return d.found
-	}
-	if len(d.found) == 0 {
-		d.found = []Project{{Dir: c.dir()}}
-	}
-	p := &d.found[0]
-	c.Dir = p.Dir
-	if c.Test == "-" {
-		p.Test = Command{}
-	} else if c.Test != "" {
-		p.Test = Measure(c.Test, c)
-	}
-	replace := func(to *Command, script string, result Result) {
-		if script == "-" {
-			*to = Command{}
-		} else if script != "" {
-			*to = Command{Kind: p.Kind, Script: script, Dir: p.Dir, Results: []Result{result}}
-		}
-	}
-	replace(&p.Coverage, c.Coverage, Result{Format: c.CoverageFormat, Files: c.CoverageFiles})
-	replace(&p.Types, c.Types, Result{Format: FormatLines, Stream: Both})
-	replace(&p.Lint, c.Lint, Result{Format: FormatLines, Stream: Both})
-	return d.found
 }
 
 // folder is a folder being searched.
@@ -192,20 +128,14 @@ func (f *folder) first(names ...string) string {
 	return ""
 }
 
-// ending returns the first name, in order, with one of the suffixes.
-func (f *folder) ending(suffixes ...string) string {
-	var all []string
+// ending reports whether a name has one of the suffixes.
+func (f *folder) ending(suffixes ...string) bool {
 	for n := range f.names {
-		for _, s := range suffixes {
-			if strings.HasSuffix(n, s) {
-				all = append(all, n)
-			}
+		if slices.ContainsFunc(suffixes, func(s string) bool { return strings.HasSuffix(n, s) }) {
+			return true
 		}
 	}
-	if len(all) == 0 {
-		return ""
-	}
-	return slices.Min(all)
+	return false
 }
 
 // text returns the content of a file of the folder; empty if it cannot be read.
@@ -231,25 +161,6 @@ func (f *folder) scratch(name string) string {
 	return path.Join(f.cfg.Scratch, name)
 }
 
-// measured returns a project with a test command.
-func (f *folder) measured(kind Kind, file, command string) *Project {
-	p := &Project{Kind: kind, File: file, Test: Measure(command, f.cfg)}
-	p.Test.Kind = kind
-	return p
-}
-
-// coverage returns a command that writes coverage to a file and, where possible, the
-// results of its tests: one run is enough for both.
-func (f *folder) coverage(kind Kind, format, script, file string) Command {
-	if f.cfg.Scratch == "" {
-		return Command{}
-	}
-	c := Measure(script, f.cfg)
-	c.Kind, c.Weak = kind, ""
-	c.Results = append(c.Results, Result{Format: format, Files: []string{file}})
-	return c
-}
-
 // builds returns a command whose output has one finding per line.
 func (f *folder) builds(kind Kind, script string) Command {
 	return Command{Kind: kind, Script: script, Dir: f.dir, Results: []Result{{Format: FormatLines, Stream: Both}}}
@@ -266,17 +177,13 @@ func (f *folder) golang() *Project {
 	if !f.names["go.mod"] {
 		return nil
 	}
-	p := f.measured(Go, "go.mod", "go test ./...")
+	p := &Project{Kind: Go, Types: f.checks(Go, "go build -o /dev/null ./..."), Lint: f.checks(Go, "go vet ./...")}
 	for line := range strings.Lines(f.text("go.mod")) {
 		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == "module" {
 			p.Module = strings.Trim(fields[1], `"`)
 			break
 		}
 	}
-	file := f.scratch("coverage.out")
-	p.Coverage = f.coverage(Go, FormatCoverGo, "go test -coverprofile="+quote(file)+" ./...", file)
-	p.Types = f.checks(Go, "go build -o /dev/null ./...")
-	p.Lint = f.checks(Go, "go vet ./...")
 	if f.first(".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json") != "" &&
 		f.installed("golangci-lint") {
 		p.Lint = f.checks(Go, "golangci-lint run ./...")
@@ -288,23 +195,15 @@ func (f *folder) cargo() *Project {
 	if !f.names["Cargo.toml"] {
 		return nil
 	}
-	workspace := ""
+	kind, workspace := Cargo, ""
+	if f.installed("cargo-nextest") {
+		kind = Nextest
+	}
 	if strings.Contains(f.text("Cargo.toml"), "[workspace") {
 		workspace = " --workspace"
 	}
-	var p *Project
-	if f.installed("cargo-nextest") {
-		p = f.measured(Nextest, "Cargo.toml", "cargo nextest run"+workspace)
-	} else {
-		p = f.measured(Cargo, "Cargo.toml", "cargo test"+workspace)
-	}
-	if f.installed("cargo-llvm-cov") {
-		file := f.scratch("lcov.info")
-		p.Coverage = f.coverage(p.Kind, FormatLCOV, "cargo llvm-cov"+workspace+" --lcov --output-path "+quote(file), file)
-	}
-	p.Types = f.builds(p.Kind, "cargo check --all-targets --message-format short"+workspace)
-	p.Lint = f.builds(p.Kind, "cargo clippy --all-targets --message-format short"+workspace)
-	return p
+	return &Project{Kind: kind, Types: f.builds(kind, "cargo check --all-targets --message-format short"+workspace),
+		Lint: f.builds(kind, "cargo clippy --all-targets --message-format short"+workspace)}
 }
 
 func (f *folder) maven() *Project {
@@ -315,40 +214,25 @@ func (f *folder) maven() *Project {
 	if f.names["mvnw"] {
 		mvn = "./mvnw"
 	}
-	p := f.measured(Maven, "pom.xml", mvn+" -B test")
-	p.Types = f.builds(Maven, mvn+" -B -q -DskipTests test-compile")
-	return p
+	return &Project{Kind: Maven, Types: f.builds(Maven, mvn+" -B -q -DskipTests test-compile")}
 }
 
 func (f *folder) gradle() *Project {
-	file := f.first("build.gradle.kts", "build.gradle", "settings.gradle.kts", "settings.gradle")
-	if file == "" {
+	if f.first("build.gradle.kts", "build.gradle", "settings.gradle.kts", "settings.gradle") == "" {
 		return nil
 	}
 	gradle := "gradle"
 	if f.names["gradlew"] {
 		gradle = "./gradlew"
 	}
-	p := f.measured(Gradle, file, gradle+" test")
-	p.Types = f.builds(Gradle, gradle+" -q testClasses")
-	return p
+	return &Project{Kind: Gradle, Types: f.builds(Gradle, gradle+" -q testClasses")}
 }
 
 func (f *folder) dotnet() *Project {
-	file := f.ending(".sln", ".slnx")
-	if file == "" {
-		file = f.ending(".csproj", ".fsproj", ".vbproj")
-	}
-	if file == "" {
+	if !f.ending(".sln", ".slnx", ".csproj", ".fsproj", ".vbproj") {
 		return nil
 	}
-	p := f.measured(DotNet, file, "dotnet test")
-	folder := f.scratch("coverage")
-	p.Coverage = f.coverage(DotNet, FormatCobertura, "dotnet test --collect "+quote("XPlat Code Coverage")+
-		" --results-directory "+quote(folder),
-		folder+"/**/coverage.cobertura.xml")
-	p.Types = f.builds(DotNet, "dotnet build -v q --nologo")
-	return p
+	return &Project{Kind: DotNet, Types: f.builds(DotNet, "dotnet build -v q --nologo")}
 }
 
 // packageJSON holds the relevant fields of package.json.
@@ -371,32 +255,16 @@ func (f *folder) javascript() *Project {
 	if json.Unmarshal([]byte(f.text("package.json")), &manifest) != nil {
 		return nil
 	}
-	p, run := f.javascriptTests(&manifest)
-	if p == nil {
+	kind := f.javascriptRunner(&manifest)
+	if kind == "" {
 		return nil
 	}
-	lcov := f.scratch("coverage") + "/lcov.info"
-	dir := quote(f.scratch("coverage"))
-	switch {
-	case p.Kind == Jest:
-		p.Coverage = f.coverage(Jest, FormatLCOV, run+" --coverage --coverageReporters=lcovonly --coverageDirectory="+dir,
-			lcov)
-	case p.Kind == Vitest && (manifest.has("@vitest/coverage-v8") || manifest.has("@vitest/coverage-istanbul")):
-		p.Coverage = f.coverage(Vitest, FormatLCOV, run+" --coverage.enabled --coverage.reporter=lcovonly "+
-			"--coverage.reportsDirectory="+dir, lcov)
-	case p.Kind != Vitest && manifest.has("c8"):
-		p.Coverage = f.coverage(p.Kind, FormatLCOV, "npx --no-install c8 --reporter=lcovonly --report-dir="+dir+" npm test",
-			lcov)
-	case p.Kind != Vitest && manifest.has("nyc"):
-		p.Coverage = f.coverage(p.Kind, FormatLCOV, "npx --no-install nyc --reporter=lcovonly --report-dir="+dir+
-			" npm test", lcov)
-	}
+	p := &Project{Kind: kind}
 	if f.names["tsconfig.json"] && manifest.has("typescript") {
 		p.Types = f.typescript(p.Kind)
 	}
 	eslint := f.first("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts", ".eslintrc",
-		".eslintrc.js", ".eslintrc.cjs",
-		".eslintrc.json", ".eslintrc.yml", ".eslintrc.yaml")
+		".eslintrc.js", ".eslintrc.cjs", ".eslintrc.json", ".eslintrc.yml", ".eslintrc.yaml")
 	if eslint != "" && manifest.has("eslint") {
 		p.Lint = f.checks(p.Kind, "npx --no-install eslint --format json .")
 		p.Lint.Results[0] = Result{Format: FormatESLint, Stream: Stdout}
@@ -419,64 +287,43 @@ func (f *folder) typescript(kind Kind) Command {
 	return f.checks(kind, script+" --incremental --tsBuildInfoFile "+quote(f.scratch("tsc.tsbuildinfo")))
 }
 
-// javascriptTests prefers the test script, because it may prepare what the tests need.
-// Run is the command that arguments for the runner can be appended to.
-func (f *folder) javascriptTests(manifest *packageJSON) (p *Project, run string) {
-	manager := "npm"
-	switch f.first("pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb") {
-	case "pnpm-lock.yaml":
-		manager = "pnpm"
-	case "yarn.lock":
-		manager = "yarn"
-	case "bun.lock", "bun.lockb":
-		manager = "bun run"
-	}
+// javascriptRunner returns the test runner: that of the test script, or one that the
+// project depends on or configures; empty if there is none.
+func (f *folder) javascriptRunner(manifest *packageJSON) Kind {
 	script := manifest.Scripts["test"]
 	if script != "" && !strings.Contains(script, "no test specified") {
-		p := f.measured(NPM, "package.json", manager+" test")
-		if p.Test.Weak == "" {
-			p.Kind, p.Test.Kind = p.Test.sites[0].kind, p.Test.sites[0].kind
+		if c := Measure("npm test", f.cfg); c.Weak == "" {
+			return c.Kind
 		}
-		if manager == "npm" {
-			return p, "npm test --"
-		}
-		return p, manager + " test"
+		return NPM
 	}
 	switch {
 	case manifest.has("vitest"):
-		run = "npx --no-install vitest run"
-		return f.measured(Vitest, "package.json", run), run
+		return Vitest
 	case manifest.has("jest") || manifest.Jest != nil || f.first("jest.config.js", "jest.config.ts", "jest.config.mjs",
 		"jest.config.cjs", "jest.config.json") != "":
-		run = "npx --no-install jest"
-		return f.measured(Jest, "package.json", run), run
+		return Jest
 	case manifest.has("mocha") || f.ending(".mocharc.json", ".mocharc.yml", ".mocharc.yaml", ".mocharc.js",
-		".mocharc.cjs") != "":
-		run = "npx --no-install mocha"
-		return f.measured(Mocha, "package.json", run), run
+		".mocharc.cjs"):
+		return Mocha
 	}
-	return nil, ""
+	return ""
 }
 
 func (f *folder) deno() *Project {
-	file := f.first("deno.json", "deno.jsonc")
-	if file == "" {
+	if f.first("deno.json", "deno.jsonc") == "" {
 		return nil
 	}
-	p := f.measured(Deno, file, "deno test")
-	p.Types, p.Lint = f.checks(Deno, "deno check ."), f.checks(Deno, "deno lint --compact")
-	return p
+	return &Project{Kind: Deno, Types: f.checks(Deno, "deno check ."), Lint: f.checks(Deno, "deno lint --compact")}
 }
 
 func (f *folder) python() *Project {
-	file := f.first("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "setup.py", "requirements.txt")
-	if file == "" && f.dir == "." { // otherwise it is among the tests of a parent project
-		file = f.first("conftest.py")
-	}
-	if file == "" {
+	// A conftest.py in another folder is among the tests of a parent project.
+	if f.first("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", "setup.py", "requirements.txt") == "" &&
+		(f.dir != "." || !f.names["conftest.py"]) {
 		return nil
 	}
-	texts := f.text("pyproject.toml") + f.text("setup.cfg") + f.text("tox.ini") + f.text("setup.py") + f.text("Pipfile") +
+	text := f.text("pyproject.toml") + f.text("setup.cfg") + f.text("tox.ini") + f.text("setup.py") + f.text("Pipfile") +
 		f.text("requirements.txt") + f.text("requirements-dev.txt") + f.text("dev-requirements.txt")
 	run := ""
 	switch f.first("uv.lock", "poetry.lock", "Pipfile.lock", "pdm.lock") {
@@ -489,27 +336,23 @@ func (f *folder) python() *Project {
 	case "pdm.lock":
 		run = "pdm run "
 	}
-	if !strings.Contains(texts, "pytest") && f.first("pytest.ini", "conftest.py") == "" &&
+	if !strings.Contains(text, "pytest") && f.first("pytest.ini", "conftest.py") == "" &&
 		!f.below("tests", "conftest.py") {
 		if !f.names["tests"] && !f.names["test"] {
 			return nil
 		}
-		return f.measured(Python, file, run+"python -m unittest discover")
+		return &Project{Kind: Python}
 	}
-	p := f.measured(Pytest, file, run+"python -m pytest")
-	if strings.Contains(texts, "pytest-cov") {
-		out := f.scratch("coverage.xml")
-		p.Coverage = f.coverage(Pytest, FormatCobertura, run+"python -m pytest --cov --cov-report="+quote("xml:"+out), out)
-	}
-	if strings.Contains(texts, "[tool.mypy") || strings.Contains(texts, "[mypy") || f.names["mypy.ini"] {
+	p := &Project{Kind: Pytest}
+	if strings.Contains(text, "[tool.mypy") || strings.Contains(text, "[mypy") || f.names["mypy.ini"] {
 		p.Types = f.checks(Pytest, run+"python -m mypy --no-error-summary --cache-dir="+
 			quote(cmp.Or(f.scratch("mypy"), "/dev/null"))+" .")
-	} else if f.names["pyrightconfig.json"] || strings.Contains(texts, "[tool.pyright") {
+	} else if f.names["pyrightconfig.json"] || strings.Contains(text, "[tool.pyright") {
 		p.Types = f.checks(Pytest, run+"pyright")
 	}
-	if strings.Contains(texts, "[tool.ruff") || f.first("ruff.toml", ".ruff.toml") != "" {
+	if strings.Contains(text, "[tool.ruff") || f.first("ruff.toml", ".ruff.toml") != "" {
 		p.Lint = f.checks(Pytest, run+"ruff check --no-cache --output-format concise .")
-	} else if f.names[".flake8"] || strings.Contains(texts, "[flake8]") {
+	} else if f.names[".flake8"] || strings.Contains(text, "[flake8]") {
 		p.Lint = f.checks(Pytest, run+"python -m flake8")
 	}
 	return p
@@ -529,9 +372,9 @@ func (f *folder) ruby() *Project {
 		return nil
 	}
 	gems := f.text("Gemfile") + f.text("Gemfile.lock")
-	p := f.measured(Ruby, "Gemfile", "bundle exec rake test")
+	p := &Project{Kind: Ruby}
 	if f.names[".rspec"] || gemNamed(gems, "rspec") || gemNamed(gems, "rspec-rails") {
-		p = f.measured(RSpec, "Gemfile", "bundle exec rspec")
+		p.Kind = RSpec
 	}
 	if gemNamed(gems, "rubocop") {
 		p.Lint = f.checks(p.Kind, "bundle exec rubocop --cache false --format emacs")
@@ -541,9 +384,8 @@ func (f *folder) ruby() *Project {
 
 // gemNamed reports whether a Gemfile or its lock names a gem.
 func gemNamed(text, name string) bool {
-	in := bufio.NewScanner(bytes.NewReader([]byte(text)))
-	for in.Scan() {
-		line := strings.TrimSpace(in.Text())
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, name+" (") || strings.HasPrefix(line, `gem "`+name+`"`) ||
 			strings.HasPrefix(line, `gem '`+name+`'`) {
 			return true
@@ -556,18 +398,11 @@ func (f *folder) php() *Project {
 	if !f.names["composer.json"] {
 		return nil
 	}
-	text := f.text("composer.json")
-	var p *Project
-	switch {
-	case strings.Contains(text, `"pestphp/pest"`):
-		p = f.measured(PHPUnit, "composer.json", "vendor/bin/pest")
-	case strings.Contains(text, `"phpunit/phpunit"`) ||
-		f.first("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml") != "":
-		p = f.measured(PHPUnit, "composer.json", "vendor/bin/phpunit")
-		out := f.scratch("cobertura.xml")
-		p.Coverage = f.coverage(PHPUnit, FormatCobertura, "vendor/bin/phpunit --coverage-cobertura "+quote(out), out)
-	default:
-		p = f.measured(PHP, "composer.json", "composer test")
+	p := &Project{Kind: PHP}
+	if text := f.text("composer.json"); strings.Contains(text, `"pestphp/pest"`) ||
+		strings.Contains(text, `"phpunit/phpunit"`) ||
+		f.first("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml") != "" {
+		p.Kind = PHPUnit
 	}
 	if f.first("phpstan.neon", "phpstan.neon.dist", "phpstan.dist.neon") != "" {
 		p.Types = f.checks(p.Kind, "vendor/bin/phpstan analyse --no-progress --error-format=raw")

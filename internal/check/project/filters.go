@@ -4,26 +4,35 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/check/testreport"
 )
 
 // goFilter selects top-level tests, because alternatives cannot be given for each depth
 // of subtests.
-func goFilter(fresh string, tests []Test) []string {
-	var names []string
-	for _, t := range tests {
+func goFilter(tests []testreport.Test) []string {
+	names := distinct(tests, func(t *testreport.Test) string {
 		name, _, _ := strings.Cut(t.Name, "/")
 		if strings.HasPrefix(name, "Benchmark") {
-			continue
+			return ""
 		}
-		names = append(names, regexp.QuoteMeta(name))
-	}
+		return regexp.QuoteMeta(name)
+	})
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{fresh, "-run=^(" + strings.Join(distinct(names), "|") + ")$"}
+	return []string{"-count=1", "-run=^(" + strings.Join(names, "|") + ")$"}
 }
 
-func distinct(names []string) []string {
+// distinct returns what of returns for the tests, sorted, without empty texts and
+// repetitions.
+func distinct(tests []testreport.Test, of func(t *testreport.Test) string) []string {
+	var names []string
+	for i := range tests {
+		if name := of(&tests[i]); name != "" {
+			names = append(names, name)
+		}
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -33,15 +42,11 @@ func distinct(names []string) []string {
 func pytestValued(flag string) bool {
 	switch flag {
 	case "-k", "-m", "-c", "-p", "-o", "-W", "-n", "-r", "--maxfail", "--tb", "--rootdir", "--confcutdir", "--ignore",
-		"--ignore-glob",
-		"--deselect", "--durations", "--durations-min", "--junitxml", "--junit-xml", "--junit-prefix", "--cov-report",
-		"--cov-config",
-		"--cov-fail-under", "--basetemp", "--import-mode", "--log-level", "--log-cli-level", "--log-file", "--color",
-		"--config-file",
-		"--override-ini", "--numprocesses", "--dist", "--timeout", "--reruns", "--reruns-delay", "--ds", "--dc",
-		"--pythonwarnings",
-		"--capture", "--verbosity", "--lfnf", "--last-failed-no-failures", "--code-highlight", "--pdbcls", "--html",
-		"--seed", "--randomly-seed":
+		"--ignore-glob", "--deselect", "--durations", "--durations-min", "--junitxml", "--junit-xml", "--junit-prefix",
+		"--cov-report", "--cov-config", "--cov-fail-under", "--basetemp", "--import-mode", "--log-level",
+		"--log-cli-level", "--log-file", "--color", "--config-file", "--override-ini", "--numprocesses", "--dist",
+		"--timeout", "--reruns", "--reruns-delay", "--ds", "--dc", "--pythonwarnings", "--capture", "--verbosity",
+		"--lfnf", "--last-failed-no-failures", "--code-highlight", "--pdbcls", "--html", "--seed", "--randomly-seed":
 		return true
 	}
 	return false
@@ -63,120 +68,108 @@ func pytestPositional(c *call) []word {
 }
 
 // pytestFilter selects tests by node ID; a test without a known file has none.
-func pytestFilter(tests []Test) []string {
-	var ids []string
-	for _, t := range tests {
-		if t.File != "" && strings.HasPrefix(t.ID, t.File+"::") {
-			ids = append(ids, t.ID)
+func pytestFilter(tests []testreport.Test) []string {
+	return distinct(tests, func(t *testreport.Test) string {
+		if t.File == "" || !strings.HasPrefix(t.ID, t.File+"::") {
+			return ""
 		}
-	}
-	return ids
+		return t.ID
+	})
 }
 
 // titleFilter selects tests for runners that match a pattern against all titles, joined
 // by blanks.
-func titleFilter(flag string) func([]Test) []string {
-	return func(tests []Test) []string {
-		var titles []string
-		for _, t := range tests {
-			titles = append(titles, regexp.QuoteMeta(strings.ReplaceAll(t.Name, " > ", " ")))
-		}
-		return []string{flag, "^(" + strings.Join(distinct(titles), "|") + ")$"}
+func titleFilter(flag string) func([]testreport.Test) []string {
+	return func(tests []testreport.Test) []string {
+		titles := distinct(tests, func(t *testreport.Test) string {
+			return regexp.QuoteMeta(strings.ReplaceAll(t.Name, " > ", " "))
+		})
+		return []string{flag, "^(" + strings.Join(titles, "|") + ")$"}
 	}
 }
 
-func cargoFilter(dashes bool, tests []Test) []string {
-	var args []string
-	for _, t := range tests {
-		if !strings.HasPrefix(t.Suite, "doc ") { // their names carry line numbers
-			args = append(args, t.Name)
+func cargoFilter(dashes bool, tests []testreport.Test) []string {
+	args := distinct(tests, func(t *testreport.Test) string {
+		if strings.HasPrefix(t.Suite, "doc ") {
+			return "" // the names carry line numbers
 		}
-	}
-	if len(args) == 0 {
+		return t.Name
+	})
+	switch {
+	case len(args) == 0:
 		return nil
+	case dashes:
+		return append([]string{"--", "--exact"}, args...)
 	}
-	args = append([]string{"--exact"}, distinct(args)...)
-	if dashes {
-		args = append([]string{"--"}, args...)
-	}
-	return args
+	return append([]string{"--exact"}, args...)
 }
 
-func nextestFilter(tests []Test) []string {
-	var names []string
-	for _, t := range tests {
-		if !strings.ContainsAny(t.Name, "() \\") { // needs escaping in its expressions
-			names = append(names, "test(="+t.Name+")")
+func nextestFilter(tests []testreport.Test) []string {
+	names := distinct(tests, func(t *testreport.Test) string {
+		if strings.ContainsAny(t.Name, "() \\") {
+			return "" // the expressions would need escaping
 		}
-	}
+		return "test(=" + t.Name + ")"
+	})
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{"-E", strings.Join(distinct(names), " | ")}
+	return []string{"-E", strings.Join(names, " | ")}
 }
 
-// method returns the name of a method without parameters and their index.
-func method(name string) string {
-	if i := strings.IndexAny(name, "([{ "); i >= 0 {
-		name = name[:i]
-	}
-	return name
-}
-
-func mavenFilter(tests []Test) []string {
-	var names []string
-	for _, t := range tests {
-		if t.Suite != "" && method(t.Name) != "" {
-			names = append(names, t.Suite+"#"+method(t.Name))
+// methods returns the suites and methods of the tests, joined by sep, without the
+// parameters of the methods and their index.
+func methods(tests []testreport.Test, sep string) []string {
+	return distinct(tests, func(t *testreport.Test) string {
+		method := t.Name
+		if i := strings.IndexAny(method, "([{ "); i >= 0 {
+			method = method[:i]
 		}
-	}
+		if t.Suite == "" || method == "" {
+			return ""
+		}
+		return t.Suite + sep + method
+	})
+}
+
+func mavenFilter(tests []testreport.Test) []string {
+	names := methods(tests, "#")
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{"-Dtest=" + strings.Join(distinct(names), ","), "-Dsurefire.failIfNoSpecifiedTests=false",
+	return []string{"-Dtest=" + strings.Join(names, ","), "-Dsurefire.failIfNoSpecifiedTests=false",
 		"-DfailIfNoTests=false"}
 }
 
-func gradleFilter(tests []Test) []string {
-	var names []string
-	for _, t := range tests {
-		if t.Suite != "" && method(t.Name) != "" {
-			names = append(names, t.Suite+"."+method(t.Name))
-		}
-	}
+func gradleFilter(tests []testreport.Test) []string {
 	var args []string
-	for _, name := range distinct(names) {
+	for _, name := range methods(tests, ".") {
 		args = append(args, "--tests", name)
 	}
 	return args
 }
 
-func rspecFilter(tests []Test) []string {
+func rspecFilter(tests []testreport.Test) []string {
 	var args []string
-	for _, t := range tests {
-		args = append(args, "--example", t.Name)
+	for i := range tests {
+		args = append(args, "--example", tests[i].Name)
 	}
 	return args
 }
 
-func phpunitFilter(tests []Test) []string {
-	var names []string
-	for _, t := range tests {
+func phpunitFilter(tests []testreport.Test) []string {
+	names := distinct(tests, func(t *testreport.Test) string {
 		name, _, _ := strings.Cut(t.Name, " with data set ")
-		names = append(names, regexp.QuoteMeta(t.Suite+"::"+name))
-	}
-	return []string{"--filter", `/(^|\\)(` + strings.Join(distinct(names), "|") + `)( |$)/`}
+		return regexp.QuoteMeta(t.Suite + "::" + name)
+	})
+	return []string{"--filter", `/(^|\\)(` + strings.Join(names, "|") + `)( |$)/`}
 }
 
-func dotnetFilter(tests []Test) []string {
-	var names []string
-	for _, t := range tests {
-		if t.Suite != "" && method(t.Name) != "" {
-			names = append(names, "FullyQualifiedName="+t.Suite+"."+method(t.Name))
-		}
-	}
+func dotnetFilter(tests []testreport.Test) []string {
+	names := methods(tests, ".")
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{"--filter", strings.Join(distinct(names), "|")}
+	const property = "FullyQualifiedName="
+	return []string{"--filter", property + strings.Join(names, "|"+property)}
 }

@@ -6,23 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"sync"
 )
 
 var (
 	// findingPlace matches the place of a finding: file:12:5, file(12,5), or GitHub's
 	// annotations.
-	findingPlace = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^\s*(\S.*?):(\d+)(:\d+)?[: ]|^\s*(\S.*?)\((\d+),(\d+)\)\s*:|^::(error|warning) `)
-	})
-	warningWord = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(^::|[:\s\[])(warning|warn|note|info)\b`)
-	})
+	findingPlace = lazily(`^\s*(\S.*?):(\d+)(:\d+)?[: ]|^\s*(\S.*?)\((\d+),(\d+)\)\s*:|^::(error|warning) `)
+	warningWord  = lazily(`(?i)(^::|[:\s\[])(warning|warn|note|info)\b`)
 	// continued matches lines that continue the previous finding.
-	continued = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i):\s*note:|^\s*(note|help):`)
-	})
+	continued = lazily(`(?i):\s*note:|^\s*(note|help):`)
 )
 
 // maxFindingLine limits the length of a line.

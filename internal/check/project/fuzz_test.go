@@ -7,6 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/check/testreport"
 )
 
 // words are the arguments of all simple commands of a script, printed.
@@ -66,7 +67,7 @@ func FuzzMeasure(f *testing.F) {
 			}
 			kept = kept[1:]
 		}
-		if again, ok := c.Again([]project.Test{{ID: suite + "::" + name, Suite: suite, Name: name, File: suite}}); ok {
+		if again, ok := c.Again([]testreport.Test{{ID: suite + "::" + name, Suite: suite, Name: name, File: suite}}); ok {
 			words(t, again.Script)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/check/testreport"
 )
 
 // site is the position of a runner in a script, and the arguments to add.
@@ -23,7 +25,7 @@ type site struct {
 	drop []word
 	// filter returns arguments that select the tests; nil if the runner has none, or the
 	// command uses them already. They are inserted at filterAt, or if that is 0 after args.
-	filter   func(tests []Test) []string
+	filter   func(tests []testreport.Test) []string
 	filterAt int
 
 	results []Result
@@ -147,7 +149,7 @@ func reason(s *script, weak []string) string {
 
 // edits returns the changes of a script for its sites; with tests, to run only those;
 // with coverage, to write it where possible.
-func edits(sites []site, tests []Test, coverage bool) []edit {
+func edits(sites []site, tests []testreport.Test, coverage bool) []edit {
 	var all []edit
 	for i := range sites {
 		s := &sites[i]
@@ -182,11 +184,6 @@ func arguments(args []string) string {
 	return b.String()
 }
 
-// Test is a test to rerun, with the fields of testreport.Test.
-type Test struct {
-	ID, Suite, Name, File string
-}
-
 // maxAgain limits the tests of a command line.
 const maxAgain = 500
 
@@ -194,19 +191,17 @@ const maxAgain = 500
 // filters allow, with results in the same places: collect those of the first run before.
 // It returns false if that is not possible: the runner is unknown or has no filter, the
 // command uses the filter itself, or there are more than 500 tests or none.
-func (c *Command) Again(tests []Test) (Command, bool) {
+func (c *Command) Again(tests []testreport.Test) (Command, bool) {
 	if c.plain != nil {
 		return c.plain.Again(tests)
 	}
 	// Package testreport has no such names, and a shell cannot pass them.
-	tests = slices.DeleteFunc(slices.Clone(tests), func(t Test) bool {
+	tests = slices.DeleteFunc(slices.Clone(tests), func(t testreport.Test) bool {
 		text := t.ID + t.Suite + t.Name + t.File
 		return !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl)
 	})
-	if len(tests) == 0 || len(tests) > maxAgain || len(c.sites) != 1 || c.sites[0].filter == nil {
-		return Command{}, false
-	}
-	if len(c.sites[0].filter(tests)) == 0 {
+	if len(tests) == 0 || len(tests) > maxAgain || len(c.sites) != 1 || c.sites[0].filter == nil ||
+		len(c.sites[0].filter(tests)) == 0 {
 		return Command{}, false
 	}
 	again := *c

@@ -295,27 +295,27 @@ func TestFormats(t *testing.T) {
 
 func TestAgain(t *testing.T) {
 	t.Parallel()
-	failing := []project.Test{
+	failing := []testreport.Test{
 		{ID: "example.com/m::TestB/sub", Suite: "example.com/m", Name: "TestB/sub"},
 		{ID: "example.com/m::TestA", Suite: "example.com/m", Name: "TestA"},
 		{ID: "example.com/n::TestA", Suite: "example.com/n", Name: "TestA"},
 	}
-	python := []project.Test{
+	python := []testreport.Test{
 		{ID: "tests/test_a.py::TestC::test_m[a b]", Suite: "tests/test_a.py", Name: "TestC::test_m[a b]",
 			File: "tests/test_a.py"},
 		{ID: "tests.test_b::test_x", Suite: "tests.test_b", Name: "test_x"},
 	}
-	titles := []project.Test{{ID: "a.ts::outer > adds (1)", Suite: "a.ts", Name: "outer > adds (1)", File: "a.ts"}}
-	rust := []project.Test{{Suite: "foo src/lib.rs", Name: "tests::fails"}, {Suite: "doc foo", Name: "src/lib.rs - add"}}
-	java := []project.Test{{Suite: "com.acme.CartTest", Name: "sums(int, int)[1]"},
+	titles := []testreport.Test{{ID: "a.ts::outer > adds (1)", Suite: "a.ts", Name: "outer > adds (1)", File: "a.ts"}}
+	rust := []testreport.Test{{Suite: "foo src/lib.rs", Name: "tests::fails"}, {Suite: "doc foo", Name: "src/lib.rs - add"}}
+	java := []testreport.Test{{Suite: "com.acme.CartTest", Name: "sums(int, int)[1]"},
 		{Suite: "com.acme.CartTest", Name: "fails"}}
 	tests := []struct {
 		command string
-		tests   []project.Test
+		tests   []testreport.Test
 		want    string // empty: not possible
 	}{
 		{"go test -race ./...", failing, `go test -json -count=1 '-run=^(TestA|TestB)$' -race ./...`},
-		{"go test ./...", []project.Test{{Name: "BenchmarkX"}}, ""},
+		{"go test ./...", []testreport.Test{{Name: "BenchmarkX"}}, ""},
 		{"go test ./... && go test ./b", failing, ""},
 		{"make test", failing, ""},
 		{"go test ./...", nil, ""},
@@ -341,9 +341,9 @@ func TestAgain(t *testing.T) {
 		{"gradle check", java, ""},
 		{"dotnet test", java, `dotnet test --logger trx --results-directory /s/results-1 --filter ` +
 			`'FullyQualifiedName=com.acme.CartTest.fails|FullyQualifiedName=com.acme.CartTest.sums'`},
-		{"phpunit", []project.Test{{Suite: `App\CartTest`, Name: "testSum with data set #1"}},
+		{"phpunit", []testreport.Test{{Suite: `App\CartTest`, Name: "testSum with data set #1"}},
 			`phpunit --log-junit /s/results-1.xml --filter '/(^|\\)(App\\CartTest::testSum)( |$)/'`},
-		{"rspec", []project.Test{{Name: "Cart adds"}},
+		{"rspec", []testreport.Test{{Name: "Cart adds"}},
 			`rspec --format progress --format json --out /s/results-1.json --example "Cart adds"`},
 	}
 	for _, tt := range tests {
@@ -358,7 +358,7 @@ func TestAgain(t *testing.T) {
 			t.Errorf("%s: results %v", tt.command, again.Results)
 		}
 	}
-	many := make([]project.Test, 501)
+	many := make([]testreport.Test, 501)
 	c := project.Measure("go test ./...", project.Config{})
 	if _, ok := c.Again(many); ok {
 		t.Error("a command line of 501 tests is made")

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // Part is a changed part of a manifest that configures checks.
@@ -23,19 +21,15 @@ type Part struct {
 
 // checkingScript matches names of scripts that check, in addition to those that
 // checkingWord matches.
-var checkingScript = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(^|[^a-z])(ci|verify|validate|specs?|units?|e2e|qa|prepublish[a-z]*)([^a-z]|$)`)
-})
+var checkingScript = lazily(`(?i)(^|[^a-z])(ci|verify|validate|specs?|units?|e2e|qa|prepublish[a-z]*)([^a-z]|$)`)
 
 // checkingWord matches words about checking in lines and names of scripts.
-var checkingWord = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|` +
-		`types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|` +
-		`nowarn|minBound|minimum[a-z]*|threshold[a-z]*|ignoreFailures?|failOnNo[a-z]*|excludeTests[a-z]*|excludeTags|` +
-		`excludeCategories|excludedGroups|testFailureIgnore|failIfNo[a-z]*|fail_?on_?error|Compile\s+Remove|cover|` +
-		`treatwarningsaserrors|warnaserror|nullable|isTestProject|` +
-		`tests?_?(flags|args|opts|options|cmd|files|pkgs|packages|dirs)|nextest|MAKEFLAGS|SHELLFLAGS|IGNORE)([^a-z]|$)`)
-})
+var checkingWord = lazily(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|` +
+	`types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|` +
+	`nowarn|minBound|minimum[a-z]*|threshold[a-z]*|ignoreFailures?|failOnNo[a-z]*|excludeTests[a-z]*|excludeTags|` +
+	`excludeCategories|excludedGroups|testFailureIgnore|failIfNo[a-z]*|fail_?on_?error|Compile\s+Remove|cover|` +
+	`treatwarningsaserrors|warnaserror|nullable|isTestProject|` +
+	`tests?_?(flags|args|opts|options|cmd|files|pkgs|packages|dirs)|nextest|MAKEFLAGS|SHELLFLAGS|IGNORE)([^a-z]|$)`)
 
 // ChangedParts returns the changed parts of a manifest (Classify's class) that configure
 // tests, linters, type checkers or coverage. Dependencies and versions do not count.
@@ -86,8 +80,7 @@ func jsonParts(text []byte) map[string]string {
 				}
 			}
 		case "jest", "vitest", "mocha", "ava", "nyc", "c8", "tap", "eslintConfig", "eslintIgnore", "stylelint", "lint",
-			"test",
-			"compilerOptions", "lint-staged", "husky", "bun", "babel", "coverage":
+			"test", "compilerOptions", "lint-staged", "husky", "bun", "babel", "coverage":
 			parts[key] = compact(value)
 		}
 	}
@@ -109,11 +102,12 @@ func sections(text []byte) map[string]string {
 	header := ""
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
+		bare, _, _ := strings.Cut(line, "#")
+		bare = strings.TrimSpace(bare)
 		switch {
 		case line == "" || line[0] == '#' || line[0] == ';':
-		case line[0] == '[' && strings.HasSuffix(strings.TrimSpace(strings.SplitN(line, "#", 2)[0]), "]") &&
-			!strings.Contains(line, "="):
-			header = strings.Trim(strings.TrimSpace(strings.SplitN(line, "#", 2)[0]), "[] ")
+		case line[0] == '[' && strings.HasSuffix(bare, "]") && !strings.Contains(line, "="):
+			header = strings.Trim(bare, "[] ")
 		case checkingSection(header) || builtForTests(line):
 			parts["["+header+"]"] += line + "\n"
 		}
@@ -127,10 +121,8 @@ func checkingSection(header string) bool {
 	header = strings.ReplaceAll(header, `"`, "")
 	for _, prefix := range [...]string{
 		"tool.pytest", "tool:pytest", "tool.coverage", "coverage:", "tool.ruff", "tool.mypy", "mypy", "tool.pyright",
-		"tool.basedpyright", "tool.pylint",
-		"pylint", "tool.flake8", "flake8", "pycodestyle", "tool.bandit", "tool.tox", "tox", "testenv", "tool.nox",
-		"tool.hatch.envs", "tool.poe",
-		"tool.pdm.scripts", "tool.pixi.tasks", "isort", "lints", "workspace.lints", "test", "bench", "profile.test",
+		"tool.basedpyright", "tool.pylint", "pylint", "tool.flake8", "flake8", "pycodestyle", "tool.bandit", "tool.tox",
+		"tox", "testenv", "tool.nox", "tool.hatch.envs", "tool.poe", "tool.pdm.scripts", "tool.pixi.tasks", "isort", "lints", "workspace.lints", "test", "bench", "profile.test",
 		"alias", "workspace.metadata.nextest",
 	} {
 		rest, ok := strings.CutPrefix(header, prefix)

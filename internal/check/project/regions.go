@@ -73,24 +73,18 @@ func formOf(name string) (kind string, form regionForm) {
 
 var (
 	// checkingPlugin matches Maven plugins that check.
-	checkingPlugin = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`<artifactId>[^<]*(surefire|failsafe|jacoco|checkstyle|spotbugs|pmd|pitest|detekt|` +
-			`enforcer|test)[^<]*</artifactId>`)
-	})
+	checkingPlugin = lazily(`<artifactId>[^<]*(surefire|failsafe|jacoco|checkstyle|spotbugs|pmd|pitest|detekt|` +
+		`enforcer|test)[^<]*</artifactId>`)
 	// dependencyLine matches lines that name a dependency with a version.
-	dependencyLine = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(<(groupId|version|artifactId|scope|classifier|type|optional)>|` +
-			`[a-z]*(implementation|api|compileOnly|runtimeOnly|annotationProcessor|kapt|ksp|classpath|debugImplementation)[ ` +
-			`(]["'a-z(]|id[ (]["']|alias\(|mavenBom|\.PHONY|[#*]|//|<!--)`)
-	})
+	dependencyLine = lazily(`(?i)^(<(groupId|version|artifactId|scope|classifier|type|optional)>|` +
+		`[a-z]*(implementation|api|compileOnly|runtimeOnly|annotationProcessor|kapt|ksp|classpath|debugImplementation)[ ` +
+		`(]["'a-z(]|id[ (]["']|alias\(|mavenBom|\.PHONY|[#*]|//|<!--)`)
 	// harmlessLine matches settings of output and memory.
-	harmlessLine = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^[\]})(\s;,]*$|^(end|</?\w+>|testLogging\b.*|events?[ (].*|exceptionFormat.*|` +
-			`show\w+ *=.*|(max|min)HeapSize.*|maxParallelForks.*|forkEvery.*|jvmArgs.*|t\.(verbose|warning) *=.*|desc .*|` +
-			`@?echo .*)$`)
-	})
+	harmlessLine = lazily(`(?i)^[\]})(\s;,]*$|^(end|</?\w+>|testLogging\b.*|events?[ (].*|exceptionFormat.*|` +
+		`show\w+ *=.*|(max|min)HeapSize.*|maxParallelForks.*|forkEvery.*|jvmArgs.*|t\.(verbose|warning) *=.*|desc .*|` +
+		`@?echo .*)$`)
 	// packageVersion matches the version of a package that a project refers to.
-	packageVersion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\s+Version="[^"]*"`) })
+	packageVersion = lazily(`\s+Version="[^"]*"`)
 )
 
 // checkingLines returns the lines of a manifest about checking.

@@ -185,11 +185,7 @@ func TestRunners(t *testing.T) {
 			if !failed || !first.Complete {
 				t.Errorf("failed %v, complete %v: %s", failed, first.Complete, first.Reason)
 			}
-			var failing []project.Test
-			for _, f := range first.Failing() {
-				failing = append(failing, project.Test{ID: f.ID, Suite: f.Suite, Name: f.Name, File: f.File})
-			}
-			if again, ok := c.Again(failing); ok {
+			if again, ok := c.Again(first.Failing()); ok {
 				second, _ := run(t, root, again)
 				if len(second.Tests) != 1 {
 					t.Errorf("run again: %+v", second.Tests)

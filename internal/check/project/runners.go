@@ -3,10 +3,10 @@ package project
 import (
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/perdure/perdure/internal/check/testreport"
 )
 
 // runner returns the test runner of a call; nil if there is none or it is unknown.
@@ -42,53 +42,18 @@ func (m *measurer) recogniser(program string) func(*call) *site {
 	if strings.HasPrefix(program, "python") || strings.HasPrefix(program, "pypy") {
 		return m.python
 	}
-	switch program {
-	case "go":
-		return m.golang
-	case "gotestsum":
-		return m.gotestsum
-	case "pytest", "py.test":
-		return m.pytest
-	case "uv", "poetry", "pipenv", "hatch", "rye", "pdm", "pixi":
-		return m.pythonTool
-	case "py":
-		return m.python
-	case "coverage":
-		return m.pythonCoverage
-	case "jest", "react-scripts":
-		return m.jest
-	case "vitest":
-		return m.vitest
-	case "mocha":
-		return m.mocha
-	case "node", "tsx":
-		return m.node
-	case "npm", "pnpm", "yarn", "bun":
-		return m.manager
-	case "npx", "bunx", "pnpx":
-		return m.npx
-	case "deno":
-		return m.deno
-	case "cargo":
-		return m.cargo
-	case "mvn", "mvnw", "mvnd":
-		return m.maven
-	case "gradle", "gradlew":
-		return m.gradle
-	case "bundle":
-		return m.bundle
-	case "rspec":
-		return m.rspec
-	case "phpunit", "pest":
-		return m.phpunit
-	case "php", "@php":
-		return m.php
-	case "composer":
-		return m.composer
-	case "dotnet":
-		return m.dotnet
-	}
-	return nil
+	return map[string]func(*call) *site{
+		"go": m.golang, "gotestsum": m.gotestsum,
+		"pytest": m.pytest, "py.test": m.pytest, "py": m.python, "coverage": m.pythonCoverage,
+		"uv": m.pythonTool, "poetry": m.pythonTool, "pipenv": m.pythonTool, "hatch": m.pythonTool,
+		"rye": m.pythonTool, "pdm": m.pythonTool, "pixi": m.pythonTool,
+		"jest": m.jest, "react-scripts": m.jest, "vitest": m.vitest, "mocha": m.mocha, "node": m.node, "tsx": m.node,
+		"npm": m.manager, "pnpm": m.manager, "yarn": m.manager, "bun": m.manager,
+		"npx": m.npx, "bunx": m.npx, "pnpx": m.npx, "deno": m.deno,
+		"cargo": m.cargo, "mvn": m.maven, "mvnw": m.maven, "mvnd": m.maven, "gradle": m.gradle, "gradlew": m.gradle,
+		"bundle": m.bundle, "rspec": m.rspec, "phpunit": m.phpunit, "pest": m.phpunit,
+		"php": m.php, "@php": m.php, "composer": m.composer, "dotnet": m.dotnet,
+	}[program]
 }
 
 // unwrap returns the call without programs that only run another one; nil if that one
@@ -147,24 +112,31 @@ func (m *measurer) golang(c *call) *site {
 	if !flags.has("-json", "--json") {
 		s.args = []string{"-json"}
 	}
-	if flags.has("-failfast", "--failfast") {
-		s.stops = StopsInside
-	}
-	s.filter = func(tests []Test) []string { return goFilter("-count=1", tests) }
+	s.bail(flags, "-failfast", "--failfast")
+	s.filter = goFilter
 	s.cover = m.coverGo(c, flags)
 	return s
 }
 
 func (m *measurer) gotestsum(c *call) *site {
 	s := &site{kind: Go, at: c.at(0).end, results: []Result{{Format: FormatGo}}}
-	if file, ok := c.value("--jsonfile"); ok {
+	if file := m.resultFile(s, c, ".json", "--jsonfile"); file != "" {
+		s.args = []string{"--jsonfile=" + file}
+	}
+	return s
+}
+
+// resultFile sets the only result file of a site: the one that the command names with a
+// flag, or a new one, which it returns.
+func (m *measurer) resultFile(s *site, c *call, suffix string, flags ...string) (added string) {
+	if file, ok := c.value(flags...); ok {
 		name, why := m.named(c, file)
 		s.results[0].Files, s.weak = []string{name}, why
-		return s
+		return ""
 	}
-	file := m.file(".json")
-	s.args, s.results[0].Files = []string{"--jsonfile=" + file}, []string{file}
-	return s
+	added = m.file(suffix)
+	s.results[0].Files = []string{added}
+	return added
 }
 
 // relativeTo converts a file name of a command to a path relative to the folder of the
@@ -250,9 +222,7 @@ func (m *measurer) pythonTool(c *call) *site {
 }
 
 // shortX matches pytest's -x, also among other short flags.
-var shortX = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^-[a-zA-Z]*x[a-zA-Z]*$`)
-})
+var shortX = lazily(`^-[a-zA-Z]*x[a-zA-Z]*$`)
 
 func (m *measurer) pytest(c *call) *site {
 	for _, f := range [...]string{"--collect-only", "--co", "--fixtures", "--version", "--help", "-h"} {
@@ -261,12 +231,8 @@ func (m *measurer) pytest(c *call) *site {
 		}
 	}
 	s := &site{kind: Pytest, at: c.at(0).end, tail: c.index("--") < 0, results: []Result{{Format: FormatJUnit}}}
-	if file, ok := c.value("--junitxml", "--junit-xml"); ok {
-		name, why := m.named(c, file)
-		s.results[0].Files, s.weak = []string{name}, why
-	} else {
-		file := m.file(".xml")
-		s.args, s.results[0].Files = []string{"--junitxml=" + file}, []string{file}
+	if file := m.resultFile(s, c, ".xml", "--junitxml", "--junit-xml"); file != "" {
+		s.args = []string{"--junitxml=" + file}
 	}
 	// This family contains the file, which node IDs need.
 	s.args = append(s.args, "-o", "junit_family=xunit1")
@@ -320,7 +286,7 @@ func cargoTest(c *call, i int) *site {
 	if !flags.has("--no-fail-fast") {
 		s.args = []string{"--no-fail-fast"}
 	}
-	s.filter = func(tests []Test) []string { return cargoFilter(dashes < 0, tests) }
+	s.filter = func(tests []testreport.Test) []string { return cargoFilter(dashes < 0, tests) }
 	s.filterAt = c.at(len(c.words) - 1).end
 	if dashes >= 0 {
 		s.filterAt = c.at(i + 1 + dashes).end
@@ -368,18 +334,12 @@ func (m *measurer) maven(c *call) *site {
 			return weakSite(Maven, "-D%s skips the tests", name)
 		}
 	}
-	base := ""
-	if f, ok := c.value("-f", "--file"); ok {
-		if !f.literal || path.IsAbs(f.text) {
-			return weakSite(Maven, "the folder of the project is known only to the shell")
-		}
-		base = f.text
-		if strings.HasSuffix(base, ".xml") {
-			base = path.Dir(base)
-		}
+	base, why := projectFolder(c, "-f", "--file")
+	if why != "" {
+		return weakSite(Maven, "%s", why)
 	}
-	if c.dir == "?" {
-		return weakSite(Maven, "the working folder is known only to the shell")
+	if strings.HasSuffix(base, ".xml") {
+		base = path.Dir(base)
 	}
 	s := &site{kind: Maven, at: c.at(0).end, stops: StopsBetween, results: []Result{{Format: FormatJUnit, Files: []string{
 		relativeTo(c, m.cfg, path.Join(base, "**/target/surefire-reports/TEST-*.xml")),
@@ -392,6 +352,19 @@ func (m *measurer) maven(c *call) *site {
 		s.filter = mavenFilter
 	}
 	return s
+}
+
+// projectFolder returns the folder of the project that a command names with a flag, empty
+// for none; why is why it is not known.
+func projectFolder(c *call, flags ...string) (folder, why string) {
+	switch f, ok := c.value(flags...); {
+	case ok && (!f.literal || path.IsAbs(f.text)):
+		return "", "the folder of the project is known only to the shell"
+	case c.dir == "?":
+		return "", "the working folder is known only to the shell"
+	default:
+		return f.text, ""
+	}
 }
 
 func (m *measurer) gradle(c *call) *site {
@@ -409,15 +382,9 @@ func (m *measurer) gradle(c *call) *site {
 	if c.has("-m", "--dry-run") {
 		return weakSite(Gradle, "gradle --dry-run runs no tests")
 	}
-	base := ""
-	if p, ok := c.value("-p", "--project-dir"); ok {
-		if !p.literal || path.IsAbs(p.text) {
-			return weakSite(Gradle, "the folder of the project is known only to the shell")
-		}
-		base = p.text
-	}
-	if c.dir == "?" {
-		return weakSite(Gradle, "the working folder is known only to the shell")
+	base, why := projectFolder(c, "-p", "--project-dir")
+	if why != "" {
+		return weakSite(Gradle, "%s", why)
 	}
 	s := &site{kind: Gradle, at: c.at(0).end, stops: StopsBetween, results: []Result{{Format: FormatJUnit, Files: []string{
 		relativeTo(c, m.cfg, path.Join(base, "**/build/test-results/**/TEST-*.xml")),
@@ -425,9 +392,7 @@ func (m *measurer) gradle(c *call) *site {
 	if !c.has("--continue") {
 		s.args = []string{"--continue"}
 	}
-	if c.has("--fail-fast") {
-		s.stops = StopsInside
-	}
+	s.bail(c, "--fail-fast")
 	if name := c.at(task).text; (name == "test" || strings.HasSuffix(name, ":test")) && !c.has("--tests") {
 		s.filter, s.filterAt = gradleFilter, c.at(task).end
 	}
@@ -443,20 +408,18 @@ func (m *measurer) dotnet(c *call) *site {
 		return weakSite(DotNet, "dotnet test --list-tests runs no tests")
 	}
 	s := &site{kind: DotNet, at: test.end}
+	s.args = []string{"--logger", "trx"}
 	dir, ok := c.value("--results-directory", "-r")
+	folder := dir.text
 	switch {
 	case ok && m.ours(dir):
-		s.args = []string{"--logger", "trx"}
-		s.results = []Result{{Format: FormatTRX, Files: []string{path.Join(dir.text, "*.trx")}}}
 	case ok:
-		name, why := m.named(c, dir)
-		s.args, s.weak = []string{"--logger", "trx"}, why
-		s.results = []Result{{Format: FormatTRX, Files: []string{path.Join(name, "*.trx")}}}
+		folder, s.weak = m.named(c, dir)
 	default:
-		folder := m.file("")
-		s.args = []string{"--logger", "trx", "--results-directory", folder}
-		s.results = []Result{{Format: FormatTRX, Files: []string{folder + "/*.trx"}}}
+		folder = m.file("")
+		s.args = append(s.args, "--results-directory", folder)
 	}
+	s.results = []Result{{Format: FormatTRX, Files: []string{path.Join(folder, "*.trx")}}}
 	if !c.has("--filter") {
 		s.filter = dotnetFilter
 	}

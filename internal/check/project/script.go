@@ -31,13 +31,6 @@ type Config struct {
 	// runs its tests, if that changes neither what is tested nor how it exits: for go test,
 	// pytest with pytest-cov, and jest.
 	WithCoverage bool
-
-	// Test, Coverage, Types and Lint replace the detected commands; "-" switches one off.
-	Test, Coverage, Types, Lint string
-	// CoverageFormat and CoverageFiles describe the output of Coverage: a format of package
-	// coverage (empty: detected) and patterns.
-	CoverageFormat string
-	CoverageFiles  []string
 }
 
 func (c Config) dir() string { return path.Join(".", c.Dir) }
@@ -251,9 +244,12 @@ func Unescape(s string) string {
 }
 
 // plain matches arguments that need no quotes.
-var plain = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-})
+var plain = lazily(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// lazily returns a function that compiles a regular expression at its first call.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // quote formats a text as one word of a shell.
 func quote(s string) string {

@@ -24,12 +24,9 @@ func (m *measurer) jest(c *call) *site {
 	if i == 1 {
 		s.env = []string{"CI=true"} // otherwise it waits for changes
 	}
-	if file, ok := c.value("--outputFile"); ok {
-		name, why := m.named(c, file)
-		s.args, s.results[0].Files, s.weak = []string{"--json"}, []string{name}, why
-	} else {
-		file := m.file(".json")
-		s.args, s.results[0].Files = []string{"--json", "--outputFile=" + file}, []string{file}
+	s.args = []string{"--json"}
+	if file := m.resultFile(s, c, ".json", "--outputFile"); file != "" {
+		s.args = append(s.args, "--outputFile="+file)
 	}
 	s.bail(c, "-b", "--bail")
 	s.cover = m.coverJest(c)
@@ -271,11 +268,7 @@ func (m *measurer) packageScript(c *call, i int, name, dir string) *site {
 	if s.weak != "" {
 		return weakSite(NPM, "script %q of package.json: %s", name, s.weak)
 	}
-	if c.program() == "npm" && c.index("--") < 0 {
-		args := s.args
-		s.args = append([]string{"--"}, args...)
-	}
-	return s.moved(c)
+	return s.moved(c, c.program() == "npm")
 }
 
 // inner returns the runner that a script ends with, if arguments may be appended to it.
@@ -292,8 +285,7 @@ func (m *measurer) inner(text, dir string) *site {
 	if last.at(len(last.words)-1).end < len(strings.TrimRight(text, " \t\n;")) {
 		return nil // another command follows
 	}
-	switch last.program() {
-	case "npm": // needs -- before arguments
+	if last.program() == "npm" { // needs -- before arguments
 		return weakSite(NPM, "it runs another script")
 	}
 	s := m.runner(last)
@@ -309,10 +301,14 @@ func (m *measurer) inner(text, dir string) *site {
 	return s
 }
 
-// moved converts a site of the script to one of the call that runs the script.
-func (s *site) moved(c *call) *site {
+// moved converts a site of the script to one of the call that runs the script; dashes is
+// set if the call needs "--" before arguments of the script.
+func (s *site) moved(c *call, dashes bool) *site {
 	s.at = c.at(len(c.words) - 1).end
 	s.tail = c.index("--") < 0
+	if s.tail && dashes {
+		s.args = append([]string{"--"}, s.args...)
+	}
 	return s
 }
 
@@ -377,12 +373,8 @@ func (m *measurer) phpunit(c *call) *site {
 		}
 	}
 	s := &site{kind: PHPUnit, at: c.at(0).end, tail: c.index("--") < 0, results: []Result{{Format: FormatJUnit}}}
-	if file, ok := c.value("--log-junit"); ok {
-		name, why := m.named(c, file)
-		s.results[0].Files, s.weak = []string{name}, why
-	} else {
-		file := m.file(".xml")
-		s.args, s.results[0].Files = []string{"--log-junit", file}, []string{file}
+	if file := m.resultFile(s, c, ".xml", "--log-junit"); file != "" {
+		s.args = []string{"--log-junit", file}
 	}
 	s.bail(c, "--stop-on-defect", "--stop-on-error", "--stop-on-failure", "--bail")
 	if !c.has("--filter") {
@@ -392,22 +384,17 @@ func (m *measurer) phpunit(c *call) *site {
 }
 
 func (m *measurer) php(c *call) *site {
-	for i := 1; i < len(c.words); i++ {
-		w := c.words[i]
-		if w.text == "-d" {
+	i := 1
+	for ; strings.HasPrefix(c.at(i).text, "-"); i++ {
+		if c.at(i).text == "-d" {
 			i++
-			continue
 		}
-		if strings.HasPrefix(w.text, "-") {
-			continue
-		}
-		switch sub := c.rest(i); {
-		case sub.program() == "phpunit" || sub.program() == "pest":
-			return m.phpunit(sub)
-		case sub.program() == "artisan" && sub.at(1).text == "test":
-			return m.phpunit(sub.rest(1))
-		}
-		return nil
+	}
+	switch sub := c.rest(i); {
+	case sub.program() == "phpunit" || sub.program() == "pest":
+		return m.phpunit(sub)
+	case sub.program() == "artisan" && sub.at(1).text == "test":
+		return m.phpunit(sub.rest(1))
 	}
 	return nil
 }
@@ -442,9 +429,5 @@ func (m *measurer) composer(c *call) *site {
 	if s.weak != "" {
 		return s
 	}
-	if c.index("--") < 0 {
-		args := s.args
-		s.args = append([]string{"--"}, args...)
-	}
-	return s.moved(c)
+	return s.moved(c, true)
 }

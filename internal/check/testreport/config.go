@@ -13,9 +13,6 @@ type Config struct {
 	// Root is the absolute path of the workspace. Absolute names of files below it become
 	// relative to it. Zero: names stay as they are.
 	Root string
-	// Suite prefixes every identity of a format that does not name the source of its tests
-	// (TAP), so that several inputs can be merged. Zero: no prefix.
-	Suite string
 	// MaxTests limits the tests, suites and broken suites of a report. Zero: 1,000,000.
 	MaxTests int
 	// MaxIdentity limits the bytes of an identity. Zero: 8 KiB.

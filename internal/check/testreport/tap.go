@@ -332,7 +332,7 @@ func (p *tapParser) finish() error {
 	tests := p.report.Tests
 	p.report.Tests = make([]Test, 0, len(tests))
 	for i, t := range tests {
-		t.ID, t.Suite = join("::", p.cfg.Suite, p.paths[i]), p.cfg.Suite
+		t.ID = p.paths[i]
 		if _, err := p.add(t, p.in.no); err != nil {
 			return err
 		}

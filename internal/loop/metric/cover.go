@@ -203,7 +203,7 @@ func (t *Meter) Trust(ctx context.Context, m *Metrics, at workspace.ID) error {
 	kept := coverage.Profile{Complete: true, Files: make(map[string]*coverage.File, len(paths))}
 	err = t.Files.ReadFiles(ctx, at, paths, func(f workspace.File, content []byte) error {
 		kept.Files[f.Path] = p.Files[f.Path]
-		kept.Files[f.Path].KeepSaying(content)
+		kept.Files[f.Path].KeepSolid(content)
 		return nil
 	})
 	if err != nil {
