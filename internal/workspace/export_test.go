@@ -52,6 +52,6 @@ func PackIndex(contents, index []byte) ([]byte, error) {
 
 // Ignores matches a path against a .gitignore file in the folder base.
 func Ignores(base string, file []byte, path string, folder bool) bool {
-	r := rules{patterns: parsePatterns(base, file)}
+	r := rules{patterns: ParsePatterns(base, file)}
 	return r.ignores(path, folder)
 }

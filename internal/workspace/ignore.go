@@ -18,7 +18,7 @@ type rules struct {
 	// byGit has what git said, as paths of the workspace; nil when it was not
 	// asked or could not tell, and the patterns decide.
 	byGit    map[string]bool
-	patterns []pattern
+	patterns []Pattern
 }
 
 // gitTimeout is how long git may think about one repository.
@@ -30,8 +30,8 @@ func (r *rules) ignores(p string, folder bool) bool {
 		return r.byGit[p]
 	}
 	for _, rule := range slices.Backward(r.patterns) {
-		if rule.matches(p, folder) {
-			return !rule.negated
+		if rule.Matches(p, folder) {
+			return !rule.Negated
 		}
 	}
 	return false
@@ -89,32 +89,32 @@ func ownRepository(env []string) []string {
 	})
 }
 
-// pattern is one line of a .gitignore file.
-type pattern struct {
+// Pattern is one line of a .gitignore file.
+type Pattern struct {
+	// Line is its number in the file, counted from 1.
+	Line int
+	// Negated is set if the paths that match are not ignored.
+	Negated bool
+
 	base     string   // the folder of the file; "." for the workspace
 	parts    []string // between the slashes
-	negated  bool
-	folders  bool // matches only folders
-	anchored bool // matches from base only
+	folders  bool     // matches only folders
+	anchored bool     // matches from base only
 }
 
-// parsePatterns reads a .gitignore file in the folder base. Lines that mean
-// nothing are left out, as git does.
-func parsePatterns(base string, data []byte) []pattern {
-	var list []pattern
+// ParsePatterns parses a .gitignore file in the folder base of a workspace, "." for its
+// top. Lines without a pattern are left out.
+func ParsePatterns(base string, data []byte) []Pattern {
+	var list []Pattern
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	for raw := range bytes.SplitSeq(data, []byte("\n")) {
-		line := trimBlanks(strings.TrimSuffix(string(raw), "\r"))
-		if line == "" || line[0] == '#' {
+	for i, line := range strings.Split(string(data), "\n") {
+		line = trimBlanks(strings.TrimSuffix(line, "\r"))
+		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		p := pattern{base: base}
-		if line[0] == '!' {
-			p.negated, line = true, line[1:]
-		}
-		if rest, ok := strings.CutSuffix(line, "/"); ok {
-			p.folders, line = true, rest
-		}
+		p := Pattern{Line: i + 1, base: base}
+		line, p.Negated = strings.CutPrefix(line, "!")
+		line, p.folders = strings.CutSuffix(line, "/")
 		p.anchored = strings.Contains(line, "/")
 		line = strings.TrimPrefix(line, "/")
 		if line == "" {
@@ -131,23 +131,18 @@ func parsePatterns(base string, data []byte) []pattern {
 	return list
 }
 
-// trimBlanks takes blanks off the end that no backslash protects.
+// trimBlanks removes the blanks at the end of a line, except one after a backslash.
 func trimBlanks(line string) string {
-	end := len(line)
-	for end > 0 && line[end-1] == ' ' {
-		slashes := 0
-		for i := end - 2; i >= 0 && line[i] == '\\'; i-- {
-			slashes++
-		}
-		if slashes%2 == 1 {
-			break
-		}
-		end--
+	trimmed := strings.TrimRight(line, " ")
+	backslashes := len(trimmed) - len(strings.TrimRight(trimmed, `\`))
+	if trimmed != line && backslashes%2 == 1 {
+		trimmed += " "
 	}
-	return line[:end]
+	return trimmed
 }
 
-func (p *pattern) matches(name string, folder bool) bool {
+// Matches reports whether a path of the workspace matches; its folder is not ignored.
+func (p *Pattern) Matches(name string, folder bool) bool {
 	if p.folders && !folder {
 		return false
 	}

@@ -226,11 +226,11 @@ func (s *scanner) rules(dir *os.Root, p string, names []string, above rules) (ru
 			s.note(func(l *look) { l.stats.WithoutGit = append(l.stats.WithoutGit, p) })
 		}
 		if byGit == nil {
-			r.patterns = parsePatterns(p, ruleFile(dir, ".git/info/exclude"))
+			r.patterns = ParsePatterns(p, ruleFile(dir, ".git/info/exclude"))
 		}
 	}
 	if r.byGit == nil && slices.Contains(names, ".gitignore") {
-		r.patterns = slices.Concat(r.patterns, parsePatterns(p, ruleFile(dir, ".gitignore")))
+		r.patterns = slices.Concat(r.patterns, ParsePatterns(p, ruleFile(dir, ".gitignore")))
 	}
 	return r, nil
 }

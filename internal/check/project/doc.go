@@ -2,8 +2,8 @@
 // how test results can be obtained from a test command, and which files configure the
 // checks.
 //
-// [Detect] lists the projects, the one nearest to the root first. [Measure] takes a
-// user's command and adds the arguments that make its test runner write results (go test
+// [Detect] lists the projects, the one nearest to the root first, with their type
+// checkers and linters. [Measure] takes a user's command and adds the arguments that make its test runner write results (go test
 // ./... becomes go test -json ./...), without changing what is tested or how it exits. A
 // command for which this is not possible without guessing is weak: only its exit code is
 // known, and the reason is recorded. [Command.Again] returns a command that reruns some

@@ -136,9 +136,9 @@ func reason(s *script, weak []string) string {
 		return weak[0]
 	}
 	m := &measurer{cfg: Config{Scratch: "/"}}
-	for _, name := range slices.Sorted(maps.Keys(s.tangled)) {
+	for _, name := range slices.Sorted(maps.Keys(s.skipped)) {
 		if m.known(name) {
-			return fmt.Sprintf("%q has no readable results: %s", name, s.tangled[name])
+			return fmt.Sprintf("%q has no readable results: %s", name, s.skipped[name])
 		}
 	}
 	if len(s.calls) == 0 {

@@ -106,9 +106,9 @@ func (c *call) program() string {
 // script is a parsed command line.
 type script struct {
 	calls []*call
-	// tangled is why a part was not analysed; that part begins with the program named
+	// skipped is why a part was not analysed; that part begins with the program named
 	// there.
-	tangled map[string]string
+	skipped map[string]string
 }
 
 // parseScript parses a command line: simple commands joined by "&&", ";" or new lines.
@@ -119,7 +119,7 @@ func parseScript(text, dir string) (*script, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse command: %w", err)
 	}
-	s := &script{tangled: make(map[string]string)}
+	s := &script{skipped: make(map[string]string)}
 	for _, stmt := range file.Stmts {
 		dir = s.statement(text, stmt, dir)
 	}
@@ -129,7 +129,7 @@ func parseScript(text, dir string) (*script, error) {
 // statement adds the calls of a statement and returns the working folder after it.
 func (s *script) statement(text string, stmt *syntax.Stmt, dir string) string {
 	if stmt.Background || stmt.Coprocess || stmt.Negated {
-		s.tangle(stmt, "it runs in the background or its exit code is inverted")
+		s.skip(stmt, "it runs in the background or its exit code is inverted")
 		return dir
 	}
 	switch cmd := stmt.Cmd.(type) {
@@ -144,22 +144,22 @@ func (s *script) statement(text string, stmt *syntax.Stmt, dir string) string {
 		case syntax.AndStmt:
 			return s.statement(text, cmd.Y, s.statement(text, cmd.X, dir))
 		case syntax.OrStmt:
-			s.tangle(stmt, `its exit code is changed by "||"`)
+			s.skip(stmt, `its exit code is changed by "||"`)
 		default:
-			s.tangle(stmt, "its output is piped")
+			s.skip(stmt, "its output is piped")
 		}
 	default:
-		s.tangle(stmt, "it is inside a compound command")
+		s.skip(stmt, "it is inside a compound command")
 	}
 	return dir
 }
 
-// tangle records the programs called in a part that is not analysed.
-func (s *script) tangle(node syntax.Node, why string) {
+// skip records the programs called in a part that is not analysed.
+func (s *script) skip(node syntax.Node, why string) {
 	syntax.Walk(node, func(n syntax.Node) bool {
 		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 {
-			if _, known := s.tangled[c.Args[0].Lit()]; !known {
-				s.tangled[c.Args[0].Lit()] = why
+			if _, known := s.skipped[c.Args[0].Lit()]; !known {
+				s.skipped[c.Args[0].Lit()] = why
 			}
 		}
 		return true

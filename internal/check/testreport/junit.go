@@ -26,7 +26,7 @@ type junitCase struct {
 	class, name, file string
 	duration          time.Duration
 	outcome           Outcome
-	failed            bool // whatever its outcome counts as
+	failed            bool // also if it counts as another outcome
 	todo, flaky       bool
 	message           message
 	line              int
