@@ -153,7 +153,7 @@ func TestBadContexts(t *testing.T) {
 	for name, pattern := range map[string]string{ // one bad name spoils all
 		"empty": `"empty": it is empty`, "binary": `"binary": it is binary`, "utf16": `it is UTF-16`,
 		"latin":    `not valid UTF-8`,
-		"dangling": `no such file`, "circle/a": `"circle/a": it cannot be looked at`,
+		"dangling": `no such file`, "circle/a": `"circle/a": it cannot be accessed`,
 		"missing": `no such file`, "*.none": `matches no file`, "[a": `pattern is malformed`, "": `name is empty`,
 		"-": `it is empty`,
 	} {

@@ -24,7 +24,7 @@ func PutContext(ctx context.Context, s *perdure.Store, root string, names ...str
 	manifest, ref, err := pack.Store(pack.Limits{},
 		func(r io.Reader) (perdure.BlobRef, error) { return s.PutBlob(ctx, r) },
 		func(b *pack.Builder) error {
-			_, err := walk.Into(ctx, walk.Config{Root: root, Args: names}, b)
+			err := walk.Into(ctx, walk.Config{Root: root, Args: names}, b)
 			return err
 		})
 	if err != nil {

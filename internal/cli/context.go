@@ -36,7 +36,7 @@ func (a *app) upload(ctx context.Context, b *env.Backend, f *runFlags) (client.C
 	}
 	return b.PutContext(ctx, func(w io.Writer) error {
 		sink := pack.NewStreamWriter(w)
-		_, err := walk.Into(ctx, walk.Config{Root: a.Cwd, Args: f.contexts, Stdin: stdin, MaxFileBytes: largest},
+		err := walk.Into(ctx, walk.Config{Root: a.Cwd, Args: f.contexts, Stdin: stdin, MaxFileBytes: largest},
 			&countingSink{Sink: sink, view: view})
 		if err != nil {
 			return contextError(ctx, err)

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// fileID is the same for two names of one file or folder.
+// fileID identifies a file or folder under all its names.
 type fileID struct{ path string }
 
 func identify(path string, _ fs.FileInfo) fileID {

@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// fileID is the same for two names of one file or folder.
+// fileID identifies a file or folder under all its names.
 type fileID struct {
 	device, inode uint64
-	path          string // when the file system has no inodes
+	path          string // if the file system has no inodes
 }
 
 func identify(path string, info fs.FileInfo) fileID {

@@ -133,7 +133,7 @@ func TestIgnoreAsGit(t *testing.T) {
 		names := slices.DeleteFunc(got.names, func(name string) bool { return strings.HasSuffix(name, ".gitignore") })
 		if diff := cmp.Diff(wanted, names,
 			cmp.Transformer("nil", func(s []string) string { return fmt.Sprintf("%q", s) })); diff != "" {
-			t.Fatalf("seed %d, round %d: .gitignore %q, a/.gitignore %q (-git +gather):\n%s", seed, i, top, inner, diff)
+			t.Fatalf("seed %d, round %d: .gitignore %q, a/.gitignore %q (-git +walk):\n%s", seed, i, top, inner, diff)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func FuzzIgnore(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbf# comment\r\na/**/b\r\n**\n"))
 	f.Fuzz(func(t *testing.T, rules []byte) {
 		root := files(t, map[string]string{"d/a/b.log": "x", "d/keep": "k", "given": "g", "d/.gitignore": string(rules)})
-		if _, err := walk.Into(t.Context(), walk.Config{Root: root, Args: []string{"given", "d"}}, newSink()); err != nil {
+		if err := walk.Into(t.Context(), walk.Config{Root: root, Args: []string{"given", "d"}}, newSink()); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -8,23 +8,23 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"unicode/utf8"
 )
 
-// sniffBytes is how much of a file decides whether it is text.
+// sniffBytes is the size of the beginning of a file that decides whether it is text.
 const sniffBytes = 8 << 10
 
-// candidate is a file that may be taken.
+// candidate is a file that may be read.
 type candidate struct {
 	name string
 	path string
-	// given is set when the user named the file itself: what is wrong with it is
-	// an error then.
-	given bool
+	// named is set if the user named the file itself: its faults are errors then.
+	named bool
 }
 
-// fault is why a text is not taken.
+// fault is why a text is not read.
 type fault struct {
 	kind string
 	why  string
@@ -32,130 +32,126 @@ type fault struct {
 	err  error
 }
 
-// hintAccess helps with what the system refuses.
+// hintAccess is the hint for files that the system does not open.
 const hintAccess = "check its permissions, those of the folders above it, and where links lead"
 
-// refuse makes an error of a fault of a file that the user named, and a skipped
-// file of one that was found.
-func (g *gatherer) refuse(c candidate, f fault) error {
-	if c.given {
-		return &Error{Arg: c.name, Msg: f.why, Hint: f.hint, Err: f.err}
+// refuse returns the error of a file that the user named, and skips one that was found.
+func (c *collector) refuse(at candidate, f fault) error {
+	if at.named {
+		return &Error{Arg: at.name, Msg: f.why, Hint: f.hint, Err: f.err}
 	}
 	why := f.why
 	if f.err != nil {
 		why += ": " + f.err.Error()
 	}
-	g.skip(c.name, f.kind, why)
+	c.skip(at.name, f.kind, why)
 	return nil
 }
 
-// take reads one file into the sink. It is opened once; what is read is the file
-// as long as it was then, so that a log that grows has an end.
-func (g *gatherer) take(c candidate) error {
-	if err := g.ctx.Err(); err != nil {
+// take reads one file into the sink. It is opened once, and read at the length that it has
+// then, so that reading a growing log ends.
+func (c *collector) take(at candidate) error {
+	if err := c.ctx.Err(); err != nil {
 		return fmt.Errorf("read context: %w", err)
 	}
-	if !plainName(c.name) {
-		return g.refuse(c, fault{kind: KindName, why: "the name is not plain text",
-			hint: "rename it, or give its text as standard input with -"})
+	if !plainName(at.name) {
+		return c.refuse(at, fault{kind: KindName, why: "the name has control characters or is not valid UTF-8",
+			hint: "rename it, or pipe its text to standard input and name -"})
 	}
-	// Without O_NONBLOCK, a pipe that takes the file's place would block for ever.
-	f, err := os.OpenFile(c.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	// Without O_NONBLOCK, a pipe that replaced the file would block for ever.
+	f, err := os.OpenFile(at.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return g.refuse(c, fault{kind: KindGone, why: "it went away", err: fs.ErrNotExist})
+		return c.refuse(at, fault{kind: KindGone, why: "it was removed", err: fs.ErrNotExist})
 	}
 	if err != nil {
-		return g.refuse(c, fault{kind: KindUnreadable, why: "it cannot be read", hint: hintAccess, err: bare(err)})
+		return c.refuse(at, fault{kind: KindUnreadable, why: "it cannot be read", hint: hintAccess, err: bare(err)})
 	}
 	defer f.Close()
 	for range tries {
-		if err = g.takeOpen(c, f); !errors.Is(err, errChanged) {
+		if err = c.takeOpen(at, f); !errors.Is(err, errChanged) {
 			return err
 		}
 	}
-	return g.refuse(c, fault{kind: KindChanged, why: "it changes while it is read",
-		hint: "wait until nothing writes to it, or copy it first"})
+	return c.refuse(at, fault{kind: KindChanged, why: "it changes while it is read",
+		hint: "wait until no process writes to it, or copy it first"})
 }
 
-// tries is how often a file is read that changes meanwhile.
+// tries is the number of attempts to read a file that changes meanwhile.
 const tries = 3
 
-// takeOpen reads an open file. errChanged tells that it did not hold still.
-func (g *gatherer) takeOpen(c candidate, f *os.File) error {
+// takeOpen reads an open file. It returns errChanged if the file changed meanwhile.
+func (c *collector) takeOpen(at candidate, f *os.File) error {
 	info, err := f.Stat()
 	if err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil && (info == nil || info.Mode().IsRegular()) {
-		return g.refuse(c, fault{kind: KindUnreadable, why: "it cannot be read", hint: hintAccess, err: bare(err)})
+		return c.refuse(at, fault{kind: KindUnreadable, why: "it cannot be read", hint: hintAccess, err: bare(err)})
 	}
 	if !info.Mode().IsRegular() {
-		return g.refuse(c, fault{kind: KindSpecial, why: "it is " + modeWord(info.Mode())})
+		return c.refuse(at, fault{kind: KindSpecial, why: "it is " + modeWord(info.Mode())})
 	}
-	id := identify(c.path, info)
-	if _, twice := g.taken[id]; twice {
+	id := identify(at.path, info)
+	if _, twice := c.read[id]; twice {
 		return nil
 	}
-	if limit := g.cfg.MaxFileBytes; limit > 0 && info.Size() > limit {
-		return g.refuse(c, tooLarge(limit))
+	if limit := c.cfg.MaxFileBytes; limit > 0 && info.Size() > limit {
+		return c.refuse(at, tooLarge(limit))
 	}
 	r := io.Reader(f)
-	if info.Size() > 0 { // files of the kernel say 0 and have content
+	if info.Size() > 0 { // files of the kernel have size 0 and content
 		r = newSteady(f, info)
 	}
-	before := g.sum.Files
-	err = g.text(c, r)
-	if g.sum.Files > before { // what was skipped may still be named by the user
-		g.taken[id] = struct{}{}
+	before := c.files
+	err = c.text(at, r)
+	if c.files > before { // a skipped file may still be named by the user
+		c.read[id] = struct{}{}
 	}
 	return err
 }
 
-func (g *gatherer) stdin() error {
-	return g.text(candidate{name: stdinArg, given: true}, g.cfg.Stdin)
+func (c *collector) stdin() error {
+	return c.text(candidate{name: stdinArg, named: true}, c.cfg.Stdin)
 }
 
-// text sniffs r and passes it on.
-func (g *gatherer) text(c candidate, r io.Reader) error {
-	src := &source{ctx: g.ctx, r: r, limit: g.cfg.MaxFileBytes}
+// text checks the beginning of r and passes the text on.
+func (c *collector) text(at candidate, r io.Reader) error {
+	src := &source{ctx: c.ctx, r: r, limit: c.cfg.MaxFileBytes}
 	head := make([]byte, sniffBytes)
 	n, err := io.ReadFull(src, head)
-	if ctxErr := g.ctx.Err(); ctxErr != nil {
-		return fmt.Errorf("read context: %w", ctxErr)
+	if src.err != nil {
+		return c.failed(at, src)
+	}
+	if f, bad := sniff(head[:n], err != nil); bad {
+		return c.refuse(at, f)
+	}
+	err = c.sink.Add(at.name, io.MultiReader(bytes.NewReader(head[:n]), src))
+	if err != nil && (src.err != nil || c.ctx.Err() != nil) {
+		return c.failed(at, src)
+	}
+	if err != nil {
+		return fmt.Errorf("keep context %q: %w", at.name, err)
+	}
+	c.files++
+	return nil
+}
+
+// failed returns the error of a text that cannot be read to its end.
+func (c *collector) failed(at candidate, src *source) error {
+	if err := c.ctx.Err(); err != nil {
+		return fmt.Errorf("read context: %w", err)
 	}
 	if errors.Is(src.err, errChanged) {
 		return errChanged
 	}
-	if src.err != nil {
-		return g.refuse(c, src.fault())
-	}
-	whole := err != nil // the end came first
-	if f, bad := sniff(head[:n], whole); bad {
-		return g.refuse(c, f)
-	}
-	err = g.sink.Add(c.name, io.MultiReader(bytes.NewReader(head[:n]), src))
-	if ctxErr := g.ctx.Err(); err != nil && ctxErr != nil {
-		return fmt.Errorf("read context: %w", ctxErr)
-	}
-	if err != nil && errors.Is(src.err, errChanged) {
-		return errChanged
-	}
-	if err != nil && src.err != nil {
-		return g.refuse(c, src.fault())
-	}
-	if err != nil {
-		return fmt.Errorf("keep context %q: %w", c.name, err)
-	}
-	g.sum.Files++
-	g.sum.Bytes += src.size
-	return nil
+	return c.refuse(at, src.fault())
 }
 
-// sniff tells why a text that begins with head is not taken; whole when it is
-// all of it.
+// sniff returns why a text that begins with head is not read, if it is not; whole is set
+// if head is the whole text.
 func sniff(head []byte, whole bool) (fault, bool) {
 	if len(head) == 0 {
-		return fault{kind: KindEmpty, why: "it is empty", hint: "give a text, or leave it out"}, true
+		return fault{kind: KindEmpty, why: "it is empty", hint: "write text to it, or leave it out"}, true
 	}
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
 		return fault{kind: KindBinary, why: "it is UTF-16 text", hint: "convert it to UTF-8, for example with iconv"}, true
@@ -182,8 +178,7 @@ func sniff(head []byte, whole bool) (fault, bool) {
 	return fault{}, false
 }
 
-// source reads a text and remembers whether it was the text that failed, so that
-// it can be told from a failing sink.
+// source reads a text and records its error, to distinguish it from an error of the sink.
 type source struct {
 	ctx   context.Context
 	r     io.Reader
@@ -225,7 +220,7 @@ func tooLarge(limit int64) fault {
 	return fault{kind: KindTooLarge, why: fmt.Sprintf("it is larger than the limit of %d bytes", limit)}
 }
 
-// bare drops the path from an error of a file whose name is told anyway.
+// bare removes the path from an error, for messages that name the file.
 func bare(err error) error {
 	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
 		return pathErr.Err
@@ -233,12 +228,7 @@ func bare(err error) error {
 	return err
 }
 
-// plainName tells names that can be shown, stored and sent as they are.
+// plainName reports whether a name can be shown, stored and sent unchanged.
 func plainName(name string) bool {
-	for _, c := range []byte(name) {
-		if c < ' ' || c == 0x7f {
-			return false
-		}
-	}
-	return utf8.ValidString(name)
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
 }

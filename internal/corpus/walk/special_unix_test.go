@@ -81,7 +81,7 @@ func TestUnreadableName(t *testing.T) {
 		t.Skipf("no such names here: %v", err)
 	}
 	got, err := into(t, root, "d")
-	if err != nil || len(got.names) != 1 || !strings.Contains(got.skipped["d/b\xff"], "not plain text") {
+	if err != nil || len(got.names) != 1 || !strings.Contains(got.skipped["d/b\xff"], "not valid UTF-8") {
 		t.Errorf("names %q, skipped %q, %v", got.names, got.skipped, err)
 	}
 }

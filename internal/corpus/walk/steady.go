@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"cmp"
 	"errors"
 	"hash/maphash"
 	"io"
@@ -9,25 +10,24 @@ import (
 	"time"
 )
 
-// errChanged tells that a file was written to while it was read.
+// errChanged is the error of a file that was written to while it was read.
 var errChanged = errors.New("the file changed while it was read")
 
-// unsureFor is how long after a change the time of a file may not yet show
-// another one, on any file system.
+// unsureFor is the time after a change in which the modification time of a file may not
+// show another change, on any file system.
 const unsureFor = 2 * time.Second
 
-// steady reads a file as long as it was when it was opened. At the end it fails
-// with errChanged unless what was read is what the file holds: what only grew
-// meanwhile, as logs do, has not changed.
+// steady reads a file at the length that it had when it was opened. At the end it fails
+// with errChanged unless the file still begins with the content read: a file that only
+// grew, as logs do, has not changed.
 type steady struct {
 	f      *os.File
 	opened fs.FileInfo
-	unsure bool // changes may not be seen by the file's time
+	unsure bool // the file's time may not show a change
 	limit  io.Reader
 	seed   maphash.Seed
 	hash   maphash.Hash
 	size   int64
-	buf    []byte
 }
 
 func newSteady(f *os.File, opened fs.FileInfo) *steady {
@@ -37,21 +37,19 @@ func newSteady(f *os.File, opened fs.FileInfo) *steady {
 	return s
 }
 
-// Read reads on; the end is checked before it is told.
+// Read reads on, and checks the content before it returns the end.
 func (s *steady) Read(p []byte) (int, error) {
 	n, err := s.limit.Read(p)
 	_, _ = s.hash.Write(p[:n]) // never fails
 	s.size += int64(n)
 	if err == io.EOF { //nolint:errorlint // a wrapped EOF is not the end
-		if checkErr := s.check(); checkErr != nil {
-			err = checkErr
-		}
+		err = cmp.Or(s.check(), err)
 	}
 	return n, err
 }
 
-// check tells whether the file still holds what was read. Its time alone does
-// not tell: a file that grew has another one.
+// check returns errChanged if the file no longer begins with the content read. Its time
+// alone does not suffice: a file that grew has another one.
 func (s *steady) check() error {
 	now, err := s.f.Stat()
 	if err != nil {
@@ -66,10 +64,7 @@ func (s *steady) check() error {
 	}
 	var again maphash.Hash
 	again.SetSeed(s.seed)
-	if s.buf == nil {
-		s.buf = make([]byte, 64<<10)
-	}
-	n, err := io.CopyBuffer(&again, io.NewSectionReader(s.f, 0, s.size), s.buf)
+	n, err := io.Copy(&again, io.NewSectionReader(s.f, 0, s.size))
 	if err != nil {
 		return err
 	}

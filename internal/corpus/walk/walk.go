@@ -7,33 +7,34 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// walk is the walk of one folder, or of the folder a glob starts in.
+// walk is the walk of one folder, or of the folder that a glob starts in.
 type walk struct {
-	g *gatherer
+	c *collector
 	t target
-	// real is the folder without links, for telling what lies inside.
+	// real is the path of the folder without links, to find links that lead outside.
 	real string
-	// depth is how many levels a glob can reach; 0 for all.
+	// depth is the number of levels that a glob can reach; 0 for all.
 	depth int
-	// seen are the folders walked, so that links cannot lead in circles.
+	// seen are the folders walked, so that circular links end.
 	seen map[fileID]struct{}
-	// links are followed after everything else, so that a file is taken under its
-	// own name rather than that of a link to it.
+	// links are followed last, so that a file is read under its own name and not under
+	// that of a link to it.
 	links []node
-	// matched tells that a glob matched a file, taken or not.
+	// matched is set if a glob matched a file, read or skipped.
 	matched bool
-	// hidden is a folder that ignore rules kept from the search of a glob.
+	// hidden is an ignored folder in which a glob was not searched.
 	hidden string
 }
 
-// node is a place found by walking.
+// node is a file, folder or link found by walking.
 type node struct {
-	path   string // where it is
+	path   string
 	rel    string // slash-separated, below the folder walked
 	ignore *ignoreRules
 }
@@ -50,12 +51,12 @@ func (n node) depth() int {
 }
 
 // walk reads the files of a folder or glob.
-func (g *gatherer) walk(t target) error {
+func (c *collector) walk(t target) error {
 	realPath, err := filepath.EvalSymlinks(t.path)
 	if err != nil {
-		return &Error{Arg: t.arg, Msg: "it cannot be looked at", Hint: hintAccess, Err: err}
+		return &Error{Arg: t.arg, Msg: "it cannot be accessed", Hint: hintAccess, Err: err}
 	}
-	w := &walk{g: g, t: t, real: realPath, seen: map[fileID]struct{}{}}
+	w := &walk{c: c, t: t, real: realPath, seen: map[fileID]struct{}{}}
 	if t.kind == kindGlob && !strings.Contains(t.pattern, "**") {
 		w.depth = strings.Count(t.pattern, "/") + 1
 	}
@@ -83,7 +84,7 @@ func (g *gatherer) walk(t target) error {
 
 // folder walks the entries of a folder in the order of their names.
 func (w *walk) folder(n node) error {
-	if err := w.g.ctx.Err(); err != nil {
+	if err := w.c.ctx.Err(); err != nil {
 		return fmt.Errorf("read context: %w", err)
 	}
 	info, err := os.Stat(n.path)
@@ -116,17 +117,17 @@ func (w *walk) folder(n node) error {
 	return nil
 }
 
-// hiddenName tells folders (and files in their place) that are never looked into.
+// hiddenName reports whether a name is that of a folder that is never read.
 func hiddenName(name string) bool { return name == ".git" || name == ".perdure" }
 
 func (w *walk) unreadable(n node, err error) error {
-	return w.g.refuse(candidate{name: w.name(n) + "/"}, fault{kind: KindUnreadable, why: "the folder cannot be read",
+	return w.c.refuse(candidate{name: w.name(n) + "/"}, fault{kind: KindUnreadable, why: "the folder cannot be read",
 		err: bare(err)})
 }
 
 func (w *walk) name(n node) string { return w.t.prefix + n.rel }
 
-// visit takes a file or walks a folder, unless it is ignored.
+// visit reads a file or walks a folder, unless it is ignored.
 func (w *walk) visit(n node, mode fs.FileMode) error {
 	if !mode.IsDir() {
 		return w.file(n, mode)
@@ -136,7 +137,7 @@ func (w *walk) visit(n node, mode fs.FileMode) error {
 	}
 	if rule, ignored := n.ignore.match(n.path, true); ignored {
 		w.hidden = fmt.Sprintf("%q, %s", w.name(n)+"/", rule)
-		w.g.skip(w.name(n)+"/", KindIgnored, rule)
+		w.c.skip(w.name(n)+"/", KindIgnored, rule)
 		return nil
 	}
 	return w.folder(n)
@@ -149,58 +150,54 @@ func (w *walk) file(n node, mode fs.FileMode) error {
 		}
 		w.matched = true
 	} else if rule, ignored := n.ignore.match(n.path, false); ignored {
-		w.g.skip(w.name(n), KindIgnored, rule)
+		w.c.skip(w.name(n), KindIgnored, rule)
 		return nil
 	}
 	if !mode.IsRegular() {
-		w.g.skip(w.name(n), KindSpecial, "it is "+modeWord(mode))
+		w.c.skip(w.name(n), KindSpecial, "it is "+modeWord(mode))
 		return nil
 	}
-	return w.g.take(candidate{name: w.name(n), path: n.path})
+	return w.c.take(candidate{name: w.name(n), path: n.path})
 }
 
-// link follows a link when it leads to something inside the folder walked.
+// link follows a link to a target inside the folder walked.
 func (w *walk) link(n node) error {
-	wanted := w.t.kind == kindFolder || doublestar.MatchUnvalidated(w.t.pattern, n.rel)
-	realPath, err := filepath.EvalSymlinks(n.path)
-	if err != nil {
-		why := "it is a symbolic link to nothing"
-		if !errors.Is(err, fs.ErrNotExist) {
-			why = "it is a symbolic link that leads in a circle or cannot be followed"
-		}
-		if wanted {
-			w.g.skip(w.name(n), KindLink, why)
+	skip := func(why string) error {
+		if w.t.kind == kindFolder || doublestar.MatchUnvalidated(w.t.pattern, n.rel) {
+			w.c.skip(w.name(n), KindLink, "it is a symbolic link "+why)
 		}
 		return nil
+	}
+	realPath, err := filepath.EvalSymlinks(n.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return skip("to a missing file")
+	}
+	if err != nil {
+		return skip("that is circular or cannot be followed")
 	}
 	inside, err := filepath.Rel(w.real, realPath)
 	if err != nil || !filepath.IsLocal(inside) {
-		if wanted {
-			w.g.skip(w.name(n), KindLink, "it is a symbolic link that leads outside of the folder")
-		}
-		return nil
+		return skip("to a target outside of the folder")
 	}
-	for _, part := range strings.Split(filepath.ToSlash(inside), "/") {
-		if hiddenName(part) {
-			return nil
-		}
+	if slices.ContainsFunc(strings.Split(filepath.ToSlash(inside), "/"), hiddenName) {
+		return nil
 	}
 	info, err := os.Stat(n.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it went away just now
+		return nil // removed meanwhile
 	}
 	if err != nil {
 		return w.unreadable(n, err)
 	}
-	if info.IsDir() && w.holds(realPath, n) {
-		w.g.skip(w.name(n), KindLink, "it is a symbolic link to a folder that holds it")
+	if info.IsDir() && w.contains(realPath, n) {
+		w.c.skip(w.name(n), KindLink, "it is a symbolic link to a folder that contains it")
 		return nil
 	}
 	return w.visit(n, info.Mode())
 }
 
-// holds tells whether a folder is above a link: following it would not end.
-func (w *walk) holds(folder string, link node) bool {
+// contains reports whether a folder is above a link: following it would not end.
+func (w *walk) contains(folder string, link node) bool {
 	at, err := filepath.EvalSymlinks(filepath.Dir(link.path))
 	if err != nil {
 		return false
