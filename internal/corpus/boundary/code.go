@@ -2,38 +2,38 @@ package boundary
 
 import (
 	"bytes"
+	"slices"
 )
 
-// codeScanner finds declarations and what is inside of them. Comments and
-// decorators stay with what comes after them.
+// codeScanner finds declarations and their members. Comments and decorators stay with the
+// code after them.
 type codeScanner struct {
 	lang *language
 	out  *marks
 	lex  *lexer
-	// first tells what a line may be that begins with a byte.
+	// first has the flags of lines by their first byte.
 	first [256]uint8
 	// blank is set after a blank line.
 	blank bool
-	// margin is the indentation of what is directly inside of the last thing at
-	// the top level, in an indented language; 0 while it is not known.
+	// margin is the indentation of the members of the last thing at the top level, in an
+	// indented language; 0 while it is not known.
 	margin int
-	// directive is set in a directive that goes on in the next line.
+	// directive is set in a directive that continues in the next line.
 	directive bool
-	// held are comments and decorators, of which the next line of code tells
-	// what they belong to.
+	// held are comments and decorators that belong to the next line of code, or to none.
 	held []held
 }
 
-// held is where comments or decorators begin that stand together.
+// held is a group of comments or decorators.
 type held struct {
 	off   int64
 	depth int
-	// blank is set after a blank line, sticky for decorators, which a blank line
-	// does not part from their declaration, apart for comments that one did.
+	// blank is set after a blank line. sticky is set for decorators, which belong to their
+	// declaration also across a blank line. apart is set for comments before a blank line.
 	blank, sticky, apart bool
 }
 
-// What a line may be by its first byte.
+// Flags of lines by their first byte.
 const (
 	firstDeclares uint8 = 1 << iota
 	firstDecorates
@@ -65,7 +65,7 @@ func (s *codeScanner) decorates(body []byte) bool {
 
 func (s *codeScanner) directs(body []byte) bool { return s.first[body[0]]&firstDirects != 0 }
 
-// buried tells a line so deep inside of something that it begins nothing.
+// buried reports whether a line is nested so deeply that it begins nothing.
 func (s *codeScanner) buried(body []byte, col int) bool {
 	return s.lex.depth > 2 && !s.blank && col > 0 && !s.lang.indented && len(s.held) == 0 && !s.directive &&
 		!s.directs(body)
@@ -110,8 +110,8 @@ func (s *codeScanner) blankLine() {
 	}
 }
 
-// code tells a line that is not blank and begins outside of strings and
-// comments. body is it from column col on.
+// code reads a line that is not blank and begins outside of strings and comments. body is
+// the line from column col on.
 func (s *codeScanner) code(off int64, text, body []byte, col int) {
 	if s.buried(body, col) {
 		s.lex.walk(text)
@@ -119,7 +119,7 @@ func (s *codeScanner) code(off int64, text, body []byte, col int) {
 	}
 	declares := s.declares(body)
 	if declares && col == 0 && !s.lang.indented && !s.directive {
-		s.lex.depth = 0 // whatever was misread before
+		s.lex.depth = 0 // also if brackets were misread before
 	}
 	depth := s.depth(col)
 	switch {
@@ -145,7 +145,7 @@ func (s *codeScanner) code(off int64, text, body []byte, col int) {
 		s.mark(off, depth, s.rank(depth, declares, s.blank))
 	default:
 		if s.lang.indented {
-			s.held = s.held[:0] // they stand in the middle of what goes on
+			s.held = s.held[:0] // they are inside of a statement
 		}
 		s.release(depth)
 		if s.blank {
@@ -155,11 +155,11 @@ func (s *codeScanner) code(off int64, text, body []byte, col int) {
 	s.walk(text, body, col)
 }
 
-// walk reads a line of code and notes what its end means for the next one.
+// walk reads a line of code and records how it affects the next one.
 func (s *codeScanner) walk(text, body []byte, col int) {
 	directive := s.directive || s.directs(body)
 	if col == 0 && body[0] == '}' && !s.lang.indented {
-		s.lex.depth = 1 // whatever was misread before
+		s.lex.depth = 1 // also if brackets were misread before
 	}
 	s.lex.walk(text)
 	if directive {
@@ -172,8 +172,7 @@ func (s *codeScanner) walk(text, body []byte, col int) {
 	}
 }
 
-// depth tells how deep a line lies: 0 at the top level, 1 directly inside of
-// what is there, 2 deeper.
+// depth returns the nesting of a line: 0 at the top level, 1 for its members, 2 deeper.
 func (s *codeScanner) depth(col int) int {
 	if !s.lang.indented {
 		return s.lex.depth
@@ -190,8 +189,7 @@ func (s *codeScanner) depth(col int) int {
 	return 2
 }
 
-// begins tells whether a line begins something, rather than going on with what
-// began before.
+// begins reports whether a line begins a unit, and does not continue one.
 func (s *codeScanner) begins(body []byte, depth int) bool {
 	if s.directive || s.first[body[0]]&firstCloses != 0 && closes(body, s.lang.closers) {
 		return false
@@ -200,7 +198,7 @@ func (s *codeScanner) begins(body []byte, depth int) bool {
 		return s.lex.depth == 0 && s.lex.last != '\\' && s.margins(depth, body)
 	}
 	if body[0] == '{' && s.lex.last != ',' && s.lex.last != '[' {
-		return false // the body of what stands before it
+		return false // the body of the code before it
 	}
 	if bytes.IndexByte([]byte(")]},;"), body[0]) >= 0 || s.lang.newline &&
 		bytes.IndexByte([]byte(".?:&|+=%*>"), body[0]) >= 0 {
@@ -212,7 +210,7 @@ func (s *codeScanner) begins(body []byte, depth int) bool {
 	return s.ended() || depth == 0 && s.blank && (!s.lang.newline || s.lex.last != ',')
 }
 
-// margins tells whether a line of an indented language begins something.
+// margins reports whether a line of an indented language begins a unit.
 func (s *codeScanner) margins(depth int, body []byte) bool {
 	switch {
 	case depth > 1:
@@ -223,7 +221,7 @@ func (s *codeScanner) margins(depth int, body []byte) bool {
 	return true
 }
 
-// ended tells whether the code before a line leaves nothing unfinished.
+// ended reports whether the code before a line is complete.
 func (s *codeScanner) ended() bool {
 	switch s.lex.last {
 	case 0, ';', '{', '}', '[':
@@ -239,7 +237,7 @@ func (s *codeScanner) ended() bool {
 	return bytes.IndexByte([]byte("=+-*/%&|^<>?:.!~\\"), s.lex.last) < 0
 }
 
-// rank is that of something that begins.
+// rank returns the rank of a unit that begins.
 func (s *codeScanner) rank(depth int, declares, blank bool) Rank {
 	switch {
 	case depth == 0 && declares:
@@ -258,7 +256,7 @@ func (s *codeScanner) rank(depth int, declares, blank bool) Rank {
 	return Line
 }
 
-// hold keeps a comment or a decorator until it is clear where it belongs.
+// hold keeps a comment or a decorator until the code after it is read.
 func (s *codeScanner) hold(off int64, depth int, sticky bool) {
 	if n := len(s.held); n > 0 && !s.held[n-1].apart {
 		s.held[n-1].sticky = s.held[n-1].sticky || sticky
@@ -268,15 +266,15 @@ func (s *codeScanner) hold(off int64, depth int, sticky bool) {
 		return // among arguments
 	}
 	if !s.lang.indented && !s.ended() && (depth != 0 || !s.blank) {
-		return // in the middle of something
+		return // inside of a statement
 	}
 	s.held = append(s.held, held{off: off, depth: depth, blank: s.blank, sticky: sticky})
 }
 
-// decorated tells whether the next line has decorators before it.
+// decorated reports whether there are decorators before the next line.
 func (s *codeScanner) decorated() bool { return len(s.held) > 0 && s.held[len(s.held)-1].sticky }
 
-// mark notes something that begins at off, or before it with its comments.
+// mark adds the mark of a unit that begins at off, or before it with its comments.
 func (s *codeScanner) mark(off int64, depth int, r Rank) {
 	at := off
 	if n := len(s.held); n > 0 && !s.held[n-1].apart {
@@ -290,13 +288,13 @@ func (s *codeScanner) mark(off int64, depth int, r Rank) {
 	if r > Line {
 		s.out.add(at, r)
 	}
-	if r > Paragraph && at < off { // where it does not fit with its comments
+	if r > Paragraph && at < off { // for a unit that does not fit with its comments
 		s.out.add(off, r-1)
 	}
 }
 
-// release marks the comments held, which belong to nothing. In an indented
-// language they lie at least as deep as the line after them.
+// release marks the held comments, which belong to no code. In an indented language they
+// are nested at least as deeply as the line after them.
 func (s *codeScanner) release(depth int) {
 	for _, h := range s.held {
 		if s.lang.indented {
@@ -309,8 +307,7 @@ func (s *codeScanner) release(depth int) {
 	s.held = s.held[:0]
 }
 
-// comment tells whether a line holds nothing but a comment, or the beginning of
-// one.
+// comment reports whether a line is only a comment, or the beginning of one.
 func (s *codeScanner) comment(body []byte) bool {
 	forms := s.lex.forms[body[0]]
 	for i := range forms {
@@ -328,25 +325,15 @@ func (s *codeScanner) comment(body []byte) bool {
 }
 
 func hasPrefix(text []byte, prefixes []string) bool {
-	for _, p := range prefixes {
-		if len(text) >= len(p) && text[0] == p[0] && string(text[:len(p)]) == p {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p string) bool { return bytes.HasPrefix(text, []byte(p)) })
 }
 
-// closes is hasPrefix for words that end there, and for signs.
+// closes reports whether a text begins with one of the words, or of the signs.
 func closes(text []byte, words []string) bool {
-	for _, w := range words {
-		if len(text) < len(w) || text[0] != w[0] || string(text[:len(w)]) != w {
-			continue
-		}
-		if len(text) == len(w) || !wordByte(w[0]) || !wordByte(text[len(w)]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool {
+		rest, ok := bytes.CutPrefix(text, []byte(w))
+		return ok && (len(rest) == 0 || !wordByte(w[0]) || !wordByte(rest[0]))
+	})
 }
 
 func wordByte(c byte) bool {

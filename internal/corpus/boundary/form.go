@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// HeadBytes of the beginning of a text are enough to tell its form.
+// HeadBytes is the size of the beginning of a text that determines its form.
 const HeadBytes = 16 << 10
 
-// Form is how a text is structured. The zero Form knows blank lines and
-// indentation only.
+// Form is how a text is structured. The zero Form is for blank lines and indentation only.
 type Form struct {
 	kind  formKind
 	lang  *language
@@ -32,9 +31,8 @@ const (
 	formLog
 )
 
-// Find tells the form of a text by the name of its file and its first bytes, of
-// which at most [HeadBytes] count. What is named like a text of no special kind
-// is looked at.
+// Find returns the form of a text by the name of its file and its first bytes, at most
+// [HeadBytes]. The bytes decide if the name is that of plain text.
 func Find(name string, head []byte) Form {
 	head = bytes.TrimPrefix(head[:min(len(head), HeadBytes)], []byte(byteOrderMark))
 	file := path.Base(strings.ReplaceAll(name, `\`, "/"))
@@ -47,12 +45,15 @@ func Find(name string, head []byte) Form {
 	case ".log", ".out", ".err":
 		return logForm(head)
 	case "", ".txt", ".text":
-		if f, ok := look(head); ok && !slices.Contains([]string{"README", "LICENSE", "CHANGELOG"}, file) {
+		if f, ok := formByContent(head); ok && !slices.Contains([]string{"README", "LICENSE", "CHANGELOG"}, file) {
 			return f
 		}
 	}
-	if f, ok := codeForm(file, extension); ok {
-		return f
+	code, ok := languageForm(func(l *language) bool {
+		return extension != "" && slices.Contains(l.extensions, extension) || slices.Contains(l.files, file)
+	})
+	if ok {
+		return code
 	}
 	table := proseTable()
 	if extension == "" {
@@ -69,18 +70,19 @@ func Find(name string, head []byte) Form {
 	return Form{}
 }
 
-func codeForm(file, extension string) (Form, bool) {
+// languageForm returns the form of the first language that matches.
+func languageForm(match func(l *language) bool) (Form, bool) {
 	table := languageTable()
 	for i := range table {
-		if extension != "" && slices.Contains(table[i].extensions, extension) || slices.Contains(table[i].files, file) {
+		if match(&table[i]) {
 			return Form{kind: formCode, lang: &table[i]}, true
 		}
 	}
 	return Form{}, false
 }
 
-// look tells the form of a text whose name does not.
-func look(head []byte) (Form, bool) {
+// formByContent returns the form of a text whose name does not determine it.
+func formByContent(head []byte) (Form, bool) {
 	first, _, _ := bytes.Cut(head, []byte{'\n'})
 	if rest, ok := bytes.CutPrefix(first, []byte("#!")); ok {
 		return interpreted(string(rest))
@@ -109,21 +111,19 @@ func look(head []byte) (Form, bool) {
 	return f, f.stamped && lines > 4
 }
 
-// interpreted is the form of a program, by the line that names its interpreter.
+// interpreted returns the form of a program by the line that names its interpreter.
 func interpreted(line string) (Form, bool) {
 	for _, word := range slices.Backward(strings.Fields(line)) {
 		word = strings.TrimRight(path.Base(word), "0123456789.")
-		table := languageTable()
-		for i := range table {
-			if slices.Contains(table[i].names, word) {
-				return Form{kind: formCode, lang: &table[i]}, true
-			}
+		f, ok := languageForm(func(l *language) bool { return slices.Contains(l.names, word) })
+		if ok {
+			return f, true
 		}
 	}
 	return Form{}, false
 }
 
-// logForm is the form of a log: whether its entries begin with a time.
+// logForm returns the form of a log, with or without times at its entries.
 func logForm(head []byte) Form {
 	lines, stamps := 0, 0
 	for line := range bytes.Lines(head) {
@@ -138,8 +138,8 @@ func logForm(head []byte) Form {
 	return Form{kind: formLog, stamped: stamps > 0 && stamps*4 >= lines}
 }
 
-// commaOf tells what stands between the fields: of the usual signs the most
-// frequent one in the first line.
+// commaOf returns the separator of the fields: of the usual characters the most frequent
+// one in the first line.
 func commaOf(head []byte, extension string) byte {
 	switch extension {
 	case ".tsv", ".tab":
@@ -157,9 +157,9 @@ func commaOf(head []byte, extension string) byte {
 	return best
 }
 
-// Header returns the length of the first row of a table with its end, when that
-// names the columns rather than being data; 0 otherwise, and for texts that are
-// no tables. head is the beginning of the text.
+// Header returns the length of the first row of a table with its end if the row names the
+// columns; 0 if it is data, and for texts that are not tables. head is the beginning of
+// the text.
 func (f Form) Header(head []byte) int {
 	if f.kind != formRows {
 		return 0
@@ -174,7 +174,7 @@ func (f Form) Header(head []byte) int {
 			break
 		}
 		if !rows.quoted {
-			if names(bytes.TrimPrefix(head[:at], []byte(byteOrderMark)), f.comma) {
+			if isHeader(bytes.TrimPrefix(head[:at], []byte(byteOrderMark)), f.comma) {
 				return at
 			}
 			return 0
@@ -183,18 +183,14 @@ func (f Form) Header(head []byte) int {
 	return 0
 }
 
-// names tells whether a row holds names: no field is empty or a number.
-func names(row []byte, comma byte) bool {
-	for field := range bytes.SplitSeq(bytes.TrimSpace(row), []byte{comma}) {
-		field = bytes.Trim(field, " \t\"")
-		if len(field) == 0 || len(bytes.Trim(field, "0123456789.,+-eE")) == 0 {
-			return false
-		}
-	}
-	return true
+// isHeader reports whether a row names columns: no field is empty or a number.
+func isHeader(row []byte, comma byte) bool {
+	return !slices.ContainsFunc(bytes.Split(bytes.TrimSpace(row), []byte{comma}), func(field []byte) bool {
+		return len(bytes.Trim(bytes.Trim(field, " \t\""), "0123456789.,+-eE")) == 0
+	})
 }
 
-// scanner returns the machine for the form.
+// scanner returns the scanner for the form.
 func (f Form) scanner(out *marks) scanner {
 	switch f.kind {
 	case formProse:

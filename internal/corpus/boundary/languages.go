@@ -1,28 +1,25 @@
 package boundary
 
-// language says how the declarations of a programming language, or the parts of
-// a text that is written like one, are told. A further language is a further
-// entry of the table.
+// language describes how the declarations of a programming language, or the parts of a
+// similar text, begin. To add a language, add an entry to the table.
 type language struct {
-	names      []string // for people and for #! lines
+	names      []string // of interpreters in #! lines
 	extensions []string
-	files      []string // names of files that have no extension
+	files      []string // names of files without an extension
 	forms      []form
 	// declarations begin lines that declare something.
 	declarations []string
 	// decorators begin lines that belong to the declaration after them.
 	decorators []string
-	// indented languages tell by indentation what is inside; others by brackets.
+	// indented is set if indentation determines nesting; otherwise brackets do.
 	indented bool
-	// closers begin lines that end or go on with what began before.
+	// closers begin lines that end or continue what began before.
 	closers []string
-	// newline is set when the end of a line ends a statement; otherwise a
-	// semicolon does, or in an indented language any line at the margin begins
-	// one unless semicolon is set.
+	// newline is set if the end of a line ends a statement. Otherwise a semicolon does, or
+	// in an indented language any line at the margin begins one unless semicolon is set.
 	newline   bool
 	semicolon bool
-	// directives begin with this byte and end with their line, as in C; 0 for
-	// none.
+	// directive begins lines that are preprocessor directives, as in C; 0 for none.
 	directive byte
 }
 
@@ -58,16 +55,14 @@ func bracketLanguages() []language {
 			forms: with(slashComments(), doubleQuotes(), single, form{open: "`", close: "`", escape: '\\', lines: true},
 				form{open: "/", pattern: true}),
 			declarations: []string{"function ", "function* ", "async function ", "class ", "abstract class ", "export ",
-				"interface ", "type ",
-				"enum ", "namespace ", "module ", "declare ", "const ", "let ", "var ", "import "},
+				"interface ", "type ", "enum ", "namespace ", "module ", "declare ", "const ", "let ", "var ", "import "},
 			decorators: []string{"@"}, closers: []string{"else", "catch", "finally"},
 		},
 		{
 			names: []string{"java"}, extensions: []string{".java"},
 			forms: with(slashComments(), text, doubleQuotes(), char),
 			declarations: []string{"public ", "private ", "protected ", "class ", "interface ", "@interface ", "enum ",
-				"record ", "abstract ",
-				"final ", "sealed ", "static ", "package ", "import "},
+				"record ", "abstract ", "final ", "sealed ", "static ", "package ", "import "},
 			decorators: []string{"@"}, closers: []string{"else", "catch", "finally", "while"},
 		},
 		{
@@ -75,8 +70,8 @@ func bracketLanguages() []language {
 				".ino", ".cu", ".m", ".mm"},
 			forms: with(slashComments(), form{open: `R"(`, close: `)"`, lines: true}, doubleQuotes(), char),
 			declarations: []string{"static ", "struct ", "class ", "enum ", "union ", "typedef ", "namespace ", "template",
-				"extern ", "inline ",
-				"using ", "int ", "void ", "const ", "unsigned ", "char ", "bool ", "@interface", "@implementation"},
+				"extern ", "inline ", "using ", "int ", "void ", "const ", "unsigned ", "char ", "bool ", "@interface",
+				"@implementation"},
 			decorators: []string{"[["}, closers: []string{"else", "catch", "while"}, directive: '#',
 		},
 		{
@@ -84,8 +79,7 @@ func bracketLanguages() []language {
 			forms: with(slashComments(), form{open: `"""`, close: `"""`, lines: true}, form{open: `@"`, close: `"`, lines: true},
 				form{open: `$@"`, close: `"`, lines: true}, doubleQuotes(), char),
 			declarations: []string{"public ", "private ", "protected ", "internal ", "class ", "interface ", "enum ",
-				"record ", "struct ",
-				"abstract ", "sealed ", "static ", "partial ", "namespace ", "using ", "delegate "},
+				"record ", "struct ", "abstract ", "sealed ", "static ", "partial ", "namespace ", "using ", "delegate "},
 			decorators: []string{"["}, closers: []string{"else", "catch", "finally", "while"}, directive: '#',
 		},
 		{
@@ -93,17 +87,15 @@ func bracketLanguages() []language {
 			forms: with(slashComments(), form{open: `r#"`, close: `"#`, lines: true},
 				form{open: `r"`, close: `"`, lines: true}, lines, char),
 			declarations: []string{"fn ", "pub ", "pub(", "impl ", "impl<", "struct ", "enum ", "trait ", "mod ", "use ",
-				"const ", "static ",
-				"type ", "unsafe ", "async ", "extern ", "macro_rules!"},
+				"const ", "static ", "type ", "unsafe ", "async ", "extern ", "macro_rules!"},
 			decorators: []string{"#[", "#!["}, closers: []string{"else"},
 		},
 		{
 			names: []string{"php"}, extensions: []string{".php", ".phtml"},
 			forms: with(slashComments(), form{open: "#[", close: "]"}, hashComments(), lines,
 				form{open: "'", close: "'", escape: '\\', lines: true}, form{open: "<<<", here: true}),
-			declarations: []string{"function ", "class ", "abstract ", "final ", "interface ", "trait ", "enum ", "namespace ",
-				"use ", "const ",
-				"public ", "private ", "protected ", "static "},
+			declarations: []string{"function ", "class ", "abstract ", "final ", "interface ", "trait ", "enum ",
+				"namespace ", "use ", "const ", "public ", "private ", "protected ", "static "},
 			decorators: []string{"#["}, closers: []string{"else", "catch", "finally", "while"},
 		},
 		{
@@ -111,10 +103,8 @@ func bracketLanguages() []language {
 				".groovy", ".gradle", ".dart"},
 			newline: true, forms: with(slashComments(), text, doubleQuotes(), char),
 			declarations: []string{"fun ", "func ", "def ", "class ", "data class ", "interface ", "enum ", "object ",
-				"trait ", "struct ",
-				"extension ", "protocol ", "public ", "private ", "protected ", "internal ", "open ", "abstract ", "override ",
-				"case class ",
-				"val ", "var ", "let ", "import ", "package "},
+				"trait ", "struct ", "extension ", "protocol ", "public ", "private ", "protected ", "internal ", "open ",
+				"abstract ", "override ", "case class ", "val ", "var ", "let ", "import ", "package "},
 			decorators: []string{"@"}, closers: []string{"else", "catch", "finally"},
 		},
 	}
@@ -158,9 +148,8 @@ func scriptLanguages() []language {
 				{open: "--", comment: true}, {open: "/*", close: "*/", comment: true, lines: true},
 				{open: "'", close: "'", lines: true}, {open: `"`, close: `"`}, {open: "$$", close: "$$", lines: true},
 			},
-			declarations: []string{"CREATE ", "ALTER ", "DROP ", "INSERT ", "UPDATE ", "DELETE ", "SELECT ", "WITH ", "GRANT ",
-				"COPY ",
-				"create ", "alter ", "drop ", "insert ", "update ", "delete ", "select ", "with "},
+			declarations: []string{"CREATE ", "ALTER ", "DROP ", "INSERT ", "UPDATE ", "DELETE ", "SELECT ", "WITH ",
+				"GRANT ", "COPY ", "create ", "alter ", "drop ", "insert ", "update ", "delete ", "select ", "with "},
 			indented: true, semicolon: true, closers: []string{"end", "END", ")"},
 		},
 		{

@@ -9,25 +9,24 @@ import (
 type form struct {
 	open  string
 	close string // "" for the end of the line
-	// escape is the byte that takes away the meaning of the one after it; 0 for
-	// none.
+	// escape is the byte that escapes the one after it; 0 for none.
 	escape  byte
 	comment bool
-	// apart is set when it begins only after a blank or at the margin.
+	// apart is set if it begins only after a blank or at the margin.
 	apart bool
-	// lines is set when it may go on in the next line.
+	// lines is set if it may continue in the next line.
 	lines bool
-	// char is set for a literal of one character: 'x' and '\n', but not 'a as
-	// Rust names lifetimes.
+	// char is set for a literal of one character: 'x' and '\n', but not the lifetimes of
+	// Rust ('a).
 	char bool
-	// pattern is set for the regular expressions of JavaScript and Ruby, which
-	// begin where no division can.
+	// pattern is set for the regular expressions of JavaScript and Ruby, which begin where
+	// no division can.
 	pattern bool
-	// here is set for what begins a document in place: <<END.
+	// here is set for the beginning of a here document: <<END.
 	here bool
 }
 
-// What a byte may begin.
+// Classes of bytes by what they may begin.
 const (
 	classPlain = iota
 	classOpen
@@ -43,11 +42,11 @@ type lexer struct {
 	depth int
 	// last is the last byte of code that is not blank; 0 before the first.
 	last byte
-	// open goes on in the next line; nil for nothing.
+	// open is the form that continues in the next line; nil for none.
 	open *form
-	// until ends a document in place; nil outside of one.
+	// until is the word that ends the open here document; nil for none.
 	until []byte
-	// since counts the bytes of what is open.
+	// since counts the bytes of the open form or here document.
 	since int
 }
 
@@ -66,7 +65,7 @@ func newLexer(l *language) *lexer {
 	return x
 }
 
-// inside tells whether the next line goes on with a string or a comment.
+// inside reports whether the next line continues a string or a comment.
 func (x *lexer) inside() bool { return x.open != nil || x.until != nil }
 
 // walk reads a line of code, or more of it.
@@ -82,21 +81,20 @@ func (x *lexer) walk(text []byte) {
 			return
 		}
 		switch x.class[text[i]] {
+		case classForm:
+			i = x.form(text, i)
+			continue
 		case classOpen:
 			x.depth++
-			x.last = text[i]
-			i++
 		case classClose:
 			x.depth = max(x.depth-1, 0)
-			x.last = text[i]
-			i++
-		default:
-			i = x.form(text, i)
 		}
+		x.last = text[i]
+		i++
 	}
 }
 
-// noteLast notes the last byte of plain code that is not blank.
+// noteLast records the last byte of plain code that is not blank.
 func (x *lexer) noteLast(plain []byte) {
 	for i := len(plain) - 1; i >= 0; i-- {
 		if plain[i] > ' ' {
@@ -106,8 +104,8 @@ func (x *lexer) noteLast(plain []byte) {
 	}
 }
 
-// resume goes on with what the lines before left open and returns where that
-// ends. What does not end for long was misread.
+// resume continues the form that is open, and returns where it ends in the line. A form
+// that does not end within holdBytes was misread.
 func (x *lexer) resume(text []byte) int {
 	if !x.inside() {
 		return 0
@@ -133,14 +131,11 @@ func (x *lexer) resume(text []byte) int {
 	return end
 }
 
-// form reads what begins at i, if anything does, and returns where it ends.
+// form reads the form that begins at i, if any, and returns where it ends.
 func (x *lexer) form(text []byte, i int) int {
 	for n := range x.forms[text[i]] {
 		f := &x.forms[text[i]][n]
-		if len(text)-i < len(f.open) || string(text[i:i+len(f.open)]) != f.open {
-			continue
-		}
-		if f.apart && i > 0 && text[i-1] > ' ' {
+		if !bytes.HasPrefix(text[i:], []byte(f.open)) || f.apart && i > 0 && text[i-1] > ' ' {
 			continue
 		}
 		if end := x.enter(f, text, i+len(f.open)); end >= 0 {
@@ -154,8 +149,8 @@ func (x *lexer) form(text []byte, i int) int {
 	return i + 1
 }
 
-// enter reads the form whose beginning ends at i; -1 when it is not there after
-// all.
+// enter reads the rest of a form whose beginning ends at i, and returns where it ends; -1
+// if the form does not begin there.
 func (x *lexer) enter(f *form, text []byte, i int) int {
 	switch {
 	case f.char:
@@ -176,7 +171,7 @@ func (x *lexer) enter(f *form, text []byte, i int) int {
 	return len(text)
 }
 
-// end returns where the form ends that text from i on is in; -1 for not here.
+// end returns where a form ends in which text[i:] begins; -1 if not in this text.
 func (f *form) end(text []byte, i int) int {
 	if f.escape == 0 {
 		if n := bytes.Index(text[i:], []byte(f.close)); n >= 0 {
@@ -188,7 +183,7 @@ func (f *form) end(text []byte, i int) int {
 		switch c := text[i]; {
 		case c == f.escape:
 			i += 2
-		case c == f.close[0] && len(text)-i >= len(f.close) && string(text[i:i+len(f.close)]) == f.close:
+		case c == f.close[0] && bytes.HasPrefix(text[i:], []byte(f.close)):
 			return i + len(f.close)
 		default:
 			i++
@@ -218,7 +213,7 @@ func (x *lexer) patternEnd(text []byte, i int) int {
 	if x.last != 0 && bytes.IndexByte([]byte("(,=:[!&|?{};+-*%~^<>"), x.last) < 0 {
 		return -1
 	}
-	const longest = 1000 // what is longer was a division
+	const longest = 1000 // a longer one was a division
 	class := false
 	for to := min(len(text), i+longest); i < to; i++ {
 		switch c := text[i]; {
@@ -235,8 +230,8 @@ func (x *lexer) patternEnd(text []byte, i int) int {
 	return -1
 }
 
-// hereDocument reads the word after << and leaves the rest of the line to be
-// read as code.
+// hereDocument reads the word after << and returns where it ends. The rest of the line is
+// code.
 func (x *lexer) hereDocument(text []byte, i int) int {
 	for i < len(text) && (text[i] == '-' || text[i] == '~' || text[i] == ' ') {
 		i++

@@ -8,31 +8,29 @@ import (
 )
 
 const (
-	// windowBytes are read at once.
+	// windowBytes is the number of bytes read at once.
 	windowBytes = 256 << 10
-	// byteOrderMark may stand before a text.
+	// byteOrderMark may begin a text.
 	byteOrderMark = "\xef\xbb\xbf"
 )
 
-// Outline finds the marks of one text while it is read forward. It is used by
-// one goroutine; the memory it takes is the window and the marks that were not
-// forgotten.
+// Outline finds the marks of one text while it is read forward. It is used by one
+// goroutine. Its memory is the window and the marks that were not forgotten.
 type Outline struct {
 	r       io.ReaderAt
 	end     int64
 	scan    scanner
 	marks   marks
 	buf     []byte
-	text    []byte // read and not yet told; part of buf
+	text    []byte // read and not yet scanned; part of buf
 	start   int64
 	at      int64 // offset of text
-	inLine  bool  // text goes on with a line whose beginning was told
+	inLine  bool  // text continues a line whose beginning was scanned
 	settled int64
 }
 
-// NewOutline returns the outline of the bytes of r between two offsets. buf is
-// the memory to read with, or nil: it may be taken from an outline that is not
-// used any more; see [Outline.Buffer].
+// NewOutline returns the outline of the bytes of r between two offsets. buf is the memory
+// to read with, or nil; an outline that is not used any more has one in [Outline.Buffer].
 func NewOutline(r io.ReaderAt, off, end int64, f Form, buf []byte) *Outline {
 	o := &Outline{r: r, end: end, start: off, at: off, buf: buf, settled: off}
 	if len(o.buf) != windowBytes {
@@ -42,11 +40,11 @@ func NewOutline(r io.ReaderAt, off, end int64, f Form, buf []byte) *Outline {
 	return o
 }
 
-// Buffer returns the memory that the outline reads with, for the next one.
+// Buffer returns the memory that the outline reads with, for reuse by the next one.
 func (o *Outline) Buffer() []byte { return o.buf }
 
-// Marks returns the marks that were not forgotten, in order: all that lie before
-// to, and some after it. They are valid until the next call.
+// Marks returns the marks that were not forgotten, in order: all those before to, and some
+// after it. They are valid until the next call.
 func (o *Outline) Marks(to int64) ([]Mark, error) {
 	for o.settled < to && o.settled < o.end {
 		if err := o.step(); err != nil {
@@ -56,21 +54,21 @@ func (o *Outline) Marks(to int64) ([]Mark, error) {
 	return o.marks.list[o.marks.head:], nil
 }
 
-// Forget drops the marks before off.
+// Forget removes the marks before off.
 func (o *Outline) Forget(off int64) { o.marks.forget(off) }
 
-// step tells the scanner the lines of the next window.
+// step scans the lines of the next window.
 func (o *Outline) step() error {
 	if err := o.fill(); err != nil {
 		return err
 	}
 	last := o.at+int64(len(o.text)) >= o.end
 	for len(o.text) > 0 {
-		n := bytes.IndexByte(o.text, '\n')
-		if n < 0 && !last && len(o.text) < len(o.buf) {
-			break // the rest of the line comes with the next window
+		line, _, ended := bytes.Cut(o.text, []byte{'\n'})
+		if !ended && !last && len(o.text) < len(o.buf) {
+			break // the rest of the line is in the next window
 		}
-		o.tell(n)
+		o.line(line, ended)
 	}
 	if o.settled = o.scan.settled(o.at); o.at >= o.end {
 		o.scan.end()
@@ -79,14 +77,8 @@ func (o *Outline) step() error {
 	return nil
 }
 
-// tell passes on the line that ends at n, or for -1 all there is of it.
-func (o *Outline) tell(n int) {
-	size, line := n+1, o.text
-	if n >= 0 {
-		line = o.text[:n]
-	} else {
-		size = len(o.text)
-	}
+// line scans the next line, or the part of it that the window holds.
+func (o *Outline) line(line []byte, ended bool) {
 	switch {
 	case o.inLine:
 		o.scan.more(line)
@@ -95,12 +87,16 @@ func (o *Outline) tell(n int) {
 	default:
 		o.scan.line(o.at, line)
 	}
-	o.inLine = n < 0
+	size := len(line)
+	if ended {
+		size++
+	}
+	o.inLine = !ended
 	o.at += int64(size)
 	o.text = o.text[size:]
 }
 
-// fill reads on, behind what was not told yet.
+// fill reads on, after the text that was not scanned yet.
 func (o *Outline) fill() error {
 	kept := copy(o.buf, o.text)
 	n := int(min(int64(len(o.buf)-kept), o.end-o.at-int64(kept)))

@@ -1,8 +1,6 @@
 package boundary
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // heading is a line that begins a section, by how it begins.
 type heading struct {
@@ -10,19 +8,18 @@ type heading struct {
 	rank   Rank
 }
 
-// prose says how the sections of a text for people are told.
+// prose describes how the sections of a text for people begin.
 type prose struct {
 	extensions []string
 	// signs, repeated, begin headings: "##" is the second level.
 	signs string
-	// headings begin headings, too.
+	// headings are other beginnings of headings.
 	headings []heading
-	// fences is set where code stands between fences, and lists have items.
+	// fences is set if code is between fences, and lists have items.
 	fences bool
-	// underlined is set where a line of "=" or "-" makes a heading of the line
-	// before it.
+	// underlined is set if a line of "=" or "-" makes a heading of the line before it.
 	underlined bool
-	// plain texts have headings only after blank lines, and chapters.
+	// plain is set if headings come only after blank lines, and chapters are headings.
 	plain bool
 }
 
@@ -36,8 +33,7 @@ func proseTable() []prose {
 		{extensions: []string{".org"}, signs: "*"},
 		{extensions: []string{".tex", ".ltx", ".sty"}, headings: []heading{
 			{`\part`, Section1}, {`\chapter`, Section2}, {`\section`, Section3}, {`\subsection`, Section4},
-			{`\subsubsection`, Section5},
-			{`\begin{document}`, Section1},
+			{`\subsubsection`, Section5}, {`\begin{document}`, Section1},
 		}},
 		{extensions: []string{".diff", ".patch"}, headings: []heading{
 			{"commit ", Section1}, {"From ", Section1}, {"diff ", Section2}, {"Index: ", Section2}, {"@@ ", Section4},
@@ -49,21 +45,21 @@ func proseTable() []prose {
 
 // proseScanner finds headings, paragraphs, list items and fenced code.
 type proseScanner struct {
+	stateless
+
 	prose *prose
 	out   *marks
-	// fence is the sign and the length of the fence of the code that the lines
-	// are in; 0 outside.
+	// fence and fenceLen are the character and the length of the open fence; 0 outside.
 	fence    byte
 	fenceLen int
 	// front is set in the metadata before a text.
 	front bool
 	// started is set after the first line, blank after a blank one.
 	started, blank bool
-	// glued is set after a line that ends in a colon: what comes next belongs to
-	// it.
+	// glued is set after a line that ends in a colon: the next block belongs to it.
 	glued bool
-	// first is where the paragraph begins whose first line was the last line;
-	// -1 when the last line was another.
+	// first is the beginning of the paragraph whose first line was the last line read; -1
+	// if that was another line.
 	first int64
 }
 
@@ -72,8 +68,6 @@ func newProseScanner(p *prose, out *marks) *proseScanner {
 }
 
 func (s *proseScanner) more([]byte) { s.first = -1 }
-
-func (s *proseScanner) end() {}
 
 func (s *proseScanner) settled(off int64) int64 {
 	if s.first >= 0 {
@@ -101,7 +95,7 @@ func (s *proseScanner) line(off int64, text []byte) {
 	}
 }
 
-// text tells a line that is neither blank nor in fenced code.
+// text reads a line that is neither blank nor in fenced code.
 func (s *proseScanner) text(off int64, body []byte, col int) {
 	before := s.first
 	s.first = -1
@@ -116,9 +110,7 @@ func (s *proseScanner) text(off int64, body []byte, col int) {
 		return
 	}
 	switch {
-	case s.prose.fences && s.fenceOpens(body):
-		s.out.add(off, s.block(col, Inner))
-	case s.prose.fences && listItem(body):
+	case s.prose.fences && (s.fenceOpens(body) || listItem(body)):
 		s.out.add(off, s.block(col, Inner))
 	case s.blank:
 		s.first = off
@@ -127,8 +119,8 @@ func (s *proseScanner) text(off int64, body []byte, col int) {
 	s.glued = body[len(body)-1] == ':'
 }
 
-// block is the rank of what begins here: a paragraph, unless it belongs to what
-// is before it.
+// block returns the rank of a block that begins here: that of a paragraph, unless it
+// belongs to the text before it.
 func (s *proseScanner) block(col int, otherwise Rank) Rank {
 	switch {
 	case s.prose.fences && col > 0 && otherwise == Inner && !s.blank:
@@ -138,27 +130,24 @@ func (s *proseScanner) block(col int, otherwise Rank) Rank {
 	case s.glued:
 		return Inner
 	case col > 0 && s.prose.fences:
-		return Paragraph // more of a list item
+		return Paragraph // it continues a list item
 	}
 	return Member
 }
 
-// heading is the rank of a line as a heading, Line when it is none.
+// heading returns the rank of a line as a heading; Line if it is none.
 func (s *proseScanner) heading(body []byte, col int) Rank {
 	if s.prose.plain && !s.blank || col > 3 {
 		return Line
 	}
 	if s.prose.signs != "" && body[0] == s.prose.signs[0] {
-		level := 1
-		for level < len(body) && body[level] == body[0] {
-			level++
-		}
+		level := run(body)
 		if level <= 6 && (level == len(body) || body[level] == ' ' || body[level] == '\t') {
 			return Section1 - Rank(level-1)
 		}
 	}
 	for _, h := range s.prose.headings {
-		if col == 0 && len(body) >= len(h.prefix) && string(body[:len(h.prefix)]) == h.prefix {
+		if col == 0 && bytes.HasPrefix(body, []byte(h.prefix)) {
 			return h.rank
 		}
 	}
@@ -168,7 +157,7 @@ func (s *proseScanner) heading(body []byte, col int) Rank {
 	return Line
 }
 
-// chapter is the rank of a line like "CHAPTER IV. The Shed" or "Book 2".
+// chapter returns the rank of a line like "CHAPTER IV. The Shed" or "Book 2".
 func chapter(body []byte) Rank {
 	const longest = 100
 	word, rest, ok := bytes.Cut(body, []byte{' '})
@@ -191,7 +180,7 @@ func chapter(body []byte) Rank {
 	return Line
 }
 
-// underline is the rank of the line before, when this one underlines it.
+// underline returns the rank of the previous line if this one underlines it.
 func (s *proseScanner) underline(body []byte) Rank {
 	if !s.prose.underlined || len(body) < 3 || len(bytes.Trim(body, string(body[:1]))) != 0 {
 		return Line
@@ -209,7 +198,7 @@ func (s *proseScanner) underline(body []byte) Rank {
 	return Line
 }
 
-// fenceOpens tells whether a line begins fenced code.
+// fenceOpens reports whether a line begins fenced code.
 func (s *proseScanner) fenceOpens(body []byte) bool {
 	c := body[0]
 	if c != '`' && c != '~' {
@@ -223,7 +212,7 @@ func (s *proseScanner) fenceOpens(body []byte) bool {
 	return true
 }
 
-// fenced tells a line of fenced code. Its end lets a new block begin.
+// fenced reads a line of fenced code. A new block begins after its end.
 func (s *proseScanner) fenced(off int64, body []byte) {
 	if len(body) == 0 {
 		s.blank = true
@@ -239,32 +228,25 @@ func (s *proseScanner) fenced(off int64, body []byte) {
 	s.blank = false
 }
 
-// run is how often the first byte is repeated.
+// run returns the number of bytes at the beginning that are equal.
 func run(body []byte) int {
-	n := 1
-	for n < len(body) && body[n] == body[0] {
-		n++
-	}
-	return n
+	return len(body) - len(bytes.TrimLeft(body, string(body[:1])))
 }
 
-// listItem tells lines like "- x", "* x" and "1. x".
+// listItem reports whether a line is like "- x", "* x" and "1. x".
 func listItem(body []byte) bool {
-	switch c := body[0]; {
-	case c == '-' || c == '*' || c == '+':
+	if c := body[0]; c == '-' || c == '*' || c == '+' {
 		return len(body) > 1 && body[1] == ' '
-	case c >= '0' && c <= '9':
-		n := 1
-		for n < len(body) && n < 9 && body[n] >= '0' && body[n] <= '9' {
-			n++
-		}
-		return n+1 < len(body) && (body[n] == '.' || body[n] == ')') && body[n+1] == ' '
 	}
-	return false
+	rest := bytes.TrimLeft(body, "0123456789")
+	n := len(body) - len(rest)
+	return n > 0 && n <= 9 && len(rest) > 1 && (rest[0] == '.' || rest[0] == ')') && rest[1] == ' '
 }
 
-// blockScanner knows blank lines and indentation only.
+// blockScanner marks blocks by blank lines and indentation only.
 type blockScanner struct {
+	stateless
+
 	out   *marks
 	blank bool
 }
@@ -282,9 +264,3 @@ func (s *blockScanner) line(off int64, text []byte) {
 	}
 	s.blank = false
 }
-
-func (s *blockScanner) more([]byte) {}
-
-func (s *blockScanner) end() {}
-
-func (s *blockScanner) settled(off int64) int64 { return off }

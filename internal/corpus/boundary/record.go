@@ -1,16 +1,16 @@
 package boundary
 
-import (
-	"bytes"
-)
+import "bytes"
 
-// rowScanner finds the rows of comma-separated values, which may hold newlines
-// between quotes.
+// rowScanner finds the rows of comma-separated values, which may have newlines between
+// quotes.
 type rowScanner struct {
+	stateless
+
 	out   *marks
 	comma byte
-	// quoted is set in a field whose end is in a later line; held counts the
-	// bytes since its beginning.
+	// quoted is set in a field whose end is in a later line; held counts the bytes since
+	// its beginning.
 	quoted bool
 	held   int
 }
@@ -25,12 +25,8 @@ func (s *rowScanner) line(off int64, text []byte) {
 
 func (s *rowScanner) more(text []byte) { s.read(text, false) }
 
-func (s *rowScanner) end() {}
-
-func (s *rowScanner) settled(off int64) int64 { return off }
-
-// read follows the quotes of a line. A quote opens a field only at its
-// beginning; what is not closed for long never was open.
+// read follows the quotes of a line. A quote opens a field only at its beginning; one that
+// is not closed within holdBytes did not open a field.
 func (s *rowScanner) read(text []byte, begins bool) {
 	if s.held += len(text) + 1; s.held > holdBytes {
 		s.quoted, s.held = false, 0
@@ -78,9 +74,12 @@ func (s *rowScanner) opens(text []byte, begins bool) int {
 	}
 }
 
-// lineScanner takes every line that is not blank or the end of a value for a
-// record.
-type lineScanner struct{ out *marks }
+// lineScanner marks every line as a record that is not blank or the end of a value.
+type lineScanner struct {
+	stateless
+
+	out *marks
+}
 
 func (s *lineScanner) line(off int64, text []byte) {
 	if len(text) > 0 && bytes.IndexByte([]byte(" \t\r}],"), text[0]) < 0 {
@@ -88,14 +87,10 @@ func (s *lineScanner) line(off int64, text []byte) {
 	}
 }
 
-func (s *lineScanner) more([]byte) {}
-
-func (s *lineScanner) end() {}
-
-func (s *lineScanner) settled(off int64) int64 { return off }
-
-// logScanner finds the entries of a log with the lines that go on with them.
+// logScanner finds the entries of a log, each with the lines that continue it.
 type logScanner struct {
+	stateless
+
 	out *marks
 	// stamped is set for logs whose entries begin with a time or a level.
 	stamped bool
@@ -107,35 +102,28 @@ func (s *logScanner) line(off int64, text []byte) {
 	}
 }
 
-func (s *logScanner) more([]byte) {}
-
-func (s *logScanner) end() {}
-
-func (s *logScanner) settled(off int64) int64 { return off }
-
-// entry tells lines that do not look like the rest of an entry, in a log
-// without times.
+// entry reports whether a line of a log without times begins an entry.
 func entry(text []byte) bool {
 	return len(text) > 0 && bytes.IndexByte([]byte(" \t\r}])"), text[0]) < 0 &&
 		!hasPrefix(text, []string{"Caused by", "Traceback", "at ", "goroutine ", "... "})
 }
 
-// stamped tells lines that begin with a time, a level or an address, in a
-// bracket or not.
+// stamped reports whether a line begins with a time, a level or an address, in a bracket
+// or not.
 func stamped(text []byte) bool {
-	i := 0
-	for i < len(text) && i < 2 && (text[i] == '[' || text[i] == '<' || text[i] == '(') {
-		i++
+	for range 2 {
+		if len(text) > 0 && (text[0] == '[' || text[0] == '<' || text[0] == '(') {
+			text = text[1:]
+		}
 	}
-	text = text[i:]
 	switch {
 	case len(text) < 5:
 		return false
 	case digit(text[0]):
 		return numbered(text)
 	case hasPrefix(text, []string{"Jan ", "Feb ", "Mar ", "Apr ", "May ", "Jun ", "Jul ", "Aug ", "Sep ", "Oct ", "Nov ",
-		"Dec ",
-		"Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun ", "Mon,", "Tue,", "Wed,", "Thu,", "Fri,", "Sat,", "Sun,"}):
+		"Dec ", "Mon ", "Tue ", "Wed ", "Thu ", "Fri ", "Sat ", "Sun ", "Mon,", "Tue,", "Wed,", "Thu,", "Fri,",
+		"Sat,", "Sun,"}):
 		return true
 	case bytes.IndexByte([]byte("IWEFD"), text[0]) >= 0 && digit(text[1]) && digit(text[2]) && digit(text[3]) &&
 		digit(text[4]):
@@ -144,12 +132,10 @@ func stamped(text []byte) bool {
 		return true
 	}
 	return closes(text, []string{"INFO", "WARN", "WARNING", "ERROR", "DEBUG", "TRACE", "FATAL", "CRITICAL", "NOTICE",
-		"SEVERE",
-		"info", "warn", "warning", "error", "debug", "trace", "fatal"})
+		"SEVERE", "info", "warn", "warning", "error", "debug", "trace", "fatal"})
 }
 
-// numbered tells the numbers of dates, times, addresses and seconds from
-// others.
+// numbered reports whether a number is that of a date, time, address or second.
 func numbered(text []byte) bool {
 	const longest = 20
 	digits, signs := 0, 0

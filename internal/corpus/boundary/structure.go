@@ -1,18 +1,19 @@
-// Package boundary finds where texts are best cut: before headings, before
+// Package boundary finds the best places to cut a text: before headings, before
 // declarations with their comments, before whole records, between paragraphs.
 //
-// A text is read line by line, once and forward, and never as a whole. What a
-// line begins is told by a small machine for the kind of the text (a [Form]): it
-// knows fences, strings and comments that go on over lines, and nothing of the
-// meaning. Every text has an outline: one that a machine misreads is cut at
-// worse places, and never lost.
+// A text is read line by line, once and forward, and never held as a whole. A scanner for
+// the form of the text (see [Form]) determines what each line begins: it follows fences,
+// strings and comments over lines, and does not parse the language. Every text has an
+// outline: one that a scanner misreads is cut at worse places, and no text is lost.
 package boundary
 
-// Rank says how well a text is cut before a line: the higher, the better. What
-// lies between two marks of at least a rank is one unit of that rank.
+import "bytes"
+
+// Rank is how suitable a line's beginning is for a cut: the higher, the better. The text
+// between two marks of at least a rank is one unit of that rank.
 type Rank uint8
 
-// The ranks, the worst place first.
+// Ranks of marks, the least suitable first.
 const (
 	// Line is any line. It has no mark.
 	Line Rank = iota
@@ -24,7 +25,7 @@ const (
 	Member
 	// Statement begins something at the top level.
 	Statement
-	// Block does so after a blank line.
+	// Block is a Statement after a blank line.
 	Block
 	// Declaration declares something at the top level.
 	Declaration
@@ -47,13 +48,13 @@ type Mark struct {
 	Rank   Rank
 }
 
-// marks are kept in the order of their offsets.
+// marks are sorted by offset.
 type marks struct {
 	list []Mark
-	head int // those before were forgotten
+	head int // index of the first mark that was not forgotten
 }
 
-// add notes a place that lies after all others, or raises the last one.
+// add adds a mark after all others, or raises the rank of the last one.
 func (m *marks) add(off int64, r Rank) {
 	if n := len(m.list); n > m.head && m.list[n-1].Offset >= off {
 		m.list[n-1].Rank = max(m.list[n-1].Rank, r)
@@ -62,7 +63,7 @@ func (m *marks) add(off int64, r Rank) {
 	m.list = append(m.list, Mark{off, r})
 }
 
-// forget drops the marks before off.
+// forget removes the marks before off.
 func (m *marks) forget(off int64) {
 	for m.head < len(m.list) && m.list[m.head].Offset < off {
 		m.head++
@@ -73,34 +74,39 @@ func (m *marks) forget(off int64) {
 	}
 }
 
-// scanner tells what the lines of a text begin.
+// scanner marks the lines of a text.
 type scanner interface {
-	// line is told each line, without its end, and where it begins. Of a line
-	// that is longer than the window it gets the beginning.
+	// line reads the next line, without its end, and the offset where it begins. Of a line
+	// that is longer than the window it receives the beginning.
 	line(off int64, text []byte)
-	// more is told the rest of such a line.
+	// more reads the rest of such a line.
 	more(text []byte)
-	// settled returns the place before which marks do not change any more, when
-	// the lines before off were told.
+	// settled returns the offset before which marks do not change any more, after the lines
+	// before off were read.
 	settled(off int64) int64
-	// end is told that there are no more lines.
+	// end is called after the last line.
 	end()
 }
 
-// holdBytes bounds how long a machine waits for the end of a comment, a string
-// or a quoted field before it takes it for a misreading.
+// stateless implements the methods of scanners that hold nothing back.
+type stateless struct{}
+
+func (stateless) more([]byte) {}
+
+func (stateless) settled(off int64) int64 { return off }
+
+func (stateless) end() {}
+
+// holdBytes limits a comment, a string or a quoted field: the beginning of a longer one was
+// misread.
 const holdBytes = 256 << 10
 
-// indent returns the number of blanks that a line begins with, and the byte
-// after them; 0 for a blank line.
+// indent returns the number of blanks that a line begins with, and the byte after them; 0
+// for a blank line.
 func indent(text []byte) (n int, first byte) {
-	for n < len(text) {
-		switch c := text[n]; c {
-		case ' ', '\t', '\r', '\v', '\f':
-			n++
-		default:
-			return n, c
-		}
+	rest := bytes.TrimLeft(text, " \t\r\v\f")
+	if len(rest) == 0 {
+		return len(text), 0
 	}
-	return n, 0
+	return len(text) - len(rest), rest[0]
 }
