@@ -2,37 +2,35 @@ package chunk
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
-	"sort"
+	"slices"
 
 	"github.com/perdure/perdure/internal/corpus/boundary"
 	"github.com/perdure/perdure/internal/corpus/pack"
 )
 
 const (
-	// searchBytes are read at once when the end of a line is looked for.
+	// searchBytes is the number of bytes read at once to find the end of a line.
 	searchBytes = 64 << 10
-	// blankBytes bounds the blank lines after a unit that do not count when it is
-	// told whether the unit fits.
+	// blankBytes limits the blank lines after a unit that do not count for its size.
 	blankBytes = 1 << 10
 )
 
-// cutter finds where the pieces of one file end. A unit is what lies between two
-// marks of the file's outline that have at least a certain rank. A cut within a
-// unit is allowed when the unit does not fit in a piece; so what fits is never
-// cut, at any rank, and two neighbouring pieces together are larger than one may
-// be.
+// cutter finds the ends of the parts of one file. A unit is the text between two marks of
+// the file's outline that have at least a certain rank. A cut within a unit is allowed only
+// if the unit does not fit in a part; so no unit that fits is cut, at any rank, and two
+// neighbouring parts together exceed the limit of one.
 type cutter struct {
 	s       *splitter
 	outline *boundary.Outline
 	start   int64
 	end     int64
-	most    int64 // bytes of a piece
+	most    int64 // bytes of a part
 	err     error // of reading
 }
 
-// next returns where the piece that begins at begin and has room for so many
-// bytes ends.
+// next returns the end of the part that begins at begin and has at most room bytes.
 func (c *cutter) next(begin, room int64) (int64, error) {
 	c.outline.Forget(begin - c.s.overlap.most - 1)
 	left := c.end - begin
@@ -40,7 +38,7 @@ func (c *cutter) next(begin, room int64) (int64, error) {
 		return c.end, nil
 	}
 	span := room / 4
-	if left <= room+room/2 { // two halves rather than a large and a tiny piece
+	if left <= room+room/2 { // two halves rather than a large and a tiny part
 		latest := max(begin+left/2+span/2, begin+1)
 		at, err := c.best(begin, latest-span, latest)
 		if err != nil || at > begin && at >= latest-span {
@@ -55,9 +53,8 @@ func (c *cutter) next(begin, room int64) (int64, error) {
 	return c.within(begin, latest)
 }
 
-// best returns the best place to cut up to latest: between earliest and latest
-// the one of the highest rank, else the last one. It is begin when there is none
-// but within a line.
+// best returns the best place to cut up to latest: between earliest and latest the one of
+// the highest rank, else the last one; begin if there is none except within a line.
 func (c *cutter) best(begin, earliest, latest int64) (int64, error) {
 	u := newUnits(begin, latest, c)
 	if begin == c.start {
@@ -67,7 +64,7 @@ func (c *cutter) best(begin, earliest, latest int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	i := sort.Search(len(marks), func(i int) bool { return marks[i].Offset >= begin })
+	i := firstMark(marks, begin)
 	for more := true; more; i++ {
 		if i == len(marks) {
 			if marks, err = c.outline.Marks(u.wanted()); err != nil {
@@ -92,8 +89,14 @@ func (c *cutter) best(begin, earliest, latest int64) (int64, error) {
 	return at, errors.Join(err, c.err)
 }
 
-// blankFrom returns where the blank lines before a mark begin, when they reach
-// over latest; else the mark's own place.
+// firstMark returns the index of the first mark at or after an offset.
+func firstMark(marks []boundary.Mark, off int64) int {
+	i, _ := slices.BinarySearchFunc(marks, off, func(m boundary.Mark, off int64) int { return cmp.Compare(m.Offset, off) })
+	return i
+}
+
+// blankFrom returns where the blank lines before a mark begin if they include latest; else
+// the offset of the mark.
 func (c *cutter) blankFrom(begin, latest, mark int64) int64 {
 	if at, ok := c.gap(latest, mark); ok && at > begin {
 		return at
@@ -101,7 +104,7 @@ func (c *cutter) blankFrom(begin, latest, mark int64) int64 {
 	return mark
 }
 
-// fits tells whether a unit fits in a piece, without the blank lines at its end.
+// fits reports whether a unit, without the blank lines at its end, fits in a part.
 func (c *cutter) fits(from, to int64) bool {
 	if to-from <= c.most {
 		return true
@@ -110,9 +113,9 @@ func (c *cutter) fits(from, to int64) bool {
 	return ok
 }
 
-// gap returns where the blank lines before to begin, if that is at from or
-// before it.
-func (c *cutter) gap(from, to int64) (int64, bool) {
+// gap returns where the blank lines before to begin; ok is set if that is at from or before
+// it.
+func (c *cutter) gap(from, to int64) (at int64, ok bool) {
 	if to-from > blankBytes {
 		return 0, false
 	}
@@ -124,7 +127,7 @@ func (c *cutter) gap(from, to int64) (int64, bool) {
 	}
 	content := len(bytes.TrimRight(text, " \t\r\n"))
 	line := bytes.IndexByte(text[content:], '\n')
-	at := low + int64(content+line) + 1
+	at = low + int64(content+line) + 1
 	return at, line >= 0 && at <= from
 }
 
@@ -145,8 +148,8 @@ func (c *cutter) line(low, latest int64) (int64, error) {
 	return low, nil
 }
 
-// within returns where a line that is longer than a piece is cut: after a
-// sentence or a blank if there is one near latest, always between characters.
+// within returns where a line that is longer than a part is cut: after a sentence or a
+// blank if there is one near latest, always between characters.
 func (c *cutter) within(begin, latest int64) (int64, error) {
 	const near = 256
 	from := max(latest-near, begin+(latest-begin)*3/4)
@@ -167,20 +170,20 @@ func (c *cutter) within(begin, latest int64) (int64, error) {
 	return from + int64(pack.CutPoint(text)), nil
 }
 
-// units follows the marks from the beginning of a piece on and tells which of
-// them are allowed as its end.
+// units follows the marks from the beginning of a part on and determines which of them are
+// allowed as its end.
 type units struct {
 	begin, latest int64
 	c             *cutter
-	// above is, for each rank, the last mark of a higher one; -1 before the
-	// first. The unit that a mark lies in begins there.
+	// above is, for each rank, the last mark of a higher one, where the current unit of the
+	// rank begins; -1 before the first.
 	above [boundary.Ranks]int64
-	// open is, for each rank, the last mark of it up to latest whose unit has no
-	// end yet; -1 for none. As place of rank Line stands latest itself.
+	// open is, for each rank, the last mark of it up to latest whose unit has no end yet; -1
+	// for none. For rank Line it is latest itself.
 	open [boundary.Ranks]int64
 	// allowed is, for each rank, the last mark that is allowed; -1 for none.
 	allowed [boundary.Ranks]int64
-	// past is set when the marks up to latest were told.
+	// past is set after the marks up to latest.
 	past bool
 }
 
@@ -192,14 +195,14 @@ func newUnits(begin, latest int64, c *cutter) *units {
 	return u
 }
 
-// start notes that the file begins here, and with it units of all ranks.
+// start begins units of all ranks, at the beginning of the file.
 func (u *units) start() {
 	for r := range u.above {
 		u.above[r] = u.begin
 	}
 }
 
-// mark tells the next mark and returns whether more are wanted.
+// mark reads the next mark and reports whether more are needed.
 func (u *units) mark(m boundary.Mark) bool {
 	if m.Offset > u.latest {
 		u.pass()
@@ -219,11 +222,11 @@ func (u *units) mark(m boundary.Mark) bool {
 
 // enter makes a mark a possible end.
 func (u *units) enter(off int64, r boundary.Rank) {
-	if r == boundary.Ranks { // only blank lines are left of the file
+	if r == boundary.Ranks { // only blank lines of the file remain
 		u.allowed[boundary.Section1] = off
 		return
 	}
-	if u.above[r] < 0 { // its unit began before the piece, so it did not fit
+	if u.above[r] < 0 { // its unit began before the part, so it did not fit
 		u.allowed[r] = off
 		return
 	}
@@ -243,7 +246,7 @@ func (u *units) close(off int64, rank boundary.Rank) {
 	}
 }
 
-// pass notes that all marks up to latest were told.
+// pass ends the marks up to latest.
 func (u *units) pass() {
 	if !u.past {
 		u.past = true
@@ -251,7 +254,7 @@ func (u *units) pass() {
 	}
 }
 
-// waits tells whether there are units whose end could still make them fit.
+// waits reports whether there are open units that may still fit.
 func (u *units) waits(off int64) bool {
 	for r := range u.open {
 		if u.open[r] >= 0 && off <= u.above[r]+u.c.most+blankBytes {
@@ -261,22 +264,19 @@ func (u *units) waits(off int64) bool {
 	return false
 }
 
-// wanted is the place up to which marks have to be known.
+// wanted returns the offset up to which marks are needed.
 func (u *units) wanted() int64 {
 	to := u.latest
 	for r := range u.open {
-		if u.open[r] >= 0 {
+		if u.open[r] >= 0 || boundary.Rank(r) == boundary.Line && !u.past && u.above[r] >= 0 {
 			to = max(to, u.above[r]+u.c.most+blankBytes)
 		}
-	}
-	if !u.past && u.above[boundary.Line] >= 0 {
-		to = max(to, u.above[boundary.Line]+u.c.most+blankBytes)
 	}
 	return to + 1
 }
 
-// choose returns the best mark, begin for none, and, when lines may be cut
-// apart, the place after which; else -1.
+// choose returns the best mark, begin for none, and the offset after which the text may be
+// cut at any line; -1 if it may not.
 func (u *units) choose(earliest int64) (at, lines int64) {
 	at = u.begin
 	for r := boundary.Ranks - 1; r > boundary.Line; r-- {

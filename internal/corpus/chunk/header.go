@@ -5,10 +5,9 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// WithHeader puts the row that names the columns, if it is no longer than most
-// bytes, before the documents of a chunk that begins within a table. It is a
-// document of its own: so a model knows the columns, and the numbers of the lines
-// stay true.
+// WithHeader adds the row that names the columns, if it has at most most bytes, before the
+// documents of a chunk that begins within a table. It is a document of its own, so that a
+// model has the columns and the line numbers stay correct.
 func WithHeader(r *pack.Reader, docs []model.Document, most int64) ([]model.Document, error) {
 	if most == 0 || len(docs) == 0 || docs[0].StartLine <= 1 {
 		return docs, nil

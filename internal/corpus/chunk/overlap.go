@@ -2,12 +2,11 @@ package chunk
 
 import (
 	"bytes"
-	"sort"
 
 	"github.com/perdure/perdure/internal/corpus/boundary"
 )
 
-// overlap is how much a piece repeats of the one before it.
+// overlap limits how much a part repeats of the one before it.
 type overlap struct {
 	most  int64 // bytes
 	lines int   // 0 for any number
@@ -21,10 +20,9 @@ func newOverlap(cfg Config) overlap {
 	return overlap{most: int64(max(cfg.OverlapTokens, 0)) * bytesPerToken}
 }
 
-// repeat is the length of what the piece that begins at begin repeats of the one
-// that began at before: whole units of the highest rank that fit, else whole
-// lines; nothing when the piece begins within a line. It leaves room for the
-// largest unit that begins the piece.
+// repeat returns the number of bytes that the part that begins at begin repeats of the one
+// that began at before: whole units of the highest rank that fit, else whole lines; 0 if
+// the part begins within a line. It leaves room for the largest unit that begins the part.
 func (c *cutter) repeat(before, begin int64) (int64, error) {
 	most := min(c.s.overlap.most, begin-before)
 	if most <= 0 {
@@ -44,23 +42,22 @@ func (c *cutter) repeat(before, begin int64) (int64, error) {
 	}
 	from := begin - most
 	at, rank := begin, boundary.Line
-	for i := sort.Search(len(marks), func(i int) bool { return marks[i].Offset >= from }); i < len(marks) &&
-		marks[i].Offset < begin; i++ {
-		if marks[i].Rank > rank {
-			at, rank = marks[i].Offset, marks[i].Rank
+	for _, m := range marks[firstMark(marks, from):firstMark(marks, begin)] {
+		if m.Rank > rank {
+			at, rank = m.Offset, m.Rank
 		}
 	}
 	return c.lines(before, from, at, begin)
 }
 
-// fitting is the length of the largest unit that begins a piece and fits in it;
-// 0 where none begins.
+// fitting returns the length of the largest unit that begins a part and fits in it; 0 if
+// none begins.
 func (c *cutter) fitting(begin int64) (int64, error) {
 	marks, err := c.outline.Marks(min(begin+c.most+blankBytes+1, c.end))
 	if err != nil {
 		return 0, err
 	}
-	i := sort.Search(len(marks), func(i int) bool { return marks[i].Offset >= begin })
+	i := firstMark(marks, begin)
 	if i == len(marks) {
 		return 0, nil
 	}
@@ -86,11 +83,10 @@ func (c *cutter) fitting(begin int64) (int64, error) {
 	return size, c.err
 }
 
-// lines returns how much is repeated when a unit that may be begins at unit:
-// from there on if that is no mere line, and in any case not more lines than
-// allowed.
+// lines returns the number of bytes that are repeated: from unit on if that is before
+// begin, and at most the allowed number of lines.
 func (c *cutter) lines(before, from, unit, begin int64) (int64, error) {
-	low := max(from-1, before) // one byte more shows where a line starts
+	low := max(from-1, before) // the byte before the range shows whether a line starts there
 	text, err := c.s.read(low, begin)
 	if err != nil || !bytes.HasSuffix(text, []byte{'\n'}) {
 		return 0, err

@@ -1,11 +1,10 @@
-// Package chunk divides the context of a run into chunks that fit a model, along
-// the structure of its texts.
+// Package chunk divides the context of a run into chunks that fit a model, along the
+// structure of its texts.
 package chunk
 
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/perdure/perdure/internal/corpus/boundary"
 	"github.com/perdure/perdure/internal/corpus/pack"
@@ -15,31 +14,27 @@ import (
 const (
 	// bytesPerToken is the estimate of [model.EstimateTokens].
 	bytesPerToken = 4
-	// headingBytes is what a further file in a chunk takes beside its text and
-	// its name when it is shown to a model; see [model.Render].
+	// headingBytes is the size of the heading of a further file in a chunk, without its
+	// name; see [model.Render].
 	headingBytes = 100
-	// defaultOverlapLines and defaultOverlapBytes bound what two pieces of a file
-	// share when nobody said how much they should.
+	// defaultOverlapLines and defaultOverlapBytes limit the default overlap.
 	defaultOverlapLines = 10
 	defaultOverlapBytes = 64 << 10
-	// headerShare of a chunk is the most that the header of a table may take in
-	// each piece of it.
+	// headerShare limits the header of a table to this fraction of a chunk: a quarter.
 	headerShare = 4
 )
 
-// Config says how large the parts of a context are.
+// Config configures the chunks of a context.
 type Config struct {
 	// ChunkTokens is the size of the largest chunk. Required.
 	ChunkTokens int
-	// OverlapTokens bounds what a piece of a file repeats from the end of the
-	// piece before it: whole records, paragraphs or lines. At most half of
-	// ChunkTokens. Defaults to a twentieth of it and at most 10 lines; negative
-	// for none.
+	// OverlapTokens limits what a part of a file repeats from the end of the part before it:
+	// whole records, paragraphs or lines. At most half of ChunkTokens. Zero: a twentieth of
+	// it and at most 10 lines; negative: nothing.
 	OverlapTokens int
 	// PerFile keeps every file in chunks of its own.
 	PerFile bool
-	// From and To, when To is not 0, are the bytes of the pack that are divided;
-	// all others have no part in it.
+	// From and To, if To is not 0, limit the chunks to a range of bytes of the pack.
 	From, To int64
 }
 
@@ -55,34 +50,32 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Chunk is a part of a pack: whole files, or a piece of one file.
+// Chunk is a part of a pack: whole files, or a part of one file.
 type Chunk struct {
 	// Offset and Length are its range in the pack, in bytes.
 	Offset, Length int64
-	// Overlap is how many of its first bytes the chunk before it has too.
+	// Overlap is the number of its first bytes that are also in the chunk before it.
 	Overlap int64
-	// Tokens estimates its texts and the headings of all files but the first.
+	// Tokens estimates its text and the headings of all files but the first.
 	Tokens int64
 	// File is the number of its first file in the manifest, counted from 0.
 	File int
-	// Header is how many bytes of the beginning of its file, a table, name the
-	// columns and are to be shown before it; 0 for none.
+	// Header is the number of bytes at the beginning of its file, a table, that name the
+	// columns and are shown before it; 0 for none.
 	Header int64
 }
 
-// End is the offset after its last byte.
+// End returns the offset after its last byte.
 func (c Chunk) End() int64 { return c.Offset + c.Length }
 
-// Pack divides a pack into chunks of at most ChunkTokens, in order, that
-// together hold every byte of every file. Files that fit together share a chunk;
-// a file that fits in one is never cut. A larger one is cut where its structure
-// allows: before headings, declarations and records, between paragraphs, at the
-// ends of lines. What fits in a chunk at any of these levels is not cut; only a
-// line longer than a chunk is, between two characters.
+// Pack divides a pack into chunks of at most ChunkTokens, in order, that together have every
+// byte of every file. Files that fit together share a chunk; a file that fits in one is
+// never cut. A larger one is cut where its structure allows: before headings, declarations
+// and records, between paragraphs, at the ends of lines. A unit that fits in a chunk is not
+// cut at any of these levels; only a line longer than a chunk is, between two characters.
 //
-// Each file that does not fit is read once, forward. Memory use does not grow
-// with the pack but for the list of chunks, and grows with ChunkTokens. The
-// result depends on nothing but the pack and cfg.
+// Each file that does not fit is read once, forward. Memory use grows with the number of
+// chunks and with ChunkTokens. The result depends only on the pack and cfg.
 func Pack(r *pack.Reader, cfg Config) ([]Chunk, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -120,12 +113,12 @@ type splitter struct {
 	most    int64 // bytes of a chunk
 	overlap overlap
 	chunks  []Chunk
-	open    bool // the last chunk holds whole files and may take another
+	open    bool // the last chunk has whole files, and another one may be added
 	buf     []byte
 	window  []byte // of the outlines
 }
 
-// whole adds a file that fits in a chunk: to the last one if it fits there too.
+// whole adds a file that fits in a chunk: to the last one if it fits there, too.
 func (s *splitter) whole(i int, f pack.File) {
 	if s.open && !s.perFile {
 		last := &s.chunks[len(s.chunks)-1]
@@ -140,7 +133,7 @@ func (s *splitter) whole(i int, f pack.File) {
 	s.open = true
 }
 
-// cutFile adds a file that does not fit in a chunk as several pieces.
+// cutFile adds a file that does not fit in a chunk as several parts.
 func (s *splitter) cutFile(i int, f pack.File) error {
 	s.open = false
 	form, header, err := formOf(s.r, s.r.Manifest().Files[i])
@@ -155,35 +148,35 @@ func (s *splitter) cutFile(i int, f pack.File) error {
 	c.outline = boundary.NewOutline(s.r, f.Offset, f.End(), form, s.window)
 	s.window = c.outline.Buffer()
 	for begin := f.Offset; begin < c.end; {
-		piece := Chunk{Offset: begin, File: i}
+		part := Chunk{Offset: begin, File: i}
 		if begin > f.Offset {
 			c.most = s.most - shown
-			piece.Header = header
-			if piece.Overlap, err = c.repeat(s.chunks[len(s.chunks)-1].Offset, begin); err != nil {
+			part.Header = header
+			if part.Overlap, err = c.repeat(s.chunks[len(s.chunks)-1].Offset, begin); err != nil {
 				return err
 			}
-			piece.Offset -= piece.Overlap
+			part.Offset -= part.Overlap
 		}
-		end, err := c.next(begin, c.most-piece.Overlap)
+		end, err := c.next(begin, c.most-part.Overlap)
 		if err != nil {
 			return err
 		}
-		piece.Length = end - piece.Offset
-		piece.Tokens = piece.Length
-		if piece.Header > 0 {
-			piece.Tokens += shown
+		part.Length = end - part.Offset
+		part.Tokens = part.Length
+		if part.Header > 0 {
+			part.Tokens += shown
 		}
-		s.chunks = append(s.chunks, piece)
+		s.chunks = append(s.chunks, part)
 		begin = end
 	}
 	return nil
 }
 
-// formOf tells the structure of a file and the length of its header, if it is a
-// table that has one.
+// formOf returns the form of a file and the length of its header, if it is a table that has
+// one.
 func formOf(r *pack.Reader, f pack.File) (boundary.Form, int64, error) {
 	head := make([]byte, min(f.Length, boundary.HeadBytes))
-	if err := readAt(r, head, f.Offset); err != nil {
+	if err := r.ReadFull(head, f.Offset); err != nil {
 		return boundary.Form{}, 0, err
 	}
 	form := boundary.Find(f.Name, head)
@@ -196,16 +189,5 @@ func (s *splitter) read(from, to int64) ([]byte, error) {
 	if cap(s.buf) < n {
 		s.buf = make([]byte, n)
 	}
-	return s.buf[:n], readAt(s.r, s.buf[:n], from)
-}
-
-func readAt(r io.ReaderAt, buf []byte, off int64) error {
-	got, err := r.ReadAt(buf, off)
-	if got == len(buf) {
-		return nil
-	}
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
+	return s.buf[:n], s.r.ReadFull(s.buf[:n], from)
 }

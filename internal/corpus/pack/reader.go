@@ -15,11 +15,11 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// ErrRange is wrapped by errors about places that are not in the pack.
+// ErrRange is wrapped by errors about ranges that are not in the pack.
 var ErrRange = errors.New("outside the pack")
 
-// pieceBytes is the largest text [Reader.All] yields.
-const pieceBytes = 1 << 20
+// partBytes is the size of the largest text that [Reader.All] yields.
+const partBytes = 1 << 20
 
 // Reader reads a pack. It is safe for concurrent use when its io.ReaderAt is.
 type Reader struct {
@@ -28,15 +28,14 @@ type Reader struct {
 	byName func() map[string]int
 }
 
-// NewReader returns a reader of the pack that r holds and m describes. When r
-// tells its Size, it has to be that of the manifest. The caller closes r after
-// the last use of the reader.
+// NewReader returns a reader of the pack in r, which m describes. If r has a method Size, it
+// must return that of the manifest. The caller closes r after the last use of the reader.
 func NewReader(m *Manifest, r io.ReaderAt) (*Reader, error) {
 	if err := m.validate(); err != nil {
 		return nil, fmt.Errorf("open pack: %w", err)
 	}
 	if s, ok := r.(interface{ Size() int64 }); ok && s.Size() != m.Bytes {
-		return nil, fmt.Errorf("open pack: it has %d bytes, its manifest says %d", s.Size(), m.Bytes)
+		return nil, fmt.Errorf("open pack: it has %d bytes, %d in its manifest", s.Size(), m.Bytes)
 	}
 	byName := sync.OnceValue(func() map[string]int {
 		names := make(map[string]int, len(m.Files))
@@ -48,10 +47,10 @@ func NewReader(m *Manifest, r io.ReaderAt) (*Reader, error) {
 	return &Reader{m: m, r: r, byName: byName}, nil
 }
 
-// Manifest is the pack's manifest. It is not to be changed.
+// Manifest returns the pack's manifest, which must not be changed.
 func (r *Reader) Manifest() *Manifest { return r.m }
 
-// File returns what the manifest says of a file.
+// File returns the entry of a file in the manifest.
 func (r *Reader) File(name string) (File, bool) {
 	i, ok := r.byName()[name]
 	if !ok {
@@ -60,15 +59,12 @@ func (r *Reader) File(name string) (File, bool) {
 	return r.m.Files[i], true
 }
 
-// ReadAt reads bytes of the pack as they were given; it implements
-// [io.ReaderAt].
+// ReadAt reads bytes of the pack unchanged; it implements [io.ReaderAt].
 func (r *Reader) ReadAt(p []byte, off int64) (int, error) { return r.r.ReadAt(p, off) }
 
-// Documents returns the parts of files that lie in the length bytes from off, in
-// order, with the numbers of their first lines. A range that begins or ends
-// within a line gives the part of the line that is in it. Invalid UTF-8 is
-// replaced by U+FFFD. Empty files and bytes of no file give nothing. The texts
-// are held in memory.
+// Documents returns the parts of files in the length bytes from off, in order, with the
+// numbers of their first lines. If the range begins or ends within a line, the text does,
+// too. Invalid UTF-8 is replaced by U+FFFD. Empty files and bytes of no file are left out.
 func (r *Reader) Documents(off, length int64) ([]model.Document, error) {
 	if off < 0 || length < 0 || length > r.m.Bytes-off {
 		return nil, fmt.Errorf("read pack: offset %d, length %d: %w of %d bytes", off, length, ErrRange, r.m.Bytes)
@@ -94,14 +90,14 @@ func (r *Reader) Documents(off, length int64) ([]model.Document, error) {
 	return docs, nil
 }
 
-// firstEndingAfter is the index of the first file with bytes at or after off.
+// firstEndingAfter returns the index of the first file with bytes at or after off.
 func (r *Reader) firstEndingAfter(off int64) int {
 	return sort.Search(len(r.m.Files), func(i int) bool { return r.m.Files[i].End() > off })
 }
 
-// Lines returns lines start to end, counted from 1 and both included, of a file
-// as valid UTF-8, without the newline of the last one. A file that is not in the
-// pack is [fs.ErrNotExist], lines it does not have are [ErrRange].
+// Lines returns lines start to end, counted from 1 and both included, of a file as valid
+// UTF-8, without the newline of the last one. The error of a file that is not in the pack
+// matches [fs.ErrNotExist], that of lines it does not have [ErrRange].
 func (r *Reader) Lines(file string, start, end int) (string, error) {
 	f, ok := r.File(file)
 	if !ok {
@@ -128,7 +124,7 @@ func (r *Reader) Lines(file string, start, end int) (string, error) {
 	return strings.TrimSuffix(text, "\n"), err
 }
 
-// lineStart is the offset of a line of f, when before newlines lie before f.
+// lineStart returns the offset of a line of f; before is the number of newlines before f.
 func (r *Reader) lineStart(f File, before, line int64) (int64, error) {
 	if line == 1 {
 		return f.Offset, nil
@@ -147,18 +143,18 @@ func (r *Reader) lineStart(f File, before, line int64) (int64, error) {
 	for ; nth > 0; nth-- {
 		i := bytes.IndexByte(buf[at:], '\n')
 		if i < 0 {
-			return 0, fmt.Errorf("read pack: %q has fewer lines than its manifest says", f.Name)
+			return 0, fmt.Errorf("read pack: %q has fewer lines than in its manifest", f.Name)
 		}
 		at += i + 1
 	}
 	start := off + int64(at)
 	if start < f.Offset || start >= f.End() {
-		return 0, fmt.Errorf("read pack: line %d of %q is not where its manifest says", line, f.Name)
+		return 0, fmt.Errorf("read pack: line %d of %q is not at the place in its manifest", line, f.Name)
 	}
 	return start, nil
 }
 
-// lineAt is the number of the line of f that off, a place in it, belongs to.
+// lineAt returns the number of the line of f at an offset.
 func (r *Reader) lineAt(f File, off int64) (int, error) {
 	if off == f.Offset {
 		return 1, nil
@@ -191,17 +187,14 @@ func (r *Reader) newlinesBefore(off int64) (int64, error) {
 // read reads the bytes between two offsets.
 func (r *Reader) read(from, to int64) ([]byte, error) {
 	buf := make([]byte, to-from)
-	if len(buf) == 0 {
-		return buf, nil
-	}
-	if err := r.fill(buf, from); err != nil {
-		return nil, err
-	}
-	return buf, nil
+	return buf, r.ReadFull(buf, from)
 }
 
-// fill fills buf with the bytes from off on.
-func (r *Reader) fill(buf []byte, off int64) error {
+// ReadFull fills buf with the bytes from off on.
+func (r *Reader) ReadFull(buf []byte, off int64) error {
+	if len(buf) == 0 {
+		return nil
+	}
 	if n, err := r.r.ReadAt(buf, off); n < len(buf) {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
@@ -213,63 +206,58 @@ func (r *Reader) fill(buf []byte, off int64) error {
 
 func (r *Reader) text(from, to int64) (string, error) {
 	buf, err := r.read(from, to)
-	if err != nil {
-		return "", err
-	}
-	return strings.ToValidUTF8(string(buf), "\uFFFD"), nil
+	return strings.ToValidUTF8(string(buf), "\uFFFD"), err
 }
 
-// All yields the whole pack as documents of at most 1 MiB each, cut at the ends
-// of lines; a line longer than that is cut between runes. No two files share a
-// document. An error is yielded last. Memory use does not grow with the pack.
+// All yields the whole pack as documents of at most 1 MiB each, cut at the ends of lines; a
+// line longer than that is cut between runes. Each document is of one file. An error is
+// yielded last. Memory use does not grow with the pack.
 func (r *Reader) All() iter.Seq2[model.Document, error] {
 	return func(yield func(model.Document, error) bool) {
-		buf := make([]byte, pieceBytes)
+		buf := make([]byte, partBytes)
 		for _, f := range r.m.Files {
-			if !r.pieces(f, buf, yield) {
+			if !r.parts(f, buf, yield) {
 				return
 			}
 		}
 	}
 }
 
-// pieces yields one file and reports whether more is wanted.
-func (r *Reader) pieces(f File, buf []byte, yield func(model.Document, error) bool) bool {
+// parts yields one file and reports whether the consumer continues.
+func (r *Reader) parts(f File, buf []byte, yield func(model.Document, error) bool) bool {
 	line := 1
 	for off := f.Offset; off < f.End(); {
-		piece := buf[:min(int64(len(buf)), f.End()-off)]
-		if err := r.fill(piece, off); err != nil {
+		part := buf[:min(int64(len(buf)), f.End()-off)]
+		if err := r.ReadFull(part, off); err != nil {
 			yield(model.Document{}, err)
 			return false
 		}
-		if off+int64(len(piece)) < f.End() {
-			piece = piece[:CutPoint(piece)]
+		if off+int64(len(part)) < f.End() {
+			part = part[:CutPoint(part)]
 		}
-		text := strings.ToValidUTF8(string(piece), "\uFFFD")
+		text := strings.ToValidUTF8(string(part), "\uFFFD")
 		if !yield(model.Document{File: f.Name, StartLine: line, Text: text}, nil) {
 			return false
 		}
-		off += int64(len(piece))
-		line += bytes.Count(piece, []byte{'\n'})
+		off += int64(len(part))
+		line += bytes.Count(part, []byte{'\n'})
 	}
 	return true
 }
 
-// CutPoint is where text that goes on after b is best cut: after the last
-// newline in b, else, in a line longer than b, before a rune that is not whole.
-// It is at least 1 when b is not empty.
+// CutPoint returns where a text that continues after b is cut: after the last newline in
+// b, else, in a line longer than b, before an incomplete rune. It is at least 1 if b is not
+// empty.
 func CutPoint(b []byte) int {
 	if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
 		return i + 1
 	}
-	for i := len(b) - 1; i > 0 && i >= len(b)-utf8.UTFMax; i-- {
-		if !utf8.RuneStart(b[i]) {
-			continue
-		}
-		if !utf8.FullRune(b[i:]) {
-			return i
-		}
-		break
+	i := len(b) - 1
+	for i > 0 && i > len(b)-utf8.UTFMax && !utf8.RuneStart(b[i]) {
+		i--
+	}
+	if i > 0 && !utf8.FullRune(b[i:]) {
+		return i
 	}
 	return len(b)
 }
