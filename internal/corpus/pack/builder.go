@@ -10,29 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// ErrLimit is wrapped by errors that tell that a pack would grow over a limit.
+// ErrLimit is wrapped by the errors of a pack that would exceed a limit.
 var ErrLimit = errors.New("over the limit")
 
-// ReadError tells that a file could not be read to its end. The pack itself is
-// sound and goes on without the file.
+// ReadError is the error of a file that could not be read to its end. The pack continues
+// without the file.
 type ReadError struct {
 	Name string
 	Err  error
 }
 
-// Error implements error.
+// Error returns the name and the reader's own error.
 func (e *ReadError) Error() string { return fmt.Sprintf("read %q: %v", e.Name, e.Err) }
 
 // Unwrap returns the reader's own error.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Limits bound what a [Builder] accepts.
+// Limits are the limits of a [Builder].
 type Limits struct {
-	// Files is the largest number of files. Defaults to [MaxFiles], which it
-	// cannot exceed.
+	// Files limits the number of files, at most [MaxFiles]. Zero: [MaxFiles].
 	Files int
-	// Bytes is the largest size of the pack. Defaults to [MaxBytes], which it
-	// cannot exceed.
+	// Bytes limits the size of the pack, at most [MaxBytes]. Zero: [MaxBytes].
 	Bytes int64
 }
 
@@ -42,12 +40,12 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// copyBuffer is how much is read at once. A file that fits is written only when
-// it was read whole.
+// copyBuffer is the number of bytes read at once. A file that fits is written only after it
+// was read as a whole.
 const copyBuffer = 256 << 10
 
-// Builder writes the files of a pack one after another and makes the manifest.
-// It is used by one goroutine.
+// Builder writes the files of a pack one after another and makes the manifest. It is used
+// by one goroutine.
 type Builder struct {
 	w      io.Writer
 	limits Limits
@@ -56,7 +54,7 @@ type Builder struct {
 	buf    []byte
 	// newlines is their number in the m.Bytes bytes written so far.
 	newlines int64
-	err      error // the first failure that spoilt the pack
+	err      error // why the pack cannot be finished
 }
 
 // NewBuilder returns a builder that writes the pack to w. The caller flushes or
@@ -70,10 +68,9 @@ func NewBuilder(w io.Writer, limits Limits) *Builder {
 	}
 }
 
-// Add writes the content of r as the file name. A [*ReadError] tells that r
-// failed: the file is not part of the pack, which goes on. After any other error
-// the pack cannot be finished: a bad or repeated name, a limit, or the writer's
-// error.
+// Add writes the content of r as the file name. After a [*ReadError] of r, the pack
+// continues without the file. After any other error the pack cannot be finished: an invalid
+// or repeated name, a limit, or the writer's error.
 func (b *Builder) Add(name string, r io.Reader) error {
 	if b.err != nil {
 		return b.err
@@ -107,7 +104,7 @@ func (b *Builder) admit(name string) error {
 		return err
 	}
 	if _, twice := b.names[name]; twice {
-		return fmt.Errorf("file %q is there twice", name)
+		return fmt.Errorf("file %q is listed twice", name)
 	}
 	if len(b.m.Files) >= b.limits.Files {
 		return fmt.Errorf("pack %q: %w of %d files", name, ErrLimit, b.limits.Files)
@@ -137,8 +134,8 @@ func (b *Builder) copy(r io.Reader) (last byte, err error) {
 	}
 }
 
-// readFull fills buf as far as r goes. Unlike io.ReadFull it takes only io.EOF
-// itself for the end: io.ErrUnexpectedEOF may come from a source that was cut.
+// readFull fills buf up to the end of r. Unlike io.ReadFull it accepts only io.EOF itself as
+// the end: io.ErrUnexpectedEOF may come from a source that was cut.
 func readFull(r io.Reader, buf []byte) (n int, end bool, err error) {
 	for n < len(buf) {
 		var m int
@@ -154,7 +151,7 @@ func readFull(r io.Reader, buf []byte) (n int, end bool, err error) {
 	return n, false, nil
 }
 
-// write writes p and keeps the marks.
+// write writes p and adds the marks.
 func (b *Builder) write(p []byte) error {
 	if int64(len(p)) > b.limits.Bytes-b.m.Bytes {
 		return fmt.Errorf("%w of %d bytes", ErrLimit, b.limits.Bytes)
@@ -174,8 +171,8 @@ func (b *Builder) write(p []byte) error {
 	return nil
 }
 
-// Skip lists a file that was left out, and why: in a word, which may be empty,
-// and for people.
+// Skip lists a skipped file, the kind of the reason, which may be empty, and the reason for
+// people.
 func (b *Builder) Skip(file, kind, why string) {
 	kind = cutText(kind, maxKindBytes)
 	if b.m.SkippedKinds == nil {
@@ -204,14 +201,11 @@ func cutText(s string, limit int) string {
 	return s[:limit]
 }
 
-// Size is the number of bytes written so far.
+// Size returns the number of bytes written so far.
 func (b *Builder) Size() int64 { return b.m.Bytes }
 
-// Files is the number of files added so far.
-func (b *Builder) Files() int { return len(b.m.Files) }
-
-// Manifest ends the pack. It fails when a failure spoilt the pack; what was
-// written is to be discarded then.
+// Manifest ends the pack. It returns the error after which the pack cannot be finished; the
+// bytes written must be discarded then.
 func (b *Builder) Manifest() (*Manifest, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -221,7 +215,7 @@ func (b *Builder) Manifest() (*Manifest, error) {
 	return &m, nil
 }
 
-// fail spoils the pack.
+// fail records why the pack cannot be finished.
 func (b *Builder) fail(err error) error {
 	b.err = err
 	return err

@@ -24,7 +24,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"data after it", `{"version":1,"files":[],"bytes":0,"lines":0} {}`, "invalid character"},
 		{"cut", `{"version":1,"files":[`, "unexpected end"},
 		{"negative size", `{"version":1,"files":[],"bytes":-1,"lines":0}`, "bytes: -1"},
-		{"overlap", file(`{"name":"b","offset":3,"length":4,"lines":1}`), "before the end of the file before it"},
+		{"overlap", file(`{"name":"b","offset":3,"length":4,"lines":1}`), "before the end of the previous file"},
 		{"outside", file(`{"name":"b","offset":4,"length":5,"lines":1}`), "outside the 8 bytes"},
 		{"outside by overflow", file(`{"name":"b","offset":4,"length":9223372036854775807,"lines":1}`),
 			"outside the 8 bytes"},

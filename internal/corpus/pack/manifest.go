@@ -1,13 +1,12 @@
-// Package pack keeps the files of a run's context as one sequence of bytes, the
-// pack, beside a manifest that says which file lies where.
+// Package pack stores the files of a run's context as one sequence of bytes, the pack, with
+// a manifest of the files and their offsets.
 //
-// A pack is written once by a [Builder], usually into a blob, and then only read,
-// through a [Reader]: as documents of a range, as lines of a file, or from
-// beginning to end. The bytes of each file are kept as they were given; texts
-// handed out are valid UTF-8. Names are only names: nothing here opens a path.
+// A pack is written once by a [Builder], usually into a blob, and then only read, through a
+// [Reader]: as documents of a range, as lines of a file, or from beginning to end. The bytes
+// of each file are stored unchanged; the texts returned are valid UTF-8. Names are not
+// paths: nothing here opens one.
 //
-// A [StreamWriter] and [ReadStream] carry the same content from one process to
-// another.
+// A [StreamWriter] and [ReadStream] send the same content from one process to another.
 package pack
 
 import (
@@ -24,8 +23,8 @@ import (
 // Version is the version of the manifest's form.
 const Version = 1
 
-// Limits that hold for every pack, so that a manifest from elsewhere cannot make
-// a reader use unlimited memory. [Limits] may set lower ones.
+// Limits of every pack, so that a received manifest cannot make a reader use unlimited
+// memory. [Limits] may set lower ones.
 const (
 	// MaxFiles is the number of files of a pack.
 	MaxFiles = 1_000_000
@@ -44,56 +43,54 @@ const (
 	MaxManifestBytes = 512 << 20
 )
 
-// markEvery is how many bytes lie between two newline marks.
+// markEvery is the number of bytes between two newline marks.
 const markEvery = 64 << 10
 
-// Manifest says what a pack holds. It is read-only after Manifest of [Builder]
-// or [Decode].
+// Manifest lists the files of a pack. It is read-only after Manifest of [Builder] or
+// [Decode].
 type Manifest struct {
 	Version int `json:"version"`
-	// Files lie in the pack in this order, without overlap. There may be bytes
-	// that belong to no file, where reading a file broke off.
+	// Files are in the order of the pack, without overlap. Bytes of a file that could not be
+	// read to its end belong to no file.
 	Files []File `json:"files"`
 	// Bytes is the size of the pack.
 	Bytes int64 `json:"bytes"`
 	// Lines is the sum of the lines of all files.
 	Lines int64 `json:"lines"`
-	// Skipped are files that were asked for and left out; MoreSkipped counts
-	// those beyond [MaxSkipped], SkippedKinds all of them by the kind of the
-	// reason.
+	// Skipped are the skipped files; MoreSkipped counts those beyond [MaxSkipped],
+	// SkippedKinds all of them by the kind of the reason.
 	Skipped      []Skipped        `json:"skipped,omitempty"`
 	MoreSkipped  int64            `json:"more_skipped,omitempty"`
 	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
-	// Marks are the numbers of newlines in the first 64 KiB, 128 KiB, … of the
-	// pack, so that the line number of any place is found by reading at most
-	// 64 KiB.
+	// Marks are the numbers of newlines in the first 64 KiB, 128 KiB, … of the pack: the
+	// line number of any offset is found by reading at most 64 KiB.
 	Marks []int64 `json:"marks,omitempty"`
 }
 
 // File is one file of a pack.
 type File struct {
-	// Name is the name as the user gave it.
+	// Name is the name as the user entered it, or as found in a folder.
 	Name string `json:"name"`
-	// Offset and Length are where the content lies in the pack, in bytes.
+	// Offset and Length are the range of the content in the pack, in bytes.
 	Offset int64 `json:"offset"`
 	Length int64 `json:"length"`
 	// Lines is the number of lines; a last line without a newline counts.
 	Lines int64 `json:"lines"`
 }
 
-// End is the offset after the last byte of the file.
+// End returns the offset after the last byte of the file.
 func (f File) End() int64 { return f.Offset + f.Length }
 
-// Skipped is a file that was left out.
+// Skipped is a skipped file.
 type Skipped struct {
 	File string `json:"file"`
-	// Kind is the reason in a word, for programs; may be empty.
+	// Kind is the kind of the reason, for programs; may be empty.
 	Kind string `json:"kind,omitempty"`
 	// Why is the reason for people.
 	Why string `json:"why"`
 }
 
-// SkippedTotal is how many files were left out.
+// SkippedTotal returns the number of skipped files.
 func (m *Manifest) SkippedTotal() int64 { return int64(len(m.Skipped)) + m.MoreSkipped }
 
 // Tokens estimates the tokens of all files.
@@ -117,8 +114,8 @@ func (m *Manifest) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads a manifest that Encode made. Unknown fields, data after the
-// manifest and everything that cannot be true of a pack are errors.
+// Decode parses the output of Encode. Unknown fields, data after the manifest and values
+// that no pack can have are errors.
 func Decode(data []byte) (*Manifest, error) {
 	if len(data) > MaxManifestBytes {
 		return nil, fmt.Errorf("decode manifest: %d bytes are more than the limit of %d", len(data), MaxManifestBytes)
@@ -147,7 +144,7 @@ func Decode(data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// validate checks all that can be checked without the pack.
+// validate checks the manifest without the pack.
 func (m *Manifest) validate() error {
 	if m.Bytes < 0 || m.Bytes > MaxBytes {
 		return fmt.Errorf("bytes: %d is not between 0 and %d", m.Bytes, int64(MaxBytes))
@@ -169,7 +166,7 @@ func (m *Manifest) validate() error {
 	return checkKinds(m.SkippedKinds)
 }
 
-// checkKinds says what is wrong with counts of skipped files.
+// checkKinds checks counts of skipped files.
 func checkKinds(kinds map[string]int64) error {
 	if len(kinds) > maxKinds {
 		return fmt.Errorf("skipped_kinds: %d are more than the limit of %d", len(kinds), maxKinds)
@@ -193,11 +190,11 @@ func (m *Manifest) validateFiles() error {
 			return fmt.Errorf("files[%d]: %w", i, err)
 		}
 		if _, twice := names[f.Name]; twice {
-			return fmt.Errorf("files[%d]: name %q is there twice", i, f.Name)
+			return fmt.Errorf("files[%d]: name %q is listed twice", i, f.Name)
 		}
 		names[f.Name] = struct{}{}
 		if f.Offset < end {
-			return fmt.Errorf("files[%d]: offset %d lies before the end of the file before it, %d", i, f.Offset, end)
+			return fmt.Errorf("files[%d]: offset %d is before the end of the previous file, %d", i, f.Offset, end)
 		}
 		if f.Length < 0 || f.Length > m.Bytes-f.Offset {
 			return fmt.Errorf("files[%d]: offset %d, length %d: outside the %d bytes of the pack", i, f.Offset, f.Length,
@@ -229,7 +226,7 @@ func (m *Manifest) validateMarks() error {
 	return nil
 }
 
-// checkName says what is wrong with a file name. Paths to anywhere are fine.
+// checkName checks a file name. Paths to any place are valid.
 func checkName(name string) error {
 	if name == "" {
 		return errors.New("file name is empty")
@@ -242,7 +239,7 @@ func checkName(name string) error {
 	}
 	for _, c := range []byte(name) {
 		if c < ' ' || c == 0x7f {
-			return fmt.Errorf("file name %q holds the control character %q", name, c)
+			return fmt.Errorf("file name %q has the control character %q", name, c)
 		}
 	}
 	if name[len(name)-1] == '/' {

@@ -2,20 +2,19 @@ package pack
 
 import "io"
 
-// StoreError is an error of the store on its way through a pack's writer, to
-// tell it from errors of what is packed.
+// StoreError is an error of the store, as distinct from one of the files packed.
 type StoreError struct{ Err error }
 
-// Error is that of the store.
+// Error returns the store's error text.
 func (e *StoreError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the store's error.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// Store packs what fill adds, and has put keep it while it is built. Errors of
-// put come as a [*StoreError], those of fill as they are; after one, nothing
-// refers to what put has kept. fill runs on the caller's goroutine, put on
-// another, which has ended when Store returns.
+// Store packs the files that fill adds, and passes the pack to put while it is built.
+// Errors of put are returned as a [*StoreError], those of fill unchanged; after one, nothing
+// refers to the content that put stored. fill runs on the caller's goroutine, put on
+// another one, which has ended when Store returns.
 func Store[Ref any](limits Limits, put func(io.Reader) (Ref, error), fill func(*Builder) error) (*Manifest, Ref,
 	error) {
 	out, in := io.Pipe()

@@ -6,23 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
 
-// The stream is a tar file. A file is one entry, or several of the same name in
-// a row, so that files that change while they are read, and sizes nobody knows,
-// need no second look: all but the last of them carry the record streamMore. The
-// last entry of a file that could not be read to its end carries streamFailed.
-// The last entry of all carries streamTrailer and holds the trailer; a stream
-// without it was cut.
+// The stream is a tar file. A file is one entry, or several of the same name in a row, so
+// that its size need not be known before it is read: all but the last of them have the
+// record streamMore. The last entry of a file that could not be read to its end has
+// streamFailed. The last entry of all has streamTrailer and is the trailer; a stream without
+// it was cut.
 const (
 	streamMore    = "PERDURE.more"
 	streamFailed  = "PERDURE.failed"
 	streamTrailer = "PERDURE.trailer"
 
-	// streamPiece is the largest entry of a file in several.
-	streamPiece = 1 << 20
+	// streamPart is the size of the largest entry.
+	streamPart = 1 << 20
 	// maxTrailerBytes limits the trailer.
 	maxTrailerBytes = 256 << 20
 )
@@ -41,8 +42,8 @@ type trailer struct {
 	SkippedKinds map[string]int64 `json:"skipped_kinds,omitempty"`
 }
 
-// StreamWriter writes files as a stream for [ReadStream]. It has the Add and Skip
-// of [Builder]. It is used by one goroutine.
+// StreamWriter writes files as a stream for [ReadStream]. It has the methods Add and Skip of
+// [Builder]. It is used by one goroutine.
 type StreamWriter struct {
 	tw   *tar.Writer
 	buf  []byte
@@ -57,9 +58,8 @@ func NewStreamWriter(w io.Writer) *StreamWriter {
 	return &StreamWriter{tw: tar.NewWriter(w), tail: trailer{Version: Version}}
 }
 
-// Add writes the content of r as the file name. A [*ReadError] tells that r
-// failed; the receiver leaves the file out and the stream goes on. After any
-// other error the stream cannot be finished.
+// Add writes the content of r as the file name. After a [*ReadError] of r, the stream
+// continues without the file. After any other error the stream cannot be finished.
 func (s *StreamWriter) Add(name string, r io.Reader) error {
 	if s.err != nil {
 		return s.err
@@ -68,14 +68,18 @@ func (s *StreamWriter) Add(name string, r io.Reader) error {
 		return s.fail(err)
 	}
 	if s.buf == nil {
-		s.buf = make([]byte, streamPiece)
+		s.buf = make([]byte, streamPart)
 	}
 	for size := int64(0); ; {
 		n, end, err := readFull(r, s.buf)
 		if err != nil {
 			return s.breakOff(name, size > 0, err)
 		}
-		if err := s.piece(name, s.buf[:n], !end); err != nil {
+		var records map[string]string
+		if !end {
+			records = map[string]string{streamMore: "1"}
+		}
+		if err := s.entry(name, s.buf[:n], records); err != nil {
 			return s.fail(fmt.Errorf("send %q: %w", name, err))
 		}
 		size += int64(n)
@@ -87,8 +91,7 @@ func (s *StreamWriter) Add(name string, r io.Reader) error {
 	}
 }
 
-// breakOff tells the receiver, when it has a part of the file, that there is no
-// more.
+// breakOff ends a file that could not be read to its end, if its beginning was sent.
 func (s *StreamWriter) breakOff(name string, begun bool, cause error) error {
 	if begun {
 		if err := s.entry(name, nil, map[string]string{streamFailed: "1"}); err != nil {
@@ -96,13 +99,6 @@ func (s *StreamWriter) breakOff(name string, begun bool, cause error) error {
 		}
 	}
 	return &ReadError{Name: name, Err: cause}
-}
-
-func (s *StreamWriter) piece(name string, data []byte, more bool) error {
-	if !more {
-		return s.entry(name, data, nil)
-	}
-	return s.entry(name, data, map[string]string{streamMore: "1"})
 }
 
 func (s *StreamWriter) entry(name string, data []byte, records map[string]string) error {
@@ -116,11 +112,11 @@ func (s *StreamWriter) entry(name string, data []byte, records map[string]string
 	return err
 }
 
-// Skip lists a file that was left out, and why.
+// Skip lists a skipped file, the kind of the reason, and the reason for people.
 func (s *StreamWriter) Skip(file, kind, why string) { s.skips.Skip(file, kind, why) }
 
-// Close writes the end of the stream. The writer below is not closed. Without
-// Close the receiver keeps nothing.
+// Close writes the end of the stream; the underlying writer is not closed. The receiver
+// discards a stream without an end.
 func (s *StreamWriter) Close() error {
 	if s.err != nil {
 		return s.err
@@ -146,9 +142,8 @@ func (s *StreamWriter) fail(err error) error {
 	return err
 }
 
-// ReadStream adds the files of a stream to b, whose limits hold. Names are only
-// names: no path is opened. When it returns an error, which wraps [ErrStream] when
-// the stream is at fault, b cannot be finished any more.
+// ReadStream adds the files of a stream to b, within its limits. It opens no path. After an
+// error, which wraps [ErrStream] if the stream is invalid, b cannot be finished.
 func ReadStream(r io.Reader, b *Builder) error {
 	s := &streamReader{tr: tar.NewReader(r), b: b}
 	if err := s.run(); err != nil {
@@ -179,7 +174,7 @@ func (s *streamReader) run() error {
 	}
 }
 
-// next is the next entry, which has to be there and to be a plain file.
+// next returns the next entry, which must exist and be a plain file.
 func (s *streamReader) next() (*tar.Header, error) {
 	h, err := s.tr.Next()
 	if errors.Is(err, tar.ErrInsecurePath) {
@@ -197,15 +192,11 @@ func (s *streamReader) next() (*tar.Header, error) {
 	return h, nil
 }
 
-// isSparse tells entries that are mostly holes: a few bytes of stream would
-// become a large file.
+// isSparse reports whether an entry may have holes: a few bytes of stream would become a
+// large file.
 func isSparse(h *tar.Header) bool {
-	for key := range h.PAXRecords {
-		if strings.HasPrefix(key, "GNU.sparse.") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Keys(h.PAXRecords)),
+		func(key string) bool { return strings.HasPrefix(key, "GNU.sparse.") })
 }
 
 func (s *streamReader) file(h *tar.Header) error {
@@ -216,7 +207,7 @@ func (s *streamReader) file(h *tar.Header) error {
 	}
 	var readErr *ReadError
 	if errors.As(err, &readErr) && errors.Is(readErr.Err, errSourceFailed) {
-		return nil // the sender lists it as skipped
+		return nil // the trailer lists it as skipped
 	}
 	if err != nil {
 		return err
@@ -234,7 +225,7 @@ type fileReader struct {
 	s         *streamReader
 	h         *tar.Header
 	size      int64
-	streamErr error // the stream is at fault
+	streamErr error // set if the stream is invalid
 }
 
 func (f *fileReader) Read(p []byte) (int, error) {
@@ -257,7 +248,7 @@ func (f *fileReader) Read(p []byte) (int, error) {
 	}
 }
 
-// advance goes on to the next entry of the same file.
+// advance reads the next entry of the same file.
 func (f *fileReader) advance() error {
 	h, err := f.s.next()
 	if err == nil && h.Name != f.h.Name {
@@ -290,7 +281,7 @@ func (s *streamReader) trailer(h *tar.Header) error {
 		return fmt.Errorf("%w: version %d, this program reads %d", ErrStream, t.Version, Version)
 	}
 	if t.Files != s.files || t.Bytes != s.bytes {
-		return fmt.Errorf("%w: %d files of %d bytes arrived, %d of %d were sent", ErrStream, s.files, s.bytes, t.Files,
+		return fmt.Errorf("%w: %d files of %d bytes received, %d of %d sent", ErrStream, s.files, s.bytes, t.Files,
 			t.Bytes)
 	}
 	if t.MoreSkipped < 0 {
