@@ -46,14 +46,15 @@ var unclear = []struct{ pattern, instead string }{
 
 // languageExceptions: key "words FILE WORD" to the reason.
 var languageExceptions = map[string]string{
-	"words loop/config/config.go sealed": "the name of the setting",
+	"words loop/config/config.go sealed":                 "the name of the setting",
+	"words internal/corpus/boundary/languages.go sealed": "a keyword of languages",
 }
 
 // languagePending are folders and files that are not read against the rule yet.
 var languagePending = []string{
-	"docs/benchmarks.md", "docs/cli.md", "handoff", "internal/aiwg", "internal/check",
-	"internal/cli", "internal/config", "internal/corpus", "internal/daemon",
-	"internal/detect/syntax", "internal/testing", "internal/workspace", rootPending,
+	"docs/benchmarks.md", "docs/cli.md", "handoff", "internal/aiwg", "internal/cli",
+	"internal/config", "internal/daemon", "internal/detect/syntax", "internal/testing",
+	"internal/workspace", rootPending,
 }
 
 // rootPending stands for the files of the root package.

@@ -40,7 +40,7 @@ const (
 )
 
 // FollowLines finds the lines of a text in a later version, ignoring indentation. Lines
-// that occur once in both texts are matched first, in order, then the lines between them;
+// that occur once in both versions are matched first, in order, then the lines between them;
 // finally, blocks that were moved within the file are searched around lines that occur
 // once in both. A line that only looks like a removed one (return nil, in another place)
 // is not matched. Time and memory are bounded; lines that cannot be matched within the
@@ -62,7 +62,7 @@ func FollowLines(before, after []byte) LineMap {
 	return m
 }
 
-// textLine is a distinct line of both texts.
+// textLine is a distinct line of both versions.
 type textLine struct {
 	solid  bool // has a letter or digit
 	length int
@@ -77,7 +77,7 @@ func (l *textLine) rare() bool {
 
 type follower struct {
 	lines []textLine
-	a, b  []int32 // both texts as indexes of lines
+	a, b  []int32 // both versions as indexes of lines
 	match []int32 // by index in a: index in b, or -1
 	taken []bool  // by index in b
 	work  int
@@ -112,7 +112,7 @@ func (f *follower) intern(text []byte, known map[string]int32, count func(*textL
 	return all
 }
 
-// number converts an index: both texts have at most maxLines.
+// number converts an index: both versions have at most maxLines.
 func number(i int) int32 {
 	return int32(i) //nolint:gosec // see above
 }
@@ -125,7 +125,7 @@ func (f *follower) pair(i, j int) {
 // span is a range of each text that is not matched yet.
 type span struct{ a0, a1, b0, b1 int }
 
-// align matches both texts in order.
+// align matches both versions in order.
 func (f *follower) align() {
 	todo := []span{{0, len(f.a), 0, len(f.b)}}
 	for len(todo) > 0 {

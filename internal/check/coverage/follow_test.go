@@ -92,7 +92,7 @@ func TestFollowLines(t *testing.T) {
 	}
 }
 
-// For any texts, a line maps to an equal one, and no two lines to the same; a text maps
+// In any two versions, a line maps to an equal one, and no two lines to the same; a text maps
 // to itself completely.
 func TestFollowProperties(t *testing.T) {
 	t.Parallel()
@@ -121,7 +121,7 @@ func TestFollowProperties(t *testing.T) {
 	})
 }
 
-// Large texts without unique lines are not compared cell by cell.
+// Large files without unique lines are not compared cell by cell.
 func TestFollowIsBounded(t *testing.T) {
 	t.Parallel()
 	var before, after strings.Builder

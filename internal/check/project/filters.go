@@ -24,7 +24,7 @@ func goFilter(tests []testreport.Test) []string {
 	return []string{"-count=1", "-run=^(" + strings.Join(names, "|") + ")$"}
 }
 
-// distinct returns what of returns for the tests, sorted, without empty texts and
+// distinct returns the results of a function for the tests, sorted, without empty ones and
 // repetitions.
 func distinct(tests []testreport.Test, of func(t *testreport.Test) string) []string {
 	var names []string

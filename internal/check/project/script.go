@@ -92,7 +92,7 @@ func (c *call) value(flags ...string) (word, bool) {
 	return word{}, false
 }
 
-// index returns the position of the first argument that is one of the texts, or -1.
+// index returns the position of the first argument that is one of the words, or -1.
 func (c *call) index(texts ...string) int {
 	return slices.IndexFunc(c.words, func(w word) bool { return w.literal && slices.Contains(texts, w.text) })
 }

@@ -10,13 +10,13 @@ import (
 
 // xmlText passes a document to the decoder byte by byte and bounds its memory: the
 // decoder keeps every text as a whole, and runners put the whole output of the tests into
-// one. Texts and attributes are cut at a limit, comments are emptied, control characters
+// one. Character data and attributes are cut at a limit, comments are emptied, control characters
 // that XML does not allow become "?". Because the decoder reads single bytes, the position
 // counted here is the decoder's own.
 type xmlText struct {
 	r         *bufio.Reader
 	line, col int
-	text      int // limit of texts and attributes
+	text      int // limit of character data and of an attribute
 	markup    int // limit of a tag
 	state     xmlState
 	quote     byte

@@ -158,7 +158,7 @@ func commaOf(head []byte, extension string) byte {
 }
 
 // Header returns the length of the first row of a table with its end if the row names the
-// columns; 0 if it is data, and for texts that are not tables. head is the beginning of
+// columns; 0 if it is data, and for text that is not a table. head is the beginning of
 // the text.
 func (f Form) Header(head []byte) int {
 	if f.kind != formRows {

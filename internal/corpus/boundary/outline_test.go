@@ -180,7 +180,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestFind: the form of texts whose names say nothing is told by what they hold.
+// TestFind: the content determines the form of a text whose name does not.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -272,7 +272,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestOutlineReadsOn: lines longer than the window, texts in the middle of
+// TestOutlineReadsOn: lines longer than the window, text in the middle of
 // others, and readers that fail.
 func TestOutlineReadsOn(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func FuzzPack(f *testing.F) {
 	f.Add(uint8(1), []byte("Title\n=====\n\n- a\n  - b\n\n~~~\nno end\n\n# not\n"), uint16(4), int16(2), false)
 	f.Fuzz(func(t *testing.T, kind uint8, content []byte, tokens uint16, overlap int16, perFile bool) {
 		if len(content) > 20_000 {
-			return // longer texts take long to check and show nothing new
+			return // longer input takes long to check and finds nothing new
 		}
 		names := kinds()
 		cfg := chunk.Config{ChunkTokens: 1 + int(tokens)%200, PerFile: perFile}

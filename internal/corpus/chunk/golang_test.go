@@ -44,7 +44,7 @@ func checkGo(t *testing.T, path string, content []byte, tokens int) (checked int
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, content, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
-		return 0 // somebody is writing it
+		return 0 // it is being written
 	}
 	r, _ := packed(t, text{path, string(content)})
 	chunks, err := chunk.Pack(r, chunk.Config{ChunkTokens: tokens})

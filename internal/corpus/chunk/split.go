@@ -1,5 +1,5 @@
 // Package chunk divides the context of a run into chunks that fit a model, along the
-// structure of its texts.
+// structure of its files.
 package chunk
 
 import (

@@ -39,7 +39,7 @@ func packed(t interface{ Fatal(...any) }, texts ...text) (*pack.Reader, string) 
 	return r, buf.String()
 }
 
-// parts are the texts of the chunks.
+// parts returns the text of each chunk.
 func parts(t testing.TB, cfg chunk.Config, texts ...text) []string {
 	t.Helper()
 	r, data := packed(t, texts...)
@@ -139,7 +139,7 @@ func TestSplitOverlap(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, c := range chunks {
-			first := i <= 1 || i == len(chunks)-1 // the small files and the first piece
+			first := i <= 1 || i == len(chunks)-1 // the small files and the first part
 			if want := tt.want; first && c.Overlap != 0 || !first && c.Overlap != want {
 				t.Errorf("%s: chunk %d repeats %d bytes %q", tt.name, i, c.Overlap, data[c.Offset:c.Offset+c.Overlap])
 			}
@@ -273,7 +273,7 @@ func checkChunks(t fataler, r *pack.Reader, data string, chunks []chunk.Chunk, c
 	}
 }
 
-// chunkName tells which chunk is meant, when that is asked for.
+// chunkName names a chunk in an error.
 type chunkName struct {
 	number int
 	chunk.Chunk
@@ -282,7 +282,7 @@ type chunkName struct {
 // String is "chunk 3 {…}".
 func (n chunkName) String() string { return fmt.Sprintf("chunk %d %+v", n.number, n.Chunk) }
 
-// checkFiles checks that a chunk holds whole files or a piece of one that does
+// checkFiles checks that a chunk holds whole files or a part of one that does
 // not fit.
 func checkFiles(t fataler, c chunkName, files []pack.File, cfg chunk.Config) {
 	first, last := c.File, c.File

@@ -149,7 +149,7 @@ func TestMembersThatFitAreWhole(t *testing.T) {
 	}
 }
 
-// TestHeadersOfTables: the pieces after the first carry the row with the names.
+// TestHeadersOfTables: the parts after the first have the row with the names.
 func TestHeadersOfTables(t *testing.T) {
 	t.Parallel()
 	rows := ""
@@ -177,7 +177,7 @@ func TestHeadersOfTables(t *testing.T) {
 		}
 		for i, c := range chunks {
 			want := tt.want
-			if i < 2 { // the file before, and the piece that begins with the header
+			if i < 2 { // the file before, and the part that begins with the header
 				want = 0
 			}
 			if c.Header != want || c.Tokens > tokens {

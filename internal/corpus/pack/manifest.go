@@ -3,7 +3,7 @@
 //
 // A pack is written once by a [Builder], usually into a blob, and then only read, through a
 // [Reader]: as documents of a range, as lines of a file, or from beginning to end. The bytes
-// of each file are stored unchanged; the texts returned are valid UTF-8. Names are not
+// of each file are stored unchanged; returned text is valid UTF-8. Names are not
 // paths: nothing here opens one.
 //
 // A [StreamWriter] and [ReadStream] send the same content from one process to another.

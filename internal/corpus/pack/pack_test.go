@@ -163,7 +163,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestLargeFiles crosses many marks and pieces, with lines of all lengths.
+// TestLargeFiles crosses many marks and parts, with lines of all lengths.
 func TestLargeFiles(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))

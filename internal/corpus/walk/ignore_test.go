@@ -139,7 +139,7 @@ func TestIgnoreAsGit(t *testing.T) {
 }
 
 // randomIgnore makes patterns of whole path parts. Git has quirks of its own for
-// ** beside other characters and for empty parts, which are not copied.
+// ** next to other characters and for empty parts, which are not copied.
 func randomIgnore(rnd *rand.Rand) string {
 	tokens := []string{
 		"a", "b", "c", "ab", ".b", "*", "?", "[ab]", "[!a]", "[^b]", "[a-c]", "{a,b}",

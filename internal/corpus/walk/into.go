@@ -1,5 +1,5 @@
 // Package walk reads the files, folders, globs and standard input that a user names as
-// context, as a sequence of named texts.
+// context, as a sequence of text with names.
 //
 // A name on the command line must be readable: if it is missing, not text or empty, that
 // is an error. Files found in a folder are read if they are text, and are otherwise listed
@@ -79,7 +79,7 @@ const (
 	KindName       = "name"       // a name with control characters or invalid UTF-8
 )
 
-// Sink receives the texts. pack.Builder and pack.StreamWriter are sinks.
+// Sink receives the text of each file. pack.Builder and pack.StreamWriter are sinks.
 type Sink interface {
 	// Add receives a text under its name. It reads r to its end and returns r's error if r
 	// fails; after that the sink continues without the text. Any other error ends the walk.
@@ -151,7 +151,7 @@ type collector struct {
 	cfg     Config
 	sink    Sink
 	read    map[fileID]struct{}
-	files   int    // texts added
+	files   int    // files read
 	skipped int    // files skipped
 	example string // a skipped file and the reason
 }

@@ -403,7 +403,7 @@ func TestChangingFile(t *testing.T) {
 		name string
 		// change happens when the file's beginning was read, the n-th time.
 		change func(path string, n int) error
-		want   string // "" when it is given up
+		want   string // "" if the file keeps changing
 	}{
 		{"rewritten once", func(path string, n int) error { return write(path, []string{changed, changed}[min(n, 1)]) },
 			changed},
