@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 	testenv.Set()
 	role := os.Getenv(roleVariable)
 	if role == "" {
+		effort.Parallel(6)
 		os.Exit(m.Run())
 	}
 	cfg := perdure.Config{Dir: os.Getenv(dirVariable), DSN: os.Getenv(dsnVariable)}

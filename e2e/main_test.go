@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -45,15 +44,11 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// parallel is how many tests run at once. Most of their time they wait for other
-// processes, disks and models, so it is more than there are processors.
-const parallel = 8
-
 // tests runs the tests and removes what they shared.
 type tests struct{ m *testing.M }
 
 func (t tests) Run() int {
-	_ = flag.Set("test.parallel", strconv.Itoa(parallel)) // -parallel overrides it
+	effort.Parallel(8)
 	_ = givenFlags()
 	testenv.Set()
 	status := t.m.Run()

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
@@ -27,6 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	guard.Enter()
 	testenv.Set()
+	effort.Parallel(6)
 	os.Exit(m.Run())
 }
 

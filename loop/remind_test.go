@@ -76,7 +76,7 @@ func TestRejectedIsAggressive(t *testing.T) {
 	if len(asked) != 1 || asked[0] != "AGGRESSIVE" {
 		t.Errorf("handlers were told %q", asked)
 	}
-	if !strings.Contains(b.agent.prompts[1], "Made worse: 1 test of the baseline") {
+	if !strings.Contains(b.agent.prompts[1], "Made worse: 1 test newly skipped") {
 		t.Errorf("the prompt does not name what got worse:\n%s", b.agent.prompts[1])
 	}
 }

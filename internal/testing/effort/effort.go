@@ -2,7 +2,11 @@
 // run. It is for tests only.
 package effort
 
-import "os"
+import (
+	"flag"
+	"os"
+	"strconv"
+)
 
 // Long reports whether this is the long run: PERDURE_LONG is set, as in
 // `make test/long` and in the nightly workflow.
@@ -15,4 +19,11 @@ func Of(ordinary, long int) int {
 		return long
 	}
 	return ordinary
+}
+
+// Parallel sets how many tests of a package run at once. TestMain calls it before
+// m.Run in packages whose tests mostly wait for servers, disks and processes, where
+// it is more than there are processors. The flag -parallel overrides it.
+func Parallel(n int) {
+	_ = flag.Set("test.parallel", strconv.Itoa(n)) // cannot fail: the flag exists and n is a number
 }
