@@ -159,7 +159,7 @@ func TestBadContexts(t *testing.T) {
 	} {
 		p.bad(2, pattern, "run", "x", "--model", "mock:echo", "--context", "text", "--context", name)
 	}
-	p.bad(2, `no text was found`, "run", "x", "--context", "nothing")
+	p.bad(2, `no text found`, "run", "x", "--context", "nothing")
 	if list := p.good("status"); strings.Contains(list, "tree-") {
 		t.Errorf("refused runs left trees:\n%s", list)
 	}
