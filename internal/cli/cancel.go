@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,6 @@ type cancelled struct {
 
 func (a *app) newCancelCommand() *cobra.Command {
 	var reason string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "cancel TREE|TASK",
 		Short: "Cancel a tree, or a task and its descendants",
@@ -28,45 +28,37 @@ func (a *app) newCancelCommand() *cobra.Command {
 		GroupID:           env.GroupRun,
 		Args:              env.Arguments(1, 1, "one tree or task"),
 		ValidArgsFunction: a.CompleteTrees,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.Load(cmd)
+		RunE: a.Run(env.Read, func(ctx context.Context, b *env.Backend, args []string) error {
+			n, err := cancel(ctx, b, args[0], reason)
 			if err != nil {
 				return err
 			}
-			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
-				n, err := cancel(cmd, b, args[0], reason)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return a.PrintJSON(cancelled{ID: args[0], Cancelled: n})
-				}
+			return a.Print(cancelled{ID: args[0], Cancelled: n}, func() {
 				if n == 0 {
 					a.Printf("%s has already ended; nothing was cancelled\n", args[0])
-					return nil
+				} else {
+					a.Printf("cancelled %s of %s\n", human.Count(n, "task"), args[0])
 				}
-				a.Printf("cancelled %s of %s\n", human.Count(n, "task"), args[0])
-				return nil
 			})
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` reason, kept with the tree")
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
-func cancel(cmd *cobra.Command, b *env.Backend, id, reason string) (int64, error) {
+func cancel(ctx context.Context, b *env.Backend, id, reason string) (int64, error) {
 	if strings.HasPrefix(id, "tree-") {
 		tree, err := perdure.ParseTreeID(id)
 		if err != nil {
 			return 0, err
 		}
-		return b.CancelTree(cmd.Context(), tree, reason)
+		return b.CancelTree(ctx, tree, reason)
 	}
 	task, err := perdure.ParseTaskID(id)
 	if err != nil {
 		return 0, env.UsageError("IDs look like tree-1a2b3c4d and task-0001",
 			"%q is not the ID of a tree or task", id)
 	}
-	return b.CancelTask(cmd.Context(), task, reason)
+	return b.CancelTask(ctx, task, reason)
 }

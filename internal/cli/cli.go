@@ -76,14 +76,12 @@ func (a *app) finish(err error) int {
 	return env.StatusOf(err)
 }
 
-// asUsageError returns an error of the command line's parser as bad input.
+// asUsageError returns an error of cobra, which parses the command line, as bad input.
 func asUsageError(err error) error {
-	var own *perdure.Error
-	var exit *env.Exit
-	if errors.As(err, &own) || errors.As(err, &exit) {
+	if _, ok := errors.AsType[*env.Exit](err); ok || perdure.CodeOf(err) != perdure.CodeInternal {
 		return err
 	}
-	return env.UsageError("perdure --help lists the commands", "%s", err.Error())
+	return env.UsageError("perdure --help lists the commands", "%s", err)
 }
 
 func (a *app) newRoot() *cobra.Command {
@@ -97,14 +95,13 @@ func (a *app) newRoot() *cobra.Command {
 		Args:          env.KnownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			// cobra checks the groups only after this.
+			// cobra checks the groups only after this function.
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return flagError(cmd, err)
 			}
 			a.parsed = true
 			return a.refuseAgent(cmd, args)
 		},
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Out)
@@ -131,5 +128,5 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return pflag.ErrHelp
 	}
-	return env.UsageError(fmt.Sprintf("%s --help lists the flags", cmd.CommandPath()), "%s", err.Error())
+	return env.UsageError(cmd.CommandPath()+" --help lists the flags", "%s", err)
 }

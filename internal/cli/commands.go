@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/transfer"
 )
 
-// command is a command of the program, not yet built.
+// command is a command that is built only if it is called.
 type command struct {
 	name  string
 	build func() *cobra.Command
@@ -64,14 +64,12 @@ func (a *app) commands() []command {
 	}
 }
 
-// addCommands adds the command that the first argument names, or all commands if
-// it names none: building them all takes a good part of the time of a short
-// command.
+// addCommands adds the command that the first argument names, or else all commands. To
+// build all of them takes a large part of the time of a short command.
 func (a *app) addCommands(root *cobra.Command) {
 	all := a.commands()
 	if len(a.Args) > 0 {
-		i := slices.IndexFunc(all, func(c command) bool { return c.name == a.Args[0] })
-		if i >= 0 {
+		if i := slices.IndexFunc(all, func(c command) bool { return c.name == a.Args[0] }); i >= 0 {
 			all = all[i : i+1]
 			root.CompletionOptions.DisableDefaultCmd = true
 		}

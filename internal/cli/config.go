@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure/internal/cli/env"
@@ -15,13 +17,11 @@ type effective struct {
 }
 
 func (a *app) newConfigCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print all settings with their origins",
 		Long: "Print all settings with their effective values and origins. Flags override the environment (PERDURE_…), " +
-			"which " +
-			"overrides .perdure/config.yaml, which overrides the defaults.",
+			"which overrides .perdure/config.yaml, which overrides the defaults.",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -29,14 +29,12 @@ func (a *app) newConfigCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return a.PrintJSON(effective{Dir: l.Folder(), File: l.File, Settings: l.Effective()})
-			}
-			a.printConfig(append([]config.Setting{l.Folder()}, l.Effective()...))
-			return nil
+			return a.Print(effective{Dir: l.Folder(), File: l.File, Settings: l.Effective()}, func() {
+				a.printConfig(append([]config.Setting{l.Folder()}, l.Effective()...))
+			})
 		},
 	}
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	for _, key := range config.Keys() {
 		env.SettingFlag(cmd, key)
 	}
@@ -52,14 +50,8 @@ func (a *app) printConfig(settings []config.Setting) {
 		}
 	}
 	for _, s := range settings {
-		text, where := s.Text, s.Where
-		if text == "" {
-			text = "-"
-		}
-		if where == "" {
-			where = s.Origin
-		}
-		a.Printf("%s  %s  %s\n", a.Out.Bold(env.Pad(s.Key, keyWidth)), env.Pad(a.Out.Safe(text), min(textWidth, 40)),
-			a.Out.Dim(a.Out.Safe(where)))
+		text := env.Pad(a.Out.Safe(cmp.Or(s.Text, "-")), min(textWidth, 40))
+		where := a.Out.Dim(a.Out.Safe(cmp.Or(s.Where, s.Origin)))
+		a.Printf("%s  %s  %s\n", a.Out.Bold(env.Pad(s.Key, keyWidth)), text, where)
 	}
 }

@@ -19,17 +19,18 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 )
 
-// upload streams the context to the server. If reading fails, the server keeps nothing.
+// upload streams the context, if there is one, to the server. If reading fails, the server
+// keeps nothing.
 func (a *app) upload(ctx context.Context, b *env.Backend, f *runFlags) (client.ContextReport, error) {
 	largest, err := parseSize(f.maxFileSize)
-	if err != nil {
+	if err != nil || len(f.contexts) == 0 {
 		return client.ContextReport{}, err
 	}
 	view := newProgressView(a.Err, !a.Err.Terminal)
 	defer view.finish()
 	stdin := a.Stdin
 	if slices.Contains(f.contexts, "-") {
-		if _, terminal := a.Terminal(stdin); terminal {
+		if a.StdinTerminal() {
 			a.Note("reading the context from the terminal; press Ctrl-D to end it")
 		}
 		stdin = interruptible(ctx, stdin)
@@ -102,15 +103,11 @@ func contextError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var own *perdure.Error
-	if errors.As(err, &own) {
+	first, ok := errors.AsType[*walk.Error](err)
+	if !ok || perdure.CodeOf(err) != perdure.CodeInternal { // an error of the server, which ended the upload
 		return err
 	}
-	var first *walk.Error
-	if !errors.As(err, &first) {
-		return err // the server ended the upload, and returns its own error
-	}
-	return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(), Hint: first.Hint}
+	return env.UsageError(first.Hint, "%s", err)
 }
 
 // shownSkips bounds the number of skipped files that are listed.

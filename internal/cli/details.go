@@ -54,7 +54,7 @@ func detailLines(d *client.Details, most int) []string {
 		})
 	}
 	if d.Abstained > 0 {
-		lines = append(lines, fmt.Sprintf("  %s abstained", human.Count(int64(d.Abstained), "answer")))
+		lines = append(lines, fmt.Sprintf("  %s abstained", human.Count(d.Abstained, "answer")))
 	}
 	if len(d.Scores) > 0 {
 		lines = append(lines, "scores:")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,13 +36,11 @@ type report struct {
 }
 
 func (a *app) newDoctorCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check store, disk, locks, settings and model",
 		Long: "Check the integrity of the store, the disk and its file system, locks, socket, settings, and whether the " +
-			"model " +
-			"is configured. doctor changes nothing and sends no request. The exit status is 1 if a check fails.",
+			"model is configured. doctor changes nothing and sends no request. The exit status is 1 if a check fails.",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -49,21 +48,15 @@ func (a *app) newDoctorCommand() *cobra.Command {
 			for _, c := range r.Checks {
 				r.OK = r.OK && c.OK
 			}
-			if asJSON {
-				if err := a.PrintJSON(r); err != nil {
-					return err
-				}
-			} else {
-				a.printReport(r)
-			}
-			if !r.OK {
+			err := a.Print(r, func() { a.printReport(r) })
+			if err == nil && !r.OK {
 				return &env.Exit{Status: env.StatusFailed}
 			}
-			return nil
+			return err
 		},
 	}
 	env.SettingFlags(cmd, "model", "base_url")
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
@@ -86,11 +79,8 @@ func (a *app) examine(cmd *cobra.Command) []diagnosis {
 	if err != nil {
 		return append(checks, failedCheck("settings", err))
 	}
-	settings := "built-in defaults"
-	if l.File != "" {
-		settings = l.File
-	}
-	checks = append(checks, diagnosis{Name: "settings", OK: true, Detail: settings}, checkFolder(l))
+	settings := diagnosis{Name: "settings", OK: true, Detail: cmp.Or(l.File, "built-in defaults")}
+	checks = append(checks, settings, checkFolder(l))
 	if l.Exists {
 		checks = append(checks, checkDisk(l.Dir), checkDaemon(cmd.Context(), l), checkLocks(l.Dir))
 	}
@@ -117,10 +107,10 @@ func checkFolder(l *config.Loaded) diagnosis {
 		return c
 	}
 	probe, err := os.CreateTemp(l.Dir, ".doctor-*")
-	if err != nil {
-		return failedCheck(c.Name, unwritable(err))
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
-	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+	if err != nil {
 		return failedCheck(c.Name, unwritable(err))
 	}
 	return c
@@ -172,8 +162,8 @@ func checkDaemon(ctx context.Context, l *config.Loaded) diagnosis {
 	return c
 }
 
-// checkLocks counts the session files: those of running processes are locked, the
-// others are left from killed processes.
+// checkLocks counts the session files. Those of running processes are locked; the others
+// are left from killed processes.
 func checkLocks(dir string) diagnosis {
 	c := diagnosis{Name: "sessions", OK: true}
 	files, err := filepath.Glob(filepath.Join(dir, "sessions", "sess-*"))
@@ -219,13 +209,12 @@ func (a *app) checkStore(ctx context.Context, l *config.Loaded) diagnosis {
 		c.Detail += ", " + store.Database()
 		return c
 	}
-	lines := []string{human.Count(int64(len(problems)), "problem")}
-	for i, p := range problems {
-		if i == shownProblems {
-			lines = append(lines, "…")
-			break
-		}
+	lines := []string{human.Count(len(problems), "problem")}
+	for _, p := range problems[:min(len(problems), shownProblems)] {
 		lines = append(lines, p.Kind+": "+p.Detail)
+	}
+	if len(problems) > shownProblems {
+		lines = append(lines, "…")
 	}
 	c.Detail = strings.Join(lines, "\n")
 	return c

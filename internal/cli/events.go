@@ -33,11 +33,7 @@ func (a *app) newEventsCommand() *cobra.Command {
 					return err
 				}
 			}
-			l, err := a.Load(cmd)
-			if err != nil {
-				return err
-			}
-			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
+			return a.Do(cmd, env.Read, func(b *env.Backend) error {
 				if f.follow {
 					return a.followEvents(cmd.Context(), b, f)
 				}
@@ -48,7 +44,7 @@ func (a *app) newEventsCommand() *cobra.Command {
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print further events until Ctrl-C")
 	cmd.Flags().Int64Var(&f.since, "since", 0, "`N` print only events after this number")
 	cmd.Flags().StringVar(&f.tree, "tree", "", "`TREE` print only events of this tree")
-	env.JSONFlag(cmd, &f.json)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
@@ -56,7 +52,6 @@ type eventFlags struct {
 	follow bool
 	since  int64
 	tree   string
-	json   bool
 }
 
 func (a *app) listEvents(ctx context.Context, b *env.Backend, f eventFlags) error {
@@ -66,7 +61,7 @@ func (a *app) listEvents(ctx context.Context, b *env.Backend, f eventFlags) erro
 			return err
 		}
 		for i := range page.Events {
-			if err := a.printEvent(&page.Events[i], f.json); err != nil {
+			if err := a.printEvent(&page.Events[i]); err != nil {
 				return err
 			}
 		}
@@ -85,7 +80,7 @@ func (a *app) followEvents(ctx context.Context, b *env.Backend, f eventFlags) er
 		if err != nil {
 			return err
 		}
-		if err := a.printEvent(&e, f.json); err != nil {
+		if err := a.printEvent(&e); err != nil {
 			return err
 		}
 		if a.Out.Stopped() {
@@ -95,19 +90,16 @@ func (a *app) followEvents(ctx context.Context, b *env.Backend, f eventFlags) er
 	return nil
 }
 
-func (a *app) printEvent(e *perdure.Event, asJSON bool) error {
-	if asJSON {
-		return a.PrintJSON(e)
-	}
-	task := ""
-	if e.Task != 0 {
-		task = e.Task.String()
-	}
-	text := fmt.Sprintf("%s  %s  %s  %s  %s  %s", env.PadLeft(fmt.Sprint(e.Seq), 6),
-		a.Out.Dim(e.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
-		e.Tree, env.Pad(task, 10), env.Pad(string(e.Kind), 16), eventData(e.Data))
-	a.Printf("%s\n", strings.TrimRight(text, " "))
-	return nil
+func (a *app) printEvent(e *perdure.Event) error {
+	return a.Print(e, func() {
+		task := ""
+		if e.Task != 0 {
+			task = e.Task.String()
+		}
+		text := fmt.Sprintf("%6d  %s  %s  %s  %s  %s", e.Seq, a.Out.Dim(e.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
+			e.Tree, env.Pad(task, 10), env.Pad(string(e.Kind), 16), eventData(e.Data))
+		a.Printf("%s\n", strings.TrimRight(text, " "))
+	})
 }
 
 // maxEventData bounds the printed data of an event, in cells.

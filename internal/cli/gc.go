@@ -12,46 +12,37 @@ import (
 )
 
 func (a *app) newGCCommand() *cobra.Command {
-	var dryRun, failed, asJSON bool
+	var dryRun, failed bool
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove old trees, checkpoints and handoffs",
 		Long: "Remove completed and cancelled trees after their retention time, with their events and unused contexts; " +
-			"also " +
-			"expired variables, old checkpoints and finished handoffs. Failed trees are only listed after their retention " +
-			"time, unless --failed is given. A tree that has not ended is never removed. The daemon does the same every " +
-			"hour.",
+			"also expired variables, old checkpoints and finished handoffs. Failed trees are only listed after their " +
+			"retention time, unless --failed is given. A tree that has not ended is never removed. The daemon does the " +
+			"same every hour.",
 		Example: "perdure gc --dry-run\n perdure gc --retention-completed 1d --failed",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.Load(cmd)
+		RunE: a.Run(env.Read, func(ctx context.Context, b *env.Backend, _ []string) error {
+			l := b.Config
+			r, err := b.Collect(ctx, client.CollectRequest{
+				Completed: l.RetentionCompleted, Failed: l.RetentionFailed, IncludeFailed: failed || l.RetentionRemoveFailed,
+				Checkpoints: l.RetentionCheckpoints, Handoffs: l.RetentionHandoffs, DryRun: dryRun,
+			})
 			if err != nil {
 				return err
 			}
-			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
-				return a.collect(cmd.Context(), b, client.CollectRequest{
-					Completed: l.RetentionCompleted, Failed: l.RetentionFailed, IncludeFailed: failed || l.RetentionRemoveFailed,
-					Checkpoints: l.RetentionCheckpoints, Handoffs: l.RetentionHandoffs, DryRun: dryRun,
-				}, asJSON)
-			})
-		},
+			return a.Print(r, func() { a.printCollected(&r) })
+		}),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "list what would be removed")
 	cmd.Flags().BoolVar(&failed, "failed", false, "remove failed trees after their retention time")
 	env.SettingFlags(cmd, "retention.completed", "retention.failed", "retention.checkpoints", "retention.handoffs")
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
-func (a *app) collect(ctx context.Context, b *env.Backend, req client.CollectRequest, asJSON bool) error {
-	r, err := b.Collect(ctx, req)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return a.PrintJSON(r)
-	}
+func (a *app) printCollected(r *perdure.PruneReport) {
 	verb := "removed"
 	if r.DryRun {
 		verb = "would remove"
@@ -72,7 +63,6 @@ func (a *app) collect(ctx context.Context, b *env.Backend, req client.CollectReq
 			a.Printf("%s %s\n", verb, human.Count(part.n, part.what))
 		}
 	}
-	a.Printf("%s %s and %s, %s\n", verb, human.Count(int64(len(r.Trees)), "tree"), human.Count(r.Blobs, "blob"),
+	a.Printf("%s %s and %s, %s\n", verb, human.Count(len(r.Trees), "tree"), human.Count(r.Blobs, "blob"),
 		human.Size(r.Bytes))
-	return nil
 }

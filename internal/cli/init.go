@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -20,9 +19,8 @@ func (a *app) newInitCommand() *cobra.Command {
 		Use:   "init",
 		Short: "Create .perdure with a commented settings file",
 		Long: "Create the folder .perdure in the working directory, with a settings file that lists all settings with " +
-			"their " +
-			"defaults, and a .gitignore. Existing files are not changed. Commands that write create the folder themselves, " +
-			"without a settings file.",
+			"their defaults, and a .gitignore. Existing files are not changed. Commands that write create the folder " +
+			"themselves, without a settings file.",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
@@ -75,10 +73,9 @@ func writeNew(name, text string) (made bool, err error) {
 }
 
 func unwritable(err error) error {
+	hint := "check the folder's permissions, or set PERDURE_DIR to another folder"
 	if errors.Is(err, syscall.ENOSPC) {
-		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "create folder", Err: err,
-			Hint: "the disk is full; free some space"}
+		hint = "the disk is full; free some space"
 	}
-	return &perdure.Error{Code: perdure.CodeUnavailable, Op: "create folder", Err: fmt.Errorf("%w", err),
-		Hint: "check the folder's permissions, or set PERDURE_DIR to another folder"}
+	return &perdure.Error{Code: perdure.CodeUnavailable, Op: "create folder", Err: err, Hint: hint}
 }

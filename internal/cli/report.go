@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -14,7 +15,6 @@ import (
 
 func (a *app) newReportCommand() *cobra.Command {
 	var format, output string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report TREE",
 		Short: "Write a report of a tree as Markdown or HTML",
@@ -30,18 +30,12 @@ func (a *app) newReportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if format == "" {
-				format = reports.FormatOf(output)
-			}
+			format = cmp.Or(format, reports.FormatOf(output))
 			if !slices.Contains(reports.Formats(), format) {
-				return unknownFormat(format, reports.Formats())
+				return env.Unknown("format", format, reports.Formats())
 			}
-			l, err := a.Load(cmd)
-			if err != nil {
-				return err
-			}
-			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
-				if asJSON {
+			return a.Do(cmd, env.Read, func(b *env.Backend) error {
+				if a.JSON {
 					return a.reportJSON(cmd.Context(), b, id)
 				}
 				doc, err := reports.Read(cmd.Context(), b.Client, id)
@@ -54,7 +48,7 @@ func (a *app) newReportCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&format, "format", "", "`FORMAT` md or html; default: by the name of --output, else md")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "`FILE` write to a file instead of standard output")
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	env.Complete(cmd, "format", reports.Formats()...)
 	return cmd
 }

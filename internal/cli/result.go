@@ -18,17 +18,18 @@ import (
 
 // printResult prints the result of a tree that ended: the answer to standard output,
 // details to standard error. The returned error decides the exit status.
-func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID, asJSON bool) error {
+func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
 	r, err := b.Result(ctx, id)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		if err := a.PrintJSON(r); err != nil {
-			return err
+	err = a.Print(r, func() {
+		if text := answerText(&r); text != "" {
+			a.Printf("%s\n", a.Out.Safe(strings.TrimRight(text, "\n")))
 		}
-	} else if text := answerText(&r); text != "" {
-		a.Printf("%s\n", a.Out.Safe(strings.TrimRight(text, "\n")))
+	})
+	if err != nil {
+		return err
 	}
 	a.noteDetails(&r.Details)
 	s, err := b.Status(ctx, id)
@@ -40,8 +41,7 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 		a.Note("limit reached: %s", why)
 	}
 	err = judge(&r)
-	var failed *env.Exit
-	if r.State == perdure.Failed && errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*env.Exit](err); ok && r.State == perdure.Failed {
 		failed.Hint = failedHint(ctx, b, id)
 	}
 	return err
@@ -49,14 +49,13 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 
 // answerText returns the answer as text. JSON is indented.
 func answerText(r *client.Result) string {
-	text := r.Text()
 	if len(r.Answer) > 0 && r.Answer[0] != '"' && string(r.Answer) != "null" {
 		var b bytes.Buffer
 		if json.Indent(&b, r.Answer, "", "  ") == nil {
 			return b.String()
 		}
 	}
-	return text
+	return r.Text()
 }
 
 // shownMissing bounds the number of missing parts that are listed.
@@ -105,13 +104,10 @@ func incomplete(r *client.Result) string {
 
 // failedStatus returns the exit status of a failed tree.
 func failedStatus(e *perdure.TaskError) int {
-	if e == nil {
-		return env.StatusFailed
-	}
-	switch e.Kind {
-	case rlm.KindUnavailable:
+	switch {
+	case e != nil && e.Kind == rlm.KindUnavailable:
 		return env.StatusUnavailable
-	case rlm.KindBudget:
+	case e != nil && e.Kind == rlm.KindBudget:
 		return env.StatusIncomplete
 	}
 	return env.StatusFailed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,6 @@ import (
 )
 
 func (a *app) newResumeCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "resume [TREE]",
 		Short: "Continue interrupted trees",
@@ -33,16 +33,16 @@ func (a *app) newResumeCommand() *cobra.Command {
 				return env.NoStore(l)
 			}
 			return a.With(cmd.Context(), l, env.Execute, func(b *env.Backend) error {
-				return a.resume(cmd.Context(), b, args, asJSON)
+				return a.resume(cmd.Context(), b, args)
 			})
 		},
 	}
 	env.SettingFlags(cmd, "concurrency")
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
-func (a *app) resume(ctx context.Context, b *env.Backend, args []string, asJSON bool) error {
+func (a *app) resume(ctx context.Context, b *env.Backend, args []string) error {
 	if len(args) == 1 {
 		id, err := perdure.ParseTreeID(args[0])
 		if err != nil {
@@ -51,7 +51,7 @@ func (a *app) resume(ctx context.Context, b *env.Backend, args []string, asJSON 
 		if err := a.recover(ctx, b, id); err != nil {
 			return err
 		}
-		return a.attend(ctx, b, []perdure.TreeID{id}, asJSON)
+		return a.attend(ctx, b, []perdure.TreeID{id})
 	}
 	all, err := unfinished(ctx, b)
 	if err != nil {
@@ -72,16 +72,16 @@ func (a *app) resume(ctx context.Context, b *env.Backend, args []string, asJSON 
 			mine = append(mine, id)
 		}
 	}
-	if len(mine) == 0 {
-		if refused == nil {
-			a.Note("no unfinished trees")
-		}
+	switch {
+	case len(mine) == 0 && refused == nil:
+		a.Note("no unfinished trees")
+		return nil
+	case len(mine) == 0:
 		return refused
-	}
-	if refused != nil {
+	case refused != nil:
 		a.Note("skipped: %v", refused)
 	}
-	return a.attend(ctx, b, mine, asJSON)
+	return a.attend(ctx, b, mine)
 }
 
 // unfinished returns the trees that have not ended, the oldest first.
@@ -94,9 +94,10 @@ func unfinished(ctx context.Context, b *env.Backend) ([]perdure.TreeID, error) {
 			return nil, err
 		}
 		for _, t := range page.Trees {
-			ids = append([]perdure.TreeID{t.ID}, ids...)
+			ids = append(ids, t.ID)
 		}
 		if page.Next == "" {
+			slices.Reverse(ids)
 			return ids, nil
 		}
 		q.Before = page.Next

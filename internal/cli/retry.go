@@ -8,14 +8,12 @@ import (
 )
 
 func (a *app) newRetryCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "retry TASK",
 		Short: "Retry a failed task",
 		Long: "Retry a failed task, even if it has no attempts left. Its parents that failed because of it are queued " +
-			"again. " +
-			"A daemon runs it at once; without one, `perdure resume` does. The exit status is 5 if the task has not failed, " +
-			"or if one of its parents has completed or was cancelled.",
+			"again. A daemon runs it at once; without one, `perdure resume` does. The exit status is 5 if the task has " +
+			"not failed, or if one of its parents has completed or was cancelled.",
 		Example: "perdure retry task-0007 && perdure resume",
 		GroupID: env.GroupRun,
 		Args:    env.Arguments(1, 1, "one task"),
@@ -24,27 +22,19 @@ func (a *app) newRetryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l, err := a.Load(cmd)
-			if err != nil {
-				return err
-			}
-			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
+			return a.Do(cmd, env.Read, func(b *env.Backend) error {
 				t, err := b.RetryTask(cmd.Context(), id)
 				if err != nil {
 					return err
-				}
-				if asJSON {
-					return a.PrintJSON(t)
 				}
 				next := "the daemon runs it"
 				if b.Local != nil {
 					next = "`perdure resume " + string(t.Tree) + "` runs it"
 				}
-				a.Printf("%s is %s; %s\n", t.ID, t.State, next)
-				return nil
+				return a.Print(t, func() { a.Printf("%s is %s; %s\n", t.ID, t.State, next) })
 			})
 		},
 	}
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	return cmd
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/handoff"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/model/extract"
 )
 
 func (a *app) newRunCommand() *cobra.Command {
@@ -40,7 +41,7 @@ func (a *app) newRunCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVarP(&f.contexts, "context", "c", nil,
 		"`PATH` file, folder or quoted glob to read, or - for standard input; repeatable")
-	f.register(cmd)
+	f.register(a, cmd)
 	return cmd
 }
 
@@ -59,7 +60,7 @@ func (a *app) newBatchCommand() *cobra.Command {
 			return a.run(cmd, &f, client.TreeRequest{Prompt: args[1], Name: f.name}, true)
 		},
 	}
-	f.register(cmd)
+	f.register(a, cmd)
 	return cmd
 }
 
@@ -86,12 +87,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch
 		}
 		if f.detach {
 			a.Note("the daemon runs it; `perdure status %s` shows its progress", id)
-			if f.json {
-				return a.PrintJSON(launched{Tree: id})
-			}
-			return nil
+			return a.Print(launched{Tree: id}, func() {})
 		}
-		return a.attend(ctx, b, []perdure.TreeID{id}, f.json)
+		return a.attend(ctx, b, []perdure.TreeID{id})
 	})
 }
 
@@ -103,14 +101,11 @@ type launched struct {
 // launch uploads the context and creates the tree. It prints the tree's ID as the first
 // line on standard error.
 func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req client.TreeRequest) (perdure.TreeID, error) {
-	var report client.ContextReport
-	var err error
-	if len(f.contexts) > 0 {
-		if report, err = a.upload(ctx, b, f); err != nil {
-			return "", err
-		}
-		req.ContextID = report.ID
+	report, err := a.upload(ctx, b, f)
+	if err != nil {
+		return "", err
 	}
+	req.ContextID = report.ID
 	req.Owner = b.Session()
 	tree, err := b.CreateTree(ctx, req)
 	if err != nil {
@@ -121,28 +116,31 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 	if len(f.contexts) > 0 {
 		a.noteContext(report)
 	}
-	a.noteModel(tree)
+	if modelOf(&tree) == extract.Name {
+		a.Note("model: builtin:extract, which quotes passages; --model selects a model that writes text")
+	}
 	if unfinished := handoff.Unfinished(a.Cwd, a.Getenv); unfinished != "" {
 		a.Note("%s", unfinished)
 	}
 	return tree.ID, nil
 }
 
-// noteModel notes that the default model only quotes.
-func (a *app) noteModel(tree perdure.Tree) {
+// modelOf returns the model of a tree, or "".
+func modelOf(tree *perdure.Tree) string {
 	var c struct {
 		Model string `json:"model"`
 	}
-	if json.Unmarshal(tree.Config, &c) == nil && c.Model == "builtin:extract" {
-		a.Note("model: builtin:extract, which quotes passages; --model selects a model that writes text")
+	if json.Unmarshal(tree.Config, &c) != nil {
+		return ""
 	}
+	return c.Model
 }
 
 // attend follows trees until they end, executes them if no daemon does, and prints
 // their results.
-func (a *app) attend(ctx context.Context, b *env.Backend, ids []perdure.TreeID, asJSON bool) error {
+func (a *app) attend(ctx context.Context, b *env.Backend, ids []perdure.TreeID) error {
 	err := a.carryOut(ctx, b, ids)
-	if waiting := (*gatesError)(nil); errors.As(err, &waiting) {
+	if waiting, ok := errors.AsType[*gatesError](err); ok {
 		return a.printGates(ctx, b, waiting)
 	}
 	if errors.Is(err, env.ErrInterrupted) {
@@ -155,7 +153,7 @@ func (a *app) attend(ctx context.Context, b *env.Backend, ids []perdure.TreeID, 
 	after := context.WithoutCancel(ctx)
 	var worst error
 	for _, id := range ids {
-		if err := a.printResult(after, b, id, asJSON); err != nil && worst == nil {
+		if err := a.printResult(after, b, id); err != nil && worst == nil {
 			worst = err
 		} else if err != nil {
 			a.PrintError(err)
@@ -216,12 +214,13 @@ func (a *app) withResumeHint(err error, ids []perdure.TreeID) error {
 	if strings.Contains(hint, "perdure resume") || errors.Is(err, perdure.ErrDamaged) {
 		return err
 	}
-	resume := "finished tasks are kept; `perdure resume` continues"
-	if len(ids) == 1 {
-		resume = fmt.Sprintf("finished tasks are kept; `perdure resume %s` continues", ids[0])
-	}
 	if hint != "" {
-		resume = hint + "; " + resume
+		hint += "; "
 	}
-	return &perdure.Error{Code: perdure.CodeOf(err), Msg: err.Error(), Hint: resume}
+	command := "perdure resume"
+	if len(ids) == 1 {
+		command += " " + string(ids[0])
+	}
+	return &perdure.Error{Code: perdure.CodeOf(err), Msg: err.Error(),
+		Hint: fmt.Sprintf("%sfinished tasks are kept; `%s` continues", hint, command)}
 }

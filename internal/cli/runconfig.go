@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +40,6 @@ type runFlags struct {
 	quality       qualityFlags
 	plan          planFlags
 	detach        bool
-	json          bool
 }
 
 // runSettings returns the settings with flags of run and batch.
@@ -48,36 +49,32 @@ func runSettings() []string {
 		"cache"}
 }
 
-func (f *runFlags) register(cmd *cobra.Command) {
+func (f *runFlags) register(a *app, cmd *cobra.Command) {
 	env.SettingFlags(cmd, runSettings()...)
 	fl := cmd.Flags()
 	fl.StringVar(&f.name, "name", "", "`NAME` name of the tree")
 	fl.StringVar(&f.planner, "planner", "", "`PLANNER` how to plan the work: none, split or model; default: split if the "+
 		"context does not fit the model")
 	fl.StringVar(&f.strategy, "strategy", "", "`NAME` how to run the parts: parallel (the default), sequential (each "+
-		"sees the "+
-		"results before it), conditional (see --when) or map-reduce (see --fan-in)")
+		"sees the results before it), conditional (see --when) or map-reduce (see --fan-in)")
 	fl.StringVar(&f.merge, "merge", "", "`NAME` how to merge answers: merge (without repetitions), concatenate, "+
-		"summarize, "+
-		"vote or best-of-n")
+		"summarize, vote or best-of-n")
 	f.quality.register(cmd)
 	f.plan.register(cmd)
 	fl.StringVar(&f.policy, "policy", "", "`NAME` what to do if a part fails: partial, or fail (the default of "+
 		"sequential)")
-	fl.StringVar(&f.exhausted, "on-exhausted", "",
-		"`ACTION` what to do if no model answers a task: fail, or gate (wait for perdure "+
-			"answer; the default with fallbacks)")
+	fl.StringVar(&f.exhausted, "on-exhausted", "", "`ACTION` what to do if no model answers a task: fail, or gate (wait "+
+		"for perdure answer; the default with fallbacks)")
 	fl.StringVar(&f.mode, "mode", "", "`MODE` how repeatable the run is: default, seeded, strict or logged")
 	fl.StringVar(&f.timeout, "timeout", "", "`TIME` maximum time of a tree, such as 30m")
 	fl.StringVar(&f.overlap, "overlap", "", "`SIZE` overlap of neighboring parts of a file, in tokens or percent of a "+
-		"part; "+
-		"default: 5% but at most ten lines, or 0 for builtin:extract")
+		"part; default: 5% but at most ten lines, or 0 for builtin:extract")
 	fl.StringVar(&f.maxFileSize, "max-file-size", "", "`SIZE` maximum size of files read from folders, such as 10MB")
 	fl.IntVar(&f.contextWindow, "context-window", 0, "`N` tokens that fit the model, if it is not a known one")
 	fl.Float64Var(&f.temperature, "temperature", rlm.DefaultTemperature, "`NUMBER` temperature from 0 to 2")
 	fl.Int64Var(&f.seed, "seed", 0, "`NUMBER` seed for models that accept one")
 	fl.BoolVar(&f.detach, "detach", false, "let the daemon run the tree and return at once")
-	env.JSONFlag(cmd, &f.json)
+	a.JSONFlag(cmd)
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent max-file-size cache"},
 		env.FlagGroup{Title: "Limits", Flags: "budget-usd budget-tokens budget-calls timeout concurrency"},
@@ -93,34 +90,23 @@ func (f *runFlags) register(cmd *cobra.Command) {
 
 // config returns the configuration of the tree.
 func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bool) (json.RawMessage, error) {
-	timeout, err := parseTimeout(f.timeout)
-	var shared, percent int
-	if err == nil {
-		shared, percent, err = parseOverlap(f.overlap)
-	}
-	if err == nil {
-		_, err = parseSize(f.maxFileSize)
-	}
-	if err == nil {
-		err = checkBaseURL(cmd, l)
-	}
-	if err != nil {
+	timeout, timeErr := parseTimeout(f.timeout)
+	shared, percent, overlapErr := parseOverlap(f.overlap)
+	_, sizeErr := parseSize(f.maxFileSize)
+	if err := cmp.Or(timeErr, overlapErr, sizeErr, checkBaseURL(cmd, l)); err != nil {
 		return nil, err
 	}
 	c := rlm.Config{
 		Model: a.anchor(l.Model), SubModel: a.anchor(l.SubModel), BaseURL: a.baseURL(l),
 		Planner: f.planner, Strategy: perdure.Strategy(f.strategy), Merge: f.merge, Policy: perdure.Policy(f.policy),
-		OnExhausted: f.exhausted,
-		Batch:       batch, MaxDepth: &l.MaxDepth, MaxChildren: l.MaxChildren, MaxNodes: int64(l.MaxNodes),
-		ChunkTokens: l.ChunkTokens, OverlapTokens: shared, OverlapPercent: percent, ContextWindow: f.contextWindow,
+		OnExhausted: f.exhausted, Batch: batch,
+		MaxDepth: &l.MaxDepth, MaxChildren: l.MaxChildren, MaxNodes: int64(l.MaxNodes), ChunkTokens: l.ChunkTokens,
+		OverlapTokens: shared, OverlapPercent: percent, ContextWindow: f.contextWindow,
 		MaxAttempts: l.MaxAttempts, Concurrency: l.Concurrency,
 		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
 		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode, Cache: l.Cache,
 	}
-	if err := f.quality.apply(a, cmd, l, &c); err != nil {
-		return nil, err
-	}
-	if err := f.plan.apply(a, cmd, l, &c); err != nil {
+	if err := cmp.Or(f.quality.apply(a, cmd, l, &c), f.plan.apply(a, cmd, l, &c)); err != nil {
 		return nil, err
 	}
 	if cmd.Flags().Changed("temperature") {
@@ -133,10 +119,8 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
-	if _, err := rlm.ParseConfig(raw); err != nil { // before the context is read
-		return nil, err
-	}
-	return raw, nil
+	_, err = rlm.ParseConfig(raw) // before the context is read
+	return raw, err
 }
 
 func parseTimeout(text string) (time.Duration, error) {
@@ -240,7 +224,7 @@ func shellWord(path string) string {
 // baseURL returns the endpoint of openai: models: the setting, or OPENAI_BASE_URL. It is
 // kept with the tree, so that a resumed tree uses the same endpoint.
 func (a *app) baseURL(l *config.Loaded) string {
-	if l.BaseURL == "" && (anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") || anyOf(l.Judge, "openai:")) {
+	if l.BaseURL == "" && anyModel("openai:", l.Model, l.SubModel, l.Judge) {
 		return a.Getenv("OPENAI_BASE_URL")
 	}
 	return l.BaseURL
@@ -248,23 +232,17 @@ func (a *app) baseURL(l *config.Loaded) string {
 
 // checkBaseURL returns an error for a --base-url that no model uses.
 func checkBaseURL(cmd *cobra.Command, l *config.Loaded) error {
-	if !cmd.Flags().Changed("base-url") || anyOf(l.Model, "openai:") || anyOf(l.SubModel, "openai:") ||
-		anyOf(l.Judge, "openai:") {
-		return nil
-	}
-	if !anyOf(l.Model, "anthropic:") && !anyOf(l.SubModel, "anthropic:") {
+	if !cmd.Flags().Changed("base-url") || anyModel("openai:", l.Model, l.SubModel, l.Judge) ||
+		!anyModel("anthropic:", l.Model, l.SubModel) {
 		return nil
 	}
 	return env.UsageError("set ANTHROPIC_BASE_URL for anthropic: models, or use a model openai:NAME",
 		"--base-url is the endpoint of openai: models; the model is %q", l.Model)
 }
 
-// anyOf reports whether a model or one of its fallbacks has a scheme.
-func anyOf(name, scheme string) bool {
-	for _, one := range model.ChainNames(name) {
-		if strings.HasPrefix(one, scheme) {
-			return true
-		}
-	}
-	return false
+// anyModel reports whether one of the models or of their fallbacks has a scheme.
+func anyModel(scheme string, models ...string) bool {
+	return slices.ContainsFunc(models, func(name string) bool {
+		return slices.ContainsFunc(model.ChainNames(name), func(one string) bool { return strings.HasPrefix(one, scheme) })
+	})
 }

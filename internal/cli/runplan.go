@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// planFlags holds the flags of run and batch about the plan, the profile and the form of
+// planFlags holds the flags of run and batch on the plan, the profile and the schema of
 // the answer.
 type planFlags struct {
 	when   string
@@ -30,8 +30,8 @@ func (p *planFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&p.when, "when", "", "`CONDITION` condition on the previous results under which strategy conditional "+
 		"runs a part, such as 'none(results, .text contains \"found\")'")
-	fl.IntVar(&p.fanIn, "fan-in", 0, "`N` maximum results that a task merges in strategy map-reduce; default: "+
-		"--max-children")
+	fl.IntVar(&p.fanIn, "fan-in", 0,
+		"`N` maximum results that a task merges in strategy map-reduce; default: --max-children")
 	fl.StringVar(&p.agent, "agent", "", "`NAME` profile from the settings (agents): model, endpoint and system prompt")
 	fl.StringSliceVar(&p.vars, "var", nil, "`NAME` variable that planner model receives; repeatable")
 	fl.StringVar(&p.schema, "schema", "", "`FILE` JSON Schema of the answer; the model corrects its answer at most twice")
@@ -93,16 +93,15 @@ const maxSchemaFile = 1 << 20
 
 func (a *app) readSchema(name string) ([]byte, error) {
 	f, err := os.Open(a.Path(name))
+	var raw []byte
+	if err == nil {
+		defer f.Close()
+		raw, err = io.ReadAll(io.LimitReader(f, maxSchemaFile))
+	}
 	if err != nil {
-		var p *fs.PathError
-		if errors.As(err, &p) {
+		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			err = p.Err
 		}
-		return nil, env.UsageError("write the name of a file with a JSON Schema", "--schema %q: %s", name, err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxSchemaFile))
-	if err != nil {
 		return nil, env.UsageError("write the name of a file with a JSON Schema", "--schema %q: %s", name, err)
 	}
 	return raw, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// qualityFlags holds the flags of run and batch about samples, scores and the quality
+// qualityFlags holds the flags of run and batch on samples, scores and the quality
 // gate.
 type qualityFlags struct {
 	samples      int
@@ -26,14 +26,13 @@ func (q *qualityFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.IntVar(&q.samples, "samples", 0, "`N` answers to the same prompt, if the context is not split; default: 1, or 3 "+
 		"for vote and best-of-n")
-	fl.StringVar(&q.criteria, "criteria", "", "`TEXT` criteria of a judge model; default: correct, then complete, then "+
-		"clear")
+	fl.StringVar(&q.criteria, "criteria", "",
+		"`TEXT` criteria of a judge model; default: correct, then complete, then clear")
 	fl.Float64Var(&q.minScore, "min-score", 0, "`POINTS` minimum score of an answer, or it is rewritten; judge models "+
 		"score 0 to 100")
 	fl.IntVar(&q.gateRounds, "gate-rounds", 0, "`N` maximum versions of an answer; default: 3")
-	fl.StringVar(&q.gateFallback, "gate-fallback", "",
-		"`ACTION` what to do if no version passes: return_best (the default), fail, or "+
-			"escalate (ask --escalate-model once)")
+	fl.StringVar(&q.gateFallback, "gate-fallback", "", "`ACTION` what to do if no version passes: return_best (the "+
+		"default), fail, or escalate (ask --escalate-model once)")
 	fl.StringVar(&q.gateAt, "gate-at", "", "`TASKS` tasks whose answers are judged: all (the default) or root")
 	fl.StringVar(&q.escalate, "escalate-model", "",
 		"`MODEL` model of --gate-fallback escalate; default: the model, for answers of the sub-model")

@@ -21,10 +21,9 @@ func (a *app) newServeCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the daemon, which executes trees for other commands",
 		Long: "Run the daemon of this .perdure folder. It listens on a Unix socket that only you can use, executes all " +
-			"trees, " +
-			"including those of killed processes, and removes old trees every hour. While it runs, the other commands use " +
-			"it. SIGTERM or Ctrl-C gives running tasks drain_timeout to finish and queues the others again; a second signal " +
-			"stops at once. No finished work is lost either way.\n\n" +
+			"trees, including those of killed processes, and removes old trees every hour. While it runs, the other " +
+			"commands use it. SIGTERM or Ctrl-C gives running tasks drain_timeout to finish and queues the others again; a " +
+			"second signal stops at once. No finished work is lost either way.\n\n" +
 			"--aiwg-ipc also serves clients of the .aiwg daemon: JSON-RPC 2.0, one message a line. Their tasks run with the " +
 			"configured model, or in the client that starts them.",
 		Example: "perdure serve\n perdure serve --aiwg-ipc\n perdure serve --aiwg-ipc=/run/user/1000/aiwg.sock",
@@ -47,8 +46,7 @@ func (a *app) newServeCommand() *cobra.Command {
 		},
 	}
 	env.SettingFlags(cmd, "socket", "concurrency", "drain_timeout", "retention.completed", "retention.failed",
-		"retention.remove_failed", "retention.checkpoints",
-		"retention.handoffs", "log_level", "log_format")
+		"retention.remove_failed", "retention.checkpoints", "retention.handoffs", "log_level", "log_format")
 	cmd.Flags().StringVar(&socket, "aiwg-ipc", "",
 		"`PATH` also serve clients of the .aiwg daemon on a Unix socket, written --aiwg-ipc=PATH; default: "+aiwgSocket)
 	cmd.Flags().Lookup("aiwg-ipc").NoOptDefVal = aiwgSocket

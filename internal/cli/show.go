@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) newShowCommand() *cobra.Command {
-	var byNode, asJSON bool
+	var byNode bool
 	cmd := &cobra.Command{
 		Use:   "show TASK",
 		Short: "Show a task with its model calls",
@@ -25,26 +25,16 @@ func (a *app) newShowCommand() *cobra.Command {
 		Example: "perdure show task-0007\n perdure show task-0007 --json | jq .calls",
 		GroupID: env.GroupInspect,
 		Args:    env.Arguments(1, 1, "one task"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.Load(cmd)
+		RunE: a.Run(env.Read, func(ctx context.Context, b *env.Backend, args []string) error {
+			t, err := readTask(ctx, b, args[0], byNode)
 			if err != nil {
 				return err
 			}
-			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
-				t, err := readTask(cmd.Context(), b, args[0], byNode)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return a.PrintJSON(t)
-				}
-				a.showTask(&t)
-				return nil
-			})
-		},
+			return a.Print(t, func() { a.showTask(&t) })
+		}),
 	}
 	cmd.Flags().BoolVar(&byNode, "node", false, "TASK is a node ID")
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	return cmd
 }
 

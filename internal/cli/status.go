@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +15,6 @@ import (
 )
 
 func (a *app) newStatusCommand() *cobra.Command {
-	var asJSON bool
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "status [TREE]",
@@ -29,24 +28,20 @@ func (a *app) newStatusCommand() *cobra.Command {
 			if limit < 1 || limit > 1000 {
 				return env.UsageError("write a number from 1 to 1000", "--limit is %d", limit)
 			}
-			l, err := a.Load(cmd)
-			if err != nil {
-				return err
-			}
-			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
+			return a.Do(cmd, env.Read, func(b *env.Backend) error {
 				if len(args) == 0 {
-					return a.listTrees(cmd.Context(), b, limit, asJSON)
+					return a.listTrees(cmd.Context(), b, limit)
 				}
-				return a.showStatus(cmd.Context(), b, args[0], asJSON)
+				return a.showStatus(cmd.Context(), b, args[0])
 			})
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "`N` maximum trees to list")
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	return cmd
 }
 
-func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string, asJSON bool) error {
+func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string) error {
 	id, err := perdure.ParseTreeID(arg)
 	if err != nil {
 		return err
@@ -55,15 +50,15 @@ func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string, asJSON
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if a.JSON {
 		return a.PrintJSON(s)
 	}
 	tree, err := b.Tree(ctx, id)
 	if err != nil {
 		return err
 	}
-	a.Printf("%s%s", statusBox(a.Out, s.Progress, tree.Name), activeList(a.Out, s.Active))
-	a.Printf("%s", slowLines(a.Out, &s, time.Now()))
+	a.Printf("%s%s%s", statusBox(a.Out, s.Progress, tree.Name), activeList(a.Out, s.Active),
+		slowLines(a.Out, &s, time.Now()))
 	switch {
 	case s.State.Terminal():
 	case a.noteGate(&s):
@@ -75,12 +70,12 @@ func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string, asJSON
 	return nil
 }
 
-func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int, asJSON bool) error {
+func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int) error {
 	page, err := b.Trees(ctx, client.TreeQuery{Limit: limit})
 	if err != nil {
 		return err
 	}
-	if len(page.Trees) == 0 && !asJSON {
+	if len(page.Trees) == 0 && !a.JSON {
 		a.Note("no trees; `perdure run` creates one")
 	}
 	now := time.Now()
@@ -89,13 +84,9 @@ func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int, asJSON b
 		if err != nil {
 			return err
 		}
-		if asJSON {
-			if err := a.PrintJSON(s); err != nil {
-				return err
-			}
-			continue
+		if err := a.Print(s, func() { a.Printf("%s\n", a.treeLine(now, tree, s.Progress)) }); err != nil {
+			return err
 		}
-		a.Printf("%s\n", a.treeLine(now, tree, s.Progress))
 	}
 	return nil
 }
@@ -114,19 +105,6 @@ func (a *app) treeLine(now time.Time, tree perdure.Tree, p perdure.Progress) str
 		env.PadLeft(human.WholePercent(p.Percent), 4) + " of " + env.Pad(human.Count(p.Total, "task"), 12) + " " +
 		env.Pad(left, 14) + " " + env.Pad(status.Cost(p.Usage), 10) + " " +
 		a.Out.Dim(env.Pad(human.Ago(now, tree.CreatedAt), 12))
-	return env.Clip(line+" "+env.OneLine(treeName(tree), max(a.Out.Width-env.Width(line)-1, 20)), env.MaxWidth+40)
-}
-
-// treeName returns the name of a tree, or else its model.
-func treeName(tree perdure.Tree) string {
-	if tree.Name != "" {
-		return tree.Name
-	}
-	var c struct {
-		Model string `json:"model"`
-	}
-	if json.Unmarshal(tree.Config, &c) != nil || c.Model == "" {
-		return tree.Kind
-	}
-	return c.Model
+	name := cmp.Or(tree.Name, modelOf(&tree), tree.Kind)
+	return env.Clip(line+" "+env.OneLine(name, max(a.Out.Width-env.Width(line)-1, 20)), env.MaxWidth+40)
 }

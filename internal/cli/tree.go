@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,24 +11,21 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/internal/view/graph"
 	"github.com/perdure/perdure/internal/view/status"
 )
 
 func (a *app) newTreeCommand() *cobra.Command {
 	v := treeView{s: a.Out}
-	var asJSON bool
 	format := formatASCII
 	cmd := &cobra.Command{
 		Use:   "tree TREE",
 		Short: "Draw the tasks of a tree with state, time and cost",
 		Long: "Draw the tasks of a tree with state, running time and cost. Many successive siblings with the same state " +
-			"are " +
-			"folded, but never failed ones. --format mermaid and dot write a graph for Mermaid and Graphviz; json, or " +
+			"are folded, but never failed ones. --format mermaid and dot write a graph for Mermaid and Graphviz; json, or " +
 			"--json, prints one task a line, by ID, as `perdure show --json` does.",
-		Example: "perdure tree tree-1a2b3c4d --depth 2\n perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > " +
-			"tree.svg",
+		Example: "perdure tree tree-1a2b3c4d --depth 2\n" +
+			"perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > tree.svg",
 		GroupID:           env.GroupInspect,
 		Args:              env.Arguments(1, 1, "one tree"),
 		ValidArgsFunction: a.CompleteTrees,
@@ -39,17 +35,13 @@ func (a *app) newTreeCommand() *cobra.Command {
 				return err
 			}
 			if !slices.Contains(treeFormats(), format) {
-				return unknownFormat(format, treeFormats())
+				return env.Unknown("format", format, treeFormats())
 			}
-			if asJSON && cmd.Flags().Changed("format") && format != formatJSON {
+			if a.JSON && cmd.Flags().Changed("format") && format != formatJSON {
 				return env.UsageError("omit one of them", "--json and --format %s exclude each other", format)
 			}
-			l, err := a.Load(cmd)
-			if err != nil {
-				return err
-			}
-			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error {
-				if asJSON || format == formatJSON {
+			return a.Do(cmd, env.Read, func(b *env.Backend) error {
+				if a.JSON || format == formatJSON {
 					return a.listTasks(cmd.Context(), b, id)
 				}
 				if err := a.drawTree(cmd.Context(), b, id, v, format); err != nil || format != formatASCII {
@@ -66,7 +58,7 @@ func (a *app) newTreeCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&v.all, "all", false, "fold no siblings")
 	cmd.Flags().StringVar(&format, "format", format, "`FORMAT` output format: "+strings.Join(treeFormats(), ", "))
 	cmd.Flags().IntVar(&v.depth, "depth", -1, "`N` levels below the root to draw; -1: all")
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	env.Complete(cmd, "format", treeFormats()...)
 	return cmd
 }
@@ -80,14 +72,6 @@ const (
 )
 
 func treeFormats() []string { return []string{formatASCII, formatMermaid, formatDot, formatJSON} }
-
-func unknownFormat(format string, known []string) error {
-	hint := "the formats are " + strings.Join(known, ", ")
-	if near, ok := nearest.Word(format, known); ok {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return env.UsageError(hint, "unknown format %q", format)
-}
 
 // taskPage is the number of tasks in a request.
 const taskPage = 1000
@@ -148,7 +132,7 @@ func (a *app) drawGraph(id perdure.TreeID, nodes []*node, v treeView, format str
 			a.Printf("%s", graph.Mermaid(g))
 		default:
 			if size > graph.DotNodes {
-				a.Note("Graphviz needs very long for %s"+advice, human.Count(int64(size), "node"))
+				a.Note("Graphviz needs very long for %s"+advice, human.Count(size, "node"))
 			}
 			a.Printf("%s", graph.Dot(string(id), g))
 		}

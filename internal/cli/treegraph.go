@@ -17,12 +17,12 @@ const graphLabel = 48
 // graph returns a tree as a graph, folded as in the drawing.
 func (v treeView) graph(n *node, depth int) *graph.Node {
 	g := &graph.Node{Key: "t" + fmt.Sprint(int64(n.id)), State: n.state, Lines: []string{
-		fmt.Sprintf("%s %s %s", plainMark(n.state), n.id, v.figures(n.active, n.usage)), env.OneLine(n.label, graphLabel)}}
+		fmt.Sprintf("%s %s %s", status.Mark(n.state), n.id, v.figures(n.active, n.usage)), env.OneLine(n.label, graphLabel)}}
 	if n.note != "" {
 		g.Lines = append(g.Lines, env.OneLine(n.note, graphLabel))
 	}
 	if depth == 0 {
-		if below := size64(n) - 1; below > 0 {
+		if below := size(n) - 1; below > 0 {
 			g.To = append(g.To, &graph.Node{Key: g.Key + "below", State: perdure.Queued,
 				Lines: []string{human.Count(below, "task") + " below"}})
 		}
@@ -35,7 +35,7 @@ func (v treeView) graph(n *node, depth int) *graph.Node {
 		}
 		active, sum, tasks := sumOf(run)
 		folded := &graph.Node{Key: "f" + fmt.Sprint(int64(run[0].id)), State: run[0].state, Lines: []string{
-			fmt.Sprintf("%s %d more %s", plainMark(run[0].state), len(run), run[0].state),
+			fmt.Sprintf("%s %d more %s", status.Mark(run[0].state), len(run), run[0].state),
 			fmt.Sprintf("%s to %s", run[0].id, run[len(run)-1].id), v.figures(active, sum)}}
 		if below := tasks - int64(len(run)); below > 0 {
 			folded.Lines = append(folded.Lines, human.Count(below, "task")+" below")
@@ -57,6 +57,3 @@ func sumOf(run []*node) (active time.Duration, sum perdure.Usage, tasks int64) {
 	}
 	return active, sum, tasks
 }
-
-// plainMark returns the sign of a state without color.
-func plainMark(state perdure.State) string { return status.Mark(state) }

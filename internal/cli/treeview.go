@@ -108,7 +108,7 @@ func (v treeView) drawChildren(indent string, n *node, depth int) {
 		return
 	}
 	if depth == 0 {
-		fmt.Fprintln(v.s, v.s.Dim(indent+"└─ … ")+v.s.Dim(fmt.Sprintf("%s below", human.Count(size64(n)-1, "task"))))
+		fmt.Fprintln(v.s, v.s.Dim(indent+"└─ … "+human.Count(size(n)-1, "task")+" below"))
 		return
 	}
 	runs := v.runs(n.children)
@@ -181,19 +181,20 @@ func (v treeView) folded(run []*node) string {
 
 // figures returns the time and the cost of a task.
 func (v treeView) figures(active time.Duration, u perdure.Usage) string {
-	if u.Calls == 0 {
-		if active == 0 {
-			return ""
-		}
+	switch {
+	case u.Calls > 0:
+		return human.Duration(active) + ", " + status.Cost(u)
+	case active > 0:
 		return human.Duration(active)
 	}
-	return human.Duration(active) + ", " + status.Cost(u)
+	return ""
 }
 
-func size64(n *node) int64 {
+// size returns the number of tasks of a node and its descendants.
+func size(n *node) int64 {
 	total := int64(1)
 	for _, c := range n.children {
-		total += size64(c)
+		total += size(c)
 	}
 	return total
 }

@@ -14,8 +14,8 @@ import (
 // varTask is an environment variable of agents and of models that are programs.
 const varTask = "PERDURE_TASK"
 
-// userCommands returns the commands with which the user decides about a loop. An
-// agent can pause its loop.
+// userCommands returns the commands with which the user decides about a loop. Agents are
+// not allowed to call them, but can pause their loop.
 func userCommands() []string {
 	return []string{"perdure answer", "perdure loop answer", "perdure loop resume", "perdure loop abort",
 		"perdure loop false-alarm"}
@@ -29,10 +29,8 @@ func (a *app) refuseAgent(cmd *cobra.Command, args []string) error {
 	if a.Getenv(varTask) == "" {
 		of = a.Getenv(loop.VarCheck) // the agent can have written the check
 	}
-	if of == "" || !slices.Contains(userCommands(), cmd.CommandPath()) {
-		return nil
-	}
-	if len(args) == 0 && cmd.Name() == "answer" { // shows the open gates
+	shows := len(args) == 0 && cmd.Name() == "answer" // only the open gates
+	if of == "" || shows || !slices.Contains(userCommands(), cmd.CommandPath()) {
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: cmd.CommandPath()[len("perdure "):],

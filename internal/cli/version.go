@@ -7,7 +7,6 @@ import (
 )
 
 func (a *app) newVersionCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
@@ -15,17 +14,15 @@ func (a *app) newVersionCommand() *cobra.Command {
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			b := env.ThisBuild()
-			if asJSON {
-				return a.PrintJSON(b)
-			}
-			a.Printf("perdure %s", b.Version)
-			if len(b.Revision) >= 12 {
-				a.Printf(" (%s)", b.Revision[:12])
-			}
-			a.Printf(" %s %s\n", b.Go, b.System)
-			return nil
+			return a.Print(b, func() {
+				a.Printf("perdure %s", b.Version)
+				if len(b.Revision) >= 12 {
+					a.Printf(" (%s)", b.Revision[:12])
+				}
+				a.Printf(" %s %s\n", b.Go, b.System)
+			})
 		},
 	}
-	env.JSONFlag(cmd, &asJSON)
+	a.JSONFlag(cmd)
 	return cmd
 }

@@ -16,9 +16,8 @@ func (a *app) newWatchCommand() *cobra.Command {
 		Use:   "watch [TREE]",
 		Short: "Watch trees in full-screen mode",
 		Long: "Watch a tree while it runs: its tasks, cost, time left, slowest task and log. Filter tasks by text and " +
-			"state, " +
-			"fold, cancel and retry them; press ? for the keys. Without an argument, choose a tree from the list. Quitting " +
-			"stops no tree.",
+			"state, fold, cancel and retry them; press ? for the keys. Without an argument, choose a tree from the list. " +
+			"Quitting stops no tree.",
 		Example:           "perdure watch\n perdure watch tree-1a2b3c4d",
 		GroupID:           env.GroupInspect,
 		Args:              env.Arguments(0, 1, "at most one tree"),
@@ -31,15 +30,11 @@ func (a *app) newWatchCommand() *cobra.Command {
 					return err
 				}
 			}
-			if _, terminal := a.Terminal(a.Stdin); !terminal || !a.Out.Terminal {
+			if !a.StdinTerminal() || !a.Out.Terminal {
 				return env.UsageError("use `perdure status` or `perdure events --follow` instead",
 					"watch needs a terminal for input and output")
 			}
-			l, err := a.Load(cmd)
-			if err != nil {
-				return err
-			}
-			return a.With(cmd.Context(), l, env.Read, func(b *env.Backend) error { return a.watch(cmd.Context(), b, id) })
+			return a.Do(cmd, env.Read, func(b *env.Backend) error { return a.watch(cmd.Context(), b, id) })
 		},
 	}
 }

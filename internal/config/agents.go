@@ -2,12 +2,10 @@ package config
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 )
 
-// agentSection begins the keys of profiles: agents.NAME.FIELD.
+// agentSection is the section of the profiles, whose keys are agents.NAME.FIELD.
 const agentSection = "agents"
 
 // Agent is a profile of the section agents. Fields that are not set are those of the
@@ -24,7 +22,7 @@ type Agent struct {
 	MaxOutputTokens int
 }
 
-// agent returns the profile of a name, creating it.
+// agent returns the profile of a name and creates it if it does not exist.
 func (c *Config) agent(name string) *Agent {
 	if c.Agents == nil {
 		c.Agents = make(map[string]*Agent)
@@ -57,47 +55,36 @@ func agentSettings(name string) []setting {
 }
 
 func temperature(value any) string {
-	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 2 {
+	if x := *value.(*float64); !(x >= 0 && x <= 2) {
 		return fmt.Sprintf("is %v; it must be between 0 and 2", x)
 	}
 	return ""
 }
 
-// agentName returns the profile's name in the key of a profile or of its field.
-func agentName(key string) (name string, ok bool) {
-	rest, ok := strings.CutPrefix(key, agentSection+".")
-	if !ok {
-		return "", false
+// agentName returns the profile's name in the key of a profile or of its field, or "".
+func agentName(key string) string {
+	rest, _ := strings.CutPrefix(key, agentSection+".")
+	if rest == key {
+		return ""
 	}
-	name, _, _ = strings.Cut(rest, ".")
-	return name, name != ""
-}
-
-// findAgentSetting returns the setting of a profile's field.
-func findAgentSetting(key string) (setting, bool) {
-	name, ok := agentName(key)
-	if !ok {
-		return setting{}, false
-	}
-	all := agentSettings(name)
-	i := slices.IndexFunc(all, func(s setting) bool { return s.key == key })
-	if i < 0 {
-		return setting{}, false
-	}
-	return all[i], true
+	name, _, _ := strings.Cut(rest, ".")
+	return name
 }
 
 // isAgentSection reports whether key is "agents" or "agents.NAME".
 func isAgentSection(key string) bool {
-	name, ok := agentName(key)
-	return key == agentSection || ok && key == agentSection+"."+name
+	name := agentName(key)
+	return key == agentSection || name != "" && key == agentSection+"."+name
 }
 
 // loadAgents sets the profiles of the file.
 func (l *Loaded) loadAgents(file map[string]given) []error {
 	var problems []error
 	for _, key := range sortedKeys(file) {
-		if s, ok := findAgentSetting(key); ok {
+		if agentName(key) == "" {
+			continue
+		}
+		if s, ok := find(key); ok {
 			problems = append(problems, l.apply(s, file[key])...)
 		}
 	}
@@ -117,7 +104,7 @@ func (l *Loaded) all() []setting {
 	return all
 }
 
-// agentTemplate is the part of a new file about profiles.
+// agentTemplate is the part of a new file on profiles.
 const agentTemplate = `
 # Profiles for --agent and for the tasks of a plan, with the settings in which they
 # differ:

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,7 +111,7 @@ type Loaded struct {
 	Exists bool
 	// File is the settings file that was read, empty if there is none.
 	File string
-	// Warnings are about environment variables with almost the name of a setting.
+	// Warnings list environment variables whose names look like misspelled settings.
 	Warnings []string
 
 	origins map[string]origin
@@ -226,18 +227,13 @@ func environment(environ []string) map[string]string {
 // nearlyVariables returns warnings about variables whose names look like misspelled
 // settings.
 func nearlyVariables(env map[string]string) []string {
-	known := map[string]bool{dirVariable: true}
 	names := []string{dirVariable}
 	for _, s := range settings() {
-		known[s.variable()] = true
 		names = append(names, s.variable())
 	}
 	var warnings []string
 	for _, name := range sortedKeys(env) {
-		if known[name] {
-			continue
-		}
-		if near, ok := nearest.ByEdits(name, names); ok {
+		if near, ok := nearest.ByEdits(name, names); ok && !slices.Contains(names, name) {
 			warnings = append(warnings, fmt.Sprintf("unknown environment variable %s; did you mean %s?", name, near))
 		}
 	}
@@ -255,9 +251,5 @@ func unknownFlags(flags map[string]string) []error {
 }
 
 func invalid(problems []error) error {
-	return &perdure.Error{
-		Code: perdure.CodeInvalid,
-		Op:   "read configuration",
-		Err:  errors.Join(problems...),
-	}
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: "read configuration", Err: errors.Join(problems...)}
 }

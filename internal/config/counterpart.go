@@ -6,7 +6,7 @@ import "strings"
 // agent_persistence in an aiwg.yml, or "".
 func Counterpart(name string) string {
 	if strings.HasPrefix(name, "reinforcement.escalation_thresholds.iteration_") {
-		return "loop.standard_from, loop.aggressive_from" // depending on the level
+		return "loop.standard_from, loop.aggressive_from" // by the level
 	}
 	return map[string]string{
 		"enabled":                                         "loop.enabled",

@@ -1,46 +1,42 @@
 package config
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/perdure/perdure/internal/detect/rules"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
-// detectionKeys returns the settings of the section loop on detection. They exist in
-// the file only.
-func detectionKeys() []string {
-	return []string{"loop.patterns_enabled", "loop.patterns_off", "loop.pattern_actions", "loop.patterns",
-		"loop.act_confidence", "loop.protected_paths"}
+// detectionFields returns the settings of the section loop on detection, which exist in
+// the file only, by key.
+func detectionFields(s *rules.Settings) map[string]any {
+	return map[string]any{"loop.patterns_enabled": &s.Types, "loop.patterns_off": &s.Off,
+		"loop.pattern_actions": &s.Actions, "loop.patterns": &s.Patterns,
+		"loop.act_confidence": &s.ActConfidence, "loop.protected_paths": &s.Protected}
 }
 
 // detection parses a setting on detection. It returns false for another key.
 func (p *fileParser) detection(key string, n ast.Node) bool {
-	if key == "loop.waivers" {
+	field := detectionFields(&p.rules)[key]
+	_, null := n.(*ast.NullNode)
+	switch {
+	case key == "loop.waivers":
 		p.add(n, "%s: waivers are not allowed here, because an agent can write this file; put them into %s and commit "+
 			"it, or into the file that %s names", key, rules.FileName, rules.WaiversVariable)
-		return true
-	}
-	if !slices.Contains(detectionKeys(), key) {
+	case field == nil:
 		return false
-	}
-	if _, null := n.(*ast.NullNode); null {
+	case null:
 		p.add(n, "%s: has no value; delete the line for the default", key)
-		return true
+	default:
+		if err := yaml.NodeToValue(n, field, yaml.DisallowUnknownField()); err != nil {
+			p.add(n, "%s: %s", key, clip.FirstLine(err.Error()))
+		} else {
+			p.rulesAt = n
+		}
 	}
-	name := strings.TrimPrefix(key, "loop.")
-	fields := map[string]any{"patterns_enabled": &p.rules.Types, "patterns_off": &p.rules.Off,
-		"pattern_actions": &p.rules.Actions, "patterns": &p.rules.Patterns,
-		"act_confidence": &p.rules.ActConfidence, "protected_paths": &p.rules.Protected}
-	if err := yaml.NodeToValue(n, fields[name], yaml.DisallowUnknownField()); err != nil {
-		problem, _, _ := strings.Cut(err.Error(), "\n")
-		p.add(n, "%s: %s", key, problem)
-		return true
-	}
-	p.rulesAt = n
 	return true
 }
 
@@ -54,7 +50,7 @@ func (p *fileParser) checkRules() {
 	}
 }
 
-// detectionTemplate is the part of a new file about detection.
+// detectionTemplate is the part of a new file on detection.
 const detectionTemplate = `# Patterns of regressions; "perdure check patterns" lists their names. The file
 # .perdure-check.yaml, which is committed, has the same keys:
 #   patterns_enabled: [test_deletion, test_skipping, coverage_regression]

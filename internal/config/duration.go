@@ -65,11 +65,11 @@ func FormatDuration(d time.Duration) string {
 // short returns Duration.String without zero units at the end.
 func short(d time.Duration) string {
 	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
+	if before, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = before + "m"
 	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
+	if before, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = before + "h"
 	}
 	return text
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -87,10 +86,7 @@ func Template() string {
 	for _, s := range settings() {
 		fmt.Fprintf(&b, "\n# %s\n# %s: %s\n", s.help, s.key, s.yaml(&c))
 	}
-	b.WriteString(agentTemplate)
-	b.WriteString(hookTemplate)
-	b.WriteString(metricTemplate)
-	b.WriteString(detectionTemplate)
+	b.WriteString(agentTemplate + hookTemplate + metricTemplate + detectionTemplate)
 	return b.String()
 }
 
@@ -103,21 +99,7 @@ const templateHead = `# Settings of perdure for this project. All are optional; 
 # environment.
 `
 
-// YAML returns the effective settings as the text of a settings file, each line
-// with its origin. A value with a hidden password is commented out.
-func (l *Loaded) YAML() string {
-	var b strings.Builder
-	for _, s := range l.all() {
-		if s.shown(&l.Config) != s.text(&l.Config) {
-			b.WriteString("# ")
-		}
-		from := l.origins[s.key]
-		fmt.Fprintf(&b, "%s: %s # %s\n", s.key, s.yaml(&l.Config), cmp.Or(from.where, from.kind))
-	}
-	return b.String()
-}
-
-// bare matches texts that need no quotes in YAML.
+// bare matches text that needs no quotes in YAML.
 var bare = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*$`)
 })
@@ -125,7 +107,7 @@ var bare = sync.OnceValue(func() *regexp.Regexp {
 // yaml returns the value as YAML.
 func (s setting) yaml(c *Config) string {
 	text := s.shown(c)
-	if s.kind() != textKind {
+	if !s.isText() {
 		return text
 	}
 	words := []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}

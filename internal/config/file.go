@@ -1,11 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -115,11 +117,7 @@ func (p *fileParser) mapping(section string, n ast.Node) {
 	case *ast.MappingValueNode:
 		entries = []*ast.MappingValueNode{m}
 	default:
-		what := "the file"
-		if section != "" {
-			what = strings.TrimSuffix(section, ".")
-		}
-		p.add(n, "%s has no keys; write key: value", what)
+		p.add(n, "%s has no keys; write key: value", cmp.Or(strings.TrimSuffix(section, "."), "the file"))
 		return
 	}
 	for _, entry := range entries {
@@ -133,47 +131,40 @@ func (p *fileParser) mapping(section string, n ast.Node) {
 }
 
 func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
-	if isSection(key) {
+	switch {
+	case isSection(key):
 		p.mapping(key+".", value)
-		return
-	}
-	if key == hook.SettingsKey {
+	case key == hook.SettingsKey:
 		p.hookList(value)
-		return
-	}
-	if key == MetricsKey {
+	case key == metricsKey:
 		p.metricMap(value)
-		return
-	}
-	if key == RisksKey {
+	case key == risksKey:
 		p.riskMap(value)
-		return
-	}
-	if key == ChainsKey {
+	case key == chainsKey:
 		p.chainMap(value)
-		return
+	case p.detection(key, value):
+	default:
+		p.setting(key, at, value)
 	}
-	if p.detection(key, value) {
-		return
-	}
+}
+
+// setting parses a setting of the table.
+func (p *fileParser) setting(key string, at *ast.StringNode, value ast.Node) {
 	s, known := find(key)
-	if !known {
-		if isSecret(at.Value) {
-			p.add(at, "%s: secrets are not allowed in a file; set an environment variable, such as OPENAI_API_KEY", key)
-			return
-		}
+	first, twice := p.lines[key]
+	switch {
+	case !known && isSecret(at.Value):
+		p.add(at, "%s: secrets are not allowed in a file; set an environment variable, such as OPENAI_API_KEY", key)
+	case !known:
 		p.add(at, "%s", unknownKey(key))
-		return
+	case twice:
+		p.add(at, "%s: already set in line %d", key, first)
+	default:
+		p.lines[key] = lineOf(at)
+		g := given{origin: origin{OriginFile, fmt.Sprintf("%s:%d", p.name, lineOf(at))}}
+		g.text, g.problem = scalar(s, value)
+		p.values[key] = g
 	}
-	if line, twice := p.lines[key]; twice {
-		p.add(at, "%s: already set in line %d", key, line)
-		return
-	}
-	line := lineOf(at)
-	p.lines[key] = line
-	g := given{origin: origin{OriginFile, fmt.Sprintf("%s:%d", p.name, line)}}
-	g.text, g.problem = scalar(s, value)
-	p.values[key] = g
 }
 
 // scalar returns the text of a value, or the problem of its kind. A duration can
@@ -182,8 +173,11 @@ func scalar(s setting, value ast.Node) (text, problem string) {
 	switch v := value.(type) {
 	case *ast.StringNode:
 		quoted := v.Token.Type == token.DoubleQuoteType || v.Token.Type == token.SingleQuoteType
-		if s.kind() == numberKind && quoted {
-			return "", fmt.Sprintf("is text; write %s without quotes", v.Value)
+		switch s.at(new(Config)).(type) {
+		case *int, *int64, *float64:
+			if quoted {
+				return "", fmt.Sprintf("is text; write %s without quotes", v.Value)
+			}
 		}
 		return v.Value, ""
 	case *ast.LiteralNode:
@@ -192,7 +186,7 @@ func scalar(s setting, value ast.Node) (text, problem string) {
 		return "", "has no value; delete the line for the default"
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		text := value.GetToken().Value
-		if s.kind() == textKind {
+		if s.isText() {
 			return "", fmt.Sprintf("is not text; write %q", text)
 		}
 		return text, ""
@@ -204,30 +198,21 @@ func scalar(s setting, value ast.Node) (text, problem string) {
 }
 
 func isSection(key string) bool {
-	if isAgentSection(key) {
-		return true
-	}
-	for _, s := range settings() {
-		if strings.HasPrefix(s.key, key+".") {
-			return true
-		}
-	}
-	return false
+	within := func(s setting) bool { return strings.HasPrefix(s.key, key+".") }
+	return isAgentSection(key) || slices.ContainsFunc(settings(), within)
 }
 
 // unknownKey returns the problem of an unknown key, with the nearest known one.
 func unknownKey(key string) string {
+	table, more := settings(), append([]string{agentSection}, sortedKeys(detectionFields(new(ruleset.Settings)))...)
+	if name := agentName(key); name != "" {
+		table, more = agentSettings(name), nil
+	}
 	var known []string
-	for _, s := range settings() {
+	for _, s := range table {
 		known = append(known, s.key)
 	}
-	known = append(append(known, agentSection), detectionKeys()...)
-	if name, ok := agentName(key); ok {
-		known = nil
-		for _, s := range agentSettings(name) {
-			known = append(known, s.key)
-		}
-	}
+	known = append(known, more...)
 	if near, ok := nearest.Word(key, known); ok {
 		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
 	}
@@ -237,15 +222,17 @@ func unknownKey(key string) string {
 // isSecret reports whether a key is the name of a secret.
 func isSecret(key string) bool {
 	words := strings.FieldsFunc(splitCamel(key), func(r rune) bool { return !unicode.IsLetter(r) })
-	for i, word := range words {
+	before := ""
+	for _, word := range words {
 		switch word {
 		case "token", "secret", "password", "passwd", "credential", "credentials", "apikey", "bearer":
 			return true
 		case "key":
-			if i > 0 && (words[i-1] == "api" || words[i-1] == "private" || words[i-1] == "access") {
+			if before == "api" || before == "private" || before == "access" {
 				return true
 			}
 		}
+		before = word
 	}
 	return false
 }

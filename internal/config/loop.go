@@ -1,9 +1,8 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/detect/rules"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -59,13 +59,13 @@ type Loop struct {
 	// Sealed says when the check is repeated in a clean copy. SealedSetup is a
 	// command that prepares the copy.
 	Sealed, SealedSetup string
-	// LoopMetrics says what is measured besides the tests.
+	// LoopMetrics are the settings on metrics other than the tests.
 	LoopMetrics
 	// DetectionBudget and OverheadPercent are the limits of the time that is added to
 	// an iteration; more causes a warning. 0: no limit.
 	DetectionBudget time.Duration
 	OverheadPercent float64
-	// Chains are agents with their fallbacks, by the type of task; see DefaultChain.
+	// Chains are agents with their fallbacks, by the type of task; see defaultChain.
 	// They exist in the file only.
 	Chains map[string][]string
 	// NotifyCommand is a shell command and NotifyWebhook a URL that receive gates,
@@ -118,7 +118,7 @@ func loopSettings() []setting {
 			at:   func(c *Config) any { return &c.Loop.AggressiveFrom }, check: between(0, 10_000)},
 		{key: "loop.plateau_percent", value: "PERCENT", def: "5",
 			help: "change of quality below which reminders are AGGRESSIVE",
-			at:   func(c *Config) any { return &c.Loop.PlateauPercent }, check: percent},
+			at:   func(c *Config) any { return &c.Loop.PlateauPercent }, check: atMost(1000)},
 		{key: "loop.reminders", value: "FOLDER", help: "folder with templates of reminders: minimal.md.tmpl, " +
 			"standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl",
 			at: func(c *Config) any { return &c.Loop.Reminders }},
@@ -151,7 +151,7 @@ func loopSettings() []setting {
 			at:   func(c *Config) any { return &c.Loop.DetectionBudget }, check: positive},
 		{key: "loop.max_overhead_percent", value: "PERCENT", def: "10", none: true,
 			help: "time added to agent and check beyond which a warning is given, or none",
-			at:   func(c *Config) any { return &c.Loop.OverheadPercent }, check: percent},
+			at:   func(c *Config) any { return &c.Loop.OverheadPercent }, check: atMost(1000)},
 		{key: "loop.notify.command", value: "COMMAND",
 			help: "command that receives gates, loops that need attention and their end as JSON on standard input",
 			at:   func(c *Config) any { return &c.Loop.NotifyCommand }},
@@ -163,39 +163,32 @@ func loopSettings() []setting {
 	}
 }
 
-func percent(value any) string {
-	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 1000 {
-		return fmt.Sprintf("is %v; it must be above 0 and at most 1000", x)
-	}
-	return ""
-}
-
-// RisksKey is the setting of the answers to risky calls.
-const RisksKey = "loop.risks"
+// risksKey is the setting of the answers to risky calls.
+const risksKey = "loop.risks"
 
 // riskMap parses the answers to risky calls.
 func (p *fileParser) riskMap(n ast.Node) {
 	var risks map[risk.Pattern]risk.Answer
 	if err := yaml.NodeToValue(n, &risks); err != nil {
-		p.add(n, "%s is not a section of answers; write git_remove: gate", RisksKey)
+		p.add(n, "%s is not a section of answers; write git_remove: gate", risksKey)
 		return
 	}
 	for pattern, answer := range risks {
 		if !slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return r.Pattern == pattern }) {
-			p.add(n, "%s: unknown pattern %q; `perdure loop risks` lists the patterns", RisksKey, pattern)
+			p.add(n, "%s: unknown pattern %q; `perdure loop risks` lists the patterns", risksKey, pattern)
 		}
 		if !slices.Contains([]risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}, answer) {
-			p.add(n, "%s.%s: is %q; it must be one of allow, warn, gate, block", RisksKey, pattern, answer)
+			p.add(n, "%s.%s: is %q; it must be one of allow, warn, gate, block", risksKey, pattern, answer)
 		}
 	}
 	p.risks = risks
 }
 
-// ChainsKey is the setting of the chains of agents.
-const ChainsKey = "loop.chains"
+// chainsKey is the setting of the chains of agents.
+const chainsKey = "loop.chains"
 
-// DefaultChain is the type of tasks without a type.
-const DefaultChain = "default"
+// defaultChain is the type of tasks without a type.
+const defaultChain = "default"
 
 // maxChain bounds the agents of a chain.
 const maxChain = 20
@@ -204,40 +197,34 @@ const maxChain = 20
 func (p *fileParser) chainMap(n ast.Node) {
 	var chains map[string][]string
 	if err := yaml.NodeToValue(n, &chains); err != nil {
-		p.add(n, "%s is not a section of lists of agents; write tests: [codex, claude]", ChainsKey)
+		p.add(n, "%s is not a section of lists of agents; write tests: [codex, claude]", chainsKey)
 		return
 	}
 	for kind, agents := range chains {
 		if kind == "" || len(agents) == 0 || len(agents) > maxChain || slices.Contains(agents, "") {
-			p.add(n, "%s.%s: a chain has 1 to %d agents", ChainsKey, kind, maxChain)
+			p.add(n, "%s.%s: a chain has 1 to %d agents", chainsKey, kind, maxChain)
 		}
 	}
 	p.chains = chains
 }
 
 // Chain returns the agents of a type of task, in the order of their use. The empty
-// type is DefaultChain, for which the result can be nil. The error for another type
+// type is defaultChain, for which the result can be nil. The error for another type
 // without agents names the known types.
 func (l *Loop) Chain(kind string) ([]string, error) {
-	if kind == "" {
-		if chain := l.Chains[DefaultChain]; len(chain) > 0 {
-			return chain, nil
-		}
-		if l.Agent == "" {
-			return nil, nil
-		}
+	chain := l.Chains[cmp.Or(kind, defaultChain)]
+	switch {
+	case len(chain) > 0 || kind == "" && l.Agent == "":
+		return chain, nil
+	case kind == "":
 		return []string{l.Agent}, nil
 	}
-	chain := l.Chains[kind]
-	if len(chain) == 0 {
-		hint := "set " + ChainsKey + " in the settings file"
-		if len(l.Chains) > 0 {
-			hint = "the types in " + ChainsKey + " are " + strings.Join(slices.Sorted(maps.Keys(l.Chains)), ", ")
-		}
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "choose agents",
-			Msg: fmt.Sprintf("no agents for tasks of type %q", kind), Hint: hint}
+	hint := "set " + chainsKey + " in the settings file"
+	if len(l.Chains) > 0 {
+		hint = "the types in " + chainsKey + " are " + strings.Join(sortedKeys(l.Chains), ", ")
 	}
-	return chain, nil
+	return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "choose agents",
+		Msg: fmt.Sprintf("no agents for tasks of type %q", kind), Hint: hint}
 }
 
 // hookEntry is a handler in the file.
@@ -258,8 +245,7 @@ func (p *fileParser) hookList(n ast.Node) {
 	}
 	var entries []hookEntry
 	if err := yaml.NodeToValue(n, &entries, yaml.DisallowUnknownField()); err != nil {
-		problem, _, _ := strings.Cut(err.Error(), "\n")
-		p.add(n, "%s: %s", hook.SettingsKey, problem)
+		p.add(n, "%s: %s", hook.SettingsKey, clip.FirstLine(err.Error()))
 		return
 	}
 	for i, e := range entries {
@@ -277,11 +263,11 @@ func (p *fileParser) hookList(n ast.Node) {
 		p.hooks = append(p.hooks, s)
 	}
 	if err := p.hooks.Validate(); err != nil {
-		p.add(n, "%s", strings.ReplaceAll(fmt.Sprint(err), "\n", "; "))
+		p.add(n, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }
 
-// hookTemplate is the part of a new file about handlers and chains.
+// hookTemplate is the part of a new file on handlers and chains.
 const hookTemplate = `
 # Commands and URLs that loops call at their hooks; perdure schema hook-message and
 # hook-reply print the schemas of message and reply:

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 	loopconfig "github.com/perdure/perdure/loop/config"
 )
 
-// LoopMetrics are the settings of the section loop on metrics besides the tests.
+// LoopMetrics are the settings of the section loop on metrics other than the tests.
 type LoopMetrics struct {
 	// Coverage, Types and Lint are auto, off or a command.
 	Coverage, Types, Lint string
@@ -26,9 +25,8 @@ type LoopMetrics struct {
 
 // Measures returns the settings in the form of a loop's configuration.
 func (l *LoopMetrics) Measures() loopconfig.Measures {
-	m := loopconfig.Measures{Coverage: l.Coverage, Types: l.Types, Lint: l.Lint, CoverageThreshold: l.CoverageThreshold,
-		SensitiveThreshold: l.SensitiveThreshold,
-		Metrics:            l.Metrics}
+	m := loopconfig.Measures{Coverage: l.Coverage, Types: l.Types, Lint: l.Lint, Metrics: l.Metrics,
+		CoverageThreshold: l.CoverageThreshold, SensitiveThreshold: l.SensitiveThreshold}
 	for _, limit := range []*float64{&m.CoverageThreshold, &m.SensitiveThreshold} {
 		if *limit == 0 {
 			*limit = -1
@@ -45,42 +43,34 @@ func (l *LoopMetrics) Measures() loopconfig.Measures {
 func metricSettings() []setting {
 	return []setting{
 		{key: "loop.coverage", value: "COMMAND", def: loopconfig.Auto,
-			help: "coverage by line: auto (measured by the check " +
-				"if the test runner can), off, or a command that writes to $PERDURE_COVERAGE",
+			help: "coverage by line: auto (measured by the check if the test runner can), off, or a command that writes to " +
+				"$PERDURE_COVERAGE",
 			at: func(c *Config) any { return &c.Loop.Coverage }, check: notEmpty},
 		{key: "loop.types", value: "COMMAND", def: loopconfig.Auto,
-			help: "type errors: auto (the checkers that the project " +
-				"configures, for at most two minutes), off, or a command",
-			at: func(c *Config) any { return &c.Loop.Types }, check: notEmpty},
+			help: "type errors: auto (the checkers that the project configures, for at most two minutes), off, or a command",
+			at:   func(c *Config) any { return &c.Loop.Types }, check: notEmpty},
 		{key: "loop.lint", value: "COMMAND", def: loopconfig.Auto, help: "messages of linters: auto, off, or a command",
 			at: func(c *Config) any { return &c.Loop.Lint }, check: notEmpty},
 		{key: "loop.coverage_threshold", value: "PERCENT", def: "2", none: true,
 			help: "share of the remaining covered lines that can lose their coverage, or none for all",
-			at:   func(c *Config) any { return &c.Loop.CoverageThreshold }, check: share},
+			at:   func(c *Config) any { return &c.Loop.CoverageThreshold }, check: atMost(100)},
 		{key: "loop.sensitive_coverage_threshold", value: "PERCENT", def: "0.5", none: true,
 			help: "the same share for sensitive paths",
-			at:   func(c *Config) any { return &c.Loop.SensitiveThreshold }, check: share},
+			at:   func(c *Config) any { return &c.Loop.SensitiveThreshold }, check: atMost(100)},
 		{key: "loop.sensitive_paths", value: "WORDS", def: strings.Join(loopconfig.SensitiveWords(), ","),
 			help: "sensitive paths: words and patterns, separated by commas",
 			at:   func(c *Config) any { return &c.Loop.SensitivePaths }},
 	}
 }
 
-func share(value any) string {
-	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 100 {
-		return fmt.Sprintf("is %v; it must be above 0 and at most 100", x)
-	}
-	return ""
-}
-
-// MetricsKey is the setting of the user's metrics.
-const MetricsKey = "loop.metrics"
+// metricsKey is the setting of the user's metrics.
+const metricsKey = "loop.metrics"
 
 // metricMap parses the user's metrics: commands, with the better direction or not.
 func (p *fileParser) metricMap(n ast.Node) {
 	var entries yaml.MapSlice
 	if err := yaml.NodeToValue(n, &entries); err != nil {
-		p.add(n, "%s is not a section of commands; write size_kb: du -sk dist | cut -f1", MetricsKey)
+		p.add(n, "%s is not a section of commands; write size_kb: du -sk dist | cut -f1", metricsKey)
 		return
 	}
 	for _, e := range entries {
@@ -96,24 +86,24 @@ func (p *fileParser) metricMap(n ast.Node) {
 				case "better":
 					m.Better = fmt.Sprint(text)
 				default:
-					p.add(n, "%s.%s: unknown key %q; the keys are command and better", MetricsKey, m.Name, key)
+					p.add(n, "%s.%s: unknown key %q; the keys are command and better", metricsKey, m.Name, key)
 				}
 			}
 		}
 		for _, problem := range m.Validate() {
-			p.add(n, "%s: %s", MetricsKey, problem)
+			p.add(n, "%s: %s", metricsKey, problem)
 		}
 		if slices.ContainsFunc(p.metrics, func(other loopconfig.Metric) bool { return other.Name == m.Name }) {
-			p.add(n, "%s.%s: already set", MetricsKey, m.Name)
+			p.add(n, "%s.%s: already set", metricsKey, m.Name)
 		}
 		p.metrics = append(p.metrics, m)
 	}
 	if len(p.metrics) > loopconfig.MaxMetrics {
-		p.add(n, "%s has %d metrics, the limit is %d", MetricsKey, len(p.metrics), loopconfig.MaxMetrics)
+		p.add(n, "%s has %d metrics, the limit is %d", metricsKey, len(p.metrics), loopconfig.MaxMetrics)
 	}
 }
 
-// metricTemplate is the part of a new file about metrics.
+// metricTemplate is the part of a new file on metrics.
 const metricTemplate = `# Metrics of the workspace, by the commands that print them:
 #   metrics:
 #     size_kb: {command: du -sk dist | cut -f1, better: down}

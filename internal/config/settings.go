@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,9 +52,8 @@ func settings() []setting {
 func runSettings() []setting {
 	return []setting{
 		{key: "model", value: "MODEL", def: "builtin:extract",
-			help: "builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND " +
-				"or mock:SCRIPT; fallbacks follow after commas",
-			at: func(c *Config) any { return &c.Model }, check: notEmpty},
+			help: "builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND or mock:SCRIPT; fallbacks follow after commas",
+			at:   func(c *Config) any { return &c.Model }, check: notEmpty},
 		{key: "sub_model", value: "MODEL", help: "model of the tasks below the root, if it is another one",
 			at: func(c *Config) any { return &c.SubModel }},
 		{key: "judge", value: "MODEL", help: "judge for best-of-n and --min-score, if it is not the model: a model, " +
@@ -84,7 +84,7 @@ func runSettings() []setting {
 		{key: "budget_tokens", value: "N", def: noLimit, help: "maximum tokens of a tree, or none", none: true,
 			at: func(c *Config) any { return &c.BudgetTokens }, check: between(1, maxBudget)},
 		{key: "budget_usd", value: "USD", def: noLimit, help: "maximum cost of a tree in US dollars, or none", none: true,
-			at: func(c *Config) any { return &c.BudgetUSD }, check: dollars},
+			at: func(c *Config) any { return &c.BudgetUSD }, check: atMost(1_000_000_000)},
 		{key: "prices", value: "FILE", help: "prices that override the built-in ones, if not in prices.yaml in .perdure",
 			at: func(c *Config) any { return &c.Prices }},
 		{key: "cache", def: "false", help: "keep answers and reuse them for identical requests",
@@ -130,36 +130,27 @@ const noLimit = "none"
 // maxBudget bounds budgets, so that their sums do not overflow.
 const maxBudget = 1_000_000_000_000_000
 
+// find returns the setting of a key, also one of a profile.
 func find(key string) (setting, bool) {
-	for _, s := range settings() {
-		if s.key == key {
-			return s, true
-		}
+	table := settings()
+	if name := agentName(key); name != "" {
+		table = agentSettings(name)
 	}
-	return findAgentSetting(key)
+	i := slices.IndexFunc(table, func(s setting) bool { return s.key == key })
+	if i < 0 {
+		return setting{}, false
+	}
+	return table[i], true
 }
 
-// kind is the kind of a value.
-type kind int
-
-const (
-	textKind kind = iota
-	numberKind
-	durationKind
-	truthKind
-)
-
-func (s setting) kind() kind {
-	switch s.at(new(Config)).(type) {
-	case *string:
-		return textKind
-	case *time.Duration:
-		return durationKind
-	case *bool:
-		return truthKind
-	}
-	return numberKind
+// isText reports whether the value is text.
+func (s setting) isText() bool {
+	_, ok := s.at(new(Config)).(*string)
+	return ok
 }
+
+// valueIn returns the value in c.
+func (s setting) valueIn(c *Config) any { return reflect.ValueOf(s.at(c)).Elem().Interface() }
 
 // variable returns the name of the setting's environment variable.
 func (s setting) variable() string {
@@ -168,21 +159,17 @@ func (s setting) variable() string {
 
 // flag returns the name of the setting's flag with its dashes.
 func (s setting) flag() string {
-	dashes := func(r rune) rune {
-		if r == '.' || r == '_' {
-			return '-'
-		}
-		return r
-	}
-	return "--" + strings.Map(dashes, s.key)
+	return "--" + strings.NewReplacer(".", "-", "_", "-").Replace(s.key)
 }
 
 // set parses and stores text. It returns the problem of text, or "", and stores
 // nothing if there is one.
 func (s setting) set(c *Config, text string) string {
 	if s.none && text == noLimit {
-		return s.clear(c)
-	} else if x, err := strconv.ParseFloat(text, 64); s.none && err == nil && x == 0 {
+		reflect.ValueOf(s.at(c)).Elem().SetZero()
+		return ""
+	}
+	if x, err := strconv.ParseFloat(text, 64); s.none && err == nil && x == 0 {
 		return fmt.Sprintf("is %s; write %s for no limit", text, noLimit)
 	}
 	switch p := s.at(c).(type) {
@@ -227,21 +214,6 @@ func (s setting) set(c *Config, text string) string {
 	return ""
 }
 
-// clear removes the limit.
-func (s setting) clear(c *Config) string {
-	switch p := s.at(c).(type) {
-	case *int:
-		*p = 0
-	case *int64:
-		*p = 0
-	case *float64:
-		*p = 0
-	case *time.Duration:
-		*p = 0
-	}
-	return ""
-}
-
 // verify checks the stored value. Secrets are not allowed in the file.
 func (s setting) verify(c *Config, kind string) string {
 	if s.check != nil && (!s.none || s.text(c) != noLimit) {
@@ -251,7 +223,7 @@ func (s setting) verify(c *Config, kind string) string {
 	}
 	if s.secret != nil && kind == OriginFile && s.secret(s.text(c)) != s.text(c) {
 		problem := "contains a password, which is not allowed in a file"
-		if _, agent := agentName(s.key); !agent {
+		if agentName(s.key) == "" {
 			problem += "; set " + s.variable() + " instead"
 		}
 		return problem
@@ -261,29 +233,17 @@ func (s setting) verify(c *Config, kind string) string {
 
 // text returns the value as in the file.
 func (s setting) text(c *Config) string {
-	text := s.plainText(c)
-	if s.none && (text == "0" || text == FormatDuration(0)) {
+	if s.none && reflect.ValueOf(s.at(c)).Elem().IsZero() {
 		return noLimit
 	}
-	return text
-}
-
-func (s setting) plainText(c *Config) string {
-	switch p := s.at(c).(type) {
-	case *string:
-		return *p
-	case *int:
-		return strconv.Itoa(*p)
-	case *int64:
-		return strconv.FormatInt(*p, 10)
-	case *float64:
-		return strconv.FormatFloat(*p, 'f', -1, 64)
-	case *time.Duration:
-		return FormatDuration(*p)
-	case *bool:
-		return strconv.FormatBool(*p)
+	switch value := s.valueIn(c).(type) {
+	case float64:
+		return strconv.FormatFloat(value, 'f', -1, 64)
+	case time.Duration:
+		return FormatDuration(value)
+	default:
+		return fmt.Sprint(value)
 	}
-	return ""
 }
 
 // jsonValue returns the value for JSON: numbers and booleans as such, no limit as
@@ -292,17 +252,12 @@ func (s setting) jsonValue(c *Config) any {
 	if s.none && s.text(c) == noLimit {
 		return nil
 	}
-	switch p := s.at(c).(type) {
-	case *int:
-		return *p
-	case *int64:
-		return *p
-	case *float64:
-		return *p
-	case *bool:
-		return *p
+	switch value := s.valueIn(c).(type) {
+	case string, time.Duration:
+		return s.shown(c)
+	default:
+		return value
 	}
-	return s.shown(c)
 }
 
 // shown returns the text of the value without secrets.
@@ -375,11 +330,13 @@ func positive(value any) string {
 	return ""
 }
 
-func dollars(value any) string {
-	if x := *value.(*float64); math.IsNaN(x) || x < 0 || x > 1e9 {
-		return fmt.Sprintf("is %v; it must be above 0 and at most 1000000000", x)
+func atMost(high int) func(any) string {
+	return func(value any) string {
+		if x := *value.(*float64); !(x >= 0 && x <= float64(high)) {
+			return fmt.Sprintf("is %v; it must be above 0 and at most %d", x, high)
+		}
+		return ""
 	}
-	return ""
 }
 
 func oneOf(words ...string) func(any) string {
@@ -436,16 +393,13 @@ func withoutPassword(text string) string {
 		u.User = url.UserPassword(u.User.Username(), hidden)
 		text = u.String()
 	}
-	query, changed := u.Query(), false
+	query := u.Query()
 	for name := range query {
 		if name == "key" || isSecret(name) || strings.Contains(name, "password") {
 			query.Set(name, hidden)
-			changed = true
+			u.RawQuery = query.Encode()
+			text = u.String()
 		}
-	}
-	if changed {
-		u.RawQuery = query.Encode()
-		text = u.String()
 	}
 	return text
 }

@@ -27,8 +27,7 @@ func Command(e *env.Env) *cobra.Command {
 		Use:   "cache",
 		Short: "List or remove cached answers",
 		Long: "List or remove the answers that runs with --cache keep and reuse for identical requests to the same model " +
-			"at " +
-			"the same endpoint. An answer from the cache uses no tokens and costs nothing.",
+			"at the same endpoint. An answer from the cache uses no tokens and costs nothing.",
 		GroupID: env.GroupManage,
 	}, c.newListCommand(), c.newStatsCommand(), c.newEvictCommand())
 }
@@ -47,7 +46,6 @@ func (c *commands) withCache(cmd *cobra.Command, do func(ctx context.Context, ke
 }
 
 func (c *commands) newListCommand() *cobra.Command {
-	var asJSON bool
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -65,44 +63,42 @@ func (c *commands) newListCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.listCache(all[:min(len(all), cmp.Or(limit, len(all)))], asJSON)
+				return c.listCache(all[:min(len(all), cmp.Or(limit, len(all)))])
 			})
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 0, "`N` maximum answers to list; 0: all")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
 // shownKey is the printed length of a key.
 const shownKey = 12
 
-func (c *commands) listCache(entries []cache.Entry, asJSON bool) error {
-	if len(entries) == 0 && !asJSON {
+func (c *commands) listCache(entries []cache.Entry) error {
+	if len(entries) == 0 && !c.JSON {
 		c.Note("the cache is empty; `perdure run --cache` keeps answers")
 	}
-	now := time.Now()
 	for i := range entries {
-		e := &entries[i]
-		if asJSON {
-			if err := c.PrintJSON(e); err != nil {
-				return err
-			}
-			continue
+		if err := c.Print(&entries[i], func() { c.printEntry(&entries[i]) }); err != nil {
+			return err
 		}
-		if e.Damaged {
-			c.Printf("%s  %s  damaged\n", e.Key[:shownKey], env.PadLeft(human.Size(e.Bytes), 8))
-			continue
-		}
-		saves := fmt.Sprintf("%s in, %s out, %s", human.Compact(e.InputTokens), human.Compact(e.OutputTokens),
-			status.Cost(usageOf(e)))
-		c.Printf("%s  %s  %s  %s  %s\n", e.Key[:shownKey], env.PadLeft(human.Size(e.Bytes), 8),
-			env.Pad(human.Ago(now, e.UsedAt), 14), env.Pad(saves, 32), env.OneLine(e.Model, 40))
 	}
 	return nil
 }
 
-// usageOf returns the usage of the call that gave an answer.
+func (c *commands) printEntry(e *cache.Entry) {
+	if e.Damaged {
+		c.Printf("%s  %8s  damaged\n", e.Key[:shownKey], human.Size(e.Bytes))
+		return
+	}
+	saves := fmt.Sprintf("%s in, %s out, %s", human.Compact(e.InputTokens), human.Compact(e.OutputTokens),
+		status.Cost(usageOf(e)))
+	c.Printf("%s  %8s  %s  %s  %s\n", e.Key[:shownKey], human.Size(e.Bytes),
+		env.Pad(human.Ago(time.Now(), e.UsedAt), 14), env.Pad(saves, 32), env.OneLine(e.Model, 40))
+}
+
+// usageOf returns the usage of the call whose answer was cached.
 func usageOf(e *cache.Entry) perdure.Usage {
 	u := perdure.Usage{Calls: 1, InputTokens: e.InputTokens, OutputTokens: e.OutputTokens, UnpricedCalls: 1}
 	if e.CostUSD != nil {
@@ -112,7 +108,6 @@ func usageOf(e *cache.Entry) perdure.Usage {
 }
 
 func (c *commands) newStatsCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Print the size of the cache and its savings",
@@ -122,43 +117,36 @@ func (c *commands) newStatsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
 				s, err := kept.Stats(ctx)
-				if err != nil || asJSON {
-					return errorOr(err, func() error { return c.PrintJSON(s) })
+				if err != nil {
+					return err
 				}
-				c.Printf("%s, %s, in %s\n", human.Count(int64(s.Entries), "answer"), human.Size(s.Bytes), c.Out.Safe(s.Dir))
-				if s.Entries == 0 {
-					return nil
-				}
-				now := time.Now()
-				c.Printf("%s tokens in, %s out, %s; newest use %s, oldest use %s\n", human.Compact(s.InputTokens),
-					human.Compact(s.OutputTokens), human.Dollars(s.CostUSD), human.Ago(now, *s.NewestUse),
-					human.Ago(now, *s.OldestUse))
-				for _, m := range s.Models {
-					c.Printf("  %s  %s  %s\n", env.PadLeft(fmt.Sprint(m.Entries), 7), env.PadLeft(human.Size(m.Bytes), 8),
-						env.OneLine(m.Model, 60))
-				}
-				if s.Damaged > 0 {
-					c.Note("%s damaged; `perdure cache evict` removes them", human.Count(int64(s.Damaged), "answer"))
-				}
-				return nil
+				return c.Print(s, func() { c.printStats(&s) })
 			})
 		},
 	}
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
-// errorOr returns err, or else calls do.
-func errorOr(err error, do func() error) error {
-	if err != nil {
-		return err
+func (c *commands) printStats(s *cache.Stats) {
+	c.Printf("%s, %s, in %s\n", human.Count(s.Entries, "answer"), human.Size(s.Bytes), c.Out.Safe(s.Dir))
+	if s.Entries == 0 {
+		return
 	}
-	return do()
+	now := time.Now()
+	c.Printf("%s tokens in, %s out, %s; newest use %s, oldest use %s\n", human.Compact(s.InputTokens),
+		human.Compact(s.OutputTokens), human.Dollars(s.CostUSD), human.Ago(now, *s.NewestUse), human.Ago(now, *s.OldestUse))
+	for _, m := range s.Models {
+		c.Printf("  %7d  %8s  %s\n", m.Entries, human.Size(m.Bytes), env.OneLine(m.Model, 60))
+	}
+	if s.Damaged > 0 {
+		c.Note("%s damaged; `perdure cache evict` removes them", human.Count(s.Damaged, "answer"))
+	}
 }
 
 // evictFlags holds the flags of cache evict.
 type evictFlags struct {
-	all, dryRun, json     bool
+	all, dryRun           bool
 	model, unused, keepTo string
 }
 
@@ -179,7 +167,7 @@ func (c *commands) newEvictCommand() *cobra.Command {
 				return err
 			}
 			return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
-				return c.evict(ctx, kept, sel, f.json)
+				return c.evict(ctx, kept, sel)
 			})
 		},
 	}
@@ -189,7 +177,7 @@ func (c *commands) newEvictCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.keepTo, "keep", "", "`SIZE` keep the last used answers up to this size, such as 100MB, and "+
 		"remove the others")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be removed")
-	env.JSONFlag(cmd, &f.json)
+	c.JSONFlag(cmd)
 	env.CompleteWith(cmd, "model", c.completeCache(func(e *cache.Entry) (string, string) { return e.Model, "" }))
 	return cmd
 }
@@ -215,59 +203,45 @@ func (f *evictFlags) selection(args []string) (cache.Selection, error) {
 		if err != nil || n > 1<<60 {
 			return sel, env.UsageError("write 100MB or 1GB", "--keep: %q is not a size", f.keepTo)
 		}
-		keep := int64(n)
-		sel.KeepBytes = &keep
+		sel.KeepBytes = new(int64(n))
 	}
 	if !f.all && sel.Key == "" && sel.Model == "" && sel.Unused == 0 && sel.KeepBytes == nil {
-		return sel, env.UsageError("add a key, --all, --model, --unused or --keep",
-			"no answers are selected")
+		return sel, env.UsageError("add a key, --all, --model, --unused or --keep", "no answers are selected")
 	}
 	return sel, nil
 }
 
-func (c *commands) evict(ctx context.Context, kept *cache.Cache, sel cache.Selection, asJSON bool) error {
+func (c *commands) evict(ctx context.Context, kept *cache.Cache, sel cache.Selection) error {
 	r, err := kept.Evict(ctx, sel)
 	if err != nil {
 		return err
 	}
 	if sel.Key != "" && r.Entries == 0 {
-		return &perdure.Error{Code: perdure.CodeNotFound, Op: "evict answer",
-			Msg:  fmt.Sprintf("no answer with key %q", sel.Key),
-			Hint: "`perdure cache list` lists the keys"}
+		return env.NotFound("`perdure cache list` lists the keys", "no answer with key %q", sel.Key)
 	}
-	if asJSON {
-		return c.PrintJSON(r)
-	}
-	verb := "removed"
-	if r.DryRun {
-		verb = "would remove"
-	}
-	c.Printf("%s %s, %s\n", verb, human.Count(int64(r.Entries), "answer"), human.Size(r.Bytes))
-	return nil
+	return c.Print(r, func() {
+		verb := "removed"
+		if r.DryRun {
+			verb = "would remove"
+		}
+		c.Printf("%s %s, %s\n", verb, human.Count(r.Entries, "answer"), human.Size(r.Bytes))
+	})
 }
 
 // completeCache offers the words that a function returns for the answers.
 func (c *commands) completeCache(of func(e *cache.Entry) (word, about string)) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var found []cobra.Completion
+	return env.Completions(1, func(cmd *cobra.Command, add func(word, about string)) error {
 		seen := make(map[string]bool)
-		err := c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
+		return c.withCache(cmd, func(ctx context.Context, kept *cache.Cache) error {
 			all, err := kept.List(ctx)
 			for i := range all {
 				word, about := of(&all[i])
 				if word != "" && !seen[word] {
 					seen[word] = true
-					found = append(found, cobra.CompletionWithDesc(word, about))
+					add(word, about)
 				}
 			}
 			return err
 		})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return found, cobra.ShellCompDirectiveNoFileComp
-	}
+	})
 }

@@ -4,13 +4,11 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/detect"
 )
@@ -19,8 +17,8 @@ type commands struct{ *env.Env }
 
 // options are the flags of the command.
 type options struct {
-	base, loop, mode    string
-	staged, json, sarif bool
+	base, loop, mode string
+	staged, sarif    bool
 }
 
 // Command returns the command with its subcommand.
@@ -54,7 +52,7 @@ func Command(e *env.Env) *cobra.Command {
 	f.StringVar(&o.mode, "mode", "", "`MODE` findings that block: off, minimal, standard or aggressive; default: the "+
 		"setting loop.detection")
 	f.BoolVar(&o.staged, "staged", false, "compare the index instead of the working tree")
-	env.JSONFlag(cmd, &o.json)
+	c.JSONFlag(cmd)
 	f.BoolVar(&o.sarif, "sarif", false, "print SARIF 2.1.0")
 	cmd.MarkFlagsMutuallyExclusive("json", "sarif")
 	cmd.AddCommand(c.newPatternsCommand())
@@ -68,14 +66,12 @@ func (c *commands) check(cmd *cobra.Command, o *options, paths []string) error {
 	if err != nil {
 		return err
 	}
-	if modes := []detect.Mode{"", detect.Off, detect.Minimal, detect.Standard, detect.Aggressive}; !slices.Contains(
-		modes, detect.Mode(o.mode)) || o.mode == "" && cmd.Flags().Changed("mode") {
-		return &perdure.Error{Code: perdure.CodeInvalid,
-			Msg: fmt.Sprintf("--mode is %q; it must be one of off, minimal, standard, aggressive", o.mode)}
+	modes := []string{string(detect.Off), string(detect.Minimal), string(detect.Standard), string(detect.Aggressive)}
+	if cmd.Flags().Changed("mode") && !slices.Contains(modes, o.mode) {
+		return env.Unknown("mode", o.mode, modes)
 	}
 	if o.base == "" && cmd.Flags().Changed("base") { // a variable of a script can be unset
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: "--base is empty",
-			Hint: "write a revision, or omit --base to compare with HEAD"}
+		return env.UsageError("write a revision, or omit --base to compare with HEAD", "--base is empty")
 	}
 	v, err := c.compared(ctx, l, o)
 	if err != nil {
@@ -89,21 +85,15 @@ func (c *commands) check(cmd *cobra.Command, o *options, paths []string) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case o.json:
-		err = c.PrintJSON(out)
-	case o.sarif:
+	if o.sarif {
 		err = c.PrintJSON(sarif(out, env.ThisBuild().Version))
-	default:
-		c.text(out)
+	} else {
+		err = c.Print(out, func() { c.text(out) })
 	}
-	if err != nil {
-		return err
-	}
-	if out.Verdict == detect.Block {
+	if err == nil && out.Verdict == detect.Block {
 		return &env.Exit{Status: env.StatusIncomplete}
 	}
-	return nil
+	return err
 }
 
 // loopBase returns the snapshot of a base loop:SNAPSHOT, and false for a revision.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +22,6 @@ type Entry struct {
 }
 
 func (c *commands) newPatternsCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "patterns",
 		Short: "List the patterns of regressions",
@@ -41,25 +39,21 @@ func (c *commands) newPatternsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return c.PrintJSON(entries)
-			}
-			w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-			for i := range entries {
-				e := &entries[i]
-				does := string(e.Action)
-				if !e.On {
-					does = "off"
+			return c.Print(entries, func() {
+				lines := make([]string, len(entries))
+				for i, e := range entries {
+					action := e.Action
+					if !e.On {
+						action = "off"
+					}
+					lines[i] = fmt.Sprintf("%s\t%s\ttier %d\t%s\t%s\t%s\t%s", e.ID, e.Type, e.Tier, e.Severity, action,
+						strings.Join(e.Aliases, " "), c.Out.Safe(e.Title))
 				}
-				if _, err := fmt.Fprintf(w, "%s\t%s\ttier %d\t%s\t%s\t%s\t%s\n", e.ID, e.Type, e.Tier, e.Severity, does,
-					strings.Join(e.Aliases, " "), c.Out.Safe(e.Title)); err != nil {
-					return err
-				}
-			}
-			return w.Flush()
+				c.PrintTable(lines)
+			})
 		},
 	}
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 

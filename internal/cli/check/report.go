@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/verify/evidence"
 )
@@ -64,21 +63,19 @@ func (v *versions) report(ctx context.Context, c *commands, s *settings, args []
 		Limits: detect.Limits{Findings: maxFindings}}
 	in.Changes = v.changes(s.set.Protected, &wrong)
 	found, err := detect.Run(ctx, &in)
-	var limit *detect.LimitError
-	if errors.As(err, &limit) {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: limit.Error(),
-			Hint: "compare with a newer --base", Err: err}
+	if limit, ok := errors.AsType[*detect.LimitError](err); ok {
+		return nil, env.UsageError("compare with a newer --base", "%s", limit)
 	}
 	if err != nil {
 		return nil, fromWorkspace(err)
 	}
 	if wrong != "" {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: "the change makes the project's settings invalid: " +
-			wrong, Hint: "correct the file before the commit"}
+		return nil, env.UsageError("correct the file before the commit",
+			"the change makes the project's settings invalid: %s", wrong)
 	}
 	r := &Report{Verdict: detect.Allow, Mode: in.Mode, Compared: v.text, Base: v.base, Files: found.Files,
-		Findings: []Finding{}, Waived: []Waived{},
-		Skipped: []detect.Skipped{}, Moved: []detect.Moved{}, Notes: append([]string{}, s.notes...), rules: s.set.Catalog()}
+		Findings: []Finding{}, Waived: []Waived{}, Skipped: []detect.Skipped{}, Moved: []detect.Moved{},
+		Notes: append([]string{}, s.notes...), rules: s.set.Catalog()}
 	for i := range found.Findings {
 		if f := &found.Findings[i]; only(f.File) {
 			r.Findings = append(r.Findings, Finding{*f, f.Fingerprint()})
@@ -158,7 +155,7 @@ func (v *versions) only(cwd string, args []string) (func(name string) bool, erro
 		}
 		rel, err := filepath.Rel(root, at)
 		if err != nil || !filepath.IsLocal(rel) {
-			return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("%q is not in %s", arg, v.root)}
+			return nil, env.UsageError("", "%q is not in %s", arg, v.root)
 		}
 		_, statErr := os.Lstat(at)
 		glob := path.Clean(filepath.ToSlash(rel))
@@ -166,13 +163,11 @@ func (v *versions) only(cwd string, args []string) (func(name string) bool, erro
 			glob = escaped(glob)
 		}
 		if !doublestar.ValidatePattern(glob) {
-			return nil, &perdure.Error{Code: perdure.CodeInvalid,
-				Msg: fmt.Sprintf("%q is not a file, a folder or a glob such as src/**/*.ts", arg)}
+			return nil, env.UsageError("", "%q is not a file, a folder or a glob such as src/**/*.ts", arg)
 		}
 		if statErr != nil && !v.changed(glob) {
-			return nil, &perdure.Error{Code: perdure.CodeNotFound,
-				Msg:  fmt.Sprintf("no file, folder or changed file %q", arg),
-				Hint: "paths are relative to the current folder; write a revision as --base REV"}
+			return nil, env.NotFound("paths are relative to the current folder; write a revision as --base REV",
+				"no file, folder or changed file %q", arg)
 		}
 		globs = append(globs, glob)
 	}

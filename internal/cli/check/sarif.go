@@ -156,9 +156,9 @@ func level(a detect.Action) string {
 		return "error"
 	case detect.Warn:
 		return "warning"
-	case detect.Tell:
+	default:
+		return "note"
 	}
-	return "note"
 }
 
 func result(f *Finding, at map[string]int) sarifResult {

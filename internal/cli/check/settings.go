@@ -1,13 +1,13 @@
 package check
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
 	ruleset "github.com/perdure/perdure/internal/detect/rules"
@@ -30,7 +30,7 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 	s := &settings{mode: mode, set: l.Loop.Rules, now: time.Now()}
 	own, err := ruleset.Own(c.Getenv, v.root)
 	if err != nil {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
+		return nil, env.UsageError("", "%s", oneLine(err))
 	}
 	s.waivers = own
 	text, err := v.trusted(ctx, ruleset.FileName)
@@ -41,21 +41,18 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 	if text != nil {
 		project, err := ruleset.Parse(ruleset.FileName, text)
 		if err != nil {
-			s.notes = append(s.notes, fmt.Sprintf("the project's settings are ignored, because they are invalid in the "+
-				"older version: %s", strings.ReplaceAll(err.Error(), "\n", "; ")))
+			s.notes = append(s.notes,
+				"the project's settings are ignored, because they are invalid in the older version: "+oneLine(err))
 		} else {
 			s.set, s.waivers, detection = s.set.With(&project.Settings), slices.Concat(own, project.Waivers), project.Detection
 		}
 	}
-	if s.mode == "" && detection != "" && !l.Set("loop.detection") {
-		s.mode = detection
+	if l.Set("loop.detection") {
+		detection = ""
 	}
-	if s.mode == "" {
-		s.mode = detect.Mode(l.Loop.Detection)
-	}
+	s.mode = cmp.Or(s.mode, detection, detect.Mode(l.Loop.Detection))
 	if s.rules, err = s.set.Rules(); err != nil {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read settings",
-			Msg: strings.ReplaceAll(err.Error(), "\n", "; ")}
+		return nil, env.UsageError("", "read settings: %s", oneLine(err))
 	}
 	if own := l.Loop.Rules; !own.Equal(&ruleset.Settings{}) {
 		s.notes = append(s.notes, "your own settings apply too: "+own.String())
@@ -73,7 +70,10 @@ func proposed(d *detect.Change) string {
 		return ""
 	}
 	if _, err := ruleset.Parse(ruleset.FileName, d.New.Content); err != nil {
-		return strings.ReplaceAll(err.Error(), "\n", "; ")
+		return oneLine(err)
 	}
 	return ""
 }
+
+// oneLine returns several joined errors as one line.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,7 +25,7 @@ func (c *commands) text(r *Report) {
 		f := &r.Findings[i]
 		if i == 0 || f.File != file {
 			file = f.File
-			c.line("%s", c.Out.Bold(c.Out.Safe(orAll(plain(file)))))
+			c.line("%s", c.Out.Bold(c.Out.Safe(cmp.Or(plain(file), "(the whole change)"))))
 		}
 		c.finding(f)
 		if advice := adviceOf(f.Type); f.Action == detect.Act && !advised[f.Type] {
@@ -74,15 +75,7 @@ func by(w *detect.Waiver) string {
 	return " (" + w.By + ")"
 }
 
-func orAll(file string) string {
-	if file == "" {
-		return "(the whole change)"
-	}
-	return file
-}
-
-// plain returns the name of a file, quoted if it contains control characters, so that it
-// can write neither lines nor colors.
+// plain returns the name of a file, quoted if it contains control characters.
 func plain(name string) string {
 	if strings.ContainsFunc(name, unicode.IsControl) || !utf8.ValidString(name) {
 		return strconv.Quote(name)
@@ -129,9 +122,9 @@ func tierName(t detect.Tier) string {
 		return "fact"
 	case detect.Sign:
 		return "strong sign"
-	case detect.Hint:
+	default:
+		return "hint"
 	}
-	return "hint"
 }
 
 // summary returns the last line of the report.
@@ -140,9 +133,9 @@ func (r *Report) summary() string {
 	for i := range r.Findings {
 		count[r.Findings[i].Action]++
 	}
-	text := fmt.Sprintf("%s: %s, %s, %s in %s", r.Verdict, human.Count(int64(count[detect.Act]), "regression"),
-		human.Count(int64(count[detect.Warn]), "warning"),
-		human.Count(int64(count[detect.Tell]), "hint"), human.Count(int64(r.Files), "changed file"))
+	text := fmt.Sprintf("%s: %s, %s, %s in %s", r.Verdict, human.Count(count[detect.Act], "regression"),
+		human.Count(count[detect.Warn], "warning"), human.Count(count[detect.Tell], "hint"),
+		human.Count(r.Files, "changed file"))
 	if n := len(r.Waived); n > 0 {
 		text += fmt.Sprintf(", %d waived", n)
 	}
@@ -155,11 +148,11 @@ func (r *Report) summary() string {
 	return fmt.Sprintf("%s (%s mode; %s)", text, r.Mode, r.Compared)
 }
 
-// intended says what to do about an intended change.
+// intended is the advice for an intended change.
 const intended = "If a change is intended, add a waiver with its reason to " + rules.FileName +
 	" and commit it before the change (see docs/check.md; git commit --no-verify skips the hook)."
 
-// adviceOf returns what to do about a regression.
+// adviceOf returns the advice for a regression.
 func adviceOf(t detect.Type) string {
 	switch t {
 	case detect.TestDeletion:

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	loopcmd "github.com/perdure/perdure/internal/cli/loop"
@@ -50,8 +49,7 @@ type versions struct {
 func (c *commands) compared(ctx context.Context, l *config.Loaded, o *options) (*versions, error) {
 	if at, ok := loopBase(o.base); ok {
 		if o.staged {
-			return nil, &perdure.Error{Code: perdure.CodeInvalid,
-				Msg: "--staged and --base loop: exclude each other"}
+			return nil, env.UsageError("omit one of them", "--staged and --base loop: exclude each other")
 		}
 		var v *versions
 		err := c.With(ctx, l, env.Read, func(b *env.Backend) (err error) {
@@ -61,8 +59,7 @@ func (c *commands) compared(ctx context.Context, l *config.Loaded, o *options) (
 		return v, err
 	}
 	if o.loop != "" {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid,
-			Msg: "--loop needs --base loop:…", Hint: "write --base loop:baseline"}
+		return nil, env.UsageError("write --base loop:baseline", "--loop needs --base loop:…")
 	}
 	return c.fromGit(ctx, o)
 }
@@ -80,24 +77,20 @@ func (c *commands) fromGit(ctx context.Context, o *options) (*versions, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &versions{root: repo.Root, text: between.Text, base: between.Base, first: between.First, paths: changes.Paths,
-		each:    changes.Each(ctx),
+	v := &versions{root: repo.Root, text: between.Text, base: between.Base, first: between.First,
+		paths: changes.Paths, each: changes.Each(ctx),
 		skipped: func() []detect.Skipped { return changes.Skipped },
 		trusted: func(ctx context.Context, name string) ([]byte, error) { return repo.ReadTrusted(ctx, between, name) }}
 	if changes.Merged > 0 {
 		v.note = fmt.Sprintf("a merge is in progress: %s unchanged from the other side skipped",
-			human.Count(int64(changes.Merged), "file"))
+			human.Count(changes.Merged, "file"))
 	}
 	return v, nil
 }
 
 // fromLoop compares the workspace of a loop with one of its snapshots.
 func fromLoop(ctx context.Context, store *client.Client, l *config.Loaded, name, at string) (*versions, error) {
-	var names []string
-	if name != "" {
-		names = []string{name}
-	}
-	row, err := loopcmd.Find(ctx, store, names)
+	row, err := loopcmd.Find(ctx, store, name)
 	if err != nil {
 		return nil, err
 	}
@@ -122,45 +115,40 @@ func fromLoop(ctx context.Context, store *client.Client, l *config.Loaded, name,
 	if err != nil {
 		return nil, fromWorkspace(err)
 	}
-	v := &versions{root: files.Root(), base: string(id), text: fmt.Sprintf("working tree compared with %s of loop %s",
-		described(at), loop.ID(&tree)),
-		each:    evidence.Versions(ctx, files, &evidence.Between{From: id, To: now, Changes: changes}),
-		skipped: func() []detect.Skipped { return nil }}
-	v.paths = func(each func(old, now string)) {
-		for i := range changes {
-			each(changes[i].From, changes[i].Path)
-		}
-	}
-	v.trusted = func(ctx context.Context, name string) ([]byte, error) {
-		return evidence.ReadTrusted(ctx, files, id, name)
-	}
-	return v, nil
-}
-
-func described(at string) string {
+	version := "iteration " + at
 	if at == "baseline" {
-		return "the baseline"
+		version = "the baseline"
 	}
-	return "iteration " + at
+	return &versions{root: files.Root(), base: string(id),
+		text: fmt.Sprintf("working tree compared with %s of loop %s", version, loop.ID(&tree)),
+		paths: func(each func(old, now string)) {
+			for i := range changes {
+				each(changes[i].From, changes[i].Path)
+			}
+		},
+		each:    evidence.Versions(ctx, files, &evidence.Between{From: id, To: now, Changes: changes}),
+		skipped: func() []detect.Skipped { return nil },
+		trusted: func(ctx context.Context, name string) ([]byte, error) {
+			return evidence.ReadTrusted(ctx, files, id, name)
+		}}, nil
 }
 
 // snapshotOf returns a snapshot of a loop: baseline, or the number of an iteration.
 func snapshotOf(ctx context.Context, store *client.Client, row *record.Loop, at string) (workspace.ID, error) {
-	const op = "find snapshot"
 	standing, err := state.Read(row.State)
 	if err != nil {
 		return "", err
 	}
 	if at == "baseline" {
 		if standing.Baseline == "" {
-			return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: "no baseline yet"}
+			return "", env.NotFound("", "find snapshot: no baseline yet")
 		}
 		return standing.Baseline, nil
 	}
 	n, err := strconv.Atoi(at)
 	if err != nil || n < 1 {
-		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: fmt.Sprintf("%q is not a snapshot of a loop", at),
-			Hint: "write --base loop:baseline, or an iteration such as --base loop:3"}
+		return "", env.UsageError("write --base loop:baseline, or an iteration such as --base loop:3",
+			"%q is not a snapshot of a loop", at)
 	}
 	list, err := store.Iterations(ctx, row.Tree, n, 1)
 	if err != nil {
@@ -174,16 +162,14 @@ func snapshotOf(ctx context.Context, store *client.Client, row *record.Loop, at 
 			return kept.After, nil
 		}
 	}
-	return "", &perdure.Error{Code: perdure.CodeNotFound, Op: op,
-		Msg:  fmt.Sprintf("no snapshot after iteration %d", n),
-		Hint: "`perdure loop status` shows the iterations"}
+	return "", env.NotFound("`perdure loop status` shows the iterations",
+		"find snapshot: no snapshot after iteration %d", n)
 }
 
 // fromWorkspace returns an error of snapshots with its hint.
 func fromWorkspace(err error) error {
-	var w *workspace.Error
-	if errors.As(err, &w) {
-		return &perdure.Error{Code: perdure.CodeNotFound, Msg: w.Error(), Hint: w.Hint, Err: err}
+	if w, ok := errors.AsType[*workspace.Error](err); ok {
+		return env.NotFound(w.Hint, "%s", w)
 	}
 	return err
 }

@@ -29,8 +29,23 @@ func UsageError(hint, format string, args ...any) error {
 	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Arguments checks the number of arguments. Most -1 is any number; what says
-// which arguments the command takes.
+// NotFound returns an error for a thing that does not exist.
+func NotFound(hint, format string, args ...any) error {
+	return &perdure.Error{Code: perdure.CodeNotFound, Msg: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// Unknown returns the error for a word that is not one of the known ones. It suggests the
+// nearest one, or else lists them.
+func Unknown(kind, word string, known []string) *perdure.Error {
+	hint := "the " + kind + "s are " + strings.Join(known, ", ")
+	if near, ok := nearest.Word(word, known); ok {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("unknown %s %q", kind, word), Hint: hint}
+}
+
+// Arguments checks the number of arguments. Most is -1 for any number; what names
+// the arguments in the error.
 func Arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && (most < 0 || len(args) <= most) {
@@ -44,8 +59,8 @@ func Arguments(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// KnownCommand refuses arguments of a command that only holds others, and
-// suggests the one that is spelled most like it.
+// KnownCommand returns an error for an argument of a group of commands, which is an
+// unknown command, and suggests the nearest one.
 func KnownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -64,7 +79,7 @@ func KnownCommand(cmd *cobra.Command, args []string) error {
 	return UsageError(hint, "unknown command %q", name)
 }
 
-// Group returns a command that only holds others.
+// Group makes cmd a group of subcommands.
 func Group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	cmd.Args = KnownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -73,9 +88,7 @@ func Group(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 }
 
 // JSONFlag adds --json to a command.
-func JSONFlag(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "json", false, "print JSON")
-}
+func (e *Env) JSONFlag(cmd *cobra.Command) { cmd.Flags().BoolVar(&e.JSON, "json", false, "print JSON") }
 
 // SettingFlags adds flags for settings. [Env.Load] checks their values.
 func SettingFlags(cmd *cobra.Command, keys ...string) {
@@ -124,26 +137,31 @@ func CompleteWith(cmd *cobra.Command, flag string, complete cobra.CompletionFunc
 	_ = cmd.RegisterFlagCompletionFunc(flag, complete) // fails only for an unknown flag
 }
 
-// completedTrees is the number of trees that a shell is offered.
+// completedTrees is the number of trees that are offered to the shell.
 const completedTrees = 20
 
 // CompleteTrees offers the newest trees to the shell, as the first argument.
-func (e *Env) CompleteTrees(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion,
+func (e *Env) CompleteTrees(cmd *cobra.Command, args []string, text string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var found []cobra.Completion
-	err := e.Do(cmd, Read, func(b *Backend) error {
-		page, err := b.Trees(cmd.Context(), client.TreeQuery{Limit: completedTrees})
-		for _, t := range page.Trees {
-			about := string(t.State) + " " + human.Ago(time.Now(), t.CreatedAt)
-			found = append(found, cobra.CompletionWithDesc(string(t.ID), about))
+	return Completions(1, func(cmd *cobra.Command, add func(word, about string)) error {
+		return e.Do(cmd, Read, func(b *Backend) error {
+			page, err := b.Trees(cmd.Context(), client.TreeQuery{Limit: completedTrees})
+			for _, t := range page.Trees {
+				add(string(t.ID), string(t.State)+" "+human.Ago(time.Now(), t.CreatedAt))
+			}
+			return err
+		})
+	})(cmd, args, text)
+}
+
+// Completions returns a function that offers words with descriptions to the shell, for
+// the first most arguments. List adds the words; after an error none are offered.
+func Completions(most int, list func(cmd *cobra.Command, add func(word, about string)) error) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) (found []cobra.Completion, _ cobra.ShellCompDirective) {
+		add := func(word, about string) { found = append(found, cobra.CompletionWithDesc(word, about)) }
+		if len(args) >= most || list(cmd, add) != nil {
+			found = nil
 		}
-		return err
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return found, cobra.ShellCompDirectiveNoFileComp
 	}
-	return found, cobra.ShellCompDirectiveNoFileComp
 }

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -67,6 +68,14 @@ func (e *Env) Do(cmd *cobra.Command, why Purpose, do func(*Backend) error) error
 	return e.With(cmd.Context(), l, why, do)
 }
 
+// Run returns the function of a command that opens a backend for do and closes it.
+func (e *Env) Run(why Purpose, do func(ctx context.Context, b *Backend, args []string) error) func(*cobra.Command,
+	[]string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return e.Do(cmd, why, func(b *Backend) error { return do(cmd.Context(), b, args) })
+	}
+}
+
 // With opens a backend for do and closes it.
 func (e *Env) With(ctx context.Context, l *config.Loaded, why Purpose, do func(*Backend) error) error {
 	open := e.Open
@@ -77,11 +86,7 @@ func (e *Env) With(ctx context.Context, l *config.Loaded, why Purpose, do func(*
 	if err != nil {
 		return err
 	}
-	err = do(b)
-	if closeErr := b.Close(); err == nil && closeErr != nil {
-		return closeErr
-	}
-	return err
+	return cmp.Or(do(b), b.Close())
 }
 
 // Open returns a backend: the daemon if one listens, else one in this process.
@@ -121,10 +126,7 @@ func Dial(ctx context.Context, socket string) (*client.Client, error) {
 		c.Close()
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, err
 }
 
 func (e *Env) openLocal(ctx context.Context, l *config.Loaded, why Purpose) (*Backend, error) {
@@ -213,9 +215,5 @@ func (e *Env) WithStore(ctx context.Context, l *config.Loaded, write bool, do fu
 	if err != nil {
 		return err
 	}
-	err = do(store)
-	if closeErr := store.Close(); err == nil && closeErr != nil {
-		return closeErr
-	}
-	return err
+	return cmp.Or(do(store), store.Close())
 }

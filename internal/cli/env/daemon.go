@@ -40,12 +40,9 @@ func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
 }
 
 func handoffConfig(l *config.Loaded) loop.HandoffConfig {
-	c := loop.HandoffConfig{Folder: HandoffFolder(l), Snapshots: HandoffDir(l), Window: int64(l.Loop.ContextWindow),
-		Thresholds: Thresholds(l)}
-	if program, err := os.Executable(); err == nil {
-		c.Program = program
-	}
-	return c
+	program, _ := os.Executable() // "" after an error
+	return loop.HandoffConfig{Folder: HandoffFolder(l), Snapshots: HandoffDir(l), Window: int64(l.Loop.ContextWindow),
+		Thresholds: Thresholds(l), Program: program}
 }
 
 func (e *Env) prices(l *config.Loaded) price.Config {
@@ -56,15 +53,10 @@ func (e *Env) prices(l *config.Loaded) price.Config {
 }
 
 // Logger returns a logger to standard error, of the level that the user set, or
-// else of the level standard.
-func (e *Env) Logger(l *config.Loaded, standard slog.Level) *slog.Logger {
-	level := standard
-	for _, s := range l.Effective() {
-		if s.Key == "log_level" && s.Origin != config.OriginDefault {
-			if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
-				level = standard // Load refuses other levels
-			}
-		}
+// else of the given level.
+func (e *Env) Logger(l *config.Loaded, level slog.Level) *slog.Logger {
+	if l.Set("log_level") {
+		_ = level.UnmarshalText([]byte(l.LogLevel)) // Load refuses unknown levels
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if l.LogFormat == "json" {
@@ -73,8 +65,8 @@ func (e *Env) Logger(l *config.Loaded, standard slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(e.Err, opts))
 }
 
-// unreported drops records of what the command reports itself: an unavailable
-// store, and requests that an interrupt ended.
+// unreported drops records that the command reports itself: an unavailable store, and
+// requests that an interrupt ended.
 type unreported struct{ slog.Handler }
 
 func (h *unreported) Handle(ctx context.Context, r slog.Record) error {

@@ -1,6 +1,6 @@
 // Package env is the environment of the commands: streams, working folder,
-// environment variables, settings, the connection to the store, and what all
-// commands share: flags, completion, errors of usage and exit statuses.
+// environment variables, settings and the connection to the store. It also holds
+// the flags, completions, usage errors and exit statuses that all commands share.
 package env
 
 import (
@@ -14,12 +14,13 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 
 	"github.com/charmbracelet/x/term"
 )
 
-// Process is what a process gives the command that runs in it. Tests run
-// commands without processes. The zero value of a field is valid.
+// Process is the environment that a process passes to its command. The zero value
+// of a field is valid.
 type Process struct {
 	Stdin  io.Reader
 	Stdout io.Writer
@@ -57,8 +58,8 @@ func System(cwd string) Process {
 	}
 }
 
-// terminalWidth asks the operating system for the width. Asking the terminal
-// itself hangs if the terminal does not answer.
+// terminalWidth returns the width that the operating system reports. A query to the
+// terminal itself would block if the terminal does not answer.
 func terminalWidth(stream any) (int, bool) {
 	f, ok := stream.(*os.File)
 	if !ok || !term.IsTerminal(f.Fd()) {
@@ -76,6 +77,8 @@ type Env struct {
 	Process
 	// Out and Err are standard output and standard error.
 	Out, Err *Stream
+	// JSON is the flag --json.
+	JSON bool
 }
 
 // New returns the environment of a command in p.
@@ -115,6 +118,14 @@ func (e *Env) Path(name string) string {
 	return filepath.Join(e.Cwd, name)
 }
 
+// OpenFile opens the file name, or standard input for "-". Close it after use.
+func (e *Env) OpenFile(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(e.Stdin), nil
+	}
+	return os.Open(e.Path(name))
+}
+
 // StdinTerminal reports whether standard input is a terminal.
 func (e *Env) StdinTerminal() bool {
 	_, ok := e.Terminal(e.Stdin)
@@ -137,6 +148,15 @@ func User() string {
 // Printf writes to standard output.
 func (e *Env) Printf(format string, args ...any) { fmt.Fprintf(e.Out, format, args...) }
 
+// Print writes v as JSON with --json, or else calls text.
+func (e *Env) Print(v any, text func()) error {
+	if e.JSON {
+		return e.PrintJSON(v)
+	}
+	text()
+	return nil
+}
+
 // PrintJSON writes v to standard output as one line.
 func (e *Env) PrintJSON(v any) error {
 	enc := json.NewEncoder(e.Out)
@@ -145,6 +165,13 @@ func (e *Env) PrintJSON(v any) error {
 		return fmt.Errorf("encode result: %w", err)
 	}
 	return nil
+}
+
+// PrintTable writes lines to standard output and aligns their cells, which tabs separate.
+func (e *Env) PrintTable(lines []string) {
+	w := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
+	_, _ = io.WriteString(w, strings.Join(lines, "\n")+"\n") // e.Out keeps the error
+	_ = w.Flush()
 }
 
 // Note writes a line to standard error.

@@ -3,7 +3,6 @@ package env
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/perdure/perdure"
@@ -41,8 +40,7 @@ func StatusOf(err error) int {
 	if err == nil {
 		return StatusDone
 	}
-	var exit *Exit
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*Exit](err); ok {
 		return exit.Status
 	}
 	if errors.Is(err, ErrInterrupted) || errors.Is(err, context.Canceled) {
@@ -61,25 +59,23 @@ func StatusOf(err error) int {
 		return StatusUnavailable
 	case perdure.CodeCanceled:
 		return StatusInterrupted
-	case perdure.CodeDamaged, perdure.CodeInternal:
+	default:
 		return StatusFailed
 	}
-	return StatusFailed
 }
 
 // PrintError writes err and its hint to standard error.
 func (e *Env) PrintError(err error) {
 	msg, hint := err.Error(), perdure.HintOf(err)
-	var exit *Exit
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*Exit](err); ok {
 		msg, hint = exit.Msg, exit.Hint
 	}
 	if msg == "" {
 		return
 	}
-	fmt.Fprintf(e.Err, "perdure: error: %s\n", paragraph(msg))
+	e.Note("error: %s", paragraph(msg))
 	if hint != "" {
-		fmt.Fprintf(e.Err, "perdure: hint: %s\n", paragraph(hint))
+		e.Hint("%s", paragraph(hint))
 	}
 }
 

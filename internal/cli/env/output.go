@@ -33,11 +33,10 @@ func (e *Env) WriteOutput(name string, content func(io.Writer) error) error {
 		}
 		return w.Flush()
 	})
+	if own, ok := errors.AsType[*perdure.Error](err); ok {
+		return own
+	}
 	if err != nil {
-		var own *perdure.Error
-		if errors.As(err, &own) {
-			return own
-		}
 		return fmt.Errorf("write %q: %w", name, err)
 	}
 	e.Note("wrote %s, %s", name, human.Size(int64(written)))

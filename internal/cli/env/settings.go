@@ -1,10 +1,14 @@
 package env
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff/ledger"
@@ -18,9 +22,14 @@ func (e *Env) Load(cmd *cobra.Command) (*config.Loaded, error) { return e.LoadFr
 func (e *Env) LoadFrom(cmd *cobra.Command, dir string) (*config.Loaded, error) {
 	flags := make(map[string]string)
 	for _, key := range config.Keys() {
-		if f := cmd.Flags().Lookup(key.Flag); f != nil && f.Changed {
-			flags[key.Name] = f.Value.String()
+		f := cmd.Flags().Lookup(key.Flag)
+		if f == nil || !f.Changed {
+			continue
 		}
+		if err := checkBudget(f); err != nil {
+			return nil, err
+		}
+		flags[key.Name] = f.Value.String()
 	}
 	l, err := config.Load(config.Sources{Dir: dir, Environ: e.Environ, Flags: flags})
 	if err != nil {
@@ -32,8 +41,21 @@ func (e *Env) LoadFrom(cmd *cobra.Command, dir string) (*config.Loaded, error) {
 	return l, nil
 }
 
-// Root returns the project's folder. Programs of a run start in it, and relative
-// paths in the settings file count from it.
+// checkBudget returns an error for a budget of 0, which would allow no model call.
+func checkBudget(f *pflag.Flag) error {
+	x, err := strconv.ParseFloat(f.Value.String(), 64)
+	if !strings.HasPrefix(f.Name, "budget-") || err != nil || x != 0 {
+		return nil
+	}
+	hint := "write a number above 0, or omit --" + f.Name
+	if _, ok := f.Value.(*settingValue); ok {
+		hint = "write a number above 0, or none for no limit"
+	}
+	return UsageError(hint, "--%s is %s; a budget has to be above 0", f.Name, f.Value)
+}
+
+// Root returns the project's folder, in which the programs of a run start and to which
+// paths in the settings file are relative.
 func (e *Env) Root(l *config.Loaded) string {
 	if filepath.Base(l.Dir) == config.FolderName {
 		return filepath.Dir(l.Dir)
@@ -41,7 +63,7 @@ func (e *Env) Root(l *config.Loaded) string {
 	return e.Cwd
 }
 
-// settingPath returns a path of the settings file as an absolute path; "" stays "".
+// settingPath returns the absolute path of a path in the settings file, or "" for "".
 func (e *Env) settingPath(l *config.Loaded, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -51,13 +73,10 @@ func (e *Env) settingPath(l *config.Loaded, path string) string {
 
 // SocketPath returns the path of the daemon's socket.
 func SocketPath(l *config.Loaded) string {
-	if l.Socket == "" {
-		return filepath.Join(l.Dir, "perdure.sock")
-	}
 	if filepath.IsAbs(l.Socket) {
 		return l.Socket
 	}
-	return filepath.Join(l.Dir, l.Socket)
+	return filepath.Join(l.Dir, cmp.Or(l.Socket, "perdure.sock"))
 }
 
 // CacheDir returns the folder of cached answers.

@@ -8,8 +8,7 @@ import (
 
 const (
 	defaultWidth = 80
-	// MaxWidth bounds the width of lines, so that they stay readable on wide
-	// terminals.
+	// MaxWidth bounds the width of lines on wide terminals.
 	MaxWidth = 120
 )
 
@@ -50,8 +49,8 @@ func (s *Stream) Write(p []byte) (int, error) {
 // Stopped reports whether a write failed, so that further output is lost.
 func (s *Stream) Stopped() bool { return s.err != nil }
 
-// Failed returns the first error of a write. A closed pipe is not an error: the
-// reader wants no more.
+// Failed returns the first error of a write. A pipe that the reader closed is not an
+// error.
 func (s *Stream) Failed() error {
 	if s.closed() {
 		return nil

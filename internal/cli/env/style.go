@@ -12,8 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/view/status"
 )
 
-// Only the terminal's own sixteen colors are used: they fit its background
-// without a query.
+// Only the terminal's own sixteen colors are used, because they fit its background.
 
 // Dim returns text in a faint style.
 func (s *Stream) Dim(text string) string { return s.paint(text, lipgloss.NewStyle().Faint(true)) }
@@ -47,10 +46,9 @@ func (s *Stream) Mark(state perdure.State) string {
 		return s.In(lipgloss.Blue, sign)
 	case perdure.Cancelled:
 		return s.In(lipgloss.Yellow, sign)
-	case perdure.Queued:
+	default:
 		return s.Dim(sign)
 	}
-	return sign
 }
 
 // Diff returns a line of a diff in the color of its kind.
@@ -68,9 +66,9 @@ func (s *Stream) Diff(line string) string {
 	return line
 }
 
-// Safe returns text from models, agents and files for this stream. On a terminal
-// it makes control characters visible, so that the text can neither move the
-// cursor nor change the window's title; elsewhere it returns text unchanged.
+// Safe returns text from models, agents and files for this stream. For a terminal it
+// makes control characters visible, so that the text cannot move the cursor or change
+// the window's title; otherwise it returns text unchanged.
 func (s *Stream) Safe(text string) string {
 	if !s.Terminal {
 		return text

@@ -1,6 +1,5 @@
-// Package gate implements the command answer, and what `perdure loop answer` and
-// the commands that follow a run or a loop share with it: showing a gate and
-// asking for its answer.
+// Package gate implements the command answer. The commands that follow a run or a loop
+// also show gates and ask for answers through this package.
 package gate
 
 import (
@@ -10,12 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
@@ -45,14 +42,13 @@ type Flags struct {
 
 	gate                     int
 	task, text, file, reason string
-	asJSON                   bool
 }
 
 // Register adds the flags that runs and loops share.
-func (f *Flags) Register(fl *pflag.FlagSet) {
-	fl.IntVar(&f.gate, "gate", 0, "`N` number of the gate; default: the open one")
-	fl.StringVar(&f.reason, "reason", "", "`TEXT` reason, kept with the answer")
-	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+func (f *Flags) Register(e *env.Env, cmd *cobra.Command) {
+	cmd.Flags().IntVar(&f.gate, "gate", 0, "`N` number of the gate; default: the open one")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` reason, kept with the answer")
+	e.JSONFlag(cmd)
 }
 
 // Command returns the command answer.
@@ -62,26 +58,23 @@ func Command(e *env.Env) *cobra.Command {
 		Use:   "answer [TREE] [ANSWER]",
 		Short: "Answer the gate that a run or a loop waits at",
 		Long: "Answer the gate that a run or a loop waits at. A run opens a gate when no model answers a task; further " +
-			"such " +
-			"tasks wait at the same gate. Answers are retry (ask the models again), manual (use --text or --file as the " +
-			"result of a task), skip (the tasks fail) and abandon (the tree ends). Without an answer, show the gate; without " +
-			"a tree, list the open gates.",
+			"such tasks wait at the same gate. Answers are retry (ask the models again), manual (use --text or --file as " +
+			"the result of a task), skip (the tasks fail) and abandon (the tree ends). Without an answer, show the gate; " +
+			"without a tree, list the open gates.",
 		Example: "perdure answer\n perdure answer tree-1a2b3c4d retry\n" +
 			" perdure answer tree-1a2b3c4d manual --task task-0007 --file answer.txt",
 		GroupID: env.GroupRun,
 		Args:    env.Arguments(0, 2, "a tree and an answer"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return e.Do(cmd, env.Read, func(b *env.Backend) error {
-				id, answer, err := which(cmd.Context(), e, b, args)
-				f.Answer = answer
-				if err != nil || id == "" {
-					return err
-				}
-				return Answer(cmd.Context(), e, b, Run(id), &f)
-			})
-		},
+		RunE: e.Run(env.Read, func(ctx context.Context, b *env.Backend, args []string) error {
+			id, answer, err := which(ctx, e, b, args)
+			f.Answer = answer
+			if err != nil || id == "" {
+				return err
+			}
+			return Answer(ctx, e, b, Run(id), &f)
+		}),
 	}
-	f.Register(cmd.Flags())
+	f.Register(e, cmd)
 	cmd.Flags().StringVar(&f.task, "task", "", "`TASK` task to answer, if several wait")
 	cmd.Flags().StringVar(&f.text, "text", "", "`TEXT` result of the task, for manual")
 	cmd.Flags().StringVar(&f.file, "file", "", "`FILE` file with the result of the task, for manual; - is standard input")
@@ -104,13 +97,11 @@ func which(ctx context.Context, e *env.Env, b *env.Backend, args []string) (id p
 	case err != nil:
 		return "", "", err
 	case len(open) == 0:
-		return "", "", &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: "no open gate"}
+		return "", "", env.NotFound("", "no open gate")
 	case len(open) == 1:
 		return open[0].Tree, answer, nil
 	case answer != "":
-		return "", "", &perdure.Error{Code: perdure.CodeInvalid, Op: "answer gate",
-			Msg:  fmt.Sprintf("%d gates are open", len(open)),
-			Hint: "add a tree; `perdure answer` lists the open gates"}
+		return "", "", env.UsageError("add a tree; `perdure answer` lists the open gates", "%d gates are open", len(open))
 	}
 	for i := range open {
 		e.Printf("%s  %s\n", open[i].Tree, e.Out.Safe(line(&open[i])))
@@ -124,10 +115,15 @@ func line(g *perdure.Gate) string {
 	if q, err := g.ParseQuestion(); err == nil {
 		title = q.Title
 	}
-	if g.Waiting > 0 {
-		title += " (" + human.Count(int64(g.Waiting), "task") + " waiting)"
+	return fmt.Sprintf("gate %d: %s%s", g.Number, title, waiting(g))
+}
+
+// waiting returns the number of tasks that wait at a gate, if any do.
+func waiting(g *perdure.Gate) string {
+	if g.Waiting == 0 {
+		return ""
 	}
-	return fmt.Sprintf("gate %d: %s", g.Number, title)
+	return " (" + human.Count(g.Waiting, "task") + " waiting)"
 }
 
 // Find returns the open gate of a number; 0 is the first open one.
@@ -148,10 +144,10 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 	}
 	g, ok := Find(gates, f.gate)
 	if !ok {
-		return &perdure.Error{Code: perdure.CodeNotFound, Op: "answer gate", Msg: t.Name + ": no open gate"}
+		return env.NotFound("", "%s: no open gate", t.Name)
 	}
 	if f.Answer == "" {
-		return show(e, g, t, f.asJSON)
+		return show(e, g, t)
 	}
 	d := perdure.GateDecision{Answer: f.Answer, By: env.User(), Reason: f.reason, Text: f.text}
 	if f.task != "" {
@@ -168,46 +164,39 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 	if err != nil {
 		return err
 	}
-	if f.asJSON {
-		return e.PrintJSON(&answered)
-	}
-	done := fmt.Sprintf("answered gate %d of %s: %s", g.Number, t.Name, f.Answer)
-	if answered.AnsweredAt == nil {
-		done = fmt.Sprintf("answered gate %d of %s for one task: %s; it stays open for the others", g.Number, t.Name,
-			f.Answer)
-	}
-	if f.Answer != perdure.AnswerAbandon {
-		done += "; if no process runs it, `" + t.Resume + "` continues"
-	}
-	e.Note("%s", done)
-	return nil
+	return e.Print(&answered, func() {
+		done := fmt.Sprintf("answered gate %d of %s: %s", g.Number, t.Name, f.Answer)
+		if answered.AnsweredAt == nil {
+			done = fmt.Sprintf("answered gate %d of %s for one task: %s; it stays open for the others", g.Number, t.Name,
+				f.Answer)
+		}
+		if f.Answer != perdure.AnswerAbandon {
+			done += "; if no process runs it, `" + t.Resume + "` continues"
+		}
+		e.Note("%s", done)
+	})
 }
 
 // read returns the text of a file or of standard input.
 func read(e *env.Env, name string) (string, error) {
-	from := e.Stdin
-	if name != "-" {
-		f, err := os.Open(e.Path(name))
-		if err != nil {
-			return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "read answer", Err: err}
-		}
-		defer f.Close()
-		from = f
+	from, err := e.OpenFile(name)
+	if err != nil {
+		return "", env.UsageError("", "read answer: %s", err)
 	}
+	defer from.Close()
 	raw, err := io.ReadAll(io.LimitReader(from, perdure.MaxGateTextBytes+1)) // one more byte is an error
 	if err != nil {
-		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: "read answer", Err: err}
+		return "", env.UsageError("", "read answer: %s", err)
 	}
 	return strings.ToValidUTF8(string(raw), "\uFFFD"), nil
 }
 
-func show(e *env.Env, g *perdure.Gate, t *Target, asJSON bool) error {
-	if asJSON {
-		return e.PrintJSON(g)
-	}
+func show(e *env.Env, g *perdure.Gate, t *Target) error {
 	text, err := Text(e.Out, g, t)
-	e.Printf("%s", text)
-	return err
+	if err != nil && !e.JSON {
+		return err
+	}
+	return e.Print(g, func() { e.Printf("%s", text) })
 }
 
 // Text returns the question of a gate with its answers.
@@ -217,11 +206,7 @@ func Text(s *env.Stream, g *perdure.Gate, t *Target) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	title := q.Title
-	if g.Waiting > 0 {
-		title += " (" + human.Count(int64(g.Waiting), "task") + " waiting)"
-	}
-	b.WriteString("\n" + s.Bold(s.Safe(title)) + "\n")
+	b.WriteString("\n" + s.Bold(s.Safe(q.Title+waiting(g))) + "\n")
 	if text := strings.TrimSpace(q.Text); text != "" {
 		b.WriteString("\n" + s.Safe(text) + "\n")
 	}

@@ -3,13 +3,13 @@
 package handoff
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -19,7 +19,6 @@ import (
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/cli/env"
-	"github.com/perdure/perdure/internal/text/human"
 )
 
 // Environment variables of the commands.
@@ -33,18 +32,15 @@ const (
 	tokenVariable = "PERDURE_HANDOFF_TOKEN" //nolint:gosec // the name, not a token
 )
 
-type commands struct{ *env.Env }
-
-// work holds the flags that select the work.
-type work struct {
+// commands builds the commands and holds their common flags, which select the work.
+type commands struct {
+	*env.Env
 	file, task, agent, token string
-	asJSON                   bool
 }
 
 // Command returns the command with its subcommands.
 func Command(e *env.Env) *cobra.Command {
-	c := &commands{e}
-	var w work
+	c := &commands{Env: e}
 	var batch string
 	cmd := &cobra.Command{
 		Use:   "handoff",
@@ -62,66 +58,68 @@ func Command(e *env.Env) *cobra.Command {
 			if batch == "" {
 				return cmd.Help()
 			}
-			return c.batch(cmd, &w, batch)
+			return c.batch(cmd, batch)
 		},
 	}
-	cmd.Flags().StringVar(&batch, "batch", "", "`FILE` record the operations in a file, or in standard input for -, as "+
-		"one write")
-	c.workFlags(cmd, &w)
+	cmd.Flags().StringVar(&batch, "batch", "",
+		"`FILE` record the operations in a file, or in standard input for -, as one write")
+	c.workFlags(cmd)
 	cmd.AddCommand(c.recordCommands()...)
 	cmd.AddCommand(c.newShowCommand(), c.newLogCommand(), c.newStaleCommand(), c.newResumeCommand(),
 		c.newVerifyCommand(), c.newSkillCommand())
 	return cmd
 }
 
-func (c *commands) workFlags(cmd *cobra.Command, w *work) {
+func (c *commands) workFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&w.file, "file", "", "`FILE` builder-state.json; default: "+fileVariable+", else the nearest one up to "+
+	f.StringVar(&c.file, "file", "", "`FILE` builder-state.json; default: "+fileVariable+", else the nearest one up to "+
 		"the repository's root, also in docs and .opencode")
-	f.StringVar(&w.task, "task", "", "`PLACE` prd for the story of activePrd, or adhoc:ID for an item of adhocQueue; "+
+	f.StringVar(&c.task, "task", "", "`PLACE` prd for the story of activePrd, or adhoc:ID for an item of adhocQueue; "+
 		"default: "+taskVariable+", else prd")
-	f.StringVar(&w.agent, "agent", "", "`NAME` name of the agent; default: "+agentVariable)
-	f.StringVar(&w.token, "token", "", "`TOKEN` token of your claim, printed by resume; default: "+tokenVariable)
-	env.JSONFlag(cmd, &w.asJSON)
+	f.StringVar(&c.agent, "agent", "", "`NAME` name of the agent; default: "+agentVariable)
+	f.StringVar(&c.token, "token", "", "`TOKEN` token of your claim, printed by resume; default: "+tokenVariable)
+	c.JSONFlag(cmd)
 	for _, name := range []string{"task", "agent", "token"} {
 		env.CompleteWith(cmd, name, cobra.NoFileCompletions)
 	}
 }
 
+// recording is a function that reads or writes the work.
+type recording func(ctx context.Context, r *ledger.Recorder) error
+
+// reading returns the function of a command that reads the selected work.
+func (c *commands) reading(do recording) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error { return c.on(cmd, env.Read, do) }
+}
+
 // on opens the recorder of the selected work.
-func (c *commands) on(cmd *cobra.Command, w *work, write bool,
-	do func(ctx context.Context, r *ledger.Recorder) error) error {
-	loc, err := c.locate(w)
+func (c *commands) on(cmd *cobra.Command, why env.Purpose, do recording) error {
+	loc, err := c.locate()
 	if err != nil {
 		return translated(err)
 	}
-	return c.at(cmd, w, loc, write, do)
+	return c.at(cmd, loc, why, do)
 }
 
 // at opens the recorder of the work in a file.
-func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write bool,
-	do func(ctx context.Context, r *ledger.Recorder) error) error {
-	place, err := c.placeOf(w)
+func (c *commands) at(cmd *cobra.Command, loc handoff.Location, why env.Purpose, do recording) error {
+	place, err := c.place()
 	if err != nil {
 		return err
 	}
-	cfg := ledger.Config{Location: loc, Place: place, Agent: c.or(w.agent, agentVariable),
-		Token: c.or(w.token, tokenVariable)}
+	cfg := ledger.Config{Location: loc, Place: place, Agent: c.agentName(),
+		Token: cmp.Or(c.token, c.Getenv(tokenVariable))}
 	if err := checkAgent(cfg.Agent); err != nil {
 		return err
 	}
 	const rareGC = 400 // the command is short and allocates only a few megabytes
 	defer debug.SetGCPercent(debug.SetGCPercent(rareGC))
 	l, err := c.Load(cmd)
-	if err == nil && !l.Exists && write {
-		l, err = c.LoadFrom(cmd, loc.Root) // create a new store beside the file
+	if err == nil && !l.Exists && why == env.Write {
+		l, err = c.LoadFrom(cmd, loc.Root) // create a new store next to the file
 	}
 	if err != nil {
 		return err
-	}
-	why := env.Read
-	if write {
-		why = env.Write
 	}
 	reached := false
 	err = c.With(cmd.Context(), l, why, func(b *env.Backend) error {
@@ -129,7 +127,7 @@ func (c *commands) at(cmd *cobra.Command, w *work, loc handoff.Location, write b
 		cfg.Snapshots, cfg.Folder = env.HandoffDir(l), env.HandoffFolder(l)
 		return translated(do(cmd.Context(), ledger.New(cfg)))
 	})
-	if write || reached || !errors.Is(err, perdure.ErrNotFound) {
+	if why == env.Write || reached || !errors.Is(err, perdure.ErrNotFound) {
 		return err
 	}
 	cfg.Ledgers = ledger.None{} // no store, as in a new clone
@@ -143,78 +141,68 @@ const maxAgent = 256
 func checkAgent(name string) error {
 	switch {
 	case len(name) > maxAgent:
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("name of the agent has %d bytes; the limit is %d",
-			len(name), maxAgent)}
+		return env.UsageError("", "name of the agent has %d bytes; the limit is %d", len(name), maxAgent)
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		return &perdure.Error{Code: perdure.CodeInvalid,
-			Msg:  fmt.Sprintf("%q is not the name of an agent: it is not one line of UTF-8", name),
-			Hint: "set another name with --agent or " + agentVariable}
+		return env.UsageError("set another name with --agent or "+agentVariable,
+			"%q is not the name of an agent: it is not one line of UTF-8", name)
 	}
 	return nil
 }
 
-// placeOf parses --task.
-func (c *commands) placeOf(w *work) (handoff.Place, error) {
-	if w.task == "" {
-		w.task = string(handoff.PRD)
-		if given := c.Getenv(taskVariable); given != "" && w.file == "" {
-			w.task = given
-		}
+// agentName returns the name of the agent, or "".
+func (c *commands) agentName() string { return cmp.Or(c.agent, c.Getenv(agentVariable)) }
+
+// place parses --task.
+func (c *commands) place() (handoff.Place, error) {
+	task := c.task
+	if task == "" && c.file == "" {
+		task = c.Getenv(taskVariable)
 	}
-	place, err := handoff.ParsePlace(w.task)
+	task = cmp.Or(task, string(handoff.PRD))
+	place, err := handoff.ParsePlace(task)
 	if err != nil {
-		return "", &perdure.Error{Code: perdure.CodeInvalid,
-			Msg:  fmt.Sprintf("--task %q is not a place of a checkpoint", w.task),
-			Hint: "write prd, or adhoc:ID with the id of an item of adhocQueue"}
+		return "", env.UsageError("write prd, or adhoc:ID with the id of an item of adhocQueue",
+			"--task %q is not a place of a checkpoint", task)
 	}
 	return place, nil
 }
 
-func (c *commands) or(flag, variable string) string {
-	if flag != "" {
-		return flag
-	}
-	return c.Getenv(variable)
-}
-
 // locate returns the file.
-func (c *commands) locate(w *work) (handoff.Location, error) {
-	if file, root := c.Getenv(fileVariable), c.Getenv(rootVariable); w.file == "" && file != "" && root != "" {
+func (c *commands) locate() (handoff.Location, error) {
+	if file, root := c.Getenv(fileVariable), c.Getenv(rootVariable); c.file == "" && file != "" && root != "" {
 		return handoff.Location{File: file, Root: root}, nil
 	}
-	if w.file == "" {
+	if c.file == "" {
 		return handoff.Find(c.Cwd)
 	}
-	file := c.Path(w.file)
+	file := c.Path(c.file)
+	loc := handoff.Location{File: file, Root: handoff.RootOf(file)}
 	if _, err := os.Stat(file); err != nil {
-		return handoff.Location{File: file, Root: handoff.RootOf(file)}, &handoff.Error{Kind: handoff.ErrNotFound,
-			Op: "find file", File: w.file, Err: errors.Unwrap(err),
-			Hint: "perdure handoff start --file " + w.file + " creates it"}
+		return loc, &handoff.Error{Kind: handoff.ErrNotFound, Op: "find file", File: c.file, Err: errors.Unwrap(err),
+			Hint: "perdure handoff start --file " + c.file + " creates it"}
 	}
-	return handoff.Location{File: file, Root: handoff.RootOf(file)}, nil
+	return loc, nil
 }
 
 // translated returns errors of the file with the codes of exit statuses.
 func translated(err error) error {
-	var own *handoff.Error
-	if err == nil || !errors.As(err, &own) || perdure.CodeOf(err) != perdure.CodeInternal {
+	own, ok := errors.AsType[*handoff.Error](err)
+	if !ok || perdure.CodeOf(err) != perdure.CodeInternal {
 		return err
 	}
-	code := perdure.CodeInternal
-	for kind, its := range map[error]perdure.Code{
-		handoff.ErrNotFound: perdure.CodeNotFound, handoff.ErrNoTask: perdure.CodeNotFound,
-		handoff.ErrContract: perdure.CodeNotFound,
-		handoff.ErrSyntax:   perdure.CodeInvalid, handoff.ErrInvalid: perdure.CodeInvalid,
-		handoff.ErrLimit:    perdure.CodeInvalid,
-		handoff.ErrReadOnly: perdure.CodeConflict, handoff.ErrConflict: perdure.CodeConflict,
-		handoff.ErrOtherTask: perdure.CodeConflict,
-	} {
-		if errors.Is(err, kind) {
-			code = its
-		}
+	is := func(kinds ...error) bool {
+		return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 	}
-	if errors.Is(err, context.Canceled) {
-		code = perdure.CodeCanceled // while waiting for the lock
+	code := perdure.CodeInternal
+	switch {
+	case is(context.Canceled): // while waiting for the lock
+		code = perdure.CodeCanceled
+	case is(handoff.ErrNotFound, handoff.ErrNoTask, handoff.ErrContract):
+		code = perdure.CodeNotFound
+	case is(handoff.ErrSyntax, handoff.ErrInvalid, handoff.ErrLimit):
+		code = perdure.CodeInvalid
+	case is(handoff.ErrReadOnly, handoff.ErrConflict, handoff.ErrOtherTask):
+		code = perdure.CodeConflict
 	}
 	return &perdure.Error{Code: code, Msg: err.Error(), Hint: own.Hint}
 }
@@ -224,10 +212,3 @@ func (c *commands) notes(list []string) {
 		c.Note("%s", c.Err.Safe(text))
 	}
 }
-
-func ago(t time.Time) string { return human.Stamp(t) }
-
-func plural(n int, noun string) string { return human.Count(int64(n), noun) }
-
-// joined returns the words of a text without quotes.
-func joined(args []string) string { return strings.Join(args, " ") }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/cli/env"
@@ -22,21 +21,12 @@ type verb struct {
 	least, most                     int
 	what                            string
 	flags                           func(cmd *cobra.Command, op *ledger.Op)
-	// build fills in the operation from the arguments.
-	build func(op *ledger.Op, args []string) error
-}
-
-func text(op *ledger.Op, args []string) error {
-	op.Text = joined(args)
-	return nil
+	// build sets the arguments in the operation; nil sets its text.
+	build func(op *ledger.Op, args []string)
 }
 
 func partialFlag(cmd *cobra.Command, op *ledger.Op) {
 	cmd.Flags().StringVar(&op.Partial, "partial", "", "`TEXT` progress of the current step")
-}
-
-func verbs() []verb {
-	return append(workVerbs(), eventVerbs()...)
 }
 
 // workVerbs returns the commands that record steps, decisions and plans.
@@ -47,7 +37,7 @@ func workVerbs() []verb {
 				"are skipped. The step is removed from the pending ones: that of --pending, else the current step, else the " +
 				"one with the same text. The current step is cleared, or set with --current.",
 			example: "perdure handoff step \"Created DarkModeToggle\" --created src/DarkModeToggle.tsx --modified src/App.tsx",
-			least:   1, most: -1, what: "the completed step", build: text,
+			least:   1, most: -1, what: "the completed step",
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				f := cmd.Flags()
 				f.StringArrayVar(&op.Created, "created", nil, "`FILE` source file that the step created; repeatable")
@@ -60,19 +50,19 @@ func workVerbs() []verb {
 		{kind: ledger.OpDecide, use: "decide DECISION", short: "Record a decision and its reason",
 			long:    "Record a decision that the next agent has to respect, and its reason.",
 			example: "perdure handoff decide \"CSS variables\" --because \"no runtime style calculation\"",
-			least:   1, most: -1, what: "the decision", build: text,
+			least:   1, most: -1, what: "the decision",
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().StringVar(&op.Because, "because", "", "`TEXT` reason")
 			}},
 		{kind: ledger.OpCurrent, use: "current STEP", short: "Set the current step",
 			long:    "Set the current step and its progress.",
 			example: "perdure handoff current \"Wire toggle to ThemeContext\" --partial \"useTheme is imported\"",
-			least:   1, most: -1, what: "the step", build: text, flags: partialFlag},
+			least:   1, most: -1, what: "the step", flags: partialFlag},
 		{kind: ledger.OpPending, use: "pending STEP...", short: "Add, replace or remove pending steps",
 			long:    "Add pending steps, replace them all, or remove some by number or text.",
 			example: "perdure handoff pending \"Write unit tests\" \"Write E2E test\"\n perdure handoff pending --remove 2",
 			least:   0, most: -1, what: "the steps",
-			build: func(op *ledger.Op, args []string) error { op.Steps = args; return nil },
+			build: func(op *ledger.Op, args []string) { op.Steps = args },
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().BoolVar(&op.Replace, "replace", false, "replace all pending steps")
 				cmd.Flags().BoolVar(&op.Remove, "remove", false, "remove pending steps, by number or text")
@@ -80,17 +70,17 @@ func workVerbs() []verb {
 		{kind: ledger.OpNext, use: "next ACTION", short: "Set the next action, in one sentence with a path",
 			long:    "Set the first action of the next agent, in one sentence with a path.",
 			example: "perdure handoff next \"Implement onClick in src/DarkModeToggle.tsx\"",
-			least:   1, most: -1, what: "the action", build: text},
+			least:   1, most: -1, what: "the action"},
 		{kind: ledger.OpPhase, use: "phase PHASE", short: "Set the phase of the work",
 			long:    "Set the phase of the work: " + strings.Join(ledger.Phases(), ", ") + ".",
 			example: "perdure handoff phase verification",
 			least:   1, most: 1, what: "one phase",
-			build: func(op *ledger.Op, args []string) error { op.Phase = handoff.Phase(args[0]); return nil }},
+			build: func(op *ledger.Op, args []string) { op.Phase = handoff.Phase(args[0]) }},
 		{kind: ledger.OpTried, use: "tried APPROACH", short: "Record a failed approach",
 			long: "Record an approach that failed, so that it is not tried again.",
-			example: "perdure handoff tried \"CSS-in-JS theme\" --outcome \"flashes on load\" --because \"styles come after " +
-				"paint\"",
-			least: 1, most: -1, what: "the approach", build: text,
+			example: "perdure handoff tried \"CSS-in-JS theme\" --outcome \"flashes on load\" " +
+				"--because \"styles come after paint\"",
+			least: 1, most: -1, what: "the approach",
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().StringVar(&op.Outcome, "outcome", "", "`TEXT` outcome")
 				cmd.Flags().StringVar(&op.Because, "because", "", "`TEXT` reason of the failure")
@@ -98,18 +88,17 @@ func workVerbs() []verb {
 		{kind: ledger.OpForbid, use: "forbid WHAT", short: "Record what must not be done",
 			long:    "Record what must not be done, or allow it again with --remove, by number or text.",
 			example: "perdure handoff forbid \"Do not touch src/legacy\"",
-			least:   1, most: -1, what: "the forbidden action", build: text,
+			least:   1, most: -1, what: "the forbidden action",
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().BoolVar(&op.Remove, "remove", false, "allow it again")
 			}},
 		{kind: ledger.OpBlock, use: "block BLOCKER", short: "Record a blocker",
 			long:    "Record a blocker of the work.",
 			example: "perdure handoff block \"the API key is missing\"",
-			least:   1, most: -1, what: "the blocker", build: text},
+			least:   1, most: -1, what: "the blocker"},
 		{kind: ledger.OpUnblock, use: "unblock BLOCKER", short: "Remove a blocker, by number or text",
-			long:    "Remove a blocker, by number or text.",
 			example: "perdure handoff unblock 1",
-			least:   1, most: -1, what: "the blocker", build: text},
+			least:   1, most: -1, what: "the blocker"},
 	}
 }
 
@@ -118,11 +107,9 @@ func eventVerbs() []verb {
 	return []verb{
 		{kind: ledger.OpContext, use: "context", short: "Record the use of the agent's context",
 			long: "Record the use of the agent's context. From 75% the checkpoint is marked as one before a context limit; " +
-				"from " +
-				"90% stop after the current step and resume with a new session.",
+				"from 90% stop after the current step and resume with a new session.",
 			example: "perdure handoff context --used 78%",
 			most:    0, what: "no arguments",
-			build: func(*ledger.Op, []string) error { return nil },
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().Var((*fraction)(&op.Used), "used", "`PART` used part, such as 78% or 0.78")
 				cmd.Flags().StringVar(&op.Source, "source", "", "`ORIGIN` origin of the number: reported or estimated")
@@ -132,7 +119,6 @@ func eventVerbs() []verb {
 			long:    "Write the checkpoint now, with the progress of the current step.",
 			example: "perdure handoff save --partial \"half of the tests are ported\"",
 			most:    0, what: "no arguments",
-			build: func(*ledger.Op, []string) error { return nil },
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().StringVar((*string)(&op.Reason), "reason", string(handoff.ReasonManual),
 					"`REASON` manual or periodic")
@@ -140,51 +126,50 @@ func eventVerbs() []verb {
 			}},
 		{kind: ledger.OpFail, use: "fail REASON", short: "Record a failure of the work",
 			long: "Record a failure of the work; the reason becomes a blocker. The claim is released, so that another agent " +
-				"can " +
-				"continue.",
+				"can continue.",
 			example: "perdure handoff fail \"jest hangs after 3 retries\"",
-			least:   1, most: -1, what: "the reason", build: text, flags: partialFlag},
+			least:   1, most: -1, what: "the reason", flags: partialFlag},
 		{kind: ledger.OpRateLimit, use: "rate-limit [MESSAGE]", short: "Record that a rate limit stopped the work",
 			long:    "Record that a rate limit stopped the work, its end, and the progress of the current step.",
 			example: "perdure handoff rate-limit --until 2026-02-28T11:00:00Z --partial \"handler is written\"",
-			most:    -1, what: "the message of the limit", build: text,
+			most:    -1, what: "the message of the limit",
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().Var((*instant)(&op.Until), "until", "`TIME` end of the limit: a time, or a duration such as 10m")
 				partialFlag(cmd, op)
 			}},
 		{kind: ledger.OpDone, use: "done [REMARK]", short: "End the work and remove its checkpoint",
 			long: "End the work. The checkpoint in the file becomes null; `perdure handoff log` shows the ledger for another " +
-				"30 " +
-				"days.",
+				"30 days.",
 			example: "perdure handoff done",
-			most:    -1, what: "a remark", build: text},
+			most:    -1, what: "a remark"},
 	}
 }
 
 func (c *commands) recordCommands() []*cobra.Command {
 	cmds := []*cobra.Command{c.newStartCommand(), c.newReassignCommand()}
-	for _, v := range verbs() {
-		var w work
+	for _, v := range append(workVerbs(), eventVerbs()...) {
 		op := ledger.Op{Kind: v.kind}
 		cmd := &cobra.Command{Use: v.use, Short: v.short, Long: v.long, Example: v.example,
 			Args: env.Arguments(v.least, v.most, v.what),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				if err := v.build(&op, args); err != nil {
-					return err
+				if v.build != nil {
+					v.build(&op, args)
+				} else {
+					op.Text = strings.Join(args, " ")
 				}
-				return c.record(cmd, &w, op)
+				return c.record(cmd, op)
 			}}
 		if v.flags != nil {
 			v.flags(cmd, &op)
 		}
-		c.workFlags(cmd, &w)
+		c.workFlags(cmd)
 		cmds = append(cmds, cmd)
 	}
 	return cmds
 }
 
 // record records operations and prints the state of the checkpoint.
-func (c *commands) record(cmd *cobra.Command, w *work, ops ...ledger.Op) error {
+func (c *commands) record(cmd *cobra.Command, ops ...ledger.Op) error {
 	for i := range ops {
 		if err := ops[i].Check(); err != nil {
 			return err
@@ -192,7 +177,7 @@ func (c *commands) record(cmd *cobra.Command, w *work, ops ...ledger.Op) error {
 		c.anchor(ops[i].Created)
 		c.anchor(ops[i].Modified)
 	}
-	return c.on(cmd, w, true, func(ctx context.Context, r *ledger.Recorder) error {
+	return c.on(cmd, env.Write, func(ctx context.Context, r *ledger.Recorder) error {
 		u, err := r.Apply(ctx, ops...)
 		if err != nil {
 			return err
@@ -200,7 +185,7 @@ func (c *commands) record(cmd *cobra.Command, w *work, ops ...ledger.Op) error {
 		if err := c.release(ctx, r, u, ops); err != nil {
 			return err
 		}
-		return c.printUpdate(w, r, u)
+		return c.printUpdate(r, u)
 	})
 }
 
@@ -234,7 +219,7 @@ type recorded struct {
 }
 
 // printUpdate prints the state of the work after a write.
-func (c *commands) printUpdate(w *work, r *ledger.Recorder, u *ledger.Update) error {
+func (c *commands) printUpdate(r *ledger.Recorder, u *ledger.Update) error {
 	notes := u.Notes
 	for _, path := range u.Left {
 		notes = append(notes, path+" is skipped: ignored or build output")
@@ -247,45 +232,38 @@ func (c *commands) printUpdate(w *work, r *ledger.Recorder, u *ledger.Update) er
 		}
 		size = len(raw)
 	}
-	if w.asJSON {
-		return c.PrintJSON(recorded{u.Handoff.ID, u.Task.ID, r.Location.File, u.Handoff.Version, u.Checkpoint == nil, size,
-			u.Checkpoint, append([]string{}, notes...)})
-	}
-	c.notes(notes)
-	if u.Checkpoint == nil {
-		c.Printf("%s is done; ledger %s is kept (%s)\n", c.Out.Bold(human.OneLine(u.Task.ID)),
-			u.Handoff.ID,
-			plural(int(u.Handoff.Version), "record"))
-		return nil
-	}
-	l := &u.Ledger
-	c.Printf("%s: %s, %d pending, %s; checkpoint %d of %d bytes\n", c.Out.Bold(human.OneLine(u.Task.ID)),
-		plural(len(l.CompletedSteps), "completed step"),
-		len(l.PendingSteps), plural(len(l.Decisions), "decision"), size, handoff.DefaultLimit)
-	return nil
+	out := recorded{u.Handoff.ID, u.Task.ID, r.Location.File, u.Handoff.Version, u.Checkpoint == nil, size,
+		u.Checkpoint, append([]string{}, notes...)}
+	return c.Print(out, func() {
+		c.notes(notes)
+		task, l := c.Out.Bold(human.OneLine(u.Task.ID)), &u.Ledger
+		if u.Checkpoint == nil {
+			c.Printf("%s is done; ledger %s is kept (%s)\n", task, u.Handoff.ID, human.Count(u.Handoff.Version, "record"))
+			return
+		}
+		c.Printf("%s: %s, %d pending, %s; checkpoint %d of %d bytes\n", task,
+			human.Count(len(l.CompletedSteps), "completed step"), len(l.PendingSteps),
+			human.Count(len(l.Decisions), "decision"), size, handoff.DefaultLimit)
+	})
 }
 
-func (c *commands) batch(cmd *cobra.Command, w *work, name string) error {
-	in := c.Stdin
-	if name != "-" {
-		f, err := os.Open(c.Path(name))
-		if err != nil {
-			return &perdure.Error{Code: perdure.CodeNotFound, Op: "read batch", Err: err}
-		}
-		defer f.Close()
-		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return env.UsageError("name a file, or - for standard input", "--batch %q is a folder", name)
-		}
-		in = f
+func (c *commands) batch(cmd *cobra.Command, name string) error {
+	if info, err := os.Stat(c.Path(name)); name != "-" && err == nil && info.IsDir() {
+		return env.UsageError("name a file, or - for standard input", "--batch %q is a folder", name)
 	}
+	in, err := c.OpenFile(name)
+	if err != nil {
+		return env.NotFound("", "read batch: %s", err)
+	}
+	defer in.Close()
 	ops, err := ledger.ReadOps(in)
 	if err != nil {
 		return err
 	}
 	if len(ops) == 0 {
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "read batch", Msg: "no operations"}
+		return env.UsageError("", "read batch: no operations")
 	}
-	return c.record(cmd, w, ops...)
+	return c.record(cmd, ops...)
 }
 
 // fraction is a flag such as 78% or 0.78.
@@ -303,7 +281,7 @@ func (f *fraction) Set(text string) error {
 		if err == nil && !percent && v > 1 && v <= 100 {
 			msg += "; did you mean " + text + "%?"
 		}
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: msg}
+		return env.UsageError("", "%s", msg)
 	}
 	*f = fraction(v)
 	return nil
@@ -331,8 +309,7 @@ func (t *instant) Set(text string) error {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return &perdure.Error{Code: perdure.CodeInvalid,
-			Msg: strconv.Quote(text) + " is not a time such as 2026-02-28T11:00:00Z, or a duration such as 10m"}
+		return env.UsageError("", "%q is not a time such as 2026-02-28T11:00:00Z, or a duration such as 10m", text)
 	}
 	*t = instant(at.UTC())
 	return nil

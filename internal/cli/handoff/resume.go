@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/cli/env"
@@ -16,10 +15,9 @@ import (
 )
 
 func (c *commands) newResumeCommand() *cobra.Command {
-	var w work
 	var noClaim bool
 	var template string
-	cfg := ledger.ResumeConfig{}
+	var cfg ledger.ResumeConfig
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "Claim the work and print the prompt to continue it",
@@ -38,17 +36,20 @@ func (c *commands) newResumeCommand() *cobra.Command {
 				cfg.ContractFile = c.Path(cfg.ContractFile)
 			}
 			if cfg.TTL <= 0 || cfg.TTL > ledger.MaxTTL {
-				return &perdure.Error{Code: perdure.CodeInvalid,
-					Msg:  fmt.Sprintf("--ttl is %s; it must be above 0 and at most %s", cfg.TTL, ledger.MaxTTL),
-					Hint: "for example --ttl 30m"}
+				return env.UsageError("for example --ttl 30m", "--ttl is %s; it must be above 0 and at most %s", cfg.TTL,
+					ledger.MaxTTL)
 			}
-			return c.on(cmd, &w, cfg.Claim, func(ctx context.Context, r *ledger.Recorder) error {
+			why := env.Write
+			if noClaim {
+				why = env.Read
+			}
+			return c.on(cmd, why, func(ctx context.Context, r *ledger.Recorder) error {
 				out, err := r.Resume(ctx, cfg)
 				if err != nil {
 					return err
 				}
 				c.notes(out.Notes)
-				return c.prompt(&w, r, out)
+				return c.prompt(r, out)
 			})
 		},
 	}
@@ -59,7 +60,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 	f.BoolVar(&cfg.Strict, "strict", false, "fail if files changed since the checkpoint, or cannot be compared")
 	f.StringVar(&template, "template", "", "`FILE` text/template for the prompt, instead of the built-in one")
 	f.StringVar(&cfg.ContractFile, "contract-file", "", "`FILE` JSON file with the verification contract")
-	c.workFlags(cmd, &w)
+	c.workFlags(cmd)
 	return cmd
 }
 
@@ -74,53 +75,49 @@ type resumed struct {
 	Notes     []string   `json:"notes"`
 }
 
-func (c *commands) prompt(w *work, r *ledger.Recorder, out *ledger.Resumption) error {
-	prompt := strings.TrimRight(out.Prompt, "\n") + "\n" + recording(w, r, out.Claim)
-	if w.asJSON {
-		v := resumed{Task: out.Task.ID, HandoffID: out.Handoff.ID, Verdict: out.Verdict, Prompt: prompt,
-			Notes: append([]string{}, out.Notes...)}
-		if out.Claim != nil {
-			v.Token, v.ExpiresAt, v.HandoffID = out.Claim.Token, out.Claim.ExpiresAt, out.Claim.ID
-		}
-		return c.PrintJSON(v)
+func (c *commands) prompt(r *ledger.Recorder, out *ledger.Resumption) error {
+	prompt := strings.TrimRight(out.Prompt, "\n") + "\n" + c.recordingPart(r, out.Claim)
+	v := resumed{Task: out.Task.ID, HandoffID: out.Handoff.ID, Verdict: out.Verdict, Prompt: prompt,
+		Notes: append([]string{}, out.Notes...)}
+	if out.Claim != nil {
+		v.Token, v.ExpiresAt, v.HandoffID = out.Claim.Token, out.Claim.ExpiresAt, out.Claim.ID
 	}
-	if out.Verdict.Summary == handoff.Stale {
-		var moved []string
-		for _, f := range out.Verdict.Moved() {
-			moved = append(moved, fmt.Sprintf("%s (%s)", human.OneLine(f.Path), f.State))
+	return c.Print(v, func() {
+		if out.Verdict.Summary == handoff.Stale {
+			var moved []string
+			for _, f := range out.Verdict.Moved() {
+				moved = append(moved, fmt.Sprintf("%s (%s)", human.OneLine(f.Path), f.State))
+			}
+			c.Note("Checkpoint may be stale — files modified since checkpoint: %s", strings.Join(moved, ", "))
 		}
-		c.Note("Checkpoint may be stale — files modified since checkpoint: %s", strings.Join(moved, ", "))
-	}
-	c.Printf("%s", c.Out.Safe(prompt))
-	return nil
+		c.Printf("%s", c.Out.Safe(prompt))
+	})
 }
 
-// recording returns the part of the prompt about recording.
-func recording(w *work, r *ledger.Recorder, claim *ledger.Claim) string {
+// recordingPart returns the part of the prompt about recording.
+func (c *commands) recordingPart(r *ledger.Recorder, claim *ledger.Claim) string {
 	var b strings.Builder
 	flags := ""
 	if r.Place != handoff.PRD {
 		flags += " --task " + quoted(string(r.Place))
 	}
-	if w.file != "" {
-		flags += " --file " + quoted(w.file)
+	if c.file != "" {
+		flags += " --file " + quoted(c.file)
 	}
 	if claim == nil && r.Agent != "" {
 		flags += " --agent " + quoted(r.Agent)
 	}
 	b.WriteString("\n## Recording Progress\n\n")
 	if claim != nil {
-		fmt.Fprintf(&b, "The work is claimed for you until %s; each command below renews that. Give `--token %s` with "+
-			"every\n"+
+		fmt.Fprintf(&b, "The work is claimed for you until %s; each command below renews that. Give `--token %s` with every\n"+
 			"`perdure handoff` command, or set %s=%s.\n\n", claim.ExpiresAt.UTC().Format(time.RFC3339), claim.Token,
 			tokenVariable, claim.Token)
 		flags += " --token " + claim.Token
 	}
-	fmt.Fprintf(&b, "- After each step: `perdure handoff step \"what was done\" --created PATH --modified PATH%s`\n",
-		flags)
+	fmt.Fprintf(&b, "- After each step: `perdure handoff step \"what was done\" --created PATH --modified PATH%s`\n", flags)
 	fmt.Fprintf(&b, "- After each decision: `perdure handoff decide \"what\" --because \"why\"%s`\n", flags)
 	fmt.Fprintf(&b, "- At the end: `perdure handoff verify%s`, then `perdure handoff done%s`\n", flags, flags)
-	fmt.Fprintf(&b, "- All of it: `perdure handoff skill`\n")
+	b.WriteString("- All of it: `perdure handoff skill`\n")
 	return b.String()
 }
 

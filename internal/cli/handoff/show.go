@@ -1,15 +1,16 @@
 package handoff
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/cli/env"
@@ -18,7 +19,6 @@ import (
 )
 
 func (c *commands) newShowCommand() *cobra.Command {
-	var w work
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show the work checkpoint",
@@ -26,41 +26,26 @@ func (c *commands) newShowCommand() *cobra.Command {
 			"`perdure handoff log` prints the whole ledger.",
 		Example: "perdure handoff show",
 		Args:    env.Arguments(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Recorder) error {
-				v, err := r.Look(ctx)
-				if err != nil {
-					return err
-				}
-				if !v.Open() {
-					return v.Nothing("show work")
-				}
-				if w.asJSON {
-					shown := v.Shown
-					if shown == nil || v.Behind {
-						p := handoff.Project(v.Ledger, 0)
-						shown = &p
-					}
-					return c.PrintJSON(shown)
-				}
+		RunE: c.reading(func(ctx context.Context, r *ledger.Recorder) error {
+			v, err := r.Look(ctx)
+			if err != nil {
+				return err
+			}
+			if !v.Open() {
+				return v.Nothing("show work")
+			}
+			shown := v.Shown
+			if shown == nil || v.Behind {
+				shown = new(handoff.Project(v.Ledger, 0))
+			}
+			return c.Print(shown, func() {
 				c.notes(v.Notes)
 				c.Printf("%s", c.Out.Safe(c.overview(v)))
-				return nil
 			})
-		},
+		}),
 	}
-	c.workFlags(cmd, &w)
+	c.workFlags(cmd)
 	return cmd
-}
-
-// unrecorded returns the error for work without a ledger.
-func unrecorded(v *ledger.View) error {
-	e := &perdure.Error{Code: perdure.CodeNotFound, Op: "show ledger", Msg: fmt.Sprintf("no ledger of %q", v.Task.ID),
-		Hint: "`perdure handoff start` starts recording"}
-	if v.Shown != nil {
-		e.Hint = "`perdure handoff show` shows the file's checkpoint, `perdure handoff resume` continues it"
-	}
-	return e
 }
 
 // overview returns the ledger as text.
@@ -71,14 +56,11 @@ func (c *commands) overview(v *ledger.View) string {
 	if l.Title != "" {
 		fmt.Fprintf(&b, "%s\n", human.OneLine(l.Title))
 	}
-	who := l.Metadata.CreatedBy
-	if who == "" {
-		who = "an unnamed agent"
-	}
-	fmt.Fprintf(&b, "by %s, %s, %s", human.OneLine(who), ago(l.Metadata.LastUpdatedAt),
-		human.OneLine(string(l.Metadata.Reason)))
+	const unnamed = "an unnamed agent"
+	fmt.Fprintf(&b, "by %s, %s, %s", human.OneLine(cmp.Or(l.Metadata.CreatedBy, unnamed)),
+		human.Stamp(l.Metadata.LastUpdatedAt), human.OneLine(string(l.Metadata.Reason)))
 	if h := v.Handoff; h.ExpiresAt != nil && h.ExpiresAt.After(time.Now()) {
-		fmt.Fprintf(&b, "; claimed by %s until %s", human.OneLine(or(h.Agent, "an unnamed agent")), ago(*h.ExpiresAt))
+		fmt.Fprintf(&b, "; claimed by %s until %s", human.OneLine(cmp.Or(h.Agent, unnamed)), human.Stamp(*h.ExpiresAt))
 	}
 	b.WriteString("\n")
 	section(&b, "Error", nonEmpty(l.Error))
@@ -105,7 +87,7 @@ func (c *commands) overview(v *ledger.View) string {
 		tried = append(tried, f.What+c.Out.Dim(suffix(f.Outcome, f.Why)))
 	}
 	for _, r := range l.Verification.Results {
-		checks = append(checks, fmt.Sprintf("%s: %s (%s)", r.Activity, r.Status, or(string(r.RanBy), "unknown")))
+		checks = append(checks, fmt.Sprintf("%s: %s (%s)", r.Activity, r.Status, cmp.Or(string(r.RanBy), "unknown")))
 	}
 	numbered(&b, "Done", done)
 	numbered(&b, "Decided", decided)
@@ -114,29 +96,17 @@ func (c *commands) overview(v *ledger.View) string {
 	return b.String()
 }
 
-func or(text, instead string) string {
-	if text == "" {
-		return instead
-	}
-	return text
-}
-
-// suffix returns texts with dashes before them.
-func suffix(texts ...string) string {
+// suffix returns the parts that are not empty, each after a dash.
+func suffix(parts ...string) string {
 	all := ""
-	for _, text := range texts {
-		if text != "" {
-			all += " — " + text
-		}
+	for _, part := range nonEmpty(parts...) {
+		all += " — " + part
 	}
 	return all
 }
 
-func nonEmpty(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return []string{text}
+func nonEmpty(parts ...string) []string {
+	return slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 }
 
 func section(b *strings.Builder, title string, lines []string) {
@@ -165,7 +135,6 @@ func numbered(b *strings.Builder, title string, lines []string) {
 }
 
 func (c *commands) newLogCommand() *cobra.Command {
-	var w work
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "Print the ledger of the work",
@@ -173,24 +142,25 @@ func (c *commands) newLogCommand() *cobra.Command {
 			"output is one object a line.",
 		Example: "perdure handoff log --json",
 		Args:    env.Arguments(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Recorder) error {
-				v, err := r.Look(ctx)
-				if err != nil {
-					return err
-				}
-				if v.Handoff.ID == 0 {
-					return unrecorded(v)
-				}
-				return c.log(ctx, r, v.Handoff, w.asJSON)
-			})
-		},
+		RunE: c.reading(func(ctx context.Context, r *ledger.Recorder) error {
+			v, err := r.Look(ctx)
+			switch {
+			case err != nil:
+				return err
+			case v.Handoff.ID != 0:
+				return c.log(ctx, r, v.Handoff)
+			case v.Shown != nil:
+				return env.NotFound("`perdure handoff show` shows the file's checkpoint, `perdure handoff resume` continues it",
+					"no ledger of %q", v.Task.ID)
+			}
+			return env.NotFound("`perdure handoff start` starts recording", "no ledger of %q", v.Task.ID)
+		}),
 	}
-	c.workFlags(cmd, &w)
+	c.workFlags(cmd)
 	return cmd
 }
 
-func (c *commands) log(ctx context.Context, r *ledger.Recorder, h ledger.Handoff, asJSON bool) error {
+func (c *commands) log(ctx context.Context, r *ledger.Recorder, h ledger.Handoff) error {
 	for after := int64(0); after < h.Version; {
 		entries, err := r.Ledgers.HandoffEntries(ctx, h.ID, after, 0)
 		if err != nil {
@@ -201,14 +171,14 @@ func (c *commands) log(ctx context.Context, r *ledger.Recorder, h ledger.Handoff
 		}
 		for i := range entries {
 			e := &entries[i]
-			if asJSON {
-				if err := c.PrintJSON(e); err != nil {
-					return err
-				}
-				continue
+			err := c.Print(e, func() {
+				c.Printf("%4d  %s  %s  %s  %s\n", e.Number, human.Stamp(e.Time),
+					c.Out.Bold(fmt.Sprintf("%-10s", human.OneLine(e.Kind))), human.OneLine(cmp.Or(e.Source, "-")),
+					human.OneLine(summary(e)))
+			})
+			if err != nil {
+				return err
 			}
-			c.Printf("%4d  %s  %s  %s  %s\n", e.Number, ago(e.Time), c.Out.Bold(fmt.Sprintf("%-10s", human.OneLine(e.Kind))),
-				human.OneLine(or(e.Source, "-")), human.OneLine(summary(e)))
 		}
 		after = entries[len(entries)-1].Number
 	}
@@ -223,11 +193,10 @@ func summary(e *ledger.Entry) string {
 	}
 	var parts []string
 	for _, part := range []struct{ before, text string }{{"", op.Text}, {"", string(op.Phase)},
-		{"steps ", strings.Join(op.Steps, "; ")}, {"because ", op.Because},
-		{"outcome ", op.Outcome}, {"created ", strings.Join(op.Created, " ")},
-		{"modified ", strings.Join(op.Modified, " ")}, {"partial ", op.Partial},
-		{"now ", op.Current}, {"contract ", op.Contract}, {"", string(op.Status)}, {"run by ", string(op.RanBy)},
-		{"to ", op.To}} {
+		{"steps ", strings.Join(op.Steps, "; ")}, {"because ", op.Because}, {"outcome ", op.Outcome},
+		{"created ", strings.Join(op.Created, " ")}, {"modified ", strings.Join(op.Modified, " ")},
+		{"partial ", op.Partial}, {"now ", op.Current}, {"contract ", op.Contract}, {"", string(op.Status)},
+		{"run by ", string(op.RanBy)}, {"to ", op.To}} {
 		if part.text != "" {
 			parts = append(parts, part.before+part.text)
 		}
@@ -244,7 +213,7 @@ func summary(e *ledger.Entry) string {
 		}
 	}
 	if !op.Until.IsZero() {
-		parts = append(parts, "until "+ago(op.Until))
+		parts = append(parts, "until "+human.Stamp(op.Until))
 	}
 	if len(op.Theirs) > 0 {
 		parts = append(parts, "changes by another program")
@@ -253,45 +222,37 @@ func summary(e *ledger.Entry) string {
 }
 
 func (c *commands) newStaleCommand() *cobra.Command {
-	var w work
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "stale",
 		Short: "Compare files with the checkpoint",
 		Long: "Compare the content of each file of the recorded steps with the checkpoint: fresh, changed, deleted, " +
-			"missing, " +
-			"new, or unknown if it cannot be compared. With --check the exit status is 3 unless all files are fresh.",
+			"missing, new, or unknown if it cannot be compared. With --check the exit status is 3 unless all files are " +
+			"fresh.",
 		Example: "perdure handoff stale --check",
 		Args:    env.Arguments(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &w, false, func(ctx context.Context, r *ledger.Recorder) error {
-				v, err := r.Look(ctx)
-				if err != nil {
-					return err
-				}
-				verdict, err := r.Staleness(ctx, v)
-				if err != nil {
-					return err
-				}
-				if err := c.verdict(&verdict, w.asJSON); err != nil {
-					return err
-				}
-				if check && verdict.Summary != handoff.AllFresh {
-					return &env.Exit{Status: env.StatusIncomplete}
-				}
-				return nil
-			})
-		},
+		RunE: c.reading(func(ctx context.Context, r *ledger.Recorder) error {
+			v, err := r.Look(ctx)
+			if err != nil {
+				return err
+			}
+			verdict, err := r.Staleness(ctx, v)
+			if err != nil {
+				return err
+			}
+			err = c.Print(&verdict, func() { c.printVerdict(&verdict) })
+			if err == nil && check && verdict.Summary != handoff.AllFresh {
+				return &env.Exit{Status: env.StatusIncomplete}
+			}
+			return err
+		}),
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "exit with status 3 unless all files are fresh")
-	c.workFlags(cmd, &w)
+	c.workFlags(cmd)
 	return cmd
 }
 
-func (c *commands) verdict(v *handoff.Verdict, asJSON bool) error {
-	if asJSON {
-		return c.PrintJSON(v)
-	}
+func (c *commands) printVerdict(v *handoff.Verdict) {
 	for _, f := range v.Files {
 		c.Printf("%-8s %s\n", f.State, human.OneLine(f.Path))
 	}
@@ -303,5 +264,4 @@ func (c *commands) verdict(v *handoff.Verdict, asJSON bool) error {
 	} else {
 		c.Printf("%s\n", c.Out.Bold(string(v.Summary)))
 	}
-	return nil
 }

@@ -5,18 +5,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
 func (c *commands) newStartCommand() *cobra.Command {
-	var w work
 	var again bool
 	op := ledger.Op{Kind: ledger.OpStart}
 	cmd := &cobra.Command{
@@ -24,12 +23,12 @@ func (c *commands) newStartCommand() *cobra.Command {
 		Short: "Start recording the work on a task",
 		Long: "Start recording the work on a task, and create a minimal builder-state.json if there is none. If unfinished " +
 			"work on the task is recorded, nothing is changed: `perdure handoff resume` continues it.",
-		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\" --contract " +
-			"US-003.verificationContract",
+		Example: "perdure handoff start \"Dark mode\" --pending \"Add the toggle\" --pending \"Write tests\" " +
+			"--contract US-003.verificationContract",
 		Args: env.Arguments(0, -1, "the title of the task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			op.Text = joined(args)
-			return c.start(cmd, &w, op, again)
+			op.Text = strings.Join(args, " ")
+			return c.start(cmd, op, again)
 		},
 	}
 	f := cmd.Flags()
@@ -39,25 +38,25 @@ func (c *commands) newStartCommand() *cobra.Command {
 		"`PHASE` planning (the default), implementation, verification or documentation")
 	f.StringVar(&op.Contract, "contract", "", "`NAME` verification contract, such as US-003.verificationContract")
 	f.BoolVar(&again, "again", false, "end recorded work first")
-	c.workFlags(cmd, &w)
+	c.workFlags(cmd)
 	return cmd
 }
 
-func (c *commands) start(cmd *cobra.Command, w *work, op ledger.Op, again bool) error {
+func (c *commands) start(cmd *cobra.Command, op ledger.Op, again bool) error {
 	if err := op.Check(); err != nil {
 		return err
 	}
-	if err := checkAgent(c.or(w.agent, agentVariable)); err != nil {
+	if err := checkAgent(c.agentName()); err != nil {
 		return err // before a file is made
 	}
-	loc, err := c.locate(w)
+	loc, err := c.locate()
 	if errors.Is(err, handoff.ErrNotFound) {
-		loc, err = c.create(cmd.Context(), w, &op)
+		loc, err = c.create(cmd.Context(), op.Text)
 	}
 	if err != nil {
 		return translated(err)
 	}
-	return c.at(cmd, w, loc, true, func(ctx context.Context, r *ledger.Recorder) error {
+	return c.at(cmd, loc, env.Write, func(ctx context.Context, r *ledger.Recorder) error {
 		if again {
 			view, err := r.Look(ctx)
 			if err == nil && view.Open() {
@@ -71,21 +70,21 @@ func (c *commands) start(cmd *cobra.Command, w *work, op ledger.Op, again bool) 
 		if err != nil {
 			return err
 		}
-		return c.printUpdate(w, r, u)
+		return c.printUpdate(r, u)
 	})
 }
 
 // create creates a minimal file at the root of the repository, or at --file.
-func (c *commands) create(ctx context.Context, w *work, op *ledger.Op) (handoff.Location, error) {
-	place, err := c.placeOf(w)
+func (c *commands) create(ctx context.Context, title string) (handoff.Location, error) {
+	place, err := c.place()
 	if err != nil {
 		return handoff.Location{}, err
 	}
 	file := filepath.Join(handoff.RootOf(filepath.Join(c.Cwd, handoff.FileName)), handoff.FileName)
-	if w.file != "" {
-		file = c.Path(w.file)
+	if c.file != "" {
+		file = c.Path(c.file)
 	}
-	s := handoff.Skeleton{Place: place, Now: time.Now().UTC(), Description: op.Text}
+	s := handoff.Skeleton{Place: place, Now: time.Now().UTC(), Description: title}
 	if err := handoff.Create(ctx, file, s); err != nil {
 		return handoff.Location{}, err
 	}
@@ -94,23 +93,21 @@ func (c *commands) create(ctx context.Context, w *work, op *ledger.Op) (handoff.
 }
 
 func (c *commands) newReassignCommand() *cobra.Command {
-	var w work
 	op := ledger.Op{Kind: ledger.OpReassign}
 	var template string
 	cmd := &cobra.Command{
 		Use:   "reassign --to AGENT",
 		Short: "Hand the work to another agent and print its prompt",
 		Long: "Hand the work to another agent and print its resume prompt. The current agent is added to the previous " +
-			"agents, " +
-			"and its claim is released.",
+			"agents, and its claim is released.",
 		Example: "perdure handoff reassign --to go-tester --because \"jest is not available\"",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := op.Check(); err != nil {
 				return err
 			}
-			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Recorder) error {
-				return c.reassign(ctx, r, &w, op, template)
+			return c.on(cmd, env.Write, func(ctx context.Context, r *ledger.Recorder) error {
+				return c.reassign(ctx, r, op, template)
 			})
 		},
 	}
@@ -118,11 +115,11 @@ func (c *commands) newReassignCommand() *cobra.Command {
 	cmd.Flags().StringVar(&op.Text, "because", "", "`TEXT` reason")
 	cmd.Flags().StringVar(&template, "template", "", "`FILE` text/template for the prompt, instead of the built-in one")
 	partialFlag(cmd, &op)
-	c.workFlags(cmd, &w)
+	c.workFlags(cmd)
 	return cmd
 }
 
-func (c *commands) reassign(ctx context.Context, r *ledger.Recorder, w *work, op ledger.Op, template string) error {
+func (c *commands) reassign(ctx context.Context, r *ledger.Recorder, op ledger.Op, template string) error {
 	text, err := c.template(template)
 	if err != nil {
 		return err
@@ -143,7 +140,7 @@ func (c *commands) reassign(ctx context.Context, r *ledger.Recorder, w *work, op
 		return err
 	}
 	c.notes(u.Notes)
-	return c.prompt(w, r, out)
+	return c.prompt(r, out)
 }
 
 func (c *commands) template(name string) (string, error) {
@@ -152,7 +149,7 @@ func (c *commands) template(name string) (string, error) {
 	}
 	raw, err := os.ReadFile(c.Path(name))
 	if err != nil {
-		return "", &perdure.Error{Code: perdure.CodeNotFound, Op: "read template", Err: err}
+		return "", env.NotFound("", "read template: %s", err)
 	}
 	return string(raw), nil
 }

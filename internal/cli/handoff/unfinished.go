@@ -45,7 +45,7 @@ func Unfinished(cwd string, getenv func(name string) string) string {
 		}
 	}
 	if more > 0 {
-		note += fmt.Sprintf("; also on %s", human.Count(int64(more), "other task"))
+		note += fmt.Sprintf("; also on %s", human.Count(more, "other task"))
 	}
 	return note
 }
@@ -63,7 +63,6 @@ func unfinished(task *handoff.Task, c *handoff.Checkpoint) string {
 	if task.Place != handoff.PRD {
 		flag = " --task " + quoted(human.OneLine(string(task.Place)))
 	}
-	return fmt.Sprintf("unfinished work on %q (%s%s, %s); `perdure handoff resume%s` continues it",
-		human.OneLine(task.ID),
-		human.Count(int64(done), "completed step"), by, human.Stamp(c.Metadata.LastUpdatedAt), flag)
+	return fmt.Sprintf("unfinished work on %q (%s%s, %s); `perdure handoff resume%s` continues it", human.OneLine(task.ID),
+		human.Count(done, "completed step"), by, human.Stamp(c.Metadata.LastUpdatedAt), flag)
 }

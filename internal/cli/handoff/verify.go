@@ -3,6 +3,8 @@ package handoff
 import (
 	"context"
 	_ "embed"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,46 +16,38 @@ import (
 )
 
 func (c *commands) newVerifyCommand() *cobra.Command {
-	var w work
 	var contract string
-	cfg := ledger.VerifyConfig{}
+	var cfg ledger.VerifyConfig
 	cmd := &cobra.Command{
 		Use:   "verify [ACTIVITY STATUS]",
 		Short: "Run the verification contract, or record a result",
 		Long: "Run the criteria of the verification contract that have commands, and record the results as run by the " +
-			"engine. " +
-			"With an activity and a status (pending, passed, failed, skipped), record that result as reported by the agent. " +
-			"A missing contract is an error. The exit status is 1 if a criterion failed, and 3 if one has no command and has " +
-			"to be checked by hand.",
+			"engine. With an activity and a status (pending, passed, failed, skipped), record that result as reported by " +
+			"the agent. A missing contract is an error. The exit status is 1 if a criterion failed, and 3 if one has no " +
+			"command and has to be checked by hand.",
 		Example: "perdure handoff verify\n perdure handoff verify unit-test passed\n" +
 			" perdure handoff verify --contract US-003.verificationContract",
 		Args: env.Arguments(0, 2, "no arguments, or an activity and its status"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op := ledger.Op{Kind: ledger.OpVerify, Contract: contract}
 			if len(args) > 0 {
-				op.Text = args[0]
-			}
-			if len(args) > 1 {
-				op.Status = handoff.Status(args[1])
-			}
-			if len(args) > 0 {
-				return c.record(cmd, &w, op)
+				op.Text, op.Status = args[0], handoff.Status(strings.Join(args[1:], ""))
+				return c.record(cmd, op)
 			}
 			if cfg.ContractFile != "" {
 				cfg.ContractFile = c.Path(cfg.ContractFile)
 			}
-			return c.on(cmd, &w, true, func(ctx context.Context, r *ledger.Recorder) error {
-				return c.verify(ctx, &w, r, cfg, op)
+			return c.on(cmd, env.Write, func(ctx context.Context, r *ledger.Recorder) error {
+				return c.verify(ctx, r, cfg, op)
 			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&contract, "contract", "", "`NAME` new contract of the work, such as "+
-		"US-003.verificationContract")
+	f.StringVar(&contract, "contract", "", "`NAME` new contract of the work, such as US-003.verificationContract")
 	f.StringVar(&cfg.ContractFile, "contract-file", "", "`FILE` JSON file with the contract")
 	f.BoolVar(&cfg.Deferred, "deferred", false, "also check the deferred criteria")
 	f.DurationVar(&cfg.Timeout, "timeout", 10*time.Minute, "`TIME` timeout of a command")
-	c.workFlags(cmd, &w)
+	c.workFlags(cmd)
 	return cmd
 }
 
@@ -66,10 +60,10 @@ type verified struct {
 	Open     []handoff.Criterion `json:"open"`
 }
 
-func (c *commands) verify(ctx context.Context, w *work, r *ledger.Recorder, cfg ledger.VerifyConfig,
-	name ledger.Op) error {
-	if name.Contract != "" {
-		if _, err := r.Apply(ctx, name); err != nil {
+// verify runs the contract after setting it to that of op, if op names one.
+func (c *commands) verify(ctx context.Context, r *ledger.Recorder, cfg ledger.VerifyConfig, op ledger.Op) error {
+	if op.Contract != "" {
+		if _, err := r.Apply(ctx, op); err != nil {
 			return err
 		}
 	}
@@ -79,26 +73,23 @@ func (c *commands) verify(ctx context.Context, w *work, r *ledger.Recorder, cfg 
 	if err != nil {
 		return err
 	}
-	if w.asJSON {
-		out := verified{v.Contract.Ref, v.Contract.File, v.Passed(), append([]handoff.Result{}, v.Results...),
-			append([]handoff.Criterion{}, v.Open...)}
-		if err := c.PrintJSON(out); err != nil {
-			return err
-		}
-	} else {
+	out := verified{v.Contract.Ref, v.Contract.File, v.Passed(), append([]handoff.Result{}, v.Results...),
+		append([]handoff.Criterion{}, v.Open...)}
+	err = c.Print(out, func() {
 		for _, result := range v.Results {
 			c.Printf("%-8s %s\n", result.Status, human.OneLine(result.Activity))
 		}
 		for _, criterion := range v.Open {
 			c.Printf("%-8s %s\n", "open", human.OneLine(criterion.Activity+suffix(criterion.Description)))
 		}
-	}
-	for _, result := range v.Results {
-		if result.Status != handoff.StatusPassed {
-			return &env.Exit{Status: env.StatusFailed}
-		}
-	}
-	if !v.Passed() {
+	})
+	failed := func(result handoff.Result) bool { return result.Status != handoff.StatusPassed }
+	switch {
+	case err != nil:
+		return err
+	case slices.ContainsFunc(v.Results, failed):
+		return &env.Exit{Status: env.StatusFailed}
+	case !v.Passed():
 		return &env.Exit{Status: env.StatusIncomplete}
 	}
 	return nil

@@ -41,8 +41,8 @@ func Command(e *env.Env) *cobra.Command {
 		Use:   "hook AGENT",
 		Short: "Check a tool call, for the hooks of coding agents",
 		Long: "Check a tool call of a coding agent: read the agent's hook message as JSON from standard input and print " +
-			"the " +
-			"reply. AGENT is claude-code or codex, which use the same format. Agents run this command from their hooks.\n\n" +
+			"the reply. AGENT is claude-code or codex, which use the same format. Agents run this command from their " +
+			"hooks.\n\n" +
 			"Before a call (PreToolUse), the table of `perdure loop risks` decides: block denies the call, gate leaves the " +
 			"decision to the agent's user, warn adds a warning. In a loop, the loop decides, with gates, handlers and " +
 			"snapshots; after a risky call (PostToolUse) it reports lost tests and checks to the agent. Loops configure this " +
@@ -55,17 +55,12 @@ func Command(e *env.Env) *cobra.Command {
 		ValidArgs: dialects(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(dialects(), args[0]) {
-				return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("unknown agent %q", args[0]),
-					Hint: "the agents are " + strings.Join(dialects(), " and ")}
+				return env.Unknown("agent", args[0], dialects())
 			}
-			if socket == "" {
-				socket = c.Getenv(vendorhook.SocketVariable)
-			}
-			return c.hook(cmd, socket)
+			return c.hook(cmd, cmp.Or(socket, c.Getenv(vendorhook.SocketVariable)))
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", "", "`PATH` socket of the loop; default: $"+
-		vendorhook.SocketVariable)
+	cmd.Flags().StringVar(&socket, "socket", "", "`PATH` socket of the loop; default: $"+vendorhook.SocketVariable)
 	return cmd
 }
 
@@ -99,16 +94,14 @@ type lateError struct{ error }
 
 // fault returns an error that denies the call: one of bad input, whose exit status is 2.
 func (c *commands) fault(err error) error {
-	var late lateError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &late):
+	if late, ok := errors.AsType[lateError](err); ok {
 		return late.error
 	}
-	return &perdure.Error{Code: perdure.CodeInvalid, Msg: "tool call denied, because it could not be checked: " +
-		err.Error(),
-		Hint: cmp.Or(perdure.HintOf(err), "`perdure doctor` checks the project")}
+	if err == nil {
+		return nil
+	}
+	return env.UsageError(cmp.Or(perdure.HintOf(err), "`perdure doctor` checks the project"),
+		"tool call denied, because it could not be checked: %s", err)
 }
 
 // answer reads an event and writes the reply.
@@ -123,18 +116,16 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 	case err != nil && e != nil && e.Name != vendorhook.PreToolUse:
 		return lateError{err}
 	case err != nil:
-		return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(), Hint: "standard input has to be one JSON object " +
-			"with hook_event_name, cwd, tool_name and tool_input"}
+		return env.UsageError("standard input has to be one JSON object with hook_event_name, cwd, tool_name and tool_input",
+			"%s", err)
 	case e.Call == nil:
 		return nil
 	}
 	var a vendorhook.Answer
 	switch {
-	case !policy.Mutates(e.Call) && socket == "":
-		return nil
 	case socket != "":
 		a, err = vendorhook.Ask(ctx, socket, e)
-	case e.Name == vendorhook.PreToolUse:
+	case policy.Mutates(e.Call) && e.Name == vendorhook.PreToolUse:
 		a, err = c.judge(cmd, e)
 	default:
 		return nil
@@ -165,7 +156,7 @@ func (c *commands) judge(cmd *cobra.Command, e *vendorhook.Event) (vendorhook.An
 		verdict = vendorhook.Deny
 	case risk.Gate:
 		verdict = vendorhook.Leave
-	case risk.Allow, risk.Warn:
+	default: // allowed
 	}
 	return vendorhook.Answer{Verdict: verdict, Text: j.Text()}, nil
 }

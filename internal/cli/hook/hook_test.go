@@ -56,7 +56,7 @@ func event(t *testing.T, name, dir, tool string, input map[string]any) io.Reader
 
 func bash(command string) map[string]any { return map[string]any{"command": command} }
 
-// refuses tells whether an error is one of exit status 2.
+// refuses reports whether an error has exit status 2.
 func refuses(err error) bool { return err != nil && perdure.CodeOf(err) == perdure.CodeInvalid }
 
 // project is a folder with settings.

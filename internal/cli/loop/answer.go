@@ -18,28 +18,21 @@ func (c *commands) newAnswerCommand() *cobra.Command {
 		Use:   "answer [ANSWER]",
 		Short: "Answer the gate that a loop waits at",
 		Long: "Answer the gate that a loop waits at: approve, reject, abort, or another answer that the gate lists. " +
-			"Without " +
-			"an answer, show the gate with its diff. The reason is kept with the loop and added to the agent's next prompt.",
+			"Without an answer, show the gate with its diff. The reason is kept with the loop and added to the agent's " +
+			"next prompt.",
 		Example: "perdure loop answer\n perdure loop answer reject --reason \"Keep the tests; fix the parser instead\"",
 		Args:    env.Arguments(0, 1, "at most one answer"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return c.Do(cmd, env.Read, func(b *env.Backend) error {
-				var which []string
-				if id != "" {
-					which = []string{id}
-				}
-				l, err := Find(ctx, b.Client, which)
-				if err != nil {
-					return err
-				}
-				f.Answer = strings.Join(args, "")
-				return gate.Answer(ctx, c.Env, b, target(ctx, b, l.Tree), &f)
-			})
-		},
+		RunE: c.Run(env.Read, func(ctx context.Context, b *env.Backend, args []string) error {
+			l, err := Find(ctx, b.Client, id)
+			if err != nil {
+				return err
+			}
+			f.Answer = strings.Join(args, "")
+			return gate.Answer(ctx, c.Env, b, target(ctx, b, l.Tree), &f)
+		}),
 	}
 	cmd.Flags().StringVar(&id, "loop", "", "`LOOP` loop; default: the one that has not ended")
-	f.Register(cmd.Flags())
+	f.Register(c.Env, cmd)
 	return cmd
 }
 

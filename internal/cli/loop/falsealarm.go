@@ -20,63 +20,59 @@ import (
 
 func (c *commands) newFalseAlarmCommand() *cobra.Command {
 	var reason string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "false-alarm [LOOP] [FINDING]",
 		Short: "Mark a finding as a false alarm, or list false alarms",
 		Long: "Mark a regression (such as reg-003-1, from `perdure loop status --regressions`) or a finding (its " +
-			"fingerprint, " +
-			"or at least six of its first digits) as a false alarm: it does not block this loop again and counts in the " +
-			"loop's false_positive_rate. User, time and reason are kept. The answer whitelist at a gate does the same and " +
-			"continues. Without a finding, list the false alarms. For findings in all loops, use a waiver (docs/check.md).",
+			"fingerprint, or at least six of its first digits) as a false alarm: it does not block this loop again and " +
+			"counts in the loop's false_positive_rate. User, time and reason are kept. The answer whitelist at a gate does " +
+			"the same and continues. Without a finding, list the false alarms. For findings in all loops, use a waiver " +
+			"(docs/check.md).",
 		Example: "perdure loop false-alarm reg-003-1 --reason \"the helper moved to another module\"\n" +
 			" perdure loop false-alarm fix-tests-1a2b3c4d 5dfbb78ffb9b5387",
 		Args: env.Arguments(0, 2, "a loop and a finding, or one of them"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return c.Do(cmd, env.Read, func(b *env.Backend) error {
-				finding, of := "", args
-				if n := len(args); n > 0 && isFinding(args[n-1]) {
-					finding, of = args[n-1], args[:n-1]
-				} else if n == 2 {
-					return &perdure.Error{Code: perdure.CodeInvalid, Op: "mark false alarm",
-						Msg:  fmt.Sprintf("%q is not a finding", args[1]),
-						Hint: "write a fingerprint, or an ID such as reg-003-1 from `perdure loop status --regressions`"}
-				}
-				l, err := Find(ctx, b.Client, of)
-				if err != nil {
-					return err
-				}
-				if finding == "" {
-					all, err := b.FalseAlarms(ctx, l.Tree)
-					if err != nil {
-						return err
-					}
-					return c.showFalseAlarms(all, asJSON)
-				}
-				marks, err := marksOf(ctx, b, l.Tree, finding)
-				if err != nil {
-					return err
-				}
-				for i := range marks {
-					marks[i].By, marks[i].Reason = env.User(), reason
-				}
-				all, fresh, err := b.MarkFalse(ctx, l.Tree, marks)
-				if err != nil {
-					return err
-				}
-				c.Note("marked %s of %s as a false alarm: %s, %d of them new", finding, name(ctx, b, l.Tree),
-					human.Count(int64(len(marks)), "finding"), fresh)
-				if asJSON {
-					return c.PrintJSON(all)
-				}
-				return nil
-			})
-		},
+		RunE: c.Run(env.Read, func(ctx context.Context, b *env.Backend, args []string) error {
+			finding, of := "", args
+			if n := len(args); n > 0 && isFinding(args[n-1]) {
+				finding, of = args[n-1], args[:n-1]
+			} else if n == 2 {
+				return env.UsageError("write a fingerprint, or an ID such as reg-003-1 from `perdure loop status --regressions`",
+					"%q is not a finding", args[1])
+			}
+			l, err := Find(ctx, b.Client, strings.Join(of, ""))
+			if err != nil {
+				return err
+			}
+			if finding != "" {
+				return c.markFalseAlarm(ctx, b, l.Tree, finding, reason)
+			}
+			all, err := b.FalseAlarms(ctx, l.Tree)
+			if err != nil {
+				return err
+			}
+			return c.Print(append([]record.FalseAlarm{}, all...), func() { c.showFalseAlarms(all) })
+		}),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` reason, kept with the loop")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
+}
+
+func (c *commands) markFalseAlarm(ctx context.Context, b *env.Backend, id perdure.TreeID, finding, reason string) error {
+	marks, err := marksOf(ctx, b, id, finding)
+	if err != nil {
+		return err
+	}
+	for i := range marks {
+		marks[i].By, marks[i].Reason = env.User(), reason
+	}
+	all, fresh, err := b.MarkFalse(ctx, id, marks)
+	if err != nil {
+		return err
+	}
+	c.Note("marked %s of %s as a false alarm: %s, %d of them new", finding, name(ctx, b, id),
+		human.Count(len(marks), "finding"), fresh)
+	return c.Print(all, func() {})
 }
 
 // findingName is a regression, or the beginning of a fingerprint.
@@ -91,7 +87,6 @@ func isFinding(word string) bool {
 
 // marksOf returns the marks for a regression or a fingerprint, the newest first.
 func marksOf(ctx context.Context, b *env.Backend, id perdure.TreeID, finding string) ([]record.FalseAlarm, error) {
-	const op = "find finding"
 	var marks []record.FalseAlarm
 	from, page := 1, 100
 	var at int
@@ -117,23 +112,18 @@ func marksOf(ctx context.Context, b *env.Backend, id perdure.TreeID, finding str
 		}
 	}
 	if len(marks) == 0 {
-		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: op,
-			Msg:  fmt.Sprintf("no finding %q in this loop", finding),
-			Hint: "`perdure loop status --regressions` lists the regressions"}
+		return nil, env.NotFound("`perdure loop status --regressions` lists the regressions",
+			"no finding %q in this loop", finding)
 	}
 	for i := range marks {
 		if marks[i].Fingerprint != marks[0].Fingerprint && !strings.HasPrefix(finding, "reg-") {
-			return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
-				Msg: fmt.Sprintf("%q is the beginning of several fingerprints; write more digits", finding)}
+			return nil, env.UsageError("write more digits", "%q is the beginning of several fingerprints", finding)
 		}
 	}
 	return marks, nil
 }
 
-func (c *commands) showFalseAlarms(all []record.FalseAlarm, asJSON bool) error {
-	if asJSON {
-		return c.PrintJSON(append([]record.FalseAlarm{}, all...))
-	}
+func (c *commands) showFalseAlarms(all []record.FalseAlarm) {
 	if len(all) == 0 {
 		c.Printf("no false alarms\n")
 	}
@@ -149,5 +139,4 @@ func (c *commands) showFalseAlarms(all []record.FalseAlarm, asJSON bool) error {
 		}
 		c.Printf("%s\n", c.Out.Safe(clip.OneLine(text)))
 	}
-	return nil
 }

@@ -17,14 +17,15 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// followConfig says how a loop is followed.
+// followConfig configures how a loop is followed.
 type followConfig struct {
-	noWait, asJSON bool
+	// noWait returns at a gate instead of waiting for the answer.
+	noWait bool
 	// since is the time of the first event to print; zero prints all.
 	since time.Time
-	// aborting makes an aborted loop no failure.
+	// aborting reports that the command aborts the loop, which then is no failure.
 	aborting bool
-	// bell rings the terminal's bell, if that is wanted.
+	// bell rings the terminal's bell if the settings ask for it.
 	bell func()
 }
 
@@ -213,9 +214,7 @@ func (c *commands) line(e *perdure.Event) string {
 		return fmt.Sprintf("iteration %d: undone: %s", d.Iteration, c.Err.Safe(d.Why))
 	case loop.EventWaiting:
 		return fmt.Sprintf("iteration %d: waiting until %s (%s)", d.Iteration, local(d.Until), c.Err.Safe(d.Why))
-	case loop.EventAgentError:
-		return fmt.Sprintf("iteration %d: %s", d.Iteration, c.Err.Safe(d.Message))
-	case loop.EventWarning:
+	case loop.EventAgentError, loop.EventWarning:
 		return fmt.Sprintf("iteration %d: %s", d.Iteration, c.Err.Safe(d.Message))
 	case loop.EventPaused:
 		return "paused: " + c.Err.Safe(d.Reason)
@@ -240,7 +239,7 @@ func measured(iteration int, passed bool, failing, regressions int, quality *int
 	case passed:
 		text += "passes"
 	case failing > 0:
-		text += "fails (" + human.Count(int64(failing), "test") + ")"
+		text += "fails (" + human.Count(failing, "test") + ")"
 	default:
 		text += "fails"
 	}
@@ -248,7 +247,7 @@ func measured(iteration int, passed bool, failing, regressions int, quality *int
 		text += fmt.Sprintf(", quality %d%%", *quality)
 	}
 	if regressions > 0 {
-		text += ", " + human.Count(int64(regressions), "regression")
+		text += ", " + human.Count(regressions, "regression")
 	}
 	return text
 }
@@ -272,17 +271,16 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 	} else if why != "" {
 		return &env.Exit{Status: env.StatusFailed, Msg: why}
 	}
-	if how.asJSON {
-		in, lookErr := c.load(ctx, b, l, loopview.ViewDocument, false)
-		if lookErr != nil {
-			return lookErr
+	if c.JSON {
+		in, err := c.load(ctx, b, l, loopview.ViewDocument, false)
+		if err == nil {
+			err = c.show(in, loopview.ViewDocument, false)
 		}
-		err = c.PrintJSON(loopview.Document(in))
+		if err != nil {
+			return err
+		}
 	} else {
 		c.Printf("%s\n", c.Out.Safe(summary(&l)))
-	}
-	if err != nil {
-		return err
 	}
 	switch {
 	case l.Status == record.Completed, l.Status == record.Aborted && how.aborting:

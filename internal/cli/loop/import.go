@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,14 +36,12 @@ type importReport struct {
 
 func (c *commands) newImportCommand() *cobra.Command {
 	var t tuning
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import an unfinished loop and continue it here",
 		Long: "Import an unfinished loop: its state as JSON or YAML (perdure schema loop-state), as other programs keep " +
-			"it in " +
-			".aiwg/ralph/loops/LOOP/state.json and as `perdure loop status --json` and `perdure export --layout aiwg` print " +
-			"it. FILE can also be its folder, or - for standard input.\n\n" +
+			"it in .aiwg/ralph/loops/LOOP/state.json and as `perdure loop status --json` and `perdure export --layout aiwg` " +
+			"print it. FILE can also be its folder, or - for standard input.\n\n" +
 			"The task, the limits and the history are imported, and the iterations are numbered on. The loop is paused; " +
 			"`perdure loop resume` continues it and takes the files at that time as the baseline. The document contains no " +
 			"files, so imported iterations cannot be restored. Unknown fields are kept and exported again.\n\n" +
@@ -64,13 +61,9 @@ func (c *commands) newImportCommand() *cobra.Command {
 					return err
 				}
 				report := &importReport{LoopID: loop.ID(&in.Tree), Tree: in.Tree.ID, Iterations: in.Iterations, Next: in.Next,
-					Until: in.Config.Until,
-					Agent: in.Config.Agent, Workspace: in.Config.Workspace, Notes: in.Notes, Corrected: corrected}
-				if asJSON {
-					return c.PrintJSON(report)
-				}
-				c.showImport(args[0], report)
-				return nil
+					Until: in.Config.Until, Agent: in.Config.Agent, Workspace: in.Config.Workspace, Notes: in.Notes,
+					Corrected: corrected}
+				return c.Print(report, func() { c.showImport(args[0], report) })
 			})
 		},
 	}
@@ -79,7 +72,7 @@ func (c *commands) newImportCommand() *cobra.Command {
 	cmd.Flags().StringVar(&t.Workspace, "workspace", "", "`FOLDER` folder to work in; default: the current one")
 	cmd.Flags().IntVar(&t.MaxIterations, "max-iterations", 0,
 		"`N` maximum iterations, including the imported ones; default: the document's")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
@@ -95,21 +88,9 @@ func (c *commands) importRequest(cmd *cobra.Command, name string, t *tuning) (re
 	if req.Document, corrected, err = loops.ReadState(shown, text); err != nil {
 		return req, nil, err
 	}
-	set, err := c.settings(cmd, "")
-	if err != nil {
-		return req, nil, err
-	}
-	given := append(t.given(cmd), "workspace")
 	t.Workspace = c.Path(t.Workspace)
-	literal(&set)
-	if req.Config, err = json.Marshal(t.Fields(given...)); err != nil {
-		return req, nil, err
-	}
-	if corrected == nil {
-		corrected = []loops.Note{}
-	}
-	req.Settings, err = json.Marshal(set.Fields(settable(&set)...))
-	return req, corrected, err
+	req.Config, req.Settings, err = c.fields(cmd, t, "workspace")
+	return req, append([]loops.Note{}, corrected...), err
 }
 
 // maxDocument bounds the size of a document in bytes.
@@ -136,15 +117,13 @@ func (c *commands) readDocument(name string) (text []byte, shown string, err err
 	if err == nil {
 		return text, name, nil
 	}
-	code := perdure.CodeInvalid
-	if errors.Is(err, fs.ErrNotExist) {
-		code = perdure.CodeNotFound
-	}
-	var in *fs.PathError
-	if errors.As(err, &in) {
+	if in, ok := errors.AsType[*fs.PathError](err); ok {
 		err = in.Err
 	}
-	return nil, name, &perdure.Error{Code: code, Op: "import loop", Msg: fmt.Sprintf("%s: %s", name, err)}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, name, env.NotFound("", "import loop: %s: %s", name, err)
+	}
+	return nil, name, env.UsageError("", "import loop: %s: %s", name, err)
 }
 
 // showImport prints what was imported, and how to continue.
@@ -157,7 +136,7 @@ func (c *commands) showImport(name string, r *importReport) {
 		c.Note("%s", c.Err.Safe(note))
 	}
 	c.Note("imported %s with %s from %s; the next iteration is %d", r.LoopID,
-		human.Count(int64(r.Iterations), "iteration"), c.Err.Safe(name), r.Next)
+		human.Count(r.Iterations, "iteration"), c.Err.Safe(name), r.Next)
 	c.Note("agent %s, completion command: %s", c.Err.Safe(r.Agent), c.Err.Safe(r.Until))
 	c.Note("`perdure loop resume %s` continues it", r.LoopID)
 	c.Printf("%s\n", r.LoopID)

@@ -3,8 +3,9 @@ package loop
 
 import (
 	"context"
-	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -18,38 +19,49 @@ import (
 
 type commands struct{ *env.Env }
 
-// Command makes the command with its subcommands.
+// Command returns the command with its subcommands.
 func Command(e *env.Env) *cobra.Command {
 	c := &commands{e}
 	return env.Group(&cobra.Command{
 		Use:   "loop",
 		Short: "Repeat a coding agent until a check passes",
 		Long: "Run a coding agent repeatedly on a folder until a command succeeds. Each iteration starts the agent anew " +
-			"with " +
-			"the names of the failing tests. Regressions are found by comparing tests by name, and deleted or skipped tests " +
-			"open a gate for the user. At the end the folder contains the best iteration.",
-		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n perdure loop status\n" +
-			" perdure loop answer approve",
+			"with the names of the failing tests. Regressions are found by comparing tests by name, and deleted or skipped " +
+			"tests open a gate for the user. At the end the folder contains the best iteration.",
+		Example: "perdure loop run \"Make the tests pass\" --until \"go test ./...\" --agent claude\n" +
+			"perdure loop status\n perdure loop answer approve",
 		GroupID: env.GroupRun,
 	}, c.newRunCommand(), c.newResumeCommand(), c.newPauseCommand(), c.newAbortCommand(), c.newAnswerCommand(),
 		c.newStatusCommand(), c.newListCommand(), c.newReportCommand(), c.newRisksCommand(), c.newFalseAlarmCommand(),
 		c.newImportCommand())
 }
 
-// digits matches the end of a loop's ID, which is also that of its tree.
+// digits matches the ID of a loop and captures its digits, which are those of its tree.
 var digits = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*-)?([0-9a-f]{8})$`)
 })
 
-// Find returns a loop by its ID or that of its tree. Without an ID it returns the only
-// loop that has not ended, or else the newest.
-func Find(ctx context.Context, s *client.Client, args []string) (record.Loop, error) {
-	if len(args) == 1 {
-		match := digits().FindStringSubmatch(args[0])
+// on returns the function of a command on the loop that the arguments name.
+func (c *commands) on(why env.Purpose,
+	do func(ctx context.Context, b *env.Backend, l record.Loop) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return c.execute(cmd, why, func(b *env.Backend) error {
+			l, err := Find(cmd.Context(), b.Client, strings.Join(args, ""))
+			if err != nil {
+				return err
+			}
+			return do(cmd.Context(), b, l)
+		})
+	}
+}
+
+// Find returns a loop by its ID or that of its tree. For "" it returns the only loop that
+// has not ended, or else the newest.
+func Find(ctx context.Context, s *client.Client, id string) (record.Loop, error) {
+	if id != "" {
+		match := digits().FindStringSubmatch(id)
 		if match == nil {
-			return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop",
-				Msg:  fmt.Sprintf("%q is not the ID of a loop", args[0]),
-				Hint: "`perdure loop list` lists the loops"}
+			return record.Loop{}, env.UsageError("`perdure loop list` lists the loops", "%q is not the ID of a loop", id)
 		}
 		return s.Loop(ctx, perdure.TreeID("tree-"+match[1]))
 	}
@@ -58,22 +70,15 @@ func Find(ctx context.Context, s *client.Client, args []string) (record.Loop, er
 	if err != nil {
 		return record.Loop{}, err
 	}
-	var open []record.Loop
-	for _, l := range list {
-		if !l.Status.Ended() {
-			open = append(open, l)
-		}
-	}
+	open := slices.DeleteFunc(slices.Clone(list), func(l record.Loop) bool { return l.Status.Ended() })
 	switch {
 	case len(open) == 1:
 		return open[0], nil
 	case len(open) > 1:
-		return record.Loop{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "find loop",
-			Msg:  fmt.Sprintf("%d loops have not ended", len(open)),
-			Hint: "add the ID of one; `perdure loop list` lists the loops"}
+		return record.Loop{}, env.UsageError("add the ID of one; `perdure loop list` lists the loops",
+			"%d loops have not ended", len(open))
 	case len(list) == 0:
-		return record.Loop{}, &perdure.Error{Code: perdure.CodeNotFound, Op: "find loop", Msg: "no loops",
-			Hint: "`perdure loop run` starts one"}
+		return record.Loop{}, env.NotFound("`perdure loop run` starts one", "no loops")
 	}
 	return list[0], nil
 }

@@ -3,7 +3,6 @@ package loop
 import (
 	"fmt"
 	"path/filepath"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -14,14 +13,12 @@ import (
 )
 
 func (c *commands) newRisksCommand() *cobra.Command {
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "risks [COMMAND]",
 		Short: "Show the table of risky tool calls, or check a command line",
 		Long: "Show the table of risky tool calls. Agents that ask before a tool call get its answer: allow, warn, gate " +
-			"(the " +
-			"user decides) or block. With a command line, show its risks in the current folder. The setting loop.risks " +
-			"overrides answers.",
+			"(the user decides) or block. With a command line, show its risks in the current folder. The setting " +
+			"loop.risks overrides answers.",
 		Example: "perdure loop risks\n perdure loop risks 'cd src && git checkout -- .'",
 		Args:    env.Arguments(0, 1, "at most one command line"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,53 +27,48 @@ func (c *commands) newRisksCommand() *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				return c.showRisks(set.RiskAnswers, asJSON)
+				return c.showRisks(set.RiskAnswers)
 			}
 			root, err := filepath.EvalSymlinks(c.Cwd)
 			if err != nil {
 				return err
 			}
 			found := risk.Assess(&agent.ToolCall{Kind: agent.ToolExecute, Command: args[0]}, risk.Where{Root: root})
-			return c.showFindings(found, set.RiskAnswers, asJSON)
+			return c.showFindings(found, set.RiskAnswers)
 		},
 	}
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
-func (c *commands) showRisks(set map[string]config.RiskAnswer, asJSON bool) error {
+func (c *commands) showRisks(set map[string]config.RiskAnswer) error {
 	table := risk.Table()
 	for i := range table {
 		if answer := set[string(table[i].Pattern)]; answer != "" {
 			table[i].Answer = risk.Answer(answer)
 		}
 	}
-	if asJSON {
-		return c.PrintJSON(table)
-	}
-	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
-	for _, r := range table {
-		if _, err := fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Pattern, r.Level, r.Answer, r.What); err != nil {
-			return err
+	return c.Print(table, func() {
+		lines := make([]string, len(table))
+		for i, r := range table {
+			lines[i] = fmt.Sprintf("%s\t%s\t%s\t%s", r.Pattern, r.Level, r.Answer, r.What)
 		}
-	}
-	return w.Flush()
+		c.PrintTable(lines)
+	})
 }
 
-func (c *commands) showFindings(found []risk.Finding, set map[string]config.RiskAnswer, asJSON bool) error {
+func (c *commands) showFindings(found []risk.Finding, set map[string]config.RiskAnswer) error {
 	for i := range found {
 		if answer := set[string(found[i].Pattern)]; answer != "" {
 			found[i].Answer = risk.Answer(answer)
 		}
 	}
-	if asJSON {
-		return c.PrintJSON(append([]risk.Finding{}, found...))
-	}
-	if len(found) == 0 {
-		c.Printf("nothing risky\n")
-	}
-	for _, f := range found {
-		c.Printf("%s (%s): %s\n", f.Answer, f.Level, c.Out.Safe(f.What+": "+f.Target))
-	}
-	return nil
+	return c.Print(append([]risk.Finding{}, found...), func() {
+		if len(found) == 0 {
+			c.Printf("nothing risky\n")
+		}
+		for _, f := range found {
+			c.Printf("%s (%s): %s\n", f.Answer, f.Level, c.Out.Safe(f.What+": "+f.Target))
+		}
+	})
 }

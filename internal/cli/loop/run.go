@@ -22,7 +22,7 @@ import (
 // runFlags are the flags of loop run.
 type runFlags struct {
 	tuning
-	noWait, detach, asJSON bool
+	noWait, detach bool
 }
 
 func (c *commands) newRunCommand() *cobra.Command {
@@ -31,10 +31,9 @@ func (c *commands) newRunCommand() *cobra.Command {
 		Use:   `run "TASK" --until COMMAND --agent NAME`,
 		Short: "Start a loop and run it until the check passes",
 		Long: "Start a loop and run it until the completion command passes. The task \"-\" is read from standard input. " +
-			"The " +
-			"agent is claude, codex, opencode or gemini (in headless mode), acp:NAME or acp:COMMAND for the Agent Client " +
-			"Protocol, or exec:COMMAND for any program, which gets the prompt on standard input or in place of {prompt} or " +
-			"{prompt_file} in its arguments.\n\n" +
+			"The agent is claude, codex, opencode or gemini (in headless mode), acp:NAME or acp:COMMAND for the Agent " +
+			"Client Protocol, or exec:COMMAND for any program, which gets the prompt on standard input or in place of " +
+			"{prompt} or {prompt_file} in its arguments.\n\n" +
 			"perdure, not the agent, runs the completion command before the first and after each iteration, and compares the " +
 			"tests by name with the first run. The loop's ID is printed first.\n\n" +
 			"Ctrl-C stops the loop; `perdure loop resume` continues it. Exit status 0: the check passes; 1: it does not, " +
@@ -57,11 +56,11 @@ func (c *commands) newRunCommand() *cobra.Command {
 	flags.StringVar(&f.TaskType, "task-type", "", "`TYPE` type of the task, which chooses the agents in loop.chains")
 	flags.IntVar(&f.Planned, "planned-iterations", 0, "`N` expected iterations; a gate opens after twice as many")
 	flags.StringVar(&f.Workspace, "workspace", "", "`FOLDER` folder to work in; default: the current one")
-	flags.StringVar(&f.Scorer, "scorer", "", "`COMMAND` command that prints the quality, 0 to 100; default: computed "+
-		"from the tests")
+	flags.StringVar(&f.Scorer, "scorer", "",
+		"`COMMAND` command that prints the quality, 0 to 100; default: computed from the tests")
 	flags.BoolVar(&f.noWait, "no-wait", false, "exit with status 6 at a gate instead of waiting")
 	flags.BoolVar(&f.detach, "detach", false, "let the daemon run the loop and return at once")
-	env.JSONFlag(cmd, &f.asJSON)
+	c.JSONFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("detach", "no-wait")
 	env.GroupFlags(cmd, groups("until agent fallback workspace task-type planned-iterations no-wait detach json")...)
 	return cmd
@@ -109,13 +108,10 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 		id := loop.ID(&tree)
 		fmt.Fprintln(c.Err, id)
 		if !f.detach {
-			return c.attend(cmd.Context(), b, tree.ID, followConfig{noWait: f.noWait, asJSON: f.asJSON})
+			return c.attend(cmd.Context(), b, tree.ID, followConfig{noWait: f.noWait})
 		}
 		c.Note("the daemon runs it; `perdure loop status %s` shows its progress", id)
-		if f.asJSON {
-			return c.PrintJSON(launched{Loop: id, Tree: tree.ID})
-		}
-		return nil
+		return c.Print(launched{Loop: id, Tree: tree.ID}, func() {})
 	})
 }
 
@@ -142,19 +138,14 @@ func (c *commands) newResumeCommand() *cobra.Command {
 		Example: "perdure loop resume\n perdure loop resume make-the-tests-pass-1a2b3c4d --max-iterations 20 --agent codex",
 		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			req, err := c.resumeRequest(cmd, &t)
-			if err != nil {
+			req := record.ResumeRequest{Weaker: weaker}
+			var err error
+			if req.Config, req.Settings, err = c.fields(cmd, &t); err != nil {
 				return err
 			}
-			req.Weaker = weaker
-			return c.execute(cmd, env.Execute, func(b *env.Backend) error {
-				l, err := Find(ctx, b.Client, args)
-				if err != nil {
-					return err
-				}
+			return c.on(env.Execute, func(ctx context.Context, b *env.Backend, l record.Loop) error {
 				return c.resume(ctx, b, l.Tree, &req, how)
-			})
+			})(cmd, args)
 		},
 	}
 	t.register(cmd)
@@ -164,25 +155,26 @@ func (c *commands) newResumeCommand() *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&weaker, "weaker", false, "apply settings that weaken the supervision")
 	cmd.Flags().BoolVar(&how.noWait, "no-wait", false, "exit with status 6 at a gate instead of waiting")
-	env.JSONFlag(cmd, &how.asJSON)
+	c.JSONFlag(cmd)
 	env.GroupFlags(cmd, groups("agent fallback weaker no-wait json")...)
 	return cmd
 }
 
-// resumeRequest returns the flags and the settings for a loop that is resumed.
-func (c *commands) resumeRequest(cmd *cobra.Command, t *tuning) (req record.ResumeRequest, err error) {
+// fields returns the fields of the given flags, the additional ones and the settings for a
+// loop that is resumed or imported.
+func (c *commands) fields(cmd *cobra.Command, t *tuning, more ...string) (flags, settings json.RawMessage, err error) {
 	set, err := c.settings(cmd, "")
 	if err != nil {
-		return req, err
+		return nil, nil, err
 	}
-	given := t.given(cmd)
+	given := append(t.given(cmd), more...)
 	literal(&t.Config)
 	literal(&set)
-	if req.Config, err = json.Marshal(t.Fields(given...)); err != nil {
-		return req, err
+	if flags, err = json.Marshal(t.Fields(given...)); err != nil {
+		return nil, nil, err
 	}
-	req.Settings, err = json.Marshal(set.Fields(settable(&set)...))
-	return req, err
+	settings, err = json.Marshal(set.Fields(settable(&set)...))
+	return flags, settings, err
 }
 
 func (c *commands) resume(ctx context.Context, b *env.Backend, id perdure.TreeID, req *record.ResumeRequest,
@@ -250,7 +242,7 @@ func (c *commands) takeOver(ctx context.Context, b *env.Backend, id perdure.Tree
 }
 
 func (c *commands) newPauseCommand() *cobra.Command {
-	var now, asJSON bool
+	var now bool
 	cmd := &cobra.Command{
 		Use:   "pause [LOOP]",
 		Short: "Pause a loop before its next iteration",
@@ -258,63 +250,49 @@ func (c *commands) newPauseCommand() *cobra.Command {
 			"The process that runs the loop then exits.",
 		Example: "perdure loop pause\n perdure loop pause --now",
 		Args:    loopArgument(),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: c.on(env.Read, func(ctx context.Context, b *env.Backend, l record.Loop) error {
 			control := record.Pause
 			if now {
 				control = record.PauseNow
 			}
-			return c.Do(cmd, env.Read, func(b *env.Backend) error {
-				l, err := Find(cmd.Context(), b.Client, args)
-				if err != nil {
-					return err
-				}
-				if l, err = b.AskLoop(cmd.Context(), l.Tree, control); err != nil {
-					return err
-				}
-				if asJSON {
-					return c.PrintJSON(&l)
-				}
-				id := name(cmd.Context(), b, l.Tree)
+			l, err := b.AskLoop(ctx, l.Tree, control)
+			if err != nil {
+				return err
+			}
+			return c.Print(&l, func() {
+				id := name(ctx, b, l.Tree)
 				c.Note("%s pauses before its next iteration; `perdure loop resume %s` continues it", id, id)
-				return nil
 			})
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&now, "now", false, "stop the agent and check the files as it left them")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
 func (c *commands) newAbortCommand() *cobra.Command {
-	var revert, keep, asJSON bool
+	var revert, keep bool
 	cmd := &cobra.Command{
 		Use:   "abort [LOOP]",
 		Short: "End a loop before its check passes",
 		Long: "End a loop before its check passes. The agent is stopped. The files stay as they are; --revert restores " +
-			"those " +
-			"from before the loop.",
+			"those from before the loop.",
 		Example: "perdure loop abort\n perdure loop abort --revert",
 		Args:    loopArgument(),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: c.on(env.Execute, func(ctx context.Context, b *env.Backend, l record.Loop) error {
 			control := record.Abort
 			if revert {
 				control = record.Revert
 			}
-			return c.execute(cmd, env.Execute, func(b *env.Backend) error {
-				l, err := Find(cmd.Context(), b.Client, args)
-				if err != nil {
-					return err
-				}
-				if _, err := b.AskLoop(cmd.Context(), l.Tree, control); err != nil {
-					return err
-				}
-				return c.takeOver(cmd.Context(), b, l.Tree, followConfig{asJSON: asJSON, aborting: true})
-			})
-		},
+			if _, err := b.AskLoop(ctx, l.Tree, control); err != nil {
+				return err
+			}
+			return c.takeOver(ctx, b, l.Tree, followConfig{aborting: true})
+		}),
 	}
 	cmd.Flags().BoolVar(&revert, "revert", false, "restore the files from before the loop")
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the files as they are (the default)")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("revert", "keep")
 	return cmd
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/loop/hook"
 )
 
-// execute opens a backend that executes loops. Stopping does not wait for the
-// agent's turn, which takes long.
+// execute opens a backend for do. When the command stops, it does not wait for the end of
+// the agent's turn.
 func (c *commands) execute(cmd *cobra.Command, why env.Purpose, do func(*env.Backend) error) error {
 	l, err := c.Load(cmd)
 	if err != nil {
@@ -88,10 +88,10 @@ func (c *commands) bell(l *settings.Loaded) func() {
 		return func() {}
 	}
 	_, err := notify.NewDesktop(c.Getenv)
-	switch {
-	case err == nil:
+	if err == nil {
 		return func() {}
-	case !c.Err.Terminal:
+	}
+	if !c.Err.Terminal {
 		c.Note("%s; no desktop notifications", err)
 		return func() {}
 	}

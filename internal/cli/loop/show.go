@@ -1,11 +1,10 @@
 package loop
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,9 +21,8 @@ import (
 const maxLoops = 1000
 
 // load reads the parts of a loop that a view needs.
-func (c *commands) load(ctx context.Context, b *env.Backend, l record.Loop, view loopview.View, full bool) (
-	loopview.Input,
-	error) {
+func (c *commands) load(ctx context.Context, b *env.Backend, l record.Loop, view loopview.View,
+	full bool) (loopview.Input, error) {
 	in := loopview.Input{Loop: l, Now: time.Now()}
 	var err error
 	if in.Tree, err = b.Tree(ctx, l.Tree); err != nil {
@@ -77,48 +75,41 @@ func (c *commands) crashed(ctx context.Context, b *env.Backend, in *loopview.Inp
 }
 
 func (c *commands) newStatusCommand() *cobra.Command {
-	var all, persistence, regressions, quality, asJSON, full bool
+	var all, persistence, regressions, quality, full bool
 	cmd := &cobra.Command{
 		Use:   "status [LOOP]",
 		Short: "Show the state of a loop",
 		Long: "Show the state of a loop: its activity, its last check, and its open gate with the possible answers. " +
-			"Without " +
-			"an argument, the loop that has not ended, or else the newest.\n\n" +
+			"Without an argument, the loop that has not ended, or else the newest.\n\n" +
 			"--persistence shows the metrics of supervision, --regressions the regressions and their recoveries, --quality " +
 			"the quality of each iteration. --json prints the loop's state as one document (schema loop-state).\n\n" +
 			"For long loops, --quality shows the last 30 iterations, --regressions the last 50 regressions and --json the " +
 			"last 200 iterations (omitted_iterations counts the others). --full shows all.",
 		Example: "perdure loop status\n perdure loop status make-the-tests-pass-1a2b3c4d --regressions\n" +
-			" perdure loop status --json --full > loop.json\n " +
-			"perdure loop status --all",
+			" perdure loop status --json --full > loop.json\n perdure loop status --all",
 		Args: loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return c.Do(cmd, env.Read, func(b *env.Backend) error {
-				if all {
-					return c.list(ctx, b, maxLoops, asJSON)
-				}
-				l, err := Find(ctx, b.Client, args)
-				if err != nil {
-					return err
-				}
-				view := loopview.ViewOverview
-				switch {
-				case asJSON:
-					view = loopview.ViewDocument
-				case persistence:
-					view = loopview.ViewPersistence
-				case regressions:
-					view = loopview.ViewRegressions
-				case quality:
-					view = loopview.ViewQuality
-				}
+			if all {
+				return c.Do(cmd, env.Read, func(b *env.Backend) error { return c.list(cmd.Context(), b, maxLoops) })
+			}
+			view := loopview.ViewOverview
+			switch {
+			case c.JSON:
+				view = loopview.ViewDocument
+			case persistence:
+				view = loopview.ViewPersistence
+			case regressions:
+				view = loopview.ViewRegressions
+			case quality:
+				view = loopview.ViewQuality
+			}
+			return c.on(env.Read, func(ctx context.Context, b *env.Backend, l record.Loop) error {
 				in, err := c.load(ctx, b, l, view, full)
 				if err != nil {
 					return err
 				}
 				return c.show(in, view, full)
-			})
+			})(cmd, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -127,7 +118,7 @@ func (c *commands) newStatusCommand() *cobra.Command {
 	flags.BoolVar(&regressions, "regressions", false, "show regressions and their recoveries")
 	flags.BoolVar(&quality, "quality", false, "show the quality of each iteration")
 	flags.BoolVar(&full, "full", false, "show all iterations and regressions of a long loop")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("all", "persistence", "regressions", "quality")
 	return cmd
 }
@@ -151,28 +142,26 @@ func (c *commands) show(in loopview.Input, view loopview.View, full bool) error 
 }
 
 func (c *commands) style() loopview.Style {
-	return loopview.Style{Bold: c.Out.Bold, Dim: c.Out.Dim, Width: c.Out.Width,
-		Diff: c.Out.Diff}
+	return loopview.Style{Bold: c.Out.Bold, Dim: c.Out.Dim, Width: c.Out.Width, Diff: c.Out.Diff}
 }
 
 func (c *commands) newListCommand() *cobra.Command {
-	var asJSON bool
 	var limit int
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List loops, the newest first",
 		Example: "perdure loop list",
 		Args:    env.Arguments(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.Do(cmd, env.Read, func(b *env.Backend) error { return c.list(cmd.Context(), b, limit, asJSON) })
-		},
+		RunE: c.Run(env.Read, func(ctx context.Context, b *env.Backend, _ []string) error {
+			return c.list(ctx, b, limit)
+		}),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "`N` maximum loops to list")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
-func (c *commands) list(ctx context.Context, b *env.Backend, limit int, asJSON bool) error {
+func (c *commands) list(ctx context.Context, b *env.Backend, limit int) error {
 	loops, err := b.Loops(ctx, limit)
 	if err != nil {
 		return err
@@ -184,13 +173,11 @@ func (c *commands) list(ctx context.Context, b *env.Backend, limit int, asJSON b
 			return err
 		}
 		row := loopview.New(in).Row()
-		if rows = append(rows, row); asJSON {
-			if err := c.PrintJSON(row); err != nil {
-				return err
-			}
+		if err := c.Print(row, func() { rows = append(rows, row) }); err != nil {
+			return err
 		}
 	}
-	if asJSON {
+	if c.JSON {
 		return nil
 	}
 	return loopview.List(c.Out, c.style(), rows, time.Now())
@@ -198,45 +185,34 @@ func (c *commands) list(ctx context.Context, b *env.Backend, limit int, asJSON b
 
 func (c *commands) newReportCommand() *cobra.Command {
 	var format, output string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "report [LOOP]",
 		Short: "Write a report of a loop as Markdown or HTML",
 		Long: "Write a report of a loop: its iterations with quality, tests, cost and time, regressions and recoveries, " +
-			"the " +
-			"decisions at gates, and the best iteration beside the last. The HTML page is one file that loads no others. " +
-			"--json prints the figures as one object.",
+			"the decisions at gates, and the best iteration next to the last. The HTML page is one file that loads no " +
+			"others. --json prints the figures as one object.",
 		Example: "perdure loop report -o report.html\n perdure loop report | less",
 		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			if format == "" {
-				format = report.FormatOf(output)
-			}
+			format = cmp.Or(format, report.FormatOf(output))
 			if !slices.Contains(loopview.Formats(), format) {
-				return &perdure.Error{Code: perdure.CodeInvalid, Op: "write report",
-					Msg:  fmt.Sprintf("unknown format %q", format),
-					Hint: "the formats are " + strings.Join(loopview.Formats(), " and ")}
+				return env.Unknown("format", format, loopview.Formats())
 			}
-			return c.Do(cmd, env.Read, func(b *env.Backend) error {
-				l, err := Find(ctx, b.Client, args)
-				if err != nil {
-					return err
-				}
+			return c.on(env.Read, func(ctx context.Context, b *env.Backend, l record.Loop) error {
 				in, err := c.load(ctx, b, l, loopview.ViewReport, false)
 				if err != nil {
 					return err
 				}
 				sum := loopview.New(in)
-				if asJSON {
+				if c.JSON {
 					return c.PrintJSON(sum.Analytics())
 				}
 				return c.WriteOutput(output, func(w io.Writer) error { return sum.Report(w, format) })
-			})
+			})(cmd, args)
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "", "`FORMAT` md or html; default: by the name of --output, else md")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "`FILE` write to a file instead of standard output")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }

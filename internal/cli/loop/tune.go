@@ -76,12 +76,11 @@ func (t *tuning) registerChoice(fl *pflag.FlagSet) {
 	fl.BoolVar(&t.KeepLast, "keep-last", false, "leave the files of the last iteration")
 	fl.StringVar((*string)(&t.Sealed), "sealed", string(config.SealCompletion), "`WHEN` when to repeat the check in a "+
 		"clean copy of the workspace: off, completion or always")
-	fl.StringVar(&t.SealedSetup, "sealed-setup", "", "`COMMAND` command that prepares the clean copy; default: unchanged "+
-		"ignored files are copied")
+	fl.StringVar(&t.SealedSetup, "sealed-setup", "",
+		"`COMMAND` command that prepares the clean copy; default: unchanged ignored files are copied")
 }
 
-// groups returns the groups of a command's flags. Task holds the flags of the
-// command's own.
+// groups returns the groups of a command's flags. Task holds the command's own flags.
 func groups(task string) []env.FlagGroup {
 	return []env.FlagGroup{
 		{Title: "Task", Flags: task},
@@ -137,12 +136,10 @@ func flagOf(field string) string {
 // settable returns the fields that settings exist for.
 func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold",
-		"gate_timeout", "plain",
-		"keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical", "detection_budget",
-		"overhead_percent",
-		"detection", "detection_rules", "waivers", "risk_answers", "snapshot_risky", "reinforcement", "standard_from",
-		"aggressive_from", "plateau_percent",
-		"coverage", "types", "lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
+		"gate_timeout", "plain", "keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical",
+		"detection_budget", "overhead_percent", "detection", "detection_rules", "waivers", "risk_answers",
+		"snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent", "coverage", "types",
+		"lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
 	if set.Agent != "" {
 		names = append(names, "agent", "fallback")
 	}

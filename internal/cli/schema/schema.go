@@ -3,7 +3,6 @@
 package schema
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/schema"
-	"github.com/perdure/perdure/internal/text/nearest"
 )
 
 // Names returns the names of the schemas in order.
@@ -50,19 +48,12 @@ func Command(e *env.Env) *cobra.Command {
 			}
 			text, err := schema.FS.ReadFile(args[0] + ".json")
 			if err != nil {
-				return unknownSchema(args[0])
+				unknown := env.Unknown("schema", args[0], Names())
+				unknown.Code = perdure.CodeNotFound
+				return unknown
 			}
 			e.Printf("%s", text)
 			return nil
 		},
 	}
-}
-
-func unknownSchema(name string) error {
-	names := Names()
-	hint := "the schemas are " + strings.Join(names, ", ")
-	if near, ok := nearest.Word(name, names); ok {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return &perdure.Error{Code: perdure.CodeNotFound, Msg: fmt.Sprintf("unknown schema %q", name), Hint: hint}
 }

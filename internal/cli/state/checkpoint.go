@@ -1,7 +1,9 @@
 package state
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,17 +17,14 @@ func (c *commands) newCheckpointCommand() *cobra.Command {
 		Use:   "checkpoint",
 		Short: "Create checkpoints of a state, compare, roll back",
 		Long: "Create named checkpoints of a state, compare them and roll back. The checkpoint of a tree includes the " +
-			"states " +
-			"of its tasks. A checkpoint copies nothing: values that are replaced later are kept. Every state starts with " +
-			"the checkpoint initial_state.",
+			"states of its tasks. A checkpoint copies nothing: values that are replaced later are kept. Every state starts " +
+			"with the checkpoint initial_state.",
 		GroupID: env.GroupState,
 	}, c.newCheckpointCreateCommand(), c.newCheckpointListCommand(), c.newDiffCommand(), c.newRollbackCommand())
 }
 
 func (c *commands) newCheckpointCreateCommand() *cobra.Command {
-	var s scopeFlags
 	var description string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a checkpoint of a state",
@@ -33,64 +32,52 @@ func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 			"keeps the last 10.",
 		Example: "perdure checkpoint create before_cleanup --tree tree-1a2b3c4d",
 		Args:    env.Arguments(1, 1, "one name"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
-				made, err := t.SaveCheckpoint(ctx, t.ref, args[0], description)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return c.PrintJSON(made)
-				}
-				c.Printf("%s\n", made.ID)
-				return nil
-			})
-		},
+		RunE: c.run(env.Write, func(ctx context.Context, t *target, args []string) error {
+			made, err := t.SaveCheckpoint(ctx, t.ref, args[0], description)
+			if err != nil {
+				return err
+			}
+			return c.Print(made, func() { c.Printf("%s\n", made.ID) })
+		}),
 	}
-	c.scopeFlags(cmd, &s)
+	c.scopeFlags(cmd)
 	cmd.Flags().StringVar(&description, "description", "", "`TEXT` description of the checkpoint")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
 func (c *commands) newCheckpointListCommand() *cobra.Command {
-	var s scopeFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the checkpoints of a state",
 		Long:  "List the checkpoints of a state, the oldest first. With --json the output is one object a line.",
 		Args:  env.Arguments(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
-				list, err := t.Checkpoints(ctx, t.ref)
+		RunE: c.run(env.Read, func(ctx context.Context, t *target, _ []string) error {
+			list, err := t.Checkpoints(ctx, t.ref)
+			if err != nil {
+				return err
+			}
+			for _, one := range list {
+				err := c.Print(one, func() {
+					c.Printf("%s  %s  %s  %s\n", one.ID, human.Stamp(one.Time),
+						c.Out.Bold(env.Pad(env.OneLine(one.Name, 40), nameWidth)), c.Out.Dim(env.OneLine(one.Description, 60)))
+				})
 				if err != nil {
 					return err
 				}
-				for _, one := range list {
-					if !asJSON {
-						c.Printf("%s  %s  %s  %s\n", one.ID, human.Stamp(one.Time),
-							c.Out.Bold(env.Pad(env.OneLine(one.Name, 40), nameWidth)),
-							c.Out.Dim(env.OneLine(one.Description, 60)))
-					} else if err := c.PrintJSON(one); err != nil {
-						return err
-					}
-				}
-				if len(list) == 0 && !asJSON {
-					c.Hint("no variable was ever set in %s", place(t.ref))
-				}
-				return nil
-			})
-		},
+			}
+			if len(list) == 0 && !c.JSON {
+				c.Hint("no variable was ever set in %s", place(t.ref))
+			}
+			return nil
+		}),
 	}
-	c.scopeFlags(cmd, &s)
-	env.JSONFlag(cmd, &asJSON)
+	c.scopeFlags(cmd)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
 func (c *commands) newDiffCommand() *cobra.Command {
-	var s scopeFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "diff FROM [TO]",
 		Short: "Compare two versions of a state",
@@ -98,39 +85,28 @@ func (c *commands) newDiffCommand() *cobra.Command {
 			"before it. Without TO, compare with the current state. With --json the output is one object a line.",
 		Example:           "perdure checkpoint diff before_cleanup\n perdure checkpoint diff initial_state ckpt-0000001a",
 		Args:              env.Arguments(1, 2, "one or two checkpoints"),
-		ValidArgsFunction: c.completeCheckpoints(&s, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			to := ""
-			if len(args) == 2 {
-				to = args[1]
+		ValidArgsFunction: c.completeCheckpoints(2),
+		RunE: c.run(env.Read, func(ctx context.Context, t *target, args []string) error {
+			changes, err := t.Diff(ctx, t.ref, args[0], strings.Join(args[1:], ""))
+			if err != nil {
+				return err
 			}
-			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
-				changes, err := t.Diff(ctx, t.ref, args[0], to)
-				if err != nil {
+			for _, d := range changes {
+				if err := c.Print(d, func() { c.Printf("%s\n", c.change(t.ref, &d)) }); err != nil {
 					return err
 				}
-				for i := range changes {
-					if !asJSON {
-						c.Printf("%s\n", c.change(t.ref, &changes[i]))
-					} else if err := c.PrintJSON(changes[i]); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
+			}
+			return nil
+		}),
 	}
-	c.scopeFlags(cmd, &s)
-	env.JSONFlag(cmd, &asJSON)
+	c.scopeFlags(cmd)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
 // change returns a difference as a line.
 func (c *commands) change(ref perdure.StateRef, d *perdure.VarChange) string {
-	sign := map[string]string{"added": "+", "removed": "-"}[d.Change]
-	if sign == "" {
-		sign = "~"
-	}
+	sign := cmp.Or(map[string]string{"added": "+", "removed": "-"}[d.Change], "~")
 	name := d.Name
 	if d.Task != 0 && ref.Task == 0 {
 		name = d.Task.String() + " " + name
@@ -139,9 +115,6 @@ func (c *commands) change(ref perdure.StateRef, d *perdure.VarChange) string {
 }
 
 func (c *commands) newRollbackCommand() *cobra.Command {
-	var s scopeFlags
-	var source, reason string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rollback TO",
 		Short: "Restore an earlier version of a state",
@@ -150,46 +123,31 @@ func (c *commands) newRollbackCommand() *cobra.Command {
 			"is a mutation itself and can be undone.",
 		Example:           "perdure checkpoint rollback before_cleanup\n perdure checkpoint rollback mut-0000002f",
 		Args:              env.Arguments(1, 1, "one checkpoint"),
-		ValidArgsFunction: c.completeCheckpoints(&s, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
-				r, err := t.Rollback(ctx, t.ref, args[0], perdure.Cause{Source: source, Reason: reason})
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return c.PrintJSON(r)
-				}
+		ValidArgsFunction: c.completeCheckpoints(1),
+		RunE: c.run(env.Write, func(ctx context.Context, t *target, args []string) error {
+			r, err := t.Rollback(ctx, t.ref, args[0], t.cause)
+			if err != nil {
+				return err
+			}
+			return c.Print(r, func() {
 				c.Printf("%s restored, %d removed; `perdure checkpoint rollback %s` undoes it\n",
 					human.Count(r.Restored, "variable"), r.Removed, r.Mutation)
-				return nil
 			})
-		},
+		}),
 	}
-	c.scopeFlags(cmd, &s)
-	cmd.Flags().StringVar(&source, "source", "user_edit", "`NAME` source of the change, for the history")
-	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` reason, for the history")
-	env.JSONFlag(cmd, &asJSON)
+	c.scopeFlags(cmd)
+	c.causeFlags(cmd)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
 // completeCheckpoints offers the checkpoints of the selected state.
-func (c *commands) completeCheckpoints(s *scopeFlags, most int) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		var found []cobra.Completion
-		if len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+func (c *commands) completeCheckpoints(most int) cobra.CompletionFunc {
+	return c.complete(most, func(ctx context.Context, t *target, add func(word, about string)) error {
+		list, err := t.Checkpoints(ctx, t.ref)
+		for _, one := range list {
+			add(one.Name, one.ID.String())
 		}
-		err := c.on(cmd, s, false, func(ctx context.Context, t *target) error {
-			list, err := t.Checkpoints(ctx, t.ref)
-			for _, one := range list {
-				found = append(found, cobra.CompletionWithDesc(one.Name, one.ID.String()))
-			}
-			return err
-		})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp // no store, no checkpoints
-		}
-		return found, cobra.ShellCompDirectiveNoFileComp
-	}
+		return err
+	})
 }

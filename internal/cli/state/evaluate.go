@@ -221,8 +221,7 @@ func (e *evaluator) spec(name, value string, f *frame, n *names) perdure.VarSpec
 
 // plain returns an error of Starlark without its prefixes.
 func plain(err error) error {
-	var eval *starlark.EvalError
-	if errors.As(err, &eval) {
+	if eval, ok := errors.AsType[*starlark.EvalError](err); ok {
 		return errors.New(strings.TrimPrefix(eval.Msg, "Starlark computation cancelled: "))
 	}
 	if err == nil {
@@ -289,15 +288,17 @@ func (n *names) assign(target syntax.Expr, op bool) {
 	case *syntax.ParenExpr:
 		n.assign(target.X, op)
 	case *syntax.TupleExpr:
-		for _, x := range target.List {
-			n.assign(x, op)
-		}
+		n.assignAll(target.List, op)
 	case *syntax.ListExpr:
-		for _, x := range target.List {
-			n.assign(x, op)
-		}
+		n.assignAll(target.List, op)
 	default:
 		n.walk(target, true)
+	}
+}
+
+func (n *names) assignAll(targets []syntax.Expr, op bool) {
+	for _, x := range targets {
+		n.assign(x, op)
 	}
 }
 

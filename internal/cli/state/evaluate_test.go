@@ -16,7 +16,7 @@ func TestStatements(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, lines, out, errs string
-		want                   map[string]string // beside a = 1, list = [1], big
+		want                   map[string]string // besides a = 1, list = [1], big
 	}{
 		{"expression", "a + 1", "2\n", "", nil},
 		{"text", `"x" + "\n"`, `"x\n"` + "\n", "", nil},
@@ -73,8 +73,8 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// What somebody else wrote between reading and writing is not overwritten,
-// unless the statement did not depend on it.
+// A change by another process between reading and writing is not overwritten, unless the
+// statement did not depend on it.
 func TestStatementsOfOthers(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{"a += 1": "100", "list.append(2)": "100", "a = 5": "5", "c = a": "100"} {
@@ -154,7 +154,7 @@ func TestPromptCommands(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		":":                 "\":\"",
-		":vras":             "did you mean :vars?",
+		":vras":             `did you mean ":vars"`,
 		":vars x":           ":vars takes no",
 		":rollback":         ":rollback takes NAME",
 		":rollback nowhere": "no checkpoint or mutation",

@@ -51,7 +51,7 @@ func newPrompt(t testing.TB, ref perdure.StateRef) *prompt {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &commands{env.New(env.Process{Stdout: &p.out, Stderr: &p.err})}
+	c := &commands{Env: env.New(env.Process{Stdout: &p.out, Stderr: &p.err})}
 	p.console = &console{commands: c,
 		eval: &evaluator{target: &target{Client: cl, ref: ref}, functions: starlark.StringDict{},
 			steps: 10_000, print: func(text string) { c.Printf("%s\n", text) }}}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/cli/env"
 )
 
 // opFollow is the operation of errors of [follow].
@@ -34,8 +35,7 @@ func follow(dir, path string) ([]byte, error) {
 		return nil, fileError(opFollow, path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: opFollow,
-			Msg: fmt.Sprintf("%q is not a regular file", path)}
+		return nil, env.UsageError("", opFollow+": %q is not a regular file", path)
 	}
 	f, err := root.Open(name)
 	if err != nil {
@@ -47,9 +47,7 @@ func follow(dir, path string) ([]byte, error) {
 		return nil, err
 	}
 	if strings.EqualFold(filepath.Ext(name), ".json") && !json.Valid(content) {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: opFollow,
-			Msg:  fmt.Sprintf("file %q is not JSON", path),
-			Hint: "use --path to print the path"}
+		return nil, env.UsageError("use --path to print the path", opFollow+": file %q is not JSON", path)
 	}
 	return content, nil
 }
@@ -57,7 +55,7 @@ func follow(dir, path string) ([]byte, error) {
 // inside returns a path relative to the folder.
 func inside(dir, path string) (string, error) {
 	if strings.ContainsRune(path, 0) {
-		return "", &perdure.Error{Code: perdure.CodeInvalid, Op: opFollow, Msg: fmt.Sprintf("%q is not a path", path)}
+		return "", env.UsageError("", opFollow+": %q is not a path", path)
 	}
 	if filepath.IsAbs(path) {
 		bases := []string{dir}
@@ -76,18 +74,17 @@ func inside(dir, path string) (string, error) {
 }
 
 func outside(path string) error {
-	return &perdure.Error{Code: perdure.CodeInvalid, Op: opFollow,
-		Msg:  fmt.Sprintf("file %q is outside the store's folder", path),
-		Hint: "use --path to print the path"}
+	return env.UsageError("use --path to print the path", opFollow+": file %q is outside the store's folder", path)
 }
 
 func fileError(op, path string, err error) error {
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && op != opFollow:
-		return &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("no file %q", path)}
 	case errors.Is(err, fs.ErrNotExist):
-		return &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: fmt.Sprintf("no file %q", path),
-			Hint: "paths are relative to the store's folder; use --path to print the path"}
+		hint := ""
+		if op == opFollow {
+			hint = "paths are relative to the store's folder; use --path to print the path"
+		}
+		return env.NotFound(hint, "%s: no file %q", op, path)
 	case errors.Is(err, fs.ErrPermission):
 		return &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: fmt.Sprintf("no permission to read file %q", path),
 			Err: err}
@@ -105,9 +102,8 @@ func readUpTo(r io.Reader, limit int64, what string) ([]byte, error) {
 		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "read value", Msg: "cannot read " + what, Err: err}
 	}
 	if int64(len(content)) > limit {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "read value",
-			Msg:  fmt.Sprintf("%s has more than %d bytes", what, limit),
-			Hint: "store the path of a large file in a variable of type file_path"}
+		return nil, env.UsageError("store the path of a large file in a variable of type file_path",
+			"%s has more than %d bytes", what, limit)
 	}
 	return content, nil
 }

@@ -34,7 +34,7 @@ func typed(t *testing.T, keys string, words ...string) (got []string, screen str
 	}
 }
 
-// iotestOneByte gives a key at a time, as somebody who types does.
+// iotestOneByte returns one key at a time, as typing does.
 type iotestOneByte struct{ r io.Reader }
 
 func (o iotestOneByte) Read(p []byte) (int, error) { return o.r.Read(p[:1]) }

@@ -17,14 +17,11 @@ func Session(getenv func(name string) string) string {
 
 // login returns the session of this terminal: the same one until its login shell ends.
 func login() string {
-	who := terminalLogin()
-	if who == "" {
+	terminal := terminalLogin()
+	if terminal == "" {
 		return noTerminal
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "" // the start time still distinguishes the terminals of several hosts
-	}
-	sum := sha256.Sum256([]byte(host + "\x00" + who))
+	host, _ := os.Hostname() // without it, the start time still distinguishes the terminals of several hosts
+	sum := sha256.Sum256([]byte(host + "\x00" + terminal))
 	return "login-" + hex.EncodeToString(sum[:4])
 }

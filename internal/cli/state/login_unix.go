@@ -22,11 +22,11 @@ func terminalLogin() string {
 	if err != nil {
 		return ""
 	}
-	who := strconv.Itoa(leader)
+	name := strconv.Itoa(leader)
 	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
-		who += " " + strings.TrimSpace(string(boot))
+		name += " " + strings.TrimSpace(string(boot))
 	}
-	return who + " " + started(leader)
+	return name + " " + started(leader)
 }
 
 // started returns the start time of a process in ticks since boot.

@@ -20,8 +20,6 @@ import (
 )
 
 func (c *commands) newReplCommand() *cobra.Command {
-	var s scopeFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "repl [TREE]",
 		Short: "Read and change variables at a prompt",
@@ -35,16 +33,16 @@ func (c *commands) newReplCommand() *cobra.Command {
 		ValidArgsFunction: c.CompleteTrees,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				if s.Tree != "" && s.Tree != args[0] {
+				if c.scope.Tree != "" && c.scope.Tree != args[0] {
 					return env.UsageError("omit one of them", "two trees given")
 				}
-				s.Tree = args[0]
+				c.scope.Tree = args[0]
 			}
-			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error { return c.repl(ctx, t, asJSON) })
+			return c.run(env.Write, func(ctx context.Context, t *target, _ []string) error { return c.repl(ctx, t) })(cmd, args)
 		},
 	}
-	c.scopeFlags(cmd, &s)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print values as JSON")
+	c.scopeFlags(cmd)
+	cmd.Flags().BoolVar(&c.JSON, "json", false, "print values as JSON")
 	return cmd
 }
 
@@ -57,10 +55,9 @@ type console struct {
 	kept *string
 }
 
-func (c *commands) repl(ctx context.Context, t *target, asJSON bool) error {
-	k := &console{commands: c, eval: &evaluator{target: t, functions: starlark.StringDict{}, asJSON: asJSON,
-		steps: maxSteps,
-		print: func(text string) { c.Printf("%s\n", c.Out.Safe(text)) }}}
+func (c *commands) repl(ctx context.Context, t *target) error {
+	k := &console{commands: c, eval: &evaluator{target: t, functions: starlark.StringDict{}, asJSON: c.JSON,
+		steps: maxSteps, print: func(text string) { c.Printf("%s\n", c.Out.Safe(text)) }}}
 	if t.ref.Scope == perdure.ScopeTree {
 		if err := k.own(ctx); err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
-	"github.com/perdure/perdure/internal/text/nearest"
 )
 
 // replCommand is a command of the prompt.
@@ -52,11 +51,7 @@ func (k *console) command(ctx context.Context, name, arg string) error {
 		}
 		return one.run(k, ctx, arg)
 	}
-	hint := ":help lists the commands"
-	if near, ok := nearest.Word(":"+name, commandWords()); ok {
-		hint = "did you mean " + near + "?"
-	}
-	return env.UsageError(hint, "unknown command %q", ":"+name)
+	return env.Unknown("command", ":"+name, commandWords())
 }
 
 func (k *console) help(context.Context, string) error {

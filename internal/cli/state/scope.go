@@ -114,8 +114,7 @@ func NoMeaning(flag string, scope perdure.Scope) error {
 // InTree sets the tree of a state to that of its task, or returns an error if they differ.
 func InTree(ref *perdure.StateRef, task *perdure.Task) error {
 	if ref.Tree != "" && ref.Tree != task.Tree {
-		return &perdure.Error{Code: perdure.CodeNotFound, Msg: "tree " + string(ref.Tree) + " has no task " +
-			task.ID.String()}
+		return env.NotFound("", "tree %s has no task %s", ref.Tree, task.ID)
 	}
 	ref.Tree = task.Tree
 	return nil
@@ -134,34 +133,29 @@ const (
 	toTree   = "tree"
 )
 
-func (c *commands) scopeFlags(cmd *cobra.Command, s *scopeFlags) {
-	s.Add(cmd, ", else session; in a program of a run: its task", c.CompleteTrees)
+func (c *commands) scopeFlags(cmd *cobra.Command) {
+	c.scope.Add(cmd, ", else session; in a program of a run: its task", c.CompleteTrees)
 }
 
-func toFlag(cmd *cobra.Command, s *scopeFlags) {
-	cmd.Flags().StringVar(&s.to, "to", "", "`STATE` write to the state of the task's parent, or of its tree: parent or "+
-		"tree")
+func (c *commands) toFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.scope.to, "to", "",
+		"`STATE` write to the state of the task's parent, or of its tree: parent or tree")
 	env.Complete(cmd, "to", toParent, toTree)
 }
 
 // ref returns the state that the flags select. A task's tree can be missing: the API finds
-// it.
-func (c *commands) ref(s *scopeFlags) (perdure.StateRef, error) {
-	c.inRun(&s.StateFlags)
+// it. In a program of a run, the state is that of its task unless a flag selects another.
+func (c *commands) ref() (perdure.StateRef, error) {
+	s := &c.scope
+	elsewhere := s.Tree != "" || s.Task != "" || s.Name != "" || s.Session != ""
+	if s.Scope == "" && !elsewhere || s.Scope == string(perdure.ScopeTree) && s.Tree == "" && s.Task == "" {
+		s.Tree, s.Task = c.Getenv("PERDURE_TREE"), c.Getenv("PERDURE_TASK")
+	}
 	ref, err := s.Ref(c.Getenv)
 	if err == nil && s.to != "" && s.Task == "" {
 		err = env.UsageError("add --task", "--to needs a task")
 	}
 	return ref, err
-}
-
-// inRun selects the task of a program that a run started, unless a flag selects another
-// state.
-func (c *commands) inRun(s *StateFlags) {
-	elsewhere := s.Tree != "" || s.Task != "" || s.Name != "" || s.Session != ""
-	if s.Scope == "" && !elsewhere || s.Scope == string(perdure.ScopeTree) && s.Tree == "" && s.Task == "" {
-		s.Tree, s.Task = c.Getenv("PERDURE_TREE"), c.Getenv("PERDURE_TASK")
-	}
 }
 
 // climb moves the target from a task to the state of --to.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -22,10 +21,13 @@ import (
 // causeFlags are the flags about the cause of a change and its version.
 type causeFlags struct{ source, reason, ifVersion string }
 
-func (f *causeFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.source, "source", "user_edit", "`NAME` source of the change, for the history")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` reason, for the history")
-	cmd.Flags().StringVar(&f.ifVersion, "if-version", "",
+func (c *commands) causeFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.cause.source, "source", "user_edit", "`NAME` source of the change, for the history")
+	cmd.Flags().StringVar(&c.cause.reason, "reason", "", "`TEXT` reason, for the history")
+}
+
+func (c *commands) versionFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.cause.ifVersion, "if-version", "",
 		"`VERSION` change the variable only if it has this version, such as mut-1a2b3c4d, or none if it must not exist")
 }
 
@@ -49,9 +51,8 @@ func (f *causeFlags) cause() (perdure.Cause, error) {
 type valueFlags struct{ file, json, kind string }
 
 func (f *valueFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "file", "", "`FILE` read the value from a file, or from standard input for -; JSON "+
-		"if its "+
-		"name ends in .json, else text")
+	cmd.Flags().StringVar(&f.file, "file", "",
+		"`FILE` read the value from a file, or from standard input for -; JSON if its name ends in .json, else text")
 	cmd.Flags().StringVar(&f.json, "json", "", "`JSON` value as JSON: 5, true, {\"a\": 1}")
 }
 
@@ -98,15 +99,16 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 }
 
 func (c *commands) readFile(name string) ([]byte, error) {
+	shown := fmt.Sprintf("file %q", name)
 	if name == "-" {
-		return readUpTo(c.Stdin, perdure.MaxVariableBytes, "standard input")
+		shown = "standard input"
 	}
-	f, err := os.Open(c.Path(name))
+	f, err := c.OpenFile(name)
 	if err != nil {
 		return nil, fileError("read value", name, err)
 	}
 	defer f.Close()
-	return readUpTo(f, perdure.MaxVariableBytes, fmt.Sprintf("file %q", name))
+	return readUpTo(f, perdure.MaxVariableBytes, shown)
 }
 
 func jsonValue(raw []byte, what string) (json.RawMessage, error) {
@@ -115,9 +117,8 @@ func jsonValue(raw []byte, what string) (json.RawMessage, error) {
 		return raw, nil
 	}
 	err := json.Unmarshal(raw, new(any))
-	var syntax *json.SyntaxError
 	where := ""
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		where = fmt.Sprintf(" at byte %d", syntax.Offset)
 	}
 	return nil, env.UsageError(`write JSON such as 5, true, "text", [1, 2] or {"a": 1}`, "%s is not JSON: %v%s", what, err,
@@ -143,8 +144,6 @@ func varTypes() []perdure.VarType {
 }
 
 func (c *commands) newSetCommand() *cobra.Command {
-	var s scopeFlags
-	var why causeFlags
 	var what valueFlags
 	var spec perdure.VarSpec
 	cmd := &cobra.Command{
@@ -152,26 +151,23 @@ func (c *commands) newSetCommand() *cobra.Command {
 		Short: "Set a variable",
 		Long: "Set a variable, or create it. VALUE is text, unless --type is given. The new version is printed, for " +
 			"--if-version of a later change. Setting Final of a tree or a task to a value other than null completes it.",
-		Example: "perdure var set answer 'forty two'\n perdure var set limits --json '{\"depth\": 3}' --tree " +
-			"tree-1a2b3c4d\n" +
+		Example: "perdure var set answer 'forty two'\n" +
+			"perdure var set limits --json '{\"depth\": 3}' --tree tree-1a2b3c4d\n" +
 			" perdure var set token abc --ttl 10m --read-only",
 		Args:              env.Arguments(1, 2, "a name and at most one value"),
-		ValidArgsFunction: c.completeNames(&s),
+		ValidArgsFunction: c.completeNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			spec.Name = args[0]
 			if spec.Value, spec.Type, err = c.value(args[1:], &what); err != nil {
 				return err
 			}
-			rest := spec.CancelRest
-			if spec.Cause, err = why.cause(); err != nil {
-				return err
-			}
-			spec.CancelRest = rest
 			if spec.TTL < 0 || cmd.Flags().Changed("ttl") && spec.TTL == 0 {
 				return env.UsageError("write a time such as 10m", "--ttl is %s", spec.TTL)
 			}
-			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
+			return c.run(env.Write, func(ctx context.Context, t *target, _ []string) error {
+				t.cause.CancelRest = spec.CancelRest
+				spec.Cause = t.cause
 				v, err := t.SetVar(ctx, t.ref, spec)
 				if err != nil {
 					return err
@@ -179,29 +175,27 @@ func (c *commands) newSetCommand() *cobra.Command {
 				c.Printf("%s\n", v.Version)
 				c.hintNew(&v)
 				return nil
-			})
+			})(cmd, args)
 		},
 	}
-	c.scopeFlags(cmd, &s)
-	toFlag(cmd, &s)
+	c.scopeFlags(cmd)
+	c.toFlag(cmd)
 	f := cmd.Flags()
 	what.flags(cmd)
-	f.StringVar(&what.kind, "type", "", "`TYPE` text, number, boolean, null, json, array, file_path or file_content; "+
-		"default: by the value")
-	f.DurationVar(&spec.TTL, "ttl", 0, "`TIME` time until the variable expires, such as 10m; default: never, or 24h in "+
-		"a temporary state")
+	f.StringVar(&what.kind, "type", "",
+		"`TYPE` text, number, boolean, null, json, array, file_path or file_content; default: by the value")
+	f.DurationVar(&spec.TTL, "ttl", 0,
+		"`TIME` time until the variable expires, such as 10m; default: never, or 24h in a temporary state")
 	f.BoolVar(&spec.ReadOnly, "read-only", false, "allow no further changes")
 	f.StringVar(&spec.Description, "description", "", "`TEXT` description of the variable")
 	f.BoolVar(&spec.CancelRest, "cancel-rest", false, "for Final: cancel unfinished children instead of failing")
 	env.Complete(cmd, "type", varTypes()...)
-	why.flags(cmd)
+	c.causeFlags(cmd)
+	c.versionFlag(cmd)
 	return cmd
 }
 
 func (c *commands) newIncrCommand() *cobra.Command {
-	var s scopeFlags
-	var why causeFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "incr NAME [NUMBER]",
 		Short: "Add to a number, atomically",
@@ -209,7 +203,7 @@ func (c *commands) newIncrCommand() *cobra.Command {
 			"value is printed.",
 		Example:           "perdure var incr done\n perdure var incr budget -- -2.5",
 		Args:              env.Arguments(1, 2, "a name and at most one number"),
-		ValidArgsFunction: c.completeNames(&s),
+		ValidArgsFunction: c.completeNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by := json.Number("1")
 			if len(args) == 2 {
@@ -217,69 +211,55 @@ func (c *commands) newIncrCommand() *cobra.Command {
 					return env.UsageError("write a number such as 2 or 0.5, a negative one after --", "%q is not a number", args[1])
 				}
 			}
-			cause, err := why.cause()
-			if err != nil {
-				return err
-			}
-			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
-				v, err := t.IncrVar(ctx, t.ref, args[0], by, cause)
+			return c.run(env.Write, func(ctx context.Context, t *target, _ []string) error {
+				v, err := t.IncrVar(ctx, t.ref, args[0], by, t.cause)
 				if err != nil {
 					return err
 				}
 				c.hintNew(&v)
-				if asJSON {
-					return c.PrintJSON(v)
-				}
-				c.Printf("%s\n", v.Value)
-				return nil
-			})
+				return c.Print(v, func() { c.Printf("%s\n", v.Value) })
+			})(cmd, args)
 		},
 	}
-	c.scopeFlags(cmd, &s)
-	toFlag(cmd, &s)
-	why.flags(cmd)
-	env.JSONFlag(cmd, &asJSON)
+	c.scopeFlags(cmd)
+	c.toFlag(cmd)
+	c.causeFlags(cmd)
+	c.versionFlag(cmd)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
 func (c *commands) newAppendCommand() *cobra.Command {
-	var s scopeFlags
-	var why causeFlags
 	var what valueFlags
 	cmd := &cobra.Command{
 		Use:   "append NAME (VALUE | --file FILE | --json JSON)",
 		Short: "Append to an array, atomically",
 		Long: "Append a value to an array atomically. A variable that does not exist counts as empty. VALUE is text. The " +
-			"new " +
-			"version is printed.",
-		Example: "perdure var append findings 'line 3 is never reached'\n" +
-			" perdure var append points --json '[1, 2]'",
+			"new version is printed.",
+		Example:           "perdure var append findings 'line 3 is never reached'\n perdure var append points --json '[1, 2]'",
 		Args:              env.Arguments(1, 2, "a name and at most one value"),
-		ValidArgsFunction: c.completeNames(&s),
+		ValidArgsFunction: c.completeNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			value, _, err := c.value(args[1:], &what)
 			if err != nil {
 				return err
 			}
-			cause, err := why.cause()
-			if err != nil {
-				return err
-			}
-			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
-				v, err := t.AppendVar(ctx, t.ref, args[0], value, cause)
+			return c.run(env.Write, func(ctx context.Context, t *target, _ []string) error {
+				v, err := t.AppendVar(ctx, t.ref, args[0], value, t.cause)
 				if err != nil {
 					return err
 				}
 				c.Printf("%s\n", v.Version)
 				c.hintNew(&v)
 				return nil
-			})
+			})(cmd, args)
 		},
 	}
-	c.scopeFlags(cmd, &s)
-	toFlag(cmd, &s)
+	c.scopeFlags(cmd)
+	c.toFlag(cmd)
 	what.flags(cmd)
-	why.flags(cmd)
+	c.causeFlags(cmd)
+	c.versionFlag(cmd)
 	return cmd
 }
 

@@ -17,7 +17,7 @@ func TestVagueNames(t *testing.T) {
 		"item_list": false,
 	} {
 		var errs bytes.Buffer
-		c := &commands{env.New(env.Process{Stderr: &errs})}
+		c := &commands{Env: env.New(env.Process{Stderr: &errs})}
 		c.hintName(name)
 		if got := strings.Contains(errs.String(), "hint:"); got != vague {
 			t.Errorf("%s: %q", name, errs.String())

@@ -13,39 +13,56 @@ import (
 )
 
 // VarCommand returns the command var.
-func VarCommand(e *env.Env) *cobra.Command { return (&commands{e}).newVarCommand() }
+func VarCommand(e *env.Env) *cobra.Command { return (&commands{Env: e}).newVarCommand() }
 
 // CheckpointCommand returns the command checkpoint.
-func CheckpointCommand(e *env.Env) *cobra.Command { return (&commands{e}).newCheckpointCommand() }
+func CheckpointCommand(e *env.Env) *cobra.Command { return (&commands{Env: e}).newCheckpointCommand() }
 
 // ReplCommand returns the command repl.
-func ReplCommand(e *env.Env) *cobra.Command { return (&commands{e}).newReplCommand() }
+func ReplCommand(e *env.Env) *cobra.Command { return (&commands{Env: e}).newReplCommand() }
 
-type commands struct{ *env.Env }
+// commands builds the commands and holds their common flags.
+type commands struct {
+	*env.Env
+	scope scopeFlags
+	cause causeFlags
+}
+
+// complete offers words of the selected state for the first most arguments.
+func (c *commands) complete(most int,
+	list func(ctx context.Context, t *target, add func(word, about string)) error) cobra.CompletionFunc {
+	return env.Completions(most, func(cmd *cobra.Command, add func(word, about string)) error {
+		return c.run(env.Read, func(ctx context.Context, t *target, _ []string) error { return list(ctx, t, add) })(cmd, nil)
+	})
+}
 
 // target is a state of a store.
 type target struct {
 	*client.Client
 	ref perdure.StateRef
-	dir string
+	// cause is the cause of a change.
+	cause perdure.Cause
+	dir   string
 }
 
-// on opens a backend for do with the state that the flags select.
-func (c *commands) on(cmd *cobra.Command, s *scopeFlags, write bool,
-	do func(ctx context.Context, t *target) error) error {
-	ref, err := c.ref(s)
-	if err != nil {
-		return err
-	}
-	why := env.Read
-	if write {
-		why = env.Write
-	}
-	return c.Do(cmd, why, func(b *env.Backend) error {
-		t := &target{Client: b.Client, ref: ref, dir: b.Config.Dir}
-		if err := s.climb(cmd.Context(), t); err != nil {
+// run returns the function of a command on the state that the flags select.
+func (c *commands) run(why env.Purpose,
+	do func(ctx context.Context, t *target, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		cause, err := c.cause.cause()
+		if err != nil {
 			return err
 		}
-		return do(cmd.Context(), t)
-	})
+		ref, err := c.ref()
+		if err != nil {
+			return err
+		}
+		return c.Do(cmd, why, func(b *env.Backend) error {
+			t := &target{Client: b.Client, ref: ref, cause: cause, dir: b.Config.Dir}
+			if err := c.scope.climb(cmd.Context(), t); err != nil {
+				return err
+			}
+			return do(cmd.Context(), t, args)
+		})
+	}
 }

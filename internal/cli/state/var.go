@@ -36,8 +36,7 @@ func text(value json.RawMessage) string {
 }
 
 func (c *commands) newGetCommand() *cobra.Command {
-	var s scopeFlags
-	var asJSON, path bool
+	var path bool
 	cmd := &cobra.Command{
 		Use:   "get NAME",
 		Short: "Print the value of a variable",
@@ -45,37 +44,31 @@ func (c *commands) newGetCommand() *cobra.Command {
 			"content of the file, which must be in the store's folder; --path prints the path.",
 		Example:           "perdure var get answer\n perdure var get limits --tree tree-1a2b3c4d --json | jq .value",
 		Args:              env.Arguments(1, 1, "one name"),
-		ValidArgsFunction: c.completeNames(&s),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
-				v, err := t.Var(ctx, t.ref, args[0])
-				if err != nil {
-					return c.missing(t.ref, err)
+		ValidArgsFunction: c.completeNames(),
+		RunE: c.run(env.Read, func(ctx context.Context, t *target, args []string) error {
+			v, err := t.Var(ctx, t.ref, args[0])
+			if err != nil {
+				return c.missing(t.ref, err)
+			}
+			switch {
+			case c.JSON:
+				return c.PrintJSON(v)
+			case path && v.Type != perdure.VarFilePath:
+				return env.UsageError("omit --path", "variable %q is of type %s, not %s", v.Name, v.Type, perdure.VarFilePath)
+			case v.Type == perdure.VarFilePath && !path:
+				content, err := follow(t.dir, text(v.Value))
+				if err == nil {
+					c.Printf("%s", c.Out.Safe(string(content)))
 				}
-				switch {
-				case asJSON:
-					return c.PrintJSON(v)
-				case path && v.Type != perdure.VarFilePath:
-					return env.UsageError("omit --path", "variable %q is of type %s, not %s", v.Name, v.Type, perdure.VarFilePath)
-				case v.Type == perdure.VarFilePath && !path:
-					content, err := follow(t.dir, text(v.Value))
-					if err == nil {
-						c.Printf("%s", c.Out.Safe(string(content)))
-					}
-					return err
-				}
-				out := c.Out.Safe(text(v.Value))
-				if !strings.HasSuffix(out, "\n") {
-					out += "\n"
-				}
-				c.Printf("%s", out)
-				return nil
-			})
-		},
+				return err
+			}
+			c.Printf("%s\n", strings.TrimSuffix(c.Out.Safe(text(v.Value)), "\n"))
+			return nil
+		}),
 	}
-	c.scopeFlags(cmd, &s)
+	c.scopeFlags(cmd)
 	cmd.Flags().BoolVar(&path, "path", false, "print the path of a variable of type file_path")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
@@ -84,42 +77,36 @@ func (c *commands) missing(ref perdure.StateRef, err error) error {
 	if perdure.CodeOf(err) != perdure.CodeNotFound || ref.Scope != perdure.ScopeSession || perdure.HintOf(err) != "" {
 		return err
 	}
-	return &perdure.Error{Code: perdure.CodeNotFound, Msg: err.Error(),
-		Hint: fmt.Sprintf("the scope is session %q; --tree, --task and --scope select others", ref.Session)}
+	return env.NotFound(fmt.Sprintf("the scope is session %q; --tree, --task and --scope select others", ref.Session),
+		"%s", err)
 }
 
 func (c *commands) newListCommand() *cobra.Command {
-	var s scopeFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the variables of a state",
 		Long: "List the variables of a state by name, without inherited ones. With --json the output is one object a line, " +
 			"without values of more than 10,240 bytes.",
 		Args: env.Arguments(0, 0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
-				n := 0
-				for v, err := range t.AllVars(ctx, t.ref) {
-					if err != nil {
-						return err
-					}
-					n++
-					if !asJSON {
-						c.Printf("%s\n", c.row(&v))
-					} else if err := c.PrintJSON(v); err != nil {
-						return err
-					}
+		RunE: c.run(env.Read, func(ctx context.Context, t *target, _ []string) error {
+			n := 0
+			for v, err := range t.AllVars(ctx, t.ref) {
+				if err != nil {
+					return err
 				}
-				if n == 0 && !asJSON {
-					c.Hint("no variables in %s; `perdure var set NAME VALUE` creates one", place(t.ref))
+				n++
+				if err := c.Print(v, func() { c.Printf("%s\n", c.row(&v)) }); err != nil {
+					return err
 				}
-				return nil
-			})
-		},
+			}
+			if n == 0 && !c.JSON {
+				c.Hint("no variables in %s; `perdure var set NAME VALUE` creates one", place(t.ref))
+			}
+			return nil
+		}),
 	}
-	c.scopeFlags(cmd, &s)
-	env.JSONFlag(cmd, &asJSON)
+	c.scopeFlags(cmd)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
@@ -146,147 +133,107 @@ func (c *commands) row(v *perdure.Variable) string {
 	if v.Size <= perdure.MaxInlineBytes {
 		value = env.OneLine(text(v.Value), c.Out.Width-nameWidth-typeWidth-4)
 	}
-	kind := string(v.Type)
 	if v.Metadata.ReadOnly {
 		value += c.Out.Dim("  (read-only)")
 	}
 	if v.Metadata.ExpiresAt != nil {
 		value += c.Out.Dim("  (until " + human.Stamp(*v.Metadata.ExpiresAt) + ")")
 	}
-	return c.Out.Bold(env.Pad(v.Name, nameWidth)) + "  " + c.Out.Dim(env.Pad(kind, typeWidth)) + "  " + value
+	return c.Out.Bold(env.Pad(v.Name, nameWidth)) + "  " + c.Out.Dim(env.Pad(string(v.Type), typeWidth)) + "  " + value
 }
 
 func (c *commands) newDeleteCommand() *cobra.Command {
-	var s scopeFlags
-	var why causeFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:               "delete NAME",
 		Short:             "Remove a variable",
 		Long:              "Remove a variable of a state. A rollback to its mutation in the history restores it.",
 		Args:              env.Arguments(1, 1, "one name"),
-		ValidArgsFunction: c.completeNames(&s),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cause, err := why.cause()
-			if err != nil {
-				return err
+		ValidArgsFunction: c.completeNames(),
+		RunE: c.run(env.Write, func(ctx context.Context, t *target, args []string) error {
+			if err := t.DeleteVar(ctx, t.ref, args[0], t.cause); err != nil {
+				return c.missing(t.ref, err)
 			}
-			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
-				if err := t.DeleteVar(ctx, t.ref, args[0], cause); err != nil {
-					return c.missing(t.ref, err)
-				}
-				if asJSON {
-					return c.PrintJSON(map[string]string{"deleted": args[0]})
-				}
-				return nil
-			})
-		},
+			return c.Print(map[string]string{"deleted": args[0]}, func() {})
+		}),
 	}
-	c.scopeFlags(cmd, &s)
-	why.flags(cmd)
-	env.JSONFlag(cmd, &asJSON)
+	c.scopeFlags(cmd)
+	c.causeFlags(cmd)
+	c.versionFlag(cmd)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
 func (c *commands) newRenameCommand() *cobra.Command {
-	var s scopeFlags
-	var why causeFlags
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:               "rename NAME NEW",
 		Short:             "Rename a variable",
 		Long:              "Rename a variable of a state. The new name must not exist.",
 		Args:              env.Arguments(2, 2, "a name and a new name"),
-		ValidArgsFunction: c.completeNames(&s),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cause, err := why.cause()
+		ValidArgsFunction: c.completeNames(),
+		RunE: c.run(env.Write, func(ctx context.Context, t *target, args []string) error {
+			v, err := t.RenameVar(ctx, t.ref, args[0], args[1], t.cause)
 			if err != nil {
-				return err
+				return c.missing(t.ref, err)
 			}
-			return c.on(cmd, &s, true, func(ctx context.Context, t *target) error {
-				v, err := t.RenameVar(ctx, t.ref, args[0], args[1], cause)
-				if err != nil {
-					return c.missing(t.ref, err)
-				}
-				c.hintName(v.Name)
-				if asJSON {
-					return c.PrintJSON(v)
-				}
-				c.Printf("%s\n", v.Version)
-				return nil
-			})
-		},
+			c.hintName(v.Name)
+			return c.Print(v, func() { c.Printf("%s\n", v.Version) })
+		}),
 	}
-	c.scopeFlags(cmd, &s)
-	why.flags(cmd)
-	env.JSONFlag(cmd, &asJSON)
+	c.scopeFlags(cmd)
+	c.causeFlags(cmd)
+	c.versionFlag(cmd)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
 // completeNames offers the variables of the selected state, with their types.
-func (c *commands) completeNames(s *scopeFlags) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		var found []cobra.Completion
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		err := c.on(cmd, s, false, func(ctx context.Context, t *target) error {
-			for v, err := range t.AllVars(ctx, t.ref) {
-				if err != nil {
-					return err
-				}
-				found = append(found, cobra.CompletionWithDesc(v.Name, string(v.Type)))
+func (c *commands) completeNames() cobra.CompletionFunc {
+	return c.complete(1, func(ctx context.Context, t *target, add func(word, about string)) error {
+		for v, err := range t.AllVars(ctx, t.ref) {
+			if err != nil {
+				return err
 			}
-			return nil
-		})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp // no store, no variables
+			add(v.Name, string(v.Type))
 		}
-		return found, cobra.ShellCompDirectiveNoFileComp
-	}
+		return nil
+	})
 }
 
 func (c *commands) newHistoryCommand() *cobra.Command {
-	var s scopeFlags
 	var limit int
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "history [NAME]",
 		Short: "List the changes of a state or a variable",
 		Long: "List the changes of a state, or of a variable, the newest first. A rollback to a mutation restores the " +
-			"state " +
-			"before it. With --json the output is one object a line.",
+			"state before it. With --json the output is one object a line.",
 		Example:           "perdure var history\n perdure var history answer --limit 5",
 		Args:              env.Arguments(0, 1, "at most one name"),
-		ValidArgsFunction: c.completeNames(&s),
+		ValidArgsFunction: c.completeNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > 1000 {
 				return env.UsageError("write a number from 1 to 1000", "--limit is %d", limit)
 			}
 			q := client.HistoryQuery{Limit: limit, Name: strings.Join(args, "")}
-			return c.on(cmd, &s, false, func(ctx context.Context, t *target) error {
+			return c.run(env.Read, func(ctx context.Context, t *target, _ []string) error {
 				page, err := t.History(ctx, t.ref, q)
 				if err != nil {
 					return err
 				}
-				for i := range page.Mutations {
-					m := &page.Mutations[i]
-					if !asJSON {
-						c.Printf("%s\n", c.mutation(m))
-					} else if err := c.PrintJSON(m); err != nil {
+				for _, m := range page.Mutations {
+					if err := c.Print(&m, func() { c.Printf("%s\n", c.mutation(&m)) }); err != nil {
 						return err
 					}
 				}
-				if page.Next != 0 && !asJSON {
+				if page.Next != 0 && !c.JSON {
 					c.Hint("there are more changes; use --limit %d", min(2*limit, 1000))
 				}
 				return nil
-			})
+			})(cmd, args)
 		},
 	}
-	c.scopeFlags(cmd, &s)
+	c.scopeFlags(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 100, "`N` maximum changes to list")
-	env.JSONFlag(cmd, &asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 

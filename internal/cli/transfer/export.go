@@ -29,8 +29,8 @@ func (c *commands) newExport() *cobra.Command {
 			"states are written: daemon/tasks.json, rlm/ and ralph/loops/ (perdure schema tasks-file, rlm-task-tree, " +
 			"loop-state). `perdure import` reads them. With --state, one state is written with variables, history and " +
 			"checkpoints (perdure schema rlm-state).",
-		Example: "perdure export tree-1a2b3c4d -o tree.jsonl\n perdure export tree-1a2b3c4d | jq -r 'select(.type == " +
-			"\"task\").task.prompt'\n" +
+		Example: "perdure export tree-1a2b3c4d -o tree.jsonl\n" +
+			"perdure export tree-1a2b3c4d | jq -r 'select(.type == \"task\").task.prompt'\n" +
 			" perdure export --layout aiwg out/.aiwg\n perdure export --state --tree tree-1a2b3c4d -o state.json",
 		GroupID:           env.GroupInspect,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.check(c, cmd, args) },
@@ -46,11 +46,7 @@ func (c *commands) newExport() *cobra.Command {
 			case f.state:
 				return c.exportState(cmd.Context(), l, &f)
 			}
-			id, err := perdure.ParseTreeID(args[0])
-			if err != nil {
-				return err
-			}
-			return c.export(cmd.Context(), l, id, f)
+			return c.export(cmd.Context(), l, args[0], &f)
 		},
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` write to a file instead of standard output")
@@ -95,7 +91,11 @@ func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) erro
 }
 
 // export writes a tree from the store itself, also while a daemon runs.
-func (c *commands) export(ctx context.Context, l *config.Loaded, id perdure.TreeID, f exportFlags) error {
+func (c *commands) export(ctx context.Context, l *config.Loaded, tree string, f *exportFlags) error {
+	id, err := perdure.ParseTreeID(tree)
+	if err != nil {
+		return err
+	}
 	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
 		return c.WriteOutput(f.output, func(w io.Writer) error {
 			return export.Write(ctx, store, w, export.Config{Tree: id, WithoutContext: f.withoutContext})
@@ -103,7 +103,7 @@ func (c *commands) export(ctx context.Context, l *config.Loaded, id perdure.Tree
 	})
 }
 
-// exportLayout writes a folder, with the reports of trees that perdure report writes.
+// exportLayout writes a folder, with the reports of trees as `perdure report` writes them.
 func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir string, names []string) error {
 	cfg := tree.ExportConfig{Dir: c.Path(dir)}
 	for _, name := range names {
@@ -127,13 +127,11 @@ func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir strin
 			if err != nil {
 				return err
 			}
-			c.Note("wrote %s: %s, %s, %s, %s in %s, %s", dir, human.Count(int64(r.Trees), "tree"),
-				human.Count(int64(r.Tasks), "task"),
-				human.Count(int64(r.States), "state"), human.Count(int64(r.Loops), "loop"), human.Count(int64(r.Files), "file"),
-				human.Size(r.Bytes))
+			c.Note("wrote %s: %s, %s, %s, %s in %s, %s", dir, human.Count(r.Trees, "tree"), human.Count(r.Tasks, "task"),
+				human.Count(r.States, "state"), human.Count(r.Loops, "loop"), human.Count(r.Files, "file"), human.Size(r.Bytes))
 			if r.Settings > 1 {
 				c.Note("aiwg.yml contains the settings of the last import; those of %s are omitted",
-					human.Count(int64(r.Settings-1), "earlier import"))
+					human.Count(r.Settings-1, "earlier import"))
 			}
 			return nil
 		})

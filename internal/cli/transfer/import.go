@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,8 +17,8 @@ import (
 )
 
 type importFlags struct {
-	state, dryRun, asJSON bool
-	ref                   stateFlags
+	state, dryRun bool
+	ref           stateFlags
 }
 
 func (c *commands) newImport() *cobra.Command {
@@ -28,7 +29,7 @@ func (c *commands) newImport() *cobra.Command {
 		Long: "Import a .aiwg folder (or the folder that contains it), a tasks.json, a tree.json or a state. Trees are " +
 			"imported as records, which are not executed: ended tasks keep their states and results, the others are queued. " +
 			"Corrections and unreadable parts are listed with file and line; with unreadable parts the exit status is 3. " +
-			"Files outside the folder are not read, except the aiwg.yml beside it. A second import changes nothing and " +
+			"Files outside the folder are not read, except the aiwg.yml next to it. A second import changes nothing and " +
 			"completes an interrupted one.\n\n" +
 			"Loops (ralph/loops) are imported as records too: a tree whose root contains the documents and whose tasks are " +
 			"the iterations. The section agent_persistence of aiwg.yml is kept as text; its settings are listed but not " +
@@ -51,7 +52,7 @@ func (c *commands) newImport() *cobra.Command {
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be imported")
 	cmd.Flags().BoolVar(&f.state, "state", false, "import one state")
 	c.stateFlags(cmd, &f.ref)
-	env.JSONFlag(cmd, &f.asJSON)
+	c.JSONFlag(cmd)
 	return cmd
 }
 
@@ -80,17 +81,11 @@ func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string
 	for i := range report.Settings {
 		report.Settings[i].Own = config.Counterpart(report.Settings[i].Name)
 	}
-	if f.asJSON {
-		if err := c.PrintJSON(report); err != nil {
-			return err
-		}
-	} else {
-		c.printImport(report)
-	}
-	if report.Count(tree.NotRead) > 0 {
+	err = c.Print(report, func() { c.printImport(report) })
+	if err == nil && report.Count(tree.NotRead) > 0 {
 		return &env.Exit{Status: env.StatusIncomplete}
 	}
-	return nil
+	return err
 }
 
 // temporary returns settings with a temporary store for a dry run without a store, so that
@@ -116,34 +111,26 @@ func (c *commands) printImport(r *tree.Report) {
 	if r.DryRun {
 		verb = "would import"
 	}
-	c.Printf("%s %s, %s, %s (%s, %s, %s)\n", verb, human.Count(int64(r.Trees), "tree"),
-		human.Count(int64(r.Tasks), "task"), human.Count(int64(r.States), "state"),
-		human.Count(int64(r.Variables), "variable"), human.Count(int64(r.Mutations), "mutation"),
-		human.Count(int64(r.Checkpoints), "checkpoint"))
+	c.Printf("%s %s, %s, %s (%s, %s, %s)\n", verb, human.Count(r.Trees, "tree"), human.Count(r.Tasks, "task"),
+		human.Count(r.States, "state"), human.Count(r.Variables, "variable"), human.Count(r.Mutations, "mutation"),
+		human.Count(r.Checkpoints, "checkpoint"))
 	if r.PresentTrees+r.PresentTasks+r.PresentStates > 0 {
-		c.Printf("already present: %s, %s, %s\n", human.Count(int64(r.PresentTrees), "tree"),
-			human.Count(int64(r.PresentTasks), "task"), human.Count(int64(r.PresentStates), "state"))
+		c.Printf("already present: %s, %s, %s\n", human.Count(r.PresentTrees, "tree"),
+			human.Count(r.PresentTasks, "task"), human.Count(r.PresentStates, "state"))
 	}
 	c.printLoops(r, verb)
 	for _, kind := range []struct{ kind, title string }{{tree.NotRead, "not read"}, {tree.Missing, "missing"},
-		{tree.Corrected, "corrected"},
-		{tree.Differs, "different in the store"}, {tree.Left, "not imported"}} {
-		n := r.Count(kind.kind)
-		if n == 0 {
+		{tree.Corrected, "corrected"}, {tree.Differs, "different in the store"}, {tree.Left, "not imported"}} {
+		notes := slices.DeleteFunc(slices.Clone(r.Notes), func(n tree.Note) bool { return n.Kind != kind.kind })
+		if len(notes) == 0 {
 			continue
 		}
-		c.Printf("\n%s (%d):\n", c.Out.Bold(kind.title), n)
-		shown := 0
-		for i := range r.Notes {
-			if r.Notes[i].Kind != kind.kind {
-				continue
-			}
-			if shown == shownNotes {
-				c.Printf("  … and %d more; --json lists all\n", n-shown)
-				break
-			}
-			shown++
-			c.Printf("  %s\n", human.Visible(noteLine(&r.Notes[i])))
+		c.Printf("\n%s (%d):\n", c.Out.Bold(kind.title), len(notes))
+		for _, n := range notes[:min(len(notes), shownNotes)] {
+			c.Printf("  %s\n", human.Visible(noteLine(&n)))
+		}
+		if len(notes) > shownNotes {
+			c.Printf("  … and %d more; --json lists all\n", len(notes)-shownNotes)
 		}
 	}
 }
@@ -151,18 +138,17 @@ func (c *commands) printImport(r *tree.Report) {
 // printLoops prints the loops and their settings.
 func (c *commands) printLoops(r *tree.Report, verb string) {
 	if r.Loops+r.Documents > 0 {
-		c.Printf("%s %s, %s (%s)\n", verb, human.Count(int64(r.Loops), "loop"),
-			human.Count(int64(r.Iterations), "iteration"), human.Count(int64(r.Documents), "file"))
+		c.Printf("%s %s, %s (%s)\n", verb, human.Count(r.Loops, "loop"),
+			human.Count(r.Iterations, "iteration"), human.Count(r.Documents, "file"))
 	}
 	if r.PresentLoops > 0 {
-		c.Printf("already present: %s, %s\n", human.Count(int64(r.PresentLoops), "loop"),
-			human.Count(int64(r.PresentIterations), "iteration"))
+		c.Printf("already present: %s, %s\n", human.Count(r.PresentLoops, "loop"),
+			human.Count(r.PresentIterations, "iteration"))
 	}
 	if len(r.Settings) == 0 {
 		return
 	}
-	c.Printf("\n%s (%d; kept as text, not applied):\n",
-		c.Out.Bold("settings of agent_persistence"), len(r.Settings))
+	c.Printf("\n%s (%d; kept as text, not applied):\n", c.Out.Bold("settings of agent_persistence"), len(r.Settings))
 	var without []string
 	for i := range r.Settings {
 		s := &r.Settings[i]

@@ -213,8 +213,8 @@ func TestImportPrints(t *testing.T) {
 	}
 }
 
-// The history and the checkpoints beside a state come in with it, whatever the
-// folder is called.
+// The history and the checkpoints in the folder of a state are imported with it,
+// whatever the name of the folder is.
 func TestImportOneState(t *testing.T) {
 	t.Parallel()
 	from := newProject(t, "from")

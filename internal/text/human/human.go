@@ -65,11 +65,11 @@ func Dollars(usd float64) string {
 }
 
 // Count formats a number with its noun: 1 task, 1,234 tasks.
-func Count(n int64, noun string) string {
+func Count[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return humanize.Comma(n) + " " + noun + "s"
+	return humanize.Comma(int64(n)) + " " + noun + "s"
 }
 
 // Size formats a number of bytes.

@@ -23,7 +23,7 @@ var pageText string
 func (d *Document) HTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"mark": status.Mark, "ms": milliseconds, "cost": status.Cost, "comma": humanize.Comma,
-		"visible": human.Visible, "line": human.OneLine, "count": human.Count,
+		"visible": human.Visible, "line": human.OneLine, "count": human.Count[int64],
 	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)

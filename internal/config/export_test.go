@@ -1,0 +1,21 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// YAML returns the effective settings as the text of a settings file, each line
+// with its origin. A value with a hidden password is commented out.
+func (l *Loaded) YAML() string {
+	var b strings.Builder
+	for _, s := range l.all() {
+		if s.shown(&l.Config) != s.text(&l.Config) {
+			b.WriteString("# ")
+		}
+		from := l.origins[s.key]
+		fmt.Fprintf(&b, "%s: %s # %s\n", s.key, s.yaml(&l.Config), cmp.Or(from.where, from.kind))
+	}
+	return b.String()
+}
