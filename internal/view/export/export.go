@@ -1,13 +1,12 @@
-// Package export writes a tree as JSON Lines that say everything the store
-// knows of it, so that nothing is locked in: its configuration, its context,
-// its tasks with results and calls, and its events.
+// Package export writes everything the store has of a tree as JSON Lines: its
+// configuration, its context, its tasks with results and calls, and its events.
 //
-// The first line is the manifest, the last one says how many lines of each type
-// there were and the SHA-256 of all bytes before it: a file without it was cut.
-// In between the order is fixed: the tree, its context with the files, of a loop
-// where it stands with its iterations, the gates by number, what was marked as a
-// false alarm, the tasks by ID each followed by its calls, the events by number. Two
-// exports of a tree that ended are the same bytes. Readers skip types they do not know.
+// The first line is the manifest. The last one has the number of lines of each type and
+// the SHA-256 of all bytes before it: a file without it is incomplete. In between the
+// order is fixed: the tree, its context with the files, the state of a loop with its
+// iterations, the gates by number, the false alarms, the tasks by ID each followed by its
+// calls, the events by number. Two exports of a tree that ended are the same bytes.
+// Readers skip types they do not know.
 package export
 
 import (
@@ -18,6 +17,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 
 	"github.com/perdure/perdure"
 )
@@ -46,7 +46,7 @@ type manifest struct {
 	// State is that of the tree when the export began. Of a tree that has not
 	// ended, each line is as it was when it was written.
 	State perdure.State `json:"state"`
-	// WithContext reports whether the text of files is there.
+	// WithContext reports whether the export has the text of files.
 	WithContext bool `json:"with_context"`
 }
 
@@ -67,10 +67,7 @@ func Write(ctx context.Context, store *perdure.Store, w io.Writer, cfg Config) e
 	}
 	x := &exporter{store: store, cfg: cfg, out: w, sum: sha256.New(), lines: make(map[string]int64)}
 	x.line("manifest", manifest{"manifest", Format, Version, tree.ID, tree.State, !cfg.WithoutContext})
-	x.line("tree", struct {
-		Type string       `json:"type"`
-		Tree perdure.Tree `json:"tree"`
-	}{"tree", tree})
+	x.row("tree", tree)
 	for _, part := range []func(context.Context, *perdure.Tree) error{x.context, x.loop, x.gates, x.falseAlarms, x.tasks,
 		x.events} {
 		if err := part(ctx, &tree); err != nil {
@@ -96,7 +93,13 @@ type exporter struct {
 	err   error
 }
 
-func (x *exporter) line(kind string, v any) {
+// line writes a line.
+func (x *exporter) line(kind string, v any) { x.write(kind, "", v, "\n") }
+
+// row writes a line with a value of the store, in the member that is named as its type.
+func (x *exporter) row(kind string, v any) { x.write(kind, `{"type":"`+kind+`","`+kind+`":`, v, "}\n") }
+
+func (x *exporter) write(kind, before string, v any, after string) {
 	if x.err != nil {
 		return
 	}
@@ -105,7 +108,7 @@ func (x *exporter) line(kind string, v any) {
 		x.err = fmt.Errorf("encode %s: %w", kind, err)
 		return
 	}
-	raw = append(raw, '\n')
+	raw = slices.Concat([]byte(before), raw, []byte(after))
 	x.sum.Write(raw)
 	if kind != "end" {
 		x.lines[kind]++
@@ -143,19 +146,13 @@ func (x *exporter) task(ctx context.Context, id perdure.TaskID) error {
 	if err != nil {
 		return err
 	}
-	x.line("task", struct {
-		Type string       `json:"type"`
-		Task perdure.Task `json:"task"`
-	}{"task", t})
+	x.row("task", t)
 	calls, err := x.store.Calls(ctx, id)
 	if err != nil {
 		return err
 	}
 	for i := range calls {
-		x.line("call", struct {
-			Type string        `json:"type"`
-			Call *perdure.Call `json:"call"`
-		}{"call", &calls[i]})
+		x.row("call", &calls[i])
 	}
 	return nil
 }
@@ -168,10 +165,7 @@ func (x *exporter) events(ctx context.Context, tree *perdure.Tree) error {
 			return err
 		}
 		for i := range page {
-			x.line("event", struct {
-				Type  string         `json:"type"`
-				Event *perdure.Event `json:"event"`
-			}{"event", &page[i]})
+			x.row("event", &page[i])
 		}
 		if x.err != nil {
 			return nil //nolint:nilerr // the exporter keeps its error

@@ -29,10 +29,7 @@ func (x *exporter) loop(ctx context.Context, tree *perdure.Tree) error {
 	if err != nil {
 		return err
 	}
-	x.line("loop", struct {
-		Type string       `json:"type"`
-		Loop *record.Loop `json:"loop"`
-	}{"loop", &l})
+	x.row("loop", &l)
 	return x.iterations(ctx, records, tree.ID)
 }
 
@@ -40,10 +37,7 @@ func (x *exporter) loop(ctx context.Context, tree *perdure.Tree) error {
 func (x *exporter) gates(ctx context.Context, tree *perdure.Tree) error {
 	gates, err := x.store.Gates(ctx, tree.ID)
 	for i := range gates {
-		x.line("gate", struct {
-			Type string        `json:"type"`
-			Gate *perdure.Gate `json:"gate"`
-		}{"gate", &gates[i]})
+		x.row("gate", &gates[i])
 	}
 	return err
 }
@@ -52,10 +46,7 @@ func (x *exporter) gates(ctx context.Context, tree *perdure.Tree) error {
 func (x *exporter) falseAlarms(ctx context.Context, tree *perdure.Tree) error {
 	marks, err := record.New(x.store).FalseAlarms(ctx, tree.ID)
 	for i := range marks {
-		x.line("false_alarm", struct {
-			Type string             `json:"type"`
-			Mark *record.FalseAlarm `json:"false_alarm"`
-		}{"false_alarm", &marks[i]})
+		x.row("false_alarm", &marks[i])
 	}
 	return err
 }
@@ -71,10 +62,7 @@ func (x *exporter) iterations(ctx context.Context, records *record.Records, id p
 			return err
 		}
 		for i := range list {
-			x.line("iteration", struct {
-				Type      string            `json:"type"`
-				Iteration *record.Iteration `json:"iteration"`
-			}{"iteration", &list[i]})
+			x.row("iteration", &list[i])
 			from = list[i].Number + 1
 			o, err := state.ReadOutcome(&list[i])
 			if hash := o.Check.Results; err == nil && hash != "" && !written[hash] {
