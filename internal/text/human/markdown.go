@@ -23,11 +23,37 @@ func Markdown(s string) string {
 	return strings.NewReplacer("://", ":&#47;&#47;", "www.", "www&#46;", "WWW.", "WWW&#46;").Replace(b.String())
 }
 
-// MarkdownTable writes a table line by line; align has l or r for each column.
-// Cells must be Markdown already.
-func MarkdownTable(line func(format string, args ...any), titles []string, align string,
-	rows func(row func(cells ...string))) {
-	line("| %s |", strings.Join(titles, " | "))
+// MarkdownText is a Markdown document that is being written.
+type MarkdownText struct{ b strings.Builder }
+
+// String returns what was written.
+func (m *MarkdownText) String() string { return m.b.String() }
+
+// Line writes a line.
+func (m *MarkdownText) Line(format string, args ...any) { fmt.Fprintf(&m.b, format+"\n", args...) }
+
+// Section writes a heading.
+func (m *MarkdownText) Section(title string) { m.Line("\n## %s\n", title) }
+
+// Block writes a text in a fence that is longer than any in it, indented as part of a
+// list if indent is not empty.
+func (m *MarkdownText) Block(indent, s string) {
+	s = strings.TrimRight(Visible(s), "\n")
+	fence := "```"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	m.Line("%s%s", indent, fence+"text")
+	for line := range strings.SplitSeq(s, "\n") {
+		m.Line("%s%s", indent, line)
+	}
+	m.Line("%s%s", indent, fence)
+}
+
+// MarkdownTable writes a table with a row for each entry of a list; align has l or r for
+// each column. Cells must be Markdown already.
+func MarkdownTable[T any](m *MarkdownText, titles []string, align string, list []T, cells func(entry *T) []string) {
+	m.Line("| %s |", strings.Join(titles, " | "))
 	rules := make([]string, len(titles))
 	for i := range titles {
 		rules[i] = "---"
@@ -35,6 +61,8 @@ func MarkdownTable(line func(format string, args ...any), titles []string, align
 			rules[i] = "---:"
 		}
 	}
-	line("|%s|", strings.Join(rules, "|"))
-	rows(func(cells ...string) { line("| %s |", strings.Join(cells, " | ")) })
+	m.Line("|%s|", strings.Join(rules, "|"))
+	for i := range list {
+		m.Line("| %s |", strings.Join(cells(&list[i]), " | "))
+	}
 }
