@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/loop/record"
 )
 
 // The drawings' measures in units of their view boxes.
@@ -28,19 +29,17 @@ const (
 
 // column is an iteration in the charts, or several that share a column.
 type column struct {
-	from, to  int
-	low, high int // quality; unmeasured without one
-	mean      float64
-	facts     int // iterations with regressions
-	reverted  int
-	last      *point // the last one that is over
-	cost      float64
-	priced    bool
-	input     int64
-	output    int64
-	times     state.Times
-	timed     int // how many were measured
+	record.Column
+	last   *point // the last one that is over
+	cost   float64
+	input  int64
+	output int64
+	times  state.Times
+	timed  int // how many were measured
 }
+
+// mean is the mean of the qualities.
+func (c *column) mean() float64 { return float64(c.Sum) / float64(c.Measured) }
 
 // columns are the iterations that the charts show.
 func (s *Summary) columns() []column {
@@ -57,24 +56,11 @@ func (s *Summary) columns() []column {
 }
 
 func columnOf(points []point) column {
-	c := column{from: points[0].number, to: points[len(points)-1].number, low: unmeasured, high: unmeasured}
-	sum, n := 0, 0
+	c := column{Column: sumOf(points)}
 	for i := range points {
 		p := &points[i]
-		if p.quality != unmeasured {
-			if n == 0 {
-				c.low, c.high = p.quality, p.quality
-			}
-			n, sum, c.low, c.high = n+1, sum+p.quality, min(c.low, p.quality), max(c.high, p.quality)
-		}
-		if p.facts > 0 {
-			c.facts++
-		}
-		if p.reverted() {
-			c.reverted++
-		}
 		if !math.IsNaN(p.cost) {
-			c.cost, c.priced = c.cost+p.cost, true
+			c.cost += p.cost
 		}
 		c.input, c.output = c.input+p.input, c.output+p.output
 		if p.judged {
@@ -82,17 +68,14 @@ func columnOf(points []point) column {
 			c.times = added(c.times, p.times)
 		}
 	}
-	if n > 0 {
-		c.mean = float64(sum) / float64(n)
-	}
 	return c
 }
 
 func (c *column) name() string {
-	if c.from == c.to {
-		return fmt.Sprintf("iteration %d", c.from)
+	if c.From == c.To {
+		return fmt.Sprintf("iteration %d", c.From)
 	}
-	return fmt.Sprintf("iterations %d to %d", c.from, c.to)
+	return fmt.Sprintf("iterations %d to %d", c.From, c.To)
 }
 
 // chart is a drawing for the template.
@@ -162,7 +145,7 @@ func plot(list []column, title string, height, most float64, label func(float64)
 	}
 	every := max(1, (len(list)+11)/12)
 	for i := 0; i < len(list); i += every {
-		c.Ticks = append(c.Ticks, tick{a.middle(i), humanize.Comma(int64(list[i].from))})
+		c.Ticks = append(c.Ticks, tick{a.middle(i), humanize.Comma(int64(list[i].From))})
 	}
 	return c, a
 }
@@ -177,12 +160,12 @@ func (s *Summary) qualityChart(list []column) *chart {
 	pen := "M"
 	for i := range list {
 		k := &list[i]
-		if k.low == unmeasured {
+		if k.Measured == 0 {
 			continue
 		}
-		fmt.Fprintf(&path, "%s%g %g", pen, a.middle(i), a.y(k.mean))
-		fmt.Fprintf(&upper, "%s%g %g", pen, a.middle(i), a.y(float64(k.high)))
-		lower = append(lower, fmt.Sprintf("L%g %g", a.middle(i), a.y(float64(k.low))))
+		fmt.Fprintf(&path, "%s%g %g", pen, a.middle(i), a.y(k.mean()))
+		fmt.Fprintf(&upper, "%s%g %g", pen, a.middle(i), a.y(float64(k.Highest)))
+		lower = append(lower, fmt.Sprintf("L%g %g", a.middle(i), a.y(float64(k.Lowest))))
 		pen = "L"
 	}
 	if path.Len() == 0 {
@@ -194,7 +177,7 @@ func (s *Summary) qualityChart(list []column) *chart {
 		}
 		c.Areas = append(c.Areas, curve{upper.String() + "Z", "range"})
 		c.Text = fmt.Sprintf("A column is %s: the line is the mean, the area reaches from the lowest to the highest.",
-			human.Count(int64(list[0].to-list[0].from+1), "iteration"))
+			human.Count(int64(list[0].To-list[0].From+1), "iteration"))
 	}
 	c.Lines = append(c.Lines, curve{path.String(), "quality"})
 	if t := s.cfg.QualityThreshold; t > 0 {
@@ -214,21 +197,21 @@ func (s *Summary) qualityDots(c *chart, a *axes, list []column) {
 	seen := make(map[string]bool)
 	for i := range list {
 		k := &list[i]
-		if k.low == unmeasured {
+		if k.Measured == 0 {
 			continue
 		}
-		x, y, class := a.middle(i), a.y(k.mean), "kept"
+		x, y, class := a.middle(i), a.y(k.mean()), "kept"
 		switch {
-		case k.reverted > 0:
+		case k.Reverted > 0:
 			class = "reverted"
-		case k.facts > 0:
+		case k.Regressed > 0:
 			class = "regressed"
 		}
 		if class != "kept" || len(list) <= maxDots {
 			seen[class] = true
 			c.Dots = append(c.Dots, dot{shape(class, x, y), class, k.title()})
 		}
-		if s.best != nil && s.Whole() && s.best.Iteration >= k.from && s.best.Iteration <= k.to {
+		if s.best != nil && s.Whole() && s.best.Iteration >= k.From && s.best.Iteration <= k.To {
 			y := a.y(float64(*s.best.Quality))
 			c.Dots = append(c.Dots, dot{circle(x, y, 7.5), "best",
 				fmt.Sprintf("best: iteration %d, %d %%", s.best.Iteration, *s.best.Quality)})
@@ -256,16 +239,15 @@ func bestNote(x, y float64) note {
 }
 
 func (c *column) title() string {
-	text := c.name() + ": quality "
-	if c.low == c.high {
-		text += fmt.Sprintf("%d %%", c.low)
-	} else {
-		text += fmt.Sprintf("%d to %d %%", c.low, c.high)
+	text := fmt.Sprintf("%s: quality %d", c.name(), c.Lowest)
+	if c.Lowest != c.Highest {
+		text += fmt.Sprintf(" to %d", c.Highest)
 	}
-	if c.facts > 0 {
+	text += " %"
+	if c.Regressed > 0 {
 		text += ", regression"
 	}
-	if c.reverted > 0 {
+	if c.Reverted > 0 {
 		text += ", taken back"
 	}
 	return text

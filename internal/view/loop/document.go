@@ -237,7 +237,7 @@ func results(c *state.Check) *TestResults {
 	if !c.Weak {
 		n := c.Counts
 		r.Total, r.Passed, r.Failed, r.Skipped = &n.Tests, &n.Passed, &n.Failed, &n.Skipped
-		r.Failing = cutAll(c.Failing, maxStateFails, maxTestName)
+		r.Failing = cutAll(c.Failing, maxStateFails, maxTestName, clip.Runes)
 	}
 	return r
 }
@@ -277,8 +277,8 @@ func (d *State) conclude(s *Summary) {
 		d.Recoveries = append(d.Recoveries, recoveryOf(v, ""))
 	}
 	d.Recovering, d.Stuck = s.recovering(), s.gates.any(perdure.GateStuck)
-	if n := len(s.in.Levels); n > 0 {
-		d.Level, d.Levels = s.in.Levels[n-1].To, s.in.Levels
+	if d.Levels = s.standing.Levels; len(d.Levels) > 0 {
+		d.Level = string(d.Levels[len(d.Levels)-1].To)
 	}
 	d.Patterns = []string{}
 	for _, t := range s.sum.Regressions {

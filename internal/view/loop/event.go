@@ -2,10 +2,12 @@ package loop
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/clip"
@@ -29,18 +31,18 @@ type Event struct {
 	Type      string        `json:"regression_type"`
 	Severity  string        `json:"severity"`
 	Details   *EventDetails `json:"details,omitempty"`
-	// Recovery tells that something was done about it, Outcome what last.
+	// Recovery is set when a recovery was attempted, Outcome is its last result.
 	Recovery bool   `json:"recovery_protocol_invoked"`
 	Outcome  string `json:"recovery_outcome,omitempty"`
-	// Gate tells that a person was asked, Decision what they answered.
+	// Gate is set when a person was asked, Decision is the answer.
 	Gate     bool    `json:"human_gate_invoked"`
 	Decision *string `json:"human_decision,omitempty"`
-	// Fingerprints are by what it is known again, FalseAlarm tells that a person
+	// Fingerprints identify it in later iterations; FalseAlarm is set when a person
 	// marked all of them as false alarms.
 	Fingerprints []string `json:"fingerprints,omitempty"`
 	FalseAlarm   bool     `json:"false_positive,omitempty"`
 
-	more int // tests that are not told
+	more int // tests that Details leave out
 	gate *gate
 }
 
@@ -61,11 +63,7 @@ func (s *Summary) eventsOf(o *state.Outcome) []Event {
 	g := s.gates.recovery[o.Iteration]
 	for i, r := range o.Regressions {
 		e := Event{ID: regression.EventID(o.Iteration, i), Iteration: o.Iteration, Type: r.Type,
-			Severity: severity(r.Severity), Details: details(o, &r)}
-		if !o.Timestamp.IsZero() {
-			at := o.Timestamp.UTC()
-			e.Timestamp = &at
-		}
+			Severity: severity(r.Severity), Details: details(o, &r), Timestamp: instant(o.Timestamp)}
 		if n := len(o.Recoveries); n > 0 {
 			e.Recovery, e.Outcome = true, o.Recoveries[n-1].Outcome
 		} else if v := s.standing.Recovery; v != nil && v.Iteration == o.Iteration {
@@ -114,33 +112,22 @@ func worst(events []Event) string {
 func details(o *state.Outcome, r *regression.Regression) *EventDetails {
 	d := &EventDetails{Text: clip.Runes(r.Text, maxText)}
 	key := "tests"
-	count := func(before, now int) { d.Baseline, d.Current = &before, &now }
-	switch hook.RegressionType(r.Type) {
-	case hook.TestDeletion:
-		key = "deleted_tests"
+	counted := map[hook.RegressionType]struct {
+		key string
+		of  func(c *testreport.Counts) int
+	}{
+		hook.TestDeletion:  {"deleted_tests", func(c *testreport.Counts) int { return c.Tests }},
+		hook.TestSkipping:  {"skipped_tests", func(c *testreport.Counts) int { return c.Skipped }},
+		hook.TestFailure:   {"failing_tests", func(c *testreport.Counts) int { return c.Failed }},
+		hook.RunIncomplete: {"unrun_tests", func(c *testreport.Counts) int { return c.Executed }},
+	}
+	if c, ok := counted[hook.RegressionType(r.Type)]; ok {
+		key = c.key
 		if o.Diff != nil {
-			count(o.Diff.Before.Tests, o.Diff.Now.Tests)
+			d.Baseline, d.Current = new(c.of(&o.Diff.Before)), new(c.of(&o.Diff.Now))
 		}
-	case hook.TestSkipping:
-		key = "skipped_tests"
-		if o.Diff != nil {
-			count(o.Diff.Before.Skipped, o.Diff.Now.Skipped)
-		}
-	case hook.TestFailure:
-		key = "failing_tests"
-		if o.Diff != nil {
-			count(o.Diff.Before.Failed, o.Diff.Now.Failed)
-		}
-	case hook.RunIncomplete:
-		key = "unrun_tests"
-		if o.Diff != nil {
-			count(o.Diff.Before.Executed, o.Diff.Now.Executed)
-		}
-	case hook.CoverageRegression:
-		if o.Metrics != nil && o.Metrics.Loss != nil {
-			count(o.Metrics.Loss.Still, o.Metrics.Loss.Still-o.Metrics.Loss.Lost)
-		}
-	case hook.AssertionWeakening, hook.ValidationBypass, hook.ErrorSuppression, hook.FeatureRemoval, hook.ProtectedChange:
+	} else if r.Type == string(hook.CoverageRegression) && o.Metrics != nil && o.Metrics.Loss != nil {
+		d.Baseline, d.Current = new(o.Metrics.Loss.Still), new(o.Metrics.Loss.Still-o.Metrics.Loss.Lost)
 	}
 	for key, names := range map[string][]string{key: r.Tests, "files": r.Files} {
 		if len(names) == 0 {
@@ -149,19 +136,24 @@ func details(o *state.Outcome, r *regression.Regression) *EventDetails {
 		if d.Diff == nil {
 			d.Diff = make(map[string][]string)
 		}
-		d.Diff[key] = cutAll(names, maxTests, maxTestName)
+		d.Diff[key] = cutAll(names, maxTests, maxTestName, clip.Runes)
 	}
 	return d
 }
 
-// tests are the names of the tests that an event tells.
-func (e *Event) tests() []string {
+// tests returns the first names of the event's tests, and how many more there are in
+// words.
+func (e *Event) tests(characters int) (list []string, more string) {
 	for key, names := range e.Details.Diff {
-		if key != "files" {
-			return names
+		if key == "files" {
+			continue
+		}
+		list = cutAll(names, maxEventTests, characters, oneLine)
+		if left := len(names) + e.more - maxEventTests; left > 0 {
+			more = fmt.Sprintf("and %d more", left)
 		}
 	}
-	return nil
+	return list, more
 }
 
 // gate is a question with what was answered.
@@ -193,7 +185,7 @@ func readGates(list []perdure.Gate) gates {
 	return g
 }
 
-// waiting is the unanswered gate, or nil.
+// waiting returns the unanswered gate, or nil.
 func (g *gates) waiting() *gate {
 	for i := len(g.all) - 1; i >= 0; i-- {
 		if g.all[i].open() {

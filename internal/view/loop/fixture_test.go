@@ -185,9 +185,8 @@ func (c scene) done() loopview.Input {
 	in.Loop.State = raw(c, map[string]any{"run": map[string]any{"number": 8, "before": "before-8"},
 		"reason":   "the check passes after iteration 8 " + c.Text,
 		"selected": 8, "selected_reason": "Final iteration was also best" + c.Text, "verified": true,
-		"way_back": []string{"before-8"}})
-	in.Levels = []loopview.LevelChange{{Timestamp: when(10), Iteration: 5, From: "STANDARD", To: "AGGRESSIVE",
-		Reason: c.Text}}
+		"way_back": []string{"before-8"}, "levels": []state.LevelChange{{At: when(10), Iteration: 5, From: "STANDARD",
+			To: "AGGRESSIVE", Reason: c.Text}}})
 	in.FalseAlarms = []record.FalseAlarm{{Fingerprint: "00000000000000f1", Event: "reg-007-2"},
 		{Fingerprint: "00000000000000f2"}}
 	return in

@@ -63,7 +63,7 @@ func (s *Summary) markdownQuality(m *human.MarkdownText) {
 	var b strings.Builder
 	from := max(0, len(s.points)-maxReportRows)
 	if from > 0 {
-		b.WriteString(told(columnFor(s.points[:from])) + "\n")
+		b.WriteString(rangeText(sumOf(s.points[:from])) + "\n")
 	}
 	for i := range s.points[from:] {
 		p := &s.points[from+i]

@@ -97,16 +97,15 @@ func (s *Summary) event(c *screen, e *Event) {
 	if e.Details.Text != "" {
 		c.line("    - %s", oneLine(e.Details.Text, 2*c.Width))
 	}
-	names := e.tests()
-	for _, name := range names[:min(len(names), maxEventTests)] {
-		c.line("      %s", oneLine(name, c.Width-6))
-	}
-	if more := len(names) + e.more - maxEventTests; more > 0 {
-		c.line("      %s", c.Dim(fmt.Sprintf("and %d more", more)))
+	tests, more := e.tests(c.Width - 6)
+	for _, name := range append(tests, c.Dim(more)) {
+		if name != "" {
+			c.line("      %s", name)
+		}
 	}
 }
 
-// aftermath tells what was done about the regressions of an iteration.
+// aftermath writes what was done about the regressions of an iteration.
 func (s *Summary) aftermath(c *screen, e *Event) {
 	for i := range s.recovery {
 		v := &s.recovery[i]
@@ -127,7 +126,7 @@ func (s *Summary) aftermath(c *screen, e *Event) {
 		c.line("    - Recovery: attempt %d is under way", v.Attempt)
 	}
 	if e.gate != nil {
-		c.line("    - %s", e.gate.decision())
+		c.line("    - Decision: %s", e.gate.decision())
 	}
 	if text := s.became(e.Iteration); text != "" {
 		c.line("    - %s", text)
@@ -137,9 +136,9 @@ func (s *Summary) aftermath(c *screen, e *Event) {
 // decision says what a person answered.
 func (g *gate) decision() string {
 	if g.open() {
-		return fmt.Sprintf("Decision: gate %d waits for an answer", g.Number)
+		return fmt.Sprintf("gate %d waits for an answer", g.Number)
 	}
-	text := "Decision: " + oneLine(g.Answer, maxName)
+	text := oneLine(g.Answer, maxName)
 	if g.AnsweredBy != "" {
 		text += " by " + oneLine(g.AnsweredBy, maxName)
 	}

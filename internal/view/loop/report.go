@@ -95,7 +95,7 @@ func (s *Summary) facts() []fact {
 	return list
 }
 
-// agents are those who worked.
+// agents are the names of the agents that worked.
 func (s *Summary) agents() string {
 	var names []string
 	for i := range s.points {
@@ -164,15 +164,22 @@ func (s *Summary) versus() []versus {
 
 type versus struct{ Name, Best, Final string }
 
-// fate is what became of an iteration, in a word or two.
+// word is the status of an iteration in words.
+func (p *point) word() string {
+	switch p.status {
+	case record.IterationFailed:
+		return "agent failed"
+	case record.IterationRunning:
+		return "under way"
+	case record.IterationKept, record.IterationReverted:
+	}
+	return string(p.status)
+}
+
+// fate is what became of an iteration, in words.
 func (s *Summary) fate(p *point) string {
-	text := string(p.status)
-	switch {
-	case p.status == record.IterationFailed:
-		text = "agent failed"
-	case p.status == record.IterationRunning:
-		text = "under way"
-	case s.accepted[p.number]:
+	text := p.word()
+	if s.accepted[p.number] && (p.status == record.IterationKept || p.reverted()) {
 		text = "accepted"
 	}
 	if s.standing.Selected == p.number && s.in.Loop.Status.Ended() {
@@ -192,9 +199,14 @@ type iterationRow struct {
 }
 
 func (s *Summary) iterationRows() (rows []iterationRow, left int) {
-	left = max(0, len(s.points)-maxReportRows)
-	for i := range s.points[left:] {
-		rows = append(rows, s.iterationRow(&s.points[left+i]))
+	return lastRows(s.points, s.iterationRow)
+}
+
+// lastRows makes rows of the last entries of a list, and returns how many it left out.
+func lastRows[T, R any](list []T, row func(*T) R) (rows []R, left int) {
+	left = max(0, len(list)-maxReportRows)
+	for i := range list[left:] {
+		rows = append(rows, row(&list[left+i]))
 	}
 	return rows, left
 }
@@ -245,27 +257,19 @@ type eventRow struct {
 }
 
 func (s *Summary) eventRows() (rows []eventRow, left int) {
-	left = max(0, len(s.events)-maxReportRows)
-	for i := range s.events[left:] {
-		e := &s.events[left+i]
-		names := e.tests()
+	return lastRows(s.events, func(e *Event) eventRow {
+		tests, more := e.tests(maxReportCell)
+		if more != "" {
+			tests = append(tests, more)
+		}
 		row := eventRow{ID: e.ID, Iteration: e.Iteration, Type: oneLine(e.Type, maxName), Severity: e.Severity,
-			Text:     oneLine(e.Details.Text, maxReportCell),
+			Text: oneLine(e.Details.Text, maxReportCell), Tests: strings.Join(tests, ", "),
 			Recovery: oneLine(e.Outcome, maxName), Became: s.became(e.Iteration)}
-		var shown []string
-		for _, name := range names[:min(len(names), maxEventTests)] {
-			shown = append(shown, oneLine(name, maxReportCell))
-		}
-		if more := len(names) + e.more - maxEventTests; more > 0 {
-			shown = append(shown, fmt.Sprintf("and %d more", more))
-		}
-		row.Tests = strings.Join(shown, ", ")
 		if e.gate != nil {
-			row.Decision = strings.TrimPrefix(e.gate.decision(), "Decision: ")
+			row.Decision = e.gate.decision()
 		}
-		rows = append(rows, row)
-	}
-	return rows, left
+		return row
+	})
 }
 
 // gateRow is what a person was asked.
@@ -275,25 +279,20 @@ type gateRow struct {
 }
 
 func (s *Summary) gateRows() (rows []gateRow, left int) {
-	left = max(0, len(s.gates.all)-maxReportRows)
-	for i := range s.gates.all[left:] {
-		g := &s.gates.all[left+i]
-		rows = append(rows, gateRow{g.Number, g.Iteration, oneLine(string(g.Kind), maxName),
-			oneLine(g.asked.Title, maxReportCell),
-			strings.TrimPrefix(g.decision(), "Decision: "), human.Stamp(g.OpenedAt)})
-	}
-	return rows, left
+	return lastRows(s.gates.all, func(g *gate) gateRow {
+		return gateRow{g.Number, g.Iteration, oneLine(string(g.Kind), maxName), oneLine(g.asked.Title, maxReportCell),
+			g.decision(), human.Stamp(g.OpenedAt)}
+	})
 }
 
-// followed is a change in how the loop goes on, and what the next iteration
-// came to.
+// followed is a change of the loop and the result of the next iteration.
 type followed struct {
 	Iteration    int
 	Change, Next string
 }
 
-// follows lists changes: recoveries, answers of people, levels of reinforcement,
-// agents that stood in.
+// follows lists changes: recoveries, answers of people, levels of reinforcement, fallback
+// agents.
 func (s *Summary) follows() (rows []followed, left int) {
 	add := func(iteration int, text string) { rows = append(rows, followed{Iteration: iteration, Change: text}) }
 	for i := range s.recovery {
@@ -309,8 +308,8 @@ func (s *Summary) follows() (rows []followed, left int) {
 			add(g.Iteration, fmt.Sprintf("gate %d was answered: %s", g.Number, oneLine(g.Answer, maxName)))
 		}
 	}
-	for _, l := range s.in.Levels {
-		add(l.Iteration-1, fmt.Sprintf("level %s (%s)", oneLine(l.To, maxName), oneLine(l.Reason, maxReportCell)))
+	for _, l := range s.standing.Levels {
+		add(l.Iteration-1, fmt.Sprintf("level %s (%s)", oneLine(string(l.To), maxName), oneLine(l.Reason, maxReportCell)))
 	}
 	for i := 1; i < len(s.points); i++ {
 		if before, now := s.points[i-1].agent, s.points[i].agent; before != now && before != "" && now != "" {
@@ -318,15 +317,12 @@ func (s *Summary) follows() (rows []followed, left int) {
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b followed) int { return cmp.Compare(a.Iteration, b.Iteration) })
-	left = max(0, len(rows)-maxReportRows)
-	rows = rows[left:]
-	for i := range rows {
-		rows[i].Next = s.next(rows[i].Iteration)
-	}
-	return rows, left
+	return lastRows(rows, func(f *followed) followed {
+		return followed{f.Iteration, f.Change, s.next(f.Iteration)}
+	})
 }
 
-// next tells what the iteration after another came to.
+// next describes the result of the iteration after another.
 func (s *Summary) next(number int) string {
 	i, found := slices.BinarySearchFunc(s.points, number+1, func(p point, n int) int { return cmp.Compare(p.number, n) })
 	if !found || !s.points[i].judged {

@@ -31,33 +31,33 @@ type State struct {
 	Progress      *Checks        `json:"progress,omitempty"`
 	Metrics       *Totals        `json:"metrics,omitempty"`
 
-	Baseline          *Metrics       `json:"baseline_metrics,omitempty"`
-	History           []Iteration    `json:"iteration_history"`
-	Omitted           int            `json:"omitted_iterations,omitempty"`
-	Best              *Choice        `json:"best_iteration"`
-	Selected          *Choice        `json:"selected_iteration"`
-	LastQuality       *int           `json:"last_iteration_quality"`
-	RegressionNow     *bool          `json:"regression_detected"`
-	Regressions       []Event        `json:"regression_events"`
-	Level             string         `json:"reinforcement_level,omitempty"`
-	Levels            []LevelChange  `json:"reinforcement_history,omitempty"`
-	Attempts          int            `json:"recovery_attempts"`
-	Recoveries        []Recovery     `json:"recovery_history"`
-	Recovering        bool           `json:"recovery_in_progress"`
-	Stuck             bool           `json:"stuck_loop_detected"`
-	Errors            []AgentError   `json:"error_history"`
-	ErrorCount        int            `json:"error_count"`
-	LastError         *AgentError    `json:"last_error"`
-	Risky             []Action       `json:"risky_actions,omitempty"`
-	LastRisky         *Action        `json:"last_risky_action,omitempty"`
-	Calls             []Action       `json:"tool_call_history,omitempty"`
-	Before            string         `json:"pre_iteration_snapshot,omitempty"`
-	Detecting         bool           `json:"detection_enabled"`
-	Patterns          []string       `json:"detected_patterns"`
-	PersistenceTotals *LayerMeasures `json:"persistence_metrics,omitempty"`
-	LastCheckpoint    string         `json:"last_checkpoint,omitempty"`
-	ReportPath        string         `json:"completion_report_path,omitempty"`
-	Gates             []Gate         `json:"gates"`
+	Baseline          *Metrics            `json:"baseline_metrics,omitempty"`
+	History           []Iteration         `json:"iteration_history"`
+	Omitted           int                 `json:"omitted_iterations,omitempty"`
+	Best              *Choice             `json:"best_iteration"`
+	Selected          *Choice             `json:"selected_iteration"`
+	LastQuality       *int                `json:"last_iteration_quality"`
+	RegressionNow     *bool               `json:"regression_detected"`
+	Regressions       []Event             `json:"regression_events"`
+	Level             string              `json:"reinforcement_level,omitempty"`
+	Levels            []state.LevelChange `json:"reinforcement_history,omitempty"`
+	Attempts          int                 `json:"recovery_attempts"`
+	Recoveries        []Recovery          `json:"recovery_history"`
+	Recovering        bool                `json:"recovery_in_progress"`
+	Stuck             bool                `json:"stuck_loop_detected"`
+	Errors            []AgentError        `json:"error_history"`
+	ErrorCount        int                 `json:"error_count"`
+	LastError         *AgentError         `json:"last_error"`
+	Risky             []Action            `json:"risky_actions,omitempty"`
+	LastRisky         *Action             `json:"last_risky_action,omitempty"`
+	Calls             []Action            `json:"tool_call_history,omitempty"`
+	Before            string              `json:"pre_iteration_snapshot,omitempty"`
+	Detecting         bool                `json:"detection_enabled"`
+	Patterns          []string            `json:"detected_patterns"`
+	PersistenceTotals *LayerMeasures      `json:"persistence_metrics,omitempty"`
+	LastCheckpoint    string              `json:"last_checkpoint,omitempty"`
+	ReportPath        string              `json:"completion_report_path,omitempty"`
+	Gates             []Gate              `json:"gates"`
 
 	past *past
 }

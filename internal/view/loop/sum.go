@@ -23,8 +23,8 @@ func share(n int) int {
 	}
 }
 
-// known takes over what all iterations came to.
-func (s *Summary) known() {
+// addHistory takes over the sums over all iterations.
+func (s *Summary) addHistory() {
 	h := s.in.History
 	s.sum = *h
 	s.sum.Regressions = nil
@@ -81,7 +81,7 @@ func tally(e *Event) record.Tally {
 	return record.Tally{Type: e.Type, Severity: e.Severity, Count: 1, First: e.Iteration, Last: e.Iteration}
 }
 
-// without are the sums without some regressions, which are the last ones.
+// without returns the sums without some regressions, which are the last ones.
 func (s *Summary) without(events []Event) *record.History {
 	var left record.History
 	for _, t := range s.sum.Regressions {
@@ -122,8 +122,8 @@ func counted(h *record.History) string {
 	return fmt.Sprintf("%d (%s)", h.Total(), strings.Join(parts, "; "))
 }
 
-// columnsBelow sums up iterations, so many a column. They are those that came
-// before the ones that are shown one by one.
+// columnsBelow sums up the iterations before those that are shown one by one, each of
+// them in a column.
 func (s *Summary) columnsBelow(points []point, each int) []record.Column {
 	if s.in.History != nil {
 		return s.sum.Columns
@@ -134,37 +134,32 @@ func (s *Summary) columnsBelow(points []point, each int) []record.Column {
 		for end < len(points) && (points[end].number-1)/each == (points[i].number-1)/each {
 			end++
 		}
-		list = append(list, columnFor(points[i:end]))
+		list = append(list, sumOf(points[i:end]))
 		i = end
 	}
 	return list
 }
 
-func columnFor(points []point) record.Column {
-	c := record.Column{From: points[0].number, To: points[len(points)-1].number}
+// sumOf sums up iterations in one column.
+func sumOf(points []point) record.Column {
+	list := make([]record.Column, len(points))
 	for i := range points {
-		p := &points[i]
+		p, c := &points[i], &list[i]
+		c.From, c.To = p.number, p.number
 		if p.facts > 0 {
-			c.Regressed++
+			c.Regressed = 1
 		}
 		if p.reverted() {
-			c.Reverted++
+			c.Reverted = 1
 		}
-		if p.quality == unmeasured {
-			continue
+		if p.quality != unmeasured {
+			c.Measured, c.Lowest, c.Highest, c.HighestAt, c.Sum = 1, p.quality, p.quality, p.number, int64(p.quality)
 		}
-		if c.Measured == 0 || p.quality > c.Highest {
-			c.Highest, c.HighestAt = p.quality, p.number
-		}
-		if c.Measured == 0 || p.quality < c.Lowest {
-			c.Lowest = p.quality
-		}
-		c.Measured, c.Sum = c.Measured+1, c.Sum+int64(p.quality)
 	}
-	return c
+	return together(list)
 }
 
-// together is one column of several.
+// together sums up several columns in one.
 func together(list []record.Column) record.Column {
 	all := record.Column{From: list[0].From, To: list[len(list)-1].To}
 	for _, c := range list {
@@ -183,8 +178,8 @@ func together(list []record.Column) record.Column {
 	return all
 }
 
-// told says what iterations came to that are not shown one by one.
-func told(c record.Column) string {
+// rangeText describes iterations that are not shown one by one.
+func rangeText(c record.Column) string {
 	text := fmt.Sprintf("Iterations %d to %d: ", c.From, c.To)
 	if c.Measured == 0 {
 		return text + "not measured"

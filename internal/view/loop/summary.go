@@ -44,9 +44,6 @@ type Input struct {
 	Gates []perdure.Gate
 	// Progress is the tree's; without a tree it is not known.
 	Progress perdure.Progress
-	// Levels are changes of reinforcement from before those that the loop's own row
-	// has; nil without any.
-	Levels []LevelChange
 	// FalseAlarms are findings that a person marked as none; nil where that is not
 	// kept.
 	FalseAlarms []record.FalseAlarm
@@ -57,15 +54,6 @@ type Input struct {
 	Crashed bool
 	// Now is when this is looked at.
 	Now time.Time
-}
-
-// LevelChange is a change of the level of reinforcement.
-type LevelChange struct {
-	Timestamp time.Time `json:"timestamp"`
-	Iteration int       `json:"iteration"`
-	From      string    `json:"from_level,omitempty"`
-	To        string    `json:"to_level"`
-	Reason    string    `json:"reason,omitempty"`
 }
 
 // point is what a summary keeps of an iteration, a few hundred bytes.
@@ -145,14 +133,10 @@ func newSummary(in Input) *Summary {
 	}
 	if standing, err := state.Read(in.Loop.State); err == nil {
 		s.standing = standing
-		for _, l := range standing.Levels {
-			s.in.Levels = append(s.in.Levels, LevelChange{Timestamp: l.At, Iteration: l.Iteration, From: string(l.From),
-				To: string(l.To), Reason: l.Reason})
-		}
 	}
 	s.in.Gates = nil
 	if in.History != nil {
-		s.known()
+		s.addHistory()
 	}
 	return s
 }

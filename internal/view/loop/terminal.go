@@ -82,7 +82,7 @@ func (c *screen) to(w io.Writer) error {
 	return err
 }
 
-// mark is the sign of a status, told apart by its shape.
+// mark returns the sign of a status; each has another shape.
 func mark(status string) string {
 	switch status {
 	case string(record.Completed):
@@ -231,7 +231,7 @@ func block(quality int) string {
 	return string([]rune("▁▂▃▄▅▆▇█")[min(max(quality, 0)*8/100, 7)])
 }
 
-// chosen tells which iteration is left.
+// chosen writes which iteration is left in the workspace.
 func (s *Summary) chosen(c *screen) {
 	if s.standing.SelectedReason == "" {
 		return
@@ -248,13 +248,10 @@ func (s *Summary) question(c *screen, g *gate) {
 	c.line("%s", c.Bold(fmt.Sprintf("Gate %d (%s) waits for an answer, for %s", g.Number,
 		oneLine(string(g.Kind), maxName), human.Duration(s.in.Now.Sub(g.OpenedAt)))))
 	c.line("  %s", oneLine(g.asked.Title, 3*c.Width))
-	lines, more := head(g.asked.Text, maxQuestion, 2*c.Width)
-	c.part(lines, more)
-	lines, more = diffHead(g.asked.Diff, maxDiff, 2*c.Width)
-	for i := range lines {
-		lines[i] = c.Diff(lines[i])
-	}
-	c.part(lines, more)
+	c.part(strings.TrimRight(g.asked.Text, "\n \t"), maxQuestion, func(line string) string {
+		return indented(strings.TrimRight(line, " \t"), 2*c.Width)
+	})
+	c.part(g.asked.Diff, maxDiff, func(line string) string { return c.Diff(spaced(line, 2*c.Width)) })
 	c.line("")
 	if g.ExpiresAt != nil {
 		c.line("  Without an answer the loop is aborted in %s.", human.Duration(g.ExpiresAt.Sub(s.in.Now)))
@@ -265,16 +262,19 @@ func (s *Summary) question(c *screen, g *gate) {
 	}
 }
 
-// part writes the beginning of a text of others, after an empty line.
-func (c *screen) part(lines []string, more int) {
-	if len(lines) > 0 {
-		c.line("")
+// part writes the first lines of a text, each as show returns it, after an empty line.
+func (c *screen) part(text string, most int, show func(line string) string) {
+	n := 0
+	for line := range strings.Lines(text) {
+		if n++; n == 1 {
+			c.line("")
+		}
+		if n <= most {
+			c.line("  %s", show(strings.TrimRight(line, "\r\n")))
+		}
 	}
-	for _, line := range lines {
-		c.line("  %s", line)
-	}
-	if more > 0 {
-		c.line("  %s", c.Dim(fmt.Sprintf("and %s more", human.Count(int64(more), "line"))))
+	if n > most {
+		c.line("  %s", c.Dim(fmt.Sprintf("and %s more", human.Count(int64(n-most), "line"))))
 	}
 }
 
@@ -328,8 +328,8 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 		field("Not Measured", fmt.Sprintf("%s: %s", m.Name, m.Value))
 	}
 	field("Regression Events", counted(&s.sum))
-	if n := len(s.in.Levels); n > 0 {
-		field("Reinforcement Level", oneLine(s.in.Levels[n-1].To, maxName))
+	if n := len(s.standing.Levels); n > 0 {
+		field("Reinforcement Level", oneLine(string(s.standing.Levels[n-1].To), maxName))
 	}
 	attempts := fmt.Sprint(s.sum.Recoveries)
 	if v := s.standing.Recovery; v != nil {
@@ -405,7 +405,7 @@ func (s *Summary) decided() string {
 	return strings.Join(order, ", ")
 }
 
-// measured tells the metrics of an iteration.
+// measured describes the metrics of an iteration.
 func (s *Summary) measured(p *point) string {
 	if p == nil || !p.judged {
 		return "not measured yet"
@@ -474,14 +474,8 @@ func (s *Summary) marks(p *point, bold func(string) string) string {
 	if p.facts > 0 {
 		words = append(words, "REGRESSION")
 	}
-	switch p.status {
-	case record.IterationReverted:
-		words = append(words, "reverted")
-	case record.IterationFailed:
-		words = append(words, "agent failed")
-	case record.IterationRunning:
-		words = append(words, "under way")
-	case record.IterationKept:
+	if p.status != record.IterationKept {
+		words = append(words, p.word())
 	}
 	if len(words) == 0 {
 		return ""
@@ -499,7 +493,7 @@ func (s *Summary) before(c *screen, points []point) {
 	if len(list) == 0 || c.All {
 		return
 	}
-	c.line("  %s%s", told(together(list)), c.Dim("; --full shows each"))
+	c.line("  %s%s", rangeText(together(list)), c.Dim("; --full shows each"))
 	if len(list) == 1 || below <= maxSpark {
 		return
 	}

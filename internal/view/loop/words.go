@@ -26,45 +26,25 @@ func oneLine(text string, most int) string {
 	return clip.Runes(human.OneLine(text), most)
 }
 
-// cutAll shortens a list and its strings.
-func cutAll(list []string, most, characters int) []string {
+// cutAll returns the first strings of a list, each shortened by cut.
+func cutAll(list []string, most, characters int, cut func(text string, characters int) string) []string {
 	out := make([]string, 0, min(len(list), most))
 	for _, text := range list[:min(len(list), most)] {
-		out = append(out, clip.Runes(text, characters))
+		out = append(out, cut(text, characters))
 	}
 	return out
 }
 
-// head is the beginning of a text of several lines, at most so many lines and
-// characters each, and tells how many lines more there are.
-func head(text string, lines, characters int) (list []string, more int) {
-	text = strings.TrimRight(text, "\n \t")
-	if text == "" {
-		return nil, 0
-	}
-	for line := range strings.Lines(text) {
-		if len(list) == lines {
-			more++
-			continue
-		}
-		line = strings.TrimRight(line, "\r\n \t")
-		indent := len(line) - len(strings.TrimLeft(line, " \t"))
-		list = append(list, strings.Repeat(" ", min(indent, 8))+oneLine(line, characters))
-	}
-	return list, more
+// indented is oneLine with the indentation of the line, up to 8 spaces.
+func indented(line string, most int) string {
+	indent := len(line) - len(strings.TrimLeft(line, " \t"))
+	return strings.Repeat(" ", min(indent, 8)) + oneLine(line, most)
 }
 
-// diffHead is the beginning of a diff, whose spaces say something.
-func diffHead(text string, lines, characters int) (list []string, more int) {
-	for line := range strings.Lines(text) {
-		if len(list) == lines {
-			more++
-			continue
-		}
-		line = strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    ")
-		list = append(list, clip.Runes(human.Visible(clip.Runes(line, characters)), characters))
-	}
-	return list, more
+// spaced makes a line of a diff visible and keeps its spaces.
+func spaced(line string, most int) string {
+	line = strings.ReplaceAll(line, "\t", "    ")
+	return clip.Runes(human.Visible(clip.Runes(line, most)), most)
 }
 
 func percent(quality int) string {
