@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -27,10 +28,7 @@ const (
 // handoffs: updates of a ledger of 1,000 entries, each a process of its own,
 // alternating with `perdure version` of the same program, by turns.
 func handoffs(b *bench, round int) error {
-	n := b.n
-	if n == 0 {
-		n = 1000
-	}
+	n := cmp.Or(b.n, 1000)
 	dir := filepath.Join(b.dir, fmt.Sprintf("handoff-%d", round))
 	if err := os.MkdirAll(filepath.Join(dir, "src"), 0o700); err != nil {
 		return err
@@ -88,7 +86,6 @@ func handoffs(b *bench, round int) error {
 			values[name] = value
 		}
 		quantiles(w.took, values)
-		values["p95_us"] = p95(w.took)
 		if err := b.print(w.name, w.workload, round, values); err != nil {
 			return err
 		}

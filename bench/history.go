@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,10 +25,7 @@ import (
 // process of its own, alternating with `perdure version` of the same program.
 func loopHistory(b *bench, round int) error {
 	const looks = 20
-	n := b.n
-	if n == 0 {
-		n = config.MaxIterationsCap
-	}
+	n := cmp.Or(b.n, config.MaxIterationsCap)
 	dir := filepath.Join(b.dir, fmt.Sprintf("history-%d", round))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -44,10 +42,8 @@ func loopHistory(b *bench, round int) error {
 		return err
 	}
 	for _, view := range []string{"version", "loop list", "loop status", "loop status --quality",
-		"loop status --regressions",
-		"loop status --persistence", "loop status --json", "loop report", "loop report --format html", "loop report --json",
-		"loop status --quality --full",
-		"loop status --json --full"} {
+		"loop status --regressions", "loop status --persistence", "loop status --json", "loop report",
+		"loop report --format html", "loop report --json", "loop status --quality --full", "loop status --json --full"} {
 		var took []time.Duration
 		most := int64(0)
 		for range looks {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,10 +15,7 @@ import (
 // at all, into a new store, and once more when everything is there; then out
 // again.
 func importTasks(b *bench, round int) error {
-	n := b.n
-	if n == 0 {
-		n = 10_000
-	}
+	n := cmp.Or(b.n, 10_000)
 	if err := b.disk(); err != nil {
 		return err
 	}

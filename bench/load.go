@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"path/filepath"
@@ -15,14 +16,26 @@ func (b *bench) open(name string) (*perdure.Store, error) {
 	return perdure.Open(b.ctx, perdure.Config{Dir: filepath.Join(b.dir, name), DSN: b.dsn})
 }
 
+// begin measures F and opens a store.
+func (b *bench) begin(name string) (*perdure.Store, error) {
+	if err := b.disk(); err != nil {
+		return nil, err
+	}
+	return b.open(name)
+}
+
 // prompt is about 200 bytes, as a small real task's.
 const prompt = "Summarize the section about connection handling and list each place where a timeout is set, with " +
-	"file and " +
-	"line, and say in one sentence why it is there; answer with a list, nothing else."
+	"file and line, and say in one sentence why it is there; answer with a list, nothing else."
+
+// create creates a tree of one task.
+func create(b *bench, s *perdure.Store) (perdure.Tree, error) {
+	return s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}})
+}
 
 // fill creates a tree with n leaves below its root.
 func fill(b *bench, s *perdure.Store, n int) (perdure.Tree, error) {
-	tree, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}})
+	tree, err := create(b, s)
 	if err != nil {
 		return tree, err
 	}
@@ -53,10 +66,7 @@ func claimAll(b *bench, ss *perdure.Session) ([]*perdure.Lease, error) {
 // transitions: each is one caller's guarded change of one task, with its event
 // and the index of ready tasks, scattered over all tasks.
 func transitions(b *bench, round int) error {
-	n := b.n
-	if n == 0 {
-		n = 200_000
-	}
+	n := cmp.Or(b.n, 200_000)
 	s, err := b.open("transitions")
 	if err != nil {
 		return err
@@ -70,43 +80,50 @@ func transitions(b *bench, round int) error {
 		return err
 	}
 	for _, callers := range []int{1, 64, 256} {
-		leases, err := claimAll(b, ss)
-		if err != nil {
-			return err
-		}
-		rand.Shuffle(len(leases), func(i, j int) { leases[i], leases[j] = leases[j], leases[i] })
-		if err := b.disk(); err != nil {
-			return err
-		}
-		if err := transitionRate(b, round, callers, leases); err != nil {
+		if err := transitionRate(b, round, callers, ss); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func transitionRate(b *bench, round, callers int, leases []*perdure.Lease) error {
+// transitionRate claims all tasks and releases some.
+func transitionRate(b *bench, round, callers int, ss *perdure.Session) error {
+	leases, err := claimAll(b, ss)
+	if err != nil {
+		return err
+	}
+	rand.Shuffle(len(leases), func(i, j int) { leases[i], leases[j] = leases[j], leases[i] })
+	if err := b.disk(); err != nil {
+		return err
+	}
 	count := min(len(leases), 20_000*callers)
 	if callers == 1 {
 		count = min(len(leases), 15_000)
 	}
-	took := make([]time.Duration, count)
-	start := time.Now()
-	err := parallel(callers, count, func(i int) error {
-		t := time.Now()
-		err := leases[i].Release(b.ctx)
-		took[i] = time.Since(t)
-		return err
-	})
-	rate := float64(count) / time.Since(start).Seconds()
+	values, err := b.rate(callers, count, func(i int) error { return leases[i].Release(b.ctx) })
 	if err != nil {
 		return err
 	}
-	values := map[string]any{"callers": callers, "tasks": len(leases), "per_s": rounded(rate),
-		"ratio_f": rounded(rate / b.f)}
-	quantiles(took, values)
+	values["tasks"] = len(leases)
 	return b.print("transitions", "running → queued by release, random order, ready index present, one event each",
 		round, values)
+}
+
+// rate calls fn(0) … fn(n-1) from so many callers and returns the rate and the times.
+func (b *bench) rate(callers, n int, fn func(i int) error) (map[string]any, error) {
+	took := make([]time.Duration, n)
+	start := time.Now()
+	err := parallel(callers, n, func(i int) error {
+		t := time.Now()
+		err := fn(i)
+		took[i] = time.Since(t)
+		return err
+	})
+	rate := float64(n) / time.Since(start).Seconds()
+	values := map[string]any{"callers": callers, "per_s": rounded(rate), "ratio_f": rounded(rate / b.f)}
+	quantiles(took, values)
+	return values, err
 }
 
 // parallel runs fn(0) … fn(n-1) on so many goroutines.

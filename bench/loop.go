@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,10 +34,7 @@ const (
 // loops measures what the engine adds to an iteration on a large workspace: all
 // of its time but the agent's and the check's.
 func loops(b *bench, round int) error {
-	n := b.n
-	if n == 0 {
-		n = 10
-	}
+	n := cmp.Or(b.n, 10)
 	dir := filepath.Join(b.dir, fmt.Sprintf("loop-%d", round))
 	defer os.RemoveAll(dir) //nolint:errcheck // measured and done with
 	if err := workspaceOf(b.ctx, filepath.Join(dir, "work")); err != nil {

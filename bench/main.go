@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -77,18 +78,12 @@ func run(ctx context.Context, args []string) error {
 	commands := map[string]func(*bench, int) error{
 		"transitions": transitions, "flat": flat, "tree": tree, "idle": idle, "recover": restart, "first-claim": firstClaim,
 		"takeover": takeover, "holder": holder, "contend": contend, "writer": lonelyWriter, "status": status,
-		"memory":   memory,
-		"overhead": overhead, "run": runText, "split": splitText, "split-child": splitChild, "views": views,
+		"memory": memory, "overhead": overhead, "run": runText, "split": splitText, "split-child": splitChild, "views": views,
 		"watch": watchTree, "watch-child": watchChild, "variables": variables, "import": importTasks, "handoff": handoffs,
 		"loop": loops, "loop-history": loopHistory, "loop-history-fill": loopHistoryFill,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
-		names := make([]string, 0, len(commands))
-		for name := range commands {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return fmt.Errorf("name a benchmark: %v", names)
+		return fmt.Errorf("name a benchmark: %v", slices.Sorted(maps.Keys(commands)))
 	}
 	b := &bench{ctx: ctx}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
@@ -180,5 +175,5 @@ func quantiles(d []time.Duration, values map[string]any) {
 	}
 	slices.Sort(d)
 	us := func(q float64) float64 { return rounded(float64(d[int(q*float64(len(d)-1))].Nanoseconds()) / 1000) }
-	values["p50_us"], values["p99_us"], values["max_us"] = us(0.5), us(0.99), us(1)
+	values["p50_us"], values["p95_us"], values["p99_us"], values["max_us"] = us(0.5), us(0.95), us(0.99), us(1)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -14,14 +15,18 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// rss returns this process's resident memory in MiB, 0 where it is not known.
-func rss() float64 {
+// rss returns this process's resident memory in MiB.
+func rss() float64 { return memoryOf("VmRSS:") }
+
+// memoryOf returns a value of /proc/self/status in MiB, 0 where it is not known: VmRSS: is
+// the resident memory, VmHWM: the most that the process has had.
+func memoryOf(field string) float64 {
 	raw, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, field); ok {
 			kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			if err != nil {
 				return 0
@@ -46,6 +51,18 @@ func (b *bench) child(args ...string) (*exec.Cmd, *bufio.Reader, error) {
 		return nil, nil, err
 	}
 	return cmd, bufio.NewReader(out), cmd.Start()
+}
+
+// valuesOf runs a child process that prints its values, and returns them with the time of
+// the processor that it used.
+func (b *bench) valuesOf(args ...string) (values map[string]any, cpu time.Duration, err error) {
+	cmd, out, err := b.child(args...)
+	if err != nil {
+		return nil, 0, err
+	}
+	err = json.NewDecoder(out).Decode(&values)
+	err = errors.Join(err, cmd.Wait())
+	return values, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), err
 }
 
 // holder is a child process: it claims so many tasks, says so and waits for its
@@ -166,10 +183,7 @@ func (b *bench) restartOne(round, n, running int) error {
 // claimed one of its tasks.
 func takeover(b *bench, round int) error {
 	const runs = 20
-	if err := b.disk(); err != nil {
-		return err
-	}
-	s, err := b.open("store")
+	s, err := b.begin("store")
 	if err != nil {
 		return err
 	}
@@ -218,7 +232,7 @@ func lonelyWriter(b *bench, _ int) error {
 		return err
 	}
 	defer s.Close()
-	tree, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}})
+	tree, err := create(b, s)
 	if err != nil {
 		return err
 	}
@@ -235,10 +249,7 @@ func lonelyWriter(b *bench, _ int) error {
 
 // contend: single writes of one process while another commits flat out.
 func contend(b *bench, round int) error {
-	if err := b.disk(); err != nil {
-		return err
-	}
-	s, err := b.open("store")
+	s, err := b.begin("store")
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,10 +49,7 @@ func status(b *bench, round int) error {
 
 // memory: resident memory at rest, with an empty store and with many tasks.
 func memory(b *bench, round int) error {
-	n := b.n
-	if n == 0 {
-		n = 1_000_000
-	}
+	n := cmp.Or(b.n, 1_000_000)
 	for _, stored := range []int{0, n} {
 		s, err := b.open("store")
 		if err != nil {

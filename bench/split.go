@@ -29,19 +29,13 @@ func splitText(b *bench, round int) error {
 		return err
 	}
 	for _, tokens := range []int{32_000, 2_000} {
-		cmd, out, err := b.child("split-child", strconv.Itoa(tokens))
+		values, cpu, err := b.valuesOf("split-child", strconv.Itoa(tokens))
 		if err != nil {
 			return err
 		}
-		var values map[string]any
-		err = json.NewDecoder(out).Decode(&values)
-		if err := errors.Join(err, cmd.Wait()); err != nil {
-			return err
-		}
-		values["cpu_s"] = rounded((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
+		values["cpu_s"] = rounded(cpu.Seconds())
 		err = b.print("split", "mixed text (Go sources, Markdown, CSV, JSON Lines, logs) in a pack on disk, to chunks "+
-			"along its structure, "+
-			"in a fresh process", round, values)
+			"along its structure, in a fresh process", round, values)
 		if err != nil {
 			return err
 		}
@@ -86,27 +80,8 @@ func splitChild(b *bench, _ int) error {
 	}
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{
 		"bytes": m.Bytes, "files": len(m.Files), "bytes_in_cut_files": large, "chunk_tokens": tokens, "chunks": len(chunks),
-		"s": rounded(took.Seconds()), "mb_per_s": rounded(float64(m.Bytes) / 1e6 / took.Seconds()), "peak_mib": peak(),
+		"s": rounded(took.Seconds()), "mb_per_s": rounded(float64(m.Bytes) / 1e6 / took.Seconds()), "peak_mib": memoryOf("VmHWM:"),
 	})
-}
-
-// peak returns the most resident memory this process ever had, in MiB; 0 where it
-// is not known. It begins anew with each program that is started.
-func peak() float64 {
-	raw, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kb, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-			if err != nil {
-				return 0
-			}
-			return rounded(kb / 1024)
-		}
-	}
-	return 0
 }
 
 // writePack writes a pack of about so many bytes and its manifest: the sources of

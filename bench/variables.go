@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,10 +34,7 @@ func textOf(size int, begin string) json.RawMessage {
 // in the same store and round; then checkpoints and rollbacks of 1,000 variables
 // of 1 KB.
 func variables(b *bench, round int) error {
-	n := b.n
-	if n == 0 {
-		n = 200_000
-	}
+	n := cmp.Or(b.n, 200_000)
 	s, err := b.open("variables")
 	if err != nil {
 		return err
@@ -55,15 +52,7 @@ func variables(b *bench, round int) error {
 		return err
 	}
 	for _, callers := range []int{1, 64, 256} {
-		leases, err := claimAll(b, ss)
-		if err != nil {
-			return err
-		}
-		rand.Shuffle(len(leases), func(i, j int) { leases[i], leases[j] = leases[j], leases[i] })
-		if err := b.disk(); err != nil {
-			return err
-		}
-		if err := transitionRate(b, round, callers, leases); err != nil {
+		if err := transitionRate(b, round, callers, ss); err != nil {
 			return err
 		}
 		if err := variableRates(b, s, ref, round, callers); err != nil {
@@ -91,20 +80,10 @@ func variableRates(b *bench, s *perdure.Store, ref perdure.StateRef, round, call
 			"compacted", set},
 		{"variable-get", "one of 1,000 variables of 20 bytes read in process", get},
 	} {
-		took := make([]time.Duration, count)
-		start := time.Now()
-		err := parallel(callers, count, func(i int) error {
-			t := time.Now()
-			err := w.do(i)
-			took[i] = time.Since(t)
-			return err
-		})
+		values, err := b.rate(callers, count, w.do)
 		if err != nil {
 			return err
 		}
-		rate := float64(count) / time.Since(start).Seconds()
-		values := map[string]any{"callers": callers, "per_s": rounded(rate), "ratio_f": rounded(rate / b.f)}
-		quantiles(took, values)
 		if err := b.print(w.name, w.workload, round, values); err != nil {
 			return err
 		}
@@ -151,7 +130,6 @@ func checkpoints(b *bench, round int) error {
 		values := map[string]any{"checkpoints": count, "changed_between": changed,
 			"disk_bytes_each": (after - before) / count}
 		quantiles(took, values)
-		values["p95_us"] = p95(took)
 		if err := b.print("checkpoint", "1,000 variables of 1 KB, so many changed between two checkpoints", round,
 			values); err != nil {
 			return err
@@ -185,14 +163,7 @@ func rollbacks(b *bench, s *perdure.Store, ref perdure.StateRef, round int) erro
 	}
 	values := map[string]any{"rollbacks": count}
 	quantiles(took, values)
-	values["p95_us"] = p95(took)
 	return b.print("rollback", "1,000 variables of 1 KB, all of them changed since", round, values)
-}
-
-// p95 is for durations that are sorted.
-func p95(d []time.Duration) float64 {
-	slices.Sort(d)
-	return rounded(float64(d[int(0.95*float64(len(d)-1))].Nanoseconds()) / 1000)
 }
 
 // sizeOf closes a store, so that its log is in the database, and opens it again.

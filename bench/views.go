@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,7 +23,6 @@ func grown(b *bench, s *perdure.Store, n int, begun chan<- perdure.TreeID) (perd
 	for width*width+width < n {
 		width++
 	}
-	var made int64
 	root := make([]perdure.TaskSpec, width)
 	leaves := make([]perdure.TaskSpec, width)
 	for i := range width {
@@ -47,8 +47,8 @@ func grown(b *bench, s *perdure.Store, n int, begun chan<- perdure.TreeID) (perd
 		}
 		return complete(ctx, l)
 	})
-	made = int64(1 + width + width*width)
-	tree, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}})
+	made := int64(1 + width + width*width)
+	tree, err := create(b, s)
 	if err != nil {
 		return tree, err
 	}
@@ -79,10 +79,7 @@ func inProcess(s *perdure.Store) (*client.Client, func(), error) {
 
 // views measures what people look at, over a large tree.
 func views(b *bench, round int) error {
-	n := b.n
-	if n == 0 {
-		n = 100_000
-	}
+	n := cmp.Or(b.n, 100_000)
 	s, err := b.open("views")
 	if err != nil {
 		return err
@@ -97,38 +94,36 @@ func views(b *bench, round int) error {
 		return err
 	}
 	defer stop()
-	timed := func(name, workload string, fn func() (map[string]any, error)) error {
+	rows := func(q client.OutlineQuery) func() (map[string]any, error) {
+		return func() (map[string]any, error) {
+			rows, err := c.Outline(b.ctx, q)
+			return map[string]any{"rows": len(rows)}, err
+		}
+	}
+	for _, m := range []struct {
+		name, workload string
+		do             func() (map[string]any, error)
+	}{
+		{"survey", "report of one tree as data, in process", func() (map[string]any, error) {
+			r, err := c.Report(b.ctx, tree.ID)
+			raw, _ := json.Marshal(r) // decoded just now
+			return map[string]any{"bytes": len(raw)}, err
+		}},
+		{"outline", "first page of 100 rows below the root", rows(client.OutlineQuery{Tree: tree.ID, Parent: tree.Root})},
+		{"find", "search of a text that no task has", rows(client.OutlineQuery{Tree: tree.ID, Text: "no task has it"})},
+		{"export", "export of one tree to nowhere", func() (map[string]any, error) {
+			return map[string]any{}, export.Write(b.ctx, s, io.Discard, export.Config{Tree: tree.ID})
+		}},
+	} {
 		start := time.Now()
-		values, err := fn()
+		values, err := m.do()
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		values["wall_s"], values["tasks"], values["rss_mib"] = rounded(time.Since(start).Seconds()), n, rss()
-		return b.print(name, workload, round, values)
+		if err := b.print(m.name, m.workload, round, values); err != nil {
+			return err
+		}
 	}
-	err = timed("survey", "report of one tree as data, in process", func() (map[string]any, error) {
-		r, err := c.Report(b.ctx, tree.ID)
-		raw, _ := json.Marshal(r) // decoded just now
-		return map[string]any{"bytes": len(raw)}, err
-	})
-	if err != nil {
-		return err
-	}
-	err = timed("outline", "first page of 100 rows below the root", func() (map[string]any, error) {
-		rows, err := c.Outline(b.ctx, client.OutlineQuery{Tree: tree.ID, Parent: tree.Root})
-		return map[string]any{"rows": len(rows)}, err
-	})
-	if err != nil {
-		return err
-	}
-	err = timed("find", "search of a text that no task has", func() (map[string]any, error) {
-		rows, err := c.Outline(b.ctx, client.OutlineQuery{Tree: tree.ID, Text: "no task has it"})
-		return map[string]any{"rows": len(rows)}, err
-	})
-	if err != nil {
-		return err
-	}
-	return timed("export", "export of one tree to nowhere", func() (map[string]any, error) {
-		return map[string]any{}, export.Write(b.ctx, s, io.Discard, export.Config{Tree: tree.ID})
-	})
+	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,10 +20,7 @@ const watching = 15 * time.Second
 // watchTree measures the full-screen view of a large tree in a process of its
 // own: first while the tree runs as fast as it can, then when it has ended.
 func watchTree(b *bench, round int) error {
-	n := b.n
-	if n == 0 {
-		n = 100_000
-	}
+	n := cmp.Or(b.n, 100_000)
 	s, err := b.open("watch")
 	if err != nil {
 		return err
@@ -67,18 +65,12 @@ func watchTree(b *bench, round int) error {
 
 // watched runs the view for a while.
 func (b *bench) watched(id perdure.TreeID, what string, n, round int, rate func() float64) error {
-	cmd, out, err := b.child("watch-child", string(id))
+	values, cpu, err := b.valuesOf("watch-child", string(id))
 	if err != nil {
 		return err
 	}
-	var values map[string]any
-	err = json.NewDecoder(out).Decode(&values)
-	if err := errors.Join(err, cmd.Wait()); err != nil {
-		return err
-	}
-	cpu := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	values["tasks"], values["completed_per_s"] = n, rate()
-	values["cpu_percent_of_one_core"] = rounded(100 * cpu / watching.Seconds())
+	values["cpu_percent_of_one_core"] = rounded(100 * cpu.Seconds() / watching.Seconds())
 	return b.print("watch", "perdure watch of "+what+", 100 by 40 cells, in a process of its own, start included", round,
 		values)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,14 +63,8 @@ func waitFor(b *bench, s *perdure.Store, id perdure.TreeID, completed int64) err
 // flat: tasks created by one call each from 64 callers, claimed and completed.
 func flat(b *bench, round int) error {
 	const slots = 64
-	n := b.n
-	if n == 0 {
-		n = 40_000
-	}
-	if err := b.disk(); err != nil {
-		return err
-	}
-	s, err := b.open("flat")
+	n := cmp.Or(b.n, 40_000)
+	s, err := b.begin("flat")
 	if err != nil {
 		return err
 	}
@@ -82,7 +77,7 @@ func flat(b *bench, round int) error {
 		}
 		return complete(ctx, l)
 	})
-	tree, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}})
+	tree, err := create(b, s)
 	if err != nil {
 		return err
 	}
@@ -112,10 +107,7 @@ func flat(b *bench, round int) error {
 // tree: 1+10+100+1000 nodes; a parent completes after its children.
 func tree(b *bench, round int) error {
 	const fan, depth, runs = 10, 3, 7
-	if err := b.disk(); err != nil {
-		return err
-	}
-	s, err := b.open("tree")
+	s, err := b.begin("tree")
 	if err != nil {
 		return err
 	}
@@ -135,7 +127,7 @@ func tree(b *bench, round int) error {
 	err = working(b, s, 64, h, func() error {
 		for i := range took {
 			start := time.Now()
-			t, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}})
+			t, err := create(b, s)
 			if err == nil {
 				err = waitFor(b, s, t.ID, 1111)
 			}
@@ -157,10 +149,7 @@ func tree(b *bench, round int) error {
 // idle: one tiny task at a time on a store at rest.
 func idle(b *bench, round int) error {
 	const runs = 500
-	if err := b.disk(); err != nil {
-		return err
-	}
-	s, err := b.open("idle")
+	s, err := b.begin("idle")
 	if err != nil {
 		return err
 	}
@@ -175,8 +164,7 @@ func idle(b *bench, round int) error {
 	err = working(b, s, 4, h, func() error {
 		for i := range took {
 			start := time.Now()
-			if _, err := s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}}); err !=
-				nil {
+			if _, err := create(b, s); err != nil {
 				return err
 			}
 			<-done
@@ -195,14 +183,8 @@ func idle(b *bench, round int) error {
 // overhead: what scheduling, journal and recording add to each model call.
 func overhead(b *bench, round int) error {
 	const slots, latency = 64, 20 * time.Millisecond
-	n := b.n
-	if n == 0 {
-		n = 6400
-	}
-	if err := b.disk(); err != nil {
-		return err
-	}
-	s, err := b.open("overhead")
+	n := cmp.Or(b.n, 6400)
+	s, err := b.begin("overhead")
 	if err != nil {
 		return err
 	}
