@@ -17,7 +17,7 @@ func commitRates(ctx context.Context, out io.Writer, dir string, most int, list 
 	if err != nil {
 		return err
 	}
-	commits, alarmed, warned, alarms := 0, 0, 0, 0
+	var t commitTally
 	for line := range strings.Lines(revs) {
 		rev, subject, _ := strings.Cut(strings.TrimSpace(line), " ")
 		before, now, err := commitFiles(ctx, dir, rev)
@@ -28,14 +28,7 @@ func commitRates(ctx context.Context, out io.Writer, dir string, most int, list 
 		if err != nil {
 			return err
 		}
-		commits++
-		switch report.Verdict {
-		case detect.Block:
-			alarmed++
-		case detect.Warns:
-			warned++
-		case detect.Allow:
-		}
+		alarms := 0
 		for _, f := range report.Findings {
 			if f.Action != detect.Act {
 				continue
@@ -48,9 +41,10 @@ func commitRates(ctx context.Context, out io.Writer, dir string, most int, list 
 				}
 			}
 		}
+		t.count(report.Verdict, alarms)
 	}
 	_, err = fmt.Fprintf(out, "commits %d, with an alarm %d (%s), with a warning %d (%s), alarms %d\n",
-		commits, alarmed, percent(alarmed, commits), warned, percent(warned, commits), alarms)
+		t.commits, t.alarmed, percent(t.alarmed, t.commits), t.warned, percent(t.warned, t.commits), t.alarms)
 	return err
 }
 

@@ -67,23 +67,25 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		*cache = filepath.Join(dir, "perdure-bench-detect")
 	}
+	o := releaseOptions{cache: *cache, only: *only, list: *list, few: *files, set: *set, out: out,
+		totals: make(map[string]*tally), patterns: make(map[string]int), commits: make(map[string]*commitTally)}
 	switch args[0] {
 	case "planted":
 		return plantedRates(ctx, out, *only, *list)
 	case "unseen":
 		return unseenRates(ctx, out, *only, *list)
 	case "mutants":
-		return mutantRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
+		return mutantRates(ctx, o)
 	case "commits":
 		return commitRates(ctx, out, *dir, *most, *list)
 	case "patches":
-		return patchRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
+		return patchRates(ctx, o)
 	case "latency":
 		return latencies(ctx, out, *most)
 	case "releases":
-		return releaseRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list})
+		return releaseRates(ctx, o)
 	case "small":
-		return smallRates(ctx, out, releaseOptions{cache: *cache, only: *only, list: *list, few: *files, set: *set})
+		return smallRates(ctx, o)
 	}
 	return fmt.Errorf("%q cannot be measured: name planted, unseen, mutants, commits, patches, releases, small or "+
 		"latency", args[0])

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
@@ -88,8 +87,8 @@ func mutations() []mutation {
 const perPackage = 25
 
 // mutantRates plants mutations in the last version of each package, one at a time.
-func mutantRates(ctx context.Context, out io.Writer, o releaseOptions) error {
-	m := &meter{out: out, rates: make(map[string]*rate), list: o.list}
+func mutantRates(ctx context.Context, o releaseOptions) error {
+	m := &meter{out: o.out, rates: make(map[string]*rate), list: o.list}
 	random := rand.New(rand.NewPCG(45, 46))
 	for line := range strings.Lines(packages) {
 		words := strings.Fields(line)
@@ -106,7 +105,7 @@ func mutantRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 			}
 		}
 	}
-	return printRates(out, m.rates)
+	return printRates(o.out, m.rates)
 }
 
 // place is where a mutation can be planted.
@@ -161,12 +160,10 @@ func (m *meter) mutate(ctx context.Context, name string, files map[string]string
 			return slices.Contains(strings.Fields(mut.want), f.Pattern) && (f.Action == detect.Act || f.Tier == detect.Hint)
 		})
 		for _, key := range []string{"all", language(p.file), language(p.file) + ": " + mut.name, "every: " + mut.name} {
-			if m.rates[key] == nil {
-				m.rates[key] = &rate{}
-			}
-			m.rates[key].cheats++
+			r := at(m.rates, key)
+			r.cheats++
 			if found {
-				m.rates[key].found++
+				r.found++
 			}
 		}
 		if m.list && !found {

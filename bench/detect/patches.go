@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 
 	"github.com/perdure/perdure/internal/detect"
 )
@@ -30,8 +28,7 @@ var debianPackages string
 // to the source as the ones before it left it. Only those count that come from the
 // project itself (upstream says so below), because a packager may well take out a
 // test that needs a network.
-func patchRates(ctx context.Context, out io.Writer, o releaseOptions) error {
-	o.out, o.commits = out, make(map[string]*commitTally)
+func patchRates(ctx context.Context, o releaseOptions) error {
 	for line := range strings.Lines(debianPackages) {
 		suite, name, ok := strings.Cut(strings.TrimSpace(line), " ")
 		if !ok || suite == "#" || !strings.Contains(line, o.only) {
@@ -39,7 +36,7 @@ func patchRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 		}
 		p, err := o.debian(ctx, suite, name)
 		if err != nil { // the archive may have the package no more
-			if _, err := fmt.Fprintf(out, "left out: %s %s: %.200s\n", suite, name, err); err != nil {
+			if _, err := fmt.Fprintf(o.out, "left out: %s %s: %.200s\n", suite, name, err); err != nil {
 				return err
 			}
 			continue
@@ -51,7 +48,7 @@ func patchRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 			return err
 		}
 	}
-	return printCommits(out, o.commits)
+	return printCommits(o.out, o.commits)
 }
 
 // applyAll applies the patches of a package, and compares.
@@ -172,33 +169,25 @@ func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, pa
 // countCommit counts what came of a commit, under each of the keys.
 func (o *releaseOptions) countCommit(keys map[string]bool, verdict detect.Verdict, alarms int) {
 	for k := range keys {
-		if o.commits[k] == nil {
-			o.commits[k] = &commitTally{}
-		}
-		t := o.commits[k]
-		t.commits++
-		t.alarms += alarms
-		switch verdict {
-		case detect.Block:
-			t.alarmed++
-		case detect.Warns:
-			t.warned++
-		case detect.Allow:
-		}
+		at(o.commits, k).count(verdict, alarms)
+	}
+}
+
+func (t *commitTally) count(verdict detect.Verdict, alarms int) {
+	t.commits++
+	t.alarms += alarms
+	switch verdict {
+	case detect.Block:
+		t.alarmed++
+	case detect.Warns:
+		t.warned++
+	case detect.Allow:
 	}
 }
 
 func printCommits(out io.Writer, total map[string]*commitTally) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	if _, err := fmt.Fprintln(w, "\tcommits\twith an alarm\t\twith a warning\t\talarms\t"); err != nil {
-		return err
-	}
-	for _, k := range slices.Sorted(maps.Keys(total)) {
-		t := total[k]
-		if _, err := fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%s\t%d\t\n", k, t.commits, t.alarmed,
-			percent(t.alarmed, t.commits), t.warned, percent(t.warned, t.commits), t.alarms); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
+	return table(out, "commits\twith an alarm\t\twith a warning\t\talarms", total, func(t *commitTally) string {
+		return fmt.Sprintf("%d\t%d\t%s\t%d\t%s\t%d", t.commits, t.alarmed, percent(t.alarmed, t.commits), t.warned,
+			percent(t.warned, t.commits), t.alarms)
+	})
 }

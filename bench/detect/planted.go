@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -73,10 +74,9 @@ func variants(e *planted.Edit) []variant {
 
 func commentMark(name string) string {
 	switch {
-	case strings.HasSuffix(name, ".py"), strings.HasSuffix(name, ".rb"), strings.HasSuffix(name,
-		".yml"), strings.HasSuffix(name, ".yaml"), name == "Makefile":
+	case slices.Contains([]string{".py", ".rb", ".yml", ".yaml"}, path.Ext(name)), name == "Makefile":
 		return "#"
-	case strings.HasSuffix(name, ".json"), strings.HasSuffix(name, ".php"):
+	case slices.Contains([]string{".json", ".php"}, path.Ext(name)):
 		return ""
 	}
 	return "//"
@@ -96,11 +96,7 @@ func (m *meter) measure(ctx context.Context, e *planted.Edit, v variant) error {
 		}
 	}
 	for _, key := range keys(e) {
-		r := m.rates[key]
-		if r == nil {
-			r = &rate{}
-			m.rates[key] = r
-		}
+		r := at(m.rates, key)
 		if e.Cheat {
 			r.cheats++
 			if found {
@@ -137,18 +133,28 @@ func keys(e *planted.Edit) []string {
 }
 
 func printRates(out io.Writer, rates map[string]*rate) error {
+	return table(out, "cheats\tfound\trecall\ttwins\tfalse alarms", rates, func(r *rate) string {
+		return fmt.Sprintf("%d\t%d\t%s\t%d\t%d", r.cheats, r.found, percent(r.found, r.cheats), r.twins, r.alarms)
+	})
+}
+
+// table prints a row for each key of a map, in order.
+func table[T any](out io.Writer, titles string, rows map[string]*T, cells func(row *T) string) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	if _, err := fmt.Fprintln(w, "\tcheats\tfound\trecall\ttwins\tfalse alarms\t"); err != nil {
-		return err
+	_, err := fmt.Fprintf(w, "\t%s\t\n", titles)
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		_, failed := fmt.Fprintf(w, "%s\t%s\t\n", key, cells(rows[key]))
+		err = cmp.Or(err, failed)
 	}
-	for _, key := range slices.Sorted(maps.Keys(rates)) {
-		r := rates[key]
-		if _, err := fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t\n", key, r.cheats, r.found, percent(r.found, r.cheats),
-			r.twins, r.alarms); err != nil {
-			return err
-		}
+	return cmp.Or(err, w.Flush())
+}
+
+// at returns the entry of a map, which it makes if it is missing.
+func at[T any](rows map[string]*T, key string) *T {
+	if rows[key] == nil {
+		rows[key] = new(T)
 	}
-	return w.Flush()
+	return rows[key]
 }
 
 func percent(n, of int) string {

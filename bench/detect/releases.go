@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed" // the lists of packages
 	"encoding/json"
@@ -15,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
@@ -46,7 +46,7 @@ type releaseOptions struct {
 
 // tally counts what pairs of releases gave.
 type tally struct {
-	pairs, files, changed, alarms, warnings int
+	pairs, changed, alarms, warnings int
 	// touched are files on which something acted.
 	touched int
 	lines   int
@@ -54,18 +54,16 @@ type tally struct {
 }
 
 // releaseRates compares consecutive releases of each package.
-func releaseRates(ctx context.Context, out io.Writer, o releaseOptions) error {
-	o.out, o.totals, o.patterns, o.commits = out, make(map[string]*tally), make(map[string]int), make(
-		map[string]*commitTally)
+func releaseRates(ctx context.Context, o releaseOptions) error {
 	if err := o.compareAll(ctx, packages); err != nil {
 		return err
 	}
 	for _, p := range slices.Sorted(maps.Keys(o.patterns)) {
-		if _, err := fmt.Fprintf(out, "%6d %s\n", o.patterns[p], p); err != nil {
+		if _, err := fmt.Fprintf(o.out, "%6d %s\n", o.patterns[p], p); err != nil {
 			return err
 		}
 	}
-	return printTallies(out, o.totals)
+	return printTallies(o.out, o.totals)
 }
 
 // compareAll compares the versions of each package of a list.
@@ -85,9 +83,7 @@ func (o *releaseOptions) compareAll(ctx context.Context, list string) error {
 // smallRates compares consecutive releases of packages that release often, and
 // counts those that change few files as commits: they hold one to a few, so that
 // their rate is an upper bound.
-func smallRates(ctx context.Context, out io.Writer, o releaseOptions) error {
-	o.out, o.totals, o.patterns, o.commits = out, make(map[string]*tally), make(map[string]int), make(
-		map[string]*commitTally)
+func smallRates(ctx context.Context, o releaseOptions) error {
 	file := "small.txt"
 	if o.set != "" {
 		file = "small-" + o.set + ".txt"
@@ -99,10 +95,10 @@ func smallRates(ctx context.Context, out io.Writer, o releaseOptions) error {
 	if err := o.compareAll(ctx, string(list)); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "releases that change at most %d files of code:\n", o.few); err != nil {
+	if _, err := fmt.Fprintf(o.out, "releases that change at most %d files of code:\n", o.few); err != nil {
 		return err
 	}
-	return printCommits(out, o.commits)
+	return printCommits(o.out, o.commits)
 }
 
 // countSmall counts a small release as a commit.
@@ -164,21 +160,15 @@ func (o *releaseOptions) compareReleases(ctx context.Context, title string, befo
 	took := time.Since(started)
 	perFile := make(map[string]bool)
 	byLanguage := make(map[string]*tally)
-	at := func(file string) *tally {
-		l := language(file)
-		if byLanguage[l] == nil {
-			byLanguage[l] = &tally{pairs: 1, slowest: took}
-		}
-		return byLanguage[l]
+	of := func(file string) *tally {
+		t := at(byLanguage, language(file))
+		t.pairs, t.slowest = 1, took
+		return t
 	}
 	for c := range changes(before, now) {
-		path := c.New.Path
-		if path == "" {
-			path = c.Old.Path
-		}
-		if language(path) != "" {
-			at(path).changed++
-			at(path).lines += changedLines(before[path], now[path])
+		if path := cmp.Or(c.New.Path, c.Old.Path); language(path) != "" {
+			of(path).changed++
+			of(path).lines += changedLines(before[path], now[path])
 		}
 	}
 	for _, f := range report.Findings {
@@ -193,23 +183,20 @@ func (o *releaseOptions) compareReleases(ctx context.Context, title string, befo
 		}
 		switch {
 		case f.Action == detect.Act:
-			at(f.File).alarms++
+			of(f.File).alarms++
 			o.patterns[f.Pattern]++
 			if !perFile[f.File] {
-				at(f.File).touched++
+				of(f.File).touched++
 			}
 			perFile[f.File] = true
 		case f.Action == detect.Warn:
-			at(f.File).warnings++
+			of(f.File).warnings++
 		}
 	}
 	o.countSmall(byLanguage, report.Verdict)
 	for l, t := range byLanguage {
 		for _, key := range []string{l, "all"} {
-			if o.totals[key] == nil {
-				o.totals[key] = &tally{}
-			}
-			o.totals[key].add(t)
+			at(o.totals, key).add(t)
 		}
 	}
 	return nil
@@ -217,7 +204,6 @@ func (o *releaseOptions) compareReleases(ctx context.Context, title string, befo
 
 func (t *tally) add(o *tally) {
 	t.pairs += o.pairs
-	t.files += o.files
 	t.changed += o.changed
 	t.alarms += o.alarms
 	t.warnings += o.warnings
@@ -252,21 +238,13 @@ func changedLines(a, b string) int {
 }
 
 func printTallies(out io.Writer, totals map[string]*tally) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	if _, err := fmt.Fprintln(w, "\tpairs\tfiles changed\tlines changed\talarms\tfiles with an alarm\tof "+
-		"files\talarms/1000 lines\twarnings\tslowest pair\t"); err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(totals)) {
-		t := totals[key]
-		_, err := fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%.2f\t%d\t%v\t\n", key, t.pairs, t.changed, t.lines, t.alarms,
-			t.touched, percent(t.touched, t.changed),
-			1000*float64(t.alarms)/float64(max(t.lines, 1)), t.warnings, t.slowest.Round(time.Millisecond))
-		if err != nil {
-			return err
-		}
-	}
-	return w.Flush()
+	const titles = "pairs\tfiles changed\tlines changed\talarms\tfiles with an alarm\tof files\talarms/1000 lines\t" +
+		"warnings\tslowest pair"
+	return table(out, titles, totals, func(t *tally) string {
+		return fmt.Sprintf("%d\t%d\t%d\t%d\t%d\t%s\t%.2f\t%d\t%v", t.pairs, t.changed, t.lines, t.alarms, t.touched,
+			percent(t.touched, t.changed), 1000*float64(t.alarms)/float64(max(t.lines, 1)), t.warnings,
+			t.slowest.Round(time.Millisecond))
+	})
 }
 
 // fetch gets a version with the package's client, once.

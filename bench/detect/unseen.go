@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
-	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/perdure/perdure/bench/detect/unseen"
 	"github.com/perdure/perdure/internal/detect"
@@ -42,10 +39,7 @@ func unseenRates(ctx context.Context, out io.Writer, only string, list bool) err
 		}
 		h := hear(s, report.Findings)
 		for _, key := range unseenKeys(s) {
-			if rows[key] == nil {
-				rows[key] = &heard{}
-			}
-			rows[key].add(h)
+			at(rows, key).add(h)
 		}
 		if !list {
 			continue
@@ -147,16 +141,9 @@ func tell(out io.Writer, s unseen.Scenario, h heard, findings []detect.Finding) 
 }
 
 func printHeard(out io.Writer, rows map[string]*heard) error {
-	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
-	if _, err := fmt.Fprintln(w, "\tchanges\tacts in the file\trate\tacts anywhere\trate\tprotected only\twarns only\t"); err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(rows)) {
-		r := rows[key]
-		if _, err := fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%s\t%d\t%d\t\n", key, r.all,
-			r.inFile, percent(r.inFile, r.all), r.anywhere, percent(r.anywhere, r.all), r.approval, r.warned); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
+	const titles = "changes\tacts in the file\trate\tacts anywhere\trate\tprotected only\twarns only"
+	return table(out, titles, rows, func(r *heard) string {
+		return fmt.Sprintf("%d\t%d\t%s\t%d\t%s\t%d\t%d", r.all, r.inFile, percent(r.inFile, r.all), r.anywhere,
+			percent(r.anywhere, r.all), r.approval, r.warned)
+	})
 }
