@@ -135,11 +135,11 @@ func TestCoverageComesBack(t *testing.T) {
 		return w.write("todo/todo.go", todoDone)
 	}, write("calc/calc_test.go", covered))
 	shop(b)
-	many := ""
+	var many strings.Builder
 	for i := range 30 {
-		many += fmt.Sprintf("\tn = append(n, %d)\n", i)
+		many.WriteString(fmt.Sprintf("\tn = append(n, %d)\n", i))
 	}
-	b.put("many/many.go", "package many\n\nfunc Many() (n []int) {\n"+many+"\treturn n\n}\n")
+	b.put("many/many.go", "package many\n\nfunc Many() (n []int) {\n"+many.String()+"\treturn n\n}\n")
 	b.put("many/many_test.go", "package many\n\nimport \"testing\"\n\nfunc TestMany(t *testing.T) {\n\tMany()\n}\n")
 	b.launch(goTest)
 	l := b.work()
@@ -195,11 +195,11 @@ func TestCoverageOfMovedFiles(t *testing.T) {
 		}
 		return errors.Join(w.remove("lib.c"), w.remove("old.c"), w.write("miss", "3\n22\n"), w.write("tests/b", "pass"))
 	})
-	text := ""
+	var text strings.Builder
 	for i := range 20 {
-		text += fmt.Sprintf("this is line %d;\n", i)
+		text.WriteString(fmt.Sprintf("this is line %d;\n", i))
 	}
-	b.put("lib.c", text)
+	b.put("lib.c", text.String())
 	b.put("old.c", "gone;\n")
 	b.put("miss", "")
 	b.launch(func(c *config.Config) {
@@ -263,11 +263,11 @@ for (i = 1; i <= 200; i++) print "DA:" i "," !((f, i) in missed); print "end_of_
 func TestCoverageThresholds(t *testing.T) {
 	t.Parallel()
 	lines := func(from, n int) string {
-		text := ""
+		var text strings.Builder
 		for i := from; i < from+n; i++ {
-			text += fmt.Sprintln(i)
+			text.WriteString(fmt.Sprintln(i))
 		}
-		return text
+		return text.String()
 	}
 	for name, c := range map[string]struct {
 		lib, auth int // lines that are lost
@@ -291,12 +291,12 @@ func TestCoverageThresholds(t *testing.T) {
 				}
 				return w.write("auth/miss", lines(50, c.auth))
 			})
-			text := ""
+			var text strings.Builder
 			for i := range 200 {
-				text += fmt.Sprintf("line %d;\n", i)
+				text.WriteString(fmt.Sprintf("line %d;\n", i))
 			}
-			b.put("lib.c", text)
-			b.put("auth/key.c", text)
+			b.put("lib.c", text.String())
+			b.put("auth/key.c", text.String())
 			b.put("miss", "")
 			b.put("auth/miss", "")
 			b.put("tests/b", "pass")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -354,16 +355,12 @@ func (c *Config) problems() []string {
 		}
 	}
 	oneOf := func(field, value string, later []string, now ...string) {
-		for _, v := range now {
-			if v == value {
-				return
-			}
+		if slices.Contains(now, value) {
+			return
 		}
-		for _, v := range later {
-			if v == value {
-				bad(field, "%q is not available in this version; there is %s", value, strings.Join(now, ", "))
-				return
-			}
+		if slices.Contains(later, value) {
+			bad(field, "%q is not available in this version; there is %s", value, strings.Join(now, ", "))
+			return
 		}
 		bad(field, "%q is not one of %s", value, strings.Join(now, ", "))
 	}

@@ -34,18 +34,19 @@ func (s *seen) Generate(ctx context.Context, req *model.Request) (*model.Respons
 func TestPartsOfTablesShowTheHeader(t *testing.T) {
 	t.Parallel()
 	const header = "id,name,amount\n"
-	table := header
+	var table strings.Builder
+	table.WriteString(header)
 	for i := range 400 {
-		table += fmt.Sprintf("%d,\"name\nof %d\",%d.50\n", i, i, i)
+		table.WriteString(fmt.Sprintf("%d,\"name\nof %d\",%d.50\n", i, i, i))
 	}
 	m := &seen{Model: echo(t)}
 	b := newBench(t, models{"mock:m": m})
-	id := b.put(file{"small.csv", header + "1,a,2\n"}, file{"table.csv", table})
+	id := b.put(file{"small.csv", header + "1,a,2\n"}, file{"table.csv", table.String()})
 	tree := b.launch("Sum up.", id, M{"model": "mock:m", "chunk_tokens": 400, "overlap_percent": 10})
 	if got, root := b.finish(tree.ID, 4); got.State != perdure.Completed {
 		t.Fatalf("tree is %s: %+v", got.State, root.Error)
 	}
-	lines := strings.Split(table, "\n")
+	lines := strings.Split(table.String(), "\n")
 	pieces := 0
 	for _, docs := range m.docs {
 		size := 0

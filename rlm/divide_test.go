@@ -2,6 +2,7 @@ package rlm_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -72,9 +73,7 @@ func TestTooLongIsDivided(t *testing.T) {
 			text := numbered(800) // 8,000 tokens
 			id := b.put(file{"text.txt", text})
 			config := M{"model": "mock:m", "chunk_tokens": 4000, "overlap_tokens": -1}
-			for k, v := range test.config {
-				config[k] = v
-			}
+			maps.Copy(config, test.config)
 			if config["chunk_tokens"] == 0 {
 				delete(config, "chunk_tokens")
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -67,10 +68,8 @@ type record struct {
 
 // note adds a note once.
 func (r *record) note(text string) {
-	for _, have := range r.notes {
-		if have == text {
-			return
-		}
+	if slices.Contains(r.notes, text) {
+		return
 	}
 	r.notes = append(r.notes, text)
 }

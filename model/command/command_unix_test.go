@@ -223,7 +223,7 @@ func TestHangingProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range strings.Fields(string(pids)) {
+	for field := range strings.FieldsSeq(string(pids)) {
 		pid, err := strconv.Atoi(field)
 		if err != nil {
 			t.Fatal(err)

@@ -142,11 +142,11 @@ func TestTermsOfPrompts(t *testing.T) {
 			t.Errorf("%q: (-want +got)\n%s", tc.prompt, diff)
 		}
 	}
-	long := ""
+	var long strings.Builder
 	for i := range 500 {
-		long += fmt.Sprintf("word%d ", i)
+		long.WriteString(fmt.Sprintf("word%d ", i))
 	}
-	terms := extract.Terms(long + "importantName")
+	terms := extract.Terms(long.String() + "importantName")
 	if len(terms) != 64 || !strings.Contains(strings.Join(terms, " "), "importantname") {
 		t.Errorf("a long prompt has the terms %q", terms)
 	}

@@ -192,7 +192,7 @@ func TestServerStreams(t *testing.T) {
 			t.Errorf("%q is not in %s", part, text)
 		}
 	}
-	for _, event := range strings.Split(strings.TrimSpace(text), "\n\n") {
+	for event := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		data, ok := strings.CutPrefix(event, "data: ")
 		if !ok || data != "[DONE]" && !json.Valid([]byte(data)) {
 			t.Errorf("event %q", event)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -68,9 +69,7 @@ func (c *Caller) Post(ctx context.Context, path string, body any) (*http.Respons
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", userAgent)
-	for name, values := range c.Header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, c.Header)
 	client := *c.Client
 	client.CheckRedirect = c.checkRedirect
 	resp, err := client.Do(req)
