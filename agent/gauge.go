@@ -1,5 +1,7 @@
 package agent
 
+import "cmp"
+
 // DefaultWindow is the size of an agent's context, in tokens, where nothing else
 // is known.
 const DefaultWindow = 200_000
@@ -27,10 +29,7 @@ type Gauge struct {
 // NewGauge returns the gauge of a turn that begins with a prompt. window is the size
 // of the context in tokens where the agent does not tell it; 0 is DefaultWindow.
 func NewGauge(window int64, prompt string) *Gauge {
-	if window <= 0 {
-		window = DefaultWindow
-	}
-	return &Gauge{window: window, bytes: int64(len(prompt))}
+	return &Gauge{window: cmp.Or(max(window, 0), DefaultWindow), bytes: int64(len(prompt))}
 }
 
 // Hear takes in an event.
@@ -58,10 +57,7 @@ func (g *Gauge) Hear(e *Event) {
 // Used is the part of the context in use, from 0 to 1, and where that is from.
 func (g *Gauge) Used() (float64, Source) {
 	if g.last != nil {
-		size := g.last.Size
-		if size <= 0 {
-			size = g.window
-		}
+		size := cmp.Or(max(g.last.Size, 0), g.window)
 		return min(float64(g.last.Used)/float64(size), 1), g.last.Source
 	}
 	tokens := max(g.bytes/bytesPerToken, g.messages*tokensPerMessage)

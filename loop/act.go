@@ -66,8 +66,7 @@ func act(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var control *controlError
-	if errors.As(cause, &control) {
+	if control, ok := errors.AsType[*controlError](cause); ok {
 		failure = &agent.Error{Kind: agent.KindCanceled, Msg: control.Error(), Err: cause}
 	}
 	if result != nil {

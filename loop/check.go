@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,7 +109,7 @@ func (r *run) runner() (*metric.Runner, error) {
 // checkEnv tells what the check runs that it works for a loop: the agent wrote some of
 // it, and has no more to decide there.
 func (r *run) checkEnv(env []string) []string {
-	return append(env[:len(env):len(env)], VarCheck+"="+ID(&r.l.Tree))
+	return append(slices.Clip(env), VarCheck+"="+ID(&r.l.Tree))
 }
 
 // VarCheck is set, to the loop's ID, where its check runs.

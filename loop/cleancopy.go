@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/check/project"
@@ -48,8 +49,7 @@ func checkCompletion(ctx context.Context, r *run) (string, error) {
 		v, err = r.checkCleanCopy(watched, out.After, r.state.Run.Check, true, nil)
 		cause := context.Cause(watched)
 		stop()
-		var control *controlError
-		if errors.As(cause, &control) {
+		if _, ok := errors.AsType[*controlError](cause); ok {
 			r.loop.Status = record.Running
 			return stepNext, nil // which hears it
 		}
@@ -173,7 +173,7 @@ func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.
 // runnerIn runs commands in a copy.
 func (r *run) runnerIn(at *cleancheck.Place) *metric.Runner {
 	return &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: r.checkEnv(at.Env),
-		Hold: append(r.e.cfg.Hold[:len(r.e.cfg.Hold):len(r.e.cfg.Hold)], at.Hold)}
+		Hold: append(slices.Clip(r.e.cfg.Hold), at.Hold)}
 }
 
 // checkCopy runs the completion command in a copy.

@@ -76,8 +76,7 @@ func (r *run) detected(ctx context.Context, out *state.Outcome, since *evidence.
 		return nil, nil
 	}
 	report, err := evidence.Run(ctx, r.files, since, by.Input())
-	var limit *detect.LimitError
-	if errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*detect.LimitError](err); ok {
 		out.Warnings = append(out.Warnings, "changed files not analysed: "+limit.Error())
 		return nil, nil
 	}

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -85,9 +86,7 @@ type Engine struct {
 
 // New checks the configuration and returns an engine.
 func New(cfg EngineConfig) (*Engine, error) {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -187,8 +186,7 @@ func CheckWorkspace(dir string) error { return refusal(workspace.Check(dir)) }
 
 // refusal is an error of a workspace with its hint.
 func refusal(err error) error {
-	var w *workspace.Error
-	if errors.As(err, &w) {
+	if w, ok := errors.AsType[*workspace.Error](err); ok {
 		return &perdure.Error{Code: perdure.CodeInvalid, Msg: w.Error(), Hint: w.Hint, Err: err} // which names what was tried
 	}
 	return err

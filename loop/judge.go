@@ -52,8 +52,7 @@ func measure(ctx context.Context, r *run) (string, error) {
 	}
 	cause := context.Cause(watched)
 	stop()
-	var control *controlError
-	if errors.As(cause, &control) {
+	if _, ok := errors.AsType[*controlError](cause); ok {
 		t.Check = &state.Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
 		return stepJudge, nil
 	}

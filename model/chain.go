@@ -1,10 +1,12 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -98,11 +100,9 @@ func (c *Chain) Generate(ctx context.Context, req *Request) (*Response, error) {
 
 func (c *Chain) answered(l Link, resp *Response, failures []*Error, tries int) *Response {
 	told := *resp
-	if told.Asked == "" {
-		told.Asked = l.Name
-	}
+	told.Asked = cmp.Or(told.Asked, l.Name)
 	told.Tries += tries
-	told.Notes = append([]string(nil), resp.Notes...)
+	told.Notes = slices.Clone(resp.Notes)
 	for i, f := range failures {
 		told.Notes = append(told.Notes, fmt.Sprintf("%s answered instead of %s: %s", Redact(l.Name),
 			Redact(c.links[i].Name), f.Error()))
@@ -116,8 +116,8 @@ func (c *Chain) failed(failures []*Error, tries int) *Error {
 	}
 	last := failures[len(failures)-1]
 	e := &Error{Kind: last.Kind, Status: last.Status, Hint: last.Hint, Detail: last.Detail, Tries: tries}
-	for i := len(failures) - 1; i >= 0; i-- {
-		if f := failures[i]; f.Retryable() {
+	for _, f := range slices.Backward(failures) {
+		if f.Retryable() {
 			e.Kind, e.Status, e.RetryAfter, e.Hint = f.Kind, f.Status, f.RetryAfter, f.Hint
 		}
 	}

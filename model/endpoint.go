@@ -1,9 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,8 +77,7 @@ func parseBaseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		var e *url.Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err // without the address, which the caller names
 		}
 		return nil, err
@@ -98,15 +98,9 @@ func private(host string) bool {
 		return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast() || addr.IsUnspecified()
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if !strings.Contains(host, ".") {
-		return true
-	}
-	for _, suffix := range []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"} {
-		if strings.HasSuffix(host, suffix) {
-			return true
-		}
-	}
-	return false
+	local := []string{".localhost", ".local", ".internal", ".lan", ".home.arpa"}
+	return !strings.Contains(host, ".") ||
+		slices.ContainsFunc(local, func(suffix string) bool { return strings.HasSuffix(host, suffix) })
 }
 
 // Address is the base URL with a slash at its end.
@@ -139,9 +133,7 @@ func (e *Endpoint) secrets() []string {
 // the provider's to add.
 func (e *Endpoint) Refused(resp *http.Response, said Fault) *Error {
 	text := said.Text()
-	if text == "" {
-		text = http.StatusText(resp.StatusCode)
-	}
+	text = cmp.Or(text, http.StatusText(resp.StatusCode))
 	return &Error{
 		Kind: said.Kind(resp.StatusCode), Status: resp.StatusCode,
 		RetryAfter: RetryAfter(resp.Header, time.Now()),
@@ -158,40 +150,30 @@ func RefusesTemperature(err error) bool {
 
 // Unreachable is the error of a request that got no reply.
 func (e *Endpoint) Unreachable(ctx context.Context, err error) *Error {
-	var own *Error
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return Canceled(ctx)
-	case errors.As(err, &own):
+	}
+	own, ok := errors.AsType[*Error](err)
+	if ok {
 		return own
 	}
 	own = &Error{
 		Kind: KindUnavailable, Msg: "reach " + e.Where(), Err: e.RedactError(innermost(err)),
 		Hint: fmt.Sprintf("check that a server runs at %s; the address is set with %s", e.base.Redacted(), e.cfg.URLVariable),
 	}
-	var record tls.RecordHeaderError
-	if certificate(err) || errors.As(err, &record) || strings.Contains(err.Error(), "HTTP response to HTTPS client") {
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	if unverified || record || strings.Contains(err.Error(), "HTTP response to HTTPS client") {
 		own.Kind = KindInvalid
 		own.Hint = "check the certificate, and whether the base URL begins with http:// or https://; " + own.Hint
 	}
 	return own
 }
 
-func certificate(err error) bool {
-	var (
-		authority x509.UnknownAuthorityError
-		host      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		verify    *tls.CertificateVerificationError
-	)
-	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid) || errors.As(err, &verify)
-}
-
 // innermost leaves out the request line that net/http puts before a network
 // error.
 func innermost(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op
 	}
 	return err

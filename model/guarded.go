@@ -1,10 +1,12 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,23 +119,16 @@ func (g *Guarded) Variant(cfg GuardedConfig) (*Guarded, error) {
 }
 
 func (c GuardedConfig) withDefaults() GuardedConfig {
-	setDefault(&c.Name, "model")
-	setDefault(&c.MaxTries, DefaultMaxTries)
-	setDefault(&c.MaxTimeouts, DefaultMaxTimeouts)
-	setDefault(&c.Timeout, DefaultTimeout)
-	setDefault(&c.MaxResponseBytes, DefaultMaxResponseBytes)
-	setDefault(&c.InitialBackoff, DefaultInitialBackoff)
-	setDefault(&c.MaxBackoff, DefaultMaxBackoff)
-	setDefault(&c.MaxRetryAfter, DefaultMaxRetryAfter)
-	setDefault(&c.Logger, slog.New(slog.DiscardHandler))
+	c.Name = cmp.Or(c.Name, "model")
+	c.MaxTries = cmp.Or(c.MaxTries, DefaultMaxTries)
+	c.MaxTimeouts = cmp.Or(c.MaxTimeouts, DefaultMaxTimeouts)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.MaxResponseBytes = cmp.Or(c.MaxResponseBytes, DefaultMaxResponseBytes)
+	c.InitialBackoff = cmp.Or(c.InitialBackoff, DefaultInitialBackoff)
+	c.MaxBackoff = cmp.Or(c.MaxBackoff, DefaultMaxBackoff)
+	c.MaxRetryAfter = cmp.Or(c.MaxRetryAfter, DefaultMaxRetryAfter)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (c GuardedConfig) validate() error {
@@ -173,7 +168,7 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 			return nil, g.paused(try - 1)
 		}
 		if err != nil {
-			return nil, g.canceled(ctx, try-1)
+			return nil, canceled(ctx, try-1)
 		}
 		resp, retry := g.try(ctx, req, t, p)
 		if resp != nil {
@@ -189,7 +184,7 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 			continue // the pause is the wait
 		}
 		if !sleep(ctx, retry.Wait) {
-			return nil, g.canceled(ctx, try)
+			return nil, canceled(ctx, try)
 		}
 	}
 }
@@ -289,9 +284,9 @@ func (g *Guarded) check(resp *Response) (*Response, *Error) {
 		}
 	}
 	c := *resp
-	var changed bool
-	if c.Text, changed = Clean(resp.Text); changed {
-		c.Notes = append(append([]string(nil), resp.Notes...), NoteReplaced)
+	text, changed := Clean(resp.Text)
+	if c.Text = text; changed {
+		c.Notes = append(slices.Clip(resp.Notes), NoteReplaced)
 	}
 	return &c, nil
 }
@@ -337,7 +332,7 @@ func (g *Guarded) paused(tries int) *Error {
 	}
 }
 
-func (g *Guarded) canceled(ctx context.Context, tries int) *Error {
+func canceled(ctx context.Context, tries int) *Error {
 	err := Canceled(ctx)
 	err.Tries = tries
 	return err

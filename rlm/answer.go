@@ -3,6 +3,7 @@ package rlm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure"
@@ -162,9 +163,9 @@ func (a *attempt) earlier(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		for i := len(before) - 1; i >= 0; i-- {
-			s := before[i].Result
-			if before[i].State != perdure.Completed || strings.TrimSpace(s) == "" {
+		for _, b := range slices.Backward(before) {
+			s := b.Result
+			if b.State != perdure.Completed || strings.TrimSpace(s) == "" {
 				continue
 			}
 			if room -= len(s) + resultHeader; room < 0 {

@@ -122,8 +122,7 @@ func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, r
 			return err
 		}
 	}
-	var e *model.Error
-	if errors.As(cause, &e) {
+	if e, ok := errors.AsType[*model.Error](cause); ok {
 		r.Tries = max(e.Tries, 1)
 	}
 	last, done := lastWrite(ctx)

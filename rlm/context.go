@@ -43,8 +43,7 @@ func PutContext(ctx context.Context, s *perdure.Store, root string, names ...str
 }
 
 func contextError(err error) error {
-	var store *pack.StoreError
-	if errors.As(err, &store) {
+	if store, ok := errors.AsType[*pack.StoreError](err); ok {
 		return store.Err
 	}
 	if ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded); ended {

@@ -1,6 +1,7 @@
 package rlm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,9 +194,7 @@ func (g *gate) feedback() string {
 	t := g.last()
 	most := int(4 * g.a.run.plan.Window / feedbackShare)
 	critique := dedupe.WithoutMiddle(t.Critique, most/4)
-	if critique == "" {
-		critique = "(it said nothing more)"
-	}
+	critique = cmp.Or(critique, "(it said nothing more)")
 	return "\n\n=== an earlier answer ===\n" + dedupe.WithoutMiddle(t.text, most/2) +
 		"\n=== end of the earlier answer ===\n\n" +
 		fmt.Sprintf("A judge gave it %s points; at least %s are needed. It said:\n", score.Text(t.Score),

@@ -123,8 +123,7 @@ func (a *attempt) judged(ctx context.Context, position int, c *candidate) (score
 			v, problems = readVerdict(reply)
 			return problems
 		}})
-	var unusable *unusableError
-	if errors.As(err, &unusable) {
+	if unusable, ok := errors.AsType[*unusableError](err); ok {
 		return unscored(strings.Join(unusable.problems, "; ")), nil
 	}
 	if tooLong(err) {

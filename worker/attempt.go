@@ -52,8 +52,7 @@ func (w *Worker) attempt(ctx context.Context, l *perdure.Lease) (settled bool) {
 }
 
 func (w *Worker) fail(ctx context.Context, l *perdure.Lease, cause error) error {
-	var p *panicError
-	if errors.As(cause, &p) {
+	if p, ok := errors.AsType[*panicError](cause); ok {
 		note := map[string]string{"value": p.value, "stack": p.stack}
 		if err := l.AppendEvent(ctx, EventPanic, note); err != nil {
 			return err

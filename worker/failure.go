@@ -82,8 +82,7 @@ func failureOf(err error) perdure.Failure {
 		f.Retry = retryable.Retryable()
 		return f
 	}
-	var own *perdure.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*perdure.Error](err); ok {
 		f.Kind, f.Retry = string(own.Code), mayImprove(own.Code)
 	}
 	return f

@@ -21,6 +21,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,21 +98,11 @@ func (c Config) withDefaults(p Preset) Config {
 	if len(c.Command) == 0 {
 		c.Command = p.Command
 	}
-	if c.StartTimeout == 0 {
-		c.StartTimeout = DefaultStartTimeout
-	}
-	if c.Grace == 0 {
-		c.Grace = DefaultGrace
-	}
-	if c.MaxFrameBytes == 0 {
-		c.MaxFrameBytes = DefaultMaxFrameBytes
-	}
-	if c.MaxErrorBytes == 0 {
-		c.MaxErrorBytes = DefaultMaxErrorBytes
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.StartTimeout = cmp.Or(c.StartTimeout, DefaultStartTimeout)
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.MaxFrameBytes = cmp.Or(c.MaxFrameBytes, DefaultMaxFrameBytes)
+	c.MaxErrorBytes = cmp.Or(c.MaxErrorBytes, DefaultMaxErrorBytes)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 
@@ -199,11 +190,10 @@ func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error
 	begun := time.Now()
 	failure := r.serve(ctx, p)
 	a.cfg.Logger.Debug("agent ended", "duration_ms", time.Since(begun).Milliseconds(), "session", r.session)
-	result := r.result()
 	if failure != nil {
-		return result, failure
+		return r.result(), failure
 	}
-	return result, nil
+	return r.result(), nil
 }
 
 func checkTurn(t *agent.Turn) error {

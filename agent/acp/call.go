@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -22,7 +23,7 @@ const (
 type toolFields struct {
 	ToolCallID string  `json:"toolCallId"`
 	Title      *string `json:"title"`
-	Name       *string `json:"name"`
+	Name       string  `json:"name"`
 	Kind       string  `json:"kind"`
 	Status     string  `json:"status"`
 	Content    content `json:"content"`
@@ -106,15 +107,8 @@ func (c *calls) forget(id string) {
 
 // trim forgets the oldest calls, never the newest.
 func (c *calls) trim() {
-	drop := 0
-	for len(c.order)-drop > 1 && (len(c.order)-drop > maxCalls || c.bytes > maxCallBytes) {
-		id := c.order[drop]
-		c.bytes -= c.known[id].size()
-		delete(c.known, id)
-		drop++
-	}
-	if drop > 0 {
-		c.order = slices.Delete(c.order, 0, drop)
+	for len(c.order) > 1 && (len(c.order) > maxCalls || c.bytes > maxCallBytes) {
+		c.forget(c.order[0])
 	}
 }
 
@@ -144,14 +138,7 @@ func (k *knownCall) merge(f *toolFields) {
 	if present(f.Meta) {
 		_ = lenient(f.Meta, &meta) // what is not understood counts as not said
 	}
-	switch {
-	case f.Name != nil && *f.Name != "":
-		k.call.Name = clean(*f.Name)
-	case meta.ClaudeCode.ToolName != "":
-		k.call.Name = clean(meta.ClaudeCode.ToolName)
-	case meta.ToolName != "":
-		k.call.Name = clean(meta.ToolName)
-	}
+	k.call.Name = clean(cmp.Or(f.Name, meta.ClaudeCode.ToolName, meta.ToolName, k.call.Name))
 	if f.Kind != "" {
 		k.call.Kind = toolKind(f.Kind)
 	}
@@ -181,7 +168,7 @@ func (k *knownCall) hear(f *toolFields, meta *toolMeta) {
 	text := f.Content.text()
 	if present(f.RawOutput) {
 		raw := readOutput(f.RawOutput)
-		if exit := raw.exit(); exit != nil {
+		if exit := cmp.Or(raw.ExitCode, raw.Metadata.Exit); exit != nil {
 			k.failed = *exit != 0
 		}
 		if text == "" {
@@ -217,25 +204,7 @@ func readOutput(raw json.RawMessage) rawOutput {
 }
 
 func (o *rawOutput) text() string {
-	for _, text := range []string{o.Output, o.Formatted, o.Stdout + o.Stderr, o.Error} {
-		if text != "" {
-			return clean(text)
-		}
-	}
-	return ""
-}
-
-// exit is the exit status of a command; nil when it is not told.
-func (o *rawOutput) exit() *int64 {
-	if o.ExitCode != nil {
-		return o.ExitCode
-	}
-	return o.Metadata.Exit
-}
-
-// inputPaths are the fields of tools' inputs that name files.
-func inputPaths() []string {
-	return []string{"file_path", "filePath", "path", "absolute_path", "notebook_path"}
+	return clean(cmp.Or(o.Output, o.Formatted, o.Stdout+o.Stderr, o.Error))
 }
 
 // paths returns the files known until now and those told here, without
@@ -262,7 +231,7 @@ func (k *knownCall) paths(f *toolFields) []string {
 	if json.Unmarshal(f.RawInput, &input) != nil {
 		return paths
 	}
-	for _, field := range inputPaths() {
+	for _, field := range []string{"file_path", "filePath", "path", "absolute_path", "notebook_path"} {
 		var path string
 		if json.Unmarshal(input[field], &path) == nil {
 			add(path)

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -189,11 +190,8 @@ func replyError(method string, e *rpcError, now time.Time) *agent.Error {
 // spokenError makes the error of a turn of the message in which an agent says
 // why it failed.
 func spokenError(text string, now time.Time) *agent.Error {
-	failure := &agent.Error{Kind: agent.KindFailed,
+	failure := &agent.Error{Kind: cmp.Or(kindOfText(text), agent.KindFailed),
 		Msg: "agent failed: " + model.Redact(clip.Prefix(clip.FirstLine(text), 500))}
-	if kind := kindOfText(text); kind != "" {
-		failure.Kind = kind
-	}
 	finish(failure, text, now)
 	return failure
 }
@@ -228,18 +226,13 @@ func kindOfReply(method string, e *rpcError, data *errorData, text string) agent
 	case e.Code == codeAuthRequired:
 		return agent.KindAuth
 	case method == methodLoad || method == methodResume:
-		if textKind != "" {
-			return textKind
-		}
-		return agent.KindSession
+		return cmp.Or(textKind, agent.KindSession)
 	case e.Code == codeNotFound && method == methodPrompt:
 		return agent.KindSession
 	case e.Code == codeNoMethod, e.Code == codeInvalidParams && method != methodPrompt:
 		return agent.KindInvalid
-	case textKind != "":
-		return textKind
 	}
-	return agent.KindFailed
+	return cmp.Or(textKind, agent.KindFailed)
 }
 
 // hintFor says what a person can do.
@@ -282,8 +275,7 @@ const (
 // had answered at all.
 func deathError(waited error, cause error, greeted bool, stderr string) *agent.Error {
 	e := &agent.Error{Kind: agent.KindFailed, Msg: "agent ended in the middle of the turn", Detail: stderr, Err: cause}
-	var exit *guard.ExitError
-	if errors.As(waited, &exit) {
+	if exit, ok := errors.AsType[*guard.ExitError](waited); ok {
 		e.Exit, e.Err = exit.Code, exit
 	} else if waited != nil {
 		e.Err = waited

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -51,16 +52,9 @@ type outcome struct {
 	} `json:"outcome"`
 }
 
-func selected(o permissionOption) outcome {
-	var out outcome
-	out.Outcome.Outcome, out.Outcome.OptionID = "selected", o.ID
-	return out
-}
-
-func cancelled() outcome {
-	var out outcome
-	out.Outcome.Outcome = "cancelled"
-	return out
+func newOutcome(kind, optionID string) (o outcome) {
+	o.Outcome.Outcome, o.Outcome.OptionID = kind, optionID
+	return o
 }
 
 // askPermission handles a request for permission: it reports the call, and
@@ -89,9 +83,7 @@ func (r *run) askPermission(m *message, raw json.RawMessage) {
 func (r *run) aboutToCall(id, said, raw json.RawMessage) agent.ToolCall {
 	var f toolFields
 	_ = lenient(said, &f) // a call of which nothing is known can be asked for, too
-	if f.ToolCallID == "" {
-		f.ToolCallID = "request " + string(id)
-	}
+	f.ToolCallID = cmp.Or(f.ToolCallID, "request "+string(id))
 	r.mu.Lock()
 	call := r.story.asks(&f)
 	r.mu.Unlock()
@@ -109,24 +101,24 @@ func (r *run) decide(ctx context.Context, call agent.ToolCall, options []permiss
 		r.activity.end()
 	}
 	if ctx.Err() != nil {
-		return cancelled()
+		return newOutcome("cancelled", "")
 	}
-	if d.Allow {
-		o, ok := choose(options, allowOnce, allowAlways)
-		if o.Kind == allowAlways {
-			r.note("the agent offered no way to allow a call once: it was allowed always")
-		}
-		if ok {
-			return selected(o)
-		}
+	want, fallback := allowOnce, allowAlways
+	if !d.Allow {
+		r.denied.Store(true)
+		want, fallback = rejectOnce, rejectAlways
+	}
+	o, ok := choose(options, want, fallback)
+	switch {
+	case d.Allow && !ok:
 		r.note("the agent asked for permission and offered no way to give it")
-		return cancelled()
+	case o.Kind == allowAlways:
+		r.note("the agent offered no way to allow a call once: it was allowed always")
 	}
-	r.denied.Store(true)
-	if o, ok := choose(options, rejectOnce, rejectAlways); ok {
-		return selected(o)
+	if !ok {
+		return newOutcome("cancelled", "")
 	}
-	return cancelled()
+	return newOutcome("selected", o.ID)
 }
 
 // admit remembers a request under way, so that the agent can take it back.

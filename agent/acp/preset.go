@@ -88,20 +88,23 @@ func presetNamed(name string) (Preset, bool) {
 	if name == "" {
 		return Preset{Sight: agent.SightObserved}, true
 	}
-	for _, p := range Presets() {
-		if p.Name == name {
-			return p, true
-		}
+	list := Presets()
+	i := slices.IndexFunc(list, func(p Preset) bool { return p.Name == name })
+	if i < 0 {
+		return Preset{}, false
 	}
-	return Preset{}, false
+	return list[i], true
 }
 
-func presetNames() []string {
-	var names []string
-	for _, p := range Presets() {
-		names = append(names, p.Name)
+func presetNames() []string { return each(Presets(), func(p Preset) string { return p.Name }) }
+
+// each returns a field of every element.
+func each[T any](list []T, field func(T) string) []string {
+	var out []string
+	for _, v := range list {
+		out = append(out, field(v))
 	}
-	return names
+	return out
 }
 
 // sight is how tool calls are seen in a mode, the preset's when it is empty,

@@ -65,8 +65,7 @@ func readError(raw json.RawMessage) *rpcError {
 // expected: the rest still counts.
 func lenient(raw json.RawMessage, to any) error {
 	err := json.Unmarshal(raw, to)
-	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) && wrongType.Field != "" {
+	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrongType.Field != "" {
 		return nil
 	}
 	return err

@@ -149,8 +149,7 @@ func (r *run) complete(rep reply) {
 	if usage.Reported {
 		e := agent.Event{Kind: agent.EventUsage, Usage: &usage, Raw: rep.raw}
 		if context != nil {
-			seen := *context
-			e.Context = &seen
+			e.Context = new(*context)
 		}
 		r.emit(e)
 	}
@@ -209,8 +208,7 @@ func (r *run) callThen(ctx context.Context, method string, params any, then func
 	if err != nil {
 		return rep, err
 	}
-	var refused *rpcError
-	if errors.As(rep.err, &refused) {
+	if refused, ok := errors.AsType[*rpcError](rep.err); ok {
 		return rep, replyError(method, refused, time.Now())
 	}
 	return rep, nil

@@ -44,10 +44,8 @@ type greeting struct {
 			Resume json.RawMessage `json:"resume"`
 		} `json:"sessionCapabilities"`
 	} `json:"agentCapabilities"`
-	AuthMethods []struct {
-		ID string `json:"id"`
-	} `json:"authMethods"`
-	Info struct {
+	AuthMethods []named `json:"authMethods"`
+	Info        struct {
 		Name    string `json:"name"`
 		Version string `json:"version"`
 	} `json:"agentInfo"`
@@ -57,17 +55,21 @@ type greeting struct {
 type sessionInfo struct {
 	SessionID string `json:"sessionId"`
 	Modes     struct {
-		Available []struct {
-			ID string `json:"id"`
-		} `json:"availableModes"`
+		Available []named `json:"availableModes"`
 	} `json:"modes"`
 	Models struct {
-		Available []struct {
-			ID string `json:"modelId"`
-		} `json:"availableModels"`
+		Available []named `json:"availableModels"`
 	} `json:"models"`
 	Options []configOption `json:"configOptions"`
 }
+
+// named is something that a session offers.
+type named struct {
+	ID      string `json:"id"`
+	ModelID string `json:"modelId"` // of models
+}
+
+func (n named) cleanID() string { return clean(n.ID) }
 
 // configOption is an option of a session.
 type configOption struct {
@@ -155,11 +157,7 @@ func (r *run) begin(ctx context.Context, hello *greeting) (reply, *agent.Error) 
 	if r.turn.Session == "" {
 		rep, err := r.callThen(ctx, methodNew, params, r.begun)
 		if err != nil && err.Kind == agent.KindAuth && len(hello.AuthMethods) > 0 {
-			var ids []string
-			for _, m := range hello.AuthMethods {
-				ids = append(ids, clean(m.ID))
-			}
-			err.Hint += "; its methods are " + strings.Join(ids, ", ")
+			err.Hint += "; its methods are " + strings.Join(each(hello.AuthMethods, named.cleanID), ", ")
 		}
 		return rep, err
 	}
@@ -251,7 +249,7 @@ func (r *run) configure(ctx context.Context, info *sessionInfo) *agent.Error {
 	for _, id := range slices.Sorted(maps.Keys(r.a.cfg.Options)) {
 		o := optionOf(info, id, "")
 		if o == nil {
-			return notOffered("option", id, idsOf(info.Options))
+			return notOffered("option", id, each(info.Options, func(o configOption) string { return o.ID }))
 		}
 		if err := r.setOption(ctx, o, r.a.cfg.Options[id]); err != nil {
 			return err
@@ -262,25 +260,14 @@ func (r *run) configure(ctx context.Context, info *sessionInfo) *agent.Error {
 
 // optionOf finds an option by its name, else by its category.
 func optionOf(info *sessionInfo, id, category string) *configOption {
-	for i := range info.Options {
-		if info.Options[i].ID == id {
-			return &info.Options[i]
-		}
+	i := slices.IndexFunc(info.Options, func(o configOption) bool { return o.ID == id })
+	if i < 0 && category != "" {
+		i = slices.IndexFunc(info.Options, func(o configOption) bool { return o.Category == category })
 	}
-	for i := range info.Options {
-		if category != "" && info.Options[i].Category == category {
-			return &info.Options[i]
-		}
+	if i < 0 {
+		return nil
 	}
-	return nil
-}
-
-func idsOf(options []configOption) []string {
-	ids := make([]string, len(options))
-	for i, o := range options {
-		ids[i] = o.ID
-	}
-	return ids
+	return &info.Options[i]
 }
 
 // setMode sets the configured mode, or the preset's if there is such a one.
@@ -292,10 +279,7 @@ func (r *run) setMode(ctx context.Context, info *sessionInfo) *agent.Error {
 	if mode == "" {
 		return nil
 	}
-	var offered []string
-	for _, m := range info.Modes.Available {
-		offered = append(offered, m.ID)
-	}
+	offered := each(info.Modes.Available, func(m named) string { return m.ID })
 	if slices.Contains(offered, mode) {
 		_, err := r.call(ctx, methodSetMode, map[string]any{"sessionId": r.session, "modeId": mode})
 		return err
@@ -322,10 +306,7 @@ func (r *run) setModel(ctx context.Context, info *sessionInfo) *agent.Error {
 	if o := optionOf(info, "model", "model"); o != nil {
 		return r.setOption(ctx, o, model)
 	}
-	var offered []string
-	for _, m := range info.Models.Available {
-		offered = append(offered, m.ID)
-	}
+	offered := each(info.Models.Available, func(m named) string { return m.ModelID })
 	if !slices.Contains(offered, model) {
 		return notOffered("model", model, offered)
 	}

@@ -169,10 +169,8 @@ func (s *story) takeUsage(u *update) []agent.Event {
 	if u.Used == nil {
 		return unknown()
 	}
-	c := agent.Context{Used: int64(*u.Used), Size: int64(u.Size), Source: agent.SourceReported}
-	s.context = &c
-	seen := c
-	return []agent.Event{{Kind: agent.EventUsage, Context: &seen}}
+	s.context = &agent.Context{Used: int64(*u.Used), Size: int64(u.Size), Source: agent.SourceReported}
+	return []agent.Event{{Kind: agent.EventUsage, Context: new(*s.context)}}
 }
 
 // takeNotice also finds rate limits, which agents tell in words.
@@ -247,6 +245,5 @@ func (s *story) spent() *int64 {
 	if s.cost == nil || s.before == nil || *s.cost < *s.before {
 		return nil
 	}
-	d := *s.cost - *s.before
-	return &d
+	return new(*s.cost - *s.before)
 }

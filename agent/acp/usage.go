@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -44,13 +45,7 @@ func (t tokens) usage() agent.Usage {
 	if t.Input == nil && t.Output == nil {
 		return agent.Usage{}
 	}
-	var in, out count
-	if t.Input != nil {
-		in = *t.Input
-	}
-	if t.Output != nil {
-		out = *t.Output
-	}
+	in, out := *cmp.Or(t.Input, new(count)), *cmp.Or(t.Output, new(count))
 	cached := t.CachedRead + t.CachedWrite
 	switch t.Total {
 	case in + out + cached:

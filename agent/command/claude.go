@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -21,8 +22,7 @@ type claudeLine struct {
 		Content json.RawMessage `json:"content"`
 		Usage   claudeUsage     `json:"usage"`
 	} `json:"message"`
-	Synthetic bool        `json:"isSynthetic"`
-	Event     claudeEvent `json:"event"`
+	Event claudeEvent `json:"event"`
 
 	// Of type "system".
 	Status       string  `json:"status"`
@@ -42,6 +42,9 @@ type claudeLine struct {
 
 	claudeResult
 }
+
+// parent returns the subagent that did what the event reports, "" for none.
+func (l *claudeLine) parent() string { return *cmp.Or(l.Parent, new(string)) }
 
 // claudeResult is what an event of type "result" has besides.
 type claudeResult struct {
@@ -112,7 +115,7 @@ func sumOf(models map[string]claudeModel) (sum total, priced bool) {
 
 // claudeParser reads "claude -p --output-format stream-json".
 type claudeParser struct {
-	rec *record
+	stream
 	// parts: answers arrive in parts; the last ones report the usage.
 	pieces bool
 	// open are requests of which the final figure is not known yet, by the
@@ -120,11 +123,9 @@ type claudeParser struct {
 	open    map[string]tokens
 	counted string // the message whose usage was counted, without parts
 	model   string // of the main conversation
-	calls   map[string]agent.ToolCall
 	// compacting: the beginning of a compaction was reported.
 	compacting bool
 	since      *total
-	said       []string // the end of standard error
 }
 
 func (p *claudeParser) stdout(line []byte) {
@@ -205,15 +206,14 @@ func (p *claudeParser) limit(l claudeLine) {
 // usageOfPart reads the usage of an answer; its text comes again as a whole.
 func (p *claudeParser) piece(l claudeLine) {
 	p.pieces = true
-	from := ""
-	if l.Parent != nil {
-		from = *l.Parent
-	}
+	from := l.parent()
 	switch l.Event.Type {
 	case "message_start":
 		p.close(from)
 		p.open[from] = l.Event.Message.Usage.tokens()
-		p.request(l.Event.Message.Usage.tokens(), from)
+		if from == "" {
+			p.request(p.open[from])
+		}
 	case "message_delta":
 		used := p.open[from]
 		used.out = max(used.out, l.Event.Usage.Output)
@@ -237,8 +237,8 @@ func (p *claudeParser) close(from string) {
 	}
 }
 
-func (p *claudeParser) request(used tokens, from string) {
-	if from == "" && used.in > 0 {
+func (p *claudeParser) request(used tokens) {
+	if used.in > 0 {
 		p.rec.context = used.in + used.out
 	}
 }
@@ -258,7 +258,7 @@ func (p *claudeParser) assistant(l claudeLine) {
 		p.counted = l.Message.ID
 		p.rec.used = p.rec.used.add(used)
 		if !sub {
-			p.request(used, "")
+			p.request(used)
 		}
 		p.rec.measured()
 	}
@@ -273,10 +273,7 @@ func (p *claudeParser) assistant(l claudeLine) {
 		case "thinking":
 			p.rec.say(agent.EventThought, block.Thinking)
 		case "tool_use", "server_tool_use", "mcp_tool_use":
-			call := agent.Describe(block.ID, block.Name, block.Input)
-			call.Status = agent.ToolRunning
-			p.calls[block.ID] = call
-			p.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &call})
+			p.callBegins(block.ID, block.Name, block.Input)
 		}
 	}
 }
@@ -301,19 +298,9 @@ func blocks(raw json.RawMessage) []claudeBlock {
 
 func (p *claudeParser) user(l claudeLine) {
 	for _, block := range blocks(l.Message.Content) {
-		if block.Type != "tool_result" {
-			continue
+		if block.Type == "tool_result" {
+			p.callEnds(block.ToolUseID, block.IsError)
 		}
-		call, ok := p.calls[block.ToolUseID]
-		if !ok {
-			call = agent.ToolCall{ID: block.ToolUseID, Kind: agent.ToolOther}
-		}
-		delete(p.calls, block.ToolUseID)
-		call.Status = agent.ToolCompleted
-		if block.IsError {
-			call.Status = agent.ToolFailed
-		}
-		p.rec.tell(agent.Event{Kind: agent.EventToolResult, Call: &call})
 	}
 }
 
@@ -321,20 +308,20 @@ func (p *claudeParser) user(l claudeLine) {
 // turns of their own.
 func (p *claudeParser) result(l claudeLine) {
 	rec := p.rec
-	rec.ended(firstOf(l.StopReason, l.TerminalReason, l.Subtype))
+	rec.ended(cmp.Or(l.StopReason, l.TerminalReason, l.Subtype))
 	p.count(l.claudeResult)
 	if len(l.Denials) > 0 {
 		rec.note("tool calls were denied: no user can be asked")
 	}
 	if !l.IsError && (l.Subtype == "success" || l.Subtype == "") {
-		rec.text = firstOf(l.Result, rec.text)
+		rec.text = cmp.Or(l.Result, rec.text)
 		rec.opened(l.SessionID)
 		rec.measured()
 		return
 	}
 	text := strings.Join(append([]string{l.Result}, l.Errors...), " ")
 	if strings.TrimSpace(text) == "" {
-		text = firstOf(l.TerminalReason, l.Subtype)
+		text = cmp.Or(l.TerminalReason, l.Subtype)
 	}
 	rec.bad(text, l.APIStatus)
 	f := rec.fault
@@ -390,11 +377,6 @@ func (p *claudeParser) cost(sum total, priced bool) {
 	p.rec.cost = &micros
 }
 
-func (p *claudeParser) stderr(line string) {
-	p.said = lastLines(p.said, line)
-	p.rec.say(agent.EventStderr, line)
-}
-
 // finish judges: it exits with 0 also when it was interrupted.
 func (p *claudeParser) finish(int) {
 	for from := range p.open {
@@ -407,23 +389,9 @@ func (p *claudeParser) finish(int) {
 
 // claudeArgs is the command line; the prompt is on standard input.
 func claudeArgs(c Config, id string) []string {
-	args := []string{"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"}
-	switch c.Permission {
-	case PermissionRead:
-		args = append(args, "--permission-mode", "plan")
-	case PermissionEdits:
-		args = append(args, "--permission-mode", "acceptEdits")
-	case PermissionAll:
-		args = append(args, "--permission-mode", "bypassPermissions")
-	case PermissionOwn:
-	}
-	if c.Model != "" {
-		args = append(args, "--model", c.Model)
-	}
-	if id != "" {
-		args = append(args, "--resume", id)
-	}
-	return append(args, c.Args...)
+	return c.options("-p --output-format stream-json --verbose --include-partial-messages", map[Permission]string{
+		PermissionRead:  "--permission-mode plan",
+		PermissionEdits: "--permission-mode acceptEdits",
+		PermissionAll:   "--permission-mode bypassPermissions",
+	}, "--resume", id)
 }
-
-func claudeEnv(Config) []string { return []string{"DISABLE_AUTOUPDATER=1"} }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -55,10 +56,9 @@ type codexItem struct {
 
 // codexParser reads "codex exec --json".
 type codexParser struct {
-	rec *record
+	stream
 	// last is the last error, which a turn.failed usually repeats.
 	last string
-	said []string // the end of standard error
 }
 
 func (p *codexParser) stdout(line []byte) {
@@ -81,22 +81,18 @@ func (p *codexParser) stdout(line []byte) {
 	case "turn.completed":
 		p.rec.ended("completed")
 		if l.Usage != nil {
-			p.totals(*l.Usage)
+			p.rec.total = &total{tokens: l.Usage.tokens()}
 			p.rec.measured()
 		}
 	case "turn.failed":
 		p.rec.ended("failed")
-		p.rec.bad(firstOf(l.Error.Message, p.last, "the turn failed"), 0)
+		p.rec.bad(cmp.Or(l.Error.Message, p.last, "the turn failed"), 0)
 	case "error":
-		p.last = firstOf(l.Message, l.Error.Message)
+		p.last = cmp.Or(l.Message, l.Error.Message)
 		p.trouble(p.last)
 	default:
 		p.rec.say(agent.EventUnknown, "")
 	}
-}
-
-func (p *codexParser) totals(u codexUsage) {
-	p.rec.total = &total{tokens: u.tokens()}
 }
 
 // trouble reads an error that may not be the end: "Reconnecting... 1/5 (…)".
@@ -187,11 +183,6 @@ func (it codexItem) plan() string {
 	return b.String()
 }
 
-func (p *codexParser) stderr(line string) {
-	p.said = lastLines(p.said, line)
-	p.rec.say(agent.EventStderr, line)
-}
-
 func (p *codexParser) finish(int) {
 	if !p.rec.over {
 		p.rec.unfinished(p.last, errorLine(p.said))
@@ -202,20 +193,11 @@ func (p *codexParser) finish(int) {
 func codexArgs(c Config, id string) []string {
 	// Outside a repository it would refuse to work; the workspace was chosen by
 	// who configured it.
-	args := []string{"exec", "--json", "--skip-git-repo-check"}
-	switch c.Permission {
-	case PermissionRead:
-		args = append(args, "--sandbox", "read-only")
-	case PermissionEdits:
-		args = append(args, "--sandbox", "workspace-write")
-	case PermissionAll:
-		args = append(args, "--dangerously-bypass-approvals-and-sandbox")
-	case PermissionOwn:
-	}
-	if c.Model != "" {
-		args = append(args, "--model", c.Model)
-	}
-	args = append(args, c.Args...)
+	args := c.options("exec --json --skip-git-repo-check", map[Permission]string{
+		PermissionRead:  "--sandbox read-only",
+		PermissionEdits: "--sandbox workspace-write",
+		PermissionAll:   "--dangerously-bypass-approvals-and-sandbox",
+	})
 	if id != "" {
 		args = append(args, "resume", id)
 	}

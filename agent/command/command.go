@@ -19,6 +19,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,28 +127,14 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	orDuration := func(d *time.Duration, otherwise time.Duration) {
-		if *d == 0 {
-			*d = otherwise
-		}
-	}
-	orInt := func(n *int, otherwise int) {
-		if *n == 0 {
-			*n = otherwise
-		}
-	}
-	orDuration(&c.Grace, DefaultGrace)
-	orDuration(&c.Patience, DefaultPatience)
-	orDuration(&c.Linger, DefaultLinger)
-	orInt(&c.MaxCompactions, DefaultMaxCompactions)
-	orInt(&c.MaxLineBytes, DefaultMaxLineBytes)
-	orInt(&c.MaxErrorBytes, DefaultMaxErrorBytes)
-	if c.Permission == "" {
-		c.Permission = PermissionEdits
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.Patience = cmp.Or(c.Patience, DefaultPatience)
+	c.Linger = cmp.Or(c.Linger, DefaultLinger)
+	c.MaxCompactions = cmp.Or(c.MaxCompactions, DefaultMaxCompactions)
+	c.MaxLineBytes = cmp.Or(c.MaxLineBytes, DefaultMaxLineBytes)
+	c.MaxErrorBytes = cmp.Or(c.MaxErrorBytes, DefaultMaxErrorBytes)
+	c.Permission = cmp.Or(c.Permission, PermissionEdits)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 
@@ -167,25 +154,32 @@ func (c Config) validate() error {
 	for _, text := range slices.Concat([]string{c.Program, c.Model}, c.Args, c.Env) {
 		check(strings.IndexByte(text, 0) < 0, fmt.Sprintf("%.40q holds a NUL byte", model.Redact(text)))
 	}
-	places := c.placeholders(PlaceholderPrompt) + c.placeholders(PlaceholderFile)
 	if c.Preset == "" {
 		check(c.Program != "", "no Program")
 		check(c.Model == "", "Model is for presets; give a plain program's in Args")
 	} else {
-		check(places == 0, "Args of a preset hold a placeholder; presets give the prompt to standard input")
+		check(!c.holds(PlaceholderPrompt) && !c.holds(PlaceholderFile),
+			"Args of a preset hold a placeholder; presets give the prompt to standard input")
 	}
 	return errors.Join(errs...)
 }
 
-// placeholders counts the arguments that hold one.
-func (c Config) placeholders(name string) int {
-	n := 0
-	for _, arg := range c.Args {
-		if strings.Contains(arg, name) {
-			n++
-		}
+// holds reports whether an argument holds a placeholder.
+func (c Config) holds(placeholder string) bool {
+	return slices.ContainsFunc(c.Args, func(arg string) bool { return strings.Contains(arg, placeholder) })
+}
+
+// options returns the arguments of a preset: those it always has, those of the
+// permission, the model, the session, and the user's.
+func (c Config) options(always string, permissions map[Permission]string, session ...string) []string {
+	args := slices.Concat(strings.Fields(always), strings.Fields(permissions[c.Permission]))
+	if c.Model != "" {
+		args = append(args, "--model", c.Model)
 	}
-	return n
+	if len(session) > 0 && session[len(session)-1] != "" {
+		args = append(args, session...)
+	}
+	return append(args, c.Args...)
 }
 
 // Agent runs a program for each turn. It is safe for concurrent use.
@@ -211,9 +205,7 @@ func New(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "configure agent", Err: err}
 	}
-	if cfg.Program == "" {
-		cfg.Program = v.about.Program
-	}
+	cfg.Program = cmp.Or(cfg.Program, v.about.Program)
 	a := &Agent{cfg: cfg, vendor: v}
 	if filepath.IsAbs(cfg.Program) || !strings.ContainsAny(cfg.Program, `/\`) {
 		if _, err := guard.Find(cfg.Program, ""); err != nil {

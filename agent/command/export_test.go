@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ func Replay(ctx context.Context, rec Recorded) (events []agent.Event, res *agent
 		return nil, nil, err
 	}
 	cfg := rec.Config.withDefaults()
-	cfg.Program = firstOf(cfg.Program, v.about.Program, "plain")
+	cfg.Program = cmp.Or(cfg.Program, v.about.Program, "plain")
 	turn := &agent.Turn{Observe: func(ev agent.Event) { events = append(events, ev) }}
 	child, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

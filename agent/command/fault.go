@@ -2,6 +2,7 @@ package command
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,11 +95,9 @@ func classify(text string, status int, now time.Time) *agent.Error {
 
 func kindOf(lower string, status int) agent.Kind {
 	said := agent.KindFailed
-	for _, s := range signs() {
-		if containsAny(lower, s.texts) {
-			said = s.kind
-			break
-		}
+	list := signs()
+	if i := slices.IndexFunc(list, func(s sign) bool { return containsAny(lower, s.texts) }); i >= 0 {
+		said = list[i].kind
 	}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -132,12 +131,7 @@ func mentionsModel(lower string) bool {
 }
 
 func containsAny(text string, parts []string) bool {
-	for _, part := range parts {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // message makes an agent's words fit for an error.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strconv"
@@ -21,10 +22,8 @@ type geminiLine struct {
 	ToolID     string          `json:"tool_id"`
 	Parameters json.RawMessage `json:"parameters"`
 	Status     string          `json:"status"`
-	Severity   string          `json:"severity"`
 	Message    string          `json:"message"`
 	Error      struct {
-		Type    string `json:"type"`
 		Message string `json:"message"`
 	} `json:"error"`
 	Stats *geminiStats `json:"stats"`
@@ -41,12 +40,10 @@ type geminiStats struct {
 
 // geminiParser reads "gemini -o stream-json".
 type geminiParser struct {
-	rec *record
+	stream
 	// answer is the message that arrives in parts.
 	answer strings.Builder
-	calls  map[string]agent.ToolCall
 	last   string
-	said   []string // the end of standard error
 }
 
 func (p *geminiParser) stdout(line []byte) {
@@ -68,14 +65,11 @@ func (p *geminiParser) stdout(line []byte) {
 	case "message":
 		p.message(l)
 	case "tool_use":
-		call := agent.Describe(l.ToolID, l.ToolName, l.Parameters)
-		call.Status = agent.ToolRunning
-		p.calls[l.ToolID] = call
-		p.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &call})
+		p.callBegins(l.ToolID, l.ToolName, l.Parameters)
 	case "tool_result":
-		p.result(l)
+		p.callEnds(l.ToolID, l.Status != "success")
 	case "error":
-		p.last = firstOf(l.Message, l.Error.Message)
+		p.last = cmp.Or(l.Message, l.Error.Message)
 		p.rec.say(agent.EventNotice, p.last)
 	case "result":
 		p.end(l)
@@ -103,19 +97,6 @@ func (p *geminiParser) message(l geminiLine) {
 	}
 }
 
-func (p *geminiParser) result(l geminiLine) {
-	call, ok := p.calls[l.ToolID]
-	if !ok {
-		call = agent.ToolCall{ID: l.ToolID, Kind: agent.ToolOther}
-	}
-	delete(p.calls, l.ToolID)
-	call.Status = agent.ToolCompleted
-	if l.Status != "success" {
-		call.Status = agent.ToolFailed
-	}
-	p.rec.tell(agent.Event{Kind: agent.EventToolResult, Call: &call})
-}
-
 func (p *geminiParser) end(l geminiLine) {
 	p.rec.ended(l.Status)
 	if s := l.Stats; s != nil && s.Total+s.Input+s.Output > 0 {
@@ -123,7 +104,7 @@ func (p *geminiParser) end(l geminiLine) {
 		p.rec.measured()
 	}
 	if l.Status != "success" {
-		p.last = firstOf(l.Error.Message, p.last, "the turn ended with status "+l.Status)
+		p.last = cmp.Or(l.Error.Message, p.last, "the turn ended with status "+l.Status)
 		p.rec.bad(p.last, 0)
 	}
 }
@@ -134,8 +115,7 @@ var reAttempt = sync.OnceValue(func() *regexp.Regexp {
 })
 
 func (p *geminiParser) stderr(line string) {
-	p.said = lastLines(p.said, line)
-	p.rec.say(agent.EventStderr, line)
+	p.stream.stderr(line)
 	m := reAttempt().FindStringSubmatch(line)
 	if m == nil {
 		return
@@ -170,7 +150,7 @@ func (p *geminiParser) finish(exit int) {
 		return
 	}
 	if status != 0 {
-		p.rec.bad(firstOf(p.last, errorLine(p.said)), status)
+		p.rec.bad(cmp.Or(p.last, errorLine(p.said)), status)
 	} else {
 		p.rec.unfinished(p.last, errorLine(p.said))
 	}
@@ -194,21 +174,9 @@ func (p *geminiParser) finish(exit int) {
 
 // geminiArgs is the command line; the prompt is on standard input.
 func geminiArgs(c Config, id string) []string {
-	args := []string{"--output-format", "stream-json"}
-	switch c.Permission {
-	case PermissionRead:
-		args = append(args, "--approval-mode", "plan")
-	case PermissionEdits:
-		args = append(args, "--approval-mode", "auto_edit")
-	case PermissionAll:
-		args = append(args, "--approval-mode", "yolo")
-	case PermissionOwn:
-	}
-	if c.Model != "" {
-		args = append(args, "--model", c.Model)
-	}
-	if id != "" {
-		args = append(args, "--resume", id)
-	}
-	return append(args, c.Args...)
+	return c.options("--output-format stream-json", map[Permission]string{
+		PermissionRead:  "--approval-mode plan",
+		PermissionEdits: "--approval-mode auto_edit",
+		PermissionAll:   "--approval-mode yolo",
+	}, "--resume", id)
 }

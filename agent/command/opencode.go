@@ -1,13 +1,14 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/model"
 )
 
 // opencodeLine is an event of "opencode run --format json".
@@ -36,7 +37,6 @@ type opencodePart struct {
 	State  struct {
 		Status string          `json:"status"`
 		Input  json.RawMessage `json:"input"`
-		Title  string          `json:"title"`
 	} `json:"state"`
 	Reason string `json:"reason"`
 	Tokens struct {
@@ -53,13 +53,12 @@ type opencodePart struct {
 
 // opencodeParser reads "opencode run --format json".
 type opencodeParser struct {
-	rec *record
+	stream
 	// reason is that of the last step, until something went wrong after it.
 	reason string
 	fault  *agent.Error
 	cost   float64
-	said   []string // the end of standard error
-	logged string   // the last failure of its log
+	logged string // the last failure of its log
 }
 
 func (p *opencodeParser) stdout(line []byte) {
@@ -132,15 +131,14 @@ func (p *opencodeParser) step(part opencodePart) {
 	p.fault = nil
 	if p.cost += part.Cost; p.cost > 0 {
 		// 0 is also what a model without a known price costs.
-		micros := microsOf(p.cost)
-		p.rec.cost = &micros
+		p.rec.cost = new(microsOf(p.cost))
 	}
 	p.rec.measured()
 }
 
 func (p *opencodeParser) trouble(l opencodeLine) {
 	data := l.Error.Data
-	text := firstOf(data.Message, l.Error.Name, "unknown error")
+	text := cmp.Or(data.Message, l.Error.Name, "unknown error")
 	p.fault = classify(text, data.Status, p.rec.now())
 	if l.Error.Name == "ContextOverflowError" {
 		p.fault.Kind, p.fault.Until = agent.KindOverflow, time.Time{}
@@ -153,16 +151,12 @@ func (p *opencodeParser) trouble(l opencodeLine) {
 
 // retryAfter reads the header of that name.
 func retryAfter(headers map[string]string, now time.Time) time.Time {
+	h := http.Header{}
 	for name, value := range headers {
-		if !strings.EqualFold(name, "retry-after") {
-			continue
-		}
-		if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 && seconds < int(maxWait.Seconds()) {
-			return now.Add(time.Duration(seconds) * time.Second).UTC()
-		}
-		if at, err := http.ParseTime(value); err == nil && at.After(now) {
-			return at.UTC()
-		}
+		h.Set(name, value)
+	}
+	if wait := model.RetryAfter(h, now); wait > 0 {
+		return now.Add(wait).UTC()
 	}
 	return time.Time{}
 }
@@ -211,17 +205,8 @@ func (p *opencodeParser) finish(exit int) {
 // opencodeArgs is the command line; the prompt is on standard input. Errors of
 // its log are asked for because its stream is silent about refusals.
 func opencodeArgs(c Config, id string) []string {
-	args := []string{"run", "--format", "json", "--print-logs", "--log-level", "ERROR"}
-	if c.Permission == PermissionAll {
-		args = append(args, "--auto")
-	}
-	if c.Model != "" {
-		args = append(args, "--model", c.Model)
-	}
-	if id != "" {
-		args = append(args, "--session", id)
-	}
-	return append(args, c.Args...)
+	return c.options("run --format json --print-logs --log-level ERROR", map[Permission]string{PermissionAll: "--auto"},
+		"--session", id)
 }
 
 // opencodeEnv says what may be done. Denied calls are reported to the model;

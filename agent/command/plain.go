@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/agent"
@@ -24,12 +25,11 @@ func lastLines(lines []string, line string) []string {
 // errorLine picks the line that says most about what went wrong: the last that
 // calls itself an error, else the last.
 func errorLine(lines []string) string {
-	for i := len(lines) - 1; i >= 0; i-- {
-		lower := strings.ToLower(lines[i])
-		for _, word := range []string{"error", "fatal", "unknown argument"} {
-			if strings.HasPrefix(lower, word) {
-				return lines[i]
-			}
+	for _, line := range slices.Backward(lines) {
+		lower := strings.ToLower(line)
+		if strings.HasPrefix(lower, "error") || strings.HasPrefix(lower, "fatal") ||
+			strings.HasPrefix(lower, "unknown argument") {
+			return line
 		}
 	}
 	if len(lines) == 0 {
@@ -40,20 +40,14 @@ func errorLine(lines []string) string {
 
 // plainParser reads a plain program: what it writes last is the result.
 type plainParser struct {
-	rec  *record
+	stream
 	tail tail
-	said []string
 }
 
 func (p *plainParser) stdout(line []byte) {
 	p.tail.add(line)
 	p.tail.add([]byte("\n"))
 	p.rec.say(agent.EventOutput, string(line))
-}
-
-func (p *plainParser) stderr(line string) {
-	p.said = lastLines(p.said, line)
-	p.rec.say(agent.EventStderr, line)
 }
 
 func (p *plainParser) finish(exit int) {

@@ -46,7 +46,7 @@ type vendor struct {
 	// unset are variables of this process that the agent does not get.
 	unset []string
 	// parse makes the parser of its stream.
-	parse func(rec *record) parser
+	parse func(s stream) parser
 	// follow follows what it writes in addition to its stream; nil for nothing.
 	follow func(rec *record, env []string) *follower
 	// totals: what it reports are totals of its session.
@@ -80,25 +80,24 @@ func vendorOf(name string) (vendor, error) {
 func vendors() []vendor {
 	return []vendor{
 		{
-			about: aboutClaude(), args: claudeArgs, hooks: claudeHooks, env: claudeEnv, totals: true,
+			about: aboutClaude(), args: claudeArgs, hooks: claudeHooks, totals: true,
+			env: func(Config) []string { return []string{"DISABLE_AUTOUPDATER=1"} },
 			// Some versions refuse to start inside another one.
 			unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
-			parse: func(rec *record) parser {
-				return &claudeParser{rec: rec, open: map[string]tokens{}, calls: map[string]agent.ToolCall{}}
-			},
+			parse: func(s stream) parser { return &claudeParser{stream: s, open: map[string]tokens{}} },
 		},
 		{
 			about: aboutCodex(), args: codexArgs, hooks: codexHooks, totals: true,
-			parse:  func(rec *record) parser { return &codexParser{rec: rec} },
+			parse:  func(s stream) parser { return &codexParser{stream: s} },
 			follow: followCodex,
 		},
 		{
 			about: aboutGemini(), args: geminiArgs,
-			parse: func(rec *record) parser { return &geminiParser{rec: rec, calls: map[string]agent.ToolCall{}} },
+			parse: func(s stream) parser { return &geminiParser{stream: s} },
 		},
 		{
 			about: aboutOpencode(), args: opencodeArgs, env: opencodeEnv,
-			parse: func(rec *record) parser { return &opencodeParser{rec: rec} },
+			parse: func(s stream) parser { return &opencodeParser{stream: s} },
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -54,7 +55,7 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 		return in, nil
 	}
 	in.args = slices.Clone(a.cfg.Args)
-	in.pipe = a.cfg.placeholders(PlaceholderPrompt)+a.cfg.placeholders(PlaceholderFile) == 0
+	in.pipe = !a.cfg.holds(PlaceholderPrompt) && !a.cfg.holds(PlaceholderFile)
 	if err := in.fill(a.cfg); err != nil {
 		in.remove()
 		return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "give the prompt to " + a.name(), Err: err, Hint: hintTooLong}
@@ -65,7 +66,7 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 // fill puts the prompt where the arguments have a place for it.
 func (in *input) fill(cfg Config) error {
 	path := ""
-	if cfg.placeholders(PlaceholderFile) > 0 {
+	if cfg.holds(PlaceholderFile) {
 		f, err := writePrompt(cfg.TempDir, in.prompt)
 		if err != nil {
 			return err
@@ -102,9 +103,7 @@ func (in *input) remove() {
 // stays locked while it is open: unlocked files were left by a
 // process that was killed, and are removed on the way.
 func writePrompt(dir, prompt string) (*os.File, error) {
-	if dir == "" {
-		dir = os.TempDir()
-	}
+	dir = cmp.Or(dir, os.TempDir())
 	removeLeft(dir)
 	for {
 		f, err := os.CreateTemp(dir, promptFiles)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,39 @@ type parser interface {
 	stderr(line string)
 	// finish receives the exit status (-1 after a signal) when all was read.
 	finish(exit int)
+}
+
+// stream is what the parsers of all streams share.
+type stream struct {
+	rec *record
+	// calls are the tool calls under way, by their IDs.
+	calls map[string]agent.ToolCall
+	said  []string // the end of standard error
+}
+
+func (s *stream) stderr(line string) {
+	s.said = lastLines(s.said, line)
+	s.rec.say(agent.EventStderr, line)
+}
+
+func (s *stream) callBegins(id, name string, input json.RawMessage) {
+	call := agent.Describe(id, name, input)
+	call.Status = agent.ToolRunning
+	s.calls[id] = call
+	s.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &call})
+}
+
+func (s *stream) callEnds(id string, failed bool) {
+	call, ok := s.calls[id]
+	if !ok {
+		call = agent.ToolCall{ID: id, Kind: agent.ToolOther}
+	}
+	delete(s.calls, id)
+	call.Status = agent.ToolCompleted
+	if failed {
+		call.Status = agent.ToolFailed
+	}
+	s.rec.tell(agent.Event{Kind: agent.EventToolResult, Call: &call})
 }
 
 // record is what is known of a turn.
@@ -68,10 +102,9 @@ type record struct {
 
 // note adds a note once.
 func (r *record) note(text string) {
-	if slices.Contains(r.notes, text) {
-		return
+	if !slices.Contains(r.notes, text) {
+		r.notes = append(r.notes, text)
 	}
-	r.notes = append(r.notes, text)
 }
 
 // tell hands on an event and counts it.
@@ -131,8 +164,7 @@ func (r *record) waits(limit *agent.Error) {
 func (r *record) measured() {
 	ev := agent.Event{Kind: agent.EventUsage, Context: r.fill()}
 	if used, reported := r.usage(); reported {
-		u := used.usage(true)
-		ev.Usage = &u
+		ev.Usage = new(used.usage(true))
 	}
 	r.tell(ev)
 }
@@ -183,8 +215,8 @@ func (r *record) next() session {
 // left out: agents change.
 func decode(line []byte, v any) bool {
 	err := json.Unmarshal(line, v)
-	var mismatch *json.UnmarshalTypeError
-	return err == nil || errors.As(err, &mismatch)
+	_, mismatch := errors.AsType[*json.UnmarshalTypeError](err)
+	return err == nil || mismatch
 }
 
 // object reports whether a line looks like an event and not like text.
@@ -232,7 +264,7 @@ func (r *record) unfinished(words ...string) {
 		r.fault = &limit
 		return
 	}
-	r.bad(firstOf(append(words, "the agent ended without a result")...), 0)
+	r.bad(cmp.Or(append(words, "the agent ended without a result")...), 0)
 }
 
 // another reports a session that is not the one that was asked for.
@@ -241,13 +273,4 @@ func (r *record) another(id string) {
 		Kind: agent.KindSession,
 		Msg:  fmt.Sprintf("session %q could not be continued: the agent began %q instead", r.from.id, id),
 	})
-}
-
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }

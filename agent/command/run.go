@@ -46,10 +46,11 @@ func newRun(a *Agent, turn *agent.Turn, from session, stop context.CancelCauseFu
 		window: a.cfg.ContextWindow, fixed: a.cfg.ContextWindow > 0,
 	}
 	r.stdout = splitter{line: r.out, max: pieceBytes, heard: r.dog.heard}
+	read := stream{rec: &r.rec, calls: map[string]agent.ToolCall{}}
 	if a.vendor.parse == nil {
-		r.parser = &plainParser{rec: &r.rec, tail: tail{limit: agent.MaxTextBytes}}
+		r.parser = &plainParser{stream: read, tail: tail{limit: agent.MaxTextBytes}}
 	} else {
-		r.parser = a.vendor.parse(&r.rec)
+		r.parser = a.vendor.parse(read)
 		r.stdout.max, r.stdout.long = a.cfg.MaxLineBytes, r.long
 	}
 	r.stderr = splitter{line: r.err, max: pieceBytes, heard: r.dog.heard}
@@ -188,7 +189,8 @@ func (r *run) finish(ctx, child context.Context, ended error) (*agent.Result, er
 	switch {
 	case errors.As(ended, &exit):
 		code = exit.Code
-	case ended != nil && child.Err() == nil && !errors.Is(ended, guard.ErrGuardLost) && r.untouched():
+	case ended != nil && child.Err() == nil && !errors.Is(ended, guard.ErrGuardLost) &&
+		len(r.errs.kept) == 0 && r.rec.messages == 0 && r.rec.id == "": // nothing came from the program
 		return nil, r.a.startError(ended)
 	}
 	r.parser.finish(code)
@@ -211,33 +213,27 @@ func (r *run) finish(ctx, child context.Context, ended error) (*agent.Result, er
 	return result, why
 }
 
-// untouched reports whether nothing at all came from the program.
-func (r *run) untouched() bool { return len(r.errs.kept) == 0 && r.rec.messages == 0 && r.rec.id == "" }
-
 // why returns what went wrong, nil for a turn that was done.
 func (r *run) why(ctx, child context.Context, ended error) *agent.Error {
-	var early *agent.Error
 	cause := context.Cause(child)
+	early, isEarly := errors.AsType[*agent.Error](cause)
 	switch {
 	case ctx.Err() != nil:
 		return agent.Stopped(ctx)
 	case r.ending != nil:
 		return r.ending
-	case errors.As(cause, &early):
+	case isEarly:
 		return early
 	case errors.Is(cause, errLingers):
 		r.rec.note("the agent went on after the end of its turn and was stopped")
 	case errors.Is(ended, guard.ErrGuardLost):
 		return &agent.Error{Kind: agent.KindFailed, Msg: r.a.name(), Err: ended}
 	}
-	if r.rec.fault != nil {
-		return r.rec.fault
-	}
-	var exit *guard.ExitError
-	if ended != nil && cause == nil && !errors.As(ended, &exit) {
+	_, exited := errors.AsType[*guard.ExitError](ended)
+	if r.rec.fault == nil && ended != nil && cause == nil && !exited {
 		return &agent.Error{Kind: agent.KindFailed, Msg: r.a.name(), Err: model.RedactError(ended)}
 	}
-	return nil
+	return r.rec.fault
 }
 
 // explain adds what a person needs.

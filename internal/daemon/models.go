@@ -251,7 +251,7 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 		return mock.New(script), nil
 	case scheme == schemeOpenAI:
 		return openai.New(openai.Config{
-			Model: rest, BaseURL: m.endpoint(key), APIKey: m.cfg.Getenv("OPENAI_API_KEY"), Logger: m.cfg.Logger,
+			Model: rest, BaseURL: m.endpoint(key), APIKey: m.cfg.Getenv("OPENAI_API_KEY"),
 		})
 	case scheme == schemeAnthropic:
 		longest := anthropic.DefaultMaxOutput
@@ -260,7 +260,6 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 		}
 		return anthropic.New(anthropic.Config{
 			Model: rest, BaseURL: m.endpoint(key), APIKey: m.cfg.Getenv("ANTHROPIC_API_KEY"), MaxOutput: longest,
-			Logger: m.cfg.Logger,
 		})
 	}
 	return nil, unknownModel(name)

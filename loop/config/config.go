@@ -5,6 +5,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -195,16 +196,10 @@ func (c Config) WithDefaults() Config {
 			*d.at = d.def
 		}
 	}
-	if c.Selection == "" {
-		c.Selection = HighestQualityVerified
-	}
-	if c.Sealed == "" {
-		c.Sealed = SealCompletion
-	}
+	c.Selection = cmp.Or(c.Selection, HighestQualityVerified)
+	c.Sealed = cmp.Or(c.Sealed, SealCompletion)
 	c.SetDefaults()
-	if c.OverheadPercent == 0 {
-		c.OverheadPercent = hook.DefaultOverheadPercent
-	}
+	c.OverheadPercent = cmp.Or(c.OverheadPercent, hook.DefaultOverheadPercent)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -127,12 +128,8 @@ func (m *Metric) Validate() []error {
 
 // SetDefaults fills in what is left open.
 func (m *Measures) SetDefaults() {
-	if m.CoverageThreshold == 0 {
-		m.CoverageThreshold = DefaultCoverageThreshold
-	}
-	if m.SensitiveThreshold == 0 {
-		m.SensitiveThreshold = DefaultSensitiveThreshold
-	}
+	m.CoverageThreshold = cmp.Or(m.CoverageThreshold, DefaultCoverageThreshold)
+	m.SensitiveThreshold = cmp.Or(m.SensitiveThreshold, DefaultSensitiveThreshold)
 	for _, way := range []*string{&m.Coverage, &m.Types, &m.Lint} {
 		if strings.TrimSpace(*way) == "" {
 			*way = Auto

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,12 +60,8 @@ type CommandConfig struct {
 }
 
 func (c CommandConfig) withDefaults() CommandConfig {
-	if c.Grace == 0 {
-		c.Grace = DefaultGrace
-	}
-	if c.MaxReply == 0 {
-		c.MaxReply = MaxReplyBytes
-	}
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.MaxReply = cmp.Or(c.MaxReply, MaxReplyBytes)
 	if c.Shell == "" {
 		return c
 	}
@@ -168,9 +165,7 @@ func exited(err error, stderr string) (Reply, error) {
 	}
 	if exit.Code == ExitBlock {
 		reason := stderr
-		if reason == "" {
-			reason = "the handler gave no reason"
-		}
+		reason = cmp.Or(reason, "the handler gave no reason")
 		return NewReply(Block, clip.Bytes(reason, MaxContentBytes)), nil
 	}
 	last := clip.LastLine(stderr)
@@ -190,14 +185,11 @@ func readReply(text []byte, said string) (Reply, error) {
 		return reply, nil
 	}
 	kind := FaultReply
-	var limit *LimitError
-	if errors.As(err, &limit) {
+	if _, ok := errors.AsType[*LimitError](err); ok {
 		kind = FaultTooLarge
 	}
 	detail := said
-	if detail == "" {
-		detail = clip.Bytes(clean(string(text)), maxFaultBytes)
-	}
+	detail = cmp.Or(detail, clip.Bytes(clean(string(text)), maxFaultBytes))
 	return reply, &FaultError{Kind: kind, Msg: "the reply is not understood", Detail: detail, Err: model.RedactError(err)}
 }
 

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,7 @@ type EndpointConfig struct {
 }
 
 func (c EndpointConfig) withDefaults() EndpointConfig {
-	if c.MaxReply == 0 {
-		c.MaxReply = MaxReplyBytes
-	}
+	c.MaxReply = cmp.Or(c.MaxReply, MaxReplyBytes)
 	if c.Transport == nil {
 		c.Transport = http.DefaultTransport.(*http.Transport).Clone()
 	}
@@ -52,8 +51,7 @@ func parseAddress(text string) (*url.URL, error) {
 	case text == "":
 		return nil, errors.New("url: is missing")
 	case err != nil:
-		var e *url.Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err // without the address
 		}
 		return nil, fmt.Errorf("url: is not an address: %w", err)
@@ -132,8 +130,7 @@ func (e *Endpoint) Handle(ctx context.Context, m Message) (Reply, error) {
 		}
 	}
 	reply, err := readReply(text, "")
-	var fault *FaultError
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*FaultError](err); ok {
 		fault.Detail = model.Redact(fault.Detail, e.secrets()...)
 	}
 	return reply, err
@@ -162,8 +159,7 @@ func (e *Endpoint) broken(ctx context.Context, what string, err error) *FaultErr
 // hide leaves the address out of an error of net/http: its query may hold a
 // secret.
 func (e *Endpoint) hide(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return model.RedactError(err, e.secrets()...)

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -35,9 +36,7 @@ type LogConfig struct {
 }
 
 func (c LogConfig) withDefaults() LogConfig {
-	if c.MaxBytes == 0 {
-		c.MaxBytes = DefaultMaxLogBytes
-	}
+	c.MaxBytes = cmp.Or(c.MaxBytes, DefaultMaxLogBytes)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -79,15 +80,11 @@ func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // withDefaults fills in what the sender left out.
 func (m Message) withDefaults(now time.Time) Message {
-	if m.Role == "" {
-		m.Role = RoleUser
-	}
+	m.Role = cmp.Or(m.Role, RoleUser)
 	if m.Timestamp.IsZero() {
 		m.Timestamp = now.UTC()
 	}
-	if m.Sender == "" {
-		m.Sender = "perdure"
-	}
+	m.Sender = cmp.Or(m.Sender, "perdure")
 	if m.Metadata.Inputs == nil {
 		m.Metadata.Inputs = map[string]any{}
 	}
@@ -105,9 +102,7 @@ func (m Message) destroys() bool {
 // under the schema hook-message. It fails when an input cannot be written as
 // JSON, and with a [*LimitError] beyond [MaxMessageBytes].
 func (m Message) Encode() ([]byte, error) {
-	if m.Role == "" {
-		m.Role = RoleUser
-	}
+	m.Role = cmp.Or(m.Role, RoleUser)
 	if m.Metadata.Inputs == nil {
 		m.Metadata.Inputs = map[string]any{}
 	}

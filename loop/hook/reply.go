@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -195,9 +196,7 @@ func (r Reply) validate() error {
 // Encode returns the reply as one JSON object without line breaks, valid under
 // the schema hook-reply. Its errors are those of [DecodeReply].
 func (r Reply) Encode() ([]byte, error) {
-	if r.Role == "" {
-		r.Role = RoleAssistant
-	}
+	r.Role = cmp.Or(r.Role, RoleAssistant)
 	if err := r.validate(); err != nil {
 		return nil, fmt.Errorf("write reply: %w", err)
 	}
@@ -232,9 +231,7 @@ func DecodeReply(text []byte) (Reply, error) {
 		Role: Role(o.string("role", MaxNameBytes)), Content: o.string("content", MaxContentBytes),
 		Timestamp: o.time("timestamp").UTC(), Sender: o.string("sender", MaxNameBytes),
 	}
-	if r.Role == "" {
-		r.Role = RoleAssistant
-	}
+	r.Role = cmp.Or(r.Role, RoleAssistant)
 	if m, ok := o.child("metadata"); ok {
 		r.Metadata = decodeMetadata(m)
 	}

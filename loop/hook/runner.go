@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,18 +60,10 @@ type Registration struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.LatencyBudget == 0 {
-		c.LatencyBudget = DefaultLatencyBudget
-	}
-	if c.OverheadPercent == 0 {
-		c.OverheadPercent = DefaultOverheadPercent
-	}
-	if c.MaxInject == 0 {
-		c.MaxInject = DefaultMaxInject
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.LatencyBudget = cmp.Or(c.LatencyBudget, DefaultLatencyBudget)
+	c.OverheadPercent = cmp.Or(c.OverheadPercent, DefaultOverheadPercent)
+	c.MaxInject = cmp.Or(c.MaxInject, DefaultMaxInject)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 
@@ -182,9 +175,7 @@ func New(cfg Config) (*Runner, error) {
 	}
 	for _, reg := range cfg.Handlers {
 		at := r.hooks[reg.Hook]
-		if reg.Timeout == 0 {
-			reg.Timeout = at.row.Timeout
-		}
+		reg.Timeout = cmp.Or(reg.Timeout, at.row.Timeout)
 		at.handlers = append(at.handlers,
 			&post{Registration: reg, kind: kindOf(reg.Handler), patience: patienceWith(reg.Handler)})
 	}
@@ -272,9 +263,7 @@ func (r *Runner) ask(ctx context.Context, row Row, h *post, m Message) (Record, 
 // policyOf is what a fault comes to at a hook.
 func policyOf(row Row, own OnFault, m Message) OnFault {
 	policy := own
-	if policy == "" {
-		policy = row.OnFault
-	}
+	policy = cmp.Or(policy, row.OnFault)
 	if own == "" && row.Destructive && !m.destroys() {
 		return FaultContinues
 	}

@@ -1,9 +1,7 @@
 package anthropic
 
 import (
-	"errors"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/perdure/perdure/internal/text/sse"
@@ -18,18 +16,9 @@ const (
 	stopWindow    = "model_context_window_exceeded"
 )
 
-var errNoEnd = errors.New("the stream ended without saying that it is complete")
-
-// saidError is an error that a server sends in place of an answer, with a
-// status of 200.
-type saidError struct{ fault model.Fault }
-
-func (e *saidError) Error() string { return e.fault.Text() }
-
 // answer collects what the server sends.
 type answer struct {
 	text  model.Collector
-	limit int
 	model string
 	stop  string
 	usage usage
@@ -49,24 +38,8 @@ type usage struct {
 // take takes over the figures of a later report. Reports are cumulative, and a part
 // that is left out stays as it was.
 func (u *usage) take(later usage) {
-	for _, f := range []struct{ now, then *int64 }{
-		{&u.Input, &later.Input}, {&u.Output, &later.Output},
-		{&u.CacheRead, &later.CacheRead}, {&u.CacheWrite, &later.CacheWrite},
-	} {
-		*f.now = max(*f.now, *f.then)
-	}
-}
-
-func newAnswer(limit int, onText func(string)) *answer {
-	return &answer{limit: limit, text: model.Collector{Limit: limit, OnText: onText}}
-}
-
-// read reads the reply, streamed or not.
-func (a *answer) read(raw *http.Response) error {
-	if wire.Streamed(raw) {
-		return a.readStream(raw.Body)
-	}
-	return a.readWhole(raw.Body)
+	u.Input, u.Output = max(u.Input, later.Input), max(u.Output, later.Output)
+	u.CacheRead, u.CacheWrite = max(u.CacheRead, later.CacheRead), max(u.CacheWrite, later.CacheWrite)
 }
 
 // message is an answer that is not streamed.
@@ -84,15 +57,8 @@ type message struct {
 // readWhole reads the reply of a server that does not stream.
 func (a *answer) readWhole(body io.Reader) error {
 	var m message
-	data, err := wire.ReadWhole(body, a.limit, &m)
-	if err != nil {
+	if err := wire.ReadWhole(body, a.text.Limit, &m, func() bool { return m.Type == "message" }); err != nil {
 		return err
-	}
-	if m.Type != "message" {
-		if f, ok := model.ParseFault(data); ok {
-			return &saidError{f}
-		}
-		return wire.ErrNotAnswer
 	}
 	a.model, a.usage, a.stop, a.begun, a.ended = m.Model, m.Usage, m.StopReason, true, true
 	for _, part := range m.Content {
@@ -125,7 +91,7 @@ type event struct {
 }
 
 func (a *answer) readStream(body io.Reader) error {
-	for raw, err := range wire.Events(body, a.limit) {
+	for raw, err := range wire.Events(body, a.text.Limit) {
 		var e event
 		if err == nil {
 			err = decodeEvent(raw, &e)
@@ -140,7 +106,7 @@ func (a *answer) readStream(body io.Reader) error {
 	if !a.begun {
 		return wire.ErrNotAnswer
 	}
-	return errNoEnd
+	return wire.ErrNoEnd
 }
 
 func decodeEvent(raw sse.Event, e *event) error {
@@ -150,11 +116,7 @@ func decodeEvent(raw sse.Event, e *event) error {
 	if e.Type != "error" && raw.Name != "error" {
 		return nil
 	}
-	f, ok := model.ParseFault(raw.Data)
-	if !ok {
-		f.Message = string(raw.Data)
-	}
-	return &saidError{f}
+	return wire.Said(raw.Data)
 }
 
 func (a *answer) add(e *event) (err error) {
@@ -179,25 +141,14 @@ func (a *answer) add(e *event) (err error) {
 
 // response returns the response. sent is the length of the request in bytes.
 func (a *answer) response(sent int) (*model.Response, error) {
-	text, changed := a.text.Finish()
-	if err := a.why(text); err != nil {
-		return nil, err
-	}
 	u := a.usage
-	resp := &model.Response{
-		Text: text, StopReason: a.stop, Model: a.model, Tries: 1,
-		Usage: model.Usage{
-			InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output,
-			CachedTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
-		},
-	}
-	if resp.Usage == (model.Usage{}) {
-		resp.Usage = model.Usage{
-			InputTokens: model.EstimateTokens(sent), OutputTokens: model.EstimateTokens(len(text)), Estimated: true,
-		}
-	}
-	if changed {
-		resp.Notes = append(resp.Notes, model.NoteReplaced)
+	resp := wire.Response(&a.text, sent, model.Usage{
+		InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output,
+		CachedTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
+	})
+	resp.StopReason, resp.Model = a.stop, a.model
+	if err := a.why(resp.Text); err != nil {
+		return nil, err
 	}
 	switch a.stop {
 	case stopMaxTokens:

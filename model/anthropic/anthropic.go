@@ -6,12 +6,11 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strings"
-	"sync/atomic"
 
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/internal/wire"
@@ -59,26 +58,13 @@ type Config struct {
 	// HTTPClient: nil means one of its own that keeps connections. Its Timeout
 	// should be 0: the context limits calls.
 	HTTPClient *http.Client
-	// Logger: nil discards.
-	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
-	if c.BaseURL == "" {
-		c.BaseURL = DefaultBaseURL
-	}
-	if c.MaxOutput == 0 {
-		c.MaxOutput = DefaultMaxOutput
-	}
-	if c.MaxResponseBytes == 0 {
-		c.MaxResponseBytes = model.DefaultMaxResponseBytes
-	}
-	if c.HTTPClient == nil {
-		c.HTTPClient = model.NewHTTPClient()
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.BaseURL = cmp.Or(c.BaseURL, DefaultBaseURL)
+	c.MaxOutput = cmp.Or(c.MaxOutput, DefaultMaxOutput)
+	c.MaxResponseBytes = cmp.Or(c.MaxResponseBytes, model.DefaultMaxResponseBytes)
+	c.HTTPClient = cmp.Or(c.HTTPClient, model.NewHTTPClient())
 	return c
 }
 
@@ -99,10 +85,7 @@ func (c Config) validate() error {
 // Model asks one model at one server. It is safe for concurrent use.
 type Model struct {
 	cfg    Config
-	end    *model.Endpoint
-	caller wire.Caller
-	// noTemperature is set when the model refused a temperature.
-	noTemperature atomic.Bool
+	caller *wire.Caller
 }
 
 // New checks the configuration; it sends nothing. The error is a
@@ -120,8 +103,11 @@ func New(cfg Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{cfg: cfg, end: end}
-	m.caller = wire.Caller{End: end, Client: cfg.HTTPClient, Header: make(http.Header), Hint: m.hint}
+	m := &Model{cfg: cfg}
+	m.caller = &wire.Caller{
+		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
+		Protocol: "Anthropic", Hint: m.hint, SaidKind: saidKind,
+	}
 	m.caller.Header.Set("Anthropic-Version", protocolVersion)
 	if cfg.APIKey != "" {
 		m.caller.Header.Set("X-Api-Key", cfg.APIKey)
@@ -139,13 +125,7 @@ func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 // first for its temperature, which some do. When the server does not report
 // usage, it is estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
-	warm := req.Temperature != nil && !m.noTemperature.Load()
-	resp, err := m.generate(ctx, req)
-	if warm && model.RefusesTemperature(err) {
-		m.noTemperature.Store(true)
-		return m.generate(ctx, req)
-	}
-	return resp, err
+	return m.caller.Generate(req, func() (*model.Response, error) { return m.generate(ctx, req) })
 }
 
 func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
@@ -156,9 +136,9 @@ func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Respon
 		return nil, err
 	}
 	defer raw.Body.Close()
-	a := newAnswer(m.cfg.MaxResponseBytes, req.OnText)
-	if err := a.read(raw); err != nil {
-		return nil, m.readError(ctx, a, err)
+	a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, OnText: req.OnText}}
+	if err := wire.Read(raw, a.readStream, a.readWhole); err != nil {
+		return nil, m.caller.ReadError(ctx, a.text.Len(), err)
 	}
 	resp, err := a.response(len(req.System) + len(user))
 	if err != nil {
@@ -201,13 +181,9 @@ func (m *Model) request(req *model.Request, user string) (r *request, notes []st
 	if req.System != "" {
 		r.System = []textBlock{{Text: req.System, Type: "text"}}
 	}
-	switch {
-	case req.Temperature == nil:
-	case m.noTemperature.Load():
-		notes = append(notes, model.NoteNoTemperature)
-	default:
-		r.Temperature = new(min(*req.Temperature, maxTemperature))
-		if *req.Temperature > maxTemperature {
+	if t := m.caller.Temperature(req); t != nil {
+		r.Temperature = new(min(*t, maxTemperature))
+		if *t > maxTemperature {
 			notes = append(notes, noteTemperature)
 		}
 	}

@@ -1,14 +1,11 @@
 package anthropic
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/model/internal/wire"
 )
 
 // hint says what a person can do about a refusal.
@@ -44,40 +41,20 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 	return ""
 }
 
-// readError says why a reply that began is no answer.
-func (m *Model) readError(ctx context.Context, a *answer, err error) *model.Error {
-	var e *model.Error
-	var said *saidError
-	switch {
-	case ctx.Err() != nil:
-		return model.Canceled(ctx)
-	case errors.As(err, &e):
-		return e
-	case errors.As(err, &said):
-		return m.streamError(said.fault)
-	case errors.Is(err, wire.ErrNotAnswer):
-		return m.end.Unexpected("Anthropic", err)
-	}
-	return m.end.BrokeOff(a.text.Len(), err)
-}
-
-// streamError is an error that came in place of an answer, after a status of
-// 200. Asking again is right unless it says otherwise.
-func (m *Model) streamError(said model.Fault) *model.Error {
-	kind := model.KindCut
+// saidKind returns the kind of an error that came in place of an answer, after a
+// status of 200. Asking again is right unless it says otherwise.
+func saidKind(said model.Fault) model.Kind {
 	switch said.Type {
 	case "overloaded_error", "api_error", "timeout_error":
-		kind = model.KindUnavailable
+		return model.KindUnavailable
 	case "rate_limit_error":
-		kind = model.KindRateLimit
+		return model.KindRateLimit
 	case "invalid_request_error", "request_too_large", "billing_error":
-		kind = said.Kind(http.StatusBadRequest)
+		return said.Kind(http.StatusBadRequest)
 	case "authentication_error", "permission_error":
-		kind = model.KindAuth
+		return model.KindAuth
 	case "not_found_error":
-		kind = model.KindNotFound
+		return model.KindNotFound
 	}
-	return &model.Error{
-		Kind: kind, Msg: m.end.Where() + " broke off: " + m.end.Redact(said.Text()), Hint: m.hint(kind, said),
-	}
+	return model.KindCut
 }

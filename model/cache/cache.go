@@ -14,6 +14,7 @@ package cache
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -68,9 +69,7 @@ func New(cfg Config) (*Cache, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("open cache: Dir is missing")
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	c := &Cache{dir: cfg.Dir, log: cfg.Logger, writing: make(map[string]*body)}
 	c.idle = sync.NewCond(&c.mu)
 	return c, nil
@@ -150,12 +149,11 @@ type response struct {
 // and costs nothing.
 func (b *body) hit(name string) *model.Response {
 	r := &b.Response
-	var nothing int64
 	note := fmt.Sprintf("answered from the cache; this saved %d input and %d output tokens", r.Usage.InputTokens,
 		r.Usage.OutputTokens)
 	return &model.Response{
 		Text: r.Text, Citations: r.Citations, StopReason: r.StopReason, Model: r.Model, Asked: name,
-		CostMicros: &nothing, Cached: true,
+		CostMicros: new(int64), Cached: true,
 		Notes: append(slices.Clone(r.Notes), note),
 	}
 }

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -49,18 +50,14 @@ func (c *Cache) List(ctx context.Context) ([]Entry, error) {
 			e.Model, e.CreatedAt = b.Model, b.CreatedAt
 			e.InputTokens, e.OutputTokens = b.Response.Usage.InputTokens, b.Response.Usage.OutputTokens
 			if b.CostMicros != nil {
-				usd := float64(*b.CostMicros) / microsPerDollar
-				e.CostUSD = &usd
+				e.CostUSD = new(float64(*b.CostMicros) / microsPerDollar)
 			}
 		}
 		all = append(all, e)
 		return nil
 	})
 	slices.SortFunc(all, func(a, b Entry) int {
-		if order := b.UsedAt.Compare(a.UsedAt); order != 0 {
-			return order
-		}
-		return strings.Compare(a.Key, b.Key)
+		return cmp.Or(b.UsedAt.Compare(a.UsedAt), strings.Compare(a.Key, b.Key))
 	})
 	return all, err
 }

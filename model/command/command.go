@@ -8,6 +8,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/internal/wire"
 )
 
 // Defaults of [Config].
@@ -74,18 +76,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Grace == 0 {
-		c.Grace = DefaultGrace
-	}
-	if c.MaxResponseBytes == 0 {
-		c.MaxResponseBytes = model.DefaultMaxResponseBytes
-	}
-	if c.MaxErrorBytes == 0 {
-		c.MaxErrorBytes = DefaultMaxErrorBytes
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.MaxResponseBytes = cmp.Or(c.MaxResponseBytes, model.DefaultMaxResponseBytes)
+	c.MaxErrorBytes = cmp.Or(c.MaxErrorBytes, DefaultMaxErrorBytes)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 
@@ -177,18 +171,8 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 	if err != nil {
 		return nil, m.failure(ctx, out, errs, err)
 	}
-	text, changed := out.to.Finish()
-	resp := &model.Response{
-		Text: text,
-		Usage: model.Usage{
-			InputTokens: model.EstimateTokens(len(input)), OutputTokens: model.EstimateTokens(len(text)), Estimated: true,
-		},
-		StopReason: "stop",
-		Tries:      1,
-	}
-	if changed {
-		resp.Notes = append(resp.Notes, model.NoteReplaced)
-	}
+	resp := wire.Response(&out.to, len(input), model.Usage{})
+	resp.StopReason = "stop"
 	return resp, nil
 }
 

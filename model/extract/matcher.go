@@ -139,9 +139,7 @@ type tally struct {
 func newTally(m *matcher) *tally { return &tally{m: m, window: tuned().nearWindow} }
 
 func (t *tally) reset() {
-	for i := range t.near {
-		t.near[i] = 0
-	}
+	clear(t.near[:])
 	t.terms, t.words = 0, 0
 }
 

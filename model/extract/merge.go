@@ -105,10 +105,7 @@ func (p *picker) fingerprint(text string) []uint64 {
 
 // alike reports whether two fingerprints are nearly the same.
 func alike(a, b []uint64) bool {
-	short, long := len(a), len(b)
-	if short > long {
-		short, long = long, short
-	}
+	short, long := min(len(a), len(b)), max(len(a), len(b))
 	if long == 0 || float64(short) < sameShare*float64(long) {
 		return false
 	}

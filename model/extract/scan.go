@@ -118,9 +118,7 @@ func (s *scanner) line(l line, lang language) {
 }
 
 func (s *scanner) openHead(l line, terms uint64) {
-	for len(s.heads) > 0 && s.heads[len(s.heads)-1].indent >= l.indent {
-		s.heads = s.heads[:len(s.heads)-1]
-	}
+	s.closeHeads(l)
 	s.heads = append(s.heads, head{l.indent, terms})
 }
 

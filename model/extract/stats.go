@@ -1,10 +1,12 @@
 package extract
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // statsVersion is the version of the format that [Engine.Prepare] returns.
@@ -100,19 +102,15 @@ func (s *stats) judge(q *query) *judge {
 		j.idf[i] = t.weight * math.Pow(math.Log(1+(n-holding+0.5)/(holding+0.5)), j.t.idfPower)
 		j.all += j.idf[i]
 	}
-	if j.all == 0 {
-		j.all = 1
-	}
+	j.all = cmp.Or(j.all, 1)
 	j.floor = j.all * float64(min(max(s.Common, 0), maxTerms)) / float64(max(len(q.terms), 1)) / 2
 	return j
 }
 
 // knows reports whether the statistics hold all terms of a query.
 func (s *stats) knows(q *query) bool {
-	for _, t := range q.terms {
-		if _, ok := s.Holding[t.text]; !ok {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(q.terms, func(t term) bool {
+		_, ok := s.Holding[t.text]
+		return !ok
+	})
 }

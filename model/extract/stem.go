@@ -1,5 +1,7 @@
 package extract
 
+import "strings"
+
 // maxWord is the longest word, in bytes, that can match a query; longer runs
 // of letters and digits (hashes, encoded data) are counted but never compared.
 const maxWord = 64
@@ -135,10 +137,4 @@ func vowel(w []byte) bool {
 	return false
 }
 
-func isVowel(c byte) bool {
-	switch c {
-	case 'a', 'e', 'i', 'o', 'u':
-		return true
-	}
-	return false
-}
+func isVowel(c byte) bool { return strings.IndexByte("aeiou", c) >= 0 }

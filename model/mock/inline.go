@@ -45,11 +45,9 @@ func Inline(form string) (*Script, error) {
 		return nil, inlineError(form, errors.New("it is empty"))
 	}
 	if spec.Text == nil && !spec.Empty && spec.Status == 0 {
-		text := "answer {{hash}}"
-		spec.Text = &text
+		spec.Text = new("answer {{hash}}")
 	}
-	forever := -1
-	spec.Repeat = &forever
+	spec.Repeat = new(-1)
 	s, at, err := build(form, scriptSpec{Replies: []replySpec{spec}})
 	if err != nil {
 		return nil, inlineError(form, fmt.Errorf("%s %w", strings.TrimPrefix(at, "replies[0]."), err))

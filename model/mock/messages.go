@@ -8,27 +8,18 @@ import (
 
 // messagesRequest is what of a request in Anthropic's protocol matters here.
 type messagesRequest struct {
-	Stream    bool    `json:"stream"`
-	MaxTokens int64   `json:"max_tokens"`
-	System    content `json:"system"`
-	Messages  []struct {
-		Content content `json:"content"`
-	} `json:"messages"`
+	Stream    bool          `json:"stream"`
+	MaxTokens int64         `json:"max_tokens"`
+	System    content       `json:"system"`
+	Messages  []chatMessage `json:"messages"`
 }
 
 // text is the request as [model.RenderAll] would give it.
 func (r messagesRequest) text() string {
-	var text string
-	if r.System != "" {
-		text = string(r.System) + "\n\n"
+	if r.System == "" {
+		return joined(r.Messages)
 	}
-	for i, m := range r.Messages {
-		if i > 0 {
-			text += "\n\n"
-		}
-		text += string(m.Content)
-	}
-	return text
+	return string(r.System) + "\n\n" + joined(r.Messages)
 }
 
 // message answers a request in Anthropic's protocol. Like the real server it

@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -149,8 +150,7 @@ func place(err error) int {
 }
 
 func reason(err error) string {
-	var e yaml.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[yaml.Error](err); ok {
 		return e.GetMessage()
 	}
 	return err.Error()
@@ -182,9 +182,7 @@ func build(name string, spec scriptSpec) (s *Script, at string, err error) {
 		return nil, "replies", errors.New("there are none")
 	}
 	s = &Script{name: name, model: spec.Model, window: spec.Window, limit: spec.Limit}
-	if s.model == "" {
-		s.model = "mock"
-	}
+	s.model = cmp.Or(s.model, "mock")
 	for i, r := range spec.Replies {
 		built, field, err := buildRule(r)
 		if err != nil {
@@ -215,12 +213,8 @@ func buildRule(spec replySpec) (r *rule, field string, err error) {
 	if spec.Repeat != nil {
 		r.left = *spec.Repeat
 	}
-	if r.spec.StopReason == "" {
-		r.spec.StopReason = "stop"
-	}
-	if r.spec.Message == "" {
-		r.spec.Message = "scripted status " + strconv.Itoa(spec.Status)
-	}
+	r.spec.StopReason = cmp.Or(r.spec.StopReason, "stop")
+	r.spec.Message = cmp.Or(r.spec.Message, "scripted status "+strconv.Itoa(spec.Status))
 	if spec.Text != nil {
 		if r.text, err = pieces(*spec.Text, r.match); err != nil {
 			return nil, "text", err

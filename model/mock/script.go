@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -149,9 +150,7 @@ func (r *rule) expand(request string, groups []string, n int) string {
 // grow repeats text until it has size bytes, and cuts it there between two
 // characters.
 func grow(text string, size int) string {
-	if text == "" {
-		text = "x"
-	}
+	text = cmp.Or(text, "x")
 	text = strings.Repeat(text, size/len(text)+1)
 	for size > 0 && !utf8.RuneStart(text[size]) {
 		size--

@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/internal/wire"
 )
 
 // maxRequest is the largest request a [Server] reads, in bytes.
@@ -62,9 +63,11 @@ type chatRequest struct {
 	Options struct {
 		Usage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Messages []struct {
-		Content content `json:"content"`
-	} `json:"messages"`
+	Messages []chatMessage `json:"messages"`
+}
+
+type chatMessage struct {
+	Content content `json:"content"`
 }
 
 // content is a text, or a list of parts with text.
@@ -91,11 +94,15 @@ func (c *content) UnmarshalJSON(data []byte) error {
 
 // text is the request as [model.RenderAll] would give it.
 func (r chatRequest) text() string {
-	texts := make([]string, len(r.Messages))
-	for i, m := range r.Messages {
-		texts[i] = string(m.Content)
+	return joined(r.Messages)
+}
+
+func joined(messages []chatMessage) string {
+	parts := make([]string, len(messages))
+	for i, m := range messages {
+		parts[i] = string(m.Content)
 	}
-	return strings.Join(texts, "\n\n")
+	return strings.Join(parts, "\n\n")
 }
 
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
@@ -182,9 +189,7 @@ func (s *sender) print(format string, args ...any) {
 // send hands over what was printed. The client is looked at before: one that
 // leaves with the whole answer was answered.
 func (s *sender) send() {
-	if s.err == nil {
-		s.err = s.gone()
-	}
+	s.err = cmp.Or(s.err, s.gone())
 	if s.err == nil {
 		s.err = s.flush()
 	}
@@ -245,7 +250,7 @@ func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for s != "" {
-		n := validPrefix(s)
+		n := wire.ValidPrefix([]byte(s))
 		text, err := json.Marshal(s[:n])
 		if err == nil { // a string can always be encoded
 			b.Write(text[1 : len(text)-1])
@@ -258,16 +263,4 @@ func quote(s string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-// validPrefix returns how many bytes of s are valid UTF-8 from its beginning.
-func validPrefix(s string) int {
-	for n := 0; n < len(s); {
-		r, size := utf8.DecodeRuneInString(s[n:])
-		if r == utf8.RuneError && size == 1 {
-			return n
-		}
-		n += size
-	}
-	return len(s)
 }

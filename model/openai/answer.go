@@ -3,25 +3,12 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/internal/wire"
 )
-
-var (
-	errNoEnd    = errors.New("the stream ended without saying that it is complete")
-	errNoChoice = errors.New("the reply holds no answer")
-)
-
-// saidError is an error that a server sends in place of an answer, with a
-// status of 200: the bytes of its JSON.
-type saidError struct{ data []byte }
-
-func (e *saidError) Error() string { return string(e.data) }
 
 // completion is an answer that is not streamed, or an event of one that is.
 type completion struct {
@@ -57,7 +44,6 @@ type usage struct {
 // answer collects what the server sends.
 type answer struct {
 	text  model.Collector
-	limit int
 	model string
 	stop  string
 	usage usage
@@ -67,41 +53,22 @@ type answer struct {
 	refusal strings.Builder
 }
 
-func newAnswer(limit int, onText func(string)) *answer {
-	return &answer{limit: limit, text: model.Collector{Limit: limit, OnText: onText}}
-}
-
-// read reads the reply, streamed or not.
-func (a *answer) read(raw *http.Response) error {
-	if wire.Streamed(raw) {
-		return a.readStream(raw.Body)
-	}
-	return a.readWhole(raw.Body)
-}
-
 // readWhole reads the reply of a server that does not stream.
 func (a *answer) readWhole(body io.Reader) error {
 	var c completion
-	data, err := wire.ReadWhole(body, a.limit, &c)
-	if err != nil {
+	if err := wire.ReadWhole(body, a.text.Limit, &c, func() bool { return len(c.Choices) > 0 }); err != nil {
 		return err
-	}
-	if len(c.Choices) == 0 {
-		if _, ok := model.ParseFault(data); ok {
-			return &saidError{data}
-		}
-		return errNoChoice
 	}
 	first := c.Choices[0]
 	a.model, a.usage, a.stop, a.ended = c.Model, c.Usage, first.FinishReason, true
 	a.refusal.WriteString(string(first.Message.Refusal))
-	_, err = a.text.WriteString(string(first.Message.Content))
+	_, err := a.text.WriteString(string(first.Message.Content))
 	return err
 }
 
 func (a *answer) readStream(body io.Reader) error {
 	events := 0
-	for e, err := range wire.Events(body, a.limit) {
+	for e, err := range wire.Events(body, a.text.Limit) {
 		if bytes.HasPrefix(e.Data, []byte("[DONE]")) {
 			return nil
 		}
@@ -124,9 +91,9 @@ func (a *answer) readStream(body io.Reader) error {
 	case a.ended:
 		return nil
 	case events == 0:
-		return errNoChoice
+		return wire.ErrNotAnswer
 	}
-	return errNoEnd
+	return wire.ErrNoEnd
 }
 
 func decodeEvent(data []byte, c *completion) error {
@@ -134,7 +101,7 @@ func decodeEvent(data []byte, c *completion) error {
 		return err
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
-		return &saidError{data}
+		return wire.Said(data)
 	}
 	return nil
 }
@@ -151,7 +118,7 @@ func (a *answer) add(c *completion) error {
 	}
 	first := c.Choices[0]
 	if first.FinishReason == "error" {
-		return errNoEnd
+		return wire.ErrNoEnd
 	}
 	if first.FinishReason != "" {
 		a.stop, a.ended = first.FinishReason, true
@@ -163,25 +130,14 @@ func (a *answer) add(c *completion) error {
 
 // response returns the response. sent is the length of the request in bytes.
 func (a *answer) response(sent int) (*model.Response, error) {
-	text, changed := a.text.Finish()
-	if strings.TrimSpace(text) == "" {
+	resp := wire.Response(&a.text, sent, model.Usage{
+		InputTokens: a.usage.Prompt, OutputTokens: a.usage.Completion, CachedTokens: a.usage.Details.Cached,
+	})
+	resp.StopReason, resp.Model = a.stop, a.model
+	if strings.TrimSpace(resp.Text) == "" {
 		if err := a.why(); err != nil {
 			return nil, err
 		}
-	}
-	resp := &model.Response{
-		Text: text, StopReason: a.stop, Model: a.model, Tries: 1,
-		Usage: model.Usage{
-			InputTokens: a.usage.Prompt, OutputTokens: a.usage.Completion, CachedTokens: a.usage.Details.Cached,
-		},
-	}
-	if resp.Usage == (model.Usage{}) {
-		resp.Usage = model.Usage{
-			InputTokens: model.EstimateTokens(sent), OutputTokens: model.EstimateTokens(len(text)), Estimated: true,
-		}
-	}
-	if changed {
-		resp.Notes = append(resp.Notes, model.NoteReplaced)
 	}
 	if a.stop == "length" {
 		resp.Notes = append(resp.Notes, "the answer ends at the limit for answers")

@@ -1,15 +1,12 @@
 package openai
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/model/internal/wire"
 )
 
 // hint says what a person can do about a refusal.
@@ -37,40 +34,19 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 	return ""
 }
 
-// readError says why a reply that began is no answer.
-func (m *Model) readError(ctx context.Context, a *answer, err error) *model.Error {
-	var e *model.Error
-	var said *saidError
-	switch {
-	case ctx.Err() != nil:
-		return model.Canceled(ctx)
-	case errors.As(err, &e):
-		return e
-	case errors.As(err, &said):
-		return m.streamError(said.data)
-	case errors.Is(err, errNoChoice) || errors.Is(err, wire.ErrNotAnswer):
-		return m.end.Unexpected("OpenAI", err)
-	}
-	return m.end.BrokeOff(a.text.Len(), err)
-}
-
-// streamError is an error that came in place of an answer, after a status of
-// 200. Asking again is right unless it says otherwise.
-func (m *Model) streamError(data []byte) *model.Error {
-	said, ok := model.ParseFault(data)
-	if !ok {
-		said.Message = string(data)
-	}
-	kind := model.KindCut
+// saidKind returns the kind of an error that came in place of an answer, after a
+// status of 200. Asking again is right unless it says otherwise.
+func saidKind(said model.Fault) model.Kind {
 	if status, err := strconv.Atoi(said.Code); err == nil && status >= http.StatusBadRequest {
-		kind = said.Kind(status)
-	} else if words := said.Type + " " + said.Code; strings.Contains(words, "rate_limit") {
-		kind = model.KindRateLimit
-	} else if bad := said.Kind(http.StatusBadRequest); bad == model.KindTooLong ||
-		strings.Contains(words, "invalid_request") {
-		kind = bad
+		return said.Kind(status)
 	}
-	return &model.Error{
-		Kind: kind, Msg: m.end.Where() + " broke off: " + m.end.Redact(said.Text()), Hint: m.hint(kind, said),
+	words := said.Type + " " + said.Code
+	if strings.Contains(words, "rate_limit") {
+		return model.KindRateLimit
 	}
+	bad := said.Kind(http.StatusBadRequest)
+	if bad == model.KindTooLong || strings.Contains(words, "invalid_request") {
+		return bad
+	}
+	return model.KindCut
 }

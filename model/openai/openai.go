@@ -7,12 +7,11 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strings"
-	"sync/atomic"
 
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/internal/wire"
@@ -38,23 +37,12 @@ type Config struct {
 	// HTTPClient: nil means one of its own that keeps connections. Its Timeout
 	// should be 0: the context limits calls.
 	HTTPClient *http.Client
-	// Logger: nil discards.
-	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
-	if c.BaseURL == "" {
-		c.BaseURL = DefaultBaseURL
-	}
-	if c.MaxResponseBytes == 0 {
-		c.MaxResponseBytes = model.DefaultMaxResponseBytes
-	}
-	if c.HTTPClient == nil {
-		c.HTTPClient = model.NewHTTPClient()
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.BaseURL = cmp.Or(c.BaseURL, DefaultBaseURL)
+	c.MaxResponseBytes = cmp.Or(c.MaxResponseBytes, model.DefaultMaxResponseBytes)
+	c.HTTPClient = cmp.Or(c.HTTPClient, model.NewHTTPClient())
 	return c
 }
 
@@ -72,10 +60,7 @@ func (c Config) validate() error {
 // Model asks one model at one server. It is safe for concurrent use.
 type Model struct {
 	cfg    Config
-	end    *model.Endpoint
-	caller wire.Caller
-	// noTemperature is set when the model refused a temperature.
-	noTemperature atomic.Bool
+	caller *wire.Caller
 }
 
 // New checks the configuration; it sends nothing. The error is a
@@ -92,8 +77,11 @@ func New(cfg Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{cfg: cfg, end: end}
-	m.caller = wire.Caller{End: end, Client: cfg.HTTPClient, Header: make(http.Header), Hint: m.hint}
+	m := &Model{cfg: cfg}
+	m.caller = &wire.Caller{
+		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
+		Protocol: "OpenAI", Hint: m.hint, SaidKind: saidKind,
+	}
 	if cfg.APIKey != "" {
 		m.caller.Header.Set("Authorization", "Bearer "+cfg.APIKey)
 	}
@@ -110,16 +98,7 @@ func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 // first for its temperature, which some do. When the server does not report
 // usage, it is estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
-	warm := req.Temperature != nil && !m.noTemperature.Load()
-	resp, err := m.generate(ctx, req)
-	if warm && model.RefusesTemperature(err) {
-		m.noTemperature.Store(true)
-		resp, err = m.generate(ctx, req)
-	}
-	if err == nil && req.Temperature != nil && m.noTemperature.Load() {
-		resp.Notes = append(resp.Notes, model.NoteNoTemperature)
-	}
-	return resp, err
+	return m.caller.Generate(req, func() (*model.Response, error) { return m.generate(ctx, req) })
 }
 
 func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
@@ -129,9 +108,9 @@ func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Respon
 		return nil, err
 	}
 	defer raw.Body.Close()
-	a := newAnswer(m.cfg.MaxResponseBytes, req.OnText)
-	if err := a.read(raw); err != nil {
-		return nil, m.readError(ctx, a, err)
+	a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, OnText: req.OnText}}
+	if err := wire.Read(raw, a.readStream, a.readWhole); err != nil {
+		return nil, m.caller.ReadError(ctx, a.text.Len(), err)
 	}
 	return a.response(len(req.System) + len(user))
 }
@@ -159,15 +138,13 @@ type streamOptions struct {
 
 func (m *Model) request(req *model.Request, user string) *request {
 	r := &request{
-		Model: m.cfg.Model, Seed: req.Seed, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
+		Model: m.cfg.Model, Seed: req.Seed, Temperature: m.caller.Temperature(req),
+		Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
 	}
 	if req.System != "" {
 		r.Messages = append(r.Messages, requestMessage{Role: "system", Content: req.System})
 	}
 	r.Messages = append(r.Messages, requestMessage{Role: "user", Content: user})
-	if !m.noTemperature.Load() {
-		r.Temperature = req.Temperature
-	}
 	switch {
 	case req.MaxOutputTokens <= 0:
 	case m.official():
@@ -180,6 +157,6 @@ func (m *Model) request(req *model.Request, user string) *request {
 
 // official reports whether the server is OpenAI's own or Azure's.
 func (m *Model) official() bool {
-	host := m.end.Host()
+	host := m.caller.End.Host()
 	return strings.HasSuffix(host, ".openai.com") || strings.HasSuffix(host, ".azure.com")
 }

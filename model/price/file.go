@@ -7,14 +7,14 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/internal/text/yamltext"
@@ -135,8 +135,7 @@ func readFile(cfg Config) (*overrides, error) {
 		text, err = io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	}
 	if err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
+		if path, ok := errors.AsType[*fs.PathError](err); ok {
 			err = path.Err // the file is named already
 		}
 		return nil, &Error{File: cfg.File, Msg: "read prices: " + err.Error(), Err: err}
@@ -165,7 +164,7 @@ func parse(name string, text []byte) (o *overrides, err error) {
 			o, err = nil, &Error{File: name, Msg: fmt.Sprintf("the YAML cannot be understood (%v)", v)}
 		}
 	}()
-	if problem := unreadable(text); problem != "" {
+	if problem := yamltext.Unreadable(text, maxFileBytes); problem != "" {
 		return nil, &Error{File: name, Msg: problem}
 	}
 	tree, err := parser.ParseBytes(text, 0)
@@ -191,19 +190,6 @@ func parse(name string, text []byte) (o *overrides, err error) {
 	return p.file, nil
 }
 
-// unreadable tells why text cannot be a file of prices at all.
-func unreadable(text []byte) string {
-	switch {
-	case len(text) > maxFileBytes:
-		return fmt.Sprintf("larger than %d bytes", maxFileBytes)
-	case !utf8.Valid(text) || strings.ContainsRune(string(text), 0):
-		return "is not text in UTF-8"
-	case yamltext.TooDeep(text):
-		return "nested too deeply"
-	}
-	return ""
-}
-
 // fileParser reads one file; it ends at the first thing that is wrong.
 type fileParser struct{ file *overrides }
 
@@ -220,11 +206,8 @@ func (p *fileParser) wrong(at ast.Node, format string, args ...any) error {
 func (p *fileParser) syntax(err error) error {
 	e := &Error{File: p.file.file, Err: err}
 	e.Msg, _, _ = strings.Cut(err.Error(), "\n")
-	var placed interface {
-		GetMessage() string
-		GetToken() *token.Token
-	}
-	if errors.As(err, &placed) && placed.GetToken() != nil && placed.GetToken().Position != nil {
+	placed, ok := errors.AsType[yaml.Error](err)
+	if ok && placed.GetToken() != nil && placed.GetToken().Position != nil {
 		e.Line, e.Msg = placed.GetToken().Position.Line, placed.GetMessage()
 	}
 	return e
@@ -287,12 +270,7 @@ func (p *fileParser) top(n ast.Node) error {
 func (p *fileParser) entry(name string, at, value ast.Node) error {
 	schemes := []string{schemeOpenAI, schemeAnthropic, schemeExec, schemeMock, schemeBuiltin}
 	scheme, rest, _ := strings.Cut(name, ":")
-	known := false
-	for _, s := range schemes {
-		known = known || s == scheme
-	}
-	switch {
-	case !known || rest == "":
+	if rest == "" || !slices.Contains(schemes, scheme) {
 		if near, ok := nearest.Word(scheme, schemes); ok {
 			return p.wrong(at, "models: %q is not the name of a model; did you mean \"%s:%s\"?", name, near, rest)
 		}
@@ -300,12 +278,7 @@ func (p *fileParser) entry(name string, at, value ast.Node) error {
 			`"openai:%s"`, name, name)
 	}
 	e := &override{fields: make(map[string]*float64)}
-	err := p.each(value, name, func(key string, at, value ast.Node) error {
-		if err := p.field(e, key, at, value); err != nil {
-			return err
-		}
-		return nil
-	})
+	err := p.each(value, name, func(key string, at, value ast.Node) error { return p.field(e, key, at, value) })
 	if err != nil {
 		return err
 	}
@@ -320,11 +293,7 @@ func (p *fileParser) entry(name string, at, value ast.Node) error {
 }
 
 func (p *fileParser) field(e *override, key string, at, value ast.Node) error {
-	known := false
-	for _, f := range entryFields() {
-		known = known || f == key
-	}
-	if !known {
+	if !slices.Contains(entryFields(), key) {
 		return p.unknown(at, key, entryFields())
 	}
 	text := value.GetToken().Value

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/text/sse"
@@ -35,9 +36,24 @@ const bytesPerAnswerByte = 8
 // maxEvent bounds one event of a stream, in bytes.
 const maxEvent = 32 << 20
 
-// ErrNotAnswer is the error of a reply that is not in the protocol's form of an
-// answer.
-var ErrNotAnswer = errors.New("the reply is not in the form of an answer")
+// The errors of a reply that is not in the protocol's form of an answer, and of a
+// stream that ended early.
+var (
+	ErrNotAnswer = errors.New("the reply holds no answer")
+	ErrNoEnd     = errors.New("the stream ended without saying that it is complete")
+)
+
+// SaidError is an error that a server sends in place of an answer, with a
+// status of 200.
+type SaidError struct{ fault model.Fault }
+
+// Said reads a SaidError from the JSON of a reply or an event.
+func Said(data []byte) *SaidError {
+	return &SaidError{model.ReadFault(bytes.NewReader(data))}
+}
+
+// Error returns the server's message.
+func (e *SaidError) Error() string { return e.fault.Text() }
 
 // Caller sends requests to one endpoint. It is safe for concurrent use.
 type Caller struct {
@@ -47,8 +63,38 @@ type Caller struct {
 	Client *http.Client
 	// Header is added to each request.
 	Header http.Header
+	// Protocol is the name of the protocol, for errors.
+	Protocol string
 	// Hint returns what a user can do about a refusal. Required.
 	Hint func(model.Kind, model.Fault) string
+	// SaidKind returns the kind of a [SaidError]. Required.
+	SaidKind func(model.Fault) model.Kind
+
+	// noTemperature is set when the model refused a temperature.
+	noTemperature atomic.Bool
+}
+
+// Temperature returns the temperature to send with a request, nil for none.
+func (c *Caller) Temperature(req *model.Request) *float64 {
+	if c.noTemperature.Load() {
+		return nil
+	}
+	return req.Temperature
+}
+
+// Generate calls send, and a second time when the model refuses the temperature
+// of the request, which some do.
+func (c *Caller) Generate(req *model.Request, send func() (*model.Response, error)) (*model.Response, error) {
+	sent := c.Temperature(req) != nil
+	resp, err := send()
+	if sent && model.RefusesTemperature(err) {
+		c.noTemperature.Store(true)
+		resp, err = send()
+	}
+	if err == nil && req.Temperature != nil && c.noTemperature.Load() {
+		resp.Notes = append(resp.Notes, model.NoteNoTemperature)
+	}
+	return resp, err
 }
 
 // Post sends body as JSON to a path below the endpoint's address. The error is
@@ -118,34 +164,79 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// Streamed reports whether a reply is a stream. A server that does not stream
-// sends one JSON document.
-func Streamed(resp *http.Response) bool {
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	return kind != "application/json" && !strings.HasSuffix(kind, "+json")
+// ReadError returns the error of a reply that began and could not be read to its
+// end; n bytes of the answer were read.
+func (c *Caller) ReadError(ctx context.Context, n int, err error) *model.Error {
+	if ctx.Err() != nil {
+		return model.Canceled(ctx)
+	}
+	if e, ok := errors.AsType[*model.Error](err); ok {
+		return e
+	}
+	if said, ok := errors.AsType[*SaidError](err); ok {
+		kind := c.SaidKind(said.fault)
+		return &model.Error{
+			Kind: kind, Msg: c.End.Where() + " broke off: " + c.End.Redact(said.Error()), Hint: c.Hint(kind, said.fault),
+		}
+	}
+	if errors.Is(err, ErrNotAnswer) {
+		return c.End.Unexpected(c.Protocol, err)
+	}
+	return c.End.BrokeOff(n, err)
 }
 
-// ReadWhole reads a reply that is not streamed into a value, and returns its
-// bytes. maxAnswer is the largest answer accepted, in bytes. The error is
-// io.ErrUnexpectedEOF for JSON that is cut, and otherwise wraps [ErrNotAnswer]
-// for what is not JSON.
-func ReadWhole(body io.Reader, maxAnswer int, into any) ([]byte, error) {
+// Read reads a reply with one of two functions: stream for a stream, whole for
+// the one JSON document of a server that does not stream.
+func Read(resp *http.Response, stream, whole func(io.Reader) error) error {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind == "application/json" || strings.HasSuffix(kind, "+json") {
+		return whole(resp.Body)
+	}
+	return stream(resp.Body)
+}
+
+// Response returns the response with a collected text. sent is the length of
+// the request in bytes; usage that was not reported is estimated.
+func Response(text *model.Collector, sent int, u model.Usage) *model.Response {
+	answer, changed := text.Finish()
+	if u == (model.Usage{}) {
+		u = model.Usage{
+			InputTokens: model.EstimateTokens(sent), OutputTokens: model.EstimateTokens(len(answer)), Estimated: true,
+		}
+	}
+	resp := &model.Response{Text: answer, Usage: u, Tries: 1}
+	if changed {
+		resp.Notes = append(resp.Notes, model.NoteReplaced)
+	}
+	return resp
+}
+
+// ReadWhole reads a reply that is not streamed into a value; isAnswer reports
+// whether the value is an answer then. maxAnswer is the largest answer accepted,
+// in bytes. The error is io.ErrUnexpectedEOF for JSON that is cut, a [SaidError]
+// for an error of the server, and otherwise wraps [ErrNotAnswer].
+func ReadWhole(body io.Reader, maxAnswer int, into any, isAnswer func() bool) error {
 	limit := int64(maxAnswer)*bytesPerAnswerByte + 1<<16
 	data, err := io.ReadAll(io.LimitReader(body, limit+1))
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case int64(len(data)) > limit:
-		return nil, model.TooLarge(maxAnswer)
+		return model.TooLarge(maxAnswer)
 	}
 	if err := Decode(data, into); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) && syntax.Offset >= int64(len(data)) {
-			return nil, io.ErrUnexpectedEOF
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && syntax.Offset >= int64(len(data)) {
+			return io.ErrUnexpectedEOF
 		}
-		return nil, errors.Join(ErrNotAnswer, err)
+		return errors.Join(ErrNotAnswer, err)
 	}
-	return data, nil
+	if isAnswer() {
+		return nil
+	}
+	if f, ok := model.ParseFault(data); ok {
+		return &SaidError{f}
+	}
+	return ErrNotAnswer
 }
 
 // Events returns the events of a stream that have data. An error is the last
@@ -174,8 +265,7 @@ func Events(body io.Reader, maxAnswer int) iter.Seq2[sse.Event, error] {
 // servers differ in fields that matter little.
 func Decode(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) {
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return nil
 	}
 	return err
@@ -204,7 +294,7 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	}
 	var text strings.Builder
 	for rest := data[1 : len(data)-1]; len(rest) > 0; {
-		n := validPrefix(rest)
+		n := ValidPrefix(rest)
 		var part string
 		if err := json.Unmarshal(quote(rest[:n]), &part); err != nil {
 			return err
@@ -222,16 +312,14 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 
 func quote(text []byte) []byte { return append(append([]byte{'"'}, text...), '"') }
 
-// validPrefix returns how many bytes at the beginning of data are valid UTF-8.
-func validPrefix(data []byte) int {
-	if utf8.Valid(data) {
-		return len(data)
-	}
-	for n := 0; ; {
+// ValidPrefix returns how many bytes at the beginning of data are valid UTF-8.
+func ValidPrefix(data []byte) int {
+	for n := 0; n < len(data); {
 		r, size := utf8.DecodeRune(data[n:])
 		if r == utf8.RuneError && size == 1 {
 			return n
 		}
 		n += size
 	}
+	return len(data)
 }

@@ -2,6 +2,7 @@ package dedupe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -15,8 +16,8 @@ func Earlier(results []string, left int) string {
 	if left > 0 {
 		fmt.Fprintf(&b, "(%d earlier results are left out)\n", left)
 	}
-	for i := len(results) - 1; i >= 0; i-- {
-		fmt.Fprintf(&b, "\n--- result %d ---\n%s\n", left+len(results)-i, strings.TrimRight(results[i], "\n"))
+	for i, result := range slices.Backward(results) {
+		fmt.Fprintf(&b, "\n--- result %d ---\n%s\n", left+len(results)-i, strings.TrimRight(result, "\n"))
 	}
 	b.WriteString("\n=== end of results so far ===\n")
 	return b.String()

@@ -74,8 +74,7 @@ func ParseRule(source string) (*Rule, error) {
 
 // placed tells in one line what is wrong and where.
 func placed(err error) error {
-	var fault *file.Error
-	if errors.As(err, &fault) {
+	if fault, ok := errors.AsType[*file.Error](err); ok {
 		return fmt.Errorf("column %d: %s", fault.Column+1, clip.OneLine(fault.Message))
 	}
 	return errors.New(clip.OneLine(err.Error()))
