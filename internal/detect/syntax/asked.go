@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"regexp"
 	"strings"
 	"sync"
 
@@ -167,21 +166,16 @@ var (
 				"interface_exists function_exists defined get_included_files get_declared_classes get_required_files $argv"),
 		}
 	})
-	comparing = sync.OnceValue(func() set {
-		return words("includes contains Contains startsWith endsWith StartsWith EndsWith startswith endswith HasSuffix " +
-			"HasPrefix HasSuffixFold start_with? end_with? include? match match? test " +
-			"equals Equals equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with ends_with " +
-			"class_exists forName Lookup get has indexOf eq is_a any some in_array preg_match strstr function_exists " +
-			"interface_exists defined const_defined? loadClass key? has_key? ContainsKey containsKey find matches IsMatch")
-	})
-	testNames = sync.OnceValue(func() set {
-		return words(".test _test _test.go .test.js .test.ts .test.jsx .test.tsx .spec.js .spec.ts .spec.jsx .spec.tsx " +
-			"test_ tests/ /tests/ /test/ test/ /tests /test tests _spec _spec.rb _test.rb test-classes tests:: ::tests:: " +
-			"/deps/ Test Tests Spec .Tests ::test_ conftest")
-	})
-	modules  = sync.OnceValue(func() set { return words("modules") })
-	modeName = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)^(?:node|app|rails|rack|go|django|flask|aspnetcore|dotnet|spring|micronaut|symfony|` +
-			`laravel|ktor)_?(?:env|environment|profiles_active)$|^npm_lifecycle_event$|^env$|^environment$`)
-	})
+	comparing = sync.OnceValue(wordSet("includes contains Contains startsWith endsWith StartsWith EndsWith " +
+		"startswith endswith HasSuffix HasPrefix HasSuffixFold start_with? end_with? include? match match? test " +
+		"equals Equals equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with " +
+		"ends_with class_exists forName Lookup get has indexOf eq is_a any some in_array preg_match strstr " +
+		"function_exists interface_exists defined const_defined? loadClass key? has_key? ContainsKey containsKey " +
+		"find matches IsMatch"))
+	testNames = sync.OnceValue(wordSet(".test _test _test.go .test.js .test.ts .test.jsx .test.tsx .spec.js " +
+		".spec.ts .spec.jsx .spec.tsx test_ tests/ /tests/ /test/ test/ /tests /test tests _spec _spec.rb " +
+		"_test.rb test-classes tests:: ::tests:: /deps/ Test Tests Spec .Tests ::test_ conftest"))
+	modules  = sync.OnceValue(wordSet("modules"))
+	modeName = sync.OnceValue(pattern(`(?i)^(?:node|app|rails|rack|go|django|flask|aspnetcore|dotnet|spring|micronaut|` +
+		`symfony|laravel|ktor)_?(?:env|environment|profiles_active)$|^npm_lifecycle_event$|^env$|^environment$`))
 )

@@ -114,10 +114,8 @@ func appendAsked(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 }
 
 // connectives are words of languages that stand in conditions.
-var connectives = sync.OnceValue(func() set {
-	return words("if elif unless and or not in is null nil None undefined true false True False typeof instanceof var " +
-		"let const out as when with end then this self")
-})
+var connectives = sync.OnceValue(wordSet("if elif unless and or not in is null nil None undefined true false True " +
+	"False typeof instanceof var let const out as when with end then this self"))
 
 // tellsFailure tells of the name of what is thrown, and of what it is made with.
 func tellsFailure(name string) bool {
@@ -131,35 +129,25 @@ func harmless(name string) bool {
 	return harmlessCalls()[s] || tellingCalls()[s]
 }
 
-var harmlessCalls = sync.OnceValue(func() set {
-	return words("int float str string bool number double decimal long bigint boolean object bytes char int64 int32 " +
-		"uint64 float64 " +
-		"parseint parsefloat tostring tos toi tof toint tolong todouble tofloat toboolean valueof repr hex ord chr fixed " +
-		"tofixed " +
-		"setscale scale round floor ceil ceiling trunc abs sign sqrt pow divmod " +
-		"strip lstrip rstrip trim trimend trimstart trimspace trimsuffix trimprefix trimleft trimright ltrim rtrim " +
-		"removeprefix removesuffix chomp squeeze " +
-		"lower upper tolower toupper lowercase uppercase tolowercase touppercase casefold title capitalize downcase " +
-		"upcase lcfirst ucfirst strtolower strtoupper ucwords " +
-		"tolowerinvariant toupperinvariant toasciilowercase toasciiuppercase normalize " +
-		"replace replaceall strreplace gsub sub split splitn rsplit explode implode join startswith endswith startwith " +
-		"hasprefix hassuffix contains includes include strcontains strstartswith strendswith " +
-		"format sprintf substring substr slice padstart padend padleft padright ljust rjust center concat stringof repeat " +
-		"indexof lastindexof index rindex charat codepointat bytesize " +
-		"orempty isempty isnotempty isblank isnotblank empty " +
-		"len length size count sort sorted sortby ksort usort reverse reversed map filter reduce foreach each keys values " +
-		"items entries copy clone cloned deepcopy dup freeze " +
-		"arrayvalues arraykeys arraymerge arrayunique list dict tuple set array slice hashmap vec mapof listof setof " +
-		"enumerate zip range sum any all first last head tail flatten distinct uniq unique toset tolist toarray " +
-		"toarraylist tovec collect iter " +
-		"append push pushback add addall extend insert put update delete remove clear pop shift unshift incr increment " +
-		"decrement " +
-		"get getordefault setdefault fetchorelse has haskey containskey " +
-		"now time date datetime utcnow today instant nanotime currenttimemillis perfcounter monotonic since sub " +
-		"touniversaltime localtime " +
-		"errorf wrap wrapf withstack new sleep lock unlock rlock runlock close defer fmt intoiter into toowned asref " +
-		"asstr unwrap owned")
-})
+var harmlessCalls = sync.OnceValue(wordSet("int float str string bool number double decimal long bigint boolean " +
+	"object bytes char int64 int32 uint64 float64 parseint parsefloat tostring tos toi tof toint tolong todouble " +
+	"tofloat toboolean valueof repr hex ord chr fixed tofixed setscale scale round floor ceil ceiling trunc abs " +
+	"sign sqrt pow divmod strip lstrip rstrip trim trimend trimstart trimspace trimsuffix trimprefix trimleft " +
+	"trimright ltrim rtrim removeprefix removesuffix chomp squeeze lower upper tolower toupper lowercase " +
+	"uppercase tolowercase touppercase casefold title capitalize downcase upcase lcfirst ucfirst strtolower " +
+	"strtoupper ucwords tolowerinvariant toupperinvariant toasciilowercase toasciiuppercase normalize replace " +
+	"replaceall strreplace gsub sub split splitn rsplit explode implode join startswith endswith startwith " +
+	"hasprefix hassuffix contains includes include strcontains strstartswith strendswith format sprintf substring " +
+	"substr slice padstart padend padleft padright ljust rjust center concat stringof repeat indexof lastindexof " +
+	"index rindex charat codepointat bytesize orempty isempty isnotempty isblank isnotblank empty len length size " +
+	"count sort sorted sortby ksort usort reverse reversed map filter reduce foreach each keys values items " +
+	"entries copy clone cloned deepcopy dup freeze arrayvalues arraykeys arraymerge arrayunique list dict tuple " +
+	"set array slice hashmap vec mapof listof setof enumerate zip range sum any all first last head tail flatten " +
+	"distinct uniq unique toset tolist toarray toarraylist tovec collect iter append push pushback add addall " +
+	"extend insert put update delete remove clear pop shift unshift incr increment decrement get getordefault " +
+	"setdefault fetchorelse has haskey containskey now time date datetime utcnow today instant nanotime " +
+	"currenttimemillis perfcounter monotonic since sub touniversaltime localtime errorf wrap wrapf withstack new " +
+	"sleep lock unlock rlock runlock close defer fmt intoiter into toowned asref asstr unwrap owned"))
 
 // saysLack tells whether a block says that something is not supported, or not done yet.
 func (u *unit) saysLack(from, to int) bool {
@@ -192,6 +180,4 @@ func (u *unit) corrects(i, begin int) bool {
 }
 
 // bounds are names of calls that keep a value within bounds.
-var bounds = sync.OnceValue(func() set {
-	return words("min max clamp coercein coerceatleast coerceatmost clip")
-})
+var bounds = sync.OnceValue(wordSet("min max clamp coercein coerceatleast coerceatmost clip"))

@@ -150,13 +150,12 @@ func (u *unit) infix(i int) bool {
 }
 
 // rubyBegins are tokens after which a statement begins.
-var rubyBegins = sync.OnceValue(func() set { return words("{ do | ; = then") })
+var rubyBegins = sync.OnceValue(wordSet("{ do | ; = then"))
 
-var avaAsserts = sync.OnceValue(func() set {
-	return words("is not deepEqual like true false truthy falsy throws throwsAsync regex snapshot equal strictEqual " +
-		"same ok notOk equals notThrows pass fail strictSame rejects resolves match notMatch has hasStrict error ifError " +
-		"notSame strictNotSame notEqual not resolveMatch doesNotThrow deepStrictEqual notStrictEqual type")
-})
+var avaAsserts = sync.OnceValue(wordSet("is not deepEqual like true false truthy falsy throws throwsAsync regex " +
+	"snapshot equal strictEqual same ok notOk equals notThrows pass fail strictSame rejects resolves match " +
+	"notMatch has hasStrict error ifError notSame strictNotSame notEqual not resolveMatch doesNotThrow " +
+	"deepStrictEqual notStrictEqual type"))
 
 // assertLike tells of names that begin as those of assertions do.
 func assertLike(s string) bool {
@@ -272,7 +271,7 @@ func (u *unit) withCondition(begin, end, from int) (int, int) {
 	return begin, end
 }
 
-var failing = sync.OnceValue(func() set { return words("Error Errorf Fatal Fatalf Fail FailNow") })
+var failing = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Fail FailNow"))
 
 // assertion reads the tokens [begin, end) of an assertion.
 func (u *unit) assertion(i, begin, end int) Assertion {

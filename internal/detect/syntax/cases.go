@@ -96,10 +96,8 @@ func (u *unit) rowOff(from, to int) bool {
 // rowAnnotations are annotations each of which is a row; tableAnnotations hold a
 // list of them.
 var (
-	rowAnnotations = sync.OnceValue(func() set {
-		return words("InlineData TestCase TestFixture DataRow case " +
-			"test_case TestWith example")
-	})
+	rowAnnotations = sync.OnceValue(wordSet("InlineData TestCase TestFixture DataRow case test_case TestWith " +
+		"example"))
 	tableAnnotations = sync.OnceValue(
 		func() set { return words("parametrize ValueSource CsvSource EnumSource values expand") })
 )

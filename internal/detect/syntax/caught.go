@@ -267,11 +267,9 @@ func (u *unit) onlyTells(i int) bool {
 	return told > 0 || to-from <= 1
 }
 
-var tellingCalls = sync.OnceValue(func() set {
-	return words("log warn warning error info debug print println printf puts p pp writeline echo vardump errorlog " +
-		"printstacktrace eprintln getmessage tostring exception logwarning logerror loginformation logdebug logtrace " +
-		"warnf infof debugf notice alert critical fprintf fprintln")
-})
+var tellingCalls = sync.OnceValue(wordSet("log warn warning error info debug print println printf puts p pp " +
+	"writeline echo vardump errorlog printstacktrace eprintln getmessage tostring exception logwarning logerror " +
+	"loginformation logdebug logtrace warnf infof debugf notice alert critical fprintf fprintln"))
 
 // namesFailure tells whether a handler names what assertions throw.
 func (u *unit) namesFailure(i int) bool {

@@ -186,7 +186,5 @@ func (u *unit) guarded(i int) (from, to int) {
 	return i, i
 }
 
-var cleanNames = sync.OnceValue(func() set {
-	return words("close Close unlink rmtree rmdir kill terminate shutdown disconnect dispose Dispose release destroy " +
-		"unref")
-})
+var cleanNames = sync.OnceValue(wordSet("close Close unlink rmtree rmdir kill terminate shutdown disconnect " +
+	"dispose Dispose release destroy unref"))

@@ -27,10 +27,8 @@ func (u *unit) declare() {
 }
 
 // notNames are words before a parenthesis that are no names of functions.
-var notNames = sync.OnceValue(func() set {
-	return words("if for while switch catch return function synchronized using lock foreach with do else try new await " +
-		"when fixed elseif match declare typeof throw in of")
-})
+var notNames = sync.OnceValue(wordSet("if for while switch catch return function synchronized using lock foreach " +
+	"with do else try new await when fixed elseif match declare typeof throw in of"))
 
 // noName tells whether the word at i names no function. Words of other languages do in
 // Java, and "of" does wherever it begins no round of a loop.
@@ -299,7 +297,7 @@ func (u *unit) accessors(open int) {
 	}
 }
 
-var accessorWords = sync.OnceValue(func() set { return words("get set init add remove") })
+var accessorWords = sync.OnceValue(wordSet("get set init add remove"))
 
 // explicit tells of a method of C# that is named with its interface: the dot before
 // the name at i belongs to a type, and a type stands before that.
@@ -324,7 +322,7 @@ func (u *unit) explicit(i int) bool {
 }
 
 // patternWords begin blocks of C# that are no bodies: of patterns, of values.
-var patternWords = sync.OnceValue(func() set { return words("is switch with and or not") })
+var patternWords = sync.OnceValue(wordSet("is switch with and or not"))
 
 // beforeInitialiser passes over what a constructor of C# hands on: the index of the
 // parenthesis that ends its own parameters.
@@ -426,10 +424,8 @@ func (u *unit) annotated(d decl) decl {
 	return d
 }
 
-var modifierWords = sync.OnceValue(func() set {
-	return words("public private protected internal static final abstract async override virtual suspend inline open " +
-		"sealed pub unsafe export default const extern data lateinit")
-})
+var modifierWords = sync.OnceValue(wordSet("public private protected internal static final abstract async " +
+	"override virtual suspend inline open sealed pub unsafe export default const extern data lateinit"))
 
 func modifier(s string) bool { return modifierWords()[s] }
 

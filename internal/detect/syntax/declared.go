@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"regexp"
 	"strings"
 	"sync"
 
@@ -294,9 +293,7 @@ func (u *unit) injected(m *Model, i int) {
 	}
 }
 
-var givesCaller = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)user|auth|token|admin|permission|role|login|api_?key|scope`)
-})
+var givesCaller = sync.OnceValue(pattern(`(?i)user|auth|token|admin|permission|role|login|api_?key|scope`))
 
 // keeper notes the name of something that keeps others out, or makes text harmless, with
 // what stands beside it.
@@ -354,53 +351,41 @@ var (
 		"permissions", "access", "owner", "token", "signature", "csrf", "session", "scope", "captcha"}
 )
 
-var keepers = sync.OnceValue(func() set {
-	return words("loginrequired authrequired authenticationrequired permissionrequired permissionsrequired " +
-		"rolerequired rolesrequired adminrequired tokenrequired jwtrequired " +
-		"authenticated isauthenticated csrfprotect csrfprotection protectfromforgery " +
-		"htmlescape escapehtml htmlspecialchars htmlentities striptags escapeshellarg shellescape sanitizehtml sanitize " +
-		"safeload comparedigest timingsafeequal hashequals securecompare constanttimecompare ratelimit ratelimiter")
-})
+var keepers = sync.OnceValue(wordSet("loginrequired authrequired authenticationrequired permissionrequired " +
+	"permissionsrequired rolerequired rolesrequired adminrequired tokenrequired jwtrequired authenticated " +
+	"isauthenticated csrfprotect csrfprotection protectfromforgery htmlescape escapehtml htmlspecialchars " +
+	"htmlentities striptags escapeshellarg shellescape sanitizehtml sanitize safeload comparedigest " +
+	"timingsafeequal hashequals securecompare constanttimecompare ratelimit ratelimiter"))
 
-var annotationChecks = sync.OnceValue(func() set {
-	return words("NotNull NotBlank NotEmpty Size Min Max Positive PositiveOrZero Pattern Email Valid Validated Digits " +
-		"DecimalMin DecimalMax Past PastOrPresent Future FutureOrPresent AssertTrue " +
-		"PreAuthorize PostAuthorize Secured RolesAllowed IsGranted " +
-		"IsString IsInt IsNumber IsBoolean IsEmail IsNotEmpty IsDefined IsUUID IsUrl IsDate IsDateString IsEnum " +
-		"IsPositive IsIn IsArray Length MinLength MaxLength Matches ValidateNested ArrayNotEmpty ArrayMaxSize UseGuards " +
-		"Roles Authorized " +
-		"Required StringLength Range EmailAddress RegularExpression Compare Authorize ValidateAntiForgeryToken " +
-		"Regex Choice Count Valid field_validator model_validator validates permission_classes require_POST " +
-		"require_http_methods staff_member_required user_passes_test jwt_required")
-})
+var annotationChecks = sync.OnceValue(wordSet("NotNull NotBlank NotEmpty Size Min Max Positive PositiveOrZero " +
+	"Pattern Email Valid Validated Digits DecimalMin DecimalMax Past PastOrPresent Future FutureOrPresent " +
+	"AssertTrue PreAuthorize PostAuthorize Secured RolesAllowed IsGranted IsString IsInt IsNumber IsBoolean " +
+	"IsEmail IsNotEmpty IsDefined IsUUID IsUrl IsDate IsDateString IsEnum IsPositive IsIn IsArray Length " +
+	"MinLength MaxLength Matches ValidateNested ArrayNotEmpty ArrayMaxSize UseGuards Roles Authorized Required " +
+	"StringLength Range EmailAddress RegularExpression Compare Authorize ValidateAntiForgeryToken Regex Choice " +
+	"Count Valid field_validator model_validator validates permission_classes require_POST require_http_methods " +
+	"staff_member_required user_passes_test jwt_required"))
 
-var schemaRoots = sync.OnceValue(func() set { return words("z Joi joi yup Yup vine") })
+var schemaRoots = sync.OnceValue(wordSet("z Joi joi yup Yup vine"))
 
-var chainChecks = sync.OnceValue(func() set {
-	return words("string number boolean date enum literal bigint instanceof min max length email url uuid int integer " +
-		"positive nonnegative negative regex pattern nonempty required strict refine superRefine alphanum valid oneOf " +
-		"matches gte lte gt lt finite noUnknown datetime ip cuid multipleOf safe startsWith endsWith includes")
-})
+var chainChecks = sync.OnceValue(wordSet("string number boolean date enum literal bigint instanceof min max " +
+	"length email url uuid int integer positive nonnegative negative regex pattern nonempty required strict " +
+	"refine superRefine alphanum valid oneOf matches gte lte gt lt finite noUnknown datetime ip cuid multipleOf " +
+	"safe startsWith endsWith includes"))
 
-var textRules = sync.OnceValue(func() set {
-	return words("required string integer numeric min max between email array date unique exists in regex size digits " +
-		"boolean url uuid confirmed alpha alpha_num alpha_dash after before image mimes file json ip same accepted gt gte " +
-		"lt lte")
-})
+var textRules = sync.OnceValue(wordSet("required string integer numeric min max between email array date unique " +
+	"exists in regex size digits boolean url uuid confirmed alpha alpha_num alpha_dash after before image mimes " +
+	"file json ip same accepted gt gte lt lte"))
 
-var validationOptions = sync.OnceValue(func() set {
-	return words("if unless on message allow_nil allow_blank strict case_sensitive scope")
-})
+var validationOptions = sync.OnceValue(wordSet("if unless on message allow_nil allow_blank strict case_sensitive " +
+	"scope"))
 
-var argumentChecks = sync.OnceValue(func() set {
-	return words("required choices validators validate ge gt le lt min_length max_length pattern regex max_digits " +
-		"decimal_places min_value max_value multiple_of allow_blank_forbidden extra")
-})
+var argumentChecks = sync.OnceValue(wordSet("required choices validators validate ge gt le lt min_length " +
+	"max_length pattern regex max_digits decimal_places min_value max_value multiple_of allow_blank_forbidden " +
+	"extra"))
 
-var propertyChecks = sync.OnceValue(func() set {
-	return words("required additionalProperties maxLength minLength maxlength minlength minimum maximum " +
-		"exclusiveMinimum exclusiveMaximum minItems maxItems pattern validate")
-})
+var propertyChecks = sync.OnceValue(wordSet("required additionalProperties maxLength minLength maxlength " +
+	"minlength minimum maximum exclusiveMinimum exclusiveMaximum minItems maxItems pattern validate"))
 
 // LostChecks are the checks that a version has more of than another one.
 func LostChecks(was, now *Model) []Check {

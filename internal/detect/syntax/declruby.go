@@ -101,7 +101,7 @@ func (u *unit) symbol(i int) bool {
 	return before || end+1 < len(u.src) && u.src[end] == ':' && u.src[end+1] != ':'
 }
 
-var blockWords = sync.OnceValue(func() set { return words("else then do and or return begin ensure") })
+var blockWords = sync.OnceValue(wordSet("else then do and or return begin ensure"))
 
 // begins tells whether a statement begins at i: an if elsewhere follows what it
 // decides on.

@@ -116,10 +116,8 @@ func (u *unit) holdsWhole(part, whole [2]int) bool {
 }
 
 // sameStill are calls and fields that tell of a value what it is, or how long.
-var sameStill = sync.OnceValue(func() set {
-	return words("size len count length Len Count Length clone copy to_s toString to_string String ToString toList " +
-		"ToList to_a slice dup deepcopy structuredClone strlen")
-})
+var sameStill = sync.OnceValue(wordSet("size len count length Len Count Length clone copy to_s toString to_string " +
+	"String ToString toList ToList to_a slice dup deepcopy structuredClone strlen"))
 
 // Link is a call of a chain of assertions.
 type Link struct {
@@ -152,15 +150,12 @@ func (u *unit) links(begin, end int) []Link {
 	return all
 }
 
-var sizes = sync.OnceValue(func() set {
-	return words("len hassize havelength tohavelength tohavecount havecount hascount haslength haslengthof lengthof " +
-		"shouldhavesize isnotempty notbeempty containskey")
-})
+var sizes = sync.OnceValue(wordSet("len hassize havelength tohavelength tohavecount havecount hascount haslength " +
+	"haslengthof lengthof shouldhavesize isnotempty notbeempty containskey"))
 
-var describes = sync.OnceValue(func() set {
-	return words("as because describedAs withFailMessage overridingErrorMessage withClue withRepresentation andReturn " +
-		"willReturn andThrow andReturnUsing willThrowException willReturnCallback returns reason within Within at_least")
-})
+var describes = sync.OnceValue(wordSet("as because describedAs withFailMessage overridingErrorMessage withClue " +
+	"withRepresentation andReturn willReturn andThrow andReturnUsing willThrowException willReturnCallback " +
+	"returns reason within Within at_least"))
 
 // onlyAskedFor tells whether a function, named at i, is given to an assertion that asks
 // no more than whether it is there.
@@ -179,10 +174,9 @@ func (u *unit) onlyAskedFor(i int) bool {
 	return false
 }
 
-var thereness = sync.OnceValue(func() set {
-	return words("null notnull isnotnull assertnotnull shouldnotbenull tobedefined tobetruthy function notbenull " +
-		"benull assertiscallable iscallable callable isnotnone assertisnotnone notnil nil none tobeok exist exists")
-})
+var thereness = sync.OnceValue(wordSet("null notnull isnotnull assertnotnull shouldnotbenull tobedefined " +
+	"tobetruthy function notbenull benull assertiscallable iscallable callable isnotnone assertisnotnone notnil " +
+	"nil none tobeok exist exists"))
 
 // takesNone tells of brackets that take nothing of what stands before them: [:0],
 // .slice(0, 0), .take(0), .Take(0), .limit(0).

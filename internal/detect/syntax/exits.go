@@ -64,10 +64,8 @@ func (e *Exits) count(u *unit, i int, well bool) {
 }
 
 // exitWords are the calls that end a program, and what says with which code it will.
-var exitWords = sync.OnceValue(func() set {
-	return words("exit Exit exitProcess exit! SystemExit die reallyExit exitCode ExitCode _exit SUCCESS FAILURE " +
-		"EXIT_SUCCESS EXIT_FAILURE")
-})
+var exitWords = sync.OnceValue(wordSet("exit Exit exitProcess exit! SystemExit die reallyExit exitCode ExitCode " +
+	"_exit SUCCESS FAILURE EXIT_SUCCESS EXIT_FAILURE"))
 
 // CodeIgnored tells whether a call is still there whose result was the code of a
 // program's end, and is not any more.

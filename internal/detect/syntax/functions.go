@@ -340,15 +340,14 @@ func (u *unit) readPassed(f *Function, i int) {
 }
 
 // passers are calls that call what they are given for each of some values.
-var passers = sync.OnceValue(func() set { return words("forEach each for_each ForEach onEach") })
+var passers = sync.OnceValue(wordSet("forEach each for_each ForEach onEach"))
 
 var guardNames = [...]string{"validate", "sanitize", "sanitise", "ensure", "authorize", "authorise", "authenticate",
 	"checkargument", "checknotnull", "checkstate", "throwif", "verifysignature", "checkpermission", "checkaccess",
 	"assertvalid", "requirepermission"}
 
-var guardWords = sync.OnceValue(func() set {
-	return words("require requirenotnull check checknotnull requirenonnull verify notnull escape")
-})
+var guardWords = sync.OnceValue(wordSet("require requirenotnull check checknotnull requirenonnull verify notnull " +
+	"escape"))
 
 // emptyResult tells of return null, of false, of an empty list.
 func (u *unit) emptyResult(i int) bool {

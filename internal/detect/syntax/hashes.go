@@ -108,15 +108,14 @@ func (u *unit) sortedOnce() multiset.Hashes {
 }
 
 // commonWords tell nothing: keywords, and what tests are made of.
-var commonWords = sync.OnceValue(func() set {
-	return words(`abstract and any args assert assertEqual assertEquals assertThat async await begin bool boolean ` +
-		`break case cases catch class const context continue def defer describe else elsif end ensure err error Equal ` +
-		`Errorf equal except expect expected export extends false False Fatal Fatalf final finally float for foreach from ` +
-		`fun func function get got if import input int it lambda let list make map module name new nil None not null or ` +
-		`override package pass private protected public pub raise range require rescue result return Run self should ` +
-		`static str string String struct switch test testing tests Test then this throw throws toBe toEqual true True try ` +
-		`type undefined use using val value var void want when while with yield assert_eq assert_equal $this`)
-})
+var commonWords = sync.OnceValue(wordSet("abstract and any args assert assertEqual assertEquals assertThat async " +
+	"await begin bool boolean break case cases catch class const context continue def defer describe else elsif end " +
+	"ensure err error Equal Errorf equal except expect expected export extends false False Fatal Fatalf final finally " +
+	"float for foreach from fun func function get got if import input int it lambda let list make map module name new " +
+	"nil None not null or override package pass private protected public pub raise range require rescue result return " +
+	"Run self should static str string String struct switch test testing tests Test then this throw throws toBe " +
+	"toEqual true True try type undefined use using val value var void want when while with yield assert_eq " +
+	"assert_equal $this"))
 
 var commonSieve = sync.OnceValue(func() *sieve { return commonWords().sieve() })
 

@@ -46,12 +46,10 @@ func (u *unit) bare(i int) bool {
 }
 
 // bareCalls are the calls that begin a chain which says what is expected.
-var bareCalls = sync.OnceValue(func() set {
-	return words("assertThat assertThatThrownBy assertThatCode assertThatExceptionOfType expectThat expectCatching " +
-		"assert_that assert_that expect_that")
-})
+var bareCalls = sync.OnceValue(wordSet("assertThat assertThatThrownBy assertThatCode assertThatExceptionOfType " +
+	"expectThat expectCatching assert_that assert_that expect_that"))
 
-var rubyMatchers = sync.OnceValue(func() set { return words("to not_to to_not") })
+var rubyMatchers = sync.OnceValue(wordSet("to not_to to_not"))
 
 // chainEnds tells whether no matcher is called in the chain that begins at j.
 func (u *unit) chainEnds(j int) bool {
@@ -68,10 +66,8 @@ func (u *unit) chainEnds(j int) bool {
 }
 
 // chainLinks are words of assertion libraries that assert nothing by themselves.
-var chainLinks = sync.OnceValue(func() set {
-	return words("not resolves rejects to be been is that which and has have with at of same but does still also deep " +
-		"nested own ordered any all itself")
-})
+var chainLinks = sync.OnceValue(wordSet("not resolves rejects to be been is that which and has have with at of " +
+	"same but does still also deep nested own ordered any all itself"))
 
 // endsStatement tells whether a statement ends before the token at i.
 func (u *unit) endsStatement(i int) bool {
@@ -147,7 +143,7 @@ func (u *unit) conditionOfItself(begin, end int, same func(a, b [2]int) bool) bo
 	return false
 }
 
-var equalities = sync.OnceValue(func() set { return words("DeepEqual Equal Diff Is EqualFold Compare") })
+var equalities = sync.OnceValue(wordSet("DeepEqual Equal Diff Is EqualFold Compare"))
 
 // sameCode tells whether two expressions are the same, and name something.
 func (u *unit) sameCode(a, b [2]int) bool {
@@ -468,10 +464,8 @@ func (u *unit) emptyList(from, to int) bool {
 	return u.at(before) == "!" && u.at(before-1) == "vec"
 }
 
-var listMakers = sync.OnceValue(func() set {
-	return words("of listOf emptyList emptyArray arrayOf emptySet setOf mapOf emptyMap Empty list set dict tuple " +
-		"frozenset array asList emptySequence sequenceOf")
-})
+var listMakers = sync.OnceValue(wordSet("of listOf emptyList emptyArray arrayOf emptySet setOf mapOf emptyMap " +
+	"Empty list set dict tuple frozenset array asList emptySequence sequenceOf"))
 
 // listBegin is where the expression begins that the dot at i belongs to.
 func (u *unit) listBegin(dot int) int {
@@ -488,7 +482,7 @@ func (u *unit) listBegin(dot int) int {
 	return j
 }
 
-var goBack = sync.OnceValue(func() set { return words("return await do then else in of") })
+var goBack = sync.OnceValue(wordSet("return await do then else in of"))
 
 // afterCall is where the call of the word at i ends, with the block that it is given.
 func (u *unit) afterCall(i int) int {
@@ -540,10 +534,8 @@ func (u *unit) sendsError(i int) bool {
 	return false
 }
 
-var noAssertions = sync.OnceValue(func() set {
-	return words("expectNotToPerformAssertions doesNotPerformAssertions addToAssertionCount " +
-		"does_not_perform_assertions throwsNoExceptions")
-})
+var noAssertions = sync.OnceValue(wordSet("expectNotToPerformAssertions doesNotPerformAssertions " +
+	"addToAssertionCount does_not_perform_assertions throwsNoExceptions"))
 
 // prints tells of a statement that prints something.
 func (u *unit) prints(i int) bool {

@@ -179,20 +179,14 @@ func (u *unit) isHook(i int) bool {
 }
 
 var (
-	hookNames = sync.OnceValue(func() set {
-		return words("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method setup_class setup_module " +
-			"setup_function SetUp SetupTest SetupSuite SetupSubTest " +
-			"BeforeTest setUpBeforeClass beforeTest beforeSpec beforeEach beforeContainer beforeAny beforeInvocation " +
-			"TestMain InitializeAsync before_setup before_all mount")
-	})
-	hookNotes = sync.OnceValue(func() set {
-		return words("BeforeEach BeforeAll Before BeforeClass BeforeMethod BeforeTest BeforeSuite SetUp OneTimeSetUp " +
-			"TestInitialize ClassInitialize Setup before beforeClass BeforeTestMethod")
-	})
-	hookCallNames = sync.OnceValue(func() set {
-		return words("beforeEach beforeAll before setup suiteSetup setupAll beforeTest beforeSpec beforeContainer " +
-			"beforeAny beforeEachTest prepend_before background around")
-	})
+	hookNames = sync.OnceValue(wordSet("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method " +
+		"setup_class setup_module setup_function SetUp SetupTest SetupSuite SetupSubTest BeforeTest " +
+		"setUpBeforeClass beforeTest beforeSpec beforeEach beforeContainer beforeAny beforeInvocation TestMain " +
+		"InitializeAsync before_setup before_all mount"))
+	hookNotes = sync.OnceValue(wordSet("BeforeEach BeforeAll Before BeforeClass BeforeMethod BeforeTest " +
+		"BeforeSuite SetUp OneTimeSetUp TestInitialize ClassInitialize Setup before beforeClass BeforeTestMethod"))
+	hookCallNames = sync.OnceValue(wordSet("beforeEach beforeAll before setup suiteSetup setupAll beforeTest " +
+		"beforeSpec beforeContainer beforeAny beforeEachTest prepend_before background around"))
 )
 
 // hookCalls finds the calls that give the runner what to do before tests:

@@ -32,10 +32,8 @@ func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
 }
 
 // presence are assertions that something is there, or failed.
-var presence = sync.OnceValue(func() set {
-	return words("error notnil notnull assertnotnull isnotnull isnotnil assertisnotnone notempty isnotempty " +
-		"assertnotempty tobedefined tobetruthy truthy exists exist")
-})
+var presence = sync.OnceValue(wordSet("error notnil notnull assertnotnull isnotnull isnotnil assertisnotnone " +
+	"notempty isnotempty assertnotempty tobedefined tobetruthy truthy exists exist"))
 
 // saysFailure tells of calls that always fail: fail("not reached"), assert.fail().
 func (u *unit) saysFailure(i, end int) bool {
@@ -91,11 +89,8 @@ func (u *unit) asksKind(begin, end int) bool {
 }
 
 // kinds are words, without capitals and underscores, that ask what something is.
-var kinds = sync.OnceValue(func() set {
-	return words("typeof instanceof callable hasattr isinstance issubclass respondto bea bean beaninstanceof beakindof " +
-		"beinstanceof assertrespondto assertinstanceof " +
-		"assertisinstance assertkindof shouldbeinstanceof shouldbetypeof tobeinstanceof tobetypeof istype isinstanceof " +
-		"isassignablefrom isassignableto methodexists " +
-		"iscallable classexists functionexists beoftype beassignableto isexactlyinstanceof mustbeinstanceof mustrespondto " +
-		"implements isfunction assertiscallable tobecallable")
-})
+var kinds = sync.OnceValue(wordSet("typeof instanceof callable hasattr isinstance issubclass respondto bea bean " +
+	"beaninstanceof beakindof beinstanceof assertrespondto assertinstanceof assertisinstance assertkindof " +
+	"shouldbeinstanceof shouldbetypeof tobeinstanceof tobetypeof istype isinstanceof isassignablefrom " +
+	"isassignableto methodexists iscallable classexists functionexists beoftype beassignableto " +
+	"isexactlyinstanceof mustbeinstanceof mustrespondto implements isfunction assertiscallable tobecallable"))

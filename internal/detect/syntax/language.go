@@ -3,6 +3,7 @@ package syntax
 import (
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -126,8 +127,16 @@ func Blank(lang *Language, src string, comments bool) string {
 // set is a set of words.
 type set map[string]bool
 
-// words makes a set of words with blanks between them.
+// words returns the set of the words of a text that blanks separate.
 func words(s string) set { return set(nil).and(s) }
+
+// wordSet returns a function that builds a set with words, for sync.OnceValue.
+func wordSet(s string) func() set { return func() set { return words(s) } }
+
+// pattern returns a function that compiles a regular expression, for sync.OnceValue.
+func pattern(s string) func() *regexp.Regexp {
+	return func() *regexp.Regexp { return regexp.MustCompile(s) }
+}
 
 // and is the set with more words.
 func (s set) and(more string) set {

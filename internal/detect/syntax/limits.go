@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,11 +64,9 @@ func (g *Guard) Wider(was *Guard) bool {
 const tenfold = 10
 
 // checks are names of functions that tell whether something is allowed, or right.
-var checks = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|` +
-			`[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`)
-})
+var checks = sync.OnceValue(pattern(`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|` +
+	`[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|` +
+	`[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`))
 
 // readAssert notes an assertion of Python in production code: what does not only
 // tell a reader of types that something is there.

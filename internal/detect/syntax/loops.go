@@ -63,14 +63,9 @@ func (u *unit) loopAt(i int) (loop, bool) {
 // eachCalls are the methods of lists that do something with each element, allCalls
 // those that ask something of all.
 var (
-	eachCalls = sync.OnceValue(func() set {
-		return words("forEach forAll each each_with_index each_pair each_entry each_line each_value each_key for_each " +
-			"onEach forEachIndexed forEachOrdered with_index ForEach map")
-	})
-	allCalls = sync.OnceValue(func() set {
-		return words("every all all? allMatch All TrueForAll none? noneMatch none " +
-			"any? some")
-	})
+	eachCalls = sync.OnceValue(wordSet("forEach forAll each each_with_index each_pair each_entry each_line " +
+		"each_value each_key for_each onEach forEachIndexed forEachOrdered with_index ForEach map"))
+	allCalls = sync.OnceValue(wordSet("every all all? allMatch All TrueForAll none? noneMatch none any? some"))
 )
 
 // eachLoop is what the method at i is given, at the end of a chain that begins with a
@@ -232,10 +227,8 @@ func (u *unit) listWritten(from, to int) int {
 }
 
 // splitters are the calls that make a list of a text.
-var splitters = sync.OnceValue(func() set {
-	return words("split Split splitlines lines lineSequence Fields explode each_line SplitSeq FieldsSeq Lines " +
-		"split_whitespace splitToSequence preg_split EnumerateLines split_terminator")
-})
+var splitters = sync.OnceValue(wordSet("split Split splitlines lines lineSequence Fields explode each_line " +
+	"SplitSeq FieldsSeq Lines split_whitespace splitToSequence preg_split EnumerateLines split_terminator"))
 
 // bracedLoop is one whose body opens at open, if anything does.
 func (u *unit) bracedLoop(i, list, open int) (loop, bool) {

@@ -2,7 +2,6 @@ package syntax
 
 import (
 	"path"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -246,31 +245,21 @@ func (u *unit) endsProgram(i int) bool {
 
 var (
 	// ofProgram are words in names of what is a program, or a part of one that ends it.
-	ofProgram = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(
-			`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|build|worker|exit|quit|signal|` +
-				`shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|start|run|console|task|plugin|` +
-				`loader|process|test|bench|gui|window|menu|electron|plugin`)
-	})
+	ofProgram = sync.OnceValue(pattern(`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|` +
+		`build|worker|exit|quit|signal|shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|` +
+		`start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`))
 	// endsWell are words of signals and of what is said to people before a program ends.
-	endsWell = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(
-			`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|args|quit|shutdown|signal|interrupt|` +
-				`uncaught|disconnect|destroy`)
-	})
+	endsWell = sync.OnceValue(pattern(`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|` +
+		`args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`))
 )
 
 // calledByRunner are marks of what a runner calls before and after the tests.
-var calledByRunner = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`)
-})
+var calledByRunner = sync.OnceValue(pattern(`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|` +
+	`(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`))
 
 // loadedByRunner are names of files that a runner reads before the tests.
-var loadedByRunner = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|support|init|hook|runner|spec|test`)
-})
+var loadedByRunner = sync.OnceValue(pattern(`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|` +
+	`support|init|hook|runner|spec|test`))
 
 // lineText is the line that a token stands in.
 func (u *unit) lineText(i int) string {
@@ -379,9 +368,7 @@ func (u *unit) why(line int) string {
 
 // inWords is a comment for people: three words and a fourth, and nothing that only
 // tools or separators have.
-var inWords = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[/*#\s]*(?:[A-Za-z"'\x60(][\w'"\x60().,/-]*[\s*]+){3}\S`)
-})
+var inWords = sync.OnceValue(pattern(`^[/*#\s]*(?:[A-Za-z"'\x60(][\w'"\x60().,/-]*[\s*]+){3}\S`))
 
 // directive tells of a comment that a tool reads: what it looks for stands near
 // the beginning, or after another comment mark.
@@ -394,9 +381,11 @@ func directive(s, needle string) bool {
 	return strings.Trim(head, " \t:@-!\n") == ""
 }
 
-var openEnd = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|HA` + `CK|XX` + `X)\b`)
-})
+var openEnd = sync.OnceValue(pattern(`\b(TO` +
+	`DO|FIX` +
+	`ME|HA` +
+	`CK|XX` +
+	`X)\b`))
 
 // readOpenEnds notes comments that leave work for later.
 func (u *unit) readOpenEnds(m *Model) {

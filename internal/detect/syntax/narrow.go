@@ -37,15 +37,12 @@ func (u *unit) narrowed(t *Test, from, to int) {
 }
 
 var (
-	narrowing = sync.OnceValue(func() set {
-		return words("first last take takeLast takeWhile take_while drop dropLast drop_last dropWhile drop_while filter " +
-			"filterNot filterIndexed filter_map select reject slice skip step_by stepBy limit sample " +
-			"Take TakeLast TakeWhile Skip SkipLast SkipWhile Where First Last find_all grep splice subList Slice partition " +
-			"except without")
-	})
-	narrowingCalls = sync.OnceValue(func() set {
-		return words("islice filter array_slice array_filter takewhile dropwhile filterfalse array_splice")
-	})
+	narrowing = sync.OnceValue(wordSet("first last take takeLast takeWhile take_while drop dropLast drop_last " +
+		"dropWhile drop_while filter filterNot filterIndexed filter_map select reject slice skip step_by stepBy " +
+		"limit sample Take TakeLast TakeWhile Skip SkipLast SkipWhile Where First Last find_all grep splice " +
+		"subList Slice partition except without"))
+	narrowingCalls = sync.OnceValue(wordSet("islice filter array_slice array_filter takewhile dropwhile " +
+		"filterfalse array_splice"))
 )
 
 // readNarrowed notes what leaves out rows of the tables of a test: in the head of a loop
@@ -143,11 +140,9 @@ func (u *unit) ofRow(l *loop, from, to int) bool {
 	return asks
 }
 
-var machineWords = sync.OnceValue(func() set {
-	return words("GOOS GOARCH platform RUBY_PLATFORM PHP_OS PHP_OS_FAMILY PHP_VERSION PHP_VERSION_ID version_info " +
-		"process cfg OperatingSystem OperatingSystemInfo isWindows IsWindows windows Windows os testing Short version " +
-		"Version supports supported")
-})
+var machineWords = sync.OnceValue(wordSet("GOOS GOARCH platform RUBY_PLATFORM PHP_OS PHP_OS_FAMILY PHP_VERSION " +
+	"PHP_VERSION_ID version_info process cfg OperatingSystem OperatingSystemInfo isWindows IsWindows windows " +
+	"Windows os testing Short version Version supports supported"))
 
 // NarrowedSince is what leaves rows of a test's table out that did not, when the table
 // has no more of them; nil for nothing.

@@ -58,7 +58,7 @@ func (u *unit) handedOn(m *Model) {
 }
 
 // exportable are words after export that a name follows.
-var exportable = sync.OnceValue(func() set { return words("const let var type interface enum namespace") })
+var exportable = sync.OnceValue(wordSet("const let var type interface enum namespace"))
 
 // usedPublicly reads pub use a::{B, C as D}; of Rust.
 func (u *unit) usedPublicly(m *Model) {

@@ -91,7 +91,7 @@ func (u *unit) handsError(i, from, to int) bool {
 }
 
 // collects are calls that keep what they are given.
-var collects = sync.OnceValue(func() set { return words("append push pushback add addall put insert set") })
+var collects = sync.OnceValue(wordSet("append push pushback add addall put insert set"))
 
 // errorName is what the handler at i, whose body begins at from, calls its error; empty
 // when it has no name.
@@ -147,7 +147,7 @@ func (u *unit) handling(i int) (from, to int) {
 }
 
 // emptyNames are values that tell nothing.
-var emptyNames = sync.OnceValue(func() set { return words("null nil None undefined NULL") })
+var emptyNames = sync.OnceValue(wordSet("null nil None undefined NULL"))
 
 // maxConstant is how many tokens a value may have that is given in two places.
 const maxConstant = 6

@@ -44,29 +44,21 @@ func (u *unit) lastGives(from, to int) bool {
 }
 
 // failingCalls are names of calls that end what runs, or pass an error on.
-var failingCalls = sync.OnceValue(func() set {
-	return words("fail throw raise abort exit reject error onerror next panic die rethrow propagate seterror adderror " +
-		"failure")
-})
+var failingCalls = sync.OnceValue(wordSet("fail throw raise abort exit reject error onerror next panic die " +
+	"rethrow propagate seterror adderror failure"))
 
-var emptyMakers = sync.OnceValue(func() set {
-	return words("emptylist emptymap emptyset empty listof mapof setof of dict list set array object")
-})
+var emptyMakers = sync.OnceValue(wordSet("emptylist emptymap emptyset empty listof mapof setof of dict list set " +
+	"array object"))
 
 // givesBack are checks that return what they are given, so that they may stand
 // anywhere.
-var givesBack = sync.OnceValue(func() set {
-	return words("requireNonNull checkNotNull requireNotNull " +
-		"checkNotNullParameter")
-})
+var givesBack = sync.OnceValue(wordSet("requireNonNull checkNotNull requireNotNull checkNotNullParameter"))
 
 // refusals are names of answers that refuse a request.
-var refusals = sync.OnceValue(func() set {
-	return words("StatusUnauthorized StatusForbidden StatusBadRequest StatusNotFound StatusUnprocessableEntity " +
-		"StatusConflict " +
-		"StatusTooManyRequests StatusMethodNotAllowed UNAUTHORIZED FORBIDDEN BAD_REQUEST UNPROCESSABLE_ENTITY " +
-		"HTTP_400_BAD_REQUEST HTTP_401_UNAUTHORIZED HTTP_403_FORBIDDEN Unauthorized Forbid BadRequest")
-})
+var refusals = sync.OnceValue(wordSet("StatusUnauthorized StatusForbidden StatusBadRequest StatusNotFound " +
+	"StatusUnprocessableEntity StatusConflict StatusTooManyRequests StatusMethodNotAllowed UNAUTHORIZED FORBIDDEN " +
+	"BAD_REQUEST UNPROCESSABLE_ENTITY HTTP_400_BAD_REQUEST HTTP_401_UNAUTHORIZED HTTP_403_FORBIDDEN Unauthorized " +
+	"Forbid BadRequest"))
 
 // zeroResult tells of return 0, return "" and return default.
 func (u *unit) zeroResult(i int) bool {

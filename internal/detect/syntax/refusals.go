@@ -60,7 +60,7 @@ func (u *unit) roundOf(i, from int) int {
 	return from
 }
 
-var rounds = sync.OnceValue(func() set { return words("for foreach each forEach") })
+var rounds = sync.OnceValue(wordSet("for foreach each forEach"))
 
 // asksForm tells whether the condition [from, to) holds something against a pattern, or
 // asks a check.
@@ -78,17 +78,13 @@ func (u *unit) asksForm(from, to int) bool {
 }
 
 // patterns are names of calls that hold something against a pattern.
-var patterns = sync.OnceValue(func() set {
-	return words("fullmatch matches ismatch pregmatch match test matchstring matchesentire containsmatchin matchentire " +
-		"regexmatch")
-})
+var patterns = sync.OnceValue(wordSet("fullmatch matches ismatch pregmatch match test matchstring matchesentire " +
+	"containsmatchin matchentire regexmatch"))
 
 // softQuestions are names of calls that ask for a part of something only.
-var softQuestions = sync.OnceValue(func() set {
-	return words("startswith endswith startwith endwith hasprefix hassuffix contains includes include strcontains " +
-		"strstartswith strendswith isempty isblank isnullorempty isnullorwhitespace length len size count strlen strpos " +
-		"indexof empty trim strip trimspace")
-})
+var softQuestions = sync.OnceValue(wordSet("startswith endswith startwith endwith hasprefix hassuffix contains " +
+	"includes include strcontains strstartswith strendswith isempty isblank isnullorempty isnullorwhitespace " +
+	"length len size count strlen strpos indexof empty trim strip trimspace"))
 
 // asksPart tells whether all that is called in the condition [from, to) asks for a part
 // of something.
@@ -143,9 +139,8 @@ func (u *unit) hushes(from, to int) bool {
 }
 
 // quietly are names of calls and levels that are not told unless somebody asks for it.
-var quietly = sync.OnceValue(func() set {
-	return words("debug trace fine finer finest verbose logdebug logtrace debugf tracef logverbose silly debugprint")
-})
+var quietly = sync.OnceValue(wordSet("debug trace fine finer finest verbose logdebug logtrace debugf tracef " +
+	"logverbose silly debugprint"))
 
 // answersWell tells whether something is given back in [from, to) that says that all is
 // well: a code such as 201, or a name that says so.
@@ -164,7 +159,5 @@ func (u *unit) answersWell(from, to int) bool {
 	return false
 }
 
-var wellWords = sync.OnceValue(func() set {
-	return words("ok statusok created statuscreated nocontent statusnocontent accepted statusaccepted success httpok " +
-		"http200ok http201created")
-})
+var wellWords = sync.OnceValue(wordSet("ok statusok created statuscreated nocontent statusnocontent accepted " +
+	"statusaccepted success httpok http200ok http201created"))

@@ -74,7 +74,5 @@ func (u *unit) most(from, to int) int {
 }
 
 // rerunning are annotations by which a test that fails is run again.
-var rerunning = sync.OnceValue(func() set {
-	return words("flaky retry Retry RetryFact RetryTheory RetryTest RetryingTest RepeatedIfExceptionsTest " +
-		"RetryOnFailure RetryOnException Flaky FlakyTest reruns")
-})
+var rerunning = sync.OnceValue(wordSet("flaky retry Retry RetryFact RetryTheory RetryTest RetryingTest " +
+	"RepeatedIfExceptionsTest RetryOnFailure RetryOnException Flaky FlakyTest reruns"))

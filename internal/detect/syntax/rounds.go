@@ -112,12 +112,10 @@ func (u *unit) roundsEnd(i int, d *decl) int {
 }
 
 var (
-	roundWords = sync.OnceValue(func() set { return words("for repeat range rangeClosed Range times") })
+	roundWords = sync.OnceValue(wordSet("for repeat range rangeClosed Range times"))
 	// roundNames are the names by which frameworks are told how often they try.
-	roundNames = sync.OnceValue(func() set {
-		return words("RepeatedTest Repeat max_examples numRuns with_cases cases iterations trials tries MaxTest checkAll " +
-			"PropTestConfig invocationCount repeats")
-	})
+	roundNames = sync.OnceValue(wordSet("RepeatedTest Repeat max_examples numRuns with_cases cases iterations " +
+		"trials tries MaxTest checkAll PropTestConfig invocationCount repeats"))
 )
 
 // macroTests are the tests of Rust that a macro of the file writes: what it is given

@@ -65,30 +65,20 @@ func isRunnerVariable(s string) bool {
 }
 
 var (
-	runnerNames = sync.OnceValue(func() set {
-		return words("jest vitest mocha jasmine karma ava tape tap uvu cypress wdio webdriverio qunit testcafe nightwatch " +
-			"ts-mocha mocha-phantomjs node-tap jest-worker vitest-pool " +
-			"pytest unittest nose nosetests tox py-test testtools " +
-			"junit surefire failsafe kotest testng spock cucumber jqwik gradle-worker gradleworkermain " +
-			"xunit nunit mstest testhost vstest resharpertestrunner specflow reqnroll ncrunch " +
-			"minitest rspec phpunit pest paratest codeception codecept behat phpspec infection atoum " +
-			"nextest cargo-nextest tarpaulin llvm-cov ginkgo gotestsum convey")
-	})
-	runnerModules = sync.OnceValue(func() set {
-		return words("pytest _pytest unittest hypothesis nose nose2 tox doctest behave coverage trial testtools xdist " +
-			"pluggy ward lettuce robot freezegun responses")
-	})
-	runnerVariables = sync.OnceValue(func() set {
-		return words("VITEST NODE_TEST_CONTEXT NEXTEST GO_TEST TESTING UNDER_TEST IN_TEST IS_TEST RUNNING_TESTS " +
-			"RUNNING_TEST RUN_BY_TEST vitest Cypress " +
-			"TAP AVA_PATH PLAYWRIGHT_TEST BUN_TEST DENO_TEST UNIQUE_TEST_TOKEN TEST_TOKEN TEST_ENV_NUMBER " +
-			"CARGO_TARGET_TMPDIR GOCOVERDIR COVERAGE_RUN COVERAGE_PROCESS_START " +
-			"TEST_WORKSPACE TEST_TARGET TEST_SRCDIR PARATEST INFECTION STRYKER_MUTATOR_WORKER NYC_PROCESS_ID NYC_CONFIG " +
-			"__PHPUNIT_PHAR__ PHPUNIT_COMPOSER_INSTALL DOTNET_RUNNING_IN_TEST CYPRESS")
-	})
-	runnerFamilies = sync.OnceValue(func() set {
-		return words("JEST VITEST PYTEST MOCHA NEXTEST PHPUNIT AVA TAP UVU CYPRESS WDIO KARMA JASMINE HYPOTHESIS BEHAVE " +
-			"NOSE TOX VSTEST XUNIT NUNIT MSTEST RSPEC MINITEST CUCUMBER PARATEST PEST BEHAT CODECEPTION INFECTION GINKGO " +
-			"GOTESTSUM SUREFIRE JUNIT KOTEST TESTNG STRYKER")
-	})
+	runnerNames = sync.OnceValue(wordSet("jest vitest mocha jasmine karma ava tape tap uvu cypress wdio " +
+		"webdriverio qunit testcafe nightwatch ts-mocha mocha-phantomjs node-tap jest-worker vitest-pool pytest " +
+		"unittest nose nosetests tox py-test testtools junit surefire failsafe kotest testng spock cucumber jqwik " +
+		"gradle-worker gradleworkermain xunit nunit mstest testhost vstest resharpertestrunner specflow reqnroll " +
+		"ncrunch minitest rspec phpunit pest paratest codeception codecept behat phpspec infection atoum nextest " +
+		"cargo-nextest tarpaulin llvm-cov ginkgo gotestsum convey"))
+	runnerModules = sync.OnceValue(wordSet("pytest _pytest unittest hypothesis nose nose2 tox doctest behave " +
+		"coverage trial testtools xdist pluggy ward lettuce robot freezegun responses"))
+	runnerVariables = sync.OnceValue(wordSet("VITEST NODE_TEST_CONTEXT NEXTEST GO_TEST TESTING UNDER_TEST IN_TEST " +
+		"IS_TEST RUNNING_TESTS RUNNING_TEST RUN_BY_TEST vitest Cypress TAP AVA_PATH PLAYWRIGHT_TEST BUN_TEST " +
+		"DENO_TEST UNIQUE_TEST_TOKEN TEST_TOKEN TEST_ENV_NUMBER CARGO_TARGET_TMPDIR GOCOVERDIR COVERAGE_RUN " +
+		"COVERAGE_PROCESS_START TEST_WORKSPACE TEST_TARGET TEST_SRCDIR PARATEST INFECTION STRYKER_MUTATOR_WORKER " +
+		"NYC_PROCESS_ID NYC_CONFIG __PHPUNIT_PHAR__ PHPUNIT_COMPOSER_INSTALL DOTNET_RUNNING_IN_TEST CYPRESS"))
+	runnerFamilies = sync.OnceValue(wordSet("JEST VITEST PYTEST MOCHA NEXTEST PHPUNIT AVA TAP UVU CYPRESS WDIO " +
+		"KARMA JASMINE HYPOTHESIS BEHAVE NOSE TOX VSTEST XUNIT NUNIT MSTEST RSPEC MINITEST CUCUMBER PARATEST PEST " +
+		"BEHAT CODECEPTION INFECTION GINKGO GOTESTSUM SUREFIRE JUNIT KOTEST TESTNG STRYKER"))
 )

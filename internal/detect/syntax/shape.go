@@ -38,7 +38,7 @@ func (u *unit) readShape(f *Function, d *decl) {
 	}
 }
 
-var equalityNames = sync.OnceValue(func() set { return words("__eq__ equals Equals eq == eql? __ne__ equal isEqual") })
+var equalityNames = sync.OnceValue(wordSet("__eq__ equals Equals eq == eql? __ne__ equal isEqual"))
 
 // isStub tells whether a body does nothing: it is empty, returns a constant, or
 // says that it is not implemented.

@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"regexp"
 	"strings"
 	"sync"
 
@@ -68,9 +67,7 @@ func (u *unit) docRequires(t *Test, d *decl) {
 	}
 }
 
-var requirement = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`@requires\s+(PHP|extension|OSFAMILY|OS|function|setting)\s+([^\n*]+)`)
-})
+var requirement = sync.OnceValue(pattern(`@requires\s+(PHP|extension|OSFAMILY|OS|function|setting)\s+([^\n*]+)`))
 
 // options reads what stands between the title of a test and its function:
 // { only: true }, { skip: !!process.env.CI }.
@@ -293,9 +290,8 @@ func (u *unit) rustSkip() (Skipping, int) {
 }
 
 // pestSystems are what Pest has for tests that run on some systems only.
-var pestSystems = sync.OnceValue(func() set {
-	return words("skipOnWindows skipOnMac skipOnLinux onlyOnWindows onlyOnMac onlyOnLinux skipOnCi skipLocally")
-})
+var pestSystems = sync.OnceValue(wordSet("skipOnWindows skipOnMac skipOnLinux onlyOnWindows onlyOnMac onlyOnLinux " +
+	"skipOnCi skipLocally"))
 
 // pestSystem notes it(...)->skipOnLinux().
 func (u *unit) pestSystem(d *decl, call string, note func(s Skipping, at, to int)) {
@@ -308,11 +304,9 @@ func (u *unit) pestSystem(d *decl, call string, note func(s Skipping, at, to int
 }
 
 // sharpConditions are attributes of C# by which a test runs on some machines only.
-var sharpConditions = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:Platform|PlatformSpecific|OSCondition|OSSkipCondition|SkipOnPlatform|CICondition)$|` +
-		`(?i:(?:windows|win|mac|osx|macos|linux|unix)(?:only)?(?:fact|theory)$)|^(?:Manual|Local|Nightly|DebugOnly|` +
-		`SkipOnCI|NotOnCI)(?:Fact|Theory)$`)
-})
+var sharpConditions = sync.OnceValue(pattern(`^(?:Platform|PlatformSpecific|OSCondition|OSSkipCondition|` +
+	`SkipOnPlatform|CICondition)$|(?i:(?:windows|win|mac|osx|macos|linux|unix)(?:only)?(?:fact|theory)$)|^(?:Manual|` +
+	`Local|Nightly|DebugOnly|SkipOnCI|NotOnCI)(?:Fact|Theory)$`))
 
 // sharpOnly tells whether the attribute with the name at i says where a test runs, and
 // not where it does not.

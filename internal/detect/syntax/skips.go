@@ -264,12 +264,10 @@ func (u *unit) passesAnyway(open, to int) bool {
 	return false
 }
 
-var conditionalSkips = sync.OnceValue(func() set {
-	return words("skipif skipIf skipUnless DisabledOnOs DisabledIf EnabledIf EnabledOnOs DisabledIfEnvironmentVariable " +
-		"EnabledIfEnvironmentVariable EnabledIfSystemProperty DisabledOnJre EnabledOnJre DisabledIfSystemProperty " +
-		"RequiresPhp RequiresPhpExtension RequiresPhpunit RequiresFunction RequiresMethod RequiresSetting " +
-		"RequiresOperatingSystem RequiresOperatingSystemFamily")
-})
+var conditionalSkips = sync.OnceValue(wordSet("skipif skipIf skipUnless DisabledOnOs DisabledIf EnabledIf " +
+	"EnabledOnOs DisabledIfEnvironmentVariable EnabledIfEnvironmentVariable EnabledIfSystemProperty DisabledOnJre " +
+	"EnabledOnJre DisabledIfSystemProperty RequiresPhp RequiresPhpExtension RequiresPhpunit RequiresFunction " +
+	"RequiresMethod RequiresSetting RequiresOperatingSystem RequiresOperatingSystemFamily"))
 
 // constant tells whether an argument is a constant.
 func (u *unit) constant(i int) bool {

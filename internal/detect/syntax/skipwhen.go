@@ -265,12 +265,9 @@ func (w *whenReader) ask(c *when, s string) {
 }
 
 // plainWords name nothing that may be missing.
-var plainWords = sync.OnceValue(func() set {
-	return words("true false yes no on off null nil none undefined err error ok e t self this if not and or is in " +
-		"reason fail failed test tests ctx context " +
-		"os sys process env ENV path fs exec string String bool int version named matches value String? disabledReason " +
-		"strict")
-})
+var plainWords = sync.OnceValue(wordSet("true false yes no on off null nil none undefined err error ok e t self " +
+	"this if not and or is in reason fail failed test tests ctx context os sys process env ENV path fs exec " +
+	"string String bool int version named matches value String? disabledReason strict"))
 
 // expand says what the name at i stands for: a variable or a small function of the
 // file.

@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"regexp"
 	"strings"
 	"sync"
 
@@ -41,9 +40,8 @@ func (u *unit) noteTold(f *Function, i int) {
 }
 
 // onlyInDebug are calls that do nothing where it counts.
-var onlyInDebug = sync.OnceValue(func() set {
-	return words("assert debug_assert debug_assert_eq debug_assert_ne writelineif assertif")
-})
+var onlyInDebug = sync.OnceValue(wordSet("assert debug_assert debug_assert_eq debug_assert_ne writelineif " +
+	"assertif"))
 
 // onlyReports tells whether the call at i only tells, or does nothing where it counts.
 func (u *unit) onlyReports(i int) bool {
@@ -282,9 +280,6 @@ func (u *unit) expectsAbsence(i int) bool {
 	return false
 }
 
-var absences = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|stopiteration|import_?error|key_?error|` +
-			`index_?error|attribute_?error|name_?error|cancel|interrupt|abort|timeout|closed|exists|unicode|unsupported|` +
-			`notimplemented|noclassdef|eof|brokenpipe|connectionreset`)
-})
+var absences = sync.OnceValue(pattern(`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|` +
+	`stopiteration|import_?error|key_?error|index_?error|attribute_?error|name_?error|cancel|interrupt|abort|timeout|` +
+	`closed|exists|unicode|unsupported|notimplemented|noclassdef|eof|brokenpipe|connectionreset`))

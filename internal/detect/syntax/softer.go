@@ -47,10 +47,8 @@ func (u *unit) strict(i int) string {
 	return ""
 }
 
-var failuresShown = sync.OnceValue(func() set {
-	return words("raise_for_status EnsureSuccessStatusCode error_for_status JSON_THROW_ON_ERROR throw_on_error " +
-		"raise_on_error throwOnError")
-})
+var failuresShown = sync.OnceValue(wordSet("raise_for_status EnsureSuccessStatusCode error_for_status " +
+	"JSON_THROW_ON_ERROR throw_on_error raise_on_error throwOnError"))
 
 // softerThan is the call that fails where the one at i gives nothing, or goes on; empty
 // for none.

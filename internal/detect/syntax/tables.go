@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -88,10 +87,8 @@ func (u *unit) addRows(t *Test, rows []Case) {
 }
 
 // rowMakers are calls that make a list of what they are given.
-var rowMakers = sync.OnceValue(func() set {
-	return words("of listOf setOf mapOf arrayOf sequenceOf asList List Set Map array vec list tuple dict freeze from " +
-		"intArrayOf mutableListOf Array table")
-})
+var rowMakers = sync.OnceValue(wordSet("of listOf setOf mapOf arrayOf sequenceOf asList List Set Map array vec " +
+	"list tuple dict freeze from intArrayOf mutableListOf Array table"))
 
 // providers are the names by which the annotations of a test, and the comment before
 // it, say where its rows are.
@@ -139,7 +136,7 @@ func (u *unit) providers(d *decl) []string {
 	return slices.Compact(all)
 }
 
-var docProvider = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`@dataProvider\s+(?:\w+::)?(\w+)`) })
+var docProvider = sync.OnceValue(pattern(`@dataProvider\s+(?:\w+::)?(\w+)`))
 
 // namedRows are the rows that a function gives, or that a variable holds.
 func (u *unit) namedRows(name string, near *decl) []Case {

@@ -2,7 +2,6 @@ package syntax
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -249,7 +248,7 @@ func (u *unit) said(spans [][2]int) multiset.Hashes {
 	return u.sortedOnce()
 }
 
-var sayers = sync.OnceValue(func() set { return words("Error Errorf Fatal Fatalf Log Logf") })
+var sayers = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Log Logf"))
 
 // ofSpans is a bag of all tokens of some spans but one; once leaves out what a span
 // has again.
@@ -311,9 +310,7 @@ func (u *unit) member(i int) bool {
 }
 
 // identifier is a word of a title that can only be a name of the code.
-var identifier = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\w*(?:[a-z][A-Z]|\w_)\w*$`)
-})
+var identifier = sync.OnceValue(pattern(`^\w*(?:[a-z][A-Z]|\w_)\w*$`))
 
 // minMember is how many bytes a name has at least that tells something.
 const minMember = 4
@@ -335,7 +332,4 @@ func (u *unit) mockOf(i int) string {
 	return ""
 }
 
-var mockCalls = sync.OnceValue(func() set {
-	return words("mock patch spyOn createStub mockImplementation stub " +
-		"mockStatic spy doMock")
-})
+var mockCalls = sync.OnceValue(wordSet("mock patch spyOn createStub mockImplementation stub mockStatic spy doMock"))

@@ -66,8 +66,8 @@ func (u *unit) stretches(all []stretch, from, to int) []stretch {
 
 var (
 	// onlyIf are calls whose function runs only when there is what they ask for.
-	onlyIf = sync.OnceValue(func() set { return words("onFailure onSuccess ifPresent ifSome IfSome") })
-	scopes = sync.OnceValue(func() set { return words("let also run apply") })
+	onlyIf = sync.OnceValue(wordSet("onFailure onSuccess ifPresent ifSome IfSome"))
+	scopes = sync.OnceValue(wordSet("let also run apply"))
 )
 
 // ifStretch is what stands under the if at i, or behind one that leaves the test.

@@ -115,41 +115,32 @@ func everySystem(text string) bool {
 		!strings.Contains(s, "!") && !strings.Contains(s, "not") && !strings.Contains(s, "&&")
 }
 
+// pattern returns a function that compiles a regular expression, for sync.OnceValue.
+func pattern(s string) func() *regexp.Regexp {
+	return func() *regexp.Regexp { return regexp.MustCompile(s) }
+}
+
 var (
-	checked = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\bCI\b|_CI\b|CICondition|skipOnCi|CIRCLECI|(?i)github_|in_?ci\b|\bis_?ci\b|travis|` +
-			`jenkins|buildkite|teamcity|tf_build|continuous_?integration|build_number`)
-	})
-	ofSystem = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)windows|win32|win_|darwin|mac_?os|\bmac\?|linux|unix|bsd\b|goos|goarch|platform|` +
-			`\bos\.name|\bos\.type|operatingsystem|java_?os|\barch|arm64|amd64|aarch|x86|short\(\)|\b(is_?)?root\b|` +
-			`\bget[re]?uid\b|geteuid|locale|cgo|\b(is)?race|wasm|endian|rbconfig|sizeof|pointer_?width|msys|\bfork\b|symlink|` +
-			`ipv6|fips|posix|\bnt\b|tty|numcpu|cpu_count`)
-	})
-	ofEnvironment = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)getenv|lookupenv|environ\b|\benv\b|\$_env|\$_server|environmentvariable|` +
-			`systemproperty|env::var|option_env|extension|importorskip|feature`)
-	})
-	named = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\"[^\"]*\"|'[^']*'|`[^`]*`|\\benv\\.\\w+") })
+	checked = sync.OnceValue(pattern(`\bCI\b|_CI\b|CICondition|skipOnCi|CIRCLECI|(?i)github_|in_?ci\b|\bis_?ci\b|travis|` +
+		`jenkins|buildkite|teamcity|tf_build|continuous_?integration|build_number`))
+	ofSystem = sync.OnceValue(pattern(`(?i)windows|win32|win_|darwin|mac_?os|\bmac\?|linux|unix|bsd\b|goos|goarch|` +
+		`platform|\bos\.name|\bos\.type|operatingsystem|java_?os|\barch|arm64|amd64|aarch|x86|short\(\)|\b(is_?)?root\b|` +
+		`\bget[re]?uid\b|geteuid|locale|cgo|\b(is)?race|wasm|endian|rbconfig|sizeof|pointer_?width|msys|\bfork\b|symlink|` +
+		`ipv6|fips|posix|\bnt\b|tty|numcpu|cpu_count`))
+	ofEnvironment = sync.OnceValue(pattern(`(?i)getenv|lookupenv|environ\b|\benv\b|\$_env|\$_server|environmentvariable|` +
+		`systemproperty|env::var|option_env|extension|importorskip|feature`))
+	named = sync.OnceValue(pattern("\"[^\"]*\"|'[^']*'|`[^`]*`|\\benv\\.\\w+"))
 	// ofInstalled are words of what may be missing.
-	ofInstalled = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)version|jre|jdk|\bphp|which|lookpath|lookupenv|getenv|environ|\benv\b|env::var|` +
-			`exist|stat\(|access|isfile|found|install|availab|support|capab|import|module|hasattr|has_|have_|extension|` +
-			`requires|docker|loaded|defined|feature|\btypeof[ (]*[\w.$]+[ )]*[=!]|\bping\b|\bdial|probe|reachable`)
-	})
+	ofInstalled = sync.OnceValue(pattern(`(?i)version|jre|jdk|\bphp|which|lookpath|lookupenv|getenv|environ|\benv\b|` +
+		`env::var|exist|stat\(|access|isfile|found|install|availab|support|capab|import|module|hasattr|has_|have_|` +
+		`extension|requires|docker|loaded|defined|feature|\btypeof[ (]*[\w.$]+[ )]*[=!]|\bping\b|\bdial|probe|reachable`))
 	// rare are conditions for systems that hardly anybody has.
-	rare = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(!=|!==|!equals\(|isnot)["'(]*(aix|plan9|solaris|sunos|illumos|haiku|amiga|zos|` +
-			`hp-?ux)|EnabledOnOs\((value=)?\{?(OS\.)?(AIX|SOLARIS|OTHER)|RequiresOperatingSystem\w*\(["']/?(solaris|aix|` +
-			`sunos|hp-?ux|haiku)|^(aix|plan9|solaris|illumos|zos)$`)
-	})
-	build     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(!?)go1\.(\d+)$`) })
-	eitherOr  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\|\||\bor\b`) })
-	eitherAnd = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`&&|\band\b`) })
-	orTrue    = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`)
-	})
-	andFalse = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`)
-	})
+	rare = sync.OnceValue(pattern(`(?i)(!=|!==|!equals\(|isnot)["'(]*(aix|plan9|solaris|sunos|illumos|haiku|amiga|zos|` +
+		`hp-?ux)|EnabledOnOs\((value=)?\{?(OS\.)?(AIX|SOLARIS|OTHER)|RequiresOperatingSystem\w*\(["']/?(solaris|aix|` +
+		`sunos|hp-?ux|haiku)|^(aix|plan9|solaris|illumos|zos)$`))
+	build     = sync.OnceValue(pattern(`^(!?)go1\.(\d+)$`))
+	eitherOr  = sync.OnceValue(pattern(`\|\||\bor\b`))
+	eitherAnd = sync.OnceValue(pattern(`&&|\band\b`))
+	orTrue    = sync.OnceValue(pattern(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`))
+	andFalse  = sync.OnceValue(pattern(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`))
 )

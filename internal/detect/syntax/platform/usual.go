@@ -2,7 +2,6 @@ package platform
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 	"sync"
 )
@@ -231,34 +230,18 @@ func ofUsual(atom string) truth {
 }
 
 var (
-	usual = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)linux|posix|unix\b|amd64|x86_64|\bx64\b|debug_assertions|^test$`)
-	})
-	unusual = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)windows|win32|win64|\bwin\b|["'^/]win|win_platform|\bnt\b|mswin|mingw|msys|cygwin|` +
-			`darwin|mac_?os|\bmac\b|\bosx\b|freebsd|openbsd|netbsd|solaris|arm64|aarch64|\barm\b|s390x|riscv|\bmiri\b|` +
-			`tarpaulin|\bloom\b|\bfuzzing\b|is_?win\b`)
-	})
-	separator = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)separator(?:char)?\b.*[=(]|\bpath\.sep\b|\bos\.sep\b`)
-	})
+	usual   = sync.OnceValue(pattern(`(?i)linux|posix|unix\b|amd64|x86_64|\bx64\b|debug_assertions|^test$`))
+	unusual = sync.OnceValue(pattern(`(?i)windows|win32|win64|\bwin\b|["'^/]win|win_platform|\bnt\b|mswin|mingw|msys|` +
+		`cygwin|darwin|mac_?os|\bmac\b|\bosx\b|freebsd|openbsd|netbsd|solaris|arm64|aarch64|\barm\b|s390x|riscv|\bmiri\b|` +
+		`tarpaulin|\bloom\b|\bfuzzing\b|is_?win\b`))
+	separator = sync.OnceValue(pattern(`(?i)separator(?:char)?\b.*[=(]|\bpath\.sep\b|\bos\.sep\b`))
 	// doubtful are words of what a system can do, or not.
-	doubtful = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)support|avail|missing|without|lack|need|fail|broken|\bhas|can_|\bcan[A-Z]|using|` +
-			`version|release|distro|feature|uid\b|hasattr|exist|docker|musl|\bwsl`)
-	})
-	denied = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`!==?|!~|\bnot in\b|\bis not\b|(?i)neq\(|notequals?\(`)
-	})
-	nothing = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`={1,3}(?:-1|false|False|nil|null|None)$|<0$`)
-	})
-	skipping = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\.skip\b|\.todo\b|\bx(?:it|test|describe)\b|^skip\b`)
-	})
+	doubtful = sync.OnceValue(pattern(`(?i)support|avail|missing|without|lack|need|fail|broken|\bhas|can_|\bcan[A-Z]|` +
+		`using|version|release|distro|feature|uid\b|hasattr|exist|docker|musl|\bwsl`))
+	denied   = sync.OnceValue(pattern(`!==?|!~|\bnot in\b|\bis not\b|(?i)neq\(|notequals?\(`))
+	nothing  = sync.OnceValue(pattern(`={1,3}(?:-1|false|False|nil|null|None)$|<0$`))
+	skipping = sync.OnceValue(pattern(`\.skip\b|\.todo\b|\bx(?:it|test|describe)\b|^skip\b`))
 	// otherSystem are names of tests that are about another system.
-	otherSystem = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`[wW]in(?:32|64|[A-Z_])|(?i:windows|unc_?path|mac_?os|darwin|arm64|powershell|` +
-			`registry_?key|drive_?letter)`)
-	})
+	otherSystem = sync.OnceValue(pattern(`[wW]in(?:32|64|[A-Z_])|(?i:windows|unc_?path|mac_?os|darwin|arm64|powershell|` +
+		`registry_?key|drive_?letter)`))
 )

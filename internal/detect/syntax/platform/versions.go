@@ -1,7 +1,6 @@
 package platform
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,28 +38,18 @@ const versionName = `(?i)(?:version_info|python_version(?:_tuple)?\(\)|RUBY_VERS
 	`node_?version|nodemajor|rustversion)`
 
 var (
-	compared = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(versionName +
-			`(?:\[[^\]]*\]|[\w.]|\(["'/.,v)\d]*\)|\(["']|["'])*?\)*(?:,["'])?(>=|<=|>|<|={2,3}|!==?|\bgte?\b|` +
-			`\blte?\b)=?(?:Gem::Version\.new)?[("'\[]*v?(?:go)?(\d+)(?:(?:[.,]\s*|0)(\d+))?`)
-	})
+	compared = sync.OnceValue(pattern(versionName +
+		`(?:\[[^\]]*\]|[\w.]|\(["'/.,v)\d]*\)|\(["']|["'])*?\)*(?:,["'])?(>=|<=|>|<|={2,3}|!==?|\bgte?\b|` +
+		`\blte?\b)=?(?:Gem::Version\.new)?[("'\[]*v?(?:go)?(\d+)(?:(?:[.,]\s*|0)(\d+))?`))
 	// afterwards is version_compare(PHP_VERSION, "8.0", ">=") and semver.gte(process.version, "14").
-	afterwards = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)version_compare\(PHP_VERSION,["'](\d+)(?:\.(\d+))?[^"']*["'],["'](>=|<=|>|<|==|!=|` +
-			`gt|ge|lt|le|eq)["']`)
-	})
-	semver = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(gte|lte|gt|lt)\(process\.versions?(?:\.node)?,["']v?(\d+)(?:\.(\d+))?`)
-	})
-	begins = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(versionName +
-			`[\w.]*\.?(?:startsWith|start_with\?|StartsWith|startswith)\(["']([^"']*)["']|HasPrefix\(runtime\.Version\(\),` +
-			`"([^"]*)"`)
-	})
-	jre = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(Enabled|Disabled)(?:On|For)Jre(Range)?\((?:value=)?\{?(min=|` +
-			`max=)?(?:JRE\.)?(?:JAVA_)?(\d+)`)
-	})
+	afterwards = sync.OnceValue(pattern(`(?i)version_compare\(PHP_VERSION,["'](\d+)(?:\.(\d+))?[^"']*["'],["'](>=|<=|>|` +
+		`<|==|!=|gt|ge|lt|le|eq)["']`))
+	semver = sync.OnceValue(pattern(`(?i)\b(gte|lte|gt|lt)\(process\.versions?(?:\.node)?,["']v?(\d+)(?:\.(\d+))?`))
+	begins = sync.OnceValue(pattern(versionName +
+		`[\w.]*\.?(?:startsWith|start_with\?|StartsWith|startswith)\(["']([^"']*)["']|HasPrefix\(runtime\.Version\(\),` +
+		`"([^"]*)"`))
+	jre = sync.OnceValue(pattern(`(Enabled|Disabled)(?:On|For)Jre(Range)?\((?:value=)?\{?(min=|` +
+		`max=)?(?:JRE\.)?(?:JAVA_)?(\d+)`))
 )
 
 // version is what the condition says of the language's version; nil for nothing.
