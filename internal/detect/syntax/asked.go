@@ -60,12 +60,9 @@ func (u *unit) namesRunner(i int, asks set) bool {
 // asksBefore tells whether one of the words that say what runs the code stands in the
 // tokens before i.
 func (u *unit) asksBefore(i int, asks set, far int) bool {
-	for j := i - 1; j >= max(0, i-far); j-- {
-		if s := u.at(j); asks[s] && u.kindAt(j) != lex.Text && u.at(j-1) != "const" && u.at(j-1) != "let" {
-			return true
-		}
-	}
-	return false
+	return anyOf(max(0, i-far), i, func(j int) bool {
+		return asks[u.at(j)] && u.kindAt(j) != lex.Text && u.at(j-1) != "const" && u.at(j-1) != "let"
+	})
 }
 
 // asksAround is asksBefore, or the same on the line behind i.
@@ -135,14 +132,11 @@ func (u *unit) ofMode(i int) bool {
 	if !u.comparedWith(i) {
 		return false
 	}
-	for j := max(0, i-10); j < min(len(u.tok), i+10); j++ {
+	return anyOf(max(0, i-10), min(len(u.tok), i+10), func(j int) bool {
 		s := u.at(j)
-		if u.tok[j].Line == u.tok[i].Line && u.kindAt(j) != lex.Op && j != i &&
-			(modeName().MatchString(strings.Trim(s, "\"'")) || strings.HasSuffix(s, "profiles.active\"")) {
-			return true
-		}
-	}
-	return false
+		return u.tok[j].Line == u.tok[i].Line && u.kindAt(j) != lex.Op && j != i &&
+			(modeName().MatchString(strings.Trim(s, "\"'")) || strings.HasSuffix(s, "profiles.active\""))
+	})
 }
 
 var (

@@ -1,7 +1,7 @@
 package syntax
 
 import (
-	"bytes"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,29 +15,23 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	if f.Test {
 		return
 	}
-	var askers, given, vouchers multiset.Hashes
+	var given multiset.Hashes
 	for i := d.body; i < d.end; i++ {
-		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || tellsFailure(u.at(i)) {
+		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || tellsFailure(u.at(i)) ||
+			u.corrects(i, d.body) {
 			continue
 		}
-		if u.corrects(i, d.body) {
-			continue
-		}
-		askers = append(askers, u.tok[i].Hash)
+		f.Askers = append(f.Askers, u.tok[i].Hash)
 		if Vouches(u.at(i)) && u.at(i-2) != "JSON" {
-			vouchers = append(vouchers, u.tok[i].Hash)
+			f.Vouchers = append(f.Vouchers, u.tok[i].Hash)
 		}
 		from, to := u.linesAround(i, d)
 		for _, w := range u.once(appendBag, u.tok[from:to]) {
 			given = append(given, Beside(u.tok[i].Hash, w))
 		}
 	}
-	u.scratch = append(u.scratch[:0], askers...)
-	f.Askers = u.sortedOnce()
-	u.scratch = append(u.scratch[:0], vouchers...)
-	f.Vouchers = u.sortedOnce()
 	u.scratch = append(u.scratch[:0], given...)
-	f.Given = u.sortedOnce()
+	f.Askers, f.Vouchers, f.Given = multiset.Set(f.Askers), multiset.Set(f.Vouchers), u.sortedOnce()
 }
 
 // Vouches tells of the name of a call that checks what it is given, and not only that
@@ -46,27 +40,13 @@ func Vouches(name string) bool {
 	if presences(name) {
 		return false
 	}
-	var small [64]byte
-	low := small[:copy(small[:], name)]
-	for i, c := range low {
-		if 'A' <= c && c <= 'Z' {
-			low[i] = c | 0x20
-		}
-	}
-	if s := string(low); s == "parse" || s == "safeparse" || s == "safe_parse" {
-		return true
-	}
-	for _, v := range vouching {
-		if bytes.Contains(low, v) {
-			return true
-		}
-	}
-	return bytes.HasPrefix(low, []byte("must"))
+	low := strings.ToLower(name[:min(len(name), 64)])
+	return low == "parse" || low == "safeparse" || low == "safe_parse" || strings.HasPrefix(low, "must") ||
+		slices.ContainsFunc(vouching[:], func(part string) bool { return strings.Contains(low, part) })
 }
 
 // vouching is what stands in names of calls that check.
-var vouching = [...][]byte{[]byte("valid"), []byte("verif"), []byte("ensure"), []byte("assert"), []byte("check"),
-	[]byte("schema"), []byte("require"), []byte("guard")}
+var vouching = [...]string{"valid", "verif", "ensure", "assert", "check", "schema", "require", "guard"}
 
 // Beside is the hash of a call that stands in the same lines as a word.
 func Beside(call, word uint32) uint32 { return call*31 + word }
@@ -151,13 +131,10 @@ var harmlessCalls = sync.OnceValue(wordSet("int float str string bool number dou
 
 // saysLack tells whether a block says that something is not supported, or not done yet.
 func (u *unit) saysLack(from, to int) bool {
-	for j := from; j < to; j++ {
+	return anyOf(from, to, func(j int) bool {
 		s := strings.ToLower(u.at(j))
-		if strings.Contains(s, "support") || strings.Contains(s, "implement") {
-			return true
-		}
-	}
-	return false
+		return strings.Contains(s, "support") || strings.Contains(s, "implement")
+	})
 }
 
 // corrects tells of a call that keeps a value within bounds and gives it to a name: where
@@ -171,10 +148,9 @@ func (u *unit) corrects(i, begin int) bool {
 		if s == ";" || s == "{" || s == "}" {
 			return false
 		}
-		if u.kindAt(j) != lex.Op || s != "=" || !u.isWord(j-1) {
-			continue
+		if u.kindAt(j) == lex.Op && s == "=" && u.isWord(j-1) {
+			return true
 		}
-		return true
 	}
 	return false
 }

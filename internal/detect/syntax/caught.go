@@ -145,12 +145,7 @@ func (u *unit) handsBack(j int) bool {
 }
 
 func (u *unit) throwsWithin(from, to int) bool {
-	for j := from; j < to; j++ {
-		if u.lang.throws[u.at(j)] {
-			return true
-		}
-	}
-	return false
+	return anyOf(from, to, func(j int) bool { return u.lang.throws[u.at(j)] })
 }
 
 // expectsFailure tells of a call that wants the assertions inside of it to fail.
@@ -234,12 +229,7 @@ func (u *unit) discarded(i int) bool {
 }
 
 func (u *unit) assertsWithin(from, to int) bool {
-	for j := from; j < to; j++ {
-		if u.isWord(j) && u.asserts(j, nil) {
-			return true
-		}
-	}
-	return false
+	return anyOf(from, to, func(j int) bool { return u.isWord(j) && u.asserts(j, nil) })
 }
 
 // onlyTells tells of a handler for failures of assertions that prints them at most.

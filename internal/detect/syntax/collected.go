@@ -104,12 +104,7 @@ func (u *unit) inherits(i int) bool {
 		if u.at(d.at-1) != "class" || u.at(d.at+1) == "<" {
 			return true
 		}
-		for j := d.body; j < min(d.end, d.body+20); j++ {
-			if u.at(j) == "include" {
-				return true
-			}
-		}
-		return false
+		return anyOf(d.body, min(d.end, d.body+20), func(j int) bool { return u.at(j) == "include" })
 	case "php":
 		if u.at(d.start) == "trait" || u.at(d.at-1) == "trait" {
 			return true
@@ -134,7 +129,7 @@ func (u *unit) nested(i int) bool {
 		return true
 	}
 	d := &u.decls[i]
-	if slices.ContainsFunc(d.annotations, func(a annotation) bool { return a.name == "Nested" }) {
+	if d.annotatedBy(func(s string) bool { return s == "Nested" }) {
 		return u.nested(d.parent)
 	}
 	return u.at(d.at-1) != "class"
@@ -157,7 +152,7 @@ func (u *unit) sharpCollected(d *decl) bool {
 		if strings.HasSuffix(a.name, "TestMethod") && d.parent >= 0 && u.names("TestTools") {
 			class := &u.decls[d.parent]
 			return has(class.modifiers, "partial") ||
-				slices.ContainsFunc(class.annotations, func(c annotation) bool { return strings.HasSuffix(c.name, "TestClass") })
+				class.annotatedBy(func(s string) bool { return strings.HasSuffix(s, "TestClass") })
 		}
 	}
 	return true

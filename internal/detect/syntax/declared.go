@@ -107,12 +107,10 @@ func (u *unit) annotation(m *Model, at int) {
 // validates tells whether a file names a library for checks, so that a mark is one of
 // those and not of a reader of code.
 func (u *unit) validates() bool {
-	for i := range min(len(u.tok), 400) {
-		if s := u.at(i); s == "validation" || s == "constraints" || s == "Size" || s == "Min" || s == "Max" {
-			return true
-		}
-	}
-	return false
+	return anyOf(0, min(len(u.tok), 400), func(i int) bool {
+		s := u.at(i)
+		return s == "validation" || s == "constraints" || s == "Size" || s == "Min" || s == "Max"
+	})
 }
 
 // annotatedName is the name of what is declared at i, behind annotations, words and

@@ -361,12 +361,9 @@ func (u *unit) dataCall(d *decl, open int) {
 
 // holdsFunction tells whether one of the tokens begins a function.
 func (u *unit) holdsFunction(from, to int) bool {
-	for i := from; i < min(to, from+30); i++ {
-		if u.at(i) == "=>" || u.at(i) == "function" || u.at(i) == "{" {
-			return true
-		}
-	}
-	return false
+	return anyOf(from, min(to, from+30), func(i int) bool {
+		return u.at(i) == "=>" || u.at(i) == "function" || u.at(i) == "{"
+	})
 }
 
 func (u *unit) commaAfter(i, to int) int {

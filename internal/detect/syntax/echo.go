@@ -19,12 +19,7 @@ func (u *unit) sameComputed(a, b [2]int) bool {
 
 // hasCall tells whether anything is called in an expression.
 func (u *unit) hasCall(a [2]int) bool {
-	for j := a[0]; j < a[1]; j++ {
-		if u.at(j) == "(" && u.isWord(j-1) {
-			return true
-		}
-	}
-	return false
+	return anyOf(a[0], a[1], func(j int) bool { return u.at(j) == "(" && u.isWord(j-1) })
 }
 
 // farthestGiven is how many tokens before an assertion a local of it may have been
@@ -48,9 +43,7 @@ func (u *unit) put(a [2]int) [2]int {
 		if u.lang.shape == braces {
 			to = u.statementEnd(j)
 		}
-		for to > from && u.at(to-1) == ";" {
-			to--
-		}
+		to = u.trimmed(from, to)
 		if u.at(from) == "await" {
 			from++
 		}

@@ -43,11 +43,9 @@ func (u *unit) readExits(m *Model) {
 		default:
 			continue
 		}
-		if s := strings.TrimSuffix(u.text(from, to), ";"); s == "" || s == "0" || strings.EqualFold(s, "true") ||
-			strings.HasSuffix(s, "SUCCESS") {
-			m.Exits.count(u, i, true)
-		} else {
-			m.Exits.count(u, i, false)
+		s := strings.TrimSuffix(u.text(from, to), ";")
+		well := s == "" || s == "0" || strings.EqualFold(s, "true") || strings.HasSuffix(s, "SUCCESS")
+		if m.Exits.count(u, i, well); !well {
 			m.Exits.Handed = multiset.Sum(m.Exits.Handed, u.calledIn(from, to))
 		}
 	}
@@ -55,12 +53,12 @@ func (u *unit) readExits(m *Model) {
 
 // count notes the end of a program at i.
 func (e *Exits) count(u *unit, i int, well bool) {
-	if !well {
+	if well {
+		e.Well++
+		e.Line, e.S = u.line(i), u.lineText(i)
+	} else {
 		e.Telling++
-		return
 	}
-	e.Well++
-	e.Line, e.S = u.line(i), u.lineText(i)
 }
 
 // exitWords are the calls that end a program, and what says with which code it will.

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -85,12 +86,9 @@ func (u *unit) function(i int) *Function {
 func (u *unit) inTestCode(i int) bool {
 	for ; i >= 0; i = u.decls[i].parent {
 		d := &u.decls[i]
-		for _, a := range d.annotations {
-			if a.name == "cfg" && a.to-a.from < 8 && u.at(a.from+2) == "test" || a.name == "test" && u.lang.Name == "rust" {
-				return true
-			}
-		}
-		if d.kind == DeclContainer && (d.name == "tests" || d.name == "test") && u.lang.Name == "rust" {
+		if slices.ContainsFunc(d.annotations, func(a annotation) bool {
+			return a.name == "cfg" && a.to-a.from < 8 && u.at(a.from+2) == "test" || a.name == "test" && u.lang.Name == "rust"
+		}) || d.kind == DeclContainer && (d.name == "tests" || d.name == "test") && u.lang.Name == "rust" {
 			return true
 		}
 	}
@@ -100,25 +98,14 @@ func (u *unit) inTestCode(i int) bool {
 // overrides tells whether a method is one of the class above, too: it says so, or
 // calls that.
 func (u *unit) overrides(d *decl) bool {
-	if has(d.modifiers, "override") {
+	if has(d.modifiers, "override") || d.annotatedBy(func(s string) bool { return strings.EqualFold(s, "override") }) {
 		return true
 	}
-	for _, a := range d.annotations {
-		if strings.EqualFold(a.name, "override") {
-			return true
-		}
-	}
-	for j := d.body; j < min(d.end, d.body+60); j++ {
-		switch u.at(j) {
-		case "super", "parent", "base":
-			for k := j + 1; k < j+5; k++ {
-				if u.at(k) == d.name && u.at(k+1) == "(" {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return anyOf(d.body, min(d.end, d.body+60), func(j int) bool {
+		s := u.at(j)
+		return (s == "super" || s == "parent" || s == "base") &&
+			anyOf(j+1, j+5, func(k int) bool { return u.at(k) == d.name && u.at(k+1) == "(" })
+	})
 }
 
 // public tells whether others may use a declaration.
@@ -155,17 +142,12 @@ func (u *unit) public(i int) bool {
 }
 
 func (u *unit) goPublic(d *decl) bool {
-	for part := range strings.SplitSeq(path.Dir(u.path), "/") {
-		if part == "internal" || part == "cmd" || part == "main" {
-			return false
-		}
+	hidden := func(folder string) bool { return folder == "internal" || folder == "cmd" || folder == "main" }
+	if slices.ContainsFunc(strings.Split(path.Dir(u.path), "/"), hidden) {
+		return false
 	}
-	for part := range strings.SplitSeq(d.name, ".") {
-		if part == "" || part[0] < 'A' || part[0] > 'Z' {
-			return false
-		}
-	}
-	return len(u.tok) < 2 || u.at(1) != "main"
+	unexported := func(part string) bool { return part == "" || part[0] < 'A' || part[0] > 'Z' }
+	return !slices.ContainsFunc(strings.Split(d.name, "."), unexported) && (len(u.tok) < 2 || u.at(1) != "main")
 }
 
 // exportedLater tells of names of JavaScript that are exported apart from where
@@ -211,10 +193,8 @@ func (u *unit) findExports() {
 
 // deprecated tells of a note of deprecation at a declaration.
 func (u *unit) deprecated(d *decl) bool {
-	for _, a := range d.annotations {
-		if strings.EqualFold(a.name, "deprecated") || a.name == "Obsolete" {
-			return true
-		}
+	if d.annotatedBy(func(s string) bool { return strings.EqualFold(s, "deprecated") || s == "Obsolete" }) {
+		return true
 	}
 	line := u.line(d.start)
 	for _, n := range u.notesBefore(line) {
@@ -222,12 +202,10 @@ func (u *unit) deprecated(d *decl) bool {
 			return true
 		}
 	}
-	for j := d.body; j < min(d.end, d.body+40); j++ { // warnings.warn(..., DeprecationWarning)
-		if s := u.at(j); s == "DeprecationWarning" || s == "deprecate" || s == "trigger_deprecation" {
-			return true
-		}
-	}
-	return false
+	return anyOf(d.body, min(d.end, d.body+40), func(j int) bool { // warnings.warn(..., DeprecationWarning)
+		s := u.at(j)
+		return s == "DeprecationWarning" || s == "deprecate" || s == "trigger_deprecation"
+	})
 }
 
 // readStatement notes what the token at i begins: a guard, a handler, a throw.
@@ -320,12 +298,8 @@ func (u *unit) statementBegins(i int) bool {
 // guardCall tells of names of calls that check something and throw.
 func guardCall(s string) bool {
 	s = plain(strings.TrimPrefix(s, "$"))
-	for _, p := range guardNames {
-		if strings.HasPrefix(s, p) {
-			return true
-		}
-	}
-	return guardWords()[s]
+	return guardWords()[s] ||
+		slices.ContainsFunc(guardNames[:], func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
 // readPassed notes a check that a call is given to make of each of some values.
@@ -357,7 +331,7 @@ func (u *unit) emptyResult(i int) bool {
 	case ";", "}":
 		return true
 	case "[", "{":
-		return u.match[i] == int32(i)+1 //nolint:gosec // bounded by Limits
+		return u.match[i] == small(i+1)
 	}
 	return i >= len(u.tok) || u.tok[i].First
 }
@@ -421,12 +395,9 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	g.Names = u.once(appendAsked, u.tok[u.roundOf(i, from):min(to+1, len(u.tok))])
 	g.Formed, g.Partly = u.asksForm(from, to), u.asksPart(from, to)
 	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
-	for j := from; j < to; j++ {
-		if u.lang.Name == "go" && strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" &&
-			u.at(j+2) == "nil" {
-			g.Failure = true
-		}
-	}
+	g.Failure = u.lang.Name == "go" && anyOf(from, to, func(j int) bool {
+		return strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil"
+	})
 	if u.at(i) == "unless" {
 		g.Key = mix(g.Key, "unless")
 	}
@@ -435,9 +406,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	if g.Failure {
 		call := u.at(u.failedCall(i, from, to))
 		g.Key, g.Words, g.Vouched = mix(7, call), multiset.Hashes{Hash(call)}, Vouches(call) && !givesBack()[call]
-		for j := from; j < to; j++ {
-			g.Inline = g.Inline || u.at(j) == "("
-		}
+		g.Inline = anyOf(from, to, func(j int) bool { return u.at(j) == "(" })
 	}
 	f.Guards = append(f.Guards, g)
 }
@@ -535,10 +504,9 @@ func (u *unit) readFixed(f *Function, from, to, condFrom, condTo int) {
 	if u.at(from) != "return" || !u.fixedTokens(from+1, min(to, from+2)) {
 		return
 	}
-	for j := condFrom; j < condTo; j++ {
-		if s := u.at(j); (s == "==" || s == "===") && (u.kindAt(j+1) == lex.Text || u.kindAt(j+1) == lex.Number) {
-			f.Fixed++
-			return
-		}
+	if anyOf(condFrom, condTo, func(j int) bool {
+		return (u.at(j) == "==" || u.at(j) == "===") && (u.kindAt(j+1) == lex.Text || u.kindAt(j+1) == lex.Number)
+	}) {
+		f.Fixed++
 	}
 }

@@ -121,20 +121,17 @@ func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
 		d.dropped = g.sorted()
 	}
 	g.decls = append(g.decls, d)
-	if d.test || inTests && f.Body != nil {
-		g.subtests(f.Body, d.test)
+	if d.test {
+		g.subtests(f.Body)
 	}
 }
 
 // hasOutput tells whether an example is compared with what it prints.
 func (g *goFile) hasOutput(f *ast.FuncDecl) bool {
 	from, to := g.fset.Position(f.Body.Pos()).Line, g.fset.Position(f.Body.End()).Line
-	for i := range g.notes {
-		if l := int(g.notes[i].Line); l >= from && l <= to && strings.Contains(strings.ToLower(g.notes[i].S), "output:") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.notes, func(n lex.Comment) bool {
+		return int(n.Line) >= from && int(n.Line) <= to && strings.Contains(strings.ToLower(n.S), "output:")
+	})
 }
 
 func goTestName(name, prefix string) bool {
@@ -163,10 +160,7 @@ func typeName(e ast.Expr) string {
 }
 
 // subtests finds calls of Run with a title that is written out.
-func (g *goFile) subtests(body *ast.BlockStmt, inTest bool) {
-	if !inTest {
-		return
-	}
+func (g *goFile) subtests(body *ast.BlockStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok || len(call.Args) != 2 {

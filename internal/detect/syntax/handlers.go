@@ -1,8 +1,6 @@
 package syntax
 
-import (
-	"strings"
-)
+import "strings"
 
 // handlerAt reads the handler that begins at i; nil when it is none.
 func (u *unit) handlerAt(i int) *handler {

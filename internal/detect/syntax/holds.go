@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -12,10 +13,8 @@ func (u *unit) alwaysHolds(begin, end int) bool {
 		case s == ">=" && u.at(j+1) == "0" && (u.at(j+2) == ")" || u.at(j+2) == "," || j+2 >= end):
 			return u.sizeBefore(j, begin)
 		case s == "||" && u.at(j-1) == ")" && u.at(j-3) == "is_ok":
-			for k := j + 1; k < end; k++ {
-				if u.at(k) == "is_err" {
-					return true
-				}
+			if anyOf(j+1, end, func(k int) bool { return u.at(k) == "is_err" }) {
+				return true
 			}
 		}
 	}
@@ -41,10 +40,6 @@ func (a *Assertion) Weak() bool { return a.Strength <= Weak }
 // Expects tells of an assertion that an error comes.
 func (a *Assertion) Expects() bool {
 	name := plain(a.Name)
-	for _, s := range [...]string{"throw", "raise", "panic", "reject", "exception", "fail", "err"} {
-		if strings.Contains(name, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"throw", "raise", "panic", "reject", "exception", "fail", "err"},
+		func(part string) bool { return strings.Contains(name, part) })
 }

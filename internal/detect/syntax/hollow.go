@@ -300,13 +300,10 @@ func (u *unit) closure(i int) (from, to int) {
 // usedIn tells whether a test uses the name at i anywhere else, and does not only give
 // it to nobody.
 func (u *unit) usedIn(i int, t *decl) bool {
-	for j := t.body; j < t.end; j++ {
-		if j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") &&
-			u.at(j-1) != "void" && !u.onlyAskedFor(j) {
-			return true
-		}
-	}
-	return false
+	return anyOf(t.body, t.end, func(j int) bool {
+		return j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") &&
+			u.at(j-1) != "void" && !u.onlyAskedFor(j)
+	})
 }
 
 // deadAt is the body that belongs to the word at i and never runs.

@@ -121,12 +121,7 @@ func (u *unit) leavesMain(d *decl, i int) bool {
 			return false // a process that tests start does what it is for
 		}
 	}
-	for j := i; j < d.end; j++ {
-		if u.at(j) == "Run" && u.at(j-1) == "." && u.at(j+1) == "(" {
-			return true
-		}
-	}
-	return false
+	return anyOf(i, d.end, func(j int) bool { return u.at(j) == "Run" && u.at(j-1) == "." && u.at(j+1) == "(" })
 }
 
 // skipsBy tells whether the word at i calls a function of the file that skips the
@@ -162,17 +157,11 @@ func (u *unit) isHook(i int) bool {
 	if hookNames()[name] {
 		return true
 	}
-	for _, a := range d.annotations {
-		if hookNotes()[a.name] {
-			return true
-		}
-		if a.name == "fixture" {
-			for j := a.from; j < a.to; j++ {
-				if u.at(j) == "autouse" && u.at(j+2) == "True" {
-					return true
-				}
-			}
-		}
+	if slices.ContainsFunc(d.annotations, func(a annotation) bool {
+		return hookNotes()[a.name] || a.name == "fixture" &&
+			anyOf(a.from, a.to, func(j int) bool { return u.at(j) == "autouse" && u.at(j+2) == "True" })
+	}) {
+		return true
 	}
 	return d.parent >= 0 && (u.lang.Name == "csharp" || u.lang.Name == "java") && u.decls[d.parent].name == name ||
 		u.lang.Name == "php" && name == "__construct" || u.lang.Name == "python" && name == "__init__"

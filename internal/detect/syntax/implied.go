@@ -22,13 +22,10 @@ func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
 	if b.Strength <= Weak || !presence()[plain(a.Name)] {
 		return false
 	}
-	for i := was[0]; i < was[1]; i++ {
-		if u.kindAt(i) != lex.Op && u.at(i) != a.Name &&
-			!slices.ContainsFunc(u.tok[by[0]:by[1]], func(t lex.Token) bool { return t.S == u.at(i) }) {
-			return false
-		}
-	}
-	return true
+	return !anyOf(was[0], was[1], func(i int) bool {
+		return u.kindAt(i) != lex.Op && u.at(i) != a.Name &&
+			!slices.ContainsFunc(u.tok[by[0]:by[1]], func(t lex.Token) bool { return t.S == u.at(i) })
+	})
 }
 
 // presence are assertions that something is there, or failed.
@@ -52,13 +49,8 @@ func (u *unit) marksPlace(i, begin, end int) bool {
 		return false // NUnit ends the test there
 	}
 	args := u.arguments(i, begin, end)
-	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" {
-		return true
-	}
-	if len(args) != 1 || args[0][1]-args[0][0] != 1 {
-		return false
-	}
-	return u.kindAt(args[0][0]) == lex.Text
+	return u.at(i) == "pass" || u.at(i) == "addToAssertionCount" ||
+		len(args) == 1 && args[0][1]-args[0][0] == 1 && u.kindAt(args[0][0]) == lex.Text
 }
 
 // testEnd is where the test ends that the token at i stands in.

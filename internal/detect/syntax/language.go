@@ -102,20 +102,13 @@ func LanguageOf(name string) *Language {
 func (l *Language) TestFile(name string) bool {
 	base := path.Base(name)
 	stem := strings.TrimSuffix(base, path.Ext(base))
-	if slices.ContainsFunc(l.testSuffixes, func(s string) bool { return strings.HasSuffix(stem, s) && stem != s }) {
-		return true
-	}
-	if slices.ContainsFunc(l.testPrefixes, func(s string) bool { return strings.HasPrefix(stem, s) && stem != s }) ||
-		stem == "conftest" {
-		return true
-	}
-	for folder := range strings.SplitSeq(path.Dir(name), "/") {
-		lower := strings.ToLower(folder)
-		if slices.Contains(l.testFolders, lower) || strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") {
-			return true
-		}
-	}
-	return false
+	return stem == "conftest" ||
+		slices.ContainsFunc(l.testSuffixes, func(s string) bool { return strings.HasSuffix(stem, s) && stem != s }) ||
+		slices.ContainsFunc(l.testPrefixes, func(s string) bool { return strings.HasPrefix(stem, s) && stem != s }) ||
+		slices.ContainsFunc(strings.Split(path.Dir(name), "/"), func(folder string) bool {
+			return slices.Contains(l.testFolders, strings.ToLower(folder)) || strings.HasSuffix(folder, "Tests") ||
+				strings.HasSuffix(folder, ".Test")
+		})
 }
 
 // Blank replaces comments and the contents of strings with blanks, or everything

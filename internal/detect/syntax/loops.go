@@ -315,12 +315,7 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 }
 
 func (u *unit) assertsIn(span [2]int, helpers set) bool {
-	for j := span[0]; j < span[1]; j++ {
-		if u.isWord(j) && u.asserts(j, helpers) {
-			return true
-		}
-	}
-	return false
+	return anyOf(span[0], span[1], func(j int) bool { return u.isWord(j) && u.asserts(j, helpers) })
 }
 
 // listCases are the elements of the list at i: of brackets, or of a text whose lines or

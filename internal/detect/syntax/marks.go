@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"sync"
 
@@ -109,9 +110,8 @@ func (u *unit) silenceAt(i int) Silence {
 		case u.kindAt(j) == lex.Text:
 			s = lex.Unquote(s)
 		case u.lang.Name == "rust" && (u.at(j+1) == "," || u.at(j+1) == ")"):
-			for j-2 > open && u.at(j-1) == "::" {
+			if j-2 > open && u.at(j-1) == "::" {
 				s = u.at(j-2) + "::" + s
-				break
 			}
 		default:
 			continue
@@ -156,12 +156,7 @@ func (u *unit) testLines() func(i int) bool {
 		}
 	}
 	return func(i int) bool {
-		for _, s := range spans {
-			if i >= s[0] && i < s[1] {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(spans, func(s [2]int) bool { return i >= s[0] && i < s[1] })
 	}
 }
 
@@ -211,10 +206,8 @@ func (u *unit) startedByTests(m *Model) bool {
 		return false
 	}
 	for i := range u.decls {
-		for _, a := range u.decls[i].annotations {
-			if calledByRunner().MatchString(a.name) {
-				return false
-			}
+		if u.decls[i].annotatedBy(calledByRunner().MatchString) {
+			return false
 		}
 	}
 	return true
@@ -230,17 +223,12 @@ func (u *unit) endsProgram(i int) bool {
 	if d < 0 || ofProgram().MatchString(u.decls[d].name) {
 		return true
 	}
-	for n := range u.decls {
-		if u.decls[n].name == "main" || u.decls[n].name == "Main" {
-			return true
-		}
+	if anyOf(0, len(u.decls), func(n int) bool { return u.decls[n].name == "main" || u.decls[n].name == "Main" }) {
+		return true
 	}
-	for j := max(0, i-60); j < min(len(u.tok), i+10); j++ {
-		if u.kindAt(j) != lex.Op && endsWell().MatchString(u.at(j)) {
-			return true
-		}
-	}
-	return false
+	return anyOf(max(0, i-60), min(len(u.tok), i+10), func(j int) bool {
+		return u.kindAt(j) != lex.Op && endsWell().MatchString(u.at(j))
+	})
 }
 
 var (
@@ -266,14 +254,18 @@ func (u *unit) lineText(i int) string {
 	if i < 0 || i >= len(u.tok) {
 		return ""
 	}
-	from, to := i, i
-	for from > 0 && u.tok[from-1].Line == u.tok[i].Line {
+	return u.text(u.lineSpan(i))
+}
+
+// lineSpan returns the tokens of the line that the token at i is on.
+func (u *unit) lineSpan(i int) (from, to int) {
+	for from = i; from > 0 && u.tok[from-1].Line == u.tok[i].Line; {
 		from--
 	}
-	for to < len(u.tok) && u.tok[to].Line == u.tok[i].Line {
+	for to = i; to < len(u.tok) && u.tok[to].Line == u.tok[i].Line; {
 		to++
 	}
-	return u.text(from, to)
+	return from, to
 }
 
 // target is the hash of the line of code that an attribute stands before.
@@ -293,14 +285,8 @@ func (u *unit) lineHash(i int) uint64 {
 	if i < 0 || i >= len(u.tok) {
 		return 0
 	}
-	for i > 0 && u.tok[i-1].Line == u.tok[i].Line {
-		i--
-	}
-	to := i
-	for to < len(u.tok) && u.tok[to].Line == u.tok[i].Line {
-		to++
-	}
-	return mixAll(firstHash, u.tok[i:to])
+	from, to := u.lineSpan(i)
+	return mixAll(firstHash, u.tok[from:to])
 }
 
 // readNotes finds what comments tell tools.
@@ -355,11 +341,8 @@ func (u *unit) readExamples(m *Model) {
 // why is the comment in words that ends on the line before.
 func (u *unit) why(line int) string {
 	for _, n := range u.notesBefore(line - 1) {
-		// what is there, not why it is silenced
-		if documents := strings.HasPrefix(n.S, "/**") || strings.HasPrefix(n.S, "///"); documents {
-			continue
-		}
-		if int(n.Line)+strings.Count(n.S, "\n") == line-1 && n.Alone && inWords().MatchString(n.S) {
+		documents := strings.HasPrefix(n.S, "/**") || strings.HasPrefix(n.S, "///") // the code, not the suppression
+		if !documents && int(n.Line)+strings.Count(n.S, "\n") == line-1 && n.Alone && inWords().MatchString(n.S) {
 			return strings.Clone(n.S)
 		}
 	}

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -192,12 +193,8 @@ func (u *unit) failingValue(from, to int) bool {
 		return false
 	}
 	last := strings.ToLower(u.at(to - 1))
-	for _, w := range [...]string{"fail", "err", "invalid", "reject", "denied", "unavailable"} {
-		if strings.Contains(last, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"fail", "err", "invalid", "reject", "denied", "unavailable"},
+		func(part string) bool { return strings.Contains(last, part) })
 }
 
 // exits tells whether the word at i ends the process with a code that tells of a
@@ -226,10 +223,7 @@ func (u *unit) writtenOut(from, to int) bool {
 
 // callsAny tells whether anything is called in [from, to).
 func (u *unit) callsAny(from, to int) bool {
-	for j := from; j < to; j++ {
-		if u.isWord(j) && u.at(j+1) == "(" || u.at(j) == "=>" || u.at(j) == "throw" {
-			return true
-		}
-	}
-	return false
+	return anyOf(from, to, func(j int) bool {
+		return u.isWord(j) && u.at(j+1) == "(" || u.at(j) == "=>" || u.at(j) == "throw"
+	})
 }

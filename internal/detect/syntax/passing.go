@@ -127,12 +127,7 @@ func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
 
 // plainFailure tells of a condition that asks for any error, and for nothing else.
 func (u *unit) plainFailure(from, to int) bool {
-	for j := from; j < to; j++ {
-		if u.at(j) == "&&" {
-			return false
-		}
-	}
-	return true
+	return !anyOf(from, to, func(j int) bool { return u.at(j) == "&&" })
 }
 
 // endsRound tells of a block that only ends a round of a loop.

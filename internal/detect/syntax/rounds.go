@@ -49,12 +49,9 @@ func (u *unit) readRounds(t *Test, d *decl, helpers set) {
 
 // again tells whether the number at i stands in a test a second time.
 func (u *unit) again(i int, d *decl) bool {
-	for j := d.body; j < d.end; j++ {
-		if j != i && u.tok[j].Hash == u.tok[i].Hash && u.at(j) == u.at(i) {
-			return true
-		}
-	}
-	return false
+	return anyOf(d.body, d.end, func(j int) bool {
+		return j != i && u.tok[j].Hash == u.tok[i].Hash && u.at(j) == u.at(i)
+	})
 }
 
 // endsRounds tells whether the number at i says how often something is done that
@@ -163,10 +160,5 @@ func (u *unit) macroTests() []*Test {
 
 // writesTests tells whether a macro writes functions that are tests.
 func (u *unit) writesTests(from, to int) bool {
-	for j := from; j < to; j++ {
-		if u.at(j) == "test" && u.at(j-1) == "[" && u.at(j+1) == "]" {
-			return true
-		}
-	}
-	return false
+	return anyOf(from, to, func(j int) bool { return u.at(j) == "test" && u.at(j-1) == "[" && u.at(j+1) == "]" })
 }

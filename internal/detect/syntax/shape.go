@@ -24,10 +24,7 @@ func (u *unit) readShape(f *Function, d *decl) {
 		from++
 	}
 	f.Stub = u.isStub(from, to)
-	last := to
-	for last > from && u.at(last-1) == ";" {
-		last--
-	}
+	last := u.trimmed(from, to)
 	yes := last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true")
 	f.Agrees = yes && checks().MatchString(f.Leaf)
 	f.AlwaysTrue = yes && equalityNames()[f.Leaf]
@@ -40,28 +37,20 @@ func (u *unit) readShape(f *Function, d *decl) {
 
 var equalityNames = sync.OnceValue(wordSet("__eq__ equals Equals eq == eql? __ne__ equal isEqual"))
 
+// unimplemented are the words of a body that is not written yet.
+var unimplemented = sync.OnceValue(wordSet("NotImplementedError NotImplementedException NotImplemented " +
+	"UnsupportedOperationException TODO todo unimplemented"))
+
 // isStub tells whether a body does nothing: it is empty, returns a constant, or
 // says that it is not implemented.
 func (u *unit) isStub(from, to int) bool {
-	for to > from && u.at(to-1) == ";" {
-		to--
-	}
-	if to-from > 12 {
+	if to = u.trimmed(from, to); to-from > 12 {
 		return false
 	}
-	for j := from; j < to; j++ {
-		switch w := u.at(j); w {
-		case "NotImplementedError", "NotImplementedException", "UnsupportedOperationException", "TODO", "todo",
-			"unimplemented", "NotImplemented":
-			return true
-		}
-	}
-	for j := from; j < to; j++ {
-		if u.kindAt(j) == lex.Text && strings.Contains(strings.ToLower(u.at(j)), "not implemented") {
-			return true
-		}
-	}
-	if to <= from || to-from == 1 && u.at(from) == "pass" {
+	if to <= from || to-from == 1 && u.at(from) == "pass" || anyOf(from, to, func(j int) bool {
+		return unimplemented()[u.at(j)] ||
+			u.kindAt(j) == lex.Text && strings.Contains(strings.ToLower(u.at(j)), "not implemented")
+	}) {
 		return true
 	}
 	if u.at(from) == "return" {

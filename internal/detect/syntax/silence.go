@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -129,10 +130,6 @@ func isRuleGroup(name string) bool {
 // switchesOff tells whether a comment that configures a tool switches a rule off.
 func switchesOff(s string) bool {
 	s = strings.NewReplacer(`"`, "", "'", "", " ", "", "[", "", "=", ":").Replace(strings.ToLower(s))
-	for _, off := range [...]string{":0", ":off", ":false", ":none"} {
-		if strings.Contains(s, off) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{":0", ":off", ":false", ":none"},
+		func(off string) bool { return strings.Contains(s, off) })
 }

@@ -315,10 +315,5 @@ func (u *unit) sharpOnly(i, to int) bool {
 		u.at(i) == "OSSkipCondition" || strings.HasPrefix(u.at(i), "Not") {
 		return false
 	}
-	for j := i; j < to; j++ {
-		if u.at(j) == "Exclude" {
-			return false
-		}
-	}
-	return true
+	return !anyOf(i, to, func(j int) bool { return u.at(j) == "Exclude" })
 }

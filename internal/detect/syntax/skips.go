@@ -355,12 +355,7 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 
 // inHead tells whether i stands in the options of a test, before its function.
 func (u *unit) inHead(d *decl, i int) bool {
-	for j := d.at; j < i; j++ {
-		if u.at(j) == "=>" || u.at(j) == "function" {
-			return false
-		}
-	}
-	return true
+	return !anyOf(d.at, i, func(j int) bool { return u.at(j) == "=>" || u.at(j) == "function" })
 }
 
 // conditional tells whether what stands at i happens only under a condition that

@@ -202,12 +202,9 @@ func (u *unit) secondOfThen(i int) *handler {
 
 // fails tells whether anything in [from, to) throws.
 func (u *unit) fails(from, to int) bool {
-	for j := from; j < min(to, len(u.tok)); j++ {
-		if u.lang.throws[u.at(j)] || u.at(j) == "error" && u.at(j+1) == "(" {
-			return true
-		}
-	}
-	return false
+	return anyOf(from, min(to, len(u.tok)), func(j int) bool {
+		return u.lang.throws[u.at(j)] || u.at(j) == "error" && u.at(j+1) == "("
+	})
 }
 
 // standsInFor tells whether the block [from, to) of a handler does no more than tell

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
@@ -92,12 +93,9 @@ func (u *unit) softerThan(i int) string {
 
 // looksAtOutcome tells whether the file asks what became of promises.
 func (u *unit) looksAtOutcome() bool {
-	for i := range u.tok {
-		if s := u.at(i); s == "reason" || s == "rejected" || s == "'rejected'" || s == `"rejected"` {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(u.tok, func(t lex.Token) bool {
+		return t.S == "reason" || t.S == "rejected" || t.S == "'rejected'" || t.S == `"rejected"`
+	})
 }
 
 // elseFails tells whether what stands after i throws, or leaves, when there is nothing.

@@ -25,8 +25,6 @@ func (u *unit) tableCases(t *Test, d *decl) {
 				u.addRows(t, u.textRows(j+2, false))
 			}
 		}
-	}
-	for _, a := range d.annotations {
 		if tableAnnotations()[a.name] {
 			u.narrowed(t, a.from, a.to)
 		}
@@ -68,8 +66,7 @@ func (u *unit) classRows(t *Test, d *decl) {
 		}
 		for i := p + 1; i < len(u.decls) && u.decls[i].start < class.end; i++ {
 			m := &u.decls[i]
-			if slices.ContainsFunc(m.annotations,
-				func(a annotation) bool { return strings.HasSuffix(a.name, "Parameters") }) && m.body < m.end {
+			if m.annotatedBy(func(s string) bool { return strings.HasSuffix(s, "Parameters") }) && m.body < m.end {
 				u.addRows(t, u.rowsGiven(m.body, m.end))
 			}
 		}
@@ -194,10 +191,7 @@ func (u *unit) rowsGiven(from, to int) []Case {
 				first++
 			}
 			end := u.statementEnd(first)
-			for end > first && (u.at(end-1) == ";") {
-				end--
-			}
-			if first < end {
+			if end = u.trimmed(first, end); first < end {
 				yielded = append(yielded, u.row(first, end))
 			}
 			j = end - 1

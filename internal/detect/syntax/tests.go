@@ -97,11 +97,11 @@ func (u *unit) isTest(i int) bool {
 	if d.kind != declFunction {
 		return false
 	}
-	for _, a := range d.annotations {
-		if u.lang.annotations[a.name] || u.lang.Name == "csharp" &&
-			(strings.HasSuffix(a.name, "Fact") || strings.HasSuffix(a.name, "Theory")) {
-			return true
-		}
+	if d.annotatedBy(func(s string) bool {
+		return u.lang.annotations[s] ||
+			u.lang.Name == "csharp" && (strings.HasSuffix(s, "Fact") || strings.HasSuffix(s, "Theory"))
+	}) {
+		return true
 	}
 	parent := ""
 	if d.parent >= 0 {
@@ -273,12 +273,7 @@ func (u *unit) ofSpans(spans [][2]int, but int, add func(multiset.Hashes, []lex.
 
 // uses tells whether a name stands in the body of a declaration.
 func (u *unit) uses(d *decl, name string) bool {
-	for j := d.body; j < d.end; j++ {
-		if u.at(j) == name {
-			return true
-		}
-	}
-	return false
+	return anyOf(d.body, d.end, func(j int) bool { return u.at(j) == name })
 }
 
 // empty tells of a declaration whose body does nothing.

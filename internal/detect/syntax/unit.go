@@ -98,6 +98,11 @@ type decl struct {
 // leaf is the name without what stands before it, as the type of a method of Go.
 func (d *decl) leaf() string { return d.name[strings.LastIndexByte(d.name, '.')+1:] }
 
+// annotatedBy reports whether a condition holds for the name of an annotation.
+func (d *decl) annotatedBy(is func(name string) bool) bool {
+	return slices.ContainsFunc(d.annotations, func(a annotation) bool { return is(a.name) })
+}
+
 // annotation is one of a declaration.
 type annotation struct {
 	name string
@@ -109,9 +114,8 @@ type annotation struct {
 func (u *unit) begin(lang *Language, path, src string) {
 	u.lang, u.path, u.src = lang, path, src
 	u.inTests = lang.TestFile(path)
-	u.decls, u.heads, u.exports, u.inside, u.skipPlaces, u.given, u.last, u.offAt, u.falseNames = u.decls[:0],
-		u.heads[:0], nil, 0, nil, nil, nil, nil, nil
-	u.ended = nil
+	u.decls, u.heads, u.inside = u.decls[:0], u.heads[:0], 0
+	u.exports, u.skipPlaces, u.given, u.last, u.offAt, u.falseNames, u.ended = nil, nil, nil, nil, nil, nil, nil
 	u.tok, u.notes = u.whole.Read(&lang.rules, src)
 	u.tok = slices.Clip(u.tok) // behind the tokens stand those of another file
 	u.brackets()
@@ -132,7 +136,17 @@ func (u *unit) kindAt(i int) lex.Kind {
 	return u.tok[i].Kind
 }
 
-func (u *unit) isWord(i int) bool { return i >= 0 && i < len(u.tok) && u.tok[i].Kind == lex.Word }
+func (u *unit) isWord(i int) bool { return u.kindAt(i) == lex.Word }
+
+// anyOf reports whether a condition holds for an index in [from, to).
+func anyOf(from, to int, holds func(i int) bool) bool {
+	for i := from; i < to; i++ {
+		if holds(i) {
+			return true
+		}
+	}
+	return false
+}
 
 // line is the line of a token.
 func (u *unit) line(i int) int {
@@ -274,6 +288,14 @@ func (u *unit) statementEnd(i int) int {
 		i++
 	}
 	return i
+}
+
+// trimmed returns to without the semicolons at the end of the tokens [from, to).
+func (u *unit) trimmed(from, to int) int {
+	for to > from && u.at(to-1) == ";" {
+		to--
+	}
+	return to
 }
 
 // nest sets the parents of the declarations. Those that begin together stand in

@@ -82,12 +82,7 @@ func MostlySame(was, now *Function) bool { return multiset.Jaccard(was.All, now.
 
 // SameBody tells whether one of the handlers of a function has a body.
 func SameBody(f *Function, body uint64) bool {
-	for i := range f.Handlers {
-		if f.Handlers[i].Body == body {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Handlers, func(h handler) bool { return h.Body == body })
 }
 
 // DoneElsewhere tells whether a function still does what each of its lost handlers did:
@@ -147,12 +142,7 @@ func Stayed(was, now *Function) float64 {
 
 // CheckedFailure tells whether a check of the error of a call gave that back.
 func CheckedFailure(f *Function, call uint32) bool {
-	for i := range f.Guards {
-		if g := &f.Guards[i]; g.Failure && g.Words[0] == call {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Guards, func(g Guard) bool { return g.Failure && g.Words[0] == call })
 }
 
 // CountFailures counts the checks of errors of calls, in Go.

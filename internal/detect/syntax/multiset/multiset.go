@@ -81,14 +81,20 @@ func Sum(a, b Hashes) Hashes {
 	return all
 }
 
+// Set returns the multiset of a list with each hash once. It sorts the list.
+func Set(list Hashes) Hashes {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // Count returns how many times a hash occurs.
 func (b Hashes) Count(h uint32) int {
 	from, _ := slices.BinarySearch(b, h)
-	to, _ := slices.BinarySearch(b, h+1)
-	if h+1 == 0 {
-		to = len(b)
+	n := 0
+	for n < len(b)-from && b[from+n] == h {
+		n++
 	}
-	return to - from
+	return n
 }
 
 // Has reports whether a hash occurs.
