@@ -7,9 +7,9 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// readAsked finds production code that asks whether it is tested: it looks at what runs
-// it (arguments, the environment, the stack, what is loaded), and compares that with
-// what runners of tests, or files and variables of tests, are called.
+// readAsked finds production code that detects test runs: it compares the arguments, the
+// environment, the stack or the loaded modules with names of test runners, test files or their
+// variables.
 func (u *unit) readAsked(m *Model, tests func(i int) bool) {
 	asks := askedOf()[u.lang.Name]
 	told := make(map[int32]bool)
@@ -31,8 +31,8 @@ func (u *unit) readAsked(m *Model, tests func(i int) bool) {
 	}
 }
 
-// namesRunner tells whether the token at i is what a runner of tests is called, and
-// compared with what runs the code.
+// namesRunner reports whether the token at i is a name of a test runner that is compared with the
+// environment of the program.
 func (u *unit) namesRunner(i int, asks set) bool {
 	if u.kindAt(i) == lex.Word {
 		name := u.at(i)
@@ -46,7 +46,7 @@ func (u *unit) namesRunner(i int, asks set) bool {
 	case isRunnerVariable(s):
 		return u.asksAround(i, asks)
 	case !u.comparedWith(i) && s != "test":
-		return false // nearly all
+		return false // the common case
 	case (s == "test" || s == "testing" || s == "Test" || s == "Testing") && u.ofMode(i):
 		return true
 	case namesRunnerModule(s) && u.asksAround(i, modules()):
@@ -57,15 +57,14 @@ func (u *unit) namesRunner(i int, asks set) bool {
 	return u.comparedWith(i) && u.asksAround(i, asks)
 }
 
-// asksBefore tells whether one of the words that say what runs the code stands in the
-// tokens before i.
+// asksBefore reports whether one of the words is in the tokens before i.
 func (u *unit) asksBefore(i int, asks set, far int) bool {
 	return anyOf(max(0, i-far), i, func(j int) bool {
 		return asks[u.at(j)] && u.kindAt(j) != lex.Text && u.at(j-1) != "const" && u.at(j-1) != "let"
 	})
 }
 
-// asksAround is asksBefore, or the same on the line behind i.
+// asksAround reports whether one of the words is before i or on the same line after it.
 func (u *unit) asksAround(i int, asks set) bool {
 	if u.asksBefore(i, asks, maxAsked) {
 		return true
@@ -78,12 +77,10 @@ func (u *unit) asksAround(i int, asks set) bool {
 	return false
 }
 
-// maxAsked is how many tokens may stand between what is asked and what it is compared
-// with.
+// maxAsked is the maximum distance between a query and the value that it is compared with.
 const maxAsked = 40
 
-// comparedWith tells whether something is compared with the string at i, or looked for
-// by it.
+// comparedWith reports whether the string at i is compared or searched for.
 func (u *unit) comparedWith(i int) bool {
 	for j := i - 1; j >= max(0, i-3); j-- {
 		switch s := u.at(j); s {
@@ -112,14 +109,12 @@ func (u *unit) comparedWith(i int) bool {
 	return false
 }
 
-// nameOfTest tells of what files, programs and functions of tests are called, or a
-// piece of that.
+// nameOfTest reports whether a text is (part of) the name of a test file, program or function.
 func nameOfTest(s string) bool {
 	return strings.HasPrefix(s, "-test") && len(s) < 20 || strings.HasPrefix(s, "test.") && len(s) < 14 || testNames()[s]
 }
 
-// ofMode tells whether what the string at i is compared with is the mode of a program:
-// the environment that it runs in.
+// ofMode reports whether the string at i is compared with the mode of a program, such as NODE_ENV.
 func (u *unit) ofMode(i int) bool {
 	if u.at(i+1) == "in" && u.at(i+2) == "sys" && u.at(i+4) == "argv" {
 		return true
@@ -140,7 +135,7 @@ func (u *unit) ofMode(i int) bool {
 }
 
 var (
-	// askedOf are the words by which code asks what runs it, by language.
+	// askedOf are the words by which code queries its environment, by language.
 	askedOf = sync.OnceValue(func() map[string]set {
 		script := words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")
 		jvm := words("getStackTrace stackTrace StackWalker getProperty getenv getClassName className forName loadClass " +

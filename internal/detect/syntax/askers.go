@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// readAskers notes the calls of a function that may check something, and what stands
-// beside them.
+// readAskers notes the calls of a function that may check something, and the words on their lines.
 func (u *unit) readAskers(f *Function, d *decl) {
 	if f.Test {
 		return
@@ -34,8 +33,7 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	f.Askers, f.Vouchers, f.Given = multiset.Set(f.Askers), multiset.Set(f.Vouchers), u.sortedOnce()
 }
 
-// Vouches tells of the name of a call that checks what it is given, and not only that
-// there is something.
+// Vouches reports whether the name of a call says that it checks a value, not only its presence.
 func Vouches(name string) bool {
 	if presences(name) {
 		return false
@@ -45,14 +43,13 @@ func Vouches(name string) bool {
 		slices.ContainsFunc(vouching[:], func(part string) bool { return strings.Contains(low, part) })
 }
 
-// vouching is what stands in names of calls that check.
+// vouching are parts of names of calls that check.
 var vouching = [...]string{"valid", "verif", "ensure", "assert", "check", "schema", "require", "guard"}
 
-// Beside is the hash of a call that stands in the same lines as a word.
+// Beside returns the hash of a call and a word on the same lines.
 func Beside(call, word uint32) uint32 { return call*31 + word }
 
-// calledSomehow tells whether the word at i is called, in Ruby also without
-// parentheses.
+// calledSomehow reports whether the word at i is called; Ruby needs no parentheses.
 func (u *unit) calledSomehow(i int) bool {
 	if u.called(i) {
 		return true
@@ -64,7 +61,7 @@ func (u *unit) calledSomehow(i int) bool {
 		(u.isWord(i+1) || u.at(i+1) == ":" || u.at(i+1) == "@")
 }
 
-// linesAround are the tokens of the lines that the call at i stands in, up to its end.
+// linesAround returns the tokens of the lines of the call at i, up to its end.
 func (u *unit) linesAround(i int, d *decl) (from, to int) {
 	from, to = i, i+1
 	for from > d.body && u.tok[from-1].Line == u.tok[i].Line && i-from < maxTypes {
@@ -80,8 +77,8 @@ func (u *unit) linesAround(i int, d *decl) (from, to int) {
 	return from, min(to, d.end, i+maxBlock)
 }
 
-// appendAsked adds the names of values: words that nothing of them is asked for, that
-// are not called, and that are no words of a language. The last token is what follows.
+// appendAsked appends the names of values: words that are not called, selected from, or keywords.
+// The last token only follows.
 func appendAsked(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range len(tokens) - 1 {
 		t, next := &tokens[i], tokens[i+1].S
@@ -93,17 +90,16 @@ func appendAsked(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	return b
 }
 
-// connectives are words of languages that stand in conditions.
+// connectives are keywords that occur in conditions.
 var connectives = sync.OnceValue(wordSet("if elif unless and or not in is null nil None undefined true false True " +
 	"False typeof instanceof var let const out as when with end then this self"))
 
-// tellsFailure tells of the name of what is thrown, and of what it is made with.
+// tellsFailure reports whether a name is that of an exception.
 func tellsFailure(name string) bool {
 	return name == "nameof" || strings.HasSuffix(name, "Exception") || strings.HasSuffix(name, "Error")
 }
 
-// harmless tells of names of calls that only make another value of one, keep it, or
-// tell of it. What keeps a value within bounds is none.
+// harmless reports whether a call only converts, stores or logs a value. Clamping is not harmless.
 func harmless(name string) bool {
 	s := plain(strings.TrimPrefix(name, "$"))
 	return harmlessCalls()[s] || tellingCalls()[s]
@@ -129,7 +125,7 @@ var harmlessCalls = sync.OnceValue(wordSet("int float str string bool number dou
 	"currenttimemillis perfcounter monotonic since sub touniversaltime localtime errorf wrap wrapf withstack new " +
 	"sleep lock unlock rlock runlock close defer fmt intoiter into toowned asref asstr unwrap owned"))
 
-// saysLack tells whether a block says that something is not supported, or not done yet.
+// saysLack reports whether a block mentions missing support or implementation.
 func (u *unit) saysLack(from, to int) bool {
 	return anyOf(from, to, func(j int) bool {
 		s := strings.ToLower(u.at(j))
@@ -137,8 +133,7 @@ func (u *unit) saysLack(from, to int) bool {
 	})
 }
 
-// corrects tells of a call that keeps a value within bounds and gives it to a name: where
-// it was refused, it is made to fit.
+// corrects reports whether a call clamps a value and assigns it, instead of rejecting it.
 func (u *unit) corrects(i, begin int) bool {
 	if !bounds()[plain(u.at(i))] {
 		return false

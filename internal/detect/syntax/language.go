@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// shape says how a language shows what belongs to a declaration.
+// shape is the way in which a language delimits blocks.
 type shape uint8
 
 const (
@@ -20,8 +20,7 @@ const (
 	ends                 // a keyword until end
 )
 
-// Language is what the readers know of a programming language. A further one is a
-// further entry of the table.
+// Language describes a programming language for the readers.
 type Language struct {
 	Name  string
 	exts  []string
@@ -29,32 +28,30 @@ type Language struct {
 	shape shape
 	// functions and containers are words that begin declarations.
 	functions, containers set
-	// typed languages declare functions without a word: a name, parentheses and a
-	// block.
+	// typed languages declare functions without a keyword: a name, parentheses and a block.
 	typed bool
 	// lines is set when the end of a line ends a statement.
 	lines bool
-	// suites and tests are calls with a title that hold tests, or are one.
+	// suites and tests are calls with a title that contain tests, or are one.
 	suites, tests set
 	// skipped and focused are such calls that are skipped, or run alone.
 	skipped, focused set
 	// annotations make a method a test; skips are annotations and calls that skip.
 	annotations, skips set
-	// asserts are calls, and words, that assert; names that begin like one of
-	// assertPrefixes do, too.
+	// asserts are calls and words that assert, in addition to names with one of assertPrefixes.
 	asserts set
 	// throws are words and calls that raise an error; handlers begin its handling.
 	throws, handlers set
-	// statements has these, and the words that begin other statements that are read.
+	// statements has these and the words that begin other statements of interest.
 	statements *sieve
-	// files are endings and folders of names of files with tests.
+	// Affixes of the names of test files, and names of their folders.
 	testSuffixes, testPrefixes, testFolders []string
-	// marks are sequences of tokens, notes pieces of comments; see marks.go.
+	// marks are sequences of tokens, notes parts of comments; see marks.go.
 	marks []markRule
 	notes []commentRule
 }
 
-// Languages are the names of the languages that are read.
+// Languages returns the names of the known languages.
 func Languages() []string {
 	var names []string
 	for i := range languages() {
@@ -85,7 +82,7 @@ var languageIndex = sync.OnceValue(func() map[string]*Language {
 	return index
 })
 
-// LanguageOf finds the language of a file by its name; nil for none.
+// LanguageOf returns the language of a file by its name; nil for none.
 func LanguageOf(name string) *Language {
 	base := strings.ToLower(path.Base(name))
 	if strings.HasSuffix(base, ".d.ts") || strings.HasSuffix(base, ".d.cts") || strings.HasSuffix(base, ".d.mts") ||
@@ -98,7 +95,7 @@ func LanguageOf(name string) *Language {
 	return languageIndex()[path.Ext(base)]
 }
 
-// TestFile tells by the name whether a file holds tests or what they use.
+// TestFile reports whether the name is one of a test file or test helper.
 func (l *Language) TestFile(name string) bool {
 	base := path.Base(name)
 	stem := strings.TrimSuffix(base, path.Ext(base))
@@ -111,8 +108,8 @@ func (l *Language) TestFile(name string) bool {
 		})
 }
 
-// Blank replaces comments and the contents of strings with blanks, or everything
-// but the comments. Lines and columns stay.
+// Blank replaces comments and the contents of strings with blanks, or everything but the comments.
+// Lines and columns stay.
 func Blank(lang *Language, src string, comments bool) string {
 	return lex.Blank(&lang.rules, src, comments)
 }
@@ -120,7 +117,7 @@ func Blank(lang *Language, src string, comments bool) string {
 // set is a set of words.
 type set map[string]bool
 
-// words returns the set of the words of a text that blanks separate.
+// words returns the set of the words in a text.
 func words(s string) set { return set(nil).and(s) }
 
 // wordSet returns a function that builds a set with words, for sync.OnceValue.
@@ -131,7 +128,7 @@ func pattern(s string) func() *regexp.Regexp {
 	return func() *regexp.Regexp { return regexp.MustCompile(s) }
 }
 
-// and is the set with more words.
+// and returns the set with more words.
 func (s set) and(more string) set {
 	all := make(set, len(s)+8)
 	maps.Copy(all, s)
@@ -141,14 +138,14 @@ func (s set) and(more string) set {
 	return all
 }
 
-// with has the words of both.
+// with returns the union of both sets.
 func (s set) with(more set) set {
 	all := maps.Clone(s)
 	maps.Copy(all, more)
 	return all
 }
 
-// sieve tells quickly, by the hash, of most words that they are not in a set.
+// sieve is a filter by hash that excludes most words that are not in a set.
 type sieve [1 << 10]bool
 
 func (s set) sieve() *sieve {
@@ -161,7 +158,7 @@ func (s set) sieve() *sieve {
 
 func (s *sieve) add(h uint32) { s[h%uint32(len(s))] = true }
 
-// may tells whether a word with a hash may be in the set.
+// may reports whether a word with the hash may be in the set.
 func (s *sieve) may(h uint32) bool { return s[h%uint32(len(s))] }
 
 func doubleQuote() lex.Quote { return lex.Quote{Open: `"`, Close: `"`, Escape: '\\'} }

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// compiledMark is a rule taken apart.
+// compiledMark is a rule with its tokens split.
 type compiledMark struct {
 	*markRule
 	parts []string
@@ -74,7 +74,7 @@ func (u *unit) readMarks(m *Model) {
 			}
 			if d := u.around(i); rule.Pattern == RunnerAsked && d >= 0 && u.decls[d].kind == declFunction &&
 				i > u.decls[d].body {
-				mark.Confidence = max(mark.Confidence, 0.85) // a statement that is there for tests, or for others
+				mark.Confidence = max(mark.Confidence, 0.85) // a statement that exists for tests
 			}
 			m.Marks = append(m.Marks, mark)
 		}
@@ -87,7 +87,7 @@ func (u *unit) readMarks(m *Model) {
 	u.readOpenEnds(m)
 }
 
-// silenceAt reads the rules that an attribute, or a call, silences.
+// silenceAt returns the rules that an attribute or call suppresses.
 func (u *unit) silenceAt(i int) Silence {
 	open := i
 	for open < len(u.tok) && u.at(open) != "(" && u.tok[open].Line == u.tok[i].Line {
@@ -124,7 +124,7 @@ func (u *unit) silenceAt(i int) Silence {
 	return found
 }
 
-// reasonIn counts the words of the reason that the parentheses at open give: reason = "...".
+// reasonIn counts the words of a reason in the parentheses at open: reason = "...".
 func (u *unit) reasonIn(open int) int {
 	for j := open + 1; j < u.closer(open); j++ {
 		if s := strings.ToLower(u.at(j)); (s == "reason" || s == "justification") && u.kindAt(j+2) == lex.Text {
@@ -134,7 +134,7 @@ func (u *unit) reasonIn(open int) int {
 	return 0
 }
 
-// wordsBeside counts the words of the comment that stands beside code on a line.
+// wordsBeside counts the words of the comment after the code of a line.
 func (u *unit) wordsBeside(line int) int {
 	for i := range u.notes {
 		if n := &u.notes[i]; int(n.Line) == line && !n.Alone {
@@ -144,7 +144,7 @@ func (u *unit) wordsBeside(line int) int {
 	return 0
 }
 
-// testLines tells which tokens belong to test code.
+// testLines returns a function that reports whether a token belongs to test code.
 func (u *unit) testLines() func(i int) bool {
 	if u.inTests || u.lang.Name != "rust" {
 		return func(int) bool { return u.inTests }
@@ -180,9 +180,8 @@ func (u *unit) follows(i int, parts []string) bool {
 	return true
 }
 
-// handsOn tells of a TestMain of Go that exits with what the tests say, or leaves
-// that to another function. Other exits in it are those of processes that tests
-// start.
+// handsOn reports whether TestMain of Go exits with the result of the tests, or passes m to a
+// function that does. Its other exits belong to processes that tests start.
 func (u *unit) handsOn() bool {
 	for i := range u.decls {
 		d := &u.decls[i]
@@ -199,8 +198,8 @@ func (u *unit) handsOn() bool {
 	return false
 }
 
-// startedByTests tells of a script among the tests that has none itself, and that
-// the runner does not load: tests start it as a process of its own.
+// startedByTests reports whether the file is a script in a test folder that has no tests and that
+// the runner does not load: tests start it as a process.
 func (u *unit) startedByTests(m *Model) bool {
 	if u.lang.Name == "go" || len(m.Tests)+len(m.Suites) > 0 || loadedByRunner().MatchString(path.Base(u.path)) {
 		return false
@@ -213,8 +212,8 @@ func (u *unit) startedByTests(m *Model) bool {
 	return true
 }
 
-// endsProgram tells whether the word at i may well end a program: in a file that is one,
-// or is told of the command line by its name, where a signal is handled, or help given.
+// endsProgram reports whether the word at i may end a program: by the name of the file or function,
+// or because it handles a signal or prints help.
 func (u *unit) endsProgram(i int) bool {
 	if strings.HasPrefix(u.src, "#!") || ofProgram().MatchString(u.path) {
 		return true
@@ -232,24 +231,24 @@ func (u *unit) endsProgram(i int) bool {
 }
 
 var (
-	// ofProgram are words in names of what is a program, or a part of one that ends it.
+	// ofProgram matches names of programs and of functions that end them.
 	ofProgram = sync.OnceValue(pattern(`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|` +
 		`build|worker|exit|quit|signal|shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|` +
 		`start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`))
-	// endsWell are words of signals and of what is said to people before a program ends.
+	// endsWell matches signals and the output before a program ends.
 	endsWell = sync.OnceValue(pattern(`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|` +
 		`args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`))
 )
 
-// calledByRunner are marks of what a runner calls before and after the tests.
+// calledByRunner matches annotations of functions called before and after the tests.
 var calledByRunner = sync.OnceValue(pattern(`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|` +
 	`(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`))
 
-// loadedByRunner are names of files that a runner reads before the tests.
+// loadedByRunner matches names of files that a runner reads before the tests.
 var loadedByRunner = sync.OnceValue(pattern(`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|` +
 	`support|init|hook|runner|spec|test`))
 
-// lineText is the line that a token stands in.
+// lineText returns the line of a token.
 func (u *unit) lineText(i int) string {
 	if i < 0 || i >= len(u.tok) {
 		return ""
@@ -268,10 +267,10 @@ func (u *unit) lineSpan(i int) (from, to int) {
 	return from, to
 }
 
-// target is the hash of the line of code that an attribute stands before.
+// target returns the hash of the line of code that an attribute precedes.
 func (u *unit) target(i, n int) uint64 { return u.lineHash(u.targetAt(i, n)) }
 
-// targetAt is where the line of code begins that an attribute stands before.
+// targetAt returns the first token of the line of code that an attribute precedes.
 func (u *unit) targetAt(i, n int) int {
 	line := u.tok[i].Line
 	for i += n; i < len(u.tok) && (u.tok[i].Line == line || u.at(i) == "#" || u.at(i) == "@"); i++ {
@@ -280,7 +279,7 @@ func (u *unit) targetAt(i, n int) int {
 	return i
 }
 
-// lineHash is the hash of the line that begins with, or has, the token at i.
+// lineHash returns the hash of the line of the token at i.
 func (u *unit) lineHash(i int) uint64 {
 	if i < 0 || i >= len(u.tok) {
 		return 0
@@ -289,7 +288,7 @@ func (u *unit) lineHash(i int) uint64 {
 	return mixAll(firstHash, u.tok[from:to])
 }
 
-// readNotes finds what comments tell tools.
+// readNotes finds comments that instruct tools.
 func (u *unit) readNotes(m *Model) {
 	next := 0
 	for i := range u.notes {
@@ -317,7 +316,7 @@ func (u *unit) readNotes(m *Model) {
 	}
 }
 
-// readExamples finds the examples of Python that are told not to be run.
+// readExamples finds skipped doctest examples of Python.
 func (u *unit) readExamples(m *Model) {
 	if u.lang.Name != "python" {
 		return
@@ -338,7 +337,7 @@ func (u *unit) readExamples(m *Model) {
 	}
 }
 
-// why is the comment in words that ends on the line before.
+// why returns the explanatory comment that ends on the line before.
 func (u *unit) why(line int) string {
 	for _, n := range u.notesBefore(line - 1) {
 		documents := strings.HasPrefix(n.S, "/**") || strings.HasPrefix(n.S, "///") // the code, not the suppression
@@ -349,12 +348,11 @@ func (u *unit) why(line int) string {
 	return ""
 }
 
-// inWords is a comment for people: three words and a fourth, and nothing that only
-// tools or separators have.
+// inWords matches a comment for readers: at least four words, not only separators or directives.
 var inWords = sync.OnceValue(pattern(`^[/*#\s]*(?:[A-Za-z"'\x60(][\w'"\x60().,/-]*[\s*]+){3}\S`))
 
-// directive tells of a comment that a tool reads: what it looks for stands near
-// the beginning, or after another comment mark.
+// directive reports whether a comment is read by a tool: the needle is near its beginning or after
+// another comment mark.
 func directive(s, needle string) bool {
 	i := strings.Index(s, needle)
 	head := s[:i]
@@ -376,7 +374,7 @@ func (u *unit) readOpenEnds(m *Model) {
 		n := &u.notes[i]
 		if !strings.Contains(n.S, "TO"+"DO") && !strings.Contains(n.S, "FIX"+"ME") && !strings.Contains(n.S, "HA"+"CK") &&
 			!strings.Contains(n.S, "XX"+"X") {
-			continue // most have none, and the expression is slow
+			continue // fast path: the expression is slow
 		}
 		if at := openEnd().FindStringIndex(n.S); at != nil {
 			line := int(n.Line) + strings.Count(n.S[:at[0]], "\n")
@@ -385,7 +383,7 @@ func (u *unit) readOpenEnds(m *Model) {
 	}
 }
 
-// Clip makes one line of at most 200 bytes of a piece of a file.
+// Clip returns a text as one line of at most 200 bytes.
 func Clip(s string) string {
 	const most = 200
 	s = strings.Join(strings.Fields(s), " ")

@@ -2,7 +2,7 @@ package syntax
 
 import "slices"
 
-// Patterns that marks tell of. The catalogue says what they count for.
+// The patterns of marks.
 const (
 	CoverageExcluded = "coverage-excluded"
 	RunnerAsked      = "test-runner-asked"
@@ -18,7 +18,7 @@ const (
 	GuardVoid        = "guard-removed" // its condition never holds, or always
 )
 
-// markPlace says in what code a mark counts.
+// markPlace is the code in which a mark counts.
 type markPlace uint8
 
 // The places.
@@ -28,8 +28,8 @@ const (
 	inTests
 )
 
-// markRule is a sequence of tokens with blanks between them. A word in quotes is a
-// string, or the beginning of one when it ends in a star; * is any token.
+// markRule is a sequence of tokens separated by blanks. A quoted word is a string, or a prefix of
+// one if it ends in a star; * is any token.
 type markRule struct {
 	Pattern    string
 	Tokens     string
@@ -37,19 +37,19 @@ type markRule struct {
 	Confidence float64
 }
 
-// commentRule is a piece of a comment.
+// commentRule is a part of a comment.
 type commentRule struct {
 	Pattern, S string
 	Confidence float64
-	// Named are the characters after which the comment names the rules that it
-	// silences; empty when it cannot name one. A blank stands for itself.
+	// Named are the characters before the names of the rules that the comment suppresses; empty
+	// when it cannot name one.
 	Named string
 	// Off is set when it counts only with a 0 or an off after the name of a rule.
 	Off bool
 }
 
-// The tables of marks. A confidence of 0.6 warns in standard mode; what is about
-// a line that the baseline had is raised to certainty in marks of findings.
+// The tables of marks. A confidence of 0.6 warns in standard mode; marks about a line of the
+// baseline are raised to certainty when findings are made.
 
 func sharedNotes(more ...commentRule) []commentRule {
 	return slices.Concat(more, []commentRule{
@@ -61,7 +61,6 @@ func sharedNotes(more ...commentRule) []commentRule {
 	})
 }
 
-// goMarks are the rules of Go.
 func goMarks() []markRule {
 	return []markRule{
 		{GuardVoid, "&& false {", inCode, 0.85}, {GuardVoid, "if false &&", inCode, 0.85},
@@ -75,7 +74,6 @@ func goMarks() []markRule {
 	}
 }
 
-// goNotes are the rules for comments of Go.
 func goNotes() []commentRule {
 	return sharedNotes(
 		commentRule{Pattern: ComplaintOff, S: "nolint", Confidence: 0.6, Named: ":"},
@@ -88,7 +86,6 @@ func goNotes() []commentRule {
 	)
 }
 
-// scriptMarks are the rules of JavaScript.
 func scriptMarks() []markRule {
 	return []markRule{
 		{GuardVoid, "&& false ) {", inCode, 0.85}, {GuardVoid, "if ( false &&", inCode, 0.85},
@@ -137,7 +134,6 @@ func scriptMarks() []markRule {
 	}
 }
 
-// scriptNotes are the rules for comments of JavaScript.
 func scriptNotes() []commentRule {
 	return sharedNotes(
 		commentRule{Pattern: CoverageExcluded, S: "istanbul ignore", Confidence: 0.6},
@@ -164,7 +160,6 @@ func scriptNotes() []commentRule {
 	)
 }
 
-// pythonMarks are the rules of Python.
 func pythonMarks() []markRule {
 	return []markRule{
 		{GuardVoid, "and False :", inCode, 0.85}, {GuardVoid, "if False and", inCode, 0.85},
@@ -209,7 +204,6 @@ func pythonMarks() []markRule {
 	}
 }
 
-// pythonNotes are the rules for comments of Python.
 func pythonNotes() []commentRule {
 	return sharedNotes(
 		commentRule{Pattern: CoverageExcluded, S: "pragma: no cover", Confidence: 0.6},
@@ -245,7 +239,6 @@ func pythonNotes() []commentRule {
 	)
 }
 
-// javaMarks are the rules of Java.
 func javaMarks() []markRule {
 	return []markRule{
 		{GuardVoid, "&& false ) {", inCode, 0.85}, {GuardVoid, "if ( false &&", inCode, 0.85},
@@ -264,7 +257,6 @@ func javaMarks() []markRule {
 	}
 }
 
-// javaNotes are the rules for comments of Java.
 func javaNotes() []commentRule {
 	return sharedNotes(
 		commentRule{Pattern: ComplaintOff, S: "NOPMD", Confidence: 0.6},
@@ -279,7 +271,6 @@ func javaNotes() []commentRule {
 	)
 }
 
-// kotlinMarks are the rules of Kotlin.
 func kotlinMarks() []markRule {
 	return []markRule{
 		{GuardVoid, "|| true ) {", inCode, 0.85},
@@ -294,7 +285,6 @@ func kotlinMarks() []markRule {
 	}
 }
 
-// csharpMarks are the rules of C#.
 func csharpMarks() []markRule {
 	return []markRule{
 		{GuardVoid, "&& false ) {", inCode, 0.85}, {GuardVoid, "if ( false &&", inCode, 0.85},
@@ -316,7 +306,6 @@ func csharpMarks() []markRule {
 	}
 }
 
-// csharpNotes are the rules for comments of C#.
 func csharpNotes() []commentRule {
 	return sharedNotes(
 		commentRule{Pattern: ComplaintOff, S: "pragma warning disable", Confidence: 0.6, Named: " "},
@@ -328,7 +317,6 @@ func csharpNotes() []commentRule {
 	)
 }
 
-// rustMarks are the rules of Rust.
 func rustMarks() []markRule {
 	return []markRule{
 		{GuardVoid, "&& false {", inCode, 0.85}, {GuardVoid, "if false &&", inCode, 0.85},
@@ -354,10 +342,8 @@ func rustMarks() []markRule {
 	}
 }
 
-// rustNotes are the rules for comments of Rust.
 func rustNotes() []commentRule { return sharedNotes() }
 
-// rubyMarks are the rules of Ruby.
 func rubyMarks() []markRule {
 	return []markRule{
 		{ExitTrick, "exit! 0", anywhere, 0.9}, {ExitTrick, "exit!", inTests, 0.85},
@@ -381,7 +367,6 @@ func rubyMarks() []markRule {
 	}
 }
 
-// rubyNotes are the rules for comments of Ruby.
 func rubyNotes() []commentRule {
 	return sharedNotes(
 		commentRule{Pattern: CoverageExcluded, S: ":nocov:", Confidence: 0.6},
@@ -397,7 +382,6 @@ func rubyNotes() []commentRule {
 	)
 }
 
-// phpMarks are the rules of PHP.
 func phpMarks() []markRule {
 	return []markRule{
 		{GuardVoid, "&& false ) {", inCode, 0.85}, {GuardVoid, "if ( false &&", inCode, 0.85},
@@ -425,7 +409,6 @@ func phpMarks() []markRule {
 	}
 }
 
-// phpNotes are the rules for comments of PHP.
 func phpNotes() []commentRule {
 	return sharedNotes(
 		commentRule{Pattern: CoverageExcluded, S: "@codeCoverageIgnore", Confidence: 0.6},
@@ -445,7 +428,6 @@ func phpNotes() []commentRule {
 	)
 }
 
-// typeScriptMarks are the rules of TypeScript.
 func typeScriptMarks() []markRule {
 	return append(scriptMarks(), markRule{LooseType, ": any", inCode, 0.6}, markRule{LooseType, "as any", inCode, 0.6},
 		markRule{LooseType, "as unknown as", inCode, 0.6},

@@ -8,41 +8,39 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
-// Model is what the detectors know of a version of a file.
+// Model is what the detectors read from one version of a file.
 type Model struct {
 	Path  string
 	Tests []*Test
-	// Suites are tests that assert nothing themselves and have others inside.
+	// Suites are tests that assert nothing themselves and contain other tests.
 	Suites []*Test
-	// Helpers are functions that assert and are no tests.
+	// Helpers are functions that assert but are not tests.
 	Helpers []*Test
 	Funcs   []*Function
 	Marks   []Mark
 	Lines   Lines
-	// comments are the hashes of the lines of comments that look like code.
+	// Commented are the lines of comments that look like code, by hash.
 	Commented map[uint64]CommentLine
-	// rest are the tokens outside of tests and functions.
+	// Rest are the tokens outside tests and functions.
 	Rest multiset.Hashes
-	// Offers are the names that the file hands on from others, sorted.
+	// Offers are the names that the file re-exports, sorted.
 	Offers []string
-	// Properties are what its classes offer besides functions.
+	// Properties are the public members of its classes other than functions.
 	Properties []Property
-	// Checks are those that it declares.
+	// Checks are the declared checks, such as annotations and schema rules.
 	Checks []Check
 	// Words are the names that production code calls, each once.
 	Words multiset.Hashes
-	// Mods are the modules of tests of Rust that stand in files of their own.
+	// Mods are the test modules of Rust in files of their own.
 	Mods []string
-	// Starts are the calls that make runners run tests.
+	// Starts are the calls that make test runners run tests.
 	Starts []Start
-	// Hidden are tests in whose place another one of their name runs.
+	// Hidden are tests replaced by a later declaration of the same name.
 	Hidden []Hidden
-	// Exits are how it ends the program.
-	Exits Exits
-	// build is what decides whether the file belongs to a build.
+	Exits  Exits
+	// Build is the build constraint of the file.
 	Build string
-	// titles are the names in comments, by which a test that became a comment is
-	// recognised.
+	// Notes is the text of the comments, to recognize a test that was commented out.
 	Notes     string
 	CodeLines int
 }
@@ -53,8 +51,8 @@ type Lines struct {
 	sorted bool
 }
 
-// Has tells whether one of the lines has a hash. Most are never asked, so they are
-// sorted when the first question comes; it is not safe for concurrent use.
+// Has reports whether a line has the hash. The first call sorts the hashes, as most are never
+// queried; it is not safe for concurrent use.
 func (l *Lines) Has(hash uint64) bool {
 	if !l.sorted {
 		slices.Sort(l.hashes)
@@ -64,7 +62,7 @@ func (l *Lines) Has(hash uint64) bool {
 	return ok
 }
 
-// Count is how many lines have a hash; see Has.
+// Count returns the number of lines with the hash; see Has.
 func (l *Lines) Count(hash uint64) int {
 	if !l.Has(hash) {
 		return 0
@@ -80,18 +78,18 @@ type CommentLine struct {
 	S    string
 }
 
-// Test is a test, or a suite's case with a name of its own.
+// Test is a test, or a named case of a suite.
 type Test struct {
-	Name  string // with the suites around it
+	Name  string // with the names of the suites around it
 	Leaf  string
 	Line  int
 	Skip  Skipping
 	Focus bool
 	Fails bool // expected to fail
-	Again int  // how often it is run again when it fails
+	Again int  // reruns after a failure
 	// Abstract is the name of the abstract class around it; empty for none.
 	Abstract string
-	// skipLine and skipText show the skip.
+	// SkipLine and SkipText show where it is skipped.
 	SkipLine int
 	SkipText string
 	// Whens are the conditions under which it is skipped.
@@ -103,31 +101,30 @@ type Test struct {
 	All      multiset.Hashes // of all tokens
 	Telling  multiset.Hashes
 	Literals multiset.Hashes
-	Said     multiset.Hashes // what it only says when it fails, in Go
-	Parts    multiset.Hashes // what stands between commas in its strings, as in rows of CSV
+	Said     multiset.Hashes // words printed only on failure, in Go
+	Parts    multiset.Hashes // fields between commas in its strings, as in rows of CSV
 	Mocks    []string
 	Names    multiset.Hashes // called or named in it, each once
-	// Members are the names of fields, methods, options and constants that it uses:
-	// what stands after a dot, names a value, or is in capitals.
+	// Members are the names of fields, methods, options and constants that it uses: after a dot, as
+	// a key, or in capitals.
 	Members multiset.Hashes
-	Empty   bool // nothing is done in it
-	// Silent is set when it asserts nothing and hands nobody what could: only a crash
-	// makes it fail.
+	Empty   bool // it has no statements
+	// Silent is set when it asserts nothing and passes nothing to code that could: only a crash
+	// fails it.
 	Silent bool
-	Table  bool // rows that stand apart, and no test
+	Table  bool // the rows of a table, not a test
 	Caught int  // assertions whose failure is caught
-	// Maybe are assertions in handlers that only run when something fails, and
-	// nothing says that it has to.
+	// Maybe counts assertions in error handlers that nothing forces to run.
 	Maybe int
-	// Told counts statements that print, or that say that something was asserted;
-	// Voided are names whose value is given to nobody.
+	// Told counts statements that print, or that count an assertion as made; Voided are names whose
+	// values are discarded.
 	Told     int
-	Sent     int // errors that are given to a channel, in Go
+	Sent     int // errors sent to a channel, in Go
 	Voided   []string
 	BodyHash uint64
 }
 
-// Hidden is a test that never runs: what comes after it has its name.
+// Hidden is a test that never runs, because a later one has its name.
 type Hidden struct {
 	Name string
 	Line int
@@ -138,30 +135,30 @@ type When struct {
 	platform.Condition
 	Line int
 	S    string
-	Asks multiset.Hashes // what it names
+	Asks multiset.Hashes // the names in it
 }
 
-// Skipping says whether a test is skipped.
+// Skipping is whether a test is skipped.
 type Skipping uint8
 
-// How tests run.
+// The ways in which a test runs.
 const (
 	Runs Skipping = iota
 	Sometimes
 	Always
 )
 
-// Case is a row of a table of a test.
+// Case is a row of a test's table.
 type Case struct {
-	at   int // its first token; 0 for a piece of a text
+	at   int // its first token; 0 for a row of a text
 	Line int
 	Key  uint64
-	// First is what its first cell says; 0 for none.
+	// First is the hash of its first cell; 0 for none.
 	First uint64
 	All   multiset.Hashes
-	// Literals are the strings and numbers of it that tell something.
+	// Literals are its strings and distinctive numbers.
 	Literals multiset.Hashes
-	// Off is set when it is skipped, or expected to fail.
+	// Off is set when it is skipped or expected to fail.
 	Off bool
 	S   string
 }
@@ -174,7 +171,7 @@ type Function struct {
 	Kind       declKind
 	Public     bool
 	Deprecated bool
-	// Overrides is set when its class has it from another one, too.
+	// Overrides is set when a superclass has it, too.
 	Overrides bool
 	Test      bool // part of test code
 	All       multiset.Hashes
@@ -184,13 +181,13 @@ type Function struct {
 	Handlers  []handler
 	Throws    int
 	Empties   int // return null and the like
-	Failing   int // return 1 and the like, and exits with such a code
-	// Elses are the branches for all that is left, Refuses those of them that throw.
+	Failing   int // return 1 and the like, and exits with an error code
+	// Elses counts default branches, Refuses those that throw.
 	Elses, Refuses int
-	Fixed          int // special cases with fixed results
+	Fixed          int // special cases with constant results
 	Stub           bool
 	AlwaysTrue     bool
-	// Agrees is set when it says yes to all, though its name says that it checks.
+	// Agrees is set when it always returns true although its name says that it checks.
 	Agrees    bool
 	Early     bool // returns before its work
 	EarlyLine int
@@ -198,130 +195,124 @@ type Function struct {
 	Calls     multiset.Hashes
 	// Vouchers are calls whose name says that they check.
 	Vouchers multiset.Hashes
-	// Askers are the calls that may check something, each once; Given has each of them
-	// together with each telling word of the lines that it stands in.
+	// Askers are the calls that may check something, each once; Given has the pairs of each with
+	// the distinctive words of its lines.
 	Askers, Given multiset.Hashes
-	// Conditions are those under which it throws or returns something.
+	// Conditions are those under which it throws or returns a value.
 	Conditions []Condition
 	// Emptied are those under which it returns nothing.
 	Emptied []Condition
-	// Soft are those under which it gives a value or goes on, and what it only tells of.
+	// Soft are those under which it assigns a value, continues or only logs.
 	Soft []Condition
-	// Strict are the words that make failures known, Softer the names of the calls in
-	// whose place stand such that do not fail. Oks are where Rust gives what is good,
-	// and Go returns no error.
+	// Strict are the words that report failures, Softer the calls of variants that do not fail. Oks
+	// counts success results of Rust and nil errors of Go.
 	Strict, Softer multiset.Hashes
 	Oks            int
-	// Tries are the places where Rust and Go pass an error on, Swallows those where it
-	// goes no further. Ignored are the calls whose error does so: it only ends a round
-	// of a loop, gives another value, is told.
+	// Tries counts the places where Rust and Go propagate an error, Swallows those that do not.
+	// Ignored are the calls whose error only ends a loop round, selects another value or is logged.
 	Tries, Swallows int
 	Ignored         multiset.Hashes
-	// Dropped are the calls whose last result goes nowhere, in Go: the last result
-	// is the error.
+	// Dropped are the calls of Go whose last result, the error, is discarded.
 	Dropped multiset.Hashes
-	// Stops are the calls of Go after whose failure the function, or the round of a loop, ends.
-	// Idle are those after whose failure nothing is done.
+	// Stops are the calls of Go whose failure ends the function or loop round, Idle those whose
+	// failure has no effect.
 	Stops, Idle multiset.Hashes
 }
 
-// Guard is a check that leaves the function when something is wrong.
+// Guard is a check that leaves the function on bad input.
 type Guard struct {
 	Line  int
 	Key   uint64
 	Words multiset.Hashes
 	S     string
-	// Names are those of the values that it asks about.
+	// Names are those of the values that it tests.
 	Names multiset.Hashes
-	// Cond has all of the condition, Limits are the numbers that it compares with, and
-	// Ors counts its alternatives.
+	// Cond has all of the condition, Limits are the numbers that it compares with, and Ors counts
+	// its alternatives.
 	Cond   multiset.Hashes
 	Limits []Limit
 	Ors    int
-	// Parts are its alternatives, Asks what all of it asks for, Told the words that it
-	// tells when it fails.
+	// Parts are its alternatives, Asks is what it asks for, Told are the words of its error
+	// message.
 	Parts []Part
 	Asks  asking
 	Told  multiset.Hashes
-	// Whole has all of it, with what is done then.
+	// Whole has the condition and the block.
 	Whole multiset.Hashes
-	// Formed is set when it asks for a form: a pattern, or what a check says of it. Partly
-	// is set when it asks for a part of something only.
+	// Formed is set when it tests a format by a pattern or a call, Partly when it tests only a part
+	// of a value.
 	Formed, Partly bool
-	// Lacks is set when it says that something cannot be done yet.
+	// Lacks is set when it reports an unsupported feature.
 	Lacks bool
-	// Vouched is set when the call whose error is checked has a name that says that it
-	// checks something.
+	// Vouched is set when the name of the call whose error is tested says that it checks something.
 	Vouched bool
-	// Inline is set when the call whose error is checked stands in the condition.
+	// Inline is set when the call whose error is tested is in the condition.
 	Inline bool
 	Throws bool
-	// Called is set for a call that checks what it is given.
+	// Called is set for a call that checks its arguments.
 	Called bool
-	// Of is the call whose result is checked; 0 when that cannot be told.
+	// Of is the call whose result is tested; 0 when unknown.
 	Of uint32
 	// Weak is set when it only returns false or -1.
 	Weak bool
-	// failure is set for checks of an error that a call returned.
+	// Failure is set when it tests the error of a call.
 	Failure bool
 }
 
 // handler is a place where errors are handled.
 type handler struct {
 	Line    int
-	Dropped bool // nothing is done with the error
-	// StandsIn is set when it gives an empty value for what was wanted, Expected when
-	// it is for what may be missing.
+	Dropped bool // it ignores the error
+	// StandsIn is set when it uses an empty value as fallback, Expected when the error means that
+	// something optional is missing.
 	StandsIn, Expected bool
 	Broad              bool
-	Cleans             bool            // what it guards only closes or removes something
-	Guarded            multiset.Hashes // telling tokens of what it guards, when it is dropped
-	// Rethrows is set when it passes an error on, Plain when it calls nothing that
-	// may do so.
+	Cleans             bool            // the guarded code only closes or removes something
+	Guarded            multiset.Hashes // distinctive tokens of the guarded code, when the error is dropped
+	// Rethrows is set when it passes an error on, Plain when it calls nothing that may do so.
 	Rethrows, Plain bool
-	// Fails is set when it passes an error on, or gives what tells of one; Alike when
-	// it gives what is given where nothing failed.
+	// Fails is set when it passes an error on or returns an error value, Alike when it returns the
+	// same value as the success path.
 	Fails, Alike bool
-	// Hushed is set when it only tells where nobody reads, Succeeds when it answers that
-	// all is well, Counts are the names of what it counts.
+	// Hushed is set when it logs below the usual level only, Succeeds when it returns success;
+	// Counts are the names of its counters.
 	Hushed, Succeeds bool
 	Counts           multiset.Hashes
-	// Sets is set when it gives a value to something, Hands when it hands the error to
-	// somebody.
+	// Sets is set when it assigns a value, Hands when it passes the error to a call.
 	Sets, Hands bool
-	// Called are the names of what it calls, Does what is done, Told the words of its texts.
+	// Called are the names that it calls, Does its distinctive tokens, Told the words of its
+	// strings.
 	Called, Does, Told multiset.Hashes
 	Body               uint64
 	S                  string
 }
 
-// Mark is a sequence of tokens, or a piece of a comment, that tells something.
+// Mark is a sequence of tokens, or part of a comment, that instructs a tool or a runner.
 type Mark struct {
 	Pattern    string
 	Line       int
 	S          string // the line
-	Key        uint64 // the line without the mark
-	Target     uint64 // the line of code it is about
-	About      string // the same line as it stands there, for what silences a tool
+	Key        uint64 // hash of the line without the mark
+	Target     uint64 // hash of the line of code it is about
+	About      string // the text of that line, for suppressed warnings
 	Confidence float64
-	On         bool // of a switch
-	// Why is the comment on the line before it, of three words at least; empty for none.
+	On         bool // the state of a switch
+	// Why is the comment of at least three words on the line before; empty for none.
 	Why string
-	// Silence is what one says that silences a tool.
+	// Silence is the scope of and the reason for a suppressed warning.
 	Silence Silence
 }
 
-// Reader makes models, one after the other. It keeps the memory that reading takes
-// for the next text; models share none of it.
+// Reader makes models, one after the other. It reuses its memory; models share none of it.
 type Reader struct {
 	unit unit
 }
 
-// Read makes the model of a text in a language. It never fails: what cannot be
-// understood is not in the model.
+// Read returns the model of a text in a language. It never fails: code that it does not understand
+// is not in the model.
 func Read(lang *Language, path, src string) *Model { return new(Reader).Read(lang, path, src) }
 
-// Read makes a model as the function of this name does.
+// Read is the function Read with the memory of the reader.
 func (r *Reader) Read(lang *Language, path, src string) *Model {
 	u := &r.unit
 	u.begin(lang, path, src)
@@ -329,7 +320,7 @@ func (r *Reader) Read(lang *Language, path, src string) *Model {
 	return u.model()
 }
 
-// model makes the model of a file whose declarations are known.
+// model returns the model of a file whose declarations are known.
 func (u *unit) model() *Model {
 	m := &Model{Path: u.path}
 	u.findTests()
@@ -380,13 +371,13 @@ func (u *unit) readLines(m *Model) {
 	m.Notes = string(u.bytes)
 }
 
-// maxNotes is after how many bytes no more comments are kept.
+// maxNotes is the number of bytes after which no more comments are kept.
 const maxNotes = 64 << 10
 
-// hashOf is the hash of a line of code, like those of Model.Lines.
+// hashOf returns the hash of a line of code, as in Model.Lines.
 func (u *unit) hashOf(s string) uint64 {
 	rules := &u.lang.rules
-	if rules.Tag != "" { // it is code without the tag
+	if rules.Tag != "" { // a line of code has no tag
 		plain := *rules
 		plain.Tag, rules = "", &plain
 	}
@@ -394,7 +385,7 @@ func (u *unit) hashOf(s string) uint64 {
 	return mixAll(firstHash, tokens)
 }
 
-// codeLike tells whether the line of a comment may be a line of code.
+// codeLike reports whether the line of a comment may be code.
 func codeLike(s string) bool {
 	return len(s) > 4 && (strings.ContainsAny(s, "(){}=;") || strings.HasSuffix(s, ":") ||
 		strings.HasPrefix(s, "return") || strings.HasPrefix(s, "assert") || s == "end")

@@ -16,42 +16,40 @@ type unit struct {
 	src   string
 	tok   []lex.Token
 	notes []lex.Comment
-	// match has the index of the closing bracket for an opening one and the other
-	// way round, or of the end of a Ruby block; -1 for none.
+	// match has the index of the matching bracket, or of the end of a Ruby block; -1 for none.
 	match []int32
-	// heads are the tokens that begin a logical line, of indented languages.
+	// heads are the tokens that begin a logical line, in indented languages.
 	heads []int32
 	decls []decl
 	// exports are the names that JavaScript exports apart from their declaration.
 	exports set
-	// inside is where the last of the tests that are calls ends.
+	// inside is the end of the last test that is a call.
 	inside int
-	// off is where the block ends, in a function, that runs in some builds only.
+	// off is the end of a block that runs only in some builds.
 	off int
-	// last, offAt and falseNames are what lastOf, offHeads and givenFalse found.
+	// last, offAt and falseNames cache the results of lastOf, offHeads and givenFalse.
 	last       map[place]int
 	offAt      []int
-	ended      []int // what fileEnds found
+	ended      []int // cache of fileEnds
 	falseNames set
-	// inTests is set for a file with tests, by its name; tests tells which of the
-	// declarations are one.
+	// inTests is set for a test file, by its name; tests has an entry for each declaration.
 	inTests bool
 	tests   []bool
 	hidden  []Hidden
-	// dead are the spans of tests that never run.
+	// dead are the spans of test code that never runs.
 	dead [][2]int
 	// skipPlaces are the conditions under which tests are skipped; see skipwhen.go.
 	skipPlaces []skipPlace
-	// given are where names are given something; nil until needed.
+	// given has the places where names are assigned; nil until needed.
 	given map[string][]int
-	// skippers are the functions that skip the test which calls them, hooks what runs
-	// before the tests of a suite and skips them; see hooks.go.
+	// skippers are the functions that skip the calling test, hooks the ones before the tests of a
+	// suite that skip them; see hooks.go.
 	skippers map[string]skipper
 	hooks    []hook
 	readerMemory
 }
 
-// readerMemory is what reading one file leaves for the next.
+// readerMemory is the memory that reading one file leaves for the next.
 type readerMemory struct {
 	whole, aside lex.Reader // of the file, and of single lines
 	open         []int32
@@ -60,7 +58,7 @@ type readerMemory struct {
 	bytes        []byte
 }
 
-// declKind is what a declaration declares.
+// declKind is the kind of a declaration.
 type declKind uint8
 
 // The kinds of declarations.
@@ -68,10 +66,10 @@ const (
 	declFunction declKind = iota
 	DeclContainer
 	declTest  // a call with a title that is a test
-	declSuite // one that holds tests
+	declSuite // a call with a title that contains tests
 )
 
-// decl is a declaration and the tokens that belong to it: [start, end).
+// decl is a declaration and its tokens, [start, end).
 type decl struct {
 	kind  declKind
 	name  string
@@ -79,23 +77,22 @@ type decl struct {
 	at    int // the name, or the word of a call
 	body  int // the first token of the body; end when there is none
 	end   int
-	// notes are the annotations, decorators or attributes.
+	// annotations include decorators and attributes.
 	annotations []annotation
 	modifiers   []string
 	// parent is the index of the innermost declaration around it; -1 for none.
 	parent int
-	// cases are rows of a table that a test runs through.
+	// cases are the rows of a test's table.
 	cases []Case
-	// tables are brackets and strings with more of them, which stand apart or are no
-	// code.
+	// tables are the brackets and strings of separate tables.
 	tables []int
 	test   bool // a function that is a test
-	// dropped are the calls whose last result goes nowhere, in Go.
+	// dropped are the calls of Go whose last result is discarded.
 	dropped multiset.Hashes
 	calls   []string
 }
 
-// leaf is the name without what stands before it, as the type of a method of Go.
+// leaf returns the name without its qualifier, such as the receiver type of Go.
 func (d *decl) leaf() string { return d.name[strings.LastIndexByte(d.name, '.')+1:] }
 
 // annotatedBy reports whether a condition holds for the name of an annotation.
@@ -103,25 +100,25 @@ func (d *decl) annotatedBy(is func(name string) bool) bool {
 	return slices.ContainsFunc(d.annotations, func(a annotation) bool { return is(a.name) })
 }
 
-// annotation is one of a declaration.
+// annotation is an annotation of a declaration.
 type annotation struct {
 	name string
-	from int // the tokens of it: [from, to)
+	from int // its tokens: [from, to)
 	to   int
 }
 
-// begin takes up a file.
+// begin resets the unit and reads the tokens of a file.
 func (u *unit) begin(lang *Language, path, src string) {
 	u.lang, u.path, u.src = lang, path, src
 	u.inTests = lang.TestFile(path)
 	u.decls, u.heads, u.inside = u.decls[:0], u.heads[:0], 0
 	u.exports, u.skipPlaces, u.given, u.last, u.offAt, u.falseNames, u.ended = nil, nil, nil, nil, nil, nil, nil
 	u.tok, u.notes = u.whole.Read(&lang.rules, src)
-	u.tok = slices.Clip(u.tok) // behind the tokens stand those of another file
+	u.tok = slices.Clip(u.tok) // tokens of another file are behind these
 	u.brackets()
 }
 
-// at is the text of a token; empty beyond the ends.
+// at returns the text of a token; empty beyond the ends.
 func (u *unit) at(i int) string {
 	if i < 0 || i >= len(u.tok) {
 		return ""
@@ -148,7 +145,7 @@ func anyOf(from, to int, holds func(i int) bool) bool {
 	return false
 }
 
-// line is the line of a token.
+// line returns the line of a token.
 func (u *unit) line(i int) int {
 	if len(u.tok) == 0 {
 		return 0
@@ -156,13 +153,13 @@ func (u *unit) line(i int) int {
 	return int(u.tok[min(max(i, 0), len(u.tok)-1)].Line)
 }
 
-// firstHash is what hashes of many tokens begin with.
+// firstHash is the initial value of hashes over tokens.
 const firstHash = uint64(14695981039346656037)
 
-// mixed goes on with a hash over the tokens [from, to), which may be none.
+// mixed continues a hash over the tokens [from, to), which may be empty.
 func (u *unit) mixed(h uint64, from, to int) uint64 { return mixAll(h, u.tok[from:max(from, to)]) }
 
-// mixAll goes on with a hash over tokens.
+// mixAll continues a hash over tokens.
 func mixAll(h uint64, tokens []lex.Token) uint64 {
 	for i := range tokens {
 		h = mixHash(h, tokens[i].Hash)
@@ -170,7 +167,7 @@ func mixAll(h uint64, tokens []lex.Token) uint64 {
 	return h
 }
 
-// text is the source of the tokens [from, to), at most a few hundred bytes of it.
+// text returns the source of the tokens [from, to), at most 400 bytes.
 func (u *unit) text(from, to int) string {
 	if from >= to || from < 0 || to > len(u.tok) {
 		return ""
@@ -180,11 +177,10 @@ func (u *unit) text(from, to int) string {
 	return strings.ToValidUTF8(strings.Clone(u.src[begin:min(end, begin+400)]), "")
 }
 
-// small makes an int32 of the index of a token; Limits bound how many there are.
+// small converts the index of a token; the limits of a file keep it in range.
 func small(n int) int32 { return int32(n) } //nolint:gosec // see above
 
-// brackets finds the brackets that belong together. One that does not fit closes
-// those inside of it that were left open.
+// brackets finds matching brackets. A mismatched closing bracket closes the open ones inside.
 func (u *unit) brackets() {
 	u.match = u.match[:0]
 	for range u.tok {
@@ -223,8 +219,7 @@ func (u *unit) brackets() {
 	}
 }
 
-// closer is the index after the bracket that closes the one at i; the end of the
-// file when nothing does.
+// closer returns the index after the bracket that closes the one at i, or the end of the file.
 func (u *unit) closer(i int) int {
 	if m := u.match[i]; m >= 0 {
 		return int(m) + 1
@@ -232,11 +227,10 @@ func (u *unit) closer(i int) int {
 	return len(u.tok)
 }
 
-// opener is the bracket that opens what closes at i; -1 for none.
+// opener returns the bracket that the one at i closes; -1 for none.
 func (u *unit) opener(i int) int { return int(u.match[i]) }
 
-// lineEnd is the index after the last token of a statement that begins at i and
-// ends with its line, or with a semicolon.
+// lineEnd returns the end of a statement that begins at i and ends with its line or a semicolon.
 func (u *unit) lineEnd(i int) int {
 	start := i
 	for i < len(u.tok) {
@@ -262,14 +256,14 @@ func (u *unit) lineEnd(i int) int {
 	return i
 }
 
-// goesOn tells whether a statement goes on from one line into the next.
+// goesOn reports whether a statement continues from one line to the next.
 func goesOn(last, next string) bool {
 	return next == "." || next == "?." || next == "&&" || next == "||" || next == "?:" || next == "??" || last == "?:" ||
 		last == "??" || next == "->" || last == "." || last == "," || last == "=" || last == "&&" || last == "||" ||
 		last == "+" || last == "=>" || last == "\\"
 }
 
-// statementEnd is the index after the statement that i stands in.
+// statementEnd returns the end of the statement at i.
 func (u *unit) statementEnd(i int) int {
 	if u.lang.lines {
 		return u.lineEnd(i)
@@ -298,8 +292,7 @@ func (u *unit) trimmed(from, to int) int {
 	return to
 }
 
-// nest sets the parents of the declarations. Those that begin together stand in
-// the order of their ends, the longest first.
+// nest sets the parents of the declarations. It sorts by start, the longest first.
 func (u *unit) nest() {
 	slices.SortStableFunc(u.decls, func(a, b decl) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
@@ -323,11 +316,10 @@ func (u *unit) nest() {
 	u.decls = kept
 }
 
-// maxNested is how deep declarations may stand in each other; deeper ones belong to
-// those around them.
+// maxNested limits the nesting of declarations; deeper ones belong to those around them.
 const maxNested = 48
 
-// notesBefore are the comments that begin in the 25 lines up to a line.
+// notesBefore returns the comments that begin in the 25 lines up to a line.
 func (u *unit) notesBefore(line int) []lex.Comment {
 	by := func(n lex.Comment, line int) int { return int(n.Line) - line }
 	from, _ := slices.BinarySearchFunc(u.notes, line-25, by)
@@ -335,7 +327,7 @@ func (u *unit) notesBefore(line int) []lex.Comment {
 	return u.notes[from:to]
 }
 
-// name of a declaration with those around it before it.
+// fullName returns the name of a declaration after the names of those around it.
 func (u *unit) fullName(i int) string {
 	var parts []string
 	for ; i >= 0 && len(parts) < 64; i = u.decls[i].parent {
@@ -347,5 +339,5 @@ func (u *unit) fullName(i int) string {
 	return strings.Join(parts, NameSeparator)
 }
 
-// NameSeparator stands between the parts of the name of a test.
+// NameSeparator separates the parts of a test's name.
 const NameSeparator = " > "
