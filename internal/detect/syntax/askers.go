@@ -150,5 +150,5 @@ func (u *unit) corrects(i, begin int) bool {
 	return false
 }
 
-// bounds are names of calls that keep a value within bounds.
+// bounds are names of calls that clamp a value.
 var bounds = sync.OnceValue(wordSet("min max clamp coercein coerceatleast coerceatmost clip"))

@@ -11,38 +11,35 @@ import (
 
 // Assertion is a place where a test can fail.
 type Assertion struct {
-	// Bare is set when it names a value and says nothing of it: expect(x);
+	// Bare is set when it names a value without a condition: expect(x);
 	Bare bool
 	// Self is set when both sides are the same code.
 	Self bool
-	// Echo is set when what is expected is computed by what is tested, or holds it.
+	// Echo is set when the expected value is computed from the tested one, or contains it.
 	Echo bool
 	// Links are the calls of a chain: expect(x), toBe(1), and(y).
 	Links    []Link
-	Helper   bool // a call of a function of the file that asserts, and says nothing else
+	Helper   bool // a call of an asserting function of the file, with no other assertion
 	Line     int
-	Name     string // what is asserted: toBe, assertEqual
+	Name     string // the matcher: toBe, assertEqual
 	Strength Strength
 	Key      uint64          // of its tokens
-	Words    multiset.Hashes // telling ones
+	Words    multiset.Hashes // distinctive ones
 	Literals multiset.Hashes
 	S        string
 	Marker   bool // only says that a place was reached
-	// Kind is set when it only asks of what kind something is.
+	// Kind is set when it only tests the type of a value.
 	Kind bool
-	// Under is the condition under which it stands, while nothing is asserted
-	// elsewhere; nil for none.
+	// Under is its condition, if nothing is asserted otherwise; nil for none.
 	Under *When
 	at    int
-	// Next is the key of the assertion after it when that one implies it.
+	// Next is the key of the next assertion if that one implies it.
 	Next uint64
-	// Call are the names of the call whose error is all that is looked at: its own
-	// and the one before the dot. Empty for none.
+	// Call has the name of the call whose error is all that is tested, and the name before its dot.
 	Call multiset.Hashes
 }
 
-// assertions finds the assertions among the tokens [from, to). Those inside of
-// another one are part of it.
+// assertions returns the assertions among the tokens [from, to), without nested ones.
 func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 	var all []Assertion
 	last := [2]int{}
@@ -64,8 +61,8 @@ func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 	return all
 }
 
-// assertedEnd is from where further assertions are looked for: blocks that an
-// assertion is given may hold some of their own.
+// assertedEnd returns where the search for further assertions continues: a block passed to an
+// assertion may contain some.
 func (u *unit) assertedEnd(i, end int) int {
 	for j := i; j < end; j++ {
 		if u.at(j) == "{" && u.kindAt(j) == lex.Op && u.lang.shape == braces && end-j > 30 {
@@ -75,7 +72,7 @@ func (u *unit) assertedEnd(i, end int) int {
 	return end
 }
 
-// asserts tells whether the word at i is an assertion.
+// asserts reports whether the word at i is an assertion.
 func (u *unit) asserts(i int, helpers set) bool {
 	s := u.at(i)
 	next, before := u.at(i+1), u.at(i-1)
@@ -140,7 +137,7 @@ func (u *unit) asserts(i int, helpers set) bool {
 	return assertLike(s)
 }
 
-// infix tells of x shouldBe y of Kotlin.
+// infix reports whether the word at i is a matcher of Kotlin, as in x shouldBe y.
 func (u *unit) infix(i int) bool {
 	if u.lang.Name != "kotlin" || !strings.HasPrefix(u.at(i), "should") || u.tok[i].First {
 		return false
@@ -157,7 +154,7 @@ var avaAsserts = sync.OnceValue(wordSet("is not deepEqual like true false truthy
 	"notMatch has hasStrict error ifError notSame strictNotSame notEqual not resolveMatch doesNotThrow " +
 	"deepStrictEqual notStrictEqual type"))
 
-// assertLike tells of names that begin as those of assertions do.
+// assertLike reports whether a name begins like that of an assertion.
 func assertLike(s string) bool {
 	if s == "expectNotToPerformAssertions" {
 		return false
@@ -178,8 +175,8 @@ func assertLike(s string) bool {
 var assertPrefixes = [...]string{"assert", "expect", "verify", "check", "should", "must", "ensure", "refute",
 	"require", "compare"}
 
-// goAsserts tells whether a call of Go asserts: of t, of an assertion library, or
-// of a function that is given t.
+// goAsserts reports whether a call of Go asserts: a method of t, an assertion library, or a
+// function that takes t.
 func (u *unit) goAsserts(i int, helpers set) bool {
 	s, on := u.at(i), u.at(i-2)
 	if u.at(i-1) == "." {
@@ -203,7 +200,7 @@ func (u *unit) goAsserts(i int, helpers set) bool {
 var goAssertObjects = sync.OnceValue(
 	func() set { return words("assert require is must qt check td should suite gt so") })
 
-// extent finds the tokens of the assertion whose word stands at i.
+// extent returns the tokens of the assertion with the word at i.
 func (u *unit) extent(i, from, to int) (begin, end int) {
 	begin, end = i, i+1
 	switch {
@@ -242,8 +239,8 @@ func (u *unit) extent(i, from, to int) (begin, end int) {
 	return u.withCondition(begin, min(end, to), from)
 }
 
-// withCondition widens an assertion that only tells of a failure by the condition
-// it stands under: if got != want { t.Errorf(...) }, and a chain by its beginning.
+// withCondition extends an assertion to the beginning of its chain or, if it only reports a
+// failure, to its condition: if got != want { t.Errorf(...) }.
 func (u *unit) withCondition(begin, end, from int) (int, int) {
 	for u.at(begin-1) == "." || u.at(begin-1) == "->" || u.at(begin-1) == "::" {
 		begin -= 2
@@ -293,8 +290,7 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 	return a
 }
 
-// withoutMessage is where the condition of an assertion ends, and the words begin
-// that are only told when it fails.
+// withoutMessage returns the end of the condition of an assertion, without the failure message.
 func (u *unit) withoutMessage(i, begin, end int) int {
 	switch {
 	case u.lang.Name == "python" && u.at(i) == "assert":
@@ -314,12 +310,12 @@ func (u *unit) withoutMessage(i, begin, end int) int {
 	return end
 }
 
-// errorOf are the names of the call that a condition err != nil is about; none when
-// it is about something else.
+// errorOf returns the names of the call that a condition err != nil is about; nil for other
+// conditions.
 func (u *unit) errorOf(begin, end int) multiset.Hashes {
 	for j := begin; j < end && u.at(j) != "{"; j++ {
 		if u.at(j) == "(" {
-			return nil // the call stands in the condition, and goes with it
+			return nil // the call is in the condition
 		}
 		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" && u.at(j+3) == "{" {
 			if at := u.failedCall(begin, begin+1, j); at > 0 {
@@ -334,11 +330,11 @@ func (u *unit) errorOf(begin, end int) multiset.Hashes {
 	return nil
 }
 
-// measure says what an assertion asserts, and how strongly.
+// measure returns the matcher and the strength of an assertion.
 func (u *unit) measure(i, begin, end int) (string, Strength) {
 	name, best, known := u.at(i), Weak, false
 	for j := begin; j < end; j++ {
-		if u.at(j) == "(" && j > i { // arguments do not count, but where the condition is one
+		if u.at(j) == "(" && j > i { // arguments do not count
 			j = u.closer(j) - 1
 			continue
 		}
@@ -377,21 +373,21 @@ func (u *unit) measure(i, begin, end int) (string, Strength) {
 		}
 	}
 	if !known && !compares {
-		return name, Exact // of a library that is not known
+		return name, Exact // of an unknown library
 	}
 	return name, condition
 }
 
-// isNothing tells of null and the like.
+// isNothing reports whether the token at i is null or the like.
 func (u *unit) isNothing(i int) bool {
 	s := u.at(i)
 	return s == "nil" || s == "null" || s == "None" || s == "undefined"
 }
 
-// plain is a name without capitals and underscores.
+// plain returns a name in lower case without underscores.
 func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
-// cannotFail tells of assertions that hold whatever the code does.
+// cannotFail reports whether an assertion holds for any code.
 func (u *unit) cannotFail(i, begin, end int) bool {
 	args := u.arguments(i, begin, end)
 	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.lang.Name == "csharp" && u.at(i) == "Assert" &&
@@ -428,7 +424,7 @@ func (u *unit) cannotFail(i, begin, end int) bool {
 	return len(args) == 2 && u.sameTokens(args[0], args[1])
 }
 
-// namesComparison leaves out helpers that are told only what to look for.
+// namesComparison excludes helpers that take only what to search for.
 func (u *unit) namesComparison(i int) bool {
 	s := u.at(i)
 	if s == "assert" || s == "expect" || s == "Assert" || s == "refute" {
@@ -438,8 +434,8 @@ func (u *unit) namesComparison(i int) bool {
 	return ok
 }
 
-// arguments are what an assertion compares: the arguments of a call, and of the
-// matcher after it; the two sides of a condition.
+// arguments returns the values that an assertion compares: the arguments of the call and its
+// matcher, or the sides of a condition.
 func (u *unit) arguments(i, begin, end int) [][2]int {
 	if u.infix(i) {
 		return [][2]int{{begin, i}, {i + 1, end}}
@@ -513,14 +509,14 @@ func (u *unit) sides(from, to int) [][2]int {
 	return [][2]int{{from, to}}
 }
 
-// fixedTokens tells whether an expression is a constant.
+// fixedTokens reports whether an expression is a constant.
 func (u *unit) fixedTokens(from, to int) bool {
 	for j := from; j < to; j++ {
 		switch {
 		case u.kindAt(j) == lex.Number:
 		case u.kindAt(j) == lex.Text:
 			if strings.ContainsAny(u.at(j), "{") {
-				return false // something may be filled in
+				return false // maybe a template
 			}
 		case u.isWord(j):
 			if s := strings.ToLower(u.at(j)); s != "true" && s != "false" && s != "none" && s != "null" && s != "nil" &&
@@ -546,9 +542,8 @@ func (u *unit) sameTokens(a, b [2]int) bool {
 	return true
 }
 
-// droppedFailure tells whether the handler at i catches the failures of
-// assertions before it, and drops them. A try that ends with fail() expects the
-// error.
+// droppedFailure reports whether the handler at i drops the failures of assertions before it. A try
+// that ends with fail() expects the error.
 func (u *unit) droppedFailure(i, from int) bool {
 	h := u.handlerAt(i)
 	if h == nil || !h.Dropped || !h.Broad {
@@ -571,7 +566,7 @@ func (u *unit) droppedFailure(i, from int) bool {
 	return false
 }
 
-// Subject is what an assertion is about: its telling tokens without literals.
+// Subject returns the distinctive tokens of an assertion without its literals.
 func (a *Assertion) Subject() multiset.Hashes {
 	s := slices.Clone(a.Words)
 	return multiset.Difference(s, a.Literals)

@@ -2,7 +2,7 @@ package syntax
 
 import "strings"
 
-// called tells whether the word at i is called: f(x), or f<T>(x).
+// called reports whether the word at i is called: f(x), or f<T>(x).
 func (u *unit) called(i int) bool {
 	if !u.isWord(i) {
 		return false
@@ -29,11 +29,11 @@ func (u *unit) called(i int) bool {
 	return false
 }
 
-// maxTypes is how many tokens the types between a name and its parenthesis may have.
+// maxTypes is the maximum length of the type arguments of a call.
 const maxTypes = 40
 
-// failedCall finds the name of the call whose error a check of Go is about: the
-// statement in the condition, or the one before it; -1 for none.
+// failedCall returns the call whose error a check of Go is about, in the condition or the statement
+// before it; -1 for none.
 func (u *unit) failedCall(i, from, to int) int {
 	name := -1
 	for j := from; j < to; j++ {
@@ -52,9 +52,8 @@ func (u *unit) failedCall(i, from, to int) int {
 	return name
 }
 
-// resultOf is the call that gave, just before the condition [from, to) of the
-// statement at i, the variable that it asks about, or else the error that a function
-// is called back with; 0 for none.
+// resultOf returns the call that produced the variable of the condition [from, to), or the error
+// passed to a callback; 0 for none.
 func (u *unit) resultOf(i, from, to int) uint32 {
 	for u.at(from) == "(" || u.at(from) == "!" {
 		from++
@@ -79,8 +78,7 @@ func (u *unit) resultOf(i, from, to int) uint32 {
 	return 0
 }
 
-// calledBack is the call that has the arrow at i among its arguments, when name is the
-// first parameter of that.
+// calledBack returns the call that takes the arrow function at i whose first parameter is name.
 func (u *unit) calledBack(i int, name string) uint32 {
 	open := i - 1
 	if u.at(open) != ")" || u.opener(open) <= 0 {

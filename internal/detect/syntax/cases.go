@@ -7,8 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// rows reads a table of cases in the parentheses that open at i: the elements of
-// the last list in them.
+// rows returns the cases in the parentheses that open at i: the elements of their last list.
 func (u *unit) rows(i int) []Case {
 	open := -1
 	for j := i + 1; j < u.closer(i)-1; j++ {
@@ -30,7 +29,7 @@ func (u *unit) rows(i int) []Case {
 	return u.elements(open)
 }
 
-// elements are what stands between the commas of the brackets that open at i.
+// elements returns the comma-separated elements of the brackets that open at i.
 func (u *unit) elements(i int) []Case {
 	var all []Case
 	end := u.closer(i) - 1
@@ -57,8 +56,7 @@ func (u *unit) row(from, to int) Case {
 		Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
 }
 
-// firstCell tells of what a row has before its first comma: what goes in, or a name of
-// the case. Nothing for a row of one cell.
+// firstCell returns the hash of a row's first cell, its input or name; 0 for a row of one cell.
 func (u *unit) firstCell(from, to int) uint64 {
 	for n := 0; n < 3 && from < to; n++ {
 		comma := u.commaAfter(from, to)
@@ -76,7 +74,7 @@ func (u *unit) firstCell(from, to int) uint64 {
 	return 0
 }
 
-// rowOff tells whether a row says of itself that it does not run, or fails.
+// rowOff reports whether a row is skipped or expected to fail.
 func (u *unit) rowOff(from, to int) bool {
 	for j := from + 1; j < to; j++ {
 		switch s := u.at(j); s {
@@ -93,8 +91,7 @@ func (u *unit) rowOff(from, to int) bool {
 	return false
 }
 
-// rowAnnotations are annotations each of which is a row; tableAnnotations hold a
-// list of them.
+// rowAnnotations are annotations that are one row each; tableAnnotations hold a list of rows.
 var (
 	rowAnnotations = sync.OnceValue(wordSet("InlineData TestCase TestFixture DataRow case test_case TestWith " +
 		"example"))
@@ -102,7 +99,7 @@ var (
 		func() set { return words("parametrize ValueSource CsvSource EnumSource values expand") })
 )
 
-// casesOf reads the tables of a declared test that its annotations hold.
+// casesOf returns the rows in the annotations of a test.
 func (u *unit) casesOf(d *decl) []Case {
 	all := d.cases
 	for _, a := range slices.Backward(d.annotations) {

@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// losesFailure tells whether the word at i is why failures of assertions go
-// nowhere, though no handler drops them: one that only prints them, a call that
-// catches what its block throws, a promise that nobody waits for.
+// losesFailure reports whether the word at i makes failures of assertions disappear: a handler that
+// only logs, a call that catches what its block throws, a promise that is not awaited.
 func (u *unit) losesFailure(i, from int) bool {
 	s := u.at(i)
 	switch u.lang.Name {
@@ -18,7 +17,7 @@ func (u *unit) losesFailure(i, from int) bool {
 		}
 	case "csharp":
 		if (s == "ThrowsAsync" || s == "ThrowsAnyAsync") && u.at(i-2) == "Assert" && u.at(i-3) == "=" && u.at(i-4) == "_" {
-			return true // NUnit's waits by itself, so that a bare call is none
+			return true // NUnit waits for it
 		}
 		if s == "Exception" && u.at(i-2) == "Record" && u.at(i+1) == "(" && u.discards(i-3) &&
 			u.assertsWithin(i+1, u.closer(i+1)) {
@@ -52,8 +51,8 @@ func (u *unit) losesFailure(i, from int) bool {
 	return u.lang.handlers[s] && u.onlyTells(i) && u.guardsAsserts(i, from)
 }
 
-// chainCaught tells of a promise whose failure, and that of assertions before, the
-// catch at i drops, or only prints.
+// chainCaught reports whether the catch at i drops or only logs the failure of a promise that
+// asserts.
 func (u *unit) chainCaught(i int) bool {
 	begin := u.chainBegin(i)
 	if !u.assertsWithin(begin, i) {
@@ -72,7 +71,7 @@ func (u *unit) chainCaught(i int) bool {
 	return u.at(i+2) == "noop" || u.at(i+2) == "console" || u.at(i+3) == "=>" || u.at(u.closer(i+2)) == "=>"
 }
 
-// floats tells of a promise that asserts when it is done, and that nobody waits for.
+// floats reports whether the then at i asserts in a promise that is not awaited.
 func (u *unit) floats(i, from int) bool {
 	begin := u.chainBegin(i)
 	if u.countsAsserts(from, i) || !u.statementBegins(begin) || u.at(begin) == "await" || u.at(begin) == "return" ||
@@ -88,8 +87,8 @@ func (u *unit) floats(i, from int) bool {
 	return true
 }
 
-// countsAsserts tells whether a test says how many assertions it has, so that none goes
-// missing.
+// countsAsserts reports whether a test declares its number of assertions, so that a missing one
+// fails it.
 func (u *unit) countsAsserts(from, to int) bool {
 	for j := from; j < to; j++ {
 		switch u.at(j) {
@@ -102,7 +101,7 @@ func (u *unit) countsAsserts(from, to int) bool {
 	return false
 }
 
-// chainBegin is where the statement begins, or the argument, that i stands in.
+// chainBegin returns the beginning of the statement or argument at i.
 func (u *unit) chainBegin(i int) int {
 	j := i
 	for j > 0 && i-j < 300 {
@@ -123,7 +122,7 @@ func (u *unit) chainBegin(i int) int {
 	return j
 }
 
-// handsBack tells whether a chain gives back what was caught.
+// handsBack reports whether a chain uses the caught failure.
 func (u *unit) handsBack(j int) bool {
 	for u.at(j) == "." && u.isWord(j+1) {
 		switch u.at(j + 1) {
@@ -148,7 +147,7 @@ func (u *unit) throwsWithin(from, to int) bool {
 	return anyOf(from, to, func(j int) bool { return u.lang.throws[u.at(j)] })
 }
 
-// expectsFailure tells of a call that wants the assertions inside of it to fail.
+// expectsFailure reports whether a call expects the assertions inside it to fail.
 func (u *unit) expectsFailure(i int) bool {
 	switch u.at(i) {
 	case "assertThrows", "assertFailsWith", "shouldThrow", "raises", "assertRaises", "Throws":
@@ -164,8 +163,8 @@ func (u *unit) expectsFailure(i int) bool {
 	return false
 }
 
-// onlyIfCaught counts the assertions in the handler at i when nothing says that it
-// has to run: what it guards neither fails at its end nor asserts.
+// onlyIfCaught counts the assertions in the handler at i if nothing forces it to run: the guarded
+// code neither ends in a failure nor asserts.
 func (u *unit) onlyIfCaught(i, from int) int {
 	begin, to := u.handlerBody(i)
 	if u.countsAsserts(from, i) {
@@ -181,7 +180,7 @@ func (u *unit) onlyIfCaught(i, from int) int {
 	n := 0
 	for j := begin; j < min(to, len(u.tok)); j++ {
 		if s := u.at(j); s == "=" || u.lang.throws[s] && s != "fail" {
-			return 0 // what is caught is looked at later
+			return 0 // the error is tested later
 		}
 		if u.isWord(j) && u.asserts(j, nil) {
 			n++
@@ -205,8 +204,7 @@ func (u *unit) onlyIfCaught(i, from int) int {
 	return 0
 }
 
-// unawaited tells of expect(...).rejects and .resolves of which nobody waits for
-// the end: a statement that begins with it, or with void.
+// unawaited reports whether expect(...).rejects or .resolves is a statement without await.
 func (u *unit) unawaited(i int) bool {
 	end := u.closer(i + 1)
 	if u.at(i+1) != "(" || u.at(end) != "." || u.at(end+1) != "rejects" && u.at(end+1) != "resolves" {
@@ -215,12 +213,13 @@ func (u *unit) unawaited(i int) bool {
 	return u.at(i-1) == "void" || u.tok[i].First && (u.at(i-1) == ";" || u.at(i-1) == "{" || u.at(i-1) == "}")
 }
 
-// discards tells whether what begins after i is given to _, or is a statement.
+// discards reports whether the expression after i is a statement, or assigned to _.
 func (u *unit) discards(i int) bool {
 	return u.at(i) == "=" && u.at(i-1) == "_" || u.at(i) == ";" || u.at(i) == "{" || u.at(i) == "}"
 }
 
-// discarded tells of let _ = std::panic::catch_unwind(...).
+// discarded reports whether the call at i is a statement, or assigned to _, as in let _ =
+// std::panic::catch_unwind(...).
 func (u *unit) discarded(i int) bool {
 	for i > 1 && u.at(i-1) == "::" {
 		i -= 2
@@ -232,7 +231,7 @@ func (u *unit) assertsWithin(from, to int) bool {
 	return anyOf(from, to, func(j int) bool { return u.isWord(j) && u.asserts(j, nil) })
 }
 
-// onlyTells tells of a handler for failures of assertions that prints them at most.
+// onlyTells reports whether a handler for failed assertions at most logs them.
 func (u *unit) onlyTells(i int) bool {
 	h := u.handlerAt(i)
 	if h == nil || !h.Broad && !u.namesFailure(i) {
@@ -261,7 +260,7 @@ var tellingCalls = sync.OnceValue(wordSet("log warn warning error info debug pri
 	"writeline echo vardump errorlog printstacktrace eprintln getmessage tostring exception logwarning logerror " +
 	"loginformation logdebug logtrace warnf infof debugf notice alert critical fprintf fprintln"))
 
-// namesFailure tells whether a handler names what assertions throw.
+// namesFailure reports whether a handler names the exception of assertions.
 func (u *unit) namesFailure(i int) bool {
 	for j := i + 1; j < min(i+10, len(u.tok)) && u.at(j) != "{" && u.at(j) != ":" && u.tok[j].Line == u.tok[i].Line; j++ {
 		if w := u.at(j); strings.HasPrefix(w, "Assertion") || w == "XunitException" ||
@@ -272,7 +271,7 @@ func (u *unit) namesFailure(i int) bool {
 	return false
 }
 
-// handlerBody is what stands in the handler at i; -1 when that cannot be told.
+// handlerBody returns the body of the handler at i; -1 when unknown.
 func (u *unit) handlerBody(i int) (from, to int) {
 	switch u.lang.shape {
 	case indents:
@@ -295,7 +294,7 @@ func (u *unit) handlerBody(i int) (from, to int) {
 	return j + 1, u.closer(j) - 1
 }
 
-// rescueEnd is where the handler of Ruby ends whose body begins at from.
+// rescueEnd returns the end of a Ruby handler whose body begins at from.
 func (u *unit) rescueEnd(from int) int {
 	to := from
 	for to < min(len(u.tok), from+maxBlock) {
@@ -311,9 +310,8 @@ func (u *unit) rescueEnd(from int) int {
 	return min(to, len(u.tok))
 }
 
-// guardsAsserts tells whether what the handler at i guards asserts, and does not
-// end with a failure that says that an error was expected. A block of Ruby needs no
-// begin.
+// guardsAsserts reports whether the code guarded by the handler at i asserts, and does not end in a
+// failure that expects the error. A Ruby method needs no begin.
 func (u *unit) guardsAsserts(i, from int) bool {
 	asserted := false
 	for j := i - 1; j > max(from, i-400); j-- {

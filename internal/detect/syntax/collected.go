@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// collected tells whether the runner finds the test at i: by what stands around it and
-// how it is declared.
+// collected reports whether the runner finds the test at i, by its declaration and the ones around
+// it.
 func (u *unit) collected(i int) bool {
 	d := &u.decls[i]
 	switch u.lang.Name {
@@ -32,8 +32,7 @@ func (u *unit) collected(i int) bool {
 	return true
 }
 
-// shadowed tells whether another function of the same scope has the name of the one
-// at i, and comes after it; or something else is given its name.
+// shadowed reports whether a later declaration of the same scope replaces the function at i.
 func (u *unit) shadowed(i int) bool {
 	d := &u.decls[i]
 	if d.kind != declFunction {
@@ -51,7 +50,7 @@ func (u *unit) shadowed(i int) bool {
 	return false
 }
 
-// place is where a function is declared, by its name.
+// place is the scope and name of a function.
 type place struct {
 	parent int
 	col    int32
@@ -63,7 +62,7 @@ func placeOf(u *unit, i int) place {
 	return place{d.parent, u.tok[d.start].Col, d.name}
 }
 
-// lastOf has the last function of each name and place.
+// lastOf returns the last function of each name and place.
 func (u *unit) lastOf() map[place]int {
 	if u.last == nil {
 		u.last = make(map[place]int)
@@ -76,8 +75,7 @@ func (u *unit) lastOf() map[place]int {
 	return u.last
 }
 
-// offHeads are the statements of Python that say of tests that they are not to be
-// collected, or are skipped.
+// offHeads returns the statements of Python that exclude or skip tests.
 func (u *unit) offHeads() []int {
 	if u.offAt == nil {
 		u.offAt = []int{}
@@ -92,8 +90,8 @@ func (u *unit) offHeads() []int {
 	return u.offAt
 }
 
-// inherits tells whether the class at i has a base: runners find tests by it. Modules
-// and traits have none, and are part of classes.
+// inherits reports whether the class at i has a base class, by which runners find tests. Modules
+// and traits count, as they are mixed into classes.
 func (u *unit) inherits(i int) bool {
 	if i < 0 || !u.inTests {
 		return true
@@ -114,16 +112,15 @@ func (u *unit) inherits(i int) bool {
 	return true
 }
 
-// jupiter tells whether a file uses JUnit since its fifth version.
+// jupiter reports whether a file uses JUnit 5 or later.
 func (u *unit) jupiter() bool { return u.names("jupiter") }
 
-// names tells whether a word stands at the head of the file, as a part of what it
-// imports.
+// names reports whether a word occurs near the top of the file, as in an import.
 func (u *unit) names(s string) bool {
 	return slices.ContainsFunc(u.tok[:min(len(u.tok), 400)], func(t lex.Token) bool { return t.S == s })
 }
 
-// nested tells whether a class in a class, with tests, is one that JUnit looks into.
+// nested reports whether JUnit runs the tests of a nested class.
 func (u *unit) nested(i int) bool {
 	if i < 0 || u.decls[i].parent < 0 || u.decls[u.decls[i].parent].kind != DeclContainer || !u.jupiter() {
 		return true
@@ -135,8 +132,8 @@ func (u *unit) nested(i int) bool {
 	return u.at(d.at-1) != "class"
 }
 
-// sharpCollected tells whether a method of C# is public where its runner asks for that,
-// in a class that MSTest finds.
+// sharpCollected reports whether a method of C# is public where its runner requires it, in a class
+// that MSTest finds.
 func (u *unit) sharpCollected(d *decl) bool {
 	for _, a := range d.annotations {
 		if (a.name == "Fact" || a.name == "Theory") && d.parent >= 0 &&
@@ -158,8 +155,7 @@ func (u *unit) sharpCollected(d *decl) bool {
 	return true
 }
 
-// neverDeclared notes a test that stands in a function of its file which nothing calls,
-// or hands on.
+// neverDeclared notes a test inside a function that the file neither calls nor passes on.
 func (u *unit) neverDeclared(i int, note func(s Skipping, at, to int)) {
 	switch u.lang.Name {
 	case "javascript", "typescript", "ruby":
@@ -182,15 +178,14 @@ func (u *unit) neverDeclared(i int, note func(s Skipping, at, to int)) {
 		if u.at(j) != d.name || u.kindAt(j) == lex.Op || j >= d.start && j < d.end {
 			continue
 		}
-		if u.at(j+1) != "=" || u.at(j-1) == "." || j < d.start-2 { // not the name that it is given
+		if u.at(j+1) != "=" || u.at(j-1) == "." || j < d.start-2 { // not its own assignment
 			return
 		}
 	}
 	note(Always, d.start, min(d.body+1, d.end))
 }
 
-// abstractIn is the name of the abstract class that a test stands in: it runs in those
-// that inherit from it. Empty for none.
+// abstractIn returns the abstract class around a test, whose subclasses run it; empty for none.
 func (u *unit) abstractIn(i int) string {
 	for j := u.decls[i].parent; j >= 0; j = u.decls[j].parent {
 		if d := &u.decls[j]; d.kind == DeclContainer && has(d.modifiers, "abstract") {
@@ -200,8 +195,7 @@ func (u *unit) abstractIn(i int) string {
 	return ""
 }
 
-// offByName notes what says of a module or a class of Python that its tests are not to
-// be collected, or are skipped.
+// offByName notes statements of Python that exclude or skip the tests of a module or class.
 func (u *unit) offByName(i int, note func(s Skipping, at, to int)) {
 	if u.lang.Name != "python" {
 		return
@@ -227,7 +221,7 @@ func (u *unit) offByName(i int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// noteMark notes what the statement at h says of the tests below it.
+// noteMark notes how the statement at h skips the tests below it.
 func (u *unit) noteMark(h int, note func(s Skipping, at, to int)) {
 	end := u.lineEnd(h)
 	if u.at(h) == "__test__" {
@@ -244,8 +238,7 @@ func (u *unit) noteMark(h int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// strictNames are the names of files in which runners look for tests, by language:
-// how their stem begins or ends.
+// strictNames are the prefixes and suffixes of test file names that runners require, by language.
 var strictNames = sync.OnceValue(func() map[string][2][]string {
 	script := [2][]string{{"test-"}, {".test", ".spec", "_test", "-test", "_spec", "-spec", ".e2e", ".cy"}}
 	jvm := [2][]string{{"Test", "IT"}, {"Test", "Tests", "TestCase", "IT", "ITCase", "Spec"}}
@@ -256,12 +249,11 @@ var strictNames = sync.OnceValue(func() map[string][2][]string {
 	}
 })
 
-// Collected tells by the name of a file whether runners look for tests in it, as far
-// as they go by that. It asks for more than TestFile, which takes what tests use as
-// well.
+// Collected reports whether runners look for tests in a file of this name. TestFile also accepts
+// test helpers.
 func (l *Language) Collected(name string) bool {
 	base := path.Base(name)
-	if l.Name == "rust" { // each file beside the sources of tests is a program of its own
+	if l.Name == "rust" { // each file of the folder is a program
 		return path.Base(path.Dir(name)) == "tests"
 	}
 	stem := strings.TrimSuffix(base, path.Ext(base))
@@ -271,8 +263,8 @@ func (l *Language) Collected(name string) bool {
 			slices.ContainsFunc(forms[1], func(s string) bool { return strings.HasSuffix(stem, s) }))
 }
 
-// testModules are the modules that a file of Rust declares for its tests, each in a
-// file of its own: #[cfg(test)] mod tests;
+// testModules returns the modules that a file of Rust declares for tests in other files:
+// #[cfg(test)] mod tests;
 func (u *unit) testModules() []string {
 	var all []string
 	for i := range u.tok {

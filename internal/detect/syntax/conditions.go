@@ -8,13 +8,13 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// Condition is one under which a function leaves early, with something in its hand:
-// what is left of a check that is written in another way.
+// Condition is one under which a function returns early: what remains of a check that was
+// rewritten.
 type Condition struct {
 	Key   uint64
 	Words multiset.Hashes
-	Names multiset.Hashes // of the values that it asks about, when something is given back then
-	Off   bool            // it holds never, or in some builds only
+	Names multiset.Hashes // the tested values, when the function returns a value
+	Off   bool            // it never holds, or only in some builds
 	Asks  asking
 }
 
@@ -32,8 +32,7 @@ func (u *unit) condition(from, to int) Condition {
 	return Condition{Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), Asks: u.asks(from, to)}
 }
 
-// noteEmpty notes the condition [from, to) when the block [bodyFrom, bodyTo) returns
-// nothing.
+// noteEmpty notes the condition [from, to) if the block [bodyFrom, bodyTo) returns nothing.
 func (u *unit) noteEmpty(f *Function, from, to, bodyFrom, bodyTo int) {
 	for j := bodyFrom; j < bodyTo; j++ {
 		if u.isWord(j) && u.at(j) == "return" && u.emptyResult(j+1) {
@@ -43,8 +42,7 @@ func (u *unit) noteEmpty(f *Function, from, to, bodyFrom, bodyTo int) {
 	}
 }
 
-// instead is the guard of a value that is there, or else something is thrown at i:
-// a ?? throw b.
+// instead returns the guard of a value whose absence throws at i: a ?? throw b.
 func (u *unit) instead(i, body int) Guard {
 	from := i - 1
 	for from > max(body+1, i-80) {
@@ -71,7 +69,7 @@ func (u *unit) instead(i, body int) Guard {
 	return g
 }
 
-// readCase notes a case of a switch of Go's without a value.
+// readCase notes a case of a Go switch without a value.
 func (u *unit) readCase(f *Function, i int, d *decl) {
 	colon := i + 1
 	for colon < min(d.end, i+80) && u.at(colon) != ":" {
@@ -97,8 +95,8 @@ func (u *unit) readCase(f *Function, i int, d *decl) {
 	}
 }
 
-// departs tells whether a block throws, or returns something other than nothing, a
-// constant, or (in Go) no error.
+// departs reports whether a block throws, or returns a value other than a zero value, a constant or
+// nil.
 func (u *unit) departs(from, to int) bool {
 	for j := from; j < to; j++ {
 		s := u.at(j)
@@ -122,7 +120,7 @@ func (u *unit) departs(from, to int) bool {
 	return false
 }
 
-// literalEnd is where the function literal of Go at i ends.
+// literalEnd returns the end of the Go function literal at i.
 func (u *unit) literalEnd(i, end int) int {
 	for j := u.closer(i + 1); j < min(end, i+80); j++ {
 		switch u.at(j) {
@@ -134,14 +132,13 @@ func (u *unit) literalEnd(i, end int) int {
 			}
 			j = u.closer(j) - 1
 		case ",", ";", ")":
-			return i // only its type
+			return i // a type only
 		}
 	}
 	return i
 }
 
-// cleansUp tells whether what a handler at i guards is one call that closes or
-// removes something: there is little to do about its failure.
+// cleansUp reports whether the handler at i guards a single call that closes or removes something.
 func (u *unit) cleansUp(i int) bool {
 	calls, cleans := 0, false
 	for j := i - 1; j > max(0, i-20); j-- {
@@ -158,8 +155,7 @@ func (u *unit) cleansUp(i int) bool {
 	return false
 }
 
-// guarded is what stands between a try and its handler at i; nothing when that is
-// not to be seen.
+// guarded returns the code between a try and its handler at i; empty when unknown.
 func (u *unit) guarded(i int) (from, to int) {
 	if u.at(i-1) == "." { // a promise
 		for from = i - 1; from > max(0, i-maxBlock) && u.at(from-1) != ";" && u.at(from-1) != "{" &&

@@ -26,12 +26,12 @@ func (u *unit) declare() {
 	u.nest()
 }
 
-// notNames are words before a parenthesis that are no names of functions.
+// notNames are words before a parenthesis that do not name a function.
 var notNames = sync.OnceValue(wordSet("if for while switch catch return function synchronized using lock foreach " +
 	"with do else try new await when fixed elseif match declare typeof throw in of"))
 
-// noName tells whether the word at i names no function. Words of other languages do in
-// Java, and "of" does wherever it begins no round of a loop.
+// noName reports whether the word at i does not name a function. Java allows keywords of other
+// languages; "of" is a name outside loops.
 func (u *unit) noName(i int) bool {
 	s := u.at(i)
 	if !notNames()[s] {
@@ -46,7 +46,7 @@ func (u *unit) noName(i int) bool {
 	return true
 }
 
-// declareBraces finds declarations whose body stands in braces.
+// declareBraces finds declarations with a body in braces.
 func (u *unit) declareBraces() {
 	for i := range u.tok {
 		t := &u.tok[i]
@@ -66,7 +66,7 @@ func (u *unit) declareBraces() {
 	}
 }
 
-// worded reads a function that a word begins.
+// worded reads a function declared by a keyword.
 func (u *unit) worded(i int) {
 	at := i + 1
 	for at < len(u.tok) && (u.at(at) == "&" || u.at(at) == "*") {
@@ -102,7 +102,7 @@ func (u *unit) worded(i int) {
 		body: body, end: end}))
 }
 
-// receiver passes over the type that an extension of Kotlin is for, at i.
+// receiver skips the receiver type of a Kotlin extension at i.
 func (u *unit) receiver(i int) int {
 	for j := i; u.isWord(j); {
 		j++
@@ -121,7 +121,7 @@ func (u *unit) receiver(i int) int {
 	return i
 }
 
-// angles passes over type parameters that begin at i.
+// angles skips the type parameters at i.
 func (u *unit) angles(i int) int {
 	depth := 0
 	for j := i; j < len(u.tok) && j < i+100; j++ {
@@ -139,7 +139,7 @@ func (u *unit) angles(i int) int {
 	return i
 }
 
-// bodyAfter finds the body of a function whose parameters end before i.
+// bodyAfter returns the body of a function whose parameters end before i.
 func (u *unit) bodyAfter(i int) (body, end int) {
 	for j := i; j < len(u.tok) && j < i+120; j++ {
 		switch s := u.at(j); s {
@@ -200,15 +200,15 @@ func (u *unit) container(i int) {
 	}
 }
 
-// begetsAnother tells whether a declaration begins with the token at i.
+// begetsAnother reports whether a declaration begins with the token at i.
 func (u *unit) begetsAnother(i int) bool {
 	s := u.at(i)
 	return s == "@" || s == "val" || s == "var" || s == "typealias" || u.lang.functions[s] || u.lang.containers[s] ||
 		modifier(s)
 }
 
-// typed reads a function that has no word before it: name(parameters) { or a
-// constructor, a method of an object, an arrow in parentheses.
+// typed reads a function without a keyword: name(parameters) {, a constructor, a method of an
+// object, an arrow function.
 func (u *unit) typed(open int) {
 	if u.lang.Name == "csharp" && u.isWord(open-1) {
 		u.accessors(open)
@@ -234,7 +234,7 @@ func (u *unit) typed(open int) {
 		return
 	}
 	if u.lang.lines && u.tok[open].Line != u.tok[open-1].Line {
-		return // a block after a call that ends with its line
+		return // a block after a call
 	}
 	i = u.beforeInitialiser(i)
 	name := u.opener(i) - 1
@@ -252,8 +252,7 @@ func (u *unit) typed(open int) {
 		end: u.closer(open)}))
 }
 
-// compact tells of the constructor of a record of Java without parameters of its own:
-// its name, after public or at the beginning of a line, and its block.
+// compact reports whether a compact constructor of a Java record opens at open.
 func (u *unit) compact(open int) bool {
 	name := open - 1
 	if u.lang.Name != "java" || !u.isWord(name) || u.noName(name) || !u.tok[name].First && u.at(name-1) != "public" {
@@ -267,8 +266,8 @@ func (u *unit) compact(open int) bool {
 	return false
 }
 
-// accessors reads the property of C# whose block opens at open: get { } and set { }
-// are functions with its name.
+// accessors reads the property of C# whose block opens at open: get { } and set { } are functions
+// with its name.
 func (u *unit) accessors(open int) {
 	end := min(u.closer(open), len(u.tok))
 	for j := open + 1; j < end; j++ {
@@ -299,8 +298,7 @@ func (u *unit) accessors(open int) {
 
 var accessorWords = sync.OnceValue(wordSet("get set init add remove"))
 
-// explicit tells of a method of C# that is named with its interface: the dot before
-// the name at i belongs to a type, and a type stands before that.
+// explicit reports whether the name at i is an explicit interface implementation of C#.
 func (u *unit) explicit(i int) bool {
 	for i--; u.lang.Name == "csharp" && u.at(i) == "."; i-- {
 		i--
@@ -321,11 +319,11 @@ func (u *unit) explicit(i int) bool {
 	return false
 }
 
-// patternWords begin blocks of C# that are no bodies: of patterns, of values.
+// patternWords begin blocks of C# that are patterns or values.
 var patternWords = sync.OnceValue(wordSet("is switch with and or not"))
 
-// beforeInitialiser passes over what a constructor of C# hands on: the index of the
-// parenthesis that ends its own parameters.
+// beforeInitialiser returns the parenthesis that ends the parameters of a C# constructor, before :
+// base(...).
 func (u *unit) beforeInitialiser(i int) int {
 	if at := u.opener(i) - 1; u.lang.Name == "csharp" && (u.at(at) == "base" || u.at(at) == "this") &&
 		u.at(at-1) == ":" && u.at(at-2) == ")" && u.opener(at-2) > 0 {
@@ -334,8 +332,7 @@ func (u *unit) beforeInitialiser(i int) int {
 	return i
 }
 
-// arrow reads name = (parameters) => body of JavaScript, and members with an
-// expression for a body of C#.
+// arrow reads name = (parameters) => body of JavaScript and expression-bodied members of C#.
 func (u *unit) arrow(i int) {
 	p := u.beforeType(i - 1)
 	if u.at(p) == ")" {
@@ -362,7 +359,7 @@ func (u *unit) arrow(i int) {
 	}
 }
 
-// beforeType passes over the type of a result: (a): T<U> =>.
+// beforeType skips the result type: (a): T<U> =>.
 func (u *unit) beforeType(i int) int {
 	for j := i; j > 0 && j > i-30 && u.at(j) != ")" && u.at(j) != ";" && u.at(j) != "=" && u.at(j) != ","; j-- {
 		if u.at(j) == ":" && u.at(j-1) == ")" {
@@ -372,7 +369,7 @@ func (u *unit) beforeType(i int) int {
 	return i
 }
 
-// assigned is the name that what follows i is given to; empty for none.
+// assigned returns the name that the expression after i is assigned to; empty for none.
 func (u *unit) assigned(i int) string {
 	for i >= 0 && (u.at(i) == "async" || u.at(i) == "static") {
 		i--
@@ -383,7 +380,7 @@ func (u *unit) assigned(i int) string {
 	return u.at(i - 1)
 }
 
-// annotated adds what stands before a declaration: modifiers, annotations.
+// annotated adds the modifiers and annotations before a declaration.
 func (u *unit) annotated(d decl) decl {
 	i := d.start - 1
 	line := u.line(d.start)
@@ -429,8 +426,7 @@ var modifierWords = sync.OnceValue(wordSet("public private protected internal st
 
 func modifier(s string) bool { return modifierWords()[s] }
 
-// annotationWord tells where the annotation begins whose name ends at i; -1 when
-// it is none.
+// annotationWord returns the beginning of the annotation whose name ends at i; -1 for none.
 func (u *unit) annotationWord(i int) int {
 	for i >= 0 && u.isWord(i) {
 		switch u.at(i - 1) {
@@ -448,7 +444,7 @@ func (u *unit) annotationWord(i int) int {
 	return -1
 }
 
-// atWord notes an annotation whose name ends at i and goes before it.
+// atWord notes an annotation whose name ends at i and returns the index before it.
 func (u *unit) atWord(d *decl, i, to int) int {
 	from := u.annotationWord(i)
 	if from < 0 {
@@ -458,7 +454,7 @@ func (u *unit) atWord(d *decl, i, to int) int {
 	return from - 1
 }
 
-// attribute notes the attributes between brackets: [A, B(c)] and #[a(b)].
+// attribute notes the attributes in brackets: [A, B(c)] and #[a(b)].
 func (u *unit) attribute(d *decl, open, closing int) bool {
 	if u.at(open-1) != "#" && u.lang.Name != "csharp" || closing == open+1 {
 		return false
@@ -491,7 +487,7 @@ func (u *unit) attribute(d *decl, open, closing int) bool {
 
 // declareIndented finds the declarations of Python.
 func (u *unit) declareIndented() {
-	var open []int // indexes of declarations that have not ended
+	var open []int // declarations that have not ended
 	finish := func(col int32, at int) {
 		for len(open) > 0 && u.tok[u.decls[open[len(open)-1]].start].Col >= col {
 			u.decls[open[len(open)-1]].end = at
@@ -534,7 +530,7 @@ func (u *unit) declareIndented() {
 	}
 }
 
-// colon is the index after the colon that ends a header.
+// colon returns the index after the colon that ends a header.
 func (u *unit) colon(i, stop int) int {
 	for ; i < stop; i++ {
 		switch u.at(i) {
@@ -547,7 +543,7 @@ func (u *unit) colon(i, stop int) int {
 	return stop
 }
 
-// decorate notes the decorators of Python before i.
+// decorate notes the Python decorators before i.
 func (u *unit) decorate(d *decl, before int) {
 	for i := d.start; i < before; i++ {
 		if u.at(i) != "@" || !u.tok[i].First {

@@ -8,20 +8,20 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// Check is one that is declared, not done: a rule for a field, or who may call what.
+// Check is a declared check: a rule for a field, or an access control.
 type Check struct {
 	Name    string
-	Subject string // what it is about; empty for what stands around it
+	Subject string // the field; empty for the enclosing declaration
 	Line    int
 	S       string
-	// Apart is set when what it is about may stand in another file.
+	// Apart is set when the subject may be in another file.
 	Apart bool
-	// Around are the telling words beside it, when it has no subject.
+	// Around are the distinctive words near it, when it has no subject.
 	Around multiset.Hashes
 }
 
-// readChecks notes the checks that a file declares: annotations, rules in tags, chains
-// and texts of schemas, and names of what guards others.
+// readChecks notes the checks that a file declares: annotations, rules in tags, schemas, names of
+// middleware.
 func (u *unit) readChecks(m *Model) {
 	if u.inTests {
 		return
@@ -54,7 +54,7 @@ func (u *unit) readChecks(m *Model) {
 	}
 }
 
-// declare adds a check.
+// declare appends a check.
 func (m *Model) declare(u *unit, i int, name, subject string) {
 	if subject == "" {
 		return
@@ -63,7 +63,7 @@ func (m *Model) declare(u *unit, i int, name, subject string) {
 		S: u.text(i, min(u.lineEnd(i), i+20, len(u.tok)))})
 }
 
-// attributes reads annotations, decorators and attributes that say what is allowed.
+// attributes reads annotations, decorators and attributes that constrain a value.
 func (u *unit) attributes(m *Model, i int) {
 	if u.at(i) == "@" {
 		at := i + 1
@@ -104,8 +104,8 @@ func (u *unit) annotation(m *Model, at int) {
 	m.declare(u, at, name, u.annotatedName(after))
 }
 
-// validates tells whether a file names a library for checks, so that a mark is one of
-// those and not of a reader of code.
+// validates reports whether a file imports a validation library, so that an annotation is one of
+// its checks.
 func (u *unit) validates() bool {
 	return anyOf(0, min(len(u.tok), 400), func(i int) bool {
 		s := u.at(i)
@@ -113,8 +113,7 @@ func (u *unit) validates() bool {
 	})
 }
 
-// annotatedName is the name of what is declared at i, behind annotations, words and
-// types.
+// annotatedName returns the name declared at i, after annotations, keywords and types.
 func (u *unit) annotatedName(i int) string {
 	last := ""
 	for j := i; j < min(len(u.tok), i+80); j++ {
@@ -141,7 +140,7 @@ func (u *unit) annotatedName(i int) string {
 	return ""
 }
 
-// tagged reads the rules in the tag of a field of Go.
+// tagged reads the rules in a struct tag of Go.
 func (u *unit) tagged(m *Model, i int) {
 	first := i
 	for first > 0 && u.tok[first-1].Line == u.tok[i].Line {
@@ -162,7 +161,7 @@ func (u *unit) tagged(m *Model, i int) {
 	}
 }
 
-// ruled reads a rule of Laravel's: 'name' => 'required|max:40'.
+// ruled reads a rule of Laravel: 'name' => 'required|max:40'.
 func (u *unit) ruled(m *Model, i int) {
 	if u.kindAt(i-2) != lex.Text {
 		return
@@ -175,7 +174,7 @@ func (u *unit) ruled(m *Model, i int) {
 	}
 }
 
-// chained reads a schema that is a chain of calls: name: z.string().min(1).
+// chained reads a schema as a chain of calls: name: z.string().min(1).
 func (u *unit) chained(m *Model, i int) {
 	subject := ""
 	if s := u.at(i - 1); (s == ":" || s == "=") && i > 1 {
@@ -231,7 +230,7 @@ func (u *unit) validated(m *Model, i int) {
 	}
 }
 
-// argued reads what an argument of Python demands of a field: Field(min_length=1).
+// argued reads the constraints in a keyword argument of Python: Field(min_length=1).
 func (u *unit) argued(m *Model, i int) {
 	open := i - 1
 	for open > 0 && i-open < maxBlock && u.at(open) != "(" {
@@ -256,7 +255,7 @@ func (u *unit) argued(m *Model, i int) {
 	m.declare(u, i, u.at(i), subject)
 }
 
-// property reads what an entry of a schema demands: name: { required: true }.
+// property reads the constraints in a schema entry: name: { required: true }.
 func (u *unit) property(m *Model, i int) {
 	if v := u.at(i + 2); v == "false" && u.at(i) != "additionalProperties" || v == "true" &&
 		u.at(i) == "additionalProperties" || v == "undefined" {
@@ -278,7 +277,7 @@ func (u *unit) property(m *Model, i int) {
 	}
 }
 
-// injected reads what a handler of FastAPI is given only when its caller may.
+// injected reads the access control in a FastAPI dependency.
 func (u *unit) injected(m *Model, i int) {
 	if u.at(i+1) != "(" || !givesCaller().MatchString(u.at(i+2)) {
 		return
@@ -293,8 +292,7 @@ func (u *unit) injected(m *Model, i int) {
 
 var givesCaller = sync.OnceValue(pattern(`(?i)user|auth|token|admin|permission|role|login|api_?key|scope`))
 
-// keeper notes the name of something that keeps others out, or makes text harmless, with
-// what stands beside it.
+// keeper notes the name of an access control or a sanitizer with the words near it.
 func (u *unit) keeper(m *Model, i int) {
 	from, to := i, i+1
 	for from > 0 && u.tok[from-1].Line == u.tok[i].Line && i-from < maxTypes {
@@ -313,8 +311,8 @@ func (u *unit) keeper(m *Model, i int) {
 	m.Checks = append(m.Checks, Check{Name: strings.Clone(u.at(i)), Line: u.line(i), S: u.text(from, to), Around: around})
 }
 
-// keeps tells of the name of what keeps others out, or makes text harmless. Nearly all
-// words are none, which their length and first letter tell of most.
+// keeps reports whether a name is that of an access control or a sanitizer. Its length and first
+// letter exclude most words.
 func keeps(name string) bool {
 	if len(name) < leastKeeper || len(name) > mostKeeper || !strings.ContainsRune("acehijlprstv", rune(name[0]|0x20)) {
 		return false
@@ -337,11 +335,11 @@ func keeps(name string) bool {
 }
 
 const (
-	leastKeeper = 8 // letters of the shortest keeper
+	leastKeeper = 8 // length of the shortest such name
 	mostKeeper  = 60
 )
 
-// What keeps others out does one of these to one of those.
+// Names of access controls and sanitizers combine one of these verbs with one of these nouns.
 var (
 	keeping = [...]string{"require", "ensure", "verify", "check", "authenticate", "authorize", "authorise", "protect",
 		"restrict"}
@@ -385,7 +383,7 @@ var argumentChecks = sync.OnceValue(wordSet("required choices validators validat
 var propertyChecks = sync.OnceValue(wordSet("required additionalProperties maxLength minLength maxlength " +
 	"minlength minimum maximum exclusiveMinimum exclusiveMaximum minItems maxItems pattern validate"))
 
-// LostChecks are the checks that a version has more of than another one.
+// LostChecks returns the checks of a version that another one has fewer of.
 func LostChecks(was, now *Model) []Check {
 	return multiset.Excess(was.Checks, now.Checks, func(c Check) string { return c.Subject + "\x00" + c.Name })
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// blocksToEnd finds the end of each block of Ruby and notes it in match.
+// blocksToEnd notes the end of each Ruby block in match.
 func (u *unit) blocksToEnd() {
 	var open []int32
-	loop := int32(-1) // the line of a while, whose do opens nothing
+	loop := int32(-1) // the line of a while, whose do opens no block
 	for i := range u.tok {
 		t := &u.tok[i]
 		if t.Kind != lex.Word || u.at(i-1) == "." || u.at(i-1) == "&." || u.symbol(i) {
@@ -47,9 +47,8 @@ func (u *unit) blocksToEnd() {
 	}
 }
 
-// leftOpen drops the blocks that a method at i shows to be at their end: methods, and
-// what stands in them, that begin no farther left than it. Something in them was not
-// understood.
+// leftOpen drops open blocks that must have ended before the method at i, by their indentation.
+// Something in them was not understood.
 func (u *unit) leftOpen(open []int32, i int) []int32 {
 	if !u.tok[i].First {
 		return open
@@ -69,8 +68,7 @@ func (u *unit) leftOpen(open []int32, i int) []int32 {
 	return open
 }
 
-// notOfThis drops the blocks that the end at i shows to have been none, when it
-// stands below the beginning of one around them.
+// notOfThis drops open blocks that do not belong to the end at i, by their indentation.
 func (u *unit) notOfThis(open []int32, i int) []int32 {
 	if !u.tok[i].First {
 		return open
@@ -83,7 +81,7 @@ func (u *unit) notOfThis(open []int32, i int) []int32 {
 	return open
 }
 
-// margin is the column in which the line of the token at i begins.
+// margin returns the column in which the line of the token at i begins.
 func (u *unit) margin(i int) int32 {
 	for n := i; n > max(0, i-maxBlock); n-- {
 		if u.tok[n].First {
@@ -93,7 +91,7 @@ func (u *unit) margin(i int) int32 {
 	return u.tok[i].Col
 }
 
-// symbol tells whether a word is one of :word or word:.
+// symbol reports whether a word is part of :word or word:.
 func (u *unit) symbol(i int) bool {
 	t := &u.tok[i]
 	end := int(t.Off) + len(t.S)
@@ -103,8 +101,7 @@ func (u *unit) symbol(i int) bool {
 
 var blockWords = sync.OnceValue(wordSet("else then do and or return begin ensure"))
 
-// begins tells whether a statement begins at i: an if elsewhere follows what it
-// decides on.
+// begins reports whether the keyword at i begins a statement, unlike a trailing if.
 func (u *unit) begins(i int) bool {
 	if u.tok[i].First || i == 0 {
 		return true
@@ -116,7 +113,7 @@ func (u *unit) begins(i int) bool {
 	return before.Kind == lex.Word && blockWords()[before.S]
 }
 
-// endless tells of def name = value.
+// endless reports whether the method at i is of the form def name = value.
 func (u *unit) endless(i int) bool {
 	j := i + 1
 	for u.isWord(j) && u.at(j+1) == "." {
@@ -158,7 +155,7 @@ func (u *unit) declareEnds() {
 	}
 }
 
-// definedMethod reads the method with a written name that is defined by the call at i.
+// definedMethod reads the method with a literal name that the call at i defines.
 func (u *unit) definedMethod(i int) {
 	name := i + 1
 	for u.at(name) == "(" || u.at(name) == ":" {
@@ -217,7 +214,7 @@ func (u *unit) declareRuby(i int, private bool) {
 	u.decls = append(u.decls, d)
 }
 
-// declareCalls finds suites and tests that are calls with a title.
+// declareCalls finds the suites and tests that are calls with a title.
 func (u *unit) declareCalls() {
 	aliases := u.aliases()
 	titled := u.titledSpecs()
@@ -246,7 +243,7 @@ func (u *unit) declareCalls() {
 	}
 }
 
-// declareCall reads one of them: it.each(rows)("title", ...), describe "title" do.
+// declareCall reads such a call: it.each(rows)("title", ...), describe "title" do.
 func (u *unit) declareCall(i int, suite bool) {
 	d := decl{kind: declTest, start: i, at: i, calls: []string{u.at(i)}}
 	if suite {
@@ -337,8 +334,7 @@ func (u *unit) declareCall(i int, suite bool) {
 	u.decls = append(u.decls, d)
 }
 
-// dataCall reads the rows of Kotest whose parenthesis opens at open, and the test for
-// each of them.
+// dataCall reads the rows of a Kotest table whose parenthesis opens at open, and its test.
 func (u *unit) dataCall(d *decl, open int) {
 	list, apart := open, false
 	if o := u.listAt(open+1, u.closer(open)); o >= 0 && rowMakers()[u.at(o-1)] {
@@ -359,7 +355,7 @@ func (u *unit) dataCall(d *decl, open int) {
 	}
 }
 
-// holdsFunction tells whether one of the tokens begins a function.
+// holdsFunction reports whether a function begins in [from, to).
 func (u *unit) holdsFunction(from, to int) bool {
 	return anyOf(from, min(to, from+30), func(i int) bool {
 		return u.at(i) == "=>" || u.at(i) == "function" || u.at(i) == "{"

@@ -6,22 +6,19 @@ import (
 	"slices"
 )
 
-// dropper finds the calls of a Go function whose last result goes nowhere: calls
-// that are statements, results given to _, and variables that nothing looks at
-// before they are written again.
+// dropper finds the calls of a Go function whose last result is discarded: statements, assignments
+// to _, and variables that are overwritten before they are read.
 type dropper struct {
 	results map[string]bool // named results of the function
 	found   []string
-	left    int // nodes that may still be looked at
+	left    int // nodes that may still be visited
 	looker  looker
 }
 
-// maxLooked bounds the work for one function, however it is written; what is not
-// looked at is not taken for dropped.
+// maxLooked bounds the work for one function; results beyond it count as used.
 const maxLooked = 100_000
 
-// droppedCalls are the names of calls whose last result goes nowhere, each as often as
-// it does.
+// droppedCalls returns the names of calls whose last result is discarded, with repetitions.
 func droppedCalls(f *ast.FuncDecl) []string {
 	d := &dropper{left: maxLooked}
 	d.named(f.Type)
@@ -59,7 +56,7 @@ func (d *dropper) named(t *ast.FuncType) {
 	}
 }
 
-// list looks at the statements of one block.
+// list visits the statements of a block.
 func (d *dropper) list(all []ast.Stmt, body *ast.BlockStmt) {
 	for i, s := range all {
 		switch s := s.(type) {
@@ -73,7 +70,7 @@ func (d *dropper) list(all []ast.Stmt, body *ast.BlockStmt) {
 	}
 }
 
-// assigned looks at what becomes of the last result of a call.
+// assigned decides whether the last result of a call is used.
 func (d *dropper) assigned(s *ast.AssignStmt, next []ast.Stmt, body *ast.BlockStmt) {
 	if len(s.Rhs) != 1 {
 		return
@@ -103,7 +100,7 @@ func (d *dropper) assigned(s *ast.AssignStmt, next []ast.Stmt, body *ast.BlockSt
 	}
 }
 
-// drop notes a call by its first name: that of a in a(x).b(y).
+// drop notes a call by its first name: the a in a(x).b(y).
 func (d *dropper) drop(call *ast.CallExpr) {
 	for {
 		switch f := call.Fun.(type) {
@@ -123,24 +120,23 @@ func (d *dropper) drop(call *ast.CallExpr) {
 	}
 }
 
-// writes tells whether a statement gives a variable a new value.
+// writes reports whether a statement assigns a variable.
 func writes(s ast.Stmt, name string) bool {
 	a, ok := s.(*ast.AssignStmt)
 	return ok && slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { return isIdent(e, name) })
 }
 
-// looker tells whether a piece of code uses a variable for something: not to
-// write it, not for _ = err, not for a condition with nothing behind it, and not
-// one of the same name. There is one for all variables of a function, because there
-// are many.
+// looker reports whether code uses a variable: not in an assignment to it, in _ = err, in a
+// condition of an empty block, or in another variable of that name. A function has one looker, as
+// it may have many variables.
 type looker struct {
 	*dropper
 	name  string
 	found bool
 }
 
-// through looks at the statements of a block, until one uses the variable; it tells
-// whether one gave it a new value before that.
+// through visits the statements of a block until one uses the variable; it reports whether one
+// overwrote it before.
 func (l *looker) through(all []ast.Stmt) (over bool) {
 	for _, s := range all {
 		if ast.Walk(l, s); l.found {
@@ -153,7 +149,7 @@ func (l *looker) through(all []ast.Stmt) (over bool) {
 	return false
 }
 
-// Visit goes on with what may use the variable.
+// Visit continues with the nodes that may use the variable.
 func (l *looker) Visit(n ast.Node) ast.Visitor {
 	if l.left--; l.left < 0 {
 		l.found = true
@@ -164,8 +160,7 @@ func (l *looker) Visit(n ast.Node) ast.Visitor {
 	return l
 }
 
-// goesInto looks at a node, and tells whether those inside of it are left to be
-// looked at.
+// goesInto visits a node and reports whether its children are to be visited.
 func (l *looker) goesInto(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
@@ -178,7 +173,7 @@ func (l *looker) goesInto(n ast.Node) bool {
 		return n.Init != nil || n.Else != nil || len(n.Body.List) > 0
 	case *ast.BlockStmt:
 		l.through(n.List)
-	case *ast.DeferStmt: // sees the last value only
+	case *ast.DeferStmt: // reads the last value only
 	case *ast.CaseClause:
 		if l.each(n.List); !l.found {
 			l.through(n.Body)
@@ -201,7 +196,7 @@ func (l *looker) goesInto(n ast.Node) bool {
 	return false
 }
 
-// each looks at expressions, until one uses the variable.
+// each visits expressions until one uses the variable.
 func (l *looker) each(all []ast.Expr) {
 	for _, e := range all {
 		if !l.found {

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// sameComputed tells whether two expressions are the same code once what locals were
-// given stands in their places, or whether one of them holds the other one as it is.
+// sameComputed reports whether two expressions are the same code after locals are replaced by their
+// values, or whether one contains the other.
 func (u *unit) sameComputed(a, b [2]int) bool {
 	if a[1] <= a[0] || b[1] <= b[0] || a[0] < 0 || b[0] < 0 || a[1] > len(u.tok) || b[1] > len(u.tok) {
 		return false
@@ -17,17 +17,16 @@ func (u *unit) sameComputed(a, b [2]int) bool {
 	return (x != a || y != b) && u.hasCall(x) && u.sameCode(x, y) || u.holdsWhole(a, b) || u.holdsWhole(b, a)
 }
 
-// hasCall tells whether anything is called in an expression.
+// hasCall reports whether an expression has a call.
 func (u *unit) hasCall(a [2]int) bool {
 	return anyOf(a[0], a[1], func(j int) bool { return u.at(j) == "(" && u.isWord(j-1) })
 }
 
-// farthestGiven is how many tokens before an assertion a local of it may have been
-// given its value.
+// farthestGiven is the maximum distance in tokens between a local's assignment and an assertion.
 const farthestGiven = 120
 
-// put is what the local was given that an expression consists of, if nothing was
-// done in between; otherwise the expression.
+// put returns the value of the local that an expression consists of, if no other code is between;
+// otherwise the expression.
 func (u *unit) put(a [2]int) [2]int {
 	if u.at(a[0]) == "await" {
 		a[0]++
@@ -55,8 +54,7 @@ func (u *unit) put(a [2]int) [2]int {
 	return a
 }
 
-// done tells whether anything but values and assertions stands among the tokens
-// [from, to).
+// done reports whether the tokens [from, to) have statements other than values and assertions.
 func (u *unit) done(from, to int) bool {
 	for j := from; j < to; j++ {
 		if !u.tok[j].First || !u.isWord(j) || u.at(j) == "const" || u.at(j) == "let" || u.at(j) == "var" ||

@@ -8,13 +8,13 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// Exits counts the places where a program ends with a code that may tell of a failure,
-// and those where it ends with success.
+// Exits counts the places where a program ends with an error code, and those where it ends with
+// success.
 type Exits struct {
 	Telling, Well int
-	Line          int // of the last one with success
+	Line          int // of the last success
 	S             string
-	Handed        multiset.Hashes // the calls whose result is the code
+	Handed        multiset.Hashes // calls whose result is the exit code
 }
 
 // readExits notes how a program ends.
@@ -51,7 +51,7 @@ func (u *unit) readExits(m *Model) {
 	}
 }
 
-// count notes the end of a program at i.
+// count counts the exit at i.
 func (e *Exits) count(u *unit, i int, well bool) {
 	if well {
 		e.Well++
@@ -61,12 +61,12 @@ func (e *Exits) count(u *unit, i int, well bool) {
 	}
 }
 
-// exitWords are the calls that end a program, and what says with which code it will.
+// exitWords are the calls that end a program and the names of exit codes.
 var exitWords = sync.OnceValue(wordSet("exit Exit exitProcess exit! SystemExit die reallyExit exitCode ExitCode " +
 	"_exit SUCCESS FAILURE EXIT_SUCCESS EXIT_FAILURE"))
 
-// CodeIgnored tells whether a call is still there whose result was the code of a
-// program's end, and is not any more.
+// CodeIgnored reports whether a call whose result was the exit code is still made, but not for the
+// exit code.
 func CodeIgnored(was, now *Model) bool {
 	for _, call := range multiset.Difference(was.Exits.Handed, now.Exits.Handed) {
 		calls := func(m *Model) int {

@@ -10,8 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// readFunctions notes the functions and containers of a file, and what is outside
-// of them.
+// readFunctions notes the functions and containers of a file, and the tokens outside them.
 func (u *unit) readFunctions(m *Model) {
 	for i := range u.decls {
 		if k := u.decls[i].kind; (k == declFunction || k == DeclContainer) && !u.tests[i] {
@@ -19,7 +18,7 @@ func (u *unit) readFunctions(m *Model) {
 		}
 	}
 	u.scratch = u.scratch[:0]
-	at := 0 // declarations stand in the order of their beginnings
+	at := 0 // declarations are ordered by their beginnings
 	for i := range u.decls {
 		if d := &u.decls[i]; d.kind == declFunction || d.kind == declTest {
 			u.scratch = appendBag(u.scratch, u.tok[at:max(at, d.start)])
@@ -37,7 +36,7 @@ func (u *unit) readFunctions(m *Model) {
 	}
 }
 
-// appendCalls adds the names that are called.
+// appendCalls appends the names that are called.
 func (u *unit) appendCalls(b multiset.Hashes, from, to int) multiset.Hashes {
 	for i := from; i < to; i++ {
 		if u.called(i) {
@@ -61,7 +60,7 @@ func (u *unit) function(i int) *Function {
 	if d.kind == DeclContainer {
 		return f
 	}
-	inner := 0 // where the function inside of this one ends
+	inner := 0 // end of the function literal inside this one
 	u.off = 0
 	for j := d.body; j < d.end; j++ {
 		if u.lang.Name == "go" && j >= inner && u.at(j) == "func" && u.at(j+1) == "(" {
@@ -81,8 +80,7 @@ func (u *unit) function(i int) *Function {
 	return f
 }
 
-// inTestCode tells whether a declaration stands in a module or class of tests
-// among production code.
+// inTestCode reports whether a declaration is in a test module or class in production code.
 func (u *unit) inTestCode(i int) bool {
 	for ; i >= 0; i = u.decls[i].parent {
 		d := &u.decls[i]
@@ -95,8 +93,7 @@ func (u *unit) inTestCode(i int) bool {
 	return false
 }
 
-// overrides tells whether a method is one of the class above, too: it says so, or
-// calls that.
+// overrides reports whether a method overrides another one: it says so, or calls it.
 func (u *unit) overrides(d *decl) bool {
 	if has(d.modifiers, "override") || d.annotatedBy(func(s string) bool { return strings.EqualFold(s, "override") }) {
 		return true
@@ -108,7 +105,7 @@ func (u *unit) overrides(d *decl) bool {
 	})
 }
 
-// public tells whether others may use a declaration.
+// public reports whether other packages may use a declaration.
 func (u *unit) public(i int) bool {
 	d := &u.decls[i]
 	if d.parent >= 0 && u.decls[d.parent].kind == declFunction {
@@ -132,7 +129,7 @@ func (u *unit) public(i int) bool {
 	case "rust":
 		return has(d.modifiers, "pub") || u.at(d.start) == "pub" || u.at(d.at-2) == "pub"
 	case "php":
-		return (d.parent < 0 || has(d.modifiers, "public")) && !strings.HasPrefix(d.name, "__") // which nobody calls by name
+		return (d.parent < 0 || has(d.modifiers, "public")) && !strings.HasPrefix(d.name, "__") // magic methods have no explicit callers
 	}
 	if d.parent >= 0 { // a member of a class
 		return !strings.HasPrefix(d.name, "_") && !strings.HasPrefix(d.name, "#") && !has(d.modifiers, "private") &&
@@ -150,8 +147,7 @@ func (u *unit) goPublic(d *decl) bool {
 	return !slices.ContainsFunc(strings.Split(d.name, "."), unexported) && (len(u.tok) < 2 || u.at(1) != "main")
 }
 
-// exportedLater tells of names of JavaScript that are exported apart from where
-// they are declared.
+// exportedLater reports whether a JavaScript name is exported apart from its declaration.
 func (u *unit) exportedLater(d *decl) bool {
 	if n := d.start - 1; n >= 0 && u.tok[n].Line == u.tok[d.at].Line &&
 		(u.at(n) == "export" || u.at(n) == "default" || u.at(n) == "=") {
@@ -191,7 +187,7 @@ func (u *unit) findExports() {
 	}
 }
 
-// deprecated tells of a note of deprecation at a declaration.
+// deprecated reports whether a declaration is marked as deprecated.
 func (u *unit) deprecated(d *decl) bool {
 	if d.annotatedBy(func(s string) bool { return strings.EqualFold(s, "deprecated") || s == "Obsolete" }) {
 		return true
@@ -208,7 +204,7 @@ func (u *unit) deprecated(d *decl) bool {
 	})
 }
 
-// readStatement notes what the token at i begins: a guard, a handler, a throw.
+// readStatement notes the guard, handler or throw that begins at i.
 func (u *unit) readStatement(f *Function, i int, d *decl) {
 	if !u.isWord(i) || u.at(i+1) != "(" && u.at(i+1) != "!" && u.at(i) != "runCatching" &&
 		!u.lang.statements.may(u.tok[i].Hash) {
@@ -267,7 +263,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		key := mix(1, s)
 		calm := !guardWords()[plain(s)]
 		about := u.once(appendTelling, u.tok[i+1:to])
-		if !calm && len(about) > 0 { // several stand beside each other
+		if !calm && len(about) > 0 { // there may be several of them
 			key = u.mixed(key, i+1, to)
 		}
 		g := Guard{Called: true, Throws: !calm, Line: u.line(i), Key: key, Words: u.once(appendTelling, u.tok[i:to]),
@@ -282,8 +278,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 	}
 }
 
-// statementBegins tells whether a call is a statement of its own: what it returns
-// is dropped, or returned.
+// statementBegins reports whether a call is a statement or the result of one.
 func (u *unit) statementBegins(i int) bool {
 	j := i - 1
 	for j > 0 && (u.at(j) == "." || u.at(j) == "->" || u.at(j) == "::") {
@@ -295,14 +290,14 @@ func (u *unit) statementBegins(i int) bool {
 	return j < 0 || u.tok[j+1].First || u.at(j) == ";" || u.at(j) == "{" || u.at(j) == "}"
 }
 
-// guardCall tells of names of calls that check something and throw.
+// guardCall reports whether a name is that of a call that checks something and throws.
 func guardCall(s string) bool {
 	s = plain(strings.TrimPrefix(s, "$"))
 	return guardWords()[s] ||
 		slices.ContainsFunc(guardNames[:], func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
-// readPassed notes a check that a call is given to make of each of some values.
+// readPassed notes a check that is passed to a call for each element: all.forEach(check).
 func (u *unit) readPassed(f *Function, i int) {
 	to := u.closer(i + 1)
 	name := u.at(to - 2)
@@ -313,7 +308,7 @@ func (u *unit) readPassed(f *Function, i int) {
 		Words: u.once(appendTelling, u.tok[u.chainBegin(i):to])})
 }
 
-// passers are calls that call what they are given for each of some values.
+// passers are calls that apply a function to each element.
 var passers = sync.OnceValue(wordSet("forEach each for_each ForEach onEach"))
 
 var guardNames = [...]string{"validate", "sanitize", "sanitise", "ensure", "authorize", "authorise", "authenticate",
@@ -323,7 +318,7 @@ var guardNames = [...]string{"validate", "sanitize", "sanitise", "ensure", "auth
 var guardWords = sync.OnceValue(wordSet("require requirenotnull check checknotnull requirenonnull verify notnull " +
 	"escape"))
 
-// emptyResult tells of return null, of false, of an empty list.
+// emptyResult reports whether a return at i has no value, null, false or an empty list.
 func (u *unit) emptyResult(i int) bool {
 	switch u.at(i) {
 	case "null", "nil", "None", "undefined", "false", "False", "NULL":
@@ -336,8 +331,7 @@ func (u *unit) emptyResult(i int) bool {
 	return i >= len(u.tok) || u.tok[i].First
 }
 
-// readCondition notes a guard: a condition under which the function throws, or
-// leaves with an error.
+// readCondition notes a guard: a condition under which the function throws or returns an error.
 func (u *unit) readCondition(f *Function, i int, d *decl) {
 	from, to := i+1, i+1
 	bodyFrom, bodyTo := 0, 0
@@ -411,7 +405,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	f.Guards = append(f.Guards, g)
 }
 
-// indentedEnd is where the block of the statement at i ends, in Python.
+// indentedEnd returns the end of the block of the Python statement at i.
 func (u *unit) indentedEnd(i, colon, end int) int {
 	if colon < len(u.tok) && !u.tok[colon].First {
 		return min(u.lineEnd(colon), end)
@@ -428,11 +422,11 @@ func (u *unit) indentedEnd(i, colon, end int) int {
 	return end
 }
 
-// maxBlock is after how many tokens the end of a block is not looked for any more:
-// only short ones are judged.
+// maxBlock is the length in tokens up to which the end of a block is searched for; longer blocks
+// are not judged.
 const maxBlock = 200
 
-// bracesCondition finds the block after a condition, and where that ends.
+// bracesCondition returns the block after a condition, and the end of the condition.
 func (u *unit) bracesCondition(i, end int) (bodyFrom, bodyTo, to int) {
 	if u.at(i+1) == "(" && u.lang.Name != "go" && u.lang.Name != "rust" {
 		to = u.closer(i + 1)
@@ -456,7 +450,7 @@ func (u *unit) bracesCondition(i, end int) (bodyFrom, bodyTo, to int) {
 	return 0, 0, i + 1
 }
 
-// leaving says how a block leaves its function.
+// leaving is the way in which a block leaves its function.
 type leaving uint8
 
 const (
@@ -466,7 +460,7 @@ const (
 	returnsFalse
 )
 
-// leaves tells whether a short block throws, or returns what tells of an error.
+// leaves reports whether a short block throws or returns an error.
 func (u *unit) leaves(from, to int) leaving {
 	deep := u.whole.Under(from - 1).Deep
 	for j := from; j < to; j++ {
@@ -474,7 +468,7 @@ func (u *unit) leaves(from, to int) leaving {
 		switch {
 		case u.whole.Under(j).Deep > deep: // in some builds only
 		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends:
-			return staysIn // what follows is decided by another condition
+			return staysIn // another condition decides what follows
 		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".":
 			return throwsOut
 		case u.exits(j):
@@ -499,7 +493,7 @@ func (u *unit) leaves(from, to int) leaving {
 	return staysIn
 }
 
-// readFixed counts special cases: a comparison with a literal that returns one.
+// readFixed counts special cases: a comparison with a literal that returns a constant.
 func (u *unit) readFixed(f *Function, from, to, condFrom, condTo int) {
 	if u.at(from) != "return" || !u.fixedTokens(from+1, min(to, from+2)) {
 		return

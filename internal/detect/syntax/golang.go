@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// goFile reads the declarations of Go from its syntax tree. The parser goes on
-// after errors, so a broken file loses only what is broken.
+// goFile reads the declarations of Go from its syntax tree. The parser continues after errors, so a
+// broken file loses only the broken parts.
 type goFile struct {
 	*unit
 	fset *gotoken.FileSet
@@ -44,7 +44,7 @@ func (u *unit) declareGo() {
 	}
 }
 
-// afterErrors finds functions that the parser passed over.
+// afterErrors finds functions that the parser skipped.
 func (g *goFile) afterErrors(inTests bool) {
 	at := func(i int) bool { return g.tok[i].S == "func" && g.tok[i].Kind == lex.Word && g.tok[i].Col == 0 }
 	known := make(map[int]bool)
@@ -77,7 +77,7 @@ func (g *goFile) afterErrors(inTests bool) {
 	}
 }
 
-// token is the index of the first token at or after a position.
+// token returns the index of the first token at or after a position.
 func (g *goFile) token(pos gotoken.Pos) int {
 	off := int32(int(pos) - g.base) //nolint:gosec // files are bounded by Limits
 	n, _ := slices.BinarySearchFunc(g.tok, off, func(t lex.Token, off int32) int { return int(t.Off) - int(off) })
@@ -126,7 +126,7 @@ func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
 	}
 }
 
-// hasOutput tells whether an example is compared with what it prints.
+// hasOutput reports whether an example has an output comment.
 func (g *goFile) hasOutput(f *ast.FuncDecl) bool {
 	from, to := g.fset.Position(f.Body.Pos()).Line, g.fset.Position(f.Body.End()).Line
 	return slices.ContainsFunc(g.notes, func(n lex.Comment) bool {
@@ -139,7 +139,7 @@ func goTestName(name, prefix string) bool {
 	return ok && (rest == "" || rest[0] < 'a' || rest[0] > 'z')
 }
 
-// typeName is the name of a receiver's type.
+// typeName returns the name of a receiver's type.
 func typeName(e ast.Expr) string {
 	for {
 		switch x := e.(type) {
@@ -159,7 +159,7 @@ func typeName(e ast.Expr) string {
 	}
 }
 
-// subtests finds calls of Run with a title that is written out.
+// subtests finds calls of Run with a literal title.
 func (g *goFile) subtests(body *ast.BlockStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -186,8 +186,7 @@ func (g *goFile) subtests(body *ast.BlockStmt) {
 	})
 }
 
-// tables are the rows of the composite literals of structs that a test has: those
-// of the first list or map whose elements are literals themselves.
+// tables returns the rows of the tables in a test: lists or maps of composite literals.
 func (g *goFile) tables(body *ast.BlockStmt) []Case {
 	var rows []Case
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -229,7 +228,7 @@ func (g *goFile) typeSpec(gen *ast.GenDecl, t *ast.TypeSpec) {
 	}
 }
 
-// goBuild is the build constraint of a file.
+// goBuild returns the build constraint of a file.
 func goBuild(notes []lex.Comment) string {
 	for i := range notes {
 		if rest, ok := strings.CutPrefix(notes[i].S, "//go:build "); ok {

@@ -2,7 +2,7 @@ package syntax
 
 import "strings"
 
-// handlerAt reads the handler that begins at i; nil when it is none.
+// handlerAt returns the handler that begins at i; nil for none.
 func (u *unit) handlerAt(i int) *handler {
 	h := &handler{Line: u.line(i)}
 	from, to := 0, 0
@@ -28,8 +28,7 @@ func (u *unit) handlerAt(i int) *handler {
 	return h
 }
 
-// catchAt reads a catch of a language with braces, and .catch(() => {}) of
-// JavaScript.
+// catchAt reads a catch block, or .catch(() => {}) of JavaScript.
 func (u *unit) catchAt(i int, h *handler) *handler {
 	j := i + 1
 	if u.at(i-1) == "." {
@@ -68,7 +67,7 @@ func (u *unit) catchAt(i int, h *handler) *handler {
 	return h
 }
 
-// dropped tells whether a handler does nothing with its error.
+// dropped reports whether a handler ignores its error.
 func (u *unit) dropped(from, to int) bool {
 	for to > from && u.at(to-1) == ";" {
 		to--

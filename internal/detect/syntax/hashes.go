@@ -9,14 +9,14 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// Hash is the hash by which a bag has a name.
+// Hash returns the hash of a word, as in multisets.
 func Hash(s string) uint32 { return lex.Hash(s) }
 
 func mix(h uint64, s string) uint64 { return mixHash(h, Hash(s)) }
 
 func mixHash(h uint64, more uint32) uint64 { return (h ^ uint64(more)) * 1099511628211 }
 
-// appendBag adds all tokens but operators.
+// appendBag appends the hashes of all tokens but operators.
 func appendBag(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range tokens {
 		if t := &tokens[i]; t.Kind != lex.Op {
@@ -26,8 +26,7 @@ func appendBag(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	return b
 }
 
-// appendTelling adds the tokens that tell one piece of code from another: literals
-// and names that are not everywhere.
+// appendTelling appends the distinctive tokens: literals, and names other than common words.
 func appendTelling(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range tokens {
 		t := &tokens[i]
@@ -38,7 +37,7 @@ func appendTelling(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	return b
 }
 
-// appendLiterals adds the telling tokens that are no names.
+// appendLiterals appends the distinctive literals.
 func appendLiterals(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range tokens {
 		if t := &tokens[i]; literal(t) {
@@ -48,16 +47,15 @@ func appendLiterals(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	return b
 }
 
-// everywhere tells of a word that tells nothing.
+// everywhere reports whether a token is a common word.
 func everywhere(t *lex.Token) bool { return commonSieve().may(t.Hash) && Everywhere(t.S) }
 
-// literal tells of a string or a number that tells something.
+// literal reports whether a token is a string or a number other than 0 and 1.
 func literal(t *lex.Token) bool {
 	return t.Kind == lex.Text && len(t.S) > 2 || t.Kind == lex.Number && t.S != "0" && t.S != "1"
 }
 
-// appendParts adds what stands between commas and bars in strings, as numbers and
-// as strings.
+// appendParts appends the fields between commas and bars in strings, as numbers and as strings.
 func appendParts(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range tokens {
 		if t := &tokens[i]; t.Kind != lex.Text || len(t.S) > 500 || !strings.ContainsAny(t.S, ",|") {
@@ -72,7 +70,7 @@ func appendParts(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	return b
 }
 
-// appendNames adds all words.
+// appendNames appends all words.
 func appendNames(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range tokens {
 		if t := &tokens[i]; t.Kind == lex.Word {
@@ -82,32 +80,32 @@ func appendNames(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	return b
 }
 
-// bagOf has all tokens but operators.
+// bagOf returns the multiset of all tokens but operators.
 func (u *unit) bagOf(tokens []lex.Token) multiset.Hashes {
 	u.scratch = appendBag(u.scratch[:0], tokens)
 	return u.sorted()
 }
 
-// once has each of what some tokens add once.
+// once returns what add appends for some tokens, each hash once.
 func (u *unit) once(add func(multiset.Hashes, []lex.Token) multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	u.scratch = add(u.scratch[:0], tokens)
 	return u.sortedOnce()
 }
 
-// sorted is a bag of what is in the scratch.
+// sorted returns the hashes of the scratch memory, sorted.
 func (u *unit) sorted() multiset.Hashes {
 	slices.Sort(u.scratch)
 	return append(multiset.Hashes(nil), u.scratch...)
 }
 
-// sortedOnce is the same with each hash once.
+// sortedOnce is sorted, with each hash once.
 func (u *unit) sortedOnce() multiset.Hashes {
 	slices.Sort(u.scratch)
 	u.scratch = slices.Compact(u.scratch)
 	return append(multiset.Hashes(nil), u.scratch...)
 }
 
-// commonWords tell nothing: keywords, and what tests are made of.
+// commonWords are keywords and the words that all tests consist of.
 var commonWords = sync.OnceValue(wordSet("abstract and any args assert assertEqual assertEquals assertThat async " +
 	"await begin bool boolean break case cases catch class const context continue def defer describe else elsif end " +
 	"ensure err error Equal Errorf equal except expect expected export extends false False Fatal Fatalf final finally " +
@@ -119,5 +117,5 @@ var commonWords = sync.OnceValue(wordSet("abstract and any args assert assertEqu
 
 var commonSieve = sync.OnceValue(func() *sieve { return commonWords().sieve() })
 
-// Everywhere tells of words that tell nothing: keywords, and what tests are made of.
+// Everywhere reports whether a word is a keyword or common in all tests.
 func Everywhere(s string) bool { return commonWords()[s] }

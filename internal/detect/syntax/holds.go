@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// alwaysHolds tells of conditions that no value fails: a size that is not
-// negative, a result that is good or bad.
+// alwaysHolds reports whether no value fails a condition: a size that is not negative, a result
+// that is ok or an error.
 func (u *unit) alwaysHolds(begin, end int) bool {
 	for j := begin; j < end; j++ {
 		switch s := u.at(j); {
@@ -21,7 +21,7 @@ func (u *unit) alwaysHolds(begin, end int) bool {
 	return false
 }
 
-// sizeBefore tells whether what ends before i is a size.
+// sizeBefore reports whether the expression that ends before i is a size.
 func (u *unit) sizeBefore(i, begin int) bool {
 	for j := i - 1; j >= begin && j > i-12; j-- {
 		switch plain(u.at(j)) {
@@ -34,10 +34,10 @@ func (u *unit) sizeBefore(i, begin int) bool {
 	return false
 }
 
-// Weak tells of an assertion that asks at most whether something is there.
+// Weak reports whether an assertion tests at most that a value exists.
 func (a *Assertion) Weak() bool { return a.Strength <= Weak }
 
-// Expects tells of an assertion that an error comes.
+// Expects reports whether an assertion expects an error.
 func (a *Assertion) Expects() bool {
 	name := plain(a.Name)
 	return slices.ContainsFunc([]string{"throw", "raise", "panic", "reject", "exception", "fail", "err"},

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// bare tells of an assertion that names a value and says nothing of it: expect(x),
-// x.Should(), assertThat(x), and a matcher that nobody calls.
+// bare reports whether an assertion has no matcher: expect(x), x.Should(), assertThat(x), or a
+// matcher that is not called.
 func (u *unit) bare(i int) bool {
 	end, s := i+1, u.at(i)
 	if u.at(end) == "(" || u.lang.Name == "ruby" && (u.at(end) == "{" || u.at(end) == "do") || u.lang.Name == "rust" &&
@@ -16,7 +16,7 @@ func (u *unit) bare(i int) bool {
 		if u.at(end) == "!" {
 			end++
 		}
-		if end = u.closer(end); u.isWord(end-1) && u.at(end-1) != "end" { // nothing closes it
+		if end = u.closer(end); u.isWord(end-1) && u.at(end-1) != "end" { // unclosed
 			return false
 		}
 	}
@@ -45,13 +45,13 @@ func (u *unit) bare(i int) bool {
 	return false
 }
 
-// bareCalls are the calls that begin a chain which says what is expected.
+// bareCalls are the calls that begin a chain with a matcher.
 var bareCalls = sync.OnceValue(wordSet("assertThat assertThatThrownBy assertThatCode assertThatExceptionOfType " +
 	"expectThat expectCatching assert_that assert_that expect_that"))
 
 var rubyMatchers = sync.OnceValue(wordSet("to not_to to_not"))
 
-// chainEnds tells whether no matcher is called in the chain that begins at j.
+// chainEnds reports whether no matcher is called in the chain at j.
 func (u *unit) chainEnds(j int) bool {
 	for u.at(j) == "." && u.isWord(j+1) {
 		s := u.at(j + 1)
@@ -65,11 +65,11 @@ func (u *unit) chainEnds(j int) bool {
 	return u.endsStatement(j)
 }
 
-// chainLinks are words of assertion libraries that assert nothing by themselves.
+// chainLinks are words of assertion libraries that do not assert by themselves.
 var chainLinks = sync.OnceValue(wordSet("not resolves rejects to be been is that which and has have with at of " +
 	"same but does still also deep nested own ordered any all itself"))
 
-// endsStatement tells whether a statement ends before the token at i.
+// endsStatement reports whether a statement ends before the token at i.
 func (u *unit) endsStatement(i int) bool {
 	if i >= len(u.tok) {
 		return true
@@ -78,7 +78,7 @@ func (u *unit) endsStatement(i int) bool {
 	return s == ";" || s == "}" || s == "end" || u.tok[i].First && !goesOn(u.at(i-1), s)
 }
 
-// oneArgument tells whether the call at i is given one thing.
+// oneArgument reports whether the call at i has one argument.
 func (u *unit) oneArgument(i int) bool {
 	open := i + 1
 	if u.at(open) == "!" {
@@ -88,8 +88,7 @@ func (u *unit) oneArgument(i int) bool {
 	return u.commaAfter(open+1, end) >= end-1
 }
 
-// comparesItself tells of an assertion whose two sides are the same: code, with the
-// same calls. It holds for whatever is computed in the same way twice.
+// comparesItself reports whether both sides of an assertion are the same according to a function.
 func (u *unit) comparesItself(i, begin, end int, same func(a, b [2]int) bool) bool {
 	if u.infix(i) {
 		return same([2]int{begin, i}, [2]int{i + 1, end})
@@ -119,7 +118,8 @@ func (u *unit) comparesItself(i, begin, end int, same func(a, b [2]int) bool) bo
 	return (len(args) == 2 || len(args) == 3) && u.namesComparison(i) && same(args[0], args[1])
 }
 
-// conditionOfItself tells of if got != got, and of if !Equal(got, got), in Go.
+// conditionOfItself reports whether a condition of Go compares a value with itself: if got != got,
+// if !Equal(got, got).
 func (u *unit) conditionOfItself(begin, end int, same func(a, b [2]int) bool) bool {
 	for j := begin; j < end && u.at(j) != "{"; j++ {
 		switch u.at(j) {
@@ -145,7 +145,7 @@ func (u *unit) conditionOfItself(begin, end int, same func(a, b [2]int) bool) bo
 
 var equalities = sync.OnceValue(wordSet("DeepEqual Equal Diff Is EqualFold Compare"))
 
-// sameCode tells whether two expressions are the same, and name something.
+// sameCode reports whether two expressions are the same and contain a name.
 func (u *unit) sameCode(a, b [2]int) bool {
 	if a[1]-a[0] != b[1]-b[0] || a[1] <= a[0] || a[0] < 0 || b[1] > len(u.tok) {
 		return false
@@ -160,8 +160,8 @@ func (u *unit) sameCode(a, b [2]int) bool {
 	return named
 }
 
-// deadCode are the spans of a file of tests that never run: what stands under a
-// condition that is false, and the bodies of loops over nothing.
+// deadCode returns the spans of a test file that never run, such as blocks under a false condition
+// and loops over nothing.
 func (u *unit) deadCode() [][2]int {
 	var all [][2]int
 	for i := range u.tok {
@@ -184,7 +184,7 @@ func (u *unit) deadCode() [][2]int {
 	return all
 }
 
-// afterReturn is what stands in a test behind a return without a condition.
+// afterReturn returns the tokens of a test after an unconditional return.
 func (u *unit) afterReturn(i int) [2]int {
 	d := &u.decls[i]
 	first := u.firstStatement(d)
@@ -193,7 +193,7 @@ func (u *unit) afterReturn(i int) [2]int {
 	}
 	for j := first; j < d.end-1; j++ {
 		s := u.at(j)
-		if u.match[j] > int32(j) { // what is inside happens under a condition, or elsewhere
+		if u.match[j] > int32(j) { // nested code is conditional or runs elsewhere
 			j = int(u.match[j])
 			continue
 		}
@@ -208,8 +208,7 @@ func (u *unit) afterReturn(i int) [2]int {
 	return [2]int{}
 }
 
-// underHead tells whether the statement at i is the body, without braces, of an if or a
-// loop.
+// underHead reports whether the statement at i is the body of an if or a loop without braces.
 func (u *unit) underHead(i int) bool {
 	before := u.at(i - 1)
 	if before == ")" {
@@ -222,8 +221,7 @@ func (u *unit) underHead(i int) bool {
 	return before == "else" || before == "=>" || before == "->" || before == "do"
 }
 
-// uncalled is the body of a function inside of a test, with the name at i, that the test
-// does not use.
+// uncalled returns the body of the local function with the name at i if its test does not use it.
 func (u *unit) uncalled(i int) [2]int {
 	from, to := u.closure(i)
 	if from >= to || !u.declares(i) || !u.assertsWithin(from, to) {
@@ -237,8 +235,8 @@ func (u *unit) uncalled(i int) [2]int {
 	return [2]int{}
 }
 
-// declares tells whether the name at i is one of a variable, or a function, that begins
-// to be there: others may call what a field or an argument is given.
+// declares reports whether the name at i declares a variable or a function, unlike a field or an
+// argument.
 func (u *unit) declares(i int) bool {
 	switch before := u.at(i - 1); u.lang.Name {
 	case "javascript", "typescript", "kotlin", "rust":
@@ -253,7 +251,7 @@ func (u *unit) declares(i int) bool {
 	return u.tok[i].First // Ruby, PHP
 }
 
-// closure is the body of the function that the name at i is given.
+// closure returns the body of the function that is assigned to the name at i.
 func (u *unit) closure(i int) (from, to int) {
 	j := i + 2
 	if u.at(j) == "async" || u.at(j) == "move" || u.at(j) == "static" {
@@ -297,8 +295,7 @@ func (u *unit) closure(i int) (from, to int) {
 	return 0, 0
 }
 
-// usedIn tells whether a test uses the name at i anywhere else, and does not only give
-// it to nobody.
+// usedIn reports whether a test uses the name at i elsewhere and does not discard it.
 func (u *unit) usedIn(i int, t *decl) bool {
 	return anyOf(t.body, t.end, func(j int) bool {
 		return j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") &&
@@ -306,12 +303,12 @@ func (u *unit) usedIn(i int, t *decl) bool {
 	})
 }
 
-// deadAt is the body that belongs to the word at i and never runs.
+// deadAt returns the body of the statement at i if it never runs.
 func (u *unit) deadAt(i int) [2]int {
 	switch s := u.at(i); s {
 	case "if", "while", "unless":
 		if s == "while" && u.at(i-1) == "}" {
-			break // what stands before it runs once
+			break // the body before it runs once
 		}
 		from, to := i+1, i+2
 		if u.at(from) == "(" {
@@ -344,7 +341,7 @@ func (u *unit) deadAt(i int) [2]int {
 	return [2]int{}
 }
 
-// isFalse tells of the constants under which nothing happens.
+// isFalse reports whether the token at i is a false constant, or a true one if negated.
 func (u *unit) isFalse(i int, not bool) bool {
 	s := strings.ToLower(u.at(i))
 	if not {
@@ -353,7 +350,7 @@ func (u *unit) isFalse(i int, not bool) bool {
 	return s == "false" || s == "0"
 }
 
-// headedBody is what the statement at i has as its body, whose head ends at to.
+// headedBody returns the body of the statement at i whose head ends at to.
 func (u *unit) headedBody(i, to int) [2]int {
 	switch u.lang.shape {
 	case indents:
@@ -376,7 +373,7 @@ func (u *unit) headedBody(i, to int) [2]int {
 	return [2]int{to, u.statementEnd(to)}
 }
 
-// emptyLoop is the body of a loop over a list that is written down, and empty.
+// emptyLoop returns the body of a loop over an empty literal list.
 func (u *unit) emptyLoop(i int) [2]int {
 	from, to := i+1, i+1
 	switch s := u.at(i); {
@@ -423,8 +420,7 @@ func (u *unit) emptyLoop(i int) [2]int {
 	return [2]int{to + 1, u.closer(to) - 1}
 }
 
-// emptyList tells whether the tokens [from, to) are a list, as it is written down,
-// with nothing in it.
+// emptyList reports whether the tokens [from, to) are an empty literal list.
 func (u *unit) emptyList(from, to int) bool {
 	if to-from < 2 || to > len(u.tok) || from < 0 {
 		return false
@@ -464,7 +460,7 @@ func (u *unit) emptyList(from, to int) bool {
 var listMakers = sync.OnceValue(wordSet("of listOf emptyList emptyArray arrayOf emptySet setOf mapOf emptyMap " +
 	"Empty list set dict tuple frozenset array asList emptySequence sequenceOf"))
 
-// listBegin is where the expression begins that the dot at i belongs to.
+// listBegin returns the beginning of the expression before the dot.
 func (u *unit) listBegin(dot int) int {
 	j := dot - 1
 	for j > 0 && dot-j < 16 {
@@ -481,7 +477,7 @@ func (u *unit) listBegin(dot int) int {
 
 var goBack = sync.OnceValue(wordSet("return await do then else in of"))
 
-// afterCall is where the call of the word at i ends, with the block that it is given.
+// afterCall returns the end of the call of the word at i, with its block.
 func (u *unit) afterCall(i int) int {
 	j := i + 1
 	if u.at(j) == "(" {
@@ -493,9 +489,8 @@ func (u *unit) afterCall(i int) int {
 	return j
 }
 
-// tellsOnly counts the statements of a test that print something, or say that
-// something was asserted, notes the names whose value is given to nobody, and counts
-// assertions that run only when something fails.
+// tellsOnly counts the statements of a test that print, those that count an assertion as made,
+// discarded names and assertions that run only on failure.
 func (u *unit) tellsOnly(t *Test, i, from int) {
 	if u.lang.handlers[u.at(i)] {
 		t.Maybe += u.onlyIfCaught(i, from)
@@ -515,8 +510,8 @@ func (u *unit) tellsOnly(t *Test, i, from int) {
 	}
 }
 
-// sendsError tells whether the if at i, of Go, gives an error to a channel that the file
-// reads: a goroutine must not end the test itself.
+// sendsError reports whether the if at i, of Go, sends an error to a channel that the file receives
+// from: a goroutine must not end the test itself.
 func (u *unit) sendsError(i int) bool {
 	open := u.headEnd(i, len(u.tok))
 	if !strings.HasPrefix(u.at(open-3), "err") || u.at(open-2) != "!=" || u.at(open-1) != "nil" || u.at(open+2) != "<" ||
@@ -534,7 +529,7 @@ func (u *unit) sendsError(i int) bool {
 var noAssertions = sync.OnceValue(wordSet("expectNotToPerformAssertions doesNotPerformAssertions " +
 	"addToAssertionCount does_not_perform_assertions throwsNoExceptions"))
 
-// prints tells of a statement that prints something.
+// prints reports whether the word at i prints something.
 func (u *unit) prints(i int) bool {
 	switch s := u.at(i); u.lang.Name {
 	case "go":

@@ -8,13 +8,13 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// skipper is what a function of a test file does to the test that calls it.
+// skipper is a function of a test file that may skip the calling test.
 type skipper struct {
 	skip   Skipping
 	at, to int
 }
 
-// hook is what runs before the tests of a scope, and skips them.
+// hook is code that runs before the tests of a scope and skips them.
 type hook struct {
 	skipper
 	scope int // the declaration around it; -1 for the file
@@ -22,14 +22,14 @@ type hook struct {
 	end   int
 }
 
-// findHooks finds the functions of a test file that skip, and what runs before
+// findHooks finds the functions of a test file that skip tests, and the code that runs before
 // tests.
 func (u *unit) findHooks() {
 	u.skippers, u.hooks = make(map[string]skipper), nil
 	if !u.inTests {
 		return
 	}
-	for range 2 { // those that call others, too
+	for range 2 { // also those that call others
 		for i := range u.decls {
 			d := &u.decls[i]
 			if d.kind != declFunction || u.tests[i] || d.name == "" || u.skippers[d.name].skip == Always || u.holdsTests(i) {
@@ -48,7 +48,7 @@ func (u *unit) findHooks() {
 	u.hookCalls()
 }
 
-// skipIn is the first way in which a function skips that leaves least.
+// skipIn returns the widest way in which a function skips tests.
 func (u *unit) skipIn(d *decl) skipper {
 	var found skipper
 	left := maxSkipCalls
@@ -77,9 +77,9 @@ func (u *unit) skipIn(d *decl) skipper {
 	return found
 }
 
-// aborts tells of exceptions by which a test is left out.
+// aborts returns how the exception at i skips a test.
 func (u *unit) aborts(d *decl, i int) Skipping {
-	from := i // with the package before the name
+	from := i // including the package before the name
 	for (u.at(from-1) == "." || u.at(from-1) == "::" || u.at(from-1) == "\\") && u.isWord(from-2) {
 		from -= 2
 	}
@@ -108,8 +108,8 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 	return Always
 }
 
-// leavesMain tells whether the word at i ends the TestMain of Go with success under a
-// condition, before the tests run.
+// leavesMain reports whether the word at i conditionally ends TestMain of Go with success before
+// the tests run.
 func (u *unit) leavesMain(d *decl, i int) bool {
 	if u.lang.Name != "go" || d.name != "TestMain" || u.at(i) == "Exit" && u.at(i+2) != "0" || u.at(i) == "return" &&
 		u.at(i+1) != "}" || !u.conditional(d, i) {
@@ -118,14 +118,13 @@ func (u *unit) leavesMain(d *decl, i int) bool {
 	for j := i - 1; j > d.body && u.at(j) != "{"; j-- {
 		if s := u.at(j); u.at(j+1) == "(" && s != "Exit" && !strings.HasPrefix(s, "Print") &&
 			!strings.HasPrefix(s, "Fprint") {
-			return false // a process that tests start does what it is for
+			return false // in a process that tests start
 		}
 	}
 	return anyOf(i, d.end, func(j int) bool { return u.at(j) == "Run" && u.at(j-1) == "." && u.at(j+1) == "(" })
 }
 
-// skipsBy tells whether the word at i calls a function of the file that skips the
-// test, and where that says so.
+// skipsBy returns how the function of the file called at i skips the test, and where.
 func (u *unit) skipsBy(d *decl, i int) (s Skipping, at, to int) {
 	found, ok := u.skippers[u.at(i)]
 	if !ok || u.lang.skips[u.at(i)] || i >= found.at && i < found.to {
@@ -150,7 +149,7 @@ func (u *unit) skipsBy(d *decl, i int) (s Skipping, at, to int) {
 	return found.skip, found.at, found.to
 }
 
-// isHook tells whether a function runs before the tests that stand beside it.
+// isHook reports whether a function runs before the tests of its scope.
 func (u *unit) isHook(i int) bool {
 	d := &u.decls[i]
 	name := d.leaf()
@@ -178,8 +177,8 @@ var (
 		"beforeSpec beforeContainer beforeAny beforeEachTest prepend_before background around"))
 )
 
-// hookCalls finds the calls that give the runner what to do before tests:
-// beforeEach(() => ...), before { ... }.
+// hookCalls finds the calls that register code to run before tests: beforeEach(() => ...), before {
+// ... }.
 func (u *unit) hookCalls() {
 	for i := range u.tok {
 		if !u.isWord(i) || !hookCallNames()[u.at(i)] || u.at(i-1) == "def" || u.at(i-1) == "function" || u.at(i-1) == "fun" {
@@ -199,7 +198,7 @@ func (u *unit) hookCalls() {
 	}
 }
 
-// hookBlock is what the hook at i does, as a declaration without a name.
+// hookBlock returns the code of the hook at i, as a declaration without a name.
 func (u *unit) hookBlock(i int) (decl, bool) {
 	d := decl{start: i, at: i, body: i + 1, end: i}
 	switch {
@@ -223,7 +222,7 @@ func (u *unit) hookBlock(i int) (decl, bool) {
 	return d, false
 }
 
-// around is the innermost declaration around a token; -1 for none.
+// around returns the innermost declaration around a token; -1 for none.
 func (u *unit) around(i int) int {
 	best := -1
 	for n := range u.decls {
@@ -236,7 +235,7 @@ func (u *unit) around(i int) int {
 	return best
 }
 
-// within tells whether a declaration is another one, or stands in it; -1 is the file.
+// within reports whether a declaration is another one or inside it; -1 is the file.
 func (u *unit) within(i, scope int) bool {
 	for i >= 0 && i != scope {
 		i = u.decls[i].parent
@@ -244,7 +243,7 @@ func (u *unit) within(i, scope int) bool {
 	return i == scope
 }
 
-// hookedSkips notes what runs before a test and skips it.
+// hookedSkips notes the hooks that skip a test.
 func (u *unit) hookedSkips(i int, note func(s Skipping, at, to int)) {
 	for _, h := range u.hooks {
 		if u.within(u.decls[i].parent, h.scope) {
@@ -302,8 +301,7 @@ func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// noteDeclared notes the condition in [at, to) under which a test is declared: it runs
-// when that holds.
+// noteDeclared notes the condition [at, to) under which a test is declared.
 func (u *unit) noteDeclared(at, to int, note func(s Skipping, at, to int)) {
 	n := len(u.skipPlaces)
 	note(Sometimes, at, to)
@@ -312,8 +310,8 @@ func (u *unit) noteDeclared(at, to int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// blockAround is the if or unless of Ruby whose block a declaration stands in, behind
-// from; 0 for none.
+// blockAround returns the Ruby if or unless after from whose block contains a declaration; 0 for
+// none.
 func (u *unit) blockAround(d *decl, from int) int {
 	for j := d.start - 1; j > max(from, d.start-maxSteps); j-- {
 		if s := u.at(j); (s == "if" || s == "unless") && u.tok[j].First && int(u.match[j]) >= d.end-1 {
@@ -323,10 +321,10 @@ func (u *unit) blockAround(d *decl, from int) int {
 	return 0
 }
 
-// maxSteps is how far back the block is looked for that a test is declared in.
+// maxSteps limits the search for the block around a test.
 const maxSteps = 2000
 
-// modifierAfter is the if or unless behind the end of a block of Ruby; 0 for none.
+// modifierAfter returns the if or unless after the end of a Ruby block; 0 for none.
 func (u *unit) modifierAfter(end int) int {
 	if s := u.at(end); end < len(u.tok) && (s == "if" || s == "unless") && !u.tok[end].First {
 		return end
@@ -334,15 +332,14 @@ func (u *unit) modifierAfter(end int) int {
 	return 0
 }
 
-// aliased is the word that a name of the file stands for: a call or a decorator that
-// skips, or one that may.
+// aliased is the meaning of an alias: a call or a decorator that skips, or may skip.
 type aliased struct {
 	word   string
 	always bool
 }
 
-// noteAliases are the names of decorators of Python that the file gives to others:
-// slow = pytest.mark.skip(...).
+// noteAlias returns the decorator that a name of a Python file is an alias of: slow =
+// pytest.mark.skip(...).
 func (u *unit) noteAlias(name string) (annotation, bool) {
 	if u.lang.Name != "python" {
 		return annotation{}, false
@@ -364,8 +361,8 @@ func (u *unit) noteAlias(name string) (annotation, bool) {
 	return annotation{}, false
 }
 
-// aliases are names of a file that stand for a test or for one that is skipped:
-// const maybe = slow ? test.skip : test.
+// aliases returns the names of a file that stand for a test that is or may be skipped: const maybe
+// = slow ? test.skip : test.
 func (u *unit) aliases() map[string]aliased {
 	all := make(map[string]aliased)
 	if u.lang.Name != "javascript" && u.lang.Name != "typescript" || !u.lang.TestFile(u.path) {
@@ -382,8 +379,8 @@ func (u *unit) aliases() map[string]aliased {
 	return all
 }
 
-// skipsAs tells whether the tokens are a test or a suite that may be skipped, and
-// call none.
+// skipsAs reports whether the tokens name a test or a suite that may be skipped, without calling
+// it.
 func (u *unit) skipsAs(from, to int) (aliased, bool) {
 	a := aliased{always: true}
 	skips := false

@@ -16,8 +16,8 @@ func (t *Test) Strengths() [Exact + 1]int {
 	return n
 }
 
-// implied tells whether an assertion that something is there says nothing that a
-// stronger one about it does not say: an error that is asked for its text is one.
+// implied reports whether a stronger assertion about a value implies one that only tests its
+// presence.
 func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
 	if b.Strength <= Weak || !presence()[plain(a.Name)] {
 		return false
@@ -28,11 +28,11 @@ func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
 	})
 }
 
-// presence are assertions that something is there, or failed.
+// presence are assertions that a value exists, or that a call failed.
 var presence = sync.OnceValue(wordSet("error notnil notnull assertnotnull isnotnull isnotnil assertisnotnone " +
 	"notempty isnotempty assertnotempty tobedefined tobetruthy truthy exists exist"))
 
-// saysFailure tells of calls that always fail: fail("not reached"), assert.fail().
+// saysFailure reports whether an assertion always fails: fail("not reached"), assert.fail().
 func (u *unit) saysFailure(i, end int) bool {
 	for ; i < end && u.at(i) != "("; i++ {
 		if plain(u.at(i)) == "fail" {
@@ -42,8 +42,8 @@ func (u *unit) saysFailure(i, end int) bool {
 	return false
 }
 
-// marksPlace tells of a call that only says that a place was reached:
-// assert.ok("the hook was called"), among assertions that are counted.
+// marksPlace reports whether an assertion only records that a place was reached, among assertions
+// that are counted: assert.ok("the hook was called").
 func (u *unit) marksPlace(i, begin, end int) bool {
 	if u.lang.Name == "csharp" && u.at(i+2) == "Pass" && u.assertsWithin(end, u.testEnd(i)) {
 		return false // NUnit ends the test there
@@ -53,7 +53,7 @@ func (u *unit) marksPlace(i, begin, end int) bool {
 		len(args) == 1 && args[0][1]-args[0][0] == 1 && u.kindAt(args[0][0]) == lex.Text
 }
 
-// testEnd is where the test ends that the token at i stands in.
+// testEnd returns the end of the test around the token at i.
 func (u *unit) testEnd(i int) int {
 	for n := range u.decls {
 		if d := &u.decls[n]; u.tests[n] && d.at < i && i < d.end {
@@ -63,8 +63,7 @@ func (u *unit) testEnd(i int) int {
 	return i
 }
 
-// asksKind tells of an assertion that asks of nothing but a kind: whether something is a
-// function, or of a class, or has a method.
+// asksKind reports whether an assertion only tests the type or a method of a value.
 func (u *unit) asksKind(begin, end int) bool {
 	for j := begin; j < end; j++ {
 		if !u.isWord(j) {
@@ -80,7 +79,7 @@ func (u *unit) asksKind(begin, end int) bool {
 	return false
 }
 
-// kinds are words, without capitals and underscores, that ask what something is.
+// kinds are words, as by plain, that test the type of a value.
 var kinds = sync.OnceValue(wordSet("typeof instanceof callable hasattr isinstance issubclass respondto bea bean " +
 	"beaninstanceof beakindof beinstanceof assertrespondto assertinstanceof assertisinstance assertkindof " +
 	"shouldbeinstanceof shouldbetypeof tobeinstanceof tobetypeof istype isinstanceof isassignablefrom " +

@@ -6,15 +6,15 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// titledSpecs tells whether the tests of a file of Kotest may be titles with a block:
-// "adds" { ... }, as in StringSpec, FreeSpec and WordSpec.
+// titledSpecs reports whether the file may have Kotest tests of the form "adds" { ... }, as in
+// StringSpec.
 func (u *unit) titledSpecs() bool {
 	return u.lang.Name == "kotlin" && u.inTests &&
 		(u.names("kotest") || u.names("kotlintest") || u.names("StringSpec") || u.names("FreeSpec") || u.names("WordSpec"))
 }
 
-// declareTitled reads the test, or the group of them, whose title stands at i: "a" {},
-// "a".config(...) {}, "a" - {}, "a" should {}.
+// declareTitled reads the test or group whose title is at i: "a" {}, "a".config(...) {}, "a" - {},
+// "a" should {}.
 func (u *unit) declareTitled(i int) {
 	d := decl{kind: declTest, name: strings.Clone(lex.Unquote(u.at(i))), start: i, at: i, body: i + 1, end: i + 1,
 		calls: []string{""}}
@@ -31,8 +31,8 @@ func (u *unit) declareTitled(i int) {
 	u.decls = append(u.decls, d)
 }
 
-// kotestBlock passes over what stands behind the title of a call of Kotest, and tells
-// whether it may be a test: words of others, too, ask for a title and a block.
+// kotestBlock skips the rest of a Kotest call after its title, and reports whether it may be a
+// test, as other libraries use the same words.
 func (u *unit) kotestBlock(d *decl) bool {
 	u.passConfig(d)
 	block := u.at(d.end) == "{"
@@ -48,14 +48,14 @@ func (u *unit) kotestBlock(d *decl) bool {
 	return true
 }
 
-// passConfig passes over .config(...).
+// passConfig skips .config(...).
 func (u *unit) passConfig(d *decl) {
 	if u.at(d.end) == "." && u.at(d.end+1) == "config" && u.at(d.end+2) == "(" {
 		d.end = u.closer(d.end + 2)
 	}
 }
 
-// kotestSkips notes what the title of a test or a group, and its options, say: "!adds",
+// kotestSkips notes the skips in the title and the options of a test or group: "!adds",
 // .config(enabled = false), .config(enabledIf = { System.getenv("CI") == null }).
 func (u *unit) kotestSkips(t *Test, d *decl, note func(s Skipping, at, to int)) {
 	if d.kind != declTest && d.kind != declSuite {
@@ -80,7 +80,7 @@ func (u *unit) kotestSkips(t *Test, d *decl, note func(s Skipping, at, to int)) 
 	}
 }
 
-// kotestOption notes one option, at i, that says whether tests run.
+// kotestOption notes the option at i that enables or disables tests.
 func (u *unit) kotestOption(i, end int, note func(s Skipping, at, to int)) {
 	value := i + 2
 	if u.at(value) == "{" {

@@ -8,13 +8,13 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// Limit is a number that something is compared with.
+// Limit is a number that a value is compared with.
 type Limit struct {
-	Op    string // what stands before it
+	Op    string // the operator before it
 	Value float64
 }
 
-// readLimits notes what the condition [from, to) of a guard is made of.
+// readLimits notes the operators and numbers in the condition [from, to) of a guard.
 func (u *unit) readLimits(g *Guard, from, to int) {
 	u.scratch = u.scratch[:0]
 	for i := from; i < to; i++ {
@@ -38,8 +38,7 @@ func (u *unit) readLimits(g *Guard, from, to int) {
 	g.Cond = u.sorted()
 }
 
-// Wider tells whether a check fails far less than another one that asks for the same:
-// one of its limits is ten times as far away.
+// Wider reports whether a limit of a check is ten times as far as before, with the rest unchanged.
 func (g *Guard) Wider(was *Guard) bool {
 	if len(g.Limits) != len(was.Limits) || g.Called != was.Called {
 		return false
@@ -60,16 +59,15 @@ func (g *Guard) Wider(was *Guard) bool {
 	return false
 }
 
-// tenfold is how much farther away a limit is that does not limit any more.
+// tenfold is the factor by which a limit that was removed in effect is moved.
 const tenfold = 10
 
-// checks are names of functions that tell whether something is allowed, or right.
+// checks matches names of functions that check whether a value is allowed or valid.
 var checks = sync.OnceValue(pattern(`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|` +
 	`[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|` +
 	`[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`))
 
-// readAssert notes an assertion of Python in production code: what does not only
-// tell a reader of types that something is there.
+// readAssert notes an assertion in Python production code, other than a type hint.
 func (u *unit) readAssert(f *Function, i int) {
 	if u.inTests {
 		return

@@ -9,19 +9,18 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// loop is one over a list that is written down: a table of cases, when tests stand
-// in its body, or when what stands there asserts.
+// loop is a loop over a literal list: a table of cases if its body contains tests or assertions.
 type loop struct {
-	at, list int // list is the bracket that opens it
+	at, list int // list is its opening bracket
 	body     [2]int
-	head     [2]int // what it goes through
+	head     [2]int // the expression that it iterates over
 	each     bool   // a method is called
 }
 
-// loops are those of a file of tests.
+// loops are the loops of a test file.
 type loops struct {
 	all  []loop
-	left int // tokens that may still be looked at
+	left int // tokens that may still be read
 }
 
 // maxLooped bounds the work for a file with many tests in long loops.
@@ -37,7 +36,7 @@ func (u *unit) loops() *loops {
 	return found
 }
 
-// loopAt reads the loop that the word at i begins, or calls.
+// loopAt reads the loop of the word at i.
 func (u *unit) loopAt(i int) (loop, bool) {
 	if !u.isWord(i) {
 		return loop{}, false
@@ -60,16 +59,16 @@ func (u *unit) loopAt(i int) (loop, bool) {
 	return loop{}, false
 }
 
-// eachCalls are the methods of lists that do something with each element, allCalls
-// those that ask something of all.
+// eachCalls are the methods that call a function for each element, allCalls those that test all
+// elements.
 var (
 	eachCalls = sync.OnceValue(wordSet("forEach forAll each each_with_index each_pair each_entry each_line " +
 		"each_value each_key for_each onEach forEachIndexed forEachOrdered with_index ForEach map"))
 	allCalls = sync.OnceValue(wordSet("every all all? allMatch All TrueForAll none? noneMatch none any? some"))
 )
 
-// eachLoop is what the method at i is given, at the end of a chain that begins with a
-// list: [...].each_with_index do, Object.entries({...}).forEach(...), list.all { }.
+// eachLoop reads the method call at i at the end of a chain that begins with a list:
+// [...].each_with_index do, Object.entries({...}).forEach(...), list.all { }.
 func (u *unit) eachLoop(i int) (loop, bool) {
 	chain := u.listChain(i - 1)
 	list := u.listOver(chain, i-1)
@@ -78,7 +77,7 @@ func (u *unit) eachLoop(i int) (loop, bool) {
 	}
 	open := i + 1
 	end := u.afterCall(i)
-	if allCalls()[u.at(i)] { // what asserts stands around it
+	if allCalls()[u.at(i)] { // the assertion is around it
 		for from := i; from > max(0, i-maxTypes); from-- {
 			if u.isWord(from) && u.asserts(from, nil) {
 				return loop{at: i, list: list, body: [2]int{from, end}, head: [2]int{chain, i}, each: true}, true
@@ -91,7 +90,7 @@ func (u *unit) eachLoop(i int) (loop, bool) {
 	return loop{at: i, list: list, body: [2]int{open + 1, end - 1}, head: [2]int{chain, i}, each: true}, true
 }
 
-// listChain is where the chain of calls begins that the dot at i belongs to.
+// listChain returns the beginning of the chain of calls before the dot.
 func (u *unit) listChain(dot int) int {
 	j := dot
 	for n := 0; n < 8 && j > 0 && (u.at(j) == "." || u.at(j) == "?."); n++ {
@@ -114,8 +113,7 @@ func (u *unit) listChain(dot int) int {
 	return max(j, 0)
 }
 
-// headedLoop is one of a language in whose parentheses stands what it goes through:
-// for (x of xs), foreach ($xs as $x).
+// headedLoop reads a loop with its list in parentheses: for (x of xs), foreach ($xs as $x).
 func (u *unit) headedLoop(i int) (loop, bool) {
 	end := u.closer(i+1) - 1
 	from, to := -1, end
@@ -148,8 +146,7 @@ func (u *unit) headedLoop(i int) (loop, bool) {
 	return loop{at: i, list: list, body: [2]int{end + 1, u.statementEnd(end + 1)}, head: [2]int{from, to}}, true
 }
 
-// loopBody is the bracket that opens the body of a loop of Go or Rust whose list
-// begins at from.
+// loopBody returns the bracket that opens the body of a Go or Rust loop whose list begins at from.
 func (u *unit) loopBody(from int) int {
 	for j := from; j < min(len(u.tok), from+maxListed); j++ {
 		switch u.at(j) {
@@ -168,12 +165,12 @@ func (u *unit) loopBody(from int) int {
 	return -1
 }
 
-// maxListed is how many tokens a list may be away from what goes through it.
+// maxListed is the maximum distance in tokens between a list and its use.
 const maxListed = 60
 
-// listOver is the bracket of the list, or the text of lines or words, that the
-// expression [from, to) goes through, written down there or under a name: in
-// Object.entries(table), sorted(BAD), "a b".split(); -1 for none.
+// listOver returns the bracket of the literal list, or the text, that the expression [from, to)
+// iterates over, directly or by name: Object.entries(table), sorted(BAD), "a b".split(); -1 for
+// none.
 func (u *unit) listOver(from, to int) int {
 	if from < 0 || to > len(u.tok) || from >= to {
 		return -1
@@ -191,7 +188,7 @@ func (u *unit) listOver(from, to int) int {
 	return -1
 }
 
-// listWritten is the bracket or the text of the list that is written down in [from, to).
+// listWritten returns the bracket or the text of the literal list in [from, to).
 func (u *unit) listWritten(from, to int) int {
 	text, splits := -1, false
 	for j := from; j < min(to, from+maxListed); j++ {
@@ -226,11 +223,11 @@ func (u *unit) listWritten(from, to int) int {
 	return -1
 }
 
-// splitters are the calls that make a list of a text.
+// splitters are the calls that split a text into a list.
 var splitters = sync.OnceValue(wordSet("split Split splitlines lines lineSequence Fields explode each_line " +
 	"SplitSeq FieldsSeq Lines split_whitespace splitToSequence preg_split EnumerateLines split_terminator"))
 
-// bracedLoop is one whose body opens at open, if anything does.
+// bracedLoop returns the loop whose body opens at open.
 func (u *unit) bracedLoop(i, list, open int) (loop, bool) {
 	if s := u.at(open); s != "{" && s != "do" {
 		return loop{}, false
@@ -238,8 +235,7 @@ func (u *unit) bracedLoop(i, list, open int) (loop, bool) {
 	return loop{at: i, list: list, body: [2]int{open + 1, u.closer(open)}, head: [2]int{i + 1, open}}, true
 }
 
-// indentedLoop is one of Python at its word for: up to what stands no further in, or
-// inside of what an assertion says of all.
+// indentedLoop reads the Python loop or comprehension at i.
 func (u *unit) indentedLoop(i int) (loop, bool) {
 	in := i + 1
 	for in < min(i+12, len(u.tok)) && u.at(in) != "in" {
@@ -274,7 +270,7 @@ func (u *unit) indentedLoop(i int) (loop, bool) {
 	return loop{at: i, list: u.listOver(in+1, from-1), body: [2]int{from, to}, head: [2]int{in + 1, from - 1}}, true
 }
 
-// standsAlone tells whether a bracket opens a list, and takes nothing out of one.
+// standsAlone reports whether a bracket opens a list, unlike an index.
 func (u *unit) standsAlone(open int) bool {
 	if open <= 0 {
 		return false
@@ -283,8 +279,8 @@ func (u *unit) standsAlone(open int) bool {
 	return u.tok[open].First || !u.isWord(open-1) && before != ")" && before != "]"
 }
 
-// readLoops adds the elements of lists over which a test loops to assert, and of
-// those around it, to its cases.
+// readLoops adds the elements of the lists of loops with assertions, in and around a test, to its
+// cases.
 func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 	for _, l := range in.all {
 		around := l.body[0] <= d.start && d.end <= l.body[1]
@@ -308,7 +304,7 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 			continue
 		}
 		t.Cases = append(t.Cases, u.elements(l.list)...)
-		if around || l.list < d.start || l.list >= d.end { // what the test says is said for each of them
+		if around || l.list < d.start || l.list >= d.end { // the test's code applies to each
 			t.All = multiset.Sum(t.All, u.bagOf(u.tok[l.list:l.list+size]))
 		}
 	}
@@ -318,8 +314,7 @@ func (u *unit) assertsIn(span [2]int, helpers set) bool {
 	return anyOf(span[0], span[1], func(j int) bool { return u.isWord(j) && u.asserts(j, helpers) })
 }
 
-// listCases are the elements of the list at i: of brackets, or of a text whose lines or
-// words they are.
+// listCases returns the elements of the list at i: in brackets, or the lines or words of a text.
 func (u *unit) listCases(i int) []Case {
 	if u.kindAt(i) != lex.Text {
 		return u.elements(i)
@@ -339,7 +334,7 @@ func (u *unit) listCases(i int) []Case {
 	return all
 }
 
-// eachOnce leaves out the rows that were read a second time, by where they stand.
+// eachOnce removes rows that were read before, by position.
 func eachOnce(rows []Case) []Case {
 	seen := make(map[int]bool, len(rows))
 	return slices.DeleteFunc(rows, func(c Case) bool {

@@ -7,18 +7,18 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// Narrowing is what leaves rows of a table out on their way to what is done with them.
+// Narrowing is code that skips rows of a table.
 type Narrowing struct {
 	Line int
 	Key  uint64
 	S    string
 }
 
-// narrowed notes the calls and the indices in [from, to) that take a part of a list.
+// narrowed notes the calls and indices in [from, to) that select a part of a list.
 func (u *unit) narrowed(t *Test, from, to int) {
 	for j := max(from, 0); j < min(to, from+maxBlock, len(u.tok)); j++ {
 		s := u.at(j)
-		if s == "{" || s == "[" && (j == from || u.standsAlone(j)) { // rows, or what is done with them
+		if s == "{" || s == "[" && (j == from || u.standsAlone(j)) { // rows, or code that uses them
 			j = u.closer(j) - 1
 			continue
 		}
@@ -45,8 +45,8 @@ var (
 		"filterfalse array_splice"))
 )
 
-// readNarrowed notes what leaves out rows of the tables of a test: in the head of a loop
-// that goes through one, where the table has its name, and in what gives it to the test.
+// readNarrowed notes the code that skips rows of a test's tables: in the head of a loop, at the
+// table and between them.
 func (u *unit) readNarrowed(t *Test, d *decl, l *loop) {
 	from, to := l.head[0], l.head[1]
 	if l.list >= from && l.list < to {
@@ -61,8 +61,7 @@ func (u *unit) readNarrowed(t *Test, d *decl, l *loop) {
 	u.passesOver(t, l)
 }
 
-// narrowedNames notes what is left out where the names in [from, to) are given what
-// they stand for, in the test or around it.
+// narrowedNames notes the rows skipped where the names in [from, to) are assigned.
 func (u *unit) narrowedNames(t *Test, d *decl, from, to int) {
 	if u.given == nil {
 		u.given = u.assignments()
@@ -79,15 +78,14 @@ func (u *unit) narrowedNames(t *Test, d *decl, from, to int) {
 	}
 }
 
-// seenFrom tells whether a declaration can use what is named at i: it stands in it, or
-// in what is around both.
+// seenFrom reports whether a declaration can use the name at i.
 func (u *unit) seenFrom(d *decl, i int) bool {
 	n := u.around(i)
 	return n < 0 || u.decls[n].start <= d.start && d.end <= u.decls[n].end
 }
 
-// passesOver notes where a loop goes on with the next row, for what the row says, before
-// anything was asserted.
+// passesOver notes where a loop continues with the next row, depending on the row, before an
+// assertion.
 func (u *unit) passesOver(t *Test, l *loop) {
 	goes := "continue"
 	if u.lang.shape == ends {
@@ -116,8 +114,7 @@ func (u *unit) passesOver(t *Test, l *loop) {
 	}
 }
 
-// ofRow tells whether the condition in [from, to) asks what a row of a loop says, and
-// nothing of the machine.
+// ofRow reports whether the condition [from, to) depends on a row of a loop and not on the machine.
 func (u *unit) ofRow(l *loop, from, to int) bool {
 	row := make(set)
 	for j := l.at - 1; j > max(0, l.at-16) && u.at(j) != "for" && u.at(j) != "foreach"; j-- { // for _, tc := range
@@ -144,8 +141,8 @@ var machineWords = sync.OnceValue(wordSet("GOOS GOARCH platform RUBY_PLATFORM PH
 	"PHP_VERSION_ID version_info process cfg OperatingSystem OperatingSystemInfo isWindows IsWindows windows " +
 	"Windows os testing Short version Version supports supported"))
 
-// NarrowedSince is what leaves rows of a test's table out that did not, when the table
-// has no more of them; nil for nothing.
+// NarrowedSince returns the code that newly skips rows of a test's table, if the table has no more
+// rows than before; nil for none.
 func NarrowedSince(was, now *Test) *Narrowing {
 	if len(was.Cases) == 0 || len(now.Cases) > len(was.Cases) || len(now.Narrowed) <= len(was.Narrowed) {
 		return nil

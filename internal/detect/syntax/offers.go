@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// readOffers notes the names that a file hands on from other files: what is
-// exported without being declared there.
+// readOffers notes the names that a file re-exports.
 func (u *unit) readOffers(m *Model) {
 	if u.inTests {
 		return
@@ -27,8 +26,7 @@ func (u *unit) readOffers(m *Model) {
 	m.Offers = slices.Compact(m.Offers)
 }
 
-// handedOn reads export { a, b as c }, with or without a place they come from, and
-// module.exports = { a, b }. Functions and classes of the file are told apart from it.
+// handedOn reads export { a, b as c }, with or without a source, and module.exports = { a, b }.
 func (u *unit) handedOn(m *Model) {
 	own := make(set)
 	for i := range u.decls {
@@ -57,7 +55,7 @@ func (u *unit) handedOn(m *Model) {
 	m.Offers = slices.DeleteFunc(m.Offers, func(s string) bool { return own[s] })
 }
 
-// exportable are words after export that a name follows.
+// exportable are words between export and a name.
 var exportable = sync.OnceValue(wordSet("const let var type interface enum namespace"))
 
 // usedPublicly reads pub use a::{B, C as D}; of Rust.
@@ -79,7 +77,7 @@ func (u *unit) usedPublicly(m *Model) {
 	}
 }
 
-// offer adds the last name of each part between commas: b of a as b.
+// offer adds the last name of each comma-separated part: b of a as b.
 func (u *unit) offer(m *Model, from, to int) {
 	for j := from; j < min(to, len(u.tok)); j++ {
 		switch u.at(j) {
@@ -94,8 +92,7 @@ func (u *unit) offer(m *Model, from, to int) {
 	}
 }
 
-// offersOfPackage reads __all__, and what the file of a package of Python imports
-// from the others.
+// offersOfPackage reads __all__ and the imports of a Python package file.
 func (u *unit) offersOfPackage(m *Model) {
 	for _, head := range u.heads {
 		switch i := int(head); {

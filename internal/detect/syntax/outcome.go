@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// readOutcome notes what the handler at i leads to.
+// readOutcome notes the effects of the handler at i.
 func (u *unit) readOutcome(h *handler, i int) {
 	from, to := u.handling(i)
 	if from < 0 {
@@ -46,8 +46,7 @@ func (u *unit) readOutcome(h *handler, i int) {
 	}
 }
 
-// calledIn are the names of what is called in [from, to) and does more than to tell
-// something, each once.
+// calledIn returns the names called in [from, to) other than conversions and logging, each once.
 func (u *unit) calledIn(from, to int) multiset.Hashes {
 	u.scratch = u.scratch[:0]
 	for i := from; i < to; i++ {
@@ -58,8 +57,8 @@ func (u *unit) calledIn(from, to int) multiset.Hashes {
 	return u.sortedOnce()
 }
 
-// handsError tells whether the handler at i with the body [from, to) gives its error to
-// a call that does more than to tell of it, or to make a text of it.
+// handsError reports whether the handler at i with the body [from, to) passes its error to a call
+// other than logging or formatting.
 func (u *unit) handsError(i, from, to int) bool {
 	name := u.errorName(i, from)
 	if name == "" {
@@ -91,11 +90,11 @@ func (u *unit) handsError(i, from, to int) bool {
 	return false
 }
 
-// collects are calls that keep what they are given.
+// collects are calls that store their argument.
 var collects = sync.OnceValue(wordSet("append push pushback add addall put insert set"))
 
-// errorName is what the handler at i, whose body begins at from, calls its error; empty
-// when it has no name.
+// errorName returns the error variable of the handler at i whose body begins at from; empty for
+// none.
 func (u *unit) errorName(i, from int) string {
 	if u.at(i+1) == "(" && u.isWord(i+2) && u.at(i+3) == ":" { // catch (e: E)
 		return u.at(i + 2)
@@ -115,7 +114,7 @@ func (u *unit) errorName(i, from int) string {
 	return ""
 }
 
-// lastValue is the short constant that a block gives at its end; -1 for none.
+// lastValue returns the short constant that is the result of a block; -1 for none.
 func (u *unit) lastValue(from, to int) (begin, end int) {
 	for to > from && (u.at(to-1) == ";" || u.at(to-1) == "}") {
 		to--
@@ -138,8 +137,7 @@ func (u *unit) lastValue(from, to int) (begin, end int) {
 	return begin, to
 }
 
-// handling is the body of a handler, or what a promise is given for the case that it
-// fails.
+// handling returns the body of a handler, or the arguments of a promise's catch.
 func (u *unit) handling(i int) (from, to int) {
 	if u.at(i-1) == "." && u.at(i+1) == "(" {
 		return i + 2, u.closer(i+1) - 1
@@ -147,18 +145,18 @@ func (u *unit) handling(i int) (from, to int) {
 	return u.handlerBody(i)
 }
 
-// emptyNames are values that tell nothing.
+// emptyNames are empty values.
 var emptyNames = sync.OnceValue(wordSet("null nil None undefined NULL"))
 
-// maxConstant is how many tokens a value may have that is given in two places.
+// maxConstant is the maximum length in tokens of a value that is compared.
 const maxConstant = 6
 
-// givesLast tells of languages in which a block gives what stands last in it.
+// givesLast reports whether the last expression of a block is its result.
 func (u *unit) givesLast() bool {
 	return u.lang.Name == "ruby" || u.lang.Name == "kotlin" || u.lang.Name == "rust"
 }
 
-// namesValue tells whether [from, to) names a value, or is one that is written out.
+// namesValue reports whether [from, to) is a name or a literal.
 func (u *unit) namesValue(from, to int) bool {
 	for j := from; j < to; j++ {
 		if s := u.at(j); u.kindAt(j) == lex.Op && s != "." && s != "::" && s != "-" && s != ":" {
@@ -171,8 +169,8 @@ func (u *unit) namesValue(from, to int) bool {
 		to-from > 1 && (u.at(from) == ":" || u.at(from) == "-" || u.at(to-2) == "." || u.at(to-2) == "::")
 }
 
-// failingValue tells whether the value [from, to) tells of a failure: false, a number
-// other than zero, a name or text that says so.
+// failingValue reports whether the value [from, to) is a failure: false, a number other than zero,
+// or a name or text with a word for it.
 func (u *unit) failingValue(from, to int) bool {
 	for to > from && u.at(to-1) == ";" {
 		to--
@@ -197,8 +195,7 @@ func (u *unit) failingValue(from, to int) bool {
 		func(part string) bool { return strings.Contains(last, part) })
 }
 
-// exits tells whether the word at i ends the process with a code that tells of a
-// failure, or sets that code.
+// exits reports whether the word at i ends the process with an error code, or sets it.
 func (u *unit) exits(i int) bool {
 	switch u.at(i) {
 	case "exit", "Exit", "exitProcess", "_exit":
@@ -212,8 +209,7 @@ func (u *unit) exits(i int) bool {
 	return false
 }
 
-// writtenOut tells whether the value [from, to) is a number, a text or a truth that
-// stands there as it is.
+// writtenOut reports whether the value [from, to) is a literal number, string or boolean.
 func (u *unit) writtenOut(from, to int) bool {
 	for to > from && u.at(to-1) == ";" {
 		to--
@@ -221,7 +217,7 @@ func (u *unit) writtenOut(from, to int) bool {
 	return to > from && to-from <= 2 && u.fixedTokens(from, to)
 }
 
-// callsAny tells whether anything is called in [from, to).
+// callsAny reports whether anything is called in [from, to).
 func (u *unit) callsAny(from, to int) bool {
 	return anyOf(from, to, func(j int) bool {
 		return u.isWord(j) && u.at(j+1) == "(" || u.at(j) == "=>" || u.at(j) == "throw"

@@ -11,28 +11,28 @@ import (
 // Part is an alternative of the condition of a guard.
 type Part struct {
 	Key   uint64
-	Words multiset.Hashes // the names of values that it asks about
+	Words multiset.Hashes // names of the tested values
 	Asks  asking
 }
 
-// asking says what a condition asks for.
+// asking is the kind of question that a condition asks.
 type asking uint8
 
 const (
 	asksOther asking = iota
-	// asksPresence: whether there is anything, or whether it is of a kind.
+	// asksPresence: whether a value exists or has a type.
 	asksPresence
-	// asksBounds: whether it lies within limits, looks as it should, is one of some.
+	// asksBounds: whether it is within limits, has a format or is one of a list.
 	asksBounds
 )
 
-// Bounds tells whether a condition holds a value within limits, Presence whether it
-// asks no more than whether there is one.
+// Bounds reports whether a condition limits a value, Presence whether it only tests that one
+// exists.
 func (a asking) Bounds() bool   { return a == asksBounds }
 func (a asking) Presence() bool { return a == asksPresence }
 
-// readParts notes the alternatives of the condition [from, to) of a guard, under which
-// it fails; those of a condition that has to hold, when all is set.
+// readParts notes the alternatives under which the condition [from, to) of a guard fails; if all is
+// set, the condition has to hold.
 func (u *unit) readParts(g *Guard, from, to int, all bool) {
 	from, to = u.unwrapped(from, to)
 	if s := u.at(from); (s == "!" || s == "not") && u.at(from+1) == "(" && u.closer(from+1) == to {
@@ -47,7 +47,7 @@ func (u *unit) readParts(g *Guard, from, to int, all bool) {
 		}
 		ends := i == to || all && (s == "&&" || s == "and") || !all && (s == "||" || s == "or")
 		if s == "," && u.kindAt(i) == lex.Op && all {
-			to, ends = i, true // what is told then
+			to, ends = i, true // then the message follows
 		}
 		if !ends || i > len(u.tok) {
 			continue
@@ -61,7 +61,7 @@ func (u *unit) readParts(g *Guard, from, to int, all bool) {
 	g.Asks = u.asks(from, to)
 }
 
-// unwrapped takes the parentheses off that stand around [from, to).
+// unwrapped removes the parentheses around [from, to).
 func (u *unit) unwrapped(from, to int) (begin, end int) {
 	for u.at(from) == "(" && u.closer(from) == to && to-from > 2 {
 		from, to = from+1, to-1
@@ -69,7 +69,7 @@ func (u *unit) unwrapped(from, to int) (begin, end int) {
 	return from, to
 }
 
-// asks says what the condition [from, to) asks for.
+// asks returns the kind of the condition [from, to).
 func (u *unit) asks(from, to int) asking {
 	bounds, presence, long, far, kind := false, true, false, false, false
 	for i := from; i < to; i++ {
@@ -84,7 +84,7 @@ func (u *unit) asks(from, to int) asking {
 			}
 		case lex.Text:
 			if u.at(i-1) == "[" {
-				continue // where something stands
+				continue // the position of a substring
 			}
 			presence = presence && (kind || len(s) <= 2)
 			far = far || len(s) > 2
@@ -106,7 +106,7 @@ func (u *unit) asks(from, to int) asking {
 	return asksOther
 }
 
-// What words of a condition ask for.
+// The kinds of words in conditions.
 const (
 	asKind = 1 << iota
 	asLength
@@ -114,7 +114,7 @@ const (
 	asPresence
 )
 
-// asksAs is what a word asks for in a condition; 0 for most.
+// asksAs returns the kind of a word in a condition; 0 for most.
 func asksAs(t *lex.Token) uint8 {
 	if !askedSieve().may(t.Hash) {
 		return 0
@@ -147,10 +147,10 @@ var askedSieve = sync.OnceValue(func() *sieve {
 	return all
 })
 
-// presences tells of the name of what asks whether there is something.
+// presences reports whether a call tests whether a value exists.
 func presences(name string) bool { return askedAs()[name] == asPresence }
 
-// readTold notes the words that a guard, or a handler, tells in texts in [from, to).
+// readTold returns the words in the strings of a guard or handler in [from, to).
 func (u *unit) readTold(from, to int) multiset.Hashes {
 	u.scratch = u.scratch[:0]
 	for i := from; i < min(to, len(u.tok)); i++ {
@@ -167,5 +167,5 @@ func (u *unit) readTold(from, to int) multiset.Hashes {
 	return u.sortedOnce()
 }
 
-// maxTold is the longest text whose words are noted.
+// maxTold is the length of the longest text whose words are noted.
 const maxTold = 300

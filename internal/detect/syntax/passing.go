@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// passesOn tells whether the handler at i throws, and whether it calls nothing but
-// what prints, or makes something empty or new.
+// passesOn reports whether the handler at i throws, and whether it only calls functions that print
+// or construct a value.
 func (u *unit) passesOn(i int) (rethrows, plainly bool) {
 	from, to := u.handling(i)
 	if from < 0 {
@@ -31,7 +31,7 @@ func (u *unit) passesOn(i int) (rethrows, plainly bool) {
 	return rethrows, plainly
 }
 
-// lastGives tells whether a block ends by giving back something that is made there.
+// lastGives reports whether a block ends by returning a value that it constructs.
 func (u *unit) lastGives(from, to int) bool {
 	for j := from; j < min(to, len(u.tok)); j++ {
 		if u.at(j) == "return" && u.isWord(j) {
@@ -43,24 +43,23 @@ func (u *unit) lastGives(from, to int) bool {
 	return false
 }
 
-// failingCalls are names of calls that end what runs, or pass an error on.
+// failingCalls are names of calls that end the program or pass an error on.
 var failingCalls = sync.OnceValue(wordSet("fail throw raise abort exit reject error onerror next panic die " +
 	"rethrow propagate seterror adderror failure"))
 
 var emptyMakers = sync.OnceValue(wordSet("emptylist emptymap emptyset empty listof mapof setof of dict list set " +
 	"array object"))
 
-// givesBack are checks that return what they are given, so that they may stand
-// anywhere.
+// givesBack are checks that return their argument, so that they may be part of an expression.
 var givesBack = sync.OnceValue(wordSet("requireNonNull checkNotNull requireNotNull checkNotNullParameter"))
 
-// refusals are names of answers that refuse a request.
+// refusals are names of responses that reject a request.
 var refusals = sync.OnceValue(wordSet("StatusUnauthorized StatusForbidden StatusBadRequest StatusNotFound " +
 	"StatusUnprocessableEntity StatusConflict StatusTooManyRequests StatusMethodNotAllowed UNAUTHORIZED FORBIDDEN " +
 	"BAD_REQUEST UNPROCESSABLE_ENTITY HTTP_400_BAD_REQUEST HTTP_401_UNAUTHORIZED HTTP_403_FORBIDDEN Unauthorized " +
 	"Forbid BadRequest"))
 
-// zeroResult tells of return 0, return "" and return default.
+// zeroResult reports whether a return at i has the value 0, "" or default.
 func (u *unit) zeroResult(i int) bool {
 	if next := u.at(i + 1); next != ";" && next != "}" && i+1 < len(u.tok) && !u.tok[i+1].First {
 		return false
@@ -75,8 +74,7 @@ func (u *unit) zeroResult(i int) bool {
 	}
 }
 
-// readIgnored notes a call of Go whose error does no more than end a round of a
-// loop, or the function with no error.
+// readIgnored notes a Go call whose error only ends a loop round, or the function without an error.
 func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 	if u.lang.Name != "go" {
 		return
@@ -96,8 +94,7 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 	}
 }
 
-// readStops notes a call of Go after whose failure the function ends, or the round of a
-// loop; one after whose failure nothing is done is ignored.
+// readStops notes a Go call whose failure ends the function or the loop round, or has no effect.
 func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
 	from, to := condition[0], condition[1]
 	if u.lang.Name != "go" || !strings.HasPrefix(u.at(to-3), "err") || u.at(to-2) != "!=" || u.at(to-1) != "nil" ||
@@ -125,17 +122,17 @@ func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
 	}
 }
 
-// plainFailure tells of a condition that asks for any error, and for nothing else.
+// plainFailure reports whether a condition is just err != nil.
 func (u *unit) plainFailure(from, to int) bool {
 	return !anyOf(from, to, func(j int) bool { return u.at(j) == "&&" })
 }
 
-// endsRound tells of a block that only ends a round of a loop.
+// endsRound reports whether a block only ends a loop round.
 func (u *unit) endsRound(from, to int) bool {
 	return to-from <= 2 && (u.at(from) == "continue" || u.at(from) == "break")
 }
 
-// returnsNoError tells of a block of Go that returns something and no error.
+// returnsNoError reports whether a Go block returns a nil error.
 func (u *unit) returnsNoError(from, to int) bool {
 	for j := from; j < to; j++ {
 		if u.at(j) == "return" && u.isWord(j) {
@@ -146,7 +143,7 @@ func (u *unit) returnsNoError(from, to int) bool {
 	return false
 }
 
-// makesUp tells of a block of Go that only gives other values to variables.
+// makesUp reports whether a Go block only assigns variables.
 func (u *unit) makesUp(from, to int) bool {
 	for j := from; j < to; j++ {
 		if s := u.at(j); u.isWord(j) && (s == "return" || s == "if" || s == "for" || s == "goto" ||
@@ -157,8 +154,7 @@ func (u *unit) makesUp(from, to int) bool {
 	return to-from >= 3 && u.isWord(from) && u.at(from+1) == "="
 }
 
-// countTries counts where a function of Rust passes errors on, and where it lets
-// them go.
+// countTries counts where a Rust or Go function propagates errors and where it does not.
 func (u *unit) countTries(f *Function, d *decl) {
 	if u.lang.Name == "go" {
 		u.countErrors(f, d)
@@ -171,7 +167,7 @@ func (u *unit) countTries(f *Function, d *decl) {
 		case s == "?" && (u.at(j-1) == ")" || u.isWord(j-1)):
 			f.Tries++
 		case s == "map_err" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "?":
-			f.Tries++ // and gives it back
+			f.Tries++ // it is returned
 		case s == "Ok" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "=>" && u.at(u.closer(j+1)) != "=":
 			f.Oks++
 		case s == "unwrap_or_default", s == "unwrap_or_else" && u.standsIn(j+1), s == "ok" && u.at(j-1) == "." &&
@@ -183,7 +179,7 @@ func (u *unit) countTries(f *Function, d *decl) {
 	}
 }
 
-// armGoesOn tells whether the arm of a match whose condition begins at i only goes on.
+// armGoesOn reports whether the arm of a match whose condition begins at i only continues.
 func (u *unit) armGoesOn(i int) bool {
 	for j := i; j < min(i+maxTypes, len(u.tok)); j++ {
 		if u.at(j) == "=>" {
@@ -195,7 +191,7 @@ func (u *unit) armGoesOn(i int) bool {
 	return false
 }
 
-// countErrors counts where a function of Go returns an error, and where it returns none.
+// countErrors counts where a Go function returns an error, and where it returns none.
 func (u *unit) countErrors(f *Function, d *decl) {
 	for j := d.body; j < d.end; j++ {
 		if u.at(j) != "return" || !u.isWord(j) {
@@ -221,8 +217,8 @@ func (u *unit) countErrors(f *Function, d *decl) {
 	}
 }
 
-// skipsFailure tells whether the let Ok(..) of Rust at i passes over what failed: an if
-// without an else, or an else that only goes on with something else.
+// skipsFailure reports whether the let Ok(..) of Rust at i ignores a failure: an if without an
+// else, or an else that continues.
 func (u *unit) skipsFailure(i int) bool {
 	for j := i + 2; j < min(i+80, len(u.tok)); j++ {
 		switch s := u.at(j); {
@@ -240,15 +236,14 @@ func (u *unit) skipsFailure(i int) bool {
 	return false
 }
 
-// goesOnElse tells whether the short block of the else at i fails in no way.
+// goesOnElse reports whether the short block of the else at i never fails.
 func (u *unit) goesOnElse(i int) bool {
 	end := u.closer(i + 1)
 	return !u.fails(i+2, end) && end-i <= 6
 }
 
-// standsIn tells whether the closure of Rust in the parentheses at open takes an
-// error and gives another value for it: it neither ends the function nor the
-// process.
+// standsIn reports whether the Rust closure in the parentheses at open replaces an error by a
+// value, and does not end the process.
 func (u *unit) standsIn(open int) bool {
 	if u.at(open) != "(" || u.at(open+1) != "|" {
 		return false
@@ -262,8 +257,7 @@ func (u *unit) standsIn(open int) bool {
 	return true
 }
 
-// saysOnly tells of a block that does nothing but tell of what happened, or end the
-// process as if nothing had.
+// saysOnly reports whether a block only logs, or ends the process with success.
 func (u *unit) saysOnly(from, to int) bool {
 	told := 0
 	for j := from; j < to; j++ {

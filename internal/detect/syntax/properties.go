@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// Property is what a class or the like offers without being a function: a field, an
-// accessor, a component of a record.
+// Property is a public member of a class other than a function: a field, an accessor, a component
+// of a record.
 type Property struct {
 	In, Name string
 	Line     int
@@ -20,7 +20,7 @@ func (u *unit) readProperties(m *Model) {
 		return
 	}
 	in, private := "", false
-	next := 0 // the declaration that is to come; what stands in functions does not count
+	next := 0 // the next declaration; bodies of functions do not count
 	for i := 0; i < len(u.tok); i++ {
 		for next < len(u.decls) && u.decls[next].start <= i {
 			d := &u.decls[next]
@@ -66,11 +66,11 @@ func (u *unit) readProperties(m *Model) {
 	}
 }
 
-// goExported tells of a name of Go that other packages may use.
+// goExported reports whether a Go name is exported.
 func goExported(s string) bool { return s != "" && s[0] >= 'A' && s[0] <= 'Z' }
 
-// ofFile tells of a constant that the file offers: NAME = value of Python, pub const NAME
-// of Rust.
+// ofFile reports whether the name at i is a public constant of the file: NAME = value of Python,
+// pub const NAME of Rust.
 func (u *unit) ofFile(i int) bool {
 	switch t := &u.tok[i]; u.lang.Name {
 	case "python":
@@ -81,8 +81,8 @@ func (u *unit) ofFile(i int) bool {
 	return false
 }
 
-// saysPublic tells of languages in which a word says what is public: there it may
-// stand among the parameters of a constructor.
+// saysPublic reports whether the language marks public members by a keyword, also on constructor
+// parameters.
 func (u *unit) saysPublic() bool {
 	switch u.lang.Name {
 	case "php", "typescript", "rust", "csharp", "java":
@@ -91,7 +91,7 @@ func (u *unit) saysPublic() bool {
 	return false
 }
 
-// propertyAt are the names of the properties that the word at i declares.
+// propertyAt returns the names of the properties that the word at i declares.
 func (u *unit) propertyAt(i int) []int {
 	s := u.at(i)
 	switch u.lang.Name {
@@ -133,7 +133,7 @@ func (u *unit) propertyAt(i int) []int {
 	return nil
 }
 
-// symbolsAfter are the symbols in the rest of the line at i.
+// symbolsAfter returns the symbols in the rest of the line at i.
 func (u *unit) symbolsAfter(i int) []int {
 	var all []int
 	for j, end := i+1, u.lineEnd(i); j < end; j++ {
@@ -144,8 +144,7 @@ func (u *unit) symbolsAfter(i int) []int {
 	return all
 }
 
-// withhold drops the accessors whose names follow the word at i, which makes them
-// private.
+// withhold removes the accessors whose names follow the word at i, which makes them private.
 func (u *unit) withhold(m *Model, i int) {
 	for _, at := range u.symbolsAfter(i) {
 		name := strings.TrimPrefix(u.at(at), ":")
@@ -153,8 +152,7 @@ func (u *unit) withhold(m *Model, i int) {
 	}
 }
 
-// hiddenBefore tells whether one of the words before i says that others may not use
-// what is declared.
+// hiddenBefore reports whether a modifier before i makes a declaration non-public.
 func (u *unit) hiddenBefore(i int) bool {
 	for i--; u.isWord(i); i-- {
 		switch u.at(i) {
@@ -165,8 +163,8 @@ func (u *unit) hiddenBefore(i int) bool {
 	return false
 }
 
-// declaredBefore is the name of what is declared after i, when it is no function and no
-// class: the last word before one of the marks.
+// declaredBefore returns the name declared after i, unless it is a function or a class: the last
+// word before one of the marks.
 func (u *unit) declaredBefore(i int, marks ...string) []int {
 	for j := i + 1; j < len(u.tok) && j < i+30; j++ {
 		s := u.at(j)
@@ -190,7 +188,7 @@ func (u *unit) declaredBefore(i int, marks ...string) []int {
 	return nil
 }
 
-// components notes those of the record whose name stands at i.
+// components notes the components of the record with the name at i.
 func (u *unit) components(m *Model, i int) {
 	open := i + 1
 	if u.at(open) == "<" {

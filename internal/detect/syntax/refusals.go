@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// readRefusals counts the branches for all that is left (else, default, _), and those
-// of them that begin by throwing.
+// readRefusals counts the default branches (else, default, _) and those of them that begin by
+// throwing.
 func (u *unit) readRefusals(f *Function, d *decl) {
 	if f.Test {
 		return
@@ -46,8 +46,8 @@ func (u *unit) readRefusals(f *Function, d *decl) {
 	}
 }
 
-// roundOf is where the names begin that the condition of the statement at i is about:
-// its own at from, or, when it is all that a loop does, those that the loop goes through.
+// roundOf returns the beginning of the names that the condition of the statement at i is about: its
+// own, or the list of the loop around it if that has no other statement.
 func (u *unit) roundOf(i, from int) int {
 	if s := u.at(i - 1); s != "{" && s != ":" && u.lang.shape != ends || u.lang.shape == ends && !u.tok[i].First {
 		return from
@@ -62,8 +62,7 @@ func (u *unit) roundOf(i, from int) int {
 
 var rounds = sync.OnceValue(wordSet("for foreach each forEach"))
 
-// asksForm tells whether the condition [from, to) holds something against a pattern, or
-// asks a check.
+// asksForm reports whether the condition [from, to) matches a pattern or calls a check.
 func (u *unit) asksForm(from, to int) bool {
 	for j := from; j < to; j++ {
 		s := u.at(j)
@@ -77,17 +76,16 @@ func (u *unit) asksForm(from, to int) bool {
 	return false
 }
 
-// patterns are names of calls that hold something against a pattern.
+// patterns are names of calls that match a pattern.
 var patterns = sync.OnceValue(wordSet("fullmatch matches ismatch pregmatch match test matchstring matchesentire " +
 	"containsmatchin matchentire regexmatch"))
 
-// softQuestions are names of calls that ask for a part of something only.
+// softQuestions are names of calls that test a part of a value.
 var softQuestions = sync.OnceValue(wordSet("startswith endswith startwith endwith hasprefix hassuffix contains " +
 	"includes include strcontains strstartswith strendswith isempty isblank isnullorempty isnullorwhitespace " +
 	"length len size count strlen strpos indexof empty trim strip trimspace"))
 
-// asksPart tells whether all that is called in the condition [from, to) asks for a part
-// of something.
+// asksPart reports whether all calls in the condition [from, to) test a part of a value.
 func (u *unit) asksPart(from, to int) bool {
 	parts := 0
 	for j := from; j < to; j++ {
@@ -100,7 +98,7 @@ func (u *unit) asksPart(from, to int) bool {
 	return parts > 0
 }
 
-// counted are the names of what is counted in [from, to).
+// counted returns the names of the counters in [from, to).
 func (u *unit) counted(from, to int) multiset.Hashes {
 	u.scratch = u.scratch[:0]
 	for j := from; j < to; j++ {
@@ -116,8 +114,8 @@ func (u *unit) counted(from, to int) multiset.Hashes {
 	return u.sortedOnce()
 }
 
-// hushes tells whether the block [from, to) tells of something where nobody reads, and
-// does nothing else but to go on.
+// hushes reports whether the block [from, to) only logs at a level that is off by default, and
+// continues.
 func (u *unit) hushes(from, to int) bool {
 	quiet := false
 	for j := from; j < to; j++ {
@@ -138,12 +136,11 @@ func (u *unit) hushes(from, to int) bool {
 	return quiet
 }
 
-// quietly are names of calls and levels that are not told unless somebody asks for it.
+// quietly are calls and levels of logging that are off by default.
 var quietly = sync.OnceValue(wordSet("debug trace fine finer finest verbose logdebug logtrace debugf tracef " +
 	"logverbose silly debugprint"))
 
-// answersWell tells whether something is given back in [from, to) that says that all is
-// well: a code such as 201, or a name that says so.
+// answersWell reports whether [from, to) returns success: a code such as 201, or a name for it.
 func (u *unit) answersWell(from, to int) bool {
 	for j := from; j < to; j++ {
 		if !u.isWord(j) || u.at(j) != "return" {

@@ -7,8 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// readRetries notes how often the test at i is run again when it fails: one that does
-// often enough passes whatever it asserts.
+// readRetries notes how often the test at i is repeated after a failure.
 func (u *unit) readRetries(t *Test, i int) {
 	for j := i; j >= 0; j = u.decls[j].parent {
 		d := &u.decls[j]
@@ -38,11 +37,11 @@ func (u *unit) readRetries(t *Test, i int) {
 	}
 }
 
-// often is how many times stand for a number that nobody says here.
+// often is the assumed number of repetitions if none is given.
 const often = 3
 
-// retriesIn is the number in this.retries(20), and in { retry: 20 } and retry: 20 before
-// the body: what stands in it is what the test is about.
+// retriesIn returns the number in this.retries(20), or in { retry: 20 } or retry: 20 before the
+// body.
 func (u *unit) retriesIn(from, to, body int) int {
 	found := 0
 	for k := from; k < to; k++ {
@@ -57,7 +56,7 @@ func (u *unit) retriesIn(from, to, body int) int {
 	return found
 }
 
-// most is the largest number among some tokens, or often when there is none.
+// most returns the largest number among some tokens, or often.
 func (u *unit) most(from, to int) int {
 	found := -1
 	for k := from; k < to; k++ {
@@ -73,6 +72,6 @@ func (u *unit) most(from, to int) int {
 	return found
 }
 
-// rerunning are annotations by which a test that fails is run again.
+// rerunning are annotations that repeat a failed test.
 var rerunning = sync.OnceValue(wordSet("flaky retry Retry RetryFact RetryTheory RetryTest RetryingTest " +
 	"RepeatedIfExceptionsTest RetryOnFailure RetryOnException Flaky FlakyTest reruns"))
