@@ -76,8 +76,8 @@ func (u *unit) done(from, to int) bool {
 	return false
 }
 
-// holdsWhole tells whether an expression holds another one, and adds nothing to it
-// but what keeps or counts it: { ...want, ...won } and won, all.size and all.
+// holdsWhole reports whether an expression contains another one and only copies or counts it
+// besides: { ...want, ...won } and won, all.size and all.
 func (u *unit) holdsWhole(part, whole [2]int) bool {
 	n := part[1] - part[0]
 	if whole[1]-whole[0] <= n || !u.isWord(part[0]) || u.fixedTokens(part[0], part[1]) {
@@ -106,18 +106,17 @@ func (u *unit) holdsWhole(part, whole [2]int) bool {
 	return false
 }
 
-// sameStill are calls and fields that tell of a value what it is, or how long.
+// sameStill are calls and fields that copy or count a value.
 var sameStill = sync.OnceValue(wordSet("size len count length Len Count Length clone copy to_s toString to_string " +
 	"String ToString toList ToList to_a slice dup deepcopy structuredClone strlen"))
 
 // Link is a call of a chain of assertions.
 type Link struct {
 	Key    uint64 // of its tokens
-	Slight bool   // it only says that something is there, or how many
+	Slight bool   // it only tests presence or size
 }
 
-// links are the calls that an assertion is a chain of, without what only describes it
-// or says what a mock gives.
+// links returns the calls of an assertion's chain, without descriptions and return values of mocks.
 func (u *unit) links(begin, end int) []Link {
 	if u.lang.Name == "go" {
 		return nil
@@ -148,8 +147,7 @@ var describes = sync.OnceValue(wordSet("as because describedAs withFailMessage o
 	"withRepresentation andReturn willReturn andThrow andReturnUsing willThrowException willReturnCallback " +
 	"returns reason within Within at_least"))
 
-// onlyAskedFor tells whether a function, named at i, is given to an assertion that asks
-// no more than whether it is there.
+// onlyAskedFor reports whether the function named at i is only tested for presence by an assertion.
 func (u *unit) onlyAskedFor(i int) bool {
 	if u.at(i-1) == "callable" || u.at(i-1) == "typeof" || u.at(i-2) == "callable" {
 		return true
@@ -169,8 +167,8 @@ var thereness = sync.OnceValue(wordSet("null notnull isnotnull assertnotnull sho
 	"tobetruthy function notbenull benull assertiscallable iscallable callable isnotnone assertisnotnone notnil " +
 	"nil none tobeok exist exists"))
 
-// takesNone tells of brackets that take nothing of what stands before them: [:0],
-// .slice(0, 0), .take(0), .Take(0), .limit(0).
+// takesNone reports whether brackets select no elements: [:0], .slice(0, 0), .take(0), .Take(0),
+// .limit(0).
 func (u *unit) takesNone(open, closing int) bool {
 	switch last := u.at(closing - 1); {
 	case last != "0":

@@ -6,33 +6,32 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// Rewrite says how a function changed.
+// Rewrite is the difference between two versions of a function.
 type Rewrite struct {
 	Removed bool // it lost tokens and gained next to none
 	Similar float64
 	Now     *Function
-	// Conditions are how many it has more of each than before.
+	// Conditions are the numbers of conditions gained, by key.
 	Conditions map[uint64]int
-	// Soft are the conditions under which it does not fail, and did not stand before.
+	// Soft are the new conditions under which it does not fail.
 	Soft   []Condition
-	Panics bool // what throws is Go's, which errors take the place of
-	// Gained are the words of guards and conditions that are new.
+	Panics bool // it throws by panic, which returned errors may replace
+	// Gained are the words of new guards and conditions.
 	Gained multiset.Hashes
-	// Stayed is how much of what is besides the lost checks is still there.
+	// Stayed is the share of the function, without the lost checks, that remains.
 	Stayed float64
-	// Parts are the alternatives of the checks as they are, PartWords what the new ones
-	// ask about, and the new conditions.
+	// Parts are the alternatives of the current checks; PartWords are the values tested by new
+	// alternatives and conditions.
 	Parts     map[uint64]bool
 	PartWords multiset.Hashes
-	// GainedNames are the names of what new checks and conditions ask about.
+	// GainedNames are the names of values tested by new checks and conditions.
 	GainedNames multiset.Hashes
-	// HandedOver is set when it calls a function that is new and checks something.
+	// HandedOver is set when it calls a new function that checks something.
 	HandedOver bool
 }
 
-// Softened tells whether a function does not fail where one of its checks did: it
-// goes on, gives a value, or only tells of it. The condition may be written in another
-// way when the function has fewer checks now.
+// Softened reports whether a function continues, returns a value or only logs where a check failed
+// before. If it has fewer checks now, the condition may be worded differently.
 func (how *Rewrite) Softened(g *Guard, fewer bool) bool {
 	return !g.Weak && !g.Failure && len(g.Words) > 0 && slices.ContainsFunc(how.Soft, func(c Condition) bool {
 		return (c.Off || g.Throws && !how.Panics) &&
@@ -41,17 +40,16 @@ func (how *Rewrite) Softened(g *Guard, fewer bool) bool {
 	})
 }
 
-// StillAsks tells whether the function leaves under the condition of a guard in
-// another way: with a value that tells of it, or what another function returns.
+// StillAsks reports whether the function leaves under the condition of a guard with an error value
+// or the result of another function.
 func (how *Rewrite) StillAsks(g *Guard) bool {
 	return slices.ContainsFunc(how.Now.Conditions, func(c Condition) bool {
 		return c.Key == g.Key && how.Conditions[c.Key] >= 0
 	})
 }
 
-// AsksNothing tells whether a function that stayed mostly the same neither calls
-// anything that it did not, nor leaves under any new condition: nothing in it can check
-// what a guard did.
+// AsksNothing reports whether a function that stayed mostly the same has no new calls or conditions
+// that could replace a guard.
 func (how *Rewrite) AsksNothing(was *Function) bool {
 	if len(multiset.Difference(how.Now.Calls, was.Calls)) > 0 || len(GainedConditions(was.Emptied, how.Now.Emptied)) > 0 ||
 		how.Similar < 0.4 {
@@ -65,9 +63,8 @@ func (how *Rewrite) AsksNothing(was *Function) bool {
 	return true
 }
 
-// Weaker tells whether another check stands in the place of one of a function, which
-// is the same but for an alternative that is gone, or for a limit far away. What was
-// split in two is none.
+// Weaker reports whether a check was replaced by one without an alternative, or with a far limit. A
+// check that was split is not weaker.
 func Weaker(was, now *Function, lost int, how *Rewrite) bool {
 	g := &was.Guards[lost]
 	if g.Failure || g.Weak || how.HandedOver || how.Stayed < MostStays {
@@ -103,7 +100,7 @@ func Weaker(was, now *Function, lost int, how *Rewrite) bool {
 	return false
 }
 
-// Alternatives notes under what a function fails now, and what of it is new.
+// Alternatives notes under what the function fails now, and which of that is new.
 func (how *Rewrite) Alternatives(was *Function) {
 	known, guards := make(map[uint64]bool), make(map[uint64]bool)
 	for i := range was.Guards {
@@ -134,7 +131,7 @@ func (how *Rewrite) Alternatives(was *Function) {
 	how.PartWords, how.GainedNames = multiset.Sum(how.PartWords, nil), multiset.Sum(how.GainedNames, nil)
 }
 
-// OnlyPresence tells whether what is newly asked of something is only whether it is there.
+// OnlyPresence reports whether new checks of a value only test that it exists.
 func (how *Rewrite) OnlyPresence(was *Function, about multiset.Hashes) bool {
 	known, asked := make(map[uint64]bool), false
 	for i := range was.Guards {
@@ -158,8 +155,7 @@ func (how *Rewrite) OnlyPresence(was *Function, about multiset.Hashes) bool {
 	return asked
 }
 
-// Asked tells whether a call that may check something is new in the lines of what a
-// check asked about.
+// Asked reports whether a call that may check something is new in the lines about a checked value.
 func (how *Rewrite) Asked(was *Function, about multiset.Hashes) bool {
 	for _, call := range how.Now.Askers {
 		for _, w := range about {
@@ -171,8 +167,7 @@ func (how *Rewrite) Asked(was *Function, about multiset.Hashes) bool {
 	return false
 }
 
-// Retold tells whether a new check tells what a lost one told, and asks for as much: it
-// is the same in other words.
+// Retold reports whether a new check has the message of a lost one and asks for as much.
 func (how *Rewrite) Retold(was *Function, g *Guard) bool {
 	if len(g.Told) < 2 {
 		return false
@@ -184,13 +179,13 @@ func (how *Rewrite) Retold(was *Function, g *Guard) bool {
 	})
 }
 
-// AsksAbout tells whether new checks and conditions ask about what a lost check did;
-// that both ask about parts of the same is not enough.
+// AsksAbout reports whether new checks and conditions test the same values as a lost check, not
+// only parts of the same object.
 func (how *Rewrite) AsksAbout(g *Guard, about multiset.Hashes) bool {
 	return multiset.Overlap(about, how.GainedNames) > 0 || multiset.Overlap(askedNames(g.Names, g.Words), how.Gained) > 0
 }
 
-// askedNames are the names of what is asked about, or else all words.
+// askedNames returns the names of the tested values, or else all words.
 func askedNames(names, words multiset.Hashes) multiset.Hashes {
 	if len(names) > 0 {
 		return names
@@ -198,11 +193,11 @@ func askedNames(names, words multiset.Hashes) multiset.Hashes {
 	return words
 }
 
-// MostStays is how much of a function stays that is about the same.
+// MostStays is the share of a function that stays if it is mostly the same.
 const MostStays = 0.7
 
-// Formless tells whether a new check tells what a lost one told, that asked for a form,
-// and asks for none: for a part of it, or whether there is something.
+// Formless reports whether a new check has the message of a lost check of a format, but does not
+// test the format.
 func (how *Rewrite) Formless(was *Function, g *Guard) bool {
 	return slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
 		fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })

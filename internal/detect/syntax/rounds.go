@@ -9,17 +9,17 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// Round is a number that says how often something is asserted: the end of a loop, how
-// often a test is run, how many examples are tried.
+// Round is a number that determines how often something is asserted: the end of a loop, repetitions
+// of a test, generated examples.
 type Round struct {
 	Line int
-	Key  uint64 // of what stands around it
+	Key  uint64 // of the tokens around it
 	N    int
 	S    string
 }
 
-// readRounds notes the rounds of a test. A number that stands in it again says
-// something else as well: how many there are then.
+// readRounds notes the rounds of a test. A number that occurs in it again has another meaning as
+// well.
 func (u *unit) readRounds(t *Test, d *decl, helpers set) {
 	left := maxSkipCalls
 	for j := d.start; j < d.end && left > 0; j++ {
@@ -47,15 +47,14 @@ func (u *unit) readRounds(t *Test, d *decl, helpers set) {
 	}
 }
 
-// again tells whether the number at i stands in a test a second time.
+// again reports whether the number at i occurs in a test twice.
 func (u *unit) again(i int, d *decl) bool {
 	return anyOf(d.body, d.end, func(j int) bool {
 		return j != i && u.tok[j].Hash == u.tok[i].Hash && u.at(j) == u.at(i)
 	})
 }
 
-// endsRounds tells whether the number at i says how often something is done that
-// asserts.
+// endsRounds reports whether the number at i determines how often an assertion runs.
 func (u *unit) endsRounds(i int, d *decl, helpers set) bool {
 	before, last := u.at(i-1), u.at(i-2)
 	if (before == "=" || before == ":" || before == "(") && roundNames()[last] {
@@ -89,7 +88,7 @@ func (u *unit) endsRounds(i int, d *decl, helpers set) bool {
 	return u.assertsIn([2]int{i, u.roundsEnd(i, d)}, helpers)
 }
 
-// roundsEnd is where the body ends of the loop whose head has the number at i.
+// roundsEnd returns the end of the body of the loop with the number at i in its head.
 func (u *unit) roundsEnd(i int, d *decl) int {
 	if u.lang.shape == indents {
 		n := u.headIndex(i)
@@ -110,13 +109,13 @@ func (u *unit) roundsEnd(i int, d *decl) int {
 
 var (
 	roundWords = sync.OnceValue(wordSet("for repeat range rangeClosed Range times"))
-	// roundNames are the names by which frameworks are told how often they try.
+	// roundNames are the options of frameworks for the number of repetitions.
 	roundNames = sync.OnceValue(wordSet("RepeatedTest Repeat max_examples numRuns with_cases cases iterations " +
 		"trials tries MaxTest checkAll PropTestConfig invocationCount repeats"))
 )
 
-// macroTests are the tests of Rust that a macro of the file writes: what it is given
-// are their rows.
+// macroTests returns the Rust tests that a macro of the file generates, with the macro's arguments
+// as rows.
 func (u *unit) macroTests() []*Test {
 	if u.lang.Name != "rust" {
 		return nil
@@ -158,7 +157,7 @@ func (u *unit) macroTests() []*Test {
 	return all
 }
 
-// writesTests tells whether a macro writes functions that are tests.
+// writesTests reports whether a macro generates tests.
 func (u *unit) writesTests(from, to int) bool {
 	return anyOf(from, to, func(j int) bool { return u.at(j) == "test" && u.at(j-1) == "[" && u.at(j+1) == "]" })
 }

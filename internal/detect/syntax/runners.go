@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// namesTestRunner tells whether a text is the name of a runner of tests, or the path or the
-// title of a part of one. Names that are words of other things, too, stand alone
-// between slashes or dots; an option of a command line names nothing.
+// namesTestRunner reports whether a text is the name of a test runner, or the path or title of a
+// part of one. Names with other meanings must stand alone between slashes or dots; a command-line
+// option is not a name.
 func namesTestRunner(s string) bool {
 	if len(s) < 3 || len(s) > 60 || s[0] == '-' || strings.ContainsAny(s, " \t%{}<>") {
 		return false
@@ -34,7 +34,7 @@ func namesTestRunner(s string) bool {
 	return false
 }
 
-// hasRunner tells of words that are put together with the name of a runner.
+// containsRunner reports whether a word contains the name of a test runner.
 func containsRunner(word string) bool {
 	for _, name := range [...]string{"jest", "vitest", "mocha", "jasmine", "karma", "pytest", "unittest", "nosetest",
 		"junit", "surefire", "kotest", "testng", "xunit", "nunit", "mstest", "testhost", "vstest", "testrunner", "minitest",
@@ -46,13 +46,13 @@ func containsRunner(word string) bool {
 	return false
 }
 
-// namesRunnerModule tells of modules that are loaded while tests run, and seldom otherwise.
+// namesRunnerModule reports whether a module is usually loaded only by tests.
 func namesRunnerModule(s string) bool {
 	head, _, _ := strings.Cut(s, ".")
 	return runnerModules()[head]
 }
 
-// isRunnerVariable tells of what runners of tests set in the environment.
+// isRunnerVariable reports whether test runners set the environment variable.
 func isRunnerVariable(s string) bool {
 	if len(s) < 3 || len(s) > 42 {
 		return false

@@ -1,7 +1,7 @@
 package syntax
 
-// readScript notes what stands outside of functions in languages that run it, as a
-// function of its own: handlers only.
+// readScript notes the code outside functions, in languages that run it, as a function; only its
+// handlers count.
 func (u *unit) readScript(m *Model) {
 	if u.inTests {
 		return
@@ -37,5 +37,5 @@ func (u *unit) readScript(m *Model) {
 	m.Funcs = append(m.Funcs, f)
 }
 
-// Script is the name under which what stands outside of functions is noted.
+// Script is the name of the code outside functions.
 const Script = "(file)"

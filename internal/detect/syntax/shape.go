@@ -7,8 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// readShape notes stubs, bodies that return true whatever they are given, and
-// returns before the work.
+// readShape notes stubs, bodies that always return true, and early returns.
 func (u *unit) readShape(f *Function, d *decl) {
 	from, to := d.body, d.end
 	if from < to && u.at(from) == "{" {
@@ -41,8 +40,7 @@ var equalityNames = sync.OnceValue(wordSet("__eq__ equals Equals eq == eql? __ne
 var unimplemented = sync.OnceValue(wordSet("NotImplementedError NotImplementedException NotImplemented " +
 	"UnsupportedOperationException TODO todo unimplemented"))
 
-// isStub tells whether a body does nothing: it is empty, returns a constant, or
-// says that it is not implemented.
+// isStub reports whether a body is empty, returns a constant, or says that it is not implemented.
 func (u *unit) isStub(from, to int) bool {
 	if to = u.trimmed(from, to); to-from > 12 {
 		return false

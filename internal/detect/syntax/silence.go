@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// Silence says what a mark that silences a tool says of it.
+// Silence is the scope of a suppressed warning and the length of its reason.
 type Silence struct {
-	// Rules is how many rules it names; 0 when it silences all of them, or a group.
+	// Rules is the number of rules that it names; 0 for all rules or a group of them.
 	Rules int
-	// Words are those of the reason that stands beside it, Longest the bytes of the
-	// longest of them.
+	// Words counts the words of the reason, Longest is the length of the longest in bytes.
 	Words, Longest int
 }
 
-// readSilence reads what a comment says after the piece by which a note was found.
+// readSilence reads the comment after the text that a rule matched.
 func readSilence(note *commentRule, s string) Silence {
 	s = s[strings.Index(s, note.S)+len(note.S):]
 	n := 0
@@ -23,7 +22,7 @@ func readSilence(note *commentRule, s string) Silence {
 	}
 	form, rest := s[:n], strings.TrimLeft(s[n:], "\t")
 	var found Silence
-	if note.Named == "-" { // its name says what
+	if note.Named == "-" { // the name contains the scope
 		found.Rules = 1
 	} else if !strings.Contains(form, "line") || note.S != "@phpstan-ignore" {
 		found.Rules, rest = ruleNames(note, rest)
@@ -35,18 +34,18 @@ func readSilence(note *commentRule, s string) Silence {
 		}
 	}
 	if note.S == "nosec" && found.Rules == 0 && found.Words >= nosecReason {
-		found.Rules = 1 // of a checker of security, which seldom says more than one thing of a line
+		found.Rules = 1 // nosec usually suppresses one rule
 	}
 	return found
 }
 
-// nosecReason is how many words say what a checker of security does not know.
+// nosecReason is the number of words that make a reason for nosec.
 const nosecReason = 3
 
 func lowerCase(c byte) bool { return c >= 'a' && c <= 'z' }
 
-// ruleNames counts the rules that a comment names, and returns what stands behind
-// them. All rules, or a group of them, are none.
+// ruleNames counts the rules that a comment names, and returns the text after them. It returns 0
+// for all rules or a group.
 func ruleNames(note *commentRule, s string) (int, string) {
 	opener := strings.TrimLeft(s, " ")
 	switch {
@@ -87,14 +86,14 @@ func ruleNameByte(c byte) bool {
 		c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// moreNames tells whether a list of names without commas goes on.
+// moreNames reports whether a list of names without commas continues.
 func moreNames(s string) bool {
 	word, _, _ := strings.Cut(s, " ")
 	return len(word) > 2 && strings.ContainsAny(word[1:len(word)-1], "-/") && lowerCase(word[0]) &&
 		!strings.HasPrefix(word, "--") && !strings.Contains(word, "//") && !strings.HasSuffix(word, ",")
 }
 
-// prose tells of a word that is no name of a rule but the first one of a reason.
+// startsReason reports whether a word is the first one of a reason and not the name of a rule.
 func startsReason(name, rest string, note *commentRule) bool {
 	if strings.HasPrefix(name, "-") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, "*") && name != "*" {
 		return true
@@ -110,13 +109,13 @@ func startsReason(name, rest string, note *commentRule) bool {
 	return plain && rest != "" && lowerCase(rest[0])
 }
 
-// group tells of a name that stands for many rules.
+// standsForRules reports whether a name is that of many rules.
 func standsForRules(name string, note *commentRule) bool {
 	return strings.EqualFold(name, "all") || name == "*" || name == "lint" || strings.HasPrefix(note.S, "rubocop") &&
 		!strings.Contains(name, "/")
 }
 
-// isRuleGroup tells of the names that tools have for all their rules, or for many of them.
+// isRuleGroup reports whether a name is one by which tools mean all or many of their rules.
 func isRuleGroup(name string) bool {
 	switch strings.ToLower(name) {
 	case "all", "*", "lint", "warnings", "unused", "clippy::all", "clippy::pedantic", "clippy::correctness",
@@ -127,7 +126,7 @@ func isRuleGroup(name string) bool {
 	return false
 }
 
-// switchesOff tells whether a comment that configures a tool switches a rule off.
+// switchesOff reports whether a comment that configures a tool switches a rule off.
 func switchesOff(s string) bool {
 	s = strings.NewReplacer(`"`, "", "'", "", " ", "", "[", "", "=", ":").Replace(strings.ToLower(s))
 	return slices.ContainsFunc([]string{":0", ":off", ":false", ":none"},

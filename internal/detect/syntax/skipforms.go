@@ -8,9 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
-// otherSkips notes what keeps a test from running in the ways of single runners
-// and languages: a name that the runner reads, what stands behind the title, a
-// directive around it, or a first statement that leaves it.
+// otherSkips notes the skips of single runners and languages: names, modifiers after the title,
+// build directives, an early return.
 func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 	d := &u.decls[i]
 	switch u.lang.Name {
@@ -36,8 +35,8 @@ func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// docRequires reads what the comment before a test or its class asks of the machine:
-// @requires extension gd says what an attribute says elsewhere.
+// docRequires reads the requirements in the comment before a test or its class, such as @requires
+// extension gd.
 func (u *unit) docRequires(t *Test, d *decl) {
 	line := u.line(d.start)
 	for _, n := range u.notesBefore(line) {
@@ -69,14 +68,14 @@ func (u *unit) docRequires(t *Test, d *decl) {
 
 var requirement = sync.OnceValue(pattern(`@requires\s+(PHP|extension|OSFAMILY|OS|function|setting)\s+([^\n*]+)`))
 
-// options reads what stands between the title of a test and its function:
-// { only: true }, { skip: !!process.env.CI }.
+// options reads the options between the title of a test and its function: { only: true }, { skip:
+// !!process.env.CI }.
 func (u *unit) options(t *Test, d *decl, note func(s Skipping, at, to int)) {
 	if d.kind != declTest && d.kind != declSuite || u.at(d.body) != "," {
 		return
 	}
 	open := d.body + 1
-	if u.isWord(open) && u.at(open+1) == "," { // under a name
+	if u.isWord(open) && u.at(open+1) == "," { // by name
 		open = u.valueOf(open)
 	}
 	if u.at(open) != "{" {
@@ -124,7 +123,7 @@ func (u *unit) option(i, at, to int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// valueOf is where the value begins that the name at i is given; -1 for none.
+// valueOf returns the beginning of the value assigned to the name at i; -1 for none.
 func (u *unit) valueOf(i int) int {
 	if u.given == nil {
 		u.given = u.assignments()
@@ -138,8 +137,7 @@ func (u *unit) valueOf(i int) int {
 	return from
 }
 
-// metadata reads what stands between the title of a group or an example of RSpec
-// and its block.
+// metadata reads the options between the title of an RSpec group or example and its block.
 func (u *unit) metadata(t *Test, d *decl, note func(s Skipping, at, to int)) {
 	if d.kind != declTest && d.kind != declSuite {
 		return
@@ -161,7 +159,7 @@ func (u *unit) metadata(t *Test, d *decl, note func(s Skipping, at, to int)) {
 	}
 }
 
-// pestSkip notes the condition in it(...)->skip(condition), if there is one.
+// pestSkip notes the condition in it(...)->skip(condition), if any.
 func (u *unit) pestSkip(d *decl, note func(s Skipping, at, to int)) bool {
 	for j := d.end - 1; j > d.body; j-- {
 		if u.at(j) == ")" && u.opener(j) > d.at {
@@ -175,8 +173,7 @@ func (u *unit) pestSkip(d *decl, note func(s Skipping, at, to int)) bool {
 	return false
 }
 
-// leavesAtOnce tells whether the first statement of a test ends it, and where
-// that stands.
+// leavesAtOnce returns whether the first statement of a test ends it, and its position.
 func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
 	i := u.firstStatement(d)
 	if i < 0 || i >= d.end {
@@ -196,7 +193,7 @@ func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
 		then = u.colon(i+1, d.end)
 		to = then - 1
 	}
-	for to > i+1 && then < d.end && u.printsAt(then) { // it says that it was left out
+	for to > i+1 && then < d.end && u.printsAt(then) { // it logs the skip
 		then = u.statementEnd(then)
 	}
 	if to <= i+1 || u.bareReturn(then, d.end) == Runs {
@@ -208,7 +205,7 @@ func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
 	return Sometimes, i
 }
 
-// printsAt tells of a statement at i that prints something.
+// printsAt reports whether the statement at i prints something.
 func (u *unit) printsAt(i int) bool {
 	if u.tok[i].First || u.at(i-1) == "{" {
 		for j := i; j < min(len(u.tok), i+6) && u.at(j) != "("; j++ {
@@ -220,7 +217,7 @@ func (u *unit) printsAt(i int) bool {
 	return false
 }
 
-// bareReturn tells of a return without a value before other statements.
+// bareReturn returns how a return without a value skips the statements after it.
 func (u *unit) bareReturn(i, end int) Skipping {
 	if u.at(i) != "return" || i+5 > end {
 		return Runs
@@ -234,7 +231,7 @@ func (u *unit) bareReturn(i, end int) Skipping {
 	return Runs
 }
 
-// firstStatement is where the body of a test begins; -1 when it has none.
+// firstStatement returns the beginning of the body of a test; -1 for none.
 func (u *unit) firstStatement(d *decl) int {
 	if u.lang.shape != braces {
 		i := d.body
@@ -255,8 +252,8 @@ func (u *unit) firstStatement(d *decl) int {
 	return -1
 }
 
-// destructures tells whether the function of a test takes something out of what
-// it is given: async ({ skip }) => ...
+// destructures reports whether the function of a test destructures its argument into a name: async
+// ({ skip }) => ...
 func (u *unit) destructures(d *decl, name string) bool {
 	for j := d.body; j < min(d.end, d.body+20) && u.at(j) != "=>"; j++ {
 		if u.at(j) == name && (u.at(j-1) == "{" || u.at(j-1) == ",") && (u.at(j+1) == "}" || u.at(j+1) == ",") {
@@ -266,7 +263,7 @@ func (u *unit) destructures(d *decl, name string) bool {
 	return false
 }
 
-// builtSometimes tells whether a condition of Rust is more than that of tests.
+// builtSometimes returns whether a Rust condition is more than cfg(test).
 func (u *unit) builtSometimes(open, to int) Skipping {
 	if u.at(open+1) == "test" && u.at(open+2) == ")" {
 		return Runs
@@ -279,7 +276,7 @@ func (u *unit) builtSometimes(open, to int) Skipping {
 	return Sometimes
 }
 
-// rustSkip tells of a condition on a whole file: #![cfg(feature = "disk")].
+// rustSkip returns the condition on a whole file: #![cfg(feature = "disk")].
 func (u *unit) rustSkip() (Skipping, int) {
 	for i := 0; i+4 < min(len(u.tok), 60); i++ {
 		if u.at(i) == "#" && u.at(i+1) == "!" && u.at(i+2) == "[" && u.at(i+3) == "cfg" && u.at(i+4) == "(" {
@@ -289,7 +286,7 @@ func (u *unit) rustSkip() (Skipping, int) {
 	return Runs, 0
 }
 
-// pestSystems are what Pest has for tests that run on some systems only.
+// pestSystems are the methods by which Pest skips tests on some systems.
 var pestSystems = sync.OnceValue(wordSet("skipOnWindows skipOnMac skipOnLinux onlyOnWindows onlyOnMac onlyOnLinux " +
 	"skipOnCi skipLocally"))
 
@@ -303,13 +300,13 @@ func (u *unit) pestSystem(d *decl, call string, note func(s Skipping, at, to int
 	}
 }
 
-// sharpConditions are attributes of C# by which a test runs on some machines only.
+// sharpConditions matches C# attributes that restrict a test to some machines.
 var sharpConditions = sync.OnceValue(pattern(`^(?:Platform|PlatformSpecific|OSCondition|OSSkipCondition|` +
 	`SkipOnPlatform|CICondition)$|(?i:(?:windows|win|mac|osx|macos|linux|unix)(?:only)?(?:fact|theory)$)|^(?:Manual|` +
 	`Local|Nightly|DebugOnly|SkipOnCI|NotOnCI)(?:Fact|Theory)$`))
 
-// sharpOnly tells whether the attribute with the name at i says where a test runs, and
-// not where it does not.
+// sharpOnly reports whether the attribute with the name at i lists where a test runs, not where it
+// is skipped.
 func (u *unit) sharpOnly(i, to int) bool {
 	if u.lang.Name != "csharp" || !sharpConditions().MatchString(u.at(i)) || strings.HasPrefix(u.at(i), "Skip") ||
 		u.at(i) == "OSSkipCondition" || strings.HasPrefix(u.at(i), "Not") {

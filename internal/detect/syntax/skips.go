@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
-// fileSkip tells whether all tests of a file are skipped, and where.
+// fileSkip returns how all tests of a file are skipped, and where.
 func (u *unit) fileSkip() (Skipping, int) {
 	switch u.lang.Name {
 	case "rust":
@@ -20,7 +20,7 @@ func (u *unit) fileSkip() (Skipping, int) {
 	default:
 		return Runs, 0
 	}
-	under := -1 // what the line stands under, at the margin
+	under := -1 // the condition at the margin around the line
 	for _, head := range u.heads {
 		i := int(head)
 		if u.tok[i].Col != 0 {
@@ -54,8 +54,8 @@ func (u *unit) fileSkip() (Skipping, int) {
 	return Runs, 0
 }
 
-// specSkip tells of what stands before the only class of a file of Kotest, whose tests
-// are what its base is given: @Ignored class A : FunSpec({ ... }).
+// specSkip returns the skip of the only class of a Kotest file: @Ignored class A : FunSpec({ ...
+// }).
 func (u *unit) specSkip() (Skipping, int) {
 	class := -1
 	for i := range u.tok {
@@ -80,8 +80,8 @@ func (u *unit) specSkip() (Skipping, int) {
 	return Runs, 0
 }
 
-// moduleSkips tells of a module of Python that is left out, by the line at i, under a
-// condition at the margin, and where that stands.
+// moduleSkips returns the skip of a Python module by the line at i, under a condition at the
+// margin, and its position.
 func (u *unit) moduleSkips(i, under int) (Skipping, int) {
 	leaves := u.at(i) == "pytest" && u.at(i+2) == "skip" || u.at(i) == "raise" &&
 		(u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest")
@@ -110,8 +110,8 @@ func (u *unit) noteSkip(t *Test, s Skipping, at, to int) {
 	}
 }
 
-// readSkips notes whether a test, or what stands around it, is skipped, runs
-// alone, or is expected to fail.
+// readSkips notes whether a test or a declaration around it is skipped, focused, or expected to
+// fail.
 func (u *unit) readSkips(t *Test, i int) {
 	note := func(s Skipping, at, to int) { u.noteSkip(t, s, at, to) }
 	for j := i; j >= 0; j = u.decls[j].parent {
@@ -165,7 +165,7 @@ func (u *unit) readSkips(t *Test, i int) {
 	}
 }
 
-// readSkipCalls notes the calls in a test that skip it, and the tests inside.
+// readSkipCalls notes the calls that skip a test or the tests inside it.
 func (u *unit) readSkipCalls(i int, note func(s Skipping, at, to int)) {
 	left := maxSkipCalls
 	for _, span := range u.spans(i) {
@@ -185,8 +185,7 @@ func (u *unit) readSkipCalls(i int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// conditionBefore is where the condition begins under which the call at i stands; i
-// when there is none near.
+// conditionBefore returns the beginning of the condition of the call at i; i for none nearby.
 func (u *unit) conditionBefore(d *decl, i int) int {
 	for j := i; j > max(d.body, i-maxCondition); j-- {
 		switch u.at(j) {
@@ -200,7 +199,7 @@ func (u *unit) conditionBefore(d *decl, i int) int {
 	return i
 }
 
-// closedBefore tells whether the block of the condition at i has ended before to.
+// closedBefore reports whether the block of the condition at i ends before to.
 func (u *unit) closedBefore(i, to int) bool {
 	open := u.headEnd(i, to)
 	if u.at(i+1) == "(" {
@@ -209,13 +208,13 @@ func (u *unit) closedBefore(i, to int) bool {
 	return u.at(open) == "{" && u.closer(open) <= to
 }
 
-// maxCondition is how many tokens a condition may have that is shown with a skip.
+// maxCondition is the length in tokens of the longest condition shown with a skip.
 const maxCondition = 40
 
-// maxSkipCalls is how many calls of one test are looked at that may skip it.
+// maxSkipCalls is the number of calls of one test that are read.
 const maxSkipCalls = 100
 
-// annotationSkips tells what an annotation does to a test.
+// annotationSkips returns the effect of an annotation on a test.
 func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 	open := a.from
 	for open < a.to && u.at(open) != "(" {
@@ -251,8 +250,7 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 	return Always, false
 }
 
-// passesAnyway tells of a test of Java that is said to pass when whatever fails in it,
-// or when most of its rounds fail.
+// passesAnyway reports whether a Java test passes although most of its rounds fail.
 func (u *unit) passesAnyway(open, to int) bool {
 	for j := open; j < to; j++ {
 		if s := u.at(j); u.at(j+1) == "=" &&
@@ -269,14 +267,14 @@ var conditionalSkips = sync.OnceValue(wordSet("skipif skipIf skipUnless Disabled
 	"EnabledOnJre DisabledIfSystemProperty RequiresPhp RequiresPhpExtension RequiresPhpunit RequiresFunction " +
 	"RequiresMethod RequiresSetting RequiresOperatingSystem RequiresOperatingSystemFamily"))
 
-// constant tells whether an argument is a constant.
+// constant reports whether an argument is a constant.
 func (u *unit) constant(i int) bool {
 	s := strings.ToLower(u.at(i))
 	ends := u.at(i+1) == ")" || u.at(i+1) == "," || u.at(i+1) == ":" || u.at(i+1) == "{"
 	return ends && (s == "true" || s == "false" || u.kindAt(i) == lex.Number)
 }
 
-// skipsHere tells whether the word at i skips the test it stands in.
+// skipsHere returns how the word at i skips its test.
 func (u *unit) skipsHere(d *decl, i int) Skipping {
 	s := u.at(i)
 	option := u.at(i+1) == ":" && (u.at(i+2) == "true" || u.kindAt(i+2) == lex.Text)
@@ -353,13 +351,12 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 	return Always
 }
 
-// inHead tells whether i stands in the options of a test, before its function.
+// inHead reports whether i is in the options of a test, before its function.
 func (u *unit) inHead(d *decl, i int) bool {
 	return !anyOf(d.at, i, func(j int) bool { return u.at(j) == "=>" || u.at(j) == "function" })
 }
 
-// conditional tells whether what stands at i happens only under a condition that
-// is no constant.
+// conditional reports whether the code at i depends on a condition that is not constant.
 func (u *unit) conditional(d *decl, i int) bool {
 	switch u.lang.shape {
 	case indents:
@@ -410,7 +407,7 @@ func (u *unit) conditional(d *decl, i int) bool {
 	return false
 }
 
-// headCol is the column of the logical line that i stands in.
+// headCol returns the column of the logical line of i.
 func (u *unit) headCol(i int) int32 {
 	if n := u.headIndex(i); n >= 0 {
 		return u.tok[u.heads[n]].Col
@@ -418,7 +415,7 @@ func (u *unit) headCol(i int) int32 {
 	return 0
 }
 
-// headIndex is the logical line that i stands in; -1 before the first.
+// headIndex returns the index of the logical line of i; -1 before the first.
 func (u *unit) headIndex(i int) int {
 	n, found := slices.BinarySearch(u.heads, small(i))
 	if found {

@@ -10,17 +10,16 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
-// skipPlace is where the condition stands under which a test is skipped.
+// skipPlace is a condition under which a test is skipped.
 type skipPlace struct {
 	t      *Test
 	at, to int
-	// declares is set when the test is declared under the condition, and runs when it
-	// holds.
+	// declares is set when the test is declared only if the condition holds.
 	declares bool
 }
 
-// readWhens reads the conditions under which tests of the file are skipped: what
-// they say, and whether what they ask for is used by something else.
+// readWhens reads the conditions under which tests are skipped, and whether the file uses what they
+// require.
 func (u *unit) readWhens() {
 	if len(u.skipPlaces) == 0 {
 		return
@@ -50,16 +49,16 @@ func (u *unit) readWhens() {
 // whenReader reads the conditions of one file.
 type whenReader struct {
 	*unit
-	// own are the tokens of skips and of what stands in them, which use nothing.
+	// own are the tokens of the skips, which do not count as uses.
 	own        map[int]bool
 	conditions []when
-	known      map[int]int // conditions by where they stand
+	known      map[int]int // conditions by position
 	left       int         // expansions of one condition
 }
 
 type when struct {
 	platform.Condition
-	names []string // of variables, and of what they ask for
+	names []string // of variables and the requirements
 	asked map[string]bool
 	asks  multiset.Hashes
 }
@@ -70,7 +69,7 @@ func (w *whenReader) take(from, to int) {
 	}
 }
 
-// maxWhen is how many tokens of a condition are looked at.
+// maxWhen is the number of tokens of a condition that are read.
 const maxWhen = 120
 
 // read reads the condition of a skip.
@@ -102,8 +101,8 @@ func (w *whenReader) read(p skipPlace) int {
 	return len(w.conditions) - 1
 }
 
-// tried tells whether the skip at i handles the failure of something that asserts
-// nothing: what the machine cannot do.
+// tried reports whether the skip at i handles a failure of code without assertions: a missing
+// feature of the machine.
 func (u *unit) tried(i int) bool {
 	handler := -1
 	if u.lang.shape == indents {
@@ -130,8 +129,7 @@ func (u *unit) tried(i int) bool {
 	return from < to && !u.assertsIn([2]int{from, to}, nil)
 }
 
-// whenOf finds the condition in the tokens of a skip, and tells whether the
-// test runs when it holds.
+// whenOf returns the condition in the tokens of a skip, and whether the test runs when it holds.
 func (u *unit) whenOf(at, to int) (from, end int, runs bool) {
 	for j := at; j < min(to, at+maxWhen); j++ {
 		switch s := u.at(j); s {
@@ -163,8 +161,7 @@ func (u *unit) whenOf(at, to int) (from, end int, runs bool) {
 	return at, to, false
 }
 
-// firstArgument is where the first argument of the call ends whose parenthesis opens
-// at open: what follows says why. A message that comes first is passed over with it.
+// firstArgument returns the end of the first argument of a call, including a message before it.
 func (u *unit) firstArgument(open int) int {
 	end := u.closer(open) - 1
 	for j := open + 1; j < end; j++ {
@@ -180,7 +177,7 @@ func (u *unit) firstArgument(open int) int {
 	return end
 }
 
-// headEnd is where the condition behind the word at i ends.
+// headEnd returns the end of the condition after the word at i.
 func (u *unit) headEnd(i, to int) int {
 	switch u.lang.shape {
 	case indents:
@@ -207,8 +204,8 @@ func (u *unit) headEnd(i, to int) int {
 	return to
 }
 
-// say writes tokens down as they count, and notes what they ask for; with what the
-// names in them stand for when asked to go on. It returns the tokens alone.
+// say appends tokens in normal form and notes their names, replaced by their values when full is
+// set. It returns the tokens alone.
 func (w *whenReader) say(b *strings.Builder, c *when, from, to int, first bool) string {
 	var names []int
 	begin := b.Len()
@@ -243,15 +240,14 @@ func (w *whenReader) say(b *strings.Builder, c *when, from, to int, first bool) 
 	return b.String()[begin:own]
 }
 
-// message tells of a string that is said to people: it has blanks, and is no
-// comparison.
+// message reports whether a string is a message: it has blanks, and is not a comparison.
 func message(s string) bool {
 	s = lex.Unquote(s)
 	return strings.Contains(s, " ") && !strings.HasPrefix(s, "<") && !strings.HasPrefix(s, ">") &&
 		!strings.HasPrefix(s, "=") && !strings.HasPrefix(s, "^")
 }
 
-// ask notes a string that names something.
+// ask notes a string that may be a name.
 func (w *whenReader) ask(c *when, s string) {
 	if len(s) < 2 || len(s) > 100 || plainWords()[strings.ToLower(s)] {
 		return
@@ -264,13 +260,12 @@ func (w *whenReader) ask(c *when, s string) {
 	}
 }
 
-// plainWords name nothing that may be missing.
+// plainWords do not name a requirement.
 var plainWords = sync.OnceValue(wordSet("true false yes no on off null nil none undefined err error ok e t self " +
 	"this if not and or is in reason fail failed test tests ctx context os sys process env ENV path fs exec " +
 	"string String bool int version named matches value String? disabledReason strict"))
 
-// expand says what the name at i stands for: a variable or a small function of the
-// file.
+// expand appends the value of the variable or small function of the file named at i.
 func (w *whenReader) expand(b *strings.Builder, c *when, i int) {
 	name := w.at(i)
 	if w.left--; w.left < 0 || plainWords()[name] && name != "err" && name != "ok" && name != "error" {
@@ -303,7 +298,7 @@ func (w *whenReader) expand(b *strings.Builder, c *when, i int) {
 	delete(w.own, -1-from)
 }
 
-// assignments are where names are given something, by the names.
+// assignments returns the places where names are assigned, by name.
 func (u *unit) assignments() map[string][]int {
 	all := make(map[string][]int)
 	for j := range u.tok {
@@ -330,8 +325,7 @@ func (u *unit) assignments() map[string][]int {
 	return all
 }
 
-// typedName is the name of the variable whose type ends at i: cases: [number][] = ...;
-// -1 for none.
+// typedName returns the variable whose type ends at i: cases: [number][] = ...; -1 for none.
 func (u *unit) typedName(i int) int {
 	for j := i; j > max(0, i-maxTypes) && !u.tok[j].First && u.at(j) != ";"; j-- {
 		if u.at(j) == ":" && u.isWord(j-1) {
@@ -347,8 +341,7 @@ func (u *unit) typedName(i int) int {
 	return -1
 }
 
-// used tells whether something in the file, besides the skips, uses what a
-// condition asks for.
+// used reports whether the file, without the skips, uses the requirements of a condition.
 func (w *whenReader) used(c *when) bool {
 	for _, name := range c.names {
 		low := strings.ToLower(name)
@@ -363,8 +356,8 @@ func (w *whenReader) used(c *when) bool {
 	return false
 }
 
-// uses tells whether a token besides the skips is a name, or has it in its text when
-// it was asked for.
+// uses reports whether a token outside the skips is a name, or contains it in its text if asked is
+// set.
 func (w *whenReader) uses(name, low string, asked bool) bool {
 	for j := range w.tok {
 		if w.own[j] {

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// noteSoft notes the condition [from, to) of a block that does not fail: it throws
-// nothing, and calls nothing that may.
+// noteSoft notes the condition [from, to) of a block that neither throws nor calls anything that
+// may.
 func (u *unit) noteSoft(f *Function, from, to, bodyFrom, bodyTo int) {
 	for j := bodyFrom; j < bodyTo; j++ {
 		s := u.at(j)
@@ -24,26 +24,25 @@ func (u *unit) noteSoft(f *Function, from, to, bodyFrom, bodyTo int) {
 	f.Soft = append(f.Soft, u.condition(from, to))
 }
 
-// noteOff notes the condition of a block that does not run where it counts.
+// noteOff notes the condition of a block that does not run in production.
 func (u *unit) noteOff(f *Function, from, to int) {
 	c := u.condition(from, to)
 	c.Off = true
 	f.Soft = append(f.Soft, c)
 }
 
-// noteTold notes what a call that only tells something, or that only some builds
-// make, is about.
+// noteTold notes the subject of a call that only logs, or only runs in some builds.
 func (u *unit) noteTold(f *Function, i int) {
 	if to := u.closer(i + 1); to-i < 60 {
 		f.Soft = append(f.Soft, u.condition(i+2, max(to-1, i+2)))
 	}
 }
 
-// onlyInDebug are calls that do nothing where it counts.
+// onlyInDebug are calls without effect in production builds.
 var onlyInDebug = sync.OnceValue(wordSet("assert debug_assert debug_assert_eq debug_assert_ne writelineif " +
 	"assertif"))
 
-// onlyReports tells whether the call at i only tells, or does nothing where it counts.
+// onlyReports reports whether the call at i only logs, or has no effect in production builds.
 func (u *unit) onlyReports(i int) bool {
 	s := plain(strings.TrimPrefix(u.at(i), "$"))
 	switch {
@@ -56,8 +55,8 @@ func (u *unit) onlyReports(i int) bool {
 	return false
 }
 
-// never tells whether the condition [from, to) cannot hold: a part of it, joined to
-// the others by and, is a name that the file gives no other value than false.
+// never reports whether the condition [from, to) cannot hold: one of its conjuncts is a name that
+// the file only assigns false.
 func (u *unit) never(from, to int) bool {
 	for j := from; j < to; j++ {
 		before, after := u.at(j-1), u.at(j+1)
@@ -74,8 +73,8 @@ func (u *unit) never(from, to int) bool {
 	return false
 }
 
-// switchedOn tells of a condition that asks how the program was built, or what its
-// environment says: what stands under it is off unless somebody turns it on.
+// switchedOn reports whether a condition tests the build or the environment, so that its block is
+// off by default.
 func (u *unit) switchedOn(from, to int) bool {
 	for j := from; j < to; j++ {
 		switch s := u.at(j); s {
@@ -92,8 +91,7 @@ func (u *unit) switchedOn(from, to int) bool {
 	return false
 }
 
-// alwaysFalse tells of a name that is given false in one place, and nothing in any
-// other.
+// alwaysFalse reports whether false is the only value assigned to a name.
 func (u *unit) alwaysFalse(name string) bool {
 	if !u.givenFalse()[name] {
 		return false
@@ -123,8 +121,8 @@ func (u *unit) alwaysFalse(name string) bool {
 	return given == 1
 }
 
-// givenFalse has every name that may be given false somewhere: those before it, with a
-// type of up to three tokens.
+// givenFalse returns every name that may be assigned false, with a type of up to three tokens
+// between.
 func (u *unit) givenFalse() set {
 	if u.falseNames == nil {
 		u.falseNames = make(set)
@@ -139,14 +137,13 @@ func (u *unit) givenFalse() set {
 	return u.falseNames
 }
 
-// makesEmpty tells whether the call at i makes something with nothing in it.
+// makesEmpty reports whether the call at i makes an empty value.
 func (u *unit) makesEmpty(i int) bool {
 	return (emptyMakers()[plain(u.at(i))] || u.at(i) == "new" || u.at(i-1) == "new") && u.closer(i+1)-i <= 5
 }
 
-// givesUp reads expressions that take another value for what a call throws: those
-// of Kotlin's runCatching, and C#'s TryParse whose answer nobody looks at. They are
-// handlers that drop what they catch.
+// givesUp reads expressions that replace what a call throws by another value: Kotlin's runCatching,
+// and C#'s TryParse with an ignored result. They count as handlers that drop the error.
 func (u *unit) givesUp(i int) *handler {
 	switch s := u.at(i); {
 	case s == "then" && u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] && u.lang.lines &&
@@ -182,8 +179,7 @@ func (u *unit) givesUp(i int) *handler {
 	return nil
 }
 
-// secondOfThen reads what a promise is given for the case that it fails, when that
-// gives a value in its place.
+// secondOfThen reads the failure callback of a promise that returns a fallback value.
 func (u *unit) secondOfThen(i int) *handler {
 	end := u.closer(i+1) - 1
 	args := u.arguments(i, i, end+1)
@@ -200,15 +196,15 @@ func (u *unit) secondOfThen(i int) *handler {
 	return nil
 }
 
-// fails tells whether anything in [from, to) throws.
+// fails reports whether anything in [from, to) throws.
 func (u *unit) fails(from, to int) bool {
 	return anyOf(from, min(to, len(u.tok)), func(j int) bool {
 		return u.lang.throws[u.at(j)] || u.at(j) == "error" && u.at(j+1) == "("
 	})
 }
 
-// standsInFor tells whether the block [from, to) of a handler does no more than tell
-// of an error and give an empty value for what was wanted.
+// standsInFor reports whether the handler [from, to) only logs the error and uses an empty value as
+// fallback.
 func (u *unit) standsInFor(from, to int) bool {
 	if to-from > 40 {
 		return false
@@ -231,8 +227,7 @@ func (u *unit) standsInFor(from, to int) bool {
 	return gives || to > from && u.lang.Name != "go" && u.lastIsEmpty(from, to)
 }
 
-// emptyValue tells whether an empty value stands at i, with or without a type that
-// it is made to be.
+// emptyValue reports whether an empty value is at i, with or without a type conversion.
 func (u *unit) emptyValue(i, to int) bool {
 	if u.emptyResult(i) || u.zeroResult(i) || u.isWord(i) && u.at(i+1) == "(" && u.makesEmpty(i) {
 		return true
@@ -253,8 +248,7 @@ func (u *unit) emptyValue(i, to int) bool {
 	return false
 }
 
-// lastIsEmpty tells whether the last line of a block, in languages that give that
-// back, is an empty value.
+// lastIsEmpty reports whether the result of a block is an empty value.
 func (u *unit) lastIsEmpty(from, to int) bool {
 	if u.lang.Name != "ruby" && u.lang.Name != "kotlin" && u.lang.Name != "rust" {
 		return false
@@ -266,8 +260,8 @@ func (u *unit) lastIsEmpty(from, to int) bool {
 	return u.emptyValue(last, to)
 }
 
-// expectsAbsence tells whether the handler at i is for something that may well not be
-// there, or end: what is not found, what was closed or cancelled.
+// expectsAbsence reports whether the handler at i is for an expected absence or end: not found,
+// closed, cancelled.
 func (u *unit) expectsAbsence(i int) bool {
 	for j := i + 1; j < min(i+14, len(u.tok)) && u.at(j) != "{" && u.tok[j].Line == u.tok[i].Line; j++ {
 		if u.isWord(j) && absences().MatchString(u.at(j)) {

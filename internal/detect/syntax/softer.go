@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// readSofter notes what makes failures known in a function, and calls that do not fail
-// where others of their kind do.
+// readSofter notes the words of a function that report failures, and calls of variants that do not
+// fail.
 func (u *unit) readSofter(f *Function, d *decl) {
 	if f.Test || u.lang.Name == "go" {
 		return
@@ -35,8 +35,8 @@ func (u *unit) readSofter(f *Function, d *decl) {
 	f.Strict, f.Softer, f.Ignored = strict, softer, ignored
 }
 
-// strict is what the word at i makes known that would go unseen without it; empty for
-// nothing.
+// strict returns the failure that the word at i reports and that would go unnoticed without it;
+// empty for none.
 func (u *unit) strict(i int) string {
 	s := u.at(i)
 	switch {
@@ -51,8 +51,8 @@ func (u *unit) strict(i int) string {
 var failuresShown = sync.OnceValue(wordSet("raise_for_status EnsureSuccessStatusCode error_for_status " +
 	"JSON_THROW_ON_ERROR throw_on_error raise_on_error throwOnError"))
 
-// softerThan is the call that fails where the one at i gives nothing, or goes on; empty
-// for none.
+// softerThan returns the call that fails where the one at i returns nothing or continues; empty for
+// none.
 func (u *unit) softerThan(i int) string {
 	s := u.at(i)
 	switch u.lang.Name {
@@ -91,20 +91,20 @@ func (u *unit) softerThan(i int) string {
 	return ""
 }
 
-// looksAtOutcome tells whether the file asks what became of promises.
+// looksAtOutcome reports whether the file tests the outcome of promises.
 func (u *unit) looksAtOutcome() bool {
 	return slices.ContainsFunc(u.tok, func(t lex.Token) bool {
 		return t.S == "reason" || t.S == "rejected" || t.S == "'rejected'" || t.S == `"rejected"`
 	})
 }
 
-// elseFails tells whether what stands after i throws, or leaves, when there is nothing.
+// elseFails reports whether the code after i throws or leaves if there is no value.
 func (u *unit) elseFails(i int) bool {
 	s := u.at(i + 1)
 	return (u.at(i) == "?:" || u.at(i) == "??") && (u.lang.throws[s] || s == "return" || s == "error" || s == "continue")
 }
 
-// letGo is the call whose failure goes no further at i; empty for none.
+// letGo returns the call whose failure is dropped at i; empty for none.
 func (u *unit) letGo(i, begin int) string {
 	s := u.at(i)
 	switch u.lang.Name {
@@ -134,7 +134,7 @@ func (u *unit) letGo(i, begin int) string {
 	return ""
 }
 
-// calledBefore is the name of the call that the chain has before the dot at i.
+// calledBefore returns the call that the chain has before the dot at i.
 func (u *unit) calledBefore(i, begin int) string {
 	for u.at(i) == "." && u.at(i-1) == ")" {
 		open := u.opener(i - 1)
@@ -154,7 +154,7 @@ func (u *unit) calledBefore(i, begin int) string {
 	return ""
 }
 
-// matched is the name of the call that the match around the arm at i looks at.
+// matched returns the call whose result the match around the arm at i tests.
 func (u *unit) matched(i, begin int) string {
 	for j := i; j > begin && i-j < maxBlock; j-- {
 		if u.at(j) == "match" {

@@ -7,16 +7,16 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// Start is a call that makes a runner run tests which it finds by nothing else: the
-// suite of a package, a class in a list of classes.
+// Start is a call that makes a runner run tests that it does not find otherwise: the suite of a
+// package, a list of classes.
 type Start struct {
 	Line int
 	Key  uint64
-	Of   string // the type, or the class; empty for all of a package
+	Of   string // the type or class; empty for all of a package
 	S    string
 }
 
-// readStarts finds what makes runners run the tests of a file, and of others.
+// readStarts finds the code that makes runners run tests.
 func (u *unit) readStarts(m *Model) {
 	if !u.inTests {
 		return
@@ -46,7 +46,7 @@ func (u *unit) start(m *Model, i int, of string) {
 	m.Starts = append(m.Starts, Start{u.line(i), mix(mix(firstHash, u.at(i)), of), of, u.lineText(i)})
 }
 
-// typeIn is the name of the type of which [from, to) makes a value: new(A), &A{}, NewA().
+// typeIn returns the type of the value created in [from, to): new(A), &A{}, NewA().
 func (u *unit) typeIn(from, to int) string {
 	for j := to - 1; j >= from; j-- {
 		if u.isWord(j) && u.at(j) != "new" && (strings.Contains(u.at(j), "Suite") || u.at(j-1) == "&" || u.at(j-2) == "new") {
@@ -56,8 +56,7 @@ func (u *unit) typeIn(from, to int) string {
 	return ""
 }
 
-// readNever notes what ends a file, or says that it has no tests, before the runner has
-// heard of the test at i.
+// readNever notes code that ends a file or excludes its tests before the test at i is declared.
 func (u *unit) readNever(i int, note func(s Skipping, at, to int)) {
 	d := &u.decls[i]
 	if u.ended == nil {
@@ -76,7 +75,7 @@ func (u *unit) readNever(i int, note func(s Skipping, at, to int)) {
 			under := u.endsUnder(at)
 			if slices.ContainsFunc(u.tok[under:min(under+maxCondition, len(u.tok))],
 				func(t lex.Token) bool { return t.Line == u.tok[under].Line && (t.S == ">=" || t.S == ">") }) {
-				note(Always, under, u.statementEnd(at)) // what is new is what is used
+				note(Always, under, u.statementEnd(at)) // the new one counts
 				continue
 			}
 			note(Sometimes, under, u.statementEnd(at))
@@ -84,7 +83,7 @@ func (u *unit) readNever(i int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// endsUnder is where the condition begins under which the file ends at i; -1 for none.
+// endsUnder returns the beginning of the condition under which the file ends at i; -1 for none.
 func (u *unit) endsUnder(i int) int {
 	if u.lang.Name == "ruby" { // return if x
 		for j := i + 1; j < len(u.tok) && !u.tok[j].First; j++ {
@@ -104,8 +103,7 @@ func (u *unit) endsUnder(i int) int {
 	return i
 }
 
-// fileEnds are the words that leave a file before its end: none of what stands behind
-// them is declared.
+// fileEnds returns the words that leave a file early, before the declarations after them.
 func (u *unit) fileEnds() []int {
 	all := []int{}
 	switch u.lang.Name {
@@ -126,7 +124,7 @@ func (u *unit) fileEnds() []int {
 	return all
 }
 
-// alone tells whether the word at i gives nothing.
+// alone reports whether the word at i has no operand.
 func (u *unit) alone(i int) bool {
 	switch s := u.at(i + 1); {
 	case s == ";" || s == "}" || s == "(" || s == "if" || s == "unless" || s == "end":
@@ -136,7 +134,7 @@ func (u *unit) alone(i int) bool {
 	}
 }
 
-// inBlock tells whether the token at i stands in what a call is given: a closure.
+// inBlock reports whether the token at i is in a closure that is an argument.
 func (u *unit) inBlock(i int) bool {
 	for j := i - 1; j >= 0; j-- {
 		switch u.at(j) {
@@ -161,7 +159,7 @@ func (u *unit) inBlock(i int) bool {
 	return false
 }
 
-// loads tells whether a load_tests of Python gives some of what it is given, or finds.
+// loads reports whether load_tests of Python returns some of its argument, or discovers tests.
 func (u *unit) loads(d *decl) bool {
 	given := words("loader tests standard_tests suite addTest addTests addTestSuite discover loadTestsFromModule " +
 		"loadTestsFromTestCase loadTestsFromName loadTestsFromNames DocTestSuite")
@@ -171,8 +169,7 @@ func (u *unit) loads(d *decl) bool {
 	return slices.ContainsFunc(u.tok[d.body:d.end], func(t lex.Token) bool { return t.Kind == lex.Word && given[t.S] })
 }
 
-// datasetTests are the tables that stand apart from the tests which use them under a
-// name, with which any file may: dataset('words', [...]).
+// datasetTests returns the named tables that any file may use: dataset('words', [...]).
 func (u *unit) datasetTests() []*Test {
 	if u.lang.Name != "php" || !u.inTests {
 		return nil
@@ -197,8 +194,7 @@ func (u *unit) datasetTests() []*Test {
 	return all
 }
 
-// addedRows are the calls by which a test of Go that is tried with random values says
-// with which it begins: f.Add(...).
+// addedRows adds the seed values of a Go fuzz test: f.Add(...).
 func (u *unit) addedRows(t *Test, d *decl) {
 	if u.lang.Name != "go" || !strings.HasPrefix(d.name, "Fuzz") {
 		return
@@ -210,7 +206,7 @@ func (u *unit) addedRows(t *Test, d *decl) {
 	}
 }
 
-// HasType tells whether a version of a file has a type, or functions of it.
+// HasType reports whether a version of a file has a type, or methods of it.
 func (m *Model) HasType(name string) bool {
 	h := Hash(name)
 	return m.Rest.Has(h) || slices.ContainsFunc(m.Funcs,

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// Strength says how much an assertion pins down.
+// Strength is the degree to which an assertion determines a value.
 type Strength uint8
 
-// How much that is.
+// The degrees.
 const (
 	Trivial Strength = iota // cannot fail
-	Weak                    // something is there
+	Weak                    // a value exists
 	Partial                 // a part, or a bound
 	Exact
 )
 
-// strengthOf is the strength of a name without capitals and underscores, if it is known.
+// strengthOf returns the strength of a name, as by plain, if known.
 func strengthOf(name string) (Strength, bool) {
 	s, ok := strengths()[name]
 	return s, ok

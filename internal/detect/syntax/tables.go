@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// tableCases adds the rows of tables that have a name: what a provider gives, what a
-// list of the file holds.
+// tableCases adds the rows of named tables: those of a provider or of a list of the file.
 func (u *unit) tableCases(t *Test, d *decl) {
 	for _, at := range d.tables {
 		if u.kindAt(at) == lex.Text {
@@ -49,8 +48,8 @@ func (u *unit) tableCases(t *Test, d *decl) {
 	}
 }
 
-// classRows adds the rows for which a whole class of tests runs: what its method with
-// @Parameters gives, its attributes, and the groups around a test that run for each.
+// classRows adds the rows for which a class of tests runs: from @Parameters, attributes, and
+// parameterized groups.
 func (u *unit) classRows(t *Test, d *decl) {
 	for p := d.parent; p >= 0; p = u.decls[p].parent {
 		class := &u.decls[p]
@@ -73,8 +72,7 @@ func (u *unit) classRows(t *Test, d *decl) {
 	}
 }
 
-// addRows adds rows that stand apart from a test: what it says is said for each of
-// them.
+// addRows adds separate rows to a test.
 func (u *unit) addRows(t *Test, rows []Case) {
 	var all multiset.Hashes
 	for i := range rows {
@@ -83,12 +81,12 @@ func (u *unit) addRows(t *Test, rows []Case) {
 	t.Cases, t.All = append(t.Cases, rows...), multiset.Sum(t.All, all)
 }
 
-// rowMakers are calls that make a list of what they are given.
+// rowMakers are calls that make a list of their arguments.
 var rowMakers = sync.OnceValue(wordSet("of listOf setOf mapOf arrayOf sequenceOf asList List Set Map array vec " +
 	"list tuple dict freeze from intArrayOf mutableListOf Array table"))
 
-// providers are the names by which the annotations of a test, and the comment before
-// it, say where its rows are.
+// providers returns the names of row providers in the annotations of a test and the comment before
+// it.
 func (u *unit) providers(d *decl) []string {
 	var all []string
 	for _, a := range d.annotations {
@@ -135,7 +133,7 @@ func (u *unit) providers(d *decl) []string {
 
 var docProvider = sync.OnceValue(pattern(`@dataProvider\s+(?:\w+::)?(\w+)`))
 
-// namedRows are the rows that a function gives, or that a variable holds.
+// namedRows returns the rows of a function or a variable.
 func (u *unit) namedRows(name string, near *decl) []Case {
 	if dot := strings.LastIndexAny(name, "#."); dot >= 0 {
 		name = name[dot+1:]
@@ -150,7 +148,7 @@ func (u *unit) namedRows(name string, near *decl) []Case {
 	return nil
 }
 
-// provider is the function that gives the rows of a name; -1 for none.
+// provider returns the function that provides the rows of a name; -1 for none.
 func (u *unit) provider(name string, near *decl) int {
 	best := -1
 	for i := range u.decls {
@@ -169,14 +167,14 @@ func (u *unit) provider(name string, near *decl) int {
 	return best
 }
 
-// narrowedIn notes what the provider of a name leaves out.
+// narrowedIn notes the rows that the provider of a name skips.
 func (u *unit) narrowedIn(t *Test, name string, near *decl) {
 	if best := u.provider(name[strings.LastIndexAny(name, "#.")+1:], near); best >= 0 && u.decls[best].at != near.at {
 		u.narrowed(t, u.decls[best].body+1, u.decls[best].end)
 	}
 }
 
-// rowsGiven are the rows that a function yields, or the list that it returns.
+// rowsGiven returns the rows that a function yields, or the list that it returns.
 func (u *unit) rowsGiven(from, to int) []Case {
 	var yielded []Case
 	open := -1
@@ -213,7 +211,7 @@ func (u *unit) rowsGiven(from, to int) []Case {
 	return u.elements(u.innerList(open))
 }
 
-// listAt is the bracket that opens the list which stands in [from, to); -1 for none.
+// listAt returns the opening bracket of the list in [from, to); -1 for none.
 func (u *unit) listAt(from, to int) int {
 	for j := from; j < min(to, from+maxTypes); j++ {
 		if u.kindAt(j) == lex.Text {
@@ -246,8 +244,8 @@ func (u *unit) listAt(from, to int) int {
 	return -1
 }
 
-// listNamed is the bracket that opens the list which a name is given nearest before
-// i, or anywhere; -1 for none.
+// listNamed returns the opening bracket of the list assigned to a name before i, or anywhere; -1
+// for none.
 func (u *unit) listNamed(name string, i int) int {
 	if u.given == nil {
 		u.given = u.assignments()
@@ -276,8 +274,7 @@ func (u *unit) listNamed(name string, i int) int {
 	return u.listWritten(from, end)
 }
 
-// innerList is the list that is all of what the brackets at open have, as in
-// new Map([...]), or else the one that they are.
+// innerList returns the only list in the brackets at open, as in new Map([...]), or else open.
 func (u *unit) innerList(open int) int {
 	end := u.closer(open) - 1
 	if u.at(open) != "(" || u.commaAfter(open+1, end) < end-1 {
@@ -289,7 +286,7 @@ func (u *unit) innerList(open int) int {
 	return open
 }
 
-// rangedRows adds the rows of the lists of a package of Go that a test goes through.
+// rangedRows adds the rows of the package-level lists that a Go test ranges over.
 func (u *unit) rangedRows(t *Test, d *decl) {
 	for j := d.body; j < d.end; j++ {
 		if u.at(j) != "range" || !u.isWord(j+1) || u.at(j+2) != "{" {
@@ -301,8 +298,7 @@ func (u *unit) rangedRows(t *Test, d *decl) {
 	}
 }
 
-// textRows are the rows of a table that is a string: a line each, but the first one
-// when it names the columns.
+// textRows returns the rows of a table that is a string, one a line, without the header.
 func (u *unit) textRows(i int, header bool) []Case {
 	var all []Case
 	line := u.line(i)

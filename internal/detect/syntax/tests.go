@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// readTests finds the tests of a file, with what they assert and whether they run.
+// readTests finds the tests of a file with their assertions and skips.
 func (u *unit) readTests(m *Model) {
 	if !u.inTests && !slices.Contains(u.tests, true) {
 		return
@@ -43,7 +43,7 @@ func (u *unit) readTests(m *Model) {
 		u.readSkips(t, i)
 		t.Abstract = u.abstractIn(i)
 		u.noteSkip(t, fileSkip, skipLine, u.lineEnd(skipLine))
-		if len(t.Asserts) == 0 && u.holdsTests(i) { // a suite: those inside of it have the names
+		if len(t.Asserts) == 0 && u.holdsTests(i) { // a suite: the tests inside have the names
 			m.Suites = append(m.Suites, t)
 			continue
 		}
@@ -78,7 +78,7 @@ func (u *unit) findTests() {
 	}
 }
 
-// holdsTests tells whether tests stand inside of a declaration.
+// holdsTests reports whether a declaration contains tests.
 func (u *unit) holdsTests(i int) bool {
 	for j := i + 1; j < len(u.decls) && u.decls[j].start < u.decls[i].end; j++ {
 		if u.tests[j] {
@@ -88,7 +88,7 @@ func (u *unit) holdsTests(i int) bool {
 	return false
 }
 
-// isTest tells whether a declaration is a test.
+// isTest reports whether a declaration is a test.
 func (u *unit) isTest(i int) bool {
 	d := &u.decls[i]
 	if d.kind == declTest || d.test {
@@ -131,7 +131,7 @@ func (u *unit) isTest(i int) bool {
 	return false
 }
 
-// docTest tells of @test in the comment before a method.
+// docTest reports whether @test is in the comment before a method.
 func (u *unit) docTest(d *decl) bool {
 	line := u.line(d.start)
 	for _, n := range u.notesBefore(line) {
@@ -143,7 +143,7 @@ func (u *unit) docTest(d *decl) bool {
 	return false
 }
 
-// spans are the tokens of a declaration without the tests inside of it.
+// spans returns the tokens of a declaration without the tests inside it.
 func (u *unit) spans(i int) [][2]int {
 	d := &u.decls[i]
 	from := d.start
@@ -160,7 +160,7 @@ func (u *unit) spans(i int) [][2]int {
 	return all
 }
 
-// helpers are the functions of a file that assert and are no tests.
+// helpers returns the functions of a file that assert and are not tests.
 func (u *unit) helpers() set {
 	all := make(set)
 	for i := range u.decls {
@@ -181,8 +181,7 @@ func (u *unit) helpers() set {
 	return all
 }
 
-// readBody notes what a test is made of and what it asserts. Its name may change,
-// and does not count.
+// readBody notes the tokens and assertions of a test. Its name does not count, as it may change.
 func (u *unit) readBody(t *Test, i int, helpers set) {
 	d := &u.decls[i]
 	name := d.at
@@ -228,8 +227,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t") && !strings.HasPrefix(t.Leaf, "Example")
 }
 
-// said are the literals that a test of Go hands to what ends or fails it, and the names
-// of that.
+// said returns the literals and names in the failure messages of a Go test.
 func (u *unit) said(spans [][2]int) multiset.Hashes {
 	if u.lang.Name != "go" {
 		return nil
@@ -250,8 +248,8 @@ func (u *unit) said(spans [][2]int) multiset.Hashes {
 
 var sayers = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Log Logf"))
 
-// ofSpans is a bag of all tokens of some spans but one; once leaves out what a span
-// has again.
+// ofSpans returns the multiset of the tokens of some spans but one; once removes repetitions within
+// a span.
 func (u *unit) ofSpans(spans [][2]int, but int, add func(multiset.Hashes, []lex.Token) multiset.Hashes,
 	once bool) multiset.Hashes {
 	all := u.scratch[:0]
@@ -271,12 +269,12 @@ func (u *unit) ofSpans(spans [][2]int, but int, add func(multiset.Hashes, []lex.
 	return u.sorted()
 }
 
-// uses tells whether a name stands in the body of a declaration.
+// uses reports whether a name is in the body of a declaration.
 func (u *unit) uses(d *decl, name string) bool {
 	return anyOf(d.body, d.end, func(j int) bool { return u.at(j) == name })
 }
 
-// empty tells of a declaration whose body does nothing.
+// empty reports whether the body of a declaration has no statements.
 func (u *unit) empty(d *decl) bool {
 	for j := d.body; j < d.end; j++ {
 		if s := u.at(j); u.kindAt(j) != lex.Op && s != "pass" && s != "end" {
@@ -286,8 +284,8 @@ func (u *unit) empty(d *decl) bool {
 	return d.body < d.end
 }
 
-// member tells whether the word at i names a part of something: x.name, name: value,
-// f(name=value), NAME. Short and common words tell nothing.
+// member reports whether the word at i names a member: x.name, name: value, f(name=value), NAME.
+// Short and common words do not count.
 func (u *unit) member(i int) bool {
 	s := u.at(i)
 	if len(s) < minMember || Everywhere(s) {
@@ -304,13 +302,13 @@ func (u *unit) member(i int) bool {
 	return u.at(i+1) == ":" || u.at(i+1) == "=>" || s == strings.ToUpper(s)
 }
 
-// identifier is a word of a title that can only be a name of the code.
+// identifier matches a word of a title that can only be a name in the code.
 var identifier = sync.OnceValue(pattern(`^\w*(?:[a-z][A-Z]|\w_)\w*$`))
 
-// minMember is how many bytes a name has at least that tells something.
+// minMember is the minimum length of a distinctive name in bytes.
 const minMember = 4
 
-// mockOf is the name of what a call at i replaces; empty when it replaces nothing.
+// mockOf returns the name that a call at i replaces by a mock; empty for none.
 func (u *unit) mockOf(i int) string {
 	if !mockCalls()[u.at(i)] || u.at(i+1) != "(" {
 		return ""

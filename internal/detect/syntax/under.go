@@ -9,14 +9,14 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
-// stretch is a part of a test that only runs under a condition, while nothing is
-// asserted where that does not hold.
+// stretch is a part of a test that runs only under a condition, without assertions in the opposite
+// case.
 type stretch struct {
 	from, to int
 	when     When
 }
 
-// markUnder notes the conditions under which assertions of a test stand.
+// markUnder notes the conditions of the assertions of a test.
 func (u *unit) markUnder(t *Test, spans [][2]int) {
 	if len(t.Asserts) == 0 {
 		return
@@ -36,7 +36,7 @@ func (u *unit) markUnder(t *Test, spans [][2]int) {
 	}
 }
 
-// stretches adds those among the tokens [from, to).
+// stretches appends those among the tokens [from, to).
 func (u *unit) stretches(all []stretch, from, to int) []stretch {
 	for j := from; j < to; j++ {
 		if !u.isWord(j) {
@@ -70,7 +70,7 @@ var (
 	scopes = sync.OnceValue(wordSet("let also run apply"))
 )
 
-// ifStretch is what stands under the if at i, or behind one that leaves the test.
+// ifStretch returns the block of the if at i, or the code after one that leaves the test.
 func (u *unit) ifStretch(i, to int) (stretch, bool) {
 	if u.at(i-1) == "else" {
 		return stretch{}, false
@@ -104,8 +104,7 @@ func (u *unit) ifStretch(i, to int) (stretch, bool) {
 	return stretch{bodyTo, u.outdent(i, to), when}, !asserted
 }
 
-// alternative tells whether something is done where the condition of the if at i does
-// not hold.
+// alternative reports whether code runs if the condition of the if at i does not hold.
 func (u *unit) alternative(i, from, to int) bool {
 	if u.lang.shape == ends {
 		for j := from; j < to; j++ {
@@ -122,7 +121,7 @@ func (u *unit) alternative(i, from, to int) bool {
 	return next == "else" || next == "elif" || next == "elseif"
 }
 
-// endsWithReturn tells whether a block ends with a return that has no value.
+// endsWithReturn reports whether a block ends with a return without a value.
 func (u *unit) endsWithReturn(from, to int) bool {
 	last := to - 1
 	for last > from && (u.at(last) == ";" || u.at(last) == "}") {
@@ -134,7 +133,7 @@ func (u *unit) endsWithReturn(from, to int) bool {
 	return last >= from && (u.at(last) == "return" || u.at(last) == "next" && u.lang.shape == ends)
 }
 
-// outdent is where the block ends that the statement at i stands in.
+// outdent returns the end of the block around the statement at i.
 func (u *unit) outdent(i, to int) int {
 	if u.lang.shape != braces {
 		for j := i + 1; j < to; j++ {
@@ -157,7 +156,7 @@ func (u *unit) outdent(i, to int) int {
 	return to
 }
 
-// matchStretch is a match of Rust with an arm that does nothing.
+// matchStretch returns a Rust match with an empty arm.
 func (u *unit) matchStretch(i, to int) (stretch, bool) {
 	from, end, head := u.bracesCondition(i, to)
 	if from <= i || end > to || !u.assertsIn([2]int{from, end}, nil) {
@@ -171,7 +170,7 @@ func (u *unit) matchStretch(i, to int) (stretch, bool) {
 	return stretch{}, false
 }
 
-// whenBetween is the condition [from, to).
+// whenBetween returns the condition [from, to).
 func (u *unit) whenBetween(from, to int, runs bool) When {
 	var b strings.Builder
 	var asks multiset.Hashes

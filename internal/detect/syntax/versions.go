@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// TurnedEmpty tells whether a function returns nothing where it threw: under the same
-// condition, or both under none.
+// TurnedEmpty reports whether a function returns nothing where it threw, under the same condition
+// or unconditionally.
 func TurnedEmpty(was, now *Function) bool {
 	plain := func(f *Function) (throws, empties int) {
 		throws = f.Throws
@@ -41,12 +41,12 @@ func TurnedEmpty(was, now *Function) bool {
 	return false
 }
 
-// FreshCode tells whether most of some code was not in a function before.
+// FreshCode reports whether most of some code is new in a function.
 func FreshCode(code multiset.Hashes, was *Function) bool {
 	return len(code) > 0 && multiset.Containment(code, was.All) < 0.5
 }
 
-// SameHandlers tells whether only handlers that did nothing are gone.
+// SameHandlers reports whether only handlers without effect were removed.
 func SameHandlers(was, now *Function) bool {
 	kept := 0
 	for i := range was.Handlers {
@@ -57,8 +57,8 @@ func SameHandlers(was, now *Function) bool {
 	return len(now.Handlers) >= kept
 }
 
-// SharedHandling tells whether each handler of before has its body in one that is there now:
-// handlers that did the same for several errors became one.
+// SharedHandling reports whether each previous handler has the body of a current one: handlers of
+// several errors were merged.
 func SharedHandling(was, now *Function) bool {
 	for i := range was.Handlers {
 		same := false
@@ -72,21 +72,21 @@ func SharedHandling(was, now *Function) bool {
 	return true
 }
 
-// MostlyRemoved tells whether a function lost tokens and gained next to none.
+// MostlyRemoved reports whether a function lost tokens and gained next to none.
 func MostlyRemoved(was, now *Function) bool {
 	return len(multiset.Difference(now.All, was.All)) <= max(1, len(now.All)/12)
 }
 
-// MostlySame tells whether most of a function stayed.
+// MostlySame reports whether most of a function stayed.
 func MostlySame(was, now *Function) bool { return multiset.Jaccard(was.All, now.All) >= 0.5 }
 
-// SameBody tells whether one of the handlers of a function has a body.
+// SameBody reports whether a handler of a function has a body.
 func SameBody(f *Function, body uint64) bool {
 	return slices.ContainsFunc(f.Handlers, func(h handler) bool { return h.Body == body })
 }
 
-// DoneElsewhere tells whether a function still does what each of its lost handlers did:
-// it tells the same in another place, or does it without having caught anything.
+// DoneElsewhere reports whether a function still does what its lost handlers did, in another place
+// or unconditionally.
 func DoneElsewhere(was, now *Function) bool {
 	for i := range was.Handlers {
 		h := &was.Handlers[i]
@@ -106,8 +106,8 @@ func DoneElsewhere(was, now *Function) bool {
 	return true
 }
 
-// Moved tells whether what handlers did, that are gone, stands elsewhere in the function:
-// nearly all of their words are there as often as before.
+// Moved reports whether the code of removed handlers is elsewhere in the function: nearly all of
+// their words occur as often as before.
 func Moved(was, now *Function) bool {
 	lost, moved := multiset.Difference(was.All, now.All), false
 	for i := range was.Handlers {
@@ -123,7 +123,7 @@ func Moved(was, now *Function) bool {
 	return moved
 }
 
-// Stayed is how much of a function is still there, without its checks that are gone.
+// Stayed returns the share of a function that remains, without its lost checks.
 func Stayed(was, now *Function) float64 {
 	kept := make(map[uint64]int)
 	for i := range now.Guards {
@@ -140,7 +140,7 @@ func Stayed(was, now *Function) float64 {
 	return multiset.Containment(rest, now.All)
 }
 
-// CheckedFailure tells whether a check of the error of a call gave that back.
+// CheckedFailure reports whether a function checked the error of a call and returned it.
 func CheckedFailure(f *Function, call uint32) bool {
 	return slices.ContainsFunc(f.Guards, func(g Guard) bool { return g.Failure && g.Words[0] == call })
 }
@@ -156,7 +156,7 @@ func CountFailures(f *Function) int {
 	return n
 }
 
-// ChecksOnly tells of a function that is made of checks, or says so.
+// ChecksOnly reports whether a function consists of checks, or has a name that says so.
 func ChecksOnly(f *Function) bool {
 	guards, throws := 0, false
 	for i := range f.Guards {
@@ -167,12 +167,12 @@ func ChecksOnly(f *Function) bool {
 	return throws && (Vouches(f.Leaf) || 5*guards >= 3*len(f.All))
 }
 
-// GainedConditions are those of now that was does not have.
+// GainedConditions returns the conditions that only now has.
 func GainedConditions(was, now []Condition) []Condition {
 	return multiset.Excess(now, was, func(c Condition) uint64 { return c.Key })
 }
 
-// Uncounted tells whether something that a handler counted is not counted any more.
+// Uncounted reports whether a counter of a handler is not incremented any more.
 func Uncounted(counts multiset.Hashes, was, now *Function, code multiset.Hashes) bool {
 	for _, name := range counts {
 		if now.All.Count(name) < was.All.Count(name) && !code.Has(name) {
@@ -182,7 +182,7 @@ func Uncounted(counts multiset.Hashes, was, now *Function, code multiset.Hashes)
 	return false
 }
 
-// EachGuard goes through the guards of a version.
+// EachGuard calls a function for each guard of a version.
 func EachGuard(m *Model, do func(*Guard)) {
 	if m == nil {
 		return
@@ -194,8 +194,8 @@ func EachGuard(m *Model, do func(*Guard)) {
 	}
 }
 
-// CameBare tells whether what a handler of a new function guards stood in a function of
-// before that let its errors through, and does not any more.
+// CameBare reports whether code guarded by a handler of a new function was moved from a function
+// that propagated its errors.
 func CameBare(was, now *Model, h *handler) bool {
 	if h.Expected || h.Cleans || len(h.Guarded) < 2 {
 		return false

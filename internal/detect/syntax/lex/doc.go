@@ -1,6 +1,5 @@
-// Package lex takes a text of code apart: into tokens, of which strings are one
-// each, and comments. What comments and strings look like in a language is data,
-// the Rules; there is nothing else of a language here.
+// Package lex splits source code into tokens, with one token for a string, and comments. It has no
+// knowledge of languages besides the Rules that it is given.
 //
-// Reading never fails and takes time linear in the text, whatever that holds.
+// Reading never fails and takes time linear in the text.
 package lex

@@ -2,8 +2,7 @@ package lex
 
 import "strings"
 
-// regexEnd returns the end of a pattern between slashes that begins here; -1
-// when a division stands here.
+// regexEnd returns the end of a regular expression literal that begins here; -1 for a division.
 func (x *Reader) regexEnd() int {
 	if n := len(x.tokens); n > 0 {
 		switch t := &x.tokens[n-1]; {
@@ -40,7 +39,7 @@ func (x *Reader) regexEnd() int {
 	return -1
 }
 
-// beforePattern tells of words after which a slash begins a pattern.
+// beforePattern reports whether a slash after the word begins a regular expression.
 func beforePattern(word string) bool {
 	switch word {
 	case "return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "else", "if", "unless", "while",
@@ -50,15 +49,14 @@ func beforePattern(word string) bool {
 	return false
 }
 
-// maxHashes is how many hashes a raw string of Rust has at most here, and maxLost
-// after how many documents without an end no more are looked for: both keep the
-// time linear.
+// maxHashes limits the hashes of a Rust raw string, and maxLost the number of unclosed heredocs:
+// both keep the time linear.
 const (
 	maxHashes = 16
 	maxLost   = 16
 )
 
-// hashed reads a raw string of Rust whose hashes begin at at.
+// hashed reads a Rust raw string whose hashes begin at at.
 func (x *Reader) hashed(at int) bool {
 	i := at
 	for i < min(len(x.src), at+maxHashes) && x.src[i] == '#' {
@@ -80,8 +78,7 @@ func (x *Reader) hashed(at int) bool {
 	return true
 }
 
-// sharpEnd finds the end of a string of C# whose first quote stands at i, after $ and
-// @; -1 when it has none.
+// sharpEnd returns the end of a C# string whose first quote is at i, after $ and @; -1 for none.
 func (x *Reader) sharpEnd(i int) int {
 	q := Quote{Open: `"`, Close: `"`, Escape: '\\'}
 	verbatim := strings.IndexByte(x.src[x.i:i], '@') >= 0
@@ -128,7 +125,7 @@ func (x *Reader) percent() bool {
 	}
 	if n := len(x.tokens); i == x.i+1 && n > 0 &&
 		(x.tokens[n-1].Kind != Op || x.tokens[n-1].S == ")" || x.tokens[n-1].S == "]") {
-		// A remainder, but for what a call is given: name %{text}.
+		// A remainder, except for an argument: name %{text}.
 		if x.tokens[n-1].Kind != Word || x.src[x.i-1] != ' ' || strings.IndexByte("([{<|!", x.src[i]) < 0 {
 			return false
 		}
@@ -160,8 +157,7 @@ func (x *Reader) percent() bool {
 	return false
 }
 
-// document reads the name of a document in place; its text begins with the next
-// line.
+// document reads the name of a heredoc; its text begins on the next line.
 func (x *Reader) document() bool {
 	i := x.i
 	switch {
@@ -199,8 +195,7 @@ func (x *Reader) document() bool {
 	return true
 }
 
-// documents passes over the documents that begin with this line. They belong to
-// the token that named them, which grows by their text.
+// documents reads the heredocs that begin with this line, as a token each.
 func (x *Reader) documents() {
 	if len(x.waiting) == 0 {
 		return
@@ -225,7 +220,7 @@ func (x *Reader) documents() {
 			x.lost["<<"+name] = true
 			continue
 		}
-		// The text counts as one literal, so that a changed document is seen.
+		// The text is one literal, so that a change of it counts.
 		at := x.i
 		x.tokens = append(x.tokens, Token{Kind: Text, Line: x.line, Col: small(at - x.begin), Off: small(at),
 			Hash: Hash(x.src[at:end]), S: x.src[at:end]})

@@ -6,9 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Reader reads texts one after the other, and keeps the memory of one for the next.
-// It goes forward only, and remembers which closing marks do not come any more, so
-// its time is linear in the text whatever that holds.
+// Reader reads texts one after the other and reuses its memory. It never goes back, and remembers
+// missing closing marks, so its time is linear in any text.
 type Reader struct {
 	rules    *Rules
 	src      string
@@ -18,16 +17,16 @@ type Reader struct {
 	fresh    bool
 	tokens   []Token
 	comments []Comment
-	lost     map[string]bool // closing marks that the rest of the text lacks
-	waiting  []string        // documents in place that begin with the next line
-	// open counts brackets, branches are the conditions of the preprocessor that
-	// have not ended, and conditions says which tokens stand under some.
+	lost     map[string]bool // closing marks that do not occur in the rest of the text
+	waiting  []string        // heredocs that begin on the next line
+	// open counts brackets, branches are the open preprocessor conditions, and conditions has the
+	// condition of each token.
 	open       int
 	branches   []branch
 	conditions []Condition
 }
 
-// Read splits a text into tokens and comments. They are good until the next text.
+// Read splits a text into tokens and comments. They are valid until the next call.
 func (x *Reader) Read(rules *Rules, src string) ([]Token, []Comment) {
 	if x.lost == nil {
 		x.lost = make(map[string]bool)
@@ -35,7 +34,7 @@ func (x *Reader) Read(rules *Rules, src string) ([]Token, []Comment) {
 	clear(x.lost)
 	*x = Reader{rules: rules, src: src, line: 1, fresh: true, tokens: slices.Grow(x.tokens[:0], len(src)/5),
 		comments: x.comments[:0], lost: x.lost}
-	if strings.HasPrefix(src, "\ufeff") { // a mark of the encoding
+	if strings.HasPrefix(src, "\ufeff") { // a byte order mark
 		x.i, x.begin = len("\ufeff"), len("\ufeff")
 	}
 	if strings.HasPrefix(src, "#!") && !strings.HasPrefix(src, "#![") {
@@ -57,7 +56,7 @@ func (x *Reader) lineEnd(i int) int {
 	return len(x.src)
 }
 
-// newlines counts the lines that begin in a piece that was read whole.
+// newlines counts the line ends in a span.
 func (x *Reader) newlines(from, to int) {
 	if n := strings.Count(x.src[from:to], "\n"); n > 0 {
 		x.line += int32(n) //nolint:gosec // files are bounded by Limits
@@ -67,19 +66,19 @@ func (x *Reader) newlines(from, to int) {
 
 func (x *Reader) has(s string) bool { return strings.HasPrefix(x.src[x.i:], s) }
 
-// emit adds what ends at end as a token and goes there.
+// emit adds the token up to end.
 func (x *Reader) emit(k Kind, end int) {
 	s := x.src[x.i:end]
 	x.tokens = append(x.tokens, Token{Kind: k, First: x.fresh, Line: x.line, Col: small(x.i - x.begin), Off: small(x.i),
 		Hash: Hash(s), S: s})
 	x.fresh = false
-	if k == Text { // others are in one line
+	if k == Text { // others are on one line
 		x.newlines(x.i, end)
 	}
 	x.i = end
 }
 
-// small makes an int32 of a number that Limits bound.
+// small converts a number that the limits of a file bound.
 func small(n int) int32 { return int32(n) } //nolint:gosec // see above
 
 func (x *Reader) step() {
@@ -151,7 +150,7 @@ func (x *Reader) op() {
 	x.emit(Op, x.i+1)
 }
 
-// outside passes over what is no code, to the next tag.
+// outside skips the text up to the next tag.
 func (x *Reader) outside() {
 	n := strings.Index(x.src[x.i:], x.rules.Tag)
 	end := len(x.src)
@@ -200,7 +199,7 @@ func (x *Reader) note(end int) {
 	x.i = end
 }
 
-// blockEnd finds the end of a block comment; -1 when it has none.
+// blockEnd returns the end of a block comment; -1 for none.
 func (x *Reader) blockEnd(open string) int {
 	closing := "*/"
 	if open == "=begin" {
@@ -280,7 +279,7 @@ func (x *Reader) str() bool {
 	return false
 }
 
-// quoteEnd finds the end of a string that opens at i; -1 when it has none.
+// quoteEnd returns the end of a string that opens at i; -1 for none.
 func (x *Reader) quoteEnd(q *Quote, i int) int {
 	if q.Lines && x.lost[q.Open] {
 		return -1
@@ -292,8 +291,7 @@ func (x *Reader) quoteEnd(q *Quote, i int) int {
 	return end
 }
 
-// closing finds the end of a string from i on. Without one, a string of one line
-// ends with the line.
+// closing returns the end of a string from i on. An unclosed string of one line ends with the line.
 func (x *Reader) closing(q *Quote, escape byte, i, deep int) int {
 	for i < len(x.src) {
 		c := x.src[i]
@@ -303,7 +301,7 @@ func (x *Reader) closing(q *Quote, escape byte, i, deep int) int {
 		case c == '\n' && !q.Lines:
 			return i
 		case q.Code != "" && deep < 4 && strings.HasPrefix(x.src[i:], q.Code):
-			if q.Code == "{" && strings.HasPrefix(x.src[i:], "{{") { // is a brace
+			if q.Code == "{" && strings.HasPrefix(x.src[i:], "{{") { // an escaped brace
 				i += 2
 				continue
 			}
@@ -325,7 +323,7 @@ func (x *Reader) closing(q *Quote, escape byte, i, deep int) int {
 	return len(x.src)
 }
 
-// embedded passes over code inside of a string, with the strings in it.
+// embedded skips code inside a string, with the strings in it.
 func (x *Reader) embedded(q *Quote, i, deep int) int {
 	for open := 1; i < len(x.src); {
 		switch c := x.src[i]; c {
@@ -348,7 +346,7 @@ func (x *Reader) embedded(q *Quote, i, deep int) int {
 				inner.Code = q.Code
 			}
 			end := x.closing(&inner, '\\', i+1, deep+1)
-			if end < 0 { // nothing closes it any more
+			if end < 0 { // unclosed
 				return len(x.src)
 			}
 			i = end
@@ -359,7 +357,7 @@ func (x *Reader) embedded(q *Quote, i, deep int) int {
 	return i
 }
 
-// charEnd returns the end of a literal of one character whose quote ends at i.
+// charEnd returns the end of a character literal whose quote ends at i; -1 for none.
 func charEnd(s string, i int) int {
 	const longest = len(`\U0010FFFF`)
 	if i < len(s) && s[i] == '\\' {

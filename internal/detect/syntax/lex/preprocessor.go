@@ -8,14 +8,14 @@ import (
 
 // branch is an #if of C# whose #endif has not come yet.
 type branch struct {
-	open  int  // brackets that were open when it began
+	open  int  // brackets that were open at its beginning
 	holds bool // its condition is true
-	// under says what stands in it, outer what stands around it.
+	// under is the condition inside it, outer the one around it.
 	under, outer Condition
 }
 
-// Condition says under how many conditions that are no constants the tokens from one
-// on stand, and what the line of the innermost one is.
+// Condition is the number of non-constant conditions around the tokens from one on, with the
+// innermost one.
 type Condition struct {
 	from int
 	Deep int
@@ -23,9 +23,8 @@ type Condition struct {
 	S    string
 }
 
-// preprocess reads a line for the preprocessor, which is no code. What stands under
-// a condition is, unless that is false; and when the branches of a condition open
-// or close a block each in its own way, only the first counts.
+// preprocess reads a preprocessor line. Code under a false condition is skipped; if the branches of
+// a condition differ in their brackets, only the first counts.
 func (x *Reader) preprocess() bool {
 	if !x.rules.Preprocessor || !x.fresh || x.src[x.i] != '#' {
 		return false
@@ -72,7 +71,7 @@ func (x *Reader) branchBegins(line, condition string) {
 	x.under(b.under)
 }
 
-// under notes under what the next token stands.
+// under notes the condition of the next token.
 func (x *Reader) under(c Condition) {
 	c.from = len(x.tokens)
 	if n := len(x.conditions) - 1; n >= 0 && x.conditions[n].from == c.from {
@@ -81,8 +80,8 @@ func (x *Reader) under(c Condition) {
 	x.conditions = append(x.conditions, c)
 }
 
-// branchEnd is where the line begins that ends the branch of an #if which goes on
-// at i: its #endif or, but for the last branch, another branch of it.
+// branchEnd returns the line that ends the branch of an #if at i: its #endif or, unless the branch
+// is the last, its next branch.
 func (x *Reader) branchEnd(i int, last bool) int {
 	if x.lost["#endif"] {
 		return i
@@ -106,8 +105,7 @@ func (x *Reader) branchEnd(i int, last bool) int {
 	return i
 }
 
-// Under is under what conditions of the preprocessor the token at i stands, of the
-// text that was read last.
+// Under returns the preprocessor conditions of the token at i of the last text.
 func (x *Reader) Under(i int) Condition {
 	n, found := slices.BinarySearchFunc(x.conditions, i, func(c Condition, i int) int { return cmp.Compare(c.from, i) })
 	switch {

@@ -5,45 +5,45 @@ import (
 	"unicode/utf8"
 )
 
-// Quote is a form of string.
+// Quote is a kind of string literal.
 type Quote struct {
 	Open, Close string
-	// Escape takes away the meaning of the byte after it; 0 for none.
+	// Escape is the byte that escapes the next one; 0 for none.
 	Escape byte
-	// Lines is set when it may go on in the next line.
+	// Lines is set when it may span lines.
 	Lines bool
-	// Code begins a piece of code inside, which ends with a brace.
+	// Code begins interpolated code, which ends with a brace.
 	Code string
-	// Doubled is set when the closing mark, written twice, stands for itself.
+	// Doubled is set when the closing mark is escaped by repeating it.
 	Doubled bool
-	// Name is set when what is quoted is a name.
+	// Name is set for quoted identifiers.
 	Name bool
 }
 
-// Rules say how comments, strings and words of a language look.
+// Rules are the comments, strings and words of a language.
 type Rules struct {
-	Line      []string // what begins comments to the end of the line
-	Block     string   // what begins block comments; they end with its mirror
+	Line      []string // begins comments to the end of the line
+	Block     string   // begins block comments; its mirror ends them
 	Nested    bool     // block comments nest
 	Quotes    []Quote  // longest opening first
-	Prefixes  string   // letters that may stand before a quote
+	Prefixes  string   // letters that may precede a quote
 	Char      bool     // ' is a character or a lifetime, label or name: 'x' but not 'a
 	Regex     bool     // /x/ where no division can be
 	Hashes    bool     // r#"x"# of Rust
-	Documents string   // what begins a document in place: <<~ or <<<
+	Documents string   // begins a heredoc: <<~ or <<<
 	Percent   bool     // %w[x] of Ruby
 	Dollar    bool     // $ belongs to words
 	At        bool     // @ belongs to words
 	Query     bool     // words may end with ? or !
 	Tag       string   // code begins after it, as in PHP
-	// Preprocessor is set when lines that begin with # are for one.
+	// Preprocessor is set when # begins a preprocessor line.
 	Preprocessor bool
-	// Raw is set when three quotes or more begin a string that as many end.
+	// Raw is set when a string may begin and end with three quotes or more.
 	Raw   bool
 	table *table
 }
 
-// class says what a byte may begin, or go on with.
+// class is a set of the roles of a byte.
 type class uint8
 
 const (
@@ -52,22 +52,21 @@ const (
 	opens  // a comment or a string may begin
 	digit  // a number begins
 	letter // a word begins
-	inner  // a word goes on
+	inner  // a word continues
 )
 
-// table has what Rules say by the byte with which it begins.
+// table has the rules by first byte.
 type table struct {
 	class     [256]class
 	operators [256][]string
 }
 
-// operators of more than one byte that matter to the readers; the first that fits
-// is taken.
+// operators are the operators of more than one byte that matter to the readers; the first match
+// counts.
 var operators = [...]string{"===", "!==", "...", "<=>", "**=", "??=", "=>", "->", "::", "==", "!=", ":=", "&&", "||",
 	"?.", "??", "<=", ">=", "+=", "-=", "++", "--", "!!", "?:", "=~", "..", "**"}
 
-// Prepare makes rules ready to be read with, once they are complete. A copy of them that
-// differs in its Tag is ready, too.
+// Prepare builds the table of complete rules. A copy with another Tag may share it.
 func (r *Rules) Prepare() {
 	t := new(table)
 	for n := range t.class {
@@ -84,7 +83,7 @@ func (r *Rules) Prepare() {
 	for _, c := range []byte(" \t\r\f\v") {
 		t.class[c] = blank
 	}
-	// More than what begins one in this language: it is asked then.
+	// These may begin a string or comment in some language.
 	for _, c := range []byte("'\"`/%<#" + r.Prefixes + r.Block + strings.Join(r.Line, "")) {
 		t.class[c] |= opens
 	}

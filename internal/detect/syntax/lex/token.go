@@ -2,7 +2,7 @@ package lex
 
 import "strings"
 
-// Kind of a token.
+// Kind is the kind of a token.
 type Kind uint8
 
 // The kinds of tokens.
@@ -13,7 +13,7 @@ const (
 	Op
 )
 
-// Token is a piece of code; comments are no tokens.
+// Token is a word, a literal or an operator.
 type Token struct {
 	Kind  Kind
 	First bool // the first of its line
@@ -28,17 +28,17 @@ type Token struct {
 type Comment struct {
 	Line  int32
 	Off   int32
-	Alone bool // no code stands before it on its line
+	Alone bool // no code before it on its line
 	S     string
 }
 
-// noHash is what FNV-1a begins with: the hash of nothing.
+// noHash is the initial value of FNV-1a.
 const noHash = uint32(2166136261)
 
-// Hash is FNV-1a.
+// Hash returns the FNV-1a hash of a string.
 func Hash(s string) uint32 { return hashOn(noHash, s) }
 
-// hashOn goes on with a hash.
+// hashOn continues a hash.
 func hashOn(h uint32, s string) uint32 {
 	for i := range len(s) {
 		h = (h ^ uint32(s[i])) * 16777619
@@ -46,10 +46,10 @@ func hashOn(h uint32, s string) uint32 {
 	return h
 }
 
-// TextHash is the hash of what a string says, which is none of a name.
+// TextHash returns the hash of a string's contents, which differs from that of a name.
 func TextHash(s string) uint32 { return hashOn(hashOn(noHash, "\x00"), s) }
 
-// Meaning is the hash of a token, which is the same for a string in different quotes.
+// Meaning returns the hash of a token, regardless of the quotes of a string.
 func (t *Token) Meaning() uint32 {
 	if t.Kind == Text {
 		return TextHash(Unquote(t.S))
@@ -57,7 +57,7 @@ func (t *Token) Meaning() uint32 {
 	return t.Hash
 }
 
-// Unquote takes the quotes, and what stands before them, off a string.
+// Unquote removes the quotes and the prefix of a string.
 func Unquote(s string) string {
 	i := strings.IndexAny(s, "\"'`")
 	if i < 0 {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// GoSystem is the system, or the processor, that the name of a file of tests of Go ends
-// in, for which alone it is built; empty for none.
+// GoSystem returns the operating system or architecture in the name of a Go test file; empty for
+// none.
 func GoSystem(name string) string {
 	stem, ok := strings.CutSuffix(path.Base(name), "_test.go")
 	parts := strings.Split(stem, "_")

@@ -9,30 +9,28 @@ import (
 	"sync"
 )
 
-// Condition is one under which a test is skipped, or the only one under which it
-// runs.
+// Condition is one under which a test is skipped or runs.
 type Condition struct {
-	// Language is its name, whose versions count.
+	// Language is the language of the test.
 	Language string
-	// Text is the condition in tokens, without blanks and messages, and with what the
-	// names in it stand for.
+	// Text has the tokens of the condition, without blanks and messages, with names replaced by
+	// their values.
 	Text string
-	// RunsWhen is set when the test runs when it holds, and is skipped otherwise.
+	// RunsWhen is set when the test runs if it holds, and is skipped otherwise.
 	RunsWhen bool
-	// Used is set when what it asks for is used elsewhere: a variable, a module, a tool.
+	// Used is set when the file uses the required variable, module or tool elsewhere.
 	Used bool
-	// Tried is set when it was tried, and failed.
+	// Tried is set when the test is skipped because an attempt failed.
 	Tried bool
-	// Own is the text without what the names in it stand for, and Given is that.
+	// Own is the text with the names in it, and Given has their values.
 	Own   string
 	Given map[string]string
 	// Test is the name of the test.
 	Test string
 }
 
-// Explains tells whether the condition is a reason for a test not to run: one of the
-// system, or of something that the tests use. It is none when it always holds, or on
-// usual machines.
+// Explains reports whether the condition is a valid reason for a skip: the system, or something
+// that the tests use. A condition that always holds, or holds on usual machines, is none.
 func (c *Condition) Explains() bool {
 	for _, one := range c.alternatives() {
 		if !one.Explains() {
@@ -54,8 +52,8 @@ func (c *Condition) Explains() bool {
 	return c.Used && ofInstalled().MatchString(c.Text)
 }
 
-// alternatives are the conditions each of which skips the test alone, when one of
-// them asks for nothing but the environment: who sets nothing there never runs it.
+// alternatives returns the alternatives that test only the environment. Each skips the test alone
+// wherever its variable is unset.
 func (c *Condition) alternatives() []Condition {
 	text := c.Own
 	if text == "" {
@@ -79,8 +77,7 @@ func (c *Condition) alternatives() []Condition {
 	return all
 }
 
-// Always tells whether the condition switches the test off on every machine that
-// somebody still uses.
+// Always reports whether the condition skips the test on every machine in use.
 func (c *Condition) Always() bool {
 	if rare().MatchString(c.Text) || c.Language == "go" && (strings.Contains(c.Text, "!testing.Short()") || c.RunsWhen &&
 		strings.HasPrefix(c.Text, "testing.Short()")) {
@@ -98,8 +95,8 @@ func (c *Condition) Always() bool {
 	return v != nil && (c.RunsWhen && v.never() || !c.RunsWhen && v.ever())
 }
 
-// plain is the text without strings when it reads the environment: what they name
-// may sound like anything.
+// plain returns the text without strings if it reads the environment, as names of variables mean
+// nothing.
 func (c *Condition) plain() string {
 	if ofEnvironment().MatchString(c.Text) {
 		return named().ReplaceAllString(c.Text, "")
@@ -107,7 +104,7 @@ func (c *Condition) plain() string {
 	return c.Text
 }
 
-// everySystem tells whether all systems are named, none of them denied.
+// everySystem reports whether a text names all systems without a negation.
 func everySystem(text string) bool {
 	s := strings.ToLower(text)
 	return strings.Contains(s, "linux") && strings.Contains(s, "win") &&
@@ -130,11 +127,11 @@ var (
 	ofEnvironment = sync.OnceValue(pattern(`(?i)getenv|lookupenv|environ\b|\benv\b|\$_env|\$_server|environmentvariable|` +
 		`systemproperty|env::var|option_env|extension|importorskip|feature`))
 	named = sync.OnceValue(pattern("\"[^\"]*\"|'[^']*'|`[^`]*`|\\benv\\.\\w+"))
-	// ofInstalled are words of what may be missing.
+	// ofInstalled matches words for software that may be missing.
 	ofInstalled = sync.OnceValue(pattern(`(?i)version|jre|jdk|\bphp|which|lookpath|lookupenv|getenv|environ|\benv\b|` +
 		`env::var|exist|stat\(|access|isfile|found|install|availab|support|capab|import|module|hasattr|has_|have_|` +
 		`extension|requires|docker|loaded|defined|feature|\btypeof[ (]*[\w.$]+[ )]*[=!]|\bping\b|\bdial|probe|reachable`))
-	// rare are conditions for systems that hardly anybody has.
+	// rare matches conditions for systems that are hardly used.
 	rare = sync.OnceValue(pattern(`(?i)(!=|!==|!equals\(|isnot)["'(]*(aix|plan9|solaris|sunos|illumos|haiku|amiga|zos|` +
 		`hp-?ux)|EnabledOnOs\((value=)?\{?(OS\.)?(AIX|SOLARIS|OTHER)|RequiresOperatingSystem\w*\(["']/?(solaris|aix|` +
 		`sunos|hp-?ux|haiku)|^(aix|plan9|solaris|illumos|zos)$`))

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// A usual machine is one on which most tests run, in CI above all: with Linux, on
-// amd64. Who says that a test shall run on others only switches it off.
+// A usual machine runs Linux on amd64, as in CI. A condition that limits a test to other machines
+// switches it off.
 
-// truth is what is known of a condition on a usual machine.
+// truth is the value of a condition on a usual machine, if known.
 type truth int8
 
 const (
@@ -18,10 +18,10 @@ const (
 	yes     truth = 1
 )
 
-// Off tells whether the condition switches the test off on usual machines.
+// Off reports whether the condition switches the test off on usual machines.
 func (c *Condition) Off() bool { return c.usually() == yes }
 
-// usually tells whether the test is skipped on a usual machine.
+// usually returns whether the test is skipped on a usual machine.
 func (c *Condition) usually() truth {
 	e := expression{given: c.Given}
 	v := e.of(cmp.Or(c.Own, c.Text))
@@ -31,17 +31,17 @@ func (c *Condition) usually() truth {
 	return v
 }
 
-// expression reads a condition that is written down as Condition.Text is.
+// expression parses a condition in the form of Condition.Text.
 type expression struct {
 	s     string
 	given map[string]string
 	deep  int
 }
 
-// maxDeep is how many names stand for each other at most.
+// maxDeep is the maximum depth of names that stand for names.
 const maxDeep = 6
 
-// of is the value of a text.
+// of returns the value of a text.
 func (e *expression) of(s string) truth {
 	if e.deep >= maxDeep {
 		return unknown
@@ -52,19 +52,19 @@ func (e *expression) of(s string) truth {
 			rest = strings.TrimPrefix(rest, word)
 		}
 		if strings.HasPrefix(rest, "(") && strings.Count(rest, "(") > strings.Count(rest, ")") {
-			rest = rest[1:] // that of the if, which is not closed
+			rest = rest[1:] // the unclosed one of the if
 		}
 		if rest == s {
 			break
 		}
 		s = rest
 	}
-	s = strings.TrimSuffix(s, "(") // of the call of what is chosen
+	s = strings.TrimSuffix(s, "(") // of the call of the chosen function
 	inner := expression{s: s, given: e.given, deep: e.deep + 1}
 	return inner.chosen()
 }
 
-// chosen is a condition, or what one of two is taken by: cond ? test.skip : test.
+// chosen parses a condition, or a choice by one: cond ? test.skip : test.
 func (e *expression) chosen() truth {
 	v := e.either()
 	rest, ok := strings.CutPrefix(e.s, "?")
@@ -94,7 +94,7 @@ func (e *expression) both() truth {
 	return v
 }
 
-// take passes over a piece at the beginning.
+// take skips a prefix and reports whether it was there.
 func (e *expression) take(piece string) bool {
 	rest, ok := strings.CutPrefix(e.s, piece)
 	if ok {
@@ -103,7 +103,7 @@ func (e *expression) take(piece string) bool {
 	return ok
 }
 
-// one is what stands between the words of an expression.
+// one parses an operand.
 func (e *expression) one() truth {
 	e.s = strings.TrimLeft(e.s, " ")
 	if e.take("!") || e.take("not ") || strings.HasPrefix(e.s, "not(") && e.take("not") {
@@ -130,7 +130,7 @@ func (e *expression) one() truth {
 	return ofUsual(atom)
 }
 
-// several is what any, or all, of some conditions with commas between them are.
+// several parses the comma-separated conditions of any or all.
 func (e *expression) several(list string, all bool) truth {
 	inner := expression{s: list, given: e.given, deep: e.deep + 1}
 	v := inner.either()
@@ -144,7 +144,7 @@ func (e *expression) several(list string, all bool) truth {
 	return v
 }
 
-// atomEnd is where the next piece ends that no operator divides.
+// atomEnd returns the end of the next operand.
 func (e *expression) atomEnd() int {
 	deep := 0
 	for i := 0; i < len(e.s); i++ {
@@ -175,7 +175,7 @@ func (e *expression) atomEnd() int {
 			if rest := e.s[i:]; deep == 0 && (strings.HasPrefix(rest, " and ") || strings.HasPrefix(rest, " or ")) {
 				return i
 			}
-		case 'a', 'o': // behind a parenthesis or a string stands no blank
+		case 'a', 'o': // no blank follows a parenthesis or string
 			if rest := e.s[i:]; deep == 0 && i > 0 && strings.IndexByte(")]\"'", e.s[i-1]) >= 0 &&
 				(strings.HasPrefix(rest, "and ") || strings.HasPrefix(rest, "or ")) {
 				return i
@@ -185,7 +185,7 @@ func (e *expression) atomEnd() int {
 	return len(e.s)
 }
 
-// closedAtEnd tells whether the parenthesis at the beginning is closed by the last one.
+// closedAtEnd reports whether the first parenthesis is closed by the last one.
 func closedAtEnd(s string) bool {
 	deep := 0
 	for i := range len(s) {
@@ -201,7 +201,7 @@ func closedAtEnd(s string) bool {
 	return false
 }
 
-// ofUsual is what a single question has for an answer on a usual machine.
+// ofUsual returns the value of an operand on a usual machine.
 func ofUsual(atom string) truth {
 	if ofEnvironment().MatchString(atom) {
 		atom = named().ReplaceAllString(atom, "")
@@ -235,13 +235,13 @@ var (
 		`cygwin|darwin|mac_?os|\bmac\b|\bosx\b|freebsd|openbsd|netbsd|solaris|arm64|aarch64|\barm\b|s390x|riscv|\bmiri\b|` +
 		`tarpaulin|\bloom\b|\bfuzzing\b|is_?win\b`))
 	separator = sync.OnceValue(pattern(`(?i)separator(?:char)?\b.*[=(]|\bpath\.sep\b|\bos\.sep\b`))
-	// doubtful are words of what a system can do, or not.
+	// doubtful matches words for capabilities of a system.
 	doubtful = sync.OnceValue(pattern(`(?i)support|avail|missing|without|lack|need|fail|broken|\bhas|can_|\bcan[A-Z]|` +
 		`using|version|release|distro|feature|uid\b|hasattr|exist|docker|musl|\bwsl`))
 	denied   = sync.OnceValue(pattern(`!==?|!~|\bnot in\b|\bis not\b|(?i)neq\(|notequals?\(`))
 	nothing  = sync.OnceValue(pattern(`={1,3}(?:-1|false|False|nil|null|None)$|<0$`))
 	skipping = sync.OnceValue(pattern(`\.skip\b|\.todo\b|\bx(?:it|test|describe)\b|^skip\b`))
-	// otherSystem are names of tests that are about another system.
+	// otherSystem matches names of tests about another system.
 	otherSystem = sync.OnceValue(pattern(`[wW]in(?:32|64|[A-Z_])|(?i:windows|unc_?path|mac_?os|darwin|arm64|powershell|` +
 		`registry_?key|drive_?letter)`))
 )

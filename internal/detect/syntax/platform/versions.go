@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// inUse are the oldest and the newest version of a language that somebody uses, as
-// 100 times the first number and the second.
+// inUse are the oldest and the newest version of each language in use, as 100*major + minor.
 var inUse = sync.OnceValue(func() map[string][2]int {
 	return map[string][2]int{
 		"python":     {308, 316},
@@ -23,16 +22,16 @@ var inUse = sync.OnceValue(func() map[string][2]int {
 	}
 })
 
-// comparison is one of the language's version: it holds, or not, for those in use.
+// comparison is a comparison with the language's version.
 type comparison struct {
 	how            string // <, <=, >, >=, ==, !=, or begins
 	version        int
-	whole          bool // only the first number is given
+	whole          bool // only the major version is given
 	text           string
 	oldest, newest int
 }
 
-// versionName is what holds the version, before an operator and a number.
+// versionName matches the version variable before an operator and a number.
 const versionName = `(?i)(?:version_info|python_version(?:_tuple)?\(\)|RUBY_VERSION|PHP_VERSION(?:_ID)?|RequiresPhp|` +
 	`process\.versions?|Environment\.Version|runtime\.Version\(\)|java\.version|java_version|Runtime\.version\(\)|` +
 	`node_?version|nodemajor|rustversion)`
@@ -41,7 +40,7 @@ var (
 	compared = sync.OnceValue(pattern(versionName +
 		`(?:\[[^\]]*\]|[\w.]|\(["'/.,v)\d]*\)|\(["']|["'])*?\)*(?:,["'])?(>=|<=|>|<|={2,3}|!==?|\bgte?\b|` +
 		`\blte?\b)=?(?:Gem::Version\.new)?[("'\[]*v?(?:go)?(\d+)(?:(?:[.,]\s*|0)(\d+))?`))
-	// afterwards is version_compare(PHP_VERSION, "8.0", ">=") and semver.gte(process.version, "14").
+	// afterwards matches comparisons such as version_compare(PHP_VERSION, "8.0", ">=").
 	afterwards = sync.OnceValue(pattern(`(?i)version_compare\(PHP_VERSION,["'](\d+)(?:\.(\d+))?[^"']*["'],["'](>=|<=|>|` +
 		`<|==|!=|gt|ge|lt|le|eq)["']`))
 	semver = sync.OnceValue(pattern(`(?i)\b(gte|lte|gt|lt)\(process\.versions?(?:\.node)?,["']v?(\d+)(?:\.(\d+))?`))
@@ -52,7 +51,7 @@ var (
 		`max=)?(?:JRE\.)?(?:JAVA_)?(\d+)`))
 )
 
-// version is what the condition says of the language's version; nil for nothing.
+// version returns the comparison with the language's version; nil for none.
 func (c *Condition) version() *comparison {
 	span, ok := inUse()[c.Language]
 	if !ok {
@@ -87,7 +86,7 @@ func (c *Condition) version() *comparison {
 	return nil
 }
 
-// operator is one of five for a sign, or the word for it.
+// operator returns the operator for a sign or its name.
 func operator(s string) string {
 	switch strings.ToLower(s) {
 	case "gte", "ge":
@@ -106,7 +105,7 @@ func operator(s string) string {
 	return s
 }
 
-// of takes the numbers of a version: 3 and 8, 80000, 21 and nothing.
+// of sets the numbers of a version: 3 and 8, 80000, 21 and nothing.
 func (v *comparison) of(first, second string) *comparison {
 	major, _ := strconv.Atoi(first)
 	minor, _ := strconv.Atoi(second)
@@ -118,7 +117,7 @@ func (v *comparison) of(first, second string) *comparison {
 	return v
 }
 
-// ever tells whether it holds for all versions in use.
+// ever reports whether it holds for all versions in use.
 func (v *comparison) ever() bool {
 	switch v.how {
 	case ">=":
@@ -138,7 +137,7 @@ func (v *comparison) ever() bool {
 		v.oldest/100 == v.newest/100 && strings.TrimSuffix(v.text, ".") == strconv.Itoa(v.oldest/100)
 }
 
-// never tells whether it holds for no version in use.
+// never reports whether it holds for no version in use.
 func (v *comparison) never() bool {
 	switch v.how {
 	case ">=":
