@@ -50,11 +50,12 @@ var languageExceptions = map[string]string{
 	"words internal/corpus/boundary/languages.go sealed": "a keyword of languages",
 	"words internal/config/loop.go sealed":               "the name of the setting",
 	"words internal/cli/loop/tune.go sealed":             "the names of the flags",
+	"words internal/detect/syntax/declare.go sealed":     "a keyword of languages",
 }
 
 // languagePending are folders and files that are not read against the rule yet.
 var languagePending = []string{
-	"docs/benchmarks.md", "handoff", "internal/aiwg", "internal/daemon", "internal/detect/syntax", "internal/testing",
+	"docs/benchmarks.md", "handoff", "internal/aiwg", "internal/daemon", "internal/testing",
 	"internal/workspace", rootPending,
 }
 

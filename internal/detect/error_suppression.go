@@ -190,13 +190,13 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 				continue
 			}
 		}
-		if h.StandsIn && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
+		if h.Fallback && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
 			!syntax.SameBody(was, h.Body) {
 			f.Confidence, f.Message = 0.85, "error that was passed on now becomes an empty value"
 			r.add(f, syntax.ErrorSwallowed)
 			continue
 		}
-		if h.Hushed && added && !h.Expected && !h.Dropped && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
+		if h.LogsQuietly && added && !h.Expected && !h.Dropped && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
 			!syntax.SameBody(was, h.Body) {
 			f.Confidence, f.Message = 0.85, "error that was passed on is now only logged"
 			r.add(f, syntax.ErrorSwallowed)

@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -16,7 +15,7 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	}
 	var given multiset.Hashes
 	for i := d.body; i < d.end; i++ {
-		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || tellsFailure(u.at(i)) ||
+		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || isException(u.at(i)) ||
 			u.corrects(i, d.body) {
 			continue
 		}
@@ -26,7 +25,7 @@ func (u *unit) readAskers(f *Function, d *decl) {
 		}
 		from, to := u.linesAround(i, d)
 		for _, w := range u.once(appendBag, u.tok[from:to]) {
-			given = append(given, Beside(u.tok[i].Hash, w))
+			given = append(given, CallWord(u.tok[i].Hash, w))
 		}
 	}
 	u.scratch = append(u.scratch[:0], given...)
@@ -40,14 +39,11 @@ func Vouches(name string) bool {
 	}
 	low := strings.ToLower(name[:min(len(name), 64)])
 	return low == "parse" || low == "safeparse" || low == "safe_parse" || strings.HasPrefix(low, "must") ||
-		slices.ContainsFunc(vouching[:], func(part string) bool { return strings.Contains(low, part) })
+		containsAny(low, "valid", "verif", "ensure", "assert", "check", "schema", "require", "guard")
 }
 
-// vouching are parts of names of calls that check.
-var vouching = [...]string{"valid", "verif", "ensure", "assert", "check", "schema", "require", "guard"}
-
-// Beside returns the hash of a call and a word on the same lines.
-func Beside(call, word uint32) uint32 { return call*31 + word }
+// CallWord returns the hash of a call and a word on the same lines.
+func CallWord(call, word uint32) uint32 { return call*31 + word }
 
 // calledSomehow reports whether the word at i is called; Ruby needs no parentheses.
 func (u *unit) calledSomehow(i int) bool {
@@ -94,15 +90,15 @@ func appendAsked(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 var connectives = sync.OnceValue(wordSet("if elif unless and or not in is null nil None undefined true false True " +
 	"False typeof instanceof var let const out as when with end then this self"))
 
-// tellsFailure reports whether a name is that of an exception.
-func tellsFailure(name string) bool {
+// isException reports whether a name is that of an exception.
+func isException(name string) bool {
 	return name == "nameof" || strings.HasSuffix(name, "Exception") || strings.HasSuffix(name, "Error")
 }
 
 // harmless reports whether a call only converts, stores or logs a value. Clamping is not harmless.
 func harmless(name string) bool {
 	s := plain(strings.TrimPrefix(name, "$"))
-	return harmlessCalls()[s] || tellingCalls()[s]
+	return harmlessCalls()[s] || loggingCalls()[s]
 }
 
 var harmlessCalls = sync.OnceValue(wordSet("int float str string bool number double decimal long bigint boolean " +
@@ -127,10 +123,7 @@ var harmlessCalls = sync.OnceValue(wordSet("int float str string bool number dou
 
 // saysLack reports whether a block mentions missing support or implementation.
 func (u *unit) saysLack(from, to int) bool {
-	return anyOf(from, to, func(j int) bool {
-		s := strings.ToLower(u.at(j))
-		return strings.Contains(s, "support") || strings.Contains(s, "implement")
-	})
+	return anyOf(from, to, func(j int) bool { return containsAny(strings.ToLower(u.at(j)), "support", "implement") })
 }
 
 // corrects reports whether a call clamps a value and assigns it, instead of rejecting it.

@@ -48,7 +48,7 @@ func (u *unit) losesFailure(i, from int) bool {
 	if u.expectsFailure(i) {
 		return true
 	}
-	return u.lang.handlers[s] && u.onlyTells(i) && u.guardsAsserts(i, from)
+	return u.lang.handlers[s] && u.onlyLogs(i) && u.guardsAsserts(i, from)
 }
 
 // chainCaught reports whether the catch at i drops or only logs the failure of a promise that
@@ -63,7 +63,7 @@ func (u *unit) chainCaught(i int) bool {
 	}
 	for j := i + 2; j < u.closer(i+1)-1; j++ {
 		s := u.at(j)
-		if u.isWord(j) && u.at(j-1) != "." && u.at(j+1) == "(" && !tellingCalls()[plain(s)] || u.lang.throws[s] ||
+		if u.isWord(j) && u.at(j-1) != "." && u.at(j+1) == "(" && !loggingCalls()[plain(s)] || u.lang.throws[s] ||
 			s == "done" || s == "=" || u.isWord(j) && u.asserts(j, nil) {
 			return false
 		}
@@ -231,8 +231,8 @@ func (u *unit) assertsWithin(from, to int) bool {
 	return anyOf(from, to, func(j int) bool { return u.isWord(j) && u.asserts(j, nil) })
 }
 
-// onlyTells reports whether a handler for failed assertions at most logs them.
-func (u *unit) onlyTells(i int) bool {
+// onlyLogs reports whether a handler for failed assertions at most logs them.
+func (u *unit) onlyLogs(i int) bool {
 	h := u.handlerAt(i)
 	if h == nil || !h.Broad && !u.namesFailure(i) {
 		return false
@@ -247,7 +247,7 @@ func (u *unit) onlyTells(i int) bool {
 		switch {
 		case u.lang.throws[s] || s == "return" || s == "fail" || s == "if" || s == "=" || u.isWord(j) && u.asserts(j, nil):
 			return false
-		case tellingCalls()[plain(strings.TrimPrefix(s, "$"))]:
+		case loggingCalls()[plain(strings.TrimPrefix(s, "$"))]:
 			told++
 		case u.isWord(j) && u.at(j+1) == "(":
 			return false
@@ -256,7 +256,7 @@ func (u *unit) onlyTells(i int) bool {
 	return told > 0 || to-from <= 1
 }
 
-var tellingCalls = sync.OnceValue(wordSet("log warn warning error info debug print println printf puts p pp " +
+var loggingCalls = sync.OnceValue(wordSet("log warn warning error info debug print println printf puts p pp " +
 	"writeline echo vardump errorlog printstacktrace eprintln getmessage tostring exception logwarning logerror " +
 	"loginformation logdebug logtrace warnf infof debugf notice alert critical fprintf fprintln"))
 

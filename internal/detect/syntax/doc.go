@@ -1,12 +1,9 @@
-// Package syntax reads a file of code into a small model: its tests by identity
-// with what they assert and whether they run, its functions with their guards and
-// error handlers, and marks that tell tools or runners something. Go is read from
-// its syntax tree; TypeScript, JavaScript, Python, Java, Kotlin, C#, Rust, Ruby and
-// PHP through the tokens of package lex, which takes comments and strings apart from
-// code, and tables of what the languages call things (language.go, and packages
-// marktable and strength).
+// Package syntax reads a source file into a small model: its tests with their assertions and skips, its
+// functions with their guards and error handlers, and marks that instruct tools or test runners. Go is
+// read from its syntax tree; TypeScript, JavaScript, Python, Java, Kotlin, C#, Rust, Ruby and PHP from
+// the tokens of package lex, with tables of each language's words (language.go, marktable.go and
+// strength.go).
 //
-// Reading never fails and takes time linear in the text: what is broken or not
-// understood is not in the model. Nothing here compares versions; package detect
-// does.
+// Reading never fails and takes time linear in the text: code that is broken or not understood is not in
+// the model. Package detect compares the models of two versions.
 package syntax

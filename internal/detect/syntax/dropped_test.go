@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
-// Which calls of Go's are left alone with their error.
+// Go calls whose error is discarded.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -58,8 +58,7 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// Blocks of Ruby that are not understood end with their method, and the names of
-// what follows stay.
+// Ruby blocks that are not understood end with their method, and later names are read.
 func TestRubyGoesOn(t *testing.T) {
 	t.Parallel()
 	const text = `class TestA < Test::Unit::TestCase
@@ -81,7 +80,7 @@ end
 `
 	want := []string{"2 TestA > test_heredoc asserts=1", "10 TestA > test_percent asserts=1",
 		"13 TestA > test_last asserts=1"}
-	if diff := cmp.Diff(want, told(read(t, "test/test_a.rb", text))); diff != "" {
+	if diff := cmp.Diff(want, summary(read(t, "test/test_a.rb", text))); diff != "" {
 		t.Errorf("tests differ (-want +got):\n%s", diff)
 	}
 }

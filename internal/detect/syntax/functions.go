@@ -210,7 +210,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		!u.lang.statements.may(u.tok[i].Hash) {
 		return
 	}
-	if h := u.givesUp(i); h != nil {
+	if h := u.replacesFailure(i); h != nil {
 		f.Handlers = append(f.Handlers, *h)
 		return
 	}
@@ -226,11 +226,11 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		if h := u.handlerAt(i); h != nil {
 			h.Cleans = u.cleansUp(i)
 			if from, to := u.handlerBody(i); !h.Dropped && from >= 0 {
-				h.StandsIn = u.standsInFor(from, to)
+				h.Fallback = u.usesFallback(from, to)
 			}
 			h.Rethrows, h.Plain = u.passesOn(i)
 			u.readOutcome(h, i)
-			if h.Dropped || h.StandsIn || h.Hushed {
+			if h.Dropped || h.Fallback || h.LogsQuietly {
 				from, to := u.guarded(i)
 				h.Guarded, h.Expected = u.once(appendTelling, u.tok[from:to]), u.expectsAbsence(i)
 			}
@@ -293,8 +293,10 @@ func (u *unit) statementBegins(i int) bool {
 // guardCall reports whether a name is that of a call that checks something and throws.
 func guardCall(s string) bool {
 	s = plain(strings.TrimPrefix(s, "$"))
-	return guardWords()[s] ||
-		slices.ContainsFunc(guardNames[:], func(prefix string) bool { return strings.HasPrefix(s, prefix) })
+	return guardWords()[s] || slices.ContainsFunc([]string{"validate", "sanitize", "sanitise", "ensure", "authorize",
+		"authorise", "authenticate", "checkargument", "checknotnull", "checkstate", "throwif", "verifysignature",
+		"checkpermission", "checkaccess", "assertvalid", "requirepermission"},
+		func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
 // readPassed notes a check that is passed to a call for each element: all.forEach(check).
@@ -310,10 +312,6 @@ func (u *unit) readPassed(f *Function, i int) {
 
 // passers are calls that apply a function to each element.
 var passers = sync.OnceValue(wordSet("forEach each for_each ForEach onEach"))
-
-var guardNames = [...]string{"validate", "sanitize", "sanitise", "ensure", "authorize", "authorise", "authenticate",
-	"checkargument", "checknotnull", "checkstate", "throwif", "verifysignature", "checkpermission", "checkaccess",
-	"assertvalid", "requirepermission"}
 
 var guardWords = sync.OnceValue(wordSet("require requirenotnull check checknotnull requirenonnull verify notnull " +
 	"escape"))

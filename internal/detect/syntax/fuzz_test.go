@@ -9,9 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
-// FuzzRead reads any text in every language: it must not fail, lines must be those
-// of the text, and what is blanked keeps its lines and its length. What a reader read
-// before makes no difference.
+// FuzzRead reads any text in every language: it must not fail, lines must be those of the text, Blank
+// keeps lines and length, and what a reader read before makes no difference.
 func FuzzRead(f *testing.F) {
 	edits, err := planted.Edits()
 	if err != nil {

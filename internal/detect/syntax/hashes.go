@@ -12,6 +12,11 @@ import (
 // Hash returns the hash of a word, as in multisets.
 func Hash(s string) uint32 { return lex.Hash(s) }
 
+// containsAny reports whether a text contains one of the parts.
+func containsAny(s string, parts ...string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
+}
+
 func mix(h uint64, s string) uint64 { return mixHash(h, Hash(s)) }
 
 func mixHash(h uint64, more uint32) uint64 { return (h ^ uint64(more)) * 1099511628211 }

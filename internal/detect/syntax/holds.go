@@ -1,10 +1,5 @@
 package syntax
 
-import (
-	"slices"
-	"strings"
-)
-
 // alwaysHolds reports whether no value fails a condition: a size that is not negative, a result
 // that is ok or an error.
 func (u *unit) alwaysHolds(begin, end int) bool {
@@ -39,7 +34,5 @@ func (a *Assertion) Weak() bool { return a.Strength <= Weak }
 
 // Expects reports whether an assertion expects an error.
 func (a *Assertion) Expects() bool {
-	name := plain(a.Name)
-	return slices.ContainsFunc([]string{"throw", "raise", "panic", "reject", "exception", "fail", "err"},
-		func(part string) bool { return strings.Contains(name, part) })
+	return containsAny(plain(a.Name), "throw", "raise", "panic", "reject", "exception", "fail", "err")
 }

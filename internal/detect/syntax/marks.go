@@ -63,7 +63,7 @@ func (u *unit) readMarks(m *Model) {
 				Target: u.target(i, len(rule.parts)), Confidence: rule.Confidence, Why: u.why(u.line(i))}
 			if rule.Pattern == ComplaintOff || rule.Pattern == CoverageExcluded {
 				mark.Silence, mark.About = u.silenceAt(i), u.lineText(u.targetAt(i, len(rule.parts)))
-				mark.Silence.Words = max(mark.Silence.Words, u.wordsBeside(mark.Line))
+				mark.Silence.Words = max(mark.Silence.Words, u.trailingWords(mark.Line))
 			}
 			switch {
 			case rule.Pattern != ExitTrick:
@@ -134,8 +134,8 @@ func (u *unit) reasonIn(open int) int {
 	return 0
 }
 
-// wordsBeside counts the words of the comment after the code of a line.
-func (u *unit) wordsBeside(line int) int {
+// trailingWords counts the words of the comment after the code of a line.
+func (u *unit) trailingWords(line int) int {
 	for i := range u.notes {
 		if n := &u.notes[i]; int(n.Line) == line && !n.Alone {
 			return len(strings.Fields(strings.Trim(n.S, "/*# ")))

@@ -263,9 +263,9 @@ type Guard struct {
 type handler struct {
 	Line    int
 	Dropped bool // it ignores the error
-	// StandsIn is set when it uses an empty value as fallback, Expected when the error means that
+	// Fallback is set when it uses an empty value as fallback, Expected when the error means that
 	// something optional is missing.
-	StandsIn, Expected bool
+	Fallback, Expected bool
 	Broad              bool
 	Cleans             bool            // the guarded code only closes or removes something
 	Guarded            multiset.Hashes // distinctive tokens of the guarded code, when the error is dropped
@@ -274,10 +274,10 @@ type handler struct {
 	// Fails is set when it passes an error on or returns an error value, Alike when it returns the
 	// same value as the success path.
 	Fails, Alike bool
-	// Hushed is set when it logs below the usual level only, Succeeds when it returns success;
+	// LogsQuietly is set when it logs below the usual level only, Succeeds when it returns success;
 	// Counts are the names of its counters.
-	Hushed, Succeeds bool
-	Counts           multiset.Hashes
+	LogsQuietly, Succeeds bool
+	Counts                multiset.Hashes
 	// Sets is set when it assigns a value, Hands when it passes the error to a call.
 	Sets, Hands bool
 	// Called are the names that it calls, Does its distinctive tokens, Told the words of its

@@ -58,7 +58,7 @@ func (u *unit) readNarrowed(t *Test, d *decl, l *loop) {
 	}
 	u.narrowed(t, from, to)
 	u.narrowedNames(t, d, from, to)
-	u.passesOver(t, l)
+	u.skipsRows(t, l)
 }
 
 // narrowedNames notes the rows skipped where the names in [from, to) are assigned.
@@ -84,9 +84,9 @@ func (u *unit) seenFrom(d *decl, i int) bool {
 	return n < 0 || u.decls[n].start <= d.start && d.end <= u.decls[n].end
 }
 
-// passesOver notes where a loop continues with the next row, depending on the row, before an
+// skipsRows notes where a loop continues with the next row, depending on the row, before an
 // assertion.
-func (u *unit) passesOver(t *Test, l *loop) {
+func (u *unit) skipsRows(t *Test, l *loop) {
 	goes := "continue"
 	if u.lang.shape == ends {
 		goes = "next"

@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -29,7 +28,7 @@ func (u *unit) readOutcome(h *handler, i int) {
 	}
 	h.Called, h.Does, h.Told = u.calledIn(from, to), u.once(appendTelling, u.tok[from:to]), u.readTold(from, to)
 	h.Hands = u.handsError(i, from, to)
-	h.Hushed, h.Succeeds, h.Counts = u.hushes(from, to), u.answersWell(from, to), u.counted(from, to)
+	h.LogsQuietly, h.Succeeds, h.Counts = u.logsQuietly(from, to), u.answersWell(from, to), u.counted(from, to)
 	begin, end := u.lastValue(from, to)
 	tryFrom, tryTo := u.guarded(i)
 	was, wasEnd := u.lastValue(tryFrom, tryTo)
@@ -191,8 +190,7 @@ func (u *unit) failingValue(from, to int) bool {
 		return false
 	}
 	last := strings.ToLower(u.at(to - 1))
-	return slices.ContainsFunc([]string{"fail", "err", "invalid", "reject", "denied", "unavailable"},
-		func(part string) bool { return strings.Contains(last, part) })
+	return containsAny(last, "fail", "err", "invalid", "reject", "denied", "unavailable")
 }
 
 // exits reports whether the word at i ends the process with an error code, or sets it.

@@ -23,7 +23,7 @@ func (u *unit) passesOn(i int) (rethrows, plainly bool) {
 			continue
 		}
 		rethrows = rethrows || u.lang.throws[s] || u.exits(j)
-		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && s != "exit" && !tellingCalls()[plain(s)] &&
+		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && s != "exit" && !loggingCalls()[plain(s)] &&
 			!emptyMakers()[plain(s)] && !(gives && u.at(j-1) == "." && !failingCalls()[plain(s)]) {
 			plainly = false
 		}
@@ -81,7 +81,7 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 	}
 	from, to := condition[0], condition[1]
 	if !u.endsRound(body[0], body[1]) && !u.saysOnly(body[0], body[1]) &&
-		!(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.makesUp(body[0], body[1]))) {
+		!(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.onlyAssigns(body[0], body[1]))) {
 		return
 	}
 	for j := from; j < to; j++ {
@@ -143,8 +143,8 @@ func (u *unit) returnsNoError(from, to int) bool {
 	return false
 }
 
-// makesUp reports whether a Go block only assigns variables.
-func (u *unit) makesUp(from, to int) bool {
+// onlyAssigns reports whether a Go block only assigns variables.
+func (u *unit) onlyAssigns(from, to int) bool {
 	for j := from; j < to; j++ {
 		if s := u.at(j); u.isWord(j) && (s == "return" || s == "if" || s == "for" || s == "goto" ||
 			strings.HasPrefix(strings.ToLower(s), "err")) {
@@ -170,7 +170,7 @@ func (u *unit) countTries(f *Function, d *decl) {
 			f.Tries++ // it is returned
 		case s == "Ok" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "=>" && u.at(u.closer(j+1)) != "=":
 			f.Oks++
-		case s == "unwrap_or_default", s == "unwrap_or_else" && u.standsIn(j+1), s == "ok" && u.at(j-1) == "." &&
+		case s == "unwrap_or_default", s == "unwrap_or_else" && u.replacesError(j+1), s == "ok" && u.at(j-1) == "." &&
 			u.at(j+3) == ";",
 			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "let" && u.at(j+1) == "Ok" && u.at(j+2) == "(" &&
 				u.skipsFailure(j), s == "Err" && u.at(j+2) == "_" && (u.at(j+4) == "=>" || u.at(j+4) == "if" && u.armGoesOn(j+4)):
@@ -242,9 +242,9 @@ func (u *unit) goesOnElse(i int) bool {
 	return !u.fails(i+2, end) && end-i <= 6
 }
 
-// standsIn reports whether the Rust closure in the parentheses at open replaces an error by a
+// replacesError reports whether the Rust closure in the parentheses at open replaces an error by a
 // value, and does not end the process.
-func (u *unit) standsIn(open int) bool {
+func (u *unit) replacesError(open int) bool {
 	if u.at(open) != "(" || u.at(open+1) != "|" {
 		return false
 	}
@@ -270,7 +270,7 @@ func (u *unit) saysOnly(from, to int) bool {
 		case s == "return" || s == "if" || s == "for" || s == "panic" || u.exits(j):
 			return false
 		case u.at(j+1) != "(":
-		case tellingCalls()[plain(s)] || s == "Exit":
+		case loggingCalls()[plain(s)] || s == "Exit":
 			told++
 		case !harmless(s) && s != "Error":
 			return false

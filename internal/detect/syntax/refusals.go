@@ -114,9 +114,9 @@ func (u *unit) counted(from, to int) multiset.Hashes {
 	return u.sortedOnce()
 }
 
-// hushes reports whether the block [from, to) only logs at a level that is off by default, and
+// logsQuietly reports whether the block [from, to) only logs at a level that is off by default, and
 // continues.
-func (u *unit) hushes(from, to int) bool {
+func (u *unit) logsQuietly(from, to int) bool {
 	quiet := false
 	for j := from; j < to; j++ {
 		s := u.at(j)
@@ -129,7 +129,7 @@ func (u *unit) hushes(from, to int) bool {
 		low := plain(s)
 		quiet = quiet || quietly()[low]
 		if u.lang.throws[s] || s == "if" || u.exits(j) || s == "return" && !u.emptyResult(j+1) || u.at(j+1) == "(" &&
-			!tellingCalls()[low] && !quietly()[low] && !harmless(s) {
+			!loggingCalls()[low] && !quietly()[low] && !harmless(s) {
 			return false
 		}
 	}

@@ -159,7 +159,7 @@ func (how *Rewrite) OnlyPresence(was *Function, about multiset.Hashes) bool {
 func (how *Rewrite) Asked(was *Function, about multiset.Hashes) bool {
 	for _, call := range how.Now.Askers {
 		for _, w := range about {
-			if h := Beside(call, w); how.Now.Given.Has(h) && !was.Given.Has(h) {
+			if h := CallWord(call, w); how.Now.Given.Has(h) && !was.Given.Has(h) {
 				return true
 			}
 		}

@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
-// Lines for the preprocessor are no code: they stand anywhere, between attributes
-// and a method, too.
+// Preprocessor lines are not code, even between attributes and a method.
 func TestPreprocessor(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -72,13 +71,13 @@ public class ATests {
 			[]string{"2 A asserts=1"}},
 	}
 	for _, test := range tests {
-		if diff := cmp.Diff(test.want, told(read(t, "A.Tests/ATests.cs", test.text))); diff != "" {
+		if diff := cmp.Diff(test.want, summary(read(t, "A.Tests/ATests.cs", test.text))); diff != "" {
 			t.Errorf("%s: tests differ (-want +got):\n%s", test.name, diff)
 		}
 	}
 }
 
-// What C# calls a test, an assertion and a skip, beside the plain forms.
+// The less common forms of tests, assertions and skips in C#.
 func TestSharpForms(t *testing.T) {
 	t.Parallel()
 	const text = "\ufeff" + `[TestFixtureAttribute]
@@ -97,7 +96,7 @@ public class ATests {
 		"6 ATests > D asserts=1 skipped sometimes",
 		"7 ATests > E asserts=1 skipped sometimes", "8 ATests > G skipped", "9 ATests > H asserts=1 skipped",
 	}
-	if diff := cmp.Diff(want, told(read(t, "A.Tests/ATests.cs", text))); diff != "" {
+	if diff := cmp.Diff(want, summary(read(t, "A.Tests/ATests.cs", text))); diff != "" {
 		t.Errorf("tests differ (-want +got):\n%s", diff)
 	}
 }
@@ -126,7 +125,7 @@ func TestSharpStrings(t *testing.T) {
 	}
 }
 
-// The names of functions and types, whatever stands behind their parameters.
+// The names of functions and types are read, whatever follows their parameters.
 func TestSharpFunctions(t *testing.T) {
 	t.Parallel()
 	m := read(t, "A.cs", `
@@ -168,7 +167,7 @@ class A : B {
 	}
 }
 
-// A throw of some builds only does not make a guard of the condition around it.
+// A throw in some builds only does not make a guard of the condition around it.
 func TestGuardOfSomeBuilds(t *testing.T) {
 	t.Parallel()
 	m := read(t, "A.cs", `class A { void F() { if (a) {

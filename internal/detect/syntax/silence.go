@@ -1,9 +1,6 @@
 package syntax
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Silence is the scope of a suppressed warning and the length of its reason.
 type Silence struct {
@@ -129,6 +126,5 @@ func isRuleGroup(name string) bool {
 // switchesOff reports whether a comment that configures a tool switches a rule off.
 func switchesOff(s string) bool {
 	s = strings.NewReplacer(`"`, "", "'", "", " ", "", "[", "", "=", ":").Replace(strings.ToLower(s))
-	return slices.ContainsFunc([]string{":0", ":off", ":false", ":none"},
-		func(off string) bool { return strings.Contains(s, off) })
+	return containsAny(s, ":0", ":off", ":false", ":none")
 }

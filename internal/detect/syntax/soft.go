@@ -16,8 +16,8 @@ func (u *unit) noteSoft(f *Function, from, to, bodyFrom, bodyTo int) {
 		if !u.isWord(j) {
 			continue
 		}
-		if u.lang.throws[s] || u.at(j+1) == "(" && !tellingCalls()[plain(s)] && !u.makesEmpty(j) || u.lang.shape == ends &&
-			u.at(j-1) == "." && !tellingCalls()[plain(s)] && u.at(j+1) != "." {
+		if u.lang.throws[s] || u.at(j+1) == "(" && !loggingCalls()[plain(s)] && !u.makesEmpty(j) || u.lang.shape == ends &&
+			u.at(j-1) == "." && !loggingCalls()[plain(s)] && u.at(j+1) != "." {
 			return
 		}
 	}
@@ -49,7 +49,7 @@ func (u *unit) onlyReports(i int) bool {
 	case onlyInDebug()[s]:
 		return u.lang.Name == "php" && u.at(i-1) != "::" && u.at(i-1) != "->" || u.lang.Name == "java" ||
 			u.lang.Name == "csharp" || u.at(i-2) == "console" || u.at(i-2) == "Debug"
-	case tellingCalls()[s]:
+	case loggingCalls()[s]:
 		return u.at(i-1) == "." || u.at(i-1) == "->" || u.statementBegins(i)
 	}
 	return false
@@ -142,9 +142,9 @@ func (u *unit) makesEmpty(i int) bool {
 	return (emptyMakers()[plain(u.at(i))] || u.at(i) == "new" || u.at(i-1) == "new") && u.closer(i+1)-i <= 5
 }
 
-// givesUp reads expressions that replace what a call throws by another value: Kotlin's runCatching,
+// replacesFailure reads expressions that replace what a call throws by another value: Kotlin's runCatching,
 // and C#'s TryParse with an ignored result. They count as handlers that drop the error.
-func (u *unit) givesUp(i int) *handler {
+func (u *unit) replacesFailure(i int) *handler {
 	switch s := u.at(i); {
 	case s == "then" && u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] && u.lang.lines &&
 		!u.lang.functions["fun"]:
@@ -189,7 +189,7 @@ func (u *unit) secondOfThen(i int) *handler {
 	for k := args[1][0]; k < args[1][1]; k++ {
 		if u.at(k) == "=>" && u.at(k+1) != "{" && !u.callsAny(k+1, args[1][1]) {
 			from, _ := u.guarded(i)
-			return &handler{Line: u.line(i), S: u.text(i, min(end, i+14)), Broad: true, StandsIn: true,
+			return &handler{Line: u.line(i), S: u.text(i, min(end, i+14)), Broad: true, Fallback: true,
 				Guarded: u.once(appendTelling, u.tok[from:i])}
 		}
 	}
@@ -203,9 +203,9 @@ func (u *unit) fails(from, to int) bool {
 	})
 }
 
-// standsInFor reports whether the handler [from, to) only logs the error and uses an empty value as
+// usesFallback reports whether the handler [from, to) only logs the error and uses an empty value as
 // fallback.
-func (u *unit) standsInFor(from, to int) bool {
+func (u *unit) usesFallback(from, to int) bool {
 	if to-from > 40 {
 		return false
 	}
@@ -220,7 +220,7 @@ func (u *unit) standsInFor(from, to int) bool {
 			}
 		case u.lang.throws[s] || u.lang.handlers[s], s == "if" || s == "exit":
 			return false
-		case u.at(j+1) == "(" && !tellingCalls()[plain(s)] && !u.makesEmpty(j) && u.at(j-1) != "new" && s != "new":
+		case u.at(j+1) == "(" && !loggingCalls()[plain(s)] && !u.makesEmpty(j) && u.at(j-1) != "new" && s != "new":
 			return false
 		}
 	}

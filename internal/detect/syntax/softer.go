@@ -110,7 +110,7 @@ func (u *unit) letGo(i, begin int) string {
 	switch u.lang.Name {
 	case "rust":
 		switch {
-		case s == "unwrap_or" || s == "unwrap_or_default" || s == "unwrap_or_else" && u.standsIn(i+1), s == "ok" &&
+		case s == "unwrap_or" || s == "unwrap_or_default" || s == "unwrap_or_else" && u.replacesError(i+1), s == "ok" &&
 			u.at(i-1) == "." && u.at(i+1) == "(" && u.at(i+3) != "?" && u.at(i+4) != "ok_or" && u.at(i+4) != "ok_or_else":
 			return u.calledBefore(i-1, begin)
 		case s == "flat_map" && u.at(i+1) == "(":

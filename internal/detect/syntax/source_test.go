@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
 
-// told is what a model says of its tests, a line each.
-func told(m *syntax.Model) []string {
+// summary describes the tests of a model, one a line.
+func summary(m *syntax.Model) []string {
 	var all []string
 	for _, t := range m.Tests {
 		line := fmt.Sprintf("%d %s", t.Line, t.Name)
@@ -60,7 +60,7 @@ func TestIdentities(t *testing.T) {
 	for _, test := range slices.Concat(scripted(), compiled(), mixed()) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, told(read(t, test.path, test.text))); diff != "" {
+			if diff := cmp.Diff(test.want, summary(read(t, test.path, test.text))); diff != "" {
 				t.Errorf("tests differ (-want +got):\n%s", diff)
 			}
 		})
@@ -291,7 +291,7 @@ it('skips', fn () => expect(f())->toBe(1))->skip();
 	}
 }
 
-// What stands in comments and strings is no code.
+// Comments and strings are not code.
 func TestBlank(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ path, text, want string }{
@@ -317,7 +317,7 @@ func TestBlank(t *testing.T) {
 
 func TestStrengths(t *testing.T) {
 	t.Parallel()
-	// Each group pins down less than the one before.
+	// Each group is weaker than the one before.
 	groups := [][]string{
 		{"expect(f()).toBe(2)", "assert.deepEqual(f(), [2])", "expect(f()).to.equal('x')", "expect(f()).toEqual({ a: 1 })",
 			"assert(f() === 2)"},
@@ -331,7 +331,7 @@ func TestStrengths(t *testing.T) {
 		for _, text := range group {
 			m := read(t, "a.test.js", "test('x', () => { "+text+"; });")
 			if len(m.Tests) != 1 || len(m.Tests[0].Asserts) != 1 {
-				t.Fatalf("%s: %v", text, told(m))
+				t.Fatalf("%s: %v", text, summary(m))
 			}
 			got := int(m.Tests[0].Asserts[0].Strength)
 			if got >= last {
@@ -343,8 +343,7 @@ func TestStrengths(t *testing.T) {
 	}
 }
 
-// Reading takes time linear in the text, whatever that holds: these would take
-// minutes otherwise.
+// Reading takes time linear in the text: otherwise, these cases take minutes.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	const n = 20_000

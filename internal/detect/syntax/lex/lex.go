@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Reader reads texts one after the other and reuses its memory. It never goes back, and remembers
+// Reader reads one text after the other and reuses its memory. It never goes back, and remembers
 // missing closing marks, so its time is linear in any text.
 type Reader struct {
 	rules    *Rules

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// dialects have each of the rules in one of them at least.
+// dialects returns rules that cover each field of Rules.
 func dialects() map[string]*lex.Rules {
 	double, single := lex.Quote{Open: `"`, Close: `"`, Escape: '\\'}, lex.Quote{Open: "'", Close: "'", Escape: '\\'}
 	all := map[string]*lex.Rules{
@@ -35,7 +35,7 @@ func dialects() map[string]*lex.Rules {
 	return all
 }
 
-// shown are tokens and comments, each with its place and kind.
+// shown describes tokens and comments with their position and kind.
 func shown(tokens []lex.Token, comments []lex.Comment) []string {
 	var all []string
 	for i := range tokens {
@@ -57,7 +57,7 @@ func shown(tokens []lex.Token, comments []lex.Comment) []string {
 	return all
 }
 
-// What is one token, of which kind, and where it stands.
+// Tokens have the right extent, kind and position.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -87,7 +87,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A line for the preprocessor is a comment, and tokens are under its conditions.
+// A preprocessor line is a comment, and tokens are under its conditions.
 func TestUnder(t *testing.T) {
 	t.Parallel()
 	var reader lex.Reader
@@ -111,7 +111,7 @@ func TestUnder(t *testing.T) {
 	}
 }
 
-// A string means the same in different quotes, and never what a name means.
+// Strings in different quotes have the same hash, which differs from that of a name.
 func TestMeaning(t *testing.T) {
 	t.Parallel()
 	tokens, _ := new(lex.Reader).Read(dialects()["script"], "a 'a' \"a\" `a` 'b'")
@@ -138,9 +138,8 @@ func TestUnquote(t *testing.T) {
 	}
 }
 
-// FuzzTokens reads any text under all rules: tokens and comments are pieces of it in
-// its order, their places are right, what is blanked keeps its lines and its length,
-// and what a reader read before makes no difference.
+// FuzzTokens reads any text under all rules: tokens and comments are parts of it in order and have the
+// right positions, Blank keeps lines and length, and what a reader read before makes no difference.
 func FuzzTokens(f *testing.F) {
 	for _, s := range []string{"`${`", "<<~A\n<<-B\nA\n", "<<<'X'\n", "r###\"", "'\\", "%w(", "/[/]", "f'{", "\"\"\"",
 		"$@\"", "=begin\n", "#[", "@@", "<?php ?>", "\r\n\r", "\ufeffa\n#!", "#if a\n{\n#else\n#endif", "'a''"} {

@@ -1,4 +1,4 @@
-// Package multiset compares pieces of code as multisets of token hashes.
+// Package multiset compares code as multisets of token hashes.
 package multiset
 
 import "slices"

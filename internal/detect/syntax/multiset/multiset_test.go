@@ -27,7 +27,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Few hashes are looked up among many in another way; the answer is the same.
+// The binary search for few hashes among many returns the same as the merge.
 func TestFewAmongMany(t *testing.T) {
 	var many Hashes
 	for i := range uint32(1000) {

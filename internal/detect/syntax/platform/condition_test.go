@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
-// What explains a skip, and what switches a test off for everybody.
+// Conditions that explain a skip, and conditions that always skip.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	const runs = true
