@@ -2,21 +2,19 @@ package perdure
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 )
 
-// EventTaskAmended tells that what is said of a task was changed from outside;
-// its data has the names of what was.
+// EventTaskAmended reports that [Store.AmendTask] changed a task; its data lists the
+// changed fields.
 const EventTaskAmended EventKind = "task.amended"
 
-// Amendment says what to change of a task beside its state. What is nil stays.
+// Amendment lists new values for fields of a task. Nil fields are not changed.
 type Amendment struct {
-	// Priority and Agent are changed of queued tasks only.
+	// Priority and Agent can be changed of queued tasks only.
 	Priority *int
 	Agent    *string
-	// Metadata replaces the metadata; it is changed of any task.
+	// Metadata replaces the metadata of a task in any state.
 	Metadata json.RawMessage
 }
 
@@ -28,9 +26,9 @@ const (
 	sqlAmendMetadata = `UPDATE task SET metadata = $2 WHERE id = $1`
 )
 
-// AmendTask changes what is said of a task, whoever runs it; a lease goes on
-// with what it was claimed with. It is refused (CodeConflict) for the priority or
-// the agent of a task that is not queued.
+// AmendTask changes fields of a task. A lease of it keeps the fields that it was claimed
+// with. AmendTask fails with CodeConflict when the priority or the agent of a task that
+// is not queued is to be changed.
 func (s *Store) AmendTask(ctx context.Context, id TaskID, a Amendment) error {
 	spec := TaskSpec{Metadata: a.Metadata}
 	if a.Priority != nil {
@@ -51,14 +49,12 @@ func (b *batch) amend(ctx context.Context, id int64, a *Amendment) error {
 	const op = "amend task"
 	var tree, state, rank int64
 	err := b.tx.QueryRow(ctx, sqlAmendOne, []any{id}, &tree, &state, &rank)
-	if errors.Is(err, sql.ErrNoRows) {
-		return notFoundf(op, "there is no task %q", TaskID(id))
-	}
 	if err != nil {
-		return err
+		return orNotFound(err, noTask(op, id))
 	}
 	if state != stQueued && (a.Priority != nil || a.Agent != nil) {
-		return conflictf(op, "task %q is %s; the priority and the agent are changed of queued tasks only", TaskID(id), stateOf(state))
+		return conflictf(op, "task %q is %s; only queued tasks can change their priority or agent", TaskID(id),
+			stateOf(state))
 	}
 	var changed []string
 	set := func(name, q string, v any) {
@@ -69,9 +65,8 @@ func (b *batch) amend(ctx context.Context, id int64, a *Amendment) error {
 	}
 	if a.Priority != nil {
 		set("priority", sqlAmendPriority, *a.Priority)
-		if rank >= 0 { // else it is a parent that was woken, which goes first anyway
-			set("rank", sqlAmendRank, rankOf(*a.Priority, depthOfRank(rank), id))
-			changed = changed[:len(changed)-1]
+		if err == nil && rank >= 0 { // a woken parent comes before all other tasks anyway
+			_, err = b.tx.Exec(ctx, sqlAmendRank, id, rankOf(*a.Priority, depthOfRank(rank), id))
 		}
 	}
 	if a.Agent != nil {
@@ -88,10 +83,9 @@ func (b *batch) amend(ctx context.Context, id int64, a *Amendment) error {
 	return err
 }
 
-// RemoveTree removes a tree that is terminal, with all that belongs to it but
-// the blobs, which go with the next [Store.Prune]. It is refused (CodeConflict)
-// for any other tree. Killed halfway, the tree is gone for readers, and the next
-// Prune removes the rest.
+// RemoveTree removes a terminal tree with all its rows; the next [Store.Prune] removes
+// its blobs. It fails with CodeConflict for any other tree. If the process is killed
+// halfway, readers no longer find the tree, and the next Prune removes the rest.
 func (s *Store) RemoveTree(ctx context.Context, id TreeID) error {
 	t, err := s.Tree(ctx, id)
 	if err != nil {
@@ -104,7 +98,7 @@ func (s *Store) RemoveTree(ctx context.Context, id TreeID) error {
 		return err
 	}
 	if _, err := s.Tree(ctx, id); err == nil {
-		return conflictf("remove tree", "tree %q goes on", id) // it was retried just now
+		return conflictf("remove tree", "a task of tree %q was retried just now", id)
 	}
 	return s.sweepTree(ctx, t.key)
 }

@@ -1,25 +1,29 @@
 package perdure
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// seqRow is what every transaction counts up.
+// seqRow is the row of counters of the store: the last numbers in use.
 type seqRow struct{ tx, event, tree, task, call, session, mutation int64 }
 
-// cache is what the writer remembers between its transactions. It is right
-// while no other process wrote, which the transaction count tells.
+// cache is what the writer keeps between its transactions. It is valid while the
+// transaction counter shows that no other process wrote.
 type cache struct {
-	seq   seqRow
-	stats map[int64]*treeStat
-	// blocks holds the last block of events in which a tree is known to be.
-	blocks map[int64]int64
+	seq    seqRow
+	stats  map[int64]*treeStat
+	blocks map[int64]int64 // the last known block of events of a tree
 	states map[stateKey]*varState
 	vars   map[stateVar]*varRow
+}
+
+func newCache() cache {
+	return cache{seq: seqRow{tx: -1}, stats: make(map[int64]*treeStat), blocks: make(map[int64]int64),
+		states: make(map[stateKey]*varState), vars: make(map[stateVar]*varRow)}
 }
 
 // maxCachedTrees bounds the memory of the cache.
@@ -33,22 +37,21 @@ func (c *cache) clear() {
 	clear(c.vars)
 }
 
-// batch is one transaction under way. Effects on rows that many operations
-// touch (the tree's counters, a parent's open children)
-// are summed and written once; rows that are only added are written together.
+// batch is one transaction. Changes of rows that many operations change (the tree's
+// counters, a parent's count of open children) are summed and written once; new rows are
+// inserted together.
 type batch struct {
 	tx      *sqldb.Tx
 	s       *Store
 	now     int64
 	cache   *cache
 	ready   map[int64]bool  // trees in which a task became claimable
-	emptied map[int64]bool  // trees in which a claim left nothing
+	emptied map[int64]bool  // trees of which a claim took all ready tasks
 	fresh   map[int64]*cold // tasks created
-	// cached tells that the cache was taken for right without a look.
-	cached bool
+	cached  bool            // the cache was used without reading the counters
 
-	dirty    map[int64]*treeStat
-	states   map[int64]*varState // that were changed
+	dirty    map[int64]*treeStat // changed counters
+	states   map[int64]*varState // changed states
 	vars     varWrites
 	parents  map[int64]int64 // open children to add, by parent
 	families map[int64]*family
@@ -60,17 +63,23 @@ type batch struct {
 	colds    []any
 }
 
+func (w *writer) newBatch(tx *sqldb.Tx) *batch {
+	return &batch{tx: tx, s: w.s, now: tx.Now, cache: &w.cache, in: w.insertions,
+		ready: make(map[int64]bool), emptied: make(map[int64]bool), fresh: make(map[int64]*cold),
+		dirty: make(map[int64]*treeStat), states: make(map[int64]*varState), parents: make(map[int64]int64),
+		families: make(map[int64]*family), vars: varWrites{rows: make(map[stateVar]*varRow)}}
+}
+
 const sqlSeq = `SELECT tx, event, tree, task, call, session, mutation FROM seq WHERE id = 1`
 
-// run applies the operations and writes what they left outstanding.
+// run applies the operations and writes their pending rows.
 func (b *batch) run(ctx context.Context, reqs []*request, errs []error) error {
 	if err := b.begin(ctx); err != nil {
 		return err
 	}
 	for i, r := range reqs {
 		err := r.op.apply(ctx, b)
-		var refused *Error
-		if err != nil && !errors.As(err, &refused) {
+		if _, refused := errors.AsType[*Error](err); err != nil && !refused {
 			return err
 		}
 		errs[i] = err
@@ -78,8 +87,7 @@ func (b *batch) run(ctx context.Context, reqs []*request, errs []error) error {
 	return b.flush(ctx)
 }
 
-// begin brings the cache up to date: what it holds is right if nobody wrote
-// since this process did.
+// begin clears the cache if another process wrote since this process did.
 func (b *batch) begin(ctx context.Context) error {
 	if max(len(b.cache.stats), len(b.cache.blocks)) > maxCachedTrees {
 		b.cache.clear()
@@ -94,7 +102,7 @@ func (b *batch) begin(ctx context.Context) error {
 		return err
 	}
 	if q.tx != b.cache.seq.tx {
-		b.cache.clear() // somebody else wrote
+		b.cache.clear()
 	}
 	b.cache.seq = q
 	return nil
@@ -135,7 +143,7 @@ func (b *batch) flushEvents(ctx context.Context) error {
 	}
 	b.events, b.blocks = b.events[:0], b.blocks[:0]
 	if !b.tx.Changed {
-		return nil // nothing to make durable, nothing to be noticed
+		return nil
 	}
 	q := &b.cache.seq
 	q.tx++
@@ -146,61 +154,32 @@ func (b *batch) flushEvents(ctx context.Context) error {
 	return err
 }
 
-// errStale tells that the cache was not what the database holds.
+// errStale reports that the cache differed from the database.
 var errStale = errors.New("another process wrote out of turn")
 
-// eventBlock is how many event numbers a row of event_block covers.
-const eventBlock = sqldb.EventBlock
-
-// event appends a line to the log. data is a JSON object, "" for none.
+// event appends an event to the log. data is a JSON object, "" for none.
 func (b *batch) event(tree, task int64, kind EventKind, data string) {
 	b.cache.seq.event++
-	if b.cache.blocks == nil {
-		b.cache.blocks = make(map[int64]int64)
-	}
-	block := b.cache.seq.event / eventBlock
+	block := b.cache.seq.event / sqldb.EventBlock
 	if known, ok := b.cache.blocks[tree]; !ok || known != block {
 		b.cache.blocks[tree] = block
 		b.blocks = append(b.blocks, tree, block)
 	}
-	if data == "" {
-		data = "{}"
-	}
-	b.events = append(b.events, b.cache.seq.event, b.now, tree, task, string(kind), data)
+	b.events = append(b.events, b.cache.seq.event, b.now, tree, task, string(kind), cmp.Or(data, "{}"))
 }
 
-// readied notes that a task of a tree became claimable.
-func (b *batch) readied(tree int64) {
-	if b.ready == nil {
-		b.ready = make(map[int64]bool)
-	}
-	b.ready[tree] = true
-}
-
-func (b *batch) leftEmpty(tree int64) {
-	if b.emptied == nil {
-		b.emptied = make(map[int64]bool)
-	}
-	b.emptied[tree] = true
-}
-
-// addOpen notes that a parent has n more (or fewer) children that are not
-// terminal.
+// addOpen adds n, which may be negative, to the number of open children of a parent.
 func (b *batch) addOpen(parent, n int64) {
-	if parent == 0 {
-		return
+	if parent != 0 {
+		b.parents[parent] += n
 	}
-	if b.parents == nil {
-		b.parents = make(map[int64]int64)
-	}
-	b.parents[parent] += n
 }
 
 // dbMaxInt64 is the largest integer of a column, as SQL text.
 const dbMaxInt64 = `9223372036854775807`
 
-// A parent that waits becomes queued when its last child is terminal. Woken
-// parents go before everything else, so that begun work is finished first.
+// A waiting parent becomes queued when its last child is terminal. Woken parents come
+// before all other tasks, so that work that has begun is finished first.
 const (
 	sqlAddOpen = `UPDATE task_hot SET pending = pending + $2 WHERE id = $1 RETURNING tree, state, pending`
 	sqlWake    = `UPDATE task_hot SET state = ` + dbQueued + `, ready_at = $2,
@@ -219,8 +198,8 @@ func (b *batch) flushParents(ctx context.Context) error {
 	return nil
 }
 
-// flushParent writes what is outstanding for one task. Operations that depend
-// on a task's open children call it first.
+// flushParent writes the number of open children of one task. Operations that depend on
+// it call flushParent first.
 func (b *batch) flushParent(ctx context.Context, parent int64) error {
 	n := b.parents[parent]
 	if n == 0 {
@@ -243,7 +222,7 @@ func (b *batch) flushParent(ctx context.Context, parent int64) error {
 		return err
 	}
 	st.move(stWaiting, stQueued)
-	b.readied(tree)
+	b.ready[tree] = true
 	b.event(tree, parent, EventTaskQueued, "")
 	return nil
 }
@@ -257,27 +236,14 @@ func (b *batch) stat(ctx context.Context, tree int64) (*treeStat, error) {
 	if st == nil {
 		var err error
 		if st, err = loadStat(ctx, b.tx.QueryRow, tree); err != nil {
-			if errors.Is(err, sql.ErrNoRows) {
-				return nil, notFoundf("change tree", "tree is gone")
-			}
-			return nil, err
+			return nil, orNotFound(err, notFoundf("change tree", "the tree was removed"))
 		}
 	}
-	b.keep(st)
+	b.dirty[st.tree], b.cache.stats[st.tree] = st, st
 	return st, nil
 }
 
-func (b *batch) keep(st *treeStat) {
-	if b.dirty == nil {
-		b.dirty = make(map[int64]*treeStat)
-	}
-	if b.cache.stats == nil {
-		b.cache.stats = make(map[int64]*treeStat)
-	}
-	b.dirty[st.tree], b.cache.stats[st.tree] = st, st
-}
-
-// insertions are the statements that add rows, for one row and for many.
+// insertions are the statements that insert rows.
 type insertions struct{ events, blocks, ends, hots, colds, vars, past, mutations sqldb.Insertion }
 
 const (

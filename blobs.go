@@ -30,10 +30,9 @@ type Blob struct {
 // Size returns the number of bytes.
 func (b *Blob) Size() int64 { return b.size }
 
-// PutBlob makes content durable under its hash: in the blobs folder, or in the
-// database where the store is PostgreSQL. The same content is kept once. It is
-// kept for retention's grace period (an hour) until a tree or context refers to
-// it.
+// PutBlob makes content durable under its hash: in the blobs folder, or in the database
+// if it is PostgreSQL. The same content is stored once. It is removed after retention's
+// grace period (an hour) unless a tree or context refers to it.
 func (s *Store) PutBlob(ctx context.Context, r io.Reader) (BlobRef, error) {
 	if s.blobs == nil {
 		return s.putChunks(ctx, r)
@@ -47,10 +46,12 @@ func (s *Store) PutBlob(ctx context.Context, r io.Reader) (BlobRef, error) {
 
 func blobError(op string, err error) error {
 	if errors.Is(err, os.ErrNotExist) {
-		return notFoundf(op, "the blob is gone")
+		return noBlob(op)
 	}
 	return wrap(op, err)
 }
+
+func noBlob(op string) *Error { return notFoundf(op, "the blob was removed") }
 
 // OpenBlob opens content for reading.
 func (s *Store) OpenBlob(ctx context.Context, hash string) (*Blob, error) {
@@ -82,27 +83,27 @@ func (s *Store) blobText(ctx context.Context, hash string) (string, error) {
 const sqlRefBlob = `INSERT INTO blob_ref (hash, tree, bytes, created_at) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (hash, tree) DO UPDATE SET created_at = excluded.created_at`
 
-// refBlob records that a tree needs a blob. Retention removes a blob only in a
-// transaction that saw no reference, so a blob that is there now stays.
+// refBlob records that a tree needs a blob. Retention removes a blob only in a transaction
+// that found no reference, so an existing blob stays from now on.
 func (b *batch) refBlob(ctx context.Context, tree int64, ref BlobRef) error {
 	if b.s.blobs != nil {
 		if _, err := b.s.blobs.Stat(ref.Hash); err != nil {
 			return blobError("refer to blob", err)
 		}
 	} else {
-		there, err := dbblob.Has(ctx, b.tx, ref.Hash)
+		exists, err := dbblob.Has(ctx, b.tx, ref.Hash)
 		if err != nil {
 			return err
 		}
-		if !there {
-			return notFoundf("refer to blob", "the blob is gone")
+		if !exists {
+			return noBlob("refer to blob")
 		}
 	}
 	_, err := b.tx.Exec(ctx, sqlRefBlob, ref.Hash, tree, ref.Size, b.now)
 	return err
 }
 
-// putChunks keeps content in the database.
+// putChunks stores content in the database.
 func (s *Store) putChunks(ctx context.Context, r io.Reader) (BlobRef, error) {
 	write := func(ctx context.Context, fn func(context.Context, *sqldb.Tx) error) error {
 		return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return fn(ctx, b.tx) }))
@@ -111,7 +112,7 @@ func (s *Store) putChunks(ctx context.Context, r io.Reader) (BlobRef, error) {
 	if err != nil {
 		return BlobRef{}, wrap("write blob", err)
 	}
-	// From here on retention's grace period protects it.
+	// From now on retention's grace period protects it.
 	err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return b.refBlob(ctx, 0, BlobRef(ref)) }))
 	return BlobRef(ref), err
 }
@@ -119,10 +120,7 @@ func (s *Store) putChunks(ctx context.Context, r io.Reader) (BlobRef, error) {
 func (s *Store) openChunks(ctx context.Context, hash string) (*Blob, error) {
 	r, err := dbblob.Open(ctx, s.db, hash)
 	if err != nil {
-		if ignoreNoRows(err) == nil {
-			return nil, notFoundf("open blob", "the blob is gone")
-		}
-		return nil, wrap("open blob", err)
+		return nil, wrap("open blob", orNotFound(err, noBlob("open blob")))
 	}
 	return &Blob{ReaderAt: r, Closer: io.NopCloser(nil), size: r.Size()}, nil
 }
@@ -134,7 +132,7 @@ type ContextSpec struct {
 	Files, Bytes, Tokens int64
 }
 
-// Context is the text of a run. Its ID is made from its content.
+// Context is the text of a run. Its ID is a hash of its content.
 type Context struct {
 	ID        string    `json:"context_id"`
 	Pack      string    `json:"pack"`
@@ -152,8 +150,8 @@ const (
 	sqlContext = `SELECT ` + contextColumns + ` FROM context WHERE id = $1`
 )
 
-// PutContext records a context whose blobs were put before. It lives for
-// retention's grace period until a tree names it.
+// PutContext records a context whose blobs were put before. It is removed after
+// retention's grace period unless a tree names it.
 func (s *Store) PutContext(ctx context.Context, spec ContextSpec) (Context, error) {
 	id := "ctx-" + hashOf(spec.Pack.Hash + " " + spec.Manifest.Hash)[:16]
 	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
@@ -180,11 +178,8 @@ func scanContext(ctx context.Context, query queryRow, id string) (Context, error
 	var c Context
 	var at int64
 	err := query(ctx, sqlContext, []any{id}, &c.ID, &c.Pack, &c.Manifest, &c.Files, &c.Bytes, &c.Tokens, &at)
-	if err != nil && ignoreNoRows(err) == nil {
-		return c, notFoundf("read context", "there is no context %q", id)
-	}
 	c.CreatedAt = micros(at)
-	return c, wrap("read context", err)
+	return c, wrap("read context", orNotFound(err, notFoundf("read context", "there is no context %q", id)))
 }
 
 const sqlBlobBytes = `SELECT bytes FROM blob_ref WHERE hash = $1 LIMIT 1`
@@ -197,7 +192,7 @@ func (b *batch) refContext(ctx context.Context, tree int64, id string) error {
 	}
 	for _, hash := range []string{c.Pack, c.Manifest} {
 		ref := BlobRef{Hash: hash}
-		if err := b.tx.QueryRow(ctx, sqlBlobBytes, []any{hash}, &ref.Size); err != nil && ignoreNoRows(err) != nil {
+		if err := b.tx.QueryRow(ctx, sqlBlobBytes, []any{hash}, &ref.Size); ignoreNoRows(err) != nil {
 			return err
 		}
 		if err := b.refBlob(ctx, tree, ref); err != nil {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// warnShare is the share of a limit at which a warning event is written.
+// warnShare is the share of a limit from which on a warning event is appended.
 const warnShare = 0.8
 
-// Bits of tree_stat.warned: one pair a limit, warned and exceeded.
+// Bits of tree_stat.warned: a pair for each limit, warned and exceeded.
 const (
 	limitNodes = iota
 	limitSoftNodes
@@ -24,7 +24,7 @@ type limitCheck struct {
 	name  string
 	flag  string
 	limit int64
-	// used is what is spent or held before the request, want the request.
+	// used is spent or reserved before the request for want more.
 	used, want int64
 }
 
@@ -37,9 +37,9 @@ func (b *batch) admitNodes(st *treeStat, n int64) error {
 	return b.admit(st, limitCheck{limitNodes, "nodes", "--max-nodes", st.limits.MaxNodes, st.counts[0], n})
 }
 
-// reserve holds a call's expected use against the limits of the tree, or
-// refuses the call. The row of the tree is locked by the transaction, so calls
-// of parallel tasks cannot overspend together.
+// reserve reserves the expected usage of a call within the limits of the tree, or refuses
+// the call. Transactions run one after another, so calls of parallel tasks cannot exceed a
+// limit together.
 func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
 	checks := st.budgets(b.now - l.Tree.CreatedAt.UnixMicro())
 	checks[1].want, checks[2].want, checks[3].want = 1, spec.ReserveTokens, spec.ReserveCostMicros
@@ -54,44 +54,43 @@ func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
 	return nil
 }
 
-// budgets are the limits that calls are held against: time, calls, tokens and
-// money, with what is used and held of each. elapsed is the age of the tree in
-// microseconds.
+// budgets returns the limits of calls: time, calls, tokens and cost, with what is used or
+// reserved of each. elapsed is the age of the tree in microseconds.
 func (st *treeStat) budgets(elapsed int64) [4]limitCheck {
 	lim := &st.limits
 	return [...]limitCheck{
 		{limitWall, "wall_time_ms", "--timeout", wallLimit(lim.WallTime), elapsed / 1000, 0},
-		{limitCalls, "calls", "--budget-calls", lim.Calls, st.calls + st.openCalls, 0},
-		{limitTokens, "tokens", "--budget-tokens", lim.Tokens, st.input + st.output + st.openTokens, 0},
-		{limitCost, "cost_micros", "--budget-usd", lim.CostMicros, st.cost + st.openCost, 0},
+		{limitCalls, "calls", "--budget-calls", lim.Calls, st.used.Calls + st.openCalls, 0},
+		{limitTokens, "tokens", "--budget-tokens", lim.Tokens, st.used.Input + st.used.Output + st.openTokens, 0},
+		{limitCost, "cost_micros", "--budget-usd", lim.CostMicros, st.used.Micros + st.openCost, 0},
 	}
 }
 
-// overspent warns when a call took more than was held for it: what it did take
-// is at 80 % of a limit, or above it. Calls that follow are refused.
+// overspent appends the events of limits that a call reached or exceeded because it used
+// more than was reserved for it. Later calls are refused.
 func (b *batch) overspent(st *treeStat, l *Lease) {
 	for _, c := range st.budgets(b.now - l.Tree.CreatedAt.UnixMicro()) {
-		_ = b.admit(st, c) // the call is made and paid; only its event matters
+		_ = b.admit(st, c) // the call is paid already; only the event matters
 	}
 }
 
-// LimitUse is how far a limit of a tree is used.
+// LimitUse is the usage of a limit of a tree.
 type LimitUse struct {
 	// Limit is "nodes", "calls", "tokens", "cost_micros" (millionths of a US
 	// dollar) or "wall_time_ms".
 	Limit string `json:"limit"`
 	Value int64  `json:"value"`
-	// Used is what is spent, and held for calls under way.
+	// Used is the usage so far, with what is reserved for open calls.
 	Used int64 `json:"used"`
-	// Warned is set from 80 % on, Exceeded when something was refused because
-	// of the limit, or a call took more than was left.
+	// Warned is set from 80 % on, Exceeded when the limit refused a request or a
+	// call used more than was left.
 	Warned   bool `json:"warned"`
 	Exceeded bool `json:"exceeded"`
-	// Flag is what raises it.
+	// Flag is the option that raises the limit.
 	Flag string `json:"flag"`
 }
 
-// limitUses are the limits that are set, with what is used of them.
+// limitUses returns the usage of the limits that are set.
 func (st *treeStat) limitUses(elapsed int64) []LimitUse {
 	budgets := st.budgets(elapsed)
 	checks := append(budgets[:], limitCheck{limitNodes, "nodes", "--max-nodes", st.limits.MaxNodes, st.counts[0], 0})
@@ -113,24 +112,26 @@ func wallLimit(d time.Duration) int64 {
 	return max(d.Milliseconds(), 1)
 }
 
-// text says why the limit refuses.
+// text describes why the limit refuses a request.
 func (c *limitCheck) text() string {
 	switch c.bit {
 	case limitCost:
-		return fmt.Sprintf("cost: limit $%s, used or held $%s, asked for up to $%s more", usd(c.limit), usd(c.used), usd(c.want))
+		return fmt.Sprintf("budget exhausted: $%s of $%s used or reserved, up to $%s requested",
+			usd(c.used), usd(c.limit), usd(c.want))
 	case limitWall:
 		const ms = time.Millisecond
-		return fmt.Sprintf("time: limit %s, used %s", time.Duration(c.limit)*ms, (time.Duration(c.used) * ms).Round(ms))
+		return fmt.Sprintf("time limit exceeded: %s of %s used", time.Duration(c.used)*ms, time.Duration(c.limit)*ms)
 	}
-	return fmt.Sprintf("%s: limit %d, used or held %d, asked for %d more", c.name, c.limit, c.used, c.want)
+	return fmt.Sprintf("budget exhausted: %d of %d %s used or reserved, %d requested", c.used, c.limit, c.name, c.want)
 }
 
-// usd writes millionths of a dollar as dollars.
+// usd formats millionths of a dollar as dollars.
 func usd(micros int64) string {
 	return strconv.FormatFloat(float64(micros)/microsPerDollar, 'f', -1, 64)
 }
 
-// admit warns once at 80 % of a limit, and refuses what would exceed it.
+// admit appends a warning event once at 80 % of a limit, and refuses a request that would
+// exceed it.
 func (b *batch) admit(st *treeStat, c limitCheck) error {
 	if c.limit <= 0 {
 		return nil
@@ -144,8 +145,7 @@ func (b *batch) admit(st *treeStat, c limitCheck) error {
 			st.warned |= bit
 			b.event(st.tree, 0, EventBudgetExceeded, data())
 		}
-		return &Error{Code: CodeBudgetExceeded, Op: "spend budget",
-			Msg:  c.text(),
+		return &Error{Code: CodeBudgetExceeded, Op: "check limits", Msg: c.text(),
 			Hint: "start again with a higher " + c.flag}
 	}
 	if bit := int64(1) << (2 * c.bit); float64(total) >= warnShare*float64(c.limit) && st.warned&bit == 0 {

@@ -7,11 +7,11 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// CallState is where a journaled call stands.
+// CallState is the state of a journaled call.
 type CallState string
 
-// The states of a call. Uncertain: it was sent by a process that died before it
-// recorded the result.
+// The states of a call. The outcome of an uncertain call is unknown: the process that
+// sent it died before it recorded the result.
 const (
 	CallStarted   CallState = "started"
 	CallCompleted CallState = "completed"
@@ -39,13 +39,13 @@ type Call struct {
 	ID      CallID `json:"call_id"`
 	Task    TaskID `json:"task_id"`
 	Attempt int    `json:"attempt"`
-	// Position is the place in the attempt, from 0; places may be left out.
+	// Position is the place in the attempt, from 0; there may be gaps.
 	Position    int       `json:"position"`
 	State       CallState `json:"state"`
 	Model       string    `json:"model"`
 	RequestHash string    `json:"request_hash"`
 	Response    string    `json:"response,omitempty"`
-	// Data is what the executor keeps beside the text (citations, notes).
+	// Data is what the executor stores with the text, such as citations.
 	Data  json.RawMessage `json:"data,omitempty"`
 	Error *TaskError      `json:"error,omitempty"`
 	// Tries counts the requests sent for this call.
@@ -61,15 +61,15 @@ type Call struct {
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 }
 
-// CallSpec announces a call.
+// CallSpec describes a call to begin.
 type CallSpec struct {
 	// Position is the call's place in the attempt, from 0: an interrupted
-	// attempt finds the call there again. Places may be left out.
+	// attempt finds the call there again. There may be gaps.
 	Position int
 	Model    string
 	// RequestHash identifies everything that determines the answer.
 	RequestHash string
-	// ReserveTokens and ReserveCostMicros are held against the tree's limits
+	// ReserveTokens and ReserveCostMicros are reserved within the tree's limits
 	// until the call is settled.
 	ReserveTokens     int64
 	ReserveCostMicros int64
@@ -78,8 +78,8 @@ type CallSpec struct {
 // CallResult settles a call.
 type CallResult struct {
 	Response string
-	// Model is who answered when it was not the model that was announced, as
-	// when one stood in for another; empty: as announced.
+	// Model is the model that answered, if it is not that of the CallSpec, because a
+	// fallback was used.
 	Model string
 	Data  json.RawMessage
 	// Err, when set, makes the call failed.

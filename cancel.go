@@ -2,14 +2,13 @@ package perdure
 
 import (
 	"context"
-	"database/sql"
-	"errors"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// CancelTree cancels every task of the tree that is not terminal, and the tree
-// with them, and returns how many tasks that were. Executors notice within
-// Config.LookEvery and stop the running calls. A terminal tree is refused
-// (CodeConflict).
+// CancelTree cancels the tree and all its tasks that are not terminal, and returns their
+// number. Executors notice within [Config.PollInterval] and stop the running calls. It
+// fails with CodeConflict for a terminal tree.
 func (s *Store) CancelTree(ctx context.Context, id TreeID, reason string) (int64, error) {
 	tree, err := s.Tree(ctx, id)
 	if err != nil {
@@ -18,9 +17,8 @@ func (s *Store) CancelTree(ctx context.Context, id TreeID, reason string) (int64
 	return s.cancel(ctx, tree.Root, reason)
 }
 
-// CancelTask cancels a task and its descendants and returns how many tasks that
-// were. To its parent it is a child without a result. A terminal task is refused
-// (CodeConflict).
+// CancelTask cancels a task and its descendants and returns their number. For its parent
+// it is a child without a result. It fails with CodeConflict for a terminal task.
 func (s *Store) CancelTask(ctx context.Context, id TaskID, reason string) (int64, error) {
 	return s.cancel(ctx, id, reason)
 }
@@ -36,7 +34,7 @@ func (s *Store) cancel(ctx context.Context, id TaskID, reason string) (n int64, 
 
 const (
 	sqlCancelOne = `SELECT tree, parent, state, successor, flags, COALESCE(ready_at, 0) FROM task_hot WHERE id = $1`
-	// CROSS JOIN tells SQLite to go from the few to the many.
+	// CROSS JOIN makes SQLite read sub first, which has few rows.
 	sqlLiving = `WITH RECURSIVE sub(id) AS (
 			SELECT id FROM task WHERE tree = $1 AND parent = $2
 			UNION ALL SELECT t.id FROM sub CROSS JOIN task t WHERE t.tree = $1 AND t.parent = sub.id)
@@ -50,11 +48,8 @@ const (
 func (b *batch) cancelTask(ctx context.Context, id int64, reason string) (int64, error) {
 	var tree, parent, state, successor, flags, readyAt int64
 	err := b.tx.QueryRow(ctx, sqlCancelOne, []any{id}, &tree, &parent, &state, &successor, &flags, &readyAt)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, notFoundf("cancel task", "there is no task %q", TaskID(id))
-	}
 	if err != nil {
-		return 0, err
+		return 0, orNotFound(err, noTask("cancel task", id))
 	}
 	if stateOf(state).Terminal() {
 		return 0, &Error{Code: CodeConflict, Op: "cancel task", Err: &StateError{TaskID(id), stateOf(state), Cancelled}}
@@ -84,21 +79,16 @@ func (b *batch) cancelTask(ctx context.Context, id int64, reason string) (int64,
 	if flags&flagSiblingsFail != 0 {
 		return n, b.cancelChildren(ctx, tree, parent)
 	}
-	if state == stQueued && readyAt == 0 { // a step whose turn had not come
+	if state == stQueued && readyAt == 0 { // a step that waited for the previous one
 		_, err := b.tx.Exec(ctx, sqlSkipStep, id, successor, tree, parent)
 		return n, err
 	}
 	return n, b.nextStep(ctx, st.tree, id, flags)
 }
 
-// The step before one that is left out is followed by the one after it.
+// sqlSkipStep makes the step before a cancelled one be followed by the one after it.
 const sqlSkipStep = `UPDATE task_hot SET successor = $2 WHERE successor = $1 AND state IN ` + dbOpen + `
 	AND id IN (SELECT id FROM task WHERE tree = $3 AND parent = $4)`
-
-// cancelSiblings cancels what is left of a family whose policy is fail.
-func (b *batch) cancelSiblings(ctx context.Context, st *treeStat, l *Lease) error {
-	return b.cancelChildren(ctx, st.tree, l.parent)
-}
 
 // cancelChildren cancels the descendants of a task that are not terminal.
 func (b *batch) cancelChildren(ctx context.Context, tree, parent int64) error {
@@ -124,18 +114,10 @@ func (b *batch) cancelChildren(ctx context.Context, tree, parent int64) error {
 type livingTask struct{ id, parent, state, session, rank int64 }
 
 func (b *batch) living(ctx context.Context, q string, args ...any) ([]livingTask, error) {
-	rows, err := b.tx.Query(ctx, q, args...)
-	if err != nil {
-		return nil, err
-	}
-	var tasks []livingTask
-	err = each(rows, func() error {
-		var t livingTask
-		err := rows.Scan(&t.id, &t.parent, &t.state, &t.session, &t.rank)
-		tasks = append(tasks, t)
-		return err
-	})
-	return tasks, err
+	return sqldb.Collect(ctx, b.tx.Query, func(scan sqldb.Scan) (t livingTask, err error) {
+		err = scan(&t.id, &t.parent, &t.state, &t.session, &t.rank)
+		return t, err
+	}, q, args...)
 }
 
 func (b *batch) cancelAll(ctx context.Context, st *treeStat, tasks []livingTask, reason string) error {
@@ -165,10 +147,10 @@ const (
 		max_attempts = CASE WHEN attempt + 1 > max_attempts THEN attempt + 1 ELSE max_attempts END WHERE id = $1`
 )
 
-// RetryTask gives a failed task one more attempt, whatever was left. Ancestors
-// that failed are queued again too, and the tree goes on. It is refused
-// (CodeConflict) for a task that is not failed, and when an ancestor completed
-// or was cancelled, because those are final.
+// RetryTask gives a failed task one more attempt, even if none was left. Failed
+// ancestors are queued again too, and the tree continues. It fails with CodeConflict for a
+// task that is not failed, and when an ancestor is completed or cancelled, because these
+// states are final.
 func (s *Store) RetryTask(ctx context.Context, id TaskID) error {
 	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return b.retryTask(ctx, int64(id)) }))
 }
@@ -176,25 +158,23 @@ func (s *Store) RetryTask(ctx context.Context, id TaskID) error {
 type failedTask struct{ id, tree, parent, state, rank, attempt, max, pending int64 }
 
 func (b *batch) retryTask(ctx context.Context, id int64) error {
+	const op = "retry task"
 	var line []failedTask
 	for at := id; at != 0; {
 		t := failedTask{id: at}
 		err := b.tx.QueryRow(ctx, sqlRetryOne, []any{at}, &t.tree, &t.parent, &t.state, &t.rank, &t.attempt, &t.max, &t.pending)
-		if errors.Is(err, sql.ErrNoRows) {
-			return notFoundf("retry task", "there is no task %q", TaskID(at))
-		}
 		if err != nil {
-			return err
+			return orNotFound(err, noTask(op, at))
 		}
 		if at == id && t.state != stFailed {
-			return &Error{Code: CodeConflict, Op: "retry task", Err: &StateError{TaskID(id), stateOf(t.state), Queued},
-				Hint: "only failed tasks are retried"}
+			return &Error{Code: CodeConflict, Op: op, Err: &StateError{TaskID(id), stateOf(t.state), Queued},
+				Hint: "only failed tasks can be retried"}
 		}
 		if t.state == stCompleted || t.state == stCancelled {
-			return &Error{Code: CodeConflict, Op: "retry task", Msg: "ancestor \"" + TaskID(at).String() + "\" is " +
-				string(stateOf(t.state)) + ", which is final", Hint: "start a new run for what is missing"}
+			return &Error{Code: CodeConflict, Op: op, Hint: "start a new run for the missing parts",
+				Msg: "ancestor \"" + TaskID(at).String() + "\" is " + string(stateOf(t.state)) + ", which is final"}
 		}
-		if err := b.refuseBesideCancelled(ctx, &t); err != nil {
+		if err := b.refuseCancelledSiblings(ctx, &t); err != nil {
 			return err
 		}
 		line = append(line, t)
@@ -203,22 +183,22 @@ func (b *batch) retryTask(ctx context.Context, id int64) error {
 	return b.reopen(ctx, line)
 }
 
-const sqlCancelledBeside = `SELECT COUNT(*) FROM task t JOIN task_hot h ON h.id = t.id
+const sqlCancelledSiblings = `SELECT COUNT(*) FROM task t JOIN task_hot h ON h.id = t.id
 	WHERE t.tree = $1 AND t.parent = $2 AND h.state = ` + dbCancelled + ` AND (h.flags & ` + dbFlagSiblingsFail + `) <> 0`
 
-// refuseBesideCancelled refuses a failed child whose failure cancelled its
+// refuseCancelledSiblings refuses a failed child whose failure cancelled its
 // siblings: they are final, so its parent could only fail again.
-func (b *batch) refuseBesideCancelled(ctx context.Context, t *failedTask) error {
+func (b *batch) refuseCancelledSiblings(ctx context.Context, t *failedTask) error {
 	if t.state != stFailed || t.parent == 0 {
 		return nil
 	}
 	var n int64
-	err := b.tx.QueryRow(ctx, sqlCancelledBeside, []any{t.tree, t.parent}, &n)
+	err := b.tx.QueryRow(ctx, sqlCancelledSiblings, []any{t.tree, t.parent}, &n)
 	if err != nil || n == 0 {
 		return err
 	}
 	return &Error{Code: CodeConflict, Op: "retry task", Hint: "start a new run",
-		Msg: itoa(n) + " siblings of \"" + TaskID(t.id).String() + "\" were cancelled because it failed, which is final"}
+		Msg: itoa(n) + " siblings of \"" + TaskID(t.id).String() + "\" were cancelled when it failed, which is final"}
 }
 
 // reopen queues a failed task and its failed ancestors. An ancestor that is
@@ -243,6 +223,6 @@ func (b *batch) reopen(ctx context.Context, line []failedTask) error {
 	if stateOf(st.state).Terminal() {
 		st.state, st.endedAt, st.partial = stRunning, nil, 0
 	}
-	b.readied(st.tree)
+	b.ready[st.tree] = true
 	return nil
 }

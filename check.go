@@ -10,17 +10,16 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Problem is something in the store that must not be.
+// Problem is a fault of the store.
 type Problem struct {
-	// Kind is a word for programs; Detail is for people.
+	// Kind is for programs; Detail is for people.
 	Kind   string `json:"kind"`
 	Detail string `json:"detail"`
 }
 
-// Check looks for what must not be: broken structure of the database, tasks,
-// counters, calls and references that contradict each other, blobs that are
-// missing or changed. It reads the whole store, on one snapshot; a living store stays
-// usable meanwhile. An empty result means sound.
+// Check returns the faults of the store: damage to the structure of the database;
+// inconsistent tasks, counters, calls and references; missing or damaged blobs. It reads
+// the whole store on one snapshot; other processes can use the store meanwhile.
 func (s *Store) Check(ctx context.Context) ([]Problem, error) {
 	var problems []Problem
 	faults, err := s.db.IntegrityCheck(ctx)
@@ -34,7 +33,7 @@ func (s *Store) Check(ctx context.Context) ([]Problem, error) {
 		problems = append(problems, Problem{"database", f})
 	}
 	if len(problems) > 0 {
-		return problems, nil // what is read from a broken structure tells nothing more
+		return problems, nil // rows of a damaged database are not reliable
 	}
 	err = s.db.View(ctx, func(tx *sql.Tx) error {
 		found, err := invariant.Find(ctx, tx)
@@ -51,8 +50,7 @@ func (s *Store) Check(ctx context.Context) ([]Problem, error) {
 	return problems, wrap("check store", err)
 }
 
-// badBlobs finds references to content that is not there, or is not what its
-// hash says.
+// badBlobs finds references to blobs that are missing or damaged.
 func (s *Store) badBlobs(ctx context.Context, tx *sql.Tx) ([]Problem, error) {
 	var problems []Problem
 	hashes, err := invariant.Blobs(ctx, tx)

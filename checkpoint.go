@@ -2,17 +2,19 @@ package perdure
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Checkpoint is a named instant of a state. The checkpoint of a tree covers the
-// states of its tasks. It copies nothing: it is a number between two mutations,
-// and values that are replaced later are kept for it.
+// Checkpoint is a named point in the history of a state. A checkpoint of a tree includes
+// the states of its tasks. It copies no values: it is a number between two mutations, and
+// values that are replaced later are kept for it.
 type Checkpoint struct {
 	ID          CheckpointID `json:"checkpoint_id"`
 	Name        string       `json:"name"`
@@ -20,7 +22,7 @@ type Checkpoint struct {
 	Time        time.Time    `json:"timestamp"`
 }
 
-// initialCheckpoint is the name of the one with which every state begins.
+// initialCheckpoint is the name of the first checkpoint of every state.
 const initialCheckpoint = "initial_state"
 
 const (
@@ -28,14 +30,14 @@ const (
 	sqlCheckpoints      = `SELECT id, name, description, created_at FROM checkpoint WHERE state = $1 ORDER BY id`
 )
 
-// SaveCheckpoint makes a checkpoint of a state as it is. It fails with
-// CodeConflict for the 101st of a state.
+// SaveCheckpoint creates a checkpoint of a state. It fails with CodeConflict if the state
+// has [MaxCheckpoints] already.
 func (s *Store) SaveCheckpoint(ctx context.Context, ref StateRef, name, description string) (Checkpoint, error) {
 	return s.saveCheckpoint(ctx, nil, ref, name, description)
 }
 
-// SaveCheckpoint makes a checkpoint of the lease's own task. What the task did
-// to variables until then is not undone when it is run again.
+// SaveCheckpoint creates a checkpoint of the lease's own task. Changes of variables before
+// it are not undone when the task is run again.
 func (l *Lease) SaveCheckpoint(ctx context.Context, name, description string) (Checkpoint, error) {
 	return l.s.saveCheckpoint(ctx, l, l.Var(), name, description)
 }
@@ -48,7 +50,7 @@ func (s *Store) saveCheckpoint(ctx context.Context, l *Lease, ref StateRef, name
 		return Checkpoint{}, err
 	}
 	if name == "" || len(name) > maxOwnerBytes || !storable(name) {
-		return Checkpoint{}, invalidf(op, "the name is not a text of 1 to %d bytes", maxOwnerBytes)
+		return Checkpoint{}, invalidf(op, "the name is not UTF-8 text of 1 to %d bytes", maxOwnerBytes)
 	}
 	if err := (&Cause{}).check(op, description); err != nil {
 		return Checkpoint{}, err
@@ -93,7 +95,7 @@ func (b *batch) addCheckpoint(ctx context.Context, l *Lease, key stateKey, st *v
 	return err
 }
 
-// eventTask is the task that events about a state name, 0 for a tree's own.
+// eventTask returns the task for events about a state, 0 for the state of a tree.
 func eventTask(st *varState) int64 {
 	if st.task == st.root {
 		return 0
@@ -101,30 +103,22 @@ func eventTask(st *varState) int64 {
 	return st.task
 }
 
-// Checkpoints lists those of a state, the oldest first.
+// Checkpoints lists the checkpoints of a state, the oldest first.
 func (s *Store) Checkpoints(ctx context.Context, ref StateRef) ([]Checkpoint, error) {
 	const op = "list checkpoints"
-	key, err := ref.key(op)
+	st, err := s.state(ctx, op, &ref)
 	if err != nil {
 		return nil, err
 	}
-	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
-	if err != nil {
-		return nil, wrap(op, err)
-	}
-	rows, err := s.db.Query(ctx, sqlCheckpoints, st.id)
-	if err != nil {
-		return nil, wrap(op, err)
-	}
 	list := []Checkpoint{}
-	err = each(rows, func() error {
+	err = sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
 		var c Checkpoint
 		var at int64
-		err := rows.Scan((*int64)(&c.ID), &c.Name, &c.Description, &at)
+		err := scan((*int64)(&c.ID), &c.Name, &c.Description, &at)
 		c.Time = micros(at)
 		list = append(list, c)
 		return err
-	})
+	}, sqlCheckpoints, st.id)
 	return list, wrap(op, err)
 }
 
@@ -135,8 +129,8 @@ const (
 	sqlTreeMutationAt   = `SELECT m.id FROM state s JOIN mutation m ON m.state = s.id WHERE s.scope = ` + dbScopeTree + ` AND s.tree = $1 AND m.id = $2 AND m.operation <> '` + mutCompacted + `' LIMIT 1`
 )
 
-// instant finds what a name of an instant means: the mutations below the
-// number have happened then. "" is now. A mutation's ID means before it.
+// instant returns the number of a checkpoint or mutation, by ID or name: the state at that
+// instant is that after all mutations with smaller numbers. "" is now.
 func instant(ctx context.Context, query queryRow, op string, st *varState, name string) (int64, error) {
 	if name == "" {
 		return math.MaxInt64, nil
@@ -152,15 +146,12 @@ func instant(ctx context.Context, query queryRow, op string, st *varState, name 
 	}
 	var at int64
 	err := query(ctx, q, args, &at)
-	if err != nil && ignoreNoRows(err) == nil {
-		return 0, &Error{Code: CodeNotFound, Op: op, Msg: "there is no checkpoint or mutation \"" + validPrefix(name, 200) +
-			"\" of this state",
-			Hint: "`perdure checkpoint list` shows the checkpoints, `perdure var history` the mutations"}
-	}
-	return at, err
+	return at, orNotFound(err, &Error{Code: CodeNotFound, Op: op,
+		Msg:  "the state has no checkpoint or mutation \"" + validPrefix(name, 200) + "\"",
+		Hint: "`perdure checkpoint list` shows the checkpoints, `perdure var history` the mutations"})
 }
 
-// VarChange is a difference between two instants of a state.
+// VarChange is a variable that differs between two instants of a state.
 type VarChange struct {
 	// Change is added, removed or changed.
 	Change string `json:"change"`
@@ -179,48 +170,37 @@ const (
 		UNION ALL SELECT name, value, size, type FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2`
 )
 
-// covered lists the states that a checkpoint of a state covers.
-func (s *Store) covered(ctx context.Context, query func(context.Context, string, ...any) (*sql.Rows, error),
-	st *varState) ([]*varState, error) {
+// covered lists the states that a checkpoint of a state includes.
+func covered(ctx context.Context, query sqldb.QueryFunc, st *varState) ([]*varState, error) {
 	if st.tree == 0 || st.task != st.root {
 		return []*varState{st}, nil
 	}
-	rows, err := query(ctx, sqlCovered, st.tree)
-	if err != nil {
-		return nil, err
-	}
-	var list []*varState
-	err = each(rows, func() error {
+	return sqldb.Collect(ctx, query, func(scan sqldb.Scan) (*varState, error) {
 		one := &varState{root: st.root}
-		list = append(list, one)
-		return rows.Scan(one.dest()...)
-	})
-	return list, err
+		return one, scan(one.dest()...)
+	}, sqlCovered, st.tree)
 }
+
+const opDiff = "compare state"
 
 // Diff compares a state at two instants: a checkpoint by ID or name, a mutation
 // (before it), or "" for now.
 func (s *Store) Diff(ctx context.Context, ref StateRef, from, to string) ([]VarChange, error) {
-	const op = "compare state"
-	key, err := ref.key(op)
+	st, err := s.state(ctx, opDiff, &ref)
 	if err != nil {
 		return nil, err
 	}
-	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
+	a, err := instant(ctx, s.db.QueryRow, opDiff, st, from)
 	if err != nil {
-		return nil, wrap(op, err)
+		return nil, wrap(opDiff, err)
 	}
-	a, err := instant(ctx, s.db.QueryRow, op, st, from)
+	b, err := instant(ctx, s.db.QueryRow, opDiff, st, to)
 	if err != nil {
-		return nil, wrap(op, err)
+		return nil, wrap(opDiff, err)
 	}
-	b, err := instant(ctx, s.db.QueryRow, op, st, to)
+	states, err := covered(ctx, s.db.Query, st)
 	if err != nil {
-		return nil, wrap(op, err)
-	}
-	states, err := s.covered(ctx, s.db.Query, st)
-	if err != nil {
-		return nil, wrap(op, err)
+		return nil, wrap(opDiff, err)
 	}
 	changes := []VarChange{}
 	for _, one := range states {
@@ -239,35 +219,31 @@ type valueAt struct {
 	kind   VarType
 }
 
-func (s *Store) valuesAt(ctx context.Context, st *varState, at int64) (names []string, values map[string]valueAt,
-	err error) {
-	rows, err := s.db.Query(ctx, sqlAt, st.id, at)
-	if err != nil {
-		return nil, nil, wrap("compare state", err)
-	}
-	values = make(map[string]valueAt)
-	err = each(rows, func() error {
+func (s *Store) valuesAt(ctx context.Context, st *varState, at int64) (map[string]valueAt, error) {
+	values := make(map[string]valueAt)
+	err := sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
 		var name string
 		var v valueAt
-		err := rows.Scan(&name, &v.column, &v.size, (*string)(&v.kind))
-		names, values[name] = append(names, name), v
+		err := scan(&name, &v.column, &v.size, (*string)(&v.kind))
+		values[name] = v
 		return err
-	})
-	slices.Sort(names) // as mergedNames compares them, whatever the database's collation
-	return names, values, wrap("compare state", err)
+	}, sqlAt, st.id, at)
+	return values, wrap(opDiff, err)
 }
 
 func (s *Store) diffState(ctx context.Context, st *varState, from, to int64) ([]VarChange, error) {
-	oldNames, old, err := s.valuesAt(ctx, st, from)
+	old, err := s.valuesAt(ctx, st, from)
 	if err != nil {
 		return nil, err
 	}
-	newNames, now, err := s.valuesAt(ctx, st, to)
+	now, err := s.valuesAt(ctx, st, to)
 	if err != nil {
 		return nil, err
 	}
+	all := maps.Clone(old)
+	maps.Copy(all, now)
 	var changes []VarChange
-	for _, name := range mergedNames(oldNames, newNames) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		a, was := old[name]
 		b, is := now[name]
 		c := VarChange{Name: name, OldSize: a.size, NewSize: b.size, Change: "changed"}
@@ -282,10 +258,10 @@ func (s *Store) diffState(ctx context.Context, st *varState, from, to int64) ([]
 		if st.tree != 0 {
 			c.Task = TaskID(st.task)
 		}
-		if c.Old, err = s.shortValue(ctx, st, a, was); err != nil {
+		if c.Old, err = s.shortValue(ctx, st, a.column, a.size); err != nil {
 			return nil, err
 		}
-		if c.New, err = s.shortValue(ctx, st, b, is); err != nil {
+		if c.New, err = s.shortValue(ctx, st, b.column, b.size); err != nil {
 			return nil, err
 		}
 		changes = append(changes, c)
@@ -293,35 +269,21 @@ func (s *Store) diffState(ctx context.Context, st *varState, from, to int64) ([]
 	return changes, nil
 }
 
-func (s *Store) shortValue(ctx context.Context, st *varState, v valueAt, there bool) (json.RawMessage, error) {
-	if !there || v.size > MaxInlineBytes {
+// shortValue returns the value that a column holds or refers to; nil if there is none or
+// it is long.
+func (s *Store) shortValue(ctx context.Context, st *varState, column string, size int64) (json.RawMessage, error) {
+	if column == "" || size > MaxInlineBytes {
 		return nil, nil
 	}
-	return s.varValue(ctx, st, v.column)
+	return s.varValue(ctx, st, column)
 }
 
-// mergedNames merges two sorted lists.
-func mergedNames(a, b []string) []string {
-	var out []string
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
-			out, a = append(out, a[0]), a[1:]
-		case len(a) == 0 || b[0] < a[0]:
-			out, b = append(out, b[0]), b[1:]
-		default:
-			out, a, b = append(out, a[0]), a[1:], b[1:]
-		}
-	}
-	return out
-}
-
-// RollbackReport says what a rollback did.
+// RollbackReport is the result of a rollback.
 type RollbackReport struct {
 	// Mutation is the rollback itself; rolling back to it undoes it.
 	Mutation MutationID `json:"mutation_id,omitempty"`
-	// Restored counts variables that got back a value, Removed those that were
-	// not there then.
+	// Restored counts variables that got an old value back, Removed those that did
+	// not exist then.
 	Restored int64 `json:"restored"`
 	Removed  int64 `json:"removed"`
 }
@@ -336,15 +298,15 @@ const (
 		read_only, ttl, accessed, created_at, $4, expires_at FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2
 		ON CONFLICT (state, name) DO NOTHING`
 	sqlCountVars = `SELECT COUNT(*) FROM variable WHERE state = $1`
-	// Those that a mutation removed and that did not come back with it.
+	// sqlCountGone counts variables that a mutation removed and did not restore.
 	sqlCountGone = `SELECT COUNT(*) FROM variable_past p WHERE p.state = $1 AND p.dead = $2
 		AND NOT EXISTS (SELECT 1 FROM variable v WHERE v.state = $1 AND v.name = p.name)`
 )
 
-// Rollback makes a state as it was at a checkpoint (by ID or name), or before a
-// mutation: variables added since vanish, those deleted return. The prompt, and
-// a Final that completed its task, stay. It is a mutation itself, so a rollback
-// to that mutation undoes it.
+// Rollback restores a state as it was at a checkpoint (by ID or name), or before a
+// mutation: variables added since are removed, deleted ones are restored. The prompt, and
+// a Final that completed its task, do not change. The rollback is a mutation itself, so a
+// rollback to that mutation undoes it.
 func (s *Store) Rollback(ctx context.Context, ref StateRef, to string, cause Cause) (RollbackReport, error) {
 	const op = "roll back state"
 	key, err := ref.key(op)
@@ -352,7 +314,7 @@ func (s *Store) Rollback(ctx context.Context, ref StateRef, to string, cause Cau
 		return RollbackReport{}, err
 	}
 	if to == "" {
-		return RollbackReport{}, invalidf(op, "no checkpoint is named")
+		return RollbackReport{}, invalidf(op, "name of the checkpoint is empty")
 	}
 	if err := cause.check(op); err != nil {
 		return RollbackReport{}, err
@@ -378,7 +340,7 @@ func (b *batch) rollback(ctx context.Context, st *varState, at int64, report *Ro
 	if err := b.flushStates(ctx); err != nil {
 		return err
 	}
-	states, err := b.s.covered(ctx, b.tx.Query, st)
+	states, err := covered(ctx, b.tx.Query, st)
 	if err != nil {
 		return err
 	}
@@ -397,16 +359,14 @@ func (b *batch) rollback(ctx context.Context, st *varState, at int64, report *Ro
 			return err
 		}
 	}
-	// Other states of the tree may stand in the cache as they were.
-	clear(b.cache.states)
+	clear(b.cache.states) // other states of the tree may be cached with old values
 	return b.flushStates(ctx)
 }
 
-// restoreAt makes the variables of one state as they were, and tells whether
-// that changed any.
+// restoreAt restores the variables of one state, and reports whether that changed any.
 func (b *batch) restoreAt(ctx context.Context, st *varState, at int64, report *RollbackReport, m *mutationRow) (
 	changed bool, err error) {
-	// What a checkpoint needs is kept; before other mutations it may be gone.
+	// Values are kept for checkpoints, but not for other old mutations.
 	if at <= st.compacted && strings.HasPrefix(m.detail, mutationPrefix) {
 		return false, conflictf("roll back state", "the history before %s is compacted", MutationID(st.compacted))
 	}
@@ -436,8 +396,7 @@ func (b *batch) noteRollback(ctx context.Context, st *varState, m *mutationRow) 
 	st.entries++
 	b.touch(st)
 	b.event(st.tree, eventTask(st), EventCheckpointRolledBack, `{"to":`+quote(m.detail)+`,"mutation_id":"`+
-		MutationID(m.id).String()+
-		`","state_id":"`+StateID(st.id).String()+`"}`)
+		MutationID(m.id).String()+`","state_id":"`+StateID(st.id).String()+`"}`)
 	b.appendMutation(st, "", 0, m)
 	if st.entries > MaxHistory {
 		return b.compact(ctx, st)

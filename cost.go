@@ -1,23 +1,21 @@
 package perdure
 
-import "encoding/json"
-
-// CostLine is what the calls of a tree to one model at one depth took.
+// CostLine is the usage of a tree's calls to one model at one depth.
 type CostLine struct {
 	Depth int `json:"depth"`
-	// Model is who answered; OtherModels where a tree asked more than are told
-	// apart.
+	// Model is the model that answered; OtherModels in the last line of a tree that
+	// called too many models.
 	Model string `json:"model"`
 	Usage
 }
 
-// OtherModels is the model of a [CostLine] that sums up several.
+// OtherModels is the model of a [CostLine] that sums several models.
 const OtherModels = "(others)"
 
-// maxCostLines bounds what a tree's row of counters holds.
+// maxCostLines bounds the lines in a tree's row of counters.
 const maxCostLines = 64
 
-// costLine is a line as the tree's row holds it.
+// costLine is a line in the tree's row of counters.
 type costLine struct {
 	Depth     int    `json:"d"`
 	Model     string `json:"m"`
@@ -30,53 +28,40 @@ type costLine struct {
 	Unpriced  int64  `json:"p,omitempty"`
 }
 
-// spent adds a call, or several, to the sums of the tree: the totals, and those
-// of the depth and the model, which stand in the same row, so that reading them
-// costs the same however many calls there were.
+func (l *costLine) add(more *costLine) {
+	l.Calls, l.Uncertain = l.Calls+more.Calls, l.Uncertain+more.Uncertain
+	l.Input, l.Output, l.Cached = l.Input+more.Input, l.Output+more.Output, l.Cached+more.Cached
+	l.Micros, l.Unpriced = l.Micros+more.Micros, l.Unpriced+more.Unpriced
+}
+
+func (l *costLine) usage() Usage {
+	return Usage{Calls: l.Calls, InputTokens: l.Input, OutputTokens: l.Output, CachedTokens: l.Cached,
+		CostUSD: float64(l.Micros) / microsPerDollar, UnpricedCalls: l.Unpriced, UncertainCalls: l.Uncertain}
+}
+
+// spent adds calls to the total of the tree, and to the line of their depth and model.
+// All lines are in one row, so that reading them costs the same for any number of calls.
 func (st *treeStat) spent(l costLine) {
-	st.calls, st.uncertain = st.calls+l.Calls, st.uncertain+l.Uncertain
-	st.input, st.output, st.cached = st.input+l.Input, st.output+l.Output, st.cached+l.Cached
-	st.cost, st.unpriced = st.cost+l.Micros, st.unpriced+l.Unpriced
+	st.used.add(&l)
 	st.rawCosts = ""
 	for i := range st.costs {
-		have := &st.costs[i]
-		full := i == maxCostLines-1
-		if !full && (have.Depth != l.Depth || have.Model != l.Model) {
+		line := &st.costs[i]
+		same := line.Depth == l.Depth && line.Model == l.Model
+		if !same && i == maxCostLines-1 {
+			line.Depth, line.Model = 0, OtherModels
+		} else if !same {
 			continue
 		}
-		if full && (have.Depth != l.Depth || have.Model != l.Model) {
-			have.Depth, have.Model = 0, OtherModels
-		}
-		have.Calls, have.Uncertain = have.Calls+l.Calls, have.Uncertain+l.Uncertain
-		have.Input, have.Output, have.Cached = have.Input+l.Input, have.Output+l.Output, have.Cached+l.Cached
-		have.Micros, have.Unpriced = have.Micros+l.Micros, have.Unpriced+l.Unpriced
+		line.add(&l)
 		return
 	}
 	st.costs = append(st.costs, l)
 }
 
-func (st *treeStat) decodeCosts() error { return json.Unmarshal([]byte(st.rawCosts), &st.costs) }
-
-// encodeCosts returns the lines as the row holds them.
-func (st *treeStat) encodeCosts() (string, error) {
-	if st.rawCosts != "" {
-		return st.rawCosts, nil
-	}
-	if len(st.costs) == 0 {
-		st.rawCosts = "[]"
-		return st.rawCosts, nil
-	}
-	raw, err := json.Marshal(st.costs)
-	st.rawCosts = string(raw)
-	return st.rawCosts, err
-}
-
 func (st *treeStat) costLines() []CostLine {
 	lines := make([]CostLine, len(st.costs))
 	for i, l := range st.costs {
-		lines[i] = CostLine{Depth: l.Depth, Model: l.Model, Usage: Usage{Calls: l.Calls, InputTokens: l.Input,
-			OutputTokens: l.Output, CachedTokens: l.Cached, CostUSD: float64(l.Micros) / microsPerDollar,
-			UnpricedCalls: l.Unpriced, UncertainCalls: l.Uncertain}}
+		lines[i] = CostLine{Depth: l.Depth, Model: l.Model, Usage: l.usage()}
 	}
 	return lines
 }

@@ -2,12 +2,9 @@ package perdure
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
@@ -24,7 +21,7 @@ const (
 )
 
 // The rank orders claimable tasks: higher priority, then deeper, then older.
-// Woken parents get a negative rank and go first.
+// Woken parents have a negative rank and come first.
 const (
 	rankDepthShift    = 48
 	rankPriorityShift = 55
@@ -50,8 +47,8 @@ type newTask struct {
 	parent    int64
 	depth     int
 	position  int
-	flags     int64 // beside those of its own strategy and policy
-	blocked   bool  // waits for the sibling before it
+	flags     int64 // from the parent
+	blocked   bool  // waits for the previous sibling
 	successor int64
 }
 
@@ -74,29 +71,34 @@ func (b *batch) add(ctx context.Context, t *newTask) error {
 	if err := b.keepValue(ctx, t.tree, t.prompt); err != nil {
 		return err
 	}
-	flags := t.flags
-	if t.spec.Strategy == Sequential {
-		flags |= flagSequential
-	}
-	if t.spec.Policy == PolicyFail {
-		flags |= flagFailFast
-	}
 	var readyAt any
 	if !t.blocked {
 		readyAt = b.now
-		b.readied(t.tree)
+		b.ready[t.tree] = true
 	}
 	b.hots = append(b.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), stQueued, readyAt,
-		t.spec.MaxAttempts, t.successor, flags, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
-	b.colds = append(b.colds, t.id, t.tree, t.parent, t.depth, t.position, t.prompt.column, t.spec.Agent,
-		string(t.spec.Strategy), t.spec.Merge, t.context, string(t.spec.Metadata), t.spec.Priority, b.now)
-	if b.fresh == nil {
-		b.fresh = make(map[int64]*cold)
-	}
+		t.spec.MaxAttempts, t.successor, t.flags|t.spec.flags(), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+	b.addCold(t, b.now)
 	b.fresh[t.id] = &cold{position: t.position, depth: t.depth, priority: t.spec.Priority, prompt: t.spec.Prompt, agent: t.spec.Agent,
 		merge: t.spec.Merge, metadata: string(t.spec.Metadata), strategy: t.spec.Strategy, context: t.spec.Context, createdAt: b.now}
 	b.event(t.tree, t.id, EventTaskCreated, `{"parent_id":"`+parentText(t.parent)+`","depth":`+itoa(int64(t.depth))+`}`)
 	return nil
+}
+
+func (b *batch) addCold(t *newTask, createdAt int64) {
+	b.colds = append(b.colds, t.id, t.tree, t.parent, t.depth, t.position, t.prompt.column, t.spec.Agent,
+		string(t.spec.Strategy), t.spec.Merge, t.context, string(t.spec.Metadata), t.spec.Priority, createdAt)
+}
+
+// flags returns the flags of a task by its own strategy and policy.
+func (s *TaskSpec) flags() (flags int64) {
+	if s.Strategy == Sequential {
+		flags |= flagSequential
+	}
+	if s.Policy == PolicyFail {
+		flags |= flagFailFast
+	}
+	return flags
 }
 
 func parentText(parent int64) string {
@@ -117,7 +119,7 @@ func (b *batch) flushTasks(ctx context.Context) error {
 }
 
 // CreateTree creates a tree with its root task, queued. With an idempotency key
-// that was used before it returns the tree of that time.
+// that was used before, it returns the tree created then.
 func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
 	if err := spec.validate(); err != nil {
 		return Tree{}, err
@@ -153,13 +155,12 @@ type createTree struct {
 	root     newTask
 	id       TreeID
 	tree     Tree // as created
-	found    bool // there was one with the same key
-	collided bool
+	found    bool // a tree with the idempotency key exists
+	collided bool // a tree with the ID exists
 }
 
 const (
 	sqlTreeByKey  = `SELECT name FROM tree WHERE idempotency = $1`
-	sqlTreeTaken  = `SELECT id FROM tree WHERE name = $1`
 	sqlInsertTree = `INSERT INTO tree (id, name, kind, title, config, root, owner, placement, idempotency, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 )
@@ -184,12 +185,7 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	if _, err := b.tx.Exec(ctx, sqlInsertTree, args...); err != nil {
 		return err
 	}
-	st := &treeStat{tree: tree, state: stQueued, limits: c.spec.Limits}
-	raw, err := json.Marshal(c.spec.Limits)
-	if err != nil {
-		return err
-	}
-	st.rawLimits = string(raw)
+	st := newStat(tree, c.spec.Limits)
 	st.add(stQueued)
 	st.time().Level(0).Total = 1
 	row, err := st.args()
@@ -199,7 +195,7 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	if _, err := b.tx.Exec(ctx, sqlInsertStat, row...); err != nil {
 		return err
 	}
-	b.keep(st)
+	b.dirty[tree], b.cache.stats[tree] = st, st
 	c.tree = c.created(tree, b.now)
 	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(c.spec.Kind)+`}`)
 	if err := b.add(ctx, &c.root); err != nil || c.spec.InTx == nil {
@@ -225,27 +221,20 @@ func (c *createTree) config() json.RawMessage {
 	return slices.Clone(c.spec.Config)
 }
 
-// exists looks for an earlier creation with the same key and for a collision of
-// the drawn name.
+// exists reports whether a tree with the same idempotency key exists, or one with the
+// same random ID.
 func (c *createTree) exists(ctx context.Context, b *batch) (bool, error) {
 	if c.spec.IdempotencyKey != "" {
-		var name string
-		err := b.tx.QueryRow(ctx, sqlTreeByKey, []any{c.spec.IdempotencyKey}, &name)
-		if err == nil {
-			c.id, c.found = TreeID(name), true
-			return true, nil
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
-			return false, err
+		err := b.tx.QueryRow(ctx, sqlTreeByKey, []any{c.spec.IdempotencyKey}, (*string)(&c.id))
+		c.found = err == nil
+		if ignoreNoRows(err) != nil || c.found {
+			return c.found, err
 		}
 	}
 	var taken int64
-	err := b.tx.QueryRow(ctx, sqlTreeTaken, []any{string(c.id)}, &taken)
+	err := b.tx.QueryRow(ctx, sqlTreeNum, []any{string(c.id)}, &taken)
 	c.collided = err == nil
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return c.collided, err
+	return c.collided, ignoreNoRows(err)
 }
 
 func (c *createTree) args(b *batch) ([]any, error) {
@@ -265,9 +254,9 @@ func (c *createTree) args(b *batch) ([]any, error) {
 		owner, string(place), key, b.now}, nil
 }
 
-// Submit creates children of a task that is not terminal, from outside of it.
-// They are created together or not at all, and become claimable at once, or one
-// after another when the parent is sequential.
+// Submit creates children of a task that is not terminal, without its lease. Either all
+// are created or none. They become claimable at once, or one after another when the parent
+// is sequential.
 func (s *Store) Submit(ctx context.Context, parent TaskID, specs ...TaskSpec) ([]TaskID, error) {
 	c, err := s.prepareChildren(ctx, specs)
 	if err != nil || len(specs) == 0 {
@@ -307,7 +296,7 @@ const (
 )
 
 func (c *createChildren) apply(ctx context.Context, b *batch) error {
-	if b.parents[c.parent] < 0 { // the last child may have ended: the parent is woken first
+	if b.parents[c.parent] < 0 { // the last child may have ended: wake the parent first
 		if err := b.flushParent(ctx, c.parent); err != nil {
 			return err
 		}
@@ -329,15 +318,15 @@ func (c *createChildren) apply(ctx context.Context, b *batch) error {
 	return c.insert(ctx, b, st, f)
 }
 
-// family is what creating children needs to know of their parent.
+// family is the part of a parent's row that creating children needs.
 type family struct {
 	tree, state, flags int64
 	depth, position    int
 	last               int64 // the last step of a sequence that is not terminal
 }
 
-// family reads a parent, once in a transaction. New children of a sequential
-// parent wait for the last one that goes on, so that is read each time.
+// family reads a parent, once in a transaction. A sequential parent is read each time,
+// because new children wait for its last child that is not terminal.
 func (b *batch) family(ctx context.Context, parent int64) (*family, error) {
 	if f := b.families[parent]; f != nil {
 		return f, nil
@@ -347,11 +336,8 @@ func (b *batch) family(ctx context.Context, parent int64) (*family, error) {
 	}
 	f := &family{position: -1}
 	err := b.tx.QueryRow(ctx, sqlParent, []any{parent}, &f.tree, &f.state, &f.flags, &f.depth)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, notFoundf("create task", "there is no task %q", TaskID(parent))
-	}
 	if err != nil {
-		return nil, err
+		return nil, orNotFound(err, noTask("create task", parent))
 	}
 	err = b.tx.QueryRow(ctx, sqlLast, []any{f.tree, parent}, &f.position)
 	if ignoreNoRows(err) != nil {
@@ -361,13 +347,9 @@ func (b *batch) family(ctx context.Context, parent int64) (*family, error) {
 		err := b.tx.QueryRow(ctx, sqlLiveOf, []any{f.tree, parent}, &f.last)
 		return f, ignoreNoRows(err)
 	}
-	if stateOf(f.state).Terminal() {
-		return f, nil // a retry may open it again
+	if !stateOf(f.state).Terminal() { // a retry may change a terminal one
+		b.families[parent] = f
 	}
-	if b.families == nil {
-		b.families = make(map[int64]*family)
-	}
-	b.families[parent] = f
 	return f, nil
 }
 
@@ -411,11 +393,4 @@ func quote(s string) string {
 		return `""`
 	}
 	return string(raw)
-}
-
-func micros(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
 }

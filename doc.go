@@ -10,8 +10,8 @@
 // and ends completed, failed or cancelled. Every change appends an [Event] in
 // the same transaction.
 //
-// Packages that keep rows of their own next to the store's write them in the
-// same transaction: see [Store.WriteTx].
+// Packages that keep rows of their own in the store write them in the same transaction:
+// see [Store.WriteTx].
 //
 // # Guarantees
 //
@@ -19,18 +19,17 @@
 // and power loss (SQLite with synchronous=FULL, PostgreSQL with its defaults).
 // Concurrent callers share one disk flush.
 //
-// A worker whose lease was taken over can write nothing any more: its calls
-// return [ErrLeaseLost]. The leases of a process on this host can be taken over
-// as soon as it dies: the kernel's file lock shows that it is dead, not a
-// timeout. A finished call is not made again: [Lease.BeginCall] returns its
-// result from the journal.
+// A worker whose lease was taken over cannot write any more: its calls return
+// [ErrLeaseLost]. The leases of a process on this host can be taken over as soon as it
+// dies, without a timeout, because the kernel releases its file lock. A finished call is
+// not repeated: [Lease.BeginCall] returns its result from the journal.
 //
 // # Reading order
 //
 // task.go (states), lease.go and settle.go (claim and settle), writer.go and
 // batch.go (how the operations of many callers become one transaction),
-// journal.go (calls), budget.go. docs/architecture.md says where everything
+// journal.go (calls), budget.go. docs/architecture.md lists where everything
 // else is.
 //
-// All methods may be called from several goroutines concurrently.
+// All methods are safe for concurrent use.
 package perdure

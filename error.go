@@ -1,7 +1,9 @@
 package perdure
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,8 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Code decides what a program does about an error. It keeps its meaning in a
-// task row, over HTTP and as an exit status.
+// Code is the kind of an error. It means the same in a task row, over HTTP and as an exit
+// status.
 type Code string
 
 // The codes.
@@ -27,20 +29,20 @@ const (
 	CodeInternal       Code = "internal"
 )
 
-// Error is what the methods of this package return. Msg and Hint are for people
-// and safe to show; Err is the cause and is never sent over the wire.
+// Error is the error that the methods of this package return. Msg and Hint are safe to
+// show to users; Err is the cause and is never sent to clients.
 type Error struct {
 	Code Code
-	// Op is what was tried: "claim task".
+	// Op is the operation that failed: "claim task".
 	Op string
-	// Msg says what was wrong.
+	// Msg describes the failure.
 	Msg string
-	// Hint says what can be done about it; may be empty.
+	// Hint tells the user what to do; may be empty.
 	Hint string
 	Err  error
 }
 
-// Values to compare with by errors.Is; they match every Error of their code.
+// Values for errors.Is; each matches every Error of its code.
 var (
 	ErrInvalid        = &Error{Code: CodeInvalid}
 	ErrNotFound       = &Error{Code: CodeNotFound}
@@ -52,8 +54,8 @@ var (
 	ErrDamaged        = &Error{Code: CodeDamaged}
 )
 
-// Error returns "op: msg: cause" without the hint; a message that the cause
-// holds is not said twice.
+// Error returns "op: msg: cause" without the hint, and without a message that the cause
+// contains.
 func (e *Error) Error() string {
 	parts := make([]string, 0, 3)
 	cause := ""
@@ -90,8 +92,7 @@ func CodeOf(err error) Code {
 	if err == nil {
 		return ""
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return CodeInternal
@@ -99,17 +100,11 @@ func CodeOf(err error) Code {
 
 // HintOf returns the first hint in err's chain.
 func HintOf(err error) string {
-	for err != nil {
-		var e *Error
-		if !errors.As(err, &e) {
-			return ""
-		}
-		if e.Hint != "" {
-			return e.Hint
-		}
-		err = e.Err
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return ""
 	}
-	return ""
+	return cmp.Or(e.Hint, HintOf(e.Err))
 }
 
 func invalidf(op, format string, args ...any) *Error {
@@ -124,11 +119,36 @@ func conflictf(op, format string, args ...any) *Error {
 	return &Error{Code: CodeConflict, Op: op, Msg: fmt.Sprintf(format, args...)}
 }
 
-// StateError tells of a transition that the table of states does not have. It
-// is the cause of a conflict.
+func noTask(op string, id int64) *Error {
+	return &Error{Code: CodeNotFound, Op: op, Msg: "there is no task \"" + TaskID(id).String() + "\"",
+		Hint: "`perdure tree TREE` lists the tasks of a tree"}
+}
+
+func noTree(op string, id TreeID) *Error {
+	return &Error{Code: CodeNotFound, Op: op, Msg: "there is no tree \"" + string(id) + "\"",
+		Hint: "`perdure status` lists the trees of this store"}
+}
+
+// orNotFound returns notFound instead of sql.ErrNoRows.
+func orNotFound(err error, notFound *Error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return notFound
+	}
+	return err
+}
+
+func ignoreNoRows(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// StateError reports a transition that [State.CanBecome] does not allow. It is the cause
+// of a conflict.
 type StateError struct {
 	Task TaskID
-	// Is is the state the task is in, Want the state asked for.
+	// Is is the state of the task, Want the requested state.
 	Is, Want State
 }
 
@@ -137,41 +157,40 @@ func (e *StateError) Error() string {
 	return fmt.Sprintf("task %q is %s and cannot become %s", e.Task, e.Is, e.Want)
 }
 
-// wrap gives an error of the database its code, and a hint where one helps.
+const hintReadOnly = "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR"
+
+// wrap adds the code and a hint to an error of the database.
 func wrap(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var own *Error
-	if errors.As(err, &own) {
+	if _, own := errors.AsType[*Error](err); own || err == nil {
 		return err
 	}
 	e := &Error{Code: CodeInternal, Op: op, Err: err}
+	// The message repeats the kind of the error, because clients do not receive the cause.
+	describe := func(code Code, kind error, hint string) { e.Code, e.Msg, e.Hint = code, kind.Error(), hint }
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		e.Code = CodeCanceled
 	case errors.Is(err, sqldb.ErrBusy):
-		e.tell(CodeUnavailable, sqldb.ErrBusy, "another process writes to this store for long; see `perdure doctor`")
+		describe(CodeUnavailable, sqldb.ErrBusy,
+			"another process has been writing to this store for too long; see `perdure doctor`")
 	case errors.Is(err, sqldb.ErrDamaged):
-		e.tell(CodeDamaged, sqldb.ErrDamaged, "nothing was changed; restore the store from a backup, or move it away to start a new one")
+		describe(CodeDamaged, sqldb.ErrDamaged,
+			"nothing was changed; restore the store from a backup, or move it away to start a new one")
 	case errors.Is(err, sqldb.ErrTooNew):
-		e.tell(CodeUnavailable, sqldb.ErrTooNew, "use the newer perdure that wrote this store")
+		describe(CodeUnavailable, sqldb.ErrTooNew, "use the newer perdure that wrote this store")
 	case errors.Is(err, sqldb.ErrNetworkFS):
-		e.tell(CodeInvalid, sqldb.ErrNetworkFS, "put the store on a local disk (PERDURE_DIR), or share one PostgreSQL (PERDURE_STORE)")
+		describe(CodeInvalid, sqldb.ErrNetworkFS,
+			"put the store on a local disk (PERDURE_DIR), or share one PostgreSQL (PERDURE_STORE)")
 	case errors.Is(err, sqldb.ErrUnreachable):
-		e.tell(CodeUnavailable, sqldb.ErrUnreachable, "check that the database server runs, and its address (PERDURE_STORE)")
+		describe(CodeUnavailable, sqldb.ErrUnreachable,
+			"check that the database server runs, and its address (PERDURE_STORE)")
 	case errors.Is(err, sqldb.ErrFull), atomicfile.DiskFull(err):
-		e.tell(CodeUnavailable, sqldb.ErrFull, "nothing was lost; free some space and run `perdure resume`")
+		describe(CodeUnavailable, sqldb.ErrFull, "nothing was lost; free some space and run `perdure resume`")
 	case errors.Is(err, sqldb.ErrIO):
-		e.tell(CodeUnavailable, sqldb.ErrIO, "look at the system's log for what is wrong with the disk, then run `perdure doctor`")
+		describe(CodeUnavailable, sqldb.ErrIO,
+			"check the system's log for errors of the disk, then run `perdure doctor`")
 	case errors.Is(err, sqldb.ErrReadOnly), atomicfile.ReadOnly(err):
-		e.tell(CodeUnavailable, sqldb.ErrReadOnly, "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR")
+		describe(CodeUnavailable, sqldb.ErrReadOnly, hintReadOnly)
 	}
 	return e
-}
-
-// tell gives an error its code and what may be said of it over the wire, where
-// the cause is not told.
-func (e *Error) tell(code Code, kind error, hint string) {
-	e.Code, e.Msg, e.Hint = code, kind.Error(), hint
 }

@@ -35,7 +35,7 @@ func HoldWriter(ctx context.Context, s *Store) (release func() error) {
 func InQueue(s *Store) int { return len(s.w.queue) }
 
 // LookAgain makes the next claim look at all trees and for dead sessions.
-func LookAgain(s *Store) { s.looked.Store(0) }
+func LookAgain(s *Store) { s.polled.Store(0) }
 
 // ClaimKnown claims from the trees of which this process knows.
 func (ss *Session) ClaimKnown(ctx context.Context, limit int) ([]*Lease, error) {

@@ -2,20 +2,18 @@ package perdure
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"time"
 )
 
-// finalChange completes a task because its variable Final was set: by its own
-// lease, or by somebody else, which then takes the task as a claim would.
+// finalChange completes a task because its variable Final was set, by the lease of the
+// task or without it. In the latter case the task is claimed and completed at once.
 type finalChange struct {
 	id     int64
 	state  int64
-	lease  *Lease // of the task, or made up of its row
+	lease  *Lease // of the task, or made from its row
 	own    bool
-	rest   bool // unfinished descendants are cancelled first
+	rest   bool // cancel unfinished descendants first
 	result stored
 }
 
@@ -27,7 +25,7 @@ const (
 		active_us = CASE WHEN state = ` + dbRunning + ` THEN active_us + $2 - claimed_at ELSE active_us END WHERE id = $1`
 )
 
-// mayFinish refuses what may not complete, before anything is changed.
+// mayFinish returns an error if the task may not complete, before anything is changed.
 func (b *batch) mayFinish(ctx context.Context, c *varChange, st *varState) (*finalChange, error) {
 	const op = "set variable"
 	f := &finalChange{id: st.task, rest: c.spec.CancelRest, result: c.result}
@@ -38,11 +36,8 @@ func (b *batch) mayFinish(ctx context.Context, c *varChange, st *varState) (*fin
 	var rank, pending, session, active, readyAt int64
 	err := b.tx.QueryRow(ctx, sqlFinishing, []any{st.task}, &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.flags, &f.state, &pending,
 		&session, &l.claimedAt, &active, &readyAt)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, notFoundf(op, "there is no task %q", TaskID(st.task))
-	}
 	if err != nil {
-		return nil, err
+		return nil, orNotFound(err, noTask(op, st.task))
 	}
 	l.Task.Depth, l.Task.Active, l.session = depthOfRank(rank), time.Duration(active)*time.Microsecond, &Session{key: session}
 	l.calls.Store(true)
@@ -55,9 +50,9 @@ func (b *batch) mayFinish(ctx context.Context, c *varChange, st *varState) (*fin
 		return nil, &Error{Code: CodeConflict, Op: op, Err: &StateError{l.Task.ID, stateOf(f.state), Completed}}
 	case pending > 0 && !f.rest:
 		return nil, &Error{Code: CodeConflict, Op: op, Msg: "task \"" + l.Task.ID.String() + "\" has " + itoa(pending) + " unfinished children",
-			Hint: "wait for them, or have them cancelled with --cancel-rest"}
+			Hint: "wait for them, or cancel them with --cancel-rest"}
 	case f.state == stQueued && readyAt == 0:
-		return nil, conflictf(op, "task %q waits for the step before it", l.Task.ID)
+		return nil, conflictf(op, "task %q waits for the previous step", l.Task.ID)
 	}
 	return f, nil
 }
@@ -78,7 +73,7 @@ func (f *finalChange) apply(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	if f.state != stRunning { // it is queued: claimed and completed at once
+	if f.state != stRunning {
 		b.take(st, f.lease)
 	}
 	if _, err := b.tx.Exec(ctx, sqlFinish, f.id, b.now); err != nil {
@@ -91,23 +86,16 @@ func (f *finalChange) apply(ctx context.Context, b *batch) error {
 	return b.ended(ctx, f.lease, stCompleted, false, `{"by":"Final"}`)
 }
 
-// take counts a task as claimed by nobody's session, which its end takes back.
+// take counts a queued task as claimed by no session, until ended counts its end.
 func (b *batch) take(st *treeStat, l *Lease) {
-	now := b.now
-	if st.startedAt == nil {
-		st.startedAt = &now
-	}
-	if st.state == stQueued {
-		st.state = stRunning
-	}
-	l.claimedAt = now
+	st.start(b.now)
+	l.claimedAt = b.now
 	st.move(stQueued, stRunning)
 	st.hold(l.session.key, 1)
 	b.event(st.tree, int64(l.Task.ID), EventTaskStarted, `{"attempt":`+itoa(int64(l.Task.Attempts))+`,"fence":`+itoa(l.fence+1)+`,"by":"Final"}`)
 }
 
-// resultText is what a value of Final is as a result: text as it is, all else
-// as JSON.
+// resultText returns the result for a value of Final: a text itself, other values as JSON.
 func resultText(value string) string {
 	var text string
 	if typeOf(value) == VarText && json.Unmarshal([]byte(value), &text) == nil {

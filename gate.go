@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// GateKind is why a person is asked.
+// GateKind is the reason for a gate.
 type GateKind string
 
 // The kinds of gates.
@@ -24,15 +26,15 @@ const (
 	GateClarification GateKind = "clarification"
 )
 
-// The answers to the gate of a run. Those of a loop's gate are its executor's.
+// The answers to the gate of a run. The executor of loops defines those to its gates.
 const (
-	// AnswerRetry: the tasks that wait are executed again.
+	// AnswerRetry executes the waiting tasks again.
 	AnswerRetry = "retry"
-	// AnswerManual: one task gets the result that a person wrote.
+	// AnswerManual gives one task the result that the user wrote.
 	AnswerManual = "manual"
-	// AnswerSkip: the tasks that wait fail.
+	// AnswerSkip makes the waiting tasks fail.
 	AnswerSkip = "skip"
-	// AnswerAbandon: the tree is cancelled.
+	// AnswerAbandon cancels the tree.
 	AnswerAbandon = "abandon"
 )
 
@@ -40,19 +42,19 @@ const (
 const (
 	MaxGateQuestionBytes = 256 << 10
 	MaxGateReasonBytes   = 4 << 10
-	// MaxGateTextBytes bounds a result that a person writes for a task.
+	// MaxGateTextBytes bounds a result that the user writes for a task.
 	MaxGateTextBytes = 1 << 20
 )
 
-// GateOption is one of the answers that a gate takes, and its effect.
+// GateOption is a possible answer to a gate, and its effect.
 type GateOption struct {
 	Answer string `json:"answer"`
 	Effect string `json:"effect"`
 }
 
-// GateQuestion is what a gate asks.
+// GateQuestion is the question of a gate.
 type GateQuestion struct {
-	// Title is one line, Text what one has to know to decide; Diff is the change
+	// Title is one line, Text the details that the decision needs; Diff is the change
 	// in question, shortened.
 	Title   string       `json:"title"`
 	Text    string       `json:"text,omitempty"`
@@ -60,7 +62,7 @@ type GateQuestion struct {
 	Options []GateOption `json:"options"`
 }
 
-// Gate is a question to a person. The loop that opened it, or tasks of the run, wait
+// Gate is a question to the user. The loop that opened it, or tasks of the run, wait
 // for the answer.
 type Gate struct {
 	Tree TreeID `json:"tree_id"`
@@ -71,10 +73,10 @@ type Gate struct {
 	// Question is a [GateQuestion] as JSON.
 	Question json.RawMessage `json:"question"`
 	OpenedAt time.Time       `json:"opened_at"`
-	// ExpiresAt is when the loop stops waiting; that never approves anything.
+	// ExpiresAt is when the loop stops waiting, which approves nothing.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	// Run is set for the gate of a run. Waiting is then the number of tasks that
-	// wait at it, and Tasks are some of them where they were asked for.
+	// wait at it, and Tasks are some of them if they were requested.
 	Run     bool       `json:"run,omitempty"`
 	Waiting int        `json:"waiting,omitempty"`
 	Tasks   []GateTask `json:"tasks,omitempty"`
@@ -95,18 +97,18 @@ func (g *Gate) ParseQuestion() (GateQuestion, error) {
 // GateTask is a task that waits at a gate.
 type GateTask struct {
 	Task TaskID `json:"task_id"`
-	// Why is the reason why it cannot go on.
+	// Why is the reason why it waits.
 	Why string `json:"why"`
 }
 
-// GateDecision is a person's answer to a gate.
+// GateDecision is the user's answer to a gate.
 type GateDecision struct {
 	Answer string `json:"answer"`
-	// By is the person's name; may be empty, as Reason.
+	// By is the name of the user. By and Reason may be empty.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Task, when set, answers for one of the tasks that wait at the gate of a run.
-	// Text is its result when Answer is AnswerManual.
+	// Task, when set, limits the answer to one of the tasks that wait at the gate of
+	// a run. Text is its result if Answer is AnswerManual.
 	Task TaskID `json:"task_id,omitzero"`
 	Text string `json:"text,omitempty"`
 }
@@ -127,10 +129,10 @@ const (
 	sqlLastAnswered = `SELECT answered_at FROM gate WHERE tree = $1 ORDER BY number DESC LIMIT 1`
 )
 
-// maxGates bounds how many gates are read at once.
+// maxGates bounds a list of gates.
 const maxGates = 1000
 
-// Gates lists the gates of a tree in their order; of more than 1,000 the first.
+// Gates lists the gates of a tree in their order, at most 1,000.
 func (s *Store) Gates(ctx context.Context, tree TreeID) ([]Gate, error) {
 	return listGates(ctx, s.Reader(), sqlGates, string(tree), maxGates)
 }
@@ -146,29 +148,24 @@ func (tx *WriteTx) Gates(ctx context.Context, tree TreeID) ([]Gate, error) {
 }
 
 func listGates(ctx context.Context, q Querier, query string, args ...any) ([]Gate, error) {
-	rows, err := q.Query(ctx, query, args...) //nolint:sqlclosecheck // each closes them
-	if err != nil {
-		return nil, wrap("list gates", err)
-	}
 	list := []Gate{}
-	err = each(rows, func() error {
+	err := sqldb.Each(ctx, q.Query, func(scan sqldb.Scan) error {
 		var g Gate
 		var kind, question string
 		var opened int64
 		var expires, answered *int64
-		err := rows.Scan((*string)(&g.Tree), &kind, &g.Waiting, &g.Number, &g.Iteration, (*string)(&g.Kind), &question,
-			&opened, &expires,
-			&g.Answer, &g.AnsweredBy, &g.Reason, &answered)
+		err := scan((*string)(&g.Tree), &kind, &g.Waiting, &g.Number, &g.Iteration, (*string)(&g.Kind), &question,
+			&opened, &expires, &g.Answer, &g.AnsweredBy, &g.Reason, &answered)
 		g.Run, g.Question, g.OpenedAt = kind != KindLoop, json.RawMessage(question), micros(opened)
 		g.ExpiresAt, g.AnsweredAt = timePtr(expires), timePtr(answered)
 		list = append(list, g)
 		return err
-	})
+	}, query, args...)
 	return list, wrap("list gates", err)
 }
 
 // OpenGate opens the gate of a loop: it sets the number and the time of g, and
-// appends an event. The loop is to wait with [WriteTx.Park].
+// appends an event. The loop has to wait with [WriteTx.Park].
 func (tx *WriteTx) OpenGate(ctx context.Context, tree int64, g *Gate) error {
 	if err := tx.insertGate(ctx, tree, g); err != nil {
 		return err
@@ -186,11 +183,11 @@ func (tx *WriteTx) insertGate(ctx context.Context, tree int64, g *Gate) error {
 	}
 	g.OpenedAt = tx.Now()
 	_, err := tx.Exec(ctx, sqlOpenGate, tree, g.Number, g.Iteration, string(g.Kind), string(g.Question), tx.b.now,
-		microsOf(g.ExpiresAt))
+		microsPtr(g.ExpiresAt))
 	return err
 }
 
-// LastGateAnswered reports whether the tree has gates and the last one is answered.
+// LastGateAnswered reports whether the tree has a gate and the last one is answered.
 func (tx *WriteTx) LastGateAnswered(ctx context.Context, tree int64) (bool, error) {
 	var at *int64
 	err := tx.QueryRow(ctx, sqlLastAnswered, tree).Scan(&at)
@@ -198,11 +195,11 @@ func (tx *WriteTx) LastGateAnswered(ctx context.Context, tree int64) (bool, erro
 }
 
 // AnswerGate answers an open gate; the loop or the tasks that wait at it become
-// claimable. The gate of a run stays open while other tasks wait than the one that
-// the answer is for. AnswerAbandon also cancels the tree.
+// claimable. After an answer for one task the gate of a run stays open while other tasks
+// wait. AnswerAbandon also cancels the tree.
 //
-// AnswerGate fails with CodeConflict when the gate was answered before or the tree
-// of a run has ended, and with CodeInvalid when the answer is none of the options.
+// AnswerGate fails with CodeConflict if the gate was answered before or the tree
+// of a run has ended, and with CodeInvalid if the answer is not one of the options.
 func (s *Store) AnswerGate(ctx context.Context, tree TreeID, number int, d GateDecision) (Gate, error) {
 	all, err := s.Gates(ctx, tree)
 	if err != nil {
@@ -267,23 +264,25 @@ func (g *Gate) validate(d *GateDecision) error {
 		options = append(options, o.Answer)
 	}
 	if !slices.Contains(options, d.Answer) {
-		return &Error{Code: CodeInvalid, Op: opAnswerGate, Msg: fmt.Sprintf("%q is no answer to gate %d", d.Answer, g.Number),
-			Hint: "it takes: " + strings.Join(options, ", ")}
+		return &Error{Code: CodeInvalid, Op: opAnswerGate,
+			Msg:  fmt.Sprintf("%q is not an answer to gate %d", d.Answer, g.Number),
+			Hint: "possible answers: " + strings.Join(options, ", ")}
 	}
 	return d.validateText(g.Run)
 }
 
-// validateText refuses a text where none belongs, and its absence where one does.
+// validateText refuses a text that the answer does not take, and a missing one that it
+// needs.
 func (d *GateDecision) validateText(run bool) error {
 	bad := func(msg, hint string) error { return &Error{Code: CodeInvalid, Op: opAnswerGate, Msg: msg, Hint: hint} }
 	manual := run && d.Answer == AnswerManual
 	switch {
 	case !run && (d.Text != "" || d.Task != 0):
-		return bad("the gate of a loop takes neither a text nor a task", "give a reason instead")
+		return bad("the gate of a loop takes no text and no task", "use a reason instead")
 	case manual && strings.TrimSpace(d.Text) == "":
-		return bad("the text is empty", "give the text that becomes the result of the task")
+		return bad("the text is empty", "the text becomes the result of the task")
 	case !manual && d.Text != "":
-		return bad(fmt.Sprintf("the answer %q takes no text", d.Answer), "only "+AnswerManual+" takes one")
+		return bad(fmt.Sprintf("the answer %q takes no text", d.Answer), "only the answer "+AnswerManual+" takes a text")
 	case len(d.Text) > MaxGateTextBytes:
 		return bad(fmt.Sprintf("the text has %d bytes, the limit is %d", len(d.Text), MaxGateTextBytes), "")
 	}

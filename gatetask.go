@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Tasks of a run wait at a gate of their tree: a row of gate_task says why each
-// waits, and later what was decided about it.
+// Tasks of a run wait at a gate of their tree: the row of a task in gate_task has the
+// reason, and later the answer.
 const (
 	sqlOpenGateOf = `SELECT number FROM gate WHERE tree = $1 AND kind = $2 AND answered_at IS NULL ORDER BY number LIMIT 1`
 	sqlAddWaiting = `INSERT INTO gate_task (task, tree, gate, why, answer, answered_by, text) VALUES ($1, $2, $3, $4, '', '', '')
@@ -31,10 +34,10 @@ const (
 		` AND pending = 0`
 )
 
-// WaitAtGate gives the task back; it waits at the open gate of its tree of a kind
-// until [Store.AnswerGate], and the claim after that continues the same attempt.
-// When there is no such gate it is opened with q, and opened is its number, else 0.
-// q.Text is why the task waits.
+// WaitAtGate releases the task; it waits at the open gate of the given kind of its tree
+// until [Store.AnswerGate], and the next claim continues the same attempt. If there is no
+// such gate, WaitAtGate opens it with q, and opened is its number, else 0. q.Text is the
+// reason why the task waits.
 func (l *Lease) WaitAtGate(ctx context.Context, kind GateKind, q GateQuestion) (opened int, err error) {
 	q.Text = validPrefix(q.Text, MaxGateReasonBytes)
 	raw, err := json.Marshal(q)
@@ -68,8 +71,8 @@ func (l *Lease) WaitAtGate(ctx context.Context, kind GateKind, q GateQuestion) (
 	return opened, err
 }
 
-// resumeTask makes a task claimable that waits at a gate. It does nothing when the
-// task does not wait any more.
+// resumeTask makes a task that waits at a gate claimable. It does nothing if the task no
+// longer waits.
 func (b *batch) resumeTask(ctx context.Context, tree int64, task TaskID) error {
 	st, err := b.stat(ctx, tree)
 	if err != nil {
@@ -79,20 +82,20 @@ func (b *batch) resumeTask(ctx context.Context, tree int64, task TaskID) error {
 	if n == 1 {
 		st.move(stWaiting, stQueued)
 		b.event(tree, int64(task), EventTaskReleased, "")
-		b.readied(tree)
+		b.ready[tree] = true
 	}
 	return err
 }
 
-// GateAnswer is what was decided about a task that waited at a gate.
+// GateAnswer is the answer for a task that waited at a gate.
 type GateAnswer struct {
 	// Answer is empty for a task that never waited, or still does.
 	Answer, By string
-	// Text is the result that a person wrote for it, Why the reason why it waited.
+	// Text is the result that the user wrote, Why the reason why the task waited.
 	Text, Why string
 }
 
-// GateAnswer returns what was decided about the task when it last waited at a gate.
+// GateAnswer returns the answer for the task when it last waited at a gate.
 func (l *Lease) GateAnswer(ctx context.Context) (GateAnswer, error) {
 	var a GateAnswer
 	err := l.s.db.QueryRow(ctx, sqlGateAnswer, []any{int64(l.Task.ID)}, &a.Answer, &a.By, &a.Text, &a.Why)
@@ -109,33 +112,26 @@ func (s *Store) GateTasks(ctx context.Context, tree TreeID, gate, limit int) ([]
 }
 
 func gateTasks(ctx context.Context, q Querier, key int64, gate, limit int) ([]GateTask, error) {
-	rows, err := q.Query(ctx, sqlGateTasks, key, gate, limit) //nolint:sqlclosecheck // each closes them
-	if err != nil {
-		return nil, wrap("list gates", err)
-	}
-	var list []GateTask
-	err = each(rows, func() error {
-		var t GateTask
-		err := rows.Scan((*int64)(&t.Task), &t.Why)
-		list = append(list, t)
-		return err
-	})
+	list, err := sqldb.Collect(ctx, q.Query, func(scan sqldb.Scan) (t GateTask, err error) {
+		err = scan((*int64)(&t.Task), &t.Why)
+		return t, err
+	}, sqlGateTasks, key, gate, limit)
 	return list, wrap("list gates", err)
 }
 
 // Runnable reports whether a task of the tree is running or can be claimed, now or
-// later. When none can and the tree has not ended, all of it waits for a person.
+// later. If none can and the tree has not ended, the whole tree waits for the user.
 func (s *Store) Runnable(ctx context.Context, tree TreeID) (bool, error) {
 	var runnable bool
 	err := s.db.QueryRow(ctx, sqlRunnable, []any{string(tree)}, &runnable)
 	return runnable, wrap("read tree", err)
 }
 
-// maxGateTasks is more than a tree has of tasks.
+// maxGateTasks is larger than the number of tasks of any tree.
 const maxGateTasks = 1<<31 - 1
 
-// answerRun records the answer to the gate of a run: for all tasks that wait at it,
-// or for one of them, and then the gate stays open for the others.
+// answerRun records the answer to the gate of a run, for all tasks that wait at it or for
+// one of them, after which the gate stays open for the others.
 func (g *Gate) answerRun(ctx context.Context, tx *WriteTx, key int64, d *GateDecision) error {
 	st, err := tx.b.stat(ctx, key)
 	switch {
@@ -181,15 +177,13 @@ func (g *Gate) answerRun(ctx context.Context, tx *WriteTx, key int64, d *GateDec
 	return err
 }
 
-// chosen returns the one task that the answer is for.
+// chosen returns the task that the answer is for.
 func (d *GateDecision) chosen(waiting []GateTask, g *Gate) ([]GateTask, error) {
 	if d.Task == 0 && len(waiting) == 1 {
 		return waiting, nil
 	}
-	for i := range waiting {
-		if waiting[i].Task == d.Task {
-			return waiting[i : i+1], nil
-		}
+	if i := slices.IndexFunc(waiting, func(t GateTask) bool { return t.Task == d.Task }); i >= 0 {
+		return waiting[i : i+1], nil
 	}
 	e := notFoundf(opAnswerGate, "task %q does not wait at gate %d of %s", d.Task, g.Number, g.Tree)
 	if d.Task == 0 {
@@ -201,7 +195,7 @@ func (d *GateDecision) chosen(waiting []GateTask, g *Gate) ([]GateTask, error) {
 	for _, t := range waiting[:min(len(waiting), shown)] {
 		ids = append(ids, t.Task.String())
 	}
-	e.Hint = "name one of the tasks that wait: " + strings.Join(ids, ", ")
+	e.Hint = "waiting tasks: " + strings.Join(ids, ", ")
 	if len(waiting) > shown {
 		e.Hint += fmt.Sprintf(" and %d more", len(waiting)-shown)
 	}
@@ -209,25 +203,20 @@ func (d *GateDecision) chosen(waiting []GateTask, g *Gate) ([]GateTask, error) {
 }
 
 // ExpireGates resumes the tasks of runs that wait at a gate although the wall time
-// of their tree is over: an executor that claims one ends the tree. The gate stays
+// of their tree is over: the executor that claims one ends the tree. The gate stays
 // unanswered.
 func (s *Store) ExpireGates(ctx context.Context) error {
-	const op = "expire gates"
-	rows, err := s.db.Query(ctx, sqlWaitingTrees, maxGates) //nolint:sqlclosecheck // each closes them
-	if err != nil {
-		return wrap(op, err)
-	}
 	type overdue struct {
 		tree int64
 		gate int
 	}
 	var list []overdue
-	err = each(rows, func() error {
+	err := sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
 		var o overdue
 		var created int64
 		var raw string
 		var limits Limits
-		if err := rows.Scan(&o.tree, &created, &raw, &o.gate); err != nil {
+		if err := scan(&o.tree, &created, &raw, &o.gate); err != nil {
 			return err
 		}
 		if err := json.Unmarshal([]byte(raw), &limits); err != nil {
@@ -237,9 +226,9 @@ func (s *Store) ExpireGates(ctx context.Context) error {
 			list = append(list, o)
 		}
 		return nil
-	})
+	}, sqlWaitingTrees, maxGates)
 	if err != nil {
-		return wrap(op, err)
+		return wrap("expire gates", err)
 	}
 	for _, o := range list {
 		if err := s.expireGate(ctx, o.tree, o.gate); err != nil {
@@ -251,7 +240,7 @@ func (s *Store) ExpireGates(ctx context.Context) error {
 
 func (s *Store) expireGate(ctx context.Context, tree int64, gate int) error {
 	if list, err := gateTasks(ctx, s.Reader(), tree, gate, 1); err != nil || len(list) == 0 {
-		return err // resumed before, and about to end
+		return err // resumed already
 	}
 	return s.WriteTx(ctx, func(ctx context.Context, tx *WriteTx) error {
 		list, err := gateTasks(ctx, tx, tree, gate, maxGateTasks)

@@ -1,26 +1,30 @@
 package perdure
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Mutation is an entry of a state's history.
 type Mutation struct {
 	ID MutationID `json:"mutation_id"`
-	// Operation is create, update, delete, rename or rollback; compacted stands
-	// for the oldest entries, of which Count tells how many they were.
+	// Operation is create, update, delete, rename or rollback; or compacted for the
+	// oldest mutations, whose number is Count.
 	Operation string `json:"operation"`
 	Name      string `json:"variable_name"`
 	// To is the new name of a rename, the checkpoint or mutation of a rollback.
 	To    string `json:"to,omitempty"`
 	Count int64  `json:"count,omitempty"`
-	// Old and New are the values before and after; nil when there was none, or
-	// when the history no longer has it. Values longer than MaxInlineBytes are
-	// left out, and OldSize and NewSize tell their length.
+	// Old and New are the values before and after; nil if there was none, if it is no
+	// longer stored, or if it is longer than MaxInlineBytes. OldSize and NewSize are
+	// their lengths.
 	Old     json.RawMessage `json:"old_value,omitempty"`
 	New     json.RawMessage `json:"new_value,omitempty"`
 	OldSize int64           `json:"old_size,omitempty"`
@@ -42,8 +46,8 @@ type HistoryFilter struct {
 }
 
 const (
-	// The value after a mutation is the variable's own or one of the past, which
-	// valuesAfter finds.
+	// sqlHistory returns the value after a mutation only if it is the current one;
+	// valuesAfter finds past ones.
 	sqlHistory = `SELECT m.id, m.operation, m.name, m.detail, m.source, m.reason, m.task, m.at,
 			COALESCE(o.value, ''), COALESCE(o.size, 0), COALESCE(n.value, ''), COALESCE(n.size, 0)
 		FROM mutation m
@@ -55,37 +59,25 @@ const (
 	sqlDied      = `SELECT value, size FROM variable_past WHERE state = $1 AND dead = $2 AND name = $3`
 )
 
-// History lists what was done to a state, the newest first.
+// History lists the mutations of a state, the newest first.
 func (s *Store) History(ctx context.Context, ref StateRef, f HistoryFilter) ([]Mutation, error) {
 	const op = "list history"
-	key, err := ref.key(op)
+	st, err := s.state(ctx, op, &ref)
 	if err != nil {
 		return nil, err
 	}
-	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
-	if err != nil {
-		return nil, wrap(op, err)
-	}
-	before := int64(f.Before)
-	if before == 0 {
-		before = 1 << 62
-	}
-	rows, err := s.db.Query(ctx, sqlHistory, st.id, before, f.Name, f.Name, f.Name, pageLimit(f.Limit, defaultPage))
-	if err != nil {
-		return nil, wrap(op, err)
-	}
 	list := []Mutation{}
 	var columns [][2]string
-	err = each(rows, func() error {
+	err = sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
 		var m Mutation
 		var at int64
 		var col [2]string
-		err := rows.Scan((*int64)(&m.ID), &m.Operation, &m.Name, &m.To, &m.Source, &m.Reason, (*int64)(&m.Task), &at,
+		err := scan((*int64)(&m.ID), &m.Operation, &m.Name, &m.To, &m.Source, &m.Reason, (*int64)(&m.Task), &at,
 			&col[0], &m.OldSize, &col[1], &m.NewSize)
 		m.Time = micros(at)
 		list, columns = append(list, m), append(columns, col)
 		return err
-	})
+	}, sqlHistory, st.id, cmp.Or(int64(f.Before), math.MaxInt64), f.Name, f.Name, f.Name, pageLimit(f.Limit))
 	if err != nil {
 		return nil, wrap(op, err)
 	}
@@ -100,20 +92,16 @@ func (s *Store) History(ctx context.Context, ref StateRef, f HistoryFilter) ([]M
 	return list, nil
 }
 
-// gives tells whether a mutation gave a variable a value.
-func (m *Mutation) gives() bool {
-	return m.Operation == mutCreate || m.Operation == mutUpdate || m.Operation == mutRename
-}
-
-// valuesAfter finds the values after mutations, newest first, that are of the
-// past by now. Values lie in the order in which they died, soon after they were
-// born as a rule, so looking from the oldest mutation on finds them.
+// valuesAfter finds the values after mutations, newest first, that were replaced since.
+// Past values are ordered by the mutation that replaced them, which usually comes soon
+// after the one that set them, so a scan from the oldest mutation finds them.
 func (s *Store) valuesAfter(ctx context.Context, st *varState, list []Mutation, columns [][2]string) error {
-	missing := make(map[stateVar]int) // by when it was born, and its name
+	missing := make(map[stateVar]int) // by the mutation that set the value, and its name
 	oldest, newest := int64(0), int64(0)
 	for i := range list {
 		m := &list[i]
-		if !m.gives() || columns[i][1] != "" {
+		sets := m.Operation == mutCreate || m.Operation == mutUpdate || m.Operation == mutRename
+		if !sets || columns[i][1] != "" {
 			continue
 		}
 		key := stateVar{int64(m.ID), m.Name}
@@ -140,18 +128,14 @@ func (s *Store) valuesAfter(ctx context.Context, st *varState, list []Mutation, 
 	return nil
 }
 
-// diedAfter returns where the missing values are, by their place in the list.
+// diedAfter returns the keys of the missing values, by their index in the list.
 func (s *Store) diedAfter(ctx context.Context, st *varState, oldest, newest int64, missing map[stateVar]int) (map[int]stateVar, error) {
-	rows, err := s.db.Query(ctx, sqlDiedAfter, st.id, oldest, newest)
-	if err != nil {
-		return nil, err
-	}
 	found := make(map[int]stateVar, len(missing))
 	errAll := errors.New("all are found")
-	err = each(rows, func() error {
+	err := sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
 		var dead, born int64
 		var name string
-		if err := rows.Scan(&dead, &name, &born); err != nil {
+		if err := scan(&dead, &name, &born); err != nil {
 			return err
 		}
 		if i, ok := missing[stateVar{born, name}]; ok {
@@ -161,7 +145,7 @@ func (s *Store) diedAfter(ctx context.Context, st *varState, oldest, newest int6
 			return errAll
 		}
 		return nil
-	})
+	}, sqlDiedAfter, st.id, oldest, newest)
 	if errors.Is(err, errAll) {
 		err = nil
 	}
@@ -175,15 +159,10 @@ func (s *Store) mutationValues(ctx context.Context, st *varState, m *Mutation, c
 		m.To = ""
 		return err
 	case mutUpdate, mutCreate, mutDelete:
-		m.To = "" // how an increment or append was made is for undoing it
+		m.To = "" // the operand of an increment or append, for undoing it
 	}
-	if columns[0] != "" && m.OldSize <= MaxInlineBytes {
-		if m.Old, err = s.varValue(ctx, st, columns[0]); err != nil {
-			return err
-		}
-	}
-	if columns[1] != "" && m.NewSize <= MaxInlineBytes {
-		m.New, err = s.varValue(ctx, st, columns[1])
+	if m.Old, err = s.shortValue(ctx, st, columns[0], m.OldSize); err == nil {
+		m.New, err = s.shortValue(ctx, st, columns[1], m.NewSize)
 	}
 	return err
 }
@@ -196,8 +175,8 @@ const (
 	sqlRootState = `SELECT id FROM state WHERE scope = ` + dbScopeTree + ` AND tree = $1 AND task = (SELECT root FROM tree WHERE id = $1) AND owner = ''`
 )
 
-// compact makes one entry of the oldest of a history that became too long, and
-// drops the values of the past that only they and no checkpoint knew.
+// compact replaces the oldest entries of a history that became too long by one, and
+// removes past values that no checkpoint and no other entry needs.
 func (b *batch) compact(ctx context.Context, st *varState) error {
 	if err := b.flushVars(ctx); err != nil {
 		return err
@@ -215,8 +194,8 @@ func (b *batch) compact(ctx context.Context, st *varState) error {
 	return b.dropPast(ctx, st, cut)
 }
 
-// dropPast removes values that died until a mutation and that no checkpoint of
-// the state or of its tree holds.
+// dropPast removes values that were replaced up to a mutation and that no checkpoint of
+// the state or of its tree needs.
 func (b *batch) dropPast(ctx context.Context, st *varState, until int64) error {
 	root := st.id
 	if st.tree != 0 {

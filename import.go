@@ -2,55 +2,54 @@ package perdure
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/perdure/perdure/internal/storage/sqldb"
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
-// KindRecord is the kind of trees that were kept elsewhere and imported. Nobody
-// executes them: what was not finished there is queued and stays so.
+// KindRecord is the kind of imported trees. They are not executed: tasks that were not
+// finished are queued and stay so.
 const KindRecord = sqldb.KindRecord
 
-// TreeRecord is a tree as it was kept elsewhere.
+// TreeRecord is a tree to import.
 type TreeRecord struct {
-	// Key names the record in every import; a second one with the same key is
-	// the first. Required.
+	// Key identifies the tree in all imports: a second record with the same key is
+	// not imported again. Required.
 	Key string
-	// ID is the tree's ID if nothing in this store has it; else one is drawn.
+	// ID is the tree's ID, unless the store has it already; then a random one is used.
 	ID     TreeID
 	Name   string
 	Config json.RawMessage
 	Limits Limits
-	// Partial tells that a completed tree lacks some of its parts.
+	// Partial is set for a completed tree that lacks some of its parts.
 	Partial bool
-	// Blobs are the contents that the tree needs, put before.
+	// Blobs are the blobs that the tree needs, put before.
 	Blobs []BlobRef
-	// Tasks begins with the root. Further ones may follow by ImportTasks.
+	// Tasks begins with the root. ImportTasks may add more.
 	Tasks []TaskRecord
 }
 
-// TaskRecord is a task as it was kept elsewhere. Of Task its IDs, depth, lease
-// and what it waits for are not looked at. A task that is not terminal comes in
-// queued; its parent must not be terminal then.
+// TaskRecord is a task to import. The IDs, depth, lease and WaitsFor of Task are ignored.
+// A task that is not terminal becomes queued; its parent must not be terminal then.
 type TaskRecord struct {
 	Task
-	// Parent is a task that is in the store already; with 0 it is At, the place
-	// of an earlier record of the same call. The root is at place 0 of its tree.
+	// Parent is a task that is in the store already; if it is 0, the parent is At, the
+	// index of an earlier record of the same call. The root has index 0.
 	Parent TaskID
 	At     int
 }
 
-// ImportedTree tells what a record became.
+// ImportedTree is the tree that a record became.
 type ImportedTree struct {
 	ID   TreeID
 	Root TaskID
-	// Tasks are the IDs of the records, in their order; nil when Found.
+	// Tasks are the IDs of the records, in their order; nil if Found.
 	Tasks []TaskID
-	// Found tells that there was a tree with the key, and nothing was changed.
+	// Found is set if a tree with the key existed, and nothing was changed.
 	Found bool
 }
 
@@ -58,7 +57,7 @@ type ImportedTree struct {
 // long for it.
 const MaxImport = 2000
 
-// ImportTrees makes records of trees, together or not at all.
+// ImportTrees imports trees. Either all are imported or none.
 func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]ImportedTree, error) {
 	const op = "import trees"
 	list := make([]*importTree, len(trees))
@@ -68,7 +67,7 @@ func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]Imported
 		spec := TreeSpec{Kind: KindRecord, Name: t.Name, Config: t.Config, Limits: t.Limits, IdempotencyKey: t.Key}
 		n += len(t.Tasks)
 		if len(t.Tasks) == 0 || t.Key == "" || n > MaxImport {
-			return nil, invalidf(op, "a record has no task or no key, or there are more than %d tasks", MaxImport)
+			return nil, invalidf(op, "record %d has no task or no key, or there are more than %d tasks", i, MaxImport)
 		}
 		spec.Root = TaskSpec{Prompt: t.Tasks[0].Prompt}
 		if err := spec.validate(); err != nil {
@@ -83,7 +82,7 @@ func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]Imported
 	var out []ImportedTree
 	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		out = make([]ImportedTree, len(list))
-		w := &recordRows{}
+		w := &recordRows{names: make(map[TreeID]bool), keys: make(map[string]bool)}
 		for i, t := range list {
 			if err := t.apply(ctx, b, w, &out[i]); err != nil {
 				return undoing(err)
@@ -94,7 +93,7 @@ func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]Imported
 	return out, err
 }
 
-// ImportTasks adds records to a tree that was imported, together or not at all.
+// ImportTasks adds tasks to an imported tree. Either all are added or none.
 func (s *Store) ImportTasks(ctx context.Context, tree TreeID, tasks []TaskRecord) ([]TaskID, error) {
 	const op = "import tasks"
 	if len(tasks) > MaxImport {
@@ -141,10 +140,11 @@ func (s *Store) prepareRecords(ctx context.Context, tasks []TaskRecord, rooted b
 	for i := range tasks {
 		r := &tasks[i]
 		if r.State.number() == 0 || r.Parent == 0 && (r.At < 0 || r.At >= i) && (i > 0 || !rooted) {
-			return nil, invalidf(op, "record %d has no state, or its parent does not come before it", i)
+			return nil, invalidf(op, "record %d has no state, or its parent is not before it", i)
 		}
 		if !storable(r.Result) || !storable(r.Output) || len(r.Result) > MaxResultBytes || len(r.Output) > MaxResultBytes {
-			return nil, invalidf(op, "the result or output of record %d is longer than %d bytes or not text", i, MaxResultBytes)
+			return nil, invalidf(op, "result or output of record %d is longer than %d bytes or not UTF-8 text", i,
+				MaxResultBytes)
 		}
 		if err := validateObject(op, "result data", r.Data, MaxResultBytes); err != nil {
 			return nil, err
@@ -155,17 +155,14 @@ func (s *Store) prepareRecords(ctx context.Context, tasks []TaskRecord, rooted b
 			return nil, err
 		}
 		list[i] = recordTask{newTask: t, rec: r}
-		if list[i].result, err = s.store(ctx, r.Result); err != nil {
-			return nil, err
-		}
-		if list[i].data, err = s.store(ctx, string(r.Data)); err != nil {
+		if list[i].result, list[i].data, err = s.storeBoth(ctx, r.Result, r.Data); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
 }
 
-// importTree is a record on its way into the store.
+// importTree is a tree about to be imported.
 type importTree struct {
 	rec   *TreeRecord
 	spec  *TreeSpec
@@ -193,9 +190,9 @@ func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *Im
 		return nil
 	}
 	if w.keys[t.rec.Key] {
-		return invalidf("import trees", "two records have one key")
+		return invalidf("import trees", "two records have the key %q", t.rec.Key)
 	}
-	w.took(c.id, t.rec.Key)
+	w.names[c.id], w.keys[t.rec.Key] = true, true
 	b.cache.seq.tree++
 	tree := b.cache.seq.tree
 	for _, ref := range t.rec.Blobs {
@@ -203,21 +200,17 @@ func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *Im
 			return err
 		}
 	}
-	st := &treeStat{tree: tree, state: stQueued, limits: t.rec.Limits}
-	raw, err := json.Marshal(t.rec.Limits)
-	if err != nil {
-		return err
-	}
-	st.rawLimits = string(raw)
+	st := newStat(tree, t.rec.Limits)
 	root := &t.tasks[0]
 	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(KindRecord)+`,"state":`+quote(string(root.rec.State))+`}`)
+	var err error
 	if out.Tasks, err = b.importTasks(ctx, w, st, t.tasks); err != nil {
 		return err
 	}
 	out.Root = out.Tasks[0]
 	if root.rec.State.Terminal() {
-		ended := micro(root.rec.CompletedAt)
-		st.state, st.endedAt, st.partial = root.rec.State.number(), &ended, int64(boolInt(t.rec.Partial))
+		st.state, st.endedAt = root.rec.State.number(), new(microsOf(root.rec.CompletedAt))
+		st.partial = int64(boolInt(t.rec.Partial))
 	}
 	row, err := st.args()
 	if err != nil {
@@ -225,21 +218,11 @@ func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *Im
 	}
 	w.stats = append(w.stats, row...)
 	w.trees = append(w.trees, tree, string(c.id), KindRecord, t.spec.Name, string(c.config()), int64(out.Root), 0, "{}",
-		t.rec.Key, micro(root.rec.CreatedAt), b.now)
+		t.rec.Key, microsOf(root.rec.CreatedAt), b.now)
 	return nil
 }
 
-// micro returns an instant as the database has it.
-func micro(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-const sqlRecordParent = `SELECT h.tree, h.state, h.flags, t.depth FROM task_hot h JOIN task t ON t.id = h.id WHERE h.id = $1`
-
-// importTasks queues the rows of records. st is saved by whoever has it.
+// importTasks queues the rows of records. The caller saves st.
 func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, list []recordTask) ([]TaskID, error) {
 	const op = "import task"
 	ids := make([]TaskID, len(list))
@@ -255,12 +238,12 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 			f := parents[t.rec.Parent]
 			if f == nil {
 				f = &family{}
-				err := b.tx.QueryRow(ctx, sqlRecordParent, []any{int64(t.rec.Parent)}, &f.tree, &f.state, &f.flags, &f.depth)
-				if err != nil && ignoreNoRows(err) != nil {
-					return nil, err
+				err := b.tx.QueryRow(ctx, sqlParent, []any{int64(t.rec.Parent)}, &f.tree, &f.state, &f.flags, &f.depth)
+				if err == nil && f.tree != st.tree {
+					err = sql.ErrNoRows
 				}
-				if err != nil || f.tree != st.tree {
-					return nil, notFoundf(op, "the tree has no task %q", t.rec.Parent)
+				if err != nil {
+					return nil, orNotFound(err, notFoundf(op, "the tree has no task %q", t.rec.Parent))
 				}
 				parents[t.rec.Parent] = f
 			}
@@ -270,7 +253,7 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 			}
 		case i > 0:
 			p := &list[t.rec.At]
-			t.parent, t.family = p.id, family{state: p.recordState(), flags: p.ownFlags(), depth: p.depth}
+			t.parent, t.family = p.id, family{state: p.recordState(), flags: p.spec.flags(), depth: p.depth}
 			if living {
 				p.pending++
 			}
@@ -278,7 +261,8 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 		if t.parent != 0 {
 			t.depth = t.family.depth + 1
 			if living && stateOf(t.family.state).Terminal() {
-				return nil, conflictf(op, "a record is %s and its parent %s", t.rec.State, stateOf(t.family.state))
+				return nil, conflictf(op, "record %d is %s and its parent is %s", i, t.rec.State,
+					stateOf(t.family.state))
 			}
 		}
 	}
@@ -290,7 +274,7 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 	return ids, nil
 }
 
-// recordState is the state of a record in the store: what did not end is queued.
+// recordState returns the state of a record in the store: queued if it is not terminal.
 func (t *recordTask) recordState() int64 {
 	if t.rec.State.Terminal() {
 		return t.rec.State.number()
@@ -298,29 +282,16 @@ func (t *recordTask) recordState() int64 {
 	return stQueued
 }
 
-func (t *recordTask) ownFlags() int64 {
-	flags := int64(0)
-	if t.spec.Strategy == Sequential {
-		flags |= flagSequential
-	}
-	if t.spec.Policy == PolicyFail {
-		flags |= flagFailFast
-	}
-	return flags
-}
-
 func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *recordTask) error {
-	state, flags, r := t.recordState(), t.ownFlags(), t.rec
+	state, flags, r := t.recordState(), t.spec.flags(), t.rec
 	if t.family.flags&flagFailFast != 0 {
 		flags |= flagSiblingsFail
 	}
 	if t.family.flags&flagSequential != 0 {
 		flags |= flagStep
 	}
-	for _, v := range []stored{t.prompt, t.result, t.data} {
-		if err := b.keepValue(ctx, t.tree, v); err != nil {
-			return err
-		}
+	if err := b.keepValues(ctx, t.tree, t.prompt, t.result, t.data); err != nil {
+		return err
 	}
 	var started any
 	if !r.StartedAt.IsZero() {
@@ -335,8 +306,7 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	w.hots = append(w.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), state, t.spec.MaxAttempts, 0, flags,
 		0, max(r.Attempts, 1), t.pending, r.Active.Microseconds(), u.InputTokens, u.OutputTokens, u.CachedTokens, cost, u.Calls,
 		u.UnpricedCalls, started)
-	b.colds = append(b.colds, t.id, t.tree, t.parent, t.depth, t.position, t.prompt.column, t.spec.Agent,
-		string(t.spec.Strategy), t.spec.Merge, t.context, string(t.spec.Metadata), t.spec.Priority, micro(r.CreatedAt))
+	b.addCold(&t.newTask, microsOf(r.CreatedAt))
 	st.add(state)
 	if u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0 || cost != 0 {
 		st.spent(costLine{Depth: t.depth, Calls: u.Calls, Input: u.InputTokens, Output: u.OutputTokens, Cached: u.CachedTokens,
@@ -362,18 +332,18 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	if state == stCompleted {
 		st.time().Completed(t.depth, r.Active.Microseconds())
 	}
-	b.ends = append(b.ends, t.id, t.tree, t.result.column, t.data.column, kind, message, micro(r.CompletedAt))
+	b.ends = append(b.ends, t.id, t.tree, t.result.column, t.data.column, kind, message, microsOf(r.CompletedAt))
 	return nil
 }
 
 func (b *batch) importOutput(ctx context.Context, t *recordTask) error {
 	part := int64(0)
 	for text := t.rec.Output; text != ""; part++ {
-		piece := clip.Prefix(text, maxOutputPart)
-		if _, err := b.tx.Exec(ctx, sqlAddOutput, t.id, part+1, t.tree, piece); err != nil {
+		first := clip.Prefix(text, maxOutputPart)
+		if _, err := b.tx.Exec(ctx, sqlAddOutput, t.id, part+1, t.tree, first); err != nil {
 			return err
 		}
-		text = text[len(piece):]
+		text = text[len(first):]
 	}
 	return nil
 }
@@ -392,13 +362,6 @@ type recordRows struct {
 	keys               map[string]bool
 }
 
-func (w *recordRows) took(id TreeID, key string) {
-	if w.names == nil {
-		w.names, w.keys = make(map[TreeID]bool), make(map[string]bool)
-	}
-	w.names[id], w.keys[key] = true, true
-}
-
 func (w *recordRows) flush(ctx context.Context, b *batch) error {
 	return errors.Join(
 		sqldb.NewInsertion(headRecordTree, 11, "").Exec(ctx, b.tx, w.trees),
@@ -406,19 +369,18 @@ func (w *recordRows) flush(ctx context.Context, b *batch) error {
 		sqldb.NewInsertion(headRecordHot, 19, "").Exec(ctx, b.tx, w.hots))
 }
 
-// ImportedKeys tells which of the keys trees of this store have.
+// ImportedKeys returns the trees of this store that have one of the keys, by their key.
 func (s *Store) ImportedKeys(ctx context.Context, keys []string) (map[string]TreeID, error) {
 	found := make(map[string]TreeID)
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
 		var name string
 		err := s.db.QueryRow(ctx, sqlTreeByKey, []any{key}, &name)
-		if err != nil {
-			if ignoreNoRows(err) == nil {
-				continue
-			}
+		if ignoreNoRows(err) != nil {
 			return nil, wrap("read trees", err)
 		}
-		found[key] = TreeID(name)
+		if err == nil {
+			found[key] = TreeID(name)
+		}
 	}
 	return found, nil
 }

@@ -5,15 +5,17 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// StateRecord is everything about one state, to be kept elsewhere or brought
-// from there: its values now and in the past, what was done, its checkpoints.
+// StateRecord is a state to export or import: its current and past values, its history and
+// its checkpoints.
 type StateRecord struct {
 	Ref StateRef
 	ID  StateID
-	// Foreign is what the state was called where it comes from, "" for one of
-	// this store; Extra is a JSON object that came with it, or nil.
+	// Foreign is the name of an imported state at its origin, "" for a state of this
+	// store; Extra is a JSON object imported with it, or nil.
 	Foreign   string
 	Extra     json.RawMessage
 	CreatedAt time.Time
@@ -23,29 +25,28 @@ type StateRecord struct {
 	Compacted   int64
 	Mutations   []MutationRecord
 	Checkpoints []CheckpointRecord
-	// Versions are all values that are or were, in no order.
+	// Versions are all current and past values, in no order.
 	Versions []VersionRecord
 }
 
-// ImportOnly is the Foreign name of what only the import made.
+// ImportOnly is the Foreign name of a mutation or checkpoint that the import created.
 const ImportOnly = "-"
 
-// MutationRecord is a mutation without its values: those are the versions that
-// were born or died with it.
+// MutationRecord is a mutation without its values, which are in the versions.
 type MutationRecord struct {
 	Mutation
 	Foreign string
 }
 
-// CheckpointRecord is a checkpoint with what it was called elsewhere.
+// CheckpointRecord is a checkpoint with its name at the origin.
 type CheckpointRecord struct {
 	Checkpoint
 	Foreign string
 }
 
 // VersionRecord is a value that a variable has or had: from the mutation
-// Version until the mutation Dead, 0 when it is still there. A nil Value of the
-// variable prompt stands for the task's prompt.
+// Version until the mutation Dead, which is 0 for a current value. A nil Value of the
+// variable prompt means the task's prompt.
 type VersionRecord struct {
 	Variable
 	Dead MutationID
@@ -56,9 +57,8 @@ const (
 	sqlTreeStates = `SELECT s.id, s.scope, t.name, s.task, s.owner, s.foreign_id FROM tree t JOIN state s ON s.scope = ` + dbScopeTree + ` AND s.tree = t.id WHERE t.name = $1 ORDER BY s.task`
 )
 
-// States lists the states of a tree and of its tasks, or with "" those outside
-// of trees: what each is called and where it belongs, without counters. States
-// that nobody wrote to are not there.
+// States lists the states of a tree and of its tasks, or with "" those outside of trees,
+// without counters. States that were never written to are not listed.
 func (s *Store) States(ctx context.Context, tree TreeID) ([]StateInfo, error) {
 	if tree != "" {
 		return s.stateList(ctx, sqlTreeStates, string(tree))
@@ -81,16 +81,10 @@ func (s *Store) States(ctx context.Context, tree TreeID) ([]StateInfo, error) {
 }
 
 func (s *Store) stateList(ctx context.Context, q string, args ...any) ([]StateInfo, error) {
-	rows, err := s.db.Query(ctx, q, args...)
-	if err != nil {
-		return nil, wrap("list states", err)
-	}
-	var list []StateInfo
-	err = each(rows, func() error {
-		var i StateInfo
+	list, err := sqldb.Collect(ctx, s.db.Query, func(scan sqldb.Scan) (i StateInfo, err error) {
 		var scope int64
 		var owner string
-		err := rows.Scan((*int64)(&i.ID), &scope, (*string)(&i.Ref.Tree), (*int64)(&i.Ref.Task), &owner, &i.Foreign)
+		err = scan((*int64)(&i.ID), &scope, (*string)(&i.Ref.Tree), (*int64)(&i.Ref.Task), &owner, &i.Foreign)
 		switch i.Ref.Scope = scopes[scope]; i.Ref.Scope {
 		case ScopeSession:
 			i.Ref.Session = owner
@@ -98,9 +92,8 @@ func (s *Store) stateList(ctx context.Context, q string, args ...any) ([]StateIn
 			i.Ref.Name = owner
 		case ScopeGlobal, ScopeTree:
 		}
-		list = append(list, i)
-		return err
-	})
+		return i, err
+	}, q, args...)
 	return list, wrap("list states", err)
 }
 
@@ -112,21 +105,17 @@ const (
 	sqlDumpPast    = `SELECT dead, ` + varColumns + ` FROM variable_past WHERE state = $1 ORDER BY name, born`
 )
 
-// StateRecord reads everything about a state. All its values are in memory
-// then. It fails with CodeNotFound when nobody wrote to the state.
+// StateRecord reads a state with all its values into memory. It fails with CodeNotFound if
+// the state was never written to.
 func (s *Store) StateRecord(ctx context.Context, ref StateRef) (StateRecord, error) {
 	const op = "read state"
 	r := StateRecord{Ref: ref}
-	key, err := ref.key(op)
+	st, err := s.state(ctx, op, &ref)
 	if err != nil {
 		return r, err
 	}
-	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
-	if err != nil {
-		return r, wrap(op, err)
-	}
 	if st.id == 0 {
-		return r, notFoundf(op, "nobody wrote to the state yet")
+		return r, notFoundf(op, "the state was never written to")
 	}
 	if ref.Scope == ScopeTree {
 		r.Ref.Task = TaskID(st.task)
@@ -142,7 +131,7 @@ func (s *Store) StateRecord(ctx context.Context, ref StateRef) (StateRecord, err
 	if err := s.dumpHistory(ctx, st, &r); err != nil {
 		return r, wrap(op, err)
 	}
-	values := make(map[string]json.RawMessage) // a text that many versions have is read once
+	values := make(map[string]json.RawMessage) // a value of several versions is read once
 	for _, q := range []string{sqlDumpVars, sqlDumpPast} {
 		if err := s.dumpVersions(ctx, st, q, values, &r); err != nil {
 			return r, wrap(op, err)
@@ -152,14 +141,11 @@ func (s *Store) StateRecord(ctx context.Context, ref StateRef) (StateRecord, err
 }
 
 func (s *Store) dumpHistory(ctx context.Context, st *varState, r *StateRecord) error {
-	rows, err := s.db.Query(ctx, sqlDumpHistory, st.id)
-	if err != nil {
-		return err
-	}
-	err = each(rows, func() error {
+	err := sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
 		var m MutationRecord
 		var at int64
-		err := rows.Scan((*int64)(&m.ID), &m.Operation, &m.Name, &m.To, &m.Source, &m.Reason, (*int64)(&m.Task), &at, &m.Foreign)
+		err := scan((*int64)(&m.ID), &m.Operation, &m.Name, &m.To, &m.Source, &m.Reason, (*int64)(&m.Task), &at,
+			&m.Foreign)
 		m.Time = micros(at)
 		switch m.Operation {
 		case mutCompacted:
@@ -173,35 +159,26 @@ func (s *Store) dumpHistory(ctx context.Context, st *varState, r *StateRecord) e
 		}
 		r.Mutations = append(r.Mutations, m)
 		return err
-	})
+	}, sqlDumpHistory, st.id)
 	if err != nil {
 		return err
 	}
-	rows, err = s.db.Query(ctx, sqlDumpChecks, st.id)
-	if err != nil {
-		return err
-	}
-	return each(rows, func() error {
-		var c CheckpointRecord
+	r.Checkpoints, err = sqldb.Collect(ctx, s.db.Query, func(scan sqldb.Scan) (c CheckpointRecord, err error) {
 		var at int64
-		err := rows.Scan((*int64)(&c.ID), &c.Name, &c.Description, &at, &c.Foreign)
+		err = scan((*int64)(&c.ID), &c.Name, &c.Description, &at, &c.Foreign)
 		c.Time = micros(at)
-		r.Checkpoints = append(r.Checkpoints, c)
-		return err
-	})
+		return c, err
+	}, sqlDumpChecks, st.id)
+	return err
 }
 
 func (s *Store) dumpVersions(ctx context.Context, st *varState, q string, values map[string]json.RawMessage, r *StateRecord) error {
-	rows, err := s.db.Query(ctx, q, st.id)
-	if err != nil {
-		return err
-	}
 	first := len(r.Versions)
 	var columns []string
-	err = each(rows, func() error {
+	err := sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
 		var row varRow
 		var dead int64
-		err := rows.Scan(append([]any{&dead}, row.dest()...)...)
+		err := scan(append([]any{&dead}, row.dest()...)...)
 		v := row.variable(st.scope, st)
 		if dead == 0 {
 			v.Accessed += s.accesses.pending(stateVar{st.id, v.Name})
@@ -209,7 +186,7 @@ func (s *Store) dumpVersions(ctx context.Context, st *varState, q string, values
 		r.Versions = append(r.Versions, VersionRecord{Variable: v, Dead: MutationID(dead)})
 		columns = append(columns, row.column)
 		return err
-	})
+	}, q, st.id)
 	if err != nil {
 		return err
 	}
@@ -227,10 +204,9 @@ func (s *Store) dumpVersions(ctx context.Context, st *varState, q string, values
 	return nil
 }
 
-// ImportStates makes states out of records, together or not at all. Numbers of
-// mutations and checkpoints are new ones in the same order, across the records;
-// what has one number in several records keeps having one. It fails with
-// CodeConflict when somebody has written to one of the states.
+// ImportStates imports states. Either all are imported or none. Mutations and checkpoints
+// get new numbers in the same order, across the records; equal numbers stay equal. It
+// fails with CodeConflict if one of the states was written to already.
 func (s *Store) ImportStates(ctx context.Context, records []StateRecord) ([]StateID, error) {
 	const op = "import state"
 	list := make([]*importState, len(records))
@@ -269,40 +245,35 @@ func (s *Store) ImportStates(ctx context.Context, records []StateRecord) ([]Stat
 	return ids, err
 }
 
-// renumber gives each number of the records a new one, in their order.
+// renumber maps each number in the records to a new one, in their order.
 func renumber(list []*importState, last *int64) map[int64]int64 {
 	fresh := make(map[int64]int64)
 	var old []int64
-	note := func(n int64) {
-		if _, ok := fresh[n]; !ok && n != 0 {
-			fresh[n] = 0
-			old = append(old, n)
-		}
-	}
 	for _, r := range list {
 		if r.rec.Compacted > 0 {
-			note(-1) // the oldest
+			old = append(old, -1) // before all others
 		}
 		for i := range r.rec.Mutations {
-			note(int64(r.rec.Mutations[i].ID))
+			old = append(old, int64(r.rec.Mutations[i].ID))
 		}
 		for i := range r.rec.Checkpoints {
-			note(int64(r.rec.Checkpoints[i].ID))
+			old = append(old, int64(r.rec.Checkpoints[i].ID))
 		}
 		for i := range r.rec.Versions {
-			note(int64(r.rec.Versions[i].Version))
-			note(int64(r.rec.Versions[i].Dead))
+			old = append(old, int64(r.rec.Versions[i].Version), int64(r.rec.Versions[i].Dead))
 		}
 	}
 	slices.Sort(old)
-	for _, n := range old {
-		*last++
-		fresh[n] = *last
+	for _, n := range slices.Compact(old) {
+		if n != 0 {
+			*last++
+			fresh[n] = *last
+		}
 	}
 	return fresh
 }
 
-// importState is a record on its way into the store.
+// importState is a state about to be imported.
 type importState struct {
 	rec    *StateRecord
 	key    stateKey
@@ -325,7 +296,7 @@ func (r *importState) prepare(ctx context.Context, s *Store) error {
 	for i := range rec.Versions {
 		v := &rec.Versions[i]
 		if v.Version <= 0 || v.Dead != 0 && v.Dead <= v.Version {
-			return invalidf(op, "a version of %q is born by mutation %d and dead by %d", v.Name, v.Version, v.Dead)
+			return invalidf(op, "a version of %q is set by mutation %d and replaced by %d", v.Name, v.Version, v.Dead)
 		}
 		if v.Dead == 0 {
 			r.living++
@@ -350,7 +321,7 @@ func (r *importState) prepare(ctx context.Context, s *Store) error {
 	for i := range rec.Mutations {
 		m := &rec.Mutations[i]
 		if m.ID <= 0 || !storable(m.Name) || !storable(m.To) || (&Cause{Source: m.Source, Reason: m.Reason}).check(op) != nil {
-			return invalidf(op, "mutation %d is without a number, or its texts are too long", i)
+			return invalidf(op, "mutation %d has no number, or its fields are too long", i)
 		}
 	}
 	return nil
@@ -358,7 +329,6 @@ func (r *importState) prepare(ctx context.Context, s *Store) error {
 
 const (
 	sqlImportState = `INSERT INTO state (` + stateColumns + `, foreign_id, extra) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
-	sqlImportPast  = `INSERT INTO variable_past (state, dead, ` + varColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 	sqlImportMut   = `INSERT INTO mutation (state, id, operation, name, before, detail, source, reason, task, at, foreign_id)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 	sqlImportCheck = `INSERT INTO checkpoint (id, state, name, description, created_at, foreign_id) VALUES ($1, $2, $3, $4, $5, $6)`
@@ -366,7 +336,7 @@ const (
 
 func (r *importState) apply(ctx context.Context, b *batch, fresh map[int64]int64) error {
 	rec, st := r.rec, r.st
-	before := make(map[stateVar]int64) // which version died with a mutation
+	before := make(map[stateVar]int64) // the version that a mutation replaced
 	for i := range rec.Versions {
 		v := &rec.Versions[i]
 		if v.Dead != 0 {
@@ -382,7 +352,8 @@ func (r *importState) apply(ctx context.Context, b *batch, fresh map[int64]int64
 	if rec.Compacted > 0 {
 		st.entries++
 		st.compacted = fresh[-1]
-		_, err := b.tx.Exec(ctx, sqlImportMut, st.id, st.compacted, mutCompacted, "", 0, itoa(rec.Compacted), "", "", 0, micro(rec.CreatedAt), "")
+		_, err := b.tx.Exec(ctx, sqlImportMut, st.id, st.compacted, mutCompacted, "", 0, itoa(rec.Compacted), "", "", 0,
+			microsOf(rec.CreatedAt), "")
 		if err != nil {
 			return err
 		}
@@ -390,23 +361,22 @@ func (r *importState) apply(ctx context.Context, b *batch, fresh map[int64]int64
 	for i := range rec.Mutations {
 		m := &rec.Mutations[i]
 		_, err := b.tx.Exec(ctx, sqlImportMut, st.id, fresh[int64(m.ID)], m.Operation, m.Name, before[stateVar{int64(m.ID), m.Name}],
-			m.To, m.Source, m.Reason, int64(m.Task), micro(m.Time), m.Foreign)
+			m.To, m.Source, m.Reason, int64(m.Task), microsOf(m.Time), m.Foreign)
 		if err != nil {
 			return err
 		}
 	}
 	for i := range rec.Checkpoints {
 		c := &rec.Checkpoints[i]
-		if _, err := b.tx.Exec(ctx, sqlImportCheck, fresh[int64(c.ID)], st.id, c.Name, c.Description, micro(c.Time), c.Foreign); err != nil {
+		_, err := b.tx.Exec(ctx, sqlImportCheck, fresh[int64(c.ID)], st.id, c.Name, c.Description, microsOf(c.Time),
+			c.Foreign)
+		if err != nil {
 			return err
 		}
 	}
-	var expires any
-	if rec.ExpiresAt != nil {
-		expires = rec.ExpiresAt.UnixMicro()
-	}
 	_, err := b.tx.Exec(ctx, sqlImportState, st.id, st.scope, st.tree, st.task, st.owner, st.variables, st.mutations, st.entries,
-		st.compacted, st.checkpoints, micro(rec.CreatedAt), micro(rec.UpdatedAt), expires, rec.Foreign, string(rec.Extra))
+		st.compacted, st.checkpoints, microsOf(rec.CreatedAt), microsOf(rec.UpdatedAt), microsPtr(rec.ExpiresAt), rec.Foreign,
+		string(rec.Extra))
 	b.event(st.tree, eventTask(st), EventVariablesImported, `{"state_id":"`+StateID(st.id).String()+`","variables":`+itoa(st.variables)+
 		`,"mutations":`+itoa(st.mutations)+`,"checkpoints":`+itoa(st.checkpoints)+`}`)
 	return err
@@ -419,16 +389,12 @@ func (r *importState) putVersion(ctx context.Context, b *batch, fresh map[int64]
 	}
 	row := &varRow{name: v.Name, born: fresh[int64(v.Version)], column: r.stored[i].column, size: v.Size, kind: v.Type,
 		description: v.Description, source: v.Source, readOnly: v.Metadata.ReadOnly, ttl: v.Metadata.TTLSeconds * 1e6,
-		accessed: v.Accessed, createdAt: micro(v.CreatedAt), updatedAt: micro(v.UpdatedAt)}
-	if v.Metadata.ExpiresAt != nil {
-		at := v.Metadata.ExpiresAt.UnixMicro()
-		row.expiresAt = &at
-	}
+		accessed: v.Accessed, createdAt: microsOf(v.CreatedAt), updatedAt: microsOf(v.UpdatedAt),
+		expiresAt: microsPtr(v.Metadata.ExpiresAt)}
 	if v.Dead == 0 {
 		b.writeVar(r.st, row.name, row)
 		return nil
 	}
-	_, err := b.tx.Exec(ctx, sqlImportPast, r.st.id, fresh[int64(v.Dead)], row.name, row.born, row.column, row.size, string(row.kind),
-		row.description, row.source, boolInt(row.readOnly), row.ttl, row.accessed, row.createdAt, row.updatedAt, row.expiresAt)
-	return err
+	b.vars.past = row.appendTo(append(b.vars.past, r.st.id, fresh[int64(v.Dead)]))
+	return nil
 }

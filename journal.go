@@ -2,25 +2,24 @@ package perdure
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
-// BeginCall announces a call before it is sent: the intent and a reservation
-// against the tree's limits are durable when it returns. When the attempt was
-// interrupted and the journal already has this call's result, it returns that
-// with replayed set, and the call must not be sent. A call that an earlier
-// lease sent and never settled becomes uncertain and is counted as spent. The
-// journal knows a call by its position in the attempt and the request hash;
-// another request at the same position is a recorded divergence and a new call.
-// It fails with CodeBudgetExceeded when a limit of the tree would be exceeded.
+// BeginCall records a call before it is sent: when it returns, the call and a reservation
+// within the tree's limits are durable. If the attempt was interrupted and the journal
+// already has the result of this call, BeginCall returns it with replayed set, and the
+// call must not be sent. A call that an earlier lease sent and never settled becomes
+// uncertain and is counted as spent. The journal identifies a call by its position in the
+// attempt and the request hash; another request at the same position is recorded as a
+// divergence and is a new call. BeginCall fails with CodeBudgetExceeded if a limit of the
+// tree would be exceeded.
 func (l *Lease) BeginCall(ctx context.Context, spec CallSpec) (call Call, replayed bool, err error) {
 	const op = "begin call"
 	switch {
@@ -29,11 +28,11 @@ func (l *Lease) BeginCall(ctx context.Context, spec CallSpec) (call Call, replay
 	case spec.Model == "" || !storable(spec.Model) || len(spec.Model) > maxNameBytes:
 		return Call{}, false, invalidf(op, "model is not a name of at most %d bytes", maxNameBytes)
 	case spec.RequestHash == "" || len(spec.RequestHash) > 128 || !storable(spec.RequestHash):
-		return Call{}, false, invalidf(op, "request hash is not a text of 1 to 128 bytes")
+		return Call{}, false, invalidf(op, "request hash is not UTF-8 text of 1 to 128 bytes")
 	case spec.ReserveTokens < 0 || spec.ReserveCostMicros < 0:
 		return Call{}, false, invalidf(op, "a reservation is negative")
 	}
-	c := &beginCall{l: l, spec: spec, look: l.fence > 1 || !l.begins(spec.Position)}
+	c := &beginCall{l: l, spec: spec, read: l.fence > 1 || !l.begins(spec.Position)}
 	l.calls.Store(true)
 	if err := l.s.w.do(ctx, c); err != nil {
 		return Call{}, false, err
@@ -50,14 +49,14 @@ func (l *Lease) BeginCall(ctx context.Context, spec CallSpec) (call Call, replay
 type beginCall struct {
 	l     *Lease
 	spec  CallSpec
-	look  bool  // the journal may have something at the position
+	read  bool  // the journal may have calls at the position
 	id    int64 // of the new call
 	found int64 // of the recorded one
 	at    int64
 }
 
 const (
-	// The result of this request if there is one, else what was asked last.
+	// sqlLastCall returns the completed call of this request, else the last call.
 	sqlLastCall = `SELECT id, state, fence, request_hash FROM call WHERE task = $1 AND attempt = $2 AND position = $3
 		ORDER BY CASE WHEN state = ` + dbCallCompleted + ` AND request_hash = $4 THEN 0 ELSE 1 END, id DESC LIMIT 1`
 	sqlInsertCall = `INSERT INTO call (id, tree, task, attempt, position, fence, state, model, request_hash, open_tokens,
@@ -75,8 +74,8 @@ func (c *beginCall) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	c.found = 0
-	if c.look {
-		if done, err := c.recorded(ctx, b, st); done || err != nil {
+	if c.read {
+		if found, err := c.recorded(ctx, b, st); found || err != nil {
 			return err
 		}
 	}
@@ -92,8 +91,8 @@ func (c *beginCall) apply(ctx context.Context, b *batch) error {
 	return err
 }
 
-// begins notes that the lease begins a call at the position, and tells whether
-// it is further than all before: then a first lease has no journal there.
+// begins records that the lease begins a call at the position, and reports whether that
+// is after all positions before: then the journal of a first lease has no call there.
 func (l *Lease) begins(position int) bool {
 	for next := int64(position) + 1; ; {
 		done := l.positions.Load()
@@ -106,23 +105,19 @@ func (l *Lease) begins(position int) bool {
 	}
 }
 
-// recorded reads what the journal has at the position. It is done when the
-// recorded result is the answer.
-func (c *beginCall) recorded(ctx context.Context, b *batch, st *treeStat) (done bool, err error) {
+// recorded reads the journal at the position. found reports whether it has the result.
+func (c *beginCall) recorded(ctx context.Context, b *batch, st *treeStat) (found bool, err error) {
 	l, id := c.l, int64(c.l.Task.ID)
 	var call, state, fence int64
 	var hash string
 	err = b.tx.QueryRow(ctx, sqlLastCall, []any{id, l.Task.Attempts, c.spec.Position, c.spec.RequestHash},
 		&call, &state, &fence, &hash)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, ignoreNoRows(err)
 	}
 	switch {
 	case state == clStarted && fence == l.fence:
-		return false, conflictf("begin call", "position %d of task %q has a call that is not settled", c.spec.Position, l.Task.ID)
+		return false, conflictf("begin call", "position %d of task %q has an open call", c.spec.Position, l.Task.ID)
 	case state == clStarted:
 		return false, b.closeCalls(ctx, st, id, l.fence)
 	case state == clCompleted && hash == c.spec.RequestHash:
@@ -147,45 +142,37 @@ const (
 // allLeases is above every fencing token.
 const allLeases = 1 << 62
 
-// closeCalls makes the calls of a task uncertain that leases below a fencing
-// token sent and that nobody will settle any more; what was reserved for them
-// counts as spent.
+// closeCalls makes the open calls of leases below a fencing token uncertain; their
+// reservations count as spent.
 func (b *batch) closeCalls(ctx context.Context, st *treeStat, task, below int64) error {
-	rows, err := b.tx.Query(ctx, sqlCloseCalls, task, b.now, below)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var calls, tokens, cost int64
-	var lost []costLine
-	for rows.Next() {
+	lost, err := sqldb.Collect(ctx, b.tx.Query, func(scan sqldb.Scan) (l costLine, err error) {
 		var id int64
-		one := costLine{Calls: 1, Uncertain: 1}
-		if err := rows.Scan(&id, &one.Input, &one.Micros, &one.Model); err != nil {
-			return err
-		}
-		calls, tokens, cost, lost = calls+1, tokens+one.Input, cost+one.Micros, append(lost, one)
+		l = costLine{Calls: 1, Uncertain: 1}
+		err = scan(&id, &l.Input, &l.Micros, &l.Model)
 		b.event(st.tree, task, EventCallUncertain, `{"call_id":"`+CallID(id).String()+`"}`)
-	}
-	if err := rows.Err(); err != nil || calls == 0 {
+		return l, err
+	}, sqlCloseCalls, task, b.now, below)
+	if err != nil || len(lost) == 0 {
 		return err
 	}
 	depth := 0
 	if err := b.tx.QueryRow(ctx, sqlTaskDepth, []any{task}, &depth); err != nil {
 		return err
 	}
-	for _, one := range lost {
-		one.Depth = depth
-		st.spent(one)
+	var sum costLine
+	for _, l := range lost {
+		l.Depth = depth
+		st.spent(l)
+		sum.add(&l)
 	}
-	st.openCalls, st.openTokens, st.openCost = st.openCalls-calls, st.openTokens-tokens, st.openCost-cost
-	_, err = b.tx.Exec(ctx, sqlAddUsage, task, calls, tokens, 0, 0, cost, 0)
+	st.openCalls, st.openTokens, st.openCost = st.openCalls-sum.Calls, st.openTokens-sum.Input, st.openCost-sum.Micros
+	_, err = b.tx.Exec(ctx, sqlAddUsage, task, sum.Calls, sum.Input, 0, 0, sum.Micros, 0)
 	return err
 }
 
-// SettleCall records the result of a call that BeginCall announced, or its
-// failure, and replaces the reservation by what was used. When it returns nil
-// the result is durable and will never be asked for again.
+// SettleCall records the result or the failure of a call that BeginCall recorded, and
+// replaces the reservation by the actual usage. When it returns nil, the result is durable
+// and the call will not be repeated.
 func (l *Lease) SettleCall(ctx context.Context, id CallID, r CallResult) error {
 	const op = "settle call"
 	if !storable(r.Response) {
@@ -200,11 +187,7 @@ func (l *Lease) SettleCall(ctx context.Context, id CallID, r CallResult) error {
 	if r.InputTokens < 0 || r.OutputTokens < 0 || r.CachedTokens < 0 || r.CostMicros != nil && *r.CostMicros < 0 {
 		return invalidf(op, "a usage figure is negative")
 	}
-	response, err := l.s.store(ctx, r.Response)
-	if err != nil {
-		return err
-	}
-	data, err := l.s.store(ctx, string(r.Data))
+	response, data, err := l.s.storeBoth(ctx, r.Response, r.Data)
 	if err != nil {
 		return err
 	}
@@ -247,16 +230,11 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	err := b.tx.QueryRow(ctx, sqlSettleCall, []any{c.id, state, c.response.column, c.data.column, kind.Kind,
 		validPrefix(kind.Message, MaxErrorBytes), c.r.Tries, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens,
 		boolInt(c.r.Estimated), cost, b.now, id, l.fence, c.r.Model}, &openTokens, &openCost, &model)
-	if errors.Is(err, sql.ErrNoRows) {
-		return conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID)
-	}
 	if err != nil {
-		return err
+		return orNotFound(err, conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID))
 	}
-	for _, v := range []stored{c.response, c.data} {
-		if err := b.keepValue(ctx, l.Tree.key, v); err != nil {
-			return err
-		}
+	if err := b.keepValues(ctx, l.Tree.key, c.response, c.data); err != nil {
+		return err
 	}
 	st, err := b.stat(ctx, l.Tree.key)
 	if err != nil {
@@ -272,7 +250,7 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	return err
 }
 
-// microsText is a cost in an event: null when it is not known.
+// microsText formats a cost for an event: null if it is not known.
 func microsText(micros *int64) string {
 	if micros == nil {
 		return "null"
@@ -289,39 +267,29 @@ const (
 
 // call reads one call with its response.
 func (s *Store) call(ctx context.Context, id int64) (Call, error) {
-	rows, err := s.db.Query(ctx, sqlCall, id)
-	if err != nil {
-		return Call{}, wrap("read call", err)
-	}
-	calls, err := s.scanCalls(ctx, rows)
+	calls, err := s.readCalls(ctx, sqlCall, id)
 	if err != nil || len(calls) == 0 {
-		return Call{}, wrap("read call", errors.Join(err, ignoreNoRows(nil)))
+		return Call{}, wrap("read call", err)
 	}
 	return calls[0], nil
 }
 
 // Calls lists the calls of a task, of all its attempts, in order.
 func (s *Store) Calls(ctx context.Context, task TaskID) ([]Call, error) {
-	rows, err := s.db.Query(ctx, sqlCalls, int64(task))
-	if err != nil {
-		return nil, wrap("list calls", err)
-	}
-	calls, err := s.scanCalls(ctx, rows)
+	calls, err := s.readCalls(ctx, sqlCalls, int64(task))
 	return calls, wrap("list calls", err)
 }
 
-func (s *Store) scanCalls(ctx context.Context, rows *sql.Rows) ([]Call, error) {
-	var calls []Call
+func (s *Store) readCalls(ctx context.Context, q string, id int64) ([]Call, error) {
 	var trees []int64
 	var columns [][2]string
-	err := each(rows, func() error {
-		var c Call
+	calls, err := sqldb.Collect(ctx, s.db.Query, func(scan sqldb.Scan) (c Call, err error) {
 		var tree, state, startedAt int64
 		var estimated int
 		var text [2]string
 		var kind, message string
 		var cost, endedAt *int64
-		err := rows.Scan((*int64)(&c.ID), (*int64)(&c.Task), &tree, &c.Attempt, &c.Position, &state, &c.Model, &c.RequestHash,
+		err = scan((*int64)(&c.ID), (*int64)(&c.Task), &tree, &c.Attempt, &c.Position, &state, &c.Model, &c.RequestHash,
 			&text[0], &text[1], &kind, &message, &c.Tries, &c.InputTokens, &c.OutputTokens, &c.CachedTokens, &estimated,
 			&cost, &startedAt, &endedAt)
 		c.State, c.Estimated, c.StartedAt = callStates[state], estimated == 1, micros(startedAt)
@@ -329,13 +297,12 @@ func (s *Store) scanCalls(ctx context.Context, rows *sql.Rows) ([]Call, error) {
 			c.Error = &TaskError{Kind: kind, Message: message}
 		}
 		if cost != nil {
-			usd := float64(*cost) / microsPerDollar
-			c.CostUSD = &usd
+			c.CostUSD = new(float64(*cost) / microsPerDollar)
 		}
 		c.EndedAt = timePtr(endedAt)
-		calls, trees, columns = append(calls, c), append(trees, tree), append(columns, text)
-		return err
-	})
+		trees, columns = append(trees, tree), append(columns, text)
+		return c, err
+	}, q, id)
 	if err != nil {
 		return nil, err
 	}
@@ -358,16 +325,29 @@ func timePtr(us *int64) *time.Time {
 	if us == nil {
 		return nil
 	}
-	t := micros(*us)
-	return &t
+	return new(micros(*us))
 }
 
-func microsOf(t *time.Time) *int64 {
+// micros converts a time of the database, Unix microseconds or 0.
+func micros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+func microsOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func microsPtr(t *time.Time) *int64 {
 	if t == nil {
 		return nil
 	}
-	us := t.UnixMicro()
-	return &us
+	return new(t.UnixMicro())
 }
 
 func boolInt(v bool) int {
@@ -377,25 +357,7 @@ func boolInt(v bool) int {
 	return 0
 }
 
-// each scans rows to their end and closes them.
-func each(rows *sql.Rows, scan func() error) error {
-	defer rows.Close()
-	for rows.Next() {
-		if err := scan(); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-func ignoreNoRows(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	return err
-}
-
-// validPrefix returns s in at most n bytes as the databases keep it: valid UTF-8
+// validPrefix returns the first n bytes of s as both databases can store them: valid UTF-8
 // without NUL.
 func validPrefix(s string, n int) string {
 	s = strings.ToValidUTF8(clip.Prefix(s, n), "\uFFFD")

@@ -7,15 +7,17 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Lease is the right to run one task: the task as it was when it was claimed,
-// and the methods that change it under the lease. Every change carries the
-// fencing token of the claim; after another session took the task over, or the
-// task was cancelled, they return CodeLeaseLost and change nothing.
+// Lease is the right to run one task. Task is the task as it was when it was claimed.
+// Methods that change the task check the fencing token of the claim; after another session
+// took the task over, or the task was cancelled, they fail with CodeLeaseLost and change
+// nothing.
 //
-// Methods may be called from several goroutines, but not beside or after the
-// one that ends the lease: Complete, Fail, Release, Wait or Spawn.
+// Methods may be called from several goroutines, but not during or after the one that
+// ends the lease: Complete, Fail, Release, Wait or Spawn.
 type Lease struct {
 	Task Task
 	Tree Tree
@@ -28,28 +30,28 @@ type Lease struct {
 	claimedAt int64
 	calls     atomic.Bool  // calls may be open
 	vars      atomic.Bool  // the lease changed variables
-	positions atomic.Int64 // up to here calls were begun
+	positions atomic.Int64 // calls were begun at smaller positions
 }
 
-// ClaimRequest says what to claim.
+// ClaimRequest selects the tasks to claim.
 type ClaimRequest struct {
 	// Max is the largest number of tasks to claim, at least 1.
 	Max int
 	// Trees restricts the claim to these trees; nil means all.
 	Trees []TreeID
-	// Allow, when set, decides about each tree whose placement this process
-	// satisfies. It is called from the claiming goroutine and has to be quick.
+	// Allow, when set, reports whether tasks of a tree may be claimed. It is called for
+	// trees whose placement this process satisfies, by the goroutine that claims, and
+	// has to be quick.
 	Allow func(Tree) bool
 }
 
-// Claim leases tasks that are ready, those of dead sessions first, then by
-// priority, deeper first, older first; trees take turns. It returns at once,
-// without an error when there is nothing to do, and after the claim is durable.
-// One goroutine a process should claim: the session then never competes with
-// itself.
+// Claim leases tasks that are ready: those of dead sessions first, then by priority,
+// deeper before shallower, older before newer; trees take turns. It returns when the claim
+// is durable, and at once, without an error, if there is no task to claim. Only one
+// goroutine of a process should claim, so that the session does not compete with itself.
 //
-// While trees in which this process made tasks ready have some, a claim looks at
-// all others, and for dead sessions, only every [Config.LookEvery].
+// While trees in which this process made tasks ready have some, Claim reads all other
+// trees, and searches for dead sessions, only every [Config.PollInterval].
 func (ss *Session) Claim(ctx context.Context, req ClaimRequest) ([]*Lease, error) {
 	if req.Max < 1 {
 		return nil, invalidf("claim task", "max is %d, at least 1 is needed", req.Max)
@@ -72,18 +74,18 @@ func (ss *Session) Claim(ctx context.Context, req ClaimRequest) ([]*Lease, error
 	return leases, nil
 }
 
-// claimKnown claims from the trees in which this process made tasks ready,
-// which takes no look into the database but the claim itself.
+// claimKnown claims from the trees in which this process made tasks ready. It reads
+// nothing from the database before the claim.
 func (ss *Session) claimKnown(ctx context.Context, req *ClaimRequest) ([]*Lease, error) {
 	since := time.Since(ss.s.opened).Microseconds()
-	if last := ss.s.looked.Load(); last == 0 || since-last >= ss.s.cfg.LookEvery.Microseconds() {
-		ss.s.looked.Store(since)
+	if last := ss.s.polled.Load(); last == 0 || since-last >= ss.s.cfg.PollInterval.Microseconds() {
+		ss.s.polled.Store(since)
 		return nil, nil
 	}
 	return ss.claimTrees(ctx, ss.s.known.list(), 0, req, req.Max)
 }
 
-// candidatePage is how many trees one look finds.
+// candidatePage is the number of trees that one query returns.
 const candidatePage = 64
 
 const (
@@ -99,29 +101,18 @@ const (
 		SELECT tree FROM found WHERE tree IS NOT NULL LIMIT $3 + 0`
 )
 
-// candidates lists trees behind one that have ready tasks (from = 0) or tasks
-// of a dead session.
+// candidates lists trees after one that have ready tasks (from = 0) or tasks of a dead
+// session.
 func (s *Store) candidates(ctx context.Context, from, after int64) ([]int64, error) {
 	q, args := sqlReadyTrees, []any{after, candidatePage}
 	if from != 0 {
 		q, args = sqlLostTrees, []any{after, from, candidatePage}
 	}
-	rows, err := s.db.Query(ctx, q, args...) //nolint:sqlclosecheck // each closes them
-	if err != nil {
-		return nil, wrap("claim task", err)
-	}
-	var trees []int64
-	err = each(rows, func() error {
-		var tree int64
-		err := rows.Scan(&tree)
-		trees = append(trees, tree)
-		return err
-	})
+	trees, err := sqldb.Collect(ctx, s.db.Query, sqldb.Column[int64], q, args...)
 	return trees, wrap("claim task", err)
 }
 
-// claimFrom claims what a dead session held, or what is ready (from = 0). It
-// begins behind the tree it took from last, so that trees take turns.
+// claimFrom claims the tasks of a dead session, or ready tasks (from = 0).
 func (ss *Session) claimFrom(ctx context.Context, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {
 	if req.Trees != nil {
 		keys, err := ss.s.treeKeys(ctx, req.Trees, from)
@@ -145,7 +136,8 @@ func (ss *Session) claimFrom(ctx context.Context, from int64, req *ClaimRequest,
 	}
 }
 
-// claimTrees claims from each of the trees, beginning behind the last one.
+// claimTrees claims from each of the trees, beginning after the tree of the last claim, so
+// that trees take turns.
 func (ss *Session) claimTrees(ctx context.Context, trees []int64, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {
 	slices.Sort(trees)
 	at, _ := slices.BinarySearch(trees, ss.turn.Load()+1)
@@ -170,8 +162,8 @@ const (
 		AND EXISTS (SELECT 1 FROM task_hot h WHERE h.tree = t.id AND h.session = $2)`
 )
 
-// treeKeys returns the numbers of those of the trees that have something to
-// claim; others would cost a write to find out.
+// treeKeys returns the numbers of the trees that have a task to claim. A claim would find
+// out too, but it is a write.
 func (s *Store) treeKeys(ctx context.Context, ids []TreeID, from int64) ([]int64, error) {
 	keys := make([]int64, 0, len(ids))
 	for _, id := range ids {
@@ -193,7 +185,7 @@ func (s *Store) treeKeys(ctx context.Context, ids []TreeID, from int64) ([]int64
 
 func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {
 	tree, err := ss.s.knownTree(ctx, key)
-	if errors.Is(err, sql.ErrNoRows) { // it was removed meanwhile
+	if errors.Is(err, sql.ErrNoRows) { // the tree was removed meanwhile
 		ss.s.known.update(map[int64]bool{key: true}, nil)
 		return nil, nil
 	}
@@ -208,7 +200,7 @@ func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimReq
 	if err := ss.claimOwned(ctx, c); err != nil {
 		return nil, err
 	}
-	ctx = context.WithoutCancel(ctx) // the claim is durable: see it through
+	ctx = context.WithoutCancel(ctx) // the claim is durable, so complete the leases
 	for i, l := range c.leases {
 		if err := ss.s.fill(ctx, l); err != nil {
 			for _, rest := range c.leases[i:] {
@@ -220,9 +212,9 @@ func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimReq
 	return c.leases, nil
 }
 
-// claimOwned keeps off a tree whose owner is another session that lives. The
-// owner is remembered from the last look: a claim holds only for the owner that
-// the decision was made for, and one that gave nothing is a reason to look.
+// claimOwned claims unless another living session owns the tree. It uses the cached owner
+// first: the claim takes tasks only if the tree still has this owner, and if it takes none,
+// the owner is read again.
 func (ss *Session) claimOwned(ctx context.Context, c *claim) error {
 	assumed := c.tree.owner
 	if assumed == 0 || assumed == ss.key {
@@ -232,11 +224,11 @@ func (ss *Session) claimOwned(ctx context.Context, c *claim) error {
 	}
 	err := ss.s.db.QueryRow(ctx, sqlOwner, []any{c.tree.key}, &c.tree.owner)
 	if err != nil {
-		return wrap("claim task", ignoreNoRows(err)) // without a row the tree is gone
+		return wrap("claim task", ignoreNoRows(err)) // without a row the tree was removed
 	}
 	owner := c.tree.owner
 	if owner == assumed && (owner == 0 || owner == ss.key) {
-		return nil // there is nothing to claim
+		return nil // there is no task to claim
 	}
 	ss.s.remember(c.tree)
 	if owner != 0 && owner != ss.key {
@@ -277,33 +269,26 @@ func (c *claim) apply(ctx context.Context, b *batch) error {
 	if c.from != 0 {
 		q, args = sqlTakeOver, append(args, c.from)
 	}
-	rows, err := b.tx.Query(ctx, q, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	c.leases = c.leases[:0]
 	var ranks []int64
-	for rows.Next() {
+	err := sqldb.Each(ctx, b.tx.Query, func(scan sqldb.Scan) error {
 		l := &Lease{Tree: c.tree, s: b.s, session: c.session, claimedAt: b.now}
 		var rank, startedAt, active int64
-		err := rows.Scan((*int64)(&l.Task.ID), &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.Task.MaxAttempts,
+		err := scan((*int64)(&l.Task.ID), &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.Task.MaxAttempts,
 			&l.flags, &startedAt, &active, &l.Task.Pending)
-		if err != nil {
-			return err
-		}
 		l.Task.StartedAt, l.Task.Active = micros(startedAt), time.Duration(active)*time.Microsecond
 		l.Task.Depth = depthOfRank(rank)
 		l.calls.Store(c.from != 0 || l.fence > 1)
 		at, _ := slices.BinarySearch(ranks, rank)
 		ranks = slices.Insert(ranks, at, rank)
 		c.leases = slices.Insert(c.leases, at, l)
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	}, q, args...)
+	if err != nil {
 		return err
 	}
 	if c.from == 0 && len(c.leases) < c.limit {
-		b.leftEmpty(c.tree.key)
+		b.emptied[c.tree.key] = true
 	}
 	if len(c.leases) == 0 {
 		return nil
@@ -316,13 +301,7 @@ func (c *claim) count(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	if st.startedAt == nil {
-		now := b.now
-		st.startedAt = &now
-	}
-	if st.state == stQueued {
-		st.state = stRunning
-	}
+	st.start(b.now)
 	for _, l := range c.leases {
 		id := int64(l.Task.ID)
 		if l.flags&flagVars != 0 {
@@ -347,24 +326,18 @@ func (c *claim) count(ctx context.Context, b *batch) error {
 
 const sqlHeld = `SELECT id, fence FROM task_hot WHERE session = $1`
 
-// Lost returns those of the leases that the session no longer holds: their
-// tasks were cancelled or taken over, and what runs for them should stop.
+// Lost returns those of the leases that the session no longer holds, because their tasks
+// were cancelled or taken over. Their execution should stop.
 func (ss *Session) Lost(ctx context.Context, leases []*Lease) ([]*Lease, error) {
-	rows, err := ss.s.db.Query(ctx, sqlHeld, ss.key)
-	if err != nil {
-		return nil, wrap("look at leases", err)
-	}
-	defer rows.Close()
 	held := make(map[TaskID]int64, len(leases))
-	for rows.Next() {
+	err := sqldb.Each(ctx, ss.s.db.Query, func(scan sqldb.Scan) error {
 		var id, fence int64
-		if err := rows.Scan(&id, &fence); err != nil {
-			return nil, wrap("look at leases", err)
-		}
+		err := scan(&id, &fence)
 		held[TaskID(id)] = fence
-	}
-	if err := rows.Err(); err != nil {
-		return nil, wrap("look at leases", err)
+		return err
+	}, sqlHeld, ss.key)
+	if err != nil {
+		return nil, wrap("read leases", err)
 	}
 	var lost []*Lease
 	for _, l := range leases {
@@ -375,5 +348,5 @@ func (ss *Session) Lost(ctx context.Context, leases []*Lease) ([]*Lease, error) 
 	return lost, nil
 }
 
-// Fence returns the fencing token: it rises with every claim of the task.
+// Fence returns the fencing token, which increases with every claim of the task.
 func (l *Lease) Fence() int64 { return l.fence }

@@ -2,15 +2,14 @@ package perdure
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
+	"github.com/perdure/perdure/internal/storage/sqldb"
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
-// Progress is how far a tree is. It is read from counters, at a cost that does
-// not grow with the tree.
+// Progress is the progress of a tree. It is read from counters, at a cost that does not
+// grow with the tree.
 type Progress struct {
 	Tree    TreeID `json:"tree_id"`
 	State   State  `json:"state"`
@@ -26,15 +25,15 @@ type Progress struct {
 	Cancelled int64 `json:"cancelled"`
 	// Percent is 0 to 100, of terminal tasks.
 	Percent float64 `json:"percent"`
-	// ETASeconds is nil while unknown: before the first task completed.
+	// ETASeconds is nil before the first task completed.
 	ETASeconds      *float64 `json:"eta_seconds"`
 	MeanTaskSeconds float64  `json:"mean_task_seconds"`
 	P50TaskSeconds  float64  `json:"p50_task_seconds"`
 	P95TaskSeconds  float64  `json:"p95_task_seconds"`
 	Usage           Usage    `json:"usage"`
-	// Costs are the usage by depth and model.
+	// Costs is the usage by depth and model.
 	Costs []CostLine `json:"costs"`
-	// Limits are those that are set, with what is used of them.
+	// Limits is the usage of the limits that are set.
 	Limits []LimitUse `json:"limits"`
 	// ElapsedSeconds counts from the creation to the end, or until now.
 	ElapsedSeconds float64   `json:"elapsed_seconds"`
@@ -49,24 +48,22 @@ type ActiveTask struct {
 	Since  time.Time `json:"since"`
 }
 
-// Progress returns how far a tree is.
+// Progress returns the progress of a tree.
 func (s *Store) Progress(ctx context.Context, id TreeID) (Progress, error) {
 	p, _, err := s.progress(ctx, id)
 	return p, err
 }
 
-// progress also tells how many of the queued tasks dead sessions hold.
+// progress also returns how many of the queued tasks are leased to dead sessions.
 func (s *Store) progress(ctx context.Context, id TreeID) (p Progress, lost int64, err error) {
+	const op = "read progress"
 	var tree, createdAt int64
 	if err := s.db.QueryRow(ctx, sqlTreeKey, []any{string(id)}, &tree, &createdAt); err != nil {
-		if ignoreNoRows(err) == nil {
-			return p, 0, notFoundf("read progress", "there is no tree %q", id)
-		}
-		return p, 0, wrap("read progress", err)
+		return p, 0, wrap(op, orNotFound(err, noTree(op, id)))
 	}
 	st, err := loadStat(ctx, s.db.QueryRow, tree)
 	if err != nil {
-		return p, 0, wrap("read progress", err)
+		return p, 0, wrap(op, err)
 	}
 	for _, h := range st.holds {
 		alive, err := s.alive(ctx, h.session)
@@ -79,7 +76,7 @@ func (s *Store) progress(ctx context.Context, id TreeID) (p Progress, lost int64
 	}
 	now, err := s.db.Now(ctx)
 	if err != nil {
-		return p, 0, wrap("read progress", err)
+		return p, 0, wrap(op, err)
 	}
 	p = st.progress(now, createdAt, lost)
 	p.Tree = id
@@ -92,7 +89,7 @@ func (st *treeStat) progress(now, createdAt, lost int64) Progress {
 	c := &st.counts
 	p := Progress{State: stateOf(st.state), Partial: st.partial == 1, Total: c[0], Queued: c[stQueued] + lost,
 		Running: c[stRunning] - lost, Waiting: c[stWaiting], Completed: c[stCompleted], Failed: c[stFailed],
-		Cancelled: c[stCancelled], Usage: st.usage(), Costs: st.costLines(), CreatedAt: micros(createdAt)}
+		Cancelled: c[stCancelled], Usage: st.used.usage(), Costs: st.costLines(), CreatedAt: micros(createdAt)}
 	ended := p.Completed + p.Failed + p.Cancelled
 	if p.Total > 0 {
 		p.Percent = 100 * float64(ended) / float64(p.Total)
@@ -118,47 +115,40 @@ func (st *treeStat) progress(now, createdAt, lost int64) Progress {
 	return p
 }
 
-func (st *treeStat) usage() Usage {
-	return Usage{Calls: st.calls, InputTokens: st.input, OutputTokens: st.output, CachedTokens: st.cached,
-		CostUSD: float64(st.cost) / microsPerDollar, UnpricedCalls: st.unpriced, UncertainCalls: st.uncertain}
-}
-
-const sqlActive = `SELECT t.id, t.tree, t.prompt, COALESCE(h.claimed_at, 0) FROM task_hot h JOIN task t ON t.id = h.id
+const sqlActive = `SELECT t.id, t.prompt, COALESCE(h.claimed_at, 0) FROM task_hot h JOIN task t ON t.id = h.id
 	WHERE h.session = $1 AND h.tree = $2 ORDER BY h.rank LIMIT $3 + 0`
 
-// activePromptRunes is how much of a prompt a status shows.
+// activePromptRunes bounds the prompt of an [ActiveTask].
 const activePromptRunes = 60
 
 // Active lists tasks of a tree that living sessions run, at most limit; 0 means
 // 100, the most is 1,000.
 func (s *Store) Active(ctx context.Context, id TreeID, limit int) ([]ActiveTask, error) {
+	const op = "list active tasks"
 	tree, err := s.Tree(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := s.liveSessions(ctx, tree.key)
+	st, err := loadStat(ctx, s.db.QueryRow, tree.key)
 	if err != nil {
-		return nil, err
+		return nil, wrap(op, ignoreNoRows(err))
 	}
 	var active []ActiveTask
-	limit = pageLimit(limit, defaultPage)
-	for _, session := range sessions {
-		rows, err := s.db.Query(ctx, sqlActive, session, tree.key, limit-len(active))
-		if err != nil {
-			return nil, wrap("list active tasks", err)
+	limit = pageLimit(limit)
+	for _, h := range st.holds {
+		if alive, err := s.alive(ctx, h.session); err != nil || !alive {
+			continue
 		}
-		err = each(rows, func() error {
-			var a ActiveTask
-			var key, since int64
-			var column string
-			err := rows.Scan((*int64)(&a.Task), &key, &column, &since)
-			a.Since, a.Prompt = micros(since), column
-			active = append(active, a)
-			return err
-		})
+		more, err := sqldb.Collect(ctx, s.db.Query, func(scan sqldb.Scan) (a ActiveTask, err error) {
+			var since int64
+			err = scan((*int64)(&a.Task), &a.Prompt, &since)
+			a.Since = micros(since)
+			return a, err
+		}, sqlActive, h.session, tree.key, limit-len(active))
 		if err != nil {
-			return nil, wrap("list active tasks", err)
+			return nil, wrap(op, err)
 		}
+		active = append(active, more...)
 	}
 	for i := range active {
 		text, err := s.load(ctx, tree.key, active[i].Prompt)
@@ -170,30 +160,13 @@ func (s *Store) Active(ctx context.Context, id TreeID, limit int) ([]ActiveTask,
 	return active, nil
 }
 
-func (s *Store) liveSessions(ctx context.Context, tree int64) ([]int64, error) {
-	st, err := loadStat(ctx, s.db.QueryRow, tree)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, wrap("list active tasks", err)
-	}
-	var live []int64
-	for _, h := range st.holds {
-		if alive, err := s.alive(ctx, h.session); err == nil && alive {
-			live = append(live, h.session)
-		}
-	}
-	return live, nil
-}
-
-// RecoverReport is what a resume of a tree finds.
+// RecoverReport is the state of a tree when it is resumed.
 type RecoverReport struct {
 	Tree  TreeID `json:"tree_id"`
 	State State  `json:"state"`
 	// Done tasks keep their results; Requeued were lost by a dead process and
-	// are claimable again; Pending wait for their turn or for children; GivenUp
-	// failed with no attempts left or were cancelled.
+	// are claimable again; Pending wait to be claimed or for children; GivenUp
+	// failed permanently or were cancelled.
 	Done     int64 `json:"done"`
 	Requeued int64 `json:"requeued"`
 	Pending  int64 `json:"pending"`
@@ -202,10 +175,10 @@ type RecoverReport struct {
 	Running int64 `json:"running"`
 }
 
-// Recover tells what is left of a tree, and hands a tree whose owner is dead to
-// the session, if one is given. It refuses a tree that a living session owns, and
-// one whose placement this process does not satisfy (CodeConflict). It changes no
-// task: lost tasks are claimable as they are.
+// Recover returns the state of a tree, and makes owner, if set, the owner of a tree whose
+// owner is dead. It fails with CodeConflict for a tree that a living session owns, and
+// for one whose placement this process does not satisfy. It changes no task: lost tasks
+// are claimable already.
 func (s *Store) Recover(ctx context.Context, id TreeID, owner *Session) (RecoverReport, error) {
 	tree, err := s.Tree(ctx, id)
 	if err != nil {
@@ -225,13 +198,14 @@ func (s *Store) Recover(ctx context.Context, id TreeID, owner *Session) (Recover
 const sqlSetOwner = `UPDATE tree SET owner = $2 WHERE id = $1 AND owner = $3`
 
 func (s *Store) adopt(ctx context.Context, tree *Tree, owner *Session) error {
+	const op = "resume tree"
 	if tree.owner != 0 && (owner == nil || tree.owner != owner.key) {
 		alive, err := s.alive(ctx, tree.owner)
 		if err != nil {
 			return err
 		}
 		if alive {
-			return &Error{Code: CodeConflict, Op: "resume tree", Msg: "tree \"" + string(tree.ID) + "\" is being run by another process",
+			return &Error{Code: CodeConflict, Op: op, Msg: "tree \"" + string(tree.ID) + "\" is being run by another process",
 				Hint: "`perdure status " + string(tree.ID) + "` shows its progress"}
 		}
 	}
@@ -239,12 +213,12 @@ func (s *Store) adopt(ctx context.Context, tree *Tree, owner *Session) error {
 		return nil
 	}
 	if lack := s.cfg.Placement.lacks(&tree.Placement); lack != "" {
-		return conflictf("resume tree", "tree %q requires %s, which this process does not offer", tree.ID, lack)
+		return conflictf(op, "tree %q requires %s, which this process does not offer", tree.ID, lack)
 	}
 	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		n, err := b.tx.Exec(ctx, sqlSetOwner, tree.key, owner.key, tree.owner)
 		if err == nil && n == 0 {
-			return conflictf("resume tree", "another process resumed tree %q just now", tree.ID)
+			return conflictf(op, "another process resumed tree %q just now", tree.ID)
 		}
 		return err
 	}))

@@ -1,9 +1,10 @@
 package perdure
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
+	"math"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ type TreeFilter struct {
 	Kind string
 	// Active selects trees that are not terminal.
 	Active bool
-	// Before continues a listing behind this tree.
+	// Before continues a listing after this tree.
 	Before TreeID
 	// Limit bounds the page; 0 means 100, the most is 1,000.
 	Limit int
@@ -37,9 +38,9 @@ const (
 	maxPage     = 1000
 )
 
-func pageLimit(n, byDefault int) int {
+func pageLimit(n int) int {
 	if n <= 0 {
-		return byDefault
+		return defaultPage
 	}
 	return min(n, maxPage)
 }
@@ -47,10 +48,7 @@ func pageLimit(n, byDefault int) int {
 // Tree returns a tree.
 func (s *Store) Tree(ctx context.Context, id TreeID) (Tree, error) {
 	t, err := scanTree(func(dest ...any) error { return s.db.QueryRow(ctx, sqlTree, []any{string(id)}, dest...) })
-	if err != nil && ignoreNoRows(err) == nil {
-		return t, noTree(id)
-	}
-	return t, wrap("read tree", err)
+	return t, wrap("read tree", orNotFound(err, noTree("read tree", id)))
 }
 
 func scanTree(scan func(dest ...any) error) (Tree, error) {
@@ -73,13 +71,11 @@ func scanTree(scan func(dest ...any) error) (Tree, error) {
 
 // Trees lists trees, the newest first.
 func (s *Store) Trees(ctx context.Context, f TreeFilter) ([]Tree, error) {
-	before := int64(1) << 62
+	const op = "list trees"
+	before := int64(math.MaxInt64)
 	if f.Before != "" {
 		if err := s.db.QueryRow(ctx, sqlTreeNum, []any{string(f.Before)}, &before); err != nil {
-			if ignoreNoRows(err) == nil {
-				return nil, notFoundf("list trees", "there is no tree %q to continue behind", f.Before)
-			}
-			return nil, wrap("list trees", err)
+			return nil, wrap(op, orNotFound(err, notFoundf(op, "there is no tree %q to continue after", f.Before)))
 		}
 	}
 	q, args := sqlTrees, []any{before}
@@ -90,22 +86,14 @@ func (s *Store) Trees(ctx context.Context, f TreeFilter) ([]Tree, error) {
 	if f.Active {
 		q += " AND s.state < " + dbCompleted
 	}
-	args = append(args, pageLimit(f.Limit, defaultPage))
+	args = append(args, pageLimit(f.Limit))
 	q += " ORDER BY t.id DESC LIMIT $" + itoa(int64(len(args)))
-	rows, err := s.db.Query(ctx, q, args...) //nolint:sqlclosecheck // each closes them
-	if err != nil {
-		return nil, wrap("list trees", err)
-	}
-	var trees []Tree
-	err = each(rows, func() error {
-		t, err := scanTree(rows.Scan)
-		trees = append(trees, t)
-		return err
-	})
-	return trees, wrap("list trees", err)
+	trees, err := sqldb.Collect(ctx, s.db.Query, scanTree, q, args...)
+	return trees, wrap(op, err)
 }
 
-// knownTree returns what never changes about a tree, from memory if it can.
+// knownTree returns a tree from the cache or the database. Only fields that never change
+// are valid.
 func (s *Store) knownTree(ctx context.Context, key int64) (Tree, error) {
 	s.mu.Lock()
 	t, ok := s.trees[key]
@@ -121,9 +109,9 @@ func (s *Store) knownTree(ctx context.Context, key int64) (Tree, error) {
 	return t, nil
 }
 
-// maxKnownTrees bounds the trees whose fixed part is remembered. It is far more
-// than are worked on: each claim asks for all that have something to claim, also
-// for those that are left to others, ten times a second.
+// maxKnownTrees bounds the cached trees. It is much larger than the number of active
+// trees, because each claim reads all trees with claimable tasks, also those that other
+// processes execute, ten times a second.
 const maxKnownTrees = 1 << 14
 
 func (s *Store) remember(t Tree) {
@@ -138,7 +126,7 @@ func (s *Store) remember(t Tree) {
 const (
 	taskColumns = `t.id, t.tree, tr.name, t.parent, t.depth, t.position, t.prompt, t.agent, t.strategy, t.merge, t.context,
 		t.metadata, t.priority, t.created_at, h.state, COALESCE(h.ready_at, 0), COALESCE(h.session, 0), h.fence, h.attempt,
-		h.max_attempts, h.pending, h.flags, COALESCE(h.started_at, 0), COALESCE(h.claimed_at, 0), h.active_us,
+		h.max_attempts, h.pending, h.flags, h.successor, COALESCE(h.started_at, 0), COALESCE(h.claimed_at, 0), h.active_us,
 		h.calls, h.input_tokens, h.output_tokens, h.cached_tokens, h.cost_micros, h.unpriced,
 		COALESCE(e.result, ''), COALESCE(e.data, ''), COALESCE(e.error_kind, ''), COALESCE(e.error, ''), COALESCE(e.ended_at, 0)`
 	taskTables = ` FROM task t JOIN task_hot h ON h.id = t.id JOIN tree tr ON tr.id = t.tree
@@ -151,26 +139,27 @@ const (
 type TaskFilter struct {
 	Tree TreeID
 	// Parent, when set, selects the children of a task, by position; 0 selects
-	// the root. Without it all tasks come by ID.
+	// the root. Without it all tasks are listed by ID.
 	Parent *TaskID
 	// States, when set, selects by state.
 	States []State
-	// After continues a listing behind this task.
+	// After continues a listing after this task.
 	After TaskID
 	// Limit bounds the page; 0 means 100, the most is 1,000.
 	Limit int
-	// Brief leaves out prompts beyond 200 characters, results and data.
+	// Brief cuts prompts after 200 bytes and leaves out results and data.
 	Brief bool
-	// Output adds what the tasks have streamed, which listings leave out else.
+	// Output adds the output of the tasks.
 	Output bool
 }
 
-// rawTask is a row before the long texts are loaded.
+// rawTask is a row whose long values are not loaded yet.
 type rawTask struct {
 	Task
-	tree    int64
-	session int64
-	columns [3]string // prompt, result, data
+	tree      int64
+	session   int64
+	successor TaskID
+	columns   [3]string // prompt, result, data
 }
 
 func scanTask(scan func(dest ...any) error) (rawTask, error) {
@@ -181,10 +170,9 @@ func scanTask(scan func(dest ...any) error) (rawTask, error) {
 	var fence int64
 	err := scan((*int64)(&t.ID), &r.tree, (*string)(&t.Tree), (*int64)(&t.Parent), &t.Depth, &t.Position, &r.columns[0],
 		&t.Agent, (*string)(&t.Strategy), &t.Merge, &context, &metadata, &t.Priority, &createdAt, &state, &readyAt,
-		&r.session,
-		&fence, &t.Attempts, &t.MaxAttempts, &t.Pending, &flags, &startedAt, &claimedAt, &active,
-		&t.Usage.Calls, &t.Usage.InputTokens, &t.Usage.OutputTokens, &t.Usage.CachedTokens, &cost, &t.Usage.UnpricedCalls,
-		&r.columns[1], &r.columns[2], &kind, &message, &endedAt)
+		&r.session, &fence, &t.Attempts, &t.MaxAttempts, &t.Pending, &flags, (*int64)(&r.successor), &startedAt,
+		&claimedAt, &active, &t.Usage.Calls, &t.Usage.InputTokens, &t.Usage.OutputTokens, &t.Usage.CachedTokens, &cost,
+		&t.Usage.UnpricedCalls, &r.columns[1], &r.columns[2], &kind, &message, &endedAt)
 	if err != nil {
 		return r, err
 	}
@@ -216,53 +204,41 @@ const (
 // Task returns everything about a task.
 func (s *Store) Task(ctx context.Context, id TaskID) (Task, error) {
 	r, err := scanTask(func(dest ...any) error { return s.db.QueryRow(ctx, sqlTask, []any{int64(id)}, dest...) })
-	if err != nil && ignoreNoRows(err) == nil {
-		return Task{}, &Error{Code: CodeNotFound, Op: "read task", Msg: "there is no task \"" + id.String() + "\"",
-			Hint: "`perdure tree TREE` lists the tasks of a tree"}
-	}
 	if err != nil {
-		return Task{}, wrap("read task", err)
+		return Task{}, wrap(opReadTask, orNotFound(err, noTask(opReadTask, int64(id))))
 	}
 	if err := s.complete(ctx, &r); err != nil {
 		return Task{}, err
 	}
-	return r.Task, s.detail(ctx, &r)
+	r.Output, err = s.output(ctx, id)
+	return r.Task, err
 }
 
-// detail adds what only a single task's view shows.
-func (s *Store) detail(ctx context.Context, r *rawTask) error {
-	rows, err := s.db.Query(ctx, sqlOutput, int64(r.ID)) //nolint:sqlclosecheck // each closes them
-	if err != nil {
-		return wrap("read task", err)
-	}
-	var out strings.Builder
-	err = each(rows, func() error {
-		var text string
-		err := rows.Scan(&text)
-		out.WriteString(text)
-		return err
-	})
-	r.Output = out.String()
-	return wrap("read task", err)
+const opReadTask = "read task"
+
+// output returns what a task has streamed so far.
+func (s *Store) output(ctx context.Context, id TaskID) (string, error) {
+	parts, err := sqldb.Collect(ctx, s.db.Query, sqldb.Column[string], sqlOutput, int64(id))
+	return strings.Join(parts, ""), wrap(opReadTask, err)
 }
 
-// complete loads the long texts of a row and who holds it.
+// complete loads the long values of a task, the task it waits for, and its lease.
 func (s *Store) complete(ctx context.Context, r *rawTask) error {
-	texts := [3]string{}
+	values := [3]string{}
 	for i, column := range r.columns {
 		var err error
-		if texts[i], err = s.load(ctx, r.tree, column); err != nil {
+		if values[i], err = s.load(ctx, r.tree, column); err != nil {
 			return err
 		}
 	}
-	r.Prompt, r.Result = texts[0], texts[1]
-	if texts[2] != "" {
-		r.Data = json.RawMessage(texts[2])
+	r.Prompt, r.Result = values[0], values[1]
+	if values[2] != "" {
+		r.Data = json.RawMessage(values[2])
 	}
-	if r.State == Queued && r.ReadyAt.IsZero() && r.Parent != 0 {
+	if r.State == Queued && r.ReadyAt.IsZero() && r.Parent != 0 && r.WaitsFor == 0 {
 		err := s.db.QueryRow(ctx, sqlPredecessor, []any{int64(r.ID), r.tree, int64(r.Parent)}, (*int64)(&r.WaitsFor))
 		if ignoreNoRows(err) != nil {
-			return wrap("read task", err)
+			return wrap(opReadTask, err)
 		}
 	}
 	if r.Lease == nil {
@@ -270,7 +246,7 @@ func (s *Store) complete(ctx context.Context, r *rawTask) error {
 	}
 	var ended, seen int64
 	if err := s.db.QueryRow(ctx, sqlSessionRow, []any{r.session}, &r.Lease.Session, &ended, &seen); err != nil {
-		return wrap("read task", ignoreNoRows(err))
+		return wrap(opReadTask, ignoreNoRows(err))
 	}
 	alive, err := s.alive(ctx, r.session)
 	r.Lease.Lost = err == nil && !alive
@@ -283,39 +259,44 @@ func (s *Store) Tasks(ctx context.Context, f TaskFilter) ([]Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.db.Query(ctx, q, args...) //nolint:sqlclosecheck // each closes them
+	raws, err := sqldb.Collect(ctx, s.db.Query, scanTask, q, args...)
 	if err != nil {
-		return nil, wrap("list tasks", err)
+		return nil, wrap(opTasks, err)
 	}
-	var raws []rawTask
-	err = each(rows, func() error {
-		r, err := scanTask(rows.Scan)
-		raws = append(raws, r)
-		return err
-	})
-	if err != nil {
-		return nil, wrap("list tasks", err)
+	// A step that waits usually follows the task it waits for, so that complete need not
+	// search all siblings for that task.
+	waits := make(map[TaskID]TaskID)
+	for i := range raws {
+		if r := &raws[i]; r.successor != 0 && !r.State.Terminal() {
+			waits[r.successor] = r.ID
+		}
 	}
 	tasks := make([]Task, len(raws))
 	for i := range raws {
-		if f.Brief {
-			raws[i].columns[1], raws[i].columns[2] = "", ""
+		r := &raws[i]
+		if r.State == Queued && r.ReadyAt.IsZero() {
+			r.WaitsFor = waits[r.ID]
 		}
-		if err := s.complete(ctx, &raws[i]); err != nil {
+		if f.Brief {
+			r.columns[1], r.columns[2] = "", ""
+		}
+		if err := s.complete(ctx, r); err != nil {
 			return nil, err
 		}
 		if f.Output {
-			if err := s.detail(ctx, &raws[i]); err != nil {
+			if r.Output, err = s.output(ctx, r.ID); err != nil {
 				return nil, err
 			}
 		}
-		tasks[i] = raws[i].Task
 		if f.Brief {
-			tasks[i].Prompt = validPrefix(tasks[i].Prompt, briefBytes)
+			r.Prompt = validPrefix(r.Prompt, briefBytes)
 		}
+		tasks[i] = r.Task
 	}
 	return tasks, nil
 }
+
+const opTasks = "list tasks"
 
 const (
 	briefBytes  = 200
@@ -325,13 +306,10 @@ const (
 func (s *Store) tasksQuery(ctx context.Context, f *TaskFilter) (string, []any, error) {
 	var tree, root int64
 	if err := s.db.QueryRow(ctx, sqlTreeRoot, []any{string(f.Tree)}, &tree, &root); err != nil {
-		if ignoreNoRows(err) == nil {
-			return "", nil, notFoundf("list tasks", "there is no tree %q", f.Tree)
-		}
-		return "", nil, wrap("list tasks", err)
+		return "", nil, wrap(opTasks, orNotFound(err, noTree(opTasks, f.Tree)))
 	}
-	// The sign keeps SQLite from reading and sorting a whole tree for a page:
-	// it goes along the IDs, from the root's or the page's on.
+	// The sign makes SQLite read the tasks in the order of IDs, from the root or the last
+	// page on, instead of reading and sorting the whole tree for each page.
 	q, args, order := sqlTasks+" WHERE +t.tree = $1", []any{tree}, "t.id"
 	arg := func(v any) string {
 		args = append(args, v)
@@ -344,10 +322,7 @@ func (s *Store) tasksQuery(ctx context.Context, f *TaskFilter) (string, []any, e
 	if f.After != 0 && f.Parent != nil {
 		var position int64
 		if err := s.db.QueryRow(ctx, sqlPosition, []any{int64(f.After)}, &position); err != nil {
-			if ignoreNoRows(err) == nil {
-				return "", nil, notFoundf("list tasks", "there is no task %q to continue behind", f.After)
-			}
-			return "", nil, wrap("list tasks", err)
+			return "", nil, wrap(opTasks, orNotFound(err, notFoundf(opTasks, "there is no task %q to continue after", f.After)))
 		}
 		q += " AND t.position > " + arg(position)
 	} else if f.Parent == nil {
@@ -362,7 +337,7 @@ func (s *Store) tasksQuery(ctx context.Context, f *TaskFilter) (string, []any, e
 	}
 	// In a statement of its own: the order in which a call and a variable of
 	// one return statement are evaluated is not specified.
-	q += " ORDER BY " + order + " LIMIT " + arg(pageLimit(f.Limit, defaultPage))
+	q += " ORDER BY " + order + " LIMIT " + arg(pageLimit(f.Limit))
 	return q, args, nil
 }
 
@@ -375,38 +350,24 @@ const (
 		WHERE k.tree = $3 AND k.block >= $1 / ` + sqldb.SQLEventBlock + ` AND e.seq > $1 ORDER BY k.block, e.seq LIMIT $2 + 0`
 )
 
-// Events returns a page of the log, in order. The numbers follow each other
-// without gaps but for retention, so a reader that continues after the last
-// number it has seen misses nothing and sees nothing twice.
+// Events returns a page of the log, in order. A reader that continues after the last
+// number it has read misses no event and reads none twice.
 func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, error) {
-	q, args := sqlEvents, []any{f.After, pageLimit(f.Limit, maxPage)}
+	const op = "list events"
+	q, args := sqlEvents, []any{f.After, pageLimit(cmp.Or(max(f.Limit, 0), maxPage))}
 	if f.Tree != "" {
 		var tree int64
 		if err := s.db.QueryRow(ctx, sqlTreeNum, []any{string(f.Tree)}, &tree); err != nil {
-			if ignoreNoRows(err) == nil {
-				return nil, notFoundf("list events", "there is no tree %q", f.Tree)
-			}
-			return nil, wrap("list events", err)
+			return nil, wrap(op, orNotFound(err, noTree(op, f.Tree)))
 		}
 		q, args = sqlTreeEvents, append(args, tree)
 	}
-	rows, err := s.db.Query(ctx, q, args...)
-	if err != nil {
-		return nil, wrap("list events", err)
-	}
-	return scanEvents(rows)
-}
-
-func scanEvents(rows *sql.Rows) ([]Event, error) {
-	var events []Event
-	err := each(rows, func() error {
-		var e Event
+	events, err := sqldb.Collect(ctx, s.db.Query, func(scan sqldb.Scan) (e Event, err error) {
 		var at int64
 		var data string
-		err := rows.Scan(&e.Seq, &at, (*string)(&e.Tree), (*int64)(&e.Task), (*string)(&e.Kind), &data)
+		err = scan(&e.Seq, &at, (*string)(&e.Tree), (*int64)(&e.Task), (*string)(&e.Kind), &data)
 		e.Time, e.Data = micros(at), json.RawMessage(data)
-		events = append(events, e)
-		return err
-	})
-	return events, wrap("list events", err)
+		return e, err
+	}, q, args...)
+	return events, wrap(op, err)
 }

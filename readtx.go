@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Querier reads rows with SQL: [Store.Reader], a [ReadTx] and a [WriteTx] do.
@@ -24,24 +26,14 @@ type Row interface {
 	Scan(dest ...any) error
 }
 
-// rowFunc runs its query when it is scanned.
+// rowFunc is a Row that calls the function.
 type rowFunc func(dest ...any) error
 
 func (f rowFunc) Scan(dest ...any) error { return f(dest...) }
 
 // EachRow runs a statement and calls row for each row of the result, until row fails.
 func EachRow(ctx context.Context, q Querier, row func(Row) error, query string, args ...any) error {
-	rows, err := q.Query(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return sqldb.Each(ctx, q.Query, func(scan sqldb.Scan) error { return row(rowFunc(scan)) }, query, args...)
 }
 
 // Reader reads committed state; two reads may see different states. Errors of the
@@ -56,15 +48,13 @@ func (r reader) Query(ctx context.Context, query string, args ...any) (*sql.Rows
 }
 
 func (r reader) QueryRow(ctx context.Context, query string, args ...any) Row {
-	return rowFunc(func(dest ...any) error { return wrapRead(r.s.db.QueryRow(ctx, query, args, dest...)) })
-}
-
-// wrapRead is wrap that leaves sql.ErrNoRows as it is.
-func wrapRead(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return err
-	}
-	return wrap("read store", err)
+	return rowFunc(func(dest ...any) error {
+		err := r.s.db.QueryRow(ctx, query, args, dest...)
+		if errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		return wrap("read store", err)
+	})
 }
 
 // ReadTx reads the store on one snapshot of committed state, see [Store.ReadTx]. It
@@ -76,8 +66,8 @@ type ReadTx struct {
 	now int64
 }
 
-// ReadTx runs read on one snapshot of committed state: changes that are committed
-// meanwhile are not seen, and do not wait.
+// ReadTx runs read on one snapshot of committed state. It does not see changes committed
+// meanwhile, and does not block them.
 func (s *Store) ReadTx(ctx context.Context, read func(context.Context, *ReadTx) error) error {
 	now, err := s.db.Now(ctx)
 	if err != nil {
@@ -118,13 +108,5 @@ func (tx *ReadTx) SessionAlive(ctx context.Context, session int64) (bool, error)
 
 func treeKey(ctx context.Context, q Querier, id TreeID) (key int64, err error) {
 	err = q.QueryRow(ctx, sqlTreeNum, string(id)).Scan(&key)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, noTree(id)
-	}
-	return key, err
-}
-
-func noTree(id TreeID) *Error {
-	return &Error{Code: CodeNotFound, Op: "read tree", Msg: "there is no tree \"" + string(id) + "\"",
-		Hint: "`perdure status` lists the trees of this store"}
+	return key, orNotFound(err, noTree("read tree", id))
 }

@@ -3,22 +3,23 @@ package perdure
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 )
 
-// Two things that a claim would have to read are mostly known to the process
-// that claims, since it wrote them a moment ago. What is remembered here is
-// only ever entered after its transaction was committed, by the one goroutine
-// that writes, so a rolled back transaction leaves nothing.
+// A claim needs two kinds of data that this process usually wrote a moment ago, and caches
+// here: the tasks it created and the trees in which it made tasks ready. The writer adds to
+// the caches only after the commit.
 
-// cold is what is written once about a task.
+// cold is the part of a task that does not change, except by [Store.AmendTask].
 type cold struct {
 	position, depth, priority      int
 	prompt, agent, merge, metadata string
 	strategy                       Strategy
 	context                        ContextRef
 	createdAt                      int64
-	dropped                        bool // it was changed since
+	dropped                        bool // the task was changed since
 }
 
 func (c *cold) bytes() int {
@@ -27,10 +28,10 @@ func (c *cold) bytes() int {
 		len(c.context.Hash)
 }
 
-// maxRecentBytes bounds the memory of the tasks created last.
+// maxRecentBytes bounds the size of the cached tasks.
 const maxRecentBytes = 4 << 20
 
-// recent holds the tasks that this process created last.
+// recent caches the tasks that this process created last.
 type recent struct {
 	mu    sync.Mutex // guards the fields below
 	tasks map[int64]*cold
@@ -41,9 +42,6 @@ type recent struct {
 func (r *recent) put(tasks map[int64]*cold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.tasks == nil {
-		r.tasks = make(map[int64]*cold)
-	}
 	for id, c := range tasks {
 		r.tasks[id] = c
 		r.order = append(r.order, id)
@@ -65,7 +63,7 @@ func (r *recent) get(id int64) *cold {
 	return nil
 }
 
-// drop forgets a task that was changed. Its place stays, for the order.
+// drop removes a task that was changed. Its place in the order stays.
 func (r *recent) drop(id int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +84,7 @@ func (s *Store) cold(ctx context.Context, tree, id int64) (*cold, error) {
 	c := &cold{}
 	var column, text string
 	err := s.db.QueryRow(ctx, sqlCold, []any{id}, &c.position, &c.depth, &column, &c.agent, (*string)(&c.strategy),
-		&c.merge,
-		&text, &c.metadata, &c.priority, &c.createdAt)
+		&c.merge, &text, &c.metadata, &c.priority, &c.createdAt)
 	if err != nil {
 		return nil, wrap("claim task", err)
 	}
@@ -97,8 +94,7 @@ func (s *Store) cold(ctx context.Context, tree, id int64) (*cold, error) {
 	return c, wrap("claim task", json.Unmarshal([]byte(text), &c.context))
 }
 
-// fill completes what a lease tells about its task beside what the claim
-// returned.
+// fill sets the fields of a lease's task that the claim did not return.
 func (s *Store) fill(ctx context.Context, l *Lease) error {
 	t := &l.Task
 	c, err := s.cold(ctx, l.Tree.key, int64(t.ID))
@@ -117,16 +113,16 @@ func (s *Store) fill(ctx context.Context, l *Lease) error {
 	return nil
 }
 
-// readyTrees are trees in which this process made tasks claimable that it has
-// not claimed since. Others' trees and tasks that become due are not here; a
-// claim looks for those in the database, at least every [Config.LookEvery].
+// readyTrees are trees in which this process made tasks claimable and has not claimed them
+// since. For other trees, and tasks that become ready with time, a claim reads the
+// database every [Config.PollInterval].
 type readyTrees struct {
 	mu   sync.Mutex // guards keys
 	keys map[int64]bool
 }
 
-// update takes the trees out that a claim left empty, then adds those with
-// tasks that the same transaction made claimable, which the claim did not see.
+// update removes the trees of which a claim took all ready tasks, then adds those in which
+// the same transaction made tasks claimable.
 func (r *readyTrees) update(emptied, added map[int64]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,9 +140,5 @@ func (r *readyTrees) update(emptied, added map[int64]bool) {
 func (r *readyTrees) list() []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keys := make([]int64, 0, len(r.keys))
-	for key := range r.keys {
-		keys = append(keys, key)
-	}
-	return keys
+	return slices.Collect(maps.Keys(r.keys))
 }

@@ -5,31 +5,33 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// What a task did to variables counts once it completed, waits for children or
-// made a checkpoint. When it is run again without any of these, because its
-// process died, it was stopped or its attempt failed, its changes are undone
-// first, so that its increments and appends are not applied twice. Changes that
-// others have built upon since are left, but for increments, which can always
-// be taken back, and appends, whose element is taken out.
+// Changes of variables by a task become final when it completes, waits for children or
+// saves a checkpoint. If it is run again before that, because its process died, it was
+// stopped or its attempt failed, its changes are undone first, so that increments and
+// appends are not applied twice. A change is not undone if the variable was changed again
+// since, except increments, which are subtracted, and appends, whose element is removed.
 
 const (
 	sqlTaskVars = `SELECT since, states FROM task_vars WHERE task = $1`
-	sqlNoteVars = `INSERT INTO task_vars (task, since, states) VALUES ($1, $2, $3) ON CONFLICT (task) DO UPDATE SET ` +
-		`states = excluded.states`
+	sqlNoteVars = `INSERT INTO task_vars (task, since, states) VALUES ($1, $2, $3)
+		ON CONFLICT (task) DO UPDATE SET states = excluded.states`
 	sqlSettleVars = `DELETE FROM task_vars WHERE task = $1`
 	sqlFlagVars   = `UPDATE task_hot SET flags = $2 WHERE id = $1`
-	sqlDoneByTask = `SELECT id, operation, name, before, detail FROM mutation WHERE state = $1 AND id > $2 AND task = ` +
-		`$3 ORDER BY id DESC`
+	sqlDoneByTask = `SELECT id, operation, name, before, detail FROM mutation
+		WHERE state = $1 AND id > $2 AND task = $3 ORDER BY id DESC`
 	sqlPastVar = `SELECT ` + varColumns +
 		` FROM variable_past WHERE state = $1 AND dead > $3 AND name = $2 AND born = $3 ORDER BY dead LIMIT 1`
 	sqlStateByID = `SELECT ` + stateColumns + ` FROM state WHERE id = $1`
 )
 
-// noteVars notes that the lease is about to change a state.
+// noteVars records that the lease is about to change a state.
 func (b *batch) noteVars(ctx context.Context, l *Lease, st *varState) error {
 	var since int64
 	var states string
@@ -46,20 +48,15 @@ func (b *batch) noteVars(ctx context.Context, l *Lease, st *varState) error {
 		return err
 	}
 	l.vars.Store(true)
-	id := itoa(st.id)
-	for part := range strings.SplitSeq(states, ",") {
-		if part == id {
-			return nil
-		}
+	list := slices.DeleteFunc(strings.Split(states, ","), func(id string) bool { return id == "" })
+	if slices.Contains(list, itoa(st.id)) {
+		return nil
 	}
-	if states != "" {
-		id = states + "," + id
-	}
-	_, err = b.tx.Exec(ctx, sqlNoteVars, int64(l.Task.ID), since, id)
+	_, err = b.tx.Exec(ctx, sqlNoteVars, int64(l.Task.ID), since, strings.Join(append(list, itoa(st.id)), ","))
 	return err
 }
 
-// settleVars makes what the lease changed count.
+// settleVars makes the changes of the lease final.
 func (b *batch) settleVars(ctx context.Context, l *Lease) error {
 	if !l.vars.Load() && l.flags&flagVars == 0 {
 		return nil
@@ -68,8 +65,7 @@ func (b *batch) settleVars(ctx context.Context, l *Lease) error {
 	return err
 }
 
-// undoVars undoes what the task changed under leases that ended without
-// counting.
+// undoVars undoes the changes of a task that did not become final.
 func (b *batch) undoVars(ctx context.Context, task int64) error {
 	var since int64
 	var states string
@@ -80,7 +76,7 @@ func (b *batch) undoVars(ctx context.Context, task int64) error {
 	if err := b.flushStates(ctx); err != nil {
 		return err
 	}
-	clear(b.cache.states) // they are changed by their numbers below
+	clear(b.cache.states) // states are changed by their IDs below
 	for part := range strings.SplitSeq(states, ",") {
 		id, err := strconv.ParseInt(part, 10, 64)
 		if err != nil {
@@ -96,8 +92,7 @@ func (b *batch) undoVars(ctx context.Context, task int64) error {
 	return b.flushStates(ctx)
 }
 
-// undoneAs tells that a value has the number "born" since it is once more the
-// one that the mutation "as" gave.
+// undoneAs: undoing set the value of the mutation "as" again, with the mutation "born".
 type undoneAs struct{ born, as int64 }
 
 type doneMutation struct {
@@ -108,23 +103,15 @@ type doneMutation struct {
 func (b *batch) undoState(ctx context.Context, id, since, task int64) error {
 	st := &varState{}
 	if err := b.tx.QueryRow(ctx, sqlStateByID, []any{id}, st.dest()...); err != nil {
-		return ignoreNoRows(err) // a temporary state whose time was over
+		return ignoreNoRows(err) // a temporary state that was removed
 	}
-	rows, err := b.tx.Query(ctx, sqlDoneByTask, id, since, task)
+	list, err := sqldb.Collect(ctx, b.tx.Query, func(scan sqldb.Scan) (m doneMutation, err error) {
+		err = scan(&m.id, &m.operation, &m.name, &m.before, &m.detail)
+		return m, err
+	}, sqlDoneByTask, id, since, task)
 	if err != nil {
 		return err
 	}
-	var list []doneMutation
-	err = each(rows, func() error {
-		var m doneMutation
-		err := rows.Scan(&m.id, &m.operation, &m.name, &m.before, &m.detail)
-		list = append(list, m)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	// Undoing gives values new numbers: what was born by which of the mutations.
 	undone := make(map[string]undoneAs)
 	for i := range list {
 		if err := b.undoMutation(ctx, st, &list[i], undone); err != nil {
@@ -155,7 +142,7 @@ func (b *batch) undoMutation(ctx context.Context, st *varState, m *doneMutation,
 		return b.takeOut(ctx, st, m, cur, undo)
 	}
 	if !own {
-		return nil // somebody built upon it
+		return nil // changed again since
 	}
 	if err := b.restore(ctx, st, m, cur, undo); err != nil {
 		return err
@@ -164,7 +151,7 @@ func (b *batch) undoMutation(ctx context.Context, st *varState, m *doneMutation,
 	return nil
 }
 
-// restore brings back the value before a mutation that is the last one.
+// restore sets the value before the last mutation again.
 func (b *batch) restore(ctx context.Context, st *varState, m *doneMutation, cur *varRow, undo *mutationRow) error {
 	if m.operation == mutRename || m.before == 0 {
 		undo.operation = mutDelete
@@ -183,7 +170,7 @@ func (b *batch) restore(ctx context.Context, st *varState, m *doneMutation, cur 
 	return b.putVar(ctx, st, old, undo)
 }
 
-// takeBack subtracts an increment that others have counted on from.
+// takeBack subtracts an increment of a variable that was changed again since.
 func (b *batch) takeBack(ctx context.Context, st *varState, cur *varRow, by string, undo *mutationRow) error {
 	text, err := b.oldText(ctx, st, cur)
 	if err != nil || typeOf(text) != VarNumber {
@@ -240,9 +227,9 @@ func (b *batch) putText(ctx context.Context, st *varState, cur *varRow, text str
 	return b.putVar(ctx, st, &next, m)
 }
 
-// ignoreRefusal lets a value be that cannot be undone.
+// ignoreRefusal ignores the error of a value that cannot be changed.
 func ignoreRefusal(err error) error {
-	if own := (*Error)(nil); errors.As(err, &own) {
+	if _, refused := errors.AsType[*Error](err); refused {
 		return nil
 	}
 	return err

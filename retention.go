@@ -1,6 +1,7 @@
 package perdure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -9,31 +10,32 @@ import (
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/storage/dbblob"
 	"github.com/perdure/perdure/internal/storage/gc"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// RetentionPolicy says how long trees are kept after their end.
+// RetentionPolicy is how long trees are kept after their end.
 type RetentionPolicy struct {
 	// Completed is for completed and cancelled trees. Defaults to 7 days.
 	Completed time.Duration
-	// Failed is for failed trees; after it they are listed, and removed only
-	// with IncludeFailed. Defaults to 30 days.
+	// Failed is for failed trees, which are then listed, and removed only with
+	// IncludeFailed. Defaults to 30 days.
 	Failed        time.Duration
 	IncludeFailed bool
-	// Checkpoints is how many of a state are kept. Defaults to 10.
+	// Checkpoints is the number of checkpoints of a state that are kept. Defaults to 10.
 	Checkpoints int
 	// Handoffs is how long a handoff ledger is kept after its end. Defaults to 30
 	// days.
 	Handoffs time.Duration
 }
 
-// PruneRequest asks for a run of retention.
+// PruneRequest is a request to [Store.Prune].
 type PruneRequest struct {
 	Policy RetentionPolicy
-	// DryRun lists what would go and removes nothing.
+	// DryRun removes nothing and lists the trees to remove.
 	DryRun bool
 }
 
-// PrunedTree is a tree that went, or would.
+// PrunedTree is a tree that Prune removes.
 type PrunedTree struct {
 	ID      TreeID    `json:"tree_id"`
 	State   State     `json:"state"`
@@ -41,19 +43,19 @@ type PrunedTree struct {
 	EndedAt time.Time `json:"ended_at"`
 }
 
-// PruneReport says what went. Due are failed trees past their time that wait
-// for somebody to look at them.
+// PruneReport lists and counts what Prune removed. Due are failed trees whose time is
+// over and that are kept until the user removes them.
 type PruneReport struct {
 	DryRun bool         `json:"dry_run"`
 	Trees  []PrunedTree `json:"trees"`
 	Due    []PrunedTree `json:"due_failed"`
 	Blobs  int64        `json:"blobs"`
-	// Variables counts those whose time to live was over, States the temporary
-	// ones, Checkpoints those older than the last ones that are kept.
+	// Variables and States (temporary ones) count those whose time to live was over,
+	// Checkpoints those in excess of the policy.
 	Variables   int64 `json:"variables"`
 	States      int64 `json:"states"`
 	Checkpoints int64 `json:"checkpoints"`
-	// Values counts long values of variables that nothing has any more.
+	// Values counts long values that no variable and no history has.
 	Values int64 `json:"values"`
 	// Handoffs counts ended ledgers.
 	Handoffs int64 `json:"handoffs"`
@@ -62,28 +64,21 @@ type PruneReport struct {
 }
 
 const (
-	// blobGrace protects content that a running writer is about to refer to.
+	// blobGrace protects blobs that a running writer is about to refer to.
 	blobGrace = time.Hour
-	// pruneChunk bounds how many rows of a table one transaction removes, so
-	// that a large tree does not hold up other writers.
+	// pruneChunk bounds the rows of a table that one transaction removes, so
+	// that a large tree does not block other writers.
 	pruneChunk = 2000
-	// rowBytes is the estimate of what a task takes with its events and indexes.
+	// rowBytes is the estimated size of a task with its events and indexes.
 	rowBytes = 1500
 )
 
 func (p RetentionPolicy) withDefaults() RetentionPolicy {
-	if p.Completed == 0 {
-		p.Completed = 7 * 24 * time.Hour
-	}
-	if p.Failed == 0 {
-		p.Failed = 30 * 24 * time.Hour
-	}
-	if p.Checkpoints == 0 {
-		p.Checkpoints = 10
-	}
-	if p.Handoffs == 0 {
-		p.Handoffs = 30 * 24 * time.Hour
-	}
+	const day = 24 * time.Hour
+	p.Completed = cmp.Or(p.Completed, 7*day)
+	p.Failed = cmp.Or(p.Failed, 30*day)
+	p.Checkpoints = cmp.Or(p.Checkpoints, 10)
+	p.Handoffs = cmp.Or(p.Handoffs, 30*day)
 	return p
 }
 
@@ -97,10 +92,10 @@ type expiredTree struct {
 	key int64
 }
 
-// Prune removes whole trees whose time is over, and blobs that nothing refers
-// to any more. It never removes a tree that is not terminal. It may be killed
-// at any time: a tree that is half removed is gone for readers and is finished
-// by the next run.
+// Prune removes trees whose time is over, blobs without references, and the other rows
+// that [PruneReport] counts. It never removes a tree that is not terminal. If the process
+// is killed, readers do not find a tree that is removed in part, and the next Prune
+// removes the rest.
 func (s *Store) Prune(ctx context.Context, req PruneRequest) (PruneReport, error) {
 	p := req.Policy.withDefaults()
 	report := PruneReport{DryRun: req.DryRun, Trees: []PrunedTree{}, Due: []PrunedTree{}}
@@ -142,19 +137,12 @@ func (s *Store) Prune(ctx context.Context, req PruneRequest) (PruneReport, error
 }
 
 func (s *Store) expired(ctx context.Context, completed, failed int64) ([]expiredTree, error) {
-	rows, err := s.db.Query(ctx, sqlExpired, completed, failed)
-	if err != nil {
-		return nil, wrap("prune store", err)
-	}
-	var all []expiredTree
-	err = each(rows, func() error {
-		var t expiredTree
+	all, err := sqldb.Collect(ctx, s.db.Query, func(scan sqldb.Scan) (t expiredTree, err error) {
 		var state, ended int64
-		err := rows.Scan(&t.key, (*string)(&t.ID), &state, &t.Tasks, &ended)
+		err = scan(&t.key, (*string)(&t.ID), &state, &t.Tasks, &ended)
 		t.State, t.EndedAt = stateOf(state), micros(ended)
-		all = append(all, t)
-		return err
-	})
+		return t, err
+	}, sqlExpired, completed, failed)
 	return all, wrap("prune store", err)
 }
 
@@ -163,7 +151,7 @@ const (
 	sqlForgetRefs = `DELETE FROM blob_ref WHERE tree = $1`
 	sqlForgetStat = `DELETE FROM tree_stat WHERE tree = $1`
 
-	// A tree that is gone has left its counters as a mark until its last row is.
+	// The counters of a removed tree stay until its last row is removed.
 	sqlGone = `SELECT s.tree FROM tree_stat s WHERE NOT EXISTS (SELECT 1 FROM tree t WHERE t.id = s.tree)`
 
 	sqlSweepRefs     = `DELETE FROM blob_ref WHERE tree = 0 AND created_at <= $1`
@@ -171,14 +159,14 @@ const (
 		OR NOT EXISTS (SELECT 1 FROM blob_ref r WHERE r.hash = context.manifest)`
 )
 
-// forgetTree removes the tree and its references in one transaction, from which
-// on it does not exist; the rows of its tasks follow in small steps.
+// forgetTree removes the tree and its references in one transaction, after which readers
+// do not find it; sweepTree removes the rows of its tasks in small steps.
 func (s *Store) forgetTree(ctx context.Context, key int64) error {
 	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
-		clear(b.cache.states) // those of the tree with it
+		clear(b.cache.states) // may have states of the tree
 		st, err := b.stat(ctx, key)
 		if errors.Is(err, ErrNotFound) || err == nil && !stateOf(st.state).Terminal() {
-			return nil // gone, or retried meanwhile
+			return nil // removed, or retried meanwhile
 		}
 		if err != nil {
 			return err
@@ -191,20 +179,9 @@ func (s *Store) forgetTree(ctx context.Context, key int64) error {
 	}))
 }
 
-// sweepRows removes the rows of trees that are gone, a few thousand in a
-// transaction.
+// sweepRows removes the rows of removed trees.
 func (s *Store) sweepRows(ctx context.Context) error {
-	rows, err := s.db.Query(ctx, sqlGone) //nolint:sqlclosecheck // each closes them
-	if err != nil {
-		return wrap("sweep rows", err)
-	}
-	var gone []int64
-	err = each(rows, func() error {
-		var key int64
-		err := rows.Scan(&key)
-		gone = append(gone, key)
-		return err
-	})
+	gone, err := sqldb.Collect(ctx, s.db.Query, sqldb.Column[int64], sqlGone)
 	if err != nil {
 		return wrap("sweep rows", err)
 	}
@@ -244,8 +221,7 @@ func (s *Store) sweepTree(ctx context.Context, key int64) error {
 
 const sqlRefCount = `SELECT COUNT(*) FROM blob_ref WHERE hash = $1`
 
-// sweepBlobs removes blobs that nothing refers to and that are older than the
-// grace period.
+// sweepBlobs removes blobs without references that are older than the grace period.
 func (s *Store) sweepBlobs(ctx context.Context, report *PruneReport, before int64) error {
 	if !report.DryRun {
 		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
@@ -279,8 +255,8 @@ func (s *Store) sweepBlobs(ctx context.Context, report *PruneReport, before int6
 	return wrap("sweep blobs", s.blobs.Sweep(ctx, time.UnixMicro(before)))
 }
 
-// sweepBlob removes one file inside the transaction that proved that no row
-// refers to it. Nobody else writes meanwhile, so no reference can appear.
+// sweepBlob removes one file inside the transaction that checks that no row refers to it.
+// No other transaction can add a reference meanwhile.
 func (s *Store) sweepBlob(ctx context.Context, report *PruneReport, hash string, size, before int64) error {
 	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		var refs int64

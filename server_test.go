@@ -14,7 +14,7 @@ import (
 // processes are seen to live again.
 func TestServerDropsConnections(t *testing.T) {
 	t.Parallel()
-	cfg := perdure.Config{DSN: testdb.PostgresStore(t), LeaseTTL: time.Second, LookEvery: 10 * time.Millisecond}
+	cfg := perdure.Config{DSN: testdb.PostgresStore(t), LeaseTTL: time.Second, PollInterval: 10 * time.Millisecond}
 	s, other := testdb.Open(t, cfg), testdb.Open(t, cfg)
 	admin, err := sql.Open("pgx", cfg.DSN)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Session is a process's presence in the store: what leases belong to. While it
-// lives it holds a lock that its host's kernel (SQLite) or the database server
-// (PostgreSQL) drops when the process dies, which is how others know.
+// Session represents a process in the store; leases belong to a session. A living session
+// holds a lock that the kernel (SQLite) or the database server (PostgreSQL) releases when
+// the process dies, so that other processes notice.
 type Session struct {
 	s    *Store
 	key  int64
 	name string
-	turn atomic.Int64 // the tree the last claim took from
+	turn atomic.Int64 // the tree of the last claim
 
 	file *os.File           // locked, on SQLite
 	lock *sqldb.SessionLock // on PostgreSQL
@@ -31,27 +31,27 @@ type Session struct {
 	once sync.Once
 }
 
-// beatShare: a session on PostgreSQL shows itself three times in a lease's life.
+// beatShare is how often a session on PostgreSQL writes its row within the LeaseTTL.
 const beatShare = 3
 
 const (
-	sqlNewSession = `INSERT INTO session (id, name, kind, host, pid, started_at, seen_at) VALUES ($1, $2, $3, $4, $5, ` +
-		`$6, $6)`
+	sqlNewSession = `INSERT INTO session (id, name, kind, host, pid, started_at, seen_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $6)`
 	sqlBeat       = `UPDATE session SET seen_at = $2 WHERE id = $1`
 	sqlEndSession = `UPDATE session SET ended_at = $2 WHERE id = $1`
 )
 
-// OpenSession makes this process present in the store, to claim and run tasks.
-// kind is a word for people: "run", "serve". Close it to end the presence; when
-// the process dies, the kernel does.
+// OpenSession opens a session of this process, to claim and run tasks. kind is for people:
+// "run", "serve". Close ends the session; if the process dies, the session is dead.
 func (s *Store) OpenSession(ctx context.Context, kind string) (*Session, error) {
+	const op = "open session"
 	if kind == "" || !storable(kind) {
-		return nil, invalidf("open session", "kind is empty or not text")
+		return nil, invalidf(op, "kind is empty or not UTF-8 text")
 	}
 	ss := &Session{s: s, name: "sess-" + strings.TrimPrefix(string(newTreeID()), treePrefix) +
 		itoa(time.Now().UnixMilli()%1e6)}
 	if err := ss.lockFile(); err != nil {
-		return nil, wrap("open session", err)
+		return nil, wrap(op, err)
 	}
 	host, _ := os.Hostname() // information only
 	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
@@ -64,7 +64,7 @@ func (s *Store) OpenSession(ctx context.Context, kind string) (*Session, error) 
 		ss.lock, err = s.db.LockSession(ctx, ss.key)
 	}
 	if err != nil {
-		return nil, errors.Join(wrap("open session", err), ss.unlock())
+		return nil, errors.Join(wrap(op, err), ss.unlock())
 	}
 	beat, stop := context.WithCancel(s.base)
 	ss.stop = stop
@@ -77,8 +77,8 @@ func (s *Store) OpenSession(ctx context.Context, kind string) (*Session, error) 
 	return ss, nil
 }
 
-// lockFile takes the lock before the session's row exists, so that whoever sees
-// the row finds the lock.
+// lockFile takes the lock before the session's row exists, so that processes that read the
+// row find the lock taken.
 func (ss *Session) lockFile() error {
 	if ss.s.db.Name != "sqlite" {
 		return nil
@@ -108,23 +108,19 @@ func (ss *Session) unlock() error {
 }
 
 func (ss *Session) beat(ctx context.Context) {
-	tick := time.NewTicker(ss.s.cfg.LeaseTTL / beatShare)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		err := errors.Join(ss.lock.Renew(ctx),
-			ss.s.w.do(context.WithoutCancel(ctx), opFunc(func(ctx context.Context, b *batch) error {
-				_, err := b.tx.Exec(ctx, sqlBeat, ss.key, b.now)
-				return err
-			})))
-		if err != nil {
+	ss.s.repeat(ctx, ss.s.cfg.LeaseTTL/beatShare, func(base context.Context) {
+		if err := errors.Join(ss.lock.Renew(ctx), ss.update(base, sqlBeat)); err != nil {
 			ss.s.log.Warn("renew session", "session_id", ss.name, "error", err)
 		}
-	}
+	})
+}
+
+// update runs a statement that writes the current time to the session's row.
+func (ss *Session) update(ctx context.Context, q string) error {
+	return ss.s.w.do(context.WithoutCancel(ctx), opFunc(func(ctx context.Context, b *batch) error {
+		_, err := b.tx.Exec(ctx, q, ss.key, b.now)
+		return err
+	}))
 }
 
 // Session returns the open session of this process with that name.
@@ -143,23 +139,19 @@ func (s *Store) Session(name string) (*Session, bool) {
 func (ss *Session) ID() string { return ss.name }
 
 // LockFile returns the file whose lock shows that the session lives; nil on
-// PostgreSQL. A child process that must not outlive the session's leases
-// unnoticed inherits it.
+// PostgreSQL. If a child process inherits it, the session lives at least as long as the
+// child.
 func (ss *Session) LockFile() *os.File { return ss.file }
 
-// Close ends the session. Leases that were not settled or released may then be
-// taken over by others. It may be called twice.
+// Close ends the session. Other sessions may then take over leases that were not settled or
+// released. It may be called twice.
 func (ss *Session) Close(ctx context.Context) error {
 	var err error
 	ss.once.Do(func() {
 		ss.stop()
 		ss.wg.Wait()
-		endErr := ss.s.w.do(context.WithoutCancel(ctx), opFunc(func(ctx context.Context, b *batch) error {
-			_, err := b.tx.Exec(ctx, sqlEndSession, ss.key, b.now)
-			return err
-		}))
-		if endErr != nil { // without its lock it counts as dead all the same
-			ss.s.log.Warn("end session", "session_id", ss.name, "error", endErr)
+		if err := ss.update(ctx, sqlEndSession); err != nil { // without its lock the session is dead anyway
+			ss.s.log.Warn("end session", "session_id", ss.name, "error", err)
 		}
 		ss.s.mu.Lock()
 		delete(ss.s.sessions, ss.key)
@@ -174,14 +166,16 @@ const (
 	sqlSessionRow  = `SELECT name, COALESCE(ended_at, 0), seen_at FROM session WHERE id = $1`
 )
 
-// deadSessions lists the sessions that hold leases and are dead.
+const opSessions = "read sessions"
+
+// deadSessions lists the dead sessions that have leases.
 func (s *Store) deadSessions(ctx context.Context) ([]int64, error) {
 	var dead []int64
 	for after := int64(0); ; {
 		var key int64
 		err := s.db.QueryRow(ctx, sqlNextLeasing, []any{after}, &key)
 		if err != nil {
-			return dead, wrap("look at sessions", ignoreNoRows(err))
+			return dead, wrap(opSessions, ignoreNoRows(err))
 		}
 		alive, err := s.alive(ctx, key)
 		if err != nil {
@@ -194,7 +188,7 @@ func (s *Store) deadSessions(ctx context.Context) ([]int64, error) {
 	}
 }
 
-// alive tells whether the process of a session lives.
+// alive reports whether the process of a session lives.
 func (s *Store) alive(ctx context.Context, key int64) (bool, error) {
 	s.mu.Lock()
 	_, own := s.sessions[key]
@@ -206,7 +200,7 @@ func (s *Store) alive(ctx context.Context, key int64) (bool, error) {
 	var ended, seen int64
 	err := s.db.QueryRow(ctx, sqlSessionRow, []any{key}, &name, &ended, &seen)
 	if err != nil {
-		return false, wrap("look at sessions", ignoreNoRows(err))
+		return false, wrap(opSessions, ignoreNoRows(err))
 	}
 	if ended != 0 {
 		return false, nil
@@ -217,43 +211,40 @@ func (s *Store) alive(ctx context.Context, key int64) (bool, error) {
 	return s.connected(ctx, key, seen)
 }
 
-// lockHeld looks at the lock of another session. A missing file means dead: the
-// file exists before the session's row does.
+// lockHeld reports whether another process holds the lock of a session. A missing file
+// means that the session is dead, because the file is created before the session's row.
 func (s *Store) lockHeld(name string) (bool, error) {
 	f, err := os.OpenFile(s.sessionPath(name), os.O_RDWR, 0o600)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, wrap("look at session", err)
+		return false, wrap(opSessions, err)
 	}
 	defer f.Close()
 	held, err := filelock.Held(f)
-	return held, wrap("look at session", err)
+	return held, wrap(opSessions, err)
 }
 
-// connected tells by the server's lock and clock whether a session lives: one
-// whose connection ended is dead at once, one that is silent after its time.
+// connected reports whether a session on PostgreSQL lives: its connection holds the lock,
+// and it has written its row within the LeaseTTL.
 func (s *Store) connected(ctx context.Context, key, seen int64) (bool, error) {
 	held, err := s.db.LockedSessions(ctx)
 	if err != nil {
-		return false, wrap("look at sessions", err)
+		return false, wrap(opSessions, err)
 	}
 	now, err := s.db.Now(ctx)
-	if err != nil {
-		return false, wrap("look at sessions", err)
-	}
-	return held[key] && now-seen < s.cfg.LeaseTTL.Microseconds(), nil
+	return held[key] && now-seen < s.cfg.LeaseTTL.Microseconds(), wrap(opSessions, err)
 }
 
-// sessionGrace is the age below which a session's file is left alone: it may
-// have been made and not locked yet.
+// sessionGrace is the age from which on the file of a session may be removed: a newer one
+// may have been created and not locked yet.
 const sessionGrace = time.Minute
 
 const sqlSessionLeases = `SELECT EXISTS (SELECT 1 FROM session s JOIN task_hot h ON h.session = s.id WHERE s.name = $1)`
 
-// sweepSessions removes the files of processes that were killed and whose tasks
-// others have taken over.
+// sweepSessions removes the files of killed processes whose tasks other processes have
+// taken over.
 func (s *Store) sweepSessions(ctx context.Context) error {
 	if s.db.Name != "sqlite" {
 		return nil
@@ -265,7 +256,7 @@ func (s *Store) sweepSessions(ctx context.Context) error {
 	for _, path := range files {
 		info, err := os.Stat(path)
 		if err != nil || time.Since(info.ModTime()) < sessionGrace {
-			continue // it ended just now, or began
+			continue // ended or begun just now
 		}
 		name := filepath.Base(path)
 		if _, own := s.Session(name); own {

@@ -5,31 +5,31 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 )
 
-// Result is what a task that completed leaves.
+// Result is the result of a completed task.
 type Result struct {
 	Text string
-	// Data is a JSON object kept beside the text; may be nil.
+	// Data is a JSON object stored with the text; may be nil.
 	Data json.RawMessage
-	// Partial tells that parts are missing. On a root it marks the tree.
+	// Partial is set if parts are missing. The result of the root marks the tree.
 	Partial bool
 }
 
-// Failure is why an attempt failed.
+// Failure describes a failed attempt.
 type Failure struct {
-	// Kind is a word for programs.
+	// Kind is for programs.
 	Kind    string
 	Message string
-	// Retry asks for another attempt if any are left, not before After.
+	// Retry requests another attempt if any are left, not before After.
 	Retry bool
 	After time.Duration
 }
 
-// Complete ends the task with its result. It is refused (CodeConflict) while
-// children of the task are not terminal. When it returns nil the result is
-// durable.
+// Complete ends the task with its result. It fails with CodeConflict while children of
+// the task are not terminal. When it returns nil, the result is durable.
 func (l *Lease) Complete(ctx context.Context, r Result) error {
 	const op = "complete task"
 	if len(r.Text) > MaxResultBytes {
@@ -41,11 +41,7 @@ func (l *Lease) Complete(ctx context.Context, r Result) error {
 	if err := validateObject(op, "result data", r.Data, MaxResultBytes); err != nil {
 		return err
 	}
-	text, err := l.s.store(ctx, r.Text)
-	if err != nil {
-		return err
-	}
-	data, err := l.s.store(ctx, string(r.Data))
+	text, data, err := l.s.storeBoth(ctx, r.Text, r.Data)
 	if err != nil {
 		return err
 	}
@@ -72,12 +68,10 @@ func (c *complete) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	if n == 0 {
-		return b.refuse(ctx, l, "complete task", Completed)
+		return b.refused(ctx, l, "complete task", Completed)
 	}
-	for _, v := range []stored{c.text, c.data} {
-		if err := b.keepValue(ctx, l.Tree.key, v); err != nil {
-			return err
-		}
+	if err := b.keepValues(ctx, l.Tree.key, c.text, c.data); err != nil {
+		return err
 	}
 	if err := b.settleVars(ctx, l); err != nil {
 		return err
@@ -88,20 +82,20 @@ func (c *complete) apply(ctx context.Context, b *batch) error {
 
 const sqlHot = `SELECT fence, state, pending FROM task_hot WHERE id = $1`
 
-// refuse says why a guarded change of a leased task changed no row. want is the
-// state that was asked for, "" when the change was of another kind.
-func (b *batch) refuse(ctx context.Context, l *Lease, what string, want State) error {
+// refused returns the reason why a guarded change of a leased task changed no row. want is
+// the requested state, "" for a change that is not of the state.
+func (b *batch) refused(ctx context.Context, l *Lease, op string, want State) error {
 	var fence, state, pending int64
 	err := b.tx.QueryRow(ctx, sqlHot, []any{int64(l.Task.ID)}, &fence, &state, &pending)
 	if ignoreNoRows(err) != nil {
 		return err
 	}
-	lost := &Error{Code: CodeLeaseLost, Op: what, Msg: "lease of task \"" + l.Task.ID.String() + "\" is lost"}
+	lost := &Error{Code: CodeLeaseLost, Op: op, Msg: "lease of task \"" + l.Task.ID.String() + "\" is lost"}
 	switch {
 	case err != nil:
-		lost.Msg += ", the task is gone"
+		lost.Msg += ", the task was removed"
 	case fence == l.fence && state == stRunning && pending > 0:
-		return conflictf(what, "task %q has %d unfinished children", l.Task.ID, pending)
+		return conflictf(op, "task %q has %d unfinished children", l.Task.ID, pending)
 	case state == stRunning || want == "":
 		lost.Msg += ", the task is " + string(stateOf(state))
 	default:
@@ -110,7 +104,7 @@ func (b *batch) refuse(ctx context.Context, l *Lease, what string, want State) e
 	return lost
 }
 
-// ended makes the effects of a task that a lease brought to a terminal state.
+// ended applies the effects of a task that became terminal under a lease.
 func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, data string) error {
 	st, err := b.stat(ctx, l.Tree.key)
 	if err != nil {
@@ -138,7 +132,7 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 	}
 	b.addOpen(l.parent, -1)
 	if state == stFailed && l.flags&flagSiblingsFail != 0 {
-		return b.cancelSiblings(ctx, st, l)
+		return b.cancelChildren(ctx, st.tree, l.parent)
 	}
 	return b.nextStep(ctx, st.tree, id, l.flags)
 }
@@ -146,8 +140,8 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 const sqlNextStep = `UPDATE task_hot SET ready_at = $2 WHERE id = (SELECT successor FROM task_hot WHERE id = $1)
 	AND state = ` + dbQueued + ` AND ready_at IS NULL`
 
-// nextStep makes the sibling claimable that waited for a task of a sequence. It
-// is looked up now: steps may have been added or left out since the claim.
+// nextStep makes the sibling that waited for a step of a sequence claimable. The sibling is
+// read now, because steps may have been added or cancelled since the claim.
 func (b *batch) nextStep(ctx context.Context, tree, id, flags int64) error {
 	if flags&flagStep == 0 {
 		return nil
@@ -155,7 +149,7 @@ func (b *batch) nextStep(ctx context.Context, tree, id, flags int64) error {
 	if err := b.flushTasks(ctx); err != nil {
 		return err
 	}
-	b.readied(tree)
+	b.ready[tree] = true
 	_, err := b.tx.Exec(ctx, sqlNextStep, id, b.now)
 	return err
 }
@@ -175,12 +169,12 @@ func (b *batch) endTree(st *treeStat, state int64, partial bool) {
 	b.event(st.tree, 0, kind, data)
 }
 
-// Fail ends the attempt. When it asks for a retry and attempts are left, the
-// task is queued again, not before f.After, and retried is true; else it is
-// failed for good, and its unfinished descendants are cancelled.
+// Fail ends the attempt. If f.Retry is set and attempts are left, the task is queued again,
+// not before f.After, and retried is true; else the task is failed, and its unfinished
+// descendants are cancelled.
 func (l *Lease) Fail(ctx context.Context, f Failure) (retried bool, err error) {
 	if f.Kind == "" || f.After < 0 || !storable(f.Kind) {
-		return false, invalidf("fail task", "a failure needs a kind, and a delay that is not negative")
+		return false, invalidf("fail task", "the kind is empty or not UTF-8 text, or the delay is negative")
 	}
 	c := &fail{l: l, f: f}
 	c.f.Message = validPrefix(f.Message, MaxErrorBytes)
@@ -218,12 +212,12 @@ func (c *fail) apply(ctx context.Context, b *batch) error {
 			return err
 		}
 		if n == 0 {
-			return b.refuse(ctx, l, "fail task", Failed)
+			return b.refused(ctx, l, "fail task", Failed)
 		}
 	}
 	b.ends = append(b.ends, id, l.Tree.key, "", "", c.f.Kind, c.f.Message, b.now)
 	data := `{"kind":` + quote(c.f.Kind) + `,"message":` + quote(validPrefix(c.f.Message, 500)) +
-		`,"attempt":` + itoa(int64(l.Task.Attempts)) + `,"retry":` + boolText(c.retried) + `}`
+		`,"attempt":` + itoa(int64(l.Task.Attempts)) + `,"retry":` + strconv.FormatBool(c.retried) + `}`
 	if c.retried {
 		return b.retried(ctx, l, data)
 	}
@@ -246,34 +240,34 @@ func (b *batch) retried(ctx context.Context, l *Lease, data string) error {
 	st.hold(l.session.key, -1)
 	b.event(st.tree, id, EventTaskFailed, data)
 	b.event(st.tree, id, EventTaskRetried, `{"attempt":`+itoa(int64(l.Task.Attempts)+1)+`}`)
-	b.readied(st.tree)
+	b.ready[st.tree] = true
 	return nil
 }
 
-// Release gives the task back without a verdict: it is queued, and whoever
-// claims it continues the same attempt with its journal.
+// Release ends the lease without a result: the task is queued, and the next claim continues
+// the same attempt with its journal.
 func (l *Lease) Release(ctx context.Context) error {
 	return l.s.w.do(ctx, &suspend{l: l, to: stQueued})
 }
 
-// Park gives the task back: it is queued and cannot be claimed before a time,
-// unless [WriteTx.WakeParked] makes it claimable sooner. The claim then continues
-// the same attempt.
+// Park ends the lease: the task is queued and cannot be claimed before the given time,
+// unless [WriteTx.WakeParked] makes it claimable sooner. The next claim continues the same
+// attempt.
 func (l *Lease) Park(ctx context.Context, until time.Time) error {
 	return l.s.w.do(ctx, &suspend{l: l, to: stQueued, until: until})
 }
 
-// Wait suspends the task until its children are terminal; then it is queued and
-// claimed again. Without unfinished children it is queued at once.
+// Wait ends the lease and suspends the task until its children are terminal; then it is
+// queued again. Without unfinished children it is queued at once.
 func (l *Lease) Wait(ctx context.Context) error {
 	return l.s.w.do(ctx, &suspend{l: l, to: stWaiting})
 }
 
-// Spawn creates children of the task and suspends it until they are terminal,
-// in one transaction: after a crash there are all children or none.
+// Spawn creates children of the task and suspends it until they are terminal, in one
+// transaction: after a crash there are all children or none.
 func (l *Lease) Spawn(ctx context.Context, specs []TaskSpec) ([]TaskID, error) {
 	if len(specs) == 0 {
-		return nil, invalidf("spawn tasks", "there are no children to create")
+		return nil, invalidf("spawn tasks", "list of children is empty")
 	}
 	c, err := l.s.prepareChildren(ctx, specs)
 	if err != nil {
@@ -287,8 +281,8 @@ func (l *Lease) Spawn(ctx context.Context, specs []TaskSpec) ([]TaskID, error) {
 type suspend struct {
 	l        *Lease
 	to       int64
-	until    time.Time // before then the task is not claimed again
-	gate     bool      // it waits at a gate
+	until    time.Time // the task cannot be claimed before
+	gate     bool      // the task waits at a gate
 	children *createChildren
 }
 
@@ -304,10 +298,10 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	var pending int64
-	if c.to == stWaiting { // a task that is given back need not be looked at first
+	if c.to == stWaiting {
 		err := b.tx.QueryRow(ctx, sqlHeldBy, []any{id, l.fence}, &pending)
 		if errors.Is(err, sql.ErrNoRows) {
-			return b.refuse(ctx, l, "suspend task", stateOf(c.to))
+			return b.refused(ctx, l, "suspend task", stateOf(c.to))
 		}
 		if err != nil {
 			return err
@@ -323,14 +317,14 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 	var readyAt any
 	if to == stWaiting && pending == 0 && !c.gate || to == stQueued {
 		to, kind, readyAt = stQueued, EventTaskReleased, max(b.now, c.until.UnixMicro())
-		b.readied(l.Tree.key)
+		b.ready[l.Tree.key] = true
 	}
 	n, err := b.tx.Exec(ctx, sqlSuspend, id, l.fence, b.now, to, readyAt)
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return b.refuse(ctx, l, "suspend task", stateOf(c.to))
+		return b.refused(ctx, l, "suspend task", stateOf(c.to))
 	}
 	if c.to == stWaiting {
 		if err := b.settleVars(ctx, l); err != nil {
@@ -353,7 +347,7 @@ const (
 	maxOutputPart = MaxPayloadBytes
 )
 
-// AppendOutput adds to what the task has streamed so far.
+// AppendOutput appends to the output that the task has streamed.
 func (l *Lease) AppendOutput(ctx context.Context, text string) error {
 	if len(text) > maxOutputPart || !storable(text) {
 		return invalidf("append output", "output is longer than %d bytes or not valid UTF-8 text", maxOutputPart)
@@ -386,19 +380,12 @@ func (l *Lease) AppendEvent(ctx context.Context, kind EventKind, data any) error
 	}))
 }
 
-// held refuses when the lease was lost.
-func (b *batch) held(ctx context.Context, l *Lease, what string) error {
+// held returns an error if the lease was lost.
+func (b *batch) held(ctx context.Context, l *Lease, op string) error {
 	var pending int64
 	err := b.tx.QueryRow(ctx, sqlHeldBy, []any{int64(l.Task.ID), l.fence}, &pending)
 	if errors.Is(err, sql.ErrNoRows) {
-		return b.refuse(ctx, l, what, "")
+		return b.refused(ctx, l, op, "")
 	}
 	return err
-}
-
-func boolText(v bool) string {
-	if v {
-		return "true"
-	}
-	return "false"
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,23 +20,26 @@ type treeStat struct {
 	partial int64
 	counts  [7]int64 // by state; 0 is the total
 
-	calls, uncertain                int64
-	input, output, cached           int64
-	cost, unpriced                  int64
+	used                            costLine // by all calls
 	openCalls, openTokens, openCost int64
 
-	holds   []hold
-	rawHeld string
+	// The raw fields are the columns, "" when the decoded value changed.
 
+	holds     []hold // changed by hold
+	rawHeld   string
 	limits    Limits
 	rawLimits string
 	warned    int64      // bits, by kind of limit
-	costs     []costLine // changed through spent
-	rawCosts  string     // "" when costs changed
-	timing    eta.Timing // changed through time
-	rawTiming string     // "" when timing changed
+	costs     []costLine // changed by spent
+	rawCosts  string
+	timing    eta.Timing // changed by time
+	rawTiming string
 	startedAt *int64
 	endedAt   *int64
+}
+
+func newStat(tree int64, limits Limits) *treeStat {
+	return &treeStat{tree: tree, state: stQueued, limits: limits, costs: []costLine{}}
 }
 
 const statColumns = `tree, state, partial, total, queued, running, waiting, completed, failed, cancelled,
@@ -54,7 +58,7 @@ const (
 		$13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`
 )
 
-// queryRow is the reading method of both a transaction and the pool.
+// queryRow is the QueryRow method of a transaction or of the database.
 type queryRow func(ctx context.Context, q string, args []any, dest ...any) error
 
 func loadStat(ctx context.Context, query queryRow, tree int64) (*treeStat, error) {
@@ -67,46 +71,42 @@ func loadStat(ctx context.Context, query queryRow, tree int64) (*treeStat, error
 
 func (st *treeStat) dest() []any {
 	return []any{&st.tree, &st.state, &st.partial, &st.counts[0], &st.counts[1], &st.counts[2], &st.counts[3],
-		&st.counts[4], &st.counts[5], &st.counts[6], &st.calls, &st.uncertain, &st.input, &st.output, &st.cached,
-		&st.cost, &st.unpriced, &st.openCalls, &st.openTokens, &st.openCost, &st.rawLimits, &st.warned, &st.rawCosts,
-		&st.rawTiming, &st.rawHeld, &st.startedAt, &st.endedAt}
+		&st.counts[4], &st.counts[5], &st.counts[6], &st.used.Calls, &st.used.Uncertain, &st.used.Input,
+		&st.used.Output, &st.used.Cached, &st.used.Micros, &st.used.Unpriced, &st.openCalls, &st.openTokens,
+		&st.openCost, &st.rawLimits, &st.warned, &st.rawCosts, &st.rawTiming, &st.rawHeld, &st.startedAt, &st.endedAt}
 }
 
 func (st *treeStat) decode() error {
-	if err := json.Unmarshal([]byte(st.rawLimits), &st.limits); err != nil {
-		return err
-	}
-	if err := json.Unmarshal([]byte(st.rawTiming), &st.timing); err != nil {
-		return err
-	}
-	if err := st.decodeCosts(); err != nil {
-		return err
-	}
-	return st.decodeHolds()
+	return errors.Join(
+		json.Unmarshal([]byte(st.rawLimits), &st.limits),
+		json.Unmarshal([]byte(st.rawTiming), &st.timing),
+		json.Unmarshal([]byte(st.rawCosts), &st.costs),
+		st.decodeHolds())
 }
 
-// time returns the timing for changing.
+// time returns the timing to change.
 func (st *treeStat) time() *eta.Timing {
 	st.rawTiming = ""
 	return &st.timing
 }
 
 func (st *treeStat) args() ([]any, error) {
-	if st.rawTiming == "" {
-		raw, err := json.Marshal(&st.timing)
-		if err != nil {
-			return nil, err
-		}
-		st.rawTiming = string(raw)
-	}
-	costs, err := st.encodeCosts()
-	if err != nil {
-		return nil, err
-	}
+	err := errors.Join(encode(&st.rawLimits, &st.limits), encode(&st.rawTiming, &st.timing),
+		encode(&st.rawCosts, st.costs))
 	return []any{st.tree, st.state, st.partial, st.counts[0], st.counts[1], st.counts[2], st.counts[3],
-		st.counts[4], st.counts[5], st.counts[6], st.calls, st.uncertain, st.input, st.output, st.cached,
-		st.cost, st.unpriced, st.openCalls, st.openTokens, st.openCost, st.rawLimits, st.warned, costs,
-		st.rawTiming, st.held(), st.startedAt, st.endedAt}, nil
+		st.counts[4], st.counts[5], st.counts[6], st.used.Calls, st.used.Uncertain, st.used.Input,
+		st.used.Output, st.used.Cached, st.used.Micros, st.used.Unpriced, st.openCalls, st.openTokens,
+		st.openCost, st.rawLimits, st.warned, st.rawCosts, st.rawTiming, st.held(), st.startedAt, st.endedAt}, err
+}
+
+// encode sets the text of a column to v as JSON if it is empty.
+func encode(column *string, v any) error {
+	if *column != "" {
+		return nil
+	}
+	raw, err := json.Marshal(v)
+	*column = string(raw)
+	return err
 }
 
 func (st *treeStat) save(ctx context.Context, tx *sqldb.Tx) error {
@@ -118,7 +118,17 @@ func (st *treeStat) save(ctx context.Context, tx *sqldb.Tx) error {
 	return err
 }
 
-// move counts a task out of one state and into another.
+// start marks the tree as running when a task is claimed.
+func (st *treeStat) start(now int64) {
+	if st.startedAt == nil {
+		st.startedAt = &now
+	}
+	if st.state == stQueued {
+		st.state = stRunning
+	}
+}
+
+// move counts a task that changes its state.
 func (st *treeStat) move(from, to int64) {
 	st.counts[from]--
 	st.counts[to]++
@@ -129,7 +139,7 @@ func (st *treeStat) add(state int64) {
 	st.counts[state]++
 }
 
-// hold tells how many tasks of a tree a session runs.
+// hold is the number of tasks of a tree that a session runs.
 type hold struct{ session, n int64 }
 
 func (st *treeStat) hold(session, n int64) {
@@ -144,7 +154,7 @@ func (st *treeStat) hold(session, n int64) {
 	}
 }
 
-// held returns the column: "session=tasks" by session.
+// held returns the column: "session=tasks,session=tasks", sorted by session.
 func (st *treeStat) held() string {
 	if st.rawHeld == "" && len(st.holds) > 0 {
 		var raw []byte
@@ -158,17 +168,14 @@ func (st *treeStat) held() string {
 }
 
 func (st *treeStat) decodeHolds() error {
+	if st.rawHeld == "" {
+		return nil
+	}
 	for part := range strings.SplitSeq(st.rawHeld, ",") {
 		session, n, _ := strings.Cut(part, "=")
-		if part == "" {
-			continue
-		}
-		key, err := strconv.ParseInt(session, 10, 64)
-		if err != nil {
-			return err
-		}
+		key, keyErr := strconv.ParseInt(session, 10, 64)
 		count, err := strconv.ParseInt(n, 10, 64)
-		if err != nil {
+		if err := errors.Join(keyErr, err); err != nil {
 			return err
 		}
 		st.holds = append(st.holds, hold{key, count})

@@ -2,8 +2,6 @@ package perdure
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,11 +10,11 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Scope says how far a variable reaches.
+// Scope is the part of the store in which a variable is visible.
 type Scope string
 
-// The scopes. A task reads its own variables first, then its parent's and so on
-// up to the tree's, then the session's, then the global ones.
+// The scopes. A task reads its own variables first, then those of its ancestors up to the
+// tree's, then the session's, then the global ones.
 const (
 	ScopeGlobal    Scope = "global"
 	ScopeSession   Scope = "session"
@@ -41,11 +39,11 @@ var scopes = [...]Scope{scGlobal: ScopeGlobal, scSession: ScopeSession, scTree: 
 // one of its tasks, or a temporary one.
 type StateRef struct {
 	Scope Scope `json:"scope"`
-	// Session names the session (ScopeSession). With ScopeTree it is where
-	// reads go on behind the tree; may be empty then.
+	// Session is the name of the session, for ScopeSession. For ScopeTree, where it
+	// may be empty, reads continue there after the tree.
 	Session string `json:"session_id,omitempty"`
 	// Tree and Task are for ScopeTree. Task 0 is the tree's root, whose state is
-	// the tree's.
+	// that of the tree.
 	Tree TreeID `json:"tree_id,omitempty"`
 	Task TaskID `json:"task_id,omitempty"`
 	// Name is for ScopeTemporary.
@@ -59,8 +57,8 @@ type StateID int64
 // hexadecimal digits.
 type MutationID int64
 
-// CheckpointID identifies a checkpoint: "ckpt-" and 8 hexadecimal digits. The
-// numbers are those of mutations, so a checkpoint stands between two of them.
+// CheckpointID identifies a checkpoint: "ckpt-" and 8 hexadecimal digits. Checkpoints and
+// mutations are numbered together, which shows their order.
 type CheckpointID int64
 
 const (
@@ -119,17 +117,17 @@ func (id *CheckpointID) UnmarshalText(b []byte) error {
 	return err
 }
 
-// StateInfo is what is known and counted of one state.
+// StateInfo has the counters of a state.
 type StateInfo struct {
 	ID  StateID  `json:"state_id"`
 	Ref StateRef `json:"ref"`
-	// Foreign is what an imported state was called where it comes from; only
-	// [Store.States] tells.
+	// Foreign is the name of an imported state at its origin; set by
+	// [Store.States] only.
 	Foreign     string `json:"foreign_id,omitempty"`
 	Variables   int64  `json:"variable_count"`
 	Mutations   int64  `json:"mutation_count"`
 	Checkpoints int64  `json:"checkpoint_count"`
-	// Bytes sums the values as JSON, without those of the past.
+	// Bytes sums the current values as JSON.
 	Bytes     int64      `json:"total_size_bytes"`
 	CreatedAt time.Time  `json:"created_at"`
 	UpdatedAt time.Time  `json:"last_updated_at"`
@@ -144,22 +142,21 @@ const (
 	MaxVariableName = 128
 	// MaxVariableBytes bounds a value as JSON.
 	MaxVariableBytes = MaxResultBytes
-	// MaxHistory bounds the mutations a state remembers one by one; older ones
-	// are compacted into one entry that tells how many they were.
+	// MaxHistory bounds the entries in the history of a state; older mutations are
+	// compacted into one entry with their number.
 	MaxHistory = 10_000
 	// MaxCheckpoints bounds the checkpoints of a state.
 	MaxCheckpoints = 100
 	// maxOwnerBytes bounds the names of sessions and temporary states.
 	maxOwnerBytes = 256
-	// TemporaryTTL is how long a variable of a temporary state lives that was
-	// given no time, and the least that such a state does. It lives as long as
-	// the last of its variables.
+	// TemporaryTTL is the default time to live of the variables of a temporary state,
+	// and the shortest of such a state, which lives as long as its last variable.
 	TemporaryTTL = 24 * time.Hour
-	// compactEntries is how many mutations are compacted at once.
+	// compactEntries is the number of mutations that are compacted at once.
 	compactEntries = 1000
 )
 
-// stateKey is a reference as the cache knows it.
+// stateKey is a reference in the form used by the cache.
 type stateKey struct {
 	scope int64
 	tree  TreeID
@@ -179,14 +176,14 @@ func (r *StateRef) key(op string) (stateKey, error) {
 	case ScopeTemporary:
 		k.scope, k.owner = scTemporary, r.Name
 	default:
-		return k, invalidf(op, "scope %q is none of global, session, tree, temporary", r.Scope)
+		return k, invalidf(op, "scope %q is not one of global, session, tree, temporary", r.Scope)
 	}
 	switch {
 	case k.scope == scTree && r.Tree == "":
-		return k, invalidf(op, "the scope of a tree needs a tree")
+		return k, invalidf(op, "scope \"tree\" needs a tree ID")
 	case (k.scope == scSession || k.scope == scTemporary) &&
 		(k.owner == "" || len(k.owner) > maxOwnerBytes || !storable(k.owner)):
-		return k, invalidf(op, "the scope %q needs a name of 1 to %d bytes of text", r.Scope, maxOwnerBytes)
+		return k, invalidf(op, "scope %q needs a name of 1 to %d bytes of UTF-8 text", r.Scope, maxOwnerBytes)
 	}
 	return k, nil
 }
@@ -203,8 +200,8 @@ type varState struct {
 	root                 int64 // the root of the tree
 }
 
-// payloads returns the number under which the state's long values are kept:
-// the tree's, or one of its own.
+// payloads returns the number under which the state's long values are stored: the tree's,
+// or a negative one for a state outside of trees.
 func (st *varState) payloads() int64 {
 	if st.tree != 0 {
 		return st.tree
@@ -224,12 +221,11 @@ const (
 
 func (st *varState) dest() []any {
 	return []any{&st.id, &st.scope, &st.tree, &st.task, &st.owner, &st.variables, &st.mutations, &st.entries,
-		&st.compacted,
-		&st.checkpoints, &st.createdAt, &st.updatedAt, &st.expiresAt}
+		&st.compacted, &st.checkpoints, &st.createdAt, &st.updatedAt, &st.expiresAt}
 }
 
-// findState returns the state of a reference, without an ID when it was never
-// written to. It fails when the tree or the task does not exist.
+// findState returns the state of a reference, without an ID if it was never written to. It
+// fails if the tree or the task does not exist.
 func (b *batch) findState(ctx context.Context, key stateKey) (*varState, error) {
 	if st := b.cache.states[key]; st != nil {
 		return st, nil
@@ -241,7 +237,7 @@ func (b *batch) findState(ctx context.Context, key stateKey) (*varState, error) 
 	if known := b.cache.states[st.keyOf(key)]; known != nil {
 		st = known
 	} else if known := b.states[st.id]; known != nil {
-		st = known // changed in this transaction and since dropped from the cache
+		st = known // changed in this transaction and removed from the cache since
 	}
 	if st.id != 0 {
 		b.keepState(key, st)
@@ -249,22 +245,32 @@ func (b *batch) findState(ctx context.Context, key stateKey) (*varState, error) 
 	return st, nil
 }
 
-// keepState remembers a state under the key that was asked for and the one that
-// all references to it share: there must never be two of one row.
+// keepState caches a state under the requested key and the one that all references to it
+// share: there must never be two copies of one row.
 func (b *batch) keepState(key stateKey, st *varState) {
-	if b.cache.states == nil || len(b.cache.states) >= maxCachedTrees {
-		b.cache.states = make(map[stateKey]*varState)
+	if len(b.cache.states) >= maxCachedTrees {
+		clear(b.cache.states)
 	}
 	b.cache.states[key] = st
 	b.cache.states[st.keyOf(key)] = st
 }
 
-// keyOf is the key with 0 for the root of a tree, which may also be named.
+// keyOf returns the key with task 0 if the task is the root of the tree.
 func (st *varState) keyOf(key stateKey) stateKey {
 	if key.scope == scTree && st.task == st.root {
 		key.task = 0
 	}
 	return key
+}
+
+// state reads the row of the state that a reference names.
+func (s *Store) state(ctx context.Context, op string, ref *StateRef) (*varState, error) {
+	key, err := ref.key(op)
+	if err != nil {
+		return nil, err
+	}
+	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
+	return st, wrap(op, err)
 }
 
 // lookUpState reads a state. flush, when set, is called before tasks are read.
@@ -273,10 +279,7 @@ func lookUpState(ctx context.Context, query queryRow, key stateKey, flush func(c
 	st := &varState{scope: key.scope, owner: key.owner, task: int64(key.task)}
 	if key.scope == scTree {
 		if err := query(ctx, sqlTreeRoot, []any{string(key.tree)}, &st.tree, &st.root); err != nil {
-			if ignoreNoRows(err) == nil {
-				return nil, notFoundf("find state", "there is no tree %q", key.tree)
-			}
-			return nil, err
+			return nil, orNotFound(err, noTree("find state", key.tree))
 		}
 		if st.task == 0 {
 			st.task = st.root
@@ -302,10 +305,7 @@ func checkTask(ctx context.Context, query queryRow, st *varState, flush func(con
 	}
 	var state int64
 	err := query(ctx, sqlTaskOfTree, []any{st.task, st.tree}, &state)
-	if errors.Is(err, sql.ErrNoRows) {
-		return notFoundf("find state", "the tree has no task %q", TaskID(st.task))
-	}
-	return err
+	return orNotFound(err, notFoundf("find state", "the tree has no task %q", TaskID(st.task)))
 }
 
 // makeState creates the row of a state that has none, its special variables
@@ -342,12 +342,9 @@ func (b *batch) makeState(ctx context.Context, key stateKey, st *varState) error
 	return err
 }
 
-// touch notes that the row of a state has to be saved.
+// touch marks the row of a state to be saved.
 func (b *batch) touch(st *varState) {
 	st.updatedAt = b.now
-	if b.states == nil {
-		b.states = make(map[int64]*varState)
-	}
 	b.states[st.id] = st
 }
 
@@ -362,8 +359,7 @@ func (b *batch) flushStates(ctx context.Context) error {
 	}
 	for _, st := range b.states {
 		_, err := b.tx.Exec(ctx, sqlSaveState, st.id, st.variables, st.mutations, st.entries, st.compacted, st.checkpoints,
-			st.updatedAt,
-			st.expiresAt)
+			st.updatedAt, st.expiresAt)
 		if err != nil {
 			return err
 		}
@@ -374,21 +370,16 @@ func (b *batch) flushStates(ctx context.Context) error {
 
 const sqlStateBytes = `SELECT COALESCE(SUM(size), 0) FROM variable WHERE state = $1`
 
-// State returns what is known of a state. One that was never written to has no
-// ID and counts nothing.
+// State returns the counters of a state. A state that was never written to has no ID.
 func (s *Store) State(ctx context.Context, ref StateRef) (StateInfo, error) {
 	const op = "read state"
-	key, err := ref.key(op)
+	st, err := s.state(ctx, op, &ref)
 	if err != nil {
 		return StateInfo{}, err
 	}
-	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
-	if err != nil {
-		return StateInfo{}, wrap(op, err)
-	}
 	info := StateInfo{ID: StateID(st.id), Ref: ref, Variables: st.variables, Mutations: st.mutations,
-		Checkpoints: st.checkpoints,
-		CreatedAt:   micros(st.createdAt), UpdatedAt: micros(st.updatedAt), ExpiresAt: timePtr(st.expiresAt)}
+		Checkpoints: st.checkpoints, CreatedAt: micros(st.createdAt), UpdatedAt: micros(st.updatedAt),
+		ExpiresAt: timePtr(st.expiresAt)}
 	if st.id != 0 {
 		err = s.db.QueryRow(ctx, sqlStateBytes, []any{st.id}, &info.Bytes)
 	}

@@ -392,7 +392,7 @@ func TestStateOfTheRootIsTheTrees(t *testing.T) {
 func TestTemporaryStatesEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := perdure.Open(t.Context(), perdure.Config{Dir: t.TempDir(), LookEvery: time.Hour})
+		s, err := perdure.Open(t.Context(), perdure.Config{Dir: t.TempDir(), PollInterval: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,17 +4,18 @@ import (
 	"context"
 
 	"github.com/perdure/perdure/internal/storage/gc"
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 const (
 	sqlExpiredVars   = `SELECT state, name FROM variable WHERE expires_at <= $1 LIMIT $2 + 0`
 	sqlExpiredStates = `SELECT id FROM state WHERE scope = ` + dbScopeTemporary + ` AND expires_at <= $1`
-	sqlDropChecks    = `DELETE FROM checkpoint WHERE state = $1 AND id NOT IN (SELECT id FROM checkpoint WHERE state = ` +
-		`$1 ORDER BY id DESC LIMIT $2 + 0)`
+	sqlDropChecks    = `DELETE FROM checkpoint WHERE state = $1
+		AND id NOT IN (SELECT id FROM checkpoint WHERE state = $1 ORDER BY id DESC LIMIT $2 + 0)`
 )
 
-// sweepStates removes variables and temporary states whose time to live is
-// over, and checkpoints older than the last ones that are kept.
+// sweepStates removes variables and temporary states whose time to live is over, all but
+// the last checkpoints, and long values without references.
 func (s *Store) sweepStates(ctx context.Context, report *PruneReport, now int64, keep int) error {
 	if err := s.sweepVars(ctx, report, now); err != nil {
 		return err
@@ -30,17 +31,10 @@ func (s *Store) sweepStates(ctx context.Context, report *PruneReport, now int64,
 
 func (s *Store) sweepVars(ctx context.Context, report *PruneReport, now int64) error {
 	for {
-		rows, err := s.db.Query(ctx, sqlExpiredVars, now, pruneChunk)
-		if err != nil {
-			return wrap("sweep variables", err)
-		}
-		var list []stateVar
-		err = each(rows, func() error {
-			var v stateVar
-			err := rows.Scan(&v.state, &v.name)
-			list = append(list, v)
-			return err
-		})
+		list, err := sqldb.Collect(ctx, s.db.Query, func(scan sqldb.Scan) (v stateVar, err error) {
+			err = scan(&v.state, &v.name)
+			return v, err
+		}, sqlExpiredVars, now, pruneChunk)
 		if err != nil {
 			return wrap("sweep variables", err)
 		}
@@ -83,9 +77,9 @@ func (b *batch) dropExpired(ctx context.Context, list []stateVar, now int64) err
 }
 
 func (s *Store) sweepTemporary(ctx context.Context, report *PruneReport, now int64) error {
-	ids, err := s.numbers(ctx, sqlExpiredStates, now)
+	ids, err := sqldb.Collect(ctx, s.db.Query, sqldb.Column[int64], sqlExpiredStates, now)
 	if err != nil {
-		return err
+		return wrap("sweep states", err)
 	}
 	report.States += int64(len(ids))
 	if report.DryRun {
@@ -99,7 +93,7 @@ func (s *Store) sweepTemporary(ctx context.Context, report *PruneReport, now int
 					return err
 				}
 			}
-			for _, q := range []string{sqlForgetPayloads, sqlForgetRefs} { // by the number its values are kept under
+			for _, q := range []string{sqlForgetPayloads, sqlForgetRefs} { // see varState.payloads
 				if _, err := b.tx.Exec(ctx, q, -id); err != nil {
 					return err
 				}
@@ -122,27 +116,12 @@ const (
 	sqlForgetPayloads    = `DELETE FROM payload WHERE tree = $1`
 )
 
-func (s *Store) numbers(ctx context.Context, q string, args ...any) ([]int64, error) {
-	rows, err := s.db.Query(ctx, q, args...) //nolint:sqlclosecheck // each closes them
-	if err != nil {
-		return nil, wrap("sweep states", err)
-	}
-	var list []int64
-	err = each(rows, func() error {
-		var n int64
-		err := rows.Scan(&n)
-		list = append(list, n)
-		return err
-	})
-	return list, wrap("sweep states", err)
-}
-
 const sqlManyCheckpoints = `SELECT id FROM state WHERE checkpoints > $1`
 
 func (s *Store) sweepCheckpoints(ctx context.Context, report *PruneReport, keep int) error {
-	ids, err := s.numbers(ctx, sqlManyCheckpoints, keep)
+	ids, err := sqldb.Collect(ctx, s.db.Query, sqldb.Column[int64], sqlManyCheckpoints, keep)
 	if err != nil {
-		return err
+		return wrap("sweep states", err)
 	}
 	for _, id := range ids {
 		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
@@ -176,8 +155,8 @@ func (s *Store) sweepCheckpoints(ctx context.Context, report *PruneReport, keep 
 	return nil
 }
 
-// sweepValues removes long values of states beside trees that no variable and no
-// history has any more. Those of trees go with their tree.
+// sweepValues removes long values of states outside of trees that no variable and no
+// history has. Those of trees are removed with their tree.
 func (s *Store) sweepValues(ctx context.Context, report *PruneReport) error {
 	for owner := int64(gc.First); ; {
 		next, err := gc.Owner(ctx, s.db, owner)

@@ -1,10 +1,12 @@
 package perdure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,28 +19,28 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Config says which store to open.
+// Config configures a store.
 type Config struct {
-	// Dir is the .perdure folder; it is created when missing. It holds the
-	// SQLite database and the blobs, and the lock files of sessions.
+	// Dir is the .perdure folder; it is created if missing. It has the
+	// SQLite database, the blobs, and the lock files of sessions.
 	Dir string
 	// DSN, when set, is a PostgreSQL address (postgres://…) to use instead of
 	// the SQLite database in Dir; Dir may then be empty.
 	DSN string
-	// LookEvery is how often the store looks for other processes' changes.
+	// PollInterval is how often the store checks for changes by other processes.
 	// Defaults to 100 ms.
-	LookEvery time.Duration
+	PollInterval time.Duration
 	// BusyTimeout bounds how long a write waits for other processes.
 	// Defaults to 30 s.
 	BusyTimeout time.Duration
-	// LeaseTTL is the time without a sign of life after which a session on
-	// another host counts as dead (PostgreSQL only). Defaults to 30 s.
+	// LeaseTTL is the time after which a session that does not renew its row is
+	// dead (PostgreSQL only). Defaults to 30 s.
 	LeaseTTL time.Duration
-	// Placement is what this process offers to trees that require a host, a
-	// workspace or tags: its sessions claim only tasks of trees whose placement it
-	// satisfies. The zero value claims trees that require neither host nor tags.
+	// Placement describes this process to trees that require a host, a workspace or
+	// tags: its sessions claim only tasks of trees whose placement it satisfies. The
+	// zero value claims tasks of trees that require neither host nor tags.
 	Placement Placement
-	// Logger receives what the store does in the background; nil discards.
+	// Logger receives warnings about work in the background; nil discards them.
 	Logger *slog.Logger
 }
 
@@ -57,69 +59,66 @@ type Store struct {
 	recent   recent
 	known    readyTrees
 	accesses accesses
-	looked   atomic.Int64 // when a claim last looked at all trees, in microseconds since opened
+	polled   atomic.Int64 // when a claim last read all trees, in microseconds since opened
 	opened   time.Time
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[int64]*Session
-	trees    map[int64]Tree // what never changes about trees, for claims
+	trees    map[int64]Tree // for claims; only fields that never change are valid
 
-	base context.Context // of the store's own work; it ends with Close only
+	base context.Context // of the store's own goroutines; it ends with Close only
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 }
 
 func (c Config) withDefaults() Config {
-	if c.LookEvery == 0 {
-		c.LookEvery = 100 * time.Millisecond
-	}
-	if c.LeaseTTL == 0 {
-		c.LeaseTTL = 30 * time.Second
-	}
+	c.PollInterval = cmp.Or(c.PollInterval, 100*time.Millisecond)
+	c.LeaseTTL = cmp.Or(c.LeaseTTL, 30*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
 
-// Open opens the store of a folder or a PostgreSQL address, and creates it when
-// there is none. It fails with CodeDamaged for a store that is not sound,
-// CodeUnavailable for one that a newer version wrote or that cannot be written,
-// CodeInvalid for a folder on a network file system. Close it after use.
+// Open opens the store of a folder or a PostgreSQL address, and creates it if it does not
+// exist. It fails with CodeDamaged for a damaged store, CodeUnavailable for one that a
+// newer version wrote or that cannot be written, and CodeInvalid for a folder on a network
+// file system. The caller closes the store.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
+	const op = "open store"
 	cfg = cfg.withDefaults()
 	if cfg.Dir == "" && cfg.DSN == "" {
-		return nil, invalidf("open store", "neither a folder nor a database address is given")
+		return nil, invalidf(op, "Config has neither Dir nor DSN")
 	}
-	if err := cfg.Placement.validate("open store"); err != nil {
+	if err := cfg.Placement.validate(op); err != nil {
 		return nil, err
 	}
 	cfg.Placement.Tags = slices.Clone(cfg.Placement.Tags)
 	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), sessions: make(map[int64]*Session),
-		trees: make(map[int64]Tree)}
+		trees: make(map[int64]Tree), recent: recent{tasks: make(map[int64]*cold)}}
 	if err := s.prepareDir(); err != nil {
 		if atomicfile.DiskFull(err) {
-			return nil, wrap("open store", err)
+			return nil, wrap(op, err)
 		}
-		return nil, &Error{Code: CodeUnavailable, Op: "open store", Err: err,
-			Hint: "perdure needs to write here; check the folder's permissions, or set PERDURE_DIR"}
+		return nil, &Error{Code: CodeUnavailable, Op: op, Err: err, Hint: hintReadOnly}
 	}
 	db, err := sqldb.Open(ctx, sqldb.Config{Path: filepath.Join(cfg.Dir, "perdure.db"), DSN: cfg.DSN,
 		LockDir: filepath.Join(cfg.Dir, "sessions"), BusyTimeout: cfg.BusyTimeout})
 	if err != nil {
-		return nil, wrap("open store", err)
+		return nil, wrap(op, err)
 	}
 	s.db = db
 	s.w = newWriter(s)
-	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop, s.base = stop, context.WithoutCancel(ctx)
-	s.wg.Go(func() { s.w.run(context.WithoutCancel(ctx)) })
-	s.wg.Go(func() { s.look(background) })
+	s.base = context.WithoutCancel(ctx)
+	background, stop := context.WithCancel(s.base)
+	s.stop = stop
+	s.wg.Go(func() { s.w.run(s.base) })
+	s.wg.Go(func() { s.poll(background) })
 	s.wg.Go(func() { s.checkpoint(background) })
 	return s, nil
 }
 
-// Placement returns the placement of [Config]: what this process offers to trees.
+// Placement returns the placement of [Config].
 func (s *Store) Placement() Placement {
 	p := s.cfg.Placement
 	p.Tags = slices.Clone(p.Tags)
@@ -136,7 +135,7 @@ func (s *Store) prepareDir() error {
 	ignore := filepath.Join(s.cfg.Dir, ".gitignore")
 	if _, err := os.Stat(ignore); errors.Is(err, os.ErrNotExist) {
 		if err := os.WriteFile(ignore, []byte("*\n"), 0o600); err != nil {
-			_ = os.Remove(ignore) // an empty one would never be mended
+			_ = os.Remove(ignore) // an empty one would not be written again
 			return fmt.Errorf("write .gitignore: %w", err)
 		}
 	}
@@ -148,14 +147,11 @@ func (s *Store) prepareDir() error {
 	return err
 }
 
-// Close ends the sessions that are still open, waits for writes under way and
-// closes the store. Writes begun later fail.
+// Close ends the open sessions, waits for running writes and closes the store. Later writes
+// fail.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	open := make([]*Session, 0, len(s.sessions))
-	for _, ss := range s.sessions {
-		open = append(open, ss)
-	}
+	open := slices.Collect(maps.Values(s.sessions))
 	s.mu.Unlock()
 	var errs []error
 	for _, ss := range open {
@@ -169,64 +165,65 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.db.Close())...)
 }
 
-// Dir returns the store's folder, "" when there is none.
+// Dir returns the store's folder, "" if it has none.
 func (s *Store) Dir() string { return s.cfg.Dir }
 
 // Database returns "sqlite" or "postgres".
 func (s *Store) Database() string { return s.db.Name }
 
-// Changed returns a channel that is closed at the next change of the store by
-// any process (others' changes within Config.LookEvery). Take the channel
-// before reading what may change, then wait.
+// Changed returns a channel that is closed after the next change of the store by any
+// process; after a change by another process within [Config.PollInterval]. Call Changed
+// before reading the rows that may change, then wait.
 func (s *Store) Changed() <-chan struct{} { return s.changed.wait() }
 
-// Ready returns a channel that is closed when a task may have become claimable.
-// It may fire without reason.
+// Ready returns a channel that is closed when a task may have become claimable, sometimes
+// without one.
 func (s *Store) Ready() <-chan struct{} { return s.ready.wait() }
 
 const sqlTxCount = `SELECT tx FROM seq WHERE id = 1`
 
-// look notices what other processes commit and what becomes ready by time.
-func (s *Store) look(ctx context.Context) {
-	tick := time.NewTicker(s.cfg.LookEvery)
-	defer tick.Stop()
+// poll fires the signals for changes by other processes and for tasks that become ready
+// with time.
+func (s *Store) poll(ctx context.Context) {
 	var seen int64
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	s.repeat(ctx, s.cfg.PollInterval, func(ctx context.Context) {
 		var n int64
-		if err := s.db.QueryRow(context.WithoutCancel(ctx), sqlTxCount, nil, &n); err != nil {
-			s.log.Warn("look for changes", "error", err)
-			continue
+		if err := s.db.QueryRow(ctx, sqlTxCount, nil, &n); err != nil {
+			s.log.Warn("poll for changes", "error", err)
+			return
 		}
 		if n != seen && n != s.w.committed.Load() {
 			s.changed.fire()
 		}
 		seen = n
-		s.ready.fire() // retries come due and sessions die without a change
-	}
+		s.ready.fire() // parked tasks become ready and sessions die without a change
+	})
 }
 
-// checkpoint keeps the log of SQLite short beside the writer.
+// checkpoint keeps the log of SQLite short.
 func (s *Store) checkpoint(ctx context.Context) {
-	tick := time.NewTicker(s.cfg.LookEvery)
+	s.repeat(ctx, s.cfg.PollInterval, func(ctx context.Context) {
+		if err := s.db.Checkpoint(ctx); err != nil && !errors.Is(err, sqldb.ErrBusy) {
+			s.log.Warn("checkpoint the log", "error", err)
+		}
+	})
+}
+
+// repeat calls do after each interval until ctx ends. The context of do does not end.
+func (s *Store) repeat(ctx context.Context, interval time.Duration, do func(context.Context)) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		if err := s.db.Checkpoint(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, sqldb.ErrBusy) {
-			s.log.Warn("checkpoint the log", "error", err)
+			do(s.base)
 		}
 	}
 }
 
-// signal tells any number of waiters that something happened.
+// signal notifies any number of waiters.
 type signal struct {
 	mu sync.Mutex // guards ch
 	ch chan struct{}

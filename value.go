@@ -4,20 +4,21 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"strings"
 )
 
-// Where a text is kept depends on its length: in the row, in the table of
-// payloads, or in a blob.
+// The length of a value decides where it is stored: in its row, in the table of payloads,
+// or in a blob.
 const (
-	// MaxInlineBytes is the longest text that stands in its row.
+	// MaxInlineBytes is the length of the longest value stored in its row.
 	MaxInlineBytes = 10_240
-	// MaxPayloadBytes is the longest text of the payload table.
+	// MaxPayloadBytes is the length of the longest value stored in the table of payloads.
 	MaxPayloadBytes = 1 << 20
 )
 
-// A column holds the text itself, or a reference that begins with refMark. A
-// text that happens to begin so is kept with escapeMark before it.
+// A column has the value itself, or a reference that begins with refMark. A value that
+// begins with refMark is stored with escapeMark before it.
 const (
 	refMark    = "\x01"
 	payloadRef = refMark + "payload:"
@@ -25,14 +26,22 @@ const (
 	escapeMark = refMark + "="
 )
 
-// stored is a text on its way into a column.
+// stored is a value about to be written to a column.
 type stored struct {
 	column  string
-	payload string // the text, when it goes to the payload table
+	payload string // the value, if it is stored in the table of payloads
 	blob    BlobRef
 }
 
-// store decides where a text goes and makes a blob durable if it needs one.
+// storeBoth stores a text and the JSON that belongs to it, see store.
+func (s *Store) storeBoth(ctx context.Context, text string, data json.RawMessage) (a, b stored, err error) {
+	if a, err = s.store(ctx, text); err == nil {
+		b, err = s.store(ctx, string(data))
+	}
+	return a, b, err
+}
+
+// store decides where a value is stored and makes a blob durable if it needs one.
 func (s *Store) store(ctx context.Context, text string) (stored, error) {
 	switch {
 	case len(text) <= MaxInlineBytes:
@@ -52,10 +61,20 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-const sqlInsertPayload = `INSERT INTO payload (tree, hash, text) VALUES ($1, $2, $3) ON CONFLICT (tree, hash) DO ` +
-	`NOTHING`
+const sqlInsertPayload = `INSERT INTO payload (tree, hash, text) VALUES ($1, $2, $3)
+	ON CONFLICT (tree, hash) DO NOTHING`
 
-// keepValue writes what a column is going to refer to. A refusal undoes the
+// keepValues is keepValue for several values.
+func (b *batch) keepValues(ctx context.Context, tree int64, values ...stored) error {
+	for _, v := range values {
+		if err := b.keepValue(ctx, tree, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepValue writes the payload or the blob reference of a column. A refusal rolls back the
 // transaction, because the column may be written already.
 func (b *batch) keepValue(ctx context.Context, tree int64, v stored) error {
 	if v.payload != "" {
@@ -72,7 +91,7 @@ func (b *batch) keepValue(ctx context.Context, tree int64, v stored) error {
 
 const sqlPayload = `SELECT text FROM payload WHERE tree = $1 AND hash = $2`
 
-// load returns the text of a column.
+// load returns the value of a column.
 func (s *Store) load(ctx context.Context, tree int64, column string) (string, error) {
 	if !strings.HasPrefix(column, refMark) {
 		return column, nil

@@ -6,13 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// promptRef stands for the prompt of the state's own task.
+// promptRef is the column of a value that is the prompt of the state's own task.
 const promptRef = refMark + "prompt"
 
 const (
-	// The nearest state of a task and of those above it that has the variable.
+	// sqlInherited finds the variable in the nearest state of a task and its ancestors.
 	sqlInherited = `WITH RECURSIVE up(task, level) AS (
 			SELECT CAST($1 AS BIGINT), 0 UNION ALL SELECT h.parent, up.level + 1 FROM up JOIN task_hot h ON h.id = up.task WHERE h.parent <> 0)
 		SELECT st.id, st.task FROM up CROSS JOIN state st CROSS JOIN variable v
@@ -22,37 +24,37 @@ const (
 	sqlTaskPrompt = `SELECT tree, prompt, created_at FROM task WHERE id = $1`
 )
 
-// Var returns a variable. In the scope of a tree it looks at the task, then at
-// those above it, then at the session of the reference if it names one, then at
-// the global state; prompt and Final are always the task's own. It fails with
-// CodeNotFound when there is none, or when its time to live is over.
+// Var returns a variable. In the scope of a tree it reads the state of the task, then those
+// of its ancestors, then that of the session if the reference names one, then the global
+// state; prompt and Final are always the task's own. It fails with CodeNotFound if there is
+// no such variable, or its time to live is over.
 func (s *Store) Var(ctx context.Context, ref StateRef, name string) (Variable, error) {
 	const op = "read variable"
 	if err := checkName(op, name); err != nil {
 		return Variable{}, err
 	}
-	key, err := ref.key(op)
+	st, err := s.state(ctx, op, &ref)
 	if err != nil {
 		return Variable{}, err
-	}
-	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
-	if err != nil {
-		return Variable{}, wrap(op, err)
 	}
 	now, err := s.db.Now(ctx)
 	if err != nil {
 		return Variable{}, wrap(op, err)
 	}
-	if key.scope == scTree && (name == VarPrompt || name == VarFinal) {
+	switch {
+	case st.scope != scTree:
+		return s.ownVar(ctx, st, name, now)
+	case name == VarPrompt || name == VarFinal:
 		return s.special(ctx, st, name, now)
 	}
-	for _, look := range s.chain(ref, key, st, name, now) {
-		v, err := look(ctx)
-		if !errors.Is(err, ErrNotFound) {
-			return v, err
-		}
+	v, err := s.inherited(ctx, st, name, now)
+	if errors.Is(err, ErrNotFound) && ref.Session != "" {
+		v, err = s.Var(ctx, StateRef{Scope: ScopeSession, Session: ref.Session}, name)
 	}
-	return Variable{}, notFoundf(op, "there is no variable %q", name)
+	if errors.Is(err, ErrNotFound) {
+		v, err = s.Var(ctx, StateRef{Scope: ScopeGlobal}, name)
+	}
+	return v, err
 }
 
 // special reads a variable that every task has.
@@ -71,8 +73,8 @@ func (s *Store) special(ctx context.Context, st *varState, name string, now int6
 const sqlCompletion = `SELECT h.tree, e.result, e.ended_at FROM task_hot h JOIN task_end e ON e.id = h.id WHERE ` +
 	`h.id = $1 AND h.state = ` + dbCompleted
 
-// finalOf makes Final of a task that completed without setting it what the
-// result is: it is null only until the work is done.
+// finalOf sets Final to the result of a task that completed without setting it, so that
+// Final is null only until the work is done.
 func (s *Store) finalOf(ctx context.Context, v *Variable) error {
 	if string(v.Value) != "null" {
 		return nil
@@ -93,46 +95,27 @@ func (s *Store) finalOf(ctx context.Context, v *Variable) error {
 	return nil
 }
 
-type lookVar func(ctx context.Context) (Variable, error)
-
-// chain lists where to look for a variable, the nearest first.
-func (s *Store) chain(ref StateRef, key stateKey, st *varState, name string, now int64) []lookVar {
-	if key.scope != scTree {
-		return []lookVar{func(ctx context.Context) (Variable, error) { return s.ownVar(ctx, st, name, now) }}
-	}
-	looks := []lookVar{func(ctx context.Context) (Variable, error) { return s.inherited(ctx, st, name, now) }}
-	further := []StateRef{{Scope: ScopeGlobal}}
-	if ref.Session != "" {
-		further = []StateRef{{Scope: ScopeSession, Session: ref.Session}, {Scope: ScopeGlobal}}
-	}
-	for _, next := range further {
-		looks = append(looks, func(ctx context.Context) (Variable, error) { return s.Var(ctx, next, name) })
-	}
-	return looks
-}
-
 func (s *Store) inherited(ctx context.Context, st *varState, name string, now int64) (Variable, error) {
 	found := *st
 	err := s.db.QueryRow(ctx, sqlInherited, []any{st.task, st.tree, name, now}, &found.id, &found.task)
 	if err != nil {
-		if ignoreNoRows(err) == nil {
-			return Variable{}, notFoundf("read variable", "there is no variable %q", name)
-		}
-		return Variable{}, wrap("read variable", err)
+		return Variable{}, wrap("read variable", orNotFound(err, noVar("read variable", name)))
 	}
 	return s.ownVar(ctx, &found, name, now)
 }
+
+func noVar(op, name string) *Error { return notFoundf(op, "there is no variable %q", name) }
 
 // ownVar reads a variable of one state, and counts the access.
 func (s *Store) ownVar(ctx context.Context, st *varState, name string, now int64) (Variable, error) {
 	const op = "read variable"
 	var row varRow
 	err := s.db.QueryRow(ctx, sqlVar, []any{st.id, name}, row.dest()...)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && row.expiresAt != nil && *row.expiresAt <= now {
-		return Variable{}, notFoundf(op, "there is no variable %q", name)
+	if err == nil && row.expiresAt != nil && *row.expiresAt <= now {
+		err = sql.ErrNoRows
 	}
 	if err != nil {
-		return Variable{}, wrap(op, err)
+		return Variable{}, wrap(op, orNotFound(err, noVar(op, name)))
 	}
 	v := row.variable(st.scope, st)
 	v.Accessed += s.accesses.add(stateVar{st.id, name})
@@ -159,7 +142,7 @@ func (s *Store) varValue(ctx context.Context, st *varState, column string) (json
 	return raw, wrap("read prompt", err)
 }
 
-// unwritten answers for a special variable of a state that nobody wrote to yet.
+// unwritten returns a special variable of a state that was never written to.
 func (s *Store) unwritten(ctx context.Context, st *varState, name string) (Variable, error) {
 	var tree, at int64
 	var column string
@@ -180,7 +163,7 @@ func (s *Store) unwritten(ctx context.Context, st *varState, name string) (Varia
 
 // VarFilter selects variables of a state.
 type VarFilter struct {
-	// After continues a listing behind this name; Limit bounds the page, 0
+	// After continues a listing after this name; Limit bounds the page, 0
 	// means 100, the most is 1,000.
 	After string
 	Limit int
@@ -194,13 +177,9 @@ const sqlVars = `SELECT ` + varColumns +
 // without values that are longer than MaxInlineBytes.
 func (s *Store) Vars(ctx context.Context, ref StateRef, f VarFilter) ([]Variable, error) {
 	const op = "list variables"
-	key, err := ref.key(op)
+	st, err := s.state(ctx, op, &ref)
 	if err != nil {
 		return nil, err
-	}
-	st, err := lookUpState(ctx, s.db.QueryRow, key, nil)
-	if err != nil {
-		return nil, wrap(op, err)
 	}
 	if st.id == 0 {
 		return s.unwrittenVars(ctx, st, f.After)
@@ -209,29 +188,23 @@ func (s *Store) Vars(ctx context.Context, ref StateRef, f VarFilter) ([]Variable
 	if err != nil {
 		return nil, wrap(op, err)
 	}
-	rows, err := s.db.Query(ctx, sqlVars, st.id, f.After, now, pageLimit(f.Limit, defaultPage)) //nolint:sqlclosecheck // each closes them
+	rows, err := sqldb.Collect(ctx, s.db.Query, scanVar, sqlVars, st.id, f.After, now, pageLimit(f.Limit))
 	if err != nil {
 		return nil, wrap(op, err)
 	}
-	list := []Variable{}
-	var columns []string
-	err = each(rows, func() error {
-		var row varRow
-		if err := rows.Scan(row.dest()...); err != nil {
-			return err
-		}
-		list, columns = append(list, row.variable(st.scope, st)), append(columns, row.column)
-		return nil
-	})
-	if err != nil {
-		return nil, wrap(op, err)
-	}
-	for i := range list {
-		if err := s.listValue(ctx, st, &list[i], columns[i]); err != nil {
+	list := make([]Variable, len(rows))
+	for i := range rows {
+		list[i] = rows[i].variable(st.scope, st)
+		if err := s.listValue(ctx, st, &list[i], rows[i].column); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
+}
+
+func scanVar(scan sqldb.Scan) (v varRow, err error) {
+	err = scan(v.dest()...)
+	return v, err
 }
 
 func (s *Store) unwrittenVars(ctx context.Context, st *varState, after string) ([]Variable, error) {
@@ -267,11 +240,11 @@ func (s *Store) listValue(ctx context.Context, st *varState, v *Variable, column
 	return nil
 }
 
-// maxPendingAccesses bounds the memory of counts that were not written yet;
-// beyond it reads are not counted.
+// maxPendingAccesses bounds the counts that were not written yet; more reads are not
+// counted.
 const maxPendingAccesses = 10_000
 
-// accesses counts reads until a transaction that writes takes them along.
+// accesses counts reads until the next transaction that changes variables.
 type accesses struct {
 	mu     sync.Mutex // guards counts
 	counts map[stateVar]int64
@@ -306,8 +279,8 @@ func (a *accesses) take() map[stateVar]int64 {
 
 const sqlCountAccess = `UPDATE variable SET accessed = accessed + $3 WHERE state = $1 AND name = $2`
 
-// flushAccesses writes the counts into a transaction that changes variables
-// anyway. When it fails they are lost, which approximate counts may be.
+// flushAccesses writes the counts in a transaction that changes variables anyway. If it
+// fails they are lost, because they are approximate.
 func (b *batch) flushAccesses(ctx context.Context) error {
 	for key, n := range b.s.accesses.take() {
 		if _, err := b.tx.Exec(ctx, sqlCountAccess, key.state, key.name, n); err != nil {

@@ -10,35 +10,33 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// maxBatch bounds the operations of one transaction, so that a write of
-// another process never waits for long.
+// maxBatch bounds the operations of one transaction, so that other processes never wait
+// long for their turn to write.
 const maxBatch = 512
 
-// busyRetries is how often a transaction is tried again after the database
-// refused it for reasons of concurrency.
+// busyRetries bounds the attempts at a transaction that conflicts with other processes.
 const busyRetries = 5
 
-// op is one change of the store, decided and made inside a transaction that it
-// shares with others. apply first checks everything that could refuse the
-// operation and returns an *Error then, having changed nothing. Any other error
-// is unexpected and undoes the whole transaction.
+// op is one change of the store, made inside a transaction that it shares with other
+// operations. apply returns an *Error to refuse the operation, before it changes
+// anything. Any other error is unexpected and rolls back the whole transaction.
 type op interface {
 	apply(ctx context.Context, b *batch) error
 }
 
-// undo carries the refusal of an operation that had already changed something:
-// the transaction has to be undone.
+// undo is the refusal of an operation that has already changed rows: the transaction has
+// to be rolled back.
 type undo struct{ err error }
 
-// Error returns the refusal's text. There is no Unwrap: the refusal must not be
-// found by those who look for one that changed nothing.
+// Error returns the refusal's text. There is no Unwrap, because errors.As must not find
+// the *Error of a refusal that changed nothing.
 func (u *undo) Error() string { return u.err.Error() }
 
 // opFunc is an operation for rare writes.
 type opFunc func(ctx context.Context, b *batch) error
 
 func (f opFunc) apply(ctx context.Context, b *batch) error {
-	// Rare writes look at rows with any statement: nothing may be outstanding.
+	// Rare writes use any statements, so pending rows are written first.
 	if err := b.flushParents(ctx); err != nil {
 		return err
 	}
@@ -53,15 +51,15 @@ type request struct {
 	done chan error
 }
 
-// writer is the one goroutine of a process that writes. It takes all operations
-// that wait and commits them as one transaction, so that many callers share one
-// disk flush; a caller returns when its own operation is durable or refused.
+// writer is the goroutine of a process that writes. It takes all waiting operations and
+// commits them as one transaction, so that many callers share one disk flush; a caller
+// returns when its own operation is durable or refused.
 type writer struct {
 	s     *Store
 	queue chan *request
 	pool  sync.Pool
 
-	closing   sync.RWMutex // held for reading while an operation is handed over
+	closing   sync.RWMutex // held for reading while an operation is queued
 	closed    bool         // guarded by closing
 	committed atomic.Int64 // the number of the last transaction of this process
 
@@ -70,13 +68,12 @@ type writer struct {
 }
 
 func newWriter(s *Store) *writer {
-	return &writer{s: s, cache: cache{seq: seqRow{tx: -1}}, queue: make(chan *request, maxBatch),
-		insertions: newInsertions(),
-		pool:       sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}}
+	return &writer{s: s, cache: newCache(), queue: make(chan *request, maxBatch), insertions: newInsertions(),
+		pool: sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}}
 }
 
-// do hands an operation over and waits until it is durable or refused. The
-// context is looked at before, not after: what was handed over has an outcome.
+// do passes an operation to the writer and waits until it is durable or refused. The
+// context is checked only before: the writer decides every operation it receives.
 func (w *writer) do(ctx context.Context, op op) error {
 	if err := ctx.Err(); err != nil {
 		return &Error{Code: CodeCanceled, Op: "write", Err: err}
@@ -109,41 +106,32 @@ func (w *writer) run(ctx context.Context) {
 	batch := make([]*request, 0, maxBatch)
 	for r := range w.queue {
 		batch = append(batch[:0], r)
-	gather:
-		for len(batch) < maxBatch {
-			select {
-			case more, ok := <-w.queue:
-				if !ok {
-					break gather
-				}
-				batch = append(batch, more)
-			default:
-				break gather
-			}
+		// Only this goroutine receives, so a queue that is not empty does not block.
+		for len(w.queue) > 0 && len(batch) < maxBatch {
+			batch = append(batch, <-w.queue)
 		}
 		w.commit(ctx, batch)
 	}
 }
 
-// commit makes the operations durable together. When something unexpected
-// happens to the transaction, each operation gets one of its own, so that one
-// bad operation cannot fail its neighbours.
+// commit makes the operations durable together. After an unexpected error, each
+// operation gets a transaction of its own, so that a bad operation does not fail the
+// others.
 func (w *writer) commit(ctx context.Context, reqs []*request) {
 	errs := make([]error, len(reqs))
 	err := w.transact(ctx, reqs, errs)
 	switch code := CodeOf(err); {
 	case err == nil:
 	case len(reqs) == 1, code == CodeUnavailable, code == CodeDamaged:
-		// Not the doing of one of them: alone they would wait and fail as well,
-		// or, when the server went away in a commit, be done twice.
+		// No single operation caused it: alone each would fail as well or, if the
+		// connection broke during the commit, be applied twice.
 		for i := range errs {
 			errs[i] = err
 		}
 	default:
 		for i := range reqs {
-			one := errs[i : i+1]
-			if err := w.transact(ctx, reqs[i:i+1], one); err != nil {
-				one[0] = err
+			if err := w.transact(ctx, reqs[i:i+1], errs[i:i+1]); err != nil {
+				errs[i] = err
 			}
 		}
 	}
@@ -152,16 +140,15 @@ func (w *writer) commit(ctx context.Context, reqs []*request) {
 	}
 }
 
-// transact runs one transaction, again when the database was busy.
+// transact runs one transaction and repeats it when the database was busy.
 func (w *writer) transact(ctx context.Context, reqs []*request, errs []error) error {
 	for try := 1; ; try++ {
 		tx, err := w.s.db.Begin(ctx)
 		if err != nil {
-			return wrap("write", err) // it has waited long enough
+			return wrap("write", err) // Begin has waited
 		}
 		again, err := w.attempt(ctx, tx, reqs, errs)
-		var u *undo
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*undo](err); ok {
 			err = u.err
 		}
 		if err == nil || try == busyRetries || !again && !errors.Is(err, sqldb.ErrBusy) {
@@ -170,10 +157,10 @@ func (w *writer) transact(ctx context.Context, reqs []*request, errs []error) er
 	}
 }
 
-// attempt runs one transaction. After an error again tells that it rested on
-// the cache, which is empty now.
+// attempt runs one transaction. After an error, again reports whether the transaction
+// used the cache without checking it; the cache is empty now.
 func (w *writer) attempt(ctx context.Context, tx *sqldb.Tx, reqs []*request, errs []error) (again bool, err error) {
-	b := &batch{tx: tx, s: w.s, now: tx.Now, cache: &w.cache, in: w.insertions}
+	b := w.newBatch(tx)
 	if err := b.run(ctx, reqs, errs); err != nil {
 		w.cache.clear()
 		return b.cached, errors.Join(err, tx.Rollback(ctx))

@@ -91,13 +91,9 @@ func (tx *WriteTx) AddBlobRef(ctx context.Context, tree int64, ref BlobRef) erro
 // SetLimits replaces the limits of a tree. Warnings about what was used are
 // given anew.
 func (tx *WriteTx) SetLimits(ctx context.Context, tree int64, limits Limits) error {
-	raw, err := json.Marshal(limits)
-	if err != nil {
-		return err
-	}
 	st, err := tx.b.stat(ctx, tree)
 	if err == nil {
-		st.limits, st.rawLimits, st.warned = limits, string(raw), 0
+		st.limits, st.rawLimits, st.warned = limits, "", 0
 	}
 	return err
 }
@@ -115,7 +111,7 @@ const sqlWakeParked = `UPDATE task_hot SET ready_at = $2
 func (tx *WriteTx) WakeParked(ctx context.Context, tree int64) error {
 	n, err := tx.b.tx.Exec(ctx, sqlWakeParked, tree, tx.b.now)
 	if n > 0 {
-		tx.b.readied(tree)
+		tx.b.ready[tree] = true
 	}
 	return err
 }

@@ -156,7 +156,7 @@ func acknowledge(format string, args ...any) {
 // durable: first in a small store and one after another, then several at once
 // and so much that the log is moved into the database again and again.
 func workAndAcknowledge(ctx context.Context, dir string) (err error) {
-	s, err := perdure.Open(ctx, perdure.Config{Dir: dir, LookEvery: time.Millisecond})
+	s, err := perdure.Open(ctx, perdure.Config{Dir: dir, PollInterval: time.Millisecond})
 	if err != nil {
 		return err
 	}

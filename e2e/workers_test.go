@@ -107,7 +107,7 @@ func TestKilledWorkers(t *testing.T) {
 	kills, seed := kills(t)/4, seed(t)
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 3))
-		cfg.LookEvery = time.Millisecond
+		cfg.PollInterval = time.Millisecond
 		s := testdb.Open(t, cfg)
 		sh := shape{fan: 4, depth: 3}
 		var workers [3]*exec.Cmd
@@ -290,7 +290,7 @@ func TestOtherNamespace(t *testing.T) {
 	if out, err := probe.CombinedOutput(); err != nil {
 		testdb.Missing(t, "namespaces", fmt.Sprintf("no process namespaces here: %v %s", err, bytes.TrimSpace(out)))
 	}
-	cfg := perdure.Config{Dir: t.TempDir(), LookEvery: time.Millisecond}
+	cfg := perdure.Config{Dir: t.TempDir(), PollInterval: time.Millisecond}
 	s := testdb.Open(t, cfg)
 	ctx := t.Context()
 	tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: "run"})

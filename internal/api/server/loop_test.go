@@ -188,7 +188,7 @@ func TestAnswerGate(t *testing.T) {
 		f.save(t, record.Change{Gate: &perdure.Gate{Kind: perdure.GateStuck,
 			Question: json.RawMessage(`{"title":"?","options":[{"answer":"abort"}]}`)}})
 		_, err := f.client.AnswerGate(ctx, f.tree.ID, 1, perdure.GateDecision{Answer: "perhaps"})
-		if perdure.CodeOf(err) != perdure.CodeInvalid || perdure.HintOf(err) != "it takes: abort" {
+		if perdure.CodeOf(err) != perdure.CodeInvalid || perdure.HintOf(err) != "possible answers: abort" {
 			t.Errorf("an answer that is none: %v (%s)", err, perdure.HintOf(err))
 		}
 		if _, err := f.client.AnswerGate(ctx, f.tree.ID, 2, perdure.GateDecision{Answer: "abort"}); perdure.CodeOf(

@@ -250,8 +250,8 @@ func TestBadVariables(t *testing.T) {
 		want                       string // in the detail
 	}{
 		{"no state", "GET", "/v1/variables", "", 400, "no state is named"},
-		{"scope", "GET", "/v1/variables?scope=all", "", 400, `scope "all" is none of global`},
-		{"scope without a session", "GET", "/v1/variables?scope=session", "", 400, `the scope "session" needs a name`},
+		{"scope", "GET", "/v1/variables?scope=all", "", 400, `scope "all" is not one of global`},
+		{"scope without a session", "GET", "/v1/variables?scope=session", "", 400, `scope "session" needs a name`},
 		{"tree of the global scope", "GET", "/v1/state?scope=global&tree=tree-00000000", "", 400,
 			`"tree" has no meaning in the scope "global"`},
 		{"variables of no tree", "GET", "/v1/variables?tree=tree-00000000", "", 404, `no tree "tree-00000000"`},
@@ -276,8 +276,8 @@ func TestBadVariables(t *testing.T) {
 		{"increment by text", "POST", "/v1/variables/a/increment?scope=global", `{"by":"1"}`, 400, `"by" is not a number`},
 		{"append nothing", "POST", "/v1/variables/a/append?scope=global", "", 400, `field "value" is missing`},
 		{"history before", "GET", "/v1/history?scope=global&before=x", "", 400, `"x" is not of the form mut-`},
-		{"checkpoint without a name", "POST", "/v1/checkpoints?scope=global", "", 400, "the name is not a text of 1"},
-		{"roll back to nothing", "POST", "/v1/checkpoints/rollback?scope=global", "", 400, "no checkpoint is named"},
+		{"checkpoint without a name", "POST", "/v1/checkpoints?scope=global", "", 400, "the name is not UTF-8 text of 1"},
+		{"roll back to nothing", "POST", "/v1/checkpoints/rollback?scope=global", "", 400, "name of the checkpoint is empty"},
 		{"roll back to what is not there", "POST", "/v1/checkpoints/rollback?scope=global", `{"to":"x"}`, 404,
 			`no checkpoint or mutation "x"`},
 	}

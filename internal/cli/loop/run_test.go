@@ -139,7 +139,7 @@ func TestGateIsAnswered(t *testing.T) {
 	p.refuses(perdure.CodeNotFound, "perdure loop run", "answer", "approve")
 	p.ends(env.StatusGate, "run", "Cheat", "--until", check, "--no-wait")
 	p.says("test_deletion", "perdure loop answer reject --loop cheat-")
-	p.refuses(perdure.CodeInvalid, "it takes: ", "answer", "perhaps")
+	p.refuses(perdure.CodeInvalid, "possible answers: ", "answer", "perhaps")
 	p.refuses(perdure.CodeNotFound, "no open gate", "answer", "abort", "--gate", "2")
 	p.refuses(perdure.CodeInvalid, `"x y"`, "answer", "abort", "--loop", "x y")
 	p.ok("answer", "abort", "--reason", "no", "--json")
@@ -163,7 +163,7 @@ func TestGateAtTheTerminal(t *testing.T) {
 	p.set(map[string]any{"notify": map[string]any{"desktop": true}})
 	p.Terminal, p.Stdin = terminal, strings.NewReader("\nwhatever\nabort it cheats\n")
 	p.ends(env.StatusIncomplete, "run", "Cheat", "--until", check)
-	p.says("answer: ", "it takes: ", "\a")
+	p.says("answer: ", "possible answers: ", "\a")
 	row, _ := p.last()
 	gates, err := p.client.Gates(t.Context(), row.Tree)
 	if err != nil || len(gates) != 1 || gates[0].Answer != "abort" || gates[0].Reason != "it cheats" {
