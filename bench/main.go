@@ -3,10 +3,9 @@
 // overwrites with fdatasync on the same disk in the same round, because only
 // ratios to F carry over to other machines.
 //
-// go run -C bench .
+//	go run -C bench . NAME [flags]
 //
-// transitions|flat|tree|idle|recover|takeover|contend|status|memory|run|split|views|watch|variables|import|handoff|loop|loop-history
-// [flags]
+// Without a name it lists the benchmarks.
 package main
 
 import (

@@ -50,10 +50,11 @@ func TestLoopOnFullDisk(t *testing.T) {
 				stopped(t, dir, "run", "paused: read file \"big\"", full, "free some space")
 				stopped(t, dir, "again", full)
 			}},
-		"in the check": {agent: "1) left 2000; head -c 700000 /dev/zero | tr '\\0' '\\n' > noise;; *) echo pass > tests/b;;", check: func(t *testing.T, dir string) {
-			stopped(t, dir, "run", "paused: ", full)
-			stopped(t, dir, "again", full)
-		}},
+		"in the check": {agent: "1) left 2000; head -c 700000 /dev/zero | tr '\\0' '\\n' > noise;; *) echo pass > tests/b;;",
+			check: func(t *testing.T, dir string) {
+				stopped(t, dir, "run", "paused: ", full)
+				stopped(t, dir, "again", full)
+			}},
 		"in the way back": {agent: "1) rm keep tests/a; left 1000;; *) test -e keep && echo pass > tests/b;;", script: `
 t answer loop answer reject
 `, check: func(t *testing.T, dir string) {

@@ -88,7 +88,8 @@ func TestLoopLosesItsRepository(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)
 	said, status := w.loopWith("rm -rf .git", "--unattended")
-	wantSaid(t, said, status, 6, "iteration 1: regression: .git is gone", "snapshots do not have it", "perdure loop answer reject")
+	wantSaid(t, said, status, 6, "iteration 1: regression: .git is gone",
+		"snapshots do not have it", "perdure loop answer reject")
 	w.sh("perdure loop answer reject --reason 'leave it alone'")
 	w.endsWell()
 }
@@ -99,7 +100,8 @@ func TestLoopLeavesOut(t *testing.T) {
 	w := newLoopPlace(t)
 	w.sh("truncate -s 1G large")
 	said, status := w.loopWith("rm tests/a; test -e later || truncate -s 1G later", "")
-	wantSaid(t, said, status, 6, "snapshots leave out large (too large)", "iteration 1: snapshots leave out later (too large)")
+	wantSaid(t, said, status, 6, "snapshots leave out large (too large)",
+		"iteration 1: snapshots leave out later (too large)")
 	out := w.sh("perdure loop abort --revert; perdure loop report; du -sk .perdure | cut -f 1")
 	if strings.Count(out, "snapshots leave out") != 1 || w.read("tests/a") != "pass\n" {
 		t.Errorf("the report, and how much is kept:\n%s", out)
@@ -174,7 +176,8 @@ func TestLoopsInOneWorkspace(t *testing.T) {
 			ends := make(chan end, 2)
 			for _, folder := range []string{".", second} {
 				go func() {
-					out, errs, status := w.try(fmt.Sprintf("perdure loop run x --no-wait --until 'sh %s/check.sh' --agent 'exec:sh %s' --workspace %s", w.dir, w.agentFile(), folder), env)
+					out, errs, status := w.try(fmt.Sprintf("perdure loop run x --no-wait --until 'sh %s/check.sh' "+
+						"--agent 'exec:sh %s' --workspace %s", w.dir, w.agentFile(), folder), env)
 					ends <- end{out + errs, status}
 				}()
 			}

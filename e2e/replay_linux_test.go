@@ -22,7 +22,8 @@ const traced = "open,openat,creat,mkdir,mkdirat,write,pwrite64,lseek,fsync,fdata
 
 // foreign are calls that change files in ways the model does not know: they
 // must not occur.
-const foreign = "link,linkat,symlink,symlinkat,writev,pwritev,pwritev2,fallocate,copy_file_range,sendfile,msync,sync_file_range"
+const foreign = "link,linkat,symlink,symlinkat,writev,pwritev,pwritev2," +
+	"fallocate,copy_file_range,sendfile,msync,sync_file_range"
 
 // inode is a file.
 type inode struct {

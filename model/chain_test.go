@@ -86,7 +86,8 @@ func TestChainFails(t *testing.T) {
 	if !errors.As(err, &e) || e.Kind != model.KindUnavailable || e.Status != 503 || e.Hint != "wait" || !e.Retryable() {
 		t.Errorf("error = %+v, want that of b, which may pass", e)
 	}
-	if want := "none of 3 models answered: a: auth: bad key; b: unavailable: down (6 tries); c: invalid: no"; !strings.Contains(e.Error(), want) {
+	want := "none of 3 models answered: a: auth: bad key; b: unavailable: down (6 tries); c: invalid: no"
+	if !strings.Contains(e.Error(), want) {
 		t.Errorf("error = %v, want %q", e, want)
 	}
 	c = chain(t,

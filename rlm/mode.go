@@ -47,7 +47,8 @@ func (c *Config) checkMode(bad func(field, format string, args ...any)) {
 		}
 		missing = missing || c.Seed == nil
 		if c.Mode == ModeStrict && !takesSeed(name) {
-			bad(field, "%q takes no seed, and mode strict needs models that do (openai:NAME) or that answer the same each time", clip.Bytes(name, 80))
+			bad(field, "%q takes no seed, and mode strict needs models that do (openai:NAME) "+
+				"or that answer the same each time", clip.Bytes(name, 80))
 		}
 	}
 	if missing {

@@ -96,7 +96,8 @@ func TestBudgetInTheMidstOfAPlan(t *testing.T) {
 		if len(d.Missing) == 0 {
 			t.Errorf("%s: nothing is told to be missing: %s", strategy, root.Data)
 		}
-		if notes := strings.Join(d.Notes, "\n"); strings.Contains(notes, "1 task of the plan was not begun: task_4") != (strategy == "sequential") {
+		notes := strings.Join(d.Notes, "\n")
+		if strings.Contains(notes, "1 task of the plan was not begun: task_4") != (strategy == "sequential") {
 			t.Errorf("%s: notes are %q", strategy, notes)
 		}
 	}

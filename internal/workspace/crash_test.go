@@ -262,7 +262,8 @@ func TestFullDisk(t *testing.T) {
 	large := take(t, w)
 	restore(t, w, id)
 	// What is restored does not fit: no part of it is there.
-	if _, output := play(t, job{"restore", root, large, full}, 0); !strings.Contains(output, workspace.ErrDiskFull.Error()) {
+	_, output := play(t, job{"restore", root, large, full}, 0)
+	if !strings.Contains(output, workspace.ErrDiskFull.Error()) {
 		t.Errorf("restore of a large file: %q, want %q", output, workspace.ErrDiskFull)
 	}
 	if _, err := os.Stat(filepath.Join(root, "large")); !os.IsNotExist(err) {

@@ -287,10 +287,12 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want ErrRefused with a hint", name, err)
 		}
 	}
-	if _, err := workspace.Open(workspace.Config{Root: filepath.Join(home, "work"), Dir: t.TempDir(), Home: home}); err != nil {
+	config := workspace.Config{Root: filepath.Join(home, "work"), Dir: t.TempDir(), Home: home}
+	if _, err := workspace.Open(config); err != nil {
 		t.Errorf("folder in the home folder: %v", err)
 	}
-	if _, err := workspace.Open(workspace.Config{Root: filepath.Join(home, "none"), Dir: t.TempDir(), Home: home}); !errors.Is(err, workspace.ErrGone) {
+	config.Root = filepath.Join(home, "none")
+	if _, err := workspace.Open(config); !errors.Is(err, workspace.ErrGone) {
 		t.Errorf("missing folder: %v, want ErrGone", err)
 	}
 	if _, err := workspace.Open(workspace.Config{MaxFiles: -1}); err == nil ||
@@ -374,7 +376,8 @@ func TestReadFiles(t *testing.T) {
 		t.Fatalf("read %d files, error %v", len(got), err)
 	}
 	stop := errors.New("enough")
-	if err := w.ReadFiles(t.Context(), id, paths, func(workspace.File, []byte) error { return stop }); !errors.Is(err, stop) {
+	err = w.ReadFiles(t.Context(), id, paths, func(workspace.File, []byte) error { return stop })
+	if !errors.Is(err, stop) {
 		t.Errorf("error %v, want that of the caller", err)
 	}
 	packs, err := filepath.Glob(filepath.Join(cfg.Dir, "packs", "*.pack"))

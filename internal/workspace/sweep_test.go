@@ -120,7 +120,8 @@ func TestSweepStopsAtDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := diskUse(t, cfg)
-	if _, err := w.Sweep(t.Context(), workspace.Retain{Keep: []workspace.ID{second}}); !errors.Is(err, workspace.ErrDamaged) {
+	_, err := w.Sweep(t.Context(), workspace.Retain{Keep: []workspace.ID{second}})
+	if !errors.Is(err, workspace.ErrDamaged) {
 		t.Errorf("error %v, want ErrDamaged", err)
 	}
 	if !ids(t, w)[first] || diskUse(t, cfg) != before {

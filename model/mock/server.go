@@ -205,7 +205,8 @@ func (s *sender) stream(usage bool) {
 	s.w.Header().Set("Content-Type", "text/event-stream")
 	head := fmt.Sprintf(`{"id":"mock","object":"chat.completion.chunk","created":%d,"model":%s`, time.Now().Unix(),
 		quote(s.model))
-	s.print("data: %s,\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n", head)
+	s.print("data: %s,\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},"+
+		"\"finish_reason\":null}]}\n\n", head)
 	for _, part := range s.reply.parts() {
 		s.print("data: %s,\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":null}]}\n\n", head,
 			quote(part))

@@ -293,7 +293,8 @@ func roundTrip(t *testing.T, s *perdure.Store, source, first string) {
 	other := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	r := importFrom(t, other, first)
 	for _, n := range r.Notes {
-		stays := slices.ContainsFunc([]string{"several records; all are kept", "kept in the document only", "the name of the file is used",
+		stays := slices.ContainsFunc([]string{"several records; all are kept", "kept in the document only",
+			"the name of the file is used",
 			"was kept as text"},
 			func(says string) bool { return strings.Contains(n.Message, says) })
 		if n.Kind != aiwgtree.Missing && !stays {

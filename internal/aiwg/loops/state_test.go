@@ -111,7 +111,8 @@ func TestReadStateRefuses(t *testing.T) {
 func TestReadStateCorrects(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(base, "x-a1b2c3d4", "My Loop", 1) +
-		",\n\"regression_events\":[{\"event_id\":\"e\",\"iteration\":1,\"regression_type\":\"odd\",\"severity\":\"high\"}],\n\"own\":{\"kept\":[1.50]}}"
+		",\n\"regression_events\":[{\"event_id\":\"e\",\"iteration\":1,\"regression_type\":\"odd\"," +
+		"\"severity\":\"high\"}],\n\"own\":{\"kept\":[1.50]}}"
 	doc, notes, err := loops.ReadState("x", []byte(text))
 	if err != nil {
 		t.Fatal(err)

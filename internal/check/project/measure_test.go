@@ -306,7 +306,8 @@ func TestAgain(t *testing.T) {
 		{ID: "tests.test_b::test_x", Suite: "tests.test_b", Name: "test_x"},
 	}
 	titles := []testreport.Test{{ID: "a.ts::outer > adds (1)", Suite: "a.ts", Name: "outer > adds (1)", File: "a.ts"}}
-	rust := []testreport.Test{{Suite: "foo src/lib.rs", Name: "tests::fails"}, {Suite: "doc foo", Name: "src/lib.rs - add"}}
+	rust := []testreport.Test{{Suite: "foo src/lib.rs", Name: "tests::fails"},
+		{Suite: "doc foo", Name: "src/lib.rs - add"}}
 	java := []testreport.Test{{Suite: "com.acme.CartTest", Name: "sums(int, int)[1]"},
 		{Suite: "com.acme.CartTest", Name: "fails"}}
 	tests := []struct {

@@ -122,7 +122,8 @@ func checkingSection(header string) bool {
 	for _, prefix := range [...]string{
 		"tool.pytest", "tool:pytest", "tool.coverage", "coverage:", "tool.ruff", "tool.mypy", "mypy", "tool.pyright",
 		"tool.basedpyright", "tool.pylint", "pylint", "tool.flake8", "flake8", "pycodestyle", "tool.bandit", "tool.tox",
-		"tox", "testenv", "tool.nox", "tool.hatch.envs", "tool.poe", "tool.pdm.scripts", "tool.pixi.tasks", "isort", "lints", "workspace.lints", "test", "bench", "profile.test",
+		"tox", "testenv", "tool.nox", "tool.hatch.envs", "tool.poe", "tool.pdm.scripts", "tool.pixi.tasks", "isort", "lints",
+		"workspace.lints", "test", "bench", "profile.test",
 		"alias", "workspace.metadata.nextest",
 	} {
 		rest, ok := strings.CutPrefix(header, prefix)

@@ -172,7 +172,8 @@ func TestRunners(t *testing.T) {
 			if _, err := exec.LookPath(tt.program); err != nil {
 				t.Skip("no " + tt.program)
 			}
-			if tt.program == "node" && exec.CommandContext(t.Context(), "node", "--test-reporter=junit", "--version").Run() != nil {
+			junit := exec.CommandContext(t.Context(), "node", "--test-reporter=junit", "--version")
+			if tt.program == "node" && junit.Run() != nil {
 				t.Skip("this version of node has no JUnit reporter")
 			}
 			root := t.TempDir()

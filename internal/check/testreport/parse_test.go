@@ -104,7 +104,8 @@ func sound(r *testreport.Report) bool {
 // Cargo's compile errors come before any test.
 func TestCargoBuild(t *testing.T) {
 	t.Parallel()
-	r, err := testreport.Parse(testreport.Cargo, strings.NewReader("   Compiling foo v0.1.0\nerror[E0425]: cannot find function "+
+	r, err := testreport.Parse(testreport.Cargo, strings.NewReader("   Compiling foo v0.1.0\n"+
+		"error[E0425]: cannot find function "+
 		"`nope`\n --> src/lib.rs:3:5\n\nerror: could not compile `foo` (lib test) due to 1 previous error\n"),
 		testreport.Config{})
 	if err != nil {

@@ -62,7 +62,8 @@ func TestTypedLines(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if offered := strings.Contains(screen, "final_answer  final_report"); offered != (test.name == "completion as far as is certain") {
+			offered := strings.Contains(screen, "final_answer  final_report")
+			if offered != (test.name == "completion as far as is certain") {
 				t.Errorf("screen %q", screen)
 			}
 		})

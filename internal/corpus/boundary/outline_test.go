@@ -306,7 +306,8 @@ func FuzzOutline(f *testing.F) {
 		"a.sh", "a.sql", "a.json",
 		"a.yaml", "a.xml", "a.csv", "a.jsonl", "a.log", "a.tex", "a.diff", "a.x"}
 	for i := range names {
-		f.Add(uint8(i), []byte("#!/bin/sh\n\n/* a\n\n*/ @x(\n{\"'`\n\n}<<EOF\nEOF\n\"a\n\",b\n\n```\n2024-01-02 15:04:05\n"), uint16(7))
+		f.Add(uint8(i), []byte("#!/bin/sh\n\n/* a\n\n*/ @x(\n"+
+			"{\"'`\n\n}<<EOF\nEOF\n\"a\n\",b\n\n```\n2024-01-02 15:04:05\n"), uint16(7))
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, text []byte, step uint16) {
 		name := names[int(kind)%len(names)]

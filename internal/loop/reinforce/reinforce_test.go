@@ -134,7 +134,9 @@ func TestOwnTexts(t *testing.T) {
 		fstest.MapFS{"minimal.md.tmpl": {Data: []byte("Mind {{(index .Failing 0).Name}}!")}}); err == nil {
 		t.Error("a template that fails without failing tests is taken")
 	}
-	texts, err := reinforce.LoadTemplates(fstest.MapFS{"minimal.md.tmpl": {Data: []byte("Mind iteration {{.Iteration}}!")}})
+	texts, err := reinforce.LoadTemplates(fstest.MapFS{
+		"minimal.md.tmpl": {Data: []byte("Mind iteration {{.Iteration}}!")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,10 +118,11 @@ func others() map[string]string {
 		"go test ./... | tee /tmp/log":          "",
 		"echo x > .perdure/config.yaml":         "write_perdure",
 		"dd if=/dev/zero of=a_test.go":          "write_test",
-		"apply_patch <<'E'\n*** Begin Patch\n*** Delete File: a_test.go\n*** Add File: b.go\n+x\n*** End Patch\nE": "delete_test",
-		"cd x && apply_patch \"*** Update File: .perdure/y\n\"":                                                    "write_perdure",
-		"apply_patch <<'E'\n*** Update File: a_test.go\n*** Move to: a.go\nE":                                      "write_test delete_test",
-		"cat <<'E' > notes\n*** Delete File: a_test.go\nE":                                                         "",
+		"apply_patch <<'E'\n*** Begin Patch\n*** Delete File: a_test.go\n" +
+			"*** Add File: b.go\n+x\n*** End Patch\nE": "delete_test",
+		"cd x && apply_patch \"*** Update File: .perdure/y\n\"":               "write_perdure",
+		"apply_patch <<'E'\n*** Update File: a_test.go\n*** Move to: a.go\nE": "write_test delete_test",
+		"cat <<'E' > notes\n*** Delete File: a_test.go\nE":                    "",
 		// Calls without a command line, or that hide the command.
 		"$'\\x72\\x6d' -rf src": "unreadable_command",
 		"$RM -rf src":           "unreadable_command",

@@ -219,7 +219,8 @@ func FuzzUnified(f *testing.F) {
 			!bytes.Equal(bytes.ToValidUTF8(before, nil), before) || !bytes.Equal(bytes.ToValidUTF8(after, nil), after) {
 			return // shown otherwise
 		}
-		if got := applied(t, string(before), linediff.Unified(file(string(before)), file(string(after)), whole())); got != string(after) {
+		unified := linediff.Unified(file(string(before)), file(string(after)), whole())
+		if got := applied(t, string(before), unified); got != string(after) {
 			t.Fatalf("gives %q, want %q", got, after)
 		}
 	})
