@@ -112,7 +112,7 @@ func (d *Daemon) execution(cfg IPCConfig) func(agent string) (rpc.Execution, boo
 
 // driven refuses a tree whose task somebody outside does.
 func driven(tree *perdure.Tree) error {
-	if tree.Kind != rpc.Kind || rpc.Executes(*tree) {
+	if tree.Kind != rpc.Kind || rpc.Executes(tree) {
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "execute tree",

@@ -6,68 +6,71 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// conn is one client. Its requests are answered one after another, in order; a
-// client that does not read holds up nobody but itself, and not for long.
+// conn is the connection of a client. Its requests are answered one after another, so a
+// client that does not read blocks only itself, until the write timeout.
 type conn struct {
 	net.Conn
 	s   *Server
 	in  *lineReader
 	out *bufio.Writer
-	// tasks are those it works on, guarded by the server's desks.
+	// tasks are the tasks it owns, guarded by workItems.mu.
 	tasks map[perdure.TaskID]bool
-	// ended is closed when it works on none any more.
+	// ended is closed when the connection has ended and owns no tasks.
 	ended chan struct{}
 }
 
-// patient gives each write its time.
-type patient struct {
+// deadlineWriter sets a deadline for each write.
+type deadlineWriter struct {
 	net.Conn
-	most time.Duration
+	timeout time.Duration
 }
 
-func (p patient) Write(b []byte) (int, error) {
-	if err := p.SetWriteDeadline(time.Now().Add(p.most)); err != nil {
+func (w deadlineWriter) Write(b []byte) (int, error) {
+	if err := w.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
 		return 0, err
 	}
-	return p.Conn.Write(b)
+	return w.Conn.Write(b)
 }
 
-// converse serves a connection until it ends.
-func (s *Server) converse(ctx context.Context, nc net.Conn) {
+// serveConn serves a connection until it ends.
+func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 	c := &conn{Conn: nc, s: s, in: newLineReader(nc, s.cfg.MaxLineBytes),
-		out: bufio.NewWriterSize(patient{nc, s.cfg.WriteTimeout}, 64<<10), tasks: make(map[perdure.TaskID]bool),
+		out: bufio.NewWriterSize(deadlineWriter{nc, s.cfg.WriteTimeout}, 64<<10), tasks: make(map[perdure.TaskID]bool),
 		ended: make(chan struct{})}
 	defer nc.Close()
-	if !s.enter(c) {
-		_ = c.tell(&Error{Code: CodeTooManyConns, Message: "there are too many connections",
-			Data: &ErrorData{Code: perdure.CodeUnavailable}})
+	if !s.addConn(c) {
+		_ = c.sendError(&Error{Code: CodeTooManyConns,
+			Message: fmt.Sprintf("too many connections: the limit is %d", s.cfg.MaxConns),
+			Data:    &ErrorData{Code: perdure.CodeUnavailable}})
 		return
 	}
-	defer s.leave(c)
+	defer s.removeConn(c)
 	defer func() {
-		s.desks.leftBy(c)
+		s.items.disconnect(c)
 		close(c.ended)
 	}()
-	c.answerAll(ctx)
+	c.serve(ctx)
 }
 
-// answerAll answers until nothing comes any more, or nothing can be sent.
-func (c *conn) answerAll(ctx context.Context) {
+// serve answers lines until no more can be read or an answer cannot be sent.
+func (c *conn) serve(ctx context.Context) {
 	for {
 		line, err := c.in.next()
 		switch {
 		case errors.Is(err, errLineTooLong):
-			err = c.tell(&Error{Code: CodeLineTooLong, Message: "the line is longer than " + byteCount(c.s.cfg.MaxLineBytes) +
-				" and was not looked at",
-				Data: &ErrorData{Code: perdure.CodeInvalid}})
+			err = c.sendError(&Error{Code: CodeLineTooLong,
+				Message: fmt.Sprintf("the line is longer than %d bytes and was skipped", c.s.cfg.MaxLineBytes),
+				Data:    &ErrorData{Code: perdure.CodeInvalid}})
 		case err == nil:
-			err = c.take(ctx, bytes.TrimSpace(line))
+			err = c.answerLine(ctx, bytes.TrimSpace(line))
 		}
 		if err != nil {
 			return
@@ -75,14 +78,14 @@ func (c *conn) answerAll(ctx context.Context) {
 	}
 }
 
-// take answers a line.
-func (c *conn) take(ctx context.Context, line []byte) error {
+// answerLine answers a line.
+func (c *conn) answerLine(ctx context.Context, line []byte) error {
 	if len(line) == 0 {
 		return nil
 	}
 	requests, batch, refused := readMessage(line)
 	if refused != nil {
-		return c.tell(refused)
+		return c.sendError(refused)
 	}
 	if !batch {
 		r, wanted := c.s.answer(ctx, c, requests[0])
@@ -91,7 +94,7 @@ func (c *conn) take(ctx context.Context, line []byte) error {
 		}
 		return c.write(nil, r, []byte("\n"))
 	}
-	// The answers go out one by one: together they may be larger than memory.
+	// The answers are sent one by one: together they could be larger than memory.
 	before := []byte("[")
 	for _, raw := range requests {
 		r, wanted := c.s.answer(ctx, c, raw)
@@ -104,20 +107,20 @@ func (c *conn) take(ctx context.Context, line []byte) error {
 		before = []byte(",")
 	}
 	if before[0] == '[' {
-		return nil // nothing but notifications
+		return nil // only notifications
 	}
 	_, err := c.out.WriteString("]\n")
 	return errors.Join(err, c.out.Flush())
 }
 
-// tell answers what could not be read as a request.
-func (c *conn) tell(e *Error) error {
+// sendError answers a line that is not a request.
+func (c *conn) sendError(e *Error) error {
 	return c.write(nil, reply{Version: "2.0", Error: e, ID: json.RawMessage("null")}, []byte("\n"))
 }
 
-// write sends an answer. With after it is the last one of the line.
+// write sends an answer, with after the last one of a line.
 func (c *conn) write(before []byte, r reply, after []byte) error {
-	raw, err := encode(r)
+	raw, err := jsontree.Marshal(r, "")
 	if err != nil {
 		return err
 	}

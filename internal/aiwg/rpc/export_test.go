@@ -15,8 +15,8 @@ func (s *Server) AnswerForTest(ctx context.Context, lines []byte) []byte {
 	var out bytes.Buffer
 	c := &conn{s: s, in: newLineReader(bytes.NewReader(lines), s.cfg.MaxLineBytes), out: bufio.NewWriter(&out),
 		tasks: make(map[perdure.TaskID]bool), ended: make(chan struct{})}
-	defer s.desks.leftBy(c)
-	c.answerAll(ctx)
+	defer s.items.disconnect(c)
+	c.serve(ctx)
 	return out.Bytes()
 }
 
@@ -26,13 +26,13 @@ func (s *Server) OpenForTest(ctx context.Context) (err error) {
 	return err
 }
 
-// CloseForTest gives everything back, as Serve at its end.
+// CloseForTest releases all leases, as Serve at its end.
 func (s *Server) CloseForTest(ctx context.Context) error {
-	s.giveBack(ctx)
+	s.releaseAll(ctx)
 	return s.session.Close(ctx)
 }
 
-// DieForTest ends the session and gives nothing back.
+// DieForTest ends the session and releases nothing.
 func (s *Server) DieForTest(ctx context.Context) error { return s.session.Close(ctx) }
 
 // Lines reads lines of at most so many bytes; one that is too long is nil.

@@ -6,24 +6,23 @@ import (
 	"io"
 )
 
-// errLineTooLong tells of a line that was longer than allowed.
+// errLineTooLong is the error of a line that is longer than the limit.
 var errLineTooLong = errors.New("the line is too long")
 
-// lineReader reads lines of at most so many bytes. What is longer takes no more
-// memory than that.
+// lineReader reads lines of at most limit bytes. Longer lines take no more memory.
 type lineReader struct {
-	r    *bufio.Reader
-	most int
-	skip bool // the rest of a line that was too long
+	r     *bufio.Reader
+	limit int
+	skip  bool // skip the rest of a line that was too long
 }
 
-func newLineReader(r io.Reader, most int) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), most: most}
+func newLineReader(r io.Reader, limit int) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
-// next returns the next line without its end. A line that is too long is told of
-// as soon as that is known, once; the call after it goes on with the next line.
-// What stands behind the last line end counts as a line.
+// next returns the next line without its end. For a line that is too long it returns
+// errLineTooLong before the line is read to its end; the next call returns the next
+// line. The last line does not need an end.
 func (l *lineReader) next() ([]byte, error) {
 	var line []byte
 	for {
@@ -35,7 +34,7 @@ func (l *lineReader) next() ([]byte, error) {
 		switch {
 		case l.skip:
 			l.skip = !ended
-		case len(line)+len(part) > l.most+1 || len(line)+len(part) > l.most && !ended:
+		case len(line)+len(part) > l.limit+1 || len(line)+len(part) > l.limit && !ended:
 			l.skip = !ended
 			return nil, errLineTooLong
 		default:

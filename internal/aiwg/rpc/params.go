@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,152 +11,137 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// params are the parameters of a call by name. What is read is taken out, so
-// that the rest can be kept.
-type params map[string]json.RawMessage
+// params are the parameters of a call by name. A parameter that was read is removed, so
+// that the others can be kept.
+type params struct {
+	values map[string]json.RawMessage
+	err    error // the first invalid parameter
+}
 
-// take returns a parameter that may have several names; nil when it is missing
-// or null.
-func (p params) take(names ...string) json.RawMessage {
+func (p *params) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = invalidParams(fmt.Sprintf(format, args...))
+	}
+}
+
+// take returns a parameter that can have several names, nil if it is missing or null.
+func (p *params) take(names ...string) json.RawMessage {
 	var found json.RawMessage
 	for _, name := range names {
-		if v, there := p[name]; there && string(v) != "null" && found == nil {
+		if v := p.values[name]; given(v) && found == nil {
 			found = v
 		}
-		delete(p, name)
+		delete(p.values, name)
 	}
 	return found
 }
 
-func (p params) text(names ...string) (text string, there bool, err error) {
+func given(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
+
+func (p *params) text(names ...string) (text string, ok bool) {
 	raw := p.take(names...)
 	if raw == nil {
-		return "", false, nil
+		return "", false
 	}
-	if raw[0] != '"' || json.Unmarshal(raw, &text) != nil {
-		return "", false, invalidParams(fmt.Sprintf("%s is no text", names[0]))
+	if json.Unmarshal(raw, &text) != nil {
+		p.fail("%s is not a string", names[0])
 	}
-	return text, true, nil
+	return text, true
 }
 
-// whole reads a whole number; 5.0 is one.
-func (p params) whole(least, most int64, names ...string) (n int64, there bool, err error) {
+// whole reads an integer; 5.0 is one.
+func (p *params) whole(least, most int64, names ...string) (n int64, ok bool) {
 	raw := p.take(names...)
 	if raw == nil {
-		return 0, false, nil
+		return 0, false
 	}
-	v, perr := strconv.ParseFloat(string(raw), 64)
-	if perr != nil || v != math.Trunc(v) || v < float64(least) || v > float64(most) {
-		return 0, false, invalidParams(fmt.Sprintf("%s is no whole number from %d to %d", names[0], least, most))
+	v, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || v != math.Trunc(v) || v < float64(least) || v > float64(most) {
+		p.fail("%s is not an integer from %d to %d", names[0], least, most)
 	}
-	if n, perr = strconv.ParseInt(string(raw), 10, 64); perr != nil {
+	if n, err = strconv.ParseInt(string(raw), 10, 64); err != nil {
 		n = int64(v)
 	}
-	return n, true, nil
+	return n, true
 }
 
-func (p params) flag(names ...string) (value, there bool, err error) {
+func (p *params) flag(names ...string) (value, ok bool) {
 	raw := p.take(names...)
-	if raw == nil {
-		return false, false, nil
+	if raw != nil && json.Unmarshal(raw, &value) != nil {
+		p.fail("%s is not a boolean", names[0])
 	}
-	if json.Unmarshal(raw, &value) != nil {
-		return false, false, invalidParams(fmt.Sprintf("%s is neither true nor false", names[0]))
-	}
-	return value, true, nil
+	return value, raw != nil
 }
 
-func (p params) object(names ...string) (map[string]json.RawMessage, error) {
-	raw := p.take(names...)
-	if raw == nil {
-		return nil, nil
+func (p *params) object(names ...string) (members map[string]json.RawMessage) {
+	if raw := p.take(names...); raw != nil && json.Unmarshal(raw, &members) != nil {
+		p.fail("%s is not an object", names[0])
 	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil || members == nil {
-		return nil, invalidParams(fmt.Sprintf("%s is no object", names[0]))
-	}
-	return members, nil
+	return members
 }
 
-// taskID reads which task is meant.
-func (p params) taskID() (string, error) {
-	id, there, err := p.text("taskId", "task_id", "id")
-	if err == nil && (!there || id == "") {
-		err = invalidParams("Missing required parameter: taskId")
+// taskID reads the ID of the task.
+func (p *params) taskID() string {
+	id, _ := p.text("taskId", "task_id", "id")
+	if id == "" {
+		p.fail("Missing required parameter: taskId")
 	}
-	return id, err
+	return id
 }
 
-// fence reads the token of a lease, nil when none is given.
-func (p params) fence() (*int64, error) {
-	n, there, err := p.whole(0, math.MaxInt64, "fence")
-	if !there {
-		return nil, err
+// fence reads the token of a lease, nil if there is none.
+func (p *params) fence() *int64 {
+	if n, ok := p.whole(0, math.MaxInt64, "fence"); ok {
+		return &n
 	}
-	return &n, nil
+	return nil
 }
 
-// failure reads an error as records have it: a text, or an object with a kind
-// and a message.
-func (p params) failure() (perdure.Failure, error) {
+// failure reads an error as in records: a string, or an object with a kind and a
+// message.
+func (p *params) failure() perdure.Failure {
 	f := perdure.Failure{Kind: "unknown"}
-	raw := p.take("error", "message")
-	switch {
+	switch raw := p.take("error", "message"); {
 	case raw == nil:
 		f.Message = "the worker gave no reason"
-	case raw[0] == '"':
-		if json.Unmarshal(raw, &f.Message) != nil {
-			return f, invalidParams("error is no text")
-		}
+	case json.Unmarshal(raw, &f.Message) == nil:
 	default:
 		var e struct {
 			Kind    string `json:"kind"`
 			Message string `json:"message"`
 		}
-		if json.Unmarshal(raw, &e) != nil || raw[0] != '{' {
-			return f, invalidParams("error is neither a text nor an object with a kind and a message")
+		if json.Unmarshal(raw, &e) != nil {
+			p.fail("error is not a string or an object with a kind and a message")
 		}
-		if e.Kind != "" {
-			f.Kind = e.Kind
-		}
-		f.Message = e.Message
+		f.Kind, f.Message = cmp.Or(e.Kind, f.Kind), e.Message
 	}
-	if kind, there, err := p.text("kind"); err != nil || there {
+	if kind, ok := p.text("kind"); ok {
 		f.Kind = kind
-		if err != nil {
-			return f, err
-		}
 	}
-	var err error
-	f.Retry, _, err = p.flag("retry")
-	return f, err
+	f.Retry, _ = p.flag("retry")
+	return f
 }
 
-// outcome reads a result: text, or an object that is kept beside its text.
-func (p params) outcome() (perdure.Result, error) {
+// outcome reads a result: text, or an object that is also kept as data.
+func (p *params) outcome() (r perdure.Result) {
 	raw := p.take("result")
-	switch {
-	case raw == nil:
-		return perdure.Result{}, nil
-	case raw[0] == '"':
-		var r perdure.Result
-		if json.Unmarshal(raw, &r.Text) != nil {
-			return r, invalidParams("result is no text")
-		}
-		return r, nil
-	case raw[0] == '{':
-		return perdure.Result{Text: string(raw), Data: raw}, nil
+	if raw == nil || json.Unmarshal(raw, &r.Text) == nil {
+		return r
 	}
-	return perdure.Result{Text: string(raw)}, nil
+	r.Text = string(raw)
+	if raw[0] == '{' {
+		r.Data = raw
+	}
+	return r
 }
 
-// rest are the parameters that nobody asked for: they are kept in the metadata,
-// as unknown members of records are, where they do not hide what is there.
-func (p params) rest(metadata map[string]json.RawMessage) map[string]json.RawMessage {
-	if len(p) == 0 {
+// rest returns metadata with the parameters that were not read, unless it has members of
+// the same names.
+func (p *params) rest(metadata map[string]json.RawMessage) map[string]json.RawMessage {
+	if len(p.values) == 0 {
 		return metadata
 	}
-	all := maps.Clone(map[string]json.RawMessage(p))
+	all := maps.Clone(p.values)
 	maps.Copy(all, metadata)
 	return all
 }

@@ -151,7 +151,7 @@ func TestErrorsAreTold(t *testing.T) {
 	id := c.call("task.submit", obj{"prompt": "p"}).TaskID
 	e := c.refusal(rpc.CodeConflict, "task.complete", obj{"taskId": id, "result": "x"})
 	want := &rpc.Error{Code: rpc.CodeConflict, Message: `task "task-0001" is queued and cannot become completed`,
-		Data: &rpc.ErrorData{Code: perdure.CodeConflict, Hint: "task.start begins a task that is queued", TaskID: 1,
+		Data: &rpc.ErrorData{Code: perdure.CodeConflict, Hint: "task.start starts a queued task", TaskID: 1,
 			Is: perdure.Queued, Want: perdure.Completed}}
 	if diff := cmp.Diff(want, e); diff != "" {
 		t.Errorf("the error differs (-want +got):\n%s", diff)

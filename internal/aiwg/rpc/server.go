@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,77 +12,67 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// Config says what a [Server] works with.
+// Config configures a [Server].
 type Config struct {
 	// Store holds the tasks. Required.
 	Store *perdure.Store
-	// Execute tells how the daemon itself does the tasks for an agent ("" for
-	// none): the configuration and the limits of their trees. False: it cannot,
-	// and they wait for a worker. It is called from many goroutines. Nil: it
-	// never can.
+	// Execute returns the configuration and the limits of the trees that the daemon
+	// executes for an agent ("" for none); false if it cannot, so that they wait for a
+	// worker. It is called concurrently. If it is nil, all tasks wait for a worker.
 	Execute func(agent string) (Execution, bool)
-	// Concurrency is how many tasks the daemon does at once, to be told.
+	// Concurrency is the number of tasks that the daemon executes at once, for
+	// daemon.status.
 	Concurrency int
-	// MaxLineBytes bounds a line, without its end. 0: DefaultMaxLineBytes.
+	// MaxLineBytes is the limit of a line without its end. 0: DefaultMaxLineBytes.
 	MaxLineBytes int
-	// MaxConns bounds the connections. 0: DefaultMaxConns.
+	// MaxConns is the limit of connections. 0: DefaultMaxConns.
 	MaxConns int
-	// WriteTimeout is how long a client may not read. 0: DefaultWriteTimeout.
+	// WriteTimeout is the timeout of a write to a client. 0: DefaultWriteTimeout.
 	WriteTimeout time.Duration
-	// Silence is how long a task stays with a worker whose connection ended.
-	// 0: DefaultSilence.
+	// Silence is how long a disconnected worker keeps its task. 0: DefaultSilence.
 	Silence time.Duration
-	// DrainTimeout is how long workers may end what they do when the server
-	// stops. 0: DefaultDrainTimeout.
+	// DrainTimeout is how long Serve waits for workers at its end.
+	// 0: DefaultDrainTimeout.
 	DrainTimeout time.Duration
-	// Version is what daemon.status tells.
+	// Version is the version in daemon.status.
 	Version string
-	// Logger: nil discards.
+	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 }
 
-// Execution is how the daemon does a task.
+// Execution is the configuration and the limits of a tree that the daemon executes.
 type Execution struct {
 	Config json.RawMessage
 	Limits perdure.Limits
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.MaxLineBytes, DefaultMaxLineBytes)
-	setDefault(&c.MaxConns, DefaultMaxConns)
-	setDefault(&c.WriteTimeout, DefaultWriteTimeout)
-	setDefault(&c.Silence, DefaultSilence)
-	setDefault(&c.DrainTimeout, DefaultDrainTimeout)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.MaxLineBytes = cmp.Or(c.MaxLineBytes, DefaultMaxLineBytes)
+	c.MaxConns = cmp.Or(c.MaxConns, DefaultMaxConns)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, DefaultWriteTimeout)
+	c.Silence = cmp.Or(c.Silence, DefaultSilence)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Execute == nil {
 		c.Execute = func(string) (Execution, bool) { return Execution{}, false }
 	}
 	return c
 }
 
-func setDefault[T comparable](v *T, to T) {
-	var zero T
-	if *v == zero {
-		*v = to
-	}
-}
-
 func (c *Config) validate() error {
-	var errs []error
-	if c.Store == nil {
-		errs = append(errs, errors.New("serve .aiwg clients: Store is missing"))
+	switch {
+	case c.Store == nil:
+		return errors.New("serve .aiwg clients: Store is missing")
+	case min(c.MaxLineBytes, c.MaxConns) < 0 || min(c.WriteTimeout, c.Silence, c.DrainTimeout) < 0:
+		return errors.New("serve .aiwg clients: a limit is negative")
 	}
-	if c.MaxLineBytes < 0 || c.MaxConns < 0 || c.WriteTimeout < 0 || c.Silence < 0 || c.DrainTimeout < 0 {
-		errs = append(errs, errors.New("serve .aiwg clients: a limit is negative"))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
-// Server answers clients. Serve may be called once.
+// Server serves clients. Serve can be called once.
 type Server struct {
 	cfg     Config
 	store   *perdure.Store
@@ -90,12 +81,12 @@ type Server struct {
 	started time.Time
 
 	session *perdure.Session // set by Serve before the first connection
-	desks   desks
+	items   workItems
 	stop    chan struct{} // closed when the server begins to stop
 
 	mu     sync.Mutex // guards the fields below
 	conns  map[*conn]bool
-	closed bool           // no connection begins any more
+	closed bool           // no new connections
 	wg     sync.WaitGroup // connections
 }
 
@@ -107,21 +98,21 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, store: cfg.Store, log: cfg.Logger, started: time.Now(), stop: make(chan struct{}),
 		conns: make(map[*conn]bool)}
-	s.desks.freed = make(chan struct{}, 1)
+	s.items.freed = make(chan struct{}, 1)
 	s.methods = s.table()
 	return s, nil
 }
 
-// Serve answers on l until ctx ends; then it takes no new work, lets workers
-// that are connected end what they do for DrainTimeout, gives the rest back, and
-// returns nil. It closes l.
+// Serve serves the connections of l until ctx ends. Then it accepts no new tasks, waits
+// DrainTimeout for the connected workers, releases the other leases, and returns nil. It
+// closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	session, err := s.store.OpenSession(ctx, "ipc")
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
 	s.session = session
-	// What is under way when ctx ends is ended, not cut off.
+	// Requests in progress are completed when ctx ends.
 	work := context.WithoutCancel(ctx)
 	accepted := make(chan error, 1)
 	go func() { accepted <- s.accept(work, l) }()
@@ -144,7 +135,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.closeConns()
 	stopWatching()
 	<-watched
-	s.giveBack(work)
+	s.releaseAll(work)
 	return errors.Join(err, session.Close(work))
 }
 
@@ -155,7 +146,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener) error {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
-		case err != nil && temporary(err): // as when there are no more file descriptors
+		case err != nil && temporary(err): // such as too many open files
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			s.log.Warn("accept connection", "error", err)
 			s.wait(pause)
@@ -164,17 +155,17 @@ func (s *Server) accept(ctx context.Context, l net.Listener) error {
 			return err
 		}
 		pause = 0
-		s.wg.Go(func() { s.converse(ctx, nc) })
+		s.wg.Go(func() { s.serveConn(ctx, nc) })
 	}
 }
 
-// temporary tells of errors of an accept that may be tried again.
+// temporary reports whether an accept can be retried.
 func temporary(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Temporary()
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Temporary()
 }
 
-// wait pauses, not longer than until the server stops.
+// wait waits for d or until the server stops.
 func (s *Server) wait(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -193,29 +184,29 @@ func (s *Server) stopping() bool {
 	}
 }
 
-// drain waits until no worker that is connected holds a task.
+// drain waits until no connected worker holds a task.
 func (s *Server) drain() {
 	over := time.NewTimer(s.cfg.DrainTimeout)
 	defer over.Stop()
-	for s.desks.attended() {
+	for s.items.connected() {
 		select {
-		case <-s.desks.freed:
+		case <-s.items.freed:
 		case <-over.C:
 			return
 		}
 	}
 }
 
-// lastAnswers is how long answers under way may take at the end.
+// lastAnswers is the timeout of the last answers.
 const lastAnswers = 5 * time.Second
 
-// closeConns ends all connections. Requests that were received are answered, as
-// far as the clients read the answers soon.
+// closeConns closes all connections after it answered the received requests, if the
+// clients read the answers in time.
 func (s *Server) closeConns() {
 	s.mu.Lock()
 	s.closed = true
 	for c := range s.conns {
-		_ = c.SetReadDeadline(time.Now()) // one that is closed has ended anyway
+		_ = c.SetReadDeadline(time.Now()) // fails only if it is closed
 	}
 	s.mu.Unlock()
 	ended := make(chan struct{})
@@ -244,8 +235,8 @@ func (s *Server) clients() int {
 	return len(s.conns)
 }
 
-// enter adds a connection; false when there are too many, or it comes too late.
-func (s *Server) enter(c *conn) bool {
+// addConn adds a connection; false if there are too many, or the server is closed.
+func (s *Server) addConn(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.conns) >= s.cfg.MaxConns {
@@ -255,16 +246,15 @@ func (s *Server) enter(c *conn) bool {
 	return true
 }
 
-func (s *Server) leave(c *conn) {
+func (s *Server) removeConn(c *conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
 }
 
-// method is what a name stands for, and the names of its parameters by
-// position.
+// method is a method and the names of its parameters by position.
 type method struct {
-	do    func(ctx context.Context, c *conn, p params) (any, error)
+	do    func(ctx context.Context, c *conn, p *params) (any, error)
 	order []string
 }
 
@@ -286,7 +276,7 @@ func (s *Server) table() map[string]method {
 	}
 }
 
-// answer does one request; false for a notification, which has no answer.
+// answer executes one request; false for a notification, which has no answer.
 func (s *Server) answer(ctx context.Context, c *conn, raw json.RawMessage) (reply, bool) {
 	r, err := readRequest(raw)
 	if err != nil {
@@ -310,13 +300,13 @@ func (s *Server) call(ctx context.Context, c *conn, r *request) (result json.Raw
 	if !known {
 		return nil, &Error{Code: CodeUnknownMethod, Message: "Method not found: " + r.method}
 	}
-	p, refused := readParams(r.params, m.order)
-	if refused != nil {
-		return nil, refused
+	p := readParams(r.params, m.order)
+	if p.err != nil {
+		return nil, errorOf(p.err)
 	}
 	v, err := m.do(ctx, c, p)
 	if err == nil {
-		result, err = encode(v)
+		result, err = jsontree.Marshal(v, "")
 	}
 	if err == nil {
 		return result, nil

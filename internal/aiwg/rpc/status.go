@@ -8,14 +8,14 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// shownTasks is how many tasks of a state daemon.status names.
+// shownTasks is the number of tasks of a state in daemon.status.
 const shownTasks = 20
 
-func (s *Server) ping(context.Context, *conn, params) (any, error) {
+func (s *Server) ping(context.Context, *conn, *params) (any, error) {
 	return map[string]any{"pong": true, "timestamp": time.Now().UTC()}, nil
 }
 
-// statusDoc is what daemon.status tells.
+// statusDoc is the result of daemon.status.
 type statusDoc struct {
 	PID        int        `json:"pid"`
 	Uptime     int64      `json:"uptime_seconds"`
@@ -52,10 +52,10 @@ type shortTask struct {
 	StartedAt *time.Time     `json:"startedAt,omitempty"`
 }
 
-// shownPrompt is how many characters of a prompt a status shows.
+// shownPrompt is the number of characters of a prompt in a status.
 const shownPrompt = 80
 
-func (s *Server) status(ctx context.Context, _ *conn, _ params) (any, error) {
+func (s *Server) status(ctx context.Context, _ *conn, _ *params) (any, error) {
 	d := &statusDoc{PID: os.Getpid(), Uptime: int64(time.Since(s.started).Seconds()), StartedAt: s.started.UTC(),
 		Health: "healthy", Version: s.cfg.Version}
 	if s.stopping() {
@@ -80,7 +80,7 @@ func (s *Server) status(ctx context.Context, _ *conn, _ params) (any, error) {
 				*list = append(*list, short)
 			}
 		}
-		return true, ignoreGone(err)
+		return true, ignoreNotFound(err)
 	})
 	v.Running, v.Queued = d.Tasks.Running, d.Tasks.Queued
 	return d, err

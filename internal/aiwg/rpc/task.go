@@ -1,40 +1,37 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
+	"reflect"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/perdure/perdure"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// keyPrefix begins the idempotency keys of submissions that have an ID.
+// keyPrefix is the prefix of the idempotency keys of submissions with an ID.
 const keyPrefix = "ipc:"
 
-// ownKeys are members of metadata that a client may not set: they are the
-// store's, or an executor's.
+// Members of metadata that a client cannot set: those of the store and of the executor.
 const (
 	importKey = "perdure_import"
 	planKey   = "rlm"
 )
 
-// Kind is the kind of the trees of this package: of one task each.
+// Kind is the kind of the trees of this package, which have one task each.
 const Kind = aiwgtree.KindIPC
 
-// executes tells whether the daemon itself does the task of a tree.
-func executes(t *perdure.Tree) bool { return Executes(*t) }
-
-// Executes tells whether a tree of [Kind] is to be done by the daemon;
-// else it waits for a worker.
-func Executes(t perdure.Tree) bool {
-	if t.Kind != Kind || len(t.Config) <= len("{}") { // it is asked often
+// Executes reports whether the daemon executes a tree of [Kind]; other trees wait for a
+// worker.
+func Executes(t *perdure.Tree) bool {
+	if t.Kind != Kind || len(t.Config) <= len("{}") { // fast, because it is called often
 		return false
 	}
 	var config struct {
@@ -43,43 +40,46 @@ func Executes(t perdure.Tree) bool {
 	return json.Unmarshal(t.Config, &config) == nil && config.Model != ""
 }
 
-func byteCount(n int) string { return strconv.Itoa(n) + " bytes" }
+// findTask returns the task that the parameters name, which are all read then.
+func (s *Server) findTask(ctx context.Context, p *params) (perdure.Task, error) {
+	name := p.taskID()
+	if p.err != nil {
+		return perdure.Task{}, p.err
+	}
+	return s.find(ctx, name)
+}
 
-// find returns the task of an ID: the store's own, or the one a client gave its
-// submission.
+// find returns the task of an ID: that of the store, or that of a submission.
 func (s *Server) find(ctx context.Context, name string) (perdure.Task, error) {
-	gone := &perdure.Error{Code: perdure.CodeNotFound, Op: "find task", Msg: "Task not found: " + name,
+	notFound := &perdure.Error{Code: perdure.CodeNotFound, Op: "find task", Msg: "Task not found: " + name,
 		Hint: "task.list lists the tasks"}
 	id, err := perdure.ParseTaskID(name)
 	if err != nil {
 		tree, there, err := s.submitted(ctx, name)
 		if err == nil && !there {
-			err = gone
+			err = notFound
 		}
 		if err != nil {
 			return perdure.Task{}, err
 		}
 		id = tree.Root
 	}
+	var tree perdure.Tree
 	task, err := s.store.Task(ctx, id)
-	if errors.Is(err, perdure.ErrNotFound) {
-		return task, gone
+	if err == nil {
+		tree, err = s.store.Tree(ctx, task.Tree)
 	}
-	if err != nil {
-		return task, err
-	}
-	tree, err := s.store.Tree(ctx, task.Tree)
 	switch {
 	case errors.Is(err, perdure.ErrNotFound):
-		return task, gone
+		return task, notFound
 	case err == nil && (tree.Kind != Kind || task.Parent != 0):
-		gone.Hint = "it is a task of " + string(tree.ID) + ", which was not submitted here; `perdure show` shows it"
-		return task, gone
+		notFound.Hint = "it is a task of " + string(tree.ID) + ", which was not submitted here; `perdure show` shows it"
+		return task, notFound
 	}
 	return task, err
 }
 
-// submitted looks for a submission by the ID that the client gave it.
+// submitted returns the tree of a submission by the client's ID.
 func (s *Server) submitted(ctx context.Context, name string) (perdure.Tree, bool, error) {
 	if name == "" || len(name) > MaxIDBytes {
 		return perdure.Tree{}, false, nil
@@ -90,17 +90,17 @@ func (s *Server) submitted(ctx context.Context, name string) (perdure.Tree, bool
 		return perdure.Tree{}, false, err
 	}
 	tree, err := s.store.Tree(ctx, id)
-	return tree, err == nil, ignoreGone(err)
+	return tree, err == nil, ignoreNotFound(err)
 }
 
-func ignoreGone(err error) error {
+func ignoreNotFound(err error) error {
 	if errors.Is(err, perdure.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// record is the record of a task as files of tasks have it.
+// record returns the record of a tree's task as in daemon/tasks.json.
 func (s *Server) record(ctx context.Context, id perdure.TreeID) (json.RawMessage, error) {
 	tree, err := s.store.Tree(ctx, id)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Server) record(ctx context.Context, id perdure.TreeID) (json.RawMessage
 	return aiwgtree.Record(ctx, s.store, &tree)
 }
 
-// submission is what task.submit asks for.
+// submission is the parameters of task.submit.
 type submission struct {
 	id      string
 	root    perdure.TaskSpec
@@ -117,73 +117,47 @@ type submission struct {
 	meta    map[string]json.RawMessage
 }
 
-func readSubmission(p params) (*submission, error) {
+func readSubmission(p *params) (*submission, error) {
 	sub := &submission{}
-	var err error
-	if sub.root.Prompt, _, err = p.text("prompt"); err == nil && sub.root.Prompt == "" {
-		err = invalidParams("Missing required parameter: prompt")
+	if sub.root.Prompt, _ = p.text("prompt"); sub.root.Prompt == "" {
+		p.fail("Missing required parameter: prompt")
 	}
-	if err != nil {
-		return nil, err
+	if sub.id, _ = p.text("id", "taskId", "task_id"); len(sub.id) > MaxIDBytes {
+		p.fail("id has %d bytes, the limit is %d", len(sub.id), MaxIDBytes)
 	}
-	if sub.id, _, err = p.text("id", "taskId", "task_id"); err != nil {
-		return nil, err
-	}
-	if len(sub.id) > MaxIDBytes {
-		return nil, invalidParams(fmt.Sprintf("id has %d bytes, the limit is %d", len(sub.id), MaxIDBytes))
-	}
-	if sub.root.Agent, _, err = p.text("agent"); err != nil {
-		return nil, err
-	}
-	priority, _, err := p.whole(-perdure.MaxPriority, perdure.MaxPriority, "priority")
-	if err != nil {
-		return nil, err
-	}
-	attempts, _, err := p.whole(1, math.MaxInt32, "max_attempts", "maxAttempts")
-	if err != nil {
-		return nil, err
-	}
+	sub.root.Agent, _ = p.text("agent")
+	priority, _ := p.whole(-perdure.MaxPriority, perdure.MaxPriority, "priority")
+	attempts, _ := p.whole(1, math.MaxInt32, "max_attempts", "maxAttempts")
 	sub.root.Priority, sub.root.MaxAttempts = int(priority), int(attempts)
-	execute, told, err := p.flag("execute")
-	if told {
+	if execute, ok := p.flag("execute"); ok {
 		sub.execute = &execute
 	}
-	if err != nil {
-		return nil, err
-	}
-	if sub.meta, err = p.object("metadata"); err != nil {
-		return nil, err
-	}
+	sub.meta = p.object("metadata")
 	sub.meta = p.rest(sub.meta)
-	sub.root.Metadata, err = packMetadata(sub.meta)
-	return sub, err
+	sub.root.Metadata = p.packMetadata(sub.meta)
+	return sub, p.err
 }
 
 // packMetadata checks and encodes metadata.
-func packMetadata(meta map[string]json.RawMessage) (json.RawMessage, error) {
+func (p *params) packMetadata(meta map[string]json.RawMessage) json.RawMessage {
 	if _, taken := meta[importKey]; taken {
-		return nil, invalidParams("metadata." + importKey + " is a name of perdure's own")
+		p.fail("metadata.%s is reserved for perdure", importKey)
 	}
 	if meta == nil {
-		meta = map[string]json.RawMessage{}
+		return json.RawMessage("{}")
 	}
-	return encode(meta)
+	return jsontree.MustMarshal(meta)
 }
 
-// outside tells whether a task belongs to an executor at the client's end: one
-// that builds trees from tasks, or says so.
-func (sub *submission) outside() bool {
-	for _, key := range []string{"tree_id", "parent_id", "node_id", planKey} {
-		if v, there := sub.meta[key]; there && string(v) != "null" {
-			return true
-		}
-	}
-	return false
+// forClient reports whether the metadata of a task is that of an executor of the client.
+func (sub *submission) forClient() bool {
+	return slices.ContainsFunc([]string{"tree_id", "parent_id", "node_id", planKey},
+		func(key string) bool { return given(sub.meta[key]) })
 }
 
-// execution decides who does a task.
+// execution returns how the daemon executes a task; it is empty if a worker does.
 func (s *Server) execution(sub *submission) (Execution, error) {
-	if sub.execute != nil && !*sub.execute || sub.execute == nil && sub.outside() {
+	if sub.execute != nil && !*sub.execute || sub.execute == nil && sub.forClient() {
 		return Execution{}, nil
 	}
 	x, can := s.cfg.Execute(sub.root.Agent)
@@ -194,15 +168,15 @@ func (s *Server) execution(sub *submission) (Execution, error) {
 	case sub.execute == nil:
 		return Execution{}, nil
 	case plan:
-		return x, invalidParams("metadata." + planKey + " is a name of the executor's own")
+		return x, invalidParams("metadata." + planKey + " is reserved for the executor")
 	}
 	return x, &Error{Code: CodeConflict, Message: "this daemon cannot execute the task: no model is configured for it",
 		Data: &ErrorData{Code: perdure.CodeConflict, Hint: "set `model` in .perdure/config.yaml, or a profile of the " +
 			"agent's name under `agents`"}}
 }
 
-// submit makes a task.
-func (s *Server) submit(ctx context.Context, _ *conn, p params) (any, error) {
+// submit creates a task.
+func (s *Server) submit(ctx context.Context, _ *conn, p *params) (any, error) {
 	sub, err := readSubmission(p)
 	if err != nil {
 		return nil, err
@@ -225,11 +199,11 @@ func (s *Server) submit(ctx context.Context, _ *conn, p params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.again(ctx, sub, tree.Root)
+	return s.existing(ctx, sub, tree.Root)
 }
 
-// known returns the answer for a task that was submitted before: under the ID
-// of this submission, or as the task that has this ID.
+// known returns the answer for a task that exists already: one that was submitted with
+// this ID, or has this ID in the store. It returns nil for a new task.
 func (s *Server) known(ctx context.Context, sub *submission) (any, error) {
 	if sub.id == "" {
 		return nil, nil
@@ -239,81 +213,66 @@ func (s *Server) known(ctx context.Context, sub *submission) (any, error) {
 		return nil, err
 	}
 	if there {
-		return s.again(ctx, sub, tree.Root)
+		return s.existing(ctx, sub, tree.Root)
 	}
 	id, err := perdure.ParseTaskID(sub.id)
 	if err != nil {
-		return nil, nil //nolint:nilerr // a name of the client's own
+		return nil, nil //nolint:nilerr // another ID of the client
 	}
 	if _, err := s.find(ctx, sub.id); err != nil {
-		return nil, ignoreGone(err)
+		return nil, ignoreNotFound(err)
 	}
-	return s.again(ctx, sub, id)
+	return s.existing(ctx, sub, id)
 }
 
-// again answers with a task that is there, if it is the one submitted.
-func (s *Server) again(ctx context.Context, sub *submission, id perdure.TaskID) (any, error) {
+// existing returns the answer with a task of the store if it is the submitted one.
+func (s *Server) existing(ctx context.Context, sub *submission, id perdure.TaskID) (any, error) {
 	task, err := s.store.Task(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if task.Prompt != sub.root.Prompt {
-		return nil, &Error{Code: CodeConflict, Message: fmt.Sprintf("the id %q was given to another task, %s", sub.id, id),
-			Data: &ErrorData{Code: perdure.CodeConflict, TaskID: id, Hint: "each task has an ID of its own; without one it " +
-				"gets a new one"}}
+		return nil, &Error{Code: CodeConflict, Message: fmt.Sprintf("another task, %s, has the id %q", id, sub.id),
+			Data: &ErrorData{Code: perdure.CodeConflict, TaskID: id, Hint: "submit it with another id or without one"}}
 	}
 	return s.changed(ctx, id, 0)
 }
 
-func (s *Server) get(ctx context.Context, _ *conn, p params) (any, error) {
-	name, err := p.taskID()
-	if err != nil {
-		return nil, err
-	}
-	task, err := s.find(ctx, name)
+func (s *Server) get(ctx context.Context, _ *conn, p *params) (any, error) {
+	task, err := s.findTask(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	return s.record(ctx, task.Tree)
 }
 
-// cancel ends a task that has not ended, whoever does it.
-func (s *Server) cancel(ctx context.Context, _ *conn, p params) (any, error) {
-	reason, _, err := p.text("reason")
-	if err != nil {
-		return nil, err
-	}
-	if reason == "" {
-		reason = "cancelled by a client"
-	}
-	name, err := p.taskID()
-	if err != nil {
-		return nil, err
-	}
-	task, err := s.find(ctx, name)
-	if err != nil && !errors.Is(err, perdure.ErrNotFound) {
-		return nil, err
-	}
+// cancel cancels a task that has not ended.
+func (s *Server) cancel(ctx context.Context, _ *conn, p *params) (any, error) {
+	reason, _ := p.text("reason")
+	task, err := s.findTask(ctx, p)
 	cancelled := false
 	if err == nil {
-		if cancelled, err = s.cancelTask(ctx, task.ID, reason); err != nil {
-			return nil, err
-		}
+		cancelled, err = s.cancelTask(ctx, task.ID, cmp.Or(reason, cancelReason))
+	}
+	if ignoreNotFound(err) != nil {
+		return nil, err
 	}
 	return map[string]bool{"cancelled": cancelled}, nil
 }
 
+const cancelReason = "cancelled by a client"
+
 func (s *Server) cancelTask(ctx context.Context, id perdure.TaskID, reason string) (bool, error) {
 	_, err := s.store.CancelTask(ctx, id, reason)
 	if errors.Is(err, perdure.ErrConflict) || errors.Is(err, perdure.ErrNotFound) {
-		return false, nil // it has ended
+		return false, nil // the task has ended
 	}
 	if err != nil {
 		return false, err
 	}
-	k := s.desks.sit(id)
-	defer s.desks.rise(id, k)
-	return true, (&turn{s: s, k: k, id: id}).dropLost(ctx)
+	k := s.items.acquire(id)
+	defer s.items.release(id, k)
+	return true, (&operation{s: s, k: k, id: id}).dropLost(ctx)
 }
 
 // eachTree calls do for each tree, the newest first, until it returns false.
@@ -336,7 +295,7 @@ func (s *Server) eachTree(ctx context.Context, f perdure.TreeFilter, do func(*pe
 	}
 }
 
-// stateOf is the state of a tree's task as clients know it.
+// stateOf returns the state of a tree's task for clients.
 func (s *Server) stateOf(ctx context.Context, t *perdure.Tree) (perdure.State, error) {
 	if t.State != perdure.Running {
 		return t.State, nil // the root's
@@ -344,7 +303,7 @@ func (s *Server) stateOf(ctx context.Context, t *perdure.Tree) (perdure.State, e
 	root := perdure.TaskID(0)
 	tasks, err := s.store.Tasks(ctx, perdure.TaskFilter{Tree: t.ID, Parent: &root, Limit: 1, Brief: true})
 	if err != nil || len(tasks) == 0 {
-		return "", ignoreGone(err)
+		return "", ignoreNotFound(err)
 	}
 	if tasks[0].State == perdure.Waiting {
 		return perdure.Running, nil
@@ -353,7 +312,7 @@ func (s *Server) stateOf(ctx context.Context, t *perdure.Tree) (perdure.State, e
 }
 
 // list lists tasks, the newest first.
-func (s *Server) list(ctx context.Context, _ *conn, p params) (any, error) {
+func (s *Server) list(ctx context.Context, _ *conn, p *params) (any, error) {
 	q, err := s.readList(ctx, p)
 	if err != nil {
 		return nil, err
@@ -367,7 +326,7 @@ func (s *Server) list(ctx context.Context, _ *conn, p params) (any, error) {
 		}
 		record, err := aiwgtree.Record(ctx, s.store, t)
 		if err != nil {
-			return true, ignoreGone(err) // it was removed just now
+			return true, ignoreNotFound(err) // it was just removed
 		}
 		if q.byAgent {
 			var of struct {
@@ -378,9 +337,9 @@ func (s *Server) list(ctx context.Context, _ *conn, p params) (any, error) {
 			}
 		}
 		if size += len(record); size > MaxAnswerBytes {
-			return false, &Error{Code: CodeAnswerTooLong, Message: fmt.Sprintf("the first %d tasks have more than %s",
-				len(records)+1, byteCount(MaxAnswerBytes)),
-				Data: &ErrorData{Hint: "ask for fewer with limit, and for the rest with before: the last task's ID"}}
+			return false, &Error{Code: CodeAnswerTooLong,
+				Message: fmt.Sprintf("the first %d tasks have more than %d bytes", len(records)+1, MaxAnswerBytes),
+				Data:    &ErrorData{Hint: "request fewer tasks with limit, and the next ones with before: the last task's ID"}}
 		}
 		records = append(records, record)
 		return len(records) < q.limit, nil
@@ -388,7 +347,7 @@ func (s *Server) list(ctx context.Context, _ *conn, p params) (any, error) {
 	return records, err
 }
 
-// listing is what task.list asks for.
+// listing is the parameters of task.list.
 type listing struct {
 	state   perdure.State
 	agent   string
@@ -397,36 +356,34 @@ type listing struct {
 	trees   perdure.TreeFilter
 }
 
-func (s *Server) readList(ctx context.Context, p params) (q listing, err error) {
-	name, _, err := p.text("state", "status")
-	if err != nil {
-		return q, err
-	}
-	states := []perdure.State{"", perdure.Queued, perdure.Running, perdure.Completed, perdure.Failed, perdure.Cancelled}
-	if q.state = perdure.State(name); !slices.Contains(states, q.state) {
-		return q, invalidParams(fmt.Sprintf("state %q is not one of queued, running, completed, failed, cancelled", name))
+func (s *Server) readList(ctx context.Context, p *params) (q listing, err error) {
+	name, _ := p.text("state", "status")
+	q.state = perdure.State(name)
+	if name != "" {
+		p.checkState(q.state)
 	}
 	q.trees = perdure.TreeFilter{Limit: 100, Active: q.state == perdure.Queued || q.state == perdure.Running}
-	if q.agent, q.byAgent, err = p.text("agent"); err != nil {
-		return q, err
+	q.agent, q.byAgent = p.text("agent")
+	n, _ := p.whole(0, math.MaxInt32, "limit")
+	q.limit = min(cmp.Or(int(n), DefaultList), MaxList)
+	before, there := p.text("before")
+	if p.err != nil || !there {
+		return q, p.err
 	}
-	n, _, err := p.whole(0, math.MaxInt32, "limit")
-	if q.limit = min(int(n), MaxList); n == 0 {
-		q.limit = DefaultList
-	}
-	if err != nil {
-		return q, err
-	}
-	before, there, err := p.text("before")
-	if err == nil && there {
-		var task perdure.Task
-		task, err = s.find(ctx, before)
-		q.trees.Before = task.Tree
-	}
+	task, err := s.find(ctx, before)
+	q.trees.Before = task.Tree
 	return q, err
 }
 
-// counts are the tasks by state.
+// checkState checks that clients know a state.
+func (p *params) checkState(state perdure.State) {
+	states := []perdure.State{perdure.Queued, perdure.Running, perdure.Completed, perdure.Failed, perdure.Cancelled}
+	if !slices.Contains(states, state) {
+		p.fail("state %q is not one of queued, running, completed, failed, cancelled", state)
+	}
+}
+
+// counts are the numbers of tasks by state.
 type counts struct {
 	Total     int `json:"total"`
 	Queued    int `json:"queued"`
@@ -445,7 +402,7 @@ func (c *counts) add(state perdure.State) {
 	}
 }
 
-func (s *Server) stats(ctx context.Context, _ *conn, _ params) (any, error) {
+func (s *Server) stats(ctx context.Context, _ *conn, _ *params) (any, error) {
 	var c counts
 	err := s.eachTree(ctx, perdure.TreeFilter{Limit: MaxList}, func(t *perdure.Tree) (bool, error) {
 		state, err := s.stateOf(ctx, t)
@@ -455,23 +412,19 @@ func (s *Server) stats(ctx context.Context, _ *conn, _ params) (any, error) {
 	return &c, err
 }
 
-// cleanup removes tasks that ended long ago: those that failed only when asked.
-func (s *Server) cleanup(ctx context.Context, _ *conn, p params) (any, error) {
-	age := int64(DefaultAge / time.Millisecond)
-	given, there, err := p.whole(0, math.MaxInt64/int64(time.Millisecond), "maxAge", "max_age", "max_age_ms", "maxAgeMs")
-	if err != nil {
-		return nil, err
+// cleanup removes tasks that ended long ago, failed ones only on request.
+func (s *Server) cleanup(ctx context.Context, _ *conn, p *params) (any, error) {
+	age, there := p.whole(0, math.MaxInt64/int64(time.Millisecond), "maxAge", "max_age", "max_age_ms", "maxAgeMs")
+	if !there {
+		age = DefaultAge.Milliseconds()
 	}
-	if there {
-		age = given
-	}
-	failed, _, err := p.flag("includeFailed", "include_failed")
-	if err != nil {
-		return nil, err
+	failed, _ := p.flag("includeFailed", "include_failed")
+	if p.err != nil {
+		return nil, p.err
 	}
 	before := time.Now().Add(-time.Duration(age) * time.Millisecond)
 	var old []perdure.TreeID
-	err = s.eachTree(ctx, perdure.TreeFilter{Limit: MaxList}, func(t *perdure.Tree) (bool, error) {
+	err := s.eachTree(ctx, perdure.TreeFilter{Limit: MaxList}, func(t *perdure.Tree) (bool, error) {
 		due := t.State.Terminal() && (t.State != perdure.Failed || failed)
 		if due && t.CompletedAt != nil && !t.CompletedAt.After(before) {
 			old = append(old, t.ID)
@@ -493,25 +446,8 @@ func (s *Server) cleanup(ctx context.Context, _ *conn, p params) (any, error) {
 	return map[string]int{"removed": removed}, nil
 }
 
-// sameValue tells whether two JSON values are the same.
+// sameValue reports whether two JSON values are equal.
 func sameValue(a, b json.RawMessage) bool {
 	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
-	}
-	p, err := encode(x)
-	q, err2 := encode(y)
-	return err == nil && err2 == nil && string(p) == string(q)
-}
-
-// kept is the metadata to store for metadata that a client wants a task to have:
-// what the record says by itself is left out.
-func kept(want, shown, given map[string]json.RawMessage) map[string]json.RawMessage {
-	out := maps.Clone(want)
-	for key, value := range out {
-		if is, there := shown[key]; there && given[key] == nil && sameValue(is, value) {
-			delete(out, key)
-		}
-	}
-	return out
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }

@@ -1,63 +1,58 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure"
 )
 
-// update changes members of a record, as assigning them would: the state, what
-// comes with it, the metadata, and before the task is begun agent and priority.
-// Members that are as they were change nothing, so that a whole record may come
-// back. The store's own times count, whatever comes.
-func (s *Server) update(ctx context.Context, c *conn, p params) (any, error) {
-	_, nested := p["updates"]
-	inner, err := p.object("updates")
-	if err != nil {
-		return nil, err
-	}
-	return s.work(ctx, c, p, func(t *turn) error {
-		u := &updating{turn: t, p: p}
+// update changes members of a record: the state and its result or error, the metadata,
+// and before the task is started agent and priority. Members that have not changed are
+// ignored, so that a client can send a whole record. Times are always those of the store.
+func (s *Server) update(ctx context.Context, c *conn, p *params) (any, error) {
+	_, nested := p.values["updates"]
+	inner := p.object("updates")
+	return s.work(ctx, c, p, func(t *operation) error {
+		u := &updating{operation: t, p: p}
 		if nested {
-			u.p = maps.Clone(inner)
+			u.p = &params{values: inner}
 		}
 		return u.do(ctx)
 	})
 }
 
-// updating is an update under way.
+// updating is one update.
 type updating struct {
-	*turn
-	p      params
+	*operation
+	p      *params
 	now    perdure.Task
 	shown  map[string]json.RawMessage // the record
-	meta   map[string]json.RawMessage // that of the record
-	stored map[string]json.RawMessage // that of the store
+	meta   map[string]json.RawMessage // the metadata of the record
+	stored map[string]json.RawMessage // the metadata of the store
 }
 
-// do checks everything that it can before it changes anything. The metadata come
-// last: sent again after an answer that was lost, an update completes.
+// do checks the parameters before it changes anything. It changes the metadata last, so
+// that an update that is sent again after a lost answer completes.
 func (u *updating) do(ctx context.Context) error {
 	if err := u.read(ctx); err != nil {
 		return err
 	}
-	move, err := u.transition()
-	if err != nil {
-		return err
-	}
-	a, err := u.amendment()
-	if err != nil {
-		return err
+	move := u.transition()
+	a := u.amendment()
+	if u.p.err != nil {
+		return u.p.err
 	}
 	if err := u.keepPlan(ctx, &a); err != nil {
 		return err
 	}
-	if a.Agent != nil || a.Priority != nil { // which is refused once it is begun
+	if a.Agent != nil || a.Priority != nil { // refused after the task was started
 		if err := u.s.store.AmendTask(ctx, u.id, perdure.Amendment{Agent: a.Agent, Priority: a.Priority}); err != nil {
 			return err
 		}
@@ -73,7 +68,7 @@ func (u *updating) do(ctx context.Context) error {
 	return u.s.store.AmendTask(ctx, u.id, perdure.Amendment{Metadata: a.Metadata})
 }
 
-// read looks at the task, and leaves out what is as it was.
+// read reads the task, and removes parameters that do not change it.
 func (u *updating) read(ctx context.Context) (err error) {
 	if u.now, err = u.s.store.Task(ctx, u.id); err != nil {
 		return err
@@ -89,19 +84,15 @@ func (u *updating) read(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("read record of task %q: %w", u.id, err)
 	}
-	for key, value := range u.p {
-		if is, there := u.shown[key]; there && sameValue(is, value) {
-			delete(u.p, key)
-		}
-	}
-	for _, key := range []string{"pid", "createdAt", "startedAt", "completedAt", "active_ms", "attempts", "taskId",
-		"treeId", "fence"} {
-		delete(u.p, key)
-	}
+	ignored := []string{"pid", "createdAt", "startedAt", "completedAt", "active_ms", "attempts", "taskId", "treeId",
+		"fence"}
+	maps.DeleteFunc(u.p.values, func(key string, value json.RawMessage) bool {
+		return slices.Contains(ignored, key) || sameValue(u.shown[key], value)
+	})
 	return nil
 }
 
-// keepPlan refuses metadata that the executor would take for a plan.
+// keepPlan refuses metadata with a plan, which the executor would use.
 func (u *updating) keepPlan(ctx context.Context, a *perdure.Amendment) error {
 	var plan struct {
 		Plan json.RawMessage `json:"rlm"`
@@ -110,92 +101,72 @@ func (u *updating) keepPlan(ctx context.Context, a *perdure.Amendment) error {
 		return nil
 	}
 	tree, err := u.s.store.Tree(ctx, u.now.Tree)
-	if err != nil || !Executes(tree) {
+	if err != nil || !Executes(&tree) {
 		return err
 	}
-	return invalidParams("metadata." + planKey + " is a name of the executor's own")
+	return invalidParams("metadata." + planKey + " is reserved for the executor")
 }
 
-// amendment reads what is said of the task beside its state.
-func (u *updating) amendment() (a perdure.Amendment, err error) {
+// amendment reads the parameters that do not belong to a state.
+func (u *updating) amendment() (a perdure.Amendment) {
 	for _, key := range []string{"id", "prompt", "data", "max_attempts"} {
-		if _, there := u.p[key]; there {
-			return a, invalidParams(key + " does not change")
+		if _, there := u.p.values[key]; there {
+			u.p.fail("%s cannot be changed", key)
 		}
 	}
-	agent, there, err := u.p.text("agent")
-	if there {
+	if agent, ok := u.p.text("agent"); ok {
 		a.Agent = &agent
 	}
-	if err != nil {
-		return a, err
+	if n, ok := u.p.whole(-perdure.MaxPriority, perdure.MaxPriority, "priority"); ok {
+		a.Priority = new(int(n))
 	}
-	n, there, err := u.p.whole(-perdure.MaxPriority, perdure.MaxPriority, "priority")
-	if priority := int(n); there {
-		a.Priority = &priority
-	}
-	if err != nil {
-		return a, err
-	}
-	meta, err := u.p.object("metadata")
-	if err != nil {
-		return a, err
-	}
+	meta := u.p.object("metadata")
 	switch {
-	case meta != nil:
-		meta = kept(meta, u.meta, u.stored)
-	case len(u.p) > 0:
+	case meta != nil: // without the members that only the record has
+		maps.DeleteFunc(meta, func(key string, value json.RawMessage) bool {
+			return u.stored[key] == nil && sameValue(u.meta[key], value)
+		})
+	case len(u.p.values) > 0:
 		meta = maps.Clone(u.stored)
 	default:
-		return a, nil
+		return a
 	}
-	maps.Copy(meta, u.p) // members that records do not have
-	a.Metadata, err = packMetadata(meta)
-	return a, err
+	maps.Copy(meta, u.p.values) // members that records do not have
+	a.Metadata = u.p.packMetadata(meta)
+	return a
 }
 
-// transition reads the state, and what only comes with one, and returns what is
-// to be done about it, nil for nothing.
-func (u *updating) transition() (func(context.Context) error, error) {
-	says := given(u.p["result"]) || given(u.p["error"])
-	state, there, err := u.p.text("state", "status")
+// transition reads the state with its result or error, and returns the function that
+// changes it, nil for no change.
+func (u *updating) transition() func(context.Context) error {
+	result, failed := given(u.p.values["result"]), given(u.p.values["error"])
+	state, there := u.p.text("state", "status")
 	want := perdure.State(state)
-	if !there {
+	if there {
+		u.p.checkState(want)
+	} else {
 		want = u.now.State
 	}
-	if err == nil && (given(u.p["result"]) && want != perdure.Completed || given(u.p["error"]) && want != perdure.Failed) {
-		err = invalidParams("a result comes with the state completed, an error with failed")
+	if result && want != perdure.Completed || failed && want != perdure.Failed {
+		u.p.fail("a result needs the state completed, an error the state failed")
 	}
-	if err != nil {
-		return nil, err
-	}
-	r, err := u.p.outcome()
-	if err != nil {
-		return nil, err
-	}
-	f, err := params{"error": u.p.take("error")}.failure()
-	if err != nil {
-		return nil, err
-	}
-	output, err := u.output()
-	if err != nil {
-		return nil, err
-	}
-	end, known := map[perdure.State]func(context.Context) error{
+	r := u.p.outcome()
+	e := &params{values: map[string]json.RawMessage{"error": u.p.take("error")}}
+	f := e.failure()
+	u.p.err = cmp.Or(u.p.err, e.err)
+	output := u.output()
+	end := map[perdure.State]func(context.Context) error{
 		perdure.Running:   func(ctx context.Context) error { return u.begin(ctx, 0) },
 		perdure.Completed: func(ctx context.Context) error { return u.complete(ctx, r) },
 		perdure.Failed:    func(ctx context.Context) error { return u.fail(ctx, f) },
 		perdure.Cancelled: u.cancel,
 		perdure.Queued:    u.requeue,
 	}[want]
-	if !known && there {
-		return nil, invalidParams(fmt.Sprintf("state %q is not one of queued, running, completed, failed, cancelled", want))
-	}
-	if want == u.now.State && !says {
+	if want == u.now.State && !result && !failed {
 		end = nil
 	}
 	if output == "" {
-		return end, nil
+		return end
 	}
 	return func(ctx context.Context) error {
 		if want == perdure.Running && end != nil {
@@ -208,33 +179,28 @@ func (u *updating) transition() (func(context.Context) error, error) {
 			return err
 		}
 		return end(ctx)
-	}, nil
+	}
 }
 
-func given(raw json.RawMessage) bool { return raw != nil && string(raw) != "null" }
-
-// output reads what is new of an output, which only grows.
-func (u *updating) output() (string, error) {
-	text, there, err := u.p.text("output")
-	if err != nil || !there {
-		return "", err
+// output returns the new end of the output.
+func (u *updating) output() string {
+	text, there := u.p.text("output")
+	more, appended := strings.CutPrefix(text, u.now.Output)
+	if there && !appended {
+		u.p.fail("output can only be appended to, as task.append_output does")
 	}
-	more, grows := strings.CutPrefix(text, u.now.Output)
-	if !grows {
-		return "", invalidParams("output only grows; task.append_output adds to it")
-	}
-	return more, nil
+	return more
 }
 
-// cancel ends the task, whoever works on it.
-func (t *turn) cancel(ctx context.Context) error {
-	if _, err := t.s.store.CancelTask(ctx, t.id, "cancelled by a client"); err != nil {
+// cancel cancels the task, also if another worker holds it.
+func (t *operation) cancel(ctx context.Context) error {
+	if _, err := t.s.store.CancelTask(ctx, t.id, cancelReason); err != nil {
 		return err
 	}
 	return t.dropLost(ctx)
 }
 
-// requeue gives the task back, or a failed one another attempt.
+// requeue releases the task, or retries a failed one.
 func (u *updating) requeue(ctx context.Context) error {
 	if u.now.State == perdure.Failed {
 		return u.s.store.RetryTask(ctx, u.id)

@@ -6,11 +6,11 @@ import (
 	"math"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// changed is the answer to what changes a task: its record with a few members
-// before it. fence is the token that further changes may carry, while the task is
-// leased.
+// changed is the answer to a request that changes a task: its record after a few other
+// members. fence is the worker's token while the task is leased.
 type changed struct {
 	record json.RawMessage
 	taskID perdure.TaskID
@@ -18,21 +18,21 @@ type changed struct {
 	fence  int64
 }
 
-// MarshalJSON writes the record's members behind the others.
+// MarshalJSON writes the other members and then those of the record.
 func (a changed) MarshalJSON() ([]byte, error) {
 	head := struct {
 		TaskID perdure.TaskID `json:"taskId"`
 		Tree   perdure.TreeID `json:"treeId"`
 		Fence  int64          `json:"fence,omitempty"`
 	}{a.taskID, a.tree, a.fence}
-	raw, err := encode(head)
+	raw, err := jsontree.Marshal(head, "")
 	if err != nil {
 		return nil, err
 	}
 	return append(append(raw[:len(raw)-1], ','), a.record[1:]...), nil
 }
 
-// changed is that answer for a task.
+// changed returns the answer for a task.
 func (s *Server) changed(ctx context.Context, id perdure.TaskID, fence int64) (any, error) {
 	t, err := s.store.Task(ctx, id)
 	if err != nil {
@@ -42,10 +42,9 @@ func (s *Server) changed(ctx context.Context, id perdure.TaskID, fence int64) (a
 	return changed{record, id, t.Tree, fence}, err
 }
 
-// work does something about a task, at its locked desk, and answers with what
-// the task is then.
-func (s *Server) work(ctx context.Context, c *conn, p params, do func(*turn) error) (any, error) {
-	t, done, err := s.turn(ctx, c, p)
+// work calls do with the task of a request and returns the changed task.
+func (s *Server) work(ctx context.Context, c *conn, p *params, do func(*operation) error) (any, error) {
+	t, done, err := s.operation(ctx, c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -63,44 +62,32 @@ func (s *Server) work(ctx context.Context, c *conn, p params, do func(*turn) err
 
 func errStopping() error {
 	return &perdure.Error{Code: perdure.CodeUnavailable, Op: "serve", Msg: "the daemon is stopping",
-		Hint: "try again when it runs"}
+		Hint: "retry when the daemon runs again"}
 }
 
 // start leases a task for the connection.
-func (s *Server) start(ctx context.Context, c *conn, p params) (any, error) {
-	pid, _, err := p.whole(0, math.MaxInt32, "pid")
-	if err != nil {
-		return nil, err
-	}
-	return s.work(ctx, c, p, func(t *turn) error { return t.begin(ctx, pid) })
+func (s *Server) start(ctx context.Context, c *conn, p *params) (any, error) {
+	pid, _ := p.whole(0, math.MaxInt32, "pid")
+	return s.work(ctx, c, p, func(t *operation) error { return t.begin(ctx, pid) })
 }
 
-func (s *Server) complete(ctx context.Context, c *conn, p params) (any, error) {
-	r, err := p.outcome()
-	if err != nil {
-		return nil, err
-	}
-	return s.work(ctx, c, p, func(t *turn) error { return t.complete(ctx, r) })
+func (s *Server) complete(ctx context.Context, c *conn, p *params) (any, error) {
+	r := p.outcome()
+	return s.work(ctx, c, p, func(t *operation) error { return t.complete(ctx, r) })
 }
 
-func (s *Server) fail(ctx context.Context, c *conn, p params) (any, error) {
-	f, err := p.failure()
-	if err != nil {
-		return nil, err
-	}
-	return s.work(ctx, c, p, func(t *turn) error { return t.fail(ctx, f) })
+func (s *Server) fail(ctx context.Context, c *conn, p *params) (any, error) {
+	f := p.failure()
+	return s.work(ctx, c, p, func(t *operation) error { return t.fail(ctx, f) })
 }
 
-// appendOutput adds to the output. The answer is short: it may be sent often.
-func (s *Server) appendOutput(ctx context.Context, c *conn, p params) (any, error) {
-	text, there, err := p.text("chunk", "output", "text")
-	if err == nil && !there {
-		err = invalidParams("Missing required parameter: chunk")
+// appendOutput appends to the output. The answer is short, because it is sent often.
+func (s *Server) appendOutput(ctx context.Context, c *conn, p *params) (any, error) {
+	text, there := p.text("chunk", "output", "text")
+	if !there {
+		p.fail("Missing required parameter: chunk")
 	}
-	if err != nil {
-		return nil, err
-	}
-	t, done, err := s.turn(ctx, c, p)
+	t, done, err := s.operation(ctx, c, p)
 	if err != nil {
 		return nil, err
 	}
