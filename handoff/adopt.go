@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +32,7 @@ type Change struct {
 
 // String says it in a few words.
 func (c Change) String() string {
-	text := orElse(c.New, c.Old)
+	text := cmp.Or(c.New, c.Old)
 	return fmt.Sprintf("%s %s: %q", c.Field, c.Kind, clipped(text, floorText))
 }
 
@@ -79,7 +80,7 @@ func Adopt(l Ledger, base, theirs *Checkpoint) (Ledger, []Change, error) {
 // withOwnFields gives a checkpoint of a program that does not know our fields
 // those that it left out.
 func withOwnFields(c Checkpoint, base *Checkpoint) Checkpoint {
-	c.NextAction = orElse(c.NextAction, base.NextAction)
+	c.NextAction = cmp.Or(c.NextAction, base.NextAction)
 	if c.FailedApproaches == nil {
 		c.FailedApproaches = base.FailedApproaches
 	}
@@ -108,7 +109,7 @@ func (m *adoption) note(c Change) { m.changes = append(m.changes, c) }
 
 // merge returns the ledger with the changes between base and theirs.
 func (m *adoption) merge(l Ledger, base, theirs *Checkpoint) Ledger {
-	mergeText(m, "taskId", &l.TaskID, base.TaskID, orElse(theirs.TaskID, base.TaskID))
+	mergeText(m, "taskId", &l.TaskID, base.TaskID, cmp.Or(theirs.TaskID, base.TaskID))
 	mergeText(m, "phase", &l.Phase, base.Phase, theirs.Phase)
 	mergeText(m, "nextAction", &l.NextAction, base.NextAction, theirs.NextAction)
 	mergeText(m, "error", &l.Error, base.Error, theirs.Error)

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// cutMark ends a text that was shortened.
+// cutMark is the end of a shortened string.
 const cutMark = "…"
 
-// size is how much of a text a checkpoint shows.
+// size is the limit of a string in a checkpoint.
 type size int
 
 const (
@@ -16,9 +16,9 @@ const (
 	reasonSize       // of decisions and of failures
 	textSize
 	actionSize
-	pathSize // a longer path is left out, never cut
+	pathSize // a longer path is left out, never shortened
 
-	// What is never left out has at least this much.
+	// The limits of fields that are never left out.
 	floorID
 	floorRef
 	floorAction
@@ -28,8 +28,8 @@ const (
 	floorKeyword
 )
 
-// sizes are in characters, and in bytes of the JSON form without the quotes.
-// Both count the mark of what is cut.
+// sizes are in characters, and in bytes of the JSON without the quotes. Both include
+// cutMark.
 var sizes = [...]struct{ chars, bytes int }{
 	partialSize:  {200, 800},
 	reasonSize:   {100, 300},
@@ -45,12 +45,12 @@ var sizes = [...]struct{ chars, bytes int }{
 	floorKeyword: {24, 24},
 }
 
-// clipped returns as much of a text as may be shown, with the mark when something
-// was cut. Bytes that are not UTF-8 become U+FFFD.
-func clipped(text string, most size) string {
-	limit := sizes[most]
+// clipped returns a string that fits into a size, with cutMark at its end if it was
+// shortened. Bytes that are not UTF-8 become U+FFFD.
+func clipped(text string, to size) string {
+	limit := sizes[to]
 	chars, bytes := 0, 0
-	keep := 0 // how much of the text stays when the mark has to fit behind it
+	keep := 0 // the length of text that leaves space for the mark
 	for at, r := range text {
 		width := encodedLen(r)
 		if chars+1 > limit.chars || bytes+width > limit.bytes {
@@ -59,19 +59,14 @@ func clipped(text string, most size) string {
 		chars++
 		bytes += width
 		if chars+1 <= limit.chars && bytes+len(cutMark) <= limit.bytes {
-			keep = at + runeLen(text[at:])
+			_, n := utf8.DecodeRuneInString(text[at:])
+			keep = at + n
 		}
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-func runeLen(text string) int {
-	_, n := utf8.DecodeRuneInString(text)
-	return n
-}
-
-// encodedLen is how many bytes a character takes in a JSON text as it is written
-// here.
+// encodedLen returns the number of bytes of a character in the JSON of a checkpoint.
 func encodedLen(r rune) int {
 	switch {
 	case r == '"' || r == '\\' || r == '\n' || r == '\r' || r == '\t' || r == '\b' || r == '\f':
@@ -82,15 +77,12 @@ func encodedLen(r rune) int {
 	return utf8.RuneLen(r)
 }
 
-// shows tells whether a text of a checkpoint is that of a ledger, whole or cut.
+// shows reports whether a string of a checkpoint is that of a ledger, possibly shortened.
 func shows(shown, full string) bool {
 	if shown == full {
 		return true
 	}
 	full = strings.ToValidUTF8(full, "\uFFFD")
-	if shown == full {
-		return true
-	}
 	head, cut := strings.CutSuffix(shown, cutMark)
-	return cut && strings.HasPrefix(full, head)
+	return shown == full || cut && strings.HasPrefix(full, head)
 }

@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -81,43 +82,35 @@ func (c *Command) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes one text alone as text.
 func (c Command) MarshalJSON() ([]byte, error) {
 	if c.Shell() {
-		return marshal(c[0])
+		return jsontree.Marshal(c[0], "")
 	}
-	return marshal([]string(c))
+	return jsontree.Marshal([]string(c), "")
 }
 
 // MarshalJSON writes the contract with its unknown fields.
 func (c Contract) MarshalJSON() ([]byte, error) { return encodeObject(&c) }
 
 // UnmarshalJSON reads a contract.
-func (c *Contract) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, nil, c.fields(), &c.Extra)
-}
+func (c *Contract) UnmarshalJSON(data []byte) error { return decodeObject(data, nil, c) }
 
-func (c *Contract) unknown() Extra { return c.Extra }
-
-func (c *Contract) fields() []field {
-	return []field{always("type", &c.Type), always("criteria", &c.Criteria)}
+func (c *Contract) members() ([]field, *Extra) {
+	return []field{always("type", &c.Type), always("criteria", &c.Criteria)}, &c.Extra
 }
 
 // MarshalJSON writes the criterion with its unknown fields.
 func (c Criterion) MarshalJSON() ([]byte, error) { return encodeObject(&c) }
 
 // UnmarshalJSON reads a criterion; a text alone is its description.
-func (c *Criterion) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, &c.Description, c.fields(), &c.Extra)
-}
+func (c *Criterion) UnmarshalJSON(data []byte) error { return decodeObject(data, &c.Description, c) }
 
-func (c *Criterion) unknown() Extra { return c.Extra }
-
-func (c *Criterion) fields() []field {
+func (c *Criterion) members() ([]field, *Extra) {
 	return []field{
 		always("activity", &c.Activity),
 		sometimes("description", &c.Description),
 		sometimes("pattern", &c.Pattern),
 		sometimes("timing", &c.Timing),
 		sometimes("command", &c.Command),
-	}
+	}, &c.Extra
 }
 
 // Runnable returns the criteria that have commands.
@@ -273,7 +266,7 @@ func (d *Document) contract(ref string, n *jsontree.Value) (*Contract, error) {
 			return nil, d.noContract(ref, n.Get(name), "%s is not what it has to be in a contract", name)
 		}
 	}
-	c.Type = orElse(c.Type, Verifiable)
+	c.Type = cmp.Or(c.Type, Verifiable)
 	if !slices.Contains([]ContractType{Verifiable, Advisory, Skip}, c.Type) {
 		return nil, d.noContract(ref, n.Get("type"), "the type %q is none of verifiable, advisory, skip", c.Type)
 	}
@@ -289,7 +282,7 @@ func (d *Document) contract(ref string, n *jsontree.Value) (*Contract, error) {
 		if _, odd := criterion.Extra["command"]; odd {
 			return nil, d.noContract(ref, at, "a command has to be a text or a list of texts")
 		}
-		criterion.Timing = orElse(criterion.Timing, Immediate)
+		criterion.Timing = cmp.Or(criterion.Timing, Immediate)
 	}
 	c.Ref, c.File = ref, d.name
 	return c, nil

@@ -1,16 +1,20 @@
 package handoff
 
-import "github.com/perdure/perdure/internal/text/jsontree"
+import (
+	"cmp"
 
-// Describe looks for what a task is in the first of the files that tells of it:
-// the object with the id of the story (or of the PRD between stories, or of the
-// ad-hoc item), and in it a title and a description. Files that cannot be read
-// tell nothing. For the files see [ContractFiles].
+	"github.com/perdure/perdure/internal/text/jsontree"
+)
+
+// Describe returns the title and the description of a task from the first of the files
+// that has them: in the object with the id of the story (or of the PRD between stories,
+// or of the ad-hoc item). Files that cannot be read are skipped. For the files see
+// [ContractFiles].
 func Describe(t Task, files ...string) (title, description string) {
 	if t.Place != PRD {
 		return "", t.Description
 	}
-	id := orElse(t.Story, t.PRD)
+	id := cmp.Or(t.Story, t.PRD)
 	if id == "" {
 		return "", ""
 	}
@@ -24,8 +28,8 @@ func Describe(t Task, files ...string) (title, description string) {
 			continue
 		}
 		for _, owner := range named(root, id) {
-			title = orElse(text(owner.Get("title")), text(owner.Get("name")))
-			description = orElse(text(owner.Get("description")), text(owner.Get("story")))
+			title = cmp.Or(text(owner.Get("title")), text(owner.Get("name")))
+			description = cmp.Or(text(owner.Get("description")), text(owner.Get("story")))
 			if title != "" || description != "" {
 				return title, description
 			}

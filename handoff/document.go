@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func parseText(name string, data []byte, o jsontree.Options) (*jsontree.Value, e
 		return root, err
 	}
 	e := &Error{Kind: ErrSyntax, Op: "read", File: name, Line: bad.Line, Column: bad.Column, Msg: bad.Msg,
-		Hint: orElse(bad.Hint, "the file was not changed; correct it there")}
+		Hint: cmp.Or(bad.Hint, "the file was not changed; correct it there")}
 	if errors.Is(bad, jsontree.ErrLimit) {
 		e.Kind = ErrLimit
 	}

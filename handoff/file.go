@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
-// Load reads a builder-state.json to look at it. To change it, see [Lock].
+// Load reads a builder-state.json. To change it, see [Lock].
 func Load(path string) (*Document, error) {
 	data, _, err := readFile(path)
 	if err != nil {
@@ -44,17 +44,17 @@ func readFile(path string) ([]byte, fs.FileInfo, error) {
 	return data, info, nil
 }
 
-// regular refuses what cannot be read as a file.
+// regular returns the information of a regular file within the limit.
 func regular(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case absent(err):
-		return nil, &Error{Kind: ErrNotFound, Op: "read", File: path, Msg: "there is no such file",
-			Hint: "make one with: perdure handoff start; or name another with --file"}
+		return nil, &Error{Kind: ErrNotFound, Op: "read", File: path, Msg: "no such file",
+			Hint: "create it with `perdure handoff start`, or name another file with --file"}
 	case err != nil:
 		return nil, &Error{Op: "read", File: path, Err: pathless(err)}
-	case !info.Mode().IsRegular(): // opening a pipe would wait for ever
-		return nil, &Error{Kind: ErrInvalid, Op: "read", File: path, Msg: "it is not a regular file"}
+	case !info.Mode().IsRegular(): // opening a pipe would block
+		return nil, &Error{Kind: ErrInvalid, Op: "read", File: path, Msg: "not a regular file"}
 	case info.Size() > MaxSize:
 		return nil, &Error{Kind: ErrLimit, Op: "read", File: path,
 			Msg: fmt.Sprintf("it has %d bytes, the limit is %d", info.Size(), MaxSize)}
@@ -62,7 +62,7 @@ func regular(path string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// pathless leaves out the path, which is told anyway.
+// pathless returns an error without its path, which the message has anyway.
 func pathless(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -124,11 +124,10 @@ func (f *File) read() error {
 	return err
 }
 
-// writable refuses a file that is marked read-only, also to those who could
-// replace it all the same.
+// writable returns an error for a read-only file, also if it could be replaced.
 func writable(path string, info fs.FileInfo) error {
 	refused := &Error{Kind: ErrReadOnly, Op: "write", File: path, Msg: "the file is read-only",
-		Hint: "allow writing (chmod u+w), or name another with --file"}
+		Hint: "make it writable with chmod u+w, or name another file with --file"}
 	if info.Mode().Perm()&0o222 == 0 {
 		return refused
 	}
@@ -140,37 +139,26 @@ func writable(path string, info fs.FileInfo) error {
 	return f.Close()
 }
 
-// removeLeftovers removes the temporary files of writers that were killed. The
-// lock is held: nobody is writing one now.
+// removeLeftovers removes the temporary files of killed writers. The caller holds the
+// lock, so no other process is writing one.
 func removeLeftovers(path string) {
-	names, err := filepath.Glob(filepath.Join(escapeGlob(filepath.Dir(path)), "."+filepath.Base(path)+"[0-9]*"))
-	if err != nil {
-		return // the pattern is sound
-	}
-	for _, name := range names {
-		number := strings.TrimPrefix(filepath.Base(name), "."+filepath.Base(path))
-		if strings.Trim(number, "0123456789") != "" {
-			continue
-		}
-		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
-			_ = os.Remove(name) // the next one may
+	entries, _ := os.ReadDir(filepath.Dir(path)) // leftovers do no harm
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), "."+filepath.Base(path))
+		if ok && number != "" && strings.Trim(number, "0123456789") == "" && e.Type().IsRegular() {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}
 }
 
-// escapeGlob lets a folder's name stand for itself in a pattern.
-func escapeGlob(dir string) string {
-	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(dir)
-}
-
-// Path returns the path of the file itself, behind all links.
+// Path returns the path of the file with all links resolved.
 func (f *File) Path() string { return f.path }
 
 // Document returns the content.
 func (f *File) Document() *Document { return f.doc }
 
-// Sum returns the SHA-256 of the content in hexadecimal, as [File.Write] gives
-// it to its hook.
+// Sum returns the SHA-256 of the content in hexadecimal, as [File.Write] passes it to
+// intended.
 func (f *File) Sum() string { return sum(f.doc.data) }
 
 func sum(data []byte) string {
@@ -178,15 +166,15 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// Write replaces the content. Just before, it calls intended with the SHA-256
-// that the file will have, so that a caller that was killed later knows its own
-// work again; an error of intended, which may be nil, stops the write. A reader
-// and a crash find the old content or the new one, nothing between; the file
-// keeps its permissions, and its owner where the system allows.
+// Write replaces the content. Before that it calls intended, if it is not nil, with the
+// SHA-256 of the new content, so that a caller that is killed recognizes its own write
+// later; an error of intended stops the write. Readers see the old content or the new
+// one, also after a crash. The file keeps its permissions, and its owner if the system
+// allows that.
 //
-// When somebody without the lock changed the file since it was read, it is left
-// alone and the error matches [ErrConflict]: close, lock and adopt what they
-// did.
+// If a process without the lock changed the file since it was read, the file is not
+// changed and the error matches [ErrConflict]: close it, lock it again and adopt the
+// changes.
 func (f *File) Write(doc *Document, intended func(sum string) error) error {
 	if intended != nil {
 		if err := intended(sum(doc.data)); err != nil {
@@ -206,36 +194,32 @@ func (f *File) Write(doc *Document, intended func(sum string) error) error {
 		return f.unchanged()
 	})
 	if err != nil {
-		var own *Error
-		if errors.As(err, &own) {
+		if own, ok := errors.AsType[*Error](err); ok {
 			return own
 		}
-		return &Error{Kind: writeKind(err), Op: "write", File: f.path, Err: pathless(err)}
+		e := &Error{Op: "write", File: f.path, Err: pathless(err)}
+		if errors.Is(err, fs.ErrPermission) {
+			e.Kind = ErrReadOnly
+		}
+		return e
 	}
 	failpoint.Hit("handoff.after_rename")
 	f.doc = doc
 	return nil
 }
 
-func writeKind(err error) error {
-	if errors.Is(err, fs.ErrPermission) {
-		return ErrReadOnly
-	}
-	return nil
-}
-
-// unchanged tells whether the file is still what was read.
+// unchanged returns an error if the file has changed since it was read.
 func (f *File) unchanged() error {
 	data, _, err := readFile(f.path)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(data, f.doc.data) {
-		return &Error{Kind: ErrConflict, Op: "write", File: f.path, Msg: "somebody else changed the file meanwhile",
+		return &Error{Kind: ErrConflict, Op: "write", File: f.path, Msg: "another process changed the file",
 			Hint: "read it again; nothing was overwritten"}
 	}
 	return nil
 }
 
-// Close gives the lock back.
+// Close releases the lock.
 func (f *File) Close() error { return f.lock.release() }

@@ -1,7 +1,7 @@
 package handoff
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,15 +12,16 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// FileName is what the file is called.
+// FileName is the name of the file.
 const FileName = "builder-state.json"
 
-// folders are where the file may be in each folder that is searched.
+// folders are the folders that are searched in each folder.
 func folders() []string { return []string{".", "docs", ".opencode"} }
 
-// Location is where a file was found.
+// Location is the place of a file.
 type Location struct {
 	// File is the path of builder-state.json.
 	File string
@@ -30,10 +31,10 @@ type Location struct {
 	Root string
 }
 
-// Find looks for builder-state.json in dir and the folders above it up to the
-// root of the repository (or of the project that has a .perdure folder), in each
-// also under docs and .opencode. Outside of both it looks in dir only. When
-// there is none, the error matches [ErrNotFound].
+// Find searches builder-state.json in dir and the folders above it up to the root of the
+// repository (or of the project, which has a .perdure folder), and in their folders docs
+// and .opencode. Outside of a repository or project it searches only dir. If there is no
+// file, the error matches [ErrNotFound].
 func Find(dir string) (Location, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -46,7 +47,7 @@ func Find(dir string) (Location, error) {
 			_, err := os.Stat(file)
 			switch {
 			case err == nil:
-				return Location{File: file, Root: orElse(root, at)}, nil
+				return Location{File: file, Root: cmp.Or(root, at)}, nil
 			case !absent(err):
 				return Location{}, &Error{Op: "find file", File: file, Err: err}
 			}
@@ -56,11 +57,10 @@ func Find(dir string) (Location, error) {
 		}
 	}
 	return Location{}, &Error{Kind: ErrNotFound, Op: "find file", Msg: fmt.Sprintf("no %s in %q or above", FileName, dir),
-		Hint: "make one with: perdure handoff start; or name the file with --file"}
+		Hint: "create it with `perdure handoff start`, or name a file with --file"}
 }
 
-// RootOf returns the folder that the paths of touched files are relative to,
-// for a file that was named and not found: see [Location].
+// RootOf returns the root of a named file, as in [Location].
 func RootOf(file string) string {
 	dir := filepath.Dir(file)
 	if abs, err := filepath.Abs(dir); err == nil {
@@ -77,12 +77,16 @@ func RootOf(file string) string {
 	return dir
 }
 
-// repositoryRoot returns the nearest folder, from dir upwards, that is the root
-// of a repository or project; "" when there is none.
-func repositoryRoot(dir string) string {
+// repositoryRoot returns the root of the repository or project of a folder, "" if it is
+// in none.
+func repositoryRoot(dir string) string { return folderWith(dir, ".git", ".perdure") }
+
+// folderWith returns the nearest folder, from dir upwards, that has one of the names; ""
+// if there is none.
+func folderWith(dir string, names ...string) string {
 	for at := dir; ; at = filepath.Dir(at) {
-		for _, mark := range []string{".git", ".perdure"} {
-			if _, err := os.Stat(filepath.Join(at, mark)); err == nil {
+		for _, name := range names {
+			if _, err := os.Stat(filepath.Join(at, name)); err == nil {
 				return at
 			}
 		}
@@ -92,24 +96,23 @@ func repositoryRoot(dir string) string {
 	}
 }
 
-// Skeleton is what a new builder-state.json says. Zero fields get a value that
+// Skeleton is the content of a new builder-state.json. Empty fields get a default that
 // makes the file valid.
 type Skeleton struct {
-	// SessionID is "perdure" when it is empty.
+	// SessionID defaults to "perdure".
 	SessionID string
 	// Now is the first heartbeat; required.
 	Now time.Time
-	// Place is where a checkpoint is to stand: [PRD] when it is empty.
+	// Place is the place of the checkpoint. Defaults to [PRD].
 	Place Place
-	// PRD, File, Branch and Story are those of activePrd; PRD is "prd" when it
-	// is empty.
+	// PRD, File, Branch and Story are those of activePrd; PRD defaults to "prd".
 	PRD, File, Branch, Story string
 	// Description is that of an ad-hoc item.
 	Description string
 }
 
-// Create makes a minimal valid builder-state.json that can hold a checkpoint at
-// the skeleton's place. A file that is there is left alone: the error matches
+// Create creates a minimal valid builder-state.json that can hold a checkpoint at the
+// skeleton's place. If the file exists, it is not changed and the error matches
 // [ErrConflict].
 func Create(ctx context.Context, path string, s Skeleton) error {
 	text, err := s.text()
@@ -125,7 +128,7 @@ func Create(ctx context.Context, path string, s Skeleton) error {
 
 func createLocked(path string, text []byte) error {
 	if _, err := os.Lstat(path); err == nil {
-		return &Error{Kind: ErrConflict, Op: "create", File: path, Msg: "the file is there already"}
+		return &Error{Kind: ErrConflict, Op: "create", File: path, Msg: "the file exists already"}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return &Error{Op: "create", File: path, Err: err}
 	}
@@ -136,41 +139,34 @@ func createLocked(path string, text []byte) error {
 }
 
 func (s Skeleton) text() ([]byte, error) {
-	var b bytes.Buffer
-	line := func(indent int, name string, value any, end string) {
-		text, err := marshal(value)
-		if err != nil {
-			text = []byte("null") // texts and times of this century always marshal
-		}
-		fmt.Fprintf(&b, "%s%q: %s%s\n", strings.Repeat("  ", indent), name, text, end)
+	type prd struct {
+		ID     string  `json:"id"`
+		File   string  `json:"file"`
+		Branch string  `json:"branch"`
+		Story  *string `json:"currentStory"`
 	}
-	b.WriteString("{\n")
-	line(1, "sessionId", orElse(s.SessionID, "perdure"), ",")
-	line(1, "lastHeartbeat", s.Now.UTC().Truncate(time.Second), ",")
-	id, adhoc := strings.CutPrefix(string(s.Place), adhocPrefix)
-	switch {
-	case adhoc && id != "":
-		line(1, "activePrd", nil, ",")
-		b.WriteString("  \"adhocQueue\": [\n    {\n")
-		line(3, "id", id, ",")
-		line(3, "description", orElse(s.Description, id), ",")
-		line(3, "status", "in_progress", "")
-		b.WriteString("    }\n  ]\n")
-	case s.Place == PRD || s.Place == "":
-		b.WriteString("  \"activePrd\": {\n")
-		line(2, "id", orElse(s.PRD, "prd"), ",")
-		line(2, "file", s.File, ",")
-		line(2, "branch", s.Branch, ",")
-		var story any
-		if s.Story != "" {
-			story = s.Story
-		}
-		line(2, "currentStory", story, "")
-		b.WriteString("  },\n  \"adhocQueue\": []\n")
-	default:
-		_, err := ParsePlace(string(s.Place))
+	type item struct {
+		ID          string `json:"id"`
+		Description string `json:"description"`
+		Status      string `json:"status"`
+	}
+	doc := struct {
+		SessionID string    `json:"sessionId"`
+		Heartbeat time.Time `json:"lastHeartbeat"`
+		PRD       *prd      `json:"activePrd"`
+		Queue     []item    `json:"adhocQueue"`
+	}{SessionID: cmp.Or(s.SessionID, "perdure"), Heartbeat: s.Now.UTC().Truncate(time.Second), Queue: []item{}}
+	place, err := ParsePlace(string(cmp.Or(s.Place, PRD)))
+	if err != nil {
 		return nil, err
 	}
-	b.WriteString("}\n")
-	return b.Bytes(), nil
+	if id, adhoc := strings.CutPrefix(string(place), adhocPrefix); adhoc {
+		doc.Queue = append(doc.Queue, item{id, cmp.Or(s.Description, id), "in_progress"})
+	} else {
+		doc.PRD = &prd{ID: cmp.Or(s.PRD, "prd"), File: s.File, Branch: s.Branch}
+		if s.Story != "" {
+			doc.PRD.Story = &s.Story
+		}
+	}
+	return jsontree.Marshal(doc, "  ")
 }

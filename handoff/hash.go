@@ -15,31 +15,29 @@ import (
 	"time"
 )
 
-// FileEntry is a touched file as it was at one moment.
+// FileEntry is the recorded state of a touched file.
 type FileEntry struct {
 	// Path is relative to the folder of the work, with slashes.
 	Path string `json:"path"`
-	// Exists tells whether a file was there; the rest is empty when not.
+	// Exists reports whether the file existed; otherwise the other fields are empty.
 	Exists bool `json:"exists"`
 	// Size is in bytes.
 	Size    int64     `json:"size,omitempty"`
 	ModTime time.Time `json:"modTime,omitzero"`
 	// Hash is the SHA-256 of the content in hexadecimal, or at least its first
-	// 12 digits; empty when it is not known.
+	// 12 digits; empty if it is not known.
 	Hash string `json:"hash,omitempty"`
-	// Stamp is what the file system says of the file that changes with every
-	// change of its content, so that equal stamps spare reading it. It is empty
-	// where that cannot be relied on.
+	// Stamp is metadata of the file system that changes with the content, so that a file
+	// with the same stamp need not be read. It is empty if it is not reliable.
 	Stamp string `json:"stamp,omitempty"`
 }
 
-// Lengths of hashes that were cut, in hexadecimal digits.
 const (
-	hashDigits = 12
+	hashDigits = 12 // the length of a shortened hash
 	absentMark = "absent"
 )
 
-// mark is the entry as checkpoints have it; "" when nothing is known.
+// mark returns the entry as in a checkpoint, "" if nothing is known.
 func (f FileEntry) mark() string {
 	switch {
 	case f.Path == "":
@@ -52,17 +50,15 @@ func (f FileEntry) mark() string {
 	return f.Hash[:hashDigits]
 }
 
-// wellFormed tells whether a hash says enough to judge by.
+// wellFormed reports whether a hash is valid and long enough to compare.
 func wellFormed(hash string) bool {
-	if len(hash) < hashDigits || len(hash) > hex.EncodedLen(sha256.Size) {
-		return false
-	}
-	return strings.Trim(hash, "0123456789abcdef") == ""
+	return len(hash) >= hashDigits && len(hash) <= hex.EncodedLen(sha256.Size) &&
+		strings.Trim(hash, "0123456789abcdef") == ""
 }
 
-// Record returns the entry of a file as it is now. The path is relative to root,
-// with slashes, and may not lead out of it, links included. A missing file is
-// an entry too; what is no regular file is an error.
+// Record returns the current entry of a file. The path is relative to root, with
+// slashes, and cannot lead out of it, also not through links. A missing file has an
+// entry, too; a file that is not regular is an error.
 func Record(ctx context.Context, root, path string) (FileEntry, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -76,9 +72,6 @@ func Record(ctx context.Context, root, path string) (FileEntry, error) {
 	return entry, nil
 }
 
-// errMoving is a file that changes as fast as it is read.
-var errMoving = errors.New("it keeps changing")
-
 func record(ctx context.Context, dir *os.Root, path string) (FileEntry, error) {
 	const tries = 3
 	for range tries {
@@ -87,10 +80,10 @@ func record(ctx context.Context, dir *os.Root, path string) (FileEntry, error) {
 			return entry, err
 		}
 	}
-	return FileEntry{}, errMoving
+	return FileEntry{}, errors.New("the file changes while it is read")
 }
 
-// recordOnce reads a file and tells whether it stayed the same meanwhile.
+// recordOnce reads a file and reports whether it did not change meanwhile.
 func recordOnce(ctx context.Context, dir *os.Root, path string) (entry FileEntry, settled bool, err error) {
 	name := filepath.FromSlash(path)
 	info, err := dir.Stat(name)
@@ -101,7 +94,7 @@ func recordOnce(ctx context.Context, dir *os.Root, path string) (entry FileEntry
 		return FileEntry{}, false, err
 	}
 	if !info.Mode().IsRegular() {
-		return FileEntry{}, false, errors.New("it is not a regular file") // opening a pipe would wait for ever
+		return FileEntry{}, false, errors.New("not a regular file") // opening a pipe would block
 	}
 	f, err := dir.Open(name)
 	if err != nil {
@@ -127,8 +120,8 @@ func recordOnce(ctx context.Context, dir *os.Root, path string) (entry FileEntry
 		before.ModTime().Equal(after.ModTime()), nil
 }
 
-// absent tells whether an error means that there is no such file, also because
-// what would be its folder is a file.
+// absent reports whether an error means that the file does not exist, also because its
+// folder is a file.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || notDirectory(err)
 }
@@ -140,13 +133,13 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// untilDone ends a long read when ctx does.
+// untilDone is a reader that fails after ctx has ended.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-// Read reads on unless the context has ended.
+// Read reads unless the context has ended.
 func (u *untilDone) Read(b []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
@@ -154,25 +147,22 @@ func (u *untilDone) Read(b []byte) (int, error) {
 	return u.r.Read(b)
 }
 
-// settledStamp returns the stamp of a file if it can be relied on: a change
-// after this moment gives another one. A file that changed just before it was
-// read could change again within the same tick of the file system's clock, and
-// a file system that counts whole seconds, as times without a fraction show, or
-// whose clock is ahead, is not trusted at all.
+// settledStamp returns the stamp of a file if every later change gives another one. That
+// is not so for a file that changed just before it was read, because it could change
+// again within the same tick of the file system's clock, nor on a file system with
+// whole seconds (times without a fraction) or with a clock that is ahead.
 func settledStamp(info fs.FileInfo, read time.Time) string {
 	const tick = 2 * time.Second
 	changed, ok := changeTime(info)
-	if !ok || read.Sub(changed) < tick || read.Sub(info.ModTime()) < tick {
-		return ""
-	}
-	if changed.Nanosecond() == 0 || info.ModTime().Nanosecond() == 0 {
+	if !ok || read.Sub(changed) < tick || read.Sub(info.ModTime()) < tick ||
+		changed.Nanosecond() == 0 || info.ModTime().Nanosecond() == 0 {
 		return ""
 	}
 	return stampOf(info)
 }
 
-// Digest returns the SHA-256 in hexadecimal over the paths and the contents of
-// a set of files; their order does not matter.
+// Digest returns the SHA-256 in hexadecimal of the paths and contents of files, in any
+// order.
 func Digest(files []FileEntry) string {
 	lines := make([]string, 0, len(files))
 	for _, f := range files {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// OutputFolders are the folders that hold no sources where there is no git to
-// ask: [Sources] leaves out what is in them.
+// OutputFolders returns the folders without sources, which [Sources] uses outside of git
+// repositories.
 func OutputFolders() []string {
 	return []string{
 		".cache", ".gradle", ".idea", ".mypy_cache", ".next", ".nuxt", ".pytest_cache", ".ruff_cache", ".svelte-kit",
@@ -22,35 +22,22 @@ func OutputFolders() []string {
 	}
 }
 
-// never are the folders whose content is never a source.
-func never() []string { return []string{".git", ".perdure"} }
-
-// Sources divides paths, relative to root, with slashes, into those of source
-// files and the others, both in their order: ignored files and build output are
-// not sources, and nothing outside of root, or in .git or .perdure, is. In a git
-// repository git says what is ignored; what it tracks never is. Elsewhere, and
-// without a git program, it is what lies in one of the [OutputFolders].
+// Sources divides paths, which are relative to root and have slashes, into those of
+// source files and the others, in their order. Ignored files, build output, and files
+// outside of root or in .git or .perdure are not sources. In a git repository git
+// decides what is ignored; tracked files never are. Elsewhere, and without a git
+// program, files in [OutputFolders] are ignored.
 func Sources(ctx context.Context, root string, paths []string) (sources, others []string, err error) {
-	var inside []string
-	ok := make(map[string]bool, len(paths))
-	for _, p := range paths {
-		if filepath.IsLocal(filepath.FromSlash(p)) && !strings.ContainsRune(p, 0) && !within(p, never()) {
-			inside = append(inside, p)
-		}
+	outside := func(p string) bool {
+		return !filepath.IsLocal(filepath.FromSlash(p)) || strings.ContainsRune(p, 0) ||
+			within(p, []string{".git", ".perdure"})
 	}
-	ignored, known, err := gitIgnored(ctx, root, inside)
+	ignored, known, err := gitIgnored(ctx, root, slices.DeleteFunc(slices.Clone(paths), outside))
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, p := range inside {
-		if known {
-			ok[p] = !ignored[p]
-		} else {
-			ok[p] = !within(p, OutputFolders())
-		}
-	}
 	for _, p := range paths {
-		if ok[p] {
+		if !outside(p) && !ignored[p] && (known || !within(p, OutputFolders())) {
 			sources = append(sources, p)
 		} else {
 			others = append(others, p)
@@ -59,25 +46,22 @@ func Sources(ctx context.Context, root string, paths []string) (sources, others 
 	return sources, others, nil
 }
 
-// within tells whether a path has one of the folders among its own.
+// within reports whether a path is in one of the folders.
 func within(p string, folders []string) bool {
-	for _, part := range strings.Split(path.Dir(path.Clean(p)), "/") {
-		if slices.Contains(folders, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(path.Dir(path.Clean(p)), "/"),
+		func(part string) bool { return slices.Contains(folders, part) })
 }
 
-// gitIgnored asks git; known is false when there is no repository or no git.
+// gitIgnored returns the paths that git ignores; known is false without a repository or
+// a git program.
 func gitIgnored(ctx context.Context, root string, paths []string) (ignored map[string]bool, known bool, err error) {
 	if len(paths) == 0 {
 		return nil, true, nil
 	}
-	if !inRepository(root) {
+	if abs, err := filepath.Abs(root); err != nil || folderWith(abs, ".git") == "" {
 		return nil, false, nil
 	}
-	// Settings of the repository that start programs are not for a question.
+	// A query must not start the programs of the repository's settings.
 	cmd := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin")
 	cmd.Dir = root
 	cmd.Env = append(ownRepository(os.Environ()), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
@@ -87,37 +71,21 @@ func gitIgnored(ctx context.Context, root string, paths []string) (ignored map[s
 		return nil, false, &Error{Op: "list sources", File: root, Err: err}
 	}
 	const noneIgnored = 1
-	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != noneIgnored) {
-		return nil, false, nil // no git, or not a repository that it can read
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != noneIgnored) {
+		return nil, false, nil // no git program, or an unreadable repository
 	}
 	ignored = make(map[string]bool)
-	for _, p := range bytes.Split(out, []byte{0}) {
+	for p := range bytes.SplitSeq(out, []byte{0}) {
 		ignored[string(p)] = true
 	}
 	return ignored, true, nil
 }
 
-// ownRepository leaves out the variables by which git, when it runs a hook, says
-// which repository is meant: another one, perhaps.
+// ownRepository removes the variables that git sets for hooks: they could name another
+// repository.
 func ownRepository(env []string) []string {
 	return slices.DeleteFunc(env, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains([]string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}, name)
 	})
-}
-
-func inRepository(dir string) bool {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return false
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
-			return true
-		}
-		if dir == filepath.Dir(dir) {
-			return false
-		}
-	}
 }

@@ -11,15 +11,14 @@ import (
 	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
-// lockFile is a lock of the operating system on a file beside the one it
-// protects. The file is removed with the lock, so that nothing is left in a
-// repository; one that a killed process left is taken over.
+// lockFile is a lock of the operating system on a file in the folder of the one it
+// protects. The file is removed with the lock; that of a killed process is reused.
 type lockFile struct {
 	path string
 	file *os.File
 }
 
-// takeLock waits for the lock as long as ctx allows.
+// takeLock waits for the lock until ctx ends.
 func takeLock(ctx context.Context, target string, perm fs.FileMode) (*lockFile, error) {
 	l := &lockFile{path: filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".lock")}
 	const shortest, longest = 200 * time.Microsecond, 10 * time.Millisecond
@@ -39,7 +38,7 @@ func takeLock(ctx context.Context, target string, perm fs.FileMode) (*lockFile, 
 			timer.Stop()
 			return nil, &Error{Kind: ErrConflict, Op: "lock", File: target, Msg: "another process is writing the file",
 				Err:  ctx.Err(),
-				Hint: "try again; the lock ends with the process that holds it"}
+				Hint: "retry; the lock ends with the process that holds it"}
 		}
 		wait = min(2*wait, longest)
 	}
@@ -48,10 +47,10 @@ func takeLock(ctx context.Context, target string, perm fs.FileMode) (*lockFile, 
 func lockError(target string, err error) error {
 	e := &Error{Op: "lock", File: target, Err: pathless(err)}
 	if errors.Is(err, fs.ErrPermission) {
-		e.Kind, e.Hint = ErrReadOnly, "the folder has to be writable: the file is replaced as a whole"
+		e.Kind, e.Hint = ErrReadOnly, "make the folder writable: the file is replaced, not changed"
 	}
 	if absent(err) {
-		e.Kind, e.Msg = ErrNotFound, "there is no such folder"
+		e.Kind, e.Msg = ErrNotFound, "the folder does not exist"
 	}
 	return e
 }
@@ -66,8 +65,8 @@ func (l *lockFile) try(perm fs.FileMode) error {
 		_ = f.Close() // nothing was written
 		return err
 	}
-	// Whoever held the lock before may have removed the file meanwhile: a lock
-	// on a file that nobody can find protects nothing.
+	// The previous holder of the lock could have removed the file: the lock on a removed
+	// file protects nothing.
 	mine, err := f.Stat()
 	if err == nil {
 		var there fs.FileInfo
@@ -76,15 +75,15 @@ func (l *lockFile) try(perm fs.FileMode) error {
 			return nil
 		}
 	}
-	_ = f.Close() // gives the lock back
+	_ = f.Close() // releases the lock
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return filelock.ErrLocked
 	}
 	return err
 }
 
-// open opens or makes the file. For that of another user, reading is enough to
-// wait for it.
+// open opens or creates the file. That of another user is opened for reading, which is
+// enough to wait for its lock.
 func (l *lockFile) open(perm fs.FileMode) (*os.File, error) {
 	const mine = os.O_CREATE | os.O_RDWR
 	f, err := os.OpenFile(l.path, mine, perm)
@@ -94,11 +93,11 @@ func (l *lockFile) open(perm fs.FileMode) (*os.File, error) {
 	if f, err := os.Open(l.path); !errors.Is(err, fs.ErrNotExist) {
 		return f, err
 	}
-	return os.OpenFile(l.path, mine, perm) // removed just now, or the folder is read-only
+	return os.OpenFile(l.path, mine, perm) // it was just removed, or the folder is read-only
 }
 
-// release removes the file while the lock is held, and gives the lock back.
+// release removes the file and releases the lock.
 func (l *lockFile) release() error {
-	_ = os.Remove(l.path) // not on Windows; the next one takes it as it is
+	_ = os.Remove(l.path) // fails on Windows; the next process uses the file again
 	return l.file.Close()
 }

@@ -11,8 +11,8 @@ import (
 
 // object is a JSON object of which some members are known.
 type object interface {
-	fields() []field
-	unknown() Extra
+	// members returns the known members in order, and the others.
+	members() ([]field, *Extra)
 }
 
 // field is a known member of a JSON object.
@@ -22,15 +22,14 @@ type field struct {
 	keep bool
 }
 
-// Fields that are written also when they are empty, and those that are not.
+// always and sometimes return fields that are written even if they are empty, or not.
 func always(name string, to any) field    { return field{name, to, true} }
 func sometimes(name string, to any) field { return field{name, to, false} }
 
-// decodeObject reads the members of an object by their exact names. What is
-// unknown, or is not what its name says, goes to extra as it stands; nothing is
-// lost. Of members that stand twice, the last counts. A text in the place of
-// the object is taken for its most important field, which is text.
-func decodeObject(data []byte, text *string, fields []field, extra *Extra) error {
+// decodeObject reads the members of an object by their exact names. Unknown members, and
+// known ones of another type, go to the others unchanged. Of repeated members the last
+// is used. A string instead of the object becomes its most important field, text.
+func decodeObject(data []byte, text *string, o object) error {
 	data = bytes.TrimSpace(data)
 	if len(data) > 0 && data[0] == '"' && text != nil {
 		return json.Unmarshal(data, text)
@@ -50,6 +49,7 @@ func decodeObject(data []byte, text *string, fields []field, extra *Extra) error
 	for _, m := range root.Members {
 		last[m.Name] = m.Value
 	}
+	fields, extra := o.members()
 	for _, f := range fields {
 		n := last[f.name]
 		if n == nil {
@@ -79,13 +79,9 @@ func decodeObject(data []byte, text *string, fields []field, extra *Extra) error
 func (c Checkpoint) MarshalJSON() ([]byte, error) { return encodeObject(&c) }
 
 // UnmarshalJSON reads a checkpoint, also one that another program wrote.
-func (c *Checkpoint) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, nil, c.fields(), &c.Extra)
-}
+func (c *Checkpoint) UnmarshalJSON(data []byte) error { return decodeObject(data, nil, c) }
 
-func (c *Checkpoint) unknown() Extra { return c.Extra }
-
-func (c *Checkpoint) fields() []field {
+func (c *Checkpoint) members() ([]field, *Extra) {
 	return []field{
 		sometimes("schemaVersion", &c.SchemaVersion),
 		sometimes("taskId", &c.TaskID),
@@ -104,134 +100,106 @@ func (c *Checkpoint) fields() []field {
 		sometimes("error", &c.Error),
 		sometimes("cut", &c.Cut),
 		sometimes("ledger", &c.Ledger),
-	}
+	}, &c.Extra
 }
 
 // MarshalJSON writes the step with its unknown fields.
 func (s Step) MarshalJSON() ([]byte, error) { return encodeObject(&s) }
 
 // UnmarshalJSON reads a step; a text alone is one too.
-func (s *Step) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, &s.Step, s.fields(), &s.Extra)
-}
+func (s *Step) UnmarshalJSON(data []byte) error { return decodeObject(data, &s.Step, s) }
 
-func (s *Step) unknown() Extra { return s.Extra }
-
-func (s *Step) fields() []field {
+func (s *Step) members() ([]field, *Extra) {
 	return []field{
 		always("step", &s.Step),
 		sometimes("filesCreated", &s.FilesCreated),
 		sometimes("filesModified", &s.FilesModified),
 		sometimes("timestamp", &s.Timestamp),
 		sometimes("runAgain", &s.RunAgain),
-	}
+	}, &s.Extra
 }
 
 // MarshalJSON writes the step with its unknown fields.
 func (s CurrentStep) MarshalJSON() ([]byte, error) { return encodeObject(&s) }
 
 // UnmarshalJSON reads a step; a text alone is one too.
-func (s *CurrentStep) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, &s.Description, s.fields(), &s.Extra)
-}
+func (s *CurrentStep) UnmarshalJSON(data []byte) error { return decodeObject(data, &s.Description, s) }
 
-func (s *CurrentStep) unknown() Extra { return s.Extra }
-
-func (s *CurrentStep) fields() []field {
+func (s *CurrentStep) members() ([]field, *Extra) {
 	return []field{
 		always("description", &s.Description),
 		sometimes("startedAt", &s.StartedAt),
 		sometimes("partialWork", &s.PartialWork),
-	}
+	}, &s.Extra
 }
 
 // MarshalJSON writes the decision with its unknown fields.
 func (d Decision) MarshalJSON() ([]byte, error) { return encodeObject(&d) }
 
 // UnmarshalJSON reads a decision; a text alone is one too.
-func (d *Decision) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, &d.Decision, d.fields(), &d.Extra)
-}
+func (d *Decision) UnmarshalJSON(data []byte) error { return decodeObject(data, &d.Decision, d) }
 
-func (d *Decision) unknown() Extra { return d.Extra }
-
-func (d *Decision) fields() []field {
+func (d *Decision) members() ([]field, *Extra) {
 	return []field{
 		always("decision", &d.Decision),
 		sometimes("rationale", &d.Rationale),
 		sometimes("timestamp", &d.Timestamp),
-	}
+	}, &d.Extra
 }
 
 // MarshalJSON writes the approach with its unknown fields.
 func (a FailedApproach) MarshalJSON() ([]byte, error) { return encodeObject(&a) }
 
 // UnmarshalJSON reads an approach; a text alone is one too.
-func (a *FailedApproach) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, &a.What, a.fields(), &a.Extra)
-}
+func (a *FailedApproach) UnmarshalJSON(data []byte) error { return decodeObject(data, &a.What, a) }
 
-func (a *FailedApproach) unknown() Extra { return a.Extra }
-
-func (a *FailedApproach) fields() []field {
+func (a *FailedApproach) members() ([]field, *Extra) {
 	return []field{
 		always("what", &a.What),
 		sometimes("outcome", &a.Outcome),
 		sometimes("why", &a.Why),
-	}
+	}, &a.Extra
 }
 
 // MarshalJSON writes the result with its unknown fields.
 func (r Result) MarshalJSON() ([]byte, error) { return encodeObject(&r) }
 
 // UnmarshalJSON reads a result.
-func (r *Result) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, nil, r.fields(), &r.Extra)
-}
+func (r *Result) UnmarshalJSON(data []byte) error { return decodeObject(data, nil, r) }
 
-func (r *Result) unknown() Extra { return r.Extra }
-
-func (r *Result) fields() []field {
+func (r *Result) members() ([]field, *Extra) {
 	return []field{
 		always("activity", &r.Activity),
 		sometimes("status", &r.Status),
 		sometimes("runAt", &r.RunAt),
 		sometimes("ranBy", &r.RanBy),
-	}
+	}, &r.Extra
 }
 
 // MarshalJSON writes the verification with its unknown fields.
 func (v Verification) MarshalJSON() ([]byte, error) { return encodeObject(&v) }
 
 // UnmarshalJSON reads a verification.
-func (v *Verification) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, nil, v.fields(), &v.Extra)
-}
+func (v *Verification) UnmarshalJSON(data []byte) error { return decodeObject(data, nil, v) }
 
-func (v *Verification) unknown() Extra { return v.Extra }
-
-func (v *Verification) fields() []field {
+func (v *Verification) members() ([]field, *Extra) {
 	return []field{
 		sometimes("contractRef", &v.ContractRef),
 		always("results", &v.Results),
-	}
+	}, &v.Extra
 }
 
 // MarshalJSON writes the metadata with its unknown fields.
 func (m Metadata) MarshalJSON() ([]byte, error) { return encodeObject(&m) }
 
 // UnmarshalJSON reads metadata.
-func (m *Metadata) UnmarshalJSON(data []byte) error {
-	return decodeObject(data, nil, m.fields(), &m.Extra)
-}
+func (m *Metadata) UnmarshalJSON(data []byte) error { return decodeObject(data, nil, m) }
 
-func (m *Metadata) unknown() Extra { return m.Extra }
-
-func (m *Metadata) fields() []field {
+func (m *Metadata) members() ([]field, *Extra) {
 	return []field{
 		always("createdBy", &m.CreatedBy),
 		sometimes("lastUpdatedAt", &m.LastUpdatedAt),
 		always("reason", &m.Reason),
 		always("previousAgents", &m.PreviousAgents),
-	}
+	}, &m.Extra
 }

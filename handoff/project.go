@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -11,14 +12,14 @@ import (
 
 // Limits of a checkpoint's compact JSON, in bytes.
 const (
-	// DefaultLimit is what a checkpoint in builder-state.json may have.
+	// DefaultLimit is the limit of a checkpoint in builder-state.json.
 	DefaultLimit = 2048
-	// MinLimit always holds the shortest form of what is never left out.
+	// MinLimit is enough for the shortened fields that are never left out.
 	MinLimit = 1536
 )
 
-// How many entries are shown before parts of lower priority get their turn, and
-// of completed steps at all.
+// The numbers of entries that are shown before parts of lower priority, and the limit of
+// completed steps.
 const (
 	latestEntries = 3
 	nextEntries   = 8
@@ -26,17 +27,16 @@ const (
 	maxExtra      = 120 // bytes of unknown fields of an entry
 )
 
-// Project returns what fits of a ledger into limit bytes of compact JSON (see
-// [Checkpoint.Compact]): [DefaultLimit] when limit is 0, at least [MinLimit].
+// Project returns the checkpoint of a ledger in at most limit bytes of compact JSON (see
+// [Checkpoint.Compact]): [DefaultLimit] if limit is 0, at least [MinLimit].
 //
-// What is shown is the longest beginning that fits of a fixed order: the task
-// and its contract; the next action; blockers and what is not allowed; failing
-// checks; the current step and the next pending ones; the latest decisions; the
-// latest failed approaches; the latest completed steps with their files and
-// hashes; then the history: previous agents, the rest of each, other results,
-// fields of other programs. The first four are always there, shortened with "…"
-// where they have to be. So a larger limit never shows less of anything. Cut and
-// Files count what is missing, Ledger says where it is.
+// Entries are added in a fixed order until one does not fit: the task and its contract;
+// the next action; blockers and what is not allowed; failing checks; the current step
+// and the next pending ones; the latest decisions; the latest failed approaches; the
+// latest completed steps with their files and hashes; then the history: previous
+// agents, the rest of each, other results, fields of other programs. The first four are
+// always shown, shortened with "…" if needed. So a larger limit never shows less. Cut
+// and Files count the missing entries, Ledger says where they are.
 //
 // The same ledger and limit always give the same checkpoint. Times are in UTC
 // and whole seconds.
@@ -51,21 +51,21 @@ func Project(l Ledger, limit int) Checkpoint {
 		next()
 		c := p.checkpoint()
 		if tooLarge(&c, max(limit, MinLimit)) {
-			return p.sealed(p.orWhole(shown, parts, max(limit, MinLimit)))
+			return p.withDigest(p.orWhole(shown, parts, max(limit, MinLimit)))
 		}
 		shown = c
 	}
-	return p.sealed(shown)
+	return p.withDigest(shown)
 }
 
 func tooLarge(c *Checkpoint, limit int) bool {
-	e := &encoder{most: limit}
+	e := &encoder{limit: limit}
 	e.object(c)
 	return e.err != nil || e.over()
 }
 
-// orWhole is for the ledger that fits as a whole but not without its last
-// entries: the counts of what is cut take room too.
+// orWhole returns the whole ledger if it fits, else shown. It can fit although a part of
+// it does not, because the counts of the missing entries need space.
 func (p *projection) orWhole(shown Checkpoint, parts []func(), limit int) Checkpoint {
 	const smallest, smallestDecision = 3, 15 // bytes that an entry adds at least
 	if len(parts)*smallest > limit || len(p.l.Decisions)*smallestDecision > limit {
@@ -81,26 +81,26 @@ func (p *projection) orWhole(shown Checkpoint, parts []func(), limit int) Checkp
 	return shown
 }
 
-// projection is a checkpoint that grows entry by entry.
+// projection is a checkpoint to which entries are added.
 type projection struct {
 	l       *Ledger
 	c       Checkpoint
 	results []Result // the last one of each activity
 	hashes  map[string]FileEntry
-	touched int // how many paths the ledger knows
+	touched int // the number of paths in the ledger
 
-	// What grows at its front is kept latest first.
+	// Lists of which the latest entries are shown, the latest first.
 	decisions  []Decision
 	approaches []FailedApproach
 	steps      []Step
 	agents     []string
 
-	checks      map[int]Result // by place in results
-	others      int            // unknown fields that are shown
+	checks      map[int]Result // by index in results
+	others      int            // the number of unknown fields that are shown
 	otherFields int
 }
 
-// newProjection starts with the floor: what is never left out.
+// newProjection returns a projection with the fields that are never left out.
 func newProjection(l *Ledger) *projection {
 	p := &projection{l: l, results: lastResults(l.Verification.Results),
 		hashes: make(map[string]FileEntry, len(l.Files)), checks: make(map[int]Result)}
@@ -118,11 +118,11 @@ func newProjection(l *Ledger) *projection {
 	c := &p.c
 	c.SchemaVersion = SchemaVersion
 	c.TaskID = clipped(l.TaskID, floorID)
-	c.Phase = Phase(clipped(string(orElse(l.Phase, PhasePlanning)), floorKeyword))
+	c.Phase = Phase(clipped(string(cmp.Or(l.Phase, PhasePlanning)), floorKeyword))
 	c.Metadata = Metadata{
-		CreatedBy:     clipped(orElse(l.Metadata.CreatedBy, "unknown"), floorAgent),
+		CreatedBy:     clipped(cmp.Or(l.Metadata.CreatedBy, "unknown"), floorAgent),
 		LastUpdatedAt: seconds(l.Metadata.LastUpdatedAt),
-		Reason:        Reason(clipped(string(orElse(l.Metadata.Reason, ReasonPeriodic)), floorKeyword)),
+		Reason:        Reason(clipped(string(cmp.Or(l.Metadata.Reason, ReasonPeriodic)), floorKeyword)),
 	}
 	c.Ledger = clipped(l.Ref, floorText)
 	c.Verification.ContractRef = clipped(l.Verification.ContractRef, floorRef)
@@ -147,15 +147,8 @@ func firstText(list []string) []string {
 	return []string{clipped(list[0], floorText)}
 }
 
-func orElse[T ~string](text, otherwise T) T {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
-// seconds is an instant as checkpoints have it; those JSON cannot hold become
-// none.
+// seconds returns a time in UTC and whole seconds, the zero time for one that JSON
+// cannot hold.
 func seconds(at time.Time) time.Time {
 	at = at.UTC().Truncate(time.Second)
 	if at.Year() < 1 || at.Year() > 9999 {
@@ -181,45 +174,30 @@ func lastResults(all []Result) []Result {
 func shownResult(r Result, activity size) Result {
 	return Result{
 		Activity: clipped(r.Activity, activity),
-		Status:   Status(clipped(string(orElse(r.Status, StatusPending)), floorKeyword)),
+		Status:   Status(clipped(string(cmp.Or(r.Status, StatusPending)), floorKeyword)),
 		RunAt:    seconds(r.RunAt),
 		RanBy:    Runner(clipped(string(r.RanBy), floorKeyword)),
 		Extra:    small(r.Extra),
 	}
 }
 
-// small returns the unknown fields of an entry when they take little room.
+// small returns the unknown fields of an entry if they are short and valid.
 func small(extra Extra) Extra {
-	if len(extra) == 0 || !valid(extra) {
+	if len(extra) == 0 {
 		return nil
 	}
-	if text, err := marshal(extra); err != nil || len(text) > maxExtra {
+	if text, err := jsontree.Marshal(extra, ""); err != nil || len(text) > maxExtra {
 		return nil
 	}
 	return extra
 }
 
-// valid tells whether unknown fields, which callers may have set, are JSON.
-func valid(extra Extra) bool {
-	for _, raw := range extra {
-		if !json.Valid(raw) {
-			return false
-		}
-	}
-	return true
-}
-
-// parts are the entries that the projection grows by, in their order.
+// parts returns functions that add the entries, in their order.
 func (p *projection) parts() []func() {
 	l := p.l
 	decisions, approaches, steps := len(l.Decisions), len(l.FailedApproaches), min(len(l.CompletedSteps), maxSteps)
-	var all []func()
-	add := func(more ...[]func()) {
-		for _, m := range more {
-			all = append(all, m...)
-		}
-	}
-	add(p.taskParts(), p.obstacleParts(), p.checkParts(true), p.currentParts(), p.pendingParts(0, nextEntries),
+	return slices.Concat(
+		p.taskParts(), p.obstacleParts(), p.checkParts(true), p.currentParts(), p.pendingParts(0, nextEntries),
 		p.decisionParts(0, min(decisions, latestEntries)),
 		p.approachParts(0, min(approaches, latestEntries)),
 		p.stateParts(), p.stepParts(0, min(steps, latestEntries)),
@@ -230,10 +208,9 @@ func (p *projection) parts() []func() {
 		p.stepParts(latestEntries, steps),
 		p.pendingParts(nextEntries, len(l.PendingSteps)),
 		p.checkParts(false), p.otherParts())
-	return all
 }
 
-// taskParts lets what the floor shortened grow.
+// taskParts shows the task, its contract and the next action in full.
 func (p *projection) taskParts() []func() {
 	l, c := p.l, &p.c
 	return []func(){
@@ -248,16 +225,21 @@ func (p *projection) obstacleParts() []func() {
 	return append(parts, func() { p.c.Error = clipped(p.l.Error, textSize) })
 }
 
-// textParts shows one text after the other; the first one stands there already.
+// textParts shows one string after the other; the first one is shown already.
 func textParts(list []string, shown *[]string) []func() {
-	parts := make([]func(), 0, len(list))
-	for i, text := range list {
-		parts = append(parts, func() { *shown = append((*shown)[:i:i], clipped(text, textSize)) })
-	}
-	return parts
+	return parts(0, len(list), func(i int) { *shown = append((*shown)[:i:i], clipped(list[i], textSize)) })
 }
 
-// checkParts shows the checks that fail, or the others.
+// parts returns functions that call show for each number.
+func parts(from, to int, show func(int)) []func() {
+	var list []func()
+	for i := from; i < to; i++ {
+		list = append(list, func() { show(i) })
+	}
+	return list
+}
+
+// checkParts shows the checks that failed, or the others.
 func (p *projection) checkParts(failing bool) []func() {
 	var parts []func()
 	for i, r := range p.results {
@@ -283,51 +265,39 @@ func (p *projection) currentParts() []func() {
 }
 
 func (p *projection) pendingParts(from, to int) []func() {
-	var parts []func()
-	for i := from; i < min(to, len(p.l.PendingSteps)); i++ {
-		parts = append(parts, func() { p.c.PendingSteps = append(p.c.PendingSteps, clipped(p.l.PendingSteps[i], textSize)) })
-	}
-	return parts
+	return parts(from, min(to, len(p.l.PendingSteps)), func(i int) {
+		p.c.PendingSteps = append(p.c.PendingSteps, clipped(p.l.PendingSteps[i], textSize))
+	})
 }
 
-// Parts of lists of which the latest entries count are numbered from the last
-// entry, 0, backwards.
+// Decisions, approaches and steps are numbered backwards: the last one is 0.
 
 func (p *projection) decisionParts(from, to int) []func() {
-	var parts []func()
-	for i := from; i < to; i++ {
-		parts = append(parts, func() {
-			d := p.l.Decisions[len(p.l.Decisions)-1-i]
-			p.decisions = append(p.decisions,
-				Decision{Decision: clipped(d.Decision, textSize), Rationale: clipped(d.Rationale, reasonSize),
-					Timestamp: seconds(d.Timestamp), Extra: small(d.Extra)})
-		})
-	}
-	return parts
+	return parts(from, to, func(i int) {
+		d := p.l.Decisions[len(p.l.Decisions)-1-i]
+		p.decisions = append(p.decisions,
+			Decision{Decision: clipped(d.Decision, textSize), Rationale: clipped(d.Rationale, reasonSize),
+				Timestamp: seconds(d.Timestamp), Extra: small(d.Extra)})
+	})
 }
 
 func (p *projection) approachParts(from, to int) []func() {
-	var parts []func()
-	for i := from; i < to; i++ {
-		parts = append(parts, func() {
-			a := p.l.FailedApproaches[len(p.l.FailedApproaches)-1-i]
-			p.approaches = append(p.approaches,
-				FailedApproach{What: clipped(a.What, textSize), Outcome: clipped(a.Outcome, reasonSize),
-					Why: clipped(a.Why, reasonSize), Extra: small(a.Extra)})
-		})
-	}
-	return parts
+	return parts(from, to, func(i int) {
+		a := p.l.FailedApproaches[len(p.l.FailedApproaches)-1-i]
+		p.approaches = append(p.approaches,
+			FailedApproach{What: clipped(a.What, textSize), Outcome: clipped(a.Outcome, reasonSize),
+				Why: clipped(a.Why, reasonSize), Extra: small(a.Extra)})
+	})
 }
 
 // stepParts shows first the steps and then the files of each.
 func (p *projection) stepParts(from, to int) []func() {
-	var texts, files []func()
+	var steps, files []func()
 	for i := from; i < to; i++ {
 		s := &p.l.CompletedSteps[len(p.l.CompletedSteps)-1-i]
-		texts = append(texts, func() {
+		steps = append(steps, func() {
 			p.steps = append(p.steps, Step{Step: clipped(s.Step, textSize), Timestamp: seconds(s.Timestamp),
-				RunAgain: s.RunAgain,
-				Extra:    small(s.Extra)})
+				RunAgain: s.RunAgain, Extra: small(s.Extra)})
 		})
 		for _, path := range s.FilesCreated {
 			files = append(files, p.filePart(path, func() *[]string { return &p.steps[i].FilesCreated })...)
@@ -336,10 +306,10 @@ func (p *projection) stepParts(from, to int) []func() {
 			files = append(files, p.filePart(path, func() *[]string { return &p.steps[i].FilesModified })...)
 		}
 	}
-	return append(texts, files...)
+	return append(steps, files...)
 }
 
-// filePart lists a path with its hash, unless the path is not fit to be shown.
+// filePart shows a path with its hash, unless the path is too long or not valid text.
 func (p *projection) filePart(path string, list func() *[]string) []func() {
 	if clipped(path, pathSize) != path || path == "" {
 		return nil
@@ -348,51 +318,40 @@ func (p *projection) filePart(path string, list func() *[]string) []func() {
 		to := list()
 		*to = append((*to)[:len(*to):len(*to)], path)
 		if mark := p.hashes[path].mark(); mark != "" {
-			p.listed()[path] = mark
+			p.files().Listed[path] = mark
 		}
 	}}
 }
 
-func (p *projection) listed() map[string]string {
+func (p *projection) files() *Hashes {
 	if p.c.Files == nil {
-		p.c.Files = &Hashes{}
+		p.c.Files = &Hashes{Listed: make(map[string]string)}
 	}
-	if p.c.Files.Listed == nil {
-		p.c.Files.Listed = make(map[string]string)
-	}
-	return p.c.Files.Listed
+	return p.c.Files
 }
 
-// stateParts shows what identifies the files as a whole; what is too long to be
-// an ID is left out.
+// stateParts shows the IDs of the workspace and its snapshot, unless they are too long.
 func (p *projection) stateParts() []func() {
-	workspace, snapshot := clipped(p.l.Workspace, floorText), clipped(p.l.Snapshot, floorText)
-	if workspace != p.l.Workspace {
-		workspace = ""
+	fitting := func(id string) string {
+		if clipped(id, floorText) != id {
+			return ""
+		}
+		return id
 	}
-	if snapshot != p.l.Snapshot {
-		snapshot = ""
-	}
+	workspace, snapshot := fitting(p.l.Workspace), fitting(p.l.Snapshot)
 	if workspace == "" && snapshot == "" {
 		return nil
 	}
-	return []func(){func() {
-		if p.c.Files == nil {
-			p.c.Files = &Hashes{}
-		}
-		p.c.Files.Workspace, p.c.Files.Snapshot = workspace, snapshot
-	}}
+	return []func(){func() { p.files().Workspace, p.files().Snapshot = workspace, snapshot }}
 }
 
 func (p *projection) agentParts() []func() {
-	var parts []func()
-	for _, agent := range slices.Backward(p.l.Metadata.PreviousAgents) {
-		parts = append(parts, func() { p.agents = append(p.agents, clipped(agent, floorText)) })
-	}
-	return parts
+	agents := p.l.Metadata.PreviousAgents
+	return parts(0, len(agents),
+		func(i int) { p.agents = append(p.agents, clipped(agents[len(agents)-1-i], floorText)) })
 }
 
-// otherParts are the fields of other programs.
+// otherParts shows the fields of other programs.
 func (p *projection) otherParts() []func() {
 	var parts []func()
 	for _, from := range []struct {
@@ -419,7 +378,7 @@ func (p *projection) otherParts() []func() {
 	return parts
 }
 
-// checkpoint is what the projection has grown to, with the counts of the rest.
+// checkpoint returns the checkpoint with the counts of the missing entries.
 func (p *projection) checkpoint() Checkpoint {
 	c := p.c
 	c.Decisions = reversed(p.decisions)
@@ -434,7 +393,7 @@ func (p *projection) checkpoint() Checkpoint {
 	cut := Cut{
 		PendingSteps:     len(l.PendingSteps) - len(c.PendingSteps),
 		CompletedSteps:   len(l.CompletedSteps) - len(c.CompletedSteps),
-		Files:            p.touched - p.listedPaths(),
+		Files:            p.touched - len((&Work{CompletedSteps: p.steps}).Touched()),
 		Decisions:        len(l.Decisions) - len(c.Decisions),
 		FailedApproaches: len(l.FailedApproaches) - len(c.FailedApproaches),
 		Blockers:         len(l.Blockers) - len(c.Blockers),
@@ -452,14 +411,14 @@ func (p *projection) checkpoint() Checkpoint {
 	return c
 }
 
-// reversed is a copy, nil for nothing.
+// reversed returns a reversed copy, nil for nil.
 func reversed[T any](list []T) []T {
 	list = slices.Clone(list)
 	slices.Reverse(list)
 	return list
 }
 
-// restHashes are the shown hashes with a count of the others.
+// restHashes returns the shown hashes with the number of the others.
 func (p *projection) restHashes() *Hashes {
 	h := Hashes{}
 	if p.c.Files != nil {
@@ -468,7 +427,7 @@ func (p *projection) restHashes() *Hashes {
 	}
 	h.Rest = len(p.hashes) - len(h.Listed)
 	if h.Rest > 0 {
-		h.RestDigest = unsealed
+		h.RestDigest = noDigest
 	}
 	if h.Rest == 0 && h.Workspace == "" && h.Snapshot == "" && len(h.Listed) == 0 {
 		return nil
@@ -476,10 +435,10 @@ func (p *projection) restHashes() *Hashes {
 	return &h
 }
 
-// unsealed stands for a digest, which is computed once at the end.
-const unsealed = "0000000000000000"
+// noDigest is the placeholder of a digest, which is computed once at the end.
+const noDigest = "0000000000000000"
 
-func (p *projection) sealed(c Checkpoint) Checkpoint {
+func (p *projection) withDigest(c Checkpoint) Checkpoint {
 	if c.Files == nil || c.Files.Rest == 0 {
 		return c
 	}
@@ -489,20 +448,6 @@ func (p *projection) sealed(c Checkpoint) Checkpoint {
 			rest = append(rest, f)
 		}
 	}
-	c.Files.RestDigest = Digest(rest)[:len(unsealed)]
+	c.Files.RestDigest = Digest(rest)[:len(noDigest)]
 	return c
-}
-
-// listedPaths counts the touched files that the shown steps name.
-func (p *projection) listedPaths() int {
-	seen := make(map[string]bool)
-	for _, s := range p.steps {
-		for _, path := range s.FilesCreated {
-			seen[path] = true
-		}
-		for _, path := range s.FilesModified {
-			seen[path] = true
-		}
-	}
-	return len(seen)
 }

@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"reflect"
@@ -128,7 +129,7 @@ func more(list any) int { return max(0, reflect.ValueOf(list).Len()-maxListed) }
 
 // CreatedBy is who wrote the checkpoint, "an unknown agent" when it does not say.
 func (r Resume) CreatedBy() string {
-	return orElse(line(r.Work.Metadata.CreatedBy), "an unknown agent")
+	return cmp.Or(line(r.Work.Metadata.CreatedBy), "an unknown agent")
 }
 
 // Agents are those who worked on the task before, in words.

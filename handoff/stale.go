@@ -9,77 +9,69 @@ import (
 	"strings"
 )
 
-// FileState is what became of a touched file since it was recorded.
+// FileState is the state of a touched file compared with its record.
 type FileState string
 
 // The states.
 const (
-	// Fresh: the content is the recorded one, or the file is absent as it was.
+	// Fresh: the content is the recorded one, or the file is still absent.
 	Fresh FileState = "fresh"
-	// Changed: there is another content.
+	// Changed: the content is another one.
 	Changed FileState = "changed"
-	// Deleted: the file was there and is not any more.
+	// Deleted: the file existed and does not exist any more.
 	Deleted FileState = "deleted"
-	// Missing: nothing was recorded of the file, and it is not there.
+	// Missing: nothing was recorded of the file, and it does not exist.
 	Missing FileState = "missing"
-	// New: the file was absent and is there now.
+	// New: the file was absent and exists now.
 	New FileState = "new"
-	// Unknown: the file is there, but nothing that can be compared was
-	// recorded, or it cannot be read.
+	// Unknown: the file exists, but its content was not recorded or cannot be read.
 	Unknown FileState = "unknown"
 )
 
-// Summary is a judgement of a whole checkpoint.
+// Summary is the verdict on a whole checkpoint.
 type Summary string
 
-// The judgements.
+// The verdicts.
 const (
 	// AllFresh: every touched file is fresh.
 	AllFresh Summary = "fresh"
-	// Stale: at least one is changed, deleted, missing or new.
+	// Stale: at least one file is changed, deleted, missing or new.
 	Stale Summary = "stale"
-	// NotKnown: none is seen to have changed, but not all could be judged.
+	// NotKnown: no file is known to have changed, but not all could be compared.
 	NotKnown Summary = "unknown"
 )
 
-// FileVerdict is the judgement of one file.
+// FileVerdict is the state of one file.
 type FileVerdict struct {
 	Path  string    `json:"path"`
 	State FileState `json:"state"`
 }
 
-// Verdict says whether a checkpoint still fits the files.
+// Verdict is the result of comparing a checkpoint with the files.
 type Verdict struct {
 	Summary Summary `json:"verdict"`
-	// Files are all that were judged, by path.
+	// Files are the compared files, by path.
 	Files []FileVerdict `json:"files"`
 	// Unlisted counts touched files that a checkpoint does not name; without
-	// the ledger they cannot be judged.
+	// the ledger they cannot be compared.
 	Unlisted int `json:"unlisted,omitempty"`
-	// Read counts the files whose content had to be read.
+	// Read counts the files whose content was read.
 	Read int `json:"-"`
 }
 
 // Moved returns the files that are not fresh.
 func (v *Verdict) Moved() []FileVerdict {
-	var moved []FileVerdict
-	for _, f := range v.Files {
-		if f.State != Fresh {
-			moved = append(moved, f)
-		}
-	}
-	return moved
+	return slices.DeleteFunc(slices.Clone(v.Files), func(f FileVerdict) bool { return f.State == Fresh })
 }
 
-// Staleness judges the files that the ledger's steps touched against those in
-// the folder root, by content. It fails only when root cannot be opened or ctx
-// ends.
+// Staleness compares the files that the ledger's steps touched with those in the folder
+// root, by content. It fails only if root cannot be opened or ctx ends.
 func (l *Ledger) Staleness(ctx context.Context, root string) (Verdict, error) {
 	return Judge(ctx, root, withUnrecorded(l.Files, l.Touched()))
 }
 
-// Staleness judges what a checkpoint alone tells of the touched files: the
-// hashes that are listed in it. What it does not say is unknown, never fresh.
+// Staleness compares the hashes that a checkpoint lists with the files. Touched files
+// without a hash are unknown, never fresh.
 func (c *Checkpoint) Staleness(ctx context.Context, root string) (Verdict, error) {
 	var entries []FileEntry
 	unlisted := 0
@@ -105,7 +97,7 @@ func (c *Checkpoint) Staleness(ctx context.Context, root string) (Verdict, error
 	return v, nil
 }
 
-// withUnrecorded adds entries that say nothing for the paths that have none.
+// withUnrecorded adds empty entries for the paths without an entry.
 func withUnrecorded(entries []FileEntry, touched []string) []FileEntry {
 	known := make(map[string]bool, len(entries))
 	for _, e := range entries {
@@ -120,11 +112,10 @@ func withUnrecorded(entries []FileEntry, touched []string) []FileEntry {
 	return all
 }
 
-// Judge compares recorded files with those in the folder root. A file is fresh
-// only when its content is the recorded one; when it was written does not
-// matter. A content need not be read when the size differs, or when the file
-// system vouches for it by an equal [FileEntry.Stamp]. Of several entries with
-// one path the last counts.
+// Judge compares recorded files with those in the folder root. A file is fresh only if
+// its content is the recorded one, whenever it was written. The content is not read if
+// the size differs or [FileEntry.Stamp] is equal. Of several entries with one path the
+// last is used.
 func Judge(ctx context.Context, root string, entries []FileEntry) (Verdict, error) {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
@@ -167,7 +158,7 @@ func (v *Verdict) summarize() {
 	}
 }
 
-// judge returns what became of a file, and whether its content was read.
+// judge returns the state of a file, and whether its content was read.
 func judge(ctx context.Context, dir *os.Root, e FileEntry) (state FileState, read bool) {
 	recorded := wellFormed(e.Hash)
 	info, err := dir.Stat(filepath.FromSlash(e.Path))

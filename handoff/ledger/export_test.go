@@ -1,7 +1,8 @@
 package ledger
 
 import (
-	"reflect"
+	"bytes"
+	"encoding/gob"
 
 	"github.com/perdure/perdure/handoff"
 )
@@ -10,11 +11,15 @@ import (
 const SnapshotEvery = snapshotEvery
 
 // EncodeLedger writes a ledger as in a snapshot.
-func EncodeLedger(l *handoff.Ledger) ([]byte, error) { return encode(nil, reflect.ValueOf(l).Elem()) }
+func EncodeLedger(l *handoff.Ledger) ([]byte, error) {
+	var out bytes.Buffer
+	err := gob.NewEncoder(&out).Encode(&kept{Ledger: *l})
+	return out.Bytes(), err
+}
 
-// DecodeLedger reads a ledger as in a snapshot, and tells whether all was well.
-func DecodeLedger(raw []byte) (l handoff.Ledger, ok bool) {
-	d := &decoder{rest: raw}
-	d.value(reflect.ValueOf(&l).Elem())
-	return l, !d.failed && len(d.rest) == 0
+// DecodeLedger reads a ledger as in a snapshot, and reports whether it is valid.
+func DecodeLedger(raw []byte) (handoff.Ledger, bool) {
+	var k kept
+	err := gob.NewDecoder(bytes.NewReader(raw)).Decode(&k)
+	return k.Ledger, err == nil
 }
