@@ -78,6 +78,10 @@ bench-detect: ## Print recall and false alarms of the detectors (fetches release
 	$(GO) run -C bench ./detect small
 	$(GO) run -C bench ./detect latency -n 200
 
+.PHONY: bench-detect/ratchet
+bench-detect/ratchet: ## Fail if recall or false alarms of the detectors got worse
+	$(GO) run -C bench ./detect ratchet
+
 .PHONY: vet
 vet: ## Run go vet
 	@set -e; for mod in $(MODULES); do $(GO) -C $$mod vet ./...; done

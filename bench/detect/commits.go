@@ -10,41 +10,51 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// commitRates compares each of the last commits of a git repository with its
-// parent: ordinary work, in the steps in which it was done.
-func commitRates(ctx context.Context, out io.Writer, dir string, most int, list bool) error {
-	revs, err := git(ctx, dir, "log", "--no-merges", "--first-parent", fmt.Sprintf("-n%d", most), "--format=%H %s")
+// work selects commits of a git repository: the last ones up to a revision.
+type work struct {
+	dir, until string
+	most       int
+	list       bool // print every alarm
+}
+
+// commitRates compares commits with their parents.
+func commitRates(ctx context.Context, out io.Writer, of work) (n commitTally, err error) {
+	revs, err := git(ctx, of.dir, "log", "--no-merges", "--first-parent", fmt.Sprintf("-n%d", of.most), "--format=%H %s",
+		of.until, "--")
 	if err != nil {
-		return err
+		return n, err
 	}
-	var t commitTally
 	for line := range strings.Lines(revs) {
 		rev, subject, _ := strings.Cut(strings.TrimSpace(line), " ")
-		before, now, err := commitFiles(ctx, dir, rev)
+		before, now, err := commitFiles(ctx, of.dir, rev)
 		if err != nil || len(before) == 0 { // a first commit, or one of new files only
 			continue
 		}
 		report, err := detect.Run(ctx, &detect.Input{Changes: changes(before, now)})
 		if err != nil {
-			return err
+			return n, err
 		}
 		alarms := 0
 		for _, f := range report.Findings {
 			if f.Action != detect.Act {
 				continue
 			}
-			alarms++
-			if list {
+			n.alarms++
+			if of.list {
 				if _, err := fmt.Fprintf(out, "%.10s %s: %s %.2f %s:%d %q | %s\n", rev, subject, f.Pattern, f.Confidence, f.File,
 					f.Line, f.Subject, f.Evidence); err != nil {
-					return err
+					return n, err
 				}
 			}
 		}
-		t.count(report.Verdict, alarms)
+		n.count(report.Verdict, alarms)
 	}
-	_, err = fmt.Fprintf(out, "commits %d, with an alarm %d (%s), with a warning %d (%s), alarms %d\n",
-		t.commits, t.alarmed, percent(t.alarmed, t.commits), t.warned, percent(t.warned, t.commits), t.alarms)
+	return n, nil
+}
+
+func printCommitCounts(out io.Writer, n commitTally) error {
+	_, err := fmt.Fprintf(out, "commits %d, with an alarm %d (%s), with a warning %d (%s), alarms %d\n",
+		n.commits, n.alarmed, percent(n.alarmed, n.commits), n.warned, percent(n.warned, n.commits), n.alarms)
 	return err
 }
 

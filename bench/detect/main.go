@@ -9,20 +9,21 @@
 //	go run -C bench ./detect releases [-cache DIR] [-list] [-only TEXT]
 //	go run -C bench ./detect small [-set a|b] [-cache DIR] [-files N] [-list] [-only TEXT]
 //	go run -C bench ./detect latency [-n 500]
+//	go run -C bench ./detect ratchet [-update]
 //
-// planted takes the cheats and twins of internal/detect/planted, each alone and
-// among unrelated changes, and prints recall and false alarms by language, type
-// and tier. unseen takes the changes of bench/detect/unseen, which were written
-// without a look at the rules. mutants plants cheats by regular expressions in released packages that
-// others wrote. commits compares the commits of a git repository, this one without
-// -dir, with their parents. patches compares what the projects' own patches in
-// source packages of Debian change, each as the commit that it was, in six languages
-// and more (apt-get, dpkg-source, patch). releases fetches consecutive released versions of open-source packages
-// with the package clients (go, npm, and apt-get, where the versions are the suites
-// of Debian that have them) into a cache folder and counts what acts in standard
-// mode; -list prints every alarm, so that it can be looked at. small does so for packages that
-// release often, and counts each release that changes few files as a commit; each of its
-// sets is measured apart.
+// planted measures recall and false alarms on the edits of internal/detect/planted, each
+// alone and among unrelated changes, by language, type and tier. unseen does so on the
+// changes of bench/detect/unseen, which were written without knowledge of the rules.
+// mutants plants cheats by regular expressions in released packages of other projects.
+// commits compares the commits of a git repository (without -dir this one) with their
+// parents. patches compares versions of source packages of Debian before and after the
+// projects' own patches (needs apt-get, dpkg-source and patch). releases fetches
+// consecutive released versions of packages with the package clients (go, npm, apt-get)
+// and counts the files with an alarm. small counts releases that change few files, each as
+// a commit; its sets are measured separately. latency measures the time of a check.
+//
+// ratchet runs planted, unseen and commits, and fails if a rate is worse than in
+// bench/detect/ratchet.json; -update writes that file. It runs in the folder bench.
 package main
 
 import (
@@ -45,18 +46,21 @@ func main() {
 	}
 }
 
+const subcommands = "planted, unseen, mutants, commits, patches, releases, small, latency or ratchet"
+
 func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("name what to measure: planted, unseen, mutants, commits, patches, releases, small or latency")
+		return errors.New("no subcommand: use " + subcommands)
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
-	cache := flags.String("cache", "", "folder for fetched packages (default: in the user's cache folder)")
+	cache := flags.String("cache", "", "`DIR` for fetched packages (default: in the user's cache folder)")
 	list := flags.Bool("list", false, "print every alarm")
-	dir := flags.String("dir", ".", "folder of a git repository")
-	most := flags.Int("n", 500, "commits to look at, or samples to take")
-	files := flags.Int("files", 3, "small: how many files of code a release may change")
-	set := flags.String("set", "", "small: a or b, the lists that were drawn by lot; without it the first one")
-	only := flags.String("only", "", "only packages, or edits, whose name has this in it")
+	dir := flags.String("dir", ".", "`DIR` of a git repository")
+	most := flags.Int("n", 500, "number of commits or samples")
+	files := flags.Int("files", 3, "small: maximum number of code files that a release changes")
+	set := flags.String("set", "", "small: a or b, the randomly drawn lists; default: the first list")
+	only := flags.String("only", "", "only packages or edits whose name contains `TEXT`")
+	update := flags.Bool("update", false, "ratchet: write the figures instead of comparing them")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
@@ -71,13 +75,27 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		totals: make(map[string]*tally), patterns: make(map[string]int), commits: make(map[string]*commitTally)}
 	switch args[0] {
 	case "planted":
-		return plantedRates(ctx, out, *only, *list)
+		rates, err := plantedRates(ctx, out, *only, *list)
+		if err != nil {
+			return err
+		}
+		return printRates(out, rates)
 	case "unseen":
-		return unseenRates(ctx, out, *only, *list)
+		rows, err := unseenRates(ctx, out, *only, *list)
+		if err != nil {
+			return err
+		}
+		return printHeard(out, rows)
 	case "mutants":
 		return mutantRates(ctx, o)
 	case "commits":
-		return commitRates(ctx, out, *dir, *most, *list)
+		n, err := commitRates(ctx, out, work{dir: *dir, until: "HEAD", most: *most, list: *list})
+		if err != nil {
+			return err
+		}
+		return printCommitCounts(out, n)
+	case "ratchet":
+		return ratchet(ctx, out, *update)
 	case "patches":
 		return patchRates(ctx, o)
 	case "latency":
@@ -87,6 +105,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "small":
 		return smallRates(ctx, o)
 	}
-	return fmt.Errorf("%q cannot be measured: name planted, unseen, mutants, commits, patches, releases, small or "+
-		"latency", args[0])
+	return fmt.Errorf("unknown subcommand %q: use %s", args[0], subcommands)
 }

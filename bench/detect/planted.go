@@ -29,12 +29,12 @@ type meter struct {
 	list  bool
 }
 
-// plantedRates runs the detectors over each edit of the corpus: alone, with the
-// edits of its project's twins around it, and with its lines moved by others.
-func plantedRates(ctx context.Context, out io.Writer, only string, list bool) error {
+// plantedRates runs the detectors over each edit of the corpus: alone, with its lines
+// moved by others, and among added files.
+func plantedRates(ctx context.Context, out io.Writer, only string, list bool) (map[string]*rate, error) {
 	edits, err := planted.Edits()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m := &meter{out: out, rates: make(map[string]*rate), list: list}
 	for _, e := range edits {
@@ -43,11 +43,11 @@ func plantedRates(ctx context.Context, out io.Writer, only string, list bool) er
 		}
 		for _, v := range variants(&e) {
 			if err := m.measure(ctx, &e, v); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return printRates(out, m.rates)
+	return m.rates, nil
 }
 
 // variant is an edit among other changes.

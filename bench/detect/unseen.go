@@ -23,10 +23,10 @@ type heard struct {
 
 // unseenRates runs the detectors in standard mode over the scenarios that were
 // written without a look at them, with protected files marked as check marks them.
-func unseenRates(ctx context.Context, out io.Writer, only string, list bool) error {
+func unseenRates(ctx context.Context, out io.Writer, only string, list bool) (map[string]*heard, error) {
 	all, err := unseen.Load()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rows := make(map[string]*heard)
 	for _, s := range all {
@@ -35,7 +35,7 @@ func unseenRates(ctx context.Context, out io.Writer, only string, list bool) err
 		}
 		report, err := detect.Run(ctx, &detect.Input{Changes: marked(s.Before, s.After)})
 		if err != nil {
-			return fmt.Errorf("%s/%s: %w", s.Language, s.Name, err)
+			return nil, fmt.Errorf("%s/%s: %w", s.Language, s.Name, err)
 		}
 		h := hear(s, report.Findings)
 		for _, key := range unseenKeys(s) {
@@ -45,10 +45,10 @@ func unseenRates(ctx context.Context, out io.Writer, only string, list bool) err
 			continue
 		}
 		if err := tell(out, s, h, report.Findings); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return printHeard(out, rows)
+	return rows, nil
 }
 
 // marked are the changes with those marked that checks hang on.
