@@ -2,10 +2,8 @@ package detect
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
@@ -41,9 +39,7 @@ func document(name string) bool {
 	return false
 }
 
-var documents = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^(?:change|history|news|readme|release|upgrad|migrat|breaking|unreleased)`)
-})
+var documents = expression(`(?i)^(?:change|history|news|readme|release|upgrad|migrat|breaking|unreleased)`)
 
 // stems returns the hashes of the word stems of a text, with repetitions.
 func stems(text string) multiset.Hashes {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // assertionWeakening compares the assertions of matched tests.
@@ -79,7 +80,7 @@ func (r *run) hollowHelper(p *pair, was *syntax.Test) {
 		}
 		r.add(Finding{
 			File: p.new.Path, Line: f.Line, Subject: f.Name, Evidence: was.Asserts[0].S, Confidence: 0.95,
-			Message: fmt.Sprintf("test helper had %s and has none", counted(len(was.Asserts), "assertion")),
+			Message: fmt.Sprintf("test helper had %s and has none", human.Count(int64(len(was.Asserts)), "assertion")),
 		}, assertionsGone)
 		return
 	}
@@ -111,7 +112,7 @@ func (r *run) compareAsserts(t *testPair) {
 		}
 		r.add(Finding{
 			File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: lost[0].S, Confidence: 0.95,
-			Message: fmt.Sprintf("test had %s and has none", counted(len(t.old.Asserts), "assertion")),
+			Message: fmt.Sprintf("test had %s and has none", human.Count(int64(len(t.old.Asserts)), "assertion")),
 		}, assertionsGone)
 		return
 	}

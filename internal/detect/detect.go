@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -129,12 +130,7 @@ type Change struct {
 }
 
 // path returns the path under which a change is reported.
-func (c *Change) path() string {
-	if c.New.Path != "" {
-		return c.New.Path
-	}
-	return c.Old.Path
-}
+func (c *Change) path() string { return cmp.Or(c.New.Path, c.Old.Path) }
 
 // Input is the input of Run.
 type Input struct {
@@ -185,11 +181,7 @@ type Skipped struct {
 // Expected reports whether the file is of a kind that is never analysed: binary files,
 // links, and copies of other projects' code.
 func (s *Skipped) Expected() bool {
-	switch strings.TrimPrefix(s.Why, "baseline: ") {
-	case whyBinary, whyVendored, whyLink, whyOther:
-		return true
-	}
-	return false
+	return slices.Contains([]string{whyBinary, whyVendored, whyLink, whyOther}, strings.TrimPrefix(s.Why, "baseline: "))
 }
 
 // Moved is a baseline test that was found again under another name or in another place.
@@ -248,11 +240,10 @@ type run struct {
 func Run(ctx context.Context, in *Input) (*Report, error) {
 	r := &run{in: in, limits: in.Limits.withDefaults(),
 		report: &Report{Verdict: Allow, Findings: []Finding{}, Skipped: []Skipped{}}, seen: make(map[string]bool)}
-	switch in.Mode {
-	case Off:
+	if in.Mode == Off {
 		return r.report, nil
-	case "", Minimal, Standard, Aggressive:
-	default:
+	}
+	if !slices.Contains([]Mode{"", Minimal, Standard, Aggressive}, in.Mode) {
 		return nil, fmt.Errorf("unknown detection mode %q: use off, minimal, standard or aggressive", in.Mode)
 	}
 	if err := r.readAll(ctx); err != nil {
@@ -340,17 +331,17 @@ func (r *run) read(reader *syntax.Reader, p *pair) {
 
 // skip records the versions that were not analysed.
 func (r *run) skip(p *pair) {
-	switch {
-	case p.oldWhy != "" && p.oldWhy == p.newWhy:
-		r.report.Skipped = append(r.report.Skipped, Skipped{p.path, p.newWhy})
-	default:
-		if p.newWhy != "" {
-			r.report.Skipped = append(r.report.Skipped, Skipped{p.change.New.Path, p.newWhy})
-		}
-		if p.oldWhy != "" {
-			r.report.Skipped = append(r.report.Skipped, Skipped{p.change.Old.Path, "baseline: " + p.oldWhy})
-		}
+	if p.newWhy != "" {
+		r.notAnalysed(cmp.Or(p.change.New.Path, p.path), p.newWhy)
 	}
+	if p.oldWhy != "" && p.oldWhy != p.newWhy {
+		r.notAnalysed(p.change.Old.Path, "baseline: "+p.oldWhy)
+	}
+}
+
+// notAnalysed records a file, or a part of the work, that was not analysed.
+func (r *run) notAnalysed(file, why string) {
+	r.report.Skipped = append(r.report.Skipped, Skipped{file, why})
 }
 
 // compare runs the detectors over the models.
@@ -367,7 +358,7 @@ func (r *run) compare() {
 	r.assertionWeakening()
 	r.functions()
 	r.results()
-	r.tellUnread()
+	r.skipUnread()
 }
 
 // add records a finding once.
@@ -376,21 +367,16 @@ func (r *run) add(f Finding, id string) {
 	if !ok {
 		panic("detect: pattern " + id + " is not in the catalogue")
 	}
-	if !r.in.Rules.enabled(&info) {
+	if !r.in.Rules.On(id) {
 		return
 	}
 	f.Pattern, f.Type, f.Tier, f.Severity = info.ID, info.Type, info.Tier, info.Severity
-	if f.Message == "" {
-		f.Message = info.Title
-	}
+	f.Message = cmp.Or(f.Message, info.Title)
 	r.put(f)
 }
 
 func (r *run) put(f Finding) {
-	f.Evidence = syntax.Clip(f.Evidence)
-	if f.Confidence == 0 {
-		f.Confidence = 1
-	}
+	f.Evidence, f.Confidence = syntax.Clip(f.Evidence), cmp.Or(f.Confidence, 1)
 	subject := f.Subject
 	if f.Type == ErrorSuppression || f.Type == ValidationBypass {
 		subject = "" // nested functions contain the same code
@@ -415,9 +401,7 @@ func (r *run) action(f *Finding) Action {
 		return set
 	}
 	switch {
-	case f.Tier == Fact:
-		return Act
-	case f.Tier == Sign && (mode == Aggressive || mode != Minimal && f.Confidence >= r.in.Rules.actsFrom()):
+	case f.Tier == Fact || f.Tier == Sign && (mode == Aggressive || mode != Minimal && f.Confidence >= r.in.Rules.actsFrom()):
 		return Act
 	case f.Tier == Sign || mode == Aggressive:
 		return Warn
@@ -428,30 +412,22 @@ func (r *run) action(f *Finding) Action {
 // finish sorts the findings, cuts the list at its limit, and sets the verdict.
 func (r *run) finish() {
 	slices.SortStableFunc(r.report.Findings, func(a, b Finding) int {
-		if c := strings.Compare(a.File, b.File); c != 0 {
-			return c
-		}
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return strings.Compare(a.Pattern+a.Subject, b.Pattern+b.Subject)
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Pattern+a.Subject, b.Pattern+b.Subject))
 	})
-	for i := range r.report.Findings {
-		switch r.report.Findings[i].Action {
-		case Act:
-			r.report.Verdict = Block
-		case Warn:
-			if r.report.Verdict == Allow {
-				r.report.Verdict = Warns
-			}
-		case Tell:
-		}
+	has := func(action Action) bool {
+		return slices.ContainsFunc(r.report.Findings, func(f Finding) bool { return f.Action == action })
+	}
+	switch {
+	case has(Act):
+		r.report.Verdict = Block
+	case has(Warn):
+		r.report.Verdict = Warns
 	}
 	if n := len(r.report.Findings); n > r.limits.Findings {
 		// By tier, so that hints are cut first.
 		slices.SortStableFunc(r.report.Findings, func(a, b Finding) int { return int(a.Tier) - int(b.Tier) })
 		r.report.Findings = r.report.Findings[:r.limits.Findings]
-		r.report.Skipped = append(r.report.Skipped,
-			Skipped{"", fmt.Sprintf("%d more findings are not listed (limit %d)", n-r.limits.Findings, r.limits.Findings)})
+		r.notAnalysed("", fmt.Sprintf("%d more findings are not listed (limit %d)", n-r.limits.Findings, r.limits.Findings))
 	}
 }

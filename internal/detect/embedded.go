@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
@@ -86,9 +84,7 @@ func runBy(text []byte) string {
 	return ""
 }
 
-var scriptParts = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?is)<script\b[^>]*>(.*?)</script\s*>`)
-})
+var scriptParts = expression(`(?is)<script\b[^>]*>(.*?)</script\s*>`)
 
 // scripts blanks everything in a component outside of its scripts.
 func scripts(text []byte) []byte {
@@ -211,17 +207,14 @@ func (n *cells) flush() {
 
 // unread reports whether a file is in a language that is compared only as text.
 func unread(name string) bool {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".m", ".mm", ".swift", ".scala", ".dart", ".ex", ".exs",
-		".erl", ".hs", ".ml", ".fs", ".vb", ".lua",
-		".pl", ".pm", ".jl", ".groovy", ".clj", ".sol", ".zig", ".nim", ".d", ".cr", ".elm", ".f90", ".pas", ".r":
-		return true
-	}
-	return false
+	return unreadEndings()[strings.ToLower(path.Ext(name))]
 }
 
-// tellUnread records the files whose language is not supported.
-func (r *run) tellUnread() {
+var unreadEndings = wordSet(".c .cc .cpp .cxx .h .hh .hpp .m .mm .swift .scala .dart .ex .exs .erl .hs .ml .fs .vb .lua " +
+	".pl .pm .jl .groovy .clj .sol .zig .nim .d .cr .elm .f90 .pas .r")
+
+// skipUnread records the files whose language is not supported.
+func (r *run) skipUnread() {
 	const most = 5
 	var names []string
 	for _, p := range r.pairs {
@@ -236,14 +229,5 @@ func (r *run) tellUnread() {
 	if more := len(names) - most; more > 0 {
 		shown += fmt.Sprintf(" and %d more", more)
 	}
-	r.report.Skipped = append(r.report.Skipped,
-		Skipped{Why: "not read as code, because their languages are not supported: " + shown})
-}
-
-// counted returns a count with its noun, "2 tests".
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	r.notAnalysed("", "not read as code, because their languages are not supported: "+shown)
 }

@@ -2,10 +2,8 @@ package detect
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
@@ -91,13 +89,11 @@ func newMarks(was, now []*syntax.Mark) []*syntax.Mark {
 
 // outdated matches suppressions of deprecation warnings only. Such a warning comes with a
 // new version of a dependency and is not a fault.
-var outdated = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,` +
-			`\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
-			`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
-			`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
-})
+var outdated = expression(
+	`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,` +
+		`\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
+		`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
+		`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
 
 // excused reports whether a mark has a reason: on its line, or in a new comment before
 // it. A suppressed warning has to name its rule; for several rules, and for marks that

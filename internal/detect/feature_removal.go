@@ -2,10 +2,8 @@ package detect
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
@@ -200,10 +198,8 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 }
 
 // notOffered matches paths and names of symbols that are public only within the project.
-var notOffered = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
-})
+var notOffered = expression(
+	`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
 
 // cameFor reports whether the file, or class, of a removed symbol gained a public one of
 // the same kind with a similar name or body, or made public one that the symbol called:
@@ -243,9 +239,7 @@ func sharePart(a, b string) bool {
 }
 
 // nameParts matches the meaningful words of a name.
-var nameParts = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
-})
+var nameParts = expression(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
 
 // stillCalled reports whether the file that declared a function still calls it.
 func stillCalled(p *pair, was *syntax.Function) bool {

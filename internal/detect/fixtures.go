@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
@@ -71,12 +70,8 @@ func editOf(old, now *Version, code bool) edit {
 // remark reports whether a line of code is a comment.
 func remark(line []byte) bool {
 	line = bytes.TrimLeft(line, " \t")
-	for _, begin := range []string{"//", "/*", "* ", "# "} {
-		if bytes.HasPrefix(line, []byte(begin)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"//", "/*", "* ", "# "},
+		func(begin string) bool { return bytes.HasPrefix(line, []byte(begin)) })
 }
 
 // notePath records the words of a file's path, except for folders named after the project
@@ -123,17 +118,11 @@ func (e *edit) note(line string, where side) {
 // maxEditWords is the maximum number of words recorded for an edit.
 const maxEditWords = 4000
 
-// commonWords occur in file names and code of any subject.
-var commonWords = sync.OnceValue(func() map[string]bool {
-	all := make(map[string]bool)
-	for w := range strings.FieldsSeq("test testing spec snap snapshot fixture testdata data golden src lib main java " +
-		"kotlin resource pkg internal cmd app txt json csv xml yaml yml html com org net example index " +
-		"export const write read get set add make return function class public private async await import from let var " +
-		"this self new null true false none nil static def end module use require package func") {
-		all[strings.TrimSuffix(w, "s")] = true
-	}
-	return all
-})
+// commonWords occur in file names and code of any subject; without a final s.
+var commonWords = wordSet("test testing spec snap snapshot fixture testdata data golden src lib main java kotlin " +
+	"resource pkg internal cmd app txt json csv xml yaml yml html com org net example index " +
+	"export const write read get set add make return function clas public private async await import from let var " +
+	"thi self new null true false none nil static def end module use require package func")
 
 // related reports whether two edits share a meaningful word, or a value that both added
 // or removed. For data that was only tidied, words in unchanged lines do not count.
@@ -153,27 +142,17 @@ func (e *edit) related(o *edit) bool {
 
 // prose reports whether a file is text for people.
 func prose(name string) bool {
-	switch path.Ext(name) {
-	case ".md", ".txt", ".rst", ".adoc":
-		return true
-	}
-	return path.Ext(name) == "" || strings.HasPrefix(name, ".") // LICENSE, .github/
+	// Without an extension: LICENSE.
+	return slices.Contains([]string{".md", ".txt", ".rst", ".adoc", ""}, path.Ext(name)) || strings.HasPrefix(name, ".")
 }
 
 // manifest reports whether a file declares a project's name and dependencies. The
 // versions that it resolved to are in lock files.
 func manifest(name string) bool {
-	switch base := path.Base(name); base {
-	case "package.json", "pom.xml", "composer.json", "pyproject.toml", "setup.cfg", "Cargo.toml", "go.mod",
-		"build.gradle", "build.gradle.kts", "deno.json", "Directory.Packages.props", "Directory.Build.props":
-		return true
-	default:
-		switch path.Ext(base) {
-		case ".csproj", ".gemspec", ".sln":
-			return true
-		}
-	}
-	return false
+	base := path.Base(name)
+	return slices.Contains([]string{"package.json", "pom.xml", "composer.json", "pyproject.toml", "setup.cfg", "Cargo.toml",
+		"go.mod", "build.gradle", "build.gradle.kts", "deno.json", "Directory.Packages.props", "Directory.Build.props"},
+		base) || slices.Contains([]string{".csproj", ".gemspec", ".sln"}, path.Ext(base))
 }
 
 // dependencies reports whether a file records the resolved versions of dependencies;
@@ -185,38 +164,23 @@ func dependencies(p *pair) bool {
 }
 
 // testFolders are the names of test folders, in which data files are fixtures.
-var testFolders = sync.OnceValue(func() map[string]bool {
-	all := make(map[string]bool)
-	for w := range strings.FieldsSeq("test tests spec specs __tests__ test-data test_data testfiles") {
-		all[w] = true
-	}
-	return all
-})
+var testFolders = wordSet("test tests spec specs __tests__ test-data test_data testfiles")
 
 // readByTests reports whether a file is data in a test folder.
 func readByTests(name string) bool {
 	if syntax.LanguageOf(name) != nil || unread(name) || prose(name) && path.Ext(name) != ".txt" || manifest(name) {
 		return false
 	}
-	base := strings.ToLower(path.Base(name))
-	if strings.HasPrefix(base, "cmakelists") || strings.HasPrefix(base, "requirements") ||
-		strings.HasPrefix(base, "readme") || strings.Contains(base, "config") || strings.HasPrefix(base, "phpunit") ||
-		strings.HasPrefix(base, "pytest") || strings.HasPrefix(base, "tox") || strings.HasSuffix(base, ".lock") ||
-		strings.HasPrefix(base, "package-lock") || path.Ext(base) == ".d.ts" {
+	if setupFile().MatchString(strings.ToLower(path.Base(name))) {
 		return false
 	}
-	switch path.Ext(base) {
-	case ".sh", ".bat", ".ps1", ".mk", ".cmake", ".gradle", ".props", ".targets", ".toml", ".ini", ".cfg", ".in", ".am",
-		".build", ".ts", ".bazel":
-		return false
-	}
-	for folder := range strings.SplitSeq(path.Dir(name), "/") {
-		if testFolders()[strings.ToLower(folder)] || ofTests(folder) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(path.Dir(name), "/"),
+		func(folder string) bool { return testFolders()[strings.ToLower(folder)] || ofTests(folder) })
 }
+
+// setupFile matches names of scripts and of configuration in test folders.
+var setupFile = expression(`^(?:cmakelists|requirements|readme|phpunit|pytest|tox|package-lock)|config|\.(?:lock|sh|bat|` +
+	`ps1|mk|cmake|gradle|props|targets|toml|ini|cfg|in|am|build|ts|bazel)$`)
 
 // fixtures reports changed fixtures if the change does not touch related source. New
 // fixtures do not count, nor do those that lost no line. The confidence is lower if tests
@@ -257,16 +221,12 @@ func (r *run) fixtures() {
 // wholeProgram reports whether a fixture belongs to tests of the whole program: any code
 // can affect it.
 func wholeProgram(name string) bool {
-	for part := range strings.FieldsFuncSeq(strings.ToLower(name),
-		func(c rune) bool { return c == '/' || c == '.' || c == '_' || c == '-' }) {
-		switch part {
-		case "e2e", "integration", "acceptance", "functional", "system", "txtar", "script", "scripts", "scenarios",
-			"feature", "features", "cassettes":
-			return true
-		}
-	}
-	return false
+	parts := strings.FieldsFunc(strings.ToLower(name), func(c rune) bool { return strings.ContainsRune("/._-", c) })
+	return slices.ContainsFunc(parts, func(part string) bool { return programFolders()[part] })
 }
+
+var programFolders = wordSet("e2e integration acceptance functional system txtar script scripts scenarios feature " +
+	"features cassettes")
 
 // manyMore is the ratio of gained to lost lines from which fixtures count as growing.
 const manyMore = 4

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"path"
-	"regexp"
+	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
@@ -23,19 +22,16 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.FileBytes <= 0 {
-		l.FileBytes = 4 << 20
+	return Limits{FileBytes: positive(l.FileBytes, 4<<20), LineBytes: positive(l.LineBytes, 1<<16),
+		Files: positive(l.Files, 100_000), Findings: positive(l.Findings, 1000)}
+}
+
+// positive returns n, or def if n is not positive.
+func positive[T int | int64](n, def T) T {
+	if n <= 0 {
+		return def
 	}
-	if l.LineBytes <= 0 {
-		l.LineBytes = 1 << 16
-	}
-	if l.Files <= 0 {
-		l.Files = 100_000
-	}
-	if l.Findings <= 0 {
-		l.Findings = 1000
-	}
-	return l
+	return n
 }
 
 // LimitError is the error of an input that exceeds a limit of the whole run.
@@ -90,13 +86,9 @@ func (l Limits) refuse(v *Version) string {
 }
 
 func vendored(name string) bool {
-	for part := range strings.SplitSeq(path.Dir(name), "/") {
-		switch part {
-		case "node_modules", "vendor", "third_party", "bower_components", "site-packages":
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(path.Dir(name), "/"), func(folder string) bool {
+		return slices.Contains([]string{"node_modules", "vendor", "third_party", "bower_components", "site-packages"}, folder)
+	})
 }
 
 // longLine is the length of a line that people hardly write. A file is minified if such
@@ -142,10 +134,8 @@ func generated(text []byte) bool {
 
 // writtenBy matches a first comment that names the program that wrote the file, and its
 // input or date.
-var writtenBy = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`^(?://|#|/?\*)\s*(?:This file (?:is|was) )?(?:[Aa]uto-?)?[Gg]enerated by \S+ (?:on|from|for|at) \S`)
-})
+var writtenBy = expression(
+	`^(?://|#|/?\*)\s*(?:This file (?:is|was) )?(?:[Aa]uto-?)?[Gg]enerated by \S+ (?:on|from|for|at) \S`)
 
 // conflict reports whether a file has merge conflict markers: all three, at the beginning
 // of lines.

@@ -96,8 +96,7 @@ func (r *run) pairRenames() {
 		}
 	}
 	if len(gone)*len(added) > 250_000 {
-		r.report.Skipped = append(r.report.Skipped, Skipped{"", "renamed files are not looked for: too many files were " +
-			"deleted and added"})
+		r.notAnalysed("", "renamed files were not searched: too many files were deleted and added")
 		return
 	}
 	taken := make(map[*pair]bool)
@@ -189,14 +188,9 @@ func (r *run) matchTests() {
 
 // matchSame matches tests by name within a file.
 func (r *run) matchSame(p *pair, left []int, free []*candidate) ([]int, []*candidate) {
-	byName := make(map[string]*syntax.Test)
-	if p.new != nil {
-		for _, t := range p.new.Tests {
-			byName[t.Name] = t
-		}
-	}
-	if p.old != nil && p.newWhy == "" {
-		for _, t := range p.old.Tests {
+	byName := testsByName(p.after().Tests)
+	if p.newWhy == "" {
+		for _, t := range p.before().Tests {
 			found := testPair{from: p, old: t}
 			if now := byName[t.Name]; now != nil {
 				found.to, found.new, found.how = p, now, howSame
@@ -207,11 +201,9 @@ func (r *run) matchSame(p *pair, left []int, free []*candidate) ([]int, []*candi
 			r.tests = append(r.tests, found)
 		}
 	}
-	if p.new != nil {
-		for _, t := range p.new.Tests {
-			if byName[t.Name] == t {
-				free = append(free, &candidate{pair: p, test: t})
-			}
+	for _, t := range p.after().Tests {
+		if byName[t.Name] == t {
+			free = append(free, &candidate{pair: p, test: t})
 		}
 	}
 	return left, free
@@ -282,8 +274,7 @@ func (r *run) matchRenamed(left []int, free []*candidate) {
 		}
 	}
 	if compared >= maxCompared {
-		r.report.Skipped = append(r.report.Skipped, Skipped{"", "renamed tests were looked for among some of the tests " +
-			"only: too many were removed and added"})
+		r.notAnalysed("", "renamed tests were searched only among some of the tests: too many were removed and added")
 	}
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	for _, s := range all {
@@ -371,12 +362,7 @@ func (r *run) of(p *pair) *material {
 	if p.lang != nil {
 		group = p.lang.Name
 	}
-	switch group {
-	case "typescript":
-		group = "javascript"
-	case "kotlin":
-		group = "java"
-	}
+	group = cmp.Or(map[string]string{"typescript": "javascript", "kotlin": "java"}[group], group)
 	if r.change[group] == nil {
 		r.change[group] = &material{
 			removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool),
@@ -390,17 +376,9 @@ func (r *run) of(p *pair) *material {
 // collectFresh collects the functions of production code that the baseline version of
 // their file did not have.
 func (c *material) collectFresh(p *pair) {
-	if p.new == nil {
-		return
-	}
-	known := make(map[string]bool)
-	if p.old != nil {
-		for _, f := range p.old.Funcs {
-			known[f.Name] = true
-		}
-	}
-	for _, f := range p.new.Funcs {
-		if !known[f.Name] && !f.Test {
+	known := functionsByName(p.before())
+	for _, f := range p.after().Funcs {
+		if known[f.Name] == nil && !f.Test {
 			c.fresh[f.Leaf] = append(c.fresh[f.Leaf], f)
 			c.fresh[""] = append(c.fresh[""], f)
 			h := syntax.Hash(f.Leaf)
@@ -414,22 +392,11 @@ func (c *material) collectFresh(p *pair) {
 }
 
 // makers are the names of functions that construct a value of their type.
-var makers = sync.OnceValue(func() map[string]bool {
-	return map[string]bool{"__construct": true, "constructor": true, "__init__": true, "__post_init__": true,
-		"initialize": true, "init": true, "new": true}
-})
+var makers = wordSet("__construct constructor __init__ __post_init__ initialize init new")
 
 func (c *material) collectTests(p *pair) {
-	old := make(map[string]*syntax.Test)
-	if p.old != nil {
-		for _, t := range p.old.Tests {
-			old[t.Name] = t
-		}
-	}
-	if p.new == nil {
-		return
-	}
-	for _, t := range p.new.Tests {
+	old := testsByName(p.before().Tests)
+	for _, t := range p.after().Tests {
 		was := old[t.Name]
 		switch {
 		case was == nil:
@@ -443,7 +410,7 @@ func (c *material) collectTests(p *pair) {
 		}
 		c.whole = append(append(c.whole, t.All...), t.Parts...)
 	}
-	for _, s := range p.new.Suites {
+	for _, s := range p.after().Suites {
 		c.whole = append(c.whole, s.All...)
 	}
 	c.collectRest(p)
@@ -472,41 +439,36 @@ func (c *material) collectCalled(m *syntax.Model) {
 }
 
 // setups are the names of functions that the test runner calls before tests.
-var setups = sync.OnceValue(func() map[string]bool {
-	all := make(map[string]bool)
-	for _, s := range strings.Fields("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method " +
-		"setup_class setup_module before beforeAll beforeEach SetUp SetupTest SetupSuite TestMain") {
-		all[s] = true
-	}
-	return all
-})
+var setups = wordSet("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method setup_class " +
+	"setup_module before beforeAll beforeEach SetUp SetupTest SetupSuite TestMain")
+
+// wordSet returns a function that returns the set of the words of a text.
+func wordSet(text string) func() map[string]bool {
+	return sync.OnceValue(func() map[string]bool {
+		all := make(map[string]bool)
+		for w := range strings.FieldsSeq(text) {
+			all[w] = true
+		}
+		return all
+	})
+}
 
 // collectRest adds the functions and tables of test files. A function that nothing uses
 // does not count: it may be a test that the test runner no longer finds.
 func (c *material) collectRest(p *pair) {
-	was := make(map[string]*syntax.Function)
-	var rest multiset.Hashes
-	if p.old != nil {
-		rest = p.old.Rest
-		for _, f := range p.old.Funcs {
-			was[f.Name] = f
-		}
-	}
-	for _, f := range p.new.Funcs {
+	was := functionsByName(p.before())
+	for _, f := range p.after().Funcs {
 		if !f.Test || f.Kind == syntax.DeclContainer || !c.called[syntax.Hash(f.Leaf)] {
 			continue
 		}
-		if o := was[f.Name]; o == nil || o.BodyHash != f.BodyHash {
+		o := cmp.Or(was[f.Name], &syntax.Function{})
+		if o.BodyHash != f.BodyHash {
 			c.whole = append(c.whole, f.All...)
 		}
-		if o := was[f.Name]; o != nil {
-			c.tests = append(c.tests, multiset.Difference(f.All, o.All)...)
-		} else {
-			c.tests = append(c.tests, f.All...)
-		}
+		c.tests = append(c.tests, multiset.Difference(f.All, o.All)...)
 	}
 	if p.class == testCode {
-		more := multiset.Difference(p.new.Rest, rest)
+		more := multiset.Difference(p.after().Rest, p.before().Rest)
 		c.tests, c.whole = append(c.tests, more...), append(c.whole, more...)
 	}
 }
@@ -514,48 +476,50 @@ func (c *material) collectRest(p *pair) {
 // collectCode collects the symbols that production code lost and the tokens that it
 // gained.
 func (c *material) collectCode(p *pair) {
-	now := make(map[string]*syntax.Function)
-	if p.new != nil {
-		for _, f := range p.new.Funcs {
-			now[f.Name] = f
+	was, now := functionsByName(p.before()), functionsByName(p.after())
+	for _, f := range p.before().Funcs {
+		if !f.Test && now[f.Name] == nil && len(f.Leaf) > 2 && p.newWhy == "" {
+			c.removed[syntax.Hash(f.Leaf)] = f.Leaf
 		}
 	}
-	was := make(map[string]*syntax.Function)
-	if p.old != nil {
-		for _, f := range p.old.Funcs {
-			was[f.Name] = f
-			if !f.Test && now[f.Name] == nil && len(f.Leaf) > 2 && p.newWhy == "" {
-				c.removed[syntax.Hash(f.Leaf)] = f.Leaf
-			}
-		}
-	}
-	if p.new == nil {
-		return
-	}
-	for _, f := range p.new.Funcs {
+	for _, f := range p.after().Funcs {
 		if !f.Test {
 			c.defined[f.Leaf] = true
 		}
 		if f.Test || f.Kind == syntax.DeclContainer {
 			continue
 		}
-		o := was[f.Name]
+		o := cmp.Or(was[f.Name], &syntax.Function{})
 		c.collectGuards(o, f)
-		if o == nil {
-			c.code = append(c.code, f.All...)
-		} else if o.BodyHash != f.BodyHash {
+		if o.BodyHash != f.BodyHash {
 			c.code = append(c.code, multiset.Difference(f.All, o.All)...)
 		}
 	}
 }
 
-// collectGuards collects the guards that a function gained; was is nil for a new one.
+// functionsByName indexes the functions of a version.
+func functionsByName(m *syntax.Model) map[string]*syntax.Function {
+	all := make(map[string]*syntax.Function, len(m.Funcs))
+	for _, f := range m.Funcs {
+		all[f.Name] = f
+	}
+	return all
+}
+
+// testsByName indexes tests.
+func testsByName(tests []*syntax.Test) map[string]*syntax.Test {
+	all := make(map[string]*syntax.Test, len(tests))
+	for _, t := range tests {
+		all[t.Name] = t
+	}
+	return all
+}
+
+// collectGuards collects the guards that a function gained.
 func (c *material) collectGuards(was, now *syntax.Function) {
 	known := make(map[uint64]bool)
-	if was != nil {
-		for i := range was.Guards {
-			known[was.Guards[i].Key] = true
-		}
+	for i := range was.Guards {
+		known[was.Guards[i].Key] = true
 	}
 	for i := range now.Guards {
 		if g := &now.Guards[i]; !known[g.Key] && !g.Failure {

@@ -1,7 +1,9 @@
 package detect
 
 import (
+	"cmp"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
@@ -19,6 +21,13 @@ type pair struct {
 	custom         []Finding // findings of the user's patterns
 }
 
+// before returns the model of the old version; an empty one if it is missing or was not
+// analysed.
+func (p *pair) before() *syntax.Model { return cmp.Or(p.old, &syntax.Model{}) }
+
+// after returns the model of the new version, as before does.
+func (p *pair) after() *syntax.Model { return cmp.Or(p.new, &syntax.Model{}) }
+
 // class is the role of a file.
 type class uint8
 
@@ -33,21 +42,18 @@ func classOf(c *Change) class {
 	if c.Fixture {
 		return fixture
 	}
-	lang := syntax.LanguageOf(name)
 	for folder := range strings.SplitSeq(path.Dir(name), "/") {
-		switch folder {
-		case "testdata", "fixtures", "__snapshots__", "golden", "__fixtures__":
+		if slices.Contains([]string{"testdata", "fixtures", "__snapshots__", "golden", "__fixtures__"}, folder) {
 			return fixture
 		}
 	}
-	switch path.Ext(name) {
-	case ".snap", ".golden":
+	ext, lang := path.Ext(name), syntax.LanguageOf(name)
+	switch {
+	case ext == ".snap" || ext == ".golden":
 		return fixture
-	}
-	if lang != nil && lang.TestFile(name) {
+	case lang != nil && lang.TestFile(name):
 		return testCode
-	}
-	if readByTests(name) && c.Protected == "" {
+	case readByTests(name) && c.Protected == "":
 		return fixture
 	}
 	return production

@@ -2,9 +2,7 @@ package detect
 
 import (
 	"path"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
@@ -74,35 +72,25 @@ func turnedOn(s string) bool {
 }
 
 var (
-	ignored = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(
-			`\|\|\s*(true\b|:(\s|$|;|")|exit 0)|;\s*true\s*("|'|,|$)|;\s*exit 0|continue-on-error:\s*true|` +
-				`allow_failure:\s*true|--passWithNoTests|--exit-zero|--no-fail-on-error|-DskipTests|-Dmaven\.test\.skip=true|` +
-				`testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|--suppress-no-test-exit-code|\|\|\s*(echo|printf)\b[^|]*$|` +
-				`maven\.test\.failure\.ignore\b|^if\s+!\s.*;\s*then\s+(echo|printf|true|:)[^;]*;\s*fi$`)
-	})
-	checks = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(
-			`(?i)test|lint|check|jest|vet\b|mypy|tsc\b|cargo|verify|cover|spec\b|audit|ruff|phpstan|rubocop|clippy|mocha|` +
-				`phpunit|pytest|gradle|mvn|continue-on-error|allow_failure|exit-zero`)
-	})
+	ignored = expression(
+		`\|\|\s*(true\b|:(\s|$|;|")|exit 0)|;\s*true\s*("|'|,|$)|;\s*exit 0|continue-on-error:\s*true|` +
+			`allow_failure:\s*true|--passWithNoTests|--exit-zero|--no-fail-on-error|-DskipTests|-Dmaven\.test\.skip=true|` +
+			`testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|--suppress-no-test-exit-code|\|\|\s*(echo|printf)\b[^|]*$|` +
+			`maven\.test\.failure\.ignore\b|^if\s+!\s.*;\s*then\s+(echo|printf|true|:)[^;]*;\s*fi$`)
+	checks = expression(
+		`(?i)test|lint|check|jest|vet\b|mypy|tsc\b|cargo|verify|cover|spec\b|audit|ruff|phpstan|rubocop|clippy|mocha|` +
+			`phpunit|pytest|gradle|mvn|continue-on-error|allow_failure|exit-zero`)
 	// alwaysFine matches commands that make a script succeed whatever else fails.
-	alwaysFine = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^trap\s+(-\s+)?['"]?(exit 0|exit\s*$|true|:)|^set\s+\+e\s*$|^set\s+\+o\s+errexit`)
-	})
+	alwaysFine = expression(`^trap\s+(-\s+)?['"]?(exit 0|exit\s*$|true|:)|^set\s+\+e\s*$|^set\s+\+o\s+errexit`)
 	// leftOut matches options that exclude tests from a run.
-	leftOut = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(
-			`\s-k\s*['"]?not\b|--deselect\b|--ignore(-glob)?[= ]|\s-skip[= ]|\s--skip\b|--exclude-(group|tag|testsuite|task)|` +
-				`--testPathIgnorePatterns|--filter[= ]\s*['"]?[\w.]+\s*!=|--tag\s+['"]?~|\s-x\s+test\b|--exclude-tests?\b|` +
-				`-Dtest=['"]?!`)
-	})
+	leftOut = expression(
+		`\s-k\s*['"]?not\b|--deselect\b|--ignore(-glob)?[= ]|\s-skip[= ]|\s--skip\b|--exclude-(group|tag|testsuite|task)|` +
+			`--testPathIgnorePatterns|--filter[= ]\s*['"]?[\w.]+\s*!=|--tag\s+['"]?~|\s-x\s+test\b|--exclude-tests?\b|` +
+			`-Dtest=['"]?!`)
 	// switchLine matches a key with a boolean value.
-	switchLine = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(
-			`^["']?([A-Za-z][\w.\-]*)["']?\s*[:=]\s*["']?(true|false|on|off|yes|no|enabled|disabled|True|False)["']?,` +
-				`?\s*(#.*)?$`)
-	})
+	switchLine = expression(
+		`^["']?([A-Za-z][\w.\-]*)["']?\s*[:=]\s*["']?(true|false|on|off|yes|no|enabled|disabled|True|False)["']?,` +
+			`?\s*(#.*)?$`)
 )
 
 // ignoresFailure reports whether a line runs a check and ignores its failure.

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -99,8 +100,7 @@ func NewRules(c Config) (*Rules, error) {
 			wrong("patterns[%d] %q: %w", i, p.ID, err)
 		}
 		known[p.ID] = true
-		re, err := regexp.Compile(p.Match)
-		if err == nil {
+		if re, err := regexp.Compile(p.Match); err == nil {
 			rules.custom = append(rules.custom, compiled{p, re})
 		}
 		if len(c.Types) > 0 && !slices.Contains(c.Types, p.Type) {
@@ -151,9 +151,12 @@ func byAlias(alias string) []string {
 	return ids
 }
 
-var customID = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-})
+// expression returns a function that compiles a regular expression at its first call.
+func expression(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
+var customID = expression(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 func (c *Custom) problems(known map[string]bool) []error {
 	var errs []error
@@ -216,8 +219,6 @@ func joined[T ~string](all []T) string {
 	return strings.Join(names, ", ")
 }
 
-func (r *Rules) enabled(p *Pattern) bool { return r.On(p.ID) }
-
 // On reports whether a pattern is enabled.
 func (r *Rules) On(id string) bool { return r == nil || !r.off[id] }
 
@@ -231,10 +232,10 @@ func (r *Rules) Action(id string) Action {
 
 // actsFrom returns the confidence from which a sign blocks in Standard mode.
 func (r *Rules) actsFrom() float64 {
-	if r == nil || r.sure == 0 {
+	if r == nil {
 		return ActConfidence
 	}
-	return r.sure
+	return cmp.Or(r.sure, ActConfidence)
 }
 
 // fits reports whether a custom pattern applies to a file.
@@ -276,8 +277,7 @@ func (r *run) custom(p *pair) []Finding {
 			}
 			all = append(all, Finding{
 				Type: c.Type, Tier: c.Tier, Severity: c.Severity, Pattern: c.ID, File: p.path, Line: h.line,
-				Gone:    c.When == "removed",
-				Message: c.Message, Evidence: h.s, Confidence: c.Confidence,
+				Gone: c.When == "removed", Message: c.Message, Evidence: h.s, Confidence: c.Confidence,
 			})
 		}
 	}
@@ -295,23 +295,18 @@ func (c *compiled) hits(m *syntax.Model, lang *syntax.Language, src string) []hi
 	if m == nil {
 		return nil
 	}
-	looked := src
+	read := src
 	if lang != nil && c.In != "text" {
-		looked = syntax.Blank(lang, src, c.In == "comments")
+		read = syntax.Blank(lang, src, c.In == "comments")
 	}
+	lines := strings.Split(src, "\n")
 	var all []hit
 	n := 0
-	for line := range strings.Lines(looked) {
-		n++
+	for line := range strings.Lines(read) {
 		if c.re.MatchString(strings.TrimRight(line, "\r\n")) {
-			all = append(all, hit{line: n})
+			all = append(all, hit{n + 1, strings.TrimSpace(lines[n])})
 		}
-	}
-	if len(all) > 0 {
-		lines := strings.Split(src, "\n")
-		for i := range all {
-			all[i].s = strings.TrimSpace(lines[all[i].line-1])
-		}
+		n++
 	}
 	return all
 }
@@ -362,11 +357,9 @@ func (w *Waiver) Covers(f *Finding) bool {
 
 // waiver returns the waiver that removes a finding; nil if there is none.
 func (r *run) waiver(f *Finding) *Waiver {
-	for i := range r.in.Waivers {
-		w := &r.in.Waivers[i]
-		if !w.Expired(r.in.Now) && w.Covers(f) {
-			return w
-		}
+	at := slices.IndexFunc(r.in.Waivers, func(w Waiver) bool { return !w.Expired(r.in.Now) && w.Covers(f) })
+	if at < 0 {
+		return nil
 	}
-	return nil
+	return &r.in.Waivers[at]
 }

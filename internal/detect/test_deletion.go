@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // testDeletion reports removed baseline tests and removed rows of test tables.
@@ -292,7 +293,7 @@ func (r *run) unreadable(p *pair) {
 	}
 	r.add(Finding{
 		File: p.path, Subject: p.path, Confidence: 0.9, Evidence: p.newWhy,
-		Message: fmt.Sprintf("file had %s and can no longer be analysed: %s", counted(len(p.old.Tests), "test"),
+		Message: fmt.Sprintf("file had %s and can no longer be analysed: %s", human.Count(int64(len(p.old.Tests)), "test"),
 			p.newWhy),
 	}, testsUnreadable)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"path"
 	"slices"
-	"strings"
 	"unicode"
 )
 
@@ -36,22 +35,14 @@ const maxTidied = 256 << 10
 
 // plainOutput reports whether a file is output of a program under test.
 func plainOutput(name string) bool {
-	switch path.Ext(name) {
-	case ".snap", ".golden", ".approved", ".out", ".stderr", ".stdout":
-		return true
-	}
-	lower := strings.ToLower(name)
-	return strings.Contains(lower, "golden") || strings.Contains(lower, "expected") ||
-		strings.Contains(lower, "snapshot") || strings.Contains(lower, "approved") || strings.Contains(lower, "output")
+	return outputFile().MatchString(name)
 }
+
+var outputFile = expression(`\.(?:snap|out|stderr|stdout)$|(?i)golden|expected|snapshot|approved|output`)
 
 // laidOut reports whether blanks and empty lines are insignificant in a format.
 func laidOut(name string) bool {
-	switch path.Ext(name) {
-	case ".json", ".json5", ".xml", ".html", ".yaml", ".yml", ".toml", ".svg":
-		return true
-	}
-	return false
+	return slices.Contains([]string{".json", ".json5", ".xml", ".html", ".yaml", ".yml", ".toml", ".svg"}, path.Ext(name))
 }
 
 func linesOf(v *Version) [][]byte {

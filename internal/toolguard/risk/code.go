@@ -34,36 +34,31 @@ func (a *assessment) script(name string, args []string, depth int) {
 	}
 }
 
+// expression returns a function that compiles a regular expression at its first call.
+func expression(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
 // Calls that delete, move, write, and run commands, in the languages that interpreters
 // accept on a command line.
-var deleters = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|` +
-			`truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|` +
-			`remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
-})
+var deleters = expression(
+	`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|` +
+		`truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|` +
+		`remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
 
-var movers = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|` +
-			`chmod)|copyFile(Sync)?)\b`)
-})
+var movers = expression(
+	`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|` +
+		`chmod)|copyFile(Sync)?)\b`)
 
-var writers = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|` +
-			`\.touch\(|symlink`)
-})
+var writers = expression(
+	`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|` +
+		`\.touch\(|symlink`)
 
-var runners = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`os\.(system|popen|exec|spawn)|subprocess|\bsystem\b|\bexec(Sync|File|FileSync)?\b|\bspawn(Sync)?\b|shell_exec|` +
-			`passthru|popen|qx`)
-})
+var runners = expression(
+	`os\.(system|popen|exec|spawn)|subprocess|\bsystem\b|\bexec(Sync|File|FileSync)?\b|\bspawn(Sync)?\b|shell_exec|` +
+		`passthru|popen|qx`)
 
-var quotedParts = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("'([^'\\\\\n]{1,300})'|\"([^\"\\\\\n]{1,300})\"|`([^`\n]{1,300})`")
-})
+var quotedParts = expression("'([^'\\\\\n]{1,300})'|\"([^\"\\\\\n]{1,300})\"|`([^`\n]{1,300})`")
 
 // code assesses a program in another language by its calls and strings. It does not match
 // strings with calls.
