@@ -28,8 +28,7 @@ func (r *run) assertionWeakening() {
 			r.onlyCaught(t)
 		}
 		if t.new.Caught > t.old.Caught {
-			r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.9},
-				assertionCaught)
+			r.add(t.to.inNew(t.new.Line, t.new.Name, t.new.Name, 0.9, ""), assertionCaught)
 		}
 	}
 	for _, p := range r.pairs {
@@ -78,10 +77,8 @@ func (r *run) hollowHelper(p *pair, was *syntax.Test) {
 		if f.Name != was.Name || !f.Test || len(multiset.Difference(f.All, before)) > 0 {
 			continue
 		}
-		r.add(Finding{
-			File: p.new.Path, Line: f.Line, Subject: f.Name, Evidence: was.Asserts[0].S, Confidence: 0.95,
-			Message: fmt.Sprintf("test helper had %s and has none", human.Count(int64(len(was.Asserts)), "assertion")),
-		}, assertionsGone)
+		r.add(p.inNew(f.Line, f.Name, was.Asserts[0].S, 0.95,
+			"test helper lost all of its "+human.Count(int64(len(was.Asserts)), "assertion")), assertionsGone)
 		return
 	}
 }
@@ -110,10 +107,8 @@ func (r *run) compareAsserts(t *testPair) {
 			(len(t.new.Cases) > len(t.old.Cases) || r.handsCases(t)) {
 			return
 		}
-		r.add(Finding{
-			File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: lost[0].S, Confidence: 0.95,
-			Message: fmt.Sprintf("test had %s and has none", human.Count(int64(len(t.old.Asserts)), "assertion")),
-		}, assertionsGone)
+		r.add(t.to.inNew(t.new.Line, t.new.Name, lost[0].S, 0.95,
+			"test lost all of its "+human.Count(int64(len(t.old.Asserts)), "assertion")), assertionsGone)
 		return
 	}
 	r.pairAsserts(t, lost, gained)
@@ -158,8 +153,8 @@ func (r *run) underNow(t *testPair, a *syntax.Assertion, more bool) {
 		r.explains(t.to, t.new, a.Under) {
 		return
 	}
-	f := Finding{File: t.to.new.Path, Line: a.Line, Subject: t.new.Name, Evidence: a.Under.S + ": " + a.S,
-		Confidence: 0.85, Message: "assertion now runs only under a condition, and nothing fails otherwise"}
+	f := t.to.inNew(a.Line, t.new.Name, a.Under.S+": "+a.S, 0.85,
+		"assertion now runs only under a condition")
 	if more {
 		f.Confidence = 0.6
 	}
@@ -243,8 +238,7 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 		}
 		more = multiset.Difference(more, g.Words)
 		if took[i] == nil && g.Strength != syntax.Trivial {
-			r.add(Finding{File: t.to.new.Path, Line: g.Line, Subject: t.new.Name, Evidence: g.S, Confidence: 0.9},
-				assertionTrivial)
+			r.add(t.to.inNew(g.Line, t.new.Name, g.S, 0.9, ""), assertionTrivial)
 		}
 	}
 	sent := t.new.Sent - t.old.Sent
@@ -259,16 +253,16 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 		if !r.missingAssert(t, was, more, now) {
 			continue
 		}
-		f := Finding{File: t.from.old.Path, Line: was.Line, Gone: true, Subject: t.old.Name, Evidence: was.S, Confidence: 0.6}
+		f := t.from.inOld(was.Line, t.old.Name, was.S, 0.6, "")
 		switch {
 		case empty && forgets(t, was):
-			f.Confidence, f.Message = 0.85, "remaining assertions check nothing that the test checked before"
+			f.Confidence, f.Message = 0.85, "assertion removed, and the remaining ones check less"
 		case was.Under == nil && len(gained) == len(t.new.Asserts) && len(gained) > 0 &&
 			!slices.ContainsFunc(gained,
 				func(g *syntax.Assertion) bool { return g.Under == nil || r.explains(t.to, t.new, g.Under) }):
-			f.Confidence, f.Message = 0.85, "remaining assertions run only under a condition"
+			f.Confidence, f.Message = 0.85, "assertion removed, and the remaining ones run only under a condition"
 		case len(gained) == 0 && !was.Weak() && !expects(t.new):
-			f.Confidence, f.Message = 0.85, "remaining assertions compare with no expected value"
+			f.Confidence, f.Message = 0.85, "assertion removed, and the remaining ones have no expected value"
 		}
 		r.lostAssert(t, f, more, now)
 	}
@@ -347,15 +341,14 @@ const maxApart = 100
 
 // compareOne compares an assertion with its replacement.
 func (r *run) compareOne(t *testPair, was, now *syntax.Assertion) {
-	f := Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S,
-		Confidence: 0.7}
+	f := t.to.inNew(now.Line, t.new.Name, was.S+" became "+now.S, 0.7, "")
 	switch {
 	case now.Strength == syntax.Trivial: // reported by trivial
 	case now.Bare && !was.Bare:
-		f.Confidence, f.Message = 0.95, "assertion no longer names an expected value"
+		f.Confidence, f.Message = 0.95, "expected value removed from an assertion"
 		r.add(f, assertionTrivial)
 	case now.Helper && !was.Helper && strings.Contains(was.S, now.S):
-		f.Confidence, f.Message = 0.95, "assertion removed; only the value that it checked is left"
+		f.Confidence, f.Message = 0.95, "assertion replaced by the value that it checked"
 		r.add(f, assertionTrivial)
 	case now.Self && !was.Self:
 		f.Confidence, f.Message = 0.95, "value compared with itself"
@@ -474,7 +467,7 @@ func (r *run) lostAssert(t *testPair, f Finding, more multiset.Hashes, gained in
 	case gained == 0 && t.new.Told > t.old.Told:
 		f.Confidence, f.Message = 0.9, "value printed instead of asserted"
 	case voids(t, f.Evidence):
-		f.Confidence, f.Message = 0.9, "asserted value is discarded"
+		f.Confidence, f.Message = 0.9, "value discarded instead of asserted"
 	case !fewer && gained > 0:
 		// As many as before, about other subjects: only listed.
 		f.Confidence = 0.5
@@ -509,8 +502,8 @@ func voids(t *testPair, asserted string) bool {
 // onlyCaught reports a test whose assertions moved into an error handler: without a
 // failure nothing is asserted.
 func (r *run) onlyCaught(t *testPair) {
-	f := Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: t.new.Name, Confidence: 0.7,
-		Message: "assertions run only when something fails, and no failure is required"}
+	f := t.to.inNew(t.new.Line, t.new.Name, t.new.Name, 0.7,
+		"assertions now run only after a failure, which the test does not require")
 	lost, _ := differ(t.old.Asserts, t.new.Asserts)
 	if slices.ContainsFunc(lost, (*syntax.Assertion).Expects) && len(t.new.Asserts) <= len(t.old.Asserts) {
 		f.Confidence = 0.85
@@ -536,7 +529,7 @@ func (r *run) trivial(p *pair, t, old *syntax.Test, confidence float64) {
 		if had--; had >= 0 {
 			continue
 		}
-		f := Finding{File: p.new.Path, Line: a.Line, Subject: t.Name, Evidence: a.S, Confidence: confidence}
+		f := p.inNew(a.Line, t.Name, a.S, confidence, "")
 		if a.Marker || old != nil && r.endsForMachine(p, t, a.Under) {
 			f.Confidence = min(confidence, 0.6)
 		}
@@ -565,7 +558,7 @@ func (r *run) mocked(t *testPair) {
 		if had[m] || len(m) < 3 || !t.old.Names.Has(syntax.Hash(m)) {
 			continue
 		}
-		r.add(Finding{File: t.to.new.Path, Line: t.new.Line, Subject: t.new.Name, Evidence: m, Confidence: 0.7,
-			Message: fmt.Sprintf("%q, which the test calls, replaced by a mock", m)}, subjectMocked)
+		r.add(t.to.inNew(t.new.Line, t.new.Name, m, 0.7,
+			fmt.Sprintf("%q, which the test calls, replaced by a mock", m)), subjectMocked)
 	}
 }

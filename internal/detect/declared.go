@@ -22,8 +22,7 @@ func (r *run) declared(p *pair) {
 			continue
 		}
 		told[c.Subject+"\x00"+c.Name] = true
-		r.add(Finding{File: p.old.Path, Line: c.Line, Gone: true, Subject: c.Subject, Evidence: c.S, Confidence: 0.85,
-			Message: "declared check removed: " + c.Name}, guardRemoved)
+		r.add(p.inOld(c.Line, c.Subject, c.S, 0.85, "declared check removed: "+c.Name), guardRemoved)
 	}
 }
 

@@ -56,12 +56,12 @@ func (r *run) moreMarks(p *pair, id string, now []*syntax.Mark) {
 	added := slices.DeleteFunc(newMarks(was, now), func(m *syntax.Mark) bool { return r.movedMark(p, m) })
 	if id == syntax.OpenEnds {
 		if len(added) > maxOpenEnds {
-			r.add(Finding{File: p.new.Path, Line: added[0].Line, Evidence: added[0].S, Confidence: 0.6}, id)
+			r.add(p.inNew(added[0].Line, "", added[0].S, 0.6, ""), id)
 		}
 		return
 	}
 	for _, m := range added[:min(more, len(added))] {
-		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: cmp.Or(m.Confidence, 0.8)}
+		f := p.inNew(m.Line, "", m.S, cmp.Or(m.Confidence, 0.8), "")
 		if keptFromTool(id) && p.old != nil && m.Target != 0 &&
 			p.old.Lines.Count(m.Target) >= max(1, p.new.Lines.Count(m.Target)) {
 			f.Confidence = max(f.Confidence, 0.9) // the line existed and the tool reported it
@@ -176,7 +176,7 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 	added := len(now.Handlers) > len(was.Handlers)
 	for i := range now.Handlers {
 		h := &now.Handlers[i]
-		f := Finding{File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.9}
+		f := p.inNew(h.Line, now.Name, h.S, 0.9, "")
 		if h.Dropped {
 			if dropped--; dropped < 0 {
 				if h.Cleans || added && (h.Expected || syntax.FreshCode(h.Guarded, was)) {
@@ -188,13 +188,13 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 		}
 		if h.Fallback && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
 			!syntax.SameBody(was, h.Body) {
-			f.Confidence, f.Message = 0.85, "error that was passed on now becomes an empty value"
+			f.Confidence, f.Message = 0.85, "error replaced by an empty value"
 			r.add(f, syntax.ErrorSwallowed)
 			continue
 		}
 		if h.LogsQuietly && added && !h.Expected && !h.Dropped && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
 			!syntax.SameBody(was, h.Body) {
-			f.Confidence, f.Message = 0.85, "error that was passed on is now only logged"
+			f.Confidence, f.Message = 0.85, "error now only logged"
 			r.add(f, syntax.ErrorSwallowed)
 			continue
 		}
@@ -206,8 +206,7 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 		}
 	}
 	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !syntax.SameHandlers(was, now) {
-		f := Finding{File: p.old.Path, Line: was.Handlers[0].Line, Gone: true, Subject: was.Name,
-			Evidence: was.Handlers[len(was.Handlers)-1].S, Confidence: 0.6}
+		f := p.inOld(was.Handlers[0].Line, was.Name, was.Handlers[len(was.Handlers)-1].S, 0.6, "")
 		handed := syntax.DoneElsewhere(was, now) || syntax.Moved(was, now) ||
 			r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Handlers) > 0 })
 		if syntax.MostlyRemoved(was, now) && !handed && !syntax.SharedHandling(was, now) {
@@ -220,8 +219,7 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 	r.softened(p, was, now)
 	if now.Throws < was.Throws && now.Empties > was.Empties && syntax.MostlySame(was, now) &&
 		syntax.TurnedEmpty(was, now) {
-		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85},
-			throwToReturn)
+		r.add(p.inNew(now.Line, now.Name, now.Name, 0.85, ""), throwToReturn)
 	}
 }
 
@@ -231,8 +229,7 @@ func (r *run) swallowed(p *pair, was, now *syntax.Function) {
 	if !syntax.MostlySame(was, now) {
 		return
 	}
-	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
-		Message: "error is no longer passed on"}
+	f := p.inNew(now.Line, now.Name, now.Name, 0.85, "error is no longer passed on")
 	if now.Tries < was.Tries && now.Swallows > was.Swallows {
 		r.add(f, syntax.ErrorSwallowed)
 		return
@@ -278,10 +275,8 @@ func (r *run) passedOff(p *pair, was, now *syntax.Function) {
 		well := before.Rethrows && !h.Rethrows && h.Succeeds && !before.Succeeds
 		uncounted := len(h.Counts) == 0 && !came && !h.Hands && syntax.Uncounted(before.Counts, was, now, r.of(p).code)
 		if lost || kept || well || uncounted || h.Alike && !before.Alike {
-			r.add(Finding{
-				File: p.new.Path, Line: h.Line, Subject: now.Name, Evidence: h.S, Confidence: 0.85,
-				Message: "failure now has the same result as success",
-			}, syntax.ErrorSwallowed)
+			r.add(p.inNew(h.Line, now.Name, h.S, 0.85, "failure now has the same result as success"),
+				syntax.ErrorSwallowed)
 		}
 	}
 }

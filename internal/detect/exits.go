@@ -15,6 +15,5 @@ func (r *run) exitsWell(p *pair) {
 	if now.S == "" {
 		now.Line, now.S = 1, p.new.Path
 	}
-	r.add(Finding{File: p.new.Path, Line: now.Line, Subject: p.new.Path, Evidence: now.S, Confidence: 0.9,
-		Message: "exit code changed from failure to success"}, syntax.ExitTrick)
+	r.add(p.inNew(now.Line, p.new.Path, now.S, 0.9, "exit code changed from failure to success"), syntax.ExitTrick)
 }

@@ -240,8 +240,5 @@ func assertsAsMuch(was, now *syntax.Test) bool {
 
 // explainedRemoval reports a removed test for which the change shows a reason.
 func (r *run) explainedRemoval(t *testPair, why string) {
-	r.add(Finding{
-		File: t.from.old.Path, Line: t.old.Line, Gone: true, Subject: t.old.Name, Evidence: t.old.Name,
-		Message: why, Confidence: 0.6,
-	}, testExplained)
+	r.add(t.from.inOld(t.old.Line, t.old.Name, t.old.Name, 0.6, why), testExplained)
 }

@@ -100,11 +100,9 @@ func (r *run) newFunctions(p *pair, known map[string]bool) {
 		}
 		for i := range f.Handlers {
 			if h := &f.Handlers[i]; h.Dropped && syntax.CameBare(p.old, p.new, h) {
-				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.85},
-					syntax.ErrorSwallowed)
+				r.add(p.inNew(h.Line, f.Name, h.S, 0.85, ""), syntax.ErrorSwallowed)
 			} else if h.Dropped && h.Broad {
-				r.add(Finding{File: p.new.Path, Line: h.Line, Subject: f.Name, Evidence: h.S, Confidence: 0.6},
-					syntax.ErrorSwallowed)
+				r.add(p.inNew(h.Line, f.Name, h.S, 0.6, ""), syntax.ErrorSwallowed)
 			}
 		}
 	}
@@ -125,8 +123,7 @@ func (r *run) compareFunction(p *pair, was, now *syntax.Function) {
 	r.handlers(p, was, now)
 	r.special(p, was, now)
 	if now.Early && !was.Early && multiset.Containment(was.All, now.All) > 0.9 {
-		r.add(Finding{File: p.new.Path, Line: now.EarlyLine, Subject: now.Name, Evidence: now.Name, Confidence: 0.85},
-			earlyReturn)
+		r.add(p.inNew(now.EarlyLine, now.Name, now.Name, 0.85, ""), earlyReturn)
 	}
 }
 
@@ -149,10 +146,8 @@ func (r *run) stub(p *pair, was, now *syntax.Function) {
 	if !now.Stub || was.Stub || was.Tokens < 30 || now.Tokens*2 > was.Tokens {
 		return
 	}
-	r.add(Finding{
-		File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.9,
-		Message: fmt.Sprintf("%d lines replaced by %d that do nothing", was.Lines, now.Lines),
-	}, stubBody)
+	r.add(p.inNew(now.Line, now.Name, now.Name, 0.9,
+		fmt.Sprintf("function body of %d lines replaced by a stub", was.Lines)), stubBody)
 }
 
 // maxRenamed is the maximum number of added functions that a removed one is compared
@@ -176,7 +171,7 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 			return
 		}
 	}
-	f := Finding{File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: was.Name, Confidence: 0.85}
+	f := p.inOld(was.Line, was.Name, was.Name, 0.85, "")
 	switch {
 	case was.Overrides, p.new != nil && was.Kind == syntax.DeclContainer && p.new.Rest.Has(syntax.Hash(was.Leaf)):
 		f.Confidence = 0.5 // its name is still there
@@ -186,7 +181,7 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 		f.Confidence = 0.5 // defined elsewhere
 	case stillCalled(p, was):
 		f.Confidence = 0.9
-		f.Message = "public symbol removed, but its file still calls it"
+		f.Message = "public symbol removed, and its file still calls it"
 	case r.announced(was.Leaf):
 		f.Confidence = 0.7
 	case len(r.of(p).removed) > 3, r.testsWent(was) && !r.amidOther(p, was):
@@ -306,8 +301,7 @@ func (r *run) commentedOut(p *pair) {
 		}
 	}
 	if n >= minCommented {
-		r.add(Finding{File: p.new.Path, Line: first.Line, Evidence: first.S, Confidence: 0.7,
-			Message: fmt.Sprintf("%d lines of code commented out", n)}, codeCommented)
+		r.add(p.inNew(first.Line, "", first.S, 0.7, fmt.Sprintf("%d lines of code commented out", n)), codeCommented)
 	}
 }
 
@@ -331,7 +325,7 @@ func (r *run) switches(p *pair, now []*syntax.Mark) {
 		if len(old) != 1 || !old[0] || m.On {
 			continue // the key occurs more than once
 		}
-		f := Finding{File: p.new.Path, Line: m.Line, Evidence: m.S, Confidence: 0.6}
+		f := p.inNew(m.Line, "", m.S, 0.6, "")
 		lower := strings.ToLower(m.S)
 		for _, s := range checkNames {
 			if strings.Contains(lower, s) {

@@ -33,8 +33,7 @@ func (r *run) offers(p *pair) {
 		if r.namesRemoved(p, multiset.Hashes{h}) || r.offeredElsewhere(p, n) {
 			continue
 		}
-		f := Finding{File: p.old.Path, Line: 1, Gone: true, Subject: n, Evidence: n, Confidence: 0.85,
-			Message: "public symbol no longer exported"}
+		f := p.inOld(1, n, n, 0.85, "public symbol no longer exported")
 		if slices.ContainsFunc(came, func(o string) bool { return n == "*" || sharePart(o, n) }) ||
 			notOffered().MatchString(p.old.Path) || notOffered().MatchString(n) || len(lost) > 3 {
 			f.Confidence = 0.7
@@ -56,8 +55,7 @@ func (r *run) hidden(p *pair, was, now *syntax.Function) {
 	if !was.Public || now.Public || was.Test || was.Deprecated || p.class != production {
 		return
 	}
-	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
-		Message: "a public symbol is not offered any more"}
+	f := p.inNew(now.Line, now.Name, now.Name, 0.85, "public symbol made private")
 	if notOffered().MatchString(p.old.Path) || notOffered().MatchString(was.Leaf) ||
 		strings.Contains(was.Name, syntax.NameSeparator) && cameFor(p, was) {
 		f.Confidence = 0.7

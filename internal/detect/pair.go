@@ -28,6 +28,19 @@ func (p *pair) before() *syntax.Model { return cmp.Or(p.old, &syntax.Model{}) }
 // after returns the model of the new version, as before does.
 func (p *pair) after() *syntax.Model { return cmp.Or(p.new, &syntax.Model{}) }
 
+// inNew returns a finding at a line of the new version. An empty message is the title of
+// the pattern.
+func (p *pair) inNew(line int, subject, evidence string, confidence float64, message string) Finding {
+	return Finding{File: p.new.Path, Line: line, Subject: subject, Evidence: evidence, Confidence: confidence,
+		Message: message}
+}
+
+// inOld returns a finding at a line of the old version, as inNew does.
+func (p *pair) inOld(line int, subject, evidence string, confidence float64, message string) Finding {
+	return Finding{File: p.old.Path, Line: line, Gone: true, Subject: subject, Evidence: evidence,
+		Confidence: confidence, Message: message}
+}
+
 // class is the role of a file.
 type class uint8
 

@@ -29,8 +29,7 @@ func (r *run) properties(p *pair) {
 			continue
 		}
 		now[name] = true // report it once
-		r.add(Finding{File: p.old.Path, Line: o.Line, Gone: true, Subject: name, Evidence: name, Confidence: 0.85,
-			Message: "public symbol no longer exported"}, symbolRemoved)
+		r.add(p.inOld(o.Line, name, name, 0.85, "public symbol no longer exported"), symbolRemoved)
 	}
 }
 

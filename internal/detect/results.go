@@ -1,6 +1,9 @@
 package detect
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Results are test results of both versions, compared by the caller: baseline tests by
 // what became of them. A test that Run finds under another name does not count as missing
@@ -68,16 +71,10 @@ func (r *run) results() {
 		r.add(Finding{File: t.File, Subject: t.Name, Evidence: t.Name}, resultFailing)
 	}
 	for _, l := range in.Lost {
-		threshold := l.Threshold
-		if threshold <= 0 {
-			threshold = DefaultLost
-		}
-		if l.Percent >= threshold {
-			r.add(Finding{
-				File: l.File, Line: l.Line, Subject: l.File, Evidence: fmt.Sprintf("%d lines, %.1f %% of the file's", l.Count,
-					l.Percent),
-				Message: fmt.Sprintf("%d lines were covered, still exist and are no longer covered", l.Count),
-			}, coverageLost)
+		if l.Percent >= cmp.Or(l.Threshold, DefaultLost) {
+			r.add(Finding{File: l.File, Line: l.Line, Subject: l.File,
+				Evidence: fmt.Sprintf("%d lines, %.1f %% of the file's", l.Count, l.Percent),
+				Message:  fmt.Sprintf("%d lines no longer covered by tests", l.Count)}, coverageLost)
 		}
 	}
 }

@@ -12,8 +12,7 @@ func (r *run) softened(p *pair, was, now *syntax.Function) {
 	if syntax.Stayed(was, now) < 0.5 {
 		return
 	}
-	f := Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
-		Message: "call that could fail replaced by one that always succeeds"}
+	f := p.inNew(now.Line, now.Name, now.Name, 0.85, "call that could fail replaced by one that always succeeds")
 	if p.lang.Name == "go" {
 		if was.Tries > 0 && now.Tries == 0 && now.Oks > was.Oks && syntax.CountFailures(was) == syntax.CountFailures(now) &&
 			multiset.Containment(was.Askers, now.Askers) == 1 {

@@ -45,15 +45,12 @@ func (r *run) testDeletion() {
 // else one finding each.
 func (r *run) removedTests(p *pair, gone []*testPair) {
 	if len(gone) > 1 && len(gone) == len(p.old.Tests) && (p.new == nil || len(p.new.Tests) == 0) {
-		names := make([]string, 0, len(gone))
-		for _, t := range gone {
+		var names []string
+		for _, t := range gone[:min(len(gone), 8)] {
 			names = append(names, t.old.Name)
 		}
-		r.add(Finding{
-			File: p.old.Path, Line: gone[0].old.Line, Gone: true, Subject: p.old.Path, Confidence: 0.95,
-			Message:  fmt.Sprintf("all %d tests of the file removed", len(gone)),
-			Evidence: strings.Join(names[:min(len(names), 8)], "; "),
-		}, testFileRemoved)
+		r.add(p.inOld(gone[0].old.Line, p.old.Path, strings.Join(names, "; "), 0.95,
+			fmt.Sprintf("all %d tests of the file removed", len(gone))), testFileRemoved)
 		return
 	}
 	for _, t := range gone {
@@ -65,8 +62,7 @@ func (r *run) removedTests(p *pair, gone []*testPair) {
 		if becameComment(p, t.old) {
 			id = testCommented
 		}
-		r.add(Finding{File: p.old.Path, Line: t.old.Line, Gone: true, Subject: t.old.Name, Evidence: t.old.Name,
-			Confidence: 0.95}, id)
+		r.add(p.inOld(t.old.Line, t.old.Name, t.old.Name, 0.95, ""), id)
 	}
 }
 
@@ -94,9 +90,8 @@ func (r *run) fewerRounds(t *testPair) {
 		for j := range t.new.Rounds {
 			now := &t.new.Rounds[j]
 			if was.Key == now.Key && was.N >= manyRounds && (now.N <= fewRounds || now.N*muchLess <= was.N) {
-				r.add(Finding{File: t.to.new.Path, Line: now.Line, Subject: t.new.Name, Evidence: was.S + " became " + now.S,
-					Confidence: 0.9, Message: fmt.Sprintf("number of tries reduced from %d to %d", was.N, now.N)},
-					caseRemoved)
+				r.add(t.to.inNew(now.Line, t.new.Name, was.S+" became "+now.S, 0.9,
+					fmt.Sprintf("number of tries reduced from %d to %d", was.N, now.N)), caseRemoved)
 				return
 			}
 		}
@@ -106,8 +101,7 @@ func (r *run) fewerRounds(t *testPair) {
 // narrowedCases reports a table of which the test no longer runs all rows.
 func (r *run) narrowedCases(t *testPair) {
 	if n := syntax.NarrowedSince(t.old, t.new); n != nil {
-		r.add(Finding{File: t.to.new.Path, Line: n.Line, Subject: t.new.Name, Evidence: n.S, Confidence: 0.9,
-			Message: "rows of the test table are left out before the test runs them"}, caseRemoved)
+		r.add(t.to.inNew(n.Line, t.new.Name, n.S, 0.9, "test no longer runs all rows of its table"), caseRemoved)
 	}
 }
 
@@ -140,8 +134,7 @@ func (r *run) lostCases(t *testPair) {
 	if len(lost) == 0 {
 		return
 	}
-	f := Finding{File: t.from.old.Path, Line: lost[0].Line, Gone: true, Subject: t.old.Name, Evidence: lost[0].S,
-		Confidence: 0.95}
+	f := t.from.inOld(lost[0].Line, t.old.Name, lost[0].S, 0.95, "")
 	if len(lost) > 1 && len(lost) == len(t.old.Cases) { // another table or none: the test was rewritten
 		f.Confidence, f.Message = 0.6, "all cases of a test table replaced or removed"
 		r.add(f, assertionLost)
@@ -193,8 +186,7 @@ func (r *run) casesOff(t *testPair) {
 		}
 		for j := range t.old.Cases[:min(len(t.old.Cases), maxOthers)] {
 			if o := &t.old.Cases[j]; !o.Off && len(o.All) > 0 && multiset.Containment(o.All, c.All) >= 0.9 {
-				r.add(Finding{File: t.to.new.Path, Line: c.Line, Subject: t.new.Name, Evidence: c.S, Confidence: 0.9,
-					Message: "test case skipped"}, skipAdded)
+				r.add(t.to.inNew(c.Line, t.new.Name, c.S, 0.9, "test case skipped"), skipAdded)
 				break
 			}
 		}
@@ -291,9 +283,7 @@ func (r *run) unreadable(p *pair) {
 	if p.old == nil || len(p.old.Tests) == 0 || p.newWhy == "" || p.newWhy == whyConflict {
 		return
 	}
-	r.add(Finding{
-		File: p.path, Subject: p.path, Confidence: 0.9, Evidence: p.newWhy,
-		Message: fmt.Sprintf("file had %s and can no longer be analysed: %s", human.Count(int64(len(p.old.Tests)), "test"),
-			p.newWhy),
-	}, testsUnreadable)
+	tests := human.Count(int64(len(p.old.Tests)), "test")
+	r.add(Finding{File: p.path, Subject: p.path, Confidence: 0.9, Evidence: p.newWhy,
+		Message: fmt.Sprintf("file with %s can no longer be analysed: %s", tests, p.newWhy)}, testsUnreadable)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // testSkipping reports tests that no longer run or that are newly expected to fail.
@@ -40,7 +41,7 @@ func (r *run) testSkipping() {
 
 // skipped compares how a test runs in both versions; was is nil for a new test.
 func (r *run) skipped(p *pair, was, now *syntax.Test) {
-	f := Finding{File: p.new.Path, Line: now.SkipLine, Subject: now.Name, Evidence: now.SkipText, Confidence: 0.95}
+	f := p.inNew(now.SkipLine, now.Name, now.SkipText, 0.95, "")
 	if f.Line == 0 {
 		f.Line = now.Line
 	}
@@ -63,7 +64,7 @@ func (r *run) skipped(p *pair, was, now *syntax.Test) {
 		r.add(f, failureExpected)
 	}
 	if was != nil && now.Again > was.Again {
-		f.Message, f.Confidence = fmt.Sprintf("failing test is run again, up to %d times", now.Again), 0.7
+		f.Message, f.Confidence = fmt.Sprintf("failing test rerun up to %d times", now.Again), 0.7
 		if now.Again >= manyTimes {
 			f.Confidence = 0.85
 		}
@@ -147,8 +148,8 @@ func (r *run) shadowedTests(p *pair) {
 			return t.to == p && t.new != nil && t.old.Name == h.Name && t.new.Name == h.Name
 		})
 		if taken && !slices.ContainsFunc(p.old.Hidden, func(o syntax.Hidden) bool { return o.Name == h.Name }) {
-			r.add(Finding{File: p.new.Path, Line: h.Line, Subject: h.Name, Evidence: h.Name, Confidence: 0.9,
-				Message: "test never runs: a later declaration has the same name"}, skipAdded)
+			r.add(p.inNew(h.Line, h.Name, h.Name, 0.9,
+				"test shadowed by a later declaration of the same name"), skipAdded)
 		}
 	}
 }
@@ -160,14 +161,12 @@ func (r *run) notLookedFor(p *pair) {
 	}
 	if build := platform.GoSystem(p.new.Path); build != "" && platform.GoSystem(p.old.Path) == "" && build != "linux" &&
 		build != "amd64" {
-		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path,
-			Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9, Message: "the new file name limits its tests to " +
-				build}, skipConditional)
+		r.add(p.inOld(1, p.old.Path, p.old.Path+" became "+p.new.Path, 0.9,
+			"file renamed, so that its tests run only on "+build), skipConditional)
 	}
 	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) {
-		r.add(Finding{File: p.old.Path, Line: 1, Gone: true, Subject: p.old.Path,
-			Evidence: p.old.Path + " is " + p.new.Path, Confidence: 0.9,
-			Message: "the test runner does not find the file under its new name"}, skipAdded)
+		r.add(p.inOld(1, p.old.Path, p.old.Path+" became "+p.new.Path, 0.9,
+			"file renamed, so that the test runner does not find its tests"), skipAdded)
 	}
 }
 
@@ -189,7 +188,7 @@ func (r *run) startsGone(p *pair) {
 			continue
 		}
 		r.add(Finding{File: p.new.Path, Line: s.Line, Gone: true, Subject: s.Of, Evidence: s.S, Confidence: 0.9,
-			Message: "code that starts the tests removed"}, skipAdded)
+			Message: "call that starts the tests removed"}, skipAdded)
 	}
 }
 
@@ -208,8 +207,7 @@ func (r *run) modulesGone(p *pair) {
 		})
 		inside := slices.ContainsFunc(p.new.Funcs, func(f *syntax.Function) bool { return f.Leaf == name })
 		if !slices.Contains(p.new.Mods, name) && !touched && !inside {
-			r.add(Finding{File: p.new.Path, Line: 1, Subject: name, Evidence: "mod " + name + ";", Confidence: 0.9,
-				Message: "test module no longer declared"}, skipAdded)
+			r.add(p.inNew(1, name, "mod "+name+";", 0.9, "test module no longer declared"), skipAdded)
 		}
 	}
 }
@@ -223,8 +221,8 @@ func (r *run) buildTags(p *pair) {
 	if strings.Contains(p.old.Path, "_test.go") && p.old.Build != "" && !strings.Contains(p.new.Build, "ignore") {
 		return // one constraint replaced by another
 	}
-	f := Finding{File: p.new.Path, Line: 1, Subject: p.new.Path, Evidence: "//go:build " + p.new.Build, Confidence: 0.75,
-		Message: fmt.Sprintf("%d tests of the file run only under a build constraint", len(p.old.Tests))}
+	f := p.inNew(1, p.new.Path, "//go:build "+p.new.Build, 0.75,
+		fmt.Sprintf("build constraint added to a file with %s", human.Count(int64(len(p.old.Tests)), "test")))
 	if p.new.Build == "ignore" || p.new.Build == "never" || strings.Contains(p.new.Build, "ignore") {
 		r.add(f, skipAdded)
 		return

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
@@ -25,10 +26,8 @@ func (r *run) unchecked(p *pair, was, now *syntax.Function) {
 		if there < syntax.MostStays || r.of(p).code.Has(h) || r.checkedHere(p, was, now, f) {
 			continue
 		}
-		r.add(Finding{
-			File: p.old.Path, Line: was.Line, Gone: true, Subject: was.Name, Evidence: f.Name, Confidence: 0.85,
-			Message: was.Name + " no longer calls " + f.Leaf + ", which checks its input",
-		}, guardRemoved)
+		r.add(p.inOld(was.Line, was.Name, f.Name, 0.85,
+			fmt.Sprintf("%s no longer calls %s, which checks its input", was.Name, f.Leaf)), guardRemoved)
 		return
 	}
 }

@@ -59,19 +59,17 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 			continue
 		}
 		if syntax.Weaker(was, now, i, &how) || r.weakened(p, was, i, &how) {
-			r.add(Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.85,
-				Message: "check accepts far more than before"}, guardRemoved)
+			r.add(p.inOld(g.Line, was.Name, g.S, 0.85, "check accepts more than before"), guardRemoved)
 			continue
 		}
 		softened := how.Softened(g, fewer > 0)
 		if !softened && (r.guardElsewhere(p, was, g, &how) || g.Called && fewer <= 0 && len(g.Words) == 0) {
 			continue
 		}
-		f := Finding{File: p.old.Path, Line: g.Line, Gone: true, Subject: was.Name, Evidence: g.S, Confidence: 0.6}
+		f := p.inOld(g.Line, was.Name, g.S, 0.6, "")
 		switch {
 		case softened:
-			f.Confidence, f.Message = 0.85, fmt.Sprintf("%s no longer fails under a condition under which it failed",
-				was.Name)
+			f.Confidence, f.Message = 0.85, was.Name+" no longer fails under a condition"
 		case fewer > 0 && how.Removed:
 			f.Confidence = 0.9
 		case fewer > 0 && how.AsksNothing(was) && multiset.Overlap(g.Words, r.of(p).code) == 0, r.unasked(p, was, g, &how,
@@ -211,27 +209,25 @@ func (r *run) uncheckedCall(f Finding, was, now *syntax.Function, g *syntax.Guar
 	case came:
 		f.Confidence = min(f.Confidence, 0.7)
 	}
-	f.Message = fmt.Sprintf("error check removed from %s", was.Name)
+	f.Message = "error check removed from " + was.Name
 	r.add(f, handlerRemoved)
 }
 
 // forged reports equality that always returns true, and checks that accept everything.
 func (r *run) forged(p *pair, was, now *syntax.Function) {
 	if now.AlwaysTrue && (was == nil || !was.AlwaysTrue) {
-		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.95},
-			equalityForged)
+		r.add(p.inNew(now.Line, now.Name, now.Name, 0.95, ""), equalityForged)
 	}
 	if was != nil && now.Agrees && !was.Agrees && was.Tokens > now.Tokens && !now.Test {
-		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
-			Message: "check now accepts everything"}, guardRemoved)
+		r.add(p.inNew(now.Line, now.Name, now.Name, 0.85, "check now accepts everything"), guardRemoved)
 	}
 }
 
 // special reports functions that gained special cases.
 func (r *run) special(p *pair, was, now *syntax.Function) {
 	if now.Fixed-was.Fixed >= 2 {
-		r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.6,
-			Message: fmt.Sprintf("%d special cases return fixed results", now.Fixed-was.Fixed)}, specialCases)
+		r.add(p.inNew(now.Line, now.Name, now.Name, 0.6,
+			fmt.Sprintf("%d special cases return fixed results", now.Fixed-was.Fixed)), specialCases)
 	}
 }
 
@@ -281,6 +277,6 @@ func (r *run) refusals(p *pair, was, now *syntax.Function) {
 		len(multiset.Difference(now.Askers, was.Askers)) > 0 || r.handsOver(p, was, now, checks) {
 		return
 	}
-	r.add(Finding{File: p.new.Path, Line: now.Line, Subject: now.Name, Evidence: now.Name, Confidence: 0.85,
-		Message: "input that no case matched was rejected and is now accepted"}, guardRemoved)
+	r.add(p.inNew(now.Line, now.Name, now.Name, 0.85,
+		"input that no case matches is no longer rejected"), guardRemoved)
 }
