@@ -78,11 +78,10 @@ const (
 	earlyReturn      = "early-return"
 	protectedFile    = "protected-file"
 	fixtureChanged   = "fixture-changed"
-	resultMissing    = "test-missing"
-	resultSkipped    = "test-newly-skipped"
-	resultFailing    = "test-newly-failing"
-	runUnfinished    = "run-unfinished"
-	coverageLost     = "coverage-lost"
+	// Callers that compare test results and coverage report these.
+	ResultMissing = "test-missing"
+	ResultSkipped = "test-newly-skipped"
+	ResultFailing = "test-newly-failing"
 )
 
 func testPatterns() []Pattern {
@@ -147,12 +146,12 @@ func otherPatterns() []Pattern {
 	return []Pattern{
 		{protectedFile, ProtectedChange, Fact, High, "file that configures checks changed", []string{"022"}},
 		{fixtureChanged, ProtectedChange, Sign, High, "fixture changed without related source", []string{"024"}},
-		{resultMissing, TestDeletion, Fact, Critical, "test not run", []string{"001", "T001"}},
-		{resultSkipped, TestSkipping, Fact, High, "test skipped by the test runner",
+		{ResultMissing, TestDeletion, Fact, Critical, "test not run", []string{"001", "T001"}},
+		{ResultSkipped, TestSkipping, Fact, High, "test skipped by the test runner",
 			[]string{"002", "003", "T002"}},
-		{resultFailing, TestFailure, Fact, Critical, "test that passed now fails", nil},
-		{runUnfinished, RunIncomplete, Fact, High, "test run did not finish", []string{"022"}},
-		{coverageLost, CoverageRegression, Fact, High, "covered lines no longer covered",
+		{ResultFailing, TestFailure, Fact, Critical, "test that passed now fails", nil},
+		{"run-unfinished", RunIncomplete, Fact, High, "test run did not finish", []string{"022"}},
+		{"coverage-lost", CoverageRegression, Fact, High, "covered lines no longer covered",
 			[]string{"009", "010", "011"}},
 	}
 }

@@ -18,7 +18,8 @@ import (
 // Type is the kind of regression.
 type Type string
 
-// Types of findings. TestFailure and RunIncomplete come only from test results.
+// Types of findings. Package detect reports no TestFailure and RunIncomplete: callers that
+// compare test results do.
 const (
 	TestDeletion       Type = "test_deletion"
 	TestSkipping       Type = "test_skipping"
@@ -138,8 +139,6 @@ type Input struct {
 	Mode Mode
 	// Changes are the changed files in any order, read once. An error ends the run.
 	Changes iter.Seq2[Change, error]
-	// Results are the compared test results; nil if no tests ran.
-	Results *Results
 	// Rules are the user's settings and custom patterns; may be nil.
 	Rules *Rules
 	// Waivers remove findings. They must come from a source that the agent cannot write.
@@ -357,7 +356,6 @@ func (r *run) compare() {
 	r.testSkipping()
 	r.assertionWeakening()
 	r.functions()
-	r.results()
 	r.skipUnread()
 }
 

@@ -236,38 +236,6 @@ func TestWaivers(t *testing.T) {
 	}
 }
 
-// A test found under another name is not missing if that name ran.
-func TestResults(t *testing.T) {
-	t.Parallel()
-	old := "def test_a():\n    assert f(2) == 4\n    assert f(3) == 6\n"
-	now := strings.Replace(old, "test_a", "test_b", 1)
-	missing := []detect.TestName{{File: "test_x.py", Name: "test_a"}}
-	tests := []struct {
-		name    string
-		results detect.Results
-		want    []string
-	}{
-		{"renamed and executed", detect.Results{Finished: true, Missing: missing,
-			Executed: []detect.TestName{{File: "test_x.py", Name: "test_b"}}}, nil},
-		{"renamed, not executed", detect.Results{Finished: true, Missing: missing}, []string{"act test-missing"}},
-		{"cut off", detect.Results{Why: "the plan has 9 tests, 3 are there"}, []string{"act run-unfinished"}},
-		{"skipped and failing", detect.Results{Finished: true, Skipped: missing, Failing: missing},
-			[]string{"act test-newly-failing", "act test-newly-skipped"}},
-		{"coverage", detect.Results{Finished: true, Lost: []detect.LostLines{{File: "a.py", Line: 3, Count: 2, Percent: 2},
-			{File: "b.py", Percent: 1.9}, {File: "c.py", Percent: 0.5, Threshold: detect.SensitiveLost}}},
-			[]string{"act coverage-lost", "act coverage-lost"}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			report := find(t, &detect.Input{Changes: edited("test_x.py", old, now), Results: &test.results})
-			if diff := cmp.Diff(test.want, patternsOf(report)); diff != "" {
-				t.Errorf("findings differ (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk")

@@ -79,6 +79,12 @@ func (r *run) moreMarks(p *pair, id string, now []*syntax.Mark) {
 	}
 }
 
+// keptFromTool reports whether a pattern's marks hide code from a tool: a linter, or the
+// coverage count. They weigh more on a line that the baseline had than on a new one.
+func keptFromTool(pattern string) bool {
+	return pattern == syntax.ComplaintOff || pattern == syntax.CoverageExcluded
+}
+
 // newMarks returns the marks of now that was does not have: first those whose line is
 // new, then those whose line without the mark is new.
 func newMarks(was, now []*syntax.Mark) []*syntax.Mark {

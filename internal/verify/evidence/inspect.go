@@ -228,21 +228,14 @@ func Noted(report *detect.Report, most int) []detect.Finding {
 	return list[:min(len(list), most)]
 }
 
-// Patterns of findings from test results, by which waivers name them.
-const (
-	patternMissing = "test-missing"
-	patternSkipped = "test-newly-skipped"
-	patternFailing = "test-newly-failing"
-)
-
 // Waive removes tests that a waiver covers: by their file, or because the finding about
 // them in the files is waived. report may be nil.
 func Waive(d *testreport.Diff, report *detect.Report, waivers []detect.Waiver, now time.Time) {
 	for list, what := range map[*[]testreport.Change]struct {
 		pattern string
 		shown   detect.Type
-	}{&d.Lost: {patternMissing, detect.TestDeletion}, &d.NewlySkipped: {patternSkipped, detect.TestSkipping},
-		&d.NewlyFailing: {patternFailing, detect.TestFailure}} {
+	}{&d.Lost: {detect.ResultMissing, detect.TestDeletion}, &d.NewlySkipped: {detect.ResultSkipped, detect.TestSkipping},
+		&d.NewlyFailing: {detect.ResultFailing, detect.TestFailure}} {
 		*list = slices.DeleteFunc(slices.Clone(*list), func(c testreport.Change) bool {
 			f := detect.Finding{Pattern: what.pattern, File: c.File, Subject: c.ID}
 			return Waived(&f, waivers, now) || report != nil && slices.ContainsFunc(report.Waived, func(w detect.Waived) bool {
