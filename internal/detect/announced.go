@@ -15,14 +15,9 @@ func (r *run) announced(leaf string) bool {
 	if r.said == nil {
 		r.said = multiset.Hashes{}
 		for _, p := range r.pairs {
-			if p.lang != nil || p.new == nil || !document(p.new.Path) {
-				continue
+			if p.lang == nil && p.new != nil && document(p.new.Path) {
+				r.said = append(r.said, multiset.Difference(p.new.Rest, p.before().Rest)...)
 			}
-			var before multiset.Hashes
-			if p.old != nil {
-				before = p.old.Rest
-			}
-			r.said = append(r.said, multiset.Difference(p.new.Rest, before)...)
 		}
 		slices.Sort(r.said)
 	}
@@ -32,11 +27,8 @@ func (r *run) announced(leaf string) bool {
 
 // document reports whether a file name is that of a document for people.
 func document(name string) bool {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".md", ".rst", ".adoc", ".txt", "":
-		return documents().MatchString(path.Base(name)) || strings.HasPrefix(name, "docs/")
-	}
-	return false
+	return slices.Contains([]string{".md", ".rst", ".adoc", ".txt", ""}, strings.ToLower(path.Ext(name))) &&
+		(documents().MatchString(path.Base(name)) || strings.HasPrefix(name, "docs/"))
 }
 
 var documents = expression(`(?i)^(?:change|history|news|readme|release|upgrad|migrat|breaking|unreleased)`)

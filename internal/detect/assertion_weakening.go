@@ -32,11 +32,8 @@ func (r *run) assertionWeakening() {
 		}
 	}
 	for _, p := range r.pairs {
-		if p.new == nil {
-			continue
-		}
 		r.helpers(p)
-		for _, t := range p.new.Tests {
+		for _, t := range p.after().Tests {
 			if !used[t] {
 				r.trivial(p, t, nil, 0.7)
 			}
@@ -46,7 +43,7 @@ func (r *run) assertionWeakening() {
 
 // helpers compares the assertions of functions that tests call.
 func (r *run) helpers(p *pair) {
-	if p.old == nil {
+	if p.old == nil || p.new == nil {
 		return
 	}
 	now := make(map[string]*syntax.Test)
@@ -69,9 +66,6 @@ func (r *run) helpers(p *pair) {
 // hollowHelper reports a function that asserted for tests and that lost its assertions
 // without gaining anything.
 func (r *run) hollowHelper(p *pair, was *syntax.Test) {
-	if len(was.Asserts) == 0 { // only the tests inside it assert
-		return
-	}
 	before := multiset.Sum(was.All, multiset.Hashes{syntax.Hash(was.Leaf)})
 	for _, f := range p.new.Funcs {
 		if f.Name != was.Name || !f.Test || len(multiset.Difference(f.All, before)) > 0 {
@@ -169,35 +163,28 @@ func (r *run) handsCases(t *testPair) bool {
 
 // callsNew reports whether a test calls something that it did not call before.
 func (r *run) callsNew(t *testPair) bool {
-	for _, h := range t.new.Names {
-		if !t.old.Names.Has(h) && r.of(t.from).tests.Has(h) {
-			return true
-		}
-	}
-	return false
+	tests := r.of(t.from).tests
+	return slices.ContainsFunc(t.new.Names, func(h uint32) bool { return !t.old.Names.Has(h) && tests.Has(h) })
 }
 
 // differ returns what each of two lists of assertions has more than the other.
 func differ(old, now []syntax.Assertion) (lost, gained []*syntax.Assertion) {
+	return more(old, now), more(now, old)
+}
+
+// more returns the assertions of a that b has less often.
+func more(a, b []syntax.Assertion) []*syntax.Assertion {
+	var all []*syntax.Assertion
 	count := make(map[uint64]int)
-	for i := range now {
-		count[now[i].Key]++
+	for i := range b {
+		count[b[i].Key]++
 	}
-	for i := range old {
-		if count[old[i].Key]--; count[old[i].Key] < 0 {
-			lost = append(lost, &old[i])
+	for i := range a {
+		if count[a[i].Key]--; count[a[i].Key] < 0 {
+			all = append(all, &a[i])
 		}
 	}
-	clear(count)
-	for i := range old {
-		count[old[i].Key]++
-	}
-	for i := range now {
-		if count[now[i].Key]--; count[now[i].Key] < 0 {
-			gained = append(gained, &now[i])
-		}
-	}
-	return lost, gained
+	return all
 }
 
 // pairAsserts finds the replacement of each lost assertion: the gained one that shares
@@ -301,6 +288,11 @@ func partOf(t *testPair, now, was *syntax.Assertion) bool {
 	if now.Strength > was.Strength || len(rest) == 0 || multiset.Containment(rest, t.new.All) == 1 {
 		return false
 	}
+	return onlyWordsOf(now, was)
+}
+
+// onlyWordsOf reports whether all names and numbers of an assertion are in another one.
+func onlyWordsOf(now, was *syntax.Assertion) bool {
 	had := codeWords(was.S)
 	return !slices.ContainsFunc(codeWords(now.S), func(w string) bool { return !slices.Contains(had, w) })
 }
@@ -341,36 +333,31 @@ const maxApart = 100
 
 // compareOne compares an assertion with its replacement.
 func (r *run) compareOne(t *testPair, was, now *syntax.Assertion) {
-	f := t.to.inNew(now.Line, t.new.Name, was.S+" became "+now.S, 0.7, "")
+	report := func(id string, confidence float64, message string) {
+		r.add(t.to.inNew(now.Line, t.new.Name, was.S+" became "+now.S, confidence, message), id)
+	}
 	switch {
 	case now.Strength == syntax.Trivial: // reported by trivial
 	case now.Bare && !was.Bare:
-		f.Confidence, f.Message = 0.95, "expected value removed from an assertion"
-		r.add(f, assertionTrivial)
+		report(assertionTrivial, 0.95, "expected value removed from an assertion")
 	case now.Helper && !was.Helper && strings.Contains(was.S, now.S):
-		f.Confidence, f.Message = 0.95, "assertion replaced by the value that it checked"
-		r.add(f, assertionTrivial)
+		report(assertionTrivial, 0.95, "assertion replaced by the value that it checked")
 	case now.Self && !was.Self:
-		f.Confidence, f.Message = 0.95, "value compared with itself"
-		r.add(f, assertionTrivial)
+		report(assertionTrivial, 0.95, "value compared with itself")
 		if len(was.Literals) > 0 {
-			r.add(f, expectedComputed)
+			report(expectedComputed, 0.95, "value compared with itself")
 		}
 	case now.Echo && !was.Echo && !was.Self:
-		f.Confidence, f.Message = 0.9, "expected value computed by the code under test"
-		r.add(f, assertionTrivial)
+		report(assertionTrivial, 0.9, "expected value computed by the code under test")
 	case r.cutShort(t, was, now):
-		f.Confidence, f.Message = 0.85, "part of an assertion removed"
-		r.add(f, assertionLost)
+		report(assertionLost, 0.85, "part of an assertion removed")
 	case now.Strength < was.Strength:
-		f.Message = fmt.Sprintf("%s became %s, which accepts more", was.Name, now.Name)
-		r.add(f, assertionWeaker)
+		report(assertionWeaker, 0.7, fmt.Sprintf("%s became %s, which accepts more", was.Name, now.Name))
 	case multiset.Containment(was.Literals, now.Literals) == 1 || multiset.Containment(was.Subject(), now.Subject()) < 1:
 	case now.Strength == was.Strength && multiset.Containment(now.Literals, was.Literals) < 1:
-		f.Confidence = 0.5
-		r.add(f, expectedChanged)
+		report(expectedChanged, 0.5, "")
 	case multiset.Containment(now.Literals, was.Literals) == 1:
-		r.add(f, expectedComputed)
+		report(expectedComputed, 0.7, "")
 	}
 }
 
@@ -415,11 +402,7 @@ func fewerLinks(was, now *syntax.Assertion) bool {
 		}
 		slight = slight && link.Slight
 	}
-	if n < len(now.Links) || slight && exact {
-		return false
-	}
-	had := codeWords(was.S)
-	return !slices.ContainsFunc(codeWords(now.S), func(w string) bool { return !slices.Contains(had, w) })
+	return n == len(now.Links) && !(slight && exact) && onlyWordsOf(now, was)
 }
 
 // lessOfError reports whether an assertion of a failure checks fewer details of the
@@ -515,11 +498,7 @@ func (r *run) onlyCaught(t *testPair) {
 func (r *run) trivial(p *pair, t, old *syntax.Test, confidence float64) {
 	had := 0
 	if old != nil {
-		for i := range old.Asserts {
-			if old.Asserts[i].Strength == syntax.Trivial {
-				had++
-			}
-		}
+		had = old.Strengths()[syntax.Trivial]
 	}
 	for i := range t.Asserts {
 		a := &t.Asserts[i]
@@ -550,12 +529,8 @@ func (r *run) endsForMachine(p *pair, t *syntax.Test, when *syntax.When) bool {
 
 // mocked reports a test that newly replaces what it calls by a mock.
 func (r *run) mocked(t *testPair) {
-	had := make(map[string]bool)
-	for _, m := range t.old.Mocks {
-		had[m] = true
-	}
 	for _, m := range t.new.Mocks {
-		if had[m] || len(m) < 3 || !t.old.Names.Has(syntax.Hash(m)) {
+		if slices.Contains(t.old.Mocks, m) || len(m) < 3 || !t.old.Names.Has(syntax.Hash(m)) {
 			continue
 		}
 		r.add(t.to.inNew(t.new.Line, t.new.Name, m, 0.7,

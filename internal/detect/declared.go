@@ -40,14 +40,10 @@ func (r *run) checkedOtherwise(p *pair, lost *syntax.Check, gained []syntax.Chec
 		if o == p || o.new == nil || r.of(o) != r.of(p) {
 			continue
 		}
-		var before []syntax.Check
-		if o.old != nil {
-			before = o.old.Checks
-		}
 		same := func(c syntax.Check) bool {
 			return c.Name == lost.Name && (c.Subject == lost.Subject || c.Subject == "")
 		}
-		if slices.ContainsFunc(o.new.Checks, same) && !slices.ContainsFunc(before, same) {
+		if slices.ContainsFunc(o.new.Checks, same) && !slices.ContainsFunc(o.before().Checks, same) {
 			return true
 		}
 	}

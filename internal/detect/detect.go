@@ -238,7 +238,8 @@ type run struct {
 // proportional to the changed files.
 func Run(ctx context.Context, in *Input) (*Report, error) {
 	r := &run{in: in, limits: in.Limits.withDefaults(),
-		report: &Report{Verdict: Allow, Findings: []Finding{}, Skipped: []Skipped{}}, seen: make(map[string]bool)}
+		report: &Report{Verdict: Allow, Findings: []Finding{}, Skipped: []Skipped{}}, seen: make(map[string]bool),
+		words: make(map[string][]string)}
 	if in.Mode == Off {
 		return r.report, nil
 	}

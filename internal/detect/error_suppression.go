@@ -2,6 +2,7 @@ package detect
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,41 +16,29 @@ func (r *run) marks(p *pair) {
 	if p.new == nil || p.oldWhy != "" {
 		return
 	}
-	byPattern := make(map[string][]*syntax.Mark)
-	var order []string
-	for i := range p.new.Marks {
-		m := &p.new.Marks[i]
-		if byPattern[m.Pattern] == nil {
-			order = append(order, m.Pattern)
+	was, now := marksByPattern(p.before()), marksByPattern(p.new)
+	for _, id := range slices.Sorted(maps.Keys(now)) {
+		switch {
+		case p.old == nil && (id == syntax.FlagOff || id == syntax.LooseType): // nothing was weakened
+		case id == syntax.FlagOff:
+			r.switches(p, was[id], now[id])
+		default:
+			r.moreMarks(p, id, was[id], now[id])
 		}
-		byPattern[m.Pattern] = append(byPattern[m.Pattern], m)
-	}
-	for _, id := range order {
-		if p.old == nil && r.newFileMay(id) {
-			continue
-		}
-		r.moreMarks(p, id, byPattern[id])
 	}
 }
 
-// newFileMay reports whether new files may have marks of a pattern, because nothing was
-// weakened. Forged results count in new files, too.
-func (r *run) newFileMay(id string) bool { return id == syntax.FlagOff || id == syntax.LooseType }
+func marksByPattern(m *syntax.Model) map[string][]*syntax.Mark {
+	all := make(map[string][]*syntax.Mark)
+	for i := range m.Marks {
+		mark := &m.Marks[i]
+		all[mark.Pattern] = append(all[mark.Pattern], mark)
+	}
+	return all
+}
 
-func (r *run) moreMarks(p *pair, id string, now []*syntax.Mark) {
-	var was []*syntax.Mark
-	if p.old != nil {
-		for i := range p.old.Marks {
-			if m := &p.old.Marks[i]; m.Pattern == id {
-				was = append(was, m)
-			}
-		}
-	}
+func (r *run) moreMarks(p *pair, id string, was, now []*syntax.Mark) {
 	more := len(now) - len(was)
-	if id == syntax.FlagOff {
-		r.switches(p, now)
-		return
-	}
 	if more <= 0 {
 		return
 	}
@@ -137,36 +126,31 @@ func (r *run) movedMark(p *pair, m *syntax.Mark) bool {
 	if r.lostMarks == nil {
 		r.countLost()
 	}
-	key := m.Pattern + "\x00" + m.S
-	if r.lostMarks[key] > 0 {
-		r.lostMarks[key]--
-		return true
-	}
-	return false
+	r.lostMarks[keyOf(m)]--
+	return r.lostMarks[keyOf(m)] >= 0
 }
 
 // countLost counts the marks that files lost, by their text.
 func (r *run) countLost() {
-	lost := make(map[string]int)
+	r.lostMarks = make(map[string]int)
 	for _, p := range r.pairs {
-		if p.old == nil || p.newWhy != "" {
+		if p.newWhy != "" {
 			continue
 		}
 		now := make(map[string]int)
-		if p.new != nil {
-			for i := range p.new.Marks {
-				now[p.new.Marks[i].Pattern+"\x00"+p.new.Marks[i].S]++
-			}
+		for i := range p.after().Marks {
+			now[keyOf(&p.new.Marks[i])]++
 		}
-		for i := range p.old.Marks {
-			key := p.old.Marks[i].Pattern + "\x00" + p.old.Marks[i].S
+		for i := range p.before().Marks {
+			key := keyOf(&p.old.Marks[i])
 			if now[key]--; now[key] < 0 {
-				lost[key]++
+				r.lostMarks[key]++
 			}
 		}
 	}
-	r.lostMarks = lost
 }
+
+func keyOf(m *syntax.Mark) string { return m.Pattern + "\x00" + m.S }
 
 // handlers compares the error handling of two versions of a function.
 func (r *run) handlers(p *pair, was, now *syntax.Function) {
@@ -192,15 +176,12 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 				continue
 			}
 		}
-		if h.Fallback && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
-			!syntax.SameBody(was, h.Body) {
-			f.Confidence, f.Message = 0.85, "error replaced by an empty value"
-			r.add(f, syntax.ErrorSwallowed)
-			continue
-		}
-		if h.LogsQuietly && added && !h.Expected && !h.Dropped && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
-			!syntax.SameBody(was, h.Body) {
+		if (h.Fallback || h.LogsQuietly && !h.Dropped) && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) &&
+			len(h.Guarded) > 0 && !syntax.SameBody(was, h.Body) {
 			f.Confidence, f.Message = 0.85, "error now only logged"
+			if h.Fallback {
+				f.Message = "error replaced by an empty value"
+			}
 			r.add(f, syntax.ErrorSwallowed)
 			continue
 		}

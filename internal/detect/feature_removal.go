@@ -16,33 +16,25 @@ func (r *run) functions() {
 			continue
 		}
 		now := make(map[string][]*syntax.Function)
-		if p.new != nil {
-			for _, f := range p.new.Funcs {
-				now[f.Name] = append(now[f.Name], f)
-			}
+		for _, f := range p.after().Funcs {
+			now[f.Name] = append(now[f.Name], f)
 		}
-		known := make(map[string]bool)
-		if p.old != nil {
-			became := counterparts(p.old.Funcs, now)
-			for _, was := range p.old.Funcs {
-				known[was.Name] = true
-				switch f := became[was]; {
-				case f != nil:
-					r.compareFunction(p, was, f)
-					r.hidden(p, was, f)
-				case len(now[was.Name]) == 0:
-					r.goneFunction(p, was)
-					r.goneInit(p, was)
-				}
+		became := counterparts(p.before().Funcs, now)
+		for _, was := range p.before().Funcs {
+			switch f := became[was]; {
+			case f != nil:
+				r.compareFunction(p, was, f)
+				r.hidden(p, was, f)
+			case len(now[was.Name]) == 0:
+				r.goneFunction(p, was)
+				r.goneInit(p, was)
 			}
 		}
 		r.offers(p)
 		r.properties(p)
 		r.declared(p)
-		if p.new != nil {
-			r.newFunctions(p, known)
-			r.commentedOut(p)
-		}
+		r.newFunctions(p)
+		r.commentedOut(p)
 	}
 }
 
@@ -89,9 +81,10 @@ func counterparts(old []*syntax.Function, now map[string][]*syntax.Function) map
 }
 
 // newFunctions checks functions that the baseline did not have.
-func (r *run) newFunctions(p *pair, known map[string]bool) {
-	for _, f := range p.new.Funcs {
-		if known[f.Name] || f.Kind == syntax.DeclContainer {
+func (r *run) newFunctions(p *pair) {
+	known := functionsByName(p.before())
+	for _, f := range p.after().Funcs {
+		if known[f.Name] != nil || f.Kind == syntax.DeclContainer {
 			continue
 		}
 		r.forged(p, nil, f)
@@ -262,32 +255,23 @@ const otherWork = 3
 // usedBefore reports whether production code of the change called the removed symbol.
 func (r *run) usedBefore(p *pair, was *syntax.Function) bool {
 	h := syntax.Hash(was.Leaf)
-	for _, o := range r.pairs {
-		if o.old == nil || o.class != production || r.of(o) != r.of(p) {
-			continue
-		}
-		for _, f := range o.old.Funcs {
-			if f.Kind != syntax.DeclContainer && f.Name != was.Name && f.Calls.Has(h) {
-				return true
-			}
-		}
+	calls := func(f *syntax.Function) bool {
+		return f.Kind != syntax.DeclContainer && f.Name != was.Name && f.Calls.Has(h)
 	}
-	return false
+	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
+		return o.class == production && r.of(o) == r.of(p) && slices.ContainsFunc(o.before().Funcs, calls)
+	})
 }
 
 // testsWent reports whether tests of a symbol were removed with it.
 func (r *run) testsWent(was *syntax.Function) bool {
-	for i := range r.tests {
-		if t := &r.tests[i]; t.how == howObsolete && t.old.Names.Has(syntax.Hash(was.Leaf)) {
-			return true
-		}
-	}
-	return false
+	h := syntax.Hash(was.Leaf)
+	return slices.ContainsFunc(r.tests, func(t testPair) bool { return t.how == howObsolete && t.old.Names.Has(h) })
 }
 
 // commentedOut reports lines of code that became comments.
 func (r *run) commentedOut(p *pair) {
-	if p.old == nil || p.lang == nil {
+	if p.old == nil || p.new == nil || p.lang == nil {
 		return
 	}
 	first := syntax.CommentLine{}
@@ -310,42 +294,27 @@ const minCommented = 3
 
 // switches reports settings that were on and are off. The confidence is higher if the
 // name suggests a check or a feature.
-func (r *run) switches(p *pair, now []*syntax.Mark) {
-	if p.old == nil {
-		return
-	}
-	was := make(map[uint64][]bool)
-	for i := range p.old.Marks {
-		if m := &p.old.Marks[i]; m.Pattern == syntax.FlagOff {
-			was[m.Key] = append(was[m.Key], m.On)
-		}
+func (r *run) switches(p *pair, was, now []*syntax.Mark) {
+	on := make(map[uint64][]bool)
+	for _, m := range was {
+		on[m.Key] = append(on[m.Key], m.On)
 	}
 	for _, m := range now {
-		old := was[m.Key]
+		old := on[m.Key]
 		if len(old) != 1 || !old[0] || m.On {
 			continue // the key occurs more than once
 		}
 		f := p.inNew(m.Line, "", m.S, 0.6, "")
-		lower := strings.ToLower(m.S)
-		for _, s := range checkNames {
-			if strings.Contains(lower, s) {
-				f.Confidence = 0.85
-			}
+		if checkName().MatchString(m.S) {
+			f.Confidence = 0.85
 		}
-		for _, s := range offNames {
-			if strings.Contains(lower, s) {
-				f.Confidence = 0
-			}
-		}
-		if f.Confidence > 0 {
+		if !offName().MatchString(m.S) {
 			r.add(f, syntax.FlagOff)
 		}
 	}
 }
 
 var (
-	checkNames = [...]string{"enable", "feature", "valid", "check", "strict", "verif", "auth", "secur", "lint",
-		"require", "enforce", "test"}
-	offNames = [...]string{"disable", "skip", "debug", "verbose", "dry", "allow", "ignore", "insecure", "unsafe",
-		"experimental"}
+	checkName = expression(`(?i)enable|feature|valid|check|strict|verif|auth|secur|lint|require|enforce|test`)
+	offName   = expression(`(?i)disable|skip|debug|verbose|dry|allow|ignore|insecure|unsafe|experimental`)
 )

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
@@ -86,8 +85,7 @@ func (e *edit) notePath(name string) {
 
 // ofTests reports whether a folder is a test project, like Shop.Tests.
 func ofTests(folder string) bool {
-	return strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") ||
-		strings.HasSuffix(folder, "UnitTest")
+	return strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") || strings.HasSuffix(folder, "UnitTest")
 }
 
 // note records the words of a line: the parts of names, titles and values.
@@ -95,22 +93,13 @@ func (e *edit) note(line string, where side) {
 	if len(e.words) >= maxEditWords {
 		return
 	}
-	from := -1
-	for i, c := range line + "\n" {
-		split := !unicode.IsLetter(c) && !unicode.IsDigit(c) || from >= 0 && unicode.IsUpper(c) && i > 0 &&
-			unicode.IsLower(rune(line[i-1]))
-		if split && from >= 0 {
-			if w := strings.TrimSuffix(strings.ToLower(line[from:i]), "s"); !commonWords()[w] {
-				if len(w) > 2 {
-					where |= named
-				}
-				e.words[syntax.Hash(w)] |= where
-				where &^= named
-			}
-			from = -1
+	for _, w := range nameWords(line) {
+		mark := where
+		if w = strings.TrimSuffix(w, "s"); len(w) > 2 {
+			mark |= named
 		}
-		if from < 0 && (unicode.IsLetter(c) || unicode.IsDigit(c)) {
-			from = i
+		if !commonWords()[w] {
+			e.words[syntax.Hash(w)] |= mark
 		}
 	}
 }
@@ -158,10 +147,10 @@ func manifest(name string) bool {
 // dependencies reports whether a file records the resolved versions of dependencies;
 // these can show in any fixture.
 func dependencies(p *pair) bool {
-	base := path.Base(p.path)
-	return path.Ext(base) == ".lock" || path.Ext(base) == ".sum" || strings.Contains(base, "-lock.") ||
-		base == "packages.lock.json" || base == "npm-shrinkwrap.json"
+	return lockFile().MatchString(path.Base(p.path))
 }
+
+var lockFile = expression(`\.(?:lock|sum)$|-lock\.|^(?:packages\.lock|npm-shrinkwrap)\.json$`)
 
 // testFolders are the names of test folders, in which data files are fixtures.
 var testFolders = wordSet("test tests spec specs __tests__ test-data test_data testfiles")

@@ -27,9 +27,6 @@ func extends(short, long []string) bool {
 func (r *run) wordsOf(name string) []string {
 	words, known := r.words[name]
 	if !known {
-		if r.words == nil {
-			r.words = make(map[string][]string)
-		}
 		words = nameWords(name)
 		r.words[name] = words
 	}

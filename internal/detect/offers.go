@@ -14,18 +14,11 @@ func (r *run) offers(p *pair) {
 	if p.old == nil || p.new == nil || p.class != production || len(p.old.Offers) == 0 {
 		return
 	}
-	var lost, came []string
-	for _, n := range p.old.Offers {
-		if !slices.Contains(p.new.Offers, n) {
-			lost = append(lost, n)
-		}
+	missing := func(names, from []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(from, n) })
 	}
-	for _, n := range p.new.Offers {
-		if !slices.Contains(p.old.Offers, n) {
-			came = append(came, n)
-		}
-	}
-	if slices.Contains(p.new.Offers, "*") && !slices.Contains(p.old.Offers, "*") {
+	lost, came := missing(p.old.Offers, p.new.Offers), missing(p.new.Offers, p.old.Offers)
+	if slices.Contains(came, "*") {
 		return // it re-exports everything of another file
 	}
 	for _, n := range lost {
@@ -45,8 +38,8 @@ func (r *run) offers(p *pair) {
 // offeredElsewhere reports whether another file of the change newly exports a name.
 func (r *run) offeredElsewhere(p *pair, name string) bool {
 	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
-		return o != p && o.new != nil && r.of(o) == r.of(p) && slices.Contains(o.new.Offers, name) &&
-			(o.old == nil || !slices.Contains(o.old.Offers, name))
+		return o != p && r.of(o) == r.of(p) && slices.Contains(o.after().Offers, name) &&
+			!slices.Contains(o.before().Offers, name)
 	})
 }
 

@@ -2,6 +2,7 @@ package detect
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
@@ -15,7 +16,8 @@ func plainModel(name, src string) *syntax.Model {
 		m.Rest = stems(src)
 	}
 	name = strings.ToLower(path.Base(name))
-	script, settings := scriptFile(name), settingsFile(name)
+	script := scriptFile().MatchString(name)
+	settings := settingsFile().MatchString(name) && name != "package-lock.json"
 	if !script && !settings {
 		return m
 	}
@@ -26,53 +28,29 @@ func plainModel(name, src string) *syntax.Model {
 		if s == "" || strings.HasPrefix(s, "#") || strings.HasPrefix(s, "//") {
 			continue
 		}
+		mark := syntax.Mark{Line: n, S: strings.Clone(syntax.Clip(s)), Key: uint64(syntax.Hash(s))}
 		if leftOut().MatchString(s) && checks().MatchString(s) && script {
-			m.Marks = append(m.Marks, syntax.Mark{Pattern: skipConditional, Line: n, S: strings.Clone(syntax.Clip(s)),
-				Key: uint64(syntax.Hash(s)), Confidence: 0.85})
+			mark.Pattern, mark.Confidence = skipConditional, 0.85
+			m.Marks = append(m.Marks, mark)
 		}
 		if ignoresFailure(s) || tests && path.Ext(name) != ".yml" && alwaysFine().MatchString(s) {
-			m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.ExitIgnored, Line: n, S: strings.Clone(syntax.Clip(s)),
-				Key: uint64(syntax.Hash(s)), Confidence: 0.9})
+			mark.Pattern, mark.Confidence = syntax.ExitIgnored, 0.9
+			m.Marks = append(m.Marks, mark)
 		}
-		if settings {
-			if at := switchLine().FindStringSubmatch(s); at != nil {
-				m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.FlagOff, Line: n, S: strings.Clone(syntax.Clip(s)),
-					Key: uint64(syntax.Hash(at[1])), On: turnedOn(at[2])})
-			}
+		if at := switchLine().FindStringSubmatch(s); settings && at != nil {
+			on := slices.Contains([]string{"true", "on", "yes", "enabled"}, strings.ToLower(at[2]))
+			m.Marks = append(m.Marks, syntax.Mark{Pattern: syntax.FlagOff, Line: n, S: mark.S,
+				Key: uint64(syntax.Hash(at[1])), On: on})
 		}
 	}
 	return m
 }
 
-func scriptFile(name string) bool {
-	switch path.Ext(name) {
-	case ".sh", ".bash", ".mk", ".yml", ".yaml", ".toml", ".cfg", ".ini", ".ps1", ".bat", ".gradle":
-		return true
-	}
-	switch name {
-	case "makefile", "package.json", "justfile", "dockerfile", "gnumakefile", "jenkinsfile", "composer.json", "noxfile",
-		"pom.xml":
-		return true
-	}
-	return false
-}
-
-func settingsFile(name string) bool {
-	switch path.Ext(name) {
-	case ".json", ".yml", ".yaml", ".toml", ".ini", ".properties", ".env", ".conf":
-		return name != "package-lock.json" && name != "composer.lock"
-	}
-	return strings.HasPrefix(name, ".env")
-}
-
-// turnedOn reports whether the value of a setting means on.
-func turnedOn(s string) bool {
-	s = strings.ToLower(s)
-	return s == "true" || s == "on" || s == "yes" || s == "enabled"
-}
-
 var (
-	ignored = expression(
+	scriptFile = expression(`\.(?:sh|bash|mk|yml|yaml|toml|cfg|ini|ps1|bat|gradle)$|` +
+		`^(?:makefile|package\.json|justfile|dockerfile|gnumakefile|jenkinsfile|composer\.json|noxfile|pom\.xml)$`)
+	settingsFile = expression(`\.(?:json|yml|yaml|toml|ini|properties|env|conf)$|^\.env`)
+	ignored      = expression(
 		`\|\|\s*(true\b|:(\s|$|;|")|exit 0)|;\s*true\s*("|'|,|$)|;\s*exit 0|continue-on-error:\s*true|` +
 			`allow_failure:\s*true|--passWithNoTests|--exit-zero|--no-fail-on-error|-DskipTests|-Dmaven\.test\.skip=true|` +
 			`testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|--suppress-no-test-exit-code|\|\|\s*(echo|printf)\b[^|]*$|` +

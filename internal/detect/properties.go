@@ -52,33 +52,26 @@ func givenUp(p *pair, name string) bool {
 
 // testsLeft reports whether tests used a name before and do not now.
 func (r *run) testsLeft(p *pair, name string) bool {
-	h, used := syntax.Hash(name), false
-	for _, o := range r.pairs {
-		if o.old == nil || o.class != testCode || r.of(o) != r.of(p) {
-			continue
-		}
-		used = used || slices.ContainsFunc(o.old.Tests, func(t *syntax.Test) bool { return t.All.Has(h) })
-	}
-	return used && !r.inTests(p, name)
+	return r.testsUse(p, name, (*pair).before) && !r.inTests(p, name)
 }
 
 // inTests reports whether tests of the change use a name now.
-func (r *run) inTests(p *pair, name string) bool {
+func (r *run) inTests(p *pair, name string) bool { return r.testsUse(p, name, (*pair).after) }
+
+// testsUse reports whether tests in a version of the changed files use a name.
+func (r *run) testsUse(p *pair, name string, version func(*pair) *syntax.Model) bool {
 	h := syntax.Hash(name)
-	for _, o := range r.pairs {
-		if o.new != nil && o.class == testCode && r.of(o) == r.of(p) &&
-			slices.ContainsFunc(o.new.Tests, func(t *syntax.Test) bool { return t.All.Has(h) }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
+		return o.class == testCode && r.of(o) == r.of(p) &&
+			slices.ContainsFunc(version(o).Tests, func(t *syntax.Test) bool { return t.All.Has(h) })
+	})
 }
 
 // usedElsewhere reports whether production code in other files of the change used a name.
 func (r *run) usedElsewhere(p *pair, name string) bool {
 	h := syntax.Hash(name)
 	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
-		return o != p && o.old != nil && o.class == production && r.of(o) == r.of(p) &&
-			slices.ContainsFunc(o.old.Funcs, func(f *syntax.Function) bool { return f.All.Has(h) })
+		return o != p && o.class == production && r.of(o) == r.of(p) &&
+			slices.ContainsFunc(o.before().Funcs, func(f *syntax.Function) bool { return f.All.Has(h) })
 	})
 }

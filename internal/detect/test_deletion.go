@@ -75,12 +75,8 @@ func becameComment(p *pair, t *syntax.Test) bool {
 // declaredIn reports whether comments contain a name in the form of a test declaration:
 // quoted, or before parentheses.
 func declaredIn(notes, name string) bool {
-	for _, form := range []string{"'" + name + "'", `"` + name + `"`, "`" + name + "`", name + "(", name + " ("} {
-		if strings.Contains(notes, form) {
-			return true
-		}
-	}
-	return false
+	forms := []string{"'" + name + "'", `"` + name + `"`, "`" + name + "`", name + "(", name + " ("}
+	return slices.ContainsFunc(forms, func(form string) bool { return strings.Contains(notes, form) })
 }
 
 // fewerRounds reports a test that repeats its tries far less often.
@@ -163,12 +159,8 @@ const telling = 3
 // likeAny reports whether a row is similar to one of the rows: it may be that row with
 // other values.
 func (r *run) likeAny(c *syntax.Case, rows []syntax.Case) bool {
-	for i := range rows[:min(len(rows), maxOthers)] {
-		if multiset.Jaccard(c.All, rows[i].All) > unlike {
-			return true
-		}
-	}
-	return len(rows) > maxOthers
+	like := func(o syntax.Case) bool { return multiset.Jaccard(c.All, o.All) > unlike }
+	return len(rows) > maxOthers || slices.ContainsFunc(rows, like)
 }
 
 // unlike is the maximum similarity of two unrelated rows.
@@ -266,15 +258,8 @@ func (r *run) rowMoved(p *pair, c *syntax.Case) bool {
 // namesRemoved reports whether a token names something that the change removed from
 // production code.
 func (r *run) namesRemoved(p *pair, b multiset.Hashes) bool {
-	if len(r.of(p).removed) == 0 {
-		return false
-	}
-	for _, h := range b {
-		if _, ok := r.of(p).removed[h]; ok {
-			return true
-		}
-	}
-	return false
+	removed := r.of(p).removed
+	return len(removed) > 0 && slices.ContainsFunc(b, func(h uint32) bool { return removed[h] != "" })
 }
 
 // unreadable reports a file whose tests can no longer be read. A file with conflict

@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,10 +42,7 @@ func (r *run) testSkipping() {
 
 // skipped compares how a test runs in both versions; was is nil for a new test.
 func (r *run) skipped(p *pair, was, now *syntax.Test) {
-	f := p.inNew(now.SkipLine, now.Name, now.SkipText, 0.95, "")
-	if f.Line == 0 {
-		f.Line = now.Line
-	}
+	f := p.inNew(cmp.Or(now.SkipLine, now.Line), now.Name, now.SkipText, 0.95, "")
 	switch {
 	case was == nil && now.Skip == syntax.Always:
 		r.add(f, skipNew)
@@ -54,25 +52,27 @@ func (r *run) skipped(p *pair, was, now *syntax.Test) {
 	case now.Skip == syntax.Sometimes && was.Skip != syntax.Always:
 		r.conditional(p, f, was, now)
 	}
-	f.Line, f.Evidence = now.Line, now.Name
-	if now.Abstract != "" && was != nil && was.Abstract == "" && !r.inherited(p, now.Abstract) {
-		f.Message = "test moved to an abstract class that no changed class extends"
-		r.add(f, skipAdded)
-		f.Message = ""
-	}
-	if now.Fails && was != nil && !was.Fails {
-		r.add(f, failureExpected)
-	}
-	if was != nil && now.Again > was.Again {
-		f.Message, f.Confidence = fmt.Sprintf("failing test rerun up to %d times", now.Again), 0.7
-		if now.Again >= manyTimes {
-			f.Confidence = 0.85
-		}
-		r.add(f, assertionCaught)
-		f.Message, f.Confidence = "", 0.95
+	report := func(id string, confidence float64, message string) {
+		r.add(p.inNew(now.Line, now.Name, now.Name, confidence, message), id)
 	}
 	if now.Focus && (was == nil || !was.Focus) {
-		r.add(f, focusAdded)
+		report(focusAdded, 0.95, "")
+	}
+	if was == nil {
+		return
+	}
+	if now.Abstract != "" && was.Abstract == "" && !r.inherited(p, now.Abstract) {
+		report(skipAdded, 0.95, "test moved to an abstract class that no changed class extends")
+	}
+	if now.Fails && !was.Fails {
+		report(failureExpected, 0.95, "")
+	}
+	if now.Again > was.Again {
+		confidence := 0.7
+		if now.Again >= manyTimes {
+			confidence = 0.85
+		}
+		report(assertionCaught, confidence, fmt.Sprintf("failing test rerun up to %d times", now.Again))
 	}
 }
 
@@ -123,17 +123,12 @@ func (r *run) explains(p *pair, t *syntax.Test, w *syntax.When) bool {
 // inherited reports whether a changed class extends another class.
 func (r *run) inherited(p *pair, name string) bool {
 	h := syntax.Hash(name)
-	for _, o := range r.pairs {
-		if o.new == nil || r.of(o) != r.of(p) {
-			continue
-		}
-		for _, f := range o.new.Funcs {
-			if f.Kind == syntax.DeclContainer && f.Leaf != name && f.All.Has(h) {
-				return true
-			}
-		}
+	extends := func(f *syntax.Function) bool {
+		return f.Kind == syntax.DeclContainer && f.Leaf != name && f.All.Has(h)
 	}
-	return false
+	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
+		return r.of(o) == r.of(p) && slices.ContainsFunc(o.after().Funcs, extends)
+	})
 }
 
 // shadowedTests reports tests that ran and are now replaced by a later declaration of the

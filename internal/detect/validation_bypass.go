@@ -27,17 +27,14 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 	for _, c := range was.Conditions {
 		how.Conditions[c.Key]--
 	}
-	count := make(map[uint64]int)
-	for i := range now.Guards {
-		count[now.Guards[i].Key]++
+	count, known := make(map[uint64]int), make(map[uint64]bool)
+	for i := range was.Guards {
+		known[was.Guards[i].Key] = true
 	}
 	var gained multiset.Hashes
-	known := make(map[uint64]int)
-	for i := range was.Guards {
-		known[was.Guards[i].Key]++
-	}
 	for i := range now.Guards {
-		if g := &now.Guards[i]; known[g.Key] == 0 {
+		g := &now.Guards[i]
+		if count[g.Key]++; !known[g.Key] {
 			gained = append(gained, g.Words...)
 		}
 	}
@@ -46,8 +43,7 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 			gained = append(gained, c.Words...)
 		}
 	}
-	gained = multiset.Sum(gained, nil)
-	how.Gained, how.Stayed = gained, syntax.Stayed(was, now)
+	how.Gained, how.Stayed = multiset.Sum(gained, nil), syntax.Stayed(was, now)
 	how.Alternatives(was)
 	fewer := len(was.Guards) - len(now.Guards)
 	for i := range was.Guards {
@@ -101,10 +97,9 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 func (r *run) calledElsewhere(p *pair, g *syntax.Guard) bool {
 	had, found := make(map[uint64]bool), false
 	for _, o := range r.pairs {
-		if o.lang != p.lang {
-			continue
+		if o.lang == p.lang {
+			syntax.EachGuard(o.old, func(was *syntax.Guard) { had[was.Key] = true })
 		}
-		syntax.EachGuard(o.old, func(was *syntax.Guard) { had[was.Key] = true })
 	}
 	for _, o := range r.pairs {
 		if o.lang == p.lang {
