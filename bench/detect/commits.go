@@ -39,7 +39,7 @@ func commitRates(ctx context.Context, out io.Writer, of work) (n commitTally, er
 			if f.Action != detect.Act {
 				continue
 			}
-			n.alarms++
+			alarms++
 			if of.list {
 				if _, err := fmt.Fprintf(out, "%.10s %s: %s %.2f %s:%d %q | %s\n", rev, subject, f.Pattern, f.Confidence, f.File,
 					f.Line, f.Subject, f.Evidence); err != nil {

@@ -91,8 +91,8 @@ func measured(ctx context.Context, out io.Writer, commit string) (*figures, erro
 		return nil, fmt.Errorf("measure commits up to %s (the clone needs the whole history): %w", commit, err)
 	}
 	f := &figures{
-		Commit:      commit,
-		Recall:      map[string]part{"planted": {rates["all"].found, rates["all"].cheats}},
+		Commit: commit,
+		Recall: map[string]part{"planted": {rates["all"].found, rates["all"].cheats}},
 		FalseAlarms: map[string]part{"planted": {rates["all"].alarms, rates["all"].twins},
 			"commits": {n.alarmed, n.commits}},
 	}
