@@ -245,11 +245,7 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 		s.Exhausted = t.Failure.Class() != agent.ClassCanceled && r.exhausted()
 		return stepMeasure, nil
 	case movePause:
-		hint := ""
-		if t.Failure.Hint != "" {
-			hint = " (" + t.Failure.Hint + ")"
-		}
-		r.pause("the agent cannot work here: %s%s", s.Failure, hint)
+		r.pause("the agent cannot work here: %s", strings.TrimSuffix(s.Failure+" ("+t.Failure.Hint+")", " ()"))
 	case moveAgain:
 		s.Retries++
 	case moveFresh:

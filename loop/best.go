@@ -174,8 +174,7 @@ func (r *run) settle(ctx context.Context) error {
 
 // summary says in a line or two how far the loop is.
 func (r *run) summary() string {
-	text := r.state.Reason
-	text = cmp.Or(text, fmt.Sprintf("iteration %d", r.state.Run.Number))
+	text := cmp.Or(r.state.Reason, fmt.Sprintf("iteration %d", r.state.Run.Number))
 	if r.state.SelectedReason != "" {
 		text += ". " + r.state.SelectedReason
 	}

@@ -99,8 +99,7 @@ func (r *run) sealTurn(ctx context.Context, look *look) (*cleancheck.Verdict, er
 	v, err := r.checkCleanCopy(watched, t.After, t.Check, false, look)
 	cause := context.Cause(watched)
 	stop()
-	var control *controlError
-	if err != nil && errors.As(cause, &control) { // it is not waited for
+	if _, ok := errors.AsType[*controlError](cause); ok && err != nil { // it is not waited for
 		return nil, nil
 	}
 	return v, err

@@ -18,17 +18,23 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// outcome reads the record of the iteration that was judged last.
-func (r *run) outcome(ctx context.Context, number int) (*state.Outcome, error) {
+// iteration reads the record of an iteration.
+func (r *run) iteration(ctx context.Context, number int) (*record.Iteration, *state.Outcome, error) {
 	list, err := r.e.records.Iterations(ctx, r.l.Tree.ID, number, 1)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(list) == 0 || list[0].Number != number {
-		return nil, fail("damaged", "iteration %d has no record", number)
+		return nil, nil, fail("damaged", "iteration %d has no record", number)
 	}
 	o, err := state.ReadOutcome(&list[0])
-	return &o, err
+	return &list[0], &o, err
+}
+
+// outcome reads the outcome of an iteration.
+func (r *run) outcome(ctx context.Context, number int) (*state.Outcome, error) {
+	_, o, err := r.iteration(ctx, number)
+	return o, err
 }
 
 // broughtBack is the iteration whose files were brought back for this one; nil when
@@ -170,11 +176,7 @@ func (r *run) stuck(out *state.Outcome) (pattern, why string) {
 	if over := len(r.state.Errors) - keep; over > 0 {
 		r.state.Errors = slices.Clone(r.state.Errors[over:])
 	}
-	all := r.state.Errors
-	same := 0
-	for i := len(all) - 1; i >= 0 && all[i] == last; i-- {
-		same++
-	}
+	all, same := r.state.Errors, r.sameErrors()
 	swings := len(all) == keep && all[keep-1] != all[keep-2]
 	for i := 2; swings && i < keep; i++ {
 		swings = all[i] == all[i-2]
@@ -192,6 +194,18 @@ func (r *run) stuck(out *state.Outcome) (pattern, why string) {
 		return "beyond_plan", fmt.Sprintf("%d iterations were planned, and this was the %d.", r.cfg.Planned, out.Iteration)
 	}
 	return "", ""
+}
+
+// sameErrors counts the latest iterations that failed in the same way.
+func (r *run) sameErrors() (n int) {
+	all := r.state.Errors
+	for _, e := range slices.Backward(all) {
+		if e != all[len(all)-1] {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // stuckGate asks a person; there is no retry before that.

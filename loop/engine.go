@@ -58,18 +58,15 @@ type EngineConfig struct {
 
 func (c *EngineConfig) validate() error {
 	var errs []error
-	if c.Store == nil {
-		errs = append(errs, errors.New("create engine: Store is missing"))
+	check := func(ok bool, err error) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("create engine: %w", err))
+		}
 	}
-	if c.Agents == nil {
-		errs = append(errs, errors.New("create engine: Agents is missing"))
-	}
-	if c.Dir == "" {
-		errs = append(errs, errors.New("create engine: Dir is missing"))
-	}
-	if !guard.Entered() {
-		errs = append(errs, fmt.Errorf("create engine: %w", guard.ErrNotEntered))
-	}
+	check(c.Store != nil, errors.New("Store is missing"))
+	check(c.Agents != nil, errors.New("Agents is missing"))
+	check(c.Dir != "", errors.New("Dir is missing"))
+	check(guard.Entered(), guard.ErrNotEntered)
 	return errors.Join(errs...)
 }
 
@@ -94,11 +91,9 @@ func New(cfg EngineConfig) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	home, err := os.Stat(filepath.Dir(cfg.Dir))
-	if err != nil {
-		home = nil // it is made with the first loop
-	}
-	return &Engine{cfg: cfg, texts: texts, records: record.New(cfg.Store), home: home}, nil
+	home, _ := os.Stat(filepath.Dir(cfg.Dir)) // nil when it is made with the first loop
+	return &Engine{cfg: cfg, texts: texts, records: record.New(cfg.Store), home: home,
+		lost: lostLoops{loops: make(map[perdure.TreeID]error)}}, nil
 }
 
 // reminders reads the templates in a folder.
@@ -219,10 +214,7 @@ func Slug(task string) string {
 		}
 		slug = strings.TrimPrefix(slug+"-"+w, "-")
 	}
-	if slug == "" {
-		return "loop"
-	}
-	return slug
+	return cmp.Or(slug, "loop")
 }
 
 // ID is what people call a loop: words of its task and the digits of its tree.

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,8 +38,7 @@ func (r *run) openGate(kind perdure.GateKind, q perdure.GateQuestion) (string, e
 	}
 	g := &perdure.Gate{Iteration: r.state.Run.Number, Kind: kind, Question: raw}
 	if r.cfg.GateTimeout > 0 {
-		until := time.Now().Add(r.cfg.GateTimeout).UTC()
-		g.ExpiresAt = &until
+		g.ExpiresAt = new(time.Now().Add(r.cfg.GateTimeout).UTC())
 	}
 	r.change.Gate = g
 	r.state.Gate = gateJustOpened
@@ -84,11 +84,7 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 		r.state.Verdict, r.state.Reason = string(record.Aborted), fmt.Sprintf("gate %d was not answered in time", g.Number)
 		return stepFinish, nil
 	default:
-		until := farAway()
-		if g.ExpiresAt != nil {
-			until = *g.ExpiresAt
-		}
-		r.park(until)
+		r.park(*cmp.Or(g.ExpiresAt, new(farAway())))
 		return stepGate, nil
 	}
 	r.state.Gate = 0

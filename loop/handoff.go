@@ -209,8 +209,7 @@ func (r *run) endHandoff(ctx context.Context, out *state.Outcome, changes []work
 	var kept *handoff.Checkpoint
 	if len(l.CompletedSteps)+len(l.Decisions)+len(l.FailedApproaches)+len(l.PendingSteps)+len(l.Blockers)+
 		len(l.NextAction) > 0 {
-		c := handoff.Project(*l, 0)
-		kept = &c
+		kept = new(handoff.Project(*l, 0))
 	}
 	created, modified := touched(changes)
 	status := handoff.StatusFailed

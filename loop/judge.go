@@ -242,8 +242,7 @@ func (r *run) score(ctx context.Context, out *state.Outcome) error {
 				r.cfg.Scorer, ran.Exit)})
 		return nil
 	}
-	quality := int(math.Round(score))
-	out.Quality, out.Scorer = &quality, r.cfg.Scorer
+	out.Quality, out.Scorer = new(int(math.Round(score))), r.cfg.Scorer
 	return nil
 }
 

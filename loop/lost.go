@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -36,9 +37,6 @@ func (r *run) checkHome(ctx context.Context) error {
 		dir, where)
 	e.cfg.Logger.Error("loop stopped", "tree_id", string(r.l.Tree.ID), "code", string(perdure.CodeUnavailable), "error",
 		failure)
-	if e.lost.loops == nil {
-		e.lost.loops = make(map[perdure.TreeID]error)
-	}
 	e.lost.loops[r.l.Tree.ID] = failure
 	return failure
 }
@@ -69,8 +67,5 @@ func (r *run) rescue(ctx context.Context) (string, error) {
 		State      *state.State       `json:"state"`
 		Missing    string             `json:"missing,omitempty"`
 	}{r.l.Tree, r.loop, list, gates, &r.state, missing})
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	return f.Name(), err
+	return f.Name(), errors.Join(err, f.Close())
 }

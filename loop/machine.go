@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -128,10 +130,9 @@ func (r *run) step(ctx context.Context, do step) error {
 	if err := r.checkHome(ctx); err != nil {
 		return err
 	}
-	var files *workspace.Error
-	if errors.As(err, &files) && ctx.Err() == nil { // for a person to mend
+	if fault, ok := errors.AsType[*workspace.Error](err); ok && ctx.Err() == nil { // for a person to mend
 		r.change = record.Change{}
-		r.pause("%s", describeFault(files))
+		r.pause("%s", strings.TrimSuffix(fmt.Sprintf("%s (%s)", fault, fault.Hint), " ()"))
 		next, err = name, nil
 	}
 	if err == nil && r.needy {
@@ -234,12 +235,4 @@ func (r *run) iterate(ctx context.Context) error {
 	}
 	_, err = r.l.Spawn(ctx, []perdure.TaskSpec{{Prompt: r.cfg.Task, Agent: r.agentName(), Metadata: meta}})
 	return err
-}
-
-// describeFault says what is wrong with the workspace, and what can be done.
-func describeFault(e *workspace.Error) string {
-	if e.Hint == "" {
-		return e.Error()
-	}
-	return e.Error() + " (" + e.Hint + ")"
 }

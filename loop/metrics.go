@@ -133,8 +133,7 @@ func (r *run) unknown(out *state.Outcome, report *testreport.Report) metric.Unkn
 func (c *checked) forMetrics() *metric.Checked {
 	m := &metric.Checked{Profile: c.profile, Lacks: c.lacks}
 	if c.report != nil {
-		n := c.Counts.Tests
-		m.Tests = &n
+		m.Tests = new(c.Counts.Tests)
 	}
 	return m
 }

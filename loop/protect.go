@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -55,12 +56,7 @@ func (r *run) sinceTrusted(ctx context.Context, now workspace.ID) (*evidence.Bet
 }
 
 // trusted is the snapshot that protected files are compared with.
-func (r *run) trusted() workspace.ID {
-	if r.state.Trusted != "" {
-		return r.state.Trusted
-	}
-	return r.state.Baseline
-}
+func (r *run) trusted() workspace.ID { return cmp.Or(r.state.Trusted, r.state.Baseline) }
 
 // protectedChange says why a change counts; empty when it does not.
 func (r *run) protectedChange(ctx context.Context, c *workspace.Change, before, now workspace.ID) (string, error) {
@@ -101,10 +97,7 @@ func (r *run) content(ctx context.Context, id workspace.ID, f *workspace.File) (
 		return nil, nil
 	}
 	text, err := r.files.ReadFile(ctx, id, f.Path)
-	if err != nil {
-		return nil, refusal(err)
-	}
-	return text, nil
+	return text, refusal(err)
 }
 
 // inCommand reports whether the completion command names a file.

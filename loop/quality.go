@@ -75,8 +75,7 @@ func rate(o *state.Outcome, now *testreport.Report, d *testreport.Diff, m *metri
 	for name, part := range o.Parts {
 		sum, total = sum+part*weights[name], total+weights[name]
 	}
-	quality := int(math.Round(float64(sum) / float64(total)))
-	o.Quality = &quality
+	o.Quality = new(int(math.Round(float64(sum) / float64(total))))
 }
 
 func share(n, of int) int {

@@ -74,10 +74,7 @@ func diagnosisOf(out *state.Outcome) (state.Diagnosis, int, string) {
 // mustAsk reports whether a person has to decide. Without one to ask, the first
 // deleted tests of a loop are restored instead.
 func (r *run) mustAsk(out *state.Outcome, v *state.Recovery) bool {
-	deleted := false
-	for _, g := range out.Regressions {
-		deleted = deleted || g.Type == string(hook.TestDeletion)
-	}
+	deleted := has(out, hook.TestDeletion)
 	if deleted && r.cfg.Unattended && r.state.Restored == 0 {
 		r.state.Restored++
 		return false
@@ -101,14 +98,12 @@ func adapt(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	v := r.state.Recovery
-	deleted := slices.ContainsFunc(out.Regressions,
-		func(g regression.Regression) bool { return g.Type == string(hook.TestDeletion) })
 	if v.Attempt == 1 && v.Diagnosis != state.RewardHacking {
 		v.Did("adapt", "what got worse is named")
 		return stepNext, r.retried(ctx, v, "What the last iteration made worse has to be made good first:\n"+
 			regressionLines(out)+advice(v.Diagnosis))
 	}
-	if v.Attempt <= 2 || deleted {
+	if v.Attempt <= 2 || has(out, hook.TestDeletion) {
 		if files, err := r.lostTests(ctx, out); err != nil || len(files) > 0 {
 			return stepNext, errors.Join(err, r.restoreTests(ctx, out, v, files))
 		}
@@ -157,6 +152,9 @@ func (r *run) retried(ctx context.Context, v *state.Recovery, text string) error
 // lostTests are the files in which the tests were that the iteration deleted or
 // switched off, as far as they are known and changed.
 func (r *run) lostTests(ctx context.Context, out *state.Outcome) ([]string, error) {
+	if !has(out, hook.TestDeletion, hook.TestSkipping) {
+		return nil, nil
+	}
 	changes, err := r.files.Diff(ctx, r.trusted(), out.After)
 	if err != nil {
 		return nil, refusal(err)
@@ -169,13 +167,13 @@ func (r *run) lostTests(ctx context.Context, out *state.Outcome) ([]string, erro
 			files = append(files, name)
 		}
 	}
-	hit := slices.ContainsFunc(out.Regressions, func(g regression.Regression) bool {
-		return g.Type == string(hook.TestDeletion) || g.Type == string(hook.TestSkipping)
-	})
-	if !hit {
-		return nil, nil
-	}
 	return files, nil
+}
+
+// has reports whether an iteration has a regression of one of the types.
+func has(out *state.Outcome, types ...hook.RegressionType) bool {
+	return slices.ContainsFunc(out.Regressions,
+		func(g regression.Regression) bool { return slices.Contains(types, hook.RegressionType(g.Type)) })
 }
 
 // restoreTests brings back the tests as the baseline has them and leaves the rest
@@ -226,11 +224,10 @@ func (r *run) revert(ctx context.Context, out *state.Outcome, v *state.Recovery)
 	r.state.Reverted = "The last iteration was taken back, because it made things worse:\n" + regressionLines(out)
 	r.note(EventReverted, map[string]any{"iteration": out.Iteration, "why": regression.Worst(out.Regressions).Text,
 		"snapshot": out.Before})
-	if v == nil {
-		return r.recovered(ctx, nil, record.IterationReverted)
+	if v != nil {
+		v.Outcome = "reverted"
+		v.Did("retry", "")
 	}
-	v.Outcome = "reverted"
-	v.Did("retry", "")
 	return r.recovered(ctx, v, record.IterationReverted)
 }
 
@@ -246,23 +243,16 @@ func (r *run) recovered(ctx context.Context, v *state.Recovery, status record.It
 
 // amend changes the record of the last iteration.
 func (r *run) amend(ctx context.Context, status record.IterationStatus, change func(*state.Outcome)) error {
-	list, err := r.e.records.Iterations(ctx, r.l.Tree.ID, r.state.Run.Number, 1)
+	old, out, err := r.iteration(ctx, r.state.Run.Number)
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
-		return fail("damaged", "iteration %d has no record", r.state.Run.Number)
-	}
-	out, err := state.ReadOutcome(&list[0])
+	change(out)
+	it, err := out.Row(status, old.Task)
 	if err != nil {
 		return err
 	}
-	change(&out)
-	it, err := out.Row(status, list[0].Task)
-	if err != nil {
-		return err
-	}
-	it.StartedAt, it.EndedAt = list[0].StartedAt, list[0].EndedAt
+	it.StartedAt, it.EndedAt = old.StartedAt, old.EndedAt
 	r.change.Iteration = it
 	return nil
 }

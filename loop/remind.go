@@ -72,7 +72,7 @@ func (r *run) past(ctx context.Context, most int) ([]state.Outcome, error) {
 
 // levelFacts are what the level goes by.
 func (r *run) levelFacts(last []state.Outcome) reinforce.Facts {
-	f := reinforce.Facts{Iteration: r.state.Run.Number, Rejected: r.state.Rejected}
+	f := reinforce.Facts{Iteration: r.state.Run.Number, Rejected: r.state.Rejected, Repeated: r.sameErrors()}
 	for i := range last {
 		o := &last[i]
 		if o.Quality != nil {
@@ -83,10 +83,6 @@ func (r *run) levelFacts(last []state.Outcome) reinforce.Facts {
 			class := project.Classify(name).Class
 			return class == project.TestFile || class.Protected()
 		})
-	}
-	all := r.state.Errors
-	for i := len(all) - 1; i >= 0 && all[i] == all[len(all)-1]; i-- {
-		f.Repeated++
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package rlm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,14 +36,12 @@ func (c *Config) useAgent() {
 		return
 	}
 	if p.Model != "" && c.Model == "" {
-		setDefault(&c.BaseURL, p.BaseURL)
+		c.BaseURL = cmp.Or(c.BaseURL, p.BaseURL)
 	}
-	setDefault(&c.Model, p.Model)
-	setDefault(&c.System, p.System)
-	setDefault(&c.AnswerTokens, p.MaxOutputTokens)
-	if c.Temperature == nil {
-		c.Temperature = p.Temperature
-	}
+	c.Model = cmp.Or(c.Model, p.Model)
+	c.System = cmp.Or(c.System, p.System)
+	c.AnswerTokens = cmp.Or(c.AnswerTokens, p.MaxOutputTokens)
+	c.Temperature = cmp.Or(c.Temperature, p.Temperature)
 }
 
 // agentNames lists the profiles in order.
@@ -87,9 +86,7 @@ func resolveAgents(res Resolver, cfg *Config) (found map[string]*asked, missing 
 			continue
 		}
 		opt := cfg.modelOptions()
-		if p.BaseURL != "" {
-			opt.BaseURL = p.BaseURL
-		}
+		opt.BaseURL = cmp.Or(p.BaseURL, opt.BaseURL)
 		m, err := resolveModel(res, p.Model, opt)
 		if err != nil {
 			missing[name] = err
@@ -131,19 +128,11 @@ func (a *attempt) profile() Agent {
 }
 
 // system is what is sent before the prompts of this task.
-func (a *attempt) system() string {
-	if s := a.profile().System; s != "" {
-		return s
-	}
-	return a.run.cfg.System
-}
+func (a *attempt) system() string { return cmp.Or(a.profile().System, a.run.cfg.System) }
 
 // temperature is how freely the model answers for this task.
 func (a *attempt) temperature() *float64 {
-	if t := a.profile().Temperature; t != nil {
-		return t
-	}
-	return a.run.cfg.Temperature
+	return cmp.Or(a.profile().Temperature, a.run.cfg.Temperature)
 }
 
 // answerLimit is the limit for answers that is sent; 0 sends none.

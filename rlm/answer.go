@@ -137,7 +137,7 @@ func (a *attempt) prepared(ctx context.Context, m *asked) ([]byte, error) {
 	}
 	n, err := nodeOf(&first[0])
 	if err != nil {
-		return nil, &attemptError{kind: KindPlan, err: err}
+		return nil, err
 	}
 	r.looked, r.prepared = true, n.Prepared
 	return r.prepared, nil
@@ -150,56 +150,25 @@ const earlierShare = 4
 // earlier is the section of the prompt with the results of the parts before
 // this one. When they are too long, the oldest are left out.
 func (a *attempt) earlier(ctx context.Context) (string, error) {
+	before, err := a.allBefore(ctx)
+	if err != nil {
+		return "", err
+	}
 	room := 4 * int(a.run.plan.Window) / earlierShare >> a.node.Divided
 	var found []string
 	left := 0
-	at, task := a.node, a.l.Task
-	for task.Parent != 0 {
-		parent, err := a.e.cfg.Store.Task(ctx, task.Parent)
-		if err != nil {
-			return "", err
+	for _, b := range slices.Backward(before) {
+		s := b.Result
+		if b.State != perdure.Completed || strings.TrimSpace(s) == "" {
+			continue
 		}
-		above, before, err := a.before(ctx, &parent, at)
-		if err != nil {
-			return "", err
+		if room -= len(s) + resultHeader; room < 0 {
+			left++
+			continue
 		}
-		for _, b := range slices.Backward(before) {
-			s := b.Result
-			if b.State != perdure.Completed || strings.TrimSpace(s) == "" {
-				continue
-			}
-			if room -= len(s) + resultHeader; room < 0 {
-				left++
-				continue
-			}
-			found = append(found, s)
-		}
-		at, task = above, parent
+		found = append(found, s)
 	}
 	return dedupe.Earlier(found, left), nil
-}
-
-// before returns the parent's node and those of its children that come before
-// one of them.
-func (a *attempt) before(ctx context.Context, parent *perdure.Task, one *node) (*node, []child, error) {
-	n, err := nodeOf(parent)
-	if err != nil {
-		return nil, nil, &attemptError{kind: KindPlan, err: err}
-	}
-	children, err := a.children(ctx, parent.ID)
-	if err != nil {
-		return nil, nil, err
-	}
-	family, err := a.family(ctx, children, n)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, c := range family {
-		if c.node.key() == one.key() {
-			return n, family[:i], nil
-		}
-	}
-	return n, nil, nil
 }
 
 // resultHeader is about how many bytes stand before each earlier result.

@@ -116,9 +116,8 @@ func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, r
 	f := modelFailure(m.name, cause)
 	r := perdure.CallResult{Err: &perdure.TaskError{Kind: f.kind, Message: f.Error()}, Tries: 1}
 	if kept := a.logged(req); kept != nil {
-		j := journaled{Request: kept}
 		var err error
-		if r.Data, err = j.encode(); err != nil {
+		if r.Data, err = encode("call", journaled{Request: kept}); err != nil {
 			return err
 		}
 	}
@@ -141,7 +140,7 @@ func (a *attempt) record(
 	ctx context.Context, id perdure.CallID, m *asked, req *model.Request, resp *model.Response,
 ) (string, Data, error) {
 	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}, Told: a.told, Request: a.logged(req)}
-	raw, err := j.encode()
+	raw, err := encode("call", j)
 	if err != nil {
 		return "", Data{}, err
 	}

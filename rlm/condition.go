@@ -93,18 +93,18 @@ func (a *attempt) outcomes(ctx context.Context) ([]plan.Outcome, error) {
 // after another: its siblings, and the siblings of each ancestor.
 func (a *attempt) allBefore(ctx context.Context) ([]child, error) {
 	var levels [][]child
-	at, task := a.node, a.l.Task
-	for task.Parent != 0 {
-		parent, err := a.e.cfg.Store.Task(ctx, task.Parent)
+	for at, id := a.node, a.l.Task.Parent; id != 0; {
+		parent, err := a.task(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		above, before, err := a.before(ctx, &parent, at)
+		family, err := a.familyOf(ctx, parent)
 		if err != nil {
 			return nil, err
 		}
-		levels = append(levels, before)
-		at, task = above, parent
+		i := slices.IndexFunc(family, func(c child) bool { return c.node.key() == at.key() })
+		levels = append(levels, family[:max(i, 0)])
+		at, id = parent.node, parent.Parent
 	}
 	slices.Reverse(levels)
 	return slices.Concat(levels...), nil

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -279,7 +278,7 @@ func decodeStrict(raw []byte, c *Config) error {
 		return nil
 	}
 	hint := "correct the configuration of the run"
-	if e := new(jsontree.Error); errors.As(err, &e) {
+	if e, ok := errors.AsType[*jsontree.Error](err); ok {
 		hint = cmp.Or(e.Hint, hint)
 	}
 	return invalid("read configuration: "+err.Error(), hint)
@@ -291,36 +290,30 @@ func (c Config) withDefaults() Config {
 		c.Agents = nil
 	}
 	c.useAgent()
-	setDefault(&c.Model, DefaultModel)
-	setDefault(&c.SubModel, c.Model)
+	c.Model = cmp.Or(c.Model, DefaultModel)
+	c.SubModel = cmp.Or(c.SubModel, c.Model)
 	if c.Planner != PlannerModel { // else the plan says
-		setDefault(&c.Strategy, perdure.Parallel)
+		c.Strategy = cmp.Or(c.Strategy, perdure.Parallel)
 		if c.Batch {
-			setDefault(&c.Merge, MergeConcatenate)
+			c.Merge = cmp.Or(c.Merge, MergeConcatenate)
 		}
-		setDefault(&c.Merge, MergeUnion)
+		c.Merge = cmp.Or(c.Merge, MergeUnion)
 	}
 	if c.Strategy == perdure.Sequential || c.Strategy == StrategyConditional {
-		setDefault(&c.Policy, perdure.PolicyFail)
+		c.Policy = cmp.Or(c.Policy, perdure.PolicyFail)
 	}
-	setDefault(&c.Policy, perdure.PolicyPartial)
-	if c.MaxDepth == nil {
-		depth := DefaultMaxDepth
-		c.MaxDepth = &depth
-	}
-	setDefault(&c.MaxChildren, DefaultMaxChildren)
-	setDefault(&c.MaxNodes, DefaultMaxNodes)
-	setDefault(&c.MaxAttempts, perdure.DefaultMaxAttempts)
-	setDefault(&c.Mode, ModeDefault)
+	c.Policy = cmp.Or(c.Policy, perdure.PolicyPartial)
+	c.MaxDepth = cmp.Or(c.MaxDepth, new(DefaultMaxDepth))
+	c.MaxChildren = cmp.Or(c.MaxChildren, DefaultMaxChildren)
+	c.MaxNodes = cmp.Or(c.MaxNodes, DefaultMaxNodes)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, perdure.DefaultMaxAttempts)
+	c.Mode = cmp.Or(c.Mode, ModeDefault)
 	if c.MinScore != nil {
-		setDefault(&c.GateRounds, DefaultGateRounds)
-		setDefault(&c.GateFallback, GateReturnBest)
-		setDefault(&c.GateAt, GateAtAll)
+		c.GateRounds = cmp.Or(c.GateRounds, DefaultGateRounds)
+		c.GateFallback = cmp.Or(c.GateFallback, GateReturnBest)
+		c.GateAt = cmp.Or(c.GateAt, GateAtAll)
 	}
-	if c.Temperature == nil {
-		warm := DefaultTemperature
-		c.Temperature = &warm
-	}
+	c.Temperature = cmp.Or(c.Temperature, new(DefaultTemperature))
 	return c
 }
 
@@ -336,13 +329,6 @@ func normalJSON(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
 // problems says what is wrong, one sentence a field.
 func (c *Config) problems() []string {
 	var found []string
@@ -355,7 +341,7 @@ func (c *Config) problems() []string {
 		}
 	}
 	oneOf := func(field, value string, later []string, now ...string) {
-		if slices.Contains(now, value) {
+		if value == "" || slices.Contains(now, value) {
 			return
 		}
 		if slices.Contains(later, value) {
@@ -365,16 +351,10 @@ func (c *Config) problems() []string {
 		bad(field, "%q is not one of %s", value, strings.Join(now, ", "))
 	}
 	c.checkNames(bad)
-	if c.Planner != "" {
-		oneOf("planner", c.Planner, []string{"repl"}, PlannerNone, PlannerSplit, PlannerModel)
-	}
-	if c.Strategy != "" {
-		oneOf("strategy", string(c.Strategy), nil, string(perdure.Parallel), string(perdure.Sequential),
-			string(StrategyConditional), string(StrategyMapReduce))
-	}
-	if c.Merge != "" {
-		oneOf("merge", c.Merge, nil, MergeConcatenate, MergeUnion, MergeSummarize, MergeVote, MergeBest)
-	}
+	oneOf("planner", c.Planner, []string{"repl"}, PlannerNone, PlannerSplit, PlannerModel)
+	oneOf("strategy", string(c.Strategy), nil, string(perdure.Parallel), string(perdure.Sequential),
+		string(StrategyConditional), string(StrategyMapReduce))
+	oneOf("merge", c.Merge, nil, MergeConcatenate, MergeUnion, MergeSummarize, MergeVote, MergeBest)
 	if c.FanIn != 0 {
 		between("fan_in", int64(c.FanIn), 2, maxFanIn)
 	}
@@ -388,9 +368,7 @@ func (c *Config) problems() []string {
 	c.checkGate(bad)
 	c.checkJudging(bad)
 	oneOf("policy", string(c.Policy), nil, string(perdure.PolicyPartial), string(perdure.PolicyFail))
-	if c.OnExhausted != "" {
-		oneOf("on_exhausted", c.OnExhausted, nil, OnExhaustedGate, OnExhaustedFail)
-	}
+	oneOf("on_exhausted", c.OnExhausted, nil, OnExhaustedGate, OnExhaustedFail)
 	oneOf("mode", c.Mode, nil, ModeDefault, ModeSeeded, ModeStrict, ModeLogged)
 	between("max_depth", int64(*c.MaxDepth), 0, MaxDepthCeiling)
 	between("max_children", int64(c.MaxChildren), 2, MaxChildrenCeiling)
@@ -412,32 +390,13 @@ func (c *Config) problems() []string {
 }
 
 func (c *Config) checkNames(bad func(field, format string, args ...any)) {
-	names := []struct {
-		field, text string
-		limit       int
-	}{
-		{"model", c.Model, maxModelNameBytes},
-		{"sub_model", c.SubModel, maxModelNameBytes},
-		{"base_url", c.BaseURL, maxModelNameBytes},
-		{"system", c.System, maxSystemBytes},
-		{"judge", c.Judge, len(judgeRule) + score.MaxRuleBytes},
-		{"criteria", c.Criteria, maxCriteriaBytes},
-		{"escalate_model", c.EscalateModel, maxModelNameBytes},
-	}
-	for _, n := range names {
-		if len(n.text) > n.limit {
-			bad(n.field, "it has %d bytes, the limit is %d", len(n.text), n.limit)
-		}
-		if strings.ContainsRune(n.text, 0) {
-			bad(n.field, "it holds a NUL byte")
-		}
-	}
-	// The configuration is kept with the tree.
-	if u, err := url.Parse(c.BaseURL); err == nil && u.User != nil {
-		if _, secret := u.User.Password(); secret {
-			bad("base_url", "it holds a password, and passwords are not kept; give a key by the environment (OPENAI_API_KEY)")
-		}
-	}
+	checkText(bad, "model", c.Model, maxModelNameBytes)
+	checkText(bad, "sub_model", c.SubModel, maxModelNameBytes)
+	checkEndpoint(bad, "base_url", c.BaseURL)
+	checkText(bad, "system", c.System, maxSystemBytes)
+	checkText(bad, "judge", c.Judge, len(judgeRule)+score.MaxRuleBytes)
+	checkText(bad, "criteria", c.Criteria, maxCriteriaBytes)
+	checkText(bad, "escalate_model", c.EscalateModel, maxModelNameBytes)
 }
 
 func (c *Config) checkBounds(bad func(field, format string, args ...any),

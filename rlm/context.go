@@ -23,10 +23,7 @@ import (
 func PutContext(ctx context.Context, s *perdure.Store, root string, names ...string) (perdure.Context, error) {
 	manifest, ref, err := pack.Store(pack.Limits{},
 		func(r io.Reader) (perdure.BlobRef, error) { return s.PutBlob(ctx, r) },
-		func(b *pack.Builder) error {
-			err := walk.Into(ctx, walk.Config{Root: root, Args: names}, b)
-			return err
-		})
+		func(b *pack.Builder) error { return walk.Into(ctx, walk.Config{Root: root, Args: names}, b) })
 	if err != nil {
 		return perdure.Context{}, contextError(err)
 	}
@@ -50,7 +47,7 @@ func contextError(err error) error {
 		return &perdure.Error{Code: perdure.CodeCanceled, Op: "read context", Err: err}
 	}
 	out := &perdure.Error{Code: perdure.CodeInvalid, Op: "read context", Msg: err.Error()}
-	if named := (*walk.Error)(nil); errors.As(err, &named) {
+	if named, ok := errors.AsType[*walk.Error](err); ok {
 		out.Hint = named.Hint
 	}
 	return out

@@ -158,7 +158,7 @@ func (a *attempt) spec(n *node) (perdure.TaskSpec, error) {
 	if count <= 1 {
 		n.Chunks = nil
 	}
-	raw, err := n.encode()
+	raw, err := encode("plan", metadata{n})
 	if err != nil {
 		return perdure.TaskSpec{}, err
 	}
@@ -190,11 +190,30 @@ func (n *node) key() partKey {
 	return k
 }
 
+// task reads a task and what it knows of the plan.
+func (a *attempt) task(ctx context.Context, id perdure.TaskID) (child, error) {
+	t, err := a.e.cfg.Store.Task(ctx, id)
+	if err != nil {
+		return child{}, err
+	}
+	n, err := nodeOf(&t)
+	return child{&t, n}, err
+}
+
+// familyOf reads the children of a task and returns its family.
+func (a *attempt) familyOf(ctx context.Context, parent child) ([]child, error) {
+	children, err := a.children(ctx, parent.ID)
+	if err != nil {
+		return nil, err
+	}
+	return a.family(ctx, children, parent.node)
+}
+
 // family returns one child for each part of a task, in the order of the parts.
 // Those of the tasks that it replaces are among them.
 func (a *attempt) family(ctx context.Context, children []perdure.Task, n *node) ([]child, error) {
 	for at := n; at.Replaces != 0; {
-		old, err := a.e.cfg.Store.Task(ctx, at.Replaces)
+		old, err := a.task(ctx, at.Replaces)
 		if err != nil {
 			return nil, err
 		}
@@ -202,10 +221,7 @@ func (a *attempt) family(ctx context.Context, children []perdure.Task, n *node) 
 		if err != nil {
 			return nil, err
 		}
-		children = append(older, children...)
-		if at, err = nodeOf(&old); err != nil {
-			return nil, &attemptError{kind: KindPlan, err: err}
-		}
+		children, at = append(older, children...), old.node
 	}
 	family, err := latest(children)
 	if len(n.Files) == 0 { // the files of a batch are in the order of creation
@@ -223,7 +239,7 @@ func latest(tasks []perdure.Task) ([]child, error) {
 	for i := range tasks {
 		n, err := nodeOf(&tasks[i])
 		if err != nil {
-			return nil, &attemptError{kind: KindPlan, err: err}
+			return nil, err
 		}
 		k, there := at[n.key()]
 		switch {
@@ -340,13 +356,7 @@ func (a *attempt) repair(ctx context.Context, lost []child) error {
 
 // giveUp returns the failure of a task whose children left nothing to merge.
 func (a *attempt) giveUp(lost []child, completed int) error {
-	first := lost[0]
-	for _, c := range lost {
-		if c.State == perdure.Failed {
-			first = c
-			break
-		}
-	}
+	first := lost[max(slices.IndexFunc(lost, func(c child) bool { return c.State == perdure.Failed }), 0)]
 	kind, msg := KindChildren, string(first.State)
 	if first.Error != nil {
 		msg = first.Error.Message

@@ -22,8 +22,12 @@ const EventDivided perdure.EventKind = "task.divided"
 
 // tooLong reports whether a request was longer than its model reads.
 func tooLong(err error) bool {
-	var f *attemptError
-	return errors.As(err, &f) && f.kind == KindTooLong
+	return failedAs(err, KindTooLong)
+}
+
+func failedAs(err error, kind string) bool {
+	f, ok := errors.AsType[*attemptError](err)
+	return ok && f.kind == kind
 }
 
 // read does the work of a leaf: it asks about its text or, where that was divided,
@@ -88,9 +92,6 @@ func (d *division) possible(n *node) bool {
 func (r *run) refused(m *asked, tokens int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.tooLong == nil {
-		r.tooLong = make(map[string]int64)
-	}
 	if known := r.tooLong[m.name]; known == 0 || tokens < known {
 		r.tooLong[m.name] = tokens
 	}

@@ -62,11 +62,6 @@ type ExecutorConfig struct {
 	Logger *slog.Logger
 }
 
-func (c ExecutorConfig) withDefaults() ExecutorConfig {
-	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	return c
-}
-
 func (c *ExecutorConfig) validate() error {
 	var errs []error
 	if c.Store == nil {
@@ -92,7 +87,7 @@ type Executor struct {
 
 // New checks the configuration and returns an executor, to be closed after use.
 func New(cfg ExecutorConfig) (*Executor, error) {
-	cfg = cfg.withDefaults()
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -110,13 +105,7 @@ func (e *Executor) Check(tree *perdure.Tree) error {
 	if err != nil {
 		return err
 	}
-	if _, err = resolve(e.cfg.Resolver, &cfg); err != nil {
-		return err
-	}
-	if _, err = findJudge(e.cfg.Resolver, &cfg); err != nil {
-		return err
-	}
-	_, err = findEscalation(e.cfg.Resolver, &cfg)
+	_, err = findTeam(e.cfg.Resolver, &cfg)
 	return err
 }
 
@@ -135,9 +124,9 @@ func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
 	}
 	n, err := nodeOf(&l.Task)
 	if err != nil {
-		return &attemptError{kind: KindPlan, err: err}
+		return err
 	}
-	a := &attempt{e: e, entry: entry, run: entry.Value, l: l, node: n}
+	a := &attempt{e: e, entry: entry, run: entry.Value, l: l, node: n, cuts: make(map[int64]chunks)}
 	if err := a.begin(ctx); err != nil {
 		return err
 	}
@@ -288,7 +277,7 @@ func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 		d.LeftOut = leftOut(a.run.reader.Manifest(), maxLeftOut)
 		d.addNotes(a.run.refusals())
 	}
-	raw, err := d.encode()
+	raw, err := encode("result", d)
 	if err != nil {
 		return err
 	}

@@ -45,8 +45,8 @@ func (a *attempt) waitAtGate(ctx context.Context, why string) error {
 // settle is the end of an attempt: the task waits for a person when its models
 // failed for good, and the run is to ask then.
 func (a *attempt) settle(ctx context.Context, err error) error {
-	var f *attemptError
-	if !errors.As(err, &f) || !a.e.cfg.Gates || ctx.Err() != nil || !a.run.cfg.asks(f) {
+	f, ok := errors.AsType[*attemptError](err)
+	if !ok || !a.e.cfg.Gates || ctx.Err() != nil || !a.run.cfg.asks(f) {
 		return err
 	}
 	if f.retry && a.l.Task.Attempts < a.l.Task.MaxAttempts {

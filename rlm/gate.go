@@ -193,8 +193,7 @@ func (g *gate) describe(i int) GateRound {
 func (g *gate) feedback() string {
 	t := g.last()
 	most := int(4 * g.a.run.plan.Window / feedbackShare)
-	critique := dedupe.WithoutMiddle(t.Critique, most/4)
-	critique = cmp.Or(critique, "(it said nothing more)")
+	critique := cmp.Or(dedupe.WithoutMiddle(t.Critique, most/4), "(it said nothing more)")
 	return "\n\n=== an earlier answer ===\n" + dedupe.WithoutMiddle(t.text, most/2) +
 		"\n=== end of the earlier answer ===\n\n" +
 		fmt.Sprintf("A judge gave it %s points; at least %s are needed. It said:\n", score.Text(t.Score),
@@ -273,8 +272,8 @@ func (a *attempt) stronger(by *asked) *asked {
 // stop keeps the best try when what comes after it cannot be done: the budget
 // ended, or the last attempt failed.
 func (g *gate) stop(err error) (string, Data, error) {
-	var f *attemptError
-	if !errors.As(err, &f) || len(g.tries) == 0 {
+	f, ok := errors.AsType[*attemptError](err)
+	if !ok || len(g.tries) == 0 {
 		return "", Data{}, err
 	}
 	final := g.a.l.Task.Attempts >= g.a.l.Task.MaxAttempts || !f.retry

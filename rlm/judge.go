@@ -1,6 +1,7 @@
 package rlm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,12 +43,7 @@ type judge struct {
 func (c *Config) judges() bool { return c.Merge == MergeBest || c.MinScore != nil }
 
 // judgeName is the judge that was asked for, or else the root's model.
-func (c *Config) judgeName() string {
-	if c.Judge == "" {
-		return c.Model
-	}
-	return c.Judge
-}
+func (c *Config) judgeName() string { return cmp.Or(c.Judge, c.Model) }
 
 // findJudge returns the judge of a run; nil when none is needed.
 func findJudge(res Resolver, cfg *Config) (*judge, error) {
@@ -100,8 +96,8 @@ func (a *attempt) judged(ctx context.Context, position int, c *candidate) (score
 			Critique: fmt.Sprintf("the rule %s gives %s", j.rule, score.Text(n))}, nil
 	case j.program:
 		reply, _, err := a.ask(ctx, position, j.model, &model.Request{Prompt: c.text})
-		var e *model.Error
-		if errors.As(err, &e) && (e.Kind == model.KindFailed || e.Kind == model.KindEmpty) {
+		e, ok := errors.AsType[*model.Error](err)
+		if ok && (e.Kind == model.KindFailed || e.Kind == model.KindEmpty) {
 			return unscored(e.Error()), nil
 		}
 		if err != nil {
@@ -166,8 +162,7 @@ func (a *attempt) judgeRequest(c *candidate) (req *model.Request, note string, e
 	if cfg.Criteria != "" {
 		criteria = "Go by these criteria: " + cfg.Criteria
 	}
-	cold := 0.0
-	req = &model.Request{System: fmt.Sprintf(judgeInstruction, criteria), Temperature: &cold, Seed: cfg.Seed}
+	req = &model.Request{System: fmt.Sprintf(judgeInstruction, criteria), Temperature: new(0.0), Seed: cfg.Seed}
 	window := cfg.windowOf(m)
 	answer := min(defaultAnswerTokens, window/4)
 	if cfg.AnswerTokens > 0 || cfg.BudgetTokens > 0 || cfg.BudgetUSD > 0 {

@@ -50,13 +50,7 @@ func (e *Executor) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree,
 		return perdure.Tree{}, invalid("the prompt is empty", "say what is to be found or done")
 	}
 	p := &planning{e: e, cfg: cfg, req: &req}
-	if p.models, err = resolve(e.cfg.Resolver, &cfg); err != nil {
-		return perdure.Tree{}, err
-	}
-	if p.judge, err = findJudge(e.cfg.Resolver, &cfg); err != nil {
-		return perdure.Tree{}, err
-	}
-	if p.escalate, err = findEscalation(e.cfg.Resolver, &cfg); err != nil {
+	if p.team, err = findTeam(e.cfg.Resolver, &cfg); err != nil {
 		return perdure.Tree{}, err
 	}
 	if err := p.checkPrice(); err != nil {
@@ -71,15 +65,13 @@ func (e *Executor) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree,
 
 // planning is what a launch finds out before it creates a tree.
 type planning struct {
-	e        *Executor
-	req      *LaunchRequest
-	cfg      Config
-	models   [2]*asked
-	judge    *judge // nil when nothing is scored
-	escalate escalation
-	text     perdure.Context // zero without a context
-	reader   *pack.Reader
-	head     int64 // bytes of the longest header that parts are shown with
+	team
+	e      *Executor
+	req    *LaunchRequest
+	cfg    Config
+	text   perdure.Context // zero without a context
+	reader *pack.Reader
+	head   int64 // bytes of the longest header that parts are shown with
 }
 
 // checkPrice refuses a budget in dollars for a model whose price is unknown: it
@@ -131,8 +123,8 @@ func (p *planning) plan(ctx context.Context) (spec *perdure.TreeSpec, err error)
 	if err := p.checkGate(root); err != nil {
 		return nil, err
 	}
-	if spec.Config, err = json.Marshal(p.cfg); err != nil {
-		return nil, fmt.Errorf("encode configuration: %w", err)
+	if spec.Config, err = encode("configuration", p.cfg); err != nil {
+		return nil, err
 	}
 	spec.Root, err = p.rootSpec(root)
 	return spec, err
@@ -161,7 +153,7 @@ func (p *planning) openContext(ctx context.Context) (closer func() error, err er
 
 // rootSpec is the record of the root task, which carries the whole plan.
 func (p *planning) rootSpec(root *node) (perdure.TaskSpec, error) {
-	raw, err := root.encode()
+	raw, err := encode("plan", metadata{root})
 	if err != nil {
 		return perdure.TaskSpec{}, err
 	}

@@ -3,6 +3,7 @@ package rlm
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
@@ -63,10 +64,11 @@ type Missing struct {
 	Error  string         `json:"error"`
 }
 
-func (d *Data) encode() (json.RawMessage, error) {
-	raw, err := json.Marshal(d)
+// encode returns the JSON that the store keeps.
+func encode(what string, v any) (json.RawMessage, error) {
+	raw, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("encode result: %w", err)
+		return nil, fmt.Errorf("encode %s: %w", what, err)
 	}
 	return raw, nil
 }
@@ -92,13 +94,8 @@ func (d *Data) addMissing(missing []Missing, more int) {
 }
 
 func (d *Data) addNotes(notes []string) {
-	seen := make(map[string]bool, len(d.Notes))
-	for _, n := range d.Notes {
-		seen[n] = true
-	}
 	for _, n := range notes {
-		if !seen[n] && len(d.Notes) < maxNotes {
-			seen[n] = true
+		if len(d.Notes) < maxNotes && !slices.Contains(d.Notes, n) {
 			d.Notes = append(d.Notes, n)
 		}
 	}

@@ -3,6 +3,7 @@ package rlm
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/clip"
@@ -136,10 +137,8 @@ func (a *attempt) documentsOf(c *part) ([]model.Document, error) {
 
 // scoreBelow is the score that a candidate has already.
 func scoreBelow(c *part) Scored {
-	for _, s := range c.data.Scores {
-		if s.Chosen {
-			return s
-		}
+	if i := slices.IndexFunc(c.data.Scores, func(s Scored) bool { return s.Chosen }); i >= 0 {
+		return c.data.Scores[i]
 	}
 	s := Scored{Task: c.task}
 	if g := c.data.Gate; g != nil {

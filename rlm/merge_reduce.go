@@ -2,10 +2,8 @@ package rlm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/parallel"
@@ -53,10 +51,7 @@ func (a *attempt) reduce(ctx context.Context, m *merger, parts []part) (string, 
 }
 
 // outOfBudget reports whether an error is that the tree may not spend more.
-func outOfBudget(err error) bool {
-	var f *attemptError
-	return errors.As(err, &f) && f.kind == KindBudget
-}
+func outOfBudget(err error) bool { return failedAs(err, KindBudget) }
 
 // sideBySide calls do for each number below n, a few at once; see parallel.Do.
 func (a *attempt) sideBySide(n int, do func(i int) error) error {
@@ -77,26 +72,15 @@ func (m *merger) gather(parts []part) Data {
 		data.addNotes(p.data.Notes)
 		data.Incomplete = data.Incomplete || p.data.Incomplete
 	}
-	if m.ranked && m.merge != MergeConcatenate {
-		limit := rankedKept
-		if m.whole {
-			limit = rankedShown
-		}
-		data.Citations = extract.Merge(m.prompt, lists, limit)
-		return data
+	switch {
+	case !m.ranked || m.merge == MergeConcatenate:
+		data.Citations = unionCitations(lists)
+	case m.whole:
+		data.Citations = extract.Merge(m.prompt, lists, rankedShown)
+	default:
+		data.Citations = extract.Merge(m.prompt, lists, rankedKept)
 	}
-	data.Citations = unionCitations(lists)
 	return data
-}
-
-// taskOf returns a task below this one with its result.
-func (a *attempt) taskOf(ctx context.Context, id perdure.TaskID) (perdure.Task, Data, error) {
-	t, err := a.e.cfg.Store.Task(ctx, id)
-	if err != nil {
-		return t, Data{}, err
-	}
-	data, err := dataOf(&t)
-	return t, data, err
 }
 
 // checkReduction refuses, before the first call, a merge that could not be done

@@ -48,7 +48,11 @@ func (a *attempt) vote(ctx context.Context, m *merger, parts []part) (string, Da
 		}
 	}
 	winner := votes[best]
-	task, won, err := a.taskOf(ctx, winner.Task)
+	task, err := a.e.cfg.Store.Task(ctx, winner.Task)
+	if err != nil {
+		return "", data, err
+	}
+	won, err := dataOf(&task)
 	if err != nil {
 		return "", data, err
 	}

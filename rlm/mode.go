@@ -2,7 +2,6 @@ package rlm
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -74,13 +73,4 @@ func (a *attempt) logged(req *model.Request) *loggedRequest {
 	}
 	return &loggedRequest{System: req.System, Prompt: req.Prompt, Documents: req.Documents, Prepared: req.Prepared,
 		Temperature: req.Temperature, Seed: req.Seed, MaxOutputTokens: req.MaxOutputTokens}
-}
-
-// encode returns the form in which the journal keeps the data of a text.
-func (j *journaled) encode() (json.RawMessage, error) {
-	raw, err := json.Marshal(j)
-	if err != nil {
-		return nil, fmt.Errorf("encode call: %w", err)
-	}
-	return raw, nil
 }

@@ -90,26 +90,19 @@ type metadata struct {
 	Node *node `json:"rlm"`
 }
 
-func (n *node) encode() (json.RawMessage, error) {
-	raw, err := json.Marshal(metadata{n})
-	if err != nil {
-		return nil, fmt.Errorf("encode plan: %w", err)
-	}
-	return raw, nil
-}
-
 // nodeOf reads what a task knows of the plan. A task that was made by another program
 // else is a leaf of its own.
 func nodeOf(t *perdure.Task) (*node, error) {
 	var m metadata
 	if err := json.Unmarshal(t.Metadata, &m); err != nil {
-		return nil, fmt.Errorf("read plan of task %q: %w", t.ID, err)
+		return nil, failf(KindPlan, "read plan of task %q: %w", t.ID, err)
 	}
 	if m.Node == nil {
 		return &node{Version: planVersion, Total: 1, Whole: true}, nil
 	}
 	if m.Node.Version != planVersion {
-		return nil, fmt.Errorf("read plan of task %q: version %d, this program knows %d", t.ID, m.Node.Version, planVersion)
+		return nil, failf(KindPlan, "read plan of task %q: version %d, this program knows %d", t.ID, m.Node.Version,
+			planVersion)
 	}
 	if m.Node.Step != nil {
 		m.Node.prompt = t.Prompt

@@ -50,11 +50,9 @@ func (a *attempt) plan(ctx context.Context) error {
 		p, problems = rules.Parse(reply)
 		return problems
 	}}
-	kept, err := json.Marshal(t)
-	if err != nil {
-		return fmt.Errorf("encode limits: %w", err)
+	if a.told, err = encode("limits", t); err != nil {
+		return err
 	}
-	a.told = kept
 	data, calls, err := a.exchange(timed, q)
 	a.told = nil
 	var unusable *unusableError
@@ -203,7 +201,7 @@ func (a *attempt) describeContext() string {
 
 // planning is what a launch would know of this task, to see what fits.
 func (a *attempt) planning() *planning {
-	return &planning{e: a.e, cfg: a.run.cfg, models: a.run.models, reader: a.run.reader,
+	return &planning{e: a.e, cfg: a.run.cfg, team: a.run.team, reader: a.run.reader,
 		req: &LaunchRequest{Prompt: a.prompt()}}
 }
 

@@ -21,7 +21,7 @@ func FuzzNode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		encoded, err := n.encode()
+		encoded, err := encode("plan", metadata{n})
 		if err != nil {
 			t.Skip() // bytes that JSON cannot hold as they are
 		}
@@ -29,7 +29,7 @@ func FuzzNode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %v", encoded, err)
 		}
-		twice, err := again.encode()
+		twice, err := encode("plan", metadata{again})
 		if err != nil || string(twice) != string(encoded) {
 			t.Errorf("%s became %s, %v", encoded, twice, err)
 		}

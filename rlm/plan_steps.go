@@ -196,9 +196,6 @@ func (a *attempt) cutRanges(p *planning, read chunks, r room) (chunks, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a.cuts == nil {
-			a.cuts = make(map[int64]chunks)
-		}
 		a.cuts[size] = parts
 	}
 	var out chunks
@@ -269,19 +266,11 @@ func (a *attempt) reads() chunks {
 // siblings returns one child for each sub-task of the plan that this task is
 // part of.
 func (a *attempt) siblings(ctx context.Context) ([]child, error) {
-	parent, err := a.e.cfg.Store.Task(ctx, a.l.Task.Parent)
+	parent, err := a.task(ctx, a.l.Task.Parent)
 	if err != nil {
 		return nil, err
 	}
-	n, err := nodeOf(&parent)
-	if err != nil {
-		return nil, &attemptError{kind: KindPlan, err: err}
-	}
-	children, err := a.children(ctx, parent.ID)
-	if err != nil {
-		return nil, err
-	}
-	return a.family(ctx, children, n)
+	return a.familyOf(ctx, parent)
 }
 
 // seen is the section of a planned task's prompt with the results that it

@@ -121,33 +121,25 @@ func (a *attempt) reduceFurther(ctx context.Context, family, left []child) (begu
 func (a *attempt) reduceInputs(ctx context.Context) error {
 	var inputs []child
 	for _, id := range a.node.Reduce.Inputs {
-		t, err := a.e.cfg.Store.Task(ctx, id)
+		c, err := a.task(ctx, id)
 		if err != nil {
 			return err
 		}
-		if t.State != perdure.Completed {
-			return failf(KindPlan, "read result of task %q: it is %s", t.ID, t.State)
+		if c.State != perdure.Completed {
+			return failf(KindPlan, "read result of task %q: it is %s", c.ID, c.State)
 		}
-		n, err := nodeOf(&t)
-		if err != nil {
-			return &attemptError{kind: KindPlan, err: err}
-		}
-		inputs = append(inputs, child{&t, n})
+		inputs = append(inputs, c)
 	}
 	parts, err := partsOf(inputs)
 	if err != nil {
 		return err
 	}
-	parent, err := a.e.cfg.Store.Task(ctx, a.l.Task.Parent)
+	parent, err := a.task(ctx, a.l.Task.Parent)
 	if err != nil {
 		return err
 	}
-	above, err := nodeOf(&parent)
-	if err != nil {
-		return &attemptError{kind: KindPlan, err: err}
-	}
 	m := a.merger(a.mergeOf(nil))
-	m.level, m.whole, m.files = true, false, len(above.Files) > 0
+	m.level, m.whole, m.files = true, false, len(parent.node.Files) > 0
 	text, data, err := a.reduce(ctx, m, parts)
 	if err != nil {
 		return err

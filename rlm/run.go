@@ -21,14 +21,12 @@ const maxIdleRuns = 8
 // run is what all tasks of a tree share, loaded once: the configuration, the
 // models and the open context.
 type run struct {
-	cfg      Config
-	root     perdure.Task
-	plan     *node            // of the root
-	shape    *jsonreply.Shape // of the answer; nil without a schema
-	models   [2]*asked
-	judge    *judge // nil when nothing is scored
-	escalate escalation
-	agents   map[string]*asked // those with a model of their own
+	cfg   Config
+	root  perdure.Task
+	plan  *node            // of the root
+	shape *jsonreply.Shape // of the answer; nil without a schema
+	team
+	agents map[string]*asked // those with a model of their own
 	// unavailable says why the model of an agent is not to be had here.
 	unavailable map[string]error
 	reader      *pack.Reader // nil without a context
@@ -71,19 +69,29 @@ func (c *Config) modelOptions() ModelOptions {
 	return opt
 }
 
-// resolve finds the root's model and that of the tasks below.
-func resolve(res Resolver, cfg *Config) (models [2]*asked, err error) {
-	opt := cfg.modelOptions()
-	for i, name := range []string{cfg.Model, cfg.SubModel} {
-		if i == 1 && name == cfg.Model {
-			models[1] = models[0]
-			break
-		}
-		if models[i], err = resolveModel(res, name, opt); err != nil {
-			return models, err
+// team are the models of a run.
+type team struct {
+	models   [2]*asked // of the root, and of the tasks below
+	judge    *judge    // nil when nothing is scored
+	escalate escalation
+}
+
+// findTeam finds the models of a run.
+func findTeam(res Resolver, cfg *Config) (t team, err error) {
+	if t.models[0], err = resolveModel(res, cfg.Model, cfg.modelOptions()); err != nil {
+		return t, err
+	}
+	t.models[1] = t.models[0]
+	if cfg.SubModel != cfg.Model {
+		if t.models[1], err = resolveModel(res, cfg.SubModel, cfg.modelOptions()); err != nil {
+			return t, err
 		}
 	}
-	return models, nil
+	if t.judge, err = findJudge(res, cfg); err != nil {
+		return t, err
+	}
+	t.escalate, err = findEscalation(res, cfg)
+	return t, err
 }
 
 func resolveModel(res Resolver, name string, opt ModelOptions) (*asked, error) {
@@ -108,17 +116,11 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 	if err != nil {
 		return nil, &attemptError{kind: KindPlan, err: err}
 	}
-	r := &run{cfg: cfg}
+	r := &run{cfg: cfg, tooLong: make(map[string]int64)}
 	if r.shape, err = cfg.shape(); err != nil {
 		return nil, &attemptError{kind: KindPlan, err: err}
 	}
-	if r.models, err = resolve(e.cfg.Resolver, &cfg); err == nil {
-		r.judge, err = findJudge(e.cfg.Resolver, &cfg)
-	}
-	if err == nil {
-		r.escalate, err = findEscalation(e.cfg.Resolver, &cfg)
-	}
-	if err != nil {
+	if r.team, err = findTeam(e.cfg.Resolver, &cfg); err != nil {
 		return nil, &attemptError{kind: KindUnavailable, retry: true, err: err}
 	}
 	r.agents, r.unavailable = resolveAgents(e.cfg.Resolver, &cfg)
@@ -126,7 +128,7 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 		return nil, err
 	}
 	if r.plan, err = nodeOf(&r.root); err != nil {
-		return nil, &attemptError{kind: KindPlan, err: err}
+		return nil, err
 	}
 	if r.root.Context.Hash == "" {
 		return r, nil
@@ -161,8 +163,8 @@ func (e *Executor) readManifest(ctx context.Context, hash string) (*pack.Manifes
 	if b.Size() > pack.MaxManifestBytes {
 		return nil, damaged(fmt.Errorf("the manifest has %d bytes", b.Size()))
 	}
-	raw := make([]byte, b.Size())
-	if _, err := io.ReadFull(io.NewSectionReader(b, 0, b.Size()), raw); err != nil {
+	raw, err := io.ReadAll(io.NewSectionReader(b, 0, b.Size()))
+	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	m, err := pack.Decode(raw)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -63,12 +64,7 @@ func (f *Failure) Failure() perdure.Failure {
 	return perdure.Failure{Kind: f.kind(), Message: f.Error(), Retry: f.Retry, After: f.After}
 }
 
-func (f *Failure) kind() string {
-	if f.Kind == "" {
-		return KindError
-	}
-	return f.Kind
-}
+func (f *Failure) kind() string { return cmp.Or(f.Kind, KindError) }
 
 // failureOf decides what an error of a handler means for the attempt.
 func failureOf(err error) perdure.Failure {

@@ -164,7 +164,7 @@ func Parse(raw json.RawMessage) (Config, error) {
 	var c Config
 	if err := jsontree.Decode(raw, &c, jsontree.Options{}); err != nil {
 		bad := &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: err.Error()}
-		if e := new(jsontree.Error); errors.As(err, &e) {
+		if e, ok := errors.AsType[*jsontree.Error](err); ok {
 			bad.Hint = e.Hint
 		}
 		return c, bad
@@ -178,24 +178,13 @@ func Parse(raw json.RawMessage) (Config, error) {
 
 // WithDefaults is the configuration with the defaults where it says nothing.
 func (c Config) WithDefaults() Config {
-	for _, d := range []struct {
-		at  *time.Duration
-		def time.Duration
-	}{{&c.Timeout, DefaultTimeout}, {&c.IdleTimeout, DefaultIdleTimeout}, {&c.CheckTimeout, DefaultCheckTimeout},
-		{&c.DetectionBudget, hook.DefaultLatencyBudget}} {
-		if *d.at == 0 {
-			*d.at = d.def
-		}
-	}
-	for _, d := range []struct {
-		at  *int
-		def int
-	}{{&c.MaxIterations, DefaultMaxIterations}, {&c.MaxRetries, DefaultMaxRetries},
-		{&c.QualityThreshold, DefaultQualityThreshold}} {
-		if *d.at == 0 {
-			*d.at = d.def
-		}
-	}
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
+	c.CheckTimeout = cmp.Or(c.CheckTimeout, DefaultCheckTimeout)
+	c.DetectionBudget = cmp.Or(c.DetectionBudget, hook.DefaultLatencyBudget)
+	c.MaxIterations = cmp.Or(c.MaxIterations, DefaultMaxIterations)
+	c.MaxRetries = cmp.Or(c.MaxRetries, DefaultMaxRetries)
+	c.QualityThreshold = cmp.Or(c.QualityThreshold, DefaultQualityThreshold)
 	c.Selection = cmp.Or(c.Selection, HighestQualityVerified)
 	c.Sealed = cmp.Or(c.Sealed, SealCompletion)
 	c.SetDefaults()
@@ -203,76 +192,58 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+// problems collects what is wrong with a configuration.
+type problems []error
+
+// check adds a problem unless ok.
+func (p *problems) check(ok bool, format string, args ...any) {
+	if !ok {
+		*p = append(*p, fmt.Errorf(format, args...))
+	}
+}
+
 func (c *Config) validate() error {
-	errs := c.Validate()
-	missing := func(name, value string, limit int) {
-		switch {
-		case strings.TrimSpace(value) == "":
-			errs = append(errs, errors.New(name+" is missing"))
-		case len(value) > limit:
-			errs = append(errs, fmt.Errorf("%s has %d bytes, the limit is %d", name, len(value), limit))
-		case strings.ContainsRune(value, 0):
-			errs = append(errs, errors.New(name+" holds a NUL byte"))
-		}
+	p := problems(c.Validate())
+	for _, f := range []struct {
+		name, value string
+		limit       int
+	}{{"task", c.Task, MaxTaskBytes}, {"until", c.Until, MaxCommandBytes}, {"agent", c.Agent, MaxCommandBytes},
+		{"workspace", c.Workspace, MaxCommandBytes}} {
+		p.check(strings.TrimSpace(f.value) != "", "%s is missing", f.name)
+		p.check(len(f.value) <= f.limit, "%s has %d bytes, the limit is %d", f.name, len(f.value), f.limit)
+		p.check(!strings.ContainsRune(f.value, 0), "%s holds a NUL byte", f.name)
 	}
-	missing("task", c.Task, MaxTaskBytes)
-	missing("until", c.Until, MaxCommandBytes)
-	missing("agent", c.Agent, MaxCommandBytes)
-	missing("workspace", c.Workspace, MaxCommandBytes)
-	if c.Workspace != "" && !filepath.IsAbs(c.Workspace) {
-		errs = append(errs, fmt.Errorf("workspace %q is not an absolute path", c.Workspace))
-	}
-	if c.MaxIterations < 1 || c.MaxIterations > MaxIterationsCap {
-		errs = append(errs, fmt.Errorf("max_iterations is %d, it may be 1 to %d", c.MaxIterations, MaxIterationsCap))
-	}
-	if levels := []hook.Level{"", hook.LevelOff, hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive,
-		hook.LevelAdaptive}; !slices.Contains(levels, c.Reinforcement) {
-		errs = append(errs, fmt.Errorf("reinforcement %q is none of OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE",
-			c.Reinforcement))
-	}
-	if c.PlateauPercent < 0 || c.PlateauPercent > 100 || math.IsNaN(c.PlateauPercent) {
-		errs = append(errs, fmt.Errorf("plateau_percent is %v, it may be 0 (the default) to 100", c.PlateauPercent))
-	}
-	if !slices.Contains([]Sealing{SealOff, SealCompletion, SealAlways}, c.Sealed) {
-		errs = append(errs, fmt.Errorf("sealed: %q is not off, completion or always", c.Sealed))
-	}
-	if len(c.SealedSetup) > MaxCommandBytes || strings.ContainsRune(c.SealedSetup, 0) {
-		errs = append(errs, fmt.Errorf("sealed_setup is no command: it has %d bytes, the limit is %d, and no NUL",
-			len(c.SealedSetup), MaxCommandBytes))
-	}
-	if !slices.Contains([]Detection{"", DetectionOff, DetectionMinimal, DetectionStandard, DetectionAggressive},
-		c.Detection) {
-		errs = append(errs, fmt.Errorf("detection %q is none of off, minimal, standard, aggressive", c.Detection))
-	}
-	errs = append(errs, c.validateRisks())
-	if err := c.Rules.check(); err != nil {
-		errs = append(errs, fmt.Errorf("detection_rules: %w", err))
-	}
+	p.check(c.Workspace == "" || filepath.IsAbs(c.Workspace), "workspace %q is not an absolute path", c.Workspace)
+	p.check(c.MaxIterations >= 1 && c.MaxIterations <= MaxIterationsCap, "max_iterations is %d, it may be 1 to %d",
+		c.MaxIterations, MaxIterationsCap)
+	p.check(slices.Contains([]hook.Level{"", hook.LevelOff, hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive,
+		hook.LevelAdaptive}, c.Reinforcement), "reinforcement %q is none of OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE",
+		c.Reinforcement)
+	p.check(c.PlateauPercent >= 0 && c.PlateauPercent <= 100, "plateau_percent is %v, it may be 0 (the default) to 100",
+		c.PlateauPercent)
+	p.check(slices.Contains([]Sealing{SealOff, SealCompletion, SealAlways}, c.Sealed),
+		"sealed: %q is not off, completion or always", c.Sealed)
+	p.check(len(c.SealedSetup) <= MaxCommandBytes && !strings.ContainsRune(c.SealedSetup, 0),
+		"sealed_setup is no command: it has %d bytes, the limit is %d, and no NUL", len(c.SealedSetup), MaxCommandBytes)
+	p.check(slices.Contains([]Detection{"", DetectionOff, DetectionMinimal, DetectionStandard, DetectionAggressive},
+		c.Detection), "detection %q is none of off, minimal, standard, aggressive", c.Detection)
+	c.checkRisks(&p)
+	err := c.Rules.check()
+	p.check(err == nil, "detection_rules: %w", err)
 	for i := range c.Waivers {
-		if err := c.Waivers[i].check(); err != nil {
-			errs = append(errs, fmt.Errorf("waivers[%d]: %w", i, err))
-		}
+		err := c.Waivers[i].check()
+		p.check(err == nil, "waivers[%d]: %w", i, err)
 	}
-	if c.Planned < 0 || c.Planned > MaxIterationsCap {
-		errs = append(errs, fmt.Errorf("planned_iterations is %d, it may be 0 (unknown) to %d", c.Planned, MaxIterationsCap))
-	}
-	if c.QualityThreshold > 100 {
-		errs = append(errs, fmt.Errorf("quality_threshold is %d, it may be at most 100", c.QualityThreshold))
-	}
-	if c.BudgetUSD < 0 || c.BudgetUSD > maxBudgetUSD || math.IsNaN(c.BudgetUSD) || c.BudgetTokens < 0 {
-		errs = append(errs, fmt.Errorf("the budgets are %v USD and %d tokens; they may be 0 (no limit) or more, up to %d "+
-			"USD", c.BudgetUSD, c.BudgetTokens, maxBudgetUSD))
-	}
-	if math.IsNaN(c.OverheadPercent) {
-		errs = append(errs, errors.New("overhead_percent is no number"))
-	}
-	switch c.Selection {
-	case HighestQualityVerified, HighestQuality, MostRecentAboveThreshold:
-	default:
-		errs = append(errs, fmt.Errorf("selection %q is none of %s, %s, %s", c.Selection, HighestQualityVerified,
-			HighestQuality, MostRecentAboveThreshold))
-	}
-	return errors.Join(errs...)
+	p.check(c.Planned >= 0 && c.Planned <= MaxIterationsCap, "planned_iterations is %d, it may be 0 (unknown) to %d",
+		c.Planned, MaxIterationsCap)
+	p.check(c.QualityThreshold <= 100, "quality_threshold is %d, it may be at most 100", c.QualityThreshold)
+	p.check(c.BudgetUSD >= 0 && c.BudgetUSD <= maxBudgetUSD && c.BudgetTokens >= 0,
+		"the budgets are %v USD and %d tokens; they may be 0 (no limit) or more, up to %d USD",
+		c.BudgetUSD, c.BudgetTokens, maxBudgetUSD)
+	p.check(!math.IsNaN(c.OverheadPercent), "overhead_percent is no number")
+	p.check(slices.Contains([]Selection{HighestQualityVerified, HighestQuality, MostRecentAboveThreshold}, c.Selection),
+		"selection %q is none of %s, %s, %s", c.Selection, HighestQualityVerified, HighestQuality, MostRecentAboveThreshold)
+	return errors.Join(p...)
 }
 
 // Agents are who works, in the order in which they are asked.

@@ -71,11 +71,8 @@ type DetectionPattern struct {
 	Confidence float64 `json:"confidence,omitempty"`
 }
 
-// settings returns the rules as the detection takes them.
-func (r *DetectionRules) settings() (rules.Settings, error) { return rules.From(r) }
-
 func (r *DetectionRules) check() error {
-	s, err := r.settings()
+	s, err := rules.From(r)
 	if err == nil {
 		_, err = s.Rules()
 	}
@@ -83,14 +80,14 @@ func (r *DetectionRules) check() error {
 }
 
 func (r *DetectionRules) equal(other *DetectionRules) bool {
-	a, err := r.settings()
-	b, otherErr := other.settings()
+	a, err := rules.From(r)
+	b, otherErr := rules.From(other)
 	return err == nil && otherErr == nil && a.Equal(&b)
 }
 
 // String describes the rules in a few words.
 func (r DetectionRules) String() string {
-	s, err := r.settings()
+	s, err := rules.From(&r)
 	if err != nil {
 		return err.Error()
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"path"
 	"regexp"
 	"slices"
@@ -76,9 +75,6 @@ const (
 	BetterDown = "down"
 )
 
-// builtinMetrics returns the names that metrics of the user cannot have.
-func builtinMetrics() []string { return []string{"coverage", "types", "lint", "lines"} }
-
 // SensitiveWords are the words of paths where little coverage may be lost.
 func SensitiveWords() []string {
 	return []string{"auth", "authn", "authz", "authentication", "authorization", "oauth", "security", "crypto",
@@ -104,26 +100,17 @@ var metricName = sync.OnceValue(func() *regexp.Regexp {
 
 // Validate returns all that is wrong.
 func (m *Metric) Validate() []error {
-	var errs []error
-	if !metricName().MatchString(m.Name) {
-		errs = append(errs, fmt.Errorf("metric %.80q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"",
-			m.Name))
-	}
-	if slices.Contains(builtinMetrics(), m.Name) {
-		errs = append(errs, fmt.Errorf("metric %s: the name is taken", m.Name))
-	}
-	if m.Better != "" && m.Better != BetterUp && m.Better != BetterDown {
-		errs = append(errs, fmt.Errorf("metric %s: better is %.80q, it may be %s or %s", m.Name, m.Better, BetterUp,
-			BetterDown))
-	}
-	switch command := strings.TrimSpace(m.Command); {
-	case command == "":
-		errs = append(errs, fmt.Errorf("metric %s has no command", m.Name))
-	case len(command) > MaxCommandBytes || strings.ContainsRune(command, 0):
-		errs = append(errs, fmt.Errorf("metric %s: the command has a NUL byte, or more than %d bytes", m.Name,
-			MaxCommandBytes))
-	}
-	return errs
+	var p problems
+	p.check(metricName().MatchString(m.Name), "metric %.80q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"",
+		m.Name)
+	p.check(!slices.Contains([]string{"coverage", "types", "lint", "lines"}, m.Name), "metric %s: the name is taken", m.Name)
+	p.check(slices.Contains([]string{"", BetterUp, BetterDown}, m.Better),
+		"metric %s: better is %.80q, it may be %s or %s", m.Name, m.Better, BetterUp, BetterDown)
+	command := strings.TrimSpace(m.Command)
+	p.check(command != "", "metric %s has no command", m.Name)
+	p.check(len(command) <= MaxCommandBytes && !strings.ContainsRune(command, 0),
+		"metric %s: the command has a NUL byte, or more than %d bytes", m.Name, MaxCommandBytes)
+	return p
 }
 
 // SetDefaults fills in what is left open.
@@ -142,39 +129,29 @@ func (m *Measures) SetDefaults() {
 
 // Validate returns all that is wrong, each error with its field.
 func (m *Measures) Validate() []error {
-	var errs []error
+	var p problems
 	for _, c := range []struct{ name, text string }{{"coverage", m.Coverage}, {"types", m.Types}, {"lint", m.Lint}} {
-		if len(c.text) > MaxCommandBytes || strings.ContainsRune(c.text, 0) {
-			errs = append(errs, fmt.Errorf("%s has a NUL byte, or more than %d bytes", c.name, MaxCommandBytes))
-		}
+		p.check(len(c.text) <= MaxCommandBytes && !strings.ContainsRune(c.text, 0),
+			"%s has a NUL byte, or more than %d bytes", c.name, MaxCommandBytes)
 	}
-	if len(m.Metrics) > MaxMetrics {
-		errs = append(errs, fmt.Errorf("there are %d metrics, the limit is %d", len(m.Metrics), MaxMetrics))
-	}
+	p.check(len(m.Metrics) <= MaxMetrics, "there are %d metrics, the limit is %d", len(m.Metrics), MaxMetrics)
 	seen := make(map[string]bool)
 	for i := range m.Metrics {
 		c := &m.Metrics[i]
-		errs = append(errs, c.Validate()...)
-		if seen[c.Name] {
-			errs = append(errs, fmt.Errorf("metric %s is given twice", c.Name))
-		}
+		p = append(p, c.Validate()...)
+		p.check(!seen[c.Name], "metric %s is given twice", c.Name)
 		seen[c.Name] = true
 	}
 	for _, t := range []float64{m.CoverageThreshold, m.SensitiveThreshold} {
-		if math.IsNaN(t) || t > 100 {
-			errs = append(errs, fmt.Errorf("a threshold of coverage is %v, it may be at most 100 percent", t))
-		}
+		p.check(t <= 100, "a threshold of coverage is %v, it may be at most 100 percent", t)
 	}
-	if len(m.SensitivePaths) > MaxSensitivePaths {
-		errs = append(errs, fmt.Errorf("there are %d sensitive paths, the limit is %d", len(m.SensitivePaths),
-			MaxSensitivePaths))
+	p.check(len(m.SensitivePaths) <= MaxSensitivePaths, "there are %d sensitive paths, the limit is %d",
+		len(m.SensitivePaths), MaxSensitivePaths)
+	for _, path := range m.SensitivePaths {
+		p.check(strings.TrimSpace(path) != "" && doublestar.ValidatePattern(path),
+			"sensitive path %.80q is no word and no pattern", path)
 	}
-	for _, p := range m.SensitivePaths {
-		if strings.TrimSpace(p) == "" || !doublestar.ValidatePattern(p) {
-			errs = append(errs, fmt.Errorf("sensitive path %.80q is no word and no pattern", p))
-		}
-	}
-	return errs
+	return p
 }
 
 // camel is where a word begins inside of a name, as in loginForm.

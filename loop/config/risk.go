@@ -1,8 +1,6 @@
 package config
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/perdure/perdure/internal/toolguard/risk"
@@ -32,19 +30,14 @@ const (
 	SnapshotNever SnapshotRisky = "none"
 )
 
-// validateRisks checks the settings of risky calls.
-func (c *Config) validateRisks() error {
-	var errs []error
+// checkRisks checks the settings of risky calls.
+func (c *Config) checkRisks(p *problems) {
 	for pattern, answer := range c.RiskAnswers {
-		if !slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return string(r.Pattern) == pattern }) {
-			errs = append(errs, fmt.Errorf("risk_answers: there is no pattern %q", pattern))
-		}
-		if !slices.Contains([]RiskAnswer{RiskAllow, RiskWarn, RiskGate, RiskBlock}, answer) {
-			errs = append(errs, fmt.Errorf("risk_answers.%s: %q is none of allow, warn, gate, block", pattern, answer))
-		}
+		p.check(slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return string(r.Pattern) == pattern }),
+			"risk_answers: there is no pattern %q", pattern)
+		p.check(slices.Contains([]RiskAnswer{RiskAllow, RiskWarn, RiskGate, RiskBlock}, answer),
+			"risk_answers.%s: %q is none of allow, warn, gate, block", pattern, answer)
 	}
-	if !slices.Contains([]SnapshotRisky{"", SnapshotAll, SnapshotHigh, SnapshotNever}, c.SnapshotRisky) {
-		errs = append(errs, fmt.Errorf("snapshot_risky %q is none of all, high, none", c.SnapshotRisky))
-	}
-	return errors.Join(errs...)
+	p.check(slices.Contains([]SnapshotRisky{"", SnapshotAll, SnapshotHigh, SnapshotNever}, c.SnapshotRisky),
+		"snapshot_risky %q is none of all, high, none", c.SnapshotRisky)
 }

@@ -92,8 +92,8 @@ func lacks[T comparable](list, wanted []T) bool {
 
 // weakerRules compares what is looked for.
 func weakerRules(was, will *DetectionRules, mode detect.Mode) bool {
-	old, err := was.settings()
-	next, nextErr := will.settings()
+	old, err := rules.From(was)
+	next, nextErr := rules.From(will)
 	switch {
 	case err != nil, nextErr != nil:
 		return true

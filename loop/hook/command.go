@@ -164,9 +164,7 @@ func exited(err error, stderr string) (Reply, error) {
 		return Reply{}, &FaultError{Kind: kind, Msg: "run the program", Detail: stderr, Err: model.RedactError(err)}
 	}
 	if exit.Code == ExitBlock {
-		reason := stderr
-		reason = cmp.Or(reason, "the handler gave no reason")
-		return NewReply(Block, clip.Bytes(reason, MaxContentBytes)), nil
+		return NewReply(Block, clip.Bytes(cmp.Or(stderr, "the handler gave no reason"), MaxContentBytes)), nil
 	}
 	last := clip.LastLine(stderr)
 	return Reply{}, &FaultError{Kind: FaultExit, Msg: strings.TrimPrefix(last+": the program ended", ": "),
@@ -188,8 +186,7 @@ func readReply(text []byte, said string) (Reply, error) {
 	if _, ok := errors.AsType[*LimitError](err); ok {
 		kind = FaultTooLarge
 	}
-	detail := said
-	detail = cmp.Or(detail, clip.Bytes(clean(string(text)), maxFaultBytes))
+	detail := cmp.Or(said, clip.Bytes(clean(string(text)), maxFaultBytes))
 	return reply, &FaultError{Kind: kind, Msg: "the reply is not understood", Detail: detail, Err: model.RedactError(err)}
 }
 

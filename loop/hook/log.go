@@ -35,11 +35,6 @@ type LogConfig struct {
 	MaxBytes int64
 }
 
-func (c LogConfig) withDefaults() LogConfig {
-	c.MaxBytes = cmp.Or(c.MaxBytes, DefaultMaxLogBytes)
-	return c
-}
-
 // Log appends records to a hook-log.jsonl. It is safe for concurrent use, and
 // several processes may append to one file: each line is one write at the end.
 //
@@ -63,7 +58,8 @@ type Log struct {
 // OpenLog opens a log, or makes it. A last line that a crash cut off is ended,
 // so that it does not spoil the next one; [ReadLog] passes over it.
 func OpenLog(cfg LogConfig) (*Log, error) {
-	l := &Log{cfg: cfg.withDefaults()}
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, DefaultMaxLogBytes)
+	l := &Log{cfg: cfg}
 	if err := atomicfile.MkdirAll(filepath.Dir(cfg.Path), 0o700); err != nil {
 		return nil, fmt.Errorf("open hook log: %w", err)
 	}
@@ -112,7 +108,12 @@ func (l *Log) Append(r Record) error {
 	if l.file == nil {
 		return fmt.Errorf("append to hook log: %w", fs.ErrClosed)
 	}
-	if err := l.follow(); err != nil {
+	// Another process may have rotated the file, or a user removed it.
+	same, err := l.current()
+	if err == nil && !same {
+		err = l.open()
+	}
+	if err != nil {
 		return fmt.Errorf("append to hook log: %w", err)
 	}
 	var aside error
@@ -124,16 +125,6 @@ func (l *Log) Append(r Record) error {
 	}
 	failpoint.Hit("hooklog.after_append")
 	return nil
-}
-
-// follow opens the file again when another process has rotated it, or a user
-// has removed it.
-func (l *Log) follow() error {
-	same, err := l.current()
-	if err != nil || same {
-		return err
-	}
-	return l.open()
 }
 
 // current reports whether the open file is the one at the path, and looks up its

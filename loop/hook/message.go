@@ -120,14 +120,22 @@ func (m Message) Encode() ([]byte, error) {
 // it does not know are ignored; timestamp, sender, loop_id, iteration and inputs
 // may be missing. The error names everything that is wrong.
 func DecodeMessage(text []byte) (Message, error) {
-	if err := within("message", MaxMessageBytes, len(text)); err != nil {
-		return Message{}, fmt.Errorf("read message: %w", err)
-	}
-	o, err := parseObject(text)
+	m, err := decodeMessage(text)
 	if err != nil {
 		return Message{}, fmt.Errorf("read message: %w", err)
 	}
-	m := Message{
+	return m, nil
+}
+
+func decodeMessage(text []byte) (m Message, err error) {
+	if err := within("message", MaxMessageBytes, len(text)); err != nil {
+		return m, err
+	}
+	o, err := parseObject(text)
+	if err != nil {
+		return m, err
+	}
+	m = Message{
 		Role: Role(o.string("role", MaxNameBytes)), Content: o.string("content", MaxMessageBytes),
 		Timestamp: o.time("timestamp").UTC(), Sender: o.string("sender", MaxNameBytes),
 	}
@@ -141,14 +149,11 @@ func DecodeMessage(text []byte) (Message, error) {
 		m.Metadata.Inputs = map[string]any{}
 	}
 	if err := errors.Join(*o.errs...); err != nil {
-		return Message{}, fmt.Errorf("read message: %w", err)
+		return m, err
 	}
 	err = m.validate()
 	if name := m.Metadata.HookName; !name.known() {
 		err = errors.Join(unknownHook("metadata.hook_name", name), err)
 	}
-	if err != nil {
-		return Message{}, fmt.Errorf("read message: %w", err)
-	}
-	return m, nil
+	return m, err
 }

@@ -257,21 +257,8 @@ func Names() []Name {
 	return names
 }
 
-// rowOf returns the row of a hook.
-func rowOf(name Name) (Row, bool) {
-	for _, row := range Table() {
-		if row.Hook == name {
-			return row, true
-		}
-	}
-	return Row{}, false
-}
-
 // known reports whether there is a hook of this name.
-func (n Name) known() bool {
-	_, ok := rowOf(n)
-	return ok
-}
+func (n Name) known() bool { return slices.Contains(Names(), n) }
 
 // nearestName guesses which hook was meant.
 func nearestName(name Name) (string, bool) {

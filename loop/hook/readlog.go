@@ -46,15 +46,12 @@ func ReadLog(r io.Reader, visit func(Record) bool) (skipped int, err error) {
 func ReadLogFile(path string, visit func(Record) bool) (skipped int, err error) {
 	more := true
 	for _, name := range []string{asideOf(path), path} {
-		if !more {
-			break
-		}
 		n, err := readFile(name, func(r Record) bool {
 			more = visit(r)
 			return more
 		})
 		skipped += n
-		if err != nil {
+		if err != nil || !more {
 			return skipped, err
 		}
 	}

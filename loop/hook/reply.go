@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/internal/text/clip"
@@ -21,17 +22,8 @@ const (
 	Block Verdict = "BLOCK"
 )
 
-func (v Verdict) rank() int {
-	switch v {
-	case Allow:
-		return 1
-	case Warn:
-		return 2
-	case Block:
-		return 3
-	}
-	return 0
-}
+// rank is 0 for what is no verdict.
+func (v Verdict) rank() int { return slices.Index([]Verdict{Allow, Warn, Block}, v) + 1 }
 
 // Stricter returns the stricter of two verdicts. What is no verdict is milder
 // than all.
@@ -153,15 +145,11 @@ func (m ReplyMetadata) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	extra := maps.Clone(m.Extra)
-	for _, name := range replyMembers() {
+	for _, name := range []string{"verdict", "recommendations", "inject", "reinforcement_level", "regression_type",
+		"severity", "details"} {
 		delete(extra, name)
 	}
 	return withMembers(doc, extra)
-}
-
-func replyMembers() []string {
-	return []string{"verdict", "recommendations", "inject", "reinforcement_level", "regression_type", "severity",
-		"details"}
 }
 
 // validate says everything that is wrong, each with its field. It holds
@@ -235,20 +223,11 @@ func DecodeReply(text []byte) (Reply, error) {
 	if m, ok := o.child("metadata"); ok {
 		r.Metadata = decodeMetadata(m)
 	}
-	err = errors.Join(errors.Join(*o.errs...), r.afterwards(len(*o.errs)))
-	if err != nil {
+	// The members were checked while they were read; validate finds the missing ones.
+	if err := cmp.Or(errors.Join(*o.errs...), r.validate()); err != nil {
 		return r, fmt.Errorf("read reply: %w", err)
 	}
 	return r, nil
-}
-
-// afterwards is validate for a reply whose members were checked one by one
-// while they were read: then only what none of them shows is left.
-func (r Reply) afterwards(found int) error {
-	if found > 0 {
-		return nil
-	}
-	return r.validate()
 }
 
 func decodeMetadata(m object) ReplyMetadata {

@@ -262,12 +262,10 @@ func (r *Runner) ask(ctx context.Context, row Row, h *post, m Message) (Record, 
 
 // policyOf is what a fault comes to at a hook.
 func policyOf(row Row, own OnFault, m Message) OnFault {
-	policy := own
-	policy = cmp.Or(policy, row.OnFault)
 	if own == "" && row.Destructive && !m.destroys() {
 		return FaultContinues
 	}
-	return policy
+	return cmp.Or(own, row.OnFault)
 }
 
 // keep counts a record, writes it to the log and tells it.

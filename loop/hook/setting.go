@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -85,12 +86,7 @@ func (s Setting) faults(i int) []error {
 	return errs
 }
 
-func (s Setting) name(i int) string {
-	if s.Name != "" {
-		return s.Name
-	}
-	return fmt.Sprintf("hooks[%d]", i)
-}
+func (s Setting) name(i int) string { return cmp.Or(s.Name, fmt.Sprintf("hooks[%d]", i)) }
 
 // Place is where the programs of [Settings] run; see [CommandConfig].
 type Place struct {

@@ -47,10 +47,8 @@ func (b *Beginning) write(ctx context.Context, tx *perdure.WriteTx) error {
 		tx.Now().UnixMicro(), briefForm); err != nil {
 		return err
 	}
-	for _, ref := range b.Blobs {
-		if err := tx.AddBlobRef(ctx, key, ref); err != nil {
-			return err
-		}
+	if err := addBlobs(ctx, tx, key, b.Blobs); err != nil {
+		return err
 	}
 	for i := range b.Iterations {
 		if err := fits(op, "iteration", b.Iterations[i].Data, MaxIterationBytes); err != nil {
@@ -60,12 +58,7 @@ func (b *Beginning) write(ctx context.Context, tx *perdure.WriteTx) error {
 			return err
 		}
 	}
-	for _, e := range b.Events {
-		if err := tx.AppendEvent(key, 0, e.Kind, e.Data); err != nil {
-			return err
-		}
-	}
-	return nil
+	return appendEvents(tx, key, 0, b.Events)
 }
 
 // sqlOpenPlaces lists the places of loops that have not ended.

@@ -161,12 +161,8 @@ func saveBrief(ctx context.Context, tx *perdure.WriteTx, key int64, it *Iteratio
 	if err != nil {
 		return err
 	}
-	var quality any
-	if it.Quality != nil {
-		quality = *it.Quality
-	}
 	t := &s.Times
-	_, err = tx.Exec(ctx, sqlPutBrief, key, it.Number, int64(it.Task), string(it.Status), quality,
+	_, err = tx.Exec(ctx, sqlPutBrief, key, it.Number, int64(it.Task), string(it.Status), it.Quality,
 		it.StartedAt.UnixMicro(), column(it.EndedAt),
 		digit(s.eligible(it)), digit(s.Check.Passed), len(s.Regressions), len(s.Recoveries), digit(s.AgentError != ""),
 		len(s.Warnings), digit(s.Sealed != nil),
@@ -254,11 +250,7 @@ func (r *Records) fill(ctx context.Context, tree perdure.TreeID) error {
 	}
 	const page = 200 // other writers wait for one page at most
 	for from := 0; form < briefForm; failpoint.Hit("loop.briefs_filled") {
-		err := r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
-			key, err := tx.TreeKey(ctx, tree)
-			if err != nil {
-				return err
-			}
+		err := r.write(ctx, tree, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
 			list, err := iterations(ctx, tx, sqlIterations, string(tree), from, page)
 			if err != nil {
 				return err

@@ -26,11 +26,7 @@ func (r *Records) Ask(ctx context.Context, tree perdure.TreeID, req Control) err
 	if _, err := r.Loop(ctx, tree); err != nil {
 		return err
 	}
-	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
-		key, err := tx.TreeKey(ctx, tree)
-		if err != nil {
-			return err
-		}
+	return r.write(ctx, tree, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
 		return control(ctx, tx, key, tree, req)
 	})
 }
@@ -56,14 +52,11 @@ const sqlRequest = `SELECT wish, status FROM loop WHERE tree = $1`
 // arrived since the caller read the loop. atGate says that the loop waits at its last
 // gate. Only requests to resume or to end wake a paused loop.
 func (r *Records) Park(ctx context.Context, l *perdure.Lease, until time.Time, atGate bool) error {
-	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
-		key, err := tx.TreeKey(ctx, l.Tree.ID)
-		if err != nil {
-			return err
-		}
+	return r.write(ctx, l.Tree.ID, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
 		var req Control
 		var status Status
-		if err := tx.QueryRow(ctx, sqlRequest, key).Scan((*string)(&req), (*string)(&status)); err != nil {
+		err := tx.QueryRow(ctx, sqlRequest, key).Scan((*string)(&req), (*string)(&status))
+		if err != nil {
 			return err
 		}
 		wake := req != NoControl

@@ -69,11 +69,7 @@ func (r *Records) MarkFalse(ctx context.Context, tree perdure.TreeID, marks []Fa
 	if _, err := r.Loop(ctx, tree); err != nil {
 		return 0, err
 	}
-	err = r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
-		key, err := tx.TreeKey(ctx, tree)
-		if err != nil {
-			return err
-		}
+	err = r.write(ctx, tree, func(ctx context.Context, tx *perdure.WriteTx, key int64) (err error) {
 		fresh, err = markFalse(ctx, tx, key, marks)
 		return err
 	})

@@ -22,14 +22,10 @@ func saveIteration(ctx context.Context, tx *perdure.WriteTx, key int64, it *Iter
 	if it == nil {
 		return nil
 	}
-	var quality any
-	if it.Quality != nil {
-		quality = *it.Quality
-	}
 	if it.StartedAt.IsZero() {
 		it.StartedAt = tx.Now()
 	}
-	_, err := tx.Exec(ctx, sqlPutIteration, key, it.Number, int64(it.Task), string(it.Status), quality, string(it.Data),
+	_, err := tx.Exec(ctx, sqlPutIteration, key, it.Number, int64(it.Task), string(it.Status), it.Quality, string(it.Data),
 		it.StartedAt.UnixMicro(), column(it.EndedAt))
 	if err != nil {
 		return err

@@ -170,18 +170,12 @@ func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) erro
 	if err := c.check(op); err != nil {
 		return err
 	}
-	err := r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+	err := r.write(ctx, c.Loop.Tree, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
 		if err := tx.CheckLease(ctx, lease); err != nil {
 			return err
 		}
-		key, err := tx.TreeKey(ctx, c.Loop.Tree)
-		if err != nil {
+		if err := addBlobs(ctx, tx, key, c.Blobs); err != nil {
 			return err
-		}
-		for _, ref := range c.Blobs {
-			if err := tx.AddBlobRef(ctx, key, ref); err != nil {
-				return err
-			}
 		}
 		if err := saveLoop(ctx, tx, key, c.Loop, c.Fulfilled); err != nil {
 			return err
@@ -202,17 +196,42 @@ func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) erro
 				return err
 			}
 		}
-		for _, e := range c.Events {
-			if err := tx.AppendEvent(key, lease.Task.ID, e.Kind, e.Data); err != nil {
-				return err
-			}
-		}
-		return nil
+		return appendEvents(tx, key, lease.Task.ID, c.Events)
 	})
 	if err == nil {
 		c.Loop.Version++
 	}
 	return err
+}
+
+// write runs do in a transaction, with the key of a tree.
+func (r *Records) write(ctx context.Context, tree perdure.TreeID,
+	do func(ctx context.Context, tx *perdure.WriteTx, key int64) error) error {
+	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		key, err := tx.TreeKey(ctx, tree)
+		if err != nil {
+			return err
+		}
+		return do(ctx, tx, key)
+	})
+}
+
+func addBlobs(ctx context.Context, tx *perdure.WriteTx, key int64, refs []perdure.BlobRef) error {
+	for _, ref := range refs {
+		if err := tx.AddBlobRef(ctx, key, ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendEvents(tx *perdure.WriteTx, key int64, task perdure.TaskID, events []Event) error {
+	for _, e := range events {
+		if err := tx.AppendEvent(key, task, e.Kind, e.Data); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Change) check(op string) error {

@@ -60,11 +60,7 @@ func (r *Records) Reconfigure(ctx context.Context, tree perdure.TreeID, c Reconf
 	if err := fits(op, "configuration", c.After, MaxStateBytes); err != nil {
 		return err
 	}
-	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
-		key, err := tx.TreeKey(ctx, tree)
-		if err != nil {
-			return err
-		}
+	return r.write(ctx, tree, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
 		if err := c.write(ctx, tx, key, tree); err != nil {
 			return err
 		}
@@ -109,11 +105,7 @@ func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error 
 	if err := fits(op, "state", l.State, MaxStateBytes); err != nil {
 		return err
 	}
-	return r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
-		key, err := tx.TreeKey(ctx, l.Tree)
-		if err != nil {
-			return err
-		}
+	return r.write(ctx, l.Tree, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
 		if err := alone(ctx, tx, l); err != nil {
 			return err
 		}
