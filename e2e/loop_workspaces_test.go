@@ -147,7 +147,7 @@ func TestLoopRefusesWorkspace(t *testing.T) {
 		{"git init -q --bare bare; cd bare", "it is a bare repository"},
 		{"cd .git", "it is inside of a .git folder"},
 		{"cd tests; set -- --workspace a", "it is not a folder"},
-		{"cd tests; set -- --workspace none", "workspace is gone"},
+		{"cd tests; set -- --workspace none", "workspace is missing"},
 	} {
 		out, errs, status := w.try("set --; " + c.script + `; perdure loop run x --until true --agent exec:true "$@"; s=$?; test ! -e .perdure && exit $s`)
 		if status != 2 {

@@ -437,7 +437,7 @@ func TestLaunchRefuses(t *testing.T) {
 		"unknown stand-in": {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x",
 			Fallback: []string{"missing"}}, "no agent"},
 		"folder is missing": {config.Config{Task: "x", Until: "true", Workspace: b.dir + "/none", Agent: "x"},
-			"workspace is gone"},
+			"workspace is missing"},
 		"file system": {config.Config{Task: "x", Until: "true", Workspace: "/", Agent: "x"}, "not a workspace"},
 		"many iterations": {config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "x", MaxIterations: 10_001},
 			"max_iterations"},

@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// cached is a content that was read while the file had a stamp that shows any
-// later change.
+// cached is the hash of a file that was read while it had a stamp that shows every later
+// change.
 type cached struct {
 	stamp stamp
 	hash  Hash
@@ -20,7 +20,7 @@ type cached struct {
 
 const cacheMagic = "perdure stat cache 1\n"
 
-// encodeCache writes what was learned of the files, by path.
+// encodeCache encodes the cache, sorted by path.
 func encodeCache(known map[string]cached) []byte {
 	b := make([]byte, 0, len(cacheMagic)+len(known)*128)
 	b = append(b, cacheMagic...)
@@ -37,7 +37,7 @@ func encodeCache(known map[string]cached) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// decodeCache reads what encodeCache wrote.
+// decodeCache parses the output of encodeCache.
 func decodeCache(data []byte) (map[string]cached, error) {
 	const sum = 4
 	if len(data) < len(cacheMagic)+sum || string(data[:len(cacheMagic)]) != cacheMagic {
@@ -68,30 +68,30 @@ func decodeCache(data []byte) (map[string]cached, error) {
 	return known, d.err
 }
 
-// loadCache reads the cache of the workspace. It is only ever a shortcut: one
-// that is missing or damaged is empty.
+// loadCache reads the cache of the workspace. A missing or damaged one is empty: then all
+// files are read.
 func (w *Workspace) loadCache() map[string]cached {
 	data, err := os.ReadFile(filepath.Join(w.cfg.Dir, cacheName))
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			w.cfg.Logger.Warn("stat cache cannot be read; all files are", "error", err)
+			w.cfg.Logger.Warn("stat cache cannot be read; all files are read again", "error", err)
 		}
 		return map[string]cached{}
 	}
 	known, err := decodeCache(data)
 	if err != nil {
-		w.cfg.Logger.Warn("stat cache cannot be used; all files are read", "error", err)
+		w.cfg.Logger.Warn("stat cache cannot be used; all files are read again", "error", err)
 		return map[string]cached{}
 	}
 	return known
 }
 
-// saveCache replaces the cache. Nothing is flushed: a power loss leaves the old
-// one or one whose checksum is wrong.
+// saveCache replaces the cache without a flush: after a power loss it is the old one or has a
+// wrong checksum.
 func (w *Workspace) saveCache() error {
 	path := filepath.Join(w.cfg.Dir, cacheName)
 	if err := os.WriteFile(path+pendingMark, encodeCache(w.known), 0o600); err != nil {
-		_ = os.Remove(path + pendingMark) // the first error is the one that tells
+		_ = os.Remove(path + pendingMark) // the first error is the cause
 		return err
 	}
 	return os.Rename(path+pendingMark, path)

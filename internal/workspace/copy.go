@@ -12,27 +12,22 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 )
 
-// Copied tells what a copy has.
+// Copied is the result of a copy.
 type Copied struct {
-	// Files counts files and links; Bytes is what the files hold.
+	// Files counts files and links; Bytes is the size of the files.
 	Files int
 	Bytes int64
-	// Took is how long it took, waiting for others included.
-	Took time.Duration
 }
 
 const copying = "copy snapshot"
 
-// CopyTo writes the files of a snapshot into an empty folder outside of the
-// workspace; with only, those of these paths, and what stands there is replaced. Paths that the
-// snapshot does not have are left alone. Nothing is flushed to disk: a copy is
-// something to throw away. Contents are those of the snapshot, whatever happened
-// to the workspace since.
+// CopyTo writes the files of a snapshot into an empty folder outside of the workspace; with
+// only, those at these paths, replacing existing ones. Paths that are not in the snapshot are
+// left alone. Nothing is flushed to disk. The files are those of the snapshot, also if the
+// workspace changed since.
 func (w *Workspace) CopyTo(ctx context.Context, id ID, dir string, only []string) (Copied, error) {
-	started := time.Now()
 	var done Copied
 	err := w.exclusive(ctx, func() error {
 		m, err := w.load(copying, id)
@@ -57,17 +52,15 @@ func (w *Workspace) CopyTo(ctx context.Context, id ID, dir string, only []string
 		done, err = r.copy(ctx, files, only == nil)
 		return err
 	})
-	done.Took = time.Since(started)
-	return done, wrap(copying, string(id), err)
+	return done, Wrap(copying, string(id), err)
 }
 
-// copy makes files, links and the folders above them; whole tells that nothing is
-// there yet.
+// copy creates files, links and the folders above them; whole is set if the folder is empty.
 func (r *restore) copy(ctx context.Context, files []File, whole bool) (done Copied, err error) {
 	byFolder := make(map[string][]*File)
 	for i := range files {
 		f := &files[i]
-		if f.Kind == KindFolder { // comes before what it holds
+		if f.Kind == KindFolder { // comes before its entries
 			if err := r.root.MkdirAll(f.Path, 0o700); err != nil {
 				return done, err
 			}
@@ -86,8 +79,8 @@ func (r *restore) copy(ctx context.Context, files []File, whole bool) (done Copi
 		return r.over(ctx, byFolder[dir])
 	})
 	err = errors.Join(err, packs.close())
-	for i := len(files) - 1; i >= 0 && err == nil; i-- { // a folder may be read-only
-		if f := &files[i]; f.Kind == KindFolder {
+	for _, f := range slices.Backward(files) { // at the end: a folder may be read-only
+		if err == nil && f.Kind == KindFolder {
 			err = r.root.Chmod(f.Path, f.FileMode())
 		}
 	}
@@ -98,11 +91,13 @@ func (r *restore) copy(ctx context.Context, files []File, whole bool) (done Copi
 func (r *restore) over(ctx context.Context, files []*File) error {
 	for _, f := range files {
 		c := Change{Kind: Added, Path: f.Path, New: f}
-		put := func() error { return r.file(ctx, c, false) }
+		var err error
 		if f.Kind == KindLink {
-			put = func() error { return r.link(c) }
+			err = r.link(c)
+		} else {
+			err = r.file(ctx, c, false)
 		}
-		if err := put(); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -135,30 +130,26 @@ func freshFile(ctx context.Context, packs *packReader, folder *os.Root, f *File)
 	if err != nil {
 		return err
 	}
-	err = packs.copyTo(&untilStopped{ctx, out}, f.Hash)
-	if err == nil {
-		err = out.Chmod(f.FileMode())
-	}
-	return errors.Join(err, out.Close())
+	return packs.writeFile(ctx, out, f, false)
 }
 
-// Beside is a file or link that is no part of snapshots because git ignores it, or
-// because it is too large.
-type Beside struct {
+// Excluded is a file or link that is not part of snapshots because git ignores it, or because
+// it is too large.
+type Excluded struct {
 	// Path is relative to the workspace, with slashes.
 	Path string
 	// Size is in bytes; only for files.
 	Size int64
-	// Target is where a link points to.
+	// Target is the target of a link.
 	Target string
-	// Stamp changes with every change of the file, as far as the file system tells.
+	// Stamp changes with every change of the file that its metadata show.
 	Stamp string
 }
 
-// Beside lists what lies beside the snapshots, sorted by path: files and links
-// that git ignores, also those in ignored folders, and files that are too large. More
-// than Config.MaxFiles are an error that matches ErrLimit.
-func (w *Workspace) Beside(ctx context.Context) ([]Beside, error) {
+// Excluded lists the files and links that git ignores, also those in ignored folders, and the
+// files that are too large for snapshots, sorted by path. More than Config.MaxFiles are an
+// error that matches ErrLimit.
+func (w *Workspace) Excluded(ctx context.Context) ([]Excluded, error) {
 	const op = "list ignored files"
 	var tops []string
 	err := w.exclusive(ctx, func() error {
@@ -176,33 +167,32 @@ func (w *Workspace) Beside(ctx context.Context) ([]Beside, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, wrap(op, w.cfg.Root, err)
+		return nil, Wrap(op, w.cfg.Root, err)
 	}
 	root, err := w.openRoot(op)
 	if err != nil {
-		return nil, wrap(op, w.cfg.Root, err)
+		return nil, Wrap(op, w.cfg.Root, err)
 	}
 	defer root.Close()
-	b := &besides{w: w, ctx: ctx}
+	b := &excludedFiles{w: w, ctx: ctx}
 	for _, p := range tops {
 		if err := b.entry(root, p, p); err != nil {
-			return nil, wrap(op, p, err)
+			return nil, Wrap(op, p, err)
 		}
 	}
-	slices.SortFunc(b.list, func(x, y Beside) int { return strings.Compare(x.Path, y.Path) })
+	slices.SortFunc(b.list, func(x, y Excluded) int { return strings.Compare(x.Path, y.Path) })
 	return b.list, nil
 }
 
-// besides walks what is ignored.
-type besides struct {
+// excludedFiles walks the ignored files.
+type excludedFiles struct {
 	w    *Workspace
 	ctx  context.Context
-	list []Beside
+	list []Excluded
 }
 
-// entry adds one name of a folder and what is below it. What went meanwhile, or
-// cannot be read, is not there.
-func (b *besides) entry(dir *os.Root, name, p string) error {
+// entry adds one name of a folder and the paths below it, except removed and unreadable ones.
+func (b *excludedFiles) entry(dir *os.Root, name, p string) error {
 	if err := b.ctx.Err(); err != nil {
 		return err
 	}
@@ -218,17 +208,17 @@ func (b *besides) entry(dir *os.Root, name, p string) error {
 		if err != nil {
 			return unlessGone(err)
 		}
-		b.list = append(b.list, Beside{Path: p, Target: target, Stamp: "l" + target})
+		b.list = append(b.list, Excluded{Path: p, Target: target, Stamp: "l" + target})
 	case info.Mode().IsRegular():
-		b.list = append(b.list, Beside{Path: p, Size: info.Size(), Stamp: stampText(info)})
+		b.list = append(b.list, Excluded{Path: p, Size: info.Size(), Stamp: stampText(info)})
 	}
 	if len(b.list) > b.w.cfg.MaxFiles {
-		return &Error{Kind: ErrLimit, Msg: "there are more ignored files than can be looked after"}
+		return &Error{Kind: ErrLimit, Msg: fmt.Sprintf("more than %d ignored files", b.w.cfg.MaxFiles)}
 	}
 	return nil
 }
 
-func (b *besides) folder(dir *os.Root, name, p string) error {
+func (b *excludedFiles) folder(dir *os.Root, name, p string) error {
 	sub, err := dir.OpenRoot(name)
 	if err != nil {
 		return unlessGone(err)
@@ -256,7 +246,7 @@ func unlessGone(err error) error {
 	return err
 }
 
-// stampText is what the file system says of a file, in a few letters.
+// stampText returns a hash of the metadata of a file.
 func stampText(info fs.FileInfo) string {
 	s, ok := sysStamp(info)
 	if !ok {

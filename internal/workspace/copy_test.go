@@ -117,7 +117,7 @@ func TestBeside(t *testing.T) {
 	}
 	beside := func() map[string]string {
 		t.Helper()
-		list, err := w.Beside(t.Context())
+		list, err := w.Excluded(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestBeside(t *testing.T) {
 	if w, err = workspace.Open(cfg); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Beside(t.Context()); !errors.Is(err, workspace.ErrLimit) {
+	if _, err := w.Excluded(t.Context()); !errors.Is(err, workspace.ErrLimit) {
 		t.Errorf("too many: %v", err)
 	}
 }

@@ -2,11 +2,11 @@ package workspace
 
 import (
 	"context"
+	"path"
 	"slices"
-	"strings"
 )
 
-// ChangeKind is what happened to a path.
+// ChangeKind is the kind of a change of a path.
 type ChangeKind string
 
 // The kinds of a [Change].
@@ -14,22 +14,22 @@ const (
 	Added   ChangeKind = "added"
 	Changed ChangeKind = "changed" // content, mode, kind or target
 	Deleted ChangeKind = "deleted"
-	Renamed ChangeKind = "renamed" // a file that went is there under another name, with the same content
+	Renamed ChangeKind = "renamed" // a file with the content of a deleted one
 )
 
-// Change is a difference between two trees.
+// Change is a difference between two snapshots, or a snapshot and the workspace.
 type Change struct {
 	Kind ChangeKind
-	// Path is where it is now; where it was, if it was deleted.
+	// Path is the new path; the old one if it was deleted.
 	Path string
-	// From is where a renamed file was.
+	// From is the old path of a renamed file.
 	From string
-	// Old and New are nil when there is none.
+	// Old and New are the entries before and after; nil for none.
 	Old, New *File
 }
 
-// Diff returns what changed from snapshot a to snapshot b, sorted by path. What
-// Old and New point to is shared and must not be changed.
+// Diff returns the changes from snapshot a to snapshot b, sorted by path. The files of Old and
+// New are shared and must not be changed.
 func (w *Workspace) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 	const op = "compare snapshots"
 	if err := ctx.Err(); err != nil {
@@ -37,17 +37,17 @@ func (w *Workspace) Diff(ctx context.Context, a, b ID) ([]Change, error) {
 	}
 	before, err := w.recall(op, a)
 	if err != nil {
-		return nil, wrap(op, string(a), err)
+		return nil, Wrap(op, string(a), err)
 	}
 	after, err := w.recall(op, b)
 	if err != nil {
-		return nil, wrap(op, string(b), err)
+		return nil, Wrap(op, string(b), err)
 	}
 	return renames(differences(before, after)), nil
 }
 
-// DiffNow returns what changed from a snapshot to the workspace as it is, sorted
-// by path. Nothing is stored. Paths that the snapshot left out are not compared.
+// DiffNow returns the changes from a snapshot to the workspace, sorted by path. Nothing is
+// stored. Paths that the snapshot left out are not compared.
 func (w *Workspace) DiffNow(ctx context.Context, a ID) ([]Change, error) {
 	const op = "compare workspace"
 	var changes []Change
@@ -66,7 +66,7 @@ func (w *Workspace) DiffNow(ctx context.Context, a ID) ([]Change, error) {
 		changes = renames(changes)
 		return nil
 	})
-	return changes, wrap(op, w.cfg.Root, err)
+	return changes, Wrap(op, w.cfg.Root, err)
 }
 
 func (m *manifest) byPath() map[string]*File {
@@ -77,30 +77,22 @@ func (m *manifest) byPath() map[string]*File {
 	return set
 }
 
-// differences walks two sorted lists side by side.
+// differences compares two sorted lists.
 func differences(before, after *manifest) []Change {
 	var list []Change
 	i, j := 0, 0
-	for i < len(before.files) || j < len(after.files) {
-		order := 0
+	a, b := before.files, after.files
+	for i < len(a) || j < len(b) {
 		switch {
-		case i == len(before.files):
-			order = 1
-		case j == len(after.files):
-			order = -1
-		default:
-			order = strings.Compare(before.files[i].Path, after.files[j].Path)
-		}
-		switch {
-		case order < 0:
-			list = append(list, Change{Kind: Deleted, Path: before.files[i].Path, Old: &before.files[i]})
+		case j == len(b) || i < len(a) && a[i].Path < b[j].Path:
+			list = append(list, Change{Kind: Deleted, Path: a[i].Path, Old: &a[i]})
 			i++
-		case order > 0:
-			list = append(list, Change{Kind: Added, Path: after.files[j].Path, New: &after.files[j]})
+		case i == len(a) || b[j].Path < a[i].Path:
+			list = append(list, Change{Kind: Added, Path: b[j].Path, New: &b[j]})
 			j++
 		default:
-			if before.files[i] != after.files[j] {
-				list = append(list, Change{Kind: Changed, Path: after.files[j].Path, Old: &before.files[i], New: &after.files[j]})
+			if a[i] != b[j] {
+				list = append(list, Change{Kind: Changed, Path: b[j].Path, Old: &a[i], New: &b[j]})
 			}
 			i++
 			j++
@@ -109,35 +101,34 @@ func differences(before, after *manifest) []Change {
 	return list
 }
 
-// renames joins files that went with files that came of the same content. Empty
-// files say nothing.
+// renames joins deleted files with added ones of the same content, except empty ones.
 func renames(list []Change) []Change {
-	went := map[Hash][]int{}
+	deleted := map[Hash][]int{}
 	for i, c := range list {
 		if c.Kind == Deleted && c.Old.Kind == KindFile && c.Old.Size > 0 {
-			went[c.Old.Hash] = append(went[c.Old.Hash], i)
+			deleted[c.Old.Hash] = append(deleted[c.Old.Hash], i)
 		}
 	}
 	joined := map[int]bool{}
 	for i, c := range list {
-		if c.Kind != Added || c.New.Kind != KindFile || len(went[c.New.Hash]) == 0 {
+		if c.Kind != Added || c.New.Kind != KindFile || len(deleted[c.New.Hash]) == 0 {
 			continue
 		}
-		at := went[c.New.Hash][0]
-		went[c.New.Hash] = went[c.New.Hash][1:]
+		at := deleted[c.New.Hash][0]
+		deleted[c.New.Hash] = deleted[c.New.Hash][1:]
 		joined[at] = true
 		list[i] = Change{Kind: Renamed, Path: c.Path, From: list[at].Path, Old: list[at].Old, New: c.New}
 	}
-	result := list[:0]
+	kept := list[:0]
 	for i, c := range list {
 		if !joined[i] {
-			result = append(result, c)
+			kept = append(kept, c)
 		}
 	}
-	return result
+	return kept
 }
 
-// spared are paths that are left alone with all below them.
+// spared are paths that a restore does not change, with all paths below them.
 type spared struct {
 	left, ignored map[string]bool
 }
@@ -150,19 +141,15 @@ func leftPaths(left []LeftOut) map[string]bool {
 	return set
 }
 
-// has tells whether the path or a folder above it is one of them.
+// has reports whether the path or a folder above it is one of them.
 func (s spared) has(p string) bool {
 	if len(s.left)+len(s.ignored) == 0 {
 		return false
 	}
-	for {
+	for ; p != "."; p = path.Dir(p) {
 		if s.left[p] || s.ignored[p] {
 			return true
 		}
-		i := strings.LastIndexByte(p, '/')
-		if i < 0 {
-			return false
-		}
-		p = p[:i]
 	}
+	return false
 }

@@ -14,6 +14,16 @@ func WithClock(cfg Config, now func() time.Time) Config {
 	return cfg
 }
 
+// Snapshots returns the stored snapshots, the newest first.
+func (w *Workspace) Snapshots() ([]ID, error) {
+	list, err := w.list()
+	var ids []ID
+	for _, s := range list {
+		ids = append(ids, s.id)
+	}
+	return ids, err
+}
+
 // RecodeManifest decodes and encodes.
 func RecodeManifest(data []byte) ([]byte, []File, error) {
 	m, err := decodeManifest(data)

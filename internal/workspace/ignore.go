@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// rules tell what is ignored in a repository, or in the part of the workspace
-// that is none.
+// rules decide which paths are ignored in a repository, or in the part of the workspace
+// outside of repositories.
 type rules struct {
-	// byGit has what git said, as paths of the workspace; nil when it was not
-	// asked or could not tell, and the patterns decide.
+	// byGit are the paths of the workspace that git ignores; nil if git was not run or
+	// failed: then the patterns decide.
 	byGit    map[string]bool
 	patterns []Pattern
 }
 
-// gitTimeout is how long git may think about one repository.
+// gitTimeout limits the time of git for one repository.
 const gitTimeout = time.Minute
 
-// ignores tells whether the rules leave a path out. Its folder is not ignored.
+// ignores reports whether a path is ignored. Its folder must not be ignored.
 func (r *rules) ignores(p string, folder bool) bool {
 	if r.byGit != nil {
 		return r.byGit[p]
@@ -37,12 +37,12 @@ func (r *rules) ignores(p string, folder bool) bool {
 	return false
 }
 
-// askGit returns what git ignores below the folder p of the workspace; nil when
-// there is no git, or no repository that it can read.
+// askGit returns the paths that git ignores below the folder p of the workspace; nil without
+// git, or a repository that it can read.
 func (w *Workspace) askGit(ctx context.Context, p string) (map[string]bool, error) {
 	limited, cancel := context.WithTimeout(ctx, gitTimeout)
 	defer cancel()
-	// Settings of the repository that start programs are not for a question.
+	// Settings of the repository must not start programs.
 	cmd := exec.CommandContext(limited, w.cfg.Git, "-c", "core.fsmonitor=false", "ls-files", "-z",
 		"--others", "--ignored", "--exclude-standard", "--directory")
 	cmd.Dir = filepath.Join(w.cfg.Root, filepath.FromSlash(p))
@@ -53,14 +53,14 @@ func (w *Workspace) askGit(ctx context.Context, p string) (map[string]bool, erro
 		return nil, err
 	}
 	if err != nil {
-		w.cfg.Logger.Debug("git does not tell what is ignored; .gitignore files are read", "folder", p, "error", err)
+		w.cfg.Logger.Debug("git cannot list ignored files; .gitignore files are read", "folder", p, "error", err)
 		return nil, nil
 	}
 	return ignoredPaths(p, out), nil
 }
 
-// ignoredPaths reads the list of git. A folder that is named only because all
-// that it holds is ignored, which is named as well, is not itself ignored.
+// ignoredPaths parses the output of git. A folder is listed, but not ignored itself, if all
+// its entries are ignored; these are listed as well.
 func ignoredPaths(below string, out []byte) map[string]bool {
 	set := make(map[string]bool)
 	for line := range bytes.SplitSeq(out, []byte{0}) {
@@ -77,8 +77,8 @@ func ignoredPaths(below string, out []byte) map[string]bool {
 	return set
 }
 
-// ownRepository leaves out the variables by which git, when it runs a hook, says
-// which repository is meant: another one, perhaps.
+// ownRepository removes the variables that select a repository: git sets them for hooks, and
+// they may name another one.
 func ownRepository(env []string) []string {
 	names := []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR",
 		"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_LITERAL_PATHSPECS",
@@ -159,11 +159,10 @@ func (p *Pattern) Matches(name string, folder bool) bool {
 	return matchParts(p.parts, strings.Split(name, "/"))
 }
 
-// matchParts matches between slashes; "**" stands for any number of folders,
-// and at the end for at least one name. However many there are, it takes no
-// longer than parts times names.
+// matchParts matches the parts between slashes; "**" matches any number of folders, and at
+// the end at least one name. The time is proportional to parts times names.
 func matchParts(parts, names []string) bool {
-	reached := make([]bool, len(names)+1) // how many names the parts so far may match
+	reached := make([]bool, len(names)+1) // by number of names: whether the parts so far match them
 	reached[0] = true
 	for i, part := range parts {
 		next := make([]bool, len(names)+1)
@@ -187,8 +186,7 @@ func matchParts(parts, names []string) bool {
 	return reached[len(names)]
 }
 
-// matchName matches one name against a pattern without slashes, in linear time
-// for each star.
+// matchName matches one name against a pattern without slashes, in linear time for each star.
 func matchName(pat, name string) bool {
 	star, mark := -1, 0
 	i, j := 0, 0
@@ -211,8 +209,8 @@ func matchName(pat, name string) bool {
 	return strings.Trim(pat[i:], "*") == ""
 }
 
-// matchByte matches the beginning of a pattern against a byte and returns how
-// long that beginning is.
+// matchByte matches the beginning of a pattern against a byte and returns the length of that
+// beginning.
 func matchByte(pat string, c byte) (int, bool) {
 	if pat == "" {
 		return 0, false
@@ -231,8 +229,7 @@ func matchByte(pat string, c byte) (int, bool) {
 	return 1, pat[0] == c
 }
 
-// matchClass matches a set of bytes as "[a-z!_]"; one without end in its name matches
-// nothing.
+// matchClass matches a set of bytes like "[a-z!_]"; one without an end matches nothing.
 func matchClass(pat string, c byte) (int, bool) {
 	i := 1
 	negated := i < len(pat) && (pat[i] == '!' || pat[i] == '^')

@@ -8,15 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// ID names a snapshot: the SHA-256 of its manifest in 64 hexadecimal digits.
-// Equal trees have equal IDs.
+// ID identifies a snapshot: the SHA-256 of its manifest in 64 hexadecimal digits. Equal
+// workspaces have equal IDs.
 type ID string
 
-// valid tells whether the text can be an ID, and so the name of a file.
+// valid reports whether the text has the form of an ID, and can be the name of a file.
 func (id ID) valid() bool {
 	return len(id) == hex.EncodedLen(sha256.Size) && strings.Trim(string(id), "0123456789abcdef") == ""
 }
@@ -27,10 +28,10 @@ type Hash [sha256.Size]byte
 // String returns the hash in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// Kind is what stands at a path.
+// Kind is the kind of a path.
 type Kind byte
 
-// The kinds of a [File].
+// Kinds of a [File].
 const (
 	KindFile   Kind = 'f'
 	KindFolder Kind = 'd'
@@ -42,29 +43,28 @@ type File struct {
 	// Path is relative to the workspace, with slashes.
 	Path string
 	Kind Kind
-	// Mode has the twelve bits of chmod (permissions, setuid, setgid, sticky);
-	// 0 for links.
+	// Mode has the twelve bits of chmod (permissions, setuid, setgid, sticky); 0 for links.
 	Mode uint32
 	// Size is in bytes; only for files.
 	Size int64
 	// Hash is that of the content; only for files.
 	Hash Hash
-	// Target is where a link points to, as it stands in the link.
+	// Target is the target of a link, unchanged.
 	Target string
 }
 
-// LeftOut is something that is no part of a snapshot and that a restore leaves
-// alone, with everything below it.
+// LeftOut is a path that is not part of a snapshot and that a restore does not change, with
+// all paths below it.
 type LeftOut struct {
 	// Path is relative to the workspace, with slashes.
 	Path string
 	Why  Reason
 }
 
-// Reason tells why something was left out.
+// Reason is why a path was left out.
 type Reason byte
 
-// The reasons of [LeftOut].
+// Reasons of [LeftOut].
 const (
 	TooLarge   Reason = 'b' // larger than Config.MaxFileSize
 	Special    Reason = 's' // a socket, pipe or device
@@ -72,7 +72,7 @@ const (
 	BadName    Reason = 'n' // a name that cannot be restored safely
 )
 
-// String says the reason in a few words.
+// String returns the reason for people.
 func (r Reason) String() string {
 	switch r {
 	case TooLarge:
@@ -87,13 +87,13 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// manifest is what a snapshot holds: files and left, each sorted by path.
+// manifest is the content of a snapshot; both lists are sorted by path.
 type manifest struct {
 	files []File
 	left  []LeftOut
 }
 
-// find returns what stands at a path; nil when nothing does.
+// find returns the file at a path; nil for none.
 func (m *manifest) find(p string) *File {
 	i, ok := slices.BinarySearchFunc(m.files, p, func(f File, p string) int { return strings.Compare(f.Path, p) })
 	if !ok {
@@ -105,11 +105,11 @@ func (m *manifest) find(p string) *File {
 const (
 	manifestMagic = "perdure snapshot 1\n"
 	maxPath       = 1 << 16
-	modeBits      = 0o7777
+	maxMode       = 0o7777
 )
 
-// encode writes the one form a manifest has: paths are given by what they share
-// with the path before and what follows.
+// encode encodes a manifest, in its only form: a path is encoded as the length of the prefix
+// that it shares with the path before, and the rest.
 func (m *manifest) encode() []byte {
 	b := make([]byte, 0, len(manifestMagic)+len(m.files)*72)
 	b = append(b, manifestMagic...)
@@ -152,15 +152,15 @@ func appendPath(b []byte, last, next string) []byte {
 	return append(b, next[n:]...)
 }
 
-// idOf is the ID of an encoded manifest.
+// idOf returns the ID of an encoded manifest.
 func idOf(encoded []byte) ID {
 	sum := sha256.Sum256(encoded)
 	return ID(hex.EncodeToString(sum[:]))
 }
 
-// decodeManifest reads what encode wrote and nothing else: whatever decodes
-// encodes to the same bytes, is sorted, and has no path that leads out of the
-// workspace, through a link, or into .git or .perdure.
+// decodeManifest parses the output of encode and nothing else: a manifest that it accepts
+// encodes to the same bytes, is sorted, and has no path that leads out of the workspace,
+// through a link, or into .git or .perdure.
 func decodeManifest(data []byte) (*manifest, error) {
 	rest, ok := bytes.CutPrefix(data, []byte(manifestMagic))
 	if !ok {
@@ -173,7 +173,7 @@ func decodeManifest(data []byte) (*manifest, error) {
 	for n := d.uvarint(uint64(len(rest))); n > 0 && d.err == nil; n-- {
 		f := d.file(last)
 		if d.err == nil && !folders[path.Dir(f.Path)] {
-			d.fail("path %q is in no folder", f.Path)
+			d.fail("path %q is not in a folder of the manifest", f.Path)
 		}
 		if f.Kind == KindFolder {
 			folders[f.Path] = true
@@ -200,7 +200,7 @@ func decodeManifest(data []byte) (*manifest, error) {
 	return m, nil
 }
 
-// decoder takes values off rest until the first fault.
+// decoder reads values from rest until the first error.
 type decoder struct {
 	rest []byte
 	err  error
@@ -231,11 +231,11 @@ func (d *decoder) bytes(n uint64) []byte {
 	return b
 }
 
-// uvarint takes a number up to limit in its shortest form.
+// uvarint reads a number up to limit in its shortest form.
 func (d *decoder) uvarint(limit uint64) uint64 {
 	v, n := binary.Uvarint(d.rest)
 	if n <= 0 || v > limit || n > 1 && d.rest[n-1] == 0 {
-		d.fail("bad number")
+		d.fail("invalid number")
 		return 0
 	}
 	d.rest = d.rest[n:]
@@ -247,11 +247,11 @@ func (d *decoder) file(last string) File {
 	f.Path = d.path(last, true)
 	switch f.Kind {
 	case KindFile:
-		f.Mode = uint32(d.uvarint(modeBits)) //nolint:gosec // limited
-		f.Size = int64(d.uvarint(1 << 62))   //nolint:gosec // limited
+		f.Mode = uint32(d.uvarint(maxMode)) //nolint:gosec // limited
+		f.Size = int64(d.uvarint(1 << 62))  //nolint:gosec // limited
 		copy(f.Hash[:], d.bytes(uint64(len(f.Hash))))
 	case KindFolder:
-		f.Mode = uint32(d.uvarint(modeBits)) //nolint:gosec // limited
+		f.Mode = uint32(d.uvarint(maxMode)) //nolint:gosec // limited
 	case KindLink:
 		f.Target = string(d.bytes(d.uvarint(maxPath)))
 		if f.Target == "" || strings.ContainsRune(f.Target, 0) {
@@ -276,38 +276,30 @@ func (d *decoder) path(last string, restorable bool) string {
 	case p <= last:
 		d.fail("path %q out of order", p)
 	case len(p) > maxPath || restorable && !validPath(p):
-		d.fail("path %q is not one of a workspace", p)
+		d.fail("path %q cannot be in a workspace", p)
 	}
 	return p
 }
 
-// validPath tells whether a path can be one of a snapshot.
+// validPath reports whether a path can be part of a snapshot.
 func validPath(p string) bool {
 	if p == "" || path.IsAbs(p) || path.Clean(p) != p || strings.ContainsRune(p, 0) {
 		return false
 	}
-	for part := range strings.SplitSeq(p, "/") {
-		if !validName(part) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return !validName(part) })
 }
 
-// validName tells whether a name in a folder of the workspace can be part of a
-// snapshot: not what belongs to git, to perdure or to a restore that is under
-// way, in any case, because file systems that ignore it would find those.
+// validName reports whether a name in a folder of the workspace can be part of a snapshot: it
+// is not one of git, perdure or a temporary file, and is the same as a path and as a name.
 func validName(name string) bool {
-	if name == "" || name == "." || name == ".." || len(name) > 4096 {
-		return false
-	}
-	return !reserved(name) && safeName(name)
+	return name != "" && name != "." && len(name) <= 4096 && !reserved(name) && filepath.IsLocal(name) &&
+		filepath.Base(name) == name
 }
 
-// tempPrefix begins the names of files that a restore is writing.
+// tempPrefix begins the names of temporary files of a restore.
 const tempPrefix = ".perdure-tmp-"
 
-// reserved tells whether a name is never looked at.
+// reserved reports whether a name is never read. Some file systems ignore case.
 func reserved(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, ".perdure") || strings.HasPrefix(name, tempPrefix)
 }

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,10 +22,10 @@ import (
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
-// A pack is a file of contents one after the other, then its index (hash and
-// size of each, in that order), then a footer: the number of entries, the
-// SHA-256 of the index, and a mark. It is named after the hash of the index and
-// gets that name only when all of it is durable.
+// A pack is a file of contents one after the other, then its index (hash and size of each,
+// in that order), then a footer: the number of entries, the SHA-256 of the index, and a
+// mark. Its name is the hash of the index; it gets that name only after all of it is
+// durable.
 const (
 	packMark    = "perdure pack 1\n"
 	packSuffix  = ".pack"
@@ -32,15 +34,14 @@ const (
 	pendingMark = "pending-"
 )
 
-// place is where a content stands.
+// place is the range of a content in a pack.
 type place struct {
 	pack   string
 	offset int64
 	size   int64
 }
 
-// contents knows what the packs of a folder hold. It is not safe for
-// concurrent changes.
+// contents is the index of the packs of a folder. It is not safe for concurrent changes.
 type contents struct {
 	dir   string
 	log   *slog.Logger
@@ -48,7 +49,7 @@ type contents struct {
 	index map[Hash]place
 }
 
-// refresh takes note of packs that came or went since.
+// refresh reads the indexes of new packs and forgets removed ones.
 func (c *contents) refresh() error {
 	list, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -58,23 +59,16 @@ func (c *contents) refresh() error {
 	for _, e := range list {
 		there[e.Name()] = strings.HasSuffix(e.Name(), packSuffix)
 	}
-	for name := range c.packs {
-		if !there[name] {
-			c.packs, c.index = nil, nil // rare: somebody swept
-			break
-		}
-	}
-	if c.packs == nil {
+	removed := func(name string) bool { return !there[name] }
+	if c.packs == nil || slices.ContainsFunc(slices.Collect(maps.Keys(c.packs)), removed) {
 		c.packs, c.index = map[string]int64{}, map[Hash]place{}
 	}
 	for name, isPack := range there {
 		if _, known := c.packs[name]; known || !isPack {
 			continue
 		}
-		if err := c.load(name); err != nil {
-			if !errors.Is(err, fs.ErrNotExist) {
-				c.log.Warn("pack of snapshots cannot be read; what it holds is missing", "pack", name, "error", err)
-			}
+		if err := c.load(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			c.log.Warn("pack of snapshots cannot be read; its contents are missing", "pack", name, "error", err)
 		}
 	}
 	return nil
@@ -99,7 +93,7 @@ func (c *contents) load(name string) error {
 	return nil
 }
 
-// take enters the contents of a pack.
+// take adds the contents of a pack to the index.
 func (c *contents) take(name string, index []byte, size int64) {
 	offset := int64(0)
 	for ; len(index) > 0; index = index[packEntry:] {
@@ -110,7 +104,7 @@ func (c *contents) take(name string, index []byte, size int64) {
 	c.packs[name] = size
 }
 
-// readPackIndex returns the entries of a pack, which add up to its size.
+// readPackIndex returns the index of a pack and checks it against the size of the file.
 func readPackIndex(r io.ReaderAt, size int64) ([]byte, error) {
 	footer := make([]byte, packFooter)
 	if size < int64(packFooter) {
@@ -148,7 +142,7 @@ func readPackIndex(r io.ReaderAt, size int64) ([]byte, error) {
 	return index, nil
 }
 
-// total is how many bytes all packs take.
+// total returns the size of all packs in bytes.
 func (c *contents) total() int64 {
 	sum := int64(0)
 	for _, n := range c.packs {
@@ -157,14 +151,7 @@ func (c *contents) total() int64 {
 	return sum
 }
 
-// copyTo writes a content to w and checks it.
-func (c *contents) copyTo(w io.Writer, h Hash) error {
-	r := &packReader{c: c}
-	return errors.Join(r.copyTo(w, h), r.close())
-}
-
-// packReader reads many contents: it keeps the packs open. It is safe for
-// concurrent use.
+// packReader reads many contents and keeps the packs open. It is safe for concurrent use.
 type packReader struct {
 	c *contents
 
@@ -197,7 +184,7 @@ func (r *packReader) close() error {
 	return errors.Join(errs...)
 }
 
-// content finds where a content stands.
+// content returns the place of a content and a reader of it.
 func (r *packReader) content(h Hash) (place, *io.SectionReader, error) {
 	p, ok := r.c.index[h]
 	if !ok {
@@ -235,20 +222,19 @@ func (r *packReader) read(h Hash) ([]byte, error) {
 	return data, p.check(int64(n), sha256.Sum256(data), h)
 }
 
-// check tells of a place that holds something else than it should.
+// check returns an error if the content of a place is not the one wanted.
 func (p *place) check(size int64, is, want Hash) error {
 	if size != p.size || is != want {
 		return &Error{Kind: ErrDamaged, Op: "read content", Name: want.String(),
-			Msg: "the pack " + p.pack + " holds something else"}
+			Msg: "the pack " + p.pack + " has other data in its place"}
 	}
 	return nil
 }
 
-// packWriter gathers new contents in a pending pack. It is not safe for
-// concurrent use.
+// packWriter writes new contents to a pending pack. It is not safe for concurrent use.
 type packWriter struct {
 	c      *contents
-	limit  int64 // bytes the pack may have; negative for any
+	limit  int64 // of the bytes of the pack; negative for none
 	file   *os.File
 	offset int64
 	index  []byte
@@ -262,7 +248,7 @@ func (c *contents) writer(limit int64) *packWriter {
 	return &packWriter{c: c, limit: limit, added: map[Hash]bool{}}
 }
 
-// has tells whether a content is stored or about to be.
+// has reports whether a content is stored or pending.
 func (p *packWriter) has(h Hash) bool {
 	_, ok := p.c.index[h]
 	return ok || p.added[h]
@@ -272,8 +258,8 @@ func (p *packWriter) has(h Hash) bool {
 func (p *packWriter) Write(b []byte) (int, error) {
 	if p.limit >= 0 && p.offset+int64(len(b)) > p.limit {
 		return 0, &Error{Kind: ErrLimit, Op: "store contents",
-			Msg:  "the snapshots would take more disk space than they may",
-			Hint: "remove snapshots, add large generated files to .gitignore, or raise the limit"}
+			Msg:  "the snapshots would exceed their limit of disk space",
+			Hint: "add large generated files to .gitignore"}
 	}
 	if p.file == nil {
 		f, err := os.CreateTemp(p.c.dir, pendingMark)
@@ -296,7 +282,7 @@ func (p *packWriter) flush() error {
 	return err
 }
 
-// add stores a content that is in memory, unless it is there.
+// add stores a content that is in memory, unless it is stored already.
 func (p *packWriter) add(h Hash, data []byte) error {
 	if p.has(h) {
 		return nil
@@ -314,21 +300,19 @@ func (p *packWriter) enter(h Hash, size int64) {
 	p.index = binary.LittleEndian.AppendUint64(p.index, uint64(size)) //nolint:gosec // never negative
 }
 
-// stream stores what read writes, unless it is there already or read says that
-// it is not to be kept.
-func (p *packWriter) stream(read func(io.Writer) (keep bool, err error)) (Hash, error) {
+// stream stores the content that r returns, unless it is stored already.
+func (p *packWriter) stream(r io.Reader) (size int64, h Hash, err error) {
 	start := p.offset
 	sum := sha256.New()
-	keep, err := read(io.MultiWriter(sum, p))
-	if err != nil {
-		return Hash{}, err
+	if size, err = io.Copy(io.MultiWriter(sum, p), r); err != nil {
+		return size, h, err
 	}
-	h := Hash(sum.Sum(nil))
-	if keep && !p.has(h) {
-		p.enter(h, p.offset-start)
-		return h, nil
+	h = Hash(sum.Sum(nil))
+	if p.has(h) {
+		return size, h, p.rewind(start)
 	}
-	return h, p.rewind(start)
+	p.enter(h, size)
+	return size, h, nil
 }
 
 func (p *packWriter) rewind(start int64) error {
@@ -346,8 +330,7 @@ func (p *packWriter) rewind(start int64) error {
 	return err
 }
 
-// publish makes the pack durable and gives it its name; without contents
-// nothing is left.
+// publish makes the pack durable and renames it; without contents it is removed.
 func (p *packWriter) publish() error {
 	if len(p.index) == 0 {
 		p.abort()
@@ -368,21 +351,18 @@ func (p *packWriter) publish() error {
 	if err == nil {
 		err = p.file.Sync()
 	}
-	if closeErr := p.file.Close(); err == nil {
-		err = closeErr
-	}
+	err = cmp.Or(err, p.file.Close())
 	pending := p.file.Name()
+	p.file = nil
 	name := hex.EncodeToString(sum[:])[:32] + packSuffix
 	if err == nil {
 		failpoint.Hit("workspace.pack.before_rename")
 		err = os.Rename(pending, filepath.Join(p.c.dir, name))
 	}
 	if err != nil {
-		_ = os.Remove(pending) // the first error is the one that tells
-		p.file = nil
+		_ = os.Remove(pending) // the first error is the cause
 		return err
 	}
-	p.file = nil
 	failpoint.Hit("workspace.pack.after_rename")
 	if err := atomicfile.SyncDir(p.c.dir); err != nil {
 		return err
@@ -391,7 +371,7 @@ func (p *packWriter) publish() error {
 	return nil
 }
 
-// abort removes what is pending. It may be called after publish.
+// abort removes the pending pack. It may be called after publish.
 func (p *packWriter) abort() {
 	if p.file == nil {
 		return
@@ -403,7 +383,7 @@ func (p *packWriter) abort() {
 	p.file = nil
 }
 
-// clean removes the pending packs that crashes left. The caller holds the lock.
+// clean removes the pending packs of crashed processes. The caller holds the lock.
 func (c *contents) clean() error {
 	list, err := os.ReadDir(c.dir)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// maxRecent is how many manifests stay in memory: an iteration of a loop compares
-// the snapshots around it with that of the beginning and the trusted one.
+// maxRecent is the number of manifests kept in memory: an iteration of a loop compares the
+// snapshots before and after it with the first and the trusted one.
 const maxRecent = 4
 
-// recent are manifests that were read, the latest last. They are only read.
+// recent are the manifests last read, the latest last. They must not be changed.
 type recent struct {
 	mu  sync.Mutex // guards all
 	all []readManifest
 }
 
-// readManifest is a manifest, and what its file looked like.
+// readManifest is a manifest with the time and size of its file.
 type readManifest struct {
 	id   ID
 	time time.Time
@@ -25,14 +25,14 @@ type readManifest struct {
 	m    *manifest
 }
 
-// recall is load, without reading a file again that did not change.
+// recall is load with a cache: it does not read a manifest again whose file did not change.
 func (w *Workspace) recall(op string, id ID) (*manifest, error) {
 	if !id.valid() {
 		return w.load(op, id)
 	}
 	info, err := os.Stat(w.manifestPath(id))
 	if err != nil {
-		return w.load(op, id) // which says what is wrong
+		return w.load(op, id) // for its error
 	}
 	r := &w.recent
 	r.mu.Lock()

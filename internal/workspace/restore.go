@@ -4,115 +4,73 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
-// Restored tells what a restore did.
+// Restored is the result of a restore.
 type Restored struct {
-	// Before are the snapshots of what was there, taken before it was changed:
-	// one, or two if the restore brought other .gitignore files, by whose rules
-	// more came to light. Restoring them is the way back.
+	// Before are the snapshots of the files before they were changed: one, or two if the
+	// restore changed .gitignore files and more files are no longer ignored. To undo the
+	// restore, restore them.
 	Before []ID
-	// Changes are the differences from what was there to what is there now.
+	// Changes are the differences from the files before to those now.
 	Changes []Change
-	// Took is how long it took, waiting for others included.
-	Took time.Duration
 }
 
-// Restore makes the files of the workspace those of a snapshot: contents, modes,
-// links, folders, and what was not there is removed. A snapshot of what is there
-// is taken first. Not touched are what git ignores (by the rules of the snapshot,
-// or when it was taken), what the snapshot left out, and .git and .perdure. What
-// was written is read back and compared.
+// Restore makes the files of the workspace those of a snapshot: contents, modes, links and
+// folders; files that are not in the snapshot are removed. It takes a snapshot of the files
+// first. It does not change paths that git ignores (by the rules of the snapshot, or when it
+// was taken), paths that the snapshot left out, and .git and .perdure. It reads the written
+// files back and compares them.
 //
-// Restore may be interrupted at any point, and is then run again: it ends the
-// same, and no file is ever half written. Errors match ErrNotFound, ErrDamaged
-// (nothing was changed), ErrInTheWay (nothing was changed), ErrDiskFull and
-// ErrVerify. A workspace that is gone is made again if the snapshots are
-// elsewhere.
+// Restore may be interrupted at any point, and is then run again with the same result; no
+// file is ever written partly. Errors match ErrNotFound, ErrDamaged (nothing was changed),
+// ErrInTheWay (nothing was changed), ErrDiskFull and ErrVerify. A missing workspace is
+// created if the snapshots are elsewhere.
 func (w *Workspace) Restore(ctx context.Context, id ID) (Restored, error) {
-	started := time.Now()
-	var done Restored
-	err := w.exclusive(ctx, func() error {
-		r := &restore{w: w, id: id}
-		err := r.run(ctx)
-		done = r.done
-		return err
-	})
-	done.Took = time.Since(started)
-	return done, wrap(restoring, string(id), err)
+	return w.restore(ctx, &restore{w: w, id: id})
 }
 
-// RestoreFiles is Restore for some files only, by their paths: all others stay as
-// they are. Folders above them are made where they are missing; a file that the
-// snapshot does not have is removed.
+// RestoreFiles is Restore for the files at some paths only. Missing folders above them are
+// created; a file that is not in the snapshot is removed.
 func (w *Workspace) RestoreFiles(ctx context.Context, id ID, paths []string) (Restored, error) {
-	started := time.Now()
 	only := make(map[string]bool, len(paths))
 	for _, p := range paths {
 		for p = path.Clean(p); p != "." && p != "/"; p = path.Dir(p) {
 			only[p] = true
 		}
 	}
-	var done Restored
-	err := w.exclusive(ctx, func() error {
-		r := &restore{w: w, id: id, only: only}
-		err := r.run(ctx)
-		done = r.done
-		return err
-	})
-	done.Took = time.Since(started)
-	return done, wrap(restoring, string(id), err)
+	return w.restore(ctx, &restore{w: w, id: id, only: only})
 }
 
-// Preview returns what a restore would change, sorted by path, and changes
-// nothing. It goes by the .gitignore files that are there: if the restore brings
-// others, it may remove more or less.
-func (w *Workspace) Preview(ctx context.Context, id ID) ([]Change, error) {
-	var changes []Change
-	err := w.exclusive(ctx, func() error {
-		r := &restore{w: w, id: id}
-		if err := r.read(); err != nil {
-			return err
-		}
-		l, err := w.scan(ctx, restoring, r.wanted, nil)
-		if err != nil {
-			return err
-		}
-		w.learn(l)
-		changes = r.changes(l)
-		if err := r.possible(l, changes); err != nil {
-			return err
-		}
-		changes = renames(changes)
-		return nil
-	})
-	return changes, wrap(restoring, string(id), err)
+func (w *Workspace) restore(ctx context.Context, r *restore) (Restored, error) {
+	err := w.exclusive(ctx, func() error { return r.run(ctx) })
+	return r.done, Wrap(restoring, string(r.id), err)
 }
 
 const restoring = "restore snapshot"
 
-// restore is one restore that is under way.
+// restore is the state of one restore.
 type restore struct {
 	w      *Workspace
 	id     ID
 	target *manifest
 	wanted map[string]*File
 	spare  spared
-	// only, when set, are the paths that are restored.
+	// only are the paths that are restored; nil for all.
 	only map[string]bool
 	done Restored
 
-	here *manifest // what is there, as last seen
+	here *manifest // the workspace, as last listed
 	root *os.Root
-	// modes are those that folders get in the end.
+	// modes are the modes that folders get at the end.
 	modes map[string]fs.FileMode
 }
 
@@ -127,8 +85,8 @@ func (r *restore) run(ctx context.Context) error {
 	}
 	r.done.Changes = renames(slices.Clone(changes))
 	if slices.ContainsFunc(changes, ruleChange) {
-		// What may be removed is told by the rules of the snapshot: they come
-		// first, with all else that is written.
+		// The rules of the snapshot decide which files may be removed, so everything is
+		// written before anything is removed.
 		written := slices.DeleteFunc(slices.Clone(changes),
 			func(c Change) bool { return c.Kind == Deleted && !ruleChange(c) && !r.replaced(c.Path) })
 		if err := r.apply(ctx, written); err != nil {
@@ -142,41 +100,34 @@ func (r *restore) run(ctx context.Context) error {
 	return r.apply(ctx, changes)
 }
 
-// prepare reads what is to be restored and opens the workspace.
+// prepare reads the snapshot and opens the workspace.
 func (r *restore) prepare() error {
-	if err := r.read(); err != nil {
-		return err
-	}
-	if err := atomicfile.MkdirAll(r.w.cfg.Root, 0o777); err != nil {
-		return err
-	}
-	var err error
-	r.root, err = r.w.openRoot(restoring)
-	return err
-}
-
-// read reads what is to be restored.
-func (r *restore) read() error {
 	var err error
 	if r.target, err = r.w.load(restoring, r.id); err != nil {
 		return err
 	}
 	r.wanted = r.target.byPath()
 	r.spare.left = leftPaths(r.target.left)
-	r.spare.ignored, err = r.w.wasIgnored(r.id)
+	if r.spare.ignored, err = r.w.wasIgnored(r.id); err != nil {
+		return err
+	}
+	if err := atomicfile.MkdirAll(r.w.cfg.Root, 0o777); err != nil {
+		return err
+	}
+	r.root, err = r.w.openRoot(restoring)
 	return err
 }
 
-// changes are what is to be done to what is there.
-func (r *restore) changes(l *look) []Change {
+// changes returns the changes that make the listed files those of the snapshot.
+func (r *restore) changes(l *listing) []Change {
 	r.here = &l.manifest
 	return slices.DeleteFunc(differences(r.here, r.target), func(c Change) bool {
 		return r.only != nil && !r.only[c.Path] || c.Kind == Deleted && r.spare.has(c.Path) && !r.replaced(c.Path)
 	})
 }
 
-// next takes a snapshot of what is there and returns what is to be changed, if
-// all of it can be.
+// next takes a snapshot of the workspace and returns the changes to make, if all of them are
+// possible.
 func (r *restore) next(ctx context.Context) ([]Change, error) {
 	l, before, err := r.w.take(ctx, restoring, r.wanted)
 	if err != nil {
@@ -198,11 +149,10 @@ func (r *restore) next(ctx context.Context) ([]Change, error) {
 	return changes, nil
 }
 
-// ruleChange tells whether a change is one of what is ignored.
+// ruleChange reports whether a change affects which paths are ignored.
 func ruleChange(c Change) bool { return path.Base(c.Path) == ".gitignore" }
 
-// replaced tells whether a path lies below one that is no folder in the
-// snapshot.
+// replaced reports whether a path is below one that is not a folder in the snapshot.
 func (r *restore) replaced(p string) bool {
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
 		if f := r.wanted[dir]; f != nil && f.Kind != KindFolder {
@@ -212,9 +162,9 @@ func (r *restore) replaced(p string) bool {
 	return false
 }
 
-// possible checks that all contents are there, and that no file comes where
-// something stands that no snapshot has.
-func (r *restore) possible(l *look, changes []Change) error {
+// possible checks that all contents are stored, and that no file would be overwritten that is
+// in no snapshot.
+func (r *restore) possible(l *listing, changes []Change) error {
 	for _, c := range changes {
 		if c.New == nil || c.New.Kind != KindFile {
 			continue
@@ -225,7 +175,7 @@ func (r *restore) possible(l *look, changes []Change) error {
 		}
 	}
 	var blocked []string
-	for _, p := range slices.Concat(l.ignored, l.hidden, leftNames(l.left)) {
+	for _, p := range slices.Concat(l.ignored, l.hidden, slices.Collect(maps.Keys(leftPaths(l.left)))) {
 		if r.wanted[p] != nil || r.replaced(p) {
 			blocked = append(blocked, p)
 		}
@@ -237,19 +187,11 @@ func (r *restore) possible(l *look, changes []Change) error {
 	const few = 5
 	shown := strings.Join(blocked[:min(few, len(blocked))], ", ")
 	return &Error{Kind: ErrInTheWay, Op: restoring, Name: string(r.id), Msg: shown + " (nothing was changed)",
-		Hint: "move it out of the workspace: it is ignored or cannot be part of a snapshot, so it would be lost"}
+		Hint: "move them out of the workspace: they are ignored or cannot be part of a snapshot"}
 }
 
-func leftNames(left []LeftOut) []string {
-	names := make([]string, len(left))
-	for i, l := range left {
-		names[i] = l.Path
-	}
-	return names
-}
-
-// apply makes changes and checks them. They are sorted by path, so folders come
-// before what they hold.
+// apply makes changes and checks them. They are sorted by path, so folders come before their
+// entries.
 func (r *restore) apply(ctx context.Context, changes []Change) error {
 	if len(changes) == 0 {
 		return nil
@@ -285,10 +227,9 @@ func (r *restore) apply(ctx context.Context, changes []Change) error {
 	return r.verify(ctx, changes)
 }
 
-// setModes gives folders their modes. A folder that went, or whose place
-// something else has, is none any more.
+// setModes sets the modes of folders, the deepest first, except of removed and replaced ones.
 func (r *restore) setModes() error {
-	for _, p := range sortedKeys(r.modes) {
+	for _, p := range slices.Backward(slices.Sorted(maps.Keys(r.modes))) {
 		if f := r.wanted[p]; f != nil && f.Kind != KindFolder || r.replaced(p) {
 			continue
 		}
@@ -299,19 +240,8 @@ func (r *restore) setModes() error {
 	return nil
 }
 
-// sortedKeys has the deepest paths first.
-func sortedKeys(m map[string]fs.FileMode) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	slices.Reverse(keys)
-	return keys
-}
-
-// unlock lets the owner write in the folders that are changed and may not be
-// written in. They get their modes back in the end.
+// unlock makes the folders of changes writable for the owner. They get their modes back at
+// the end.
 func (r *restore) unlock(changes []Change) error {
 	const owner = 0o700
 	seen := map[string]bool{".": true}
@@ -323,7 +253,7 @@ func (r *restore) unlock(changes []Change) error {
 		seen[dir] = true
 		now := r.here.find(dir)
 		if now == nil || now.Kind != KindFolder || now.Mode&owner == owner {
-			continue // what is not there yet is made writable
+			continue // a new folder is made writable
 		}
 		r.modes[dir] = now.FileMode()
 		if f := r.wanted[dir]; f != nil && f.Kind == KindFolder {
@@ -336,7 +266,7 @@ func (r *restore) unlock(changes []Change) error {
 	return nil
 }
 
-// remove takes away what a change does not leave, unless a rename replaces it.
+// remove removes the old file of a change, unless a rename replaces it.
 func (r *restore) remove(c Change) error {
 	if c.Old == nil || c.New != nil && (c.New.Kind == c.Old.Kind || c.New.Kind != KindFolder && c.Old.Kind != KindFolder) {
 		return nil
@@ -344,7 +274,7 @@ func (r *restore) remove(c Change) error {
 	err := r.root.Remove(c.Path)
 	failpoint.Hit("workspace.restore.removed")
 	if c.New == nil && c.Old.Kind == KindFolder && !errors.Is(err, fs.ErrNotExist) && err != nil && !r.empty(c.Path) {
-		return nil // something that is no part of snapshots is in it
+		return nil // it has entries that are not part of snapshots
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -362,7 +292,7 @@ func (r *restore) empty(p string) bool {
 	return err == nil && len(names) == 0
 }
 
-// folder makes a folder, which gets its mode in the end.
+// folder creates a folder, which gets its mode at the end.
 func (r *restore) folder(c Change) error {
 	if c.New == nil || c.New.Kind != KindFolder {
 		return nil

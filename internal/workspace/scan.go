@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,21 +13,20 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
-// look is the workspace as it was found.
-type look struct {
+// listing is the content of the workspace.
+type listing struct {
 	manifest
 
 	stamps  []settled // of files, in their order
-	ignored []string  // sorted; what lies in an ignored folder is not named
-	hidden  []string  // what is never looked at: .git, .perdure
-	temps   []string  // what an interrupted restore left
+	ignored []string  // sorted; without the contents of ignored folders
+	hidden  []string  // .git and .perdure, which are not read
+	temps   []string  // temporary files of an interrupted restore
 	stats   Stats
 }
 
-// settled is a stamp that can be relied on, if ok.
+// settled is a stamp that shows every later change, if ok.
 type settled struct {
 	stamp stamp
 	ok    bool
@@ -38,18 +38,18 @@ type scanner struct {
 	w     *Workspace
 	ctx   context.Context
 	stop  context.CancelFunc
-	force map[string]*File // taken also if ignored
-	slots chan struct{}    // how many more goroutines may be started
+	force map[string]*File // included also if ignored
+	slots chan struct{}    // limits the goroutines
 	wg    sync.WaitGroup
 
 	packMu sync.Mutex
 	pack   *packWriter // nil: contents are only hashed
 
-	mu    sync.Mutex // guards what follows
-	found []*found
-	empty map[string]bool // folders that hold nothing at all
-	look  look
-	err   error // the first one
+	mu      sync.Mutex // guards the fields below
+	found   []*found
+	empty   map[string]bool // folders without any entry
+	listing listing
+	err     error // the first one
 }
 
 type found struct {
@@ -57,18 +57,18 @@ type found struct {
 	settled
 }
 
-// errMoved is something that is not what it was a moment ago.
+// errMoved is the error of a path that changed since it was last read.
 var errMoved = errors.New("it keeps changing")
 
 const (
-	// tries is how often a file that changes while it is read is read.
+	// tries is the number of attempts to read a file that changes meanwhile.
 	tries = 3
 	// inMemory is the size up to which a file is read before it is stored.
 	inMemory = 1 << 20
 )
 
-// scan looks at all of the workspace. Contents that are new go to pack, if any.
-func (w *Workspace) scan(ctx context.Context, op string, force map[string]*File, pack *packWriter) (*look, error) {
+// scan lists the workspace. New contents are added to pack, if it is not nil.
+func (w *Workspace) scan(ctx context.Context, op string, force map[string]*File, pack *packWriter) (*listing, error) {
 	root, err := w.openRoot(op)
 	if err != nil {
 		return nil, err
@@ -86,10 +86,10 @@ func (w *Workspace) scan(ctx context.Context, op string, force map[string]*File,
 	return s.result(), nil
 }
 
-func (s *scanner) result() *look {
+func (s *scanner) result() *listing {
 	slices.SortFunc(s.found, func(a, b *found) int { return strings.Compare(a.file.Path, b.file.Path) })
-	s.found = s.dropHollow(s.found)
-	l := &s.look
+	s.found = s.withoutHollow(s.found)
+	l := &s.listing
 	l.files = make([]File, len(s.found))
 	l.stamps = make([]settled, len(s.found))
 	for i, f := range s.found {
@@ -105,14 +105,14 @@ func (s *scanner) result() *look {
 	return l
 }
 
-// dropHollow leaves out folders that hold only what is no part of the snapshot:
-// they stay behind when a restore has removed the rest, which must not make
-// another snapshot of the same files.
-func (s *scanner) dropHollow(list []*found) []*found {
+// withoutHollow leaves out folders with entries of which none is part of the snapshot. A
+// restore that removes the other files keeps such folders, and the ID must not change by
+// them.
+func (s *scanner) withoutHollow(list []*found) []*found {
 	needed := map[string]bool{}
 	last := ""
 	kept := len(list)
-	for i := len(list) - 1; i >= 0; i-- { // what a folder holds comes after it
+	for i := len(list) - 1; i >= 0; i-- { // the entries of a folder come after it
 		f := &list[i].file
 		if f.Kind == KindFolder && !needed[f.Path] && !s.empty[f.Path] && s.force[f.Path] == nil {
 			continue
@@ -136,15 +136,15 @@ func (s *scanner) fail(err error) {
 	}
 }
 
-// note adds to the look under the mutex.
-func (s *scanner) note(add func(l *look)) {
+// note changes the listing under the mutex.
+func (s *scanner) note(add func(l *listing)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	add(&s.look)
+	add(&s.listing)
 }
 
 func (s *scanner) leaveOut(p string, why Reason) {
-	s.note(func(l *look) { l.left = append(l.left, LeftOut{p, why}) })
+	s.note(func(l *listing) { l.left = append(l.left, LeftOut{p, why}) })
 }
 
 func (s *scanner) add(list []found) {
@@ -159,13 +159,13 @@ func (s *scanner) add(list []found) {
 	s.mu.Unlock()
 	if over {
 		s.fail(&Error{Kind: ErrLimit, Op: "read workspace", Name: path.Dir(list[0].file.Path),
-			Msg:  "there are more files than a snapshot may have",
-			Hint: "add generated folders to .gitignore, or raise the limit"})
+			Msg:  fmt.Sprintf("the workspace has more than %d files, folders and links", s.w.cfg.MaxFiles),
+			Hint: "add generated folders to .gitignore"})
 	}
 }
 
-// folder looks at one folder, whose rules are those of above unless it has its
-// own. Inside of an ignored folder only what is forced counts.
+// folder lists one folder, whose rules are those of above unless it has its own. Of an
+// ignored folder (inside is set) only the forced paths are included.
 func (s *scanner) folder(dir *os.Root, p string, above rules, inside bool) {
 	names, err := namesIn(dir)
 	if err == nil {
@@ -176,12 +176,12 @@ func (s *scanner) folder(dir *os.Root, p string, above rules, inside bool) {
 			s.leaveOut(p, Unreadable)
 			return
 		}
-		s.fail(wrap("read folder", p, err))
+		s.fail(Wrap("read folder", p, err))
 		return
 	}
 	if !inside {
 		if above, err = s.rules(dir, p, names, above); err != nil {
-			s.fail(wrap("read folder", p, err))
+			s.fail(Wrap("read folder", p, err))
 			return
 		}
 	}
@@ -194,7 +194,7 @@ func (s *scanner) folder(dir *os.Root, p string, above rules, inside bool) {
 	for _, name := range names {
 		f, ok, err := s.entry(dir, path.Join(p, name), above, inside)
 		if err != nil {
-			s.fail(wrap("read file", path.Join(p, name), err))
+			s.fail(Wrap("read file", path.Join(p, name), err))
 			return
 		}
 		if ok {
@@ -213,7 +213,7 @@ func namesIn(dir *os.Root) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// rules returns the rules in a folder that holds names.
+// rules returns the rules in a folder with the given names.
 func (s *scanner) rules(dir *os.Root, p string, names []string, above rules) (rules, error) {
 	r := above
 	if p == "." || slices.Contains(names, ".git") {
@@ -223,7 +223,7 @@ func (s *scanner) rules(dir *os.Root, p string, names []string, above rules) (ru
 		}
 		r = rules{byGit: byGit}
 		if byGit == nil && slices.Contains(names, ".git") {
-			s.note(func(l *look) { l.stats.WithoutGit = append(l.stats.WithoutGit, p) })
+			s.note(func(l *listing) { l.stats.WithoutGit = append(l.stats.WithoutGit, p) })
 		}
 		if byGit == nil {
 			r.patterns = ParsePatterns(p, ruleFile(dir, ".git/info/exclude"))
@@ -235,8 +235,7 @@ func (s *scanner) rules(dir *os.Root, p string, names []string, above rules) (ru
 	return r, nil
 }
 
-// ruleFile returns what a file of patterns holds; one that git would not read
-// has none.
+// ruleFile returns the content of a file of patterns; nil if git would not read it.
 func ruleFile(dir *os.Root, name string) []byte {
 	const limit = 4 << 20
 	info, err := dir.Lstat(name)
@@ -250,11 +249,11 @@ func ruleFile(dir *os.Root, name string) []byte {
 	return data
 }
 
-// entry looks at one name; ok is false when it is no part of the snapshot.
+// entry reads one name of a folder; ok is false if it is not part of the snapshot.
 func (s *scanner) entry(dir *os.Root, p string, r rules, inside bool) (f found, ok bool, err error) {
 	name := path.Base(p)
 	if reserved(name) || p == s.w.store {
-		s.note(func(l *look) {
+		s.note(func(l *listing) {
 			if strings.HasPrefix(name, tempPrefix) {
 				l.temps = append(l.temps, p)
 				return
@@ -282,7 +281,7 @@ func (s *scanner) entry(dir *os.Root, p string, r rules, inside bool) (f found, 
 		ignored := inside || r.ignores(p, info.IsDir())
 		if ignored && s.force[p] == nil {
 			if !inside {
-				s.note(func(l *look) { l.ignored = append(l.ignored, p) })
+				s.note(func(l *listing) { l.ignored = append(l.ignored, p) })
 			}
 			return found{}, false, nil
 		}
@@ -291,12 +290,12 @@ func (s *scanner) entry(dir *os.Root, p string, r rules, inside bool) (f found, 
 			return f, ok, err
 		}
 	}
-	s.note(func(l *look) { l.stats.Changing = append(l.stats.Changing, p) })
+	s.note(func(l *listing) { l.stats.Changing = append(l.stats.Changing, p) })
 	return f, ok, nil
 }
 
-// kind reads what Lstat found, with enter for folders; errMoved says that it is
-// something else by now.
+// kind reads the file, folder (with enter) or link that Lstat found. It returns errMoved if
+// the path has changed since.
 func (s *scanner) kind(dir *os.Root, p string, info fs.FileInfo, enter func(*os.Root)) (found, bool, error) {
 	name := path.Base(p)
 	f := found{file: File{Path: p, Mode: chmodBits(info.Mode())}}
@@ -334,7 +333,7 @@ func (s *scanner) kind(dir *os.Root, p string, info fs.FileInfo, enter func(*os.
 	return f, false, nil
 }
 
-// moved returns errMoved if an error comes of a change since Lstat gave info.
+// moved returns errMoved if the path has changed since Lstat returned info, else err.
 func moved(dir *os.Root, name string, info fs.FileInfo, err error) error {
 	if err == nil {
 		return nil
@@ -346,7 +345,7 @@ func moved(dir *os.Root, name string, info fs.FileInfo, err error) error {
 	return err
 }
 
-// sub walks a folder below, in a goroutine of its own if there may be one more.
+// sub lists a subfolder, in another goroutine if the limit allows one.
 func (s *scanner) sub(dir *os.Root, p string, r rules, inside bool) {
 	select {
 	case s.slots <- struct{}{}:
@@ -394,7 +393,7 @@ func (s *scanner) file(dir *os.Root, f found, info fs.FileInfo) (found, bool, er
 		return f, false, err
 	}
 	f.read = true
-	s.note(func(l *look) { l.stats.Read++; l.stats.ReadBytes += f.file.Size })
+	s.note(func(l *listing) { l.stats.Read++; l.stats.ReadBytes += f.file.Size })
 	if !sameState(before, after) || f.file.Size != after.Size() {
 		return f, true, errMoved
 	}
@@ -410,24 +409,19 @@ func (s *scanner) stored(h Hash) bool {
 	return ok
 }
 
-// read sets the size and the hash of what the file holds, at most size bytes,
-// and stores it.
-func (s *scanner) read(file *os.File, size int64, f *File) error {
+// read sets the size and the hash of the content of a file, at most size bytes, and stores
+// the content.
+func (s *scanner) read(file *os.File, size int64, f *File) (err error) {
 	if size > inMemory && s.pack != nil {
 		s.packMu.Lock()
 		defer s.packMu.Unlock()
-		h, err := s.pack.stream(func(w io.Writer) (bool, error) {
-			n, err := io.Copy(w, io.LimitReader(&untilDone{s.ctx, file}, size))
-			f.Size = n
-			return true, err
-		})
-		f.Hash = h
+		f.Size, f.Hash, err = s.pack.stream(io.LimitReader(&untilDone{s.ctx, file}, size))
 		return err
 	}
 	if size > inMemory {
 		sum := sha256.New()
-		n, err := io.Copy(sum, io.LimitReader(&untilDone{s.ctx, file}, size))
-		f.Size, f.Hash = n, Hash(sum.Sum(nil))
+		f.Size, err = io.Copy(sum, io.LimitReader(&untilDone{s.ctx, file}, size))
+		f.Hash = Hash(sum.Sum(nil))
 		return err
 	}
 	data := make([]byte, size)
@@ -458,17 +452,19 @@ func (u *untilDone) Read(b []byte) (int, error) {
 	return u.r.Read(b)
 }
 
-// chmodBits are the bits of a mode that chmod sets, as Unix numbers them.
+// modeBits are the mode bits that are not permissions, as Unix and Go number them.
+var modeBits = [...]struct {
+	unix uint32
+	mode fs.FileMode
+}{{0o4000, fs.ModeSetuid}, {0o2000, fs.ModeSetgid}, {0o1000, fs.ModeSticky}}
+
+// chmodBits returns the bits of a mode that chmod sets, as Unix numbers them.
 func chmodBits(m fs.FileMode) uint32 {
 	bits := uint32(m.Perm())
-	if m&fs.ModeSetuid != 0 {
-		bits |= 0o4000
-	}
-	if m&fs.ModeSetgid != 0 {
-		bits |= 0o2000
-	}
-	if m&fs.ModeSticky != 0 {
-		bits |= 0o1000
+	for _, b := range modeBits {
+		if m&b.mode != 0 {
+			bits |= b.unix
+		}
 	}
 	return bits
 }
@@ -476,44 +472,37 @@ func chmodBits(m fs.FileMode) uint32 {
 // FileMode returns the bits of Mode as Go numbers them.
 func (f *File) FileMode() fs.FileMode {
 	m := fs.FileMode(f.Mode).Perm()
-	if f.Mode&0o4000 != 0 {
-		m |= fs.ModeSetuid
-	}
-	if f.Mode&0o2000 != 0 {
-		m |= fs.ModeSetgid
-	}
-	if f.Mode&0o1000 != 0 {
-		m |= fs.ModeSticky
+	for _, b := range modeBits {
+		if f.Mode&b.unix != 0 {
+			m |= b.mode
+		}
 	}
 	return m
 }
 
-// Stats tells what a snapshot has and what it took.
+// Stats describes a snapshot and how it was taken.
 type Stats struct {
-	// Files, Folders and Links are in the snapshot; Bytes is what its files
-	// hold.
+	// Files, Folders and Links count the paths of the snapshot; Bytes is the size of its
+	// files.
 	Files, Folders, Links int
 	Bytes                 int64
-	// Read is how often a file was read, and ReadBytes what was read. Of an
-	// unchanged tree nothing is read.
+	// Read counts the files that were read, ReadBytes their bytes. Of an unchanged workspace
+	// no file is read.
 	Read      int
 	ReadBytes int64
-	// Stored is how many contents were new, and StoredBytes what they take.
+	// Stored counts the new contents, StoredBytes their bytes.
 	Stored      int
 	StoredBytes int64
-	// Ignored is how many files and folders git ignores.
+	// Ignored counts the files and folders that git ignores.
 	Ignored int
-	// WithoutGit are the repositories ("." for the workspace) that git could not
-	// tell about: files that it tracks although a pattern ignores them are then
-	// no part of the snapshot.
+	// WithoutGit are the repositories ("." for the workspace) that git could not read: files
+	// that it tracks although a pattern ignores them are then not part of the snapshot.
 	WithoutGit []string
-	// LeftOut is what else is no part of the snapshot.
+	// LeftOut are the other paths that are not part of the snapshot.
 	LeftOut []LeftOut
-	// Changing are the paths that changed as often as they were read: what the
-	// snapshot has of them may be a mixture.
+	// Changing are the paths that changed during every attempt to read them: their content
+	// in the snapshot may be a mixture.
 	Changing []string
-	// Took is how long it took, waiting for others included.
-	Took time.Duration
 }
 
 func (s *Stats) count(f *File) {

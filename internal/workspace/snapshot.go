@@ -8,40 +8,34 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
-// ignoredSuffix ends the name of the list of what was ignored when a snapshot
-// was last taken. It is no part of the snapshot, whose ID would otherwise
-// change with every build.
+// ignoredSuffix ends the name of the list of paths that were ignored when a snapshot was
+// last taken. The list is not part of the snapshot, whose ID would otherwise change with
+// every build.
 const ignoredSuffix = ".ignored"
 
-// Snapshot takes a snapshot of the workspace as it is now. When it returns, the
-// snapshot is durable; when it returns an error, or the process dies meanwhile,
-// there is none. A tree that is equal to one of a snapshot has its ID.
+// Snapshot takes a snapshot of the workspace. When it returns, the snapshot is durable;
+// after an error or a crash there is none. Equal workspaces have the same ID.
 //
-// A workspace that is gone is an error that matches ErrGone, a full disk
-// ErrDiskFull, too many files or too much in the store ErrLimit.
-func (w *Workspace) Snapshot(ctx context.Context) (ID, Stats, error) {
-	started := time.Now()
-	var id ID
-	var stats Stats
-	err := w.exclusive(ctx, func() error {
+// The error of a missing workspace matches ErrGone, that of a full disk ErrDiskFull, that of
+// too many files or too much data ErrLimit.
+func (w *Workspace) Snapshot(ctx context.Context) (id ID, stats Stats, err error) {
+	err = w.exclusive(ctx, func() error {
 		l, taken, err := w.take(ctx, "take snapshot", nil)
 		if err == nil {
 			id, stats = taken, l.stats
 		}
 		return err
 	})
-	stats.Took = time.Since(started)
-	return id, stats, wrap("take snapshot", w.cfg.Root, err)
+	return id, stats, Wrap("take snapshot", w.cfg.Root, err)
 }
 
-// take looks at the workspace and keeps what it saw.
-func (w *Workspace) take(ctx context.Context, op string, force map[string]*File) (*look, ID, error) {
+// take lists the workspace and stores the snapshot.
+func (w *Workspace) take(ctx context.Context, op string, force map[string]*File) (*listing, ID, error) {
 	pack := w.contents.writer(max(0, w.cfg.MaxBytes-w.contents.total()))
 	defer pack.abort()
 	l, err := w.scan(ctx, op, force, pack)
@@ -64,7 +58,7 @@ func (w *Workspace) take(ctx context.Context, op string, force map[string]*File)
 }
 
 // publish writes the manifest under its name.
-func (w *Workspace) publish(l *look) (ID, error) {
+func (w *Workspace) publish(l *listing) (ID, error) {
 	encoded := l.encode()
 	id := idOf(encoded)
 	path := w.manifestPath(id)
@@ -75,12 +69,12 @@ func (w *Workspace) publish(l *look) (ID, error) {
 	if err := writeChanged(path, encoded); err != nil {
 		return "", err
 	}
-	// Sweep goes by when the snapshot was last taken.
+	// Sweep uses the time at which the snapshot was last taken.
 	now := w.cfg.now()
 	return id, os.Chtimes(path, now, now)
 }
 
-// writeChanged replaces a file unless it holds the data already.
+// writeChanged replaces a file unless it has the data already.
 func writeChanged(path string, data []byte) error {
 	old, err := os.ReadFile(path)
 	if err == nil && bytes.Equal(old, data) {
@@ -93,10 +87,9 @@ func (w *Workspace) manifestPath(id ID) string {
 	return filepath.Join(w.cfg.Dir, manifestsName, string(id))
 }
 
-// learn keeps what spares reading next time. What cannot be kept is read again.
-// The file is written when enough has changed to be worth it: another process
-// reads the few that are missing.
-func (w *Workspace) learn(l *look) {
+// learn updates the stat cache, with which unchanged files are not read again. Its file is
+// written only if many entries changed: another process reads the few missing files again.
+func (w *Workspace) learn(l *listing) {
 	const part = 50 // of the files
 	n := 0
 	for i, s := range l.stamps {
@@ -131,13 +124,13 @@ func (w *Workspace) load(op string, id ID) (*manifest, error) {
 	}
 	data, err := os.ReadFile(w.manifestPath(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &Error{Kind: ErrNotFound, Op: op, Name: string(id), Hint: "it may have been removed by retention"}
+		return nil, &Error{Kind: ErrNotFound, Op: op, Name: string(id), Hint: "retention may have removed it"}
 	}
 	if err != nil {
 		return nil, err
 	}
 	if idOf(data) != id {
-		return nil, &Error{Kind: ErrDamaged, Op: op, Name: string(id), Msg: "the manifest is not what was written"}
+		return nil, &Error{Kind: ErrDamaged, Op: op, Name: string(id), Msg: "the manifest does not match its hash"}
 	}
 	m, err := decodeManifest(data)
 	if err != nil {
@@ -146,7 +139,7 @@ func (w *Workspace) load(op string, id ID) (*manifest, error) {
 	return m, nil
 }
 
-// wasIgnored returns what was ignored when the snapshot was last taken.
+// wasIgnored returns the paths that were ignored when the snapshot was last taken.
 func (w *Workspace) wasIgnored(id ID) (map[string]bool, error) {
 	data, err := os.ReadFile(w.manifestPath(id) + ignoredSuffix)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -154,28 +147,27 @@ func (w *Workspace) wasIgnored(id ID) (map[string]bool, error) {
 	}
 	set := map[string]bool{}
 	for p := range strings.SplitSeq(string(data), "\x00") {
-		if p != "" {
-			set[p] = true
-		}
+		set[p] = true
 	}
+	delete(set, "")
 	return set, nil
 }
 
-// Files returns what a snapshot has, sorted by path, and what was left out of
-// it. The lists are shared: they must not be changed.
+// Files returns the paths of a snapshot, and those left out of it, each sorted. The lists
+// are shared and must not be changed.
 func (w *Workspace) Files(ctx context.Context, id ID) ([]File, []LeftOut, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
 	m, err := w.recall("read snapshot", id)
 	if err != nil {
-		return nil, nil, wrap("read snapshot", string(id), err)
+		return nil, nil, Wrap("read snapshot", string(id), err)
 	}
 	return m.files, m.left, nil
 }
 
-// ReadFile returns the content of a file of a snapshot, checked against its
-// hash. What is no file in it is an error that matches ErrNotFound.
+// ReadFile returns the content of a file of a snapshot, checked against its hash. The error
+// of a path that is not a file of it matches ErrNotFound.
 func (w *Workspace) ReadFile(ctx context.Context, id ID, path string) ([]byte, error) {
 	var content []byte
 	err := w.ReadFiles(ctx, id, []string{path}, func(_ File, data []byte) error {
@@ -185,10 +177,9 @@ func (w *Workspace) ReadFile(ctx context.Context, id ID, path string) ([]byte, e
 	return content, err
 }
 
-// ReadFiles calls each with the files of a snapshot that paths name and their
-// contents, one after the other, until it returns an error. each must not call
-// the workspace. For many files it is much cheaper than ReadFile. One content at
-// a time is in memory as a whole.
+// ReadFiles calls each with the files of a snapshot at the paths and their contents, one
+// after the other, until it returns an error. each must not call methods of the workspace.
+// For many files this is much cheaper than ReadFile. One content at a time is in memory.
 func (w *Workspace) ReadFiles(ctx context.Context, id ID, paths []string,
 	each func(f File, content []byte) error) error {
 	const op = "read file of snapshot"
@@ -217,5 +208,5 @@ func (w *Workspace) ReadFiles(ctx context.Context, id ID, paths []string,
 		}
 		return nil
 	})
-	return wrap(op, string(id), err)
+	return Wrap(op, string(id), err)
 }

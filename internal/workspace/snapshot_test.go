@@ -160,7 +160,7 @@ func TestSnapshotLimits(t *testing.T) {
 			t.Errorf("%s: error %v, want ErrLimit with a hint", name, err)
 		}
 		nothingHalf(t, cfg)
-		if list, err := w.Snapshots(t.Context()); err != nil || len(list) != 0 {
+		if list, err := w.Snapshots(); err != nil || len(list) != 0 {
 			t.Errorf("%s: snapshots %v, %v", name, list, err)
 		}
 	}

@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// stamp is what the file system says of a file that changes with every change
-// of its content: programs cannot set the change time back.
+// stamp is the metadata of a file that changes with every change of its content: programs
+// cannot set the change time back.
 type stamp struct {
 	dev, ino          uint64
 	size              int64
 	modified, changed int64 // nanoseconds since 1970
 }
 
-// settledStamp returns the stamp of a file if it can be relied on: a change
-// after this moment gives another one. A file that changed just before it was
-// read could change again within the same tick of the file system's clock, and
-// a file system that counts whole seconds, as times without a fraction show, or
-// whose clock is ahead, is not trusted at all.
+// settledStamp returns the stamp of a file if every later change gives another one. A file
+// that changed just before it was read could change again within the same tick of the file
+// system's clock. A file system with whole seconds, as times without a fraction show, or
+// with a clock that is ahead, is not relied on.
 func settledStamp(info fs.FileInfo, read time.Time) (stamp, bool) {
 	const tick = int64(2 * time.Second)
 	s, ok := sysStamp(info)
@@ -27,8 +26,7 @@ func settledStamp(info fs.FileInfo, read time.Time) (stamp, bool) {
 	return s, s.changed%1e9 != 0 && s.modified%1e9 != 0
 }
 
-// sameState tells whether two looks at one open or named file show no change
-// between them, as far as the file system tells.
+// sameState reports whether the metadata of a file show no change between two reads of them.
 func sameState(a, b fs.FileInfo) bool {
 	if a.Mode() != b.Mode() || a.Size() != b.Size() || !a.ModTime().Equal(b.ModTime()) {
 		return false

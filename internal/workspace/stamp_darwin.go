@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// openFlags keeps the opening of a pipe that took a file's place from waiting.
+// openFlags open a pipe that replaced a file without waiting.
 const openFlags = os.O_RDONLY | syscall.O_NONBLOCK
 
 func sysStamp(info fs.FileInfo) (stamp, bool) {

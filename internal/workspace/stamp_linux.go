@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags keeps the opening of a pipe that took a file's place from waiting.
+// openFlags open a pipe that replaced a file without waiting.
 const openFlags = os.O_RDONLY | syscall.O_NONBLOCK
 
 func sysStamp(info fs.FileInfo) (stamp, bool) {
@@ -25,8 +25,7 @@ func sysStamp(info fs.FileInfo) (stamp, bool) {
 
 func notDirectory(err error) bool { return errors.Is(err, syscall.ENOTDIR) }
 
-// syncAll flushes the whole file system that dir is on: for very many files
-// that is far cheaper than one flush each.
+// syncAll flushes the file system of dir, which is cheaper for many files than one flush each.
 func syncAll(dir *os.File) error { return unix.Syncfs(int(dir.Fd())) }
 
 const canSyncAll = true

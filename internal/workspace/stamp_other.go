@@ -9,7 +9,7 @@ import (
 
 const openFlags = os.O_RDONLY
 
-// sysStamp knows no change time here: every file is read.
+// sysStamp returns no stamp, without a change time: every file is read.
 func sysStamp(fs.FileInfo) (stamp, bool) { return stamp{}, false }
 
 func notDirectory(error) bool { return false }

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -14,189 +15,106 @@ import (
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 )
 
-// Info is a snapshot that is kept.
-type Info struct {
-	ID ID
-	// Taken is when it was last taken.
-	Taken time.Time
+// info is a stored snapshot.
+type info struct {
+	id    ID
+	taken time.Time // the last time
 }
 
-// Snapshots returns what is kept, the newest first.
-func (w *Workspace) Snapshots(ctx context.Context) ([]Info, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	list, err := w.list()
-	return list, wrap("list snapshots", w.cfg.Dir, err)
-}
-
-func (w *Workspace) list() ([]Info, error) {
+// list returns the stored snapshots, the newest first.
+func (w *Workspace) list() ([]info, error) {
 	entries, err := os.ReadDir(filepath.Join(w.cfg.Dir, manifestsName))
 	if err != nil {
 		return nil, err
 	}
-	var list []Info
+	var list []info
 	for _, e := range entries {
 		if !ID(e.Name()).valid() {
 			continue
 		}
-		info, err := e.Info()
+		file, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Info{ID(e.Name()), info.ModTime()})
+		list = append(list, info{ID(e.Name()), file.ModTime()})
 	}
-	slices.SortFunc(list, func(a, b Info) int {
-		if c := b.Taken.Compare(a.Taken); c != 0 {
-			return c
-		}
-		return strings.Compare(string(a.ID), string(b.ID))
-	})
+	slices.SortFunc(list, func(a, b info) int { return cmp.Or(b.taken.Compare(a.taken), cmp.Compare(a.id, b.id)) })
 	return list, nil
 }
 
-// Retain says what Sweep keeps.
+// Retain lists the snapshots that Sweep keeps.
 type Retain struct {
 	// Keep are never removed.
 	Keep []ID
-	// Newest is how many of the others are kept as well.
+	// Newest is the number of the others that are kept as well.
 	Newest int
-	// MaxBytes is how much the contents of all together may have; of the others
-	// the oldest go first. Zero: no limit.
-	MaxBytes int64
 }
 
-// Swept tells what a sweep did.
-type Swept struct {
-	// Removed are the snapshots that are gone.
-	Removed []ID
-	// Kept is how many are left.
-	Kept int
-	// Freed and Left are the bytes that contents took and take on disk.
-	Freed, Left int64
-}
-
-// Sweep removes the snapshots that are not to be kept and the contents that no
-// other one has. Snapshots that were taken within Config.Grace are kept too:
-// another process may be about to write down their IDs. It may be interrupted
-// at any point and run again.
-func (w *Workspace) Sweep(ctx context.Context, what Retain) (Swept, error) {
+// Sweep removes the snapshots that are not to be kept, and the contents that no other one
+// has, and returns the removed ones. It also keeps the snapshots taken within Config.Grace,
+// because another process may not have recorded their IDs yet. It may be interrupted at any
+// point and run again.
+func (w *Workspace) Sweep(ctx context.Context, keep Retain) (removed []ID, err error) {
 	const op = "sweep snapshots"
-	var done Swept
-	err := w.exclusive(ctx, func() error {
+	err = w.exclusive(ctx, func() error {
 		list, err := w.list()
 		if err != nil {
 			return err
 		}
-		var certain, others []ID
-		for _, s := range list {
-			if slices.Contains(what.Keep, s.ID) || w.cfg.Grace > 0 && w.cfg.now().Sub(s.Taken) < w.cfg.Grace {
-				certain = append(certain, s.ID)
-			} else {
-				others = append(others, s.ID)
-			}
-		}
-		live := map[Hash]int64{}
-		for _, id := range certain {
-			if err := w.mark(op, id, live); err != nil {
-				return err
-			}
-		}
-		kept := 0
-		for kept < min(what.Newest, len(others)) {
-			more := map[Hash]int64{}
-			if err := w.mark(op, others[kept], more); err != nil {
-				return err
-			}
-			for h, n := range live {
-				more[h] = n
-			}
-			if what.MaxBytes > 0 && sizeOf(more) > what.MaxBytes {
-				break
-			}
-			live = more
-			kept++
-		}
-		done.Kept = len(certain) + kept
-		return w.drop(ctx, others[kept:], live, &done)
-	})
-	return done, wrap(op, w.cfg.Dir, err)
-}
-
-// Remove removes snapshots and the contents that no other one has. Equal trees
-// have one ID: it must not be wanted for another iteration. IDs that are not
-// there are no error.
-func (w *Workspace) Remove(ctx context.Context, ids ...ID) (Swept, error) {
-	const op = "remove snapshots"
-	var done Swept
-	err := w.exclusive(ctx, func() error {
-		list, err := w.list()
-		if err != nil {
-			return err
-		}
-		live := map[Hash]int64{}
+		live := map[Hash]bool{}
+		newest := 0
 		var drop []ID
 		for _, s := range list {
-			if slices.Contains(ids, s.ID) {
-				drop = append(drop, s.ID)
-				continue
+			if !slices.Contains(keep.Keep, s.id) && (w.cfg.Grace <= 0 || w.cfg.now().Sub(s.taken) >= w.cfg.Grace) {
+				if newest++; newest > keep.Newest {
+					drop = append(drop, s.id)
+					continue
+				}
 			}
-			if err := w.mark(op, s.ID, live); err != nil {
+			if err := w.mark(op, s.id, live); err != nil {
 				return err
 			}
-			done.Kept++
 		}
-		return w.drop(ctx, drop, live, &done)
+		removed, err = w.drop(ctx, drop, live)
+		return err
 	})
-	return done, wrap(op, w.cfg.Dir, err)
+	return removed, Wrap(op, w.cfg.Dir, err)
 }
 
-// mark enters the contents of a snapshot. One that cannot be read stops
-// everything: what it needs is not known.
-func (w *Workspace) mark(op string, id ID, live map[Hash]int64) error {
+// mark adds the contents of a snapshot to live. If it cannot be read, nothing may be removed:
+// its contents are not known.
+func (w *Workspace) mark(op string, id ID, live map[Hash]bool) error {
 	m, err := w.load(op, id)
 	if err != nil {
 		return err
 	}
 	for i := range m.files {
 		if m.files[i].Kind == KindFile {
-			live[m.files[i].Hash] = m.files[i].Size
+			live[m.files[i].Hash] = true
 		}
 	}
 	return nil
 }
 
-func sizeOf(live map[Hash]int64) int64 {
-	sum := int64(0)
-	for _, n := range live {
-		sum += n
-	}
-	return sum
-}
-
-// drop removes manifests first and then what only they had.
-func (w *Workspace) drop(ctx context.Context, ids []ID, live map[Hash]int64, done *Swept) error {
-	before := w.contents.total()
+// drop removes manifests first and then the contents that only they had.
+func (w *Workspace) drop(ctx context.Context, ids []ID, live map[Hash]bool) (removed []ID, err error) {
 	for _, id := range ids {
 		if err := os.Remove(w.manifestPath(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return removed, err
 		}
 		failpoint.Hit("workspace.sweep.manifest")
-		done.Removed = append(done.Removed, id)
+		removed = append(removed, id)
 	}
 	if err := w.tidy(); err != nil {
-		return err
+		return removed, err
 	}
-	err := w.contents.compact(ctx, live)
-	done.Left = w.contents.total()
-	done.Freed = before - done.Left
-	return err
+	return removed, w.contents.compact(ctx, live)
 }
 
-// tidy removes what has no manifest, or was to become one.
+// tidy removes lists of ignored paths without a manifest, and temporary files.
 func (w *Workspace) tidy() error {
 	dir := filepath.Join(w.cfg.Dir, manifestsName)
 	entries, err := os.ReadDir(dir)
@@ -219,16 +137,16 @@ func (w *Workspace) tidy() error {
 	return atomicfile.SyncDir(dir)
 }
 
-// Packs are written anew when less than half of them is needed, and small ones
-// are joined when there are many.
+// Packs are rewritten if less than half of them is needed, and small ones are joined if
+// there are many.
 const (
 	manyPacks = 64
 	smallPack = 8 << 20
 )
 
-// compact removes packs of which nothing is needed and rewrites those of which
-// little is. The new pack is durable before an old one goes.
-func (c *contents) compact(ctx context.Context, live map[Hash]int64) error {
+// compact removes packs without needed contents and rewrites those with few. The new pack is
+// durable before an old one is removed.
+func (c *contents) compact(ctx context.Context, live map[Hash]bool) (err error) {
 	needed := map[string]int64{}
 	for h := range live {
 		if p, ok := c.index[h]; ok {
@@ -247,6 +165,8 @@ func (c *contents) compact(ctx context.Context, live map[Hash]int64) error {
 	fresh := &contents{dir: c.dir, log: c.log, packs: map[string]int64{}, index: map[Hash]place{}}
 	pack := fresh.writer(-1)
 	defer pack.abort()
+	packs := &packReader{c: c}
+	defer func() { err = errors.Join(err, packs.close()) }()
 	for h := range live {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -254,7 +174,7 @@ func (c *contents) compact(ctx context.Context, live map[Hash]int64) error {
 		if p, ok := c.index[h]; !ok || !slices.Contains(old, p.pack) {
 			continue
 		}
-		if err := c.copyTo(pack, h); err != nil {
+		if err := packs.copyTo(pack, h); err != nil {
 			return err
 		}
 		pack.enter(h, c.index[h].size)

@@ -16,13 +16,13 @@ import (
 
 func ids(t testing.TB, w *workspace.Workspace) map[workspace.ID]bool {
 	t.Helper()
-	list, err := w.Snapshots(t.Context())
+	list, err := w.Snapshots()
 	if err != nil {
 		t.Fatal(err)
 	}
 	set := map[workspace.ID]bool{}
 	for _, s := range list {
-		set[s.ID] = true
+		set[s] = true
 	}
 	return set
 }
@@ -57,13 +57,14 @@ func TestSweepKeepsWhatIsWanted(t *testing.T) {
 		write(t, root, map[string]string{"own": strings.Repeat(fmt.Sprint(i), 1000*(i+1))})
 		all = append(all, take(t, w))
 	}
-	swept, err := w.Sweep(t.Context(), workspace.Retain{Keep: all[1:2], Newest: 2})
+	before := diskUse(t, cfg)
+	removed, err := w.Sweep(t.Context(), workspace.Retain{Keep: all[1:2], Newest: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "kept", ids(t, w), map[workspace.ID]bool{all[1]: true, all[4]: true, all[5]: true})
-	if len(swept.Removed) != 3 || swept.Kept != 3 || swept.Freed < 7000 || swept.Left != diskUse(t, cfg) {
-		t.Errorf("swept %+v", swept)
+	if after := diskUse(t, cfg); len(removed) != 3 || before-after < 7000 {
+		t.Errorf("removed %v; %d bytes before and %d after", removed, before, after)
 	}
 	for _, id := range []workspace.ID{all[1], all[5], all[4]} {
 		restore(t, w, id)
@@ -71,14 +72,7 @@ func TestSweepKeepsWhatIsWanted(t *testing.T) {
 			t.Errorf("shared: %d bytes, %v", len(data), err)
 		}
 	}
-	// Only one more fits.
-	if _, err := w.Sweep(t.Context(), workspace.Retain{Keep: all[1:2], Newest: 9, MaxBytes: 13_500}); err != nil {
-		t.Fatal(err)
-	}
-	if got := ids(t, w); len(got) != 2 || !got[all[1]] {
-		t.Errorf("kept %v, want the one to keep and the newest", got)
-	}
-	if _, err := w.Remove(t.Context(), all...); err != nil {
+	if _, err := w.Sweep(t.Context(), workspace.Retain{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := diskUse(t, cfg); n != 0 || len(ids(t, w)) != 0 {

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,33 +16,28 @@ import (
 	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
-// Config says which files, and where their snapshots are kept.
+// Config names the files, and where their snapshots are stored.
 type Config struct {
-	// Root is the folder of the workspace. Required; links on the way to it
-	// are followed once, by Open.
+	// Root is the folder of the workspace. Required; Open resolves links in its path once.
 	Root string
-	// Dir is the folder for the snapshots, made when missing. Required. It may
-	// be inside of Root, and is then no part of it.
+	// Dir is the folder for the snapshots, created if missing. Required. Inside of Root, it
+	// is not part of the workspace.
 	Dir string
-	// Home is the folder that is refused as a workspace, with those above it.
-	// Zero: the user's home folder.
+	// Home is a folder that is refused as a workspace, as are those above it. Zero: the
+	// user's home folder.
 	Home string
-	// Git is the program that is asked what is ignored. Zero: "git".
+	// Git is the git program. Zero: "git".
 	Git string
-	// MaxFileSize is the size in bytes above which a file is left out. Zero:
-	// 256 MiB.
+	// MaxFileSize is the size in bytes above which a file is left out. Zero: 256 MiB.
 	MaxFileSize int64
-	// MaxFiles is how many files, folders and links a snapshot may have. Zero:
-	// 1,000,000.
+	// MaxFiles limits the files, folders and links of a snapshot. Zero: 1,000,000.
 	MaxFiles int
-	// MaxBytes is how much the contents of all snapshots may take on disk.
-	// Zero: 20 GiB.
+	// MaxBytes limits the disk space of the contents of all snapshots. Zero: 20 GiB.
 	MaxBytes int64
-	// Grace is how long after it was taken Sweep keeps a snapshot that it was
-	// not told of. Zero: one hour; negative: not at all.
+	// Grace is the time for which Sweep keeps every new snapshot. Zero: one hour; negative:
+	// none.
 	Grace time.Duration
-	// Logger hears of what went wrong and was recovered from. Nil: nothing is
-	// logged.
+	// Logger receives problems that were recovered from. Nil: no log.
 	Logger *slog.Logger
 
 	now func() time.Time // for tests
@@ -49,23 +45,13 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Home == "" {
-		c.Home, _ = os.UserHomeDir() // without one there is nothing to refuse
+		c.Home, _ = os.UserHomeDir() // without one there is none to refuse
 	}
-	if c.Git == "" {
-		c.Git = "git"
-	}
-	if c.MaxFileSize == 0 {
-		c.MaxFileSize = 256 << 20
-	}
-	if c.MaxFiles == 0 {
-		c.MaxFiles = 1_000_000
-	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = 20 << 30
-	}
-	if c.Grace == 0 {
-		c.Grace = time.Hour
-	}
+	c.Git = cmp.Or(c.Git, "git")
+	c.MaxFileSize = cmp.Or(c.MaxFileSize, 256<<20)
+	c.MaxFiles = cmp.Or(c.MaxFiles, 1_000_000)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 20<<30)
+	c.Grace = cmp.Or(c.Grace, time.Hour)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -83,14 +69,11 @@ func (c Config) validate() error {
 	if c.Dir == "" {
 		all = append(all, errors.New("dir is empty"))
 	}
-	if c.MaxFileSize < 0 {
-		all = append(all, fmt.Errorf("max file size %d is negative", c.MaxFileSize))
-	}
-	if c.MaxFiles < 0 {
-		all = append(all, fmt.Errorf("max files %d is negative", c.MaxFiles))
-	}
-	if c.MaxBytes < 0 {
-		all = append(all, fmt.Errorf("max bytes %d is negative", c.MaxBytes))
+	for name, n := range map[string]int64{"max file size": c.MaxFileSize, "max files": int64(c.MaxFiles),
+		"max bytes": c.MaxBytes} {
+		if n < 0 {
+			all = append(all, fmt.Errorf("%s %d is negative", name, n))
+		}
 	}
 	return errors.Join(all...)
 }
@@ -103,24 +86,23 @@ const (
 	manifestsName = "manifests"
 )
 
-// Workspace is a folder whose snapshots are taken. It is safe for concurrent
-// use, also by several processes: what writes waits for its turn. Nothing is
-// held open between calls.
+// Workspace is a folder with its snapshots. It is safe for concurrent use, also by several
+// processes: writers wait for each other. No file is kept open between calls.
 type Workspace struct {
 	cfg   Config
-	store string // the folder of the snapshots as a path of the workspace; "" when it is outside
+	store string // the folder of the snapshots as a path of the workspace; "" if it is outside
 
-	turn chan struct{} // holds one token; whoever took it may use what follows
-	// known is the stat cache, nil before it was first needed.
+	turn chan struct{} // has one token, which guards the fields below
+	// known is the stat cache, nil before its first use.
 	known    map[string]cached
-	unsaved  int // entries of known that its file has not
+	unsaved  int // entries of known that are not in its file
 	contents *contents
 	recent   recent
 }
 
-// Open checks that the folder can be a workspace and makes the folder of the
-// snapshots. A folder that is refused is an error that matches ErrRefused, one
-// that is missing ErrGone; both carry a hint.
+// Open checks that the folder can be a workspace and creates the folder of the snapshots.
+// The error of a refused folder matches ErrRefused, that of a missing one ErrGone; both have
+// a hint.
 func Open(cfg Config) (*Workspace, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -133,7 +115,7 @@ func Open(cfg Config) (*Workspace, error) {
 	cfg.Root = root
 	for _, dir := range []string{packsName, manifestsName} {
 		if err := atomicfile.MkdirAll(filepath.Join(cfg.Dir, dir), 0o700); err != nil {
-			return nil, wrap("open workspace", root, err)
+			return nil, Wrap("open workspace", root, err)
 		}
 	}
 	dir, err := filepath.Abs(cfg.Dir)
@@ -141,7 +123,7 @@ func Open(cfg Config) (*Workspace, error) {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
-		return nil, wrap("open workspace", root, err)
+		return nil, Wrap("open workspace", root, err)
 	}
 	cfg.Dir = dir
 	w := &Workspace{cfg: cfg, turn: make(chan struct{}, 1)}
@@ -149,16 +131,16 @@ func Open(cfg Config) (*Workspace, error) {
 		w.store = filepath.ToSlash(rel)
 	}
 	if w.store == "." {
-		return nil, &Error{Kind: ErrRefused, Op: "open workspace", Name: root, Msg: "snapshots would be kept among the files",
-			Hint: "keep them in a folder of their own"}
+		return nil, &Error{Kind: ErrRefused, Op: "open workspace", Name: root, Msg: "the folder of the snapshots is the workspace",
+			Hint: "use another folder for the snapshots"}
 	}
 	w.contents = &contents{dir: filepath.Join(dir, packsName), log: cfg.Logger}
 	w.turn <- struct{}{}
 	return w, nil
 }
 
-// Check tells whether a folder can be a workspace, as Open does, without making
-// anything.
+// Check returns the error of Open for a folder that cannot be a workspace, and creates
+// nothing.
 func Check(root string) error {
 	_, err := resolveRoot(Config{Root: root}.withDefaults())
 	return err
@@ -174,7 +156,7 @@ func resolveRoot(cfg Config) (string, error) {
 		return "", gone("open workspace", cfg.Root)
 	}
 	if err != nil {
-		return "", wrap("open workspace", cfg.Root, err)
+		return "", Wrap("open workspace", cfg.Root, err)
 	}
 	why, hint := refusal(root, cfg.Home)
 	if why == "" {
@@ -183,7 +165,7 @@ func resolveRoot(cfg Config) (string, error) {
 	return "", &Error{Kind: ErrRefused, Op: "open workspace", Name: root, Msg: why, Hint: hint}
 }
 
-// refusal tells why a folder is no workspace; "" when it is one.
+// refusal returns why a folder cannot be a workspace, with a hint; "" if it can.
 func refusal(root, home string) (why, hint string) {
 	const project = "name the folder of a project with --workspace"
 	if info, err := os.Stat(root); err != nil || !info.IsDir() {
@@ -195,7 +177,7 @@ func refusal(root, home string) (why, hint string) {
 	if actual, err := filepath.EvalSymlinks(home); home != "" && err == nil {
 		rel, err := filepath.Rel(root, actual)
 		if err == nil && filepath.IsLocal(rel) {
-			return "it is or holds the home folder", project
+			return "it is or contains the home folder", project
 		}
 	}
 	for part := range strings.SplitSeq(filepath.ToSlash(root), "/") {
@@ -204,7 +186,7 @@ func refusal(root, home string) (why, hint string) {
 		}
 	}
 	if bareRepository(root) {
-		return "it is a bare repository, which has no files to work on", "clone it and name the clone with --workspace"
+		return "it is a bare repository, which has no files", "clone it and name the clone with --workspace"
 	}
 	return "", ""
 }
@@ -224,14 +206,14 @@ func bareRepository(root string) bool {
 
 func gone(op, root string) error {
 	return &Error{Kind: ErrGone, Op: op, Name: root,
-		Hint: "make the folder again; a snapshot that is kept outside of it can be restored into it"}
+		Hint: "create the folder again; snapshots stored outside of it can be restored into it"}
 }
 
 // Root returns the real path of the workspace.
 func (w *Workspace) Root() string { return w.cfg.Root }
 
-// openRoot opens the workspace; accesses through it do not leave it. A link that
-// took the place of the folder, or of one above it, is not followed.
+// openRoot opens the workspace; accesses through it do not leave it. If the folder, or one
+// above it, was replaced by a link, that is an error.
 func (w *Workspace) openRoot(op string) (*os.Root, error) {
 	root, err := os.OpenRoot(w.cfg.Root)
 	if errors.Is(err, fs.ErrNotExist) || notDirectory(err) {
@@ -253,12 +235,12 @@ func (w *Workspace) openRoot(op string) (*os.Root, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return nil, &Error{Kind: ErrRefused, Op: op, Name: w.cfg.Root, Msg: "a link has taken its place",
-		Hint: "look for who moved the folder, and put it back"}
+	return nil, &Error{Kind: ErrRefused, Op: op, Name: w.cfg.Root, Msg: "it was replaced by a link",
+		Hint: "move the folder back to its place"}
 }
 
-// exclusive runs do while nobody else writes snapshots here, with the packs
-// known and the leftovers of crashes removed.
+// exclusive runs do while no other caller or process writes snapshots here, after it read
+// the list of packs and removed pending ones of crashed processes.
 func (w *Workspace) exclusive(ctx context.Context, do func() error) error {
 	select {
 	case <-w.turn:
@@ -274,8 +256,8 @@ func (w *Workspace) exclusive(ctx context.Context, do func() error) error {
 	if err := waitLock(ctx, lock); err != nil {
 		return err
 	}
-	// Not left to the close: a child process that is being started may have
-	// inherited the descriptor for a moment.
+	// Closing does not suffice: a child process that is being started may have inherited the
+	// descriptor.
 	defer func() { _ = filelock.Unlock(lock) }()
 	if err := w.contents.clean(); err != nil {
 		return w.storeGone(err)
@@ -289,18 +271,17 @@ func (w *Workspace) exclusive(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// storeGone says so if an error comes of a folder of the snapshots that went.
+// storeGone returns ErrGone for an error that is due to a removed folder of the snapshots.
 func (w *Workspace) storeGone(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) && !notDirectory(err) {
 		return err
 	}
 	return &Error{Kind: ErrGone, Op: "open snapshots", Name: w.cfg.Dir, Msg: "the folder of the snapshots was removed",
-		Hint: "look for who removed it; the snapshots in it are lost"}
+		Hint: "find the program that removed it; its snapshots are lost"}
 }
 
 func waitLock(ctx context.Context, lock *os.File) error {
-	const often = 20 * time.Millisecond
-	tick := time.NewTicker(often)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		err := filelock.TryLock(lock)

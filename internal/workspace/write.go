@@ -17,11 +17,9 @@ import (
 )
 
 const (
-	// writers is how many files are written at once, so that their flushes
-	// share the work of the disk.
+	// writers is the number of files written concurrently, so that their flushes overlap.
 	writers = 8
-	// flushEach is the number of files above which the file system is flushed
-	// once instead.
+	// flushEach is the number of files above which the file system is flushed once instead.
 	flushEach = 256
 )
 
@@ -67,13 +65,13 @@ func inParallel[T any](ctx context.Context, list []T, do func(T) error) error {
 	return context.Cause(ctx)
 }
 
-// tempFor is the name a file has while it is written.
+// tempFor returns the name of a file while it is written.
 func tempFor(p string) string {
 	sum := sha256.Sum256([]byte(p))
 	return path.Join(path.Dir(p), tempPrefix+hex.EncodeToString(sum[:8]))
 }
 
-// file writes a file beside its place and renames it over it.
+// file writes a file under a temporary name and renames it.
 func (r *restore) file(ctx context.Context, c Change, flush bool) error {
 	temp := tempFor(c.Path)
 	f, err := r.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -81,35 +79,39 @@ func (r *restore) file(ctx context.Context, c Change, flush bool) error {
 		return err
 	}
 	failpoint.Hit("workspace.restore.temp")
-	err = r.w.contents.copyTo(&untilStopped{ctx, f}, c.New.Hash)
-	if err == nil {
-		err = f.Chmod(c.New.FileMode())
-	}
-	if err == nil && flush {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
+	packs := &packReader{c: r.w.contents}
+	err = errors.Join(packs.writeFile(ctx, f, c.New, flush), packs.close())
 	if err == nil {
 		failpoint.Hit("workspace.restore.before_rename")
 		err = r.root.Rename(temp, c.Path)
 	}
 	if err != nil {
-		_ = r.root.Remove(temp) // the first error is the one that tells
+		_ = r.root.Remove(temp) // the first error is the cause
 		return fmt.Errorf("write %q: %w", c.Path, err)
 	}
 	failpoint.Hit("workspace.restore.after_rename")
 	return nil
 }
 
-// untilStopped ends a long write when ctx does.
+// writeFile writes the content and the mode of a file to f and closes it.
+func (r *packReader) writeFile(ctx context.Context, f *os.File, file *File, flush bool) error {
+	err := r.copyTo(&untilStopped{ctx, f}, file.Hash)
+	if err == nil {
+		err = f.Chmod(file.FileMode())
+	}
+	if err == nil && flush {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// untilStopped ends a long write when ctx ends.
 type untilStopped struct {
 	ctx context.Context
 	w   io.Writer
 }
 
-// Write writes on unless the context has ended.
+// Write writes unless the context has ended.
 func (u *untilStopped) Write(b []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
@@ -117,7 +119,7 @@ func (u *untilStopped) Write(b []byte) (int, error) {
 	return u.w.Write(b)
 }
 
-// link makes a link beside its place and renames it over it.
+// link creates a link under a temporary name and renames it.
 func (r *restore) link(c Change) error {
 	temp := tempFor(c.Path)
 	if err := r.root.Symlink(c.New.Target, temp); err != nil {
@@ -125,13 +127,13 @@ func (r *restore) link(c Change) error {
 	}
 	failpoint.Hit("workspace.restore.temp_link")
 	if err := r.root.Rename(temp, c.Path); err != nil {
-		_ = r.root.Remove(temp) // the first error is the one that tells
+		_ = r.root.Remove(temp) // the first error is the cause
 		return err
 	}
 	return nil
 }
 
-// flush makes what was changed durable.
+// flush makes the changes durable.
 func (r *restore) flush(changes []Change) error {
 	if canSyncAll && len(changes) > flushEach {
 		return r.withDir(".", syncAll)
@@ -164,7 +166,7 @@ func (r *restore) withDir(p string, do func(*os.File) error) error {
 	return do(f)
 }
 
-// verify reads what was changed and compares it with the snapshot.
+// verify reads the changed paths and compares them with the snapshot.
 func (r *restore) verify(ctx context.Context, changes []Change) error {
 	return inParallel(ctx, changes, func(c Change) error {
 		why, err := r.differs(ctx, c)
@@ -173,13 +175,13 @@ func (r *restore) verify(ctx context.Context, changes []Change) error {
 		}
 		if why != "" {
 			return &Error{Kind: ErrVerify, Op: restoring, Name: c.Path, Msg: why,
-				Hint: "stop what writes in the workspace and restore again"}
+				Hint: "stop other programs that write in the workspace, and restore again"}
 		}
 		return nil
 	})
 }
 
-// differs tells how a path is not as the snapshot has it; "" when it is.
+// differs returns how a path differs from the snapshot; "" if it does not.
 func (r *restore) differs(ctx context.Context, c Change) (string, error) {
 	if c.New == nil && r.replaced(c.Path) {
 		return "", nil
@@ -189,7 +191,7 @@ func (r *restore) differs(ctx context.Context, c Change) (string, error) {
 		if c.New == nil {
 			return "", nil
 		}
-		return "it is not there", nil
+		return "it is missing", nil
 	}
 	if err != nil {
 		return "", err
@@ -198,16 +200,16 @@ func (r *restore) differs(ctx context.Context, c Change) (string, error) {
 		if info.IsDir() && !r.empty(c.Path) {
 			return "", nil
 		}
-		return "it is there again", nil
+		return "it was created again", nil
 	}
 	switch c.New.Kind {
 	case KindFolder:
 		if !info.IsDir() {
-			return "it is no folder", nil
+			return "it is not a folder", nil
 		}
 	case KindLink:
 		if target, err := r.root.Readlink(c.Path); err != nil || target != c.New.Target {
-			return "it is another link", nil //nolint:nilerr // it is no link
+			return "it is another link", nil //nolint:nilerr // it is not a link
 		}
 		return "", nil
 	case KindFile:
@@ -227,7 +229,7 @@ func (r *restore) fileDiffers(ctx context.Context, c Change, info fs.FileInfo) (
 	}
 	f, err := r.root.OpenFile(c.Path, openFlags, 0)
 	if errors.Is(err, fs.ErrPermission) {
-		return "", nil // as the snapshot wants it; it was checked while it was written
+		return "", nil // the mode of the snapshot; it was checked while it was written
 	}
 	if err != nil {
 		return "", err

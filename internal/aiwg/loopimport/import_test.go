@@ -191,7 +191,7 @@ func TestImportRefuses(t *testing.T) {
 		{"no agent", elsewhere("paused"), without("agent"), perdure.CodeInvalid, "does not say which agent", "--agent"},
 		{"an agent that is not there", elsewhere("paused"), set("agent", "missing"), perdure.CodeInvalid,
 			"there is no agent", ""},
-		{"no workspace", elsewhere("paused"), set("workspace", "/no/such/folder"), perdure.CodeInvalid, "workspace is gone",
+		{"no workspace", elsewhere("paused"), set("workspace", "/no/such/folder"), perdure.CodeInvalid, "workspace is missing",
 			""},
 		{"no iterations left", changed(`"max_iterations":20`, `"max_iterations":8`), nil, perdure.CodeInvalid,
 			"iteration 8 was the last of 8", "--max-iterations"},

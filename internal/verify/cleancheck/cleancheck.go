@@ -144,7 +144,7 @@ func (e *copyError) Unwrap() error { return e.err }
 func (s *sealing) check(ctx context.Context) error {
 	s.drift = &drift{}
 	if s.Setup == nil {
-		now, err := s.Files.Beside(ctx)
+		now, err := s.Files.Excluded(ctx)
 		if errors.Is(err, workspace.ErrLimit) {
 			return &copyError{err}
 		}
@@ -186,7 +186,7 @@ type outcome struct {
 // run makes a copy of a snapshot with files of the workspace added, and runs the command
 // in it; change, if set, changes the copy before.
 func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Report, change func(at *Place) error,
-	beside []workspace.Beside) (*outcome, error) {
+	beside []workspace.Excluded) (*outcome, error) {
 	began := time.Now()
 	at, err := newPlace(cmp.Or(s.Temp, os.TempDir()), s.Files.Root())
 	if err != nil {
@@ -398,7 +398,7 @@ func tests(names []string) []string {
 	return names
 }
 
-func paths(files []workspace.Beside) []string {
+func paths(files []workspace.Excluded) []string {
 	names := make([]string, 0, len(files))
 	for i := range files {
 		names = append(names, files[i].Path)

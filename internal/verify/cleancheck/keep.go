@@ -24,7 +24,7 @@ import (
 // later: files that are unchanged then are copied. It is empty if there are too many
 // files.
 func Keep(ctx context.Context, files *workspace.Workspace) ([]byte, error) {
-	list, err := files.Beside(ctx)
+	list, err := files.Excluded(ctx)
 	if errors.Is(err, workspace.ErrLimit) { // Check reports it
 		return nil, nil
 	}
@@ -88,16 +88,16 @@ func classOf(name string) (class, string) {
 type drift struct {
 	// same files are unchanged. held are dependencies and products made during the loop, by
 	// folder; left are all other new or changed files.
-	same []workspace.Beside
-	held map[string][]workspace.Beside
-	left []workspace.Beside
+	same []workspace.Excluded
+	held map[string][]workspace.Excluded
+	left []workspace.Excluded
 	// caches are copied only together with all other files.
-	caches []workspace.Beside
+	caches []workspace.Excluded
 }
 
 // since compares the ignored files of the workspace with the kept record. Dependencies
 // may have changed if a manifest did, or if there were none.
-func since(kept []byte, now []workspace.Beside, changes []workspace.Change) (*drift, error) {
+func since(kept []byte, now []workspace.Excluded, changes []workspace.Change) (*drift, error) {
 	was := make(map[string]string)
 	if len(kept) > 0 {
 		if err := json.Unmarshal(kept, &was); err != nil {
@@ -114,7 +114,7 @@ func since(kept []byte, now []workspace.Beside, changes []workspace.Change) (*dr
 			there[top] = true
 		}
 	}
-	d := &drift{held: make(map[string][]workspace.Beside)}
+	d := &drift{held: make(map[string][]workspace.Excluded)}
 	for _, b := range now {
 		k, top := classOf(b.Path)
 		stamp, known := was[b.Path]
@@ -150,8 +150,8 @@ func manifest(name string) bool {
 }
 
 // heldFiles returns the held files of all folders.
-func (d *drift) heldFiles() []workspace.Beside {
-	var all []workspace.Beside
+func (d *drift) heldFiles() []workspace.Excluded {
+	var all []workspace.Excluded
 	for _, list := range d.held {
 		all = append(all, list...)
 	}
@@ -161,7 +161,7 @@ func (d *drift) heldFiles() []workspace.Beside {
 // bring copies files from the workspace. Files that were removed meanwhile or cannot be
 // read are left out. Paths of the workspace in programs of a dependency (the first line
 // of a script, paths of packages installed in place) are replaced by the copy's.
-func bring(ctx context.Context, from, to string, files []workspace.Beside) (int64, error) {
+func bring(ctx context.Context, from, to string, files []workspace.Excluded) (int64, error) {
 	src, err := os.OpenRoot(from)
 	if err != nil {
 		return 0, err
@@ -193,7 +193,7 @@ func bring(ctx context.Context, from, to string, files []workspace.Beside) (int6
 }
 
 // bringFiles calls do for each file until one fails, several at a time.
-func bringFiles(ctx context.Context, files []workspace.Beside, do func(name string) (int64, error)) (int64, error) {
+func bringFiles(ctx context.Context, files []workspace.Excluded, do func(name string) (int64, error)) (int64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next, bytes atomic.Int64

@@ -81,7 +81,7 @@ func (s *sealing) overlay(ctx context.Context, clean *outcome) error {
 }
 
 // held returns the additional files of the clean copy.
-func (s *sealing) held() []workspace.Beside {
+func (s *sealing) held() []workspace.Excluded {
 	if s.v.State != Partly {
 		return nil
 	}

@@ -1,35 +1,31 @@
 package diff
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Limits of a comparison.
 const (
-	// maxLines is how many lines a text may have.
+	// maxLines limits the lines of a file.
 	maxLines = 200_000
-	// maxEdits is how many lines may go and come between what both texts begin and
-	// end with; beyond it the rest is shown as if none of it were the same. The
-	// memory grows with its square.
+	// maxEdits limits the deleted and added lines between the common beginning and end;
+	// beyond it all lines between them count as changed. The memory grows with its square.
 	maxEdits = 1500
 )
 
-// edit is a run of lines: of both texts, or of one.
+// edit is a run of lines: of both versions, or of one.
 type edit struct {
 	kind byte // ' ', '-' or '+'
-	a, b int  // where it begins in each text, from 0
+	a, b int  // first line in each version, counted from 0
 	n    int
 }
 
-// lines are those of a text, each with its end.
-func lines(text []byte) [][]byte {
-	var all [][]byte
-	for line := range bytes.Lines(text) {
-		all = append(all, line)
-	}
-	return all
-}
+// lines returns the lines of a text, each with its end.
+func lines(text []byte) [][]byte { return slices.Collect(bytes.Lines(text)) }
 
-// edits turns a into b: what goes stands before what comes in its place. The
-// algorithm is the greedy one of E. Myers, "An O(ND) Difference Algorithm and Its
+// edits returns the edits that turn a into b, deleted lines before the added ones that replace
+// them. The algorithm is the greedy one of E. Myers, "An O(ND) Difference Algorithm and Its
 // Variations", 1986.
 func edits(a, b [][]byte) []edit {
 	ids := make(map[string]int32, len(a))
@@ -75,10 +71,9 @@ func (r *result) add(kind byte, a, b, n int) {
 	r.list = append(r.list, edit{kind, a, b, n})
 }
 
-// middle compares what lies between the common ends.
+// middle compares the lines between the common beginning and end.
 func (r *result) middle(x, y []int32, from int) {
-	// trace[d] are the furthest places in x that d edits lead to, by diagonal from
-	// -d to d.
+	// trace[d] are the furthest positions in x that d edits reach, by diagonal from -d to d.
 	var trace [][]int32
 	at := []int32{0}
 	for d := 0; d <= maxEdits; d++ {
@@ -102,17 +97,17 @@ func (r *result) middle(x, y []int32, from int) {
 	r.add('+', from+len(x), from, len(y))
 }
 
-// reach is how far in x one more edit leads on diagonal k, before lines that are
-// the same.
+// reach returns the furthest position in x after one more edit on diagonal k, before equal
+// lines.
 func reach(at []int32, d, k int) int {
 	if d == 0 {
 		return 0
 	}
 	furthest := func(k int) int { return int(at[k+d-1]) }
 	if k == -d || k != d && furthest(k-1) < furthest(k+1) {
-		return furthest(k + 1) // down: a line of y comes
+		return furthest(k + 1) // down: a line of y is added
 	}
-	return furthest(k-1) + 1 // right: a line of x goes
+	return furthest(k-1) + 1 // right: a line of x is deleted
 }
 
 // back follows the trace from the end and adds the edits.
@@ -132,16 +127,16 @@ func (r *result) back(trace [][]int32, x, y []int32, from int) {
 		}
 	}
 	path = append(path, step{i, j})
-	// What goes and comes without a line between is one change: what goes is first.
-	pi, pj, goes, comes := 0, 0, 0, 0
+	// Lines deleted and added without an equal line between are one change.
+	pi, pj, deleted, added := 0, 0, 0, 0
 	flush := func() {
-		r.add('-', from+pi, from+pj, goes)
-		r.add('+', from+pi+goes, from+pj, comes)
-		pi, pj, goes, comes = pi+goes, pj+comes, 0, 0
+		r.add('-', from+pi, from+pj, deleted)
+		r.add('+', from+pi+deleted, from+pj, added)
+		pi, pj, deleted, added = pi+deleted, pj+added, 0, 0
 	}
 	for n := len(path) - 1; n >= 0; n-- {
 		s := path[n]
-		di, dj := s.i-pi-goes, s.j-pj-comes
+		di, dj := s.i-pi-deleted, s.j-pj-added
 		same := min(di, dj)
 		if di == dj && same > 0 {
 			flush()
@@ -149,7 +144,7 @@ func (r *result) back(trace [][]int32, x, y []int32, from int) {
 			pi, pj = pi+same, pj+same
 			continue
 		}
-		goes, comes = goes+di, comes+dj
+		deleted, added = deleted+di, added+dj
 	}
 	flush()
 }

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// maxShown is how much is shown of the changes between snapshots, in bytes; of
-	// the last file it may be more.
+	// maxShown limits the diff of two snapshots, in bytes; that of the last file may exceed
+	// it.
 	maxShown = 32 << 10
-	// maxFile is the size of a file whose content is compared, in bytes.
+	// maxFile is the size of the largest file that is compared, in bytes.
 	maxFile = 4 << 20
 )
 
-// Snapshots shows what changed between two snapshots of a workspace, each file as
-// [Unified] does: those of the paths in first before the others.
+// Snapshots returns the diff of two snapshots of a workspace, each file as [Unified] formats
+// it: the paths in first before the others.
 func Snapshots(ctx context.Context, w *workspace.Workspace, before, after workspace.ID, first []string) string {
 	changes, err := w.Diff(ctx, before, after)
 	if err != nil {
@@ -43,7 +43,7 @@ func rank(first []string, c *workspace.Change) int {
 	return 1
 }
 
-// side is a file of a snapshot; nil when there is none.
+// side returns a file of a snapshot with its content; nil for none.
 func side(ctx context.Context, w *workspace.Workspace, id workspace.ID, f *workspace.File) *File {
 	if f == nil {
 		return nil

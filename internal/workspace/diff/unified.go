@@ -1,10 +1,10 @@
-// Package diff shows how files changed, as unified diffs: hunks of lines that
-// went and came between some that stay. It is bounded in time, memory and output,
-// and says what it leaves out.
+// Package diff formats changes of files as unified diffs. Time, memory and output are limited;
+// the output names the parts that are left out.
 package diff
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,39 +14,29 @@ import (
 // File is a file before or after.
 type File struct {
 	Path string
-	// Mode are its permissions; Link tells that it is a symbolic link, and Text
-	// what it points to.
+	// Mode are its permissions. Link is set for a symbolic link, whose Text is its target.
 	Mode uint32
 	Link bool
 	Size int64 // in bytes
-	// Text is what it holds, Unread why that is not known.
+	// Text is its content; Unread is why that is not known.
 	Text   []byte
 	Unread string
 }
 
-// Config bounds a diff. Zero values are the defaults.
+// Config limits a diff.
 type Config struct {
-	// Context is how many lines that stay are around a change: 3.
+	// Context is the number of unchanged lines around a change. Zero: 3.
 	Context int
-	// Lines is how many lines of hunks there are at most: 200. LineBytes how many
-	// bytes of a line: 300.
+	// Lines limits the lines of all hunks, LineBytes the bytes of a line. Zero: 200 and 300.
 	Lines, LineBytes int
 }
 
 func (c Config) withDefaults() Config {
-	for _, d := range []struct {
-		at  *int
-		def int
-	}{{&c.Context, 3}, {&c.Lines, 200}, {&c.LineBytes, 300}} {
-		if *d.at == 0 {
-			*d.at = d.def
-		}
-	}
-	return c
+	return Config{Context: cmp.Or(c.Context, 3), Lines: cmp.Or(c.Lines, 200), LineBytes: cmp.Or(c.LineBytes, 300)}
 }
 
-// Unified shows how a file changed. before is nil for one that was added, after
-// for one that was deleted. The text ends with a line end.
+// Unified returns the diff of a file. before is nil for an added file, after for a deleted
+// one. The text ends with a newline.
 func Unified(before, after *File, cfg Config) string {
 	w := &writer{cfg: cfg.withDefaults()}
 	w.head(before, after)
@@ -59,7 +49,7 @@ func Unified(before, after *File, cfg Config) string {
 	}
 	switch {
 	case a.Unread != "" || b.Unread != "":
-		w.line("the content is not shown: " + first(a.Unread, b.Unread) + sizes(before, after))
+		w.line("the content is not shown: " + cmp.Or(a.Unread, b.Unread) + sizes(before, after))
 	case bytes.Equal(a.Text, b.Text):
 	case bytes.IndexByte(a.Text, 0) >= 0 || bytes.IndexByte(b.Text, 0) >= 0:
 		w.line("binary files differ" + sizes(before, after))
@@ -69,15 +59,6 @@ func Unified(before, after *File, cfg Config) string {
 		w.hunks(lines(a.Text), lines(b.Text))
 	}
 	return w.b.String()
-}
-
-func first(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 func sizes(before, after *File) string {
@@ -97,7 +78,7 @@ type writer struct {
 
 func (w *writer) line(text string) { w.b.WriteString(text + "\n") }
 
-// head names the file, as git does.
+// head writes the names and modes of the file, as git does.
 func (w *writer) head(before, after *File) {
 	from, to := "/dev/null", "/dev/null"
 	if before != nil {
@@ -126,7 +107,7 @@ func (w *writer) head(before, after *File) {
 	}
 }
 
-// quoted is a path on one line.
+// quoted returns a path on one line.
 func quoted(path string) string {
 	if strings.ContainsFunc(path,
 		func(r rune) bool { return r == '"' || unicode.IsControl(r) || r == unicode.ReplacementChar }) {
@@ -135,7 +116,7 @@ func quoted(path string) string {
 	return path
 }
 
-// hunk are edits near each other, with lines around them.
+// hunk is a group of edits with the lines around them.
 type hunk struct {
 	edits                     []edit
 	fromA, fromB, inA, inB, n int
@@ -168,7 +149,7 @@ func (w *writer) hunks(a, b [][]byte) {
 	}
 }
 
-// text writes a line of a text, shortened.
+// text writes a line of a file, cut at the limit.
 func (w *writer) text(kind byte, line []byte) {
 	line, ended := bytes.CutSuffix(line, []byte("\n"))
 	cut := ""
@@ -181,7 +162,7 @@ func (w *writer) text(kind byte, line []byte) {
 	}
 }
 
-// span is the place of a hunk in a text.
+// span returns the range of a hunk in a file, as git writes it.
 func span(from, n int) string {
 	if n == 0 {
 		return fmt.Sprintf("%d,0", from)
@@ -192,7 +173,7 @@ func span(from, n int) string {
 	return fmt.Sprintf("%d,%d", from+1, n)
 }
 
-// group makes hunks of edits.
+// group groups edits into hunks.
 func group(list []edit, context int) []hunk {
 	var hunks []hunk
 	var h *hunk
@@ -205,7 +186,7 @@ func group(list []edit, context int) []hunk {
 			h.add(e)
 			continue
 		}
-		if h != nil { // the lines behind a change
+		if h != nil { // the lines after a change
 			n := min(e.n, context)
 			if last := i == len(list)-1; !last && e.n <= 2*context {
 				h.add(e)
