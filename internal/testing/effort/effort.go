@@ -1,5 +1,5 @@
-// Package effort sizes tests: a few rounds in the ordinary run, many in the long
-// run. It is for tests only.
+// Package effort sets the number of rounds of tests: few in the ordinary run, many in the
+// long run. It is for tests only.
 package effort
 
 import (
@@ -12,8 +12,7 @@ import (
 // `make test/long` and in the nightly workflow.
 func Long() bool { return os.Getenv("PERDURE_LONG") != "" }
 
-// Of returns how much a test does: the first number in the ordinary run, the
-// second in the long run.
+// Of returns the first number in the ordinary run, the second in the long run.
 func Of(ordinary, long int) int {
 	if Long() {
 		return long
@@ -21,9 +20,9 @@ func Of(ordinary, long int) int {
 	return ordinary
 }
 
-// Parallel sets how many tests of a package run at once. TestMain calls it before
-// m.Run in packages whose tests mostly wait for servers, disks and processes, where
-// it is more than there are processors. The flag -parallel overrides it.
+// Parallel sets the number of tests of a package that run concurrently. TestMain calls it
+// before m.Run in packages whose tests mostly wait for servers, disks and processes, with
+// more than the number of processors. The flag -parallel overrides it.
 func Parallel(n int) {
 	_ = flag.Set("test.parallel", strconv.Itoa(n)) // cannot fail: the flag exists and n is a number
 }

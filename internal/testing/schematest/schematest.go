@@ -1,6 +1,6 @@
-// Package schematest validates documents against the published JSON Schemas in
-// tests. It is stricter than the library: a schema has to be valid under the
-// meta-schema of draft 2020-12, and dates and times have to be of their format.
+// Package schematest validates documents against the published JSON Schemas in tests. It is
+// stricter than the library: a schema must be valid under the meta-schema of draft 2020-12,
+// and dates and times must have their format.
 package schematest
 
 import (
@@ -42,8 +42,7 @@ var metaSchema = sync.OnceValues(func() (*jsonschema.Resolved, error) {
 	return root.Resolve(&jsonschema.ResolveOptions{BaseURI: "schema:///meta", Loader: load})
 })
 
-// The forms of dates and times (RFC 3339). A 29th of February passes in every
-// year.
+// Patterns of dates and times (RFC 3339). The 29th of February is valid in every year.
 const (
 	date = `\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|[12]\d))`
 	zone = `(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)`
@@ -94,8 +93,8 @@ func Compile(text []byte) (*Schema, error) {
 	return &Schema{Doc: doc, resolved: resolved}, nil
 }
 
-// assertFormats adds a pattern to each schema that names a format, which is
-// otherwise only an annotation.
+// assertFormats adds a pattern to each schema with a format, which is otherwise only an
+// annotation.
 func assertFormats(node any) error {
 	switch node := node.(type) {
 	case []any:
@@ -118,14 +117,9 @@ func assertFormats(node any) error {
 		if !ok {
 			return nil
 		}
-		pattern := ""
-		switch format {
-		case "date":
-			pattern = "^" + date + "$"
-		case "date-time":
-			pattern = "^" + date + "[Tt]" + time + "$"
-		default:
-			return fmt.Errorf("format %q is not known to this package", format)
+		pattern := map[string]string{"date": "^" + date + "$", "date-time": "^" + date + "[Tt]" + time + "$"}[format]
+		if pattern == "" {
+			return fmt.Errorf("format %q has no pattern in this package", format)
 		}
 		all, _ := node["allOf"].([]any)
 		node["allOf"] = append(all, map[string]any{"pattern": pattern})
@@ -133,7 +127,7 @@ func assertFormats(node any) error {
 	return nil
 }
 
-// published compiles the published schemas, by their names without the ending.
+// published compiles the published schemas, by their names without the extension.
 var published = sync.OnceValues(func() (map[string]*Schema, error) {
 	files, err := schemas.FS.ReadDir(".")
 	if err != nil {
@@ -153,7 +147,7 @@ var published = sync.OnceValues(func() (map[string]*Schema, error) {
 	return all, nil
 })
 
-// Published returns a published schema, named without its ending.
+// Published returns a published schema by its name without the extension.
 func Published(t testing.TB, name string) *Schema {
 	t.Helper()
 	all, err := published()
@@ -162,7 +156,7 @@ func Published(t testing.TB, name string) *Schema {
 	}
 	s := all[name]
 	if s == nil {
-		t.Fatalf("there is no published schema %s", name)
+		t.Fatalf("no published schema %s", name)
 	}
 	return s
 }
@@ -170,13 +164,13 @@ func Published(t testing.TB, name string) *Schema {
 // Validate returns why a value, as encoding/json decodes it, is not valid.
 func (s *Schema) Validate(value any) error { return s.resolved.Validate(value) }
 
-// ValidateJSON returns why a JSON document is not valid. A number that is too
-// large for a float64 is valid JSON.
+// ValidateJSON returns why a JSON document is not valid. A number that is too large for a
+// float64 is valid JSON.
 func (s *Schema) ValidateJSON(text []byte) error {
-	var value any
 	if err := json.Unmarshal(text, new(json.RawMessage)); err != nil {
 		return err
 	}
+	var value any
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&value); err != nil {

@@ -1,6 +1,6 @@
-// Package statetest does random operations on variables and checkpoints beside
-// a model of them that is a map. Tests use it on both databases, within a
-// process and across deaths of processes.
+// Package statetest runs random operations on variables and checkpoints, and the same
+// operations on a model of them, which is a map. Tests use it on both databases, within a
+// process and across crashes of processes.
 package statetest
 
 import (
@@ -18,16 +18,15 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Model is what the variables of a few states have to be. It is used by one
-// goroutine.
+// Model has the expected variables of a few states. It is used by one goroutine.
 type Model struct {
 	refs   []perdure.StateRef
-	family []int // states with the same number are covered by its first's checkpoints
+	family []int // the first state with a number has checkpoints that cover all with it
 	states []map[string]string
 	marks  []mark
-	// Undo lets rollbacks be undone, which needs what an operation returned.
+	// Undo permits operations that undo a rollback, which need the result of the rollback.
 	Undo bool
-	n    int // operations made
+	n    int // number of operations so far
 }
 
 // mark is a checkpoint, or a mutation that can be undone.
@@ -37,8 +36,8 @@ type mark struct {
 	saved map[int]map[string]string
 }
 
-// New returns the model of empty states. Those with the same family are a tree
-// and its tasks, the tree first.
+// New returns the model of empty states. States of the same family are a tree and its tasks,
+// the tree first.
 func New(refs []perdure.StateRef, family []int) *Model {
 	m := &Model{refs: refs, family: family, states: make([]map[string]string, len(refs))}
 	for i := range m.states {
@@ -47,21 +46,20 @@ func New(refs []perdure.StateRef, family []int) *Model {
 	return m
 }
 
-// Op is one operation: what to do with a store, and what it does to the model.
+// Op is one operation on a store and on the model.
 type Op struct {
 	Text string
-	// Do makes it and returns what came of it in a few words.
+	// Do runs it on the store and returns its result as text.
 	Do func(ctx context.Context, s *perdure.Store) string
-	// Want makes it in the model and returns what has to come of it.
+	// Want runs it on the model and returns the expected result.
 	Want func() string
-	// Made, when set, reports whether the store has seen an operation that
-	// changes no value.
+	// Made reports whether the store has an operation that changes no value; nil for others.
 	Made func(ctx context.Context, s *perdure.Store) (bool, error)
 }
 
 const names = 12
 
-// Next draws an operation.
+// Next returns a random operation.
 func (m *Model) Next(r *rand.Rand) Op {
 	m.n++
 	i := r.IntN(len(m.refs))
@@ -99,22 +97,23 @@ func value(r *rand.Rand, n int) string {
 }
 
 func outcome(err error) string {
-	if err == nil {
+	switch code := perdure.CodeOf(err); {
+	case err == nil:
 		return "done"
-	}
-	code := perdure.CodeOf(err)
-	if code == perdure.CodeInternal || code == perdure.CodeUnavailable || code == perdure.CodeDamaged {
+	case code == perdure.CodeInternal, code == perdure.CodeUnavailable, code == perdure.CodeDamaged:
 		return err.Error()
+	default:
+		return string(code)
 	}
-	return string(code)
 }
+
+func outcomeOf[T any](_ T, err error) string { return outcome(err) }
 
 func (m *Model) set(i int, name, value string) Op {
 	return Op{
 		Text: fmt.Sprintf("set %s of %d to %.20s", name, i, value),
 		Do: func(ctx context.Context, s *perdure.Store) string {
-			_, err := s.SetVar(ctx, m.refs[i], perdure.VarSpec{Name: name, Value: json.RawMessage(value)})
-			return outcome(err)
+			return outcomeOf(s.SetVar(ctx, m.refs[i], perdure.VarSpec{Name: name, Value: json.RawMessage(value)}))
 		},
 		Want: func() string {
 			m.states[i][name] = value
@@ -146,8 +145,7 @@ func (m *Model) push(i int, name, element string) Op {
 	return Op{
 		Text: fmt.Sprintf("append %s to %s of %d", element, name, i),
 		Do: func(ctx context.Context, s *perdure.Store) string {
-			_, err := s.AppendVar(ctx, m.refs[i], name, json.RawMessage(element), perdure.Cause{})
-			return outcome(err)
+			return outcomeOf(s.AppendVar(ctx, m.refs[i], name, json.RawMessage(element), perdure.Cause{}))
 		},
 		Want: func() string {
 			old, there := m.states[i][name]
@@ -183,8 +181,7 @@ func (m *Model) rename(i int, from, to string) Op {
 	return Op{
 		Text: fmt.Sprintf("rename %s of %d to %s", from, i, to),
 		Do: func(ctx context.Context, s *perdure.Store) string {
-			_, err := s.RenameVar(ctx, m.refs[i], from, to, perdure.Cause{})
-			return outcome(err)
+			return outcomeOf(s.RenameVar(ctx, m.refs[i], from, to, perdure.Cause{}))
 		},
 		Want: func() string {
 			value, there := m.states[i][from]
@@ -201,7 +198,7 @@ func (m *Model) rename(i int, from, to string) Op {
 	}
 }
 
-// covers lists the states that a checkpoint of one covers.
+// covers returns the states that a checkpoint of one covers.
 func (m *Model) covers(i int) []int {
 	var list []int
 	for j, f := range m.family {
@@ -217,8 +214,7 @@ func (m *Model) save(i int) Op {
 	return Op{
 		Text: fmt.Sprintf("checkpoint %s of %d", name, i),
 		Do: func(ctx context.Context, s *perdure.Store) string {
-			_, err := s.SaveCheckpoint(ctx, m.refs[i], name, "")
-			return outcome(err)
+			return outcomeOf(s.SaveCheckpoint(ctx, m.refs[i], name, ""))
 		},
 		Made: func(ctx context.Context, s *perdure.Store) (bool, error) {
 			list, err := s.Checkpoints(ctx, m.refs[i])
@@ -244,7 +240,7 @@ func (m *Model) save(i int) Op {
 	}
 }
 
-// back rolls back to a checkpoint, and undoes that at once if told to.
+// back rolls back to a checkpoint, and with undo undoes that at once.
 func (m *Model) back(k mark, undo bool) Op {
 	return Op{
 		Text: fmt.Sprintf("roll %d back to %s, undone %v", k.state, k.name, undo),
@@ -266,8 +262,7 @@ func (m *Model) back(k mark, undo bool) Op {
 	}
 }
 
-// Differs compares all values of a store with the model, and tells the first
-// difference.
+// Differs returns the first difference between the values of a store and the model.
 func (m *Model) Differs(ctx context.Context, s *perdure.Store) error {
 	for i, ref := range m.refs {
 		list, err := s.Vars(ctx, ref, perdure.VarFilter{Limit: 1000})
@@ -299,7 +294,7 @@ func (m *Model) Differs(ctx context.Context, s *perdure.Store) error {
 	return nil
 }
 
-// Sound wants the store to pass its own checks.
+// Sound returns the problems that the store's own checks find.
 func Sound(ctx context.Context, s *perdure.Store) error {
 	problems, err := s.Check(ctx)
 	errs := []error{err}
@@ -309,8 +304,8 @@ func Sound(ctx context.Context, s *perdure.Store) error {
 	return errors.Join(errs...)
 }
 
-// Refs creates a tree with two tasks and returns a global state, a session's,
-// the tree's and those of its tasks, with their families.
+// Refs creates a tree with two tasks, if there is none, and returns a global state, one of a
+// session, and those of the tree and its tasks, with their families.
 func Refs(ctx context.Context, s *perdure.Store) ([]perdure.StateRef, []int, error) {
 	tree, err := s.CreateTree(ctx, perdure.TreeSpec{Kind: "test", IdempotencyKey: "statetest"})
 	if err != nil {
@@ -335,10 +330,10 @@ func Refs(ctx context.Context, s *perdure.Store) ([]perdure.StateRef, []int, err
 	return refs, []int{0, 1, 2, 2, 2}, nil
 }
 
-// Continue goes on with the operations of a seed after a process that had
-// acknowledged the first acked of them died: the one after them may have been
-// made or not, and nothing else. It makes operations until ctx ends, and calls
-// ack with the number made after each.
+// Continue continues the operations of a seed after a crash of the process that acknowledged
+// the first acked of them, and checks the store: it may have the operation after these, and
+// no other. Continue runs operations until ctx ends, and calls ack with their number after
+// each.
 func Continue(ctx context.Context, s *perdure.Store, seed uint64, acked int, ack func(n int)) error {
 	refs, family, err := Refs(context.WithoutCancel(ctx), s)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Each runs a test on a fresh store of every kind, as the parallel subtests
-// "sqlite" and "postgres". The store is closed when its subtest ends.
+// Each runs a test on a new store of every kind, as the parallel subtests "sqlite" and
+// "postgres". The store is closed when its subtest ends.
 func Each(t *testing.T, test func(t *testing.T, s *perdure.Store)) {
 	t.Helper()
 	EachConfig(t, func(t *testing.T, cfg perdure.Config) {
@@ -21,9 +21,9 @@ func Each(t *testing.T, test func(t *testing.T, s *perdure.Store)) {
 	})
 }
 
-// EachConfig is [Each] for tests that open the store themselves: several times,
-// from several processes, or with other settings. The configuration names a
-// fresh store; leases last long enough for the slowest machine.
+// EachConfig is [Each] for tests that open the store themselves: several times, from several
+// processes, or with other settings. The configuration is that of a new store, with leases
+// long enough for slow machines.
 func EachConfig(t *testing.T, test func(t *testing.T, cfg perdure.Config)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
@@ -36,8 +36,8 @@ func EachConfig(t *testing.T, test func(t *testing.T, cfg perdure.Config)) {
 	})
 }
 
-// fresh is the file of a SQLite store in which nothing was done yet. To make it
-// anew for each test takes most of the time of most tests.
+// fresh is the file of an empty SQLite store. Creating it again for each test would take most
+// of the time of most tests.
 var fresh = sync.OnceValues(func() (file []byte, err error) {
 	dir, err := os.MkdirTemp("", "perdure-fresh-")
 	if err != nil {
@@ -54,12 +54,12 @@ var fresh = sync.OnceValues(func() (file []byte, err error) {
 	return os.ReadFile(filepath.Join(dir, "perdure.db"))
 })
 
-// seed gives a folder without a store a fresh one.
+// seed writes an empty store to an empty folder.
 func seed(t testing.TB, dir string) {
 	t.Helper()
 	file, err := fresh()
 	if err != nil {
-		t.Fatalf("make a fresh store: %v", err)
+		t.Fatalf("create an empty store: %v", err)
 	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return
@@ -69,7 +69,7 @@ func seed(t testing.TB, dir string) {
 		err = os.WriteFile(filepath.Join(dir, "perdure.db"), file, 0o600)
 	}
 	if err != nil {
-		t.Fatalf("seed store: %v", err)
+		t.Fatalf("write an empty store: %v", err)
 	}
 }
 

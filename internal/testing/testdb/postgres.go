@@ -1,6 +1,5 @@
-// Package testdb gives tests databases of their own: a SQLite file, or a
-// database on a private PostgreSQL server that lives as long as the test
-// process. It is for tests only.
+// Package testdb creates databases for single tests: a SQLite file, or a database on a
+// private PostgreSQL server that runs as long as the test process. It is for tests only.
 package testdb
 
 import (
@@ -22,21 +21,19 @@ import (
 // user is the server's only role.
 const user = "perdure"
 
-// Postgres returns the connection URL of a fresh, empty PostgreSQL database,
-// and drops the database when the test ends. It may be called from parallel
-// tests.
+// Postgres returns the connection URL of a new, empty PostgreSQL database, which is dropped
+// when the test ends. It may be called from parallel tests.
 //
-// The first call in a process starts the process's private server: no TCP, a
-// Unix socket in a temporary folder. The server stops, and its folder goes,
-// when the process ends, in whatever way that happens.
+// The first call in a process starts the private server of the process: no TCP, a Unix socket
+// in a temporary folder. The server stops, and its folder is removed, when the process ends,
+// also by a crash.
 //
-// Every call makes a database rather than a schema, because notifications and
-// advisory locks belong to a database: tests that shared one would wake and
-// block each other. Texts sort by an ICU locale where the server has it, not
-// by bytes as in SQLite, so that a query whose order depends on the locale is
-// found.
+// Every call creates a database and not a schema, because notifications and advisory locks
+// belong to a database: tests in the same one would wake and block each other. Text is
+// sorted by an ICU locale if the server has it, and not by bytes as in SQLite, to find
+// queries whose order depends on the locale.
 //
-// Without PostgreSQL's programs the test is skipped, see [Missing].
+// Without the PostgreSQL programs the test is skipped; see [Missing].
 func Postgres(t testing.TB) string {
 	t.Helper()
 	s, err := server()
@@ -46,9 +43,8 @@ func Postgres(t testing.TB) string {
 	return s.forTest(t, "template1")
 }
 
-// PostgresStore returns the connection URL of a database that holds an empty
-// store, and drops the database when the test ends. It is a copy of one that
-// was migrated once.
+// PostgresStore returns the connection URL of a database with an empty store, which is dropped
+// when the test ends. It is a copy of a migrated database.
 func PostgresStore(t testing.TB) string {
 	t.Helper()
 	s, err := server()
@@ -62,10 +58,9 @@ func PostgresStore(t testing.TB) string {
 	return s.forTest(t, storeTemplate)
 }
 
-// Missing skips the test because a part of the machine that it needs is not
-// there, or fails it when the environment variable PERDURE_REQUIRE, a list
-// separated by commas, names that part. The reason says what is missing and
-// how to get it.
+// Missing skips the test because the machine lacks a part that it needs, or fails it if the
+// environment variable PERDURE_REQUIRE, a list separated by commas, names that part. The
+// reason is what is missing and how to install it.
 func Missing(t testing.TB, part, reason string) {
 	t.Helper()
 	required := strings.FieldsFunc(os.Getenv("PERDURE_REQUIRE"), func(r rune) bool { return r == ',' || r == ' ' })
@@ -80,7 +75,7 @@ var server = sync.OnceValues(startServer)
 
 // postgres is a running private server.
 type postgres struct {
-	dir  string   // holds data, log and socket
+	dir  string   // of data, log and socket
 	life *os.File // the guard stops the server when this is closed
 
 	migrate    sync.Once // guards migrateErr and the database storeTemplate
@@ -105,8 +100,8 @@ func (s *postgres) makeTemplate(ctx context.Context) error {
 	return store.Close()
 }
 
-// forTest creates a database as a copy of another one and returns its URL. It
-// drops the database when the test ends.
+// forTest creates a database as a copy of another one and returns its URL. The database is
+// dropped when the test ends.
 func (s *postgres) forTest(t testing.TB, template string) string {
 	t.Helper()
 	s.mu.Lock()
@@ -125,57 +120,48 @@ func (s *postgres) forTest(t testing.TB, template string) string {
 	return s.url(name)
 }
 
-// url is the connection URL of a database; the socket's folder, which may hold
-// any character, is a parameter.
+// url returns the connection URL of a database. The folder of the socket is a parameter,
+// because it may have any character.
 func (s *postgres) url(database string) string {
 	params := url.Values{"host": {s.dir}, "port": {"5432"}, "user": {user}, "sslmode": {"disable"}}
 	return "postgres:///" + database + "?" + params.Encode()
 }
 
-// create copies a database. The strategy, of PostgreSQL 15 and later, copies
-// files; their default writes each page to the log, which takes four times as
-// long.
+// create copies a database. The strategy, of PostgreSQL 15 and later, copies files; their
+// default writes each page to the log, which takes four times as long.
 func (s *postgres) create(ctx context.Context, name, template string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.connect(ctx); err != nil {
-		return err
-	}
-	statement := "CREATE DATABASE " + name + " TEMPLATE " + template
-	if version(s.admin.PgConn().ParameterStatus("server_version")) >= 15 {
-		statement += " STRATEGY FILE_COPY"
-	}
-	_, err := s.admin.Exec(ctx, statement)
-	return err
+	return s.exec(ctx, func(admin *pgx.Conn) string {
+		statement := "CREATE DATABASE " + name + " TEMPLATE " + template
+		if version(admin.PgConn().ParameterStatus("server_version")) >= 15 {
+			statement += " STRATEGY FILE_COPY"
+		}
+		return statement
+	})
 }
 
 func (s *postgres) drop(ctx context.Context, name string) error {
+	return s.exec(ctx, func(*pgx.Conn) string { return "DROP DATABASE IF EXISTS " + name + " WITH (FORCE)" })
+}
+
+// exec runs a statement on the connection for administration.
+func (s *postgres) exec(ctx context.Context, statement func(admin *pgx.Conn) string) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.connect(ctx); err != nil {
-		return err
-	}
-	_, err := s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
-	return err
-}
-
-// connect opens the connection for administration. It needs mu.
-func (s *postgres) connect(ctx context.Context) (err error) {
 	if s.admin == nil || s.admin.IsClosed() {
-		s.admin, err = pgx.Connect(ctx, s.url("postgres"))
+		if s.admin, err = pgx.Connect(ctx, s.url("postgres")); err != nil {
+			return err
+		}
 	}
+	_, err = s.admin.Exec(ctx, statement(s.admin))
 	return err
 }
 
-// version returns the first number in s, 0 without one.
+// version returns the first number in s; 0 without one.
 func version(s string) int {
 	digits := strings.FieldsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	if len(digits) == 0 {
 		return 0
 	}
-	n, err := strconv.Atoi(digits[0])
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.Atoi(digits[0]) // only digits
 	return n
 }

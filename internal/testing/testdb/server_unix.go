@@ -18,16 +18,15 @@ import (
 	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
-// guard is the shell program between the test process and the server. Its
-// standard input is a pipe that only the test process holds: however that
-// process ends, the read returns, and the server and its folder go.
+// guard is the shell program that runs the server. Its standard input is a pipe that only
+// the test process has open: when that process ends, also by a crash, the read returns, and
+// the guard stops the server and removes its folder.
 //
-// Of the two ways to order texts the server gets the one by an ICU locale; the
-// other is for servers built without ICU or older than PostgreSQL 15.
+// The server sorts text by an ICU locale; servers built without ICU or older than PostgreSQL
+// 15 sort by bytes.
 //
-// fsync is off because these tests are about statements and transactions; the
-// server's own durability is not what is tested here, and a flush of each
-// commit would multiply their time. full_page_writes goes with it.
+// fsync and full_page_writes are off because these tests do not test the durability of the
+// server, and a flush of each commit would multiply their time.
 const guard = `
 bin=$1 dir=$2 user=$3
 cd "$dir" || exit 1
@@ -56,8 +55,7 @@ read -r _
 "$bin/pg_ctl" -D "$dir/data" -m immediate -w stop
 `
 
-// maxSocketPath is what fits into the address of a Unix socket on all
-// supported systems.
+// maxSocketPath is the longest path of a Unix socket on all supported systems.
 const maxSocketPath = 103
 
 func startServer() (*postgres, error) {
@@ -80,10 +78,9 @@ func startServer() (*postgres, error) {
 	return &postgres{dir: dir, life: life}, nil
 }
 
-// runGuard starts the guard and waits for its word that the server is ready.
-// The guard has a session of its own, so that an interrupt from the terminal
-// does not reach it before the pipe closes. Nobody waits for it: it ends after
-// this process.
+// runGuard starts the guard and waits until it prints that the server is ready. The guard has
+// a session of its own, so that it does not receive an interrupt from the terminal before the
+// pipe is closed. It ends after this process, which does not wait for it.
 func runGuard(bin, dir string, who *syscall.Credential) (*os.File, error) {
 	stdin, life, err := os.Pipe()
 	if err != nil {
@@ -104,19 +101,19 @@ func runGuard(bin, dir string, who *syscall.Credential) (*os.File, error) {
 	if err := errors.Join(cmd.Start(), stdout.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the guard of the PostgreSQL server: %w", err), life.Close())
 	}
-	var said []string
+	var output []string
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if lines.Text() == "ready" {
 			return life, nil
 		}
-		said = append(said, lines.Text())
+		output = append(output, lines.Text())
 	}
 	err = errors.Join(life.Close(), cmd.Wait())
-	return nil, fmt.Errorf("start a PostgreSQL server: %w\n%s", err, strings.Join(said, "\n"))
+	return nil, fmt.Errorf("start a PostgreSQL server: %w\n%s", err, strings.Join(output, "\n"))
 }
 
-// findPrograms returns the folder that holds initdb, pg_ctl and postgres: the
-// newest of the places where systems put them, or the one on PATH.
+// findPrograms returns the folder of initdb, pg_ctl and postgres: the one on PATH, or the
+// newest version in the folders where systems install them.
 func findPrograms() (string, error) {
 	var dirs []string
 	for _, pattern := range []string{
@@ -137,10 +134,8 @@ func findPrograms() (string, error) {
 			dirs = append([]string{filepath.Dir(p)}, dirs...)
 		}
 	}
-	for _, dir := range dirs {
-		if hasPrograms(dir) {
-			return dir, nil
-		}
+	if i := slices.IndexFunc(dirs, hasPrograms); i >= 0 {
+		return dirs[i], nil
 	}
 	return "", errors.New("the PostgreSQL server's programs (initdb, pg_ctl, postgres) were not found; " +
 		"install the package postgresql, or put their folder on PATH")
@@ -155,8 +150,8 @@ func hasPrograms(dir string) bool {
 	return true
 }
 
-// serverUser is whom the server runs as. PostgreSQL refuses to run as root, so
-// root lends it an account without rights; others run it themselves (nil).
+// serverUser returns the account of the server; nil for that of this process. PostgreSQL does
+// not run as root: then the account is one without rights.
 func serverUser() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -166,23 +161,18 @@ func serverUser() (*syscall.Credential, error) {
 		if err != nil {
 			continue
 		}
-		uid, err := strconv.ParseUint(account.Uid, 10, 32)
-		if err != nil {
-			continue
+		uid, uidErr := strconv.ParseUint(account.Uid, 10, 32)
+		gid, gidErr := strconv.ParseUint(account.Gid, 10, 32)
+		if uidErr == nil && gidErr == nil {
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 		}
-		gid, err := strconv.ParseUint(account.Gid, 10, 32)
-		if err != nil {
-			continue
-		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
-	return nil, errors.New("PostgreSQL does not run as root, and there is neither an account postgres nor nobody")
+	return nil, errors.New("PostgreSQL does not run as root, and the accounts postgres and nobody do not exist")
 }
 
-// makeFolder makes the server's folder where the socket's path fits and the
-// server's user gets in: a temporary folder may be deep, or root's own. A
-// folder in memory comes first: on a disk, copying and removing the files of a
-// database takes twenty times the processor time.
+// makeFolder creates the folder of the server in one where the path of the socket fits and
+// that the server's user can enter, in memory if possible: on a disk, copying and removing
+// the files of a database takes twenty times the processor time.
 func makeFolder(who *syscall.Credential) (string, error) {
 	var problems []error
 	for _, parent := range []string{testenv.MemoryDir(), os.TempDir(), "/tmp"} {
@@ -220,7 +210,7 @@ func makeFolderIn(parent string, who *syscall.Credential) (string, error) {
 	return dir, nil
 }
 
-// reachable reports whether every user may pass through all folders of dir.
+// reachable returns an error if not every user may enter dir and the folders above it.
 func reachable(dir string) error {
 	for d := dir; ; d = filepath.Dir(d) {
 		info, err := os.Stat(d)

@@ -2,5 +2,5 @@
 
 package testenv
 
-// MemoryDir returns "": only Linux has a folder in memory on every machine.
+// MemoryDir returns "": not every machine has a folder in memory.
 func MemoryDir() string { return "" }
