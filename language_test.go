@@ -55,8 +55,7 @@ var languageExceptions = map[string]string{
 
 // languagePending are folders and files that are not read against the rule yet.
 var languagePending = []string{
-	"handoff", "internal/aiwg", "internal/daemon", "internal/testing",
-	"internal/workspace", rootPending,
+	"handoff", "internal/aiwg", "internal/daemon", rootPending,
 }
 
 // rootPending stands for the files of the root package.

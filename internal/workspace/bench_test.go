@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// The workspace of the published figures: a repository of 50,000 files of 4 KiB
+// The size of the workspace of the published figures: a repository of 50,000 files of 4 KiB
 // in 2,500 folders.
 const (
 	benchFiles = 50_000
@@ -44,7 +44,7 @@ func benchPath(root string, i int) string {
 	return filepath.Join(root, fmt.Sprintf("part%02d/package%03d/file%05d.go", i/1000, i/20, i))
 }
 
-// BenchmarkIteration measures what snapshots add to an iteration of a loop.
+// BenchmarkIteration measures the time of snapshots in an iteration of a loop.
 func BenchmarkIteration(b *testing.B) {
 	root, cfg := benchWorkspace(b)
 	ctx := b.Context()
@@ -116,7 +116,7 @@ func BenchmarkIteration(b *testing.B) {
 	})
 }
 
-// BenchmarkFirstSnapshot measures the one that reads and keeps everything.
+// BenchmarkFirstSnapshot measures a snapshot that reads and stores all files.
 func BenchmarkFirstSnapshot(b *testing.B) {
 	_, cfg := benchWorkspace(b)
 	for b.Loop() {

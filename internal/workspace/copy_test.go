@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// contentsOf are the files, folders and links below a folder, by path.
+// contentsOf returns the files, folders and links below a folder, by path.
 func contentsOf(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -48,8 +48,8 @@ func contentsOf(t *testing.T, root string) map[string]string {
 	return all
 }
 
-// TestCopyTo: a copy has what the snapshot has, whatever the workspace became, with
-// modes, links and empty folders; of some paths only those, in place of what is there.
+// TestCopyTo: a copy equals the snapshot, also if the workspace changed, with modes, links and
+// empty folders; with paths it replaces only these.
 func TestCopyTo(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"a": "1", "run": "#!/bin/sh\n", "deep/er/b": "2", "empty/": "",
@@ -104,8 +104,8 @@ func TestCopyTo(t *testing.T) {
 	}
 }
 
-// TestBeside: ignored and large files are listed, with a stamp that changes with them.
-func TestBeside(t *testing.T) {
+// TestExcluded: ignored and large files are listed, with a stamp that changes with them.
+func TestExcluded(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{".gitignore": "out/\n*.log\n", "a": "1", "out/x/y": "1", "out/z": "22",
 		"b.log": "333", "out/l@": "z", "large": "0123456789abcdef", "sub/.git/x": "no", "out/.git/x": "no"})

@@ -22,7 +22,7 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// TestMain lets this binary play the process that is killed.
+// TestMain runs this binary as the process that is killed.
 func TestMain(m *testing.M) {
 	testenv.Set()
 	failpoint.Enable()
@@ -64,14 +64,14 @@ func child(ctx context.Context, work, root string, id workspace.ID) error {
 	return err
 }
 
-// job is what a child does.
+// job is the work of a child process.
 type job struct {
 	work, root string
 	id         workspace.ID
 	env        []string
 }
 
-// play starts a child and, after a time, kills it; 0 lets it end.
+// play starts a child and kills it after a time; with 0 it waits for its end.
 func play(t *testing.T, j job, after time.Duration) (killed bool, output string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
@@ -100,7 +100,7 @@ func play(t *testing.T, j job, after time.Duration) (killed bool, output string)
 	return false, stderr.String()
 }
 
-// mess makes many changes, which differ from round to round.
+// mess makes many changes, different ones in each round.
 func mess(t *testing.T, root string, random *rand.Rand) {
 	t.Helper()
 	for range 40 {
@@ -128,7 +128,7 @@ func mess(t *testing.T, root string, random *rand.Rand) {
 	write(t, root, map[string]string{".gitignore": fmt.Sprintf("*.%d\n", random.IntN(3))})
 }
 
-// whole checks that every snapshot there is has all it needs.
+// whole checks that every stored snapshot is complete.
 func whole(t *testing.T, w *workspace.Workspace) {
 	t.Helper()
 	for id := range ids(t, w) {
@@ -167,7 +167,7 @@ func newCrashed(t *testing.T, seed uint64) *crashed {
 	return c
 }
 
-// round changes the files, has a child killed at work, and checks what is left.
+// round changes the files, kills a child during its work, and checks the files and snapshots.
 func (c *crashed) round(t *testing.T, work string, after time.Duration, env ...string) bool {
 	t.Helper()
 	mess(t, c.root, c.random)
@@ -181,7 +181,7 @@ func (c *crashed) round(t *testing.T, work string, after time.Duration, env ...s
 		t.Fatalf("%s: %s", work, output)
 	}
 	whole(t, c.w)
-	// Also without what the killed one did, and again.
+	// Also from other files, and a second time.
 	if _, err := c.w.Restore(t.Context(), c.id); err != nil {
 		t.Fatal(err)
 	}
@@ -193,8 +193,8 @@ func (c *crashed) round(t *testing.T, work string, after time.Duration, env ...s
 	return killed
 }
 
-// Whenever it is killed: whole snapshots only, and the restore run again ends
-// the same.
+// After a kill at any time there are only complete snapshots, and a repeated restore has the
+// same result.
 func TestKilledAtRandom(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -210,7 +210,7 @@ func TestKilledAtRandom(t *testing.T) {
 	t.Logf("killed %v", kills)
 }
 
-// The same at each place where it matters.
+// The same at each failpoint.
 func TestKilledAtFailpoints(t *testing.T) {
 	t.Parallel()
 	c := newCrashed(t, 7)
@@ -240,7 +240,7 @@ func TestKilledAtFailpoints(t *testing.T) {
 	}
 }
 
-// A disk that takes no more leaves no half snapshot, and no half file.
+// A full disk leaves no incomplete snapshot and no incomplete file.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"small": "s"})
@@ -261,7 +261,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	large := take(t, w)
 	restore(t, w, id)
-	// What is restored does not fit: no part of it is there.
+	// The restored files do not fit: no part of them is written.
 	_, output := play(t, job{"restore", root, large, full}, 0)
 	if !strings.Contains(output, workspace.ErrDiskFull.Error()) {
 		t.Errorf("restore of a large file: %q, want %q", output, workspace.ErrDiskFull)

@@ -38,8 +38,8 @@ func EncodeManifest(files []File, left []LeftOut) []byte {
 	return (&manifest{files: files, left: left}).encode()
 }
 
-// RecodeCache decodes, encodes and decodes again; body comes without the mark
-// at the beginning and the checksum.
+// RecodeCache decodes, encodes and decodes again; body is without the magic number and the
+// checksum.
 func RecodeCache(body []byte) (first, second int, err error) {
 	data := append([]byte(cacheMagic), body...)
 	data = binary.LittleEndian.AppendUint32(data, crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))

@@ -18,10 +18,10 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// noGit is a program that is not there.
+// noGit is a program that does not exist.
 const noGit = "/nonexistent/git"
 
-// later is a clock by which all that was written just now is settled.
+// later is a clock that is ahead, so that new files are settled.
 func later() time.Time { return time.Now().Add(10 * time.Second) }
 
 // fatal is a *testing.T or a *rapid.T.
@@ -31,7 +31,7 @@ type fatal interface {
 	Fatalf(format string, args ...any)
 }
 
-// project makes a folder with files: name to content, "name/" for a folder,
+// project creates a folder with files: name to content, "name/" for a folder,
 // "name@" for a link.
 func project(t testing.TB, files map[string]string) string {
 	t.Helper()
@@ -113,7 +113,7 @@ func restore(t testing.TB, w *workspace.Workspace, id workspace.ID) workspace.Re
 	return done
 }
 
-// tree describes all of a folder but .git and .perdure: mode, and hash or target.
+// tree describes the paths of a folder except .git and .perdure: mode, and hash or target.
 func tree(t fatal, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -180,7 +180,7 @@ func git(t testing.TB, dir string, args ...string) string {
 	return string(out)
 }
 
-// paths are the paths of a snapshot.
+// paths returns the paths of a snapshot.
 func paths(t testing.TB, w *workspace.Workspace, id workspace.ID) []string {
 	t.Helper()
 	files, _, err := w.Files(t.Context(), id)
@@ -194,7 +194,7 @@ func paths(t testing.TB, w *workspace.Workspace, id workspace.ID) []string {
 	return list
 }
 
-// brief says changes in a few words.
+// brief formats changes.
 func brief(changes []workspace.Change) []string {
 	list := []string{}
 	for _, c := range changes {

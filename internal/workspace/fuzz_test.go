@@ -128,7 +128,7 @@ func FuzzPatterns(f *testing.F) {
 			return
 		}
 		with := workspace.Ignores(".", []byte(file), name, folder)
-		// A line that negates everything at the end has the last word.
+		// A line that negates everything at the end decides.
 		if workspace.Ignores(".", []byte(file+"\n!*\n"), name, folder) {
 			t.Errorf("%q ignores %q (%v before) after all", file, name, with)
 		}

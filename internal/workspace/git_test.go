@@ -37,7 +37,7 @@ func TestSnapshotTakesWhatGitDoesNotIgnore(t *testing.T) {
 	if stats.Ignored != 4 {
 		t.Errorf("ignored %d, want build, node_modules and two logs", stats.Ignored)
 	}
-	// Without git nobody knows what is tracked; the rest is the same.
+	// Without git the tracked files are not known; the rest is the same.
 	cfg := config(root)
 	cfg.Git = noGit
 	plain := open(t, cfg)
@@ -47,7 +47,7 @@ func TestSnapshotTakesWhatGitDoesNotIgnore(t *testing.T) {
 	same(t, "repositories without git", stats.WithoutGit, []string{"."})
 }
 
-// Nothing of the user's repository changes: not a byte, not a time.
+// The content and the times of the user's repository do not change.
 func TestSnapshotNeverTouchesTheRepository(t *testing.T) {
 	t.Parallel()
 	root := repository(t)
@@ -130,8 +130,8 @@ func TestDeletedRepository(t *testing.T) {
 	same(t, "tree", tree(t, root), want)
 }
 
-// Rules that an agent changed do not decide what a restore removes: those of the
-// snapshot do, and what comes to light by them is in a snapshot first.
+// The rules of the snapshot, and not those that an agent changed, decide what a restore
+// removes; files that they do not ignore are in a snapshot before they are removed.
 func TestRestoreGoesByTheRulesOfTheSnapshot(t *testing.T) {
 	t.Parallel()
 	for name, program := range map[string]string{"git": "git", "without git": noGit} {
@@ -166,7 +166,7 @@ func TestWorkspaceInsideOfRepository(t *testing.T) {
 	same(t, "paths", paths(t, inner, take(t, inner)), []string{"out"})
 }
 
-// The patterns that are read here mean what they mean to git.
+// Patterns match the same paths as in git.
 func TestPatternsAsGitReadsThem(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -217,7 +217,7 @@ func TestPatternsAsGitReadsThem(t *testing.T) {
 	})
 }
 
-// fileNames are the files of a snapshot; whether an empty folder is ignored does
+// fileNames returns the files of a snapshot; whether an empty folder is ignored does
 // not matter.
 func fileNames(t fatal, w *workspace.Workspace, id workspace.ID) []string {
 	t.Helper()

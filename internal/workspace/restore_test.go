@@ -116,8 +116,7 @@ func TestRestoreRefuses(t *testing.T) {
 	check("contents gone", id, workspace.ErrDamaged, false)
 }
 
-// A content that is not what was stored is never taken for it, and what was
-// there stays.
+// Damaged contents are not restored, and the existing files stay.
 func TestRestoreOfDamagedContent(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"a": "precious"})
@@ -146,7 +145,7 @@ func TestRestoreOfDamagedContent(t *testing.T) {
 	same(t, "tree", tree(t, root), before)
 }
 
-// What the snapshot left out is not removed, nor what was ignored.
+// Paths that the snapshot left out or ignored are not removed.
 func TestRestoreLeavesAlone(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"d/big": strings.Repeat("x", 200), "d/a": "1", ".gitignore": "*.o\n",
@@ -171,8 +170,8 @@ func TestRestoreLeavesAlone(t *testing.T) {
 	}
 }
 
-// What is ignored stays where new files were, and still the snapshot after the
-// restore is the one that was restored.
+// Ignored files stay in folders whose other files are removed, and a snapshot after the
+// restore is the restored one.
 func TestRestoredTreeHasTheSameID(t *testing.T) {
 	t.Parallel()
 	for name, program := range map[string]string{"git": "git", "without git": noGit} {
@@ -191,7 +190,7 @@ func TestRestoredTreeHasTheSameID(t *testing.T) {
 				changes, err := w.Diff(t.Context(), id, got)
 				t.Errorf("another ID: %v, %v", brief(changes), err)
 			}
-			// A folder that was empty and holds ignored files now is still there.
+			// A folder that was empty and has ignored files now stays.
 			write(t, root, map[string]string{"logs/x.o": "o"})
 			if changes, err := w.DiffNow(t.Context(), id); err != nil || len(changes) != 0 {
 				t.Errorf("changes %v, %v", brief(changes), err)
@@ -296,8 +295,8 @@ func sweepTo(rt *rapid.T, t *testing.T, w *workspace.Workspace, keep ...workspac
 	}
 }
 
-// edit does some things that people and agents do to files, none of them outside
-// of the folder, wherever links lead.
+// edit makes changes that people and agents make, only inside of the folder, also if links
+// lead outside.
 func edit(rt *rapid.T, root string) {
 	rt.Helper()
 	dir, err := os.OpenRoot(root)
@@ -332,8 +331,8 @@ func edit(rt *rapid.T, root string) {
 	}
 }
 
-// While somebody exchanges a folder for a link out of the workspace again and
-// again, nothing outside is read or written.
+// While another program replaces a folder by a link out of the workspace again and again,
+// nothing outside is read or written.
 func TestNothingOutsideIsTouched(t *testing.T) {
 	t.Parallel()
 	const secret = "secret of the neighbour"

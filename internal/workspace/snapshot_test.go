@@ -73,7 +73,7 @@ func TestSnapshotReadsAgainWhatIsNotSettled(t *testing.T) {
 	}
 }
 
-// Another content of the same size and modification time is seen.
+// Another content of the same size and modification time is found.
 func TestSnapshotSeesHiddenChange(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"a": "1"})
@@ -129,7 +129,7 @@ func TestSnapshotLeavesOut(t *testing.T) {
 	}
 }
 
-// The path of a workspace is no pattern.
+// Special characters in the path of a workspace are not a pattern.
 func TestOddFolder(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(project(t, nil), "[a*] \n b")
@@ -191,8 +191,7 @@ func TestSnapshotNeverFollowsLinks(t *testing.T) {
 		t.Errorf("read through a link: %+v", stats)
 	}
 	want := tree(t, root)
-	// What was a folder is a link out of the workspace now: nothing is written
-	// through it.
+	// A folder was replaced by a link out of the workspace: nothing is written through it.
 	write(t, root, map[string]string{"dir/secret": "mine"})
 	withDir := take(t, w)
 	remove(t, root, "dir")
@@ -301,7 +300,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A link that takes the place of the workspace leads nowhere.
+// A link that replaces the workspace is not followed.
 func TestWorkspaceReplacedByLink(t *testing.T) {
 	t.Parallel()
 	outside := project(t, map[string]string{"precious": "p"})
@@ -353,9 +352,8 @@ func TestWorkspaceGone(t *testing.T) {
 	}
 }
 
-// What is read of a snapshot is what was stored, also when several files have the
-// same in them, are empty, or are asked for twice; a pack that holds something else,
-// or less, is told.
+// ReadFiles returns the stored contents, also if several files have the same, are empty, or
+// are read twice; a pack with other data, or less, is an error.
 func TestReadFiles(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"a": "1\n", "b": "", "c/d": strings.Repeat("x", 100_000), "e": "1\n"})

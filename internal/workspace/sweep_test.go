@@ -27,7 +27,7 @@ func ids(t testing.TB, w *workspace.Workspace) map[workspace.ID]bool {
 	return set
 }
 
-// diskUse is what all packs take.
+// diskUse returns the size of all packs.
 func diskUse(t testing.TB, cfg workspace.Config) int64 {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(cfg.Dir, "packs", "*"))
@@ -78,7 +78,7 @@ func TestSweepKeepsWhatIsWanted(t *testing.T) {
 	if n := diskUse(t, cfg); n != 0 || len(ids(t, w)) != 0 {
 		t.Errorf("%d bytes and %d snapshots are left", n, len(ids(t, w)))
 	}
-	// Contents that went are stored again although the files did not change.
+	// Removed contents are stored again although the files did not change.
 	id, stats := takeStats(t, w)
 	if stats.Stored != 2 {
 		t.Errorf("stored %d, want both files again", stats.Stored)
@@ -100,7 +100,7 @@ func TestSweepKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// What a damaged snapshot needs is not known: nothing is removed.
+// The contents of a damaged snapshot are not known: nothing is removed.
 func TestSweepStopsAtDamage(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"a": "1"})
@@ -152,7 +152,7 @@ func TestManyPacksAreJoined(t *testing.T) {
 	same(t, "tree", tree(t, root), want)
 }
 
-// Several handles on one store, as of several processes.
+// Several handles of one store, as in several processes.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"a": "1", "b": "2"})
@@ -183,7 +183,7 @@ func TestTogether(t *testing.T) {
 	restore(t, open(t, cfg), first)
 }
 
-// Who waits for another process stops waiting when it is told to.
+// Waiting for another process ends with the context.
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	root := project(t, map[string]string{"a": "1"})

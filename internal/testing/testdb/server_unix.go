@@ -167,7 +167,7 @@ func serverUser() (*syscall.Credential, error) {
 			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 		}
 	}
-	return nil, errors.New("PostgreSQL does not run as root, and the accounts postgres and nobody do not exist")
+	return nil, errors.New("PostgreSQL does not run as root: create the account postgres")
 }
 
 // makeFolder creates the folder of the server in one where the path of the socket fits and

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/workspace/diff"
 )
 
-// What is in question stands first, and what is not shown is said.
+// The requested paths come first, and parts that are not shown are named.
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

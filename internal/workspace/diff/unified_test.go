@@ -19,7 +19,7 @@ func file(text string) *linediff.File {
 	return &linediff.File{Path: "a.go", Mode: 0o644, Size: int64(len(text)), Text: []byte(text)}
 }
 
-// numbered are lines of which some are changed.
+// numbered returns numbered lines, some of them changed.
 func numbered(n int, change map[int]string) string {
 	var b strings.Builder
 	for i := 1; i <= n; i++ {
@@ -80,10 +80,10 @@ func TestUnified(t *testing.T) {
 	}
 }
 
-// whole shows everything.
+// whole has no limits.
 func whole() linediff.Config { return linediff.Config{Lines: 1 << 30, LineBytes: 1 << 30} }
 
-// applied applies a diff to a text; it fails where the diff does not fit.
+// applied applies a diff to a text; it fails if the diff does not match.
 func applied(t interface{ Fatalf(string, ...any) }, before, diff string) string {
 	old := strings.SplitAfter(before, "\n")
 	var b strings.Builder
@@ -125,8 +125,7 @@ func applied(t interface{ Fatalf(string, ...any) }, before, diff string) string 
 	return b.String() + strings.Join(old[at:], "")
 }
 
-// A diff applied to the text before gives the text after, and is as short as can
-// be.
+// A diff applied to the old text results in the new one, and is the shortest.
 func TestUnifiedProperties(t *testing.T) {
 	t.Parallel()
 	line := rapid.SampledFrom([]string{"a\n", "b\n", "c\n", "\n", "d d\n"})
@@ -144,8 +143,7 @@ func TestUnifiedProperties(t *testing.T) {
 	})
 }
 
-// shortest is how many lines have to go and come, by the longest common
-// subsequence.
+// shortest returns the number of deleted and added lines by the longest common subsequence.
 func shortest(a, b []string) int {
 	trim := func(list []string) []string {
 		if n := len(list); n > 0 && list[n-1] == "" {
@@ -170,7 +168,7 @@ func shortest(a, b []string) int {
 	return len(a) + len(b) - 2*row[len(b)]
 }
 
-// Beyond the bound of edits the diff is longer, and still right.
+// Beyond the limit of edits the diff is longer, and still correct.
 func TestUnifiedVeryDifferent(t *testing.T) {
 	t.Parallel()
 	var a, b strings.Builder
@@ -186,7 +184,7 @@ func TestUnifiedVeryDifferent(t *testing.T) {
 	}
 }
 
-// The tool patch takes a diff.
+// The tool patch applies a diff.
 func TestPatchTakesIt(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
