@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// ChangeKind is what somebody else did to an entry of a checkpoint.
+// ChangeKind is the kind of a change of a checkpoint by another program.
 type ChangeKind string
 
 // The kinds.
@@ -20,9 +20,9 @@ const (
 	Removed  ChangeKind = "removed"
 )
 
-// Change is one that was adopted.
+// Change is a change that was adopted.
 type Change struct {
-	// Field is its name in the checkpoint: "decisions", "metadata.createdBy".
+	// Field is the field of the checkpoint: "decisions", "metadata.createdBy".
 	Field string     `json:"field"`
 	Kind  ChangeKind `json:"kind"`
 	// Old and New are the entry's text before, in full, and after.
@@ -30,28 +30,25 @@ type Change struct {
 	New string `json:"new,omitempty"`
 }
 
-// String says it in a few words.
+// String describes the change in a few words.
 func (c Change) String() string {
 	text := cmp.Or(c.New, c.Old)
 	return fmt.Sprintf("%s %s: %q", c.Field, c.Kind, clipped(text, floorText))
 }
 
-// Adopt takes into a ledger what somebody else did to the checkpoint in the
-// file: theirs is what stands there now, base what was last written there, both
-// nil for none. It returns the ledger with what they added, changed and removed,
-// and a list of that; the ledger that was given is not changed.
+// Adopt merges the changes of other programs into a ledger: theirs is the checkpoint in
+// the file now, base the last one that was written, both nil for none. It returns the
+// changed ledger and the changes; l is not changed.
 //
-// What base does not show is not taken for removed because theirs does not show
-// it either: the limit of size had cut it. Neither are the fields that only this
-// package knows, when theirs was written by a program that does not know them
-// (it has no schemaVersion), nor the oldest steps, when such a program kept
-// only ten. Entries that stand in the ledger already are not added again.
-// Results that others wrote count as run by an agent. Hashes, counts and the
-// pointer to the ledger are this package's own and are not adopted.
+// An entry that is only in the ledger is not removed, because base did not show it
+// either. If theirs was written by a program without a schemaVersion, the fields of this
+// package are kept, and the oldest steps if the program kept only ten. Entries that are
+// in the ledger already are not added again. Results of other programs become results of
+// an agent. Hashes, counts and the reference to the ledger are not adopted.
 //
-// A checkpoint that was removed or set to null changes nothing but is told as
-// "checkpoint" removed; whether the task ended is for the caller to decide. A
-// checkpoint of another task is refused: the error matches [ErrOtherTask].
+// For a checkpoint that was removed or set to null, the ledger is not changed and the
+// change is "checkpoint" removed; the caller decides whether the task has ended. A
+// checkpoint of another task is an error that matches [ErrOtherTask].
 func Adopt(l Ledger, base, theirs *Checkpoint) (Ledger, []Change, error) {
 	if theirs == nil {
 		if base == nil {
@@ -68,17 +65,16 @@ func Adopt(l Ledger, base, theirs *Checkpoint) (Ledger, []Change, error) {
 				clipped(l.TaskID, textSize)),
 			Hint: "end the other task first, or remove its checkpoint from the file"}
 	}
-	told := *theirs
+	completed := *theirs
 	if theirs.SchemaVersion == 0 && base.SchemaVersion != 0 {
-		told = withOwnFields(told, base)
+		completed = withOwnFields(completed, base)
 	}
 	m := &adoption{}
-	l = m.merge(l, base, &told)
+	l = m.merge(l, base, &completed)
 	return l, m.changes, nil
 }
 
-// withOwnFields gives a checkpoint of a program that does not know our fields
-// those that it left out.
+// withOwnFields adds the fields that a program without a schemaVersion does not write.
 func withOwnFields(c Checkpoint, base *Checkpoint) Checkpoint {
 	c.NextAction = cmp.Or(c.NextAction, base.NextAction)
 	if c.FailedApproaches == nil {
@@ -90,7 +86,7 @@ func withOwnFields(c Checkpoint, base *Checkpoint) Checkpoint {
 	if c.Extra == nil {
 		c.Extra = base.Extra
 	}
-	const theirMost = 10 // steps that such programs keep
+	const theirMost = 10 // the number of steps that such programs keep
 	if n := len(base.CompletedSteps); len(c.CompletedSteps) >= theirMost && n > 0 {
 		dropped := 0
 		for dropped < n && !slices.ContainsFunc(c.CompletedSteps,
@@ -102,7 +98,7 @@ func withOwnFields(c Checkpoint, base *Checkpoint) Checkpoint {
 	return c
 }
 
-// adoption collects what was done.
+// adoption collects changes.
 type adoption struct{ changes []Change }
 
 func (m *adoption) note(c Change) { m.changes = append(m.changes, c) }
@@ -133,7 +129,7 @@ func (m *adoption) merge(l Ledger, base, theirs *Checkpoint) Ledger {
 	mergeText(m, "metadata.reason", &l.Metadata.Reason, base.Metadata.Reason, theirs.Metadata.Reason)
 	m.time("metadata.lastUpdatedAt", &l.Metadata.LastUpdatedAt, base.Metadata.LastUpdatedAt, theirs.Metadata.LastUpdatedAt)
 	l.Metadata.PreviousAgents = mergeList(m, "metadata.previousAgents",
-		three[string]{l.Metadata.PreviousAgents, base.Metadata.PreviousAgents, theirs.Metadata.PreviousAgents}, texts())
+		three[string]{l.Metadata.PreviousAgents, base.Metadata.PreviousAgents, theirs.Metadata.PreviousAgents}, plainStrings())
 	l.Extra = m.extra("", l.Extra, base.Extra, theirs.Extra)
 	l.Metadata.Extra = m.extra("metadata.", l.Metadata.Extra, base.Metadata.Extra, theirs.Metadata.Extra)
 	l.Verification.Extra = m.extra("verification.", l.Verification.Extra, base.Verification.Extra,
@@ -141,8 +137,8 @@ func (m *adoption) merge(l Ledger, base, theirs *Checkpoint) Ledger {
 	return l
 }
 
-// mergeText sets a text that they changed; what is in the ledger already, also
-// longer than the checkpoint shows, stays.
+// mergeText sets a string that they changed, unless the ledger has it already, possibly
+// in full.
 func mergeText[T ~string](m *adoption, field string, full *T, base, theirs T) {
 	if theirs == base || theirs != "" && shows(string(theirs), string(*full)) {
 		return
@@ -183,13 +179,13 @@ func (m *adoption) currentStep(full, base, theirs *CurrentStep) *CurrentStep {
 		return full
 	case theirs == nil:
 		if !shows(base.Description, full.Description) {
-			return full // the ledger is at another step meanwhile
+			return full // the ledger has another step now
 		}
 		m.note(Change{Field: field, Kind: Removed, Old: full.Description})
 		return nil
 	case full == nil:
 		if base != nil && sameCurrent(base, theirs) {
-			return nil // the ledger has ended the step meanwhile
+			return nil // the step has ended in the ledger
 		}
 		m.note(Change{Field: field, Kind: Added, New: theirs.Description})
 		return theirs
@@ -211,14 +207,9 @@ func sameCurrent(a, b *CurrentStep) bool {
 
 // extra merges unknown fields.
 func (m *adoption) extra(prefix string, full, base, theirs Extra) Extra {
-	merged := maps.Clone(full)
-	names := make(map[string]bool)
-	for name := range base {
-		names[name] = true
-	}
-	for name := range theirs {
-		names[name] = true
-	}
+	merged, names := maps.Clone(full), make(Extra)
+	maps.Copy(names, base)
+	maps.Copy(names, theirs)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		was, is, have := string(base[name]), string(theirs[name]), string(jsontree.Compact(full[name]))
 		if was == is || is == have {

@@ -2,16 +2,16 @@ package handoff
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
 // SchemaVersion is the version of the checkpoint's format that this package
-// writes. Version 1 is the form without a schemaVersion, taskId, nextAction,
-// failedApproaches, notAllowed, files, cut and ledger.
+// writes. Version 1 has no schemaVersion, taskId, nextAction, failedApproaches,
+// notAllowed, files, cut and ledger.
 const SchemaVersion = 2
 
-// Phase is how far a task is. Other values than the constants are kept as they
-// are read.
+// Phase is the phase of a task. Other values than the constants are kept.
 type Phase string
 
 // The phases.
@@ -22,7 +22,7 @@ const (
 	PhaseDocumentation  Phase = "documentation"
 )
 
-// Reason is why a checkpoint was written.
+// Reason is the reason of a checkpoint.
 type Reason string
 
 // The reasons.
@@ -46,23 +46,23 @@ const (
 	StatusSkipped Status = "skipped"
 )
 
-// Runner is who ran a verification.
+// Runner is the source of a result.
 type Runner string
 
-// Who can run one. What an agent says of its own work is its claim; what the
-// engine ran is a fact.
+// The sources. Only the results of the engine are verified; those of an agent are what
+// it reported.
 const (
 	RanByEngine Runner = "engine"
 	RanByAgent  Runner = "agent"
 )
 
-// Extra holds the fields of an object that this package does not know, as they
-// were read. They are written back behind the known ones, sorted by name.
+// Extra has the unknown fields of an object as they were read. They are written after the
+// known ones, sorted by name.
 type Extra map[string]json.RawMessage
 
-// Step is one that is done.
+// Step is a completed step.
 type Step struct {
-	// Step says what was done, in a few words.
+	// Step describes the step in a few words.
 	Step          string
 	FilesCreated  []string
 	FilesModified []string
@@ -73,16 +73,16 @@ type Step struct {
 	Extra    Extra
 }
 
-// CurrentStep is the one in progress.
+// CurrentStep is the step in progress.
 type CurrentStep struct {
 	Description string
 	StartedAt   time.Time
-	// PartialWork says how far it is.
+	// PartialWork describes what is done of it.
 	PartialWork string
 	Extra       Extra
 }
 
-// Decision is one that was made and holds for those who continue.
+// Decision is a decision that the next agent has to respect.
 type Decision struct {
 	Decision  string
 	Rationale string
@@ -90,7 +90,7 @@ type Decision struct {
 	Extra     Extra
 }
 
-// FailedApproach is what was tried and did not work.
+// FailedApproach is an attempt that did not work.
 type FailedApproach struct {
 	What    string
 	Outcome string
@@ -98,7 +98,7 @@ type FailedApproach struct {
 	Extra   Extra
 }
 
-// Result is that of one activity of a verification contract.
+// Result is the result of one activity of a verification contract.
 type Result struct {
 	Activity string
 	Status   Status
@@ -116,7 +116,7 @@ type Verification struct {
 	Extra       Extra
 }
 
-// Metadata says who wrote a checkpoint, when and why.
+// Metadata has the author, time and reason of a checkpoint.
 type Metadata struct {
 	CreatedBy     string
 	LastUpdatedAt time.Time
@@ -126,8 +126,7 @@ type Metadata struct {
 	Extra          Extra
 }
 
-// Work is what was done, decided and is left to do on one task: what a
-// checkpoint shows of it and a ledger holds in full.
+// Work is the work on one task: in part in a checkpoint, in full in a ledger.
 type Work struct {
 	// TaskID names the task: see [Task].
 	TaskID string `json:"taskId"`
@@ -135,14 +134,14 @@ type Work struct {
 	// NextAction is one sentence with a path: what to do first.
 	NextAction  string       `json:"nextAction,omitempty"`
 	CurrentStep *CurrentStep `json:"currentStep,omitempty"`
-	// PendingSteps are in the order in which they are to be done; the others
-	// are in the order in which they happened.
+	// PendingSteps are in the order in which to do them, the other lists in the order of
+	// time.
 	PendingSteps     []string         `json:"pendingSteps,omitempty"`
 	CompletedSteps   []Step           `json:"completedSteps,omitempty"`
 	Decisions        []Decision       `json:"decisions,omitempty"`
 	FailedApproaches []FailedApproach `json:"failedApproaches,omitempty"`
 	Blockers         []string         `json:"blockers,omitempty"`
-	// NotAllowed is what must not be done now.
+	// NotAllowed are actions that are forbidden for now.
 	NotAllowed   []string     `json:"notAllowed,omitempty"`
 	Verification Verification `json:"verification"`
 	Metadata     Metadata     `json:"metadata"`
@@ -151,8 +150,8 @@ type Work struct {
 	Extra Extra  `json:"extra,omitempty"`
 }
 
-// Ledger is everything that is known of the work on one task, without limits;
-// where it is kept is the caller's business. The zero value is an empty one.
+// Ledger is the full record of the work on one task, without limits. The zero value is
+// an empty ledger.
 type Ledger struct {
 	Work
 	// Title and Description of the task are for the resume prompt only.
@@ -161,33 +160,32 @@ type Ledger struct {
 	// Files are the touched files as they were last recorded, one entry a path.
 	Files []FileEntry `json:"files,omitempty"`
 	// Workspace is a hash of all files of the workspace and Snapshot the ID of
-	// a snapshot of them, as their makers write them; may be empty.
+	// a snapshot of them, in any format; can be empty.
 	Workspace string `json:"workspace,omitempty"`
 	Snapshot  string `json:"snapshot,omitempty"`
-	// Ref tells readers of a checkpoint where the rest is, for example a
-	// command.
+	// Ref says where the ledger is, for example with a command.
 	Ref string `json:"ref,omitempty"`
 }
 
-// Checkpoint is the field of that name in builder-state.json: as much of the
-// work as fits. Its JSON form ([Checkpoint.Compact]) has the fields in a fixed
-// order; reading it is lenient where that loses nothing.
+// Checkpoint is the field of that name in builder-state.json: as much of the work as
+// fits. Its JSON ([Checkpoint.Compact]) has the fields in a fixed order; it is read
+// leniently if that loses nothing.
 type Checkpoint struct {
 	// SchemaVersion is 0 in checkpoints of other programs.
 	SchemaVersion int
 	Work
-	// Files has hashes of touched files; nil when there are none.
+	// Files has hashes of touched files; nil if there are none.
 	Files *Hashes
-	// Cut counts what did not fit; nil when everything did.
+	// Cut counts the entries that did not fit; nil if all did.
 	Cut *Cut
-	// Ledger says where the rest is.
+	// Ledger says where the other entries are.
 	Ledger string
 }
 
-// Hashes are those of the touched files at the time of a checkpoint.
+// Hashes are the hashes of the touched files at the time of a checkpoint.
 type Hashes struct {
 	// Listed has the beginning of the SHA-256 of the content, in hexadecimal,
-	// by path; "absent" for a file that was not there.
+	// by path; "absent" for a file that did not exist.
 	Listed map[string]string `json:"listed,omitempty"`
 	// Rest counts the touched files that are not listed; RestDigest is the
 	// beginning of the [Digest] of their entries.
@@ -220,12 +218,10 @@ func (w *Work) Touched() []string {
 	var paths []string
 	seen := make(map[string]bool)
 	for _, step := range w.CompletedSteps {
-		for _, list := range [][]string{step.FilesCreated, step.FilesModified} {
-			for _, path := range list {
-				if !seen[path] {
-					seen[path] = true
-					paths = append(paths, path)
-				}
+		for _, path := range slices.Concat(step.FilesCreated, step.FilesModified) {
+			if !seen[path] {
+				seen[path] = true
+				paths = append(paths, path)
 			}
 		}
 	}

@@ -14,20 +14,20 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// ContractType is how the end of a task is verified.
+// ContractType is the way in which a task is verified.
 type ContractType string
 
 // The types.
 const (
-	// Verifiable: the criteria have to hold.
+	// Verifiable: the criteria must be met.
 	Verifiable ContractType = "verifiable"
-	// Advisory: a person looks at the result.
+	// Advisory: a person checks the result.
 	Advisory ContractType = "advisory"
-	// Skip: nothing beyond ordinary checks.
+	// Skip: only the ordinary checks.
 	Skip ContractType = "skip"
 )
 
-// Timing is when a criterion is checked.
+// Timing is the time at which a criterion is checked.
 type Timing string
 
 // The timings.
@@ -36,37 +36,37 @@ const (
 	Deferred  Timing = "deferred"
 )
 
-// Contract says what success of a task is.
+// Contract has the criteria for the success of a task.
 type Contract struct {
 	Type     ContractType
 	Criteria []Criterion
 	Extra    Extra
-	// Ref is what was resolved and File where it was found.
+	// Ref is the reference of the contract and File its file.
 	Ref, File string
 }
 
-// Criterion is one of a contract.
+// Criterion is a criterion of a contract.
 type Criterion struct {
-	// Activity names what is done: "unit-test", "lint".
+	// Activity names the check: "unit-test", "lint".
 	Activity    string
 	Description string
-	// Pattern says on what, for example which tests.
+	// Pattern selects what is checked, for example the tests.
 	Pattern string
-	// Timing is [Immediate] when nothing is said.
+	// Timing defaults to [Immediate].
 	Timing Timing
-	// Command is the program and its arguments that check the criterion, or a
-	// single text for a shell; empty when an agent or a person has to.
+	// Command is the program that checks the criterion, with its arguments, or a shell
+	// command; empty if an agent or a person checks it.
 	Command Command
 	Extra   Extra
 }
 
-// Command is a program with its arguments. One text alone is for a shell.
+// Command is a program with its arguments. A single string is a shell command.
 type Command []string
 
-// Shell tells whether the command is one text for a shell.
+// Shell reports whether the command is a shell command.
 func (c Command) Shell() bool { return len(c) == 1 }
 
-// UnmarshalJSON reads a list of texts or one text.
+// UnmarshalJSON reads a list of strings or one string.
 func (c *Command) UnmarshalJSON(data []byte) error {
 	var line string
 	if json.Unmarshal(data, &line) == nil {
@@ -79,7 +79,7 @@ func (c *Command) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(c))
 }
 
-// MarshalJSON writes one text alone as text.
+// MarshalJSON writes a shell command as a string.
 func (c Command) MarshalJSON() ([]byte, error) {
 	if c.Shell() {
 		return jsontree.Marshal(c[0], "")
@@ -100,7 +100,7 @@ func (c *Contract) members() ([]field, *Extra) {
 // MarshalJSON writes the criterion with its unknown fields.
 func (c Criterion) MarshalJSON() ([]byte, error) { return encodeObject(&c) }
 
-// UnmarshalJSON reads a criterion; a text alone is its description.
+// UnmarshalJSON reads a criterion; a single string is its description.
 func (c *Criterion) UnmarshalJSON(data []byte) error { return decodeObject(data, &c.Description, c) }
 
 func (c *Criterion) members() ([]field, *Extra) {
@@ -115,33 +115,27 @@ func (c *Criterion) members() ([]field, *Extra) {
 
 // Runnable returns the criteria that have commands.
 func (c *Contract) Runnable() []Criterion {
-	var with []Criterion
-	for _, criterion := range c.Criteria {
-		if len(criterion.Command) > 0 {
-			with = append(with, criterion)
-		}
-	}
-	return with
+	return slices.DeleteFunc(slices.Clone(c.Criteria), func(c Criterion) bool { return len(c.Command) == 0 })
 }
 
-// ContractFiles lists where the contract of the task at a place may be, for
-// [FindContract]: the builder-state.json itself, and the JSON files of its PRD
-// that are there, beside it or where activePrd.file says, none outside of root.
+// ContractFiles returns the files that can have the contract of the task at a place, for
+// [FindContract]: the builder-state.json, and the existing JSON files of its PRD, in the
+// same folder or where activePrd.file says, none outside of root.
 func ContractFiles(d *Document, loc Location, p Place) []string {
 	files := []string{loc.File}
 	task, err := d.Task(p)
 	if err != nil {
 		return files
 	}
-	beside := filepath.Dir(loc.File)
+	dir := filepath.Dir(loc.File)
 	var names []string
 	if name := filepath.FromSlash(task.File); name != "" {
 		name = strings.TrimSuffix(name, filepath.Ext(name)) + ".json"
-		names = append(names, filepath.Join(loc.Root, name), filepath.Join(beside, name))
+		names = append(names, filepath.Join(loc.Root, name), filepath.Join(dir, name))
 	}
-	names = append(names, filepath.Join(beside, "prd.json"), filepath.Join(loc.Root, "docs", "prd.json"))
+	names = append(names, filepath.Join(dir, "prd.json"), filepath.Join(loc.Root, "docs", "prd.json"))
 	if task.PRD != "" && task.PRD == path.Base(task.PRD) {
-		for _, dir := range []string{beside, filepath.Join(beside, "prds"), filepath.Join(loc.Root, "docs", "prds")} {
+		for _, dir := range []string{dir, filepath.Join(dir, "prds"), filepath.Join(loc.Root, "docs", "prds")} {
 			names = append(names, filepath.Join(dir, task.PRD+".json"))
 		}
 	}
@@ -157,13 +151,12 @@ func ContractFiles(d *Document, loc Location, p Place) []string {
 }
 
 // FindContract resolves a reference such as "US-003.verificationContract" in the
-// first of the files that has it: the object with that id, or of that name, at
-// any depth, and in it the members behind the dots. A reference without an
-// object's name means the member itself, at the top of a file.
+// first of the files that has it: the object with that id or name, at any depth, and in
+// it the members after the dots. A reference without an object's name is a member at the
+// top of a file.
 //
-// A contract that cannot be found, or is not one, is an error that matches
-// [ErrContract]; the task counts as not verified then. So is one that a file has
-// twice with different contents.
+// A missing or invalid contract is an error that matches [ErrContract], and the task is
+// not verified. The same holds if a file has the contract twice with different content.
 func FindContract(ref string, files ...string) (*Contract, error) {
 	if strings.Trim(ref, ". ") == "" {
 		return nil, &Error{Kind: ErrContract, Op: "find contract", Msg: "the checkpoint names no verification contract"}
@@ -180,12 +173,12 @@ func FindContract(ref string, files ...string) (*Contract, error) {
 	}
 	return nil, &Error{Kind: ErrContract, Op: "find contract " + quoted(ref),
 		Msg:  "it is in none of " + strings.Join(files, ", "),
-		Hint: "the task counts as not verified; name the file that has the contract"}
+		Hint: "the task is not verified; name the file with the contract"}
 }
 
 func quoted(text string) string { return fmt.Sprintf("%q", clipped(text, textSize)) }
 
-// contractIn resolves the reference in one file; nil when it is not there.
+// contractIn resolves the reference in one file, nil if the file does not have it.
 func contractIn(file string, data []byte, ref string) (*Contract, error) {
 	root, err := parseText(file, data, jsontree.Options{})
 	if err != nil {
@@ -198,7 +191,7 @@ func contractIn(file string, data []byte, ref string) (*Contract, error) {
 		case n.IsNull():
 			continue
 		case found != nil && !bytes.Equal(jsontree.Compact(found.Raw()), jsontree.Compact(n.Raw())):
-			return nil, d.noContract(ref, n, "the file has another contract of that name; which is meant is not clear")
+			return nil, d.noContract(ref, n, "the file has another contract of that name with different content")
 		}
 		found = n
 	}
@@ -208,7 +201,7 @@ func contractIn(file string, data []byte, ref string) (*Contract, error) {
 	return d.contract(ref, found)
 }
 
-// resolve returns the values that the names lead to.
+// resolve returns the values of a path of names.
 func resolve(n *jsontree.Value, names []string) []*jsontree.Value {
 	found := []*jsontree.Value{follow(n, names)}
 	for split := 1; split < len(names); split++ {
@@ -248,11 +241,11 @@ func named(n *jsontree.Value, id string) []*jsontree.Value {
 func (d *Document) noContract(ref string, n *jsontree.Value, format string, args ...any) error {
 	e := d.fault(ErrContract, n, format, args...)
 	e.Op = "find contract " + quoted(ref) + " in"
-	e.Hint = "the task counts as not verified until the contract is corrected"
+	e.Hint = "the task is not verified until the contract is corrected"
 	return e
 }
 
-// contract reads what was found, strictly: a contract that is misread could pass.
+// contract reads a contract strictly: a misread contract could pass.
 func (d *Document) contract(ref string, n *jsontree.Value) (*Contract, error) {
 	if n.Kind != jsontree.Object {
 		return nil, d.noContract(ref, n, "want an object with the contract, found %s", n.Kind)
@@ -262,13 +255,13 @@ func (d *Document) contract(ref string, n *jsontree.Value) (*Contract, error) {
 		return nil, d.noContract(ref, n, "%v", err)
 	}
 	for _, name := range []string{"type", "criteria"} {
-		if _, odd := c.Extra[name]; odd {
-			return nil, d.noContract(ref, n.Get(name), "%s is not what it has to be in a contract", name)
+		if _, bad := c.Extra[name]; bad {
+			return nil, d.noContract(ref, n.Get(name), "%s has the wrong type", name)
 		}
 	}
 	c.Type = cmp.Or(c.Type, Verifiable)
 	if !slices.Contains([]ContractType{Verifiable, Advisory, Skip}, c.Type) {
-		return nil, d.noContract(ref, n.Get("type"), "the type %q is none of verifiable, advisory, skip", c.Type)
+		return nil, d.noContract(ref, n.Get("type"), "the type %q is not one of verifiable, advisory, skip", c.Type)
 	}
 	if c.Type == Verifiable && len(c.Criteria) == 0 {
 		return nil, d.noContract(ref, n, "the contract has no criteria")
@@ -277,10 +270,10 @@ func (d *Document) contract(ref string, n *jsontree.Value) (*Contract, error) {
 		criterion := &c.Criteria[i]
 		at := n.Get("criteria").Items[i]
 		if criterion.Activity == "" && criterion.Description == "" {
-			return nil, d.noContract(ref, at, "a criterion has neither activity nor description")
+			return nil, d.noContract(ref, at, "the criterion has no activity and no description")
 		}
-		if _, odd := criterion.Extra["command"]; odd {
-			return nil, d.noContract(ref, at, "a command has to be a text or a list of texts")
+		if _, bad := criterion.Extra["command"]; bad {
+			return nil, d.noContract(ref, at, "want a string or a list of strings as the command")
 		}
 		criterion.Timing = cmp.Or(criterion.Timing, Immediate)
 	}

@@ -83,10 +83,10 @@ func TestFindContract(t *testing.T) {
 		"...":                          "names no verification contract",
 		"none.verificationContract":    "has no criteria",
 		"kind.verificationContract":    `the type "maybe"`,
-		"list.verificationContract":    "criteria is not what it has to be",
+		"list.verificationContract":    "criteria has the wrong type",
 		"text.verificationContract":    "found a string",
-		"blank.verificationContract":   "neither activity nor description",
-		"command.verificationContract": "a command has to be",
+		"blank.verificationContract":   "no activity and no description",
+		"command.verificationContract": "as the command",
 		"twice.verificationContract":   "another contract of that name",
 	}
 	for ref, want := range missing {

@@ -11,13 +11,13 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// MaxDepth is how deep objects and arrays can be nested in a file that is read.
+// MaxDepth is the limit of the nesting of objects and arrays in a file.
 const MaxDepth = 1000
 
-// MaxSize bounds, in bytes, the files that are read: 64 MiB.
+// MaxSize is the limit of a file in bytes: 64 MiB.
 const MaxSize = 64 << 20
 
-// Place is where in a file a checkpoint stands: "prd" (in activePrd) or
+// Place is the place of a checkpoint in a file: "prd" (in activePrd) or
 // "adhoc:ID" (in the item of adhocQueue with that id).
 type Place string
 
@@ -34,28 +34,27 @@ func ParsePlace(text string) (Place, error) {
 	if id, ok := strings.CutPrefix(text, adhocPrefix); text == string(PRD) || ok && id != "" {
 		return Place(text), nil
 	}
-	return "", &Error{Kind: ErrNoTask, Op: "choose task", Msg: fmt.Sprintf("%q is no place for a checkpoint", text),
-		Hint: `give "prd" or "adhoc:" and the id of an item of adhocQueue`}
+	return "", &Error{Kind: ErrNoTask, Op: "choose task",
+		Msg:  fmt.Sprintf("%q is not a place of a checkpoint", text),
+		Hint: `want "prd" or "adhoc:" and the id of an item of adhocQueue`}
 }
 
-// Document is the content of a builder-state.json. It does not change: the
-// methods that change something return another one. Its methods may be called
-// by several goroutines at once.
+// Document is the content of a builder-state.json. It is immutable and safe for
+// concurrent use.
 type Document struct {
 	name string
 	data []byte
 	root *jsontree.Value
 }
 
-// Depths at which members are known: the file's, those of activePrd, and those
+// documentDepth is the depth of the known members: those of the file, of activePrd, and
 // of the items of adhocQueue.
 const documentDepth = 3
 
-// Parse reads the content of a builder-state.json; name is for errors, which
-// give line and column. It takes what JSON is (RFC 8259), with a byte-order
-// mark or without; of members that stand twice the last counts. Faults match
-// [ErrSyntax], [ErrInvalid] or [ErrLimit]. The document keeps data, which must
-// not change any more.
+// Parse parses the content of a builder-state.json; name is for errors, which have line
+// and column. The content is JSON (RFC 8259), with or without a byte-order mark; of
+// repeated members the last is used. Errors match [ErrSyntax], [ErrInvalid] or
+// [ErrLimit]. The document keeps data, which must not change any more.
 func Parse(name string, data []byte) (*Document, error) {
 	d := &Document{name: name, data: data}
 	if len(data) > MaxSize {
@@ -78,8 +77,8 @@ func Parse(name string, data []byte) (*Document, error) {
 func parseText(name string, data []byte, o jsontree.Options) (*jsontree.Value, error) {
 	o.MaxDepth = MaxDepth
 	root, err := jsontree.Parse(data, o)
-	var bad *jsontree.Error
-	if !errors.As(err, &bad) {
+	bad, ok := errors.AsType[*jsontree.Error](err)
+	if !ok {
 		return root, err
 	}
 	e := &Error{Kind: ErrSyntax, Op: "read", File: name, Line: bad.Line, Column: bad.Column, Msg: bad.Msg,
@@ -113,8 +112,8 @@ func text(n *jsontree.Value) string {
 	return ""
 }
 
-// Places lists where checkpoints can stand, activePrd first, then the items of
-// adhocQueue that have an id, in their order.
+// Places returns the places of checkpoints: activePrd, then the items of adhocQueue with
+// an id in their order.
 func (d *Document) Places() []Place {
 	var places []Place
 	if prd := d.root.Get("activePrd"); prd.Is(jsontree.Object) {
@@ -128,7 +127,7 @@ func (d *Document) Places() []Place {
 	return places
 }
 
-// owner finds the object that holds the checkpoint of a place.
+// owner returns the object with the checkpoint of a place.
 func (d *Document) owner(p Place) (*jsontree.Value, error) {
 	if p == PRD {
 		prd := d.root.Get("activePrd")
@@ -168,22 +167,22 @@ func (d *Document) owner(p Place) (*jsontree.Value, error) {
 
 func (d *Document) missing(n *jsontree.Value, msg string) error {
 	e := d.fault(ErrNoTask, n, "%s", msg)
-	e.Hint = "nothing in the file can hold a checkpoint: begin a PRD or an ad-hoc item in it"
+	e.Hint = "no object in the file can hold a checkpoint: add an activePrd or an item of adhocQueue"
 	if places := d.Places(); len(places) > 0 {
-		names := make([]string, len(places))
-		for i, p := range places {
-			names[i] = string(p)
+		var names []string
+		for _, p := range places {
+			names = append(names, string(p))
 		}
 		e.Hint = "the file has " + strings.Join(names, ", ") + "; name it with --task"
 	}
 	return e
 }
 
-// Task is what a file says of the task at a place.
+// Task is the task at a place of a file.
 type Task struct {
 	Place Place
-	// ID is the same as long as the task is: "prd-dark-mode/US-003" for a story
-	// of a PRD, "prd-dark-mode" between stories, "adhoc:adhoc-001".
+	// ID identifies the task: "prd-dark-mode/US-003" for a story of a PRD,
+	// "prd-dark-mode" between stories, "adhoc:adhoc-001".
 	ID string
 	// PRD, Story, File and Branch are those of activePrd.
 	PRD, Story, File, Branch string
@@ -191,7 +190,7 @@ type Task struct {
 	Description string
 }
 
-// Task returns what the file says of the task at a place.
+// Task returns the task at a place.
 func (d *Document) Task(p Place) (Task, error) {
 	owner, err := d.owner(p)
 	if err != nil {
@@ -203,9 +202,7 @@ func (d *Document) Task(p Place) (Task, error) {
 	}
 	t.PRD, t.Story = text(owner.Get("id")), text(owner.Get("currentStory"))
 	t.File, t.Branch = text(owner.Get("file")), text(owner.Get("branch"))
-	if t.PRD != "" {
-		t.ID = t.PRD
-	}
+	t.ID = cmp.Or(t.PRD, t.ID)
 	if t.Story != "" {
 		t.ID += "/" + t.Story
 	}
@@ -214,8 +211,7 @@ func (d *Document) Task(p Place) (Task, error) {
 
 const checkpointKey = "checkpoint"
 
-// Checkpoint returns the one at a place; nil, and no error, when there is none
-// or it is null.
+// Checkpoint returns the checkpoint at a place, nil if there is none or it is null.
 func (d *Document) Checkpoint(p Place) (*Checkpoint, error) {
 	owner, err := d.owner(p)
 	if err != nil {

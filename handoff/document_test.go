@@ -119,14 +119,14 @@ func TestNoTask(t *testing.T) {
 		kind        error
 		want, hint  string
 	}{
-		{`{}`, "prd", handoff.ErrNoTask, "there is no activePrd", "begin a PRD"},
+		{`{}`, "prd", handoff.ErrNoTask, "there is no activePrd", "add an activePrd"},
 		{`{"activePrd": null, "adhocQueue": [{"id": "x"}]}`, "prd", handoff.ErrNoTask,
 			":1:15: there is no activePrd", "the file has adhoc:x; name it with --task"},
 		{`{"activePrd": []}`, "prd", handoff.ErrInvalid, ":1:15: field activePrd: want an object, found an array", ""},
 		{"{\n \"adhocQueue\": {}}", "adhoc:x", handoff.ErrInvalid, ":2:16: field adhocQueue: want an array, found an object",
 			""},
-		{`{"adhocQueue": []}`, "adhoc:x", handoff.ErrNoTask, `no item with the id "x"`, "begin"},
-		{`{"adhocQueue": null}`, "adhoc:x", handoff.ErrNoTask, `no item with the id "x"`, "begin"},
+		{`{"adhocQueue": []}`, "adhoc:x", handoff.ErrNoTask, `no item with the id "x"`, "add an activePrd"},
+		{`{"adhocQueue": null}`, "adhoc:x", handoff.ErrNoTask, `no item with the id "x"`, "add an activePrd"},
 		{`{"activePrd": {"checkpoint": "é"}}`, "prd", handoff.ErrInvalid, ":1:30: field checkpoint: ", ""},
 		{`{"activePrd": {"checkpoint": []}}`, "prd", handoff.ErrInvalid, "field checkpoint: ", ""},
 	}

@@ -5,43 +5,42 @@ import (
 	"time"
 )
 
-// entries says how the entries of a list are compared and changed.
+// entries has the functions that compare and change the entries of a list.
 type entries[T any] struct {
-	// same tells whether two entries of checkpoints are the same one.
+	// same reports whether two entries of checkpoints are the same one.
 	same func(a, b T) bool
-	// shows tells whether an entry of a checkpoint is that of the ledger.
+	// shows reports whether an entry of a checkpoint is that of the ledger.
 	shows func(shown, full T) bool
-	// text names an entry in changes.
+	// text returns the name of an entry in changes.
 	text func(T) string
-	// update changes the ledger's entry as theirs differs from base.
+	// update merges the changes between base and theirs into the ledger's entry.
 	update func(full, base, theirs T) (T, bool)
-	// newer tells whether an entry that base does not show, but the ledger has,
-	// says something the ledger does not know; nil for always.
+	// newer reports whether theirs, which is not in base, is newer than the ledger's
+	// entry; nil for always.
 	newer func(full, theirs T) bool
 	// adopt prepares an entry that is new to the ledger.
 	adopt func(T) T
-	// Of a list that begins at the front, checkpoints show the first entries;
-	// of the others the last ones.
+	// Checkpoints show the first entries of a list with front, the last ones of others.
 	front bool
-	// ordered lists have an order that others may change.
+	// Other programs can change the order of a list with ordered.
 	ordered bool
 }
 
-// todo are texts in the order in which they are to be done.
+// todo compares strings in a significant order, of which the first are shown.
 func todo() entries[string] {
 	e := notes()
 	e.ordered = true
 	return e
 }
 
-// notes are texts of which the first are shown.
+// notes compares strings of which the first are shown.
 func notes() entries[string] {
-	e := texts()
+	e := plainStrings()
 	e.front = true
 	return e
 }
 
-func texts() entries[string] {
+func plainStrings() entries[string] {
 	return entries[string]{
 		same:   func(a, b string) bool { return a == b },
 		shows:  shows,
@@ -115,8 +114,8 @@ func approachEntries() entries[FailedApproach] {
 	}
 }
 
-// resultEntries: there is one result for each activity, and what others write is
-// what an agent says.
+// resultEntries compares results, of which each activity has one. Those of other programs
+// become results of an agent.
 func resultEntries() entries[Result] {
 	return entries[Result]{
 		same:  func(a, b Result) bool { return a.Activity == b.Activity },
@@ -140,17 +139,14 @@ func resultEntries() entries[Result] {
 	}
 }
 
-// sameSecond compares an instant of a checkpoint with one of a ledger, which
-// knows fractions. One that is missing in a checkpoint got the given one when it
-// was adopted.
+// sameSecond compares a time of a checkpoint with one of a ledger, which has fractions.
+// missing replaces a time that is missing in the checkpoint, as in the adoption.
 func sameSecond(shown, full, missing time.Time) bool {
-	if shown.Equal(full) || seconds(full).Equal(seconds(shown)) {
-		return true
-	}
-	return shown.IsZero() && seconds(full).Equal(seconds(missing))
+	return shown.Equal(full) || seconds(full).Equal(seconds(shown)) ||
+		shown.IsZero() && seconds(full).Equal(seconds(missing))
 }
 
-// newText is theirs when they changed it and the ledger does not say so already.
+// newText returns theirs if they changed it and the ledger does not have it already.
 func newText(full, base, theirs string) (string, bool) {
 	if theirs == base || theirs != "" && shows(theirs, full) || theirs == full {
 		return full, false
@@ -158,7 +154,7 @@ func newText(full, base, theirs string) (string, bool) {
 	return theirs, true
 }
 
-// mergeSet adds and removes what they did; the order stays.
+// mergeSet adds and removes the strings that they added and removed; the order stays.
 func mergeSet(full, base, theirs []string) ([]string, bool) {
 	merged := slices.Clone(full)
 	merged = slices.DeleteFunc(merged,
@@ -179,8 +175,7 @@ func mergeExtra(full, base, theirs Extra) (Extra, bool) {
 	return merged, len(m.changes) > 0
 }
 
-// mergeList returns the list of a ledger with what they did to its entries in
-// the checkpoint.
+// mergeList returns the list of a ledger with their changes.
 func mergeList[T any](m *adoption, field string, lists three[T], e entries[T]) []T {
 	s := &listMerge[T]{three: lists, entries: e}
 	s.pair()
@@ -191,8 +186,8 @@ func mergeList[T any](m *adoption, field string, lists three[T], e entries[T]) [
 	return s.insert(m, field, removed)
 }
 
-// three are the sides of a merge: what the ledger has, what a checkpoint showed
-// of it, and what they made of that.
+// three are the sides of a merge: the ledger's list, that of the last checkpoint, and
+// that of the checkpoint in the file.
 type three[T any] struct{ full, base, theirs []T }
 
 type listMerge[T any] struct {
@@ -203,7 +198,7 @@ type listMerge[T any] struct {
 	ofBase []int // for each of base: its place in the ledger, -1 for none
 }
 
-// pair finds who is who. An entry stands for one only.
+// pair matches the entries of the three lists, each at most once.
 func (s *listMerge[T]) pair() {
 	s.full = slices.Clone(s.full)
 	usedFull := make([]bool, len(s.full))
@@ -236,12 +231,12 @@ func (s *listMerge[T]) pair() {
 	}
 	for i, t := range s.theirs {
 		if s.inBase[i] < 0 {
-			s.inFull[i] = locate(t) // known already, or -1
+			s.inFull[i] = locate(t) // in the ledger already, or -1
 		}
 	}
 }
 
-// from numbers the entries of a list from the end that checkpoints show.
+// from returns the index of entry i of n, counted from the end that checkpoints show.
 func (s *listMerge[T]) from(i, n int) int {
 	if s.front {
 		return i
@@ -249,8 +244,7 @@ func (s *listMerge[T]) from(i, n int) int {
 	return n - 1 - i
 }
 
-// changeAndRemove updates the entries that stayed and returns the places of
-// those that went.
+// changeAndRemove updates the kept entries and returns the indexes of the removed ones.
 func (s *listMerge[T]) changeAndRemove(m *adoption, field string) map[int]bool {
 	kept := make(map[int]bool)
 	for i, t := range s.theirs {
@@ -278,8 +272,8 @@ func (s *listMerge[T]) changeAndRemove(m *adoption, field string) map[int]bool {
 	return removed
 }
 
-// reorder brings the entries that stayed into their order; entries that the
-// checkpoint did not show keep their places.
+// reorder sorts the kept entries in their order; entries that the checkpoint did not show
+// are not moved.
 func (s *listMerge[T]) reorder(m *adoption, field string) {
 	var places []int
 	for i := range s.theirs {
@@ -305,10 +299,10 @@ func (s *listMerge[T]) reorder(m *adoption, field string) {
 	m.note(Change{Field: field, Kind: Modified, New: "another order"})
 }
 
-// insert adds their new entries, each behind the one it follows there, and
-// leaves out the removed ones.
+// insert adds their new entries, each after the one that it follows there, and drops the
+// removed ones.
 func (s *listMerge[T]) insert(m *adoption, field string, removed map[int]bool) []T {
-	behind := make(map[int][]T) // place in the ledger: what follows it
+	behind := make(map[int][]T) // new entries by the index of the entry before
 	last := s.beforeFirst()
 	for i, t := range s.theirs {
 		if s.inFull[i] >= 0 {
@@ -316,7 +310,7 @@ func (s *listMerge[T]) insert(m *adoption, field string, removed map[int]bool) [
 			continue
 		}
 		if s.inBase[i] >= 0 {
-			continue // gone from the ledger meanwhile
+			continue // not in the ledger any more
 		}
 		t = s.adopt(t)
 		m.note(Change{Field: field, Kind: Added, New: s.text(t)})
@@ -335,8 +329,8 @@ func (s *listMerge[T]) insert(m *adoption, field string, removed map[int]bool) [
 	return merged
 }
 
-// beforeFirst is the place behind which their first entries belong: before the
-// first one that the ledger knows, else at its end.
+// beforeFirst returns the index after which their first entries are inserted: before the
+// first one that the ledger has, else at its end.
 func (s *listMerge[T]) beforeFirst() int {
 	for _, at := range s.inFull {
 		if at >= 0 {

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -14,51 +15,48 @@ import (
 //go:embed resume.md.tmpl
 var defaultTemplate string
 
-// DefaultTemplate returns the text/template of the resume prompt; a template of
-// one's own gets the same data, a [Resume].
+// DefaultTemplate returns the text/template of the resume prompt. Other templates get the
+// same data, a [Resume].
 func DefaultTemplate() string { return defaultTemplate }
 
-// maxListed bounds the lists of a resume prompt, so that a ledger of thousands
-// of steps does not fill the context of the agent that is to continue.
+// maxListed is the limit of the lists of a resume prompt, so that thousands of steps do
+// not fill the agent's context.
 const maxListed = 100
 
-// Resume is what a resume prompt is made of.
+// Resume is the data of a resume prompt.
 type Resume struct {
-	// Work is that of the ledger or, when there is none, of the checkpoint.
+	// Work is that of the ledger or, without one, of the checkpoint.
 	Work Work
-	// Title and Description are those of the task, as far as they are known.
+	// Title and Description are those of the task, if they are known.
 	Title, Description string
-	// Agent is who is to continue; may be empty.
+	// Agent is the agent that continues; can be empty.
 	Agent string
-	// Verdict is that of the files; nil when they were not judged.
+	// Verdict is that of the files; nil if they were not compared.
 	Verdict *Verdict
-	// Contract is that of the task. When it is nil, ContractErr may say why.
+	// Contract is that of the task. If it is nil, ContractErr can have the reason.
 	Contract    *Contract
 	ContractErr error
-	// Cut counts what the checkpoint does not show and Ref says where it is;
-	// both are empty for a ledger.
+	// Cut counts the entries that the checkpoint does not show, and Ref says where they
+	// are; both are empty for a ledger.
 	Cut *Cut
 	Ref string
 }
 
-// Resume returns what a resume prompt is made of, but for the verdict and the
-// contract.
+// Resume returns the data of a resume prompt, without the verdict and the contract.
 func (l *Ledger) Resume() Resume {
 	return Resume{Work: l.Work, Title: l.Title, Description: l.Description}
 }
 
-// Resume returns what a resume prompt is made of, but for the verdict and the
-// contract.
+// Resume returns the data of a resume prompt, without the verdict and the contract.
 func (c *Checkpoint) Resume() Resume { return Resume{Work: c.Work, Cut: c.Cut, Ref: c.Ledger} }
 
-// Prompt writes the prompt, in Markdown, with which an agent continues the work:
-// by the given template, [DefaultTemplate] when it is empty. The same values
-// always give the same text. Lists are limited to 100 entries, with the number of
-// the others.
+// Prompt returns the prompt, in Markdown, with which an agent continues the work. It uses
+// the template text, [DefaultTemplate] if text is empty. The same values always give the
+// same prompt. Lists are limited to 100 entries, with the number of the others.
 //
-// Templates have the functions line (a text on one line), code (a path as code),
+// Templates have the functions line (a string on one line), code (a path as code),
 // join (as [strings.Join]), latest and next (the last or first entries of a
-// list), and more (how many those leave out).
+// list), and more (the number of entries that those leave out).
 func (r Resume) Prompt(text string) (string, error) {
 	if text == "" {
 		text = defaultTemplate
@@ -76,30 +74,17 @@ func (r Resume) Prompt(text string) (string, error) {
 	return b.String(), nil
 }
 
-// line puts a text on one line, so that it cannot pretend to be other parts of
-// the prompt.
+// line returns a string, of any type, on one line, so that it cannot look like another
+// part of the prompt.
 func line(text any) string {
-	var s string
-	switch t := text.(type) {
-	case string:
-		s = t
-	case Phase:
-		s = string(t)
-	case Status:
-		s = string(t)
-	case Runner:
-		s = string(t)
-	case Reason:
-		s = string(t)
-	case Timing:
-		s = string(t)
-	case ContractType:
-		s = string(t)
+	v := reflect.ValueOf(text)
+	if v.Kind() != reflect.String {
+		return ""
 	}
-	return clip.OneLine(strings.ToValidUTF8(s, "\uFFFD"))
+	return clip.OneLine(strings.ToValidUTF8(v.String(), "\uFFFD"))
 }
 
-// code writes a path so that Markdown leaves it alone.
+// code formats a path as code in Markdown.
 func code(text string) string {
 	text = line(text)
 	fence := "`"
@@ -112,8 +97,7 @@ func code(text string) string {
 	return fence + text + fence
 }
 
-// latest returns the last entries of a list, as many as a prompt may have, and
-// next the first ones.
+// latest returns the last entries of a list up to the limit, and next the first ones.
 func latest(list any) any {
 	v := reflect.ValueOf(list)
 	return v.Slice(max(0, v.Len()-maxListed), v.Len()).Interface()
@@ -127,12 +111,12 @@ func next(list any) any {
 // more counts the entries that latest and next leave out.
 func more(list any) int { return max(0, reflect.ValueOf(list).Len()-maxListed) }
 
-// CreatedBy is who wrote the checkpoint, "an unknown agent" when it does not say.
+// CreatedBy returns the author of the checkpoint, "an unknown agent" if it is not known.
 func (r Resume) CreatedBy() string {
 	return cmp.Or(line(r.Work.Metadata.CreatedBy), "an unknown agent")
 }
 
-// Agents are those who worked on the task before, in words.
+// Agents returns the previous agents in words.
 func (r Resume) Agents() string {
 	var names []string
 	for _, name := range append(append([]string{}, r.Work.Metadata.PreviousAgents...), r.Work.Metadata.CreatedBy) {
@@ -146,8 +130,8 @@ func (r Resume) Agents() string {
 	return strings.Join(names, ", ")
 }
 
-// Files are those to read before going on: those that moved first, then all that
-// the steps touched, then what was touched besides.
+// Files returns the files to read before continuing: those that changed, then those that
+// the steps touched, then the other recorded ones.
 func (r Resume) Files() []string {
 	var files []string
 	seen := make(map[string]bool)
@@ -162,15 +146,14 @@ func (r Resume) Files() []string {
 			if f.State != Deleted && f.State != Missing {
 				add(f.Path)
 			}
-			seen[f.Path] = true // what is gone cannot be read
+			seen[f.Path] = true // a missing file cannot be read
 		}
 	}
-	touched := r.Work.Touched()
-	for i := len(touched) - 1; i >= 0; i-- {
-		add(touched[i])
+	for _, path := range slices.Backward(r.Work.Touched()) {
+		add(path)
 	}
 	if r.Verdict != nil {
-		for _, f := range r.Verdict.Files { // of no step yet
+		for _, f := range r.Verdict.Files { // of no step
 			if f.State == Fresh {
 				add(f.Path)
 			}
@@ -179,16 +162,15 @@ func (r Resume) Files() []string {
 	return files
 }
 
-// Stale tells whether the files are known to have changed.
+// Stale reports whether the files are known to have changed.
 func (r Resume) Stale() bool { return r.Verdict != nil && r.Verdict.Summary == Stale }
 
-// Missing is why there is no contract; "" when there is one, or none is named.
+// Missing returns why there is no contract, "" if there is one or none is named.
 func (r Resume) Missing() string {
 	if r.Contract != nil || r.ContractErr == nil {
 		return ""
 	}
-	var e *Error
-	if errors.As(r.ContractErr, &e) && e.Msg != "" {
+	if e, ok := errors.AsType[*Error](r.ContractErr); ok && e.Msg != "" {
 		return line(e.Msg)
 	}
 	return line(r.ContractErr.Error())

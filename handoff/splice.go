@@ -15,12 +15,11 @@ type edit struct {
 	with     []byte
 }
 
-// With returns the document with the checkpoint at a place replaced, inserted
-// or, when c is nil, set to null; a place without one stays without. At the
-// same time the value of lastHeartbeat becomes heartbeat, when the file has one
-// and heartbeat is not zero. Every other byte stays as it is. The checkpoint is
-// written in the style of the object around it: indentation, line ends, or on
-// one line.
+// With returns the document with another checkpoint at a place. If c is nil, the
+// checkpoint is set to null if there is one. If the file has a lastHeartbeat and
+// heartbeat is not zero, it is replaced, too. All other bytes are not changed. The
+// checkpoint is formatted as the object that contains it: with the same indentation and
+// line ends, or on one line.
 func (d *Document) With(p Place, c *Checkpoint, heartbeat time.Time) (*Document, error) {
 	owner, err := d.owner(p)
 	if err != nil {
@@ -44,7 +43,7 @@ func (d *Document) With(p Place, c *Checkpoint, heartbeat time.Time) (*Document,
 	return Parse(d.name, data)
 }
 
-// heartbeat is the edit of lastHeartbeat, if there is one.
+// heartbeat returns the edit of lastHeartbeat, if there is one.
 func (d *Document) heartbeat(at time.Time) []edit {
 	n := d.root.Get("lastHeartbeat")
 	if n == nil || at.IsZero() || !n.Is(jsontree.String) && !n.IsNull() {
@@ -69,7 +68,7 @@ func apply(text []byte, edits []edit) []byte {
 	return b.Bytes()
 }
 
-// style is how an object is written.
+// style is the format of an object.
 type style struct {
 	lines   bool   // a member on each line
 	newline string // a line end
@@ -110,7 +109,7 @@ func (d *Document) styleOf(owner *jsontree.Value) style {
 	return s
 }
 
-// unit is one level of indentation as the members of the file have it.
+// unit returns one level of the file's indentation.
 func (d *Document) unit() string {
 	if len(d.root.Members) > 0 {
 		if first := d.root.Members[0].Start; d.leads(first) {
@@ -122,21 +121,21 @@ func (d *Document) unit() string {
 	return "  "
 }
 
-// lineStart is where the line of an offset begins.
+// lineStart returns the offset of the line of an offset.
 func (d *Document) lineStart(at int) int { return bytes.LastIndexByte(d.data[:at], '\n') + 1 }
 
-// indentation is that of the line of an offset.
+// indentation returns the indentation of the line of an offset.
 func (d *Document) indentation(at int) string {
 	line := d.data[d.lineStart(at):at]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// leads tells whether only blanks stand before an offset in its line.
+// leads reports whether only blanks are before an offset in its line.
 func (d *Document) leads(at int) bool {
 	return len(bytes.TrimLeft(d.data[d.lineStart(at):at], " \t")) == 0
 }
 
-// value writes a compact value in the style of its object.
+// value formats a compact value in the style of its object.
 func (s style) value(compact []byte) []byte {
 	if !s.lines {
 		return spaced(compact, s.colon, s.comma)
@@ -174,7 +173,7 @@ func spaced(compact []byte, colon, comma string) []byte {
 	return b.Bytes()
 }
 
-// insertion is the edit that adds a checkpoint as the last member.
+// insertion returns the edit that adds a checkpoint as the last member.
 func (d *Document) insertion(owner *jsontree.Value, compact []byte) edit {
 	s := d.styleOf(owner)
 	var b strings.Builder

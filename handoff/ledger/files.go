@@ -62,13 +62,13 @@ func (r *Recorder) readTouched(ctx context.Context, read *readOps, op *Op) error
 	for _, path := range sources {
 		entry, err := handoff.Record(ctx, r.Location.Root, path)
 		if err != nil && ctx.Err() == nil {
-			return invalid("name the files themselves, by their paths in the project", "%v", err)
+			return invalid("name files by their paths in the project", "%v", err)
 		}
 		if err != nil {
 			return err
 		}
 		if !entry.Exists {
-			read.notes = append(read.notes, "there is no file "+path+"; it is recorded as absent")
+			read.notes = append(read.notes, "the file "+path+" does not exist; it is recorded as absent")
 		}
 		op.Files = append(op.Files, entry)
 	}
@@ -88,8 +88,8 @@ func (r *Recorder) relative(paths []string) ([]string, error) {
 			clean = rel
 		}
 		if !filepath.IsLocal(clean) {
-			return nil, invalid("work that is not in files of this folder is recorded without paths, with --run-again",
-				"the file %q is not below %q", path, r.Location.Root)
+			return nil, invalid("record work outside of this folder without paths, with --run-again",
+				"the file %q is not in %q", path, r.Location.Root)
 		}
 		list = append(list, strings.ReplaceAll(clean, "\\", "/"))
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,22 +16,16 @@ import (
 // Thresholds are the parts of a context, from 0 to 1, at which a handoff is
 // prepared.
 type Thresholds struct {
-	// Warn makes a full checkpoint. Defaults to 0.75.
+	// Warn is the part at which a full checkpoint is made. Defaults to 0.75.
 	Warn float64
-	// Stop makes the last one: the agent is to stop at its next boundary.
+	// Stop is the part at which the agent should stop after the current step.
 	// Defaults to 0.90.
 	Stop float64
 }
 
-// WithDefaults fills in what is not set.
+// WithDefaults returns the thresholds with defaults for those that are 0.
 func (t Thresholds) WithDefaults() Thresholds {
-	if t.Warn == 0 {
-		t.Warn = 0.75
-	}
-	if t.Stop == 0 {
-		t.Stop = 0.90
-	}
-	return t
+	return Thresholds{Warn: cmp.Or(t.Warn, 0.75), Stop: cmp.Or(t.Stop, 0.90)}
 }
 
 // Messages to agents about their context.
@@ -63,7 +58,7 @@ func (f *folder) begin(l handoff.Ledger) {
 	}
 }
 
-// Fold makes the ledger that the entries of a store describe.
+// Fold returns the ledger of the entries of a store.
 func Fold(task string, entries []Entry) (handoff.Ledger, error) {
 	f := newFolder(task, Thresholds{})
 	for i := range entries {
@@ -87,7 +82,7 @@ func (f *folder) entry(e *Entry) error {
 	return f.apply(&op, agent)
 }
 
-// apply applies one op of an agent ("" for none in particular).
+// apply applies one op of an agent ("" if it is not known).
 func (f *folder) apply(op *Op, agent string) error {
 	f.notes, f.absent = nil, false
 	now := op.At
@@ -138,9 +133,7 @@ func (f *folder) event(op *Op) {
 	case OpContext:
 		f.context(op)
 	case OpSave:
-		if f.Metadata.Reason = handoff.ReasonManual; op.Reason != "" {
-			f.Metadata.Reason = op.Reason
-		}
+		f.Metadata.Reason = cmp.Or(op.Reason, handoff.ReasonManual)
 	case OpFail:
 		f.Metadata.Reason, f.Error = handoff.ReasonFailure, op.Text
 		f.Blockers = with(f.Blockers, op.Text)
@@ -153,9 +146,7 @@ func (f *folder) event(op *Op) {
 	case OpReassign:
 		f.Metadata.Reason = handoff.ReasonReassignment
 		f.Metadata.PreviousAgents = with(f.Metadata.PreviousAgents, f.Metadata.CreatedBy)
-		if op.Text != "" {
-			f.Error = op.Text
-		}
+		f.Error = cmp.Or(op.Text, f.Error)
 	case OpDone:
 		f.CurrentStep, f.NextAction, f.Error = nil, "", ""
 	}
@@ -173,21 +164,10 @@ func (f *folder) worker(agent string) {
 }
 
 func (f *folder) start(op *Op) {
-	if op.Text != "" {
-		f.Title = op.Text
-	}
-	if op.Title != "" {
-		f.Title = op.Title
-	}
-	if op.Description != "" {
-		f.Description = op.Description
-	}
-	if op.Phase != "" {
-		f.Phase = op.Phase
-	}
-	if op.Contract != "" {
-		f.Verification.ContractRef = op.Contract
-	}
+	f.Title = cmp.Or(op.Title, op.Text, f.Title)
+	f.Description = cmp.Or(op.Description, f.Description)
+	f.Phase = cmp.Or(op.Phase, f.Phase)
+	f.Verification.ContractRef = cmp.Or(op.Contract, f.Verification.ContractRef)
 	for _, step := range op.Steps {
 		f.PendingSteps = with(f.PendingSteps, step)
 	}
@@ -217,8 +197,8 @@ func (f *folder) finish(op *Op) {
 	case slices.Contains(f.PendingSteps, op.Text):
 		f.PendingSteps = remove(f.PendingSteps, slices.Index(f.PendingSteps, op.Text))
 	case len(f.PendingSteps) > 0:
-		f.note("none of the %d pending steps is called that, so none is removed; `perdure handoff pending --remove N` "+
-			"does", len(f.PendingSteps))
+		f.note("none of the %d pending steps has this text; `perdure handoff pending --remove N` removes one",
+			len(f.PendingSteps))
 	}
 }
 
@@ -245,7 +225,7 @@ func (f *folder) forbid(op *Op) {
 	f.NotAllowed = with(f.NotAllowed, op.Text)
 }
 
-// partial records how far the current step is, and adds one when there is none.
+// partial records the partial work of the current step, and adds one if there is none.
 func (f *folder) partial(text string, now time.Time) {
 	current := handoff.CurrentStep{Description: "(not named)", StartedAt: now}
 	switch {
@@ -261,17 +241,12 @@ func (f *folder) partial(text string, now time.Time) {
 }
 
 func (f *folder) verify(op *Op, now time.Time) {
-	if op.Contract != "" {
-		f.Verification.ContractRef = op.Contract
-	}
+	f.Verification.ContractRef = cmp.Or(op.Contract, f.Verification.ContractRef)
 	if op.Text == "" {
 		return
 	}
-	by := op.RanBy
-	if by == "" {
-		by = handoff.RanByAgent
-	}
-	result := handoff.Result{Activity: op.Text, Status: op.Status, RunAt: now, RanBy: by}
+	result := handoff.Result{Activity: op.Text, Status: op.Status, RunAt: now,
+		RanBy: cmp.Or(op.RanBy, handoff.RanByAgent)}
 	for i, r := range f.Verification.Results {
 		if r.Activity == op.Text {
 			f.Verification.Results = slices.Clone(f.Verification.Results)
@@ -282,12 +257,10 @@ func (f *folder) verify(op *Op, now time.Time) {
 	f.Verification.Results = append(f.Verification.Results, result)
 }
 
-// context records a context that fills up. The op holds whether it does, by the
-// thresholds of that time; the message follows those of now.
+// context records the use of the context. The op has the reason by the thresholds of its
+// time; the message follows the current ones.
 func (f *folder) context(op *Op) {
-	if op.Reason != "" {
-		f.Metadata.Reason = op.Reason
-	}
+	f.Metadata.Reason = cmp.Or(op.Reason, f.Metadata.Reason)
 	switch {
 	case op.Used >= f.at.Stop:
 		f.note("%s", StopMessage)
@@ -296,7 +269,7 @@ func (f *folder) context(op *Op) {
 	}
 }
 
-// record replaces what is known of files.
+// record replaces the entries of files.
 func (f *folder) record(files []handoff.FileEntry) {
 	for _, entry := range files {
 		if i, known := f.marked[entry.Path]; known {
@@ -308,7 +281,7 @@ func (f *folder) record(files []handoff.FileEntry) {
 	}
 }
 
-// adopt applies what another program wrote into the file.
+// adopt merges the changes of another program in the file.
 func (f *folder) adopt(op *Op) error {
 	var base *handoff.Checkpoint
 	var theirs handoff.Checkpoint
@@ -345,8 +318,8 @@ func with(list []string, text string) []string {
 
 func remove(list []string, i int) []string { return slices.Delete(slices.Clone(list), i, i+1) }
 
-// without removes the entry that name is: its number from 1, its text, or the
-// only one that begins so.
+// without removes the entry with the text or number (from 1) name, or the only one that
+// begins with name.
 func (f *folder) without(list []string, name, what string) []string {
 	if i := slices.Index(list, name); i >= 0 {
 		return remove(list, i)
@@ -359,7 +332,7 @@ func (f *folder) without(list []string, name, what string) []string {
 		if strings.HasPrefix(entry, name) && found < 0 {
 			found = i
 		} else if strings.HasPrefix(entry, name) {
-			f.note("several begin with %q: no %s is removed", name, what)
+			f.note("several entries begin with %q: no %s was removed", name, what)
 			f.absent = true
 			return list
 		}

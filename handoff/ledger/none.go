@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// None is used where there is no store, as in a fresh clone: it has no ledger, and
-// the file is all that is known about the work.
+// None has no ledgers. It is used without a store, such as in a new clone, where only the
+// file has the work.
 type None struct{}
 
 var errNone = &perdure.Error{Code: perdure.CodeNotFound, Op: "read handoff", Msg: "there is no store"}

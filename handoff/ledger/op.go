@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,17 +54,16 @@ const (
 	opAdopt = "adopt" // what another program wrote into the file
 )
 
-// Op is one change of the work on a task. Which fields count depends on the kind;
-// see [Op.Check]. Its JSON form is a line of a batch, and what a ledger keeps.
+// Op is one change of the work on a task. The kind determines the fields; see
+// [Op.Check]. Its JSON is a line of a batch, and the data of an entry.
 type Op struct {
 	Kind string `json:"op,omitempty"`
-	// Text is what it is about: the step done, the decision, the blocker, …
+	// Text is the completed step, the decision, the blocker, …
 	Text string `json:"text,omitempty"`
 
-	// Of a step: paths (a save may have them, too: of what is touched and no step
-	// yet), the entry of the pending steps that it was (a number from 1, or the
-	// text), and whether the agent that resumes has to run it again. Current is the
-	// step that is begun next.
+	// Fields of a step: paths (of a save, too: of files that belong to no step yet), the
+	// pending step that it completes (a number from 1, or the text), and whether the
+	// agent that resumes must run it again. Current is the next current step.
 	Created  []string `json:"created,omitempty"`
 	Modified []string `json:"modified,omitempty"`
 	Pending  string   `json:"pending,omitempty"`
@@ -73,12 +73,12 @@ type Op struct {
 	// Because is the reason of a decision or an attempt; Outcome its result.
 	Because string `json:"because,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
-	// Partial says how far the current step is.
+	// Partial describes what is done of the current step.
 	Partial string `json:"partial,omitempty"`
-	// Steps are pending ones. They are added, or with Replace the only ones.
+	// Steps are added to the pending steps, or with Replace replace them.
 	Steps   []string `json:"steps,omitempty"`
 	Replace bool     `json:"replace,omitempty"`
-	// Remove takes out what Text names instead of adding it.
+	// Remove removes the entry of Text instead of adding it.
 	Remove bool `json:"remove,omitempty"`
 
 	Phase handoff.Phase `json:"phase,omitempty"`
@@ -88,41 +88,41 @@ type Op struct {
 	Status   handoff.Status `json:"status,omitempty"`
 	RanBy    handoff.Runner `json:"ran_by,omitempty"`
 
-	// Used is the part of the context in use, from 0 to 1; Source tells where
-	// the figure is from: "reported" or "estimated".
+	// Used is the part of the context in use, from 0 to 1; Source is "reported" or
+	// "estimated".
 	Used   float64 `json:"used,omitempty"`
 	Source string  `json:"source,omitempty"`
 
 	Reason handoff.Reason `json:"reason,omitempty"`
 	// Until is when a rate limit ends.
 	Until time.Time `json:"until,omitzero"`
-	// To is the agent that is to continue.
+	// To is the next agent.
 	To string `json:"to,omitempty"`
 	// Title and Description are those of the task.
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
 
-	// At is when it was recorded.
+	// At is the time of the record.
 	At time.Time `json:"at,omitzero"`
-	// Files are the touched files as they were when it was recorded.
+	// Files are the touched files at that time.
 	Files []handoff.FileEntry `json:"files,omitempty"`
-	// Base and Theirs are checkpoints: the one that was written, and what
-	// another program made of it.
+	// Base and Theirs are checkpoints: the one that was written, and the one that
+	// another program changed.
 	Base   json.RawMessage `json:"base,omitempty"`
 	Theirs json.RawMessage `json:"theirs,omitempty"`
 }
 
 // Limits of ops.
 const (
-	// MaxOpBytes bounds a line of a batch.
+	// MaxOpBytes is the limit of a line of a batch.
 	MaxOpBytes = MaxEntryBytes / 2
-	// MaxOpText bounds each text of an op, in bytes.
+	// MaxOpText is the limit of each string of an op, in bytes.
 	MaxOpText = 100_000
-	// MaxOpList bounds each list of an op.
+	// MaxOpList is the limit of each list of an op.
 	MaxOpList = 1000
 )
 
-// needs says which fields a kind of op must and may have besides those.
+// needs are the required and the other allowed fields of a kind of op.
 type needs struct{ must, may []string }
 
 func kinds() map[string]needs {
@@ -150,13 +150,12 @@ func kinds() map[string]needs {
 
 func (o *Op) values() map[string]string {
 	return map[string]string{"text": o.Text, "pending": o.Pending, "current": o.Current, "because": o.Because,
-		"outcome": o.Outcome,
-		"partial": o.Partial, "contract": o.Contract, "source": o.Source, "to": o.To, "title": o.Title,
-		"description": o.Description,
-		"phase":       string(o.Phase), "status": string(o.Status), "reason": string(o.Reason)}
+		"outcome": o.Outcome, "partial": o.Partial, "contract": o.Contract, "source": o.Source, "to": o.To,
+		"title": o.Title, "description": o.Description, "phase": string(o.Phase), "status": string(o.Status),
+		"reason": string(o.Reason)}
 }
 
-// given names the fields that are not empty.
+// given returns the names of the fields that are not empty.
 func (o *Op) given() []string {
 	var names []string
 	for name, text := range o.values() {
@@ -186,14 +185,10 @@ func invalid(hint, format string, args ...any) error {
 func (o *Op) Check() error {
 	need, known := kinds()[o.Kind]
 	if !known {
-		names := make([]string, 0, len(kinds()))
-		for name := range kinds() {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return invalid("known are "+strings.Join(names, ", "), "%q is not an operation", o.Kind)
+		names := slices.Sorted(maps.Keys(kinds()))
+		return invalid("the operations are "+strings.Join(names, ", "), "%q is not an operation", o.Kind)
 	}
-	given, written := o.given(), "`perdure handoff "+o.Kind+" --help` shows how it is written"
+	given, written := o.given(), "see `perdure handoff "+o.Kind+" --help`"
 	for _, name := range need.must {
 		if text, is := o.values()[name]; !slices.Contains(given, name) || is && strings.TrimSpace(text) == "" {
 			return invalid(written, "%s needs %q", o.Kind, name)
@@ -239,7 +234,7 @@ func storable(name, text string) error {
 	return nil
 }
 
-// checkWords checks the values that are one of a few.
+// checkWords checks the values of enumerations.
 func (o *Op) checkWords() error {
 	for _, v := range []struct {
 		name, value string
@@ -253,12 +248,12 @@ func (o *Op) checkWords() error {
 		{"source", o.Source, []string{"reported", "estimated"}},
 	} {
 		if v.value != "" && !slices.Contains(v.of, v.value) {
-			return invalid("", "the %s %q is none of %s", v.name, v.value, strings.Join(v.of, ", "))
+			return invalid("", "the %s %q is not one of %s", v.name, v.value, strings.Join(v.of, ", "))
 		}
 	}
 	switch {
 	case o.Used < 0 || o.Used > 1:
-		return invalid("for example 78% or 0.78", "a context is used from 0 to 100 %%, not %g %%", o.Used*100)
+		return invalid("for example 78% or 0.78", "the context in use is %g %%, want 0 to 100 %%", o.Used*100)
 	case o.Kind == OpVerify && o.Contract == "" && (o.Text == "" || o.Status == ""):
 		return invalid(`for example: perdure handoff verify unit-test passed`,
 			"verify needs the contract, or the activity and its status")
@@ -274,8 +269,8 @@ func Phases() []string {
 		string(handoff.PhaseDocumentation)}
 }
 
-// ReadOps reads a batch: one op as a JSON object a line, blank lines between
-// them. An error names the line; then none counts.
+// ReadOps reads a batch: one op as a JSON object a line. Blank lines are ignored. An
+// error has the line, and no op is returned.
 func ReadOps(r io.Reader) ([]Op, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, MaxOpBytes)
@@ -291,11 +286,10 @@ func ReadOps(r io.Reader) ([]Op, error) {
 		}
 		if err != nil {
 			return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: fmt.Sprintf("read line %d", n), Err: err,
-				Hint: `a line is an object, as in {"op": "step", "text": "Created the parser", "created": ["parse.go"]}`}
+				Hint: `write each line as in {"op": "step", "text": "Created the parser", "created": ["parse.go"]}`}
 		}
 		if ops = append(ops, op); len(ops) > MaxBatch/2 {
-			return nil, invalid("give the rest with another call", "the batch has more than %d operations",
-				MaxBatch/2)
+			return nil, invalid("split it into several batches", "the batch has more than %d operations", MaxBatch/2)
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -313,7 +307,7 @@ func parseOp(line []byte) (Op, error) {
 		return op, invalid("", "not an operation: %s", err)
 	}
 	if len(op.Files) > 0 || len(op.Base) > 0 || len(op.Theirs) > 0 || op.RanBy != "" || !op.At.IsZero() {
-		return op, invalid("", "at, files, base, theirs and ran_by are recorded, not given")
+		return op, invalid("", "at, files, base, theirs and ran_by cannot be set")
 	}
 	return op, nil
 }

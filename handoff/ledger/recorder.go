@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/process/failpoint"
 )
 
-// Config says which work is recorded and which file shows it.
+// Config configures a [Recorder].
 type Config struct {
 	// Ledgers and Location are required.
 	Ledgers  Ledgers
@@ -34,9 +34,9 @@ type Config struct {
 	Snapshots string
 }
 
-// Recorder records work on one task. Use it from one goroutine. Other recorders,
-// also in other processes, may record work on the same task at the same time: they
-// wait for each other's lock of the file.
+// Recorder records work on one task. It is not safe for concurrent use. Other recorders,
+// also in other processes, can record work on the same task at the same time: they wait
+// for the lock of the file.
 type Recorder struct {
 	Config
 }
@@ -55,11 +55,11 @@ type View struct {
 	// Handoff is the ledger's row; its ID is 0 when nothing was recorded yet.
 	Handoff Handoff
 	Ledger  handoff.Ledger
-	// Shown is the checkpoint in the file; nil when there is none.
+	// Shown is the checkpoint in the file; nil if there is none.
 	Shown *handoff.Checkpoint
 	// Document is the file.
 	Document *handoff.Document
-	// Notes say what other programs changed in the file.
+	// Notes are the changes of other programs in the file.
 	Notes []string
 	// Behind is set when the file does not show the ledger: the last process died
 	// before it wrote the file, or an older version of the file came back. The next
@@ -67,15 +67,15 @@ type View struct {
 	Behind bool
 
 	folder *folder
-	adopt  *Op  // for what is in the file and not in the ledger
+	adopt  *Op  // adopts the changes of the file
 	ended  bool // the file still shows work that is done
 }
 
 // Open reports whether work on the task was recorded and is not done.
 func (v *View) Open() bool { return v.open() || v.Shown != nil }
 
-// Look reads the file and the ledger. What other programs wrote into the file counts,
-// but is not recorded.
+// Look reads the file and the ledger. The view has the changes of other programs in the
+// file, but they are not recorded.
 func (r *Recorder) Look(ctx context.Context) (*View, error) {
 	doc, err := handoff.Load(r.Location.File)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *Recorder) each(ctx context.Context, v *View, after int64, do func(*Entr
 func (r *Recorder) compare(ctx context.Context, v *View) error {
 	if v.Shown == nil {
 		if v.Behind = v.open() && len(v.Handoff.Projected) > 0; v.Behind {
-			v.Notes = append(v.Notes, "the checkpoint is not in the file any more; the ledger still has it all")
+			v.Notes = append(v.Notes, "the checkpoint was removed from the file; the ledger still has all of it")
 		}
 		return nil
 	}
@@ -195,9 +195,8 @@ func (v *View) taken() string {
 	if w.Metadata.CreatedBy != "" {
 		by = ", by \"" + w.Metadata.CreatedBy + "\""
 	}
-	return fmt.Sprintf("the checkpoint in the file is in no ledger yet; it is taken over (completed steps: %d, "+
-		"pending: %d, decisions: %d%s)",
-		len(w.CompletedSteps), len(w.PendingSteps), len(w.Decisions), by)
+	return fmt.Sprintf("adopted the checkpoint of the file, which no ledger has (completed steps: %d, pending: %d, "+
+		"decisions: %d%s)", len(w.CompletedSteps), len(w.PendingSteps), len(w.Decisions), by)
 }
 
 // older reports whether a checkpoint is an earlier one of the ledger, which came back
@@ -292,7 +291,7 @@ type Update struct {
 	View
 	// Checkpoint is what the file shows now; nil when the work is done.
 	Checkpoint *handoff.Checkpoint
-	// Left are files of the ops that are no sources and so are not recorded.
+	// Left are files of the ops that are not recorded because they are no sources.
 	Left []string
 }
 
@@ -313,7 +312,7 @@ func (r *Recorder) locked(ctx context.Context, ops []Op) (*Update, error) {
 	reading := r.readFiles(ctx, ops)
 	defer reading()
 	u, written, err := r.once(ctx, ops, reading)
-	const most = 5 // editors that save the file just then
+	const most = 5 // retries if another program writes the file at the same time
 	for again := 0; written && again < most && u.Checkpoint != nil && errors.Is(err, handoff.ErrConflict); again++ {
 		notes := u.Notes
 		if u, _, err = r.once(ctx, nil, nothing); u != nil {
@@ -324,8 +323,8 @@ func (r *Recorder) locked(ctx context.Context, ops []Op) (*Update, error) {
 		return u, err
 	}
 	return nil, &perdure.Error{Code: codeOf(err), Op: "record work",
-		Msg:  "it is recorded in the ledger, but the file does not show it: " + err.Error(),
-		Hint: "do not record it again; the next command brings the file up to date"}
+		Msg:  "recorded in the ledger, but the file was not updated: " + err.Error(),
+		Hint: "do not record it again; the next command updates the file"}
 }
 
 // codeOf returns the code of an error, also of an error of the file.
@@ -409,7 +408,7 @@ func (u *Update) begin(ops []Op) error {
 		return &perdure.Error{Code: perdure.CodeConflict, Op: "start work",
 			Msg: fmt.Sprintf("there is unfinished work on %q (completed steps: %d, by %q, %s)",
 				u.Task.ID, len(u.Ledger.CompletedSteps), m.CreatedBy, m.LastUpdatedAt.UTC().Format(time.RFC3339)),
-			Hint: "`perdure handoff resume` continues it; `perdure handoff start --again` ends it and begins anew"}
+			Hint: "`perdure handoff resume` continues it; `perdure handoff start --again` ends it and starts again"}
 	case u.Handoff.EndedAt == nil || u.Shown != nil || start:
 		return nil
 	}
@@ -450,7 +449,7 @@ func (r *Recorder) prepare(u *Update, read *readOps) (*Write, error) {
 		if err := u.folder.apply(&op, agent); err != nil {
 			return nil, err
 		}
-		if u.folder.absent && op.Kind != OpStep { // a finished step must not be lost for that
+		if u.folder.absent && op.Kind != OpStep { // a completed step is recorded anyway
 			return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "record work", Msg: strings.Join(u.folder.notes, "; "),
 				Hint: "`perdure handoff show` numbers them"}
 		}

@@ -12,36 +12,34 @@ import (
 	"github.com/perdure/perdure/handoff"
 )
 
-// ResumeConfig says how work is resumed.
+// ResumeConfig configures [Recorder.Resume].
 type ResumeConfig struct {
 	// Claim claims the work for this recorder's agent for TTL; with TakeOver also
-	// when another agent has a claim.
+	// if another agent has a claim.
 	Claim    bool
 	TTL      time.Duration
 	TakeOver bool
-	// Strict refuses (CodeConflict) when files changed since the checkpoint.
+	// Strict fails with CodeConflict if files changed since the checkpoint.
 	Strict bool
-	// Template replaces that of the prompt; empty: [handoff.DefaultTemplate].
+	// Template is the template of the prompt. Defaults to [handoff.DefaultTemplate].
 	Template string
-	// ContractFile is the file with the contract, when it is in none of the usual
-	// places.
+	// ContractFile is the file with the contract. Defaults to the usual files.
 	ContractFile string
 }
 
-// Resumption is what an agent needs to continue.
+// Resumption is the result of [Recorder.Resume].
 type Resumption struct {
 	View
 	Verdict  handoff.Verdict
 	Contract *handoff.Contract
 	// Prompt is Markdown.
 	Prompt string
-	// Claim is nil when none was requested.
+	// Claim is nil if none was requested.
 	Claim *Claim
 }
 
-// Resume reads the work, compares the files with it, and returns the prompt with
-// which an agent continues. It fails with CodeNotFound when there is nothing to
-// continue.
+// Resume reads the work, compares the files with it, and returns the prompt with which an
+// agent continues. It fails with CodeNotFound if no work is open.
 func (r *Recorder) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, error) {
 	view, err := r.Look(ctx)
 	if err != nil {
@@ -96,12 +94,12 @@ func strict(v *handoff.Verdict) error {
 		names = append(names, fmt.Sprintf("%d that the checkpoint does not name", v.Unlisted))
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "resume work",
-		Msg: "files changed since the checkpoint, or cannot be judged: " +
-			strings.Join(names, ", "), Hint: "without --strict the prompt tells to read them again"}
+		Msg:  "files changed since the checkpoint, or cannot be judged: " + strings.Join(names, ", "),
+		Hint: "without --strict the prompt asks the agent to read them again"}
 }
 
-// claim claims the work. It records first what only the file has, and updates a
-// file that is behind afterwards.
+// claim claims the work. Before, it records a checkpoint that only the file has, and
+// afterwards it updates a file that is behind.
 func (r *Recorder) claim(ctx context.Context, out *Resumption, cfg ResumeConfig) (Claim, error) {
 	if err := r.giveBack(ctx, out.Task.ID); err != nil {
 		return Claim{}, err
@@ -136,7 +134,7 @@ func (r *Recorder) giveBack(ctx context.Context, task string) error {
 // Nothing returns the error of an operation that needs open work.
 func (v *View) Nothing(op string) error {
 	e := &perdure.Error{Code: perdure.CodeNotFound, Op: op, Msg: "there is no checkpoint of \"" + v.Task.ID + "\"",
-		Hint: "`perdure handoff start` begins one"}
+		Hint: "`perdure handoff start` creates one"}
 	if v.Handoff.EndedAt != nil {
 		e.Msg = "the work on \"" + v.Task.ID + "\" is done"
 		e.Hint = "`perdure handoff log` shows it; `perdure handoff start` begins it again"

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -12,7 +13,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Ledgers is where ledgers are kept: a [Store] or a client of the API.
+// Ledgers keeps ledgers: a [Store] or a client of the API.
 type Ledgers interface {
 	Handoff(ctx context.Context, ref Ref) (Handoff, error)
 	HandoffEntries(ctx context.Context, id ID, after int64, limit int) ([]Entry, error)
@@ -59,7 +60,7 @@ func (h *Handoff) scan(row perdure.Row) error {
 	return err
 }
 
-// find reads the last ledger of a reference; found is false when there is none.
+// find reads the last ledger of a reference; found is false if there is none.
 func find(ctx context.Context, q perdure.Querier, ref Ref) (h Handoff, found bool, err error) {
 	err = h.scan(q.QueryRow(ctx, sqlHandoff, ref.Place, ref.Task))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -69,7 +70,7 @@ func find(ctx context.Context, q perdure.Querier, ref Ref) (h Handoff, found boo
 }
 
 // Handoff returns the ledger of a reference: the open one, else the one that
-// ended last. It fails with CodeNotFound when there never was one.
+// ended last. It fails with CodeNotFound if there is none.
 func (s *Store) Handoff(ctx context.Context, ref Ref) (Handoff, error) {
 	const op = "read handoff"
 	if err := ref.check(op); err != nil {
@@ -115,11 +116,10 @@ func (s *Store) HandoffEntries(ctx context.Context, id ID, after int64, limit in
 	return list, wrap("list entries", err)
 }
 
-// WriteHandoff adds entries to a ledger, creates it when none is open, and ends it
-// when asked to. When it returns nil all of it is durable. It fails with
-// CodeConflict when the ledger has another version, is full, or is claimed and no
-// token was given, and with CodeLeaseLost when the token is not that of the last
-// claim.
+// WriteHandoff adds entries to a ledger, creates it if none is open, and ends it with
+// End. When it returns, the changes are durable. It fails with CodeConflict if the
+// ledger has another version, is full, or is claimed and there is no token, and with
+// CodeLeaseLost if the token is not that of the last claim.
 func (s *Store) WriteHandoff(ctx context.Context, w Write) (Handoff, error) {
 	const op = "write handoff"
 	if err := w.check(op); err != nil {
@@ -142,7 +142,7 @@ func (s *Store) WriteHandoff(ctx context.Context, w Write) (Handoff, error) {
 	return h, err
 }
 
-// admit checks what could refuse a write, and renews the claim.
+// admit checks whether a write is allowed, and renews the claim.
 func (h *Handoff) admit(ctx context.Context, tx *perdure.WriteTx, op string, w *Write) error {
 	if err := h.checkToken(ctx, tx, op, w.Token); err != nil {
 		return err
@@ -150,16 +150,16 @@ func (h *Handoff) admit(ctx context.Context, tx *perdure.WriteTx, op string, w *
 	total := h.Version + int64(len(w.Entries))
 	switch {
 	case w.IfVersion != h.Version:
-		return refuse(perdure.CodeConflict, op, "another process wrote meanwhile; read it again",
+		return refuse(perdure.CodeConflict, op, "another process wrote to it; read it again",
 			"the ledger has %d entries, not %d", h.Version, w.IfVersion)
 	case total > MaxEntries:
-		return refuse(perdure.CodeConflict, op, "end it and begin another",
+		return refuse(perdure.CodeConflict, op, "end it and start another one",
 			"the ledger would have %d entries, the limit is %d", total, MaxEntries)
 	}
 	return nil
 }
 
-// checkToken wants the token of the claim, while there is one.
+// checkToken checks the token of the claim, if there is one.
 func (h *Handoff) checkToken(ctx context.Context, tx *perdure.WriteTx, op, token string) error {
 	var own string
 	var ttl int64
@@ -179,11 +179,10 @@ func (h *Handoff) checkToken(ctx context.Context, tx *perdure.WriteTx, op, token
 			"the token is not that of the last claim%s", by)
 	case token == "" && claimed:
 		return refuse(perdure.CodeConflict, op,
-			"give the token that the claim printed; another agent waits until then or takes it over",
+			"pass the token that the claim printed; other agents have to wait or to take the work over",
 			"the work is claimed%s until %s", by, h.ExpiresAt.Format(time.RFC3339))
 	case token != "":
-		at := tx.Now().Add(time.Duration(ttl) * time.Microsecond)
-		h.ExpiresAt = &at
+		h.ExpiresAt = new(tx.Now().Add(time.Duration(ttl) * time.Microsecond))
 	}
 	return nil
 }
@@ -238,20 +237,18 @@ func (h *Handoff) event(tx *perdure.WriteTx, kind perdure.EventKind, e event) er
 	return tx.AppendEvent(0, 0, kind, e)
 }
 
-// ClaimHandoff gives work to one agent: until the claim expires no other agent gets
-// one, and writes need its token. It fails with CodeConflict when another agent has
-// a claim, and with CodeNotFound when no ledger is open.
+// ClaimHandoff claims work for one agent: until the claim expires, no other agent can
+// claim it, and writes need the token. It fails with CodeConflict if another agent has
+// a claim, and with CodeNotFound if no ledger is open.
 func (s *Store) ClaimHandoff(ctx context.Context, spec ClaimSpec) (Claim, error) {
 	const op = "claim handoff"
 	if err := spec.check(op); err != nil {
 		return Claim{}, err
 	}
-	if spec.TTL == 0 {
-		spec.TTL = DefaultTTL
-	}
+	spec.TTL = cmp.Or(spec.TTL, DefaultTTL)
 	if spec.TTL < 0 || spec.TTL > MaxTTL || !fitsText(spec.Agent, maxNameBytes) {
 		return Claim{}, refuse(perdure.CodeInvalid, op, "",
-			"a claim lasts at most %s, and its agent is a text of at most %d bytes", MaxTTL, maxNameBytes)
+			"want a TTL of at most %s and an agent of at most %d bytes", MaxTTL, maxNameBytes)
 	}
 	c := Claim{Token: strings.ToLower(rand.Text()[:10])}
 	err := s.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
@@ -278,8 +275,8 @@ func (s *Store) ClaimHandoff(ctx context.Context, spec ClaimSpec) (Claim, error)
 	return c, err
 }
 
-// ReleaseHandoff ends a claim before it expires. It fails with CodeLeaseLost when
-// the token is not that of the last claim.
+// ReleaseHandoff ends a claim before it expires. It fails with CodeLeaseLost if the token
+// is not that of the last claim.
 func (s *Store) ReleaseHandoff(ctx context.Context, ref Ref, token string) error {
 	const op = "release handoff"
 	if err := ref.check(op); err != nil {
@@ -317,7 +314,7 @@ func bounded(n, byDefault, most int) int {
 	return min(n, most)
 }
 
-// instant returns a time from how the database keeps it, micros the reverse.
+// instant returns the time of a database column; micros is the reverse.
 func instant(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
 func micros(t *time.Time) any {
@@ -331,8 +328,7 @@ func maybe(us *int64) *time.Time {
 	if us == nil {
 		return nil
 	}
-	t := instant(*us)
-	return &t
+	return new(instant(*us))
 }
 
 func wrap(op string, err error) error {

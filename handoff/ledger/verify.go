@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,30 +15,28 @@ import (
 	"github.com/perdure/perdure/internal/process/guard"
 )
 
-// VerifyConfig says how a contract is checked.
+// VerifyConfig configures [Recorder.Verify].
 type VerifyConfig struct {
-	// ContractFile is the file with the contract, when it is in none of the usual
-	// places.
+	// ContractFile is the file with the contract. Defaults to the usual files.
 	ContractFile string
-	// Deferred runs the criteria that are to be checked later too.
+	// Deferred runs the deferred criteria, too.
 	Deferred bool
-	// Timeout is for each command. Defaults to 10 minutes.
+	// Timeout is the limit of each command. Defaults to 10 minutes.
 	Timeout time.Duration
-	// Output gets what the commands write; nil discards it.
+	// Output receives the output of the commands; nil discards it.
 	Output io.Writer
-	// Began is called before each command; may be nil.
+	// Began is called before each command; can be nil.
 	Began func(handoff.Criterion)
-	// Dir is where commands start. Defaults to the root of the work.
+	// Dir is the working folder of the commands. Defaults to the root of the work.
 	Dir string
 }
 
 // Verification is the result of a contract.
 type Verification struct {
 	Contract *handoff.Contract
-	// Results are those of the criteria that were run or cannot be run.
+	// Results are the results of the criteria with commands.
 	Results []handoff.Result
-	// Open are the criteria without a command: an agent or a person has to see
-	// to them.
+	// Open are the criteria without a command, which an agent or a person checks.
 	Open []handoff.Criterion
 	*Update
 }
@@ -68,12 +67,7 @@ func (r *Recorder) Verify(ctx context.Context, cfg VerifyConfig) (*Verification,
 		return nil, err
 	}
 	out := &Verification{Contract: contract}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 10 * time.Minute
-	}
-	if cfg.Dir == "" {
-		cfg.Dir = r.Location.Root
-	}
+	cfg.Timeout, cfg.Dir = cmp.Or(cfg.Timeout, 10*time.Minute), cmp.Or(cfg.Dir, r.Location.Root)
 	var ops []Op
 	for i, c := range contract.Criteria {
 		if c.Timing == handoff.Deferred && !cfg.Deferred {
@@ -92,7 +86,7 @@ func (r *Recorder) Verify(ctx context.Context, cfg VerifyConfig) (*Verification,
 			RunAt: time.Now().UTC()})
 		ops = append(ops, op)
 	}
-	out.Update, err = r.locked(ctx, ops) // those of the engine, which agents may not give
+	out.Update, err = r.locked(ctx, ops) // not Apply: agents cannot record results of the engine
 	return out, err
 }
 

@@ -1,10 +1,11 @@
-// Package loopimport takes in loops that began elsewhere, from the documents that
-// tell of their state: what of them becomes rows, and what they are to do here.
-// The document itself is kept.
+// Package loopimport imports loops that began elsewhere from the documents of their
+// state. The iterations become rows, the document itself is kept, and the loop can be
+// resumed.
 package loopimport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,43 +24,40 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// Request asks that a loop of another program, or of another perdure, goes on
-// here.
+// Request is the import of a loop of another program or another store.
 type Request struct {
-	// Document is the state of the loop, as the schema loop-state has it.
+	// Document is the state of the loop, a document of the schema loop-state.
 	Document json.RawMessage
-	// From names where the document stands, for people.
+	// From is the source of the document, for people.
 	From string
-	// Config is a JSON object of those fields of a [config.Config] that hold whatever
-	// the document says; Settings of those that hold where it says nothing.
+	// Config is a JSON object of the fields of a [config.Config] that replace those of
+	// the document; Settings of those that are used if the document does not have them.
 	Config   json.RawMessage
 	Settings json.RawMessage
 }
 
-// Imported tells what came in.
+// Imported is the result of an import.
 type Imported struct {
 	Tree   perdure.Tree
 	Config config.Config
-	// Iterations counts those that are known, Next is the number of the first one
-	// here.
+	// Iterations counts the known iterations; Next is the number of the next one.
 	Iterations int
 	Next       int
-	// Notes tell people what is otherwise here than it was there.
+	// Notes are the differences between this loop and the imported one, for people.
 	Notes []string
 }
 
-// Import takes in a loop that began elsewhere and has not ended; see
-// [loop.Engine.Adopt]. What was there comes in as its history, numbers of
-// iterations are not given again, and the document is kept. Nothing of the files of
-// then is known here, so no iteration of then can be brought back. store is the
-// engine's.
+// Import imports a loop that began elsewhere and has not ended; see
+// [loop.Engine.Adopt]. Its iterations become the history, their numbers are not used
+// again, and the document is kept. The files of its iterations are not known, so none of
+// them can be restored. store is the engine's.
 func Import(ctx context.Context, store *perdure.Store, engine *loop.Engine, req Request) (Imported, error) {
 	var out Imported
 	p, err := readPast(req.Document)
 	if err != nil {
 		return out, invalid("", "%s", err)
 	}
-	if err := p.living(); err != nil {
+	if err := p.checkActive(); err != nil {
 		return out, err
 	}
 	if out.Config, out.Notes, err = p.configured(&req); err != nil {
@@ -67,12 +65,11 @@ func Import(ctx context.Context, store *perdure.Store, engine *loop.Engine, req 
 	}
 	known, highest := p.numbers()
 	if highest > config.MaxIterationsCap {
-		return out, invalid("", "iteration %d is beyond %d, the highest number that there may be", highest,
-			config.MaxIterationsCap)
+		return out, invalid("", "iteration %d exceeds the limit of %d", highest, config.MaxIterationsCap)
 	}
 	if out.Config.MaxIterations <= highest {
-		return out, invalid(fmt.Sprintf("--max-iterations allows more; they are counted from the first one, so %d are %d "+
-			"more", highest+config.DefaultMaxIterations, config.DefaultMaxIterations),
+		return out, invalid(fmt.Sprintf("--max-iterations %d allows %d more; it counts the previous iterations, too",
+			highest+config.DefaultMaxIterations, config.DefaultMaxIterations),
 			"iteration %d was the last of %d", highest, out.Config.MaxIterations)
 	}
 	out.Iterations, out.Next = len(known), highest+1
@@ -96,18 +93,18 @@ func invalid(hint, format string, args ...any) error {
 	return &perdure.Error{Code: perdure.CodeInvalid, Op: "import loop", Msg: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// living refuses a loop that is over.
-func (p *pastLoop) living() error {
+// checkActive returns an error for a loop that has ended.
+func (p *pastLoop) checkActive() error {
 	if !record.Status(p.Status).Ended() {
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "import loop",
 		Msg: fmt.Sprintf("%s has ended: it is %s", p.LoopID, p.Status),
-		Hint: "`perdure import` with the folder .aiwg takes it in as a record; `perdure loop run` begins another loop " +
+		Hint: "`perdure import` with the folder .aiwg imports it as a record; `perdure loop run` starts a new loop " +
 			"with the same task"}
 }
 
-// configured is what the loop is to do here.
+// configured returns the configuration of the loop.
 func (p *pastLoop) configured(req *Request) (c config.Config, notes []string, err error) {
 	if _, err := c.Overlay(req.Settings); err != nil {
 		return c, nil, invalid("", "settings: %s", err)
@@ -124,8 +121,7 @@ func (p *pastLoop) configured(req *Request) (c config.Config, notes []string, er
 	}
 	c.Given = slices.Compact(slices.Sorted(slices.Values(append(fields, asked...))))
 	if c.Agent == "" {
-		return c, nil, invalid("--agent says who works, as with `perdure loop run`",
-			"the document does not say which agent works")
+		return c, nil, invalid("--agent NAME sets it, as for `perdure loop run`", "the document does not name the agent")
 	}
 	raw, err := json.Marshal(&c)
 	if err != nil {
@@ -135,12 +131,12 @@ func (p *pastLoop) configured(req *Request) (c config.Config, notes []string, er
 		return c, nil, err
 	}
 	if d := p.Directory; d != "" && !slices.Contains(asked, "workspace") && d != c.Workspace {
-		notes = append(notes, fmt.Sprintf("it worked in %s; here it works in %s", clip.Bytes(d, maxText), c.Workspace))
+		notes = append(notes, fmt.Sprintf("its workspace was %s and is now %s", clip.Bytes(d, maxText), c.Workspace))
 	}
 	return c, notes, nil
 }
 
-// command is the completion command, where the criteria are one.
+// command returns the completion command if the criteria are a command.
 func (p *pastLoop) command(workspace string) (string, error) {
 	criteria := strings.TrimSpace(p.Criteria)
 	if isCommand(criteria, workspace) {
@@ -150,30 +146,30 @@ func (p *pastLoop) command(workspace string) (string, error) {
 	for len(words) > 1 && slices.Contains(proseWords(), strings.ToLower(strings.Trim(words[len(words)-1], ".!,"))) {
 		words = words[:len(words)-1]
 	}
-	hint := "--until gives the command"
+	hint := "--until COMMAND sets the completion command"
 	if guess := strings.Join(words, " "); isCommand(guess, workspace) {
 		hint += fmt.Sprintf(", perhaps --until %q", guess)
 	}
 	if criteria == "" {
-		return "", invalid(hint, "the document has no completion_criteria, and no command says whether the loop is done")
+		return "", invalid(hint, "the document has no completion_criteria")
 	}
-	return "", invalid(hint, "completion_criteria is not a command but words: %q", clip.Bytes(criteria, maxText))
+	return "", invalid(hint, "completion_criteria is not a command: %q", clip.Bytes(criteria, maxText))
 }
 
-// proseWords are words that sentences about being done have and commands do not.
+// proseWords returns words of sentences about completion that commands do not have.
 func proseWords() []string {
 	return []string{"a", "all", "an", "and", "any", "are", "as", "be", "complete", "completes", "done", "each", "errors",
-		"every", "exits", "green", "has", "have", "is", "must",
-		"no", "of", "ok", "or", "pass", "passed", "passes", "passing", "should", "succeed", "succeeds", "successfully",
-		"the", "until", "when", "with", "without", "work", "works"}
+		"every", "exits", "green", "has", "have", "is", "must", "no", "of", "ok", "or", "pass", "passed", "passes",
+		"passing", "should", "succeed", "succeeds", "successfully", "the", "until", "when", "with", "without", "work",
+		"works"}
 }
 
-// isCommand tells whether a text is a command: its first word can be run here, and
-// none of the others is of a sentence.
+// isCommand reports whether a string is a command: its first word is a program, and none
+// of the others is a prose word.
 func isCommand(text, workspace string) bool {
 	words := strings.Fields(text)
 	for len(words) > 0 && strings.Contains(words[0], "=") {
-		words = words[1:] // of its environment
+		words = words[1:] // an environment variable
 	}
 	if len(words) == 0 || slices.ContainsFunc(words[1:], func(w string) bool {
 		return slices.Contains(proseWords(), strings.ToLower(strings.Trim(w, ".!,")))
@@ -195,41 +191,41 @@ func isCommand(text, workspace string) bool {
 	return err == nil
 }
 
-// notes tell what is otherwise here than it was there.
+// notes returns the differences between this loop and the imported one.
 func (p *pastLoop) notes(highest int, workspace string) (notes []string) {
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if p.Status == string(record.Running) || p.Status == string(record.Completing) {
-		who := "another program"
+		program := "another program"
 		if p.PID != nil && *p.PID > 0 {
-			who = fmt.Sprintf("process %d", int(*p.PID))
+			program = fmt.Sprintf("process %d", *p.PID)
 		}
-		notes = append(notes, fmt.Sprintf("the document says that it is %s: if %s still works on it, stop that first",
-			p.Status, who))
+		note("its status is %s: if %s still works on it, stop that first", p.Status, program)
 	}
-	if n := int(p.Omitted); n > 0 {
-		notes = append(notes, fmt.Sprintf("the document leaves out the first %d iterations; `perdure loop status --json "+
-			"--full` writes one that has all", n))
+	if p.Omitted > 0 {
+		note("the document has no records of the first %d iterations; `perdure loop status --json --full` writes all",
+			p.Omitted)
 	}
-	twice := make(map[whole]bool)
+	seen := make(map[whole]bool)
 	for i := range p.History {
-		if n := p.History[i].Iteration; twice[n] {
-			notes = append(notes, fmt.Sprintf("iteration %d stands there twice; the last one counts, the document keeps both",
-				int(n)))
-		} else {
-			twice[n] = true
+		n := p.History[i].Iteration
+		if seen[n] {
+			note("iteration %d has two records; the last one is used, the document keeps both", n)
 		}
+		seen[n] = true
 	}
-	if highest > 0 && !twice[whole(highest)] {
-		notes = append(notes, fmt.Sprintf("iteration %d was not over; what it left in the files is part of what the loop "+
-			"begins with, and its number is not given again", highest))
+	if highest > 0 && !seen[whole(highest)] {
+		note("iteration %d was not finished; its changes of the files are part of the start of this loop, and its number "+
+			"is not used again", highest)
 	}
 	if b := p.Best; b != nil && b.Iteration > 0 {
-		notes = append(notes, fmt.Sprintf("iteration %d was the best so far, but its files are not here: it cannot be "+
-			"brought back, and the best of the iterations from now on is left", int(b.Iteration)))
+		note("iteration %d was the best so far; its files are not in this store, so the loop selects the best of the "+
+			"iterations from now on", b.Iteration)
 	}
-	return append(notes, "the files in "+workspace+" as they are when it goes on are what it is compared with")
+	note("the loop is compared with the files in %s at the time of `perdure loop resume`", workspace)
+	return notes
 }
 
-// rows are the iterations of then.
+// rows returns the rows of the previous iterations.
 func (p *pastLoop) rows(until string) ([]record.Iteration, error) {
 	outcomes, status := p.outcomes(until)
 	list := make([]record.Iteration, 0, len(outcomes))
@@ -238,15 +234,11 @@ func (p *pastLoop) rows(until string) ([]record.Iteration, error) {
 		if err != nil {
 			return nil, err
 		}
-		it.StartedAt = o.Timestamp
-		if it.StartedAt.IsZero() {
-			it.StartedAt = p.StartedAt.UTC()
-		}
+		it.StartedAt = cmp.Or(o.Timestamp, p.StartedAt.UTC())
 		if it.StartedAt.Year() < 1970 {
 			it.StartedAt = time.UnixMicro(1).UTC()
 		}
-		ended := it.StartedAt
-		it.EndedAt = &ended
+		it.EndedAt = new(it.StartedAt)
 		list = append(list, *it)
 	}
 	return list, nil

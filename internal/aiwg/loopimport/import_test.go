@@ -99,8 +99,8 @@ func TestImport(t *testing.T) {
 		t.Errorf("imported %+v", in)
 	}
 	notes := strings.Join(in.Notes, "\n")
-	for _, want := range []string{"process 4711", "iteration 7 stands there twice", "iteration 8 was not over",
-		"iteration 2 was the best so far, but its files are not here", b.dir} {
+	for _, want := range []string{"process 4711", "iteration 7 has two records", "iteration 8 was not finished",
+		"iteration 2 was the best so far; its files are not", b.dir} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes do not tell %q:\n%s", want, notes)
 		}
@@ -148,7 +148,7 @@ func TestImportedRecords(t *testing.T) {
 		t.Errorf("iteration 2: %+v", two)
 	}
 	g, v := seven.Regressions[0], seven.Recoveries[0]
-	if *seven.Quality != 71 || seven.Check.Skipped || seven.Check.Output != "2 failed" || g.Text != "150 became 148" ||
+	if *seven.Quality != 71 || seven.Check.Skipped || seven.Check.Output != "2 failed" || g.Text != "changed from 150 to 148" ||
 		g.Tests[0] != "login: email" || g.Files[0] != "test/a.ts" {
 		t.Errorf("iteration 7: %+v", seven)
 	}
@@ -180,15 +180,15 @@ func TestImportRefuses(t *testing.T) {
 	}{
 		{"ended", elsewhere("completed"), nil, perdure.CodeConflict, "has ended: it is completed", "perdure import"},
 		{"failed", elsewhere("failed"), nil, perdure.CodeConflict, "has ended: it is failed", "perdure import"},
-		{"words", elsewhere("paused"), without("until"), perdure.CodeInvalid, `not a command but words: "all tests pass"`,
-			"--until gives the command"},
+		{"words", elsewhere("paused"), without("until"), perdure.CodeInvalid, `not a command: "all tests pass"`,
+			"--until COMMAND"},
 		{"a command in words", changed("all tests pass", "sh check.sh passes."), without("until"), perdure.CodeInvalid,
-			"words", `perhaps --until "sh check.sh"`},
+			"not a command", `perhaps --until "sh check.sh"`},
 		{"a program that is not here", changed("all tests pass", "no-such-program --check"), without("until"),
-			perdure.CodeInvalid, "words", "--until"},
+			perdure.CodeInvalid, "not a command", "--until"},
 		{"no criteria", changed(`"completion_criteria":"all tests pass",`, ""), without("until"), perdure.CodeInvalid,
 			"no completion_criteria", "--until"},
-		{"no agent", elsewhere("paused"), without("agent"), perdure.CodeInvalid, "does not say which agent", "--agent"},
+		{"no agent", elsewhere("paused"), without("agent"), perdure.CodeInvalid, "does not name the agent", "--agent"},
 		{"an agent that is not there", elsewhere("paused"), set("agent", "missing"), perdure.CodeInvalid,
 			"there is no agent", ""},
 		{"no workspace", elsewhere("paused"), set("workspace", "/no/such/folder"), perdure.CodeInvalid, "workspace is missing",
@@ -196,10 +196,10 @@ func TestImportRefuses(t *testing.T) {
 		{"no iterations left", changed(`"max_iterations":20`, `"max_iterations":8`), nil, perdure.CodeInvalid,
 			"iteration 8 was the last of 8", "--max-iterations"},
 		{"too many", changed(`"iteration":8,`, `"iteration":10001,`), nil, perdure.CodeInvalid,
-			"iteration 10001 is beyond 10000", ""},
+			"iteration 10001 exceeds", ""},
 		{"no task", changed(`"task":"Make the tests pass!"`, `"task":" "`), nil, perdure.CodeInvalid, "task is missing", ""},
 		{"a field that is none", elsewhere("paused"), set("colour", "red"), perdure.CodeInvalid, `no field "colour"`, ""},
-		{"no integer", changed(`"iteration":8,`, `"iteration":1e300,`), nil, perdure.CodeInvalid, "no integer", ""},
+		{"no integer", changed(`"iteration":8,`, `"iteration":1e300,`), nil, perdure.CodeInvalid, "not an integer", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestImportOwnConfiguration(t *testing.T) {
 		c.Task != "Make the tests pass!" || c.Timeout != 90*time.Minute {
 		t.Errorf("configuration %+v", c)
 	}
-	if !strings.Contains(strings.Join(in.Notes, "\n"), `configuration.perdure.invented was not taken over`) {
+	if !strings.Contains(strings.Join(in.Notes, "\n"), `configuration.perdure.invented was not imported`) {
 		t.Errorf("notes: %q", in.Notes)
 	}
 	for _, field := range []string{"until", "keep_last", "timeout", "workspace"} { // settings do not change them

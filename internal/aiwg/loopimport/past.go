@@ -1,6 +1,7 @@
 package loopimport
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// Bounds of what the rows of the iterations keep; the document has all of it.
+// Limits of the rows of the iterations; the document has all.
 const (
 	maxArtifacts = 200
 	maxListed    = 50      // of tests, files and recoveries
@@ -27,8 +28,7 @@ const (
 	maxOutput    = 8 << 10 // bytes
 )
 
-// pastLoop is a document of loop-state as far as it becomes rows. What is not
-// here stays in the document.
+// pastLoop has the members of a loop-state document that become rows.
 type pastLoop struct {
 	LoopID        string          `json:"loop_id"`
 	Status        string          `json:"status"`
@@ -68,14 +68,14 @@ type pastCheck struct {
 	Iteration whole  `json:"iteration"`
 	Passed    bool   `json:"passed"`
 	Output    string `json:"output"`
-	// Exit is perdure's own, and may be anything in other documents.
+	// Exit is written by perdure; other documents can have any value.
 	Exit json.RawMessage `json:"exit_status"`
 }
 
 type pastIteration struct {
 	Iteration whole     `json:"iteration"`
 	Timestamp time.Time `json:"timestamp"`
-	// Status is perdure's own, and may be anything in other documents.
+	// Status is written by perdure; other documents can have any value.
 	Status    json.RawMessage     `json:"status"`
 	Quality   *float64            `json:"quality_score"`
 	Parts     map[string]*float64 `json:"quality_breakdown"`
@@ -105,7 +105,7 @@ type pastEvent struct {
 	Details   *pastDetails `json:"details"`
 	Outcome   string       `json:"recovery_outcome"`
 	Decision  string       `json:"human_decision"`
-	// FalseAlarm is set when a person marked all that was found.
+	// FalseAlarm is set if a person marked all findings as false alarms.
 	FalseAlarm bool `json:"false_positive"`
 }
 
@@ -144,7 +144,7 @@ type pastError struct {
 // pastArtifact is a path, or an object with one.
 type pastArtifact string
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON reads a path or an object with a path.
 func (a *pastArtifact) UnmarshalJSON(raw []byte) error {
 	var o struct {
 		Path string `json:"path"`
@@ -157,46 +157,40 @@ func (a *pastArtifact) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// whole is an integer as the schema has it: 7.0 is one, too.
+// whole is an integer of the schema: 7.0 is one, too.
 type whole int
 
-// UnmarshalJSON reads it; null is 0.
+// UnmarshalJSON reads an integer; null is 0.
 func (w *whole) UnmarshalJSON(raw []byte) error {
 	if string(raw) == "null" {
 		return nil
 	}
 	f, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<31 {
-		return fmt.Errorf("%.40s is no integer that can be kept", raw)
+		return fmt.Errorf("%.40s is not an integer of 32 bits", raw)
 	}
 	*w = whole(f)
 	return nil
 }
 
-// said is the text of a value, "" for what is none.
-func said(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) != nil {
-		return ""
-	}
+// stringOf returns the content of a JSON string, "" for any other value.
+func stringOf(raw json.RawMessage) (text string) {
+	_ = json.Unmarshal(raw, &text) // leaves other values ""
 	return text
 }
 
 // readPast reads a document that its schema allows.
 func readPast(doc json.RawMessage) (*pastLoop, error) {
 	p := &pastLoop{}
-	if err := json.Unmarshal(doc, p); err != nil {
-		var typed *json.UnmarshalTypeError
-		if errors.As(err, &typed) {
-			err = fmt.Errorf("%s is %s", typed.Field, typed.Value)
-		}
-		return nil, err
+	err := json.Unmarshal(doc, p)
+	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		err = fmt.Errorf("%s is %s", typed.Field, typed.Value)
 	}
-	return p, nil
+	return p, err
 }
 
-// numbers are those of all iterations that the document tells of, in order, and
-// highest the highest that was given, also if nothing else is known of it.
+// numbers returns the numbers of all iterations in the document, in order, and the
+// highest number that was used.
 func (p *pastLoop) numbers() (known []int, highest int) {
 	seen := make(map[int]bool)
 	add := func(n whole) {
@@ -219,18 +213,14 @@ func (p *pastLoop) numbers() (known []int, highest int) {
 		}
 	}
 	known = slices.Sorted(maps.Keys(seen))
-	highest = int(p.Iteration)
 	if p.Best != nil {
-		highest = max(highest, int(p.Best.Iteration))
+		highest = int(p.Best.Iteration)
 	}
-	if len(known) > 0 {
-		highest = max(highest, known[len(known)-1])
-	}
-	return known, highest
+	return known, slices.Max(append(known, highest, int(p.Iteration)))
 }
 
-// outcomes are the records of the iterations, with what became of each. Of two
-// records of one number the last counts.
+// outcomes returns the records of the iterations and their status. Of several records of
+// one number the last is used.
 func (p *pastLoop) outcomes(until string) ([]*state.Outcome, map[int]record.IterationStatus) {
 	known, _ := p.numbers()
 	list, byNumber := make([]*state.Outcome, 0, len(known)), make(map[int]*state.Outcome, len(known))
@@ -244,7 +234,7 @@ func (p *pastLoop) outcomes(until string) ([]*state.Outcome, map[int]record.Iter
 		h := &p.History[i]
 		if o := byNumber[int(h.Iteration)]; o != nil {
 			h.into(o)
-			status[o.Iteration] = h.became()
+			status[o.Iteration] = h.status()
 		}
 	}
 	if p.Progress != nil {
@@ -269,16 +259,16 @@ func (p *pastLoop) outcomes(until string) ([]*state.Outcome, map[int]record.Iter
 	return list, status
 }
 
-// text is an error with its type first, as an agent's errors have it.
+// text returns an error with its type first, as the errors of agents.
 func (e *pastError) text() string {
-	text := firstOf(e.Message, e.Error, "it is not told what")
+	text := firstOf(e.Message, e.Error, "no message")
 	if e.Type == "" || strings.HasPrefix(text, e.Type+":") {
 		return text
 	}
 	return e.Type + ": " + text
 }
 
-// into has a record of the history in an outcome.
+// into copies a record of the history into an outcome.
 func (h *pastIteration) into(o *state.Outcome) {
 	o.Timestamp, o.Quality, o.Delta = h.Timestamp.UTC(), percentOf(h.Quality), percentOf(h.Delta)
 	o.Parts = make(map[string]int, len(h.Parts))
@@ -287,7 +277,7 @@ func (h *pastIteration) into(o *state.Outcome) {
 			o.Parts[clip.Bytes(name, 80)] = int(math.Round(*part))
 		}
 	}
-	o.Artifacts, o.Changed = nil, len(h.Artifacts)
+	o.Artifacts, o.Changed = nil, len(h.Artifacts) // without those of a repeated record
 	for _, a := range h.Artifacts[:min(len(h.Artifacts), maxArtifacts)] {
 		o.Artifacts = append(o.Artifacts, clip.Bytes(string(a), maxText))
 	}
@@ -304,21 +294,19 @@ func percentOf(f *float64) *int {
 	if f == nil {
 		return nil
 	}
-	n := int(math.Round(*f))
-	return &n
+	return new(int(math.Round(*f)))
 }
 
-// became is what perdure writes of an iteration; other programs do not tell.
-func (h *pastIteration) became() record.IterationStatus {
-	switch s := record.IterationStatus(said(h.Status)); s {
-	case record.IterationReverted, record.IterationFailed:
+// status returns the status of an iteration, kept for documents of other programs.
+func (h *pastIteration) status() record.IterationStatus {
+	s := record.IterationStatus(stringOf(h.Status))
+	if s == record.IterationReverted || s == record.IterationFailed {
 		return s
-	case record.IterationKept, record.IterationRunning:
 	}
 	return record.IterationKept
 }
 
-// regressions has the events in the outcomes. What was rejected was taken back.
+// regressions adds the events to the outcomes. A rejected iteration was reverted.
 func (p *pastLoop) regressions(byNumber map[int]*state.Outcome, status map[int]record.IterationStatus) {
 	for i := range p.Events {
 		e := &p.Events[i]
@@ -328,7 +316,7 @@ func (p *pastLoop) regressions(byNumber map[int]*state.Outcome, status map[int]r
 		}
 		g := regression.Regression{Type: e.Type, Severity: e.Severity, Text: e.Type}
 		if d := e.Details; d != nil {
-			g.Text = clip.Bytes(firstOf(said(d.Text), changeOf(d), e.Type), maxText)
+			g.Text = clip.Bytes(firstOf(stringOf(d.Text), changeOf(d), e.Type), maxText)
 			g.Tests, g.Files = named(d.Diff)
 		}
 		o.Regressions = append(o.Regressions, g)
@@ -339,8 +327,8 @@ func (p *pastLoop) regressions(byNumber map[int]*state.Outcome, status map[int]r
 	}
 }
 
-// falseAlarms is how many regressions a person marked; the document may tell of fewer
-// than it counts.
+// falseAlarms returns the number of regressions that a person marked as false alarms. The
+// document can count more than it lists.
 func (p *pastLoop) falseAlarms() int {
 	n := 0
 	for i := range p.Events {
@@ -354,15 +342,15 @@ func (p *pastLoop) falseAlarms() int {
 	return n
 }
 
-// changeOf says what an event compares.
+// changeOf describes the values that an event compares.
 func changeOf(d *pastDetails) string {
 	if len(d.Baseline) == 0 || len(d.Current) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.40s became %.40s", d.Baseline, d.Current)
+	return fmt.Sprintf("changed from %.40s to %.40s", d.Baseline, d.Current)
 }
 
-// named are the tests and files of the diff of an event, shortened.
+// named returns the tests and files of the diff of an event, shortened.
 func named(diff json.RawMessage) (tests, files []string) {
 	var lists map[string]json.RawMessage
 	if json.Unmarshal(diff, &lists) != nil {
@@ -386,7 +374,7 @@ func named(diff json.RawMessage) (tests, files []string) {
 	return tests, files
 }
 
-// recoveries has what was done about regressions in the outcomes.
+// recoveries adds the recoveries from regressions to the outcomes.
 func (p *pastLoop) recoveries(byNumber map[int]*state.Outcome) {
 	of := make(map[string]whole, len(p.Events))
 	for i := range p.Events {
@@ -411,10 +399,10 @@ func (v *pastRecovery) recovery(iteration int) state.Recovery {
 		if !done {
 			continue
 		}
-		text := firstOf(said(s.Text), said(s.Strategy), said(s.Message), said(s.Cause))
+		text := firstOf(stringOf(s.Text), stringOf(s.Strategy), stringOf(s.Message), stringOf(s.Cause))
 		if name == "DIAGNOSE" {
-			out.Diagnosis, out.Why = state.Diagnosis(clip.Bytes(said(s.Diagnosis), maxText)), clip.Bytes(
-				firstOf(said(s.Cause), said(s.Text)), maxText)
+			out.Diagnosis = state.Diagnosis(clip.Bytes(stringOf(s.Diagnosis), maxText))
+			out.Why = clip.Bytes(firstOf(stringOf(s.Cause), stringOf(s.Text)), maxText)
 			if c, err := strconv.ParseFloat(string(s.Confidence), 64); err == nil && c >= 0 && c <= 1 {
 				out.Confidence = int(math.Round(100 * c))
 			}
@@ -425,33 +413,33 @@ func (v *pastRecovery) recovery(iteration int) state.Recovery {
 	return out
 }
 
-// config lays what the document says of the loop over a configuration. It returns
-// the names of the fields, and tells what could not be taken over.
+// config sets the fields of a configuration that the document has. It returns their
+// names, and notes about those that could not be set.
 func (p *pastLoop) config(c *config.Config) (fields, notes []string) {
 	c.Task, fields = p.Task, []string{"task"}
-	said := p.Configuration
-	if said == nil {
+	given := p.Configuration
+	if given == nil {
 		return fields, nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(said.Own)) {
+	for _, name := range slices.Sorted(maps.Keys(given.Own)) {
 		if slices.Contains([]string{"given", "workspace", "task"}, name) {
 			continue
 		}
-		field, err := json.Marshal(map[string]json.RawMessage{name: said.Own[name]})
+		field, err := json.Marshal(map[string]json.RawMessage{name: given.Own[name]})
 		if err == nil {
 			_, err = c.Overlay(field)
 		}
 		if err != nil {
-			notes = append(notes, fmt.Sprintf("configuration.perdure.%s was not taken over: %s", clip.Bytes(name, 80), err))
+			notes = append(notes, fmt.Sprintf("configuration.perdure.%s was not imported: %s", clip.Bytes(name, 80), err))
 			continue
 		}
 		fields = append(fields, name)
 	}
-	if n := int(said.MaxIterations); n > 0 {
+	if n := int(given.MaxIterations); n > 0 {
 		c.MaxIterations, fields = n, append(fields, "max_iterations")
 	}
-	switch minutes, err := strconv.ParseFloat(string(said.Minutes), 64); {
-	case len(said.Minutes) == 0:
+	switch minutes, err := strconv.ParseFloat(string(given.Minutes), 64); {
+	case len(given.Minutes) == 0:
 		return fields, notes
 	case err != nil || minutes <= 0: // null is no limit
 		c.Timeout = -1
@@ -461,12 +449,10 @@ func (p *pastLoop) config(c *config.Config) (fields, notes []string) {
 	return append(fields, "timeout"), notes
 }
 
-// firstOf is the first text that says something.
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text = strings.TrimSpace(text); text != "" {
-			return text
-		}
+// firstOf returns the first string that is not blank.
+func firstOf(list ...string) string {
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
 	}
-	return ""
+	return cmp.Or(list...)
 }
