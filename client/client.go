@@ -9,6 +9,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,15 +51,9 @@ type Client struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.PingTimeout == 0 {
-		c.PingTimeout = 2 * time.Second
-	}
-	if c.Patience == 0 {
-		c.Patience = time.Minute
-	}
-	if c.Silence == 0 {
-		c.Silence = time.Minute
-	}
+	c.PingTimeout = cmp.Or(c.PingTimeout, 2*time.Second)
+	c.Patience = cmp.Or(c.Patience, time.Minute)
+	c.Silence = cmp.Or(c.Silence, time.Minute)
 	return c
 }
 
@@ -104,7 +99,7 @@ type request struct {
 	path   string
 	query  url.Values
 	header http.Header
-	body   any // nil for none
+	body   any // nil for none; an io.Reader of a tar file is sent as it is
 	out    any // what the response is decoded into
 }
 
@@ -127,22 +122,24 @@ func do[T any](ctx context.Context, c *Client, r *request) (T, error) {
 }
 
 func (c *Client) do(ctx context.Context, r *request) error {
-	var body io.Reader
-	if r.body != nil {
+	body, kind := io.Reader(nil), "application/x-tar"
+	if stream, ok := r.body.(io.Reader); ok {
+		body = stream
+	} else if r.body != nil {
 		var encoded bytes.Buffer
 		enc := json.NewEncoder(&encoded)
 		enc.SetEscapeHTML(false) // values of variables stay as they are
 		if err := enc.Encode(r.body); err != nil {
 			return &perdure.Error{Code: perdure.CodeInvalid, Op: r.op, Msg: "the request cannot be written as JSON", Err: err}
 		}
-		body = &encoded
+		body, kind = &encoded, "application/json"
 	}
 	req, err := newRequest(ctx, r, body)
 	if err != nil {
 		return err
 	}
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", kind)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

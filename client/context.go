@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"net/url"
 
 	"github.com/perdure/perdure"
 )
 
-// ContextReport tells what became of an upload.
+// ContextReport is the result of an upload.
 type ContextReport struct {
 	ID     string `json:"context_id"`
 	Files  int64  `json:"files"`
@@ -33,7 +32,7 @@ type SkippedFile struct {
 	Why string `json:"why"`
 }
 
-// errUploadOver tells the writer of an upload that its reader has stopped.
+// errUploadOver is the error of a writer of an upload whose reader has stopped.
 var errUploadOver = errors.New("the server ended the upload")
 
 // PutContext uploads the files of a context as one stream, which write writes:
@@ -43,8 +42,6 @@ var errUploadOver = errors.New("the server ended the upload")
 // an error, the context is durable.
 func (c *Client) PutContext(ctx context.Context, write func(io.Writer) error) (ContextReport, error) {
 	const op = "upload context"
-	var report ContextReport
-	r := &request{op: op, method: http.MethodPost, path: "/v1/contexts", out: &report}
 	out, in := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
@@ -55,7 +52,7 @@ func (c *Client) PutContext(ctx context.Context, write func(io.Writer) error) (C
 		}
 		written <- err
 	}()
-	err := c.upload(ctx, r, out)
+	report, err := post[ContextReport](ctx, c, op, "/v1/contexts", out)
 	_ = out.CloseWithError(errUploadOver)
 	writeErr := <-written // write must not be running when this returns
 	switch {
@@ -65,19 +62,6 @@ func (c *Client) PutContext(ctx context.Context, write func(io.Writer) error) (C
 		return report, writeErr
 	}
 	return report, err
-}
-
-func (c *Client) upload(ctx context.Context, r *request, body io.Reader) error {
-	req, err := newRequest(ctx, r, body)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/x-tar")
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return c.transportError(ctx, r.op, err)
-	}
-	return c.answer(ctx, r, resp)
 }
 
 // Context returns what is known about a context.

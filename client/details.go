@@ -2,12 +2,12 @@ package client
 
 import "github.com/perdure/perdure"
 
-// Details tell how a result came about, as far as there is something to tell.
-// They are in the result of a tree, and in the data of each task.
+// Details describe how a result was produced. They are in the result of a tree, and in
+// the data of each task.
 type Details struct {
-	// Notes tell people what was unusual.
+	// Notes are messages for people about what was unusual.
 	Notes []string `json:"notes,omitempty"`
-	// LeftOut tells which files were asked for and are not in the context.
+	// LeftOut are the requested files that are not in the context.
 	LeftOut *LeftOut `json:"left_out,omitempty"`
 	// Votes counts the answers of a merge by vote, the chosen one first;
 	// Abstained counts those that had nothing to say.
@@ -15,11 +15,11 @@ type Details struct {
 	Abstained int    `json:"abstained,omitempty"`
 	// Scores are the candidates of a merge by best-of-n.
 	Scores []Score `json:"scores,omitempty"`
-	// Gate tells how the answer came through the quality gate.
+	// Gate is the report of the quality gate.
 	Gate *Gate `json:"gate,omitempty"`
 }
 
-// LeftOut tells which of the files that were asked for were not read.
+// LeftOut are the requested files that were not read.
 type LeftOut struct {
 	// Total is how many there are; a folder that was not looked into is one.
 	Total int64 `json:"total"`

@@ -20,16 +20,6 @@ func (c *Client) State(ctx context.Context, ref perdure.StateRef) (perdure.State
 	return get[perdure.StateInfo](ctx, c, "read state", "/v1/state", refQuery(ref))
 }
 
-// HistoryQuery selects mutations of a state.
-type HistoryQuery struct {
-	// Name, when set, selects those of one variable.
-	Name string
-	// Before continues behind a page; it is that page's Next.
-	Before perdure.MutationID
-	// Limit bounds the page; 0 means 100, the most is 1,000.
-	Limit int
-}
-
 // HistoryPage is a part of a history.
 type HistoryPage struct {
 	Mutations []perdure.Mutation `json:"mutations"`
@@ -37,8 +27,9 @@ type HistoryPage struct {
 	Next perdure.MutationID `json:"next,omitempty"`
 }
 
-// History lists what was done to a state, the newest first.
-func (c *Client) History(ctx context.Context, ref perdure.StateRef, q HistoryQuery) (HistoryPage, error) {
+// History lists the mutations of a state, the newest first. Before continues behind a
+// page; it is that page's Next.
+func (c *Client) History(ctx context.Context, ref perdure.StateRef, f perdure.HistoryFilter) (HistoryPage, error) {
 	return get[HistoryPage](ctx, c, "list history", "/v1/history",
-		refQuery(ref, "variable", q.Name, "before", q.Before, "limit", q.Limit))
+		refQuery(ref, "variable", f.Name, "before", f.Before, "limit", f.Limit))
 }

@@ -39,18 +39,6 @@ func (c *Client) CreateTree(ctx context.Context, req TreeRequest) (perdure.Tree,
 		header: http.Header{"Idempotency-Key": {key}}, body: &req})
 }
 
-// TreeQuery selects trees.
-type TreeQuery struct {
-	// Kind, when set, selects one kind.
-	Kind string
-	// Active selects trees that are not terminal.
-	Active bool
-	// Limit bounds the page; 0 means 100, the most is 1,000.
-	Limit int
-	// Before continues behind a page; it is that page's Next.
-	Before perdure.TreeID
-}
-
 // TreePage is a part of a list of trees.
 type TreePage struct {
 	Trees []perdure.Tree `json:"trees"`
@@ -58,10 +46,11 @@ type TreePage struct {
 	Next perdure.TreeID `json:"next"`
 }
 
-// Trees lists trees, the newest first.
-func (c *Client) Trees(ctx context.Context, q TreeQuery) (TreePage, error) {
+// Trees lists trees, the newest first. Before continues behind a page; it is that page's
+// Next.
+func (c *Client) Trees(ctx context.Context, f perdure.TreeFilter) (TreePage, error) {
 	return get[TreePage](ctx, c, "list trees", "/v1/trees",
-		query("kind", q.Kind, "before", q.Before, "limit", q.Limit, "active", q.Active))
+		query("kind", f.Kind, "before", f.Before, "limit", f.Limit, "active", f.Active))
 }
 
 // Tree returns a tree.

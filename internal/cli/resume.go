@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
@@ -87,7 +86,7 @@ func (a *app) resume(ctx context.Context, b *env.Backend, args []string) error {
 // unfinished returns the trees that have not ended, the oldest first.
 func unfinished(ctx context.Context, b *env.Backend) ([]perdure.TreeID, error) {
 	var ids []perdure.TreeID
-	q := client.TreeQuery{Kind: "run", Active: true, Limit: 1000}
+	q := perdure.TreeFilter{Kind: "run", Active: true, Limit: 1000}
 	for {
 		page, err := b.Trees(ctx, q)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
@@ -71,7 +70,7 @@ func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string) error 
 }
 
 func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int) error {
-	page, err := b.Trees(ctx, client.TreeQuery{Limit: limit})
+	page, err := b.Trees(ctx, perdure.TreeFilter{Limit: limit})
 	if err != nil {
 		return err
 	}

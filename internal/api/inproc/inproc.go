@@ -56,8 +56,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	x := &exchange{
 		cancel: cancel,
-		body:   &requestBody{from: req.Body},
-		out:    newResponse(ctx, req.Method == http.MethodHead),
+		body: &requestBody{req.Body, sync.OnceFunc(func() {
+			if req.Body != nil {
+				_ = req.Body.Close()
+			}
+		})},
+		out: newResponse(ctx, req.Method == http.MethodHead),
 	}
 	if err := t.begin(x); err != nil {
 		cancel(err)
@@ -78,10 +82,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-	if err := x.out.failedEarly(); err != nil {
-		return nil, err
-	}
-	return x.response(req), nil
+	return x.response(req)
 }
 
 // Close refuses further requests, ends the contexts of those that run and
@@ -141,19 +142,25 @@ func (x *exchange) serve(h http.Handler, r *http.Request) {
 	h.ServeHTTP(x.out, r)
 }
 
-func (x *exchange) response(req *http.Request) *http.Response {
-	status, header, length := x.out.head()
+// response returns the response, or why the handler ended without one.
+func (x *exchange) response(req *http.Request) (*http.Response, error) {
+	x.out.mu.Lock()
+	defer x.out.mu.Unlock()
+	status := x.out.status
+	if status == 0 && x.out.err != nil {
+		return nil, x.out.err
+	}
 	return &http.Response{
 		Status:        fmt.Sprintf("%d %s", status, http.StatusText(status)),
 		StatusCode:    status,
 		Proto:         "HTTP/1.1",
 		ProtoMajor:    1,
 		ProtoMinor:    1,
-		Header:        header,
+		Header:        x.out.sent,
 		Body:          &responseBody{out: x.out, cancel: x.cancel},
-		ContentLength: length,
+		ContentLength: x.out.length,
 		Request:       req,
-	}
+	}, nil
 }
 
 // serverRequest is the request as a server reads it from a connection: the URL
@@ -185,25 +192,16 @@ func serverRequest(ctx context.Context, req *http.Request, body io.ReadCloser) *
 	return r
 }
 
-// requestBody closes the caller's body once, whichever side asks first.
+// requestBody is the caller's body, which is closed once.
 type requestBody struct {
-	from io.ReadCloser
-	once sync.Once
+	io.Reader
+	close func()
 }
-
-// Read reads from the caller's body.
-func (b *requestBody) Read(p []byte) (int, error) { return b.from.Read(p) }
 
 // Close closes the caller's body.
 func (b *requestBody) Close() error {
 	b.close()
 	return nil
-}
-
-func (b *requestBody) close() {
-	if b.from != nil {
-		b.once.Do(func() { _ = b.from.Close() })
-	}
 }
 
 // responseBody is the reading end of a response.

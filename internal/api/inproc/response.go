@@ -171,13 +171,6 @@ func (r *response) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// SetReadDeadline does nothing: the caller's context bounds the request.
-func (r *response) SetReadDeadline(time.Time) error { return nil }
-
-// EnableFullDuplex does nothing: requests are always read while responses are
-// written.
-func (r *response) EnableFullDuplex() error { return nil }
-
 // finish ends the response, with err when the handler broke off.
 func (r *response) finish(err error) {
 	r.mu.Lock()
@@ -206,22 +199,6 @@ func (r *response) begun() bool {
 	default:
 		return false
 	}
-}
-
-// failedEarly returns why there is no header.
-func (r *response) failedEarly() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.status == 0 {
-		return r.err
-	}
-	return nil
-}
-
-func (r *response) head() (status int, header http.Header, length int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.status, r.sent, r.length
 }
 
 func (r *response) read(p []byte) (int, error) {

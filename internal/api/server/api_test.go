@@ -212,11 +212,11 @@ func testClientWrites(t *testing.T, f *fixture) {
 	if err != nil || other.ID == made.ID {
 		t.Errorf("CreateTree without a key = %v, %v", other.ID, err)
 	}
-	first, err := c.Trees(ctx, client.TreeQuery{Kind: "run", Active: true, Limit: 1})
+	first, err := c.Trees(ctx, perdure.TreeFilter{Kind: "run", Active: true, Limit: 1})
 	if err != nil || len(first.Trees) != 1 || first.Trees[0].ID != other.ID || first.Next != other.ID {
 		t.Errorf("Trees = %+v, %v", first, err)
 	}
-	rest, err := c.Trees(ctx, client.TreeQuery{Kind: "run", Active: true, Before: first.Next})
+	rest, err := c.Trees(ctx, perdure.TreeFilter{Kind: "run", Active: true, Before: first.Next})
 	if err != nil || len(rest.Trees) != 1 || rest.Trees[0].ID != made.ID || rest.Next != "" {
 		t.Errorf("Trees = %+v, %v", rest, err)
 	}

@@ -22,9 +22,12 @@ func (s *server) createContext(r *request) (any, error) {
 	}
 	ctx := r.Context()
 	body := http.MaxBytesReader(r.w, r.Body, s.limits.ContextBytes)
-	manifest, ref, err := s.receivePack(ctx, body)
+	// The pack is built while the stream is read, and stored while it is built.
+	manifest, ref, err := pack.Store(pack.Limits{Bytes: s.limits.ContextBytes},
+		func(r io.Reader) (perdure.BlobRef, error) { return s.store.PutBlob(ctx, r) },
+		func(b *pack.Builder) error { return pack.ReadStream(body, b) })
 	if err != nil {
-		return nil, err
+		return nil, streamError(err)
 	}
 	encoded, err := manifest.Encode()
 	if err != nil {
@@ -46,18 +49,6 @@ func (s *server) createContext(r *request) (any, error) {
 		ID: made.ID, Files: made.Files, Bytes: made.Bytes, Tokens: made.Tokens,
 		Skipped: skipped, MoreSkipped: manifest.MoreSkipped, SkippedKinds: manifest.SkippedKinds,
 	}}, err
-}
-
-// receivePack builds the pack while the stream is read, and writes it into a
-// blob while it is built.
-func (s *server) receivePack(ctx context.Context, body io.Reader) (*pack.Manifest, perdure.BlobRef, error) {
-	manifest, ref, err := pack.Store(pack.Limits{Bytes: s.limits.ContextBytes},
-		func(r io.Reader) (perdure.BlobRef, error) { return s.store.PutBlob(ctx, r) },
-		func(b *pack.Builder) error { return pack.ReadStream(body, b) })
-	if err != nil {
-		return nil, ref, streamError(err)
-	}
-	return manifest, ref, nil
 }
 
 // streamError returns why a stream was not stored: the store failed, it is too large, or

@@ -113,7 +113,7 @@ func TestBadInput(t *testing.T) {
 			})
 		}
 		// Nothing of a refused request is stored, and other clients are not affected.
-		trees, err := f.client.Trees(t.Context(), client.TreeQuery{})
+		trees, err := f.client.Trees(t.Context(), perdure.TreeFilter{})
 		if err != nil || len(trees.Trees) != 0 {
 			t.Errorf("trees: %v, %v", trees.Trees, err)
 		}
@@ -187,7 +187,7 @@ func TestManyAtOnce(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			trees, err := f.client.Trees(t.Context(), client.TreeQuery{Active: true, Limit: 1000})
+			trees, err := f.client.Trees(t.Context(), perdure.TreeFilter{Active: true, Limit: 1000})
 			if err != nil || len(trees.Trees) != 250 {
 				t.Errorf("%d trees, %v", len(trees.Trees), err)
 			}
@@ -210,7 +210,7 @@ func (f *fixture) anything(t *testing.T, i int) error {
 		}
 		return err
 	case 1:
-		_, err := f.client.Trees(ctx, client.TreeQuery{Limit: 5})
+		_, err := f.client.Trees(ctx, perdure.TreeFilter{Limit: 5})
 		return err
 	case 2:
 		_, err := f.client.EventPage(ctx, int64(i), "", 5)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
@@ -59,9 +58,5 @@ func (s *server) slowestOf(ctx context.Context, active []perdure.ActiveTask) (*c
 			slow.ActiveTask = a
 		}
 	}
-	call, found, err := outline.Open(ctx, s.store.Reader(), slow.Task)
-	if found {
-		slow.Model, slow.CallSince = call.Model, new(time.UnixMicro(call.Since).UTC())
-	}
-	return &slow, err
+	return &slow, outline.AddOpenCall(ctx, s.store.Reader(), &slow)
 }

@@ -8,6 +8,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -71,10 +72,10 @@ type Config struct {
 	// Session is the process's own session, the one that may be named as the
 	// owner of a new tree; may be nil.
 	Session *perdure.Session
-	// Pauses, when set, tells which models the process waits for and why, one
-	// line each.
+	// Pauses, when set, returns the models that the process waits for and why, one line
+	// each.
 	Pauses func() []string
-	// Version is what GET /v1/version tells.
+	// Version is the version in the answer of GET /v1/version.
 	Version string
 	// Draining, when it is closed, ends event streams and waiting requests and
 	// refuses new trees; nil never does.
@@ -86,33 +87,13 @@ type Config struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.JSONBytes == 0 {
-		l.JSONBytes = 8 << 20
-	}
-	if l.ValueBytes == 0 {
-		l.ValueBytes = perdure.MaxVariableBytes
-	}
-	if l.ContextBytes == 0 {
-		l.ContextBytes = 8 << 30
-	}
-	if l.Wait == 0 {
-		l.Wait = time.Minute
-	}
-	if l.Heartbeat == 0 {
-		l.Heartbeat = 15 * time.Second
-	}
-	if l.Write == 0 {
-		l.Write = 30 * time.Second
-	}
+	l.JSONBytes = cmp.Or(l.JSONBytes, 8<<20)
+	l.ValueBytes = cmp.Or(l.ValueBytes, perdure.MaxVariableBytes)
+	l.ContextBytes = cmp.Or(l.ContextBytes, 8<<30)
+	l.Wait = cmp.Or(l.Wait, time.Minute)
+	l.Heartbeat = cmp.Or(l.Heartbeat, 15*time.Second)
+	l.Write = cmp.Or(l.Write, 30*time.Second)
 	return l
-}
-
-func (c Config) withDefaults() Config {
-	c.Limits = c.Limits.withDefaults()
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	return c
 }
 
 // server has the handlers.
@@ -131,9 +112,8 @@ func New(cfg Config) http.Handler {
 	if cfg.Store == nil {
 		panic("server: Config.Store is missing")
 	}
-	cfg = cfg.withDefaults()
-	s := &server{cfg: cfg, store: cfg.Store, records: record.New(cfg.Store),
-		ledgers: ledger.NewStore(cfg.Store), limits: cfg.Limits, log: cfg.Logger}
+	s := &server{cfg: cfg, store: cfg.Store, records: record.New(cfg.Store), ledgers: ledger.NewStore(cfg.Store),
+		limits: cfg.Limits.withDefaults(), log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))}
 	return s.routes()
 }
 

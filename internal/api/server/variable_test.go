@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
@@ -72,12 +71,12 @@ func TestVariables(t *testing.T) {
 		}
 		wantHistory, err := f.store.History(ctx, session, perdure.HistoryFilter{})
 		must(t, err)
-		history, err := c.History(ctx, session, client.HistoryQuery{})
+		history, err := c.History(ctx, session, perdure.HistoryFilter{})
 		must(t, err)
 		equalJSON(t, "history", history.Mutations, wantHistory)
-		first, err := c.History(ctx, session, client.HistoryQuery{Name: "n", Limit: 2})
+		first, err := c.History(ctx, session, perdure.HistoryFilter{Name: "n", Limit: 2})
 		must(t, err)
-		rest, err := c.History(ctx, session, client.HistoryQuery{Name: "n", Before: first.Next})
+		rest, err := c.History(ctx, session, perdure.HistoryFilter{Name: "n", Before: first.Next})
 		if err != nil || len(first.Mutations) != 2 || len(rest.Mutations) != 1 || rest.Next != 0 {
 			t.Errorf("history of n: %+v, %+v, %v", first, rest, err)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/text/nearest"
@@ -145,7 +144,7 @@ func (e *Env) CompleteTrees(cmd *cobra.Command, args []string, text string) ([]c
 	cobra.ShellCompDirective) {
 	return Completions(1, func(cmd *cobra.Command, add func(word, about string)) error {
 		return e.Do(cmd, Read, func(b *Backend) error {
-			page, err := b.Trees(cmd.Context(), client.TreeQuery{Limit: completedTrees})
+			page, err := b.Trees(cmd.Context(), perdure.TreeFilter{Limit: completedTrees})
 			for _, t := range page.Trees {
 				add(string(t.ID), string(t.State)+" "+human.Ago(time.Now(), t.CreatedAt))
 			}

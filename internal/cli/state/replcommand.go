@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 )
@@ -73,7 +72,7 @@ func (k *console) listVars(ctx context.Context, _ string) error {
 }
 
 func (k *console) listHistory(ctx context.Context, name string) error {
-	page, err := k.eval.History(ctx, k.eval.ref, client.HistoryQuery{Name: name, Limit: 20})
+	page, err := k.eval.History(ctx, k.eval.ref, perdure.HistoryFilter{Name: name, Limit: 20})
 	for i := range page.Mutations {
 		k.Printf("%s\n", k.mutation(&page.Mutations[i]))
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 )
@@ -213,7 +212,7 @@ func (c *commands) newHistoryCommand() *cobra.Command {
 			if limit < 1 || limit > 1000 {
 				return env.UsageError("write a number from 1 to 1000", "--limit is %d", limit)
 			}
-			q := client.HistoryQuery{Limit: limit, Name: strings.Join(args, "")}
+			q := perdure.HistoryFilter{Limit: limit, Name: strings.Join(args, "")}
 			return c.run(env.Read, func(ctx context.Context, t *target, _ []string) error {
 				page, err := t.History(ctx, t.ref, q)
 				if err != nil {

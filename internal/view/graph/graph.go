@@ -36,6 +36,21 @@ func (g *Node) Size() int {
 	return total
 }
 
+// draw calls box for each node with its lines that are not empty, and edge for each edge.
+func (g *Node) draw(box func(g *Node, lines []string), edge func(from, to *Node)) {
+	var lines []string
+	for _, text := range g.Lines {
+		if text = strings.TrimSpace(text); text != "" {
+			lines = append(lines, text)
+		}
+	}
+	box(g, lines)
+	for _, to := range g.To {
+		to.draw(box, edge)
+		edge(g, to)
+	}
+}
+
 // states are the classes of boxes, each with the colour of its border: one
 // that is seen on white and on black.
 func states() [][2]string {
@@ -49,21 +64,12 @@ func states() [][2]string {
 func Mermaid(root *Node) string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
-	var draw func(g *Node)
-	draw = func(g *Node) {
-		lines := make([]string, 0, len(g.Lines))
-		for _, text := range g.Lines {
-			if text = strings.TrimSpace(text); text != "" {
-				lines = append(lines, mermaidText(text))
-			}
+	root.draw(func(g *Node, lines []string) {
+		for i := range lines {
+			lines[i] = mermaidText(lines[i])
 		}
 		fmt.Fprintf(&b, "  %s[\"%s\"]:::%s\n", g.Key, strings.Join(lines, "<br/>"), g.State)
-		for _, to := range g.To {
-			draw(to)
-			fmt.Fprintf(&b, "  %s --> %s\n", g.Key, to.Key)
-		}
-	}
-	draw(root)
+	}, func(from, to *Node) { fmt.Fprintf(&b, "  %s --> %s\n", from.Key, to.Key) })
 	for _, class := range states() {
 		fmt.Fprintf(&b, "  classDef %s stroke:%s,stroke-width:2px\n", class[0], class[1])
 	}
@@ -96,21 +102,9 @@ func Dot(name string, root *Node) string {
 	for _, class := range states() {
 		colors[class[0]] = class[1]
 	}
-	var draw func(g *Node)
-	draw = func(g *Node) {
-		lines := make([]string, 0, len(g.Lines))
-		for _, text := range g.Lines {
-			if text = strings.TrimSpace(text); text != "" {
-				lines = append(lines, text)
-			}
-		}
+	root.draw(func(g *Node, lines []string) {
 		fmt.Fprintf(&b, "  %s [label=%s, color=%q];\n", g.Key, dotText(strings.Join(lines, "\n")), colors[string(g.State)])
-		for _, to := range g.To {
-			draw(to)
-			fmt.Fprintf(&b, "  %s -> %s;\n", g.Key, to.Key)
-		}
-	}
-	draw(root)
+	}, func(from, to *Node) { fmt.Fprintf(&b, "  %s -> %s;\n", from.Key, to.Key) })
 	b.WriteString("}\n")
 	return b.String()
 }

@@ -82,9 +82,8 @@ func (s *Summary) Analytics() Analytics {
 		a.OverheadPart = &part
 	}
 	if at, known := s.plateau(); known {
-		found := at > 0
-		a.Diminishing = &found
-		if found {
+		a.Diminishing = new(at > 0)
+		if at > 0 {
 			a.Diminished = &at
 		}
 	}
@@ -108,12 +107,8 @@ func (p *point) analyzed() AnalyzedIteration {
 	if !p.judged {
 		return a
 	}
-	took, word, regressed := p.took.Milliseconds(), "failed", p.facts > 0
-	if p.check.Passed {
-		word = "passed"
-	}
-	a.TookMS, a.Verification, a.Regressed, a.Times = &took, &word, &regressed, &p.times
-	a.Metrics = p.metrics
+	a.TookMS, a.Regressed, a.Times, a.Metrics = new(p.took.Milliseconds()), new(p.facts > 0), &p.times, p.metrics
+	a.Verification = new(verification(&p.check))
 	if part, ok := overhead(p.times); ok {
 		a.Overhead = &part
 	}

@@ -90,8 +90,7 @@ func instant(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC()
-	return &t
+	return new(t.UTC())
 }
 
 // configure adds the configuration of the loop. A configuration that cannot be read is
@@ -105,8 +104,7 @@ func (d *State) configure(c *config.Config) {
 		if t <= 0 {
 			return nil
 		}
-		m := t.Minutes()
-		return &m
+		return new(t.Minutes())
 	}
 	d.Configuration = &Configuration{
 		MaxIterations: c.MaxIterations, TimeoutMinutes: minutes(c.Timeout), IdleMinutes: minutes(c.IdleTimeout),
@@ -161,13 +159,12 @@ func (d *State) record(s *Summary, it *record.Iteration, o *state.Outcome, known
 		h.Artifacts = []string{}
 	}
 	if o.After != "" {
-		id := string(o.After)
-		h.Snapshot = &id
+		h.Snapshot = new(string(o.After))
 	}
 	if known {
-		regressed, times := len(o.Regressions) > 0, o.Times
-		h.Parts, h.Tests, h.Metrics, h.Regressed, h.Times = o.Parts, results(&o.Check), metrics(at, o), &regressed, &times
-		d.LastQuality, d.RegressionNow = it.Quality, &regressed
+		h.Parts, h.Tests, h.Metrics, h.Times = o.Parts, results(&o.Check), metrics(at, o), new(o.Times)
+		h.Regressed = new(len(o.Regressions) > 0)
+		d.LastQuality, d.RegressionNow = it.Quality, h.Regressed
 	}
 	if p := s.points[len(s.points)-1]; p.delta != unmeasured {
 		h.Delta = &p.delta
@@ -229,11 +226,15 @@ func metrics(at *time.Time, o *state.Outcome) *Metrics {
 	return &m
 }
 
-func results(c *state.Check) *TestResults {
-	r := &TestResults{Verification: "failed"}
+func verification(c *state.Check) string {
 	if c.Passed {
-		r.Verification = "passed"
+		return "passed"
 	}
+	return "failed"
+}
+
+func results(c *state.Check) *TestResults {
+	r := &TestResults{Verification: verification(c)}
 	if !c.Weak {
 		n := c.Counts
 		r.Total, r.Passed, r.Failed, r.Skipped = &n.Tests, &n.Passed, &n.Failed, &n.Skipped
@@ -328,9 +329,8 @@ func recoveryOf(v *state.Recovery, event string) Recovery {
 		}
 		name := strings.ToUpper(done.Step)
 		if name == "DIAGNOSE" {
-			confidence := float64(v.Confidence) / 100
-			step.Text, step.Diagnosis, step.Confidence, step.Cause = "", string(v.Diagnosis), &confidence, clip.Runes(v.Why,
-				maxText)
+			step.Text, step.Diagnosis, step.Cause = "", string(v.Diagnosis), clip.Runes(v.Why, maxText)
+			step.Confidence = new(float64(v.Confidence) / 100)
 		}
 		out.Steps[name] = step
 	}
@@ -368,12 +368,10 @@ func (s *Summary) falseAlarms() int {
 func (s *Summary) measures() *LayerMeasures {
 	m := &LayerMeasures{Detections: s.sum.Total()}
 	if s.in.FalseAlarms != nil {
-		n := s.falseAlarms()
-		m.FalseAlarms = &n
-	}
-	if m.FalseAlarms != nil && m.Detections > 0 {
-		rate := min(1, float64(*m.FalseAlarms)/float64(m.Detections))
-		m.FalseAlarmRate = &rate
+		m.FalseAlarms = new(s.falseAlarms())
+		if m.Detections > 0 {
+			m.FalseAlarmRate = new(min(1, float64(*m.FalseAlarms)/float64(m.Detections)))
+		}
 	}
 	if percent, ok := overheadOf(s.sum.AddedMS, s.sum.WorkMS); ok {
 		m.Overhead = &percent
@@ -388,12 +386,10 @@ func (s *Summary) totals() *Totals {
 	t.Failed = t.Iterations - t.Successful
 	took := time.Duration(h.TookMicros) * time.Microsecond
 	if t.Iterations > 0 {
-		mean := took.Seconds() / float64(t.Iterations)
-		t.Mean = &mean
+		t.Mean = new(took.Seconds() / float64(t.Iterations))
 	}
 	if u, known := s.usage(); known {
-		tokens := u.InputTokens + u.OutputTokens
-		t.Tokens = &tokens
+		t.Tokens = new(u.InputTokens + u.OutputTokens)
 		if u.UnpricedCalls == 0 {
 			t.CostUSD = &u.CostUSD
 		}

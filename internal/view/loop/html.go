@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 //go:embed page.html
@@ -79,16 +80,8 @@ func (s *Summary) page() *page {
 		p.Cards[4].Name = "so far"
 	}
 	if u, known := s.usage(); known {
-		p.Cards = append(p.Cards, fact{"tokens", human.Compact(u.InputTokens + u.OutputTokens)})
-		switch {
-		case u.UnpricedCalls == 0:
-			p.Cards = append(p.Cards, fact{"cost", human.Dollars(u.CostUSD)})
-		case u.UnpricedCalls < u.Calls:
-			p.Cards = append(p.Cards, fact{"cost without " + human.Count(u.UnpricedCalls, "call") + " of unknown price",
-				human.Dollars(u.CostUSD)})
-		default:
-			p.Cards = append(p.Cards, fact{"cost: the price is unknown", "?"})
-		}
+		name, cost := status.CostCard(u)
+		p.Cards = append(p.Cards, fact{"tokens", human.Compact(u.InputTokens + u.OutputTokens)}, fact{name, cost})
 	}
 	return p
 }

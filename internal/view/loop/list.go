@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
@@ -52,7 +52,10 @@ func List(w io.Writer, style Style, rows []Row, now time.Time) error {
 		c.line("no loops")
 		return c.to(w)
 	}
-	cells := [][]string{{"LOOP", "STATUS", "ITERATION", "QUALITY", "CHANGED", "TASK"}}
+	const lastTitle = "TASK"
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "LOOP\tSTATUS\tITERATION\tQUALITY\tCHANGED\t"+lastTitle) // a strings.Builder does not fail
 	for i := range rows {
 		r := &rows[i]
 		status := mark(r.Status) + " " + oneLine(r.Status, maxName)
@@ -63,28 +66,15 @@ func List(w io.Writer, style Style, rows []Row, now time.Time) error {
 		if r.MaxIterations > 0 {
 			iteration += fmt.Sprintf(" of %d", r.MaxIterations)
 		}
-		cells = append(cells, []string{oneLine(r.ID, maxName), status, iteration, qualities(r), human.Ago(now, r.UpdatedAt),
-			oneLine(r.Task, c.Width)})
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", oneLine(r.ID, maxName), status, iteration, qualities(r),
+			human.Ago(now, r.UpdatedAt), oneLine(r.Task, c.Width))
 	}
-	widths := make([]int, len(cells[0])-1)
-	for _, row := range cells {
-		for i := range widths {
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
-		}
-	}
-	for n, row := range cells {
-		var line strings.Builder
-		used := 0
-		for i, width := range widths {
-			line.WriteString(row[i] + strings.Repeat(" ", width-utf8.RuneCountInString(row[i])+2))
-			used += width + 2
-		}
-		line.WriteString(clip.Runes(row[len(widths)], max(c.Width-used, 20)))
-		text := strings.TrimRight(line.String(), " ")
-		if n == 0 {
-			text = c.Dim(text)
-		}
-		c.line("%s", text)
+	_ = t.Flush()
+	titles, lines, _ := strings.Cut(table.String(), "\n")
+	c.line("%s", c.Dim(titles))
+	width := max(c.Width, strings.Index(titles, lastTitle)+20)
+	for line := range strings.Lines(lines) {
+		c.line("%s", strings.TrimRight(clip.Runes(strings.TrimSuffix(line, "\n"), width), " "))
 	}
 	return c.to(w)
 }

@@ -56,19 +56,15 @@ func (in *Input) Load(ctx context.Context, from Source, view View, full bool) er
 	}
 	switch {
 	case l.last <= fewIterations, view == ViewDocument && (full || past != nil || l.last <= DocumentIterations):
-		in.Iterations, err = l.all(ctx, from.Iterations)
+		in.Iterations, err = l.after(ctx, nil, 0, from.Iterations)
 		return err
 	case view == ViewReport, view == ViewQuality && full:
-		if in.Iterations, err = l.all(ctx, from.Briefs); err != nil {
+		if in.Iterations, err = l.after(ctx, nil, 0, from.Briefs); err != nil {
 			return err
 		}
 		return l.tail(ctx, 2)
-	case view == ViewRegressions && full:
-		if err = l.regressions(ctx, 0); err == nil { // with what the last one warns of
-			err = l.tail(ctx, 2)
-		}
 	case view == ViewRegressions:
-		if err = l.regressions(ctx, maxEvents); err == nil {
+		if err = l.regressions(ctx, full); err == nil { // with what the last one warns of
 			err = l.tail(ctx, 2)
 		}
 	case view == ViewDocument:
@@ -100,12 +96,7 @@ type loader struct {
 
 type lister func(ctx context.Context, tree perdure.TreeID, from, limit int) ([]record.Iteration, error)
 
-// all are all iterations, the baseline included.
-func (l *loader) all(ctx context.Context, list lister) ([]record.Iteration, error) {
-	return l.after(ctx, nil, 0, list)
-}
-
-// after adds the iterations from a number on.
+// after adds the iterations from a number on; 0 is the baseline.
 func (l *loader) after(ctx context.Context, to []record.Iteration, from int, list lister) ([]record.Iteration, error) {
 	for {
 		more, err := list(ctx, l.tree, from, pageSize)
@@ -135,11 +126,11 @@ func (l *loader) tail(ctx context.Context, n int) error {
 	return err
 }
 
-// regressions are the iterations with the last n regressions, 0 for all.
-func (l *loader) regressions(ctx context.Context, n int) error {
-	limit, below := pageSize, l.last+1
-	if n > 0 {
-		limit = n
+// regressions reads the last iterations with regressions, or all.
+func (l *loader) regressions(ctx context.Context, full bool) error {
+	limit, below := maxEvents, l.last+1
+	if full {
+		limit = pageSize
 	}
 	for {
 		more, err := l.from.Regressed(ctx, l.tree, below, limit)
@@ -147,7 +138,7 @@ func (l *loader) regressions(ctx context.Context, n int) error {
 		if err != nil {
 			return err
 		}
-		if n > 0 || len(more) < pageSize {
+		if !full || len(more) < pageSize {
 			slices.Reverse(l.in.Iterations)
 			return nil
 		}

@@ -260,8 +260,7 @@ func metricsOf(o *state.Outcome) metric.Metrics {
 	}
 	m.Tests = nil
 	if !o.Check.Weak && !o.Check.Skipped {
-		n := o.Check.Counts.Tests
-		m.Tests = &n
+		m.Tests = new(o.Check.Counts.Tests)
 	}
 	return m
 }

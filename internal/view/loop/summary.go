@@ -316,8 +316,7 @@ func (s *Summary) judged() *point {
 // times sums up what the iterations took.
 func (s *Summary) times() (t state.Times) {
 	for i := range s.points {
-		p := &s.points[i].times
-		t = added(t, *p)
+		t = added(t, s.points[i].times)
 	}
 	return t
 }
@@ -350,8 +349,7 @@ func (s *Summary) ended() *time.Time {
 	if t := s.in.Tree.CompletedAt; t != nil {
 		return t
 	}
-	t := s.in.Loop.UpdatedAt
-	return &t
+	return new(s.in.Loop.UpdatedAt)
 }
 
 // elapsed is how long the loop took, or takes so far.

@@ -112,18 +112,13 @@ func Tail(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID, after in
 	return after, err
 }
 
-// OpenCall is a call that was sent and has no result yet.
-type OpenCall struct {
-	Model string
-	// Since is in microseconds since 1970.
-	Since int64
-}
-
-// Open returns the newest open call of a task; false without one.
-func Open(ctx context.Context, q perdure.Querier, task perdure.TaskID) (c OpenCall, found bool, err error) {
-	err = q.QueryRow(ctx, sqlOutlineCall, int64(task)).Scan(&c.Model, &c.Since)
+// AddOpenCall completes a running task with its newest open call, if it has one.
+func AddOpenCall(ctx context.Context, q perdure.Querier, slow *client.SlowestTask) error {
+	var since int64
+	err := q.QueryRow(ctx, sqlOutlineCall, int64(slow.Task)).Scan(&slow.Model, &since)
 	if errors.Is(err, sql.ErrNoRows) {
-		return c, false, nil
+		return nil
 	}
-	return c, err == nil, err
+	slow.CallSince = instant(since)
+	return err
 }

@@ -41,7 +41,6 @@ type page struct {
 	Partial          bool
 	Cards            []fact
 	Facts            []fact
-	Prompt           string
 	Answer           string
 	HasAnswer        bool
 	Failure          string
@@ -50,14 +49,10 @@ type page struct {
 	Gantt            *gantt
 	Depths           []depthRow
 	Models           []modelRow
-	MoreModels       int
-	Slowest          []client.OutlineRow
-	Kinds            []client.ReportErrorKind
-	Failures         []client.OutlineRow
-	FailuresTotal    int64
 	FailuresMore     int64
 	Rows             []treeRow
 	Citations        []client.Citation
+	*Document
 }
 
 type depthRow struct {
@@ -84,10 +79,9 @@ func (d *Document) page() *page {
 	s := &d.Status
 	p := &page{
 		Title: "Report of " + human.OneLine(d.name()), ID: string(d.Tree.ID), State: d.state(), Class: s.State,
-		Partial: d.Tree.Partial, Facts: d.facts(), Prompt: d.Prompt,
-		Failure: d.failure(), Timeline: newChart(&d.Data.Timeline), Gantt: newGantt(d.Data.Outline, d.Data.At),
-		MoreModels: d.Data.MoreModels, Slowest: d.Data.Slowest, Kinds: d.Data.ErrorKinds, Failures: d.Data.Failures,
-		FailuresTotal: d.Data.FailuresTotal, FailuresMore: d.Data.FailuresTotal - int64(len(d.Data.Failures)),
+		Partial: d.Tree.Partial, Facts: d.facts(), Failure: d.failure(), Timeline: newChart(&d.Data.Timeline),
+		Gantt: newGantt(d.Data.Outline, d.Data.At), FailuresMore: d.Data.FailuresTotal - int64(len(d.Data.Failures)),
+		Document: d,
 	}
 	p.Answer, p.HasAnswer = d.answer()
 	if d.Result != nil {
@@ -97,14 +91,16 @@ func (d *Document) page() *page {
 	if !s.State.Terminal() {
 		took.Name = "so far"
 	}
+	var cost fact
+	cost.Name, cost.Value = status.CostCard(s.Usage)
 	p.Cards = []fact{
 		{"tasks", humanize.Comma(s.Total)}, {"failed", humanize.Comma(s.Failed)}, took,
 		{"calls", humanize.Comma(s.Usage.Calls)},
-		{"tokens", human.Compact(s.Usage.InputTokens + s.Usage.OutputTokens)}, costCard(s.Usage),
+		{"tokens", human.Compact(s.Usage.InputTokens + s.Usage.OutputTokens)}, cost,
 	}
 	d.tables(p)
 	for _, r := range d.Data.Outline {
-		row := treeRow{Row: r, Text: rowText(&r), Below: belowText(&r), Figures: figures(r.ActiveMS, r.Usage),
+		row := treeRow{Row: r, Text: rowText(&r), Below: belowText(&r), Figures: status.Figures(r.ActiveMS, r.Usage, ", "),
 			Class: string(r.State), Indent: 1.4 * float64(r.Level)}
 		if r.Folded > 0 {
 			row.Class = strings.TrimSpace(row.Class + " folded")
@@ -112,17 +108,6 @@ func (d *Document) page() *page {
 		p.Rows = append(p.Rows, row)
 	}
 	return p
-}
-
-// costCard is the cost as a large figure with what is unknown about it below.
-func costCard(u perdure.Usage) fact {
-	switch u.UnpricedCalls {
-	case 0:
-		return fact{"cost", human.Dollars(u.CostUSD)}
-	case u.Calls:
-		return fact{"cost: the price is unknown", "?"}
-	}
-	return fact{"cost without " + human.Count(u.UnpricedCalls, "call") + " of unknown price", human.Dollars(u.CostUSD)}
 }
 
 func (d *Document) tables(p *page) {

@@ -48,7 +48,7 @@ func (d *Document) Markdown(w io.Writer) error {
 		if b := belowText(r); b != "" {
 			tree.WriteString(", " + b)
 		}
-		if f := figures(r.ActiveMS, r.Usage); f != "" {
+		if f := status.Figures(r.ActiveMS, r.Usage, ", "); f != "" {
 			tree.WriteString("  (" + f + ")")
 		}
 		tree.WriteString("\n")
@@ -162,19 +162,16 @@ func timeline(m *human.MarkdownText, t *client.ReportTimeline) {
 		return
 	}
 	m.Section("Timeline")
-	running, completed, failed := make([]float64, 0, len(t.Steps)), make([]float64, 0, len(t.Steps)), make([]float64, 0,
-		len(t.Steps))
-	var failures int64
+	var running, completed, failed []float64
 	for _, s := range t.Steps {
-		running, completed, failed = append(running, s.Running), append(completed, float64(s.Completed)), append(failed,
-			float64(s.Failed))
-		failures += s.Failed
+		running, completed = append(running, s.Running), append(completed, float64(s.Completed))
+		failed = append(failed, float64(s.Failed))
 	}
 	m.Line("From %s, one column for %s.", human.Stamp(t.Start), human.Seconds(t.StepSeconds))
 	m.Line("")
 	lines := fmt.Sprintf("%-16s %s  at most %.1f", t.Of+" under way", spark(running), slices.Max(running))
 	lines += fmt.Sprintf("\n%-16s %s  at most %d", "tasks completed", spark(completed), int64(slices.Max(completed)))
-	if failures > 0 {
+	if slices.Max(failed) > 0 {
 		lines += fmt.Sprintf("\n%-16s %s  at most %d", "tasks failed", spark(failed), int64(slices.Max(failed)))
 	}
 	m.Block("", lines)

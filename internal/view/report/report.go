@@ -10,7 +10,6 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/dustin/go-humanize"
 
@@ -178,9 +177,7 @@ func (d *Document) answer() (string, bool) {
 	return d.Result.Text(), true
 }
 
-func milliseconds(ms float64) string {
-	return human.Duration(time.Duration(ms * float64(time.Millisecond)))
-}
+func milliseconds(ms float64) string { return human.Seconds(ms / 1000) }
 
 // rowText is what a row of the outline says behind its sign.
 func rowText(r *client.ReportRow) string {
@@ -201,16 +198,4 @@ func belowText(r *client.ReportRow) string {
 		return ""
 	}
 	return "with " + human.Count(r.Below, "task") + " below"
-}
-
-// figures are the time and the cost of a row.
-func figures(ms float64, u perdure.Usage) string {
-	var parts []string
-	if ms > 0 {
-		parts = append(parts, milliseconds(ms))
-	}
-	if u.Calls > 0 {
-		parts = append(parts, status.Cost(u))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -27,6 +27,30 @@ func Cost(u perdure.Usage) string {
 	return unknown
 }
 
+// CostCard returns the cost as a figure, and a name that says what is unknown about it.
+func CostCard(u perdure.Usage) (name, value string) {
+	switch u.UnpricedCalls {
+	case 0:
+		return "cost", human.Dollars(u.CostUSD)
+	case u.Calls:
+		return "cost: the price is unknown", "?"
+	}
+	return "cost without " + human.Count(u.UnpricedCalls, "call") + " of unknown price", human.Dollars(u.CostUSD)
+}
+
+// Figures writes the time, in milliseconds, and the cost of a task, without those that
+// are zero.
+func Figures(ms float64, u perdure.Usage, between string) string {
+	var parts []string
+	if ms > 0 {
+		parts = append(parts, human.Seconds(ms/1000))
+	}
+	if u.Calls > 0 {
+		parts = append(parts, Cost(u))
+	}
+	return strings.Join(parts, between)
+}
+
 // Usage writes calls, tokens and cost in one line.
 func Usage(u perdure.Usage) string {
 	parts := []string{human.Count(u.Calls, "call")}

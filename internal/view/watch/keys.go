@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -58,7 +59,8 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case screenTask:
 		m.taskKey(name)
 	case screenTasks:
-		if m.moveKey(name) {
+		if to, ok := moved(name, m.at(), max(1, m.bodyHeight()-1)); ok {
+			m.moveTo(to)
 			return tea.Batch(m.load(), m.searchOn())
 		}
 		return m.tasksKey(name)
@@ -78,44 +80,34 @@ func (m *model) answer(name string) tea.Cmd {
 }
 
 func (m *model) treesKey(name string) tea.Cmd {
-	switch name {
-	case "up", "k":
-		m.chosen = max(0, m.chosen-1)
-	case "down", "j":
-		m.chosen = min(m.chosen+1, max(0, len(m.trees)-1))
-	case "home", "g":
-		m.chosen = 0
-	case "end", "G":
-		m.chosen = max(0, len(m.trees)-1)
-	case "enter", "right", "l":
-		if id := m.chosenTree(); id != "" {
-			m.choose(id)
-			return m.look()
-		}
+	if to, ok := moved(name, m.chosen, max(1, m.height-3)); ok {
+		m.chosen = max(0, min(to, len(m.trees)-1))
+	}
+	if id := m.chosenTree(); id != "" && (name == "enter" || name == "right" || name == "l") {
+		m.choose(id)
+		return m.look()
 	}
 	return nil
 }
 
-// moveKey moves the selection; false for other keys.
-func (m *model) moveKey(name string) bool {
-	page := max(1, m.bodyHeight()-1)
+// moved returns where a key moves to from a line; false for other keys. The result can be
+// before the first and behind the last line.
+func moved(name string, from, page int) (to int, ok bool) {
 	switch name {
 	case "up", "k":
-		m.moveTo(m.at() - 1)
+		return from - 1, true
 	case "down", "j":
-		m.moveTo(m.at() + 1)
+		return from + 1, true
 	case "pgup", "ctrl+u":
-		m.moveTo(m.at() - page)
+		return from - page, true
 	case "pgdown", "ctrl+d":
-		m.moveTo(m.at() + page)
+		return from + page, true
 	case "home", "g":
-		m.moveTo(0)
+		return 0, true
 	case "end", "G":
-		m.moveTo(m.rows() - 1)
-	default:
-		return false
+		return math.MaxInt, true
 	}
-	return true
+	return from, false
 }
 
 func (m *model) tasksKey(name string) tea.Cmd {
@@ -319,22 +311,13 @@ func (m *model) openTask() tea.Cmd {
 
 func (m *model) taskKey(name string) {
 	page := max(1, m.height-3)
-	switch name {
-	case "up", "k":
-		m.scroll--
-	case "down", "j":
-		m.scroll++
-	case "pgup", "ctrl+u":
-		m.scroll -= page
-	case "pgdown", "ctrl+d", "space":
-		m.scroll += page
-	case "home", "g":
-		m.scroll = 0
-	case "end", "G":
-		m.scroll = 1 << 30
-	default:
+	if name == "space" {
+		name = "pgdown"
+	}
+	to, ok := moved(name, m.scroll, page)
+	if !ok {
 		m.screen, m.task = screenTasks, nil
 		return
 	}
-	m.scroll = max(0, min(m.scroll, len(m.taskLines())-page))
+	m.scroll = max(0, min(to, len(m.taskLines())-page))
 }

@@ -211,7 +211,7 @@ func (m *model) list() tea.Cmd {
 		}
 	}
 	return m.request(func(ctx context.Context, c *client.Client) tea.Msg {
-		page, err := c.Trees(ctx, client.TreeQuery{Limit: listedTrees})
+		page, err := c.Trees(ctx, perdure.TreeFilter{Limit: listedTrees})
 		if err != nil {
 			return listed{err: err}
 		}

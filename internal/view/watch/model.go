@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -71,7 +72,8 @@ type question struct {
 }
 
 func newModel(ctx context.Context, cfg Config) *model {
-	m := &model{ctx: ctx, cfg: cfg.withDefaults(), requests: new(requests), width: 80, height: 24,
+	cfg.Every = cmp.Or(cfg.Every, defaultEvery)
+	m := &model{ctx: ctx, cfg: cfg, requests: new(requests), width: 80, height: 24,
 		later: func(d time.Duration, msg tea.Msg) tea.Cmd { return tea.Tick(d, func(time.Time) tea.Msg { return msg }) }}
 	m.choose(cfg.Tree)
 	return m

@@ -11,7 +11,6 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/perdure/perdure"
-	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
 )
@@ -199,7 +198,7 @@ func (m *model) taskLine(i int) string {
 	if row == nil {
 		return head + indent + m.dim("  …")
 	}
-	tail := figures(row)
+	tail := status.Figures(row.ActiveMS, row.Usage, "  ")
 	note := ""
 	switch {
 	case row.Error != nil:
@@ -225,18 +224,6 @@ func (m *model) taskLine(i int) string {
 		text = m.bold(text)
 	}
 	return front + m.state(row.State, status.Mark(row.State)) + " " + id + "  " + text + " " + m.dim(tail)
-}
-
-// figures are the time and the cost of a row.
-func figures(row *client.OutlineRow) string {
-	var parts []string
-	if row.ActiveMS > 0 {
-		parts = append(parts, human.Duration(row.Active()))
-	}
-	if row.Usage.Calls > 0 {
-		parts = append(parts, status.Cost(row.Usage))
-	}
-	return strings.Join(parts, "  ")
 }
 
 func (m *model) eventLine(e *perdure.Event) string {

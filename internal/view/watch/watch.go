@@ -50,13 +50,6 @@ const (
 	idleShare = 20
 )
 
-func (c Config) withDefaults() Config {
-	if c.Every == 0 {
-		c.Every = defaultEvery
-	}
-	return c
-}
-
 // Run shows the view until the user leaves it (then it returns nil) or ctx ends
 // (then its error). Everything it started has ended when it returns.
 func Run(ctx context.Context, cfg Config) error {
