@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,16 +53,15 @@ func handoffs(b *bench, round int) error {
 	for i := range n {
 		task := fmt.Sprintf("adhoc:%d", i%handoffTasks)
 		var err error
-		if starts[i], err = b.process(dir, program, "version"); err != nil {
+		if starts[i], _, err = b.process(dir, program, "version"); err != nil {
 			return err
 		}
-		steps[i], err = b.process(dir, program, "handoff", "step", "--task", task,
-			fmt.Sprintf("Ported part %d of the parser", i),
-			"--modified", fmt.Sprintf("src/%d.go", i%100))
+		steps[i], _, err = b.process(dir, program, "handoff", "step", "--task", task,
+			fmt.Sprintf("Ported part %d of the parser", i), "--modified", fmt.Sprintf("src/%d.go", i%100))
 		if err != nil {
 			return err
 		}
-		decisions[i], err = b.process(dir, program, "handoff", "decide", "--task", task, "Keep the old names", "--because",
+		decisions[i], _, err = b.process(dir, program, "handoff", "decide", "--task", task, "Keep the old names", "--because",
 			"callers use them")
 		if err != nil {
 			return err
@@ -82,9 +82,7 @@ func handoffs(b *bench, round int) error {
 		{"handoff-version", "perdure version of the same program, by turns with the updates", starts, nil},
 	} {
 		values := map[string]any{"processes": n, "entries": handoffEntries}
-		for name, value := range w.more {
-			values[name] = value
-		}
+		maps.Copy(values, w.more)
 		quantiles(w.took, values)
 		if err := b.print(w.name, w.workload, round, values); err != nil {
 			return err
@@ -93,8 +91,9 @@ func handoffs(b *bench, round int) error {
 	return nil
 }
 
-// process runs the program once and returns how long it took, its start included.
-func (b *bench) process(dir, program string, args ...string) (time.Duration, error) {
+// process runs the program once and returns how long it took, its start included, and the
+// most memory that it had in KiB.
+func (b *bench) process(dir, program string, args ...string) (took time.Duration, kib int64, err error) {
 	cmd := exec.CommandContext(b.ctx, program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PERDURE_DIR="+filepath.Join(dir, ".perdure"), "PERDURE_STORE="+b.dsn,
@@ -102,12 +101,10 @@ func (b *bench) process(dir, program string, args ...string) (time.Duration, err
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	start := time.Now()
-	err := cmd.Run()
-	took := time.Since(start)
-	if err != nil {
-		err = fmt.Errorf("%v: %w: %s", args, err, errs.String())
+	if err := cmd.Run(); err != nil {
+		return 0, 0, fmt.Errorf("%v: %w: %s", args, err, errs.String())
 	}
-	return took, err
+	return time.Since(start), maxRSS(cmd.ProcessState), nil
 }
 
 // fillLedgers gives each of the tasks a ledger of steps, decisions and what

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -47,31 +46,18 @@ func loopHistory(b *bench, round int) error {
 		var took []time.Duration
 		most := int64(0)
 		for range looks {
-			start := time.Now()
-			kib, err := b.look(dir, program, strings.Fields(view)...)
+			once, kib, err := b.process(dir, program, strings.Fields(view)...)
 			if err != nil {
 				return err
 			}
-			took, most = append(took, time.Since(start)), max(most, kib)
+			took, most = append(took, once), max(most, kib)
 		}
-		values := map[string]any{"iterations": n, "memory_mib": most >> 10}
-		quantiles(took, values)
-		if err := b.print("loop-history", "perdure "+view+", start of the process included", round, values); err != nil {
+		if err := b.print("loop-history", "perdure "+view+", start of the process included", round,
+			quantiles(took, map[string]any{"iterations": n, "memory_mib": most >> 10})); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// look runs the program and returns the most memory it took in KiB.
-func (b *bench) look(dir, program string, args ...string) (int64, error) {
-	cmd := exec.CommandContext(b.ctx, program, args...)
-	cmd.Dir, cmd.Stdout = dir, io.Discard
-	cmd.Env = append(os.Environ(), "PERDURE_DIR="+filepath.Join(dir, ".perdure"), "PERDURE_STORE="+b.dsn)
-	if err := cmd.Run(); err != nil {
-		return 0, fmt.Errorf("%v: %w", args, err)
-	}
-	return maxRSS(cmd.ProcessState), nil
 }
 
 // inChild runs another benchmark of this program to its end.
@@ -101,8 +87,8 @@ func (b *bench) fillHistory(dir string, n int) error {
 		State: json.RawMessage(`{"reason":"asked to"}`)}}
 	began := time.Now().Add(-time.Duration(n) * time.Minute)
 	for i := range n + 1 {
-		started, ended, quality := began.Add(time.Duration(i)*time.Minute), began.Add(time.Duration(i+1)*time.Minute), 20+
-			i*37%70
+		started, quality := began.Add(time.Duration(i)*time.Minute), 20+i*37%70
+		ended := started.Add(time.Minute)
 		o := state.Outcome{Iteration: i, Timestamp: ended, Quality: &quality, After: workspace.ID(fmt.Sprintf("%040x", i)),
 			Changed: 20, AgentText: strings.Repeat(sentence, 5),
 			Check: state.Check{Command: "go test ./...", Exit: 1, Output: strings.Repeat(sentence+"\n", 20),

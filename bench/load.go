@@ -121,9 +121,8 @@ func (b *bench) rate(callers, n int, fn func(i int) error) (map[string]any, erro
 		return err
 	})
 	rate := float64(n) / time.Since(start).Seconds()
-	values := map[string]any{"callers": callers, "per_s": rounded(rate), "ratio_f": rounded(rate / b.f)}
-	quantiles(took, values)
-	return values, err
+	return quantiles(took, map[string]any{"callers": callers, "per_s": rounded(rate),
+		"ratio_f": rounded(rate / b.f)}), err
 }
 
 // parallel runs fn(0) … fn(n-1) on so many goroutines.

@@ -134,27 +134,15 @@ func (b *bench) iterations(store *perdure.Store, dir string, n int) ([]time.Dura
 		ended <- w.Run(ctx)
 		cancel() // no process continues the loop
 	}()
-	err = waitForLoop(waiting, store, tree.ID)
+	err = waitUntil(waiting, store, func() (bool, error) {
+		t, err := store.Tree(waiting, tree.ID)
+		return t.State.Terminal(), err
+	})
 	stop()
 	if err := errors.Join(err, <-ended, session.Close(b.ctx)); err != nil {
 		return nil, err
 	}
 	return addedTo(b.ctx, record.New(store), tree.ID, n)
-}
-
-func waitForLoop(ctx context.Context, store *perdure.Store, id perdure.TreeID) error {
-	for {
-		changed := store.Changed()
-		tree, err := store.Tree(ctx, id)
-		if err != nil || tree.State.Terminal() {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // addedTo is the time from the end of an iteration to that of the next one,

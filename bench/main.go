@@ -167,12 +167,13 @@ func (b *bench) print(name, workload string, round int, values map[string]any) e
 
 func rounded(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }
 
-// quantiles returns percentiles of durations in microseconds.
-func quantiles(d []time.Duration, values map[string]any) {
+// quantiles adds percentiles of durations, in microseconds, to the values of a result.
+func quantiles(d []time.Duration, values map[string]any) map[string]any {
 	if len(d) == 0 {
-		return
+		return values
 	}
 	slices.Sort(d)
 	us := func(q float64) float64 { return rounded(float64(d[int(q*float64(len(d)-1))].Nanoseconds()) / 1000) }
 	values["p50_us"], values["p95_us"], values["p99_us"], values["max_us"] = us(0.5), us(0.95), us(0.99), us(1)
+	return values
 }

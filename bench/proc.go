@@ -129,11 +129,7 @@ func firstClaim(b *bench, _ int) error {
 // restart: kill -9 of the process that ran a share of the stored tasks, then a
 // new process from its start to its first claim.
 func restart(b *bench, round int) error {
-	sizes := []int{1000, 100_000, 1_000_000}
-	if b.n != 0 {
-		sizes = []int{b.n}
-	}
-	for _, n := range sizes {
+	for _, n := range b.sizes() {
 		for _, share := range []float64{0.01, 1} {
 			if err := b.restartOne(round, n, max(1, int(share*float64(n)))); err != nil {
 				return err
@@ -220,9 +216,8 @@ func takeover(b *bench, round int) error {
 		}
 		took[i] = time.Since(start)
 	}
-	values := map[string]any{"runs": runs}
-	quantiles(took, values)
-	return b.print("takeover", "kill -9 of one of two processes; until the other has claimed its tasks", round, values)
+	return b.print("takeover", "kill -9 of one of two processes; until the other has claimed its tasks", round,
+		quantiles(took, map[string]any{"runs": runs}))
 }
 
 // lonelyWriter is a child process: it does single writes and prints each time.
@@ -294,9 +289,8 @@ func contend(b *bench, round int) error {
 	if err := cmd.Wait(); err != nil {
 		return err
 	}
-	values := map[string]any{"writes": len(took)}
-	quantiles(took, values)
-	return b.print("contend", "single writes of one process while 64 callers of another commit flat out", round, values)
+	return b.print("contend", "single writes of one process while 64 callers of another commit flat out", round,
+		quantiles(took, map[string]any{"writes": len(took)}))
 }
 
 var errStopped = errors.New("stopped")

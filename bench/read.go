@@ -8,14 +8,18 @@ import (
 	"time"
 )
 
+// sizes are the numbers of stored tasks that are measured.
+func (b *bench) sizes() []int {
+	if b.n != 0 {
+		return []int{b.n}
+	}
+	return []int{1000, 100_000, 1_000_000}
+}
+
 // status: the progress of one tree, in process, by the tree's size.
 func status(b *bench, round int) error {
 	const reads = 5000
-	sizes := []int{1000, 100_000, 1_000_000}
-	if b.n != 0 {
-		sizes = []int{b.n}
-	}
-	for _, n := range sizes {
+	for _, n := range b.sizes() {
 		if err := os.RemoveAll(filepath.Join(b.dir, "store")); err != nil {
 			return err
 		}
@@ -35,9 +39,8 @@ func status(b *bench, round int) error {
 			}
 			took[i] = time.Since(start)
 		}
-		values := map[string]any{"stored": n}
-		quantiles(took, values)
-		if err := b.print("status", "progress of one tree, in process, one reader", round, values); err != nil {
+		if err := b.print("status", "progress of one tree, in process, one reader", round,
+			quantiles(took, map[string]any{"stored": n})); err != nil {
 			return err
 		}
 		if err := s.Close(); err != nil {

@@ -127,11 +127,9 @@ func checkpoints(b *bench, round int) error {
 		if s, after, err = b.sizeOf(s, "checkpoints"); err != nil {
 			return err
 		}
-		values := map[string]any{"checkpoints": count, "changed_between": changed,
-			"disk_bytes_each": (after - before) / count}
-		quantiles(took, values)
 		if err := b.print("checkpoint", "1,000 variables of 1 KB, so many changed between two checkpoints", round,
-			values); err != nil {
+			quantiles(took, map[string]any{"checkpoints": count, "changed_between": changed,
+				"disk_bytes_each": (after - before) / count})); err != nil {
 			return err
 		}
 	}
@@ -161,9 +159,8 @@ func rollbacks(b *bench, s *perdure.Store, ref perdure.StateRef, round int) erro
 		}
 		to = r.Mutation.String() // back again
 	}
-	values := map[string]any{"rollbacks": count}
-	quantiles(took, values)
-	return b.print("rollback", "1,000 variables of 1 KB, all of them changed since", round, values)
+	return b.print("rollback", "1,000 variables of 1 KB, all of them changed since", round,
+		quantiles(took, map[string]any{"rollbacks": count}))
 }
 
 // sizeOf closes a store, so that its log is in the database, and opens it again.

@@ -43,19 +43,23 @@ func working(b *bench, s *perdure.Store, slots int, h handlerFunc, fn func() err
 
 // waitFor waits until a tree has so many completed tasks.
 func waitFor(b *bench, s *perdure.Store, id perdure.TreeID, completed int64) error {
+	return waitUntil(b.ctx, s, func() (bool, error) {
+		p, err := s.Progress(b.ctx, id)
+		return p.Completed >= completed, err
+	})
+}
+
+// waitUntil calls done after each change of the store until it returns true.
+func waitUntil(ctx context.Context, s *perdure.Store, done func() (bool, error)) error {
 	for {
 		changed := s.Changed()
-		p, err := s.Progress(b.ctx, id)
-		if err != nil {
+		if ok, err := done(); ok || err != nil {
 			return err
-		}
-		if p.Completed >= completed {
-			return nil
 		}
 		select {
 		case <-changed:
-		case <-b.ctx.Done():
-			return b.ctx.Err()
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
@@ -141,9 +145,8 @@ func tree(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	values := map[string]any{"nodes": 1111, "runs": runs}
-	quantiles(took, values)
-	return b.print("tree", "1+10+100+1000 nodes, spawned level by level, 64 slots; one tree after another", round, values)
+	return b.print("tree", "1+10+100+1000 nodes, spawned level by level, 64 slots; one tree after another", round,
+		quantiles(took, map[string]any{"nodes": 1111, "runs": runs}))
 }
 
 // idle: one tiny task at a time on a store at rest.
@@ -175,9 +178,8 @@ func idle(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	values := map[string]any{"runs": runs}
-	quantiles(took, values)
-	return b.print("idle", "one tree of one task, created, claimed, completed; nothing else runs", round, values)
+	return b.print("idle", "one tree of one task, created, claimed, completed; nothing else runs", round,
+		quantiles(took, map[string]any{"runs": runs}))
 }
 
 // overhead: what scheduling, journal and recording add to each model call.
