@@ -1,10 +1,12 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/perdure/perdure"
 )
@@ -35,19 +37,18 @@ type Transition struct {
 
 // problemError reads the error out of a response.
 func problemError(op string, resp *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes)) // a cut one is of no use, and told as such
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes)) // a cut one is not valid JSON
 	var p Problem
 	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" {
 		return &perdure.Error{Code: codeOf(resp.StatusCode), Op: op,
 			Msg:  fmt.Sprintf("the server answered with status %d and no explanation", resp.StatusCode),
-			Hint: "what answers may not be perdure, or of another version"}
+			Hint: "the server may be another program, or of another version"}
 	}
-	e := &perdure.Error{Code: p.Code, Op: p.Op, Msg: p.Detail, Hint: p.Hint}
-	if !known(p.Code) {
+	e := &perdure.Error{Code: p.Code, Op: cmp.Or(p.Op, op), Msg: p.Detail, Hint: p.Hint}
+	if !slices.Contains([]perdure.Code{perdure.CodeInvalid, perdure.CodeNotFound, perdure.CodeConflict,
+		perdure.CodeLeaseLost, perdure.CodeBudgetExceeded, perdure.CodeCanceled, perdure.CodeUnavailable,
+		perdure.CodeDamaged, perdure.CodeInternal}, p.Code) {
 		e.Code = codeOf(resp.StatusCode)
-	}
-	if e.Op == "" {
-		e.Op = op
 	}
 	if t := p.Transition; t != nil {
 		state := &perdure.StateError{Task: t.Task, Is: t.Is, Want: t.Want}
@@ -57,16 +58,6 @@ func problemError(op string, resp *http.Response) error {
 		}
 	}
 	return e
-}
-
-func known(code perdure.Code) bool {
-	switch code {
-	case perdure.CodeInvalid, perdure.CodeNotFound, perdure.CodeConflict, perdure.CodeLeaseLost,
-		perdure.CodeBudgetExceeded,
-		perdure.CodeCanceled, perdure.CodeUnavailable, perdure.CodeDamaged, perdure.CodeInternal:
-		return true
-	}
-	return false
 }
 
 // statusCanceled is the customary status of a request its client gave up.

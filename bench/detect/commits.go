@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect"
@@ -19,8 +21,8 @@ type work struct {
 
 // commitRates compares commits with their parents.
 func commitRates(ctx context.Context, out io.Writer, of work) (n commitTally, err error) {
-	revs, err := git(ctx, of.dir, "log", "--no-merges", "--first-parent", fmt.Sprintf("-n%d", of.most), "--format=%H %s",
-		of.until, "--")
+	revs, err := run(ctx, of.dir, "git", "log", "--no-merges", "--first-parent", fmt.Sprintf("-n%d", of.most),
+		"--format=%H %s", of.until, "--")
 	if err != nil {
 		return n, err
 	}
@@ -34,12 +36,8 @@ func commitRates(ctx context.Context, out io.Writer, of work) (n commitTally, er
 		if err != nil {
 			return n, err
 		}
-		alarms := 0
-		for _, f := range report.Findings {
-			if f.Action != detect.Act {
-				continue
-			}
-			alarms++
+		all := alarms(report)
+		for _, f := range all {
 			if of.list {
 				if _, err := fmt.Fprintf(out, "%.10s %s: %s %.2f %s:%d %q | %s\n", rev, subject, f.Pattern, f.Confidence, f.File,
 					f.Line, f.Subject, f.Evidence); err != nil {
@@ -47,7 +45,7 @@ func commitRates(ctx context.Context, out io.Writer, of work) (n commitTally, er
 				}
 			}
 		}
-		n.count(report.Verdict, alarms)
+		n.count(report.Verdict, len(all))
 	}
 	return n, nil
 }
@@ -60,7 +58,7 @@ func printCommitCounts(out io.Writer, n commitTally) error {
 
 // commitFiles are the files that a commit changed, before and after.
 func commitFiles(ctx context.Context, dir, rev string) (before, now map[string]string, err error) {
-	names, err := git(ctx, dir, "diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", "--name-status", rev)
+	names, err := run(ctx, dir, "git", "diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", "--name-status", rev)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,12 +67,12 @@ func commitFiles(ctx context.Context, dir, rev string) (before, now map[string]s
 	for i := 0; i+1 < len(fields); i += 2 {
 		kind, name := fields[i], fields[i+1]
 		if kind != "A" {
-			if before[name], err = git(ctx, dir, "show", rev+"^:"+name); err != nil {
+			if before[name], err = run(ctx, dir, "git", "show", rev+"^:"+name); err != nil {
 				return nil, nil, err
 			}
 		}
 		if kind != "D" {
-			if now[name], err = git(ctx, dir, "show", rev+":"+name); err != nil {
+			if now[name], err = run(ctx, dir, "git", "show", rev+":"+name); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -82,12 +80,20 @@ func commitFiles(ctx context.Context, dir, rev string) (before, now map[string]s
 	return before, now, nil
 }
 
-func git(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", args...)
+// run runs a program in a folder and returns its output.
+func run(ctx context.Context, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
+	var failure bytes.Buffer
+	cmd.Stderr = &failure
 	text, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("git %s: %w", args[0], err)
+		return "", fmt.Errorf("%s %s: %w: %s", program, args[0], err, bytes.TrimSpace(failure.Bytes()))
 	}
 	return string(text), nil
+}
+
+// alarms returns the findings that act.
+func alarms(report *detect.Report) []detect.Finding {
+	return slices.DeleteFunc(slices.Clone(report.Findings), func(f detect.Finding) bool { return f.Action != detect.Act })
 }

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 )
@@ -34,18 +32,8 @@ func newApt(ctx context.Context, cache, suite string) (*apt, error) {
 	a.options = []string{"-qq", "-o", "APT::Sandbox::User=root", "-o", "Dir::Etc::sourcelist=" + list, "-o",
 		"Dir::Etc::sourceparts=-", "-o", "Dir::State::lists=" + filepath.Join(a.dir, "lists"), "-o",
 		"Dir::Cache=" + filepath.Join(a.dir, "cache")}
-	_, err := a.run(ctx, a.dir, "apt-get", append(slices.Clone(a.options), "update")...)
+	_, err := run(ctx, a.dir, "apt-get", append(slices.Clone(a.options), "update")...)
 	return a, err
-}
-
-func (a *apt) run(ctx context.Context, dir, program string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = dir
-	text, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(text))
-	}
-	return string(text), nil
 }
 
 // debian gets a source package of a suite, unpacked.
@@ -89,7 +77,7 @@ func (a *apt) fetch(ctx context.Context, suite, name string) (*debianPackage, er
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
-		if _, err := a.run(ctx, dir, "apt-get", append(slices.Clone(a.options), "source", "--download-only",
+		if _, err := run(ctx, dir, "apt-get", append(slices.Clone(a.options), "source", "--download-only",
 			name)...); err != nil {
 			return nil, fmt.Errorf("fetch %s: %w", name, err)
 		}
@@ -100,7 +88,7 @@ func (a *apt) fetch(ctx context.Context, suite, name string) (*debianPackage, er
 	if err := os.RemoveAll(p.tree); err != nil {
 		return nil, err
 	}
-	if _, err := a.run(ctx, dir, "dpkg-source", "--skip-patches", "--no-check", "-x", found[0], p.tree); err != nil {
+	if _, err := run(ctx, dir, "dpkg-source", "--skip-patches", "--no-check", "-x", found[0], p.tree); err != nil {
 		return nil, fmt.Errorf("unpack %s: %w", name, err)
 	}
 	return p, nil

@@ -10,7 +10,6 @@ import (
 	"iter"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -84,11 +83,11 @@ func latencies(ctx context.Context, out io.Writer, samples int) (err error) {
 
 // fill copies code of Go's library until the workspace is large enough.
 func (l *latency) fill(ctx context.Context) (int, error) {
-	goroot, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	goroot, err := run(ctx, "", "go", "env", "GOROOT")
 	if err != nil {
 		return 0, err
 	}
-	src := filepath.Join(strings.TrimSpace(string(goroot)), "src")
+	src := filepath.Join(strings.TrimSpace(goroot), "src")
 	lines := 0
 	for copied := 0; lines < workspaceLines; copied++ {
 		before := lines
@@ -122,8 +121,8 @@ func (l *latency) fill(ctx context.Context) (int, error) {
 			return 0, errors.New("no code in " + src)
 		}
 	}
-	git := exec.CommandContext(ctx, "git", "init", "-q", l.root)
-	return lines, git.Run()
+	_, err = run(ctx, l.root, "git", "init", "-q")
+	return lines, err
 }
 
 func (l *latency) write(name string, text []byte) error {

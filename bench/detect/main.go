@@ -40,7 +40,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+	if err := measure(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench detect:", err)
 		os.Exit(1)
 	}
@@ -48,7 +48,7 @@ func main() {
 
 const subcommands = "planted, unseen, mutants, commits, patches, releases, small, latency or ratchet"
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+func measure(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("no subcommand: use " + subcommands)
 	}

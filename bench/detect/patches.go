@@ -149,12 +149,8 @@ func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, pa
 	if err != nil {
 		return err
 	}
-	alarms := 0
-	for _, f := range report.Findings {
-		if f.Action != detect.Act {
-			continue
-		}
-		alarms++
+	all := alarms(report)
+	for _, f := range all {
 		if o.list {
 			if _, err := fmt.Fprintf(o.out, "%s %s %s: %s %.2f %s:%d gone=%t %q | %s\n", p.suite, p.name, patch, f.Pattern,
 				f.Confidence, f.File, f.Line, f.Gone, f.Subject, f.Evidence); err != nil {
@@ -162,7 +158,7 @@ func (o *releaseOptions) compareCommit(ctx context.Context, p *debianPackage, pa
 			}
 		}
 	}
-	o.countCommit(keys, report.Verdict, alarms)
+	o.countCommit(keys, report.Verdict, len(all))
 	return nil
 }
 

@@ -52,7 +52,7 @@ func ratchet(ctx context.Context, out io.Writer, update bool) error {
 		return fmt.Errorf("read figures: %w (run it in the folder bench; -update writes them)", err)
 	}
 	if update {
-		head, err := git(ctx, ".", "rev-parse", "HEAD")
+		head, err := run(ctx, ".", "git", "rev-parse", "HEAD")
 		if err != nil {
 			return err
 		}

@@ -278,20 +278,16 @@ func fetchNPM(ctx context.Context, cache, name, version string) (string, error) 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	pack := exec.CommandContext(ctx, "npm", "pack", "--silent", "--ignore-scripts", name+"@"+version)
-	pack.Dir = dir
-	file, err := pack.Output()
+	file, err := run(ctx, dir, "npm", "pack", "--silent", "--ignore-scripts", name+"@"+version)
 	if err != nil {
 		return "", fmt.Errorf("fetch %s@%s: %w", name, version, err)
 	}
-	lines := strings.Fields(string(file))
+	lines := strings.Fields(file)
 	if len(lines) == 0 {
 		return "", fmt.Errorf("fetch %s@%s: npm named no file", name, version)
 	}
-	unpack := exec.CommandContext(ctx, "tar", "-xzf", lines[len(lines)-1], "--no-same-owner")
-	unpack.Dir = dir
-	if text, err := unpack.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("unpack %s@%s: %w: %s", name, version, err, bytes.TrimSpace(text))
+	if _, err := run(ctx, dir, "tar", "-xzf", lines[len(lines)-1], "--no-same-owner"); err != nil {
+		return "", fmt.Errorf("unpack %s@%s: %w", name, version, err)
 	}
 	return dir, nil
 }

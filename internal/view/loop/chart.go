@@ -302,17 +302,13 @@ func stacked(list []column, title string, height float64, label func(float64) st
 			seen[p.class] = true
 			top, bottom := a.y(base+v), a.y(base)
 			gap := min(a.step()*0.12, 3)
-			c.Bars = append(c.Bars, rect{X: round(a.x(i) + gap), Y: top, W: round(max(min(a.step()-2*gap, 60), 0.8)),
-				H:     round(max(bottom-top, 0.5)),
+			width := round(max(min(a.step()-2*gap, 60), 0.8))
+			if room := a.step() - width; room > 6 {
+				gap = room / 2 // a narrow column stays in the middle of its place
+			}
+			c.Bars = append(c.Bars, rect{X: round(a.x(i) + gap), Y: top, W: width, H: round(max(bottom-top, 0.5)),
 				Class: p.class, Title: fmt.Sprintf("%s: %s %s", list[i].name(), p.text, label(v))})
 			base += v
-		}
-	}
-	// Narrow columns stay in the middle of their places.
-	for i := range c.Bars {
-		if room := a.step() - c.Bars[i].W; room > 6 {
-			at := int((c.Bars[i].X - leftRoom) / a.step())
-			c.Bars[i].X = round(a.x(at) + room/2)
 		}
 	}
 	for _, p := range parts {

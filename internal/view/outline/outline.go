@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,7 +56,7 @@ func (r *reader) matches(ctx context.Context, q *client.OutlineQuery) ([]client.
 	if len(q.States) > 0 {
 		marks := make([]string, len(q.States))
 		for i, state := range q.States {
-			marks[i] = arg(numberOf(state))
+			marks[i] = arg(slices.Index(states(), state))
 		}
 		text += " AND h.state IN (" + strings.Join(marks, ", ") + ")"
 	}
@@ -78,15 +79,6 @@ func (r *reader) first(ctx context.Context) (int64, error) {
 	var first int64
 	err := r.QueryRow(ctx, sqlOutlineRoot, r.tree).Scan(&first)
 	return first, err
-}
-
-func numberOf(state perdure.State) int64 {
-	for n := int64(sqldb.TaskQueued); n <= sqldb.TaskCancelled; n++ {
-		if stateOf(n) == state {
-			return n
-		}
-	}
-	return 0
 }
 
 const (

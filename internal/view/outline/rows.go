@@ -54,15 +54,18 @@ func newReader(ctx context.Context, tx *perdure.ReadTx, id perdure.TreeID) (*rea
 	return &reader{ReadTx: tx, tree: tree, now: tx.Now().UnixMicro(), alive: make(map[int64]bool)}, err
 }
 
-// states are by their number in the database.
-func stateOf(n int64) perdure.State {
-	all := [...]perdure.State{sqldb.TaskQueued: perdure.Queued, sqldb.TaskRunning: perdure.Running,
+// states returns the states by their number in the database.
+func states() []perdure.State {
+	return []perdure.State{sqldb.TaskQueued: perdure.Queued, sqldb.TaskRunning: perdure.Running,
 		sqldb.TaskWaiting: perdure.Waiting, sqldb.TaskCompleted: perdure.Completed,
 		sqldb.TaskFailed: perdure.Failed, sqldb.TaskCancelled: perdure.Cancelled}
-	if n < 0 || n >= int64(len(all)) {
-		return ""
+}
+
+func stateOf(n int64) perdure.State {
+	if all := states(); n >= 0 && n < int64(len(all)) {
+		return all[n]
 	}
-	return all[n]
+	return ""
 }
 
 func (r *reader) rows(ctx context.Context, q string, args ...any) ([]client.OutlineRow, error) {
