@@ -28,7 +28,6 @@ func (b *bench) begin(name string) (*perdure.Store, error) {
 const prompt = "Summarize the section about connection handling and list each place where a timeout is set, with " +
 	"file and line, and say in one sentence why it is there; answer with a list, nothing else."
 
-// create creates a tree of one task.
 func create(b *bench, s *perdure.Store) (perdure.Tree, error) {
 	return s.CreateTree(b.ctx, perdure.TreeSpec{Kind: "bench", Root: perdure.TaskSpec{Prompt: prompt}})
 }

@@ -86,7 +86,6 @@ func workspaceOf(ctx context.Context, dir string) error {
 	return nil
 }
 
-// editor is an agent that changes some files.
 type editor struct{ turn int }
 
 // Agent is the editor itself.

@@ -129,7 +129,6 @@ func readNamed(tree string, names []string) map[string]string {
 	return files
 }
 
-// commitTally counts commits.
 type commitTally struct{ commits, alarmed, warned, alarms int }
 
 // compareCommit counts a commit under each language that it changes.

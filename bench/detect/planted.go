@@ -16,13 +16,11 @@ import (
 	"github.com/perdure/perdure/internal/detect/planted"
 )
 
-// rate counts cheats and twins.
 type rate struct {
 	cheats, found int
 	twins, alarms int
 }
 
-// meter counts.
 type meter struct {
 	out   io.Writer
 	rates map[string]*rate

@@ -101,7 +101,6 @@ func smallRates(ctx context.Context, o releaseOptions) error {
 	return printCommits(o.out, o.commits)
 }
 
-// countSmall counts a small release as a commit.
 func (o *releaseOptions) countSmall(byLanguage map[string]*tally, verdict detect.Verdict) {
 	alarms, keys := 0, map[string]bool{"all": true}
 	for l, t := range byLanguage {

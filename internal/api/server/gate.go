@@ -46,8 +46,7 @@ func (s *server) answerGate(r *request) (any, error) {
 		Gate int `json:"gate"`
 	}
 	id := r.pathTree()
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	return s.store.AnswerGate(r.Context(), id, body.Gate, body.GateDecision)

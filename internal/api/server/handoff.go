@@ -46,8 +46,7 @@ func (s *server) handoffEntries(r *request) (any, error) {
 
 func (s *server) writeHandoff(r *request) (any, error) {
 	var body ledger.Write
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	return s.ledgers.WriteHandoff(r.Context(), body)
@@ -58,8 +57,7 @@ func (s *server) claimHandoff(r *request) (any, error) {
 		ledger.ClaimSpec
 		TTLSeconds float64 `json:"ttl_seconds"`
 	}
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	if limit := ledger.MaxTTL.Seconds(); body.TTLSeconds < 0 || body.TTLSeconds > limit {
@@ -75,8 +73,7 @@ func (s *server) releaseHandoff(r *request) (any, error) {
 		ledger.Ref
 		Token string `json:"token"`
 	}
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	err := s.ledgers.ReleaseHandoff(r.Context(), body.Ref, body.Token)

@@ -21,54 +21,23 @@ func (s *server) loops(r *request) (any, error) {
 	return object{"loops": list}, err
 }
 
-func (s *server) loop(r *request) (any, error) {
-	id := r.pathTree()
-	if err := r.done(); err != nil {
-		return nil, err
-	}
-	return s.records.Loop(r.Context(), id)
-}
-
-// loopDocument returns the document from which a loop was imported.
-func (s *server) loopDocument(r *request) (any, error) {
-	id := r.pathTree()
-	if err := r.done(); err != nil {
-		return nil, err
-	}
-	return s.records.Document(r.Context(), id)
-}
-
 // maxNumber is above the numbers of iterations.
 const maxNumber = 1<<31 - 1
 
-// iterations lists iterations from a number on.
-func (s *server) iterations(r *request) (any, error) {
-	return s.listIterations(r, "from", 0, s.records.Iterations)
-}
-
-// briefs lists iterations from a number on, without their long fields.
-func (s *server) briefs(r *request) (any, error) {
-	return s.listIterations(r, "from", 0, s.records.Briefs)
-}
-
-// regressed lists the iterations below a number that have regressions, the latest first.
-func (s *server) regressed(r *request) (any, error) {
-	return s.listIterations(r, "below", maxNumber, s.records.Regressed)
-}
-
-// listIterations answers with the iterations that list returns for the number in a
+// iterations answers with the iterations that list returns for the number in a
 // parameter.
-func (s *server) listIterations(r *request, parameter string, missing int64,
-	list func(ctx context.Context, tree perdure.TreeID, number, limit int) ([]record.Iteration, error)) (any, error) {
-	id, number, limit := r.pathTree(), r.number(parameter, 0, maxNumber, missing), r.limit(maxIterations)
-	if err := r.done(); err != nil {
-		return nil, err
+func iterations(parameter string, missing int64,
+	list func(ctx context.Context, tree perdure.TreeID, number, limit int) ([]record.Iteration, error)) handler {
+	return func(r *request) (any, error) {
+		id, number, limit := r.pathTree(), r.number(parameter, 0, maxNumber, missing), r.limit(maxIterations)
+		if err := r.done(); err != nil {
+			return nil, err
+		}
+		found, err := list(r.Context(), id, int(number), limit)
+		return object{"iterations": found}, err
 	}
-	found, err := list(r.Context(), id, int(number), limit)
-	return object{"iterations": found}, err
 }
 
-// loopHistory sums up a loop.
 func (s *server) loopHistory(r *request) (any, error) {
 	id := r.pathTree()
 	req := record.HistoryRequest{Threshold: int(r.number("threshold", 0, 100, 0)),
@@ -86,8 +55,7 @@ func (s *server) askLoop(r *request) (any, error) {
 		Control record.Control `json:"wish"`
 	}
 	id := r.pathTree()
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	if err := s.records.Ask(r.Context(), id, body.Control); err != nil {
@@ -101,8 +69,7 @@ func (s *server) askLoop(r *request) (any, error) {
 func (s *server) resumeLoop(r *request) (any, error) {
 	var body record.ResumeRequest
 	id := r.pathTree()
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	if s.cfg.ResumeLoop == nil {
@@ -124,14 +91,12 @@ func (s *server) falseAlarms(r *request) (any, error) {
 	return client.FalseAlarms{FalseAlarms: list}, err
 }
 
-// markFalse marks findings as false alarms.
 func (s *server) markFalse(r *request) (any, error) {
 	var body struct {
 		Findings []record.FalseAlarm `json:"findings"`
 	}
 	id := r.pathTree()
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	marked, err := s.records.MarkFalse(r.Context(), id, body.Findings)

@@ -21,7 +21,9 @@ type collectRequest struct {
 
 func (s *server) collect(r *request) (any, error) {
 	var body collectRequest
-	r.body(&body)
+	if err := r.body(&body); err != nil {
+		return nil, err
+	}
 	req := perdure.PruneRequest{DryRun: body.DryRun, Policy: perdure.RetentionPolicy{
 		IncludeFailed: body.IncludeFailed, Checkpoints: body.Checkpoints, Completed: r.seconds("completed", body.Completed),
 		Failed: r.seconds("failed", body.Failed), Handoffs: r.seconds("handoffs", body.Handoffs)}}

@@ -33,7 +33,6 @@ func (s *server) treeOutline(r *request) (any, error) {
 	return object{"rows": rows}, err
 }
 
-// treeReport returns the report of a tree.
 func (s *server) treeReport(r *request) (any, error) {
 	id := r.pathTree()
 	if err := r.done(); err != nil {

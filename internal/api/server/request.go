@@ -151,10 +151,8 @@ func (r *request) task(name string) perdure.TaskID {
 	return parsed(r, r.text(name), perdure.ParseTaskID)
 }
 
-// pathTree reads the ID of a tree in the path.
 func (r *request) pathTree() perdure.TreeID { return parsed(r, r.PathValue("id"), perdure.ParseTreeID) }
 
-// pathTask reads the ID of a task in the path.
 func (r *request) pathTask() perdure.TaskID { return parsed(r, r.PathValue("id"), perdure.ParseTaskID) }
 
 func (r *request) tasks(name string) []perdure.TaskID {
@@ -186,14 +184,15 @@ func (r *request) states(name string) []perdure.State {
 // body reads the JSON object of the request into what v points to, strictly: a field
 // that v does not have or that appears twice, null instead of the object, text that is
 // not UTF-8 and anything after the object are errors. No body counts as {}. It is called
-// after all parameters are read.
-func (r *request) body(v any) { r.bodyUpTo(v, r.jsonBytes) }
+// after all parameters are read, and returns the first error as done does.
+func (r *request) body(v any) error { return r.bodyUpTo(v, r.jsonBytes) }
 
 // bodyUpTo is body with another limit on the size.
-func (r *request) bodyUpTo(v any, limit int64) {
+func (r *request) bodyUpTo(v any, limit int64) error {
 	if r.done() == nil {
 		r.keep(r.decode(v, limit))
 	}
+	return r.err
 }
 
 func (r *request) decode(v any, limit int64) error {

@@ -34,15 +34,7 @@ type result struct {
 	client.Details
 }
 
-func (s *server) treeResult(r *request) (any, error) {
-	id := r.pathTree()
-	if err := r.done(); err != nil {
-		return nil, err
-	}
-	return s.resultOf(r.Context(), id)
-}
-
-func (s *server) resultOf(ctx context.Context, id perdure.TreeID) (*result, error) {
+func (s *server) treeResult(ctx context.Context, id perdure.TreeID) (*result, error) {
 	tree, err := s.store.Tree(ctx, id)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,7 +31,7 @@ func (s *server) routes() http.Handler {
 	handle("GET /v1/trees", s.trees)
 	handle("GET /v1/trees/{id}", s.tree)
 	handle("GET /v1/trees/{id}/status", s.treeStatus)
-	handle("GET /v1/trees/{id}/result", s.treeResult)
+	handle("GET /v1/trees/{id}/result", ofTree(s.treeResult))
 	handle("GET /v1/trees/{id}/tasks", s.treeTasks)
 	handle("GET /v1/trees/{id}/outline", s.treeOutline)
 	handle("GET /v1/trees/{id}/report", s.treeReport)
@@ -67,11 +68,11 @@ func (s *server) routes() http.Handler {
 	handle("GET /v1/handoffs/{id}/entries", s.handoffEntries)
 
 	handle("GET /v1/loops", s.loops)
-	handle("GET /v1/loops/{id}", s.loop)
-	handle("GET /v1/loops/{id}/document", s.loopDocument)
-	handle("GET /v1/loops/{id}/iterations", s.iterations)
-	handle("GET /v1/loops/{id}/briefs", s.briefs)
-	handle("GET /v1/loops/{id}/regressed", s.regressed)
+	handle("GET /v1/loops/{id}", ofTree(s.records.Loop))
+	handle("GET /v1/loops/{id}/document", ofTree(s.records.Document))
+	handle("GET /v1/loops/{id}/iterations", iterations("from", 0, s.records.Iterations))
+	handle("GET /v1/loops/{id}/briefs", iterations("from", 0, s.records.Briefs))
+	handle("GET /v1/loops/{id}/regressed", iterations("below", maxNumber, s.records.Regressed))
 	handle("GET /v1/loops/{id}/history", s.loopHistory)
 	handle("GET /v1/loops/{id}/gates", s.gates)
 	handle("GET /v1/loops/{id}/false-alarms", s.falseAlarms)
@@ -86,6 +87,17 @@ func (s *server) routes() http.Handler {
 	handle("POST /v1/gc", s.collect)
 	handle("GET /v1/check", s.check)
 	return s.missing(mux)
+}
+
+// ofTree answers with what read returns for the tree in the path.
+func ofTree[T any](read func(ctx context.Context, id perdure.TreeID) (T, error)) handler {
+	return func(r *request) (any, error) {
+		id := r.pathTree()
+		if err := r.done(); err != nil {
+			return nil, err
+		}
+		return read(r.Context(), id)
+	}
 }
 
 // missing answers requests that no route takes with a problem document too.

@@ -96,7 +96,6 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// server has the handlers.
 type server struct {
 	cfg     Config
 	store   *perdure.Store

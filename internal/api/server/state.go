@@ -53,8 +53,7 @@ func (s *server) change(r *request, body any, limit int64) (perdure.StateRef, er
 	if err != nil {
 		return ref, err
 	}
-	r.bodyUpTo(body, limit)
-	return ref, r.done()
+	return ref, r.bodyUpTo(body, limit)
 }
 
 // state returns the counters of a state.

@@ -44,8 +44,7 @@ type reasonRequest struct {
 func (s *server) cancelTask(r *request) (any, error) {
 	var body reasonRequest
 	id := r.pathTask()
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	if err := s.refuseLoopTask(r.Context(), "cancel task", id); err != nil {
@@ -57,8 +56,7 @@ func (s *server) cancelTask(r *request) (any, error) {
 
 func (s *server) retryTask(r *request) (any, error) {
 	id := r.pathTask()
-	r.body(&struct{}{})
-	if err := r.done(); err != nil {
+	if err := r.body(&struct{}{}); err != nil {
 		return nil, err
 	}
 	if err := s.refuseLoopTask(r.Context(), "retry task", id); err != nil {

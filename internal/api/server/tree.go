@@ -16,8 +16,7 @@ const maxKeyBytes = 255
 func (s *server) createTree(r *request) (any, error) {
 	const op = "create tree"
 	var body client.TreeRequest
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	req, err := s.launchRequest(op, r, &body)
@@ -194,8 +193,7 @@ func (s *server) treeTasks(r *request) (any, error) {
 func (s *server) cancelTree(r *request) (any, error) {
 	var body reasonRequest
 	id := r.pathTree()
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	if err := s.refuseLoop(r.Context(), "cancel tree", id); err != nil {
@@ -210,8 +208,7 @@ func (s *server) resumeTree(r *request) (any, error) {
 		Owner string `json:"owner"`
 	}
 	id := r.pathTree()
-	r.body(&body)
-	if err := r.done(); err != nil {
+	if err := r.body(&body); err != nil {
 		return nil, err
 	}
 	owner, err := s.owner("resume tree", body.Owner)

@@ -91,7 +91,6 @@ func (s *server) variable(r *request) (any, error) {
 	return r.tagged(s.store.Var(r.Context(), ref, r.PathValue("name")))
 }
 
-// variableRequest is the body of PUT /v1/variables/{name}.
 type variableRequest struct {
 	Value       json.RawMessage `json:"value"`
 	Type        perdure.VarType `json:"type"`

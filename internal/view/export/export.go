@@ -50,7 +50,6 @@ type manifest struct {
 	WithContext bool `json:"with_context"`
 }
 
-// end is the last line.
 type end struct {
 	Type   string           `json:"type"`
 	Counts map[string]int64 `json:"counts"`
@@ -93,7 +92,6 @@ type exporter struct {
 	err   error
 }
 
-// line writes a line.
 func (x *exporter) line(kind string, v any) { x.write(kind, "", v, "\n") }
 
 // row writes a line with a value of the store, in the member that is named as its type.
@@ -140,7 +138,6 @@ func (x *exporter) tasks(ctx context.Context, tree *perdure.Tree) error {
 	}
 }
 
-// task writes a task and its calls.
 func (x *exporter) task(ctx context.Context, id perdure.TaskID) error {
 	t, err := x.store.Task(ctx, id)
 	if err != nil {

@@ -78,7 +78,6 @@ func (x *exporter) iterations(ctx context.Context, records *record.Records, id p
 	}
 }
 
-// blob writes a long value.
 func (x *exporter) blob(ctx context.Context, hash string) error {
 	blob, err := x.store.OpenBlob(ctx, hash)
 	if err != nil {

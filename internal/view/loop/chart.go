@@ -78,7 +78,6 @@ func (c *column) name() string {
 	return fmt.Sprintf("iterations %d to %d", c.From, c.To)
 }
 
-// chart is a drawing for the template.
 type chart struct {
 	Title, Label  string
 	Width, Height float64
@@ -192,7 +191,6 @@ func (s *Summary) qualityChart(list []column) *chart {
 	return c
 }
 
-// qualityDots marks iterations.
 func (s *Summary) qualityDots(c *chart, a *axes, list []column) {
 	seen := make(map[string]bool)
 	for i := range list {
@@ -336,7 +334,6 @@ func niceTop(v float64) float64 {
 // round keeps drawings small.
 func round(v float64) float64 { return math.Round(v*10) / 10 }
 
-// charts are all drawings of the report.
 func (s *Summary) charts() []*chart {
 	list := s.columns()
 	if len(list) == 0 {

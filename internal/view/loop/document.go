@@ -140,7 +140,6 @@ func fieldsOf(c *config.Config) (fields map[string]json.RawMessage) {
 	return fields
 }
 
-// record adds an iteration.
 func (d *State) record(s *Summary, it *record.Iteration, o *state.Outcome, known bool) {
 	at := instant(o.Timestamp)
 	if known {

@@ -30,7 +30,6 @@ func (s *Summary) html(w io.Writer) error {
 	return nil
 }
 
-// page is what the template shows.
 type page struct {
 	ID, Status     string
 	Cards          []fact

@@ -32,7 +32,6 @@ func Layout(ctx context.Context, store *perdure.Store, dir string) func(t *perdu
 	}
 }
 
-// layout is one of the loops.
 type layout struct {
 	store *perdure.Store
 	tree  perdure.Tree
@@ -112,7 +111,6 @@ type layoutWriter struct {
 	last  int // the last iteration with a checkpoint
 }
 
-// json adds a document.
 func (w *layoutWriter) json(place string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -121,7 +119,6 @@ func (w *layoutWriter) json(place string, v any) error {
 	return w.add(place, text)
 }
 
-// iterations writes those that follow.
 func (w *layoutWriter) iterations(list []record.Iteration) error {
 	at := len(w.draft.d.History)
 	w.draft.Add(list)
@@ -183,7 +180,6 @@ func (w *layoutWriter) checkpoint(h *Iteration, snapshot string) *checkpoint {
 	return c
 }
 
-// documents writes those of the whole loop.
 func (w *layoutWriter) documents() error {
 	d, s := w.draft.State(), w.draft.Summary()
 	for _, c := range []*Choice{d.Best, d.Selected} {

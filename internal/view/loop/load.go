@@ -86,7 +86,6 @@ func (in *Input) Load(ctx context.Context, from Source, view View, full bool) er
 	return l.history(ctx, view)
 }
 
-// loader reads iterations.
 type loader struct {
 	in   *Input
 	from Source

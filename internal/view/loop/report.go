@@ -40,10 +40,8 @@ func (s *Summary) Report(w io.Writer, format string) error {
 	return fmt.Errorf("write report: %q is not a format", format)
 }
 
-// fact is a line of the summary.
 type fact struct{ Name, Value string }
 
-// facts are the lines at the top.
 func (s *Summary) facts() []fact {
 	at := fmt.Sprint(s.in.Loop.Iteration)
 	if s.cfg.MaxIterations > 0 {

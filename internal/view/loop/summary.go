@@ -313,7 +313,6 @@ func (s *Summary) judged() *point {
 	return nil
 }
 
-// times sums up what the iterations took.
 func (s *Summary) times() (t state.Times) {
 	for i := range s.points {
 		t = added(t, s.points[i].times)
@@ -361,7 +360,7 @@ func (s *Summary) elapsed() time.Duration {
 	return max(0, end.Sub(s.in.Tree.CreatedAt))
 }
 
-// agent is who works now.
+// agent is the name of the agent that works now.
 func (s *Summary) agent() string {
 	if s.cfg.Agent == "" {
 		return ""

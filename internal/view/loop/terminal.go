@@ -1,12 +1,15 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -59,7 +62,7 @@ func (y Style) withDefaults() Style {
 // watchingOff is said of loops without the watching.
 const watchingOff = "off: nothing is compared, recovered from or chosen"
 
-// screen is a view on its way.
+// screen is the text of a view that is being written.
 type screen struct {
 	Style
 	b strings.Builder
@@ -83,20 +86,10 @@ func (c *screen) to(w io.Writer) error {
 }
 
 // mark returns the sign of a status; each has another shape.
-func mark(status string) string {
-	switch status {
-	case string(record.Completed):
-		return "✓"
-	case string(record.Failed), statusCrashed:
-		return "✗"
-	case string(record.Running), string(record.Completing):
-		return "●"
-	case string(record.Paused):
-		return "◌"
-	case string(record.Aborted):
-		return "⊘"
-	}
-	return "…"
+func mark(s string) string {
+	alike := map[string]perdure.State{statusCrashed: perdure.Failed, string(record.Completing): perdure.Running,
+		string(record.Paused): perdure.Waiting, string(record.Aborted): perdure.Cancelled}
+	return status.Mark(cmp.Or(alike[s], perdure.State(s)))
 }
 
 // Overview writes what the loop does now, how its last check ended, how good it
@@ -139,7 +132,7 @@ func (s *Summary) Overview(w io.Writer, style Style) error {
 	return c.to(w)
 }
 
-// now says what is going on.
+// now writes what the loop does now.
 func (s *Summary) now(c *screen) {
 	at := "before the first iteration"
 	if n := s.in.Loop.Iteration; n > 0 {
@@ -169,7 +162,6 @@ func (s *Summary) now(c *screen) {
 	}
 }
 
-// lastCheck prints the last check.
 func (s *Summary) lastCheck(c *screen) {
 	check, number := s.standing.Run.Check, s.in.Loop.Iteration
 	if check == nil && s.last != nil {
@@ -379,7 +371,6 @@ func (s *Summary) whyBest() string {
 	return ", " + why
 }
 
-// incomplete says so when iterations are missing.
 func (s *Summary) incomplete(c *screen) {
 	if !s.Whole() {
 		c.line("%s", c.Dim(fmt.Sprintf("Not all iterations were looked at: %d of %d.", len(s.points), s.in.Loop.Iteration)))

@@ -119,7 +119,6 @@ func (s *Summary) asked() string {
 	return ""
 }
 
-// outcome says how a check ended.
 func outcome(c *state.Check) string {
 	switch {
 	case c.Passed:

@@ -74,7 +74,6 @@ func (r *reader) matches(ctx context.Context, q *client.OutlineQuery) ([]client.
 
 const sqlOutlineRoot = `SELECT root FROM tree WHERE id = $1`
 
-// first is the ID of the tree's first task.
 func (r *reader) first(ctx context.Context) (int64, error) {
 	var first int64
 	err := r.QueryRow(ctx, sqlOutlineRoot, r.tree).Scan(&first)

@@ -65,7 +65,7 @@ func ReadReport(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID) (*
 	return v.report, nil
 }
 
-// view is a tree on its way to a report.
+// view is what was read of a tree for its report.
 type view struct {
 	*reader
 	report *client.Report

@@ -43,19 +43,16 @@ type chart struct {
 	Failed        bool
 }
 
-// gridLine is a horizontal line with its value.
 type gridLine struct {
 	Y     float64
 	Label string
 }
 
-// tick is a place on the axis of time.
 type tick struct {
 	X     float64
 	Label string
 }
 
-// bar is a column.
 type bar struct {
 	X, Y, W, H float64
 	Class      string
@@ -180,7 +177,6 @@ type gantt struct {
 	More                int
 }
 
-// ganttLine is a row of it.
 type ganttLine struct {
 	Top        float64
 	Y, TextY   float64

@@ -34,7 +34,6 @@ func (d *Document) HTML(w io.Writer) error {
 	return nil
 }
 
-// page is what the template shows.
 type page struct {
 	Title, ID, State string
 	Class            perdure.State
@@ -65,7 +64,6 @@ type modelRow struct {
 	MeanMS, Share float64
 }
 
-// treeRow is a row of the outline.
 type treeRow struct {
 	Row     client.ReportRow
 	Text    string

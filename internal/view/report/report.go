@@ -84,7 +84,6 @@ func (d *Document) Write(w io.Writer, format string) error {
 	return fmt.Errorf("write report: %q is not a format", format)
 }
 
-// state is the tree's state for people.
 func (d *Document) state() string {
 	if d.Tree.Partial {
 		return "completed, partial"
@@ -92,7 +91,6 @@ func (d *Document) state() string {
 	return string(d.Status.State)
 }
 
-// name is what the tree is called.
 func (d *Document) name() string {
 	if d.Tree.Name != "" {
 		return d.Tree.Name

@@ -15,7 +15,6 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 )
 
-// keyHelp lists what keys do.
 func keyHelp() [][2]string {
 	return [][2]string{
 		{"↑ ↓  k j", "move"},
@@ -68,7 +67,6 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// answer takes yes or no.
 func (m *model) answer(name string) tea.Cmd {
 	q := m.asked
 	m.asked = nil
@@ -182,7 +180,6 @@ func nextState(s perdure.State) perdure.State {
 	return all[(slices.Index(all, s)+1)%len(all)]
 }
 
-// write changes the text of the filter.
 func (m *model) write(k tea.KeyPressMsg) tea.Cmd {
 	text := m.filter.text
 	switch k.String() {

@@ -78,13 +78,11 @@ type pageKey struct {
 	page   int
 }
 
-// treeLine is a tree in the list.
 type treeLine struct {
 	tree     perdure.Tree
 	progress perdure.Progress
 }
 
-// filter selects tasks of a tree.
 type filter struct {
 	text  string
 	state perdure.State

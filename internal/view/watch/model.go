@@ -65,7 +65,6 @@ type model struct {
 	scroll int
 }
 
-// question waits for yes or no.
 type question struct {
 	text string
 	yes  func() tea.Cmd
@@ -79,7 +78,6 @@ func newModel(ctx context.Context, cfg Config) *model {
 	return m
 }
 
-// choose shows a tree, or the list.
 func (m *model) choose(tree perdure.TreeID) {
 	m.tree, m.name, m.outline, m.status, m.events, m.lastEvent = tree, "", newOutline(), nil, nil, 0
 	m.loading, m.cursor, m.top, m.failed, m.note = make(map[pageKey]bool), place{}, 0, nil, ""
@@ -94,7 +92,7 @@ func (m *model) choose(tree perdure.TreeID) {
 // Init asks for what is shown first.
 func (m *model) Init() tea.Cmd { return m.again() }
 
-// again looks at what is shown.
+// again reads what is shown.
 func (m *model) again() tea.Cmd {
 	if m.tree == "" {
 		return m.list()
@@ -112,7 +110,7 @@ func (m *model) wait(took time.Duration) tea.Cmd {
 	return m.later(pause, timeUp{m.round})
 }
 
-// quiet reports whether nothing changes by itself.
+// quiet reports whether no task runs.
 func (m *model) quiet() bool { return m.status != nil && m.status.Running == 0 }
 
 // Update takes in a message.
@@ -265,7 +263,6 @@ func (m *model) inSight() []perdure.TaskID {
 	return ids
 }
 
-// rows is how many rows the list of tasks has.
 func (m *model) rows() int {
 	if m.filter.on() {
 		return len(m.matches)
@@ -296,7 +293,6 @@ func (m *model) at() int {
 	return m.outline.index(m.cursor)
 }
 
-// moveTo selects a row.
 func (m *model) moveTo(i int) {
 	i = max(0, min(i, m.rows()-1))
 	if m.filter.on() {
@@ -317,7 +313,7 @@ func (m *model) keepInSight() {
 	m.top = max(0, max(min(m.top, at), at-height+1))
 }
 
-// message is what an error says to people.
+// message returns the message of an error for people.
 func message(err error) string {
 	var own *perdure.Error
 	if errors.As(err, &own) && own.Msg != "" {

@@ -15,7 +15,6 @@ type outline struct {
 	byID map[perdure.TaskID]*node
 }
 
-// node is a loaded task.
 type node struct {
 	row    client.OutlineRow
 	parent *node
@@ -64,7 +63,6 @@ func (n *node) reserve(count int64) {
 	}
 }
 
-// unfold shows the children of a task, or hides them.
 func (n *node) unfold(open bool) {
 	if n.open == open || open && n.row.Children == 0 {
 		return

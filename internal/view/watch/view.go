@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"image/color"
 	"strings"
 	"time"
 
@@ -91,7 +92,7 @@ func (m *model) tasksLines() []string {
 	return lines
 }
 
-// head says how far the tree is and what is slow.
+// head is the progress of the tree and what is slow.
 func (m *model) head() []string {
 	title := m.bold("perdure watch") + "  " + string(m.tree)
 	if m.status == nil {
@@ -171,13 +172,11 @@ func (m *model) filterText() string {
 	return text
 }
 
-// rule is a line with a title.
 func (m *model) rule(title string) string {
 	left := "─ " + title + " "
 	return m.dim(left + strings.Repeat("─", max(0, m.width-ansi.StringWidth(left))))
 }
 
-// taskLine draws the row i.
 func (m *model) taskLine(i int) string {
 	level, sign := 0, "  "
 	row := m.row(i)
@@ -374,20 +373,10 @@ func (m *model) dim(text string) string  { return m.paint(text, lipgloss.NewStyl
 // state paints a text in the colour of a state: one of the terminal's own, which
 // fit its background.
 func (m *model) state(s perdure.State, text string) string {
-	style := lipgloss.NewStyle()
-	switch s {
-	case perdure.Completed:
-		style = style.Foreground(lipgloss.Green)
-	case perdure.Failed:
-		style = style.Foreground(lipgloss.Red)
-	case perdure.Running:
-		style = style.Foreground(lipgloss.Cyan)
-	case perdure.Waiting:
-		style = style.Foreground(lipgloss.Blue)
-	case perdure.Cancelled:
-		style = style.Foreground(lipgloss.Yellow)
-	case perdure.Queued:
-		style = style.Faint(true)
+	if s == perdure.Queued {
+		return m.dim(text)
 	}
-	return m.paint(text, style)
+	colors := map[perdure.State]color.Color{perdure.Completed: lipgloss.Green, perdure.Failed: lipgloss.Red,
+		perdure.Running: lipgloss.Cyan, perdure.Waiting: lipgloss.Blue, perdure.Cancelled: lipgloss.Yellow}
+	return m.paint(text, lipgloss.NewStyle().Foreground(colors[s]))
 }
