@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/model/mock"
 )
 
-// These tests give the program what it cannot use. Each wants the exit status
-// of its kind, one error with a hint and nothing else, and nothing lost.
+// These tests run the program with bad input. Each expects the exit status of its
+// kind, one error with a hint, no other output, and no lost data.
 
 // place is a folder in which commands run inside the test's process.
 type place struct {
@@ -55,7 +55,7 @@ func (p *place) run(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), err.String()
 }
 
-// good wants that a command does what it is asked.
+// good runs a command that must succeed.
 func (p *place) good(args ...string) (stdout string) {
 	p.t.Helper()
 	status, stdout, stderr := p.run(args...)
@@ -65,8 +65,8 @@ func (p *place) good(args ...string) (stdout string) {
 	return stdout
 }
 
-// bad wants that a command is refused with a status, and one error that matches
-// a pattern.
+// bad runs a command that must fail with a status, and one error that matches a
+// pattern.
 func (p *place) bad(status int, pattern string, args ...string) (stderr string) {
 	p.t.Helper()
 	got, stdout, stderr := p.run(args...)
@@ -170,7 +170,7 @@ func TestBadContexts(t *testing.T) {
 	}
 }
 
-// answers are what a hostile endpoint says, by the first element of the path.
+// answers are the answers of a hostile endpoint, by the first element of the path.
 func answers() map[string]http.HandlerFunc {
 	const stream = "text/event-stream"
 	said := func(kind, text string) http.HandlerFunc {
@@ -257,8 +257,8 @@ func TestHostileEndpoint(t *testing.T) {
 	}
 }
 
-// TestBadAnswersThenGoodOnes: what an answer spoiled is retried, and nothing
-// else of the tree is done again.
+// TestBadAnswersThenGoodOnes: a task that failed by a bad answer is retried, and no
+// other task of the tree runs again.
 func TestBadAnswersThenGoodOnes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -315,7 +315,7 @@ func TestBadAnswersThenGoodOnes(t *testing.T) {
 	}
 }
 
-// TestUnreachableThenReachable: the endpoint comes up later.
+// TestUnreachableThenReachable: the endpoint starts after the run.
 func TestUnreachableThenReachable(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// claudeVar names a folder with what the agent does that the scripts call claude:
-// 1.jsonl, 2.jsonl and so on, each once, with a call of a tool in a line. What it was
-// told is added to the file told there.
+// claudeVar names a folder with the turns of the agent that the scripts call claude:
+// 1.jsonl, 2.jsonl and so on, each used once, with a call of a tool in each line. Its
+// prompts are appended to the file told in the folder.
 const claudeVar = "FAKE_CLAUDE"
 
-// playClaude is Claude Code as far as loops see it: it takes --settings, prints its
-// stream, and runs the hooks around its calls as Claude Code does, which takes every
-// failure of a hook for consent but exit status 2.
+// playClaude imitates Claude Code as far as loops use it: it has --settings, prints its
+// stream, and runs the hooks around its calls. Like Claude Code, it continues after
+// every failure of a hook except exit status 2.
 func playClaude(ctx context.Context, args []string, prompt io.Reader, out io.Writer) error {
 	c := &claude{folder: os.Getenv(claudeVar), out: out}
 	if _, err := io.Copy(io.Discard, prompt); err != nil {
@@ -112,7 +112,7 @@ func (c *claude) do(ctx context.Context, id string, call claudeCall) error {
 	return errors.Join(err, f.Close())
 }
 
-// make does what the tool does.
+// make makes the change of a tool.
 func (call *claudeCall) make(ctx context.Context) error {
 	if call.Tool == "Write" {
 		return os.WriteFile(fmt.Sprint(call.Input["file_path"]), []byte(fmt.Sprint(call.Input["content"])), 0o600)

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// TestKillDuringGC kills retention midway through removing a tree: what is left
-// is sound, the tree is there whole or not at all, and the next run finishes.
+// TestKillDuringGC kills retention midway through removing a tree: the store is sound,
+// the tree is complete or removed, and the next run finishes.
 func TestKillDuringGC(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{"prune.after_step", "tx.before_commit", "tx.after_commit"} {

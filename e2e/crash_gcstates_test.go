@@ -11,15 +11,14 @@ import (
 	"github.com/perdure/perdure/handoff/ledger"
 )
 
-// living and dead name what retention keeps and what it removes in
+// living and dead name the entries that retention keeps and removes in
 // TestKillDuringGCOfStates.
 const (
 	livingSession = "login-1"
 	deadTemporary = "scratch"
 )
 
-// fillStates makes a store in which there is something of every kind to remove,
-// and something of every kind to keep.
+// fillStates creates a store with entries of every kind to remove and to keep.
 func fillStates(t *testing.T, s *perdure.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -65,7 +64,7 @@ func fillStates(t *testing.T, s *perdure.Store) {
 	}
 }
 
-// checkLiving wants all there that retention does not remove.
+// checkLiving checks that the store has all entries that retention keeps.
 func checkLiving(t *testing.T, s *perdure.Store) {
 	t.Helper()
 	ctx := t.Context()

@@ -77,8 +77,8 @@ func importSource(t *testing.T, dir string) {
 		"variables": state(2)})
 }
 
-// exported is what a store gives in the layout. The program writes it: the race
-// detector would make this process take ten times as long.
+// exported returns the export of a store. The program writes it: with the race detector
+// this process would take ten times as long.
 func exported(t *testing.T, bin, store string) map[string]string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
@@ -105,7 +105,7 @@ func exported(t *testing.T, bin, store string) map[string]string {
 	return files
 }
 
-// healthy wants the doctor to find nothing in a store.
+// healthy checks that the doctor finds no problem in a store.
 func healthy(t *testing.T, bin, store string) {
 	t.Helper()
 	cmd := exec.Command(bin, "doctor")
@@ -115,8 +115,8 @@ func healthy(t *testing.T, bin, store string) {
 	}
 }
 
-// TestKillDuringImport kills an import after each of its steps: what is there is
-// sound, and importing again gives what an import that was left alone does.
+// TestKillDuringImport kills an import after each of its steps: the store is sound, and
+// another import has the result of one that was not interrupted.
 func TestKillDuringImport(t *testing.T) {
 	t.Parallel()
 	bin, err := programFile()

@@ -39,8 +39,7 @@ type ipcReply struct {
 	Error *aiwgipc.Error `json:"error"`
 }
 
-// once sends a request and reads its answer; an error means that it is unknown
-// what became of it.
+// once sends a request and reads its answer; after an error its outcome is unknown.
 func (c *ipcClient) once(method string, params map[string]any) (ipcReply, error) {
 	if c.conn == nil {
 		conn, err := net.Dial("unix", c.path)
@@ -93,8 +92,7 @@ func (c *ipcClient) call(method string, params map[string]any) ipcReply {
 	}
 }
 
-// task does one task from its submission to its end, and returns what it has to
-// be then.
+// task submits and completes one task, and returns its expected state.
 func (c *ipcClient) task(name string, chunks int) (id string, err error) {
 	want := func(method string, r ipcReply, state string) error {
 		if r.Error != nil {
@@ -146,9 +144,8 @@ func (c *ipcClient) task(name string, chunks int) (id string, err error) {
 	return id, nil
 }
 
-// TestIPCKills kills the daemon again and again while clients submit tasks, work
-// on them and end them: what was acknowledged is there, once, and the workers go
-// on without knowing.
+// TestIPCKills kills the daemon repeatedly while clients submit, execute and complete
+// tasks: every acknowledged change is stored once, and the workers continue.
 func TestIPCKills(t *testing.T) {
 	t.Parallel()
 	bin, err := programFile()
@@ -217,7 +214,7 @@ func TestIPCKills(t *testing.T) {
 	checkIPCTasks(t, store, done)
 }
 
-// checkIPCTasks looks for what was acknowledged, and for nothing else.
+// checkIPCTasks checks that the store has the acknowledged tasks and no other ones.
 func checkIPCTasks(t *testing.T, dir string, done []map[string]string) {
 	t.Helper()
 	s, err := perdure.Open(t.Context(), perdure.Config{Dir: dir})

@@ -73,7 +73,7 @@ func (b *bed) command(env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// next is the command that goes on: a run while there is no tree, else a resume.
+// next returns the command to continue: a run if there is no tree, else a resume.
 func (b *bed) next(env ...string) *exec.Cmd {
 	trees := b.trees()
 	if len(trees) == 0 {
@@ -121,8 +121,8 @@ func (b *bed) finish() {
 	b.t.Fatal("the tree does not end")
 }
 
-// result is what a tree leaves: the answer, and how often each request was
-// answered at the model and in the journal.
+// result is the answer of a tree, and the number of answers to each request at the
+// model and in the journal.
 type result struct {
 	answer    string
 	responses []string

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// A damaged store is distinguished from a valid one, from none and from an empty one,
-// whatever was damaged; nothing of it is changed; and no command hangs on it.
+// Every kind of damaged store is distinguished from a valid one, a missing one and an
+// empty one; it is not changed, and no command hangs.
 
 // storeFiles are the files of a store's database, by their ending.
 type storeFiles map[string][]byte
@@ -142,8 +142,8 @@ func TestDamagedStore(t *testing.T) {
 	}
 }
 
-// TestDamagedPages: whatever page is gone, the doctor finds it, and a command
-// works or says that the store is damaged.
+// TestDamagedPages: the doctor finds every lost page, and a command works or reports
+// that the store is damaged.
 func TestDamagedPages(t *testing.T) {
 	t.Parallel()
 	const page = 4096

@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
-// own runs a shell script in namespaces of its own: as root of its own (0), it
-// may mount disks that no other process sees; with another user ID, it is a user
-// whom permissions concern. What each command says goes to files.
+// own runs a shell script in new namespaces: as their root (0), it may mount disks that
+// no other process sees; with another user ID, permissions apply to it. The output of
+// each command is written to files.
 func own(t *testing.T, user int, script string) (dir string) {
 	t.Helper()
 	path, err := exec.LookPath("perdure")
@@ -50,8 +50,8 @@ cd disk
 	return dir
 }
 
-// said checks what a command of a script said: an error that matches a pattern,
-// or with status 0 a result that holds a text.
+// said checks the output of a command of a script: an error that matches a pattern, or
+// with status 0 a result that contains a text.
 func said(t *testing.T, dir, name string, status int, want string) {
 	t.Helper()
 	read := func(kind string) string {
@@ -76,9 +76,8 @@ func said(t *testing.T, dir, name string, status int, want string) {
 	}
 }
 
-// TestFullDisk: the disk is full before there is a store, when a context is
-// read, and in the middle of a run. The run ends by itself, and goes on when
-// there is room again.
+// TestFullDisk: the disk is full before the store is created, while a context is read,
+// and during a run. The run ends by itself, and can be resumed after space was freed.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := own(t, 0, `

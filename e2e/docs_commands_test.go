@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// docLine says what is special about a command line of a page. A line without an
-// entry is run as it stands in the page and has to end with status 0.
+// docLine describes an exception for a command line of a page. A line without an entry
+// is run unchanged and must end with status 0.
 type docLine struct {
 	before string // shell commands that run first, in the same shell
 	by     string // the test that runs the line
@@ -101,8 +101,8 @@ mkdir ../copy
 cp -r tests ../copy`)
 }
 
-// docPrelude stands before the command lines of a page. The program is built once,
-// and what the page kills after a while is killed once a call was answered.
+// docPrelude runs before the command lines of a page. The program is built once, and a
+// command that the page kills after some time is killed after a call was answered.
 const docPrelude = `
 newest() { perdure status --json | sed -n '1s/.*"tree_id":"\([^"]*\)".*/\1/p'; }
 first_task() { perdure tree "$1" | sed -n 's/.*\(task-[0-9]*\).*/\1/p' | head -n 1; }
@@ -113,8 +113,8 @@ if [ -e variables ]; then . ./variables; else TREE=$(newest); fi
 if [ -n "$TREE" ]; then TASK=$(first_task "$TREE"); fi
 `
 
-// Every command line of the README, the tour and the page on operations runs as it
-// stands there, or its flags are those of the command.
+// Every command line of the README, the tour and the page on operations runs unchanged,
+// or its flags are those of the command.
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()
 	tests := testNames(t)
@@ -173,8 +173,8 @@ func (p *docPage) find(line string) (key string, special docLine) {
 	return "", docLine{}
 }
 
-// commandLines are the command lines of a page: those of a block, and each that
-// stands in the text between backquotes.
+// commandLines returns the command lines of a page: those of blocks, and those in the
+// text between backquotes.
 func commandLines(page string) (scripts [][]string) {
 	first := regexp.MustCompile("^(perdure|go|cp) ")
 	command := regexp.MustCompile("^(perdure|make|sqlite3|go (build|run)) +[^ ]")
@@ -201,7 +201,7 @@ func commandLines(page string) (scripts [][]string) {
 	return scripts
 }
 
-// withVariables puts shell variables for what differs between two runs.
+// withVariables replaces values that differ between runs by shell variables.
 func withVariables(line string) string {
 	line = regexp.MustCompile(`tree-[0-9a-f]{8}`).ReplaceAllString(line, "TREE")
 	return regexp.MustCompile(`\b(TREE|TASK|LOOP)\b`).ReplaceAllString(line, "$$$1")

@@ -67,7 +67,7 @@ func (e *exampleProgram) command(t *testing.T, dir string, env ...string) *exec.
 	return cmd
 }
 
-// runs runs it to its end and compares what it prints.
+// runs runs the example to its end and compares its output.
 func (e *exampleProgram) runs(t *testing.T, dir, want string) string {
 	t.Helper()
 	out, err := e.command(t, dir).CombinedOutput()
@@ -77,8 +77,8 @@ func (e *exampleProgram) runs(t *testing.T, dir, want string) string {
 	return string(out)
 }
 
-// Every example does what its comment says, also when it is run again in the same
-// folder, and refuses to run without the arguments it needs.
+// Every example has the output in its comment, also in a second run in the same folder,
+// and fails without its required arguments.
 func TestDocsExamples(t *testing.T) {
 	t.Parallel()
 	all := examplePrograms()
@@ -146,7 +146,7 @@ func TestExampleOutside(t *testing.T) {
 	}
 }
 
-// asksOnce checks that example crash asks each question once, in three lives.
+// asksOnce checks that the crash example sends each question once, in three processes.
 func asksOnce(t *testing.T, out string) {
 	t.Helper()
 	var order strings.Builder
@@ -161,12 +161,12 @@ func asksOnce(t *testing.T, out string) {
 	}
 }
 
-// setUp is how many transactions an example takes to open a session, to create its
-// tree, to claim the root and to make its children.
+// setUp is the number of transactions in which an example opens a session, creates its
+// tree, claims the root and creates its children.
 const setUp = 4
 
-// Every example continues when it is run again after it was killed at any
-// transaction: none loses children or repeats what was finished.
+// Every example continues when it is run again after a kill at any transaction: none
+// loses children or repeats completed tasks.
 func TestExamplesSurviveKills(t *testing.T) {
 	t.Parallel()
 	points, most := []string{"tx.after_commit"}, setUp+2

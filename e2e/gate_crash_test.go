@@ -86,9 +86,8 @@ func (b *bed) oneGate(dsn string, answered bool) perdure.TreeID {
 	return trees[0].ID
 }
 
-// TestKillAtGate kills the program at each write on the way to a gate, around the
-// answer, and on the way from there: there is one gate, one answer, and no answer of
-// a model is asked for twice that was recorded.
+// TestKillAtGate kills the program at each write before a gate, around the answer, and
+// after it: there is one gate and one answer, and no recorded call is sent again.
 func TestKillAtGate(t *testing.T) {
 	t.Parallel()
 	want := baseline(t, "--chunk-tokens", "1300")

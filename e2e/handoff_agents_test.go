@@ -26,7 +26,7 @@ perdure handoff current "write out/4" --partial "nothing is written"
 kill -9 $$
 `
 
-// agentB knows only what resume printed, on its standard input.
+// agentB receives only the output of resume, on its standard input.
 const agentB = `set -e
 cat > prompt
 export PERDURE_HANDOFF_TOKEN=$(sed -n 's/.*Give .--token \([a-z0-9]*\).*/\1/p' prompt)
@@ -45,10 +45,9 @@ const sixFiles = `{"id": "US-1", "verificationContract": {"type": "verifiable", 
   "command": "for n in 1 2 3 4 5 6; do grep -q \"content of out/$n\" out/$n || exit 1; done"}]}}
 `
 
-// An agent is killed with half of the task done. Another starts from what resume
-// prints and nothing else, and finishes without doing a step again; a file that
-// was changed in between is named before it starts, and of two successors at once
-// one is refused.
+// An agent is killed after half of the task. Another one starts with only the output of
+// resume, and finishes without repeating a step. A file that was changed meanwhile is
+// named before it starts, and one of two concurrent successors is refused.
 func TestHandoffFinishedByAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorkplace(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
-// handoffChange is a command that is killed, after what came before it.
+// handoffChange is a command that is killed, with the commands before it.
 type handoffChange struct {
 	before, kill string
 	// done tells from what is shown whether the command counts; nil when
@@ -70,9 +70,9 @@ func edited(from, to string) string {
 	return "sed 's/" + from + "/" + to + "/' builder-state.json > n && mv n builder-state.json;"
 }
 
-// Killed at any point of any change, the file is the old one or the new one, what
-// was recorded is never lost and never half there, and the next command brings the
-// file up to date and leaves nothing behind.
+// After a kill at any point of any change, the file is the old one or the new one, each
+// recorded entry is complete, and the next command updates the file and leaves no
+// temporary files.
 func TestHandoffKilledAtFailpoints(t *testing.T) {
 	t.Parallel()
 	chosen := uint64(seed(t))
@@ -114,8 +114,8 @@ func (c *handoffChange) workplace(t *testing.T) *workplace {
 	return w
 }
 
-// killed does a change that is killed at the nth passage of a point, and looks at
-// what is left.
+// killed makes a change that is killed at the nth passage of a point, and checks the
+// result.
 func (w *workplace) killed(c handoffChange, point string, n int) {
 	t := w.t
 	t.Helper()
@@ -172,8 +172,8 @@ func (w *workplace) killed(c handoffChange, point string, n int) {
 	}
 }
 
-// inFile is the checkpoint that the file holds; "" when there is no file or none
-// in it. A file that is not whole ends the test.
+// inFile returns the checkpoint in the file; "" if there is none. An incomplete file
+// fails the test.
 func (w *workplace) inFile() string {
 	t := w.t
 	t.Helper()
@@ -199,7 +199,7 @@ func (w *workplace) inFile() string {
 	return string(raw)
 }
 
-// looked is what the program shows; nil when no work is open.
+// looked returns the output of the program; nil if no work is open.
 func (w *workplace) looked() *handoff.Checkpoint {
 	w.t.Helper()
 	out, errs, status := w.try("perdure handoff show --json")
@@ -222,7 +222,8 @@ func compact(t *testing.T, c *handoff.Checkpoint) []byte {
 	return raw
 }
 
-// stepsEnv tells the role "steps" where the file is, its name, and how many.
+// stepsEnv passes the folder, the name of the file and the number of steps to the role
+// "steps".
 const stepsEnv = "PERDURE_E2E_STEPS"
 
 // recordSteps records steps as fast as it can.

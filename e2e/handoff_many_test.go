@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/handoff"
 )
 
-// anAgent works on from a prompt on its standard input, and ends in the way of
-// $2 after $3 steps. What it does is in work.log, what it knows to be recorded in
+// anAgent continues from a prompt on its standard input, and ends in the way $2 after
+// $3 steps. Its steps are in work.log, those that the program acknowledged in
 // recorded.log.
 const anAgent = `set -e
 name=$1 end=$2 most=$3
@@ -71,9 +71,9 @@ type figures struct {
 
 const stepsOfTask = 12
 
-// Over many hand-overs between agents that end in every way, no successor does a
-// recorded step again, no completed step is lost to a context overflow, and each
-// file is judged rightly. PERDURE_HANDOVERS says how many, PERDURE_CRASH_SEED repeats
+// Over many hand-overs between agents that end in every way, no successor repeats a
+// recorded step, no completed step is lost by a context overflow, and the verdict on
+// each file is correct. PERDURE_HANDOVERS is their number, PERDURE_CRASH_SEED repeats
 // them.
 func TestHandoffMany(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestHandoffMany(t *testing.T) {
 	}
 }
 
-// handOver works one task through, by as many agents as it takes.
+// handOver completes one task with as many agents as necessary.
 func handOver(t *testing.T, rng *rand.Rand, f *figures, want int) {
 	t.Helper()
 	w := newWorkplace(t)
@@ -151,8 +151,8 @@ func handOver(t *testing.T, rng *rand.Rand, f *figures, want int) {
 	}
 }
 
-// recorded are the files of the completed steps. All that agents know to be
-// recorded are among them.
+// recorded returns the files of the completed steps, and checks that they include all
+// acknowledged ones.
 func (w *workplace) recorded() []string {
 	w.t.Helper()
 	var all []string
@@ -175,7 +175,7 @@ func (w *workplace) recorded() []string {
 	return all
 }
 
-// meddle does something to a recorded file, and tells what it has to be judged.
+// meddle changes a recorded file, and returns the expected verdict.
 func (w *workplace) meddle(rng *rand.Rand, recorded []string) map[string]handoff.FileState {
 	w.t.Helper()
 	if len(recorded) == 0 {
@@ -201,7 +201,7 @@ func (w *workplace) meddle(rng *rand.Rand, recorded []string) map[string]handoff
 	return state
 }
 
-// judged compares the verdict on each file with what was done to it.
+// judged compares the verdict on each file with the expected one.
 func (w *workplace) judged(f *figures, recorded []string, moved map[string]handoff.FileState) {
 	w.t.Helper()
 	var v handoff.Verdict
@@ -225,7 +225,8 @@ func (w *workplace) judged(f *figures, recorded []string, moved map[string]hando
 	}
 }
 
-// resume takes the work up as the next agent does after the one before ended so.
+// resume takes the work over for the next agent, as after the given end of the previous
+// one.
 func (w *workplace) resume(f *figures, end, name string, takeOver bool) string {
 	w.t.Helper()
 	script := "perdure handoff resume --agent " + name
@@ -242,7 +243,7 @@ func (w *workplace) resume(f *figures, end, name string, takeOver bool) string {
 	return prompt
 }
 
-// told checks what the successor receives.
+// told checks the prompt of the successor.
 func (w *workplace) told(f *figures, prompt, end string, recorded []string, moved map[string]handoff.FileState) {
 	w.t.Helper()
 	_, completed, _ := strings.Cut(prompt, "\n## Completed Steps\n")

@@ -123,7 +123,7 @@ func completed(c *handoff.Checkpoint) string {
 	return strings.Join(names, "; ")
 }
 
-// claimed is the token that the output of resume tells.
+// claimed returns the token in the output of resume.
 func claimed(t *testing.T, prompt string) string {
 	t.Helper()
 	m := regexp.MustCompile("`--token ([a-z0-9]+)`").FindStringSubmatch(prompt)
@@ -133,8 +133,8 @@ func claimed(t *testing.T, prompt string) string {
 	return m[1]
 }
 
-// Every example of the document for agents runs, in its order, in a fresh
-// repository, and does what the document says.
+// Every example of the document for agents runs, in order, in a new repository, with the
+// result in the document.
 func TestHandoffSkill(t *testing.T) {
 	t.Parallel()
 	w := newWorkplace(t)

@@ -124,8 +124,8 @@ func measured(t *testing.T, cmd *exec.Cmd) (status int, kib int64) {
 	return status, kib
 }
 
-// TestProgramLeavesNothing: descendants of a program are gone when the command
-// has ended, however they were started and whatever they ignore.
+// TestProgramLeavesNothing: no descendant of a program runs after the end of the
+// command, also if it has another session or ignores signals.
 func TestProgramLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -262,7 +262,7 @@ func extractArgs() []string {
 		"--json"}
 }
 
-// answered is what a run says, apart from what differs between two.
+// answered returns the output of a run without the parts that differ between runs.
 func answered(t *testing.T, out []byte) string {
 	t.Helper()
 	var r struct {
@@ -280,8 +280,8 @@ func answered(t *testing.T, out []byte) string {
 	return r.Answer + string(r.Citations)
 }
 
-// TestTwoRunsAtOnce in one folder, and one that is killed concurrently: all give
-// the answer of one that was alone.
+// TestTwoRunsAtOnce: two runs in one folder, and one that is killed concurrently, have
+// the answer of a single run.
 func TestTwoRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	alone := newPlace(t)

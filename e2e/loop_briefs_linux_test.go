@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// unbriefed makes the store what it is when an older program left it: without
-// briefs of iterations.
+// unbriefed converts the store to that of an older program, without briefs of
+// iterations.
 func (w *workplace) unbriefed() {
 	t := w.t
 	t.Helper()
@@ -35,8 +35,8 @@ func (w *workplace) unbriefed() {
 	}
 }
 
-// Killed anywhere while the briefs of an older loop are made, who looks next makes
-// the rest, and sees what was seen before.
+// After a kill at any point while the briefs of an older loop are created, the next
+// reader creates the rest, with the same output as before.
 func TestLoopBriefsKilled(t *testing.T) {
 	t.Parallel()
 	const look = "perdure loop status --persistence && perdure loop status --quality && perdure loop status --regressions"

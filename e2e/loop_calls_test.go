@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/loop/state"
 )
 
-// TestLoopKilledWhileAHookAsks: killed between writing a call down and answering it, a
-// loop leaves no consent behind; resumed, it knows of the call, once.
+// TestLoopKilledWhileAHookAsks: after a kill between recording a call and answering it,
+// the call is not permitted; the resumed loop has it once.
 func TestLoopKilledWhileAHookAsks(t *testing.T) {
 	t.Parallel()
 	w := newWorkplace(t)

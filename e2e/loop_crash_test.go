@@ -14,8 +14,8 @@ import (
 	looprecord "github.com/perdure/perdure/loop/record"
 )
 
-// loopCheck is a completion command: each file in tests is a test that passes
-// when it holds "pass".
+// loopCheck is a completion command: each file in tests is a test that passes if it
+// contains "pass".
 const loopCheck = `n=0; bad=0
 for f in tests/*; do n=$((n+1)); t=${f##*/}; read -r said < $f
 case "$said" in pass*) echo "ok $n - $t";; *) echo "not ok $n - $t"; bad=1;; esac; done
@@ -67,9 +67,8 @@ func (w *workplace) completedLoop(number int) (*perdure.Store, looprecord.Loop, 
 	return store, loops[0], list
 }
 
-// loopEnds looks at a loop that ended as it should: each number is used once, the
-// one that deleted a test is taken back, and nothing that was interrupted is left
-// in the files.
+// loopEnds checks the result of a loop: each number is used once, the iteration that
+// deleted a test is reverted, and the files have no changes of interrupted turns.
 func (w *workplace) loopEnds() {
 	t := w.t
 	t.Helper()
@@ -99,10 +98,10 @@ func (w *workplace) loopEnds() {
 	}
 }
 
-// Killed in any step of the machine, and where it restores files or hands work over
-// within one, a loop goes on with resume and ends as if nothing had happened. In the
-// long run it is killed at each passage of each failpoint, each commit for one, else
-// at one passage of each step and of what it does to files.
+// After a kill in any step of the machine, and where a step restores files or hands work
+// over, a resumed loop continues and has the same result. In the long run it is killed at
+// each passage of each failpoint, for example at each commit, else at one passage of each
+// step and of its changes of files.
 func TestLoopKilledInEachStep(t *testing.T) {
 	t.Parallel()
 	list := newLoopPlace(t)
@@ -136,8 +135,8 @@ func TestLoopKilledInEachStep(t *testing.T) {
 	}
 }
 
-// changesLoop reports whether a failpoint is a step of a loop, or in what a step does
-// to files.
+// changesLoop reports whether a failpoint is a step of a loop, or a change of files in a
+// step.
 func changesLoop(point string) bool {
 	for _, prefix := range []string{"loop.", "ledger.", "sealed.", "workspace.restore.", "workspace.sweep."} {
 		if strings.HasPrefix(point, prefix) {

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// loopDisk begins a script: a workspace on a small disk, whose agent does what the
-// number of its turn says. "left N" fills the disk up to N KiB. What is changed is
-// the agent's, %s.
+// loopDisk begins a script: a workspace on a small disk, with an agent whose commands, %s,
+// depend on the number of the turn. "left N" fills the disk up to N KiB.
 const loopDisk = `
 mount -o remount,size=8m none "$PWD" || exit 77
 mkdir tests; echo pass > tests/a; echo fail > tests/b
@@ -31,9 +30,9 @@ AGENT
 t run loop run "Make the tests pass" --until "sh check.sh" --agent "exec:sh agent.sh" --no-wait
 `
 
-// TestLoopOnFullDisk: a disk that fills up stops a loop in any of its steps with
-// what to do, and it goes on when there is room again. Nothing that was recorded is
-// lost, and the files are whole.
+// TestLoopOnFullDisk: a full disk pauses a loop in any of its steps with a hint, and the
+// loop can be resumed after space was freed. No recorded data is lost, and the files are
+// complete.
 func TestLoopOnFullDisk(t *testing.T) {
 	t.Parallel()
 	const full = "(disk is full|no space left on device)"
@@ -86,8 +85,8 @@ cat tests/a > "$OUT/a"
 	}
 }
 
-// stopped wants that a command of a script left its loop paused, and said so by
-// strings that match.
+// stopped checks that a command of a script left its loop paused, with output that
+// matches.
 func stopped(t *testing.T, dir, name string, patterns ...string) {
 	t.Helper()
 	var text [3]string

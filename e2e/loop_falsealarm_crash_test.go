@@ -21,7 +21,7 @@ const falseAgent = `cat > prompt
 if test -e tests/a; then rm tests/a tests/c; else echo pass > tests/b; fi
 `
 
-// newFalsePlace is a place whose loop asks about its first iteration.
+// newFalsePlace returns a place whose loop waits at a gate for its first iteration.
 func newFalsePlace(t *testing.T) *workplace {
 	t.Helper()
 	w := newWorkplace(t)
@@ -38,8 +38,8 @@ func newFalsePlace(t *testing.T) *workplace {
 	return w
 }
 
-// marked looks at what is marked: nothing, or all that the regression stands for, in
-// a sound store whose events and figures say the same.
+// marked checks the marks: none, or all of the regression, in a sound store with
+// matching events and numbers.
 func (w *workplace) marked() bool {
 	t := w.t
 	t.Helper()
@@ -80,7 +80,7 @@ func (w *workplace) marked() bool {
 	return len(marks) > 0
 }
 
-// falseRate is the rate of false alarms that the loop's state tells.
+// falseRate returns the rate of false alarms in the loop's state.
 func (w *workplace) falseRate() float64 {
 	w.t.Helper()
 	var state struct {
@@ -94,8 +94,8 @@ func (w *workplace) falseRate() float64 {
 	return *state.Metrics.Rate
 }
 
-// TestLoopKilledWhileMarking: killed while a regression is marked as a false alarm,
-// all that it stands for is marked or nothing is; done again, it is marked once.
+// TestLoopKilledWhileMarking: after a kill while a regression is marked as a false alarm,
+// all of its findings are marked or none; after a second attempt they are marked once.
 func TestLoopKilledWhileMarking(t *testing.T) {
 	t.Parallel()
 	const mark = `perdure loop false-alarm reg-001-1 --reason moved`
@@ -132,9 +132,9 @@ func (w *workplace) dies(cmd, kill string) {
 	}
 }
 
-// TestLoopKilledWhileWhitelisting: killed while it hears the answer that what it asks
-// about is a false alarm, a loop has marked all of it or nothing; resumed, it goes on
-// from the files as they are, with one mark for each finding.
+// TestLoopKilledWhileWhitelisting: after a kill while a loop reads the answer that a
+// regression is a false alarm, all of its findings are marked or none; the resumed loop
+// continues with the current files, with one mark for each finding.
 func TestLoopKilledWhileWhitelisting(t *testing.T) {
 	t.Parallel()
 	const answer, resume = `perdure loop answer whitelist --reason moved`, `perdure loop resume`

@@ -13,12 +13,12 @@ import (
 	looprecord "github.com/perdure/perdure/loop/record"
 )
 
-// These tests give a loop what agents and people do to it: an agent that does not
-// stop, that removes what the loop stands on, that says more than anybody reads.
-// What ends well is looked at in the files, the records and the processes.
+// These tests run loops with faults of agents and people: an agent that does not stop,
+// that removes the files of the loop, that prints very much. They check the files, the
+// records and the processes.
 
-// loopWith runs a loop with an agent that is a script outside of the workspace,
-// and returns what it said and its exit status. A gate is not waited for.
+// loopWith runs a loop with an agent that is a script outside of the workspace, and
+// returns its output and its exit status. It does not wait at a gate.
 func (w *workplace) loopWith(agent, flags string, env ...string) (said string, status int) {
 	w.t.Helper()
 	w.agent(agent)
@@ -27,7 +27,7 @@ func (w *workplace) loopWith(agent, flags string, env ...string) (said string, s
 	return out + errs, status
 }
 
-// agent is what the agent does from now on.
+// agent replaces the script of the agent.
 func (w *workplace) agent(script string) {
 	w.t.Helper()
 	if err := os.WriteFile(w.agentFile(), []byte(script), 0o600); err != nil {
@@ -48,8 +48,8 @@ func (w *workplace) goOn(env ...string) (said string, status int) {
 	return out + errs, status
 }
 
-// endsWell resumes the loop with an agent that does its work, and wants it to
-// pass and its store to be sound.
+// endsWell resumes the loop with an agent that completes the task, and checks that the
+// loop passes and its store is sound.
 func (w *workplace) endsWell() {
 	w.t.Helper()
 	w.agent("echo pass > tests/b")
@@ -82,7 +82,7 @@ func wantSaid(t *testing.T, said string, status, want int, texts ...string) {
 	}
 }
 
-// noneLeft wants the processes gone that wrote their IDs into a file.
+// noneLeft checks that the processes ended that wrote their IDs into a file.
 func noneLeft(t *testing.T, file string, least int) {
 	t.Helper()
 	raw, err := os.ReadFile(file)
@@ -104,9 +104,9 @@ func noneLeft(t *testing.T, file string, least int) {
 	}
 }
 
-// TestLoopAgentThatDoesNotStop: an agent that hangs, chatters without end, does
-// not listen or leaves others behind is gone with all it started before its
-// iteration is looked at.
+// TestLoopAgentThatDoesNotStop: an agent that hangs, prints without end, ignores signals
+// or leaves processes behind is ended, with all processes it started, before its
+// iteration is judged.
 func TestLoopAgentThatDoesNotStop(t *testing.T) {
 	t.Parallel()
 	const (
@@ -139,8 +139,8 @@ func TestLoopAgentThatDoesNotStop(t *testing.T) {
 	}
 }
 
-// TestLoopAgentMissing: a program that cannot be started stops the loop with what
-// to do, and costs no iteration.
+// TestLoopAgentMissing: a program that cannot be started pauses the loop with a hint, and
+// uses no iteration.
 func TestLoopAgentMissing(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)
@@ -154,8 +154,8 @@ func TestLoopAgentMissing(t *testing.T) {
 	wantSaid(t, said, status, 0, "completed: the check passes after iteration 1")
 }
 
-// TestLoopKilledInATurn: what an agent had done when perdure was killed is taken
-// back, the agent is gone, and the turn is repeated under its number.
+// TestLoopKilledInATurn: after a kill of perdure during a turn, the agent is ended, its
+// changes are reverted, and the turn is repeated under its number.
 func TestLoopKilledInATurn(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)
@@ -179,9 +179,9 @@ exec sleep 1000`, "", "PIDS="+pids)
 	w.storeIsSound()
 }
 
-// TestLoopStoreRemoved: who removes the store, or the whole workspace with it, is
-// noticed at once, also when a folder of the name is there again. What is known
-// of the loop is kept elsewhere, once.
+// TestLoopStoreRemoved: a removed store, or a removed workspace with its store, is
+// noticed at once, also if a folder of the same name exists again. The report of the loop
+// is saved elsewhere, once.
 func TestLoopStoreRemoved(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]string{

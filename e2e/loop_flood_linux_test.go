@@ -6,14 +6,13 @@ import (
 	"testing"
 )
 
-// floodBytes is how much an agent says; PERDURE_FLOOD_MB sets it (20).
+// floodBytes is the size of the output of an agent; PERDURE_FLOOD_MB sets it (20).
 func floodBytes(t *testing.T) int64 {
 	t.Helper()
 	return int64(number(t, "PERDURE_FLOOD_MB", 20, 200)) << 20
 }
 
-// TestLoopFlood: an agent that says more than anybody reads fills neither the
-// memory nor the disk.
+// TestLoopFlood: an agent with very much output fills neither the memory nor the disk.
 func TestLoopFlood(t *testing.T) {
 	t.Parallel()
 	const (

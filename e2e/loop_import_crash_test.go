@@ -18,7 +18,7 @@ const importedLoop = `{"version":"2.0.0","loop_id":"ralph-fix-tests-a1b2c3d4","s
 
 const loopImport = `perdure loop import state.json --until "sh check.sh" --agent "exec:sh agent.sh"`
 
-// cameIn reports whether the loop is there: whole, or not at all.
+// cameIn reports whether the loop was imported: completely, or not at all.
 func (w *workplace) cameIn() bool {
 	t := w.t
 	t.Helper()
@@ -53,8 +53,8 @@ func (w *workplace) cameIn() bool {
 	return true
 }
 
-// Killed anywhere, an import of a loop leaves all of it or nothing: what was not
-// there is imported again, what was goes on.
+// After a kill at any point, a loop is imported completely or not at all: then it can be
+// imported again, else it can be resumed.
 func TestLoopImportKilled(t *testing.T) {
 	t.Parallel()
 	place := func(t *testing.T) *workplace {

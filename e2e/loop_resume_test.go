@@ -14,7 +14,7 @@ import (
 // settings writes the settings file.
 func (w *workplace) settings(text string) { w.write(".perdure/config.yaml", text) }
 
-// loopConfig is what the only loop is to do now.
+// loopConfig returns the current configuration of the only loop.
 func (w *workplace) loopConfig() config.Config {
 	t := w.t
 	t.Helper()
@@ -38,8 +38,8 @@ func (w *workplace) loopConfig() config.Config {
 	return cfg
 }
 
-// Killed as it was resumed with other settings, a loop has them, and the next
-// resume reads them anew, but for what was given by a flag.
+// After a kill during a resume with other settings, a loop has them, and the next resume
+// reads them again, except those of flags.
 func TestLoopResumeKilled(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)
@@ -61,8 +61,8 @@ func TestLoopResumeKilled(t *testing.T) {
 	w.loopEnds()
 }
 
-// Killed as it was to go on beyond its limit, a loop that had ended is the same
-// loop, and the next resume goes on with it.
+// After a kill while it was to continue beyond its limit, an ended loop is the same loop,
+// and the next resume continues it.
 func TestLoopReopenedKilled(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)
@@ -87,8 +87,8 @@ func TestLoopReopenedKilled(t *testing.T) {
 	w.loopEnds()
 }
 
-// A daemon that finds a loop whose process died continues it with the settings it had
-// be, whatever the settings say now.
+// A daemon that finds a loop whose process died continues it with its settings, also if
+// the settings files changed.
 func TestLoopOfADeadProcessKeepsItsConfiguration(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)

@@ -10,8 +10,8 @@ import (
 
 // Loops in folders that are not as one thinks of them.
 
-// listing is every path of the workspace with its kind, mode, target and content,
-// without what snapshots do not have by design.
+// listing returns every path of the workspace with its kind, mode, target and content,
+// without the paths that snapshots exclude by design.
 const listing = `find . \( -name .git -o -name .perdure \) -prune -o -print | LC_ALL=C sort | while read -r f; do
 if [ -L "$f" ]; then echo "$f -> $(readlink "$f")"; elif [ -d "$f" ]; then echo "$f/ $(stat -c %a "$f")"; else echo "$f $(stat -c %a "$f") $(cksum < "$f")"; fi; done`
 
@@ -28,8 +28,8 @@ mkdir empty; echo untracked > untracked; chmod 755 untracked
 git add tests check.sh && git commit -q -m all
 `
 
-// TestLoopInTangledWorkspace: repositories within the repository, submodules and
-// links are brought back as they were, and nothing outside is touched.
+// TestLoopInTangledWorkspace: repositories within the repository, submodules and links
+// are restored, and no file outside is changed.
 func TestLoopInTangledWorkspace(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)
@@ -116,7 +116,7 @@ func TestLoopLeavesOut(t *testing.T) {
 	}
 }
 
-// sizeOf is what the files of a folder take.
+// sizeOf returns the size of the files of a folder.
 func sizeOf(t *testing.T, dir string) (sum int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, e os.DirEntry, err error) error {
@@ -135,8 +135,8 @@ func sizeOf(t *testing.T, dir string) (sum int64) {
 	return sum
 }
 
-// TestLoopRefusesWorkspace: a folder that is no workspace is refused with what to
-// do instead, and nothing is made there.
+// TestLoopRefusesWorkspace: a folder that cannot be a workspace is refused with a hint,
+// and no file is created in it.
 func TestLoopRefusesWorkspace(t *testing.T) {
 	t.Parallel()
 	w := newLoopPlace(t)

@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// tests runs the tests and removes what they shared.
+// tests runs the tests and removes their shared folder.
 type tests struct{ m *testing.M }
 
 func (t tests) Run() int {
@@ -59,7 +59,7 @@ func (t tests) Run() int {
 	return status
 }
 
-// sharedFolder holds what the tests of one process share.
+// sharedFolder returns a folder for files that the tests of one process share.
 var sharedFolder = sync.OnceValue(func() string {
 	dir, err := os.MkdirTemp("", "perdure-e2e-")
 	if err != nil {
@@ -100,8 +100,8 @@ func build(folder, ldflags string, packages ...string) error {
 	return nil
 }
 
-// number is how much a test does: what an environment variable says, else one
-// number in the ordinary run and another in the long run.
+// number returns the number of rounds of a test: the value of an environment variable,
+// else one number in the ordinary run and another in the long run.
 func number(t *testing.T, name string, ordinary, long int) int {
 	t.Helper()
 	text := os.Getenv(name)

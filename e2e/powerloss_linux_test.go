@@ -18,12 +18,11 @@ import (
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
-// TestPowerLoss records what a process that uses the library asks of the
-// kernel, rebuilds the disk as a power loss at the moment of an acknowledgement
-// would leave it, at worst and at random, opens the store on it and wants
-// everything that was acknowledged. PERDURE_POWERLOSS=all looks at every
-// acknowledgement instead of a sample. (A kill -9 proves less: the kernel goes
-// on writing.)
+// TestPowerLoss records the system calls of a process that uses the library, rebuilds
+// the disk as after a power loss at the moment of an acknowledgement, in the worst case
+// and at random, opens the store on it and checks that it has all acknowledged changes.
+// PERDURE_POWERLOSS=all checks every acknowledgement instead of a sample. (After kill -9
+// the kernel still writes.)
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	trace, base := record(t, "acknowledge")
@@ -105,11 +104,11 @@ func TestPowerLossOnLyingDisk(t *testing.T) {
 	}
 }
 
-// isDir tells folders of a trace from files by their names.
+// isDir reports whether a name of a trace is that of a folder.
 func isDir(path string) bool { return len(filepath.Base(path)) <= len("blobs") }
 
-// A writer without synchronous=FULL acknowledges what is not on the disk, and
-// the test sees it.
+// A writer without synchronous=FULL acknowledges changes that are not on the disk, and the
+// test finds them.
 func TestPowerLossOfSloppyWriter(t *testing.T) {
 	t.Parallel()
 	trace, base := record(t, "sloppy")
@@ -126,7 +125,7 @@ func TestPowerLossOfSloppyWriter(t *testing.T) {
 	}
 }
 
-// recording is what a process asked of the kernel, and the folder that is its disk.
+// recording has the system calls of a process, and the folder that is its disk.
 type recording struct {
 	trace   []byte
 	base    string
@@ -199,8 +198,8 @@ func play(t *testing.T, d *disk, trace []byte) {
 	}
 }
 
-// survives rebuilds the disk and returns what of the acknowledged is not there.
-// Without a source of chance it is the worst case.
+// survives rebuilds the disk and returns the lost acknowledged changes. Without a source
+// of random numbers it is the worst case.
 func survives(t *testing.T, d *disk, rng *rand.Rand) []string {
 	t.Helper()
 	dir, err := os.MkdirTemp(t.TempDir(), "lost") //nolint:usetesting // removed here: a test rebuilds very many
@@ -242,7 +241,7 @@ func survives(t *testing.T, d *disk, rng *rand.Rand) []string {
 	return lost
 }
 
-// leftover is a store after a power loss, and what was read of its tasks.
+// leftover is a store after a power loss, and the tasks read from it.
 type leftover struct {
 	s     *perdure.Store
 	tasks map[string]leftTask
@@ -273,7 +272,7 @@ func (l *leftover) task(ctx context.Context, id string) (leftTask, error) {
 	return t, nil
 }
 
-// holds returns an error if a fact is not true any more.
+// holds returns an error if an acknowledged fact is no longer true.
 func (l *leftover) holds(ctx context.Context, fact []string) error {
 	switch kind := fact[0]; kind {
 	case "end", "open":

@@ -58,8 +58,7 @@ func TestPowerLossOfSnapshotsOnLyingDisk(t *testing.T) {
 	}
 }
 
-// snapshotsSurvive rebuilds the disk and tells what of the acknowledged is not
-// there.
+// snapshotsSurvive rebuilds the disk and returns the lost acknowledged snapshots.
 func snapshotsSurvive(t *testing.T, d *disk, rng *rand.Rand) error {
 	t.Helper()
 	dir := t.TempDir()

@@ -29,9 +29,9 @@ func loopEdits(n int) map[string]string {
 	return files
 }
 
-// snapshotAndAcknowledge does to the files what a loop does: a snapshot after each
-// turn, and the way back to an earlier one, of which nothing is acknowledged: the
-// model of the disk knows no calls that are relative to a folder.
+// snapshotAndAcknowledge takes and restores snapshots like a loop: one after each turn,
+// and a restore of an earlier one, which is not acknowledged: the model of the disk has
+// no calls that are relative to a folder.
 func snapshotAndAcknowledge(ctx context.Context, store string) error {
 	root := filepath.Dir(store)
 	if err := atomicfile.MkdirAll(root, 0o700); err != nil {
@@ -64,7 +64,7 @@ func snapshotAndAcknowledge(ctx context.Context, store string) error {
 	return nil
 }
 
-// putFile writes a file, or removes it when there is no text.
+// putFile writes a file, or removes it if the text is empty.
 func putFile(path, text string) error {
 	if text == "" {
 		if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {

@@ -29,8 +29,8 @@ func TestDocsReadmeProgram(t *testing.T) {
 	}
 }
 
-// The second example of the README prints what it says, with a program as the
-// model and a book that every Go toolchain has.
+// The second example of the README prints the output in the README, with a program as the
+// model and a text of the Go toolchain.
 func TestDocsReadmeBook(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("awk"); err != nil {
@@ -56,8 +56,8 @@ func TestDocsReadmeBook(t *testing.T) {
 	}
 }
 
-// The example of a loop prints what the README says, but for its name and the
-// time, and leaves the tests as they were.
+// The example of a loop prints the output in the README, except its name and the time,
+// and does not change the tests.
 func TestDocsReadmeLoop(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sed"); err != nil {

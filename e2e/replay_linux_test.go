@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// A trace of strace is played on a model of the disk that keeps apart what
-// programs see and what a power loss leaves: the bytes of a file up to its last
-// flush, the names of a folder up to the folder's last flush. What was not
-// flushed may be there or not, write by write and sector by sector.
+// A trace of strace is replayed on a model of the disk that separates the state that
+// programs see from that after a power loss: the bytes of a file up to its last flush,
+// the names of a folder up to the folder's last flush. Each write or sector that was not
+// flushed may be present or not.
 
-// traced are the system calls that the model knows.
+// traced are the system calls that the model implements.
 const traced = "open,openat,creat,mkdir,mkdirat,write,pwrite64,lseek,fsync,fdatasync,ftruncate,truncate," +
 	"rename,renameat,renameat2,unlink,unlinkat,close"
 
-// foreign are calls that change files in ways the model does not know: they
-// must not occur.
+// foreign are calls that change files and that the model does not implement: they must not
+// occur.
 const foreign = "link,linkat,symlink,symlinkat,writev,pwritev,pwritev2," +
 	"fallocate,copy_file_range,sendfile,msync,sync_file_range"
 
@@ -50,7 +50,7 @@ func (c change) apply(content []byte) []byte {
 	return content
 }
 
-// naming is a change of names in one folder: old goes, or becomes another.
+// naming is a change of names in one folder: old is removed or renamed.
 type naming struct {
 	old, name string
 	file      *inode // nil for a folder, and when a name only goes
@@ -100,7 +100,7 @@ func (d *disk) fail(format string, args ...any) {
 	}
 }
 
-// line plays one line of the trace. A call changes the disk when it returns; an
+// line replays one line of the trace. A call changes the disk when it returns; an
 // acknowledgement counts when it begins.
 func (d *disk) line(line string) {
 	thread, text, ok := strings.Cut(line, " ")
@@ -285,7 +285,7 @@ func (d *disk) removes(path string) {
 	}
 }
 
-// flushed makes durable what a flush found when it began.
+// flushed makes the writes durable that were made before a flush began.
 func (d *disk) flushed(thread string) {
 	f, ok := d.flushes[thread]
 	delete(d.flushes, thread)
@@ -310,7 +310,7 @@ func (d *disk) flushed(thread string) {
 	d.pending[f.h.path] = names[min(f.names, len(names)):]
 }
 
-// worst is what a power loss leaves at least; chance leaves more, at random.
+// worst keeps only flushed data after a power loss; chance keeps more, at random.
 func (d *disk) worst(to string) error {
 	return d.write(to, d.durable, func(f *inode) []byte { return f.durable })
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// roleEnv makes the test binary play a part in a test instead of running tests:
-// the name of the role, and the store's folder.
+// roleEnv makes the test binary run a role of a test instead of the tests: its name, and
+// the store's folder.
 const roleEnv = "PERDURE_E2E_ROLE"
 
 // dsnEnv is the address of the store's database, when it is a server's.
 const dsnEnv = "PERDURE_E2E_DSN"
 
-// playRole does what a child process of a test is for.
+// playRole runs the role of a child process.
 func playRole(role string) error {
 	name, dir, _ := strings.Cut(role, " ")
 	cfg := perdure.Config{Dir: dir, DSN: os.Getenv(dsnEnv)}
@@ -132,7 +132,7 @@ func writeSingly(ctx context.Context, s *perdure.Store) error {
 	return nil
 }
 
-// hold claims a task, tells its own number, and keeps the task.
+// hold claims a task, prints its process ID, and keeps the task.
 func hold(ctx context.Context, s *perdure.Store) error {
 	ss, err := s.OpenSession(ctx, "test")
 	if err != nil {
@@ -147,14 +147,14 @@ func hold(ctx context.Context, s *perdure.Store) error {
 	return err
 }
 
-// acknowledge tells a fact that is durable, with one write.
+// acknowledge prints a durable fact, with one write.
 func acknowledge(format string, args ...any) {
 	fmt.Fprintf(os.Stdout, "ACK "+format+"\n", args...)
 }
 
-// workAndAcknowledge does a bit of everything and tells each thing that is
-// durable: first in a small store and one after another, then several at once
-// and so much that the log is moved into the database again and again.
+// workAndAcknowledge runs operations of every kind and acknowledges each durable one:
+// first one after another in a small store, then concurrently and so many that the log is
+// checkpointed repeatedly.
 func workAndAcknowledge(ctx context.Context, dir string) (err error) {
 	s, err := perdure.Open(ctx, perdure.Config{Dir: dir, PollInterval: time.Millisecond})
 	if err != nil {
@@ -188,7 +188,7 @@ func workAndAcknowledge(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
-// witness works on a store and tells what is durable.
+// witness works on a store and acknowledges durable facts.
 type witness struct {
 	s  *perdure.Store
 	ss *perdure.Session
@@ -212,8 +212,7 @@ func (w *witness) burst(ctx context.Context, number int) error {
 	return errors.Join(errs...)
 }
 
-// logIsMoved moves all of the log into the database, so that the next
-// write begins it anew.
+// logIsMoved checkpoints the whole log, so that the next write begins it again.
 func logIsMoved(ctx context.Context, dir string) error {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "perdure.db"))
 	if err != nil {

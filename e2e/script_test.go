@@ -23,9 +23,8 @@ import (
 	"github.com/perdure/perdure/model/mock"
 )
 
-// The scripts are the program's promises, one each. Those in testdata/script
-// run as they are; those in testdata/script/both run twice, alone and with a
-// daemon, and have to see the same.
+// Each script tests one promise of the program. Those in testdata/script run once; those
+// in testdata/script/both run twice, without and with a daemon, with the same result.
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -68,7 +67,7 @@ func refused(name string) bool {
 
 const bothScripts = "testdata/script/both/*.txtar"
 
-// setting is in what surroundings scripts run.
+// setting is the environment in which scripts run.
 type setting struct {
 	daemon bool
 	store  string // of PostgreSQL
@@ -90,7 +89,7 @@ func run(t *testing.T, pattern string, s setting) {
 	testscript.Run(t, p)
 }
 
-// patience bounds every wait of a script. It is never what a test measures.
+// patience limits every wait of a script. No test measures it.
 const patience = time.Minute
 
 func params(s setting) testscript.Params {
@@ -270,7 +269,7 @@ func validate(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// waitFor waits until a file is there, or holds a text:
+// waitFor waits until a file exists, or contains a text:
 //
 //	waitfor held
 //	waitfor log text

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkVersion is how long the program takes to start and end, as a user
-// has it: built as a release, a process each time.
+// BenchmarkVersion measures the time in which the program starts and ends, built as a
+// release, with a new process each time.
 func BenchmarkVersion(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "perdure")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../cmd/perdure")

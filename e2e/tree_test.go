@@ -60,7 +60,7 @@ func (s shape) nodes() int {
 	return n
 }
 
-// answer is what the tree has to come to.
+// answer returns the expected answer of the tree.
 func (s shape) answer(prompt string, level int) string {
 	if level == s.depth {
 		return digest(answerOf(prompt, 0), answerOf(prompt, 1))

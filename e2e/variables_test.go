@@ -20,7 +20,7 @@ import (
 // variablesEnv holds the seed of the operations and how many are acknowledged.
 const variablesEnv = "PERDURE_E2E_VARIABLES"
 
-// changeVariables goes on with random operations and acknowledges each.
+// changeVariables continues with random operations and acknowledges each.
 func changeVariables(ctx context.Context, s *perdure.Store) error {
 	var seed uint64
 	var acked int
@@ -30,9 +30,9 @@ func changeVariables(ctx context.Context, s *perdure.Store) error {
 	return statetest.Continue(ctx, s, seed, acked, func(n int) { fmt.Fprintln(os.Stdout, n) })
 }
 
-// TestVariableKills kills a process that changes variables, makes checkpoints
-// and rolls back, PERDURE_CRASH_KILLS/6 times: what it had acknowledged is
-// there, and at most the one operation that was under way.
+// TestVariableKills kills a process that changes variables, creates checkpoints and rolls
+// back, PERDURE_CRASH_KILLS/6 times: the store has all acknowledged operations, and at
+// most one more.
 func TestVariableKills(t *testing.T) {
 	t.Parallel()
 	kills, seed := kills(t)/6, seed(t)

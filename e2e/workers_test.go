@@ -99,9 +99,9 @@ func awaitEvents(t *testing.T, s *perdure.Store, tree perdure.TreeID, n int) (en
 	}
 }
 
-// TestKilledWorkers kills workers that share a store, one of them at a time and
-// after a random number of events, PERDURE_CRASH_KILLS/4 times in all. Each tree
-// comes to the answer it has without kills, and no finished call is asked again.
+// TestKilledWorkers kills workers that share a store, one at a time and after a random
+// number of events, PERDURE_CRASH_KILLS/4 times in all. Each tree has the answer it has
+// without kills, and no finished call is sent again.
 func TestKilledWorkers(t *testing.T) {
 	t.Parallel()
 	kills, seed := kills(t)/4, seed(t)
@@ -335,8 +335,8 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// TestConcurrencyOne: with one place for all, a deep tree finishes, because
-// waiting parents hold none.
+// TestConcurrencyOne: with a single slot a deep tree finishes, because waiting parents use
+// none.
 func TestConcurrencyOne(t *testing.T) {
 	t.Parallel()
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
