@@ -142,8 +142,8 @@ func TestLoopRefusesWorkspace(t *testing.T) {
 	w := newLoopPlace(t)
 	for _, c := range []struct{ script, want string }{
 		{"cd /", "it is the root of the file system"},
-		{"mkdir home; cd home; HOME=$PWD; export HOME", "it is or holds the home folder"},
-		{"mkdir -p above/home; cd above; HOME=$PWD/home; export HOME", "it is or holds the home folder"},
+		{"mkdir home; cd home; HOME=$PWD; export HOME", "it is or contains the home folder"},
+		{"mkdir -p above/home; cd above; HOME=$PWD/home; export HOME", "it is or contains the home folder"},
 		{"git init -q --bare bare; cd bare", "it is a bare repository"},
 		{"cd .git", "it is inside of a .git folder"},
 		{"cd tests; set -- --workspace a", "it is not a folder"},
