@@ -61,8 +61,8 @@ var errTimeLimit = errors.New("the tree's time limit passed")
 // modelFailure says how an attempt ends whose model did not answer.
 func modelFailure(name string, err error) *attemptError {
 	f := &attemptError{kind: KindModel, err: fmt.Errorf("ask %q: %w", name, err)}
-	var e *model.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*model.Error](err)
+	if !ok {
 		return f
 	}
 	f.retry, f.asked, f.cause = e.Retryable(), name, e.Kind

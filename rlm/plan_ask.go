@@ -55,13 +55,13 @@ func (a *attempt) plan(ctx context.Context) error {
 	}
 	data, calls, err := a.exchange(timed, q)
 	a.told = nil
-	var unusable *unusableError
+	unusable, isUnusable := errors.AsType[*unusableError](err)
 	switch {
-	case errors.As(err, &unusable) && rules.Direct == "":
+	case isUnusable && rules.Direct == "":
 		data.addNotes([]string{"answered without sub-tasks, because no plan was usable: " + strings.Join(unusable.problems,
 			"; ")})
 		return a.answer(ctx, calls, data.Notes)
-	case errors.As(err, &unusable):
+	case isUnusable:
 		return failf(KindPlan, "%w (%s; --planner split needs no plan)", unusable, rules.Direct)
 	case err != nil:
 		return a.interrupted(timed, err)

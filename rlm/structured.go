@@ -3,6 +3,7 @@ package rlm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -104,31 +105,22 @@ func (a *attempt) askShaped(ctx context.Context, q *question) (string, Data, err
 		return problems
 	}
 	data, _, err := a.exchange(ctx, q)
+	if unusable, ok := errors.AsType[*unusableError](err); ok { // the replies are in the journal
+		err = &attemptError{kind: KindSchema, err: unusable}
+	}
 	if err != nil {
-		return "", Data{}, shapeFailure(err)
+		return "", Data{}, err
 	}
 	data.Structured = value
 	return string(value), data, nil
-}
-
-// shapeFailure gives a reply that stayed wrong its kind of failure. The replies
-// are in the journal.
-func shapeFailure(err error) error {
-	if unusable, ok := err.(*unusableError); ok { //nolint:errorlint // exchange returns it as it is
-		return &attemptError{kind: KindSchema, err: unusable}
-	}
-	return err
 }
 
 // form makes the structured result of a task that was merged, or answered by a
 // model that only quotes. A text that is one already is taken as it is.
 func (a *attempt) form(ctx context.Context, text string, data *Data) (string, error) {
 	s := a.run.shape
-	if s == nil || !a.node.Whole || data.Structured != nil {
-		return text, nil
-	}
-	if len(a.node.Files) > 0 {
-		return text, nil // its children are whole, each by itself
+	if s == nil || !a.node.Whole || data.Structured != nil || len(a.node.Files) > 0 {
+		return text, nil // the children of a batch are whole, each by itself
 	}
 	if value, problems := s.Check(text); len(problems) == 0 {
 		data.Structured = value
@@ -196,7 +188,7 @@ func (a *attempt) writer() *asked {
 // each file under the file's name. What tasks of a reduction tree made of some
 // files is such an object already.
 func structuredFiles(parts []part) (json.RawMessage, error) {
-	o := jsonreply.NewObject()
+	o := new(jsonreply.Object)
 	for _, p := range parts {
 		var err error
 		switch {

@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/perdure/perdure/agent"
@@ -256,8 +253,7 @@ func hintFor(kind agent.Kind) string {
 func startError(name string, err error) *agent.Error {
 	e := &agent.Error{Kind: agent.KindFailed, Msg: fmt.Sprintf("start agent %q", name), Err: model.RedactError(err)}
 	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission),
-		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOEXEC):
+	case guard.Missing(err):
 		e.Kind, e.Hint = agent.KindNotFound, hintFor(agent.KindNotFound)
 	case errors.Is(err, guard.ErrNotEntered):
 		e.Hint = "this is an error in the program that uses the perdure library"

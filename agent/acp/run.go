@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -60,7 +61,7 @@ type run struct {
 func newRun(a *Agent, turn *agent.Turn) *run {
 	r := &run{a: a, turn: turn, underWay: make(map[string]context.CancelFunc)}
 	r.story.titleIsName = a.preset.TitleIsName
-	r.stderr = &stderrLog{limit: a.cfg.MaxErrorBytes, tell: func(line string) {
+	r.stderr = &stderrLog{end: clip.Tail{Limit: a.cfg.MaxErrorBytes}, tell: func(line string) {
 		r.activity.heard()
 		r.emit(agent.Event{Kind: agent.EventStderr, Text: line})
 	}}

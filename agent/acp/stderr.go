@@ -15,13 +15,11 @@ const maxLineBytes = 64 << 10
 
 // stderrLog keeps the end of an agent's standard error and tells its lines.
 type stderrLog struct {
-	limit int
 	// tell receives each line, from the goroutine that writes.
 	tell func(line string)
 
-	mu   sync.Mutex // guards kept and cut
-	kept []byte
-	cut  bool
+	mu  sync.Mutex // guards end
+	end clip.Tail
 
 	line []byte // the beginning of a line; only of the goroutine that writes
 }
@@ -29,7 +27,9 @@ type stderrLog struct {
 // Write takes a part of the output.
 func (s *stderrLog) Write(p []byte) (int, error) {
 	n := len(p)
-	s.keep(p)
+	s.mu.Lock()
+	_, _ = s.end.Write(p) // never fails
+	s.mu.Unlock()
 	for len(p) > 0 {
 		part, rest, whole := bytes.Cut(p, []byte("\n"))
 		s.line = append(s.line, part[:min(len(part), maxLineBytes-len(s.line))]...)
@@ -49,23 +49,9 @@ func (s *stderrLog) flush() {
 	s.line = s.line[:0]
 }
 
-func (s *stderrLog) keep(p []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	skip := max(0, len(p)-s.limit)
-	s.kept = append(s.kept, p[skip:]...)
-	over := max(0, len(s.kept)-s.limit)
-	s.kept = append(s.kept[:0], s.kept[over:]...)
-	s.cut = s.cut || skip+over > 0
-}
-
 // text returns the end of the output, without what looks like a secret.
 func (s *stderrLog) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text := clean(string(s.kept))
-	if s.cut {
-		text = clip.Mark + text
-	}
-	return model.Redact(text)
+	return model.Redact(clean(s.end.String()))
 }

@@ -23,10 +23,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -298,8 +296,7 @@ func (a *Agent) environment(turn *agent.Turn) []string {
 func (a *Agent) startError(err error) *agent.Error {
 	e := &agent.Error{Kind: agent.KindFailed, Msg: "start " + a.name(), Err: model.RedactError(err)}
 	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission),
-		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENOEXEC):
+	case guard.Missing(err):
 		e.Kind = agent.KindNotFound
 		e.Hint = "check the spelling, that the program is installed, that it may be executed, and that PATH holds its folder"
 		if a.vendor.about.Install != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Recorded is what an agent once wrote.
@@ -78,12 +79,11 @@ func Split(chunks []string, limit int, leaveOut bool) (lines []string, long int)
 
 // Tail keeps the end of chunks.
 func Tail(chunks []string, limit int) (string, bool) {
-	t := tail{limit: limit}
+	t := clip.Tail{Limit: limit}
 	for _, chunk := range chunks {
-		t.add([]byte(chunk))
+		_, _ = t.Write([]byte(chunk)) // never fails
 	}
-	text, _, cut := t.text()
-	return text, cut
+	return t.End()
 }
 
 // Watchdog is one that tells how it ended a turn.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"io"
 	"unicode/utf8"
-
-	"github.com/perdure/perdure/model"
 )
 
 // pieceBytes is the longest line of plain output that is handed on whole.
@@ -97,40 +95,4 @@ func wholeCharacters(b []byte) int {
 		}
 	}
 	return len(b)
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	limit int
-	kept  []byte
-	cut   bool
-}
-
-func (t *tail) add(p []byte) {
-	skip := max(0, len(p)-t.limit)
-	t.cut = t.cut || skip > 0
-	t.kept = append(t.kept, p[skip:]...)
-	// Not at each write: moving the rest costs as much as it is long.
-	if len(t.kept) > 2*t.limit {
-		t.trim()
-	}
-}
-
-func (t *tail) trim() {
-	if extra := len(t.kept) - t.limit; extra > 0 {
-		t.kept = append(t.kept[:0], t.kept[extra:]...)
-		t.cut = true
-	}
-}
-
-// text returns the end as valid text, and whether that took changing it or
-// something was cut off.
-func (t *tail) text() (text string, changed, cut bool) {
-	t.trim()
-	kept := t.kept
-	for t.cut && len(kept) > 0 && !utf8.RuneStart(kept[0]) {
-		kept = kept[1:] // the rest of a character that was cut
-	}
-	text, changed = model.Clean(string(kept))
-	return text, changed, t.cut
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/model"
 )
 
 // maxSaid is how many lines of standard error are looked at for what went
@@ -41,17 +43,17 @@ func errorLine(lines []string) string {
 // plainParser reads a plain program: what it writes last is the result.
 type plainParser struct {
 	stream
-	tail tail
+	tail clip.Tail
 }
 
 func (p *plainParser) stdout(line []byte) {
-	p.tail.add(line)
-	p.tail.add([]byte("\n"))
+	p.tail.AddLine(line)
 	p.rec.say(agent.EventOutput, string(line))
 }
 
 func (p *plainParser) finish(exit int) {
-	text, changed, cut := p.tail.text()
+	end, cut := p.tail.End()
+	text, changed := model.Clean(end)
 	p.rec.text = text
 	if changed {
 		p.rec.note(noteReplaced)

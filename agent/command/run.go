@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/process/guard"
@@ -29,8 +28,8 @@ type run struct {
 	mu     sync.Mutex // guards all below: standard output and standard error arrive at once
 	rec    record
 	parser parser
-	raw    []byte // the line that is being read
-	errs   tail   // the end of standard error
+	raw    []byte    // the line that is being read
+	errs   clip.Tail // the end of standard error
 	ending *agent.Error
 	log    *follower // nil when the agent writes only its stream
 }
@@ -39,7 +38,7 @@ type run struct {
 const pollInterval = time.Second
 
 func newRun(a *Agent, turn *agent.Turn, from session, stop context.CancelCauseFunc) *run {
-	r := &run{a: a, turn: turn, stop: stop, errs: tail{limit: a.cfg.MaxErrorBytes}}
+	r := &run{a: a, turn: turn, stop: stop, errs: clip.Tail{Limit: a.cfg.MaxErrorBytes}}
 	r.dog = &watchdog{idle: turn.IdleTimeout, patience: a.cfg.Patience, linger: a.cfg.Linger, end: stop}
 	r.rec = record{
 		from: from, totalKnown: from.known, now: time.Now, began: time.Now(), hear: r.hear, abort: r.abort,
@@ -48,7 +47,7 @@ func newRun(a *Agent, turn *agent.Turn, from session, stop context.CancelCauseFu
 	r.stdout = splitter{line: r.out, max: pieceBytes, heard: r.dog.heard}
 	read := stream{rec: &r.rec, calls: map[string]agent.ToolCall{}}
 	if a.vendor.parse == nil {
-		r.parser = &plainParser{stream: read, tail: tail{limit: agent.MaxTextBytes}}
+		r.parser = &plainParser{stream: read, tail: clip.Tail{Limit: agent.MaxTextBytes}}
 	} else {
 		r.parser = a.vendor.parse(read)
 		r.stdout.max, r.stdout.long = a.cfg.MaxLineBytes, r.long
@@ -118,8 +117,7 @@ func (r *run) out(line []byte) {
 func (r *run) err(line []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.errs.add(line)
-	r.errs.add([]byte("\n"))
+	r.errs.AddLine(line)
 	if r.ending != nil {
 		return
 	}
@@ -190,7 +188,7 @@ func (r *run) finish(ctx, child context.Context, ended error) (*agent.Result, er
 	case errors.As(ended, &exit):
 		code = exit.Code
 	case ended != nil && child.Err() == nil && !errors.Is(ended, guard.ErrGuardLost) &&
-		len(r.errs.kept) == 0 && r.rec.messages == 0 && r.rec.id == "": // nothing came from the program
+		r.errs.String() == "" && r.rec.messages == 0 && r.rec.id == "": // nothing came from the program
 		return nil, r.a.startError(ended)
 	}
 	r.parser.finish(code)
@@ -241,10 +239,7 @@ func (r *run) explain(e *agent.Error) {
 	if !strings.HasPrefix(e.Msg, r.a.name()) {
 		e.Msg = strings.TrimSuffix(r.a.name()+": "+e.Msg, ": ")
 	}
-	text, _, cut := r.errs.text()
-	if cut {
-		text = clip.Mark + text
-	}
+	text, _ := model.Clean(r.errs.String())
 	e.Detail = model.Redact(text)
 	if shells := []string{"sh", "bash", "dash", "zsh", "env"}; e.Kind == agent.KindFailed &&
 		(e.Exit == 126 || e.Exit == 127) &&
@@ -275,12 +270,6 @@ func (r *run) result() *agent.Result {
 
 // lastText cleans a message and keeps its end.
 func lastText(text string) string {
-	if extra := len(text) - agent.MaxTextBytes; extra > 0 {
-		for extra < len(text) && !utf8.RuneStart(text[extra]) {
-			extra++
-		}
-		text = text[extra:]
-	}
-	text, _ = model.Clean(text)
+	text, _ = model.Clean(clip.Suffix(text, agent.MaxTextBytes))
 	return text
 }

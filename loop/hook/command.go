@@ -123,26 +123,27 @@ func (c *Command) Handle(ctx context.Context, m Message) (Reply, error) {
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	out := &capped{limit: c.cfg.MaxReply, full: stop}
-	said := &tail{limit: maxStderrBytes}
+	said := &clip.Tail{Limit: maxStderrBytes}
 	err = guard.Run(run, guard.Config{
 		Path: c.cfg.Program, Args: c.cfg.Args, Dir: c.cfg.Dir, Env: c.environ(m),
 		Stdin: bytes.NewReader(append(doc, '\n')), Stdout: out, Stderr: said,
 		Hold: c.cfg.Hold, Grace: c.cfg.Grace,
 	})
+	stderr := clip.End(clean(said.String()), maxStderrBytes)
 	switch {
 	case out.over:
 		return Reply{}, &FaultError{
-			Kind: FaultTooLarge, Msg: "the program was stopped", Detail: said.text(),
+			Kind: FaultTooLarge, Msg: "the program was stopped", Detail: stderr,
 			Err: &LimitError{What: "standard output", Limit: c.cfg.MaxReply},
 		}
 	case ctx.Err() != nil:
 		fault := stopped(ctx)
-		fault.Detail = said.text()
+		fault.Detail = stderr
 		return Reply{}, fault
 	case err != nil:
-		return exited(err, said.text())
+		return exited(err, stderr)
 	}
-	return readReply(out.kept, said.text())
+	return readReply(out.kept, stderr)
 }
 
 func (c *Command) environ(m Message) []string {
@@ -208,20 +209,3 @@ func (c *capped) Write(p []byte) (int, error) {
 	c.kept = append(c.kept, p...)
 	return len(p), nil
 }
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	limit int
-	kept  []byte
-}
-
-// Write keeps the end of p.
-func (t *tail) Write(p []byte) (int, error) {
-	t.kept = append(t.kept, p[max(0, len(p)-t.limit):]...)
-	if extra := len(t.kept) - t.limit; extra > 0 {
-		t.kept = append(t.kept[:0], t.kept[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) text() string { return clip.End(clean(string(t.kept)), t.limit) }

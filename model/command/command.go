@@ -12,15 +12,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/perdure/perdure/internal/process/guard"
@@ -159,7 +155,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 	defer stop(nil)
 	input := model.RenderAll(req)
 	out := &limited{stop: stop, to: model.Collector{Limit: m.cfg.MaxResponseBytes, OnText: req.OnText}}
-	errs := &tail{limit: m.cfg.MaxErrorBytes}
+	errs := &clip.Tail{Limit: m.cfg.MaxErrorBytes}
 	start := time.Now()
 	err := guard.Run(ctx, guard.Config{
 		Path: m.words[0], Args: m.words[1:], Dir: m.cfg.Dir,
@@ -177,20 +173,22 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 }
 
 // failure says why a call that ended with err gave no answer.
-func (m *Model) failure(ctx context.Context, out *limited, errs *tail, err error) *model.Error {
-	var exit *guard.ExitError
+func (m *Model) failure(ctx context.Context, out *limited, errs *clip.Tail, err error) *model.Error {
+	stderr, _ := model.Clean(errs.String())
+	stderr = model.Redact(stderr)
+	exit, exited := errors.AsType[*guard.ExitError](err)
 	switch {
 	case out.full != nil:
 		out.full.Msg = m.name() + ": " + out.full.Msg
 		return out.full
 	case ctx.Err() != nil:
 		e := model.Canceled(ctx)
-		e.Detail = errs.text()
+		e.Detail = stderr
 		return e
-	case errors.As(err, &exit):
-		return m.exitError(exit, errs.text())
+	case exited:
+		return m.exitError(exit, stderr)
 	case errors.Is(err, guard.ErrGuardLost):
-		return &model.Error{Kind: model.KindCut, Msg: m.name(), Detail: errs.text(), Err: err}
+		return &model.Error{Kind: model.KindCut, Msg: m.name(), Detail: stderr, Err: err}
 	}
 	return m.startError(err)
 }
@@ -215,8 +213,7 @@ const hintMissing = "check the spelling, that the program is installed, that it 
 func (m *Model) startError(err error) *model.Error {
 	e := &model.Error{Kind: model.KindFailed, Msg: "start " + m.name(), Err: model.RedactError(err)}
 	switch {
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(
-		err, syscall.EISDIR):
+	case guard.Missing(err):
 		e.Kind, e.Hint = model.KindNotFound, hintMissing
 	case errors.Is(err, guard.ErrNotEntered):
 		e.Hint = "this is an error in the program that uses the perdure library"
@@ -259,32 +256,4 @@ func (l *limited) Write(p []byte) (int, error) {
 		l.stop(err)
 	}
 	return n, err
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	limit int
-	kept  []byte
-	cut   bool
-}
-
-var _ io.Writer = (*tail)(nil)
-
-func (t *tail) Write(p []byte) (int, error) {
-	skip := max(0, len(p)-t.limit)
-	t.cut = t.cut || skip > 0
-	t.kept = append(t.kept, p[skip:]...)
-	if extra := len(t.kept) - t.limit; extra > 0 {
-		t.kept = append(t.kept[:0], t.kept[extra:]...)
-		t.cut = true
-	}
-	return len(p), nil
-}
-
-func (t *tail) text() string {
-	text, _ := model.Clean(string(t.kept))
-	if t.cut {
-		text = clip.Mark + text
-	}
-	return model.Redact(text)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -151,11 +152,7 @@ func (r *rule) expand(request string, groups []string, n int) string {
 // characters.
 func grow(text string, size int) string {
 	text = cmp.Or(text, "x")
-	text = strings.Repeat(text, size/len(text)+1)
-	for size > 0 && !utf8.RuneStart(text[size]) {
-		size--
-	}
-	return text[:size]
+	return clip.Prefix(strings.Repeat(text, size/len(text)+1), size)
 }
 
 func (s replySpec) usage(request, answer int) usageSpec {

@@ -35,6 +35,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -135,6 +137,13 @@ func Find(name, dir string) (string, error) {
 		return "", err
 	}
 	return filepath.Abs(full)
+}
+
+// Missing reports whether an error of [Find] or [Start] says that there is no such
+// program, or that it cannot be executed.
+func Missing(err error) bool {
+	return slices.ContainsFunc([]error{exec.ErrNotFound, fs.ErrNotExist, fs.ErrPermission, syscall.EISDIR, syscall.ENOEXEC},
+		func(target error) bool { return errors.Is(err, target) })
 }
 
 // ExitError reports that a child did not exit with status 0.

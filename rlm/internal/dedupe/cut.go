@@ -2,7 +2,8 @@ package dedupe
 
 import (
 	"fmt"
-	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // WithoutMiddle cuts a text to at most about n bytes: the beginning stays, and
@@ -13,12 +14,5 @@ func WithoutMiddle(text string, n int) string {
 	}
 	mark := fmt.Sprintf("\n[… of %d bytes the middle is left out …]\n", len(text))
 	n = max(0, n-len(mark))
-	head, tail := n*2/3, len(text)-n/3
-	for head > 0 && !utf8.RuneStart(text[head]) {
-		head--
-	}
-	for tail < len(text) && !utf8.RuneStart(text[tail]) {
-		tail++
-	}
-	return text[:head] + mark + text[tail:]
+	return clip.Prefix(text, n*2/3) + mark + clip.Suffix(text, n/3)
 }

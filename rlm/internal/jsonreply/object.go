@@ -10,9 +10,6 @@ import (
 // Object is a JSON object that is put together in the order of its keys.
 type Object struct{ body bytes.Buffer }
 
-// NewObject returns an object without keys.
-func NewObject() *Object { return new(Object) }
-
 // Set adds a key. Duplicate keys are not searched.
 func (o *Object) Set(key string, value json.RawMessage) error {
 	name, err := json.Marshal(key)
@@ -28,11 +25,10 @@ func (o *Object) Set(key string, value json.RawMessage) error {
 
 // Join adds all that another object has.
 func (o *Object) Join(object json.RawMessage) error {
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, object); err != nil {
+	inner, err := compactJSON(string(object))
+	if err != nil {
 		return fmt.Errorf("encode result: %w", err)
 	}
-	inner := compact.Bytes()
 	if len(inner) < 2 || inner[0] != '{' {
 		return errors.New("encode result: what is joined is no object")
 	}

@@ -2,6 +2,7 @@ package jsonreply
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -89,26 +90,18 @@ func firstJSON(text string) (json.RawMessage, error) {
 			first = jsonFault(text[at:], err)
 		}
 		scanned += int(dec.InputOffset()) + 1
-		if !syntaxError(err) {
+		if _, syntax := errors.AsType[*json.SyntaxError](err); !syntax {
 			scanned += len(text) - at
 		}
 		at++
 	}
-	if first == nil {
-		first = errors.New("the reply holds no JSON; reply with one JSON value and nothing else")
-	}
-	return nil, first
-}
-
-func syntaxError(err error) bool {
-	var syntax *json.SyntaxError
-	return errors.As(err, &syntax)
+	return nil, cmp.Or(first, errors.New("the reply holds no JSON; reply with one JSON value and nothing else"))
 }
 
 // jsonFault says where JSON that began is broken.
 func jsonFault(text string, err error) error {
-	var syntax *json.SyntaxError
-	if !errors.As(err, &syntax) {
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok {
 		return errors.New("the JSON ends before it is complete")
 	}
 	at := max(min(int(syntax.Offset)-1, len(text)), 0)

@@ -1,6 +1,7 @@
 package jsonreply
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -384,9 +385,4 @@ func escape(name string) string {
 }
 
 // orWhole is a place in words for people.
-func orWhole(place string) string {
-	if place == "" {
-		return "the value"
-	}
-	return place
-}
+func orWhole(place string) string { return cmp.Or(place, "the value") }

@@ -4,6 +4,7 @@ package jsonreply
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,14 +94,11 @@ func tidy(err error) string {
 
 // atLine names the line of a syntax error.
 func atLine(raw []byte, err error) error {
-	var syntax *json.SyntaxError
-	if !errors.As(err, &syntax) {
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	if !ok {
 		return err
 	}
-	at := min(int(syntax.Offset), len(raw))
-	if at == 0 { // it ends too early
-		at = len(raw)
-	}
+	at := cmp.Or(min(int(syntax.Offset), len(raw)), len(raw)) // 0: it ends too early
 	line := 1 + bytes.Count(raw[:at], []byte("\n"))
 	return fmt.Errorf("line %d, column %d: %w", line, at-bytes.LastIndexByte(raw[:at], '\n'), err)
 }

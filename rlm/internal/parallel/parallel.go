@@ -2,6 +2,7 @@
 package parallel
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 
@@ -27,15 +28,8 @@ func Do(width, n int, do func(i int) error) error {
 		})
 	}
 	_ = g.Wait() // the errors are in errs
-	for _, p := range panics {
-		if p != nil {
-			panic(p)
-		}
+	if p := cmp.Or(panics...); p != nil {
+		panic(p)
 	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }

@@ -64,10 +64,10 @@ type Task struct {
 
 // Rules are the requirements for a plan in addition to its schema.
 type Rules struct {
-	Shape *jsonreply.Shape
 	// Shape is Schema, compiled.
-	// Strategy and Merge, when set, are fixed by who started the run. Merges
-	// and Agents are the names there are.
+	Shape *jsonreply.Shape
+	// Strategy and Merge, when set, are fixed by the configuration of the run.
+	// Merges and Agents are the names that exist.
 	Strategy string
 	Merge    string
 	Merges   []string
@@ -123,14 +123,8 @@ func (c *check) bad(format string, args ...any) {
 
 func (c *check) all() {
 	p := c.plan
-	if c.Strategy != "" {
-		p.Strategy = c.Strategy
-	}
-	p.Strategy = cmp.Or(p.Strategy, Parallel)
-	if c.Merge != "" {
-		p.Merge = c.Merge
-	}
-	p.Merge = cmp.Or(p.Merge, DefaultMerge)
+	p.Strategy = cmp.Or(c.Strategy, p.Strategy, Parallel)
+	p.Merge = cmp.Or(c.Merge, p.Merge, DefaultMerge)
 	if !slices.Contains(c.Merges, p.Merge) {
 		c.bad("/merge: %s", dedupe.NotOneOf(p.Merge, c.Merges))
 	}
@@ -215,16 +209,15 @@ func (c *check) task(i int) {
 	}
 	for k, on := range t.DependsOn {
 		if !slices.ContainsFunc(c.plan.Tasks, func(o Task) bool { return o.ID == on }) {
-			c.bad("/tasks/%d/depends_on/%d: %s", i, k, dedupe.NotOneOf(on, c.ids(len(c.plan.Tasks))))
+			c.bad("/tasks/%d/depends_on/%d: %s", i, k, dedupe.NotOneOf(on, idsOf(c.plan.Tasks)))
 		}
 	}
 }
 
-// ids are the names of the first n tasks.
-func (c *check) ids(n int) []string {
-	ids := make([]string, n)
+func idsOf(tasks []Task) []string {
+	ids := make([]string, len(tasks))
 	for i := range ids {
-		ids[i] = c.plan.Tasks[i].ID
+		ids[i] = tasks[i].ID
 	}
 	return ids
 }
@@ -276,7 +269,7 @@ func (c *check) conditions() {
 		if t.When == "" {
 			continue
 		}
-		if _, err := Compile(t.When, c.ids(i)); err != nil {
+		if _, err := Compile(t.When, idsOf(c.plan.Tasks[:i])); err != nil {
 			c.bad("condition of task %q: %s", t.ID, err)
 		}
 	}
@@ -286,11 +279,7 @@ func (c *check) conditions() {
 func (p *Plan) Waits(i int) []string {
 	t := &p.Tasks[i]
 	if p.Strategy == Sequential || t.When != "" {
-		ids := make([]string, i)
-		for k := range ids {
-			ids[k] = p.Tasks[k].ID
-		}
-		return ids
+		return idsOf(p.Tasks[:i])
 	}
 	return t.DependsOn
 }

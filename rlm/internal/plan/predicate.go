@@ -76,8 +76,8 @@ func Compile(source string, ids []string) (*Predicate, error) {
 
 // fault tells in one line what is wrong with a condition and where.
 func (p *Predicate) fault(err error) error {
-	var placed *file.Error
-	if !errors.As(err, &placed) {
+	placed, ok := errors.AsType[*file.Error](err)
+	if !ok {
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		return fmt.Errorf("column 1: %s", strings.TrimSpace(first))
 	}
@@ -144,18 +144,12 @@ func nameable(id string) string {
 // askable tells what keeps a name from being used in conditions, "" if nothing
 // does.
 func askable(id string) string {
-	if slices.Contains(builtin.Names, id) || slices.Contains(reservedNames(), id) {
+	reserved := []string{nameResults, namePrevious, "not", "in", "and", "or", "true", "false", "nil", "let", "if", "else",
+		"env", "contains", "matches", "starts", "ends", "startswith", "endswith"}
+	if slices.Contains(builtin.Names, id) || slices.Contains(reserved, id) {
 		return fmt.Sprintf("%q has a meaning of its own in conditions; take another name", id)
 	}
 	return ""
-}
-
-// reservedNames are words of the expression language and the names of other
-// things in it.
-func reservedNames() []string {
-	return []string{nameResults, namePrevious, "not", "in", "and", "or", "true", "false", "nil", "let", "if", "else",
-		"env",
-		"contains", "matches", "starts", "ends", "startswith", "endswith"}
 }
 
 // String is the condition as it was written.

@@ -3,7 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Variable is a named value in a request for a plan.
@@ -30,22 +31,11 @@ func Visible(names []string, room int64, read func(name string) (kind string, va
 			return nil, err
 		}
 		v := Variable{Name: name, Type: kind, Size: len(value)}
-		v.Value = beginning(string(value), min(maxShown, int(max(room, 0))))
+		v.Value = clip.Prefix(string(value), min(maxShown, int(max(room, 0))))
 		room -= int64(len(v.Value))
 		list = append(list, v)
 	}
 	return list, nil
-}
-
-// beginning cuts text at a character.
-func beginning(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
 }
 
 func (t *Told) variables(b *strings.Builder) {
@@ -72,6 +62,5 @@ func Left[T int64 | float64](budget, used T) *T {
 	if budget <= 0 {
 		return nil
 	}
-	left := max(budget-used, 0)
-	return &left
+	return new(max(budget-used, 0))
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -90,12 +91,7 @@ func (s *Set[K, V]) enter(key K) (e *Entry[K, V], mine bool) {
 
 // forget takes an entry out of the idle ones. The caller holds mu.
 func (s *Set[K, V]) forget(e *Entry[K, V]) {
-	for i := range s.idle {
-		if s.idle[i] == e {
-			s.idle = append(s.idle[:i], s.idle[i+1:]...)
-			return
-		}
-	}
+	s.idle = slices.DeleteFunc(s.idle, func(idle *Entry[K, V]) bool { return idle == e })
 }
 
 // Put ends a use. An unused value stays loaded for a while.
