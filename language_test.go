@@ -55,7 +55,7 @@ var languageExceptions = map[string]string{
 
 // languagePending are folders and files that are not read against the rule yet.
 var languagePending = []string{
-	"handoff", "internal/aiwg", "internal/daemon", rootPending,
+	"handoff", "internal/aiwg", rootPending,
 }
 
 // rootPending stands for the files of the root package.

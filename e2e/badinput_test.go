@@ -107,10 +107,10 @@ func TestBadModels(t *testing.T) {
 		model, pattern string
 		more           []string
 	}{
-		{2, "bultin:extract", `there is no model "bultin:extract"`, nil},
-		{2, "gpt-4o", `there is no model "gpt-4o"`, nil},
-		{2, ":x", `there is no model ":x"`, nil},
-		{2, "exec:", `there is no model "exec:"`, nil},
+		{2, "bultin:extract", `unknown model "bultin:extract"`, nil},
+		{2, "gpt-4o", `unknown model "gpt-4o"`, nil},
+		{2, ":x", `unknown model ":x"`, nil},
+		{2, "exec:", `unknown model "exec:"`, nil},
 		{2, "exec:sh -c 'unclosed", `single quote without its end`, nil},
 		{7, "exec:./file", `permission denied`, nil},
 		{7, "exec:/", `is a directory`, nil},

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
 
-// docs/cli.md is what the commands say of themselves.
+// TestDocsOfCommands: docs/cli.md is generated from the commands.
 func TestDocsOfCommands(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join("..", "..", "docs", "cli.md")
@@ -94,7 +94,7 @@ func commandDocs() string {
 	return b.String()
 }
 
-// ownCommands are the commands below one, as far as they are ours.
+// ownCommands returns the subcommands of a command without those of cobra.
 func ownCommands(cmd *cobra.Command) []*cobra.Command {
 	if cmd.Name() == "completion" {
 		return nil
@@ -139,7 +139,7 @@ func codeOrNothing(text string) string {
 
 func escape(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// Every schema is one, and its examples are of it.
+// Every schema is valid, and so are its examples.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	for _, name := range schemacmd.Names() {
@@ -201,13 +201,12 @@ func TestCommandsAreBuiltByName(t *testing.T) {
 	}
 }
 
-// Each command says what it is for, takes --json where it prints for people,
-// and belongs to a group.
+// Each command has a description, a group and, if it prints text, --json.
 func TestCommandsAreDocumented(t *testing.T) {
 	t.Parallel()
 	withoutJSON := map[string]bool{"init": true, "schema": true, "serve": true, "export": true, "watch": true,
 		"skill": true,
-		"hook":  true} // which speaks nothing but JSON
+		"hook":  true} // prints only JSON
 	for _, c := range newApp(env.Process{}).commands() {
 		cmd := c.build()
 		if cmd.Short == "" || cmd.GroupID == "" {

@@ -24,7 +24,7 @@ func jsonOf(t *testing.T, text string) any {
 	return doc
 }
 
-// The schema of the file holds that of the checkpoint, so that it can be used
+// The schema of the file contains that of the checkpoint, so that it can be used
 // alone.
 func TestBuilderStateHasTheCheckpoint(t *testing.T) {
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestBuilderStateSchema(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	// What this program writes is of both schemas.
+	// A file that this program writes is valid under both schemas.
 	at := time.Date(2026, 2, 28, 10, 0, 0, 0, time.UTC)
 	l := handoff.Ledger{Ref: "perdure handoff log --task prd", Workspace: "w", Snapshot: "s"}
 	l.TaskID, l.NextAction, l.Error = "p/US-1", strings.Repeat("long ", 300), "boom"

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/loop/hook"
 )
 
-// The schema of messages says of the hooks what the table of hooks says.
+// The schema of messages and the table of hooks agree.
 func TestHookMessageHasTheTable(t *testing.T) {
 	t.Parallel()
 	doc, _ := schemaDoc(t, "hook-message")
@@ -55,7 +55,7 @@ func TestHookMessageHasTheTable(t *testing.T) {
 	}
 }
 
-// What is written is valid, also under the schema of the form it comes from.
+// Written messages are valid, also under the schema of persistence hooks.
 func TestHookSchemasOfWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	_, message := schemaDoc(t, "hook-message")
@@ -108,7 +108,7 @@ func TestHookSchemasOfWhatIsWritten(t *testing.T) {
 	}
 }
 
-// The schema of replies refuses what the program refuses, and nothing else.
+// The schema of replies and the program refuse the same replies.
 func TestHookReplySchema(t *testing.T) {
 	t.Parallel()
 	_, schema := schemaDoc(t, "hook-reply")
@@ -191,7 +191,7 @@ func TestHookLogLines(t *testing.T) {
 	}
 }
 
-// The requests and replies of that schema are read too.
+// The requests and replies of that schema are accepted too.
 func TestHooksReadTheFormTheyComeFrom(t *testing.T) {
 	t.Parallel()
 	doc, _ := schemaDoc(t, "persistence-hooks")
@@ -243,7 +243,7 @@ func TestHookMessageSchemaRefuses(t *testing.T) {
 	}
 }
 
-// TestToolCallSchema: what a journal of tool calls holds is valid.
+// TestToolCallSchema: the lines of a journal of tool calls are valid.
 func TestToolCallSchema(t *testing.T) {
 	t.Parallel()
 	_, schema := schemaDoc(t, "tool-call")

@@ -17,7 +17,7 @@ func schemaDoc(t *testing.T, name string) (map[string]any, *schematest.Schema) {
 	return s.Doc, s
 }
 
-// merge puts the members of patch in the place of those of doc; null removes.
+// merge replaces the members of doc by those of patch; null removes one.
 func merge(doc, patch any) any {
 	p, ok := patch.(map[string]any)
 	if !ok {
@@ -112,7 +112,7 @@ func refused() map[string][]string {
 	}
 }
 
-// The schemas of loops refuse what is wrong in any of their members.
+// The schemas of loops refuse invalid members.
 func TestLoopSchemasRefuse(t *testing.T) {
 	t.Parallel()
 	for name, changes := range refused() {
@@ -129,7 +129,7 @@ func TestLoopSchemasRefuse(t *testing.T) {
 	}
 }
 
-// Lines of the log and answers have rules of their own.
+// Lines of the log and answers have additional rules.
 func TestHookSchemasRefuse(t *testing.T) {
 	t.Parallel()
 	_, schema := schemaDoc(t, "persistence-hooks")

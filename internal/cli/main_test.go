@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // output is a stream that a test may read while a command writes it.
 type output struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	text bytes.Buffer
 	more chan struct{} // closed at the next write
 }
@@ -47,7 +47,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// await waits until the output holds a text.
+// await waits until the output contains a text.
 func (o *output) await(t *testing.T, text string) {
 	t.Helper()
 	over := time.After(time.Minute)
@@ -74,7 +74,7 @@ func (o *output) await(t *testing.T, text string) {
 type project struct {
 	t   *testing.T
 	dir string
-	// width, when not 0, makes all streams terminals.
+	// width is the width of all streams, which are terminals if it is not 0.
 	width   int
 	environ []string
 	stdin   io.Reader
@@ -96,7 +96,7 @@ func (p *project) write(name, text string) {
 	}
 }
 
-// ran is a command under way.
+// ran is a running command.
 type ran struct {
 	stdout, stderr output
 	signals        chan os.Signal

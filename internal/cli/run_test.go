@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// twoFiles is a project with a script whose second answer waits until its file
-// is there.
+// twoFiles returns a project with a script whose second answer waits until its file
+// exists.
 func twoFiles(t *testing.T) *project {
 	t.Helper()
 	p := newProject(t)
@@ -52,7 +52,7 @@ func (p *project) held(r *ran) {
 	}
 }
 
-// Ctrl-C lets the call under way end; resume repeats nothing.
+// Ctrl-C waits for the running call; resume repeats nothing.
 func TestInterruptKeepsTheCallUnderWay(t *testing.T) {
 	t.Parallel()
 	p := twoFiles(t)
@@ -88,8 +88,7 @@ func TestSecondInterruptStopsAtOnce(t *testing.T) {
 	r.stderr.await(t, "stopping after")
 	r.interrupt()
 	r.wait(t, env.StatusInterrupted)
-	// Main returned while the command runs, for the program to exit. Here it
-	// is let go, so that nothing is left of it.
+	// Main returned while the command still runs. The command is ended here.
 	p.write("go", "")
 	r.stderr.await(t, "stopped: 2 of 3")
 }
@@ -104,11 +103,10 @@ func TestCancelWhileStopping(t *testing.T) {
 	r.interrupt()
 	r.stderr.await(t, "stopping after")
 	p.run(0, "cancel", treePattern.FindString(r.stderr.String()))
-	r.wait(t, env.StatusFailed) // the tree has ended after all: cancelled
+	r.wait(t, env.StatusFailed) // the tree ended as cancelled
 }
 
-// Ctrl-C also ends a command that waits for its standard input, and nothing is
-// left of it.
+// Ctrl-C also ends a command that waits for standard input.
 func TestInterruptWhileReading(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -129,7 +127,7 @@ func TestInterruptWhileReading(t *testing.T) {
 	}
 }
 
-// What a model writes cannot steer the terminal; a file gets it as it is.
+// An answer cannot control the terminal; in a file it is unchanged.
 func TestAnswersAreNeutralisedOnTerminals(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -160,14 +158,14 @@ func TestProgressOnATerminal(t *testing.T) {
 	r.stderr.await(t, "1 of 3 tasks, 1 running")
 	p.write("go", "")
 	r.wait(t, 0)
-	// Nothing of the redrawn lines is left behind the last of them.
+	// No part of the redrawn lines remains after the last one.
 	if i := strings.LastIndex(r.stderr.String(), "running"); strings.Contains(r.stderr.String()[i:], "█") &&
 		!strings.Contains(r.stderr.String()[i:], "\x1b[J") {
 		t.Errorf("the bar stays: %q", r.stderr.String()[i:])
 	}
 }
 
-// The flags of runs say the same as the configuration of the executor.
+// The flags of runs have the defaults of the executor's configuration.
 func TestRunFlagsReachTheTree(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -202,7 +200,7 @@ func TestRunFlagsReachTheTree(t *testing.T) {
 	}
 }
 
-// A model's path is kept such that the tree can be resumed from anywhere.
+// The path of a model is made absolute, so that the tree can be resumed in any folder.
 func TestAnchor(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -230,8 +228,7 @@ func TestAnchor(t *testing.T) {
 	}
 }
 
-// A full disk behind standard output is an error, a reader that went away is
-// none.
+// A full disk behind standard output is an error, a closed pipe is not.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-// A plan, an agent from the settings and a structured answer, from the command
-// line to the JSON that is printed.
+// TestPlan: a plan, an agent from the settings and a structured answer, from the command
+// line to the printed JSON.
 func TestPlanAgentsAndSchema(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -48,7 +48,7 @@ func TestPlanAgentsAndSchema(t *testing.T) {
 	}
 }
 
-// What cannot work is refused before a tree exists.
+// Invalid flags are refused before a tree is created.
 func TestPlanningRefusals(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-// contains wants all of these in a text.
+// contains checks that a text contains all given parts.
 func contains(t *testing.T, text string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
@@ -88,7 +88,7 @@ func TestRunRefusesBadJudging(t *testing.T) {
 		_, stderr := p.run(env.StatusUsage, append([]string{"run", "Say", "--model", "mock:echo"}, tt.args...)...)
 		contains(t, stderr, tt.want)
 	}
-	// A judge of the settings is no reason to refuse a run that needs none.
+	// A judge in the settings does not fail a run that needs none.
 	p.write(".perdure/config.yaml", "judge: \"rule:len(text)\"\n")
 	p.run(0, "run", "Say", "--model", "mock:echo")
 }

@@ -27,7 +27,7 @@ func TestPlainProgressNamesTheSlowest(t *testing.T) {
 	at(0, 0)
 	at(3, 15)   // nothing is slow yet
 	at(41, 30)  // now it is
-	at(60, 30)  // nothing changed but the time
+	at(60, 30)  // only the time changed
 	at(102, 30) // for a minute
 	at(130, 30)
 	same(t, b.String(), `

@@ -23,7 +23,7 @@ func progressOf(completed, total int64) perdure.Progress {
 	}
 }
 
-// same compares what a view drew with lines, spaces at the ends not counted.
+// same compares the output of a view with lines, without spaces at the ends.
 func same(t *testing.T, got, want string) {
 	t.Helper()
 	trim := func(text string) []string {
@@ -106,7 +106,7 @@ Active Tasks:
 	}
 }
 
-// testTasks is a root with the given leaves, states as letters.
+// testTasks returns a root with the given leaves, whose states are letters.
 func testTasks(leaves string) []perdure.Task {
 	states := map[rune]perdure.State{
 		'c': perdure.Completed, 'f': perdure.Failed, 'r': perdure.Running, 'q': perdure.Queued, 'x': perdure.Cancelled,
@@ -129,7 +129,7 @@ func testTasks(leaves string) []perdure.Task {
 	return tasks
 }
 
-// rowOf is a task as the outline of its tree has it.
+// rowOf returns a task as a row of the outline.
 func rowOf(t *perdure.Task) *client.OutlineRow {
 	return &client.OutlineRow{Task: t.ID, Parent: t.Parent, Depth: t.Depth, Position: t.Position, State: t.State,
 		Label:   t.Prompt,
@@ -182,8 +182,7 @@ func TestTreeViewFolds(t *testing.T) {
 	}
 }
 
-// Whole branches are folded when nothing in them differs; one with a failure
-// below it is drawn.
+// Subtrees with equal states are folded; one with a failed task is drawn.
 func TestTreeViewFoldsBranches(t *testing.T) {
 	t.Parallel()
 	tasks := testTasks(strings.Repeat("c", 14))
@@ -254,11 +253,11 @@ func TestPlainProgress(t *testing.T) {
 	at := func(second int, done int64) {
 		v.update(start.Add(time.Duration(second)*time.Second), snapshot{progress: progressOf(done, 100)})
 	}
-	at(0, 0)  // says nothing: the tree was named just now
-	at(1, 4)  // less than a tenth, less than some seconds
+	at(0, 0)  // prints nothing: the tree's ID was just printed
+	at(1, 4)  // less than a tenth and less than plainEvery
 	at(2, 11) // another tenth
 	at(3, 14)
-	at(8, 15) // some seconds
+	at(8, 15) // more than plainEvery
 	at(9, 15)
 	at(20, 15) // nothing changed
 	same(t, b.String(), `

@@ -39,7 +39,7 @@ agents.third.temperature: 0
 	if diff := cmp.Diff(want, l.Agents); diff != "" {
 		t.Error(diff)
 	}
-	// What is shown can be read again, and only what was set is shown.
+	// The printed settings can be loaded again, and only the given ones are printed.
 	again, err := config.Load(config.Sources{Dir: project(t, l.YAML())})
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, l.YAML())

@@ -16,7 +16,7 @@ import (
 	loopconfig "github.com/perdure/perdure/loop/config"
 )
 
-// project makes a folder with a settings file and returns the folder.
+// project creates a folder with a settings file and returns the folder.
 func project(t testing.TB, file string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -318,7 +318,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// The template changes nothing as it is, and every line of it may be taken in.
+// The template changes nothing, and every line of it is valid without its comment sign.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	l, err := config.Load(config.Sources{Dir: project(t, config.Template())})
@@ -410,7 +410,7 @@ func TestFolderVariable(t *testing.T) {
 	}
 }
 
-// What loads is written and read back as it was.
+// Loaded settings are written and loaded again unchanged.
 func FuzzFile(f *testing.F) {
 	f.Add("model: openai:x\nretention: {failed: 3d}\n")
 	f.Add(config.Template())
@@ -444,8 +444,7 @@ func BenchmarkLoadWithoutFile(b *testing.B) {
 	}
 }
 
-// A budget of none stands for no limit, wherever it is said, and wins over what
-// is weaker.
+// A budget of none means no limit in every source and overrides weaker sources.
 func TestNoLimit(t *testing.T) {
 	t.Parallel()
 	dir := project(t, "budget_usd: 2.5\nbudget_calls: none\ncache: true\n")

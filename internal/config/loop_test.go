@@ -98,7 +98,7 @@ func TestRisks(t *testing.T) {
 	}
 }
 
-// The section loop, and where a value comes from when several say something.
+// The section loop, and the origin of a value that several sources set.
 func TestLoopSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -151,7 +151,7 @@ func TestLoopSettings(t *testing.T) {
 	if s := from["loop.detection_latency_budget"]; s.Value != nil {
 		t.Errorf("no limit is %v for programs", s.Value)
 	}
-	// What is shown loads as it is.
+	// The printed settings can be loaded again.
 	if err := os.WriteFile(filepath.Join(dir, FolderName, FileName), []byte(l.YAML()), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestLoopSettingsThatAreNone(t *testing.T) {
 	}
 }
 
-// What is said to mean the same is a setting.
+// Every counterpart is a setting.
 func TestCounterparts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"enabled", "detection.mode", "reinforcement.default_level",

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -14,20 +15,19 @@ import (
 	"github.com/perdure/perdure/model/command"
 )
 
-// AgentConfig says how coding agents are reached.
+// AgentConfig configures coding agents.
 type AgentConfig struct {
-	// Permission is what agents may do without asking; empty is that of the
-	// presets. Model is their own name for a model; empty is their choice.
+	// Permission is what agents may do without asking; empty: the default of the preset.
 	Permission string
-	Model      string
+	// Model is the agent's own name for a model; empty: its default.
+	Model string
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
 
-// Agents finds coding agents by name: a preset for a headless mode (claude), one
-// for the Agent Client Protocol (acp:claude), any program that speaks it
-// (acp:COMMAND), or any program at all (exec:COMMAND). It is safe for concurrent
-// use.
+// Agents finds coding agents by name: a preset for a headless mode (claude) or for the
+// Agent Client Protocol (acp:claude), a program that supports this protocol
+// (acp:COMMAND), or any program (exec:COMMAND). It is safe for concurrent use.
 type Agents struct {
 	cfg AgentConfig
 
@@ -35,13 +35,13 @@ type Agents struct {
 	found map[string]agent.Agent
 }
 
-// NewAgents returns a resolver that has found nothing yet.
+// NewAgents returns a resolver of agents.
 func NewAgents(cfg AgentConfig) *Agents {
 	return &Agents{cfg: cfg, found: make(map[string]agent.Agent)}
 }
 
-// Agent returns the agent of a name, the same for the same name. The error is a
-// *perdure.Error with a hint: the name is not known, there is no such program.
+// Agent returns the agent of a name, one value for each name. The error is a
+// *perdure.Error: the name is unknown, or the program was not found.
 func (a *Agents) Agent(name string) (agent.Agent, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,8 +70,8 @@ func (a *Agents) find(name string) (agent.Agent, error) {
 	}
 	known := func(p agentcommand.Preset) bool { return p.Name == name }
 	if !slices.ContainsFunc(agentcommand.Presets(), known) {
-		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: "there is no agent " + quote(name),
-			Hint: "known are " + a.names()}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: fmt.Sprintf("unknown agent %q", name),
+			Hint: "the agents are " + agentNames()}
 	}
 	return agentcommand.New(agentcommand.Config{Preset: name, Model: a.cfg.Model,
 		Permission: agentcommand.Permission(a.cfg.Permission), Logger: a.cfg.Logger})
@@ -89,8 +89,8 @@ func (a *Agents) findACP(rest string) (agent.Agent, error) {
 	return acp.New(acp.Config{Command: words, Model: a.cfg.Model, Logger: a.cfg.Logger})
 }
 
-// names lists what can be written.
-func (a *Agents) names() string {
+// agentNames lists the known names and forms of names.
+func agentNames() string {
 	var names []string
 	for _, p := range agentcommand.Presets() {
 		names = append(names, p.Name)
@@ -102,20 +102,17 @@ func (a *Agents) names() string {
 	return strings.Join(append(names, "acp:COMMAND"), ", ")
 }
 
-// agentError is why there is no such agent, for people.
+// agentError returns the error of an agent that was not found as a *perdure.Error.
 func agentError(name string, err error) error {
-	var known *perdure.Error
-	if errors.As(err, &known) {
+	if perdure.CodeOf(err) != perdure.CodeInternal {
 		return err
 	}
-	var failure *agent.Error
-	if !errors.As(err, &failure) {
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: quote(name) + ": " + err.Error()}
+	e := &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: fmt.Sprintf("%q: %s", name, err)}
+	if failure, ok := errors.AsType[*agent.Error](err); ok {
+		e.Hint, e.Err = failure.Hint, err
+		if failure.Kind == agent.KindNotFound {
+			e.Code = perdure.CodeUnavailable
+		}
 	}
-	code := perdure.CodeInvalid
-	if failure.Kind == agent.KindNotFound {
-		code = perdure.CodeUnavailable
-	}
-	return &perdure.Error{Code: code, Op: "find agent", Msg: quote(name) + ": " + failure.Error(), Hint: failure.Hint,
-		Err: err}
+	return e
 }

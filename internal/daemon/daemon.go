@@ -1,13 +1,14 @@
-// Package daemon puts the parts of the program together: store, session,
-// models, executor, worker and API. It decides what runs, in which order it
-// starts and how it stops. The command line uses the same parts in two ways:
-// in process, for its own trees ([Daemon.Work]), and as a server for everybody
-// on this store ([Daemon.Serve]).
+// Package daemon connects the parts of the program: store, session, models, executor,
+// worker and API. It starts and stops them in order. Commands use it in their own
+// process, to execute their own trees ([Daemon.Work]), or as a server that executes all
+// trees of a store ([Daemon.Serve]).
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -22,93 +23,75 @@ import (
 	"github.com/perdure/perdure/worker"
 )
 
-// Defaults of [Config].
-const (
-	DefaultConcurrency  = 8
-	DefaultDrainTimeout = 30 * time.Second
-	DefaultCollectEvery = time.Hour
-)
-
-// Config says what to put together.
+// Config configures a daemon.
 type Config struct {
-	// Dir is the .perdure folder, DSN a PostgreSQL address to use instead of
-	// the database in it.
+	// Dir is the .perdure folder, DSN the URL of a PostgreSQL database to use instead
+	// of the one in Dir.
 	Dir string
 	DSN string
-	// Session, when set, is the kind of session to open ("run", "serve"): the
-	// process executes trees. Without one it only answers requests.
+	// Session is the kind of session to open ("run", "serve"). If it is empty, the
+	// process answers requests but executes no trees.
 	Session string
-	// Models says how models are reached, Agents how coding agents are.
+	// Models configures models, Agents coding agents.
 	Models ModelConfig
 	Agents AgentConfig
-	// LoopDir is the folder in which loops keep their snapshots; empty: "loops" in
-	// Dir.
+	// LoopDir is the folder of the loops' snapshots; empty: "loops" in Dir.
 	LoopDir string
-	// Reminders is a folder with templates of what agents of loops are reminded of;
-	// empty: the built-in ones.
+	// Reminders is a folder with templates of reminders; empty: the built-in ones.
 	Reminders string
-	// Handoff says how loops hand work over.
+	// Handoff configures the handoffs of loops.
 	Handoff loop.HandoffConfig
 	// LoopHooks are the user's handlers at the hooks of loops. Their programs run
 	// in HookDir.
 	LoopHooks hook.Settings
 	HookDir   string
-	// Notify says how people are told what a loop wants of them.
+	// Notify configures notifications.
 	Notify NotifyConfig
-	// Concurrency is how many tasks run at once. 0: DefaultConcurrency.
+	// Concurrency is the number of tasks that run at once. 0: 8.
 	Concurrency int
-	// DrainTimeout is how long running tasks may finish when the process
-	// stops. 0: DefaultDrainTimeout.
+	// DrainTimeout is the time that running tasks have to finish when the process
+	// stops. 0: 30 seconds.
 	DrainTimeout time.Duration
-	// Retention is applied by Serve, every CollectEvery (0:
-	// DefaultCollectEvery).
+	// Retention is applied by Serve, every CollectEvery (0: one hour).
 	Retention    perdure.RetentionPolicy
 	CollectEvery time.Duration
-	// IPC is for clients of the .aiwg layout's daemon; it needs a session.
+	// IPC configures the socket for clients of the .aiwg daemon. It needs a session.
 	IPC IPCConfig
-	// Version is what the API tells.
+	// Version is the version that the API returns.
 	Version string
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
-	if c.Concurrency == 0 {
-		c.Concurrency = DefaultConcurrency
-	}
-	if c.DrainTimeout == 0 {
-		c.DrainTimeout = DefaultDrainTimeout
-	}
-	if c.CollectEvery == 0 {
-		c.CollectEvery = DefaultCollectEvery
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Concurrency = cmp.Or(c.Concurrency, 8)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 30*time.Second)
+	c.CollectEvery = cmp.Or(c.CollectEvery, time.Hour)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 
-// Daemon is the parts of the program over one open store. Its methods may be
-// called from several goroutines at once; Work and Serve once, and not both.
+// Daemon is an open store with the parts of the program that use it. It is safe for
+// concurrent use. Either Work or Serve is called, once.
 type Daemon struct {
-	cfg      Config
-	store    *perdure.Store
-	session  *perdure.Session // nil without one
-	models   *Models
-	executor *rlm.Executor
-	engine   *loop.Engine
-	handler  http.Handler
-	told     []way // by which people are told
-	ipc      *ipc  // nil without
-	draining chan struct{}
-	log      *slog.Logger
+	cfg       Config
+	store     *perdure.Store
+	session   *perdure.Session // nil if Config.Session is empty
+	models    *Models
+	executor  *rlm.Executor
+	engine    *loop.Engine
+	handler   http.Handler
+	notifiers []notifier
+	ipc       *ipc // nil if Config.IPC has no socket
+	draining  chan struct{}
+	log       *slog.Logger
 
 	mu     sync.Mutex // guards the fields below
 	trees  []perdure.TreeID
 	worker *worker.Worker
 }
 
-// Open opens the store, and a session if one is asked for. Close it after use.
+// Open opens the store, and a session if the configuration has one. Close it after use.
 func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 	cfg = cfg.withDefaults()
 	store, err := perdure.Open(ctx, perdure.Config{Dir: cfg.Dir, DSN: cfg.DSN, Logger: cfg.Logger})
@@ -135,15 +118,14 @@ func (d *Daemon) assemble(ctx context.Context) error {
 	}
 	d.models = NewModels(models)
 	var err error
-	if d.told, err = d.ways(d.hold()); err != nil {
+	if d.notifiers, err = d.newNotifiers(); err != nil {
 		return err
 	}
-	executor, err := rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models,
-		Gates: true, GateOpened: d.tellGate, Logger: d.log})
+	d.executor, err = rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models,
+		Gates: true, GateOpened: d.notifyGate, Logger: d.log})
 	if err != nil {
 		return err
 	}
-	d.executor = executor
 	if err := d.openLoops(); err != nil {
 		return err
 	}
@@ -169,10 +151,10 @@ func (d *Daemon) Close(ctx context.Context) error {
 	return errors.Join(append(errs, d.store.Close())...)
 }
 
-// Handler is the API.
+// Handler returns the API.
 func (d *Daemon) Handler() http.Handler { return d.handler }
 
-// SessionID names the session that executes trees here; empty without one.
+// SessionID returns the ID of the session, or "" without one.
 func (d *Daemon) SessionID() string {
 	if d.session == nil {
 		return ""
@@ -180,10 +162,7 @@ func (d *Daemon) SessionID() string {
 	return d.session.ID()
 }
 
-// Waiting tells which models are waited for and why, one line each.
-func (d *Daemon) Waiting() []string { return d.models.Waiting() }
-
-// Own makes trees this process's own: Work executes them.
+// Own adds trees to those that Work executes.
 func (d *Daemon) Own(trees ...perdure.TreeID) {
 	d.mu.Lock()
 	d.trees = append(d.trees, trees...)
@@ -200,12 +179,10 @@ func (d *Daemon) own() []perdure.TreeID {
 	return append([]perdure.TreeID{}, d.trees...)
 }
 
-// Work executes the process's own trees until ctx ends; then it drains. It
-// returns when nothing runs any more.
+// Work executes the trees of Own until ctx ends, waits for running tasks and returns.
 func (d *Daemon) Work(ctx context.Context) error { return d.work(ctx, d.own, 0) }
 
-// patient is the patience of a server: it waits until its store can be written
-// again.
+// patient makes a server wait without limit until its store can be written again.
 const patient = -1
 
 func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patience time.Duration) error {
@@ -223,25 +200,32 @@ func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patien
 	d.worker = w
 	d.mu.Unlock()
 	w.Wake()
-	looking, stop := context.WithCancel(ctx)
-	var looks sync.WaitGroup
-	looks.Go(func() { d.endWaiting(looking) })
-	defer looks.Wait()
+	expiring, stop := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() { d.expireGates(expiring) })
+	defer done.Wait()
 	defer stop()
 	return w.Run(ctx)
 }
 
-// overdueEvery is how often trees that wait at a gate are looked at.
-const overdueEvery = time.Second
+// expireEvery is the time between two checks of the trees that wait at gates.
+const expireEvery = time.Second
 
-// endWaiting lets trees end whose time is over while they wait for a person.
-func (d *Daemon) endWaiting(ctx context.Context) {
-	tick := time.NewTicker(overdueEvery)
+// expireGates ends the trees that wait at a gate when their time limit is reached.
+func (d *Daemon) expireGates(ctx context.Context) {
+	each(ctx, expireEvery, func() {
+		if err := d.store.ExpireGates(ctx); err != nil && ctx.Err() == nil {
+			d.log.Warn("expire gates", "error", err)
+		}
+	})
+}
+
+// each calls do at once and after each interval until ctx ends.
+func each(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
-		if err := d.store.ExpireGates(ctx); err != nil && ctx.Err() == nil {
-			d.log.Warn("look at gates", "error", err)
-		}
+		do()
 		select {
 		case <-ctx.Done():
 			return
@@ -250,10 +234,10 @@ func (d *Daemon) endWaiting(ctx context.Context) {
 	}
 }
 
-// Check tells whether a tree can be executed here: its models, keys and programs
-// are found.
+// Check returns an error if a tree cannot be executed here, for example because the
+// model's key is missing.
 func (d *Daemon) Check(ctx context.Context, tree *perdure.Tree) error {
-	if err := driven(tree); err != nil {
+	if err := checkOwner(tree); err != nil {
 		return err
 	}
 	if tree.Kind == perdure.KindLoop {
@@ -262,21 +246,20 @@ func (d *Daemon) Check(ctx context.Context, tree *perdure.Tree) error {
 	return d.executor.Check(tree)
 }
 
-// checkAgain is how long a tree that cannot be executed here is left alone: a
-// key does not appear in the environment of a process, but a program may be
-// installed.
+// checkAgain is the time after which a tree that cannot be executed here is checked
+// again. A missing program can be installed meanwhile.
 const checkAgain = 10 * time.Second
 
-// allow leaves trees that cannot be executed here to somebody who can, instead
-// of using up their attempts. It is called from one goroutine.
+// allow returns a function that reports whether a tree can be executed here. Other trees
+// keep their attempts for other processes. The function is called from one goroutine.
 func (d *Daemon) allow(ctx context.Context) func(perdure.Tree) bool {
-	fine := make(map[perdure.TreeID]bool)
+	allowed := make(map[perdure.TreeID]bool)
 	refused := make(map[perdure.TreeID]time.Time)
 	return func(tree perdure.Tree) bool {
-		if fine[tree.ID] {
+		if allowed[tree.ID] {
 			return true
 		}
-		if driven(&tree) != nil {
+		if checkOwner(&tree) != nil {
 			return false
 		}
 		last, again := refused[tree.ID]
@@ -290,23 +273,23 @@ func (d *Daemon) allow(ctx context.Context) func(perdure.Tree) bool {
 			}
 			return false
 		}
-		fine[tree.ID] = true
+		allowed[tree.ID] = true
 		return true
 	}
 }
 
-// launcher gives the API's requests for trees to the executor of their kind.
+// launcher creates the trees that the API's clients request.
 type launcher struct{ d *Daemon }
 
-// Launch creates a tree. Without a session nobody here would execute it, which
-// is fine: whoever resumes it does.
+// Launch creates a tree, also in a process without a session; another process executes it
+// then.
 func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
 	if req.Kind == perdure.KindLoop {
 		return l.d.launchLoop(ctx, req)
 	}
 	if req.Kind != rlm.KindRun {
 		return perdure.Tree{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "create tree",
-			Msg: "kind " + quote(req.Kind) + " is not known here", Hint: "the kinds of this version are run and loop"}
+			Msg: fmt.Sprintf("unknown kind %q", req.Kind), Hint: "the kinds are run and loop"}
 	}
 	return l.d.executor.Launch(ctx, rlm.LaunchRequest{
 		Name: req.Name, Prompt: req.Prompt, ContextID: req.ContextID, Config: req.Config,

@@ -45,7 +45,7 @@ func open(t *testing.T, cfg daemon.Config) *daemon.Daemon {
 	return d
 }
 
-// local is a client of a daemon in the same process.
+// local returns a client of a daemon in the same process.
 func local(t *testing.T, d *daemon.Daemon) *client.Client {
 	t.Helper()
 	transport := &inproc.Transport{Handler: d.Handler()}
@@ -89,7 +89,7 @@ func TestWorkExecutesItsOwnTreesOnly(t *testing.T) {
 	d := open(t, daemon.Config{Session: "run"})
 	c := local(t, d)
 	work(t, d)
-	other := launch(t, c, "mock:text=theirs", "") // whoever, but nobody asked us
+	other := launch(t, c, "mock:text=theirs", "") // a tree that is not this process's own
 	mine := launch(t, c, "mock:text=mine", d.SessionID())
 	d.Own(mine)
 	if _, err := c.WaitTree(t.Context(), mine); err != nil {
@@ -107,7 +107,7 @@ func TestWorkExecutesItsOwnTreesOnly(t *testing.T) {
 	}
 }
 
-// A tree whose model is not here keeps its attempts for somebody who has it.
+// A tree whose model is not available keeps its attempts for another process.
 func TestServeLeavesTreesItCannotExecute(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "script.yaml")
@@ -182,8 +182,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// While tasks drain, new trees are refused, those who wait are answered, and
-// what has not ended goes back to the queue.
+// While tasks drain, new trees are refused, waiting requests are answered, and unfinished
+// tasks are queued again.
 func TestServeDrains(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -218,7 +218,7 @@ func TestServeDrains(t *testing.T) {
 	}
 }
 
-// Retention runs by itself.
+// Retention is applied at intervals.
 func TestServeCollects(t *testing.T) {
 	t.Parallel()
 	d := open(t, daemon.Config{
@@ -243,7 +243,7 @@ func TestServeCollects(t *testing.T) {
 	}
 }
 
-// Started and stopped again and again, nothing is left and nothing is stuck.
+// Repeated starts and stops leave no files and no stuck tasks.
 func TestServeStress(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -8,11 +8,11 @@ import (
 	"github.com/perdure/perdure/worker"
 )
 
-// placed tells the programs that a handler starts which task they work for: the
-// command `perdure var` is then about this task's variables.
+// placed adds the tree and the task to the environment of the programs that a handler
+// starts. `perdure var` then selects the variables of this task.
 type placed struct{ worker.Handler }
 
-// Handle adds to the environment of programs.
+// Handle calls the handler with the environment.
 func (p placed) Handle(ctx context.Context, l *perdure.Lease) error {
 	env := []string{"PERDURE_TREE=" + string(l.Tree.ID), "PERDURE_TASK=" + l.Task.ID.String()}
 	return p.Handler.Handle(command.WithEnv(ctx, env), l)

@@ -16,25 +16,24 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// IPCConfig says how existing clients of the daemon of the .aiwg layout are
-// answered.
+// IPCConfig configures the socket for clients of the .aiwg daemon.
 type IPCConfig struct {
-	// Socket is the path of the Unix socket; empty answers none. A folder that is
-	// missing is made, for the user only.
+	// Socket is the path of the Unix socket; empty: none. Its folder is created if it
+	// is missing, for the user only.
 	Socket string
-	// Run makes the configuration of a run whose task is for an agent, "" for
-	// none; an error tells that nobody here is that agent. Nil: nobody is. It is
-	// called from one goroutine at a time.
+	// Run returns the configuration of a run whose task is for an agent, or for "". It
+	// returns an error if the settings have no such agent. It is called from one
+	// goroutine at a time. Nil: there are no agents.
 	Run func(agent string) (json.RawMessage, error)
 }
 
-// ipc is the part of a daemon that answers those clients.
+// ipc is the server of these clients.
 type ipc struct {
 	listener *server.Listener
 	server   *rpc.Server
 }
 
-// openIPC listens, so that it is known before work begins whether that can be.
+// openIPC listens on the socket, so that errors are reported before any work begins.
 func (d *Daemon) openIPC() error {
 	cfg := d.cfg.IPC
 	if cfg.Socket == "" {
@@ -43,12 +42,12 @@ func (d *Daemon) openIPC() error {
 	dir := filepath.Dir(cfg.Socket)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "serve .aiwg clients",
-			Msg: fmt.Sprintf("the folder %q cannot be made", dir), Err: err,
-			Hint: "name another socket: --aiwg-ipc=PATH"}
+			Msg: fmt.Sprintf("cannot create the folder %q", dir), Err: err,
+			Hint: "choose another socket with --aiwg-ipc=PATH"}
 	}
 	const othersWrite = 0o022
 	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&othersWrite != 0 && info.Mode()&os.ModeSticky == 0 {
-		d.log.Warn("others may put a socket of theirs in the place of this one: they may write to its folder", "path", dir)
+		d.log.Warn("the folder of the socket is writable for other users, who can replace the socket", "path", dir)
 	}
 	srv, err := rpc.New(rpc.Config{Store: d.store, Execute: d.execution(cfg), Concurrency: d.cfg.Concurrency,
 		DrainTimeout: d.cfg.DrainTimeout, Version: d.cfg.Version, Logger: d.log})
@@ -56,9 +55,9 @@ func (d *Daemon) openIPC() error {
 		return err
 	}
 	l, err := server.Listen(cfg.Socket)
-	var own *perdure.Error
-	if errors.As(err, &own) && own.Code != perdure.CodeConflict { // whose hint is about the daemon's own socket
-		own.Hint = "name another place: --aiwg-ipc=PATH"
+	// The hint of a conflict is right for this socket too.
+	if own, ok := errors.AsType[*perdure.Error](err); ok && own.Code != perdure.CodeConflict {
+		own.Hint = "choose another socket with --aiwg-ipc=PATH"
 	}
 	if err != nil {
 		return err
@@ -75,9 +74,9 @@ func (d *Daemon) closeIPC() error {
 	return d.ipc.listener.Close()
 }
 
-// execution tells how tasks of clients are done here: by the model that is
-// configured for their agent. The one that quotes passages of a context is none:
-// they have no context.
+// execution returns a function that returns how the tasks of clients are executed here: by
+// the model that is configured for their agent. builtin:extract is not used, because it
+// only quotes a context and these tasks have none.
 func (d *Daemon) execution(cfg IPCConfig) func(agent string) (rpc.Execution, bool) {
 	var mu sync.Mutex // held while Run is called
 	return func(agent string) (rpc.Execution, bool) {
@@ -100,22 +99,21 @@ func (d *Daemon) execution(cfg IPCConfig) func(agent string) (rpc.Execution, boo
 			return rpc.Execution{}, false
 		}
 		if err := d.executor.Check(&perdure.Tree{Config: whole}); err != nil {
-			d.log.Warn("a task waits for a worker: its model cannot be asked here", "agent", agent, "error", err)
+			d.log.Warn("a task waits for a worker: its model is not available here", "agent", agent, "error", err)
 			return rpc.Execution{}, false
 		}
 		const micros = 1e6
 		return rpc.Execution{Config: whole, Limits: perdure.Limits{MaxNodes: c.MaxNodes, Calls: c.BudgetCalls,
-			Tokens:     c.BudgetTokens,
-			CostMicros: int64(c.BudgetUSD*micros + 0.5), WallTime: time.Duration(c.Timeout)}}, true
+			Tokens: c.BudgetTokens, CostMicros: int64(c.BudgetUSD*micros + 0.5), WallTime: time.Duration(c.Timeout)}}, true
 	}
 }
 
-// driven refuses a tree whose task somebody outside does.
-func driven(tree *perdure.Tree) error {
+// checkOwner returns an error for a tree whose task a client of the .aiwg socket executes.
+func checkOwner(tree *perdure.Tree) error {
 	if tree.Kind != rpc.Kind || rpc.Executes(tree) {
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "execute tree",
-		Msg:  fmt.Sprintf("the task of tree %q is done by whoever starts it over the socket for .aiwg clients", tree.ID),
-		Hint: "task.start begins it; `perdure cancel " + string(tree.ID) + "` ends it"}
+		Msg:  fmt.Sprintf("the task of tree %q is executed by the .aiwg client that starts it", tree.ID),
+		Hint: "the method task.start starts it; `perdure cancel " + string(tree.ID) + "` ends it"}
 }

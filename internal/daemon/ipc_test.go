@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/daemon"
 )
 
-// ipcBed is a daemon that answers .aiwg clients.
+// ipcBed is a daemon with a socket for .aiwg clients.
 type ipcBed struct {
 	t    *testing.T
 	path string
@@ -26,7 +26,7 @@ type ipcBed struct {
 	conn net.Conn
 }
 
-// models gives the agents of a test their models; "" is no agent.
+// models returns the models of a test's agents; "" is no agent.
 func models(names map[string]string) func(agent string) (json.RawMessage, error) {
 	return func(agent string) (json.RawMessage, error) {
 		model, there := names[agent]
@@ -117,8 +117,8 @@ func (b *ipcBed) wait(id string) ipcAnswer {
 	}
 }
 
-// A plain submission is done by the daemon when it can be: by the configured
-// model, or by that of the agent's profile.
+// The daemon executes a submission if it can: with the configured model, or with that of
+// the agent's profile.
 func TestIPCExecutes(t *testing.T) {
 	t.Parallel()
 	b := serveIPC(t, map[string]string{"": "mock:text=plain", "auditor": "mock:text=audited"})
@@ -135,8 +135,8 @@ func TestIPCExecutes(t *testing.T) {
 	}
 }
 
-// What the daemon cannot or is not to do waits for a worker; which is told when
-// somebody insists.
+// A task that the daemon does not execute waits for a worker, and an attempt to execute it
+// is an error.
 func TestIPCLeavesTasksToWorkers(t *testing.T) {
 	t.Parallel()
 	b := serveIPC(t, map[string]string{"": "mock:text=plain", "quoter": "builtin:extract", "absent": "mock:/no/such/file"})
@@ -151,7 +151,7 @@ func TestIPCLeavesTasksToWorkers(t *testing.T) {
 	}
 	last := b.call("task.submit", `{"prompt":"p"}`).Result.TaskID
 	b.wait(done)
-	b.wait(last) // by then the daemon has passed the others by
+	b.wait(last) // the daemon has skipped the others by then
 	for _, id := range left {
 		if got := b.call("task.start", `["`+id+`"]`); got.Error != nil || got.Result.State != "running" {
 			t.Errorf("%s: %+v %+v", id, got.Result, got.Error)
@@ -171,8 +171,7 @@ func TestIPCLeavesTasksToWorkers(t *testing.T) {
 	}
 }
 
-// What the daemon does a worker cannot start, and the limits of the settings
-// hold for it.
+// A worker cannot start a task of the daemon, and the limits of the settings apply to it.
 func TestIPCExecutionIsTheDaemons(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -198,8 +197,8 @@ func TestIPCExecutionIsTheDaemons(t *testing.T) {
 	}
 }
 
-// Folders that are missing are made for the user only; a living daemon's socket
-// is refused before anything else is done.
+// Missing folders are created for the user only; the socket of a running daemon is refused
+// before any work.
 func TestIPCSocket(t *testing.T) {
 	t.Parallel()
 	b := serveIPC(t, nil)
@@ -227,7 +226,7 @@ func TestIPCSocket(t *testing.T) {
 	}
 }
 
-// A tree whose task a worker outside does is not executed by `perdure resume`.
+// `perdure resume` does not execute a tree whose task a client executes.
 func TestIPCTreesAreNotResumed(t *testing.T) {
 	t.Parallel()
 	d := open(t, daemon.Config{Session: "run"})

@@ -22,30 +22,28 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// openLoops makes the engine of loops. Each keeps its snapshots and its log of
-// hooks in a folder of its own.
+// openLoops creates the engine of loops. Each loop has a folder for its snapshots and its
+// log of hooks.
 func (d *Daemon) openLoops() error {
 	agents := d.cfg.Agents
 	agents.Logger = d.log
-	hold := d.hold()
-	handlers, err := d.cfg.LoopHooks.Handlers(hook.Place{Dir: d.cfg.HookDir, Hold: hold})
+	handlers, err := d.cfg.LoopHooks.Handlers(hook.Place{Dir: d.cfg.HookDir, Hold: d.hold()})
 	if err != nil {
 		return err
 	}
-	handlers = append(handlers, d.notifiers()...)
-	hooks, err := hookCommand()
+	program, err := os.Executable()
 	if err != nil {
-		return err
+		return fmt.Errorf("find the program that agents run as their hook: %w", err)
 	}
-	engine, err := loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents),
+	d.engine, err = loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents),
 		Dir:     cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
-		Handoff: d.cfg.Handoff, Reminders: d.cfg.Reminders, Handlers: handlers, Hook: hooks, Hold: hold, Ended: d.reportLoop,
-		Logger: d.log})
-	d.engine = engine
+		Handoff: d.cfg.Handoff, Reminders: d.cfg.Reminders, Handlers: append(handlers, d.handlers()...),
+		Hook: []string{program, "hook"}, Hold: d.hold(), Ended: d.reportLoop, Logger: d.log})
 	return err
 }
 
-// hold are the files that stay open until what this process started is gone.
+// hold returns the files that guard processes hold open until the programs that this
+// process started have ended.
 func (d *Daemon) hold() []*os.File {
 	if d.session == nil || d.session.LockFile() == nil {
 		return nil
@@ -53,20 +51,10 @@ func (d *Daemon) hold() []*os.File {
 	return []*os.File{d.session.LockFile()}
 }
 
-// hookCommand is the command line of this program that agents run as their hook.
-func hookCommand() ([]string, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find the program that agents run as their hook: %w", err)
-	}
-	return []string{program, "hook"}, nil
-}
-
-// ImportLoop takes a loop that began elsewhere into the store of a configuration.
-// It may be called beside a daemon.
+// ImportLoop imports a loop into the store of a configuration. A daemon can run meanwhile.
 func ImportLoop(ctx context.Context, cfg Config, req loopimport.Request) (in loopimport.Imported, err error) {
 	if cfg.DSN != "" {
-		cfg.Dir = "" // everything is in the database
+		cfg.Dir = "" // the database holds everything
 	}
 	d, err := Open(ctx, cfg)
 	if err != nil {
@@ -76,7 +64,7 @@ func ImportLoop(ctx context.Context, cfg Config, req loopimport.Request) (in loo
 	return loopimport.Import(ctx, d.store, d.engine, req)
 }
 
-// launchLoop creates a loop. Its configuration is the whole request.
+// launchLoop creates a loop from the configuration in the request.
 func (d *Daemon) launchLoop(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
 	cfg, err := config.Parse(req.Config)
 	if err != nil {
@@ -85,7 +73,7 @@ func (d *Daemon) launchLoop(ctx context.Context, req server.LaunchRequest) (perd
 	return d.engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner})
 }
 
-// reportLoop writes the report of a loop that ended beside its snapshots.
+// reportLoop writes the report of an ended loop into its folder.
 func (d *Daemon) reportLoop(ctx context.Context, tree *perdure.Tree, dir string) error {
 	records := record.New(d.store)
 	in := loopview.Input{Tree: *tree, Now: time.Now()}

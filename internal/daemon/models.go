@@ -25,77 +25,73 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// ModelConfig says how models are reached.
+// ModelConfig configures models.
 type ModelConfig struct {
 	// Root is the folder in which programs start.
 	Root string
-	// Getenv looks up keys and Anthropic's address (OPENAI_API_KEY,
-	// ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL); nil finds none.
+	// Getenv returns the variables OPENAI_API_KEY, ANTHROPIC_API_KEY and
+	// ANTHROPIC_BASE_URL; nil: they are empty.
 	Getenv func(name string) string
-	// Prices is the user's file of prices, which stands above the built-in
-	// table.
+	// Prices is the user's file of prices, which overrides the built-in table.
 	Prices price.Config
-	// CacheDir is the folder of the answers that runs with a cache share;
-	// empty: no run has one.
+	// CacheDir is the folder of cached answers; empty: no cache.
 	CacheDir string
-	// CallTimeout and CallRetries are used where a run does not say. 0: the
-	// defaults of model.Guarded.
+	// CallTimeout and CallRetries are the defaults of runs. 0: the defaults of
+	// model.Guarded.
 	CallTimeout time.Duration
 	CallRetries int
-	// Lock, when set, is held open by the guards of programs until these are
-	// gone, so that nobody takes over while one still runs.
+	// Lock, if not nil, is held open by the guards of programs until the programs have
+	// ended, so that no other process takes over before.
 	Lock *os.File
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
 
-// Models finds models by name. What it returns is shared in the process: one
-// model asked by many tasks has one pause after a rate limit. It is safe for
-// concurrent use.
+// Models finds models by name. The tasks of a process share a model, and with it its pause
+// after a rate limit. It is safe for concurrent use.
 type Models struct {
 	cfg    ModelConfig
 	prices *price.Table
-	cache  *cache.Cache // nil without a folder for it
+	cache  *cache.Cache // nil without CacheDir
 
-	mu    sync.Mutex // guards the fields below
-	ready map[modelKey]model.Model
-	found map[modelKey]*model.Guarded
-	again map[modelKey]refusal
+	mu      sync.Mutex // guards the fields below
+	ready   map[modelKey]model.Model
+	guards  map[modelKey]*model.Guarded
+	retries map[modelKey]retry
 }
 
-// refusal is the last fault after which a request was to be sent again.
-type refusal struct {
-	until  time.Time // when it is sent
+// retry is the last retry of a request.
+type retry struct {
+	at     time.Time
 	reason string
 }
 
-// modelKey is everything that makes two models different.
+// modelKey identifies a model.
 type modelKey struct {
 	name string
 	opt  rlm.ModelOptions
-	// behind: another model is asked when this one cannot answer soon.
-	behind bool
+	// hasFallback reports whether the next model of a chain is called if this one is
+	// paused for long.
+	hasFallback bool
 }
 
-// NewModels returns a resolver that has found nothing yet.
+// NewModels returns a resolver of models.
 func NewModels(cfg ModelConfig) *Models {
 	if cfg.Getenv == nil {
 		cfg.Getenv = func(string) string { return "" }
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	m := &Models{
 		cfg: cfg, prices: price.New(cfg.Prices), ready: make(map[modelKey]model.Model),
-		found: make(map[modelKey]*model.Guarded), again: make(map[modelKey]refusal),
+		guards: make(map[modelKey]*model.Guarded), retries: make(map[modelKey]retry),
 	}
 	if cfg.CacheDir != "" {
-		m.cache, _ = cache.New(cache.Config{Dir: cfg.CacheDir, Logger: cfg.Logger}) // fails without a folder only
+		m.cache, _ = cache.New(cache.Config{Dir: cfg.CacheDir, Logger: cfg.Logger}) // fails only without a folder
 	}
 	return m
 }
 
-// Close waits until the answers of the cache are written.
+// Close waits until the cache has written its answers.
 func (m *Models) Close() {
 	if m.cache != nil {
 		m.cache.Close()
@@ -104,11 +100,10 @@ func (m *Models) Close() {
 
 var _ rlm.Resolver = (*Models)(nil)
 
-// Resolve returns the model of a name, the same for the same name and options;
-// for several names, separated by commas, a chain: each is asked when the one
-// before it failed. Its answers tell what they cost, as far as it is known. The
-// error is a *perdure.Error with a hint: the name is not known, the key is
-// missing, there is no such program or script.
+// Resolve returns the model of a name, one value for each name with its options. Several
+// names, separated by commas, are a chain, in which each model is the fallback of the one
+// before it. Answers include their cost if it is known. The error is a *perdure.Error: the
+// name is unknown, the key is missing, or the program or script was not found.
 func (m *Models) Resolve(name string, opt rlm.ModelOptions) (model.Model, error) {
 	key := modelKey{name: name, opt: opt}
 	m.mu.Lock()
@@ -119,7 +114,7 @@ func (m *Models) Resolve(name string, opt rlm.ModelOptions) (model.Model, error)
 	names := model.ChainNames(name)
 	links := make([]model.Link, len(names))
 	for i, one := range names {
-		link, err := m.link(modelKey{name: one, opt: opt, behind: i < len(names)-1})
+		link, err := m.link(modelKey{name: one, opt: opt, hasFallback: i < len(names)-1})
 		if err != nil {
 			return nil, modelError(one, err)
 		}
@@ -137,15 +132,15 @@ func (m *Models) Resolve(name string, opt rlm.ModelOptions) (model.Model, error)
 	return ready, nil
 }
 
-// link makes one model: guarded, with its price, and behind the cache if the
-// run has one. The caller holds mu.
+// link returns one model of a chain with its guard, its price and, if the run uses it, the
+// cache. The caller holds mu.
 func (m *Models) link(key modelKey) (model.Model, error) {
 	endpoint := m.endpoint(key)
 	rate, err := m.prices.Rate(key.name, endpoint)
 	if err != nil {
 		return nil, err
 	}
-	keep := key.opt.Cache && m.cache != nil && key.name != extract.Name // which is as quick as the cache
+	keep := key.opt.Cache && m.cache != nil && key.name != extract.Name // extract is as fast as the cache
 	key.opt.Cache = false
 	guarded, err := m.guarded(key, rate)
 	if err != nil {
@@ -158,8 +153,8 @@ func (m *Models) link(key modelKey) (model.Model, error) {
 	return m.cache.Attach(link, key.name, endpoint), nil
 }
 
-// endpoint is where a model is asked: a run chooses that of models behind the
-// OpenAI protocol, the environment that of Anthropic's.
+// endpoint returns the endpoint of a model: that of the run for openai: models, that of the
+// environment for anthropic: models, or "".
 func (m *Models) endpoint(key modelKey) string {
 	switch scheme, _, _ := strings.Cut(key.name, ":"); scheme {
 	case schemeOpenAI:
@@ -170,13 +165,13 @@ func (m *Models) endpoint(key modelKey) string {
 	return ""
 }
 
-// patienceInChain is the longest rate-limit pause that is waited for where another
-// model can be asked.
-const patienceInChain = 10 * time.Second
+// maxPauseInChain bounds the rate-limit pause that is waited for if the model has a
+// fallback.
+const maxPauseInChain = 10 * time.Second
 
-// guarded finds or makes what asks a model. The caller holds mu.
+// guarded returns a model with its guard. The caller holds mu.
 func (m *Models) guarded(key modelKey, rate price.Rate) (*model.Guarded, error) {
-	if g := m.found[key]; g != nil {
+	if g := m.guards[key]; g != nil {
 		return g, nil
 	}
 	inner, err := m.make(key, rate)
@@ -195,21 +190,21 @@ func (m *Models) guarded(key modelKey, rate price.Rate) (*model.Guarded, error) 
 		OnRetry:     func(r model.Retry) { m.noteRetry(key, r) },
 		Logger:      m.cfg.Logger,
 	}
-	if key.behind {
-		cfg.MaxPause = patienceInChain
+	if key.hasFallback {
+		cfg.MaxPause = maxPauseInChain
 	}
 	g, err := guard(cfg)
 	if err != nil {
 		return nil, err
 	}
-	m.found[key] = g
+	m.guards[key] = g
 	return g, nil
 }
 
-// sameEndpoint finds a model that differs in nothing but limits: a rate limit
-// of one is a rate limit of both.
+// sameEndpoint returns a model that differs only in its limits, or nil. Both share their
+// rate limit.
 func (m *Models) sameEndpoint(key modelKey) *model.Guarded {
-	for other, g := range m.found {
+	for other, g := range m.guards {
 		if other.name == key.name && other.opt.BaseURL == key.opt.BaseURL {
 			return g
 		}
@@ -217,7 +212,7 @@ func (m *Models) sameEndpoint(key modelKey) *model.Guarded {
 	return nil
 }
 
-// The first words of the names of models, as people write them.
+// The schemes of the names of models.
 const (
 	schemeBuiltin   = "builtin"
 	schemeExec      = "exec"
@@ -230,7 +225,7 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 	name := key.name
 	scheme, rest, _ := strings.Cut(name, ":")
 	if _, after, found := strings.Cut(rest, ","); found && (scheme == schemeOpenAI || scheme == schemeAnthropic) {
-		return nil, unknownModel(strings.TrimSpace(after)) // no name of theirs has a comma
+		return nil, unknownModel(strings.TrimSpace(after)) // their names have no commas
 	}
 	switch {
 	case name == extract.Name:
@@ -265,66 +260,44 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 	return nil, unknownModel(name)
 }
 
-// unknownModel names the nearest model that there is.
+// unknownModel returns the error for an unknown name, with the nearest known one.
 func unknownModel(name string) error {
-	e := &perdure.Error{
-		Code: perdure.CodeInvalid, Msg: fmt.Sprintf("there is no model %q", shownName(name)),
-		Hint: "models are builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND and mock:SCRIPT",
-	}
+	hint := "models are builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND and mock:SCRIPT"
+	examples := map[string]string{schemeOpenAI: "openai:gpt-4o-mini", schemeAnthropic: "anthropic:claude-haiku-4-5",
+		schemeExec: "exec:cat", schemeMock: "mock:echo"}
 	scheme, rest, found := strings.Cut(name, ":")
-	schemes := []string{schemeOpenAI, schemeAnthropic, schemeExec, schemeMock, schemeBuiltin}
-	switch near, ok := nearest.Word(scheme, schemes); {
-	case ok && (near == schemeBuiltin || near == scheme && rest == ""):
-		e.Hint = nearestHint(name, near)
+	near, ok := nearest.Word(scheme, []string{schemeOpenAI, schemeAnthropic, schemeExec, schemeMock, schemeBuiltin})
+	_, isExtract := nearest.Word(name, []string{"extract", extract.Name})
+	switch {
+	case ok && near == schemeBuiltin, !ok && !found && isExtract:
+		hint = fmt.Sprintf("did you mean %q?", extract.Name)
+	case ok && near == scheme && rest == "":
+		hint = fmt.Sprintf("%q needs a name after the scheme, for example %q", name, examples[near])
 	case ok && rest != "":
-		e.Hint = fmt.Sprintf("did you mean %q?", near+":"+rest)
+		hint = fmt.Sprintf("did you mean %q?", near+":"+rest)
+	case !found && strings.HasPrefix(name, "claude"):
+		hint = fmt.Sprintf("did you mean %q? %s", schemeAnthropic+":"+name, hint)
 	case !found:
-		if near, ok := nearest.Word(name, []string{"extract", extract.Name}); ok && near != "" {
-			e.Hint = fmt.Sprintf("did you mean %q?", extract.Name)
-		} else {
-			e.Hint = fmt.Sprintf("did you mean %q? %s", likelyScheme(name)+":"+name, e.Hint)
-		}
+		hint = fmt.Sprintf("did you mean %q? %s", schemeOpenAI+":"+name, hint)
 	}
-	return e
+	return &perdure.Error{Code: perdure.CodeInvalid, Msg: fmt.Sprintf("unknown model %q", shownName(name)), Hint: hint}
 }
 
-// likelyScheme guesses who serves a model by its name alone.
-func likelyScheme(name string) string {
-	if strings.HasPrefix(name, "claude") {
-		return schemeAnthropic
-	}
-	return schemeOpenAI
-}
-
-func nearestHint(name, scheme string) string {
-	examples := []string{extract.Name, schemeOpenAI + ":gpt-4o-mini", schemeAnthropic + ":claude-haiku-4-5",
-		schemeExec + ":cat", schemeMock + ":echo"}
-	for _, example := range examples {
-		if strings.HasPrefix(example, scheme+":") && scheme != schemeBuiltin {
-			return fmt.Sprintf("%q needs a name behind it, for example %q", name, example)
-		}
-	}
-	return fmt.Sprintf("did you mean %q?", extract.Name)
-}
-
-// modelError gives a model's error the code that fits: what is written wrongly
-// is invalid input, what is not there or not allowed is unavailable.
+// modelError returns the error of a model as a *perdure.Error: a wrong name is invalid, a
+// missing program or key is unavailable.
 func modelError(name string, err error) error {
-	var own *perdure.Error
-	if errors.As(err, &own) {
+	if perdure.CodeOf(err) != perdure.CodeInternal {
 		return err
 	}
 	e := &perdure.Error{Code: perdure.CodeInvalid, Op: fmt.Sprintf("use model %q", shownName(name)),
 		Err: model.RedactError(err)}
-	var prices *price.Error
-	if errors.As(err, &prices) {
+	if prices, ok := errors.AsType[*price.Error](err); ok {
 		e.Op, e.Msg, e.Err = "read prices", prices.Error(), nil
-		e.Hint = "correct the file; `perdure config` shows which it is (prices)"
+		e.Hint = "correct the file; `perdure config` prints its path (prices)"
 		return e
 	}
-	var m *model.Error
-	if errors.As(err, &m) {
-		// The message has to survive a way over HTTP, where causes are not told.
+	if m, ok := errors.AsType[*model.Error](err); ok {
+		// The message is sent over HTTP, the cause is not.
 		e.Msg, e.Err, e.Hint = m.Error(), nil, m.Hint
 		missing := m.Kind == model.KindNotFound && !strings.HasPrefix(name, schemeMock+":")
 		if missing || m.Kind == model.KindAuth || m.Kind == model.KindUnavailable {
@@ -334,8 +307,7 @@ func modelError(name string, err error) error {
 	return e
 }
 
-// shownName is a model's name without secrets and without the arguments of a
-// program, which may be long.
+// shownName returns the name of a model without secrets, shortened.
 func shownName(name string) string {
 	const most = 80
 	return clip.Runes(model.Redact(name), most)
@@ -343,28 +315,28 @@ func shownName(name string) string {
 
 func (m *Models) noteRetry(key modelKey, r model.Retry) {
 	if r.Err.Kind == model.KindRateLimit {
-		return // told by the pause
+		return // Waiting reports the pause
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.again[key] = refusal{until: time.Now().Add(r.Wait), reason: r.Err.Error()}
+	m.retries[key] = retry{at: time.Now().Add(r.Wait), reason: r.Err.Error()}
 }
 
-// Waiting tells which models are waited for, after a rate limit or before a
-// request is sent again, one line each.
+// Waiting returns the models that are paused after a rate limit, or whose request is about
+// to be retried, one line each.
 func (m *Models) Waiting() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var lines []string
-	for key, g := range m.found {
+	for key, g := range m.guards {
 		until, reason := g.Paused()
 		if left := time.Until(until); left > 0 {
 			lines = append(lines, fmt.Sprintf("%s waits %s: %s", shownName(key.name), left.Round(time.Second), reason))
 			continue
 		}
-		if r := m.again[key]; time.Until(r.until) > 0 {
-			lines = append(lines, fmt.Sprintf("%s is asked again in %s: %s", shownName(key.name),
-				time.Until(r.until).Round(time.Second), r.reason))
+		if r := m.retries[key]; time.Until(r.at) > 0 {
+			lines = append(lines, fmt.Sprintf("%s is retried in %s: %s", shownName(key.name),
+				time.Until(r.at).Round(time.Second), r.reason))
 		}
 	}
 	slices.Sort(lines)

@@ -35,15 +35,15 @@ func TestResolveRefuses(t *testing.T) {
 		{"biultin:extract", perdure.CodeInvalid, `did you mean "builtin:extract"?`},
 		{"opena:gpt", perdure.CodeInvalid, `did you mean "openai:gpt"?`},
 		{"exce:cat -", perdure.CodeInvalid, `did you mean "exec:cat -"?`},
-		{"exec:", perdure.CodeInvalid, "needs a name behind it"},
-		{"openai", perdure.CodeInvalid, "needs a name behind it"},
+		{"exec:", perdure.CodeInvalid, "needs a name after the scheme"},
+		{"openai", perdure.CodeInvalid, "needs a name after the scheme"},
 		{"gpt-4o", perdure.CodeInvalid, `did you mean "openai:gpt-4o"?`},
 		{"anthropic:claude", perdure.CodeUnavailable, "ANTHROPIC_API_KEY"},
 		{"claude-haiku-4-5", perdure.CodeInvalid, `did you mean "anthropic:claude-haiku-4-5"?`},
 		{"antropic:claude", perdure.CodeInvalid, `did you mean "anthropic:claude"?`},
-		{"anthropic:", perdure.CodeInvalid, "needs a name behind it"},
+		{"anthropic:", perdure.CodeInvalid, "needs a name after the scheme"},
 		{"mock:echo,openai:gpt-4o", perdure.CodeUnavailable, "OPENAI_API_KEY"},
-		{"mock:echo,openai:", perdure.CodeInvalid, "needs a name behind it"},
+		{"mock:echo,openai:", perdure.CodeInvalid, "needs a name after the scheme"},
 		{"openai:a,opnai:b", perdure.CodeInvalid, `did you mean "openai:b"?`},
 		{"openai:a,b", perdure.CodeInvalid, `did you mean "openai:b"?`},
 		{"something:else", perdure.CodeInvalid, "models are builtin:extract"},
@@ -84,8 +84,8 @@ func TestResolveFinds(t *testing.T) {
 	}
 }
 
-// One model in a process is one value, so that a rate limit pauses everybody
-// who asks it; with other options it is another.
+// A process has one value for a model with its options, so that a rate limit pauses all its
+// callers.
 func TestResolveShares(t *testing.T) {
 	t.Parallel()
 	models := daemon.NewModels(daemon.ModelConfig{})
@@ -104,7 +104,7 @@ func TestResolveShares(t *testing.T) {
 	}
 }
 
-// The key goes to the endpoint of the run; a pause after a rate limit is told.
+// The key is sent to the endpoint of the run; a pause after a rate limit is reported.
 func TestOpenAIEndpointAndPause(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 1)
@@ -134,11 +134,11 @@ func TestOpenAIEndpointAndPause(t *testing.T) {
 	}
 }
 
-// What is wrong with an endpoint is told while it is asked again.
+// The error of an endpoint is reported while the request is retried.
 func TestRetryIsTold(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.NotFoundHandler())
-	srv.Close() // nobody listens there any more
+	srv.Close() // connections are refused from now on
 	models := daemon.NewModels(daemon.ModelConfig{})
 	m, err := models.Resolve("openai:small", rlm.ModelOptions{BaseURL: srv.URL + "/v1", Tries: 100})
 	if err != nil {
@@ -162,7 +162,7 @@ func TestRetryIsTold(t *testing.T) {
 	}
 	cancel()
 	<-ended //nolint:errcheck // it was stopped
-	if len(told) != 1 || !strings.HasPrefix(told[0], "openai:small is asked again in ") ||
+	if len(told) != 1 || !strings.HasPrefix(told[0], "openai:small is retried in ") ||
 		!strings.Contains(told[0], "connection refused") {
 		t.Errorf("waiting: %q", told)
 	}
@@ -181,8 +181,8 @@ func serve(t *testing.T, script string) (*mock.Server, string) {
 	return played, srv.URL
 }
 
-// A chain goes over from one provider to another; the answer tells who gave it
-// and what it cost at that one's price. A long rate limit is not waited for.
+// A chain falls back from one provider to another; the answer has the model that wrote it
+// and its cost. The chain does not wait for a long rate limit.
 func TestChainOfProviders(t *testing.T) {
 	t.Parallel()
 	limited, first := serve(t, "replies: [{status: 429, retry_after: 60s, repeat: -1}]")
@@ -202,7 +202,7 @@ func TestChainOfProviders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second one comes while the first model is paused
+	for range 2 { // the second request is sent while the first model is paused
 		got, err := m.Generate(t.Context(), &model.Request{Prompt: "x"})
 		if err != nil {
 			t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,83 +14,83 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// NotifyConfig says how people are told of gates, of loops that need them and of
-// the end of these. The zero value tells nobody.
+// NotifyConfig configures the notifications about gates, loops that need attention and the
+// end of loops. The zero value sends none.
 type NotifyConfig struct {
-	// Command is a command line for the shell, Webhook an address; empty: none.
+	// Command is a command line for the shell, Webhook a URL; empty: none.
 	Command, Webhook string
-	// Desktop shows notices on the desktop, where there is one; Getenv is its
-	// environment.
+	// Desktop shows notifications on the desktop; Getenv returns its environment
+	// variables.
 	Desktop bool
 	Getenv  func(string) string
 }
 
-// way is a way to tell people, and its name.
-type way struct {
+// notifier sends notifications.
+type notifier struct {
 	name string
 	notify.Sender
 }
 
-// ways are those that the configuration asks for.
-func (d *Daemon) ways(hold []*os.File) ([]way, error) {
+// newNotifiers returns the notifiers of the configuration.
+func (d *Daemon) newNotifiers() ([]notifier, error) {
 	c := &d.cfg.Notify
-	var all []way
+	var all []notifier
 	if c.Command != "" {
-		all = append(all, way{"command", &notify.Command{Line: c.Command, Dir: d.cfg.HookDir, Hold: hold}})
+		all = append(all, notifier{"command", &notify.Command{Line: c.Command, Dir: d.cfg.HookDir, Hold: d.hold()}})
 	}
 	if c.Webhook != "" {
 		w, err := notify.NewWebhook(c.Webhook)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, way{"webhook", w})
+		all = append(all, notifier{"webhook", w})
 	}
 	if c.Desktop {
 		desktop, err := notify.NewDesktop(c.Getenv)
 		if err != nil {
-			d.log.Warn("no notices on a desktop", "error", err)
+			d.log.Warn("no desktop notifications", "error", err)
 		} else {
-			all = append(all, way{"desktop", desktop})
+			all = append(all, notifier{"desktop", desktop})
 		}
 	}
 	return all, nil
 }
 
-// notifiers are handlers that tell people of loops. They come behind those of the
-// user, so that little is between a notice and the note that it was given: what a
-// crash falls in between is told twice, with the same ID.
-func (d *Daemon) notifiers() []hook.Registration {
+// handlers returns the notifiers as handlers of loops. They are called after the user's
+// handlers. If the process crashes before a notification is recorded, it is sent again,
+// with the same ID.
+func (d *Daemon) handlers() []hook.Registration {
 	var all []hook.Registration
-	for _, w := range d.told {
+	for _, n := range d.notifiers {
 		for _, at := range []hook.Name{hook.GateOpened, hook.LoopPaused, hook.LoopComplete} {
-			all = append(all, hook.Registration{Hook: at, Name: "notify." + w.name, Handler: d.notifier(w),
+			all = append(all, hook.Registration{Hook: at, Name: "notify." + n.name, Handler: d.notifyHandler(n),
 				Timeout: notify.Timeout, OnFault: hook.FaultContinues})
 		}
 	}
 	return all
 }
 
-// tellGate notifies people of the gate of a run. That is not recorded: after a crash
-// right behind the opening of a gate nobody is notified.
-func (d *Daemon) tellGate(ctx context.Context, tree *perdure.Tree, number int) {
-	if len(d.told) == 0 {
+// notifyGate sends notifications about the gate of a run. They are not recorded: after a
+// crash directly after the gate was opened, none is sent.
+func (d *Daemon) notifyGate(ctx context.Context, tree *perdure.Tree, number int) {
+	if len(d.notifiers) == 0 {
 		return
 	}
 	ctx, stop := context.WithTimeout(ctx, notify.Timeout)
 	defer stop()
-	n, err := d.runNotice(ctx, tree, number)
+	notice, err := d.runNotice(ctx, tree, number)
 	if err != nil {
-		d.log.Warn("nobody was told of a gate", "tree_id", string(tree.ID), "error", err)
+		d.log.Warn("notify about a gate", "tree_id", string(tree.ID), "error", err)
 		return
 	}
-	for _, w := range d.told {
-		if err := w.Send(ctx, n); err != nil {
-			d.log.Warn("nobody was told of a gate", "tree_id", string(tree.ID), "way", w.name, "error", err)
+	for _, n := range d.notifiers {
+		if err := n.Send(ctx, notice); err != nil {
+			d.log.Warn("notify about a gate", "tree_id", string(tree.ID), "notifier", n.name, "error", err)
 		}
 	}
 }
 
-// runNotice says in words for people what a run asks.
+// runNotice returns the notification about the gate of a run.
 func (d *Daemon) runNotice(ctx context.Context, tree *perdure.Tree, number int) (*notify.Notice, error) {
 	gates, err := d.store.Gates(ctx, tree.ID)
 	if err != nil {
@@ -99,7 +98,7 @@ func (d *Daemon) runNotice(ctx context.Context, tree *perdure.Tree, number int) 
 	}
 	at := slices.IndexFunc(gates, func(g perdure.Gate) bool { return g.Number == number })
 	if at < 0 {
-		return nil, fmt.Errorf("gate %d is not there", number)
+		return nil, fmt.Errorf("gate %d does not exist", number)
 	}
 	g, id := &gates[at], string(tree.ID)
 	q, err := g.ParseQuestion()
@@ -107,15 +106,14 @@ func (d *Daemon) runNotice(ctx context.Context, tree *perdure.Tree, number int) 
 		return nil, err
 	}
 	n := &notify.Notice{ID: fmt.Sprintf("%s/gate/%d", id, number), Event: notify.GateOpened, Tree: id, Time: g.OpenedAt,
-		Folder: d.cfg.HookDir,
-		Title:  id + " asks: " + q.Title + ": " + q.Text, Gate: &notify.Gate{Number: json.Number(strconv.Itoa(number)),
-			Kind: string(g.Kind)}}
+		Folder: d.cfg.HookDir, Title: id + " asks: " + q.Title + ": " + q.Text,
+		Gate: &notify.Gate{Number: json.Number(strconv.Itoa(number)), Kind: string(g.Kind)}}
 	ask(n, q.Options, func(answer string) string { return "perdure answer " + id + " " + answer })
 	return n, nil
 }
 
-// notifier is a sender as a handler, which allows everything.
-func (d *Daemon) notifier(s notify.Sender) hook.Handler {
+// notifyHandler returns a sender as a handler, which replies Allow.
+func (d *Daemon) notifyHandler(s notify.Sender) hook.Handler {
 	return hook.Func(func(ctx context.Context, m hook.Message) (hook.Reply, error) {
 		n, err := noticeOf(&m)
 		if err != nil {
@@ -123,13 +121,13 @@ func (d *Daemon) notifier(s notify.Sender) hook.Handler {
 		}
 		n.Folder = d.cfg.HookDir
 		if err := s.Send(ctx, n); err != nil {
-			return hook.Reply{}, fmt.Errorf("nobody was told: %w", err)
+			return hook.Reply{}, fmt.Errorf("send notification: %w", err)
 		}
 		return hook.NewReply(hook.Allow, ""), nil
 	})
 }
 
-// ask adds the answers that a gate takes, with the command that gives each.
+// ask adds the answers of a gate with their commands.
 func ask(n *notify.Notice, options []perdure.GateOption, command func(answer string) string) {
 	lines := []string{n.Title}
 	for _, o := range options {
@@ -139,7 +137,7 @@ func ask(n *notify.Notice, options []perdure.GateOption, command func(answer str
 	n.Text = strings.Join(lines, "\n")
 }
 
-// noticeOf says in words for people what a hook says to handlers.
+// noticeOf returns the notification about the message of a hook.
 func noticeOf(m *hook.Message) (*notify.Notice, error) {
 	raw, err := json.Marshal(m.Metadata.Inputs)
 	if err != nil {
@@ -166,12 +164,11 @@ func noticeOf(m *hook.Message) (*notify.Notice, error) {
 	case notify.Paused:
 		n.ID, n.Status = fmt.Sprintf("%s/paused/%d", id, m.Metadata.Iteration), string(record.Paused)
 		n.Title = id + " is paused: " + m.Content
-		n.Text = n.Title + "\nperdure loop resume " + id + ": goes on, once that is mended"
+		n.Text = n.Title + "\nperdure loop resume " + id + ": continues it when the cause is corrected"
 	case notify.Ended:
-		n.ID = fmt.Sprintf("%s/ended/%d", id, m.Metadata.Iteration) // it may go on, and end again
+		n.ID = fmt.Sprintf("%s/ended/%d", id, m.Metadata.Iteration) // it can be resumed and end again
 		n.Title = id + " is " + in.Status + ": " + m.Content
-		n.Text = strings.TrimRight(n.Title+"\n"+in.Selected, "\n") + "\nperdure loop report " + id +
-			": tells what became of it"
+		n.Text = strings.TrimRight(n.Title+"\n"+in.Selected, "\n") + "\nperdure loop report " + id + ": prints its report"
 	}
 	return n, nil
 }

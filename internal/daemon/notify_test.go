@@ -23,7 +23,7 @@ import (
 	"github.com/perdure/perdure/loop/config"
 )
 
-// mailbox keeps what was posted to it.
+// mailbox collects the requests that it receives.
 type mailbox struct {
 	mu  sync.Mutex // guards got
 	got []notify.Notice
@@ -67,9 +67,8 @@ func until(t *testing.T, c *client.Client, id perdure.TreeID, kind perdure.Event
 	}
 }
 
-// A loop tells people that it asks, that it needs them and that it has ended: a
-// command and a webhook get the same; one that fails is told in turn, and neither
-// holds the loop up.
+// A loop sends notifications about gates, pauses and its end. A command and a webhook
+// receive the same; a failed one is reported and does not delay the loop.
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -132,8 +131,8 @@ echo "1..$n"; exit 1`})
 	until(t, c, tree.ID, loop.EventWarning) // of the command, which failed in the end
 }
 
-// People are told of the gate of a run once, however many of its tasks wait there,
-// and how it is answered; a way that fails keeps no other back.
+// One notification is sent about the gate of a run, however many tasks wait there, with the
+// commands of the answers; a failed notifier does not stop the others.
 func TestNoticeOfARun(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -155,7 +154,7 @@ func TestNoticeOfARun(t *testing.T) {
 	}
 	d.Own(tree.ID)
 	until(t, c, tree.ID, perdure.EventGateOpened)
-	stop() // what runs then has come to its end: it has been told
+	stop() // the notification was sent when this returns
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -171,7 +170,7 @@ func TestNoticeOfARun(t *testing.T) {
 	}
 }
 
-// A loop that cannot go on says so; one that a person paused does not.
+// A notification is sent for a loop that cannot continue, not for one that the user paused.
 func TestNoticeOfAPause(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

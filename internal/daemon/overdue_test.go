@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// A tree that waits for a person ends when its time is over, without an answer.
+// A tree that waits at a gate ends at its time limit.
 func TestWorkEndsWhatWaitsTooLong(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

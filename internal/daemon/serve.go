@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,13 +17,12 @@ import (
 const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
-	// shutdownTimeout is how long answers under way may take at the end.
+	// shutdownTimeout bounds the time of running requests when the server stops.
 	shutdownTimeout = 5 * time.Second
 )
 
-// Serve answers requests on l, executes all trees it may, and removes old ones,
-// until ctx ends. Then it refuses new trees, drains the tasks that run, answers
-// what was asked before, and returns nil. It closes l.
+// Serve answers requests on l, executes trees and removes old ones until ctx ends. Then it
+// refuses new trees, waits for running tasks and requests, and returns nil. It closes l.
 func (d *Daemon) Serve(ctx context.Context, l net.Listener) error {
 	srv := &http.Server{
 		Handler:           d.handler,
@@ -34,7 +32,12 @@ func (d *Daemon) Serve(ctx context.Context, l net.Listener) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	drained := make(chan struct{})
-	g.Go(func() error { return ignoreClosed(srv.Serve(l)) })
+	g.Go(func() error {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
 	g.Go(func() error {
 		defer close(drained)
 		return d.work(ctx, nil, patient)
@@ -61,33 +64,16 @@ func (d *Daemon) Serve(ctx context.Context, l net.Listener) error {
 	return g.Wait()
 }
 
-func ignoreClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
-}
-
-// collect removes old trees now and then.
+// collect removes old trees at intervals.
 func (d *Daemon) collect(ctx context.Context) {
-	tick := time.NewTicker(d.cfg.CollectEvery)
-	defer tick.Stop()
-	for {
+	each(ctx, d.cfg.CollectEvery, func() {
 		report, err := d.store.Prune(ctx, perdure.PruneRequest{Policy: d.cfg.Retention})
 		switch {
-		case ctx.Err() != nil:
-			return
+		case ctx.Err() != nil: // the server stops
 		case err != nil:
 			d.log.Error("collect old trees", "error", err)
 		case len(report.Trees) > 0 || report.Blobs > 0:
 			d.log.Info("collected old trees", "trees", len(report.Trees), "blobs", report.Blobs, "bytes", report.Bytes)
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }
-
-func quote(s string) string { return strconv.Quote(s) }

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// What SARIF 2.1.0 asks of a log, as far as this program writes it.
+// The log has the members that SARIF 2.1.0 requires.
 func TestSARIF(t *testing.T) {
 	t.Parallel()
 	name := "a b%/ü#?:x.py"

@@ -75,7 +75,7 @@ func (p *project) must(status int, args ...string) string {
 	return out
 }
 
-// checkpoint is what the tests read of a checkpoint.
+// checkpoint holds the fields of a checkpoint that the tests read.
 type checkpoint struct {
 	Phase       string
 	NextAction  string `json:"nextAction"`
@@ -112,7 +112,7 @@ func (p *project) entries() (kinds []string) {
 	return kinds
 }
 
-// Each command records what it says, and show and log have it.
+// Each command records its operation, which show and log print.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -169,7 +169,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// A batch is one write: it is recorded whole or not at all.
+// A batch is recorded completely or not at all.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -215,7 +215,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Bad input is refused by its kind, and changes nothing.
+// Bad input is refused with its code and changes nothing.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -283,7 +283,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// A start that is refused makes no file.
+// A refused start creates no file.
 func TestRefusedStartMakesNothing(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -300,7 +300,7 @@ func TestRefusedStartMakesNothing(t *testing.T) {
 	}
 }
 
-// A claim keeps others out until it is taken over, and its token lets in.
+// A claim excludes other agents until it is taken over; its token gives access.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -344,7 +344,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The exit status of verify says what the contract comes to.
+// The exit status of verify is that of the contract.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)

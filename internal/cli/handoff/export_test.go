@@ -1,4 +1,4 @@
 package handoff
 
-// Translated is translated.
+// Translated exports translated for tests.
 func Translated(err error) error { return translated(err) }

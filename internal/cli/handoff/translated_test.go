@@ -11,7 +11,7 @@ import (
 	handoffcmd "github.com/perdure/perdure/internal/cli/handoff"
 )
 
-// Errors of the file get the code by which the program exits; all others stay.
+// Errors of the file get the codes of exit statuses; others are unchanged.
 func TestTranslated(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

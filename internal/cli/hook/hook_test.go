@@ -72,7 +72,7 @@ func project(t *testing.T, settings string) string {
 	return dir
 }
 
-// TestAlone: without a loop the table and the settings of the project answer.
+// TestAlone: without a loop, the table and the settings of the project decide.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	plain, set, off := t.TempDir(), project(t, "loop: {risks: {delete_test: gate, git_remove: block}}"), project(t,
@@ -108,7 +108,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestFailsClosed: whatever goes wrong before a call refuses it.
+// TestFailsClosed: any error before a call denies it.
 func TestFailsClosed(t *testing.T) {
 	t.Parallel()
 	dir, bad := t.TempDir(), project(t, "loop: [")
@@ -169,7 +169,7 @@ type closed struct{}
 
 func (closed) Write([]byte) (int, error) { return 0, errors.New("closed") }
 
-// TestInALoop: the loop answers, before and after.
+// TestInALoop: the loop decides, before and after a call.
 func TestInALoop(t *testing.T) {
 	t.Parallel()
 	l, err := vendorhook.Listen(t.Context(), t.TempDir(),

@@ -39,14 +39,13 @@ func TestMain(m *testing.M) {
 }
 
 // check is a completion command: each file in tests/ is a test of that name, which
-// passes when it holds "pass".
+// passes if it contains "pass".
 const check = `n=0; bad=0
 for f in tests/*; do [ -e "$f" ] || continue; n=$((n+1)); t=$(basename "$f")
 case "$(cat "$f")" in pass*) echo "ok $n - $t";; *) echo "not ok $n - $t"; bad=1;; esac
 done; echo "1..$n"; exit $bad`
 
-// crew are agents of any name whose turns are a function of the folder and of the
-// turn's number.
+// crew returns agents whose turns are a function of the folder and the turn's number.
 type crew struct {
 	turn  func(dir string, n int) error
 	turns int
@@ -64,8 +63,8 @@ func (c *crew) Run(_ context.Context, t *agent.Turn) (*agent.Result, error) {
 	return &agent.Result{Text: "done"}, c.turn(t.Dir, c.turns)
 }
 
-// program is the commands of loops over a server that listens on a socket, with
-// what they print.
+// program runs the commands of loops with a server that listens on a socket, and keeps
+// their output.
 type program struct {
 	*testing.T
 	env.Process
@@ -79,7 +78,7 @@ type program struct {
 	out, errs *screen
 }
 
-// screen is what was printed, from any goroutine.
+// screen collects the output of several goroutines.
 type screen struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
@@ -91,7 +90,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-// take returns what was printed since it was asked last.
+// take returns the output since the last call.
 func (s *screen) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +140,7 @@ func (p *program) set(given map[string]any) {
 	loop := map[string]any{"agent": "settled", "max_iterations": 7, "timeout": "1m", "idle_timeout": "2m",
 		"check_timeout": "3m", "max_retries": 4, "quality_threshold": 5}
 	maps.Copy(loop, given)
-	text, err := json.Marshal(map[string]any{"loop": loop}) // which is YAML, too
+	text, err := json.Marshal(map[string]any{"loop": loop}) // JSON is YAML
 	if err := errors.Join(err, os.WriteFile(filepath.Join(p.settings, "config.yaml"), text, 0o600)); err != nil {
 		p.Fatal(err)
 	}
@@ -153,7 +152,7 @@ func terminal(any) (int, bool) { return 100, true }
 // SessionID returns the session in which loops run.
 func (p *program) SessionID() string { return p.session.ID() }
 
-// Own and Check are for [env.Executor]: all loops run here.
+// Own does nothing: all loops run here.
 func (p *program) Own(...perdure.TreeID) {}
 
 // Check accepts all loops.
@@ -169,7 +168,7 @@ func (p *program) Work(ctx context.Context) error {
 	return w.Run(ctx)
 }
 
-// Launch is for the server.
+// Launch creates a loop for the server.
 func (p *program) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
 	cfg, err := config.Parse(req.Config)
 	if err != nil {
@@ -213,7 +212,7 @@ func (p *program) write(name, text string) {
 	}
 }
 
-// do gives a command.
+// do runs a command.
 func (p *program) do(args ...string) error {
 	p.Helper()
 	cmd := loopcmd.Command(env.New(p.Process))
@@ -222,7 +221,7 @@ func (p *program) do(args ...string) error {
 	return cmd.ExecuteContext(p.Context())
 }
 
-// ok gives a command that has to succeed.
+// ok runs a command that has to succeed.
 func (p *program) ok(args ...string) {
 	p.Helper()
 	if err := p.do(args...); err != nil {
@@ -238,7 +237,7 @@ func (p *program) ends(status int, args ...string) {
 	}
 }
 
-// refuses gives a command that has to fail with these words.
+// refuses runs a command that has to fail with these words.
 func (p *program) refuses(code perdure.Code, words string, args ...string) {
 	p.Helper()
 	err := p.do(args...)
@@ -248,7 +247,7 @@ func (p *program) refuses(code perdure.Code, words string, args ...string) {
 	}
 }
 
-// says looks for words in what was printed to standard error.
+// says checks that standard error contains words.
 func (p *program) says(words ...string) {
 	p.Helper()
 	text := p.errs.take()
@@ -259,7 +258,7 @@ func (p *program) says(words ...string) {
 	}
 }
 
-// last is the newest loop and what it is to do.
+// last returns the newest loop and its configuration.
 func (p *program) last() (record.Loop, config.Config) {
 	p.Helper()
 	list, err := p.client.Loops(p.Context(), 1)

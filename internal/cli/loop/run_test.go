@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// fixes is an agent that makes the failing test pass in a turn.
+// fixes is an agent that makes the failing test pass in one turn.
 func fixes(in int) func(dir string, n int) error {
 	return func(dir string, n int) error {
 		if n < in {
@@ -33,7 +33,7 @@ func fixes(in int) func(dir string, n int) error {
 // cheats is an agent that deletes a test.
 func cheats(dir string, _ int) error { return os.Remove(filepath.Join(dir, "tests", "a")) }
 
-// Flags stand over the settings, and it is kept which were given.
+// Flags override the settings, and the names of the given ones are kept.
 func TestRunTakesSettings(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
@@ -62,7 +62,7 @@ func TestRunTakesSettings(t *testing.T) {
 	p.says(said.Loop, "`perdure loop status "+said.Loop)
 }
 
-// What a person gives as 0 or false is meant so, whatever the settings say.
+// A flag of 0 or false overrides the settings.
 func TestRunTakesZeros(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
@@ -78,7 +78,7 @@ func TestRunTakesZeros(t *testing.T) {
 	}
 }
 
-// Bad input is refused before there is a store.
+// Bad input is refused before a store is created.
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
@@ -96,7 +96,7 @@ func TestRunRefuses(t *testing.T) {
 	p.refuses(perdure.CodeInvalid, "agent is missing", "run", "x", "--until", "true")
 }
 
-// A task that is too long for a line comes from standard input.
+// A long task is read from standard input.
 func TestRunTaskFromInput(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
@@ -111,7 +111,7 @@ func TestRunTaskFromInput(t *testing.T) {
 	p.refuses(perdure.CodeInvalid, "task is missing", "run", "-", "--until", check)
 }
 
-// A loop that is run here is followed to its end.
+// A loop that this process runs is followed to its end.
 func TestRunToTheEnd(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(2))
@@ -131,8 +131,7 @@ func TestRunToTheEnd(t *testing.T) {
 	p.refuses(perdure.CodeConflict, "has ended: it is failed after 1 iteration", "resume")
 }
 
-// Without a person to wait for, a loop that asks ends the command; the answer lets
-// it go on.
+// With --no-wait, a gate ends the command; the loop continues after the answer.
 func TestGateIsAnswered(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, cheats)
@@ -156,7 +155,7 @@ func TestGateIsAnswered(t *testing.T) {
 	}
 }
 
-// A person at the terminal is asked there; what is no answer is asked for again.
+// The user is asked at the terminal, again after an unknown answer.
 func TestGateAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, cheats)
@@ -171,7 +170,7 @@ func TestGateAtTheTerminal(t *testing.T) {
 	}
 }
 
-// What resume says is different is different, and what is wrong changes nothing.
+// Resume applies and prints changes; invalid ones change nothing.
 func TestResumeChanges(t *testing.T) {
 	t.Parallel()
 	var p *program
@@ -198,7 +197,7 @@ func TestResumeChanges(t *testing.T) {
 		"iteration 2: check passes")
 }
 
-// Pausing and ending a loop say what follows.
+// Pause and abort print how to continue.
 func TestPauseAndAbort(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))

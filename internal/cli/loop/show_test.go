@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/loop"
 )
 
-// A loop is found by its ID, by its tree's, and without either where that is clear.
+// A loop is found by its ID, by that of its tree, or without an ID if only one is open.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))
@@ -41,7 +41,7 @@ func TestFind(t *testing.T) {
 	p.refuses(perdure.CodeInvalid, "2 loops have not ended", "status")
 }
 
-// Each view has a form for programs, and a report has formats.
+// Each view can be printed as JSON, and a report in several formats.
 func TestViews(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, fixes(1))

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// What a statement assigns or changes in place is written, and nothing else.
+// A statement writes only the variables that it assigns or changes in place.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -96,8 +96,7 @@ func TestStatementsOfOthers(t *testing.T) {
 	}
 }
 
-// A task reads what it inherits and writes what is its own; what is known of a
-// variable stays.
+// A task reads inherited variables and writes its own; properties of a variable are kept.
 func TestStatementsInTrees(t *testing.T) {
 	t.Parallel()
 	p := newPrompt(t, perdure.StateRef{Scope: perdure.ScopeTree})
@@ -168,7 +167,7 @@ func TestPromptCommands(t *testing.T) {
 	}
 }
 
-// Whatever is entered, the session goes on and every variable is JSON.
+// After any input the session continues and every variable is JSON.
 func FuzzStatement(f *testing.F) {
 	for _, seed := range []string{"a = 1", "a += [1]\na", "def f(x):\n  return x\nf(a)", ":vars",
 		":rollback mut-00000001", "x = {1: 2}", "\"", "((((",

@@ -27,12 +27,12 @@ func TestMain(m *testing.M) {
 
 var mine = perdure.StateRef{Scope: perdure.ScopeSession, Session: "me"}
 
-// prompt is a console over a store of its own.
+// prompt is a console with its own store.
 type prompt struct {
 	*console
 	store    *perdure.Store
 	out, err bytes.Buffer
-	// before, when set, is called before a request is served.
+	// before, if not nil, is called before each request.
 	before func(r *http.Request)
 }
 
@@ -66,7 +66,7 @@ func (p *prompt) set(t testing.TB, name, value string) {
 	}
 }
 
-// enter runs lines and returns what was printed, and what was wrong.
+// enter runs lines and returns the output and the errors.
 func (p *prompt) enter(t testing.TB, text string) (out, errs string) {
 	t.Helper()
 	p.out.Reset()
@@ -78,7 +78,7 @@ func (p *prompt) enter(t testing.TB, text string) (out, errs string) {
 	return p.out.String(), p.err.String()
 }
 
-// values are the variables of the prompt's state.
+// values returns the variables of the prompt's state.
 func (p *prompt) values(t testing.TB) map[string]string {
 	t.Helper()
 	list, err := p.store.Vars(t.Context(), p.eval.ref, perdure.VarFilter{})

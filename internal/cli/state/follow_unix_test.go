@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Files are read below the folder only, whatever the way out of it.
+// Only files in the folder are read, whatever the path.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -68,7 +68,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What inside returns stays in the folder.
+// The paths that inside returns are in the folder.
 func FuzzInside(f *testing.F) {
 	for _, seed := range []string{"a", "../a", "/store/a", "/store/../a", "a/../../b", "", ".", "//store//a", "/store"} {
 		f.Add(seed)

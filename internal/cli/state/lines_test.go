@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// typed returns the lines that keys make.
+// typed returns the lines that keys produce.
 func typed(t *testing.T, keys string, words ...string) (got []string, screen string) {
 	t.Helper()
 	var out bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-// line is what the tests read of a line of an export.
+// line holds the fields of a line of an export that the tests read.
 type line struct {
 	Type   string         `json:"type"`
 	Tree   string         `json:"tree_id"`
@@ -34,7 +34,7 @@ func lines(t *testing.T, text string) []line {
 	return all
 }
 
-// The last line counts the others and has the hash of the bytes before it.
+// The last line contains the number of the others and the hash of the bytes before it.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, "p")
@@ -67,7 +67,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// A file and standard output get the same bytes.
+// A file and standard output receive the same bytes.
 func TestExportToFile(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, "p")
@@ -165,7 +165,7 @@ func TestExportRefuses(t *testing.T) {
 	}
 }
 
-// Without a store there is nothing to export, and none is made.
+// Without a store, export fails and creates none.
 func TestExportWithoutStore(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, "p")

@@ -15,13 +15,12 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-// counted is how many things an import took in, and how many were there.
+// counted holds the numbers of imported and of present objects.
 func counted(r tree.Report) [7]int {
 	return [7]int{r.Trees, r.Tasks, r.States, r.Variables, r.PresentTrees, r.PresentTasks, r.PresentStates}
 }
 
-// A folder comes into another store with everything, once. A folder whose name
-// has characters of patterns is one like others.
+// A folder is imported completely, once, also if its name contains characters of globs.
 func TestLayoutThereAndBack(t *testing.T) {
 	t.Parallel()
 	from, to := newProject(t, "from"), newProject(t, "to [x]")
@@ -83,7 +82,7 @@ func TestLayoutOfOneTree(t *testing.T) {
 	}
 }
 
-// A state goes where the flags say, else where its document says.
+// The flags select the place of a state, or else its document does.
 func TestStateThereAndBack(t *testing.T) {
 	t.Parallel()
 	from := newProject(t, "from")
@@ -165,7 +164,7 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// What cannot be read is listed with its place, and the rest comes in.
+// Unreadable parts are listed with their places, and the others are imported.
 func TestImportIncomplete(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, "p")
@@ -191,8 +190,8 @@ func TestImportIncomplete(t *testing.T) {
 	}
 }
 
-// What people read is one line a note, at most a hundred of a kind, without
-// bytes that steer a terminal.
+// The text has one line for each note, at most a hundred of a kind, without control
+// characters.
 func TestImportPrints(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, "p")

@@ -34,7 +34,7 @@ type project struct {
 	dir string
 }
 
-// newProject makes a folder of the name, without a store.
+// newProject creates a folder of the name, without a store.
 func newProject(t *testing.T, name string) *project {
 	t.Helper()
 	p := &project{t, filepath.Join(t.TempDir(), name)}
@@ -101,7 +101,7 @@ func (p *project) put(name, text string) {
 	p.ok(os.WriteFile(path, []byte(text), 0o600))
 }
 
-// lived makes a tree of two tasks that ended, with a context and a variable.
+// lived creates an ended tree of two tasks with a context and a variable.
 func (p *project) lived(s *perdure.Store) perdure.Tree {
 	p.Helper()
 	ctx := p.Context()
