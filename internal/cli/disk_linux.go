@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -18,21 +19,8 @@ func diskOf(dir string) (kind string, free int64, err error) {
 
 // fileSystem returns the name of a common file system by its number (linux/magic.h).
 func fileSystem(magic int64) string {
-	switch magic {
-	case unix.EXT4_SUPER_MAGIC:
-		return "ext4"
-	case unix.XFS_SUPER_MAGIC:
-		return "xfs"
-	case unix.BTRFS_SUPER_MAGIC:
-		return "btrfs"
-	case unix.TMPFS_MAGIC:
-		return "tmpfs (lost on restart)"
-	case unix.OVERLAYFS_SUPER_MAGIC:
-		return "overlay"
-	case 0x2fc12fc1:
-		return "zfs"
-	case 0xf2f52010:
-		return "f2fs"
-	}
-	return fmt.Sprintf("file system 0x%x", magic)
+	names := map[int64]string{unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs",
+		unix.BTRFS_SUPER_MAGIC: "btrfs", unix.TMPFS_MAGIC: "tmpfs (lost on restart)",
+		unix.OVERLAYFS_SUPER_MAGIC: "overlay", 0x2fc12fc1: "zfs", 0xf2f52010: "f2fs"}
+	return cmp.Or(names[magic], fmt.Sprintf("file system 0x%x", magic))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/graph"
 	"github.com/perdure/perdure/internal/view/status"
 )
 
@@ -25,25 +26,15 @@ const (
 
 // node is a task with its children.
 type node struct {
-	id       perdure.TaskID
-	parent   perdure.TaskID
-	position int
-	state    perdure.State
-	label    string
+	*client.OutlineRow
 	note     string // its error, or the task that it waits for
-	active   time.Duration
-	usage    perdure.Usage
 	children []*node
-	// blocked reports whether it waits for the sibling before it, even whether all
-	// descendants have its state and none failed.
-	blocked, even bool
+	// even reports whether all descendants have its state and none failed.
+	even bool
 }
 
 func newNode(row *client.OutlineRow) *node {
-	n := &node{
-		id: row.Task, parent: row.Parent, position: row.Position, state: row.State,
-		label: human.OneLine(row.Label), active: row.Active(), usage: row.Usage, blocked: row.Blocked,
-	}
+	n := &node{OutlineRow: row}
 	switch {
 	case row.Error != nil:
 		n.note = human.OneLine(row.Error.Kind + ": " + row.Error.Message)
@@ -57,21 +48,21 @@ func newNode(row *client.OutlineRow) *node {
 func grow(nodes []*node) []*node {
 	byID := make(map[perdure.TaskID]*node, len(nodes))
 	for _, n := range nodes {
-		byID[n.id] = n
+		byID[n.Task] = n
 	}
 	var roots []*node
 	for _, n := range nodes {
-		if parent := byID[n.parent]; parent != nil {
+		if parent := byID[n.Parent]; parent != nil {
 			parent.children = append(parent.children, n)
 		} else {
 			roots = append(roots, n)
 		}
 	}
 	for _, n := range nodes {
-		slices.SortFunc(n.children, func(a, b *node) int { return a.position - b.position })
+		slices.SortFunc(n.children, func(a, b *node) int { return a.Position - b.Position })
 		for i, c := range n.children {
-			if c.blocked && i > 0 {
-				c.note = "waits for " + n.children[i-1].id.String()
+			if c.Blocked && i > 0 {
+				c.note = "waits for " + n.children[i-1].Task.String()
 			}
 		}
 	}
@@ -83,10 +74,10 @@ func grow(nodes []*node) []*node {
 
 // setEven sets even in a node and its descendants.
 func (n *node) setEven() {
-	n.even = n.state != perdure.Failed
+	n.even = n.State != perdure.Failed
 	for _, c := range n.children {
 		c.setEven()
-		n.even = n.even && c.even && c.state == n.state
+		n.even = n.even && c.even && c.State == n.State
 	}
 }
 
@@ -154,14 +145,14 @@ func (v treeView) runs(siblings []*node) [][]*node {
 }
 
 // alike reports whether two siblings can be folded into one line. Failed tasks cannot.
-func alike(a, b *node) bool { return a.state == b.state && a.even && b.even }
+func alike(a, b *node) bool { return a.State == b.State && a.even && b.even }
 
 // line returns a task after indent, and its note on a second line after below.
 func (v treeView) line(indent, below string, n *node) string {
-	tail := "  " + v.figures(n.active, n.usage)
-	head := n.id.String() + "  "
+	tail := "  " + v.figures(n.Active(), n.Usage)
+	head := n.Task.String() + "  "
 	room := v.s.Width - env.Width(indent) - 2 - env.Width(head) - env.Width(tail)
-	text := v.s.Dim(indent) + v.s.Mark(n.state) + " " + v.s.Bold(head) + env.OneLine(n.label, max(room, 24)) +
+	text := v.s.Dim(indent) + v.s.Mark(n.State) + " " + v.s.Bold(head) + env.OneLine(n.Label, max(room, 24)) +
 		v.s.Dim(tail)
 	if n.note != "" {
 		text += "\n" + v.s.Dim(below) + "  " + env.OneLine(n.note, max(v.s.Width-env.Width(indent)-2, 24))
@@ -175,8 +166,8 @@ func (v treeView) folded(run []*node) string {
 	if tasks > int64(len(run)) {
 		below = ", " + human.Count(tasks-int64(len(run)), "task") + " below"
 	}
-	return fmt.Sprintf("%s %s", v.s.Mark(run[0].state), v.s.Dim(fmt.Sprintf("… %s more %s, %s to %s%s  %s",
-		humanize.Comma(int64(len(run))), run[0].state, run[0].id, run[len(run)-1].id, below, v.figures(active, sum))))
+	return fmt.Sprintf("%s %s", v.s.Mark(run[0].State), v.s.Dim(fmt.Sprintf("… %s more %s, %s to %s%s  %s",
+		humanize.Comma(int64(len(run))), run[0].State, run[0].Task, run[len(run)-1].Task, below, v.figures(active, sum))))
 }
 
 // figures returns the time and the cost of a task.
@@ -208,4 +199,51 @@ func legend(s *env.Stream) {
 		parts[i] = s.Mark(state) + " " + s.Dim(string(state))
 	}
 	fmt.Fprintln(s, strings.Join(parts, "  "))
+}
+
+// graphLabel bounds the prompt in a node of the graph, in cells.
+const graphLabel = 48
+
+// graph returns a tree as a graph, folded as in the drawing.
+func (v treeView) graph(n *node, depth int) *graph.Node {
+	g := &graph.Node{Key: "t" + fmt.Sprint(int64(n.Task)), State: n.State, Lines: []string{
+		fmt.Sprintf("%s %s %s", status.Mark(n.State), n.Task, v.figures(n.Active(), n.Usage)), env.OneLine(n.Label, graphLabel)}}
+	if n.note != "" {
+		g.Lines = append(g.Lines, env.OneLine(n.note, graphLabel))
+	}
+	if depth == 0 {
+		if below := size(n) - 1; below > 0 {
+			g.To = append(g.To, &graph.Node{Key: g.Key + "below", State: perdure.Queued,
+				Lines: []string{human.Count(below, "task") + " below"}})
+		}
+		return g
+	}
+	for _, run := range v.runs(n.children) {
+		if len(run) == 1 {
+			g.To = append(g.To, v.graph(run[0], depth-1))
+			continue
+		}
+		active, sum, tasks := sumOf(run)
+		folded := &graph.Node{Key: "f" + fmt.Sprint(int64(run[0].Task)), State: run[0].State, Lines: []string{
+			fmt.Sprintf("%s %d more %s", status.Mark(run[0].State), len(run), run[0].State),
+			fmt.Sprintf("%s to %s", run[0].Task, run[len(run)-1].Task), v.figures(active, sum)}}
+		if below := tasks - int64(len(run)); below > 0 {
+			folded.Lines = append(folded.Lines, human.Count(below, "task")+" below")
+		}
+		g.To = append(g.To, folded)
+	}
+	return g
+}
+
+// sumOf returns the time, the usage and the number of tasks and their descendants.
+func sumOf(run []*node) (active time.Duration, sum perdure.Usage, tasks int64) {
+	for _, n := range run {
+		below, u, m := sumOf(n.children)
+		active += n.Active() + below
+		tasks += 1 + m
+		sum.Calls += n.Usage.Calls + u.Calls
+		sum.CostUSD += n.Usage.CostUSD + u.CostUSD
+		sum.UnpricedCalls += n.Usage.UnpricedCalls + u.UnpricedCalls
+	}
+	return active, sum, tasks
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
+	"github.com/perdure/perdure/model/command"
 	"github.com/perdure/perdure/rlm"
 	"github.com/perdure/perdure/worker"
 )
@@ -206,6 +207,16 @@ func (d *Daemon) work(ctx context.Context, trees func() []perdure.TreeID, patien
 	defer done.Wait()
 	defer stop()
 	return w.Run(ctx)
+}
+
+// placed adds the tree and the task to the environment of the programs that a handler
+// starts. `perdure var` then selects the variables of this task.
+type placed struct{ worker.Handler }
+
+// Handle calls the handler with the environment.
+func (p placed) Handle(ctx context.Context, l *perdure.Lease) error {
+	env := []string{"PERDURE_TREE=" + string(l.Tree.ID), "PERDURE_TASK=" + l.Task.ID.String()}
+	return p.Handler.Handle(command.WithEnv(ctx, env), l)
 }
 
 // expireEvery is the time between two checks of the trees that wait at gates.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -151,14 +152,7 @@ func rule(p *detect.Pattern, mode detect.Mode) sarifRule {
 
 // level returns the level of an action.
 func level(a detect.Action) string {
-	switch a {
-	case detect.Act:
-		return "error"
-	case detect.Warn:
-		return "warning"
-	default:
-		return "note"
-	}
+	return cmp.Or(map[detect.Action]string{detect.Act: "error", detect.Warn: "warning"}[a], "note")
 }
 
 func result(f *Finding, at map[string]int) sarifResult {

@@ -117,14 +117,7 @@ func (c *commands) finding(f *Finding) {
 }
 
 func tierName(t detect.Tier) string {
-	switch t {
-	case detect.Fact:
-		return "fact"
-	case detect.Sign:
-		return "strong sign"
-	default:
-		return "hint"
-	}
+	return cmp.Or(map[detect.Tier]string{detect.Fact: "fact", detect.Sign: "strong sign"}[t], "hint")
 }
 
 // summary returns the last line of the report.
@@ -154,27 +147,17 @@ const intended = "If a change is intended, add a waiver with its reason to " + r
 
 // adviceOf returns the advice for a regression.
 func adviceOf(t detect.Type) string {
-	switch t {
-	case detect.TestDeletion:
-		return "restore the test; moved, renamed and merged tests are recognized by their content"
-	case detect.TestSkipping:
-		return "enable the test and fix the failure; if the test is wrong, correct it and say why"
-	case detect.AssertionWeakening:
-		return "restore the assertion and fix the code, not the test"
-	case detect.CoverageRegression:
-		return "test the uncovered code instead of excluding it"
-	case detect.ValidationBypass:
-		return "restore the validation, also where no test covers it"
-	case detect.ErrorSuppression:
-		return "handle or return the error; suppress a warning only by its name and with a reason"
-	case detect.FeatureRemoval:
-		return "restore the feature, or remove it with its tests and callers, and add a waiver"
-	case detect.TestFailure:
-		return "fix the failure"
-	case detect.RunIncomplete:
-		return "let the test run finish"
-	case detect.ProtectedChange:
-		return "undo the change, or commit it separately for review"
+	advice := map[detect.Type]string{
+		detect.TestDeletion:       "restore the test; moved, renamed and merged tests are recognized by their content",
+		detect.TestSkipping:       "enable the test and fix the failure; if the test is wrong, correct it and say why",
+		detect.AssertionWeakening: "restore the assertion and fix the code, not the test",
+		detect.CoverageRegression: "test the uncovered code instead of excluding it",
+		detect.ValidationBypass:   "restore the validation, also where no test covers it",
+		detect.ErrorSuppression:   "handle or return the error; suppress a warning only by its name and with a reason",
+		detect.FeatureRemoval:     "restore the feature, or remove it with its tests and callers, and add a waiver",
+		detect.TestFailure:        "fix the failure",
+		detect.RunIncomplete:      "let the test run finish",
+		detect.ProtectedChange:    "undo the change, or commit it separately for review",
 	}
-	return "undo the change"
+	return cmp.Or(advice[t], "undo the change")
 }

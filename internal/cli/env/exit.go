@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -46,22 +47,10 @@ func StatusOf(err error) int {
 	if errors.Is(err, ErrInterrupted) || errors.Is(err, context.Canceled) {
 		return StatusInterrupted
 	}
-	switch perdure.CodeOf(err) {
-	case perdure.CodeInvalid:
-		return StatusUsage
-	case perdure.CodeBudgetExceeded:
-		return StatusIncomplete
-	case perdure.CodeNotFound:
-		return StatusNotFound
-	case perdure.CodeConflict, perdure.CodeLeaseLost:
-		return StatusConflict
-	case perdure.CodeUnavailable:
-		return StatusUnavailable
-	case perdure.CodeCanceled:
-		return StatusInterrupted
-	default:
-		return StatusFailed
-	}
+	statuses := map[perdure.Code]int{perdure.CodeInvalid: StatusUsage, perdure.CodeBudgetExceeded: StatusIncomplete,
+		perdure.CodeNotFound: StatusNotFound, perdure.CodeConflict: StatusConflict, perdure.CodeLeaseLost: StatusConflict,
+		perdure.CodeUnavailable: StatusUnavailable, perdure.CodeCanceled: StatusInterrupted}
+	return cmp.Or(statuses[perdure.CodeOf(err)], StatusFailed)
 }
 
 // PrintError writes err and its hint to standard error.

@@ -48,33 +48,27 @@ type FlagHelp struct {
 	All bool
 	// Name is the flag with its value, Text its explanation with the default.
 	Name, Text string
+	position   int
 }
 
 // FlagHelps returns the visible flags of a set in the order of their groups. Flags
 // without a group come last.
 func FlagHelps(set *pflag.FlagSet) []FlagHelp {
-	type placed struct {
-		FlagHelp
-		at int
-	}
-	var all []placed
+	var all []FlagHelp
 	set.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		p := placed{at: 1 << 20, FlagHelp: describe(f)}
+		h := describe(f)
+		h.position = 1 << 20
 		if note := f.Annotations[groupAnnotation]; len(note) > 1 {
-			p.Group, p.All = note[0], len(note) > 2
-			p.at, _ = strconv.Atoi(note[1])
+			h.Group, h.All = note[0], len(note) > 2
+			h.position, _ = strconv.Atoi(note[1])
 		}
-		all = append(all, p)
+		all = append(all, h)
 	})
-	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.at, b.at) })
-	helps := make([]FlagHelp, len(all))
-	for i := range all {
-		helps[i] = all[i].FlagHelp
-	}
-	return helps
+	slices.SortStableFunc(all, func(a, b FlagHelp) int { return cmp.Compare(a.position, b.position) })
+	return all
 }
 
 // describe returns the name and the text of a flag. The usage of a flag begins with

@@ -34,21 +34,12 @@ func (s *Stream) paint(text string, style lipgloss.Style) string {
 
 // Mark returns the sign of a state in its color. The signs differ in shape.
 func (s *Stream) Mark(state perdure.State) string {
-	sign := status.Mark(state)
-	switch state {
-	case perdure.Completed:
-		return s.In(lipgloss.Green, sign)
-	case perdure.Failed:
-		return s.In(lipgloss.Red, sign)
-	case perdure.Running:
-		return s.In(lipgloss.Cyan, sign)
-	case perdure.Waiting:
-		return s.In(lipgloss.Blue, sign)
-	case perdure.Cancelled:
-		return s.In(lipgloss.Yellow, sign)
-	default:
-		return s.Dim(sign)
+	shade := map[perdure.State]color.Color{perdure.Completed: lipgloss.Green, perdure.Failed: lipgloss.Red,
+		perdure.Running: lipgloss.Cyan, perdure.Waiting: lipgloss.Blue, perdure.Cancelled: lipgloss.Yellow}[state]
+	if shade == nil {
+		return s.Dim(status.Mark(state))
 	}
+	return s.In(shade, status.Mark(state))
 }
 
 // Diff returns a line of a diff in the color of its kind.

@@ -12,7 +12,9 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 )
 
-func (c *commands) newCheckpointCommand() *cobra.Command {
+// CheckpointCommand returns the command checkpoint.
+func CheckpointCommand(e *env.Env) *cobra.Command {
+	c := &commands{Env: e}
 	return env.Group(&cobra.Command{
 		Use:   "checkpoint",
 		Short: "Create checkpoints of a state, compare, roll back",

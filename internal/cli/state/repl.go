@@ -19,7 +19,9 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-func (c *commands) newReplCommand() *cobra.Command {
+// ReplCommand returns the command repl.
+func ReplCommand(e *env.Env) *cobra.Command {
+	c := &commands{Env: e}
 	cmd := &cobra.Command{
 		Use:   "repl [TREE]",
 		Short: "Read and change variables at a prompt",

@@ -55,6 +55,31 @@ func (s *StateFlags) Ref(getenv func(string) string) (ref perdure.StateRef, err 
 	return ref, s.fit(ref.Scope)
 }
 
+// Given reports whether a flag was given.
+func (s *StateFlags) Given() bool { return *s != StateFlags{} }
+
+// Stored returns the state in a store that the flags select. The state of a task is that
+// alone, without a session.
+func (s *StateFlags) Stored(ctx context.Context, store *perdure.Store, getenv func(string) string) (perdure.StateRef,
+	error) {
+	ref, err := s.Ref(getenv)
+	if err != nil || ref.Scope != perdure.ScopeTree {
+		return ref, err
+	}
+	if s.Session != "" {
+		return ref, notApplicable("session", ref.Scope)
+	}
+	ref.Session = ""
+	if ref.Task == 0 {
+		return ref, nil
+	}
+	task, err := store.Task(ctx, ref.Task)
+	if err != nil {
+		return ref, err
+	}
+	return ref, inTree(&ref, &task)
+}
+
 func (s *StateFlags) session(getenv func(string) string) string {
 	return cmp.Or(s.Session, Session(getenv))
 }
@@ -100,19 +125,18 @@ func (s *StateFlags) fit(scope perdure.Scope) error {
 		{"name", s.Name, scope == perdure.ScopeTemporary},
 	} {
 		if f.value != "" && !f.fits {
-			return NoMeaning(f.name, scope)
+			return notApplicable(f.name, scope)
 		}
 	}
 	return nil
 }
 
-// NoMeaning returns the error for a flag that does not apply to a scope.
-func NoMeaning(flag string, scope perdure.Scope) error {
+func notApplicable(flag string, scope perdure.Scope) error {
 	return env.UsageError("omit one of them", "--%s does not apply to scope %s", flag, scope)
 }
 
-// InTree sets the tree of a state to that of its task, or returns an error if they differ.
-func InTree(ref *perdure.StateRef, task *perdure.Task) error {
+// inTree sets the tree of a state to that of its task, or returns an error if they differ.
+func inTree(ref *perdure.StateRef, task *perdure.Task) error {
 	if ref.Tree != "" && ref.Tree != task.Tree {
 		return env.NotFound("", "tree %s has no task %s", ref.Tree, task.ID)
 	}
@@ -170,7 +194,7 @@ func (s *scopeFlags) climb(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	if err := InTree(&t.ref, &task.Task); err != nil {
+	if err := inTree(&t.ref, &task.Task); err != nil {
 		return err
 	}
 	if t.ref.Task = task.Parent; s.to == toTree {

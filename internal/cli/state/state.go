@@ -12,15 +12,6 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 )
 
-// VarCommand returns the command var.
-func VarCommand(e *env.Env) *cobra.Command { return (&commands{Env: e}).newVarCommand() }
-
-// CheckpointCommand returns the command checkpoint.
-func CheckpointCommand(e *env.Env) *cobra.Command { return (&commands{Env: e}).newCheckpointCommand() }
-
-// ReplCommand returns the command repl.
-func ReplCommand(e *env.Env) *cobra.Command { return (&commands{Env: e}).newReplCommand() }
-
 // commands builds the commands and holds their common flags.
 type commands struct {
 	*env.Env

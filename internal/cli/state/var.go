@@ -13,7 +13,9 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 )
 
-func (c *commands) newVarCommand() *cobra.Command {
+// VarCommand returns the command var.
+func VarCommand(e *env.Env) *cobra.Command {
+	c := &commands{Env: e}
 	return env.Group(&cobra.Command{
 		Use:   "var",
 		Short: "Set, read and list persistent variables",

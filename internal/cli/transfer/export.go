@@ -1,3 +1,4 @@
+// Package transfer implements the commands export and import.
 package transfer
 
 import (
@@ -9,6 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/cli/state"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/export"
@@ -16,7 +18,11 @@ import (
 	"github.com/perdure/perdure/internal/view/report"
 )
 
-func (c *commands) newExport() *cobra.Command {
+type commands struct{ *env.Env }
+
+// ExportCommand returns the command export.
+func ExportCommand(e *env.Env) *cobra.Command {
+	c := &commands{e}
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export TREE",
@@ -53,7 +59,7 @@ func (c *commands) newExport() *cobra.Command {
 	cmd.Flags().BoolVar(&f.withoutContext, "without-context", false, "omit the text of the context's files")
 	cmd.Flags().StringVar(&f.layout, "layout", "", "`LAYOUT` write a folder in this layout: aiwg")
 	cmd.Flags().BoolVar(&f.state, "state", false, "write one state, selected by the flags below")
-	c.stateFlags(cmd, &f.ref)
+	f.ref.Add(cmd, ", else session", c.CompleteTrees)
 	env.Complete(cmd, "layout", layoutAiwg)
 	return cmd
 }
@@ -63,7 +69,7 @@ type exportFlags struct {
 	withoutContext bool
 	layout         string
 	state          bool
-	ref            stateFlags
+	ref            state.StateFlags
 }
 
 // layoutAiwg is the only layout.
@@ -78,9 +84,9 @@ func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) erro
 		return env.UsageError("omit one of them", "--layout and --state exclude each other")
 	case f.layout != "" && f.output != "":
 		return env.UsageError("write the folder as the first argument", "--output and --layout exclude each other")
-	case f.layout == "" && !f.state && f.ref.given():
+	case f.layout == "" && !f.state && f.ref.Given():
 		return env.UsageError("add --state", "--scope, --session, --tree, --task and --name need --state")
-	case f.layout != "" && f.ref.given():
+	case f.layout != "" && f.ref.Given():
 		return env.UsageError("write trees after the folder", "--scope, --session, --tree, --task and --name need --state")
 	case f.layout != "":
 		return env.Arguments(1, -1, "a folder and trees")(cmd, args)
@@ -140,7 +146,7 @@ func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir strin
 
 func (c *commands) exportState(ctx context.Context, l *config.Loaded, f *exportFlags) error {
 	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
-		ref, err := f.ref.ref(ctx, store, c.Getenv)
+		ref, err := f.ref.Stored(ctx, store, c.Getenv)
 		if err != nil {
 			return err
 		}

@@ -12,16 +12,19 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/cli/state"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
 type importFlags struct {
 	state, dryRun bool
-	ref           stateFlags
+	ref           state.StateFlags
 }
 
-func (c *commands) newImport() *cobra.Command {
+// ImportCommand returns the command import.
+func ImportCommand(e *env.Env) *cobra.Command {
+	c := &commands{e}
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import PATH",
@@ -39,7 +42,7 @@ func (c *commands) newImport() *cobra.Command {
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(1, 1, "a folder or a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.ref.given() && !f.state {
+			if f.ref.Given() && !f.state {
 				return env.UsageError("add --state", "--scope, --session, --tree, --task and --name need --state")
 			}
 			l, err := c.Load(cmd)
@@ -51,7 +54,7 @@ func (c *commands) newImport() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be imported")
 	cmd.Flags().BoolVar(&f.state, "state", false, "import one state")
-	c.stateFlags(cmd, &f.ref)
+	f.ref.Add(cmd, ", else session", c.CompleteTrees)
 	c.JSONFlag(cmd)
 	return cmd
 }
@@ -66,8 +69,8 @@ func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string
 	defer forget()
 	err = c.WithStore(ctx, l, true, func(store *perdure.Store) (err error) {
 		cfg := tree.ImportConfig{Path: c.Path(path), State: f.state, DryRun: f.dryRun}
-		if f.ref.given() {
-			if cfg.Ref, err = f.ref.ref(ctx, store, c.Getenv); err != nil {
+		if f.ref.Given() {
+			if cfg.Ref, err = f.ref.Stored(ctx, store, c.Getenv); err != nil {
 				return err
 			}
 		}
