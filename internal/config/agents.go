@@ -33,29 +33,25 @@ func (c *Config) agent(name string) *Agent {
 	return c.Agents[name]
 }
 
-// agentSettings are the settings of one profile. They exist in the file only.
-func agentSettings(name string) []setting {
+// agentSettings returns the settings of a profile of c, which it creates. They exist in the
+// file only.
+func agentSettings(c *Config, name string) []setting {
+	a := c.agent(name)
 	key := func(field string) string { return agentSection + "." + name + "." + field }
 	return []setting{
-		{key: key("model"), help: "model", at: func(c *Config) any { return &c.agent(name).Model }, check: notEmpty},
-		{key: key("base_url"), help: "endpoint of the model", at: func(c *Config) any { return &c.agent(name).BaseURL },
+		{key: key("model"), help: "model", at: &a.Model, check: notEmpty},
+		{key: key("base_url"), help: "endpoint of the model", at: &a.BaseURL,
 			check: httpURL, secret: withoutPassword},
 		{key: key("system"), help: "system prompt", lines: true,
-			at: func(c *Config) any { return &c.agent(name).System }},
-		{key: key("temperature"), help: "temperature, 0 to 2", check: temperature, at: func(c *Config) any {
-			a := c.agent(name)
-			if a.Temperature == nil {
-				a.Temperature = new(float64)
-			}
-			return a.Temperature
-		}},
+			at: &a.System},
+		{key: key("temperature"), help: "temperature, 0 to 2", check: temperature, at: &a.Temperature},
 		{key: key("max_output_tokens"), help: "maximum tokens of an answer",
-			at: func(c *Config) any { return &c.agent(name).MaxOutputTokens }, check: between(1, 100_000_000)},
+			at: &a.MaxOutputTokens, check: between(1, 100_000_000)},
 	}
 }
 
 func temperature(value any) string {
-	if x := *value.(*float64); !(x >= 0 && x <= 2) {
+	if x := **value.(**float64); !(x >= 0 && x <= 2) {
 		return fmt.Sprintf("is %v; it must be between 0 and 2", x)
 	}
 	return ""
@@ -84,7 +80,7 @@ func (l *Loaded) loadAgents(file map[string]given) []error {
 		if agentName(key) == "" {
 			continue
 		}
-		if s, ok := find(key); ok {
+		if s, ok := find(&l.Config, key); ok {
 			problems = append(problems, l.apply(s, file[key])...)
 		}
 	}
@@ -93,9 +89,9 @@ func (l *Loaded) loadAgents(file map[string]given) []error {
 
 // all returns the settings of the table and of the profiles.
 func (l *Loaded) all() []setting {
-	all := settings()
+	all := settings(&l.Config)
 	for _, name := range sortedKeys(l.Agents) {
-		for _, s := range agentSettings(name) {
+		for _, s := range agentSettings(&l.Config, name) {
 			if _, set := l.origins[s.key]; set {
 				all = append(all, s)
 			}

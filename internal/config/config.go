@@ -92,8 +92,8 @@ type Config struct {
 // Default returns the defaults.
 func Default() Config {
 	var c Config
-	for _, s := range settings() {
-		_ = s.set(&c, s.def) // TestDefaults checks them
+	for _, s := range settings(&c) {
+		_ = s.set(s.def) // TestDefaults checks them
 	}
 	return c
 }
@@ -151,7 +151,7 @@ func Load(src Sources) (*Loaded, error) {
 	}
 	l.Config = Default()
 	file, problems := l.readFile()
-	for _, s := range settings() {
+	for _, s := range settings(&l.Config) {
 		layers := []given{file[s.key]}
 		if text := env[s.variable()]; text != "" {
 			layers = append(layers, given{text: text, origin: origin{OriginEnv, s.variable()}})
@@ -180,10 +180,10 @@ func (l *Loaded) apply(s setting, g given) []error {
 	}
 	problem := g.problem
 	if problem == "" {
-		problem = s.set(&l.Config, g.text)
+		problem = s.set(g.text)
 	}
 	if problem == "" {
-		problem = s.verify(&l.Config, g.origin.kind)
+		problem = s.verify(g.origin.kind)
 	}
 	if problem != "" {
 		return []error{fmt.Errorf("%s: %s: %s", g.origin.where, s.key, problem)}
@@ -260,7 +260,7 @@ func environment(environ []string) map[string]string {
 // settings.
 func nearlyVariables(env map[string]string) []string {
 	names := []string{dirVariable}
-	for _, s := range settings() {
+	for _, s := range settings(new(Config)) {
 		names = append(names, s.variable())
 	}
 	var warnings []string
@@ -275,7 +275,7 @@ func nearlyVariables(env map[string]string) []string {
 func unknownFlags(flags map[string]string) []error {
 	var problems []error
 	for _, key := range sortedKeys(flags) {
-		if _, ok := find(key); !ok {
+		if _, ok := find(new(Config), key); !ok {
 			problems = append(problems, fmt.Errorf("flag for %s", unknownKey(key)))
 		}
 	}

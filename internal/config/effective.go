@@ -39,7 +39,7 @@ func (l *Loaded) Effective() []Setting {
 	for _, s := range l.all() {
 		from := l.origins[s.key]
 		all = append(all, Setting{
-			Key: s.key, Value: s.jsonValue(&l.Config), Text: s.shown(&l.Config),
+			Key: s.key, Value: s.jsonValue(), Text: s.shown(),
 			Origin: from.kind, Where: from.where,
 		})
 	}
@@ -66,7 +66,7 @@ type Key struct {
 
 // Keys returns all settings in the order of the settings file.
 func Keys() []Key {
-	table := settings()
+	table := settings(new(Config))
 	all := make([]Key, len(table))
 	for i, s := range table {
 		all[i] = Key{
@@ -83,8 +83,8 @@ func Template() string {
 	c := Default()
 	var b strings.Builder
 	b.WriteString(templateHead)
-	for _, s := range settings() {
-		fmt.Fprintf(&b, "\n# %s\n# %s: %s\n", s.help, s.key, s.yaml(&c))
+	for _, s := range settings(&c) {
+		fmt.Fprintf(&b, "\n# %s\n# %s: %s\n", s.help, s.key, s.yaml())
 	}
 	b.WriteString(agentTemplate + hookTemplate + metricTemplate + detectionTemplate)
 	return b.String()
@@ -105,8 +105,8 @@ var bare = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // yaml returns the value as YAML.
-func (s setting) yaml(c *Config) string {
-	text := s.shown(c)
+func (s setting) yaml() string {
+	text := s.shown()
 	if !s.isText() {
 		return text
 	}

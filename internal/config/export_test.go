@@ -11,11 +11,11 @@ import (
 func (l *Loaded) YAML() string {
 	var b strings.Builder
 	for _, s := range l.all() {
-		if s.shown(&l.Config) != s.text(&l.Config) {
+		if s.shown() != s.text() {
 			b.WriteString("# ")
 		}
 		from := l.origins[s.key]
-		fmt.Fprintf(&b, "%s: %s # %s\n", s.key, s.yaml(&l.Config), cmp.Or(from.where, from.kind))
+		fmt.Fprintf(&b, "%s: %s # %s\n", s.key, s.yaml(), cmp.Or(from.where, from.kind))
 	}
 	return b.String()
 }

@@ -150,7 +150,7 @@ func (p *fileParser) entry(key string, at *ast.StringNode, value ast.Node) {
 
 // setting parses a setting of the table.
 func (p *fileParser) setting(key string, at *ast.StringNode, value ast.Node) {
-	s, known := find(key)
+	s, known := find(new(Config), key)
 	first, twice := p.lines[key]
 	switch {
 	case !known && isSecret(at.Value):
@@ -173,8 +173,8 @@ func scalar(s setting, value ast.Node) (text, problem string) {
 	switch v := value.(type) {
 	case *ast.StringNode:
 		quoted := v.Token.Type == token.DoubleQuoteType || v.Token.Type == token.SingleQuoteType
-		switch s.at(new(Config)).(type) {
-		case *int, *int64, *float64:
+		switch s.at.(type) {
+		case *int, *int64, *float64, **float64:
 			if quoted {
 				return "", fmt.Sprintf("is text; write %s without quotes", v.Value)
 			}
@@ -199,14 +199,15 @@ func scalar(s setting, value ast.Node) (text, problem string) {
 
 func isSection(key string) bool {
 	within := func(s setting) bool { return strings.HasPrefix(s.key, key+".") }
-	return isAgentSection(key) || slices.ContainsFunc(settings(), within)
+	return isAgentSection(key) || slices.ContainsFunc(settings(new(Config)), within)
 }
 
 // unknownKey returns the problem of an unknown key, with the nearest known one.
 func unknownKey(key string) string {
-	table, more := settings(), append([]string{agentSection}, sortedKeys(detectionFields(new(ruleset.Settings)))...)
+	table := settings(new(Config))
+	more := append([]string{agentSection}, sortedKeys(detectionFields(new(ruleset.Settings)))...)
 	if name := agentName(key); name != "" {
-		table, more = agentSettings(name), nil
+		table, more = agentSettings(new(Config), name), nil
 	}
 	var known []string
 	for _, s := range table {

@@ -40,26 +40,23 @@ func (l *LoopMetrics) Measures() loopconfig.Measures {
 	return m
 }
 
-func metricSettings() []setting {
+func metricSettings(c *Config) []setting {
 	return []setting{
-		{key: "loop.coverage", value: "COMMAND", def: loopconfig.Auto,
-			help: "coverage by line: auto (measured by the check if the test runner can), off, or a command that writes to " +
-				"$PERDURE_COVERAGE",
-			at: func(c *Config) any { return &c.Loop.Coverage }, check: notEmpty},
-		{key: "loop.types", value: "COMMAND", def: loopconfig.Auto,
-			help: "type errors: auto (the checkers that the project configures, for at most two minutes), off, or a command",
-			at:   func(c *Config) any { return &c.Loop.Types }, check: notEmpty},
-		{key: "loop.lint", value: "COMMAND", def: loopconfig.Auto, help: "messages of linters: auto, off, or a command",
-			at: func(c *Config) any { return &c.Loop.Lint }, check: notEmpty},
-		{key: "loop.coverage_threshold", value: "PERCENT", def: "2", none: true,
-			help: "share of the remaining covered lines that can lose their coverage, or none for all",
-			at:   func(c *Config) any { return &c.Loop.CoverageThreshold }, check: atMost(100)},
-		{key: "loop.sensitive_coverage_threshold", value: "PERCENT", def: "0.5", none: true,
-			help: "the same share for sensitive paths",
-			at:   func(c *Config) any { return &c.Loop.SensitiveThreshold }, check: atMost(100)},
-		{key: "loop.sensitive_paths", value: "WORDS", def: strings.Join(loopconfig.SensitiveWords(), ","),
-			help: "sensitive paths: words and patterns, separated by commas",
-			at:   func(c *Config) any { return &c.Loop.SensitivePaths }},
+		{key: "loop.coverage", at: &c.Loop.Coverage, value: "COMMAND", def: loopconfig.Auto, check: notEmpty,
+			help: "coverage by line: auto (measured by the check if the test runner can), off, or a command that " +
+				"writes to $PERDURE_COVERAGE"},
+		{key: "loop.types", at: &c.Loop.Types, value: "COMMAND", def: loopconfig.Auto, check: notEmpty,
+			help: "type errors: auto (the checkers that the project configures, for at most two minutes), off, or a command"},
+		{key: "loop.lint", at: &c.Loop.Lint, value: "COMMAND", def: loopconfig.Auto, check: notEmpty,
+			help: "messages of linters: auto, off, or a command"},
+		{key: "loop.coverage_threshold", at: &c.Loop.CoverageThreshold, value: "PERCENT", def: "2", none: true,
+			check: atMost(100),
+			help:  "share of the remaining covered lines that can lose their coverage, or none for all"},
+		{key: "loop.sensitive_coverage_threshold", at: &c.Loop.SensitiveThreshold, value: "PERCENT", def: "0.5", none: true,
+			check: atMost(100),
+			help:  "the same share for sensitive paths"},
+		{key: "loop.sensitive_paths", at: &c.Loop.SensitivePaths, value: "WORDS", def: strings.Join(loopconfig.SensitiveWords(), ","),
+			help: "sensitive paths: words and patterns, separated by commas"},
 	}
 }
 

@@ -27,9 +27,9 @@ type setting struct {
 	value string // the value's name in the help; "" for true and false
 	def   string // default as text
 	help  string // one line
-	// at returns a pointer to the value: *string, *int, *int64, *float64, *bool or
-	// *time.Duration.
-	at func(c *Config) any
+	// at points to the value: *string, *int, *int64, *float64, *bool or *time.Duration;
+	// **float64 if the value can be unset.
+	at any
 	// check returns the problem of the value that at points to, or "". Nil accepts
 	// every value.
 	check func(value any) string
@@ -44,83 +44,79 @@ type setting struct {
 }
 
 // settings returns all settings in the order of the settings file.
-func settings() []setting {
-	return slices.Concat(runSettings(), loopSettings(), metricSettings(), processSettings())
+func settings(c *Config) []setting {
+	return slices.Concat(runSettings(c), loopSettings(c), metricSettings(c), processSettings(c))
 }
 
 // runSettings are the settings of runs and of the store.
-func runSettings() []setting {
+func runSettings(c *Config) []setting {
 	return []setting{
-		{key: "model", value: "MODEL", def: "builtin:extract",
-			help: "builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND or mock:SCRIPT; fallbacks follow after commas",
-			at:   func(c *Config) any { return &c.Model }, check: notEmpty},
-		{key: "sub_model", value: "MODEL", help: "model of the tasks below the root, if it is another one",
-			at: func(c *Config) any { return &c.SubModel }},
-		{key: "judge", value: "MODEL", help: "judge for best-of-n and --min-score, if it is not the model: a model, " +
-			"exec:COMMAND or rule:EXPRESSION",
-			at: func(c *Config) any { return &c.Judge }},
-		{key: "base_url", value: "URL", help: "endpoint of openai: models, if it is not the provider's",
-			at: func(c *Config) any { return &c.BaseURL }, check: httpURL, secret: withoutPassword},
-		{key: "store", value: "URL", help: "postgres:// URL of a shared store, if it is not perdure.db in .perdure",
-			at: func(c *Config) any { return &c.Store }, check: storeURL, secret: withoutPassword},
-		{key: "concurrency", value: "N", def: "8", help: "tasks that a process runs at once",
-			at: func(c *Config) any { return &c.Concurrency }, check: between(1, 4096)},
-		{key: "max_depth", value: "N", def: "3", help: "maximum depth of a tree; the root has depth 0",
-			at: func(c *Config) any { return &c.MaxDepth }, check: between(0, 5)},
-		{key: "max_children", value: "N", def: "10", help: "maximum children of a task; further ones go to deeper levels",
-			at: func(c *Config) any { return &c.MaxChildren }, check: between(2, 100_000)},
-		{key: "max_nodes", value: "N", def: "10000", help: "maximum tasks of a tree",
-			at: func(c *Config) any { return &c.MaxNodes }, check: between(1, 10_000_000)},
-		{key: "max_attempts", value: "N", def: "3", help: "maximum attempts of a task",
-			at: func(c *Config) any { return &c.MaxAttempts }, check: between(1, 100)},
-		{key: "chunk_tokens", value: "N", def: "0", help: "tokens in a part of the context; 0: chosen for the model",
-			at: func(c *Config) any { return &c.ChunkTokens }, check: zeroOr(between(100, 100_000_000))},
-		{key: "call_timeout", value: "TIME", def: "5m", help: "timeout of a model request",
-			at: func(c *Config) any { return &c.CallTimeout }, check: positive},
-		{key: "call_retries", value: "N", def: "5", help: "retries of a model request after a transient error",
-			at: func(c *Config) any { return &c.CallRetries }, check: between(0, 100)},
-		{key: "budget_calls", value: "N", def: noLimit, help: "maximum model calls of a tree, or none", none: true,
-			at: func(c *Config) any { return &c.BudgetCalls }, check: between(1, maxBudget)},
-		{key: "budget_tokens", value: "N", def: noLimit, help: "maximum tokens of a tree, or none", none: true,
-			at: func(c *Config) any { return &c.BudgetTokens }, check: between(1, maxBudget)},
-		{key: "budget_usd", value: "USD", def: noLimit, help: "maximum cost of a tree in US dollars, or none", none: true,
-			at: func(c *Config) any { return &c.BudgetUSD }, check: atMost(1_000_000_000)},
-		{key: "prices", value: "FILE", help: "prices that override the built-in ones, if not in prices.yaml in .perdure",
-			at: func(c *Config) any { return &c.Prices }},
-		{key: "cache", def: "false", help: "keep answers and reuse them for identical requests",
-			at: func(c *Config) any { return &c.Cache }},
-		{key: "retention.completed", value: "TIME", def: "7d", help: "time to keep completed and cancelled trees",
-			at: func(c *Config) any { return &c.RetentionCompleted }, check: positive},
-		{key: "retention.failed", value: "TIME", def: "30d", help: "time after which failed trees are listed for removal",
-			at: func(c *Config) any { return &c.RetentionFailed }, check: positive},
-		{key: "retention.remove_failed", def: "false", help: "remove failed trees after that time",
-			at: func(c *Config) any { return &c.RetentionRemoveFailed }},
-		{key: "retention.checkpoints", value: "N", def: "10", help: "checkpoints to keep of each state",
-			at: func(c *Config) any { return &c.RetentionCheckpoints }, check: between(1, perdure.MaxCheckpoints)},
-		{key: "retention.handoffs", value: "TIME", def: "30d", help: "time to keep the ledgers of finished handoffs",
-			at: func(c *Config) any { return &c.RetentionHandoffs }, check: positive},
-		{key: "handoff.warn_percent", value: "PERCENT", def: "75",
-			help: "use of an agent's context at which the agent prepares a handoff",
-			at:   func(c *Config) any { return &c.HandoffWarnPercent }, check: between(1, 100)},
-		{key: "handoff.stop_percent", value: "PERCENT", def: "90",
-			help: "use of an agent's context at which the agent has to stop",
-			at:   func(c *Config) any { return &c.HandoffStopPercent }, check: between(1, 100)},
+		{key: "model", at: &c.Model, value: "MODEL", def: "builtin:extract", check: notEmpty,
+			help: "builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND or mock:SCRIPT; fallbacks follow after commas"},
+		{key: "sub_model", at: &c.SubModel, value: "MODEL",
+			help: "model of the tasks below the root, if it is another one"},
+		{key: "judge", at: &c.Judge, value: "MODEL",
+			help: "judge for best-of-n and --min-score, if it is not the model: a model, exec:COMMAND or rule:EXPRESSION"},
+		{key: "base_url", at: &c.BaseURL, value: "URL", check: httpURL, secret: withoutPassword,
+			help: "endpoint of openai: models, if it is not the provider's"},
+		{key: "store", at: &c.Store, value: "URL", check: storeURL, secret: withoutPassword,
+			help: "postgres:// URL of a shared store, if it is not perdure.db in .perdure"},
+		{key: "concurrency", at: &c.Concurrency, value: "N", def: "8", check: between(1, 4096),
+			help: "tasks that a process runs at once"},
+		{key: "max_depth", at: &c.MaxDepth, value: "N", def: "3", check: between(0, 5),
+			help: "maximum depth of a tree; the root has depth 0"},
+		{key: "max_children", at: &c.MaxChildren, value: "N", def: "10", check: between(2, 100_000),
+			help: "maximum children of a task; further ones go to deeper levels"},
+		{key: "max_nodes", at: &c.MaxNodes, value: "N", def: "10000", check: between(1, 10_000_000),
+			help: "maximum tasks of a tree"},
+		{key: "max_attempts", at: &c.MaxAttempts, value: "N", def: "3", check: between(1, 100),
+			help: "maximum attempts of a task"},
+		{key: "chunk_tokens", at: &c.ChunkTokens, value: "N", def: "0", check: zeroOr(between(100, 100_000_000)),
+			help: "tokens in a part of the context; 0: chosen for the model"},
+		{key: "call_timeout", at: &c.CallTimeout, value: "TIME", def: "5m", check: positive,
+			help: "timeout of a model request"},
+		{key: "call_retries", at: &c.CallRetries, value: "N", def: "5", check: between(0, 100),
+			help: "retries of a model request after a transient error"},
+		{key: "budget_calls", at: &c.BudgetCalls, value: "N", def: noLimit, none: true, check: between(1, maxBudget),
+			help: "maximum model calls of a tree, or none"},
+		{key: "budget_tokens", at: &c.BudgetTokens, value: "N", def: noLimit, none: true, check: between(1, maxBudget),
+			help: "maximum tokens of a tree, or none"},
+		{key: "budget_usd", at: &c.BudgetUSD, value: "USD", def: noLimit, none: true, check: atMost(1_000_000_000),
+			help: "maximum cost of a tree in US dollars, or none"},
+		{key: "prices", at: &c.Prices, value: "FILE",
+			help: "prices that override the built-in ones, if not in prices.yaml in .perdure"},
+		{key: "cache", at: &c.Cache, def: "false", help: "keep answers and reuse them for identical requests"},
+		{key: "retention.completed", at: &c.RetentionCompleted, value: "TIME", def: "7d", check: positive,
+			help: "time to keep completed and cancelled trees"},
+		{key: "retention.failed", at: &c.RetentionFailed, value: "TIME", def: "30d", check: positive,
+			help: "time after which failed trees are listed for removal"},
+		{key: "retention.remove_failed", at: &c.RetentionRemoveFailed, def: "false",
+			help: "remove failed trees after that time"},
+		{key: "retention.checkpoints", at: &c.RetentionCheckpoints, value: "N", def: "10",
+			check: between(1, perdure.MaxCheckpoints),
+			help:  "checkpoints to keep of each state"},
+		{key: "retention.handoffs", at: &c.RetentionHandoffs, value: "TIME", def: "30d", check: positive,
+			help: "time to keep the ledgers of finished handoffs"},
+		{key: "handoff.warn_percent", at: &c.HandoffWarnPercent, value: "PERCENT", def: "75", check: between(1, 100),
+			help: "use of an agent's context at which the agent prepares a handoff"},
+		{key: "handoff.stop_percent", at: &c.HandoffStopPercent, value: "PERCENT", def: "90", check: between(1, 100),
+			help: "use of an agent's context at which the agent has to stop"},
 	}
 }
 
 // processSettings are the settings of processes that execute trees.
-func processSettings() []setting {
+func processSettings(c *Config) []setting {
 	return []setting{
-		{key: "listen", value: "ADDRESS", help: "TCP address of the daemon, such as 127.0.0.1:7433",
-			at: func(c *Config) any { return &c.Listen }, check: hostPort},
-		{key: "socket", value: "PATH", help: "Unix socket of the daemon, if it is not perdure.sock in .perdure",
-			at: func(c *Config) any { return &c.Socket }},
-		{key: "drain_timeout", value: "TIME", def: "30s", help: "time that running tasks have to finish when a process stops",
-			at: func(c *Config) any { return &c.DrainTimeout }, check: positive},
-		{key: "log_level", value: "LEVEL", def: "info", help: "level of log messages: debug, info, warn or error",
-			at: func(c *Config) any { return &c.LogLevel }, check: oneOf("debug", "info", "warn", "error")},
-		{key: "log_format", value: "FORMAT", def: "text", help: "format of log messages: text or json",
-			at: func(c *Config) any { return &c.LogFormat }, check: oneOf("text", "json")},
+		{key: "listen", at: &c.Listen, value: "ADDRESS", check: hostPort,
+			help: "TCP address of the daemon, such as 127.0.0.1:7433"},
+		{key: "socket", at: &c.Socket, value: "PATH",
+			help: "Unix socket of the daemon, if it is not perdure.sock in .perdure"},
+		{key: "drain_timeout", at: &c.DrainTimeout, value: "TIME", def: "30s", check: positive,
+			help: "time that running tasks have to finish when a process stops"},
+		{key: "log_level", at: &c.LogLevel, value: "LEVEL", def: "info", check: oneOf("debug", "info", "warn", "error"),
+			help: "level of log messages: debug, info, warn or error"},
+		{key: "log_format", at: &c.LogFormat, value: "FORMAT", def: "text", check: oneOf("text", "json"),
+			help: "format of log messages: text or json"},
 	}
 }
 
@@ -131,10 +127,10 @@ const noLimit = "none"
 const maxBudget = 1_000_000_000_000_000
 
 // find returns the setting of a key, also one of a profile.
-func find(key string) (setting, bool) {
-	table := settings()
+func find(c *Config, key string) (setting, bool) {
+	table := settings(c)
 	if name := agentName(key); name != "" {
-		table = agentSettings(name)
+		table = agentSettings(c, name)
 	}
 	i := slices.IndexFunc(table, func(s setting) bool { return s.key == key })
 	if i < 0 {
@@ -145,12 +141,17 @@ func find(key string) (setting, bool) {
 
 // isText reports whether the value is text.
 func (s setting) isText() bool {
-	_, ok := s.at(new(Config)).(*string)
+	_, ok := s.at.(*string)
 	return ok
 }
 
-// valueIn returns the value in c.
-func (s setting) valueIn(c *Config) any { return reflect.ValueOf(s.at(c)).Elem().Interface() }
+// current returns the value.
+func (s setting) current() any {
+	if p, ok := s.at.(**float64); ok {
+		return **p
+	}
+	return reflect.ValueOf(s.at).Elem().Interface()
+}
 
 // variable returns the name of the setting's environment variable.
 func (s setting) variable() string {
@@ -164,15 +165,15 @@ func (s setting) flag() string {
 
 // set parses and stores text. It returns the problem of text, or "", and stores
 // nothing if there is one.
-func (s setting) set(c *Config, text string) string {
+func (s setting) set(text string) string {
 	if s.none && text == noLimit {
-		reflect.ValueOf(s.at(c)).Elem().SetZero()
+		reflect.ValueOf(s.at).Elem().SetZero()
 		return ""
 	}
 	if x, err := strconv.ParseFloat(text, 64); s.none && err == nil && x == 0 {
 		return fmt.Sprintf("is %s; write %s for no limit", text, noLimit)
 	}
-	switch p := s.at(c).(type) {
+	switch p := s.at.(type) {
 	case *string:
 		if problem := s.plain(text); problem != "" {
 			return problem
@@ -196,6 +197,10 @@ func (s setting) set(c *Config, text string) string {
 			return fmt.Sprintf("%s is not a number", s.quote(text))
 		}
 		*p = x
+	case **float64:
+		x := new(float64)
+		*p = x
+		return setting{at: x}.set(text)
 	case *time.Duration:
 		d, err := ParseDuration(text)
 		if err != nil {
@@ -215,13 +220,13 @@ func (s setting) set(c *Config, text string) string {
 }
 
 // verify checks the stored value. Secrets are not allowed in the file.
-func (s setting) verify(c *Config, kind string) string {
-	if s.check != nil && (!s.none || s.text(c) != noLimit) {
-		if problem := s.check(s.at(c)); problem != "" {
+func (s setting) verify(kind string) string {
+	if s.check != nil && (!s.none || s.text() != noLimit) {
+		if problem := s.check(s.at); problem != "" {
 			return problem
 		}
 	}
-	if s.secret != nil && kind == OriginFile && s.secret(s.text(c)) != s.text(c) {
+	if s.secret != nil && kind == OriginFile && s.secret(s.text()) != s.text() {
 		problem := "contains a password, which is not allowed in a file"
 		if agentName(s.key) == "" {
 			problem += "; set " + s.variable() + " instead"
@@ -232,11 +237,11 @@ func (s setting) verify(c *Config, kind string) string {
 }
 
 // text returns the value as in the file.
-func (s setting) text(c *Config) string {
-	if s.none && reflect.ValueOf(s.at(c)).Elem().IsZero() {
+func (s setting) text() string {
+	if s.none && reflect.ValueOf(s.at).Elem().IsZero() {
 		return noLimit
 	}
-	switch value := s.valueIn(c).(type) {
+	switch value := s.current().(type) {
 	case float64:
 		return strconv.FormatFloat(value, 'f', -1, 64)
 	case time.Duration:
@@ -248,21 +253,21 @@ func (s setting) text(c *Config) string {
 
 // jsonValue returns the value for JSON: numbers and booleans as such, no limit as
 // null, durations as text, without secrets.
-func (s setting) jsonValue(c *Config) any {
-	if s.none && s.text(c) == noLimit {
+func (s setting) jsonValue() any {
+	if s.none && s.text() == noLimit {
 		return nil
 	}
-	switch value := s.valueIn(c).(type) {
+	switch value := s.current().(type) {
 	case string, time.Duration:
-		return s.shown(c)
+		return s.shown()
 	default:
 		return value
 	}
 }
 
 // shown returns the text of the value without secrets.
-func (s setting) shown(c *Config) string {
-	text := s.text(c)
+func (s setting) shown() string {
+	text := s.text()
 	if s.secret != nil {
 		return s.secret(text)
 	}
