@@ -32,13 +32,7 @@ type gateWatch struct {
 
 // watchGates returns a gateWatch. Its prompt ends with ctx.
 func (a *app) watchGates(ctx context.Context, b *env.Backend) *gateWatch {
-	w := &gateWatch{a: a, b: b, shown: make(map[string]bool)}
-	if a.CanAsk() {
-		open := make(chan perdure.Gate, 1)
-		w.open = open
-		go gate.Prompt(ctx, a.Env, b, open)
-	}
-	return w
+	return &gateWatch{a: a, b: b, shown: make(map[string]bool), open: gate.Ask(ctx, a.Env, b)}
 }
 
 // blocked reports whether all trees wait at gates and none of their tasks can run. It

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -29,11 +30,7 @@ func (h helpAll) Type() string { return "bool" }
 // help prints the help of a command.
 func (a *app) help(cmd *cobra.Command, _ []string) {
 	h := helpPage{s: a.Out}
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short
-	}
-	h.paragraph("", text)
+	h.paragraph("", cmp.Or(cmd.Long, cmd.Short))
 	h.heading("Usage")
 	if cmd.HasParent() && (!cmd.HasAvailableSubCommands() || strings.Contains(cmd.Use, " ")) {
 		h.line("  " + cmd.UseLine())

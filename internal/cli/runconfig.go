@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -90,9 +88,9 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 
 // config returns the configuration of the tree.
 func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bool) (json.RawMessage, error) {
-	timeout, timeErr := parseTimeout(f.timeout)
+	timeout, timeErr := env.ParseDuration("timeout", f.timeout)
 	shared, percent, overlapErr := parseOverlap(f.overlap)
-	_, sizeErr := parseSize(f.maxFileSize)
+	_, sizeErr := env.ParseSize("max-file-size", f.maxFileSize)
 	if err := cmp.Or(timeErr, overlapErr, sizeErr, checkBaseURL(cmd, l)); err != nil {
 		return nil, err
 	}
@@ -123,20 +121,6 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 	return raw, err
 }
 
-func parseTimeout(text string) (time.Duration, error) {
-	if text == "" {
-		return 0, nil
-	}
-	d, err := config.ParseDuration(text)
-	if err != nil {
-		return 0, env.UsageError("write 90s, 30m or 2h", "--timeout: %s", err)
-	}
-	if d <= 0 {
-		return 0, env.UsageError("omit it for no limit", "--timeout is %s; it must be longer than 0", text)
-	}
-	return d, nil
-}
-
 // parseOverlap parses "200" or "10%"; shared is -1 for "0".
 func parseOverlap(text string) (shared, percent int, err error) {
 	if text == "" {
@@ -158,28 +142,6 @@ func parseOverlap(text string) (shared, percent int, err error) {
 		return 0, n, nil
 	}
 	return n, 0, nil
-}
-
-// parseSize parses "10MB", "512k" or a number of bytes; it returns 0 for "".
-func parseSize(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	number := strings.TrimRight(strings.ToLower(text), "bikmgt")
-	unit := strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(text[len(number):]), "b"), "i")
-	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	power := strings.Index("kmgt", unit) + 1
-	if err != nil || !(n > 0 && n < 1e15) || len(unit) > 1 || power == 0 {
-		return 0, env.UsageError("write 500k, 10MB or 1GiB", "--max-file-size: %q is not a size", text)
-	}
-	if unit == "" {
-		power = 0
-	}
-	step := 1000.0
-	if strings.ContainsRune(strings.ToLower(text), 'i') {
-		step = 1024
-	}
-	return int64(n * math.Pow(step, float64(power))), nil
 }
 
 // anchor makes the paths in a model's name absolute, because the tree can be resumed in

@@ -41,7 +41,7 @@ func agentSettings(c *Config, name string) []setting {
 	return []setting{
 		{key: key("model"), help: "model", at: &a.Model, check: notEmpty},
 		{key: key("base_url"), help: "endpoint of the model", at: &a.BaseURL,
-			check: httpURL, secret: withoutPassword},
+			check: optional(httpURL), secret: withoutPassword},
 		{key: key("system"), help: "system prompt", lines: true,
 			at: &a.System},
 		{key: key("temperature"), help: "temperature, 0 to 2", check: temperature, at: &a.Temperature},

@@ -52,10 +52,12 @@ func metricSettings(c *Config) []setting {
 		{key: "loop.coverage_threshold", at: &c.Loop.CoverageThreshold, value: "PERCENT", def: "2", none: true,
 			check: atMost(100),
 			help:  "share of the remaining covered lines that can lose their coverage, or none for all"},
-		{key: "loop.sensitive_coverage_threshold", at: &c.Loop.SensitiveThreshold, value: "PERCENT", def: "0.5", none: true,
+		{key: "loop.sensitive_coverage_threshold", at: &c.Loop.SensitiveThreshold, value: "PERCENT",
+			def: "0.5", none: true,
 			check: atMost(100),
 			help:  "the same share for sensitive paths"},
-		{key: "loop.sensitive_paths", at: &c.Loop.SensitivePaths, value: "WORDS", def: strings.Join(loopconfig.SensitiveWords(), ","),
+		{key: "loop.sensitive_paths", at: &c.Loop.SensitivePaths, value: "WORDS",
+			def: strings.Join(loopconfig.SensitiveWords(), ","),
 			help: "sensitive paths: words and patterns, separated by commas"},
 	}
 }

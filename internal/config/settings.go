@@ -57,9 +57,9 @@ func runSettings(c *Config) []setting {
 			help: "model of the tasks below the root, if it is another one"},
 		{key: "judge", at: &c.Judge, value: "MODEL",
 			help: "judge for best-of-n and --min-score, if it is not the model: a model, exec:COMMAND or rule:EXPRESSION"},
-		{key: "base_url", at: &c.BaseURL, value: "URL", check: httpURL, secret: withoutPassword,
+		{key: "base_url", at: &c.BaseURL, value: "URL", check: optional(httpURL), secret: withoutPassword,
 			help: "endpoint of openai: models, if it is not the provider's"},
-		{key: "store", at: &c.Store, value: "URL", check: storeURL, secret: withoutPassword,
+		{key: "store", at: &c.Store, value: "URL", check: optional(storeURL), secret: withoutPassword,
 			help: "postgres:// URL of a shared store, if it is not perdure.db in .perdure"},
 		{key: "concurrency", at: &c.Concurrency, value: "N", def: "8", check: between(1, 4096),
 			help: "tasks that a process runs at once"},
@@ -107,7 +107,7 @@ func runSettings(c *Config) []setting {
 // processSettings are the settings of processes that execute trees.
 func processSettings(c *Config) []setting {
 	return []setting{
-		{key: "listen", at: &c.Listen, value: "ADDRESS", check: hostPort,
+		{key: "listen", at: &c.Listen, value: "ADDRESS", check: optional(hostPort),
 			help: "TCP address of the daemon, such as 127.0.0.1:7433"},
 		{key: "socket", at: &c.Socket, value: "PATH",
 			help: "Unix socket of the daemon, if it is not perdure.sock in .perdure"},
@@ -358,12 +358,18 @@ func oneOf(words ...string) func(any) string {
 	}
 }
 
-// httpURL and storeURL do not print the text, which can contain a password.
-func httpURL(value any) string {
-	text := *value.(*string)
-	if text == "" {
+// optional accepts "" and checks other text.
+func optional(check func(text string) string) func(any) string {
+	return func(value any) string {
+		if text := *value.(*string); text != "" {
+			return check(text)
+		}
 		return ""
 	}
+}
+
+// httpURL and storeURL do not print the text, which can contain a password.
+func httpURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return "is not a URL such as https://host/v1"
@@ -371,11 +377,7 @@ func httpURL(value any) string {
 	return ""
 }
 
-func storeURL(value any) string {
-	text := *value.(*string)
-	if text == "" {
-		return ""
-	}
+func storeURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		return "is not a URL such as postgres://user@host/database; " + dirVariable + " chooses a SQLite store"
@@ -409,11 +411,7 @@ func withoutPassword(text string) string {
 	return text
 }
 
-func hostPort(value any) string {
-	text := *value.(*string)
-	if text == "" {
-		return ""
-	}
+func hostPort(text string) string {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {
 		return fmt.Sprintf("%q is not an address such as 127.0.0.1:7433", text)

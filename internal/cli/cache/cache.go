@@ -5,14 +5,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
-	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
 	"github.com/perdure/perdure/model/cache"
@@ -184,26 +183,14 @@ func (c *commands) newEvictCommand() *cobra.Command {
 
 // selection returns the selected answers.
 func (f *evictFlags) selection(args []string) (cache.Selection, error) {
-	sel := cache.Selection{All: f.all, Model: f.model, DryRun: f.dryRun}
-	if len(args) > 0 {
-		sel.Key = args[0]
-	}
-	if f.unused != "" {
-		d, err := config.ParseDuration(f.unused)
-		if err == nil && d <= 0 {
-			err = fmt.Errorf("%s is not longer than 0", f.unused)
-		}
-		if err != nil {
-			return sel, env.UsageError("write 12h or 30d", "--unused: %s", err)
-		}
-		sel.Unused = d
+	unused, unusedErr := env.ParseDuration("unused", f.unused)
+	keep, keepErr := env.ParseSize("keep", f.keepTo)
+	sel := cache.Selection{All: f.all, Key: strings.Join(args, ""), Model: f.model, Unused: unused, DryRun: f.dryRun}
+	if err := cmp.Or(unusedErr, keepErr); err != nil {
+		return sel, err
 	}
 	if f.keepTo != "" {
-		n, err := humanize.ParseBytes(f.keepTo)
-		if err != nil || n > 1<<60 {
-			return sel, env.UsageError("write 100MB or 1GB", "--keep: %q is not a size", f.keepTo)
-		}
-		sel.KeepBytes = new(int64(n))
+		sel.KeepBytes = &keep
 	}
 	if !f.all && sel.Key == "" && sel.Model == "" && sel.Unused == 0 && sel.KeepBytes == nil {
 		return sel, env.UsageError("add a key, --all, --model, --unused or --keep", "no answers are selected")

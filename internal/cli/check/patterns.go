@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -71,10 +72,7 @@ func (c *commands) catalog(ctx context.Context, l *config.Loaded) ([]Entry, erro
 	var entries []Entry
 	builtIn := len(detect.Catalog())
 	for i, p := range s.set.Catalog() {
-		action := s.rules.Action(p.ID)
-		if action == "" {
-			action = actionOf(p.Tier, s.mode)
-		}
+		action := cmp.Or(s.rules.Action(p.ID), actionOf(p.Tier, s.mode))
 		entries = append(entries, Entry{Pattern: p, On: s.mode != detect.Off && s.rules.On(p.ID), Action: action,
 			Custom: i >= builtIn})
 	}

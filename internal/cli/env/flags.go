@@ -2,11 +2,13 @@ package env
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -69,6 +71,36 @@ func FlagHelps(set *pflag.FlagSet) []FlagHelp {
 	})
 	slices.SortStableFunc(all, func(a, b FlagHelp) int { return cmp.Compare(a.position, b.position) })
 	return all
+}
+
+// ParseDuration parses the duration of a flag, which has to be longer than 0; "" is 0.
+func ParseDuration(flag, text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := config.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%q is not longer than 0", text)
+	}
+	if err != nil {
+		return 0, UsageError("write a time such as 30m, 12h or 7d", "--%s: %s", flag, err)
+	}
+	return d, nil
+}
+
+// maxSize bounds the sizes of flags in bytes.
+const maxSize = 1e15
+
+// ParseSize parses the size of a flag, such as 10MB; "" is 0.
+func ParseSize(flag, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n > maxSize {
+		return 0, UsageError("write a size such as 500k, 10MB or 1GiB", "--%s: %q is not a size", flag, text)
+	}
+	return int64(n), nil
 }
 
 // describe returns the name and the text of a flag. The usage of a flag begins with

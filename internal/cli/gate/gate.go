@@ -229,10 +229,21 @@ func Text(s *env.Stream, g *perdure.Gate, t *Target) (string, error) {
 	return b.String() + "\n", nil
 }
 
-// Prompt asks the user at the terminal for the answers to the gates from open, until ctx
+// Ask returns a channel for gates whose answers the user types at the terminal until ctx
+// ends, or nil without a terminal.
+func Ask(ctx context.Context, e *env.Env, b *env.Backend) chan<- perdure.Gate {
+	if !e.CanAsk() {
+		return nil
+	}
+	open := make(chan perdure.Gate, 1)
+	go prompt(ctx, e, b, open)
+	return open
+}
+
+// prompt asks the user at the terminal for the answers to the gates from open, until ctx
 // ends. Answers are "ANSWER" or "ANSWER reason", for a run also "manual RESULT" or "manual
 // TASK RESULT". It repeats the question after an unknown answer.
-func Prompt(ctx context.Context, e *env.Env, b *env.Backend, open <-chan perdure.Gate) {
+func prompt(ctx context.Context, e *env.Env, b *env.Backend, open <-chan perdure.Gate) {
 	lines := bufio.NewScanner(e.Stdin)
 	for {
 		var g perdure.Gate

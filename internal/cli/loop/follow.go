@@ -55,7 +55,7 @@ func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID
 func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID, how followConfig) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	answers := c.answers(ctx, b)
+	answers := gate.Ask(ctx, c.Env, b)
 	leaving := false // leave after the handlers of the gate were called
 	for e, err := range b.Events(ctx, 0, id) {
 		if err != nil {
@@ -136,16 +136,6 @@ func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.Tr
 		ask <- g
 	}
 	return how.noWait, nil
-}
-
-// answers starts the prompt for gates; it returns nil without a terminal.
-func (c *commands) answers(ctx context.Context, b *env.Backend) chan<- perdure.Gate {
-	if !c.CanAsk() {
-		return nil
-	}
-	open := make(chan perdure.Gate, 1)
-	go gate.Prompt(ctx, c.Env, b, open)
-	return open
 }
 
 // line returns an event as one line, or "" for events that are not shown.

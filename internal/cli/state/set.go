@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,11 +83,8 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 			value, err := jsonValue(content, fmt.Sprintf("file %q", f.file))
 			return value, kind, err
 		}
-		if kind == "" {
-			kind = perdure.VarFileContent
-		}
 		value, err := textValue(string(content), fmt.Sprintf("file %q", f.file))
-		return value, kind, err
+		return value, cmp.Or(kind, perdure.VarFileContent), err
 	}
 	switch kind {
 	case "", perdure.VarText, perdure.VarFilePath, perdure.VarFileContent:
