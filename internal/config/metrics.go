@@ -57,7 +57,7 @@ func metricSettings(c *Config) []setting {
 			check: atMost(100),
 			help:  "the same share for sensitive paths"},
 		{key: "loop.sensitive_paths", at: &c.Loop.SensitivePaths, value: "WORDS",
-			def: strings.Join(loopconfig.SensitiveWords(), ","),
+			def:  strings.Join(loopconfig.SensitiveWords(), ","),
 			help: "sensitive paths: words and patterns, separated by commas"},
 	}
 }
