@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,10 +108,10 @@ func checkNames(files []*sourceFile) []finding {
 		}
 	}
 	for _, group := range byDir(files) {
-		written := writtenNames(group)
+		written, lazy := writtenNames(group), lazyFunctions(group)
 		for _, f := range group {
 			if !f.test {
-				found = append(found, checkGlobals(f, written)...)
+				found = append(found, checkGlobals(f, written, lazy)...)
 			}
 		}
 	}
@@ -194,10 +195,10 @@ func checkComments(f *sourceFile) []finding {
 }
 
 // checkGlobals wants no package-level variables but those that stay as they
-// are: sentinel errors, embedded files, compiled regular expressions, values
-// computed once when first asked for, arrays that the package never writes
-// to (the language has no constant ones), and assertions named "_".
-func checkGlobals(f *sourceFile, written map[string]bool) []finding {
+// are: sentinel errors, embedded files, values computed when they are first used,
+// arrays that the package never writes to (the language has no constant ones), and
+// assertions named "_".
+func checkGlobals(f *sourceFile, written, lazy map[string]bool) []finding {
 	var found []finding
 	for _, decl := range f.ast.Decls {
 		d, ok := decl.(*ast.GenDecl)
@@ -210,7 +211,7 @@ func checkGlobals(f *sourceFile, written map[string]bool) []finding {
 				continue
 			}
 			for i, name := range s.Names {
-				if stays(f, s, i) || table(s, i) && !written[name.Name] {
+				if stays(f, s, i, lazy) || table(s, i) && !written[name.Name] {
 					continue
 				}
 				found = append(found, finding{
@@ -236,7 +237,7 @@ func embedded(doc *ast.CommentGroup) bool {
 	return false
 }
 
-func stays(f *sourceFile, s *ast.ValueSpec, i int) bool {
+func stays(f *sourceFile, s *ast.ValueSpec, i int, lazy map[string]bool) bool {
 	name := s.Names[i].Name
 	if name == "_" || strings.HasPrefix(name, "Err") || strings.HasPrefix(name, "err") {
 		return true
@@ -248,22 +249,50 @@ func stays(f *sourceFile, s *ast.ValueSpec, i int) bool {
 	if !ok {
 		return false
 	}
+	if fn, ok := call.Fun.(*ast.Ident); ok {
+		return lazy[fn.Name]
+	}
+	return isOnce(f, call) || calls(f, call, modulePath+"/internal/text/lazyregexp", "New")
+}
+
+// isOnce reports whether a call returns a function that computes its value when it
+// is first called.
+func isOnce(f *sourceFile, call *ast.CallExpr) bool {
+	return calls(f, call, "sync", "OnceValue", "OnceValues", "OnceFunc")
+}
+
+// calls reports whether a call is one of the functions of a package.
+func calls(f *sourceFile, call *ast.CallExpr, pkg string, names ...string) bool {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
 		return false
 	}
 	x, ok := sel.X.(*ast.Ident)
-	if !ok {
-		return false
-	}
-	switch f.imports()[x.Name] + "." + sel.Sel.Name {
-	case "sync.OnceValue", "sync.OnceValues", "sync.OnceFunc": // made when they are first used
-		return true
-	}
-	return false
+	return ok && f.imports()[x.Name] == pkg && slices.Contains(names, sel.Sel.Name)
 }
 
-// table tells whether a variable is an unexported array given with its values.
+// lazyFunctions returns the names of a package's functions that only return the
+// result of sync.OnceValue.
+func lazyFunctions(files []*sourceFile) map[string]bool {
+	names := make(map[string]bool)
+	for _, f := range files {
+		for _, decl := range f.ast.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || fn.Body == nil || len(fn.Body.List) != 1 {
+				continue
+			}
+			ret, ok := fn.Body.List[0].(*ast.ReturnStmt)
+			if !ok || len(ret.Results) != 1 {
+				continue
+			}
+			call, ok := ret.Results[0].(*ast.CallExpr)
+			names[fn.Name.Name] = ok && isOnce(f, call)
+		}
+	}
+	return names
+}
+
+// table reports whether a variable is an unexported array given with its values.
 func table(s *ast.ValueSpec, i int) bool {
 	if s.Names[i].IsExported() || i >= len(s.Values) {
 		return false
@@ -388,6 +417,9 @@ func TestNamesRule(t *testing.T) {
 		{"globals", "a/a.go", "package a\nimport (\"regexp\"; \"sync\")\nvar x = 1\nvar y []string\nvar ErrZ = 1\n" +
 			"var _ = 2\nvar re = regexp.MustCompile(``)\nvar once = sync.OnceValue(f)",
 			[]string{"global a/a.go re", "global a/a.go x", "global a/a.go y"}},
+		{"lazy global", "a/a.go", "package a\nimport \"sync\"\nvar x, y = once(), other()\n" +
+			"func once() func() int { return sync.OnceValue(f) }\nfunc other() func() int { return f }",
+			[]string{"global a/a.go y"}},
 		{"table", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() string { return x[0] }", nil},
 		{"table written to", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() { x[0] = \"b\" }",
 			[]string{"global a/a.go x"}},
