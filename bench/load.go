@@ -24,6 +24,19 @@ func (b *bench) begin(name string) (*perdure.Store, error) {
 	return b.open(name)
 }
 
+// filled opens a store, creates a tree with n leaves and opens a session.
+func (b *bench) filled(name string, n int) (*perdure.Store, *perdure.Session, error) {
+	s, err := b.open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := fill(b, s, n); err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	ss, err := s.OpenSession(b.ctx, "bench")
+	return s, ss, err
+}
+
 // prompt is about 200 bytes, as a small real task's.
 const prompt = "Summarize the section about connection handling and list each place where a timeout is set, with " +
 	"file and line, and say in one sentence why it is there; answer with a list, nothing else."
@@ -66,18 +79,11 @@ func claimAll(b *bench, ss *perdure.Session) ([]*perdure.Lease, error) {
 // and the index of ready tasks, scattered over all tasks.
 func transitions(b *bench, round int) error {
 	n := cmp.Or(b.n, 200_000)
-	s, err := b.open("transitions")
+	s, ss, err := b.filled("transitions", n)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if _, err := fill(b, s, n); err != nil {
-		return err
-	}
-	ss, err := s.OpenSession(b.ctx, "bench")
-	if err != nil {
-		return err
-	}
 	for _, callers := range []int{1, 64, 256} {
 		if err := transitionRate(b, round, callers, ss); err != nil {
 			return err

@@ -179,18 +179,14 @@ func (b *bench) restartOne(round, n, running int) error {
 // claimed one of its tasks.
 func takeover(b *bench, round int) error {
 	const runs = 20
-	s, err := b.begin("store")
+	if err := b.disk(); err != nil {
+		return err
+	}
+	s, ss, err := b.filled("store", 1000)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if _, err := fill(b, s, 1000); err != nil {
-		return err
-	}
-	ss, err := s.OpenSession(b.ctx, "bench")
-	if err != nil {
-		return err
-	}
 	if _, err := claimAll(b, ss); err != nil { // nothing else is left to claim
 		return err
 	}

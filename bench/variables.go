@@ -35,18 +35,11 @@ func textOf(size int, begin string) json.RawMessage {
 // of 1 KB.
 func variables(b *bench, round int) error {
 	n := cmp.Or(b.n, 200_000)
-	s, err := b.open("variables")
+	s, ss, err := b.filled("variables", n)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if _, err := fill(b, s, n); err != nil {
-		return err
-	}
-	ss, err := s.OpenSession(b.ctx, "bench")
-	if err != nil {
-		return err
-	}
 	ref := perdure.StateRef{Scope: perdure.ScopeSession, Session: "bench"}
 	if err := fillState(b, s, ref, 20, ""); err != nil {
 		return err

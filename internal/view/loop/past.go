@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// past is what a loop that began elsewhere came in as.
+// past is the document from which a loop was imported.
 type past struct {
 	record.Past
 	doc object
@@ -68,9 +68,9 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// MarshalJSON writes the document. Of a loop that began elsewhere it has besides
-// everything that the document of then has: histories go on, sums are summed up,
-// unknown members stay, and replaced ones are in imported_from.
+// MarshalJSON writes the document. That of an imported loop also has everything from the
+// imported document: histories continue, sums are added, unknown members stay, and
+// replaced ones are in imported_from.
 func (d State) MarshalJSON() ([]byte, error) {
 	type plain State
 	raw, err := json.Marshal(plain(d))
@@ -84,17 +84,17 @@ func (d State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(d.past.under(own))
 }
 
-// importedFrom is the member that tells where a loop is from.
+// importedFrom is the member that says where a loop was imported from.
 type importedFrom struct {
 	LoopID    string    `json:"loop_id"`
 	File      string    `json:"file,omitempty"`
 	At        time.Time `json:"imported_at"`
 	Iteration int       `json:"iteration"`
-	// Replaced are the members of the document of then that are otherwise now.
+	// Replaced are the members of the imported document that have another value now.
 	Replaced object `json:"replaced"`
 }
 
-// under lays the document of then under that of now.
+// under adds the members of the imported document to the current one.
 func (p *past) under(own object) object {
 	from := importedFrom{LoopID: p.LoopID, File: p.From, At: p.At, Iteration: p.Iteration,
 		Replaced: object{vals: make(map[string]json.RawMessage)}}
@@ -112,7 +112,7 @@ func (p *past) under(own object) object {
 	return own
 }
 
-// member is what a member is now, and what of it was otherwise; nil for nothing.
+// member returns the value of a member now, and the replaced value; nil for none.
 func (p *past) member(key string, was, is json.RawMessage) (value, replaced json.RawMessage) {
 	switch key {
 	case "iteration_history", "regression_events", "recovery_history", "error_history", "gates", "reinforcement_history",
@@ -144,7 +144,7 @@ func (p *past) member(key string, was, is json.RawMessage) (value, replaced json
 	return is, was
 }
 
-// members lays an object under another, member by member.
+// members merges two objects member by member.
 func (p *past) members(was, is json.RawMessage) (value, replaced json.RawMessage) {
 	under, ok := readObject(was)
 	over, also := readObject(is)
@@ -172,7 +172,7 @@ func (p *past) members(was, is json.RawMessage) (value, replaced json.RawMessage
 	return value, replaced
 }
 
-// continued is a list of then, followed by what of the list of now is not of then.
+// continued is the imported list, followed by the entries that are new.
 func (p *past) continued(was, is json.RawMessage) json.RawMessage {
 	var old, now []json.RawMessage
 	if json.Unmarshal(was, &old) != nil {
@@ -189,14 +189,15 @@ func (p *past) continued(was, is json.RawMessage) json.RawMessage {
 			old = append(old, entry)
 		}
 	}
-	if old == nil {
-		return is
+	return encoded(old, is)
+}
+
+// encoded returns a list as JSON, or without one the fallback.
+func encoded(list []json.RawMessage, fallback json.RawMessage) json.RawMessage {
+	if raw, err := json.Marshal(list); err == nil && list != nil {
+		return raw
 	}
-	raw, err := json.Marshal(old)
-	if err != nil {
-		return is
-	}
-	return raw
+	return fallback
 }
 
 // joined are the entries of two lists, each once.
@@ -210,10 +211,7 @@ func joined(was, is json.RawMessage) json.RawMessage {
 			old = append(old, entry)
 		}
 	}
-	if raw, err := json.Marshal(old); err == nil && old != nil {
-		return raw
-	}
-	return is
+	return encoded(old, is)
 }
 
 // empty reports whether a value says nothing.

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -165,17 +166,9 @@ func (s *Summary) became(number int) string {
 
 // at is an iteration by its number; nil when it was not given.
 func (s *Summary) at(number int) *point {
-	if len(s.points) == 0 {
+	i, found := slices.BinarySearchFunc(s.points, number, func(p point, n int) int { return cmp.Compare(p.number, n) })
+	if !found {
 		return nil
 	}
-	i := number - s.points[0].number // numbers have no gaps, but for what was not given
-	if i >= 0 && i < len(s.points) && s.points[i].number == number {
-		return &s.points[i]
-	}
-	for i := range s.points {
-		if s.points[i].number == number {
-			return &s.points[i]
-		}
-	}
-	return nil
+	return &s.points[i]
 }

@@ -322,11 +322,10 @@ func (s *Summary) follows() (rows []followed, left int) {
 
 // next describes the result of the iteration after another.
 func (s *Summary) next(number int) string {
-	i, found := slices.BinarySearchFunc(s.points, number+1, func(p point, n int) int { return cmp.Compare(p.number, n) })
-	if !found || !s.points[i].judged {
+	p := s.at(number + 1)
+	if p == nil || !p.judged {
 		return "nothing yet"
 	}
-	p := &s.points[i]
 	text := fmt.Sprintf("iteration %d: quality %s", p.number, percent(p.quality))
 	if p.delta != unmeasured {
 		text += fmt.Sprintf(" (%+d)", p.delta)

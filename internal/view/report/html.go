@@ -9,7 +9,6 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
@@ -35,22 +34,20 @@ func (d *Document) HTML(w io.Writer) error {
 }
 
 type page struct {
-	Title, ID, State string
-	Class            perdure.State
-	Partial          bool
-	Cards            []fact
-	Facts            []fact
-	Answer           string
-	HasAnswer        bool
-	Failure          string
-	Missing          int64
-	Timeline         *chart
-	Gantt            *gantt
-	Depths           []depthRow
-	Models           []modelRow
-	FailuresMore     int64
-	Rows             []treeRow
-	Citations        []client.Citation
+	Title, State string
+	Cards        []fact
+	Facts        []fact
+	Answer       string
+	HasAnswer    bool
+	Failure      string
+	Missing      int64
+	Timeline     *chart
+	Gantt        *gantt
+	Depths       []depthRow
+	Models       []modelRow
+	FailuresMore int64
+	Rows         []treeRow
+	Citations    []client.Citation
 	*Document
 }
 
@@ -76,10 +73,9 @@ type treeRow struct {
 func (d *Document) page() *page {
 	s := &d.Status
 	p := &page{
-		Title: "Report of " + human.OneLine(d.name()), ID: string(d.Tree.ID), State: d.state(), Class: s.State,
-		Partial: d.Tree.Partial, Facts: d.facts(), Failure: d.failure(), Timeline: newChart(&d.Data.Timeline),
-		Gantt: newGantt(d.Data.Outline, d.Data.At), FailuresMore: d.Data.FailuresTotal - int64(len(d.Data.Failures)),
-		Document: d,
+		Title: "Report of " + human.OneLine(d.name()), State: d.state(), Facts: d.facts(), Failure: d.failure(),
+		Timeline: newChart(&d.Data.Timeline), Gantt: newGantt(d.Data.Outline, d.Data.At),
+		FailuresMore: d.Data.FailuresTotal - int64(len(d.Data.Failures)), Document: d,
 	}
 	p.Answer, p.HasAnswer = d.answer()
 	if d.Result != nil {
