@@ -16,12 +16,9 @@ const pauseJitter = 0.1
 // maxDoublings keeps the length of a pause from overflowing.
 const maxDoublings = 16
 
-// admission decides which calls may be sent now: at most a number at a time, none during
-// a rate-limit pause, and first come first served.
-//
-// When a pause ends, not everybody starts at once, or the provider would
-// refuse most of them again: a rate limit halves how many may be in flight, and
-// answers let it grow until the configured limit is reached again.
+// admission decides which calls may be sent now: a limited number at a time, none
+// during a rate-limit pause, in the order of arrival. A rate limit halves the
+// number of calls in flight; answers raise it to the configured limit again.
 type admission struct {
 	mu sync.Mutex // guards all below
 	// max is the configured limit, 0 for none; limit is the present one.
@@ -56,9 +53,9 @@ type ticket struct{ pauses, answers int }
 // errPaused reports that the model is paused for longer than the caller waits.
 var errPaused = errors.New("the pause is too long to wait for")
 
-// enter waits until a call may be sent. The ticket has to be given back with
-// leave. patience is the longest pause that is waited for, 0 for any: when one
-// lasts longer, enter fails with errPaused at once.
+// enter waits until a call may be sent; the caller calls leave afterwards.
+// patience is the longest pause to wait for, 0 for any: when one lasts longer,
+// enter returns errPaused at once.
 func (a *admission) enter(ctx context.Context, patience time.Duration) (ticket, error) {
 	if ctx.Err() != nil {
 		return ticket{}, ctx.Err()
@@ -153,9 +150,9 @@ func (a *admission) grow() {
 	}
 }
 
-// pause stops everybody because of a call with this ticket, for at least as
-// long as the provider asks. fresh says that this is a new pause and not
-// another call of the same burst being refused; until is when it ends.
+// pause stops all calls after a rate limit, for at least retryAfter. fresh is
+// false when another call of the same burst was refused before; until is when
+// the pause ends.
 func (a *admission) pause(t ticket, retryAfter time.Duration, reason string) (until time.Time, fresh bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -207,8 +204,7 @@ func (a *admission) free() bool {
 	return !time.Now().Before(a.until) && (a.limit == 0 || a.inflight < a.limit)
 }
 
-// admit lets in those who may go, and sees to it that the rest is looked at
-// again when the pause ends. The caller holds mu.
+// admit lets waiting calls in, now and when the pause ends. The caller holds mu.
 func (a *admission) admit() {
 	for len(a.waiting) > 0 && a.free() {
 		a.inflight++

@@ -19,14 +19,13 @@ type Link struct {
 	Model Model
 }
 
-// Chain asks the first of its models, and the next one when that fails for
-// good, whatever the failure is: what one model refuses, another may answer.
-// Only the end of the caller's context is no reason to go on, and that a request
-// is too long which the caller can divide.
+// Chain asks the first of its models, and the next one after any final failure,
+// except when the caller's context ended, or when a divisible request is too
+// long.
 //
-// What OnText of the request received of a model that then failed is void. The
-// response tells in Asked who answered, and in its notes why not those before.
-// A Chain is safe for concurrent use if its models are.
+// Text that OnText received from a model that then failed is void. The response
+// names the model that answered in Asked, and the failures of the previous ones
+// in its notes. A Chain is safe for concurrent use if its models are.
 type Chain struct{ links []Link }
 
 // NewChain returns a chain of at least one model.

@@ -39,9 +39,8 @@ type EndpointConfig struct {
 	URLExample               string
 }
 
-// Endpoint is one model at one server that is asked over HTTP. It is what the
-// providers have in common, so that the same fault reads the same for every provider it
-// comes from. It is safe for concurrent use.
+// Endpoint is one model at one HTTP server. All providers use it, so that their
+// errors have the same form. It is safe for concurrent use.
 type Endpoint struct {
 	cfg  EndpointConfig
 	base *url.URL

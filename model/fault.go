@@ -16,9 +16,8 @@ const (
 	maxFaultText  = 500
 )
 
-// Fault is an error as servers tell it in a body of JSON: {"error": {…}},
-// {"error": "text"} or {"message": "text"}. A body of another form is its
-// message as a whole.
+// Fault is an error in the body of a server's reply: {"error": {…}}, {"error":
+// "text"} or {"message": "text"}. A body of another form is its Message.
 type Fault struct {
 	Message string
 	// Type and Code are the server's words for the kind of error; a code may
@@ -26,8 +25,7 @@ type Fault struct {
 	Type, Code string
 }
 
-// ReadFault reads a fault from a body, of which it reads so much that a server
-// cannot fill the memory.
+// ReadFault reads a fault from the beginning of a body.
 func ReadFault(body io.Reader) Fault {
 	data, _ := io.ReadAll(io.LimitReader(body, maxFaultBytes))
 	if f, ok := ParseFault(data); ok {

@@ -34,13 +34,12 @@ type GuardedConfig struct {
 	// Name is how errors, reasons and log lines call it, for example
 	// "openai:gpt-4o". Empty: "model".
 	Name string
-	// MaxTries is how many requests are sent at most for one answer, at least
-	// 1. 0: DefaultMaxTries. A rate limit counts as a try only when no call got
-	// an answer in the meantime: many callers who share a small limit take
-	// long, but all get through.
+	// MaxTries is the largest number of requests for one answer. 0:
+	// DefaultMaxTries. A rate limit counts as a try only when no call got an
+	// answer in the meantime.
 	MaxTries int
-	// MaxTimeouts is how many of these may run into Timeout: what hung twice
-	// will hang again. 0: DefaultMaxTimeouts.
+	// MaxTimeouts is how many of these may run into Timeout. 0:
+	// DefaultMaxTimeouts.
 	MaxTimeouts int
 	// Timeout is the limit for one request, without waiting for its turn.
 	// 0: DefaultTimeout; negative: none.
@@ -58,18 +57,15 @@ type GuardedConfig struct {
 	MaxBackoff     time.Duration
 	// MaxRetryAfter caps Retry-After. 0: DefaultMaxRetryAfter.
 	MaxRetryAfter time.Duration
-	// MaxPause is the longest rate-limit pause that is waited for. While one
-	// lasts longer, calls fail at once with an error of KindRateLimit, which
-	// is right where another model can be asked (see [Chain]). 0: any pause is
-	// waited for.
+	// MaxPause is the longest rate-limit pause to wait for; 0: any. While one
+	// lasts longer, calls fail at once with KindRateLimit, so that a [Chain] can
+	// ask another model.
 	MaxPause time.Duration
-	// OnPause, when set, is called when a rate limit stops all calls. It is
-	// called from the goroutine of the call that was refused, must not block,
-	// and has to be safe for concurrent use.
+	// OnPause, when set, is called when a rate limit stops all calls. It must not
+	// block and has to be safe for concurrent use.
 	OnPause func(until time.Time, reason string)
-	// OnRetry, when set, is called before a request is sent again. What OnText
-	// of the request received of a broken answer is void then. The rules of
-	// OnPause apply.
+	// OnRetry, when set, is called before a request is sent again; text that
+	// OnText received before is void then. The rules of OnPause apply.
 	OnRetry func(Retry)
 	// Logger: nil discards.
 	Logger *slog.Logger
@@ -85,13 +81,12 @@ type Retry struct {
 	Err *Error
 }
 
-// Guarded asks a [Model] and does what is the same for all of them: retries
-// with growing, random waits, Retry-After, a pause for everybody after a rate
-// limit, a limit on requests in flight, a time limit for each, a limit on the
-// size of an answer, and no empty answers.
+// Guarded asks a [Model] with retries, growing random waits, Retry-After, a pause
+// of all calls after a rate limit, and limits on requests in flight, on the time
+// of each and on the size of an answer. It refuses empty answers.
 //
-// One Guarded is to be shared by all who ask the same model in a process. It is
-// safe for concurrent use and owns no goroutine.
+// All callers of one model in a process share one Guarded. It is safe for
+// concurrent use and owns no goroutine.
 type Guarded struct {
 	cfg       GuardedConfig
 	admission *admission
@@ -106,9 +101,8 @@ func NewGuarded(cfg GuardedConfig) (*Guarded, error) {
 	return &Guarded{cfg: cfg, admission: newAdmission(cfg.Concurrency, cfg.InitialBackoff, cfg.MaxBackoff)}, nil
 }
 
-// Variant returns a Guarded with other limits whose calls share this one's turns:
-// a rate limit that one of them meets pauses both, and both count for the
-// concurrency of the first.
+// Variant returns a Guarded with other limits that shares the pauses and the
+// concurrency limit of g.
 func (g *Guarded) Variant(cfg GuardedConfig) (*Guarded, error) {
 	v, err := NewGuarded(cfg)
 	if err != nil {

@@ -1,15 +1,11 @@
-// Package model is the port to whatever answers a prompt: a language model
-// behind an HTTP endpoint, an ordinary program, a script of prepared replies,
-// or an offline retrieval engine.
+// Package model is the interface to models: language models behind HTTP
+// endpoints, programs, scripts of prepared replies, and an offline retrieval
+// engine. Optional abilities are further interfaces: [Preparer], [Windower],
+// [Pricer].
 //
-// The port is one method. Richer abilities are further small interfaces a
-// value may also implement: [Preparer] for models that need one look at the
-// whole context first, [Windower] for models that know how much they can read.
-//
-// A Model does one attempt and reports what happened; retrying, honouring
-// Retry-After and pausing everybody after a rate limit is [Guarded]'s work, so
-// that it is the same for all providers. Model and its implementations know
-// nothing of tasks or of the store.
+// A Model makes one attempt. [Guarded] retries, honours Retry-After and pauses
+// all calls after a rate limit, in the same way for all providers. The package
+// does not depend on tasks or on the store.
 package model
 
 import (
@@ -20,10 +16,9 @@ import (
 
 // Model answers requests. Implementations are safe for concurrent use.
 //
-// Generate does one attempt: it neither retries nor waits for rate limits. A
-// failure is an [*Error], so that callers can tell what may be tried again;
-// when ctx ended, the error wraps ctx.Err(). The response is complete: a
-// stream that broke off is an error, never a short response.
+// Generate makes one attempt: it neither retries nor waits for rate limits. A
+// failure is an [*Error]; when ctx ended, it wraps ctx.Err(). The response is
+// complete: a stream that broke off is an error.
 type Model interface {
 	Generate(ctx context.Context, req *Request) (*Response, error)
 }
@@ -34,19 +29,17 @@ type Windower interface {
 	Window() int
 }
 
-// Pricer is implemented by models whose price is known. Price returns what an
-// answer that took this much costs, in millionths of a US dollar, and whether
-// that is known; a price that is not known is not 0. For a [Chain] it is the
-// most that it may cost.
+// Pricer is implemented by models whose price is known. Price returns the cost
+// of an answer in millionths of a US dollar, and whether it is known. For a
+// [Chain] it is the highest possible cost.
 type Pricer interface {
 	Price(u Usage) (micros int64, known bool)
 }
 
 // Preparer is implemented by models that need one pass over the whole context
-// before they can answer about a part of it (a retrieval engine needs document
-// frequencies, for example). What Prepare returns is durable: it is computed
-// once for a run, stored, and handed to each request as [Request.Prepared].
-// It has to be deterministic.
+// before they answer about a part of it, for example for document frequencies.
+// The result of Prepare is computed once for a run, stored, and passed to each
+// request as [Request.Prepared]. It has to be deterministic.
 type Preparer interface {
 	Prepare(ctx context.Context, prompt string, docs iter.Seq2[Document, error]) (json.RawMessage, error)
 }
@@ -76,13 +69,12 @@ type Request struct {
 	Seed        *int64
 	// MaxOutputTokens limits the answer; 0 leaves the provider's default.
 	MaxOutputTokens int
-	// Sample numbers requests that are alike on purpose, for example to vote
-	// over several answers to one question: what shares answers keeps those
-	// of different numbers apart. It is not sent.
+	// Sample numbers equal requests that are to get different answers, for
+	// example for a vote: caches keep them apart. It is not sent.
 	Sample int
-	// Divisible tells that the caller can ask for less at once: a [Chain] then
-	// returns that a model finds the request too long, instead of asking the next
-	// one. It is not sent, and not part of [Hash].
+	// Divisible is set when the caller can send less at once: a [Chain] then
+	// returns an error of KindTooLong instead of asking the next model. It is not
+	// sent, and not part of [Hash].
 	Divisible bool
 	// OnText, when set, receives the answer while it arrives. It is called
 	// from one goroutine at a time and only before Generate returns.
@@ -101,9 +93,8 @@ type Response struct {
 	StopReason string
 	// Model is the name the provider reports, when it does.
 	Model string
-	// Asked is what the model that answered is called in the configuration,
-	// for example "openai:gpt-4o"; empty when the model does not report it. Of a [Chain] it
-	// tells which one it was.
+	// Asked is the configured name of the model that answered, for example
+	// "openai:gpt-4o"; empty when the model does not report it.
 	Asked string
 	// CostMicros is what the answer cost, in millionths of a US dollar; nil
 	// when it is unknown. See [Pricer].

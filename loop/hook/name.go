@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -87,37 +88,40 @@ type Input struct {
 // Table returns a row for every hook, in the order in which they come in a
 // loop.
 func Table() []Row {
-	return slices.Concat(workRows(), troubleRows(), noticeRows())
+	rows := slices.Concat(workRows(), troubleRows(), noticeRows())
+	for i := range rows {
+		rows[i].Timeout = cmp.Or(rows[i].Timeout, DefaultTimeout)
+		rows[i].OnFault = cmp.Or(rows[i].OnFault, FaultContinues)
+	}
+	return rows
 }
 
 // workRows are the hooks of a loop in which nothing goes wrong, but its end.
 func workRows() []Row {
 	return []Row{
-		{Hook: LoopStart, When: "the loop begins, before its first iteration", Timeout: DefaultTimeout,
-			OnFault: FaultContinues, Inputs: []Input{
-				{"task", "string", "what the agent is to do"},
-				{"completion_criteria", "string", "the command that decides whether it is done"},
-				{"workspace", "string", "the folder the agent works in, absolute"},
-				{"configuration", "object", "the settings of the loop"},
-			}},
-		{Hook: PreIteration, When: "before each iteration, when its prompt is made", Timeout: DefaultTimeout,
-			OnFault: FaultContinues, Inputs: []Input{
-				{"iteration_number", "integer", "from 1"},
-				{"task_context", "string", "what the agent is to do"},
-				{"error_history", "array", "earlier errors: iteration, error"},
-				{"risk_patterns", "array", "names of what was noticed, for example repeated_error"},
-				{"reinforcement_level", "string", "OFF, MINIMAL, STANDARD, AGGRESSIVE or ADAPTIVE"},
-				{"failing_checks", "array", "names of the checks that fail now"},
-				{"quality_trajectory", "array", "the scores of the iterations until now"},
-				{"baseline_metrics", "object", "what was measured before the first iteration, or when a person last accepted " +
-					"changes"},
-				{"metrics", "object", "what was measured after the last iteration"},
-			}},
+		{Hook: LoopStart, When: "the loop begins, before its first iteration", Inputs: []Input{
+			{"task", "string", "what the agent is to do"},
+			{"completion_criteria", "string", "the command that decides whether it is done"},
+			{"workspace", "string", "the folder the agent works in, absolute"},
+			{"configuration", "object", "the settings of the loop"},
+		}},
+		{Hook: PreIteration, When: "before each iteration, when its prompt is made", Inputs: []Input{
+			{"iteration_number", "integer", "from 1"},
+			{"task_context", "string", "what the agent is to do"},
+			{"error_history", "array", "earlier errors: iteration, error"},
+			{"risk_patterns", "array", "names of what was noticed, for example repeated_error"},
+			{"reinforcement_level", "string", "OFF, MINIMAL, STANDARD, AGGRESSIVE or ADAPTIVE"},
+			{"failing_checks", "array", "names of the checks that fail now"},
+			{"quality_trajectory", "array", "the scores of the iterations until now"},
+			{"baseline_metrics", "object", "what was measured before the first iteration, or when a person last accepted " +
+				"changes"},
+			{"metrics", "object", "what was measured after the last iteration"},
+		}},
 		{Hook: PreToolCall, When: "before a risky call of a tool", Timeout: DefaultToolTimeout, OnFault: FaultBlocks,
 			Destructive: true, Detects: true, Inputs: append(toolInputs(),
 				Input{"destructive", "boolean", "the call can destroy what no commit holds; when it is left out, it may"},
 			)},
-		{Hook: PostToolCall, When: "after a risky call of a tool", Timeout: DefaultTimeout, OnFault: FaultContinues,
+		{Hook: PostToolCall, When: "after a risky call of a tool",
 			Detects: true, Inputs: append(toolInputs(),
 				Input{"status", "string", "completed or failed"},
 				Input{"baseline", "object", "metrics before the first iteration"},
@@ -126,19 +130,18 @@ func workRows() []Row {
 				Input{"tests_after", "integer", "and after it"},
 				Input{"findings", "array", "signs of regressions in these files: type, tier, severity, file, line, message"},
 			)},
-		{Hook: PostIteration, When: "after each iteration, before it is judged", Timeout: DefaultTimeout,
-			OnFault: FaultContinues, Detects: true, Inputs: []Input{
-				{"iteration_number", "integer", "from 1"},
-				{"baseline", "object", "metrics before the first iteration"},
-				{"current", "object", "metrics after this one"},
-				{"quality_score", "number", "0 to 100"},
-				{"quality_breakdown", "object", "the parts of the score"},
-				{"quality_delta", "number", "the change of the score"},
-				{"test_results", "object", "what the tests gave"},
-				{"artifacts", "array", "paths of the files that changed"},
-				{"regressions", "array", "what the results of the tests and the files prove to be worse"},
-				{"completion_check", "object", "the completion command: command, passed, exit_code"},
-			}},
+		{Hook: PostIteration, When: "after each iteration, before it is judged", Detects: true, Inputs: []Input{
+			{"iteration_number", "integer", "from 1"},
+			{"baseline", "object", "metrics before the first iteration"},
+			{"current", "object", "metrics after this one"},
+			{"quality_score", "number", "0 to 100"},
+			{"quality_breakdown", "object", "the parts of the score"},
+			{"quality_delta", "number", "the change of the score"},
+			{"test_results", "object", "what the tests gave"},
+			{"artifacts", "array", "paths of the files that changed"},
+			{"regressions", "array", "what the results of the tests and the files prove to be worse"},
+			{"completion_check", "object", "the completion command: command, passed, exit_code"},
+		}},
 	}
 }
 
@@ -153,7 +156,7 @@ func troubleRows() []Row {
 				{"details", "object", "baseline_value, current_value, diff"},
 				{"regressions", "array", "all of them: regression_type, severity, details"},
 			}},
-		{Hook: OnError, When: "an iteration met an error", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+		{Hook: OnError, When: "an iteration met an error", Inputs: []Input{
 			{"error_type", "string", "its kind"},
 			{"error_message", "string", "what it says"},
 			{"stack_trace", "string", "its place, as far as it is known"},
@@ -169,62 +172,58 @@ func troubleRows() []Row {
 				{"recovery_attempts", "integer", "recoveries until now"},
 				{"error_history", "array", "the errors: iteration, error"},
 			}},
-		{Hook: ReinforcementEscalation, When: "the level of reinforcement rises", Timeout: DefaultTimeout,
-			OnFault: FaultContinues, Inputs: []Input{
-				{"from_level", "string", "the level until now"},
-				{"to_level", "string", "the new one"},
-				{"reason", "string", "why"},
-				{"quality_deltas", "array", "the latest changes of the score"},
-			}},
-		{Hook: LoopComplete, When: "the loop ended: completed, failed or aborted alike", Timeout: DefaultTimeout,
-			OnFault: FaultContinues, Inputs: []Input{
-				{"status", "string", "completed, failed or aborted"},
-				{"total_iterations", "integer", "how many there were"},
-				{"selected_iteration", "integer", "whose result is in the workspace"},
-				{"selection_reason", "string", "why"},
-				{"quality_trajectory", "array", "the scores of all iterations"},
-				{"regression_events", "integer", "how many regressions there were"},
-				{"cost_usd", "number", "what it cost"},
-				{"completion_report_path", "string", "the report"},
-			}},
+		{Hook: ReinforcementEscalation, When: "the level of reinforcement rises", Inputs: []Input{
+			{"from_level", "string", "the level until now"},
+			{"to_level", "string", "the new one"},
+			{"reason", "string", "why"},
+			{"quality_deltas", "array", "the latest changes of the score"},
+		}},
+		{Hook: LoopComplete, When: "the loop ended: completed, failed or aborted alike", Inputs: []Input{
+			{"status", "string", "completed, failed or aborted"},
+			{"total_iterations", "integer", "how many there were"},
+			{"selected_iteration", "integer", "whose result is in the workspace"},
+			{"selection_reason", "string", "why"},
+			{"quality_trajectory", "array", "the scores of all iterations"},
+			{"regression_events", "integer", "how many regressions there were"},
+			{"cost_usd", "number", "what it cost"},
+			{"completion_report_path", "string", "the report"},
+		}},
 	}
 }
 
 // noticeRows are the hooks that only tell.
 func noticeRows() []Row {
 	return []Row{
-		{Hook: RateLimited, When: "the loop begins to wait for a rate limit", Timeout: DefaultTimeout,
-			OnFault: FaultContinues, Inputs: []Input{
-				{"agent", "string", "whose limit it is"},
-				{"until", "string", "when it ends, RFC 3339"},
-				{"message", "string", "what the agent said"},
-			}},
-		{Hook: BudgetWarning, When: "most of a budget is used", Timeout: DefaultTimeout, OnFault: FaultContinues,
+		{Hook: RateLimited, When: "the loop begins to wait for a rate limit", Inputs: []Input{
+			{"agent", "string", "whose limit it is"},
+			{"until", "string", "when it ends, RFC 3339"},
+			{"message", "string", "what the agent said"},
+		}},
+		{Hook: BudgetWarning, When: "most of a budget is used",
 			Inputs: []Input{
 				{"resource", "string", "usd, tokens, iterations or time"},
 				{"used", "number", "how much is used"},
 				{"limit", "number", "how much there is"},
 				{"percent", "number", "used of limit"},
 			}},
-		{Hook: GateOpened, When: "a person is asked", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+		{Hook: GateOpened, When: "a person is asked", Inputs: []Input{
 			{"gate_id", "string", "the gate"},
 			{"kind", "string", "what it is about"},
 			{"reason", "string", "why it was opened"},
 			{"options", "array", "the answers there are"},
 		}},
-		{Hook: GateAnswered, When: "a person answered", Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+		{Hook: GateAnswered, When: "a person answered", Inputs: []Input{
 			{"gate_id", "string", "the gate"},
 			{"kind", "string", "what it is about"},
 			{"decision", "string", "the answer"},
 			{"decided_by", "string", "who gave it"},
 			{"reason", "string", "why, in that person's words"},
 		}},
-		{Hook: LoopPaused, When: "the loop cannot continue before a person fixes something", Timeout: DefaultTimeout,
-			OnFault: FaultContinues, Inputs: []Input{
-				{"reason", "string", "what is wrong"},
-			}},
+		{Hook: LoopPaused, When: "the loop cannot continue before a person fixes something", Inputs: []Input{
+			{"reason", "string", "what is wrong"},
+		}},
 		{Hook: CheckpointWritten, When: "the work of an iteration was recorded for the agent that continues it",
-			Timeout: DefaultTimeout, OnFault: FaultContinues, Inputs: []Input{
+			Inputs: []Input{
 				{"path", "string", "the builder-state.json that shows it"},
 				{"reason", "string", "context_limit, failure, rate_limit, timeout, reassignment or periodic"},
 				{"agent", "string", "who worked until now"},

@@ -2,14 +2,12 @@
 // model, endpoint and request give the same answer without a request being
 // sent.
 //
-// An entry is one file, named by the hash of all that determines the answer. It
-// is written whole or not at all and carries a checksum; one that is damaged is
-// a miss and is removed. Entries need not survive a power loss, so that no call
-// waits for the disk: what is lost is asked again.
+// An entry is one file with a checksum, named by the hash of all that determines
+// the answer. A damaged entry is a miss and is removed. Entries need not survive
+// a power loss, so no call waits for the disk.
 //
-// Answers of a model that is asked for variety (a temperature above 0) are
-// shared like all others; see [model.Request.Sample] for requests that are to
-// get several.
+// Answers with a temperature above 0 are shared like all others; requests that
+// are to get several answers set [model.Request.Sample].
 package cache
 
 import (
@@ -49,8 +47,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// maxWriting is how many answers are written behind the backs of their callers at
-// once; who has one more waits for it.
+// maxWriting is how many answers are written in the background at once.
 const maxWriting = 64
 
 // Cache keeps answers in a folder. It is safe for concurrent use, by several
