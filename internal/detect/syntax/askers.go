@@ -78,8 +78,7 @@ func (u *unit) linesAround(i int, d *decl) (from, to int) {
 func appendAsked(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 	for i := range len(tokens) - 1 {
 		t, next := &tokens[i], tokens[i+1].S
-		if t.Kind == lex.Word && next != "." && next != "?." && next != "->" && next != "::" && next != "(" &&
-			!connectives()[t.S] {
+		if t.Kind == lex.Word && !oneOf(next, ".", "?.", "->", "::", "(") && !connectives()[t.S] {
 			b = append(b, t.Hash)
 		}
 	}

@@ -77,8 +77,7 @@ func (u *unit) asserts(i int, helpers set) bool {
 	s := u.at(i)
 	next, before := u.at(i+1), u.at(i-1)
 	call := next == "(" || next == "!" || next == "<" || next == "{" && u.lang.Name == "kotlin"
-	if before == "function" || before == "def" || before == "fn" || before == "fun" || before == "func" ||
-		before == "import" || before == "use" || before == "@" {
+	if oneOf(before, "function", "def", "fn", "fun", "func", "import", "use", "@") {
 		return false
 	}
 	switch u.lang.Name {
@@ -131,8 +130,7 @@ func (u *unit) asserts(i int, helpers set) bool {
 		return false
 	}
 	if u.lang.asserts[s] || helpers[s] {
-		return before != "." || s != "fail" && s != "then" || u.at(i-2) == "Assert" || u.at(i-2) == "Assertions" ||
-			u.at(i-2) == "self"
+		return before != "." || s != "fail" && s != "then" || oneOf(u.at(i-2), "Assert", "Assertions", "self")
 	}
 	return assertLike(s)
 }
@@ -182,8 +180,7 @@ func (u *unit) goAsserts(i int, helpers set) bool {
 	if u.at(i-1) == "." {
 		switch s {
 		case "Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow":
-			if len(on) <= 2 && (strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || on == "f" || on == "s" ||
-				on == "c") {
+			if len(on) <= 2 && (strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || oneOf(on, "f", "s", "c")) {
 				return true
 			}
 		}
@@ -193,8 +190,7 @@ func (u *unit) goAsserts(i int, helpers set) bool {
 		return (assertLike(s) || helpers["."+s]) && u.at(i+2) == "t"
 	}
 	return helpers[s] || u.lang.asserts[s] && s[0] == 'E' || u.at(i+2) == "t" && u.at(i+3) != ")" && s != "Run" &&
-		(assertLike(s) || strings.HasPrefix(s, "test") || s == "check" || s == "assert" || s == "verify" ||
-			s == "expect") || s == "Expect"
+		(assertLike(s) || strings.HasPrefix(s, "test") || oneOf(s, "check", "assert", "verify", "expect")) || s == "Expect"
 }
 
 var goAssertObjects = sync.OnceValue(
@@ -519,8 +515,7 @@ func (u *unit) fixedTokens(from, to int) bool {
 				return false // maybe a template
 			}
 		case u.isWord(j):
-			if s := strings.ToLower(u.at(j)); s != "true" && s != "false" && s != "none" && s != "null" && s != "nil" &&
-				s != "not" {
+			if s := strings.ToLower(u.at(j)); !oneOf(s, "true", "false", "none", "null", "nil", "not") {
 				return false
 			}
 		case u.at(j) != "-" && u.at(j) != "!":

@@ -78,13 +78,10 @@ func (u *unit) floats(i, from int) bool {
 		!u.assertsWithin(i+1, u.closer(i+1)) {
 		return false
 	}
-	for j := i; j < u.statementEnd(i); j++ {
-		if s := u.at(j); s == "done" || s == "resolve" || s == "finish" || s == "end" || s == "next" || s == "cb" ||
-			s == "callback" {
-			return false
-		}
-	}
-	return true
+	return !anyOf(i, u.statementEnd(i), func(j int) bool {
+		s := u.at(j)
+		return oneOf(s, "done", "resolve", "finish", "end", "next", "cb", "callback")
+	})
 }
 
 // countsAsserts reports whether a test declares its number of assertions, so that a missing one
@@ -113,8 +110,7 @@ func (u *unit) chainBegin(i int) int {
 			j = u.opener(j - 1)
 			continue
 		}
-		if s == ";" || s == "{" || s == "}" || s == "(" || s == "," || s == "=>" || s == "=" || u.lang.shape == ends &&
-			u.tok[j].First && u.at(j) != "." {
+		if oneOf(s, ";", "{", "}", "(", ",", "=>", "=") || u.lang.shape == ends && u.tok[j].First && u.at(j) != "." {
 			return j
 		}
 		j--
@@ -154,13 +150,10 @@ func (u *unit) expectsFailure(i int) bool {
 	default:
 		return false
 	}
-	for j := i + 1; j < i+5; j++ {
-		if s := u.at(j); s == "AssertionError" || s == "AssertionFailedError" || s == "AssertionException" ||
-			s == "XunitException" {
-			return true
-		}
-	}
-	return false
+	return anyOf(i+1, i+5, func(j int) bool {
+		s := u.at(j)
+		return oneOf(s, "AssertionError", "AssertionFailedError", "AssertionException", "XunitException")
+	})
 }
 
 // onlyIfCaught counts the assertions in the handler at i if nothing forces it to run: the guarded

@@ -203,8 +203,7 @@ func (u *unit) container(i int) {
 // begetsAnother reports whether a declaration begins with the token at i.
 func (u *unit) begetsAnother(i int) bool {
 	s := u.at(i)
-	return s == "@" || s == "val" || s == "var" || s == "typealias" || u.lang.functions[s] || u.lang.containers[s] ||
-		modifier(s)
+	return oneOf(s, "@", "val", "var", "typealias") || u.lang.functions[s] || u.lang.containers[s] || modifier(s)
 }
 
 // typed reads a function without a keyword: name(parameters) {, a constructor, a method of an
@@ -224,8 +223,7 @@ func (u *unit) typed(open int) {
 		if t.Kind == lex.Word && (u.lang.containers[t.S] || u.lang.Name == "csharp" && patternWords()[t.S]) {
 			return
 		}
-		if t.Kind == lex.Op && t.S == ")" || t.Kind == lex.Op &&
-			(t.S == ";" || t.S == "{" || t.S == "}" || t.S == "=>" || t.S == "=") {
+		if t.Kind == lex.Op && t.S == ")" || t.Kind == lex.Op && oneOf(t.S, ";", "{", "}", "=>", "=") {
 			break
 		}
 		i--

@@ -197,8 +197,7 @@ func (u *unit) fluent(m *Model, i int) {
 	subject := u.at(end - 2)
 	for j := end - 1; u.at(j+1) == "." && u.isWord(j+2); {
 		j += 2
-		if s := u.at(j); s != "WithMessage" && s != "When" && s != "Unless" && s != "WithName" && s != "Cascade" &&
-			s != "WithErrorCode" {
+		if s := u.at(j); !oneOf(s, "WithMessage", "When", "Unless", "WithName", "Cascade", "WithErrorCode") {
 			m.declare(u, i, s, subject)
 			m.Checks[len(m.Checks)-1].Apart = true
 		}

@@ -230,9 +230,8 @@ func (u *unit) declareCalls() {
 		if !suite && !u.lang.tests[t.S] && aliases[t.S].word == "" || u.lang.shape == ends && u.symbol(i) {
 			continue
 		}
-		if before := u.at(i - 1); before == "." && u.at(i-2) != "t" && u.at(i-2) != "RSpec" && u.at(i-2) != "Deno" &&
-			u.at(i-2) != "test" && u.at(i-2) != "QUnit" || before == "->" || before == "function" || before == "fun" ||
-			before == "def" || before == "::" {
+		if before := u.at(i - 1); before == "." && !oneOf(u.at(i-2), "t", "RSpec", "Deno", "test", "QUnit") || oneOf(before,
+			"->", "function", "fun", "def", "::") {
 			continue
 		}
 		n := len(u.decls)
@@ -297,8 +296,7 @@ func (u *unit) declareCall(i int, suite bool) {
 		return
 	}
 	title := j + 1
-	if s := u.at(i); u.lang.Name == "kotlin" && (s == "withData" || s == "xwithData" || s == "withTests" ||
-		s == "withContexts") {
+	if s := u.at(i); u.lang.Name == "kotlin" && oneOf(s, "withData", "xwithData", "withTests", "withContexts") {
 		u.dataCall(&d, j)
 		return
 	}

@@ -57,8 +57,7 @@ func (u *unit) put(a [2]int) [2]int {
 // done reports whether the tokens [from, to) have statements other than values and assertions.
 func (u *unit) done(from, to int) bool {
 	for j := from; j < to; j++ {
-		if !u.tok[j].First || !u.isWord(j) || u.at(j) == "const" || u.at(j) == "let" || u.at(j) == "var" ||
-			u.at(j) == "val" || u.at(j) == "if" {
+		if !u.tok[j].First || !u.isWord(j) || oneOf(u.at(j), "const", "let", "var", "val", "if") {
 			continue
 		}
 		if next := u.at(j + 1); next == "=" || next == ":=" || u.asserts(j, nil) {

@@ -149,8 +149,7 @@ func (u *unit) goPublic(d *decl) bool {
 
 // exportedLater reports whether a JavaScript name is exported apart from its declaration.
 func (u *unit) exportedLater(d *decl) bool {
-	if n := d.start - 1; n >= 0 && u.tok[n].Line == u.tok[d.at].Line &&
-		(u.at(n) == "export" || u.at(n) == "default" || u.at(n) == "=") {
+	if n := d.start - 1; n >= 0 && u.tok[n].Line == u.tok[d.at].Line && oneOf(u.at(n), "export", "default", "=") {
 		for j := n; j >= 0 && j > n-6; j-- {
 			if w := u.at(j); w == "export" || w == "exports" {
 				return true
@@ -473,8 +472,7 @@ func (u *unit) leaves(from, to int) leaving {
 			return throwsOut
 		case refusals()[s]:
 			return returnsError
-		case u.kindAt(j) == lex.Number && (s == "400" || s == "401" || s == "403" || s == "404" || s == "422" ||
-			s == "409" || s == "429"):
+		case u.kindAt(j) == lex.Number && oneOf(s, "400", "401", "403", "404", "422", "409", "429"):
 			return returnsError
 		case s == "return":
 			for k := j + 1; k < to; k++ {

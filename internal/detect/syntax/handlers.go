@@ -77,8 +77,7 @@ func (u *unit) dropped(from, to int) bool {
 	}
 	if to-from == 1 {
 		s := u.at(from)
-		return s == "pass" || s == "nil" || s == "null" || s == "return" || s == "continue" || s == "..." || s == "false" ||
-			s == "true"
+		return oneOf(s, "pass", "nil", "null", "return", "continue", "...", "false", "true")
 	}
 	return u.at(from) == "return" && to-from <= 3 && (u.emptyResult(from+1) || strings.EqualFold(u.at(from+1), "true"))
 }

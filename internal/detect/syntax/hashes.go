@@ -124,3 +124,6 @@ var commonSieve = sync.OnceValue(func() *sieve { return commonWords().sieve() })
 
 // Everywhere reports whether a word is a keyword or common in all tests.
 func Everywhere(s string) bool { return commonWords()[s] }
+
+// oneOf reports whether a word is one of a list.
+func oneOf(s string, words ...string) bool { return slices.Contains(words, s) }

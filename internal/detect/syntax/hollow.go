@@ -518,12 +518,9 @@ func (u *unit) sendsError(i int) bool {
 		u.at(open+3) != "-" {
 		return false
 	}
-	for j := range u.tok {
-		if u.at(j) == u.at(open+1) && (u.at(j-1) == "-" && u.at(j-2) == "<" && !u.isWord(j-3) || u.at(j-1) == "range") {
-			return true
-		}
-	}
-	return false
+	return anyOf(0, len(u.tok), func(j int) bool {
+		return u.at(j) == u.at(open+1) && (u.at(j-1) == "-" && u.at(j-2) == "<" && !u.isWord(j-3) || u.at(j-1) == "range")
+	})
 }
 
 var noAssertions = sync.OnceValue(wordSet("expectNotToPerformAssertions doesNotPerformAssertions " +

@@ -132,8 +132,7 @@ func (u *unit) skipsBy(d *decl, i int) (s Skipping, at, to int) {
 	}
 	switch before := u.at(i - 1); before {
 	case ".", "->", "::", "?.":
-		if on := u.at(i - 2); on != "self" && on != "this" && on != "$this" && on != "static" && on != "super" &&
-			u.lang.Name != "go" {
+		if on := u.at(i - 2); !oneOf(on, "self", "this", "$this", "static", "super") && u.lang.Name != "go" {
 			return Runs, 0, 0
 		}
 	case "def", "function", "func", "fun":

@@ -204,12 +204,9 @@ func (u *unit) startedByTests(m *Model) bool {
 	if u.lang.Name == "go" || len(m.Tests)+len(m.Suites) > 0 || loadedByRunner().MatchString(path.Base(u.path)) {
 		return false
 	}
-	for i := range u.decls {
-		if u.decls[i].annotatedBy(calledByRunner().MatchString) {
-			return false
-		}
-	}
-	return true
+	return !anyOf(0, len(u.decls), func(i int) bool {
+		return u.decls[i].annotatedBy(calledByRunner().MatchString)
+	})
 }
 
 // endsProgram reports whether the word at i may end a program: by the name of the file or function,

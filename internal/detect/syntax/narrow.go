@@ -22,8 +22,7 @@ func (u *unit) narrowed(t *Test, from, to int) {
 			j = u.closer(j) - 1
 			continue
 		}
-		cuts := narrowing()[s] && u.isWord(j) && (u.at(j-1) == "." || u.at(j-1) == "?." || u.at(j-1) == "->" ||
-			u.at(j-1) == "::") && (u.at(j+1) == "(" || u.at(j+1) == "{" || u.at(j+1) == "do")
+		cuts := narrowing()[s] && u.isWord(j) && oneOf(u.at(j-1), ".", "?.", "->", "::") && oneOf(u.at(j+1), "(", "{", "do")
 		cuts = cuts || narrowingCalls()[s] && u.at(j+1) == "(" && u.at(j-1) != "."
 		if s == "[" && j > from && (u.isWord(j-1) || u.at(j-1) == ")" || u.at(j-1) == "]") {
 			for k := j + 1; k < u.closer(j)-1; k++ {

@@ -76,8 +76,7 @@ func (u *unit) asks(from, to int) asking {
 		s := u.at(i)
 		switch u.kindAt(i) {
 		case lex.Op:
-			bounds = bounds || s == "<" || s == ">" || s == "<=" || s == ">=" || s == "=~" || s == "!~" ||
-				strings.HasPrefix(s, "..")
+			bounds = bounds || oneOf(s, "<", ">", "<=", ">=", "=~", "!~") || strings.HasPrefix(s, "..")
 		case lex.Number:
 			if s != "0" && s != "1" {
 				far, presence = true, false

@@ -180,8 +180,7 @@ func (u *unit) declaredBefore(i int, marks ...string) []int {
 		switch {
 		case s == "<":
 			j = max(j, u.angles(j)-1)
-		case s == "(" || s == ";" || s == "{" || u.lang.containers[s] || u.lang.functions[s] || s == "delegate" ||
-			s == "operator":
+		case oneOf(s, "(", ";", "{") || u.lang.containers[s] || u.lang.functions[s] || s == "delegate" || s == "operator":
 			return nil
 		}
 	}

@@ -67,8 +67,7 @@ func (u *unit) endsRounds(i int, d *decl, helpers set) bool {
 	case "=":
 		loop = last == ".."
 	case "(", ",":
-		loop = last == "range" || last == "repeat" || before == "," &&
-			(u.at(i-4) == "range" || u.at(i-4) == "Range" || u.at(i-4) == "rangeClosed")
+		loop = last == "range" || last == "repeat" || before == "," && oneOf(u.at(i-4), "range", "Range", "rangeClosed")
 		if u.at(i-3) == "parametrize" || u.at(i-1) == "(" && last == "range" && i < d.at {
 			return true
 		}

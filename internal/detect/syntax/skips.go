@@ -252,14 +252,11 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 
 // passesAnyway reports whether a Java test passes although most of its rounds fail.
 func (u *unit) passesAnyway(open, to int) bool {
-	for j := open; j < to; j++ {
-		if s := u.at(j); u.at(j+1) == "=" &&
-			(s == "expected" && (u.at(j+2) == "Throwable" || u.at(j+2) == "AssertionError" || u.at(j+2) == "Error") ||
-				s == "successPercentage" && u.at(j+2) != "100") {
-			return true
-		}
-	}
-	return false
+	return anyOf(open, to, func(j int) bool {
+		s := u.at(j)
+		return u.at(j+1) == "=" && (s == "expected" && oneOf(u.at(j+2), "Throwable", "AssertionError", "Error") ||
+			s == "successPercentage" && u.at(j+2) != "100")
+	})
 }
 
 var conditionalSkips = sync.OnceValue(wordSet("skipif skipIf skipUnless DisabledOnOs DisabledIf EnabledIf " +
@@ -303,8 +300,7 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 			return Runs
 		}
 	case "python":
-		if s == "SkipTest" && u.at(i-1) != "raise" && u.at(i-3) != "raise" || s == "skipIf" || s == "skipif" ||
-			s == "skipUnless" {
+		if s == "SkipTest" && u.at(i-1) != "raise" && u.at(i-3) != "raise" || oneOf(s, "skipIf", "skipif", "skipUnless") {
 			return Runs
 		}
 		if s == "importorskip" && call && before == "." {
@@ -376,8 +372,7 @@ func (u *unit) conditional(d *decl, i int) bool {
 			}
 		}
 		for j := i; j > d.body; j-- {
-			if w := u.at(j); (w == "if" || w == "unless" || w == "rescue" || w == "case") && u.tok[j].First &&
-				int(u.match[j]) > i {
+			if w := u.at(j); oneOf(w, "if", "unless", "rescue", "case") && u.tok[j].First && int(u.match[j]) > i {
 				return true
 			}
 		}

@@ -62,8 +62,7 @@ func (u *unit) never(from, to int) bool {
 		before, after := u.at(j-1), u.at(j+1)
 		and := before == "&&" || before == "and" || after == "&&" || after == "and"
 		whole := from+1 == to || from+3 == to && before == "("
-		if !u.isWord(j) || !and && !whole || (before == "!" || before == "not" || before == "." || after == "(" ||
-			after == ".") {
+		if !u.isWord(j) || !and && !whole || (oneOf(before, "!", "not", ".") || after == "(" || after == ".") {
 			continue
 		}
 		if u.alwaysFalse(u.at(j)) {

@@ -107,12 +107,10 @@ func (u *unit) ifStretch(i, to int) (stretch, bool) {
 // alternative reports whether code runs if the condition of the if at i does not hold.
 func (u *unit) alternative(i, from, to int) bool {
 	if u.lang.shape == ends {
-		for j := from; j < to; j++ {
-			if w := u.at(j); (w == "else" || w == "elsif") && u.tok[j].First && u.tok[j].Col == u.tok[i].Col {
-				return true
-			}
-		}
-		return false
+		return anyOf(from, to, func(j int) bool {
+			w := u.at(j)
+			return (w == "else" || w == "elsif") && u.tok[j].First && u.tok[j].Col == u.tok[i].Col
+		})
 	}
 	next := u.at(to)
 	if next == "}" || next == ";" {

@@ -258,9 +258,8 @@ func (u *unit) lineEnd(i int) int {
 
 // goesOn reports whether a statement continues from one line to the next.
 func goesOn(last, next string) bool {
-	return next == "." || next == "?." || next == "&&" || next == "||" || next == "?:" || next == "??" || last == "?:" ||
-		last == "??" || next == "->" || last == "." || last == "," || last == "=" || last == "&&" || last == "||" ||
-		last == "+" || last == "=>" || last == "\\"
+	return oneOf(next, ".", "?.", "&&", "||", "?:", "??") || last == "?:" || last == "??" || next == "->" || oneOf(last,
+		".", ",", "=", "&&", "||", "+", "=>", "\\")
 }
 
 // statementEnd returns the end of the statement at i.
