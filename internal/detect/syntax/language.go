@@ -297,7 +297,7 @@ func rust() Language {
 			"assert_debug_snapshot assert_ok assert_err unreachable assert_relative_eq assert_abs_diff_eq"),
 		throws:       words("panic bail ensure Err unreachable"),
 		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_"}, testFolders: []string{"tests"},
-		marks: rustMarks(), notes: rustNotes(),
+		marks: rustMarks(), notes: sharedNotes(),
 	}
 }
 

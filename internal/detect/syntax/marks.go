@@ -27,13 +27,15 @@ var markTables = sync.OnceValue(func() map[string]*markTable {
 		l := &languages()[i]
 		t := &markTable{byFirst: make(map[uint32][]compiledMark)}
 		for n := range l.marks {
-			parts := strings.Fields(l.marks[n].Tokens)
-			h := Hash(parts[0])
-			if parts[0][0] == '"' {
-				h = lex.TextHash(strings.Trim(parts[0], `"`))
+			for _, sequence := range l.marks[n].Sequences {
+				parts := strings.Fields(sequence)
+				h := Hash(parts[0])
+				if parts[0][0] == '"' {
+					h = lex.TextHash(strings.Trim(parts[0], `"`))
+				}
+				t.first.add(h)
+				t.byFirst[h] = append(t.byFirst[h], compiledMark{&l.marks[n], parts})
 			}
-			t.first.add(h)
-			t.byFirst[h] = append(t.byFirst[h], compiledMark{&l.marks[n], parts})
 		}
 		all[l.Name] = t
 	}
