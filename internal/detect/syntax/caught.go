@@ -45,10 +45,7 @@ func (u *unit) losesFailure(i, from int) bool {
 			return h != nil && h.Dropped && u.assertsWithin(u.chainBegin(i), i)
 		}
 	}
-	if u.expectsFailure(i) {
-		return true
-	}
-	return u.lang.handlers[s] && u.onlyLogs(i) && u.guardsAsserts(i, from)
+	return u.expectsFailure(i) || u.lang.handlers[s] && u.onlyLogs(i) && u.guardsAsserts(i, from)
 }
 
 // chainCaught reports whether the catch at i drops or only logs the failure of a promise that

@@ -238,10 +238,7 @@ func (u *unit) argued(m *Model, i int) {
 		}
 		open--
 	}
-	if u.at(open) != "(" || !u.isWord(open-1) {
-		return
-	}
-	if u.at(i) == "extra" && !strings.Contains(u.at(i+2), "forbid") {
+	if u.at(open) != "(" || !u.isWord(open-1) || u.at(i) == "extra" && !strings.Contains(u.at(i+2), "forbid") {
 		return
 	}
 	subject := ""

@@ -466,13 +466,9 @@ func (u *unit) leaves(from, to int) leaving {
 		case u.whole.Under(j).Deep > deep: // in some builds only
 		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends:
 			return staysIn // another condition decides what follows
-		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".":
+		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".", u.exits(j):
 			return throwsOut
-		case u.exits(j):
-			return throwsOut
-		case refusals()[s]:
-			return returnsError
-		case u.kindAt(j) == lex.Number && oneOf(s, "400", "401", "403", "404", "422", "409", "429"):
+		case refusals()[s], u.kindAt(j) == lex.Number && oneOf(s, "400", "401", "403", "404", "422", "409", "429"):
 			return returnsError
 		case s == "return":
 			for k := j + 1; k < to; k++ {

@@ -248,13 +248,9 @@ func (u *unit) replacesError(open int) bool {
 	if u.at(open) != "(" || u.at(open+1) != "|" {
 		return false
 	}
-	for j := open + 2; j < u.closer(open); j++ {
-		switch u.at(j) {
-		case "panic", "exit", "return", "unreachable", "abort":
-			return false
-		}
-	}
-	return true
+	return !anyOf(open+2, u.closer(open), func(j int) bool {
+		return oneOf(u.at(j), "panic", "exit", "return", "unreachable", "abort")
+	})
 }
 
 // saysOnly reports whether a block only logs, or ends the process with success.

@@ -42,9 +42,7 @@ func (u *unit) fileSkip() (Skipping, int) {
 		}
 		for j := i; j < u.lineEnd(i); j++ {
 			switch s := u.at(j); {
-			case s == "skip":
-				return Always, i
-			case s == "skipif" && u.constant(j+2):
+			case s == "skip", s == "skipif" && u.constant(j+2):
 				return Always, i
 			case s == "skipif":
 				return Sometimes, i

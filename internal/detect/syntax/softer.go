@@ -40,9 +40,7 @@ func (u *unit) readSofter(f *Function, d *decl) {
 func (u *unit) strict(i int) string {
 	s := u.at(i)
 	switch {
-	case failuresShown()[s]:
-		return s
-	case (s == "check" || s == "strict") && u.at(i+1) == "=" && u.at(i+2) == "True":
+	case failuresShown()[s], (s == "check" || s == "strict") && u.at(i+1) == "=" && u.at(i+2) == "True":
 		return s
 	}
 	return ""

@@ -115,9 +115,7 @@ func (e *expression) one() truth {
 	name, open, called := strings.Cut(atom, "(")
 	whole := called && strings.HasSuffix(open, ")") && closedAtEnd(atom[len(name):])
 	switch {
-	case whole && name == "":
-		return e.of(open[:len(open)-1])
-	case whole && (name == "cfg!" || name == "cfg" || name == "cfg_attr"):
+	case whole && name == "", whole && (name == "cfg!" || name == "cfg" || name == "cfg_attr"):
 		return e.of(open[:len(open)-1])
 	case whole && (name == "any" || name == "all"):
 		return e.several(open[:len(open)-1], name == "all")
