@@ -403,16 +403,14 @@ func (u *unit) cannotFail(i, begin, end int) bool {
 	if u.saysFailure(i, end) {
 		return false
 	}
-	constants := 0
+	constant := true
 	for _, a := range args {
-		if u.fixedTokens(a[0], a[1]) {
-			constants++
-		}
+		constant = constant && u.fixedTokens(a[0], a[1])
 		if n := a[1]; n-a[0] > 2 && (u.at(n-2) == "or" || u.at(n-2) == "||") && strings.EqualFold(u.at(n-1), "true") {
 			return true
 		}
 	}
-	if constants == len(args) {
+	if constant {
 		name := plain(u.at(i))
 		return !strings.HasPrefix(name, "expectexception") && !strings.Contains(name, "called") &&
 			!strings.Contains(name, "await") && u.namesComparison(i)
@@ -423,11 +421,8 @@ func (u *unit) cannotFail(i, begin, end int) bool {
 // namesComparison excludes helpers that take only what to search for.
 func (u *unit) namesComparison(i int) bool {
 	s := u.at(i)
-	if s == "assert" || s == "expect" || s == "Assert" || s == "refute" {
-		return true
-	}
 	_, ok := strengthOf(plain(s))
-	return ok
+	return ok || oneOf(s, "assert", "expect", "Assert", "refute")
 }
 
 // arguments returns the values that an assertion compares: the arguments of the call and its
@@ -454,12 +449,9 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 		closing := u.closer(j)
 		from := j + 1
 		for k := from; k < min(closing, end); k++ {
-			s := u.at(k)
-			if u.kindAt(k) == lex.Op && (s == "(" || s == "[" || s == "{") {
+			if u.opens(k) {
 				k = u.closer(k) - 1
-				continue
-			}
-			if s == "," || k == closing-1 {
+			} else if u.at(k) == "," || k == closing-1 {
 				if k > from && u.at(from) != "t" {
 					all = append(all, u.sides(from, k)...)
 				}
@@ -478,11 +470,9 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 func (u *unit) listed(from, end int) [][2]int {
 	var all [][2]int
 	for j := from; j <= end; j++ {
-		if s := u.at(j); j < end && u.kindAt(j) == lex.Op && (s == "(" || s == "[" || s == "{") {
+		if j < end && u.opens(j) {
 			j = u.closer(j) - 1
-			continue
-		}
-		if j >= end || u.at(j) == "," {
+		} else if j >= end || u.at(j) == "," {
 			if j > from {
 				all = append(all, u.sides(from, j)...)
 			}
@@ -496,7 +486,7 @@ func (u *unit) listed(from, end int) [][2]int {
 func (u *unit) sides(from, to int) [][2]int {
 	for j := from; j < to; j++ {
 		switch s := u.at(j); {
-		case u.kindAt(j) == lex.Op && (s == "(" || s == "[" || s == "{"):
+		case u.opens(j):
 			j = u.closer(j) - 1
 		case s == "==" || s == "===":
 			return [][2]int{{from, j}, {j + 1, to}}
@@ -529,12 +519,7 @@ func (u *unit) sameTokens(a, b [2]int) bool {
 	if a[1]-a[0] != b[1]-b[0] {
 		return false
 	}
-	for k := range a[1] - a[0] {
-		if u.at(a[0]+k) != u.at(b[0]+k) || u.at(a[0]+k) == "(" {
-			return false
-		}
-	}
-	return true
+	return !anyOf(0, a[1]-a[0], func(k int) bool { return u.at(a[0]+k) != u.at(b[0]+k) || u.at(a[0]+k) == "(" })
 }
 
 // droppedFailure reports whether the handler at i drops the failures of assertions before it. A try
@@ -544,21 +529,8 @@ func (u *unit) droppedFailure(i, from int) bool {
 	if h == nil || !h.Dropped || !h.Broad {
 		return false
 	}
-	last := false
-	asserted := false
-	for j := i - 1; j > max(from, i-400); j-- {
-		s := u.at(j)
-		if s == "try" || s == "begin" {
-			return asserted && !last
-		}
-		if u.isWord(j) && (s == "fail" || s == "Fail" || s == "flunk") {
-			last = true
-		}
-		if u.isWord(j) && u.asserts(j, nil) {
-			asserted = true
-		}
-	}
-	return false
+	asserted, try := u.assertsBefore(i, from)
+	return asserted && try
 }
 
 // Subject returns the distinctive tokens of an assertion without its literals.

@@ -36,7 +36,7 @@ func (u *unit) elements(i int) []Case {
 	from := i + 1
 	for j := from; j <= end; j++ {
 		s := u.at(j)
-		if j < end && u.kindAt(j) == lex.Op && (s == "(" || s == "[" || s == "{") {
+		if j < end && u.opens(j) {
 			j = u.closer(j) - 1
 			continue
 		}

@@ -84,15 +84,10 @@ func (u *unit) floats(i, from int) bool {
 // countsAsserts reports whether a test declares its number of assertions, so that a missing one
 // fails it.
 func (u *unit) countsAsserts(from, to int) bool {
-	for j := from; j < to; j++ {
-		switch u.at(j) {
-		case "plan", "assertions", "hasAssertions", "expectAssertions", "done", "assertionCount":
-			if u.at(j+1) != ":" {
-				return true
-			}
-		}
-	}
-	return false
+	return anyOf(from, to, func(j int) bool {
+		return u.at(j+1) != ":" &&
+			oneOf(u.at(j), "plan", "assertions", "hasAssertions", "expectAssertions", "done", "assertionCount")
+	})
 }
 
 // chainBegin returns the beginning of the statement or argument at i.
@@ -142,9 +137,7 @@ func (u *unit) throwsWithin(from, to int) bool {
 
 // expectsFailure reports whether a call expects the assertions inside it to fail.
 func (u *unit) expectsFailure(i int) bool {
-	switch u.at(i) {
-	case "assertThrows", "assertFailsWith", "shouldThrow", "raises", "assertRaises", "Throws":
-	default:
+	if !oneOf(u.at(i), "assertThrows", "assertFailsWith", "shouldThrow", "raises", "assertRaises", "Throws") {
 		return false
 	}
 	return anyOf(i+1, i+5, func(j int) bool {
@@ -303,19 +296,22 @@ func (u *unit) rescueEnd(from int) int {
 // guardsAsserts reports whether the code guarded by the handler at i asserts, and does not end in a
 // failure that expects the error. A Ruby method needs no begin.
 func (u *unit) guardsAsserts(i, from int) bool {
-	asserted := false
+	asserted, try := u.assertsBefore(i, from)
+	return asserted && (try || u.lang.shape == ends)
+}
+
+// assertsBefore reports whether the code before the handler at i asserts without a call of fail, and
+// whether it begins with a try.
+func (u *unit) assertsBefore(i, from int) (asserted, try bool) {
 	for j := i - 1; j > max(from, i-400); j-- {
 		s := u.at(j)
 		if s == "try" || s == "begin" {
-			return asserted
+			return asserted, true
 		}
-		if !u.isWord(j) {
-			continue
+		if u.isWord(j) && (s == "fail" || s == "Fail" || s == "flunk") {
+			return false, false
 		}
-		if s == "fail" || s == "Fail" || s == "flunk" {
-			return false
-		}
-		asserted = asserted || u.asserts(j, nil)
+		asserted = asserted || u.isWord(j) && u.asserts(j, nil)
 	}
-	return asserted && u.lang.shape == ends
+	return asserted, false
 }

@@ -236,18 +236,24 @@ func (u *unit) typed(open int) {
 	}
 	i = u.beforeInitialiser(i)
 	name := u.opener(i) - 1
-	if u.at(name) == ">" {
-		for n := 0; name > 0 && n < 40 && u.at(name) != "<"; n++ {
-			name--
-		}
-		name--
-	}
+	name = u.beforeAngles(name)
 	if !u.isWord(name) || u.noName(name) || notNames()[u.at(name-1)] || u.lang.containers[u.at(name-1)] ||
 		u.at(name-1) == "." && !u.explicit(name) || u.at(name-1) == "@" {
 		return
 	}
 	u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(name), at: name, start: name, body: open,
 		end: u.closer(open)}))
+}
+
+// beforeAngles returns the index before the type arguments that end at i, or i.
+func (u *unit) beforeAngles(i int) int {
+	if u.at(i) != ">" {
+		return i
+	}
+	for n := 0; i > 0 && n < 40 && u.at(i) != "<"; n++ {
+		i--
+	}
+	return i - 1
 }
 
 // compact reports whether a compact constructor of a Java record opens at open.
@@ -299,14 +305,7 @@ var accessorWords = sync.OnceValue(wordSet("get set init add remove"))
 // explicit reports whether the name at i is an explicit interface implementation of C#.
 func (u *unit) explicit(i int) bool {
 	for i--; u.lang.Name == "csharp" && u.at(i) == "."; i-- {
-		i--
-		if u.at(i) == ">" {
-			for n := 0; n < 40 && i > 0 && u.at(i) != "<"; n++ {
-				i--
-			}
-			i--
-		}
-		if !u.isWord(i) {
+		if i = u.beforeAngles(i - 1); !u.isWord(i) {
 			return false
 		}
 		if u.at(i-1) != "." {

@@ -142,10 +142,7 @@ func (u *unit) annotatedName(i int) string {
 
 // tagged reads the rules in a struct tag of Go.
 func (u *unit) tagged(m *Model, i int) {
-	first := i
-	for first > 0 && u.tok[first-1].Line == u.tok[i].Line {
-		first--
-	}
+	first, _ := u.lineSpan(i)
 	for _, key := range [...]string{`validate:"`, `binding:"`} {
 		_, rest, ok := strings.Cut(u.at(i), key)
 		if !ok {
@@ -216,11 +213,9 @@ func (u *unit) validated(m *Model, i int) {
 		subjects = append(subjects, u.at(j+1))
 	}
 	for ; j < end; j++ {
-		if u.kindAt(j) == lex.Op && (u.at(j) == "(" || u.at(j) == "{" || u.at(j) == "[") {
+		if u.opens(j) {
 			j = u.closer(j) - 1
-			continue
-		}
-		if u.isWord(j) && u.at(j+1) == ":" && !validationOptions()[u.at(j)] {
+		} else if u.isWord(j) && u.at(j+1) == ":" && !validationOptions()[u.at(j)] {
 			for _, s := range subjects {
 				m.declare(u, i, u.at(j), s)
 				m.Checks[len(m.Checks)-1].Apart = true
@@ -231,13 +226,7 @@ func (u *unit) validated(m *Model, i int) {
 
 // argued reads the constraints in a keyword argument of Python: Field(min_length=1).
 func (u *unit) argued(m *Model, i int) {
-	open := i - 1
-	for open > 0 && i-open < maxBlock && u.at(open) != "(" {
-		if s := u.at(open); (s == ")" || s == "]" || s == "}") && u.opener(open) > 0 {
-			open = u.opener(open)
-		}
-		open--
-	}
+	open := u.enclosing(i, "(")
 	if u.at(open) != "(" || !u.isWord(open-1) || u.at(i) == "extra" && !strings.Contains(u.at(i+2), "forbid") {
 		return
 	}
@@ -251,23 +240,26 @@ func (u *unit) argued(m *Model, i int) {
 	m.declare(u, i, u.at(i), subject)
 }
 
+// enclosing returns the bracket around i of a kind, or where the search for it ended.
+func (u *unit) enclosing(i int, bracket string) int {
+	open := i - 1
+	for open > 0 && i-open < maxBlock && u.at(open) != bracket {
+		if s := u.at(open); (s == ")" || s == "]" || s == "}") && u.opener(open) > 0 {
+			open = u.opener(open)
+		}
+		open--
+	}
+	return open
+}
+
 // property reads the constraints in a schema entry: name: { required: true }.
 func (u *unit) property(m *Model, i int) {
 	if v := u.at(i + 2); v == "false" && u.at(i) != "additionalProperties" || v == "true" &&
 		u.at(i) == "additionalProperties" || v == "undefined" {
 		return
 	}
-	open := i - 1
-	for open > 0 && i-open < maxBlock && u.at(open) != "{" {
-		if s := u.at(open); (s == ")" || s == "]" || s == "}") && u.opener(open) > 0 {
-			open = u.opener(open)
-		}
-		open--
-	}
-	typed := false
-	for j := open; j < u.closer(max(open, 0)); j++ {
-		typed = typed || u.at(j) == "type"
-	}
+	open := u.enclosing(i, "{")
+	typed := anyOf(open, u.closer(max(open, 0)), func(j int) bool { return u.at(j) == "type" })
 	if typed && u.at(open) == "{" && (u.at(open-1) == ":" || u.at(open-1) == "=") && open > 1 {
 		m.declare(u, i, u.at(i), lex.Unquote(u.at(open-2)))
 	}
@@ -297,11 +289,10 @@ func (u *unit) keeper(m *Model, i int) {
 	for to < len(u.tok) && u.tok[to].Line == u.tok[i].Line && to-i < maxTypes {
 		to++
 	}
-	for j := from; j < to; j++ {
-		switch u.at(j) {
-		case "import", "from", "use", "using", "export", "exports", "require", "include":
-			return // named, not used
-		}
+	if anyOf(from, to, func(j int) bool {
+		return oneOf(u.at(j), "import", "from", "use", "using", "export", "exports", "require", "include")
+	}) {
+		return // named, not used
 	}
 	around := multiset.Difference(u.once(appendTelling, u.tok[from:to]), multiset.Hashes{u.tok[i].Hash})
 	m.Checks = append(m.Checks, Check{Name: strings.Clone(u.at(i)), Line: u.line(i), S: u.text(from, to), Around: around})

@@ -122,7 +122,7 @@ func (u *unit) links(begin, end int) []Link {
 	}
 	var all []Link
 	for j := begin; j < end; j++ {
-		if s := u.at(j); u.kindAt(j) == lex.Op && (s == "[" || s == "{" || s == "(") {
+		if u.opens(j) {
 			j = u.closer(j) - 1
 			continue
 		}

@@ -257,42 +257,34 @@ func (u *unit) closure(i int) (from, to int) {
 	if u.at(j) == "async" || u.at(j) == "move" || u.at(j) == "static" {
 		j++
 	}
+	function := false
 	switch s := u.at(j); u.lang.Name {
 	case "javascript", "typescript", "java", "csharp":
 		arrow := j + 1
 		if s == "(" {
 			arrow = u.closer(j)
 		}
-		if s == "function" || u.at(arrow) == "=>" || u.at(arrow) == "->" {
-			return j, u.statementEnd(j)
-		}
+		function = s == "function" || u.at(arrow) == "=>" || u.at(arrow) == "->"
 	case "go":
-		if s == "func" {
-			return j, u.statementEnd(j)
-		}
+		function = s == "func"
 	case "kotlin":
-		if s == "{" || s == "fun" {
-			return j, u.statementEnd(j)
-		}
+		function = s == "{" || s == "fun"
 	case "php":
-		if s == "function" || s == "fn" {
-			return j, u.statementEnd(j)
-		}
+		function = s == "function" || s == "fn"
 	case "rust":
-		if s == "||" || s == "|" {
-			return j, u.statementEnd(j)
-		}
+		function = s == "||" || s == "|"
 	case "ruby":
-		if s == "lambda" || s == "proc" || s == "->" {
-			return j, u.statementEnd(j)
-		}
+		function = s == "lambda" || s == "proc" || s == "->"
 	case "python":
 		if head := u.headIndex(i); u.at(i-1) == "def" && u.tok[i-1].Col > 0 && head > 0 && u.at(int(u.heads[head-1])) != "@" {
 			colon := u.colon(i, len(u.tok))
 			return colon, u.indentedEnd(i, colon, len(u.tok))
 		}
 	}
-	return 0, 0
+	if !function {
+		return 0, 0
+	}
+	return j, u.statementEnd(j)
 }
 
 // usedIn reports whether a test uses the name at i elsewhere and does not discard it.

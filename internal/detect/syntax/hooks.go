@@ -18,8 +18,6 @@ type skipper struct {
 type hook struct {
 	skipper
 	scope int // the declaration around it; -1 for the file
-	from  int
-	end   int
 }
 
 // findHooks finds the functions of a test file that skip tests, and the code that runs before
@@ -35,14 +33,12 @@ func (u *unit) findHooks() {
 			if d.kind != declFunction || u.tests[i] || d.name == "" || u.skippers[d.name].skip == Always || u.holdsTests(i) {
 				continue
 			}
-			s := u.skipIn(d)
-			if s.skip == Runs {
-				continue
+			if s := u.skipIn(d); s.skip != Runs {
+				if u.isHook(i) {
+					u.hooks = append(u.hooks, hook{s, d.parent})
+				}
+				u.skippers[d.leaf()] = s
 			}
-			if u.isHook(i) {
-				u.hooks = append(u.hooks, hook{s, d.parent, d.start, d.end})
-			}
-			u.skippers[d.leaf()] = s
 		}
 	}
 	u.hookCalls()
@@ -90,10 +86,10 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 			return Runs
 		}
 	case "return", "Exit":
-		if !u.leavesMain(d, i) {
-			return Runs
+		if u.leavesMain(d, i) {
+			return Sometimes
 		}
-		return Sometimes
+		return Runs
 	case "abort": // JUnit
 		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) ||
 			u.lang.Name != "java" && u.lang.Name != "kotlin" {
@@ -187,12 +183,10 @@ func (u *unit) hookCalls() {
 			before == ":" {
 			continue
 		}
-		d, ok := u.hookBlock(i)
-		if !ok {
-			continue
-		}
-		if s := u.skipIn(&d); s.skip != Runs {
-			u.hooks = append(u.hooks, hook{s, u.around(i), d.start, d.end})
+		if d, ok := u.hookBlock(i); ok {
+			if s := u.skipIn(&d); s.skip != Runs {
+				u.hooks = append(u.hooks, hook{s, u.around(i)})
+			}
 		}
 	}
 }

@@ -105,12 +105,12 @@ func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
 	if at < 0 || cleanNames()[u.at(at)] {
 		return
 	}
-	if body[1] <= body[0] {
+	empty := body[1] <= body[0]
+	if empty || u.at(body[0]) == "_" {
 		f.Idle = multiset.Sum(f.Idle, multiset.Hashes{u.tok[at].Hash})
-		return
 	}
-	if u.at(body[0]) == "_" {
-		f.Idle = multiset.Sum(f.Idle, multiset.Hashes{u.tok[at].Hash})
+	if empty {
+		return
 	}
 	last := body[1] - 1
 	for last > body[0] && !u.tok[last].First && u.at(last-1) != ";" {
@@ -145,13 +145,10 @@ func (u *unit) returnsNoError(from, to int) bool {
 
 // onlyAssigns reports whether a Go block only assigns variables.
 func (u *unit) onlyAssigns(from, to int) bool {
-	for j := from; j < to; j++ {
-		if s := u.at(j); u.isWord(j) && (s == "return" || s == "if" || s == "for" || s == "goto" ||
-			strings.HasPrefix(strings.ToLower(s), "err")) {
-			return false
-		}
-	}
-	return to-from >= 3 && u.isWord(from) && u.at(from+1) == "="
+	return to-from >= 3 && u.isWord(from) && u.at(from+1) == "=" && !anyOf(from, to, func(j int) bool {
+		s := u.at(j)
+		return u.isWord(j) && (oneOf(s, "return", "if", "for", "goto") || strings.HasPrefix(strings.ToLower(s), "err"))
+	})
 }
 
 // countTries counts where a Rust or Go function propagates errors and where it does not.
@@ -203,7 +200,7 @@ func (u *unit) countErrors(f *Function, d *decl) {
 		}
 		for k := from; k < end; k++ {
 			switch s := u.at(k); {
-			case u.kindAt(k) == lex.Op && (s == "(" || s == "[" || s == "{"):
+			case u.opens(k):
 				k = u.closer(k) - 1
 			case s == ",":
 				from = k + 1

@@ -12,21 +12,15 @@ import (
 // build directives, an early return.
 func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 	d := &u.decls[i]
-	switch u.lang.Name {
-	case "kotlin":
-		for j := i; j >= 0; j = u.decls[j].parent {
+	for j := i; j >= 0; j = u.decls[j].parent {
+		switch u.lang.Name {
+		case "kotlin":
 			u.kotestSkips(t, &u.decls[j], note)
-		}
-	case "javascript", "typescript":
-		for j := i; j >= 0; j = u.decls[j].parent {
+		case "javascript", "typescript":
 			u.options(t, &u.decls[j], note)
-		}
-	case "php":
-		for j := i; j >= 0; j = u.decls[j].parent {
+		case "php":
 			u.docRequires(t, &u.decls[j])
-		}
-	case "ruby":
-		for j := i; j >= 0; j = u.decls[j].parent {
+		case "ruby":
 			u.metadata(t, &u.decls[j], note)
 		}
 	}
@@ -83,7 +77,7 @@ func (u *unit) options(t *Test, d *decl, note func(s Skipping, at, to int)) {
 	}
 	end := u.closer(open) - 1
 	for j := open + 1; j < end; j++ {
-		if s := u.at(j); u.kindAt(j) == lex.Op && (s == "{" || s == "(" || s == "[") {
+		if u.opens(j) {
 			j = u.closer(j) - 1
 			continue
 		}
@@ -124,12 +118,15 @@ func (u *unit) option(i, at, to int, note func(s Skipping, at, to int)) {
 }
 
 // valueOf returns the beginning of the value assigned to the name at i; -1 for none.
-func (u *unit) valueOf(i int) int {
+func (u *unit) valueOf(i int) int { return u.valueNamed(u.at(i), i) }
+
+// valueNamed returns the beginning of the value last assigned to a name before i, or anywhere; -1 for none.
+func (u *unit) valueNamed(name string, i int) int {
 	if u.given == nil {
 		u.given = u.assignments()
 	}
 	from := -1
-	for _, at := range u.given[u.at(i)] {
+	for _, at := range u.given[name] {
 		if from < 0 || at < i {
 			from = at
 		}
@@ -207,11 +204,9 @@ func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
 
 // printsAt reports whether the statement at i prints something.
 func (u *unit) printsAt(i int) bool {
-	if u.tok[i].First || u.at(i-1) == "{" {
-		for j := i; j < min(len(u.tok), i+6) && u.at(j) != "("; j++ {
-			if u.isWord(j) && u.prints(j) {
-				return true
-			}
+	for j := i; (u.tok[i].First || u.at(i-1) == "{") && j < min(len(u.tok), i+6) && u.at(j) != "("; j++ {
+		if u.isWord(j) && u.prints(j) {
+			return true
 		}
 	}
 	return false
@@ -268,10 +263,8 @@ func (u *unit) builtSometimes(open, to int) Skipping {
 	if u.at(open+1) == "test" && u.at(open+2) == ")" {
 		return Runs
 	}
-	for j := open; j < to; j++ {
-		if u.at(j) == "any" && u.at(j+2) == ")" {
-			return Always
-		}
+	if anyOf(open, to, func(j int) bool { return u.at(j) == "any" && u.at(j+2) == ")" }) {
+		return Always
 	}
 	return Sometimes
 }

@@ -64,15 +64,9 @@ func (u *unit) specSkip() (Skipping, int) {
 			class = i
 		}
 	}
-	for i := class - 1; i > max(0, class-30); i-- {
-		if u.at(i) == "import" || u.at(i) == "package" {
-			break
-		}
-		if strings.HasPrefix(u.at(i), "@") || u.at(i-1) == "@" {
-			switch strings.TrimPrefix(u.at(i), "@") {
-			case "Ignored", "Ignore", "Disabled":
-				return Always, i
-			}
+	for i := class - 1; i > max(0, class-30) && u.at(i) != "import" && u.at(i) != "package"; i-- {
+		if s, ok := strings.CutPrefix(u.at(i), "@"); (ok || u.at(i-1) == "@") && oneOf(s, "Ignored", "Ignore", "Disabled") {
+			return Always, i
 		}
 	}
 	return Runs, 0
@@ -157,8 +151,6 @@ func (u *unit) readSkips(t *Test, i int) {
 	u.offByName(i, note)
 	if u.inTests {
 		u.readNever(i, note)
-	}
-	if u.inTests {
 		u.neverDeclared(i, note)
 	}
 }
@@ -218,12 +210,11 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 	for open < a.to && u.at(open) != "(" {
 		open++
 	}
-	for j := open; j < a.to; j++ {
-		option := u.at(j+1) == "="
-		if option && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" ||
-			u.at(j) == "Ignore" || u.at(j) == "IgnoreReason" || u.at(j) == "Explicit" && u.at(j+2) == "true") {
-			return Always, false
-		}
+	if anyOf(open, a.to, func(j int) bool {
+		return u.at(j+1) == "=" && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" ||
+			u.at(j) == "Ignore" || u.at(j) == "IgnoreReason" || u.at(j) == "Explicit" && u.at(j+2) == "true")
+	}) {
+		return Always, false
 	}
 	switch {
 	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic" || a.name == "ExpectedToFail" ||
@@ -232,10 +223,8 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 	case u.lang.Name == "rust" && a.name == "cfg":
 		return u.builtSometimes(open, a.to), false
 	case u.lang.Name == "rust" && a.name == "cfg_attr":
-		for j := open; j < a.to; j++ {
-			if u.at(j) == "ignore" {
-				return Sometimes, false
-			}
+		if anyOf(open, a.to, func(j int) bool { return u.at(j) == "ignore" }) {
+			return Sometimes, false
 		}
 		return Runs, false
 	case u.lang.Name == "csharp" && sharpConditions().MatchString(a.name):

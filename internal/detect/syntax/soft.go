@@ -62,10 +62,8 @@ func (u *unit) never(from, to int) bool {
 		before, after := u.at(j-1), u.at(j+1)
 		and := before == "&&" || before == "and" || after == "&&" || after == "and"
 		whole := from+1 == to || from+3 == to && before == "("
-		if !u.isWord(j) || !and && !whole || (oneOf(before, "!", "not", ".") || after == "(" || after == ".") {
-			continue
-		}
-		if u.alwaysFalse(u.at(j)) {
+		if u.isWord(j) && (and || whole) && !oneOf(before, "!", "not", ".") && after != "(" && after != "." &&
+			u.alwaysFalse(u.at(j)) {
 			return true
 		}
 	}
@@ -249,7 +247,7 @@ func (u *unit) emptyValue(i, to int) bool {
 
 // lastIsEmpty reports whether the result of a block is an empty value.
 func (u *unit) lastIsEmpty(from, to int) bool {
-	if u.lang.Name != "ruby" && u.lang.Name != "kotlin" && u.lang.Name != "rust" {
+	if !u.givesLast() {
 		return false
 	}
 	last := to - 1

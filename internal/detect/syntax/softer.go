@@ -15,7 +15,6 @@ func (u *unit) readSofter(f *Function, d *decl) {
 	if f.Test || u.lang.Name == "go" {
 		return
 	}
-	var strict, softer, ignored multiset.Hashes
 	add := func(b *multiset.Hashes, name string) {
 		if name != "" {
 			*b = append(*b, Hash(name))
@@ -25,22 +24,20 @@ func (u *unit) readSofter(f *Function, d *decl) {
 		if !u.isWord(i) {
 			continue
 		}
-		add(&strict, u.strict(i))
-		add(&softer, u.softerThan(i))
-		add(&ignored, u.letGo(i, d.body))
+		add(&f.Strict, u.strict(i))
+		add(&f.Softer, u.softerThan(i))
+		add(&f.Ignored, u.letGo(i, d.body))
 	}
-	for _, b := range []*multiset.Hashes{&strict, &softer, &ignored} {
-		slices.Sort(*b)
+	for _, b := range []multiset.Hashes{f.Strict, f.Softer, f.Ignored} {
+		slices.Sort(b)
 	}
-	f.Strict, f.Softer, f.Ignored = strict, softer, ignored
 }
 
 // strict returns the failure that the word at i reports and that would go unnoticed without it;
 // empty for none.
 func (u *unit) strict(i int) string {
 	s := u.at(i)
-	switch {
-	case failuresShown()[s], (s == "check" || s == "strict") && u.at(i+1) == "=" && u.at(i+2) == "True":
+	if failuresShown()[s] || (s == "check" || s == "strict") && u.at(i+1) == "=" && u.at(i+2) == "True" {
 		return s
 	}
 	return ""
@@ -70,13 +67,13 @@ func (u *unit) softerThan(i int) string {
 			return "orElseThrow"
 		}
 	case "ruby":
-		switch s {
-		case "save", "update", "create", "destroy":
-			if u.at(i-1) == "." {
-				return s + "!"
-			}
-		case "to_i", "to_f":
-			return map[string]string{"to_i": "Integer", "to_f": "Float"}[s]
+		switch {
+		case u.at(i-1) == "." && oneOf(s, "save", "update", "create", "destroy"):
+			return s + "!"
+		case s == "to_i":
+			return "Integer"
+		case s == "to_f":
+			return "Float"
 		}
 	case "javascript", "typescript":
 		if s == "decode" && strings.Contains(strings.ToLower(u.at(i-2)), "jwt") {

@@ -247,15 +247,7 @@ func (u *unit) listAt(from, to int) int {
 // listNamed returns the opening bracket of the list assigned to a name before i, or anywhere; -1
 // for none.
 func (u *unit) listNamed(name string, i int) int {
-	if u.given == nil {
-		u.given = u.assignments()
-	}
-	from := -1
-	for _, at := range u.given[name] {
-		if from < 0 || at < i {
-			from = at
-		}
-	}
+	from := u.valueNamed(name, i)
 	if from < 0 || u.lang.Name == "go" && u.at(from) != "[" && u.at(from) != "map" {
 		return -1
 	}

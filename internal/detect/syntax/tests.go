@@ -115,10 +115,8 @@ func (u *unit) isTest(i int) bool {
 		if d.parent >= 0 && u.at(u.decls[d.parent].at+1) == ":" && !strings.Contains(parent, "Test") {
 			return false // runners collect a class by its base or its name
 		}
-		if slices.ContainsFunc(d.annotations, func(a annotation) bool { return a.name == "fixture" }) {
-			return false
-		}
-		return d.parent < 0 || u.decls[d.parent].kind == DeclContainer
+		return (d.parent < 0 || u.decls[d.parent].kind == DeclContainer) &&
+			!d.annotatedBy(func(s string) bool { return s == "fixture" })
 	case "ruby":
 		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test"))
 	case "php":
@@ -168,13 +166,10 @@ func (u *unit) helpers() set {
 		if u.tests[i] || d.kind != declFunction || d.name == "" || !u.inTests && !u.inTestCode(i) {
 			continue
 		}
-		for j := d.body; j < d.end; j++ {
-			if u.isWord(j) && u.asserts(j, nil) {
-				all[d.name] = true
-				if dot := strings.LastIndexByte(d.name, '.'); dot >= 0 {
-					all[d.name[dot:]] = true // a method of Go
-				}
-				break
+		if u.assertsWithin(d.body, d.end) {
+			all[d.name] = true
+			if dot := strings.LastIndexByte(d.name, '.'); dot >= 0 {
+				all[d.name[dot:]] = true // a method of Go
 			}
 		}
 	}
@@ -276,12 +271,9 @@ func (u *unit) uses(d *decl, name string) bool {
 
 // empty reports whether the body of a declaration has no statements.
 func (u *unit) empty(d *decl) bool {
-	for j := d.body; j < d.end; j++ {
-		if s := u.at(j); u.kindAt(j) != lex.Op && s != "pass" && s != "end" {
-			return false
-		}
-	}
-	return d.body < d.end
+	return d.body < d.end && !anyOf(d.body, d.end, func(j int) bool {
+		return u.kindAt(j) != lex.Op && u.at(j) != "pass" && u.at(j) != "end"
+	})
 }
 
 // member reports whether the word at i names a member: x.name, name: value, f(name=value), NAME.
@@ -291,15 +283,9 @@ func (u *unit) member(i int) bool {
 	if len(s) < minMember || Everywhere(s) {
 		return false
 	}
-	switch u.at(i - 1) {
-	case ".", "->", "::", "?.":
-		return true
-	case "(", ",":
-		if u.at(i+1) == "=" {
-			return true
-		}
-	}
-	return u.at(i+1) == ":" || u.at(i+1) == "=>" || s == strings.ToUpper(s)
+	before, next := u.at(i-1), u.at(i+1)
+	return oneOf(before, ".", "->", "::", "?.") || (before == "(" || before == ",") && next == "=" ||
+		next == ":" || next == "=>" || s == strings.ToUpper(s)
 }
 
 // identifier matches a word of a title that can only be a name in the code.

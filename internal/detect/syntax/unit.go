@@ -227,6 +227,11 @@ func (u *unit) closer(i int) int {
 	return len(u.tok)
 }
 
+// opens reports whether an opening bracket is at i.
+func (u *unit) opens(i int) bool {
+	return u.kindAt(i) == lex.Op && (u.at(i) == "(" || u.at(i) == "[" || u.at(i) == "{")
+}
+
 // opener returns the bracket that the one at i closes; -1 for none.
 func (u *unit) opener(i int) int { return int(u.match[i]) }
 
