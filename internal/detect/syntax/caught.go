@@ -274,7 +274,7 @@ func (u *unit) handlerBody(i int) (from, to int) {
 	if u.at(j) != "{" || u.at(i-1) == "." {
 		return -1, -1
 	}
-	return j + 1, u.closer(j) - 1
+	return j + 1, max(j+1, u.closer(j)-1) // nothing may follow the bracket
 }
 
 // rescueEnd returns the end of a Ruby handler whose body begins at from.

@@ -22,7 +22,7 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	for _, s := range []string{"`${`", "<<~A\n<<-B\nA\n", "<<<'X'\n", "r###\"", "'\\", "%w(", "/[/]", "f'{", "\"\"\"",
-		"$@\"", "def a = ", "it.each`", "=begin\n", "#[", "@", "<?php ?>", "\r\n\r"} {
+		"fun a() = try { b() } catch (e: E) {", "$@\"", "def a = ", "it.each`", "=begin\n", "#[", "@", "<?php ?>", "\r\n\r"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
