@@ -22,10 +22,8 @@ func (u *unit) collected(i int) bool {
 		return d.kind != declFunction || !has(d.modifiers, "private") && !has(d.modifiers, "protected") &&
 			u.inherits(d.parent)
 	case "java", "kotlin":
-		if d.kind != declFunction {
-			return true
-		}
-		return !has(d.modifiers, "private") && !(has(d.modifiers, "static") && u.jupiter()) && u.nested(d.parent)
+		return d.kind != declFunction || !has(d.modifiers, "private") &&
+			!(has(d.modifiers, "static") && u.jupiter()) && u.nested(d.parent)
 	case "csharp":
 		return u.sharpCollected(d)
 	}
@@ -41,13 +39,10 @@ func (u *unit) shadowed(i int) bool {
 	if u.lastOf()[placeOf(u, i)] > i {
 		return d.parent >= 0 || u.lang.shape != indents || u.tok[d.start].Col == 0
 	}
-	for _, h := range u.offHeads() { // del test_a, test_a = None
-		if h >= d.end && d.parent < 0 && u.tok[h].Col == 0 &&
-			(u.at(h) == "del" && u.at(h+1) == d.name || u.at(h) == d.name && u.at(h+1) == "=") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(u.offHeads(), func(h int) bool { // del test_a, test_a = None
+		return h >= d.end && d.parent < 0 && u.tok[h].Col == 0 &&
+			(u.at(h) == "del" && u.at(h+1) == d.name || u.at(h) == d.name && u.at(h+1) == "=")
+	})
 }
 
 // place is the scope and name of a function.
@@ -99,15 +94,11 @@ func (u *unit) inherits(i int) bool {
 	d := &u.decls[i]
 	switch u.lang.Name {
 	case "ruby":
-		if u.at(d.at-1) != "class" || u.at(d.at+1) == "<" {
-			return true
-		}
-		return anyOf(d.body, min(d.end, d.body+20), func(j int) bool { return u.at(j) == "include" })
+		return u.at(d.at-1) != "class" || u.at(d.at+1) == "<" ||
+			anyOf(d.body, min(d.end, d.body+20), func(j int) bool { return u.at(j) == "include" })
 	case "php":
-		if u.at(d.start) == "trait" || u.at(d.at-1) == "trait" {
-			return true
-		}
-		return slices.ContainsFunc(u.tok[d.at:d.body], func(t lex.Token) bool { return t.S == "extends" })
+		return u.at(d.start) == "trait" || u.at(d.at-1) == "trait" ||
+			anyOf(d.at, d.body, func(j int) bool { return u.at(j) == "extends" })
 	}
 	return true
 }
@@ -140,11 +131,9 @@ func (u *unit) sharpCollected(d *decl) bool {
 			(has(u.decls[d.parent].modifiers, "internal") || has(u.decls[d.parent].modifiers, "private")) {
 			return false
 		}
-		switch a.name {
-		case "Test", "TestCase", "TestMethod", "DataTestMethod", "TestCaseSource":
-			if has(d.modifiers, "private") || has(d.modifiers, "protected") || has(d.modifiers, "internal") {
-				return false
-			}
+		if oneOf(a.name, "Test", "TestCase", "TestMethod", "DataTestMethod", "TestCaseSource") &&
+			(has(d.modifiers, "private") || has(d.modifiers, "protected") || has(d.modifiers, "internal")) {
+			return false
 		}
 		if strings.HasSuffix(a.name, "TestMethod") && d.parent >= 0 && u.names("TestTools") {
 			class := &u.decls[d.parent]
@@ -157,9 +146,7 @@ func (u *unit) sharpCollected(d *decl) bool {
 
 // neverDeclared notes a test inside a function that the file neither calls nor passes on.
 func (u *unit) neverDeclared(i int, note func(s Skipping, at, to int)) {
-	switch u.lang.Name {
-	case "javascript", "typescript", "ruby":
-	default:
+	if !oneOf(u.lang.Name, "javascript", "typescript", "ruby") {
 		return
 	}
 	p := u.decls[i].parent
@@ -175,10 +162,8 @@ func (u *unit) neverDeclared(i int, note func(s Skipping, at, to int)) {
 		return
 	}
 	for j := range u.tok {
-		if u.at(j) != d.name || u.kindAt(j) == lex.Op || j >= d.start && j < d.end {
-			continue
-		}
-		if u.at(j+1) != "=" || u.at(j-1) == "." || j < d.start-2 { // not its own assignment
+		own := j >= d.start-2 && u.at(j+1) == "=" && u.at(j-1) != "." || j >= d.start && j < d.end
+		if u.at(j) == d.name && u.kindAt(j) != lex.Op && !own {
 			return
 		}
 	}
@@ -211,11 +196,7 @@ func (u *unit) offByName(i int, note func(s Skipping, at, to int)) {
 		default:
 			continue
 		}
-		p := u.around(h)
-		if p >= 0 && u.decls[p].kind != DeclContainer {
-			continue
-		}
-		if u.within(i, p) {
+		if p := u.around(h); (p < 0 || u.decls[p].kind == DeclContainer) && u.within(i, p) {
 			u.noteMark(h, note)
 		}
 	}

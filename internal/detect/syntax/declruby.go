@@ -142,14 +142,12 @@ func (u *unit) declareEnds() {
 				private = false
 			}
 			u.declareRuby(i, private || u.at(i-1) == "private" && t.S == "def")
-		case "private", "protected":
+		case "private", "protected", "public":
 			if t.First && (i+1 >= len(u.tok) || u.tok[i+1].First) {
-				private = true
+				private = t.S != "public"
 			}
-			u.hide(i)
-		case "public":
-			if t.First && (i+1 >= len(u.tok) || u.tok[i+1].First) {
-				private = false
+			if t.S != "public" {
+				u.hide(i)
 			}
 		}
 	}
@@ -296,7 +294,7 @@ func (u *unit) declareCall(i int, suite bool) {
 		return
 	}
 	title := j + 1
-	if s := u.at(i); u.lang.Name == "kotlin" && oneOf(s, "withData", "xwithData", "withTests", "withContexts") {
+	if u.lang.Name == "kotlin" && oneOf(u.at(i), "withData", "xwithData", "withTests", "withContexts") {
 		u.dataCall(&d, j)
 		return
 	}
@@ -355,9 +353,7 @@ func (u *unit) dataCall(d *decl, open int) {
 
 // holdsFunction reports whether a function begins in [from, to).
 func (u *unit) holdsFunction(from, to int) bool {
-	return anyOf(from, min(to, from+30), func(i int) bool {
-		return u.at(i) == "=>" || u.at(i) == "function" || u.at(i) == "{"
-	})
+	return anyOf(from, min(to, from+30), func(i int) bool { return oneOf(u.at(i), "=>", "function", "{") })
 }
 
 func (u *unit) commaAfter(i, to int) int {
@@ -383,15 +379,11 @@ func (u *unit) rubyCall(d *decl, j int) {
 	}
 	from := j
 	for j < len(u.tok) && (u.tok[j].Line == line || u.at(j-1) == "," || u.kindAt(j) == lex.Text) {
-		switch {
-		case u.at(j) == "do" && u.match[j] > int32(j):
-			d.body, d.end = j+1, int(u.match[j])+1
-		case u.at(j) == "{" && u.match[j] > int32(j) && j > d.at && u.at(j-1) != ",":
-			d.body, d.end = j+1, int(u.match[j])+1
-		default:
+		if u.match[j] <= small(j) || u.at(j) != "do" && (u.at(j) != "{" || j <= d.at || u.at(j-1) == ",") {
 			j++
 			continue
 		}
+		d.body, d.end = j+1, int(u.match[j])+1
 		if u.kindAt(from) == lex.Text {
 			d.name = strings.Clone(lex.Unquote(u.at(from)))
 		} else {

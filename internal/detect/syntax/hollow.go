@@ -150,14 +150,8 @@ func (u *unit) sameCode(a, b [2]int) bool {
 	if a[1]-a[0] != b[1]-b[0] || a[1] <= a[0] || a[0] < 0 || b[1] > len(u.tok) {
 		return false
 	}
-	named := false
-	for k := range a[1] - a[0] {
-		if u.at(a[0]+k) != u.at(b[0]+k) {
-			return false
-		}
-		named = named || u.isWord(a[0]+k)
-	}
-	return named
+	return anyOf(a[0], a[1], u.isWord) &&
+		!anyOf(0, a[1]-a[0], func(k int) bool { return u.at(a[0]+k) != u.at(b[0]+k) })
 }
 
 // deadCode returns the spans of a test file that never run, such as blocks under a false condition
@@ -210,15 +204,10 @@ func (u *unit) afterReturn(i int) [2]int {
 
 // underHead reports whether the statement at i is the body of an if or a loop without braces.
 func (u *unit) underHead(i int) bool {
-	before := u.at(i - 1)
-	if before == ")" {
-		switch u.at(u.opener(i-1) - 1) {
-		case "if", "while", "for", "foreach", "elseif", "when":
-			return true
-		}
-		return false
+	if u.at(i-1) == ")" {
+		return oneOf(u.at(u.opener(i-1)-1), "if", "while", "for", "foreach", "elseif", "when")
 	}
-	return before == "else" || before == "=>" || before == "->" || before == "do"
+	return oneOf(u.at(i-1), "else", "=>", "->", "do")
 }
 
 // uncalled returns the body of the local function with the name at i if its test does not use it.
@@ -227,10 +216,11 @@ func (u *unit) uncalled(i int) [2]int {
 	if from >= to || !u.declares(i) || !u.assertsWithin(from, to) {
 		return [2]int{}
 	}
-	for d := range u.decls {
-		if t := &u.decls[d]; u.tests[d] && i > t.at && i < t.end && !u.usedIn(i, t) {
-			return [2]int{from, to}
-		}
+	if anyOf(0, len(u.decls), func(d int) bool {
+		t := &u.decls[d]
+		return u.tests[d] && i > t.at && i < t.end && !u.usedIn(i, t)
+	}) {
+		return [2]int{from, to}
 	}
 	return [2]int{}
 }
@@ -336,33 +326,29 @@ func (u *unit) deadAt(i int) [2]int {
 // isFalse reports whether the token at i is a false constant, or a true one if negated.
 func (u *unit) isFalse(i int, not bool) bool {
 	s := strings.ToLower(u.at(i))
-	if not {
-		return s == "true" || s == "1"
-	}
-	return s == "false" || s == "0"
+	return not && (s == "true" || s == "1") || !not && (s == "false" || s == "0")
 }
 
 // headedBody returns the body of the statement at i whose head ends at to.
 func (u *unit) headedBody(i, to int) [2]int {
 	switch u.lang.shape {
 	case indents:
-		if u.at(to) != ":" {
-			return [2]int{}
+		if u.at(to) == ":" {
+			return [2]int{to + 1, u.indentedEnd(i, to+1, len(u.tok))}
 		}
-		return [2]int{to + 1, u.indentedEnd(i, to+1, len(u.tok))}
 	case ends:
-		if !u.tok[i].First || u.match[i] < 0 {
-			return [2]int{}
+		if u.tok[i].First && u.match[i] >= 0 {
+			return [2]int{to, int(u.match[i])}
 		}
-		return [2]int{to, int(u.match[i])}
+	default:
+		if u.at(to) == "{" {
+			return [2]int{to + 1, u.closer(to) - 1}
+		}
+		if u.at(i+1) == "(" {
+			return [2]int{to, u.statementEnd(to)}
+		}
 	}
-	if u.at(to) == "{" {
-		return [2]int{to + 1, u.closer(to) - 1}
-	}
-	if u.at(i+1) != "(" {
-		return [2]int{}
-	}
-	return [2]int{to, u.statementEnd(to)}
+	return [2]int{}
 }
 
 // emptyLoop returns the body of a loop over an empty literal list.
@@ -406,10 +392,10 @@ func (u *unit) emptyLoop(i int) [2]int {
 	if u.at(to) == ")" {
 		to++
 	}
-	if u.at(to) != "{" {
-		return [2]int{}
+	if u.at(to) == "{" {
+		return [2]int{to + 1, u.closer(to) - 1}
 	}
-	return [2]int{to + 1, u.closer(to) - 1}
+	return [2]int{}
 }
 
 // emptyList reports whether the tokens [from, to) are an empty literal list.

@@ -6,9 +6,7 @@ func (u *unit) readScript(m *Model) {
 	if u.inTests {
 		return
 	}
-	switch u.lang.Name {
-	case "javascript", "typescript", "python", "ruby", "php":
-	default:
+	if !oneOf(u.lang.Name, "javascript", "typescript", "python", "ruby", "php") {
 		return
 	}
 	f := &Function{Name: Script, Leaf: Script, Line: 1, Kind: declFunction, All: m.Rest, BodyHash: firstHash}

@@ -84,12 +84,10 @@ func (w *whenReader) read(p skipPlace) int {
 	}
 	c := when{Condition: platform.Condition{Language: w.lang.Name, RunsWhen: runs, Given: make(map[string]string)},
 		asked: make(map[string]bool)}
-	if w.at(at-1) == "=" || w.at(at-1) == "." && w.at(at-3) == "=" { // np = pytest.importorskip("numpy")
-		if name := at - 2; w.isWord(name) && w.at(at-1) == "=" {
-			c.names = append(c.names, w.at(name))
-		} else if w.isWord(at - 4) {
-			c.names = append(c.names, w.at(at-4))
-		}
+	if w.at(at-1) == "=" && w.isWord(at-2) { // np = importorskip("numpy")
+		c.names = append(c.names, w.at(at-2))
+	} else if (w.at(at-1) == "=" || w.at(at-1) == "." && w.at(at-3) == "=") && w.isWord(at-4) {
+		c.names = append(c.names, w.at(at-4)) // np = pytest.importorskip("numpy")
 	}
 	c.Tried = from == at && w.tried(at)
 	w.left = 8
@@ -138,17 +136,13 @@ func (u *unit) whenOf(at, to int) (from, end int, runs bool) {
 				continue
 			}
 			return j + 1, u.headEnd(j, to), s == "unless" || s == "guard"
-		case "skipIf", "skipif", "SkipWhen", "If", "DisabledIf":
+		case "skipIf", "skipif", "SkipWhen", "If", "DisabledIf", "assumeFalse":
 			if u.at(j+1) == "(" {
 				return j + 2, u.firstArgument(j + 1), false
 			}
 		case "skipUnless", "runIf", "SkipUnless", "IfNot", "Unless", "assumeTrue", "assumeThat", "That":
 			if u.at(j+1) == "(" {
 				return j + 2, u.firstArgument(j + 1), true
-			}
-		case "assumeFalse":
-			if u.at(j+1) == "(" {
-				return j + 2, u.firstArgument(j + 1), false
 			}
 		case "enabled", "enabledIf", "cfg":
 			return j + 1, to, true
@@ -271,12 +265,7 @@ func (w *whenReader) expand(b *strings.Builder, c *when, i int) {
 	if w.left--; w.left < 0 || plainWords()[name] && name != "err" && name != "ok" && name != "error" {
 		return
 	}
-	from, to := -1, -1
-	for _, at := range w.given[name] {
-		if from < 0 || at < i {
-			from = at
-		}
-	}
+	from, to := w.valueOf(i), -1
 	if from >= 0 {
 		to = min(w.statementEnd(from), from+40)
 		w.take(from-4, to)
@@ -328,14 +317,9 @@ func (u *unit) assignments() map[string][]int {
 // typedName returns the variable whose type ends at i: cases: [number][] = ...; -1 for none.
 func (u *unit) typedName(i int) int {
 	for j := i; j > max(0, i-maxTypes) && !u.tok[j].First && u.at(j) != ";"; j-- {
-		if u.at(j) == ":" && u.isWord(j-1) {
-			switch u.at(j - 2) {
-			case "const", "let", "var", "val", "static", "mut":
-				return j - 1
-			}
-			if u.tok[j-1].First {
-				return j - 1
-			}
+		if u.at(j) == ":" && u.isWord(j-1) &&
+			(u.tok[j-1].First || oneOf(u.at(j-2), "const", "let", "var", "val", "static", "mut")) {
+			return j - 1
 		}
 	}
 	return -1
@@ -359,21 +343,15 @@ func (w *whenReader) used(c *when) bool {
 // uses reports whether a token outside the skips is a name, or contains it in its text if asked is
 // set.
 func (w *whenReader) uses(name, low string, asked bool) bool {
-	for j := range w.tok {
-		if w.own[j] {
-			continue
+	return anyOf(0, len(w.tok), func(j int) bool {
+		switch s := w.at(j); {
+		case w.own[j]:
+		case w.isWord(j):
+			return s == name || len(low) > 2 && (strings.EqualFold(s, low) || len(s) > len(low) && s[len(low)] == '_' &&
+				strings.EqualFold(s[:len(low)], low))
+		case w.kindAt(j) == lex.Text:
+			return asked && (lex.Unquote(s) == name || len(name) > 3 && strings.Contains(s, name))
 		}
-		switch s := w.at(j); w.kindAt(j) {
-		case lex.Word:
-			if s == name || len(low) > 2 && (strings.EqualFold(s, low) || len(s) > len(low) && s[len(low)] == '_' &&
-				strings.EqualFold(s[:len(low)], low)) {
-				return true
-			}
-		case lex.Text:
-			if asked && (lex.Unquote(s) == name || len(name) > 3 && strings.Contains(s, name)) {
-				return true
-			}
-		}
-	}
-	return false
+		return false
+	})
 }

@@ -64,21 +64,18 @@ func (u *unit) readNever(i int, note func(s Skipping, at, to int)) {
 	}
 	for _, at := range u.ended {
 		if at < d.start || u.lang.Name == "python" {
-			if u.at(at) == "def" {
-				note(Always, at, u.lineEnd(at))
-				continue
-			}
-			if u.endsUnder(at) < 0 {
-				note(Always, at, u.statementEnd(at))
-				continue
-			}
 			under := u.endsUnder(at)
-			if slices.ContainsFunc(u.tok[under:min(under+maxCondition, len(u.tok))],
-				func(t lex.Token) bool { return t.Line == u.tok[under].Line && (t.S == ">=" || t.S == ">") }) {
+			switch {
+			case u.at(at) == "def":
+				note(Always, at, u.lineEnd(at))
+			case under < 0:
+				note(Always, at, u.statementEnd(at))
+			case slices.ContainsFunc(u.tok[under:min(under+maxCondition, len(u.tok))],
+				func(t lex.Token) bool { return t.Line == u.tok[under].Line && (t.S == ">=" || t.S == ">") }):
 				note(Always, under, u.statementEnd(at)) // the new one counts
-				continue
+			default:
+				note(Sometimes, under, u.statementEnd(at))
 			}
-			note(Sometimes, under, u.statementEnd(at))
 		}
 	}
 }
@@ -126,12 +123,8 @@ func (u *unit) fileEnds() []int {
 
 // alone reports whether the word at i has no operand.
 func (u *unit) alone(i int) bool {
-	switch s := u.at(i + 1); {
-	case s == ";" || s == "}" || s == "(" || s == "if" || s == "unless" || s == "end":
-		return true
-	default:
-		return u.lang.Name == "ruby" && (i+1 >= len(u.tok) || u.tok[i+1].First || u.kindAt(i+1) == lex.Number)
-	}
+	return oneOf(u.at(i+1), ";", "}", "(", "if", "unless", "end") ||
+		u.lang.Name == "ruby" && (i+1 >= len(u.tok) || u.tok[i+1].First || u.kindAt(i+1) == lex.Number)
 }
 
 // inBlock reports whether the token at i is in a closure that is an argument.
