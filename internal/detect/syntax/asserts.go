@@ -173,8 +173,7 @@ func assertLike(s string) bool {
 var assertPrefixes = [...]string{"assert", "expect", "verify", "check", "should", "must", "ensure", "refute",
 	"require", "compare"}
 
-// goAsserts reports whether a call of Go asserts: a method of t, an assertion library, or a
-// function that takes t.
+// goAsserts reports whether a call of Go asserts: by t, by an assertion library, or given t.
 func (u *unit) goAsserts(i int, helpers set) bool {
 	s, on := u.at(i), u.at(i-2)
 	if u.at(i-1) == "." {

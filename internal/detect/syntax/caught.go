@@ -48,8 +48,7 @@ func (u *unit) losesFailure(i, from int) bool {
 	return u.expectsFailure(i) || u.lang.handlers[s] && u.onlyLogs(i) && u.guardsAsserts(i, from)
 }
 
-// chainCaught reports whether the catch at i drops or only logs the failure of a promise that
-// asserts.
+// chainCaught reports whether the catch at i drops or only logs failures of a promise that asserts.
 func (u *unit) chainCaught(i int) bool {
 	begin := u.chainBegin(i)
 	if !u.assertsWithin(begin, i) {
@@ -81,8 +80,7 @@ func (u *unit) floats(i, from int) bool {
 	})
 }
 
-// countsAsserts reports whether a test declares its number of assertions, so that a missing one
-// fails it.
+// countsAsserts reports whether a test declares its number of assertions.
 func (u *unit) countsAsserts(from, to int) bool {
 	return anyOf(from, to, func(j int) bool {
 		return u.at(j+1) != ":" &&

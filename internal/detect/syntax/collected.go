@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// collected reports whether the runner finds the test at i, by its declaration and the ones around
-// it.
+// collected reports whether the runner finds the test at i, by the declarations around it.
 func (u *unit) collected(i int) bool {
 	d := &u.decls[i]
 	switch u.lang.Name {
@@ -123,8 +122,7 @@ func (u *unit) nested(i int) bool {
 	return u.at(d.at-1) != "class"
 }
 
-// sharpCollected reports whether a method of C# is public where its runner requires it, in a class
-// that MSTest finds.
+// sharpCollected reports whether a C# runner finds a method: it may have to be public.
 func (u *unit) sharpCollected(d *decl) bool {
 	for _, a := range d.annotations {
 		if (a.name == "Fact" || a.name == "Theory") && d.parent >= 0 &&
@@ -230,8 +228,7 @@ var strictNames = sync.OnceValue(func() map[string][2][]string {
 	}
 })
 
-// Collected reports whether runners look for tests in a file of this name. TestFile also accepts
-// test helpers.
+// Collected reports whether runners look for tests, not only helpers, in a file of this name.
 func (l *Language) Collected(name string) bool {
 	base := path.Base(name)
 	if l.Name == "rust" { // each file of the folder is a program

@@ -95,8 +95,7 @@ func (u *unit) readCase(f *Function, i int, d *decl) {
 	}
 }
 
-// departs reports whether a block throws, or returns a value other than a zero value, a constant or
-// nil.
+// departs reports whether a block throws, or returns a value that is not empty, constant or nil.
 func (u *unit) departs(from, to int) bool {
 	for j := from; j < to; j++ {
 		s := u.at(j)

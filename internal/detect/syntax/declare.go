@@ -270,8 +270,7 @@ func (u *unit) compact(open int) bool {
 	return false
 }
 
-// accessors reads the property of C# whose block opens at open: get { } and set { } are functions
-// with its name.
+// accessors reads the property of C# whose block opens at open, with a function for each accessor.
 func (u *unit) accessors(open int) {
 	end := min(u.closer(open), len(u.tok))
 	for j := open + 1; j < end; j++ {
@@ -319,8 +318,7 @@ func (u *unit) explicit(i int) bool {
 // patternWords begin blocks of C# that are patterns or values.
 var patternWords = sync.OnceValue(wordSet("is switch with and or not"))
 
-// beforeInitialiser returns the parenthesis that ends the parameters of a C# constructor, before :
-// base(...).
+// beforeInitialiser returns the end of a C# constructor's parameters, before its initializer.
 func (u *unit) beforeInitialiser(i int) int {
 	if at := u.opener(i) - 1; u.lang.Name == "csharp" && (u.at(at) == "base" || u.at(at) == "this") &&
 		u.at(at-1) == ":" && u.at(at-2) == ")" && u.opener(at-2) > 0 {

@@ -20,8 +20,7 @@ type Check struct {
 	Around multiset.Hashes
 }
 
-// readChecks notes the checks that a file declares: annotations, rules in tags, schemas, names of
-// middleware.
+// readChecks notes the declared checks: annotations, rules in tags, schemas, names of middleware.
 func (u *unit) readChecks(m *Model) {
 	if u.inTests {
 		return
@@ -104,8 +103,7 @@ func (u *unit) annotation(m *Model, at int) {
 	m.declare(u, at, name, u.annotatedName(after))
 }
 
-// validates reports whether a file imports a validation library, so that an annotation is one of
-// its checks.
+// validates reports whether a file imports a validation library.
 func (u *unit) validates() bool {
 	return anyOf(0, min(len(u.tok), 400), func(i int) bool {
 		s := u.at(i)

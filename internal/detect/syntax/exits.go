@@ -8,8 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// Exits counts the places where a program ends with an error code, and those where it ends with
-// success.
+// Exits counts the exits of a program with an error code and those with success.
 type Exits struct {
 	Telling, Well int
 	Line          int // of the last success
@@ -65,8 +64,7 @@ func (e *Exits) count(u *unit, i int, well bool) {
 var exitWords = sync.OnceValue(wordSet("exit Exit exitProcess exit! SystemExit die reallyExit exitCode ExitCode " +
 	"_exit SUCCESS FAILURE EXIT_SUCCESS EXIT_FAILURE"))
 
-// CodeIgnored reports whether a call whose result was the exit code is still made, but not for the
-// exit code.
+// CodeIgnored reports whether a call is still made whose result is no longer the exit code.
 func CodeIgnored(was, now *Model) bool {
 	for _, call := range multiset.Difference(was.Exits.Handed, now.Exits.Handed) {
 		calls := func(m *Model) int {

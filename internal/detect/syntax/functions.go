@@ -129,7 +129,8 @@ func (u *unit) public(i int) bool {
 	case "rust":
 		return has(d.modifiers, "pub") || u.at(d.start) == "pub" || u.at(d.at-2) == "pub"
 	case "php":
-		return (d.parent < 0 || has(d.modifiers, "public")) && !strings.HasPrefix(d.name, "__") // magic methods have no explicit callers
+		magic := strings.HasPrefix(d.name, "__") // without explicit callers
+		return !magic && (d.parent < 0 || has(d.modifiers, "public"))
 	}
 	if d.parent >= 0 { // a member of a class
 		return !strings.HasPrefix(d.name, "_") && !strings.HasPrefix(d.name, "#") && !has(d.modifiers, "private") &&

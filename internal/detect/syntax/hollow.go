@@ -225,8 +225,7 @@ func (u *unit) uncalled(i int) [2]int {
 	return [2]int{}
 }
 
-// declares reports whether the name at i declares a variable or a function, unlike a field or an
-// argument.
+// declares reports whether the name at i declares a variable or function, not a field or argument.
 func (u *unit) declares(i int) bool {
 	switch before := u.at(i - 1); u.lang.Name {
 	case "javascript", "typescript", "kotlin", "rust":

@@ -20,8 +20,7 @@ type hook struct {
 	scope int // the declaration around it; -1 for the file
 }
 
-// findHooks finds the functions of a test file that skip tests, and the code that runs before
-// tests.
+// findHooks finds the functions of a test file that skip tests or run before them.
 func (u *unit) findHooks() {
 	u.skippers, u.hooks = make(map[string]skipper), nil
 	if !u.inTests {
@@ -104,8 +103,7 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 	return Always
 }
 
-// leavesMain reports whether the word at i conditionally ends TestMain of Go with success before
-// the tests run.
+// leavesMain reports whether the word at i conditionally ends TestMain of Go before the tests.
 func (u *unit) leavesMain(d *decl, i int) bool {
 	if u.lang.Name != "go" || d.name != "TestMain" || u.at(i) == "Exit" && u.at(i+2) != "0" || u.at(i) == "return" &&
 		u.at(i+1) != "}" || !u.conditional(d, i) {
@@ -172,8 +170,7 @@ var (
 		"beforeSpec beforeContainer beforeAny beforeEachTest prepend_before background around"))
 )
 
-// hookCalls finds the calls that register code to run before tests: beforeEach(() => ...), before {
-// ... }.
+// hookCalls finds calls that register code to run before tests, such as beforeEach(() => ...).
 func (u *unit) hookCalls() {
 	for i := range u.tok {
 		if !u.isWord(i) || !hookCallNames()[u.at(i)] || u.at(i-1) == "def" || u.at(i-1) == "function" || u.at(i-1) == "fun" {
@@ -303,8 +300,7 @@ func (u *unit) noteDeclared(at, to int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// blockAround returns the Ruby if or unless after from whose block contains a declaration; 0 for
-// none.
+// blockAround returns the Ruby if or unless after from around a declaration; 0 for none.
 func (u *unit) blockAround(d *decl, from int) int {
 	for j := d.start - 1; j > max(from, d.start-maxSteps); j-- {
 		if s := u.at(j); (s == "if" || s == "unless") && u.tok[j].First && int(u.match[j]) >= d.end-1 {
@@ -372,8 +368,7 @@ func (u *unit) aliases() map[string]aliased {
 	return all
 }
 
-// skipsAs reports whether the tokens name a test or a suite that may be skipped, without calling
-// it.
+// skipsAs reports whether the tokens name a test or suite that may be skipped.
 func (u *unit) skipsAs(from, to int) (aliased, bool) {
 	a := aliased{always: true}
 	skips := false

@@ -16,8 +16,7 @@ func (t *Test) Strengths() [Exact + 1]int {
 	return n
 }
 
-// implied reports whether a stronger assertion about a value implies one that only tests its
-// presence.
+// implied reports whether a stronger assertion implies one that a value exists.
 func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
 	if b.Strength <= Weak || !presence()[plain(a.Name)] {
 		return false

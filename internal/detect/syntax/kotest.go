@@ -6,8 +6,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// titledSpecs reports whether the file may have Kotest tests of the form "adds" { ... }, as in
-// StringSpec.
+// titledSpecs reports whether the file may have Kotest tests of the form "adds" { ... }.
 func (u *unit) titledSpecs() bool {
 	return u.lang.Name == "kotlin" && u.inTests &&
 		(u.names("kotest") || u.names("kotlintest") || u.names("StringSpec") || u.names("FreeSpec") || u.names("WordSpec"))

@@ -59,8 +59,7 @@ func (u *unit) loopAt(i int) (loop, bool) {
 	return loop{}, false
 }
 
-// eachCalls are the methods that call a function for each element, allCalls those that test all
-// elements.
+// eachCalls are methods that call a function for each element, allCalls those that test all.
 var (
 	eachCalls = sync.OnceValue(wordSet("forEach forAll each each_with_index each_pair each_entry each_line " +
 		"each_value each_key for_each onEach forEachIndexed forEachOrdered with_index ForEach map"))
@@ -279,8 +278,7 @@ func (u *unit) standsAlone(open int) bool {
 	return u.tok[open].First || !u.isWord(open-1) && before != ")" && before != "]"
 }
 
-// readLoops adds the elements of the lists of loops with assertions, in and around a test, to its
-// cases.
+// readLoops adds the elements of lists that loops with assertions, in and around a test, read.
 func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 	for _, l := range in.all {
 		around := l.body[0] <= d.start && d.end <= l.body[1]

@@ -109,15 +109,13 @@ type Test struct {
 	// a key, or in capitals.
 	Members multiset.Hashes
 	Empty   bool // it has no statements
-	// Silent is set when it asserts nothing and passes nothing to code that could: only a crash
-	// fails it.
+	// Silent is set when it asserts nothing and passes nothing to code that could.
 	Silent bool
 	Table  bool // the rows of a table, not a test
 	Caught int  // assertions whose failure is caught
 	// Maybe counts assertions in error handlers that nothing forces to run.
 	Maybe int
-	// Told counts statements that print, or that count an assertion as made; Voided are names whose
-	// values are discarded.
+	// Told counts statements that print or count an assertion; Voided are the discarded names.
 	Told     int
 	Sent     int // errors sent to a channel, in Go
 	Voided   []string
@@ -214,8 +212,7 @@ type Function struct {
 	Ignored         multiset.Hashes
 	// Dropped are the calls of Go whose last result, the error, is discarded.
 	Dropped multiset.Hashes
-	// Stops are the calls of Go whose failure ends the function or loop round, Idle those whose
-	// failure has no effect.
+	// Stops are the calls of Go whose failure ends the function or loop round, Idle those ignored.
 	Stops, Idle multiset.Hashes
 }
 
@@ -232,8 +229,7 @@ type Guard struct {
 	Cond   multiset.Hashes
 	Limits []Limit
 	Ors    int
-	// Parts are its alternatives, Asks is what it asks for, Told are the words of its error
-	// message.
+	// Parts are its alternatives, Asks is its kind, Told are the words of its message.
 	Parts []Part
 	Asks  asking
 	Told  multiset.Hashes
@@ -280,8 +276,7 @@ type handler struct {
 	Counts                multiset.Hashes
 	// Sets is set when it assigns a value, Hands when it passes the error to a call.
 	Sets, Hands bool
-	// Called are the names that it calls, Does its distinctive tokens, Told the words of its
-	// strings.
+	// Called are the names that it calls, Does its distinctive tokens, Told the words it prints.
 	Called, Does, Told multiset.Hashes
 	Body               uint64
 	S                  string
@@ -308,8 +303,7 @@ type Reader struct {
 	unit unit
 }
 
-// Read returns the model of a text in a language. It never fails: code that it does not understand
-// is not in the model.
+// Read returns the model of a text in a language. It never fails: it omits unclear code.
 func Read(lang *Language, path, src string) *Model { return new(Reader).Read(lang, path, src) }
 
 // Read is the function Read with the memory of the reader.

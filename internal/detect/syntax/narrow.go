@@ -83,8 +83,7 @@ func (u *unit) seenFrom(d *decl, i int) bool {
 	return n < 0 || u.decls[n].start <= d.start && d.end <= u.decls[n].end
 }
 
-// skipsRows notes where a loop continues with the next row, depending on the row, before an
-// assertion.
+// skipsRows notes where a loop skips a row, depending on the row, before an assertion.
 func (u *unit) skipsRows(t *Test, l *loop) {
 	goes := "continue"
 	if u.lang.shape == ends {

@@ -92,8 +92,7 @@ func (u *unit) handsError(i, from, to int) bool {
 // collects are calls that store their argument.
 var collects = sync.OnceValue(wordSet("append push pushback add addall put insert set"))
 
-// errorName returns the error variable of the handler at i whose body begins at from; empty for
-// none.
+// errorName returns the error variable of the handler at i with a body at from; empty for none.
 func (u *unit) errorName(i, from int) string {
 	if u.at(i+1) == "(" && u.isWord(i+2) && u.at(i+3) == ":" { // catch (e: E)
 		return u.at(i + 2)

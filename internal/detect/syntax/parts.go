@@ -26,8 +26,7 @@ const (
 	asksBounds
 )
 
-// Bounds reports whether a condition limits a value, Presence whether it only tests that one
-// exists.
+// Bounds reports whether a condition limits a value, Presence whether it tests existence.
 func (a asking) Bounds() bool   { return a == asksBounds }
 func (a asking) Presence() bool { return a == asksPresence }
 

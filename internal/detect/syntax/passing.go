@@ -8,8 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// passesOn reports whether the handler at i throws, and whether it only calls functions that print
-// or construct a value.
+// passesOn reports whether the handler at i throws, and whether it only prints or constructs.
 func (u *unit) passesOn(i int) (rethrows, plainly bool) {
 	from, to := u.handling(i)
 	if from < 0 {

@@ -7,8 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
-// Property is a public member of a class other than a function: a field, an accessor, a component
-// of a record.
+// Property is a public member of a class other than a function, such as a field.
 type Property struct {
 	In, Name string
 	Line     int
@@ -81,8 +80,7 @@ func (u *unit) ofFile(i int) bool {
 	return false
 }
 
-// saysPublic reports whether the language marks public members by a keyword, also on constructor
-// parameters.
+// saysPublic reports whether the language marks public members by a keyword.
 func (u *unit) saysPublic() bool {
 	switch u.lang.Name {
 	case "php", "typescript", "rust", "csharp", "java":

@@ -8,8 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// readRefusals counts the default branches (else, default, _) and those of them that begin by
-// throwing.
+// readRefusals counts the default branches, and those of them that begin by throwing.
 func (u *unit) readRefusals(f *Function, d *decl) {
 	if f.Test {
 		return
@@ -114,8 +113,7 @@ func (u *unit) counted(from, to int) multiset.Hashes {
 	return u.sortedOnce()
 }
 
-// logsQuietly reports whether the block [from, to) only logs at a level that is off by default, and
-// continues.
+// logsQuietly reports whether [from, to) only logs at a level that is off by default.
 func (u *unit) logsQuietly(from, to int) bool {
 	quiet := false
 	for j := from; j < to; j++ {

@@ -196,8 +196,7 @@ func askedNames(names, words multiset.Hashes) multiset.Hashes {
 // MostStays is the share of a function that stays if it is mostly the same.
 const MostStays = 0.7
 
-// Formless reports whether a new check has the message of a lost check of a format, but does not
-// test the format.
+// Formless reports whether a new check has the message of a format check, but not the check.
 func (how *Rewrite) Formless(was *Function, g *Guard) bool {
 	return slices.ContainsFunc(how.Now.Guards, func(n Guard) bool {
 		fresh := !slices.ContainsFunc(was.Guards, func(o Guard) bool { return o.Key == n.Key })

@@ -18,8 +18,7 @@ type Round struct {
 	S    string
 }
 
-// readRounds notes the rounds of a test. A number that occurs in it again has another meaning as
-// well.
+// readRounds notes the rounds of a test, except numbers that also occur elsewhere in it.
 func (u *unit) readRounds(t *Test, d *decl, helpers set) {
 	left := maxSkipCalls
 	for j := d.start; j < d.end && left > 0; j++ {
@@ -113,8 +112,7 @@ var (
 		"trials tries MaxTest checkAll PropTestConfig invocationCount repeats"))
 )
 
-// macroTests returns the Rust tests that a macro of the file generates, with the macro's arguments
-// as rows.
+// macroTests returns the Rust tests that a macro generates, with its arguments as rows.
 func (u *unit) macroTests() []*Test {
 	if u.lang.Name != "rust" {
 		return nil

@@ -1,7 +1,6 @@
 package syntax
 
-// readScript notes the code outside functions, in languages that run it, as a function; only its
-// handlers count.
+// readScript notes the handlers in code outside functions, as a function of its own.
 func (u *unit) readScript(m *Model) {
 	if u.inTests {
 		return

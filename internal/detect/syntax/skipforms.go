@@ -29,8 +29,7 @@ func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// docRequires reads the requirements in the comment before a test or its class, such as @requires
-// extension gd.
+// docRequires reads requirements in the comment before a test, such as @requires extension gd.
 func (u *unit) docRequires(t *Test, d *decl) {
 	line := u.line(d.start)
 	for _, n := range u.notesBefore(line) {
@@ -62,8 +61,7 @@ func (u *unit) docRequires(t *Test, d *decl) {
 
 var requirement = sync.OnceValue(pattern(`@requires\s+(PHP|extension|OSFAMILY|OS|function|setting)\s+([^\n*]+)`))
 
-// options reads the options between the title of a test and its function: { only: true }, { skip:
-// !!process.env.CI }.
+// options reads the options between a test's title and function, such as { only: true }.
 func (u *unit) options(t *Test, d *decl, note func(s Skipping, at, to int)) {
 	if d.kind != declTest && d.kind != declSuite || u.at(d.body) != "," {
 		return
@@ -247,8 +245,7 @@ func (u *unit) firstStatement(d *decl) int {
 	return -1
 }
 
-// destructures reports whether the function of a test destructures its argument into a name: async
-// ({ skip }) => ...
+// destructures reports whether a test's function destructures its argument into a name.
 func (u *unit) destructures(d *decl, name string) bool {
 	for j := d.body; j < min(d.end, d.body+20) && u.at(j) != "=>"; j++ {
 		if u.at(j) == name && (u.at(j-1) == "{" || u.at(j-1) == ",") && (u.at(j+1) == "}" || u.at(j+1) == ",") {
@@ -298,8 +295,7 @@ var sharpConditions = sync.OnceValue(pattern(`^(?:Platform|PlatformSpecific|OSCo
 	`SkipOnPlatform|CICondition)$|(?i:(?:windows|win|mac|osx|macos|linux|unix)(?:only)?(?:fact|theory)$)|^(?:Manual|` +
 	`Local|Nightly|DebugOnly|SkipOnCI|NotOnCI)(?:Fact|Theory)$`))
 
-// sharpOnly reports whether the attribute with the name at i lists where a test runs, not where it
-// is skipped.
+// sharpOnly reports whether the attribute with the name at i lists where a test runs.
 func (u *unit) sharpOnly(i, to int) bool {
 	if u.lang.Name != "csharp" || !sharpConditions().MatchString(u.at(i)) || strings.HasPrefix(u.at(i), "Skip") ||
 		u.at(i) == "OSSkipCondition" || strings.HasPrefix(u.at(i), "Not") {

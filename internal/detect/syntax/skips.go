@@ -52,8 +52,7 @@ func (u *unit) fileSkip() (Skipping, int) {
 	return Runs, 0
 }
 
-// specSkip returns the skip of the only class of a Kotest file: @Ignored class A : FunSpec({ ...
-// }).
+// specSkip returns the skip of the only class of a Kotest file: @Ignored class A.
 func (u *unit) specSkip() (Skipping, int) {
 	class := -1
 	for i := range u.tok {
@@ -102,8 +101,7 @@ func (u *unit) noteSkip(t *Test, s Skipping, at, to int) {
 	}
 }
 
-// readSkips notes whether a test or a declaration around it is skipped, focused, or expected to
-// fail.
+// readSkips notes whether a test, or a declaration around it, is skipped, focused or failing.
 func (u *unit) readSkips(t *Test, i int) {
 	note := func(s Skipping, at, to int) { u.noteSkip(t, s, at, to) }
 	for j := i; j >= 0; j = u.decls[j].parent {
@@ -211,8 +209,9 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 		open++
 	}
 	if anyOf(open, a.to, func(j int) bool {
-		return u.at(j+1) == "=" && (u.at(j) == "Skip" && u.at(j+2) != "null" || u.at(j) == "enabled" && u.at(j+2) == "false" ||
-			u.at(j) == "Ignore" || u.at(j) == "IgnoreReason" || u.at(j) == "Explicit" && u.at(j+2) == "true")
+		s, value := u.at(j), u.at(j+2)
+		return u.at(j+1) == "=" && (s == "Skip" && value != "null" || s == "enabled" && value == "false" ||
+			s == "Ignore" || s == "IgnoreReason" || s == "Explicit" && value == "true")
 	}) {
 		return Always, false
 	}

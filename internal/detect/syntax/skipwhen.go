@@ -18,8 +18,7 @@ type skipPlace struct {
 	declares bool
 }
 
-// readWhens reads the conditions under which tests are skipped, and whether the file uses what they
-// require.
+// readWhens reads the conditions of skips, and whether the file uses what they require.
 func (u *unit) readWhens() {
 	if len(u.skipPlaces) == 0 {
 		return
@@ -340,8 +339,7 @@ func (w *whenReader) used(c *when) bool {
 	return false
 }
 
-// uses reports whether a token outside the skips is a name, or contains it in its text if asked is
-// set.
+// uses reports whether a token outside the skips is a name or, if asked is set, contains it.
 func (w *whenReader) uses(name, low string, asked bool) bool {
 	return anyOf(0, len(w.tok), func(j int) bool {
 		switch s := w.at(j); {

@@ -8,8 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// noteSoft notes the condition [from, to) of a block that neither throws nor calls anything that
-// may.
+// noteSoft notes the condition [from, to) of a block that cannot throw.
 func (u *unit) noteSoft(f *Function, from, to, bodyFrom, bodyTo int) {
 	for j := bodyFrom; j < bodyTo; j++ {
 		s := u.at(j)
@@ -70,8 +69,7 @@ func (u *unit) never(from, to int) bool {
 	return false
 }
 
-// switchedOn reports whether a condition tests the build or the environment, so that its block is
-// off by default.
+// switchedOn reports whether a condition tests the build or the environment.
 func (u *unit) switchedOn(from, to int) bool {
 	for j := from; j < to; j++ {
 		switch s := u.at(j); s {
@@ -118,8 +116,7 @@ func (u *unit) alwaysFalse(name string) bool {
 	return given == 1
 }
 
-// givenFalse returns every name that may be assigned false, with a type of up to three tokens
-// between.
+// givenFalse returns every name that may be assigned false.
 func (u *unit) givenFalse() set {
 	if u.falseNames == nil {
 		u.falseNames = make(set)
@@ -200,8 +197,7 @@ func (u *unit) fails(from, to int) bool {
 	})
 }
 
-// usesFallback reports whether the handler [from, to) only logs the error and uses an empty value as
-// fallback.
+// usesFallback reports whether the handler [from, to) only logs and uses an empty value.
 func (u *unit) usesFallback(from, to int) bool {
 	if to-from > 40 {
 		return false
@@ -257,8 +253,7 @@ func (u *unit) lastIsEmpty(from, to int) bool {
 	return u.emptyValue(last, to)
 }
 
-// expectsAbsence reports whether the handler at i is for an expected absence or end: not found,
-// closed, cancelled.
+// expectsAbsence reports whether the handler at i is for an expected absence, end or cancellation.
 func (u *unit) expectsAbsence(i int) bool {
 	for j := i + 1; j < min(i+14, len(u.tok)) && u.at(j) != "{" && u.tok[j].Line == u.tok[i].Line; j++ {
 		if u.isWord(j) && absences().MatchString(u.at(j)) {

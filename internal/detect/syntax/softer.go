@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// readSofter notes the words of a function that report failures, and calls of variants that do not
-// fail.
+// readSofter notes words that report failures, and calls of variants that do not fail.
 func (u *unit) readSofter(f *Function, d *decl) {
 	if f.Test || u.lang.Name == "go" {
 		return
@@ -33,8 +32,7 @@ func (u *unit) readSofter(f *Function, d *decl) {
 	}
 }
 
-// strict returns the failure that the word at i reports and that would go unnoticed without it;
-// empty for none.
+// strict returns the word at i if failures go unnoticed without it; empty for others.
 func (u *unit) strict(i int) string {
 	s := u.at(i)
 	if failuresShown()[s] || (s == "check" || s == "strict") && u.at(i+1) == "=" && u.at(i+2) == "True" {
@@ -46,8 +44,7 @@ func (u *unit) strict(i int) string {
 var failuresShown = sync.OnceValue(wordSet("raise_for_status EnsureSuccessStatusCode error_for_status " +
 	"JSON_THROW_ON_ERROR throw_on_error raise_on_error throwOnError"))
 
-// softerThan returns the call that fails where the one at i returns nothing or continues; empty for
-// none.
+// softerThan returns the failing variant of the call at i; empty for none.
 func (u *unit) softerThan(i int) string {
 	s := u.at(i)
 	switch u.lang.Name {

@@ -48,8 +48,7 @@ func (u *unit) tableCases(t *Test, d *decl) {
 	}
 }
 
-// classRows adds the rows for which a class of tests runs: from @Parameters, attributes, and
-// parameterized groups.
+// classRows adds the rows for which a class or group of tests runs.
 func (u *unit) classRows(t *Test, d *decl) {
 	for p := d.parent; p >= 0; p = u.decls[p].parent {
 		class := &u.decls[p]
@@ -85,8 +84,7 @@ func (u *unit) addRows(t *Test, rows []Case) {
 var rowMakers = sync.OnceValue(wordSet("of listOf setOf mapOf arrayOf sequenceOf asList List Set Map array vec " +
 	"list tuple dict freeze from intArrayOf mutableListOf Array table"))
 
-// providers returns the names of row providers in the annotations of a test and the comment before
-// it.
+// providers returns the row providers in the annotations of a test and the comment before it.
 func (u *unit) providers(d *decl) []string {
 	var all []string
 	for _, a := range d.annotations {
@@ -244,8 +242,7 @@ func (u *unit) listAt(from, to int) int {
 	return -1
 }
 
-// listNamed returns the opening bracket of the list assigned to a name before i, or anywhere; -1
-// for none.
+// listNamed returns the bracket of the list assigned to a name before i, or anywhere; -1 for none.
 func (u *unit) listNamed(name string, i int) int {
 	from := u.valueNamed(name, i)
 	if from < 0 || u.lang.Name == "go" && u.at(from) != "[" && u.at(from) != "map" {

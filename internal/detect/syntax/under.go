@@ -9,8 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
 
-// stretch is a part of a test that runs only under a condition, without assertions in the opposite
-// case.
+// stretch is a part of a test that runs only under a condition, the only one that asserts.
 type stretch struct {
 	from, to int
 	when     When
@@ -65,7 +64,7 @@ func (u *unit) stretches(all []stretch, from, to int) []stretch {
 }
 
 var (
-	// onlyIf are calls whose function runs only when there is what they ask for.
+	// onlyIf are calls whose function runs only under a condition.
 	onlyIf = sync.OnceValue(wordSet("onFailure onSuccess ifPresent ifSome IfSome"))
 	scopes = sync.OnceValue(wordSet("let also run apply"))
 )
@@ -160,12 +159,9 @@ func (u *unit) matchStretch(i, to int) (stretch, bool) {
 	if from <= i || end > to || !u.assertsIn([2]int{from, end}, nil) {
 		return stretch{}, false
 	}
-	for j := from; j < end; j++ {
-		if u.at(j) == "=>" && (u.at(j+1) == "{" && u.at(j+2) == "}" || u.at(j+1) == "(" && u.at(j+2) == ")") {
-			return stretch{from, end, u.whenBetween(i+1, head, true)}, true
-		}
-	}
-	return stretch{}, false
+	return stretch{from, end, u.whenBetween(i+1, head, true)}, anyOf(from, end, func(j int) bool {
+		return u.at(j) == "=>" && (u.at(j+1) == "{" && u.at(j+2) == "}" || u.at(j+1) == "(" && u.at(j+2) == ")")
+	})
 }
 
 // whenBetween returns the condition [from, to).

@@ -60,16 +60,7 @@ func SameHandlers(was, now *Function) bool {
 // SharedHandling reports whether each previous handler has the body of a current one: handlers of
 // several errors were merged.
 func SharedHandling(was, now *Function) bool {
-	for i := range was.Handlers {
-		same := false
-		for j := range now.Handlers {
-			same = same || now.Handlers[j].Body == was.Handlers[i].Body
-		}
-		if !same {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(was.Handlers, func(h handler) bool { return !SameBody(now, h.Body) })
 }
 
 // MostlyRemoved reports whether a function lost tokens and gained next to none.
@@ -85,8 +76,7 @@ func SameBody(f *Function, body uint64) bool {
 	return slices.ContainsFunc(f.Handlers, func(h handler) bool { return h.Body == body })
 }
 
-// DoneElsewhere reports whether a function still does what its lost handlers did, in another place
-// or unconditionally.
+// DoneElsewhere reports whether a function still does what its lost handlers did.
 func DoneElsewhere(was, now *Function) bool {
 	for i := range was.Handlers {
 		h := &was.Handlers[i]
@@ -174,12 +164,9 @@ func GainedConditions(was, now []Condition) []Condition {
 
 // Uncounted reports whether a counter of a handler is not incremented any more.
 func Uncounted(counts multiset.Hashes, was, now *Function, code multiset.Hashes) bool {
-	for _, name := range counts {
-		if now.All.Count(name) < was.All.Count(name) && !code.Has(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(counts, func(name uint32) bool {
+		return now.All.Count(name) < was.All.Count(name) && !code.Has(name)
+	})
 }
 
 // EachGuard calls a function for each guard of a version.

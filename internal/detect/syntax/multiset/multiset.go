@@ -48,8 +48,7 @@ func Jaccard(a, b Hashes) float64 {
 	return 1
 }
 
-// Containment returns the share of a that is also in b, between 0 and 1; 1 if a is
-// empty.
+// Containment returns the share of a that is also in b; 1 if a is empty.
 func Containment(a, b Hashes) float64 {
 	if len(a) == 0 {
 		return 1

@@ -13,8 +13,7 @@ import (
 type Condition struct {
 	// Language is the language of the test.
 	Language string
-	// Text has the tokens of the condition, without blanks and messages, with names replaced by
-	// their values.
+	// Text has the tokens of the condition without messages, and the values of its names.
 	Text string
 	// RunsWhen is set when the test runs if it holds, and is skipped otherwise.
 	RunsWhen bool
