@@ -61,7 +61,7 @@ func sharedNotes(more ...[]commentRule) []commentRule {
 		comments(ComplaintOff, 0.6, " ", "DevSkim: ignore"))...)
 }
 
-// comments returns a rule for each of some texts.
+// comments returns a rule for each text.
 func comments(pattern string, confidence float64, named string, texts ...string) []commentRule {
 	var all []commentRule
 	for _, s := range texts {
