@@ -90,11 +90,11 @@ func (r *run) takeCalls() error {
 		if l.Answer != "" && !policy.Allowed(l.Answer) {
 			t.Denied++
 		}
-		t.Calls, t.Wanted = append(t.Calls, l.Risky()), append(t.Wanted, l.Wanted...)
+		t.Calls, t.Wanted = append(t.Calls, l.Risky), append(t.Wanted, l.Wanted...)
 		if l.Pattern == "" {
 			continue
 		}
-		t.Risky = append(t.Risky, l.Risky())
+		t.Risky = append(t.Risky, l.Risky)
 		r.note(EventRisky, map[string]any{"iteration": l.Iteration, "tool": l.Tool, "target": l.Target,
 			"risk_pattern": l.Pattern,
 			"risk_level":   l.Level, "answer": l.Answer, "snapshot": l.Snapshot})

@@ -72,7 +72,7 @@ func (r *run) hollowHelper(p *pair, was *syntax.Test) {
 			continue
 		}
 		r.add(p.inNew(f.Line, f.Name, was.Asserts[0].S, 0.95,
-			"test helper lost all of its "+human.Count(int64(len(was.Asserts)), "assertion")), assertionsGone)
+			"test helper lost all of its "+human.Count(len(was.Asserts), "assertion")), assertionsGone)
 		return
 	}
 }
@@ -102,7 +102,7 @@ func (r *run) compareAsserts(t *testPair) {
 			return
 		}
 		r.add(t.to.inNew(t.new.Line, t.new.Name, lost[0].S, 0.95,
-			"test lost all of its "+human.Count(int64(len(t.old.Asserts)), "assertion")), assertionsGone)
+			"test lost all of its "+human.Count(len(t.old.Asserts), "assertion")), assertionsGone)
 		return
 	}
 	r.pairAsserts(t, lost, gained)

@@ -268,7 +268,7 @@ func (r *run) unreadable(p *pair) {
 	if p.old == nil || len(p.old.Tests) == 0 || p.newWhy == "" || p.newWhy == whyConflict {
 		return
 	}
-	tests := human.Count(int64(len(p.old.Tests)), "test")
+	tests := human.Count(len(p.old.Tests), "test")
 	r.add(Finding{File: p.path, Subject: p.path, Confidence: 0.9, Evidence: p.newWhy,
 		Message: fmt.Sprintf("file with %s can no longer be analysed: %s", tests, p.newWhy)}, testsUnreadable)
 }

@@ -217,7 +217,7 @@ func (r *run) buildTags(p *pair) {
 		return // one constraint replaced by another
 	}
 	f := p.inNew(1, p.new.Path, "//go:build "+p.new.Build, 0.75,
-		fmt.Sprintf("build constraint added to a file with %s", human.Count(int64(len(p.old.Tests)), "test")))
+		fmt.Sprintf("build constraint added to a file with %s", human.Count(len(p.old.Tests), "test")))
 	if p.new.Build == "ignore" || p.new.Build == "never" || strings.Contains(p.new.Build, "ignore") {
 		r.add(f, skipAdded)
 		return

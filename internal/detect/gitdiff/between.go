@@ -1,6 +1,7 @@
 package gitdiff
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,12 +84,7 @@ func (r *Repository) Resolve(ctx context.Context, base string, staged bool) (*Be
 // ranged resolves A..B and A...B.
 func (r *Repository) ranged(ctx context.Context, from, to string) (*Between, error) {
 	to, common := strings.CutPrefix(to, ".")
-	if from == "" {
-		from = "HEAD"
-	}
-	if to == "" {
-		to = "HEAD"
-	}
+	from, to = cmp.Or(from, "HEAD"), cmp.Or(to, "HEAD")
 	var b Between
 	var err error
 	if b.Trusted, err = r.named(ctx, from); err != nil {

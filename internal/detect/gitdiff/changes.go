@@ -2,11 +2,13 @@ package gitdiff
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,8 +40,18 @@ type Changes struct {
 
 type change struct{ old, new side }
 
-// Len returns the number of files that differ.
-func (c *Changes) Len() int { return len(c.list) }
+// path returns the new path, or the old one of a deleted file.
+func (f *change) path() string { return cmp.Or(f.new.path, f.old.path) }
+
+func (c *Changes) skip(file, why string) {
+	c.Skipped = append(c.Skipped, detect.Skipped{File: file, Why: why})
+}
+
+// names returns the output of a git command that ends each entry with a NUL.
+func (c *Changes) names(ctx context.Context, args ...string) ([]string, error) {
+	out, err := c.r.run(ctx, nil, args...)
+	return strings.Split(string(out), "\x00"), err
+}
 
 // Paths calls each with both names of each file; a name is empty if the file does not
 // exist in that version.
@@ -61,8 +73,7 @@ const (
 func (r *Repository) Changes(ctx context.Context, b *Between, maxBytes int64) (*Changes, error) {
 	// The options make the output independent of the user's settings.
 	args := []string{"diff", "--raw", "-z", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--no-color",
-		"--find-renames", "-l1000",
-		"--ignore-submodules=dirty", "--no-relative", "-O" + os.DevNull}
+		"--find-renames", "-l1000", "--ignore-submodules=dirty", "--no-relative", "-O" + os.DevNull}
 	if b.Staged {
 		args = append(args, "--cached")
 	}
@@ -137,16 +148,11 @@ func newSide(path, mode, id string) side {
 
 // add adds a file, unless its content cannot be compared.
 func (c *Changes) add(f change, kind byte) {
-	const whyModule = "a separate repository: run the check inside it"
-	name := f.new.path
-	if name == "" {
-		name = f.old.path
-	}
 	switch {
 	case kind == 'U':
-		c.Skipped = append(c.Skipped, detect.Skipped{File: f.old.path, Why: "in conflict: not staged yet"})
+		c.skip(f.old.path, "in conflict: not staged yet")
 	case f.old.mode == modeModule || f.new.mode == modeModule:
-		c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: whyModule})
+		c.skip(f.path(), "a separate repository: run the check inside it")
 	default:
 		c.list = append(c.list, f)
 	}
@@ -154,11 +160,8 @@ func (c *Changes) add(f change, kind byte) {
 
 // untracked adds the untracked files that git does not ignore.
 func (c *Changes) untracked(ctx context.Context) error {
-	out, err := c.r.run(ctx, nil, "ls-files", "--others", "--exclude-standard", "-z")
-	if err != nil {
-		return err
-	}
-	for name := range strings.SplitSeq(string(out), "\x00") {
+	names, err := c.names(ctx, "ls-files", "--others", "--exclude-standard", "-z")
+	for _, name := range names {
 		switch {
 		case name == "", strings.Contains("/"+name, "/.perdure/"): // perdure's own files, if they are not ignored
 		case strings.HasSuffix(name, "/"):
@@ -167,31 +170,26 @@ func (c *Changes) untracked(ctx context.Context) error {
 			c.list = append(c.list, change{new: side{path: name, mode: "100644"}})
 		}
 	}
-	return nil
+	return err
 }
 
 // unwatched skips the files that git does not check for changes. Of the files that a
 // sparse checkout leaves out, only those that exist are listed.
 func (c *Changes) unwatched(ctx context.Context) error {
-	out, err := c.r.run(ctx, nil, "ls-files", "-v", "-z")
-	if err != nil {
-		return err
-	}
-	for entry := range strings.SplitSeq(string(out), "\x00") {
+	entries, err := c.names(ctx, "ls-files", "-v", "-z")
+	for _, entry := range entries {
 		tag, name, ok := strings.Cut(entry, " ")
 		switch {
 		case !ok || tag == "H":
 		case tag == "S" || tag == "s":
 			if _, err := os.Lstat(filepath.Join(c.r.Root, filepath.FromSlash(name))); err == nil {
-				c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "marked skip-worktree in git; " +
-					"git update-index --no-skip-worktree undoes it"})
+				c.skip(name, "marked skip-worktree in git; git update-index --no-skip-worktree undoes it")
 			}
 		case tag == strings.ToLower(tag):
-			c.Skipped = append(c.Skipped, detect.Skipped{File: name, Why: "marked assume-unchanged in git; " +
-				"git update-index --no-assume-unchanged undoes it"})
+			c.skip(name, "marked assume-unchanged in git; git update-index --no-assume-unchanged undoes it")
 		}
 	}
-	return nil
+	return err
 }
 
 // withoutOther leaves out files that equal the other side of a merge: they were checked
@@ -202,27 +200,20 @@ func (c *Changes) withoutOther(ctx context.Context, b *Between) error {
 	if b.Staged {
 		args = append(args, "--cached")
 	}
-	out, err := c.r.run(ctx, nil, append(args, b.other, "--")...)
+	names, err := c.names(ctx, append(args, b.other, "--")...)
 	if err != nil {
 		return err
 	}
 	differs := make(map[string]bool)
-	for name := range strings.SplitSeq(string(out), "\x00") {
+	for _, name := range names {
 		differs[name] = true
 	}
-	var kept []change
-	for _, f := range c.list {
-		// An untracked file belongs to this side.
-		name := f.new.path
-		if name == "" {
-			name = f.old.path
-		}
-		if differs[name] || f.old.path == "" && f.new.id == "" {
-			kept = append(kept, f)
-		}
-	}
-	c.Merged = len(c.list) - len(kept)
-	c.list = kept
+	before := len(c.list)
+	c.list = slices.DeleteFunc(c.list, func(f change) bool {
+		untracked := f.old.path == "" && f.new.id == "" // it belongs to this side
+		return !differs[f.path()] && !untracked
+	})
+	c.Merged = before - len(c.list)
 	return nil
 }
 
@@ -296,8 +287,7 @@ func (c *Changes) read(ctx context.Context, root *os.Root, store *objects, f *ch
 		case v.from.path == "":
 			continue
 		case v.from.missing:
-			c.Skipped = append(c.Skipped, detect.Skipped{File: v.from.path, Why: "its content is not in this " +
-				"partial clone; git fetch --refetch fetches it"})
+			c.skip(v.from.path, "its content is not in this partial clone; git fetch --refetch fetches it")
 			return d, false, nil
 		case v.from.mode == modeLink:
 			*v.to = detect.Version{Path: v.from.path, Kind: detect.Link}

@@ -5,6 +5,7 @@ package rules
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,12 +58,7 @@ type Pattern struct {
 // set.
 func (p *Pattern) custom() (detect.Custom, error) {
 	c := p.Custom
-	if c.Tier == 0 {
-		c.Tier = detect.Sign
-	}
-	if c.Severity == "" {
-		c.Severity = detect.Medium
-	}
+	c.Tier, c.Severity = cmp.Or(c.Tier, detect.Sign), cmp.Or(c.Severity, detect.Medium)
 	switch tokens := strings.Fields(p.Tokens); {
 	case len(tokens) > 0 && p.Match != "":
 		return c, errors.New("match and tokens are both set: use one of them")
@@ -175,15 +171,11 @@ func (s *Settings) With(below *Settings) Settings {
 	if len(out.Types) == 0 {
 		out.Types = below.Types
 	}
-	if out.ActConfidence == 0 {
-		out.ActConfidence = below.ActConfidence
-	}
+	out.ActConfidence = cmp.Or(s.ActConfidence, below.ActConfidence)
 	out.Off = slices.Concat(below.Off, s.Off)
 	out.Protected = slices.Concat(below.Protected, s.Protected)
-	out.Actions = maps.Clone(below.Actions)
-	if out.Actions == nil {
-		out.Actions = make(map[string]detect.Action)
-	}
+	out.Actions = make(map[string]detect.Action)
+	maps.Copy(out.Actions, below.Actions)
 	maps.Copy(out.Actions, s.Actions)
 	out.Patterns = slices.Clone(s.Patterns)
 	for _, p := range below.Patterns {
@@ -210,7 +202,7 @@ func (s Settings) String() string {
 			words = append(words, what+" "+strings.Join(names, " "))
 		}
 	}
-	types, own, actions := []string{}, []string{}, []string{}
+	var types, own, actions []string
 	for _, t := range s.Types {
 		types = append(types, string(t))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/coverage"
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
 )
@@ -59,7 +60,7 @@ func usable(p *coverage.Profile) (*coverage.Profile, string) {
 	case !p.Complete:
 		return nil, p.Reason
 	case len(p.Files) == 0 && p.Foreign > 0:
-		return nil, fmt.Sprintf("the coverage is of %s outside of the workspace", files(p.Foreign))
+		return nil, fmt.Sprintf("the coverage is of %s outside of the workspace", human.Count(p.Foreign, "file"))
 	}
 	return p, ""
 }
@@ -212,12 +213,4 @@ func (t *Meter) Trust(ctx context.Context, m *Metrics, at workspace.ID) error {
 	plan.At = at
 	plan.Profile, err = t.saveProfile(ctx, &kept)
 	return err
-}
-
-// files returns a number of files with its noun.
-func files(n int) string {
-	if n == 1 {
-		return "1 file"
-	}
-	return fmt.Sprintf("%d files", n)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/check/coverage"
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -270,7 +271,7 @@ func lossText(l *coverage.Loss) string {
 	}
 	text := strings.Join(parts, "; ")
 	if more := len(l.Worst(len(l.Files))) - len(worst); more > 0 {
-		text += fmt.Sprintf("; and %s more", files(more))
+		text += fmt.Sprintf("; and %s more", human.Count(more, "file"))
 	}
 	return text
 }

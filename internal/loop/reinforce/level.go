@@ -1,6 +1,7 @@
 package reinforce
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -83,20 +84,13 @@ func (c Config) Level(f *Facts) (hook.Level, string) {
 	if c.Default == hook.LevelAdaptive {
 		return level, reason
 	}
-	if from := orDefault(c.AggressiveFrom, DefaultAggressiveFrom); from > 0 && f.Iteration >= from {
+	if from := cmp.Or(c.AggressiveFrom, DefaultAggressiveFrom); from > 0 && f.Iteration >= from {
 		raise(hook.LevelAggressive, fmt.Sprintf("iteration %d", f.Iteration))
 	}
-	if from := orDefault(c.StandardFrom, DefaultStandardFrom); from > 0 && f.Iteration >= from {
+	if from := cmp.Or(c.StandardFrom, DefaultStandardFrom); from > 0 && f.Iteration >= from {
 		raise(hook.LevelStandard, fmt.Sprintf("iteration %d", f.Iteration))
 	}
 	return level, reason
-}
-
-func orDefault(n, def int) int {
-	if n == 0 {
-		return def
-	}
-	return n
 }
 
 // rank orders the levels.
@@ -111,9 +105,7 @@ func Raises(from, to hook.Level) bool { return rank(to) > rank(from) }
 // -percent and +percent of the score before; in a decline one fell by more and none rose
 // by more. percent 0 is DefaultPlateauPercent.
 func Trend(qualities []int, percent float64) (plateau, declining bool) {
-	if percent == 0 {
-		percent = DefaultPlateauPercent
-	}
+	percent = cmp.Or(percent, DefaultPlateauPercent)
 	if len(qualities) < plateauLength+1 {
 		return false, false
 	}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -99,18 +100,17 @@ func (g *Guard) Answer(_ context.Context, q *vendorhook.Question) vendorhook.Ans
 	g.native++
 	g.same = g.same || q.Call.ID != "" && g.begun[q.Call.ID]
 	if q.Event != vendorhook.PreToolUse {
-		status := agent.ToolCompleted
+		q.Call.Status = agent.ToolCompleted
 		if q.Event == vendorhook.PostToolUseFailure {
-			status = agent.ToolFailed
+			q.Call.Status = agent.ToolFailed
 		}
-		q.Call.Status = status
 		return vendorhook.Answer{Verdict: vendorhook.Pass, Text: g.after(&q.Call, true)}
 	}
-	d := g.before(&q.Call, q.Dir, true)
-	if !d.Allow {
-		return vendorhook.Answer{Verdict: vendorhook.Deny, Text: d.Message}
+	d, verdict := g.before(&q.Call, q.Dir, true), vendorhook.Deny
+	if d.Allow {
+		verdict = vendorhook.Pass
 	}
-	return vendorhook.Answer{Verdict: vendorhook.Pass, Text: d.Message}
+	return vendorhook.Answer{Verdict: verdict, Text: d.Message}
 }
 
 // before judges a call that is about to be made. A call that the table of risks or a
@@ -189,21 +189,22 @@ func verdictOf(a risk.Answer) hook.Verdict {
 
 // logged writes the built-in judgement of a call to the hook log.
 func (g *Guard) logged(name hook.Name, began time.Time, v hook.Verdict, c *agent.ToolCall) {
-	err := g.cfg.Log(hook.Record{Time: began, Hook: name, LoopID: g.cfg.LoopID, Iteration: g.cfg.Iteration,
-		Handler: "tool calls",
-		Kind:    hook.KindBuiltin, Duration: time.Since(began), Verdict: v,
-		StateChanges: map[string]any{"tool": c.Name, "call_id": c.ID}})
+	g.warnOf("write hook log", g.cfg.Log(hook.Record{Time: began, Hook: name, LoopID: g.cfg.LoopID,
+		Iteration: g.cfg.Iteration, Handler: "tool calls", Kind: hook.KindBuiltin, Duration: time.Since(began), Verdict: v,
+		StateChanges: map[string]any{"tool": c.Name, "call_id": c.ID}}))
+}
+
+// warnOf logs a failure; a nil error is ignored.
+func (g *Guard) warnOf(what string, err error) {
 	if err != nil {
-		g.cfg.Logger.Warn("write hook log", "loop_id", g.cfg.LoopID, "error", err)
+		g.cfg.Logger.Warn(what, "loop_id", g.cfg.LoopID, "error", err)
 	}
 }
 
 // snapshot takes a snapshot before a risk of a level; empty if none is taken.
 func (g *Guard) snapshot(level risk.Level) workspace.ID {
 	id, err := g.cfg.Snapshot(g.ctx, level)
-	if err != nil {
-		g.cfg.Logger.Warn("take snapshot before a risky call", "loop_id", g.cfg.LoopID, "error", err)
-	}
+	g.warnOf("take snapshot before a risky call", err)
 	return id
 }
 
@@ -281,9 +282,7 @@ func (g *Guard) lost(a *asked, inputs map[string]any) string {
 	g.logged(hook.PostToolCall, began, verdict, &a.call)
 	line := policy.NewLine(policy.Ended, g.cfg.Iteration, &a.call, nil)
 	line.After = e
-	if err := g.cfg.Journal.Append(&line); err != nil {
-		g.cfg.Logger.Warn("write journal of tool calls", "loop_id", g.cfg.LoopID, "error", err)
-	}
+	g.warnOf("write journal of tool calls", g.cfg.Journal.Append(&line))
 	inputs["tests_before"], inputs["tests_after"], inputs["findings"] = e.TestsBefore, e.TestsAfter, e.Findings
 	return e.Text()
 }
@@ -300,9 +299,7 @@ func (g *Guard) seen(c *agent.ToolCall) {
 	line := policy.NewLine(policy.Seen, g.cfg.Iteration, c, &j)
 	if key := string(line.Pattern) + " " + line.Target; !g.told[key] { // streams repeat calls
 		g.told[key] = true
-		if err := g.cfg.Journal.Append(&line); err != nil {
-			g.cfg.Logger.Warn("write journal of tool calls", "loop_id", g.cfg.LoopID, "error", err)
-		}
+		g.warnOf("write journal of tool calls", g.cfg.Journal.Append(&line))
 	}
 }
 
@@ -349,9 +346,7 @@ func (g *Guard) ask(name hook.Name, c *agent.ToolCall, more map[string]any) hook
 	inputs := map[string]any{"tool": c.Name, "kind": string(c.Kind),
 		"target":  cmp.Or(c.Command, strings.Join(c.Paths, " "), c.Title),
 		"command": c.Command, "paths": c.Paths, "input": c.Input, "call_id": c.ID}
-	for key, value := range more {
-		inputs[key] = value
-	}
+	maps.Copy(inputs, more)
 	out, err := g.cfg.Handlers(g.ctx, name, strings.TrimSpace(cmp.Or(c.Title, c.Name, string(c.Kind))), inputs)
 	if err != nil { // a failed handler counts as a refusal
 		return hook.Outcome{Verdict: hook.Block, Reasons: []hook.Reason{{Content: err.Error()}}}

@@ -1,10 +1,12 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -49,10 +51,7 @@ type Evidence struct {
 
 // LookBefore reads the files that a risky call may touch.
 func (p *Policy) LookBefore(c *agent.ToolCall, dir string, j *Judgement) *Before {
-	b := &Before{root: p.Root, dir: dir, call: *c, files: make(map[string][]byte)}
-	if dir == "" {
-		b.dir = p.Root
-	}
+	b := &Before{root: p.Root, dir: cmp.Or(dir, p.Root), call: *c, files: make(map[string][]byte)}
 	for _, name := range b.names() {
 		if err := b.read(name, j.Destructive()); err != nil {
 			b.skip("%s: %s", name, err)
@@ -178,7 +177,9 @@ func (b *Before) LookAfter(ctx context.Context, by *detect.Input) (*Evidence, er
 	}
 	e := &Evidence{Skipped: b.skipped}
 	var changes []detect.Change
-	for rel := range union(b.files, after.files) {
+	all := maps.Clone(b.files)
+	maps.Copy(all, after.files)
+	for rel := range all {
 		was, wasThere := b.files[rel]
 		is, isThere := after.files[rel]
 		if wasThere && isThere && string(was) == string(is) {
@@ -214,17 +215,6 @@ func (b *Before) LookAfter(ctx context.Context, by *detect.Input) (*Evidence, er
 	return e, nil
 }
 
-func union(a, b map[string][]byte) map[string]bool {
-	all := make(map[string]bool, len(a))
-	for name := range a {
-		all[name] = true
-	}
-	for name := range b {
-		all[name] = true
-	}
-	return all
-}
-
 func change(rel string, was []byte, wasThere bool, is []byte, isThere bool) detect.Change {
 	var c detect.Change
 	if wasThere {
@@ -234,10 +224,7 @@ func change(rel string, was []byte, wasThere bool, is []byte, isThere bool) dete
 		c.New = detect.Version{Path: rel, Content: is, Size: int64(len(is))}
 	}
 	if info := project.Classify(rel); info.Class.Protected() {
-		c.Protected = string(info.Class) + " configuration"
-		if info.Why != "" {
-			c.Protected = info.Why
-		}
+		c.Protected = cmp.Or(info.Why, string(info.Class)+" configuration")
 	} else {
 		c.Fixture = info.Class == project.Snapshot
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/agent"
@@ -34,11 +35,31 @@ const (
 	Ended = "ended"
 )
 
-// Line is a line of a journal.
+// Line is a line of a journal: a call, judged or not.
 type Line struct {
-	At        time.Time `json:"timestamp"`
-	Iteration int       `json:"iteration"`
-	What      string    `json:"what"`
+	Risky
+	Iteration int    `json:"iteration"`
+	What      string `json:"what"`
+	// Wanted are the permits that the call needs.
+	Wanted []string `json:"wanted,omitempty"`
+}
+
+// NewLine returns a line about a call, judged or not.
+func NewLine(what string, iteration int, c *agent.ToolCall, j *Judgement) Line {
+	target := cmp.Or(c.Command, strings.Join(c.Paths[:min(len(c.Paths), 1)], ""), c.Title)
+	l := Line{Iteration: iteration, What: what, Risky: Risky{At: time.Now().UTC(), CallID: clip.Bytes(c.ID, maxTarget),
+		Tool: clip.Bytes(cmp.Or(c.Name, string(c.Kind)), maxTarget), Target: clip.Bytes(target, maxTarget)}}
+	if j != nil && len(j.Findings) > 0 {
+		f := &j.Findings[0]
+		l.Target, l.Pattern, l.Level = clip.Bytes(f.Target, maxTarget), f.Pattern, f.Level
+	}
+	return l
+}
+
+// Risky is a tool call that can do harm, and its answer; without a pattern it cannot do
+// harm.
+type Risky struct {
+	At time.Time `json:"timestamp"`
 	// CallID is the agent's ID of the call.
 	CallID string `json:"call_id,omitempty"`
 	Tool   string `json:"tool"`
@@ -48,54 +69,10 @@ type Line struct {
 	Level   risk.Level   `json:"risk_level,omitempty"`
 	// Answer is the answer; empty if the agent did not ask.
 	Answer risk.Answer `json:"answer,omitempty"`
-	// Wanted are the permits that the call needs.
-	Wanted []string `json:"wanted,omitempty"`
 	// Snapshot was taken before the call; empty if none was taken.
 	Snapshot workspace.ID `json:"snapshot_path,omitempty"`
 	// After is what the call did to tests; nil if it was not checked.
 	After *Evidence `json:"after,omitempty"`
-}
-
-// NewLine returns a line about a call, judged or not.
-func NewLine(what string, iteration int, c *agent.ToolCall, j *Judgement) Line {
-	l := Line{At: time.Now().UTC(), Iteration: iteration, What: what, CallID: clip.Bytes(c.ID, maxTarget),
-		Tool: clip.Bytes(cmp.Or(c.Name, string(c.Kind)), maxTarget)}
-	l.Target = clip.Bytes(cmp.Or(c.Command, firstOf(c.Paths), c.Title), maxTarget)
-	if j != nil && len(j.Findings) > 0 {
-		f := &j.Findings[0]
-		l.Target, l.Pattern, l.Level = clip.Bytes(f.Target, maxTarget), f.Pattern, f.Level
-	}
-	return l
-}
-
-func firstOf(list []string) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return list[0]
-}
-
-// Risky is a tool call that can do harm, and its answer; without a pattern it cannot do
-// harm.
-type Risky struct {
-	At      time.Time    `json:"timestamp"`
-	CallID  string       `json:"call_id,omitempty"`
-	Tool    string       `json:"tool"`
-	Target  string       `json:"target"`
-	Pattern risk.Pattern `json:"risk_pattern,omitempty"`
-	Level   risk.Level   `json:"risk_level,omitempty"`
-	// Answer is the answer; empty if the agent did not ask.
-	Answer risk.Answer `json:"answer,omitempty"`
-	// Snapshot was taken before the call; empty if none was taken.
-	Snapshot workspace.ID `json:"snapshot_path,omitempty"`
-	// After is what the call did to tests; nil if it was not checked.
-	After *Evidence `json:"after,omitempty"`
-}
-
-// Risky returns the call of a line.
-func (l *Line) Risky() Risky {
-	return Risky{At: l.At, CallID: l.CallID, Tool: l.Tool, Target: l.Target, Pattern: l.Pattern, Level: l.Level,
-		Answer: l.Answer, Snapshot: l.Snapshot}
 }
 
 // Journal is an open tool-calls.jsonl. Its methods must not be called concurrently.

@@ -2,6 +2,7 @@ package risk
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"path"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Where is the place in which a call is made.
@@ -43,9 +45,6 @@ const maxCommand = 256 << 10
 // Assess returns the risks of a call, the worst first; none for a call that only reads. A
 // call that cannot be parsed is a risk, not an error.
 func Assess(c *agent.ToolCall, at Where) []Finding {
-	if at.Dir == "" {
-		at.Dir = at.Root
-	}
 	a := newAssessment(at)
 	switch c.Kind {
 	case agent.ToolRead, agent.ToolSearch, agent.ToolFetch, agent.ToolThink:
@@ -68,24 +67,17 @@ func Assess(c *agent.ToolCall, at Where) []Finding {
 	if c.Command != "" {
 		a.command(c.Command, 0)
 	}
-	if c.Kind == agent.ToolEdit && bytes.Contains(c.Input, []byte("*** ")) { // only the patch names the deleted files
-		var given map[string]any
-		if json.Unmarshal(c.Input, &given) == nil {
-			for _, member := range given {
-				if text, ok := member.(string); ok {
-					a.patch(text)
-				}
+	var members map[string]any // only the patch names the deleted files
+	if c.Kind == agent.ToolEdit && bytes.Contains(c.Input, []byte("*** ")) && json.Unmarshal(c.Input, &members) == nil {
+		for _, member := range members {
+			if text, ok := member.(string); ok {
+				a.patch(text)
 			}
 		}
 	}
+	order := []Level{Critical, High, Medium, Low}
 	slices.SortStableFunc(a.found, func(x, y Finding) int {
-		switch {
-		case graver(x.Level, y.Level):
-			return -1
-		case graver(y.Level, x.Level):
-			return 1
-		}
-		return 0
+		return slices.Index(order, x.Level) - slices.Index(order, y.Level)
 	})
 	return a.found
 }
@@ -114,6 +106,7 @@ type assessment struct {
 }
 
 func newAssessment(at Where) *assessment {
+	at.Dir = cmp.Or(at.Dir, at.Root)
 	return &assessment{at: at, vars: make(map[string]string), aliases: make(map[string]string),
 		scripts: make(map[string]string)}
 }
@@ -124,9 +117,6 @@ const maxNames = 1000
 // Names returns the absolute paths of all words of a command line that may be files,
 // except those that only the shell knows. Glob patterns are not expanded.
 func Names(line string, at Where) []string {
-	if at.Dir == "" {
-		at.Dir = at.Root
-	}
 	a := newAssessment(at)
 	a.command(line, 0)
 	return a.names
@@ -146,18 +136,17 @@ func (a *assessment) named(word string) {
 }
 
 func (a *assessment) add(p Pattern, target string) {
-	for _, f := range a.found {
-		if f.Pattern == p && f.Target == target {
-			return
-		}
-	}
-	if len(a.found) < maxFindings {
+	known := slices.ContainsFunc(a.found, func(f Finding) bool { return f.Pattern == p && f.Target == target })
+	if !known && len(a.found) < maxFindings {
 		a.found = append(a.found, Finding{rule(p), target})
 	}
 }
 
 // unknown replaces a word that only the shell knows.
 const unknown = "\x00"
+
+// shown returns a word, or a part of a command line, for a finding.
+func shown(text string) string { return clip.Bytes(strings.ReplaceAll(text, unknown, "…"), 120) }
 
 // place returns a path relative to the workspace, with slashes; outside is set if it
 // leads out of the workspace.
@@ -181,11 +170,8 @@ func (a *assessment) place(name string) (rel string, outside bool) {
 
 // harmless reports whether a path is a common place for output, like /dev/null.
 func harmless(name string) bool {
-	switch name {
-	case "/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "-":
-		return true
-	}
-	return strings.HasPrefix(name, "/tmp/") || strings.HasPrefix(name, "/var/tmp/") || strings.HasPrefix(name, "/dev/fd/")
+	return slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty", "-"}, name) ||
+		strings.HasPrefix(name, "/tmp/") || strings.HasPrefix(name, "/var/tmp/") || strings.HasPrefix(name, "/dev/fd/")
 }
 
 // writes assesses writing a file.
@@ -236,12 +222,12 @@ func (a *assessment) moves(name string) {
 
 // removes assesses deleting a file or folder, with all its content if whole is set.
 func (a *assessment) removes(name string, whole bool) {
+	kind := DeleteFiles
+	if whole {
+		kind = DeleteTree
+	}
 	if strings.Contains(name, unknown) {
-		if whole {
-			a.add(DeleteTree, strings.ReplaceAll(name, unknown, "…"))
-		} else {
-			a.add(DeleteFiles, strings.ReplaceAll(name, unknown, "…"))
-		}
+		a.add(kind, strings.ReplaceAll(name, unknown, "…"))
 		return
 	}
 	bare := strings.TrimRight(strings.TrimSuffix(strings.TrimSuffix(name, "*"), ".*"), "/")
@@ -262,17 +248,13 @@ func (a *assessment) removes(name string, whole bool) {
 		a.add(DeleteTest, name)
 	case class.Protected() || !outside && a.at.Protected != nil && a.at.Protected(rel):
 		a.add(WriteGuard, name)
-	case whole && !product(rel):
-		a.add(DeleteTree, name)
 	case !product(rel):
-		a.add(DeleteFiles, name)
+		a.add(kind, name)
 	}
 }
 
 // own reports whether a file is one of perdure's.
-func own(rel string) bool {
-	return slices.Contains(strings.Split(rel, "/"), ".perdure")
-}
+func own(rel string) bool { return slices.Contains(strings.Split(rel, "/"), ".perdure") }
 
 // held reports whether a file is in one of Where.Own.
 func (a *assessment) held(rel string, outside bool) bool {
@@ -298,22 +280,13 @@ func everything(rel string, outside bool, at Where) bool {
 
 // testFolder reports whether the name of a folder says that it holds tests.
 func testFolder(rel string) bool {
-	switch path.Base(rel) {
-	case "test", "tests", "__tests__", "spec", "specs", "e2e", "testdata":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"test", "tests", "__tests__", "spec", "specs", "e2e", "testdata"}, path.Base(rel))
 }
 
 // product reports whether tools create a file again.
 func product(rel string) bool {
-	for _, part := range strings.Split(rel, "/") {
-		switch part {
-		case "node_modules", "dist", "build", "target", "out", "bin", "obj", "__pycache__", ".pytest_cache", ".cache",
-			"coverage", "tmp", ".next", ".venv":
-			return true
-		}
-	}
-	return strings.HasSuffix(rel, ".pyc") || strings.HasSuffix(rel, ".o") || strings.HasSuffix(rel, ".log") ||
-		strings.HasSuffix(rel, ".tmp")
+	folders := []string{"node_modules", "dist", "build", "target", "out", "bin", "obj", "__pycache__", ".pytest_cache",
+		".cache", "coverage", "tmp", ".next", ".venv"}
+	return slices.Contains([]string{".pyc", ".o", ".log", ".tmp"}, path.Ext(rel)) ||
+		slices.ContainsFunc(strings.Split(rel, "/"), func(part string) bool { return slices.Contains(folders, part) })
 }

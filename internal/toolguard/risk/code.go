@@ -84,7 +84,7 @@ func (a *assessment) code(text string, depth int) {
 		}
 	}
 	if deletes && !named {
-		a.add(DeleteFiles, clipped(strings.ReplaceAll(text, unknown, "…")))
+		a.add(DeleteFiles, shown(text))
 	}
 	if !runners().MatchString(text) {
 		return

@@ -43,11 +43,9 @@ func bare(w *syntax.Word) bool {
 	if len(w.Parts) != 1 {
 		return false
 	}
-	switch w.Parts[0].(type) {
-	case *syntax.ParamExp, *syntax.CmdSubst:
-		return true
-	}
-	return false
+	_, variable := w.Parts[0].(*syntax.ParamExp)
+	_, command := w.Parts[0].(*syntax.CmdSubst)
+	return variable || command
 }
 
 // text returns a word without its quotes; parts that only the shell knows are unknown.
@@ -110,23 +108,17 @@ func (a *assessment) variable(p *syntax.ParamExp) string {
 
 // substituted returns the output of a command substitution.
 func (a *assessment) substituted(stmts []*syntax.Stmt) string {
-	if len(stmts) != 1 {
-		return unknown
+	if len(stmts) == 1 {
+		if printed, ok := a.printed(stmts[0]); ok {
+			return printed
+		}
 	}
-	printed, ok := a.printed(stmts[0])
-	if !ok {
-		return unknown
-	}
-	return printed
+	return unknown
 }
 
 // printed returns the output of a statement, if the statement determines it.
 func (a *assessment) printed(s *syntax.Stmt) (string, bool) {
-	call, ok := s.Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Args) == 0 {
-		return "", false
-	}
-	words := unwrapped(a.wordsOf(call.Args))
+	words, _ := a.called(s)
 	if len(words) == 0 {
 		return "", false
 	}

@@ -24,54 +24,28 @@ func (a *assessment) git(args []string, depth int) {
 		return
 	}
 	options, others := split(args[1:])
-	shown := "git " + clipped(strings.ReplaceAll(strings.Join(args, " "), unknown, "…"))
+	command := "git " + shown(strings.Join(args, " "))
 	if discards(args[0], options, others, args[1:]) {
-		a.add(DiscardWork, shown)
+		a.add(DiscardWork, command)
 	}
-	if lookedAway(args[0], options) {
-		a.add(SkipChecks, shown)
+	if rewrites(args[0], options, others) {
+		a.add(RewriteHistory, command)
+	}
+	if skips(args[0], options) {
+		a.add(SkipChecks, command)
 	}
 	switch args[0] {
 	case "rm":
 		if has(options, 0, "cached") {
 			return
 		}
-		a.add(GitRemove, shown)
+		a.add(GitRemove, command)
 		for _, f := range others {
 			a.removes(f, has(options, 'r', ""))
 		}
 	case "mv":
 		for _, f := range others[:max(0, len(others)-1)] {
 			a.moves(f)
-		}
-	case "push":
-		forced := has(options, 'f', "force") || has(options, 0, "force-with-lease") || has(options, 0, "mirror") ||
-			has(options, 'd', "delete") ||
-			slices.ContainsFunc(others, func(o string) bool { return strings.HasPrefix(o, "+") || strings.HasPrefix(o, ":") })
-		if forced {
-			a.add(RewriteHistory, shown)
-		}
-	case "branch", "tag":
-		if has(options, 'D', "") || args[0] == "branch" && has(options, 'f', "force") {
-			a.add(RewriteHistory, shown)
-		}
-	case "filter-branch", "filter-repo", "replace":
-		a.add(RewriteHistory, shown)
-	case "update-ref":
-		if has(options, 'd', "") {
-			a.add(RewriteHistory, shown)
-		}
-	case "reflog":
-		if len(others) > 0 && (others[0] == "expire" || others[0] == "delete") {
-			a.add(RewriteHistory, shown)
-		}
-	case "gc", "prune":
-		if has(options, 0, "prune") {
-			a.add(RewriteHistory, shown)
-		}
-	case "commit", "merge", "rebase":
-		if has(options, 0, "no-verify") || args[0] == "commit" && has(options, 'n', "") {
-			a.add(SkipChecks, shown)
 		}
 	case "config":
 		for i, name := range others[:max(0, len(others)-1)] {
@@ -85,7 +59,7 @@ func (a *assessment) gitSetting(setting string, depth int) {
 	name, value, _ := strings.Cut(setting, "=")
 	switch name = strings.ToLower(name); {
 	case name == "core.hookspath":
-		a.add(SkipChecks, "git config "+clipped(strings.ReplaceAll(setting, unknown, "…")))
+		a.add(SkipChecks, "git config "+shown(setting))
 	case strings.HasPrefix(name, "alias.") && strings.HasPrefix(value, "!"):
 		a.nested(value[1:], depth)
 	case strings.HasPrefix(name, "alias."):
@@ -96,9 +70,40 @@ func (a *assessment) gitSetting(setting string, depth int) {
 	}
 }
 
-// lookedAway reports whether a command makes git ignore changes of a file.
-func lookedAway(verb string, options []string) bool {
-	return verb == "update-index" && (has(options, 0, "assume-unchanged") || has(options, 0, "skip-worktree"))
+// skips reports whether a git command skips hooks, or makes git ignore changes of a file.
+func skips(verb string, options []string) bool {
+	switch verb {
+	case "commit":
+		return has(options, 'n', "no-verify")
+	case "merge", "rebase":
+		return has(options, 0, "no-verify")
+	case "update-index":
+		return has(options, 0, "assume-unchanged") || has(options, 0, "skip-worktree")
+	}
+	return false
+}
+
+// rewrites reports whether a git command rewrites or removes history.
+func rewrites(verb string, options, others []string) bool {
+	switch verb {
+	case "push":
+		return has(options, 'f', "force") || has(options, 0, "force-with-lease") || has(options, 0, "mirror") ||
+			has(options, 'd', "delete") ||
+			slices.ContainsFunc(others, func(o string) bool { return strings.HasPrefix(o, "+") || strings.HasPrefix(o, ":") })
+	case "branch":
+		return has(options, 'D', "") || has(options, 'f', "force")
+	case "tag":
+		return has(options, 'D', "")
+	case "filter-branch", "filter-repo", "replace":
+		return true
+	case "update-ref":
+		return has(options, 'd', "")
+	case "reflog":
+		return len(others) > 0 && (others[0] == "expire" || others[0] == "delete")
+	case "gc", "prune":
+		return has(options, 0, "prune")
+	}
+	return false
 }
 
 // discards reports whether a git command discards uncommitted work.

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // maxNested limits the nesting of command lines (sh -c).
@@ -16,12 +14,12 @@ const maxNested = 5
 // command assesses a command line.
 func (a *assessment) command(line string, depth int) {
 	if len(line) > maxCommand || depth > maxNested {
-		a.add(Unreadable, clipped(line))
+		a.add(Unreadable, shown(line))
 		return
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
 	if err != nil {
-		a.add(Unreadable, clipped(line))
+		a.add(Unreadable, shown(line))
 		return
 	}
 	dir := a.at.Dir
@@ -56,7 +54,7 @@ func (a *assessment) call(n *syntax.CallExpr, depth int) {
 	for _, as := range n.Assigns {
 		if as.Name != nil && skipsHooks(as.Name.Value) && len(words) > 1 && path.Base(words[0]) == "git" &&
 			(words[1] == "commit" || words[1] == "push") {
-			a.add(SkipChecks, as.Name.Value+" "+clipped(strings.Join(words[:2], " ")))
+			a.add(SkipChecks, as.Name.Value+" "+shown(strings.Join(words[:2], " ")))
 		}
 	}
 	if rest, done := a.envOptions(words, depth); !done {
@@ -72,12 +70,11 @@ func skipsHooks(name string) bool {
 
 // reads assesses a shell or an interpreter that reads its code from a redirection.
 func (a *assessment) reads(s *syntax.Stmt, depth int) {
-	call, ok := s.Cmd.(*syntax.CallExpr)
+	words, ok := a.called(s)
 	if !ok || len(s.Redirs) == 0 {
 		return
 	}
 	a.written(s)
-	words := unwrapped(a.wordsOf(call.Args))
 	for _, r := range s.Redirs {
 		if text, ok := a.given(r); ok {
 			a.executed(words, text, depth)
@@ -124,15 +121,23 @@ func (a *assessment) piped(b *syntax.BinaryCmd, depth int) {
 	if b.Op != syntax.Pipe && b.Op != syntax.PipeAll {
 		return
 	}
-	call, ok := b.Y.Cmd.(*syntax.CallExpr)
+	if words, ok := a.called(b.Y); ok {
+		text, known := a.printed(b.X)
+		if !known {
+			text = unknown
+		}
+		a.executed(words, text, depth)
+	}
+}
+
+// called returns the words of a statement without wrappers; false if it is no simple
+// command.
+func (a *assessment) called(s *syntax.Stmt) ([]string, bool) {
+	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok {
-		return
+		return nil, false
 	}
-	text, known := a.printed(b.X)
-	if !known {
-		text = unknown
-	}
-	a.executed(unwrapped(a.wordsOf(call.Args)), text, depth)
+	return unwrapped(a.wordsOf(call.Args)), true
 }
 
 // executed assesses a text that a program reads and may run.
@@ -143,10 +148,9 @@ func (a *assessment) executed(words []string, text string, depth int) {
 	name := path.Base(words[0])
 	options, others := split(words[1:])
 	switch {
-	case name == "ed" || name == "ex" || name == "at" || name == "batch":
-		if name == "at" || name == "batch" {
-			a.nested(text, depth)
-		}
+	case name == "ed" || name == "ex":
+	case name == "at" || name == "batch":
+		a.nested(text, depth)
 	case len(others) > 0 && !has(options, 's', "") && others[0] != "-":
 	case shells(name) && !slices.ContainsFunc(options,
 		func(o string) bool { return !strings.HasPrefix(o, "--") && strings.Contains(o, "c") }):
@@ -163,12 +167,8 @@ func shells(name string) bool {
 // patches assesses a patch that a command line applies, from standard input or as a word.
 // Codex edits files in this way, and its hooks receive a command.
 func (a *assessment) patches(s *syntax.Stmt) {
-	call, ok := s.Cmd.(*syntax.CallExpr)
-	if !ok {
-		return
-	}
-	words := unwrapped(a.wordsOf(call.Args))
-	if len(words) == 0 || path.Base(words[0]) != "apply_patch" && path.Base(words[0]) != "applypatch" {
+	words, _ := a.called(s)
+	if len(words) == 0 || !slices.Contains([]string{"apply_patch", "applypatch"}, path.Base(words[0])) {
 		return
 	}
 	for _, r := range s.Redirs {
@@ -218,9 +218,6 @@ func (a *assessment) redirect(r *syntax.Redirect) {
 	}
 }
 
-// clipped shortens a command for a finding.
-func clipped(text string) string { return clip.Bytes(text, 120) }
-
 // words assesses one command: its name and its arguments.
 func (a *assessment) words(words []string, depth int) {
 	words = unwrapped(words)
@@ -234,14 +231,14 @@ func (a *assessment) words(words []string, depth int) {
 		}
 	}
 	if strings.Contains(name, unknown) {
-		a.add(Unreadable, clipped(strings.ReplaceAll(strings.Join(words, " "), unknown, "…")))
+		a.add(Unreadable, shown(strings.Join(words, " ")))
 		return
 	}
 	if len(a.scripts) > 0 {
 		a.runs(name, words, depth)
 	}
 	if alias, ok := a.aliases[name]; ok && depth < maxNested {
-		a.nested(alias+" "+quoted(args), depth)
+		a.nested(alias+quoted(args), depth)
 		return
 	}
 	switch name {
@@ -269,7 +266,7 @@ func (a *assessment) words(words []string, depth int) {
 		a.steers(args)
 	case "pkill", "killall":
 		if slices.ContainsFunc(args, func(w string) bool { return strings.Contains(w, "perdure") }) {
-			a.add(DecideForPerson, clipped(name+" "+strings.Join(args, " ")))
+			a.add(DecideForPerson, shown(name+" "+strings.Join(args, " ")))
 		}
 	default:
 		if interpreter(name) {
@@ -291,13 +288,13 @@ func (a *assessment) changeDir(to string) {
 	}
 }
 
-// quoted joins words to a command line.
+// quoted joins words to a part of a command line, with a blank before each.
 func quoted(words []string) string {
-	texts := make([]string, len(words))
-	for i, w := range words {
-		texts[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	var b strings.Builder
+	for _, w := range words {
+		b.WriteString(" '" + strings.ReplaceAll(w, "'", `'\''`) + "'")
 	}
-	return strings.Join(texts, " ")
+	return b.String()
 }
 
 // shell assesses a command line that is passed to another shell.

@@ -1,8 +1,6 @@
 package risk
 
-import (
-	"slices"
-)
+import "slices"
 
 // Level is how severe a risk is.
 type Level string
@@ -31,11 +29,6 @@ const (
 // stricter reports whether a is stricter than b.
 func stricter(a, b Answer) bool {
 	order := []Answer{Allow, Warn, Gate, Block}
-	return slices.Index(order, a) > slices.Index(order, b)
-}
-
-func graver(a, b Level) bool {
-	order := []Level{Low, Medium, High, Critical}
 	return slices.Index(order, a) > slices.Index(order, b)
 }
 

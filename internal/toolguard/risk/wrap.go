@@ -35,26 +35,17 @@ func optionWords(name, option string) int {
 
 // wraps reports whether a program runs another one.
 func wraps(name string) bool {
-	switch name {
-	case "sudo", "doas", "env", "nohup", "time", "command", "builtin", "exec", "nice", "ionice", "setsid", "stdbuf",
-		"timeout", "busybox", "toybox",
-		"strace", "ltrace", "flock", "unshare", "chroot", "xvfb-run", "taskset", "chrt", "numactl", "runuser",
-		"systemd-run", "fakeroot", "firejail", "bwrap",
-		"setarch", "caffeinate", "entr", "valgrind", "dotenv", "cross-env", "direnv", "gtimeout", "unbuffer":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"sudo", "doas", "env", "nohup", "time", "command", "builtin", "exec", "nice", "ionice",
+		"setsid", "stdbuf", "timeout", "busybox", "toybox", "strace", "ltrace", "flock", "unshare", "chroot", "xvfb-run",
+		"taskset", "chrt", "numactl", "runuser", "systemd-run", "fakeroot", "firejail", "bwrap", "setarch", "caffeinate",
+		"entr", "valgrind", "dotenv", "cross-env", "direnv", "gtimeout", "unbuffer"}, name)
 }
 
 // acts reports whether this package assesses a program.
 func acts(name string) bool {
-	switch name {
-	case "rm", "unlink", "rmdir", "shred", "trash", "git", "sh", "bash", "zsh", "dash", "ksh", "find", "xargs", "tee",
-		"truncate", "sed", "perl", "mv", "cp",
-		"ln", "rsync", "dd", "chmod", "chown", "perdure", "pkill", "killall":
-		return true
-	}
-	return interpreter(name)
+	return shells(name) || interpreter(name) || slices.Contains([]string{"rm", "unlink", "rmdir", "shred", "trash", "git",
+		"find", "xargs", "tee", "truncate", "sed", "mv", "cp", "ln", "rsync", "dd", "chmod", "chown", "perdure", "pkill",
+		"killall"}, name)
 }
 
 func isNumber(s string) bool {
@@ -146,6 +137,6 @@ func (a *assessment) steers(args []string) {
 		slices.Contains([]string{"answer", "resume", "abort", "false-alarm"}, others[1]) ||
 		len(others) > 1 && others[0] == "answer"
 	if decides {
-		a.add(DecideForPerson, clipped("perdure "+strings.Join(others, " ")))
+		a.add(DecideForPerson, shown("perdure "+strings.Join(others, " ")))
 	}
 }

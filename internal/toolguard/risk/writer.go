@@ -15,7 +15,7 @@ func (a *assessment) writer(name string, args []string) {
 		}
 	}
 	switch name {
-	case "tee", "truncate", "sponge", "ed", "ex", "chattr":
+	case "tee", "truncate", "sponge", "ed", "ex", "chattr", "sqlite3":
 		all(a.writes)
 	case "sed", "perl", "ruby":
 		if slices.ContainsFunc(options, func(o string) bool {
@@ -31,10 +31,13 @@ func (a *assessment) writer(name string, args []string) {
 		if len(options) > 0 { // not a person at a terminal
 			all(a.writes)
 		}
-	case "mv":
-		a.moved(args)
-	case "cp", "install", "ln":
+	case "mv", "cp", "install", "ln":
 		to, from := destination(args)
+		for _, f := range from {
+			if name == "mv" {
+				a.moves(f)
+			}
+		}
 		a.copied(to, from)
 	case "rsync":
 		if len(others) > 0 {
@@ -74,21 +77,20 @@ func (a *assessment) writer(name string, args []string) {
 		}
 	case "rename":
 		all(a.moves)
-	case "sqlite3":
-		all(a.writes)
 	}
 }
 
 // destination returns the target of a copy, and the files copied.
 func destination(args []string) (to string, from []string) {
 	for i, o := range args {
-		if dir, ok := strings.CutPrefix(o, "--target-directory="); ok {
-			_, from = split(slices.Delete(slices.Clone(args), i, i+1))
-			return dir, from
+		dir, found := strings.CutPrefix(o, "--target-directory=")
+		rest := args[i+1:]
+		if (o == "-t" || o == "--target-directory") && len(rest) > 0 {
+			dir, rest, found = rest[0], rest[1:], true
 		}
-		if (o == "-t" || o == "--target-directory") && i+1 < len(args) {
-			_, from = split(slices.Delete(slices.Clone(args), i, i+2))
-			return args[i+1], from
+		if found {
+			_, from = split(slices.Concat(args[:i], rest))
+			return dir, from
 		}
 	}
 	_, others := split(args)
@@ -96,14 +98,6 @@ func destination(args []string) (to string, from []string) {
 		return "", nil
 	}
 	return others[len(others)-1], others[:len(others)-1]
-}
-
-func (a *assessment) moved(args []string) {
-	to, from := destination(args)
-	for _, f := range from {
-		a.moves(f)
-	}
-	a.copied(to, from)
 }
 
 // copied assesses files that are written into a folder or over a file.

@@ -133,13 +133,10 @@ func Check(ctx context.Context, cfg Config, c *Candidate) (*Verdict, error) {
 }
 
 // copyError is the error of a copy that could not be made.
-type copyError struct{ err error }
-
-// Error returns the text of the cause.
-func (e *copyError) Error() string { return e.err.Error() }
+type copyError struct{ error }
 
 // Unwrap returns the cause.
-func (e *copyError) Unwrap() error { return e.err }
+func (e *copyError) Unwrap() error { return e.error }
 
 func (s *sealing) check(ctx context.Context) error {
 	s.drift = &drift{}
@@ -356,18 +353,13 @@ func (s *sealing) compare(ctx context.Context, worse []string) error {
 	}
 	proven := s.c.Baseline.Passed && base.Passed
 	if report != nil && base.Report != nil {
-		lost := make(map[string]bool)
-		for _, name := range s.worse(&s.c.Baseline, base) {
-			lost[name] = true
-		}
-		was := make(map[string]bool)
-		for i := range report.Tests {
-			was[report.Tests[i].ID] = report.Tests[i].Outcome == testreport.Passed
-		}
+		lost, was := s.worse(&s.c.Baseline, base), outcomes(report)
 		// A test counts if the baseline's passes in a copy; a new test if all of the
 		// baseline's do.
 		whole := len(lost) == 0 && report.Counts().Passed > 0
-		worse = slices.DeleteFunc(slices.Clone(worse), func(name string) bool { return lost[name] || !was[name] && !whole })
+		worse = slices.DeleteFunc(slices.Clone(worse), func(name string) bool {
+			return slices.Contains(lost, name) || was[name] != testreport.Passed && !whole
+		})
 		proven = len(worse) > 0
 	}
 	if !proven {
@@ -399,7 +391,7 @@ func tests(names []string) []string {
 }
 
 func paths(files []workspace.Excluded) []string {
-	names := make([]string, 0, len(files))
+	var names []string
 	for i := range files {
 		names = append(names, files[i].Path)
 	}

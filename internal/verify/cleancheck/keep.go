@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -104,10 +105,7 @@ func since(kept []byte, now []workspace.Excluded, changes []workspace.Change) (*
 			return nil, fmt.Errorf("read record of ignored files at the baseline: %w", err)
 		}
 	}
-	manifests := slices.ContainsFunc(changes, func(c workspace.Change) bool {
-		return manifest(c.Path) || c.From != "" &&
-			manifest(c.From)
-	})
+	manifests := slices.ContainsFunc(changes, func(c workspace.Change) bool { return manifest(c.Path) || manifest(c.From) })
 	there := make(map[string]bool) // dependency folders of the baseline
 	for name := range was {
 		if k, top := classOf(name); k == needed {
@@ -134,28 +132,19 @@ func since(kept []byte, now []workspace.Excluded, changes []workspace.Change) (*
 
 // manifest reports whether a file declares dependencies.
 func manifest(name string) bool {
-	if project.Classify(name).Class == project.Manifest {
-		return true
-	}
-	switch base := path.Base(name); base {
-	case "package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock",
-		"bun.lockb", "pyproject.toml", "poetry.lock", "pdm.lock",
-		"uv.lock", "Pipfile", "Pipfile.lock", "setup.py", "setup.cfg", "go.mod", "go.sum", "Cargo.toml", "Cargo.lock",
-		"Gemfile", "Gemfile.lock", "composer.json",
-		"composer.lock", "pom.xml", "build.gradle", "build.gradle.kts", "mix.exs", "mix.lock", "Podfile.lock":
-		return true
-	default:
-		return strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt")
-	}
+	base := path.Base(name)
+	return project.Classify(name).Class == project.Manifest ||
+		strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt") ||
+		slices.Contains([]string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
+			"bun.lock", "bun.lockb", "pyproject.toml", "poetry.lock", "pdm.lock", "uv.lock", "Pipfile", "Pipfile.lock",
+			"setup.py", "setup.cfg", "go.mod", "go.sum", "Cargo.toml", "Cargo.lock", "Gemfile", "Gemfile.lock",
+			"composer.json", "composer.lock", "pom.xml", "build.gradle", "build.gradle.kts", "mix.exs", "mix.lock",
+			"Podfile.lock"}, base)
 }
 
 // heldFiles returns the held files of all folders.
 func (d *drift) heldFiles() []workspace.Excluded {
-	var all []workspace.Excluded
-	for _, list := range d.held {
-		all = append(all, list...)
-	}
-	return all
+	return slices.Concat(slices.Collect(maps.Values(d.held))...)
 }
 
 // bring copies files from the workspace. Files that were removed meanwhile or cannot be

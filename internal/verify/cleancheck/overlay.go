@@ -1,6 +1,7 @@
 package cleancheck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -116,7 +118,7 @@ func (s *sealing) suspects(now *testreport.Report) []suspect {
 	}
 	for i := range s.c.Since.Changes {
 		c := &s.c.Since.Changes[i]
-		if file := firstOf(c.From, c.Path); c.Old != nil && c.Old.Kind == workspace.KindFile &&
+		if file := cmp.Or(c.From, c.Path); c.Old != nil && c.Old.Kind == workspace.KindFile &&
 			project.Classify(file).Class == project.Snapshot {
 			add(suspect{file: file, mended: true, why: "fixture changed"})
 		}
@@ -130,10 +132,7 @@ func (s *sealing) mended(now *testreport.Report) []string {
 	if s.c.Baseline.Report == nil {
 		return nil
 	}
-	before := make(map[string]testreport.Outcome)
-	for i := range s.c.Baseline.Report.Tests {
-		before[s.c.Baseline.Report.Tests[i].ID] = s.c.Baseline.Report.Tests[i].Outcome
-	}
+	before := outcomes(s.c.Baseline.Report)
 	broken := func(suite string) bool {
 		return slices.ContainsFunc(s.c.Baseline.Report.Broken,
 			func(b testreport.Broken) bool { return b.Suite == "" || b.Suite == suite })
@@ -167,7 +166,7 @@ func (s *sealing) laid(all []suspect) (put, drop []string) {
 				}
 			}
 		case c.Kind != workspace.Added:
-			put = append(put, firstOf(c.From, c.Path))
+			put = append(put, cmp.Or(c.From, c.Path))
 			if c.From != "" {
 				drop = append(drop, c.Path)
 			}
@@ -198,14 +197,10 @@ func (s *sealing) lay(ctx context.Context, at *Place, put, drop []string) error 
 // judge compares a run with the baseline's tests with one without.
 func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) {
 	if over.problem != "" || over.Report == nil {
-		s.note("run with the baseline's tests impossible: " + firstOf(over.problem, clip.LastLine(over.Output)))
+		s.note("run with the baseline's tests impossible: " + cmp.Or(over.problem, clip.LastLine(over.Output)))
 		return
 	}
-	passed := make(map[string]bool)
-	for i := range clean.Tests {
-		passed[clean.Tests[i].ID] = clean.Tests[i].Outcome == testreport.Passed
-	}
-	mended := s.mended(clean)
+	before, mended := outcomes(clean), s.mended(clean)
 	suspected := func(id string) string {
 		i := slices.IndexFunc(all, func(p suspect) bool {
 			return (p.name == "" || p.name == leaf(id)) && (!p.mended || slices.Contains(mended, id))
@@ -221,11 +216,11 @@ func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) 
 		t := &over.Report.Tests[i]
 		reason := suspected(t.ID)
 		switch {
-		case reason == "" || !t.Outcome.Fails() || t.Flaky || !passed[t.ID]:
+		case reason == "" || !t.Outcome.Fails() || t.Flaky || before[t.ID] != testreport.Passed:
 		case misfits().MatchString(t.Message):
 			misfit = append(misfit, t.ID)
 		default:
-			failing, why = append(failing, t.ID), firstOf(why, reason)
+			failing, why = append(failing, t.ID), cmp.Or(why, reason)
 		}
 	}
 	for i := range over.Report.Broken {
@@ -252,16 +247,20 @@ var misfits = sync.OnceValue(func() *regexp.Regexp {
 
 // leaf returns a test's own name, without suites, parameters and subtests.
 func leaf(id string) string {
-	if i := strings.LastIndex(id, "::"); i >= 0 {
-		id = id[i+2:]
-	}
-	if i := strings.LastIndex(id, " > "); i >= 0 {
-		id = id[i+3:]
-	}
+	id = evidence.LastName(id)
 	if i := strings.IndexAny(id, "[/"); i > 0 {
-		id = id[:i]
+		return id[:i]
 	}
 	return id
+}
+
+// outcomes returns the outcomes of tests by ID.
+func outcomes(r *testreport.Report) map[string]testreport.Outcome {
+	all := make(map[string]testreport.Outcome, len(r.Tests))
+	for i := range r.Tests {
+		all[r.Tests[i].ID] = r.Tests[i].Outcome
+	}
+	return all
 }
 
 // leaves returns the tests' own names.
@@ -273,13 +272,4 @@ func leaves(r *testreport.Report) map[string]bool {
 		}
 	}
 	return all
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }

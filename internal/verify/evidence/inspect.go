@@ -156,14 +156,14 @@ func Acting(report *detect.Report, baseline, now *testreport.Report) []detect.Fi
 	}
 	ran, runs := names(baseline), names(now)
 	for _, t := range report.Added {
-		delete(runs, lastName(t.Name)) // it may be the added test
+		delete(runs, LastName(t.Name)) // it may be the added test
 	}
 	var acting []detect.Finding
 	for _, f := range report.Findings {
 		if f.Action != detect.Act {
 			continue
 		}
-		name := lastName(f.Subject)
+		name := LastName(f.Subject)
 		switch {
 		case ran[name] == 0 || f.Type != detect.TestDeletion && f.Type != detect.TestSkipping:
 		case f.Type == detect.TestDeletion && runs[name] >= ran[name]:
@@ -181,14 +181,14 @@ func names(report *testreport.Report) map[string]int {
 	all := make(map[string]int)
 	if report != nil {
 		for i := range report.Tests {
-			all[lastName(report.Tests[i].ID)]++
+			all[LastName(report.Tests[i].ID)]++
 		}
 	}
 	return all
 }
 
-// lastName returns a test's own name, without its suites.
-func lastName(id string) string {
+// LastName returns a test's own name, without its suites.
+func LastName(id string) string {
 	if i := strings.LastIndex(id, "::"); i >= 0 {
 		id = id[i+2:]
 	}
@@ -208,9 +208,9 @@ func FindAgain(d *testreport.Diff, report *detect.Report, now *testreport.Report
 	runs := names(now)
 	d.Lost = slices.DeleteFunc(slices.Clone(d.Lost), func(lost testreport.Change) bool {
 		return slices.ContainsFunc(report.Moved, func(m detect.Moved) bool {
-			same := lastName(lost.ID) == lastName(m.From.Name) &&
+			same := LastName(lost.ID) == LastName(m.From.Name) &&
 				(lost.File == "" || m.From.File == "" || lost.File == m.From.File)
-			return same && (m.To.Name == "" || runs[lastName(m.To.Name)] > 0)
+			return same && (m.To.Name == "" || runs[LastName(m.To.Name)] > 0)
 		})
 	})
 }
@@ -239,7 +239,7 @@ func Waive(d *testreport.Diff, report *detect.Report, waivers []detect.Waiver, n
 		*list = slices.DeleteFunc(slices.Clone(*list), func(c testreport.Change) bool {
 			f := detect.Finding{Pattern: what.pattern, File: c.File, Subject: c.ID}
 			return Waived(&f, waivers, now) || report != nil && slices.ContainsFunc(report.Waived, func(w detect.Waived) bool {
-				return w.Type == what.shown && lastName(w.Subject) == lastName(c.ID) && (c.File == "" || c.File == w.File)
+				return w.Type == what.shown && LastName(w.Subject) == LastName(c.ID) && (c.File == "" || c.File == w.File)
 			})
 		})
 	}

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,10 +21,7 @@ func Protected(c *detect.Change, globs []string) string {
 			return "the settings protect it"
 		}
 		if file := project.Classify(name); file.Class.Protected() {
-			if file.Why != "" {
-				return file.Why
-			}
-			return string(file.Class) + " configuration"
+			return cmp.Or(file.Why, string(file.Class)+" configuration")
 		}
 	}
 	if len(names) == 0 || project.Classify(names[0]).Class != project.Manifest {
