@@ -30,18 +30,13 @@ var patterns = sync.OnceValue(func() []Pattern {
 	return slices.Concat(testPatterns(), codePatterns(), otherPatterns())
 })
 
-var patternIndex = sync.OnceValue(func() map[string]Pattern {
-	index := make(map[string]Pattern)
-	for _, p := range patterns() {
-		index[p.ID] = p
-	}
-	return index
-})
-
 // patternOf returns the pattern with an ID.
 func patternOf(id string) (Pattern, bool) {
-	p, ok := patternIndex()[id]
-	return p, ok
+	at := slices.IndexFunc(patterns(), func(p Pattern) bool { return p.ID == id })
+	if at < 0 {
+		return Pattern{}, false
+	}
+	return patterns()[at], true
 }
 
 // IDs of patterns that the code names more than once.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -62,12 +63,13 @@ func (r *Runner) Run(ctx context.Context, c *project.Command, limit time.Duratio
 	if err != nil {
 		return nil, workspace.Wrap(keeping, r.Scratch, err)
 	}
-	var end tail
+	end := clip.Tail{Limit: maxOutput}
 	keptBoth, keptOut := &capped{to: both, left: maxParsed}, &capped{to: stdout, left: maxParsed}
 	all := &shared{to: io.MultiWriter(&end, keptBoth)}
 	ran := &Ran{Began: time.Now(), Stdout: stdout, Both: both, Close: remove}
 	ran.Exit, ran.TimedOut, err = r.command(ctx, c, limit, streams{io.MultiWriter(all, keptOut), all})
-	ran.End = end.String()
+	text, _ := end.End()
+	ran.End = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
 	if err == nil { // a part of the results would lead to a wrong verdict
 		err = workspace.Wrap(keeping, r.Scratch, cmp.Or(keptBoth.err, keptOut.err))
 	}
@@ -125,26 +127,6 @@ func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Dur
 	}
 	_, err = fmt.Fprintf(to.errs, "\ncommand cannot be run: %s\n", err)
 	return StatusNotRunnable, false, err
-}
-
-// tail keeps the end of what is written to it.
-type tail struct{ text []byte }
-
-// Write keeps the last maxOutput bytes.
-func (t *tail) Write(p []byte) (int, error) {
-	t.text = append(t.text, p...)
-	if over := len(t.text) - 2*maxOutput; over > 0 {
-		t.text = append(t.text[:0], t.text[len(t.text)-maxOutput:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	text := t.text
-	if over := len(text) - maxOutput; over > 0 {
-		text = text[over:]
-	}
-	return strings.ToValidUTF8(strings.ReplaceAll(string(text), "\x00", ""), "\uFFFD")
 }
 
 // capped writes up to a bound and drops the rest. A failed write is kept in err and not

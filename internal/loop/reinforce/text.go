@@ -35,16 +35,8 @@ func Tokens(text string) int { return (len(text) + bytesPerToken - 1) / bytesPer
 
 // Most returns the limit of a level, in tokens.
 func Most(l hook.Level) int {
-	switch l {
-	case hook.LevelMinimal:
-		return MaxMinimal
-	case hook.LevelStandard:
-		return MaxStandard
-	case hook.LevelAggressive, hook.LevelAdaptive:
-		return MaxAggressive
-	case hook.LevelOff:
-	}
-	return 0
+	return map[hook.Level]int{hook.LevelMinimal: MaxMinimal, hook.LevelStandard: MaxStandard,
+		hook.LevelAggressive: MaxAggressive, hook.LevelAdaptive: MaxAggressive}[l]
 }
 
 // Failing is a check that fails.

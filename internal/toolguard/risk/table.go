@@ -107,6 +107,5 @@ func Table() []Rule {
 // rule returns the row of a pattern.
 func rule(p Pattern) Rule {
 	all := Table()
-	i := slices.IndexFunc(all, func(r Rule) bool { return r.Pattern == p })
-	return all[i]
+	return all[slices.IndexFunc(all, func(r Rule) bool { return r.Pattern == p })]
 }

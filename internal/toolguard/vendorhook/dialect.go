@@ -118,11 +118,7 @@ type Answer struct {
 	Text    string  `json:"text,omitempty"`
 }
 
-// output is the JSON that the agent receives.
-type output struct {
-	Specific specific `json:"hookSpecificOutput"`
-}
-
+// specific is the JSON that the agent receives in hookSpecificOutput.
 type specific struct {
 	Event    string `json:"hookEventName"`
 	Decision string `json:"permissionDecision,omitempty"`
@@ -147,7 +143,7 @@ func (e *Event) Write(w io.Writer, a Answer) error {
 	default:
 		out.Context = a.Text
 	}
-	doc, err := json.Marshal(output{out})
+	doc, err := json.Marshal(map[string]specific{"hookSpecificOutput": out})
 	if err != nil {
 		return err
 	}
