@@ -118,13 +118,12 @@ func slowLines(s *env.Stream, st *client.Status, now time.Time) string {
 	for _, pause := range st.Pauses {
 		lines = append(lines, "paused: "+pause)
 	}
-	if len(lines) == 0 {
-		return ""
+	text := ""
+	for _, line := range lines {
+		text += "\n" + env.OneLine(line, s.Width)
 	}
-	var b strings.Builder
-	b.WriteString("\n")
-	for _, text := range lines {
-		b.WriteString(env.OneLine(text, s.Width) + "\n")
+	if text != "" {
+		text += "\n"
 	}
-	return b.String()
+	return text
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -92,23 +91,18 @@ func (a *app) followEvents(ctx context.Context, b *env.Backend, f eventFlags) er
 
 func (a *app) printEvent(e *perdure.Event) error {
 	return a.Print(e, func() {
-		task := ""
+		task, data := "", env.OneLine(string(e.Data), maxEventData)
 		if e.Task != 0 {
 			task = e.Task.String()
 		}
+		if data == "{}" || data == "null" {
+			data = ""
+		}
 		text := fmt.Sprintf("%6d  %s  %s  %s  %s  %s", e.Seq, a.Out.Dim(e.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
-			e.Tree, env.Pad(task, 10), env.Pad(string(e.Kind), 16), eventData(e.Data))
+			e.Tree, env.Pad(task, 10), env.Pad(string(e.Kind), 16), data)
 		a.Printf("%s\n", strings.TrimRight(text, " "))
 	})
 }
 
 // maxEventData bounds the printed data of an event, in cells.
 const maxEventData = 120
-
-// eventData returns the data of an event as one line.
-func eventData(raw json.RawMessage) string {
-	if string(raw) == "{}" || string(raw) == "null" {
-		return ""
-	}
-	return env.OneLine(string(raw), maxEventData)
-}

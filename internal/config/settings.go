@@ -182,19 +182,19 @@ func (s setting) set(text string) string {
 	case *int:
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return fmt.Sprintf("%s is not a whole number", s.quote(text))
+			return fmt.Sprintf("%s is not a whole number", quote(text))
 		}
 		*p = n
 	case *int64:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return fmt.Sprintf("%s is not a whole number", s.quote(text))
+			return fmt.Sprintf("%s is not a whole number", quote(text))
 		}
 		*p = n
 	case *float64:
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return fmt.Sprintf("%s is not a number", s.quote(text))
+			return fmt.Sprintf("%s is not a number", quote(text))
 		}
 		*p = x
 	case **float64:
@@ -212,7 +212,7 @@ func (s setting) set(text string) string {
 		*p = d
 	case *bool:
 		if text != "true" && text != "false" {
-			return fmt.Sprintf("%s is neither true nor false", s.quote(text))
+			return fmt.Sprintf("%s is neither true nor false", quote(text))
 		}
 		*p = text == "true"
 	}
@@ -275,10 +275,7 @@ func (s setting) shown() string {
 }
 
 // quote quotes an invalid text, shortened.
-func (s setting) quote(text string) string {
-	const most = 40
-	return strconv.Quote(clip.Runes(text, most))
-}
+func quote(text string) string { return strconv.Quote(clip.Runes(text, 40)) }
 
 // plain returns the problem of a text of any setting, or "".
 func (s setting) plain(text string) string {

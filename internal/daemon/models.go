@@ -308,10 +308,7 @@ func modelError(name string, err error) error {
 }
 
 // shownName returns the name of a model without secrets, shortened.
-func shownName(name string) string {
-	const most = 80
-	return clip.Runes(model.Redact(name), most)
-}
+func shownName(name string) string { return clip.Runes(model.Redact(name), 80) }
 
 func (m *Models) noteRetry(key modelKey, r model.Retry) {
 	if r.Err.Kind == model.KindRateLimit {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
@@ -25,9 +26,8 @@ func (e *Env) WriteOutput(name string, content func(io.Writer) error) error {
 		}
 		return err
 	}
-	var written counter
 	err := atomicfile.Write(e.Path(name), 0o644, func(file io.Writer) error {
-		w := bufio.NewWriterSize(io.MultiWriter(file, &written), 64<<10)
+		w := bufio.NewWriterSize(file, 64<<10)
 		if err := content(w); err != nil {
 			return err
 		}
@@ -39,16 +39,10 @@ func (e *Env) WriteOutput(name string, content func(io.Writer) error) error {
 	if err != nil {
 		return fmt.Errorf("write %q: %w", name, err)
 	}
-	e.Note("wrote %s, %s", name, human.Size(int64(written)))
+	if info, err := os.Stat(e.Path(name)); err == nil {
+		e.Note("wrote %s, %s", name, human.Size(info.Size()))
+	}
 	return nil
-}
-
-// counter counts the bytes written to it.
-type counter int64
-
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
 }
 
 // failing is a stream whose Write returns the stream's error.

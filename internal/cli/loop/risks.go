@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -44,9 +45,7 @@ func (c *commands) newRisksCommand() *cobra.Command {
 func (c *commands) showRisks(set map[string]config.RiskAnswer) error {
 	table := risk.Table()
 	for i := range table {
-		if answer := set[string(table[i].Pattern)]; answer != "" {
-			table[i].Answer = risk.Answer(answer)
-		}
+		table[i].Answer = cmp.Or(risk.Answer(set[string(table[i].Pattern)]), table[i].Answer)
 	}
 	return c.Print(table, func() {
 		lines := make([]string, len(table))
@@ -59,9 +58,7 @@ func (c *commands) showRisks(set map[string]config.RiskAnswer) error {
 
 func (c *commands) showFindings(found []risk.Finding, set map[string]config.RiskAnswer) error {
 	for i := range found {
-		if answer := set[string(found[i].Pattern)]; answer != "" {
-			found[i].Answer = risk.Answer(answer)
-		}
+		found[i].Answer = cmp.Or(risk.Answer(set[string(found[i].Pattern)]), found[i].Answer)
 	}
 	return c.Print(append([]risk.Finding{}, found...), func() {
 		if len(found) == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -126,19 +127,14 @@ func (c *clearing) Read(p []byte) (int, error) {
 type completer func(line string, pos int) (newLine string, newPos int, choices []string)
 
 // completeWord completes the word before a position with the common beginning of the
-// candidates.
+// candidates, whose slice it changes.
 func completeWord(line string, pos int, candidates []string) (string, int, []string) {
 	start := pos
 	for start > 0 && isWord(line[start-1]) {
 		start--
 	}
 	word := line[start:pos]
-	var fitting []string
-	for _, one := range candidates {
-		if strings.HasPrefix(one, word) {
-			fitting = append(fitting, one)
-		}
-	}
+	fitting := slices.DeleteFunc(candidates, func(one string) bool { return !strings.HasPrefix(one, word) })
 	if len(fitting) == 0 {
 		return line, pos, nil
 	}

@@ -235,12 +235,9 @@ func (k *console) completer(ctx context.Context) completer {
 		}
 		if command == ":rollback" || command == ":diff" {
 			var list []string
-			all, err := k.eval.Checkpoints(ctx, k.eval.ref)
+			all, _ := k.eval.Checkpoints(ctx, k.eval.ref) // after an error, nothing is completed
 			for _, one := range all {
 				list = append(list, one.Name)
-			}
-			if err != nil {
-				return line, pos, nil
 			}
 			return completeWord(line, pos, list)
 		}
