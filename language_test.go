@@ -54,9 +54,7 @@ var languageExceptions = map[string]string{
 }
 
 // languagePending are folders and files that are not read against the rule yet.
-var languagePending = []string{
-	"handoff", "internal/aiwg", rootPending,
-}
+var languagePending = []string{rootPending}
 
 // rootPending stands for the files of the root package.
 const rootPending = "."

@@ -46,8 +46,7 @@ func reread(t failer, c handoff.Checkpoint) *handoff.Checkpoint {
 	return &back
 }
 
-// foreignEdit is one that somebody makes in the file, and what it does to the
-// ledger.
+// foreignEdit is an edit of the file by another program, and its effect on the ledger.
 type foreignEdit struct {
 	name string
 	edit func(c *handoff.Checkpoint)
@@ -231,8 +230,8 @@ func TestAdoptEachField(t *testing.T) {
 	}
 }
 
-// What nobody touched changes nothing, whatever the ledger holds and the limit
-// cut; and what they add comes in while nothing that was cut goes.
+// An unchanged checkpoint changes nothing, whatever the limit cut; added entries are
+// adopted, and entries that were cut stay.
 func TestAdoptKeepsWhatWasCut(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -383,7 +382,7 @@ func TestAdoptWhenTheLedgerIsAhead(t *testing.T) {
 	}
 }
 
-// What the limit cut can be told again by somebody who did not see it.
+// A program can add an entry again that the limit had cut.
 func TestAdoptWhatWasNotShown(t *testing.T) {
 	t.Parallel()
 	l := worked()

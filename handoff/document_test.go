@@ -143,7 +143,7 @@ func TestNoTask(t *testing.T) {
 	}
 }
 
-// Every fault is told with its line and column, in characters.
+// Every error has its line and column, in characters.
 func TestParseFaults(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

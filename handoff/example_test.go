@@ -112,7 +112,7 @@ func ExampleAdopt() {
 	ledger.PendingSteps = []string{"Write tests"}
 	written := handoff.Project(ledger, 0)
 
-	theirs := written // what stands in the file now
+	theirs := written // the checkpoint in the file now
 	theirs.PendingSteps = nil
 	theirs.CompletedSteps = []handoff.Step{{Step: "Wrote tests"}}
 

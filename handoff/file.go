@@ -71,27 +71,26 @@ func pathless(err error) error {
 	return err
 }
 
-// File is a builder-state.json that nobody else who takes the lock can change
-// until Close. It is for one goroutine.
+// File is a locked builder-state.json, which other processes with the lock cannot change
+// until Close. It is not safe for concurrent use.
 type File struct {
-	path string // behind all links
+	path string // with all links resolved
 	info fs.FileInfo
 	lock *lockFile
 	doc  *Document
 }
 
-// Lock takes the lock on the file at path, following links, waiting for it as
-// long as ctx allows, and reads the file. The lock is one of the operating
-// system on a file beside it: it ends with the process that holds it, however
-// that ends. Editors do not know it; [File.Write] notices them. A file that may
-// not be written is refused: the error matches [ErrReadOnly]. What [Load]
-// refuses is refused too, without changing anything.
+// Lock locks the file at path, following links, and reads it. It waits for the lock until
+// ctx ends. The lock is a lock of the operating system on a file in the same folder, so
+// it ends with its process. Editors do not use it; [File.Write] detects their changes. A
+// read-only file is an error that matches [ErrReadOnly]. Other errors are those of
+// [Load].
 func Lock(ctx context.Context, path string) (*File, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		_, err := regular(path)
 		if err == nil {
-			err = &Error{Kind: ErrConflict, Op: "lock", File: path, Msg: "it comes and goes"}
+			err = &Error{Kind: ErrConflict, Op: "lock", File: path, Msg: "the file appears and disappears"}
 		}
 		return nil, err
 	}

@@ -31,11 +31,9 @@ func takeLock(ctx context.Context, target string, perm fs.FileMode) (*lockFile, 
 		if !errors.Is(err, filelock.ErrLocked) {
 			return nil, lockError(target, err)
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, &Error{Kind: ErrConflict, Op: "lock", File: target, Msg: "another process is writing the file",
 				Err:  ctx.Err(),
 				Hint: "retry; the lock ends with the process that holds it"}

@@ -8,16 +8,12 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a new file the owner of the one it replaces, where the system
-// allows it: the group may change when the owner cannot.
+// keepOwner sets the owner and group of a new file to those of the one it replaces, or
+// only the group, if the system allows it.
 func keepOwner(w io.Writer, old fs.FileInfo) {
 	st, ok := old.Sys().(*syscall.Stat_t)
-	if !ok {
-		return
-	}
-	if f, ok := w.(interface{ Chown(uid, gid int) error }); ok {
-		if f.Chown(int(st.Uid), int(st.Gid)) != nil {
-			_ = f.Chown(-1, int(st.Gid)) // who may not keeps what the system gave
-		}
+	f, canChown := w.(interface{ Chown(uid, gid int) error })
+	if ok && canChown && f.Chown(int(st.Uid), int(st.Gid)) != nil {
+		_ = f.Chown(-1, int(st.Gid)) // without permission, those of the system stay
 	}
 }

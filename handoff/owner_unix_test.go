@@ -55,7 +55,7 @@ func TestWriteKeepsModeAndLinks(t *testing.T) {
 	}
 }
 
-// Who may not write in the folder, or not write the file, is told so.
+// A folder or a file that is not writable is an error.
 func TestLockWithoutPermission(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

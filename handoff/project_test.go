@@ -99,7 +99,7 @@ func wantFirstParts(t failer, l handoff.Ledger, c handoff.Checkpoint) {
 	}
 }
 
-// shownAmount measures each part of a checkpoint: entries first, then texts.
+// shownAmount measures each part of a checkpoint: entries first, then strings.
 func shownAmount(c handoff.Checkpoint) map[string]int {
 	head := func(s string) int { return len(strings.TrimSuffix(s, "…")) }
 	amount := map[string]int{
@@ -146,8 +146,7 @@ func TestProjectGrowsWithTheLimit(t *testing.T) {
 	})
 }
 
-// What a ledger has and the checkpoint does not is counted, so that nobody takes
-// it for nothing.
+// Entries of the ledger that the checkpoint does not show are counted.
 func TestProjectCountsWhatIsCut(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -243,7 +242,7 @@ func TestProjectPriority(t *testing.T) {
 	}
 }
 
-// The caps of single texts hold also when there is room for more.
+// The limits of single strings hold also if there is space for more.
 func TestProjectCaps(t *testing.T) {
 	t.Parallel()
 	l := handoff.Ledger{}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// changeTime is not known here: every file is read.
+// changeTime is not known on this system: every file is read.
 func changeTime(fs.FileInfo) (time.Time, bool) { return time.Time{}, false }
 
 func stampOf(fs.FileInfo) string { return "" }

@@ -395,7 +395,7 @@ func (r *Recorder) refused(err error, h *Handoff) error {
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Msg: err.Error(),
 		Hint: "if the claim is yours, give its token (--token, or PERDURE_HANDOFF_TOKEN); " +
-			"if its agent is gone, `perdure handoff resume --take-over` takes the work over"}
+			"if its agent has stopped, `perdure handoff resume --take-over` takes the work over"}
 }
 
 // begin refuses to continue work that is done, except for a start, and to start work
@@ -514,7 +514,7 @@ func (r *Recorder) rescue(ctx context.Context, u *Update) error {
 		return err
 	}
 	w.Entries = []Entry{entry}
-	u.Notes = append(u.Notes, "the file showed \""+other.TaskID+"\"; that is kept in its ledger")
+	u.Notes = append(u.Notes, "the file had the checkpoint of \""+other.TaskID+"\"; it was added to that task's ledger")
 	_, err = r.Ledgers.WriteHandoff(ctx, w)
 	return err
 }
@@ -526,7 +526,7 @@ func (r *Recorder) Claim(ctx context.Context, task string, ttl time.Duration, ta
 		TakeOver: takeOver})
 	if errors.Is(err, perdure.ErrConflict) {
 		err = &perdure.Error{Code: perdure.CodeConflict, Msg: err.Error(),
-			Hint: "wait until then; if that agent is gone, `perdure handoff resume --take-over` takes the work over"}
+			Hint: "wait until then; if that agent has stopped, `perdure handoff resume --take-over` takes the work over"}
 	}
 	if err == nil {
 		r.Token = claim.Token

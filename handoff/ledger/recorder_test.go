@@ -236,7 +236,7 @@ func results(l *handoff.Ledger) string {
 	return strings.Join(all, ",")
 }
 
-// What somebody else writes into the file is adopted before the next write.
+// Changes of the file by other programs are adopted before the next write.
 func TestForeignEditsAreAdopted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -304,8 +304,7 @@ func TestOlderFileComesBack(t *testing.T) {
 	}
 }
 
-// An older version that somebody edited changes what they edited, and nothing
-// else.
+// An edited older version changes only the edited entries.
 func TestOlderFileIsEdited(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -357,8 +356,8 @@ func (d *broken) WriteHandoff(ctx context.Context, w ledger.Write) (ledger.Hando
 	return h, err
 }
 
-// Who dies between the ledger and the file has lost nothing, and its own work is
-// not taken for somebody else's.
+// A process that dies between the ledger and the file loses nothing, and its own write
+// is not adopted as that of another program.
 func TestDeathBetweenLedgerAndFile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -388,7 +387,7 @@ func TestTasksDoNotLeak(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.apply(t, step("of 003"), ledger.Op{Kind: ledger.OpDecide, Text: "003 decided"})
-	// Somebody edits it, and moves on to the next story.
+	// A user edits it, and moves on to the next story.
 	edited := strings.Replace(b.text(t), `"003 decided"`, `"003 decided by hand"`, 1)
 	b.write(t, handoff.FileName, strings.Replace(edited, `"US-003"`, `"US-004"`, 1))
 	v := b.look(t)

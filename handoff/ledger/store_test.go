@@ -181,8 +181,7 @@ func TestHandoffClaim(t *testing.T) {
 	})
 }
 
-// Who lets the time of a claim pass loses it when somebody else claims, not
-// before.
+// An agent whose claim has expired loses it when another agent claims, not before.
 func TestHandoffClaimExpires(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, store *perdure.Store) {

@@ -87,8 +87,8 @@ func (b *bench) takeIn(doc json.RawMessage, change func(fields map[string]any)) 
 			Settings: json.RawMessage(`{"max_retries":1,"idle_timeout":60000000000,"max_iterations":3}`)})
 }
 
-// What the document says of the loop stands over the settings and under the flags;
-// what is otherwise here than there is told; the document is kept as it is.
+// The document overrides the settings, and the flags override the document. Differences
+// are noted, and the document is kept unchanged.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -219,8 +219,7 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// A document of perdure says everything of the configuration; what this version
-// does not know is told.
+// A document of perdure has the whole configuration; unknown fields are noted.
 func TestImportOwnConfiguration(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -6,9 +6,9 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// FitterForTest brings texts into the form of a schema: state, iteration,
-// checkpoint, analytics or a line of the log. It returns nil for what is none of
-// it, and what it noted.
+// FitterForTest corrects a document by a schema: state, iteration, checkpoint,
+// analytics or a line of the log. It returns nil for an invalid document, and the
+// notes.
 func FitterForTest() (func(kind string, text []byte) (out []byte, notes []string), error) {
 	s, err := loadShapes()
 	if err != nil {

@@ -187,7 +187,7 @@ func unpacked(t testing.TB, text string) string {
 	return out.String()
 }
 
-// written is what people are told of loops, and what is in the store then.
+// written returns the report of an import and the loops of the store.
 func written(t testing.TB, s *perdure.Store, r *aiwgtree.Report) string {
 	t.Helper()
 	var out strings.Builder

@@ -206,49 +206,32 @@ func plain(n ast.Node) string {
 
 // problemOf returns the error of a setting, "" for none.
 func problemOf(name, value string) string {
-	number := func(limit float64) string {
-		x, err := strconv.ParseFloat(value, 64)
-		if err != nil || x < 0 || x > limit {
-			return fmt.Sprintf("is not a number from 0 to %s", strconv.FormatFloat(limit, 'f', -1, 64))
-		}
-		return ""
+	levels, flag := []string{"OFF", "MINIMAL", "STANDARD", "AGGRESSIVE", "ADAPTIVE"}, []string{"true", "false"}
+	words := map[string][]string{"enabled": flag, "recovery.auto_escalate_on_critical": flag,
+		"best_output_selection.enabled": flag, "best_output_selection.require_verification": flag,
+		"detection.mode": {"off", "minimal", "standard", "aggressive"}, "reinforcement.default_level": levels}
+	limits := map[string]float64{"reinforcement.quality_plateau_threshold": 1, "recovery.max_retries": 1000,
+		"recovery.human_gate_timeout_minutes": 1e9, "best_output_selection.quality_threshold": 100,
+		"performance.max_integration_overhead_percentage": 100, "performance.detection_latency_budget_ms": 1e9}
+	n, ok := strings.CutPrefix(name, "reinforcement.escalation_thresholds.iteration_")
+	if ok && n != "" && strings.Trim(n, "0123456789") == "" {
+		words[name] = levels
 	}
-	word := func(words ...string) string {
-		if !slices.Contains(words, value) {
-			return "is not one of " + strings.Join(words, ", ")
-		}
-		return ""
-	}
-	levels := []string{"OFF", "MINIMAL", "STANDARD", "AGGRESSIVE", "ADAPTIVE"}
-	switch name {
-	case "enabled", "recovery.auto_escalate_on_critical", "best_output_selection.enabled",
-		"best_output_selection.require_verification":
-		return word("true", "false")
-	case "detection.mode":
-		return word("off", "minimal", "standard", "aggressive")
-	case "detection.patterns_enabled":
+	limit, isNumber := limits[name]
+	x, err := strconv.ParseFloat(value, 64)
+	switch {
+	case name == "detection.patterns_enabled":
 		return patternsProblem(value)
-	case "reinforcement.default_level":
-		return word(levels...)
-	case "reinforcement.quality_plateau_threshold":
-		return number(1)
-	case "recovery.max_retries":
-		return number(1000)
-	case "recovery.human_gate_timeout_minutes":
-		if value == "null" || value == "~" || value == "" {
-			return ""
-		}
-		return number(1e9)
-	case "best_output_selection.quality_threshold", "performance.max_integration_overhead_percentage":
-		return number(100)
-	case "performance.detection_latency_budget_ms":
-		return number(1e9)
+	case name == "recovery.human_gate_timeout_minutes" && slices.Contains([]string{"null", "~", ""}, value):
+		return ""
+	case isNumber && (err != nil || x < 0 || x > limit):
+		return fmt.Sprintf("is not a number from 0 to %s", strconv.FormatFloat(limit, 'f', -1, 64))
+	case !isNumber && words[name] == nil:
+		return "is not a setting of " + section
+	case !isNumber && !slices.Contains(words[name], value):
+		return "is not one of " + strings.Join(words[name], ", ")
 	}
-	if n, ok := strings.CutPrefix(name, "reinforcement.escalation_thresholds.iteration_"); ok && n != "" &&
-		strings.Trim(n, "0123456789") == "" {
-		return word(levels...)
-	}
-	return "is not a setting of " + section
+	return ""
 }
 
 func patternsProblem(value string) string {

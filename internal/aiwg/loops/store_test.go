@@ -102,7 +102,7 @@ func sameJSON(t *testing.T, want, got map[string]string) {
 	}
 }
 
-// Nobody executes a loop that came in, and its tree tells what it is.
+// An imported loop is not executed, and its tree shows what it is.
 func TestLoopsAreRecords(t *testing.T) {
 	t.Parallel()
 	files, _ := archive(t, "seed")
@@ -167,8 +167,8 @@ func TestLoopGoesOn(t *testing.T) {
 	}
 }
 
-// A loop that somebody cancels here goes out as aborted; one that had ended stays
-// as it was.
+// A loop that is cancelled in the store is exported as aborted; one that had ended is
+// not changed.
 func TestCancelledLoop(t *testing.T) {
 	t.Parallel()
 	files, _ := archive(t, "plain")
@@ -245,8 +245,8 @@ func TestExportOneLoop(t *testing.T) {
 	}
 }
 
-// The settings of a project are beside its folder .aiwg; nothing else is read
-// there, and links lead nowhere.
+// The settings of a project are next to its folder .aiwg. No other file is read there,
+// and links are not followed.
 func TestSettingsBeside(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{
@@ -282,7 +282,7 @@ func TestSettingsBeside(t *testing.T) {
 	}
 }
 
-// The settings that were imported last are exported; how many there are is told.
+// The settings that were imported last are exported; the report counts all.
 func TestSettingsTwice(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})

@@ -72,7 +72,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// FuzzLines reads any bytes in any pieces: the lines are those of a simpler
+// FuzzLines reads any bytes in any parts: the lines are those of a simpler
 // reader, and none is longer than allowed.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\nbb\n\nccc"), 2)

@@ -94,8 +94,8 @@ func TestOneConnectionForEachRequest(t *testing.T) {
 	}
 }
 
-// When the worker's connection is lost somebody else may take the task over at
-// once; the first one is told when it comes back.
+// When the worker's connection is lost, another worker can take the task over at once;
+// the first one gets an error when it comes back.
 func TestTakeoverAfterALostConnection(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
@@ -117,8 +117,8 @@ func TestTakeoverAfterALostConnection(t *testing.T) {
 	})
 }
 
-// A worker that is gone and silent gives its task back to the queue; it may have
-// it again, unless somebody else had it meanwhile.
+// The task of a silent worker without a connection is queued again; the worker can
+// continue it unless another one started it.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
@@ -141,7 +141,7 @@ func TestSilence(t *testing.T) {
 		if done := c.call("task.complete", obj{"taskId": tasks[1].TaskID, "result": "x"}); done.State != "completed" {
 			t.Errorf("it is %s", done.raw)
 		}
-		// Somebody else had the third, and gave it back.
+		// Another worker had the third, and released it.
 		c.call("task.start", obj{"taskId": tasks[2].TaskID})
 		c.call("task.update", obj{"taskId": tasks[2].TaskID, "state": "queued"})
 		c.refused(rpc.CodeLease, "task.complete", obj{"taskId": tasks[2].TaskID, "result": "late", "fence": tasks[2].Fence})
@@ -233,7 +233,7 @@ func TestDrainGivesUp(t *testing.T) {
 	}
 }
 
-// A task that another process does is nobody's here.
+// A task that another process executes cannot be started.
 func TestTaskOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {

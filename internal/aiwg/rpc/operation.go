@@ -46,11 +46,9 @@ func (s *Server) awaitEnd(ctx context.Context, c *conn) {
 	if c == nil {
 		return
 	}
-	timer := time.NewTimer(maxClosing)
-	defer timer.Stop()
 	select {
 	case <-c.ended:
-	case <-timer.C:
+	case <-time.After(maxClosing):
 	case <-ctx.Done():
 	}
 }

@@ -162,8 +162,8 @@ func TestErrorsAreTold(t *testing.T) {
 	}
 }
 
-// A line that is too long is told of before it has ended, and the connection
-// goes on with the next one.
+// A line that is too long gets an error before it has ended, and the connection
+// continues with the next one.
 func TestLongLines(t *testing.T) {
 	t.Parallel()
 	c := serve(t, rpc.Config{MaxLineBytes: 1000}).dial()
@@ -216,7 +216,7 @@ func TestHalfClosedConnection(t *testing.T) {
 	c.closed()
 }
 
-// A client that sends and never reads is disconnected, and holds up nobody.
+// A client that sends and never reads is disconnected, and does not block others.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	b := serve(t, rpc.Config{WriteTimeout: 2 * time.Second})

@@ -167,10 +167,8 @@ func temporary(err error) bool {
 
 // wait waits for d or until the server stops.
 func (s *Server) wait(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-s.stop:
 	}
 }
@@ -186,12 +184,11 @@ func (s *Server) stopping() bool {
 
 // drain waits until no connected worker holds a task.
 func (s *Server) drain() {
-	over := time.NewTimer(s.cfg.DrainTimeout)
-	defer over.Stop()
+	timeout := time.After(s.cfg.DrainTimeout)
 	for s.items.connected() {
 		select {
 		case <-s.items.freed:
-		case <-over.C:
+		case <-timeout:
 			return
 		}
 	}
@@ -214,12 +211,10 @@ func (s *Server) closeConns() {
 		defer close(ended)
 		s.wg.Wait()
 	}()
-	timer := time.NewTimer(lastAnswers)
-	defer timer.Stop()
 	select {
 	case <-ended:
 		return
-	case <-timer.C:
+	case <-time.After(lastAnswers):
 	}
 	s.mu.Lock()
 	for c := range s.conns {

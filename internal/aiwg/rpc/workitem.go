@@ -157,8 +157,7 @@ const checks = 8
 
 // watch queues the tasks of silent workers and of dead servers again, until ctx ends.
 func (s *Server) watch(ctx context.Context) {
-	tick := time.NewTicker(max(s.cfg.Silence/checks, time.Millisecond))
-	defer tick.Stop()
+	tick := time.Tick(max(s.cfg.Silence/checks, time.Millisecond))
 	for n := 0; ; n++ {
 		if n%checks == 0 {
 			s.requeue(ctx)
@@ -166,7 +165,7 @@ func (s *Server) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		s.releaseSilent(ctx, time.Now().Add(-s.cfg.Silence))
 	}

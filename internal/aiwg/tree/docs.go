@@ -77,8 +77,13 @@ func (e extended[T]) MarshalJSON() ([]byte, error) {
 	if err := json.Unmarshal(raw, &own); err != nil {
 		return nil, err
 	}
-	if len(e.over) > 0 {
-		return e.overridden(own)
+	if len(e.over) > 0 { // all members by name
+		for key, value := range e.more {
+			if own[key] == nil || e.over[key] {
+				own[key] = value
+			}
+		}
+		return jsontree.Marshal(own, "")
 	}
 	out := raw[:len(raw)-1]
 	for _, key := range sortedKeys(e.more) {
@@ -91,16 +96,6 @@ func (e extended[T]) MarshalJSON() ([]byte, error) {
 		out = append(append(append(out, jsontree.MustMarshal(key)...), ':'), e.more[key]...)
 	}
 	return append(out, '}'), nil
-}
-
-// overridden writes all members by name, with the replaced ones.
-func (e extended[T]) overridden(all map[string]json.RawMessage) ([]byte, error) {
-	for key, value := range e.more {
-		if _, taken := all[key]; !taken || e.over[key] {
-			all[key] = value
-		}
-	}
-	return jsontree.Marshal(all, "")
 }
 
 // taskDoc returns the record of a task.

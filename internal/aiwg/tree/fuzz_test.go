@@ -68,7 +68,7 @@ func number(t *testing.T, name string, byDefault int) int {
 	return must[int](t)(strconv.Atoi(text))
 }
 
-// TestDamagedImport imports files in which pieces are missing, doubled, exchanged or
+// TestDamagedImport imports files in which parts are missing, doubled, exchanged or
 // overwritten: the store stays sound, importing again brings nothing, and what
 // is exported then is valid and survives a round trip. PERDURE_DAMAGE_ROUNDS
 // sets how often (10), PERDURE_DAMAGE_SEED repeats a run.
@@ -107,7 +107,7 @@ func sorted(files map[string]string) []string {
 	return names
 }
 
-// damaged returns the text with one piece otherwise.
+// damaged returns the text with one part changed.
 func damaged(r *rand.Rand, text []byte) []byte {
 	if len(text) == 0 {
 		return []byte("{")
@@ -119,9 +119,9 @@ func damaged(r *rand.Rand, text []byte) []byte {
 	switch r.IntN(7) {
 	case 0: // cut
 		return text[:a]
-	case 1: // a piece is missing
+	case 1: // a part is missing
 		return slices.Concat(text[:a], text[b:])
-	case 2: // a piece is there twice
+	case 2: // a part is doubled
 		return slices.Concat(text[:b], text[a:])
 	case 3: // zeros, as after a power loss
 		return slices.Concat(text[:a], make([]byte, b-a), text[b:])

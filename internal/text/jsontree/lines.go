@@ -13,11 +13,11 @@ const byteOrderMark = "\xef\xbb\xbf"
 // 1. Columns count characters; a byte order mark is none.
 func Position(text []byte, offset int) (line, column int) {
 	before := text[:min(max(offset, 0), len(text))]
-	line = 1 + bytes.Count(before, []byte("\n"))
-	if start := bytes.LastIndexByte(before, '\n') + 1; start > 0 {
-		return line, 1 + utf8.RuneCount(before[start:])
+	start := bytes.LastIndexByte(before, '\n') + 1
+	if start == 0 {
+		before = bytes.TrimPrefix(before, []byte(byteOrderMark))
 	}
-	return line, 1 + utf8.RuneCount(bytes.TrimPrefix(before, []byte(byteOrderMark)))
+	return 1 + bytes.Count(before, []byte("\n")), 1 + utf8.RuneCount(before[start:])
 }
 
 // InvalidUTF8 returns the offset of the first byte that is not UTF-8, -1 if

@@ -27,7 +27,7 @@ type Options struct {
 	MaxDepth int
 	// UniqueNames makes a name that an object has twice an error.
 	UniqueNames bool
-	// Partial makes [Parse] return, besides the error, what is complete before it.
+	// Partial makes [Parse] return the error and the values that are complete before it.
 	Partial bool
 	// KeepDepth, if positive, is the depth down to which values are kept; the root
 	// is at 0. Deeper values are checked, and are part of what [Value.Raw] returns
@@ -68,7 +68,7 @@ type parser struct {
 	keep    int
 	at      int
 	err     *Error
-	skipped Value // stands for the values that are not kept
+	skipped Value // replaces values that are not kept
 }
 
 // fail records the first error.
@@ -78,7 +78,7 @@ func (p *parser) fail(kind error, at int, format string, args ...any) {
 	}
 }
 
-// want records that something else stands at the current place.
+// want records an unexpected character at the current place.
 func (p *parser) want(what string) { p.fail(ErrSyntax, p.at, "want %s, found %s", what, p.here()) }
 
 // here names the character at the current place.
