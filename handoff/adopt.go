@@ -110,10 +110,14 @@ func (m *adoption) merge(l Ledger, base, theirs *Checkpoint) Ledger {
 	mergeText(m, "nextAction", &l.NextAction, base.NextAction, theirs.NextAction)
 	mergeText(m, "error", &l.Error, base.Error, theirs.Error)
 	l.CurrentStep = m.currentStep(l.CurrentStep, base.CurrentStep, theirs.CurrentStep)
+	notes := plainStrings()
+	notes.front = true
+	todo := notes
+	todo.ordered = true
 	l.PendingSteps = mergeList(m, "pendingSteps", three[string]{l.PendingSteps, base.PendingSteps, theirs.PendingSteps},
-		todo())
-	l.Blockers = mergeList(m, "blockers", three[string]{l.Blockers, base.Blockers, theirs.Blockers}, notes())
-	l.NotAllowed = mergeList(m, "notAllowed", three[string]{l.NotAllowed, base.NotAllowed, theirs.NotAllowed}, notes())
+		todo)
+	l.Blockers = mergeList(m, "blockers", three[string]{l.Blockers, base.Blockers, theirs.Blockers}, notes)
+	l.NotAllowed = mergeList(m, "notAllowed", three[string]{l.NotAllowed, base.NotAllowed, theirs.NotAllowed}, notes)
 	when := theirs.Metadata.LastUpdatedAt
 	l.CompletedSteps = mergeList(m, "completedSteps",
 		three[Step]{l.CompletedSteps, base.CompletedSteps, theirs.CompletedSteps}, stepEntries(when))

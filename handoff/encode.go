@@ -55,23 +55,16 @@ func (e *encoder) object(o object) {
 		e.text(name)
 		e.out = append(e.out, ':')
 	}
-	var written map[string]bool
 	for _, f := range fields {
 		if _, foreign := extra[f.name]; empty(f.to) && (!f.keep || foreign) {
 			continue
 		}
 		member(f.name)
 		e.value(f.to)
-		if extra != nil {
-			if written == nil {
-				written = make(map[string]bool)
-			}
-			written[f.name] = true
-		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
-		if written[name] {
-			continue
+		if slices.ContainsFunc(fields, func(f field) bool { return f.name == name && !empty(f.to) }) {
+			continue // written above
 		}
 		member(name)
 		if !json.Valid(extra[name]) {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,10 +70,8 @@ func RootOf(file string) string {
 	if root := repositoryRoot(dir); root != "" {
 		return root
 	}
-	for _, folder := range folders()[1:] {
-		if filepath.Base(dir) == folder {
-			return filepath.Dir(dir)
-		}
+	if slices.Contains(folders()[1:], filepath.Base(dir)) {
+		return filepath.Dir(dir)
 	}
 	return dir
 }

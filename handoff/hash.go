@@ -97,8 +97,11 @@ func recordOnce(ctx context.Context, dir *os.Root, path string) (entry FileEntry
 		return FileEntry{}, false, errors.New("not a regular file") // opening a pipe would block
 	}
 	f, err := dir.Open(name)
+	if absent(err) {
+		return FileEntry{Path: path}, true, nil
+	}
 	if err != nil {
-		return FileEntry{}, absent(err), ignoreAbsent(err)
+		return FileEntry{}, false, err
 	}
 	defer f.Close()
 	before, err := f.Stat()
@@ -124,13 +127,6 @@ func recordOnce(ctx context.Context, dir *os.Root, path string) (entry FileEntry
 // folder is a file.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || notDirectory(err)
-}
-
-func ignoreAbsent(err error) error {
-	if absent(err) {
-		return nil
-	}
-	return err
 }
 
 // untilDone is a reader that fails after ctx has ended.

@@ -26,20 +26,6 @@ type entries[T any] struct {
 	ordered bool
 }
 
-// todo compares strings in a significant order, of which the first are shown.
-func todo() entries[string] {
-	e := notes()
-	e.ordered = true
-	return e
-}
-
-// notes compares strings of which the first are shown.
-func notes() entries[string] {
-	e := plainStrings()
-	e.front = true
-	return e
-}
-
 func plainStrings() entries[string] {
 	return entries[string]{
 		same:   func(a, b string) bool { return a == b },

@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -111,14 +112,10 @@ func (d *Document) styleOf(owner *jsontree.Value) style {
 
 // unit returns one level of the file's indentation.
 func (d *Document) unit() string {
-	if len(d.root.Members) > 0 {
-		if first := d.root.Members[0].Start; d.leads(first) {
-			if unit := d.indentation(first); unit != "" {
-				return unit
-			}
-		}
+	if len(d.root.Members) == 0 || !d.leads(d.root.Members[0].Start) {
+		return "  "
 	}
-	return "  "
+	return cmp.Or(d.indentation(d.root.Members[0].Start), "  ")
 }
 
 // lineStart returns the offset of the line of an offset.

@@ -78,11 +78,11 @@ func (c *Checkpoint) Staleness(ctx context.Context, root string) (Verdict, error
 	if c.Files != nil {
 		unlisted = max(0, c.Files.Rest)
 		for path, mark := range c.Files.Listed {
-			if mark == absentMark {
-				entries = append(entries, FileEntry{Path: path})
-				continue
+			e := FileEntry{Path: path}
+			if mark != absentMark {
+				e.Exists, e.Size, e.Hash = true, -1, strings.ToLower(mark)
 			}
-			entries = append(entries, FileEntry{Path: path, Exists: true, Size: -1, Hash: strings.ToLower(mark)})
+			entries = append(entries, e)
 		}
 	}
 	if c.Cut != nil {

@@ -80,11 +80,7 @@ func (r *Recorder) relative(paths []string) ([]string, error) {
 	var list []string
 	for _, path := range paths {
 		clean := filepath.Clean(filepath.FromSlash(path))
-		if filepath.IsAbs(clean) {
-			rel, err := filepath.Rel(r.Location.Root, clean)
-			if err != nil {
-				rel = clean
-			}
+		if rel, err := filepath.Rel(r.Location.Root, clean); err == nil && filepath.IsAbs(clean) {
 			clean = rel
 		}
 		if !filepath.IsLocal(clean) {

@@ -247,14 +247,13 @@ func (f *folder) verify(op *Op, now time.Time) {
 	}
 	result := handoff.Result{Activity: op.Text, Status: op.Status, RunAt: now,
 		RanBy: cmp.Or(op.RanBy, handoff.RanByAgent)}
-	for i, r := range f.Verification.Results {
-		if r.Activity == op.Text {
-			f.Verification.Results = slices.Clone(f.Verification.Results)
-			f.Verification.Results[i] = result
-			return
-		}
+	i := slices.IndexFunc(f.Verification.Results, func(r handoff.Result) bool { return r.Activity == op.Text })
+	if i < 0 {
+		f.Verification.Results = append(f.Verification.Results, result)
+		return
 	}
-	f.Verification.Results = append(f.Verification.Results, result)
+	f.Verification.Results = slices.Clone(f.Verification.Results)
+	f.Verification.Results[i] = result
 }
 
 // context records the use of the context. The op has the reason by the thresholds of its

@@ -150,18 +150,16 @@ func (x *fitter) word(s *schema, v *jsontree.Value, at string) (out, aside *json
 	if slices.ContainsFunc(words, is) {
 		return v, nil, ""
 	}
-	if v.Kind == jsontree.String {
-		plain := strings.ToLower(strings.TrimSpace(v.Scalar()))
-		for _, try := range []string{plain, synonyms()[plain]} {
-			i := slices.IndexFunc(words, func(w *string) bool { return w != nil && strings.ToLower(*w) == try })
-			if i >= 0 {
-				x.note(Corrected, v, "%s: %s was read as %s", at, shown(v.Scalar()), *words[i])
-				return stringAt(v, *words[i]), nil, ""
-			}
-		}
-	}
 	if v.Kind != jsontree.String {
 		return nil, nil, "is " + typeOf(v) + ", want one of the values of its schema"
+	}
+	plain := strings.ToLower(strings.TrimSpace(v.Scalar()))
+	for _, try := range []string{plain, synonyms()[plain]} {
+		i := slices.IndexFunc(words, func(w *string) bool { return w != nil && strings.ToLower(*w) == try })
+		if i >= 0 {
+			x.note(Corrected, v, "%s: %s was read as %s", at, shown(v.Scalar()), *words[i])
+			return stringAt(v, *words[i]), nil, ""
+		}
 	}
 	return nil, nil, "is " + shown(v.Scalar()) + ", which its schema does not allow"
 }

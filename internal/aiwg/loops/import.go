@@ -251,12 +251,7 @@ func (l *loop) createdAt() time.Time {
 	return l.created
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 func (it *iteration) at() time.Time {
 	check := it.files[checkpointDoc]
@@ -269,7 +264,6 @@ func (it *iteration) at() time.Time {
 func (m *importer) iteration(l *loop, it *iteration) perdure.TaskRecord {
 	m.counts.Iterations++
 	m.counts.Documents += len(it.files)
-	created := l.createdAt()
 	meta := iterMeta{Number: it.number, Mark: mark{Kind: kindIteration, Key: it.key()}}
 	if it.record != nil {
 		if raw := it.record.Append(nil); len(raw) <= maxInline {
@@ -277,7 +271,7 @@ func (m *importer) iteration(l *loop, it *iteration) perdure.TaskRecord {
 		}
 	}
 	t := perdure.Task{Prompt: fmt.Sprintf("iteration %d", it.number), State: perdure.Completed,
-		CreatedAt: later(created, it.at()), Metadata: jsontree.MustMarshal(meta), Result: l.verdict(it)}
+		CreatedAt: later(l.createdAt(), it.at()), Metadata: jsontree.MustMarshal(meta), Result: l.verdict(it)}
 	t.CompletedAt = t.CreatedAt
 	if usd, err := strconv.ParseFloat(it.line.Get("token_cost_usd").Scalar(), 64); err == nil && usd > 0 && usd < 1e9 {
 		t.Usage.CostUSD = usd

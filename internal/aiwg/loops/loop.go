@@ -349,15 +349,9 @@ func (m *importer) references(l *loop) {
 
 // state returns the state of the loop's root task.
 func (l *loop) state() perdure.State {
-	switch l.says("status") {
-	case "completed":
-		return perdure.Completed
-	case "failed":
-		return perdure.Failed
-	case "aborted":
-		return perdure.Cancelled
-	}
-	return perdure.Queued
+	states := map[string]perdure.State{"completed": perdure.Completed, "failed": perdure.Failed,
+		"aborted": perdure.Cancelled}
+	return cmp.Or(states[l.says("status")], perdure.Queued)
 }
 
 // instant returns the first of the values that is a time the store can keep.

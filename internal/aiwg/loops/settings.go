@@ -102,8 +102,6 @@ func (m *importer) settings(ctx context.Context, name string) error {
 	return m.keepSettings(ctx, text, found)
 }
 
-func settingsMark() mark { return mark{Kind: kindSettings, Key: section} }
-
 func (m *importer) keepSettings(ctx context.Context, text []byte, found []Setting) error {
 	if !bytes.HasSuffix(text, []byte("\n")) {
 		text = append(slices.Clip(text), '\n')
@@ -118,12 +116,12 @@ func (m *importer) keepSettings(ctx context.Context, text []byte, found []Settin
 	for _, s := range found {
 		values[s.Name] = s.Value
 	}
-	now := time.Now().UTC()
+	now, own := time.Now().UTC(), mark{Kind: kindSettings, Key: section}
 	task := perdure.Task{Prompt: "the section " + section + " of " + SettingsFile, State: perdure.Completed,
 		CreatedAt: now, CompletedAt: now, Result: string(text),
-		Metadata: jsontree.MustMarshal(map[string]any{"settings": values, importKey: settingsMark()})}
+		Metadata: jsontree.MustMarshal(map[string]any{"settings": values, importKey: own})}
 	_, err = m.store.ImportTrees(ctx, []perdure.TreeRecord{{Key: key, Name: SettingsFile,
-		Config: jsontree.MustMarshal(map[string]mark{importKey: settingsMark()}),
+		Config: jsontree.MustMarshal(map[string]mark{importKey: own}),
 		Tasks:  []perdure.TaskRecord{{Task: task}}}})
 	return err
 }

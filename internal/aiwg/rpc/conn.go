@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -124,13 +125,8 @@ func (c *conn) write(before []byte, r reply, after []byte) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range [][]byte{before, raw, after} {
-		if _, err := c.out.Write(part); err != nil {
-			return err
-		}
-	}
-	if after == nil {
-		return nil
+	if _, err := c.out.Write(slices.Concat(before, raw, after)); err != nil || after == nil {
+		return err
 	}
 	return c.out.Flush()
 }

@@ -62,16 +62,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c *Config) validate() error {
-	switch {
-	case c.Store == nil:
-		return errors.New("serve .aiwg clients: Store is missing")
-	case min(c.MaxLineBytes, c.MaxConns) < 0 || min(c.WriteTimeout, c.Silence, c.DrainTimeout) < 0:
-		return errors.New("serve .aiwg clients: a limit is negative")
-	}
-	return nil
-}
-
 // Server serves clients. Serve can be called once.
 type Server struct {
 	cfg     Config
@@ -93,8 +83,11 @@ type Server struct {
 // New checks the configuration and returns a server.
 func New(cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
+	switch {
+	case cfg.Store == nil:
+		return nil, errors.New("serve .aiwg clients: Store is missing")
+	case min(cfg.MaxLineBytes, cfg.MaxConns) < 0 || min(cfg.WriteTimeout, cfg.Silence, cfg.DrainTimeout) < 0:
+		return nil, errors.New("serve .aiwg clients: a limit is negative")
 	}
 	s := &Server{cfg: cfg, store: cfg.Store, log: cfg.Logger, started: time.Now(), stop: make(chan struct{}),
 		conns: make(map[*conn]bool)}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // shownTasks is the number of tasks of a state in daemon.status.
@@ -88,16 +90,11 @@ func (s *Server) status(ctx context.Context, _ *conn, _ *params) (any, error) {
 
 func (s *Server) short(ctx context.Context, tree *perdure.Tree) (shortTask, error) {
 	t, err := s.store.Task(ctx, tree.Root)
-	short := shortTask{ID: t.ID, Prompt: t.Prompt, Agent: t.Agent, Priority: t.Priority}
+	short := shortTask{ID: t.ID, Agent: t.Agent, Priority: t.Priority}
 	if !t.StartedAt.IsZero() {
 		short.StartedAt = &t.StartedAt
 	}
-	n := 0
-	for i := range t.Prompt {
-		if n++; n > shownPrompt {
-			short.Prompt = t.Prompt[:i]
-			break
-		}
-	}
+	prompt := []rune(clip.Prefix(t.Prompt, utf8.UTFMax*shownPrompt))
+	short.Prompt = string(prompt[:min(len(prompt), shownPrompt)])
 	return short, err
 }

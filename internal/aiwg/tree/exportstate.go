@@ -167,21 +167,19 @@ func nameHistory(states []*stateExport) {
 	var numbers []int64
 	for _, s := range states {
 		taken := newNames()
-		for i := range s.muts {
-			s.ids[int64(s.muts[i].ID)] = taken.reserve(s.muts[i].Foreign)
+		for _, m := range s.muts {
+			s.ids[int64(m.ID)] = taken.reserve(m.Foreign)
 		}
-		for i := range s.rec.Checkpoints {
-			s.ids[int64(s.rec.Checkpoints[i].ID)] = taken.reserve(s.rec.Checkpoints[i].Foreign)
+		for _, c := range s.rec.Checkpoints {
+			s.ids[int64(c.ID)] = taken.reserve(c.Foreign)
 		}
-		for i := range s.muts {
-			n := int64(s.muts[i].ID)
-			s.ids[n] = taken.hex(s.ids[n], s.muts[i].ID.String(), "mut-")
-			numbers = append(numbers, n)
+		for _, m := range s.muts {
+			numbers = append(numbers, int64(m.ID))
+			s.ids[int64(m.ID)] = taken.hex(s.ids[int64(m.ID)], m.ID.String(), "mut-")
 		}
-		for i := range s.rec.Checkpoints {
-			n := int64(s.rec.Checkpoints[i].ID)
-			s.ids[n] = taken.hex(s.ids[n], s.rec.Checkpoints[i].ID.String(), "ckpt-")
-			numbers = append(numbers, n)
+		for _, c := range s.rec.Checkpoints {
+			numbers = append(numbers, int64(c.ID))
+			s.ids[int64(c.ID)] = taken.hex(s.ids[int64(c.ID)], c.ID.String(), "ckpt-")
 		}
 	}
 	slices.Sort(numbers)
@@ -352,14 +350,9 @@ func (s *stateExport) doc(tree, node string, state perdure.State) any {
 			m.Bytes += int64(len(s.final.Value) - len(v.Value))
 		}
 	}
-	switch {
-	case m.Status == "complete":
-	case state == perdure.Completed:
-		m.Status = "complete"
-	case state == perdure.Failed:
-		m.Status = "error"
-	case state == perdure.Cancelled:
-		m.Status = "cancelled"
+	if m.Status != "complete" {
+		m.Status = cmp.Or(map[perdure.State]string{perdure.Completed: "complete", perdure.Failed: "error",
+			perdure.Cancelled: "cancelled"}[state], m.Status)
 	}
 	if s.rec.Ref.Scope != perdure.ScopeTree {
 		tree = s.extra.Tree
@@ -427,7 +420,8 @@ func (x *exporter) writeStates(t *exportTree) error {
 		if task.ID == t.Root {
 			node, below = "", t.states
 		}
-		if err := x.writeState(s.dir+stateFile, s.doc(t.id, node, task.State)); err != nil {
+		x.report.States++
+		if err := x.writeJSON(s.dir+stateFile, s.doc(t.id, node, task.State)); err != nil {
 			return err
 		}
 		if err := x.writeChecks(t, s, below, t.names[task.ID].id); err != nil {
@@ -437,26 +431,19 @@ func (x *exporter) writeStates(t *exportTree) error {
 	return nil
 }
 
-func (x *exporter) writeState(name string, doc any) error {
-	x.report.States++
-	return x.writeJSON(name, doc)
-}
-
 // writeChecks writes the checkpoints of a state, with the variables of the states
 // below, and then the files of long values.
 func (x *exporter) writeChecks(t *exportTree, s *stateExport, below map[perdure.TaskID]*stateExport,
 	task string) error {
 	for i := range s.checks {
 		c := &s.rec.Checkpoints[i]
-		d := snapshotDoc{ID: s.checks[i].ID, Name: c.Name, Time: c.Time, Task: task, State: s.at(int64(c.ID))}
+		d := snapshotDoc{ID: s.checks[i].ID, Name: c.Name, Time: c.Time, Task: task, State: s.at(int64(c.ID)),
+			Tasks: make(map[string]json.RawMessage)}
 		for id, other := range below {
 			if other == s {
 				continue
 			}
 			if vars := other.at(int64(c.ID)); string(vars) != "{}" {
-				if d.Tasks == nil {
-					d.Tasks = make(map[string]json.RawMessage)
-				}
 				d.Tasks[t.names[id].node] = vars
 			}
 		}
@@ -515,7 +502,8 @@ func (x *exporter) otherStates(ctx context.Context) error {
 			s.dir = tempFolder + s.folderOf(ref.Name) + "/"
 		}
 		nameHistory([]*stateExport{s})
-		if err := x.writeState(s.dir+file, s.doc("", "", "")); err != nil {
+		x.report.States++
+		if err := x.writeJSON(s.dir+file, s.doc("", "", "")); err != nil {
 			return err
 		}
 		if err := x.writeChecks(nil, s, nil, ""); err != nil {

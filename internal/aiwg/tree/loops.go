@@ -65,10 +65,6 @@ func (r *reader) parentSettings() (*source, []string) {
 			names = append(names, parentPrefix+name)
 		}
 	}
-	if len(names) == 0 {
-		_ = root.Close() // only read
-		return nil, nil
-	}
 	return s, names
 }
 

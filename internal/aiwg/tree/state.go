@@ -112,11 +112,9 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 
 // findScope sets an unknown scope to that of the state's owner.
 func (s *state) findScope() {
-	switch s.scope {
-	case perdure.ScopeGlobal, perdure.ScopeSession, perdure.ScopeTree, perdure.ScopeTemporary:
-		return
-	}
+	known := []perdure.Scope{perdure.ScopeGlobal, perdure.ScopeSession, perdure.ScopeTree, perdure.ScopeTemporary}
 	switch {
+	case slices.Contains(known, s.scope):
 	case s.tree != "":
 		s.scope = perdure.ScopeTree
 	case s.session != "":

@@ -118,8 +118,7 @@ func stateWords() map[string]perdure.State {
 // task reads a record of tasks.json or of nodes/.
 func (r *reader) task(f *file, n *jsontree.Value) *task {
 	o := r.object(f, n, "a task")
-	t := &task{f: f, n: n}
-	t.id = o.text("id")
+	t := &task{f: f, n: n, id: o.text("id"), meta: make(map[string]json.RawMessage)}
 	meta := o.sub("metadata")
 	t.node, t.tree = firstText(meta, o, "node_id"), firstText(meta, o, "tree_id")
 	t.parent = firstText(meta, o, "parent_id")
@@ -164,12 +163,7 @@ func (r *reader) taskFields(o *object, t *task) {
 }
 
 // keepUnread adds the members of o that were not read, the user's own, to the metadata.
-func (t *task) keepUnread(o *object) {
-	if t.meta == nil {
-		t.meta = make(map[string]json.RawMessage)
-	}
-	maps.Copy(t.meta, o.unread())
-}
+func (t *task) keepUnread(o *object) { maps.Copy(t.meta, o.unread()) }
 
 func firstText(meta, o *object, key string) string {
 	if meta.has(key) {
@@ -258,16 +252,7 @@ func (r *reader) taskResult(o *object, t *task) {
 }
 
 // set adds a text to the metadata.
-func (t *task) set(key, text string) {
-	raw, err := json.Marshal(text)
-	if err != nil {
-		return
-	}
-	if t.meta == nil {
-		t.meta = make(map[string]json.RawMessage)
-	}
-	t.meta[key] = raw
-}
+func (t *task) set(key, text string) { t.meta[key] = jsontree.MustMarshal(text) }
 
 func (r *reader) taskMetadata(meta *object, t *task) {
 	t.Depth = bounded(meta, "depth", 0, 1<<20)

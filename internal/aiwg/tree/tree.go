@@ -215,7 +215,7 @@ func (r *reader) treeNode(g *tree, n *jsontree.Value, up *task, known map[string
 
 // nodeTask reads a node of a tree.json as a task.
 func (r *reader) nodeTask(g *tree, o *object, id, node string) *task {
-	t := &task{f: g.file, n: o.n, id: id, node: node, tree: g.id}
+	t := &task{f: g.file, n: o.n, id: id, node: node, tree: g.id, meta: make(map[string]json.RawMessage)}
 	o.what = t.what()
 	r.taskFields(o, t)
 	r.taskMetadata(o, t)

@@ -217,17 +217,7 @@ func (r *reader) typed(in *object, v *variable, given string) *variable {
 
 // kindOf returns the type of a JSON value.
 func kindOf(value json.RawMessage) perdure.VarType {
-	switch value[0] {
-	case '"':
-		return perdure.VarText
-	case '{':
-		return perdure.VarJSON
-	case '[':
-		return perdure.VarArray
-	case 't', 'f':
-		return perdure.VarBoolean
-	case 'n':
-		return perdure.VarNull
-	}
-	return perdure.VarNumber
+	kinds := map[byte]perdure.VarType{'"': perdure.VarText, '{': perdure.VarJSON, '[': perdure.VarArray,
+		't': perdure.VarBoolean, 'f': perdure.VarBoolean, 'n': perdure.VarNull}
+	return cmp.Or(kinds[value[0]], perdure.VarNumber)
 }

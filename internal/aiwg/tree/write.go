@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/perdure/perdure"
@@ -100,11 +101,8 @@ func (r *reader) taskRecord(t *task, ids map[string]perdure.TaskID, at map[*task
 			rec.Parent = ids[t.up.key]
 		}
 	}
-	meta := make(map[string]any, len(t.meta)+1)
-	for key, value := range t.meta {
-		meta[key] = value
-	}
-	meta[importKey] = t.foreign
+	meta := maps.Clone(t.meta)
+	meta[importKey] = jsontree.MustMarshal(t.foreign)
 	if rec.Metadata = jsontree.MustMarshal(meta); len(rec.Metadata) > perdure.MaxMetadataBytes {
 		r.note(NotRead, t.f, t.n.Start, "the metadata of %s has %d bytes, the limit is %d; it was left out", t.what(),
 			len(rec.Metadata), perdure.MaxMetadataBytes)
