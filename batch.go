@@ -55,12 +55,9 @@ type batch struct {
 	vars     varWrites
 	parents  map[int64]int64 // open children to add, by parent
 	families map[int64]*family
-	in       *insertions
-	events   []any
-	blocks   []any
-	ends     []any
-	hots     []any
-	colds    []any
+
+	in                                *insertions
+	events, blocks, ends, hots, colds []any // pending rows
 }
 
 func (w *writer) newBatch(tx *sqldb.Tx) *batch {
@@ -109,9 +106,6 @@ func (b *batch) begin(ctx context.Context) error {
 }
 
 func (b *batch) flush(ctx context.Context) error {
-	if err := b.flushTasks(ctx); err != nil {
-		return err
-	}
 	if err := b.flushParents(ctx); err != nil {
 		return err
 	}
@@ -186,6 +180,7 @@ const (
 		rank = CASE WHEN rank >= 0 THEN rank - ` + dbMaxInt64 + ` - 1 ELSE rank END WHERE id = $1`
 )
 
+// flushParents writes the pending tasks, and the number of open children of their parents.
 func (b *batch) flushParents(ctx context.Context) error {
 	if err := b.flushTasks(ctx); err != nil {
 		return err

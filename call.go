@@ -19,20 +19,8 @@ const (
 	CallUncertain CallState = "uncertain"
 )
 
-// The numbers of the states in the database, and the same as SQL text.
-const (
-	clStarted   = sqldb.CallStarted
-	clCompleted = sqldb.CallCompleted
-	clFailed    = sqldb.CallFailed
-	clUncertain = sqldb.CallUncertain
-
-	dbCallStarted   = sqldb.SQLCallStarted
-	dbCallCompleted = sqldb.SQLCallCompleted
-	dbCallUncertain = sqldb.SQLCallUncertain
-)
-
-var callStates = [...]CallState{clStarted: CallStarted, clCompleted: CallCompleted,
-	clFailed: CallFailed, clUncertain: CallUncertain}
+var callStates = [...]CallState{sqldb.CallStarted: CallStarted, sqldb.CallCompleted: CallCompleted,
+	sqldb.CallFailed: CallFailed, sqldb.CallUncertain: CallUncertain}
 
 // Call is one request to a model or agent in the journal.
 type Call struct {

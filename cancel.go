@@ -76,7 +76,7 @@ func (b *batch) cancelTask(ctx context.Context, id int64, reason string) (int64,
 		return n, nil
 	}
 	b.addOpen(parent, -1)
-	if flags&flagSiblingsFail != 0 {
+	if flags&sqldb.FlagSiblingsFail != 0 {
 		return n, b.cancelChildren(ctx, tree, parent)
 	}
 	if state == stQueued && readyAt == 0 { // a step that waited for the previous one
@@ -184,7 +184,8 @@ func (b *batch) retryTask(ctx context.Context, id int64) error {
 }
 
 const sqlCancelledSiblings = `SELECT COUNT(*) FROM task t JOIN task_hot h ON h.id = t.id
-	WHERE t.tree = $1 AND t.parent = $2 AND h.state = ` + dbCancelled + ` AND (h.flags & ` + dbFlagSiblingsFail + `) <> 0`
+	WHERE t.tree = $1 AND t.parent = $2 AND h.state = ` + dbCancelled + `
+		AND (h.flags & ` + sqldb.SQLFlagSiblingsFail + `) <> 0`
 
 // refuseCancelledSiblings refuses a failed child whose failure cancelled its
 // siblings: they are final, so its parent could only fail again.

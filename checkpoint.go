@@ -126,7 +126,9 @@ const (
 	sqlCheckpointByID   = `SELECT id FROM checkpoint WHERE state = $1 AND id = $2`
 	sqlCheckpointByName = `SELECT id FROM checkpoint WHERE state = $1 AND name = $2 ORDER BY id DESC LIMIT 1`
 	sqlMutationAt       = `SELECT id FROM mutation WHERE state = $1 AND id = $2 AND operation <> '` + mutCompacted + `'`
-	sqlTreeMutationAt   = `SELECT m.id FROM state s JOIN mutation m ON m.state = s.id WHERE s.scope = ` + dbScopeTree + ` AND s.tree = $1 AND m.id = $2 AND m.operation <> '` + mutCompacted + `' LIMIT 1`
+	sqlTreeMutationAt   = `SELECT m.id FROM state s JOIN mutation m ON m.state = s.id
+		WHERE s.scope = ` + sqldb.SQLScopeTree + ` AND s.tree = $1 AND m.id = $2
+			AND m.operation <> '` + mutCompacted + `' LIMIT 1`
 )
 
 // instant returns the number of a checkpoint or mutation, by ID or name: the state at that
@@ -165,8 +167,9 @@ type VarChange struct {
 }
 
 const (
-	sqlCovered = `SELECT ` + stateColumns + ` FROM state WHERE scope = ` + dbScopeTree + ` AND tree = $1 ORDER BY task`
-	sqlAt      = `SELECT name, value, size, type FROM variable WHERE state = $1 AND born < $2
+	sqlCovered = `SELECT ` + stateColumns + ` FROM state
+		WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1 ORDER BY task`
+	sqlAt = `SELECT name, value, size, type FROM variable WHERE state = $1 AND born < $2
 		UNION ALL SELECT name, value, size, type FROM variable_past WHERE state = $1 AND born < $2 AND dead >= $2`
 )
 
@@ -353,7 +356,9 @@ func (b *batch) rollback(ctx context.Context, st *varState, at int64, report *Ro
 		}
 		changed, err := b.restoreAt(ctx, one, at, report, m)
 		if err == nil && (changed || one == st) {
-			err = b.noteRollback(ctx, one, m)
+			b.event(one.tree, eventTask(one), EventCheckpointRolledBack, `{"to":`+quote(m.detail)+`,"mutation_id":"`+
+				MutationID(m.id).String()+`","state_id":"`+StateID(one.id).String()+`"}`)
+			err = b.countMutation(ctx, one, "", 0, m)
 		}
 		if err != nil {
 			return err
@@ -389,17 +394,4 @@ func (b *batch) restoreAt(ctx context.Context, st *varState, at int64, report *R
 	report.Restored += back
 	report.Removed += removed
 	return gone > 0 || back > 0, err
-}
-
-func (b *batch) noteRollback(ctx context.Context, st *varState, m *mutationRow) error {
-	st.mutations++
-	st.entries++
-	b.touch(st)
-	b.event(st.tree, eventTask(st), EventCheckpointRolledBack, `{"to":`+quote(m.detail)+`,"mutation_id":"`+
-		MutationID(m.id).String()+`","state_id":"`+StateID(st.id).String()+`"}`)
-	b.appendMutation(st, "", 0, m)
-	if st.entries > MaxHistory {
-		return b.compact(ctx, st)
-	}
-	return nil
 }

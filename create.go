@@ -9,17 +9,6 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// Bits of task_hot.flags.
-const (
-	flagSequential   = sqldb.FlagSequential
-	flagFailFast     = sqldb.FlagFailFast
-	flagSiblingsFail = sqldb.FlagSiblingsFail
-	flagStep         = sqldb.FlagStep
-	flagVars         = sqldb.FlagVars
-
-	dbFlagSiblingsFail = sqldb.SQLFlagSiblingsFail // as SQL text
-)
-
 // The rank orders claimable tasks: higher priority, then deeper, then older.
 // Woken parents have a negative rank and come first.
 const (
@@ -39,17 +28,14 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 // newTask is a task about to be inserted.
 type newTask struct {
-	spec      TaskSpec
-	prompt    stored
-	context   string
-	id        int64
-	tree      int64
-	parent    int64
-	depth     int
-	position  int
-	flags     int64 // from the parent
-	blocked   bool  // waits for the previous sibling
-	successor int64
+	spec             TaskSpec
+	prompt           stored
+	context          string
+	id, tree, parent int64
+	depth, position  int
+	flags            int64 // from the parent
+	blocked          bool  // waits for the previous sibling
+	successor        int64
 }
 
 func (s *Store) prepareTask(ctx context.Context, spec *TaskSpec) (newTask, error) {
@@ -93,10 +79,10 @@ func (b *batch) addCold(t *newTask, createdAt int64) {
 // flags returns the flags of a task by its own strategy and policy.
 func (s *TaskSpec) flags() (flags int64) {
 	if s.Strategy == Sequential {
-		flags |= flagSequential
+		flags |= sqldb.FlagSequential
 	}
 	if s.Policy == PolicyFail {
-		flags |= flagFailFast
+		flags |= sqldb.FlagFailFast
 	}
 	return flags
 }
@@ -208,10 +194,15 @@ func (c *createTree) created(key, now int64) Tree {
 	t := Tree{ID: c.id, Name: c.spec.Name, Kind: c.spec.Kind, Root: TaskID(c.root.id), Config: c.config(), Limits: c.spec.Limits,
 		Placement: c.spec.Placement, State: Queued, CreatedAt: micros(now), key: key}
 	t.Placement.Tags = slices.Clone(t.Placement.Tags)
-	if c.spec.Owner != nil {
-		t.owner = c.spec.Owner.key
-	}
+	t.owner = c.owner()
 	return t
+}
+
+func (c *createTree) owner() int64 {
+	if c.spec.Owner == nil {
+		return 0
+	}
+	return c.spec.Owner.key
 }
 
 func (c *createTree) config() json.RawMessage {
@@ -224,6 +215,7 @@ func (c *createTree) config() json.RawMessage {
 // exists reports whether a tree with the same idempotency key exists, or one with the
 // same random ID.
 func (c *createTree) exists(ctx context.Context, b *batch) (bool, error) {
+	c.collided = false
 	if c.spec.IdempotencyKey != "" {
 		err := b.tx.QueryRow(ctx, sqlTreeByKey, []any{c.spec.IdempotencyKey}, (*string)(&c.id))
 		c.found = err == nil
@@ -242,16 +234,12 @@ func (c *createTree) args(b *batch) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var owner int64
-	if c.spec.Owner != nil {
-		owner = c.spec.Owner.key
-	}
 	var key any
 	if c.spec.IdempotencyKey != "" {
 		key = c.spec.IdempotencyKey
 	}
 	return []any{b.cache.seq.tree + 1, string(c.id), c.spec.Kind, c.spec.Name, string(c.config()), b.cache.seq.task + 1,
-		owner, string(place), key, b.now}, nil
+		c.owner(), string(place), key, b.now}, nil
 }
 
 // Submit creates children of a task that is not terminal, without its lease. Either all
@@ -343,7 +331,7 @@ func (b *batch) family(ctx context.Context, parent int64) (*family, error) {
 	if ignoreNoRows(err) != nil {
 		return nil, err
 	}
-	if f.flags&flagSequential != 0 {
+	if f.flags&sqldb.FlagSequential != 0 {
 		err := b.tx.QueryRow(ctx, sqlLiveOf, []any{f.tree, parent}, &f.last)
 		return f, ignoreNoRows(err)
 	}
@@ -354,7 +342,7 @@ func (b *batch) family(ctx context.Context, parent int64) (*family, error) {
 }
 
 func (c *createChildren) insert(ctx context.Context, b *batch, st *treeStat, f *family) error {
-	sequential := f.flags&flagSequential != 0
+	sequential := f.flags&sqldb.FlagSequential != 0
 	blocked := f.last != 0
 	c.ids = make([]TaskID, len(c.tasks))
 	for i := range c.tasks {
@@ -363,11 +351,11 @@ func (c *createChildren) insert(ctx context.Context, b *batch, st *treeStat, f *
 		f.position++
 		t.id, t.tree, t.parent, t.depth, t.position = b.cache.seq.task, st.tree, c.parent, f.depth+1, f.position
 		t.blocked = blocked || sequential && i > 0
-		if f.flags&flagFailFast != 0 {
-			t.flags |= flagSiblingsFail
+		if f.flags&sqldb.FlagFailFast != 0 {
+			t.flags |= sqldb.FlagSiblingsFail
 		}
 		if sequential {
-			t.flags |= flagStep
+			t.flags |= sqldb.FlagStep
 		}
 		if sequential && i+1 < len(c.tasks) {
 			t.successor = t.id + 1
@@ -388,9 +376,6 @@ func (c *createChildren) insert(ctx context.Context, b *batch, st *treeStat, f *
 }
 
 func quote(s string) string {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return `""`
-	}
+	raw, _ := json.Marshal(s) // never fails for a string
 	return string(raw)
 }

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// EventKind says what happened.
+// EventKind is the kind of an event.
 type EventKind string
 
-// The kinds this package writes itself; executors may append others.
+// The kinds that this package appends; executors may append others.
 const (
 	EventTreeCreated   EventKind = "tree.created"
 	EventTreeCompleted EventKind = "tree.completed"
@@ -45,10 +45,10 @@ const (
 	EventBudgetExceeded       EventKind = "budget.exceeded"
 )
 
-// Event is one line of the log of what happened.
+// Event is an entry of the event log.
 type Event struct {
 	// Seq numbers the events of a store without gaps, in the order in which
-	// they were committed; retention of whole trees leaves gaps.
+	// they were committed; removed trees leave gaps.
 	Seq  int64           `json:"seq"`
 	Time time.Time       `json:"time"`
 	Tree TreeID          `json:"tree_id"`
@@ -59,10 +59,10 @@ type Event struct {
 
 // EventFilter selects events.
 type EventFilter struct {
-	// After is the number of the last event already seen.
+	// After is the number of the last event read before.
 	After int64
 	// Tree, when set, selects the events of one tree.
 	Tree TreeID
-	// Limit bounds one page; 0 means 1,000, which is also the most.
+	// Limit bounds the page; 0 means 1,000, which is also the maximum.
 	Limit int
 }

@@ -9,12 +9,11 @@ import (
 // finalChange completes a task because its variable Final was set, by the lease of the
 // task or without it. In the latter case the task is claimed and completed at once.
 type finalChange struct {
-	id     int64
-	state  int64
-	lease  *Lease // of the task, or made from its row
-	own    bool
-	rest   bool // cancel unfinished descendants first
-	result stored
+	id, state int64
+	lease     *Lease // of the task, or made from its row
+	own       bool
+	rest      bool // cancel unfinished descendants first
+	result    stored
 }
 
 const (

@@ -116,21 +116,7 @@ func (s *Store) valuesAfter(ctx context.Context, st *varState, list []Mutation, 
 	if len(missing) == 0 {
 		return nil
 	}
-	found, err := s.diedAfter(ctx, st, oldest, newest, missing)
-	if err != nil {
-		return err
-	}
-	for i, at := range found {
-		if err := s.db.QueryRow(ctx, sqlDied, []any{st.id, at.state, at.name}, &columns[i][1], &list[i].NewSize); ignoreNoRows(err) != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// diedAfter returns the keys of the missing values, by their index in the list.
-func (s *Store) diedAfter(ctx context.Context, st *varState, oldest, newest int64, missing map[stateVar]int) (map[int]stateVar, error) {
-	found := make(map[int]stateVar, len(missing))
+	found := make(map[int]stateVar, len(missing)) // by the index in the list
 	errAll := errors.New("all are found")
 	err := sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
 		var dead, born int64
@@ -146,10 +132,16 @@ func (s *Store) diedAfter(ctx context.Context, st *varState, oldest, newest int6
 		}
 		return nil
 	}, sqlDiedAfter, st.id, oldest, newest)
-	if errors.Is(err, errAll) {
-		err = nil
+	if err != nil && !errors.Is(err, errAll) {
+		return err
 	}
-	return found, err
+	for i, at := range found {
+		err := s.db.QueryRow(ctx, sqlDied, []any{st.id, at.state, at.name}, &columns[i][1], &list[i].NewSize)
+		if ignoreNoRows(err) != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Store) mutationValues(ctx context.Context, st *varState, m *Mutation, columns [2]string) (err error) {
@@ -172,7 +164,8 @@ const (
 	sqlCutHistory = `DELETE FROM mutation WHERE state = $1 AND id <= $2`
 	sqlDropPast   = `DELETE FROM variable_past WHERE state = $1 AND dead <= $2 AND NOT EXISTS (SELECT 1 FROM checkpoint c
 		WHERE c.state IN ($1, $3) AND c.id >= born AND c.id < dead)`
-	sqlRootState = `SELECT id FROM state WHERE scope = ` + dbScopeTree + ` AND tree = $1 AND task = (SELECT root FROM tree WHERE id = $1) AND owner = ''`
+	sqlRootState = `SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTree + ` AND tree = $1
+		AND task = (SELECT root FROM tree WHERE id = $1) AND owner = ''`
 )
 
 // compact replaces the oldest entries of a history that became too long by one, and

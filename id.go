@@ -11,12 +11,12 @@ import (
 // TreeID names a tree: "tree-" and 8 hexadecimal digits, unique in the store.
 type TreeID string
 
-// TaskID identifies a task in its store: task-0001, task-0002, … It is written
-// with at least four digits, grows past them, and is never used again.
+// TaskID identifies a task in its store: task-0001, task-0002, … It has at least four
+// digits and is never reused.
 type TaskID int64
 
-// NodeID is the identity of a task in exported tree files: "task-" and 8
-// hexadecimal digits. It looks like a TaskID and is a different thing.
+// NodeID identifies a task in exported tree files: "task-" and 8 hexadecimal digits. It is
+// not the same as the TaskID.
 type NodeID uint32
 
 // CallID identifies a journaled call in its store: call-0001, …
@@ -133,13 +133,7 @@ func (id *CallID) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func numbered(prefix string, n int64) string {
-	s := strconv.FormatInt(n, 10)
-	if pad := 4 - len(s); pad > 0 {
-		s = "0000"[:pad] + s
-	}
-	return prefix + s
-}
+func numbered(prefix string, n int64) string { return fmt.Sprintf("%s%04d", prefix, n) }
 
 // parseNumbered accepts exactly what numbered writes.
 func parseNumbered(prefix, s string) (int64, bool) {
@@ -149,7 +143,7 @@ func parseNumbered(prefix, s string) (int64, bool) {
 }
 
 // permute is a bijection of 32 bits (xor-shifts and odd multipliers are each
-// invertible), so that neighbouring tasks do not get neighbouring node IDs.
+// invertible), so that consecutive tasks do not get consecutive node IDs.
 func permute(x uint32) uint32 {
 	x ^= x >> 16
 	x *= 0x7feb352d
@@ -165,7 +159,7 @@ func unpermute(x uint32) uint32 {
 }
 
 // inverse returns the multiplicative inverse of an odd number modulo 2^32 by
-// Newton's iteration, which doubles the number of right bits each time.
+// Newton's iteration, which doubles the number of correct bits each time.
 func inverse(a uint32) uint32 {
 	x := a
 	for range 5 {

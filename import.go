@@ -171,19 +171,17 @@ type importTree struct {
 
 func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *ImportedTree) error {
 	c := &createTree{spec: t.spec, id: t.rec.ID}
-	for done := false; !done; {
-		if c.id == "" || c.collided {
-			c.id, c.collided = newTreeID(), false
-		}
-		if w.names[c.id] {
-			c.collided = true
+	for c.collided = true; c.collided; {
+		if c.id == "" || w.names[c.id] {
+			c.id = newTreeID()
 			continue
 		}
-		exists, err := c.exists(ctx, b)
-		if err != nil {
+		if _, err := c.exists(ctx, b); err != nil {
 			return err
 		}
-		done = !exists || c.found
+		if c.collided {
+			c.id = ""
+		}
 	}
 	out.ID, out.Found = c.id, c.found
 	if c.found {
@@ -284,11 +282,11 @@ func (t *recordTask) recordState() int64 {
 
 func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *recordTask) error {
 	state, flags, r := t.recordState(), t.spec.flags(), t.rec
-	if t.family.flags&flagFailFast != 0 {
-		flags |= flagSiblingsFail
+	if t.family.flags&sqldb.FlagFailFast != 0 {
+		flags |= sqldb.FlagSiblingsFail
 	}
-	if t.family.flags&flagSequential != 0 {
-		flags |= flagStep
+	if t.family.flags&sqldb.FlagSequential != 0 {
+		flags |= sqldb.FlagStep
 	}
 	if err := b.keepValues(ctx, t.tree, t.prompt, t.result, t.data); err != nil {
 		return err
@@ -339,7 +337,7 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 func (b *batch) importOutput(ctx context.Context, t *recordTask) error {
 	part := int64(0)
 	for text := t.rec.Output; text != ""; part++ {
-		first := clip.Prefix(text, maxOutputPart)
+		first := clip.Prefix(text, MaxPayloadBytes)
 		if _, err := b.tx.Exec(ctx, sqlAddOutput, t.id, part+1, t.tree, first); err != nil {
 			return err
 		}

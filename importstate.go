@@ -54,7 +54,8 @@ type VersionRecord struct {
 
 const (
 	sqlStateList  = `SELECT s.id, s.scope, COALESCE(t.name, ''), s.task, s.owner, s.foreign_id FROM state s LEFT JOIN tree t ON t.id = s.tree WHERE s.id > $1 ORDER BY s.id LIMIT $2 + 0`
-	sqlTreeStates = `SELECT s.id, s.scope, t.name, s.task, s.owner, s.foreign_id FROM tree t JOIN state s ON s.scope = ` + dbScopeTree + ` AND s.tree = t.id WHERE t.name = $1 ORDER BY s.task`
+	sqlTreeStates = `SELECT s.id, s.scope, t.name, s.task, s.owner, s.foreign_id FROM tree t
+		JOIN state s ON s.scope = ` + sqldb.SQLScopeTree + ` AND s.tree = t.id WHERE t.name = $1 ORDER BY s.task`
 )
 
 // States lists the states of a tree and of its tasks, or with "" those outside of trees,

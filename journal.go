@@ -39,8 +39,11 @@ func (l *Lease) BeginCall(ctx context.Context, spec CallSpec) (call Call, replay
 	}
 	failpoint.Hit("call.after_begin")
 	if c.found != 0 {
-		call, err = l.s.call(ctx, c.found)
-		return call, true, err
+		calls, err := l.s.readCalls(ctx, sqlCall, c.found)
+		if err != nil || len(calls) == 0 {
+			return Call{}, true, wrap(op, err)
+		}
+		return calls[0], true, nil
 	}
 	return Call{ID: CallID(c.id), Task: l.Task.ID, Attempt: l.Task.Attempts, Position: spec.Position, State: CallStarted,
 		Model: spec.Model, RequestHash: spec.RequestHash, StartedAt: micros(c.at)}, false, nil
@@ -58,7 +61,7 @@ type beginCall struct {
 const (
 	// sqlLastCall returns the completed call of this request, else the last call.
 	sqlLastCall = `SELECT id, state, fence, request_hash FROM call WHERE task = $1 AND attempt = $2 AND position = $3
-		ORDER BY CASE WHEN state = ` + dbCallCompleted + ` AND request_hash = $4 THEN 0 ELSE 1 END, id DESC LIMIT 1`
+		ORDER BY CASE WHEN state = ` + sqldb.SQLCallCompleted + ` AND request_hash = $4 THEN 0 ELSE 1 END, id DESC LIMIT 1`
 	sqlInsertCall = `INSERT INTO call (id, tree, task, attempt, position, fence, state, model, request_hash, open_tokens,
 		open_cost_micros, started_at, response, data, error_kind, error, tries, input_tokens, output_tokens, cached_tokens,
 		estimated) VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8, $9, $10, $11, '', '', '', '', 0, 0, 0, 0, 0)`
@@ -116,14 +119,14 @@ func (c *beginCall) recorded(ctx context.Context, b *batch, st *treeStat) (found
 		return false, ignoreNoRows(err)
 	}
 	switch {
-	case state == clStarted && fence == l.fence:
+	case state == sqldb.CallStarted && fence == l.fence:
 		return false, conflictf("begin call", "position %d of task %q has an open call", c.spec.Position, l.Task.ID)
-	case state == clStarted:
+	case state == sqldb.CallStarted:
 		return false, b.closeCalls(ctx, st, id, l.fence)
-	case state == clCompleted && hash == c.spec.RequestHash:
+	case state == sqldb.CallCompleted && hash == c.spec.RequestHash:
 		c.found = call
 		return true, nil
-	case state == clCompleted:
+	case state == sqldb.CallCompleted:
 		b.event(st.tree, id, EventCallDiverged, `{"call_id":"`+CallID(call).String()+`","position":`+
 			itoa(int64(c.spec.Position))+`}`)
 	}
@@ -131,7 +134,8 @@ func (c *beginCall) recorded(ctx context.Context, b *batch, st *treeStat) (found
 }
 
 const (
-	sqlCloseCalls = `UPDATE call SET state = ` + dbCallUncertain + `, ended_at = $2 WHERE task = $1 AND state = ` + dbCallStarted + ` AND fence < $3
+	sqlCloseCalls = `UPDATE call SET state = ` + sqldb.SQLCallUncertain + `, ended_at = $2
+		WHERE task = $1 AND state = ` + sqldb.SQLCallStarted + ` AND fence < $3
 		RETURNING id, open_tokens, open_cost_micros, model`
 	sqlTaskDepth = `SELECT depth FROM task WHERE id = $1`
 	sqlAddUsage  = `UPDATE task_hot SET calls = calls + $2, input_tokens = input_tokens + $3,
@@ -207,16 +211,17 @@ type settleCall struct {
 const sqlSettleCall = `UPDATE call SET state = $2, response = $3, data = $4, error_kind = $5, error = $6, tries = $7,
 		input_tokens = $8, output_tokens = $9, cached_tokens = $10, estimated = $11, cost_micros = $12, ended_at = $13,
 		model = CASE WHEN $16 = '' THEN model ELSE $16 END
-	WHERE id = $1 AND state = ` + dbCallStarted + ` AND task = $14 AND fence = $15 RETURNING open_tokens, open_cost_micros, model`
+	WHERE id = $1 AND state = ` + sqldb.SQLCallStarted + ` AND task = $14 AND fence = $15
+	RETURNING open_tokens, open_cost_micros, model`
 
 func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	l, id := c.l, int64(c.l.Task.ID)
 	if err := b.held(ctx, l, "settle call"); err != nil {
 		return err
 	}
-	state, kind, event := clCompleted, TaskError{}, EventCallCompleted
+	state, kind, event := sqldb.CallCompleted, TaskError{}, EventCallCompleted
 	if c.r.Err != nil {
-		state, kind, event = clFailed, *c.r.Err, EventCallFailed
+		state, kind, event = sqldb.CallFailed, *c.r.Err, EventCallFailed
 	}
 	var cost any
 	var micro, unpriced int64
@@ -264,15 +269,6 @@ const (
 	sqlCall  = `SELECT ` + callColumns + ` FROM call WHERE id = $1`
 	sqlCalls = `SELECT ` + callColumns + ` FROM call WHERE task = $1 ORDER BY attempt, position, id`
 )
-
-// call reads one call with its response.
-func (s *Store) call(ctx context.Context, id int64) (Call, error) {
-	calls, err := s.readCalls(ctx, sqlCall, id)
-	if err != nil || len(calls) == 0 {
-		return Call{}, wrap("read call", err)
-	}
-	return calls[0], nil
-}
 
 // Calls lists the calls of a task, of all its attempts, in order.
 func (s *Store) Calls(ctx context.Context, task TaskID) ([]Call, error) {

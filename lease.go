@@ -22,12 +22,11 @@ type Lease struct {
 	Task Task
 	Tree Tree
 
-	s         *Store
-	session   *Session
-	fence     int64
-	parent    int64
-	flags     int64
-	claimedAt int64
+	s       *Store
+	session *Session
+
+	fence, parent, flags, claimedAt int64
+
 	calls     atomic.Bool  // calls may be open
 	vars      atomic.Bool  // the lease changed variables
 	positions atomic.Int64 // calls were begun at smaller positions
@@ -304,7 +303,7 @@ func (c *claim) count(ctx context.Context, b *batch) error {
 	st.start(b.now)
 	for _, l := range c.leases {
 		id := int64(l.Task.ID)
-		if l.flags&flagVars != 0 {
+		if l.flags&sqldb.FlagVars != 0 {
 			if err := b.undoVars(ctx, id); err != nil {
 				return err
 			}

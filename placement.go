@@ -8,7 +8,7 @@ import (
 
 // Placement names a host, a workspace folder and tags. That of a tree
 // ([TreeSpec].Placement) is a requirement on the process that claims the tree's
-// tasks; that of a store ([Config].Placement) says what this process offers.
+// tasks; that of a store ([Config].Placement) describes this process.
 type Placement struct {
 	// Host is the name of a machine.
 	Host string `json:"host,omitempty"`
@@ -48,7 +48,7 @@ func (p *Placement) validate(op string) error {
 		"host": p.Host, "workspace": p.Workspace, "tags": strings.Join(p.Tags, " "),
 	} {
 		if len(text) > maxPlacementBytes || !storable(text) {
-			return invalidf(op, "placement: %s is longer than %d bytes or not text", name, maxPlacementBytes)
+			return invalidf(op, "placement: %s is longer than %d bytes or not UTF-8 text", name, maxPlacementBytes)
 		}
 	}
 	if slices.Contains(p.Tags, "") {

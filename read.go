@@ -156,10 +156,9 @@ type TaskFilter struct {
 // rawTask is a row whose long values are not loaded yet.
 type rawTask struct {
 	Task
-	tree      int64
-	session   int64
-	successor TaskID
-	columns   [3]string // prompt, result, data
+	tree, session int64
+	successor     TaskID
+	columns       [3]string // prompt, result, data
 }
 
 func scanTask(scan func(dest ...any) error) (rawTask, error) {
@@ -179,7 +178,7 @@ func scanTask(scan func(dest ...any) error) (rawTask, error) {
 	t.Node, t.State, t.ReadyAt = t.ID.Node(), stateOf(state), micros(readyAt)
 	t.CreatedAt, t.StartedAt, t.Active = micros(createdAt), micros(startedAt), time.Duration(active)*time.Microsecond
 	t.Metadata, t.Policy = json.RawMessage(metadata), PolicyPartial
-	if flags&flagFailFast != 0 {
+	if flags&sqldb.FlagFailFast != 0 {
 		t.Policy = PolicyFail
 	}
 	t.Usage.CostUSD = float64(cost) / microsPerDollar

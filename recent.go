@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // A claim needs two kinds of data that this process usually wrote a moment ago, and caches
@@ -19,7 +21,6 @@ type cold struct {
 	strategy                       Strategy
 	context                        ContextRef
 	createdAt                      int64
-	dropped                        bool // the task was changed since
 }
 
 func (c *cold) bytes() int {
@@ -48,30 +49,29 @@ func (r *recent) put(tasks map[int64]*cold) {
 		r.bytes += c.bytes()
 	}
 	for r.bytes > maxRecentBytes {
-		r.bytes -= r.tasks[r.order[0]].bytes()
-		delete(r.tasks, r.order[0])
+		r.remove(r.order[0])
 		r.order = r.order[1:]
+	}
+}
+
+func (r *recent) remove(id int64) {
+	if c := r.tasks[id]; c != nil {
+		r.bytes -= c.bytes()
+		delete(r.tasks, id)
 	}
 }
 
 func (r *recent) get(id int64) *cold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c := r.tasks[id]; c != nil && !c.dropped {
-		return c
-	}
-	return nil
+	return r.tasks[id]
 }
 
 // drop removes a task that was changed. Its place in the order stays.
 func (r *recent) drop(id int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c := r.tasks[id]; c != nil {
-		r.bytes -= c.bytes()
-		r.tasks[id] = &cold{dropped: true}
-		r.bytes += r.tasks[id].bytes()
-	}
+	r.remove(id)
 }
 
 const sqlCold = `SELECT position, depth, prompt, agent, strategy, merge, context, metadata, priority, created_at
@@ -106,7 +106,7 @@ func (s *Store) fill(ctx context.Context, l *Lease) error {
 		c.merge
 	t.Context, t.Priority = c.context, c.priority
 	t.Metadata, t.CreatedAt, t.Policy = json.RawMessage(c.metadata), micros(c.createdAt), PolicyPartial
-	if l.flags&flagFailFast != 0 {
+	if l.flags&sqldb.FlagFailFast != 0 {
 		t.Policy = PolicyFail
 	}
 	t.Lease = &LeaseInfo{Session: l.session.name, Fence: l.fence, ClaimedAt: micros(l.claimedAt)}

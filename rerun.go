@@ -38,8 +38,8 @@ func (b *batch) noteVars(ctx context.Context, l *Lease, st *varState) error {
 	err := b.tx.QueryRow(ctx, sqlTaskVars, []any{int64(l.Task.ID)}, &since, &states)
 	if errors.Is(err, sql.ErrNoRows) {
 		since, err = b.cache.seq.mutation, nil
-		if l.flags&flagVars == 0 {
-			if _, err := b.tx.Exec(ctx, sqlFlagVars, int64(l.Task.ID), l.flags|flagVars); err != nil {
+		if l.flags&sqldb.FlagVars == 0 {
+			if _, err := b.tx.Exec(ctx, sqlFlagVars, int64(l.Task.ID), l.flags|sqldb.FlagVars); err != nil {
 				return err
 			}
 		}
@@ -58,7 +58,7 @@ func (b *batch) noteVars(ctx context.Context, l *Lease, st *varState) error {
 
 // settleVars makes the changes of the lease final.
 func (b *batch) settleVars(ctx context.Context, l *Lease) error {
-	if !l.vars.Load() && l.flags&flagVars == 0 {
+	if !l.vars.Load() && l.flags&sqldb.FlagVars == 0 {
 		return nil
 	}
 	_, err := b.tx.Exec(ctx, sqlSettleVars, int64(l.Task.ID))

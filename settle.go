@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // Result is the result of a completed task.
@@ -131,7 +133,7 @@ func (b *batch) ended(ctx context.Context, l *Lease, state int64, partial bool, 
 		return nil
 	}
 	b.addOpen(l.parent, -1)
-	if state == stFailed && l.flags&flagSiblingsFail != 0 {
+	if state == stFailed && l.flags&sqldb.FlagSiblingsFail != 0 {
 		return b.cancelChildren(ctx, st.tree, l.parent)
 	}
 	return b.nextStep(ctx, st.tree, id, l.flags)
@@ -143,7 +145,7 @@ const sqlNextStep = `UPDATE task_hot SET ready_at = $2 WHERE id = (SELECT succes
 // nextStep makes the sibling that waited for a step of a sequence claimable. The sibling is
 // read now, because steps may have been added or cancelled since the claim.
 func (b *batch) nextStep(ctx context.Context, tree, id, flags int64) error {
-	if flags&flagStep == 0 {
+	if flags&sqldb.FlagStep == 0 {
 		return nil
 	}
 	if err := b.flushTasks(ctx); err != nil {
@@ -342,15 +344,14 @@ func (c *suspend) apply(ctx context.Context, b *batch) error {
 }
 
 const (
-	sqlNextPart   = `SELECT COALESCE(MAX(part), 0) + 1 FROM task_output WHERE task = $1`
-	sqlAddOutput  = `INSERT INTO task_output (task, part, tree, text) VALUES ($1, $2, $3, $4)`
-	maxOutputPart = MaxPayloadBytes
+	sqlNextPart  = `SELECT COALESCE(MAX(part), 0) + 1 FROM task_output WHERE task = $1`
+	sqlAddOutput = `INSERT INTO task_output (task, part, tree, text) VALUES ($1, $2, $3, $4)`
 )
 
 // AppendOutput appends to the output that the task has streamed.
 func (l *Lease) AppendOutput(ctx context.Context, text string) error {
-	if len(text) > maxOutputPart || !storable(text) {
-		return invalidf("append output", "output is longer than %d bytes or not valid UTF-8 text", maxOutputPart)
+	if len(text) > MaxPayloadBytes || !storable(text) {
+		return invalidf("append output", "output is longer than %d bytes or not valid UTF-8 text", MaxPayloadBytes)
 	}
 	return l.s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		if err := b.held(ctx, l, "append output"); err != nil {

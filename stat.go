@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/perdure/perdure/internal/storage/eta"
@@ -157,12 +157,11 @@ func (st *treeStat) hold(session, n int64) {
 // held returns the column: "session=tasks,session=tasks", sorted by session.
 func (st *treeStat) held() string {
 	if st.rawHeld == "" && len(st.holds) > 0 {
-		var raw []byte
-		for _, h := range st.holds {
-			raw = strconv.AppendInt(append(strconv.AppendInt(raw, h.session, 10), '='), h.n, 10)
-			raw = append(raw, ',')
+		list := make([]string, len(st.holds))
+		for i, h := range st.holds {
+			list[i] = itoa(h.session) + "=" + itoa(h.n)
 		}
-		st.rawHeld = string(raw[:len(raw)-1])
+		st.rawHeld = strings.Join(list, ",")
 	}
 	return st.rawHeld
 }
@@ -172,13 +171,11 @@ func (st *treeStat) decodeHolds() error {
 		return nil
 	}
 	for part := range strings.SplitSeq(st.rawHeld, ",") {
-		session, n, _ := strings.Cut(part, "=")
-		key, keyErr := strconv.ParseInt(session, 10, 64)
-		count, err := strconv.ParseInt(n, 10, 64)
-		if err := errors.Join(keyErr, err); err != nil {
+		var h hold
+		if _, err := fmt.Sscanf(part, "%d=%d", &h.session, &h.n); err != nil {
 			return err
 		}
-		st.holds = append(st.holds, hold{key, count})
+		st.holds = append(st.holds, h)
 	}
 	return nil
 }

@@ -22,18 +22,8 @@ const (
 	ScopeTemporary Scope = "temporary"
 )
 
-// The numbers of the scopes in the database, and the same as SQL text.
-const (
-	scGlobal    = sqldb.ScopeGlobal
-	scSession   = sqldb.ScopeSession
-	scTree      = sqldb.ScopeTree
-	scTemporary = sqldb.ScopeTemporary
-
-	dbScopeTree      = sqldb.SQLScopeTree
-	dbScopeTemporary = sqldb.SQLScopeTemporary
-)
-
-var scopes = [...]Scope{scGlobal: ScopeGlobal, scSession: ScopeSession, scTree: ScopeTree, scTemporary: ScopeTemporary}
+var scopes = [...]Scope{sqldb.ScopeGlobal: ScopeGlobal, sqldb.ScopeSession: ScopeSession,
+	sqldb.ScopeTree: ScopeTree, sqldb.ScopeTemporary: ScopeTemporary}
 
 // StateRef names one state: the global one, that of a session, of a tree or of
 // one of its tasks, or a temporary one.
@@ -168,20 +158,20 @@ func (r *StateRef) key(op string) (stateKey, error) {
 	k := stateKey{}
 	switch r.Scope {
 	case ScopeGlobal:
-		k.scope = scGlobal
+		k.scope = sqldb.ScopeGlobal
 	case ScopeSession:
-		k.scope, k.owner = scSession, r.Session
+		k.scope, k.owner = sqldb.ScopeSession, r.Session
 	case ScopeTree:
-		k.scope, k.tree, k.task = scTree, r.Tree, r.Task
+		k.scope, k.tree, k.task = sqldb.ScopeTree, r.Tree, r.Task
 	case ScopeTemporary:
-		k.scope, k.owner = scTemporary, r.Name
+		k.scope, k.owner = sqldb.ScopeTemporary, r.Name
 	default:
 		return k, invalidf(op, "scope %q is not one of global, session, tree, temporary", r.Scope)
 	}
 	switch {
-	case k.scope == scTree && r.Tree == "":
+	case k.scope == sqldb.ScopeTree && r.Tree == "":
 		return k, invalidf(op, "scope \"tree\" needs a tree ID")
-	case (k.scope == scSession || k.scope == scTemporary) &&
+	case (k.scope == sqldb.ScopeSession || k.scope == sqldb.ScopeTemporary) &&
 		(k.owner == "" || len(k.owner) > maxOwnerBytes || !storable(k.owner)):
 		return k, invalidf(op, "scope %q needs a name of 1 to %d bytes of UTF-8 text", r.Scope, maxOwnerBytes)
 	}
@@ -257,7 +247,7 @@ func (b *batch) keepState(key stateKey, st *varState) {
 
 // keyOf returns the key with task 0 if the task is the root of the tree.
 func (st *varState) keyOf(key stateKey) stateKey {
-	if key.scope == scTree && st.task == st.root {
+	if key.scope == sqldb.ScopeTree && st.task == st.root {
 		key.task = 0
 	}
 	return key
@@ -277,7 +267,7 @@ func (s *Store) state(ctx context.Context, op string, ref *StateRef) (*varState,
 func lookUpState(ctx context.Context, query queryRow, key stateKey, flush func(context.Context) error) (*varState,
 	error) {
 	st := &varState{scope: key.scope, owner: key.owner, task: int64(key.task)}
-	if key.scope == scTree {
+	if key.scope == sqldb.ScopeTree {
 		if err := query(ctx, sqlTreeRoot, []any{string(key.tree)}, &st.tree, &st.root); err != nil {
 			return nil, orNotFound(err, noTree("find state", key.tree))
 		}
@@ -317,19 +307,17 @@ func (b *batch) makeState(ctx context.Context, key stateKey, st *varState) error
 	q := &b.cache.seq
 	q.mutation++
 	st.id, st.createdAt, st.updatedAt = q.mutation, b.now, b.now
-	if key.scope == scTemporary {
-		at := b.now + TemporaryTTL.Microseconds()
-		st.expiresAt = &at
+	if key.scope == sqldb.ScopeTemporary {
+		st.expiresAt = new(b.now + TemporaryTTL.Microseconds())
 	}
 	_, err := b.tx.Exec(ctx, sqlInsertState, st.id, st.scope, st.tree, st.task, st.owner, b.now, st.expiresAt)
 	if err != nil {
 		return err
 	}
 	b.keepState(key, st)
-	if key.scope == scTree {
-		prompt := &varRow{name: VarPrompt, column: promptRef, kind: VarText, source: "user_input", readOnly: true}
-		final := &varRow{name: VarFinal, column: "null", kind: VarNull, size: 4}
-		for _, v := range []*varRow{prompt, final} {
+	if key.scope == sqldb.ScopeTree {
+		for _, name := range []string{VarPrompt, VarFinal} {
+			v := specialRow(name)
 			if err := b.putVar(ctx, st, v, &mutationRow{operation: mutCreate, source: v.source}); err != nil {
 				return err
 			}
@@ -340,6 +328,14 @@ func (b *batch) makeState(ctx context.Context, key stateKey, st *varState) error
 	b.touch(st)
 	_, err = b.tx.Exec(ctx, sqlInsertCheckpoint, q.mutation, st.id, initialCheckpoint, "", b.now)
 	return err
+}
+
+// specialRow returns the first row of a special variable.
+func specialRow(name string) *varRow {
+	if name == VarPrompt {
+		return &varRow{name: name, column: promptRef, kind: VarText, source: "user_input", readOnly: true}
+	}
+	return &varRow{name: name, column: "null", kind: VarNull, size: 4}
 }
 
 // touch marks the row of a state to be saved.

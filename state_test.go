@@ -266,7 +266,7 @@ func TestVarAtomic(t *testing.T) {
 		}
 		setVar(t, s, global, "n", "9223372036854775807")
 		_, err = s.IncrVar(t.Context(), global, "n", "1", perdure.Cause{})
-		wantRefusal(t, err, perdure.CodeInvalid, "64 bits")
+		wantRefusal(t, err, perdure.CodeInvalid, "64-bit")
 		if v, err := s.IncrVar(t.Context(), global, "f", "0.5", perdure.Cause{}); err != nil || string(v.Value) != "0.5" {
 			t.Errorf("%s, %v", v.Value, err)
 		}

@@ -9,7 +9,7 @@ import (
 
 const (
 	sqlExpiredVars   = `SELECT state, name FROM variable WHERE expires_at <= $1 LIMIT $2 + 0`
-	sqlExpiredStates = `SELECT id FROM state WHERE scope = ` + dbScopeTemporary + ` AND expires_at <= $1`
+	sqlExpiredStates = `SELECT id FROM state WHERE scope = ` + sqldb.SQLScopeTemporary + ` AND expires_at <= $1`
 	sqlDropChecks    = `DELETE FROM checkpoint WHERE state = $1
 		AND id NOT IN (SELECT id FROM checkpoint WHERE state = $1 ORDER BY id DESC LIMIT $2 + 0)`
 )

@@ -134,9 +134,8 @@ func (s *Store) prepareDir() error {
 	}
 	ignore := filepath.Join(s.cfg.Dir, ".gitignore")
 	if _, err := os.Stat(ignore); errors.Is(err, os.ErrNotExist) {
-		if err := os.WriteFile(ignore, []byte("*\n"), 0o600); err != nil {
-			_ = os.Remove(ignore) // an empty one would not be written again
-			return fmt.Errorf("write .gitignore: %w", err)
+		if err := atomicfile.WriteFile(ignore, []byte("*\n"), 0o600); err != nil {
+			return err
 		}
 	}
 	if s.cfg.DSN != "" {

@@ -1,18 +1,21 @@
 package perdure
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// State is where a task stands.
+// State is the state of a task or a tree.
 type State string
 
 // The states of a task. Completed and cancelled are terminal; failed is
-// terminal unless a person retries it.
+// terminal unless the user retries it.
 const (
 	Queued    State = "queued"
 	Running   State = "running"
@@ -22,11 +25,11 @@ const (
 	Cancelled State = "cancelled"
 )
 
-// Terminal tells whether nothing happens to the task any more by itself.
+// Terminal reports whether the state does not change any more by itself.
 func (s State) Terminal() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// CanBecome is the table of transitions. Running may become running: that is
-// the takeover of a lost lease.
+// CanBecome reports whether the transition is allowed. From running to running is the
+// takeover of a lost lease.
 func (s State) CanBecome(to State) bool {
 	switch s {
 	case Queued:
@@ -71,16 +74,13 @@ func stateOf(n int64) State {
 	return stateNames[n]
 }
 
+// number returns 0 for a state that does not exist.
 func (s State) number() int64 {
-	for i, name := range stateNames {
-		if name == s && i > 0 {
-			return int64(i)
-		}
-	}
-	return 0
+	names := stateNames
+	return int64(max(slices.Index(names[:], s), 0))
 }
 
-// Strategy says how the children of a task run.
+// Strategy is how the children of a task run.
 type Strategy string
 
 // The strategies. Children of a sequential task become claimable one after
@@ -90,37 +90,37 @@ const (
 	Sequential Strategy = "sequential"
 )
 
-// Policy says what the end of a child without a result means for its parent.
+// Policy is the effect of a child without a result on its parent.
 type Policy string
 
-// The policies. With PolicyFail the first child that fails for good cancels its
-// unfinished siblings; with PolicyPartial the others go on and the parent
-// merges what there is.
+// The policies. With PolicyFail the first child that fails permanently cancels its
+// unfinished siblings; with PolicyPartial the other children continue and the parent
+// merges the results that exist.
 const (
 	PolicyPartial Policy = "partial"
 	PolicyFail    Policy = "fail"
 )
 
-// Limits of the values of a task; what is longer is refused with ErrInvalid.
+// Limits of the values of a task; longer ones are refused with CodeInvalid.
 const (
 	MaxPromptBytes   = 64 << 20
 	MaxResultBytes   = 64 << 20
 	MaxMetadataBytes = 1 << 20
 	MaxAgentBytes    = 256
 	MaxErrorBytes    = 16 << 10
-	// DefaultMaxAttempts is how often a task is tried when nothing is said.
+	// DefaultMaxAttempts is the default of [TaskSpec].MaxAttempts.
 	DefaultMaxAttempts = 3
-	// MaxPriority bounds TaskSpec.Priority to both sides.
+	// MaxPriority is the largest [TaskSpec].Priority, -MaxPriority the smallest.
 	MaxPriority = 100
 )
 
-// ContextRef says which text a task is about.
+// ContextRef refers to the text that a task is about.
 type ContextRef struct {
 	// Type is full, slice, filtered, summary or none; empty means none.
 	Type string `json:"type"`
 	// Source is the context's ID, or another name of the text's origin.
 	Source string `json:"source,omitempty"`
-	// Offset and Length give the slice in bytes.
+	// Offset and Length are the position of the slice in bytes.
 	Offset int64 `json:"offset,omitempty"`
 	Length int64 `json:"length,omitempty"`
 	// SizeTokens is the estimated size.
@@ -136,8 +136,8 @@ type TaskSpec struct {
 	Priority int
 	// MaxAttempts defaults to DefaultMaxAttempts.
 	MaxAttempts int
-	// Strategy and Policy are about the task's children. Strategy defaults to
-	// Parallel; Policy to PolicyPartial, for sequential to PolicyFail.
+	// Strategy and Policy apply to the task's children. Strategy defaults to
+	// Parallel, Policy to PolicyPartial, or to PolicyFail if Strategy is Sequential.
 	Strategy Strategy
 	Policy   Policy
 	Merge    string
@@ -146,9 +146,9 @@ type TaskSpec struct {
 	Metadata json.RawMessage
 }
 
-// TaskError is why a task ended without a result, or why its last attempt did.
+// TaskError is the reason why a task, or its last attempt, ended without a result.
 type TaskError struct {
-	// Kind is a word for programs: "model", "budget_exceeded", "timeout", …
+	// Kind is for programs: "model", "budget_exceeded", "timeout", …
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 }
@@ -171,15 +171,14 @@ type Task struct {
 	Context  ContextRef
 	Metadata json.RawMessage
 	// Attempts counts the attempts begun; an attempt that was interrupted and
-	// goes on under another lease is one attempt.
+	// continues under another lease counts once.
 	Attempts    int
 	MaxAttempts int
 	// Pending counts the children that are not terminal.
 	Pending int
-	// WaitsFor is the sibling a queued task of a sequential parent waits for.
+	// WaitsFor is the sibling that a queued task of a sequential parent waits for.
 	WaitsFor TaskID
-	// ReadyAt is when a queued task may be claimed; zero when it waits for a
-	// sibling.
+	// ReadyAt is when a queued task may be claimed; zero if it waits for a sibling.
 	ReadyAt time.Time
 	// Result and Data are set when the task completed. Data is structured.
 	Result string
@@ -192,11 +191,11 @@ type Task struct {
 	CreatedAt   time.Time
 	StartedAt   time.Time // zero until first claimed
 	CompletedAt time.Time // zero until terminal
-	// Active is how long attempts ran, waits not counted.
+	// Active is the running time of all attempts.
 	Active time.Duration
 }
 
-// LeaseInfo tells who runs a task.
+// LeaseInfo describes the lease of a running task.
 type LeaseInfo struct {
 	Session   string    `json:"session"`
 	Fence     int64     `json:"fence"`
@@ -230,39 +229,23 @@ func (s *TaskSpec) validate() error {
 
 func (s *TaskSpec) withDefaults() TaskSpec {
 	d := *s
-	if d.MaxAttempts == 0 {
-		d.MaxAttempts = DefaultMaxAttempts
-	}
-	if d.Strategy == "" {
-		d.Strategy = Parallel
-	}
+	d.MaxAttempts = cmp.Or(d.MaxAttempts, DefaultMaxAttempts)
+	d.Strategy = cmp.Or(d.Strategy, Parallel)
 	if d.Policy == "" {
 		d.Policy = PolicyPartial
 		if d.Strategy == Sequential {
 			d.Policy = PolicyFail
 		}
 	}
-	if d.Context.Type == "" {
-		d.Context.Type = "none"
-	}
+	d.Context.Type = cmp.Or(d.Context.Type, "none")
 	if len(d.Metadata) == 0 {
 		d.Metadata = json.RawMessage("{}")
 	}
 	return d
 }
 
-// storable tells whether both databases can hold s as text.
-func storable(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] == 0 {
-			return false
-		}
-	}
-	return true
-}
+// storable reports whether both databases can store s as text.
+func storable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
 func validateObject(op, field string, raw json.RawMessage, limit int) error {
 	if len(raw) == 0 {

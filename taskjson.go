@@ -2,7 +2,6 @@ package perdure
 
 import (
 	"encoding/json"
-	"maps"
 	"math"
 	"time"
 )
@@ -13,8 +12,8 @@ type ShowTask struct {
 	Calls []Call
 }
 
-// taskJSON is the written form of a task: standard fields at the top, what
-// belongs to the tree under metadata.
+// taskJSON is the JSON form of a task: standard fields at the top, the fields about the
+// tree under metadata.
 type taskJSON struct {
 	ID          TaskID                     `json:"id"`
 	Prompt      string                     `json:"prompt"`
@@ -28,8 +27,8 @@ type taskJSON struct {
 	Attempts    int                        `json:"attempts"`
 	MaxAttempts int                        `json:"max_attempts"`
 	Pending     int                        `json:"pending_children,omitempty"`
-	WaitsFor    *TaskID                    `json:"waits_for,omitempty"`
-	ReadyAt     *time.Time                 `json:"ready_at,omitempty"`
+	WaitsFor    TaskID                     `json:"waits_for,omitzero"`
+	ReadyAt     time.Time                  `json:"ready_at,omitzero"`
 	ActiveMS    float64                    `json:"active_ms"`
 	Usage       Usage                      `json:"usage"`
 	Lease       *LeaseInfo                 `json:"lease,omitempty"`
@@ -40,8 +39,7 @@ type taskJSON struct {
 	Calls       *[]Call                    `json:"calls,omitempty"`
 }
 
-// treeJSON are the keys of metadata that this package writes itself; all other
-// keys are the user's and are kept.
+// treeJSON are the keys of metadata that this package sets; all other keys are the user's.
 type treeJSON struct {
 	TreeID   TreeID      `json:"tree_id"`
 	NodeID   NodeID      `json:"node_id"`
@@ -66,10 +64,10 @@ type costJSON struct {
 	TotalCostUSD float64 `json:"total_cost_usd"`
 }
 
-// MarshalJSON writes the stable form of a task.
+// MarshalJSON encodes the stable form of a task.
 func (t Task) MarshalJSON() ([]byte, error) { return t.marshal(nil) }
 
-// MarshalJSON writes the stable form of a task with its calls.
+// MarshalJSON encodes the stable form of a task with its calls.
 func (t ShowTask) MarshalJSON() ([]byte, error) {
 	calls := t.Calls
 	if calls == nil {
@@ -81,13 +79,11 @@ func (t ShowTask) MarshalJSON() ([]byte, error) {
 func (t *Task) marshal(calls *[]Call) ([]byte, error) {
 	j := taskJSON{ID: t.ID, Prompt: t.Prompt, Agent: t.Agent, Priority: t.Priority, State: t.State, Data: t.Data,
 		Error: t.Error, Output: t.Output, Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Pending: t.Pending,
-		ReadyAt: someTime(t.ReadyAt), ActiveMS: float64(t.Active.Microseconds()) / 1000, Usage: t.Usage, Lease: t.Lease,
-		CreatedAt: t.CreatedAt, StartedAt: someTime(t.StartedAt), CompletedAt: someTime(t.CompletedAt), Calls: calls}
+		WaitsFor: t.WaitsFor, ReadyAt: t.ReadyAt, ActiveMS: float64(t.Active.Microseconds()) / 1000, Usage: t.Usage,
+		Lease: t.Lease, CreatedAt: t.CreatedAt, StartedAt: someTime(t.StartedAt), CompletedAt: someTime(t.CompletedAt),
+		Calls: calls}
 	if t.State == Completed {
 		j.Result = &t.Result
-	}
-	if t.WaitsFor != 0 {
-		j.WaitsFor = &t.WaitsFor
 	}
 	own := treeJSON{TreeID: t.Tree, NodeID: t.Node, Depth: t.Depth, Position: t.Position, Strategy: t.Strategy,
 		Merge: t.Merge, Policy: t.Policy, Context: contextJSON{ContextRef: t.Context}, Cost: costJSON{
@@ -117,18 +113,13 @@ func mergeMetadata(user json.RawMessage, own treeJSON) (map[string]json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	mine := make(map[string]json.RawMessage)
-	if err := json.Unmarshal(raw, &mine); err != nil {
-		return nil, err
-	}
-	maps.Copy(all, mine)
-	return all, nil
+	return all, json.Unmarshal(raw, &all) // adds the keys to the map
 }
 
-// UnmarshalJSON reads the stable form.
+// UnmarshalJSON decodes the stable form.
 func (t *Task) UnmarshalJSON(b []byte) error { return t.unmarshal(b, nil) }
 
-// UnmarshalJSON reads the stable form of a task with its calls.
+// UnmarshalJSON decodes the stable form of a task with its calls.
 func (t *ShowTask) UnmarshalJSON(b []byte) error { return t.unmarshal(b, &t.Calls) }
 
 func (t *Task) unmarshal(b []byte, calls *[]Call) error {
@@ -148,16 +139,13 @@ func (t *Task) unmarshal(b []byte, calls *[]Call) error {
 		Agent: j.Agent, Priority: j.Priority, State: j.State, Strategy: own.Strategy, Policy: own.Policy, Merge: own.Merge,
 		Context: own.Context.ContextRef, Attempts: j.Attempts, MaxAttempts: j.MaxAttempts, Pending: j.Pending, Data: j.Data,
 		Error: j.Error, Output: j.Output, Usage: j.Usage, Lease: j.Lease, CreatedAt: j.CreatedAt,
-		ReadyAt: timeOf(j.ReadyAt), StartedAt: timeOf(j.StartedAt), CompletedAt: timeOf(j.CompletedAt),
+		WaitsFor: j.WaitsFor, ReadyAt: j.ReadyAt, StartedAt: timeOf(j.StartedAt), CompletedAt: timeOf(j.CompletedAt),
 		Active: time.Duration(math.Round(j.ActiveMS*1000)) * time.Microsecond}
 	if own.Context.Source != nil {
 		t.Context.Source = *own.Context.Source
 	}
 	if own.ParentID != nil {
 		t.Parent = *own.ParentID
-	}
-	if j.WaitsFor != nil {
-		t.WaitsFor = *j.WaitsFor
 	}
 	if j.Result != nil {
 		t.Result = *j.Result
@@ -168,7 +156,7 @@ func (t *Task) unmarshal(b []byte, calls *[]Call) error {
 	return t.userMetadata(j.Metadata)
 }
 
-// userMetadata keeps the keys that are not this package's own.
+// userMetadata sets the metadata to the keys that this package does not set.
 func (t *Task) userMetadata(all map[string]json.RawMessage) error {
 	for _, key := range []string{"tree_id", "node_id", "parent_id", "depth", "position", "decomposition_strategy",
 		"merge_strategy", "failure_policy", "context_reference", "cost_tracking"} {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Limits bound a tree; 0 means no limit. They are enforced for the whole tree
-// in the store, so that parallel tasks cannot overspend together.
+// Limits bound a tree; 0 means no limit. The store enforces them for the whole tree, so that
+// parallel tasks cannot exceed them together.
 type Limits struct {
-	// MaxNodes bounds the number of tasks; SoftNodes only warns by an event.
+	// MaxNodes bounds the number of tasks; SoftNodes only causes a warning event.
 	MaxNodes  int64 `json:"max_nodes,omitempty"`
 	SoftNodes int64 `json:"soft_nodes,omitempty"`
 	// Calls, Tokens (input and output) and CostMicros (millionths of a US
@@ -27,11 +27,11 @@ const KindLoop = "loop"
 
 // TreeSpec describes a tree to create.
 type TreeSpec struct {
-	// Kind says which executor runs the tree: "run", [KindLoop].
+	// Kind selects the executor of the tree: "run", [KindLoop].
 	Kind string
 	// Name is for people; may be empty.
 	Name string
-	// Config is a JSON object for the executor, kept as given.
+	// Config is a JSON object for the executor.
 	Config json.RawMessage
 	Limits Limits
 	// Placement restricts which processes claim the tree's tasks; see
@@ -41,9 +41,10 @@ type TreeSpec struct {
 	// it lives.
 	Owner *Session
 	Root  TaskSpec
-	// Contexts are the IDs of contexts the tree needs; they live as long as it.
+	// Contexts are the IDs of contexts that the tree needs; they are kept as long as it.
 	Contexts []string
-	// IdempotencyKey, when set, makes a second creation return the first tree.
+	// IdempotencyKey, when set, makes a second creation with the same key return the
+	// first tree.
 	IdempotencyKey string
 	// InTx, when set, is called in the transaction that creates the tree and may
 	// write rows of other packages, see [Store.WriteTx]. When it fails, no tree is
@@ -61,9 +62,9 @@ type Tree struct {
 	Limits    Limits          `json:"limits"`
 	Placement Placement       `json:"placement"`
 	// State is queued until a task was claimed, then running until the root is
-	// terminal, then the root's.
+	// terminal, then the state of the root.
 	State State `json:"state"`
-	// Partial is set when the tree completed without some of its parts.
+	// Partial is set if the tree completed without some of its parts.
 	Partial     bool       `json:"partial,omitempty"`
 	CreatedAt   time.Time  `json:"created_at"`
 	StartedAt   *time.Time `json:"started_at,omitempty"`
@@ -73,7 +74,7 @@ type Tree struct {
 	owner int64
 }
 
-// Usage sums what the calls of a task or tree took.
+// Usage is the usage of the calls of a task or tree.
 type Usage struct {
 	Calls        int64 `json:"calls"`
 	InputTokens  int64 `json:"input_tokens"`
@@ -83,8 +84,8 @@ type Usage struct {
 	CostUSD float64 `json:"cost_usd"`
 	// UnpricedCalls counts calls whose price is unknown.
 	UnpricedCalls int64 `json:"unpriced_calls,omitempty"`
-	// UncertainCalls were sent and their result was never recorded: they are
-	// counted with what was reserved for them.
+	// UncertainCalls were sent and their result was never recorded: they count with
+	// their reservations.
 	UncertainCalls int64 `json:"uncertain_calls"`
 }
 
@@ -100,11 +101,11 @@ func (s *TreeSpec) validate() error {
 	const op = "create tree"
 	switch {
 	case s.Kind == "" || len(s.Kind) > 32 || !storable(s.Kind):
-		return invalidf(op, "kind %q is not a word", s.Kind)
+		return invalidf(op, "kind %q is not UTF-8 text of 1 to 32 bytes", s.Kind)
 	case len(s.Name) > maxNameBytes || !storable(s.Name):
-		return invalidf(op, "name is longer than %d bytes or not text", maxNameBytes)
+		return invalidf(op, "name is longer than %d bytes or not UTF-8 text", maxNameBytes)
 	case len(s.IdempotencyKey) > maxNameBytes || !storable(s.IdempotencyKey):
-		return invalidf(op, "idempotency key is longer than %d bytes or not text", maxNameBytes)
+		return invalidf(op, "idempotency key is longer than %d bytes or not UTF-8 text", maxNameBytes)
 	case s.Limits.MaxNodes < 0, s.Limits.Calls < 0, s.Limits.Tokens < 0, s.Limits.CostMicros < 0, s.Limits.WallTime < 0:
 		return invalidf(op, "a limit is negative")
 	}

@@ -7,13 +7,15 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// SetVar gives a variable a value, and creates it when it is not there. It
-// fails with CodeConflict for a read-only variable, for one that does not have
-// the version asked for, for the 1,001st of a state, and for Final on a task
-// that may not complete. Setting Final to anything but null completes the task,
-// and with the root the tree; that leaves another's lease of the task lost.
+// SetVar sets a variable, and creates it if it does not exist. It fails with CodeConflict
+// for a read-only variable, for one that does not have the version of IfVersion, for a new
+// one in a state with [MaxVariables], and for Final of a task that cannot complete. Setting
+// Final to a value other than null completes the task, and the tree if it is the root; a
+// lease of the task is then lost.
 func (s *Store) SetVar(ctx context.Context, ref StateRef, spec VarSpec) (Variable, error) {
 	return s.changeVar(ctx, &varChange{ref: ref, spec: spec, kind: changeSet})
 }
@@ -24,32 +26,32 @@ func (s *Store) DeleteVar(ctx context.Context, ref StateRef, name string, cause 
 	return err
 }
 
-// RenameVar gives a variable another name, which must be free.
+// RenameVar renames a variable. No variable may have the new name.
 func (s *Store) RenameVar(ctx context.Context, ref StateRef, from, to string, cause Cause) (Variable, error) {
 	return s.changeVar(ctx, &varChange{ref: ref, spec: VarSpec{Name: from, Cause: cause}, to: to, kind: changeRename})
 }
 
-// IncrVar adds to a number, atomically; a variable that is not there counts as
-// 0. Whole numbers stay whole; what leaves their range of 64 bits is refused.
+// IncrVar adds to a number atomically; a missing variable counts as 0. Integers stay
+// integers; IncrVar fails with CodeInvalid if the sum does not fit in 64 bits.
 func (s *Store) IncrVar(ctx context.Context, ref StateRef, name string, by json.Number, cause Cause) (Variable, error) {
 	return s.changeVar(ctx, &varChange{ref: ref, spec: VarSpec{Name: name, Cause: cause}, by: by, kind: changeIncr})
 }
 
-// AppendVar adds a value to the end of an array, atomically; a variable that is
-// not there counts as empty. Arrays of up to MaxPayloadBytes can be appended to.
+// AppendVar appends a value to an array atomically; a missing variable counts as an empty
+// array. The array can have at most MaxPayloadBytes.
 func (s *Store) AppendVar(ctx context.Context, ref StateRef, name string, value json.RawMessage, cause Cause) (
 	Variable, error) {
 	return s.changeVar(ctx, &varChange{ref: ref, spec: VarSpec{Name: name, Value: value, Cause: cause},
 		kind: changeAppend})
 }
 
-// Var names the state of the lease's own task, for the methods of a lease.
+// Var returns the reference to the state of the lease's own task.
 func (l *Lease) Var() StateRef { return StateRef{Scope: ScopeTree, Tree: l.Tree.ID, Task: l.Task.ID} }
 
-// SetVar is [Store.SetVar] under the lease: after the lease was lost it changes
-// nothing (CodeLeaseLost), and what it changed is undone when the task is run
-// again without having completed, waited for children or made a checkpoint.
-// Final on the lease's own task completes it, and ends the lease.
+// SetVar is [Store.SetVar] under the lease: it fails with CodeLeaseLost after the lease was
+// lost, and its change is undone if the task is run again before it completed, waited for
+// children or saved a checkpoint. Setting Final of the lease's own task completes it and
+// ends the lease.
 func (l *Lease) SetVar(ctx context.Context, ref StateRef, spec VarSpec) (Variable, error) {
 	return l.s.changeVar(ctx, &varChange{l: l, ref: ref, spec: spec, kind: changeSet})
 }
@@ -98,9 +100,14 @@ type varChange struct {
 
 	value  string // as JSON
 	stored stored
-	result stored  // what a Final is as a result
-	there  *varRow // the row as it is, also when its time is over
+	result stored  // the task's result, for Final
+	row    *varRow // the current row, also if its time to live is over
 	out    Variable
+}
+
+// final reports whether the change completes the task.
+func (c *varChange) final() bool {
+	return c.kind == changeSet && c.spec.Name == VarFinal && c.key.scope == sqldb.ScopeTree && c.value != "null"
 }
 
 func (s *Store) changeVar(ctx context.Context, c *varChange) (Variable, error) {
@@ -116,7 +123,7 @@ func (s *Store) changeVar(ctx context.Context, c *varChange) (Variable, error) {
 		if c.stored, err = s.store(ctx, c.value); err != nil {
 			return Variable{}, err
 		}
-		if c.spec.Name == VarFinal && c.key.scope == scTree && c.value != "null" {
+		if c.final() {
 			if c.result, err = s.store(ctx, resultText(c.value)); err != nil {
 				return Variable{}, err
 			}
@@ -141,13 +148,13 @@ func (c *varChange) check(op string) (err error) {
 			return err
 		}
 		if c.to == VarFinal || c.to == VarPrompt || c.spec.Name == VarFinal {
-			return invalidf(op, "%q and %q cannot be names before or after", VarFinal, VarPrompt)
+			return invalidf(op, "%q and %q cannot be renamed, and no variable can get these names", VarFinal, VarPrompt)
 		}
 	case changeIncr:
 		if _, err := strconv.ParseFloat(string(c.by), 64); err != nil {
 			return invalidf(op, "%q is not a number", c.by)
 		}
-	case changeDelete: // has nothing but its name
+	case changeDelete:
 	}
 	if err := checkName(op, c.spec.Name); err != nil {
 		return err
@@ -170,14 +177,14 @@ func (c *varChange) apply(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	if c.there = old; expired && c.kind != changeSet {
+	if c.row = old; expired && c.kind != changeSet {
 		old = nil
 	}
 	if err := c.admit(op, st, old, expired); err != nil {
 		return err
 	}
 	var final *finalChange
-	if c.spec.Name == VarFinal && c.key.scope == scTree && c.kind == changeSet && c.value != "null" {
+	if c.final() {
 		if final, err = b.mayFinish(ctx, c, st); err != nil {
 			return err
 		}
@@ -195,46 +202,43 @@ func (c *varChange) apply(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// undoing makes a refusal after a part of the change was made undo the
-// transaction.
+// undoing makes a refusal roll back the transaction, after a part of a change was made.
 func undoing(err error) error {
-	var refused *Error
-	if errors.As(err, &refused) {
+	if _, refused := errors.AsType[*Error](err); refused {
 		return &undo{err}
 	}
 	return err
 }
 
-// admit checks what could refuse the change before anything is changed.
+// admit returns an error if the change is not allowed, before anything is changed.
 func (c *varChange) admit(op string, st *varState, old *varRow, expired bool) error {
 	name := c.spec.Name
-	special := c.key.scope == scTree && st.id == 0 // not written yet, but there
-	readOnly := old != nil && !expired && old.readOnly || special && name == VarPrompt
+	current := old != nil && !expired
+	special := c.key.scope == sqldb.ScopeTree && (name == VarPrompt || name == VarFinal)
+	unwritten := special && st.id == 0 // it exists without a row
 	var version MutationID
-	if old != nil && !expired {
+	if current {
 		version = MutationID(old.born)
 	}
-	exists := old != nil && !expired || special && (name == VarPrompt || name == VarFinal)
+	existing := c.kind == changeDelete || c.kind == changeRename
 	switch {
-	case readOnly:
+	case current && old.readOnly || unwritten && name == VarPrompt:
 		return conflictf(op, "variable %q is read-only", name)
 	case c.spec.IfVersion != nil && *c.spec.IfVersion != version:
-		return &Error{Code: CodeConflict, Op: op, Msg: "variable \"" + name + "\" has the version " + version.String() +
-			", not " +
-			c.spec.IfVersion.String(), Hint: "somebody changed it meanwhile; read it again"}
-	case !exists && (c.kind == changeDelete || c.kind == changeRename):
-		return notFoundf(op, "there is no variable %q", name)
-	case c.kind == changeDelete && c.key.scope == scTree && (name == VarPrompt || name == VarFinal):
-		return conflictf(op, "variable %q cannot be removed", name)
-	case old == nil && c.kind != changeDelete && c.kind != changeRename && st.variables >= MaxVariables:
-		return &Error{Code: CodeConflict, Op: op, Msg: "the state has " + itoa(st.variables) + " variables, the limit is " +
-			itoa(MaxVariables),
-			Hint: "delete some, or keep many values in one variable of type json"}
+		return &Error{Code: CodeConflict, Op: op, Hint: "it was changed meanwhile; read it again",
+			Msg: "variable \"" + name + "\" has version " + version.String() + ", not " + c.spec.IfVersion.String()}
+	case existing && !current && !unwritten:
+		return noVar(op, name)
+	case special && c.kind == changeDelete:
+		return conflictf(op, "variable %q cannot be deleted", name)
+	case !existing && old == nil && st.variables >= MaxVariables:
+		return &Error{Code: CodeConflict, Op: op, Hint: "delete some, or keep many values in one variable of type json",
+			Msg: "the state has " + itoa(st.variables) + " variables, the limit is " + itoa(MaxVariables)}
 	}
 	return nil
 }
 
-// next computes what the variable is going to be.
+// next returns the new row of the variable.
 func (c *varChange) next(ctx context.Context, b *batch, st *varState, old *varRow) (*varRow, error) {
 	v := &varRow{name: c.spec.Name, description: c.spec.Description, source: c.spec.Source, kind: c.spec.Type,
 		readOnly: c.spec.ReadOnly}
@@ -265,31 +269,30 @@ func (c *varChange) next(ctx context.Context, b *batch, st *varState, old *varRo
 		c.stored = storedInline(c.value)
 		v.column = c.stored.column
 		return v, nil
-	case changeDelete, changeRename: // leave no value to write
+	case changeDelete, changeRename: // write no value
 	}
 	return nil, nil
 }
 
-// limit gives a variable its time to live.
+// limit sets the time to live of a variable.
 func (c *varChange) limit(v *varRow, now int64) {
 	ttl := c.spec.TTL
-	if ttl == 0 && c.key.scope == scTemporary {
+	if ttl == 0 && c.key.scope == sqldb.ScopeTemporary {
 		ttl = TemporaryTTL
 	}
 	if ttl > 0 {
-		at := now + ttl.Microseconds()
-		v.ttl, v.expiresAt = ttl.Microseconds(), &at
+		v.ttl, v.expiresAt = ttl.Microseconds(), new(now+ttl.Microseconds())
 	}
 }
 
 func storedInline(text string) stored {
 	if len(text) <= MaxInlineBytes {
-		return stored{column: text} // JSON never begins with a mark
+		return stored{column: text} // JSON never begins with refMark
 	}
 	return stored{column: payloadRef + hashOf(text), payload: text}
 }
 
-// oldText returns the value of a variable inside the transaction, "" for none.
+// oldText reads the value of a variable in the transaction, "" for none.
 func (b *batch) oldText(ctx context.Context, st *varState, old *varRow) (string, error) {
 	if old == nil {
 		return "", nil
@@ -300,7 +303,8 @@ func (b *batch) oldText(ctx context.Context, st *varState, old *varRow) (string,
 		return text, err
 	}
 	if strings.HasPrefix(old.column, refMark) {
-		return "", invalidf("change variable", "variable %q is longer than %d bytes; set it whole", old.name, MaxPayloadBytes)
+		return "", &Error{Code: CodeInvalid, Op: "change variable", Hint: "set the whole value instead",
+			Msg: "variable \"" + old.name + "\" is longer than " + itoa(MaxPayloadBytes) + " bytes"}
 	}
 	return old.column, nil
 }
@@ -313,7 +317,7 @@ func (c *varChange) sum(text string) (string, error) {
 	if typeOf(text) != VarNumber {
 		e := invalidf(op, "variable %q is of type %s, not number", c.spec.Name, typeOf(text))
 		if _, err := strconv.ParseFloat(strings.Trim(text, `"`), 64); err == nil {
-			e.Hint = "it holds text that looks like a number; set it as JSON: --json " + strings.Trim(text, `"`)
+			e.Hint = "the value is text that looks like a number; set it as JSON: --json " + strings.Trim(text, `"`)
 		}
 		return "", e
 	}
@@ -322,14 +326,14 @@ func (c *varChange) sum(text string) (string, error) {
 	if errA == nil && errD == nil {
 		sum := a + d
 		if (sum > a) != (d > 0) && d != 0 {
-			return "", invalidf(op, "%s + %s leaves the range of whole numbers of 64 bits", text, c.by)
+			return "", invalidf(op, "%s + %s is not in the range of 64-bit integers", text, c.by)
 		}
 		return itoa(sum), nil
 	}
 	x, errX := strconv.ParseFloat(text, 64)
 	y, errY := c.by.Float64()
 	if errX != nil || errY != nil || math.IsInf(x+y, 0) {
-		return "", invalidf(op, "%s + %s is not a number that can be kept", text, c.by)
+		return "", invalidf(op, "%s + %s is not in the range of numbers", text, c.by)
 	}
 	raw, err := json.Marshal(x + y)
 	return string(raw), err
@@ -349,15 +353,14 @@ func appended(text, value string) (string, error) {
 	}
 	out := strings.TrimSuffix(text, "]") + comma + value + "]"
 	if len(out) > MaxPayloadBytes {
-		return "", &Error{Code: CodeInvalid, Op: op, Msg: "the array would have " + itoa(int64(len(out))) +
-			" bytes, the limit for appending is " +
-			itoa(MaxPayloadBytes), Hint: "begin another variable, or set it whole"}
+		return "", &Error{Code: CodeInvalid, Op: op, Hint: "append to another variable, or set the whole value",
+			Msg: "the array would have " + itoa(int64(len(out))) + " bytes, the limit for appending is " +
+				itoa(MaxPayloadBytes)}
 	}
 	return out, nil
 }
 
-// write makes the change, which nothing refuses any more but a blob that is
-// gone.
+// write makes the change. It is refused only if a blob was removed meanwhile.
 func (c *varChange) write(ctx context.Context, b *batch, st *varState, old, next *varRow) error {
 	made := st.id == 0
 	if err := b.makeState(ctx, c.key, st); err != nil {
@@ -388,11 +391,13 @@ func (c *varChange) write(ctx context.Context, b *batch, st *varState, old, next
 	if err := b.keepValue(ctx, st.payloads(), c.stored); err != nil {
 		return err
 	}
-	put := func() error { return b.replaceVar(ctx, st, c.there, next, m) }
-	if made { // with Final in it
-		put = func() error { return b.putVar(ctx, st, next, m) }
+	var err error
+	if made { // makeState may have created the variable
+		err = b.putVar(ctx, st, next, m)
+	} else {
+		err = b.replaceVar(ctx, st, c.row, next, m)
 	}
-	if err := put(); err != nil {
+	if err != nil {
 		return err
 	}
 	if st.expiresAt != nil && next.expiresAt != nil && *next.expiresAt > *st.expiresAt {
@@ -409,13 +414,13 @@ func (c *varChange) rename(ctx context.Context, b *batch, st *varState, old *var
 		return err
 	}
 	if taken != nil && !expired {
-		return conflictf("rename variable", "there is a variable %q already", c.to)
+		return conflictf("rename variable", "variable %q exists already", c.to)
 	}
 	m.operation, m.detail = mutRename, c.to
 	if err := b.dropVar(ctx, st, old, m); err != nil {
 		return err
 	}
-	if taken != nil { // its time is over
+	if taken != nil { // its time to live is over
 		if err := b.dropVar(ctx, st, taken, &mutationRow{operation: mutDelete, source: "ttl"}); err != nil {
 			return err
 		}
@@ -428,14 +433,13 @@ func (c *varChange) rename(ctx context.Context, b *batch, st *varState, old *var
 	return nil
 }
 
-// variable returns the row as callers see it, without the value.
+// variable returns the variable of a row, without its value.
 func (v *varRow) variable(scope int64, st *varState) Variable {
 	out := Variable{Name: v.name, Type: v.kind, Size: v.size, Description: v.description, Source: v.source,
-		Version:   MutationID(v.born),
-		CreatedAt: micros(v.createdAt), UpdatedAt: micros(v.updatedAt), Accessed: v.accessed,
-		Metadata: VarMetadata{ReadOnly: v.readOnly, Scope: scopes[scope], TTLSeconds: v.ttl / 1e6,
-			ExpiresAt: timePtr(v.expiresAt)}}
-	if scope == scTree {
+		Version: MutationID(v.born), CreatedAt: micros(v.createdAt), UpdatedAt: micros(v.updatedAt),
+		Accessed: v.accessed, Metadata: VarMetadata{ReadOnly: v.readOnly, Scope: scopes[scope],
+			TTLSeconds: v.ttl / 1e6, ExpiresAt: timePtr(v.expiresAt)}}
+	if scope == sqldb.ScopeTree {
 		out.Task = TaskID(st.task)
 	}
 	return out

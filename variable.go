@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// VarType says what a variable's value is.
+// VarType is the type of a variable's value.
 type VarType string
 
-// The types. Those of files hold a path or a file's content as text.
+// The types. VarFilePath and VarFileContent are text: a path, or the content of a file.
 const (
 	VarText        VarType = "text"
 	VarNumber      VarType = "number"
@@ -24,8 +24,8 @@ const (
 	VarFileContent VarType = "file_content"
 )
 
-// The special variables of trees and tasks. VarPrompt is read-only. VarFinal is
-// null until the work is done; setting it completes the task.
+// The special variables of trees and tasks. VarPrompt is read-only. VarFinal is null until
+// the task completes; setting it completes the task.
 const (
 	VarPrompt = "prompt"
 	VarFinal  = "Final"
@@ -36,23 +36,23 @@ type Variable struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`
 	Type  VarType         `json:"type"`
-	// Size is the length of the value as JSON. Listings leave out the values
+	// Size is the length of the value as JSON. Listings leave out values
 	// that are longer than [MaxInlineBytes].
 	Size        int64  `json:"size_bytes"`
 	Description string `json:"description,omitempty"`
 	Source      string `json:"source,omitempty"`
-	// Version is the mutation that gave the value, for [VarSpec.IfVersion].
+	// Version is the mutation that set the value, for [VarSpec.IfVersion].
 	Version   MutationID `json:"version,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`
 	UpdatedAt time.Time  `json:"updated_at"`
-	// Accessed counts reads, approximately: a read is never a disk flush.
+	// Accessed counts reads. It is approximate, because a read never flushes the disk.
 	Accessed int64       `json:"access_count"`
 	Metadata VarMetadata `json:"metadata"`
-	// Task is whose state has the variable, when it is that of a tree.
+	// Task is the task whose state has the variable, in the scope of a tree.
 	Task TaskID `json:"task_id,omitempty"`
 }
 
-// VarMetadata is what else holds for a variable.
+// VarMetadata has further properties of a variable.
 type VarMetadata struct {
 	ReadOnly   bool       `json:"read_only,omitempty"`
 	Scope      Scope      `json:"scope"`
@@ -60,16 +60,16 @@ type VarMetadata struct {
 	ExpiresAt  *time.Time `json:"expires_at,omitempty"`
 }
 
-// Cause says why a state is changed, for its history.
+// Cause describes a change of a state for its history, and its conditions.
 type Cause struct {
-	// Source is who does it: "task-0004", "user_edit"; Reason is free text.
+	// Source is the origin of the change: "task-0004", "user_edit"; Reason is free text.
 	Source string
 	Reason string
-	// IfVersion, when set, refuses the change (CodeConflict) unless the
+	// IfVersion, when set, makes the change fail with CodeConflict unless the
 	// variable has that version; 0 means that it must not exist.
 	IfVersion *MutationID
-	// CancelRest cancels unfinished descendants when Final is set on a task
-	// that has some; without it that is refused.
+	// CancelRest cancels the unfinished descendants of a task whose Final is set.
+	// Without it, setting Final fails if there are any.
 	CancelRest bool
 }
 
@@ -78,11 +78,11 @@ type VarSpec struct {
 	Name string
 	// Value is JSON. Required.
 	Value json.RawMessage
-	// Type defaults to what the value is.
+	// Type defaults to the type of the JSON value.
 	Type        VarType
 	Description string
 	ReadOnly    bool
-	// TTL, when set, makes the variable vanish after that time. In a temporary
+	// TTL, when set, removes the variable after that time. In a temporary
 	// state it defaults to TemporaryTTL.
 	TTL time.Duration
 	Cause
@@ -91,8 +91,8 @@ type VarSpec struct {
 // maxTextBytes bounds descriptions, sources and reasons.
 const maxTextBytes = 4096
 
-// ValidName reports whether a variable may have the name: a letter or
-// underscore, then letters, digits and underscores, at most MaxVariableName.
+// ValidName reports whether a variable may have the name: a letter or underscore, then
+// letters, digits and underscores, at most MaxVariableName characters.
 func ValidName(name string) bool {
 	if name == "" || len(name) > MaxVariableName {
 		return false
@@ -111,8 +111,8 @@ func checkName(op, name string) error {
 	case utf8.RuneCountInString(name) > MaxVariableName:
 		return invalidf(op, "the name has %d characters, the limit is %d", utf8.RuneCountInString(name), MaxVariableName)
 	case !ValidName(name):
-		return &Error{Code: CodeInvalid, Op: op, Msg: "\"" + validPrefix(name, 200) + "\" is not a variable's name",
-			Hint: "a name has letters, digits and underscores and does not begin with a digit"}
+		return &Error{Code: CodeInvalid, Op: op, Msg: "\"" + validPrefix(name, 200) + "\" is not a valid variable name",
+			Hint: "a name consists of letters, digits and underscores and does not begin with a digit"}
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func typeOf(value string) VarType {
 	return VarNumber
 }
 
-// check validates the specification and returns the value in its shortest form.
+// check validates the specification and returns the value as compact JSON.
 func (v *VarSpec) check(op string) (string, error) {
 	if err := checkName(op, v.Name); err != nil {
 		return "", err
@@ -158,16 +158,17 @@ func (v *VarSpec) check(op string) (string, error) {
 	return value, v.Cause.check(op, v.Description)
 }
 
-func (c *Cause) check(op string, texts ...string) error {
-	for _, text := range append(texts, c.Source, c.Reason) {
+func (c *Cause) check(op string, more ...string) error {
+	for _, text := range append(more, c.Source, c.Reason) {
 		if len(text) > maxTextBytes || !storable(text) {
-			return invalidf(op, "a description, source or reason is longer than %d bytes or not text", maxTextBytes)
+			return invalidf(op, "a description, source or reason is longer than %d bytes or not UTF-8 text",
+				maxTextBytes)
 		}
 	}
 	return nil
 }
 
-// holds tells whether values of a derived type may be called t.
+// holds reports whether a variable of type t can have a JSON value of a type.
 func (t VarType) holds(derived VarType) bool {
 	switch t {
 	case VarFilePath, VarFileContent:
@@ -189,7 +190,7 @@ func compactJSON(raw json.RawMessage) (string, error) {
 	return buf.String(), err
 }
 
-// varRow is a variable on its way to or from its row.
+// varRow is the row of a variable.
 type varRow struct {
 	name, column, description, source string
 	kind                              VarType
@@ -199,8 +200,7 @@ type varRow struct {
 	expiresAt                         *int64
 }
 
-// putVar writes a value and the mutation that gave it. What was there becomes a
-// value of the past.
+// putVar writes a value and its mutation. The previous value becomes a past one.
 func (b *batch) putVar(ctx context.Context, st *varState, v *varRow, m *mutationRow) error {
 	old, _, err := b.current(ctx, st, v.name)
 	if err != nil {
@@ -209,7 +209,7 @@ func (b *batch) putVar(ctx context.Context, st *varState, v *varRow, m *mutation
 	return b.replaceVar(ctx, st, old, v, m)
 }
 
-// replaceVar is putVar for who has read what is there, nil when there is none.
+// replaceVar is putVar with the row that the caller has read, nil if there is none.
 func (b *batch) replaceVar(ctx context.Context, st *varState, old, v *varRow, m *mutationRow) error {
 	if err := b.mutate(ctx, st, v.name, old, m); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (b *batch) replaceVar(ctx context.Context, st *varState, old, v *varRow, m 
 	return nil
 }
 
-// dropVar removes a variable that is there.
+// dropVar removes an existing variable.
 func (b *batch) dropVar(ctx context.Context, st *varState, old *varRow, m *mutationRow) error {
 	if err := b.mutate(ctx, st, old.name, old, m); err != nil {
 		return err
@@ -262,7 +262,7 @@ type mutationRow struct {
 	task              int64
 }
 
-// mutate appends to the history and archives the value that dies.
+// mutate appends to the history and archives the replaced value.
 func (b *batch) mutate(ctx context.Context, st *varState, name string, old *varRow, m *mutationRow) error {
 	b.cache.seq.mutation++
 	m.id = b.cache.seq.mutation
@@ -271,12 +271,17 @@ func (b *batch) mutate(ctx context.Context, st *varState, name string, old *varR
 		before = old.born
 		b.vars.past = old.appendTo(append(b.vars.past, st.id, m.id))
 	}
+	b.event(st.tree, m.task, variableEvent(m.operation), `{"name":`+quote(name)+`,"state_id":"`+StateID(st.id).String()+
+		`","mutation_id":"`+MutationID(m.id).String()+`"}`)
+	return b.countMutation(ctx, st, name, before, m)
+}
+
+// countMutation appends to the history and compacts it if it is too long.
+func (b *batch) countMutation(ctx context.Context, st *varState, name string, before int64, m *mutationRow) error {
 	b.appendMutation(st, name, before, m)
 	st.mutations++
 	st.entries++
 	b.touch(st)
-	b.event(st.tree, m.task, variableEvent(m.operation), `{"name":`+quote(name)+`,"state_id":"`+StateID(st.id).String()+
-		`","mutation_id":"`+MutationID(m.id).String()+`"}`)
 	if st.entries > MaxHistory {
 		return b.compact(ctx, st)
 	}

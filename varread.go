@@ -18,7 +18,7 @@ const (
 	sqlInherited = `WITH RECURSIVE up(task, level) AS (
 			SELECT CAST($1 AS BIGINT), 0 UNION ALL SELECT h.parent, up.level + 1 FROM up JOIN task_hot h ON h.id = up.task WHERE h.parent <> 0)
 		SELECT st.id, st.task FROM up CROSS JOIN state st CROSS JOIN variable v
-		WHERE st.scope = ` + dbScopeTree + ` AND st.tree = $2 AND st.task = up.task AND st.owner = ''
+		WHERE st.scope = ` + sqldb.SQLScopeTree + ` AND st.tree = $2 AND st.task = up.task AND st.owner = ''
 			AND v.state = st.id AND v.name = $3 AND (v.expires_at IS NULL OR v.expires_at > $4)
 		ORDER BY up.level LIMIT 1`
 	sqlTaskPrompt = `SELECT tree, prompt, created_at FROM task WHERE id = $1`
@@ -42,7 +42,7 @@ func (s *Store) Var(ctx context.Context, ref StateRef, name string) (Variable, e
 		return Variable{}, wrap(op, err)
 	}
 	switch {
-	case st.scope != scTree:
+	case st.scope != sqldb.ScopeTree:
 		return s.ownVar(ctx, st, name, now)
 	case name == VarPrompt || name == VarFinal:
 		return s.special(ctx, st, name, now)
@@ -149,12 +149,9 @@ func (s *Store) unwritten(ctx context.Context, st *varState, name string) (Varia
 	if err := s.db.QueryRow(ctx, sqlTaskPrompt, []any{st.task}, &tree, &column, &at); err != nil {
 		return Variable{}, wrap("read variable", err)
 	}
-	row := &varRow{name: VarFinal, column: "null", kind: VarNull, createdAt: at, updatedAt: at}
-	if name == VarPrompt {
-		row = &varRow{name: VarPrompt, column: promptRef, kind: VarText, source: "user_input", readOnly: true,
-			createdAt: at, updatedAt: at}
-	}
-	v := row.variable(scTree, st)
+	row := specialRow(name)
+	row.createdAt, row.updatedAt = at, at
+	v := row.variable(sqldb.ScopeTree, st)
 	var err error
 	v.Value, err = s.varValue(ctx, st, row.column)
 	v.Size = int64(len(v.Value))
@@ -209,7 +206,7 @@ func scanVar(scan sqldb.Scan) (v varRow, err error) {
 
 func (s *Store) unwrittenVars(ctx context.Context, st *varState, after string) ([]Variable, error) {
 	list := []Variable{}
-	if st.scope != scTree {
+	if st.scope != sqldb.ScopeTree {
 		return list, nil
 	}
 	for _, name := range []string{VarFinal, VarPrompt} {
@@ -234,7 +231,7 @@ func (s *Store) listValue(ctx context.Context, st *varState, v *Variable, column
 		return err
 	}
 	v.Size = int64(len(v.Value))
-	if v.Name == VarFinal && st.scope == scTree {
+	if v.Name == VarFinal && st.scope == sqldb.ScopeTree {
 		return s.finalOf(ctx, v)
 	}
 	return nil

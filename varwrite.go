@@ -1,10 +1,6 @@
 package perdure
 
-import (
-	"context"
-	"database/sql"
-	"errors"
-)
+import "context"
 
 // stateVar names a variable.
 type stateVar struct {
@@ -12,9 +8,9 @@ type stateVar struct {
 	name  string
 }
 
-// varWrites is what a transaction is going to write about variables. Rows that
-// are only added are written together, and of the values that a variable has
-// within one transaction only the last becomes its row.
+// varWrites are the pending rows of variables in a transaction. New rows are inserted
+// together, and of the values of a variable within one transaction only the last becomes
+// its row.
 type varWrites struct {
 	rows      map[stateVar]*varRow // nil: removed
 	order     []stateVar
@@ -22,16 +18,15 @@ type varWrites struct {
 	mutations []any
 }
 
-// maxCachedVars and maxCachedVarBytes bound the memory of variables that are
-// remembered between transactions.
+// maxCachedVars and maxCachedVarBytes bound the variables cached between transactions.
 const (
 	maxCachedVars     = 4096
 	maxCachedVarBytes = 1024
 )
 
 const (
-	varColumns = `name, born, value, size, type, description, source, read_only, ttl, accessed, created_at, updated_at,` +
-		` expires_at`
+	varColumns = `name, born, value, size, type, description, source, read_only, ttl, accessed, created_at,
+		updated_at, expires_at`
 	sqlVar  = `SELECT ` + varColumns + ` FROM variable WHERE state = $1 AND name = $2`
 	headVar = `INSERT INTO variable (state, ` + varColumns + `)`
 	tailVar = `ON CONFLICT (state, name) DO UPDATE SET born = excluded.born, value = excluded.value, size = excluded.size, type = excluded.type,
@@ -44,18 +39,16 @@ const (
 
 func (v *varRow) dest() []any {
 	return []any{&v.name, &v.born, &v.column, &v.size, (*string)(&v.kind), &v.description, &v.source, &v.readOnly,
-		&v.ttl, &v.accessed,
-		&v.createdAt, &v.updatedAt, &v.expiresAt}
+		&v.ttl, &v.accessed, &v.createdAt, &v.updatedAt, &v.expiresAt}
 }
 
 func (v *varRow) appendTo(args []any) []any {
 	return append(args, v.name, v.born, v.column, v.size, string(v.kind), v.description, v.source, boolInt(v.readOnly),
-		v.ttl, v.accessed,
-		v.createdAt, v.updatedAt, v.expiresAt)
+		v.ttl, v.accessed, v.createdAt, v.updatedAt, v.expiresAt)
 }
 
-// current returns a variable as it is, nil when there is none. One whose time
-// is over is there for the row only. Who wants to change it changes a copy.
+// current returns the row of a variable, nil if there is none, and whether its time to live
+// is over. Callers must not change the row.
 func (b *batch) current(ctx context.Context, st *varState, name string) (v *varRow, expired bool, err error) {
 	if st.id == 0 {
 		return nil, false, nil
@@ -67,46 +60,39 @@ func (b *batch) current(ctx context.Context, st *varState, name string) (v *varR
 	}
 	if !known {
 		v = &varRow{}
-		err = b.tx.QueryRow(ctx, sqlVar, []any{st.id, name}, v.dest()...)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil, false, nil
+		if err = b.tx.QueryRow(ctx, sqlVar, []any{st.id, name}, v.dest()...); err != nil {
+			return nil, false, ignoreNoRows(err)
 		}
-		if err != nil {
-			return nil, false, err
-		}
-		b.rememberVar(key, v)
+		b.cacheVar(key, v)
 	}
 	return v, v != nil && v.expiresAt != nil && *v.expiresAt <= b.now, nil
 }
 
-func (b *batch) rememberVar(key stateVar, v *varRow) {
-	c := b.cache
+func (b *batch) cacheVar(key stateVar, v *varRow) {
+	vars := b.cache.vars
 	if v == nil || len(v.column) > maxCachedVarBytes {
-		delete(c.vars, key)
+		delete(vars, key)
 		return
 	}
-	if c.vars == nil || len(c.vars) >= maxCachedVars {
-		c.vars = make(map[stateVar]*varRow)
+	if len(vars) >= maxCachedVars {
+		clear(vars)
 	}
-	c.vars[key] = v
+	vars[key] = v
 }
 
-// writeVar makes v the row of a variable when the transaction is written; nil
-// removes it.
+// writeVar makes v the row of a variable when the pending rows are written; nil removes the
+// variable.
 func (b *batch) writeVar(st *varState, name string, v *varRow) {
 	key := stateVar{st.id, name}
-	if b.vars.rows == nil {
-		b.vars.rows = make(map[stateVar]*varRow)
-	}
 	if _, known := b.vars.rows[key]; !known {
 		b.vars.order = append(b.vars.order, key)
 	}
 	b.vars.rows[key] = v
-	b.rememberVar(key, v)
+	b.cacheVar(key, v)
 }
 
-// flushVars writes what is outstanding. Whatever reads or changes the rows of
-// variables and their history by itself calls it first.
+// flushVars writes the pending rows. Operations that read or change the rows of variables
+// and their history with own statements call it first.
 func (b *batch) flushVars(ctx context.Context) error {
 	w := &b.vars
 	if err := b.in.mutations.Exec(ctx, b.tx, w.mutations); err != nil {
@@ -130,7 +116,7 @@ func (b *batch) flushVars(ctx context.Context) error {
 	return b.in.vars.Exec(ctx, b.tx, args)
 }
 
-// forgetVars is for operations that change rows of variables by themselves.
+// forgetVars prepares for operations that change rows of variables with own statements.
 func (b *batch) forgetVars(ctx context.Context) error {
 	clear(b.cache.vars)
 	return b.flushVars(ctx)

@@ -11,16 +11,15 @@ import (
 // function that received it returns, and only in that function's goroutine.
 type WriteTx struct{ b *batch }
 
-// WriteTx runs write in a transaction: when WriteTx returns nil, everything that
-// write did is durable; when write returns an error, nothing of it is. A package
-// that keeps rows of its own in the store changes them so together with tasks and
-// events.
+// WriteTx runs write in a transaction: when WriteTx returns nil, all changes by write are
+// durable; when write returns an error, none is made. Packages that keep rows of their own
+// in the store use it to change them together with tasks and events.
 //
-// write may be called again when the database was busy, so it must change nothing
-// but the database. It shares its transaction with other changes of this process
-// and holds them up while it runs.
+// write may be called again if the database was busy, so it must not change anything
+// else. It shares its transaction with other changes of this process, which wait while it
+// runs.
 //
-// Statements are prepared once and kept: use constant texts, with $1, $2, … for
+// Statements are prepared once and kept: use constants, with $1, $2, … for
 // arguments, in SQL that both SQLite and PostgreSQL understand. The tables of the
 // store itself change with its versions; other modules should use only tables of
 // their own.
@@ -52,8 +51,8 @@ func (tx *WriteTx) TreeKey(ctx context.Context, id TreeID) (int64, error) {
 	return treeKey(ctx, tx, id)
 }
 
-// NextID returns a number for a row of a package that keeps its own: it is larger
-// than all before it in the store, and may also number other kinds of rows.
+// NextID returns a number for a row of another package. It is larger than all earlier ones
+// in the store; rows of other kinds use numbers of the same sequence.
 func (tx *WriteTx) NextID() int64 {
 	tx.b.cache.seq.mutation++
 	return tx.b.cache.seq.mutation
@@ -72,7 +71,7 @@ func (tx *WriteTx) AppendEvent(tree int64, task TaskID, kind EventKind, data any
 	return err
 }
 
-// eventData encodes what an event says.
+// eventData encodes the data of an event.
 func eventData(data any) (string, error) {
 	const op = "append event"
 	raw, err := json.Marshal(data)
@@ -83,13 +82,12 @@ func eventData(data any) (string, error) {
 }
 
 // AddBlobRef records that a tree refers to a blob, which keeps the blob as long as
-// the tree. It fails with CodeNotFound when the blob is gone.
+// the tree. It fails with CodeNotFound if the blob was removed.
 func (tx *WriteTx) AddBlobRef(ctx context.Context, tree int64, ref BlobRef) error {
 	return tx.b.refBlob(ctx, tree, ref)
 }
 
-// SetLimits replaces the limits of a tree. Warnings about what was used are
-// given anew.
+// SetLimits replaces the limits of a tree. Warning events are appended again.
 func (tx *WriteTx) SetLimits(ctx context.Context, tree int64, limits Limits) error {
 	st, err := tx.b.stat(ctx, tree)
 	if err == nil {
@@ -106,8 +104,8 @@ func (tx *WriteTx) Park(ctx context.Context, l *Lease, until time.Time) error {
 const sqlWakeParked = `UPDATE task_hot SET ready_at = $2
 	WHERE tree = $1 AND ready_at IS NOT NULL AND ready_at > $2 AND state = ` + dbQueued
 
-// WakeParked makes the tree's queued tasks claimable now that were to be claimed
-// later: parked ones, see [Lease.Park], and those that wait for a retry.
+// WakeParked makes the tree's parked tasks, see [Lease.Park], and those that wait for a
+// retry claimable now.
 func (tx *WriteTx) WakeParked(ctx context.Context, tree int64) error {
 	n, err := tx.b.tx.Exec(ctx, sqlWakeParked, tree, tx.b.now)
 	if n > 0 {

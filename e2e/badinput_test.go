@@ -116,8 +116,8 @@ func TestBadModels(t *testing.T) {
 		{7, "exec:/", `is a directory`, nil},
 		{7, "exec:no-such-program-here", `no-such-program-here`, nil},
 		{2, "mock:none.yaml", `none.yaml`, nil},
-		{7, "openai:x", `there is no key for https://api.openai.com/v1`, nil},
-		{7, "openai:x", `there is no key for https://example.com/v1`, []string{"--base-url", "https://example.com/v1"}},
+		{7, "openai:x", `no API key for https://api.openai.com/v1`, nil},
+		{7, "openai:x", `no API key for https://example.com/v1`, []string{"--base-url", "https://example.com/v1"}},
 		{2, "openai:x", `base_url: it holds a password`, []string{"--base-url", "https://me:geheim@127.0.0.1/v1"}},
 	} {
 		stderr := p.bad(c.status, c.pattern, append([]string{"run", "x", "--model", c.model}, c.more...)...)

@@ -94,8 +94,8 @@ func (r *run) clarify(out *state.Outcome) (string, error) {
 	}
 	return r.openGate(perdure.GateClarification, perdure.GateQuestion{Title: "the agent asks: " + lastLine(out.AgentText),
 		Text: out.AgentText, Options: []perdure.GateOption{
-			{Answer: answerReply, Effect: "the loop goes on; what is given with --reason goes into the next prompt"},
-			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+			{Answer: answerReply, Effect: "the loop continues; the reply (--reason) is added to the next prompt"},
+			{Answer: answerAbort, Effect: "the loop ends; the files are not changed"},
 		}})
 }
 
@@ -103,24 +103,24 @@ func (r *run) clarify(out *state.Outcome) (string, error) {
 // wrong, or that the task cannot be done.
 func (r *run) honestGate(out *state.Outcome, evidence string) (string, error) {
 	return r.openGate(perdure.GateHonestExit,
-		perdure.GateQuestion{Title: "the agent says that it cannot be done: " + lastLine(evidence),
+		perdure.GateQuestion{Title: "the agent reports that the task cannot be done: " + lastLine(evidence),
 			Text: evidence + "\n\n" + r.describe(out), Options: []perdure.GateOption{
-				{Answer: answerAccept, Effect: "the loop ends with its best iteration; the report is its result"},
-				{Answer: answerContinue, Effect: "the loop goes on; a reason given with the answer goes into the next prompt"},
-				{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+				{Answer: answerAccept, Effect: "the loop ends with its best iteration; the report is the result"},
+				{Answer: answerContinue, Effect: "the loop continues; the reason (--reason) is added to the next prompt"},
+				{Answer: answerAbort, Effect: "the loop ends; the files are not changed"},
 			}})
 }
 
 // chainGate asks a person when no agent is left.
 func (r *run) chainGate(out *state.Outcome) (string, error) {
 	return r.openGate(perdure.GateReassignment,
-		perdure.GateQuestion{Title: "no agent is left that can go on: " + lastLine(out.AgentError),
+		perdure.GateQuestion{Title: "no agent of the chain can continue: " + lastLine(out.AgentError),
 			Text: r.chain() + "\n\n" + r.describe(out), Options: []perdure.GateOption{
-				{Answer: answerRetry, Effect: "all agents are asked again, from the first; a reason given with the answer goes " +
-					"into the next prompt"},
-				{Answer: answerManual, Effect: "the loop is paused; after a fix by hand, resume goes on"},
+				{Answer: answerRetry, Effect: "all agents are tried again, starting with the first; the reason (--reason) is " +
+					"added to the next prompt"},
+				{Answer: answerManual, Effect: "the loop is paused; fix the problem, then resume the loop"},
 				{Answer: answerFinish, Effect: "the loop ends with its best iteration"},
-				{Answer: answerAbort, Effect: "the loop is abandoned; the files stay as they are"},
+				{Answer: answerAbort, Effect: "the loop is abandoned; the files are not changed"},
 			}})
 }
 
@@ -218,9 +218,9 @@ func (r *run) stuckGate(ctx context.Context, out *state.Outcome, pattern, why st
 	r.state.Errors, r.state.AgentErrors = nil, 0
 	return r.openGate(perdure.GateStuck,
 		perdure.GateQuestion{Title: why, Text: r.describe(out), Options: []perdure.GateOption{
-			{Answer: answerContinue, Effect: "the loop goes on; a reason given with the answer goes into the next prompt"},
-			{Answer: answerManual, Effect: "the loop is paused; after a fix by hand, resume goes on"},
-			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+			{Answer: answerContinue, Effect: "the loop continues; the reason (--reason) is added to the next prompt"},
+			{Answer: answerManual, Effect: "the loop is paused; fix the problem, then resume the loop"},
+			{Answer: answerAbort, Effect: "the loop ends; the files are not changed"},
 		}})
 }
 

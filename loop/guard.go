@@ -109,12 +109,12 @@ func (r *run) takeCalls() error {
 func (r *run) riskGate(out *state.Outcome) (string, error) {
 	wanted := r.state.Run.Wanted
 	return r.openGate(perdure.GateDestructive, perdure.GateQuestion{
-		Title: fmt.Sprintf("the agent wants to do what is not allowed: %s", clip.Bytes(wanted[0], 200)),
+		Title: fmt.Sprintf("the agent requests a call that is not allowed: %s", clip.Bytes(wanted[0], 200)),
 		Text:  "- " + strings.Join(wanted, "\n- ") + "\n\n" + r.describe(out),
 		Options: []perdure.GateOption{
-			{Answer: answerApprove, Effect: "these calls are allowed from now on, and the loop goes on"},
-			{Answer: answerContinue, Effect: "the loop goes on without them; a reason given with the answer goes into the " +
-				"next prompt"},
-			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+			{Answer: answerApprove, Effect: "these calls are allowed from now on, and the loop continues"},
+			{Answer: answerContinue, Effect: "the loop continues without them; the reason (--reason) is added to the next " +
+				"prompt"},
+			{Answer: answerAbort, Effect: "the loop ends; the files are not changed"},
 		}})
 }

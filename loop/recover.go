@@ -278,10 +278,10 @@ func escalate(ctx context.Context, r *run) (string, error) {
 		Text:  fmt.Sprintf("%s\nDiagnosis: %s (%d %%), %s", r.describe(out), v.Diagnosis, v.Confidence, v.Why),
 		Diff:  r.diff(ctx, out),
 		Options: []perdure.GateOption{
-			{Answer: answerApprove, Effect: "the changes are accepted, and the baseline is what the tests say now"},
-			{Answer: answerFalse, Effect: "as approve, and what was found counts as a false alarm: it does not alarm again " +
-				"in this loop"},
+			{Answer: answerApprove, Effect: "the changes are accepted, and the current test results become the baseline"},
+			{Answer: answerFalse, Effect: "the changes are accepted, and the findings count as false alarms, which this loop " +
+				"ignores from now on"},
 			{Answer: answerReject, Effect: "the files from before the iteration are restored, and the loop continues"},
-			{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+			{Answer: answerAbort, Effect: "the loop ends; the files are not changed"},
 		}})
 }

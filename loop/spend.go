@@ -24,12 +24,12 @@ func (r *run) budget(ctx context.Context) (string, error) {
 		percent, used := int(l.Used*100/l.Value), spent(&l)
 		if percent >= 100 {
 			return r.openGate(perdure.GateBudget, perdure.GateQuestion{
-				Title: "the budget is spent: " + used,
+				Title: "budget exhausted: " + used,
 				Text:  fmt.Sprintf("%s were done.", human.Count(int64(r.loop.Iteration), "iteration")),
 				Options: []perdure.GateOption{
-					{Answer: answerRaise, Effect: "the loop may spend as much again as it was given in the beginning"},
+					{Answer: answerRaise, Effect: "the budget is increased by its original amount"},
 					{Answer: answerFinish, Effect: "the loop ends with its best iteration"},
-					{Answer: answerAbort, Effect: "the loop ends; the files stay as they are"},
+					{Answer: answerAbort, Effect: "the loop ends; the files are not changed"},
 				}})
 		}
 		if percent >= warnPercent && r.state.Warned < percent {

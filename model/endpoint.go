@@ -64,8 +64,8 @@ func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
 	}
 	if cfg.Key == "" && !private(base.Hostname()) {
 		return nil, &Error{
-			Kind: KindAuth, Msg: "there is no key for " + base.Redacted(),
-			Hint: fmt.Sprintf("set %s; for a server that needs none, any text will do", cfg.KeyVariable),
+			Kind: KindAuth, Msg: "no API key for " + base.Redacted(),
+			Hint: fmt.Sprintf("set %s; if the server needs no key, set it to any value", cfg.KeyVariable),
 		}
 	}
 	return &Endpoint{cfg: cfg, base: base}, nil

@@ -25,11 +25,10 @@ const KindSkipped = "skipped"
 // gateQuestion returns what the gate of a run asks.
 func gateQuestion(why string) perdure.GateQuestion {
 	return perdure.GateQuestion{Title: "no model of the chain answers", Text: why, Options: []perdure.GateOption{
-		{Answer: perdure.AnswerRetry, Effect: "the models are asked again for all tasks that wait"},
-		{Answer: perdure.AnswerManual, Effect: "a task gets the answer that you write (--text or --file)"},
-		{Answer: perdure.AnswerSkip, Effect: "the tasks that wait count as failed, and the rest is merged as the run's " +
-			"policy says"},
-		{Answer: perdure.AnswerAbandon, Effect: "the tree ends as it is"},
+		{Answer: perdure.AnswerRetry, Effect: "the models are called again for all waiting tasks"},
+		{Answer: perdure.AnswerManual, Effect: "one task gets the result that you write (--text or --file)"},
+		{Answer: perdure.AnswerSkip, Effect: "the waiting tasks fail, and the run's policy decides about the rest"},
+		{Answer: perdure.AnswerAbandon, Effect: "the run is cancelled"},
 	}}
 }
 

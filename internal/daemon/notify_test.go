@@ -116,7 +116,7 @@ echo "1..$n"; exit 1`})
 		!strings.Contains(g.Text, "perdure loop answer reject --loop "+id) {
 		t.Errorf("the gate is told as %+v", g)
 	}
-	want := notify.Option{Answer: "abort", Effect: "the loop ends; the files stay as they are",
+	want := notify.Option{Answer: "abort", Effect: "the loop ends; the files are not changed",
 		Command: "perdure loop answer abort --loop " + id}
 	if last := g.Gate.Options[len(g.Gate.Options)-1]; last != want {
 		t.Error(cmp.Diff(want, last))

@@ -114,7 +114,7 @@ func TestVariablePreconditions(t *testing.T) {
 		must(t, set("b", &none))
 		must(t, set("a", &second.Version))
 		wantCode(t, c.DeleteVar(ctx, session, "a", perdure.Cause{IfVersion: &second.Version}), perdure.CodeConflict,
-			"has the version")
+			"has version")
 		for _, test := range []struct {
 			header, value, body string
 			status              int
@@ -256,7 +256,7 @@ func TestBadVariables(t *testing.T) {
 		{"variables of no tree", "GET", "/v1/variables?tree=tree-00000000", "", 404, `no tree "tree-00000000"`},
 		{"variables of no task", "GET", "/v1/variables?task=task-0001", "", 404, `no task "task-0001"`},
 		{"no such variable", "GET", "/v1/variables/a?scope=global", "", 404, `no variable "a"`},
-		{"name", "PUT", "/v1/variables/1a?scope=global", `{"value":1}`, 400, `"1a" is not a variable's name`},
+		{"name", "PUT", "/v1/variables/1a?scope=global", `{"value":1}`, 400, `"1a" is not a valid variable name`},
 		{"long name", "PUT", "/v1/variables/" + strings.Repeat("a", 129) + "?scope=global", `{"value":1}`, 400,
 			"129 characters, the limit is 128"},
 		{"no value", "PUT", "/v1/variables/a?scope=global", `{}`, 400, `field "value" is missing`},

@@ -89,7 +89,7 @@ func TestStatementsOfOthers(t *testing.T) {
 			}
 		}
 		_, errs := p.enter(t, line)
-		refused := strings.Contains(errs, "has the version") && strings.Contains(errs, "hint: somebody changed it meanwhile")
+		refused := strings.Contains(errs, "has version") && strings.Contains(errs, "hint: it was changed meanwhile")
 		if refused == (want == "5" || line == "c = a") || p.values(t)["a"] != want {
 			t.Errorf("%s: a is %s, %s", line, p.values(t)["a"], errs)
 		}

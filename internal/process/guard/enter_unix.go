@@ -46,7 +46,11 @@ func runGuard() int {
 	control := bufio.NewReader(os.NewFile(fdControl, "control"))
 	status := os.NewFile(fdStatus, "status")
 
-	o, err := readOrder(control)
+	var o order
+	line, err := control.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &o)
+	}
 	if err != nil {
 		return 2
 	}
@@ -71,15 +75,6 @@ func runGuard() int {
 	go reap(pid, reaped)
 	send(status, w.watch(asked, signals, reaped))
 	return 0
-}
-
-func readOrder(control *bufio.Reader) (order, error) {
-	var o order
-	line, err := control.ReadBytes('\n')
-	if err != nil {
-		return o, err
-	}
-	return o, json.Unmarshal(line, &o)
 }
 
 func send(status io.Writer, r report) {

@@ -14,17 +14,12 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/perdure/perdure/internal/storage/blob"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
 // chunkBytes is the size of a chunk; the last one of a value may be shorter.
 const chunkBytes = 1 << 20
-
-// Ref names content by its SHA-256 in hexadecimal.
-type Ref struct {
-	Hash string
-	Size int64
-}
 
 // Write runs a function in a writing transaction.
 type Write func(ctx context.Context, fn func(ctx context.Context, tx *sqldb.Tx) error) error
@@ -43,14 +38,14 @@ const (
 // Put writes content into the database, each chunk in a transaction of its own, under the
 // temporary name temp, because the hash is known only at the end. No other caller may use
 // temp. Content that is stored already is not stored again.
-func Put(ctx context.Context, write Write, temp string, r io.Reader) (Ref, error) {
+func Put(ctx context.Context, write Write, temp string, r io.Reader) (blob.Ref, error) {
 	u := &upload{write: write, temp: temp, sum: sha256.New()}
 	if err := u.copy(ctx, r); err != nil {
 		drop := write(context.WithoutCancel(ctx),
 			func(ctx context.Context, tx *sqldb.Tx) error { return Drop(ctx, tx, temp) })
-		return Ref{}, errors.Join(err, drop)
+		return blob.Ref{}, errors.Join(err, drop)
 	}
-	ref := Ref{Hash: hex.EncodeToString(u.sum.Sum(nil)), Size: u.size}
+	ref := blob.Ref{Hash: hex.EncodeToString(u.sum.Sum(nil)), Size: u.size}
 	return ref, write(ctx, func(ctx context.Context, tx *sqldb.Tx) error {
 		there, err := Has(ctx, tx, ref.Hash)
 		if err != nil {
@@ -78,12 +73,12 @@ func Drop(ctx context.Context, tx *sqldb.Tx, hash string) error {
 }
 
 // Unused lists content that no row refers to, without unfinished uploads.
-func Unused(ctx context.Context, tx *sqldb.Tx) ([]Ref, error) {
-	refs, err := sqldb.Collect(ctx, tx.Query, func(scan sqldb.Scan) (ref Ref, err error) {
+func Unused(ctx context.Context, tx *sqldb.Tx) ([]blob.Ref, error) {
+	refs, err := sqldb.Collect(ctx, tx.Query, func(scan sqldb.Scan) (ref blob.Ref, err error) {
 		err = scan(&ref.Hash, &ref.Size)
 		return ref, err
 	}, sqlUnused)
-	return slices.DeleteFunc(refs, func(r Ref) bool { return len(r.Hash) != hex.EncodedLen(sha256.Size) }), err
+	return slices.DeleteFunc(refs, func(r blob.Ref) bool { return len(r.Hash) != hex.EncodedLen(sha256.Size) }), err
 }
 
 type upload struct {

@@ -58,9 +58,10 @@ func Tree() [][]string {
 
 const (
 	// States outside of trees keep their long values under their negative number.
-	sqlNextPayloads = `SELECT MIN(tree) FROM payload WHERE tree > $1 AND tree < 0`
-	sqlNextRefs     = `SELECT MIN(tree) FROM blob_ref WHERE tree > $1 AND tree < 0`
-	sqlLongValues   = `SELECT value FROM variable WHERE state = $1 AND size > $2
+	sqlNextOwner = `SELECT COALESCE(MIN(tree), 0) FROM (
+			SELECT MIN(tree) AS tree FROM payload WHERE tree > $1 AND tree < 0
+			UNION ALL SELECT MIN(tree) FROM blob_ref WHERE tree > $1 AND tree < 0) owners`
+	sqlLongValues = `SELECT value FROM variable WHERE state = $1 AND size > $2
 		UNION ALL SELECT value FROM variable_past WHERE state = $1 AND size > $2`
 	sqlPayloads = `SELECT hash, LENGTH(text) FROM payload WHERE tree = $1`
 	// The bytes of a blob are counted when its file is removed.
@@ -71,18 +72,9 @@ const (
 
 // Owner returns the next owner of long values after the given one, which is [First] at
 // the beginning; 0 if there is none.
-func Owner(ctx context.Context, db *sqldb.DB, after int64) (int64, error) {
-	next := int64(0)
-	for _, q := range []string{sqlNextPayloads, sqlNextRefs} {
-		var found *int64
-		if err := db.QueryRow(ctx, q, []any{after}, &found); err != nil {
-			return 0, err
-		}
-		if found != nil {
-			next = min(next, *found)
-		}
-	}
-	return next, nil
+func Owner(ctx context.Context, db *sqldb.DB, after int64) (next int64, err error) {
+	err = db.QueryRow(ctx, sqlNextOwner, []any{after}, &next)
+	return next, err
 }
 
 // First is before all owners.
@@ -131,4 +123,31 @@ func Values(ctx context.Context, tx *sqldb.Tx, l Long) (n, bytes int64, err erro
 		}
 	}
 	return n, bytes, nil
+}
+
+const (
+	sqlEndedLedgers = `SELECT h.id, (SELECT COALESCE(SUM(LENGTH(e.data)), 0) FROM handoff_entry e WHERE e.handoff = h.id)
+		FROM handoff h WHERE h.ended_at <= $1 ORDER BY h.ended_at LIMIT $2 + 0`
+	sqlDropLedger  = `DELETE FROM handoff WHERE id = $1`
+	sqlDropEntries = `DELETE FROM handoff_entry WHERE handoff = $1`
+)
+
+// Ledger is a handoff ledger that ended, with the size of its entries.
+type Ledger struct{ ID, Bytes int64 }
+
+// EndedLedgers lists handoff ledgers that ended before an instant, at most limit.
+func EndedLedgers(ctx context.Context, db *sqldb.DB, before int64, limit int) ([]Ledger, error) {
+	return sqldb.Collect(ctx, db.Query, func(scan sqldb.Scan) (l Ledger, err error) {
+		err = scan(&l.ID, &l.Bytes)
+		return l, err
+	}, sqlEndedLedgers, before, limit)
+}
+
+// DropLedger removes a handoff ledger with its entries.
+func DropLedger(ctx context.Context, tx *sqldb.Tx, id int64) error {
+	if _, err := tx.Exec(ctx, sqlDropLedger, id); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, sqlDropEntries, id)
+	return err
 }

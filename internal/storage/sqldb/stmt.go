@@ -8,40 +8,27 @@ import (
 
 // stmtCache keeps the prepared statements of a pool. It stays small, because the
 // statements are constants of the program, with few variants for optional filters.
-type stmtCache struct {
-	mu    sync.RWMutex // guards stmts
-	stmts map[string]*sql.Stmt
-}
+type stmtCache struct{ stmts sync.Map } // string to *sql.Stmt
 
 func (c *stmtCache) get(ctx context.Context, db *sql.DB, text func(string) string, q string) (*sql.Stmt, error) {
-	c.mu.RLock()
-	st := c.stmts[q]
-	c.mu.RUnlock()
-	if st != nil {
-		return st, nil
+	if st, ok := c.stmts.Load(q); ok {
+		return st.(*sql.Stmt), nil
 	}
 	st, err := db.PrepareContext(ctx, text(q))
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if other := c.stmts[q]; other != nil {
+	if other, loaded := c.stmts.LoadOrStore(q, st); loaded {
 		_ = st.Close() //nolint:sqlclosecheck // only this one: another goroutine was faster
-		return other, nil
+		return other.(*sql.Stmt), nil
 	}
-	if c.stmts == nil {
-		c.stmts = make(map[string]*sql.Stmt)
-	}
-	c.stmts[q] = st
 	return st, nil
 }
 
 func (c *stmtCache) close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, st := range c.stmts {
-		_ = st.Close() // of a statement that reads, nothing can be lost
-	}
-	c.stmts = nil
+	c.stmts.Range(func(_, st any) bool {
+		_ = st.(*sql.Stmt).Close() // a statement that reads, so nothing is lost
+		return true
+	})
+	c.stmts.Clear()
 }
