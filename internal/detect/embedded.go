@@ -65,20 +65,12 @@ func runBy(text []byte) string {
 	if !ok {
 		return ""
 	}
+	extensions := map[string]string{"python": ".py", "pypy": ".py", "node": ".js", "nodejs": ".js", "bun": ".js",
+		"deno": ".ts", "tsx": ".ts", "ts-node": ".ts", "ruby": ".rb", "php": ".php", "sh": ".sh", "bash": ".sh",
+		"dash": ".sh", "zsh": ".sh", "ksh": ".sh"}
 	for word := range strings.FieldsSeq(string(program)) {
-		switch name := strings.TrimRight(path.Base(word), "0123456789."); name {
-		case "python", "pypy":
-			return ".py"
-		case "node", "nodejs", "bun":
-			return ".js"
-		case "deno", "tsx", "ts-node":
-			return ".ts"
-		case "ruby":
-			return ".rb"
-		case "php":
-			return ".php"
-		case "sh", "bash", "dash", "zsh", "ksh":
-			return ".sh"
+		if ext := extensions[strings.TrimRight(path.Base(word), "0123456789.")]; ext != "" {
+			return ext
 		}
 	}
 	return ""

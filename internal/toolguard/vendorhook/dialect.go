@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/agent"
@@ -63,9 +64,7 @@ func Read(r io.Reader) (*Event, error) {
 	if in.Event == "" {
 		return nil, errors.New("read hook event: hook_event_name is missing")
 	}
-	switch in.Event {
-	case PreToolUse, PostToolUse, PostToolUseFailure:
-	default:
+	if !slices.Contains([]string{PreToolUse, PostToolUse, PostToolUseFailure}, in.Event) {
 		return e, nil
 	}
 	if e.Call, err = in.call(); err != nil {
