@@ -10,8 +10,8 @@ import (
 // CallState is the state of a journaled call.
 type CallState string
 
-// The states of a call. The outcome of an uncertain call is unknown: the process that
-// sent it died before it recorded the result.
+// The states of a call. CallUncertain: the process that sent the call died
+// before it recorded the result.
 const (
 	CallStarted   CallState = "started"
 	CallCompleted CallState = "completed"

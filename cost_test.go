@@ -145,7 +145,7 @@ func TestCostsOfManyModels(t *testing.T) {
 }
 
 // A call that takes more than was held for it warns and exceeds when it is
-// settled, though nobody asks for another one.
+// settled, without another request.
 func TestOverspending(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {

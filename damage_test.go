@@ -55,8 +55,8 @@ func TestCheckReadsBlobs(t *testing.T) {
 	}
 }
 
-// TestPruneClearsUpAfterTheDead: what a killed process left, once nobody needs
-// it, and never what belongs to the living.
+// TestPruneClearsUpAfterTheDead: files that a killed process left are removed, those of
+// living processes never.
 func TestPruneClearsUpAfterTheDead(t *testing.T) {
 	t.Parallel()
 	s, err := perdure.Open(t.Context(), perdure.Config{Dir: t.TempDir()})

@@ -221,7 +221,7 @@ func TestRerunFromCheckpoint(t *testing.T) {
 	})
 }
 
-// Final is null until the work is done, whoever did it.
+// Final is null until the task completes, however it does.
 func TestFinalIsTheResult(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {

@@ -105,7 +105,7 @@ func TestImportTrees(t *testing.T) {
 	})
 }
 
-// Nobody executes a record: a worker that would take everything gets nothing.
+// A record is not executed: a worker that may claim all trees claims no task.
 func TestRecordsAreNotClaimed(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, s *perdure.Store) {

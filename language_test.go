@@ -54,7 +54,7 @@ var languageExceptions = map[string]string{
 }
 
 // languagePending are folders and files that are not read against the rule yet.
-var languagePending = []string{rootPending}
+var languagePending []string
 
 // rootPending stands for the files of the root package.
 const rootPending = "."

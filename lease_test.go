@@ -193,8 +193,7 @@ func TestLookingTogether(t *testing.T) {
 	})
 }
 
-// Whoever claims beside others gets tasks that nobody else gets, and all tasks
-// are claimed.
+// Concurrent claims take different tasks, and together all tasks.
 func TestClaimsAreUnique(t *testing.T) {
 	t.Parallel()
 	const tasks, claimers, sessions = 600, 64, 8
@@ -297,7 +296,7 @@ func TestClaimTurns(t *testing.T) {
 }
 
 // Claims may be restricted, to trees and by a function; a tree with a living
-// owner is the owner's, whoever remembers what about it.
+// owner is the owner's, whatever other processes have cached.
 func TestClaimRestricted(t *testing.T) {
 	t.Parallel()
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {

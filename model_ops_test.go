@@ -179,7 +179,7 @@ func claimed(leases []*perdure.Lease) string {
 	return sb.String()
 }
 
-// claimTree claims in the midst of other operations. It may miss tasks that
+// claimTree claims between other operations. It may miss tasks that
 // became claimable in the same transaction; what it takes has to be claimable.
 func (w *world) claimTree() *op {
 	s := w.session()
@@ -470,8 +470,8 @@ func (w *world) openSession() *op {
 	}
 }
 
-// endSession closes a session, or lets it die: either way nobody settles its
-// leases, and others may take them over.
+// endSession closes a session, or lets it die: in both cases other sessions
+// may take over its leases.
 func (w *world) endSession() *op {
 	s := w.session()
 	if s == nil || w.pick(4) > 0 {

@@ -161,7 +161,7 @@ func (m *model) add(tree *mTree, parent *mTask, spec *perdure.TaskSpec) *mTask {
 	return t
 }
 
-// failFast tells whether a failed child ends the others.
+// failFast reports whether a failed child ends the others.
 func (t *mTask) failFast() bool {
 	if t.spec.Policy == "" {
 		return t.spec.Strategy == perdure.Sequential
@@ -203,7 +203,7 @@ func rank(a, b *mTask) int {
 	return cmp.Or(cmp.Compare(b.spec.Priority, a.spec.Priority), cmp.Compare(b.depth, a.depth), cmp.Compare(a.id, b.id))
 }
 
-// mayRun tells whether the session may claim from the tree.
+// mayRun reports whether the session may claim from the tree.
 func (t *mTree) mayRun(s *mSession) bool { return t.owner == nil || t.owner == s || t.owner.dead }
 
 // claim takes from dead sessions first, then what is ready; trees take turns.
@@ -281,7 +281,7 @@ func (m *model) take(t *mTask, s *mSession) *mLease {
 	return &mLease{task: t, session: s, fence: t.fence, attempt: t.attempt}
 }
 
-// held tells whether the lease is still the task's.
+// held reports whether the lease is still the task's.
 func (m *model) held(l *mLease) bool {
 	t := m.tasks[l.task.id]
 	return t == l.task && t.state == perdure.Running && t.fence == l.fence

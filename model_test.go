@@ -77,7 +77,7 @@ func envNumber(t testing.TB, name string, byDefault int) int {
 type source interface {
 	// pick returns a number from 0 to n-1.
 	pick(n int) int
-	// more tells whether there is another step.
+	// more reports whether there is another step.
 	more() bool
 }
 
@@ -105,7 +105,7 @@ func (s *byteSource) pick(n int) int {
 	return v % n
 }
 
-// world is a store beside its model.
+// world is a store and its model.
 type world struct {
 	source
 	t        testing.TB
@@ -382,7 +382,7 @@ func (w *world) replay() (map[perdure.TaskID]perdure.State, map[perdure.TreeID]p
 		case perdure.EventTaskCreated, perdure.EventTaskQueued, perdure.EventTaskReleased, perdure.EventTaskRetried:
 			tasks[e.Task] = perdure.Queued
 			if trees[e.Tree].Terminal() {
-				trees[e.Tree] = perdure.Running // somebody asked for a retry
+				trees[e.Tree] = perdure.Running // the task was retried
 			}
 		case perdure.EventTaskStarted:
 			tasks[e.Task] = perdure.Running

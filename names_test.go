@@ -38,7 +38,7 @@ type place struct {
 	enclosing []ast.Node
 }
 
-// program tells whether the place is in package main.
+// program reports whether the place is in package main.
 func (p place) program() bool { return p.file.ast.Name.Name == "main" }
 
 // function is the name of the declared function around the place.
@@ -51,7 +51,7 @@ func (p place) function() string {
 	return ""
 }
 
-// inBubble tells whether the place is inside a call of synctest.Test, where
+// inBubble reports whether the place is inside a call of synctest.Test, where
 // sleeping moves the simulated clock and takes no time.
 func (p place) inBubble() bool {
 	for _, n := range p.enclosing {
@@ -347,7 +347,7 @@ func writtenNames(files []*sourceFile) map[string]bool {
 	return names
 }
 
-// checkErrorTexts reads the texts given to errors.New and fmt.Errorf, and the
+// checkErrorTexts reads the arguments of errors.New and fmt.Errorf, and the
 // fields Msg and Hint.
 func checkErrorTexts(f *sourceFile) []finding {
 	var found []finding

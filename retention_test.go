@@ -107,7 +107,7 @@ func TestPrune(t *testing.T) {
 }
 
 // A tree of many tasks goes in several steps; between them, and after a death
-// in the midst, the store is sound, and the next run finishes.
+// midway, the store is sound, and the next run finishes.
 func TestPruneLargeTree(t *testing.T) {
 	t.Parallel()
 	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
@@ -136,7 +136,7 @@ func TestPruneLargeTree(t *testing.T) {
 	})
 }
 
-// A tree that somebody retries while retention is about to take it stays, and
+// A tree that is retried while retention is about to take it stays, and
 // one that is taken cannot be retried.
 func TestPruneBesideRetry(t *testing.T) {
 	t.Parallel()

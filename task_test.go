@@ -181,7 +181,7 @@ func TestSpawn(t *testing.T) {
 		if got := readTask(t, s, r.tree.Root); got.State != perdure.Running || got.Pending != 0 {
 			t.Errorf("after the refusal the task is %s with %d children", got.State, got.Pending)
 		}
-		if len(dump(t, s)) != len(before)+1 { // the event that tells of the limit
+		if len(dump(t, s)) != len(before)+1 { // the event about the limit
 			t.Error("the refusal left rows")
 		}
 		ids, err := r.root.Spawn(t.Context(), make([]perdure.TaskSpec, 2))

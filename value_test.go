@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
-// Texts come back as they were, on both sides of each limit, also those that
+// Values come back as they were, on both sides of each limit, also those that
 // look like the store's own references.
 func TestValues(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestOutput(t *testing.T) {
 	})
 }
 
-// Blobs of all sizes around the size of a piece come back, from any place, and
+// Blobs of all sizes around the size of a chunk come back, from any place, and
 // one content is kept once.
 func TestBlobs(t *testing.T) {
 	t.Parallel()
