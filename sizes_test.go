@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -17,6 +18,7 @@ import (
 const (
 	maxFunctionLines    = 100
 	maxNesting          = 4
+	maxLineColumns      = 120 // a tab counts as one
 	maxFileLines        = 600
 	maxTestFileLines    = 1000
 	maxInterfaceMethods = 5
@@ -37,6 +39,7 @@ func checkSizes(files []*sourceFile) []finding {
 	var found []finding
 	for _, f := range files {
 		found = append(found, checkFileLength(f)...)
+		found = append(found, checkLineLength(f)...)
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
@@ -69,6 +72,31 @@ func checkFileLength(f *sourceFile) []finding {
 		key:  "file " + f.path,
 		text: fmt.Sprintf("%s: %d lines, at most %d", f.path, lines, limit),
 	}}
+}
+
+// checkLineLength finds long lines. Lines of raw strings are text that cannot be
+// broken, and the reason of a //nolint comment stands in its line.
+func checkLineLength(f *sourceFile) []finding {
+	raw := map[int]bool{}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && strings.HasPrefix(lit.Value, "`") {
+			for line := f.line(lit.Pos()); line <= f.line(lit.End()); line++ {
+				raw[line] = true
+			}
+		}
+		return true
+	})
+	var found []finding
+	for i, line := range strings.Split(string(f.src), "\n") {
+		columns := utf8.RuneCountInString(line)
+		if columns > maxLineColumns && !raw[i+1] && !strings.Contains(line, "//nolint:") {
+			found = append(found, finding{
+				key:  "line " + f.path,
+				text: fmt.Sprintf("%s:%d: %d columns, at most %d", f.path, i+1, columns, maxLineColumns),
+			})
+		}
+	}
+	return found
 }
 
 // functionName is "Name" or "Type.Name".
@@ -310,6 +338,12 @@ func TestSizesRule(t *testing.T) {
 			[]string{"lines a.go f"}},
 		{"long file", "a.go", "// Package a is.\npackage a\n" + strings.Repeat("\n", maxFileLines), []string{"file a.go"}},
 		{"long test file", "a_test.go", "package a\n" + strings.Repeat("\n", maxFileLines), nil},
+		{"long line", "a.go", "// Package a is.\npackage a\n\n//" + strings.Repeat("ä", maxLineColumns-2) + "\n//" +
+			strings.Repeat("a", maxLineColumns-1) + "\n", []string{"line a.go"}},
+		{"long line of a raw string", "a.go", "// Package a is.\npackage a\n\nvar x = `\n" +
+			strings.Repeat("a", maxLineColumns+1) + "`\n", nil},
+		{"long line with a reason", "a.go", "// Package a is.\npackage a\n\nvar x = 1 //nolint:unused // " +
+			strings.Repeat("a", maxLineColumns) + "\n", nil},
 		{"parameters", "a.go", "// Package a is.\npackage a\n\nfunc (t *T[K]) f(a, b, c, d, e, g int) {}\n",
 			[]string{"parameters a.go T.f"}},
 		{"interface", "a.go", "// Package a is.\npackage a\n\ntype i interface { a(); b(); c(); d(); e(); f() }\n",
