@@ -433,7 +433,7 @@ func TestWorkspaceGone(t *testing.T) {
 	b = newBench(t, func(*turn) error { return os.Rename(b.dir, b.dir+".away") }, write("tests/b", "pass"))
 	b.launch()
 	l := b.work()
-	if l.Status != record.Paused || !strings.Contains(b.reason(), "gone") {
+	if l.Status != record.Paused || !strings.Contains(b.reason(), "workspace is missing") {
 		t.Fatalf("%s", show(l))
 	}
 	b.ok(os.Rename(b.dir+".away", b.dir))
