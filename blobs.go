@@ -160,7 +160,8 @@ func (s *Store) PutContext(ctx context.Context, spec ContextSpec) (Context, erro
 				return err
 			}
 		}
-		_, err := b.tx.Exec(ctx, sqlPutContext, id, spec.Pack.Hash, spec.Manifest.Hash, spec.Files, spec.Bytes, spec.Tokens, b.now)
+		_, err := b.tx.Exec(ctx, sqlPutContext, id, spec.Pack.Hash, spec.Manifest.Hash, spec.Files, spec.Bytes, spec.Tokens,
+			b.now)
 		return err
 	}))
 	if err != nil {

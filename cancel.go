@@ -162,7 +162,8 @@ func (b *batch) retryTask(ctx context.Context, id int64) error {
 	var line []failedTask
 	for at := id; at != 0; {
 		t := failedTask{id: at}
-		err := b.tx.QueryRow(ctx, sqlRetryOne, []any{at}, &t.tree, &t.parent, &t.state, &t.rank, &t.attempt, &t.max, &t.pending)
+		err := b.tx.QueryRow(ctx, sqlRetryOne, []any{at}, &t.tree, &t.parent, &t.state, &t.rank, &t.attempt, &t.max,
+			&t.pending)
 		if err != nil {
 			return orNotFound(err, noTask(op, at))
 		}

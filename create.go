@@ -65,8 +65,9 @@ func (b *batch) add(ctx context.Context, t *newTask) error {
 	b.hots = append(b.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), stQueued, readyAt,
 		t.spec.MaxAttempts, t.successor, t.flags|t.spec.flags(), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 	b.addCold(t, b.now)
-	b.fresh[t.id] = &cold{position: t.position, depth: t.depth, priority: t.spec.Priority, prompt: t.spec.Prompt, agent: t.spec.Agent,
-		merge: t.spec.Merge, metadata: string(t.spec.Metadata), strategy: t.spec.Strategy, context: t.spec.Context, createdAt: b.now}
+	b.fresh[t.id] = &cold{position: t.position, depth: t.depth, priority: t.spec.Priority, prompt: t.spec.Prompt,
+		agent: t.spec.Agent, merge: t.spec.Merge, metadata: string(t.spec.Metadata), strategy: t.spec.Strategy,
+		context: t.spec.Context, createdAt: b.now}
 	b.event(t.tree, t.id, EventTaskCreated, `{"parent_id":"`+parentText(t.parent)+`","depth":`+itoa(int64(t.depth))+`}`)
 	return nil
 }
@@ -191,8 +192,8 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 }
 
 func (c *createTree) created(key, now int64) Tree {
-	t := Tree{ID: c.id, Name: c.spec.Name, Kind: c.spec.Kind, Root: TaskID(c.root.id), Config: c.config(), Limits: c.spec.Limits,
-		Placement: c.spec.Placement, State: Queued, CreatedAt: micros(now), key: key}
+	t := Tree{ID: c.id, Name: c.spec.Name, Kind: c.spec.Kind, Root: TaskID(c.root.id), Config: c.config(),
+		Limits: c.spec.Limits, Placement: c.spec.Placement, State: Queued, CreatedAt: micros(now), key: key}
 	t.Placement.Tags = slices.Clone(t.Placement.Tags)
 	t.owner = c.owner()
 	return t

@@ -33,12 +33,13 @@ func (b *batch) mayFinish(ctx context.Context, c *varChange, st *varState) (*fin
 	}
 	l := &Lease{s: b.s, Tree: Tree{key: st.tree}, Task: Task{ID: TaskID(st.task)}}
 	var rank, pending, session, active, readyAt int64
-	err := b.tx.QueryRow(ctx, sqlFinishing, []any{st.task}, &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.flags, &f.state, &pending,
-		&session, &l.claimedAt, &active, &readyAt)
+	err := b.tx.QueryRow(ctx, sqlFinishing, []any{st.task}, &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.flags,
+		&f.state, &pending, &session, &l.claimedAt, &active, &readyAt)
 	if err != nil {
 		return nil, orNotFound(err, noTask(op, st.task))
 	}
-	l.Task.Depth, l.Task.Active, l.session = depthOfRank(rank), time.Duration(active)*time.Microsecond, &Session{key: session}
+	l.Task.Depth, l.Task.Active, l.session = depthOfRank(rank), time.Duration(active)*time.Microsecond,
+		&Session{key: session}
 	l.calls.Store(true)
 	f.lease = l
 	if c.l != nil && c.l.Task.ID == l.Task.ID {
@@ -48,7 +49,8 @@ func (b *batch) mayFinish(ctx context.Context, c *varChange, st *varState) (*fin
 	case stateOf(f.state).Terminal():
 		return nil, &Error{Code: CodeConflict, Op: op, Err: &StateError{l.Task.ID, stateOf(f.state), Completed}}
 	case pending > 0 && !f.rest:
-		return nil, &Error{Code: CodeConflict, Op: op, Msg: "task \"" + l.Task.ID.String() + "\" has " + itoa(pending) + " unfinished children",
+		return nil, &Error{Code: CodeConflict, Op: op, Msg: "task \"" + l.Task.ID.String() + "\" has " + itoa(pending) +
+			" unfinished children",
 			Hint: "wait for them, or cancel them with --cancel-rest"}
 	case f.state == stQueued && readyAt == 0:
 		return nil, conflictf(op, "task %q waits for the previous step", l.Task.ID)

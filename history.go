@@ -183,7 +183,8 @@ func (b *batch) compact(ctx context.Context, st *varState) error {
 	}
 	st.entries -= compactEntries - 1
 	st.compacted = cut
-	b.appendMutation(st, "", 0, &mutationRow{id: cut, operation: mutCompacted, detail: itoa(st.mutations - st.entries + 1)})
+	removed := itoa(st.mutations - st.entries + 1)
+	b.appendMutation(st, "", 0, &mutationRow{id: cut, operation: mutCompacted, detail: removed})
 	return b.dropPast(ctx, st, cut)
 }
 

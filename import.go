@@ -149,8 +149,8 @@ func (s *Store) prepareRecords(ctx context.Context, tasks []TaskRecord, rooted b
 		if err := validateObject(op, "result data", r.Data, MaxResultBytes); err != nil {
 			return nil, err
 		}
-		t, err := s.prepareTask(ctx, &TaskSpec{Prompt: r.Prompt, Agent: r.Agent, Priority: r.Priority, MaxAttempts: r.MaxAttempts,
-			Strategy: r.Strategy, Policy: r.Policy, Merge: r.Merge, Context: r.Context, Metadata: r.Metadata})
+		t, err := s.prepareTask(ctx, &TaskSpec{Prompt: r.Prompt, Agent: r.Agent, Priority: r.Priority,
+			MaxAttempts: r.MaxAttempts, Strategy: r.Strategy, Policy: r.Policy, Merge: r.Merge, Context: r.Context, Metadata: r.Metadata})
 		if err != nil {
 			return nil, err
 		}
@@ -301,14 +301,15 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	}
 	u := &r.Usage
 	cost := int64(u.CostUSD*microsPerDollar + 0.5)
-	w.hots = append(w.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), state, t.spec.MaxAttempts, 0, flags,
-		0, max(r.Attempts, 1), t.pending, r.Active.Microseconds(), u.InputTokens, u.OutputTokens, u.CachedTokens, cost, u.Calls,
+	w.hots = append(w.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), state, t.spec.MaxAttempts, 0,
+		flags, 0, max(r.Attempts, 1), t.pending, r.Active.Microseconds(),
+		u.InputTokens, u.OutputTokens, u.CachedTokens, cost, u.Calls,
 		u.UnpricedCalls, started)
 	b.addCold(&t.newTask, microsOf(r.CreatedAt))
 	st.add(state)
 	if u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0 || cost != 0 {
-		st.spent(costLine{Depth: t.depth, Calls: u.Calls, Input: u.InputTokens, Output: u.OutputTokens, Cached: u.CachedTokens,
-			Micros: cost, Unpriced: u.UnpricedCalls})
+		st.spent(costLine{Depth: t.depth, Calls: u.Calls, Input: u.InputTokens, Output: u.OutputTokens,
+			Cached: u.CachedTokens, Micros: cost, Unpriced: u.UnpricedCalls})
 	}
 	level := st.time().Level(t.depth)
 	level.Total++

@@ -121,7 +121,8 @@ func (s *Store) StateRecord(ctx context.Context, ref StateRef) (StateRecord, err
 	if ref.Scope == ScopeTree {
 		r.Ref.Task = TaskID(st.task)
 	}
-	r.ID, r.CreatedAt, r.UpdatedAt, r.ExpiresAt = StateID(st.id), micros(st.createdAt), micros(st.updatedAt), timePtr(st.expiresAt)
+	r.ID, r.CreatedAt, r.UpdatedAt, r.ExpiresAt = StateID(st.id), micros(st.createdAt), micros(st.updatedAt),
+		timePtr(st.expiresAt)
 	var extra string
 	if err := s.db.QueryRow(ctx, sqlStateExtra, []any{st.id}, &r.Foreign, &extra); err != nil {
 		return r, wrap(op, err)
@@ -173,7 +174,8 @@ func (s *Store) dumpHistory(ctx context.Context, st *varState, r *StateRecord) e
 	return err
 }
 
-func (s *Store) dumpVersions(ctx context.Context, st *varState, q string, values map[string]json.RawMessage, r *StateRecord) error {
+func (s *Store) dumpVersions(ctx context.Context, st *varState, q string, values map[string]json.RawMessage,
+	r *StateRecord) error {
 	first := len(r.Versions)
 	var columns []string
 	err := sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
@@ -306,7 +308,8 @@ func (r *importState) prepare(ctx context.Context, s *Store) error {
 			r.stored[i] = stored{column: promptRef}
 			continue
 		}
-		spec := VarSpec{Name: v.Name, Value: v.Value, Type: v.Type, Description: v.Description, Cause: Cause{Source: v.Source}}
+		spec := VarSpec{Name: v.Name, Value: v.Value, Type: v.Type, Description: v.Description,
+			Cause: Cause{Source: v.Source}}
 		text, err := spec.check(op)
 		if err != nil {
 			return err
@@ -321,7 +324,8 @@ func (r *importState) prepare(ctx context.Context, s *Store) error {
 	}
 	for i := range rec.Mutations {
 		m := &rec.Mutations[i]
-		if m.ID <= 0 || !storable(m.Name) || !storable(m.To) || (&Cause{Source: m.Source, Reason: m.Reason}).check(op) != nil {
+		cause := Cause{Source: m.Source, Reason: m.Reason}
+		if m.ID <= 0 || !storable(m.Name) || !storable(m.To) || cause.check(op) != nil {
 			return invalidf(op, "mutation %d has no number, or its fields are too long", i)
 		}
 	}
@@ -361,7 +365,8 @@ func (r *importState) apply(ctx context.Context, b *batch, fresh map[int64]int64
 	}
 	for i := range rec.Mutations {
 		m := &rec.Mutations[i]
-		_, err := b.tx.Exec(ctx, sqlImportMut, st.id, fresh[int64(m.ID)], m.Operation, m.Name, before[stateVar{int64(m.ID), m.Name}],
+		_, err := b.tx.Exec(ctx, sqlImportMut, st.id, fresh[int64(m.ID)], m.Operation, m.Name,
+			before[stateVar{int64(m.ID), m.Name}],
 			m.To, m.Source, m.Reason, int64(m.Task), microsOf(m.Time), m.Foreign)
 		if err != nil {
 			return err
@@ -375,7 +380,8 @@ func (r *importState) apply(ctx context.Context, b *batch, fresh map[int64]int64
 			return err
 		}
 	}
-	_, err := b.tx.Exec(ctx, sqlImportState, st.id, st.scope, st.tree, st.task, st.owner, st.variables, st.mutations, st.entries,
+	_, err := b.tx.Exec(ctx, sqlImportState, st.id, st.scope, st.tree, st.task, st.owner, st.variables, st.mutations,
+		st.entries,
 		st.compacted, st.checkpoints, microsOf(rec.CreatedAt), microsOf(rec.UpdatedAt), microsPtr(rec.ExpiresAt), rec.Foreign,
 		string(rec.Extra))
 	b.event(st.tree, eventTask(st), EventVariablesImported, `{"state_id":"`+StateID(st.id).String()+`","variables":`+itoa(st.variables)+

@@ -250,7 +250,8 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 		Cached: c.r.CachedTokens, Micros: micro, Unpriced: unpriced})
 	b.overspent(st, l)
 	b.event(st.tree, id, event, fmt.Sprintf(`{"call_id":%q,"model":%s,"input_tokens":%d,"output_tokens":%d,"cost_micros":%s,"tries":%d,"error":%s}`,
-		CallID(c.id), quote(model), c.r.InputTokens, c.r.OutputTokens, microsText(c.r.CostMicros), c.r.Tries, quote(kind.Kind)))
+		CallID(c.id), quote(model), c.r.InputTokens, c.r.OutputTokens, microsText(c.r.CostMicros), c.r.Tries,
+		quote(kind.Kind)))
 	_, err = b.tx.Exec(ctx, sqlAddUsage, id, 1, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens, micro, unpriced)
 	return err
 }

@@ -137,7 +137,8 @@ func (ss *Session) claimFrom(ctx context.Context, from int64, req *ClaimRequest,
 
 // claimTrees claims from each of the trees, beginning after the tree of the last claim, so
 // that trees take turns.
-func (ss *Session) claimTrees(ctx context.Context, trees []int64, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {
+func (ss *Session) claimTrees(ctx context.Context, trees []int64, from int64, req *ClaimRequest, limit int,
+) ([]*Lease, error) {
 	slices.Sort(trees)
 	at, _ := slices.BinarySearch(trees, ss.turn.Load()+1)
 	var leases []*Lease

@@ -270,7 +270,8 @@ func TestCheckFinds(t *testing.T) {
 				r := leased(t, s, perdure.TreeSpec{})
 				if _, err := s.Submit(t.Context(), r.tree.Root,
 					perdure.TaskSpec{Prompt: strings.Repeat("p", perdure.MaxInlineBytes+1)},
-					perdure.TaskSpec{Prompt: strings.Repeat("b", perdure.MaxPayloadBytes+1)}, perdure.TaskSpec{Priority: 1}); err != nil {
+					perdure.TaskSpec{Prompt: strings.Repeat("b", perdure.MaxPayloadBytes+1)},
+					perdure.TaskSpec{Priority: 1}); err != nil {
 					t.Fatal(err)
 				}
 				done := claimOne(t, r.ss)

@@ -312,7 +312,8 @@ func TestAttempts(t *testing.T) {
 			if l.Task.Attempts != attempt {
 				t.Errorf("attempt %d, want %d", l.Task.Attempts, attempt)
 			}
-			if retried := fail(t, l, perdure.Failure{Kind: "model", Message: "no", Retry: true}); retried != (attempt < perdure.DefaultMaxAttempts) {
+			retried := fail(t, l, perdure.Failure{Kind: "model", Message: "no", Retry: true})
+			if retried != (attempt < perdure.DefaultMaxAttempts) {
 				t.Errorf("attempt %d: retried %v", attempt, retried)
 			}
 		}

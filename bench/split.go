@@ -80,7 +80,8 @@ func splitChild(b *bench, _ int) error {
 	}
 	return json.NewEncoder(os.Stdout).Encode(map[string]any{
 		"bytes": m.Bytes, "files": len(m.Files), "bytes_in_cut_files": large, "chunk_tokens": tokens, "chunks": len(chunks),
-		"s": rounded(took.Seconds()), "mb_per_s": rounded(float64(m.Bytes) / 1e6 / took.Seconds()), "peak_mib": memoryOf("VmHWM:"),
+		"s": rounded(took.Seconds()), "mb_per_s": rounded(float64(m.Bytes) / 1e6 / took.Seconds()),
+		"peak_mib": memoryOf("VmHWM:"),
 	})
 }
 

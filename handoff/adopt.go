@@ -133,7 +133,8 @@ func (m *adoption) merge(l Ledger, base, theirs *Checkpoint) Ledger {
 	mergeText(m, "metadata.reason", &l.Metadata.Reason, base.Metadata.Reason, theirs.Metadata.Reason)
 	m.time("metadata.lastUpdatedAt", &l.Metadata.LastUpdatedAt, base.Metadata.LastUpdatedAt, theirs.Metadata.LastUpdatedAt)
 	l.Metadata.PreviousAgents = mergeList(m, "metadata.previousAgents",
-		three[string]{l.Metadata.PreviousAgents, base.Metadata.PreviousAgents, theirs.Metadata.PreviousAgents}, plainStrings())
+		three[string]{l.Metadata.PreviousAgents, base.Metadata.PreviousAgents, theirs.Metadata.PreviousAgents},
+		plainStrings())
 	l.Extra = m.extra("", l.Extra, base.Extra, theirs.Extra)
 	l.Metadata.Extra = m.extra("metadata.", l.Metadata.Extra, base.Metadata.Extra, theirs.Metadata.Extra)
 	l.Verification.Extra = m.extra("verification.", l.Verification.Extra, base.Verification.Extra,

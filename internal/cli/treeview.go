@@ -207,7 +207,8 @@ const graphLabel = 48
 // graph returns a tree as a graph, folded as in the drawing.
 func (v treeView) graph(n *node, depth int) *graph.Node {
 	g := &graph.Node{Key: "t" + fmt.Sprint(int64(n.Task)), State: n.State, Lines: []string{
-		fmt.Sprintf("%s %s %s", status.Mark(n.State), n.Task, v.figures(n.Active(), n.Usage)), env.OneLine(n.Label, graphLabel)}}
+		fmt.Sprintf("%s %s %s", status.Mark(n.State), n.Task, v.figures(n.Active(), n.Usage)),
+		env.OneLine(n.Label, graphLabel)}}
 	if n.note != "" {
 		g.Lines = append(g.Lines, env.OneLine(n.note, graphLabel))
 	}

@@ -85,7 +85,8 @@ func (e *edit) notePath(name string) {
 
 // ofTests reports whether a folder is a test project, like Shop.Tests.
 func ofTests(folder string) bool {
-	return strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") || strings.HasSuffix(folder, "UnitTest")
+	return strings.HasSuffix(folder, "Tests") || strings.HasSuffix(folder, ".Test") ||
+		strings.HasSuffix(folder, "UnitTest")
 }
 
 // note records the words of a line: the parts of names, titles and values.
@@ -139,9 +140,9 @@ func prose(name string) bool {
 // versions that it resolved to are in lock files.
 func manifest(name string) bool {
 	base := path.Base(name)
-	return slices.Contains([]string{"package.json", "pom.xml", "composer.json", "pyproject.toml", "setup.cfg", "Cargo.toml",
-		"go.mod", "build.gradle", "build.gradle.kts", "deno.json", "Directory.Packages.props", "Directory.Build.props"},
-		base) || slices.Contains([]string{".csproj", ".gemspec", ".sln"}, path.Ext(base))
+	return slices.Contains([]string{"package.json", "pom.xml", "composer.json", "pyproject.toml", "setup.cfg",
+		"Cargo.toml", "go.mod", "build.gradle", "build.gradle.kts", "deno.json", "Directory.Packages.props",
+		"Directory.Build.props"}, base) || slices.Contains([]string{".csproj", ".gemspec", ".sln"}, path.Ext(base))
 }
 
 // dependencies reports whether a file records the resolved versions of dependencies;

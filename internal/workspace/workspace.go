@@ -131,7 +131,8 @@ func Open(cfg Config) (*Workspace, error) {
 		w.store = filepath.ToSlash(rel)
 	}
 	if w.store == "." {
-		return nil, &Error{Kind: ErrRefused, Op: "open workspace", Name: root, Msg: "the folder of the snapshots is the workspace",
+		return nil, &Error{Kind: ErrRefused, Op: "open workspace", Name: root,
+			Msg:  "the folder of the snapshots is the workspace",
 			Hint: "use another folder for the snapshots"}
 	}
 	w.contents = &contents{dir: filepath.Join(dir, packsName), log: cfg.Logger}

@@ -103,7 +103,8 @@ func (m *Metric) Validate() []error {
 	var p problems
 	p.check(metricName().MatchString(m.Name), "metric %.80q: a name has 1 to 64 letters, digits, \"_\", \"-\" and \".\"",
 		m.Name)
-	p.check(!slices.Contains([]string{"coverage", "types", "lint", "lines"}, m.Name), "metric %s: the name is taken", m.Name)
+	p.check(!slices.Contains([]string{"coverage", "types", "lint", "lines"}, m.Name), "metric %s: the name is taken",
+		m.Name)
 	p.check(slices.Contains([]string{"", BetterUp, BetterDown}, m.Better),
 		"metric %s: better is %.80q, it may be %s or %s", m.Name, m.Better, BetterUp, BetterDown)
 	command := strings.TrimSpace(m.Command)

@@ -148,7 +148,8 @@ func TestImportedRecords(t *testing.T) {
 		t.Errorf("iteration 2: %+v", two)
 	}
 	g, v := seven.Regressions[0], seven.Recoveries[0]
-	if *seven.Quality != 71 || seven.Check.Skipped || seven.Check.Output != "2 failed" || g.Text != "changed from 150 to 148" ||
+	if *seven.Quality != 71 || seven.Check.Skipped || seven.Check.Output != "2 failed" ||
+		g.Text != "changed from 150 to 148" ||
 		g.Tests[0] != "login: email" || g.Files[0] != "test/a.ts" {
 		t.Errorf("iteration 7: %+v", seven)
 	}
@@ -191,7 +192,8 @@ func TestImportRefuses(t *testing.T) {
 		{"no agent", elsewhere("paused"), without("agent"), perdure.CodeInvalid, "does not name the agent", "--agent"},
 		{"an agent that is not there", elsewhere("paused"), set("agent", "missing"), perdure.CodeInvalid,
 			"there is no agent", ""},
-		{"no workspace", elsewhere("paused"), set("workspace", "/no/such/folder"), perdure.CodeInvalid, "workspace is missing",
+		{"no workspace", elsewhere("paused"), set("workspace", "/no/such/folder"), perdure.CodeInvalid,
+			"workspace is missing",
 			""},
 		{"no iterations left", changed(`"max_iterations":20`, `"max_iterations":8`), nil, perdure.CodeInvalid,
 			"iteration 8 was the last of 8", "--max-iterations"},

@@ -109,12 +109,13 @@ func (c *commands) recordingPart(r *ledger.Recorder, claim *ledger.Claim) string
 	}
 	b.WriteString("\n## Recording Progress\n\n")
 	if claim != nil {
-		fmt.Fprintf(&b, "The work is claimed for you until %s; each command below renews that. Give `--token %s` with every\n"+
-			"`perdure handoff` command, or set %s=%s.\n\n", claim.ExpiresAt.UTC().Format(time.RFC3339), claim.Token,
+		fmt.Fprintf(&b, "The work is claimed for you until %s; each command below renews that. "+
+			"Give `--token %s` with every\n`perdure handoff` command, or set %s=%s.\n\n", claim.ExpiresAt.UTC().Format(time.RFC3339), claim.Token,
 			tokenVariable, claim.Token)
 		flags += " --token " + claim.Token
 	}
-	fmt.Fprintf(&b, "- After each step: `perdure handoff step \"what was done\" --created PATH --modified PATH%s`\n", flags)
+	fmt.Fprintf(&b, "- After each step: `perdure handoff step \"what was done\" --created PATH --modified PATH%s`\n",
+		flags)
 	fmt.Fprintf(&b, "- After each decision: `perdure handoff decide \"what\" --because \"why\"%s`\n", flags)
 	fmt.Fprintf(&b, "- At the end: `perdure handoff verify%s`, then `perdure handoff done%s`\n", flags, flags)
 	b.WriteString("- All of it: `perdure handoff skill`\n")

@@ -58,7 +58,8 @@ func (c *commands) newFalseAlarmCommand() *cobra.Command {
 	return cmd
 }
 
-func (c *commands) markFalseAlarm(ctx context.Context, b *env.Backend, id perdure.TreeID, finding, reason string) error {
+func (c *commands) markFalseAlarm(ctx context.Context, b *env.Backend, id perdure.TreeID,
+	finding, reason string) error {
 	marks, err := marksOf(ctx, b, id, finding)
 	if err != nil {
 		return err

@@ -234,7 +234,8 @@ func (c *commands) newAppendCommand() *cobra.Command {
 		Short: "Append to an array, atomically",
 		Long: "Append a value to an array atomically. A variable that does not exist counts as empty. VALUE is text. The " +
 			"new version is printed.",
-		Example:           "perdure var append findings 'line 3 is never reached'\n perdure var append points --json '[1, 2]'",
+		Example: "perdure var append findings 'line 3 is never reached'\n" +
+			" perdure var append points --json '[1, 2]'",
 		Args:              env.Arguments(1, 2, "a name and at most one value"),
 		ValidArgsFunction: c.completeNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -142,7 +142,8 @@ func Find(name, dir string) (string, error) {
 // Missing reports whether an error of [Find] or [Start] says that there is no such
 // program, or that it cannot be executed.
 func Missing(err error) bool {
-	return slices.ContainsFunc([]error{exec.ErrNotFound, fs.ErrNotExist, fs.ErrPermission, syscall.EISDIR, syscall.ENOEXEC},
+	return slices.ContainsFunc([]error{exec.ErrNotFound, fs.ErrNotExist, fs.ErrPermission, syscall.EISDIR,
+		syscall.ENOEXEC},
 		func(target error) bool { return errors.Is(err, target) })
 }
 

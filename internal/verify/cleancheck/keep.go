@@ -105,7 +105,9 @@ func since(kept []byte, now []workspace.Excluded, changes []workspace.Change) (*
 			return nil, fmt.Errorf("read record of ignored files at the baseline: %w", err)
 		}
 	}
-	manifests := slices.ContainsFunc(changes, func(c workspace.Change) bool { return manifest(c.Path) || manifest(c.From) })
+	manifests := slices.ContainsFunc(changes, func(c workspace.Change) bool {
+		return manifest(c.Path) || manifest(c.From)
+	})
 	there := make(map[string]bool) // dependency folders of the baseline
 	for name := range was {
 		if k, top := classOf(name); k == needed {
