@@ -150,7 +150,8 @@ func (s *Store) prepareRecords(ctx context.Context, tasks []TaskRecord, rooted b
 			return nil, err
 		}
 		t, err := s.prepareTask(ctx, &TaskSpec{Prompt: r.Prompt, Agent: r.Agent, Priority: r.Priority,
-			MaxAttempts: r.MaxAttempts, Strategy: r.Strategy, Policy: r.Policy, Merge: r.Merge, Context: r.Context, Metadata: r.Metadata})
+			MaxAttempts: r.MaxAttempts, Strategy: r.Strategy, Policy: r.Policy, Merge: r.Merge, Context: r.Context,
+			Metadata: r.Metadata})
 		if err != nil {
 			return nil, err
 		}

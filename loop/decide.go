@@ -3,16 +3,15 @@ package loop
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -140,9 +139,7 @@ func (r *run) regressed(ctx context.Context, out *state.Outcome) (string, error)
 }
 
 // varying is what differs each time in messages of one error.
-var varying = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`0x[0-9a-fA-F]+|[0-9]+(?:[.:][0-9]+)*(?:ns|µs|us|ms|s|m|h)?\b|(?:/[\w.+~-]+)+`)
-})
+var varying = lazyregexp.New(`0x[0-9a-fA-F]+|[0-9]+(?:[.:][0-9]+)*(?:ns|µs|us|ms|s|m|h)?\b|(?:/[\w.+~-]+)+`)
 
 // normalised is a message without numbers, times and paths.
 func normalised(text string) string { return clip.Bytes(varying().ReplaceAllString(text, "#"), 500) }

@@ -3,16 +3,15 @@ package loop
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -115,9 +114,7 @@ func (r *run) setLevel(ctx context.Context, level hook.Level, reason string, qua
 }
 
 // placeInText is how tools write where something is.
-var placeInText = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`[\w./\\-]+\.[A-Za-z]{1,8}:\d+`)
-})
+var placeInText = lazyregexp.New(`[\w./\\-]+\.[A-Za-z]{1,8}:\d+`)
 
 // about is what the reminder is about: what the last iteration left.
 func (r *run) about(ctx context.Context, last []state.Outcome) reinforce.About {

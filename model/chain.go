@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Link is one model of a [Chain].
@@ -129,9 +129,7 @@ func (c *Chain) failed(failures []*Error, tries int) *Error {
 }
 
 // reNext matches the beginning of the next name in the name of a chain.
-var reNext = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\s*,\s*((?:builtin|exec|mock|openai|anthropic):)`)
-})
+var reNext = lazyregexp.New(`\s*,\s*((?:builtin|exec|mock|openai|anthropic):)`)
 
 // ChainNames splits the name of a chain into those of its models:
 // "openai:a, anthropic:b" into two. A comma separates names only where one of

@@ -3,11 +3,10 @@ package model
 import (
 	"encoding/json"
 	"io"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Limits of what is read and shown of a server's error.
@@ -71,12 +70,10 @@ const HintTooLong = "the request is too long for the model: set a smaller contex
 
 // reTooLong matches what servers say of a request that is longer than the model
 // reads: in the words of their codes, and of their messages.
-var reTooLong = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)context_length|exceed_context|request_too_large|maximum context|context (length|` +
-		`size|window)|` +
-		`(prompt|request|input) is too (long|large)|too many (input |prompt )?tokens|(input|prompt) token count.*exceeds|` +
-		`too large for model`)
-})
+var reTooLong = lazyregexp.New(`(?i)context_length|exceed_context|request_too_large|maximum context|context (length|` +
+	`size|window)|` +
+	`(prompt|request|input) is too (long|large)|too many (input |prompt )?tokens|(input|prompt) token count.*exceeds|` +
+	`too large for model`)
 
 // Kind returns the kind of failure of a reply with an HTTP status and this fault.
 func (f Fault) Kind(status int) Kind {

@@ -3,7 +3,8 @@ package model
 import (
 	"regexp"
 	"strings"
-	"sync"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // mask stands where a secret was.
@@ -16,17 +17,11 @@ const minSecret = 4
 // The form of secrets that are not known by value. The parts in the
 // first group are kept.
 var (
-	reKeyWord = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`()\b(?:sk|pk|rk|xai|gsk|hf|ghp|gho|glpat|key)[-_][A-Za-z0-9][A-Za-z0-9_\-]{14,}`)
-	})
-	reBearer = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{8,}`)
-	})
-	reAssign = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)((?:api[-_]?key|access[-_]?token|auth[-_]?token|secret|password|[?&](?:key|token|` +
-			`sig))["']?\s*[:=]\s*["']?)[^\s"'&,;]{4,}`)
-	})
-	reUserURL = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(://)[^/\s"@]+@`) })
+	reKeyWord = lazyregexp.New(`()\b(?:sk|pk|rk|xai|gsk|hf|ghp|gho|glpat|key)[-_][A-Za-z0-9][A-Za-z0-9_\-]{14,}`)
+	reBearer  = lazyregexp.New(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{8,}`)
+	reAssign  = lazyregexp.New(`(?i)((?:api[-_]?key|access[-_]?token|auth[-_]?token|secret|password|[?&](?:key|token|` +
+		`sig))["']?\s*[:=]\s*["']?)[^\s"'&,;]{4,}`)
+	reUserURL = lazyregexp.New(`(://)[^/\s"@]+@`)
 )
 
 // Redact masks the given secrets in s, and whatever looks like a key, a bearer

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // follower reads a file that an agent writes in addition to its stream, while it grows.
@@ -38,7 +37,7 @@ func (f *follower) poll() {
 }
 
 // reID is an ID that may stand in a pattern.
-var reID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9A-Za-z_-]+$`) })
+var reID = lazyregexp.New(`^[0-9A-Za-z_-]+$`)
 
 func (f *follower) open() bool {
 	if !reID().MatchString(f.rec.id) {

@@ -3,12 +3,11 @@ package command
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // geminiLine is an event of "gemini -o stream-json".
@@ -110,9 +109,7 @@ func (p *geminiParser) end(l geminiLine) {
 }
 
 // reAttempt is how it says that it tries again; it may do so without end.
-var reAttempt = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`Attempt \d+ failed(?: with status (\d{3}))?`)
-})
+var reAttempt = lazyregexp.New(`Attempt \d+ failed(?: with status (\d{3}))?`)
 
 func (p *geminiParser) stderr(line string) {
 	p.stream.stderr(line)

@@ -1,37 +1,29 @@
 package command
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // How agents say when a limit ends. The long ones are compiled when they are
 // asked for first, not whenever the program starts.
 var (
 	// "limit reached|1763672400", seconds since 1970
-	reEpoch = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\|(\d{10})\b`) })
+	reEpoch = lazyregexp.New(`\|(\d{10})\b`)
 	// "retry in 34.07s", "try again in 2 days 3 hours 4 minutes", "retry after 20"
-	reIn = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:retry|again|resets?|available)\s+(?:in|` +
-			`after)[:\s]+((?:\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|` +
-			`weeks?|w)?[\s,]*(?:and\s+)?)+)`)
-	})
+	reIn = lazyregexp.New(`(?i)\b(?:retry|again|resets?|available)\s+(?:in|` +
+		`after)[:\s]+((?:\d+(?:\.\d+)?\s*(?:milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d|` +
+		`weeks?|w)?[\s,]*(?:and\s+)?)+)`)
 	// one part of it
-	rePart = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(\d+(?:\.\d+)?)\s*([a-z]*)`)
-	})
+	rePart = lazyregexp.New(`(?i)(\d+(?:\.\d+)?)\s*([a-z]*)`)
 	// "try again at Nov 21st, 2026 3:05 PM", "resets at 3:05 PM", "resets 3pm"
-	reAt = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:again|resets?|available)\s+(?:at\s+)?(?:([A-Z][a-z]{2})[a-z]*\s+(\d{1,` +
-			`2})(?:st|nd|rd|th)?,?\s+(?:(\d{4}),?\s+)?(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b`)
-	})
+	reAt = lazyregexp.New(`(?i)\b(?:again|resets?|available)\s+(?:at\s+)?(?:([A-Z][a-z]{2})[a-z]*\s+(\d{1,` +
+		`2})(?:st|nd|rd|th)?,?\s+(?:(\d{4}),?\s+)?(?:at\s+)?)?(\d{1,2})(?::(\d{2}))?\s*(am|pm)\b`)
 	// "resets 2026-11-21T15:05:00Z"
-	reStamp = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
-	})
+	reStamp = lazyregexp.New(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
 )
 
 // maxWait bounds what is believed: a limit that ends in a century is none.

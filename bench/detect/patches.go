@@ -11,10 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 
 	"github.com/perdure/perdure/internal/detect"
 )
@@ -95,15 +95,9 @@ func fromProject(name, text string) bool {
 }
 
 var (
-	gitCommit = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?m)^From [0-9a-f]{40} `)
-	})
-	origin = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?mi)^(Origin:\s*(upstream|backport|https?://)|Applied-Upstream:\s*\S)`)
-	})
-	patchPath = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?m)^(?:---|\+\+\+) (?:"?)([^\t\r\n"]+)`)
-	})
+	gitCommit = lazyregexp.New(`(?m)^From [0-9a-f]{40} `)
+	origin    = lazyregexp.New(`(?mi)^(Origin:\s*(upstream|backport|https?://)|Applied-Upstream:\s*\S)`)
+	patchPath = lazyregexp.New(`(?m)^(?:---|\+\+\+) (?:"?)([^\t\r\n"]+)`)
 )
 
 // patched are the files that a patch names, without the first folder.

@@ -3,10 +3,10 @@ package config
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // The origins of a value.
@@ -100,9 +100,7 @@ const templateHead = `# Settings of perdure for this project. All are optional; 
 `
 
 // bare matches text that needs no quotes in YAML.
-var bare = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*$`)
-})
+var bare = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_./@+-]*(:[A-Za-z0-9_./@+-]+)*$`)
 
 // yaml returns the value as YAML.
 func (s setting) yaml() string {

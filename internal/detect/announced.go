@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // announced reports whether documents of the change, above all a changelog, newly mention
@@ -31,7 +32,7 @@ func document(name string) bool {
 		(documents().MatchString(path.Base(name)) || strings.HasPrefix(name, "docs/"))
 }
 
-var documents = expression(`(?i)^(?:change|history|news|readme|release|upgrad|migrat|breaking|unreleased)`)
+var documents = lazyregexp.New(`(?i)^(?:change|history|news|readme|release|upgrad|migrat|breaking|unreleased)`)
 
 // stems returns the hashes of the word stems of a text, with repetitions.
 func stems(text string) multiset.Hashes {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // This file handles code inside other formats: components with scripts in them,
@@ -76,7 +77,7 @@ func runBy(text []byte) string {
 	return ""
 }
 
-var scriptParts = expression(`(?is)<script\b[^>]*>(.*?)</script\s*>`)
+var scriptParts = lazyregexp.New(`(?is)<script\b[^>]*>(.*?)</script\s*>`)
 
 // scripts blanks everything in a component outside of its scripts.
 func scripts(text []byte) []byte {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // marks reports the marks that a file has more of than before, unless other files of the
@@ -84,7 +85,7 @@ func newMarks(was, now []*syntax.Mark) []*syntax.Mark {
 
 // outdated matches suppressions of deprecation warnings only. Such a warning comes with a
 // new version of a dependency and is not a fault.
-var outdated = expression(
+var outdated = lazyregexp.New(
 	`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,` +
 		`\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
 		`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // functions compares the functions of production code.
@@ -186,7 +187,7 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 }
 
 // notOffered matches paths and names of symbols that are public only within the project.
-var notOffered = expression(
+var notOffered = lazyregexp.New(
 	`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
 
 // cameFor reports whether the file, or class, of a removed symbol gained a public one of
@@ -227,7 +228,7 @@ func sharePart(a, b string) bool {
 }
 
 // nameParts matches the meaningful words of a name.
-var nameParts = expression(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
+var nameParts = lazyregexp.New(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
 
 // stillCalled reports whether the file that declared a function still calls it.
 func stillCalled(p *pair, was *syntax.Function) bool {
@@ -315,6 +316,6 @@ func (r *run) switches(p *pair, was, now []*syntax.Mark) {
 }
 
 var (
-	checkName = expression(`(?i)enable|feature|valid|check|strict|verif|auth|secur|lint|require|enforce|test`)
-	offName   = expression(`(?i)disable|skip|debug|verbose|dry|allow|ignore|insecure|unsafe|experimental`)
+	checkName = lazyregexp.New(`(?i)enable|feature|valid|check|strict|verif|auth|secur|lint|require|enforce|test`)
+	offName   = lazyregexp.New(`(?i)disable|skip|debug|verbose|dry|allow|ignore|insecure|unsafe|experimental`)
 )

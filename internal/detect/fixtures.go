@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // edit describes the changed lines of a file.
@@ -151,7 +152,7 @@ func dependencies(p *pair) bool {
 	return lockFile().MatchString(path.Base(p.path))
 }
 
-var lockFile = expression(`\.(?:lock|sum)$|-lock\.|^(?:packages\.lock|npm-shrinkwrap)\.json$`)
+var lockFile = lazyregexp.New(`\.(?:lock|sum)$|-lock\.|^(?:packages\.lock|npm-shrinkwrap)\.json$`)
 
 // testFolders are the names of test folders, in which data files are fixtures.
 var testFolders = wordSet("test tests spec specs __tests__ test-data test_data testfiles")
@@ -169,7 +170,7 @@ func readByTests(name string) bool {
 }
 
 // setupFile matches names of scripts and of configuration in test folders.
-var setupFile = expression(`^(?:cmakelists|requirements|readme|phpunit|pytest|tox|package-lock)|config|\.(?:lock|sh|bat|` +
+var setupFile = lazyregexp.New(`^(?:cmakelists|requirements|readme|phpunit|pytest|tox|package-lock)|config|\.(?:lock|sh|bat|` +
 	`ps1|mk|cmake|gradle|props|targets|toml|ini|cfg|in|am|build|ts|bazel)$`)
 
 // fixtures reports changed fixtures if the change does not touch related source. New

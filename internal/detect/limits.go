@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Limits bound the work of a Run.
@@ -134,7 +136,7 @@ func generated(text []byte) bool {
 
 // writtenBy matches a first comment that names the program that wrote the file, and its
 // input or date.
-var writtenBy = expression(
+var writtenBy = lazyregexp.New(
 	`^(?://|#|/?\*)\s*(?:This file (?:is|was) )?(?:[Aa]uto-?)?[Gg]enerated by \S+ (?:on|from|for|at) \S`)
 
 // conflict reports whether a file has merge conflict markers: all three, at the beginning

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // plainModel builds the model of a file without a supported language: in scripts and
@@ -47,26 +48,26 @@ func plainModel(name, src string) *syntax.Model {
 }
 
 var (
-	scriptFile = expression(`\.(?:sh|bash|mk|yml|yaml|toml|cfg|ini|ps1|bat|gradle)$|` +
+	scriptFile = lazyregexp.New(`\.(?:sh|bash|mk|yml|yaml|toml|cfg|ini|ps1|bat|gradle)$|` +
 		`^(?:makefile|package\.json|justfile|dockerfile|gnumakefile|jenkinsfile|composer\.json|noxfile|pom\.xml)$`)
-	settingsFile = expression(`\.(?:json|yml|yaml|toml|ini|properties|env|conf)$|^\.env`)
-	ignored      = expression(
+	settingsFile = lazyregexp.New(`\.(?:json|yml|yaml|toml|ini|properties|env|conf)$|^\.env`)
+	ignored      = lazyregexp.New(
 		`\|\|\s*(true\b|:(\s|$|;|")|exit 0)|;\s*true\s*("|'|,|$)|;\s*exit 0|continue-on-error:\s*true|` +
 			`allow_failure:\s*true|--passWithNoTests|--exit-zero|--no-fail-on-error|-DskipTests|-Dmaven\.test\.skip=true|` +
 			`testFailureIgnore>\s*true|ignoreFailures\s*=\s*true|--suppress-no-test-exit-code|\|\|\s*(echo|printf)\b[^|]*$|` +
 			`maven\.test\.failure\.ignore\b|^if\s+!\s.*;\s*then\s+(echo|printf|true|:)[^;]*;\s*fi$`)
-	checks = expression(
+	checks = lazyregexp.New(
 		`(?i)test|lint|check|jest|vet\b|mypy|tsc\b|cargo|verify|cover|spec\b|audit|ruff|phpstan|rubocop|clippy|mocha|` +
 			`phpunit|pytest|gradle|mvn|continue-on-error|allow_failure|exit-zero`)
 	// alwaysFine matches commands that make a script succeed whatever else fails.
-	alwaysFine = expression(`^trap\s+(-\s+)?['"]?(exit 0|exit\s*$|true|:)|^set\s+\+e\s*$|^set\s+\+o\s+errexit`)
+	alwaysFine = lazyregexp.New(`^trap\s+(-\s+)?['"]?(exit 0|exit\s*$|true|:)|^set\s+\+e\s*$|^set\s+\+o\s+errexit`)
 	// leftOut matches options that exclude tests from a run.
-	leftOut = expression(
+	leftOut = lazyregexp.New(
 		`\s-k\s*['"]?not\b|--deselect\b|--ignore(-glob)?[= ]|\s-skip[= ]|\s--skip\b|--exclude-(group|tag|testsuite|task)|` +
 			`--testPathIgnorePatterns|--filter[= ]\s*['"]?[\w.]+\s*!=|--tag\s+['"]?~|\s-x\s+test\b|--exclude-tests?\b|` +
 			`-Dtest=['"]?!`)
 	// switchLine matches a key with a boolean value.
-	switchLine = expression(
+	switchLine = lazyregexp.New(
 		`^["']?([A-Za-z][\w.\-]*)["']?\s*[:=]\s*["']?(true|false|on|off|yes|no|enabled|disabled|True|False)["']?,` +
 			`?\s*(#.*)?$`)
 )

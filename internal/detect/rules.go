@@ -8,12 +8,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Custom is a user's pattern: a regular expression that is matched against lines of code.
@@ -151,12 +151,7 @@ func byAlias(alias string) []string {
 	return ids
 }
 
-// expression returns a function that compiles a regular expression at its first call.
-func expression(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
-
-var customID = expression(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var customID = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 func (c *Custom) problems(known map[string]bool) []error {
 	var errs []error

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"unicode"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // tidied reports whether data lost only its difficult details: blanks, empty lines,
@@ -38,7 +40,7 @@ func plainOutput(name string) bool {
 	return outputFile().MatchString(name)
 }
 
-var outputFile = expression(`\.(?:snap|out|stderr|stdout)$|(?i)golden|expected|snapshot|approved|output`)
+var outputFile = lazyregexp.New(`\.(?:snap|out|stderr|stdout)$|(?i)golden|expected|snapshot|approved|output`)
 
 // laidOut reports whether blanks and empty lines are insignificant in a format.
 func laidOut(name string) bool {

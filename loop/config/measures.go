@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // How a metric of [Measures] is taken, if not by a command.
@@ -94,9 +94,7 @@ func ParseMetric(text string) (Metric, error) {
 	return m, errors.Join(m.Validate()...)
 }
 
-var metricName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
-})
+var metricName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // Validate returns all that is wrong.
 func (m *Metric) Validate() []error {
@@ -156,7 +154,7 @@ func (m *Measures) Validate() []error {
 }
 
 // camel is where a word begins inside of a name, as in loginForm.
-var camel = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([a-z0-9])([A-Z])`) })
+var camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
 
 // Sensitive reports whether a file is in SensitivePaths. Case does not count.
 func (m *Measures) Sensitive(name string) bool {

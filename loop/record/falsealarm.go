@@ -2,11 +2,10 @@ package record
 
 import (
 	"context"
-	"regexp"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // FalseAlarm is a finding that a person marked as wrong. Its loop does not report it
@@ -45,7 +44,7 @@ const (
 		WHERE t.name = $1 ORDER BY f.marked_at, f.fingerprint LIMIT $2 + 0`
 )
 
-var fingerprint = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{16}$`) })
+var fingerprint = lazyregexp.New(`^[0-9a-f]{16}$`)
 
 // MarkFalse marks findings as false alarms, also in a loop that has ended, and returns
 // how many are new. Earlier marks stay as they are.

@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/model"
 )
 
@@ -263,9 +263,7 @@ func duration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-var rePlaceholder = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\{\{ *([a-z_]+|[0-9]+) *\}\}`)
-})
+var rePlaceholder = lazyregexp.New(`\{\{ *([a-z_]+|[0-9]+) *\}\}`)
 
 // parts splits a text at its placeholders.
 func pieces(text string, match *regexp.Regexp) ([]piece, error) {

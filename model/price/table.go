@@ -4,10 +4,11 @@ import (
 	_ "embed"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // The built-in table: its version and the day it is from. A test holds the
@@ -166,9 +167,7 @@ func builtIn(scheme, name, baseURL string) Rate {
 }
 
 // reDate matches the date at the end of a model's name.
-var reDate = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`-(20\d{6}|20\d\d-\d\d-\d\d|latest)$`)
-})
+var reDate = lazyregexp.New(`-(20\d{6}|20\d\d-\d\d-\d\d|latest)$`)
 
 // otherPrice are the snapshots whose price is not that of the name without a
 // date.

@@ -5,16 +5,15 @@ import (
 	"iter"
 	"math"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // asGiven is the end of the names under which invalid members are kept.
@@ -225,10 +224,7 @@ func (x *fitter) textual(s *schema, v *jsontree.Value, at string) (*jsontree.Val
 
 // strictTime matches RFC 3339; the standard library also reads hours of one digit, and
 // commas.
-var strictTime = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`)
-})
+var strictTime = lazyregexp.New(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})$`)
 
 func (x *fitter) instant(v *jsontree.Value, at string) (*jsontree.Value, string) {
 	if new(time.Time).UnmarshalText([]byte(v.Scalar())) == nil && strictTime().MatchString(v.Scalar()) {

@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/jsontree"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // packed is the end of the names of checkpoints.
@@ -65,13 +64,9 @@ func (it *iteration) key() string {
 }
 
 var (
-	idPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^[a-z0-9][a-z0-9-]*-[0-9a-f]{8}$`)
-	})
-	notSlug  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
-	numbered = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^iteration-([0-9]{1,7})(\.json|\.json\.gz)$`)
-	})
+	idPattern = lazyregexp.New(`^[a-z0-9][a-z0-9-]*-[0-9a-f]{8}$`)
+	notSlug   = lazyregexp.New(`[^a-z0-9]+`)
+	numbered  = lazyregexp.New(`^iteration-([0-9]{1,7})(\.json|\.json\.gz)$`)
 )
 
 // maxIDBytes is the limit of the schema.

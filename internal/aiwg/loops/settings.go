@@ -6,17 +6,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/jsontree"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // SettingsFile is the settings file of a project.
@@ -42,10 +41,7 @@ type Setting struct {
 const maxSettings = 1 << 20
 
 // sectionHead matches the first line of the section.
-var sectionHead = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`(?m)^(?:agent_persistence|"agent_persistence"|'agent_persistence')[ \t]*:(?:[ \t\r]|$)`)
-})
+var sectionHead = lazyregexp.New(`(?m)^(?:agent_persistence|"agent_persistence"|'agent_persistence')[ \t]*:(?:[ \t\r]|$)`)
 
 // sectionOf returns the offsets of the section, which ends before the next line that is
 // not indented.

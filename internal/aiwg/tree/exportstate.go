@@ -7,14 +7,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/jsontree"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // stateDoc is a document of the schema rlm-state.
@@ -462,9 +461,7 @@ func (x *exporter) writeChecks(t *exportTree, s *stateExport, below map[perdure.
 // maxFileName is the longest name of a state that becomes the name of its folder.
 const maxFileName = 100
 
-var filePattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
-})
+var filePattern = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 // folderOf returns the name of a state if it can be a folder, else its ID.
 func (s *stateExport) folderOf(name string) string {

@@ -5,14 +5,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/jsontree"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // importKey is the member of a task's metadata and of a tree's configuration
@@ -53,15 +52,9 @@ func foreignOf(metadata json.RawMessage) *foreign {
 }
 
 var (
-	taskPattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^task-[0-9]{4,}$`)
-	})
-	nodePattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^task-[0-9a-f]{8}$`)
-	})
-	treePattern = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^tree-[0-9a-f]{8}$`)
-	})
+	taskPattern = lazyregexp.New(`^task-[0-9]{4,}$`)
+	nodePattern = lazyregexp.New(`^task-[0-9a-f]{8}$`)
+	treePattern = lazyregexp.New(`^tree-[0-9a-f]{8}$`)
 )
 
 // task is a record of a task as it was read.

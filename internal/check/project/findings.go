@@ -6,15 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 var (
 	// findingPlace matches the place of a finding: file:12:5, file(12,5), or GitHub's
 	// annotations.
-	findingPlace = lazily(`^\s*(\S.*?):(\d+)(:\d+)?[: ]|^\s*(\S.*?)\((\d+),(\d+)\)\s*:|^::(error|warning) `)
-	warningWord  = lazily(`(?i)(^::|[:\s\[])(warning|warn|note|info)\b`)
+	findingPlace = lazyregexp.New(`^\s*(\S.*?):(\d+)(:\d+)?[: ]|^\s*(\S.*?)\((\d+),(\d+)\)\s*:|^::(error|warning) `)
+	warningWord  = lazyregexp.New(`(?i)(^::|[:\s\[])(warning|warn|note|info)\b`)
 	// continued matches lines that continue the previous finding.
-	continued = lazily(`(?i):\s*note:|^\s*(note|help):`)
+	continued = lazyregexp.New(`(?i):\s*note:|^\s*(note|help):`)
 )
 
 // maxFindingLine limits the length of a line.

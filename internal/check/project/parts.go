@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Part is a changed part of a manifest that configures checks.
@@ -21,10 +23,10 @@ type Part struct {
 
 // checkingScript matches names of scripts that check, in addition to those that
 // checkingWord matches.
-var checkingScript = lazily(`(?i)(^|[^a-z])(ci|verify|validate|specs?|units?|e2e|qa|prepublish[a-z]*)([^a-z]|$)`)
+var checkingScript = lazyregexp.New(`(?i)(^|[^a-z])(ci|verify|validate|specs?|units?|e2e|qa|prepublish[a-z]*)([^a-z]|$)`)
 
 // checkingWord matches words about checking in lines and names of scripts.
-var checkingWord = lazily(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|` +
+var checkingWord = lazyregexp.New(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|skip[a-z]*|cov|coverage|lint[a-z]*|check[a-z]*|` +
 	`types?check|clippy|surefire|failsafe|jacoco|junit[a-z]*|jest|vitest|mocha|pytest|phpunit|rspec|rubocop|eslint|` +
 	`nowarn|minBound|minimum[a-z]*|threshold[a-z]*|ignoreFailures?|failOnNo[a-z]*|excludeTests[a-z]*|excludeTags|` +
 	`excludeCategories|excludedGroups|testFailureIgnore|failIfNo[a-z]*|fail_?on_?error|Compile\s+Remove|cover|` +

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // checkingLine is a line of a manifest about checking, and the target, task or plugin
@@ -73,18 +75,18 @@ func formOf(name string) (kind string, form regionForm) {
 
 var (
 	// checkingPlugin matches Maven plugins that check.
-	checkingPlugin = lazily(`<artifactId>[^<]*(surefire|failsafe|jacoco|checkstyle|spotbugs|pmd|pitest|detekt|` +
+	checkingPlugin = lazyregexp.New(`<artifactId>[^<]*(surefire|failsafe|jacoco|checkstyle|spotbugs|pmd|pitest|detekt|` +
 		`enforcer|test)[^<]*</artifactId>`)
 	// dependencyLine matches lines that name a dependency with a version.
-	dependencyLine = lazily(`(?i)^(<(groupId|version|artifactId|scope|classifier|type|optional)>|` +
+	dependencyLine = lazyregexp.New(`(?i)^(<(groupId|version|artifactId|scope|classifier|type|optional)>|` +
 		`[a-z]*(implementation|api|compileOnly|runtimeOnly|annotationProcessor|kapt|ksp|classpath|debugImplementation)[ ` +
 		`(]["'a-z(]|id[ (]["']|alias\(|mavenBom|\.PHONY|[#*]|//|<!--)`)
 	// harmlessLine matches settings of output and memory.
-	harmlessLine = lazily(`(?i)^[\]})(\s;,]*$|^(end|</?\w+>|testLogging\b.*|events?[ (].*|exceptionFormat.*|` +
+	harmlessLine = lazyregexp.New(`(?i)^[\]})(\s;,]*$|^(end|</?\w+>|testLogging\b.*|events?[ (].*|exceptionFormat.*|` +
 		`show\w+ *=.*|(max|min)HeapSize.*|maxParallelForks.*|forkEvery.*|jvmArgs.*|t\.(verbose|warning) *=.*|desc .*|` +
 		`@?echo .*)$`)
 	// packageVersion matches the version of a package that a project refers to.
-	packageVersion = lazily(`\s+Version="[^"]*"`)
+	packageVersion = lazyregexp.New(`\s+Version="[^"]*"`)
 )
 
 // checkingLines returns the lines of a manifest about checking.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/check/testreport"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // runner returns the test runner of a call; nil if there is none or it is unknown.
@@ -222,7 +223,7 @@ func (m *measurer) pythonTool(c *call) *site {
 }
 
 // shortX matches pytest's -x, also among other short flags.
-var shortX = lazily(`^-[a-zA-Z]*x[a-zA-Z]*$`)
+var shortX = lazyregexp.New(`^-[a-zA-Z]*x[a-zA-Z]*$`)
 
 func (m *measurer) pytest(c *call) *site {
 	for _, f := range [...]string{"--collect-only", "--co", "--fixtures", "--version", "--help", "-h"} {

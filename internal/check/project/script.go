@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Config sets where a command runs and where it may write.
@@ -244,12 +244,7 @@ func Unescape(s string) string {
 }
 
 // plain matches arguments that need no quotes.
-var plain = lazily(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// lazily returns a function that compiles a regular expression at its first call.
-func lazily(expression string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
-}
+var plain = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // quote formats a text as one word of a shell.
 func quote(s string) string {

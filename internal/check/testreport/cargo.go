@@ -3,28 +3,23 @@ package testreport
 import (
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 var (
-	cargoRunning = lazily(`^\s+Running (?:unittests )?(\S+)(?: \((\S+)\))?$`)
-	cargoHash    = lazily(`-[0-9a-f]{16}(?:\.exe)?$`)
-	cargoBegin   = lazily(`^running (\d+) tests?$`)
-	cargoTest    = lazily(`^test (.+?) \.\.\.(?: (.*))?$`)
-	cargoResult  = lazily(`^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
-	cargoStdout  = lazily(`^---- (.+?) (?:stdout|stderr) ----$`)
-	cargoLine    = lazily(` \(line \d+\)`)
-	cargoBuild   = lazily("^error: could not compile `([^`]+)`")
-	cargoFailed  = lazily(`^error: \d+ targets? failed:`)
+	cargoRunning = lazyregexp.New(`^\s+Running (?:unittests )?(\S+)(?: \((\S+)\))?$`)
+	cargoHash    = lazyregexp.New(`-[0-9a-f]{16}(?:\.exe)?$`)
+	cargoBegin   = lazyregexp.New(`^running (\d+) tests?$`)
+	cargoTest    = lazyregexp.New(`^test (.+?) \.\.\.(?: (.*))?$`)
+	cargoResult  = lazyregexp.New(`^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
+	cargoStdout  = lazyregexp.New(`^---- (.+?) (?:stdout|stderr) ----$`)
+	cargoLine    = lazyregexp.New(` \(line \d+\)`)
+	cargoBuild   = lazyregexp.New("^error: could not compile `([^`]+)`")
+	cargoFailed  = lazyregexp.New(`^error: \d+ targets? failed:`)
 )
-
-// lazily returns a function that compiles a regular expression at its first call.
-func lazily(expression string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
-}
 
 type cargoParser struct {
 	*builder

@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 var (
-	tapPoint   = lazily(`^(not )?ok\b(?:\s+(\d+))?\s*(.*)$`)
-	tapPlan    = lazily(`^1\.\.(\d+)\s*(?:#\s*(.*))?$`)
-	tapDirects = lazily(`(?i)^(.*?)(?:^|\s)#\s*(skip|todo)\S*\s*(.*)$`)
+	tapPoint   = lazyregexp.New(`^(not )?ok\b(?:\s+(\d+))?\s*(.*)$`)
+	tapPlan    = lazyregexp.New(`^1\.\.(\d+)\s*(?:#\s*(.*))?$`)
+	tapDirects = lazyregexp.New(`(?i)^(.*?)(?:^|\s)#\s*(skip|todo)\S*\s*(.*)$`)
 )
 
 // tapLevel is the run of the tests at one depth of indentation.

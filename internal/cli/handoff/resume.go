@@ -110,7 +110,8 @@ func (c *commands) recordingPart(r *ledger.Recorder, claim *ledger.Claim) string
 	b.WriteString("\n## Recording Progress\n\n")
 	if claim != nil {
 		fmt.Fprintf(&b, "The work is claimed for you until %s; each command below renews that. "+
-			"Give `--token %s` with every\n`perdure handoff` command, or set %s=%s.\n\n", claim.ExpiresAt.UTC().Format(time.RFC3339), claim.Token,
+			"Give `--token %s` with every\n"+
+			"`perdure handoff` command, or set %s=%s.\n\n", claim.ExpiresAt.UTC().Format(time.RFC3339), claim.Token,
 			tokenVariable, claim.Token)
 		flags += " --token " + claim.Token
 	}

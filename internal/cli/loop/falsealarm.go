@@ -3,9 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -77,9 +76,7 @@ func (c *commands) markFalseAlarm(ctx context.Context, b *env.Backend, id perdur
 }
 
 // findingName is a regression, or the beginning of a fingerprint.
-var findingName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(reg-\d+-\d+|[0-9a-f]{6,16})$`)
-})
+var findingName = lazyregexp.New(`^(reg-\d+-\d+|[0-9a-f]{6,16})$`)
 
 // isFinding reports whether word is a finding. The digits of a loop are eight.
 func isFinding(word string) bool {

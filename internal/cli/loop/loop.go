@@ -3,16 +3,15 @@ package loop
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -37,9 +36,7 @@ func Command(e *env.Env) *cobra.Command {
 }
 
 // digits matches the ID of a loop and captures its digits, which are those of its tree.
-var digits = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:[a-z0-9][a-z0-9-]*-)?([0-9a-f]{8})$`)
-})
+var digits = lazyregexp.New(`^(?:[a-z0-9][a-z0-9-]*-)?([0-9a-f]{8})$`)
 
 // on returns the function of a command on the loop that the arguments name.
 func (c *commands) on(why env.Purpose,

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // readAsked finds production code that detects test runs: it compares the arguments, the
@@ -165,6 +166,6 @@ var (
 		".spec.ts .spec.jsx .spec.tsx test_ tests/ /tests/ /test/ test/ /tests /test tests _spec _spec.rb " +
 		"_test.rb test-classes tests:: ::tests:: /deps/ Test Tests Spec .Tests ::test_ conftest"))
 	modules  = sync.OnceValue(wordSet("modules"))
-	modeName = sync.OnceValue(pattern(`(?i)^(?:node|app|rails|rack|go|django|flask|aspnetcore|dotnet|spring|micronaut|` +
-		`symfony|laravel|ktor)_?(?:env|environment|profiles_active)$|^npm_lifecycle_event$|^env$|^environment$`))
+	modeName = lazyregexp.New(`(?i)^(?:node|app|rails|rack|go|django|flask|aspnetcore|dotnet|spring|micronaut|` +
+		`symfony|laravel|ktor)_?(?:env|environment|profiles_active)$|^npm_lifecycle_event$|^env$|^environment$`)
 )

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Check is a declared check: a rule for a field, or an access control.
@@ -276,7 +277,7 @@ func (u *unit) injected(m *Model, i int) {
 	}
 }
 
-var givesCaller = sync.OnceValue(pattern(`(?i)user|auth|token|admin|permission|role|login|api_?key|scope`))
+var givesCaller = lazyregexp.New(`(?i)user|auth|token|admin|permission|role|login|api_?key|scope`)
 
 // keeper notes the name of an access control or a sanitizer with the words near it.
 func (u *unit) keeper(m *Model, i int) {

@@ -3,7 +3,6 @@ package syntax
 import (
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -122,11 +121,6 @@ func words(s string) set { return set(nil).and(s) }
 
 // wordSet returns a function that builds a set with words, for sync.OnceValue.
 func wordSet(s string) func() set { return func() set { return words(s) } }
-
-// pattern returns a function that compiles a regular expression, for sync.OnceValue.
-func pattern(s string) func() *regexp.Regexp {
-	return func() *regexp.Regexp { return regexp.MustCompile(s) }
-}
 
 // and returns the set with more words.
 func (s set) and(more string) set {

@@ -3,9 +3,9 @@ package syntax
 import (
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Limit is a number that a value is compared with.
@@ -63,9 +63,9 @@ func (g *Guard) Wider(was *Guard) bool {
 const tenfold = 10
 
 // checks matches names of functions that check whether a value is allowed or valid.
-var checks = sync.OnceValue(pattern(`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|` +
+var checks = lazyregexp.New(`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|` +
 	`[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|` +
-	`[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`))
+	`[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`)
 
 // readAssert notes an assertion in Python production code, other than a type hint.
 func (u *unit) readAssert(f *Function, i int) {

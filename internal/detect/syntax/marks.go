@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // compiledMark is a rule with its tokens split.
@@ -231,21 +232,21 @@ func (u *unit) endsProgram(i int) bool {
 
 var (
 	// ofProgram matches names of programs and of functions that end them.
-	ofProgram = sync.OnceValue(pattern(`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|` +
+	ofProgram = lazyregexp.New(`(?i)main|cli|cmd|command|bin/|app|server|script|tool|daemon|entry|manage|setup|` +
 		`build|worker|exit|quit|signal|shutdown|stop|close|terminate|example|help|usage|version|args|option|launch|boot|` +
-		`start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`))
+		`start|run|console|task|plugin|loader|process|test|bench|gui|window|menu|electron|plugin`)
 	// endsWell matches signals and the output before a program ends.
-	endsWell = sync.OnceValue(pattern(`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|` +
-		`args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`))
+	endsWell = lazyregexp.New(`SIG[A-Z]{3}|(?i)help|usage|version|print|println|log|stdout|fork|child|argv|` +
+		`args|quit|shutdown|signal|interrupt|uncaught|disconnect|destroy`)
 )
 
 // calledByRunner matches annotations of functions called before and after the tests.
-var calledByRunner = sync.OnceValue(pattern(`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|` +
-	`(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`))
+var calledByRunner = lazyregexp.New(`^(?:OneTime)?(?:SetUp|TearDown)|^(?:Before|After)|` +
+	`(?:Assembly|Class|Test)(?:Initialize|Cleanup)$|^fixture$`)
 
 // loadedByRunner matches names of files that a runner reads before the tests.
-var loadedByRunner = sync.OnceValue(pattern(`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|` +
-	`support|init|hook|runner|spec|test`))
+var loadedByRunner = lazyregexp.New(`(?i)conftest|set_?up|tear|global|config|helper|bootstrap|` +
+	`support|init|hook|runner|spec|test`)
 
 // lineText returns the line of a token.
 func (u *unit) lineText(i int) string {
@@ -348,7 +349,7 @@ func (u *unit) why(line int) string {
 }
 
 // inWords matches a comment for readers: at least four words, not only separators or directives.
-var inWords = sync.OnceValue(pattern(`^[/*#\s]*(?:[A-Za-z"'\x60(][\w'"\x60().,/-]*[\s*]+){3}\S`))
+var inWords = lazyregexp.New(`^[/*#\s]*(?:[A-Za-z"'\x60(][\w'"\x60().,/-]*[\s*]+){3}\S`)
 
 // directive reports whether a comment is read by a tool: the needle is near its beginning or after
 // another comment mark.
@@ -361,11 +362,11 @@ func directive(s, needle string) bool {
 	return strings.Trim(head, " \t:@-!\n") == ""
 }
 
-var openEnd = sync.OnceValue(pattern(`\b(TO` +
+var openEnd = lazyregexp.New(`\b(TO` +
 	`DO|FIX` +
 	`ME|HA` +
 	`CK|XX` +
-	`X)\b`))
+	`X)\b`)
 
 // readOpenEnds notes comments that leave work for later.
 func (u *unit) readOpenEnds(m *Model) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // otherSkips notes the skips of single runners and languages: names, modifiers after the title,
@@ -59,7 +60,7 @@ func (u *unit) docRequires(t *Test, d *decl) {
 	}
 }
 
-var requirement = sync.OnceValue(pattern(`@requires\s+(PHP|extension|OSFAMILY|OS|function|setting)\s+([^\n*]+)`))
+var requirement = lazyregexp.New(`@requires\s+(PHP|extension|OSFAMILY|OS|function|setting)\s+([^\n*]+)`)
 
 // options reads the options between a test's title and function, such as { only: true }.
 func (u *unit) options(t *Test, d *decl, note func(s Skipping, at, to int)) {
@@ -291,9 +292,9 @@ func (u *unit) pestSystem(d *decl, call string, note func(s Skipping, at, to int
 }
 
 // sharpConditions matches C# attributes that restrict a test to some machines.
-var sharpConditions = sync.OnceValue(pattern(`^(?:Platform|PlatformSpecific|OSCondition|OSSkipCondition|` +
+var sharpConditions = lazyregexp.New(`^(?:Platform|PlatformSpecific|OSCondition|OSSkipCondition|` +
 	`SkipOnPlatform|CICondition)$|(?i:(?:windows|win|mac|osx|macos|linux|unix)(?:only)?(?:fact|theory)$)|^(?:Manual|` +
-	`Local|Nightly|DebugOnly|SkipOnCI|NotOnCI)(?:Fact|Theory)$`))
+	`Local|Nightly|DebugOnly|SkipOnCI|NotOnCI)(?:Fact|Theory)$`)
 
 // sharpOnly reports whether the attribute with the name at i lists where a test runs.
 func (u *unit) sharpOnly(i, to int) bool {

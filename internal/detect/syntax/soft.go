@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // noteSoft notes the condition [from, to) of a block that cannot throw.
@@ -263,6 +264,6 @@ func (u *unit) expectsAbsence(i int) bool {
 	return false
 }
 
-var absences = sync.OnceValue(pattern(`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|` +
+var absences = lazyregexp.New(`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|` +
 	`stopiteration|import_?error|key_?error|index_?error|attribute_?error|name_?error|cancel|interrupt|abort|timeout|` +
-	`closed|exists|unicode|unsupported|notimplemented|noclassdef|eof|brokenpipe|connectionreset`))
+	`closed|exists|unicode|unsupported|notimplemented|noclassdef|eof|brokenpipe|connectionreset`)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // tableCases adds the rows of named tables: those of a provider or of a list of the file.
@@ -129,7 +130,7 @@ func (u *unit) providers(d *decl) []string {
 	return slices.Compact(all)
 }
 
-var docProvider = sync.OnceValue(pattern(`@dataProvider\s+(?:\w+::)?(\w+)`))
+var docProvider = lazyregexp.New(`@dataProvider\s+(?:\w+::)?(\w+)`)
 
 // namedRows returns the rows of a function or a variable.
 func (u *unit) namedRows(name string, near *decl) []Case {

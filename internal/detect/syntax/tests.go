@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // readTests finds the tests of a file with their assertions and skips.
@@ -289,7 +290,7 @@ func (u *unit) member(i int) bool {
 }
 
 // identifier matches a word of a title that can only be a name in the code.
-var identifier = sync.OnceValue(pattern(`^\w*(?:[a-z][A-Z]|\w_)\w*$`))
+var identifier = lazyregexp.New(`^\w*(?:[a-z][A-Z]|\w_)\w*$`)
 
 // minMember is the minimum length of a distinctive name in bytes.
 const minMember = 4

@@ -6,14 +6,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure/internal/text/jsontree"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Unreadable returns why text cannot be a settings file at all, "" if it can.
@@ -39,7 +38,7 @@ const maxNesting = 100
 func TooDeep(text []byte) bool { return deepestBracket(text) > maxNesting || manyDashes(text) }
 
 // dashes matches lists in lists on one line.
-var dashes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:[-?:][ \t]+)+`) })
+var dashes = lazyregexp.New(`(?:[-?:][ \t]+)+`)
 
 // manyDashes reports whether text has lists in lists so deep that the parser, whose time
 // grows with the square of the depth, would be slow. The dashes are counted here: a regular

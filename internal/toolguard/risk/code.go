@@ -1,12 +1,11 @@
 package risk
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // interpreter reports whether a program takes code as an argument, or reads it.
@@ -34,31 +33,26 @@ func (a *assessment) script(name string, args []string, depth int) {
 	}
 }
 
-// expression returns a function that compiles a regular expression at its first call.
-func expression(text string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
-}
-
 // Calls that delete, move, write, and run commands, in the languages that interpreters
 // accept on a command line.
-var deleters = expression(
+var deleters = lazyregexp.New(
 	`\b(os\.(remove|unlink|rmdir|removedirs|truncate)|shutil\.rmtree|rmtree|unlink(Sync)?|rmSync|rmdirSync|` +
 		`truncateSync|fs\.(rm|unlink|rmdir|promises\.rm)|File\.(delete|unlink|truncate)|FileUtils\.(rm|rm_f|rm_r|rm_rf|` +
 		`remove)|Deno\.remove(Sync)?|Remove-Item)\b`)
 
-var movers = expression(
+var movers = lazyregexp.New(
 	`\b(os\.(rename|replace|renames|chmod)|shutil\.(move|copy|copyfile)|rename(Sync)?|chmod(Sync)?|FileUtils\.(mv|cp|` +
 		`chmod)|copyFile(Sync)?)\b`)
 
-var writers = expression(
+var writers = lazyregexp.New(
 	`open\([^)]*["'][rb]*[wax+]|write_text|write_bytes|writeFile|appendFile|file_put_contents|(File|IO)\.write|` +
 		`\.touch\(|symlink`)
 
-var runners = expression(
+var runners = lazyregexp.New(
 	`os\.(system|popen|exec|spawn)|subprocess|\bsystem\b|\bexec(Sync|File|FileSync)?\b|\bspawn(Sync)?\b|shell_exec|` +
 		`passthru|popen|qx`)
 
-var quotedParts = expression("'([^'\\\\\n]{1,300})'|\"([^\"\\\\\n]{1,300})\"|`([^`\n]{1,300})`")
+var quotedParts = lazyregexp.New("'([^'\\\\\n]{1,300})'|\"([^\"\\\\\n]{1,300})\"|`([^`\n]{1,300})`")
 
 // code assesses a program in another language by its calls and strings. It does not match
 // strings with calls.

@@ -8,15 +8,14 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 )
@@ -55,9 +54,7 @@ func mendedOnly(f *detect.Finding) bool {
 }
 
 // values matches literals in common forms.
-var values = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("[\\d\"'`]|\\b(?:true|false|nil|null|undefined|None|True|False)\\b")
-})
+var values = lazyregexp.New("[\\d\"'`]|\\b(?:true|false|nil|null|undefined|None|True|False)\\b")
 
 // overlay runs a candidate that passed with the baseline's tests, if some were weakened.
 func (s *sealing) overlay(ctx context.Context, clean *outcome) error {
@@ -235,12 +232,9 @@ func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) 
 func (s *sealing) note(text string) { s.v.Notes = append(s.v.Notes, text) }
 
 // misfits matches messages of tests that call something whose name or signature changed.
-var misfits = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(
-		`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|` +
-			`ReferenceError|SyntaxError|NoMethodError|ArgumentError|` +
-			`[\w.]*NoSuchMethodError|Error: Cannot find module|Error: Call to undefined)\b`)
-})
+var misfits = lazyregexp.New(`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|` +
+	`ReferenceError|SyntaxError|NoMethodError|ArgumentError|` +
+	`[\w.]*NoSuchMethodError|Error: Cannot find module|Error: Call to undefined)\b`)
 
 // leaf returns a test's own name, without suites, parameters and subtests.
 func leaf(id string) string {

@@ -6,15 +6,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"math/big"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Key is what equal answers have in common; "" when there is no answer.
@@ -29,9 +28,7 @@ func Key(text string) string {
 
 // answerLine begins the line of a reply that holds its answer, after whatever
 // led to it.
-var answerLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^[\s*_#>]*(?:final\s+answer|answer)[\s*_]*:[\s*_]*(\S.*)$`)
-})
+var answerLine = lazyregexp.New(`(?i)^[\s*_#>]*(?:final\s+answer|answer)[\s*_]*:[\s*_]*(\S.*)$`)
 
 // Normal makes equal what people would count as the same answer:
 //
@@ -77,9 +74,7 @@ func wrapping(r rune) bool {
 
 // plainNumber is a number as people write it, with or without commas between
 // thousands.
-var plainNumber = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?$`)
-})
+var plainNumber = lazyregexp.New(`^[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?$`)
 
 // maxNumber bounds the characters of what is compared as a number. (A bound in
 // the expression would make it a large one, which every start would pay for.)

@@ -3,10 +3,10 @@
 package platform
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // Condition is one under which a test is skipped or runs.
@@ -111,32 +111,27 @@ func everySystem(text string) bool {
 		!strings.Contains(s, "!") && !strings.Contains(s, "not") && !strings.Contains(s, "&&")
 }
 
-// pattern returns a function that compiles a regular expression, for sync.OnceValue.
-func pattern(s string) func() *regexp.Regexp {
-	return func() *regexp.Regexp { return regexp.MustCompile(s) }
-}
-
 var (
-	checked = sync.OnceValue(pattern(`\bCI\b|_CI\b|CICondition|skipOnCi|CIRCLECI|(?i)github_|in_?ci\b|\bis_?ci\b|travis|` +
-		`jenkins|buildkite|teamcity|tf_build|continuous_?integration|build_number`))
-	ofSystem = sync.OnceValue(pattern(`(?i)windows|win32|win_|darwin|mac_?os|\bmac\?|linux|unix|bsd\b|goos|goarch|` +
+	checked = lazyregexp.New(`\bCI\b|_CI\b|CICondition|skipOnCi|CIRCLECI|(?i)github_|in_?ci\b|\bis_?ci\b|travis|` +
+		`jenkins|buildkite|teamcity|tf_build|continuous_?integration|build_number`)
+	ofSystem = lazyregexp.New(`(?i)windows|win32|win_|darwin|mac_?os|\bmac\?|linux|unix|bsd\b|goos|goarch|` +
 		`platform|\bos\.name|\bos\.type|operatingsystem|java_?os|\barch|arm64|amd64|aarch|x86|short\(\)|\b(is_?)?root\b|` +
 		`\bget[re]?uid\b|geteuid|locale|cgo|\b(is)?race|wasm|endian|rbconfig|sizeof|pointer_?width|msys|\bfork\b|symlink|` +
-		`ipv6|fips|posix|\bnt\b|tty|numcpu|cpu_count`))
-	ofEnvironment = sync.OnceValue(pattern(`(?i)getenv|lookupenv|environ\b|\benv\b|\$_env|\$_server|environmentvariable|` +
-		`systemproperty|env::var|option_env|extension|importorskip|feature`))
-	named = sync.OnceValue(pattern("\"[^\"]*\"|'[^']*'|`[^`]*`|\\benv\\.\\w+"))
+		`ipv6|fips|posix|\bnt\b|tty|numcpu|cpu_count`)
+	ofEnvironment = lazyregexp.New(`(?i)getenv|lookupenv|environ\b|\benv\b|\$_env|\$_server|environmentvariable|` +
+		`systemproperty|env::var|option_env|extension|importorskip|feature`)
+	named = lazyregexp.New("\"[^\"]*\"|'[^']*'|`[^`]*`|\\benv\\.\\w+")
 	// ofInstalled matches words for software that may be missing.
-	ofInstalled = sync.OnceValue(pattern(`(?i)version|jre|jdk|\bphp|which|lookpath|lookupenv|getenv|environ|\benv\b|` +
+	ofInstalled = lazyregexp.New(`(?i)version|jre|jdk|\bphp|which|lookpath|lookupenv|getenv|environ|\benv\b|` +
 		`env::var|exist|stat\(|access|isfile|found|install|availab|support|capab|import|module|hasattr|has_|have_|` +
-		`extension|requires|docker|loaded|defined|feature|\btypeof[ (]*[\w.$]+[ )]*[=!]|\bping\b|\bdial|probe|reachable`))
+		`extension|requires|docker|loaded|defined|feature|\btypeof[ (]*[\w.$]+[ )]*[=!]|\bping\b|\bdial|probe|reachable`)
 	// rare matches conditions for systems that are hardly used.
-	rare = sync.OnceValue(pattern(`(?i)(!=|!==|!equals\(|isnot)["'(]*(aix|plan9|solaris|sunos|illumos|haiku|amiga|zos|` +
+	rare = lazyregexp.New(`(?i)(!=|!==|!equals\(|isnot)["'(]*(aix|plan9|solaris|sunos|illumos|haiku|amiga|zos|` +
 		`hp-?ux)|EnabledOnOs\((value=)?\{?(OS\.)?(AIX|SOLARIS|OTHER)|RequiresOperatingSystem\w*\(["']/?(solaris|aix|` +
-		`sunos|hp-?ux|haiku)|^(aix|plan9|solaris|illumos|zos)$`))
-	build     = sync.OnceValue(pattern(`^(!?)go1\.(\d+)$`))
-	eitherOr  = sync.OnceValue(pattern(`\|\||\bor\b`))
-	eitherAnd = sync.OnceValue(pattern(`&&|\band\b`))
-	orTrue    = sync.OnceValue(pattern(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`))
-	andFalse  = sync.OnceValue(pattern(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`))
+		`sunos|hp-?ux|haiku)|^(aix|plan9|solaris|illumos|zos)$`)
+	build     = lazyregexp.New(`^(!?)go1\.(\d+)$`)
+	eitherOr  = lazyregexp.New(`\|\||\bor\b`)
+	eitherAnd = lazyregexp.New(`&&|\band\b`)
+	orTrue    = lazyregexp.New(`(?i)(\|\||\bor )\(?true\b|\btrue(\|\|| or\b)`)
+	andFalse  = lazyregexp.New(`(?i)(&&|\band )\(?false\b|\bfalse(&&| and\b)`)
 )

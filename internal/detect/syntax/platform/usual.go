@@ -3,7 +3,8 @@ package platform
 import (
 	"cmp"
 	"strings"
-	"sync"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // A usual machine runs Linux on amd64, as in CI. A condition that limits a test to other machines
@@ -228,18 +229,18 @@ func ofUsual(atom string) truth {
 }
 
 var (
-	usual   = sync.OnceValue(pattern(`(?i)linux|posix|unix\b|amd64|x86_64|\bx64\b|debug_assertions|^test$`))
-	unusual = sync.OnceValue(pattern(`(?i)windows|win32|win64|\bwin\b|["'^/]win|win_platform|\bnt\b|mswin|mingw|msys|` +
+	usual   = lazyregexp.New(`(?i)linux|posix|unix\b|amd64|x86_64|\bx64\b|debug_assertions|^test$`)
+	unusual = lazyregexp.New(`(?i)windows|win32|win64|\bwin\b|["'^/]win|win_platform|\bnt\b|mswin|mingw|msys|` +
 		`cygwin|darwin|mac_?os|\bmac\b|\bosx\b|freebsd|openbsd|netbsd|solaris|arm64|aarch64|\barm\b|s390x|riscv|\bmiri\b|` +
-		`tarpaulin|\bloom\b|\bfuzzing\b|is_?win\b`))
-	separator = sync.OnceValue(pattern(`(?i)separator(?:char)?\b.*[=(]|\bpath\.sep\b|\bos\.sep\b`))
+		`tarpaulin|\bloom\b|\bfuzzing\b|is_?win\b`)
+	separator = lazyregexp.New(`(?i)separator(?:char)?\b.*[=(]|\bpath\.sep\b|\bos\.sep\b`)
 	// doubtful matches words for capabilities of a system.
-	doubtful = sync.OnceValue(pattern(`(?i)support|avail|missing|without|lack|need|fail|broken|\bhas|can_|\bcan[A-Z]|` +
-		`using|version|release|distro|feature|uid\b|hasattr|exist|docker|musl|\bwsl`))
-	denied   = sync.OnceValue(pattern(`!==?|!~|\bnot in\b|\bis not\b|(?i)neq\(|notequals?\(`))
-	nothing  = sync.OnceValue(pattern(`={1,3}(?:-1|false|False|nil|null|None)$|<0$`))
-	skipping = sync.OnceValue(pattern(`\.skip\b|\.todo\b|\bx(?:it|test|describe)\b|^skip\b`))
+	doubtful = lazyregexp.New(`(?i)support|avail|missing|without|lack|need|fail|broken|\bhas|can_|\bcan[A-Z]|` +
+		`using|version|release|distro|feature|uid\b|hasattr|exist|docker|musl|\bwsl`)
+	denied   = lazyregexp.New(`!==?|!~|\bnot in\b|\bis not\b|(?i)neq\(|notequals?\(`)
+	nothing  = lazyregexp.New(`={1,3}(?:-1|false|False|nil|null|None)$|<0$`)
+	skipping = lazyregexp.New(`\.skip\b|\.todo\b|\bx(?:it|test|describe)\b|^skip\b`)
 	// otherSystem matches names of tests about another system.
-	otherSystem = sync.OnceValue(pattern(`[wW]in(?:32|64|[A-Z_])|(?i:windows|unc_?path|mac_?os|darwin|arm64|powershell|` +
-		`registry_?key|drive_?letter)`))
+	otherSystem = lazyregexp.New(`[wW]in(?:32|64|[A-Z_])|(?i:windows|unc_?path|mac_?os|darwin|arm64|powershell|` +
+		`registry_?key|drive_?letter)`)
 )

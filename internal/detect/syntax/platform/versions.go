@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // inUse are the oldest and the newest version of each language in use, as 100*major + minor.
@@ -37,18 +39,18 @@ const versionName = `(?i)(?:version_info|python_version(?:_tuple)?\(\)|RUBY_VERS
 	`node_?version|nodemajor|rustversion)`
 
 var (
-	compared = sync.OnceValue(pattern(versionName +
+	compared = lazyregexp.New(versionName +
 		`(?:\[[^\]]*\]|[\w.]|\(["'/.,v)\d]*\)|\(["']|["'])*?\)*(?:,["'])?(>=|<=|>|<|={2,3}|!==?|\bgte?\b|` +
-		`\blte?\b)=?(?:Gem::Version\.new)?[("'\[]*v?(?:go)?(\d+)(?:(?:[.,]\s*|0)(\d+))?`))
+		`\blte?\b)=?(?:Gem::Version\.new)?[("'\[]*v?(?:go)?(\d+)(?:(?:[.,]\s*|0)(\d+))?`)
 	// afterwards matches comparisons such as version_compare(PHP_VERSION, "8.0", ">=").
-	afterwards = sync.OnceValue(pattern(`(?i)version_compare\(PHP_VERSION,["'](\d+)(?:\.(\d+))?[^"']*["'],["'](>=|<=|>|` +
-		`<|==|!=|gt|ge|lt|le|eq)["']`))
-	semver = sync.OnceValue(pattern(`(?i)\b(gte|lte|gt|lt)\(process\.versions?(?:\.node)?,["']v?(\d+)(?:\.(\d+))?`))
-	begins = sync.OnceValue(pattern(versionName +
+	afterwards = lazyregexp.New(`(?i)version_compare\(PHP_VERSION,["'](\d+)(?:\.(\d+))?[^"']*["'],["'](>=|<=|>|` +
+		`<|==|!=|gt|ge|lt|le|eq)["']`)
+	semver = lazyregexp.New(`(?i)\b(gte|lte|gt|lt)\(process\.versions?(?:\.node)?,["']v?(\d+)(?:\.(\d+))?`)
+	begins = lazyregexp.New(versionName +
 		`[\w.]*\.?(?:startsWith|start_with\?|StartsWith|startswith)\(["']([^"']*)["']|HasPrefix\(runtime\.Version\(\),` +
-		`"([^"]*)"`))
-	jre = sync.OnceValue(pattern(`(Enabled|Disabled)(?:On|For)Jre(Range)?\((?:value=)?\{?(min=|` +
-		`max=)?(?:JRE\.)?(?:JAVA_)?(\d+)`))
+		`"([^"]*)"`)
+	jre = lazyregexp.New(`(Enabled|Disabled)(?:On|For)Jre(Range)?\((?:value=)?\{?(min=|` +
+		`max=)?(?:JRE\.)?(?:JAVA_)?(\d+)`)
 )
 
 // version returns the comparison with the language's version; nil for none.
