@@ -31,7 +31,7 @@ func (s *server) createContext(r *request) (any, error) {
 	}
 	encoded, err := manifest.Encode()
 	if err != nil {
-		return nil, invalid(opContext, err.Error(), "give fewer files at once")
+		return nil, invalid(opContext, err.Error(), "send fewer files in one request")
 	}
 	manifestRef, err := s.store.PutBlob(ctx, bytes.NewReader(encoded))
 	if err != nil {

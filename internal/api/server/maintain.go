@@ -28,7 +28,7 @@ func (s *server) collect(r *request) (any, error) {
 		IncludeFailed: body.IncludeFailed, Checkpoints: body.Checkpoints, Completed: r.seconds("completed", body.Completed),
 		Failed: r.seconds("failed", body.Failed), Handoffs: r.seconds("handoffs", body.Handoffs)}}
 	if body.Checkpoints < 0 || body.Checkpoints > perdure.MaxCheckpoints {
-		r.keep(invalid("collect garbage", fmt.Sprintf("field \"checkpoints\" is %d, up to %d are kept", body.Checkpoints,
+		r.keep(invalid("collect garbage", fmt.Sprintf("field \"checkpoints\" is %d, expected 0 to %d", body.Checkpoints,
 			perdure.MaxCheckpoints), ""))
 	}
 	if err := r.done(); err != nil {
@@ -46,7 +46,7 @@ func (r *request) seconds(field string, v *float64) time.Duration {
 		return 0
 	}
 	if *v < 0 || *v > maxSeconds {
-		r.keep(invalid("collect garbage", fmt.Sprintf("field %q is %g, seconds from 0 to %d are needed", field, *v,
+		r.keep(invalid("collect garbage", fmt.Sprintf("field %q is %g, expected seconds from 0 to %d", field, *v,
 			maxSeconds), ""))
 	}
 	return max(time.Nanosecond, time.Duration(*v*float64(time.Second))) // the store takes 0 for its default

@@ -29,22 +29,22 @@ func outcomeOf(code perdure.Code) outcome {
 	case perdure.CodeInvalid:
 		return outcome{http.StatusBadRequest, "Invalid request", "the request is not valid"}
 	case perdure.CodeNotFound:
-		return outcome{http.StatusNotFound, "Not found", "there is no such thing"}
+		return outcome{http.StatusNotFound, "Not found", "the requested resource does not exist"}
 	case perdure.CodeConflict:
-		return outcome{http.StatusConflict, "Conflict", "it is not in the state for this"}
+		return outcome{http.StatusConflict, "Conflict", "the current state does not allow the request"}
 	case perdure.CodeLeaseLost:
 		return outcome{http.StatusConflict, "Lease lost", "the lease was taken over"}
 	case perdure.CodeBudgetExceeded:
 		return outcome{http.StatusPaymentRequired, "Budget exceeded", "the tree's budget does not allow it"}
 	case perdure.CodeCanceled:
-		return outcome{statusCanceled, "Canceled", "it was canceled"}
+		return outcome{statusCanceled, "Canceled", "the request was canceled"}
 	case perdure.CodeUnavailable:
-		return outcome{http.StatusServiceUnavailable, "Unavailable", "the store cannot be used at the moment"}
+		return outcome{http.StatusServiceUnavailable, "Unavailable", "the store is temporarily unavailable"}
 	case perdure.CodeDamaged:
 		return outcome{http.StatusInternalServerError, "Damaged", "the store is damaged"}
 	default:
 		return outcome{http.StatusInternalServerError, "Internal error",
-			"something went wrong inside; the log of the server says what"}
+			"internal error; see the log of the server for its cause"}
 	}
 }
 

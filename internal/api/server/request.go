@@ -75,7 +75,7 @@ func (r *request) text(name string) string {
 	r.known = append(r.known, name)
 	all := r.values[name]
 	if len(all) > 1 {
-		r.fail(fmt.Sprintf("parameter %q is there %d times", name, len(all)), "")
+		r.fail(fmt.Sprintf("parameter %q appears %d times, expected once", name, len(all)), "")
 	}
 	if len(all) == 0 {
 		return ""
@@ -101,7 +101,7 @@ func (r *request) flag(name string) bool {
 	case "1", "true":
 		return true
 	default:
-		r.fail(fmt.Sprintf("parameter %q is %q, true or false is needed", name, v), "")
+		r.fail(fmt.Sprintf("parameter %q is %q, expected true or false", name, v), "")
 		return false
 	}
 }
@@ -113,7 +113,7 @@ func (r *request) number(name string, low, high, missing int64) int64 {
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < low || n > high {
-		r.fail(fmt.Sprintf("parameter %q is %q, a number from %d to %d is needed", name, v, low, high), "")
+		r.fail(fmt.Sprintf("parameter %q is %q, expected a number from %d to %d", name, v, low, high), "")
 	}
 	return n
 }
@@ -128,7 +128,7 @@ func (r *request) duration(name string, high time.Duration) time.Duration {
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil || d < 0 {
-		r.fail(fmt.Sprintf("parameter %q is %q, a duration is needed", name, v), "a duration looks like 30s")
+		r.fail(fmt.Sprintf("parameter %q is %q, expected a duration", name, v), "write it as in 30s or 5m")
 	}
 	return min(d, high)
 }
@@ -163,7 +163,7 @@ func (r *request) tasks(name string) []perdure.TaskID {
 		ids = append(ids, id)
 	}
 	if len(ids) > maxPage {
-		r.fail(fmt.Sprintf("parameter %q names %d tasks, at most %d are possible", name, len(ids), maxPage), "")
+		r.fail(fmt.Sprintf("parameter %q names %d tasks, at most %d are allowed", name, len(ids), maxPage), "")
 	}
 	return ids
 }
@@ -174,7 +174,7 @@ func (r *request) states(name string) []perdure.State {
 		perdure.Completed, perdure.Failed, perdure.Cancelled}
 	for _, v := range r.list(name) {
 		if !slices.Contains(known, perdure.State(v)) {
-			r.fail(fmt.Sprintf("parameter %q holds %q, which is not a state", name, v), fmt.Sprintf("states are %v", known))
+			r.fail(fmt.Sprintf("parameter %q contains the unknown state %q", name, v), fmt.Sprintf("states are %v", known))
 		}
 		states = append(states, perdure.State(v))
 	}
@@ -197,7 +197,7 @@ func (r *request) bodyUpTo(v any, limit int64) error {
 
 func (r *request) decode(v any, limit int64) error {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" {
-		return invalid(opRead, fmt.Sprintf("content encoding %q is not understood", enc), "send the body as it is")
+		return invalid(opRead, fmt.Sprintf("content encoding %q is not supported", enc), "send the body without encoding")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, limit))
 	if err != nil {

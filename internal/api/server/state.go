@@ -22,7 +22,7 @@ func (s *server) ref(r *request) (perdure.StateRef, error) {
 		case ref.Name != "":
 			ref.Scope = perdure.ScopeTemporary
 		default:
-			r.fail("no state is named", "give scope=global, or session, tree, task or name")
+			r.fail("scope is missing", "set scope=global, or set session, tree, task or name")
 		}
 	}
 	for _, p := range []struct {
@@ -36,7 +36,7 @@ func (s *server) ref(r *request) (perdure.StateRef, error) {
 		{"name", ref.Name != "", []perdure.Scope{perdure.ScopeTemporary}},
 	} {
 		if p.there && ref.Scope != p.with[0] && ref.Scope != p.with[len(p.with)-1] {
-			r.fail(fmt.Sprintf("parameter %q has no meaning in the scope %q", p.name, ref.Scope), "")
+			r.fail(fmt.Sprintf("parameter %q cannot be used with scope %q", p.name, ref.Scope), "")
 		}
 	}
 	if err := r.done(); err != nil || ref.Task == 0 || ref.Tree != "" {

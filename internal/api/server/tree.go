@@ -24,10 +24,10 @@ func (s *server) createTree(r *request) (any, error) {
 	case err != nil:
 		return nil, err
 	case s.cfg.Launcher == nil:
-		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "this server starts no trees"}
+		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "this server cannot start trees"}
 	case s.draining():
 		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "the server is stopping",
-			Hint: "try again when it runs"}
+			Hint: "retry after the server has restarted"}
 	}
 	tree, err := s.cfg.Launcher.Launch(r.Context(), req)
 	return created{"/v1/trees/" + string(tree.ID), tree}, err

@@ -248,11 +248,11 @@ func TestBadVariables(t *testing.T) {
 		status                     int
 		want                       string // in the detail
 	}{
-		{"no state", "GET", "/v1/variables", "", 400, "no state is named"},
+		{"no state", "GET", "/v1/variables", "", 400, "scope is missing"},
 		{"scope", "GET", "/v1/variables?scope=all", "", 400, `scope "all" is not one of global`},
 		{"scope without a session", "GET", "/v1/variables?scope=session", "", 400, `scope "session" needs a name`},
 		{"tree of the global scope", "GET", "/v1/state?scope=global&tree=tree-00000000", "", 400,
-			`"tree" has no meaning in the scope "global"`},
+			`"tree" cannot be used with scope "global"`},
 		{"variables of no tree", "GET", "/v1/variables?tree=tree-00000000", "", 404, `no tree "tree-00000000"`},
 		{"variables of no task", "GET", "/v1/variables?task=task-0001", "", 404, `no task "task-0001"`},
 		{"no such variable", "GET", "/v1/variables/a?scope=global", "", 404, `no variable "a"`},
