@@ -20,17 +20,17 @@ func keyHelp() [][2]string {
 		{"↑ ↓  k j", "move"},
 		{"PgUp PgDn  Home End", "move by a page, to the first, to the last"},
 		{"→ ←  l h  space", "unfold and fold; ← on a folded task goes to its parent"},
-		{"Enter", "everything about a task: prompt, error, result, calls"},
-		{"/", "only tasks whose prompt or ID holds a text"},
-		{"s", "only tasks in one state: failed, running, queued, …"},
-		{"Esc", "all tasks again; from there, the list of trees"},
+		{"Enter", "details of a task: prompt, error, result, calls"},
+		{"/", "filter tasks by text in the prompt or ID"},
+		{"s", "filter tasks by state: failed, running, queued, …"},
+		{"Esc", "clear the filter; without a filter, go to the list of trees"},
 		{"c", "cancel the task and everything below it"},
 		{"C", "cancel the tree"},
-		{"r", "give a failed task another attempt"},
+		{"r", "retry a failed task"},
 		{"e", "show or hide the log of events"},
 		{"t", "the list of trees"},
 		{"?", "this help"},
-		{"q  Ctrl-C", "leave; what runs goes on"},
+		{"q  Ctrl-C", "quit; running trees continue"},
 	}
 }
 
@@ -286,7 +286,7 @@ func (m *model) askRetry() {
 	if m.cfg.Daemon {
 		next = "the daemon runs it"
 	}
-	m.asked = &question{fmt.Sprintf("give %s another attempt?", id), func() tea.Cmd {
+	m.asked = &question{fmt.Sprintf("retry %s?", id), func() tea.Cmd {
 		return m.request(func(ctx context.Context, c *client.Client) tea.Msg {
 			_, err := c.RetryTask(ctx, id)
 			return acted{text: fmt.Sprintf("%s is queued again; %s", id, next), err: err}

@@ -140,7 +140,7 @@ func (m *model) slow() string {
 	if s := m.status.Slowest; s != nil {
 		parts = append(parts, status.Slowest(s.Task, s.Prompt, m.now.Sub(s.Since), s.Model))
 	} else if !m.status.State.Terminal() && (gate == nil || !gate.Rests) {
-		parts = append(parts, m.dim("nothing runs at the moment"))
+		parts = append(parts, m.dim("no tasks are running"))
 	}
 	return strings.Join(parts, "   ")
 }
@@ -203,7 +203,7 @@ func (m *model) taskLine(i int) string {
 	case row.Error != nil:
 		note = " — " + human.OneLine(row.Error.Kind+": "+row.Error.Message)
 	case row.Lost:
-		note = " — its process is gone"
+		note = " — its process has ended"
 	case row.Attempts > 1 && row.State == perdure.Running:
 		note = fmt.Sprintf(" — attempt %d", row.Attempts)
 	}
@@ -241,7 +241,7 @@ func (m *model) eventLine(e *perdure.Event) string {
 func (m *model) treesLines() []string {
 	lines := []string{m.bold("perdure watch") + "  trees", ""}
 	if len(m.trees) == 0 {
-		return append(lines, m.dim("  there are no trees yet; `perdure run` makes one"))
+		return append(lines, m.dim("  no trees yet; start one with `perdure run`"))
 	}
 	height := max(1, m.height-len(lines)-footLines)
 	top := max(0, m.chosen-height+1)
@@ -288,7 +288,7 @@ func (m *model) helpLines() []string {
 // maxShown bounds how much of a text a task's page shows.
 const maxShown = 64 << 10
 
-// taskLines is everything about a task, in lines that fit.
+// taskLines returns the details of a task in lines that fit the screen.
 func (m *model) taskLines() []string {
 	t := m.task
 	lines := []string{"", m.state(t.State, status.Mark(t.State)+" "+string(t.State)) +

@@ -200,11 +200,11 @@ func TestTellsOfAGate(t *testing.T) {
 	x.shows("1 task waiting at gate 1; `perdure answer "+string(tree.ID), "1 queued", "gate.opened")
 	wait()
 	x.pass()
-	x.shows("2 tasks waiting at gate 1", "!nothing runs")
+	x.shows("2 tasks waiting at gate 1", "!no tasks are running")
 	_, err := x.store.AnswerGate(t.Context(), tree.ID, 1, perdure.GateDecision{Answer: perdure.AnswerRetry, By: "ann"})
 	x.check(err)
 	x.pass()
-	x.shows("!waiting at gate", "nothing runs", "gate.answered")
+	x.shows("!waiting at gate", "no tasks are running", "gate.answered")
 }
 
 func TestFollowsATree(t *testing.T) {
@@ -214,7 +214,7 @@ func TestFollowsATree(t *testing.T) {
 	tree, ids := x.tree("read the first", "read the second", "read the third")
 	x.start(tree.ID)
 	x.shows(string(tree.ID), "a name", "0 of 4 tasks", "3 queued", "▾ ◌ task-0001  (3) the root",
-		"○ task-0002  read the first", "task.waiting", "nothing runs")
+		"○ task-0002  read the first", "task.waiting", "no tasks are running")
 	first := x.claim()
 	_, _, err := first.BeginCall(ctx, perdure.CallSpec{Model: "mock:slow", RequestHash: "h"})
 	x.check(err)
@@ -245,7 +245,7 @@ func TestActs(t *testing.T) {
 	x.keys("down", "c")
 	x.shows("is failed: there is nothing to cancel")
 	x.keys("r")
-	x.shows("give task-0002 another attempt? y n")
+	x.shows("retry task-0002? y n")
 	x.keys("n")
 	x.shows("nothing was done")
 	if got := state(ids[0]); got != perdure.Failed {
@@ -362,7 +362,7 @@ func TestListsTrees(t *testing.T) {
 	t.Parallel()
 	x := newTerminal(t)
 	x.start("")
-	x.shows("there are no trees yet")
+	x.shows("no trees yet")
 	first, _ := x.tree("a")
 	x.check(x.claim().Complete(t.Context(), perdure.Result{Text: "done"}))
 	x.check(x.claim().Complete(t.Context(), perdure.Result{Text: "done"}))
@@ -374,7 +374,7 @@ func TestListsTrees(t *testing.T) {
 	x.keys("esc")
 	x.shows(string(second.ID))
 	x.keys("?")
-	x.shows("fold", "leave")
+	x.shows("fold", "quit")
 	x.keys("x")
 	x.shows(string(first.ID))
 	x.keys("ctrl+c")
@@ -396,7 +396,7 @@ func TestRestsWhenNothingHappens(t *testing.T) {
 	}
 	before := x.screen()
 	x.pass()
-	if after := x.screen(); after[:strings.Index(after, "nothing runs")] == "" || len(pauses) != 1 ||
+	if after := x.screen(); after[:strings.Index(after, "no tasks are running")] == "" || len(pauses) != 1 ||
 		pauses[0] < 4*defaultEvery {
 		t.Errorf("pauses %v:\n%s\n%s", pauses, before, after)
 	}
