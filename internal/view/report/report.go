@@ -3,7 +3,6 @@
 package report
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,8 +145,11 @@ func (d *Document) gates() []fact {
 		text := status.Gate(g.Tree, g.Number, g.Waiting)
 		switch {
 		case g.AnsweredAt != nil:
-			text = fmt.Sprintf("%s by %s after %s", g.Answer, cmp.Or(g.AnsweredBy, "somebody"),
-				human.Duration(g.AnsweredAt.Sub(g.OpenedAt)))
+			text = g.Answer
+			if g.AnsweredBy != "" {
+				text += " by " + g.AnsweredBy
+			}
+			text += " after " + human.Duration(g.AnsweredAt.Sub(g.OpenedAt))
 			if g.Reason != "" {
 				text += ": " + g.Reason
 			}
