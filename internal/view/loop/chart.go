@@ -150,7 +150,7 @@ func plot(list []column, title string, height, most float64, label func(float64)
 }
 
 // qualityChart draws the quality: a line with the best, regressions and what was
-// taken back marked; of many iterations the range and the mean of each column.
+// reverted marked; of many iterations the range and the mean of each column.
 // It is nil when nothing was measured.
 func (s *Summary) qualityChart(list []column) *chart {
 	c, a := plot(list, "Quality", 150, 100, func(v float64) string { return fmt.Sprintf("%.0f %%", v) })
@@ -217,7 +217,7 @@ func (s *Summary) qualityDots(c *chart, a *axes, list []column) {
 			c.Legend = append(c.Legend, legend{"best", "best"})
 		}
 	}
-	for _, l := range []legend{{"regressed", "regression, kept"}, {"reverted", "taken back"}} {
+	for _, l := range []legend{{"regressed", "regression, kept"}, {"reverted", "reverted"}} {
 		if seen[l.Class] {
 			c.Legend = append(c.Legend, l)
 		}
@@ -246,13 +246,13 @@ func (c *column) title() string {
 		text += ", regression"
 	}
 	if c.Reverted > 0 {
-		text += ", taken back"
+		text += ", reverted"
 	}
 	return text
 }
 
 // shape is a sign: a circle for what was kept, a diamond for a regression, a
-// cross for what was taken back.
+// cross for what was reverted.
 func shape(class string, x, y float64) string {
 	const r = 5.0
 	switch class {

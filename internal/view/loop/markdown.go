@@ -27,8 +27,8 @@ func (s *Summary) markdown(w io.Writer) error {
 	s.markdownIterations(m)
 	s.markdownEvents(m)
 	agent, failure, check, failing := s.words()
-	for _, part := range []fact{{"Failing now", strings.Join(failing, "\n")}, {"The end of what the check printed", check},
-		{"How the agent's last turn failed", failure}, {"What the agent said last", agent}} {
+	for _, part := range []fact{{"Failing now", strings.Join(failing, "\n")}, {"End of the check output", check},
+		{"Error of the agent's last turn", failure}, {"Last message of the agent", agent}} {
 		if part.Value != "" {
 			m.Section(part.Name)
 			m.Block("", part.Value)
@@ -101,10 +101,10 @@ func (s *Summary) markdownIterations(m *human.MarkdownText) {
 	}
 	m.Section("Iterations")
 	human.MarkdownTable(m, []string{"No.", "Quality", "Change", "Check", "Passed", "Failed", "Skipped",
-		"Regressions", "Became", "Agent", "Check took", "Perdure", "Overhead", "Tokens", "Cost"},
+		"Regressions", "Result", "Agent", "Check took", "Perdure", "Overhead", "Tokens", "Cost"},
 		"rrrlrrrllrrrrrr", rows, func(r *iterationRow) []string {
 			return []string{fmt.Sprint(r.Number), r.Quality, r.Delta, r.Check, r.Passed, r.Failed, r.Skipped, r.Regressions,
-				r.Became, r.Agent, r.Checked, r.Added, r.Overhead, r.Tokens, r.Cost}
+				r.Result, r.Agent, r.Checked, r.Added, r.Overhead, r.Tokens, r.Cost}
 		})
 	leftOut(m, left, "iteration")
 }
@@ -112,23 +112,23 @@ func (s *Summary) markdownIterations(m *human.MarkdownText) {
 func (s *Summary) markdownEvents(m *human.MarkdownText) {
 	if rows, left := s.eventRows(); len(rows) > 0 {
 		m.Section("Regressions")
-		human.MarkdownTable(m, []string{"ID", "Iteration", "Type", "Severity", "What", "Tests", "Recovery", "Decision",
-			"Became"}, "lr", rows, func(r *eventRow) []string {
+		human.MarkdownTable(m, []string{"ID", "Iteration", "Type", "Severity", "Description", "Tests", "Recovery", "Decision",
+			"Result"}, "lr", rows, func(r *eventRow) []string {
 			return []string{r.ID, fmt.Sprint(r.Iteration), human.Markdown(r.Type), r.Severity, human.Markdown(r.Text),
-				human.Markdown(r.Tests), human.Markdown(r.Recovery), human.Markdown(r.Decision), r.Became}
+				human.Markdown(r.Tests), human.Markdown(r.Recovery), human.Markdown(r.Decision), r.Result}
 		})
 		leftOut(m, left, "regression")
 	}
 	if lines := s.signLines(); len(lines) > 0 {
-		m.Section("Warnings that are no regressions")
-		m.Line("Of iteration %d.", s.last.Iteration)
+		m.Section("Warnings not counted as regressions")
+		m.Line("Iteration %d:", s.last.Iteration)
 		m.Line("")
 		for _, text := range lines {
 			m.Line("- %s", human.Markdown(text))
 		}
 	}
 	if rows, left := s.gateRows(); len(rows) > 0 {
-		m.Section("Decisions of people")
+		m.Section("Gates")
 		human.MarkdownTable(m, []string{"Gate", "Iteration", "Kind", "Question", "Answer", "Asked"}, "rr", rows,
 			func(r *gateRow) []string {
 				return []string{fmt.Sprint(r.Number), fmt.Sprint(r.Iteration), human.Markdown(r.Kind),
@@ -137,8 +137,8 @@ func (s *Summary) markdownEvents(m *human.MarkdownText) {
 		leftOut(m, left, "gate")
 	}
 	if rows, left := s.follows(); len(rows) > 0 {
-		m.Section("What followed changes")
-		human.MarkdownTable(m, []string{"After iteration", "Change", "What followed"}, "r", rows,
+		m.Section("Changes and the next results")
+		human.MarkdownTable(m, []string{"After iteration", "Change", "Next result"}, "r", rows,
 			func(r *followed) []string {
 				return []string{fmt.Sprint(r.Iteration), human.Markdown(r.Change), human.Markdown(r.Next)}
 			})

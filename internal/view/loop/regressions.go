@@ -82,7 +82,7 @@ func (s *Summary) signs(c *screen) {
 	if len(s.noted) == 0 {
 		return
 	}
-	c.line("%s", c.Bold(fmt.Sprintf("Warnings of iteration %d, which are no regressions:", s.last.Iteration)))
+	c.line("%s", c.Bold(fmt.Sprintf("Warnings of iteration %d, not counted as regressions:", s.last.Iteration)))
 	for _, text := range s.signLines() {
 		c.line("  %s", oneLine(text, 2*c.Width))
 	}
@@ -129,7 +129,7 @@ func (s *Summary) aftermath(c *screen, e *Event) {
 	if e.gate != nil {
 		c.line("    - Decision: %s", e.gate.decision())
 	}
-	if text := s.became(e.Iteration); text != "" {
+	if text := s.disposition(e.Iteration); text != "" {
 		c.line("    - %s", text)
 	}
 }
@@ -150,14 +150,14 @@ func (g *gate) decision() string {
 	return text
 }
 
-// became says what became of an iteration with regressions.
-func (s *Summary) became(number int) string {
+// disposition reports whether an iteration with regressions was reverted, accepted or kept.
+func (s *Summary) disposition(number int) string {
 	p := s.at(number)
 	switch {
 	case p == nil:
 		return ""
 	case p.reverted():
-		return fmt.Sprintf("Iteration %d was taken back", number)
+		return fmt.Sprintf("Iteration %d was reverted", number)
 	case s.accepted[number]:
 		return fmt.Sprintf("Iteration %d was accepted into the baseline", number)
 	}

@@ -157,7 +157,7 @@ func (s *Summary) versus() []versus {
 		}
 	}
 	return append(list, versus{"Regressions", fmt.Sprint(best.facts), fmt.Sprint(final.facts)},
-		versus{"Became", s.fate(best), s.fate(final)})
+		versus{"Result", s.result(best), s.result(final)})
 }
 
 type versus struct{ Name, Best, Final string }
@@ -174,8 +174,8 @@ func (p *point) word() string {
 	return string(p.status)
 }
 
-// fate is what became of an iteration, in words.
-func (s *Summary) fate(p *point) string {
+// result describes the status of an iteration, and whether its files are in the workspace.
+func (s *Summary) result(p *point) string {
 	text := p.word()
 	if s.accepted[p.number] && (p.status == record.IterationKept || p.reverted()) {
 		text = "accepted"
@@ -192,7 +192,7 @@ type iterationRow struct {
 	Class                             string
 	Quality, Delta, Check             string
 	Passed, Failed, Skipped           string
-	Regressions, Became, Tokens, Cost string
+	Regressions, Result, Tokens, Cost string
 	Agent, Checked, Added, Overhead   string
 }
 
@@ -211,9 +211,9 @@ func lastRows[T, R any](list []T, row func(*T) R) (rows []R, left int) {
 
 func (s *Summary) iterationRow(p *point) iterationRow {
 	r := iterationRow{Number: p.number, Class: string(p.status), Quality: bareQuality(p), Delta: signed(p.delta),
-		Became: s.fate(p)}
+		Result: s.result(p)}
 	if s.best != nil && s.Whole() && s.best.Iteration == p.number {
-		r.Became, r.Class = r.Became+", best", "best"
+		r.Result, r.Class = r.Result+", best", "best"
 	}
 	if p.facts > 0 {
 		r.Regressions = fmt.Sprintf("%d (%s)", p.facts, p.worst)
@@ -250,7 +250,7 @@ func signed(delta int) string {
 
 // eventRow is a regression in the table of all.
 type eventRow struct {
-	ID, Type, Severity, Text, Tests, Recovery, Decision, Became string
+	ID, Type, Severity, Text, Tests, Recovery, Decision, Result string
 	Iteration                                                   int
 }
 
@@ -262,7 +262,7 @@ func (s *Summary) eventRows() (rows []eventRow, left int) {
 		}
 		row := eventRow{ID: e.ID, Iteration: e.Iteration, Type: oneLine(e.Type, maxName), Severity: e.Severity,
 			Text: oneLine(e.Details.Text, maxReportCell), Tests: strings.Join(tests, ", "),
-			Recovery: oneLine(e.Outcome, maxName), Became: s.became(e.Iteration)}
+			Recovery: oneLine(e.Outcome, maxName), Result: s.disposition(e.Iteration)}
 		if e.gate != nil {
 			row.Decision = e.gate.decision()
 		}
@@ -324,7 +324,7 @@ func (s *Summary) follows() (rows []followed, left int) {
 func (s *Summary) next(number int) string {
 	p := s.at(number + 1)
 	if p == nil || !p.judged {
-		return "nothing yet"
+		return "no result yet"
 	}
 	text := fmt.Sprintf("iteration %d: quality %s", p.number, percent(p.quality))
 	if p.delta != unmeasured {

@@ -104,7 +104,7 @@ type Summary struct {
 	gates    gates
 	accepted map[int]bool // iterations that a person approved
 	marked   map[string]bool
-	// noted are findings of the last iteration that are no regressions, and yet warn.
+	// noted are findings of the last iteration that warn and do not count as regressions.
 	noted []detect.Finding
 }
 
