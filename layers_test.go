@@ -2,7 +2,9 @@ package perdure_test
 
 import (
 	"fmt"
+	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +87,7 @@ func TestLayers(t *testing.T) {
 	files := handWritten(t)
 	report(t, checkLayers(files), layerExceptions)
 	report(t, checkFloors(files), nil)
+	report(t, checkFolderDocs(files), nil)
 }
 
 func checkLayers(files []*sourceFile) []finding {
@@ -140,6 +143,45 @@ func checkFloors(files []*sourceFile) []finding {
 		if dirs[dir] == nil {
 			found = append(found, finding{key: "public " + dir,
 				text: fmt.Sprintf("publicPackages names %s, which is no package", dir)})
+		}
+	}
+	return found
+}
+
+// checkFolderDocs requires that a folder below internal/ with two or more packages has a
+// doc.go whose package comment names the packages directly in it.
+func checkFolderDocs(files []*sourceFile) []finding {
+	dirs, docs := make(map[string]bool), make(map[string]string)
+	for _, f := range files {
+		if f.test || !strings.HasPrefix(f.path, "internal/") {
+			continue
+		}
+		dirs[f.dir()] = true
+		if path.Base(f.path) == "doc.go" {
+			docs[f.dir()] = f.ast.Doc.Text()
+		}
+	}
+	packages := make(map[string][]string)
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if folder := path.Dir(dir); folder != "internal" {
+			packages[folder] = append(packages[folder], path.Base(dir))
+		}
+	}
+	var found []finding
+	for folder, names := range packages {
+		doc, documented := docs[folder]
+		if !documented {
+			if len(names) > 1 || dirs[folder] {
+				found = append(found, finding{key: "doc " + folder,
+					text: fmt.Sprintf("the folder %s has several packages and no doc.go that names their order", folder)})
+			}
+			continue
+		}
+		for _, name := range names {
+			if !regexp.MustCompile(`\b` + name + `\b`).MatchString(doc) {
+				found = append(found, finding{key: "doc " + folder + " " + name,
+					text: fmt.Sprintf("%s/doc.go does not name the package %s", folder, name)})
+			}
 		}
 	}
 	return found
@@ -270,6 +312,35 @@ func TestLayersRule(t *testing.T) {
 			t.Parallel()
 			got := distinct(keys(checkLayers(sources(t, test.files))))
 			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("findings differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFolderDocsRule(t *testing.T) {
+	t.Parallel()
+	const doc = "// Package a has b, then c.\npackage a\n"
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  []string
+	}{
+		{"named", map[string]string{"internal/a/doc.go": doc, "internal/a/b/b.go": "package b\n",
+			"internal/a/c/c.go": "package c\n"}, nil},
+		{"not named", map[string]string{"internal/a/doc.go": doc, "internal/a/d/d.go": "package d\n"},
+			[]string{"doc internal/a d"}},
+		{"no doc.go", map[string]string{"internal/a/b/b.go": "package b\n", "internal/a/c/c.go": "package c\n"},
+			[]string{"doc internal/a"}},
+		{"comment elsewhere", map[string]string{"internal/a/a.go": doc, "internal/a/b/b.go": "package b\n"},
+			[]string{"doc internal/a"}},
+		{"one package", map[string]string{"internal/a/b/b.go": "package b\n"}, nil},
+		{"tests only", map[string]string{"internal/a/doc.go": doc, "internal/a/d/d_test.go": "package d\n"}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, keys(checkFolderDocs(sources(t, test.files)))); diff != "" {
 				t.Errorf("findings differ (-want +got):\n%s", diff)
 			}
 		})

@@ -1,10 +1,3 @@
-// Package cli is the command line: one file for each command, and one package for
-// each command with many subcommands. A command parses its arguments, calls the
-// API's client and prints the results. If a daemon listens in the .perdure folder,
-// the client calls it; otherwise the same handler runs inside the command.
-//
-// Results go to standard output, everything else to standard error. Commands reach
-// their environment through package env.
 package cli
 
 import (

@@ -24,4 +24,6 @@
 //
 // Not stored: owners, times, extended attributes, and hard links, which become separate
 // files when they are restored.
+//
+// Package diff writes the unified diff of two versions of a file that a comparison found.
 package workspace

@@ -1,0 +1,7 @@
+// Package corpus is the folder of the packages that read the context of a run.
+//
+// Package walk reads the files, folders and globs that the user names. Package pack
+// stores their text as one sequence of bytes with a manifest. Package boundary finds
+// the places where text can be cut, and package chunk divides the pack there into
+// chunks that fit a model.
+package corpus

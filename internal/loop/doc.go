@@ -1,0 +1,9 @@
+// Package loop is the folder of the private packages of the loop; the public package
+// of the same name calls them.
+//
+// In an iteration they are used in this order: reinforce writes the reminder of the
+// rules in the prompt, turnguard judges the tool calls of the agent's turn, metric
+// measures the workspace after it, and regression joins the findings and the test
+// results into regressions. Package state defines the JSON documents in which the loop
+// stores the results and from which the views read them.
+package loop

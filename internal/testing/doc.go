@@ -1,0 +1,7 @@
+// Package testing is the folder of the packages that only tests import.
+//
+// Package effort sets the number of rounds of tests, and testenv the environment of a
+// test process. Package testdb creates the databases of tests. Package statetest
+// compares variables and checkpoints with a model of them, and schematest validates
+// documents against the published JSON Schemas.
+package testing

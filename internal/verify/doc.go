@@ -1,0 +1,8 @@
+// Package verify is the folder of the packages that verify a change by running its
+// tests.
+//
+// Package evidence runs detection over the files that changed between two snapshots,
+// and decides together with the test results which findings count. Package cleancheck
+// then repeats a check that passed in a clean copy of the work, and with the tests of
+// the baseline.
+package verify
