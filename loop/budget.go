@@ -12,12 +12,11 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// unnoticed is how much may be added to an iteration without a word, whatever
-// part of it that is: of an agent that is done in a second, a snapshot is a large
-// part, and does not wait for it.
+// unnoticed is the overhead of an iteration that never causes a warning. For an
+// agent that ends within a second a snapshot is a large share, and harmless.
 const unnoticed = time.Second
 
-// overruns warns of what took longer than the configuration allows.
+// overruns adds a warning for each budget of time that an iteration exceeded.
 func (r *run) overruns(out *state.Outcome, detection time.Duration) {
 	for _, w := range overruns(&r.cfg, &out.Times, detection) {
 		out.Warnings = append(out.Warnings, w.Message)
@@ -26,13 +25,13 @@ func (r *run) overruns(out *state.Outcome, detection time.Duration) {
 	}
 }
 
-// overruns are the budgets that an iteration exceeds. detection is the part of
-// its time that went into looking for regressions.
+// overruns returns a warning for each budget that an iteration exceeds. detection is
+// the time that regression detection took.
 func overruns(c *config.Config, t *state.Times, detection time.Duration) []hook.Warning {
 	var all []hook.Warning
 	if c.DetectionBudget > 0 && detection > c.DetectionBudget {
 		all = append(all, hook.Warning{Kind: hook.WarnLatency,
-			Message: fmt.Sprintf("looking for regressions took %s; the budget is %s",
+			Message: fmt.Sprintf("regression detection took %s; the budget is %s",
 				detection.Round(time.Millisecond), c.DetectionBudget)})
 	}
 	added, work := t.Snapshot+t.Hooks+t.Engine, t.Agent+t.Check+t.Metrics
@@ -47,8 +46,8 @@ func overruns(c *config.Config, t *state.Times, detection time.Duration) []hook.
 	return all
 }
 
-// warnings are kept until the next save, which leaves them as events. Handlers
-// of tool calls may be asked at once.
+// warnings holds warnings until the next save, which writes them as events. Handlers
+// of tool calls may add warnings concurrently.
 type warnings struct {
 	mu  sync.Mutex // guards all
 	all []hook.Warning

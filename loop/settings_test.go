@@ -179,15 +179,16 @@ func TestWarning(t *testing.T) {
 	b.work()
 	events, err := b.store.Events(t.Context(), perdure.EventFilter{Tree: b.tree.ID})
 	b.ok(err)
-	var told []string
+	var written []string
 	for _, e := range events {
-		if e.Kind == loop.EventWarning {
-			told = append(told, string(e.Data))
+		// On a busy machine the engine may also exceed its share of the time.
+		if e.Kind == loop.EventWarning && strings.Contains(string(e.Data), string(hook.WarnLatency)) {
+			written = append(written, string(e.Data))
 		}
 	}
 	kept := b.outcomes()[1].Warnings
-	if len(told) != 1 || len(kept) != 1 || !strings.Contains(told[0], kept[0]) ||
-		!strings.Contains(told[0], `"iteration":1`) {
-		t.Errorf("events %q, kept %q", told, kept)
+	if len(written) != 1 || len(kept) == 0 || !strings.Contains(written[0], kept[0]) ||
+		!strings.Contains(written[0], `"iteration":1`) {
+		t.Errorf("events %q, kept %q", written, kept)
 	}
 }

@@ -149,7 +149,7 @@ type Config struct {
 	// RetryCritical recovers from a critical regression as from others; otherwise a
 	// person is asked at once. Deleted tests go to a person either way.
 	RetryCritical bool `json:"retry_critical,omitempty"`
-	// DetectionBudget is how long looking for regressions may take in an iteration,
+	// DetectionBudget is how long regression detection may take in an iteration,
 	// in nanoseconds, and OverheadPercent how much time may be added to that of agent
 	// and check; more is a warning. 0: the defaults of [hook.Config]; negative: any.
 	DetectionBudget time.Duration `json:"detection_budget,omitempty"`

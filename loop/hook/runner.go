@@ -113,7 +113,7 @@ type WarningKind string
 
 // The kinds of warnings.
 const (
-	// WarnLatency: looking for regressions took longer than LatencyBudget.
+	// WarnLatency: regression detection took longer than LatencyBudget.
 	WarnLatency WarningKind = "latency"
 	// WarnSnapshot: there are files that a snapshot does not have, or not as they
 	// were at one time. Runners do not warn of it.
