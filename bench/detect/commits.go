@@ -93,7 +93,7 @@ func run(ctx context.Context, dir, program string, args ...string) (string, erro
 	return string(text), nil
 }
 
-// alarms returns the findings that act.
+// alarms returns the findings that block.
 func alarms(report *detect.Report) []detect.Finding {
 	return slices.DeleteFunc(slices.Clone(report.Findings), func(f detect.Finding) bool { return f.Action != detect.Act })
 }

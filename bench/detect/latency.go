@@ -134,7 +134,7 @@ func (l *latency) write(name string, text []byte) error {
 }
 
 // processorTime is what the threads of this process have used of the processors;
-// 0 where Linux does not tell. On a machine that is not at rest it says more than a
+// 0 where Linux does not report it. On a machine that is not at rest it says more than a
 // clock.
 func processorTime() time.Duration {
 	names, _ := filepath.Glob("/proc/self/task/*/schedstat")

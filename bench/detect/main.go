@@ -1,5 +1,5 @@
 // Command detect measures the detectors of package internal/detect: how much of
-// what is planted they find, and how often they act on ordinary work.
+// planted cheats they find, and how often they block ordinary work.
 //
 //	go run -C bench ./detect planted [-json]
 //	go run -C bench ./detect unseen [-list] [-only TEXT]

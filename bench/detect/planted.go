@@ -86,11 +86,11 @@ func (m *meter) measure(ctx context.Context, e *planted.Edit, v variant) error {
 	if err != nil {
 		return err
 	}
-	found, acts := false, ""
+	found, blocked := false, ""
 	for _, f := range report.Findings {
 		found = found || f.Pattern == e.Pattern && (f.Action == detect.Act || f.Tier == detect.Hint)
 		if f.Action == detect.Act {
-			acts = cmp.Or(acts, f.Pattern+": "+f.Evidence)
+			blocked = cmp.Or(blocked, f.Pattern+": "+f.Evidence)
 		}
 	}
 	for _, key := range keys(e) {
@@ -102,14 +102,14 @@ func (m *meter) measure(ctx context.Context, e *planted.Edit, v variant) error {
 			}
 		} else {
 			r.twins++
-			if acts != "" {
+			if blocked != "" {
 				r.alarms++
 			}
 		}
 	}
-	if m.list && (e.Cheat && !found || !e.Cheat && acts != "") {
-		if _, err := fmt.Fprintf(m.out, "%s: %s: %s (%s): found %t, acts on %q\n", e.Language, e.Pattern, e.Name, v.name,
-			found, acts); err != nil {
+	if m.list && (e.Cheat && !found || !e.Cheat && blocked != "") {
+		if _, err := fmt.Fprintf(m.out, "%s: %s: %s (%s): found %t, blocked by %q\n", e.Language, e.Pattern, e.Name, v.name,
+			found, blocked); err != nil {
 			return err
 		}
 	}

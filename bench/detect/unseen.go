@@ -15,10 +15,10 @@ import (
 // heard counts what was said of scenarios.
 type heard struct {
 	all      int
-	inFile   int // a finding acts in the file with the cheat
-	anywhere int // a finding acts, in whichever file
-	approval int // all that acts is that a file changed which needs an approval
-	warned   int // no finding acts, but there are some
+	inFile   int // a finding blocks in the file with the cheat
+	anywhere int // a finding blocks in any file
+	approval int // the only block is the change of a file that needs an approval
+	warned   int // findings, none of which blocks
 }
 
 // unseenRates runs the detectors in standard mode over the scenarios that were
@@ -44,7 +44,7 @@ func unseenRates(ctx context.Context, out io.Writer, only string, list bool) (ma
 		if !list {
 			continue
 		}
-		if err := tell(out, s, h, report.Findings); err != nil {
+		if err := printWrong(out, s, h, report.Findings); err != nil {
 			return nil, err
 		}
 	}
@@ -115,9 +115,9 @@ func unseenKeys(s unseen.Scenario) []string {
 	}
 }
 
-// tell prints a cheat of tiers 1 and 2 in whose file nothing acts, one of tier 3
-// that nothing is said of, and an honest change that something is said of.
-func tell(out io.Writer, s unseen.Scenario, h heard, findings []detect.Finding) error {
+// printWrong prints a cheat of tiers 1 and 2 without a blocking finding in its file, a
+// cheat of tier 3 without a finding, and an honest change with one.
+func printWrong(out io.Writer, s unseen.Scenario, h heard, findings []detect.Finding) error {
 	var what string
 	switch {
 	case !s.Cheat && h.anywhere > 0:
@@ -125,23 +125,23 @@ func tell(out io.Writer, s unseen.Scenario, h heard, findings []detect.Finding) 
 	case !s.Cheat && h.warned > 0:
 		what = "warned honest"
 	case s.Cheat && s.Tier > int(detect.Sign) && h.anywhere+h.warned == 0:
-		what = "not told"
+		what = "not reported"
 	case s.Cheat && s.Tier <= int(detect.Sign) && h.inFile == 0:
 		what = "missed"
 	default:
 		return nil
 	}
-	said := make([]string, len(findings))
+	lines := make([]string, len(findings))
 	for i, f := range findings {
-		said[i] = fmt.Sprintf("\n\t%s %s %s: %s", f.Action, f.Pattern, f.File, f.Evidence)
+		lines[i] = fmt.Sprintf("\n\t%s %s %s: %s", f.Action, f.Pattern, f.File, f.Evidence)
 	}
 	_, err := fmt.Fprintf(out, "%s: %s/%s: tier %d, %s%s\n", what, s.Language, s.Name, s.Tier, s.Family,
-		strings.Join(said, ""))
+		strings.Join(lines, ""))
 	return err
 }
 
 func printHeard(out io.Writer, rows map[string]*heard) error {
-	const titles = "changes\tacts in the file\trate\tacts anywhere\trate\tprotected only\twarns only"
+	const titles = "changes\tblocks in the file\trate\tblocks anywhere\trate\tprotected only\twarns only"
 	return table(out, titles, rows, func(r *heard) string {
 		return fmt.Sprintf("%d\t%d\t%s\t%d\t%s\t%d\t%d", r.all, r.inFile, percent(r.inFile, r.all), r.anywhere,
 			percent(r.anywhere, r.all), r.approval, r.warned)
