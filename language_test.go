@@ -6,10 +6,8 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -53,21 +51,6 @@ var languageExceptions = map[string]string{
 	"words internal/detect/syntax/declare.go sealed":     "a keyword of languages",
 }
 
-// languagePending are folders and files that are not read against the rule yet.
-var languagePending []string
-
-// rootPending stands for the files of the root package.
-const rootPending = "."
-
-func isPending(name string) bool {
-	if path.Dir(name) == "." && strings.HasSuffix(name, ".go") {
-		return slices.Contains(languagePending, rootPending)
-	}
-	return slices.ContainsFunc(languagePending, func(p string) bool {
-		return name == p || strings.HasPrefix(name, p+"/")
-	})
-}
-
 var unclearWords = func() *regexp.Regexp {
 	var all []string
 	for _, u := range unclear {
@@ -81,15 +64,14 @@ var quoted = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`|\"[^\"\n]*\"")
 
 func TestLanguage(t *testing.T) {
 	t.Parallel()
-	files := slices.DeleteFunc(handWritten(t), func(f *sourceFile) bool { return isPending(f.path) })
-	found := checkLanguage(files)
+	found := checkLanguage(handWritten(t))
 	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir():
 			return skipFolder(name, entry.Name())
-		case filepath.Ext(name) != ".md" || isPending(filepath.ToSlash(name)):
+		case filepath.Ext(name) != ".md":
 			return nil
 		}
 		text, err := os.ReadFile(name)

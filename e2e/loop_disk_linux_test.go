@@ -46,7 +46,7 @@ func TestLoopOnFullDisk(t *testing.T) {
 		}},
 		"in the snapshot": {agent: "1) left 2000; head -c 1500000 /dev/urandom > big;; *) echo pass > tests/b;;",
 			check: func(t *testing.T, dir string) {
-				stopped(t, dir, "run", "paused: read file \"big\"", full, "free some space")
+				stopped(t, dir, "run", "paused: read file \"big\"", full, "free disk space")
 				stopped(t, dir, "again", full)
 			}},
 		"in the check": {agent: "1) left 2000; head -c 700000 /dev/zero | tr '\\0' '\\n' > noise;; *) echo pass > tests/b;;",
@@ -58,7 +58,7 @@ func TestLoopOnFullDisk(t *testing.T) {
 t answer loop answer reject
 `, check: func(t *testing.T, dir string) {
 			said(t, dir, "answer", 0, "")
-			stopped(t, dir, "again", "paused: ", full, "free some space")
+			stopped(t, dir, "again", "paused: ", full, "free disk space")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

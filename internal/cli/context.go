@@ -22,7 +22,7 @@ import (
 // upload streams the context, if there is one, to the server. If reading fails, the server
 // keeps nothing.
 func (a *app) upload(ctx context.Context, b *env.Backend, f *runFlags) (client.ContextReport, error) {
-	largest, err := env.ParseSize("max-file-size", f.maxFileSize)
+	largest, err := env.ParseSize("max-file-size", f.maxFileSize, 1)
 	if err != nil || len(f.contexts) == 0 {
 		return client.ContextReport{}, err
 	}

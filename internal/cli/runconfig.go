@@ -90,7 +90,7 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bool) (json.RawMessage, error) {
 	timeout, timeErr := env.ParseDuration("timeout", f.timeout)
 	shared, percent, overlapErr := parseOverlap(f.overlap)
-	_, sizeErr := env.ParseSize("max-file-size", f.maxFileSize)
+	_, sizeErr := env.ParseSize("max-file-size", f.maxFileSize, 1)
 	if err := cmp.Or(timeErr, overlapErr, sizeErr, checkBaseURL(cmd, l)); err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func TestReadStateRefuses(t *testing.T) {
 		{"yaml: place", "# c\nversion: \"2.0.0\"\nloop_id: x-a1b2c3d4\nstatus: ünwell\niteration: 1\ntask: t\n",
 			"x:4:9: status is"},
 		{"yaml: no number", "version: \"2.0.0\"\nloop_id: x-a1b2c3d4\nstatus: paused\niteration: .inf\ntask: t\n",
-			"x:4:12: "},
+			"x:4:12: the value is not supported"},
 		{"yaml: deep", strings.Repeat("[", 5000), "x:1:1001: nested deeper"},
 		{"yaml: many lists", "a: " + strings.Repeat("- ", 5000), "nested too deeply"},
 	}

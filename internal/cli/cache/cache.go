@@ -184,7 +184,7 @@ func (c *commands) newEvictCommand() *cobra.Command {
 // selection returns the selected answers.
 func (f *evictFlags) selection(args []string) (cache.Selection, error) {
 	unused, unusedErr := env.ParseDuration("unused", f.unused)
-	keep, keepErr := env.ParseSize("keep", f.keepTo)
+	keep, keepErr := env.ParseSize("keep", f.keepTo, 0)
 	sel := cache.Selection{All: f.all, Key: strings.Join(args, ""), Model: f.model, Unused: unused, DryRun: f.dryRun}
 	if err := cmp.Or(unusedErr, keepErr); err != nil {
 		return sel, err

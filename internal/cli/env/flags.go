@@ -2,7 +2,6 @@ package env
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,11 +78,12 @@ func ParseDuration(flag, text string) (time.Duration, error) {
 		return 0, nil
 	}
 	d, err := config.ParseDuration(text)
-	if err == nil && d <= 0 {
-		err = fmt.Errorf("%q is not longer than 0", text)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, UsageError("write a time such as 30m, 12h or 7d", "--%s: %s", flag, err)
+	case d <= 0:
+		return 0, UsageError("write a time such as 30m, or omit it for no limit", "--%s is %s; it must be longer than 0",
+			flag, text)
 	}
 	return d, nil
 }
@@ -91,14 +91,18 @@ func ParseDuration(flag, text string) (time.Duration, error) {
 // maxSize bounds the sizes of flags in bytes.
 const maxSize = 1e15
 
-// ParseSize parses the size of a flag, such as 10MB; "" is 0.
-func ParseSize(flag, text string) (int64, error) {
+// ParseSize parses the size of a flag, such as 10MB, of at least so many bytes; "" is 0.
+func ParseSize(flag, text string, least int64) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
 	n, err := humanize.ParseBytes(text)
-	if err != nil || n > maxSize {
+	switch {
+	case err != nil || n > maxSize:
 		return 0, UsageError("write a size such as 500k, 10MB or 1GiB", "--%s: %q is not a size", flag, text)
+	case int64(n) < least:
+		return 0, UsageError("write a size such as 10MB, or omit it for no limit", "--%s is %s; it must be at least %d B",
+			flag, text, least)
 	}
 	return int64(n), nil
 }

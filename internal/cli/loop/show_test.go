@@ -72,6 +72,6 @@ func TestViews(t *testing.T) {
 	if page, err := os.ReadFile(filepath.Join(p.dir, "x.html")); err != nil || !strings.HasPrefix(string(page), "<!") {
 		t.Errorf("the page begins with %.20s, %v", page, err)
 	}
-	p.refuses(perdure.CodeInvalid, `"pdf"`, "report", "--format", "pdf")
+	p.refuses(perdure.CodeInvalid, "md, html", "report", "--format", "pdf")
 	p.refuses("", "none of the others can be", "status", "--quality", "--regressions")
 }
