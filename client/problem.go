@@ -41,8 +41,8 @@ func problemError(op string, resp *http.Response) error {
 	var p Problem
 	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" {
 		return &perdure.Error{Code: codeOf(resp.StatusCode), Op: op,
-			Msg:  fmt.Sprintf("the server answered with status %d and no explanation", resp.StatusCode),
-			Hint: "the server may be another program, or of another version"}
+			Msg:  fmt.Sprintf("the server returned status %d without an error message", resp.StatusCode),
+			Hint: "check that the address belongs to a perdure server of this version"}
 	}
 	e := &perdure.Error{Code: p.Code, Op: cmp.Or(p.Op, op), Msg: p.Detail, Hint: p.Hint}
 	if !slices.Contains([]perdure.Code{perdure.CodeInvalid, perdure.CodeNotFound, perdure.CodeConflict,

@@ -234,9 +234,9 @@ func TestHostileEndpoint(t *testing.T) {
 		status        int
 		path, pattern string
 	}{
-		{7, "nothing", `the reply holds no answer`},
-		{7, "html", `the reply holds no answer`},
-		{7, "foreign", `the reply holds no answer`},
+		{7, "nothing", `the reply contains no answer`},
+		{7, "html", `the reply contains no answer`},
+		{7, "foreign", `the reply contains no answer`},
 		{7, "half", `broke off after 4 bytes`},
 		{1, "line", `larger than`},
 		{1, "json", `larger than`},

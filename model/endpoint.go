@@ -53,7 +53,9 @@ func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
 		return nil, &Error{Kind: KindInvalid, Msg: "configure model", Err: errors.New("the name of the model is missing")}
 	}
 	if strings.ContainsAny(cfg.Key, "\r\n\x00") {
-		return nil, &Error{Kind: KindInvalid, Msg: "configure model", Err: errors.New("the key holds a line break")}
+		return nil, &Error{
+			Kind: KindInvalid, Msg: "configure model", Err: errors.New("the API key contains a line break or a NUL byte"),
+		}
 	}
 	base, err := parseBaseURL(cfg.URL)
 	if err != nil {
@@ -85,7 +87,7 @@ func parseBaseURL(text string) (*url.URL, error) {
 	case u.Hostname() == "":
 		return nil, errors.New("it names no host")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("it holds a query or a fragment")
+		return nil, errors.New("it has a query or a fragment")
 	}
 	return u, nil
 }

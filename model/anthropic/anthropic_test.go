@@ -344,7 +344,7 @@ func TestForms(t *testing.T) {
 		{name: "half of a whole answer", h: says("application/json", `{"type":"message","content":[{"type":"te`),
 			kind: model.KindCut},
 		{name: "something else in JSON", h: says("application/json", `[1, 2]`), kind: model.KindUnavailable,
-			says: "holds no answer"},
+			says: "contains no answer"},
 		{name: "another protocol", h: says("application/json", `{"choices":[]}`), kind: model.KindUnavailable},
 		{name: "a web page", h: says("text/html", "<html>Welcome</html>"), kind: model.KindUnavailable},
 		{name: "nothing at all", h: says("text/event-stream", ""), kind: model.KindUnavailable},

@@ -24,16 +24,16 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 		return "the provider limits requests: use less concurrency, or wait"
 	case model.KindUnavailable:
 		if said.Type == "overloaded_error" {
-			return "the provider has too much to do: wait, or name a second model after a comma (--model a,b)"
+			return "the provider is overloaded: wait, or name a second model after a comma (--model a,b)"
 		}
 	case model.KindTooLong:
 		return model.HintTooLong
 	case model.KindInvalid:
 		switch {
 		case strings.Contains(text, "credit balance"):
-			return "the account has no credit left: look at the provider's billing page"
+			return "the account has no credit left: check the provider's billing page"
 		case strings.Contains(text, "max_tokens"):
-			return "the model's answers cannot be so long: set a lower limit for answers"
+			return "the model cannot write answers of this length: set a lower limit for answers"
 		}
 	case model.KindCut, model.KindTimeout, model.KindEmpty, model.KindTooLarge, model.KindFailed, model.KindCanceled:
 		// No status stands for these.

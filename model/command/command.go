@@ -85,7 +85,7 @@ func (c Config) words() ([]string, error) {
 		return nil, errors.New("the command is empty")
 	}
 	if strings.IndexByte(c.Command, 0) >= 0 {
-		return nil, errors.New("the command holds a NUL byte")
+		return nil, errors.New("the command contains a NUL byte")
 	}
 	switch {
 	case c.Shell && runtime.GOOS == "windows":

@@ -22,7 +22,7 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 			m.cfg.Model)
 	case model.KindRateLimit:
 		if strings.Contains(said.Code+said.Type, "quota") {
-			return "the account's quota is used up: look at the provider's billing page"
+			return "the account's quota is used up: check the provider's billing page"
 		}
 		return "the provider limits requests: use less concurrency, or wait"
 	case model.KindTooLong:

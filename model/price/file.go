@@ -224,7 +224,7 @@ func (p *fileParser) each(n ast.Node, what string, do func(key string, at, value
 	case *ast.NullNode:
 		return nil
 	default:
-		return p.wrong(n, "%s holds no keys; write key: value", what)
+		return p.wrong(n, "%s is not a mapping; write key: value", what)
 	}
 	seen := make(map[string]bool)
 	for _, entry := range entries {
@@ -233,7 +233,7 @@ func (p *fileParser) each(n ast.Node, what string, do func(key string, at, value
 			return p.wrong(entry.Key, "%s: the key %s is not text", what, entry.Key.String())
 		}
 		if seen[key.Value] {
-			return p.wrong(key, "%s: %q stands there twice", what, key.Value)
+			return p.wrong(key, "%s: duplicate key %q", what, key.Value)
 		}
 		seen[key.Value] = true
 		if err := do(key.Value, key, entry.Value); err != nil {

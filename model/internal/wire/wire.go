@@ -39,7 +39,7 @@ const maxEvent = 32 << 20
 // The errors of a reply that is not in the protocol's form of an answer, and of a
 // stream that ended early.
 var (
-	ErrNotAnswer = errors.New("the reply holds no answer")
+	ErrNotAnswer = errors.New("the reply contains no answer")
 	ErrNoEnd     = errors.New("the stream ended without saying that it is complete")
 )
 
