@@ -99,8 +99,8 @@ func TestBadAgents(t *testing.T) {
 		{`{"agent":"writr","agents":{"writer":{}}}`, `agent: "writr" is not one of writer; did you mean "writer"?`},
 		{`{"agents":{"a":{"temperature":3}}}`, "agents.a.temperature: 3 is not between 0 and 2"},
 		{`{"agents":{"a":{"max_output_tokens":-1}}}`, "agents.a.max_output_tokens"},
-		{`{"agents":{"a":{"base_url":"http://me:geheim@h"}}}`, "agents.a.base_url: it holds a password"},
-		{`{"agents":{"a":{"system":"\u0000"}}}`, "agents.a.system: it holds a NUL byte"},
+		{`{"agents":{"a":{"base_url":"http://me:geheim@h"}}}`, "agents.a.base_url: it contains a password"},
+		{`{"agents":{"a":{"system":"\u0000"}}}`, "agents.a.system: it contains a NUL byte"},
 		{`{"agents":{"":{}}}`, "is not a name"},
 		{`{"agents":{"a":{"modle":"x"}}}`, "1:17: field agents.a.modle: "},
 	}

@@ -84,7 +84,7 @@ func TestBadConfigs(t *testing.T) {
 		{"merge", `{"merge":"summarise"}`, []string{`"summarise" is not one of`}},
 		{"seed", `{"model":"openai:x","mode":"strict"}`, []string{"seed", "mode strict"}},
 		{"password", `{"base_url":"https://me:geheim@host/v1"}`,
-			[]string{"base_url", "passwords are not kept", "OPENAI_API_KEY"}},
+			[]string{"base_url", "it contains a password", "OPENAI_API_KEY"}},
 		{"NUL", `{"model":"a\u0000"}`, []string{"model", "NUL"}},
 		{"long name", `{"model":"` + strings.Repeat("x", 2000) + `"}`, []string{"model: it has 2000 bytes"}},
 	}

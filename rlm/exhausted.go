@@ -79,7 +79,7 @@ func (a *attempt) decided(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	by := cmp.Or(strings.TrimSpace(answer.By), "a person")
+	by := cmp.Or(strings.TrimSpace(answer.By), "the user")
 	switch answer.Answer {
 	case perdure.AnswerManual:
 		return true, a.byHand(ctx, by, answer.Text)

@@ -193,10 +193,10 @@ func (g *gate) describe(i int) GateRound {
 func (g *gate) feedback() string {
 	t := g.last()
 	most := int(4 * g.a.run.plan.Window / feedbackShare)
-	critique := cmp.Or(dedupe.WithoutMiddle(t.Critique, most/4), "(it said nothing more)")
+	critique := cmp.Or(dedupe.WithoutMiddle(t.Critique, most/4), "(no critique)")
 	return "\n\n=== an earlier answer ===\n" + dedupe.WithoutMiddle(t.text, most/2) +
 		"\n=== end of the earlier answer ===\n\n" +
-		fmt.Sprintf("A judge gave it %s points; at least %s are needed. It said:\n", score.Text(t.Score),
+		fmt.Sprintf("A judge gave it %s points; at least %s are needed. Its critique:\n", score.Text(t.Score),
 			score.Text(*g.a.run.cfg.MinScore)) +
 		critique + "\n\nWrite a better answer to the task. Reply with the answer only."
 }
@@ -343,11 +343,11 @@ func (c *Config) checkGate(bad func(field, format string, args ...any)) {
 		for _, f := range []struct{ field, value string }{{"gate_fallback", c.GateFallback}, {"gate_at", c.GateAt},
 			{"escalate_model", c.EscalateModel}} {
 			if f.value != "" {
-				bad(f.field, "there is no quality gate; min_score makes one")
+				bad(f.field, "the quality gate is off; set min_score to enable it")
 			}
 		}
 		if c.GateRounds != 0 {
-			bad("gate_rounds", "there is no quality gate; min_score makes one")
+			bad("gate_rounds", "the quality gate is off; set min_score to enable it")
 		}
 		return
 	}
@@ -362,14 +362,14 @@ func (c *Config) checkGate(bad func(field, format string, args ...any)) {
 	}
 	if deterministic(c.Model) && deterministic(c.SubModel) && strings.HasPrefix(c.Model, "builtin:") &&
 		strings.HasPrefix(c.SubModel, "builtin:") {
-		bad("min_score", "%s answers the same each time, so there is nothing to try again", c.Model)
+		bad("min_score", "%s answers the same each time, so further rounds cannot score better", c.Model)
 	}
 	if c.GateFallback == GateEscalate && c.EscalateModel == "" && c.Model == c.SubModel && c.nextInChain() == "" {
 		bad("gate_fallback", "there is no stronger model to escalate to; name one with escalate_model, another sub_model, "+
 			"or a chain of models")
 	}
 	if c.EscalateModel != "" && c.GateFallback != GateEscalate {
-		bad("escalate_model", "it is asked with gate_fallback %s only", GateEscalate)
+		bad("escalate_model", "it needs gate_fallback %s", GateEscalate)
 	}
 	if strings.HasPrefix(c.EscalateModel, "builtin:") {
 		bad("escalate_model", "%q only quotes passages", c.EscalateModel)

@@ -45,7 +45,7 @@ const improving = `replies:
 - {match: "strict and fair judge(?s:.)*=== answer ===\nbad", text: '{"score": 30, "critique": "It names no city."}'}
 - {match: "strict and fair judge(?s:.)*=== answer ===\nbetter", text: '{"score": 60, "critique": "Which country?"}'}
 - {match: "strict and fair judge(?s:.)*=== answer ===\nbest", text: '{"score": 95, "critique": ""}'}
-- {match: "=== an earlier answer ===\nbad\n(?s:.)*gave it 30 points; at least [0-9]+ are needed. It said:\nIt names no city.", text: "better: Paris"}
+- {match: "=== an earlier answer ===\nbad\n(?s:.)*gave it 30 points; at least [0-9]+ are needed. Its critique:\nIt names no city.", text: "better: Paris"}
 - {match: "=== an earlier answer ===\nbetter(?s:.)*Which country", text: "best: Paris, France"}
 - {text: "bad", repeat: 1}`
 
@@ -210,7 +210,7 @@ func TestGateAtTheRoot(t *testing.T) {
 	_, m := endpoint(t, `replies:
 - {match: "=== answer ===\nthe whole 1", text: '{"score": 40, "critique": "more"}'}
 - {match: "=== answer ===\nthe whole 2", text: '{"score": 80}'}
-- {match: "=== results ===(?s:.)*It said:\nmore", text: "the whole 2"}
+- {match: "=== results ===(?s:.)*Its critique:\nmore", text: "the whole 2"}
 - {match: "=== results ===", text: "the whole 1"}
 - {text: "part {{short}}", repeat: -1}`)
 	b := newBench(t, m)

@@ -193,7 +193,7 @@ func (a *attempt) judgeRequest(c *candidate) (req *model.Request, note string, e
 func (c *Config) checkJudging(bad func(field, format string, args ...any)) {
 	switch source, isRule := strings.CutPrefix(c.Judge, judgeRule); {
 	case c.Judge != "" && !c.judges():
-		bad("judge", "there is nothing to score; a judge is for merge %s and for min_score", MergeBest)
+		bad("judge", "no answer is scored; a judge needs merge %s or min_score", MergeBest)
 	case isRule:
 		if _, err := score.ParseRule(source); err != nil {
 			bad("judge", "the rule %q: %v", clip.Bytes(source, shownProblem), err)
@@ -203,12 +203,12 @@ func (c *Config) checkJudging(bad func(field, format string, args ...any)) {
 	}
 	if c.Criteria != "" && (!c.judges() || strings.HasPrefix(c.Judge, judgeRule) ||
 		strings.HasPrefix(c.Judge, judgeProgram)) {
-		bad("criteria", "they are for a judge that is a model")
+		bad("criteria", "they need a judge that is a model")
 	}
 	if c.Samples < 0 || c.Samples > MaxSamples {
 		bad("samples", "%d is not between 0 and %d", c.Samples, MaxSamples)
 	}
 	if c.Samples > 1 && c.Batch {
-		bad("samples", "in a batch each file is asked about once")
+		bad("samples", "a batch makes one request for each file; leave out batch or samples")
 	}
 }

@@ -93,7 +93,7 @@ func (p *planning) checkPrice() error {
 	for _, m := range append(models, p.escalate.models()...) {
 		if _, known := p.e.price(m, model.Usage{InputTokens: 1}); !known {
 			return invalid(fmt.Sprintf("budget_usd: the price of model %q is not known, so the budget cannot be kept", m.name),
-				"tell the price in the file of prices, or use --budget-tokens or --budget-calls")
+				"add its price to the price file, or use --budget-tokens or --budget-calls")
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func (p *planning) openContext(ctx context.Context) (closer func() error, err er
 		} else if skipped > 0 {
 			why = fmt.Sprintf("all %d files were left out, %q because: %s", skipped, m.Skipped[0].File, m.Skipped[0].Why)
 		}
-		return nil, errors.Join(invalid("the context holds no text: "+why, "give files that hold text"), c.Close())
+		return nil, errors.Join(invalid("the context contains no text: "+why, "pass files that contain text"), c.Close())
 	}
 	return c.Close, nil
 }

@@ -106,7 +106,7 @@ func TestJudgeAnswersProse(t *testing.T) {
 		t.Errorf("tree is %s with %q, %+v", got.State, root.Result, d.Scores)
 	}
 	if scores[1] != -1 || len(d.Notes) != 1 ||
-		!strings.Contains(d.Notes[0], `is not scored by "openai:m": the reply holds no JSON`) {
+		!strings.Contains(d.Notes[0], `is not scored by "openai:m": the reply contains no JSON`) {
 		t.Errorf("scores %v, notes %q", scores, d.Notes)
 	}
 	if n := b.usage(tree.ID).Calls; n != 2+2+3 {
@@ -182,24 +182,24 @@ func TestBadJudgesAreRefused(t *testing.T) {
 		{M{"merge": "best-of-n", "judge": "rule:text"}, "it is a string"},
 		{M{"merge": "best-of-n", "judge": "mock:none"}, `find judge "mock:none"`},
 		{M{"merge": "best-of-n", "judge": "builtin:extract"}, "builtin:extract only quotes passages"},
-		{M{"merge": "best-of-n", "criteria": "x", "judge": "rule:1"}, "criteria: they are for a judge that is a model"},
-		{M{"judge": "rule:1"}, "judge: there is nothing to score"},
+		{M{"merge": "best-of-n", "criteria": "x", "judge": "rule:1"}, "criteria: they need a judge that is a model"},
+		{M{"judge": "rule:1"}, "judge: no answer is scored"},
 		{M{"samples": -1}, "samples: -1 is not between 0 and 1000"},
 		{M{"samples": 1001}, "samples: 1001 is not between"},
 		{M{"samples": 3, "max_depth": 0}, "max_depth: 0 means a direct answer"},
 		{M{"samples": 3, "max_nodes": 3}, "samples: 3 make 4 tasks"},
-		{M{"samples": 3, "planner": "model"}, "samples: the plan of a model decides what is asked"},
+		{M{"samples": 3, "planner": "model"}, "samples: planner model chooses the sub-tasks itself"},
 		{M{"merge": "vote", "model": "builtin:extract"}, "merge: vote compares answers"},
-		{M{"samples": 3, "batch": true}, "samples: in a batch each file is asked about once"},
+		{M{"samples": 3, "batch": true}, "samples: a batch makes one request for each file"},
 		{M{"samples": 3, "model": "builtin:extract", "sub_model": "builtin:extract"},
 			"builtin:extract answers the same each time"},
 		{M{"min_score": 101}, "min_score: 101 is not between 0 and 100"},
 		{M{"min_score": 50, "gate_fallback": "best"}, `gate_fallback: "best" is not one of`},
 		{M{"min_score": 50, "gate_rounds": 101}, "gate_rounds: 101 is not between 1 and 100"},
 		{M{"min_score": 50, "gate_fallback": "escalate"}, "there is no stronger model to escalate to"},
-		{M{"min_score": 50, "escalate_model": "mock:m"}, "escalate_model: it is asked with gate_fallback escalate only"},
-		{M{"gate_rounds": 3}, "gate_rounds: there is no quality gate"},
-		{M{"gate_fallback": "fail"}, "gate_fallback: there is no quality gate"},
+		{M{"min_score": 50, "escalate_model": "mock:m"}, "escalate_model: it needs gate_fallback escalate"},
+		{M{"gate_rounds": 3}, "gate_rounds: the quality gate is off"},
+		{M{"gate_fallback": "fail"}, "gate_fallback: the quality gate is off"},
 		{M{"min_score": 50, "gate_at": "root", "samples": 2}, "gate_at: the result of the root is put together by merge"},
 		{M{"min_score": 50, "gate_fallback": "escalate", "escalate_model": "mock:none"}, `find model "mock:none"`},
 	}

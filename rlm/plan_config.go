@@ -53,7 +53,7 @@ func checkText(bad func(field, format string, args ...any), field, text string, 
 		bad(field, "it has %d bytes, the limit is %d", len(text), limit)
 	}
 	if strings.ContainsRune(text, 0) {
-		bad(field, "it holds a NUL byte")
+		bad(field, "it contains a NUL byte")
 	}
 }
 
@@ -63,7 +63,7 @@ func checkEndpoint(bad func(field, format string, args ...any), field, address s
 	checkText(bad, field, address, maxModelNameBytes)
 	if u, err := url.Parse(address); err == nil && u.User != nil {
 		if _, secret := u.User.Password(); secret {
-			bad(field, "it holds a password, and passwords are not kept; give a key by the environment (OPENAI_API_KEY)")
+			bad(field, "it contains a password, which would be stored; set the key in the environment (OPENAI_API_KEY)")
 		}
 	}
 }

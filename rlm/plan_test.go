@@ -101,7 +101,7 @@ func TestPlanThatStaysWrong(t *testing.T) {
 		got, root := b.finish(tree.ID, 4)
 		notes := strings.Join(data(t, &root).Notes, "\n")
 		if got.State != perdure.Completed || root.Result != "Paris" ||
-			!strings.Contains(notes, "no plan was usable: the reply holds no JSON") {
+			!strings.Contains(notes, "no plan was usable: the reply contains no JSON") {
 			t.Errorf("tree is %s with %q, %q: %+v", got.State, root.Result, notes, root.Error)
 		}
 		b.asks(server, tree.ID, 4)
@@ -116,7 +116,7 @@ func TestPlanThatStaysWrong(t *testing.T) {
 		if got.State != perdure.Failed || root.Error.Kind != rlm.KindPlan || root.Attempts != 1 {
 			t.Fatalf("tree is %s: %+v", got.State, root.Error)
 		}
-		for _, want := range []string{"a plan", "after 2 corrections", "holds no JSON", "the context has about 4",
+		for _, want := range []string{"a plan", "after 2 corrections", "contains no JSON", "the context has about 4",
 			"--planner split"} {
 			if !strings.Contains(root.Error.Message, want) {
 				t.Errorf("it does not tell %q: %s", want, root.Error.Message)
@@ -244,9 +244,9 @@ func TestPlanIsToldItsLimits(t *testing.T) {
 	b.finish(tree.ID, 1)
 	calls, err := b.store.Calls(t.Context(), tree.Root)
 	b.ok(err)
-	for _, want := range []string{"at most 7 sub-tasks", "49 more tasks", "about 20000 tokens at once",
+	for _, want := range []string{"at most 7 sub-tasks", "49 more tasks", "about 20000 tokens;",
 		"100000 tokens are left",
-		"30 calls are left", "the strategy is sequential", "the merge is vote", "agents: editor", "may be planned in turn"} {
+		"30 calls are left", "the strategy is sequential", "the merge is vote", "agents: editor", "may be divided again"} {
 		if !strings.Contains(string(calls[0].Data), want) {
 			t.Errorf("it is not told %q", want)
 		}

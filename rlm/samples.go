@@ -6,19 +6,19 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// sample has the root's prompt asked several times, by as many children, where
-// nothing else breaks the work down: what a vote and best-of-n choose from.
+// sample gives the root one child for each sample of its prompt, if the work is not
+// divided otherwise. A vote and best-of-n choose from these samples.
 func (p *planning) sample(root *node) error {
 	n := p.cfg.Samples
 	if p.cfg.Planner == PlannerModel {
 		if n > 1 {
-			return invalid("samples: the plan of a model decides what is asked", "leave out --samples, or --planner model")
+			return invalid("samples: planner model chooses the sub-tasks itself", "leave out --samples, or --planner model")
 		}
 		return nil
 	}
 	if !root.leaf() {
 		if n > 1 {
-			return invalid("samples: the context has to be split into parts, and a part is asked about once",
+			return invalid("samples: the context has to be split into parts, and each part gets one request",
 				"leave out --samples, or raise --context-window")
 		}
 		return nil

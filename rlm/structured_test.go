@@ -26,7 +26,7 @@ func TestStructuredAnswerIsCorrected(t *testing.T) {
 	server, m := endpoint(t, `replies:
   - {match: '/people: minimum: got 0, want at least 1', text: "Sorry!\n\n`+
 		"```json\\n{\\\"city\\\": \\\"Paris\\\",\\n \\\"people\\\": 2000000}\\n```"+`\nAnything else?"}
-  - {match: 'the reply holds no JSON', text: '{"city":"Paris","people":0}'}
+  - {match: 'the reply contains no JSON', text: '{"city":"Paris","people":0}'}
   - {text: 'Paris has two million people.'}`)
 	b := newBench(t, m)
 	tree := b.launch("Which city?", "", M{"model": "openai:m", "schema": json.RawMessage(citySchema)})
@@ -71,7 +71,7 @@ func TestStructuredResultOfParts(t *testing.T) {
 	t.Parallel()
 	server, m := endpoint(t, `replies:
   - {match: 'what was found(?s:.*)part 1\s', text: '{"city":"Rome","people":3}'}
-  - {match: 'JSON of this JSON Schema(?s:.*?)line 0*(\d+) ', text: 'part {{1}}', repeat: -1}`)
+  - {match: 'combined into JSON(?s:.*?)line 0*(\d+) ', text: 'part {{1}}', repeat: -1}`)
 	b := newBench(t, m)
 	id := b.put(file{"text.txt", numbered(300)})
 	tree := b.launch("Which city?", id, M{"model": "openai:m", "schema": json.RawMessage(citySchema), "chunk_tokens": 1000,
@@ -112,7 +112,7 @@ func TestSchemasThatAreNone(t *testing.T) {
 	}{
 		{"a list", `[1]`, []string{"schema: it is not a JSON object"}},
 		{"text", `"object"`, []string{"schema: it is not a JSON object"}},
-		{"unknown type", `{"type":"strnig"}`, []string{"schema: it is no schema: /type"}},
+		{"unknown type", `{"type":"strnig"}`, []string{"schema: it is not a JSON Schema: /type"}},
 		{"wrong keyword", `{"type":"object","properties":{"a":{"minimum":"x"}}}`,
 			[]string{"/properties/a/minimum", "want number"}},
 		{"required is no list", `{"required":"a"}`, []string{"/required"}},

@@ -65,7 +65,7 @@ func TestPlanningRefusals(t *testing.T) {
 		{[]string{"--schema", "list.json"}, []string{`--schema "list.json": it is not a JSON object`, "hint"}},
 		{[]string{"--schema", "cut.json"}, []string{`--schema "cut.json": it is not JSON: line 2`}},
 		{[]string{"--schema", "none.json"},
-			[]string{`--schema "none.json": it is no schema: /type: value must be one of 'array'`}},
+			[]string{`--schema "none.json": it is not a JSON Schema: /type: value must be one of 'array'`}},
 		{[]string{"--agent", "reviewr"}, []string{`agent: "reviewr" is not one of reviewer; did you mean "reviewer"?`}},
 		{[]string{"--strategy", "conditional", "--when", "results[0].txt == ''"}, []string{"when: column 12: type"}},
 		{[]string{"--planner", "modle"}, []string{`planner: "modle" is not one of none, split, model`}},

@@ -79,7 +79,7 @@ func TestRunRefusesBadJudging(t *testing.T) {
 		want string
 	}{
 		{[]string{"--merge", "best-of-n", "--judge", "rule:len(txt) > 1"}, "column 5: unknown name txt"},
-		{[]string{"--judge", "rule:1"}, "judge: there is nothing to score"},
+		{[]string{"--judge", "rule:1"}, "judge: no answer is scored"},
 		{[]string{"--merge", "best-of"}, `merge: "best-of" is not one of`},
 		{[]string{"--samples", "-1"}, "samples: -1 is not between 0 and 1000"},
 		{[]string{"--min-score", "NaN"}, "--min-score: NaN is not a number"},

@@ -182,7 +182,7 @@ func (x *explainer) array(place string, s map[string]any, items []any) {
 	}
 	if contains, ok := s["contains"]; ok && s["minContains"] == nil &&
 		!slices.ContainsFunc(items, func(item any) bool { return x.holds(contains, item) }) {
-		x.tell(place, "no item is as contains wants one")
+		x.tell(place, "no item matches the schema of contains")
 	}
 }
 
@@ -220,7 +220,7 @@ func (x *explainer) object(place string, s map[string]any, members map[string]an
 			x.explain(at, rest, members[name])
 		}
 		if names, ok := s["propertyNames"]; ok && !x.holds(names, name) {
-			x.tell(at, "the name is not as propertyNames wants it")
+			x.tell(at, "the name does not match the schema of propertyNames")
 		}
 	}
 	if len(others) > 0 {
@@ -257,7 +257,7 @@ func (x *explainer) combined(place string, s map[string]any, value any) {
 		}
 	}
 	if not, ok := s["not"]; ok && x.holds(not, value) {
-		x.tell(place, "it is what 'not' excludes")
+		x.tell(place, "it matches the schema of 'not'")
 	}
 	if condition, ok := s["if"]; ok {
 		key := "else"
@@ -296,9 +296,9 @@ func (x *explainer) choice(place, key string, forms []any, value any) {
 	}
 	switch {
 	case fitting == 0:
-		x.tell(place, "fits none of the %d forms of %s; the nearest fault follows", len(forms), key)
+		x.tell(place, "matches none of the %d schemas of %s; the problem with the nearest one follows", len(forms), key)
 		x.out = append(x.out, nearest...)
 	case fitting > 1 && key == "oneOf":
-		x.tell(place, "fits %d of the forms of oneOf, and may fit only one", fitting)
+		x.tell(place, "matches %d of the schemas of oneOf, but only one is allowed", fitting)
 	}
 }

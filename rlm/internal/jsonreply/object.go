@@ -30,7 +30,7 @@ func (o *Object) Join(object json.RawMessage) error {
 		return fmt.Errorf("encode result: %w", err)
 	}
 	if len(inner) < 2 || inner[0] != '{' {
-		return errors.New("encode result: what is joined is no object")
+		return errors.New("encode result: the joined value is not a JSON object")
 	}
 	if inner = inner[1 : len(inner)-1]; len(inner) > 0 {
 		o.separate()

@@ -95,7 +95,7 @@ func firstJSON(text string) (json.RawMessage, error) {
 		}
 		at++
 	}
-	return nil, cmp.Or(first, errors.New("the reply holds no JSON; reply with one JSON value and nothing else"))
+	return nil, cmp.Or(first, errors.New("the reply contains no JSON; reply with one JSON value and nothing else"))
 }
 
 // jsonFault says where JSON that began is broken.

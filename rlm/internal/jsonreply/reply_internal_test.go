@@ -18,7 +18,7 @@ func TestJSONIn(t *testing.T) {
 		{"among words", `The answer {for you} is {"a":{"b":"}"}}, I think.`, `{"a":{"b":"}"}}`, ""},
 		{"a list among words", "So: [1, 2] and more", "[1,2]", ""},
 		{"empty", " \n", "", "the reply is empty"},
-		{"prose", "I cannot do that.", "", "holds no JSON"},
+		{"prose", "I cannot do that.", "", "contains no JSON"},
 		{"cut", `{"tasks":[{"id":"a"`, "", "ends before it is complete"},
 		{"comma", `{"a":1,}`, "", `broken after "{\"a\":1,"`},
 		{"single quotes", `{'a':1}`, "", "invalid character '\\''"},

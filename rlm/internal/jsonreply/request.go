@@ -28,8 +28,8 @@ func (s *Shape) Instruction() string {
 	return "Reply with one JSON value that is valid against this JSON Schema, and with nothing else:\n" + s.Text
 }
 
-// Hint tells who answers from a part what all the answers will become.
+// Hint asks a model that reads one part for the values of that part.
 func (s *Shape) Hint() string {
-	return "The answers of all parts will be put together into JSON of this JSON Schema; " +
-		"tell, in plain text, what of it this part knows:\n" + s.Text
+	return "The answers of all parts will be combined into JSON that is valid against this JSON Schema; " +
+		"reply in plain text with the values for it that this part contains:\n" + s.Text
 }

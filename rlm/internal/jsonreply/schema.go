@@ -88,7 +88,7 @@ func formOf(keyword string) form {
 
 // fault is what is wrong at a place.
 func fault(place, msg string, args ...any) error {
-	return fmt.Errorf("it is no schema: %s: %s", orWhole(place), fmt.Sprintf(msg, args...))
+	return fmt.Errorf("it is not a JSON Schema: %s: %s", orWhole(place), fmt.Sprintf(msg, args...))
 }
 
 // readDocument checks a schema.
@@ -290,13 +290,13 @@ func (d *document) target(ref string) (string, error) {
 	}
 	name, err := url.PathUnescape(fragment)
 	if err != nil {
-		return "", fmt.Errorf("%q is no reference: %w", ref, err)
+		return "", fmt.Errorf("%q is not a valid reference: %w", ref, err)
 	}
 	if place, ok := d.anchors[name]; ok && name != "" {
 		return place, nil
 	}
 	if _, ok := d.schemas[name]; !ok {
-		return "", fmt.Errorf("%q names nothing in the schema", ref)
+		return "", fmt.Errorf("%q is not defined in the schema", ref)
 	}
 	return name, nil
 }

@@ -61,14 +61,14 @@ func Compile(raw json.RawMessage) (*Shape, error) {
 	}
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(raw, &schema); err != nil {
-		return nil, fmt.Errorf("it is no schema: %w", err)
+		return nil, fmt.Errorf("it is not a JSON Schema: %w", err)
 	}
 	if schema.Schema, err = draft(schema.Schema); err != nil {
 		return nil, err
 	}
 	resolved, err := schema.Resolve(&jsonschema.ResolveOptions{BaseURI: schemaURL})
 	if err != nil {
-		return nil, errors.New("it is no schema: " + tidy(err))
+		return nil, errors.New("it is not a JSON Schema: " + tidy(err))
 	}
 	return &Shape{schema: resolved, doc: doc, Text: text.String()}, nil
 }

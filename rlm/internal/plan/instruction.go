@@ -22,35 +22,32 @@ type Told struct {
 	Variables []Variable `json:"variables,omitempty"`
 }
 
-// Instruction tells a model how to plan.
+// Instruction returns the system text of a request for a plan.
 func (r *Rules) Instruction(t *Told) string {
 	var b strings.Builder
 	b.WriteString("Do not answer the task yet: plan it. Reply with one JSON value that is valid against the JSON " +
-		"Schema below, and " +
-		"with nothing else. Break the task into sub-tasks only where that helps: where there is too much to read at once, " +
-		"or where " +
-		"parts can be done side by side or build on each other. With no sub-tasks you are asked to answer directly.\n\n" +
-		"Each sub-task is done by a model that sees its prompt, the files it names and the results of the tasks it " +
-		"depends on, and " +
-		"nothing else. A condition is one line over the results before it: ID.text, ID.state (completed, skipped, " +
-		"failed), previous, " +
-		"results; for example: check.text contains \"yes\" and len(results) > 1.\n\nLimits:\n")
-	fmt.Fprintf(&b, "- at most %d sub-tasks here; %d more tasks in all\n", t.Children, t.Nodes)
+		"Schema below, and with nothing else. Divide the task into sub-tasks only if that helps: if the files do not " +
+		"fit into one request, if parts can run in parallel, or if steps build on each other. If the plan has no " +
+		"sub-tasks, the next request asks you to answer directly.\n\n" +
+		"A model answers each sub-task. It sees only the prompt of the sub-task, the files that the sub-task names and " +
+		"the results of the tasks it depends on. A condition is one line over earlier results: ID.text, ID.state " +
+		"(completed, skipped, failed), previous, results; for example: check.text contains \"yes\" and " +
+		"len(results) > 1.\n\nLimits:\n")
+	fmt.Fprintf(&b, "- at most %d sub-tasks in this plan; %d more tasks in the whole run\n", t.Children, t.Nodes)
 	if t.Deeper {
-		b.WriteString("- a sub-task that is still too large may be planned in turn: decompose\n")
+		b.WriteString("- a sub-task that is still too large may be divided again: set decompose\n")
 	} else {
 		b.WriteString("- sub-tasks are answered directly; decompose has no effect\n")
 	}
-	fmt.Fprintf(&b, "- who does a sub-task reads and writes about %d tokens at once; larger files are read in parts\n",
-		t.Window)
+	fmt.Fprintf(&b, "- one request and its answer have about %d tokens; larger files are read in parts\n", t.Window)
 	if t.Tokens != nil {
-		fmt.Fprintf(&b, "- %d tokens are left for everything\n", *t.Tokens)
+		fmt.Fprintf(&b, "- %d tokens are left for the whole run\n", *t.Tokens)
 	}
 	if t.Calls != nil {
-		fmt.Fprintf(&b, "- %d calls are left for everything\n", *t.Calls)
+		fmt.Fprintf(&b, "- %d calls are left for the whole run\n", *t.Calls)
 	}
 	if t.Dollars != nil {
-		fmt.Fprintf(&b, "- %.4f US dollars are left for everything\n", *t.Dollars)
+		fmt.Fprintf(&b, "- %.4f US dollars are left for the whole run\n", *t.Dollars)
 	}
 	fmt.Fprintf(&b, "- merges: %s\n", strings.Join(r.Merges, ", "))
 	if r.Strategy != "" {

@@ -186,7 +186,7 @@ func (c *check) task(i int) {
 			c.PromptTokens)
 	}
 	if strings.ContainsRune(t.Prompt, 0) {
-		c.bad("/tasks/%d/prompt: it holds a NUL character", i)
+		c.bad("/tasks/%d/prompt: it contains a NUL character", i)
 	}
 	if t.Agent != "" && !slices.Contains(c.Agents, t.Agent) {
 		c.bad("/tasks/%d/agent: %s", i, dedupe.NotOneOf(t.Agent, c.Agents))

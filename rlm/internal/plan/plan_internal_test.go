@@ -32,7 +32,7 @@ func TestBadPlans(t *testing.T) {
 		name, plan string
 		want       []string
 	}{
-		{"prose", "First we should read everything.", []string{"the reply holds no JSON"}},
+		{"prose", "First we should read everything.", []string{"the reply contains no JSON"}},
 		{"cut", `{"tasks":[{"prompt":"x"`, []string{"the JSON ends before it is complete"}},
 		{"a list", `[]`, []string{"the value: got array, want object"}},
 		{"no tasks", `{"strategy":"parallel"}`, []string{"the value: missing property 'tasks'"}},
