@@ -35,7 +35,8 @@ func TestFaultsAreAllTold(t *testing.T) {
 		{"deep", person, `{"name":"Ann","age":1,"boss":{"name":"Bob","age":200,"boss":7}}`, []string{
 			"/boss/age: maximum: got 200, want at most 150", "/boss/boss: got number, want object"}},
 		{"forms", `{"anyOf":[{"type":"null"},{"type":"array","items":{"type":"string"},"minItems":3}]}`, `[1]`, []string{
-			"the value: matches none of the 2 schemas of anyOf; the problem with the nearest one follows", "the value: got array, want null"}},
+			"the value: matches none of the 2 schemas of anyOf; the problem with the nearest one follows",
+			"the value: got array, want null"}},
 		{"two forms", `{"oneOf":[{"minimum":1},{"maximum":9}]}`, `5`,
 			[]string{"the value: matches 2 of the schemas of oneOf, but only one is allowed"}},
 		{"escaped name", `{"properties":{"a/b~c":{"const":1}}}`, `{"a/b~c":2}`, []string{"/a~1b~0c: value must be 1"}},
