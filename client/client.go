@@ -34,7 +34,7 @@ type Config struct {
 	Transport http.RoundTripper
 	// PingTimeout is how long Ping waits for an answer. Defaults to 2 s.
 	PingTimeout time.Duration
-	// Patience is how long Events goes on trying to reach a server that is
+	// Patience is how long Events keeps trying to reach a server that is
 	// gone. Defaults to 1 min; negative means without end.
 	Patience time.Duration
 	// Silence is how long an event stream may be silent before Events connects
@@ -175,7 +175,7 @@ func (c *Client) answer(ctx context.Context, r *request, resp *http.Response) er
 		var syntax *json.SyntaxError
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &syntax) || errors.As(err, &kind) {
-			return &perdure.Error{Code: perdure.CodeInternal, Op: r.op, Msg: "the server's answer is not what this client knows",
+			return &perdure.Error{Code: perdure.CodeInternal, Op: r.op, Msg: "unknown form of the server's answer",
 				Hint: "server and client may be of different versions", Err: err}
 		}
 		return c.transportError(ctx, r.op, err)

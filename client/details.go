@@ -32,7 +32,7 @@ type LeftOut struct {
 
 // Vote is one of the answers that a merge by vote counted.
 type Vote struct {
-	// Answer is shortened; Task is where it stands in full.
+	// Answer is shortened; Task has the whole answer.
 	Answer string         `json:"answer"`
 	Task   perdure.TaskID `json:"task_id"`
 	Count  int            `json:"count"`
@@ -41,7 +41,7 @@ type Vote struct {
 // Score is what a judge gave a candidate.
 type Score struct {
 	Task perdure.TaskID `json:"task_id"`
-	// Score is nil when the judge said nothing of it; Note says why.
+	// Score is nil when the judge returned none; Note has the reason.
 	Score    *float64 `json:"score"`
 	Critique string   `json:"critique,omitempty"`
 	Note     string   `json:"note,omitempty"`
@@ -61,7 +61,7 @@ type Gate struct {
 type Round struct {
 	Round int    `json:"round"`
 	Model string `json:"model"`
-	// Score is nil when the judge said nothing of it; Note says why.
+	// Score is nil when the judge returned none; Note has the reason.
 	Score    *float64 `json:"score"`
 	Critique string   `json:"critique,omitempty"`
 	Note     string   `json:"note,omitempty"`

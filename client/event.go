@@ -35,7 +35,7 @@ func (c *Client) NewestEvents(ctx context.Context, after int64, tree perdure.Tre
 
 // Events yields all events behind a number, of all trees or of one, and then
 // those to come, in order, each exactly once. When the connection breaks it
-// connects again by itself and goes on where it was. It ends when the caller
+// connects again by itself and continues where it was. It ends when the caller
 // stops, and with an error, yielded last: when the context ends, when the server
 // refuses, or when it cannot be reached for Config.Patience.
 func (c *Client) Events(ctx context.Context, after int64, tree perdure.TreeID) iter.Seq2[perdure.Event, error] {

@@ -16,7 +16,7 @@ func (c *Client) Handoff(ctx context.Context, ref ledger.Ref) (ledger.Handoff, e
 // HandoffPage is a part of a list of ledgers.
 type HandoffPage struct {
 	Handoffs []ledger.Handoff `json:"handoffs"`
-	// Next, when not 0, is where the list goes on.
+	// Next, when not 0, is where the list continues.
 	Next ledger.ID `json:"next,omitempty"`
 }
 

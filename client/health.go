@@ -8,14 +8,14 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Health tells that the server runs and can read its store.
+// Health reports whether the server runs and can read its store.
 type Health struct {
 	OK bool `json:"ok"`
 	// Draining is set while the server stops: it starts no more trees.
 	Draining bool `json:"draining"`
 }
 
-// Version tells what the server is.
+// Version is the version of the server.
 type Version struct {
 	Version string `json:"version"`
 	// API is the version of the API, "v1".

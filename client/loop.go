@@ -19,7 +19,7 @@ func (c *Client) Loops(ctx context.Context, limit int) ([]record.Loop, error) {
 	return out.Loops, err
 }
 
-// Loop tells where a loop stands.
+// Loop returns the current state of a loop.
 func (c *Client) Loop(ctx context.Context, id perdure.TreeID) (record.Loop, error) {
 	return get[record.Loop](ctx, c, "read loop", loopPath(id, ""), nil)
 }
@@ -83,14 +83,14 @@ func (c *Client) AskLoop(ctx context.Context, id perdure.TreeID, control record.
 	return post[record.Loop](ctx, c, "ask loop", loopPath(id, "/ask"), &body)
 }
 
-// ResumeLoop lets a loop go on, and changes its configuration before that. The
-// answer tells what is different. Who runs it then is another question, see
+// ResumeLoop resumes a loop, after it has changed the configuration. The answer
+// lists the changes. It does not choose the process that runs the loop, see
 // [Client.Resume]. A loop that has ended is CodeConflict.
 func (c *Client) ResumeLoop(ctx context.Context, id perdure.TreeID, req record.ResumeRequest) (record.Resumed, error) {
 	return post[record.Resumed](ctx, c, "resume loop", loopPath(id, "/resume"), &req)
 }
 
-// AnswerGate answers an open gate of a loop or a run, which then goes on. One that
+// AnswerGate answers an open gate of a loop or a run, which then continues. One that
 // was answered before is CodeConflict.
 func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d perdure.GateDecision) (perdure.Gate,
 	error) {

@@ -41,7 +41,7 @@ func socketTransport(path string) *http.Transport {
 	}
 }
 
-// transportError tells why a request did not get through.
+// transportError returns why a request did not reach the server.
 func (c *Client) transportError(ctx context.Context, op string, err error) error {
 	var own *perdure.Error
 	if errors.As(err, &own) {

@@ -23,7 +23,7 @@ func (c *Client) State(ctx context.Context, ref perdure.StateRef) (perdure.State
 // HistoryPage is a part of a history.
 type HistoryPage struct {
 	Mutations []perdure.Mutation `json:"mutations"`
-	// Next, when not 0, is where the history goes on.
+	// Next, when not 0, is where the history continues.
 	Next perdure.MutationID `json:"next,omitempty"`
 }
 

@@ -42,7 +42,7 @@ func (c *Client) CreateTree(ctx context.Context, req TreeRequest) (perdure.Tree,
 // TreePage is a part of a list of trees.
 type TreePage struct {
 	Trees []perdure.Tree `json:"trees"`
-	// Next, when not empty, is where the list goes on.
+	// Next, when not empty, is where the list continues.
 	Next perdure.TreeID `json:"next"`
 }
 
@@ -147,7 +147,7 @@ type TaskQuery struct {
 // TaskPage is a part of a list of tasks.
 type TaskPage struct {
 	Tasks []perdure.Task `json:"tasks"`
-	// Next, when not 0, is where the list goes on.
+	// Next, when not 0, is where the list continues.
 	Next perdure.TaskID `json:"next"`
 }
 
@@ -181,7 +181,7 @@ func (c *Client) cancel(ctx context.Context, op, path, reason string) (int64, er
 	return out.Cancelled, err
 }
 
-// Resume prepares an interrupted tree to go on and returns what is left to do;
+// Resume prepares an interrupted tree to continue and returns what is left to do;
 // lost tasks are claimable at once. owner, when not empty, is the session that
 // is to run the tree: that of the server's own process. It fails with
 // perdure.CodeConflict when another living process runs the tree.

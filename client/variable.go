@@ -31,7 +31,7 @@ func causeOf(cause perdure.Cause) causeBody {
 	return b
 }
 
-// checkName refuses what would not stand in a path as a name.
+// checkName refuses names of dots only, which a URL path would not keep.
 func checkName(op, name string) error {
 	if strings.Trim(name, ".") != "" {
 		return nil
@@ -61,7 +61,7 @@ func (c *Client) Var(ctx context.Context, ref perdure.StateRef, name string) (pe
 // VarPage is a part of a list of variables.
 type VarPage struct {
 	Variables []perdure.Variable `json:"variables"`
-	// Next, when not empty, is where the list goes on.
+	// Next, when not empty, is where the list continues.
 	Next string `json:"next"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// replacement stands where text could not be kept.
+// replacement replaces invalid UTF-8 and NUL bytes.
 const replacement = "\uFFFD"
 
 // NoteReplaced is the note of a response whose text was not valid UTF-8 or
@@ -48,7 +48,7 @@ func (c *Collector) Write(p []byte) (int, error) {
 		return 0, TooLarge(c.Limit)
 	}
 	c.text.Write(p)
-	c.tell(false)
+	c.stream(false)
 	return len(p), nil
 }
 
@@ -61,11 +61,11 @@ func (c *Collector) Len() int { return c.text.Len() }
 // Finish hands the rest to OnText and returns the whole answer, cleaned, and
 // whether cleaning changed it.
 func (c *Collector) Finish() (text string, changed bool) {
-	c.tell(true)
+	c.stream(true)
 	return Clean(c.text.String())
 }
 
-func (c *Collector) tell(all bool) {
+func (c *Collector) stream(all bool) {
 	if c.OnText == nil {
 		return
 	}

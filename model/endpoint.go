@@ -30,7 +30,7 @@ type EndpointConfig struct {
 	URL string
 	// Model is the model's name at the server. Required.
 	Model string
-	// Key is what the server knows us by. It may be empty for servers on this
+	// Key is the API key. It may be empty for servers on this
 	// machine or in a private network. It never appears in errors.
 	Key string
 	// URLVariable and KeyVariable are the environment variables that hints

@@ -101,7 +101,7 @@ func (e *Error) Retryable() bool {
 	return false
 }
 
-// KindOfStatus returns the kind of failure an HTTP status stands for.
+// KindOfStatus returns the kind of failure that an HTTP status means.
 func KindOfStatus(status int) Kind {
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:

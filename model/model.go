@@ -104,7 +104,7 @@ type Response struct {
 	// Tries is how many requests were sent until this answer, at least 1; 0
 	// for one that is Cached.
 	Tries int
-	// Notes tell people what was unusual (text replaced, output cut).
+	// Notes describe what was unusual (text replaced, output cut).
 	Notes []string
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
-// mask stands where a secret was.
+// mask replaces a secret.
 const mask = "[redacted]"
 
 // minSecret is the shortest text taken for a secret: masking every "x" of a

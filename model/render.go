@@ -25,7 +25,7 @@ func (d Document) EndLine() int {
 }
 
 // Render returns the prompt and the documents as plain text, for models that
-// read text. Each document stands between two lines that name its file and its
+// read text. Each document is between two lines that name its file and its
 // lines, so that an answer can cite them:
 //
 //	PROMPT

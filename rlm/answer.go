@@ -109,7 +109,7 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 	return req, err
 }
 
-// partInstruction tells a model that it sees a part of the context only.
+// partInstruction returns the text for a model that sees only a part of the context.
 func partInstruction(number, total int) string {
 	return fmt.Sprintf("The documents are part %d of %d of a larger text; the other parts are read separately and the "+
 		"answers are put together. Answer from this part alone. If nothing in it helps, reply with exactly: %s",
@@ -171,5 +171,5 @@ func (a *attempt) earlier(ctx context.Context) (string, error) {
 	return dedupe.Earlier(found, left), nil
 }
 
-// resultHeader is about how many bytes stand before each earlier result.
+// resultHeader is about how many bytes precede each earlier result.
 const resultHeader = 40

@@ -106,8 +106,8 @@ func (a *attempt) interrupted(ctx context.Context, err error) error {
 }
 
 // unanswered ends a call without an answer. A call whose caller was stopped is
-// left open: whether it was paid for is not known, and who goes on with the
-// task counts it as uncertain.
+// left open: whether it was paid for is not known, and the next attempt
+// counts it as uncertain.
 func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, req *model.Request, cause error) error {
 	over := a.outOfTime(ctx)
 	if over == nil && ctx.Err() != nil {

@@ -64,7 +64,7 @@ func (a *attempt) nothingRan(ctx context.Context) error {
 	return a.complete(ctx, "", &Data{Skipped: true})
 }
 
-// outcomes tells how the tasks ended that a condition may ask about, in their
+// outcomes returns the outcomes of the tasks that a condition may read, in their
 // order.
 func (a *attempt) outcomes(ctx context.Context) ([]plan.Outcome, error) {
 	var earlier []child
@@ -125,7 +125,7 @@ func (c *Config) storeStrategy() perdure.Strategy {
 	return perdure.Parallel
 }
 
-// outcomeOf tells how a task that is terminal ended.
+// outcomeOf returns the outcome of a terminal task.
 func outcomeOf(c *child) (plan.Outcome, error) {
 	o := plan.Outcome{State: string(c.State)}
 	if c.node.Step != nil {

@@ -13,8 +13,8 @@ import (
 	deal "github.com/perdure/perdure/rlm/internal/fanout"
 )
 
-// maxPreparedBytes bounds what a model may compute over the whole context; it
-// stands in the metadata of a task.
+// maxPreparedBytes bounds what a model may compute over the whole context; it is
+// stored in the metadata of a task.
 const maxPreparedBytes = 512 << 10
 
 // decompose creates the children of a task, all at once. family is what is there
@@ -170,13 +170,13 @@ func (a *attempt) spec(n *node) (perdure.TaskSpec, error) {
 	}, nil
 }
 
-// child is a child with what it knows of the plan.
+// child is a child task with its plan.
 type child struct {
 	*perdure.Task
 	node *node
 }
 
-// partKey tells apart the children of one task.
+// partKey identifies a child among the children of one task.
 type partKey struct {
 	file         string
 	first, level int
@@ -190,7 +190,7 @@ func (n *node) key() partKey {
 	return k
 }
 
-// task reads a task and what it knows of the plan.
+// task reads a task and its plan.
 func (a *attempt) task(ctx context.Context, id perdure.TaskID) (child, error) {
 	t, err := a.e.cfg.Store.Task(ctx, id)
 	if err != nil {

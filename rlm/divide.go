@@ -15,7 +15,7 @@ import (
 // model found more of it too long.
 const leastPart = 250
 
-// EventDivided tells that the text of a task is read in smaller parts, because its
+// EventDivided records that the text of a task is read in smaller parts, because its
 // model found the request too long: its data has model, tokens (of the request,
 // estimated) and parts.
 const EventDivided perdure.EventKind = "task.divided"
@@ -105,7 +105,7 @@ func (r *run) shortestRefused(m *asked) int64 {
 	return r.tooLong[m.name]
 }
 
-// refusals tells people which models read less than was thought.
+// refusals returns notes about the models that refused shorter requests than expected.
 func (r *run) refusals() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,7 +179,7 @@ func (a *attempt) refusedBefore(ctx context.Context, position int, hash string) 
 	return nil
 }
 
-// request is how the journal knows one.
+// request identifies a request in the journal.
 type request struct {
 	position int
 	hash     string

@@ -4,7 +4,7 @@
 //
 // This package is experimental: it may change until version 1.0.
 //
-// # How a run goes
+// # Steps of a run
 //
 // [Executor.Launch] decides everything that can be decided before the first
 // call to a model: it checks the [Config], finds the models, splits the context
@@ -14,7 +14,7 @@
 //
 // [Executor.Handle] does one attempt of one task. The next step follows
 // from what the store already has, so a task that was interrupted at any point
-// goes on where it was:
+// continues where it was:
 //
 //   - a leaf reads its part of the context and asks its model; a call that was
 //     finished before is answered from the journal;

@@ -56,9 +56,9 @@ func (a *attempt) settle(ctx context.Context, err error) error {
 	return a.waitAtGate(last, f.Error())
 }
 
-// asks reports whether a person is asked about a task whose models failed: where a
-// chain of them was given, because a user who names one model waits for no
-// other. What is wrong in the configuration is no question.
+// asks reports whether a gate opens for a task whose models failed: only for a chain
+// of models, because a user who names one model does not wait for another.
+// Errors in the configuration open no gate.
 func (c *Config) asks(f *attemptError) bool {
 	switch {
 	case f.asked == "", c.OnExhausted == OnExhaustedFail, f.cause == model.KindAuth, f.cause == model.KindNotFound:
@@ -69,8 +69,8 @@ func (c *Config) asks(f *attemptError) bool {
 	return len(model.ChainNames(f.asked)) > 1
 }
 
-// decided does what a person decided about the task while it waited at a gate. It
-// returns false when the models are to be asked.
+// decided applies the user's decision about the task from while it waited at a gate.
+// It returns false if the models are to be called.
 func (a *attempt) decided(ctx context.Context) (done bool, err error) {
 	if !a.e.cfg.Gates || a.l.Fence() == 1 {
 		return false, nil

@@ -45,7 +45,7 @@ func (f *attemptError) Error() string { return f.err.Error() }
 
 func (f *attemptError) Unwrap() error { return f.err }
 
-// Failure tells a worker how the attempt ends.
+// Failure returns how the worker ends the attempt.
 func (f *attemptError) Failure() perdure.Failure {
 	return perdure.Failure{Kind: f.kind, Message: f.err.Error(), Retry: f.retry}
 }

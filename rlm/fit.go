@@ -10,7 +10,7 @@ const (
 	// DefaultWindow is the window of a model that does not know its own.
 	DefaultWindow = 128_000
 	// DefaultChunkTokens is the largest part when the window has room for
-	// more: smaller parts are read better and run side by side.
+	// more: models read smaller parts better, and the parts run in parallel.
 	DefaultChunkTokens = 32_000
 	// minRoomTokens is the minimum of tokens for text next to a prompt.
 	minRoomTokens = 100
@@ -112,8 +112,8 @@ func (p *planning) decide(root *node) error {
 }
 
 // split cuts the context into parts that fit the model, and refuses a tree that
-// would be larger than allowed. fits tells that the whole context could be read
-// at once.
+// would be larger than allowed. fits reports whether the whole context fits into
+// one request.
 func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 	r, err := p.roomOf(p.models[1], true)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	GateEscalate = "escalate"
 )
 
-// Where the quality gate stands.
+// The results that the quality gate checks.
 const (
 	// GateAtAll judges every answer that a model writes for a task.
 	GateAtAll = "all"
@@ -43,13 +43,13 @@ const (
 	feedbackShare = 8
 )
 
-// EventGateScored tells that a judge scored an answer: its data has round,
+// EventGateScored records that a judge scored an answer: its data has round,
 // rounds, score (null without one), min_score, passed, model, judge and
 // critique. When a crash comes between a score and its event, the event is
 // missing; the data of the result has each round.
 const EventGateScored perdure.EventKind = "gate.scored"
 
-// GateReport tells how an answer came through the quality gate.
+// GateReport is the record of an answer at the quality gate.
 type GateReport struct {
 	// Score is that of the answer; nil when it has none.
 	Score    *float64 `json:"score"`
@@ -63,7 +63,7 @@ type GateReport struct {
 type GateRound struct {
 	Round int    `json:"round"`
 	Model string `json:"model"`
-	// Score is nil when the judge said nothing of it; Note says why.
+	// Score is nil when the judge returned none; Note has the reason.
 	Score    *float64 `json:"score"`
 	Critique string   `json:"critique,omitempty"`
 	Note     string   `json:"note,omitempty"`
@@ -189,7 +189,7 @@ func (g *gate) describe(i int) GateRound {
 	return r
 }
 
-// feedback shows the model its last answer and what the judge said of it.
+// feedback returns the text that shows the model its last answer and the judge's critique.
 func (g *gate) feedback() string {
 	t := g.last()
 	most := int(4 * g.a.run.plan.Window / feedbackShare)

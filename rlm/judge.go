@@ -155,7 +155,7 @@ const defaultCriteria = "Look first at whether it is correct, then at whether it
 	"clear and does what the task asks for."
 
 // judgeRequest asks for a verdict. The documents are part of it where they fit;
-// an answer that is too long for the judge is cut, which the note tells.
+// an answer that is too long for the judge is cut, which the note reports.
 func (a *attempt) judgeRequest(c *candidate) (req *model.Request, note string, err error) {
 	cfg, m := &a.run.cfg, a.run.judge.model
 	criteria := defaultCriteria

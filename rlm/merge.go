@@ -37,9 +37,9 @@ type Data struct {
 	// the others.
 	Missing     []Missing `json:"missing,omitempty"`
 	MoreMissing int       `json:"more_missing,omitempty"`
-	// Notes tell people what was unusual.
+	// Notes describe what was unusual.
 	Notes []string `json:"notes,omitempty"`
-	// LeftOut, only in the root's result, tells which files were asked for and
+	// LeftOut, only in the root's result, lists the requested files that
 	// are not in the context.
 	LeftOut *LeftOut `json:"left_out,omitempty"`
 	// Incomplete is set when the result is less than was asked for although no
@@ -53,7 +53,7 @@ type Data struct {
 	// Scores are the candidates of a merge by best-of-n, in their order, at
 	// most 1000.
 	Scores []Scored `json:"scores,omitempty"`
-	// Gate tells how the answer came through the quality gate.
+	// Gate is the record of the answer at the quality gate.
 	Gate *GateReport `json:"gate,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 // Scored is one of the candidates of a merge by best-of-n.
 type Scored struct {
 	Task perdure.TaskID `json:"task_id"`
-	// Score is nil when the judge said nothing of it; Note says why.
+	// Score is nil when the judge returned none; Note has the reason.
 	Score    *float64 `json:"score"`
 	Critique string   `json:"critique,omitempty"`
 	Note     string   `json:"note,omitempty"`

@@ -57,7 +57,7 @@ type summary struct {
 	m    *merger
 	by   *asked
 	data *Data
-	// divisible tells that what is asked now can be asked with less.
+	// divisible is set while the request can be divided into smaller ones.
 	divisible bool
 }
 

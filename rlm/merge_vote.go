@@ -13,7 +13,7 @@ import (
 // Vote is one of the answers that a merge by vote counted.
 type Vote struct {
 	// Answer is the first of the equal answers, shortened to about 200 bytes;
-	// Task is where it stands in full.
+	// Task has the whole answer.
 	Answer string         `json:"answer"`
 	Task   perdure.TaskID `json:"task_id"`
 	// Count is how many answers were equal to it.

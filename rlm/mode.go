@@ -10,12 +10,12 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// deterministic tells models whose answer is the same each time without a seed.
+// deterministic reports whether the model's answer is the same each time without a seed.
 func deterministic(name string) bool {
 	return strings.HasPrefix(name, "builtin:") || strings.HasPrefix(name, "mock:")
 }
 
-// takesSeed tells models whose provider takes a seed. A chain of models does
+// takesSeed reports whether the model's provider takes a seed. A chain of models does
 // not: another of them may answer the next time.
 func takesSeed(name string) bool {
 	return strings.HasPrefix(name, "openai:") && !strings.Contains(name, ",")

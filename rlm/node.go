@@ -20,7 +20,7 @@ type (
 // planVersion is the version of what tasks carry in their metadata.
 const planVersion = 1
 
-// node is what a task knows of the plan. It stands in the task's metadata under
+// node is the plan of one task. It is stored in the task's metadata under
 // the key "rlm".
 type node struct {
 	Version int `json:"v"`
@@ -66,7 +66,7 @@ type node struct {
 	// prompt and agent are those of a task that is to be created.
 	prompt, agent, merge string
 	// Samples, only in the root, is how many children ask its prompt; Sample
-	// is set on these, of which First and Total tell which one it is.
+	// is set on these, of which First and Total identify the sample.
 	Samples int  `json:"samples,omitempty"`
 	Sample  bool `json:"sample,omitempty"`
 	// Draw is, below such a task whose text was divided, one more than its number.
@@ -90,7 +90,7 @@ type metadata struct {
 	Node *node `json:"rlm"`
 }
 
-// nodeOf reads what a task knows of the plan. A task that was made by another program
+// nodeOf reads the plan of a task. A task that was made by another program
 // else is a leaf of its own.
 func nodeOf(t *perdure.Task) (*node, error) {
 	var m metadata
@@ -117,7 +117,7 @@ func (n *node) leaf() bool {
 }
 
 // shownPrompt bounds the prompt in the record of a task below the root: the
-// whole prompt stands once, in the root.
+// whole prompt is stored once, in the root.
 const shownPrompt = 400
 
 // title is the prompt in the record of a task: what it is about, and the
@@ -140,7 +140,7 @@ func (n *node) title(prompt string, count int) string {
 	return fmt.Sprintf("[parts %d-%d of %d] %s", n.First+1, n.First+count, n.Total, prompt)
 }
 
-// filePlaceholder in the prompt of a batch stands for the file's name.
+// filePlaceholder in the prompt of a batch is replaced by the file's name.
 const filePlaceholder = "{file}"
 
 func forFile(prompt, file string) string { return strings.ReplaceAll(prompt, filePlaceholder, file) }

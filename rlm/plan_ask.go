@@ -36,7 +36,7 @@ func (a *attempt) plan(ctx context.Context) error {
 	if over := a.outOfTime(timed); over != nil {
 		return over
 	}
-	t, err := a.tell(timed)
+	t, err := a.planLimits(timed)
 	if err != nil {
 		return a.interrupted(timed, err)
 	}
@@ -73,9 +73,9 @@ func (a *attempt) plan(ctx context.Context) error {
 	return a.follow(ctx, p, nil)
 }
 
-// tell finds out what to say about the limits: what was said before, when this
-// attempt was interrupted after the model had replied.
-func (a *attempt) tell(ctx context.Context) (*plan.Told, error) {
+// planLimits returns the limits to state in the request for a plan: the recorded ones
+// if this attempt was interrupted after the model had replied.
+func (a *attempt) planLimits(ctx context.Context) (*plan.Told, error) {
 	if a.l.Fence() > 1 {
 		calls, err := a.e.cfg.Store.Calls(ctx, a.l.Task.ID)
 		if err != nil {

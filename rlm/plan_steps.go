@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/rlm/internal/plan"
 )
 
-// step is what a planned task knows of the plan.
+// step is the part of a plan that a planned task stores.
 type step struct {
 	// ID is the task's name in the plan.
 	ID string `json:"id"`
@@ -23,7 +23,7 @@ type step struct {
 	After []string `json:"after,omitempty"`
 }
 
-// continuePlan goes on with a task whose sub-tasks come from a plan: it asks for
+// continuePlan continues a task whose sub-tasks come from a plan: it asks for
 // the plan, creates the sub-tasks whose time has come, or merges. family is one
 // child for each sub-task that was created.
 func (a *attempt) continuePlan(ctx context.Context, own []perdure.Task, family []child) error {
@@ -51,7 +51,7 @@ func planOf(family []child) *plan.Plan {
 	return nil
 }
 
-// notBegun tells which tasks of a plan were never created, because one before
+// notBegun returns the tasks of a plan that were never created, because one before
 // them was lost.
 func notBegun(family []child) []string {
 	p := planOf(family)

@@ -40,7 +40,7 @@ func tops(family []child) []child {
 			out = append(out, c)
 		}
 	}
-	// A reduction stands where its first input stood.
+	// A reduction takes the place of its first input.
 	first := func(c child) int { return rank[c.ID] }
 	for _, c := range family { // those of a level come after all of the level below
 		if c.node.Reduce != nil && len(c.node.Reduce.Inputs) > 0 {

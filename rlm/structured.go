@@ -34,7 +34,7 @@ type question struct {
 	what string
 }
 
-// unusableError tells that a model did not reply in the form that was asked for,
+// unusableError is returned if a model did not reply in the form that was asked for,
 // not even after corrections.
 type unusableError struct {
 	what     string
@@ -205,8 +205,8 @@ func structuredFiles(parts []part) (json.RawMessage, error) {
 	return o.Encode(), nil
 }
 
-// CheckSchema tells what keeps a text from being a [Config.Schema]; nil when
-// nothing does. The error is one line.
+// CheckSchema returns why a text is not a valid [Config.Schema], nil if it is.
+// The error is one line.
 func CheckSchema(raw []byte) error {
 	_, err := jsonreply.Compile(raw)
 	return err

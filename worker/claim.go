@@ -117,7 +117,7 @@ func (w *Worker) watchLeases(ctx context.Context) {
 	}
 }
 
-// pause waits for d, shorter when ch fires, and reports whether ctx goes on.
+// pause waits for d, shorter when ch fires, and reports whether ctx is still active.
 func pause(ctx context.Context, ch <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -23,7 +23,7 @@
 // worker fails the attempt; what the error is decides whether and when it is
 // tried again, see [Failure]. When its context was cancelled because the lease
 // was lost, nothing is left to settle; when the worker is stopping, the task
-// goes back to the queue and the same attempt goes on elsewhere.
+// goes back to the queue and the same attempt continues in another process.
 //
 // # Programs
 //
@@ -33,7 +33,7 @@
 // # Stopping
 //
 // When the context of Run ends, the worker claims no more and lets the work
-// under way go on for Config.DrainTimeout. Then it cancels that work with the
+// under way continue for Config.DrainTimeout. Then it cancels that work with the
 // cause [ErrStopping] and gives the tasks back. Run returns when everything it
 // started has ended.
 package worker

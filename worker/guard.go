@@ -10,7 +10,7 @@ import "github.com/perdure/perdure/internal/process/guard"
 //
 // Each such program runs below a guard: a process that ends the program and
 // everything the program started when the turn or call is over, and also when this
-// process is killed. Without it, an agent that survived kill -9 would go on changing
+// process is killed. Without it, an agent that survived kill -9 would keep changing
 // the workspace while another process repeats the task. The guard is this binary,
 // started again under the name perdure-guard; in that process EnterGuard does the
 // guard's work and does not return. In all others it returns at once. On Windows

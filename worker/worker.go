@@ -51,7 +51,7 @@ type Config struct {
 	Trees func() []perdure.TreeID
 	// Allow, when set, decides whether a tree may be executed here.
 	Allow func(perdure.Tree) bool
-	// DrainTimeout is how long work goes on after the context of Run ended.
+	// DrainTimeout is how long work continues after the context of Run ended.
 	// 0: DefaultDrainTimeout; negative: not at all.
 	DrainTimeout time.Duration
 	// SettleTimeout bounds the writes that settle an attempt while stopping.

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// hint says what a person can do about a refusal.
+// hint returns what the user can do about a refusal.
 func (m *Model) hint(kind model.Kind, said model.Fault) string {
 	text := strings.ToLower(said.Message)
 	switch kind {
@@ -36,7 +36,7 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 			return "the model cannot write answers of this length: set a lower limit for answers"
 		}
 	case model.KindCut, model.KindTimeout, model.KindEmpty, model.KindTooLarge, model.KindFailed, model.KindCanceled:
-		// No status stands for these.
+		// No status means these.
 	}
 	return ""
 }

@@ -155,7 +155,7 @@ func (b *body) hit(name string) *model.Response {
 	}
 }
 
-// path is the file of a key. All stand in one folder: spread over many, making
+// path returns the file of a key. All are in one folder: with many folders, creating
 // a file takes several times as long on common file systems.
 func (c *Cache) path(key string) string { return filepath.Join(c.dir, key+suffix) }
 

@@ -167,7 +167,7 @@ type Selection struct {
 	DryRun bool
 }
 
-// Evicted tells what was removed, or would be.
+// Evicted counts the entries that were removed, or would be with DryRun.
 type Evicted struct {
 	DryRun  bool     `json:"dry_run,omitempty"`
 	Entries int      `json:"entries"`

@@ -16,7 +16,7 @@ type language struct {
 	data bool
 }
 
-// languageOf tells the language by the name of the file.
+// languageOf returns the language for the name of a file.
 func languageOf(file string) language {
 	switch strings.ToLower(strings.TrimPrefix(path.Ext(baseName(file)), ".")) {
 	case "go", "c", "h", "cc", "cpp", "cxx", "hpp", "hh", "m", "mm", "rs", "java", "kt", "kts", "swift", "js", "jsx",

@@ -87,7 +87,7 @@ func (r *reader) add(start, end int) {
 	}
 }
 
-// afterBlank tells how a line behind a blank line begins.
+// afterBlank returns how a line after a blank line begins.
 func (r *reader) afterBlank(l line, s string) uint8 {
 	if r.inFence || closes(s) {
 		return stay
@@ -174,7 +174,7 @@ func (r *reader) imports(s string) bool {
 	return false
 }
 
-// withComment lets the comment that stands before a declaration begin the
+// withComment lets the comment directly before a declaration begin the
 // passage.
 func (r *reader) withComment(decl int) {
 	first := decl

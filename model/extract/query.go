@@ -64,7 +64,7 @@ type term struct {
 // query is a prompt made ready for matching. It is read-only after newQuery.
 type query struct {
 	terms []term
-	// near holds pairs of terms that stand side by side in the prompt.
+	// near has the pairs of terms that are adjacent in the prompt.
 	near [][2]uint8
 	// tests is set when the prompt is about tests or examples themselves.
 	tests bool
@@ -75,7 +75,7 @@ func newQuery(prompt string, lex *lexicon, a *alphabet) *query {
 	t := tuned()
 	words := limitWords(promptWords(prompt, lex, a))
 	if len(words) == 0 {
-		// Nothing but words that stand everywhere: then they are what is asked.
+		// The prompt has only common words: then the query consists of them.
 		words = limitWords(promptWords(prompt, &lexicon{}, a))
 	}
 	q := &query{}

@@ -7,11 +7,11 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// found is a passage while it is looked at.
+// found is the passage that the scanner is currently visiting.
 type found struct {
 	span
 	// inPath and inHead are the terms that the path of the file and the
-	// declarations or headings around the passage hold.
+	// declarations or headings around the passage contain.
 	inPath, inHead uint64
 	// inName are the terms in the name of the file, named the share of that
 	// name they are.
@@ -20,11 +20,11 @@ type found struct {
 	// plain is set for program text that no comment introduces, inside for
 	// passages from the middle of something.
 	plain, inside bool
-	// body is what the passage itself holds; valid during the visit only.
+	// body counts the terms of the passage itself; valid during the visit only.
 	body *tally
 }
 
-// terms returns all terms that the passage and what stands around it hold.
+// terms returns the terms of the passage, its path and the headings around it.
 func (f *found) terms() uint64 { return f.body.terms | f.inPath | f.inHead }
 
 // scanner goes through documents passage by passage. It serves one goroutine.
@@ -148,8 +148,8 @@ type judge struct {
 }
 
 // score returns how well a passage answers the query: BM25 over the passage,
-// its path and the declarations around it, with a bonus for terms that stand
-// together, and less for a passage that covers only a part of the query. It is
+// its path and the declarations around it, with a bonus for terms that are
+// close together, and less for a passage that covers only a part of the query. It is
 // 0 for passages that hold so little that others are sure to be better.
 func (j *judge) score(f *found) float64 {
 	norm := 1 - j.t.b + j.t.b*float64(f.body.words)/j.average

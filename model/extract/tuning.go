@@ -10,7 +10,7 @@ type tuning struct {
 	// idfPower, below 1, keeps a single rare word from deciding everything.
 	idfPower float64
 
-	// What an occurrence counts by where it stands.
+	// The weight of an occurrence by its place.
 	text, code, name, imported float64
 	// What a match in the path and in the declarations around counts.
 	path, head float64
@@ -25,7 +25,7 @@ type tuning struct {
 	// question holds, identifiers and what is quoted.
 	wholeWeight, weakWeight, identWeight float64
 
-	// near is what two terms count that stand as close as in the prompt,
+	// near is the weight of two terms that are as close as in the prompt,
 	// nearWindow how many words apart they may be.
 	near       float64
 	nearWindow int

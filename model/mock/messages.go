@@ -131,7 +131,7 @@ func (s *sender) wholeMessage() {
 	s.send()
 }
 
-// messageHead is the message as it stands at the beginning of a stream, or
+// messageHead returns the message as it is at the beginning of a stream, or
 // whole.
 func (s *sender) messageHead(content, stop string, output int64) string {
 	usage := ""

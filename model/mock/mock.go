@@ -14,7 +14,7 @@
 //	model: small            # the name the model reports; optional
 //	window: 8000            # tokens one request may hold; 0, the default: no limit
 //	limit: 6000             # tokens from which on requests are refused as too long,
-//	                        # which the model does not tell before; 0, the default: none
+//	                        # which the model does not report before; 0, the default: none
 //	replies:
 //	  - status: 429         # fails once with an HTTP status, then the next ones are used
 //	    retry_after: 2s
@@ -43,7 +43,7 @@
 //	              and written to the provider's cache; default: estimated from the
 //	              text and reported like a real figure; {omit: true}: not reported
 //
-// In a text these stand for something: {{prompt}} the whole request as the
+// A text may contain these placeholders: {{prompt}} the whole request as the
 // model sees it, {{hash}} its sha-256 (see [Hash]), {{short}} the first 12
 // digits of it, {{bytes}} its length, {{n}} the number of the request from 1,
 // {{match}} what the pattern matched, {{1}} to {{9}} its groups.

@@ -158,8 +158,8 @@ func refuse(w http.ResponseWriter, status int, msg string) {
 		quote(string(model.KindOfStatus(status))))
 }
 
-// retryAfter tells whole seconds as everybody does, and parts of them as
-// OpenAI does.
+// retryAfter writes whole seconds in the standard header, and fractions in the
+// header of OpenAI.
 func retryAfter(w http.ResponseWriter, d time.Duration) {
 	switch {
 	case d <= 0:

@@ -29,7 +29,7 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 		return model.HintTooLong
 	case model.KindInvalid, model.KindUnavailable: // there is nothing else to do, or it is tried again
 	case model.KindCut, model.KindTimeout, model.KindEmpty, model.KindTooLarge, model.KindFailed, model.KindCanceled:
-		// No status stands for these.
+		// No status means these.
 	}
 	return ""
 }

@@ -96,7 +96,7 @@ func (o *overrides) find(name string) *override {
 	return best
 }
 
-// complete tells that nothing is left to be taken from elsewhere.
+// complete reports whether the entry has all fields, so that no other source is read.
 func (o *override) complete() bool {
 	return o.fields[fieldInput] != nil && o.fields[fieldWindow] != nil && o.fields[fieldMaxOutput] != nil
 }

@@ -1,9 +1,8 @@
-// Package price knows what calls to models cost and how much the models read:
-// from a table that is built in, and from a file of the user's that stands
-// above it.
+// Package price returns the prices and the context windows of models, from a
+// built-in table and from a file of the user that overrides it.
 //
-// What is in neither is unknown, and unknown is never 0: a report says so
-// instead of telling a sum that is too small.
+// A price that is in neither is unknown, which is not 0: a report marks it as
+// unknown instead of printing a sum that is too small.
 package price
 
 import (
@@ -13,8 +12,8 @@ import (
 	"github.com/perdure/perdure/model"
 )
 
-// Rate is what is known of a model at an endpoint. The zero value knows
-// nothing.
+// Rate is the known data of a model at an endpoint. In the zero value nothing
+// is known.
 type Rate struct {
 	// Known says that the prices below are known. They are US dollars for a
 	// million tokens.

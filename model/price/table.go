@@ -18,9 +18,9 @@ const (
 	TableDate    = "2026-07-23"
 )
 
-// table is the built-in table: what charm.land/catwalk knows of the models of
-// providers. Below a line "@" and the address of a provider, as [address] writes
-// it, stands a line a model, with the fields of an entry in their order,
+// table is the built-in table, made from the data of charm.land/catwalk. A line
+// "@" and the address of a provider, as [address] writes it, begins the models
+// of the provider: one line for each, with the fields of an entry in their order,
 // separated by tabs. "go test ./model/price -update" writes it.
 //
 //go:embed table.txt
@@ -62,7 +62,7 @@ func New(cfg Config) *Table {
 //
 // Prices are those of an endpoint: a model of the same name behind another
 // address, such as a server on this machine, has another price, which is
-// unknown unless the user's file tells it.
+// unknown unless the user's file has it.
 func (t *Table) Rate(name, baseURL string) (Rate, error) {
 	user, err := t.user()
 	if err != nil {
@@ -195,7 +195,7 @@ func snapshot(entries []entry, name string) (found entry, ok bool) {
 
 // rateOf reads an entry of the table. The names of its cached prices mislead:
 // "in cached" is what writing to the cache costs, "out cached" what reading
-// from it does. In some entries the read price stands in the place of the
+// from it does. In some entries the read price is in the field of the
 // write price, which a write price below that of plain input gives away. A
 // price that is missing there is that of plain input: too much is safe, nothing
 // is not. An entry without any price is for a subscription, or unknown.

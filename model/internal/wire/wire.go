@@ -126,9 +126,9 @@ func (c *Caller) Post(ctx context.Context, path string, body any) (*http.Respons
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	said := model.ReadFault(resp.Body)
-	e := c.End.Refused(resp, said)
-	e.Hint = c.Hint(e.Kind, said)
+	fault := model.ReadFault(resp.Body)
+	e := c.End.Refused(resp, fault)
+	e.Hint = c.Hint(e.Kind, fault)
 	return nil, e
 }
 

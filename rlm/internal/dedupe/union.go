@@ -1,5 +1,5 @@
 // Package dedupe joins answers, shortens them, and finds out which of them
-// say the same. It knows nothing of tasks or models.
+// say the same. It does not depend on tasks or models.
 package dedupe
 
 import "strings"

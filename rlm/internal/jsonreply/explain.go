@@ -20,7 +20,7 @@ type explainer struct {
 	out []string
 }
 
-func (x *explainer) tell(place, msg string, args ...any) {
+func (x *explainer) add(place, msg string, args ...any) {
 	x.out = append(x.out, clip.Bytes(orWhole(place)+": "+fmt.Sprintf(msg, args...), MaxProblemBytes))
 }
 
@@ -37,7 +37,7 @@ func (x *explainer) explain(place string, schema, value any) {
 	s, ok := schema.(map[string]any)
 	if !ok {
 		if schema == false {
-			x.tell(place, "nothing is allowed here")
+			x.add(place, "nothing is allowed here")
 		}
 		return
 	}
@@ -81,7 +81,7 @@ func (x *explainer) typed(place string, s map[string]any, value any) bool {
 	if slices.Contains(names, got) || whole && slices.Contains(names, "integer") {
 		return true
 	}
-	x.tell(place, "got %s, want %s", got, strings.Join(names, " or "))
+	x.add(place, "got %s, want %s", got, strings.Join(names, " or "))
 	return false
 }
 
@@ -98,10 +98,10 @@ func (x *explainer) values(place string, s map[string]any, value any) {
 		words[i] = quoted(a)
 	}
 	if len(words) == 1 {
-		x.tell(place, "value must be %s", words[0])
+		x.add(place, "value must be %s", words[0])
 		return
 	}
-	x.tell(place, "value must be one of %s", strings.Join(words, ", "))
+	x.add(place, "value must be one of %s", strings.Join(words, ", "))
 }
 
 func written(value any) string {
@@ -130,7 +130,7 @@ func (x *explainer) number(place string, s map[string]any, n float64) {
 		{"exclusiveMaximum", "under", func(l float64) bool { return n >= l }},
 	} {
 		if l, ok := s[limit.key].(float64); ok && limit.broken(l) {
-			x.tell(place, "%s: got %v, want %s %v", limit.key, n, limit.words, l)
+			x.add(place, "%s: got %v, want %s %v", limit.key, n, limit.words, l)
 		}
 	}
 }
@@ -142,17 +142,17 @@ func (x *explainer) text(place string, s map[string]any, text string) {
 		return
 	}
 	if matched, err := regexp.MatchString(pattern, text); err == nil && !matched {
-		x.tell(place, "%q does not match pattern '%s'", clip.Bytes(text, MaxProblemBytes/4), pattern)
+		x.add(place, "%q does not match pattern '%s'", clip.Bytes(text, MaxProblemBytes/4), pattern)
 	}
 }
 
 // between checks the keywords min… and max….
 func (x *explainer) between(place string, s map[string]any, key, unit string, n int) {
 	if least, ok := s["min"+key].(float64); ok && n < int(least) {
-		x.tell(place, "min%s: got %d %s, want at least %v", key, n, unit, least)
+		x.add(place, "min%s: got %d %s, want at least %v", key, n, unit, least)
 	}
 	if most, ok := s["max"+key].(float64); ok && n > int(most) {
-		x.tell(place, "max%s: got %d %s, want at most %v", key, n, unit, most)
+		x.add(place, "max%s: got %d %s, want at most %v", key, n, unit, most)
 	}
 }
 
@@ -175,14 +175,14 @@ func (x *explainer) array(place string, s map[string]any, items []any) {
 			continue
 		}
 		if before, twice := seen[written(item)]; twice {
-			x.tell(place, "items %d and %d are equal", before, i)
+			x.add(place, "items %d and %d are equal", before, i)
 		} else {
 			seen[written(item)] = i
 		}
 	}
 	if contains, ok := s["contains"]; ok && s["minContains"] == nil &&
 		!slices.ContainsFunc(items, func(item any) bool { return x.holds(contains, item) }) {
-		x.tell(place, "no item matches the schema of contains")
+		x.add(place, "no item matches the schema of contains")
 	}
 }
 
@@ -220,11 +220,11 @@ func (x *explainer) object(place string, s map[string]any, members map[string]an
 			x.explain(at, rest, members[name])
 		}
 		if names, ok := s["propertyNames"]; ok && !x.holds(names, name) {
-			x.tell(at, "the name does not match the schema of propertyNames")
+			x.add(at, "the name does not match the schema of propertyNames")
 		}
 	}
 	if len(others) > 0 {
-		x.tell(place, "additional properties %s not allowed", strings.Join(others, ", "))
+		x.add(place, "additional properties %s not allowed", strings.Join(others, ", "))
 	}
 }
 
@@ -239,9 +239,9 @@ func (x *explainer) required(place string, names any, members map[string]any) {
 	switch len(missing) {
 	case 0:
 	case 1:
-		x.tell(place, "missing property %s", missing[0])
+		x.add(place, "missing property %s", missing[0])
 	default:
-		x.tell(place, "missing properties %s", strings.Join(missing, ", "))
+		x.add(place, "missing properties %s", strings.Join(missing, ", "))
 	}
 }
 
@@ -257,7 +257,7 @@ func (x *explainer) combined(place string, s map[string]any, value any) {
 		}
 	}
 	if not, ok := s["not"]; ok && x.holds(not, value) {
-		x.tell(place, "it matches the schema of 'not'")
+		x.add(place, "it matches the schema of 'not'")
 	}
 	if condition, ok := s["if"]; ok {
 		key := "else"
@@ -296,9 +296,9 @@ func (x *explainer) choice(place, key string, forms []any, value any) {
 	}
 	switch {
 	case fitting == 0:
-		x.tell(place, "matches none of the %d schemas of %s; the problem with the nearest one follows", len(forms), key)
+		x.add(place, "matches none of the %d schemas of %s; the problem with the nearest one follows", len(forms), key)
 		x.out = append(x.out, nearest...)
 	case fitting > 1 && key == "oneOf":
-		x.tell(place, "matches %d of the schemas of oneOf, but only one is allowed", fitting)
+		x.add(place, "matches %d of the schemas of oneOf, but only one is allowed", fitting)
 	}
 }

@@ -48,7 +48,7 @@ func compactJSON(text string) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// fenced returns what stands between lines of three backticks or tildes.
+// fenced returns the text between lines of three backticks or tildes.
 func fenced(text string) []string {
 	var out []string
 	fence, from, at := "", 0, 0
@@ -70,7 +70,7 @@ func fenced(text string) []string {
 }
 
 // firstJSON returns the first object or list of a text. Where none is whole,
-// the error tells about the first that began.
+// the error is of the first that began.
 func firstJSON(text string) (json.RawMessage, error) {
 	var first error
 	at, scanned := 0, 0

@@ -46,7 +46,7 @@ const (
 	aList
 )
 
-// formOf knows the keywords of the drafts 07 and 2020-12. Others say nothing.
+// formOf returns the form of a keyword of the drafts 07 and 2020-12. Other keywords are not checked.
 func formOf(keyword string) form {
 	switch keyword {
 	case "additionalProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "contains",

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxSchemaBytes bounds a schema: it stands in the tree's configuration and
+	// maxSchemaBytes bounds a schema: it is stored in the tree's configuration and
 	// in every request that asks for a structured result.
 	maxSchemaBytes = 128 << 10
 	// maxProblems bounds how many faults of a reply a model receives.

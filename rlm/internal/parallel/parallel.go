@@ -11,7 +11,7 @@ import (
 
 // Do calls do for each number below n, width at once, and returns the error of the
 // lowest number. One failure does not stop the others: what is under way is paid
-// for. A panic goes on in the caller's goroutine, where it is expected.
+// for. A panic continues in the caller's goroutine, where it is expected.
 func Do(width, n int, do func(i int) error) error {
 	var g errgroup.Group
 	g.SetLimit(width)

@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	// maxPlanBytes bounds a plan: it stands in the metadata of a task.
+	// maxPlanBytes bounds a plan: it is stored in the metadata of a task.
 	maxPlanBytes = 256 << 10
 	// maxPlanProblems bounds the reported problems of a plan.
 	maxPlanProblems = 20
@@ -53,7 +53,7 @@ type Plan struct {
 type Task struct {
 	ID     string `json:"id,omitempty"`
 	Prompt string `json:"prompt"`
-	// Files are names and patterns; nil stands for all files.
+	// Files are names and patterns; nil means all files.
 	Files     []string `json:"files"`
 	DependsOn []string `json:"depends_on,omitempty"`
 	When      string   `json:"when,omitempty"`
@@ -75,7 +75,7 @@ type Rules struct {
 	// Children and Nodes are how many sub-tasks there may be.
 	Children int
 	Nodes    int64
-	// Deeper tells that sub-tasks may be planned in turn.
+	// Deeper reports whether sub-tasks may be divided again.
 	Deeper bool
 	// Files are the names of the files of the context.
 	Files []string
@@ -175,7 +175,7 @@ func (c *check) names() {
 	}
 }
 
-// task checks what can be said about a task by itself.
+// task checks one task without the others.
 func (c *check) task(i int) {
 	t := &c.plan.Tasks[i]
 	if strings.TrimSpace(t.Prompt) == "" {

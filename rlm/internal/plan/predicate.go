@@ -74,7 +74,7 @@ func Compile(source string, ids []string) (*Predicate, error) {
 	return p, nil
 }
 
-// fault tells in one line what is wrong with a condition and where.
+// fault returns an error of one line: the problem of a condition and its place.
 func (p *Predicate) fault(err error) error {
 	placed, ok := errors.AsType[*file.Error](err)
 	if !ok {
@@ -122,8 +122,8 @@ func (p *Predicate) Holds(results []Outcome) (bool, error) {
 	return yes, nil
 }
 
-// nameable tells what keeps a word from being the name of a planned task, "" if
-// nothing does.
+// nameable returns why a word cannot be the name of a planned task, "" if
+// it can.
 func nameable(id string) string {
 	const longest = 40
 	switch {
@@ -141,8 +141,8 @@ func nameable(id string) string {
 	return ""
 }
 
-// askable tells what keeps a name from being used in conditions, "" if nothing
-// does.
+// askable returns why a name cannot be used in conditions, "" if it
+// can.
 func askable(id string) string {
 	reserved := []string{nameResults, namePrevious, "not", "in", "and", "or", "true", "false", "nil", "let", "if", "else",
 		"env", "contains", "matches", "starts", "ends", "startswith", "endswith"}

@@ -1,6 +1,5 @@
-// Package score holds what can be said of an answer without asking anybody: rules
-// of one line, in the language of github.com/expr-lang/expr, and the reading of
-// what judges reply.
+// Package score scores answers by rules of one line, in the language of
+// github.com/expr-lang/expr, and parses the replies of judges. It calls no model.
 package score
 
 import (
@@ -34,7 +33,7 @@ type Rule struct {
 	program *vm.Program
 }
 
-// Input is what a rule knows of an answer, by the names of the tags.
+// Input has the variables of a rule, by the names of the tags.
 type Input struct {
 	// Text is the answer.
 	Text string `expr:"text"`
@@ -72,7 +71,7 @@ func ParseRule(source string) (*Rule, error) {
 	return &Rule{source: source, program: program}, nil
 }
 
-// placed tells in one line what is wrong and where.
+// placed returns an error of one line: the problem and its place.
 func placed(err error) error {
 	if fault, ok := errors.AsType[*file.Error](err); ok {
 		return fmt.Errorf("column %d: %s", fault.Column+1, clip.OneLine(fault.Message))
