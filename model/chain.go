@@ -98,15 +98,15 @@ func (c *Chain) Generate(ctx context.Context, req *Request) (*Response, error) {
 }
 
 func (c *Chain) answered(l Link, resp *Response, failures []*Error, tries int) *Response {
-	told := *resp
-	told.Asked = cmp.Or(told.Asked, l.Name)
-	told.Tries += tries
-	told.Notes = slices.Clone(resp.Notes)
+	out := *resp
+	out.Asked = cmp.Or(out.Asked, l.Name)
+	out.Tries += tries
+	out.Notes = slices.Clone(resp.Notes)
 	for i, f := range failures {
-		told.Notes = append(told.Notes, fmt.Sprintf("%s answered instead of %s: %s", Redact(l.Name),
+		out.Notes = append(out.Notes, fmt.Sprintf("%s answered instead of %s: %s", Redact(l.Name),
 			Redact(c.links[i].Name), f.Error()))
 	}
-	return &told
+	return &out
 }
 
 func (c *Chain) failed(failures []*Error, tries int) *Error {

@@ -37,8 +37,8 @@ type Collector struct {
 	OnText func(text string)
 
 	text strings.Builder
-	// told is how many bytes of text OnText has received.
-	told int
+	// streamed is how many bytes of text OnText has received.
+	streamed int
 }
 
 // Write adds p. When the limit is passed it keeps nothing of p and returns an
@@ -69,14 +69,14 @@ func (c *Collector) stream(all bool) {
 	if c.OnText == nil {
 		return
 	}
-	rest := c.text.String()[c.told:]
+	rest := c.text.String()[c.streamed:]
 	if !all {
 		rest = rest[:wholeCharacters(rest)]
 	}
 	if rest == "" {
 		return
 	}
-	c.told += len(rest)
+	c.streamed += len(rest)
 	clean, _ := Clean(rest)
 	c.OnText(clean)
 }

@@ -132,11 +132,11 @@ func (e *Endpoint) secrets() []string {
 
 // Refused is the error of a reply with a status of 400 and more. The hint is
 // the provider's to add.
-func (e *Endpoint) Refused(resp *http.Response, said Fault) *Error {
-	text := said.Text()
+func (e *Endpoint) Refused(resp *http.Response, fault Fault) *Error {
+	text := fault.Text()
 	text = cmp.Or(text, http.StatusText(resp.StatusCode))
 	return &Error{
-		Kind: said.Kind(resp.StatusCode), Status: resp.StatusCode,
+		Kind: fault.Kind(resp.StatusCode), Status: resp.StatusCode,
 		RetryAfter: RetryAfter(resp.Header, time.Now()),
 		Msg:        fmt.Sprintf("%s answers %d: %s", e.Where(), resp.StatusCode, e.Redact(text)),
 	}

@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
-	chunker "github.com/perdure/perdure/internal/corpus/chunk"
+	"github.com/perdure/perdure/internal/corpus/chunk"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/rlm/internal/fanout"
 )
 
 // answer does the work of a leaf: one call to its model, the one of this number,
@@ -64,12 +65,12 @@ func (a *attempt) emptyFile() bool {
 }
 
 // documents are what a model reads of a part, with the header of a table first.
-func (a *attempt) documents(c chunk, m *asked) ([]model.Document, error) {
+func (a *attempt) documents(c fanout.Chunk, m *asked) ([]model.Document, error) {
 	docs, err := a.run.reader.Documents(c.Off, c.Length)
 	if err != nil || m.ranked { // passages are found in the text as it is
 		return docs, err
 	}
-	return chunker.WithHeader(a.run.reader, docs, max(a.run.plan.Head, a.node.Head))
+	return chunk.WithHeader(a.run.reader, docs, max(a.run.plan.Head, a.node.Head))
 }
 
 // request is what a leaf asks its model.

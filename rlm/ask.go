@@ -14,8 +14,8 @@ import (
 type journaled struct {
 	Data
 	Request *loggedRequest `json:"request,omitempty"`
-	// Told is what a request for a plan said about the limits.
-	Told json.RawMessage `json:"told,omitempty"`
+	// Limits are the limits stated in a request for a plan.
+	Limits json.RawMessage `json:"told,omitempty"`
 }
 
 // ask has the model answer a request as the call of this number of the attempt.
@@ -139,7 +139,7 @@ func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, r
 func (a *attempt) record(
 	ctx context.Context, id perdure.CallID, m *asked, req *model.Request, resp *model.Response,
 ) (string, Data, error) {
-	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}, Told: a.told, Request: a.logged(req)}
+	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}, Limits: a.limits, Request: a.logged(req)}
 	raw, err := encode("call", j)
 	if err != nil {
 		return "", Data{}, err

@@ -3,7 +3,7 @@ package rlm
 import (
 	"fmt"
 
-	chunker "github.com/perdure/perdure/internal/corpus/chunk"
+	"github.com/perdure/perdure/internal/corpus/chunk"
 	"github.com/perdure/perdure/rlm/internal/fanout"
 )
 
@@ -13,7 +13,7 @@ const bytesPerToken = 4
 // cut splits a part of the context, all of it when that is empty, into parts of at
 // most size tokens, files with the frames a model sees around them included, but
 // for that of the first.
-func (p *planning) cut(size int64, of chunk) (chunks, error) {
+func (p *planning) cut(size int64, of fanout.Chunk) (chunks, error) {
 	overlap := p.cfg.OverlapTokens
 	if p.cfg.OverlapPercent > 0 {
 		overlap = int(size) * p.cfg.OverlapPercent / 100
@@ -21,7 +21,7 @@ func (p *planning) cut(size int64, of chunk) (chunks, error) {
 	if p.models[1].ranked && overlap == 0 {
 		overlap = -1 // passages are found whole, and none twice
 	}
-	found, err := chunker.Pack(p.reader, chunker.Config{ChunkTokens: int(size), OverlapTokens: min(overlap, int(size)/2),
+	found, err := chunk.Pack(p.reader, chunk.Config{ChunkTokens: int(size), OverlapTokens: min(overlap, int(size)/2),
 		PerFile: p.cfg.Batch,
 		From:    of.Off, To: of.End()})
 	if err != nil {
@@ -29,7 +29,7 @@ func (p *planning) cut(size int64, of chunk) (chunks, error) {
 	}
 	parts := make(chunks, len(found))
 	for i, c := range found {
-		parts[i] = chunk{Off: c.Offset, Length: c.Length}
+		parts[i] = fanout.Chunk{Off: c.Offset, Length: c.Length}
 		p.head = max(p.head, c.Header)
 	}
 	return parts, nil

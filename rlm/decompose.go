@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
-	deal "github.com/perdure/perdure/rlm/internal/fanout"
+	"github.com/perdure/perdure/rlm/internal/fanout"
 )
 
 // maxPreparedBytes bounds what a model may compute over the whole context; it is
@@ -100,10 +100,10 @@ func (a *attempt) below() []*node {
 	return nodes
 }
 
-// spread distributes parts over at most fanout children, evenly, with as few levels
+// spread distributes parts over at most limit children, evenly, with as few levels
 // below as possible.
-func (n *node) spread(parts chunks, first, fanout int) []*node {
-	sizes := deal.Sizes(len(parts), fanout)
+func (n *node) spread(parts chunks, first, limit int) []*node {
+	sizes := fanout.Sizes(len(parts), limit)
 	nodes := make([]*node, len(sizes))
 	at := 0
 	for i, size := range sizes {

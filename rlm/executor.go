@@ -188,16 +188,16 @@ func (a *attempt) breakDown(ctx context.Context) error {
 
 // attempt is one attempt of one task.
 type attempt struct {
-	e     *Executor
-	entry *refcache.Entry[perdure.TreeID, *run]
-	run   *run
-	l     *perdure.Lease
-	node  *node
-	of    string           // the prompt of the task that node.Of names
-	told  json.RawMessage  // see told; set while the model is asked for a plan
-	cuts  map[int64]chunks // the context in parts of a size; see cutRanges
-	next  int              // see positions
-	asked atomic.Int64     // requests sent, those answered from the journal not counted
+	e      *Executor
+	entry  *refcache.Entry[perdure.TreeID, *run]
+	run    *run
+	l      *perdure.Lease
+	node   *node
+	of     string           // the prompt of the task that node.Of names
+	limits json.RawMessage  // see journaled.Limits; set while the model is asked for a plan
+	cuts   map[int64]chunks // the context in parts of a size; see cutRanges
+	next   int              // see positions
+	asked  atomic.Int64     // requests sent, those answered from the journal not counted
 
 	mu       sync.Mutex         // guards refusals
 	refusals map[request]string // see refusedBefore

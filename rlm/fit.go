@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/fanout"
 )
 
 const (
@@ -143,7 +144,7 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 			tokens),
 			"raise --max-depth, or raise --context-window")
 	}
-	parts, err := p.cut(size, chunk{})
+	parts, err := p.cut(size, fanout.Chunk{})
 	if err != nil {
 		return err
 	}

@@ -69,8 +69,8 @@ func (s *summary) run(ctx context.Context, list []summarize.Input, room int64) (
 	limit := room
 	for {
 		for i := range list {
-			if told := list[i].Cut(limit, s.by.name); told != "" {
-				s.data.addNotes([]string{told})
+			if note := list[i].Cut(limit, s.by.name); note != "" {
+				s.data.addNotes([]string{note})
 			}
 		}
 		groups := summarize.Group(list, room)
@@ -97,11 +97,11 @@ func (s *summary) run(ctx context.Context, list []summarize.Input, room int64) (
 			if positions[i] == 0 {
 				return nil
 			}
-			short, told, err := s.shorten(ctx, positions[i], groups[i])
+			short, note, err := s.shorten(ctx, positions[i], groups[i])
 			if long[i] = s.divisible && tooLong(err); long[i] {
 				return nil // its parts are left for smaller groups
 			}
-			next[i], notes[i] = []summarize.Input{short}, told
+			next[i], notes[i] = []summarize.Input{short}, note
 			return err
 		})
 		if err != nil {

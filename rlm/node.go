@@ -11,11 +11,8 @@ import (
 	"github.com/perdure/perdure/rlm/internal/plan"
 )
 
-// chunk is a part of the context: a range of bytes of the pack.
-type (
-	chunk  = fanout.Chunk
-	chunks = fanout.Chunks
-)
+// chunks are parts of the context: ranges of bytes of the pack.
+type chunks = fanout.Chunks
 
 // planVersion is the version of what tasks carry in their metadata.
 const planVersion = 1

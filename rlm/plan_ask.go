@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/fanout"
 	"github.com/perdure/perdure/rlm/internal/plan"
 )
 
@@ -50,11 +51,11 @@ func (a *attempt) plan(ctx context.Context) error {
 		p, problems = rules.Parse(reply)
 		return problems
 	}}
-	if a.told, err = encode("limits", t); err != nil {
+	if a.limits, err = encode("limits", t); err != nil {
 		return err
 	}
 	data, calls, err := a.exchange(timed, q)
-	a.told = nil
+	a.limits = nil
 	unusable, isUnusable := errors.AsType[*unusableError](err)
 	switch {
 	case isUnusable && rules.Direct == "":
@@ -75,7 +76,7 @@ func (a *attempt) plan(ctx context.Context) error {
 
 // planLimits returns the limits to state in the request for a plan: the recorded ones
 // if this attempt was interrupted after the model had replied.
-func (a *attempt) planLimits(ctx context.Context) (*plan.Told, error) {
+func (a *attempt) planLimits(ctx context.Context) (*plan.Limits, error) {
 	if a.l.Fence() > 1 {
 		calls, err := a.e.cfg.Store.Calls(ctx, a.l.Task.ID)
 		if err != nil {
@@ -84,11 +85,11 @@ func (a *attempt) planLimits(ctx context.Context) (*plan.Told, error) {
 		for _, c := range calls {
 			var j journaled
 			if c.Attempt != a.l.Task.Attempts || c.State != perdure.CallCompleted || json.Unmarshal(c.Data, &j) != nil ||
-				j.Told == nil {
+				j.Limits == nil {
 				continue
 			}
-			t := new(plan.Told)
-			if err := json.Unmarshal(j.Told, t); err != nil {
+			t := new(plan.Limits)
+			if err := json.Unmarshal(j.Limits, t); err != nil {
 				return nil, failf(KindPlan, "read call %q: %w", c.ID, err)
 			}
 			return t, nil
@@ -99,7 +100,7 @@ func (a *attempt) planLimits(ctx context.Context) (*plan.Told, error) {
 		return nil, err
 	}
 	cfg, used := &a.run.cfg, progress.Usage
-	t := &plan.Told{
+	t := &plan.Limits{
 		Children: min(cfg.MaxChildren, maxPlanTasks), Deeper: a.node.Level+1 < *cfg.MaxDepth,
 		Nodes: max(cfg.MaxNodes-progress.Total, 0), Window: cfg.windowOf(a.run.models[1]), Agents: a.run.agentNames(),
 	}
@@ -119,7 +120,7 @@ func (a *attempt) planLimits(ctx context.Context) (*plan.Told, error) {
 }
 
 // planRules is what a plan of this task has to keep to.
-func (a *attempt) planRules(m *asked, t *plan.Told) (*plan.Rules, error) {
+func (a *attempt) planRules(m *asked, t *plan.Limits) (*plan.Rules, error) {
 	shape, err := a.e.planShape()
 	if err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func planMerges(cfg *Config) []string {
 }
 
 // planRequest asks for a plan.
-func (a *attempt) planRequest(r *plan.Rules, t *plan.Told) *model.Request {
+func (a *attempt) planRequest(r *plan.Rules, t *plan.Limits) *model.Request {
 	req := &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed, Prompt: a.prompt()}
 	req.System = strings.TrimSpace(req.System + "\n\n" + r.Instruction(t))
 	req.Prompt += a.describeContext()
@@ -212,7 +213,8 @@ func (p *planning) files(read chunks) []pack.File {
 	}
 	var out []pack.File
 	for _, f := range p.reader.Manifest().Files {
-		if f.Length > 0 && slices.ContainsFunc(read, func(c chunk) bool { return f.Offset < c.End() && c.Off < f.End() }) {
+		overlaps := func(c fanout.Chunk) bool { return f.Offset < c.End() && c.Off < f.End() }
+		if f.Length > 0 && slices.ContainsFunc(read, overlaps) {
 			out = append(out, f)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/rlm/internal/fanout"
 	"github.com/perdure/perdure/rlm/internal/plan"
 )
 
@@ -192,7 +193,7 @@ func (a *attempt) cutRanges(p *planning, read chunks, r room) (chunks, error) {
 		return nil, failf(KindPlan, "there is room for %d tokens of text next to prompt and answer", max(size, 0))
 	}
 	if a.cuts[size] == nil {
-		parts, err := p.cut(size, chunk{})
+		parts, err := p.cut(size, fanout.Chunk{})
 		if err != nil {
 			return nil, err
 		}
@@ -207,7 +208,7 @@ func (a *attempt) cutRanges(p *planning, read chunks, r room) (chunks, error) {
 
 // overlap returns what of a part lies in files, each run of neighbouring files as
 // one range.
-func overlap(part chunk, files []pack.File) chunks {
+func overlap(part fanout.Chunk, files []pack.File) chunks {
 	var out chunks
 	for _, f := range files {
 		from, to := max(part.Off, f.Offset), min(part.End(), f.End())
@@ -218,7 +219,7 @@ func overlap(part chunk, files []pack.File) chunks {
 			out[last].Length += to - from
 			continue
 		}
-		out = append(out, chunk{Off: from, Length: to - from})
+		out = append(out, fanout.Chunk{Off: from, Length: to - from})
 	}
 	return out
 }

@@ -231,9 +231,9 @@ func TestPlanWithinAPlan(t *testing.T) {
 	b.asks(server, tree.ID, 4)
 }
 
-// TestPlanIsToldItsLimits: fan-out, depth, tasks, budgets and window, and what
+// TestPlanRequestHasLimits: fan-out, depth, tasks, budgets and window, and what
 // the user fixed.
-func TestPlanIsToldItsLimits(t *testing.T) {
+func TestPlanRequestHasLimits(t *testing.T) {
 	t.Parallel()
 	_, m := endpoint(t, `replies: [{match: '`+planning+`', text: '{"tasks":[]}'}, {text: done}]`)
 	b := newBench(t, m)
@@ -248,7 +248,7 @@ func TestPlanIsToldItsLimits(t *testing.T) {
 		"100000 tokens are left",
 		"30 calls are left", "the strategy is sequential", "the merge is vote", "agents: editor", "may be divided again"} {
 		if !strings.Contains(string(calls[0].Data), want) {
-			t.Errorf("it is not told %q", want)
+			t.Errorf("the request does not have %q", want)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func TestPlanIsToldVariables(t *testing.T) {
 	for _, want := range []string{`- style (text): "short <b>"`, `- limits (json): {"depth":3}`,
 		"- long (text, the first 1999 of 6002 bytes): ", "- missing: not set"} {
 		if !strings.Contains(data, want) {
-			t.Errorf("it is not told %q: %.3000s", want, data)
+			t.Errorf("the request does not have %q: %.3000s", want, data)
 		}
 	}
 	if strings.Contains(data, "secret") {

@@ -116,7 +116,7 @@ func decodeEvent(raw sse.Event, e *event) error {
 	if e.Type != "error" && raw.Name != "error" {
 		return nil
 	}
-	return wire.Said(raw.Data)
+	return wire.ReadServerError(raw.Data)
 }
 
 func (a *answer) add(e *event) (err error) {

@@ -106,7 +106,7 @@ func New(cfg Config) (*Model, error) {
 	m := &Model{cfg: cfg}
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
-		Protocol: "Anthropic", Hint: m.hint, SaidKind: saidKind,
+		Protocol: "Anthropic", Hint: m.hint, ServerErrorKind: serverErrorKind,
 	}
 	m.caller.Header.Set("Anthropic-Version", protocolVersion)
 	if cfg.APIKey != "" {

@@ -9,8 +9,8 @@ import (
 )
 
 // hint returns what the user can do about a refusal.
-func (m *Model) hint(kind model.Kind, said model.Fault) string {
-	text := strings.ToLower(said.Message)
+func (m *Model) hint(kind model.Kind, fault model.Fault) string {
+	text := strings.ToLower(fault.Message)
 	switch kind {
 	case model.KindAuth:
 		if m.cfg.APIKey == "" {
@@ -23,7 +23,7 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 	case model.KindRateLimit:
 		return "the provider limits requests: use less concurrency, or wait"
 	case model.KindUnavailable:
-		if said.Type == "overloaded_error" {
+		if fault.Type == "overloaded_error" {
 			return "the provider is overloaded: wait, or name a second model after a comma (--model a,b)"
 		}
 	case model.KindTooLong:
@@ -41,16 +41,16 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 	return ""
 }
 
-// saidKind returns the kind of an error that came in place of an answer, after a
+// serverErrorKind returns the kind of an error that came in place of an answer, after a
 // status of 200. Asking again is right unless it says otherwise.
-func saidKind(said model.Fault) model.Kind {
-	switch said.Type {
+func serverErrorKind(fault model.Fault) model.Kind {
+	switch fault.Type {
 	case "overloaded_error", "api_error", "timeout_error":
 		return model.KindUnavailable
 	case "rate_limit_error":
 		return model.KindRateLimit
 	case "invalid_request_error", "request_too_large", "billing_error":
-		return said.Kind(http.StatusBadRequest)
+		return fault.Kind(http.StatusBadRequest)
 	case "authentication_error", "permission_error":
 		return model.KindAuth
 	case "not_found_error":

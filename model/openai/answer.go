@@ -101,7 +101,7 @@ func decodeEvent(data []byte, c *completion) error {
 		return err
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
-		return wire.Said(data)
+		return wire.ReadServerError(data)
 	}
 	return nil
 }

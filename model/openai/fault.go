@@ -10,7 +10,7 @@ import (
 )
 
 // hint says what a person can do about a refusal.
-func (m *Model) hint(kind model.Kind, said model.Fault) string {
+func (m *Model) hint(kind model.Kind, fault model.Fault) string {
 	switch kind {
 	case model.KindAuth:
 		if m.cfg.APIKey == "" {
@@ -21,7 +21,7 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 		return fmt.Sprintf("check the model's name %q and the base URL, which mostly ends in /v1 (OPENAI_BASE_URL)",
 			m.cfg.Model)
 	case model.KindRateLimit:
-		if strings.Contains(said.Code+said.Type, "quota") {
+		if strings.Contains(fault.Code+fault.Type, "quota") {
 			return "the account's quota is used up: check the provider's billing page"
 		}
 		return "the provider limits requests: use less concurrency, or wait"
@@ -34,17 +34,17 @@ func (m *Model) hint(kind model.Kind, said model.Fault) string {
 	return ""
 }
 
-// saidKind returns the kind of an error that came in place of an answer, after a
+// serverErrorKind returns the kind of an error that came in place of an answer, after a
 // status of 200. Asking again is right unless it says otherwise.
-func saidKind(said model.Fault) model.Kind {
-	if status, err := strconv.Atoi(said.Code); err == nil && status >= http.StatusBadRequest {
-		return said.Kind(status)
+func serverErrorKind(fault model.Fault) model.Kind {
+	if status, err := strconv.Atoi(fault.Code); err == nil && status >= http.StatusBadRequest {
+		return fault.Kind(status)
 	}
-	words := said.Type + " " + said.Code
+	words := fault.Type + " " + fault.Code
 	if strings.Contains(words, "rate_limit") {
 		return model.KindRateLimit
 	}
-	bad := said.Kind(http.StatusBadRequest)
+	bad := fault.Kind(http.StatusBadRequest)
 	if bad == model.KindTooLong || strings.Contains(words, "invalid_request") {
 		return bad
 	}

@@ -80,7 +80,7 @@ func New(cfg Config) (*Model, error) {
 	m := &Model{cfg: cfg}
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
-		Protocol: "OpenAI", Hint: m.hint, SaidKind: saidKind,
+		Protocol: "OpenAI", Hint: m.hint, ServerErrorKind: serverErrorKind,
 	}
 	if cfg.APIKey != "" {
 		m.caller.Header.Set("Authorization", "Bearer "+cfg.APIKey)

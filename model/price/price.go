@@ -82,10 +82,10 @@ func (p *priced) Generate(ctx context.Context, req *model.Request) (*model.Respo
 	if err != nil || resp == nil {
 		return resp, err
 	}
-	told := *resp
-	told.Asked = p.name
+	out := *resp
+	out.Asked = p.name
 	if micros, known := p.rate.Price(resp.Usage); known {
-		told.CostMicros = &micros
+		out.CostMicros = &micros
 	}
-	return &told, nil
+	return &out, nil
 }

@@ -43,17 +43,17 @@ var (
 	ErrNoEnd     = errors.New("the stream ended without saying that it is complete")
 )
 
-// SaidError is an error that a server sends in place of an answer, with a
+// ServerError is an error that a server sends in place of an answer, with a
 // status of 200.
-type SaidError struct{ fault model.Fault }
+type ServerError struct{ fault model.Fault }
 
-// Said reads a SaidError from the JSON of a reply or an event.
-func Said(data []byte) *SaidError {
-	return &SaidError{model.ReadFault(bytes.NewReader(data))}
+// ReadServerError parses a ServerError in the JSON of a reply or an event.
+func ReadServerError(data []byte) *ServerError {
+	return &ServerError{model.ReadFault(bytes.NewReader(data))}
 }
 
 // Error returns the server's message.
-func (e *SaidError) Error() string { return e.fault.Text() }
+func (e *ServerError) Error() string { return e.fault.Text() }
 
 // Caller sends requests to one endpoint. It is safe for concurrent use.
 type Caller struct {
@@ -67,8 +67,8 @@ type Caller struct {
 	Protocol string
 	// Hint returns what a user can do about a refusal. Required.
 	Hint func(model.Kind, model.Fault) string
-	// SaidKind returns the kind of a [SaidError]. Required.
-	SaidKind func(model.Fault) model.Kind
+	// ServerErrorKind returns the kind of a [ServerError]. Required.
+	ServerErrorKind func(model.Fault) model.Kind
 
 	// noTemperature is set when the model refused a temperature.
 	noTemperature atomic.Bool
@@ -173,10 +173,10 @@ func (c *Caller) ReadError(ctx context.Context, n int, err error) *model.Error {
 	if e, ok := errors.AsType[*model.Error](err); ok {
 		return e
 	}
-	if said, ok := errors.AsType[*SaidError](err); ok {
-		kind := c.SaidKind(said.fault)
+	if failed, ok := errors.AsType[*ServerError](err); ok {
+		kind := c.ServerErrorKind(failed.fault)
 		return &model.Error{
-			Kind: kind, Msg: c.End.Where() + " broke off: " + c.End.Redact(said.Error()), Hint: c.Hint(kind, said.fault),
+			Kind: kind, Msg: c.End.Where() + " broke off: " + c.End.Redact(failed.Error()), Hint: c.Hint(kind, failed.fault),
 		}
 	}
 	if errors.Is(err, ErrNotAnswer) {
@@ -213,7 +213,7 @@ func Response(text *model.Collector, sent int, u model.Usage) *model.Response {
 
 // ReadWhole reads a reply that is not streamed into a value; isAnswer reports
 // whether the value is an answer then. maxAnswer is the largest answer accepted,
-// in bytes. The error is io.ErrUnexpectedEOF for JSON that is cut, a [SaidError]
+// in bytes. The error is io.ErrUnexpectedEOF for JSON that is cut, a [ServerError]
 // for an error of the server, and otherwise wraps [ErrNotAnswer].
 func ReadWhole(body io.Reader, maxAnswer int, into any, isAnswer func() bool) error {
 	limit := int64(maxAnswer)*bytesPerAnswerByte + 1<<16
@@ -234,7 +234,7 @@ func ReadWhole(body io.Reader, maxAnswer int, into any, isAnswer func() bool) er
 		return nil
 	}
 	if f, ok := model.ParseFault(data); ok {
-		return &SaidError{f}
+		return &ServerError{f}
 	}
 	return ErrNotAnswer
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Told is what a request for a plan states of the limits. It
-// stands in the journal: an interrupted attempt asks with the same numbers, so
-// that its request is the recorded one.
-type Told struct {
+// Limits are the limits stated in a request for a plan. They are stored in the
+// journal: an interrupted attempt uses the same numbers, so that its request is
+// the recorded one.
+type Limits struct {
 	Children int   `json:"children"`
 	Deeper   bool  `json:"deeper,omitempty"`
 	Nodes    int64 `json:"nodes"`
@@ -23,7 +23,7 @@ type Told struct {
 }
 
 // Instruction returns the system text of a request for a plan.
-func (r *Rules) Instruction(t *Told) string {
+func (r *Rules) Instruction(t *Limits) string {
 	var b strings.Builder
 	b.WriteString("Do not answer the task yet: plan it. Reply with one JSON value that is valid against the JSON " +
 		"Schema below, and with nothing else. Divide the task into sub-tasks only if that helps: if the files do not " +

@@ -38,7 +38,7 @@ func Visible(names []string, room int64, read func(name string) (kind string, va
 	return list, nil
 }
 
-func (t *Told) variables(b *strings.Builder) {
+func (t *Limits) variables(b *strings.Builder) {
 	if len(t.Variables) == 0 {
 		return
 	}

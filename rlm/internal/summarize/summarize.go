@@ -42,7 +42,7 @@ func (p *Input) Title() string {
 // Cut removes the middle of an input that is larger than limit tokens, which is what
 // the model by reads at once. It returns a note about the cut, or "" if none was
 // needed.
-func (p *Input) Cut(limit int64, by string) (told string) {
+func (p *Input) Cut(limit int64, by string) (note string) {
 	had := p.Tokens()
 	if had <= limit {
 		return ""
