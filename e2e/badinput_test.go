@@ -118,7 +118,7 @@ func TestBadModels(t *testing.T) {
 		{2, "mock:none.yaml", `none.yaml`, nil},
 		{7, "openai:x", `no API key for https://api.openai.com/v1`, nil},
 		{7, "openai:x", `no API key for https://example.com/v1`, []string{"--base-url", "https://example.com/v1"}},
-		{2, "openai:x", `base_url: it holds a password`, []string{"--base-url", "https://me:geheim@127.0.0.1/v1"}},
+		{2, "openai:x", `base_url: it contains a password`, []string{"--base-url", "https://me:geheim@127.0.0.1/v1"}},
 	} {
 		stderr := p.bad(c.status, c.pattern, append([]string{"run", "x", "--model", c.model}, c.more...)...)
 		if strings.Contains(stderr, "geheim") {
