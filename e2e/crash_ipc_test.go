@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
-	aiwgipc "github.com/perdure/perdure/internal/aiwg/rpc"
+	"github.com/perdure/perdure/internal/aiwg/rpc"
 )
 
 // ipcClient is a worker that connects again whenever its daemon has died.
@@ -36,7 +36,7 @@ type ipcReply struct {
 		Result *string `json:"result"`
 		Fence  int64   `json:"fence"`
 	} `json:"result"`
-	Error *aiwgipc.Error `json:"error"`
+	Error *rpc.Error `json:"error"`
 }
 
 // once sends a request and reads its answer; after an error its outcome is unknown.

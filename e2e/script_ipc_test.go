@@ -12,15 +12,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// rpc sends a request to the socket for .aiwg clients that AIWG_SOCKET names and
-// looks at a value of the answer:
+// sendRPC sends a request to the socket for .aiwg clients that AIWG_SOCKET names and
+// compares or stores a value of the answer:
 //
 //	rpc task.get '["task-0001"]' result.state = completed
 //	rpc task.submit '{"prompt":"p"}' result.taskId -> TASK
 //	rpc raw '{' error.code = -32700
 //
 // Each is a connection of its own.
-func rpc(ts *testscript.TestScript, neg bool, args []string) {
+func sendRPC(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 5 || args[3] != "=" && args[3] != "->" {
 		ts.Fatalf("usage: rpc METHOD PARAMS PATH = VALUE, or … PATH -> VARIABLE")
 	}

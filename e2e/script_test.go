@@ -141,7 +141,7 @@ func params(s setting) testscript.Params {
 			"json":        jsonValue,
 			"tree-id":     treeID,
 			"modelserver": modelServer,
-			"rpc":         rpc,
+			"rpc":         sendRPC,
 			"released":    released,
 			"waitfor-socket": func(ts *testscript.TestScript, _ bool, _ []string) {
 				poll(ts, "the daemon answers", func() bool {

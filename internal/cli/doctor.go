@@ -29,8 +29,8 @@ type diagnosis struct {
 	Detail string `json:"detail"`
 }
 
-// report is the output of doctor --json.
-type report struct {
+// doctorReport is the output of doctor --json.
+type doctorReport struct {
 	OK     bool        `json:"ok"`
 	Checks []diagnosis `json:"checks"`
 }
@@ -44,7 +44,7 @@ func (a *app) newDoctorCommand() *cobra.Command {
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := report{OK: true, Checks: a.examine(cmd)}
+			r := doctorReport{OK: true, Checks: a.examine(cmd)}
 			for _, c := range r.Checks {
 				r.OK = r.OK && c.OK
 			}
@@ -60,7 +60,7 @@ func (a *app) newDoctorCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) printReport(r report) {
+func (a *app) printReport(r doctorReport) {
 	for _, c := range r.Checks {
 		state := a.Out.Mark(perdure.Completed)
 		if !c.OK {

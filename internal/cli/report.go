@@ -10,7 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
-	reports "github.com/perdure/perdure/internal/view/report"
+	"github.com/perdure/perdure/internal/view/report"
 )
 
 func (a *app) newReportCommand() *cobra.Command {
@@ -30,15 +30,15 @@ func (a *app) newReportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			format = cmp.Or(format, reports.FormatOf(output))
-			if !slices.Contains(reports.Formats(), format) {
-				return env.Unknown("format", format, reports.Formats())
+			format = cmp.Or(format, report.FormatOf(output))
+			if !slices.Contains(report.Formats(), format) {
+				return env.Unknown("format", format, report.Formats())
 			}
 			return a.Do(cmd, env.Read, func(b *env.Backend) error {
 				if a.JSON {
 					return a.reportJSON(cmd.Context(), b, id)
 				}
-				doc, err := reports.Read(cmd.Context(), b.Client, id)
+				doc, err := report.Read(cmd.Context(), b.Client, id)
 				if err != nil {
 					return err
 				}
@@ -49,7 +49,7 @@ func (a *app) newReportCommand() *cobra.Command {
 	cmd.Flags().StringVar(&format, "format", "", "`FORMAT` md or html; default: by the name of --output, else md")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "`FILE` write to a file instead of standard output")
 	a.JSONFlag(cmd)
-	env.Complete(cmd, "format", reports.Formats()...)
+	env.Complete(cmd, "format", report.Formats()...)
 	return cmd
 }
 

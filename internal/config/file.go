@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	ruleset "github.com/perdure/perdure/internal/detect/rules"
+	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/internal/text/yamltext"
 	"github.com/perdure/perdure/internal/toolguard/risk"
@@ -62,7 +62,7 @@ type fileParser struct {
 	risks    map[risk.Pattern]risk.Answer
 	metrics  []loopconfig.Metric
 	// rules are the settings on detection, rulesAt the node of one of them.
-	rules   ruleset.Settings
+	rules   rules.Settings
 	rulesAt ast.Node
 }
 
@@ -205,7 +205,7 @@ func isSection(key string) bool {
 // unknownKey returns the problem of an unknown key, with the nearest known one.
 func unknownKey(key string) string {
 	table := settings(new(Config))
-	more := append([]string{agentSection}, sortedKeys(detectionFields(new(ruleset.Settings)))...)
+	more := append([]string{agentSection}, sortedKeys(detectionFields(new(rules.Settings)))...)
 	if name := agentName(key); name != "" {
 		table, more = agentSettings(new(Config), name), nil
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect"
-	ruleset "github.com/perdure/perdure/internal/detect/rules"
+	"github.com/perdure/perdure/internal/detect/rules"
 )
 
 // settings are the settings of detection.
 type settings struct {
 	mode    detect.Mode
-	set     ruleset.Settings
+	set     rules.Settings
 	rules   *detect.Rules
 	waivers []detect.Waiver
 	now     time.Time
@@ -28,18 +28,18 @@ type settings struct {
 // it.
 func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, mode detect.Mode) (*settings, error) {
 	s := &settings{mode: mode, set: l.Loop.Rules, now: time.Now()}
-	own, err := ruleset.Own(c.Getenv, v.root)
+	own, err := rules.Own(c.Getenv, v.root)
 	if err != nil {
 		return nil, env.UsageError("", "%s", oneLine(err))
 	}
 	s.waivers = own
-	text, err := v.trusted(ctx, ruleset.FileName)
+	text, err := v.trusted(ctx, rules.FileName)
 	if err != nil {
 		return nil, err
 	}
 	var detection detect.Mode
 	if text != nil {
-		project, err := ruleset.Parse(ruleset.FileName, text)
+		project, err := rules.Parse(rules.FileName, text)
 		if err != nil {
 			s.notes = append(s.notes,
 				"the project's settings are ignored, because they are invalid in the older version: "+oneLine(err))
@@ -54,22 +54,22 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 	if s.rules, err = s.set.Rules(); err != nil {
 		return nil, env.UsageError("", "read settings: %s", oneLine(err))
 	}
-	if own := l.Loop.Rules; !own.Equal(&ruleset.Settings{}) {
+	if own := l.Loop.Rules; !own.Equal(&rules.Settings{}) {
 		s.notes = append(s.notes, "your own settings apply too: "+own.String())
 	}
-	if less := (ruleset.Settings{Types: s.set.Types, Off: s.set.Off}); len(less.Types)+len(less.Off) > 0 {
+	if less := (rules.Settings{Types: s.set.Types, Off: s.set.Off}); len(less.Types)+len(less.Off) > 0 {
 		s.notes = append(s.notes, "the settings limit detection: "+less.String())
 	}
-	s.notes = append(s.notes, ruleset.Ended(s.waivers, s.now)...)
+	s.notes = append(s.notes, rules.Ended(s.waivers, s.now)...)
 	return s, nil
 }
 
 // proposed returns the problem of the project's file in the newer version, or "".
 func proposed(d *detect.Change) string {
-	if d.New.Path != ruleset.FileName || d.New.Content == nil {
+	if d.New.Path != rules.FileName || d.New.Content == nil {
 		return ""
 	}
-	if _, err := ruleset.Parse(ruleset.FileName, d.New.Content); err != nil {
+	if _, err := rules.Parse(rules.FileName, d.New.Content); err != nil {
 		return oneLine(err)
 	}
 	return ""

@@ -10,7 +10,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
-	ruleset "github.com/perdure/perdure/internal/detect/rules"
+	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
@@ -34,7 +34,7 @@ type Ruled struct {
 // that a person marked. A settings file that cannot be read is ignored with a warning.
 func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID, cfg *config.Config,
 	marks []record.FalseAlarm) (w *Ruled, warnings []string, err error) {
-	set, err := ruleset.From(&cfg.Rules)
+	set, err := rules.From(&cfg.Rules)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,12 +45,12 @@ func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID,
 	for i := range marks {
 		w.marked[marks[i].Fingerprint] = true
 	}
-	text, err := evidence.ReadTrusted(ctx, files, trusted, ruleset.FileName)
+	text, err := evidence.ReadTrusted(ctx, files, trusted, rules.FileName)
 	if err != nil {
 		return nil, nil, err
 	}
 	if text != nil {
-		project, err := ruleset.Parse(ruleset.FileName, text)
+		project, err := rules.Parse(rules.FileName, text)
 		if err != nil {
 			warnings = append(warnings, fmt.Sprintf("detection settings of the project ignored: %.500s", err))
 		} else {
@@ -64,7 +64,7 @@ func Read(ctx context.Context, files *workspace.Workspace, trusted workspace.ID,
 		w.rules = nil
 	}
 	w.protected = set.Protected
-	return w, append(warnings, ruleset.Ended(w.waivers, w.now)...), nil
+	return w, append(warnings, rules.Ended(w.waivers, w.now)...), nil
 }
 
 // Input returns the input of detection, without the changes.

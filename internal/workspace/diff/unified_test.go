@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	linediff "github.com/perdure/perdure/internal/workspace/diff"
+	"github.com/perdure/perdure/internal/workspace/diff"
 )
 
-func file(text string) *linediff.File {
-	return &linediff.File{Path: "a.go", Mode: 0o644, Size: int64(len(text)), Text: []byte(text)}
+func file(text string) *diff.File {
+	return &diff.File{Path: "a.go", Mode: 0o644, Size: int64(len(text)), Text: []byte(text)}
 }
 
 // numbered returns numbered lines, some of them changed.
@@ -37,43 +37,43 @@ func TestUnified(t *testing.T) {
 	const head = "--- a/a.go\n+++ b/a.go\n"
 	tests := []struct {
 		name          string
-		before, after *linediff.File
-		cfg           linediff.Config
+		before, after *diff.File
+		cfg           diff.Config
 		want          string
 	}{
-		{"same", file("a\n"), file("a\n"), linediff.Config{}, head},
-		{"changed", file(numbered(20, nil)), file(numbered(20, map[int]string{5: "five\n", 17: ""})), linediff.Config{},
+		{"same", file("a\n"), file("a\n"), diff.Config{}, head},
+		{"changed", file(numbered(20, nil)), file(numbered(20, map[int]string{5: "five\n", 17: ""})), diff.Config{},
 			head + "@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n@@ -14,7 +14,6 @@\n 14\n 15\n 16\n-17\n 18\n 19\n 20\n"},
 		{"near each other", file(numbered(9, nil)), file(numbered(9, map[int]string{2: "", 7: "7\nseven\n"})),
-			linediff.Config{},
+			diff.Config{},
 			head + "@@ -1,9 +1,9 @@\n 1\n-2\n 3\n 4\n 5\n 6\n 7\n+seven\n 8\n 9\n"},
-		{"added", nil, file("a\nb\n"), linediff.Config{}, "--- /dev/null\n+++ b/a.go\n@@ -0,0 +1,2 @@\n+a\n+b\n"},
-		{"deleted", file("a\n"), nil, linediff.Config{}, "--- a/a.go\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"},
-		{"an empty one", nil, file(""), linediff.Config{}, "--- /dev/null\n+++ b/a.go\n"},
-		{"no line end", file("a"), file("a\n"), linediff.Config{},
+		{"added", nil, file("a\nb\n"), diff.Config{}, "--- /dev/null\n+++ b/a.go\n@@ -0,0 +1,2 @@\n+a\n+b\n"},
+		{"deleted", file("a\n"), nil, diff.Config{}, "--- a/a.go\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"},
+		{"an empty one", nil, file(""), diff.Config{}, "--- /dev/null\n+++ b/a.go\n"},
+		{"no line end", file("a"), file("a\n"), diff.Config{},
 			head + "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n"},
-		{"renamed", &linediff.File{Path: "old\n.go", Mode: 0o644, Text: []byte("a")}, file("a"), linediff.Config{},
+		{"renamed", &diff.File{Path: "old\n.go", Mode: 0o644, Text: []byte("a")}, file("a"), diff.Config{},
 			"--- \"a/old\\n.go\"\n+++ b/a.go\nrename from \"old\\n.go\"\nrename to a.go\n"},
-		{"mode", file("a"), &linediff.File{Path: "a.go", Mode: 0o755, Text: []byte("a")}, linediff.Config{},
+		{"mode", file("a"), &diff.File{Path: "a.go", Mode: 0o755, Text: []byte("a")}, diff.Config{},
 			head + "old mode 644\nnew mode 755\n"},
-		{"link", file("a\n"), &linediff.File{Path: "a.go", Link: true, Text: []byte("b")}, linediff.Config{},
+		{"link", file("a\n"), &diff.File{Path: "a.go", Link: true, Text: []byte("b")}, diff.Config{},
 			head + "it became a symbolic link\n@@ -1 +1 @@\n-a\n+b\n\\ No newline at end of file\n"},
-		{"binary", file("a\x00"), file("b"), linediff.Config{}, head + "binary files differ (2 bytes, then 1 bytes)\n"},
-		{"not read", &linediff.File{Path: "a.go", Mode: 0o644, Size: 9, Unread: "it is too large"}, file("b"),
-			linediff.Config{},
+		{"binary", file("a\x00"), file("b"), diff.Config{}, head + "binary files differ (2 bytes, then 1 bytes)\n"},
+		{"not read", &diff.File{Path: "a.go", Mode: 0o644, Size: 9, Unread: "it is too large"}, file("b"),
+			diff.Config{},
 			head + "the content is not shown: it is too large (9 bytes, then 1 bytes)\n"},
-		{"too many lines", file(strings.Repeat("\n", 200_001)), nil, linediff.Config{},
+		{"too many lines", file(strings.Repeat("\n", 200_001)), nil, diff.Config{},
 			"--- a/a.go\n+++ /dev/null\nthe content is not shown: it has more than 200000 lines (200001 bytes, then nothing)\n"},
-		{"a long line", file("a\n"), file(strings.Repeat("x", 50) + "\n"), linediff.Config{LineBytes: 10},
+		{"a long line", file("a\n"), file(strings.Repeat("x", 50) + "\n"), diff.Config{LineBytes: 10},
 			head + "@@ -1 +1 @@\n-a\n+xxxxxxxxxx… (40 more bytes)\n"},
-		{"many lines", nil, file(numbered(100, nil)), linediff.Config{Lines: 2},
+		{"many lines", nil, file(numbered(100, nil)), diff.Config{Lines: 2},
 			"--- /dev/null\n+++ b/a.go\n@@ -0,0 +1,100 @@\n+1\n+2\n… and 98 more lines\n"},
-		{"not text", file("a\n"), file("b\xff\n"), linediff.Config{}, head + "@@ -1 +1 @@\n-a\n+b\uFFFD\n"},
+		{"not text", file("a\n"), file("b\xff\n"), diff.Config{}, head + "@@ -1 +1 @@\n-a\n+b\uFFFD\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, linediff.Unified(tt.before, tt.after, tt.cfg)); diff != "" {
+			if diff := cmp.Diff(tt.want, diff.Unified(tt.before, tt.after, tt.cfg)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -81,7 +81,7 @@ func TestUnified(t *testing.T) {
 }
 
 // whole has no limits.
-func whole() linediff.Config { return linediff.Config{Lines: 1 << 30, LineBytes: 1 << 30} }
+func whole() diff.Config { return diff.Config{Lines: 1 << 30, LineBytes: 1 << 30} }
 
 // applied applies a diff to a text; it fails if the diff does not match.
 func applied(t interface{ Fatalf(string, ...any) }, before, diff string) string {
@@ -132,13 +132,13 @@ func TestUnifiedProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.SliceOfN(line, 0, 30).Draw(t, "before"), rapid.SliceOfN(line, 0, 30).Draw(t, "after")
 		before, after := strings.Join(a, "")+rapid.SampledFrom([]string{"", "end"}).Draw(t, "end"), strings.Join(b, "")
-		diff := linediff.Unified(file(before), file(after), whole())
-		if got := applied(t, before, diff); got != after {
-			t.Fatalf("gives %q, want %q:\n%s", got, after, diff)
+		unified := diff.Unified(file(before), file(after), whole())
+		if got := applied(t, before, unified); got != after {
+			t.Fatalf("gives %q, want %q:\n%s", got, after, unified)
 		}
-		changed := strings.Count(diff, "\n-") + strings.Count(diff, "\n+") - 1 // of the head
+		changed := strings.Count(unified, "\n-") + strings.Count(unified, "\n+") - 1 // of the head
 		if want := shortest(strings.SplitAfter(before, "\n"), strings.SplitAfter(after, "\n")); changed != want {
-			t.Fatalf("%d lines changed, %d are enough:\n%s", changed, want, diff)
+			t.Fatalf("%d lines changed, %d are enough:\n%s", changed, want, unified)
 		}
 	})
 }
@@ -178,8 +178,8 @@ func TestUnifiedVeryDifferent(t *testing.T) {
 		fmt.Fprintf(&a, "a%d\n", i)
 		fmt.Fprintf(&b, "b%d\n", i*7)
 	}
-	diff := linediff.Unified(file(a.String()), file(b.String()), whole())
-	if got := applied(t, a.String(), diff); got != b.String() {
+	unified := diff.Unified(file(a.String()), file(b.String()), whole())
+	if got := applied(t, a.String(), unified); got != b.String() {
 		t.Error("the diff does not give the text")
 	}
 }
@@ -196,7 +196,7 @@ func TestPatchTakesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("git", "apply", "-")
-	cmd.Dir, cmd.Stdin = dir, strings.NewReader(linediff.Unified(file(before), file(after), whole()))
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(diff.Unified(file(before), file(after), whole()))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -209,15 +209,15 @@ func TestPatchTakesIt(t *testing.T) {
 func FuzzUnified(f *testing.F) {
 	f.Add([]byte("a\nb\nc"), []byte("b\nc\nd\n"))
 	f.Fuzz(func(t *testing.T, before, after []byte) {
-		diff := linediff.Unified(file(string(before)), file(string(after)), linediff.Config{Lines: 20, LineBytes: 20})
-		if n := strings.Count(diff, "\n"); n > 20*4+5 {
+		unified := diff.Unified(file(string(before)), file(string(after)), diff.Config{Lines: 20, LineBytes: 20})
+		if n := strings.Count(unified, "\n"); n > 20*4+5 {
 			t.Fatalf("%d lines", n)
 		}
 		if bytes.ContainsAny(before, "\x00\\\xef") || bytes.ContainsAny(after, "\x00\\\xef") ||
 			!bytes.Equal(bytes.ToValidUTF8(before, nil), before) || !bytes.Equal(bytes.ToValidUTF8(after, nil), after) {
 			return // shown otherwise
 		}
-		unified := linediff.Unified(file(string(before)), file(string(after)), whole())
+		unified = diff.Unified(file(string(before)), file(string(after)), whole())
 		if got := applied(t, string(before), unified); got != string(after) {
 			t.Fatalf("gives %q, want %q", got, after)
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
-	ruleset "github.com/perdure/perdure/internal/detect/rules"
+	"github.com/perdure/perdure/internal/detect/rules"
 )
 
 const full = `
@@ -37,7 +37,7 @@ waivers:
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	p, err := ruleset.Parse("f.yaml", []byte(full))
+	p, err := rules.Parse("f.yaml", []byte(full))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("expires at %s", at)
 	}
 	for _, empty := range []string{"", "# nothing\n", "waivers: []\n"} {
-		if p, err := ruleset.Parse("f.yaml", []byte(empty)); err != nil || len(p.Waivers) != 0 {
+		if p, err := rules.Parse("f.yaml", []byte(empty)); err != nil || len(p.Waivers) != 0 {
 			t.Errorf("%q: %v", empty, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestParseRefuses(t *testing.T) {
 		"\xff":                   "not valid UTF-8",
 		strings.Repeat("[", 200): "nested too deeply",
 	} {
-		_, err := ruleset.Parse("f.yaml", []byte(text))
+		_, err := rules.Parse("f.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f.yaml") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
@@ -94,7 +94,7 @@ func TestParseRefuses(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	change := func(line string) *detect.Input {
-		s := ruleset.Settings{Patterns: []ruleset.Pattern{
+		s := rules.Settings{Patterns: []rules.Pattern{
 			{Custom: detect.Custom{ID: "p", Type: detect.TestSkipping, Message: "m"}, Tokens: "time . Sleep ("},
 			{Custom: detect.Custom{ID: "q", Type: detect.TestSkipping, Message: "m"}, Tokens: "return nil"}}}
 		rules, err := s.Rules()
@@ -119,11 +119,11 @@ func TestTokens(t *testing.T) {
 // The user's settings override the project's.
 func TestWith(t *testing.T) {
 	t.Parallel()
-	own := ruleset.Settings{Actions: map[string]detect.Action{"T001": detect.Warn},
-		Patterns: []ruleset.Pattern{{Custom: detect.Custom{ID: "a", Message: "own"}}}, Off: []string{"x"}}
-	below := ruleset.Settings{Types: []detect.Type{detect.TestDeletion},
+	own := rules.Settings{Actions: map[string]detect.Action{"T001": detect.Warn},
+		Patterns: []rules.Pattern{{Custom: detect.Custom{ID: "a", Message: "own"}}}, Off: []string{"x"}}
+	below := rules.Settings{Types: []detect.Type{detect.TestDeletion},
 		Actions:  map[string]detect.Action{"T001": detect.Tell, "T002": detect.Tell},
-		Patterns: []ruleset.Pattern{{Custom: detect.Custom{ID: "a"}}, {Custom: detect.Custom{ID: "b"}}}, Off: []string{"y"},
+		Patterns: []rules.Pattern{{Custom: detect.Custom{ID: "a"}}, {Custom: detect.Custom{ID: "b"}}}, Off: []string{"y"},
 		Protected: []string{"p"}, ActConfidence: 0.5}
 	s := own.With(&below)
 	if len(s.Types) != 1 || s.Actions["T001"] != detect.Warn || s.Actions["T002"] != detect.Tell ||
@@ -153,7 +153,7 @@ func TestOwn(t *testing.T) {
 	env := func(vars map[string]string) func(string) string {
 		return func(name string) string { return vars[name] }
 	}
-	own := func(vars map[string]string) ([]detect.Waiver, error) { return ruleset.Own(env(vars), work) }
+	own := func(vars map[string]string) ([]detect.Waiver, error) { return rules.Own(env(vars), work) }
 	if all, err := own(map[string]string{"HOME": home}); err != nil || all != nil {
 		t.Errorf("without a file: %v, %v", all, err)
 	}
@@ -174,7 +174,7 @@ func TestOwn(t *testing.T) {
 		"w.yaml": "not an absolute path", filepath.Join(home, "nosuch"): "no such file",
 		home: "not a regular file", put(filepath.Join(home, "bad.yaml"), "waivers: [{pattern: x}]"): "reason: ",
 		put(filepath.Join(home, "odd.yaml"), "patterns_off: [x]"): "unknown field"} {
-		if _, err := own(map[string]string{ruleset.WaiversVariable: name}); err == nil ||
+		if _, err := own(map[string]string{rules.WaiversVariable: name}); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
@@ -188,7 +188,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("waivers: [{pattern: '*', path: '**', reason: r, expires: 2027-02-30}]")
 	f.Add("detection: &a off\npatterns_off: [*a]")
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := ruleset.Parse("f", []byte(text))
+		p, err := rules.Parse("f", []byte(text))
 		if err != nil {
 			if msg := err.Error(); !strings.HasPrefix(msg, "f") {
 				t.Errorf("%q: %v", text, err)
