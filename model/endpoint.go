@@ -137,7 +137,7 @@ func (e *Endpoint) Refused(resp *http.Response, fault Fault) *Error {
 	text = cmp.Or(text, http.StatusText(resp.StatusCode))
 	return &Error{
 		Kind: fault.Kind(resp.StatusCode), Status: resp.StatusCode,
-		RetryAfter: RetryAfter(resp.Header, time.Now()),
+		RetryAfter: RetryAfter(resp.Header, time.Now(), maxRetryAfter),
 		Msg:        fmt.Sprintf("%s answers %d: %s", e.Where(), resp.StatusCode, e.Redact(text)),
 	}
 }
@@ -198,27 +198,27 @@ func (e *Endpoint) Unexpected(protocol string, err error) *Error {
 }
 
 // RetryAfter reads how long a server asks to wait: milliseconds, seconds or a
-// date; 0 when it does not ask or makes no sense. It is at most a day.
-func RetryAfter(h http.Header, now time.Time) time.Duration {
+// date; 0 when the headers are missing or invalid. The result is at most longest.
+func RetryAfter(h http.Header, now time.Time, longest time.Duration) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return seconds(ms / 1000)
+		return seconds(ms/1000, longest)
 	}
 	value := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(value, 64); err == nil {
-		return seconds(s)
+		return seconds(s, longest)
 	}
 	if date, err := http.ParseTime(value); err == nil {
-		return seconds(date.Sub(now).Seconds())
+		return seconds(date.Sub(now).Seconds(), longest)
 	}
 	return 0
 }
 
-func seconds(s float64) time.Duration {
+func seconds(s float64, longest time.Duration) time.Duration {
 	switch {
 	case math.IsNaN(s) || s <= 0:
 		return 0
-	case s >= maxRetryAfter.Seconds():
-		return maxRetryAfter
+	case s >= longest.Seconds():
+		return longest
 	}
 	return time.Duration(s * float64(time.Second))
 }

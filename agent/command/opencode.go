@@ -149,13 +149,14 @@ func (p *opencodeParser) trouble(l opencodeLine) {
 	p.rec.say(agent.EventNotice, text)
 }
 
-// retryAfter reads the header of that name.
+// retryAfter returns when the wait that a Retry-After header asks for ends; zero
+// without one, or when the wait is not below maxWait.
 func retryAfter(headers map[string]string, now time.Time) time.Time {
 	h := http.Header{}
 	for name, value := range headers {
 		h.Set(name, value)
 	}
-	if wait := model.RetryAfter(h, now); wait > 0 {
+	if wait := model.RetryAfter(h, now, maxWait); wait > 0 && wait < maxWait {
 		return now.Add(wait).UTC()
 	}
 	return time.Time{}

@@ -76,6 +76,26 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// Waits of a Retry-After header count up to 60 days.
+func TestOpencodeRetryAfter(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]time.Duration{
+		"20":                            20 * time.Second,
+		"259200":                        72 * time.Hour,
+		"Mon, 23 Nov 2026 12:00:00 GMT": 72 * time.Hour,
+		"99999999":                      0,
+		"Fri, 20 Nov 2020 12:00:00 GMT": 0,
+		"soon":                          0,
+	} {
+		line := `{"type":"error","error":{"name":"APIError","data":{"message":"slow down","statusCode":429,` +
+			`"responseHeaders":{"retry-after":"` + value + `"}}}}` + "\n"
+		_, res, err := command.Replay(t.Context(), command.Recorded{Preset: "opencode", Stdout: line, Exit: 1, Now: testNow()})
+		if o := outlineOf(res, err); o.Kind != agent.KindRateLimit || o.Until != want {
+			t.Errorf("%q: %s until %v, want %v", value, o.Kind, o.Until, want)
+		}
+	}
+}
+
 func TestSessionText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]string{
