@@ -112,7 +112,7 @@ func (c Config) validate() error {
 		errs = append(errs, errors.New("neither Command nor Preset is given"))
 	}
 	if slices.ContainsFunc(slices.Concat(c.Command, c.Env), func(s string) bool { return strings.IndexByte(s, 0) >= 0 }) {
-		errs = append(errs, errors.New("a NUL byte in Command or Env"))
+		errs = append(errs, errors.New("Command or Env contains a NUL byte"))
 	}
 	if c.MaxFrameBytes < 0 {
 		errs = append(errs, errors.New("MaxFrameBytes is below 0"))

@@ -242,7 +242,7 @@ func hintFor(kind agent.Kind) string {
 	case agent.KindInvalid:
 		return "check the agent's command, mode and model, and that its version speaks the Agent Client Protocol, version 1"
 	case agent.KindNotFound:
-		return "check the spelling, that the program is installed, that it may be executed, and that PATH holds its folder"
+		return "check the spelling, that the program is installed, that it may be executed, and that its folder is in PATH"
 	default:
 		return ""
 	}
@@ -306,8 +306,8 @@ func lastLines(text string) string {
 func (r *run) stopError(reason string) *agent.Error {
 	switch reason {
 	case "refusal":
-		return &agent.Error{Kind: agent.KindFailed, Msg: "agent refuses to go on",
-			Hint: "what was asked for is against the rules of the agent's model"}
+		return &agent.Error{Kind: agent.KindFailed, Msg: "agent refuses to continue",
+			Hint: "the request is against the rules of the agent's model"}
 	case "max_turn_requests":
 		return &agent.Error{Kind: agent.KindLimit, Msg: "agent reached its limit of requests for a turn"}
 	case "max_tokens":

@@ -23,8 +23,8 @@ type permissionOption struct {
 	Kind string `json:"kind"`
 }
 
-// The kinds of options. Those that are "always" would also answer questions
-// that are not asked any more.
+// The kinds of options. The "always" kinds also decide later calls, for which the
+// agent then does not ask.
 const (
 	allowOnce    = "allow_once"
 	allowAlways  = "allow_always"
@@ -57,15 +57,15 @@ func newOutcome(kind, optionID string) (o outcome) {
 	return o
 }
 
-// askPermission handles a request for permission: it reports the call, and
-// asks in a goroutine of its own, so that the agent is heard in the meantime.
+// askPermission handles a request for permission: it reports the call and asks in
+// a separate goroutine, so that the agent's messages are read in the meantime.
 func (r *run) askPermission(m *message, raw json.RawMessage) {
 	var req permissionRequest
 	if lenient(m.Params, &req) != nil {
-		r.conn.refuse(m.ID, codeInvalidParams, "parameters are not understood")
+		r.conn.refuse(m.ID, codeInvalidParams, "invalid parameters")
 		return
 	}
-	call := r.aboutToCall(m.ID, req.ToolCall, raw)
+	call := r.reportCall(m.ID, req.ToolCall, raw)
 	ctx, stop := context.WithCancel(r.asking)
 	if !r.admit(m.ID, stop) {
 		stop()
@@ -79,16 +79,16 @@ func (r *run) askPermission(m *message, raw json.RawMessage) {
 	})
 }
 
-// aboutToCall reads the call of the request and reports it.
-func (r *run) aboutToCall(id, said, raw json.RawMessage) agent.ToolCall {
+// reportCall decodes the tool call of a request and emits it as an event.
+func (r *run) reportCall(id, toolCall, raw json.RawMessage) agent.ToolCall {
 	var f toolFields
-	_ = lenient(said, &f) // a call of which nothing is known can be asked for, too
+	_ = lenient(toolCall, &f) // permission can be asked for an unknown call, too
 	f.ToolCallID = cmp.Or(f.ToolCallID, "request "+string(id))
 	r.mu.Lock()
 	call := r.story.asks(&f)
 	r.mu.Unlock()
-	told := call
-	r.emit(agent.Event{Kind: agent.EventToolCall, Call: &told, Raw: raw})
+	reported := call
+	r.emit(agent.Event{Kind: agent.EventToolCall, Call: &reported, Raw: raw})
 	return call
 }
 
@@ -111,9 +111,9 @@ func (r *run) decide(ctx context.Context, call agent.ToolCall, options []permiss
 	o, ok := choose(options, want, fallback)
 	switch {
 	case d.Allow && !ok:
-		r.note("the agent asked for permission and offered no way to give it")
+		r.note("the agent asked for permission without an option to allow the call")
 	case o.Kind == allowAlways:
-		r.note("the agent offered no way to allow a call once: it was allowed always")
+		r.note("the agent had no option to allow a call once: it was allowed always")
 	}
 	if !ok {
 		return newOutcome("cancelled", "")
@@ -121,7 +121,7 @@ func (r *run) decide(ctx context.Context, call agent.ToolCall, options []permiss
 	return newOutcome("selected", o.ID)
 }
 
-// admit remembers a request under way, so that the agent can take it back.
+// admit records a pending request, so that the agent can cancel it.
 func (r *run) admit(id json.RawMessage, stop context.CancelFunc) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *run) dismiss(id json.RawMessage) {
 	delete(r.underWay, string(id))
 }
 
-// takenBack stops asking for a request that the agent takes back.
+// takenBack cancels a pending request that the agent canceled.
 func (r *run) takenBack(params json.RawMessage) {
 	var p struct {
 		ID json.RawMessage `json:"requestId"`

@@ -163,7 +163,7 @@ func (r *run) outcome(rep reply) *agent.Error {
 	case errors.As(rep.err, &refused):
 		return replyError(methodPrompt, refused, time.Now())
 	case rep.err != nil:
-		if !errors.Is(rep.err, errClosed) { // it lives, and is not understood any more
+		if !errors.Is(rep.err, errClosed) { // it runs, but its replies are invalid
 			r.peer.kill()
 		}
 		return &agent.Error{Kind: agent.KindFailed, Err: errGone}
@@ -305,12 +305,12 @@ func (r *run) result() *agent.Result {
 	if s.cost != nil && r.session != "" {
 		r.a.costs.set(r.session, *s.cost)
 		if s.before == nil {
-			r.noteLocked("the agent tells only what the whole session cost; what it cost before this turn is not known")
+			r.noteLocked("the agent reports the cost of the whole session only; the cost of this turn is unknown")
 		}
 	}
 	if r.usage.Reported && r.a.preset.UsageIsLast && s.calls.begun > 0 {
-		r.noteLocked("the agent tells the tokens of its last answer only: the turn took more; its cost is that of the " +
-			"whole turn")
+		r.noteLocked("the agent reports the tokens of its last answer only: the turn used more; its cost is that of " +
+			"the whole turn")
 	}
 	if s.text.cut {
 		r.noteLocked(fmt.Sprintf("the agent's last message was cut to its last %d bytes", agent.MaxTextBytes))

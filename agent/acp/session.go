@@ -293,7 +293,7 @@ func (r *run) setMode(ctx context.Context, info *sessionInfo) *agent.Error {
 	if wanted {
 		return notOffered("mode", mode, offered)
 	}
-	r.note(fmt.Sprintf("the agent has no mode %q: what it asks before is not known", mode))
+	r.note(fmt.Sprintf("the agent has no mode %q: it is unknown for which calls it asks permission", mode))
 	return nil
 }
 

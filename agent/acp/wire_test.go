@@ -82,7 +82,7 @@ func TestStrangeMessages(t *testing.T) {
 	want := []string{
 		`"fs/read_text_file"` + refused, `"terminal/create"` + refused, `"elicitation/create"` + refused,
 		`"no/such"` + refused,
-		`"bad"{"code":-32602,"message":"parameters are not understood"}`,
+		`"bad"{"code":-32602,"message":"invalid parameters"}`,
 	}
 	if diff := cmp.Diff(want, answers); diff != "" {
 		t.Error(diff)

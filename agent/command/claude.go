@@ -268,7 +268,7 @@ func (p *claudeParser) assistant(l claudeLine) {
 			if sub {
 				p.rec.say(agent.EventMessage, block.Text)
 			} else {
-				p.rec.said(block.Text)
+				p.rec.message(block.Text)
 			}
 		case "thinking":
 			p.rec.say(agent.EventThought, block.Thinking)
@@ -339,7 +339,7 @@ func (p *claudeParser) result(l claudeLine) {
 	rec.measured()
 }
 
-const notePrice = "the agent does not know the price of the model: what it reports as cost is made up and left out"
+const notePrice = "the agent does not know the price of the model: the cost it reports is a guess and is left out"
 
 func (p *claudeParser) count(l claudeResult) {
 	if l.ModelUsage == nil {
@@ -354,7 +354,7 @@ func (p *claudeParser) count(l claudeResult) {
 		}
 		p.since.tokens = p.since.add(since.tokens)
 		p.since.costMicros += since.costMicros
-		p.rec.told, priced = &p.since.tokens, priced && pricedSince
+		p.rec.reported, priced = &p.since.tokens, priced && pricedSince
 	}
 	if m, ok := l.ModelUsage[p.model]; ok && !m.guessed() {
 		p.rec.sized(m.Window)

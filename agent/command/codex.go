@@ -114,7 +114,7 @@ func (p *codexParser) item(stage string, raw json.RawMessage) {
 	switch it.Type {
 	case "agent_message":
 		if stage == "completed" {
-			p.rec.said(it.Text)
+			p.rec.message(it.Text)
 		}
 	case "reasoning":
 		if stage == "completed" {

@@ -93,7 +93,7 @@ type Config struct {
 	// Env are further variables, "NAME=value"; the agent also gets those of
 	// this process and [agent.Turn].Env, which wins.
 	Env []string
-	// ContextWindow is the size of the model's window in tokens; it stands over
+	// ContextWindow is the size of the model's window in tokens; it overrides
 	// what the agent says. 0: what the agent says.
 	ContextWindow int64
 	// Grace is how long the agent may take to end after it was asked with
@@ -147,23 +147,23 @@ func (c Config) validate() error {
 	check(c.MaxErrorBytes > 0, "MaxErrorBytes is below 0")
 	check(c.ContextWindow >= 0, "ContextWindow is below 0")
 	known := []Permission{PermissionRead, PermissionEdits, PermissionAll, PermissionOwn}
-	check(slices.Contains(known, c.Permission), fmt.Sprintf("Permission %q is none of read, edits, all, own",
+	check(slices.Contains(known, c.Permission), fmt.Sprintf("Permission is %q, must be one of read, edits, all, own",
 		c.Permission))
 	for _, text := range slices.Concat([]string{c.Program, c.Model}, c.Args, c.Env) {
-		check(strings.IndexByte(text, 0) < 0, fmt.Sprintf("%.40q holds a NUL byte", model.Redact(text)))
+		check(strings.IndexByte(text, 0) < 0, fmt.Sprintf("%.40q contains a NUL byte", model.Redact(text)))
 	}
 	if c.Preset == "" {
-		check(c.Program != "", "no Program")
-		check(c.Model == "", "Model is for presets; give a plain program's in Args")
+		check(c.Program != "", "Program is missing")
+		check(c.Model == "", "Model is for presets; set the model of a plain program in Args")
 	} else {
-		check(!c.holds(PlaceholderPrompt) && !c.holds(PlaceholderFile),
-			"Args of a preset hold a placeholder; presets give the prompt to standard input")
+		check(!c.contains(PlaceholderPrompt) && !c.contains(PlaceholderFile),
+			"Args of a preset contain a placeholder; presets pass the prompt on standard input")
 	}
 	return errors.Join(errs...)
 }
 
-// holds reports whether an argument holds a placeholder.
-func (c Config) holds(placeholder string) bool {
+// contains reports whether an argument contains a placeholder.
+func (c Config) contains(placeholder string) bool {
 	return slices.ContainsFunc(c.Args, func(arg string) bool { return strings.Contains(arg, placeholder) })
 }
 
@@ -213,13 +213,13 @@ func New(cfg Config) (*Agent, error) {
 	return a, nil
 }
 
-// Sight tells how the agent's tool calls are seen; see [Presets].
+// Sight returns how the agent's tool calls are observed; see [Presets].
 func (a *Agent) Sight() agent.Sight { return a.vendor.about.Sight }
 
 // Hooked reports whether the agent runs [agent.Turn].Hook.
 func (a *Agent) Hooked() bool { return a.vendor.hooks != nil }
 
-// name is how errors call the program; arguments may hold secrets.
+// name is the name of the program in errors, without arguments, which may contain secrets.
 func (a *Agent) name() string { return fmt.Sprintf("agent %q", a.cfg.Program) }
 
 // Run does one turn. The session it returns carries the agent's running totals
@@ -258,11 +258,11 @@ func (a *Agent) check(turn *agent.Turn, from session) error {
 		return &agent.Error{Kind: agent.KindInvalid, Msg: "start " + a.name(), Err: err, Hint: hint}
 	}
 	if !filepath.IsAbs(turn.Dir) {
-		return invalid(fmt.Errorf("the workspace %q is no absolute path", turn.Dir), "")
+		return invalid(fmt.Errorf("the workspace %q is not an absolute path", turn.Dir), "")
 	}
 	info, err := os.Stat(turn.Dir)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("the workspace %q is no folder", turn.Dir)
+		err = fmt.Errorf("the workspace %q is not a folder", turn.Dir)
 	}
 	if err != nil {
 		return invalid(err, "name an existing folder as the workspace")
@@ -274,12 +274,12 @@ func (a *Agent) check(turn *agent.Turn, from session) error {
 		return &agent.Error{Kind: agent.KindSession, Msg: a.name() + " has no sessions"}
 	}
 	if strings.HasPrefix(from.id, "-") || strings.ContainsAny(from.id, "\x00\n") {
-		return &agent.Error{Kind: agent.KindSession, Msg: fmt.Sprintf("%q is no session of %s", from.id, a.name())}
+		return &agent.Error{Kind: agent.KindSession, Msg: fmt.Sprintf("%q is not a session of %s", from.id, a.name())}
 	}
 	return nil
 }
 
-// environment is what the agent gets: of variables given twice the last counts.
+// environment returns the agent's environment: of duplicate variables the last applies.
 func (a *Agent) environment(turn *agent.Turn) []string {
 	own := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -298,7 +298,7 @@ func (a *Agent) startError(err error) *agent.Error {
 	switch {
 	case guard.Missing(err):
 		e.Kind = agent.KindNotFound
-		e.Hint = "check the spelling, that the program is installed, that it may be executed, and that PATH holds its folder"
+		e.Hint = "check the spelling, that the program is installed, that it may be executed, and that its folder is in PATH"
 		if a.vendor.about.Install != "" {
 			e.Hint = "install it: " + a.vendor.about.Install + "; " + e.Hint
 		}

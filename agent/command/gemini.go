@@ -99,7 +99,7 @@ func (p *geminiParser) message(l geminiLine) {
 func (p *geminiParser) end(l geminiLine) {
 	p.rec.ended(l.Status)
 	if s := l.Stats; s != nil && s.Total+s.Input+s.Output > 0 {
-		p.rec.told = &tokens{in: s.Input, out: max(s.Output, s.Total-s.Input), cached: s.Cached}
+		p.rec.reported = &tokens{in: s.Input, out: max(s.Output, s.Total-s.Input), cached: s.Cached}
 		p.rec.measured()
 	}
 	if l.Status != "success" {

@@ -96,7 +96,7 @@ func (p *opencodeParser) text(part opencodePart) {
 	case part.Synthetic: // its own words to the model
 		p.rec.say(agent.EventNotice, part.Text)
 	default:
-		p.rec.said(part.Text)
+		p.rec.message(part.Text)
 	}
 }
 
@@ -162,8 +162,8 @@ func retryAfter(headers map[string]string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// stderr finds in the log what the stream does not tell: that the provider
-// refuses and opencode tries again, which it may do without end.
+// stderr finds in the log what the stream does not report: that the provider
+// refuses and opencode retries, possibly without end.
 func (p *opencodeParser) stderr(line string) {
 	p.rec.say(agent.EventStderr, line)
 	if !strings.HasPrefix(line, "timestamp=") {
@@ -187,7 +187,7 @@ func (p *opencodeParser) finish(exit int) {
 	p.rec.fault = p.fault
 	switch {
 	case p.fault != nil && p.fault.Kind == agent.KindFailed && p.logged != "":
-		p.rec.bad(p.logged, 0) // the stream says no more than to look there
+		p.rec.bad(p.logged, 0) // the stream only refers to the log
 	case p.fault != nil:
 	case p.reason == "length":
 		p.rec.fault = &agent.Error{Kind: agent.KindLimit, Msg: "the answer was cut at the model's limit for its length"}

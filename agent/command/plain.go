@@ -59,7 +59,7 @@ func (p *plainParser) finish(exit int) {
 		p.rec.note(noteReplaced)
 	}
 	if cut {
-		p.rec.note("the output was longer than what is kept; this is its end")
+		p.rec.note("the output exceeded the limit; only its end is kept")
 	}
 	if exit == 0 {
 		p.rec.over = true

@@ -41,7 +41,7 @@ type vendor struct {
 	// hooks makes the options with which it runs a command line as its hook, and what
 	// is left of the user's options; nil when it has no hooks that would do.
 	hooks func(words, args []string) (options, rest []string, err error)
-	// env are variables that all others stand over.
+	// env are variables that all others override.
 	env func(c Config) []string
 	// unset are variables of this process that the agent does not get.
 	unset []string
@@ -109,7 +109,7 @@ func aboutClaude() Preset {
 		Sight: agent.SightObserved,
 		Calls: "calls are reported when they begin and end, subagents' only as far as Claude Code forwards them; " +
 			"a turn's hook asks before each of them and can refuse it",
-		Usage:   "per turn, subagents among it; the cost as well, unless the price of the model is made up",
+		Usage:   "per turn, including subagents; the cost as well, unless the price of the model is a placeholder",
 		Context: "after every answer; the size of the window at the end of the turn",
 		Permissions: map[Permission]string{
 			PermissionRead: "--permission-mode plan",
@@ -127,7 +127,7 @@ func aboutCodex() Preset {
 		Install: "npm install -g @openai/codex", Tested: "0.169.0",
 		Sight: agent.SightObserved,
 		Calls: "commands, file changes and MCP calls are reported; a call that its sandbox, its rules or a hook refused is " +
-			"not told at all; " +
+			"not reported; " +
 			"a turn's hook asks before each of them and can refuse it",
 		Usage: "differences of the totals of its thread; of turns that do not end well from the log of the thread, " +
 			"where it can be read",
@@ -149,7 +149,7 @@ func aboutGemini() Preset {
 		Sight:   agent.SightObserved,
 		Calls:   "calls are reported when they begin and end; to refuse calls, install its BeforeTool hook",
 		Usage:   "per turn, at its end",
-		Context: "not told; its AfterModel hook would",
+		Context: "not reported; its AfterModel hook would report it",
 		Permissions: map[Permission]string{
 			PermissionRead: "--approval-mode plan",
 			PermissionEdits: "--approval-mode auto_edit: files may be edited; there is no tool for commands. The workspace " +
@@ -170,8 +170,8 @@ func aboutOpencode() Preset {
 		Context: "after every step, without the size of the window",
 		Permissions: map[Permission]string{
 			PermissionRead: "OPENCODE_PERMISSION denies edits and commands",
-			PermissionEdits: "OPENCODE_PERMISSION denies commands and folders outside the workspace; a variable of that name " +
-				"that is set already stands over it",
+			PermissionEdits: "OPENCODE_PERMISSION denies commands and folders outside the workspace; a variable of that " +
+				"name that is already set overrides it",
 			PermissionAll: "--auto",
 			PermissionOwn: "no option: its settings",
 		},

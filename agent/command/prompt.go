@@ -22,7 +22,7 @@ const maxArgLinux = 128 << 10
 const hintTooLong = "give the prompt as a file with " + PlaceholderFile + ", or on standard input by leaving " +
 	PlaceholderPrompt + " out"
 
-const noteNUL = "the prompt held NUL bytes or was not valid UTF-8; these were replaced by U+FFFD"
+const noteNUL = "the prompt contained NUL bytes or was not valid UTF-8; these were replaced by U+FFFD"
 
 // promptFiles are the names of files with prompts.
 const promptFiles = "perdure-prompt-*.md"
@@ -55,7 +55,7 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 		return in, nil
 	}
 	in.args = slices.Clone(a.cfg.Args)
-	in.pipe = !a.cfg.holds(PlaceholderPrompt) && !a.cfg.holds(PlaceholderFile)
+	in.pipe = !a.cfg.contains(PlaceholderPrompt) && !a.cfg.contains(PlaceholderFile)
 	if err := in.fill(a.cfg); err != nil {
 		in.remove()
 		return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "give the prompt to " + a.name(), Err: err, Hint: hintTooLong}
@@ -66,7 +66,7 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 // fill puts the prompt where the arguments have a place for it.
 func (in *input) fill(cfg Config) error {
 	path := ""
-	if cfg.holds(PlaceholderFile) {
+	if cfg.contains(PlaceholderFile) {
 		f, err := writePrompt(cfg.TempDir, in.prompt)
 		if err != nil {
 			return err

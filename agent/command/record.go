@@ -58,7 +58,7 @@ func (s *stream) callEnds(id string, failed bool) {
 	s.rec.tell(agent.Event{Kind: agent.EventToolResult, Call: &call})
 }
 
-// record is what is known of a turn.
+// record is the state of a turn as its stream reported it.
 type record struct {
 	from session
 	// totalKnown: from says what the session had used.
@@ -70,25 +70,24 @@ type record struct {
 	// abort ends the turn early.
 	abort func(*agent.Error)
 
-	id       string // the session's, as the agent told it
+	id       string // of the session, as the agent reported it
 	text     string // the last message
 	stop     string
 	messages int
 	notes    []string
-	// over is set when the agent told the end of its turn, fault when that was
-	// no good one.
+	// over is set if the agent reported the end of its turn, fault if the turn failed.
 	over  bool
 	ends  int // how often it did
 	fault *agent.Error
 
-	// used sums what single requests of this turn used, as far as they tell.
+	// used sums the usage that single requests of this turn reported.
 	used tokens
-	// told is set instead when the agent told what this turn used.
-	told *tokens
-	// total is the session's running total, when the agent told one.
+	// reported is set instead if the agent reported the usage of this turn.
+	reported *tokens
+	// total is the session's running total, if the agent reported one.
 	total *total
 	cost  *int64
-	// context is what the last request of the main conversation held.
+	// context is the size of the last request of the main conversation.
 	context int64
 	window  int64
 	// fixed: the window is what the configuration says.
@@ -107,7 +106,7 @@ func (r *record) note(text string) {
 	}
 }
 
-// tell hands on an event and counts it.
+// tell passes an event on and counts it.
 func (r *record) tell(ev agent.Event) {
 	switch ev.Kind {
 	case agent.EventMessage:
@@ -126,7 +125,7 @@ func (r *record) tell(ev agent.Event) {
 	r.hear(ev)
 }
 
-// ended: the agent told the end of its turn, a good one until more is known.
+// ended records that the agent reported the end of its turn, without a fault so far.
 func (r *record) ended(stop string) {
 	r.over, r.fault, r.stop = true, nil, stop
 	r.ends++
@@ -140,27 +139,28 @@ func (r *record) opened(id string) {
 	r.tell(agent.Event{Kind: agent.EventSession, Session: id})
 }
 
-// sized takes in what the agent says of the size of its window.
+// sized records the size of the window that the agent reported.
 func (r *record) sized(window int64) {
 	if !r.fixed && window > 0 {
 		r.window = window
 	}
 }
 
-func (r *record) said(text string) {
+// message reports a message of the agent; the last one is the text of the result.
+func (r *record) message(text string) {
 	r.text = text
 	r.tell(agent.Event{Kind: agent.EventMessage, Text: text})
 }
 
 func (r *record) say(kind agent.EventKind, text string) { r.tell(agent.Event{Kind: kind, Text: text}) }
 
-// waits tells that the agent met a limit and tries again by itself.
+// waits reports that the agent reached a limit and retries by itself.
 func (r *record) waits(limit *agent.Error) {
 	r.limit = limit
 	r.tell(agent.Event{Kind: agent.EventRateLimited, Text: limit.Msg, Until: limit.Until})
 }
 
-// measured tells the usage and how full the context is.
+// measured reports the usage and how full the context is.
 func (r *record) measured() {
 	ev := agent.Event{Kind: agent.EventUsage, Context: r.fill()}
 	if used, reported := r.usage(); reported {
@@ -176,16 +176,16 @@ func (r *record) fill() *agent.Context {
 	return &agent.Context{Used: r.context, Size: r.window, Source: agent.SourceReported}
 }
 
-const noteUnknownTotals = "the agent reports totals of its session, and what it had used before this turn is not " +
-	"known: this turn's usage is not counted"
+const noteUnknownTotals = "the agent reports totals of its session, and the totals before this turn are " +
+	"unknown: this turn's usage is not counted"
 
-// usage is what this turn used. Of a running total it is the difference to
-// where the turn began, unless the total began anew: then what single requests
-// told counts.
+// usage returns what this turn used. With a running total it is the difference to the
+// total at the start of the turn. If the total was reset, it is the sum of what single
+// requests reported.
 func (r *record) usage() (used tokens, reported bool) {
 	switch {
-	case r.told != nil:
-		return *r.told, true
+	case r.reported != nil:
+		return *r.reported, true
 	case r.total == nil:
 		return r.used, r.used != tokens{}
 	case !r.from.known:
@@ -200,7 +200,7 @@ func (r *record) usage() (used tokens, reported bool) {
 	return r.used, r.used != tokens{}
 }
 
-// next is the session to continue, with the total to take off then.
+// next returns the session to continue, with the total to subtract then.
 func (r *record) next() session {
 	s := session{id: r.id, base: r.from.base, known: r.from.known}
 	if r.total != nil {
@@ -225,7 +225,7 @@ func object(line []byte) bool {
 	return len(line) > 1 && line[0] == '{' && line[len(line)-1] == '}'
 }
 
-const noteReplaced = "the output was not valid UTF-8; what was not was replaced by U+FFFD"
+const noteReplaced = "the output was not valid UTF-8; invalid bytes were replaced by U+FFFD"
 
 // valid makes a line valid UTF-8.
 func (r *record) valid(line []byte) []byte {
@@ -236,7 +236,7 @@ func (r *record) valid(line []byte) []byte {
 	return bytes.ToValidUTF8(line, []byte(string(utf8.RuneError)))
 }
 
-// bad sets what went wrong, from the agent's words and the status of its
+// bad sets the fault, from the agent's message and the status of its
 // provider's answer (0 when unknown).
 func (r *record) bad(text string, status int) {
 	r.fault = classify(text, status, r.now())
@@ -257,7 +257,7 @@ func (r *record) complete() {
 	}
 }
 
-// unfinished judges a stream without an end by what was said besides.
+// unfinished sets the fault of a stream without an end, from the limit or the other output.
 func (r *record) unfinished(words ...string) {
 	if r.limit != nil {
 		limit := *r.limit

@@ -258,7 +258,7 @@ func TestBadConfigurations(t *testing.T) {
 		kind agent.Kind
 		text string
 	}{
-		{command.Config{}, agent.KindInvalid, "no Program"},
+		{command.Config{}, agent.KindInvalid, "Program is missing"},
 		{command.Config{Preset: "copilot"}, agent.KindInvalid, "claude, codex, gemini, opencode"},
 		{command.Config{Program: "cat", Model: "m"}, agent.KindInvalid, "Model"},
 		{command.Config{Program: "cat", Permission: "some"}, agent.KindInvalid, `"some"`},

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
-// How agents say when a limit ends. The long ones are compiled when they are
-// asked for first, not whenever the program starts.
+// The forms in which agents name the end of a limit. They are compiled at their
+// first use, not at every start of the program.
 var (
 	// "limit reached|1763672400", seconds since 1970
 	reEpoch = lazyregexp.New(`\|(\d{10})\b`)
@@ -26,12 +26,12 @@ var (
 	reStamp = lazyregexp.New(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
 )
 
-// maxWait bounds what is believed: a limit that ends in a century is none.
+// maxWait is the longest wait that is accepted; longer ones are taken for errors.
 const maxWait = 60 * 24 * time.Hour
 
-// untilIn returns when a limit ends of which an agent speaks; zero when it does
-// not say or it is not understood. Times of day are taken as now's zone, which
-// is that of the machine the agent runs on.
+// untilIn returns the end of the limit that a message names; zero if it names none
+// or cannot be parsed. Times of day are in now's zone, which is that of the machine
+// the agent runs on.
 func untilIn(text string, now time.Time) time.Time {
 	until := time.Time{}
 	switch {

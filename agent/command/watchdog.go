@@ -110,7 +110,7 @@ func (w *watchdog) limited(limit *agent.Error) {
 	}
 }
 
-// over: the agent told the end of its turn.
+// over records that the agent reported the end of its turn.
 func (w *watchdog) over() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
