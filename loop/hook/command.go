@@ -84,7 +84,7 @@ func (c CommandConfig) validate() error {
 		errs = append(errs, errors.New("command: is empty"))
 	}
 	if strings.IndexByte(c.Program+c.Shell+strings.Join(c.Args, ""), 0) >= 0 {
-		errs = append(errs, errors.New("command: holds a NUL byte"))
+		errs = append(errs, errors.New("command: contains a NUL byte"))
 	}
 	return errors.Join(append(errs, checkMaxReply(c.MaxReply))...)
 }
@@ -172,9 +172,9 @@ func exited(err error, stderr string) (Reply, error) {
 		Detail: stderr, Err: exit}
 }
 
-// readReply reads what a handler outside this process answered: nothing is
-// ALLOW. said is what it said besides.
-func readReply(text []byte, said string) (Reply, error) {
+// readReply parses the reply of a program or an endpoint; empty text is ALLOW.
+// diagnostics is the detail of a fault, such as the program's standard error.
+func readReply(text []byte, diagnostics string) (Reply, error) {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
 		return NewReply(Allow, ""), nil
@@ -187,8 +187,8 @@ func readReply(text []byte, said string) (Reply, error) {
 	if _, ok := errors.AsType[*LimitError](err); ok {
 		kind = FaultTooLarge
 	}
-	detail := cmp.Or(said, clip.Bytes(clean(string(text)), maxFaultBytes))
-	return reply, &FaultError{Kind: kind, Msg: "the reply is not understood", Detail: detail, Err: model.RedactError(err)}
+	detail := cmp.Or(diagnostics, clip.Bytes(clean(string(text)), maxFaultBytes))
+	return reply, &FaultError{Kind: kind, Msg: "invalid reply", Detail: detail, Err: model.RedactError(err)}
 }
 
 // capped keeps what is written to it up to a limit, and beyond it calls full.

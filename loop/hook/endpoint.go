@@ -60,9 +60,9 @@ func parseAddress(text string) (*url.URL, error) {
 	case u.Hostname() == "":
 		return nil, errors.New("url: names no host")
 	case u.User != nil:
-		return nil, errors.New("url: holds a user or password, which is not kept in files")
+		return nil, errors.New("url: contains a user or password, which must not be stored in files")
 	case u.Fragment != "":
-		return nil, errors.New("url: holds a fragment")
+		return nil, errors.New("url: contains a fragment")
 	}
 	return u, nil
 }

@@ -194,8 +194,8 @@ func TestEndpointAddresses(t *testing.T) {
 		"": "is missing", "localhost:80": "does not begin with", "ftp://x": "does not begin with",
 		"file:///etc/passwd": "does not begin with",
 		"//x":                "does not begin with", "http://": "names no host", "http:///x": "names no host",
-		"http://a:geheim@x": "holds a user or password",
-		"http://geheim@x":   "holds a user or password", "http://x/#geheim": "holds a fragment",
+		"http://a:geheim@x": "contains a user or password",
+		"http://geheim@x":   "contains a user or password", "http://x/#geheim": "contains a fragment",
 		"http://x:geheim/": "is not an address", "http://x/%zz\n": "is not an address",
 	} {
 		_, err := hook.NewEndpoint(hook.EndpointConfig{URL: address})

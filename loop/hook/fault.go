@@ -33,7 +33,7 @@ const (
 	// FaultExit: the program ended with a status other than 0 and 2, or by a
 	// signal.
 	FaultExit FaultKind = "exit"
-	// FaultReply: the reply is not understood.
+	// FaultReply: the reply is invalid.
 	FaultReply FaultKind = "reply"
 	// FaultTooLarge: the reply is larger than it may be.
 	FaultTooLarge FaultKind = "too_large"

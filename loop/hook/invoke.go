@@ -96,8 +96,8 @@ func call(ctx context.Context, h Handler, m Message, done chan<- answer) {
 	a.reply, a.err = h.Handle(ctx, m)
 }
 
-// judged holds an answer to the rules. The reply that comes with a fault is
-// there for its verdict.
+// judged validates an answer. A reply returned with a fault is used for its
+// verdict only.
 func judged(ctx context.Context, a answer) (Reply, *FaultError) {
 	switch {
 	case a.err != nil:
@@ -106,7 +106,7 @@ func judged(ctx context.Context, a answer) (Reply, *FaultError) {
 		return a.reply, stopped(ctx)
 	}
 	if err := a.reply.validate(); err != nil {
-		return a.reply, &FaultError{Kind: FaultReply, Msg: "the reply is not understood", Err: err}
+		return a.reply, &FaultError{Kind: FaultReply, Msg: "invalid reply", Err: err}
 	}
 	return a.reply, nil
 }

@@ -101,14 +101,14 @@ func TestKilledAppender(t *testing.T) {
 	}
 }
 
-func TestLogIsAnOrdinaryFile(t *testing.T) {
+func TestLogIsARegularFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "hook-log.jsonl")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Skipf("no named pipes here: %v", err)
 	}
 	if _, err := hook.OpenLog(hook.LogConfig{Path: path}); err == nil ||
-		!strings.Contains(err.Error(), "no ordinary file") {
+		!strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a pipe: %v", err)
 	}
 }

@@ -77,7 +77,7 @@ func (l *Log) open() error {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%q is no ordinary file", l.cfg.Path)
+		err = fmt.Errorf("%q is not a regular file", l.cfg.Path)
 	}
 	torn := false
 	if err == nil && info.Size() > 0 {

@@ -39,15 +39,15 @@ const (
 	DefaultRegressionTimeout = 10 * time.Second // of regression_detected
 )
 
-// NoTimeout stands for no time-out. Every negative value does.
+// NoTimeout disables the time-out, as every negative value does.
 const NoTimeout time.Duration = -1
 
-// OnFault is what a [FaultError] of a handler comes to.
+// OnFault says how a [FaultError] of a handler is treated.
 type OnFault string
 
 // The policies for faults.
 const (
-	// FaultContinues: the fault is written down and the loop goes on.
+	// FaultContinues: the fault is logged and the loop continues.
 	FaultContinues OnFault = "continue"
 	// FaultBlocks: the fault counts as BLOCK.
 	FaultBlocks OnFault = "block"
@@ -66,11 +66,11 @@ type Row struct {
 	Timeout time.Duration
 	// OnFault is the policy for faults of handlers that set none.
 	OnFault OnFault
-	// Destructive limits FaultBlocks to calls that destroy: where
-	// inputs.destructive is false, a fault continues.
+	// Destructive limits FaultBlocks to destructive calls: if inputs.destructive
+	// is false, the loop continues after a fault.
 	Destructive bool
-	// Detects: built-in handlers look for regressions here, and
-	// [Config].LatencyBudget holds.
+	// Detects: built-in handlers detect regressions here, and
+	// [Config].LatencyBudget applies.
 	Detects bool
 }
 
@@ -81,12 +81,11 @@ type Input struct {
 	// Type is the type in JSON: string, integer, number, boolean, object or
 	// array.
 	Type string
-	// What says what it holds.
+	// What describes the value.
 	What string
 }
 
-// Table returns a row for every hook, in the order in which they come in a
-// loop.
+// Table returns a row for every hook, in the order in which they run in a loop.
 func Table() []Row {
 	rows := slices.Concat(workRows(), troubleRows(), noticeRows())
 	for i := range rows {
@@ -96,7 +95,7 @@ func Table() []Row {
 	return rows
 }
 
-// workRows are the hooks of a loop in which nothing goes wrong, but its end.
+// workRows returns the hooks of a loop without errors, except loop_complete.
 func workRows() []Row {
 	return []Row{
 		{Hook: LoopStart, When: "the loop begins, before its first iteration", Inputs: []Input{
@@ -109,7 +108,7 @@ func workRows() []Row {
 			{"iteration_number", "integer", "from 1"},
 			{"task_context", "string", "what the agent is to do"},
 			{"error_history", "array", "earlier errors: iteration, error"},
-			{"risk_patterns", "array", "names of what was noticed, for example repeated_error"},
+			{"risk_patterns", "array", "names of patterns that were noticed, for example repeated_error"},
 			{"reinforcement_level", "string", "OFF, MINIMAL, STANDARD, AGGRESSIVE or ADAPTIVE"},
 			{"failing_checks", "array", "names of the checks that fail now"},
 			{"quality_trajectory", "array", "the scores of the iterations until now"},
@@ -137,15 +136,15 @@ func workRows() []Row {
 			{"quality_score", "number", "0 to 100"},
 			{"quality_breakdown", "object", "the parts of the score"},
 			{"quality_delta", "number", "the change of the score"},
-			{"test_results", "object", "what the tests gave"},
+			{"test_results", "object", "results of the tests"},
 			{"artifacts", "array", "paths of the files that changed"},
-			{"regressions", "array", "what the results of the tests and the files prove to be worse"},
+			{"regressions", "array", "regressions found in the test results and the files"},
 			{"completion_check", "object", "the completion command: command, passed, exit_code"},
 		}},
 	}
 }
 
-// troubleRows are the hooks of what goes wrong, and of the end.
+// troubleRows returns the hooks for regressions and errors, and loop_complete.
 func troubleRows() []Row {
 	return []Row{
 		{Hook: RegressionDetected, When: "a regression was found, before recovery begins",
@@ -159,12 +158,12 @@ func troubleRows() []Row {
 		{Hook: OnError, When: "an iteration met an error", Inputs: []Input{
 			{"error_type", "string", "its kind"},
 			{"error_message", "string", "what it says"},
-			{"stack_trace", "string", "its place, as far as it is known"},
+			{"stack_trace", "string", "the stack trace, if known"},
 			{"iteration", "integer", "where it happened"},
 			{"error_count", "integer", "errors of the loop until now"},
 			{"same_error_repeated", "integer", "how often this one came in a row"},
 		}},
-		{Hook: StuckLoopDetected, When: "the loop does not get on; a person will be asked", Timeout: NoTimeout,
+		{Hook: StuckLoopDetected, When: "the loop makes no progress; the user will be asked", Timeout: NoTimeout,
 			OnFault: FaultBlocks, Inputs: []Input{
 				{"pattern", "string", "same_error, agent_errors, oscillation or beyond_plan"},
 				{"iteration", "integer", "where it was noticed"},
@@ -191,42 +190,42 @@ func troubleRows() []Row {
 	}
 }
 
-// noticeRows are the hooks that only tell.
+// noticeRows returns the hooks that are notifications.
 func noticeRows() []Row {
 	return []Row{
 		{Hook: RateLimited, When: "the loop begins to wait for a rate limit", Inputs: []Input{
-			{"agent", "string", "whose limit it is"},
+			{"agent", "string", "the agent whose limit was reached"},
 			{"until", "string", "when it ends, RFC 3339"},
-			{"message", "string", "what the agent said"},
+			{"message", "string", "the agent's message"},
 		}},
 		{Hook: BudgetWarning, When: "most of a budget is used",
 			Inputs: []Input{
 				{"resource", "string", "usd, tokens, iterations or time"},
 				{"used", "number", "how much is used"},
-				{"limit", "number", "how much there is"},
+				{"limit", "number", "the limit"},
 				{"percent", "number", "used of limit"},
 			}},
 		{Hook: GateOpened, When: "a person is asked", Inputs: []Input{
 			{"gate_id", "string", "the gate"},
 			{"kind", "string", "what it is about"},
 			{"reason", "string", "why it was opened"},
-			{"options", "array", "the answers there are"},
+			{"options", "array", "the possible answers"},
 		}},
 		{Hook: GateAnswered, When: "a person answered", Inputs: []Input{
 			{"gate_id", "string", "the gate"},
 			{"kind", "string", "what it is about"},
 			{"decision", "string", "the answer"},
-			{"decided_by", "string", "who gave it"},
-			{"reason", "string", "why, in that person's words"},
+			{"decided_by", "string", "the user who answered"},
+			{"reason", "string", "the reason the user stated"},
 		}},
-		{Hook: LoopPaused, When: "the loop cannot continue before a person fixes something", Inputs: []Input{
-			{"reason", "string", "what is wrong"},
+		{Hook: LoopPaused, When: "the loop cannot continue until the user fixes a problem", Inputs: []Input{
+			{"reason", "string", "the problem"},
 		}},
 		{Hook: CheckpointWritten, When: "the work of an iteration was recorded for the agent that continues it",
 			Inputs: []Input{
 				{"path", "string", "the builder-state.json that shows it"},
 				{"reason", "string", "context_limit, failure, rate_limit, timeout, reassignment or periodic"},
-				{"agent", "string", "who worked until now"},
+				{"agent", "string", "the agent that worked until now"},
 				{"files", "integer", "how many files the iteration changed so far"},
 			}},
 	}
@@ -239,10 +238,10 @@ func toolInputs() []Input {
 		{"target", "string", "what the call is about: the file or the command line"},
 		{"command", "string", "the command line of a call that runs one"},
 		{"paths", "array", "the files it touches"},
-		{"input", "object", "what the agent gave the tool"},
+		{"input", "object", "the input of the tool"},
 		{"call_id", "string", "the agent's name for the call"},
 		{"risk_level", "string", "low, medium, high or critical"},
-		{"risk_pattern", "string", "which pattern it fits"},
+		{"risk_pattern", "string", "the risk pattern it matches"},
 	}
 }
 

@@ -93,7 +93,7 @@ func checkName(field, name string) error {
 	case strings.TrimSpace(name) == "":
 		return fmt.Errorf("%s: is missing", field)
 	case strings.ContainsFunc(name, isControl):
-		return fmt.Errorf("%s: holds a control character", field)
+		return fmt.Errorf("%s: contains a control character", field)
 	}
 	return within(field, MaxNameBytes, len(name))
 }

@@ -416,7 +416,7 @@ func TestNewNamesAllFaults(t *testing.T) {
 	for _, want := range []string{
 		`Handlers[0].Hook: there is no hook "on_eror"; did you mean "on_error"?`, "Handlers[1].Handler: is missing",
 		`Handlers[2].Name: "a" is there twice at this hook`,
-		"Handlers[3].Name: is missing", "Handlers[4].Name: holds a control character",
+		"Handlers[3].Name: is missing", "Handlers[4].Name: contains a control character",
 		"Handlers[5].Name: is 101, the limit is 100",
 		`Handlers[6].OnFault: want one of continue, block`,
 	} {

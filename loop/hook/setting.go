@@ -74,7 +74,7 @@ func (s Setting) faults(i int) []error {
 	}
 	switch {
 	case s.Command == "" && s.URL == "":
-		add(errors.New("command: is missing, and there is no url instead"))
+		add(errors.New("command: is missing, and no url is set"))
 	case s.Command != "" && s.URL != "":
 		add(errors.New("url: there is a command too; a handler has one of them"))
 	case s.Command != "":

@@ -67,11 +67,11 @@ func TestSettingsNameAllFaults(t *testing.T) {
 		`loop.hooks[1].url: there is a command too; a handler has one of them`,
 		`loop.hooks[2].hook: is missing`,
 		`loop.hooks[2].command: is empty`,
-		`loop.hooks[3].name: holds a control character`,
-		`loop.hooks[3].url: holds a user or password, which is not kept in files`,
-		`loop.hooks[4].command: is missing, and there is no url instead`,
+		`loop.hooks[3].name: contains a control character`,
+		`loop.hooks[3].url: contains a user or password, which must not be stored in files`,
+		`loop.hooks[4].command: is missing, and no url is set`,
 		`loop.hooks[6].name: is that of loop.hooks[5] too, at the same hook`,
-		`loop.hooks[7].command: holds a NUL byte`,
+		`loop.hooks[7].command: contains a NUL byte`,
 	}
 	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
 		t.Error(diff)
