@@ -33,7 +33,7 @@ func (r *run) lookedAt(stats *workspace.Stats) {
 		}
 	}
 	if len(fresh) > 0 {
-		r.warn("snapshots leave out %s: what becomes of it is not seen and cannot be undone", few(fresh))
+		r.warn("snapshots leave out %s: changes to it are not detected and cannot be undone", few(fresh))
 	}
 	if len(stats.Changing) > 0 {
 		r.warn("%s changed while the snapshot was taken: the snapshot may have a mixture", few(stats.Changing))

@@ -88,7 +88,7 @@ func decide(ctx context.Context, r *run) (string, error) {
 // no one, the agent is instructed to decide.
 func (r *run) clarify(out *state.Outcome) (string, error) {
 	if r.cfg.Unattended {
-		r.state.Answer = "No user can answer questions now. Decide by the task, record the decision, and go on."
+		r.state.Answer = "No user can answer questions now. Decide by the task, record the decision, and continue."
 		return stepNext, nil
 	}
 	return r.openGate(perdure.GateClarification, perdure.GateQuestion{Title: "the agent asks: " + lastLine(out.AgentText),

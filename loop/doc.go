@@ -3,12 +3,11 @@
 //
 // A loop is a tree of kind [perdure.KindLoop]: its root decides, each iteration
 // is a child task in which the agent does one turn. An [Engine] is the handler
-// of both for a worker. It is a machine of steps, and each ends in a durable
-// write: a process that dies is followed by one that goes on with the step that
-// was interrupted.
+// of both for a worker. It is a state machine whose steps each end in a durable
+// write: if the process dies, another one repeats the interrupted step.
 //
-// The engine runs the completion command itself; an agent's word that it is done
-// is never enough.
+// The engine runs the completion command itself; an agent's report that
+// the task is done is not sufficient.
 //
 // A program that uses the package calls worker.EnterGuard first in main, because
 // agents, hooks and completion commands are programs; [New] refuses without it.

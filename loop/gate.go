@@ -116,7 +116,7 @@ func (r *run) answered(ctx context.Context, g *perdure.Gate) (string, error) {
 		return stepNext, nil
 	case answerAccept:
 		r.state.Verdict = string(record.Failed)
-		r.state.Reason = fmt.Sprintf("the agent's report was accepted that the task cannot be done as it stands (gate %d)",
+		r.state.Reason = fmt.Sprintf("the agent's report was accepted: the task cannot be done as written (gate %d)",
 			g.Number)
 		return stepSelect, nil
 	case answerFinish:

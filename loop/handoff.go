@@ -216,7 +216,7 @@ func (r *run) endHandoff(ctx context.Context, out *state.Outcome, changes []work
 	if out.Check.Passed {
 		status = handoff.StatusPassed
 	}
-	said := firstOf(out.AgentText, out.AgentError, "nothing was said")
+	said := firstOf(out.AgentText, out.AgentError, "no message")
 	_, err = r.recorder().Apply(ctx,
 		ledger.Op{Kind: ledger.OpStep, Text: fmt.Sprintf("Iteration %d: %s", out.Iteration, clip.Bytes(said, maxPartial)),
 			Created: created, Modified: modified},
@@ -237,9 +237,9 @@ func (r *run) resumption(ctx context.Context) string {
 	return out.Prompt
 }
 
-// tellHandoffs tells what agents of earlier iterations recorded that still holds:
-// decisions and failed approaches also of those that were taken back.
-func tellHandoffs(b *strings.Builder, outcomes []state.Outcome, reverted func(i int) bool) {
+// writeHandoffs writes the decisions and failed approaches that earlier iterations
+// recorded, and the pending steps of the last one unless it was taken back.
+func writeHandoffs(b *strings.Builder, outcomes []state.Outcome, reverted func(i int) bool) {
 	var decided, tried, pending []string
 	for i := range outcomes {
 		c := outcomes[i].Handoff

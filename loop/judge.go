@@ -125,7 +125,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	began = began.Add(time.Since(scored)) // a command of the user's is no bookkeeping
-	if err := r.told(ctx, out); err != nil {
+	if err := r.askPostIteration(ctx, out); err != nil {
 		return "", err
 	}
 	out.Regressions = by.Settle(out.Regressions) // handlers may have reported more
@@ -221,7 +221,8 @@ func facts(d *testreport.Diff) []regression.Regression {
 	return all
 }
 
-// score asks the configured scorer, whose word stands over the facts.
+// score runs the configured scorer. Its score replaces the one computed from
+// measurements.
 func (r *run) score(ctx context.Context, out *state.Outcome) error {
 	if r.cfg.Scorer == "" {
 		return nil
@@ -238,7 +239,7 @@ func (r *run) score(ctx context.Context, out *state.Outcome) error {
 	score, parseErr := strconv.ParseFloat(strings.TrimSpace(lastLine(ran.Printed())), 64)
 	if ran.Exit != 0 || ran.TimedOut || parseErr != nil || math.IsNaN(score) || score < 0 || score > 100 {
 		r.note(EventAgentError, map[string]any{"iteration": out.Iteration, "kind": "scorer",
-			"message": fmt.Sprintf("%q did not print a number from 0 to 100 (exit status %d); the score is made from facts",
+			"message": fmt.Sprintf("%q did not print a number from 0 to 100 (exit status %d); the score is computed without it",
 				r.cfg.Scorer, ran.Exit)})
 		return nil
 	}
@@ -246,7 +247,7 @@ func (r *run) score(ctx context.Context, out *state.Outcome) error {
 	return nil
 }
 
-// usage sums up what the agent's turns took.
+// usage sums the tokens and the cost of the agent's turns.
 func (r *run) usage(ctx context.Context, out *state.Outcome) error {
 	calls, err := r.e.cfg.Store.Calls(ctx, r.l.Task.ID)
 	if err != nil {
@@ -265,8 +266,8 @@ func (r *run) usage(ctx context.Context, out *state.Outcome) error {
 	return nil
 }
 
-// told asks the handlers of post_iteration, which may report regressions too.
-func (r *run) told(ctx context.Context, out *state.Outcome) error {
+// askPostIteration asks the handlers of post_iteration, which may report regressions too.
+func (r *run) askPostIteration(ctx context.Context, out *state.Outcome) error {
 	began := time.Now()
 	inputs := map[string]any{"iteration_number": out.Iteration, "test_results": out.Check, "quality_score": out.Quality,
 		"quality_breakdown": out.Parts,

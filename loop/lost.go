@@ -29,9 +29,9 @@ func (r *run) checkHome(ctx context.Context) error {
 		return known
 	}
 	copied, err := r.rescue(ctx)
-	where := "what is known of the loop is kept in " + copied
+	where := "the loop's data is kept in " + copied
 	if err != nil {
-		where = "what is known of the loop could not be kept: " + err.Error()
+		where = "the loop's data could not be kept: " + err.Error()
 	}
 	failure := fail("store_removed", "the folder %s was removed or replaced while the loop ran; the loop stops, and %s",
 		dir, where)

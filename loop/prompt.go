@@ -16,10 +16,10 @@ import (
 // shownIterations is how many iterations a prompt summarizes.
 const shownIterations = 3
 
-// shownMessages is of how many failing tests a prompt tells what they say.
+// shownMessages is how many failing tests' messages a prompt contains.
 const shownMessages = 10
 
-// indented sets a text off as Markdown does.
+// indented formats text as an indented Markdown block.
 func indented(text string) string {
 	return "\n    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ") + "\n"
 }
@@ -32,8 +32,8 @@ const recordWork = "\nRecord your work as you go, since your session may end at 
 	"`perdure handoff tried \"what failed\"`, `perdure handoff pending \"what is left\"`; `perdure handoff skill` " +
 	"explains.\n"
 
-// prompt is the prompt of the agent: the task, when it is done, what the last
-// iterations did, and what fails now, by name.
+// prompt returns the agent's prompt: the task, the completion command, what the
+// last iterations did, and the names of the failing checks.
 func (r *run) prompt(ctx context.Context) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Task\n\n%s\n\n# Done when\n\nThis command succeeds in the folder you are in:\n\n    %s\n\n",
@@ -60,31 +60,31 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		tellIterations(&b, last, now)
+		writeIterations(&b, last, now)
 		b.WriteString(lostCoverage(last))
 		b.WriteString(warned(last))
 	}
 	if r.state.Reverted != "" {
-		fmt.Fprintf(&b, "\n# What happened to it\n\n%s\n", r.state.Reverted)
+		fmt.Fprintf(&b, "\n# Result of the last iteration\n\n%s\n", r.state.Reverted)
 	}
 	if r.state.Answer != "" {
-		fmt.Fprintf(&b, "\n# What a person said\n\n%s\n", r.state.Answer)
+		fmt.Fprintf(&b, "\n# Answer\n\n%s\n", r.state.Answer)
 	}
 	if f := r.state.Run.Failure; f != "" {
-		fmt.Fprintf(&b, "\n# Your last turn\n\nIt ended early: %s\nWhat it left in the files is there. Go on from it.\n", f)
+		fmt.Fprintf(&b, "\n# Your last turn\n\nIt ended early: %s\nIts file changes are kept. Continue from them.\n", f)
 	}
 	if r.state.Run.Reminder != "" {
-		fmt.Fprintf(&b, "\n# Mind\n\n%s\n", r.state.Run.Reminder)
+		fmt.Fprintf(&b, "\n# Reminder\n\n%s\n", r.state.Run.Reminder)
 	}
 	if r.state.Run.Inject != "" {
-		fmt.Fprintf(&b, "\n# Besides\n\n%s\n", r.state.Run.Inject)
+		fmt.Fprintf(&b, "\n# Additional instructions\n\n%s\n", r.state.Run.Inject)
 	}
 	return b.String(), nil
 }
 
-// checkNow is the check of the files as they are: of those that were brought back,
-// else of the latest iteration that was not taken back. When that one was elsewhere
-// unknown: then the baseline's counts.
+// checkNow returns the check of the current files: that of the restored iteration,
+// else that of the latest iteration that was not taken back. If that iteration was
+// imported, its check is unknown, and the baseline's is returned.
 func (r *run) checkNow(ctx context.Context, last []record.Iteration) (*state.Check, error) {
 	o, err := r.broughtBack(ctx)
 	if err != nil {
@@ -105,15 +105,15 @@ func (r *run) checkNow(ctx context.Context, last []record.Iteration) (*state.Che
 	return &baseline.Check, nil
 }
 
-// tellIterations summarizes the latest iterations, the latest first, and what the
-// check of the files as they are says.
-func tellIterations(b *strings.Builder, last []record.Iteration, c *state.Check) {
+// writeIterations writes the results of the check of the current files and a
+// summary of the latest iterations, the latest first.
+func writeIterations(b *strings.Builder, last []record.Iteration, c *state.Check) {
 	outcomes := make([]state.Outcome, len(last))
 	for i := range last {
 		outcomes[i], _ = state.ReadOutcome(&last[i]) // one that cannot be read says nothing
 	}
 	if !c.Passed {
-		b.WriteString("\n# What fails now\n\n")
+		b.WriteString("\n# Failing now\n\n")
 		for i, id := range c.Failing {
 			b.WriteString("- " + id + "\n")
 			if i < len(c.Messages) && c.Messages[i] != "" && i < shownMessages {
@@ -125,15 +125,15 @@ func tellIterations(b *strings.Builder, last []record.Iteration, c *state.Check)
 		}
 		if len(c.Failing)+len(c.Broken) == 0 || c.Incomplete != "" {
 			const shown = 2000
-			fmt.Fprintf(b, "The command ended with exit status %d; the end of what it printed:\n\n    %s\n", c.Exit,
+			fmt.Fprintf(b, "The command ended with exit status %d; the end of its output:\n\n    %s\n", c.Exit,
 				strings.ReplaceAll(strings.TrimSpace(strings.ToValidUTF8(clip.End(c.Output, shown), "")), "\n", "\n    "))
 		}
 	}
-	tellHandoffs(b, outcomes, func(i int) bool { return last[i].Status == record.IterationReverted })
+	writeHandoffs(b, outcomes, func(i int) bool { return last[i].Status == record.IterationReverted })
 	if !slices.ContainsFunc(outcomes, func(o state.Outcome) bool { return o.Iteration > 0 }) {
 		return
 	}
-	b.WriteString("\n# What was done before\n\n")
+	b.WriteString("\n# Previous iterations\n\n")
 	for i, o := range outcomes {
 		if o.Iteration == 0 {
 			continue
@@ -149,7 +149,7 @@ func tellIterations(b *strings.Builder, last []record.Iteration, c *state.Check)
 			state = "taken back"
 		}
 		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, human.Count(int64(o.Changed), "file"),
-			clip.Bytes(firstOf(o.AgentText, o.AgentError, madeWorse(&o), "nothing was said"), 1000))
+			clip.Bytes(firstOf(o.AgentText, o.AgentError, madeWorse(&o), "no message"), 1000))
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *run) protected(ctx context.Context, since *evidence.Between, by *regres
 	if len(g.Files) == 0 {
 		return nil, nil
 	}
-	g.Text = "what the check hangs on was changed: " + strings.Join(texts, ", ")
+	g.Text = "files that the check depends on were changed: " + strings.Join(texts, ", ")
 	return []regression.Regression{g}, nil
 }
 

@@ -47,7 +47,7 @@ func diagnose(ctx context.Context, r *run) (string, error) {
 func diagnosisOf(out *state.Outcome) (state.Diagnosis, int, string) {
 	var kinds []string
 	if evidence := reinforce.Honest(out.AgentText); evidence != "" {
-		return state.GenuineFix, 60, "the agent says: " + evidence
+		return state.GenuineFix, 60, "the agent reports: " + evidence
 	}
 	for _, g := range out.Regressions {
 		kinds = append(kinds, g.Type)
@@ -99,7 +99,7 @@ func adapt(ctx context.Context, r *run) (string, error) {
 	}
 	v := r.state.Recovery
 	if v.Attempt == 1 && v.Diagnosis != state.RewardHacking {
-		v.Did("adapt", "what got worse is named")
+		v.Did("adapt", "the prompt names the regressions")
 		return stepNext, r.retried(ctx, v, "What the last iteration made worse has to be made good first:\n"+
 			regressionLines(out)+advice(v.Diagnosis))
 	}
@@ -119,7 +119,7 @@ func adapt(ctx context.Context, r *run) (string, error) {
 	}
 	if place, ok := r.nextAgent(); ok && v.Attempt <= 4 {
 		r.state.Agent = place
-		v.Did("adapt", "the iteration is taken back, and "+r.agentName()+" goes on")
+		v.Did("adapt", "the iteration is taken back, and "+r.agentName()+" continues")
 		return stepNext, r.revert(ctx, out, v)
 	}
 	v.Did("adapt", "the iteration is taken back, and the task is split")

@@ -48,7 +48,7 @@ func TestRemindersRise(t *testing.T) {
 	if got := b.levels(); got != "MINIMAL MINIMAL AGGRESSIVE STANDARD AGGRESSIVE AGGRESSIVE" {
 		t.Errorf("levels: %s", got)
 	}
-	if !strings.Contains(b.agent.prompts[0], "# Mind") || !strings.Contains(b.agent.prompts[0], "b fails") {
+	if !strings.Contains(b.agent.prompts[0], "# Reminder") || !strings.Contains(b.agent.prompts[0], "b fails") {
 		t.Errorf("the first prompt:\n%s", b.agent.prompts[0])
 	}
 	changes := b.events(loop.EventLevel)
@@ -85,7 +85,7 @@ func TestRemindersOff(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.Reinforcement = hook.LevelOff })
-	if l := b.work(); l.Status != record.Completed || strings.Contains(b.agent.prompts[0], "# Mind") {
+	if l := b.work(); l.Status != record.Completed || strings.Contains(b.agent.prompts[0], "# Reminder") {
 		t.Errorf("%s\n%s", show(l), b.agent.prompts[0])
 	}
 }

@@ -150,7 +150,7 @@ func invalidResume(err error) error {
 func ended(tree *perdure.Tree, row *record.Loop) error {
 	hint := "`perdure loop run` begins another one in the same folder, with the files as they are now"
 	if row.Status == record.Failed {
-		hint = "with --max-iterations above that it goes on"
+		hint = "resume it with a higher --max-iterations"
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop",
 		Msg: fmt.Sprintf("%s has ended: it is %s after %s", ID(tree), row.Status,

@@ -200,7 +200,7 @@ func TestThreeAgentErrorsAreStuck(t *testing.T) {
 		t.Errorf("%s", show(l))
 	}
 	if !strings.Contains(b.agent.prompts[3], "use the other door") {
-		t.Errorf("the prompt does not tell what a person said:\n%s", b.agent.prompts[3])
+		t.Errorf("the prompt does not contain the answer:\n%s", b.agent.prompts[3])
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package config says what a loop is to do: the configuration of its tree, its
-// defaults and limits, and how it may change while the loop goes on.
+// defaults and limits, and how it may change while the loop runs.
 //
 // Experimental: it may change until 1.0.
 package config
@@ -72,7 +72,7 @@ type Config struct {
 	Until string `json:"until"`
 	// Workspace is the absolute path of the folder. Required.
 	Workspace string `json:"workspace"`
-	// Agent is who works: a preset or a command, as the resolver knows it; Fallback
+	// Agent is a preset or a command that the resolver accepts; Fallback
 	// are the fallback agents, in order. Agent is required.
 	Agent    string   `json:"agent"`
 	Fallback []string `json:"fallback,omitempty"`
@@ -211,22 +211,23 @@ func (c *Config) validate() error {
 		{"workspace", c.Workspace, MaxCommandBytes}} {
 		p.check(strings.TrimSpace(f.value) != "", "%s is missing", f.name)
 		p.check(len(f.value) <= f.limit, "%s has %d bytes, the limit is %d", f.name, len(f.value), f.limit)
-		p.check(!strings.ContainsRune(f.value, 0), "%s holds a NUL byte", f.name)
+		p.check(!strings.ContainsRune(f.value, 0), "%s contains a NUL byte", f.name)
 	}
 	p.check(c.Workspace == "" || filepath.IsAbs(c.Workspace), "workspace %q is not an absolute path", c.Workspace)
 	p.check(c.MaxIterations >= 1 && c.MaxIterations <= MaxIterationsCap, "max_iterations is %d, it may be 1 to %d",
 		c.MaxIterations, MaxIterationsCap)
 	p.check(slices.Contains([]hook.Level{"", hook.LevelOff, hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive,
-		hook.LevelAdaptive}, c.Reinforcement), "reinforcement %q is none of OFF, MINIMAL, STANDARD, AGGRESSIVE, ADAPTIVE",
-		c.Reinforcement)
+		hook.LevelAdaptive}, c.Reinforcement), "reinforcement is %q, must be one of OFF, MINIMAL, STANDARD, AGGRESSIVE, "+
+		"ADAPTIVE", c.Reinforcement)
 	p.check(c.PlateauPercent >= 0 && c.PlateauPercent <= 100, "plateau_percent is %v, it may be 0 (the default) to 100",
 		c.PlateauPercent)
 	p.check(slices.Contains([]Sealing{SealOff, SealCompletion, SealAlways}, c.Sealed),
-		"sealed: %q is not off, completion or always", c.Sealed)
-	p.check(len(c.SealedSetup) <= MaxCommandBytes && !strings.ContainsRune(c.SealedSetup, 0),
-		"sealed_setup is no command: it has %d bytes, the limit is %d, and no NUL", len(c.SealedSetup), MaxCommandBytes)
+		"sealed is %q, must be one of off, completion, always", c.Sealed)
+	p.check(len(c.SealedSetup) <= MaxCommandBytes, "sealed_setup has %d bytes, the limit is %d", len(c.SealedSetup),
+		MaxCommandBytes)
+	p.check(!strings.ContainsRune(c.SealedSetup, 0), "sealed_setup contains a NUL byte")
 	p.check(slices.Contains([]Detection{"", DetectionOff, DetectionMinimal, DetectionStandard, DetectionAggressive},
-		c.Detection), "detection %q is none of off, minimal, standard, aggressive", c.Detection)
+		c.Detection), "detection is %q, must be one of off, minimal, standard, aggressive", c.Detection)
 	c.checkRisks(&p)
 	err := c.Rules.check()
 	p.check(err == nil, "detection_rules: %w", err)
@@ -240,23 +241,23 @@ func (c *Config) validate() error {
 	p.check(c.BudgetUSD >= 0 && c.BudgetUSD <= maxBudgetUSD && c.BudgetTokens >= 0,
 		"the budgets are %v USD and %d tokens; they may be 0 (no limit) or more, up to %d USD",
 		c.BudgetUSD, c.BudgetTokens, maxBudgetUSD)
-	p.check(!math.IsNaN(c.OverheadPercent), "overhead_percent is no number")
+	p.check(!math.IsNaN(c.OverheadPercent), "overhead_percent is NaN, must be a number")
 	p.check(slices.Contains([]Selection{HighestQualityVerified, HighestQuality, MostRecentAboveThreshold}, c.Selection),
-		"selection %q is none of %s, %s, %s", c.Selection, HighestQualityVerified, HighestQuality, MostRecentAboveThreshold)
+		"selection is %q, must be one of %s, %s, %s", c.Selection, HighestQualityVerified, HighestQuality,
+		MostRecentAboveThreshold)
 	return errors.Join(p...)
 }
 
-// Agents are who works, in the order in which they are asked.
+// Agents returns Agent and Fallback, in the order in which they are used.
 func (c *Config) Agents() []string { return append([]string{c.Agent}, c.Fallback...) }
 
-// AgentAt is the name of an agent by its place: first Agent, then the Fallback.
-// Beyond the last it is the last.
+// AgentAt returns the agent at index i of Agents; the last one for an i beyond it.
 func (c *Config) AgentAt(i int) string {
 	all := c.Agents()
 	return all[max(0, min(i, len(all)-1))]
 }
 
-// Limits are the budgets as the store keeps them.
+// Limits returns the budgets in the units of the store.
 func (c *Config) Limits() perdure.Limits {
 	const microsPerDollar = 1_000_000
 	return perdure.Limits{Tokens: c.BudgetTokens, CostMicros: int64(c.BudgetUSD * microsPerDollar)}

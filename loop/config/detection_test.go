@@ -61,7 +61,7 @@ func TestParseChecksDetection(t *testing.T) {
 			c.Waivers = []config.Waiver{{Pattern: "*", Path: "**", Reason: "known", Expires: time.Now(), By: "me"}}
 			c.RiskAnswers = map[string]config.RiskAnswer{"git_remove": config.RiskBlock}
 		},
-		`detection "all" is none of`:     func(c *config.Config) { c.Detection = "all" },
+		`detection is "all", must be`:    func(c *config.Config) { c.Detection = "all" },
 		"detection_rules: ":              func(c *config.Config) { c.Rules.Off = []string{"no such pattern"} },
 		"protected_paths[0]":             func(c *config.Config) { c.Rules.Protected = []string{"["} },
 		"waivers[0]: ":                   func(c *config.Config) { c.Waivers = []config.Waiver{{Pattern: "*", Path: "**"}} },

@@ -55,7 +55,7 @@ type Measures struct {
 	SensitiveThreshold float64 `json:"sensitive_coverage_threshold,omitempty"`
 	// SensitivePaths are words that a path has (auth is in auth/login.go and in
 	// basic_auth.go, not in author.go), or patterns with "/" or "*", where "**"
-	// stands for any folders. Nil: SensitiveWords.
+	// matches any folders. Nil: SensitiveWords.
 	SensitivePaths []string `json:"sensitive_paths,omitempty"`
 }
 
@@ -108,7 +108,7 @@ func (m *Metric) Validate() []error {
 	command := strings.TrimSpace(m.Command)
 	p.check(command != "", "metric %s has no command", m.Name)
 	p.check(len(command) <= MaxCommandBytes && !strings.ContainsRune(command, 0),
-		"metric %s: the command has a NUL byte, or more than %d bytes", m.Name, MaxCommandBytes)
+		"metric %s: the command contains a NUL byte or is longer than %d bytes", m.Name, MaxCommandBytes)
 	return p
 }
 
@@ -131,14 +131,14 @@ func (m *Measures) Validate() []error {
 	var p problems
 	for _, c := range []struct{ name, text string }{{"coverage", m.Coverage}, {"types", m.Types}, {"lint", m.Lint}} {
 		p.check(len(c.text) <= MaxCommandBytes && !strings.ContainsRune(c.text, 0),
-			"%s has a NUL byte, or more than %d bytes", c.name, MaxCommandBytes)
+			"%s contains a NUL byte or is longer than %d bytes", c.name, MaxCommandBytes)
 	}
 	p.check(len(m.Metrics) <= MaxMetrics, "there are %d metrics, the limit is %d", len(m.Metrics), MaxMetrics)
 	seen := make(map[string]bool)
 	for i := range m.Metrics {
 		c := &m.Metrics[i]
 		p = append(p, c.Validate()...)
-		p.check(!seen[c.Name], "metric %s is given twice", c.Name)
+		p.check(!seen[c.Name], "metric %s is a duplicate", c.Name)
 		seen[c.Name] = true
 	}
 	for _, t := range []float64{m.CoverageThreshold, m.SensitiveThreshold} {
@@ -148,7 +148,7 @@ func (m *Measures) Validate() []error {
 		len(m.SensitivePaths), MaxSensitivePaths)
 	for _, path := range m.SensitivePaths {
 		p.check(strings.TrimSpace(path) != "" && doublestar.ValidatePattern(path),
-			"sensitive path %.80q is no word and no pattern", path)
+			"sensitive path %.80q must be a word or a glob pattern", path)
 	}
 	return p
 }

@@ -57,14 +57,14 @@ func TestParseMetric(t *testing.T) {
 func TestMeasuresAreChecked(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(m *config.Measures){
-		"given twice": func(m *config.Measures) {
+		"is a duplicate": func(m *config.Measures) {
 			m.Metrics = []config.Metric{{Name: "a", Command: "x"}, {Name: "a", Command: "y"}}
 		},
-		"the limit is 20":     func(m *config.Measures) { m.Metrics = make([]config.Metric, 21) },
-		"at most 100 percent": func(m *config.Measures) { m.CoverageThreshold = 101 },
-		"is no word":          func(m *config.Measures) { m.SensitivePaths = []string{"a/[b"} },
-		"lint has a NUL":      func(m *config.Measures) { m.Lint = "a\x00" },
-		"coverage has a NUL":  func(m *config.Measures) { m.Coverage = strings.Repeat("a", config.MaxCommandBytes+1) },
+		"the limit is 20":         func(m *config.Measures) { m.Metrics = make([]config.Metric, 21) },
+		"at most 100 percent":     func(m *config.Measures) { m.CoverageThreshold = 101 },
+		"must be a word":          func(m *config.Measures) { m.SensitivePaths = []string{"a/[b"} },
+		"lint contains a NUL":     func(m *config.Measures) { m.Lint = "a\x00" },
+		"coverage contains a NUL": func(m *config.Measures) { m.Coverage = strings.Repeat("a", config.MaxCommandBytes+1) },
 	} {
 		var m config.Measures
 		m.SetDefaults()

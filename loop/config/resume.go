@@ -62,7 +62,7 @@ func Resumed(old *Config, req *record.ResumeRequest) (next Config, kept []record
 	}
 	for _, c := range Changes(old, &next) {
 		if slices.Contains(fixedFields(), c.Field) {
-			return next, nil, fmt.Errorf("%s cannot be changed: what was measured so far says nothing of another one", c.Field)
+			return next, nil, fmt.Errorf("%s cannot be changed: measurements so far apply to the old value only", c.Field)
 		}
 	}
 	return next, kept, nil

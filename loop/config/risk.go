@@ -36,8 +36,8 @@ func (c *Config) checkRisks(p *problems) {
 		p.check(slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool { return string(r.Pattern) == pattern }),
 			"risk_answers: there is no pattern %q", pattern)
 		p.check(slices.Contains([]RiskAnswer{RiskAllow, RiskWarn, RiskGate, RiskBlock}, answer),
-			"risk_answers.%s: %q is none of allow, warn, gate, block", pattern, answer)
+			"risk_answers.%s: %q must be one of allow, warn, gate, block", pattern, answer)
 	}
 	p.check(slices.Contains([]SnapshotRisky{"", SnapshotAll, SnapshotHigh, SnapshotNever}, c.SnapshotRisky),
-		"snapshot_risky %q is none of all, high, none", c.SnapshotRisky)
+		"snapshot_risky is %q, must be one of all, high, none", c.SnapshotRisky)
 }
