@@ -89,7 +89,8 @@ func TestOpencodeRetryAfter(t *testing.T) {
 	} {
 		line := `{"type":"error","error":{"name":"APIError","data":{"message":"slow down","statusCode":429,` +
 			`"responseHeaders":{"retry-after":"` + value + `"}}}}` + "\n"
-		_, res, err := command.Replay(t.Context(), command.Recorded{Preset: "opencode", Stdout: line, Exit: 1, Now: testNow()})
+		rec := command.Recorded{Preset: "opencode", Stdout: line, Exit: 1, Now: testNow()}
+		_, res, err := command.Replay(t.Context(), rec)
 		if o := outlineOf(res, err); o.Kind != agent.KindRateLimit || o.Until != want {
 			t.Errorf("%q: %s until %v, want %v", value, o.Kind, o.Until, want)
 		}
