@@ -23,15 +23,15 @@ import (
 // turn is a session of its own unless [Turn.Session] names one.
 //
 // Run returns when the agent and everything it started has ended. A failure is
-// an [*Error], so that callers can tell whose fault it was and what to do; when
+// an [*Error], so that callers can find the cause and what to do; when
 // ctx ended, the error wraps ctx.Err(). With an error the Result may be nil or
-// hold what is known of the turn (usage, session, the last words).
+// contain what the agent reported until then (usage, session, last message).
 type Agent interface {
 	Run(ctx context.Context, turn *Turn) (*Result, error)
 }
 
-// Watcher is implemented by agents that tell how much of their tool calls they
-// show. Agents that do not implement it show nothing: [SightNone].
+// Watcher is implemented by agents that report their tool calls. Agents that do not
+// implement it report none: [SightNone].
 type Watcher interface {
 	Sight() Sight
 }
@@ -85,21 +85,21 @@ type Turn struct {
 	// hooks is added to it. See [Hooked].
 	Hook []string
 	// Hold are files that stay open until the agent and its descendants are
-	// gone: a lock on one of them tells others when they may take over.
+	// gone: another process that waits for a lock on one of them can then take over.
 	Hold []*os.File
 }
 
-// Result is what came of a turn.
+// Result is the result of a turn.
 type Result struct {
 	// Text is the agent's last message, valid UTF-8; at most [MaxTextBytes].
 	Text string
 	// Session continues this one in [Turn].Session; empty when the agent has no
-	// such thing. Recovery must never rest on it alone.
+	// sessions. Recovery must never depend on it alone.
 	Session string
-	// StopReason is the agent's own word, for example "end_turn".
+	// StopReason is as the agent reported it, for example "end_turn".
 	StopReason string
-	// Usage is what this turn took, as far as the agent tells; differences are
-	// already taken of agents that report running totals.
+	// Usage is what this turn used, as far as the agent reports it; for agents that
+	// report running totals it is the difference.
 	Usage Usage
 	// CostMicros is what this turn cost in millionths of a US dollar as the agent
 	// reports it; nil when it does not.
@@ -109,7 +109,7 @@ type Result struct {
 	// Messages counts the agent's messages and tool calls: the last resort for
 	// an estimate of the context.
 	Messages int
-	// Notes tell people what was unusual (text replaced, output cut).
+	// Notes are texts for users about anything unusual (text replaced, output cut).
 	Notes []string
 }
 
@@ -117,7 +117,7 @@ type Result struct {
 // it is.
 const MaxTextBytes = 64 << 10
 
-// Usage is what a turn took, in tokens.
+// Usage is what a turn used, in tokens.
 type Usage struct {
 	// InputTokens are all tokens of all requests, those of caches among them.
 	InputTokens  int64 `json:"input_tokens"`
@@ -126,8 +126,8 @@ type Usage struct {
 	// CacheWriteTokens written to it.
 	CachedTokens     int64 `json:"cached_tokens,omitempty"`
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
-	// Reported is whether the agent told any of this. Zeros of one that did not
-	// mean nothing.
+	// Reported is whether the agent reported any of this. Without it the zeros are
+	// unknown counts.
 	Reported bool `json:"reported"`
 }
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Describe makes a tool call of an agent's words for it: the name of the tool and
-// what it is given. The names of all agents are in one table: those they share mean
-// the same. What is not understood stays in Input. Where several members could be
-// what the tool reads, all count: who judges the call must not look at another one.
+// Describe returns a tool call for an agent's name of a tool and its input. The names
+// of all agents are in one table: shared names have the same meaning. Unknown members
+// stay in Input. If the tool may read any of several members, all count, so that the
+// call is judged by the one that the tool reads.
 func Describe(id, name string, input json.RawMessage) ToolCall {
 	call := ToolCall{ID: id, Name: name, Kind: toolKind(name), Input: slices.Clone(input)}
 	in := toolInput{}

@@ -60,9 +60,9 @@ const (
 	ClassCanceled Class = "canceled"
 )
 
-// Error is why a turn was not done.
+// Error is the reason why a turn failed.
 //
-// Its text holds no secrets as far as they can be recognised; see
+// Recognised secrets are removed from its text; see
 // [github.com/perdure/perdure/model.Redact] for what implementations do.
 type Error struct {
 	Kind Kind
@@ -73,9 +73,9 @@ type Error struct {
 	Until time.Time
 	// Msg says what went wrong, for people.
 	Msg string
-	// Hint says what a person can do about it; may be empty.
+	// Hint says what the user can do about it; may be empty.
 	Hint string
-	// Detail is what the agent said itself, for example the end of its standard
+	// Detail is the output of the agent, for example the end of its standard
 	// error; may be empty, may have many lines.
 	Detail string
 	// Err is the cause; may be nil.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Event is something that happened in a turn, as an agent told it.
+// Event is an event of a turn that an agent reported.
 type Event struct {
 	Kind EventKind
 	// Text is the message, the thought, the line of output, the notice, or the
@@ -14,7 +14,7 @@ type Event struct {
 	// Call is the tool call of [EventToolCall] and [EventToolResult].
 	Call *ToolCall
 	// Usage is the turn's usage until now, of [EventUsage]; nil when the agent
-	// told only of its context.
+	// reported only its context.
 	Usage *Usage
 	// Context is how full the context is, of [EventUsage]; nil when unknown.
 	Context *Context
@@ -27,7 +27,7 @@ type Event struct {
 	Raw json.RawMessage
 }
 
-// EventKind says what an [Event] tells.
+// EventKind is the kind of an [Event].
 type EventKind string
 
 // The kinds of events.

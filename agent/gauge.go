@@ -7,15 +7,15 @@ import "cmp"
 const DefaultWindow = 200_000
 
 const (
-	// bytesPerToken is what a token of text takes on average.
+	// bytesPerToken is the average size of a token of text.
 	bytesPerToken = 4
-	// tokensPerMessage stands for messages and calls of tools of which no text is
-	// seen.
+	// tokensPerMessage is the estimate for a message or tool call whose text is not
+	// reported.
 	tokensPerMessage = 500
 )
 
-// Gauge tells how full an agent's context is: by what the agent reports, else by
-// the bytes that went in and out, and as the last resort by the number of
+// Gauge estimates how full an agent's context is: from what the agent reports, else
+// from the bytes of its input and output, and as a last resort from the number of
 // messages. It is for one turn and one goroutine.
 type Gauge struct {
 	window   int64
@@ -27,19 +27,19 @@ type Gauge struct {
 }
 
 // NewGauge returns the gauge of a turn that begins with a prompt. window is the size
-// of the context in tokens where the agent does not tell it; 0 is DefaultWindow.
+// of the context in tokens if the agent does not report it; 0 is DefaultWindow.
 func NewGauge(window int64, prompt string) *Gauge {
 	return &Gauge{window: cmp.Or(max(window, 0), DefaultWindow), bytes: int64(len(prompt))}
 }
 
-// Hear takes in an event.
+// Hear updates the gauge with an event.
 func (g *Gauge) Hear(e *Event) {
 	switch e.Kind {
 	case EventUsage:
 		if e.Context != nil {
 			g.last = e.Context
 		}
-	case EventCompaction: // there is room again; the agent tells how much later
+	case EventCompaction: // the agent reports the new fill later
 		g.bytes, g.messages, g.crossed = 0, 0, 0
 	case EventToolCall, EventToolResult:
 		g.bytes += int64(len(e.Text))

@@ -2,22 +2,23 @@
 // 2.0, one message a line, on the standard input and output of a program that
 // this package starts.
 //
-// Each turn is a process of its own: it is started, asked for protocol version
-// 1, given a fresh or an earlier session and the prompt, and ended. So nothing
-// of an agent outlives a turn, turns can go on side by side, and what an agent
-// forgets between turns is what its own session store forgets.
+// Each turn is a separate process: it is started, asked for protocol version 1,
+// receives a new or an earlier session and the prompt, and is ended. So no process
+// of an agent outlives a turn, turns can run concurrently, and an agent keeps
+// between turns only what its own session store keeps.
 //
 // The client offers neither files nor terminals nor forms: agents use their
 // own, in the workspace. Requests it does not know are refused as unknown.
-// What it does not know of an agent's updates is handed on as it came.
+// Updates it does not know are passed on unchanged.
 //
 // A program that uses the package calls worker.EnterGuard first in main: agents
 // run below a guard process that ends them when this process dies.
 //
-// # What asking is worth
+// # Limits of permission requests
 //
-// Agents differ in what they ask before they do it; [Agent.Sight] tells what is
-// known of them, and [Preset] what it rests on. None of them is a sandbox.
+// Agents differ in the tool calls for which they request permission; [Agent.Sight]
+// reports what is known of them, and [Preset] on what that is based. No agent is a
+// sandbox.
 package acp
 
 import (
@@ -252,11 +253,11 @@ func (a *Agent) startProcess(ctx context.Context, turn *agent.Turn, stderr io.Wr
 	return &peer{in: inW, out: outR, stop: p.Stop, kill: p.Kill, wait: p.Wait}, nil
 }
 
-// maxCosts is of how many sessions the cost is remembered.
+// maxCosts is the number of sessions whose cost is stored.
 const maxCosts = 1024
 
-// costs remembers what sessions cost: agents tell totals of a session, and a
-// turn that goes on with one has to know where it began.
+// costs stores the cost of sessions: agents report the total of a session, and the
+// cost of a turn is the difference to the total before it.
 type costs struct {
 	mu   sync.Mutex // guards the following
 	last map[string]int64

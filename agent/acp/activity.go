@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// activity tells how long an agent was silent. It is safe for concurrent use.
+// activity measures how long an agent was silent. It is safe for concurrent use.
 type activity struct {
 	mu sync.Mutex // guards the following
 	// busy counts what this side does for the agent.

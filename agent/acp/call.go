@@ -19,7 +19,7 @@ const (
 )
 
 // toolFields are the fields of tool_call, tool_call_update, and of the call in
-// a permission request. Those that are absent leave what was said before.
+// a permission request. Absent fields keep their previous values.
 type toolFields struct {
 	ToolCallID string  `json:"toolCallId"`
 	Title      *string `json:"title"`
@@ -35,7 +35,7 @@ type toolFields struct {
 	Meta      json.RawMessage `json:"_meta"`
 }
 
-// toolMeta holds vendor extensions of the protocol.
+// toolMeta contains vendor extensions of the protocol.
 type toolMeta struct {
 	ClaudeCode struct {
 		ToolName string `json:"toolName"`
@@ -136,7 +136,7 @@ func (k *knownCall) merge(f *toolFields) {
 	}
 	var meta toolMeta
 	if present(f.Meta) {
-		_ = lenient(f.Meta, &meta) // what is not understood counts as not said
+		_ = lenient(f.Meta, &meta) // invalid fields count as absent
 	}
 	k.call.Name = clean(cmp.Or(f.Name, meta.ClaudeCode.ToolName, meta.ToolName, k.call.Name))
 	if f.Kind != "" {
@@ -198,7 +198,7 @@ func readOutput(raw json.RawMessage) rawOutput {
 	var o rawOutput
 	if json.Unmarshal(raw, &o.Output) != nil {
 		o = rawOutput{}
-		_ = lenient(raw, &o) // what is not understood counts as not said
+		_ = lenient(raw, &o) // invalid fields count as absent
 	}
 	return o
 }
@@ -207,8 +207,7 @@ func (o *rawOutput) text() string {
 	return clean(cmp.Or(o.Output, o.Formatted, o.Stdout+o.Stderr, o.Error))
 }
 
-// paths returns the files known until now and those told here, without
-// repetition.
+// paths returns the files known so far and those of f, without duplicates.
 func (k *knownCall) paths(f *toolFields) []string {
 	paths := k.call.Paths
 	add := func(path string) {

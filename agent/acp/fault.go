@@ -24,9 +24,9 @@ type wordsOf struct {
 	words *regexp.Regexp
 }
 
-// Agents tell most of their failures in words. These are the words they use,
-// asked for in this order: what is out of quota often speaks of rates too. They
-// are compiled when an agent fails first, not whenever the program starts.
+// failureWords are the words with which agents report most of their failures, in the
+// order in which they are tried: messages about quotas often mention rates too. They
+// are compiled at the first failure, not at every start of the program.
 var failureWords = sync.OnceValue(func() []wordsOf {
 	return []wordsOf{
 		{agent.KindQuota, regexp.MustCompile(
@@ -211,7 +211,7 @@ func kindOfReply(method string, e *rpcError, data *errorData, text string) agent
 	}
 	textKind := kindOfText(text)
 	if textKind == agent.KindQuota || textKind == agent.KindOverflow || textKind == agent.KindRateLimit {
-		return textKind // the rest of the kinds is also said in passing
+		return textKind // texts also mention the other kinds in passing
 	}
 	for _, status := range []int64{e.Code, int64(data.Status)} {
 		if kind := kindOfStatus(status); kind != "" {

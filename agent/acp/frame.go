@@ -26,7 +26,7 @@ type frame struct {
 	cut bool
 }
 
-// frameReader splits a stream into lines and never holds more than limit bytes
+// frameReader splits a stream into lines and never buffers more than limit bytes
 // of one. It is not safe for concurrent use.
 type frameReader struct {
 	r     *bufio.Reader

@@ -28,7 +28,7 @@ type Preset struct {
 	Asks string
 	// OverflowIsMaxTokens: it says "max_tokens" when its context is full.
 	OverflowIsMaxTokens bool
-	// UsageIsLast: the tokens it tells at the end of a prompt are those of the
+	// UsageIsLast: the tokens it reports at the end of a prompt are those of the
 	// last answer of its model only.
 	UsageIsLast bool
 	// TitleIsName: the title with which a tool call begins is the tool's name.

@@ -52,7 +52,7 @@ type rpcError struct {
 // Error returns the message and the code.
 func (e *rpcError) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
 
-// readError is tolerant: whatever stands in the place of an error is one.
+// readError decodes the member "error"; any value of it is an error.
 func readError(raw json.RawMessage) *rpcError {
 	e := &rpcError{}
 	if err := lenient(raw, e); err != nil || (e.Message == "" && e.Code == 0) {
@@ -88,9 +88,9 @@ type handler interface {
 	asked(m *message, raw json.RawMessage)
 	// strange: unexpected JSON.
 	strange(raw json.RawMessage)
-	// noise: a line that is no message.
+	// noise: a line that is not a message.
 	noise(line []byte)
-	// left: a message over the limit that was left out; f holds its head.
+	// left: a message over the limit that was left out; f has its head.
 	left(f frame)
 }
 
@@ -100,7 +100,7 @@ type conn struct {
 	in io.WriteCloser
 	// heard is called for each line of the agent.
 	heard func()
-	wake  chan struct{} // tells write that there is something to do
+	wake  chan struct{} // wakes write when there is something to do
 	// dead is closed when no more replies come; err is set before.
 	dead chan struct{}
 	err  error
@@ -221,7 +221,7 @@ func (c *conn) giveUp() {
 	c.broken, c.queue, c.queued = true, nil, 0
 }
 
-// end ends the connection for those who wait for replies.
+// end ends the connection for all calls that wait for replies.
 func (c *conn) end(err error) {
 	c.mu.Lock()
 	if c.ended {
@@ -265,7 +265,7 @@ func (c *conn) read(r io.Reader, limit int, h handler) {
 	}
 }
 
-// handle tells what a line is.
+// handle decodes a line and dispatches it.
 func (c *conn) handle(line []byte, h handler) {
 	if !utf8.Valid(line) {
 		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
@@ -289,7 +289,7 @@ func (c *conn) handle(line []byte, h handler) {
 	}
 }
 
-// replied finds who waits for a response.
+// replied passes a response to the call that waits for it.
 func (c *conn) replied(m *message, raw json.RawMessage, h handler) {
 	id, err := strconv.ParseInt(string(bytes.Trim(m.ID, `"`)), 10, 64)
 	c.mu.Lock()

@@ -27,7 +27,7 @@ const (
 	methodUpdate       = "session/update"
 	methodPermission   = "session/request_permission"
 	methodTakeBack     = "$/cancel_request"
-	// methodNothing is an extension that no agent has: the refusal tells that
+	// methodNothing is an extension that no agent has: the refusal shows that
 	// everything before it was handled.
 	methodNothing = "_perdure/nothing"
 )
@@ -119,7 +119,7 @@ func (r *run) open(ctx context.Context) *agent.Error {
 			Hint: hintFor(agent.KindInvalid)}
 	}
 	var info sessionInfo
-	_ = lenient(rep.result, &info) // what is not understood is not used
+	_ = lenient(rep.result, &info) // invalid fields are not used
 	return r.configure(ctx, &info)
 }
 

@@ -13,7 +13,7 @@ import (
 // what is longer is cut.
 const maxLineBytes = 64 << 10
 
-// stderrLog keeps the end of an agent's standard error and tells its lines.
+// stderrLog keeps the end of an agent's standard error and passes its lines on.
 type stderrLog struct {
 	// tell receives each line, from the goroutine that writes.
 	tell func(line string)
@@ -41,7 +41,7 @@ func (s *stderrLog) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// flush tells the line that has begun.
+// flush passes on the incomplete last line.
 func (s *stderrLog) flush() {
 	if line := strings.TrimRight(clean(string(s.line)), "\r \t"); line != "" {
 		s.tell(model.Redact(line))

@@ -41,7 +41,7 @@ func (e *ending) String() string {
 	return strings.ToValidUTF8(clip.Suffix(string(e.text), agent.MaxTextBytes), "")
 }
 
-// content is what a message or a tool call holds: one block, or many.
+// content is the content of a message or a tool call: one block, or many.
 type content []block
 
 // UnmarshalJSON takes a block or a list of them; those that are not understood

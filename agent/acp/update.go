@@ -146,8 +146,8 @@ func (s *story) takeCall(f *toolFields, begins bool) []agent.Event {
 	return []agent.Event{e}
 }
 
-// asks takes in what a request for permission says of a call. The input told
-// before stays: what comes with a request is made for people.
+// asks records the call of a permission request. It keeps an input that was reported
+// before: the one of the request is formatted for users.
 func (s *story) asks(f *toolFields) agent.ToolCall {
 	if k := s.calls.known[f.ToolCallID]; k != nil && len(k.call.Input) > len("{}") {
 		f.RawInput = nil
@@ -173,7 +173,7 @@ func (s *story) takeUsage(u *update) []agent.Event {
 	return []agent.Event{{Kind: agent.EventUsage, Context: new(*s.context)}}
 }
 
-// takeNotice also finds rate limits, which agents tell in words.
+// takeNotice also finds rate limits, which agents report as text.
 func takeNotice(u *update) []agent.Event {
 	text := ""
 	if u.Title != nil {
@@ -189,9 +189,9 @@ func takeNotice(u *update) []agent.Event {
 	return []agent.Event{e}
 }
 
-// takeInfo finds what the Codex adapter says of errors: of those it tries again
-// after, and that it gave up, which it does not tell in the result of the
-// prompt. Else a session's title and the like are of no interest.
+// takeInfo finds the errors that the Codex adapter reports here: those after which it
+// retries, and the final one, which is not in the result of the prompt. The rest, such
+// as a session's title, is ignored.
 func (s *story) takeInfo(u *update) []agent.Event {
 	var meta map[string]struct {
 		Status struct {

@@ -37,10 +37,10 @@ type tokens struct {
 	CachedWrite count  `json:"cachedWriteTokens"`
 }
 
-// usage returns the counts in this program's terms, where the input holds what
-// came from caches and the output what was thought. Agents differ in both; the
-// total tells which way it is. Without one that fits, caches are taken as
-// in addition to the input and thoughts as part of the output, as most agents do.
+// usage returns the counts in this program's terms: the input includes cached tokens,
+// the output includes thoughts. Agents differ in both; the total shows how they
+// count. Without a matching total, cached tokens are added to the input and thoughts
+// are taken as part of the output, as most agents count.
 func (t tokens) usage() agent.Usage {
 	if t.Input == nil && t.Output == nil {
 		return agent.Usage{}
@@ -76,8 +76,8 @@ type completion struct {
 	} `json:"_meta"`
 }
 
-// quotaCount is where Gemini tells its counts, which are of all requests of the
-// prompt and with caches in the input.
+// quotaCount are the counts of Gemini, for all requests of the prompt and with cached
+// tokens in the input.
 type quotaCount struct {
 	Input  *count `json:"input_tokens"`
 	Output *count `json:"output_tokens"`
@@ -86,11 +86,11 @@ type quotaCount struct {
 // readCompletion decodes the result of session/prompt.
 func readCompletion(raw json.RawMessage) completion {
 	var c completion
-	_ = lenient(raw, &c) // what is not understood counts as not said
+	_ = lenient(raw, &c) // invalid fields count as absent
 	return c
 }
 
-// usage returns the tokens of the prompt from wherever the agent tells them.
+// usage returns the tokens of the prompt from the field that the agent uses.
 func (c *completion) usage() agent.Usage {
 	if u := c.Usage.usage(); u.Reported {
 		return u

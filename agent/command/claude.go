@@ -46,7 +46,7 @@ type claudeLine struct {
 // parent returns the subagent that did what the event reports, "" for none.
 func (l *claudeLine) parent() string { return *cmp.Or(l.Parent, new(string)) }
 
-// claudeResult is what an event of type "result" has besides.
+// claudeResult has the additional fields of an event of type "result".
 type claudeResult struct {
 	IsError        bool                   `json:"is_error"`
 	Result         string                 `json:"result"`
@@ -248,7 +248,7 @@ const synthetic = "<synthetic>"
 
 func (p *claudeParser) assistant(l claudeLine) {
 	if l.Message.Model == synthetic {
-		return // an error, which the result tells too
+		return // an error, which the result reports too
 	}
 	sub := l.Parent != nil
 	if !sub && l.Message.Model != "" {

@@ -21,7 +21,7 @@ type codexLine struct {
 }
 
 // codexUsage is a running total of the thread, across its turns. The input
-// holds what was cached.
+// includes cached tokens.
 type codexUsage struct {
 	Input      int64 `json:"input_tokens"`
 	Cached     int64 `json:"cached_input_tokens"`
@@ -191,8 +191,7 @@ func (p *codexParser) finish(int) {
 
 // codexArgs is the command line; the prompt is on standard input.
 func codexArgs(c Config, id string) []string {
-	// Outside a repository it would refuse to work; the workspace was chosen by
-	// who configured it.
+	// Outside a repository it would refuse to work; the user chose the workspace.
 	args := c.options("exec --json --skip-git-repo-check", map[Permission]string{
 		PermissionRead:  "--sandbox read-only",
 		PermissionEdits: "--sandbox workspace-write",

@@ -36,7 +36,7 @@ func (f *follower) poll() {
 	}
 }
 
-// reID is an ID that may stand in a pattern.
+// reID matches an ID that may be part of a glob pattern.
 var reID = lazyregexp.New(`^[0-9A-Za-z_-]+$`)
 
 func (f *follower) open() bool {
@@ -57,9 +57,9 @@ func (f *follower) close() {
 	}
 }
 
-// codexLogLine is a line of the log of a thread ("rollout"), as far as it tells
-// more than the stream: the total of turns that do not end well, how full the
-// context is, and that it is shortened.
+// codexLogLine is a line of the log of a thread ("rollout"), with the fields
+// that the stream lacks: the total of failed turns, how full the context is, and its
+// compactions.
 type codexLogLine struct {
 	Time    time.Time `json:"timestamp"`
 	Type    string    `json:"type"`

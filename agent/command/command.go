@@ -79,7 +79,7 @@ type Config struct {
 	// the workspace. Required without a preset; with one it replaces the
 	// preset's program.
 	Program string
-	// Args are the arguments. Those of a plain program may hold {prompt} for the
+	// Args are the arguments. Those of a plain program may contain {prompt} for the
 	// text of the prompt or {prompt_file} for the path of a file with it (mode
 	// 0600, removed with the turn); without either the prompt goes to standard
 	// input. With a preset they are further options for the agent, which takes
@@ -94,7 +94,7 @@ type Config struct {
 	// this process and [agent.Turn].Env, which wins.
 	Env []string
 	// ContextWindow is the size of the model's window in tokens; it overrides
-	// what the agent says. 0: what the agent says.
+	// the size that the agent reports. 0: the size that the agent reports.
 	ContextWindow int64
 	// Grace is how long the agent may take to end after it was asked with
 	// SIGTERM, before its process group is killed. 0: DefaultGrace; negative: it
@@ -105,7 +105,7 @@ type Config struct {
 	// as [agent.KindRateLimit] (or what the provider says it is). That time is
 	// not idle time. 0: DefaultPatience; negative: for ever.
 	Patience time.Duration
-	// Linger is how long an agent may go on silently after it has reported the
+	// Linger is how long an agent may run silently after it has reported the
 	// end of its turn. 0: DefaultLinger; negative: for ever.
 	Linger time.Duration
 	// MaxCompactions is how often in a row, without a tool call in between, an

@@ -28,8 +28,8 @@ type geminiLine struct {
 	Stats *geminiStats `json:"stats"`
 }
 
-// geminiStats sums one run, side requests among it. The input holds what was
-// cached; the output leaves out what was thought.
+// geminiStats sums one run, including side requests. The input includes
+// cached tokens; the output excludes thoughts.
 type geminiStats struct {
 	Total  int64 `json:"total_tokens"`
 	Input  int64 `json:"input_tokens"`

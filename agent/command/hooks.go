@@ -18,8 +18,8 @@ const hookSeconds = 15 * 60
 // hook is run.
 func hookEvents() []string { return []string{"PreToolUse", "PostToolUse", "PostToolUseFailure"} }
 
-// hookFailed refuses a call: a program that is killed, or is not there, would count for
-// consent, and at Codex exit status 2 does too when nothing is said with it.
+// hookFailed refuses a call when the hook fails: agents take a killed or missing program
+// as permission, and Codex also exit status 2 without output.
 const hookFailed = ` || { echo "perdure: the hook refused this call, or failed" >&2; exit 2; }`
 
 // hookLine is the shell's command line of a hook of that kind.

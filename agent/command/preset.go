@@ -19,7 +19,7 @@ type Preset struct {
 	// Install says in a line how to get it.
 	Install string `json:"install"`
 	// Tested is the version whose streams the preset was tested with. Older
-	// ones may tell less; what is not known in a stream is no error.
+	// ones may report less; unknown parts of a stream are not errors.
 	Tested string `json:"tested"`
 	// Sight is how its tool calls are seen in its stream. A hook of the agent's
 	// own may see and refuse more.

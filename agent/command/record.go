@@ -194,7 +194,7 @@ func (r *record) usage() (used tokens, reported bool) {
 		}
 		return r.used, r.used != tokens{}
 	}
-	if d := r.total.sub(r.from.base.tokens); d.in >= 0 && d.out >= 0 && d.holds(r.used) {
+	if d := r.total.sub(r.from.base.tokens); d.in >= 0 && d.out >= 0 && d.includes(r.used) {
 		return d, true
 	}
 	return r.used, r.used != tokens{}

@@ -137,7 +137,7 @@ func (r *run) abort(why *agent.Error) {
 	r.stop(why)
 }
 
-// hear passes an event on and tells the watchdog what it means.
+// hear passes an event on and notifies the watchdog.
 func (r *run) hear(ev agent.Event) {
 	switch ev.Kind {
 	case agent.EventRateLimited:

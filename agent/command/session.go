@@ -21,8 +21,8 @@ func (t tokens) sub(o tokens) tokens {
 	return tokens{t.in - o.in, t.out - o.out, t.cached - o.cached, t.written - o.written}
 }
 
-// holds reports whether o can be a part of t.
-func (t tokens) holds(o tokens) bool { return t.in >= o.in && t.out >= o.out }
+// includes reports whether o can be a part of t.
+func (t tokens) includes(o tokens) bool { return t.in >= o.in && t.out >= o.out }
 
 func (t tokens) usage(reported bool) agent.Usage {
 	return agent.Usage{

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/agent"
 )
 
-// watchdog ends a turn that is silent, waits for limits without end, or goes on
+// watchdog ends a turn that is silent, waits for limits without end, or continues
 // after its end. It is safe for concurrent use.
 type watchdog struct {
 	idle, patience, linger time.Duration // below or equal 0: no limit
