@@ -25,7 +25,7 @@ const (
 	lastWait  = 120 * time.Second
 )
 
-// agentName is who works now.
+// agentName returns the name of the agent in use.
 func (r *run) agentName() string { return r.cfg.AgentAt(r.state.Agent) }
 
 // act lets the agent do one turn.

@@ -11,10 +11,10 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// Adoption is a loop that began elsewhere and is to go on here.
+// Adoption is a loop that was started elsewhere and continues here.
 type Adoption struct {
 	Config config.Config
-	// Past tells where it is from; its Document has to be among the Blobs.
+	// Past is the origin of the loop; its Document must be among the Blobs.
 	Past  record.Past
 	Blobs []perdure.BlobRef
 	// Iterations are those of then, made with [state.Outcome.Row].

@@ -62,7 +62,7 @@ func (w *warnings) add(one hook.Warning) {
 // warnHandler is a handler that did not do what it is there for.
 const warnHandler hook.WarningKind = "handler"
 
-// observe is what a runner of handlers tells its notices.
+// observe receives the notices of a runner of handlers.
 func (w *warnings) observe(n hook.Notice) {
 	if n.Warning != nil {
 		w.add(*n.Warning)

@@ -12,29 +12,30 @@ import (
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
-// move is what follows a turn that failed.
+// move is the reaction to a failed turn.
 type move string
 
 const (
 	moveAgain    move = "again"    // another turn of the same agent spends a retry
-	moveFresh    move = "fresh"    // a fresh session goes on from the handoff
+	moveFresh    move = "fresh"    // a fresh session continues from the handoff
 	moveWait     move = "wait"     // the same turn later
-	moveReassign move = "reassign" // the next agent goes on from the handoff
-	movePause    move = "pause"    // a person has to mend something
+	moveReassign move = "reassign" // the next agent continues from the handoff
+	movePause    move = "pause"    // the user has to fix a problem
 	moveEnd      move = "end"      // the iteration is over
 )
 
 const (
-	// waitsForLimit is how often an agent is waited for whose limit does not end,
-	// when another can go on.
+	// waitsForLimit is how often the loop waits for an agent's limit when another
+	// agent is available.
 	waitsForLimit = 3
-	// longLimit is a limit that is not waited for when another agent can go on.
+	// longLimit is the longest limit to wait for when another agent is available.
 	longLimit = time.Hour
 )
 
-// follows says what follows a turn that failed: a limit is waited for, and then
-// the next agent goes on; who failed is asked once more, without another agent
-// MaxRetries times; one that hangs is not; a full context gets fresh sessions.
+// follows returns the reaction to a failed turn. It waits for limits, or reassigns the
+// iteration to another agent when they are long or repeated. An agent that failed is retried once,
+// without another agent MaxRetries times; an agent that hangs is not retried. A full
+// context is followed by a fresh session.
 func (r *run) follows(f *agent.Error) move {
 	s := &r.state.Run
 	_, other := r.nextAgent()
@@ -80,7 +81,7 @@ func (r *run) markAgent(place int, m state.AgentMark) {
 	r.state.Marks[r.cfg.AgentAt(place)] = m
 }
 
-// nextAgent is the first of the chain that can work now, besides the present one.
+// nextAgent returns the first other agent of the chain that can work now.
 func (r *run) nextAgent() (place int, ok bool) {
 	for i := range r.cfg.Agents() {
 		if m := r.agentMark(i); i != r.state.Agent && !m.Failed && !m.Until.After(time.Now()) {
@@ -90,16 +91,16 @@ func (r *run) nextAgent() (place int, ok bool) {
 	return 0, false
 }
 
-// firstAgent gives the next iteration to the first of the chain that can work: one
-// whose limit ended works again.
+// firstAgent assigns the next iteration to the first agent of the chain that can work,
+// which may be one whose limit has ended.
 func (r *run) firstAgent() {
 	if place, ok := r.nextAgent(); ok && (place < r.state.Agent || r.agentMark(r.state.Agent).Failed) {
 		r.state.Agent = place
 	}
 }
 
-// reassign gives the iteration to the next agent of the chain, which goes on from
-// the handoff.
+// reassign assigns the iteration to the next agent of the chain, which continues
+// from the handoff.
 func (r *run) reassign(ctx context.Context, f *agent.Error) {
 	place, ok := r.nextAgent()
 	if !ok {

@@ -106,8 +106,9 @@ func (r *run) runner() (*metric.Runner, error) {
 	return &metric.Runner{Root: r.files.Root(), Scratch: temp, Env: r.checkEnv(os.Environ()), Hold: r.e.cfg.Hold}, err
 }
 
-// checkEnv tells what the check runs that it works for a loop: the agent wrote some of
-// it, and has no more to decide there.
+// checkEnv adds the variable that marks the check as part of a loop. Commands that are
+// for users only are refused where it is set, because the agent may have written the
+// code that the check runs.
 func (r *run) checkEnv(env []string) []string {
 	return append(slices.Clip(env), VarCheck+"="+ID(&r.l.Tree))
 }
@@ -133,8 +134,8 @@ func installed(name string) bool {
 	return err == nil
 }
 
-// runAgain repeats the tests that got worse, all of them where the runner cannot be
-// told which; without coverage, also when it was taken before.
+// runAgain repeats the tests that got worse, or all tests if the runner cannot select
+// tests. It does not measure coverage, even if the first run did.
 func (r *run) runAgain(ctx context.Context, c *checked, baseline *testreport.Report) error {
 	worse := make(map[string]bool)
 	if baseline != nil {

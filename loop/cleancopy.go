@@ -122,7 +122,7 @@ func (r *run) sealBest(ctx context.Context, best *state.Outcome, check *state.Ch
 
 // checkCleanCopy repeats the check of a snapshot in a clean copy. It returns nil when
 // clean-copy checks are off, or known to be impossible here. With whole the tests of
-// the baseline must run. look holds the findings of the snapshot, or nil.
+// the baseline must run. look has the findings of the snapshot; it may be nil.
 func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.Check, whole bool, look *look) (
 	*cleancheck.Verdict,
 	error) {

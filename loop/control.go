@@ -51,7 +51,7 @@ func (r *run) pause(format string, args ...any) {
 func (r *run) halt(format string, args ...any) {
 	r.loop.Status = record.Paused
 	r.state.Reason = fmt.Sprintf(format, args...)
-	if r.change.Fulfilled == record.NoControl { // it did go on, until here
+	if r.change.Fulfilled == record.NoControl { // it was resumed, until here
 		r.change.Fulfilled = record.Resume
 	}
 	r.note(EventPaused, map[string]any{"reason": r.state.Reason})

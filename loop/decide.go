@@ -45,7 +45,7 @@ func (r *run) broughtBack(ctx context.Context) (*state.Outcome, error) {
 	return r.outcome(ctx, r.state.FilesOf)
 }
 
-// decide looks at the iteration that ended and says where to go on.
+// decide examines the iteration that ended and returns the next step.
 func decide(ctx context.Context, r *run) (string, error) {
 	out, err := r.outcome(ctx, r.state.Run.Number)
 	if err != nil {
@@ -84,8 +84,8 @@ func decide(ctx context.Context, r *run) (string, error) {
 	return stepNext, nil
 }
 
-// clarify asks a person what the agent asks that changed nothing. Where there is
-// no one, the agent is instructed to decide.
+// clarify passes a question of an agent that changed nothing to the user. In an
+// unattended loop the agent is instructed to decide.
 func (r *run) clarify(out *state.Outcome) (string, error) {
 	if r.cfg.Unattended {
 		r.state.Answer = "No user can answer questions now. Decide by the task, record the decision, and continue."
@@ -123,7 +123,7 @@ func (r *run) chainGate(out *state.Outcome) (string, error) {
 			}})
 }
 
-// regressed tells the handlers and starts the recovery.
+// regressed calls the handlers and starts the recovery.
 func (r *run) regressed(ctx context.Context, out *state.Outcome) (string, error) {
 	first := regression.Worst(out.Regressions)
 	r.note(EventRegression, map[string]any{"iteration": out.Iteration, "type": first.Type, "severity": first.Severity,
@@ -159,9 +159,9 @@ func mark(out *state.Outcome) state.FailureMark {
 	return m
 }
 
-// stuck says why the loop gets nowhere, by the name of the pattern and in words;
-// empty when it gets on. Finishing several tasks in a row leaves other failures
-// each time and is not stuck.
+// stuck returns the name of the pattern and the reason why the loop makes no progress;
+// both are empty if it does. A loop that finishes several tasks in a row has different
+// failures each time and is not stuck.
 func (r *run) stuck(out *state.Outcome) (pattern, why string) {
 	r.state.AgentErrors++
 	if out.AgentError == "" {
@@ -221,7 +221,7 @@ func (r *run) stuckGate(ctx context.Context, out *state.Outcome, pattern, why st
 		}})
 }
 
-// describe tells people how an iteration ended.
+// describe returns a text for users about how an iteration ended.
 func (r *run) describe(out *state.Outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Iteration %d: the check %q ", out.Iteration, out.Check.Command)

@@ -231,7 +231,7 @@ func fail(kind, format string, args ...any) error {
 	return &attemptError{perdure.Failure{Kind: kind, Message: fmt.Sprintf(format, args...)}}
 }
 
-// attemptError tells a worker how an attempt ends.
+// attemptError is the error that reports to a worker how an attempt ends.
 type attemptError struct{ f perdure.Failure }
 
 // Error returns the message.

@@ -45,11 +45,11 @@ func (r *run) openGate(kind perdure.GateKind, q perdure.GateQuestion) (string, e
 	return stepGate, nil
 }
 
-// gateJustOpened stands for the number of a gate that is opened with this step.
+// gateJustOpened is used as the number of a gate that this step opens.
 const gateJustOpened = -1
 
-// waitForGate goes on when the gate is answered. It asks the handlers first,
-// once, which may tell people.
+// waitForGate continues when the gate is answered. It calls the handlers first,
+// once; they may notify users.
 func waitForGate(ctx context.Context, r *run) (string, error) {
 	gates, err := r.e.cfg.Store.Gates(ctx, r.l.Tree.ID)
 	if err != nil {

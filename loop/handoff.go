@@ -25,10 +25,10 @@ type HandoffConfig struct {
 	Folder, Snapshots string
 	Thresholds        ledger.Thresholds
 	// Program is the path of perdure, with which agents record their work. Empty:
-	// they are not told of it.
+	// their prompts do not mention it.
 	Program string
-	// Window is the size of an agent's context, in tokens, where the agent does not
-	// tell it. 0: [agent.DefaultWindow].
+	// Window is the size of an agent's context, in tokens, if the agent does not
+	// report it. 0: [agent.DefaultWindow].
 	Window int64
 }
 
@@ -77,8 +77,8 @@ func (r *run) beginHandoff(ctx context.Context) {
 	r.handed("the record is begun", r.startHandoff(ctx))
 }
 
-// startHandoff begins the record anew. The file holds the present iteration only;
-// the ledgers of all of them are in the store.
+// startHandoff starts a new record. The file contains the current iteration only;
+// the ledgers of all iterations are in the store.
 func (r *run) startHandoff(ctx context.Context, more ...ledger.Op) error {
 	if err := removeFile(r.handoffFile()); err != nil {
 		return err
@@ -145,8 +145,8 @@ func touched(changes []workspace.Change) (created, modified []string) {
 	return created, modified
 }
 
-// handTurn records how a turn ended, before anything says that it did: who
-// continues is to know it.
+// handTurn records how a turn failed, before the failure is reported anywhere else,
+// so that the agent that continues can read it.
 func (r *run) handTurn(ctx context.Context, f *agent.Error) {
 	if f == nil {
 		return

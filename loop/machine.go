@@ -130,7 +130,7 @@ func (r *run) step(ctx context.Context, do step) error {
 	if err := r.checkHome(ctx); err != nil {
 		return err
 	}
-	if fault, ok := errors.AsType[*workspace.Error](err); ok && ctx.Err() == nil { // for a person to mend
+	if fault, ok := errors.AsType[*workspace.Error](err); ok && ctx.Err() == nil { // the user has to fix it
 		r.change = record.Change{}
 		r.pause("%s", strings.TrimSuffix(fmt.Sprintf("%s (%s)", fault, fault.Hint), " ()"))
 		next, err = name, nil

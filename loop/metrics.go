@@ -103,10 +103,10 @@ func (r *run) compareCoverage(ctx context.Context, out *state.Outcome, report *t
 	return all, refusal(err)
 }
 
-// unknown says of which files the coverage tells nothing, because a test fails
-// that may have covered them: where the tests are Go's, which cover their own
-// package, those of its package; with other runners all. That the test fails is a
-// regression of its own, or none.
+// unknown returns the files whose coverage is unknown because a test that may have
+// covered them fails: with go test, which covers the package of the test, the files of
+// that package; with other runners all files. Whether the failing test is a regression
+// is decided separately.
 func (r *run) unknown(out *state.Outcome, report *testreport.Report) metric.Unknown {
 	if report == nil {
 		return metric.Unknown{All: !out.Check.Passed}
@@ -214,8 +214,8 @@ func (r *run) suspects(ctx context.Context, c *checked) ([]string, error) {
 	return ids, nil
 }
 
-// lostCoverage tells the next prompt which lines lost their coverage in the last
-// iteration that was not taken back; empty when none did.
+// lostCoverage returns the part of the next prompt that lists the lines that lost
+// their coverage in the last iteration that was not taken back; empty when none did.
 func lostCoverage(last []record.Iteration) string {
 	for i := range last {
 		if last[i].Status == record.IterationReverted {

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// maxTold is how much of an agent's output one turn leaves, in bytes; then it
+	// maxTaken is how much of an agent's output one turn leaves, in bytes; then it
 	// says restLeftOut and nothing more.
-	maxTold     = 4 << 20
+	maxTaken    = 4 << 20
 	restLeftOut = "[the rest of the output is left out]"
 	// maxPart is how much of it is written at once, in bytes.
 	maxPart = 256 << 10
 )
 
-// output writes what an agent says to its task while the agent goes on: each write
-// is a flush of the disk, for which an agent of many lines would wait. What is said
-// meanwhile goes into the next one. Its methods may be called from many goroutines.
+// output writes the messages of an agent to its task while the agent continues: each
+// write flushes the disk, and an agent with many lines would wait for it. Messages that
+// arrive during a write go into the next one. It is safe for concurrent use.
 type output struct {
 	write func(text string) error
 
 	mu      sync.Mutex // guards what follows
 	pending strings.Builder
-	told    int
+	taken   int // bytes
 	closed  bool
-	wake    chan struct{} // holds a token when something is pending, or it is closed
+	wake    chan struct{} // has a token when text is pending or the output is closed
 	done    chan struct{}
 }
 
@@ -42,10 +42,10 @@ func newOutput(write func(text string) error) *output {
 func (o *output) say(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if text == "" || o.told > maxTold || o.closed {
+	if text == "" || o.taken > maxTaken || o.closed {
 		return
 	}
-	if o.told += len(text) + 1; o.told > maxTold {
+	if o.taken += len(text) + 1; o.taken > maxTaken {
 		text = clip.Bytes(text, maxPart) + "\n" + restLeftOut
 	}
 	o.pending.WriteString(strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD") + "\n")
@@ -98,11 +98,11 @@ func (o *output) take() (text string, closed bool) {
 func (o *output) fail() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.told = maxTold + 1
+	o.taken = maxTaken + 1
 }
 
 // outputOf is the output of the task at work.
 func (r *run) outputOf(ctx context.Context) *output {
-	ctx = context.WithoutCancel(ctx) // what an agent said before it was stopped counts
+	ctx = context.WithoutCancel(ctx) // output from before the agent was stopped is kept
 	return newOutput(func(text string) error { return r.l.AppendOutput(ctx, text) })
 }

@@ -53,12 +53,12 @@ func TestOutputIsBounded(t *testing.T) {
 	var kept strings.Builder
 	o := newOutput(func(part string) error { kept.WriteString(part); return nil })
 	for range 3 {
-		o.say(strings.Repeat("x\xff\x00", maxTold/4))
+		o.say(strings.Repeat("x\xff\x00", maxTaken/4))
 	}
 	o.close()
 	text := kept.String()
 	if !strings.HasSuffix(text, "\n"+restLeftOut+"\n") || strings.Count(text, restLeftOut) != 1 ||
-		len(text) > 2*maxTold || !utf8.ValidString(text) {
+		len(text) > 2*maxTaken || !utf8.ValidString(text) {
 		t.Errorf("%d bytes that end with %q", len(text), text[max(0, len(text)-100):])
 	}
 }

@@ -89,8 +89,8 @@ func (r *run) mustAsk(out *state.Outcome, v *state.Recovery) bool {
 		r.state.Run.Blocked || v.Attempt > max(r.cfg.MaxRetries, 0) || twice
 }
 
-// adapt changes how the loop goes on, each time in another way: what got worse is
-// named; the tests are restored; the best iteration is brought back; another agent
+// adapt changes how the loop continues, each time in another way: the prompt names the
+// regressions; the tests are restored; the best iteration is restored; another agent
 // works; the task is split.
 func adapt(ctx context.Context, r *run) (string, error) {
 	out, err := r.outcome(ctx, r.state.Run.Number)
@@ -141,7 +141,7 @@ func advice(d state.Diagnosis) string {
 	return ""
 }
 
-// retried leaves the files as they are and tells the agent what to do about them.
+// retried keeps the files as they are; text instructs the agent what to do about them.
 func (r *run) retried(ctx context.Context, v *state.Recovery, text string) error {
 	v.Outcome = "retried"
 	v.Did("retry", "")

@@ -86,7 +86,7 @@ func (r *run) levelFacts(last []state.Outcome) reinforce.Facts {
 	return f
 }
 
-// setLevel notes a change of the level, and tells the handlers when it rises.
+// setLevel records a change of the level, and calls the handlers when it rises.
 func (r *run) setLevel(ctx context.Context, level hook.Level, reason string, qualities []int) error {
 	s := &r.state
 	var from hook.Level

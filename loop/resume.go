@@ -14,12 +14,11 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// Resume asks that a loop goes on, and changes its configuration before that. A
-// loop that runs takes the change over with its next iteration. One that failed goes
-// on when it is given more iterations than it had; one that ended otherwise is
-// CodeConflict. A field that cannot be changed, or a value that cannot be, is
-// CodeInvalid, and an agent that is not there the error of [Agents]. Then nothing
-// is changed.
+// Resume requests that a loop continues, with a changed configuration. A running loop
+// applies the change at its next iteration. A failed loop continues if it gets more
+// iterations than before; for one that ended otherwise the error is CodeConflict. For
+// a field that cannot be changed and for an invalid value it is CodeInvalid, for a
+// missing agent the error of [Agents]. With an error nothing is changed.
 func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.ResumeRequest) (record.Resumed, error) {
 	tree, err := e.cfg.Store.Tree(ctx, id)
 	if err != nil {
@@ -75,9 +74,9 @@ func reconfiguration(row *record.Loop, old, next *config.Config) (record.Reconfi
 	return c, err
 }
 
-// reopen lets a loop go on that failed, when it may do more iterations now. Its row
-// says first that it runs, then its root is queued: who dies in between has left a
-// loop that runs in a tree that has ended, which the next call finishes.
+// reopen continues a failed loop if it may do more iterations now. It first marks the
+// loop as running, then queues its root: if the process dies in between, the loop is
+// running in a tree that has ended, and the next call completes the change.
 func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loop, req *record.ResumeRequest) (
 	record.Resumed, error) {
 	old, err := config.Of(tree, row)
@@ -146,7 +145,7 @@ func invalidResume(err error) error {
 		Hint: "`perdure loop run` begins another loop"}
 }
 
-// ended refuses to go on with a loop that is over, and says how to.
+// ended returns the error of resuming a loop that has ended, with a hint.
 func ended(tree *perdure.Tree, row *record.Loop) error {
 	hint := "`perdure loop run` begins another one in the same folder, with the files as they are now"
 	if row.Status == record.Failed {
@@ -158,7 +157,7 @@ func ended(tree *perdure.Tree, row *record.Loop) error {
 		Hint: hint}
 }
 
-// enrol begins with the first agent when there are others than before.
+// enrol starts with the first agent if the agents have changed.
 func (r *run) enrol() {
 	if names := r.cfg.Agents(); !slices.Equal(names, r.state.Agents) {
 		if r.state.Agents != nil {

@@ -12,9 +12,9 @@ import (
 // warnPercent is the share of a budget at which handlers are called.
 const warnPercent = 80
 
-// budget asks a person when a budget of the loop is spent, before an iteration is
-// begun that could do nothing, and tells the handlers when most of one is. The
-// step is empty when the loop can go on.
+// budget opens a gate when a budget of the loop is exhausted, before it starts an
+// iteration that could do nothing, and calls the handlers when most of one is used.
+// The step is empty if the loop can continue.
 func (r *run) budget(ctx context.Context) (string, error) {
 	p, err := r.e.cfg.Store.Progress(ctx, r.l.Tree.ID)
 	if err != nil {
@@ -43,7 +43,7 @@ func (r *run) budget(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// spent tells people how much of a limit is used.
+// spent returns a text for users about how much of a limit is used.
 func spent(l *perdure.LimitUse) string {
 	if l.Limit == "cost" {
 		const micros = 1_000_000.0

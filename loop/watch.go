@@ -120,10 +120,10 @@ func (w *watch) print(e *agent.Event) {
 	w.out.say(text)
 }
 
-// context records the work when the agent's context is nearly full. One that the
-// agent itself reports as full ends the turn at the next boundary, and a fresh
-// session goes on; an estimate does not, since it knows nothing of what the agent
-// has shortened by itself.
+// context records the work when the agent's context is nearly full. If the agent
+// itself reported the fill, the turn ends at the next boundary and a fresh session
+// continues. An estimate does not end the turn, because the agent may have compacted
+// its context without reporting it.
 func (w *watch) context() {
 	t := w.r.e.cfg.Handoff.Thresholds.WithDefaults()
 	threshold, crossed := w.gauge.Crosses(t.Warn, t.Stop)

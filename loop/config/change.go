@@ -44,7 +44,7 @@ func (c *Config) Take(from *Config, names ...string) {
 }
 
 // Fields returns the values of the fields of these names, for a JSON object that
-// also tells what is false or zero.
+// includes false and zero values.
 func (c *Config) Fields(names ...string) map[string]any {
 	values := make(map[string]any)
 	v := reflect.ValueOf(c).Elem()
@@ -98,7 +98,7 @@ func shown(value any) string {
 	return fmt.Sprint(value)
 }
 
-// limited is a number that stands for no limit when it is not positive.
+// limited formats a limit; if it is not positive, there is none.
 func limited(v any, some bool) string {
 	if !some {
 		return "none"

@@ -111,16 +111,15 @@ type Config struct {
 	KeepLast bool `json:"keep_last,omitempty"`
 	// Unattended restores deleted tests instead of asking, once.
 	Unattended bool `json:"unattended,omitempty"`
-	// BudgetUSD and BudgetTokens bound the whole loop, as far as its agents tell
-	// what they take. 0: no limit.
+	// BudgetUSD and BudgetTokens limit the whole loop, as far as its agents report
+	// their usage. 0: no limit.
 	BudgetUSD    float64 `json:"budget_usd,omitempty"`
 	BudgetTokens int64   `json:"budget_tokens,omitempty"`
 	// Detection says which signs of regressions in the changed files act: empty is
 	// DetectionStandard.
 	Detection Detection `json:"detection,omitempty"`
-	// Rules say what is looked for and what it counts for; Waivers take findings
-	// away. Both stand above what the project's own file says in the trusted
-	// snapshot, .perdure-check.yaml.
+	// Rules configure the patterns and their actions; Waivers suppress findings.
+	// Both override .perdure-check.yaml of the trusted snapshot.
 	Rules   DetectionRules `json:"detection_rules,omitzero"`
 	Waivers []Waiver       `json:"waivers,omitempty"`
 	// Reinforcement is the level of reminders to begin with; StandardFrom,

@@ -38,7 +38,7 @@ type DetectionRules struct {
 	// ActConfidence is the confidence from which a sign blocks in standard mode, 0 to
 	// 1. 0: the default.
 	ActConfidence float64 `json:"act_confidence,omitempty"`
-	// Protected are globs of files that checks depend on, besides the built-in ones;
+	// Protected are globs of files that checks depend on, in addition to the built-in ones;
 	// changes of them are regressions.
 	Protected []string `json:"protected_paths,omitempty"`
 }
@@ -104,7 +104,7 @@ type Waiver struct {
 	Reason string `json:"reason"`
 	// Expires is when the waiver ends. The zero value: never.
 	Expires time.Time `json:"expires,omitzero"`
-	// By is who permits it; may be empty.
+	// By is the user who permits it; may be empty.
 	By string `json:"by,omitempty"`
 }
 

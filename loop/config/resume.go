@@ -52,7 +52,7 @@ func Resumed(old *Config, req *record.ResumeRequest) (next Config, kept []record
 		next.Take(&set, taken...)
 		given := append(next.Given, asked...)
 		slices.Sort(given)
-		next.Given = slices.Compact(given) // never nil, which stands for all of them
+		next.Given = slices.Compact(given) // never nil, which means all of them
 	}
 	if raw, err = json.Marshal(&next); err != nil {
 		return next, nil, err

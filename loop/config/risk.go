@@ -11,7 +11,7 @@ type RiskAnswer string
 
 // The answers, from the mildest.
 const (
-	// RiskAllow permits the call. RiskWarn does too, and tells the agent why the call
+	// RiskAllow permits the call. RiskWarn does too, and warns the agent why the call
 	// is risky.
 	RiskAllow RiskAnswer = "allow"
 	RiskWarn  RiskAnswer = "warn"

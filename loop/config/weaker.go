@@ -54,13 +54,13 @@ func weaker(field string, old, next *Config) bool {
 	return false
 }
 
-// lower reports whether a stands before b in an order.
+// lower reports whether a comes before b in an order.
 func lower[T comparable](a, b T, order ...T) bool {
 	return rank(a, order) < rank(b, order)
 }
 
-// rank is a place in an order. The empty word of the modes of detection stands for
-// the standard one.
+// rank returns the index of x in an order. The empty mode of detection is the
+// standard one.
 func rank[T comparable](x T, order []T) int {
 	if any(x) == any(Detection("")) {
 		x = any(DetectionStandard).(T) //nolint:forcetypeassert // x is a mode

@@ -49,7 +49,7 @@ type CommandConfig struct {
 	// this process. VarHook, VarLoop and VarIteration cannot be overridden.
 	Env []string
 	// Hold are files that stay open until the program and its descendants are
-	// gone: a lock on one of them tells others when they may take over.
+	// gone: another process that waits for a lock on one of them can then take over.
 	Hold []*os.File
 	// Grace is how long the program may take to end after SIGTERM. 0:
 	// DefaultGrace; negative: it is killed at once.

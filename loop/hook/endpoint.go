@@ -20,7 +20,7 @@ type EndpointConfig struct {
 	// URL is where messages are posted: http or https, without a user or
 	// password. Required.
 	URL string
-	// Header is sent besides, for example an Authorization; may be nil. It never
+	// Header is sent in addition, for example an Authorization; may be nil. It never
 	// appears in errors.
 	Header http.Header
 	// MaxReply is the longest body of a reply that is read, in bytes. 0:
@@ -44,7 +44,7 @@ func (c EndpointConfig) withDefaults() EndpointConfig {
 }
 
 // parseAddress reads an address that messages can be posted to. The error does
-// not repeat it: it may hold secrets.
+// not repeat it: it may contain secrets.
 func parseAddress(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -87,13 +87,13 @@ func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
 		cfg: cfg, where: u.Scheme + "://" + u.Host + u.EscapedPath(),
 		client: &http.Client{
 			Transport: cfg.Transport,
-			// Hands the redirect itself over: Handle says what it thinks of it.
+			// Returns the redirect itself: Handle reports it as a fault.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
-// Close lets go of idle connections. The endpoint can be used again.
+// Close closes idle connections. The endpoint can be used again.
 func (e *Endpoint) Close() error {
 	e.client.CloseIdleConnections()
 	return nil

@@ -48,13 +48,13 @@ const (
 // maxFaultBytes is the longest text of a fault.
 const maxFaultBytes = 2 << 10
 
-// FaultError is the failure of a handler. Its messages hold no secrets as far as
-// they can be recognised.
+// FaultError is the failure of a handler. Recognised secrets are removed from its
+// messages.
 type FaultError struct {
 	Kind FaultKind
 	// Msg says what happened, for people.
 	Msg string
-	// Detail is what the handler said itself, for example the end of its standard
+	// Detail is the output of the handler, for example the end of its standard
 	// error, or the stack of a panic; may be empty, may have many lines.
 	Detail string
 	// Err is the cause; may be nil.

@@ -9,10 +9,10 @@ import (
 // concurrent use: tool calls of an agent may come at once.
 //
 // Handle returns soon after ctx ends. A Go value that does not is abandoned
-// after a while: the runner goes on with a [FaultError] of kind [FaultHung], does
+// after a while: the runner continues with a [FaultError] of kind [FaultHung], does
 // not ask it again until it has returned, and [Runner.Close] waits for it. An
 // error is a fault; a verdict in addition to the error counts when it is stricter than
-// what the fault comes to. A panic is a fault too.
+// the result of the policy for faults. A panic is a fault too.
 //
 // The message is shared with other handlers and must not be changed.
 type Handler interface {
@@ -35,7 +35,7 @@ const (
 	KindHTTP    Kind = "http"    // an endpoint
 )
 
-// kindOf tells the kind of a handler.
+// kindOf returns the kind of a handler.
 func kindOf(h Handler) Kind {
 	switch h.(type) {
 	case *Command:

@@ -15,7 +15,7 @@ const (
 	MaxContentBytes = 64 << 10
 	// MaxInjectBytes is the longest text for the prompt in one reply.
 	MaxInjectBytes = 16 << 10
-	// MaxRecommendations is how many recommendations a reply may hold, and
+	// MaxRecommendations is how many recommendations a reply may contain, and
 	// MaxRecommendationBytes how long each may be.
 	MaxRecommendations     = 100
 	MaxRecommendationBytes = 4 << 10

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
-// Role says who speaks: the loop is the user, a handler the assistant.
+// Role is the role of the sender: the loop is the user, a handler the assistant.
 type Role string
 
 // The roles.
@@ -20,9 +20,9 @@ const (
 )
 
 // Message is the input of handlers of a hook. It is read-only for them, and
-// for the loop from the moment it is handed to a [Runner].
+// for the loop after it is passed to a [Runner].
 type Message struct {
-	// Role is RoleUser, which empty stands for.
+	// Role is RoleUser; empty means the same.
 	Role Role `json:"role"`
 	// Content says in words what is asked.
 	Content string `json:"content"`
@@ -30,7 +30,7 @@ type Message struct {
 	Metadata Metadata `json:"metadata"`
 	// Timestamp is when it was sent, in UTC; [Runner.Run] fills it in.
 	Timestamp time.Time `json:"timestamp,omitzero"`
-	// Sender is who sent it; [Runner.Run] fills in "perdure".
+	// Sender is the name of the sender; [Runner.Run] sets "perdure".
 	Sender string `json:"sender,omitempty"`
 }
 

@@ -170,7 +170,7 @@ func oneOf(field, got string, words []string) error {
 	return fmt.Errorf("%s: want one of %s; found %q", field, strings.Join(words, ", "), clip.Bytes(got, MaxNameBytes))
 }
 
-// child returns the object that a member holds; ok is false if there is none.
+// child returns the object of a member; ok is false if there is none.
 func (o object) child(name string) (child object, ok bool) {
 	child = object{path: jsontree.Join(o.path, name), value: o.take(name), text: o.text,
 		taken: make(map[string]bool), errs: o.errs}

@@ -12,7 +12,7 @@ type Outcome struct {
 	Verdict Verdict
 	// Inject is the text for the agent's prompt: that of all handlers in their
 	// order, with an empty line between, at most [Config].MaxInject bytes. Cut
-	// tells that there was more.
+	// is set if there was more.
 	Inject string
 	Cut    bool
 	// Recommendations are those of all handlers in their order; at most
@@ -21,7 +21,7 @@ type Outcome struct {
 	// Level is the level of reinforcement that the last handler asked for that
 	// asked for one; may be empty.
 	Level Level
-	// Reasons are what was said with a verdict other than ALLOW, in order.
+	// Reasons are the texts of the verdicts other than ALLOW, in order.
 	Reasons []Reason
 	// Regressions are those that handlers reported, in order.
 	Regressions []Regression
@@ -33,7 +33,7 @@ type Outcome struct {
 type Reason struct {
 	Handler string
 	Verdict Verdict
-	// Content is what the handler said, or its fault.
+	// Content is the content of the reply, or the fault.
 	Content string
 }
 

@@ -37,18 +37,18 @@ type Record struct {
 	Verdict Verdict
 	// Fault is why there was no reply; nil when there was one.
 	Fault *RecordedFault
-	// StateChanges are what the handler changed in the loop's state, as it told;
+	// StateChanges are the changes of the loop's state that the handler reported;
 	// nil for none. In a log, changes of more than 24 KiB are replaced by their
 	// size.
 	StateChanges map[string]any
 }
 
-// RecordedFault is a [FaultError] as it is written down.
+// RecordedFault is a [FaultError] as it is logged.
 type RecordedFault struct {
 	Kind FaultKind `json:"kind,omitempty"`
 	// Message is one line of at most 2 KiB.
 	Message string `json:"message"`
-	// Detail is what the handler said itself, at most 2 KiB of it: the end of its
+	// Detail is the output of the handler, at most 2 KiB of it: the end of its
 	// standard error, the beginning of a stack or body; may be empty.
 	Detail string `json:"detail,omitempty"`
 }

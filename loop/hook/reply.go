@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/text/clip"
 )
 
-// Verdict says whether the loop may go on.
+// Verdict says whether the loop may continue.
 type Verdict string
 
 // The verdicts, from mild to strict.
@@ -93,9 +93,9 @@ func levelWords() []string {
 		string(LevelAdaptive)}
 }
 
-// Reply is what a handler answers.
+// Reply is the reply of a handler.
 type Reply struct {
-	// Role is RoleAssistant, which empty stands for.
+	// Role is RoleAssistant; empty means the same.
 	Role Role `json:"role"`
 	// Content says in words what the handler found; at most [MaxContentBytes].
 	Content string `json:"content"`
@@ -103,7 +103,7 @@ type Reply struct {
 	Metadata ReplyMetadata `json:"metadata"`
 	// Timestamp is when it was given, in UTC; may be zero.
 	Timestamp time.Time `json:"timestamp,omitzero"`
-	// Sender is who gave it; may be empty.
+	// Sender is the name of the sender; may be empty.
 	Sender string `json:"sender,omitempty"`
 }
 
@@ -119,7 +119,7 @@ type ReplyMetadata struct {
 	// Level is the level of reinforcement the handler asks for; may be empty.
 	Level Level `json:"reinforcement_level,omitempty"`
 	// RegressionType, when set, reports a regression; then Severity is set too.
-	// Details may hold baseline_value, current_value and diff; at most
+	// Details may contain baseline_value, current_value and diff; at most
 	// [MaxDetailsBytes] as JSON.
 	RegressionType RegressionType `json:"regression_type,omitempty"`
 	Severity       Severity       `json:"severity,omitempty"`
@@ -152,8 +152,8 @@ func (m ReplyMetadata) MarshalJSON() ([]byte, error) {
 	return withMembers(doc, extra)
 }
 
-// validate says everything that is wrong, each with its field. It holds
-// replies of handlers in this process to the rules of decoded ones.
+// validate returns all errors of the reply, each with its field. The rules are the
+// same for replies of handlers in this process and for decoded ones.
 func (r Reply) validate() error {
 	m := r.Metadata
 	var errs []error
@@ -203,10 +203,10 @@ func (r Reply) Encode() ([]byte, error) {
 	return doc, nil
 }
 
-// DecodeReply reads a reply. Of its members only metadata.verdict has to be
-// there. Members of metadata that it does not know are kept in Extra, others
-// are ignored. The error names everything that is wrong; the reply then holds
-// what could be read, so that a BLOCK next to a fault is not lost.
+// DecodeReply reads a reply. Only the member metadata.verdict is
+// required. Unknown members of metadata are kept in Extra, other unknown members
+// are ignored. The error lists all problems; the reply then contains the members
+// that could be read, so that a BLOCK next to a fault is not lost.
 func DecodeReply(text []byte) (Reply, error) {
 	if err := within("reply", MaxReplyBytes, len(text)); err != nil {
 		return Reply{}, fmt.Errorf("read reply: %w", err)

@@ -54,7 +54,7 @@ type Registration struct {
 	Handler Handler
 	// Timeout ends an invocation. 0: the hook's own, see [Table]; negative: none.
 	Timeout time.Duration
-	// OnFault is what a fault comes to. Empty: the hook's own policy, see
+	// OnFault is the policy for faults. Empty: the hook's own policy, see
 	// [Table].
 	OnFault OnFault
 }
@@ -260,7 +260,7 @@ func (r *Runner) ask(ctx context.Context, row Row, h *post, m Message) (Record, 
 	return rec, reply
 }
 
-// policyOf is what a fault comes to at a hook.
+// policyOf returns the policy for a fault at a hook.
 func policyOf(row Row, own OnFault, m Message) OnFault {
 	if own == "" && row.Destructive && !m.destroys() {
 		return FaultContinues
@@ -268,7 +268,7 @@ func policyOf(row Row, own OnFault, m Message) OnFault {
 	return cmp.Or(own, row.OnFault)
 }
 
-// keep counts a record, writes it to the log and tells it.
+// keep counts a record, writes it to the log and passes it to Observe.
 func (r *Runner) keep(rec Record, h *post) {
 	r.metrics.Add(rec)
 	if h.Timeout >= 0 {

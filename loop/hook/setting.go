@@ -11,8 +11,7 @@ import (
 // SettingsKey is the section of the configuration that [Settings] are.
 const SettingsKey = "loop.hooks"
 
-// MaxTimeout is the longest time-out that can be configured; who wants more
-// wants none.
+// MaxTimeout is the longest time-out that can be configured, except none.
 const MaxTimeout = 24 * time.Hour
 
 // Setting is an entry of the section loop.hooks: one handler of the user.
@@ -36,9 +35,9 @@ type Setting struct {
 // asked.
 type Settings []Setting
 
-// Validate returns everything that is wrong at once, each with its key, for
-// example loop.hooks[2].url. It does not repeat commands and addresses, which
-// may hold secrets, and does not look whether programs and servers are there.
+// Validate returns all errors at once, each with its key, for example
+// loop.hooks[2].url. It does not repeat commands and addresses, which may contain
+// secrets, and does not check whether programs and servers exist.
 func (s Settings) Validate() error {
 	var errs []error
 	names := make(map[[2]string]int)
