@@ -109,7 +109,7 @@ type Result struct {
 	// Messages counts the agent's messages and tool calls: the last resort for
 	// an estimate of the context.
 	Messages int
-	// Notes are texts for users about anything unusual (text replaced, output cut).
+	// Notes report to users what was unusual (text replaced, output cut).
 	Notes []string
 }
 

@@ -33,9 +33,9 @@ const (
 )
 
 // follows returns the reaction to a failed turn. It waits for limits, or reassigns the
-// iteration to another agent when they are long or repeated. An agent that failed is retried once,
-// without another agent MaxRetries times; an agent that hangs is not retried. A full
-// context is followed by a fresh session.
+// iteration to another agent when they are long or repeated. An agent that failed is
+// retried once, without another agent MaxRetries times; an agent that hangs is not
+// retried. A full context is followed by a fresh session.
 func (r *run) follows(f *agent.Error) move {
 	s := &r.state.Run
 	_, other := r.nextAgent()

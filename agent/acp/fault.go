@@ -211,7 +211,7 @@ func kindOfReply(method string, e *rpcError, data *errorData, text string) agent
 	}
 	textKind := kindOfText(text)
 	if textKind == agent.KindQuota || textKind == agent.KindOverflow || textKind == agent.KindRateLimit {
-		return textKind // texts also mention the other kinds in passing
+		return textKind // a text may also mention the other kinds in passing
 	}
 	for _, status := range []int64{e.Code, int64(data.Status)} {
 		if kind := kindOfStatus(status); kind != "" {

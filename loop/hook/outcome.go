@@ -21,7 +21,7 @@ type Outcome struct {
 	// Level is the level of reinforcement that the last handler asked for that
 	// asked for one; may be empty.
 	Level Level
-	// Reasons are the texts of the verdicts other than ALLOW, in order.
+	// Reasons are the reasons of the verdicts other than ALLOW, in order.
 	Reasons []Reason
 	// Regressions are those that handlers reported, in order.
 	Regressions []Regression
