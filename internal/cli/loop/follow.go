@@ -71,11 +71,19 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 		}
 		switch e.Kind {
 		case loop.EventEnded:
-			how.bell()
-			_, err := b.WaitTree(ctx, id) // the tree ends after the loop
-			return err
+			l, err := b.Loop(ctx, id)
+			if err == nil && l.Status.Ended() { // else the loop was resumed after this event
+				how.bell()
+				_, err = b.WaitTree(ctx, id) // the tree ends after the loop
+				return err
+			}
+			if err != nil {
+				return err
+			}
 		case perdure.EventTreeCompleted, perdure.EventTreeFailed, perdure.EventTreeCancelled:
-			return nil
+			if tree, err := b.Tree(ctx, id); err != nil || tree.State.Terminal() {
+				return err
+			}
 		case loop.EventPaused:
 			if over, err := isPaused(ctx, b, id); over || err != nil {
 				how.bell()
