@@ -88,7 +88,8 @@ func TestRunRefuses(t *testing.T) {
 	}
 	p.refuses(perdure.CodeInvalid, "until is missing", "run", "x")
 	p.refuses(perdure.CodeInvalid, "task is missing", "run", " ", "--until", "true")
-	p.refuses(perdure.CodeInvalid, `selection "luckiest"`, "run", "x", "--until", "true", "--select", "luckiest")
+	p.refuses(perdure.CodeInvalid, "must be one of highest_quality_verified", "run", "x",
+		"--until", "true", "--select", "luckiest")
 	p.refuses(perdure.CodeInvalid, "max_iterations is 10001", "run", "x", "--until", "true", "--max-iterations", "10001")
 	p.refuses("", "takes one task, got 0", "run", "--until", "true")
 	p.refuses("", "none of the others can be", "run", "x", "--until", "true", "--detach", "--no-wait")
