@@ -37,7 +37,7 @@ type Error struct {
 	Op string
 	// Msg describes the failure.
 	Msg string
-	// Hint tells the user what to do; may be empty.
+	// Hint is what the user can do; may be empty.
 	Hint string
 	Err  error
 }

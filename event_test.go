@@ -152,7 +152,7 @@ func TestTreeEvents(t *testing.T) {
 		}
 		if err := errors.Join(r.root.AppendEvent(ctx, "x", []int{1}),
 			r.root.AppendEvent(ctx, "x", func() {})); perdure.CodeOf(err) != perdure.CodeInvalid {
-			t.Errorf("note that is no object: %v", err)
+			t.Errorf("note that is not an object: %v", err)
 		}
 		if _, err := r.root.Spawn(ctx, make([]perdure.TaskSpec, 1)); err != nil {
 			t.Fatal(err)

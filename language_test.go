@@ -20,7 +20,7 @@ import (
 // the strings of test files, mostly data, are not.
 var unclear = []struct{ pattern, instead string }{
 	{`tells? (?:whether|of)|(?:is|are|be|was|were|been) told`, "reports whether, reports, receives"},
-	{`somebody|nobody|whoever`, "the user, no process, any caller that"},
+	{`(?:some|no|any)body|whoever`, "the user, no process, any caller that"},
 	{`in the midst|of before`, "midway, previous"},
 	{`(?:what|who|which) stands? in|stands? in for|stood in for`, "fallback"},
 	{`passing faults?`, "transient error"},
@@ -40,6 +40,7 @@ var unclear = []struct{ pattern, instead string }{
 	{`desks?`, "work item"},
 	{`given up`, "failed permanently"},
 	{`uncertain calls?`, "call with unknown outcome"},
+	{`(?:is|are) none of`, "is not one of"},
 }
 
 // languageExceptions: key "words FILE WORD" to the reason.

@@ -142,7 +142,7 @@ func checkFloors(files []*sourceFile) []finding {
 	for _, dir := range publicPackages {
 		if dirs[dir] == nil {
 			found = append(found, finding{key: "public " + dir,
-				text: fmt.Sprintf("publicPackages names %s, which is no package", dir)})
+				text: fmt.Sprintf("publicPackages names %s, which is not a package", dir)})
 		}
 	}
 	return found

@@ -108,10 +108,10 @@ func checkNames(files []*sourceFile) []finding {
 		}
 	}
 	for _, group := range byDir(files) {
-		written, lazy := writtenNames(group), lazyFunctions(group)
+		written := writtenNames(group)
 		for _, f := range group {
 			if !f.test {
-				found = append(found, checkGlobals(f, written, lazy)...)
+				found = append(found, checkGlobals(f, written)...)
 			}
 		}
 	}
@@ -167,7 +167,7 @@ func checkInit(f *sourceFile) []finding {
 		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
 			found = append(found, finding{
 				key:  "init " + f.path,
-				text: fmt.Sprintf("%s: init: work at start-up that nobody asked for; call it where it is needed", f.at(fn.Pos())),
+				text: fmt.Sprintf("%s: init: hidden work at start-up; call it where it is needed", f.at(fn.Pos())),
 			})
 		}
 	}
@@ -198,7 +198,7 @@ func checkComments(f *sourceFile) []finding {
 // are: sentinel errors, embedded files, values computed when they are first used,
 // arrays that the package never writes to (the language has no constant ones), and
 // assertions named "_".
-func checkGlobals(f *sourceFile, written, lazy map[string]bool) []finding {
+func checkGlobals(f *sourceFile, written map[string]bool) []finding {
 	var found []finding
 	for _, decl := range f.ast.Decls {
 		d, ok := decl.(*ast.GenDecl)
@@ -211,7 +211,7 @@ func checkGlobals(f *sourceFile, written, lazy map[string]bool) []finding {
 				continue
 			}
 			for i, name := range s.Names {
-				if stays(f, s, i, lazy) || table(s, i) && !written[name.Name] {
+				if stays(f, s, i) || table(s, i) && !written[name.Name] {
 					continue
 				}
 				found = append(found, finding{
@@ -237,7 +237,7 @@ func embedded(doc *ast.CommentGroup) bool {
 	return false
 }
 
-func stays(f *sourceFile, s *ast.ValueSpec, i int, lazy map[string]bool) bool {
+func stays(f *sourceFile, s *ast.ValueSpec, i int) bool {
 	name := s.Names[i].Name
 	if name == "_" || strings.HasPrefix(name, "Err") || strings.HasPrefix(name, "err") {
 		return true
@@ -249,16 +249,8 @@ func stays(f *sourceFile, s *ast.ValueSpec, i int, lazy map[string]bool) bool {
 	if !ok {
 		return false
 	}
-	if fn, ok := call.Fun.(*ast.Ident); ok {
-		return lazy[fn.Name]
-	}
-	return isOnce(f, call) || calls(f, call, modulePath+"/internal/text/lazyregexp", "New")
-}
-
-// isOnce reports whether a call returns a function that computes its value when it
-// is first called.
-func isOnce(f *sourceFile, call *ast.CallExpr) bool {
-	return calls(f, call, "sync", "OnceValue", "OnceValues", "OnceFunc")
+	return calls(f, call, "sync", "OnceValue", "OnceValues", "OnceFunc") ||
+		calls(f, call, modulePath+"/internal/text/lazyregexp", "New")
 }
 
 // calls reports whether a call is one of the functions of a package.
@@ -269,27 +261,6 @@ func calls(f *sourceFile, call *ast.CallExpr, pkg string, names ...string) bool 
 	}
 	x, ok := sel.X.(*ast.Ident)
 	return ok && f.imports()[x.Name] == pkg && slices.Contains(names, sel.Sel.Name)
-}
-
-// lazyFunctions returns the names of a package's functions that only return the
-// result of sync.OnceValue.
-func lazyFunctions(files []*sourceFile) map[string]bool {
-	names := make(map[string]bool)
-	for _, f := range files {
-		for _, decl := range f.ast.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok || fn.Recv != nil || fn.Body == nil || len(fn.Body.List) != 1 {
-				continue
-			}
-			ret, ok := fn.Body.List[0].(*ast.ReturnStmt)
-			if !ok || len(ret.Results) != 1 {
-				continue
-			}
-			call, ok := ret.Results[0].(*ast.CallExpr)
-			names[fn.Name.Name] = ok && isOnce(f, call)
-		}
-	}
-	return names
 }
 
 // table reports whether a variable is an unexported array given with its values.
@@ -417,8 +388,8 @@ func TestNamesRule(t *testing.T) {
 		{"globals", "a/a.go", "package a\nimport (\"regexp\"; \"sync\")\nvar x = 1\nvar y []string\nvar ErrZ = 1\n" +
 			"var _ = 2\nvar re = regexp.MustCompile(``)\nvar once = sync.OnceValue(f)",
 			[]string{"global a/a.go re", "global a/a.go x", "global a/a.go y"}},
-		{"lazy global", "a/a.go", "package a\nimport \"sync\"\nvar x, y = once(), other()\n" +
-			"func once() func() int { return sync.OnceValue(f) }\nfunc other() func() int { return f }",
+		{"lazy global", "a/a.go", "package a\nimport \"github.com/perdure/perdure/internal/text/lazyregexp\"\n" +
+			"var x = lazyregexp.New(`a`)\nvar y = once()\nfunc once() func() int { return f }",
 			[]string{"global a/a.go y"}},
 		{"table", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() string { return x[0] }", nil},
 		{"table written to", "a/a.go", "package a\nvar x = [...]string{\"a\"}\nfunc f() { x[0] = \"b\" }",

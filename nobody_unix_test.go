@@ -12,7 +12,7 @@ import (
 )
 
 // asNobody makes the command run without the rights of root, to whom nothing
-// is read-only. Anybody else stays who they are.
+// is read-only. Another user keeps its own rights.
 func asNobody(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -44,7 +44,7 @@ func TestServerDropsConnections(t *testing.T) {
 		}
 	}
 	if got := claim(t, openSession(t, other), 9); len(got) != 3 {
-		t.Errorf("claimed %d tasks, want the 3 that nobody has", len(got))
+		t.Errorf("claimed %d tasks, want the 3 that no worker has", len(got))
 	}
 	complete(t, r.root, "")
 	sound(t, s)

@@ -302,7 +302,7 @@ func TestBadAnswersThenGoodOnes(t *testing.T) {
 			task := regexp.MustCompile(`perdure retry (task-\d+)`).FindStringSubmatch(stderr)
 			tree := regexp.MustCompile(`tree-[0-9a-f]{8}`).FindString(stderr)
 			if task == nil {
-				t.Fatalf("nobody says how to go on:\n%s", stderr)
+				t.Fatalf("no hint:\n%s", stderr)
 			}
 			p.good("retry", task[1])
 			if out := p.good("resume", tree); !strings.Contains(out, "from a") || !strings.Contains(out, "from b") {

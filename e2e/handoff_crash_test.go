@@ -164,7 +164,7 @@ func (w *workplace) killed(c handoffChange, point string, n int) {
 		t.Errorf("completed: %s, want %s", got, want)
 	}
 	if strings.Contains(old, "theirs") && !slices.Contains(shown.Blockers, "theirs") {
-		t.Errorf("what somebody wrote into the file is lost: %q", shown.Blockers)
+		t.Errorf("an edit of the file is lost: %q", shown.Blockers)
 	}
 	w.sh(c.after)
 	if left := w.leftovers(); len(left) > 0 {

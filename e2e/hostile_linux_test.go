@@ -200,7 +200,7 @@ func gone(pid int) bool {
 	return bytes.HasPrefix(after, []byte("Z"))
 }
 
-// TestBrokenPipe: a reader that has enough is no fault, and the run is finished.
+// TestBrokenPipe: a reader that has enough is not a fault, and the run is finished.
 func TestBrokenPipe(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--json"}, nil} {

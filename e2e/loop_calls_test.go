@@ -43,7 +43,7 @@ func TestLoopKilledWhileAHookAsks(t *testing.T) {
 		t.Fatalf("it was not killed, it ended with %d: %s%s", status, out, errs)
 	}
 	if w.read("src/App.tsx") != "app\n" {
-		t.Error("the call was made that nobody had answered")
+		t.Error("the call was made before it was answered")
 	}
 	w.sh("perdure loop resume", env...)
 	if w.read("tests/b") != "pass\n" || w.read("src/App.tsx") != "app\n" {

@@ -27,7 +27,7 @@ echo "1..$n"; exit $bad
 const loopAgent = `prompt=$(cat)
 echo line >> log
 case $(wc -l < log) in
-*2) case "$prompt" in *"taken back"*) ;; *) rm tests/a ;; esac ;;
+*2) case "$prompt" in *"reverted"*) ;; *) rm tests/a ;; esac ;;
 *3) echo pass > tests/b ;;
 esac
 echo "I added a line"
@@ -163,7 +163,7 @@ func (w *workplace) loopKilled(kill string) {
 	case status == 0:
 	case status == 4 && strings.Contains(errs, "there is no loop"): // it died before there was one
 		w.sh(loopRun)
-	case status == 5 && strings.Contains(errs, "has ended: it is completed"): // or when it had ended
+	case status == 5 && strings.Contains(errs, "has ended: completed"): // or when it had ended
 	default:
 		t.Fatalf("resume ended with %d: %s%s", status, out, errs)
 	}

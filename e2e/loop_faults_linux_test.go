@@ -35,7 +35,7 @@ func (w *workplace) agent(script string) {
 	}
 }
 
-// agentFile is outside the workspace, so that it is no part of it.
+// agentFile is outside the workspace, so that it is not part of it.
 func (w *workplace) agentFile() string { return w.dir + ".agent" }
 
 // outside is a file outside the workspace.

@@ -43,7 +43,7 @@ rm out secret; mkdir out; echo mine > out/secret; ln -sfn /etc dangling; rmdir e
 	index := w.sh("git status --porcelain=v2 | grep -c ^[12] || true")
 	w.sh("perdure loop abort --revert")
 	if after := w.sh(listing); after != before {
-		t.Errorf("after the loop was taken back the files are\n%s\nbefore they were\n%s", after, before)
+		t.Errorf("after the loop was reverted the files are\n%s\nbefore they were\n%s", after, before)
 	}
 	if index == "0\n" {
 		t.Error("the index of the user was changed")
@@ -76,7 +76,7 @@ func TestLoopWithoutGit(t *testing.T) {
 			wantSaid(t, said, status, 6, "1 test removed")
 			w.sh("perdure loop abort --revert", env...)
 			if after := w.sh(listing); after != before {
-				t.Errorf("after the loop was taken back the files are\n%s\nbefore they were\n%s", after, before)
+				t.Errorf("after the loop was reverted the files are\n%s\nbefore they were\n%s", after, before)
 			}
 		})
 	}

@@ -101,7 +101,7 @@ func (d *disk) fail(format string, args ...any) {
 }
 
 // line replays one line of the trace. A call changes the disk when it returns; an
-// acknowledgement counts when it begins.
+// acknowledgement counts, and a file is closed, when the call begins.
 func (d *disk) line(line string) {
 	thread, text, ok := strings.Cut(line, " ")
 	if !ok {
@@ -135,6 +135,8 @@ func (d *disk) begins(thread, text string) {
 			f.changes = len(h.file.pending)
 		}
 		d.flushes[thread] = f
+	case "close": // another thread can open a file with this number before the call returns
+		delete(d.open, c.number(0))
 	case "write":
 		if data := c.data(1); c.number(0) == 1 && strings.HasPrefix(string(data), "ACK ") {
 			for _, fact := range strings.Split(strings.TrimSpace(string(data)), "\n") {
@@ -180,8 +182,6 @@ func (d *disk) returns(thread, text string) {
 		d.removes(c.path(1))
 	case "fsync", "fdatasync":
 		d.flushed(thread)
-	case "close":
-		delete(d.open, c.number(0))
 	}
 }
 
@@ -273,7 +273,7 @@ func (d *disk) renames(from, to string) {
 	}
 	file, there := d.live[from]
 	if !there || file == nil {
-		d.fail("renamed %s, which is no file of the disk", from)
+		d.fail("renamed %s, which is not a file of the disk", from)
 		return
 	}
 	d.name(naming{old: from, name: to, file: file})

@@ -170,7 +170,7 @@ func FuzzClip(f *testing.F) {
 		}
 		whole := strings.ToValidUTF8(text, "\uFFFD")
 		if head, cut := strings.CutSuffix(got, "…"); got != whole && (!cut || !strings.HasPrefix(whole, head)) {
-			t.Fatalf("%q is no beginning of %q", got, text)
+			t.Fatalf("%q is not a beginning of %q", got, text)
 		}
 		if handoff.Clip(got) != got {
 			t.Fatalf("%q is cut again", got)

@@ -75,7 +75,7 @@ func TestWith(t *testing.T) {
 		{"heartbeat among others", `{"a":[1],"lastHeartbeat":"x","b":{"c":[2]},"activePrd":{"checkpoint":{}},"d":3}`, "prd",
 			nil,
 			`{"a":[1],"lastHeartbeat":"2026-03-01T00:00:00Z","b":{"c":[2]},"activePrd":{"checkpoint":null},"d":3}`},
-		{"a heartbeat that is no time", `{"activePrd":{"checkpoint":{}},"lastHeartbeat":12}`, "prd", nil,
+		{"a heartbeat that is not a time", `{"activePrd":{"checkpoint":{}},"lastHeartbeat":12}`, "prd", nil,
 			`{"activePrd":{"checkpoint":null},"lastHeartbeat":12}`},
 	}
 	for _, tt := range tests {

@@ -221,7 +221,7 @@ func byHands() []situation {
 		}, "src/a.go changed, src/b.go fresh: stale"},
 		{"real edit", func(b *bench) { b.write("src/a.go", "package a\n\nfunc A() {}\n") },
 			"src/a.go changed, src/b.go fresh: stale"},
-		{"new file of somebody else", func(b *bench) { b.write("src/c.go", "package c\n") }, bothFresh},
+		{"new file of another process", func(b *bench) { b.write("src/c.go", "package c\n") }, bothFresh},
 		{"new file where none was", func(b *bench) {
 			b.record("src/c.go")
 			b.write("src/c.go", "package c\n")
@@ -412,7 +412,7 @@ func TestSources(t *testing.T) {
 		t.Errorf("%d sources and %d others of %d", len(sources), len(others), len(paths))
 	}
 	if !slices.Contains(handoff.OutputFolders(), "node_modules") {
-		t.Error("node_modules is no output folder")
+		t.Error("node_modules is not an output folder")
 	}
 	many := make([]string, 5000)
 	for i := range many {

@@ -116,7 +116,7 @@ func (r *run) undoInterrupted(ctx context.Context) error {
 		}
 		r.note(EventReverted, map[string]any{"iteration": t.Number, "why": "it was interrupted", "files": len(changes)})
 	}
-	r.handed("the turn is taken back", r.reopenHandoff(ctx))
+	r.handed("the turn is reverted", r.reopenHandoff(ctx))
 	t.Working, t.Reopened = false, true
 	return nil
 }
@@ -271,7 +271,7 @@ func (r *run) keepTurn(ctx context.Context) error {
 	return nil
 }
 
-// waitForLimit parks the iteration until the limit ends. That is no retry.
+// waitForLimit parks the iteration until the limit ends. That is not a retry.
 func (r *run) waitForLimit(ctx context.Context, failure *agent.Error) error {
 	s := &r.state.Run
 	wait := min(firstWait<<min(s.Waits, 4), lastWait)

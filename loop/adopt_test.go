@@ -45,7 +45,7 @@ func TestAdopt(t *testing.T) {
 	b := newBench(t, write("notes", "thinking"), write("tests/b", "pass"))
 	b.ok(b.adopt())
 	if l := b.work(); l.Status != record.Paused || l.Iteration != 8 || b.agent.done != 0 {
-		t.Fatalf("before anybody resumed it: %s after %d turns", show(l), b.agent.done)
+		t.Fatalf("before it was resumed: %s after %d turns", show(l), b.agent.done)
 	}
 	b.ask(record.Resume)
 	l := b.work()
@@ -56,7 +56,7 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("iterations became %s", got)
 	}
 	// What fails is what the check of here says, not that of then.
-	for _, want := range []string{"- b", "Iteration 7 (taken back", "two tests are gone",
+	for _, want := range []string{"- b", "Iteration 7 (reverted", "two tests are gone",
 		"Iteration 2 (the check passed"} {
 		if !strings.Contains(b.agent.prompts[0], want) {
 			t.Errorf("the first prompt does not tell %q:\n%s", want, b.agent.prompts[0])

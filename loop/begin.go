@@ -134,7 +134,7 @@ func (r *run) history(ctx context.Context) map[string]any {
 	return inputs
 }
 
-// prepare takes the snapshot that the iteration can be taken back to.
+// prepare takes the snapshot to which the iteration can be reverted.
 func prepare(ctx context.Context, r *run) (string, error) {
 	t := &r.state.Run
 	began := time.Now()

@@ -31,7 +31,7 @@ func complete(ctx context.Context, r *run) (string, error) {
 }
 
 // best is the iteration that the loop should leave; nil when there is none. One
-// that was undone, or has a regression that was not accepted, is no candidate.
+// that was undone, or has a regression that was not accepted, is not a candidate.
 func (r *run) best(ctx context.Context) (*state.Outcome, error) {
 	list, err := r.e.records.Candidates(ctx, r.l.Tree.ID, r.cfg.QualityThreshold)
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *run) best(ctx context.Context) (*state.Outcome, error) {
 func choose(ctx context.Context, r *run) (string, error) {
 	last := r.state.Run.Number
 	if r.cfg.Plain {
-		r.state.Selected, r.state.SelectedReason = last, "Final iteration; none is chosen while the watching is off"
+		r.state.Selected, r.state.SelectedReason = last, "Final iteration; none is selected, the supervision is off"
 		return stepFinish, nil
 	}
 	best, err := r.best(ctx)
@@ -65,7 +65,7 @@ func choose(ctx context.Context, r *run) (string, error) {
 	}
 	if best == nil || r.cfg.RequireVerification && !best.Check.Passed {
 		r.state.SelectedReason = "no iteration can be kept; the files are as the last one left them"
-		if r.state.Reverted != "" && r.state.FilesOf == 0 { // it was taken back
+		if r.state.Reverted != "" && r.state.FilesOf == 0 { // it was reverted
 			r.state.SelectedReason = fmt.Sprintf("no iteration can be kept; the files are those from before iteration %d", last)
 		}
 		return stepFinish, nil
@@ -154,7 +154,7 @@ func finish(ctx context.Context, r *run) (string, error) {
 }
 
 // settle ends the root as the loop ended. What cannot be written or removed then
-// is no reason to begin anything again.
+// is not a reason to begin anything again.
 func (r *run) settle(ctx context.Context) error {
 	if r.e.cfg.Ended != nil {
 		if err := r.e.cfg.Ended(ctx, &r.l.Tree, r.e.dir(&r.l.Tree)); err != nil {

@@ -85,7 +85,7 @@ func (r *run) settings() string {
 
 // settingsChanged is a regression when the agent did not leave the settings as it found
 // them: no snapshot has them, and the next loop reads them. What a person changes
-// after its turn, while nothing runs, is no business of the agent's.
+// after its turn, while nothing runs, does not concern the agent.
 func (r *run) settingsChanged() []regression.Regression {
 	if t := &r.state.Run; r.cfg.Plain || t.Settings == "" || t.Left == "" || t.Left == t.Settings {
 		return nil

@@ -23,7 +23,7 @@ func TestOverruns(t *testing.T) {
 		"slow detection": {detection: 501 * time.Millisecond, want: []hook.WarningKind{hook.WarnLatency}},
 		"snapshots": {times: state.Times{Agent: minute / 2, Check: minute / 2, Snapshot: 3000, Hooks: 2000, Engine: 1001},
 			want: []hook.WarningKind{hook.WarnOverhead}},
-		"nobody notices": {times: state.Times{Agent: 100, Snapshot: 900}},
+		"not noticeable": {times: state.Times{Agent: 100, Snapshot: 900}},
 		"both": {times: state.Times{Agent: minute, Engine: 7000}, detection: 6 * time.Second,
 			want: []hook.WarningKind{hook.WarnLatency, hook.WarnOverhead}},
 		"nothing to limit": {times: state.Times{Agent: minute, Engine: 7000}, detection: time.Minute,

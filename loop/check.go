@@ -87,7 +87,7 @@ func (r *run) checkAt(ctx context.Context, at *metric.Runner, baseline *testrepo
 		}
 	}
 	if !report.Complete {
-		c.Incomplete = report.Reason // an exit status alone is no proof
+		c.Incomplete = report.Reason // an exit status alone is not proof
 	}
 	c.Passed = !c.TimedOut && report.Complete && len(report.Broken) == 0 && (c.Exit == 0 || c.Counts.Flaky > 0) &&
 		len(report.Failing()) == 0

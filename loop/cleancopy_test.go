@@ -138,7 +138,7 @@ func TestSealedAlwaysIsJudged(t *testing.T) {
 	}
 }
 
-// TestUnsealable: a check that hangs on the folder it is in is no regression; that
+// TestUnsealable: a check that hangs on the folder it is in is not a regression; that
 // there is no clean-copy check is reported, once.
 func TestUnsealable(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestUnsealable(t *testing.T) {
 }
 
 // TestSealedSetup: what the check needs is made by a command, and no ignored file
-// takes part; one that fails for the baseline, too, is no regression.
+// takes part; one that fails for the baseline, too, is not a regression.
 func TestSealedSetup(t *testing.T) {
 	t.Parallel()
 	for setup, state := range map[string]cleancheck.State{"mkdir marks && echo made > marks/tool": cleancheck.Passed,

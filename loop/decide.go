@@ -115,11 +115,11 @@ func (r *run) chainGate(out *state.Outcome) (string, error) {
 	return r.openGate(perdure.GateReassignment,
 		perdure.GateQuestion{Title: "no agent of the chain can continue: " + lastLine(out.AgentError),
 			Text: r.chain() + "\n\n" + r.describe(out), Options: []perdure.GateOption{
-				{Answer: answerRetry, Effect: "all agents are tried again, starting with the first; the reason (--reason) is " +
+				{Answer: answerRetry, Effect: "all agents are called again, starting with the first; the reason (--reason) is " +
 					"added to the next prompt"},
 				{Answer: answerManual, Effect: "the loop is paused; fix the problem, then resume the loop"},
 				{Answer: answerFinish, Effect: "the loop ends with its best iteration"},
-				{Answer: answerAbort, Effect: "the loop is abandoned; the files are not changed"},
+				{Answer: answerAbort, Effect: "the loop ends; the files are not changed"},
 			}})
 }
 
@@ -183,9 +183,9 @@ func (r *run) stuck(out *state.Outcome) (pattern, why string) {
 		return "agent_errors", fmt.Sprintf("the last %d iterations ended in an error of the agent: %s", r.state.AgentErrors,
 			out.AgentError)
 	case same >= config.DefaultStuckAfter:
-		return "same_error", fmt.Sprintf("the last %d iterations failed in the same way, with the same files", same)
+		return "same_error", fmt.Sprintf("the last %d iterations failed with the same error and the same files", same)
 	case swings:
-		return "oscillation", "the loop goes back and forth between two states"
+		return "oscillation", "the iterations alternate between two states"
 	case r.cfg.Planned > 0 && out.Iteration > 2*r.cfg.Planned && !r.state.Overrun:
 		r.state.Overrun = true // it is asked once
 		return "beyond_plan", fmt.Sprintf("%d iterations were planned, and this was the %d.", r.cfg.Planned, out.Iteration)

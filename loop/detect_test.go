@@ -60,7 +60,7 @@ func TestRenamedTestIsNotDeleted(t *testing.T) {
 }
 
 // TestForgedResults: results that list a test which the files do not have any more
-// are no proof that it ran.
+// are not proof that it ran.
 func TestForgedResults(t *testing.T) {
 	t.Parallel()
 	const check = `printf 'ok 1 - test_total\nok 2 - test_count\n1..2\n'; test -e done`

@@ -118,7 +118,7 @@ type LaunchRequest struct {
 
 // Launch checks a request and creates the loop. What cannot work is refused
 // before anything exists: a configuration that is wrong, an agent that is not
-// there, a folder that is no workspace, another loop in it that has not ended.
+// there, a folder that is not a workspace, another loop in it that has not ended.
 func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, error) {
 	raw, err := json.Marshal(req.Config)
 	if err != nil {

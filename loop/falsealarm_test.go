@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// TestFalseAlarmDoesNotAlarmAgain: what a person marked is no regression in the
+// TestFalseAlarmDoesNotAlarmAgain: what a person marked is not a regression in the
 // iterations that follow, also where other lines have moved it.
 func TestFalseAlarmDoesNotAlarmAgain(t *testing.T) {
 	t.Parallel()

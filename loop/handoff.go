@@ -42,7 +42,7 @@ const (
 )
 
 // handoffTask is the ad-hoc item that the work of an iteration is recorded under:
-// each has its own, so that nothing of one that was taken back leaks into the next.
+// each has its own, so that nothing of one that was reverted leaks into the next.
 func handoffTask(iteration int) string { return fmt.Sprintf("iteration-%d", iteration) }
 
 func (r *run) handoffFile() string {
@@ -238,7 +238,7 @@ func (r *run) resumption(ctx context.Context) string {
 }
 
 // writeHandoffs writes the decisions and failed approaches that earlier iterations
-// recorded, and the pending steps of the last one unless it was taken back.
+// recorded, and the pending steps of the last one unless it was reverted.
 func writeHandoffs(b *strings.Builder, outcomes []state.Outcome, reverted func(i int) bool) {
 	var decided, tried, pending []string
 	for i := range outcomes {

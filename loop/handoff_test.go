@@ -113,7 +113,7 @@ func TestHandoffAfterAFailure(t *testing.T) {
 }
 
 // TestNextIterationKnowsTheRecord: decisions and failed approaches reach the next
-// iteration, and of one that was taken back nothing that it claims to have done.
+// iteration, and of one that was reverted nothing that it claims to have done.
 func TestNextIterationKnowsTheRecord(t *testing.T) {
 	t.Parallel()
 	var b *bench
@@ -145,7 +145,7 @@ func TestNextIterationKnowsTheRecord(t *testing.T) {
 		}
 	}
 	if strings.Contains(b.agent.prompts[2], "Leave it broken") {
-		t.Errorf("what was taken back is still to be done:\n%s", b.agent.prompts[2])
+		t.Errorf("what was reverted is still to be done:\n%s", b.agent.prompts[2])
 	}
 }
 

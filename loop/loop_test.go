@@ -332,7 +332,7 @@ func TestRegressionToAGate(t *testing.T) {
 		case 7:
 			return errors.Join(w.remove("tests/a"), w.remove("tests/b"))
 		case 8:
-			if strings.Contains(w.prompt, "taken back") && strings.Contains(w.prompt, "keep the tests") {
+			if strings.Contains(w.prompt, "reverted") && strings.Contains(w.prompt, "keep the tests") {
 				return w.write("tests/b", "pass")
 			}
 		}

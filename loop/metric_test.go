@@ -123,7 +123,7 @@ func TestApprovedCoverage(t *testing.T) {
 }
 
 // TestCoverageComesBack: a loss that is not grave is named in the next prompt, and
-// what was accepted or covered again is no regression.
+// what was accepted or covered again is not a regression.
 func TestCoverageComesBack(t *testing.T) {
 	t.Parallel()
 	covered := "package calc\n\nimport \"testing\"\n\nfunc TestAll(t *testing.T) {\n\tAdd(Sub(3, 2), 2)\n}\n\n" +
@@ -259,7 +259,7 @@ awk 'BEGIN { split("lib.c auth/key.c", file); split("miss auth/miss", list)
 for (f = 1; f <= 2; f++) { print "SF:" file[f]; while ((getline n < list[f]) > 0) missed[f, n]
 for (i = 1; i <= 200; i++) print "DA:" i "," !((f, i) in missed); print "end_of_record" } }' > "$PERDURE_COVERAGE"`
 
-// TestCoverageThresholds: exactly the threshold is no regression, more is.
+// TestCoverageThresholds: exactly the threshold is not a regression, more is.
 func TestCoverageThresholds(t *testing.T) {
 	t.Parallel()
 	lines := func(from, n int) string {
@@ -325,7 +325,7 @@ func TestMetricsThatCannotBeTaken(t *testing.T) {
 	b.put("coverage", "mode: set\n")
 	b.launch(func(c *config.Config) {
 		c.CheckTimeout = 2 * time.Second
-		// the first run's is no later one's
+		// what the first run wrote does not count for a later one
 		c.Coverage = `test -e tests/old || { echo "TN:" > "$PERDURE_COVERAGE"; touch tests/old; exit 0; }; :`
 		c.Types, c.Lint = "no-such-checker --all", "while :; do sleep 1; done"
 		c.Metrics = []config.Metric{{Name: "word", Command: "echo many"}, {Name: "infinite", Command: "echo Inf"},

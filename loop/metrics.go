@@ -215,7 +215,7 @@ func (r *run) suspects(ctx context.Context, c *checked) ([]string, error) {
 }
 
 // lostCoverage returns the part of the next prompt that lists the lines that lost
-// their coverage in the last iteration that was not taken back; empty when none did.
+// their coverage in the last iteration that was not reverted; empty when none did.
 func lostCoverage(last []record.Iteration) string {
 	for i := range last {
 		if last[i].Status == record.IterationReverted {

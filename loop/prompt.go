@@ -83,7 +83,7 @@ func (r *run) prompt(ctx context.Context) (string, error) {
 }
 
 // checkNow returns the check of the current files: that of the restored iteration,
-// else that of the latest iteration that was not taken back. If that iteration was
+// else that of the latest iteration that was not reverted. If that iteration was
 // imported, its check is unknown, and the baseline's is returned.
 func (r *run) checkNow(ctx context.Context, last []record.Iteration) (*state.Check, error) {
 	o, err := r.broughtBack(ctx)
@@ -146,7 +146,7 @@ func writeIterations(b *strings.Builder, last []record.Iteration, c *state.Check
 			state = "the check was not run"
 		}
 		if last[i].Status == record.IterationReverted {
-			state = "taken back"
+			state = "reverted"
 		}
 		fmt.Fprintf(b, "Iteration %d (%s; %s changed): %s\n\n", o.Iteration, state, human.Count(int64(o.Changed), "file"),
 			clip.Bytes(firstOf(o.AgentText, o.AgentError, madeWorse(&o), "no message"), 1000))

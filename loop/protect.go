@@ -17,7 +17,7 @@ import (
 
 // protected lists the changes since the trusted snapshot of files that the check
 // hangs on: configuration of CI, runners, linters and coverage, and what the
-// completion command names. They stay a regression until they are taken back or
+// completion command names. They stay a regression until they are reverted or
 // a person approves them.
 func (r *run) protected(ctx context.Context, since *evidence.Between, by *regression.Ruled) ([]regression.Regression,
 	error) {
@@ -90,7 +90,7 @@ func (r *run) protectedChange(ctx context.Context, c *workspace.Change, before, 
 	return strings.Join(parts, ", "), nil
 }
 
-// content is what a file held; nothing when it was not there or is no file.
+// content is what a file held; nothing when it was not there or is not a file.
 func (r *run) content(ctx context.Context, id workspace.ID, f *workspace.File) ([]byte, error) {
 	const most = 4 << 20 // manifests are small
 	if f == nil || f.Kind != workspace.KindFile || f.Size > most {

@@ -100,14 +100,14 @@ func adapt(ctx context.Context, r *run) (string, error) {
 	v := r.state.Recovery
 	if v.Attempt == 1 && v.Diagnosis != state.RewardHacking {
 		v.Did("adapt", "the prompt names the regressions")
-		return stepNext, r.retried(ctx, v, "What the last iteration made worse has to be made good first:\n"+
+		return stepNext, r.retried(ctx, v, "Fix the regressions of the last iteration first:\n"+
 			regressionLines(out)+advice(v.Diagnosis))
 	}
 	if v.Attempt <= 2 || has(out, hook.TestDeletion) {
 		if files, err := r.lostTests(ctx, out); err != nil || len(files) > 0 {
 			return stepNext, errors.Join(err, r.restoreTests(ctx, out, v, files))
 		}
-		v.Did("adapt", "the iteration is taken back")
+		v.Did("adapt", "the iteration is reverted")
 		return stepNext, r.revert(ctx, out, v)
 	}
 	best, err := r.best(ctx)
@@ -119,10 +119,10 @@ func adapt(ctx context.Context, r *run) (string, error) {
 	}
 	if place, ok := r.nextAgent(); ok && v.Attempt <= 4 {
 		r.state.Agent = place
-		v.Did("adapt", "the iteration is taken back, and "+r.agentName()+" continues")
+		v.Did("adapt", "the iteration is reverted, and "+r.agentName()+" continues")
 		return stepNext, r.revert(ctx, out, v)
 	}
-	v.Did("adapt", "the iteration is taken back, and the task is split")
+	v.Did("adapt", "the iteration is reverted, and the task is split")
 	err = r.revert(ctx, out, v)
 	r.state.Reverted += "\nSplit the task: write down its parts, do the first small one only, and see that the command " +
 		"gets no worse."
@@ -221,7 +221,7 @@ func (r *run) revert(ctx context.Context, out *state.Outcome, v *state.Recovery)
 	if _, err := r.files.Restore(ctx, out.Before); err != nil {
 		return refusal(err)
 	}
-	r.state.Reverted = "The last iteration was taken back, because it made things worse:\n" + regressionLines(out)
+	r.state.Reverted = "The last iteration was reverted because of these regressions:\n" + regressionLines(out)
 	r.note(EventReverted, map[string]any{"iteration": out.Iteration, "why": regression.Worst(out.Regressions).Text,
 		"snapshot": out.Before})
 	if v != nil {

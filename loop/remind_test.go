@@ -32,7 +32,7 @@ func (b *bench) levels() string {
 func TestRemindersRise(t *testing.T) {
 	t.Parallel()
 	n := 0
-	other := func(w *turn) error { // another failure each time, so that it is no repetition
+	other := func(w *turn) error { // another failure each time, so that it is not a repetition
 		n++
 		return w.write("tests/b", fmt.Sprint("fail", n))
 	}
@@ -90,7 +90,7 @@ func TestRemindersOff(t *testing.T) {
 	}
 }
 
-// TestHonestExit: an agent that reports that the tests are wrong is no failure: a
+// TestHonestExit: an agent that reports that the tests are wrong is not a failure: a
 // person accepts it, or the loop goes on.
 func TestHonestExit(t *testing.T) {
 	t.Parallel()

@@ -142,17 +142,17 @@ func invalidResume(err error) error {
 		return err
 	}
 	return &perdure.Error{Code: perdure.CodeInvalid, Op: "resume loop", Msg: err.Error(),
-		Hint: "`perdure loop run` begins another loop"}
+		Hint: "`perdure loop run` starts another loop"}
 }
 
 // ended returns the error of resuming a loop that has ended, with a hint.
 func ended(tree *perdure.Tree, row *record.Loop) error {
-	hint := "`perdure loop run` begins another one in the same folder, with the files as they are now"
+	hint := "`perdure loop run` starts another loop in the same folder"
 	if row.Status == record.Failed {
 		hint = "resume it with a higher --max-iterations"
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "resume loop",
-		Msg: fmt.Sprintf("%s has ended: it is %s after %s", ID(tree), row.Status,
+		Msg: fmt.Sprintf("%s has ended: %s after %s", ID(tree), row.Status,
 			human.Count(int64(row.Iteration), "iteration")),
 		Hint: hint}
 }

@@ -173,7 +173,7 @@ func TestResumeRefuses(t *testing.T) {
 		"another case":      {request(`{"Task":"other"}`, ""), `there is no field "Task"`},
 		"a setting of none": {request("", `{"colour":"red"}`), `settings: there is no field "colour"`},
 		"who gave what":     {request(`{"given":[]}`, ""), `there is no field "given"`},
-		"a bad value":       {request(`{"max_iterations":20000}`, ""), "max_iterations is 20000, it may be 1 to 10000"},
+		"a bad value":       {request(`{"max_iterations":20000}`, ""), "max_iterations is 20000, must be 1 to 10000"},
 		"a bad type":        {request(`{"max_iterations":"many"}`, ""), "max_iterations"},
 		"no object":         {request(`[1]`, ""), "config: "},
 		"no agent":          {request(`{"agent":"missing"}`, ""), "there is no agent"},
@@ -206,7 +206,7 @@ func TestResumeAfterTheEnd(t *testing.T) {
 	for _, req := range []record.ResumeRequest{{}, request(`{"max_iterations":1}`, "")} {
 		_, err := b.engine.Resume(t.Context(), b.tree.ID, req)
 		if perdure.CodeOf(err) != perdure.CodeConflict ||
-			!strings.Contains(err.Error(), "has ended: it is failed after 1 iteration") ||
+			!strings.Contains(err.Error(), "has ended: failed after 1 iteration") ||
 			!strings.Contains(perdure.HintOf(err), "--max-iterations") {
 			t.Errorf("%v (%s)", err, perdure.HintOf(err))
 		}
@@ -285,7 +285,7 @@ func TestReopenedOnce(t *testing.T) {
 	_, err = b.engine.Resume(t.Context(), first.ID, record.ResumeRequest{})
 	b.ok(err)
 	if l := b.work(); l.Status != record.Completed && l.Status != record.Failed {
-		t.Errorf("nobody goes on: %s", show(l))
+		t.Errorf("no process continues: %s", show(l))
 	}
 }
 

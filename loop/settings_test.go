@@ -49,7 +49,7 @@ func TestPlain(t *testing.T) {
 		t.Errorf("gates: %+v, %v", gates, err)
 	}
 	if s, err := state.Read(l.State); err != nil || s.Selected != 6 ||
-		!strings.Contains(s.SelectedReason, "the watching is off") {
+		!strings.Contains(s.SelectedReason, "supervision is off") {
 		t.Errorf("standing %+v, %v", s, err)
 	}
 	b.sound()

@@ -134,7 +134,7 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// TestRateLimitIsAWait: it is no iteration and no retry.
+// TestRateLimitIsAWait: it is neither an iteration nor a retry.
 func TestRateLimitIsAWait(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, failing(agent.KindRateLimit), write("tests/b", "pass"))
@@ -252,7 +252,7 @@ func TestResumedAndPausedAgain(t *testing.T) {
 	b.launch(func(c *config.Config) { c.Until = "test -e tool || exit 127; " + checkTAP })
 	b.ask(record.Resume)
 	if l := b.work(); l.Status != record.Paused || l.Control != record.NoControl {
-		t.Fatalf("%s; somebody still wants it to %q", show(l), l.Control)
+		t.Fatalf("%s; the control request %q is still open", show(l), l.Control)
 	}
 	b.put("tool", "x")
 	b.ask(record.Resume)
@@ -261,7 +261,7 @@ func TestResumedAndPausedAgain(t *testing.T) {
 	}
 }
 
-// TestMissingCheckPauses: a completion command that is not there is no failure of
+// TestMissingCheckPauses: a completion command that does not exist is not a failure of
 // the agent.
 func TestMissingCheckPauses(t *testing.T) {
 	t.Parallel()
@@ -287,13 +287,13 @@ func TestSkippedTestIsARegression(t *testing.T) {
 	}
 }
 
-// TestBrokenTestIsNamed: the first recovery is to name it; nothing is taken back.
+// TestBrokenTestIsNamed: the first recovery is to name it; nothing is reverted.
 func TestBrokenTestIsNamed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(w *turn) error { return errors.Join(w.write("tests/a", "broken"), w.write("tests/b", "pass")) },
 		func(w *turn) error {
-			if !strings.Contains(w.prompt, "has to be made good first") {
-				return errors.New("it is not told")
+			if !strings.Contains(w.prompt, "Fix the regressions of the last iteration first") {
+				return errors.New("the prompt does not name it")
 			}
 			return w.write("tests/a", "pass")
 		})
@@ -376,12 +376,12 @@ func TestBudget(t *testing.T) {
 }
 
 // TestCheckItself: who changes what the check hangs on has not passed it. It is
-// named first, and counts until it is taken back.
+// named first, and counts until it is reverted.
 func TestCheckItself(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("check.sh", "exit 0"), func(w *turn) error {
 		if !strings.Contains(w.prompt, "the completion command names it") {
-			return errors.New("it is not told")
+			return errors.New("the prompt does not name it")
 		}
 		return errors.Join(w.write("check.sh", checkTAP), w.write("tests/b", "pass"))
 	})

@@ -110,7 +110,7 @@ func TestChainFails(t *testing.T) {
 	}
 }
 
-// The end of the caller's context is no failure of a model.
+// The end of the caller's context is not a failure of a model.
 func TestChainStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,8 +10,8 @@ import (
 const replacement = "\uFFFD"
 
 // NoteReplaced is the note of a response whose text was not valid UTF-8 or
-// held NUL bytes.
-const NoteReplaced = "the answer was not valid UTF-8 or held NUL bytes; these were replaced by U+FFFD"
+// contained NUL bytes.
+const NoteReplaced = "the answer was not valid UTF-8 or contained NUL bytes; these were replaced by U+FFFD"
 
 // NoteNoTemperature is the note of a response whose model takes no temperature.
 const NoteNoTemperature = "the temperature was not sent: this model takes none"

@@ -188,7 +188,7 @@ func (e *Endpoint) BrokeOff(n int, err error) *Error {
 	}
 }
 
-// Unexpected is the error of a reply that is no answer of the protocol.
+// Unexpected is the error of a reply that is not an answer of the protocol.
 func (e *Endpoint) Unexpected(protocol string, err error) *Error {
 	return &Error{
 		Kind: KindUnavailable, Msg: e.Where(), Err: e.RedactError(err),

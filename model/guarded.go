@@ -302,7 +302,7 @@ func (g *Guarded) pauseAll(t ticket, failure *Error, asked time.Duration) time.D
 }
 
 func (g *Guarded) tellRetry(r Retry) {
-	g.cfg.Logger.Warn("model call is tried again", "model", g.cfg.Name, "try", r.Try,
+	g.cfg.Logger.Warn("retrying model call", "model", g.cfg.Name, "try", r.Try,
 		"duration_ms", r.Wait.Milliseconds(), "error", r.Err.Error())
 	if g.cfg.OnRetry != nil {
 		g.cfg.OnRetry(r)

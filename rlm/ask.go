@@ -203,7 +203,7 @@ const (
 )
 
 // streamed writes an answer to the task's output while it arrives. What cannot
-// be written is no reason to stop: the answer itself comes at the end.
+// be written is not a reason to stop: the answer itself comes at the end.
 type streamed struct {
 	ctx   context.Context // of the call, which it does not outlive
 	l     *perdure.Lease

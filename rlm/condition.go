@@ -11,7 +11,7 @@ import (
 
 // neverRan is the result of a task of which no part ran, because no condition
 // held.
-const neverRan = "(nothing was done: no condition held)"
+const neverRan = "(nothing was done: no condition was true)"
 
 // condition is the predicate that decides whether this task runs; nil when it
 // runs anyway.
@@ -59,7 +59,7 @@ func (a *attempt) skipped(ctx context.Context) (bool, error) {
 // nothingRan ends a task below which no condition held.
 func (a *attempt) nothingRan(ctx context.Context) error {
 	if a.node.Whole {
-		return a.complete(ctx, neverRan, &Data{Notes: []string{"no task ran: no condition held"}})
+		return a.complete(ctx, neverRan, &Data{Notes: []string{"no task ran: no condition was true"}})
 	}
 	return a.complete(ctx, "", &Data{Skipped: true})
 }

@@ -255,7 +255,7 @@ func ParseConfig(raw json.RawMessage) (Config, error) {
 		problems = append(problems, "schema: "+err.Error())
 	}
 	if len(problems) > 0 {
-		return Config{}, invalid(strings.Join(problems, "; "), "correct the configuration of the run")
+		return Config{}, invalid(strings.Join(problems, "; "), "correct this setting")
 	}
 	return c, nil
 }
@@ -277,7 +277,7 @@ func decodeStrict(raw []byte, c *Config) error {
 	if err == nil {
 		return nil
 	}
-	hint := "correct the configuration of the run"
+	hint := "correct this setting"
 	if e, ok := errors.AsType[*jsontree.Error](err); ok {
 		hint = cmp.Or(e.Hint, hint)
 	}

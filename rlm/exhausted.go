@@ -24,10 +24,10 @@ const KindSkipped = "skipped"
 
 // gateQuestion returns what the gate of a run asks.
 func gateQuestion(why string) perdure.GateQuestion {
-	return perdure.GateQuestion{Title: "no model of the chain answers", Text: why, Options: []perdure.GateOption{
+	return perdure.GateQuestion{Title: "all models of the chain failed", Text: why, Options: []perdure.GateOption{
 		{Answer: perdure.AnswerRetry, Effect: "the models are called again for all waiting tasks"},
 		{Answer: perdure.AnswerManual, Effect: "one task gets the result that you write (--text or --file)"},
-		{Answer: perdure.AnswerSkip, Effect: "the waiting tasks fail, and the run's policy decides about the rest"},
+		{Answer: perdure.AnswerSkip, Effect: "the waiting tasks fail, and the run continues by its policy"},
 		{Answer: perdure.AnswerAbandon, Effect: "the run is cancelled"},
 	}}
 }

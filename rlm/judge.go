@@ -20,7 +20,7 @@ const (
 	// maxScore is the best score a judge model gives, and a rule that is true;
 	// the worst is 0. Programs and other rules have scales of their own.
 	maxScore = score.High
-	// judgeProgram and judgeRule begin the names of judges that are no models.
+	// judgeProgram and judgeRule begin the names of judges that are not models.
 	judgeProgram = "exec:"
 	judgeRule    = "rule:"
 	// shownProblem bounds a value in a message.

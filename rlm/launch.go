@@ -92,7 +92,7 @@ func (p *planning) checkPrice() error {
 	}
 	for _, m := range append(models, p.escalate.models()...) {
 		if _, known := p.e.price(m, model.Usage{InputTokens: 1}); !known {
-			return invalid(fmt.Sprintf("budget_usd: the price of model %q is not known, so the budget cannot be kept", m.name),
+			return invalid(fmt.Sprintf("budget_usd: the price of model %q is unknown", m.name),
 				"add its price to the price file, or use --budget-tokens or --budget-calls")
 		}
 	}

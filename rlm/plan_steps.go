@@ -149,7 +149,7 @@ func (a *attempt) stepNode(p *plan.Plan, i int) (*node, error) {
 }
 
 // stepMerge is how the parts of one sub-task become its result when its text has
-// to be split: answers about different parts are no votes.
+// to be split: answers about different parts are not votes.
 func stepMerge(merge string) string {
 	if merge == MergeVote || merge == MergeBest {
 		return MergeUnion

@@ -115,7 +115,7 @@ func TestSchemasThatAreNone(t *testing.T) {
 		{"unknown type", `{"type":"strnig"}`, []string{"schema: it is not a JSON Schema: /type"}},
 		{"wrong keyword", `{"type":"object","properties":{"a":{"minimum":"x"}}}`,
 			[]string{"/properties/a/minimum", "want number"}},
-		{"required is no list", `{"required":"a"}`, []string{"/required"}},
+		{"required is not a list", `{"required":"a"}`, []string{"/required"}},
 		{"pattern", `{"pattern":"("}`, []string{"schema: ", "("}},
 		{"another file", `{"$ref":"other.json"}`, []string{"other.json", "$defs"}},
 		{"the network", `{"$ref":"https://example.com/x.json"}`, []string{"https://example.com/x.json", "$defs"}},

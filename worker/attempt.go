@@ -34,7 +34,7 @@ func (w *Worker) attempt(ctx context.Context, l *perdure.Lease) (settled bool) {
 	}
 	cause := context.Cause(ctx)
 	if errors.Is(cause, perdure.ErrLeaseLost) || errors.Is(err, perdure.ErrLeaseLost) {
-		log.Info("lease is lost, the work is dropped", "task_id", l.Task.ID.String())
+		log.Info("lease lost, attempt abandoned", "task_id", l.Task.ID.String())
 		return false
 	}
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.SettleTimeout)

@@ -53,7 +53,7 @@ func (w *Worker) claimLoop(ctx context.Context, start func(*perdure.Lease)) erro
 			if refused.IsZero() {
 				refused = time.Now()
 			}
-			w.cfg.Logger.Warn("claim is tried again", "error", err)
+			w.cfg.Logger.Warn("retrying claim", "error", err)
 			w.idle(ctx, nil, claimRetry)
 			continue
 		}

@@ -255,7 +255,7 @@ func (k *knownCall) command() string {
 		Command json.RawMessage `json:"command"`
 		Cmd     json.RawMessage `json:"cmd"`
 	}
-	_ = lenient(k.call.Input, &input) // in what is no object nothing is found
+	_ = lenient(k.call.Input, &input) // in what is not an object nothing is found
 	for _, raw := range []json.RawMessage{input.Command, input.Cmd} {
 		var line string
 		if json.Unmarshal(raw, &line) == nil && line != "" {

@@ -72,7 +72,7 @@ func (f *frameReader) line() (frame, error) {
 }
 
 // droppable reports whether a frame of which this is the beginning can be left
-// out without anybody waiting for ever: it is no message at all, or one that
+// out without leaving a caller waiting: it is not a message at all, or one that
 // wants no answer and is none. Agents write the method and the ID before the
 // parameters; a head in which neither was seen is not droppable.
 func droppable(head []byte) bool {

@@ -69,7 +69,7 @@ func (r *run) strange(raw json.RawMessage) {
 	r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
 }
 
-// noise takes a line that is no message.
+// noise takes a line that is not a message.
 func (r *run) noise(line []byte) {
 	text := strings.TrimSpace(clean(string(line)))
 	r.emit(agent.Event{Kind: agent.EventOutput, Text: model.Redact(clip.Prefix(text, maxLineBytes))})

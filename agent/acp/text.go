@@ -52,7 +52,7 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	if len(raw) > 0 && raw[0] == '[' {
-		_ = json.Unmarshal(raw, (*[]block)(c)) // what is no block stays empty
+		_ = json.Unmarshal(raw, (*[]block)(c)) // what is not a block stays empty
 		return nil
 	}
 	var b block

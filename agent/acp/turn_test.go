@@ -85,7 +85,7 @@ func TestPermissions(t *testing.T) {
 		want    string
 		notes   int
 	}{
-		{"nobody decides", nil, both, selected("a1"), 0},
+		{"no decision", nil, both, selected("a1"), 0},
 		{"allowed", decides(true), both, selected("a1"), 0},
 		{"denied", decides(false), both, selected("r1"), 0},
 		{"allowed, only always", decides(true), always, selected("aa"), 1},
@@ -108,7 +108,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A denied call may end the turn: that is no failure of the agent.
+// A denied call may end the turn: that is not a failure of the agent.
 func TestTurnThatEndsWithADenial(t *testing.T) {
 	t.Parallel()
 	script := func(f *fake) {
@@ -179,7 +179,7 @@ func TestTooManyPermissionsAtOnce(t *testing.T) {
 	}
 }
 
-// A person may need hours: that is no silence of the agent.
+// A person may need hours: that is not a silent agent.
 func TestPermissionTakesLongerThanIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -223,7 +223,7 @@ func TestToolOutputs(t *testing.T) {
 }
 
 // A permission asks for a call that was reported: the tool's input stays, and
-// explanations for people are no output.
+// explanations for people are not output.
 func TestCallOfAPermission(t *testing.T) {
 	t.Parallel()
 	var asked []agent.ToolCall

@@ -142,7 +142,7 @@ func readCodexCount(rec *record, l codexLogLine, old bool) {
 			rec.resets = time.Unix(w.ResetsAt, 0).UTC()
 		}
 	}
-	if !same { // it repeats itself, which is no sign of work
+	if !same { // it repeats itself, which is not a sign of work
 		rec.measured()
 	}
 }

@@ -121,7 +121,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// aside answers a request of Gemini CLI that is no part of the conversation.
+// aside answers a request of Gemini CLI that is not part of the conversation.
 func (p *provider) aside(w io.Writer, _ []byte) {
 	writeJSON(w, geminiChunk(reply{text: `{"reasoning":"short","model_choice":"flash"}`, in: 10, out: 2}))
 }

@@ -143,7 +143,7 @@ func (r *run) hear(ev agent.Event) {
 	case agent.EventRateLimited:
 		r.dog.limited(r.rec.limit)
 	case agent.EventMessage, agent.EventThought, agent.EventToolCall, agent.EventToolResult, agent.EventUsage:
-		if !r.rec.over { // figures at the end are no work after a limit
+		if !r.rec.over { // figures at the end are not work after a limit
 			r.rec.limit = nil
 		}
 		r.dog.progress()

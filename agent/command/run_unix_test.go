@@ -308,7 +308,7 @@ func TestBadTurns(t *testing.T) {
 	_, err := newAgent(t, command.Config{Preset: "codex", Program: "cat"}).Run(t.Context(),
 		&agent.Turn{Prompt: "p", Dir: good.Dir, Session: "--last"})
 	wantKind(t, err, agent.KindSession)
-	// The program lies in the workspace, and is no program.
+	// The program lies in the workspace, and is not a program.
 	if err := os.WriteFile(filepath.Join(good.Dir, "tool"), []byte("text"), 0o644); err != nil {
 		t.Fatal(err)
 	}

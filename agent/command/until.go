@@ -41,7 +41,7 @@ func untilIn(text string, now time.Time) time.Time {
 			until = time.Unix(seconds, 0)
 		}
 	case reStamp().MatchString(text):
-		until, _ = time.Parse(time.RFC3339, reStamp().FindString(text)) // zero when it is no time
+		until, _ = time.Parse(time.RFC3339, reStamp().FindString(text)) // zero when it is not a time
 	case reIn().MatchString(text):
 		if d := span(reIn().FindStringSubmatch(text)[1]); d > 0 {
 			until = now.Add(d)

@@ -153,13 +153,13 @@ func TestClaims(t *testing.T) {
 		!strings.Contains(perdure.HintOf(err), "--take-over") {
 		t.Errorf("a second one: %v", err)
 	}
-	nobody := b.recorder("")
-	if _, err := nobody.Apply(t.Context(), step("x")); !errors.Is(err, perdure.ErrConflict) ||
+	unclaimed := b.recorder("")
+	if _, err := unclaimed.Apply(t.Context(), step("x")); !errors.Is(err, perdure.ErrConflict) ||
 		!strings.Contains(perdure.HintOf(err), "token") {
 		t.Errorf("without a token: %v, %s", err, perdure.HintOf(err))
 	}
-	nobody.Token = first.Token
-	u, err := nobody.Apply(t.Context(), step("x"))
+	unclaimed.Token = first.Token
+	u, err := unclaimed.Apply(t.Context(), step("x"))
 	if err != nil || u.Ledger.Metadata.CreatedBy != "first" {
 		t.Errorf("with the token of first: %v, by %q", err, u.Ledger.Metadata.CreatedBy)
 	}

@@ -13,7 +13,7 @@ import (
 // readOps are ops with the content of the files that they touched.
 type readOps struct {
 	ops  []Op
-	left []string // touched files that are no sources
+	left []string // touched files that are not sources
 	// notes are for people.
 	notes []string
 	err   error
@@ -39,7 +39,7 @@ func (r *Recorder) readFiles(ctx context.Context, ops []Op) (wait func() *readOp
 }
 
 // readTouched records the content of the files that an op touched, without those
-// that are no sources.
+// that are not sources.
 func (r *Recorder) readTouched(ctx context.Context, read *readOps, op *Op) error {
 	if len(op.Created)+len(op.Modified) == 0 {
 		return nil

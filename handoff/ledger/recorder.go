@@ -291,7 +291,7 @@ type Update struct {
 	View
 	// Checkpoint is what the file shows now; nil when the work is done.
 	Checkpoint *handoff.Checkpoint
-	// Left are files of the ops that are not recorded because they are no sources.
+	// Left are files of the ops that are not recorded because they are not sources.
 	Left []string
 }
 

@@ -176,7 +176,7 @@ func TestHandoffClaim(t *testing.T) {
 			t.Error(err)
 		}
 		if err := write("", 2); err != nil {
-			t.Errorf("write when nobody has a claim: %v", err)
+			t.Errorf("write without a claim: %v", err)
 		}
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
@@ -90,7 +89,7 @@ func (a *app) newRoot() *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			// cobra checks the groups only after this function.
 			if err := cmd.ValidateFlagGroups(); err != nil {
-				return flagError(cmd, err)
+				return groupError(cmd, err)
 			}
 			a.parsed = true
 			return a.refuseAgent(cmd, args)
@@ -114,12 +113,6 @@ func (a *app) newRoot() *cobra.Command {
 	root.SetCompletionCommandGroupID(env.GroupManage)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(a.Args...)
+	refuseUnknownTopics(root)
 	return root
-}
-
-func flagError(cmd *cobra.Command, err error) error {
-	if errors.Is(err, pflag.ErrHelp) {
-		return pflag.ErrHelp
-	}
-	return env.UsageError(cmd.CommandPath()+" --help lists the flags", "%s", err)
 }

@@ -40,7 +40,7 @@ func (a *app) newServeCommand() *cobra.Command {
 			}
 			err = a.serve(cmd.Context(), l, a.ipcConfig(cmd, l, socket))
 			if errors.Is(err, env.ErrInterrupted) {
-				return nil // stopping is no error
+				return nil // stopping is not an error
 			}
 			return err
 		},

@@ -52,7 +52,7 @@ func agentSettings(c *Config, name string) []setting {
 
 func temperature(value any) string {
 	if x := **value.(**float64); !(x >= 0 && x <= 2) {
-		return fmt.Sprintf("is %v; it must be between 0 and 2", x)
+		return fmt.Sprintf("%v is not between 0 and 2", x)
 	}
 	return ""
 }

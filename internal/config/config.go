@@ -185,11 +185,14 @@ func (l *Loaded) apply(s setting, g given) []error {
 	if problem == "" {
 		problem = s.verify(g.origin.kind)
 	}
-	if problem != "" {
-		return []error{fmt.Errorf("%s: %s: %s", g.origin.where, s.key, problem)}
+	switch {
+	case problem == "":
+		l.origins[s.key] = g.origin
+		return nil
+	case g.origin.kind == OriginFlag: // the flag names the setting
+		return []error{fmt.Errorf("%s: %s", g.origin.where, problem)}
 	}
-	l.origins[s.key] = g.origin
-	return nil
+	return []error{fmt.Errorf("%s: %s: %s", g.origin.where, s.key, problem)}
 }
 
 // locate sets Dir and Exists.

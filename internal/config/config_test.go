@@ -158,31 +158,31 @@ func TestProblems(t *testing.T) {
 		{"merge key", "<<: {model: x}\n", []string{`:1: unknown key <<`}},
 		{"duration without a unit", "call_timeout: 300\n",
 			[]string{`:1: call_timeout: "300" is not a duration`}},
-		{"duration of nothing", "call_timeout: 0s\n", []string{`:1: call_timeout: is 0s`}},
-		{"range", "max_depth: 6\n", []string{`:1: max_depth: is 6; it must be between 0 and 5`}},
+		{"duration of nothing", "call_timeout: 0s\n", []string{`:1: call_timeout: 0s is not`}},
+		{"range", "max_depth: 6\n", []string{`:1: max_depth: 6 is not between 0 and 5`}},
 		{"range with a zero", "chunk_tokens: 5\n",
-			[]string{`:1: chunk_tokens: is 5; it must be between 100 and 100000000, or 0`}},
+			[]string{`:1: chunk_tokens: 5 is not between 100 and 100000000, or 0`}},
 		{"too large", "max_nodes: 99999999999999999999\n",
 			[]string{`:1: max_nodes: "99999999999999999999" is not a whole number`}},
 		{"money of nothing", "budget_usd: 0\n",
-			[]string{`:1: budget_usd: is 0; write none`}},
+			[]string{`:1: budget_usd: 0 is not a limit; write none`}},
 		{"money of less than nothing", "budget_usd: -0.0\n",
-			[]string{`:1: budget_usd: is -0.0; write none`}},
+			[]string{`:1: budget_usd: -0.0 is not a limit; write none`}},
 		{"calls of nothing", "budget_calls: 0\nbudget_tokens: 0\n",
-			[]string{`:1: budget_calls: is 0`, `:2: budget_tokens: is 0`}},
+			[]string{`:1: budget_calls: 0 is not`, `:2: budget_tokens: 0 is not`}},
 		{"neither true nor false", "cache: perhaps\n", []string{`:1: cache: "perhaps" is neither true nor false`}},
 		{"number for a truth", "cache: 1\n", []string{`:1: cache: "1" is neither true nor false`}},
-		{"negative money", "budget_usd: -1\n", []string{`:1: budget_usd: is -1;`}},
+		{"negative money", "budget_usd: -1\n", []string{`:1: budget_usd: -1 is not`}},
 		{"no number", "budget_usd: .nan\n", []string{`:1: budget_usd: ".nan" is not a number`}},
 		{"word of a list", "log_level: wran\n",
-			[]string{`:1: log_level: is "wran"; it must be one of debug, info, warn, error; did you mean "warn"?`}},
+			[]string{`:1: log_level: "wran" is not one of debug, info, warn, error; did you mean "warn"?`}},
 		{"address", "listen: 7433\nlog_format: text\n", []string{`:1: listen: is not text; write "7433"`}},
 		{"address without a port", "listen: localhost\n",
 			[]string{`:1: listen: "localhost" is not an address`}},
 		{"port", "listen: localhost:99999\n",
 			[]string{`:1: listen: the port of "localhost:99999" is not a number up to 65535`}},
-		{"url", "base_url: localhost:80\n", []string{`:1: base_url: is not a URL`}},
-		{"store", "store: /tmp/x.db\n", []string{`:1: store: is not a URL`}},
+		{"url", "base_url: localhost:80\n", []string{`:1: base_url: the value is not a URL`}},
+		{"store", "store: /tmp/x.db\n", []string{`:1: store: the value is not a URL`}},
 		{"secret", "openai_api_key: sk-1\n",
 			[]string{`:1: openai_api_key: secrets are not allowed`}},
 		{"secret in camel case", "apiKey: sk-1\n", []string{`:1: apiKey: secrets are not allowed`}},
@@ -206,7 +206,7 @@ func TestProblems(t *testing.T) {
 		{"deep without brackets", strings.Repeat("- ", 5000), []string{`: nested too deeply`}},
 		{"large", strings.Repeat("# x\n", 20000), []string{`: larger than 65536 bytes`}},
 		{"several at once", "modle: x\nmax_depth: 9\nconcurrency: a\n",
-			[]string{`:1: unknown key "modle"`, `:3: concurrency: "a"`, `:2: max_depth: is 9`}},
+			[]string{`:1: unknown key "modle"`, `:3: concurrency: "a"`, `:2: max_depth: 9 is not`}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -246,10 +246,10 @@ func TestProblemsOfAllSources(t *testing.T) {
 	}
 	for _, want := range []string{
 		"config.yaml:1: max_depth: ",
-		"PERDURE_CONCURRENCY: concurrency: is 0; it must be between 1 and 4096",
-		"PERDURE_STORE: store: is not a URL",
-		"--max-nodes: max_nodes: is -1",
-		`--retention-failed: retention.failed: "soon" is not a duration`,
+		"PERDURE_CONCURRENCY: concurrency: 0 is not between 1 and 4096",
+		"PERDURE_STORE: store: the value is not a URL",
+		"--max-nodes: -1 is not",
+		`--retention-failed: "soon" is not a duration`,
 		`flag for unknown key "modle"; did you mean "model"?`,
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -467,7 +467,7 @@ func TestNoLimit(t *testing.T) {
 		t.Errorf("as YAML:\n%s", text)
 	}
 	_, err = config.Load(config.Sources{Dir: t.TempDir(), Flags: map[string]string{"budget_usd": "0"}})
-	if err == nil || !strings.Contains(err.Error(), "--budget-usd: budget_usd: is 0; write none") {
+	if err == nil || !strings.Contains(err.Error(), "--budget-usd: 0 is not a limit; write none") {
 		t.Errorf("error = %v", err)
 	}
 }

@@ -21,7 +21,7 @@ const (
 type Setting struct {
 	// Key is the name in the file, for example "retention.completed".
 	Key string `json:"key"`
-	// Value is a number, a boolean or text. Durations are text, null is no limit.
+	// Value is a number, a boolean or text. Durations are text, null means no limit.
 	// Passwords are hidden.
 	Value any `json:"value"`
 	// Origin is default, file, env or flag. Where is the file and line, the variable

@@ -166,7 +166,7 @@ func (p *fileParser) riskMap(n ast.Node) {
 			p.add(n, "%s: unknown pattern %q; `perdure loop risks` lists the patterns", risksKey, pattern)
 		}
 		if !slices.Contains([]risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}, answer) {
-			p.add(n, "%s.%s: is %q; it must be one of allow, warn, gate, block", risksKey, pattern, answer)
+			p.add(n, "%s.%s: %q is not one of allow, warn, gate, block", risksKey, pattern, answer)
 		}
 	}
 	p.risks = risks

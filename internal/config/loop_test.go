@@ -90,7 +90,7 @@ func TestRisks(t *testing.T) {
 		t.Errorf("%v, %v", p.risks, p.problems)
 	}
 	for text, want := range map[string]string{"loop: {risks: {rm: block}}": `unknown pattern "rm"`,
-		"loop: {risks: {git_remove: ask}}": `is "ask"`, "loop: {risks: [x]}": "write git_remove"} {
+		"loop: {risks: {git_remove: ask}}": `"ask" is not one of`, "loop: {risks: [x]}": "write git_remove"} {
 		if p := parseFile("config.yaml", []byte(text)); len(p.problems) == 0 ||
 			!strings.Contains(p.problems[0].Error(), want) {
 			t.Errorf("%s: %v", text, p.problems)
@@ -163,13 +163,13 @@ func TestLoopSettings(t *testing.T) {
 func TestLoopSettingsThatAreNone(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"loop.gate_timeout: 0s":               "loop.gate_timeout: is 0s; write none",
-		"loop.gate_timeout: -5m":              "must be longer than 0",
+		"loop.gate_timeout: 0s":               "loop.gate_timeout: 0s is not a limit; write none",
+		"loop.gate_timeout: -5m":              "is not longer than 0",
 		"loop.gate_timeout: 5":                "it has no unit",
-		"loop.detection_latency_budget: 0":    "is 0; write none",
-		"loop.max_overhead_percent: 0":        "is 0; write none",
-		"loop.max_overhead_percent: -1":       "must be above 0",
-		"loop.max_overhead_percent: NaN":      "must be above 0",
+		"loop.detection_latency_budget: 0":    "0 is not a limit; write none",
+		"loop.max_overhead_percent: 0":        "0 is not a limit; write none",
+		"loop.max_overhead_percent: -1":       "is not between 0 and",
+		"loop.max_overhead_percent: NaN":      "is not between 0 and",
 		"loop.enabled: perhaps":               `"perhaps" is neither true nor false`,
 		"loop.notify: x":                      "loop.notify has no keys",
 		"loop: {notify: {comand: x}}":         `did you mean "loop.notify.command"?`,

@@ -171,7 +171,7 @@ func (s setting) set(text string) string {
 		return ""
 	}
 	if x, err := strconv.ParseFloat(text, 64); s.none && err == nil && x == 0 {
-		return fmt.Sprintf("is %s; write %s for no limit", text, noLimit)
+		return fmt.Sprintf("%s is not a limit; write %s for no limit", text, noLimit)
 	}
 	switch p := s.at.(type) {
 	case *string:
@@ -207,7 +207,7 @@ func (s setting) set(text string) string {
 			return err.Error()
 		}
 		if s.none && d == 0 {
-			return fmt.Sprintf("is %s; write %s for no limit", text, noLimit)
+			return fmt.Sprintf("%s is not a limit; write %s for no limit", text, noLimit)
 		}
 		*p = d
 	case *bool:
@@ -292,7 +292,7 @@ func (s setting) plain(text string) string {
 
 func notEmpty(value any) string {
 	if strings.TrimSpace(*value.(*string)) == "" {
-		return "is empty"
+		return "the value is empty"
 	}
 	return ""
 }
@@ -307,7 +307,7 @@ func number(value any) int64 {
 func between(low, high int64) func(any) string {
 	return func(value any) string {
 		if n := number(value); n < low || n > high {
-			return fmt.Sprintf("is %d; it must be between %d and %d", n, low, high)
+			return fmt.Sprintf("%d is not between %d and %d", n, low, high)
 		}
 		return ""
 	}
@@ -327,7 +327,7 @@ func zeroOr(check func(any) string) func(any) string {
 
 func positive(value any) string {
 	if d := *value.(*time.Duration); d <= 0 {
-		return fmt.Sprintf("is %s; it must be longer than 0", FormatDuration(d))
+		return fmt.Sprintf("%s is not longer than 0", FormatDuration(d))
 	}
 	return ""
 }
@@ -335,7 +335,7 @@ func positive(value any) string {
 func atMost(high int) func(any) string {
 	return func(value any) string {
 		if x := *value.(*float64); !(x >= 0 && x <= float64(high)) {
-			return fmt.Sprintf("is %v; it must be above 0 and at most %d", x, high)
+			return fmt.Sprintf("%v is not between 0 and %d", x, high)
 		}
 		return ""
 	}
@@ -347,7 +347,7 @@ func oneOf(words ...string) func(any) string {
 		if slices.Contains(words, word) {
 			return ""
 		}
-		problem := fmt.Sprintf("is %q; it must be one of %s", word, strings.Join(words, ", "))
+		problem := fmt.Sprintf("%q is not one of %s", word, strings.Join(words, ", "))
 		if near, ok := nearest.Word(word, words); ok {
 			problem += fmt.Sprintf("; did you mean %q?", near)
 		}
@@ -369,7 +369,7 @@ func optional(check func(text string) string) func(any) string {
 func httpURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return "is not a URL such as https://host/v1"
+		return "the value is not a URL such as https://host/v1"
 	}
 	return ""
 }
@@ -377,7 +377,7 @@ func httpURL(text string) string {
 func storeURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
-		return "is not a URL such as postgres://user@host/database; " + dirVariable + " chooses a SQLite store"
+		return "the value is not a URL such as postgres://user@host/database; " + dirVariable + " chooses a SQLite store"
 	}
 	return ""
 }

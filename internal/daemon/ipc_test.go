@@ -26,7 +26,7 @@ type ipcBed struct {
 	conn net.Conn
 }
 
-// models returns the models of a test's agents; "" is no agent.
+// models returns the models of a test's agents; "" is not an agent.
 func models(names map[string]string) func(agent string) (json.RawMessage, error) {
 	return func(agent string) (json.RawMessage, error) {
 		model, there := names[agent]

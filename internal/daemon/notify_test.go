@@ -162,7 +162,7 @@ func TestNoticeOfARun(t *testing.T) {
 		t.Fatalf("told %q, want %q", got, want)
 	}
 	id, n := string(tree.ID), box.got[0]
-	if n.Loop != "" || n.Tree != id || !strings.HasPrefix(n.Title, id+" asks: no model of the chain answers") ||
+	if n.Loop != "" || n.Tree != id || !strings.HasPrefix(n.Title, id+" asks: all models of the chain failed") ||
 		n.Gate.Kind != "reassignment" ||
 		!strings.Contains(n.Text, "perdure answer "+id+" retry: ") || len(n.Gate.Options) != 4 ||
 		n.Gate.Options[2].Command != "perdure answer "+id+" skip" {

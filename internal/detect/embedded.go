@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/text/lazyregexp"
@@ -203,8 +204,8 @@ func unread(name string) bool {
 	return unreadEndings()[strings.ToLower(path.Ext(name))]
 }
 
-var unreadEndings = wordSet(".c .cc .cpp .cxx .h .hh .hpp .m .mm .swift .scala .dart .ex .exs .erl .hs .ml .fs .vb " +
-	".lua .pl .pm .jl .groovy .clj .sol .zig .nim .d .cr .elm .f90 .pas .r")
+var unreadEndings = sync.OnceValue(wordSet(".c .cc .cpp .cxx .h .hh .hpp .m .mm .swift .scala .dart .ex .exs " +
+	".erl .hs .ml .fs .vb .lua .pl .pm .jl .groovy .clj .sol .zig .nim .d .cr .elm .f90 .pas .r"))
 
 // skipUnread records the files whose language is not supported.
 func (r *run) skipUnread() {

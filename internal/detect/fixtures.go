@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/text/lazyregexp"
@@ -110,10 +111,10 @@ func (e *edit) note(line string, where side) {
 const maxEditWords = 4000
 
 // commonWords occur in file names and code of any subject; without a final s.
-var commonWords = wordSet("test testing spec snap snapshot fixture testdata data golden src lib main java kotlin " +
-	"resource pkg internal cmd app txt json csv xml yaml yml html com org net example index " +
-	"export const write read get set add make return function clas public private async await import from let var " +
-	"thi self new null true false none nil static def end module use require package func")
+var commonWords = sync.OnceValue(wordSet("test testing spec snap snapshot fixture testdata data golden src lib " +
+	"main java kotlin resource pkg internal cmd app txt json csv xml yaml yml html com org net example index " +
+	"export const write read get set add make return function clas public private async await import from let " +
+	"var thi self new null true false none nil static def end module use require package func"))
 
 // related reports whether two edits share a meaningful word, or a value that both added
 // or removed. For data that was only tidied, words in unchanged lines do not count.
@@ -155,7 +156,7 @@ func dependencies(p *pair) bool {
 var lockFile = lazyregexp.New(`\.(?:lock|sum)$|-lock\.|^(?:packages\.lock|npm-shrinkwrap)\.json$`)
 
 // testFolders are the names of test folders, in which data files are fixtures.
-var testFolders = wordSet("test tests spec specs __tests__ test-data test_data testfiles")
+var testFolders = sync.OnceValue(wordSet("test tests spec specs __tests__ test-data test_data testfiles"))
 
 // readByTests reports whether a file is data in a test folder.
 func readByTests(name string) bool {
@@ -216,8 +217,8 @@ func wholeProgram(name string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return programFolders()[part] })
 }
 
-var programFolders = wordSet("e2e integration acceptance functional system txtar script scripts scenarios feature " +
-	"features cassettes")
+var programFolders = sync.OnceValue(wordSet("e2e integration acceptance functional system txtar script scripts " +
+	"scenarios feature features cassettes"))
 
 // manyMore is the ratio of gained to lost lines from which fixtures count as growing.
 const manyMore = 4

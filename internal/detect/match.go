@@ -392,7 +392,7 @@ func (c *material) collectFresh(p *pair) {
 }
 
 // makers are the names of functions that construct a value of their type.
-var makers = wordSet("__construct constructor __init__ __post_init__ initialize init new")
+var makers = sync.OnceValue(wordSet("__construct constructor __init__ __post_init__ initialize init new"))
 
 func (c *material) collectTests(p *pair) {
 	old := testsByName(p.before().Tests)
@@ -439,18 +439,18 @@ func (c *material) collectCalled(m *syntax.Model) {
 }
 
 // setups are the names of functions that the test runner calls before tests.
-var setups = wordSet("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method setup_class " +
-	"setup_module before beforeAll beforeEach SetUp SetupTest SetupSuite TestMain")
+var setups = sync.OnceValue(wordSet("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method " +
+	"setup_class setup_module before beforeAll beforeEach SetUp SetupTest SetupSuite TestMain"))
 
-// wordSet returns a function that returns the set of the words of a text.
+// wordSet returns a function that builds the set of the words of a text, for sync.OnceValue.
 func wordSet(text string) func() map[string]bool {
-	return sync.OnceValue(func() map[string]bool {
+	return func() map[string]bool {
 		all := make(map[string]bool)
 		for w := range strings.FieldsSeq(text) {
 			all[w] = true
 		}
 		return all
-	})
+	}
 }
 
 // collectRest adds the functions and tables of test files. A function that nothing uses

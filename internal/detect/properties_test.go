@@ -175,7 +175,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// A field that is removed together with its use is no loss next to other changes.
+// A field that is removed together with its use is not a loss next to other changes.
 func TestPropertyGivenUp(t *testing.T) {
 	t.Parallel()
 	const (

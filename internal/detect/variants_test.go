@@ -31,7 +31,7 @@ func TestVariants(t *testing.T) {
 			words := strings.Fields(head)
 			old, now, ok := strings.Cut(strings.TrimPrefix(rest, "--- old\n"), "\n--- new\n")
 			if !ok || len(words) != 3 {
-				t.Fatalf("%s: %q is no variant", name, head)
+				t.Fatalf("%s: %q is not a variant", name, head)
 			}
 			t.Run(filepath.Base(name)+"/"+words[0], func(t *testing.T) {
 				t.Parallel()

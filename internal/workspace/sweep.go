@@ -49,7 +49,7 @@ func (w *Workspace) list() ([]info, error) {
 type Retain struct {
 	// Keep are never removed.
 	Keep []ID
-	// Newest is the number of the others that are kept as well.
+	// Newest is the number of further snapshots to keep, the latest first.
 	Newest int
 }
 

@@ -207,7 +207,7 @@ func bareRepository(root string) bool {
 
 func gone(op, root string) error {
 	return &Error{Kind: ErrGone, Op: op, Name: root,
-		Hint: "create the folder again; snapshots stored outside of it can be restored into it"}
+		Hint: "correct the path or create the folder; snapshots stored outside of it can be restored into it"}
 }
 
 // Root returns the real path of the workspace.

@@ -139,7 +139,7 @@ type Config struct {
 	// GateTimeout is how long a person is waited for, in nanoseconds; a gate that
 	// is not answered in time aborts the loop. 0: no limit.
 	GateTimeout time.Duration `json:"gate_timeout,omitempty"`
-	// Plain switches the watching off: nothing is compared with the baseline,
+	// Plain turns the supervision off: nothing is compared with the baseline,
 	// recovered from or asked about, and the files stay as the last iteration left
 	// them. Snapshots, and going on after a crash, stay.
 	Plain bool `json:"plain,omitempty"`
@@ -213,12 +213,12 @@ func (c *Config) validate() error {
 		p.check(!strings.ContainsRune(f.value, 0), "%s contains a NUL byte", f.name)
 	}
 	p.check(c.Workspace == "" || filepath.IsAbs(c.Workspace), "workspace %q is not an absolute path", c.Workspace)
-	p.check(c.MaxIterations >= 1 && c.MaxIterations <= MaxIterationsCap, "max_iterations is %d, it may be 1 to %d",
+	p.check(c.MaxIterations >= 1 && c.MaxIterations <= MaxIterationsCap, "max_iterations is %d, must be 1 to %d",
 		c.MaxIterations, MaxIterationsCap)
 	p.check(slices.Contains([]hook.Level{"", hook.LevelOff, hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive,
 		hook.LevelAdaptive}, c.Reinforcement), "reinforcement is %q, must be one of OFF, MINIMAL, STANDARD, AGGRESSIVE, "+
 		"ADAPTIVE", c.Reinforcement)
-	p.check(c.PlateauPercent >= 0 && c.PlateauPercent <= 100, "plateau_percent is %v, it may be 0 (the default) to 100",
+	p.check(c.PlateauPercent >= 0 && c.PlateauPercent <= 100, "plateau_percent is %v, must be 0 (the default) to 100",
 		c.PlateauPercent)
 	p.check(slices.Contains([]Sealing{SealOff, SealCompletion, SealAlways}, c.Sealed),
 		"sealed is %q, must be one of off, completion, always", c.Sealed)
@@ -234,11 +234,11 @@ func (c *Config) validate() error {
 		err := c.Waivers[i].check()
 		p.check(err == nil, "waivers[%d]: %w", i, err)
 	}
-	p.check(c.Planned >= 0 && c.Planned <= MaxIterationsCap, "planned_iterations is %d, it may be 0 (unknown) to %d",
+	p.check(c.Planned >= 0 && c.Planned <= MaxIterationsCap, "planned_iterations is %d, must be 0 (unknown) to %d",
 		c.Planned, MaxIterationsCap)
-	p.check(c.QualityThreshold <= 100, "quality_threshold is %d, it may be at most 100", c.QualityThreshold)
+	p.check(c.QualityThreshold <= 100, "quality_threshold is %d, must be at most 100", c.QualityThreshold)
 	p.check(c.BudgetUSD >= 0 && c.BudgetUSD <= maxBudgetUSD && c.BudgetTokens >= 0,
-		"the budgets are %v USD and %d tokens; they may be 0 (no limit) or more, up to %d USD",
+		"the budgets are %v USD and %d tokens, must be at least 0 (no limit) and at most %d USD",
 		c.BudgetUSD, c.BudgetTokens, maxBudgetUSD)
 	p.check(!math.IsNaN(c.OverheadPercent), "overhead_percent is NaN, must be a number")
 	p.check(slices.Contains([]Selection{HighestQualityVerified, HighestQuality, MostRecentAboveThreshold}, c.Selection),

@@ -104,7 +104,7 @@ func (m *Metric) Validate() []error {
 	p.check(!slices.Contains([]string{"coverage", "types", "lint", "lines"}, m.Name), "metric %s: the name is taken",
 		m.Name)
 	p.check(slices.Contains([]string{"", BetterUp, BetterDown}, m.Better),
-		"metric %s: better is %.80q, it may be %s or %s", m.Name, m.Better, BetterUp, BetterDown)
+		"metric %s: better is %.80q, must be %s or %s", m.Name, m.Better, BetterUp, BetterDown)
 	command := strings.TrimSpace(m.Command)
 	p.check(command != "", "metric %s has no command", m.Name)
 	p.check(len(command) <= MaxCommandBytes && !strings.ContainsRune(command, 0),
@@ -142,7 +142,7 @@ func (m *Measures) Validate() []error {
 		seen[c.Name] = true
 	}
 	for _, t := range []float64{m.CoverageThreshold, m.SensitiveThreshold} {
-		p.check(t <= 100, "a threshold of coverage is %v, it may be at most 100 percent", t)
+		p.check(t <= 100, "a coverage threshold is %v, must be at most 100 percent", t)
 	}
 	p.check(len(m.SensitivePaths) <= MaxSensitivePaths, "there are %d sensitive paths, the limit is %d",
 		len(m.SensitivePaths), MaxSensitivePaths)

@@ -21,7 +21,7 @@ func Of(tree *perdure.Tree, l *record.Loop) (Config, error) {
 
 // Resumed is a configuration with what is asked for, and with the settings where
 // nothing was given explicitly, neither now nor before. Settings that would make the
-// watching weaker are kept as they were, and listed, unless that was asked for: an
+// supervision weaker are kept as they were, and listed, unless that was asked for: an
 // agent can write the file that they come from.
 func Resumed(old *Config, req *record.ResumeRequest) (next Config, kept []record.FieldChange, err error) {
 	raw, err := json.Marshal(old)
@@ -68,7 +68,7 @@ func Resumed(old *Config, req *record.ResumeRequest) (next Config, kept []record
 	return next, kept, nil
 }
 
-// notWeakened lists the fields in which the settings would weaken the watching.
+// notWeakened lists the fields in which the settings would weaken the supervision.
 func notWeakened(now, set *Config, names []string) []record.FieldChange {
 	with := set.WithDefaults()
 	from, to := now.Fields(names...), with.Fields(names...)

@@ -80,7 +80,7 @@ func TestCommandReplies(t *testing.T) {
 		{"exit status 2 beside JSON", `echo '{"metadata":{"verdict":"ALLOW"}}'; echo no >&2; exit 2`, hook.Block, "no"},
 		{"reason with a secret", `echo "token=abcdefghijk is wrong: Bearer abcdefghijk" >&2; exit 2`, hook.Block,
 			"token=abcdefghijk is wrong: Bearer [redacted]"},
-		{"bytes that are no text", `printf 'a\377\000b' >&2; exit 2`, hook.Block, "a\uFFFD\uFFFDb"},
+		{"bytes that are not text", `printf 'a\377\000b' >&2; exit 2`, hook.Block, "a\uFFFD\uFFFDb"},
 		{"does not read", `exec <&-; exit 2`, hook.Block, "the handler gave no reason"},
 		{"a long reason", `yes reason | head -c 67108864 >&2; echo end >&2; exit 2`, hook.Block, ""},
 	}

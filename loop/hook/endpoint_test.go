@@ -113,12 +113,12 @@ func TestEndpointFaults(t *testing.T) {
 			hook.FaultReply, "after the end of the value"},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			page := []byte(strings.Repeat("x", 1<<16))
-			for range 1 << 14 { // 1 GB, if anybody read it
+			for range 1 << 14 { // 1 GB, if it is read
 				if _, err := w.Write(page); err != nil {
 					return
 				}
 			}
-			t.Error("somebody read 1 GB")
+			t.Error("1 GB was read")
 		}, hook.FaultTooLarge, "body: exceeds the limit of 1048576"},
 		{"breaks off", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")

@@ -56,7 +56,7 @@ func (a appender) killAfter(t *testing.T, n int) int {
 		t.Fatal(err)
 	}
 	said := strings.Split(string(rest), "\n")
-	for i := len(said) - 2; i >= 0; i-- { // the last part is no whole line
+	for i := len(said) - 2; i >= 0; i-- { // the last part is not a whole line
 		if last, err := strconv.Atoi(said[i]); err == nil {
 			return last
 		}

@@ -330,7 +330,7 @@ func TestReadLogTolerates(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil || skipped != 9 {
 		t.Errorf("%d skipped, %v, %s", skipped, err, diff)
 	}
-	// The end of a line that is too long is none of its own.
+	// The end of a line that is too long is not a line of its own.
 	long := strings.Repeat(" ", hook.MaxLineBytes) + `{"timestamp":"2026-02-02T21:10:05Z","hook_name":"on_error"}`
 	skipped, err = hook.ReadLog(strings.NewReader(long), func(r hook.Record) bool { t.Errorf("read %+v", r); return true })
 	if skipped != 1 || err != nil {

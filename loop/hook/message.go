@@ -65,7 +65,7 @@ func (m Message) validate() error {
 		within("sender", MaxNameBytes, len(m.Sender)))...)
 }
 
-// unknownHook is the error of a name that is none of a hook.
+// unknownHook returns the error of an unknown hook.
 func unknownHook(field string, name Name) error {
 	if name == "" {
 		return fmt.Errorf("%s: is missing", field)

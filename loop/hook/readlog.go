@@ -11,7 +11,7 @@ import (
 )
 
 // ReadLog reads a hook-log.jsonl and hands its records over in order, until
-// visit returns false. Lines that are no records (cut off by a crash, too long,
+// visit returns false. Lines that are not records (cut off by a crash, too long,
 // of another form) are passed over and counted in skipped; empty lines are not.
 // It keeps one line in memory. The error is that of r.
 func ReadLog(r io.Reader, visit func(Record) bool) (skipped int, err error) {

@@ -12,7 +12,7 @@ import (
 )
 
 // LogRotated is the hook_name of the line that begins a hook-log.jsonl after
-// the one before it had grown to its limit; it is no hook.
+// the one before it had grown to its limit; it is not a hook.
 const LogRotated Name = "log_rotated"
 
 // maxStateBytes is the longest state_changes that is written to the log. A

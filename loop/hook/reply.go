@@ -22,10 +22,10 @@ const (
 	Block Verdict = "BLOCK"
 )
 
-// rank is 0 for what is no verdict.
+// rank is 0 for what is not a verdict.
 func (v Verdict) rank() int { return slices.Index([]Verdict{Allow, Warn, Block}, v) + 1 }
 
-// Stricter returns the stricter of two verdicts. What is no verdict is milder
+// Stricter returns the stricter of two verdicts. What is not a verdict is milder
 // than all.
 func Stricter(a, b Verdict) Verdict {
 	if b.rank() > a.rank() {

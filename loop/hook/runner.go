@@ -194,7 +194,7 @@ func (r *Runner) Has(name Name) bool {
 //
 // An error is one of the message, or wraps ctx.Err(); the verdict then is
 // BLOCK, and the records are of the handlers that were asked. Faults of
-// handlers are no errors.
+// handlers are not errors.
 func (r *Runner) Run(ctx context.Context, m Message) (Outcome, error) {
 	m = m.withDefaults(time.Now())
 	at := r.hooks[m.Metadata.HookName]

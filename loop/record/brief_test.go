@@ -29,7 +29,7 @@ func repeated(number, quality int, status record.IterationStatus, data string) r
 }
 
 // history are n iterations and the baseline: every tenth made two things worse and
-// was taken back, every seventh passed, every ninth was warned of.
+// was reverted, every seventh passed, every ninth had a warning.
 func history(n int) []record.Iteration {
 	list := []record.Iteration{repeated(0, 10, record.IterationKept,
 		`{"warnings":["of the baseline"],"agent_error":"none"}`)}
@@ -236,7 +236,7 @@ func TestOlderStore(t *testing.T) {
 			"DROP TABLE false_alarm", "DELETE FROM migration WHERE number >= 8")
 		s = testdb.Open(t, cfg)
 		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
-			t.Errorf("before somebody looked: %v, %v", problems, err)
+			t.Errorf("before the first check: %v, %v", problems, err)
 		}
 		if diff := cmp.Diff(want, look(t, s, tree)); diff != "" {
 			t.Errorf("-as written +as made from the records:\n%s", diff)

@@ -36,7 +36,7 @@ func TestFalseAlarms(t *testing.T) {
 		}
 		got := all[0]
 		if got.At.IsZero() {
-			t.Error("nobody knows when")
+			t.Error("the time is missing")
 		}
 		got.At = first.At
 		if got != first {

@@ -27,7 +27,7 @@ type answer struct {
 }
 
 // usage is the tokens as the protocol counts them: what was read from a cache
-// or written to one is no part of input.
+// or written to one is not part of input.
 type usage struct {
 	Input      int64 `json:"input_tokens"`
 	Output     int64 `json:"output_tokens"`

@@ -321,7 +321,7 @@ func TestForms(t *testing.T) {
 		{name: "complete", h: stream(start, piece, ended, stop), text: "part"},
 		{name: "text in the block's beginning", h: stream(start, `{"type":"content_block_start",`+
 			`"content_block":{"type":"text","text":"a "}}`, piece, ended, stop), text: "a part"},
-		{name: "thoughts are no answer", h: stream(start, `{"type":"content_block_delta","delta":{"type":"thinking_delta",`+
+		{name: "thoughts only", h: stream(start, `{"type":"content_block_delta","delta":{"type":"thinking_delta",`+
 			`"thinking":"hm","text":"hm"}}`, piece, ended, stop), text: "part"},
 		{name: "unknown events", h: stream(start, `{"type":"news"}`, `{"type":"ping"}`, piece, ended, stop), text: "part"},
 		{name: "rubbish after the end", h: stream(start, piece, ended, stop, "{"), text: "part"},
@@ -339,7 +339,7 @@ func TestForms(t *testing.T) {
 		{name: "bad request in the stream", h: stream(fault("invalid_request_error")), kind: model.KindInvalid},
 		{name: "key in the stream", h: stream(fault("authentication_error")), kind: model.KindAuth},
 		{name: "unknown error in the stream", h: stream(start, fault("strange_error")), kind: model.KindCut},
-		{name: "error that is no error", h: says("text/event-stream", "event: error\ndata: lost\n\n"), kind: model.KindCut},
+		{name: "malformed error", h: says("text/event-stream", "event: error\ndata: lost\n\n"), kind: model.KindCut},
 		{name: "error with status 200", h: says("application/json", fault("rate_limit_error")), kind: model.KindRateLimit},
 		{name: "half of a whole answer", h: says("application/json", `{"type":"message","content":[{"type":"te`),
 			kind: model.KindCut},

@@ -99,7 +99,7 @@ type cached struct {
 func (m *cached) Unwrap() model.Model { return m.Model }
 
 // Generate answers from the cache, else asks the model and keeps its answer. A
-// cache that cannot be read or written is no reason to fail.
+// cache that cannot be read or written is not a reason to fail.
 func (m *cached) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	if ctx.Err() != nil {
 		return nil, model.Canceled(ctx)
@@ -250,7 +250,7 @@ func (c *Cache) put(key, name string, resp *model.Response) {
 	}
 }
 
-// save writes an entry. That it cannot is no reason to fail.
+// save writes an entry. That it cannot is not a reason to fail.
 func (c *Cache) save(b *body) {
 	raw, err := json.Marshal(b)
 	if err == nil && len(raw) < maxEntryBytes {

@@ -308,17 +308,17 @@ func TestEvict(t *testing.T) {
 		sel  cache.Selection
 		want int
 	}{
-		"nothing":              {cache.Selection{}, 0},
-		"all":                  {cache.Selection{All: true}, 3},
-		"dry":                  {cache.Selection{All: true, DryRun: true}, 3},
-		"model":                {cache.Selection{Model: "a"}, 2},
-		"another model":        {cache.Selection{Model: "c"}, 0},
-		"unused":               {cache.Selection{Unused: 90 * time.Minute}, 2},
-		"unused of a model":    {cache.Selection{Unused: 90 * time.Minute, Model: "b"}, 1},
-		"keep none":            {cache.Selection{KeepBytes: size(0)}, 3},
-		"keep two":             {cache.Selection{KeepBytes: size(1200)}, 1},
-		"keep all":             {cache.Selection{KeepBytes: size(1 << 20)}, 0},
-		"a key that is no key": {cache.Selection{Key: "x"}, 0},
+		"nothing":           {cache.Selection{}, 0},
+		"all":               {cache.Selection{All: true}, 3},
+		"dry":               {cache.Selection{All: true, DryRun: true}, 3},
+		"model":             {cache.Selection{Model: "a"}, 2},
+		"another model":     {cache.Selection{Model: "c"}, 0},
+		"unused":            {cache.Selection{Unused: 90 * time.Minute}, 2},
+		"unused of a model": {cache.Selection{Unused: 90 * time.Minute, Model: "b"}, 1},
+		"keep none":         {cache.Selection{KeepBytes: size(0)}, 3},
+		"keep two":          {cache.Selection{KeepBytes: size(1200)}, 1},
+		"keep all":          {cache.Selection{KeepBytes: size(1 << 20)}, 0},
+		"an invalid key":    {cache.Selection{Key: "x"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

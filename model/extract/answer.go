@@ -32,7 +32,7 @@ const (
 // text.
 func Answer(prompt string, c []model.Citation) string {
 	if len(c) == 0 {
-		return "Nothing found by " + Name + " (offline retrieval, no model): no passage holds words of the prompt.\n"
+		return "Nothing found by " + Name + " (offline retrieval, no model): no passage contains words of the prompt.\n"
 	}
 	w := &answer{tally: newTally(newQuery(prompt, newLexicon(), newAlphabet()).m)}
 	w.WriteString("Passages found by " + Name + " (offline retrieval, no model)")

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// The classes of bytes; a word is a run of bytes that are no separator.
+// The classes of bytes; a word is a run of bytes that are not separators.
 const (
 	separator  = 0
 	lowerCase  = 1

@@ -34,8 +34,15 @@ type Entry struct {
 
 func newLedger() *Ledger { return &Ledger{entries: map[string]*Entry{}} }
 
-// begin notes that a request arrived; what it returns notes how it ended.
-func (l *Ledger) begin(text string) (done func(finished bool)) {
+// call is one open request. Its methods are called by one goroutine.
+type call struct {
+	ledger *Ledger
+	entry  *Entry
+	closed bool
+}
+
+// begin notes that a request arrived.
+func (l *Ledger) begin(text string) *call {
 	hash := Hash(text)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,15 +54,34 @@ func (l *Ledger) begin(text string) (done func(finished bool)) {
 	e.Started++
 	l.inflight++
 	l.peak = max(l.peak, l.inflight)
-	return func(finished bool) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.inflight--
-		if finished {
-			e.Finished++
-		} else {
-			e.Failed++
-		}
+	return &call{ledger: l, entry: e}
+}
+
+// answering notes that the answer is about to be sent. A client that has read it can
+// send its next request before the server returns from this one, so the request no
+// longer counts as open.
+func (c *call) answering() {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	c.close()
+}
+
+// done notes how the request ended.
+func (c *call) done(finished bool) {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	c.close()
+	if finished {
+		c.entry.Finished++
+	} else {
+		c.entry.Failed++
+	}
+}
+
+func (c *call) close() {
+	if !c.closed {
+		c.closed = true
+		c.ledger.inflight--
 	}
 }
 
@@ -92,14 +118,15 @@ func (l *Ledger) Totals() Entry {
 	return sum
 }
 
-// Peak returns the largest number of requests that were open at once.
+// Peak returns the largest number of requests that were open at once. Over a socket, a
+// request is open until its answer begins.
 func (l *Ledger) Peak() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.peak
 }
 
-// InFlight returns how many requests are open now.
+// InFlight returns how many requests are open now; see [Ledger.Peak].
 func (l *Ledger) InFlight() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -84,9 +84,9 @@ func (m *Model) Window() int { return m.script.window }
 // omits it.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	text := model.RenderAll(req)
-	done := m.ledger.begin(text)
+	call := m.ledger.begin(text)
 	resp, err := m.play(ctx, req, text)
-	done(err == nil)
+	call.done(err == nil)
 	return resp, err
 }
 

@@ -129,8 +129,8 @@ type protocol struct {
 // play answers a request with the script's next reply.
 func (s *Server) play(w http.ResponseWriter, r *http.Request, text string, p protocol) {
 	finished := false
-	done := s.ledger.begin(text)
-	defer func() { done(finished) }()
+	call := s.ledger.begin(text)
+	defer func() { call.done(finished) }()
 
 	reply, err := s.script.next(text)
 	if err != nil {
@@ -147,6 +147,7 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, text string, p pro
 	}
 	out := &sender{w: w, gone: r.Context().Err, flush: http.NewResponseController(w).Flush, reply: reply,
 		model: s.script.model}
+	call.answering()
 	p.send(out)
 	finished = out.err == nil
 }

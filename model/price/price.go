@@ -41,7 +41,7 @@ func (r Rate) Price(u model.Usage) (micros int64, known bool) {
 	sum := float64(plain)*r.Input + float64(u.CachedTokens)*r.CacheRead +
 		float64(u.CacheWriteTokens)*r.CacheWrite + float64(u.OutputTokens)*r.Output
 	if sum >= math.MaxInt64/4 {
-		return math.MaxInt64 / 4, true // more than anybody has, and far from overflow
+		return math.MaxInt64 / 4, true // more than any budget, and far from overflow
 	}
 	return int64(math.Round(sum)), true
 }

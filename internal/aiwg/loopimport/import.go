@@ -99,7 +99,7 @@ func (p *pastLoop) checkActive() error {
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "import loop",
-		Msg: fmt.Sprintf("%s has ended: it is %s", p.LoopID, p.Status),
+		Msg: fmt.Sprintf("%s has ended: %s", p.LoopID, p.Status),
 		Hint: "`perdure import` with the folder .aiwg imports it as a record; `perdure loop run` starts a new loop " +
 			"with the same task"}
 }

@@ -179,8 +179,8 @@ func TestImportRefuses(t *testing.T) {
 		want   string
 		hint   string
 	}{
-		{"ended", elsewhere("completed"), nil, perdure.CodeConflict, "has ended: it is completed", "perdure import"},
-		{"failed", elsewhere("failed"), nil, perdure.CodeConflict, "has ended: it is failed", "perdure import"},
+		{"ended", elsewhere("completed"), nil, perdure.CodeConflict, "has ended: completed", "perdure import"},
+		{"failed", elsewhere("failed"), nil, perdure.CodeConflict, "has ended: failed", "perdure import"},
 		{"words", elsewhere("paused"), without("until"), perdure.CodeInvalid, `not a command: "all tests pass"`,
 			"--until COMMAND"},
 		{"a command in words", changed("all tests pass", "sh check.sh passes."), without("until"), perdure.CodeInvalid,

@@ -441,7 +441,7 @@ func (p *pastLoop) config(c *config.Config) (fields, notes []string) {
 	switch minutes, err := strconv.ParseFloat(string(given.Minutes), 64); {
 	case len(given.Minutes) == 0:
 		return fields, notes
-	case err != nil || minutes <= 0: // null is no limit
+	case err != nil || minutes <= 0: // null means no limit
 		c.Timeout = -1
 	default:
 		c.Timeout = time.Duration(min(minutes*float64(time.Minute), math.MaxInt64/2))

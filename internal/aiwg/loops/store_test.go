@@ -462,7 +462,7 @@ func TestSubset(t *testing.T) {
 	walk = func(name, at string, v any) {
 		m, ok := v.(map[string]any)
 		if !ok {
-			t.Errorf("%s%s: %v is no schema", name, at, v)
+			t.Errorf("%s%s: %v is not a schema", name, at, v)
 			return
 		}
 		for key, value := range m {

@@ -154,7 +154,7 @@ func (c *client) answer() answer {
 		c.t.Fatalf("%q: %v", line, err)
 	}
 	if a.Version != "2.0" || (a.Result == nil) == (a.Error == nil) {
-		c.t.Errorf("%q is no answer", line)
+		c.t.Errorf("%q is not an answer", line)
 	}
 	return a
 }

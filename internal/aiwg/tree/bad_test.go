@@ -28,7 +28,7 @@ func notes(r *tree.Report, kind, says string) []tree.Note {
 }
 
 // References lead nowhere but into the folder, also not through links, and what
-// is no file is not opened.
+// is not a file is not opened.
 func TestReferencesStayInside(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})

@@ -177,7 +177,7 @@ func (r *response) finish(err error) {
 	defer r.mu.Unlock()
 	r.ended = true
 	if err == nil && r.ctx.Err() != nil {
-		err = context.Cause(r.ctx) // what it wrote is of no use to anybody
+		err = context.Cause(r.ctx) // the caller has left
 	}
 	if err == nil && r.status == 0 {
 		r.length = 0

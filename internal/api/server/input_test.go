@@ -72,7 +72,7 @@ func TestBadInput(t *testing.T) {
 		{"after", "GET", "/v1/events?after=-1", "", 400, `parameter "after" is "-1"`},
 		{"events of no tree", "GET", "/v1/events?tree=tree-00000000", "", 404, `no tree`},
 		{"no context", "GET", "/v1/contexts/ctx-00", "", 404, `no context "ctx-00"`},
-		{"stream is no tar", "POST", "/v1/contexts", "hello", 400, "bad context stream"},
+		{"stream is not a tar", "POST", "/v1/contexts", "hello", 400, "bad context stream"},
 		{"empty stream", "POST", "/v1/contexts", "", 400, "bad context stream"},
 		{"cut stream", "POST", "/v1/contexts", "CUT", 400, "bad context stream"},
 		{"large stream", "POST", "/v1/contexts", "LARGE", 413, "the limit of 65536 bytes"},

@@ -330,7 +330,7 @@ func TestFalseAlarms(t *testing.T) {
 		}
 		if _, _, err := f.client.MarkFalse(ctx, f.tree.ID, []record.FalseAlarm{{Fingerprint: "x"}}); perdure.CodeOf(
 			err) != perdure.CodeInvalid {
-			t.Errorf("what is no fingerprint: %v", err)
+			t.Errorf("what is not a fingerprint: %v", err)
 		}
 		if _, _, err := f.client.MarkFalse(ctx, "tree-00000000", []record.FalseAlarm{mark}); perdure.CodeOf(
 			err) != perdure.CodeNotFound {

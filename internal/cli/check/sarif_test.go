@@ -61,7 +61,7 @@ func TestSARIF(t *testing.T) {
 			at := l.PhysicalLocation
 			if u, err := url.Parse(at.ArtifactLocation.URI); err != nil || u.IsAbs() || u.RawQuery != "" || u.Fragment != "" ||
 				run.OriginalURIBaseIDs[at.ArtifactLocation.URIBaseID] == nil {
-				t.Errorf("%q is no relative reference: %v", at.ArtifactLocation.URI, err)
+				t.Errorf("%q is not a relative reference: %v", at.ArtifactLocation.URI, err)
 			} else if u.Path != r.Findings[min(i, 2)].File && i < 3 {
 				t.Errorf("%q stands for %q", at.ArtifactLocation.URI, u.Path)
 			}

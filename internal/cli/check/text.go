@@ -143,7 +143,7 @@ func (r *Report) summary() string {
 
 // intended is the advice for an intended change.
 const intended = "If a change is intended, add a waiver with its reason to " + rules.FileName +
-	" and commit it before the change (see docs/check.md; git commit --no-verify skips the hook)."
+	" and commit it before the change (see docs/check.md)."
 
 // adviceOf returns the advice for a regression.
 func adviceOf(t detect.Type) string {

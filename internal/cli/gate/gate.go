@@ -144,6 +144,9 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 	}
 	g, ok := Find(gates, f.gate)
 	if !ok {
+		if _, err := b.Tree(ctx, t.Tree); err != nil {
+			return err
+		}
 		return env.NotFound("", "%s: no open gate", t.Name)
 	}
 	if f.Answer == "" {

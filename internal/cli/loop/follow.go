@@ -23,7 +23,7 @@ type followConfig struct {
 	noWait bool
 	// since is the time of the first event to print; zero prints all.
 	since time.Time
-	// aborting reports that the command aborts the loop, which then is no failure.
+	// aborting reports that the command aborts the loop, which then is not a failure.
 	aborting bool
 	// bell rings the terminal's bell if the settings ask for it.
 	bell func()
@@ -72,12 +72,12 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 		switch e.Kind {
 		case loop.EventEnded:
 			l, err := b.Loop(ctx, id)
-			if err == nil && l.Status.Ended() { // else the loop was resumed after this event
-				how.bell()
-				_, err = b.WaitTree(ctx, id) // the tree ends after the loop
+			if err != nil {
 				return err
 			}
-			if err != nil {
+			if l.Status.Ended() { // else the loop was resumed after this event
+				how.bell()
+				_, err = b.WaitTree(ctx, id) // the tree ends after the loop
 				return err
 			}
 		case perdure.EventTreeCompleted, perdure.EventTreeFailed, perdure.EventTreeCancelled:

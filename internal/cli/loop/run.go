@@ -89,8 +89,11 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	if _, err := config.Parse(raw); err != nil { // before a store is created
+	if err := f.required(); err != nil {
 		return err
+	}
+	if _, err := config.Parse(raw); err != nil { // before a store is created
+		return f.withFlags(err)
 	}
 	if err := loop.CheckWorkspace(f.Workspace); err != nil {
 		return err
@@ -113,6 +116,23 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 		c.Note("the daemon runs it; `perdure loop status %s` shows its progress", id)
 		return c.Print(launched{Loop: id, Tree: tree.ID}, func() {})
 	})
+}
+
+// required returns an error unless the completion command and an agent are given, by flags
+// or settings.
+func (f *runFlags) required() error {
+	var missing []string
+	if strings.TrimSpace(f.Until) == "" {
+		missing = append(missing, "--until")
+	}
+	if strings.TrimSpace(f.Agent) == "" {
+		missing = append(missing, "--agent")
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return env.UsageError("for example --until \"go test ./...\" --agent claude; the default agent is loop.agent",
+		"%s required", strings.Join(missing, " and "))
 }
 
 // launched is the output of loop run --detach --json.

@@ -86,15 +86,15 @@ func TestRunRefuses(t *testing.T) {
 		t.Error("a store is opened")
 		return nil, errors.New("no store")
 	}
-	p.refuses(perdure.CodeInvalid, "until is missing", "run", "x")
+	p.refuses(perdure.CodeInvalid, "--until required", "run", "x")
 	p.refuses(perdure.CodeInvalid, "task is missing", "run", " ", "--until", "true")
 	p.refuses(perdure.CodeInvalid, "must be one of highest_quality_verified", "run", "x",
 		"--until", "true", "--select", "luckiest")
-	p.refuses(perdure.CodeInvalid, "max_iterations is 10001", "run", "x", "--until", "true", "--max-iterations", "10001")
+	p.refuses(perdure.CodeInvalid, "--max-iterations is 10001", "run", "x", "--until", "true", "--max-iterations", "10001")
 	p.refuses("", "takes one task, got 0", "run", "--until", "true")
 	p.refuses("", "none of the others can be", "run", "x", "--until", "true", "--detach", "--no-wait")
 	p.set(map[string]any{"agent": ""})
-	p.refuses(perdure.CodeInvalid, "agent is missing", "run", "x", "--until", "true")
+	p.refuses(perdure.CodeInvalid, "--agent required", "run", "x", "--until", "true")
 }
 
 // A long task is read from standard input.
@@ -129,7 +129,7 @@ func TestRunToTheEnd(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.out.take()), &state); err != nil || state.Status != "failed" {
 		t.Errorf("the state is %+v, %v", state, err)
 	}
-	p.refuses(perdure.CodeConflict, "has ended: it is failed after 1 iteration", "resume")
+	p.refuses(perdure.CodeConflict, "has ended: failed after 1 iteration", "resume")
 }
 
 // With --no-wait, a gate ends the command; the loop continues after the answer.

@@ -26,6 +26,10 @@ func (c *commands) execute(cmd *cobra.Command, why env.Purpose, do func(*env.Bac
 // settings returns the settings of loops for a type of task; "" is the default
 // type.
 func (c *commands) settings(cmd *cobra.Command, kind string) (config.Config, error) {
+	// A configuration with 0 has the default, which a user who writes 0 does not expect.
+	if f := cmd.Flags().Lookup("max-iterations"); f != nil && f.Changed && f.Value.String() == "0" {
+		return config.Config{}, env.UsageError("", "--max-iterations is 0, must be 1 to %d", config.MaxIterationsCap)
+	}
 	l, err := c.Load(cmd)
 	if err != nil {
 		return config.Config{}, err

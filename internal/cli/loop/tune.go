@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -32,7 +34,7 @@ func (t *tuning) register(cmd *cobra.Command) {
 		"`LEVEL` minimum level of reminders: OFF, MINIMAL, STANDARD, AGGRESSIVE or ADAPTIVE")
 	fl.StringVar((*string)(&t.Detection), "detection", string(config.DetectionStandard),
 		"`MODE` findings in changed files that block: off, minimal, standard or aggressive")
-	fl.BoolVar(&t.Plain, "plain", false, "compare with no baseline, ask nothing and choose no best iteration")
+	fl.BoolVar(&t.Plain, "plain", false, "no comparison with the baseline, no gates, no best iteration")
 	fl.BoolVar(&t.RetryCritical, "retry-critical", false, "recover from critical regressions before asking")
 	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted tests the first time instead of asking")
 }
@@ -182,4 +184,20 @@ func (t *tuning) fill(cmd *cobra.Command, set *config.Config) {
 		t.Given = append(t.Given, "agent", "fallback")
 	}
 	literal(&t.Config)
+}
+
+// withFlags returns an error of the configuration with the given flags instead of the
+// names of their fields.
+func (t *tuning) withFlags(err error) error {
+	e, ok := errors.AsType[*perdure.Error](err)
+	if !ok {
+		return err
+	}
+	with := *e
+	msg := "; " + e.Msg
+	for _, field := range t.Given {
+		msg = strings.ReplaceAll(msg, "; "+field+" is ", "; --"+flagOf(field)+" is ")
+	}
+	with.Msg = strings.TrimPrefix(msg, "; ")
+	return &with
 }

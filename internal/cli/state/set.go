@@ -67,7 +67,7 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 		}
 	}
 	if given != 1 {
-		return nil, "", env.UsageError("write one of VALUE, --file and --json", "%d values given", given)
+		return nil, "", env.UsageError("write exactly one of VALUE, --file, --json", "%d values are given", given)
 	}
 	switch {
 	case f.json != "":

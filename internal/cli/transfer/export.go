@@ -89,6 +89,12 @@ func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) erro
 	case f.layout != "" && f.ref.Given():
 		return env.UsageError("write trees after the folder", "--scope, --session, --tree, --task and --name need --state")
 	case f.layout != "":
+		if len(args) > 0 {
+			if id, err := perdure.ParseTreeID(args[0]); err == nil {
+				return env.UsageError("write the folder first: perdure export --layout aiwg FOLDER "+string(id),
+					"%s is a tree, not a folder", id)
+			}
+		}
 		return env.Arguments(1, -1, "a folder and trees")(cmd, args)
 	case f.state:
 		return env.Arguments(0, 0, "no arguments with --state")(cmd, args)

@@ -100,7 +100,7 @@ func TestSplitCutsWhereTheTextAllows(t *testing.T) {
 		{"no heading in code", "a.py", body + "# not a heading\n\n", "x = 1\n"},
 		{"declaration with its comment", "a.go", body + "\n", "// F does.\nfunc F() {\n\n\tx()\n"},
 		{"declaration without a blank line", "a.go", body, "func F() {\n\tx()\n"},
-		{"end of a block is no block", "a.go", body + "\tx()\n\n}\n", ""},
+		{"end of a block is not a block", "a.go", body + "\tx()\n\n}\n", ""},
 		{"block of unknown language", "a.toml", body + "\n", "[table]\n\n  x\n"},
 		{"windows line ends", "a.md", strings.ReplaceAll(lines("line ", 15), "\n", "\r\n") + "\r\n", "x\r\ny\r\n"},
 	}

@@ -324,7 +324,7 @@ func (c *Changes) onDisk(root *os.Root, name string) (detect.Version, error) {
 }
 
 // unix converts line ends to the form that git stores, so that a difference in line ends
-// alone is no change.
+// alone is not a change.
 func unix(text []byte) []byte {
 	if text == nil {
 		return []byte{}

@@ -92,7 +92,7 @@ func (o *objects) read(ctx context.Context, id string) ([]byte, error) {
 const maxTrusted = 1 << 20
 
 // ReadTrusted reads a file of the version that the user named; nil if it does not exist
-// or is no regular file.
+// or is not a regular file.
 func (r *Repository) ReadTrusted(ctx context.Context, b *Between, name string) ([]byte, error) {
 	if b.First {
 		return nil, nil

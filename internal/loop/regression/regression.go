@@ -118,7 +118,7 @@ func (g *Regression) names() []string {
 	return names
 }
 
-// factName returns the fingerprint of a fact that is no finding of package detect.
+// factName returns the fingerprint of a fact that is not a finding of package detect.
 func factName(kind, name string) string {
 	return (&detect.Finding{Pattern: kind, Subject: name}).Fingerprint()
 }

@@ -22,7 +22,7 @@
 // to. On macOS it finds descendants by their parents and by the session: a
 // process that starts a session of its own and whose parent has ended escapes.
 // On other Unix systems it reaches the child's process group. On Windows there
-// is no guard: the child runs directly, is killed alone when the context ends,
+// is not a guard: the child runs directly, is killed alone when the context ends,
 // and survives the death of the program; Hold has no effect.
 //
 // When the guard itself is killed with kill -9, the child dies with it on

@@ -21,7 +21,7 @@ type Options struct {
 	// From is the offset at which the value begins, for one line of a longer text;
 	// what is before it is not read.
 	From int
-	// MaxBytes limits the length of the text; 0 is no limit.
+	// MaxBytes limits the length of the text; 0 means no limit.
 	MaxBytes int
 	// MaxDepth limits the nesting of objects and arrays; 0 is [DefaultDepth].
 	MaxDepth int

@@ -6,7 +6,7 @@ import "strings"
 
 // Word returns the candidate most similar to word, and whether there is one: the
 // candidate with the fewest edits (see [ByEdits]), or else the shortest candidate that
-// begins with word. Case does not count; of equals the first wins.
+// begins with word. Case does not count.
 func Word(word string, candidates []string) (string, bool) {
 	if near, ok := ByEdits(word, candidates); ok {
 		return near, true
@@ -24,7 +24,7 @@ func Word(word string, candidates []string) (string, bool) {
 
 // ByEdits returns the candidate with the fewest edits (a letter more, less,
 // other, or two exchanged), at most a third of the word's length and at most
-// three.
+// three. Of candidates with as many edits, one of the word's length wins, else the first.
 func ByEdits(word string, candidates []string) (string, bool) {
 	w := []rune(strings.ToLower(word))
 	const longest = 200 // longer text is not a mistyped name
@@ -33,14 +33,16 @@ func ByEdits(word string, candidates []string) (string, bool) {
 	}
 	limit := min(3, max(1, len(w)/3))
 	best, found := "", false
+	fewest, alike := limit+1, false
 	for _, c := range candidates {
 		r := []rune(strings.ToLower(c))
 		if len(r) > len(w)+limit || len(w) > len(r)+limit {
 			continue
 		}
-		if n := edits(w, r); n <= limit {
+		n := edits(w, r)
+		if n < fewest || n == fewest && len(r) == len(w) && !alike {
 			best, found = c, true
-			limit = n - 1
+			fewest, alike = n, len(r) == len(w)
 		}
 	}
 	return best, found

@@ -16,6 +16,8 @@ func TestWord(t *testing.T) {
 		want       string
 	}{
 		{"modle", []string{"mock", "model"}, "model"},
+		{"modle", []string{"mode", "model"}, "model"},
+		{"modl", []string{"mode", "modes"}, "mode"},
 		{"MODEL", []string{"model"}, "model"},
 		{"concurency", []string{"currency", "concurrency"}, "concurrency"},
 		{"gtp-5", models, "gpt-5"},
@@ -47,7 +49,7 @@ func FuzzWord(f *testing.F) {
 		candidates := strings.Fields(list)
 		got, ok := nearest.Word(word, candidates)
 		if ok && !strings.Contains(list, got) {
-			t.Errorf("%q is none of %q", got, candidates)
+			t.Errorf("%q is not one of %q", got, candidates)
 		}
 		if word != "" && len(word) < 200 {
 			if got, _ := nearest.Word(word, []string{word}); got != word {

@@ -99,7 +99,7 @@ func (b *Before) read(name string, whole bool) error {
 	rel, outside := b.place(name)
 	switch {
 	case err != nil || outside:
-		return nil //nolint:nilerr // a word that is no file
+		return nil //nolint:nilerr // a word that is not a file
 	case info.Mode().IsRegular():
 		return b.take(name, rel, info.Size())
 	case !info.IsDir() || !whole:

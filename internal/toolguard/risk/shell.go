@@ -130,7 +130,7 @@ func (a *assessment) piped(b *syntax.BinaryCmd, depth int) {
 	}
 }
 
-// called returns the words of a statement without wrappers; false if it is no simple
+// called returns the words of a statement without wrappers; false if it is not a simple
 // command.
 func (a *assessment) called(s *syntax.Stmt) ([]string, bool) {
 	call, ok := s.Cmd.(*syntax.CallExpr)

@@ -74,7 +74,7 @@ func TestUnreadable(t *testing.T) {
 		}
 	}
 	if _, err := vendorhook.Read(io.MultiReader(strings.NewReader(claudeWrite), failing{})); err == nil {
-		t.Error("a pipe that breaks is no error")
+		t.Error("a pipe that breaks is not an error")
 	}
 }
 

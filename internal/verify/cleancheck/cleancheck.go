@@ -165,7 +165,7 @@ func (s *sealing) check(ctx context.Context) error {
 	return s.overlay(ctx, clean)
 }
 
-// impossible sets a verdict that is no regression.
+// impossible sets a verdict that is not a regression.
 func (s *sealing) impossible(why string) { s.v.State, s.v.Why = Impossible, why }
 
 // failed sets a verdict that is a regression.

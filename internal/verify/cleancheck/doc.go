@@ -13,6 +13,6 @@
 // Tests that were weakened (as package detect reports) are then replaced by the
 // baseline's versions in a second copy. See overlay.go for the rules.
 //
-// A copy is no sandbox: its commands reach the network, the user's home folder with its
+// A copy is not a sandbox: its commands reach the network, the user's home folder with its
 // caches, and other processes.
 package cleancheck

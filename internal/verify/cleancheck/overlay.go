@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// An edited test is no regression, and a baseline test that fails because of the
+// An edited test is not a regression, and a baseline test that fails because of the
 // requested change is none either. A test counts if it asserts less than before and its
 // baseline version fails where the new one passes:
 //
@@ -232,9 +232,9 @@ func (s *sealing) judge(all []suspect, clean *testreport.Report, over *outcome) 
 func (s *sealing) note(text string) { s.v.Notes = append(s.v.Notes, text) }
 
 // misfits matches messages of tests that call something whose name or signature changed.
-var misfits = lazyregexp.New(`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|` +
-	`ReferenceError|SyntaxError|NoMethodError|ArgumentError|` +
-	`[\w.]*NoSuchMethodError|Error: Cannot find module|Error: Call to undefined)\b`)
+var misfits = lazyregexp.New(`(?m)^\s*(?:E\s+|message:\s*[|'"]?\s*)?` +
+	`(?:TypeError|AttributeError|NameError|ImportError|ModuleNotFoundError|ReferenceError|SyntaxError|` +
+	`NoMethodError|ArgumentError|[\w.]*NoSuchMethodError|Error: Cannot find module|Error: Call to undefined)\b`)
 
 // leaf returns a test's own name, without suites, parameters and subtests.
 func leaf(id string) string {

@@ -117,7 +117,7 @@ func (r *reading) read(ctx context.Context, files *workspace.Workspace, id works
 	})
 }
 
-// ReadTrusted reads a file of a snapshot; nil if it does not exist or is no regular file.
+// ReadTrusted reads a file of a snapshot; nil if it does not exist or is not a regular file.
 func ReadTrusted(ctx context.Context, files *workspace.Workspace, id workspace.ID, name string) ([]byte, error) {
 	text, err := files.ReadFile(ctx, id, name)
 	if errors.Is(err, workspace.ErrNotFound) {

@@ -16,7 +16,7 @@ type blobLine struct {
 }
 
 // loop writes the rows of a loop other than its tasks. The snapshots of
-// its workspace are no part of the store.
+// its workspace are not part of the store.
 func (x *exporter) loop(ctx context.Context, tree *perdure.Tree) error {
 	if tree.Kind != perdure.KindLoop {
 		return nil

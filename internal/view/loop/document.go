@@ -363,7 +363,7 @@ func (s *Summary) falseAlarms() int {
 	return n
 }
 
-// measures are those of the watching.
+// measures are those of the supervision.
 func (s *Summary) measures() *LayerMeasures {
 	m := &LayerMeasures{Detections: s.sum.Total()}
 	if s.in.FalseAlarms != nil {

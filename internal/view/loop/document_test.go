@@ -158,7 +158,7 @@ func TestBest(t *testing.T) {
 			c.iteration(3, 20, nil)}, selection: config.MostRecentAboveThreshold, want: 2},
 		"none that made it worse": {list: []record.Iteration{c.iteration(1, 50, nil), c.iteration(2, 99, regress)},
 			want: 1},
-		"none that was taken back":  {list: []record.Iteration{c.iteration(1, 50, nil), c.deletion(2, 99)}, want: 1},
+		"none that was reverted":    {list: []record.Iteration{c.iteration(1, 50, nil), c.deletion(2, 99)}, want: 1},
 		"none, when there are none": {list: []record.Iteration{c.iteration(1, 50, regress)}, want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestNow(t *testing.T) {
 			want: []string{"claude works", "claude, fallback for codex"}},
 		"measure": {step: "measure", want: []string{": runs the check"}},
 		"check": {step: "judge", state: run(map[string]any{"check": state.Check{Exit: 2, Weak: true}}),
-			want: []string{"fails with exit status 2 (iteration 8", "no results of tests"}},
+			want: []string{"fails with exit status 2 (iteration 8", "exit status only"}},
 		"incomplete": {step: "decide", state: run(map[string]any{"check": state.Check{Incomplete: "no end"}}),
 			want: []string{"did not run to its end", "no end"}},
 		"timed out": {step: "decide", state: run(map[string]any{"check": state.Check{TimedOut: true, Exit: -1}}),
@@ -113,7 +113,7 @@ func TestList(t *testing.T) {
 }
 
 // What takes longer than it may is said in each view, and that nothing is watched.
-func TestWarningsAndNoWatching(t *testing.T) {
+func TestWarningsAndNoSupervision(t *testing.T) {
 	t.Parallel()
 	in := scene{t, "Fix the tests"}.done()
 	in.Tree.Config = raw(t, &config.Config{Task: "Fix the tests", Until: "go test ./...", Workspace: "/project",
@@ -133,7 +133,7 @@ func TestWarningsAndNoWatching(t *testing.T) {
 		"report":      func(w io.Writer) error { return s.Report(w, "md") },
 	} {
 		got := written(t, view)
-		if !strings.Contains(got, "off: nothing is compared") || !strings.Contains(got, "iteration 8: slow") ||
+		if !strings.Contains(got, "off (--plain)") || !strings.Contains(got, "iteration 8: slow") ||
 			strings.Contains(got, "\x1b") {
 			t.Errorf("%s:\n%s", name, got)
 		}

@@ -18,11 +18,11 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// anybody finds every agent; none of them is ever run.
-type anybody struct{}
+// anyAgent finds every agent; none of them is ever run.
+type anyAgent struct{}
 
 // Agent returns no agent.
-func (anybody) Agent(string) (agent.Agent, error) { return nil, nil }
+func (anyAgent) Agent(string) (agent.Agent, error) { return nil, nil }
 
 // takenIn imports a document into a new store and returns that loop's.
 func takenIn(t testing.TB, doc []byte) loopview.State {
@@ -32,7 +32,7 @@ func takenIn(t testing.TB, doc []byte) loopview.State {
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("%+v, %v", notes, err)
 	}
-	engine, err := loop.New(loop.EngineConfig{Store: s, Agents: anybody{}, Dir: filepath.Join(t.TempDir(), "loops")})
+	engine, err := loop.New(loop.EngineConfig{Store: s, Agents: anyAgent{}, Dir: filepath.Join(t.TempDir(), "loops")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,18 +78,18 @@ func (s *Summary) facts() []fact {
 		add("Overhead", fmt.Sprintf("%.1f %% of the time of agent and check", part))
 	}
 	if s.sealed != "" {
-		add("Sealed", s.sealed)
+		add("Clean-copy check", s.sealed)
 	}
 	add("Warnings", s.lastWarning())
 	if s.cfg.Plain {
-		add("Watching", watchingOff)
+		add("Supervision", supervisionOff)
 	}
 	add("Began", human.Stamp(s.in.Tree.CreatedAt))
 	if t := s.ended(); t != nil {
 		add("Ended", human.Stamp(*t))
 	}
 	add("Workspace", oneLine(s.cfg.Workspace, maxText))
-	add("Looked at", human.Stamp(s.in.Now))
+	add("Printed", human.Stamp(s.in.Now))
 	return list
 }
 
@@ -119,9 +119,9 @@ func (s *Summary) seen() string {
 	for _, w := range []struct {
 		sight agent.Sight
 		text  string
-	}{{agent.SightNone, "none are seen, the files are compared afterwards"},
-		{agent.SightObserved, "observed: seen as they happen, and not refused"},
-		{agent.SightNative, "native: asked for before"}} {
+	}{{agent.SightNone, "tool calls are not reported; files are compared after each iteration"},
+		{agent.SightObserved, "observed: reported as they happen, cannot be denied"},
+		{agent.SightNative, "native: reported before they happen, can be denied"}} {
 		if ways[w.sight] {
 			texts = append(texts, w.text)
 		}

@@ -78,7 +78,7 @@ type Action struct {
 // Configuration is the configuration of the loop, with defaults.
 type Configuration struct {
 	MaxIterations int `json:"max_iterations"`
-	// TimeoutMinutes bounds the agent's time in an iteration; nil is no limit.
+	// TimeoutMinutes bounds the agent's time in an iteration; nil means no limit.
 	TimeoutMinutes   *float64         `json:"timeout_minutes"`
 	IdleMinutes      *float64         `json:"idle_timeout_minutes"`
 	CheckMinutes     *float64         `json:"check_timeout_minutes"`
@@ -113,7 +113,7 @@ type CheckRun struct {
 // Totals sum up the loop.
 type Totals struct {
 	Iterations int `json:"total_iterations"`
-	// Successful iterations were kept, failed ones were taken back or ended in an
+	// Successful iterations were kept, failed ones were reverted or ended in an
 	// error of the agent.
 	Successful int `json:"successful_iterations"`
 	Failed     int `json:"failed_iterations"`
@@ -203,7 +203,7 @@ type AgentError struct {
 	Message   string     `json:"error_message"`
 }
 
-// LayerMeasures measure the watching itself.
+// LayerMeasures measure the supervision itself.
 type LayerMeasures struct {
 	Detections     int      `json:"detections"`
 	FalseAlarms    *int     `json:"false_positives,omitempty"`

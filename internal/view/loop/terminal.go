@@ -59,8 +59,8 @@ func (y Style) withDefaults() Style {
 	return y
 }
 
-// watchingOff is said of loops without the watching.
-const watchingOff = "off: nothing is compared, recovered from or chosen"
+// supervisionOff is the value of the field Supervision for --plain.
+const supervisionOff = "off (--plain): no comparison, no recovery, no best iteration"
 
 // screen is the text of a view that is being written.
 type screen struct {
@@ -117,7 +117,7 @@ func (s *Summary) Overview(w io.Writer, style Style) error {
 		c.field("Regressions", text)
 	}
 	if s.cfg.Plain {
-		c.field("Watching", watchingOff)
+		c.field("Supervision", supervisionOff)
 	}
 	for _, text := range s.warnings {
 		c.field("Warning", text)
@@ -288,12 +288,12 @@ func (s *Summary) commands(c *screen) {
 	case s.in.Loop.Status.Ended():
 		list = []can{{"read its report", "report " + id}}
 	case s.in.Crashed, s.in.Loop.Status == record.Paused:
-		list = []can{{"go on", "resume " + id}, {"end it", "abort " + id},
-			{"end it and bring back the files of the beginning", "abort --revert " + id}}
+		list = []can{{"continue", "resume " + id}, {"end the loop", "abort " + id},
+			{"end the loop and restore its first files", "abort --revert " + id}}
 	case s.gates.waiting() != nil:
-		list = []can{{"end it", "abort " + id}}
+		list = []can{{"end the loop", "abort " + id}}
 	default:
-		list = []can{{"pause", "pause " + id}, {"end it", "abort " + id}}
+		list = []can{{"pause", "pause " + id}, {"end the loop", "abort " + id}}
 	}
 	c.line("")
 	for _, one := range list {
@@ -301,7 +301,7 @@ func (s *Summary) commands(c *screen) {
 	}
 }
 
-// Persistence writes what the watching came to: the metrics of the baseline and
+// Persistence writes the results of the supervision: the metrics of the baseline and
 // of now, regressions, recoveries, the best iteration. All iterations have to be
 // given.
 func (s *Summary) Persistence(w io.Writer, style Style) error {
@@ -311,7 +311,7 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 	}
 	c.line("%s", c.Bold("Persistence Metrics of "+s.ID()+":"))
 	if s.cfg.Plain {
-		field("Watching", watchingOff)
+		field("Supervision", supervisionOff)
 	}
 	field("Baseline Metrics", s.measured(s.baseline))
 	field("Current Metrics", s.measured(s.judged()))
@@ -353,7 +353,7 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 		field("Overhead", fmt.Sprintf("%.1f %% of the time of agent and check", percent))
 	}
 	if s.sealed != "" {
-		field("Sealed", s.sealed)
+		field("Clean-copy check", s.sealed)
 	}
 	if text := s.lastWarning(); text != "" {
 		field("Warnings", text)

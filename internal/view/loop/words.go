@@ -149,7 +149,7 @@ func shortOutcome(c *state.Check) string {
 // tests counts what a check ran.
 func tests(c *state.Check) string {
 	if c.Weak {
-		return "no results of tests, the exit status is all that is known"
+		return "exit status only: no test results were found"
 	}
 	n := &c.Counts
 	text := fmt.Sprintf("%s: %d passed, %d failed, %d skipped", human.Count(int64(n.Tests), "test"), n.Passed, n.Failed,

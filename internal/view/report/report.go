@@ -121,14 +121,14 @@ func (d *Document) facts() []fact {
 	}
 	facts = append(append(facts, d.gates()...), fact{"Usage", status.Usage(s.Usage)})
 	if s.Completed > 0 {
-		facts = append(facts, fact{"Task time", fmt.Sprintf("mean %s, half under %s, 95 %% under %s",
+		facts = append(facts, fact{"Task time", fmt.Sprintf("mean %s, median %s, 95th percentile %s",
 			human.Seconds(s.MeanTaskSeconds), human.Seconds(s.P50TaskSeconds), human.Seconds(s.P95TaskSeconds))})
 	}
 	facts = append(facts, fact{"Began", human.Stamp(d.Tree.CreatedAt)})
 	if d.Tree.CompletedAt != nil {
 		facts = append(facts, fact{"Ended", human.Stamp(*d.Tree.CompletedAt)})
 	}
-	return append(facts, fact{"Looked at", human.Stamp(d.Data.At)})
+	return append(facts, fact{"Printed", human.Stamp(d.Data.At)})
 }
 
 // maxGates is how many gates are listed, the last ones.

@@ -98,7 +98,7 @@ func FuzzNormalAnswer(f *testing.F) {
 			t.Errorf("%q is %q, with a line end %q", text, key, again)
 		}
 		if strings.TrimSpace(text) != "" && strings.TrimSpace(text) != dedupe.Nothing && key == "" {
-			t.Errorf("%q is no answer", text)
+			t.Errorf("%q is not an answer", text)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 // maxCandidates bounds among how many words the nearest is looked for.
 const maxCandidates = 10_000
 
-// NotOneOf says that a word is none of some, and which was probably meant.
+// NotOneOf says that a word is not one of a list, and which one was probably meant.
 func NotOneOf(word string, words []string) string {
 	const shown, longest = 20, 60
 	msg := fmt.Sprintf("%q is not one of %s", clip.Bytes(word, longest),

@@ -66,7 +66,7 @@ func Compile(source string, ids []string) (*Predicate, error) {
 	}
 	p := &Predicate{source: source, ids: ids}
 	var err error
-	// The time is no part of a condition: it would not be the same on resume.
+	// The time is not part of a condition: it would not be the same on resume.
 	p.program, err = expr.Compile(source, expr.Env(p.env(nil)), expr.AsBool(), expr.DisableBuiltin("now"))
 	if err != nil {
 		return nil, p.fault(err)

@@ -24,7 +24,7 @@ type Verdict struct {
 }
 
 // FromProgram reads what a program says: a number in the first line; what
-// follows is its critique. The error says, for people, why that is no score.
+// follows is its critique. The error says, for people, why that is not a score.
 func FromProgram(reply string) (Verdict, error) {
 	first, rest, _ := strings.Cut(strings.TrimSpace(reply), "\n")
 	n, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
