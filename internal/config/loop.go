@@ -145,9 +145,9 @@ func loopSettings(c *Config) []setting {
 			help: "command that receives gates, loops that need attention and their end as JSON on standard input"},
 		{key: "loop.notify.webhook", at: &c.Loop.NotifyWebhook, value: "URL",
 			check: optional(httpURL), secret: withoutPassword,
-			help: "URL that receives the same as JSON in a POST request"},
+			help: "send the same JSON to this URL by POST"},
 		{key: "loop.notify.desktop", at: &c.Loop.NotifyDesktop, def: "false",
-			help: "show the same on the desktop, or else ring the bell of the terminal that follows the loop"},
+			help: "show these events on the desktop, or else ring the bell of the terminal that follows the loop"},
 	}
 }
 
