@@ -51,7 +51,8 @@ func (p *place) run(args ...string) (status int, stdout, stderr string) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience) // for what hangs
 	defer cancel()
 	var out, err bytes.Buffer
-	status = cli.Main(ctx, env.Process{Stdout: &out, Stderr: &err, Args: args, Environ: p.env, Cwd: p.dir})
+	status = cli.Main(ctx, env.Process{Stdout: &out, Stderr: &err, Args: args, Environ: append([]string{
+		"XDG_CONFIG_HOME=" + os.Getenv("XDG_CONFIG_HOME")}, p.env...), Cwd: p.dir})
 	return status, out.String(), err.String()
 }
 

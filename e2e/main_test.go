@@ -51,6 +51,12 @@ func (t tests) Run() int {
 	effort.Parallel(8)
 	_ = givenFlags()
 	testenv.Set()
+	for name, value := range map[string]string{"PERDURE_TRUST": "1", // tests write settings
+		"XDG_CONFIG_HOME": filepath.Join(sharedFolder(), "config")} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
 	status := t.m.Run()
 	if err := os.RemoveAll(sharedFolder()); err != nil {
 		fmt.Fprintln(os.Stderr, err)

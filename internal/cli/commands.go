@@ -49,6 +49,7 @@ func (a *app) commands() []command {
 		{"gc", a.newGCCommand},
 		{"cache", of(cache.Command)},
 		{"init", a.newInitCommand},
+		{"trust", a.newTrustCommand},
 		{"config", a.newConfigCommand},
 		{"schema", of(schema.Command)},
 		{"doctor", a.newDoctorCommand},

@@ -74,6 +74,8 @@ func (o *output) await(t *testing.T, text string) {
 type project struct {
 	t   *testing.T
 	dir string
+	// home is the user's configuration folder.
+	home string
 	// width is the width of all streams, which are terminals if it is not 0.
 	width   int
 	environ []string
@@ -82,7 +84,7 @@ type project struct {
 
 func newProject(t *testing.T) *project {
 	t.Helper()
-	return &project{t: t, dir: t.TempDir()}
+	return &project{t: t, dir: t.TempDir(), home: t.TempDir()}
 }
 
 func (p *project) write(name, text string) {
@@ -106,7 +108,8 @@ type ran struct {
 func (p *project) start(args ...string) *ran {
 	r := &ran{signals: make(chan os.Signal, 2), status: make(chan int, 1)}
 	process := env.Process{
-		Args: args, Cwd: p.dir, Environ: append([]string{"PATH=" + os.Getenv("PATH")}, p.environ...),
+		Args: args, Cwd: p.dir, Environ: append([]string{
+			"PATH=" + os.Getenv("PATH"), "XDG_CONFIG_HOME=" + p.home}, p.environ...),
 		Stdin: p.stdin, Stdout: &r.stdout, Stderr: &r.stderr, Signals: r.signals,
 		Terminal: func(any) (int, bool) { return p.width, p.width > 0 },
 	}

@@ -36,6 +36,7 @@ func (a *app) newResumeCommand() *cobra.Command {
 			})
 		},
 	}
+	env.ExecutesStored(cmd)
 	env.SettingFlags(cmd, "concurrency")
 	a.JSONFlag(cmd)
 	return cmd

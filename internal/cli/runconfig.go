@@ -73,10 +73,11 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 	fl.Int64Var(&f.seed, "seed", 0, "`NUMBER` seed for models that accept one")
 	fl.BoolVar(&f.detach, "detach", false, "let the daemon run the tree and return at once")
 	a.JSONFlag(cmd)
+	env.UsesActing(cmd)
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent max-file-size cache"},
 		env.FlagGroup{Title: "Limits", Flags: "budget-usd budget-tokens budget-calls timeout concurrency"},
-		env.FlagGroup{Title: "Answer", Flags: "json schema name detach"},
+		env.FlagGroup{Title: "Answer", Flags: "json schema name detach trust"},
 		env.FlagGroup{Title: "Splitting and merging", Flags: "planner strategy merge policy samples"},
 		env.FlagGroup{Title: "Splitting in detail", All: true,
 			Flags: "max-depth max-children max-nodes chunk-tokens overlap context-window when fan-in var"},

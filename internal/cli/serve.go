@@ -45,6 +45,7 @@ func (a *app) newServeCommand() *cobra.Command {
 			return err
 		},
 	}
+	env.ExecutesStored(cmd)
 	env.SettingFlags(cmd, "socket", "concurrency", "drain_timeout", "retention.completed", "retention.failed",
 		"retention.remove_failed", "retention.checkpoints", "retention.handoffs", "log_level", "log_format")
 	cmd.Flags().StringVar(&socket, "aiwg-ipc", "",
@@ -73,7 +74,7 @@ func (a *app) serve(ctx context.Context, l *config.Loaded, ipc daemon.IPCConfig)
 	cfg := a.DaemonConfig(l)
 	cfg.Session, cfg.IPC = "serve", ipc
 	cfg.Logger = a.Logger(l, slog.LevelInfo)
-	d, err := daemon.Open(ctx, cfg)
+	d, err := a.OpenDaemon(ctx, l, cfg)
 	if err != nil {
 		return err
 	}

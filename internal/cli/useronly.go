@@ -14,11 +14,11 @@ import (
 // varTask is an environment variable of agents and of models that are programs.
 const varTask = "PERDURE_TASK"
 
-// userCommands returns the commands with which the user decides about a loop. Agents are
+// userCommands returns the commands with which the user decides. Agents are
 // not allowed to call them, but can pause their loop.
 func userCommands() []string {
 	return []string{"perdure answer", "perdure loop answer", "perdure loop resume", "perdure loop abort",
-		"perdure loop false-alarm"}
+		"perdure loop false-alarm", "perdure trust"}
 }
 
 // refuseAgent returns an error if the agent of a loop calls a command of the user, so

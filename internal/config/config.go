@@ -1,10 +1,3 @@
-// Package config finds the project's .perdure folder and reads the settings: flags
-// override the environment, which overrides the file config.yaml, which overrides
-// the defaults. All problems are reported together, and every value has its origin.
-//
-// All settings are in one table (settings.go, loop.go, metrics.go). The file, the
-// environment variables, the flags, the template of the file and the list of values
-// are derived from it.
 package config
 
 import (
@@ -124,6 +117,9 @@ type Loaded struct {
 
 	origins map[string]origin
 	dirFrom origin
+	acting  []acting
+	// actingIgnored is set by IgnoreActing.
+	actingIgnored bool
 }
 
 // origin is the origin of a value: its kind, and the place for messages.
@@ -165,6 +161,7 @@ func Load(src Sources) (*Loaded, error) {
 		}
 	}
 	problems = append(problems, l.loadAgents(file)...)
+	l.acting = l.findActing(file)
 	problems = append(problems, unknownFlags(src.Flags)...)
 	l.Warnings = nearlyVariables(env)
 	if len(problems) > 0 {
@@ -214,37 +211,13 @@ func (l *Loaded) locate(start, override string) error {
 	}
 	dir, err := Find(start)
 	if err != nil {
-		return invalid([]error{err})
+		return err
 	}
 	l.Dir, l.Exists, l.dirFrom = dir, dir != "", origin{kind: OriginDefault}
 	if !l.Exists {
 		l.Dir = filepath.Join(start, FolderName)
 	}
 	return nil
-}
-
-// Find returns the path of the folder .perdure in start, an absolute path, or in the
-// nearest folder above it, or "" if there is none. A .perdure that is not a folder is
-// an error, because no store can be created there.
-func Find(start string) (string, error) {
-	if !filepath.IsAbs(start) {
-		return "", fmt.Errorf("find %s: start %q is not an absolute path", FolderName, start)
-	}
-	for dir := filepath.Clean(start); ; dir = filepath.Dir(dir) {
-		candidate := filepath.Join(dir, FolderName)
-		info, err := os.Stat(candidate)
-		switch {
-		case err == nil && info.IsDir():
-			return candidate, nil
-		case err == nil:
-			return "", fmt.Errorf("find %s: %q is not a folder", FolderName, candidate)
-		case !errors.Is(err, os.ErrNotExist):
-			return "", fmt.Errorf("find %s: %w", FolderName, err)
-		}
-		if dir == filepath.Dir(dir) {
-			return "", nil
-		}
-	}
 }
 
 // environment keeps the variables that begin with PERDURE_ and have a value.

@@ -129,6 +129,16 @@ func Dial(ctx context.Context, socket string) (*client.Client, error) {
 	return c, err
 }
 
+// OpenDaemon opens a daemon in this process. A store that it creates is trusted.
+func (e *Env) OpenDaemon(ctx context.Context, l *config.Loaded, cfg daemon.Config) (*daemon.Daemon, error) {
+	existed := HasStore(l)
+	d, err := daemon.Open(ctx, cfg)
+	if err == nil && !existed {
+		e.trustNewStore(l)
+	}
+	return d, err
+}
+
 func (e *Env) openLocal(ctx context.Context, l *config.Loaded, why Purpose) (*Backend, error) {
 	cfg := e.DaemonConfig(l)
 	if why == Execute {
@@ -137,7 +147,7 @@ func (e *Env) openLocal(ctx context.Context, l *config.Loaded, why Purpose) (*Ba
 	if l.Store != "" {
 		cfg.Dir = "" // the database holds everything
 	}
-	d, err := daemon.Open(ctx, cfg)
+	d, err := e.OpenDaemon(ctx, l, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -211,9 +221,13 @@ func (e *Env) WithStore(ctx context.Context, l *config.Loaded, write bool, do fu
 	if l.Store != "" {
 		cfg.Dir = ""
 	}
+	existed := HasStore(l)
 	store, err := perdure.Open(ctx, cfg)
 	if err != nil {
 		return err
+	}
+	if !existed {
+		e.trustNewStore(l)
 	}
 	return cmp.Or(do(store), store.Close())
 }

@@ -15,11 +15,25 @@ import (
 	"github.com/perdure/perdure/internal/config"
 )
 
-// Load reads the settings: flags, environment, file and defaults.
+// Load reads the settings: flags, environment, file and defaults. Settings of the file that
+// act are used only if the user trusts the folder; see [UsesActing].
 func (e *Env) Load(cmd *cobra.Command) (*config.Loaded, error) { return e.LoadFrom(cmd, e.Cwd) }
 
 // LoadFrom reads the settings as [Env.Load] does in the folder dir.
 func (e *Env) LoadFrom(cmd *cobra.Command, dir string) (*config.Loaded, error) {
+	l, err := e.LoadUntrusted(cmd, dir)
+	if err == nil {
+		err = e.applyTrust(cmd, l)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// LoadUntrusted reads the settings as [Env.LoadFrom] does, and does not ask whether the
+// user trusts the folder. The caller must not act on them.
+func (e *Env) LoadUntrusted(cmd *cobra.Command, dir string) (*config.Loaded, error) {
 	flags := make(map[string]string)
 	for _, key := range config.Keys() {
 		f := cmd.Flags().Lookup(key.Flag)

@@ -73,6 +73,7 @@ func (c *commands) newImportCommand() *cobra.Command {
 	cmd.Flags().IntVar(&t.MaxIterations, "max-iterations", 0,
 		"`N` maximum iterations, including the imported ones; default: the document's")
 	c.JSONFlag(cmd)
+	env.UsesActing(cmd)
 	return cmd
 }
 

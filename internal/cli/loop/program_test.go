@@ -122,7 +122,8 @@ func newProgram(t *testing.T, turn func(dir string, n int) error) *program {
 	p.client = p.serve()
 	p.write("tests/a", "pass")
 	p.write("tests/b", "fail")
-	p.Process = env.Process{Stdout: p.out, Stderr: p.errs, Cwd: p.dir, Environ: []string{"PERDURE_DIR=" + p.settings},
+	p.Process = env.Process{Stdout: p.out, Stderr: p.errs, Cwd: p.dir, Environ: []string{"PERDURE_DIR=" + p.settings,
+		"PERDURE_TRUST=1"},
 		Opener: func(_ context.Context, l *settings.Loaded, why env.Purpose) (*env.Backend, error) {
 			b := &env.Backend{Client: p.client, Config: l}
 			if why == env.Execute {

@@ -61,8 +61,10 @@ func (c *commands) newRunCommand() *cobra.Command {
 	flags.BoolVar(&f.noWait, "no-wait", false, "exit with status 6 at a gate instead of waiting")
 	flags.BoolVar(&f.detach, "detach", false, "let the daemon run the loop and return at once")
 	c.JSONFlag(cmd)
+	env.UsesActing(cmd)
 	cmd.MarkFlagsMutuallyExclusive("detach", "no-wait")
-	env.GroupFlags(cmd, groups("until agent fallback workspace task-type planned-iterations no-wait detach json")...)
+	env.GroupFlags(cmd,
+		groups("until agent fallback workspace task-type planned-iterations no-wait detach json trust")...)
 	return cmd
 }
 
@@ -176,7 +178,8 @@ func (c *commands) newResumeCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&weaker, "weaker", false, "apply settings that weaken the supervision")
 	cmd.Flags().BoolVar(&how.noWait, "no-wait", false, "exit with status 6 at a gate instead of waiting")
 	c.JSONFlag(cmd)
-	env.GroupFlags(cmd, groups("agent fallback weaker no-wait json")...)
+	env.ExecutesStored(cmd)
+	env.GroupFlags(cmd, groups("agent fallback weaker no-wait json trust")...)
 	return cmd
 }
 
@@ -310,6 +313,7 @@ func (c *commands) newAbortCommand() *cobra.Command {
 			return c.takeOver(ctx, b, l.Tree, followConfig{aborting: true})
 		}),
 	}
+	env.ExecutesStored(cmd)
 	cmd.Flags().BoolVar(&revert, "revert", false, "restore the files from before the loop")
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the files as they are (the default)")
 	c.JSONFlag(cmd)

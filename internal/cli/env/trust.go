@@ -1,0 +1,276 @@
+package env
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/internal/config/trust"
+	"github.com/perdure/perdure/internal/text/human"
+)
+
+// trustVariable trusts the folder for one process, if it is 1 or true.
+const trustVariable = "PERDURE_TRUST"
+
+const (
+	trustFlag = "trust"
+	// storedNote marks the flag of commands that execute stored trees.
+	storedNote = "perdure_stored"
+)
+
+// UsesActing adds the flag --trust to a command that uses the settings that act (see
+// [config.Acting]). [Env.Load] asks for trust in such a command; in others it ignores
+// these settings.
+func UsesActing(cmd *cobra.Command) {
+	cmd.Flags().Bool(trustFlag, false, "use the settings of a folder that is not trusted, in this command only")
+}
+
+// ExecutesStored marks a command that executes trees of the store, which can come with a
+// repository too. It adds the flag as [UsesActing] does.
+func ExecutesStored(cmd *cobra.Command) {
+	UsesActing(cmd)
+	_ = cmd.Flags().SetAnnotation(trustFlag, storedNote, []string{"true"}) // the flag exists
+}
+
+// Untrusted is what would act in a folder that the user does not trust.
+type Untrusted struct {
+	Dir      string          `json:"dir"`
+	Settings []config.Acting `json:"settings"`
+	// Trees are the stored trees that run programs or call models, at most
+	// maxListedTrees; TreeCount is their number.
+	Trees     []ActingTree `json:"trees"`
+	TreeCount int          `json:"tree_count"`
+}
+
+// ActingTree is a stored tree that acts when it is executed.
+type ActingTree struct {
+	Tree   perdure.TreeID `json:"tree_id"`
+	Effect string         `json:"effect"`
+}
+
+const maxListedTrees = 20
+
+func (u *Untrusted) empty() bool { return len(u.Settings) == 0 && u.TreeCount == 0 }
+
+// applyTrust checks settings that act and stored trees against the user's trust records.
+// Commands that use them ask the user, or return an error where they cannot; for others it
+// ignores the settings.
+func (e *Env) applyTrust(cmd *cobra.Command, l *config.Loaded) error {
+	flag := cmd.Flags().Lookup(trustFlag)
+	stored := flag != nil && flag.Annotations[storedNote] != nil
+	if e.trustsOnce() || flag != nil && flag.Value.String() == "true" || len(l.Acting()) == 0 && !stored {
+		return nil
+	}
+	u, err := e.Untrusted(cmd.Context(), l, stored)
+	if err != nil || u.empty() {
+		return err
+	}
+	if flag == nil {
+		l.IgnoreActing()
+		e.Note("%s is not trusted; ignored settings: %s (`perdure trust` shows what they do)", l.Dir, keysOf(u.Settings))
+		return nil
+	}
+	return e.ask(l, &u)
+}
+
+func (e *Env) trustsOnce() bool {
+	return slices.Contains([]string{"1", "true"}, e.Getenv(trustVariable))
+}
+
+// Untrusted returns the settings that act and, if stored is set, the stored trees that act
+// and that the user's trust record does not cover.
+func (e *Env) Untrusted(ctx context.Context, l *config.Loaded, stored bool) (Untrusted, error) {
+	u := Untrusted{Dir: l.Dir, Settings: l.Acting()}
+	rec := e.trustRecord(l)
+	if rec.Settings == l.ActingHash() {
+		u.Settings = nil
+	}
+	if !stored || l.Store != "" || !HasStore(l) {
+		return u, nil
+	}
+	id, err := trust.StoreID(l.Dir)
+	if err == nil && id != "" && id == rec.Store {
+		return u, nil
+	}
+	err = e.WithStore(ctx, l, false, func(store *perdure.Store) error { return u.addTrees(ctx, store) })
+	return u, err
+}
+
+// trustRecord returns the record of the folder, or an empty one if it cannot be read, which
+// trusts nothing.
+func (e *Env) trustRecord(l *config.Loaded) trust.Record {
+	records, err := trust.Open(e.Getenv)
+	if err != nil {
+		return trust.Record{}
+	}
+	rec, err := records.Read(l.Dir)
+	if err != nil {
+		return trust.Record{}
+	}
+	return rec
+}
+
+// addTrees adds the trees of a store that act.
+func (u *Untrusted) addTrees(ctx context.Context, store *perdure.Store) error {
+	const page = 1000
+	filter := perdure.TreeFilter{Limit: page}
+	for {
+		trees, err := store.Trees(ctx, filter)
+		if err != nil {
+			return err
+		}
+		for i := range trees {
+			effect := treeEffect(&trees[i])
+			if effect == "" {
+				continue
+			}
+			u.TreeCount++
+			if len(u.Trees) < maxListedTrees {
+				u.Trees = append(u.Trees, ActingTree{trees[i].ID, effect})
+			}
+		}
+		if len(trees) < page {
+			return nil
+		}
+		filter.Before = trees[len(trees)-1].ID
+	}
+}
+
+// treeEffect returns what a tree does besides answering from its context, or "".
+func treeEffect(t *perdure.Tree) string {
+	if t.Kind == perdure.KindLoop {
+		return "runs an agent and a check"
+	}
+	type model struct {
+		Model   string `json:"model"`
+		BaseURL string `json:"base_url"`
+	}
+	var c struct {
+		model
+		SubModel string           `json:"sub_model"`
+		Judge    string           `json:"judge"`
+		Escalate string           `json:"escalate_model"`
+		Agents   map[string]model `json:"agents"`
+	}
+	if len(t.Config) > 0 && json.Unmarshal(t.Config, &c) != nil {
+		return "has a configuration that cannot be read"
+	}
+	for _, name := range []string{c.Model, c.SubModel, c.Judge, c.Escalate} {
+		if effect := config.ModelEffect(name); effect != "" {
+			return effect + ": " + name
+		}
+	}
+	for _, a := range c.Agents {
+		if effect := config.ModelEffect(a.Model); effect != "" {
+			return effect + ": " + a.Model
+		}
+	}
+	return ""
+}
+
+// ask shows what would act and asks the user at the terminal whether to trust the folder.
+func (e *Env) ask(l *config.Loaded, u *Untrusted) error {
+	e.Note("%s is not trusted; it can come with a repository. If you trust it:", u.Dir)
+	for _, line := range u.Lines() {
+		e.Note("  %s", e.Err.Safe(line))
+	}
+	refused := &perdure.Error{Code: perdure.CodeInvalid, Msg: u.Dir + " is not trusted",
+		Hint: "read the list, then `perdure trust`; --trust or PERDURE_TRUST=1 trusts it for one command"}
+	if !e.CanAsk() {
+		return refused
+	}
+	fmt.Fprint(e.Err, "trust this folder? [y/N] ")
+	answer, err := readLine(e.Stdin)
+	if err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
+		return refused
+	}
+	return e.TrustFolder(l)
+}
+
+// Lines returns what would act, one a line.
+func (u *Untrusted) Lines() []string {
+	var lines []string
+	for _, a := range u.Settings {
+		lines = append(lines, fmt.Sprintf("%s: %s (%s)", a.Key, cmp.Or(a.Value, `""`), a.Effect))
+	}
+	for _, t := range u.Trees {
+		lines = append(lines, fmt.Sprintf("%s %s", t.Tree, t.Effect))
+	}
+	if more := u.TreeCount - len(u.Trees); more > 0 {
+		lines = append(lines, fmt.Sprintf("%s more", human.Count(int64(more), "tree")))
+	}
+	return lines
+}
+
+// TrustFolder records that the user trusts the acting settings and the store of a folder.
+func (e *Env) TrustFolder(l *config.Loaded) error {
+	records, err := trust.Open(e.Getenv)
+	if err != nil {
+		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "trust folder", Err: err, Hint: "set HOME, or use --trust"}
+	}
+	rec, err := records.Read(l.Dir)
+	if err == nil {
+		rec.Settings = l.ActingHash()
+		rec.Store, err = trust.StoreID(l.Dir)
+	}
+	if err == nil {
+		err = records.Write(rec)
+	}
+	if err != nil {
+		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "trust folder", Err: err,
+			Hint: "check the permissions of the configuration folder, or use --trust"}
+	}
+	return nil
+}
+
+// trustNewStore records a store that this process has created. After an error the next
+// command that executes its trees asks.
+func (e *Env) trustNewStore(l *config.Loaded) {
+	records, err := trust.Open(e.Getenv)
+	if err != nil {
+		return
+	}
+	rec, err := records.Read(l.Dir)
+	if err == nil {
+		rec.Store, err = trust.StoreID(l.Dir)
+	}
+	if err == nil && rec.Store != "" {
+		_ = records.Write(rec)
+	}
+}
+
+func keysOf(list []config.Acting) string {
+	keys := make([]string, len(list))
+	for i := range list {
+		keys[i] = list[i].Key
+	}
+	return strings.Join(keys, ", ")
+}
+
+// readLine reads up to the end of a line and no further, because the command can read the
+// rest. Longer lines are cut at 1,000 bytes.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	one := make([]byte, 1)
+	for len(line) < 1000 {
+		n, err := r.Read(one)
+		if n == 1 {
+			if one[0] == '\n' {
+				break
+			}
+			line = append(line, one[0])
+		}
+		if err != nil {
+			return string(line), err
+		}
+	}
+	return string(line), nil
+}

@@ -1,0 +1,221 @@
+package config
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/toolguard/risk"
+	"github.com/perdure/perdure/loop/hook"
+)
+
+// Acting is a setting of the settings file that executes, connects, redirects or permits.
+// A file can come with a repository, so such settings are used only in a folder that the
+// user trusts.
+type Acting struct {
+	// Key is the name in the file, Value its value without secrets, Effect what it does.
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Effect string `json:"effect"`
+}
+
+// acting is an Acting with its whole value.
+type acting struct {
+	Acting
+	raw string
+}
+
+const maxShownValue = 200
+
+// ActingEffect returns what a setting of the file does, or "" if it does not act. Key is
+// the name in the file without the name of a profile: "model" for "agents.reviewer.model".
+func ActingEffect(key, text string) string {
+	switch key {
+	case "model", "sub_model", "judge":
+		return ModelEffect(text)
+	case "base_url":
+		return "sends requests and the API key there"
+	case "store":
+		return "connects to this database"
+	case "listen":
+		return "listens on this address"
+	case "socket":
+		return "connects to this socket"
+	case "loop.agent":
+		return "starts this agent"
+	case "loop.permission":
+		if text == "all" || text == "own" {
+			return "lets agents do more without asking"
+		}
+	case "loop.sealed_setup", "loop.notify.command":
+		return effectRuns
+	case "loop.notify.webhook":
+		return "sends events there"
+	case "loop.coverage", "loop.types", "loop.lint":
+		if text != "auto" && text != "off" {
+			return effectRuns
+		}
+	}
+	return ""
+}
+
+const effectRuns = "runs this command"
+
+// ModelEffect returns what a model, or a chain of them separated by commas, does besides
+// reading its prompt, or "".
+func ModelEffect(chain string) string {
+	effect := ""
+	for name := range strings.SplitSeq(chain, ",") {
+		kind, _, _ := strings.Cut(strings.TrimSpace(name), ":")
+		switch kind {
+		case "", "builtin", "mock", "rule":
+		case "exec":
+			return effectRuns // it can contain commas
+		default:
+			effect = "sends the context to this model, with your API key"
+		}
+	}
+	return effect
+}
+
+// findActing lists the settings of the file that act, in the order of their names.
+func (l *Loaded) findActing(file map[string]given) []acting {
+	var all []acting
+	for _, key := range sortedKeys(file) {
+		text, field := file[key].text, key
+		if agentName(key) != "" {
+			field = key[strings.LastIndexByte(key, '.')+1:]
+		}
+		effect := ActingEffect(field, text)
+		if effect == "" {
+			continue
+		}
+		shown := text
+		if s, ok := find(&Config{}, key); ok && s.secret != nil {
+			shown = s.secret(text)
+		}
+		all = append(all, acting{Acting{key, clip.OneLine(clip.Bytes(shown, maxShownValue)), effect}, text})
+	}
+	return append(all, l.actingSections()...)
+}
+
+// actingSections lists the sections of the file that act.
+func (l *Loaded) actingSections() []acting {
+	var all []acting
+	add := func(key, effect string, value any, shown []string) {
+		if len(shown) == 0 {
+			return
+		}
+		raw, err := json.Marshal(value)
+		if err != nil {
+			raw = []byte(err.Error()) // it acts all the same
+		}
+		text := clip.OneLine(clip.Bytes(strings.Join(shown, "; "), maxShownValue))
+		all = append(all, acting{Acting{key, text, effect}, string(raw)})
+	}
+	var shown []string
+	for _, h := range l.Loop.Hooks {
+		shown = append(shown, string(h.Hook)+" "+cmp.Or(h.Command, h.URL))
+	}
+	add(hook.SettingsKey, "runs these handlers", l.Loop.Hooks, shown)
+	shown = nil
+	for _, kind := range sortedKeys(l.Loop.Chains) {
+		shown = append(shown, kind+": "+strings.Join(l.Loop.Chains[kind], ", "))
+	}
+	add(chainsKey, "starts these agents", l.Loop.Chains, shown)
+	shown = nil
+	for _, m := range l.Loop.Metrics {
+		shown = append(shown, m.Name+": "+m.Command)
+	}
+	add(metricsKey, "runs these commands", l.Loop.Metrics, shown)
+	shown = nil
+	weaker := l.weakerRisks()
+	for _, pattern := range sortedKeys(weaker) {
+		shown = append(shown, fmt.Sprintf("%s: %s", pattern, weaker[pattern]))
+	}
+	add(risksKey, "allows these tool calls", weaker, shown)
+	return all
+}
+
+// weakerRisks returns the answers to risky calls that allow more than the default does.
+func (l *Loaded) weakerRisks() map[risk.Pattern]risk.Answer {
+	order := []risk.Answer{risk.Allow, risk.Warn, risk.Gate, risk.Block}
+	weaker := make(map[risk.Pattern]risk.Answer)
+	for _, rule := range risk.Table() {
+		answer, set := l.Loop.Risks[rule.Pattern]
+		if set && slices.Index(order, answer) < slices.Index(order, rule.Answer) {
+			weaker[rule.Pattern] = answer
+		}
+	}
+	return weaker
+}
+
+// Acting returns the settings of the file that act and that no flag or environment
+// variable overrides.
+func (l *Loaded) Acting() []Acting {
+	var all []Acting
+	for _, a := range l.acting {
+		if !l.actingIgnored && l.effective(a.Key) {
+			all = append(all, a.Acting)
+		}
+	}
+	return all
+}
+
+// effective reports whether a setting of the file is used.
+func (l *Loaded) effective(key string) bool {
+	origin, inTable := l.origins[key]
+	return !inTable || origin.kind == OriginFile
+}
+
+// ActingHash returns a hash of all settings of the file that act, also overridden ones.
+func (l *Loaded) ActingHash() string {
+	h := sha256.New()
+	for _, a := range l.acting {
+		_, _ = fmt.Fprintf(h, "%q=%q\n", a.Key, a.raw)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// IgnoreActing sets the settings that [Loaded.Acting] returns to their defaults. Profiles
+// with one of them are removed.
+func (l *Loaded) IgnoreActing() {
+	for _, a := range l.Acting() {
+		switch a.Key {
+		case hook.SettingsKey:
+			l.Loop.Hooks = nil
+		case chainsKey:
+			l.Loop.Chains = nil
+		case metricsKey:
+			l.Loop.Metrics = nil
+		case risksKey:
+			weaker := l.weakerRisks()
+			maps.DeleteFunc(l.Loop.Risks, func(p risk.Pattern, _ risk.Answer) bool { return weaker[p] != "" })
+		default:
+			l.ignore(a.Key)
+		}
+	}
+	l.actingIgnored = true
+}
+
+func (l *Loaded) ignore(key string) {
+	name := agentName(key)
+	if name == "" {
+		s, _ := find(&l.Config, key)
+		_ = s.set(s.def) // TestDefaults checks the defaults
+		l.origins[key] = origin{kind: OriginDefault}
+		return
+	}
+	delete(l.Agents, name)
+	for _, k := range sortedKeys(l.origins) {
+		if agentName(k) == name {
+			delete(l.origins, k)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/perdure/perdure"
+)
+
+// Find returns the path of the folder .perdure in start, an absolute path, or in the
+// nearest folder above it, or "" if there is none. The search ends at the root of a
+// repository, the folder that contains .git: what is above it does not belong to the
+// project. A .perdure that is a link, is not a folder or belongs to another user is an
+// error.
+func Find(start string) (string, error) {
+	if !filepath.IsAbs(start) {
+		return "", refuse(fmt.Sprintf("start %q is not an absolute path", start), "")
+	}
+	for dir := filepath.Clean(start); ; dir = filepath.Dir(dir) {
+		candidate := filepath.Join(dir, FolderName)
+		info, err := os.Lstat(candidate)
+		if err == nil {
+			return candidate, usable(candidate, info)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", refuse(err.Error(), "")
+		}
+		if dir == filepath.Dir(dir) || isRoot(dir) {
+			return "", nil
+		}
+	}
+}
+
+// isRoot reports whether a folder is the root of a repository.
+func isRoot(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, ".git"))
+	return err == nil
+}
+
+const hintOtherFolder = "`perdure init` creates a folder here; PERDURE_DIR names the one to use"
+
+// usable returns an error for a .perdure that is not a folder of this user.
+func usable(name string, info fs.FileInfo) error {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return refuse(fmt.Sprintf("%q is a link", name), hintOtherFolder)
+	case !info.IsDir():
+		return refuse(fmt.Sprintf("%q is not a folder", name), "")
+	case !ownedByUser(info):
+		return refuse(fmt.Sprintf("%q belongs to another user", name), hintOtherFolder)
+	}
+	return nil
+}
+
+func refuse(msg, hint string) error {
+	return &perdure.Error{Code: perdure.CodeInvalid, Op: "find " + FolderName, Msg: msg, Hint: hint}
+}
