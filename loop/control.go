@@ -146,7 +146,7 @@ func (r *run) abort(revert bool) (next string) {
 	r.state.Verdict, r.state.Reason = string(record.Aborted), "the files are as they were left"
 	r.state.Selected, r.state.SelectedReason = 0, "" // it may have been about to bring back the best
 	if revert {
-		r.state.Reason = "the files are those of the beginning"
+		r.state.Reason = "the files from before the loop were restored"
 		r.state.Verdict = verdictRevert
 	}
 	return stepFinish

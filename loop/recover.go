@@ -274,7 +274,7 @@ func escalate(ctx context.Context, r *run) (string, error) {
 		kind = perdure.GateClarification
 	}
 	return r.openGate(kind, perdure.GateQuestion{
-		Title: fmt.Sprintf("iteration %d made things worse: %s", out.Iteration, regression.Worst(out.Regressions).Text),
+		Title: fmt.Sprintf("regression in iteration %d: %s", out.Iteration, regression.Worst(out.Regressions).Text),
 		Text:  fmt.Sprintf("%s\nDiagnosis: %s (%d %%), %s", r.describe(out), v.Diagnosis, v.Confidence, v.Why),
 		Diff:  r.diff(ctx, out),
 		Options: []perdure.GateOption{

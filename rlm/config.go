@@ -255,7 +255,7 @@ func ParseConfig(raw json.RawMessage) (Config, error) {
 		problems = append(problems, "schema: "+err.Error())
 	}
 	if len(problems) > 0 {
-		return Config{}, invalid(strings.Join(problems, "; "), "correct this setting")
+		return Config{}, invalid(strings.Join(problems, "; "), "`perdure run --help-all` lists the flags with their values")
 	}
 	return c, nil
 }
@@ -277,7 +277,7 @@ func decodeStrict(raw []byte, c *Config) error {
 	if err == nil {
 		return nil
 	}
-	hint := "correct this setting"
+	hint := "`perdure run --help-all` lists the flags with their values"
 	if e, ok := errors.AsType[*jsontree.Error](err); ok {
 		hint = cmp.Or(e.Hint, hint)
 	}

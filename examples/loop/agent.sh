@@ -1,12 +1,11 @@
 #!/bin/sh
-# Stands in for a coding agent: it gets the prompt on standard input and changes
-# files. This one cuts a corner where the work is hard, and does the work when it
-# is told what it lost.
+# A scripted agent for this example. It reads the prompt from standard input. First it
+# deletes a test; when the prompt names the deleted test, it fixes the code.
 prompt=$(cat)
 case $prompt in
 *"These tests were deleted"*)
 	cat > slug.go <<'GO'
-// Package slug makes names for URLs. It is what the example of a loop works on.
+// Package slug converts titles to URL slugs. It is the workspace of the loop example.
 package slug
 
 import "strings"

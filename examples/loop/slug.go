@@ -1,4 +1,4 @@
-// Package slug makes names for URLs. It is what the example of a loop works on.
+// Package slug converts titles to URL slugs. It is the workspace of the loop example.
 package slug
 
 import "strings"

@@ -113,9 +113,17 @@ func contextError(ctx context.Context, err error) error {
 // shownSkips bounds the number of skipped files that are listed.
 const shownSkips = 3
 
+// tokens returns a number of tokens as text.
+func tokens(n int64) string {
+	if n == 1 {
+		return "1 token"
+	}
+	return human.Compact(n) + " tokens"
+}
+
 // noteContext notes what was read and what was skipped.
 func (a *app) noteContext(r client.ContextReport) {
-	a.Note("context: %s, %s, about %s tokens", human.Count(r.Files, "file"), human.Size(r.Bytes), human.Compact(r.Tokens))
+	a.Note("context: %s, %s, about %s", human.Count(r.Files, "file"), human.Size(r.Bytes), tokens(r.Tokens))
 	skipped := int64(len(r.Skipped)) + r.MoreSkipped
 	if skipped == 0 {
 		return

@@ -88,7 +88,7 @@ func refuseUnknownTopics(root *cobra.Command) {
 				if err != nil || topic == root {
 					return env.KnownCommand(root, args)
 				}
-				if topic.HasSubCommands() {
+				if topic.HasSubCommands() || len(rest) > 0 {
 					return env.KnownCommand(topic, rest)
 				}
 				return nil

@@ -120,6 +120,6 @@ func failedHint(ctx context.Context, b *env.Backend, id perdure.TreeID) string {
 	if err != nil {
 		return fmt.Sprintf("`perdure tree %s` shows its tasks", id)
 	}
-	return fmt.Sprintf("`perdure retry %s` and `perdure resume %s` retry the missing parts; `perdure tree %s` shows "+
+	return fmt.Sprintf("`perdure retry %s`, then `perdure resume %s`, retry the missing parts; `perdure tree %s` shows "+
 		"all tasks", tree.Root, id, id)
 }

@@ -124,7 +124,7 @@ func contextText(c perdure.ContextRef) string {
 	if c.Type == "slice" {
 		text += fmt.Sprintf(", bytes %d to %d", c.Offset, c.Offset+c.Length)
 	}
-	return human.Visible(fmt.Sprintf("%s, about %s tokens", text, human.Compact(c.SizeTokens)))
+	return human.Visible(fmt.Sprintf("%s, about %s", text, tokens(c.SizeTokens)))
 }
 
 func leaseText(l *perdure.LeaseInfo) string {

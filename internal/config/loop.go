@@ -116,7 +116,7 @@ func loopSettings(c *Config) []setting {
 			help: "folder with templates of reminders: minimal.md.tmpl, standard.md.tmpl, aggressive.md.tmpl, exit.md.tmpl"},
 		{key: "loop.detection", at: &c.Loop.Detection, value: "MODE", def: "standard",
 			check: oneOf("off", "minimal", "standard", "aggressive"),
-			help:  "findings in changed files that block: off, minimal (none), standard or aggressive (all)"},
+			help:  "which findings block: off, minimal (none), standard or aggressive (all)"},
 		{key: "loop.snapshot_risky", at: &c.Loop.SnapshotRisky, value: "LEVEL", def: "all",
 			check: oneOf("all", "high", "none"),
 			help:  "risky tool calls before which a snapshot is taken: all, high (and critical) or none"},

@@ -54,7 +54,7 @@ func runSettings(c *Config) []setting {
 		{key: "model", at: &c.Model, value: "MODEL", def: "builtin:extract", check: notEmpty,
 			help: "builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND or mock:SCRIPT; fallbacks follow after commas"},
 		{key: "sub_model", at: &c.SubModel, value: "MODEL",
-			help: "model of the tasks below the root, if it is another one"},
+			help: "model of the tasks below the root, if different from the model"},
 		{key: "judge", at: &c.Judge, value: "MODEL",
 			help: "judge for best-of-n and --min-score, if it is not the model: a model, exec:COMMAND or rule:EXPRESSION"},
 		{key: "base_url", at: &c.BaseURL, value: "URL", check: optional(httpURL), secret: withoutPassword,

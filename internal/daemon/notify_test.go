@@ -111,7 +111,7 @@ echo "1..$n"; exit 1`})
 	}
 	id := loop.ID(&tree)
 	g := box.got[0]
-	if !strings.HasPrefix(g.Title, id+" asks: iteration 1 made things worse") || g.Folder != project ||
+	if !strings.HasPrefix(g.Title, id+" asks: regression in iteration 1") || g.Folder != project ||
 		g.Gate.Kind != "recovery" ||
 		!strings.Contains(g.Text, "perdure loop answer reject --loop "+id) {
 		t.Errorf("the gate is told as %+v", g)

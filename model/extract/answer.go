@@ -45,7 +45,7 @@ func Answer(prompt string, c []model.Citation) string {
 		w.quote(p)
 	}
 	if len(c) > shownPassages {
-		w.WriteString("\nFurther places:\n\n")
+		w.WriteString("\nMore passages:\n\n")
 		for i, p := range c[shownPassages:] {
 			line := fmt.Sprintf("%3d. %s  %s", i+1+shownPassages, heading(p), firstLine(p.Text))
 			w.WriteString(strings.TrimRight(line, " ") + "\n")

@@ -357,7 +357,7 @@ func TestAnswerNamesFurtherPlaces(t *testing.T) {
 	for _, want := range []string{
 		"Passages found by builtin:extract (offline retrieval, no model), the best 5 of 7:\n\n",
 		"\n2. garden.md:11-13\n   11 | {\n   12 | Aphids, part 1.\n   13 | }\n",
-		"\nFurther places:\n\n  6. garden.md:51-53  Aphids, part 5.\n  7. garden.md:61-63  Aphids, part 6.\n",
+		"\nMore passages:\n\n  6. garden.md:51-53  Aphids, part 5.\n  7. garden.md:61-63  Aphids, part 6.\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)

@@ -94,7 +94,7 @@ func (s *replySpec) set(word string) (err error) {
 	case "delay":
 		s.Delay = value
 	default:
-		err = fmt.Errorf("%q is not a short form, and there is no such file", word)
+		err = fmt.Errorf("there is no script file %q, and it is not a short form", word)
 	}
 	return err
 }

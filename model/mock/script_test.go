@@ -175,7 +175,7 @@ func TestOpen(t *testing.T) {
 	}
 	for script, want := range map[string]string{
 		"":                         "it is empty",
-		"eco":                      `"eco" is not a short form, and there is no such file`,
+		"eco":                      `there is no script file "eco", and it is not a short form`,
 		"size=many":                `size: "many" is not a whole number`,
 		"delay=1":                  "not a duration",
 		"status=99":                "status is not between",

@@ -49,7 +49,7 @@ func Command(e *env.Env) *cobra.Command {
 		"loop:NUMBER; default: HEAD")
 	f.StringVar(&o.loop, "loop", "", "`LOOP` loop of --base loop:…; default: the one that has not ended, or else the "+
 		"newest")
-	f.StringVar(&o.mode, "mode", "", "`MODE` findings that block: off, minimal, standard or aggressive; default: the "+
+	f.StringVar(&o.mode, "mode", "", "`MODE` which findings block: off, minimal, standard or aggressive; default: the "+
 		"setting loop.detection")
 	f.BoolVar(&o.staged, "staged", false, "compare the index instead of the working tree")
 	c.JSONFlag(cmd)

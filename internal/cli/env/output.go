@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
@@ -35,6 +37,9 @@ func (e *Env) WriteOutput(name string, content func(io.Writer) error) error {
 	})
 	if own, ok := errors.AsType[*perdure.Error](err); ok {
 		return own
+	}
+	if missing, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) {
+		return NotFound("create the folder first", "write %q: the folder %q does not exist", name, filepath.Dir(missing.Path))
 	}
 	if err != nil {
 		return fmt.Errorf("write %q: %w", name, err)

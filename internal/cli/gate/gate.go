@@ -173,7 +173,7 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 			done = fmt.Sprintf("answered gate %d of %s for one task: %s; it stays open for the others", g.Number, t.Name,
 				f.Answer)
 		}
-		if f.Answer != perdure.AnswerAbandon {
+		if f.Answer != perdure.AnswerAbandon && f.Answer != "abort" { // those end it
 			done += "; if no process runs it, `" + t.Resume + "` continues"
 		}
 		e.Note("%s", done)

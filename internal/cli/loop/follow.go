@@ -140,8 +140,11 @@ func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.Tr
 	}
 	how.bell()
 	fmt.Fprint(c.Err, text)
-	if ask != nil {
+	switch {
+	case ask != nil:
 		ask <- g
+	case !how.noWait && b.Local != nil:
+		c.Note("waiting for an answer; Ctrl-C stops, and `perdure loop resume %s` continues", name(ctx, b, id))
 	}
 	return how.noWait, nil
 }

@@ -211,7 +211,7 @@ func TestPauseAndAbort(t *testing.T) {
 	p.refuses("", "none of the others can be", "abort", "--revert", "--keep")
 	p.out.take()
 	p.ok("abort", "--revert")
-	if got := p.out.take(); !strings.HasPrefix(got, "aborted: the files are those of the beginning") {
+	if got := p.out.take(); !strings.HasPrefix(got, "aborted: the files from before the loop were restored") {
 		t.Errorf("it ends with %q", got)
 	}
 	p.refuses(perdure.CodeConflict, "has ended", "pause")

@@ -33,7 +33,7 @@ func (t *tuning) register(cmd *cobra.Command) {
 	fl.StringVar((*string)(&t.Reinforcement), "reinforcement", string(hook.LevelMinimal),
 		"`LEVEL` minimum level of reminders: OFF, MINIMAL, STANDARD, AGGRESSIVE or ADAPTIVE")
 	fl.StringVar((*string)(&t.Detection), "detection", string(config.DetectionStandard),
-		"`MODE` findings in changed files that block: off, minimal, standard or aggressive")
+		"`MODE` which findings block: off, minimal, standard or aggressive")
 	fl.BoolVar(&t.Plain, "plain", false, "no comparison with the baseline, no gates, no best iteration")
 	fl.BoolVar(&t.RetryCritical, "retry-critical", false, "recover from critical regressions before asking")
 	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted tests the first time instead of asking")

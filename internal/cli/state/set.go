@@ -17,6 +17,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // causeFlags are the flags about the cause of a change and its version.
@@ -67,7 +68,8 @@ func (c *commands) value(args []string, f *valueFlags) (json.RawMessage, perdure
 		}
 	}
 	if given != 1 {
-		return nil, "", env.UsageError("write exactly one of VALUE, --file, --json", "%d values are given", given)
+		return nil, "", env.UsageError("write exactly one of VALUE, --file, --json", "%s given",
+			human.Count(int64(given), "value"))
 	}
 	switch {
 	case f.json != "":

@@ -121,7 +121,7 @@ func (c scene) input() loopview.Input {
 	base := 40
 	baseline := state.Outcome{Timestamp: when(1), Quality: &base, Before: "base", After: "base",
 		Check: state.Check{Command: c.Text, Exit: 1, Counts: counts(138, 12, 0), TookMS: 8000}, Metrics: c.metrics(85, 12)}
-	question := perdure.GateQuestion{Title: "iteration 7 made things worse: " + c.Text,
+	question := perdure.GateQuestion{Title: "regression in iteration 7: " + c.Text,
 		Text: "The check fails.\n- " + c.Text + "\nDiagnosis: reward_hacking", Diff: "deleted  " + c.Text,
 		Options: []perdure.GateOption{{Answer: "approve", Effect: "accepted: " + c.Text},
 			{Answer: "reject", Effect: "the files come back"}, {Answer: "abort", Effect: "the loop ends"}}}

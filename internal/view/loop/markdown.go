@@ -137,7 +137,7 @@ func (s *Summary) markdownEvents(m *human.MarkdownText) {
 		leftOut(m, left, "gate")
 	}
 	if rows, left := s.follows(); len(rows) > 0 {
-		m.Section("Changes and the next results")
+		m.Section("Changes and their effect")
 		human.MarkdownTable(m, []string{"After iteration", "Change", "Next result"}, "r", rows,
 			func(r *followed) []string {
 				return []string{fmt.Sprint(r.Iteration), human.Markdown(r.Change), human.Markdown(r.Next)}

@@ -73,7 +73,7 @@ func (s *Summary) facts() []fact {
 	add("Usage", s.money())
 	add("Took", human.Duration(s.elapsed()))
 	if t := s.times(); t.Agent+t.Check > 0 {
-		add("Of that", timesText(t))
+		add("Time by part", timesText(t))
 		part, _ := overhead(t)
 		add("Overhead", fmt.Sprintf("%.1f %% of the time of agent and check", part))
 	}
@@ -84,12 +84,12 @@ func (s *Summary) facts() []fact {
 	if s.cfg.Plain {
 		add("Supervision", supervisionOff)
 	}
-	add("Began", human.Stamp(s.in.Tree.CreatedAt))
+	add("Started", human.Stamp(s.in.Tree.CreatedAt))
 	if t := s.ended(); t != nil {
 		add("Ended", human.Stamp(*t))
 	}
 	add("Workspace", oneLine(s.cfg.Workspace, maxText))
-	add("Printed", human.Stamp(s.in.Now))
+	add("Generated", human.Stamp(s.in.Now))
 	return list
 }
 

@@ -144,7 +144,7 @@ func (s *Summary) now(c *screen) {
 	switch doing := s.doing(); {
 	case s.Status() == statusCrashed:
 		c.field("Now", at+": no process executes it any more")
-		c.field("Before that", doing)
+		c.field("Last step", doing)
 	case s.in.Loop.Status.Ended():
 		c.field("Ended", at)
 	default:

@@ -167,9 +167,9 @@ func timeline(m *human.MarkdownText, t *client.ReportTimeline) {
 		running, completed = append(running, s.Running), append(completed, float64(s.Completed))
 		failed = append(failed, float64(s.Failed))
 	}
-	m.Line("From %s, one column for %s.", human.Stamp(t.Start), human.Seconds(t.StepSeconds))
+	m.Line("From %s, one column is %s.", human.Stamp(t.Start), human.Seconds(t.StepSeconds))
 	m.Line("")
-	lines := fmt.Sprintf("%-16s %s  at most %.1f", t.Of+" under way", spark(running), slices.Max(running))
+	lines := fmt.Sprintf("%-16s %s  maximum %.1f", t.Of+" in flight", spark(running), slices.Max(running))
 	lines += fmt.Sprintf("\n%-16s %s  at most %d", "tasks completed", spark(completed), int64(slices.Max(completed)))
 	if slices.Max(failed) > 0 {
 		lines += fmt.Sprintf("\n%-16s %s  at most %d", "tasks failed", spark(failed), int64(slices.Max(failed)))

@@ -124,11 +124,11 @@ func (d *Document) facts() []fact {
 		facts = append(facts, fact{"Task time", fmt.Sprintf("mean %s, median %s, 95th percentile %s",
 			human.Seconds(s.MeanTaskSeconds), human.Seconds(s.P50TaskSeconds), human.Seconds(s.P95TaskSeconds))})
 	}
-	facts = append(facts, fact{"Began", human.Stamp(d.Tree.CreatedAt)})
+	facts = append(facts, fact{"Started", human.Stamp(d.Tree.CreatedAt)})
 	if d.Tree.CompletedAt != nil {
 		facts = append(facts, fact{"Ended", human.Stamp(*d.Tree.CompletedAt)})
 	}
-	return append(facts, fact{"Printed", human.Stamp(d.Data.At)})
+	return append(facts, fact{"Generated", human.Stamp(d.Data.At)})
 }
 
 // maxGates is how many gates are listed, the last ones.
