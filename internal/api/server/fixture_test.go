@@ -201,6 +201,10 @@ func (f *fixture) send(t testing.TB, method, target, body string, header ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
+	if strings.HasPrefix(target, "/v1/contexts") {
+		req.Header.Set("Content-Type", "application/x-tar")
+	}
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}

@@ -265,6 +265,10 @@ func FuzzRequest(f *testing.F) {
 		if err != nil {
 			return
 		}
+		req.Header.Set("Content-Type", "application/json")
+		if req.URL.Path == "/v1/contexts" {
+			req.Header.Set("Content-Type", "application/x-tar")
+		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, req)
 		if w.Code >= 500 {

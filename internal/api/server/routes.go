@@ -86,7 +86,7 @@ func (s *server) routes() http.Handler {
 
 	handle("POST /v1/gc", s.collect)
 	handle("GET /v1/check", s.check)
-	return s.missing(mux)
+	return s.fromPrograms(s.missing(mux))
 }
 
 // ofTree answers with what read returns for the tree in the path.
