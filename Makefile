@@ -29,6 +29,15 @@ check: fmt/check tidy/check vet build/all test/race ## Everything CI runs
 build: ## Build bin/perdure, static and without debug information
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/perdure ./cmd/perdure
 
+.PHONY: release
+release: ## Build dist/ for every supported system, with SHA256SUMS
+	@rm -rf dist; mkdir dist
+	@set -e; for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do \
+	  name=dist/perdure-$$(echo $$target | tr / -); echo $$name; \
+	  CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -trimpath -ldflags '-s -w' -o $$name ./cmd/perdure; \
+	done
+	@cd dist && sha256sum perdure-* > SHA256SUMS
+
 .PHONY: build/all
 build/all: ## Build for every supported system
 	@set -e; for os in linux darwin windows; do for mod in $(MODULES); do \
