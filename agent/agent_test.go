@@ -17,7 +17,7 @@ func TestClass(t *testing.T) {
 		agent.KindTimeout: agent.ClassAgent, agent.KindRateLimit: agent.ClassWait, agent.KindUnavailable: agent.ClassWait,
 		agent.KindOverflow: agent.ClassFresh, agent.KindSession: agent.ClassFresh, agent.KindNotFound: agent.ClassSetup,
 		agent.KindAuth: agent.ClassSetup, agent.KindInvalid: agent.ClassSetup, agent.KindQuota: agent.ClassSetup,
-		agent.KindCanceled: agent.ClassCanceled,
+		agent.KindCanceled: agent.ClassCanceled, agent.KindGuardLost: agent.ClassAgent,
 	} {
 		if got := (&agent.Error{Kind: kind}).Class(); got != want {
 			t.Errorf("%s is of class %q, want %q", kind, got, want)

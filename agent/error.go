@@ -39,6 +39,10 @@ const (
 	KindInvalid Kind = "invalid"
 	// KindQuota: money or quota is used up; waiting does not help.
 	KindQuota Kind = "quota"
+	// KindGuardLost: the guard process that ends what the agent starts was killed.
+	// No program but the agent, or one that it started, is known to do that. What
+	// the agent changed is not to be used. The turn is not repeated.
+	KindGuardLost Kind = "guard_lost"
 	// KindCanceled: the caller's context ended; the error wraps ctx.Err().
 	KindCanceled Kind = "canceled"
 )
@@ -109,7 +113,7 @@ func (e *Error) Class() Class {
 		return ClassSetup
 	case KindCanceled:
 		return ClassCanceled
-	case KindFailed, KindLimit, KindIdle, KindTimeout:
+	case KindFailed, KindLimit, KindIdle, KindTimeout, KindGuardLost:
 		return ClassAgent
 	}
 	return ClassAgent

@@ -66,7 +66,7 @@ func act(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if control, ok := errors.AsType[*controlError](cause); ok {
+	if control, ok := errors.AsType[*controlError](cause); ok && !guardLost(failure) {
 		failure = &agent.Error{Kind: agent.KindCanceled, Msg: control.Error(), Err: cause}
 	}
 	if result != nil {
@@ -159,9 +159,10 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 	switch {
 	case err == nil:
 		return result, nil, cause
+	case errors.As(err, &failure) && guardLost(failure): // whyever the turn was stopped
 	case errors.Is(cause, errFull):
 		return result, &agent.Error{Kind: agent.KindOverflow, Msg: "it was stopped at the end of a step", Err: cause}, cause
-	case !errors.As(err, &failure):
+	case failure == nil:
 		failure = &agent.Error{Kind: agent.KindFailed, Msg: err.Error(), Err: err}
 	}
 	return result, failure, cause
@@ -239,6 +240,9 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 		map[string]any{"error_type": string(t.Failure.Kind), "error_message": s.Failure,
 			"iteration": s.Number}); err != nil {
 		return "", err
+	}
+	if guardLost(t.Failure) {
+		return stepContain, nil
 	}
 	switch r.follows(t.Failure) {
 	case moveEnd:

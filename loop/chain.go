@@ -64,6 +64,9 @@ func (r *run) follows(f *agent.Error) move {
 	if other {
 		most = min(most, 1)
 	}
+	if guardLost(f) {
+		return moveEnd
+	}
 	hangs := f.Kind == agent.KindTimeout || f.Kind == agent.KindIdle && other
 	if hangs || s.Retries >= most {
 		return instead

@@ -55,6 +55,9 @@ func decide(ctx context.Context, r *run) (string, error) {
 	if to, decided, err := r.obeyControl(ctx); decided || err != nil {
 		return to, err
 	}
+	if out.GuardLost {
+		return r.lostGate(ctx, out)
+	}
 	if len(out.Regressions) > 0 {
 		return r.regressed(ctx, out)
 	}
@@ -228,6 +231,8 @@ func (r *run) describe(out *state.Outcome) string {
 	switch {
 	case out.Check.Passed:
 		b.WriteString("passes.")
+	case out.Check.Skipped:
+		b.WriteString("was not run.")
 	case out.Check.TimedOut:
 		b.WriteString("did not end in time.")
 	default:

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/evidence"
@@ -55,6 +57,10 @@ func measure(ctx context.Context, r *run) (string, error) {
 	if _, ok := errors.AsType[*controlError](cause); ok {
 		t.Check = &state.Check{Command: r.cfg.Until, Exit: -1, Skipped: true}
 		return stepJudge, nil
+	}
+	if errors.Is(err, guard.ErrGuardLost) && ctx.Err() == nil { // by code that the agent wrote
+		t.Failure = (&agent.Error{Kind: agent.KindGuardLost, Msg: "the check", Err: guard.ErrGuardLost}).Error()
+		return stepContain, nil
 	}
 	if err != nil {
 		return "", err
@@ -156,8 +162,12 @@ func (r *run) keep(out *state.Outcome, status record.IterationStatus) error {
 	}
 	it.EndedAt = &now
 	r.change.Iteration = it
-	r.note(EventMeasured, map[string]any{"iteration": out.Iteration, "passed": out.Check.Passed, "quality": out.Quality,
-		"regressions": len(out.Regressions), "failing": len(out.Check.Failing)})
+	data := map[string]any{"iteration": out.Iteration, "passed": out.Check.Passed, "quality": out.Quality,
+		"regressions": len(out.Regressions), "failing": len(out.Check.Failing)}
+	if out.Check.Skipped {
+		data["skipped"] = true
+	}
+	r.note(EventMeasured, data)
 	return nil
 }
 

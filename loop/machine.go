@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -40,6 +41,7 @@ const (
 	stepAct     = "act"
 	stepMeasure = "measure"
 	stepJudge   = "judge"
+	stepContain = "contain" // instead of measure and judge
 )
 
 // step does one thing and says what comes next. What it leaves in r is written
@@ -56,7 +58,8 @@ func steps(root bool) map[string]step {
 			stepSeal:   checkCompletion,
 			stepSelect: choose, stepVerify: verify, stepFinish: finish}
 	}
-	return map[string]step{stepPrepare: prepare, stepAct: act, stepMeasure: measure, stepJudge: judge}
+	return map[string]step{stepPrepare: prepare, stepAct: act, stepMeasure: measure, stepJudge: judge,
+		stepContain: contain}
 }
 
 // run is a loop while one of its tasks is worked on.
@@ -133,6 +136,12 @@ func (r *run) step(ctx context.Context, do step) error {
 	if fault, ok := errors.AsType[*workspace.Error](err); ok && ctx.Err() == nil { // the user has to fix it
 		r.change = record.Change{}
 		r.pause("%s", strings.TrimSuffix(fmt.Sprintf("%s (%s)", fault, fault.Hint), " ()"))
+		next, err = name, nil
+	}
+	if errors.Is(err, guard.ErrGuardLost) && ctx.Err() == nil {
+		r.change = record.Change{}
+		r.pause("a command of step %s killed the guard process that ends what it starts; remove that from the command, "+
+			"then resume", name)
 		next, err = name, nil
 	}
 	if err == nil && r.needy {

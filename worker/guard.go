@@ -16,6 +16,14 @@ import "github.com/perdure/perdure/internal/process/guard"
 // guard's work and does not return. In all others it returns at once. On Windows
 // there is no guard process.
 //
+// On Linux this process adopts orphans while at least one such program runs: it is a
+// child subreaper, see prctl(2). So it can kill what a program leaves that has killed
+// its guard. Only processes that were started below a guard are killed and reaped.
+// Other children of this process are not signalled and not waited for. If such a
+// child leaves a process of its own running, that one becomes a child of this process
+// instead of init, and remains as a zombie when it ends, until this process ends or
+// waits for it.
+//
 // In a process that did not call EnterGuard, starting a program fails with an error
 // that names this function, and so does loop.New. EnterGuard may be called more than
 // once and from several goroutines; calls after the first have no effect.

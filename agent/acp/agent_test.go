@@ -198,6 +198,14 @@ func scripts() map[string]func(f *fake) int {
 			f.message("wait")
 			select {}
 		},
+		"kills its guard": func(f *fake) int { // and reports success
+			p := f.begin()
+			f.finish(p)
+			if guard, err := os.FindProcess(os.Getppid()); err == nil {
+				_ = guard.Kill()
+			}
+			select {}
+		},
 		"ignores everything": func(*fake) int { select {} },
 		"stays": func(f *fake) int { // does not end with its input
 			f.finish(f.begin())

@@ -252,12 +252,19 @@ func hintFor(kind agent.Kind) string {
 func startError(name string, err error) *agent.Error {
 	e := &agent.Error{Kind: agent.KindFailed, Msg: fmt.Sprintf("start agent %q", name), Err: model.RedactError(err)}
 	switch {
+	case errors.Is(err, guard.ErrGuardLost):
+		return lostError()
 	case guard.Missing(err):
 		e.Kind, e.Hint = agent.KindNotFound, hintFor(agent.KindNotFound)
 	case errors.Is(err, guard.ErrNotEntered):
 		e.Hint = "this is an error in the program that uses the perdure library"
 	}
 	return e
+}
+
+// lostError is the error of a turn whose guard was killed.
+func lostError() *agent.Error {
+	return &agent.Error{Kind: agent.KindGuardLost, Msg: "agent stopped", Err: guard.ErrGuardLost}
 }
 
 // Statuses with which a program that starts others says that there is none.

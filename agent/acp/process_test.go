@@ -197,6 +197,13 @@ func TestProcessThatStaysIsStopped(t *testing.T) {
 	}
 }
 
+// TestProcessKillsItsGuard: the turn has failed, whatever the agent reported.
+func TestProcessKillsItsGuard(t *testing.T) {
+	t.Parallel()
+	_, err := scripted(t, "kills its guard", nil).Run(t.Context(), turn(t))
+	wantKind(t, err, agent.KindGuardLost)
+}
+
 func TestDeadlineOfAProcess(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

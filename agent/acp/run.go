@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
@@ -91,6 +92,9 @@ func (r *run) serve(ctx context.Context, p *peer) *agent.Error {
 	<-written
 	r.asks.Wait()
 	r.stderr.flush()
+	if errors.Is(waited, guard.ErrGuardLost) { // whatever the agent reported
+		failure = lostError()
+	}
 	if failure != nil && errors.Is(failure.Err, errGone) {
 		failure = deathError(waited, r.conn.err, r.greeted.Load(), r.stderr.text())
 	}

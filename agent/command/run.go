@@ -216,6 +216,8 @@ func (r *run) why(ctx, child context.Context, ended error) *agent.Error {
 	cause := context.Cause(child)
 	early, isEarly := errors.AsType[*agent.Error](cause)
 	switch {
+	case errors.Is(ended, guard.ErrGuardLost): // also when the turn was stopped
+		return &agent.Error{Kind: agent.KindGuardLost, Msg: r.a.name(), Err: guard.ErrGuardLost}
 	case ctx.Err() != nil:
 		return agent.Stopped(ctx)
 	case r.ending != nil:
@@ -224,8 +226,6 @@ func (r *run) why(ctx, child context.Context, ended error) *agent.Error {
 		return early
 	case errors.Is(cause, errLingers):
 		r.rec.note("the agent went on after the end of its turn and was stopped")
-	case errors.Is(ended, guard.ErrGuardLost):
-		return &agent.Error{Kind: agent.KindFailed, Msg: r.a.name(), Err: ended}
 	}
 	_, exited := errors.AsType[*guard.ExitError](ended)
 	if r.rec.fault == nil && ended != nil && cause == nil && !exited {

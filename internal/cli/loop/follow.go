@@ -155,6 +155,7 @@ func (c *commands) line(e *perdure.Event) string {
 		Iteration   int     `json:"iteration"`
 		Agent       string  `json:"agent"`
 		Passed      bool    `json:"passed"`
+		Skipped     bool    `json:"skipped"`
 		Quality     *int    `json:"quality"`
 		Failing     int     `json:"failing"`
 		Regressions int     `json:"regressions"`
@@ -187,6 +188,9 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventIteration:
 		return fmt.Sprintf("iteration %d: %s started", d.Iteration, c.Err.Safe(d.Agent))
 	case loop.EventMeasured:
+		if d.Skipped {
+			return fmt.Sprintf("iteration %d: check was not run", d.Iteration)
+		}
 		return measured(d.Iteration, d.Passed, d.Failing, d.Regressions, d.Quality)
 	case loop.EventRegression:
 		return c.Err.Bold(fmt.Sprintf("iteration %d: regression: %s", d.Iteration, c.Err.Safe(d.Text)))

@@ -56,7 +56,7 @@ func (r *Ran) Printed() string {
 
 // Run runs a command with a time limit (0 or less means none) and stores its output in
 // files, the first maxParsed bytes of each. All processes that it started have ended when
-// Run returns. Errors are those of the machine and of the context.
+// Run returns. Errors are those of the machine and of the context, and guard.ErrGuardLost.
 func (r *Runner) Run(ctx context.Context, c *project.Command, limit time.Duration) (*Ran, error) {
 	const keeping = "store output of the check"
 	stdout, both, remove, err := outputs(r.Scratch)
@@ -120,6 +120,8 @@ func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Dur
 	switch {
 	case err == nil:
 		return 0, false, nil
+	case errors.Is(err, guard.ErrGuardLost):
+		return 0, false, err
 	case limited.Err() != nil:
 		return -1, true, nil
 	case errors.As(err, &ended):

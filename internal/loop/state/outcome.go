@@ -55,6 +55,9 @@ type Outcome struct {
 	Agent      string `json:"agent,omitempty"`
 	AgentText  string `json:"agent_text,omitempty"`
 	AgentError string `json:"agent_error,omitempty"`
+	// GuardLost is set if the agent, or the check, killed its guard process: the check
+	// was not judged, and the files were restored.
+	GuardLost bool `json:"guard_lost,omitempty"`
 	// Findings are those in the files that changed since the baseline, up to a limit.
 	Findings []detect.Finding `json:"findings,omitempty"`
 	// Risky are the risky tool calls, and Calls the last calls that could change

@@ -38,7 +38,8 @@ type doomed struct {
 
 // startParent starts this test binary as a parent that runs the script under a
 // guard. The lock is taken in an open file that only the parent and its guard
-// have.
+// have. While other tests run a child, this process would adopt the guard of the killed
+// parent, and end it with what a lost guard of its own left: such tests run alone.
 func startParent(t *testing.T, script string) doomed {
 	t.Helper()
 	d := doomed{lock: filepath.Join(t.TempDir(), "lock")}
@@ -91,6 +92,18 @@ func (d doomed) kill(t *testing.T) {
 	}
 }
 
+// stop stops the parent and waits until it has stopped.
+func (d doomed) stop(t *testing.T) {
+	t.Helper()
+	if err := d.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(d.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("parent did not stop: %v, %v", status, err)
+	}
+}
+
 // takeLock takes the lock as another process would: it waits for it, or not.
 func (d doomed) takeLock(t *testing.T, how int) error {
 	t.Helper()
@@ -116,8 +129,7 @@ func members() (script string, n int) {
 	return family, 3
 }
 
-func TestKilledParentTakesEverythingWithIt(t *testing.T) {
-	t.Parallel()
+func TestKilledParentTakesEverythingWithIt(t *testing.T) { //nolint:paralleltest // see startParent
 	script, n := members()
 	d := startParent(t, script)
 	pids := d.pids(t, n)
@@ -131,14 +143,14 @@ func TestKilledParentTakesEverythingWithIt(t *testing.T) {
 	}
 }
 
-func TestLockIsHeldUntilTheGuardIsGone(t *testing.T) {
-	t.Parallel()
+func TestLockIsHeldUntilTheGuardIsGone(t *testing.T) { //nolint:paralleltest // see startParent
 	d := startParent(t, "echo $PPID\n"+family)
 	guardPid, err := strconv.Atoi(d.pids(t, 1)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	pids := d.pids(t, 3)
+	d.stop(t) // or it would continue the guard
 	if err := syscall.Kill(guardPid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

@@ -58,6 +58,7 @@ func runGuard() int {
 		unix.CloseOnExec(fd)
 	}
 	adopted := adoptOrphans()
+	protect()
 	pid, err := syscall.ForkExec(o.Path, o.Args, &syscall.ProcAttr{
 		Dir: o.Dir, Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: childAttr(),
 	})

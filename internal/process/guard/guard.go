@@ -25,8 +25,19 @@
 // is not a guard: the child runs directly, is killed alone when the context ends,
 // and survives the death of the program; Hold has no effect.
 //
-// When the guard itself is killed with kill -9, the child dies with it on
-// Linux, and the program kills the child's group when it notices.
+// # When the guard is killed
+//
+// Then Wait returns [ErrGuardLost]. On Linux the child dies with its guard, and what
+// the child started becomes a child of the program, which kills and reaps it before
+// Wait returns. For that the program is a child subreaper (see prctl(2)) from the
+// start of its first guard to the end of its last one. It recognises the processes by
+// a resource limit that they inherit and cannot raise; it neither signals nor waits
+// for any other child. Elsewhere the program kills the child's group.
+//
+// On Linux a guard that is stopped by a signal is continued; after a few times it is
+// killed and counts as lost. A process of the same user cannot trace it. It can kill
+// the program and the guard at the same moment: then what the child started in other
+// groups stays.
 package guard
 
 import (
@@ -54,9 +65,10 @@ const DefaultGrace = 5 * time.Second
 var ErrNotEntered = errors.New("programs cannot be started: call worker.EnterGuard first in main, and in TestMain " +
 	"of tests")
 
-// ErrGuardLost is returned by [Process.Wait] when the guard ended without reporting how
-// the child ended, because the guard was killed.
-var ErrGuardLost = errors.New("guard process was lost")
+// ErrGuardLost is returned by [Start] and [Process.Wait] when the guard ended without
+// reporting how the child ended. A guard does not end before its child, so it was killed:
+// by the child, a program that it started, or another process of the user.
+var ErrGuardLost = errors.New("guard process was killed")
 
 // entered reports whether this process called Enter. It is global because it is a property
 // of the process that every user of the package has to see.

@@ -61,7 +61,8 @@ type Process struct {
 	status  *os.File
 	reports *bufio.Reader
 	pid     int
-	waited  chan struct{} // closed by Wait
+	ending  sync.WaitGroup // until the guard has ended and is not reaped
+	waited  chan struct{}  // closed by Wait
 	watcher sync.WaitGroup
 	stopped error // why the context ended; to be read when watcher is done
 }
@@ -88,12 +89,14 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 		return nil, ctx.Err()
 	}
 	p := &Process{waited: make(chan struct{})}
+	ownGuards().enter()
 	if err := p.startGuard(cfg); err != nil {
+		ownGuards().leave(0)
 		return nil, fmt.Errorf("start guard process: %w", err)
 	}
 	if err := p.startChild(cfg, path); err != nil {
 		_ = p.control.Close() // makes the guard end
-		_ = p.guard.Wait()
+		_ = p.reap(errors.Is(err, ErrGuardLost))
 		_ = p.status.Close()
 		return nil, err
 	}
@@ -128,8 +131,28 @@ func (p *Process) startGuard(cfg Config) error {
 	_ = controlR.Close()
 	_ = statusW.Close()
 	if err != nil {
-		err = errors.Join(err, controlW.Close(), statusR.Close())
+		return errors.Join(err, controlW.Close(), statusR.Close())
 	}
+	ownGuards().add(p.guard.Process.Pid)
+	p.ending.Go(func() { awaitEnd(p.guard.Process.Pid) })
+	return nil
+}
+
+// reap waits for the end of the guard. What a lost guard left is ended first, because it
+// may hold the output open that is copied until its end.
+func (p *Process) reap(lost bool) error {
+	if lost {
+		_ = p.guard.Process.Kill() // it may have closed its pipe only
+	}
+	p.ending.Wait()
+	if lost && p.pid > 0 {
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+	}
+	if lost {
+		ownGuards().endOrphans()
+	}
+	err := p.guard.Wait()
+	ownGuards().leave(p.guard.Process.Pid)
 	return err
 }
 
@@ -220,13 +243,13 @@ func (p *Process) ask(what byte) {
 
 // Wait waits until the child and all its descendants are gone and its output
 // has been copied. What the child left running when it ended is stopped as by
-// Stop.
+// Stop. What a lost guard left is killed; the error is then ErrGuardLost.
 //
 // The error of a child that exited with another status than 0 or was killed by a
 // signal is an [*ExitError]; if the context had ended, it wraps ctx.Err() too.
 func (p *Process) Wait() error {
 	r, err := p.read()
-	ioErr := p.guard.Wait()
+	ioErr := p.reap(err != nil)
 	close(p.waited)
 	p.watcher.Wait()
 	_ = p.control.Close()
@@ -235,7 +258,6 @@ func (p *Process) Wait() error {
 	var exit *exec.ExitError
 	switch {
 	case err != nil:
-		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 		return waitError(p.stopped, err)
 	case r.Signal != 0:
 		return waitError(p.stopped, &ExitError{Code: -1, Signal: syscall.Signal(r.Signal).String()})

@@ -3,6 +3,7 @@ package guard
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -24,20 +25,30 @@ func dup2(from, to int) error { return unix.Dup3(from, to, 0) }
 // own subtree, because the list of all processes can be long and a process that forks
 // could escape it.
 func members(guard, child int) []process {
-	var found []process
-	todo, ok := children(guard)
+	pids, ok := children(guard)
 	if !ok { // a kernel without CONFIG_PROC_CHILDREN
 		return relatives(processes(), guard, child)
 	}
-	for len(todo) > 0 {
+	return running(walk(pids))
+}
+
+// walk returns processes and their descendants.
+func walk(pids []int) []process {
+	var found []process
+	for todo := pids; len(todo) > 0; {
 		pid := todo[0]
 		more, _ := children(pid)
 		todo = append(todo[1:], more...)
-		if p, ok := readStat(pid); ok && !p.zombie {
+		if p, ok := readStat(pid); ok {
 			found = append(found, p)
 		}
 	}
 	return found
+}
+
+// running leaves out zombies.
+func running(all []process) []process {
+	return slices.DeleteFunc(all, func(p process) bool { return p.zombie })
 }
 
 // children lists the children of a process. ok is false if the kernel does not provide
@@ -102,11 +113,14 @@ func parseStat(pid int, stat []byte) (process, bool) {
 	if end < 0 {
 		return process{}, false
 	}
+	const threads = 17
 	fields := bytes.Fields(stat[end+1:])
 	if len(fields) < 4 {
 		return process{}, false
 	}
-	p := process{pid: pid, zombie: fields[0][0] == 'Z' || fields[0][0] == 'X'}
+	// A process whose first thread has ended is shown as a zombie while others run.
+	alive := len(fields) > threads && !slices.Contains([]string{"0", "1"}, string(fields[threads]))
+	p := process{pid: pid, zombie: (fields[0][0] == 'Z' || fields[0][0] == 'X') && !alive}
 	for i, to := range []*int{&p.parent, &p.group, &p.session} {
 		n, err := strconv.Atoi(string(fields[i+1]))
 		if err != nil {

@@ -123,6 +123,8 @@ func outcome(c *state.Check) string {
 	switch {
 	case c.Passed:
 		return "passes"
+	case c.Skipped:
+		return "was not run"
 	case c.TimedOut:
 		return "did not end in time"
 	case c.Incomplete != "":
@@ -138,6 +140,8 @@ func shortOutcome(c *state.Check) string {
 	switch {
 	case c.Passed:
 		return "passes"
+	case c.Skipped:
+		return "not run"
 	case c.TimedOut:
 		return "timed out"
 	case c.Incomplete != "":
