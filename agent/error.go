@@ -39,9 +39,9 @@ const (
 	KindInvalid Kind = "invalid"
 	// KindQuota: money or quota is used up; waiting does not help.
 	KindQuota Kind = "quota"
-	// KindGuardLost: the guard process that ends what the agent starts was killed.
-	// No program but the agent, or one that it started, is known to do that. What
-	// the agent changed is not to be used. The turn is not repeated.
+	// KindGuardLost: the guard process that ends what the agent starts was killed,
+	// most probably by the agent or a program that it started. A loop reverts the
+	// iteration and asks a person.
 	KindGuardLost Kind = "guard_lost"
 	// KindCanceled: the caller's context ended; the error wraps ctx.Err().
 	KindCanceled Kind = "canceled"

@@ -56,7 +56,7 @@ func contain(ctx context.Context, r *run) (string, error) {
 
 // lostText explains a gate of lostGate.
 const lostText = `The guard process ends everything that an agent or a check starts.
-It does not end by itself: the agent, or a program of it, killed it.
+It does not end by itself. The agent, or a program that it started, killed it.
 perdure killed the processes that were left, discarded the iteration without the
 result of the check, and restored the files from before it.
 Files that git ignores are not restored: examine them before you continue.
