@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -55,6 +57,12 @@ func ActingEffect(key, text string) string {
 		}
 	case "loop.sealed_setup", "loop.notify.command":
 		return effectRuns
+	case "prices":
+		return effectPrices
+	case "cache":
+		if text == "true" {
+			return "uses the answers that .perdure/cache contains"
+		}
 	case "loop.notify.webhook":
 		return "sends events there"
 	case "loop.coverage", "loop.types", "loop.lint":
@@ -65,7 +73,14 @@ func ActingEffect(key, text string) string {
 	return ""
 }
 
-const effectRuns = "runs this command"
+const (
+	effectRuns   = "runs this command"
+	effectPrices = "sets the prices by which budgets count"
+)
+
+// PricesName is the name of the file of prices in the .perdure folder, which is used if the
+// setting prices is empty.
+const PricesName = "prices.yaml"
 
 // ModelEffect returns what a model, or a chain of them separated by commas, does besides
 // reading its prompt, or "".
@@ -100,7 +115,14 @@ func (l *Loaded) findActing(file map[string]given) []acting {
 		if s, ok := find(&Config{}, key); ok && s.secret != nil {
 			shown = s.secret(text)
 		}
+		if key == "prices" {
+			text += l.fileHash(text)
+		}
 		all = append(all, acting{Acting{key, clip.OneLine(clip.Bytes(shown, maxShownValue)), effect}, text})
+	}
+	name := filepath.Join(l.Dir, PricesName)
+	if hash := l.fileHash(name); hash != "" && l.Prices == "" {
+		all = append(all, acting{Acting{PricesName, name, effectPrices}, hash})
 	}
 	return append(all, l.actingSections()...)
 }
@@ -141,6 +163,23 @@ func (l *Loaded) actingSections() []acting {
 	}
 	add(risksKey, "allows these tool calls", weaker, shown)
 	return all
+}
+
+// fileHash returns a hash of a file of the project, or "" if it is not a regular file that
+// can be read.
+func (l *Loaded) fileHash(name string) string {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(filepath.Dir(l.Dir), name)
+	}
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
 }
 
 // weakerRisks returns the answers to risky calls that allow more than the default does.
@@ -188,6 +227,8 @@ func (l *Loaded) ActingHash() string {
 func (l *Loaded) IgnoreActing() {
 	for _, a := range l.Acting() {
 		switch a.Key {
+		case PricesName:
+			l.pricesIgnored = true
 		case hook.SettingsKey:
 			l.Loop.Hooks = nil
 		case chainsKey:
@@ -219,3 +260,6 @@ func (l *Loaded) ignore(key string) {
 		}
 	}
 }
+
+// UsesPricesFile reports whether [PricesName] in the .perdure folder is used if it exists.
+func (l *Loaded) UsesPricesFile() bool { return l.Prices == "" && !l.pricesIgnored }

@@ -12,7 +12,7 @@ import (
 // connect to nothing, redirect nothing and permit nothing.
 func harmless() []string {
 	return []string{"concurrency", "max_depth", "max_children", "max_nodes", "max_attempts", "chunk_tokens",
-		"call_timeout", "call_retries", "budget_calls", "budget_tokens", "budget_usd", "prices", "cache",
+		"call_timeout", "call_retries", "budget_calls", "budget_tokens", "budget_usd",
 		"retention.completed", "retention.failed", "retention.remove_failed", "retention.checkpoints",
 		"retention.handoffs", "handoff.warn_percent", "handoff.stop_percent", "drain_timeout", "log_level", "log_format",
 		"loop.model", "loop.max_iterations", "loop.timeout", "loop.idle_timeout", "loop.context_window",
@@ -27,7 +27,7 @@ func harmless() []string {
 func TestEverySettingIsClassified(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{"model": "exec:x", "sub_model": "openai:x", "judge": "anthropic:x",
-		"loop.permission": "all", "loop.coverage": "x", "loop.types": "x", "loop.lint": "x"}
+		"loop.permission": "all", "cache": "true", "loop.coverage": "x", "loop.types": "x", "loop.lint": "x"}
 	for _, s := range settings(new(Config)) {
 		value := values[s.key]
 		if value == "" {
@@ -135,6 +135,42 @@ func TestActingHash(t *testing.T) {
 		if load(t, strings.Replace(actingFile, from, to, 1), nil).ActingHash() != base {
 			t.Errorf("%q for %q changes the hash", to, from)
 		}
+	}
+}
+
+// TestPricesAct: a file of prices comes with the folder and decides when a budget is spent.
+func TestPricesAct(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, FolderName, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := func() *Loaded {
+		l, err := Load(Sources{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	if err := os.MkdirAll(filepath.Join(dir, FolderName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if l := again(); len(l.Acting()) > 0 || !l.UsesPricesFile() {
+		t.Errorf("without a file: %v", l.Acting())
+	}
+	write(PricesName, "models: {}\n")
+	first := again()
+	if got := first.Acting(); len(got) != 1 || got[0].Key != PricesName {
+		t.Errorf("acting: %v", got)
+	}
+	write(PricesName, "models: { }\n")
+	if again().ActingHash() == first.ActingHash() {
+		t.Error("another file has the same hash")
+	}
+	if first.IgnoreActing(); first.UsesPricesFile() {
+		t.Error("the file is not ignored")
 	}
 }
 

@@ -120,6 +120,7 @@ type Loaded struct {
 	acting  []acting
 	// actingIgnored is set by IgnoreActing.
 	actingIgnored bool
+	pricesIgnored bool
 }
 
 // origin is the origin of a value: its kind, and the place for messages.

@@ -46,10 +46,13 @@ func handoffConfig(l *config.Loaded) loop.HandoffConfig {
 }
 
 func (e *Env) prices(l *config.Loaded) price.Config {
-	if l.Prices == "" {
-		return price.Config{File: filepath.Join(l.Dir, "prices.yaml"), Optional: true}
+	switch {
+	case l.Prices != "":
+		return price.Config{File: e.settingPath(l, l.Prices)}
+	case l.UsesPricesFile():
+		return price.Config{File: filepath.Join(l.Dir, config.PricesName), Optional: true}
 	}
-	return price.Config{File: e.settingPath(l, l.Prices)}
+	return price.Config{}
 }
 
 // Logger returns a logger to standard error, of the level that the user set, or
