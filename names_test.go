@@ -68,7 +68,11 @@ func (p place) inBubble() bool {
 	return false
 }
 
+// boundedYAML is why the YAML library is not called elsewhere.
+const boundedYAML = "read YAML with internal/text/yamltext, which bounds it"
+
 func bans() []ban {
+	yamlText := func(p place) bool { return p.file.dir() == "internal/text/yamltext" }
 	inMain := func(p place) bool { return p.program() && p.function() == "main" }
 	exit := func(p place) bool { return inMain(p) || p.function() == "TestMain" }
 	return []ban{
@@ -78,6 +82,9 @@ func bans() []ban {
 		{pkg: "context", name: "Background", why: "take a ctx; only programs and tests start one", allowed: place.program},
 		{pkg: "context", name: "TODO", why: "take a ctx; only programs and tests start one", tests: true},
 		{pkg: "fmt", name: "Print*", why: "print through the CLI's env", allowed: place.program},
+		{pkg: "github.com/goccy/go-yaml", name: "Unmarshal*", why: boundedYAML, allowed: yamlText},
+		{pkg: "github.com/goccy/go-yaml", name: "NewDecoder", why: boundedYAML, allowed: yamlText},
+		{pkg: "github.com/goccy/go-yaml/parser", name: "Parse*", why: boundedYAML, allowed: yamlText},
 		{pkg: "os", name: "Getwd", why: "take a root directory; only programs ask for theirs", allowed: place.program},
 	}
 }
@@ -380,6 +387,10 @@ func TestNamesRule(t *testing.T) {
 		{"background", "a/a.go", "package a\nimport \"context\"\nfunc f() { context.Background() }",
 			[]string{"call a/a.go context.Background"}},
 		{"background in a test", "a/a_test.go", "package a\nimport \"context\"\nfunc f() { context.Background() }", nil},
+		{"YAML", "a/a.go", "package a\nimport \"github.com/goccy/go-yaml/parser\"\nfunc f() { parser.ParseBytes() }",
+			[]string{"call a/a.go parser.ParseBytes"}},
+		{"YAML, bounded", "internal/text/yamltext/a.go",
+			"package yamltext\nimport yaml \"github.com/goccy/go-yaml\"\nfunc f() { yaml.Unmarshal() }", nil},
 		{"getwd", "a/a.go", "package a\nimport \"os\"\nfunc f() { os.Getwd() }", []string{"call a/a.go os.Getwd"}},
 		{"init", "a/a_test.go", "package a\nfunc init() {}", []string{"init a/a_test.go"}},
 		{"init method", "a/a.go", "package a\nfunc (t T) init() {}", nil},

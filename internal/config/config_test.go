@@ -154,7 +154,7 @@ func TestProblems(t *testing.T) {
 		{"list", "model: [a, b]\n", []string{`:1: model: is one value, not a list or section`}},
 		{"value for a section", "retention: 3d\n", []string{`:1: retention has no keys`}},
 		{"section for a value", "model:\n  name: x\n", []string{`:1: model: is one value, not a list or section`}},
-		{"alias", "model: &a x\nsub_model: *a\n", []string{`:1: model: is an anchor`, `:2: sub_model: is an anchor`}},
+		{"alias", "model: &a x\nsub_model: *a\n", []string{`:1:8: an anchor (&) is not allowed here`}},
 		{"merge key", "<<: {model: x}\n", []string{`:1: unknown key <<`}},
 		{"duration without a unit", "call_timeout: 300\n",
 			[]string{`:1: call_timeout: "300" is not a duration`}},

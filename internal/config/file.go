@@ -12,7 +12,6 @@ import (
 	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure/internal/detect/rules"
@@ -70,13 +69,9 @@ type fileParser struct {
 // are problems. Values are kept as text with their lines and checked later.
 func parseFile(name string, text []byte) *fileParser {
 	p := &fileParser{name: name, values: make(map[string]given), lines: make(map[string]int)}
-	if problem := yamltext.Unreadable(text, maxFileBytes); problem != "" {
-		p.values, p.problems = nil, []error{fmt.Errorf("%s: %s", name, problem)}
-		return p
-	}
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		p.values, p.problems = nil, []error{yamltext.Problem(name, err)}
+	file, problem := yamltext.Parse(text, maxFileBytes)
+	if problem != nil {
+		p.values, p.problems = nil, []error{problem.In(name)}
 		return p
 	}
 	var body ast.Node
@@ -193,7 +188,7 @@ func scalar(s setting, value ast.Node) (text, problem string) {
 	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
 		return "", "is one value, not a list or section"
 	default:
-		return "", "is an anchor, alias or tag, which are not allowed here"
+		return "", "is a tag, which is not allowed here"
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package text is the folder of the packages that read and write text.
 //
-// Reading: jsontree parses JSON with positions, yamltext checks YAML before it is
-// parsed, sse reads streams of server-sent events, and lazyregexp compiles regular
+// Reading: jsontree parses JSON with positions, yamltext reads YAML within limits,
+// sse reads streams of server-sent events, and lazyregexp compiles regular
 // expressions when they are first used. Writing: clip shortens text, human formats
 // numbers and times, and nearest finds the known word for the hint of an error.
 package text

@@ -14,9 +14,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/perdure/perdure/internal/text/lazyregexp"
+	"github.com/perdure/perdure/internal/text/yamltext"
 	"github.com/perdure/perdure/model"
 )
 
@@ -103,30 +103,19 @@ func Parse(name string, data []byte) (*Script, error) {
 		// JSON has no tabs but between its parts, where YAML forbids them.
 		text = strings.ReplaceAll(text, "\t", " ")
 	}
-	file, spec, err := decode([]byte(text))
-	if err != nil {
-		return nil, parseError(name, place(err), reason(err))
+	var spec scriptSpec
+	file, problem := yamltext.Parse([]byte(text), maxScript)
+	if problem == nil {
+		problem = yamltext.Decode([]byte(text), maxScript, &spec)
+	}
+	if problem != nil {
+		return nil, parseError(name, problem.Line, problem.Message())
 	}
 	s, at, err := build(name, spec)
 	if err != nil {
 		return nil, parseError(name, lineOf(file, at), at+": "+err.Error())
 	}
 	return s, nil
-}
-
-// decode reads YAML. The library panics on some documents that are YAML but
-// make no sense, such as a tag in front of a list.
-func decode(data []byte) (file *ast.File, spec scriptSpec, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("the YAML cannot be understood (%v)", v)
-		}
-	}()
-	if file, err = parser.ParseBytes(data, 0); err != nil {
-		return nil, spec, err
-	}
-	err = yaml.UnmarshalWithOptions(data, &spec, yaml.Strict())
-	return file, spec, err
 }
 
 func parseError(name string, line int, what string) *model.Error {
@@ -139,21 +128,6 @@ func parseError(name string, line int, what string) *model.Error {
 		Hint: "a script has the fields model, window, limit and replies; each of these has " +
 			"match, text, repeat, delay, status, retry_after, message, cut, empty, invalid_utf8, size, stop_reason, usage",
 	}
-}
-
-func place(err error) int {
-	var e yaml.Error
-	if errors.As(err, &e) && e.GetToken() != nil && e.GetToken().Position != nil {
-		return e.GetToken().Position.Line
-	}
-	return 0
-}
-
-func reason(err error) string {
-	if e, ok := errors.AsType[yaml.Error](err); ok {
-		return e.GetMessage()
-	}
-	return err.Error()
 }
 
 // lineOf finds the line of a field such as "replies[2].match", or of the reply

@@ -12,9 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/internal/text/yamltext"
@@ -164,12 +162,9 @@ func parse(name string, text []byte) (o *overrides, err error) {
 			o, err = nil, &Error{File: name, Msg: fmt.Sprintf("the YAML cannot be understood (%v)", v)}
 		}
 	}()
-	if problem := yamltext.Unreadable(text, maxFileBytes); problem != "" {
-		return nil, &Error{File: name, Msg: problem}
-	}
-	tree, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		return nil, p.syntax(err)
+	tree, problem := yamltext.Parse(text, maxFileBytes)
+	if problem != nil {
+		return nil, &Error{File: name, Line: problem.Line, Msg: problem.Message(), Err: problem}
 	}
 	for i, doc := range tree.Docs {
 		switch {
@@ -197,18 +192,6 @@ func (p *fileParser) wrong(at ast.Node, format string, args ...any) error {
 	e := &Error{File: p.file.file, Msg: fmt.Sprintf(format, args...)}
 	if t := at.GetToken(); t != nil && t.Position != nil {
 		e.Line = t.Position.Line
-	}
-	return e
-}
-
-// syntax turns the parser's error, which prints a part of the file, into one
-// line with its place.
-func (p *fileParser) syntax(err error) error {
-	e := &Error{File: p.file.file, Err: err}
-	e.Msg, _, _ = strings.Cut(err.Error(), "\n")
-	placed, ok := errors.AsType[yaml.Error](err)
-	if ok && placed.GetToken() != nil && placed.GetToken().Position != nil {
-		e.Line, e.Msg = placed.GetToken().Position.Line, placed.GetMessage()
 	}
 	return e
 }

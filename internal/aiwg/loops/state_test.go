@@ -87,7 +87,7 @@ func TestReadStateRefuses(t *testing.T) {
 		{"yaml: no mapping", "- a\n- b\n", "x:1:1: want an object"},
 		{"yaml: a word", "hello", "x:1:1: want an object"},
 		{"yaml: broken", "version: \"2.0.0\n", "x:1:1: invalid YAML"},
-		{"yaml: anchors", "version: &a \"2.0.0\"\nloop_id: *a\n", "x:1:10: anchors, aliases and tags"},
+		{"yaml: anchors", "version: &a \"2.0.0\"\nloop_id: *a\n", "x:1:10: an anchor (&) is not allowed here"},
 		{"yaml: documents", "version: \"2.0.0\"\n---\na: 1\n", "2 YAML documents"},
 		{"yaml: place", "# c\nversion: \"2.0.0\"\nloop_id: x-a1b2c3d4\nstatus: ünwell\niteration: 1\ntask: t\n",
 			"x:4:9: status is"},

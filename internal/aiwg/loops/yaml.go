@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/perdure/perdure/internal/text/jsontree"
@@ -17,15 +16,15 @@ import (
 // maxYAML is the limit of a document in YAML, whose parser needs much memory.
 const maxYAML = 4 << 20
 
-// readYAML parses a YAML text, unless it is nested too deeply; the error has a line.
+// readYAML parses a YAML text that keeps the limits of [yamltext]; the error has a line.
 func readYAML(text []byte) (*ast.File, *jsontree.Error) {
-	if yamltext.TooDeep(text) {
-		return nil, &jsontree.Error{Line: 1, Msg: "the YAML is nested too deeply"}
-	}
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		line, msg := yamltext.Place(err)
-		return nil, &jsontree.Error{Line: max(line, 1), Msg: "invalid YAML: " + msg}
+	file, problem := yamltext.Parse(text, maxYAML)
+	if problem != nil {
+		bad := &jsontree.Error{Kind: jsontree.ErrSyntax, Line: max(problem.Line, 1), Msg: "invalid YAML: " + problem.Msg}
+		if problem.Limit {
+			bad.Kind, bad.Column, bad.Msg = jsontree.ErrLimit, problem.Column, problem.Msg
+		}
+		return nil, bad
 	}
 	return file, nil
 }
@@ -48,7 +47,7 @@ func parseYAML(f *file) (v *jsontree.Value, problem *jsontree.Error) {
 	}
 	doc, bad := readYAML(f.text)
 	if bad != nil {
-		bad.Offset = f.lines.Start(bad.Line)
+		bad.Offset = f.offset(bad.Line, bad.Column)
 		return nil, bad
 	}
 	if len(doc.Docs) != 1 || doc.Docs[0].Body == nil {
@@ -57,6 +56,16 @@ func parseYAML(f *file) (v *jsontree.Value, problem *jsontree.Error) {
 	y := &yamlReader{file: f}
 	v = y.value(doc.Docs[0].Body, 0)
 	return v, y.fault
+}
+
+// offset returns the offset of a line and a column, which counts characters.
+func (f *file) offset(line, column int) int {
+	at := f.lines.Start(line)
+	for n := 1; n < column && at < len(f.text) && f.text[at] != '\n'; n++ {
+		_, size := utf8.DecodeRune(f.text[at:])
+		at += size
+	}
+	return at
 }
 
 // yamlReader converts nodes of the library to values. It stops at the first error.
@@ -78,12 +87,7 @@ func (y *yamlReader) offset(t *token.Token) int {
 	if t == nil || t.Position == nil {
 		return 0
 	}
-	at := y.file.lines.Start(t.Position.Line)
-	for n := 1; n < t.Position.Column && at < len(y.file.text) && y.file.text[at] != '\n'; n++ {
-		_, size := utf8.DecodeRune(y.file.text[at:])
-		at += size
-	}
-	return at
+	return y.file.offset(t.Position.Line, t.Position.Column)
 }
 
 func (y *yamlReader) value(n ast.Node, depth int) *jsontree.Value {
@@ -113,8 +117,8 @@ func (y *yamlReader) value(n ast.Node, depth int) *jsontree.Value {
 	case *ast.BoolNode:
 		v = jsontree.NewScalar(jsontree.Bool, strconv.FormatBool(n.Value))
 	case *ast.NullNode:
-	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
-		return y.fail(n, "anchors, aliases and tags of YAML are not supported")
+	case *ast.TagNode, *ast.MergeKeyNode:
+		return y.fail(n, "tags and merge keys of YAML are not supported")
 	default:
 		return y.fail(n, "the value is not supported")
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/goccy/go-yaml"
+	"github.com/perdure/perdure/internal/text/yamltext"
 )
 
 // Class is the role of a file.
@@ -77,8 +77,8 @@ var pathRules = sync.OnceValue(func() []pathRule {
 
 func readRules(text []byte) ([]pathRule, error) {
 	var rules []pathRule
-	if err := yaml.UnmarshalWithOptions(text, &rules, yaml.Strict()); err != nil {
-		return nil, fmt.Errorf("read table of paths: %w", err)
+	if problem := yamltext.Decode(text, len(text), &rules); problem != nil {
+		return nil, fmt.Errorf("read table of paths: %w", problem)
 	}
 	for i := range rules {
 		for _, list := range [...][]string{rules[i].Names, rules[i].Paths} {

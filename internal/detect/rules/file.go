@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/internal/text/yamltext"
@@ -76,11 +74,8 @@ func (s *Settings) names() []string {
 
 // decode reads YAML strictly. An empty file is valid.
 func decode(name string, text []byte, to any) error {
-	if problem := yamltext.Unreadable(text, maxFile); problem != "" {
-		return fmt.Errorf("%s: %s", name, problem)
-	}
-	if err := yaml.UnmarshalWithOptions(text, to, yaml.Strict()); err != nil {
-		return yamltext.Problem(name, err)
+	if problem := yamltext.Decode(text, maxFile, to); problem != nil {
+		return problem.In(name)
 	}
 	return nil
 }
