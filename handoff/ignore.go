@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/process/git"
 )
 
 // OutputFolders returns the folders without sources, which [Sources] uses outside of git
@@ -61,10 +63,7 @@ func gitIgnored(ctx context.Context, root string, paths []string) (ignored map[s
 	if abs, err := filepath.Abs(root); err != nil || folderWith(abs, ".git") == "" {
 		return nil, false, nil
 	}
-	// A query must not start the programs of the repository's settings.
-	cmd := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin")
-	cmd.Dir = root
-	cmd.Env = append(ownRepository(os.Environ()), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
+	cmd := git.Command(ctx, git.Query{Dir: root, Environ: os.Environ(), Own: true}, "check-ignore", "-z", "--stdin")
 	cmd.Stdin = strings.NewReader(strings.Join(paths, "\x00") + "\x00")
 	out, err := cmd.Output()
 	if err := ctx.Err(); err != nil {
@@ -79,13 +78,4 @@ func gitIgnored(ctx context.Context, root string, paths []string) (ignored map[s
 		ignored[string(p)] = true
 	}
 	return ignored, true, nil
-}
-
-// ownRepository removes the variables that git sets for hooks: they could name another
-// repository.
-func ownRepository(env []string) []string {
-	return slices.DeleteFunc(env, func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains([]string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}, name)
-	})
 }

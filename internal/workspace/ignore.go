@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/internal/process/git"
 )
 
 // rules decide which paths are ignored in a repository, or in the part of the workspace
@@ -42,12 +43,9 @@ func (r *rules) ignores(p string, folder bool) bool {
 func (w *Workspace) askGit(ctx context.Context, p string) (map[string]bool, error) {
 	limited, cancel := context.WithTimeout(ctx, gitTimeout)
 	defer cancel()
-	// Settings of the repository must not start programs.
-	cmd := exec.CommandContext(limited, w.cfg.Git, "-c", "core.fsmonitor=false", "ls-files", "-z",
-		"--others", "--ignored", "--exclude-standard", "--directory")
-	cmd.Dir = filepath.Join(w.cfg.Root, filepath.FromSlash(p))
-	cmd.Env = append(ownRepository(os.Environ()), "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C")
-	cmd.WaitDelay = time.Second
+	dir := filepath.Join(w.cfg.Root, filepath.FromSlash(p))
+	cmd := git.Command(limited, git.Query{Program: w.cfg.Git, Dir: dir, Environ: os.Environ(), Own: true},
+		"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 	out, err := cmd.Output()
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -75,18 +73,6 @@ func ignoredPaths(below string, out []byte) map[string]bool {
 		}
 	}
 	return set
-}
-
-// ownRepository removes the variables that select a repository: git sets them for hooks, and
-// they may name another one.
-func ownRepository(env []string) []string {
-	names := []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR",
-		"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_LITERAL_PATHSPECS",
-		"GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_TRACE", "GIT_TRACE2"}
-	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains(names, name)
-	})
 }
 
 // Pattern is one line of a .gitignore file.

@@ -7,19 +7,17 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/process/git"
 )
 
 // Repository is a git working tree.
 type Repository struct {
 	// Root is its top folder.
-	Root string
-	git  string
-	env  []string
+	Root  string
+	query git.Query
 }
 
 // Open finds the working tree that contains a folder. environ is the environment of the
@@ -33,12 +31,10 @@ func Open(ctx context.Context, dir string, environ []string) (*Repository, error
 			Err:  err,
 			Hint: "install git, or compare with a snapshot of a loop (--base loop:baseline)"}
 	}
-	r := &Repository{Root: dir, git: program, env: environ}
+	r := &Repository{Root: dir, query: git.Query{Program: program, Dir: dir, Environ: environ}}
 	inside, err := r.line(ctx, "rev-parse", "--is-inside-work-tree")
 	if err == nil && inside == "true" {
-		r.Root, err = r.line(ctx, "rev-parse", "--show-toplevel")
-		r.Root = filepath.FromSlash(r.Root)
-		return r, err
+		return r, r.inside(ctx)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -55,6 +51,21 @@ func Open(ctx context.Context, dir string, environ []string) (*Repository, error
 	}
 	return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: op,
 		Msg: fmt.Sprintf("%q is not in a readable git repository: %s", dir, said(err)), Hint: hint}
+}
+
+// inside sets what the top of the working tree decides.
+func (r *Repository) inside(ctx context.Context) error {
+	root, err := r.line(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return err
+	}
+	r.Root = filepath.FromSlash(root)
+	r.query.Dir = r.Root
+	if r.query.NoFilters, err = git.Filters(ctx, r.query); err != nil {
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "open repository", Msg: err.Error(), Err: err,
+			Hint: "filters are programs, which a check does not run; git config --list --show-origin shows where they are set"}
+	}
+	return nil
 }
 
 // Error is a failed git command.
@@ -80,13 +91,7 @@ func said(err error) string {
 // command returns a git command for the working tree, without the settings that start
 // programs or write.
 func (r *Repository) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, r.git,
-		append([]string{"-c", "core.fsmonitor=false", "-c", "diff.autoRefreshIndex=true"}, args...)...)
-	cmd.Dir = r.Root
-	cmd.Env = append(slices.Clone(r.env), "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0",
-		"LC_ALL=C")
-	cmd.WaitDelay = time.Second
-	return cmd
+	return git.Command(ctx, r.query, args...)
 }
 
 // run returns the output of a git command.

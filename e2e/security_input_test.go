@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// These tests run the program on hostile input: settings, repositories, templates and
+// imports that come with a folder.
+
+// yamlBomb is 1 KB of YAML whose aliases expand to billions of values.
+func yamlBomb(key string) string {
+	var b strings.Builder
+	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
+	for i := 1; i < 11; i++ {
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
+	}
+	return b.String() + key + ": [*a10]\n"
+}
+
+func (p *place) git(args ...string) {
+	p.t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		p.t.Skip("needs git")
+	}
+	cmd := exec.CommandContext(p.t.Context(), "git",
+		append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+	cmd.Dir = p.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		p.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+func TestSecurityYAMLAliases(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(".perdure/config.yaml", yamlBomb("model"))
+	status, _, stderr := p.run("status")
+	if status != 2 || !strings.Contains(stderr, "config.yaml:1:5: an anchor (&) is not allowed here") {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+	p.write(".perdure/config.yaml", "model: mock:s.yaml\n")
+	p.write("s.yaml", yamlBomb("replies"))
+	p.bad(2, `line 1: column 5: an anchor`, "run", "x")
+	p.write(".perdure/config.yaml", "model: builtin:extract\nprices: p.yaml\n")
+	p.write("p.yaml", yamlBomb("models"))
+	if status, _, stderr = p.run("run", "x"); status == 0 || strings.Contains(stderr, "panic") {
+		t.Errorf("status %d\n%s", status, stderr)
+	}
+}
+
+// The settings of a pull request are read when it is checked.
+func TestSecurityCheckSettings(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.git("init", "-q", "-b", "main")
+	p.write(".perdure-check.yaml", yamlBomb("patterns_off"))
+	p.git("add", ".perdure-check.yaml")
+	p.git("commit", "-q", "-m", "first")
+	const refused = `\.perdure-check\.yaml:1:5: an anchor \(&\) is not allowed here`
+	if stdout := p.good("check"); !regexp.MustCompile("note: .*"+refused).MatchString(stdout) {
+		t.Errorf("no note about the committed settings:\n%s", stdout)
+	}
+	p.write(".perdure-check.yaml", yamlBomb("protected_paths"))
+	p.bad(2, refused, "check")
+}
+
+// Settings of a repository name programs. No command of perdure starts them.
+func TestSecurityGitPrograms(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	p := newPlace(t)
+	marks := t.TempDir()
+	program := func(name string) string { return "touch '" + filepath.Join(marks, name) + "'" }
+	p.git("init", "-q", "-b", "main")
+	p.write("a.go", "package a\n")
+	p.write(".gitignore", ".perdure\n")
+	p.git("add", ".")
+	p.git("commit", "-q", "-m", "first")
+	p.write(".gitattributes", "* filter=f diff=d\n")
+	p.write("monitor", "#!/bin/sh\n"+program("fsmonitor")+"\n")
+	p.write(".git/hooks/post-index-change", "#!/bin/sh\n"+program("hook")+"\n")
+	for _, name := range []string{"monitor", ".git/hooks/post-index-change"} {
+		if err := os.Chmod(filepath.Join(p.dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for key, value := range map[string]string{
+		"filter.f.clean": program("clean"), "filter.f.smudge": program("smudge"), "filter.f.required": "true",
+		"filter.f.process": program("process"), "core.fsmonitor": filepath.Join(p.dir, "monitor"),
+		"diff.external": program("external"), "diff.d.command": program("driver"), "diff.d.textconv": program("textconv"),
+	} {
+		p.git("config", key, value)
+	}
+	p.write("a.go", "package a\n\nfunc A() {}\n")
+	for _, args := range [][]string{{"check"}, {"check", "--base", "HEAD", "--json"}, {"check", "--staged"}} {
+		if status, stdout, stderr := p.run(args...); status != 0 && status != 3 {
+			t.Errorf("%v: status %d\n%s%s", args, status, stdout, stderr)
+		}
+	}
+	p.write("agent.sh", "echo x > note.txt\n")
+	p.good("loop", "run", "x", "--until", "true", "--agent", "exec:sh agent.sh")
+	p.run("handoff", "start", "x")
+	p.run("handoff", "resume")
+	entries, err := os.ReadDir(marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		t.Errorf("%s of the repository was started", e.Name())
+	}
+}
