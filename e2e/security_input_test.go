@@ -45,13 +45,34 @@ func TestSecurityYAMLAliases(t *testing.T) {
 	if status != 2 || !strings.Contains(stderr, "config.yaml:1:5: an anchor (&) is not allowed here") {
 		t.Errorf("status %d\n%s", status, stderr)
 	}
-	p.write(".perdure/config.yaml", "model: mock:s.yaml\n")
+	p.write(".perdure/config.yaml", "")
 	p.write("s.yaml", yamlBomb("replies"))
-	p.bad(2, `line 1: column 5: an anchor`, "run", "x")
-	p.write(".perdure/config.yaml", "model: builtin:extract\nprices: p.yaml\n")
+	p.bad(2, `line 1: column 5: an anchor`, "run", "x", "--model", "mock:s.yaml")
+	p.write(".perdure/config.yaml", "prices: p.yaml\n")
 	p.write("p.yaml", yamlBomb("models"))
 	if status, _, stderr = p.run("run", "x"); status == 0 || strings.Contains(stderr, "panic") {
 		t.Errorf("status %d\n%s", status, stderr)
+	}
+}
+
+// Templates of reminders come with a folder. None of these writes anything, and none would
+// end.
+func TestSecurityTemplates(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	for name, text := range map[string]string{
+		"range":     "{{range 1000000000000000000}}{{end}}",
+		"recursion": `{{define "a"}}{{template "a"}}{{template "a"}}{{end}}{{template "a"}}`,
+		"doubling":  `{{$x := "12345678"}}` + strings.Repeat("{{$x = print $x $x}}", 60),
+		"width":     `{{$x := printf "%1000000d" 1}}`,
+		"size":      strings.Repeat("{{/* */}}", 100_000),
+	} {
+		p.write(name+"/minimal.md.tmpl", text)
+		p.write(".perdure/config.yaml", "loop: {reminders: "+name+"}\n")
+		status, _, stderr := p.run("loop", "run", "x", "--until", "false", "--agent", "exec:true", "--max-iterations", "1")
+		if status == 0 || !regexp.MustCompile(`minimal\.md\.tmpl: .*(limit|maximum template depth)`).MatchString(stderr) {
+			t.Errorf("%s: status %d\n%s", name, status, stderr)
+		}
 	}
 }
 

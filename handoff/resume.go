@@ -10,6 +10,7 @@ import (
 	"text/template"
 
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/limitedtemplate"
 )
 
 //go:embed resume.md.tmpl
@@ -56,22 +57,33 @@ func (c *Checkpoint) Resume() Resume { return Resume{Work: c.Work, Cut: c.Cut, R
 //
 // Templates have the functions line (a string on one line), code (a path as code),
 // join (as [strings.Join]), latest and next (the last or first entries of a
-// list), and more (the number of entries that those leave out).
+// list), and more (the number of entries that those leave out). A template other than the
+// built-in one is limited in its size, its steps and its output, and methods in it take
+// only literals as arguments.
 func (r Resume) Prompt(text string) (string, error) {
 	if text == "" {
 		text = defaultTemplate
 	}
-	t, err := template.New("resume").Funcs(template.FuncMap{
+	functions := template.FuncMap{
 		"line": line, "join": strings.Join, "code": code, "latest": latest, "next": next, "more": more,
-	}).Parse(text)
-	if err != nil {
+	}
+	if text == defaultTemplate { // whose output is limited by the data
+		var b strings.Builder
+		err := template.Must(template.New("resume").Funcs(functions).Parse(text)).Execute(&b, r)
+		if err != nil {
+			return "", &Error{Kind: ErrInvalid, Op: "write resume prompt", Err: err}
+		}
+		return b.String(), nil
+	}
+	set := limitedtemplate.New(functions)
+	if err := set.Add("resume", text); err != nil {
 		return "", &Error{Kind: ErrInvalid, Op: "read template of the resume prompt", Err: err}
 	}
-	var b strings.Builder
-	if err := t.Execute(&b, r); err != nil {
+	prompt, err := set.Execute("resume", r)
+	if err != nil {
 		return "", &Error{Kind: ErrInvalid, Op: "write resume prompt", Err: err}
 	}
-	return b.String(), nil
+	return prompt, nil
 }
 
 // line returns a string, of any type, on one line, so that it cannot look like another
@@ -87,10 +99,14 @@ func line(text any) string {
 // code formats a path as code in Markdown.
 func code(text string) string {
 	text = line(text)
-	fence := "`"
-	for strings.Contains(text, fence) {
-		fence += "`"
+	run, longest := 0, 0
+	for i := range len(text) {
+		if run++; text[i] != '`' {
+			run = 0
+		}
+		longest = max(longest, run)
 	}
+	fence := strings.Repeat("`", longest+1)
 	if len(fence) > 1 {
 		return fence + " " + text + " " + fence
 	}

@@ -3,5 +3,6 @@
 // Reading: jsontree parses JSON with positions, yamltext reads YAML within limits,
 // sse reads streams of server-sent events, and lazyregexp compiles regular
 // expressions when they are first used. Writing: clip shortens text, human formats
-// numbers and times, and nearest finds the known word for the hint of an error.
+// numbers and times, nearest finds the known word for the hint of an error, and
+// limitedtemplate executes templates of other people within limits.
 package text

@@ -4,11 +4,12 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
-	"text/template"
 
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/limitedtemplate"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -57,16 +58,16 @@ type About struct {
 }
 
 // Templates are templates of reminders.
-type Templates struct{ set *template.Template }
+type Templates struct{ set *limitedtemplate.Set }
 
 // LoadTemplates reads the templates minimal, standard, aggressive and exit (each
 // NAME.md.tmpl, a text/template for an [About]) from a folder; a missing one, and all of
 // them if dir is nil, is the built-in one. exit is the honest exit: it ends each reminder
 // and is never cut, so it has at most [MaxExit] tokens. It is an error if the folder does
-// not exist or has none of the four, or if a template fails with empty or with full data;
-// the error names the file.
+// not exist or has none of the four, or if a template exceeds the limits of
+// [limitedtemplate] or fails with empty or with full data; the error names the file.
 func LoadTemplates(dir fs.FS) (Templates, error) {
-	t := Templates{template.New("")}
+	t := Templates{limitedtemplate.New(nil)}
 	var errs []error
 	own := 0
 	for _, name := range []string{"minimal", "standard", "aggressive", "exit"} {
@@ -92,11 +93,21 @@ func LoadTemplates(dir fs.FS) (Templates, error) {
 // readText returns a template, and whether it is the user's.
 func readText(dir fs.FS, file string) (text string, own bool, err error) {
 	if dir != nil {
-		data, err := fs.ReadFile(dir, file)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return string(data), true, err
+		f, err := dir.Open(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return builtInText(file)
 		}
+		if err != nil {
+			return "", true, err
+		}
+		defer f.Close()
+		data, err := io.ReadAll(io.LimitReader(f, limitedtemplate.MaxSource+1)) // one more byte is an error
+		return string(data), true, err
 	}
+	return builtInText(file)
+}
+
+func builtInText(file string) (text string, own bool, err error) {
 	data, err := builtIn.ReadFile("templates/" + file)
 	return string(data), false, err
 }
@@ -111,7 +122,7 @@ func everything() *About {
 
 // add parses a template and checks that it works with empty and with full data.
 func (t Templates) add(name, text string) error {
-	if _, err := t.set.New(name).Parse(text); err != nil {
+	if err := t.set.Add(name, text); err != nil {
 		return err
 	}
 	for _, about := range []*About{{}, everything()} {
@@ -185,9 +196,9 @@ func (a *About) shorten() bool {
 }
 
 func (t Templates) write(name string, about *About) (string, error) {
-	var b strings.Builder
-	if err := t.set.ExecuteTemplate(&b, name, about); err != nil {
+	text, err := t.set.Execute(name, about)
+	if err != nil {
 		return "", fmt.Errorf("write reminder: %w", err)
 	}
-	return strings.TrimSpace(b.String()), nil
+	return strings.TrimSpace(text), nil
 }
