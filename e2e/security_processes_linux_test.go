@@ -147,3 +147,47 @@ func TestSecurityPerdureStopped(t *testing.T) {
 	noneLeft(t, pids, 1)
 	wantSaid(t, said.String(), cmd.ProcessState.ExitCode(), 6, "1 test removed")
 }
+
+// TestSecurityPerdureKilled: the guard ends what the agent left, and the resumed loop
+// reverts the interrupted turn.
+func TestSecurityPerdureKilled(t *testing.T) {
+	t.Parallel()
+	w, pids := newAttackPlace(t)
+	said, status := w.loopWith(perduresID+`(setsid sh -c '(setsid sh "$EDITOR" &)' &)
+`+edits+`kill -9 $P; sleep 1000`, "")
+	if status != -1 && status != 128+9 {
+		t.Fatalf("it was not killed: status %d\n%s", status, said)
+	}
+	w.agent(`cat tests/a tests/b > "$SEEN"; ls >> "$SEEN"; echo pass > tests/b`)
+	said, status = w.goOn("SEEN=" + w.beside("seen"))
+	noneLeft(t, pids, 1)
+	wantSaid(t, said, status, 0, "iteration 1: undone: it was interrupted",
+		"completed: the check passes after iteration 1")
+	seen, err := os.ReadFile(w.beside("seen"))
+	if err != nil || !strings.HasPrefix(string(seen), "pass\nfail\n") || strings.Contains(string(seen), "edited") {
+		t.Errorf("the second turn saw\n%s%v", seen, err)
+	}
+}
+
+// TestSecurityKilledWhileContaining: a kill before or after the files are restored changes
+// nothing: the iteration is reverted, and the loop waits at one gate.
+func TestSecurityKilledWhileContaining(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"loop.act.done:1", "loop.contain:1", "loop.contain.done:1", "loop.decide.done:1"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			w, pids := newAttackPlace(t)
+			said, status := w.loopWith(`setsid sh "$EDITOR" &
+`+edits+`kill -9 $PPID; sleep 1000`, "--unattended", "PERDURE_FAILPOINT="+point)
+			if status != -1 && status != 128+9 {
+				t.Fatalf("it was not killed: status %d\n%s", status, said)
+			}
+			noneLeft(t, pids, 1)
+			said, status = w.goOn()
+			wantSaid(t, said, status, 6, killedTitle)
+			w.untouched()
+			w.sh("perdure loop answer continue")
+			w.endsWell()
+		})
+	}
+}
