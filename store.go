@@ -132,6 +132,7 @@ func (s *Store) prepareDir() error {
 	if err := atomicfile.MkdirAll(filepath.Join(s.cfg.Dir, "sessions"), 0o700); err != nil {
 		return fmt.Errorf("create folder: %w", err)
 	}
+	makeFoldersPrivate(s.cfg.Dir)
 	ignore := filepath.Join(s.cfg.Dir, ".gitignore")
 	if _, err := os.Stat(ignore); errors.Is(err, os.ErrNotExist) {
 		if err := atomicfile.WriteFile(ignore, []byte("*\n"), 0o600); err != nil {
@@ -144,6 +145,26 @@ func (s *Store) prepareDir() error {
 	var err error
 	s.blobs, err = blob.New(filepath.Join(s.cfg.Dir, "blobs"), s.log)
 	return err
+}
+
+// ownFolder is the name of folders that hold nothing but a store.
+const ownFolder = ".perdure"
+
+// makeFoldersPrivate takes the permissions of other users from existing folders of a store.
+// A folder with another name can hold other files, such as those of a project: it keeps its
+// mode, and the folders in it that belong to the store do not.
+func makeFoldersPrivate(dir string) {
+	folders := []string{filepath.Join(dir, "sessions"), filepath.Join(dir, "blobs"), filepath.Join(dir, "loops")}
+	if filepath.Base(dir) == ownFolder {
+		folders = append(folders, dir)
+	}
+	for _, name := range folders {
+		info, err := os.Lstat(name)
+		if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 == 0 {
+			continue
+		}
+		_ = os.Chmod(name, info.Mode().Perm()&0o700) //nolint:gosec // a folder, for its owner only
+	}
 }
 
 // Close ends the open sessions, waits for running writes and closes the store. Later writes

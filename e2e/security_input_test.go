@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,7 +87,7 @@ func TestSecurityCheckSettings(t *testing.T) {
 	p.git("add", ".perdure-check.yaml")
 	p.git("commit", "-q", "-m", "first")
 	const refused = `\.perdure-check\.yaml:1:5: an anchor \(&\) is not allowed here`
-	if stdout := p.good("check"); !regexp.MustCompile("note: .*"+refused).MatchString(stdout) {
+	if stdout := p.good("check"); !regexp.MustCompile("note: .*" + refused).MatchString(stdout) {
 		t.Errorf("no note about the committed settings:\n%s", stdout)
 	}
 	p.write(".perdure-check.yaml", yamlBomb("protected_paths"))
@@ -137,5 +139,53 @@ func TestSecurityGitPrograms(t *testing.T) {
 	}
 	for _, e := range entries {
 		t.Errorf("%s of the repository was started", e.Name())
+	}
+}
+
+// A store keeps its files from other users whatever the umask is, and tightens existing
+// ones.
+func TestSecurityModes(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("has no modes")
+	}
+	p := newPlace(t)
+	program, err := exec.LookPath("perdure")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(command string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", "umask 000; "+command)
+		cmd.Dir = p.dir
+		cmd.Env = append(append(os.Environ(), "perdure="+program), p.env...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
+	}
+	public := func() (names []string) {
+		t.Helper()
+		err := filepath.WalkDir(filepath.Join(p.dir, ".perdure"), func(path string, _ fs.DirEntry, err error) error {
+			info, statErr := os.Lstat(path)
+			if err == nil && statErr == nil && info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o077 != 0 {
+				names = append(names, fmt.Sprintf("%s %v", path, info.Mode()))
+			}
+			return errors.Join(err, statErr)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return names
+	}
+	p.write("ctx/a.txt", strings.Repeat("some text about leases\n", 1000))
+	run(`"$perdure" run leases --context ctx --model builtin:extract`)
+	run(`"$perdure" loop run x --until true --agent exec:true --workspace ctx`)
+	if names := public(); len(names) > 0 {
+		t.Errorf("other users can use:\n%s", strings.Join(names, "\n"))
+	}
+	run(`chmod 777 .perdure .perdure/sessions && chmod 666 .perdure/perdure.db`)
+	run(`"$perdure" status`)
+	if names := public(); len(names) > 0 {
+		t.Errorf("not tightened:\n%s", strings.Join(names, "\n"))
 	}
 }

@@ -118,7 +118,7 @@ func Create(ctx context.Context, path string, s Skeleton) error {
 	if err != nil {
 		return err
 	}
-	lock, err := takeLock(ctx, path, 0o644)
+	lock, err := takeLock(ctx, path, newMode(path))
 	if err != nil {
 		return err
 	}
@@ -131,10 +131,19 @@ func createLocked(path string, text []byte) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return &Error{Op: "create", File: path, Err: err}
 	}
-	if err := atomicfile.WriteFile(path, text, 0o644); err != nil {
+	if err := atomicfile.WriteFile(path, text, newMode(path)); err != nil {
 		return &Error{Op: "create", File: path, Err: err}
 	}
 	return nil
+}
+
+// newMode returns the mode of a new file: other users can read it in a project, and not in a
+// folder of perdure.
+func newMode(path string) fs.FileMode {
+	if within(filepath.ToSlash(path), []string{".perdure"}) {
+		return 0o600
+	}
+	return 0o644
 }
 
 func (s Skeleton) text() ([]byte, error) {

@@ -57,6 +57,9 @@ func (db *DB) openSQLite(ctx context.Context) error {
 		return err
 	}
 	defer db.turn.leave()
+	if err := makePrivate(db.cfg.Path); err != nil {
+		return err
+	}
 	return db.connectSQLite(ctx)
 }
 

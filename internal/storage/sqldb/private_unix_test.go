@@ -1,0 +1,83 @@
+//go:build unix
+
+package sqldb
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// modes returns the modes of the files of a database.
+func modes(t *testing.T, path string) string {
+	t.Helper()
+	text := ""
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		info, err := os.Lstat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintf("%o ", info.Mode().Perm())
+	}
+	return text
+}
+
+func TestFilesArePrivate(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "perdure.db")
+	for _, name := range []string{"new", "existing"} {
+		db, err := Open(t.Context(), Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := modes(t, path); got != "600 600 600 " {
+			t.Errorf("%s: modes %s", name, got)
+		}
+		for _, suffix := range []string{"", "-wal", "-shm"} { // as an older version left them
+			if err := os.Chmod(path+suffix, 0o664); err != nil {
+				t.Fatal(err)
+			}
+		}
+		second, err := Open(t.Context(), Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := modes(t, path); got != "600 600 600 " {
+			t.Errorf("%s, opened again: modes %s", name, got)
+		}
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Only files of the database are changed, not what a link of their name points to.
+func TestPrivateFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	other := filepath.Join(dir, "other")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(other, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "perdure.db")
+	if err := os.Symlink(other, path+"-wal"); err != nil {
+		t.Fatal(err)
+	}
+	if err := makePrivate(path); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(other); err != nil || info.Mode().Perm() != fs.FileMode(0o644) {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
