@@ -189,3 +189,22 @@ func TestSecurityModes(t *testing.T) {
 		t.Errorf("not tightened:\n%s", strings.Join(names, "\n"))
 	}
 }
+
+// Tokens in URLs are not printed, whatever part of the URL they are in.
+func TestSecurityTokensInURLs(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	for _, address := range []string{
+		"https://example.com/v1?access_token=geheim", "https://geheim@example.com/v1", "https://example.com/v1?sig=geheim",
+		"https://example.com/v1?X-Amz-Signature=geheim", "https://example.com/s/T0/geheimgeheimgeheim123456",
+	} {
+		p.write(".perdure/config.yaml", "base_url: "+address+"\nmodel: openai:x\n")
+		for _, args := range [][]string{{"config"}, {"config", "--json"}, {"run", "x", "--model", "openai:x"},
+			{"run", "x", "--model", "openai:x", "--base-url", address}} {
+			_, stdout, stderr := p.run(args...)
+			if text := stdout + stderr; strings.Contains(text, "geheim") {
+				t.Errorf("%v with %s:\n%s", args, address, text)
+			}
+		}
+	}
+}

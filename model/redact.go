@@ -20,7 +20,7 @@ var (
 	reKeyWord = lazyregexp.New(`()\b(?:sk|pk|rk|xai|gsk|hf|ghp|gho|glpat|key)[-_][A-Za-z0-9][A-Za-z0-9_\-]{14,}`)
 	reBearer  = lazyregexp.New(`(?i)(\b(?:bearer|basic)\s+)[A-Za-z0-9._~+/=\-]{8,}`)
 	reAssign  = lazyregexp.New(`(?i)((?:api[-_]?key|access[-_]?token|auth[-_]?token|secret|password|[?&](?:key|token|` +
-		`sig))["']?\s*[:=]\s*["']?)[^\s"'&,;]{4,}`)
+		`sig|auth|pwd|passwd|[a-z-]*signature|[a-z-]*token|[a-z-]*credential))["']?\s*[:=]\s*["']?)[^\s"'&,;]{4,}`)
 	reUserURL = lazyregexp.New(`(://)[^/\s"@]+@`)
 )
 

@@ -382,32 +382,6 @@ func storeURL(text string) string {
 	return ""
 }
 
-// withoutPassword hides the password of a URL and its parameters with secret
-// names. It hides the whole text if it is not a URL.
-func withoutPassword(text string) string {
-	const hidden = "xxxxx"
-	if text == "" {
-		return ""
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return hidden
-	}
-	if _, ok := u.User.Password(); ok {
-		u.User = url.UserPassword(u.User.Username(), hidden)
-		text = u.String()
-	}
-	query := u.Query()
-	for name := range query {
-		if name == "key" || isSecret(name) || strings.Contains(name, "password") {
-			query.Set(name, hidden)
-			u.RawQuery = query.Encode()
-			text = u.String()
-		}
-	}
-	return text
-}
-
 func hostPort(text string) string {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {

@@ -61,11 +61,22 @@ func (e *Env) Logger(l *config.Loaded, level slog.Level) *slog.Logger {
 	if l.Set("log_level") {
 		_ = level.UnmarshalText([]byte(l.LogLevel)) // Load refuses unknown levels
 	}
-	opts := &slog.HandlerOptions{Level: level}
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: redacted}
 	if l.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(e.Err, opts))
 	}
 	return slog.New(slog.NewTextHandler(e.Err, opts))
+}
+
+// redacted hides the secrets of URLs in a value of a log record.
+func redacted(_ []string, a slog.Attr) slog.Attr {
+	switch v := a.Value.Any().(type) {
+	case string:
+		a.Value = slog.StringValue(config.RedactURLs(v))
+	case error:
+		a.Value = slog.StringValue(config.RedactURLs(v.Error()))
+	}
+	return a
 }
 
 // unreported drops records that the command reports itself: an unavailable store, and

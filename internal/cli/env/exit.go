@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -71,5 +72,5 @@ func (e *Env) PrintError(err error) {
 // paragraph indents the further lines of a message and makes its control
 // characters visible.
 func paragraph(text string) string {
-	return strings.ReplaceAll(human.Visible(strings.TrimSpace(text)), "\n", "\n  ")
+	return strings.ReplaceAll(human.Visible(config.RedactURLs(strings.TrimSpace(text))), "\n", "\n  ")
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"syscall"
+
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 const (
@@ -22,6 +24,7 @@ type Stream struct {
 	// colors.
 	Terminal, Color bool
 	err             error
+	rest            []byte // an incomplete character for the terminal
 }
 
 func (e *Env) stream(w io.Writer) *Stream {
@@ -35,12 +38,17 @@ func (e *Env) stream(w io.Writer) *Stream {
 	}
 }
 
-// Write writes p. After an error it discards p and reports success.
+// Write writes p. On a terminal, controls of eight bits and bidirectional controls are
+// escaped, also in JSON. After an error it discards p and reports success.
 func (s *Stream) Write(p []byte) (int, error) {
 	if s.err != nil {
 		return len(p), nil //nolint:nilerr // Failed reports it, once
 	}
-	if _, err := s.w.Write(p); err != nil {
+	shown := p
+	if s.Terminal {
+		shown, s.rest = human.Escaped(append(s.rest, p...))
+	}
+	if _, err := s.w.Write(shown); err != nil {
 		s.err = err
 	}
 	return len(p), nil

@@ -1,8 +1,10 @@
 package env
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,4 +78,40 @@ func FuzzOneLine(f *testing.F) {
 			t.Fatalf("OneLine(%q) = %q is not one line of 20 cells", text, line)
 		}
 	})
+}
+
+// Output for a terminal has no control of eight bits and no bidirectional control, also if a
+// write ends within a character, and JSON stays valid; a pipe receives the bytes.
+func TestStreamEscapes(t *testing.T) {
+	t.Parallel()
+	text := "{\"a\":\"x\u009b2J\u202e\u200f\"}\n"
+	for terminal, want := range map[bool]string{true: `{"a":"x\u009b2J\u202e\u200f"}` + "\n", false: text} {
+		for at := range text {
+			var out strings.Builder
+			s := &Stream{w: &out, Terminal: terminal}
+			for _, part := range []string{text[:at], text[at:]} {
+				if n, err := s.Write([]byte(part)); n != len(part) || err != nil {
+					t.Errorf("%d, %v", n, err)
+				}
+			}
+			if out.String() != want || !json.Valid([]byte(out.String())) {
+				t.Errorf("cut at %d: %q, want %q", at, out.String(), want)
+			}
+		}
+	}
+}
+
+func TestLogsHideSecrets(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: redacted}))
+	log.Error("get https://me:geheim@host", "url", "https://host/?token=geheim", "error",
+		errors.New("https://host/?sig=geheim: timeout"), "n", 3)
+	if strings.Contains(out.String(), "geheim") || !strings.Contains(out.String(), "timeout") ||
+		!strings.Contains(out.String(), "n=3") {
+		t.Errorf("%s", out.String())
+	}
+	if got := paragraph("connect postgres://me:geheim@host/db: refused"); strings.Contains(got, "geheim") {
+		t.Errorf("%s", got)
+	}
 }

@@ -5,9 +5,11 @@ package human
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -109,9 +111,10 @@ func Compact(n int64) string {
 }
 
 // Visible makes control characters visible. Line ends and tabs stay; what
-// reorders text (bidirectional controls) is replaced.
+// reorders text (bidirectional controls) is replaced. Characters without width next to a
+// quote, as in the error for an unexpected character, are written as \u200b.
 func Visible(text string) string {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = quotedShown(strings.ReplaceAll(text, "\r\n", "\n"))
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
@@ -128,7 +131,66 @@ func Visible(text string) string {
 }
 
 func reorders(r rune) bool {
-	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' ||
+		r == '\u061c'
+}
+
+// noWidth reports whether a character that is not a control takes no place on a screen.
+func noWidth(r rune) bool {
+	return unicode.Is(unicode.Cf, r) && !reorders(r)
+}
+
+// quotedShown writes out the runs of characters without width that touch a quote.
+func quotedShown(text string) string {
+	if strings.IndexFunc(text, noWidth) < 0 {
+		return text
+	}
+	quote := func(r rune) bool { return strings.ContainsRune("'\"`", r) }
+	var b strings.Builder
+	var run []rune
+	last := rune(0)
+	flush := func(next rune) {
+		for _, r := range run {
+			if quote(last) || quote(next) {
+				b.WriteString(strings.Trim(strconv.QuoteToASCII(string(r)), "\""))
+			} else {
+				b.WriteRune(r)
+			}
+		}
+		run = run[:0]
+	}
+	for _, r := range text {
+		if noWidth(r) {
+			run = append(run, r)
+			continue
+		}
+		flush(r)
+		b.WriteRune(r)
+		last = r
+	}
+	flush(0)
+	return b.String()
+}
+
+// Escaped returns text for a terminal: controls of eight bits and bidirectional controls
+// become escapes such as \u202e, which are valid in the strings of JSON, too. rest is an
+// incomplete character at the end of text.
+func Escaped(text []byte) (shown, rest []byte) {
+	for at := 0; at < len(text); {
+		r, size := utf8.DecodeRune(text[at:])
+		switch {
+		case r == utf8.RuneError && size <= 1 && !utf8.FullRune(text[at:]):
+			return shown, text[at:]
+		case r == utf8.RuneError && size <= 1:
+			shown = utf8.AppendRune(shown, r)
+		case r >= 0x7f && r < 0xa0, reorders(r):
+			shown = fmt.Appendf(shown, `\u%04x`, r)
+		default:
+			shown = append(shown, text[at:at+size]...)
+		}
+		at += size
+	}
+	return shown, nil
 }
 
 // OneLine joins the lines of a text and makes its control characters visible.

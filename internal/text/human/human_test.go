@@ -23,6 +23,10 @@ func TestVisible(t *testing.T) {
 		{"delete", "a\x7f", "a␡"},
 		{"bidirectional", "abc\u202ecba", "abc\ufffdcba"},
 		{"invalid UTF-8", "a\xffb", "a\ufffdb"},
+		{"marks of direction", "a\u200eb\u200fc\u061cd", "a\ufffdb\ufffdc\ufffdd"},
+		{"without width, quoted", "unexpected '\u200b', \"\u2060x\", `a\ufeff`",
+			"unexpected '\\u200b', \"\\u2060x\", `a\\ufeff`"},
+		{"without width, not quoted", "\U0001f468\u200d\U0001f469 a\u200bb", "\U0001f468\u200d\U0001f469 a\u200bb"},
 		{"letters", "żółw 日本 🐢", "żółw 日本 🐢"},
 	}
 	for _, test := range tests {
@@ -35,6 +39,40 @@ func TestVisible(t *testing.T) {
 	}
 }
 
+func TestEscaped(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"{\"a\":\"\u0085\u202e\u200f\x7f\"}": `{"a":"\u0085\u202e\u200f\u007f"}`,
+		"\x1b[31mżółw 日本 🐢\x1b[0m\n":         "\x1b[31mżółw 日本 🐢\x1b[0m\n",
+		"a\x9bb":                             "a\ufffdb",
+		"a\xe2\x80":                          "a",
+	} {
+		shown, rest := human.Escaped([]byte(in))
+		if string(shown) != want || (len(rest) > 0) != strings.HasSuffix(in, "\xe2\x80") {
+			t.Errorf("%q: %q, rest %q; want %q", in, shown, rest, want)
+		}
+	}
+}
+
+func FuzzEscaped(f *testing.F) {
+	f.Add("a\u0085b", 2)
+	f.Add("\u202e\xff\xe2\x80", 1)
+	f.Fuzz(func(t *testing.T, text string, at int) {
+		at = min(max(at, 0), len(text))
+		one, rest := human.Escaped([]byte(text[:at]))
+		two, _ := human.Escaped(append(rest[:len(rest):len(rest)], text[at:]...))
+		whole, _ := human.Escaped([]byte(text))
+		if got := string(one) + string(two); got != string(whole) {
+			t.Errorf("%q cut at %d: %q, whole %q", text, at, got, whole)
+		}
+		for _, r := range string(whole) {
+			if r >= 0x7f && r < 0xa0 || r == '\u202e' {
+				t.Errorf("%q still has %U", text, r)
+			}
+		}
+	})
+}
+
 func FuzzVisible(f *testing.F) {
 	for _, seed := range []string{"", "text", "\x1b[2J", "\u202e", "\xff\xfe", "a\r\r\nb", "\x9b"} {
 		f.Add(seed)
@@ -43,7 +81,8 @@ func FuzzVisible(f *testing.F) {
 		got := human.Visible(text)
 		for _, r := range got {
 			if r != '\n' && r != '\t' &&
-				(unicode.IsControl(r) || strings.ContainsRune("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", r)) {
+				(unicode.IsControl(r) || strings.ContainsRune("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", r) ||
+					strings.ContainsRune("\u200e\u200f\u061c", r)) {
 				t.Fatalf("visible(%q) = %q still holds %U", text, got, r)
 			}
 		}
