@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/perdure/perdure/internal/storage/chain"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
@@ -19,6 +20,7 @@ type cache struct {
 	blocks map[int64]int64 // the last known block of events of a tree
 	states map[stateKey]*varState
 	vars   map[stateVar]*varRow
+	chain  *chain.State // of the events of no tree, nil: not read
 }
 
 func newCache() cache {
@@ -35,6 +37,7 @@ func (c *cache) clear() {
 	clear(c.blocks)
 	clear(c.states)
 	clear(c.vars)
+	c.chain = nil
 }
 
 // batch is one transaction. Changes of rows that many operations change (the tree's
@@ -49,11 +52,14 @@ type batch struct {
 	emptied map[int64]bool  // trees of which a claim took all ready tasks
 	fresh   map[int64]*cold // tasks created
 	cached  bool            // the cache was used without reading the counters
+	over    bool            // a tree ended
 
 	dirty    map[int64]*treeStat // changed counters
 	states   map[int64]*varState // changed states
 	vars     varWrites
 	parents  map[int64]int64 // open children to add, by parent
+	rows     map[chain.Row]bool
+	heads    map[int64]chain.State // to record outside of the store, by tree
 	families map[int64]*family
 
 	in                                *insertions
@@ -61,10 +67,14 @@ type batch struct {
 }
 
 func (w *writer) newBatch(tx *sqldb.Tx) *batch {
-	return &batch{tx: tx, s: w.s, now: tx.Now, cache: &w.cache, in: w.insertions,
+	b := &batch{tx: tx, s: w.s, now: tx.Now, cache: &w.cache, in: w.insertions,
 		ready: make(map[int64]bool), emptied: make(map[int64]bool), fresh: make(map[int64]*cold),
 		dirty: make(map[int64]*treeStat), states: make(map[int64]*varState), parents: make(map[int64]int64),
 		families: make(map[int64]*family), vars: varWrites{rows: make(map[stateVar]*varRow)}}
+	if w.s.heads != nil {
+		b.heads = make(map[int64]chain.State)
+	}
+	return b
 }
 
 const sqlSeq = `SELECT tx, event, tree, task, call, session, mutation FROM seq WHERE id = 1`
@@ -113,15 +123,18 @@ func (b *batch) flush(ctx context.Context) error {
 		return err
 	}
 	b.ends = b.ends[:0]
+	if err := b.flushStates(ctx); err != nil {
+		return err
+	}
+	if err := b.flushChains(ctx); err != nil {
+		return err
+	}
 	for _, st := range b.dirty {
 		if err := st.save(ctx, b.tx); err != nil {
 			return err
 		}
 	}
 	clear(b.dirty)
-	if err := b.flushStates(ctx); err != nil {
-		return err
-	}
 	return b.flushEvents(ctx)
 }
 
@@ -159,7 +172,7 @@ func (b *batch) event(tree, task int64, kind EventKind, data string) {
 		b.cache.blocks[tree] = block
 		b.blocks = append(b.blocks, tree, block)
 	}
-	b.events = append(b.events, b.cache.seq.event, b.now, tree, task, string(kind), cmp.Or(data, "{}"))
+	b.events = append(b.events, b.cache.seq.event, b.now, tree, task, string(kind), cmp.Or(data, "{}"), nil)
 }
 
 // addOpen adds n, which may be negative, to the number of open children of a parent.
@@ -238,11 +251,15 @@ func (b *batch) stat(ctx context.Context, tree int64) (*treeStat, error) {
 	return st, nil
 }
 
-// insertions are the statements that insert rows.
-type insertions struct{ events, blocks, ends, hots, colds, vars, past, mutations sqldb.Insertion }
+// insertions are the statements that insert rows, and what the chains of events need.
+type insertions struct {
+	hasher chain.Hasher
+
+	events, blocks, ends, hots, colds, vars, past, mutations sqldb.Insertion
+}
 
 const (
-	headEvent = `INSERT INTO event (seq, at, tree, task, kind, data)`
+	headEvent = `INSERT INTO event (seq, at, tree, task, kind, data, link)`
 	headBlock = `INSERT INTO event_block (tree, block)`
 	headEnd   = `INSERT INTO task_end (id, tree, result, data, error_kind, error, ended_at)`
 	tailEnd   = `ON CONFLICT (id) DO UPDATE SET result = excluded.result, data = excluded.data,
@@ -255,7 +272,7 @@ const (
 
 func newInsertions() *insertions {
 	return &insertions{
-		events: sqldb.NewInsertion(headEvent, 6, ""),
+		events: sqldb.NewInsertion(headEvent, eventValues, ""),
 		blocks: sqldb.NewInsertion(headBlock, 2, "ON CONFLICT DO NOTHING"),
 		ends:   sqldb.NewInsertion(headEnd, 7, tailEnd),
 		hots:   sqldb.NewInsertion(headHot, 19, ""),

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/perdure/perdure/internal/storage/chain"
 )
 
 // HoldWriter stops the store's writer inside a transaction, so that operations
@@ -144,6 +146,24 @@ func (s *Store) Change(ctx context.Context, statement string) error {
 	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		_, err := b.tx.Exec(ctx, statement)
 		return err
+	}))
+}
+
+// ReadEvent reads the event with a number.
+func (s *Store) ReadEvent(ctx context.Context, seq string, e *chain.Event) error {
+	return s.db.QueryRow(ctx, "SELECT seq, at, tree, task, kind, data FROM event WHERE seq = "+seq, nil, &e.Seq, &e.At,
+		&e.Tree, &e.Task, &e.Kind, &e.Data)
+}
+
+// RecordHeads records the heads of the log now.
+func RecordHeads(ctx context.Context, s *Store) { s.heads.record(ctx) }
+
+// ForgetCache clears the cache of the writer.
+func ForgetCache(ctx context.Context, s *Store) {
+	_ = s.w.do(ctx, opFunc(func(_ context.Context, b *batch) error {
+		clear(b.cache.stats)
+		clear(b.dirty)
+		return nil
 	}))
 }
 

@@ -1,6 +1,7 @@
 package perdure_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -168,6 +169,28 @@ func sound(t testing.TB, s *perdure.Store) {
 	if err != nil || len(problems) > 0 {
 		t.Errorf("check: %v %v", problems, err)
 	}
+	if faults := logFaults(t, s); len(faults) > 0 {
+		t.Errorf("verify log: %q", faults)
+	}
+}
+
+// logFaults returns the faults of the event log, as "tree kind event: detail".
+func logFaults(t testing.TB, s *perdure.Store) []string {
+	t.Helper()
+	r, err := s.VerifyLog(t.Context())
+	if err != nil {
+		t.Fatalf("verify log: %v", err)
+	}
+	var all []string
+	for _, tree := range r.Trees {
+		for _, f := range tree.Faults {
+			all = append(all, fmt.Sprintf("%s %s %d: %s", tree.Tree, f.Kind, f.Event, f.Detail))
+		}
+	}
+	if r.Intact != (len(all) == 0) {
+		t.Errorf("intact is %v with the faults %q", r.Intact, all)
+	}
+	return all
 }
 
 // awaitQueue waits until n operations wait for the writer, which is held.

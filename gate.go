@@ -184,6 +184,7 @@ func (tx *WriteTx) insertGate(ctx context.Context, tree int64, g *Gate) error {
 	g.OpenedAt = tx.Now()
 	_, err := tx.Exec(ctx, sqlOpenGate, tree, g.Number, g.Iteration, string(g.Kind), string(g.Question), tx.b.now,
 		microsPtr(g.ExpiresAt))
+	tx.LogRow(tree, RowGate, g.Number)
 	return err
 }
 
@@ -237,6 +238,7 @@ func (g *Gate) close(ctx context.Context, tx *WriteTx, key int64, d *GateDecisio
 	if n == 0 {
 		return g.answered()
 	}
+	tx.LogRow(key, RowGate, g.Number)
 	now := tx.Now()
 	g.Answer, g.AnsweredBy, g.Reason, g.AnsweredAt = d.Answer, d.By, d.Reason, &now
 	data := map[string]any{"gate": g.Number, "answer": d.Answer, "by": d.By, "reason": d.Reason}

@@ -365,7 +365,7 @@ type recordRows struct {
 func (w *recordRows) flush(ctx context.Context, b *batch) error {
 	return errors.Join(
 		sqldb.NewInsertion(headRecordTree, 11, "").Exec(ctx, b.tx, w.trees),
-		sqldb.NewInsertion(headRecordStat, 27, "").Exec(ctx, b.tx, w.stats),
+		sqldb.NewInsertion(headRecordStat, 29, "").Exec(ctx, b.tx, w.stats),
 		sqldb.NewInsertion(headRecordHot, 19, "").Exec(ctx, b.tx, w.hots))
 }
 

@@ -55,6 +55,9 @@ func wantSoundStore(t *testing.T, s *perdure.Store) {
 	if err := statetest.Sound(t.Context(), s); err != nil {
 		t.Error(err)
 	}
+	if faults := logFaults(t, s); len(faults) > 0 {
+		t.Errorf("verify log: %q", faults)
+	}
 }
 
 func TestImportTrees(t *testing.T) {

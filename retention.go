@@ -171,12 +171,28 @@ func (s *Store) forgetTree(ctx context.Context, key int64) error {
 		if err != nil {
 			return err
 		}
-		if _, err := b.tx.Exec(ctx, sqlForgetTree, key); err != nil {
+		data, err := removedData(ctx, b, key)
+		if err != nil {
 			return err
 		}
+		if n, err := b.tx.Exec(ctx, sqlForgetTree, key); n == 0 || err != nil {
+			return err
+		}
+		b.event(0, 0, EventTreeRemoved, data)
 		_, err = b.tx.Exec(ctx, sqlForgetRefs, key)
 		return err
 	}))
+}
+
+const sqlRemoved = `SELECT t.name, s.events, s.head FROM tree t JOIN tree_stat s ON s.tree = t.id WHERE t.id = $1`
+
+// removedData returns the data of the event for a tree that is removed: the end of its
+// chain.
+func removedData(ctx context.Context, b *batch, key int64) (string, error) {
+	var name, head string
+	var events int64
+	err := b.tx.QueryRow(ctx, sqlRemoved, []any{key}, &name, &events, &head)
+	return `{"tree_id":` + quote(name) + `,"tree":` + itoa(key) + `,"events":` + itoa(events) + `,"head":` + quote(head) + `}`, ignoreNoRows(err)
 }
 
 // sweepRows removes the rows of removed trees.

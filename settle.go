@@ -158,7 +158,7 @@ func (b *batch) nextStep(ctx context.Context, tree, id, flags int64) error {
 
 func (b *batch) endTree(st *treeStat, state int64, partial bool) {
 	now := b.now
-	st.state, st.endedAt = state, &now
+	st.state, st.endedAt, b.over = state, &now, true
 	kind, data := EventTreeCompleted, ""
 	switch {
 	case state == stFailed:

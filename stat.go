@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure/internal/storage/chain"
 	"github.com/perdure/perdure/internal/storage/eta"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
@@ -36,6 +37,8 @@ type treeStat struct {
 	rawTiming string
 	startedAt *int64
 	endedAt   *int64
+	chain     chain.State
+	rawHead   string
 }
 
 func newStat(tree int64, limits Limits) *treeStat {
@@ -44,7 +47,7 @@ func newStat(tree int64, limits Limits) *treeStat {
 
 const statColumns = `tree, state, partial, total, queued, running, waiting, completed, failed, cancelled,
 	calls, uncertain_calls, input_tokens, output_tokens, cached_tokens, cost_micros, unpriced_calls,
-	open_calls, open_tokens, open_cost_micros, limits, warned, costs, timing, held, started_at, ended_at`
+	open_calls, open_tokens, open_cost_micros, limits, warned, costs, timing, held, started_at, ended_at, events, head`
 
 const (
 	sqlStat     = `SELECT ` + statColumns + ` FROM tree_stat WHERE tree = $1`
@@ -52,10 +55,10 @@ const (
 		completed = $8, failed = $9, cancelled = $10, calls = $11, uncertain_calls = $12, input_tokens = $13,
 		output_tokens = $14, cached_tokens = $15, cost_micros = $16, unpriced_calls = $17, open_calls = $18,
 		open_tokens = $19, open_cost_micros = $20, limits = $21, warned = $22, costs = $23, timing = $24, held = $25,
-		started_at = $26, ended_at = $27
+		started_at = $26, ended_at = $27, events = $28, head = $29
 		WHERE tree = $1`
 	sqlInsertStat = `INSERT INTO tree_stat (` + statColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-		$13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)`
+		$13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`
 )
 
 // queryRow is the QueryRow method of a transaction or of the database.
@@ -73,7 +76,8 @@ func (st *treeStat) dest() []any {
 	return []any{&st.tree, &st.state, &st.partial, &st.counts[0], &st.counts[1], &st.counts[2], &st.counts[3],
 		&st.counts[4], &st.counts[5], &st.counts[6], &st.used.Calls, &st.used.Uncertain, &st.used.Input,
 		&st.used.Output, &st.used.Cached, &st.used.Micros, &st.used.Unpriced, &st.openCalls, &st.openTokens,
-		&st.openCost, &st.rawLimits, &st.warned, &st.rawCosts, &st.rawTiming, &st.rawHeld, &st.startedAt, &st.endedAt}
+		&st.openCost, &st.rawLimits, &st.warned, &st.rawCosts, &st.rawTiming, &st.rawHeld, &st.startedAt, &st.endedAt,
+		&st.chain.Events, &st.rawHead}
 }
 
 func (st *treeStat) decode() error {
@@ -81,6 +85,7 @@ func (st *treeStat) decode() error {
 		json.Unmarshal([]byte(st.rawLimits), &st.limits),
 		json.Unmarshal([]byte(st.rawTiming), &st.timing),
 		json.Unmarshal([]byte(st.rawCosts), &st.costs),
+		st.chain.Head.Parse(st.rawHead),
 		st.decodeHolds())
 }
 
@@ -96,7 +101,8 @@ func (st *treeStat) args() ([]any, error) {
 	return []any{st.tree, st.state, st.partial, st.counts[0], st.counts[1], st.counts[2], st.counts[3],
 		st.counts[4], st.counts[5], st.counts[6], st.used.Calls, st.used.Uncertain, st.used.Input,
 		st.used.Output, st.used.Cached, st.used.Micros, st.used.Unpriced, st.openCalls, st.openTokens,
-		st.openCost, st.rawLimits, st.warned, st.rawCosts, st.rawTiming, st.held(), st.startedAt, st.endedAt}, err
+		st.openCost, st.rawLimits, st.warned, st.rawCosts, st.rawTiming, st.held(), st.startedAt, st.endedAt,
+		st.chain.Events, st.head()}, err
 }
 
 // encode sets the text of a column to v as JSON if it is empty.
@@ -126,6 +132,20 @@ func (st *treeStat) start(now int64) {
 	if st.state == stQueued {
 		st.state = stRunning
 	}
+}
+
+// chained returns the chain to continue.
+func (st *treeStat) chained() *chain.State {
+	st.rawHead = ""
+	return &st.chain
+}
+
+// head returns the column.
+func (st *treeStat) head() string {
+	if st.rawHead == "" && st.chain.Events > 0 {
+		st.rawHead = st.chain.Head.String()
+	}
+	return st.rawHead
 }
 
 // move counts a task that changes its state.

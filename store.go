@@ -40,6 +40,10 @@ type Config struct {
 	// tags: its sessions claim only tasks of trees whose placement it satisfies. The
 	// zero value claims tasks of trees that require neither host nor tags.
 	Placement Placement
+	// Heads, when set, is a folder outside of Dir and of all workspaces. The heads of the
+	// hash chains of events are recorded there, so that [Store.VerifyLog] finds out when
+	// the log was rewritten, or an earlier copy of the database was restored.
+	Heads string
 	// Logger receives warnings about work in the background; nil discards them.
 	Logger *slog.Logger
 }
@@ -51,6 +55,7 @@ type Store struct {
 	db    *sqldb.DB
 	blobs *blob.Store // nil where the database holds the blobs
 	w     *writer
+	heads *recorder // nil without Config.Heads
 	log   *slog.Logger
 
 	changed signal
@@ -108,6 +113,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, wrap(op, err)
 	}
 	s.db = db
+	if cfg.Heads != "" {
+		s.heads = newRecorder(s)
+	}
 	s.w = newWriter(s)
 	s.base = context.WithoutCancel(ctx)
 	background, stop := context.WithCancel(s.base)
@@ -115,6 +123,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.wg.Go(func() { s.w.run(s.base) })
 	s.wg.Go(func() { s.poll(background) })
 	s.wg.Go(func() { s.checkpoint(background) })
+	if s.heads != nil {
+		s.wg.Go(func() { s.heads.run(background) })
+	}
 	return s, nil
 }
 
@@ -176,6 +187,9 @@ func (s *Store) Close() error {
 	var errs []error
 	for _, ss := range open {
 		errs = append(errs, ss.Close(s.base))
+	}
+	if s.heads != nil {
+		s.heads.record(s.base)
 	}
 	s.w.close()
 	s.stop()

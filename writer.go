@@ -179,6 +179,9 @@ func (w *writer) attempt(ctx context.Context, tx *sqldb.Tx, reqs []*request, err
 	w.s.recent.put(b.fresh)
 	w.s.known.update(b.emptied, b.ready)
 	w.s.changed.fire()
+	if w.s.heads != nil {
+		w.s.heads.add(b.heads, b.over)
+	}
 	if len(b.ready) > 0 {
 		w.s.ready.fire()
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 func (b *bench) open(name string) (*perdure.Store, error) {
-	return perdure.Open(b.ctx, perdure.Config{Dir: filepath.Join(b.dir, name), DSN: b.dsn})
+	return perdure.Open(b.ctx, perdure.Config{Dir: filepath.Join(b.dir, name), DSN: b.dsn,
+		Heads: filepath.Join(b.dir, "heads")})
 }
 
 // begin measures F and opens a store.

@@ -5,5 +5,6 @@
 // stored outside of the rows that name them: as files by package blob, or in the
 // database by package dbblob. The store uses eta to estimate the remaining time of a
 // tree, gc to remove trees and values without references, and invariant to check the
-// conditions that hold after every transaction.
+// conditions that hold after every transaction. Package chain computes the hash chain of
+// the events of a tree; heads records its heads outside of the store.
 package storage

@@ -14,11 +14,15 @@ import (
 
 // schemaVersion is the schema of this program. Each migration records the oldest schema
 // that a program has to know to read and to write the store.
-const schemaVersion = 10
+const schemaVersion = 11
 
 // schemaBriefs is the first schema with briefs: a program that does not know them would
 // change an iteration and not its brief.
 const schemaBriefs = 8
+
+// schemaChain is the first schema with the hash chain of events, which a program that does
+// not know it would not continue.
+const schemaChain = 11
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
@@ -148,6 +152,9 @@ func (db *DB) applyOne(ctx context.Context, tx *Tx, m migration) error {
 	minWriter := 1
 	if m.number >= schemaBriefs {
 		minWriter = schemaBriefs
+	}
+	if m.number >= schemaChain {
+		minWriter = schemaChain
 	}
 	_, err := db.conn.ExecContext(ctx, sqlMigrated, m.number, m.name, m.hash, tx.Now, 1, minWriter)
 	return db.classify(err)

@@ -1,0 +1,168 @@
+// Package heads keeps the heads of the hash chains of stores in files outside of the stores
+// and of the workspaces of agents.
+package heads
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/storage/filelock"
+)
+
+// Line is the state of a tree's chain at a time.
+type Line struct {
+	// Store is the ID of the store.
+	Store string `json:"store"`
+	// Tree is the tree's ID, empty for the events of no tree; Key is its number.
+	Tree   string    `json:"tree,omitempty"`
+	Key    int64     `json:"key"`
+	Events int64     `json:"events"`
+	Head   string    `json:"head"`
+	At     time.Time `json:"at"`
+}
+
+// Folder returns the folder of the files of a user: perdure/heads in the user's state
+// folder. It returns "" if there is none.
+func Folder(getenv func(string) string) string {
+	if state := getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "perdure", "heads")
+	}
+	if local := getenv("LOCALAPPDATA"); runtime.GOOS == "windows" && local != "" {
+		return filepath.Join(local, "perdure", "heads")
+	}
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "perdure", "heads")
+	}
+	return ""
+}
+
+// Path returns the file of the store at a location, such as its folder.
+func Path(folder, location string) string {
+	sum := sha256.Sum256([]byte(location))
+	return filepath.Join(folder, hex.EncodeToString(sum[:16])+".jsonl")
+}
+
+// compactBytes is the size from which a file is compacted.
+const compactBytes = 4 << 20
+
+// Append appends lines to a file, which it creates if it is missing. Lines are not flushed
+// to the disk: they only add to what the store has.
+func Append(path string, lines []Line) (err error) {
+	if len(lines) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := filelock.Lock(lock); err != nil {
+		return err
+	}
+	size, err := appendTo(path, lines)
+	if err != nil || size < compactBytes {
+		return err
+	}
+	return compact(path)
+}
+
+func appendTo(path string, lines []Line) (size int64, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	var buf bytes.Buffer
+	last := []byte{'\n'}
+	if end > 0 {
+		if _, err := f.ReadAt(last, end-1); err != nil {
+			return 0, err
+		}
+	}
+	if last[0] != '\n' { // the end of a line is missing after a crash
+		buf.WriteByte('\n')
+	}
+	if err := encode(&buf, lines); err != nil {
+		return 0, err
+	}
+	n, err := f.Write(buf.Bytes())
+	return end + int64(n), err
+}
+
+func encode(w io.Writer, lines []Line) error {
+	enc := json.NewEncoder(w)
+	for i := range lines {
+		if err := enc.Encode(&lines[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read returns the lines of a file in their order, none if there is no file. It skips what
+// is not a line, which a crash can leave.
+func Read(path string) ([]Line, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var lines []Line
+	for text := range bytes.Lines(raw) {
+		var l Line
+		if json.Unmarshal(text, &l) == nil && l.Store != "" {
+			lines = append(lines, l)
+		}
+	}
+	return lines, err
+}
+
+// compact rewrites a file with fewer lines.
+func compact(path string) error {
+	lines, err := Read(path)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(path, 0o600, func(w io.Writer) error { return encode(w, thin(lines)) })
+}
+
+// thin keeps the first line of each tree, and of the others those whose distance from the
+// last one is a power of two: each states all events before it, so that old lines find what
+// was changed before the recent ones were recorded.
+func thin(lines []Line) []Line {
+	type tree struct {
+		store string
+		key   int64
+	}
+	count := make(map[tree]int)
+	for i := range lines {
+		count[tree{lines[i].Store, lines[i].Key}]++
+	}
+	seen := make(map[tree]int)
+	var kept []Line
+	for i := range lines {
+		t := tree{lines[i].Store, lines[i].Key}
+		seen[t]++
+		rest := count[t] - seen[t]
+		if seen[t] == 1 || rest&(rest-1) == 0 {
+			kept = append(kept, lines[i])
+		}
+	}
+	return kept
+}

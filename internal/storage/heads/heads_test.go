@@ -1,0 +1,86 @@
+package heads
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestAppendAndRead(t *testing.T) {
+	t.Parallel()
+	path := Path(filepath.Join(t.TempDir(), "new", "folder"), "/a/store")
+	if lines, err := Read(path); err != nil || len(lines) != 0 {
+		t.Errorf("a file that is missing: %v, %v", lines, err)
+	}
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			line := Line{Store: "s", Tree: "tree-00000001", Key: 1, Events: int64(i), Head: "h", At: time.Now()}
+			if err := Append(path, []Line{line, line}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if lines, err := Read(path); err != nil || len(lines) != 20 {
+		t.Errorf("%d lines, want 20, %v", len(lines), err)
+	}
+	// The end of the last line is missing after a crash.
+	info, err := os.Stat(path)
+	if err == nil {
+		err = os.Truncate(path, info.Size()-10)
+	}
+	if err == nil {
+		err = Append(path, []Line{{Store: "s", Key: 2}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := Read(path); err != nil || len(lines) != 20 || lines[19].Key != 2 {
+		t.Errorf("after a crash: %d lines, %v", len(lines), err)
+	}
+	if other := Path(filepath.Dir(path), "/another/store"); other == path {
+		t.Error("two stores have one file")
+	}
+}
+
+// A file that is compacted keeps the first and the last line of each tree, and some between.
+func TestCompact(t *testing.T) {
+	t.Parallel()
+	var lines []Line
+	for i := range int64(1000) {
+		lines = append(lines, Line{Store: "s", Key: i % 2, Events: i})
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	if err := Append(path, lines); err != nil {
+		t.Fatal(err)
+	}
+	if err := compact(path); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := Read(path)
+	if err != nil || len(kept) > 30 || kept[0].Events != 0 || kept[1].Events != 1 || kept[len(kept)-1].Events != 999 ||
+		kept[len(kept)-2].Events != 998 {
+		t.Errorf("%d lines are kept, %v", len(kept), err)
+	}
+}
+
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ state, home, want string }{
+		{"/state", "/home/user", "/state/perdure/heads"},
+		{"", "/home/user", "/home/user/.local/state/perdure/heads"},
+		{"relative", "/home/user", "/home/user/.local/state/perdure/heads"},
+		{"", "", ""},
+	} {
+		got := Folder(func(name string) string {
+			return map[string]string{"XDG_STATE_HOME": c.state, "HOME": c.home}[name]
+		})
+		if filepath.ToSlash(got) != c.want && os.PathSeparator == '/' {
+			t.Errorf("%s: %q, want %q", fmt.Sprint(c), got, c.want)
+		}
+	}
+}
