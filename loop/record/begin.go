@@ -47,6 +47,7 @@ func (b *Beginning) write(ctx context.Context, tx *perdure.WriteTx) error {
 		tx.Now().UnixMicro(), briefForm); err != nil {
 		return err
 	}
+	tx.LogRow(key, perdure.RowLoop, 0)
 	if err := addBlobs(ctx, tx, key, b.Blobs); err != nil {
 		return err
 	}

@@ -39,7 +39,8 @@ func TestBeginning(t *testing.T) {
 			t.Errorf("iterations %+v, %v", list, err)
 		}
 		events, err := s.Events(ctx, perdure.EventFilter{Tree: tree.ID})
-		if err != nil || events[len(events)-1].Kind != record.EventImported {
+		if err != nil || events[len(events)-2].Kind != record.EventImported ||
+			events[len(events)-1].Kind != perdure.EventLogRows {
 			t.Errorf("events %+v, %v", events, err)
 		}
 

@@ -259,6 +259,7 @@ func (r *Records) fill(ctx context.Context, tree perdure.TreeID) error {
 				if err := saveBrief(ctx, tx, key, &list[i]); err != nil {
 					return err
 				}
+				tx.LogRow(key, perdure.RowIteration, list[i].Number)
 			}
 			if len(list) == page {
 				from = list[page-1].Number + 1

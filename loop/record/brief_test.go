@@ -233,7 +233,11 @@ func TestOlderStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		change(t, cfg, "DROP TABLE brief", "ALTER TABLE loop DROP COLUMN briefs", "DROP TABLE gate_task",
-			"DROP TABLE false_alarm", "DELETE FROM migration WHERE number >= 8")
+			"DROP TABLE false_alarm", "ALTER TABLE event DROP COLUMN link",
+			"ALTER TABLE tree_stat DROP COLUMN events", "ALTER TABLE tree_stat DROP COLUMN head",
+			"ALTER TABLE tree_stat DROP COLUMN unchained", "ALTER TABLE seq DROP COLUMN events",
+			"ALTER TABLE seq DROP COLUMN head", "ALTER TABLE seq DROP COLUMN unchained",
+			"ALTER TABLE seq DROP COLUMN store", "DELETE FROM migration WHERE number >= 8")
 		s = testdb.Open(t, cfg)
 		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
 			t.Errorf("before the first check: %v, %v", problems, err)

@@ -99,6 +99,7 @@ func markFalse(ctx context.Context, tx *perdure.WriteTx, key int64, marks []Fals
 	if fresh == 0 {
 		return 0, nil
 	}
+	tx.LogRow(key, perdure.RowFalseAlarms, 0)
 	return fresh, tx.AppendEvent(key, 0, EventFalseAlarm, map[string]any{"findings": fresh, "event": marks[0].Event,
 		"what": marks[0].What, "by": marks[0].By, "reason": marks[0].Reason})
 }

@@ -30,6 +30,7 @@ func saveIteration(ctx context.Context, tx *perdure.WriteTx, key int64, it *Iter
 	if err != nil {
 		return err
 	}
+	tx.LogRow(key, perdure.RowIteration, it.Number)
 	return saveBrief(ctx, tx, key, it)
 }
 

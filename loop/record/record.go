@@ -268,6 +268,7 @@ func saveLoop(ctx context.Context, tx *perdure.WriteTx, key int64, l *Loop, fulf
 	if n == 0 {
 		return refuse(perdure.CodeConflict, "save loop", "", "%s was saved by another process meanwhile", l.Tree)
 	}
+	tx.LogRow(key, perdure.RowLoop, 0)
 	l.UpdatedAt = tx.Now()
 	return nil
 }

@@ -77,6 +77,7 @@ func (c *Reconfiguration) write(ctx context.Context, tx *perdure.WriteTx, key in
 		return refuse(perdure.CodeConflict, "resume loop", "try again",
 			"the configuration of %s was changed by another process meanwhile", tree)
 	}
+	tx.LogRow(key, perdure.RowLoop, 0)
 	if err := tx.AppendEvent(key, 0, EventConfigured, map[string]any{"changes": c.Changes}); err != nil {
 		return err
 	}
@@ -116,6 +117,7 @@ func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error 
 		if n == 0 {
 			return refuse(perdure.CodeConflict, op, "try again", "%s was changed by another process meanwhile", l.Tree)
 		}
+		tx.LogRow(key, perdure.RowLoop, 0)
 		if err := tx.AppendEvent(key, 0, EventReopened, map[string]any{"after": l.Iteration}); err != nil {
 			return err
 		}
