@@ -86,7 +86,8 @@ func (b *bed) next(env ...string) *exec.Cmd {
 
 func (b *bed) open() *perdure.Store {
 	b.t.Helper()
-	s, err := perdure.Open(b.t.Context(), perdure.Config{Dir: filepath.Join(b.dir, ".perdure")})
+	s, err := perdure.Open(b.t.Context(), perdure.Config{Dir: filepath.Join(b.dir, ".perdure"),
+		Heads: headsFolder()})
 	if err != nil {
 		b.t.Fatalf("open the store after a kill: %v", err)
 	}
@@ -140,6 +141,7 @@ func (b *bed) check() result {
 	if err != nil || len(problems) > 0 {
 		t.Errorf("the store is not sound: %v %v", problems, err)
 	}
+	intactLog(t, s)
 	trees, err := s.Trees(ctx, perdure.TreeFilter{})
 	if err != nil || len(trees) != 1 {
 		t.Fatalf("trees = %d, %v", len(trees), err)

@@ -51,7 +51,7 @@ func gateBed(t *testing.T, dsn string) (b *bed, up *atomic.Bool, env []string) {
 // looked opens the store of a bed.
 func (b *bed) looked(dsn string) (*perdure.Store, []perdure.Tree) {
 	b.t.Helper()
-	cfg := perdure.Config{Dir: filepath.Join(b.dir, ".perdure")}
+	cfg := perdure.Config{Dir: filepath.Join(b.dir, ".perdure"), Heads: headsFolder()}
 	if dsn != "" {
 		cfg = perdure.Config{DSN: dsn}
 	}
@@ -79,6 +79,7 @@ func (b *bed) oneGate(dsn string, answered bool) perdure.TreeID {
 	if problems, err := s.Check(b.t.Context()); err != nil || len(problems) > 0 {
 		b.t.Fatalf("the store is not sound: %v %v", problems, err)
 	}
+	intactLog(b.t, s)
 	p, err := s.Progress(b.t.Context(), trees[0].ID)
 	if err != nil || !answered && (p.Waiting != p.Total || list[0].Waiting != int(p.Total)-1) {
 		b.t.Fatalf("%d of %d tasks wait, %d at the gate, %v", p.Waiting, p.Total, list[0].Waiting, err)

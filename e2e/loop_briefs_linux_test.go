@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,11 +20,11 @@ import (
 func (w *workplace) unbriefed() {
 	t := w.t
 	t.Helper()
-	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
+	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure"),
+		Heads: headsFolder()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
 	err = store.WriteTx(t.Context(), func(ctx context.Context, tx *perdure.WriteTx) error {
 		if _, err := tx.Exec(ctx, "UPDATE loop SET briefs = 0"); err != nil {
 			return err
@@ -33,6 +35,13 @@ func (w *workplace) unbriefed() {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r, err := store.VerifyLog(t.Context())
+	if err = errors.Join(err, store.Close(), os.RemoveAll(r.Heads)); err != nil {
+		t.Fatal(err)
+	}
+	w.forge("UPDATE event SET link = NULL", // it had no chain either
+		"UPDATE tree_stat SET events = 0, head = '', unchained = (SELECT event FROM seq)",
+		"UPDATE seq SET events = 0, head = '', unchained = event")
 }
 
 // After a kill at any point while the briefs of an older loop are created, the next

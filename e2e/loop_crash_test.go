@@ -50,11 +50,13 @@ func newLoopPlace(t *testing.T) *workplace {
 func (w *workplace) completedLoop(number int) (*perdure.Store, looprecord.Loop, []looprecord.Iteration) {
 	t := w.t
 	t.Helper()
-	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
+	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure"),
+		Heads: headsFolder()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
+	intactLog(t, store)
 	records := looprecord.New(store)
 	loops, err := records.Loops(t.Context(), 10)
 	if err != nil || len(loops) != 1 || loops[0].Status != looprecord.Completed || loops[0].Iteration != number {

@@ -43,7 +43,8 @@ func newFalsePlace(t *testing.T) *workplace {
 func (w *workplace) marked() bool {
 	t := w.t
 	t.Helper()
-	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure")})
+	store, err := perdure.Open(t.Context(), perdure.Config{Dir: filepath.Join(w.dir, ".perdure"),
+		Heads: headsFolder()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +52,7 @@ func (w *workplace) marked() bool {
 	if problems, err := store.Check(t.Context()); err != nil || len(problems) > 0 {
 		t.Errorf("the store: %v, %v", problems, err)
 	}
+	intactLog(t, store)
 	loops, err := looprecord.New(store).Loops(t.Context(), 10)
 	if err != nil || len(loops) != 1 {
 		t.Fatalf("loops: %+v, %v", loops, err)

@@ -52,7 +52,8 @@ func (t tests) Run() int {
 	_ = givenFlags()
 	testenv.Set()
 	for name, value := range map[string]string{"PERDURE_TRUST": "1", // tests write settings
-		"XDG_CONFIG_HOME": filepath.Join(sharedFolder(), "config")} {
+		"XDG_CONFIG_HOME": filepath.Join(sharedFolder(), "config"),
+		"XDG_STATE_HOME":  filepath.Join(sharedFolder(), "state")} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
 		}

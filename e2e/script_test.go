@@ -115,6 +115,7 @@ func params(s setting) testscript.Params {
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(short, "config"))
 			env.Setenv("PERDURE_TRUST", "1") // the scripts write settings; trust.txtar tries without
 			env.Setenv("PERDURE_SOCKET", filepath.Join(short, "s"))
+			env.Setenv("XDG_STATE_HOME", filepath.Join(short, "state"))
 			env.Setenv("AIWG_SOCKET", filepath.Join(short, "aiwg", "s"))
 			if s.store != "" {
 				env.Setenv("PERDURE_STORE", s.store)
@@ -202,8 +203,8 @@ func startDaemon(ts *testscript.TestScript, args []string) {
 func environ(ts *testscript.TestScript) []string {
 	var env []string
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "NO_COLOR", "PERDURE_SOCKET", "PERDURE_DIR", "PERDURE_STORE",
-		"PERDURE_DRAIN_TIMEOUT", "PERDURE_TRUST",
-		"XDG_CONFIG_HOME", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "WORK"} {
+		"PERDURE_DRAIN_TIMEOUT", "PERDURE_TRUST", "XDG_CONFIG_HOME", "XDG_STATE_HOME",
+		"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "WORK"} {
 		if value := ts.Getenv(name); value != "" {
 			env = append(env, name+"="+value)
 		}

@@ -44,6 +44,7 @@ func (a *app) commands() []command {
 		{"watch", a.newWatchCommand},
 		{"report", a.newReportCommand},
 		{"check", of(check.Command)},
+		{"verify-log", a.newVerifyLogCommand},
 
 		{"serve", a.newServeCommand},
 		{"gc", a.newGCCommand},

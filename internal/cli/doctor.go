@@ -85,7 +85,7 @@ func (a *app) examine(cmd *cobra.Command) []diagnosis {
 		checks = append(checks, checkDisk(l.Dir), checkDaemon(cmd.Context(), l), checkLocks(l.Dir))
 	}
 	if env.HasStore(l) {
-		checks = append(checks, a.checkStore(cmd.Context(), l))
+		checks = append(checks, a.checkStore(cmd.Context(), l), a.checkLog(cmd.Context(), l))
 	} else {
 		checks = append(checks, diagnosis{Name: "store", OK: true, Detail: "none; the first run creates it"})
 	}
@@ -217,6 +217,32 @@ func (a *app) checkStore(ctx context.Context, l *config.Loaded) diagnosis {
 		lines = append(lines, "…")
 	}
 	c.Detail = strings.Join(lines, "\n")
+	return c
+}
+
+// checkLog does what `perdure verify-log` does, in one line.
+func (a *app) checkLog(ctx context.Context, l *config.Loaded) diagnosis {
+	c := diagnosis{Name: "log"}
+	err := a.WithStore(ctx, l, false, func(s *perdure.Store) error {
+		r, err := s.VerifyLog(ctx)
+		if err != nil {
+			return err
+		}
+		bad := 0
+		for _, t := range r.Trees {
+			if !t.Intact {
+				bad++
+			}
+		}
+		c.OK, c.Detail = r.Intact, "intact, "+human.Count(len(r.Trees), "chain")
+		if !r.Intact {
+			c.Detail = human.Count(bad, "chain") + " changed; `perdure verify-log` names the events"
+		}
+		return nil
+	})
+	if err != nil {
+		return failedCheck(c.Name, err)
+	}
 	return c
 }
 

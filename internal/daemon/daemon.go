@@ -30,6 +30,8 @@ type Config struct {
 	// of the one in Dir.
 	Dir string
 	DSN string
+	// Heads is the folder for the heads of the log, see [perdure.Config].
+	Heads string
 	// Session is the kind of session to open ("run", "serve"). If it is empty, the
 	// process answers requests but executes no trees.
 	Session string
@@ -95,7 +97,7 @@ type Daemon struct {
 // Open opens the store, and a session if the configuration has one. Close it after use.
 func Open(ctx context.Context, cfg Config) (*Daemon, error) {
 	cfg = cfg.withDefaults()
-	store, err := perdure.Open(ctx, perdure.Config{Dir: cfg.Dir, DSN: cfg.DSN, Logger: cfg.Logger})
+	store, err := perdure.Open(ctx, perdure.Config{Dir: cfg.Dir, DSN: cfg.DSN, Heads: cfg.Heads, Logger: cfg.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
+	"github.com/perdure/perdure/internal/storage/heads"
 )
 
 // Purpose is what a command needs a store for.
@@ -217,7 +218,7 @@ func (e *Env) WithStore(ctx context.Context, l *config.Loaded, write bool, do fu
 	if !write && !HasStore(l) {
 		return NoStore(l)
 	}
-	cfg := perdure.Config{Dir: l.Dir, DSN: l.Store}
+	cfg := perdure.Config{Dir: l.Dir, DSN: l.Store, Heads: heads.Folder(e.Getenv)}
 	if l.Store != "" {
 		cfg.Dir = ""
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
+	"github.com/perdure/perdure/internal/storage/heads"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/model/price"
 )
@@ -18,7 +19,8 @@ import (
 // server.
 func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
 	return daemon.Config{
-		Dir: l.Dir, DSN: l.Store, LoopDir: LoopDir(l), LoopHooks: l.Loop.Hooks, HookDir: e.Root(l),
+		Dir: l.Dir, DSN: l.Store, Heads: heads.Folder(e.Getenv),
+		LoopDir: LoopDir(l), LoopHooks: l.Loop.Hooks, HookDir: e.Root(l),
 		Reminders: e.settingPath(l, l.Loop.Reminders),
 		Handoff:   handoffConfig(l),
 		Notify: daemon.NotifyConfig{Command: l.Loop.NotifyCommand, Webhook: l.Loop.NotifyWebhook,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect/rules"
+	"github.com/perdure/perdure/internal/storage/heads"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
@@ -47,9 +48,12 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 		home = "" // the agent cannot name it either
 	}
 	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own, Protected: p.Protected}
-	// an agent that can write these could approve its own changes
+	// An agent that can write these could approve its own changes, or hide those of the log.
 	if waivers, _ := rules.OwnFile(os.Getenv); waivers != "" {
 		at.Own = append(slices.Clone(p.Own), waivers)
+	}
+	if folder := heads.Folder(os.Getenv); folder != "" {
+		at.Own = append(slices.Clone(at.Own), folder)
 	}
 	found := risk.Assess(p.followed(c, at.Dir), at)
 	for i := range found {

@@ -98,6 +98,18 @@ func TestJudgeWaivers(t *testing.T) {
 	}
 }
 
+// TestJudgeHeads: the agent may not write the store, and the recorded heads of its log.
+func TestJudgeHeads(t *testing.T) {
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	p := place(t, nil)
+	for _, name := range []string{filepath.Join(state, "perdure", "heads", "x.jsonl"), ".perdure/perdure.db"} {
+		if j := p.Judge(edit(name), ""); j.Answer != risk.Block {
+			t.Errorf("%s: %+v", name, j)
+		}
+	}
+}
+
 // TestJudgeLinks: a link counts as its target, and the workspace under another name as
 // the workspace.
 func TestJudgeLinks(t *testing.T) {

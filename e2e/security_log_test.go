@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"database/sql"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/storage/heads"
+	"github.com/perdure/perdure/internal/testing/schematest"
+)
+
+// intactLog requires that the log of a store matches its chains and its heads.
+func intactLog(t *testing.T, s *perdure.Store) {
+	t.Helper()
+	r, err := s.VerifyLog(t.Context())
+	if err != nil || !r.Intact {
+		t.Errorf("the log is not intact: %+v, %v", r, err)
+	}
+}
+
+// headsFolder is where the programs that tests start record the heads of logs.
+func headsFolder() string { return heads.Folder(os.Getenv) }
+
+// forge changes the database as a program does that has the user's rights.
+func (w *workplace) forge(statements ...string) {
+	w.t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(w.dir, ".perdure", "perdure.db"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer db.Close()
+	for _, q := range statements {
+		if _, err := db.ExecContext(w.t.Context(), q); err != nil {
+			w.t.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// swap replaces the folder of the store by a copy.
+func (w *workplace) swap(from string) {
+	w.t.Helper()
+	dir := filepath.Join(w.dir, ".perdure")
+	if err := os.RemoveAll(dir); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *workplace) saved() string {
+	w.t.Helper()
+	to := filepath.Join(w.t.TempDir(), "copy")
+	if err := os.CopyFS(to, os.DirFS(filepath.Join(w.dir, ".perdure"))); err != nil {
+		w.t.Fatal(err)
+	}
+	return to
+}
+
+// verified runs verify-log and returns its status and faults, "kind detail" each.
+func (w *workplace) verified() (status int, faults string) {
+	w.t.Helper()
+	out, errs, status := w.try("perdure verify-log --json")
+	if err := schematest.Published(w.t, "log-report").ValidateJSON([]byte(out)); err != nil {
+		w.t.Errorf("%v\n%s%s", err, out, errs)
+	}
+	var r perdure.LogReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		w.t.Fatal(err)
+	}
+	var all []string
+	for _, t := range r.Trees {
+		for _, f := range t.Faults {
+			all = append(all, f.Kind+" "+f.Detail)
+		}
+	}
+	return status, strings.Join(all, "; ")
+}
+
+// An agent that changes the log, the baseline, an iteration, the answer to a gate, the
+// false alarms or the state of its loop is found out by verify-log, which names what was
+// changed; so is a database that was replaced by an earlier copy.
+func TestSecurityForgedLog(t *testing.T) {
+	t.Parallel()
+	w := newFalsePlace(t)
+	if status, faults := w.verified(); status != 0 || faults != "" {
+		t.Fatalf("an untouched store, status %d: %s", status, faults)
+	}
+	early := w.saved()
+	const rest = `perdure loop answer whitelist --reason moved && perdure loop resume && perdure gc`
+	if out, errs, status := w.try(rest); status != 0 {
+		t.Fatalf("resume ended with %d: %s%s", status, out, errs)
+	}
+	if status, faults := w.verified(); status != 0 || faults != "" {
+		t.Fatalf("after gc and resume, status %d: %s", status, faults)
+	}
+	whole := w.saved()
+	for _, c := range []struct{ name, statement, want string }{
+		{"event changed", `UPDATE event SET data = '{"answer":"continue"}' WHERE seq = 9`,
+			"event_changed event 9 was changed"},
+		{"event deleted", `DELETE FROM event WHERE seq = 9`, "event_missing 1 event is missing before event 10"},
+		{"event inserted", `INSERT INTO event (seq, at, tree, task, kind, data) SELECT seq + 100000, at, tree, task, kind, data
+			FROM event WHERE seq = 9`, "event_inserted event 100009 was inserted"},
+		{"events exchanged", `UPDATE event SET kind = (SELECT kind FROM event e WHERE e.seq = 13 - event.seq)
+			WHERE seq IN (5, 8)`,
+			"event_changed event 5 was changed"},
+		{"answer to a gate", `UPDATE gate SET answer = 'continue'`, "row_changed gate 1 was changed"},
+		{"baseline", `UPDATE iteration SET data = '{}' WHERE number = 0`, "row_changed iteration 0 was changed"},
+		{"result of an iteration", `UPDATE iteration SET status = 'kept', quality = 100 WHERE number = 1`,
+			"row_changed iteration 1 was changed"},
+		{"choice of an iteration", `UPDATE brief SET regressions = 0, kinds = '' WHERE number = 1`,
+			"row_changed iteration 1 was changed"},
+		{"iteration removed", `DELETE FROM iteration WHERE number = 1`, "row_changed iteration 1 was removed"},
+		{"false alarm", `INSERT INTO false_alarm SELECT tree, '0123456789abcdef', 1, 'reg-001-1', 'x', 'user', '', 1
+			FROM loop`, "row_changed false alarms was changed"},
+		{"state of the loop", `UPDATE loop SET state = '{}'`, "row_changed loop was changed"},
+		{"configuration of the loop", `UPDATE loop SET config = '{}'`, "row_changed loop was changed"},
+		{"tree", `DELETE FROM tree`, "tree_missing the tree was removed"},
+	} {
+		w.swap(whole)
+		w.forge(c.statement)
+		if status, faults := w.verified(); status != 1 || !strings.Contains(faults, c.want) {
+			t.Errorf("%s: status %d, found %q, want %q", c.name, status, faults, c.want)
+		}
+	}
+	w.swap(early)
+	if status, faults := w.verified(); status != 1 || !strings.Contains(faults, "log_shorter the log ends with") {
+		t.Errorf("an earlier copy of the store: status %d, found %q", status, faults)
+	}
+	out, errs, status := w.try("perdure verify-log; perdure doctor | grep ' log '")
+	if status != 0 || !strings.Contains(out, "log_shorter") || !strings.Contains(errs, "changed outside of perdure") ||
+		!strings.Contains(out, "2 chains changed") {
+		t.Errorf("the text: status %d\n%s%s", status, out, errs)
+	}
+}
