@@ -24,7 +24,7 @@ const (
 	MaxSource = 64 << 10
 	// MaxSteps is the limit of the executed actions. Each 64 bytes of a string that a
 	// function returns count as one.
-	MaxSteps = 500_000
+	MaxSteps = 100_000
 	// MaxValue is the limit of a string that a function returns, in bytes.
 	MaxValue = 256 << 10
 	// MaxOutput is the limit of the output in bytes.
