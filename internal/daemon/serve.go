@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/api/server"
 )
 
 // Limits of the HTTP server.
@@ -28,6 +29,7 @@ func (d *Daemon) Serve(ctx context.Context, l net.Listener) error {
 		Handler:           d.handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
+		ConnContext:       server.ConnContext,
 		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 	}
 	g, ctx := errgroup.WithContext(ctx)

@@ -49,6 +49,9 @@ func (s *server) answerGate(r *request) (any, error) {
 	if err := r.body(&body); err != nil {
 		return nil, err
 	}
+	if err := s.byUser(r.Context()); err != nil {
+		return nil, err
+	}
 	return s.store.AnswerGate(r.Context(), id, body.Gate, body.GateDecision)
 }
 

@@ -58,6 +58,11 @@ func (s *server) askLoop(r *request) (any, error) {
 	if err := r.body(&body); err != nil {
 		return nil, err
 	}
+	if body.Control != record.Pause && body.Control != record.PauseNow { // agents can pause their loop
+		if err := s.byUser(r.Context()); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.records.Ask(r.Context(), id, body.Control); err != nil {
 		return nil, err
 	}
@@ -70,6 +75,9 @@ func (s *server) resumeLoop(r *request) (any, error) {
 	var body record.ResumeRequest
 	id := r.pathTree()
 	if err := r.body(&body); err != nil {
+		return nil, err
+	}
+	if err := s.byUser(r.Context()); err != nil {
 		return nil, err
 	}
 	if s.cfg.ResumeLoop == nil {
@@ -97,6 +105,9 @@ func (s *server) markFalse(r *request) (any, error) {
 	}
 	id := r.pathTree()
 	if err := r.body(&body); err != nil {
+		return nil, err
+	}
+	if err := s.byUser(r.Context()); err != nil {
 		return nil, err
 	}
 	marked, err := s.records.MarkFalse(r.Context(), id, body.Findings)
