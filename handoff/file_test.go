@@ -16,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure/handoff"
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/testenv"
 )
 
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
+	effort.Checks(30)
 	m.Run()
 }
 

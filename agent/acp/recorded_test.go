@@ -49,8 +49,8 @@ func play(f *fake, lines [][]byte) {
 		wait(before)
 		if m.Method == "" && m.ID != nil {
 			wait("request " + string(m.ID))
-			if string(m.ID) == strconv.Itoa(last-1) {
-				before = "request " + strconv.Itoa(last) // what follows is work
+			if id, err := strconv.Atoi(string(m.ID)); err == nil && id < last {
+				before = "request " + strconv.Itoa(id+1) // what follows came after it was asked for
 			}
 		}
 		f.say("%s", line)

@@ -151,7 +151,7 @@ func number(t *testing.T, name string, byDefault int) int {
 // sets how often (20), PERDURE_DAMAGE_SEED repeats a run.
 func TestDamagedLoops(t *testing.T) {
 	t.Parallel()
-	rounds, seed := number(t, "PERDURE_DAMAGE_ROUNDS", 20), number(t, "PERDURE_DAMAGE_SEED", int(rand.Uint32()))
+	rounds, seed := number(t, "PERDURE_DAMAGE_ROUNDS", 10), number(t, "PERDURE_DAMAGE_SEED", int(rand.Uint32()))
 	t.Logf("PERDURE_DAMAGE_SEED=%d", seed)
 	r := rand.New(rand.NewPCG(uint64(seed), 1))
 	all := archives(t)

@@ -26,3 +26,12 @@ func Of(ordinary, long int) int {
 func Parallel(n int) {
 	_ = flag.Set("test.parallel", strconv.Itoa(n)) // cannot fail: the flag exists and n is a number
 }
+
+// Checks sets the number of random cases of each property test (rapid) of a package in the
+// ordinary run. TestMain calls it before m.Run in packages whose cases are slow. The default
+// is 100, also of the long run.
+func Checks(n int) {
+	if !Long() {
+		_ = flag.Set("rapid.checks", strconv.Itoa(n)) // fails only in a package without property tests
+	}
+}
