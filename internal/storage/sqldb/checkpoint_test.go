@@ -17,11 +17,15 @@ func TestCheckpointDuringWrites(t *testing.T) {
 	}
 	defer db.Close()
 	stop, ended := make(chan struct{}), make(chan error, 1)
-	long := make(chan struct{}) // the log is long from then on
-	go func() { ended <- writeAlways(context.WithoutCancel(t.Context()), db, stop, long) }()
-	<-long
-	restarted := false
+	written := make(chan struct{}, 1) // since the last look, once the log is long
+	go func() { ended <- writeAlways(context.WithoutCancel(t.Context()), db, stop, written) }()
+	restarted, last := false, 0
 	for range 200 {
+		select {
+		case <-written: // else a checkpoint has nothing to do
+		case err := <-ended:
+			t.Fatalf("the writer ended: %v", err)
+		}
 		if err := db.Checkpoint(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -29,9 +33,11 @@ func TestCheckpointDuringWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if restarted = log < restartFrom; restarted {
+		// Only a new beginning makes it shorter; the writer may have filled it again by now.
+		if restarted = log < restartFrom || log < last; restarted {
 			break
 		}
+		last = log
 	}
 	close(stop)
 	if err := <-ended; err != nil {
@@ -42,7 +48,7 @@ func TestCheckpointDuringWrites(t *testing.T) {
 	}
 }
 
-func writeAlways(ctx context.Context, db *DB, stop, long chan struct{}) error {
+func writeAlways(ctx context.Context, db *DB, stop, written chan struct{}) error {
 	text := strings.Repeat("x", 20_000)
 	for i := 0; ; i++ {
 		select {
@@ -58,8 +64,12 @@ func writeAlways(ctx context.Context, db *DB, stop, long chan struct{}) error {
 		if err := errors.Join(err, tx.Commit(ctx)); err != nil {
 			return err
 		}
-		if i == 1000 { // some six pages each
-			close(long)
+		if i < 1000 { // some six pages each
+			continue
+		}
+		select {
+		case written <- struct{}{}:
+		default:
 		}
 	}
 }
