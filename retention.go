@@ -192,7 +192,8 @@ func removedData(ctx context.Context, b *batch, key int64) (string, error) {
 	var name, head string
 	var events int64
 	err := b.tx.QueryRow(ctx, sqlRemoved, []any{key}, &name, &events, &head)
-	return `{"tree_id":` + quote(name) + `,"tree":` + itoa(key) + `,"events":` + itoa(events) + `,"head":` + quote(head) + `}`, ignoreNoRows(err)
+	return `{"tree_id":` + quote(name) + `,"tree":` + itoa(key) + `,"events":` + itoa(events) +
+		`,"head":` + quote(head) + `}`, ignoreNoRows(err)
 }
 
 // sweepRows removes the rows of removed trees.

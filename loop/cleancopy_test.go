@@ -69,7 +69,7 @@ func TestSealedCompletion(t *testing.T) {
 	}
 	if p := b.agent.prompts[1]; !strings.Contains(p, "passes only with 1 ignored file") ||
 		!strings.Contains(p, "marks/a") {
-		t.Errorf("the prompt does not tell of it:\n%s", p)
+		t.Errorf("the prompt does not name it:\n%s", p)
 	}
 	if !strings.Contains(string(l.State), "after iteration 2, in a clean copy too") {
 		t.Errorf("%s", show(l))

@@ -77,7 +77,7 @@ func TestGuardLost(t *testing.T) {
 			}
 			p := b.agent.prompts[1]
 			if !strings.Contains(p, "do the task only") || !strings.Contains(p, "Iteration 1 was reverted") {
-				t.Errorf("the prompt does not tell of it:\n%s", p)
+				t.Errorf("the prompt does not name it:\n%s", p)
 			}
 			b.sound()
 		})

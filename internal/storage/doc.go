@@ -7,4 +7,7 @@
 // tree, gc to remove trees and values without references, and invariant to check the
 // conditions that hold after every transaction. Package chain computes the hash chain of
 // the events of a tree; heads records its heads outside of the store.
+//
+// Package userdir finds the folders of the user's own files, which are outside of every
+// store.
 package storage

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/config/trust"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/rlm"
 )
 
 // trustVariable trusts the folder for one process, if it is 1 or true.
@@ -149,21 +150,11 @@ func treeEffect(t *perdure.Tree) string {
 	if t.Kind == perdure.KindLoop {
 		return "runs an agent and a check"
 	}
-	type model struct {
-		Model   string `json:"model"`
-		BaseURL string `json:"base_url"`
-	}
-	var c struct {
-		model
-		SubModel string           `json:"sub_model"`
-		Judge    string           `json:"judge"`
-		Escalate string           `json:"escalate_model"`
-		Agents   map[string]model `json:"agents"`
-	}
+	var c rlm.Config
 	if len(t.Config) > 0 && json.Unmarshal(t.Config, &c) != nil {
 		return "has a configuration that cannot be read"
 	}
-	for _, name := range []string{c.Model, c.SubModel, c.Judge, c.Escalate} {
+	for _, name := range []string{c.Model, c.SubModel, c.Judge, c.EscalateModel} {
 		if effect := config.ModelEffect(name); effect != "" {
 			return effect + ": " + name
 		}
@@ -212,21 +203,9 @@ func (u *Untrusted) Lines() []string {
 
 // TrustFolder records that the user trusts the acting settings and the store of a folder.
 func (e *Env) TrustFolder(l *config.Loaded) error {
-	records, err := trust.Open(e.Getenv)
-	if err != nil {
-		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "trust folder", Err: err, Hint: "set HOME, or use --trust"}
-	}
-	rec, err := records.Read(l.Dir)
-	if err == nil {
-		rec.Settings = l.ActingHash()
-		rec.Store, err = trust.StoreID(l.Dir)
-	}
-	if err == nil {
-		err = records.Write(rec)
-	}
-	if err != nil {
+	if err := e.record(l, func(rec *trust.Record) { rec.Settings = l.ActingHash() }); err != nil {
 		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "trust folder", Err: err,
-			Hint: "check the permissions of the configuration folder, or use --trust"}
+			Hint: "check HOME and the permissions of the configuration folder, or use --trust"}
 	}
 	return nil
 }
@@ -234,17 +213,24 @@ func (e *Env) TrustFolder(l *config.Loaded) error {
 // trustNewStore records a store that this process has created. After an error the next
 // command that executes its trees asks.
 func (e *Env) trustNewStore(l *config.Loaded) {
+	_ = e.record(l, func(*trust.Record) {})
+}
+
+// record writes the record of a folder with its store and what change changes.
+func (e *Env) record(l *config.Loaded, change func(*trust.Record)) error {
 	records, err := trust.Open(e.Getenv)
 	if err != nil {
-		return
+		return err
 	}
 	rec, err := records.Read(l.Dir)
-	if err == nil {
-		rec.Store, err = trust.StoreID(l.Dir)
+	if err != nil {
+		return err
 	}
-	if err == nil && rec.Store != "" {
-		_ = records.Write(rec)
+	if rec.Store, err = trust.StoreID(l.Dir); err != nil {
+		return err
 	}
+	change(&rec)
+	return records.Write(rec)
 }
 
 func keysOf(list []config.Acting) string {

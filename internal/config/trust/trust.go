@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/storage/userdir"
 )
 
 // Record says what the user trusts in a .perdure folder.
@@ -37,14 +38,11 @@ type Records struct{ folder string }
 // Open returns the records of the user: perdure/trust in $XDG_CONFIG_HOME, or else in
 // $HOME/.config. Nothing is created.
 func Open(getenv func(string) string) (Records, error) {
-	dir := getenv("XDG_CONFIG_HOME")
-	if home := getenv("HOME"); dir == "" && home != "" {
-		dir = filepath.Join(home, ".config")
-	}
+	dir := userdir.Config(getenv)
 	if !filepath.IsAbs(dir) {
 		return Records{}, errors.New("neither XDG_CONFIG_HOME nor HOME is an absolute path")
 	}
-	return Records{filepath.Join(dir, "perdure", "trust")}, nil
+	return Records{filepath.Join(dir, "trust")}, nil
 }
 
 // Read returns the record of a .perdure folder; it is empty if there is none.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/storage/userdir"
 	"github.com/perdure/perdure/internal/text/nearest"
 	"github.com/perdure/perdure/internal/text/yamltext"
 )
@@ -137,14 +138,11 @@ func OwnFile(getenv func(string) string) (name string, named bool) {
 	if name = getenv(WaiversVariable); name != "" {
 		return name, true
 	}
-	dir := getenv("XDG_CONFIG_HOME")
-	if home := getenv("HOME"); dir == "" && home != "" {
-		dir = filepath.Join(home, ".config")
-	}
+	dir := userdir.Config(getenv)
 	if dir == "" {
 		return "", false
 	}
-	return filepath.Join(dir, "perdure", "waivers.yaml"), false
+	return filepath.Join(dir, "waivers.yaml"), false
 }
 
 // Own reads the user's own waivers from the file that the environment names, or from

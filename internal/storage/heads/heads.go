@@ -12,11 +12,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/perdure/perdure/internal/storage/atomicfile"
 	"github.com/perdure/perdure/internal/storage/filelock"
+	"github.com/perdure/perdure/internal/storage/userdir"
 )
 
 // Line is the state of a tree's chain at a time.
@@ -34,16 +34,11 @@ type Line struct {
 // Folder returns the folder of the files of a user: perdure/heads in the user's state
 // folder. It returns "" if there is none.
 func Folder(getenv func(string) string) string {
-	if state := getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "perdure", "heads")
+	dir := userdir.State(getenv)
+	if dir == "" {
+		return ""
 	}
-	if local := getenv("LOCALAPPDATA"); runtime.GOOS == "windows" && local != "" {
-		return filepath.Join(local, "perdure", "heads")
-	}
-	if home := getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".local", "state", "perdure", "heads")
-	}
-	return ""
+	return filepath.Join(dir, "heads")
 }
 
 // Path returns the file of the store at a location, such as its folder.

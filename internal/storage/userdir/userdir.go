@@ -1,0 +1,36 @@
+// Package userdir finds the folders in which perdure keeps the user's own files, as in the
+// XDG Base Directory Specification: outside of every project.
+package userdir
+
+import (
+	"path/filepath"
+	"runtime"
+)
+
+// Config returns the folder of the user's settings: perdure in $XDG_CONFIG_HOME, or else in
+// $HOME/.config. It is "" without both variables, and relative if they are.
+func Config(getenv func(string) string) string {
+	dir := getenv("XDG_CONFIG_HOME")
+	if home := getenv("HOME"); dir == "" && home != "" {
+		dir = filepath.Join(home, ".config")
+	}
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "perdure")
+}
+
+// State returns the folder of the user's state: perdure in $XDG_STATE_HOME, or else in
+// $HOME/.local/state, on Windows in %LOCALAPPDATA%. It is "" if none is an absolute path.
+func State(getenv func(string) string) string {
+	if state := getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "perdure")
+	}
+	if local := getenv("LOCALAPPDATA"); runtime.GOOS == "windows" && local != "" {
+		return filepath.Join(local, "perdure")
+	}
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "perdure")
+	}
+	return ""
+}
