@@ -14,6 +14,7 @@ import (
 
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/risk"
+	loopconfig "github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -35,47 +36,32 @@ type acting struct {
 
 const maxShownValue = 200
 
-// ActingEffect returns what a setting of the file does, or "" if it does not act. Key is
-// the name in the file without the name of a profile: "model" for "agents.reviewer.model".
-func ActingEffect(key, text string) string {
-	switch key {
-	case "model", "sub_model", "judge":
-		return ModelEffect(text)
-	case "base_url":
-		return "sends requests and the API key there"
-	case "store":
-		return "connects to this database"
-	case "listen":
-		return "listens on this address"
-	case "socket":
-		return "connects to this socket"
-	case "loop.agent":
-		return "starts this agent"
-	case "loop.permission":
-		if text == "all" || text == "own" {
-			return "lets agents do more without asking"
+// acts returns a function for settings of which every value acts.
+func acts(effect string) func(string) string { return func(string) string { return effect } }
+
+// actsAs returns a function for settings of which only these values act.
+func actsAs(effect string, values ...string) func(string) string {
+	return func(text string) string {
+		if slices.Contains(values, text) {
+			return effect
 		}
-	case "loop.sealed_setup", "loop.notify.command":
-		return effectRuns
-	case "prices":
-		return effectPrices
-	case "cache":
-		if text == "true" {
-			return "uses the answers that .perdure/cache contains"
-		}
-	case "loop.notify.webhook":
-		return "sends events there"
-	case "loop.coverage", "loop.types", "loop.lint":
-		if text != "auto" && text != "off" {
-			return effectRuns
-		}
+		return ""
 	}
-	return ""
+}
+
+// metricEffect returns what a setting of a metric does: it runs a command, except for auto
+// and off.
+func metricEffect(text string) string {
+	if text == loopconfig.Auto || text == loopconfig.Off {
+		return ""
+	}
+	return effectRuns
 }
 
 const (
-	effectRuns   = "runs this command"
-	effectPrices = "sets the prices by which budgets count"
+	effectRuns    = "runs this command"
+	effectBaseURL = "sends requests and the API key there"
+	effectPrices  = "sets the prices by which budgets count"
 )
 
 // PricesName is the name of the file of prices in the .perdure folder, which is used if the
@@ -103,16 +89,16 @@ func ModelEffect(chain string) string {
 func (l *Loaded) findActing(file map[string]given) []acting {
 	var all []acting
 	for _, key := range sortedKeys(file) {
-		text, field := file[key].text, key
-		if agentName(key) != "" {
-			field = key[strings.LastIndexByte(key, '.')+1:]
+		s, ok := find(&Config{}, key)
+		if !ok || s.acts == nil {
+			continue
 		}
-		effect := ActingEffect(field, text)
+		text := file[key].text
+		effect, shown := s.acts(text), text
 		if effect == "" {
 			continue
 		}
-		shown := text
-		if s, ok := find(&Config{}, key); ok && s.secret != nil {
+		if s.secret != nil {
 			shown = s.secret(text)
 		}
 		if key == "prices" {

@@ -33,7 +33,7 @@ func TestEverySettingIsClassified(t *testing.T) {
 		if value == "" {
 			value = "x"
 		}
-		if acts := ActingEffect(s.key, value) != ""; acts == slices.Contains(harmless(), s.key) {
+		if acts := s.acts != nil && s.acts(value) != ""; acts == slices.Contains(harmless(), s.key) {
 			t.Errorf("%s: acts %v", s.key, acts)
 		}
 	}

@@ -39,9 +39,9 @@ func agentSettings(c *Config, name string) []setting {
 	a := c.agent(name)
 	key := func(field string) string { return agentSection + "." + name + "." + field }
 	return []setting{
-		{key: key("model"), help: "model", at: &a.Model, check: notEmpty},
+		{key: key("model"), help: "model", at: &a.Model, check: notEmpty, acts: ModelEffect},
 		{key: key("base_url"), help: "endpoint of the model", at: &a.BaseURL,
-			check: optional(httpURL), secret: withoutPassword},
+			check: optional(httpURL), secret: withoutPassword, acts: acts(effectBaseURL)},
 		{key: key("system"), help: "system prompt", lines: true,
 			at: &a.System},
 		{key: key("temperature"), help: "temperature, 0 to 2", check: temperature, at: &a.Temperature},

@@ -43,11 +43,14 @@ func (l *LoopMetrics) Measures() loopconfig.Measures {
 func metricSettings(c *Config) []setting {
 	return []setting{
 		{key: "loop.coverage", at: &c.Loop.Coverage, value: "COMMAND", def: loopconfig.Auto, check: notEmpty,
+			acts: metricEffect,
 			help: "coverage by line: auto (measured by the check if the test runner can), off, or a command that " +
 				"writes to $PERDURE_COVERAGE"},
 		{key: "loop.types", at: &c.Loop.Types, value: "COMMAND", def: loopconfig.Auto, check: notEmpty,
+			acts: metricEffect,
 			help: "type errors: auto (the checkers that the project configures, for at most two minutes), off, or a command"},
 		{key: "loop.lint", at: &c.Loop.Lint, value: "COMMAND", def: loopconfig.Auto, check: notEmpty,
+			acts: metricEffect,
 			help: "messages of linters: auto, off, or a command"},
 		{key: "loop.coverage_threshold", at: &c.Loop.CoverageThreshold, value: "PERCENT", def: "2", none: true,
 			check: atMost(100),

@@ -41,6 +41,9 @@ type setting struct {
 	// secret returns text without its secret part, which is not printed and not
 	// allowed in a file. Nil: no part is secret.
 	secret func(text string) string
+	// acts returns what a value of the file does if it acts, see [Acting], or "". Nil: no
+	// value acts.
+	acts func(text string) string
 }
 
 // settings returns all settings in the order of the settings file.
@@ -51,15 +54,17 @@ func settings(c *Config) []setting {
 // runSettings are the settings of runs and of the store.
 func runSettings(c *Config) []setting {
 	return []setting{
-		{key: "model", at: &c.Model, value: "MODEL", def: "builtin:extract", check: notEmpty,
+		{key: "model", at: &c.Model, value: "MODEL", def: "builtin:extract", check: notEmpty, acts: ModelEffect,
 			help: "builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND or mock:SCRIPT; fallbacks follow after commas"},
-		{key: "sub_model", at: &c.SubModel, value: "MODEL",
+		{key: "sub_model", at: &c.SubModel, value: "MODEL", acts: ModelEffect,
 			help: "model of the tasks below the root, if different from the model"},
-		{key: "judge", at: &c.Judge, value: "MODEL",
+		{key: "judge", at: &c.Judge, value: "MODEL", acts: ModelEffect,
 			help: "judge for best-of-n and --min-score, if it is not the model: a model, exec:COMMAND or rule:EXPRESSION"},
 		{key: "base_url", at: &c.BaseURL, value: "URL", check: optional(httpURL), secret: withoutPassword,
+			acts: acts(effectBaseURL),
 			help: "endpoint of openai: models, if it is not the provider's"},
 		{key: "store", at: &c.Store, value: "URL", check: optional(storeURL), secret: withoutPassword,
+			acts: acts("connects to this database"),
 			help: "postgres:// URL of a shared store, if it is not perdure.db in .perdure"},
 		{key: "concurrency", at: &c.Concurrency, value: "N", def: "8", check: between(1, 4096),
 			help: "tasks that a process runs at once"},
@@ -83,9 +88,10 @@ func runSettings(c *Config) []setting {
 			help: "maximum tokens of a tree, or none"},
 		{key: "budget_usd", at: &c.BudgetUSD, value: "USD", def: noLimit, none: true, check: atMost(1_000_000_000),
 			help: "maximum cost of a tree in US dollars, or none"},
-		{key: "prices", at: &c.Prices, value: "FILE",
+		{key: "prices", at: &c.Prices, value: "FILE", acts: acts(effectPrices),
 			help: "prices that override the built-in ones, if not in prices.yaml in .perdure"},
-		{key: "cache", at: &c.Cache, def: "false", help: "keep answers and reuse them for identical requests"},
+		{key: "cache", at: &c.Cache, def: "false", acts: actsAs("uses the answers that .perdure/cache contains", "true"),
+			help: "keep answers and reuse them for identical requests"},
 		{key: "retention.completed", at: &c.RetentionCompleted, value: "TIME", def: "7d", check: positive,
 			help: "time to keep completed and cancelled trees"},
 		{key: "retention.failed", at: &c.RetentionFailed, value: "TIME", def: "30d", check: positive,
@@ -107,9 +113,9 @@ func runSettings(c *Config) []setting {
 // processSettings are the settings of processes that execute trees.
 func processSettings(c *Config) []setting {
 	return []setting{
-		{key: "listen", at: &c.Listen, value: "ADDRESS", check: optional(hostPort),
+		{key: "listen", at: &c.Listen, value: "ADDRESS", check: optional(hostPort), acts: acts("listens on this address"),
 			help: "TCP address of the daemon, such as 127.0.0.1:7433"},
-		{key: "socket", at: &c.Socket, value: "PATH",
+		{key: "socket", at: &c.Socket, value: "PATH", acts: acts("connects to this socket"),
 			help: "Unix socket of the daemon, if it is not perdure.sock in .perdure"},
 		{key: "drain_timeout", at: &c.DrainTimeout, value: "TIME", def: "30s", check: positive,
 			help: "time that running tasks have to finish when a process stops"},
