@@ -2,6 +2,7 @@
 //
 // Package guard runs child processes that end when the program ends, also if it is
 // killed. Package git runs the git program without the programs that settings of a
-// repository name. Package failpoint marks the places in the code where a crash test kills the
+// repository name. Package environ selects the environment variables that agents and
+// checks get. Package failpoint marks the places in the code where a crash test kills the
 // program; in a released program they do nothing.
 package process
