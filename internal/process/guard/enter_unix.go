@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perdure/perdure/internal/process/sandbox"
 )
 
 // File descriptors of the guard.
@@ -27,6 +29,9 @@ const (
 // never returns. It must be the first call of main or TestMain, before flags
 // are read and goroutines are started.
 func Enter() {
+	if sandbox.Enter() {
+		os.Exit(1)
+	}
 	if len(os.Args) == 1 && os.Args[0] == guardName {
 		os.Exit(runGuard())
 	}
@@ -58,10 +63,7 @@ func runGuard() int {
 		unix.CloseOnExec(fd)
 	}
 	adopted := adoptOrphans()
-	protect()
-	pid, err := syscall.ForkExec(o.Path, o.Args, &syscall.ProcAttr{
-		Dir: o.Dir, Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: childAttr(),
-	})
+	pid, err := o.start()
 	if err != nil {
 		send(status, startFailure(err))
 		return 1
@@ -78,6 +80,17 @@ func runGuard() int {
 	return 0
 }
 
+// start starts the child.
+func (o *order) start() (pid int, err error) {
+	if o.Sandbox != nil {
+		return startInSandbox(o)
+	}
+	protect()
+	return syscall.ForkExec(o.Path, o.Args, &syscall.ProcAttr{
+		Dir: o.Dir, Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: childAttr(),
+	})
+}
+
 func send(status io.Writer, r report) {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -87,6 +100,9 @@ func send(status io.Writer, r report) {
 }
 
 func startFailure(err error) report {
+	if refused, ok := errors.AsType[*sandbox.Error](err); ok {
+		return report{Refused: refused.Op, Msg: refused.Err.Error()}
+	}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return report{Errno: errno}

@@ -56,6 +56,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/perdure/perdure/internal/process/sandbox"
 )
 
 // DefaultGrace is the time between asking and killing when [Config].Grace is 0.
@@ -100,6 +102,9 @@ type Config struct {
 	// until the child and its descendants are gone. A lock taken with flock on
 	// one of them stays taken that long, unless the program unlocks it.
 	Hold []*os.File
+	// Sandbox, if set, is what the child can reach; see package sandbox. Only Linux has it:
+	// where the system refuses, Start returns a *sandbox.Error.
+	Sandbox *sandbox.Config
 	// Grace is how long the child may take to end after it was asked with
 	// SIGTERM, before it is killed. 0: DefaultGrace; negative: killed at once.
 	// After the death of the program there is no grace.

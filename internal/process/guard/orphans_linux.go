@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/perdure/perdure/internal/process/sandbox"
 )
 
 // A guard and all its descendants have a mark: a hard limit of RLIMIT_LOCKS below that of
@@ -23,16 +25,44 @@ const markedLimit = 1 << 30
 // lost.
 const maxStops = 3
 
-// protect marks the guard before it starts its child, and keeps other processes of the
-// user from tracing it. It works without; then orphans are not found.
+// protect marks and conceals the guard before it starts its child.
 func protect() {
+	mark()
+	conceal()
+}
+
+// mark gives the guard the mark that its descendants inherit. It works without; then orphans
+// are not found.
+func mark() {
 	var limit unix.Rlimit
 	if unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &limit) == nil && limit.Max > 0 {
 		limit.Max = min(limit.Max-1, markedLimit)
 		limit.Cur = limit.Max
 		_ = unix.Prlimit(0, unix.RLIMIT_LOCKS, &limit, nil)
 	}
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+}
+
+// conceal keeps other processes of the user from tracing the guard.
+func conceal() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+
+// startInSandbox starts the child in a sandbox. The guard is concealed only when the child
+// exists, because it could not write the child's user mapping otherwise; until then no
+// foreign code runs.
+func startInSandbox(o *order) (pid int, err error) {
+	mark()
+	dir := o.Dir
+	if dir == "" {
+		if dir, err = syscall.Getwd(); err != nil {
+			return 0, err
+		}
+	}
+	exe, err := ownBinary()
+	if err != nil {
+		return 0, err
+	}
+	program := sandbox.Program{Path: o.Path, Args: o.Args, Env: o.Env, Dir: dir}
+	maker := sandbox.Maker{Exe: exe, Env: guardEnv(), Attr: childAttr(), Created: conceal}
+	return sandbox.Start(o.Sandbox, program, maker)
 }
 
 // marked reports whether a process has a lower limit than this one. It also works for

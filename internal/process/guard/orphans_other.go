@@ -2,6 +2,13 @@
 
 package guard
 
+import "github.com/perdure/perdure/internal/process/sandbox"
+
+// startInSandbox refuses: only Linux has a sandbox.
+func startInSandbox(*order) (int, error) {
+	return 0, &sandbox.Error{Op: "create namespaces", Err: sandbox.ErrUnsupported}
+}
+
 // adoptsOrphans, adoptNoOrphans, endOrphans and protect do nothing: the system cannot do
 // it.
 func adoptsOrphans() bool { return false }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+
+	"github.com/perdure/perdure/internal/process/sandbox"
 )
 
 // Enter makes this process able to start children. There is no guard process
@@ -30,6 +32,9 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("start child: %w", err)
+	}
+	if cfg.Sandbox != nil {
+		return nil, &sandbox.Error{Op: "create namespaces", Err: sandbox.ErrUnsupported}
 	}
 	path, err := Find(cfg.Path, cfg.Dir)
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/perdure/perdure/internal/process/sandbox"
 )
 
 // guardName is the guard's argument 0. Enter recognises the guard by it, and so do users
@@ -40,17 +42,21 @@ type order struct {
 	Dir   string        `json:"dir"`
 	Grace time.Duration `json:"grace"`
 	Hold  int           `json:"hold"`
+
+	Sandbox *sandbox.Config `json:"sandbox,omitempty"`
 }
 
 // report is what the guard writes: one line when the child started or could
 // not, one when all is over.
 type report struct {
-	Pid    int           `json:"pid,omitempty"`
-	Errno  syscall.Errno `json:"errno,omitempty"`
-	Msg    string        `json:"msg,omitempty"`
-	Ended  bool          `json:"ended,omitempty"`
-	Code   int           `json:"code,omitempty"`
-	Signal int           `json:"signal,omitempty"`
+	Pid   int           `json:"pid,omitempty"`
+	Errno syscall.Errno `json:"errno,omitempty"`
+	Msg   string        `json:"msg,omitempty"`
+	// Refused is what was refused when the system refuses a sandbox.
+	Refused string `json:"refused,omitempty"`
+	Ended   bool   `json:"ended,omitempty"`
+	Code    int    `json:"code,omitempty"`
+	Signal  int    `json:"signal,omitempty"`
 }
 
 // Process is a running child. Its methods are safe for concurrent use, but
@@ -71,8 +77,8 @@ type Process struct {
 // by [Process.Stop]. Wait has to be called.
 //
 // It returns ErrNotEntered in a program that did not call Enter, an
-// [*exec.Error] when there is no such program, and an [*fs.PathError] when the
-// system refuses to run it.
+// [*exec.Error] when there is no such program, an [*fs.PathError] when the
+// system refuses to run it, and a [*sandbox.Error] when it refuses the sandbox.
 func Start(ctx context.Context, cfg Config) (*Process, error) {
 	if !entered.Load() {
 		return nil, ErrNotEntered
@@ -183,7 +189,7 @@ func guardEnv() []string {
 func (p *Process) startChild(cfg Config, path string) error {
 	line, err := json.Marshal(order{
 		Path: path, Args: append([]string{cfg.Path}, cfg.Args...), Env: cfg.Env,
-		Dir: cfg.Dir, Grace: cfg.Grace, Hold: len(cfg.Hold),
+		Dir: cfg.Dir, Grace: cfg.Grace, Hold: len(cfg.Hold), Sandbox: cfg.Sandbox,
 	})
 	if err != nil {
 		return err
@@ -197,6 +203,9 @@ func (p *Process) startChild(cfg Config, path string) error {
 	}
 	if r.Errno != 0 {
 		return &fs.PathError{Op: "fork/exec", Path: path, Err: r.Errno}
+	}
+	if r.Refused != "" {
+		return &sandbox.Error{Op: r.Refused, Err: errors.New(r.Msg)}
 	}
 	if r.Msg != "" {
 		return errors.New("start child: " + r.Msg)

@@ -1,0 +1,49 @@
+// Package sandbox runs a program that cannot write outside of given folders and has no
+// network, on Linux.
+//
+// The program runs in user, mount, network and IPC namespaces of its own. The whole file
+// system is read-only in it, except the folders that [Config] names; /tmp, /var/tmp, /dev
+// and /run are private, so that no socket of another program is reachable; the network is a
+// loopback interface of its own. The user keeps his number and loses all capabilities for
+// good, so that root cannot undo this either. Programs of other namespaces cannot be traced,
+// and their files not opened through /proc.
+//
+// It is not a virtual machine: the program reads what the user can read, sees the processes
+// of the machine, and can signal those of its user. The time and memory that it uses are
+// not limited.
+//
+// Package guard starts programs in a sandbox; see the field Sandbox of its Config.
+package sandbox
+
+import "errors"
+
+// Config describes what a program in a sandbox can reach. All paths are absolute.
+type Config struct {
+	// Network is set if the program keeps the network of the machine.
+	Network bool `json:"network,omitempty"`
+	// Writable are existing folders in which the program can write.
+	Writable []string `json:"writable,omitempty"`
+	// Readable are files and folders that stay readable although they are below /tmp,
+	// /var/tmp, /dev, /run or Hidden; those that do not exist are ignored.
+	Readable []string `json:"readable,omitempty"`
+	// Hidden are folders that are empty in the sandbox; those that do not exist are ignored.
+	Hidden []string `json:"hidden,omitempty"`
+	// Temp is an existing folder for the content of the private /tmp and /var/tmp.
+	Temp string `json:"temp"`
+}
+
+// ErrUnsupported is the cause of an [Error] on other systems than Linux.
+var ErrUnsupported = errors.New("this system has no namespaces")
+
+// Error reports that the system refuses a sandbox. No program was started.
+type Error struct {
+	// Op is what was refused.
+	Op  string
+	Err error
+}
+
+// Error returns what was refused and why.
+func (e *Error) Error() string { return e.Op + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
