@@ -41,6 +41,8 @@ const (
 	EventGateAnswered         EventKind = "gate.answered"
 	EventLoopGateOpened       EventKind = "loop.gate_opened"
 	EventLoopGateAnswered     EventKind = "loop.gate_answered"
+	EventLoopGateToken        EventKind = "loop.gate_token"   // the gate has another token
+	EventLoopGateRefused      EventKind = "loop.gate_refused" // a [GateRefusal]
 	EventBudgetWarning        EventKind = "budget.warning"
 	EventBudgetExceeded       EventKind = "budget.exceeded"
 )

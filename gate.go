@@ -75,6 +75,10 @@ type Gate struct {
 	OpenedAt time.Time       `json:"opened_at"`
 	// ExpiresAt is when the loop stops waiting, which approves nothing.
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	// Approver is what an answer needs, empty for the gate of a run. TokenHash is the hash
+	// of its token, see [Gate.HasToken]; empty without one.
+	Approver  Approver `json:"approver,omitempty"`
+	TokenHash string   `json:"-"`
 	// Run is set for the gate of a run. Waiting is then the number of tasks that
 	// wait at it, and Tasks are some of them if they were requested.
 	Run     bool       `json:"run,omitempty"`
@@ -111,17 +115,21 @@ type GateDecision struct {
 	// a run. Text is its result if Answer is AnswerManual.
 	Task TaskID `json:"task_id,omitzero"`
 	Text string `json:"text,omitempty"`
+	// Token is the token of the gate; it can be empty. The server of the API compares it,
+	// and it is not stored.
+	Token string `json:"token,omitempty"`
 }
 
 const (
 	sqlGateNumber = `SELECT COALESCE(MAX(number), 0) + 1 FROM gate WHERE tree = $1`
-	sqlOpenGate   = `INSERT INTO gate (tree, number, iteration, kind, question, opened_at, expires_at, answer, answered_by, reason)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '')`
+	sqlOpenGate   = `INSERT INTO gate (tree, number, iteration, kind, question, opened_at, expires_at, answer, answered_by,
+		reason, approver, token) VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', '', $8, $9)`
 	sqlAnswerGate = `UPDATE gate SET answer = $3, answered_by = $4, reason = $5, answered_at = $6
 		WHERE tree = $1 AND number = $2 AND answered_at IS NULL`
 	gateColumns = `t.name, t.kind, (SELECT COUNT(*) FROM gate_task w JOIN task_hot h ON h.id = w.task
 			WHERE w.tree = g.tree AND w.gate = g.number AND w.answer = '' AND h.state = ` + dbWaiting + `),
-		g.number, g.iteration, g.kind, g.question, g.opened_at, g.expires_at, g.answer, g.answered_by, g.reason, g.answered_at`
+		g.number, g.iteration, g.kind, g.question, g.opened_at, g.expires_at, g.answer, g.answered_by, g.reason, g.answered_at,
+		g.approver, g.token`
 	sqlGates = `SELECT ` + gateColumns +
 		` FROM tree t JOIN gate g ON g.tree = t.id WHERE t.name = $1 ORDER BY g.number LIMIT $2 + 0`
 	sqlOpenGates = `SELECT ` + gateColumns + ` FROM gate g JOIN tree t ON t.id = g.tree JOIN tree_stat s ON s.tree = g.tree
@@ -155,7 +163,7 @@ func listGates(ctx context.Context, q Querier, query string, args ...any) ([]Gat
 		var opened int64
 		var expires, answered *int64
 		err := scan((*string)(&g.Tree), &kind, &g.Waiting, &g.Number, &g.Iteration, (*string)(&g.Kind), &question,
-			&opened, &expires, &g.Answer, &g.AnsweredBy, &g.Reason, &answered)
+			&opened, &expires, &g.Answer, &g.AnsweredBy, &g.Reason, &answered, (*string)(&g.Approver), &g.TokenHash)
 		g.Run, g.Question, g.OpenedAt = kind != KindLoop, json.RawMessage(question), micros(opened)
 		g.ExpiresAt, g.AnsweredAt = timePtr(expires), timePtr(answered)
 		list = append(list, g)
@@ -171,7 +179,7 @@ func (tx *WriteTx) OpenGate(ctx context.Context, tree int64, g *Gate) error {
 		return err
 	}
 	return tx.AppendEvent(tree, 0, EventLoopGateOpened,
-		map[string]any{"gate": g.Number, "kind": g.Kind, "iteration": g.Iteration})
+		map[string]any{"gate": g.Number, "kind": g.Kind, "iteration": g.Iteration, "approver": g.Approver})
 }
 
 func (tx *WriteTx) insertGate(ctx context.Context, tree int64, g *Gate) error {
@@ -183,7 +191,7 @@ func (tx *WriteTx) insertGate(ctx context.Context, tree int64, g *Gate) error {
 	}
 	g.OpenedAt = tx.Now()
 	_, err := tx.Exec(ctx, sqlOpenGate, tree, g.Number, g.Iteration, string(g.Kind), string(g.Question), tx.b.now,
-		microsPtr(g.ExpiresAt))
+		microsPtr(g.ExpiresAt), string(g.Approver), g.TokenHash)
 	tx.LogRow(tree, RowGate, g.Number)
 	return err
 }

@@ -237,7 +237,9 @@ func TestOlderStore(t *testing.T) {
 			"ALTER TABLE tree_stat DROP COLUMN events", "ALTER TABLE tree_stat DROP COLUMN head",
 			"ALTER TABLE tree_stat DROP COLUMN unchained", "ALTER TABLE seq DROP COLUMN events",
 			"ALTER TABLE seq DROP COLUMN head", "ALTER TABLE seq DROP COLUMN unchained",
-			"ALTER TABLE seq DROP COLUMN store", "DELETE FROM migration WHERE number >= 8")
+			"ALTER TABLE seq DROP COLUMN store", "ALTER TABLE gate DROP COLUMN approver",
+			"ALTER TABLE gate DROP COLUMN token", "ALTER TABLE gate DROP COLUMN refused",
+			"DELETE FROM migration WHERE number >= 8")
 		s = testdb.Open(t, cfg)
 		if problems, err := s.Check(t.Context()); err != nil || len(problems) > 0 {
 			t.Errorf("before the first check: %v, %v", problems, err)

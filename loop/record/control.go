@@ -74,3 +74,14 @@ func (r *Records) Park(ctx context.Context, l *perdure.Lease, until time.Time, a
 		return tx.Park(ctx, l, until)
 	})
 }
+
+// ReplaceGateToken replaces the token of an open gate of the lease's loop, see
+// [perdure.WriteTx.ReplaceGateToken].
+func (r *Records) ReplaceGateToken(ctx context.Context, l *perdure.Lease, number int, token string) error {
+	return r.write(ctx, l.Tree.ID, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
+		if err := tx.CheckLease(ctx, l); err != nil {
+			return err
+		}
+		return tx.ReplaceGateToken(ctx, key, number, token)
+	})
+}

@@ -46,7 +46,7 @@ const (
 		FROM iteration i LEFT JOIN brief b ON b.tree = i.tree AND b.number = i.number`
 	sqlIterationRow = sqlIterationRows + ` WHERE i.tree = $1 AND i.number = $2`
 	sqlGateRows     = `SELECT tree, number, iteration, kind, question, opened_at, expires_at, answer, answered_by, reason,
-			answered_at FROM gate`
+			answered_at, approver, token FROM gate`
 	sqlGateRow    = sqlGateRows + ` WHERE tree = $1 AND number = $2`
 	sqlFalseRows  = `SELECT tree, 0, fingerprint, iteration, event, what, marked_by, reason, marked_at FROM false_alarm`
 	sqlFalseOrder = ` ORDER BY tree, fingerprint`
@@ -67,12 +67,19 @@ func Digest(ctx context.Context, query sqldb.QueryFunc, r Row) (string, error) {
 		q, args = sqlFalseRow, args[:1]
 	}
 	all, err := digests(ctx, query, r.Kind, q, args...)
-	return all[r], err
+	return all[r].digest, err
 }
 
-// Digests returns the digests of all rows of all trees.
-func Digests(ctx context.Context, query sqldb.QueryFunc) (map[Row]string, error) {
-	all := make(map[Row]string)
+// digestPair is the digest of a row. Older is the one that a version of perdure writes that does
+// not know the last columns of gates; else it is empty.
+type digestPair struct{ digest, older string }
+
+// laterColumns is the number of the last columns of gates that the first digests did not have.
+const laterColumns = 2
+
+// allDigests returns the digests of all rows of all trees.
+func allDigests(ctx context.Context, query sqldb.QueryFunc) (map[Row]digestPair, error) {
+	all := make(map[Row]digestPair)
 	for _, of := range [][2]string{{KindLoop, sqlLoopRows}, {KindIteration, sqlIterationRows}, {KindGate, sqlGateRows},
 		{KindFalseAlarms, sqlFalseRows + sqlFalseOrder}} {
 		found, err := digests(ctx, query, of[0], of[1])
@@ -88,7 +95,7 @@ func Digests(ctx context.Context, query sqldb.QueryFunc) (map[Row]string, error)
 
 // digests returns the digests of the rows that a query returns. Rows of the same name,
 // which follow each other, have one digest.
-func digests(ctx context.Context, query sqldb.QueryFunc, kind, q string, args ...any) (map[Row]string, error) {
+func digests(ctx context.Context, query sqldb.QueryFunc, kind, q string, args ...any) (map[Row]digestPair, error) {
 	rows, err := query(ctx, q, args...)
 	if err != nil {
 		return nil, err
@@ -104,16 +111,21 @@ func digests(ctx context.Context, query sqldb.QueryFunc, kind, q string, args ..
 	for i := range values {
 		dest = append(dest, &values[i])
 	}
-	all, sums := make(map[Row]string), make(map[Row][]byte)
+	all, sums := make(map[Row]digestPair), make(map[Row][]byte)
 	for rows.Next() {
 		if err := rows.Scan(dest...); err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(encode(sums[r], values))
-		all[r] = hex.EncodeToString(sum[:digestBytes])
-		if kind == KindFalseAlarms {
+		d := digestPair{digest: hex.EncodeToString(sum[:digestBytes])}
+		switch kind {
+		case KindFalseAlarms:
 			sums[r] = sum[:]
+		case KindGate:
+			sum = sha256.Sum256(encode(nil, values[:len(values)-laterColumns]))
+			d.older = hex.EncodeToString(sum[:digestBytes])
 		}
+		all[r] = d
 	}
 	return all, rows.Err()
 }

@@ -98,7 +98,7 @@ func Verify(ctx context.Context, tx *sql.Tx, recorded []heads.Line) ([]*Tree, er
 	if err := sqldb.Each(ctx, tx.QueryContext, v.event, sqlEvents); err != nil {
 		return nil, err
 	}
-	now, err := Digests(ctx, tx.QueryContext)
+	now, err := allDigests(ctx, tx.QueryContext)
 	if err != nil {
 		return nil, err
 	}
@@ -218,11 +218,11 @@ func (v *verifier) read(t *Tree, e *Event) error {
 }
 
 // compare compares a row with its digest in the log.
-func (t *Tree) compare(name, digest string) {
+func (t *Tree) compare(name string, now digestPair) {
 	want, ok := t.rows[name]
 	delete(t.rows, name)
 	switch {
-	case ok && want == digest, !ok && t.Unchained > 0:
+	case ok && (want == now.digest || want == now.older), !ok && t.Unchained > 0:
 	case ok:
 		t.fault(FaultRow, 0, "%s was changed outside of perdure", strings.ReplaceAll(name, "_", " "))
 	default:
