@@ -91,7 +91,8 @@ func (c *Client) ResumeLoop(ctx context.Context, id perdure.TreeID, req record.R
 }
 
 // AnswerGate answers an open gate of a loop or a run, which then continues. One that
-// was answered before is CodeConflict.
+// was answered before is CodeConflict, and so is one whose [perdure.Approver] does not
+// allow this process to answer.
 func (c *Client) AnswerGate(ctx context.Context, id perdure.TreeID, gate int, d perdure.GateDecision) (perdure.Gate,
 	error) {
 	body := struct {

@@ -52,8 +52,9 @@ func (t tests) Run() int {
 	_ = givenFlags()
 	testenv.Set()
 	for name, value := range map[string]string{"PERDURE_TRUST": "1", // tests write settings
-		"XDG_CONFIG_HOME": filepath.Join(sharedFolder(), "config"),
-		"XDG_STATE_HOME":  filepath.Join(sharedFolder(), "state")} {
+		"PERDURE_LOOP_APPROVER": "any", // tests have no terminal
+		"XDG_CONFIG_HOME":       filepath.Join(sharedFolder(), "config"),
+		"XDG_STATE_HOME":        filepath.Join(sharedFolder(), "state")} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
 		}

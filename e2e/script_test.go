@@ -113,7 +113,8 @@ func params(s setting) testscript.Params {
 			}
 			env.Defer(func() { _ = os.RemoveAll(short) })
 			env.Setenv("XDG_CONFIG_HOME", filepath.Join(short, "config"))
-			env.Setenv("PERDURE_TRUST", "1") // the scripts write settings; trust.txtar tries without
+			env.Setenv("PERDURE_TRUST", "1")           // the scripts write settings; trust.txtar tries without
+			env.Setenv("PERDURE_LOOP_APPROVER", "any") // the scripts have no terminal; gate_approver.txtar tries without
 			env.Setenv("PERDURE_SOCKET", filepath.Join(short, "s"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(short, "state"))
 			env.Setenv("AIWG_SOCKET", filepath.Join(short, "aiwg", "s"))

@@ -52,6 +52,10 @@ type EngineConfig struct {
 	Hook []string
 	// Hold are files that agents and commands keep open until they are gone.
 	Hold []*os.File
+	// TokenReplaced, when set, is called when a loop that waits at a gate got a new token,
+	// because an earlier process made the one before; GateToken returns it. Nil: this
+	// process can show no tokens, and leaves those of earlier ones valid.
+	TokenReplaced func(ctx context.Context, tree *perdure.Tree, g *perdure.Gate)
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
@@ -79,6 +83,7 @@ type Engine struct {
 	records *record.Records
 	home    os.FileInfo // of the folder that Dir is in, as it was; nil when unknown
 	lost    lostLoops
+	tokens  tokens
 }
 
 // New checks the configuration and returns an engine.
@@ -221,6 +226,11 @@ func Slug(task string) string {
 func ID(tree *perdure.Tree) string {
 	_, digits, _ := strings.Cut(string(tree.ID), "-")
 	return tree.Name + "-" + digits
+}
+
+// TreeOf returns the tree of a loop by its ID.
+func TreeOf(id string) perdure.TreeID {
+	return perdure.TreeID("tree-" + id[strings.LastIndexByte(id, '-')+1:])
 }
 
 // dir is the loop's own folder.

@@ -36,7 +36,10 @@ func (r *run) openGate(kind perdure.GateKind, q perdure.GateQuestion) (string, e
 	if err != nil {
 		return "", err
 	}
-	g := &perdure.Gate{Iteration: r.state.Run.Number, Kind: kind, Question: raw}
+	g := &perdure.Gate{Iteration: r.state.Run.Number, Kind: kind, Question: raw, Approver: r.cfg.Approver}
+	if g.Approver.TakesToken() {
+		r.e.tokens.add(g)
+	}
 	if r.cfg.GateTimeout > 0 {
 		g.ExpiresAt = new(time.Now().Add(r.cfg.GateTimeout).UTC())
 	}
@@ -64,6 +67,9 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	if r.state.Gate == gateJustOpened {
+		if err := r.renewToken(ctx, g, false); err != nil {
+			return "", err
+		}
 		r.state.Gate = g.Number
 		_, err := r.ask(ctx, hook.GateOpened, q.Title,
 			map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind), "reason": q.Title,
@@ -84,10 +90,14 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 		r.state.Verdict, r.state.Reason = string(record.Aborted), fmt.Sprintf("gate %d was not answered in time", g.Number)
 		return stepFinish, nil
 	default:
+		if err := r.renewToken(ctx, g, true); err != nil {
+			return "", err
+		}
 		r.park(*cmp.Or(g.ExpiresAt, new(farAway())))
 		return stepGate, nil
 	}
 	r.state.Gate = 0
+	r.e.tokens.remove(g)
 	if _, err := r.ask(ctx, hook.GateAnswered, g.Answer,
 		map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind),
 			"decision": g.Answer, "decided_by": g.AnsweredBy, "reason": g.Reason}); err != nil {

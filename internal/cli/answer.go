@@ -81,7 +81,7 @@ func (w *gateWatch) text(ctx context.Context, id perdure.TreeID) (string, error)
 	if !ok {
 		return "", nil
 	}
-	return gate.Text(w.a.Err, g, gate.Run(id))
+	return gate.Text(w.a.Err, g, gate.Run(id), "")
 }
 
 // gatesError is the error that trees wait at gates and the user cannot be asked here.

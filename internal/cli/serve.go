@@ -74,6 +74,9 @@ func (a *app) serve(ctx context.Context, l *config.Loaded, ipc daemon.IPCConfig)
 	cfg := a.DaemonConfig(l)
 	cfg.Session, cfg.IPC = "serve", ipc
 	cfg.Logger = a.Logger(l, slog.LevelInfo)
+	if a.Err.Terminal {
+		cfg.Notify.Terminal = a.Err
+	}
 	d, err := a.OpenDaemon(ctx, l, cfg)
 	if err != nil {
 		return err

@@ -27,7 +27,8 @@ func harmless() []string {
 func TestEverySettingIsClassified(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{"model": "exec:x", "sub_model": "openai:x", "judge": "anthropic:x",
-		"loop.permission": "all", "cache": "true", "loop.coverage": "x", "loop.types": "x", "loop.lint": "x"}
+		"loop.permission": "all", "cache": "true", "loop.coverage": "x", "loop.types": "x", "loop.lint": "x",
+		"loop.approver": "any"}
 	for _, s := range settings(new(Config)) {
 		value := values[s.key]
 		if value == "" {
@@ -59,6 +60,7 @@ agents:
   offline: {system: be short}
 loop:
   permission: edits
+  approver: token
   lint: evil-lint
   hooks:
     - {hook: loop_start, command: evil}

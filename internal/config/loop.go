@@ -31,6 +31,8 @@ type Loop struct {
 	ContextWindow int
 	// GateTimeout is the time to wait for an answer at a gate; 0: no limit.
 	GateTimeout time.Duration
+	// Approver is what an answer to a gate needs: terminal, token, user or any.
+	Approver string
 	// Reinforcement is the minimum level of reminders. It rises from the iterations
 	// StandardFrom and AggressiveFrom (0: never) and on a plateau of PlateauPercent.
 	// Reminders is a folder with templates; it can be empty.
@@ -101,6 +103,10 @@ func loopSettings(c *Config) []setting {
 			help: "timeout of one run of the completion command"},
 		{key: "loop.gate_timeout", at: &c.Loop.GateTimeout, value: "TIME", def: noLimit, none: true, check: positive,
 			help: "time to wait for an answer at a gate before the loop is aborted, or none"},
+		{key: "loop.approver", at: &c.Loop.Approver, value: "WHO", def: "terminal",
+			check: oneOf("terminal", "token", "user", "any"),
+			acts:  actsAs("lets every program that no agent started answer gates", "any"),
+			help:  "what an answer to a gate needs: terminal (or the token), token, user (another user) or any"},
 		{key: "loop.enabled", at: &c.Loop.Enabled, def: "true",
 			help: "compare iterations with the baseline, recover from regressions and leave the best iteration"},
 		{key: "loop.reinforcement", at: &c.Loop.Reinforcement, value: "LEVEL", def: "MINIMAL",

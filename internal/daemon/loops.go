@@ -35,10 +35,14 @@ func (d *Daemon) openLoops() error {
 	if err != nil {
 		return fmt.Errorf("find the program that agents run as their hook: %w", err)
 	}
-	d.engine, err = loop.New(loop.EngineConfig{Store: d.store, Agents: NewAgents(agents),
+	cfg := loop.EngineConfig{Store: d.store, Agents: NewAgents(agents),
 		Dir:     cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
 		Handoff: d.cfg.Handoff, Reminders: d.cfg.Reminders, Handlers: append(handlers, d.handlers()...),
-		Hook: []string{program, "hook"}, Hold: d.hold(), Ended: d.reportLoop, Logger: d.log})
+		Hook: []string{program, "hook"}, Hold: d.hold(), Ended: d.reportLoop, Logger: d.log}
+	if d.tokensShown() {
+		cfg.TokenReplaced = d.tokenReplaced
+	}
+	d.engine, err = loop.New(cfg)
 	return err
 }
 
@@ -69,6 +73,11 @@ func (d *Daemon) launchLoop(ctx context.Context, req server.LaunchRequest) (perd
 	cfg, err := config.Parse(req.Config)
 	if err != nil {
 		return perdure.Tree{}, err
+	}
+	if cfg.Approver == perdure.ApproverToken && !d.tokensShown() {
+		return perdure.Tree{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "start loop",
+			Msg:  "approver is token, and this process has no terminal and sends no notices to show tokens",
+			Hint: "set loop.notify.command or loop.notify.webhook, or run the loop in a terminal; `perdure serve` too"}
 	}
 	return d.engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner})
 }

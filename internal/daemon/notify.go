@@ -4,12 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/notify"
+	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -23,6 +28,10 @@ type NotifyConfig struct {
 	// variables.
 	Desktop bool
 	Getenv  func(string) string
+	// ShowsTokens is set if the process shows the tokens of gates on its terminal. With
+	// Terminal, notices about gates with a token are written there.
+	ShowsTokens bool
+	Terminal    io.Writer
 }
 
 // notifier sends notifications.
@@ -53,7 +62,73 @@ func (d *Daemon) newNotifiers() ([]notifier, error) {
 			all = append(all, notifier{"desktop", desktop})
 		}
 	}
+	if c.Terminal != nil {
+		all = append(all, notifier{"terminal", &terminal{w: c.Terminal}})
+	}
 	return all, nil
+}
+
+// terminal writes notices about gates with a token to the terminal of the process.
+type terminal struct{ w io.Writer }
+
+// Send writes the notice.
+func (t *terminal) Send(_ context.Context, n *notify.Notice) error {
+	if n.Gate == nil || n.Gate.Token == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(t.w, "%s\n%s\ntoken: %s\n", clip.OneLine(n.Title), n.Gate.Approver, n.Gate.Token)
+	return err
+}
+
+// tokensShown reports whether the user gets the tokens of gates. Notices on the desktop do not
+// contain them: their programs take the text as arguments, which others can read.
+func (d *Daemon) tokensShown() bool {
+	c := &d.cfg.Notify
+	return c.ShowsTokens || c.Terminal != nil || c.Command != "" || c.Webhook != ""
+}
+
+// GateToken returns the token of an open gate, "" if this process has not made it.
+func (d *Daemon) GateToken(ctx context.Context, tree perdure.TreeID, number int) string {
+	gates, err := d.store.Gates(ctx, tree)
+	at := slices.IndexFunc(gates, func(g perdure.Gate) bool { return g.Number == number })
+	if err != nil || at < 0 {
+		return ""
+	}
+	return d.engine.GateToken(&gates[at])
+}
+
+// tokenReplaced sends notices about a gate that got a new token. They are not recorded.
+func (d *Daemon) tokenReplaced(ctx context.Context, tree *perdure.Tree, g *perdure.Gate) {
+	q, err := g.ParseQuestion()
+	if err != nil {
+		d.log.Warn("notify about a gate", "tree_id", string(tree.ID), "error", err)
+		return
+	}
+	id := loop.ID(tree)
+	n := &notify.Notice{ID: id + "/gate/" + strconv.Itoa(g.Number) + "/token", Event: notify.GateOpened, Loop: id,
+		Iteration: g.Iteration, Time: time.Now(), Title: id + " still asks: " + q.Title,
+		Gate: &notify.Gate{Number: json.Number(strconv.Itoa(g.Number)), Kind: string(g.Kind),
+			Approver: status.Approver(g.Approver), Token: d.engine.GateToken(g)}}
+	ask(n, q.Options, func(answer string) string { return loopCommand(answer, id) })
+	n.Text += "\n" + n.Gate.Approver
+	d.send(ctx, tree, n)
+}
+
+// loopCommand returns the command that answers the gate of a loop.
+func loopCommand(answer, loop string) string {
+	return "perdure loop answer " + answer + " --loop " + loop
+}
+
+// send sends a notice and logs errors.
+func (d *Daemon) send(ctx context.Context, tree *perdure.Tree, notice *notify.Notice) {
+	ctx, stop := context.WithTimeout(ctx, notify.Timeout)
+	defer stop()
+	notice.Folder = d.cfg.HookDir
+	for _, n := range d.notifiers {
+		if err := n.Send(ctx, notice); err != nil {
+			d.log.Warn("notify about a gate", "tree_id", string(tree.ID), "notifier", n.name, "error", err)
+		}
+	}
 }
 
 // handlers returns the notifiers as handlers of loops. They are called after the user's
@@ -76,18 +151,12 @@ func (d *Daemon) notifyGate(ctx context.Context, tree *perdure.Tree, number int)
 	if len(d.notifiers) == 0 {
 		return
 	}
-	ctx, stop := context.WithTimeout(ctx, notify.Timeout)
-	defer stop()
 	notice, err := d.runNotice(ctx, tree, number)
 	if err != nil {
 		d.log.Warn("notify about a gate", "tree_id", string(tree.ID), "error", err)
 		return
 	}
-	for _, n := range d.notifiers {
-		if err := n.Send(ctx, notice); err != nil {
-			d.log.Warn("notify about a gate", "tree_id", string(tree.ID), "notifier", n.name, "error", err)
-		}
-	}
+	d.send(ctx, tree, notice)
 }
 
 // runNotice returns the notification about the gate of a run.
@@ -106,8 +175,8 @@ func (d *Daemon) runNotice(ctx context.Context, tree *perdure.Tree, number int) 
 		return nil, err
 	}
 	n := &notify.Notice{ID: fmt.Sprintf("%s/gate/%d", id, number), Event: notify.GateOpened, Tree: id, Time: g.OpenedAt,
-		Folder: d.cfg.HookDir, Title: id + " asks: " + q.Title + ": " + q.Text,
-		Gate: &notify.Gate{Number: json.Number(strconv.Itoa(number)), Kind: string(g.Kind)}}
+		Title: id + " asks: " + q.Title + ": " + q.Text,
+		Gate:  &notify.Gate{Number: json.Number(strconv.Itoa(number)), Kind: string(g.Kind)}}
 	ask(n, q.Options, func(answer string) string { return "perdure answer " + id + " " + answer })
 	return n, nil
 }
@@ -120,11 +189,33 @@ func (d *Daemon) notifyHandler(s notify.Sender) hook.Handler {
 			return hook.Reply{}, err
 		}
 		n.Folder = d.cfg.HookDir
+		if err := d.addToken(ctx, n); err != nil {
+			return hook.Reply{}, err
+		}
 		if err := s.Send(ctx, n); err != nil {
 			return hook.Reply{}, fmt.Errorf("send notification: %w", err)
 		}
 		return hook.NewReply(hook.Allow, ""), nil
 	})
+}
+
+// addToken adds to a notice about the gate of a loop who can answer, and the token. The hook's
+// message, which is in the log of hooks, does not contain it.
+func (d *Daemon) addToken(ctx context.Context, n *notify.Notice) error {
+	if n.Gate == nil {
+		return nil
+	}
+	gates, err := d.store.Gates(ctx, loop.TreeOf(n.Loop))
+	if err != nil {
+		return fmt.Errorf("read gate: %w", err)
+	}
+	for i := range gates {
+		if g := &gates[i]; strconv.Itoa(g.Number) == n.Gate.Number.String() {
+			n.Gate.Approver, n.Gate.Token = status.Approver(g.Approver), d.engine.GateToken(g)
+			n.Text = strings.TrimRight(n.Text+"\n"+n.Gate.Approver, "\n")
+		}
+	}
+	return nil
 }
 
 // ask adds the answers of a gate with their commands.
@@ -160,7 +251,7 @@ func noticeOf(m *hook.Message) (*notify.Notice, error) {
 	case notify.GateOpened:
 		n.ID, n.Title = id+"/gate/"+in.Gate.String(), id+" asks: "+m.Content
 		n.Gate = &notify.Gate{Number: in.Gate, Kind: in.Kind}
-		ask(n, in.Options, func(answer string) string { return fmt.Sprintf("perdure loop answer %s --loop %s", answer, id) })
+		ask(n, in.Options, func(answer string) string { return loopCommand(answer, id) })
 	case notify.Paused:
 		n.ID, n.Status = fmt.Sprintf("%s/paused/%d", id, m.Metadata.Iteration), string(record.Paused)
 		n.Title = id + " is paused: " + m.Content

@@ -1,9 +1,11 @@
 package daemon_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,6 +29,8 @@ import (
 type mailbox struct {
 	mu  sync.Mutex // guards got
 	got []notify.Notice
+	// came, when set, receives them too.
+	came chan notify.Notice
 }
 
 func (m *mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,6 +46,9 @@ func (m *mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.got = append(m.got, n)
+	if m.came != nil {
+		m.came <- n
+	}
 }
 
 func (m *mailbox) events() string {
@@ -74,7 +81,7 @@ func TestNotices(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the agent is a Unix shell")
 	}
-	box := &mailbox{}
+	box := &mailbox{came: make(chan notify.Notice, 10)}
 	s := httptest.NewServer(box)
 	defer s.Close()
 	dir, project := t.TempDir(), t.TempDir()
@@ -84,10 +91,11 @@ func TestNotices(t *testing.T) {
 		}
 	}
 	d := open(t, daemon.Config{Dir: dir, Session: "run", HookDir: project, Notify: daemon.NotifyConfig{Webhook: s.URL,
-		Command: `cat >> told; echo >> told; test "$PERDURE_EVENT" != loop_complete`}})
+		Command: `cat >> told; echo >> told; env >> environment; test "$PERDURE_EVENT" != loop_complete`}})
 	c := local(t, d)
 	work(t, d)
-	cfg, err := json.Marshal(config.Config{Task: "Fix b", Workspace: project, Agent: "exec:rm a", Until: `n=0
+	cfg, err := json.Marshal(config.Config{Task: "Fix b", Workspace: project, Agent: "exec:rm a",
+		Approver: perdure.ApproverToken, Until: `n=0
 for f in a b; do test -e $f || continue; n=$((n+1)); grep -q pass $f && echo "ok $n - $f" || echo "not ok $n - $f"; done
 echo "1..$n"; exit 1`})
 	if err != nil {
@@ -100,7 +108,17 @@ echo "1..$n"; exit 1`})
 	}
 	d.Own(tree.ID)
 	until(t, c, tree.ID, perdure.EventLoopGateOpened)
-	if _, err := c.AnswerGate(t.Context(), tree.ID, 1, perdure.GateDecision{Answer: "abort"}); err != nil {
+	token := (<-box.came).Gate.Token
+	answer := func(token string) error {
+		_, err := c.AnswerGate(t.Context(), tree.ID, 1, perdure.GateDecision{Answer: "abort", Token: token})
+		return err
+	}
+	for _, wrong := range []string{"", perdure.NewGateToken(), token[1:]} {
+		if err := answer(wrong); perdure.CodeOf(err) != perdure.CodeConflict || !strings.Contains(err.Error(), "token") {
+			t.Errorf("the token %q: %v", wrong, err)
+		}
+	}
+	if err := answer(strings.ToUpper(strings.ReplaceAll(token, "-", ""))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.WaitTree(t.Context(), tree.ID); err != nil {
@@ -128,6 +146,14 @@ echo "1..$n"; exit 1`})
 	if err != nil || strings.Count(string(told), `"loop_id":"`+id) != 2 {
 		t.Errorf("the command was told %s, %v", told, err)
 	}
+	if !strings.Contains(string(told), `"token":"`+token) || !strings.Contains(g.Text, "\ntoken: "+token) {
+		t.Errorf("the notices do not have the token: %s, %s", told, g.Text)
+	}
+	if env, err := os.ReadFile(filepath.Join(project, "environment")); err != nil || len(env) == 0 ||
+		strings.Contains(string(env), token) {
+		t.Errorf("the environment of the command has the token: %v", err)
+	}
+	unfound(t, dir, token)
 	until(t, c, tree.ID, loop.EventWarning) // of the command, which failed in the end
 }
 
@@ -199,5 +225,25 @@ func TestNoticeOfAPause(t *testing.T) {
 	if n := box.got[0]; n.Status != "paused" || !strings.Contains(n.Title, "the completion command cannot be run") ||
 		!strings.Contains(n.Text, "perdure loop resume") {
 		t.Errorf("told as %+v", n)
+	}
+}
+
+// unfound checks that no file of a folder contains a token.
+func unfound(t *testing.T, dir, token string) {
+	t.Helper()
+	files := 0
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		files++
+		raw, err := os.ReadFile(name)
+		if bytes.Contains(raw, []byte(token)) || bytes.Contains(raw, []byte(strings.ReplaceAll(token, "-", ""))) {
+			t.Errorf("%s contains the token", name)
+		}
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files read: %v", files, err)
 	}
 }

@@ -3,7 +3,6 @@ package notify
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -35,7 +34,7 @@ type Command struct {
 // command's output.
 func (c *Command) Send(ctx context.Context, n *Notice) error {
 	f := fitted(n)
-	doc, err := json.Marshal(&f)
+	doc, err := f.document()
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,11 @@ type Gate struct {
 	Number  json.Number `json:"gate"`
 	Kind    string      `json:"kind"`
 	Options []Option    `json:"options"`
+	// Approver says who can answer, in one line; Token is the token of the gate. Both can be
+	// empty. Senders do not pass the token in arguments and environment variables, which
+	// other programs of the user can read.
+	Approver string `json:"approver,omitempty"`
+	Token    string `json:"token,omitempty"`
 }
 
 // Option is a possible answer, its effect, and the command that gives it.
@@ -84,6 +89,15 @@ func fitted(n *Notice) Notice {
 	f.Title = clip.Bytes(strings.Map(printable(false), n.Title), MaxTitleBytes)
 	f.Text = clip.Bytes(strings.Map(printable(true), n.Text), MaxTextBytes)
 	return f
+}
+
+// document returns the notice as JSON; its text contains the token.
+func (n *Notice) document() ([]byte, error) {
+	f := *n
+	if f.Gate != nil && f.Gate.Token != "" {
+		f.Text += "\ntoken: " + f.Gate.Token
+	}
+	return json.Marshal(&f)
 }
 
 func printable(lines bool) func(rune) rune {

@@ -3,7 +3,6 @@ package notify
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +42,7 @@ func NewWebhook(address string) (*Webhook, error) {
 // Send posts the notice and retries when the host is unreachable or busy.
 func (w *Webhook) Send(ctx context.Context, n *Notice) error {
 	f := fitted(n)
-	doc, err := json.Marshal(&f)
+	doc, err := f.document()
 	if err != nil {
 		return err
 	}

@@ -139,6 +139,8 @@ type Config struct {
 	// GateTimeout is how long a person is waited for, in nanoseconds; a gate that
 	// is not answered in time aborts the loop. 0: no limit.
 	GateTimeout time.Duration `json:"gate_timeout,omitempty"`
+	// Approver is what an answer to a gate needs. Empty: [perdure.ApproverTerminal].
+	Approver perdure.Approver `json:"approver,omitempty"`
 	// Plain turns the supervision off: nothing is compared with the baseline,
 	// recovered from or asked about, and the files stay as the last iteration left
 	// them. Snapshots, and going on after a crash, stay.
@@ -186,6 +188,7 @@ func (c Config) WithDefaults() Config {
 	c.QualityThreshold = cmp.Or(c.QualityThreshold, DefaultQualityThreshold)
 	c.Selection = cmp.Or(c.Selection, HighestQualityVerified)
 	c.Sealed = cmp.Or(c.Sealed, SealCompletion)
+	c.Approver = cmp.Or(c.Approver, perdure.ApproverTerminal)
 	c.SetDefaults()
 	c.OverheadPercent = cmp.Or(c.OverheadPercent, hook.DefaultOverheadPercent)
 	return c
@@ -220,6 +223,8 @@ func (c *Config) validate() error {
 		"ADAPTIVE", c.Reinforcement)
 	p.check(c.PlateauPercent >= 0 && c.PlateauPercent <= 100, "plateau_percent is %v, must be 0 (the default) to 100",
 		c.PlateauPercent)
+	p.check(slices.Contains([]perdure.Approver{perdure.ApproverTerminal, perdure.ApproverToken, perdure.ApproverUser,
+		perdure.ApproverAny}, c.Approver), "approver is %q, must be one of terminal, token, user, any", c.Approver)
 	p.check(slices.Contains([]Sealing{SealOff, SealCompletion, SealAlways}, c.Sealed),
 		"sealed is %q, must be one of off, completion, always", c.Sealed)
 	p.check(len(c.SealedSetup) <= MaxCommandBytes, "sealed_setup has %d bytes, the limit is %d", len(c.SealedSetup),

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/toolguard/risk"
@@ -32,6 +33,8 @@ func weaker(field string, old, next *Config) bool {
 		return lower(next.Sealed, old.Sealed, SealOff, SealCompletion, SealAlways)
 	case "sealed_setup":
 		return next.SealedSetup != old.SealedSetup && next.SealedSetup != ""
+	case "approver":
+		return next.Approver != old.Approver && strictness(next.Approver) <= strictness(old.Approver)
 	case "risk_answers":
 		return slices.ContainsFunc(risk.Table(), func(r risk.Rule) bool {
 			return lower(answerTo(&r, next), answerTo(&r, old), RiskAllow, RiskWarn, RiskGate, RiskBlock)
@@ -52,6 +55,18 @@ func weaker(field string, old, next *Config) bool {
 		return lacks(next.SensitivePaths, old.SensitivePaths)
 	}
 	return false
+}
+
+// strictness orders approvers. Neither of another user and the token includes the other.
+func strictness(a perdure.Approver) int {
+	switch a {
+	case perdure.ApproverAny:
+		return 0
+	case perdure.ApproverTerminal:
+		return 1
+	case perdure.ApproverToken, perdure.ApproverUser:
+	}
+	return 2
 }
 
 // lower reports whether a comes before b in an order.

@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/process/caller"
 	"github.com/perdure/perdure/internal/process/guard"
 )
 
@@ -12,29 +13,43 @@ import (
 type callerKey struct{}
 
 // ConnContext adds the process at the other end of a Unix socket to the context of a
-// connection, for [net/http.Server].ConnContext. Handlers know by it whether an agent calls.
+// connection, for [net/http.Server].ConnContext. Handlers know by it whether an agent calls,
+// and whether a gate takes its answer.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
-	if pid := peer(conn); pid > 0 {
-		return context.WithValue(ctx, callerKey{}, pid)
+	if c, ok := caller.Of(conn); ok {
+		return context.WithValue(ctx, callerKey{}, c)
 	}
 	return ctx
 }
 
+// callerOf returns the process that makes a request. Without a socket it is this process.
+func callerOf(ctx context.Context) (c caller.Caller, fromSocket bool) {
+	if c, ok := ctx.Value(callerKey{}).(caller.Caller); ok {
+		return c, true
+	}
+	return caller.Self(), false
+}
+
 // byUser returns an error if a request comes from a program that this store's trees run: an
-// agent, a check, a model or what they started. They cannot decide for the user. Without a
-// socket the caller is this process.
+// agent, a check, a model or what they started. They cannot decide for the user.
 func (s *server) byUser(ctx context.Context) error {
-	pid, fromSocket := ctx.Value(callerKey{}).(int)
+	const op = "check caller"
+	c, fromSocket := callerOf(ctx)
 	var below bool
-	if fromSocket {
-		below = guard.Below(pid)
-	} else if supervisor := guard.Supervisor(); supervisor > 0 {
-		below = s.store.Dir() == "" || opens(supervisor, s.store.Dir())
+	switch {
+	case fromSocket && c.Ended():
+		return &perdure.Error{Code: perdure.CodeConflict, Op: op,
+			Msg: "the process that connected has ended, so it is not known whether an agent started it"}
+	case fromSocket:
+		below = guard.Below(c.PID)
+	default:
+		supervisor := guard.Supervisor()
+		below = supervisor > 0 && (s.store.Dir() == "" || opens(supervisor, s.store.Dir()))
 	}
 	if !below {
 		return nil
 	}
-	return &perdure.Error{Code: perdure.CodeConflict, Op: "check caller",
+	return &perdure.Error{Code: perdure.CodeConflict, Op: op,
 		Msg:  "a program that a loop or a run has started cannot decide for the user",
 		Hint: "the user answers gates, resumes and aborts loops, and marks false alarms, in a terminal of their own"}
 }

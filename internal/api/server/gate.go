@@ -49,7 +49,7 @@ func (s *server) answerGate(r *request) (any, error) {
 	if err := r.body(&body); err != nil {
 		return nil, err
 	}
-	if err := s.byUser(r.Context()); err != nil {
+	if err := s.approved(r.Context(), id, body.Gate, body.Token); err != nil {
 		return nil, err
 	}
 	return s.store.AnswerGate(r.Context(), id, body.Gate, body.GateDecision)

@@ -52,6 +52,8 @@ type Executor interface {
 	Check(ctx context.Context, tree *perdure.Tree) error
 	// Own makes trees the executor's.
 	Own(trees ...perdure.TreeID)
+	// GateToken returns the token of an open gate, "" if this process has not made it.
+	GateToken(ctx context.Context, tree perdure.TreeID, number int) string
 	// Work executes the executor's trees until ctx ends, then waits for running
 	// tasks.
 	Work(ctx context.Context) error

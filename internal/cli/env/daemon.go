@@ -24,7 +24,7 @@ func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
 		Reminders: e.settingPath(l, l.Loop.Reminders),
 		Handoff:   handoffConfig(l),
 		Notify: daemon.NotifyConfig{Command: l.Loop.NotifyCommand, Webhook: l.Loop.NotifyWebhook,
-			Desktop: l.Loop.NotifyDesktop, Getenv: e.Getenv},
+			Desktop: l.Loop.NotifyDesktop, Getenv: e.Getenv, ShowsTokens: e.Err.Terminal},
 		Agents:      daemon.AgentConfig{Permission: l.Loop.Permission, Model: l.Loop.Model},
 		Concurrency: l.Concurrency, DrainTimeout: l.DrainTimeout,
 		Models: daemon.ModelConfig{

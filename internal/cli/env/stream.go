@@ -3,6 +3,7 @@ package env
 import (
 	"errors"
 	"io"
+	"sync"
 	"syscall"
 
 	"github.com/perdure/perdure/internal/text/human"
@@ -15,9 +16,11 @@ const (
 )
 
 // Stream is standard output or standard error. It keeps the first error of a
-// write, so that commands print without checking each line.
+// write, so that commands print without checking each line. Write may be called from many
+// goroutines.
 type Stream struct {
-	w io.Writer
+	mu sync.Mutex // guards w, err and rest
+	w  io.Writer
 	// Width is the number of cells of a line.
 	Width int
 	// Terminal reports whether the stream is a terminal, Color whether it shows
@@ -41,6 +44,8 @@ func (e *Env) stream(w io.Writer) *Stream {
 // Write writes p. On a terminal, controls of eight bits and bidirectional controls are
 // escaped, also in JSON. After an error it discards p and reports success.
 func (s *Stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.err != nil {
 		return len(p), nil //nolint:nilerr // Failed reports it, once
 	}

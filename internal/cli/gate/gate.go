@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/view/status"
 )
 
 // Target is the run or the loop of a gate.
@@ -40,14 +41,19 @@ type Flags struct {
 	// Answer is the answer; "" shows the gate.
 	Answer string
 
-	gate                     int
-	task, text, file, reason string
+	gate                            int
+	task, text, file, reason, token string
 }
+
+// tokenVariable is the environment variable with the token of a gate.
+const tokenVariable = "PERDURE_GATE_TOKEN"
 
 // Register adds the flags that runs and loops share.
 func (f *Flags) Register(e *env.Env, cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.gate, "gate", 0, "`N` number of the gate; default: the open one")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` reason, kept with the answer")
+	cmd.Flags().StringVar(&f.token, "token", "", "`TOKEN` token of a loop's gate, needed without a terminal; - reads it "+
+		"from standard input, which ps does not show; default: $"+tokenVariable)
 	e.JSONFlag(cmd)
 }
 
@@ -163,6 +169,9 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 			return err
 		}
 	}
+	if d.Token, err = f.readToken(e); err != nil {
+		return err
+	}
 	answered, err := b.AnswerGate(ctx, t.Tree, g.Number, d)
 	if err != nil {
 		return err
@@ -180,6 +189,22 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 	})
 }
 
+// readToken returns the token of the flag, of standard input or of the environment.
+func (f *Flags) readToken(e *env.Env) (string, error) {
+	switch {
+	case f.token != "-":
+		return cmp.Or(f.token, e.Getenv(tokenVariable)), nil
+	case f.file == "-":
+		return "", env.UsageError("", "--file and --token both read standard input")
+	}
+	lines := bufio.NewScanner(e.Stdin)
+	lines.Scan()
+	if err := lines.Err(); err != nil {
+		return "", env.UsageError("", "read token: %s", err)
+	}
+	return lines.Text(), nil
+}
+
 // read returns the text of a file or of standard input.
 func read(e *env.Env, name string) (string, error) {
 	from, err := e.OpenFile(name)
@@ -195,15 +220,16 @@ func read(e *env.Env, name string) (string, error) {
 }
 
 func show(e *env.Env, g *perdure.Gate, t *Target) error {
-	text, err := Text(e.Out, g, t)
+	text, err := Text(e.Out, g, t, "")
 	if err != nil && !e.JSON {
 		return err
 	}
 	return e.Print(g, func() { e.Printf("%s", text) })
 }
 
-// Text returns the question of a gate with its answers.
-func Text(s *env.Stream, g *perdure.Gate, t *Target) (string, error) {
+// Text returns the question of a gate with its answers, who can answer, and the token if it is
+// not empty.
+func Text(s *env.Stream, g *perdure.Gate, t *Target, token string) (string, error) {
 	q, err := g.ParseQuestion()
 	if err != nil {
 		return "", err
@@ -229,7 +255,20 @@ func Text(s *env.Stream, g *perdure.Gate, t *Target) (string, error) {
 	for _, o := range q.Options {
 		b.WriteString("  " + t.Command(o.Answer) + "\n      " + s.Safe(o.Effect) + "\n")
 	}
+	for _, line := range []string{status.Approver(g.Approver), Token(token)} {
+		if line != "" {
+			b.WriteString("\n" + line + "\n")
+		}
+	}
 	return b.String() + "\n", nil
+}
+
+// Token returns the line that shows a token, "" for none.
+func Token(token string) string {
+	if token == "" {
+		return ""
+	}
+	return "token: " + token
 }
 
 // Ask returns a channel for gates whose answers the user types at the terminal until ctx
@@ -245,7 +284,7 @@ func Ask(ctx context.Context, e *env.Env, b *env.Backend) chan<- perdure.Gate {
 
 // prompt asks the user at the terminal for the answers to the gates from open, until ctx
 // ends. Answers are "ANSWER" or "ANSWER reason", for a run also "manual RESULT" or "manual
-// TASK RESULT". It repeats the question after an unknown answer.
+// TASK RESULT". It repeats the question after a refused answer.
 func prompt(ctx context.Context, e *env.Env, b *env.Backend, open <-chan perdure.Gate) {
 	lines := bufio.NewScanner(e.Stdin)
 	for {
@@ -255,25 +294,49 @@ func prompt(ctx context.Context, e *env.Env, b *env.Backend, open <-chan perdure
 			return
 		case g = <-open:
 		}
+		if g.Approver == perdure.ApproverUser {
+			continue // this terminal belongs to the user who runs the loop
+		}
 		fmt.Fprint(e.Err, "answer: ")
 		for lines.Scan() {
 			answer, rest, _ := strings.Cut(strings.TrimSpace(lines.Text()), " ")
 			if answer == "" {
 				continue
 			}
-			d := perdure.GateDecision{Answer: answer, By: env.User(), Reason: strings.TrimSpace(rest)}
-			if g.Run && answer == perdure.AnswerManual {
-				d.Text, d.Reason = d.Reason, ""
-				word, text, _ := strings.Cut(d.Text, " ")
-				if id, err := perdure.ParseTaskID(word); err == nil {
-					d.Task, d.Text = id, strings.TrimSpace(text)
-				}
+			d := decision(&g, answer, strings.TrimSpace(rest))
+			if g.Approver == perdure.ApproverToken {
+				fmt.Fprint(e.Err, "token: ")
+				lines.Scan()
+				d.Token = lines.Text()
 			}
 			_, err := b.AnswerGate(ctx, g.Tree, g.Number, d)
-			if err == nil || errors.Is(err, perdure.ErrConflict) || ctx.Err() != nil {
+			if err == nil || ctx.Err() != nil || errors.Is(err, perdure.ErrConflict) && answered(ctx, b, &g) {
 				break
 			}
 			fmt.Fprintf(e.Err, "%s\nanswer: ", cmp.Or(perdure.HintOf(err), err.Error()))
 		}
 	}
+}
+
+// decision returns what the user typed as the answer to a gate.
+func decision(g *perdure.Gate, answer, rest string) perdure.GateDecision {
+	d := perdure.GateDecision{Answer: answer, By: env.User(), Reason: rest}
+	if g.Run && answer == perdure.AnswerManual {
+		d.Text, d.Reason = d.Reason, ""
+		word, text, _ := strings.Cut(d.Text, " ")
+		if id, err := perdure.ParseTaskID(word); err == nil {
+			d.Task, d.Text = id, strings.TrimSpace(text)
+		}
+	}
+	return d
+}
+
+// answered reports whether a gate is not open any more, or cannot be read.
+func answered(ctx context.Context, b *env.Backend, g *perdure.Gate) bool {
+	gates, err := b.Gates(ctx, g.Tree)
+	if err != nil {
+		return true
+	}
+	_, open := Find(gates, g.Number)
+	return !open || g.Run // the gate of a run refuses only when its tree has ended
 }

@@ -96,10 +96,34 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 			if done, err := gateReported(ctx, b, id); leaving && done || err != nil {
 				return err
 			}
+		case perdure.EventLoopGateToken:
+			c.showNewToken(ctx, b, &e, how.since)
 		default: // the loop continues
 		}
 	}
 	return ctx.Err()
+}
+
+// token returns the token of a gate that this process has made, if standard error is a
+// terminal: an agent can read a file.
+func (c *commands) token(ctx context.Context, b *env.Backend, id perdure.TreeID, number int) string {
+	if !c.Err.Terminal || b.Local == nil {
+		return ""
+	}
+	return b.Local.GateToken(ctx, id, number)
+}
+
+// showNewToken shows the token that replaces an earlier one.
+func (c *commands) showNewToken(ctx context.Context, b *env.Backend, e *perdure.Event, since time.Time) {
+	var d struct {
+		Gate int `json:"gate"`
+	}
+	if e.Time.Before(since) || json.Unmarshal(e.Data, &d) != nil {
+		return
+	}
+	if token := c.token(ctx, b, e.Tree, d.Gate); token != "" {
+		fmt.Fprintf(c.Err, "gate %d: %s; earlier ones are not valid any more\n", d.Gate, gate.Token(token))
+	}
 }
 
 // isPaused reports whether a loop is paused now. The event can be an old one.
@@ -134,7 +158,7 @@ func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.Tr
 	if g.AnsweredAt != nil || how.aborting {
 		return false, nil
 	}
-	text, err := gate.Text(c.Err, &g, target(ctx, b, id))
+	text, err := gate.Text(c.Err, &g, target(ctx, b, id), c.token(ctx, b, id, g.Number))
 	if err != nil {
 		return false, err
 	}
@@ -174,6 +198,9 @@ func (c *commands) line(e *perdure.Event) string {
 		Level       string  `json:"risk_level"`
 		Target      string  `json:"target"`
 		Stop        bool    `json:"stop"`
+		Gate        int     `json:"gate"`
+		PID         int     `json:"pid"`
+		Program     string  `json:"program"`
 		From        string  `json:"from"`
 		To          string  `json:"to"`
 
@@ -231,6 +258,8 @@ func (c *commands) line(e *perdure.Event) string {
 		return "changed: " + c.Err.Safe(changed(d.Changes))
 	case loop.EventSelected:
 		return c.Err.Safe(d.Reason)
+	case perdure.EventLoopGateRefused:
+		return c.Err.Safe(fmt.Sprintf("gate %d: answer of process %d (%s) refused: %s", d.Gate, d.PID, d.Program, d.Why))
 	case perdure.EventLoopGateAnswered:
 		return strings.TrimSpace(fmt.Sprintf("answered: %s %s", d.Answer, c.Err.Safe(d.Reason)))
 	default:

@@ -123,7 +123,7 @@ func newProgram(t *testing.T, turn func(dir string, n int) error) *program {
 	p.write("tests/a", "pass")
 	p.write("tests/b", "fail")
 	p.Process = env.Process{Stdout: p.out, Stderr: p.errs, Cwd: p.dir, Environ: []string{"PERDURE_DIR=" + p.settings,
-		"PERDURE_TRUST=1"},
+		"PERDURE_TRUST=1", "PERDURE_LOOP_APPROVER=any"},
 		Opener: func(_ context.Context, l *settings.Loaded, why env.Purpose) (*env.Backend, error) {
 			b := &env.Backend{Client: p.client, Config: l}
 			if why == env.Execute {
@@ -152,6 +152,9 @@ func terminal(any) (int, bool) { return 100, true }
 
 // SessionID returns the session in which loops run.
 func (p *program) SessionID() string { return p.session.ID() }
+
+// GateToken returns none.
+func (p *program) GateToken(context.Context, perdure.TreeID, int) string { return "" }
 
 // Own does nothing: all loops run here.
 func (p *program) Own(...perdure.TreeID) {}

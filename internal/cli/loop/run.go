@@ -58,6 +58,8 @@ func (c *commands) newRunCommand() *cobra.Command {
 	flags.StringVar(&f.Workspace, "workspace", "", "`FOLDER` folder to work in; default: the current one")
 	flags.StringVar(&f.Scorer, "scorer", "",
 		"`COMMAND` command that prints the quality, 0 to 100; default: computed from the tests")
+	flags.StringVar((*string)(&f.Approver), "approver", string(perdure.ApproverTerminal), "`WHO` what an answer to a "+
+		"gate needs: terminal (or the token), token, user (another user) or any")
 	flags.BoolVar(&f.noWait, "no-wait", false, "exit with status 6 at a gate instead of waiting")
 	flags.BoolVar(&f.detach, "detach", false, "let the daemon run the loop and return at once")
 	c.JSONFlag(cmd)

@@ -3,6 +3,7 @@ package loop
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	settings "github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect/rules"
@@ -56,7 +57,8 @@ func (c *commands) settings(cmd *cobra.Command, kind string) (config.Config, err
 func settingsOf(l *settings.Loop) config.Config {
 	return config.Config{Agent: l.Agent, MaxIterations: l.MaxIterations, Timeout: l.Timeout,
 		IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout, GateTimeout: l.GateTimeout,
-		Plain: !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
+		Approver: perdure.Approver(l.Approver),
+		Plain:    !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
 		Detection: config.Detection(l.Detection), RiskAnswers: riskAnswers(l.Risks),
 		SnapshotRisky: config.SnapshotRisky(l.SnapshotRisky),
 		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom),

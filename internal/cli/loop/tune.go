@@ -88,7 +88,7 @@ func groups(task string) []env.FlagGroup {
 		{Title: "Task", Flags: task},
 		{Title: "Limits", Flags: "max-iterations budget-usd budget-tokens timeout idle-timeout check-timeout " +
 			"gate-timeout max-retries"},
-		{Title: "Supervision", Flags: "unattended retry-critical detection reinforcement plain"},
+		{Title: "Supervision", Flags: "unattended approver retry-critical detection reinforcement plain"},
 		{Title: "Best iteration", Flags: "keep-last require-verification quality-threshold select"},
 		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup"},
 		{Title: "Metrics", All: true, Flags: "metric coverage types lint scorer coverage-threshold " +
@@ -138,7 +138,7 @@ func flagOf(field string) string {
 // settable returns the fields that settings exist for.
 func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold",
-		"gate_timeout", "plain", "keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical",
+		"gate_timeout", "approver", "plain", "keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical",
 		"detection_budget", "overhead_percent", "detection", "detection_rules", "waivers", "risk_answers",
 		"snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent", "coverage", "types",
 		"lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}

@@ -137,7 +137,11 @@ func (s *Summary) aftermath(c *screen, e *Event) {
 // decision says what a person answered.
 func (g *gate) decision() string {
 	if g.open() {
-		return fmt.Sprintf("gate %d waits for an answer", g.Number)
+		text := fmt.Sprintf("gate %d waits for an answer", g.Number)
+		if g.Approver != "" {
+			text += " (approver: " + oneLine(string(g.Approver), maxName) + ")"
+		}
+		return text
 	}
 	text := oneLine(g.Answer, maxName)
 	if g.AnsweredBy != "" {

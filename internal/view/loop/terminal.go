@@ -252,6 +252,10 @@ func (s *Summary) question(c *screen, g *gate) {
 		c.line("  %s", c.Bold("perdure loop answer "+word(o.Answer)+" --loop "+s.ID()))
 		c.line("      %s", oneLine(o.Effect, 2*c.Width))
 	}
+	if who := status.Approver(g.Approver); who != "" {
+		c.line("")
+		c.line("  %s", who)
+	}
 }
 
 // part writes the first lines of a text, each as show returns it, after an empty line.

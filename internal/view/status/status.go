@@ -101,3 +101,18 @@ func Slowest(task perdure.TaskID, prompt string, since time.Duration, model stri
 	}
 	return text
 }
+
+// Approver writes in one line who can answer a gate; "" if it does not say.
+func Approver(a perdure.Approver) string {
+	switch a {
+	case perdure.ApproverTerminal:
+		return "Takes an answer from a terminal, or with its token. Another program of yours can open a terminal, too."
+	case perdure.ApproverToken:
+		return "Takes an answer with its token only."
+	case perdure.ApproverUser:
+		return "Takes an answer from another user than the one who runs the loop."
+	case perdure.ApproverAny:
+		return "Takes an answer from every program that no agent has started."
+	}
+	return ""
+}

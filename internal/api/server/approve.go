@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/process/caller"
+)
+
+// gate returns a gate of a tree.
+func (s *server) gate(ctx context.Context, id perdure.TreeID, number int) (perdure.Gate, bool, error) {
+	all, err := s.store.Gates(ctx, id)
+	at := slices.IndexFunc(all, func(g perdure.Gate) bool { return g.Number == number })
+	if err != nil || at < 0 {
+		return perdure.Gate{}, false, err
+	}
+	return all[at], true, nil
+}
+
+// approved returns an error if the caller cannot answer a gate, and logs that.
+func (s *server) approved(ctx context.Context, id perdure.TreeID, number int, token string) error {
+	g, ok, err := s.gate(ctx, id, number)
+	if err != nil {
+		return err
+	}
+	refusal := s.byUser(ctx)
+	if refusal == nil && ok && g.AnsweredAt == nil && !g.Run {
+		refusal = s.judge(ctx, &g, token)
+	}
+	if refusal == nil || !ok || g.Run || g.AnsweredAt != nil {
+		return refusal
+	}
+	c, _ := callerOf(ctx)
+	why := refusal.Error()
+	if e, ok := errors.AsType[*perdure.Error](refusal); ok {
+		why = e.Msg
+	}
+	if err := s.store.LogGateRefusal(ctx, id, perdure.GateRefusal{Gate: number, PID: c.PID, Program: c.Program(),
+		Why: why}); err != nil {
+		s.log.Warn("log a refused answer", "tree_id", string(id), "error", err)
+	}
+	return refusal
+}
+
+// judge returns an error if the open gate of a loop does not take an answer of the caller.
+func (s *server) judge(ctx context.Context, g *perdure.Gate, token string) error {
+	c, fromSocket := callerOf(ctx)
+	if token != "" && g.TokenHash != "" {
+		if g.HasToken(token) {
+			return nil
+		}
+		return refuseAnswer(g, "the token is not the one of gate %d", g.Number)
+	}
+	switch g.Approver {
+	case perdure.ApproverTerminal:
+		if !c.Terminal() {
+			return refuseAnswer(g, "%s does not run in the foreground of a terminal", c)
+		}
+	case perdure.ApproverToken:
+		return refuseAnswer(g, "the answer has no token")
+	case perdure.ApproverUser:
+		return s.judgeUser(g, c, fromSocket)
+	case perdure.ApproverAny, "": // "": from before there were approvers
+	}
+	return nil
+}
+
+// judgeUser requires another user than the one that runs the loop: the user of this process
+// if the caller uses its socket, else the one to whom the store belongs.
+func (s *server) judgeUser(g *perdure.Gate, c caller.Caller, fromSocket bool) error {
+	owner := os.Geteuid()
+	if !fromSocket {
+		if s.store.Dir() == "" {
+			return refuseAnswer(g, "the store is a PostgreSQL database, which does not tell who the users are")
+		}
+		owner = caller.Owner(s.store.Dir())
+	}
+	if c.UID < 0 || owner < 0 || c.UID == owner {
+		return refuseAnswer(g, "%s runs as the user that runs the loop", c)
+	}
+	return nil
+}
+
+// refuseAnswer returns the error of a caller that cannot answer a gate, with what the gate
+// takes.
+func refuseAnswer(g *perdure.Gate, format string, args ...any) error {
+	const again = "; `perdure loop resume` makes another token"
+	hint := ""
+	switch g.Approver {
+	case perdure.ApproverTerminal:
+		hint = "answer in a terminal, or with --token: the terminal that runs the loop and the notices show the token" +
+			again + "; the setting loop.approver changes what later gates take"
+	case perdure.ApproverToken:
+		hint = "use --token: the terminal that runs the loop and the notices show the token" + again
+	case perdure.ApproverUser:
+		hint = "answer as another user, for example `sudo perdure loop answer`; over the socket of `perdure serve` if the " +
+			"store is a PostgreSQL database"
+	case perdure.ApproverAny:
+	}
+	return &perdure.Error{Code: perdure.CodeConflict, Op: "answer gate", Msg: fmt.Sprintf(format, args...), Hint: hint}
+}
