@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/perdure/perdure/internal/storage/chain"
 	"github.com/perdure/perdure/internal/storage/sqldb"
@@ -57,8 +58,8 @@ type batch struct {
 	dirty    map[int64]*treeStat // changed counters
 	states   map[int64]*varState // changed states
 	vars     varWrites
-	parents  map[int64]int64 // open children to add, by parent
-	rows     map[chain.Row]bool
+	parents  map[int64]int64       // open children to add, by parent
+	rows     map[chain.Row]bool    // to read their digests at the end
 	heads    map[int64]chain.State // to record outside of the store, by tree
 	families map[int64]*family
 
@@ -163,6 +164,29 @@ func (b *batch) flushEvents(ctx context.Context) error {
 
 // errStale reports that the cache differed from the database.
 var errStale = errors.New("another process wrote out of turn")
+
+// taskEnd is the row of the end of a task.
+type taskEnd struct {
+	id, tree      int64
+	result, data  string
+	kind, message string // of the error
+	at            int64
+}
+
+// end queues the row of the end of a task, and returns its digest for the event.
+func (b *batch) end(e *taskEnd) (digest string) {
+	n := len(b.ends)
+	b.ends = append(b.ends, e.id, e.tree, e.result, e.data, e.kind, e.message, e.at)
+	return b.in.hasher.Digest(b.ends[n+2:]...)
+}
+
+// withDigest adds the digest of the row that an event is about to the data of the event.
+func withDigest(data, digest string) string {
+	if data == "" {
+		return `{"digest":"` + digest + `"}`
+	}
+	return strings.TrimSuffix(data, "}") + `,"digest":"` + digest + `"}`
+}
 
 // event appends an event to the log. data is a JSON object, "" for none.
 func (b *batch) event(tree, task int64, kind EventKind, data string) {

@@ -134,8 +134,9 @@ func (b *batch) cancelAll(ctx context.Context, st *treeStat, tasks []livingTask,
 		if t.session != 0 {
 			st.hold(t.session, -1)
 		}
-		b.ends = append(b.ends, t.id, st.tree, "", "", "cancelled", reason, b.now)
-		b.event(st.tree, t.id, EventTaskCancelled, `{"reason":`+quote(validPrefix(reason, 500))+`}`)
+		digest := b.end(&taskEnd{id: t.id, tree: st.tree, kind: "cancelled", message: reason, at: b.now})
+		data := `{"reason":` + quote(validPrefix(reason, 500)) + `}`
+		b.event(st.tree, t.id, EventTaskCancelled, withDigest(data, digest))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 
 	"github.com/perdure/perdure/internal/storage/chain"
 )
@@ -18,35 +19,67 @@ const EventTreeRemoved EventKind = "tree.removed"
 type RowKind string
 
 // The kinds of rows. Number 0 of RowIteration is the baseline; RowLoop and RowFalseAlarms
-// have no number.
+// have no number; the number of RowGateAnswer is that of the task that waits at a gate.
 const (
-	RowLoop        RowKind = chain.KindLoop
-	RowIteration   RowKind = chain.KindIteration
-	RowGate        RowKind = chain.KindGate
-	RowFalseAlarms RowKind = chain.KindFalseAlarms
+	RowLoop         RowKind = chain.KindLoop
+	RowIteration    RowKind = chain.KindIteration
+	RowGate         RowKind = chain.KindGate
+	RowFalseAlarms  RowKind = chain.KindFalseAlarms
+	RowGateAnswer   RowKind = chain.KindGateAnswer
+	RowHandoff      RowKind = chain.KindHandoff
+	RowHandoffEntry RowKind = chain.KindHandoffEntry // a part of RowHandoff
 )
 
 // LogRow appends the digest of a row, as it is at the end of the transaction, to the log, so
-// that a later change of the row is found by [Store.VerifyLog].
+// that a later change of the row is found by [Store.VerifyLog]. The tree is 0 for rows that
+// belong to no tree.
 func (tx *WriteTx) LogRow(tree int64, kind RowKind, number int) {
-	if tx.b.rows == nil {
-		tx.b.rows = make(map[chain.Row]bool)
+	tx.b.logRow(chain.Row{Tree: tree, Kind: string(kind), Number: number})
+}
+
+// LogPart is LogRow for a row that is a part of another one.
+func (tx *WriteTx) LogPart(tree int64, kind RowKind, number, part int) {
+	tx.b.logRow(chain.Row{Tree: tree, Kind: string(kind), Number: number, Part: itoa(int64(part))})
+}
+
+func (b *batch) logRow(r chain.Row) {
+	if b.rows == nil {
+		b.rows = make(map[chain.Row]bool)
 	}
-	tx.b.rows[chain.Row{Tree: tree, Kind: string(kind), Number: number}] = true
+	b.rows[r] = true
 }
 
 // maxLoggedRows bounds the digests in one event.
 const maxLoggedRows = 200
 
+// logDigests appends digests of rows of a tree to the log, by their names; "" for rows that
+// were removed.
+func (b *batch) logDigests(tree int64, digests map[string]string) error {
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(digests)), maxLoggedRows) {
+		part := make(map[string]string, len(names))
+		for _, name := range names {
+			part[name] = digests[name]
+		}
+		raw, err := json.Marshal(part)
+		if err != nil {
+			return err
+		}
+		b.event(tree, 0, EventLogRows, string(raw))
+	}
+	return nil
+}
+
+// logRemoved appends that a row of no tree was removed with its parts.
+func (b *batch) logRemoved(kind string, id int64) error {
+	return b.logDigests(0, map[string]string{chain.Row{Kind: kind, Number: int(id)}.Name(): ""})
+}
+
 // logRows appends the events with the digests of the changed rows.
 func (b *batch) logRows(ctx context.Context) error {
-	trees := make(map[int64]map[string]string)
-	add := func(tree int64) error {
-		raw, err := json.Marshal(trees[tree])
-		delete(trees, tree)
-		b.event(tree, 0, EventLogRows, string(raw))
-		return err
+	if len(b.rows) == 0 {
+		return nil
 	}
+	trees := make(map[int64]map[string]string)
 	for row := range b.rows {
 		digest, err := chain.Digest(ctx, b.tx.Query, row)
 		if err != nil {
@@ -55,15 +88,11 @@ func (b *batch) logRows(ctx context.Context) error {
 		if trees[row.Tree] == nil {
 			trees[row.Tree] = make(map[string]string)
 		}
-		if trees[row.Tree][row.Name()] = digest; len(trees[row.Tree]) == maxLoggedRows {
-			if err := add(row.Tree); err != nil {
-				return err
-			}
-		}
+		trees[row.Tree][row.Name()] = digest
 	}
 	clear(b.rows)
-	for tree := range maps.Clone(trees) {
-		if err := add(tree); err != nil {
+	for tree, digests := range trees {
+		if err := b.logDigests(tree, digests); err != nil {
 			return err
 		}
 	}
@@ -84,6 +113,7 @@ func (b *batch) flushChains(ctx context.Context) error {
 		row := b.events[i : i+eventValues]
 		e := eventOf(row)
 		if e.Tree != tree {
+			b.noteHead(tree, c)
 			var err error
 			if c, err = b.chain(ctx, e.Tree); err != nil {
 				return err
@@ -91,16 +121,21 @@ func (b *batch) flushChains(ctx context.Context) error {
 			tree, own = e.Tree, own || e.Tree == 0
 		}
 		row[eventValues-1] = b.in.hasher.Add(c, &e)
-		if b.heads != nil {
-			b.heads[tree] = *c
-		}
 	}
+	b.noteHead(tree, c)
 	if !own {
 		return nil
 	}
 	c = b.cache.chain
 	_, err := b.tx.Exec(ctx, sqlSaveChain, c.Events, c.Head.String())
 	return err
+}
+
+// noteHead keeps the head of a tree, to be recorded outside of the store.
+func (b *batch) noteHead(tree int64, c *chain.State) {
+	if b.heads != nil && c != nil {
+		b.heads[tree] = *c
+	}
 }
 
 // eventOf returns the event with the values, which batch.event appended.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -176,19 +177,21 @@ func TestRecordedHeads(t *testing.T) {
 		change(t, s, `DELETE FROM event WHERE seq > 10`)
 		change(t, s, `UPDATE event SET data = '{"attempt":1,"fence":2}' WHERE seq = 4`)
 		rechain(t, s)
-		if got := logFaults(t, s); len(got) != 1 || !strings.Contains(got[0], "log_shorter 10: the log ends with 10 events") {
+		got := logFaults(t, s)
+		if len(got) != 4 || !strings.Contains(got[3], "log_shorter 10: the log ends with 10 events") {
 			t.Errorf("a shortened log: %q", got)
 		}
+		rows := got[:3] // the results without an event
 		change(t, s, `UPDATE seq SET store = 'another'`)
-		if got := logFaults(t, s); len(got) != 1 || !strings.Contains(got[0], "store_replaced 0: the ID of the store") {
+		if got := logFaults(t, s); len(got) != 4 || !strings.Contains(got[0], "store_replaced 0: the ID of the store") {
 			t.Errorf("another ID: %q", got)
 		}
 		file, err := s.VerifyLog(t.Context())
 		if err = errors.Join(err, os.Remove(file.Heads)); err != nil {
 			t.Fatal(err)
 		}
-		if got := logFaults(t, s); len(got) != 0 {
-			t.Errorf("without the file: %q", got)
+		if got := logFaults(t, s); !slices.Equal(got, rows) {
+			t.Errorf("without the file: %q, want %q", got, rows)
 		}
 	})
 }
@@ -230,6 +233,79 @@ func TestChainBeginsAtTheUpgrade(t *testing.T) {
 		if err != nil || !v.Intact || len(v.Trees) != 1 || v.Trees[0].Unchained != 3 || v.Trees[0].First != 4 ||
 			v.Trees[0].Events != 2 {
 			t.Errorf("verified %+v, %v", v, err)
+		}
+	})
+}
+
+// Each change of a row whose digest is in the log is found, and the row is named.
+func TestChangedRowsAreFound(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		tree, _, _ := waiting(t, s, 1)
+		_, err := s.AnswerGate(t.Context(), tree.ID, 1, perdure.GateDecision{Answer: perdure.AnswerManual, Text: "written",
+			By: "user"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := leased(t, s, perdure.TreeSpec{})
+		call := begin(t, r.root, 0, "hash")
+		err = r.root.SettleCall(t.Context(), call.ID, perdure.CallResult{Response: "answer", Tries: 1, InputTokens: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ref := range []perdure.StateRef{{Scope: perdure.ScopeGlobal}, {Scope: perdure.ScopeTree, Tree: r.tree.ID}} {
+			if _, err := s.SetVar(t.Context(), ref, perdure.VarSpec{Name: "v", Value: []byte("1")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		complete(t, r.root, strings.Repeat("long ", 4000))
+		sound(t, s)
+		known := 0
+		for _, c := range []struct{ statement, want string }{
+			{`UPDATE gate_task SET text = 'another'`, string(tree.ID) + " row_changed 0: gate answer of task-0002 was changed"},
+			{`UPDATE task SET prompt = 'another' WHERE id = 2`, string(tree.ID) + " row_changed 0: prompt of task-0002 was changed"},
+			{`UPDATE call SET response = 'another'`, "row_changed 0: call-0001 was changed"},
+			{`INSERT INTO call (id, tree, task, attempt, position, fence, state, model, request_hash, open_tokens,
+				open_cost_micros, started_at, response, data, error_kind, error, tries, input_tokens, output_tokens,
+				cached_tokens, estimated) SELECT 99, tree, task, attempt, 1, fence, state, model, request_hash, open_tokens,
+				open_cost_micros, started_at, response, data, error_kind, error, tries, input_tokens, output_tokens,
+				cached_tokens, estimated FROM call WHERE id = 1`, "row_changed 0: call-0099 was inserted"},
+			{`UPDATE payload SET text = 'another'`, "row_changed 0: the long value "},
+			{`UPDATE task_end SET result = 'another'`, string(r.tree.ID) + " row_changed 0: result of task-0003 was changed"},
+			{`INSERT INTO task_end SELECT 1, 1, result, data, error_kind, error, ended_at FROM task_end`,
+				string(tree.ID) + " row_changed 0: result of task-0001 was inserted"},
+			{`UPDATE variable SET value = '2' WHERE name = 'v' AND state = (SELECT id FROM state WHERE tree = 0)`,
+				` row_changed 0: variable "v" of state-`},
+			{`DELETE FROM variable WHERE name = 'v' AND state = (SELECT id FROM state WHERE tree > 0)`,
+				string(r.tree.ID) + ` row_changed 0: variable "v" of state-`},
+		} {
+			change(t, s, c.statement)
+			got := logFaults(t, s)
+			if known++; len(got) != known || !strings.Contains(strings.Join(got, "\n"), c.want) {
+				t.Errorf("%s\nfound %s\nwant  %s", c.statement, strings.Join(got, "\n"), c.want)
+			}
+		}
+	})
+}
+
+// Rows that an earlier version wrote have no digests in the log, which is no fault.
+func TestRowsWithoutDigests(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		r := leased(t, s, perdure.TreeSpec{})
+		ref := perdure.StateRef{Scope: perdure.ScopeGlobal}
+		if _, err := s.SetVar(t.Context(), ref, perdure.VarSpec{Name: "v", Value: []byte("1")}); err != nil {
+			t.Fatal(err)
+		}
+		complete(t, r.root, "done")
+		change(t, s, `UPDATE event SET data = '{}' WHERE kind LIKE 'task.%'`,
+			`UPDATE event SET data = '{"name":"v","state_id":"state-00000001"}' WHERE kind = 'variable.set'`,
+			`UPDATE task_end SET result = 'of an earlier version'`)
+		rechain(t, s)
+		for _, fault := range logFaults(t, s) {
+			if strings.Contains(fault, "row_changed") {
+				t.Error(fault)
+			}
 		}
 	})
 }

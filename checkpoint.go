@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/storage/chain"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
@@ -355,6 +356,9 @@ func (b *batch) rollback(ctx context.Context, st *varState, at int64, report *Ro
 			one = st
 		}
 		changed, err := b.restoreAt(ctx, one, at, report, m)
+		if err == nil && changed {
+			err = b.logRestored(ctx, one, m.id)
+		}
 		if err == nil && (changed || one == st) {
 			b.event(one.tree, eventTask(one), EventCheckpointRolledBack, `{"to":`+quote(m.detail)+`,"mutation_id":"`+
 				MutationID(m.id).String()+`","state_id":"`+StateID(one.id).String()+`"}`)
@@ -366,6 +370,28 @@ func (b *batch) rollback(ctx context.Context, st *varState, at int64, report *Ro
 	}
 	clear(b.cache.states) // other states of the tree may be cached with old values
 	return b.flushStates(ctx)
+}
+
+const sqlGoneVars = `SELECT p.name FROM variable_past p WHERE p.state = $1 AND p.dead = $2
+	AND NOT EXISTS (SELECT 1 FROM variable v WHERE v.state = $1 AND v.name = p.name)`
+
+// logRestored appends the digests of the variables of a state that a mutation restored or
+// removed.
+func (b *batch) logRestored(ctx context.Context, st *varState, mutation int64) error {
+	gone, err := sqldb.Collect(ctx, b.tx.Query, sqldb.Column[string], sqlGoneVars, st.id, mutation)
+	if err != nil {
+		return err
+	}
+	digests := make(map[string]string)
+	for _, name := range gone {
+		digests[chain.Row{Kind: chain.KindVariable, Number: int(st.id), Part: name}.Name()] = ""
+	}
+	note := func(r chain.Row, d chain.Digests) { digests[r.Name()] = d.Sum.String() }
+	err = chain.Born(ctx, b.tx.Query, st.id, mutation, note)
+	if err != nil {
+		return err
+	}
+	return b.logDigests(st.tree, digests)
 }
 
 // restoreAt restores the variables of one state, and reports whether that changed any.

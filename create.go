@@ -64,17 +64,20 @@ func (b *batch) add(ctx context.Context, t *newTask) error {
 	}
 	b.hots = append(b.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), stQueued, readyAt,
 		t.spec.MaxAttempts, t.successor, t.flags|t.spec.flags(), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
-	b.addCold(t, b.now)
+	digest := b.addCold(t, b.now)
 	b.fresh[t.id] = &cold{position: t.position, depth: t.depth, priority: t.spec.Priority, prompt: t.spec.Prompt,
 		agent: t.spec.Agent, merge: t.spec.Merge, metadata: string(t.spec.Metadata), strategy: t.spec.Strategy,
 		context: t.spec.Context, createdAt: b.now}
-	b.event(t.tree, t.id, EventTaskCreated, `{"parent_id":"`+parentText(t.parent)+`","depth":`+itoa(int64(t.depth))+`}`)
+	b.event(t.tree, t.id, EventTaskCreated, `{"parent_id":"`+parentText(t.parent)+`","depth":`+itoa(int64(t.depth))+
+		`,"digest":"`+digest+`"}`)
 	return nil
 }
 
-func (b *batch) addCold(t *newTask, createdAt int64) {
+// addCold queues the row of what does not change of a task, and returns its digest.
+func (b *batch) addCold(t *newTask, createdAt int64) (digest string) {
 	b.colds = append(b.colds, t.id, t.tree, t.parent, t.depth, t.position, t.prompt.column, t.spec.Agent,
 		string(t.spec.Strategy), t.spec.Merge, t.context, string(t.spec.Metadata), t.spec.Priority, createdAt)
+	return b.in.hasher.Digest(t.prompt.column, string(t.spec.Strategy), t.spec.Merge, t.context)
 }
 
 // flags returns the flags of a task by its own strategy and policy.

@@ -83,8 +83,8 @@ func (f *finalChange) apply(ctx context.Context, b *batch) error {
 	if err := b.keepValue(ctx, st.tree, f.result); err != nil {
 		return err
 	}
-	b.ends = append(b.ends, f.id, st.tree, f.result.column, "", "", "", b.now)
-	return b.ended(ctx, f.lease, stCompleted, false, `{"by":"Final"}`)
+	digest := b.end(&taskEnd{id: f.id, tree: st.tree, result: f.result.column, at: b.now})
+	return b.ended(ctx, f.lease, stCompleted, false, withDigest(`{"by":"Final"}`, digest))
 }
 
 // take counts a queued task as claimed by no session, until ended counts its end.

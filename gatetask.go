@@ -66,6 +66,7 @@ func (l *Lease) WaitAtGate(ctx context.Context, kind GateKind, q GateQuestion) (
 		if _, err := tx.Exec(ctx, sqlAddWaiting, int64(id), key, number, q.Text); err != nil {
 			return err
 		}
+		tx.LogRow(key, RowGateAnswer, int(id))
 		return (&suspend{l: l, to: stWaiting, gate: true}).apply(ctx, tx.b)
 	})
 	return opened, err
@@ -156,6 +157,7 @@ func (g *Gate) answerRun(ctx context.Context, tx *WriteTx, key int64, d *GateDec
 		if _, err := tx.Exec(ctx, sqlAnswerWaiting, int64(t.Task), d.Answer, d.By, d.Text); err != nil {
 			return err
 		}
+		tx.LogRow(key, RowGateAnswer, int(t.Task))
 		if err := tx.b.resumeTask(ctx, key, t.Task); err != nil {
 			return err
 		}

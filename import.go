@@ -306,7 +306,7 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 		flags, 0, max(r.Attempts, 1), t.pending, r.Active.Microseconds(),
 		u.InputTokens, u.OutputTokens, u.CachedTokens, cost, u.Calls,
 		u.UnpricedCalls, started)
-	b.addCold(&t.newTask, microsOf(r.CreatedAt))
+	prompt := b.addCold(&t.newTask, microsOf(r.CreatedAt))
 	st.add(state)
 	if u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0 || cost != 0 {
 		st.spent(costLine{Depth: t.depth, Calls: u.Calls, Input: u.InputTokens, Output: u.OutputTokens,
@@ -314,8 +314,8 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	}
 	level := st.time().Level(t.depth)
 	level.Total++
-	b.event(t.tree, t.id, EventTaskCreated, `{"parent_id":"`+parentText(t.parent)+`","depth":`+itoa(int64(t.depth))+
-		`,"imported":`+quote(string(r.State))+`}`)
+	b.event(t.tree, t.id, EventTaskCreated, withDigest(`{"parent_id":"`+parentText(t.parent)+`","depth":`+
+		itoa(int64(t.depth))+`,"imported":`+quote(string(r.State))+b.importEnd(t)+`}`, prompt))
 	if r.Output != "" {
 		if err := b.importOutput(ctx, t); err != nil {
 			return err
@@ -325,15 +325,24 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 		return nil
 	}
 	level.Ended++
-	kind, message := "", ""
-	if r.Error != nil {
-		kind, message = r.Error.Kind, validPrefix(r.Error.Message, MaxErrorBytes)
-	}
 	if state == stCompleted {
 		st.time().Completed(t.depth, r.Active.Microseconds())
 	}
-	b.ends = append(b.ends, t.id, t.tree, t.result.column, t.data.column, kind, message, microsOf(r.CompletedAt))
 	return nil
+}
+
+// importEnd queues the row of the result of a terminal task. It returns the field of the
+// event with its digest, "" if the task is not terminal.
+func (b *batch) importEnd(t *recordTask) string {
+	r := t.rec
+	if !r.State.Terminal() {
+		return ""
+	}
+	e := taskEnd{id: t.id, tree: t.tree, result: t.result.column, data: t.data.column, at: microsOf(r.CompletedAt)}
+	if r.Error != nil {
+		e.kind, e.message = r.Error.Kind, validPrefix(r.Error.Message, MaxErrorBytes)
+	}
+	return `,"result_digest":"` + b.end(&e) + `"`
 }
 
 func (b *batch) importOutput(ctx context.Context, t *recordTask) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/internal/storage/chain"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
@@ -342,13 +343,19 @@ const (
 func (r *importState) apply(ctx context.Context, b *batch, fresh map[int64]int64) error {
 	rec, st := r.rec, r.st
 	before := make(map[stateVar]int64) // the version that a mutation replaced
+	digests := make(map[string]string)
 	for i := range rec.Versions {
 		v := &rec.Versions[i]
 		if v.Dead != 0 {
 			before[stateVar{int64(v.Dead), v.Name}] = fresh[int64(v.Version)]
 		}
-		if err := r.putVersion(ctx, b, fresh, i); err != nil {
+		row, err := r.putVersion(ctx, b, fresh, i)
+		if err != nil {
 			return err
+		}
+		if v.Dead == 0 {
+			name := chain.Row{Kind: chain.KindVariable, Number: int(st.id), Part: v.Name}.Name()
+			digests[name] = row.digest(&b.in.hasher)
 		}
 	}
 	st.variables, st.checkpoints = r.living, int64(len(rec.Checkpoints))
@@ -385,23 +392,26 @@ func (r *importState) apply(ctx context.Context, b *batch, fresh map[int64]int64
 		st.compacted, st.checkpoints, microsOf(rec.CreatedAt), microsOf(rec.UpdatedAt), microsPtr(rec.ExpiresAt), rec.Foreign,
 		string(rec.Extra))
 	b.event(st.tree, eventTask(st), EventVariablesImported, `{"state_id":"`+StateID(st.id).String()+`","variables":`+itoa(st.variables)+
-		`,"mutations":`+itoa(st.mutations)+`,"checkpoints":`+itoa(st.checkpoints)+`}`)
-	return err
-}
-
-func (r *importState) putVersion(ctx context.Context, b *batch, fresh map[int64]int64, i int) error {
-	v := &r.rec.Versions[i]
-	if err := b.keepValue(ctx, r.st.payloads(), r.stored[i]); err != nil {
+		`,"mutations":`+itoa(st.mutations)+`,"checkpoints":`+itoa(st.checkpoints)+`,"digested":true}`)
+	if err != nil {
 		return err
 	}
-	row := &varRow{name: v.Name, born: fresh[int64(v.Version)], column: r.stored[i].column, size: v.Size, kind: v.Type,
+	return b.logDigests(st.tree, digests)
+}
+
+func (r *importState) putVersion(ctx context.Context, b *batch, fresh map[int64]int64, i int) (row *varRow, err error) {
+	v := &r.rec.Versions[i]
+	if err := b.keepValue(ctx, r.st.payloads(), r.stored[i]); err != nil {
+		return nil, err
+	}
+	row = &varRow{name: v.Name, born: fresh[int64(v.Version)], column: r.stored[i].column, size: v.Size, kind: v.Type,
 		description: v.Description, source: v.Source, readOnly: v.Metadata.ReadOnly, ttl: v.Metadata.TTLSeconds * 1e6,
 		accessed: v.Accessed, createdAt: microsOf(v.CreatedAt), updatedAt: microsOf(v.UpdatedAt),
 		expiresAt: microsPtr(v.Metadata.ExpiresAt)}
 	if v.Dead == 0 {
 		b.writeVar(r.st, row.name, row)
-		return nil
+		return row, nil
 	}
 	b.vars.past = row.appendTo(append(b.vars.past, r.st.id, fresh[int64(v.Dead)]))
-	return nil
+	return row, nil
 }

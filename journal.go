@@ -212,7 +212,7 @@ const sqlSettleCall = `UPDATE call SET state = $2, response = $3, data = $4, err
 		input_tokens = $8, output_tokens = $9, cached_tokens = $10, estimated = $11, cost_micros = $12, ended_at = $13,
 		model = CASE WHEN $16 = '' THEN model ELSE $16 END
 	WHERE id = $1 AND state = ` + sqldb.SQLCallStarted + ` AND task = $14 AND fence = $15
-	RETURNING open_tokens, open_cost_micros, model`
+	RETURNING open_tokens, open_cost_micros, model, position, request_hash`
 
 func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	l, id := c.l, int64(c.l.Task.ID)
@@ -232,9 +232,12 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	}
 	var openTokens, openCost int64
 	var model string
-	err := b.tx.QueryRow(ctx, sqlSettleCall, []any{c.id, state, c.response.column, c.data.column, kind.Kind,
+	var position int64
+	var request string
+	args := []any{c.id, state, c.response.column, c.data.column, kind.Kind,
 		validPrefix(kind.Message, MaxErrorBytes), c.r.Tries, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens,
-		boolInt(c.r.Estimated), cost, b.now, id, l.fence, c.r.Model}, &openTokens, &openCost, &model)
+		boolInt(c.r.Estimated), cost, b.now, id, l.fence, c.r.Model}
+	err := b.tx.QueryRow(ctx, sqlSettleCall, args, &openTokens, &openCost, &model, &position, &request)
 	if err != nil {
 		return orNotFound(err, conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID))
 	}
@@ -249,9 +252,10 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	st.spent(costLine{Depth: l.Task.Depth, Model: model, Calls: 1, Input: c.r.InputTokens, Output: c.r.OutputTokens,
 		Cached: c.r.CachedTokens, Micros: micro, Unpriced: unpriced})
 	b.overspent(st, l)
-	b.event(st.tree, id, event, fmt.Sprintf(`{"call_id":%q,"model":%s,"input_tokens":%d,"output_tokens":%d,"cost_micros":%s,"tries":%d,"error":%s}`,
+	digest := b.in.hasher.Digest(append(args[1:14:14], model, l.Task.Attempts, position, request)...)
+	b.event(st.tree, id, event, fmt.Sprintf(`{"call_id":%q,"model":%s,"input_tokens":%d,"output_tokens":%d,"cost_micros":%s,"tries":%d,"error":%s,"digest":%q}`,
 		CallID(c.id), quote(model), c.r.InputTokens, c.r.OutputTokens, microsText(c.r.CostMicros), c.r.Tries,
-		quote(kind.Kind)))
+		quote(kind.Kind), digest))
 	_, err = b.tx.Exec(ctx, sqlAddUsage, id, 1, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens, micro, unpriced)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/storage/chain"
 	"github.com/perdure/perdure/internal/storage/dbblob"
 	"github.com/perdure/perdure/internal/storage/gc"
 	"github.com/perdure/perdure/internal/storage/sqldb"
@@ -327,7 +328,12 @@ func (s *Store) sweepLedgers(ctx context.Context, report *PruneReport, before in
 		if report.Bytes += l.Bytes; report.DryRun {
 			continue
 		}
-		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error { return gc.DropLedger(ctx, b.tx, l.ID) }))
+		err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+			if err := b.logRemoved(chain.KindHandoff, l.ID); err != nil {
+				return err
+			}
+			return gc.DropLedger(ctx, b.tx, l.ID)
+		}))
 		if err != nil {
 			return err
 		}

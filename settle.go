@@ -78,8 +78,8 @@ func (c *complete) apply(ctx context.Context, b *batch) error {
 	if err := b.settleVars(ctx, l); err != nil {
 		return err
 	}
-	b.ends = append(b.ends, id, l.Tree.key, c.text.column, c.data.column, "", "", b.now)
-	return b.ended(ctx, l, stCompleted, c.partial, "")
+	digest := b.end(&taskEnd{id: id, tree: l.Tree.key, result: c.text.column, data: c.data.column, at: b.now})
+	return b.ended(ctx, l, stCompleted, c.partial, withDigest("", digest))
 }
 
 const sqlHot = `SELECT fence, state, pending FROM task_hot WHERE id = $1`
@@ -217,9 +217,10 @@ func (c *fail) apply(ctx context.Context, b *batch) error {
 			return b.refused(ctx, l, "fail task", Failed)
 		}
 	}
-	b.ends = append(b.ends, id, l.Tree.key, "", "", c.f.Kind, c.f.Message, b.now)
+	digest := b.end(&taskEnd{id: id, tree: l.Tree.key, kind: c.f.Kind, message: c.f.Message, at: b.now})
 	data := `{"kind":` + quote(c.f.Kind) + `,"message":` + quote(validPrefix(c.f.Message, 500)) +
 		`,"attempt":` + itoa(int64(l.Task.Attempts)) + `,"retry":` + strconv.FormatBool(c.retried) + `}`
+	data = withDigest(data, digest)
 	if c.retried {
 		return b.retried(ctx, l, data)
 	}

@@ -3,6 +3,7 @@ package perdure
 import (
 	"context"
 
+	"github.com/perdure/perdure/internal/storage/chain"
 	"github.com/perdure/perdure/internal/storage/gc"
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
@@ -92,6 +93,9 @@ func (s *Store) sweepTemporary(ctx context.Context, report *PruneReport, now int
 				if _, err := b.tx.Exec(ctx, q, id); err != nil {
 					return err
 				}
+			}
+			if err := b.logRemoved(chain.KindState, id); err != nil {
+				return err
 			}
 			for _, q := range []string{sqlForgetPayloads, sqlForgetRefs} { // see varState.payloads
 				if _, err := b.tx.Exec(ctx, q, -id); err != nil {

@@ -416,18 +416,18 @@ func (c *varChange) rename(ctx context.Context, b *batch, st *varState, old *var
 	if taken != nil && !expired {
 		return conflictf("rename variable", "variable %q exists already", c.to)
 	}
-	m.operation, m.detail = mutRename, c.to
-	if err := b.dropVar(ctx, st, old, m); err != nil {
-		return err
-	}
 	if taken != nil { // its time to live is over
 		if err := b.dropVar(ctx, st, taken, &mutationRow{operation: mutDelete, source: "ttl"}); err != nil {
 			return err
 		}
 	}
 	next := *old
-	next.name, next.born, next.updatedAt = c.to, m.id, b.now
-	st.variables++
+	next.name, next.updatedAt = c.to, b.now
+	m.operation, m.detail, m.next = mutRename, c.to, &next
+	if err := b.mutate(ctx, st, old.name, old, m); err != nil {
+		return err
+	}
+	b.writeVar(st, old.name, nil)
 	b.writeVar(st, next.name, &next)
 	c.out = next.variable(c.key.scope, st)
 	return nil

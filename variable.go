@@ -7,6 +7,8 @@ import (
 	"errors"
 	"time"
 	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/storage/chain"
 )
 
 // VarType is the type of a variable's value.
@@ -211,14 +213,15 @@ func (b *batch) putVar(ctx context.Context, st *varState, v *varRow, m *mutation
 
 // replaceVar is putVar with the row that the caller has read, nil if there is none.
 func (b *batch) replaceVar(ctx context.Context, st *varState, old, v *varRow, m *mutationRow) error {
-	if err := b.mutate(ctx, st, v.name, old, m); err != nil {
-		return err
-	}
-	v.born, v.updatedAt, v.createdAt = m.id, b.now, b.now
+	v.updatedAt, v.createdAt = b.now, b.now
 	if old == nil {
 		st.variables++
 	} else {
 		v.createdAt, v.accessed = old.createdAt, old.accessed
+	}
+	m.next = v
+	if err := b.mutate(ctx, st, v.name, old, m); err != nil {
+		return err
 	}
 	b.writeVar(st, v.name, v)
 	return nil
@@ -254,25 +257,41 @@ func variableEvent(operation string) EventKind {
 	return EventVariableSet
 }
 
+// digest returns the digest of the row. The number of accesses changes without an event.
+func (v *varRow) digest(h *chain.Hasher) string {
+	return h.Digest(v.name, v.born, v.column, v.size, string(v.kind), v.description, v.source, boolInt(v.readOnly), v.ttl,
+		v.createdAt, v.updatedAt, v.expiresAt)
+}
+
 // mutationRow is an entry of a state's history.
 type mutationRow struct {
 	id                int64
 	operation, detail string
 	source, reason    string
 	task              int64
+	next              *varRow // the new row, nil if there is none
 }
 
-// mutate appends to the history and archives the replaced value.
+// mutate appends to the history and archives the replaced value. m.next gets the number
+// of the mutation.
 func (b *batch) mutate(ctx context.Context, st *varState, name string, old *varRow, m *mutationRow) error {
 	b.cache.seq.mutation++
 	m.id = b.cache.seq.mutation
+	digest := ""
+	if m.next != nil {
+		m.next.born = m.id
+		digest = `","digest":"` + m.next.digest(&b.in.hasher)
+	}
+	if m.operation == mutRename {
+		digest += `","to":"` + m.next.name
+	}
 	var before int64
 	if old != nil {
 		before = old.born
 		b.vars.past = old.appendTo(append(b.vars.past, st.id, m.id))
 	}
 	b.event(st.tree, m.task, variableEvent(m.operation), `{"name":`+quote(name)+`,"state_id":"`+StateID(st.id).String()+
-		`","mutation_id":"`+MutationID(m.id).String()+`"}`)
+		`","mutation_id":"`+MutationID(m.id).String()+digest+`"}`)
 	return b.countMutation(ctx, st, name, before, m)
 }
 

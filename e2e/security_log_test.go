@@ -137,3 +137,40 @@ func TestSecurityForgedLog(t *testing.T) {
 		t.Errorf("the text: status %d\n%s%s", status, out, errs)
 	}
 }
+
+// An agent that changes prompts, results or calls of a run, the answer for a task at its
+// gate, variables or a handoff ledger is found out, and the row is named.
+func TestSecurityForgedRows(t *testing.T) {
+	t.Parallel()
+	w := newWorkplace(t)
+	w.write("model.sh", "cat > prompt; exit 1\n")
+	if out, errs, status := w.try(`perdure var set limit 10 && perdure handoff start T --contract US-003.verificationContract ` +
+		`--pending one && perdure handoff step one --created src/App.tsx && perdure run first --model mock:hash && ` +
+		`{ perdure run second --model 'exec:sh model.sh,exec:sh model.sh' --call-retries 0 --max-attempts 1; ` +
+		`perdure answer $(perdure status --json | grep -o 'tree-[0-9a-f]*' | head -1) manual --text written; } && perdure gc`); status != 0 {
+		t.Fatalf("status %d: %s%s", status, out, errs)
+	}
+	if status, faults := w.verified(); status != 0 || faults != "" {
+		t.Fatalf("an untouched store, status %d: %s", status, faults)
+	}
+	whole := w.saved()
+	for _, c := range []struct{ name, statement, want string }{
+		{"prompt", `UPDATE task SET prompt = 'another' WHERE id = 1`, "row_changed prompt of task-0001 was changed"},
+		{"result", `UPDATE task_end SET result = 'another' WHERE id = 1`, "row_changed result of task-0001 was changed"},
+		{"call", `UPDATE call SET response = 'another' WHERE id = 1`, "row_changed call-0001 was changed"},
+		{"call of another request", `UPDATE call SET request_hash = 'another' WHERE id = 1`,
+			"row_changed call-0001 was changed"},
+		{"variable", `UPDATE variable SET value = '11' WHERE name = 'limit'`, `row_changed variable "limit" of state-`},
+		{"text of an answer", `UPDATE gate_task SET text = 'another'`, "row_changed gate answer of task-0"},
+		{"ledger", `UPDATE handoff SET agent = 'another'`, "row_changed handoff ledger "},
+		{"entry of a ledger", `UPDATE handoff_entry SET data = '{}' WHERE number = 1`, "row_changed entry 1 of handoff ledger "},
+		{"entry added", `INSERT INTO handoff_entry SELECT handoff, number + 100, kind, data, source, at FROM handoff_entry
+			WHERE number = 1`, "row_changed entry 101 of handoff ledger "},
+	} {
+		w.swap(whole)
+		w.forge(c.statement)
+		if status, faults := w.verified(); status != 1 || !strings.Contains(faults, c.want) {
+			t.Errorf("%s: status %d, found %q, want %q", c.name, status, faults, c.want)
+		}
+	}
+}

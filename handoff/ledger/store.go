@@ -205,6 +205,7 @@ func (h *Handoff) write(ctx context.Context, tx *perdure.WriteTx, w *Write) erro
 		if err != nil {
 			return err
 		}
+		tx.LogPart(0, perdure.RowHandoffEntry, int(h.ID), int(h.Version))
 	}
 	if h.UpdatedAt = now; w.Projected != nil {
 		h.Projected = w.Projected
@@ -230,10 +231,13 @@ type event struct {
 	Version *int64  `json:"version,omitempty"`
 	Agent   *string `json:"agent,omitempty"`
 	Fence   int64   `json:"fence,omitempty"`
+	// Digested is set if the digests of the ledger and its new entries are in the log.
+	Digested bool `json:"digested"`
 }
 
 func (h *Handoff) event(tx *perdure.WriteTx, kind perdure.EventKind, e event) error {
-	e.ID, e.Ref = h.ID, h.Ref
+	e.ID, e.Ref, e.Digested = h.ID, h.Ref, true
+	tx.LogRow(0, perdure.RowHandoff, int(h.ID))
 	return tx.AppendEvent(0, 0, kind, e)
 }
 

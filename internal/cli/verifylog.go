@@ -16,9 +16,10 @@ func (a *app) newVerifyLogCommand() *cobra.Command {
 		Use:   "verify-log [TREE...]",
 		Short: "Verify that the event log was not changed",
 		Long: "Compare the events of the trees, all without arguments, with their hash chain, with the heads of it that " +
-			"were recorded in the user's state folder, and the states, iterations, gates and false alarms of loops with " +
-			"their digests in the log. The exit status is 1 if something was changed outside of perdure. The command " +
-			"reads the store itself, also while a daemon runs.",
+			"were recorded in the user's state folder, and rows with their digests in the log: loops with their " +
+			"iterations, gates and false alarms, prompts, results and calls of tasks, variables, and handoff ledgers. " +
+			"The exit status is 1 if something was changed outside of perdure. The command reads the store itself, " +
+			"also while a daemon runs.",
 		Example:           "perdure verify-log\n perdure verify-log tree-1a2b3c4d --json",
 		GroupID:           env.GroupInspect,
 		ValidArgsFunction: a.CompleteTrees,

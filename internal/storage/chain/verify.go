@@ -53,13 +53,13 @@ type Tree struct {
 	RecordedAt time.Time
 	Faults     []Fault
 
-	head    string // in the database
-	state   State
-	last    int64             // the number of the last event
-	bad     int64             // the number of the first event whose link does not match
-	before  int64             // the number of the event before it
-	marks   []heads.Line      // still to be checked, in the order of events
-	rows    map[string]string // digests in the log
+	head   string // in the database
+	state  State
+	last   int64        // the number of the last event
+	bad    int64        // the number of the first event whose link does not match
+	before int64        // the number of the event before it
+	marks  []heads.Line // still to be checked, in the order of events
+	logged
 	missing bool
 }
 
@@ -98,14 +98,8 @@ func Verify(ctx context.Context, tx *sql.Tx, recorded []heads.Line) ([]*Tree, er
 	if err := sqldb.Each(ctx, tx.QueryContext, v.event, sqlEvents); err != nil {
 		return nil, err
 	}
-	now, err := allDigests(ctx, tx.QueryContext)
-	if err != nil {
+	if err := v.compareRows(ctx, tx); err != nil {
 		return nil, err
-	}
-	for row, digest := range now {
-		if t := v.trees[row.Tree]; t != nil {
-			t.compare(row.Name(), digest)
-		}
 	}
 	own := v.trees[0]
 	if replaced {
@@ -116,7 +110,7 @@ func Verify(ctx context.Context, tx *sql.Tx, recorded []heads.Line) ([]*Tree, er
 }
 
 func (v *verifier) tree(scan sqldb.Scan) error {
-	t := &Tree{rows: make(map[string]string)}
+	t := &Tree{logged: newLogged()}
 	if err := scan(&t.Key, &t.Name, &t.Events, &t.head, &t.Unchained); err != nil {
 		return err
 	}
@@ -139,7 +133,7 @@ func (v *verifier) mark(store string, recorded []heads.Line) (replaced bool) {
 		}
 		t := v.trees[l.Key]
 		if t == nil {
-			t = &Tree{Key: l.Key, Name: l.Tree, missing: true, rows: make(map[string]string)}
+			t = &Tree{Key: l.Key, Name: l.Tree, missing: true, logged: newLogged()}
 			v.trees[l.Key] = t
 		}
 		if t.Name == "" {
@@ -198,36 +192,17 @@ func (t *Tree) passMarks() {
 
 // read takes over what an event states of other rows.
 func (v *verifier) read(t *Tree, e *Event) error {
-	switch {
-	case e.Kind == KindRows:
-		var digests map[string]string
-		if json.Unmarshal([]byte(e.Data), &digests) == nil {
-			for name, digest := range digests {
-				t.rows[name] = digest
-			}
-		}
-	case e.Kind == KindTreeRemoved && e.Tree == 0:
+	if e.Kind == KindTreeRemoved && e.Tree == 0 {
 		var data struct {
 			Tree int64 `json:"tree"`
 		}
 		if json.Unmarshal([]byte(e.Data), &data) == nil {
 			v.removed[data.Tree] = true
 		}
+		return nil
 	}
+	t.logged.read(e)
 	return nil
-}
-
-// compare compares a row with its digest in the log.
-func (t *Tree) compare(name string, now digestPair) {
-	want, ok := t.rows[name]
-	delete(t.rows, name)
-	switch {
-	case ok && (want == now.digest || want == now.older), !ok && t.Unchained > 0:
-	case ok:
-		t.fault(FaultRow, 0, "%s was changed outside of perdure", strings.ReplaceAll(name, "_", " "))
-	default:
-		t.fault(FaultRow, 0, "%s was inserted outside of perdure", strings.ReplaceAll(name, "_", " "))
-	}
 }
 
 func (v *verifier) finish() []*Tree {
@@ -254,9 +229,9 @@ func (v *verifier) finish() []*Tree {
 // finish compares the chain with the head in the database, and reports the rows and the
 // recorded heads that are missing.
 func (t *Tree) finish() {
-	for name, digest := range t.rows {
-		if digest != "" {
-			t.fault(FaultRow, 0, "%s was removed outside of perdure", strings.ReplaceAll(name, "_", " "))
+	for row := range t.rows {
+		if !t.gone[row.whole()] {
+			t.fault(FaultRow, 0, "%s was removed outside of perdure", row.text())
 		}
 	}
 	switch lost := t.Events - t.state.Events; {

@@ -59,6 +59,7 @@ const (
 
 	SQLCallStarted   = string(rune('0' + CallStarted))
 	SQLCallCompleted = string(rune('0' + CallCompleted))
+	SQLCallFailed    = string(rune('0' + CallFailed))
 	SQLCallUncertain = string(rune('0' + CallUncertain))
 
 	SQLScopeTree      = string(rune('0' + ScopeTree))
