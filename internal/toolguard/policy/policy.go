@@ -9,7 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect/rules"
-	"github.com/perdure/perdure/internal/storage/heads"
+	"github.com/perdure/perdure/internal/storage/userdir"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
@@ -48,12 +48,13 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 		home = "" // the agent cannot name it either
 	}
 	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own, Protected: p.Protected}
-	// An agent that can write these could approve its own changes, or hide those of the log.
-	if waivers, _ := rules.OwnFile(os.Getenv); waivers != "" {
-		at.Own = append(slices.Clone(p.Own), waivers)
-	}
-	if folder := heads.Folder(os.Getenv); folder != "" {
-		at.Own = append(slices.Clone(at.Own), folder)
+	// An agent that can write these could approve its own changes, trust its own settings, or
+	// hide changes of the log.
+	waivers, _ := rules.OwnFile(os.Getenv)
+	for _, own := range []string{waivers, userdir.Config(os.Getenv), userdir.State(os.Getenv)} {
+		if own != "" {
+			at.Own = append(slices.Clip(at.Own), own)
+		}
 	}
 	found := risk.Assess(p.followed(c, at.Dir), at)
 	for i := range found {

@@ -98,12 +98,15 @@ func TestJudgeWaivers(t *testing.T) {
 	}
 }
 
-// TestJudgeHeads: the agent may not write the store, and the recorded heads of its log.
+// TestJudgeHeads: the agent may not write the store, the recorded heads of its log, and the
+// records of what the user trusts.
 func TestJudgeHeads(t *testing.T) {
-	state := t.TempDir()
+	state, config := t.TempDir(), t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
+	t.Setenv("XDG_CONFIG_HOME", config)
 	p := place(t, nil)
-	for _, name := range []string{filepath.Join(state, "perdure", "heads", "x.jsonl"), ".perdure/perdure.db"} {
+	for _, name := range []string{filepath.Join(state, "perdure", "heads", "x.jsonl"), ".perdure/perdure.db",
+		filepath.Join(config, "perdure", "trust", "0123.json"), filepath.Join(config, "perdure", "trust")} {
 		if j := p.Judge(edit(name), ""); j.Answer != risk.Block {
 			t.Errorf("%s: %+v", name, j)
 		}
