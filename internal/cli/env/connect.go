@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/api/inproc"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/storage/heads"
 )
 
@@ -132,8 +133,10 @@ func Dial(ctx context.Context, socket string) (*client.Client, error) {
 	return c, err
 }
 
-// OpenDaemon opens a daemon in this process. A store that it creates is trusted.
+// OpenDaemon opens a daemon in this process. A store that it creates is trusted. The process
+// is hidden from then on, because its environment holds the keys that agents do not get.
 func (e *Env) OpenDaemon(ctx context.Context, l *config.Loaded, cfg daemon.Config) (*daemon.Daemon, error) {
+	guard.Hide()
 	existed := HasStore(l)
 	d, err := daemon.Open(ctx, cfg)
 	if err == nil && !existed {

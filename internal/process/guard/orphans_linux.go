@@ -25,10 +25,10 @@ const markedLimit = 1 << 30
 // lost.
 const maxStops = 3
 
-// protect marks and conceals the guard before it starts its child.
+// protect marks and hides the guard before it starts its child.
 func protect() {
 	mark()
-	conceal()
+	Hide()
 }
 
 // mark gives the guard the mark that its descendants inherit. It works without; then orphans
@@ -42,10 +42,7 @@ func mark() {
 	}
 }
 
-// conceal keeps other processes of the user from tracing the guard.
-func conceal() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
-
-// startInSandbox starts the child in a sandbox. The guard is concealed only when the child
+// startInSandbox starts the child in a sandbox. The guard is hidden only when the child
 // exists, because it could not write the child's user mapping otherwise; until then no
 // foreign code runs.
 func startInSandbox(o *order) (pid int, err error) {
@@ -61,9 +58,15 @@ func startInSandbox(o *order) (pid int, err error) {
 		return 0, err
 	}
 	program := sandbox.Program{Path: o.Path, Args: o.Args, Env: o.Env, Dir: dir}
-	maker := sandbox.Maker{Exe: exe, Env: guardEnv(), Attr: childAttr(), Created: conceal}
+	maker := sandbox.Maker{Exe: exe, Env: guardEnv(), Attr: childAttr(), Created: Hide}
 	return sandbox.Start(o.Sandbox, program, maker)
 }
+
+// Hide keeps other processes of the user from tracing this process and from reading its
+// memory, its environment and its open files below /proc. The kernel writes no core dump of
+// it any more. Programs that it starts are not hidden, and processes with CAP_SYS_PTRACE are
+// not kept off. On systems other than Linux it does nothing.
+func Hide() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
 // marked reports whether a process has a lower limit than this one. It also works for
 // zombies.
