@@ -41,6 +41,13 @@ type Hooked interface {
 	Hooked() bool
 }
 
+// Inheriting is implemented by agents that get variables of this process in addition to those
+// that all agents get: the settings and keys of their vendor.
+type Inheriting interface {
+	// Inherits returns the names of these variables, NAME* for all that begin so.
+	Inherits() []string
+}
+
 // Sight is how an agent's tool calls are seen.
 type Sight string
 
@@ -62,9 +69,14 @@ type Turn struct {
 	// Dir is the workspace, an absolute path: the folder the agent starts in.
 	// Required.
 	Dir string
-	// Env are further variables, "NAME=value"; the agent also gets those of
-	// this process. Of variables given twice the last one counts.
+	// Env are further variables, "NAME=value". Of variables given twice the last one
+	// counts. Of the variables of this process the agent gets those that say where things
+	// are (PATH, HOME, locations of tool chains, proxies), those of its vendor if the
+	// vendor is known, and those of Inherit.
 	Env []string
+	// Inherit are names of further variables of this process that the agent gets, NAME* for
+	// all that begin so.
+	Inherit []string
 	// Session is what [Result].Session was after an earlier turn: the agent is
 	// to continue there. Empty is a fresh session. One that cannot be continued
 	// is an [*Error] of kind [KindSession] and nothing was done.

@@ -17,7 +17,7 @@ import (
 // claudeVar names a folder with the turns of the agent that the scripts call claude:
 // 1.jsonl, 2.jsonl and so on, each used once, with a call of a tool in each line. Its
 // prompts are appended to the file told in the folder.
-const claudeVar = "FAKE_CLAUDE"
+const claudeVar = "CLAUDE_FAKE_TURNS"
 
 // playClaude imitates Claude Code as far as loops use it: it has --settings, prints its
 // stream, and runs the hooks around its calls. Like Claude Code, it continues after

@@ -33,8 +33,8 @@ cd disk
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", head+script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "OUT="+dir, "PERDURE_DIR="+filepath.Join(dir, "disk", ".perdure"),
-		"PATH="+filepath.Dir(path)+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "OUT="+dir, "PERDURE_LOOP_ENV=OUT",
+		"PERDURE_DIR="+filepath.Join(dir, "disk", ".perdure"), "PATH="+filepath.Dir(path)+":"+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: user, HostID: os.Getuid(), Size: 1}},

@@ -66,12 +66,15 @@ func (w *workplace) read(name string) string {
 	return string(raw)
 }
 
+// agentVariables are the variables by which tests tell agents and checks where things are.
+const agentVariables = "BIN,EDITOR,FLOOD,KILLED,LOG,OUT,PIDS,SEEN,STOPPED,UNDO"
+
 // command runs a shell script in the workplace.
 func (w *workplace) command(script string, env ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.t.Context(), "sh", "-c", script)
 	cmd.Dir = w.dir
 	cmd.Env = append(os.Environ(), "PATH="+w.path, "NO_COLOR=1", "PERDURE_DIR=", "PERDURE_AGENT=",
-		"PERDURE_HANDOFF_TOKEN=")
+		"PERDURE_HANDOFF_TOKEN=", "PERDURE_LOOP_ENV="+agentVariables)
 	cmd.Env = append(append(cmd.Env, w.env...), env...)
 	return cmd
 }

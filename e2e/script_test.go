@@ -120,6 +120,7 @@ func params(s setting) testscript.Params {
 			env.Setenv("AIWG_SOCKET", filepath.Join(short, "aiwg", "s"))
 			if s.store != "" {
 				env.Setenv("PERDURE_STORE", s.store)
+				env.Setenv("PERDURE_LOOP_ENV", "PERDURE_STORE") // for the commands that agents run
 			}
 			return nil
 		},

@@ -147,7 +147,7 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 	}
 	began := time.Now()
 	result, err := a.Run(limited, &agent.Turn{
-		Prompt: prompt, Dir: r.files.Root(), IdleTimeout: max(r.cfg.IdleTimeout, 0), Hold: r.e.cfg.Hold,
+		Prompt: prompt, Dir: r.files.Root(), Inherit: r.cfg.Env, IdleTimeout: max(r.cfg.IdleTimeout, 0), Hold: r.e.cfg.Hold,
 		Env: append(append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(),
 			fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
 			w.env()...),

@@ -39,6 +39,7 @@ func begin(ctx context.Context, r *run) (string, error) {
 	}
 	r.note(EventStarted, map[string]any{"loop": ID(&r.l.Tree), "snapshot": id, "files": stats.Files,
 		"left_out": len(stats.LeftOut)})
+	r.noteWithheld()
 	return stepBaseline, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/workspace"
 )
@@ -100,10 +101,13 @@ func (r *run) scratch() (string, error) {
 	return temp, workspace.Wrap("make folder for the check", temp, os.MkdirAll(temp, 0o700))
 }
 
-// runner runs commands in the workspace.
+// runner runs commands in the workspace: the check, the metrics, the scorer. They can
+// run code that the agent wrote, so they get the variables of the allow-list and of
+// loop.env, and no key of a vendor.
 func (r *run) runner() (*metric.Runner, error) {
 	temp, err := r.scratch()
-	return &metric.Runner{Root: r.files.Root(), Scratch: temp, Env: r.checkEnv(os.Environ()), Hold: r.e.cfg.Hold}, err
+	return &metric.Runner{Root: r.files.Root(), Scratch: temp, Hold: r.e.cfg.Hold,
+		Env: r.checkEnv(environ.Base(os.Environ(), r.cfg.Env))}, err
 }
 
 // checkEnv adds the variable that marks the check as part of a loop. Commands that are

@@ -29,6 +29,8 @@ const (
 	EventRisky      perdure.EventKind = "loop.risky_call"
 	EventLevel      perdure.EventKind = "loop.reinforcement"
 	EventContext    perdure.EventKind = "loop.context"
+	// EventWithheld reports variables of the environment that agents and checks do not get.
+	EventWithheld perdure.EventKind = "loop.environment"
 	// EventHandoff reports that the work of an iteration was recorded for the agent that
 	// continues it; its data says why.
 	EventHandoff perdure.EventKind = "loop.handoff"

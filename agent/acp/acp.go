@@ -37,6 +37,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/model"
 )
@@ -57,8 +58,9 @@ type Config struct {
 	// Command is the program and its arguments; it has to speak the protocol on
 	// its standard input and output. Empty is the preset's.
 	Command []string
-	// Env are further variables, "NAME=value", in addition to those of this process and
-	// of the preset; those of a turn win over them.
+	// Env are further variables, "NAME=value", in addition to those of the preset.
+	// [agent.Turn].Env, which says what the agent gets of this process's variables, wins
+	// over them.
 	Env []string
 	// Model and Mode are the agent's own names for a model and for a mode of
 	// permissions. Empty is the agent's default; for Mode, the preset's.
@@ -225,6 +227,10 @@ type peer struct {
 	wait func() error
 }
 
+// Inherits returns the names of the variables of the preset's vendor; see [agent.Inheriting].
+// An agent without a preset has none.
+func (a *Agent) Inherits() []string { return environ.Vendor(a.cfg.Preset, a.cfg.Model) }
+
 // startProcess starts the agent's program under a guard.
 func (a *Agent) startProcess(ctx context.Context, turn *agent.Turn, stderr io.Writer) (*peer, error) {
 	inR, inW, err := os.Pipe()
@@ -239,7 +245,8 @@ func (a *Agent) startProcess(ctx context.Context, turn *agent.Turn, stderr io.Wr
 	}
 	p, err := guard.Start(ctx, guard.Config{
 		Path: a.cfg.Command[0], Args: a.cfg.Command[1:], Dir: turn.Dir,
-		Env:   slices.Concat(os.Environ(), a.preset.env(a.cfg.Ask), a.cfg.Env, turn.Env),
+		Env: slices.Concat(environ.Base(os.Environ(), slices.Concat(a.Inherits(), turn.Inherit)),
+			a.preset.env(a.cfg.Ask), a.cfg.Env, turn.Env),
 		Stdin: inR, Stdout: outW, Stderr: stderr,
 		Hold: turn.Hold, Grace: a.cfg.Grace,
 	})

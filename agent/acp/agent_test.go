@@ -172,6 +172,13 @@ func scripts() map[string]func(f *fake) int {
 			f.recv()
 			return 0
 		},
+		"environment": func(f *fake) int { // tells the variables it was given
+			p := f.begin()
+			f.message(strings.Join(os.Environ(), "\n"))
+			f.finish(p)
+			f.recv()
+			return 0
+		},
 		"dies at once": func(*fake) int {
 			fmt.Fprintln(os.Stderr, "usage: agent [options]")
 			return 2

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,6 +88,32 @@ func TestWhatAProcessIsGiven(t *testing.T) {
 	want := dir + ` <nil> by the turn {"prompt":[{"text":"do it","type":"text"}],"sessionId":"s-1"}`
 	if diff := cmp.Diff(want, got.Text); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestAgentEnvironment: an agent gets the variables of the allow-list, of its own vendor and
+// those that the turn names, and no others.
+func TestAgentEnvironment(t *testing.T) {
+	names := []string{"AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DATABASE_URL", "PERDURE_STORE", "SSH_AUTH_SOCK",
+		"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "COPILOT_GITHUB_TOKEN", "NODE_ENV"}
+	for _, name := range names {
+		t.Setenv(name, "planted")
+	}
+	for preset, want := range map[string][]string{"": {}, "claude": {"ANTHROPIC_API_KEY"}, "codex": {"OPENAI_API_KEY"},
+		"gemini": {"GEMINI_API_KEY"}, "copilot": {"COPILOT_GITHUB_TOKEN"}, "cursor": {}, "kimi": {}, "qwen": {}} {
+		tr := turn(t)
+		tr.Inherit = []string{"DATABASE_*"}
+		got, err := scripted(t, "environment", func(c *acp.Config) { c.Preset = preset }).Run(t.Context(), tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(got.Text, "\n")
+		for _, name := range names {
+			passed := slices.Contains(lines, name+"=planted")
+			if wanted := slices.Contains(append(want, "NODE_ENV", "DATABASE_URL"), name); passed != wanted {
+				t.Errorf("%q gets %s: %v", preset, name, passed)
+			}
+		}
 	}
 }
 

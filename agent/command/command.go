@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/model"
 )
@@ -90,8 +91,8 @@ type Config struct {
 	Model string
 	// Permission is what the agent may do. Presets only. Empty: PermissionEdits.
 	Permission Permission
-	// Env are further variables, "NAME=value"; the agent also gets those of
-	// this process and [agent.Turn].Env, which wins.
+	// Env are further variables, "NAME=value". [agent.Turn].Env, which says what the agent
+	// gets of this process's variables, wins over them.
 	Env []string
 	// ContextWindow is the size of the model's window in tokens; it overrides
 	// the size that the agent reports. 0: the size that the agent reports.
@@ -190,6 +191,8 @@ var (
 	_ agent.Agent   = (*Agent)(nil)
 	_ agent.Watcher = (*Agent)(nil)
 	_ agent.Hooked  = (*Agent)(nil)
+
+	_ agent.Inheriting = (*Agent)(nil)
 )
 
 // New checks the configuration and, unless its path is relative to a workspace,
@@ -218,6 +221,10 @@ func (a *Agent) Sight() agent.Sight { return a.vendor.about.Sight }
 
 // Hooked reports whether the agent runs [agent.Turn].Hook.
 func (a *Agent) Hooked() bool { return a.vendor.hooks != nil }
+
+// Inherits returns the names of the variables of the preset's vendor; see [agent.Inheriting].
+// A plain program has none.
+func (a *Agent) Inherits() []string { return environ.Vendor(a.cfg.Preset, a.cfg.Model) }
 
 // name is the name of the program in errors, without arguments, which may contain secrets.
 func (a *Agent) name() string { return fmt.Sprintf("agent %q", a.cfg.Program) }
@@ -281,7 +288,8 @@ func (a *Agent) check(turn *agent.Turn, from session) error {
 
 // environment returns the agent's environment: of duplicate variables the last applies.
 func (a *Agent) environment(turn *agent.Turn) []string {
-	own := slices.DeleteFunc(os.Environ(), func(v string) bool {
+	own := environ.Base(os.Environ(), slices.Concat(a.Inherits(), turn.Inherit))
+	own = slices.DeleteFunc(own, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(a.vendor.unset, name)
 	})

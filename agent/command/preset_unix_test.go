@@ -95,6 +95,7 @@ func TestCommandLines(t *testing.T) {
 // The variables a preset sets give way to those of the user.
 func TestPresetEnvironment(t *testing.T) {
 	t.Setenv("CLAUDECODE", "1")
+	t.Setenv("CLAUDE_CODE_ENTRYPOINT", "cli")
 	t.Setenv("OPENCODE_PERMISSION", "")
 	if err := os.Unsetenv("OPENCODE_PERMISSION"); err != nil {
 		t.Fatal(err)
@@ -109,11 +110,10 @@ func TestPresetEnvironment(t *testing.T) {
 		wantKind(t, err, agent.KindFailed)
 		return got
 	}
-	if got := ask("claude", "CLAUDECODE"); got != "" {
-		t.Errorf("claude gets CLAUDECODE=%s", got)
-	}
-	if got := ask("codex", "CLAUDECODE"); got != "1" {
-		t.Errorf("codex gets CLAUDECODE=%s", got)
+	for _, name := range []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"} {
+		if got := ask("claude", name); got != "" {
+			t.Errorf("claude gets %s=%s", name, got)
+		}
 	}
 	if got := ask("opencode", "OPENCODE_PERMISSION"); !strings.Contains(got, `"bash":"deny"`) {
 		t.Errorf("OPENCODE_PERMISSION=%s", got)

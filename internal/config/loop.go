@@ -12,8 +12,10 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/detect/rules"
+	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/risk"
+	loopconfig "github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 )
 
@@ -22,7 +24,10 @@ type Loop struct {
 	// Agent is the agent, Model the agent's own name for a model, Permission what
 	// the agent can do without asking: edits, read, all or own.
 	Agent, Model, Permission string
-	MaxIterations            int
+	// Env are names of variables that agents and checks get in addition to the allow-list,
+	// separated by commas.
+	Env           string
+	MaxIterations int
 	// Timeout bounds the agent's time in one iteration, IdleTimeout its time without
 	// output, CheckTimeout a run of the completion command.
 	Timeout, IdleTimeout, CheckTimeout time.Duration
@@ -90,6 +95,10 @@ func loopSettings(c *Config) []setting {
 		{key: "loop.permission", at: &c.Loop.Permission, value: "LEVEL", def: "edits",
 			check: oneOf("edits", "read", "all", "own"), acts: actsAs("lets agents do more without asking", "all", "own"),
 			help: "what an agent can do without asking: edits, read, all or own"},
+		{key: "loop.env", at: &c.Loop.Env, value: "NAMES", check: envNames,
+			acts: acts("passes these variables to agents and checks"),
+			help: "variables that agents and checks get in addition to the allow-list: names, and beginnings such as " +
+				"AWS_*, separated by commas"},
 		{key: "loop.max_iterations", at: &c.Loop.MaxIterations, value: "N", def: "10", check: between(1, 10_000),
 			help: "maximum iterations of a loop"},
 		{key: "loop.timeout", at: &c.Loop.Timeout, value: "TIME", def: "60m", check: positive,
@@ -155,6 +164,23 @@ func loopSettings(c *Config) []setting {
 		{key: "loop.notify.desktop", at: &c.Loop.NotifyDesktop, def: "false",
 			help: "show these events on the desktop, or else ring the bell of the terminal that follows the loop"},
 	}
+}
+
+// EnvNames returns the names of the setting loop.env.
+func (l *Loop) EnvNames() []string { return words(l.Env) }
+
+// envNames checks the names of the setting loop.env.
+func envNames(value any) string {
+	names := words(*value.(*string))
+	if len(names) > loopconfig.MaxEnv {
+		return fmt.Sprintf("it has %d names, the limit is %d", len(names), loopconfig.MaxEnv)
+	}
+	for _, name := range names {
+		if err := environ.Check(name); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
 }
 
 // risksKey is the setting of the answers to risky calls.

@@ -32,12 +32,19 @@ func (l *LoopMetrics) Measures() loopconfig.Measures {
 			*limit = -1
 		}
 	}
-	for word := range strings.SplitSeq(l.SensitivePaths, ",") {
+	m.SensitivePaths = words(l.SensitivePaths)
+	return m
+}
+
+// words returns the parts of text between commas that are not empty.
+func words(text string) []string {
+	var list []string
+	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word != "" {
-			m.SensitivePaths = append(m.SensitivePaths, word)
+			list = append(list, word)
 		}
 	}
-	return m
+	return list
 }
 
 func metricSettings(c *Config) []setting {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/text/jsontree"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -36,6 +37,7 @@ const (
 	MaxTaskBytes     = 256 << 10
 	MaxIterationsCap = 10_000
 	MaxCommandBytes  = 64 << 10
+	MaxEnv           = 100
 	maxBudgetUSD     = 1_000_000
 )
 
@@ -79,6 +81,10 @@ type Config struct {
 	// TaskType is what kind of task it is, as the settings call it that chose the
 	// agents; may be empty.
 	TaskType string `json:"task_type,omitempty"`
+	// Env are names of variables of the process that runs the loop, NAME* for all that begin
+	// so. Agents and checks get them in addition to the variables of the allow-list. At most
+	// MaxEnv.
+	Env []string `json:"env,omitempty"`
 	// MaxIterations ends the loop. 0: DefaultMaxIterations; at most
 	// MaxIterationsCap.
 	MaxIterations int `json:"max_iterations,omitempty"`
@@ -214,6 +220,11 @@ func (c *Config) validate() error {
 		p.check(strings.TrimSpace(f.value) != "", "%s is missing", f.name)
 		p.check(len(f.value) <= f.limit, "%s has %d bytes, the limit is %d", f.name, len(f.value), f.limit)
 		p.check(!strings.ContainsRune(f.value, 0), "%s contains a NUL byte", f.name)
+	}
+	p.check(len(c.Env) <= MaxEnv, "env has %d names, the limit is %d", len(c.Env), MaxEnv)
+	for _, name := range c.Env {
+		err := environ.Check(name)
+		p.check(err == nil, "env: %v", err)
 	}
 	p.check(c.Workspace == "" || filepath.IsAbs(c.Workspace), "workspace %q is not an absolute path", c.Workspace)
 	p.check(c.MaxIterations >= 1 && c.MaxIterations <= MaxIterationsCap, "max_iterations is %d, must be 1 to %d",

@@ -51,6 +51,8 @@ func weaker(field string, old, next *Config) bool {
 		return looser(old.CoverageThreshold, next.CoverageThreshold)
 	case "sensitive_coverage_threshold":
 		return looser(old.SensitiveThreshold, next.SensitiveThreshold)
+	case "env":
+		return lacks(old.Env, next.Env)
 	case "sensitive_paths":
 		return lacks(next.SensitivePaths, old.SensitivePaths)
 	}

@@ -204,6 +204,9 @@ func (c *commands) line(e *perdure.Event) string {
 		From        string  `json:"from"`
 		To          string  `json:"to"`
 
+		Variables int64    `json:"variables"`
+		Names     []string `json:"names"`
+
 		Changes []record.FieldChange `json:"changes"`
 	}
 	if json.Unmarshal(e.Data, &d) != nil {
@@ -212,6 +215,8 @@ func (c *commands) line(e *perdure.Event) string {
 	switch e.Kind {
 	case loop.EventStarted:
 		return "baseline: snapshot of " + human.Count(int64(d.Files), "file") + "; running the check"
+	case loop.EventWithheld:
+		return c.Err.Safe(withheld(d.Variables, d.Names))
 	case loop.EventIteration:
 		return fmt.Sprintf("iteration %d: %s started", d.Iteration, c.Err.Safe(d.Agent))
 	case loop.EventMeasured:
@@ -265,6 +270,15 @@ func (c *commands) line(e *perdure.Event) string {
 	default:
 		return ""
 	}
+}
+
+// withheld says how many variables agents and checks do not get, with some of the names.
+func withheld(number int64, names []string) string {
+	text := fmt.Sprintf("environment: %s not passed to agents and checks", human.Count(number, "variable"))
+	if len(names) > 0 {
+		text += ", among them " + strings.Join(names, ", ") + "; --env NAME or the setting loop.env passes a variable"
+	}
+	return text
 }
 
 func measured(iteration int, passed bool, failing, regressions int, quality *int) string {

@@ -27,6 +27,8 @@ func (t *tuning) register(cmd *cobra.Command) {
 	fl.StringVar(&t.Agent, "agent", "", "`AGENT` agent; default: the setting loop.agent")
 	fl.StringSliceVar(&t.Fallback, "fallback", nil,
 		"`AGENTS` agents that continue if the agent is not available, in order")
+	fl.StringSliceVar(&t.Env, "env", nil, "`NAMES` variables that agents and checks get in addition to the allow-list: "+
+		"NAME or NAME*")
 	t.registerLimits(fl)
 	t.registerMetrics(fl)
 	t.registerChoice(fl)
@@ -88,7 +90,7 @@ func groups(task string) []env.FlagGroup {
 		{Title: "Task", Flags: task},
 		{Title: "Limits", Flags: "max-iterations budget-usd budget-tokens timeout idle-timeout check-timeout " +
 			"gate-timeout max-retries"},
-		{Title: "Supervision", Flags: "unattended approver retry-critical detection reinforcement plain"},
+		{Title: "Supervision", Flags: "env unattended approver retry-critical detection reinforcement plain"},
 		{Title: "Best iteration", Flags: "keep-last require-verification quality-threshold select"},
 		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup"},
 		{Title: "Metrics", All: true, Flags: "metric coverage types lint scorer coverage-threshold " +
@@ -139,7 +141,7 @@ func flagOf(field string) string {
 func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold",
 		"gate_timeout", "approver", "plain", "keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical",
-		"detection_budget", "overhead_percent", "detection", "detection_rules", "waivers", "risk_answers",
+		"env", "detection_budget", "overhead_percent", "detection", "detection_rules", "waivers", "risk_answers",
 		"snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent", "coverage", "types",
 		"lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
 	if set.Agent != "" {

@@ -28,6 +28,9 @@ type State struct {
 	// the workspace is the top folder of a git repository.
 	LeftOut    []string `json:"left_out,omitempty"`
 	Repository bool     `json:"repository,omitempty"`
+	// Withheld are the first names of variables of the environment that neither agents nor
+	// checks get.
+	Withheld []string `json:"withheld,omitempty"`
 	// Ignored is the blob with the ignored files at the baseline or at the last approval.
 	// NoCleanCopy is why no clean-copy check is possible, FailedSetup the setup command
 	// that failed.

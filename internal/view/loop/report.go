@@ -80,6 +80,7 @@ func (s *Summary) facts() []fact {
 	if s.sealed != "" {
 		add("Clean-copy check", s.sealed)
 	}
+	add("Variables not passed", oneLine(strings.Join(s.standing.Withheld, ", "), maxText))
 	add("Warnings", s.lastWarning())
 	if s.cfg.Plain {
 		add("Supervision", supervisionOff)

@@ -28,8 +28,10 @@ type State struct {
 	CompletedAt   *time.Time     `json:"completed_at"`
 	Directory     string         `json:"working_directory,omitempty"`
 	Configuration *Configuration `json:"configuration,omitempty"`
-	Progress      *Checks        `json:"progress,omitempty"`
-	Metrics       *Totals        `json:"metrics,omitempty"`
+	// Withheld are names of variables of the environment that agents and checks do not get.
+	Withheld []string `json:"withheld_variables,omitempty"`
+	Progress *Checks  `json:"progress,omitempty"`
+	Metrics  *Totals  `json:"metrics,omitempty"`
 
 	Baseline          *Metrics            `json:"baseline_metrics,omitempty"`
 	History           []Iteration         `json:"iteration_history"`
