@@ -4,5 +4,5 @@
 // Package evidence runs detection over the files that changed between two snapshots,
 // and decides together with the test results which findings count. Package cleancheck
 // then repeats a check that passed in a clean copy of the work, and with the tests of
-// the baseline.
+// the baseline. Package machine records what the check uses outside of the workspace.
 package verify

@@ -210,7 +210,7 @@ func (b *excludedFiles) entry(dir *os.Root, name, p string) error {
 		}
 		b.list = append(b.list, Excluded{Path: p, Target: target, Stamp: "l" + target})
 	case info.Mode().IsRegular():
-		b.list = append(b.list, Excluded{Path: p, Size: info.Size(), Stamp: stampText(info)})
+		b.list = append(b.list, Excluded{Path: p, Size: info.Size(), Stamp: Stamp(info)})
 	}
 	if len(b.list) > b.w.cfg.MaxFiles {
 		return &Error{Kind: ErrLimit, Msg: fmt.Sprintf("more than %d ignored files", b.w.cfg.MaxFiles)}
@@ -246,8 +246,9 @@ func unlessGone(err error) error {
 	return err
 }
 
-// stampText returns a hash of the metadata of a file.
-func stampText(info fs.FileInfo) string {
+// Stamp returns a hash of the metadata of a file, which changes with every change of the file
+// that they show: size, times of modification and change, file number and mode.
+func Stamp(info fs.FileInfo) string {
 	s, ok := sysStamp(info)
 	if !ok {
 		s = stamp{size: info.Size(), modified: info.ModTime().UnixNano()}

@@ -1,0 +1,186 @@
+package machine
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// Cache is a folder of downloaded packages that checks share, because they would download
+// all of them again otherwise.
+type Cache struct {
+	// Name is the name in messages.
+	Name string
+	// Dir is the folder, absolute.
+	Dir string
+	// Env are the variables, "NAME=value", that lead tools to it.
+	Env []string
+	// Link, if set, is the path in a home folder where tools expect it.
+	Link string
+	// recorded are patterns of the parts of Dir to record; none: all of it.
+	recorded []string
+	// flat is set if files in subfolders do not count.
+	flat bool
+	// volatile reports whether tools change a file in their ordinary work.
+	volatile func(slashed string) bool
+	// hooks reports whether a new file is executed by programs that do not name it.
+	hooks func(slashed string) bool
+}
+
+// Caches returns the caches that exist for the user of an environment, sorted by name.
+func Caches(env []string) []Cache {
+	at := locations{env: env}
+	all := slices.Concat(at.goModules(), at.rust(), at.java(), at.python(), at.others())
+	all = slices.DeleteFunc(all, func(c Cache) bool {
+		info, err := os.Stat(c.Dir)
+		return err != nil || !info.IsDir() || !filepath.IsAbs(c.Dir)
+	})
+	slices.SortFunc(all, func(x, y Cache) int { return strings.Compare(x.Name, y.Name) })
+	return all
+}
+
+// Installed returns variables for the managers of installed tool chains, which otherwise
+// look for them in the home folder.
+func Installed(env []string) []string {
+	at := locations{env: env}
+	var found []string
+	for _, v := range [][2]string{{"PYENV_ROOT", ".pyenv"}, {"RBENV_ROOT", ".rbenv"}, {"NODENV_ROOT", ".nodenv"},
+		{"NVM_DIR", ".nvm"}, {"VOLTA_HOME", ".volta"}, {"ASDF_DATA_DIR", ".asdf"},
+		{"MISE_DATA_DIR", ".local/share/mise"}, {"SDKMAN_DIR", ".sdkman"}, {"RUSTUP_HOME", ".rustup"}} {
+		dir := at.folder(v[0], v[1])
+		if _, err := os.Stat(dir); err == nil && filepath.IsAbs(dir) {
+			found = append(found, v[0]+"="+dir)
+		}
+	}
+	return found
+}
+
+// locations finds folders of the user of an environment.
+type locations struct{ env []string }
+
+// get returns the value of a variable; of two the last one counts.
+func (l locations) get(name string) string { return Get(l.env, name) }
+
+// Get returns the value of a variable of an environment; of two the last one counts.
+func Get(env []string, name string) string {
+	for _, v := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+func (l locations) home() string {
+	if runtime.GOOS == "windows" {
+		return l.get("USERPROFILE")
+	}
+	return l.get("HOME")
+}
+
+// folder returns the value of a variable, else a folder in the home folder.
+func (l locations) folder(name, inHome string) string {
+	if dir := l.get(name); dir != "" {
+		return dir
+	}
+	if l.home() == "" {
+		return ""
+	}
+	return filepath.Join(l.home(), filepath.FromSlash(inHome))
+}
+
+func (l locations) goModules() []Cache {
+	dir := l.get("GOMODCACHE")
+	if dir == "" {
+		gopath, _, _ := strings.Cut(l.folder("GOPATH", "go"), string(filepath.ListSeparator))
+		dir = filepath.Join(gopath, "pkg", "mod")
+	}
+	return []Cache{{Name: "Go modules", Dir: dir, Env: []string{"GOMODCACHE=" + dir}, volatile: func(name string) bool {
+		base := name[strings.LastIndexByte(name, '/')+1:]
+		return base == "list" || base == "lock" || strings.HasSuffix(base, ".lock") ||
+			strings.HasPrefix(name, "cache/download/sumdb/") || strings.HasPrefix(name, "cache/vcs/")
+	}}}
+}
+
+// rust returns the caches of cargo. The rest of its folder has settings that can replace
+// the compiler, so each part is linked into another one.
+func (l locations) rust() []Cache {
+	dir := l.folder("CARGO_HOME", ".cargo")
+	return []Cache{
+		{Name: "cargo registry", Dir: filepath.Join(dir, "registry"), Link: ".cargo/registry",
+			recorded: []string{"src", "cache"}},
+		{Name: "cargo git", Dir: filepath.Join(dir, "git"), Link: ".cargo/git", recorded: []string{"checkouts"}},
+	}
+}
+
+func (l locations) java() []Cache {
+	var found []Cache
+	if l.home() != "" {
+		m2 := filepath.Join(l.home(), ".m2")
+		repository := filepath.Join(m2, "repository")
+		found = []Cache{{Name: "Maven repository", Dir: repository, Link: ".m2/repository", volatile: writtenByMaven},
+			{Name: "Maven wrapper", Dir: filepath.Join(m2, "wrapper"), Link: ".m2/wrapper"}}
+	}
+	gradle := l.folder("GRADLE_USER_HOME", ".gradle")
+	return append(found,
+		Cache{Name: "Gradle modules", Dir: filepath.Join(gradle, "caches"), recorded: []string{"modules-2/files-2.1"},
+			Env: []string{"GRADLE_RO_DEP_CACHE=" + filepath.Join(gradle, "caches")}},
+		Cache{Name: "Gradle wrapper", Dir: filepath.Join(gradle, "wrapper"), Link: ".gradle/wrapper",
+			volatile: func(name string) bool { return strings.HasSuffix(name, ".lck") }})
+}
+
+// writtenByMaven reports whether Maven writes a file of its repository again, also when it
+// installs a module of the project.
+func writtenByMaven(name string) bool {
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	return strings.HasSuffix(base, ".lastUpdated") || base == "resolver-status.properties" ||
+		base == "_remote.repositories" || strings.HasPrefix(base, "maven-metadata-") || strings.Contains(name, "-SNAPSHOT/")
+}
+
+// python returns the packages that pip installed for the user.
+func (l locations) python() []Cache {
+	dir := l.folder("PYTHONUSERBASE", ".local")
+	if dir == "" {
+		return nil
+	}
+	sites, err := filepath.Glob(filepath.Join(dir, "lib", "python*"))
+	if err != nil || len(sites) == 0 {
+		return nil
+	}
+	var recorded []string
+	for _, s := range sites {
+		recorded = append(recorded, "lib/"+filepath.Base(s))
+	}
+	return []Cache{{Name: "Python packages of the user", Dir: dir, Env: []string{"PYTHONUSERBASE=" + dir},
+		recorded: recorded, volatile: func(name string) bool { return strings.Contains(name, "__pycache__/") },
+		hooks: func(name string) bool {
+			base := name[strings.LastIndexByte(name, '/')+1:]
+			return base == "sitecustomize.py" || base == "usercustomize.py" || strings.HasSuffix(base, ".pth")
+		}}}
+}
+
+func (l locations) others() []Cache {
+	var found []Cache
+	add := func(name, variable, inHome string, linked bool) {
+		c := Cache{Name: name, Dir: l.folder(variable, inHome)}
+		if linked {
+			c.Link = inHome
+		}
+		if variable != "" {
+			c.Env = []string{variable + "=" + c.Dir}
+		}
+		found = append(found, c)
+	}
+	add("NuGet packages", "NUGET_PACKAGES", ".nuget/packages", false)
+	add("Ruby gems", "", ".gem", true)
+	add("Ruby gems (XDG)", "", ".local/share/gem", true)
+	add("Mix archives", "", ".mix", true)
+	add("Hex packages", "", ".hex", true)
+	add("Corepack", "COREPACK_HOME", ".cache/node/corepack", false)
+	browsers := map[string]string{"darwin": "Library/Caches/ms-playwright", "windows": "AppData/Local/ms-playwright"}
+	add("Playwright browsers", "PLAYWRIGHT_BROWSERS_PATH", cmp.Or(browsers[runtime.GOOS], ".cache/ms-playwright"), false)
+	return found
+}
