@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/config"
@@ -23,7 +26,7 @@ import (
 func (r *run) checksCleanCopy() bool { return !r.cfg.Plain && r.cfg.Sealed != config.SealOff }
 
 // keepIgnored records the current ignored files: they are part of clean copies as
-// long as they do not change.
+// long as they do not change. It also records what the check uses of the machine.
 func (r *run) keepIgnored(ctx context.Context) error {
 	if !r.checksCleanCopy() {
 		return nil
@@ -32,8 +35,30 @@ func (r *run) keepIgnored(ctx context.Context) error {
 	if err != nil {
 		return refusal(err)
 	}
-	r.state.Ignored, err = r.saveBlob(ctx, kept)
+	if r.state.Ignored, err = r.saveBlob(ctx, kept); err != nil {
+		return err
+	}
+	m, err := cleancheck.RecordMachine(ctx, r.copyEnv(), r.files.Root(),
+		project.Programs(r.cfg.Until+"\n"+r.cfg.SealedSetup))
+	if err != nil {
+		return refusal(err)
+	}
+	r.state.Tools = m.Tools
+	r.state.MachineFiles, err = r.saveBlob(ctx, m.Files)
 	return err
+}
+
+// copyEnv is the environment from which clean copies take theirs.
+func (r *run) copyEnv() []string { return environ.Base(os.Environ(), r.cfg.Env) }
+
+// knownMachine returns what the check used of the machine at the loop's start; nil if a
+// version started the loop that did not record it.
+func (r *run) knownMachine(ctx context.Context) (*cleancheck.Machine, error) {
+	if r.state.Tools == nil {
+		return nil, nil
+	}
+	files, err := r.loadBlob(ctx, r.state.MachineFiles)
+	return &cleancheck.Machine{Tools: r.state.Tools, Files: files}, err
 }
 
 // checkCompletion repeats the check in a clean copy: the loop is completed when it passes
@@ -77,9 +102,9 @@ func cleanCopyNote(out *state.Outcome) string {
 	switch v := out.CleanCopy; {
 	case v == nil:
 	case v.State == cleancheck.Passed:
-		return ", in a clean copy too"
+		return ", in a clean copy too" + v.Isolation.Words()
 	case v.State == cleancheck.Partly:
-		return ", in a clean copy too " + v.Why
+		return ", in a clean copy too" + v.Isolation.Words() + "; it " + v.Why
 	case v.State == cleancheck.Impossible:
 		return "; it could not be checked in a clean copy: " + v.Why
 	case v.State == cleancheck.Failed:
@@ -153,13 +178,23 @@ func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.
 		}
 	}
 	c.Since, c.Found = look.since, look.found
-	cfg := cleancheck.Config{Files: r.files, Run: r.checkCopy}
+	cfg := cleancheck.Config{Files: r.files, Run: r.checkCopy, Env: r.copyEnv(), Pass: r.cfg.Env,
+		Open: r.state.NoSandbox}
+	if home := filepath.Dir(r.e.cfg.Dir); !strings.HasPrefix(r.files.Root(), home+string(filepath.Separator)) {
+		cfg.Hidden = []string{home} // the store
+	}
+	if cfg.Machine, err = r.knownMachine(ctx); err != nil {
+		return nil, err
+	}
 	if r.cfg.SealedSetup != "" {
 		cfg.Setup = r.setUpCopy
 	}
 	v, err := cleancheck.Check(ctx, cfg, c)
 	if err != nil {
 		return nil, refusal(err)
+	}
+	if v.Isolation.Why == cleancheck.BaselineNeedsMore {
+		r.state.NoSandbox = v.Isolation.Why
 	}
 	if v.State == cleancheck.Impossible {
 		r.state.NoCleanCopy, r.state.FailedSetup = v.Why, r.cfg.SealedSetup
@@ -172,7 +207,7 @@ func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.
 // runnerIn runs commands in a copy.
 func (r *run) runnerIn(at *cleancheck.Place) *metric.Runner {
 	return &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: r.checkEnv(at.Env),
-		Hold: append(slices.Clip(r.e.cfg.Hold), at.Hold)}
+		Hold: append(slices.Clip(r.e.cfg.Hold), at.Hold), Sandbox: at.Sandbox}
 }
 
 // checkCopy runs the completion command in a copy.
@@ -187,7 +222,9 @@ func (r *run) checkCopy(ctx context.Context, at *cleancheck.Place, than *testrep
 
 // setUpCopy runs the command that makes what the check needs.
 func (r *run) setUpCopy(ctx context.Context, at *cleancheck.Place) (problem string, err error) {
-	ran, err := r.runnerIn(at).Run(ctx, &project.Command{Script: r.cfg.SealedSetup, Dir: "."}, r.cfg.CheckTimeout)
+	in := r.runnerIn(at)
+	in.Sandbox = at.WithNetwork()
+	ran, err := in.Run(ctx, &project.Command{Script: r.cfg.SealedSetup, Dir: "."}, r.cfg.CheckTimeout)
 	if err != nil {
 		return "", err
 	}

@@ -35,7 +35,7 @@ func (b *bench) ask(w record.Control) {
 	b.ok(b.records.Ask(b.Context(), b.tree.ID, w))
 }
 
-// workUntil works until a file holds something, and then aborts the loop.
+// workUntil works until a file that matches a pattern holds something, and then aborts the loop.
 func (b *bench) workUntil(started string) record.Loop {
 	b.Helper()
 	done := make(chan struct{})
@@ -44,9 +44,12 @@ func (b *bench) workUntil(started string) record.Loop {
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			if text, err := os.ReadFile(started); err == nil && len(text) > 0 {
-				b.ask(record.Abort)
-				return
+			found, _ := filepath.Glob(started)
+			for _, name := range found {
+				if text, err := os.ReadFile(name); err == nil && len(text) > 0 {
+					b.ask(record.Abort)
+					return
+				}
 			}
 			select {
 			case <-tick.C:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/workspace"
 )
@@ -39,6 +40,9 @@ type Runner struct {
 	Root, Scratch string
 	// Env is the environment of commands; nil is that of this process.
 	Env []string
+	// Sandbox, if set, is what commands can reach; where the system refuses it, Run returns
+	// a *sandbox.Error.
+	Sandbox *sandbox.Config
 	// Hold are files kept open until a command and all processes that it started have
 	// ended.
 	Hold []*os.File
@@ -112,9 +116,12 @@ func (r *Runner) command(ctx context.Context, c *project.Command, limit time.Dur
 	}
 	env = slices.Concat(env, c.Env)
 	err = guard.Run(limited, guard.Config{Path: "sh", Args: []string{"-c", c.Script}, Dir: dir, Env: env, Stdout: to.out,
-		Stderr: to.errs, Hold: r.Hold})
+		Stderr: to.errs, Hold: r.Hold, Sandbox: r.Sandbox})
 	if ctx.Err() != nil {
 		return 0, false, ctx.Err()
+	}
+	if refused, ok := errors.AsType[*sandbox.Error](err); ok {
+		return 0, false, refused
 	}
 	var ended *guard.ExitError
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/toolguard/policy"
+	"github.com/perdure/perdure/internal/verify/machine"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -37,6 +38,12 @@ type State struct {
 	Ignored     string `json:"beside,omitempty"`
 	NoCleanCopy string `json:"unsealable,omitempty"`
 	FailedSetup string `json:"unprepared,omitempty"`
+	// Tools is the PATH of the check with its programs, MachineFiles the blob with the record
+	// of shared caches and of the folders of PATH, both of the same time as Ignored; nil for a
+	// loop of an older version. NoSandbox is why clean copies run without a sandbox.
+	Tools        *machine.Tools `json:"tools,omitempty"`
+	MachineFiles string         `json:"machine_files,omitempty"`
+	NoSandbox    string         `json:"no_sandbox,omitempty"`
 	// Metering is the plan of the metrics, with those of the baseline.
 	Metering metric.Plan `json:"metering,omitzero"`
 	// Past is set for an imported loop.

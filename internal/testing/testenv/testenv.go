@@ -5,6 +5,7 @@ package testenv
 import (
 	"errors"
 	"os"
+	"path/filepath"
 
 	"github.com/perdure/perdure/internal/testing/effort"
 )
@@ -20,6 +21,11 @@ import (
 // do not vet it, and run without the race detector.
 func Set() {
 	err := os.Setenv("GOFLAGS", "-trimpath -vet=off")
+	if os.Getenv("GOCACHE") == "" { // tests can pass it to clean copies
+		if dir, dirErr := os.UserCacheDir(); dirErr == nil {
+			err = errors.Join(err, os.Setenv("GOCACHE", filepath.Join(dir, "go-build")))
+		}
+	}
 	if dir := MemoryDir(); dir != "" && !effort.Long() {
 		err = errors.Join(err, os.Setenv("TMPDIR", dir))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/evidence"
+	"github.com/perdure/perdure/internal/verify/machine"
 	"github.com/perdure/perdure/internal/workspace"
 )
 
@@ -54,6 +55,9 @@ type Verdict struct {
 	// and other remarks.
 	Overlay []string `json:"overlay,omitempty"`
 	Notes   []string `json:"notes,omitempty"`
+	// Isolation says what separated the check from the rest of the machine; nil in verdicts
+	// of older versions.
+	Isolation *Isolation `json:"isolation,omitempty"`
 	// Runs is how often the command ran; CopyMS and TookMS are the times of the copies and
 	// of everything, Copied and Bytes the size of the first copy.
 	Runs   int   `json:"runs"`
@@ -83,6 +87,16 @@ type Config struct {
 	Files *workspace.Workspace
 	// Temp is the folder for copies; empty is the system's.
 	Temp string
+	// Env is the environment of the check, from which a copy takes all variables except those
+	// of folders that it has itself. Required. Pass are the names of such variables that are
+	// passed nevertheless; their folders can be written.
+	Env, Pass []string
+	// Machine is what the check used at the loop's start; nil if it is not known.
+	Machine *Machine
+	// Hidden are folders that the check cannot see in a sandbox.
+	Hidden []string
+	// Open, if set, is why no sandbox is used: [BaselineNeedsMore] in an earlier check.
+	Open string
 	// Run runs the completion command in a copy. Required. than are the expected results:
 	// tests that passed there and fail now may be run again. Errors are those of the
 	// machine and of the context.
@@ -115,14 +129,25 @@ type sealing struct {
 	c     *Candidate
 	drift *drift
 	v     *Verdict
+	// env is the environment of copies, caches are those that they share.
+	env    []string
+	caches []machine.Cache
+	// excluded are changed files in caches that are not shared.
+	excluded []string
+	// confined is set while commands run in a sandbox.
+	confined bool
+	// withCaches is set while caches in the workspace are part of a copy.
+	withCaches bool
 }
 
 // Check runs a clean-copy check. Errors are those of the context and of the snapshots; a
 // machine on which no copy can be made makes the check impossible.
 func Check(ctx context.Context, cfg Config, c *Candidate) (*Verdict, error) {
 	began := time.Now()
-	s := &sealing{Config: cfg, c: c, v: &Verdict{State: Passed, Of: c.Of}}
-	err := s.check(ctx)
+	s := &sealing{Config: cfg, c: c, env: slices.Clone(cfg.Env), confined: cfg.Open == ""}
+	s.v = &Verdict{State: Passed, Of: c.Of, Isolation: &Isolation{Home: true, Environment: true, Network: s.confined,
+		Writes: s.confined, Why: cfg.Open}}
+	err := s.checkAll(ctx)
 	s.v.TookMS = time.Since(began).Milliseconds()
 	var machine *copyError
 	if errors.As(err, &machine) && ctx.Err() == nil {
@@ -130,6 +155,21 @@ func Check(ctx context.Context, cfg Config, c *Candidate) (*Verdict, error) {
 		return s.v, nil
 	}
 	return s.v, err
+}
+
+// checkAll compares the machine, and runs the check in a sandbox and, if need be, without.
+func (s *sealing) checkAll(ctx context.Context) error {
+	if err := s.compareMachine(ctx); err != nil || s.v.State != Passed {
+		return err
+	}
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	if err := s.checkOpen(ctx); err != nil {
+		return err
+	}
+	s.hidesBehind()
+	return nil
 }
 
 // copyError is the error of a copy that could not be made.
@@ -190,6 +230,9 @@ func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Rep
 		return nil, &copyError{err}
 	}
 	defer func() { _ = at.Close() }() // the next check removes what is left
+	if err := s.furnish(ctx, at); err != nil {
+		return nil, &copyError{err}
+	}
 	copied, err := s.Files.CopyTo(ctx, of, at.Root, nil)
 	if err != nil && !errors.Is(err, workspace.ErrDiskFull) {
 		return nil, err
@@ -215,14 +258,27 @@ func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Rep
 	}
 	s.v.CopyMS += time.Since(began).Milliseconds()
 	failpoint.Hit("sealed.copied")
+	return s.command(ctx, at, than)
+}
+
+// command runs the setup command and the completion command in a copy.
+func (s *sealing) command(ctx context.Context, at *Place, than *testreport.Report) (*outcome, error) {
 	if s.Setup != nil {
-		problem, err := s.Setup(ctx, at)
+		problem := ""
+		err := s.unlessRefused(at, func() (err error) {
+			problem, err = s.Setup(ctx, at)
+			return err
+		})
 		if err != nil || problem != "" {
 			return &outcome{problem: problem}, err
 		}
 	}
 	s.v.Runs++
-	r, err := s.Run(ctx, at, than)
+	var r *Result
+	err := s.unlessRefused(at, func() (err error) {
+		r, err = s.Run(ctx, at, than)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -314,7 +370,9 @@ func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error)
 	}
 	if len(s.drift.left)+len(s.drift.caches) > 0 {
 		all := slices.Concat(s.drift.same, s.drift.heldFiles(), s.drift.left, s.drift.caches)
+		s.withCaches = true
 		with, err := s.run(ctx, s.c.Of, s.c.Now.Report, nil, all)
+		s.withCaches = false
 		if err != nil {
 			return nil, err
 		}
@@ -366,8 +424,19 @@ func (s *sealing) compare(ctx context.Context, worse []string) error {
 		s.impossible("the baseline does not reach its own result in a clean copy either: " + clip.LastLine(base.Output))
 		return nil
 	}
-	s.failed(detect.TestFailure, "the check passes in the workspace and fails in a clean copy, where the baseline "+
-		"passes: "+some(worse), tests(worse), nil)
+	why := "the check passes in the workspace and fails in a clean copy, where the baseline passes: " + some(worse)
+	if s.confined {
+		s.confined = false
+		with, err := s.run(ctx, s.c.Of, s.c.Now.Report, nil, slices.Concat(s.drift.same, s.drift.heldFiles()))
+		s.confined = true
+		if err != nil {
+			return err
+		}
+		if len(s.lacks(with)) == 0 {
+			why += ". It passes with the network and with writes outside of the copy"
+		}
+	}
+	s.failed(detect.TestFailure, why, tests(worse), nil)
 	return nil
 }
 

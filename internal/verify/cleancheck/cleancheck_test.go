@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/loop/metric"
+	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
@@ -38,6 +39,9 @@ type bench struct {
 	before   workspace.ID
 	baseline cleancheck.Result
 	kept     []byte
+	machine  *cleancheck.Machine
+	env      []string // added to that of this process
+	pass     []string
 	runs     int
 	whole    bool
 }
@@ -46,7 +50,8 @@ type bench struct {
 // and runs the check.
 func newBench(t *testing.T, check string, files map[string]string) *bench {
 	t.Helper()
-	b := &bench{T: t, dir: filepath.Join(t.TempDir(), "work"), temp: t.TempDir(), check: check}
+	b := &bench{T: t, dir: filepath.Join(t.TempDir(), "work"), temp: t.TempDir(), check: check,
+		pass: []string{"GOCACHE"}} // building Go's library takes too long for each test
 	b.ok(os.MkdirAll(b.dir, 0o700))
 	_, plain := files["nogit"]
 	delete(files, "nogit")
@@ -113,7 +118,7 @@ func (b *bench) run(ctx context.Context, at *metric.Runner) (*cleancheck.Result,
 // here runs the check in the workspace.
 func (b *bench) here() cleancheck.Result {
 	b.Helper()
-	r, err := b.run(b.Context(), &metric.Runner{Root: b.dir, Scratch: b.TempDir()})
+	r, err := b.run(b.Context(), &metric.Runner{Root: b.dir, Scratch: b.TempDir(), Env: append(os.Environ(), b.env...)})
 	b.ok(err)
 	return *r
 }
@@ -132,7 +137,12 @@ func (b *bench) begin() {
 	var err error
 	b.kept, err = cleancheck.Keep(b.Context(), b.files)
 	b.ok(err)
+	b.machine, err = cleancheck.RecordMachine(b.Context(), b.environ(), b.dir, project.Programs(b.check))
+	b.ok(err)
 }
+
+// environ is the environment of checks.
+func (b *bench) environ() []string { return environ.Base(append(os.Environ(), b.env...), nil) }
 
 // seal checks the current files, which have to pass in the workspace.
 func (b *bench) seal() *cleancheck.Verdict {
@@ -148,14 +158,15 @@ func (b *bench) seal() *cleancheck.Verdict {
 	found, err := evidence.Run(b.Context(), b.files, since, detect.Input{Now: time.Now()})
 	b.ok(err)
 	b.runs = 0
-	cfg := cleancheck.Config{Files: b.files, Temp: b.temp,
+	cfg := cleancheck.Config{Files: b.files, Temp: b.temp, Env: b.environ(), Pass: b.pass, Machine: b.machine,
 		Run: func(ctx context.Context, at *cleancheck.Place, _ *testreport.Report) (*cleancheck.Result, error) {
 			b.runs++
-			return b.run(ctx, &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env, Hold: []*os.File{at.Hold}})
+			return b.run(ctx, &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env, Hold: []*os.File{at.Hold},
+				Sandbox: at.Sandbox})
 		}}
 	if b.setup != "" {
 		cfg.Setup = func(ctx context.Context, at *cleancheck.Place) (string, error) {
-			r := &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env}
+			r := &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env, Sandbox: at.WithNetwork()}
 			ran, err := r.Run(ctx, &project.Command{Script: b.setup, Dir: "."}, time.Minute)
 			if err != nil || ran.Exit == 0 {
 				return "", err

@@ -13,6 +13,10 @@
 // Tests that were weakened (as package detect reports) are then replaced by the
 // baseline's versions in a second copy. See overlay.go for the rules.
 //
-// A copy is not a sandbox: its commands reach the network, the user's home folder with its
-// caches, and other processes.
+// Each run in a copy has a home folder, build caches and folders for temporary files of its
+// own, and the PATH of the loop's start; a check of which a program was replaced since fails.
+// Caches of downloaded packages are shared unless recorded files in them were changed. On
+// Linux it runs in a sandbox without network and without writes outside of the copy, where
+// the system allows it and the baseline passes in it; the verdict says so. Commands see and
+// signal other processes of the user.
 package cleancheck

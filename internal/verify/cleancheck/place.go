@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/internal/storage/filelock"
 )
 
@@ -15,8 +16,10 @@ type Place struct {
 	// Root is the folder of the copy, with the name of the workspace; Scratch is a folder
 	// for results next to it.
 	Root, Scratch string
-	// Env is the environment of the process, with the workspace's path replaced by Root.
+	// Env is the environment of commands, with the workspace's path replaced by Root.
 	Env []string
+	// Sandbox is the sandbox of commands; nil if they run without.
+	Sandbox *sandbox.Config
 	// Hold is kept open until a command, and all processes that it started, have ended.
 	Hold *os.File
 
@@ -73,8 +76,17 @@ func lockedPlace(temp, root string) (*Place, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	p.Env = elsewhere(os.Environ(), root, p.Root)
 	return p, nil
+}
+
+// WithNetwork returns the sandbox of commands that need the network.
+func (p *Place) WithNetwork() *sandbox.Config {
+	if p.Sandbox == nil {
+		return nil
+	}
+	with := *p.Sandbox
+	with.Network = true
+	return &with
 }
 
 // Close removes the copy.

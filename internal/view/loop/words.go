@@ -203,13 +203,21 @@ func sealedText(v *cleancheck.Verdict) string {
 		milliseconds(v.CopyMS), human.Count(int64(v.Runs), "run"), milliseconds(v.TookMS))
 	switch v.State {
 	case cleancheck.Passed:
-		return "it passes in a clean copy" + cost
+		return "it passes in a clean copy" + v.Isolation.Words() + why(v) + cost
 	case cleancheck.Partly:
-		return "it passes in a clean copy " + v.Why + cost
+		return "it passes in a clean copy" + v.Isolation.Words() + why(v) + "; it " + v.Why + cost
 	case cleancheck.Failed:
 		return v.Why + cost
 	case cleancheck.Impossible:
 		return "not possible: " + v.Why + cost
 	}
 	return string(v.State)
+}
+
+// why returns why a clean-copy check had no sandbox.
+func why(v *cleancheck.Verdict) string {
+	if v.Isolation == nil || v.Isolation.Why == "" {
+		return ""
+	}
+	return ", because " + v.Isolation.Why
 }

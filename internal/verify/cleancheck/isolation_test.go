@@ -1,0 +1,259 @@
+package cleancheck_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/process/sandbox"
+	"github.com/perdure/perdure/internal/verify/cleancheck"
+)
+
+// sandboxed reports whether this machine has sandboxes.
+func (b *bench) sandboxed() bool {
+	b.Helper()
+	dir := b.TempDir()
+	err := guard.Run(b.Context(), guard.Config{Path: "true", Sandbox: &sandbox.Config{Writable: []string{dir}, Temp: dir}})
+	_, refused := errors.AsType[*sandbox.Error](err)
+	if refused && os.Getenv("CI") != "" && os.Getenv("RUNNER_OS") == "Linux" {
+		b.Log("no sandbox in CI: ", err)
+	}
+	return !refused
+}
+
+// user returns a workspace of a user with a home folder of his own. Its check passes if the
+// script does, or where the work is done.
+func user(t *testing.T, script string, files map[string]string) (*bench, string) {
+	t.Helper()
+	files["check.sh"] = "if grep -qs good work || { " + script + "; }; then echo 'ok 1 - a'; else echo 'not ok 1 - a'; " +
+		"bad=1; fi; echo 1..1; exit ${bad:-0}"
+	files["work"] = "bad"
+	b := newBench(t, "sh check.sh", files)
+	home := filepath.Join(t.TempDir(), "user")
+	b.ok(os.MkdirAll(home, 0o700))
+	b.env = []string{"HOME=" + home, "XDG_CONFIG_HOME=", "PYTHONUSERBASE=", "PATH=" + filepath.Join(home, "bin") + ":" +
+		os.Getenv("PATH")}
+	return b, home
+}
+
+// TestHiddenState: a check that passes because of files that the agent left outside of the
+// workspace, or of a variable, does not pass in a copy.
+func TestHiddenState(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"home":     "[ -e ~/mark ]",
+		"config":   `[ -e "${XDG_CONFIG_HOME:-$HOME/.config}/mark" ]`,
+		"cache":    `[ -e "${XDG_CACHE_HOME:-$HOME/.cache}/mark" ]`,
+		"variable": `[ "$LD_AUDIT$NODE_OPTIONS$PYTHONPATH$HIDDEN" ]`,
+		"temp":     `[ -e "$MARKED/mark" ] || [ -e "$TMPDIR/mark" ]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, home := user(t, script, map[string]string{})
+			b.begin()
+			temp := t.TempDir()
+			b.env = append(b.env, "NODE_OPTIONS=--max-old-space-size=100", "PYTHONPATH=/x", "HIDDEN=1", "TMPDIR="+temp)
+			for _, dir := range []string{home, filepath.Join(home, ".config"), filepath.Join(home, ".cache"), temp} {
+				b.ok(errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "mark"), nil, 0o600)))
+			}
+			v := b.seal()
+			if v.State == cleancheck.Passed || v.State == cleancheck.Partly {
+				t.Errorf("it passes: %+v", v)
+			}
+		})
+	}
+}
+
+// TestStateBetweenRuns: a run in a copy finds nothing that an earlier one left.
+func TestStateBetweenRuns(t *testing.T) {
+	t.Parallel()
+	// Passes in the workspace and from the second run in a copy on.
+	b, _ := user(t, `if [ "$(basename "$(dirname "$PWD")")" = copy ]; then for d in ~ /tmp /var/tmp /dev/shm "$TMPDIR"; do
+		[ -e "$d/perdure-seen" ] && cat $d/perdure-seen && found=1; echo x > $d/perdure-seen; done; [ $found ]; fi`,
+		map[string]string{".gitignore": "left\n"})
+	if !b.sandboxed() {
+		t.Skip("without a sandbox /tmp is shared")
+	}
+	b.begin()
+	b.put(map[string]string{"left": "x", "other": "y"})
+	if v := b.seal(); v.State != cleancheck.Impossible && v.State != cleancheck.Failed || v.Runs < 2 {
+		t.Errorf("a later run passes: %+v", v)
+	}
+	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		_ = os.Remove(filepath.Join(dir, "perdure-seen")) // of a run without a sandbox
+	}
+}
+
+// TestReplacedTool: a program of the check that was changed, or that another one earlier on
+// PATH hides, is a regression that names it; other programs are noted.
+func TestReplacedTool(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ put, old, says string }{
+		"changed": {"real/tool", "old/tool", "content of "},
+		"hidden":  {"bin/tool", "old/tool", "tool is "},
+		"link":    {"", "old/tool", " leads to "},
+		"removed": {"-", "old/tool", "no longer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, home := user(t, "false", map[string]string{})
+			b.check = "tool && sh check.sh"
+			b.env = append(b.env, "PATH="+home+"/bin:"+home+"/old:"+os.Getenv("PATH"))
+			program := func(name, text string) {
+				name = filepath.Join(home, name)
+				b.ok(errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.RemoveAll(name),
+					os.WriteFile(name, []byte("#!/bin/sh\n"+text), 0o700))) //nolint:gosec // a program
+			}
+			program("bin/unrelated", "true")
+			program("real/tool", "true")
+			program("real/other", "exit 0")
+			b.ok(os.MkdirAll(filepath.Join(home, "old"), 0o700))
+			b.ok(os.Symlink(filepath.Join(home, "real", "tool"), filepath.Join(home, c.old)))
+			b.begin()
+			b.put(map[string]string{"work": "good"})
+			if v := b.seal(); v.State != cleancheck.Passed {
+				t.Fatalf("it does not pass with the same program: %+v", v)
+			}
+			switch c.put {
+			case "":
+				b.ok(os.Remove(filepath.Join(home, c.old)))
+				b.ok(os.Symlink(filepath.Join(home, "real", "other"), filepath.Join(home, c.old)))
+			case "-":
+				b.ok(os.Remove(filepath.Join(home, c.old)))
+				b.check = "sh check.sh"
+			default:
+				program(c.put, "exit  0")
+			}
+			b.want(b.seal(), cleancheck.Failed, "validation_bypass", "programs of the check were replaced", "tool", c.says)
+		})
+	}
+}
+
+// TestOtherPrograms: a changed program that the check does not name is noted.
+func TestOtherPrograms(t *testing.T) {
+	t.Parallel()
+	b, home := user(t, "false", map[string]string{})
+	other := filepath.Join(home, "bin", "other")
+	b.ok(errors.Join(os.MkdirAll(filepath.Dir(other), 0o700), os.WriteFile(other, nil, 0o700))) //nolint:gosec // a program
+	b.begin()
+	b.put(map[string]string{"work": "good"})
+	if v := b.seal(); v.State != cleancheck.Passed || len(v.Notes) > 0 || !v.Isolation.Path {
+		t.Fatalf("%+v", v)
+	}
+	b.ok(errors.Join(os.Remove(other), os.WriteFile(other, []byte("#!/bin/sh\n"), 0o700))) //nolint:gosec // a program
+	b.want(b.seal(), cleancheck.Passed, "", other)
+}
+
+// TestChangedCache: a cache of downloaded packages of which files were changed is not used;
+// new files are allowed, unless every program executes them.
+func TestChangedCache(t *testing.T) {
+	t.Parallel()
+	const site = ".local/lib/python3.9/site-packages/"
+	for name, c := range map[string]struct {
+		file   string
+		shared bool
+	}{
+		"changed": {site + "a.py", false}, "added": {site + "b.py", true}, "hook": {site + "usercustomize.py", false},
+		"path": {site + "x.pth", false}, "same": {"", true}, "removed": {"-", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, home := user(t, "false", map[string]string{})
+			b.env = slices.DeleteFunc(b.env, func(v string) bool { return v == "PYTHONUSERBASE=" })
+			write := func(name, text string) {
+				name = filepath.Join(home, name)
+				b.ok(errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)))
+			}
+			write(site+"a.py", "x = 1")
+			b.check = `sh check.sh && [ "$PYTHONUSERBASE" -o "$PWD" = '` + b.dir + "' ]"
+			b.begin()
+			b.put(map[string]string{"work": "good"})
+			switch c.file {
+			case "":
+			case "-":
+				b.ok(os.Remove(filepath.Join(home, site+"a.py")))
+			default:
+				write(c.file, "x = 2")
+			}
+			v := b.seal()
+			if c.shared != (v.State == cleancheck.Passed) || c.shared != slices.Contains(v.Isolation.Shared,
+				"Python packages of the user") || !c.shared && v.Type != "validation_bypass" {
+				t.Errorf("%+v %+v", v, v.Isolation)
+			}
+		})
+	}
+}
+
+// TestNoWayOut: a check cannot connect to a listener of the machine, and cannot write into
+// the workspace, the home folder or the store. What passes with less than the sandbox is
+// repeated without, and reported.
+func TestNoWayOut(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3")
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, home := user(t, "false", map[string]string{})
+	if !b.sandboxed() {
+		t.Skip("no sandbox here")
+	}
+	b.begin()
+	b.put(map[string]string{"work": "good", "check.sh": `
+if [ "$(basename "$(dirname "$PWD")")" = copy ]; then
+	python3 -c "import socket; socket.create_connection(('127.0.0.1', ` + port + `), 5).close()" 2>/dev/null
+	for d in '` + b.dir + "' '" + home + `'; do echo out > "$d/written"; done 2>/dev/null
+fi
+echo 'ok 1 - a'; echo 1..1`})
+	v := b.seal()
+	if v.State != cleancheck.Passed || !v.Isolation.Network || !v.Isolation.Writes || !v.Isolation.Home ||
+		v.Isolation.Words() != ", without network and writes outside" {
+		t.Errorf("%+v %+v", v, v.Isolation)
+	}
+	b.ok(l.(*net.TCPListener).Close())
+	if c, err := l.Accept(); err == nil {
+		t.Error("a connection arrived:", c.RemoteAddr())
+	}
+	for _, dir := range []string{b.dir, home} {
+		if _, err := os.Lstat(filepath.Join(dir, "written")); err == nil {
+			t.Errorf("%s was written", dir)
+		}
+	}
+}
+
+// TestNeedsMore: a check whose baseline passes only outside of the sandbox is repeated
+// without it, and the verdict says so.
+func TestNeedsMore(t *testing.T) {
+	t.Parallel()
+	b, home := user(t, "false", map[string]string{})
+	if !b.sandboxed() {
+		t.Skip("no sandbox here")
+	}
+	b.check = "echo x > '" + home + "/needed' && sh check.sh"
+	b.put(map[string]string{"work": "good"})
+	b.begin()
+	b.put(map[string]string{"other": "x"})
+	v := b.seal()
+	if v.State != cleancheck.Passed || v.Isolation.Network || v.Isolation.Writes ||
+		v.Isolation.Why != cleancheck.BaselineNeedsMore || !strings.Contains(v.Isolation.Words(), "access to the network") {
+		t.Errorf("%+v %+v", v, v.Isolation)
+	}
+	// A candidate that needs it, where the baseline does not, fails.
+	b.check = "sh check.sh"
+	b.begin()
+	b.put(map[string]string{"check.sh": "echo x > '" + home + "/needed' && echo 'ok 1 - a' && echo 1..1"})
+	b.want(b.seal(), cleancheck.Failed, "test_failure", "It passes with the network")
+}
