@@ -58,7 +58,7 @@ func (s *server) judge(ctx context.Context, g *perdure.Gate, token string) error
 	switch g.Approver {
 	case perdure.ApproverTerminal:
 		if !c.Terminal() {
-			return refuseAnswer(g, "%s does not run in the foreground of a terminal", c)
+			return refuseAnswer(g, "the caller does not run in the foreground of a terminal")
 		}
 	case perdure.ApproverToken:
 		return refuseAnswer(g, "the answer has no token")
@@ -80,7 +80,7 @@ func (s *server) judgeUser(g *perdure.Gate, c caller.Caller, fromSocket bool) er
 		owner = caller.Owner(s.store.Dir())
 	}
 	if c.UID < 0 || owner < 0 || c.UID == owner {
-		return refuseAnswer(g, "%s runs as the user that runs the loop", c)
+		return refuseAnswer(g, "the caller runs as the user that runs the loop")
 	}
 	return nil
 }
@@ -97,8 +97,8 @@ func refuseAnswer(g *perdure.Gate, format string, args ...any) error {
 	case perdure.ApproverToken:
 		hint = "use --token: the terminal that runs the loop and the notices show the token" + again
 	case perdure.ApproverUser:
-		hint = "answer as another user, for example `sudo perdure loop answer`; over the socket of `perdure serve` if the " +
-			"store is a PostgreSQL database"
+		hint = "answer as another user, for example `sudo PERDURE_DIR=$PWD/.perdure perdure loop answer`; if the store is " +
+			"a PostgreSQL database, over the socket of `perdure serve`"
 	case perdure.ApproverAny:
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: "answer gate", Msg: fmt.Sprintf(format, args...), Hint: hint}

@@ -27,6 +27,8 @@ type followConfig struct {
 	aborting bool
 	// bell rings the terminal's bell if the settings ask for it.
 	bell func()
+	// shown is the token that was shown last.
+	shown string
 }
 
 // attend follows a loop until it ends, pauses or waits at a gate that is answered
@@ -34,7 +36,7 @@ type followConfig struct {
 func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID, how followConfig) error {
 	how.bell = c.bell(b.Config)
 	b.Own(id)
-	err := b.Follow(ctx, func(ctx context.Context) error { return c.follow(ctx, b, id, how) })
+	err := b.Follow(ctx, func(ctx context.Context) error { return c.follow(ctx, b, id, &how) })
 	if ctx.Err() != nil {
 		which := name(context.WithoutCancel(ctx), b, id)
 		if b.Local == nil {
@@ -48,11 +50,12 @@ func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID
 	if err != nil {
 		return err
 	}
+	c.showToken(ctx, b, id, &how)
 	return c.conclude(ctx, b, id, how)
 }
 
 // follow prints events until the loop ends, pauses or waits at a gate.
-func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID, how followConfig) error {
+func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID, how *followConfig) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answers := gate.Ask(ctx, c.Env, b)
@@ -97,7 +100,7 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 				return err
 			}
 		case perdure.EventLoopGateToken:
-			c.showNewToken(ctx, b, &e, how.since)
+			c.showToken(ctx, b, id, how)
 		default: // the loop continues
 		}
 	}
@@ -113,16 +116,20 @@ func (c *commands) token(ctx context.Context, b *env.Backend, id perdure.TreeID,
 	return b.Local.GateToken(ctx, id, number)
 }
 
-// showNewToken shows the token that replaces an earlier one.
-func (c *commands) showNewToken(ctx context.Context, b *env.Backend, e *perdure.Event, since time.Time) {
-	var d struct {
-		Gate int `json:"gate"`
+// showToken shows the token of the open gate if it was not shown before: this process has
+// replaced that of an earlier one.
+func (c *commands) showToken(ctx context.Context, b *env.Backend, id perdure.TreeID, how *followConfig) {
+	gates, err := b.Gates(ctx, id)
+	if err != nil {
+		return // the next request reports it
 	}
-	if e.Time.Before(since) || json.Unmarshal(e.Data, &d) != nil {
+	g, open := gate.Find(gates, 0)
+	if !open {
 		return
 	}
-	if token := c.token(ctx, b, e.Tree, d.Gate); token != "" {
-		fmt.Fprintf(c.Err, "gate %d: %s; earlier ones are not valid any more\n", d.Gate, gate.Token(token))
+	if token := c.token(ctx, b, id, g.Number); token != "" && token != how.shown {
+		how.shown = token
+		fmt.Fprintf(c.Err, "gate %d: %s; earlier ones are not valid any more\n", g.Number, gate.Token(token))
 	}
 }
 
@@ -148,7 +155,7 @@ func gateReported(ctx context.Context, b *env.Backend, id perdure.TreeID) (bool,
 }
 
 // gateOpened prints the gate. It reports whether to leave instead of waiting.
-func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.TreeID, how followConfig,
+func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.TreeID, how *followConfig,
 	ask chan<- perdure.Gate) (leaving bool, err error) {
 	gates, err := b.Gates(ctx, id)
 	if err != nil || len(gates) == 0 {
@@ -158,7 +165,8 @@ func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.Tr
 	if g.AnsweredAt != nil || how.aborting {
 		return false, nil
 	}
-	text, err := gate.Text(c.Err, &g, target(ctx, b, id), c.token(ctx, b, id, g.Number))
+	how.shown = c.token(ctx, b, id, g.Number)
+	text, err := gate.Text(c.Err, &g, target(ctx, b, id), how.shown)
 	if err != nil {
 		return false, err
 	}
@@ -264,7 +272,7 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventSelected:
 		return c.Err.Safe(d.Reason)
 	case perdure.EventLoopGateRefused:
-		return c.Err.Safe(fmt.Sprintf("gate %d: answer of process %d (%s) refused: %s", d.Gate, d.PID, d.Program, d.Why))
+		return c.Err.Safe(fmt.Sprintf("gate %d: refused an answer of process %d (%s): %s", d.Gate, d.PID, d.Program, d.Why))
 	case perdure.EventLoopGateAnswered:
 		return strings.TrimSpace(fmt.Sprintf("answered: %s %s", d.Answer, c.Err.Safe(d.Reason)))
 	default:

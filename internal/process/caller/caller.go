@@ -8,7 +8,6 @@
 package caller
 
 import (
-	"fmt"
 	"net"
 	"os"
 
@@ -95,12 +94,4 @@ func (c Caller) Terminal() bool {
 func (c Caller) Program() string {
 	p, _ := c.now()
 	return p.name
-}
-
-// String describes the process in messages.
-func (c Caller) String() string {
-	if c.PID == 0 {
-		return "an unknown process"
-	}
-	return fmt.Sprintf("process %d (%s)", c.PID, c.Program())
 }
