@@ -68,7 +68,8 @@ Settings come from flags, environment variables (` + "`PERDURE_…`" + `), ` + "
 	"`PERDURE_SESSION`" + ` (the session of
 variables), ` + "`PERDURE_TREE`" + ` and ` + "`PERDURE_TASK`" + ` (the task of a program of a run), ` +
 	"`PERDURE_AGENT`" + ` and
-` + "`PERDURE_HANDOFF_TOKEN`" + ` (the agent of a handoff, and its claim), ` + "`OPENAI_API_KEY`" + `,
+` + "`PERDURE_HANDOFF_TOKEN`" + ` (the agent of a handoff, and its claim), ` + "`PERDURE_GATE_TOKEN`" + `
+(the token of a gate), ` + "`OPENAI_API_KEY`" + `,
 ` + "`OPENAI_BASE_URL`" + `, ` + "`ANTHROPIC_API_KEY`" + `, ` + "`ANTHROPIC_BASE_URL`" + `, ` + "`NO_COLOR`" + `.
 `
 
