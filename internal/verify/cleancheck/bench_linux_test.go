@@ -63,12 +63,16 @@ func BenchmarkCheck(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		machine, err := cleancheck.RecordMachine(b.Context(), os.Environ(), root, []string{"sh", "go"})
+		if err != nil {
+			b.Fatal(err)
+		}
 		run := func(context.Context, *cleancheck.Place, *testreport.Report) (*cleancheck.Result, error) {
 			return &cleancheck.Result{Passed: true}, nil
 		}
 		c := &cleancheck.Candidate{Of: id, Now: cleancheck.Result{Passed: true}, Since: &evidence.Between{From: id, To: id},
 			Kept: kept}
-		cfg := cleancheck.Config{Files: files, Temp: b.TempDir(), Run: run}
+		cfg := cleancheck.Config{Files: files, Temp: b.TempDir(), Run: run, Env: os.Environ(), Machine: machine}
 		copying, before := int64(0), processor(b)
 		for b.Loop() {
 			v, err := cleancheck.Check(b.Context(), cfg, c)
@@ -83,6 +87,13 @@ func BenchmarkCheck(b *testing.B) {
 	b.Run("snapshot", measure)
 	fill("node_modules")
 	b.Run("and ignored", measure)
+	b.Run("machine", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := cleancheck.RecordMachine(b.Context(), os.Environ(), root, []string{"sh", "go", "node"}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("keep", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := cleancheck.Keep(b.Context(), files); err != nil {
