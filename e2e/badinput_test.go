@@ -50,6 +50,10 @@ func (p *place) run(args ...string) (status int, stdout, stderr string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience) // for what hangs
 	defer cancel()
+	return p.runIn(ctx, args...)
+}
+
+func (p *place) runIn(ctx context.Context, args ...string) (status int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	status = cli.Main(ctx, env.Process{Stdout: &out, Stderr: &err, Args: args, Environ: append([]string{
 		"XDG_CONFIG_HOME=" + os.Getenv("XDG_CONFIG_HOME")}, p.env...), Cwd: p.dir})
