@@ -208,3 +208,25 @@ func TestSecurityTokensInURLs(t *testing.T) {
 		}
 	}
 }
+
+// The working tree of a repository's settings can be a folder that is not part of it. Files
+// there are not read.
+func TestSecurityWorktree(t *testing.T) {
+	t.Parallel()
+	for _, to := range []string{"../..", "../../other", "/"} {
+		p := newPlace(t)
+		outer := p.dir
+		p.write("a.go", "package secret\n")
+		p.write("other/a.go", "package secret\n")
+		p.dir = filepath.Join(outer, "repository")
+		p.write("a.go", "package a\n")
+		p.git("init", "-q", "-b", "main")
+		p.git("add", ".")
+		p.git("commit", "-q", "-m", "first")
+		p.git("config", "core.worktree", to)
+		status, stdout, stderr := p.run("check")
+		if status != 2 || !regexp.MustCompile("not part of the repository|has no working tree").MatchString(stderr) {
+			t.Errorf("core.worktree=%s: status %d\n%s%s", to, status, stdout, stderr)
+		}
+	}
+}

@@ -59,8 +59,18 @@ func (r *Repository) inside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	own, err := r.line(ctx, "rev-parse", "--absolute-git-dir")
+	if err != nil {
+		return err
+	}
 	r.Root = filepath.FromSlash(root)
 	r.query.Dir = r.Root
+	// A repository can name a folder outside of it as its working tree (core.worktree).
+	if there, err := r.line(ctx, "rev-parse", "--absolute-git-dir"); err != nil || there != own {
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: "open repository",
+			Msg:  fmt.Sprintf("the settings of %q name the working tree %q, which is not part of the repository", own, root),
+			Hint: "git config --unset core.worktree"}
+	}
 	if r.query.NoFilters, err = git.Filters(ctx, r.query); err != nil {
 		return &perdure.Error{Code: perdure.CodeInvalid, Op: "open repository", Msg: err.Error(), Err: err,
 			Hint: "filters are programs, which a check does not run; git config --list --show-origin shows where they are set"}
