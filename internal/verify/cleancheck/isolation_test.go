@@ -12,7 +12,6 @@ import (
 
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/process/sandbox"
-	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
 )
 
@@ -50,6 +49,7 @@ func TestHiddenState(t *testing.T) {
 		"config":   `[ -e "${XDG_CONFIG_HOME:-$HOME/.config}/mark" ]`,
 		"cache":    `[ -e "${XDG_CACHE_HOME:-$HOME/.cache}/mark" ]`,
 		"variable": `[ "$LD_AUDIT$NODE_OPTIONS$PYTHONPATH$HIDDEN" ]`,
+		"go cache": `[ -e "$GOCACHE/mark" ]`,
 		"temp":     `[ -e "$MARKED/mark" ] || [ -e "$TMPDIR/mark" ]`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,9 @@ func TestHiddenState(t *testing.T) {
 			b, home := user(t, script, map[string]string{})
 			b.begin()
 			temp := t.TempDir()
-			b.env = append(b.env, "NODE_OPTIONS=--max-old-space-size=100", "PYTHONPATH=/x", "HIDDEN=1", "TMPDIR="+temp)
+			b.env = append(b.env, "NODE_OPTIONS=--max-old-space-size=100", "PYTHONPATH=/x", "HIDDEN=1", "TMPDIR="+temp,
+				"GOCACHE="+temp)
+			b.pass = nil
 			for _, dir := range []string{home, filepath.Join(home, ".config"), filepath.Join(home, ".cache"), temp} {
 				b.ok(errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "mark"), nil, 0o600)))
 			}
@@ -254,43 +256,4 @@ func TestNeedsMore(t *testing.T) {
 	b.begin()
 	b.put(map[string]string{"check.sh": "echo x > '" + home + "/needed' && echo 'ok 1 - a' && echo 1..1"})
 	b.want(b.seal(), cleancheck.Failed, "test_failure", "It passes with the network")
-}
-
-// TestPoisonedGoCache: a build cache in which the agent replaced a compiled package has no
-// effect on a clean copy, which builds Go's library itself and is therefore slow.
-func TestPoisonedGoCache(t *testing.T) {
-	t.Parallel()
-	if !effort.Long() {
-		t.Skip("builds Go's library several times")
-	}
-	files := goProject()
-	files["calc_test.go"] = "package calc_test\n\nimport (\n\t\"testing\"\n\n\tcalc \"example.com/calc\"\n)\n\n" +
-		"func TestMul(t *testing.T) {\n\tif got := calc.Mul(2, 3); got != 6 {\n\t\tt.Error(got)\n\t}\n}\n"
-	b := newBench(t, goTest, files)
-	cache := t.TempDir()
-	b.pass, b.env = nil, []string{"GOCACHE=" + cache}
-	b.begin()
-	export := func() string {
-		cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-f", "{{.Export}}", ".")
-		cmd.Dir, cmd.Env = b.dir, append(os.Environ(), b.env...)
-		out, err := cmd.Output()
-		b.ok(err)
-		return strings.TrimSpace(string(out))
-	}
-	wrong := export()
-	source, err := os.ReadFile(filepath.Join(b.dir, "calc.go"))
-	b.ok(err)
-	b.put(map[string]string{"calc.go": strings.Replace(string(source), "{ return 0 }", "{ return a * b }", 1)})
-	right, err := os.ReadFile(export())
-	b.ok(err)
-	b.put(map[string]string{"calc.go": string(source), "README": "done"})
-	b.ok(errors.Join(os.Chmod(wrong, 0o600), os.WriteFile(wrong, right, 0o600)))
-	cmd := exec.CommandContext(t.Context(), "go", "test", "./...")
-	cmd.Dir, cmd.Env = b.dir, append(os.Environ(), b.env...)
-	if out, err := cmd.CombinedOutput(); err != nil { // cached results are those of the same binary
-		t.Skipf("this version of Go does not use the poisoned file: %s", out)
-	}
-	if v := b.seal(); v.State == cleancheck.Passed || v.State == cleancheck.Partly {
-		t.Errorf("it passes: %+v", v)
-	}
 }
