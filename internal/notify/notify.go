@@ -11,9 +11,11 @@ import (
 	"errors"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/human"
 )
 
 // Limits of a [Notice], in bytes; what is longer is cut.
@@ -82,8 +84,8 @@ type Sender interface {
 	Send(ctx context.Context, n *Notice) error
 }
 
-// fitted returns the notice within the limits, without control characters other than line
-// breaks in its text.
+// fitted returns the notice within the limits, without characters that control a terminal or
+// the order of text, other than line breaks and tabs in its text.
 func fitted(n *Notice) Notice {
 	f := *n
 	f.Title = clip.Bytes(strings.Map(printable(false), n.Title), MaxTitleBytes)
@@ -105,7 +107,7 @@ func printable(lines bool) func(rune) rune {
 		switch {
 		case lines && (r == '\n' || r == '\t'):
 			return r
-		case r < ' ' || r == 0x7f || r == utf8.RuneError:
+		case unicode.IsControl(r), human.Reorders(r), r == utf8.RuneError:
 			return ' '
 		}
 		return r

@@ -51,7 +51,7 @@ func TestCommand(t *testing.T) {
 	c := notify.Command{Line: `cat > told; printf '%s|%s|%s' "$PERDURE_EVENT" "$PERDURE_LOOP" "$PERDURE_TITLE" > said; ` +
 		`echo chatter`, Dir: dir}
 	n := notice()
-	n.Title += "\x1b[2J\x00"
+	n.Title += "\x1b[2J\x00\u202egnp.exe\u009b2J"
 	if err := c.Send(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := notice()
-	want.Title += " [2J "
+	want.Title += " [2J  gnp.exe 2J"
 	if diff := cmp.Diff(want, &got); diff != "" {
 		t.Error(diff)
 	}

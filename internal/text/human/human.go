@@ -123,21 +123,22 @@ func Visible(text string) string {
 			return '\u2400' + r
 		case r == 0x7f:
 			return '\u2421'
-		case unicode.IsControl(r), reorders(r):
+		case unicode.IsControl(r), Reorders(r):
 			return unicode.ReplacementChar
 		}
 		return r
 	}, text)
 }
 
-func reorders(r rune) bool {
+// Reorders reports whether a character changes the order in which text is shown.
+func Reorders(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' ||
 		r == '\u061c'
 }
 
 // noWidth reports whether a character that is not a control takes no place on a screen.
 func noWidth(r rune) bool {
-	return unicode.Is(unicode.Cf, r) && !reorders(r)
+	return unicode.Is(unicode.Cf, r) && !Reorders(r)
 }
 
 // quotedShown writes out the runs of characters without width that touch a quote.
@@ -183,7 +184,7 @@ func Escaped(text []byte) (shown, rest []byte) {
 			return shown, text[at:]
 		case r == utf8.RuneError && size <= 1:
 			shown = utf8.AppendRune(shown, r)
-		case r >= 0x7f && r < 0xa0, reorders(r):
+		case r >= 0x7f && r < 0xa0, Reorders(r):
 			shown = fmt.Appendf(shown, `\u%04x`, r)
 		default:
 			shown = append(shown, text[at:at+size]...)
