@@ -54,6 +54,7 @@ type batch struct {
 	fresh   map[int64]*cold // tasks created
 	cached  bool            // the cache was used without reading the counters
 	over    bool            // a tree ended
+	freed   bool            // reservations of calls were given back
 
 	dirty    map[int64]*treeStat // changed counters
 	states   map[int64]*varState // changed states

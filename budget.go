@@ -24,8 +24,37 @@ type limitCheck struct {
 	name  string
 	flag  string
 	limit int64
-	// used is spent or reserved before the request for want more.
-	used, want int64
+	// used is spent or reserved before the request for want more; open is the reserved
+	// part of it.
+	used, want, open int64
+}
+
+// errReserved refuses a call that fits into the limits once calls in flight have been
+// settled.
+var errReserved = &Error{Code: CodeBudgetExceeded, Op: "check limits", Msg: "the rest of the budget is reserved"}
+
+// fitsLater reports whether no limit refuses the request for good, and one of them does
+// with what is reserved now. A server can take twice what was reserved before its answer
+// is cut, so tokens and cost that are reserved count twice: then a tree exceeds its limits
+// at most by what one call takes too much. Parts of the limit that are spent in no other
+// way are not lost, because the call waits.
+func fitsLater(checks []limitCheck) bool {
+	later := false
+	for i := range checks {
+		c := &checks[i]
+		total := c.used + c.want
+		if c.bit == limitTokens || c.bit == limitCost {
+			total += c.open
+		}
+		switch {
+		case c.limit <= 0 || total <= c.limit:
+		case c.used-c.open+c.want > c.limit:
+			return false
+		default:
+			later = true
+		}
+	}
+	return later
 }
 
 // admitNodes refuses tasks that would exceed the tree's node limit.
@@ -34,15 +63,19 @@ func (b *batch) admitNodes(st *treeStat, n int64) error {
 		st.warned |= 1 << (2 * limitSoftNodes)
 		b.event(st.tree, 0, EventBudgetWarning, fmt.Sprintf(`{"limit":"soft_nodes","value":%d,"used":%d}`, soft, st.counts[0]+n))
 	}
-	return b.admit(st, limitCheck{limitNodes, "nodes", "--max-nodes", st.limits.MaxNodes, st.counts[0], n})
+	return b.admit(st, limitCheck{limitNodes, "nodes", "--max-nodes", st.limits.MaxNodes, st.counts[0], n, 0})
 }
 
 // reserve reserves the expected usage of a call within the limits of the tree, or refuses
-// the call. Transactions run one after another, so calls of parallel tasks cannot exceed a
-// limit together.
+// the call: with errReserved if it fits once the calls in flight have been settled.
+// Transactions run one after another, so calls of parallel tasks cannot exceed a limit
+// together.
 func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
 	checks := st.budgets(b.now - l.Tree.CreatedAt.UnixMicro())
 	checks[1].want, checks[2].want, checks[3].want = 1, spec.ReserveTokens, spec.ReserveCostMicros
+	if fitsLater(checks[:]) {
+		return errReserved
+	}
 	for _, c := range checks {
 		if err := b.admit(st, c); err != nil {
 			return err
@@ -59,10 +92,12 @@ func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
 func (st *treeStat) budgets(elapsed int64) [4]limitCheck {
 	lim := &st.limits
 	return [...]limitCheck{
-		{limitWall, "wall_time_ms", "--timeout", wallLimit(lim.WallTime), elapsed / 1000, 0},
-		{limitCalls, "calls", "--budget-calls", lim.Calls, st.used.Calls + st.openCalls, 0},
-		{limitTokens, "tokens", "--budget-tokens", lim.Tokens, st.used.Input + st.used.Output + st.openTokens, 0},
-		{limitCost, "cost_micros", "--budget-usd", lim.CostMicros, st.used.Micros + st.openCost, 0},
+		{limitWall, "wall_time_ms", "--timeout", wallLimit(lim.WallTime), elapsed / 1000, 0, 0},
+		{limitCalls, "calls", "--budget-calls", lim.Calls, st.used.Calls + st.openCalls, 0, st.openCalls},
+		{limitTokens, "tokens", "--budget-tokens", lim.Tokens,
+			st.used.Input + st.used.Output + st.used.LostTokens + st.openTokens, 0, st.openTokens},
+		{limitCost, "cost_micros", "--budget-usd", lim.CostMicros, st.used.Micros + st.used.LostMicros + st.openCost, 0,
+			st.openCost},
 	}
 }
 
@@ -93,7 +128,7 @@ type LimitUse struct {
 // limitUses returns the usage of the limits that are set.
 func (st *treeStat) limitUses(elapsed int64) []LimitUse {
 	budgets := st.budgets(elapsed)
-	checks := append(budgets[:], limitCheck{limitNodes, "nodes", "--max-nodes", st.limits.MaxNodes, st.counts[0], 0})
+	checks := append(budgets[:], limitCheck{limitNodes, "nodes", "--max-nodes", st.limits.MaxNodes, st.counts[0], 0, 0})
 	uses := []LimitUse{}
 	for _, c := range checks {
 		if c.limit > 0 {

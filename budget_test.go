@@ -1,6 +1,7 @@
 package perdure_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"sync"
@@ -103,8 +104,8 @@ func TestReservations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = ask(r.root, 1, 1, 0)
-		wantCode(t, "more than is left beside a reservation", err, perdure.CodeBudgetExceeded)
+		_, err = ask(r.root, 1, 101, 0)
+		wantCode(t, "more than the limit", err, perdure.CodeBudgetExceeded)
 		cost := int64(7)
 		if err := r.root.SettleCall(ctx, first.ID,
 			perdure.CallResult{InputTokens: 20, OutputTokens: 10, CostMicros: &cost}); err != nil {
@@ -123,9 +124,84 @@ func TestReservations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := perdure.Usage{Calls: 2, InputTokens: 90, OutputTokens: 10, CostUSD: 0.001, UncertainCalls: 1}
+		want := perdure.Usage{Calls: 2, InputTokens: 20, OutputTokens: 10, CostUSD: 7e-6, UncertainCalls: 1,
+			UncertainTokens: 70, UncertainCostUSD: 993e-6}
 		if p.Usage != want {
 			t.Errorf("usage %+v, want %+v", p.Usage, want)
+		}
+		sound(t, s)
+	})
+}
+
+// A call that fits only without the reservations of others waits for them.
+func TestReservationsWait(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		ctx := t.Context()
+		r := leased(t, s, perdure.TreeSpec{Limits: perdure.Limits{Tokens: 100}})
+		spec := func(position int) perdure.CallSpec {
+			return perdure.CallSpec{Position: position, Model: "m", RequestHash: "h", ReserveTokens: 60}
+		}
+		first, _, err := r.root.BeginCall(ctx, spec(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		limited, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer stop()
+		_, _, err = r.root.BeginCall(limited, spec(1))
+		wantCode(t, "wait of a caller that gave up", err, perdure.CodeCanceled)
+		began := make(chan error)
+		go func() {
+			_, _, err := r.root.BeginCall(ctx, spec(1))
+			began <- err
+		}()
+		if n := countEvents(t, s, perdure.EventBudgetExceeded); n != 0 {
+			t.Errorf("%d events say that the budget is used up", n)
+		}
+		if err := r.root.SettleCall(ctx, first.ID, perdure.CallResult{InputTokens: 40}); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-began; err != nil {
+			t.Errorf("the call that waited: %v", err)
+		}
+		sound(t, s)
+	})
+}
+
+// A call does not wait for reservations of dead processes and of released tasks, which
+// no process can settle.
+func TestReservationsOfTheDead(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		ctx := t.Context()
+		r := leased(t, s, perdure.TreeSpec{Limits: perdure.Limits{Tokens: 100}})
+		submit(t, s, r.tree.Root, 3)
+		leases := claim(t, r.ss, 3)
+		for _, l := range leases[:2] {
+			if _, _, err := l.BeginCall(ctx, perdure.CallSpec{Model: "m", RequestHash: "h", ReserveTokens: 20}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := leases[0].Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.ss.Die(ctx); err != nil {
+			t.Fatal(err)
+		}
+		l := claimOne(t, openSession(t, s))
+		ask := func(position int, tokens int64) error {
+			_, _, err := l.BeginCall(ctx, perdure.CallSpec{Position: position, Model: "m", RequestHash: "h",
+				ReserveTokens: tokens})
+			return err
+		}
+		if err := ask(1, 20); err != nil {
+			t.Fatal(err)
+		}
+		err := ask(2, 70)
+		wantCode(t, "a call beside uncertain ones", err, perdure.CodeBudgetExceeded)
+		p, err := s.Progress(ctx, r.tree.ID)
+		if err != nil || p.Usage.UncertainCalls != 2 {
+			t.Errorf("usage %+v, %v", p.Usage, err)
 		}
 		sound(t, s)
 	})
@@ -155,7 +231,8 @@ func TestFailedAndAbandonedCalls(t *testing.T) {
 			t.Errorf("calls %+v, %v", calls, err)
 		}
 		p, err := s.Progress(ctx, r.tree.ID)
-		if err != nil || p.Usage.InputTokens != 15 || p.Usage.Calls != 2 || p.Usage.UncertainCalls != 1 {
+		if err != nil || p.Usage.InputTokens != 4 || p.Usage.UncertainTokens != 11 || p.Usage.Calls != 2 ||
+			p.Usage.UncertainCalls != 1 {
 			t.Errorf("usage %+v, %v", p.Usage, err)
 		}
 		sound(t, s)

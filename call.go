@@ -71,8 +71,12 @@ type CallResult struct {
 	Model string
 	Data  json.RawMessage
 	// Err, when set, makes the call failed.
-	Err          *TaskError
+	Err *TaskError
+	// Tries is the number of requests sent, at least 1, without those that
+	// [Lease.ResendCall] recorded. NotSent says that there was none, because the answer
+	// was known.
 	Tries        int
+	NotSent      bool
 	InputTokens  int64
 	OutputTokens int64
 	CachedTokens int64

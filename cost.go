@@ -21,22 +21,27 @@ type costLine struct {
 	Model     string `json:"m"`
 	Calls     int64  `json:"c"`
 	Uncertain int64  `json:"x,omitempty"`
-	Input     int64  `json:"i,omitempty"`
-	Output    int64  `json:"o,omitempty"`
-	Cached    int64  `json:"k,omitempty"`
-	Micros    int64  `json:"u,omitempty"`
-	Unpriced  int64  `json:"p,omitempty"`
+	// LostTokens and LostMicros are the reservations of the calls with unknown outcome.
+	LostTokens int64 `json:"xt,omitempty"`
+	LostMicros int64 `json:"xu,omitempty"`
+	Input      int64 `json:"i,omitempty"`
+	Output     int64 `json:"o,omitempty"`
+	Cached     int64 `json:"k,omitempty"`
+	Micros     int64 `json:"u,omitempty"`
+	Unpriced   int64 `json:"p,omitempty"`
 }
 
 func (l *costLine) add(more *costLine) {
 	l.Calls, l.Uncertain = l.Calls+more.Calls, l.Uncertain+more.Uncertain
+	l.LostTokens, l.LostMicros = l.LostTokens+more.LostTokens, l.LostMicros+more.LostMicros
 	l.Input, l.Output, l.Cached = l.Input+more.Input, l.Output+more.Output, l.Cached+more.Cached
 	l.Micros, l.Unpriced = l.Micros+more.Micros, l.Unpriced+more.Unpriced
 }
 
 func (l *costLine) usage() Usage {
 	return Usage{Calls: l.Calls, InputTokens: l.Input, OutputTokens: l.Output, CachedTokens: l.Cached,
-		CostUSD: float64(l.Micros) / microsPerDollar, UnpricedCalls: l.Unpriced, UncertainCalls: l.Uncertain}
+		CostUSD: float64(l.Micros) / microsPerDollar, UnpricedCalls: l.Unpriced, UncertainCalls: l.Uncertain,
+		UncertainTokens: l.LostTokens, UncertainCostUSD: float64(l.LostMicros) / microsPerDollar}
 }
 
 // spent adds calls to the total of the tree, and to the line of their depth and model.

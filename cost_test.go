@@ -40,7 +40,17 @@ func TestCostsByDepthAndModel(t *testing.T) {
 				result.CostMicros, u.CostUSD, u.UnpricedCalls = nil, 0, 1
 			}
 			if position%11 == 0 {
-				result.Err, u.UnpricedCalls = &perdure.TaskError{Kind: "model", Message: "no"}, 0
+				result.Err = &perdure.TaskError{Kind: "model", Message: "no"}
+			}
+			if position%5 == 0 { // sent twice, at the price of two
+				if err := l.ResendCall(ctx, c.ID, result); err != nil {
+					t.Fatal(err)
+				}
+				if answered != "" {
+					want[fmt.Sprint(l.Task.Depth, " ", answered)] = add(want[fmt.Sprint(l.Task.Depth, " ", answered)], u)
+				} else {
+					want[fmt.Sprint(l.Task.Depth, " a,b")] = add(want[fmt.Sprint(l.Task.Depth, " a,b")], u)
+				}
 			}
 			if err := l.SettleCall(ctx, c.ID, result); err != nil {
 				t.Fatal(err)
@@ -65,7 +75,8 @@ func add(a, b perdure.Usage) perdure.Usage {
 		OutputTokens: a.OutputTokens + b.OutputTokens,
 		CachedTokens: a.CachedTokens + b.CachedTokens, CostUSD: a.CostUSD + b.CostUSD,
 		UnpricedCalls:  a.UnpricedCalls + b.UnpricedCalls,
-		UncertainCalls: a.UncertainCalls + b.UncertainCalls}
+		UncertainCalls: a.UncertainCalls + b.UncertainCalls, UncertainTokens: a.UncertainTokens + b.UncertainTokens,
+		UncertainCostUSD: a.UncertainCostUSD + b.UncertainCostUSD}
 }
 
 var nearly = cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
@@ -113,7 +124,8 @@ func TestCostsOfUncertainCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		compareCosts(ctx, t, s, r.tree.ID, map[string]perdure.Usage{
-			"0 m": {Calls: 2, UncertainCalls: 1, InputTokens: 11, CostUSD: 5e-6, UnpricedCalls: 1},
+			"0 m": {Calls: 2, UncertainCalls: 1, UncertainTokens: 10, UncertainCostUSD: 5e-6, InputTokens: 1,
+				UnpricedCalls: 1},
 		})
 	})
 }

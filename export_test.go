@@ -33,6 +33,16 @@ func HoldWriter(ctx context.Context, s *Store) (release func() error) {
 	}
 }
 
+// TryCall is BeginCall without waiting: waits reports whether the call has to wait.
+func TryCall(ctx context.Context, l *Lease, spec CallSpec) (call Call, replayed, waits bool, err error) {
+	c := l.newCall(spec)
+	if err := l.s.w.do(ctx, c); err != nil {
+		return Call{}, false, reserved(err), err
+	}
+	call, replayed, err = l.begun(ctx, c)
+	return call, replayed, false, err
+}
+
 // InQueue returns how many operations wait for the writer.
 func InQueue(s *Store) int { return len(s.w.queue) }
 

@@ -2,6 +2,7 @@ package perdure
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -18,40 +19,73 @@ import (
 // call must not be sent. A call that an earlier lease sent and never settled becomes
 // uncertain and is counted as spent. The journal identifies a call by its position in the
 // attempt and the request hash; another request at the same position is recorded as a
-// divergence and is a new call. BeginCall fails with CodeBudgetExceeded if a limit of the
-// tree would be exceeded.
+// divergence and is a new call.
+//
+// A call that fits into the limits of the tree only without the reservations of calls in
+// flight waits until enough of these have been settled, or until ctx ends. BeginCall fails
+// with CodeBudgetExceeded if it does not fit with what was spent.
 func (l *Lease) BeginCall(ctx context.Context, spec CallSpec) (call Call, replayed bool, err error) {
-	const op = "begin call"
-	switch {
-	case spec.Position < 0:
-		return Call{}, false, invalidf(op, "position %d is negative", spec.Position)
-	case spec.Model == "" || !storable(spec.Model) || len(spec.Model) > maxNameBytes:
-		return Call{}, false, invalidf(op, "model is not a name of at most %d bytes", maxNameBytes)
-	case spec.RequestHash == "" || len(spec.RequestHash) > 128 || !storable(spec.RequestHash):
-		return Call{}, false, invalidf(op, "request hash is not UTF-8 text of 1 to 128 bytes")
-	case spec.ReserveTokens < 0 || spec.ReserveCostMicros < 0:
-		return Call{}, false, invalidf(op, "a reservation is negative")
+	if err := spec.validate(); err != nil {
+		return Call{}, false, err
 	}
-	c := &beginCall{l: l, spec: spec, read: l.fence > 1 || !l.begins(spec.Position)}
-	l.calls.Store(true)
-	if err := l.s.w.do(ctx, c); err != nil {
+	c := l.newCall(spec)
+	if err := l.waitReserved(ctx, c); err != nil {
 		return Call{}, false, err
 	}
 	failpoint.Hit("call.after_begin")
+	return l.begun(ctx, c)
+}
+
+func (l *Lease) newCall(spec CallSpec) *beginCall {
+	l.calls.Store(true)
+	return &beginCall{l: l, spec: spec, read: l.fence > 1 || !l.begins(spec.Position)}
+}
+
+// begun returns the call that was begun, or found in the journal.
+func (l *Lease) begun(ctx context.Context, c *beginCall) (call Call, replayed bool, err error) {
 	if c.found != 0 {
-		calls, err := l.s.readCalls(ctx, sqlCall, c.found)
-		if err != nil || len(calls) == 0 {
-			return Call{}, true, wrap(op, err)
-		}
-		return calls[0], true, nil
+		call, err := l.s.readCall(ctx, c.found)
+		return call, true, err
 	}
-	return Call{ID: CallID(c.id), Task: l.Task.ID, Attempt: l.Task.Attempts, Position: spec.Position, State: CallStarted,
-		Model: spec.Model, RequestHash: spec.RequestHash, StartedAt: micros(c.at)}, false, nil
+	return Call{ID: CallID(c.id), Task: l.Task.ID, Attempt: l.Task.Attempts, Position: c.spec.Position, State: CallStarted,
+		Model: c.spec.Model, RequestHash: c.spec.RequestHash, StartedAt: micros(c.at)}, false, nil
+}
+
+// FindCall returns the result of a call that the journal has because the attempt was
+// interrupted: what [Lease.BeginCall] does, without beginning a call. It lets a caller
+// begin calls only when they are about to be sent, so that a call that was still waiting
+// for its turn when the process died is not taken for one that was sent.
+func (l *Lease) FindCall(ctx context.Context, spec CallSpec) (call Call, found bool, err error) {
+	if err := spec.validate(); err != nil || l.fence <= 1 {
+		return Call{}, false, err
+	}
+	c := &beginCall{l: l, spec: spec, read: true, find: true}
+	if err := l.s.w.do(ctx, c); err != nil || c.found == 0 {
+		return Call{}, false, err
+	}
+	call, err = l.s.readCall(ctx, c.found)
+	return call, true, err
+}
+
+func (spec *CallSpec) validate() error {
+	const op = "begin call"
+	switch {
+	case spec.Position < 0:
+		return invalidf(op, "position %d is negative", spec.Position)
+	case spec.Model == "" || !storable(spec.Model) || len(spec.Model) > maxNameBytes:
+		return invalidf(op, "model is not a name of at most %d bytes", maxNameBytes)
+	case spec.RequestHash == "" || len(spec.RequestHash) > 128 || !storable(spec.RequestHash):
+		return invalidf(op, "request hash is not UTF-8 text of 1 to 128 bytes")
+	case spec.ReserveTokens < 0 || spec.ReserveCostMicros < 0:
+		return invalidf(op, "a reservation is negative")
+	}
+	return nil
 }
 
 type beginCall struct {
 	l     *Lease
 	spec  CallSpec
+	find  bool  // no call is begun
 	read  bool  // the journal may have calls at the position
 	id    int64 // of the new call
 	found int64 // of the recorded one
@@ -81,6 +115,9 @@ func (c *beginCall) apply(ctx context.Context, b *batch) error {
 		if found, err := c.recorded(ctx, b, st); found || err != nil {
 			return err
 		}
+	}
+	if c.find {
+		return nil
 	}
 	if err := b.reserve(st, l, &c.spec); err != nil {
 		return err
@@ -152,7 +189,7 @@ func (b *batch) closeCalls(ctx context.Context, st *treeStat, task, below int64)
 	lost, err := sqldb.Collect(ctx, b.tx.Query, func(scan sqldb.Scan) (l costLine, err error) {
 		var id int64
 		l = costLine{Calls: 1, Uncertain: 1}
-		err = scan(&id, &l.Input, &l.Micros, &l.Model)
+		err = scan(&id, &l.LostTokens, &l.LostMicros, &l.Model)
 		b.event(st.tree, task, EventCallUncertain, `{"call_id":"`+CallID(id).String()+`"}`)
 		return l, err
 	}, sqlCloseCalls, task, b.now, below)
@@ -169,9 +206,10 @@ func (b *batch) closeCalls(ctx context.Context, st *treeStat, task, below int64)
 		st.spent(l)
 		sum.add(&l)
 	}
-	st.openCalls, st.openTokens, st.openCost = st.openCalls-sum.Calls, st.openTokens-sum.Input, st.openCost-sum.Micros
-	_, err = b.tx.Exec(ctx, sqlAddUsage, task, sum.Calls, sum.Input, 0, 0, sum.Micros, 0)
-	return err
+	st.openCalls, st.openTokens = st.openCalls-sum.Calls, st.openTokens-sum.LostTokens
+	st.openCost -= sum.LostMicros
+	b.freed = true
+	return b.addUsage(ctx, task, &costLine{Calls: sum.Calls})
 }
 
 // SettleCall records the result or the failure of a call that BeginCall recorded, and
@@ -188,8 +226,8 @@ func (l *Lease) SettleCall(ctx context.Context, id CallID, r CallResult) error {
 	if err := validateObject(op, "data", r.Data, MaxResultBytes); err != nil {
 		return err
 	}
-	if r.InputTokens < 0 || r.OutputTokens < 0 || r.CachedTokens < 0 || r.CostMicros != nil && *r.CostMicros < 0 {
-		return invalidf(op, "a usage figure is negative")
+	if err := r.validateUsage(op); err != nil {
+		return err
 	}
 	response, data, err := l.s.storeBoth(ctx, r.Response, r.Data)
 	if err != nil {
@@ -208,11 +246,42 @@ type settleCall struct {
 	response, data stored
 }
 
-const sqlSettleCall = `UPDATE call SET state = $2, response = $3, data = $4, error_kind = $5, error = $6, tries = $7,
-		input_tokens = $8, output_tokens = $9, cached_tokens = $10, estimated = $11, cost_micros = $12, ended_at = $13,
+func (r *CallResult) validateUsage(op string) error {
+	if r.InputTokens < 0 || r.OutputTokens < 0 || r.CachedTokens < 0 || r.CostMicros != nil && *r.CostMicros < 0 {
+		return invalidf(op, "a usage figure is negative")
+	}
+	return nil
+}
+
+// requests returns how many requests were sent.
+func (r *CallResult) requests() int64 {
+	if r.NotSent {
+		return 0
+	}
+	return int64(max(r.Tries, 1))
+}
+
+// line returns the usage of the requests of a call.
+func (r *CallResult) line(depth int, model string) costLine {
+	l := costLine{Depth: depth, Model: model, Calls: r.requests(), Input: r.InputTokens, Output: r.OutputTokens,
+		Cached: r.CachedTokens}
+	if r.CostMicros != nil {
+		l.Micros = *r.CostMicros
+	} else if r.Err == nil || r.InputTokens > 0 || r.OutputTokens > 0 {
+		l.Unpriced = 1
+	}
+	return l
+}
+
+const sqlSettleCall = `UPDATE call SET state = $2, response = $3, data = $4, error_kind = $5, error = $6,
+		tries = tries + $7, input_tokens = input_tokens + $8, output_tokens = output_tokens + $9,
+		cached_tokens = cached_tokens + $10, estimated = CASE WHEN CAST($11 AS INTEGER) = 1 THEN 1 ELSE estimated END,
+		cost_micros = CASE WHEN CAST($12 AS BIGINT) < 0 THEN cost_micros
+			ELSE COALESCE(cost_micros, 0) + CAST($12 AS BIGINT) END, ended_at = $13,
 		model = CASE WHEN $16 = '' THEN model ELSE $16 END
 	WHERE id = $1 AND state = ` + sqldb.SQLCallStarted + ` AND task = $14 AND fence = $15
-	RETURNING open_tokens, open_cost_micros, model, position, request_hash`
+	RETURNING open_tokens, open_cost_micros, model, position, request_hash, tries, input_tokens, output_tokens,
+		cached_tokens, estimated, cost_micros`
 
 func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	l, id := c.l, int64(c.l.Task.ID)
@@ -223,21 +292,17 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	if c.r.Err != nil {
 		state, kind, event = sqldb.CallFailed, *c.r.Err, EventCallFailed
 	}
-	var cost any
-	var micro, unpriced int64
-	if c.r.CostMicros != nil {
-		cost, micro = *c.r.CostMicros, *c.r.CostMicros
-	} else if c.r.Err == nil {
-		unpriced = 1
-	}
 	var openTokens, openCost int64
 	var model string
 	var position int64
 	var request string
 	args := []any{c.id, state, c.response.column, c.data.column, kind.Kind,
-		validPrefix(kind.Message, MaxErrorBytes), c.r.Tries, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens,
-		boolInt(c.r.Estimated), cost, b.now, id, l.fence, c.r.Model}
-	err := b.tx.QueryRow(ctx, sqlSettleCall, args, &openTokens, &openCost, &model, &position, &request)
+		validPrefix(kind.Message, MaxErrorBytes), c.r.requests(), c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens,
+		boolInt(c.r.Estimated), knownMicros(c.r.CostMicros), b.now, id, l.fence, c.r.Model}
+	var sum struct{ tries, input, output, cached, estimated int64 } // with requests before the last one
+	var cost *int64
+	err := b.tx.QueryRow(ctx, sqlSettleCall, args, &openTokens, &openCost, &model, &position, &request, &sum.tries,
+		&sum.input, &sum.output, &sum.cached, &sum.estimated, &cost)
 	if err != nil {
 		return orNotFound(err, conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID))
 	}
@@ -249,15 +314,32 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	st.openCalls, st.openTokens, st.openCost = st.openCalls-1, st.openTokens-openTokens, st.openCost-openCost
-	st.spent(costLine{Depth: l.Task.Depth, Model: model, Calls: 1, Input: c.r.InputTokens, Output: c.r.OutputTokens,
-		Cached: c.r.CachedTokens, Micros: micro, Unpriced: unpriced})
+	b.freed = true
+	line := c.r.line(l.Task.Depth, model)
+	st.spent(line)
 	b.overspent(st, l)
+	args[6], args[7], args[8], args[9], args[10] = sum.tries, sum.input, sum.output, sum.cached, sum.estimated
+	if args[11] = nil; cost != nil {
+		args[11] = *cost
+	}
 	digest := b.in.hasher.Digest(append(args[1:14:14], model, l.Task.Attempts, position, request)...)
 	b.event(st.tree, id, event, fmt.Sprintf(`{"call_id":%q,"model":%s,"input_tokens":%d,"output_tokens":%d,"cost_micros":%s,"tries":%d,"error":%s,"digest":%q}`,
-		CallID(c.id), quote(model), c.r.InputTokens, c.r.OutputTokens, microsText(c.r.CostMicros), c.r.Tries,
+		CallID(c.id), quote(model), c.r.InputTokens, c.r.OutputTokens, microsText(c.r.CostMicros), sum.tries,
 		quote(kind.Kind), digest))
-	_, err = b.tx.Exec(ctx, sqlAddUsage, id, 1, c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens, micro, unpriced)
+	return b.addUsage(ctx, id, &line)
+}
+
+func (b *batch) addUsage(ctx context.Context, task int64, l *costLine) error {
+	_, err := b.tx.Exec(ctx, sqlAddUsage, task, l.Calls, l.Input, l.Output, l.Cached, l.Micros, l.Unpriced)
 	return err
+}
+
+// knownMicros returns a cost, -1 if it is not known.
+func knownMicros(micros *int64) int64 {
+	if micros == nil {
+		return -1
+	}
+	return *micros
 }
 
 // microsText formats a cost for an event: null if it is not known.
@@ -274,6 +356,17 @@ const (
 	sqlCall  = `SELECT ` + callColumns + ` FROM call WHERE id = $1`
 	sqlCalls = `SELECT ` + callColumns + ` FROM call WHERE task = $1 ORDER BY attempt, position, id`
 )
+
+func (s *Store) readCall(ctx context.Context, id int64) (Call, error) {
+	calls, err := s.readCalls(ctx, sqlCall, id)
+	if err == nil && len(calls) == 0 {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		return Call{}, wrap("begin call", err)
+	}
+	return calls[0], nil
+}
 
 // Calls lists the calls of a task, of all its attempts, in order.
 func (s *Store) Calls(ctx context.Context, task TaskID) ([]Call, error) {

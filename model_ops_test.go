@@ -305,7 +305,10 @@ func (w *world) begin() *op {
 	spec := perdure.CallSpec{Position: w.pick(2), Model: "m", RequestHash: fmt.Sprint("h", w.pick(8)/7),
 		ReserveTokens: int64(w.pick(30)), ReserveCostMicros: int64(w.pick(30))}
 	return l.op(fmt.Sprintf("begin call %d %s", spec.Position, spec.RequestHash), func(ctx context.Context) string {
-		c, replayed, err := l.BeginCall(ctx, spec)
+		c, replayed, reserved, err := perdure.TryCall(ctx, l.Lease, spec)
+		if reserved {
+			return waits
+		}
 		if replayed {
 			return text(err, "replayed %s %s", c.ID, c.Response)
 		}

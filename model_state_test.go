@@ -39,6 +39,7 @@ type mTree struct {
 	calls, uncertain, unpriced      int64
 	input, output, cached, cost     int64
 	openCalls, openTokens, openCost int64
+	lostTokens, lostCost            int64 // of calls with unknown outcome
 }
 
 type mTask struct {
@@ -96,6 +97,7 @@ const (
 	conflict = "refused: conflict"
 	missing  = "refused: not_found"
 	broke    = "refused: budget_exceeded"
+	waits    = "waits for reservations"
 )
 
 func idList(ids []perdure.TaskID) string {
@@ -452,7 +454,9 @@ func (m *model) closeCalls(t *mTask, fence int64) {
 		c.state = perdure.CallUncertain
 		m.unreserve(t.tree, c)
 		t.tree.uncertain++
-		m.spend(t, perdure.Usage{Calls: 1, InputTokens: c.tokens}, c.cost)
+		t.tree.lostTokens += c.tokens
+		t.tree.lostCost += c.cost
+		m.spend(t, perdure.Usage{Calls: 1}, 0)
 	}
 }
 
@@ -493,11 +497,17 @@ func (m *model) begin(l *mLease, spec perdure.CallSpec) string {
 			m.closeCalls(t, l.fence)
 		}
 	}
-	lim := r.limits
-	if lim.Calls > 0 && r.calls+r.openCalls+1 > lim.Calls ||
-		lim.Tokens > 0 && r.input+r.output+r.openTokens+spec.ReserveTokens > lim.Tokens ||
-		lim.CostMicros > 0 && r.cost+r.openCost+spec.ReserveCostMicros > lim.CostMicros {
+	calls, tokens, cost := r.calls+1, r.input+r.output+r.lostTokens+spec.ReserveTokens,
+		r.cost+r.lostCost+spec.ReserveCostMicros
+	over := func(limit, used int64) bool { return limit > 0 && used > limit }
+	switch lim := r.limits; {
+	case over(lim.Calls, calls), over(lim.Tokens, tokens), over(lim.CostMicros, cost):
 		return broke
+	case over(lim.Calls, calls+r.openCalls):
+		return waits
+	// What is reserved counts twice, unless nothing else is reserved.
+	case over(lim.Tokens, tokens+2*r.openTokens), over(lim.CostMicros, cost+2*r.openCost):
+		return waits
 	}
 	m.lastCall++
 	t.calls = append(t.calls, &mCall{id: m.lastCall, attempt: l.attempt, position: spec.Position, fence: l.fence,
@@ -517,13 +527,13 @@ func (m *model) settle(l *mLease, id perdure.CallID, res perdure.CallResult) str
 			continue
 		}
 		c.state, c.response = perdure.CallCompleted, res.Response
-		u := perdure.Usage{Calls: 1, InputTokens: res.InputTokens, OutputTokens: res.OutputTokens,
+		u := perdure.Usage{Calls: int64(res.Tries), InputTokens: res.InputTokens, OutputTokens: res.OutputTokens,
 			CachedTokens: res.CachedTokens}
 		var cost int64
 		switch {
 		case res.CostMicros != nil:
 			cost = *res.CostMicros
-		case res.Err == nil:
+		case res.Err == nil, res.InputTokens+res.OutputTokens > 0:
 			u.UnpricedCalls = 1
 		}
 		if res.Err != nil {

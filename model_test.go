@@ -464,7 +464,8 @@ func (w *world) verifyTree(ctx context.Context, t *mTree) {
 	want := perdure.Progress{Tree: t.id, State: t.state, Partial: t.partial, Total: t.total,
 		Usage: perdure.Usage{Calls: t.calls,
 			InputTokens: t.input, OutputTokens: t.output, CachedTokens: t.cached, CostUSD: float64(t.cost) / 1e6,
-			UnpricedCalls: t.unpriced, UncertainCalls: t.uncertain}}
+			UnpricedCalls: t.unpriced, UncertainCalls: t.uncertain,
+			UncertainTokens: t.lostTokens, UncertainCostUSD: float64(t.lostCost) / 1e6}}
 	for _, task := range w.m.tasks {
 		if task.tree != t {
 			continue

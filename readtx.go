@@ -96,6 +96,18 @@ func (tx *ReadTx) TreeKey(ctx context.Context, id TreeID) (int64, error) {
 	return treeKey(ctx, tx, id)
 }
 
+// Costs returns the usage of a tree by depth and model, see [Progress.Costs]. key is what
+// TreeKey returns.
+func (tx *ReadTx) Costs(ctx context.Context, key int64) ([]CostLine, error) {
+	st, err := loadStat(ctx, func(ctx context.Context, q string, args []any, dest ...any) error {
+		return tx.QueryRow(ctx, q, args...).Scan(dest...)
+	}, key)
+	if err != nil {
+		return nil, wrap("read costs", err)
+	}
+	return st.costLines(), nil
+}
+
 // Text returns the text that a column of a tree's row holds or refers to.
 func (tx *ReadTx) Text(ctx context.Context, tree int64, column string) (string, error) {
 	return tx.s.load(ctx, tree, column)

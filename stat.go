@@ -81,12 +81,17 @@ func (st *treeStat) dest() []any {
 }
 
 func (st *treeStat) decode() error {
-	return errors.Join(
+	err := errors.Join(
 		json.Unmarshal([]byte(st.rawLimits), &st.limits),
 		json.Unmarshal([]byte(st.rawTiming), &st.timing),
 		json.Unmarshal([]byte(st.rawCosts), &st.costs),
 		st.chain.Head.Parse(st.rawHead),
 		st.decodeHolds())
+	for i := range st.costs { // the sums of the others have columns
+		l := &st.costs[i]
+		st.used.LostTokens, st.used.LostMicros = st.used.LostTokens+l.LostTokens, st.used.LostMicros+l.LostMicros
+	}
+	return err
 }
 
 // time returns the timing to change.

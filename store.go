@@ -60,6 +60,7 @@ type Store struct {
 
 	changed signal
 	ready   signal
+	freed   signal // reservations of calls were given back
 
 	recent   recent
 	known    readyTrees
@@ -196,6 +197,7 @@ func (s *Store) Close() error {
 	s.wg.Wait()
 	s.changed.fire()
 	s.ready.fire()
+	s.freed.fire()
 	return errors.Join(append(errs, s.db.Close())...)
 }
 
@@ -231,6 +233,7 @@ func (s *Store) poll(ctx context.Context) {
 		}
 		seen = n
 		s.ready.fire() // parked tasks become ready and sessions die without a change
+		s.freed.fire() // as above, and other processes settle calls
 	})
 }
 

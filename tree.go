@@ -76,6 +76,7 @@ type Tree struct {
 
 // Usage is the usage of the calls of a task or tree.
 type Usage struct {
+	// Calls counts requests sent, repeated ones included.
 	Calls        int64 `json:"calls"`
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
@@ -84,9 +85,12 @@ type Usage struct {
 	CostUSD float64 `json:"cost_usd"`
 	// UnpricedCalls counts calls whose price is unknown.
 	UnpricedCalls int64 `json:"unpriced_calls,omitempty"`
-	// UncertainCalls were sent and their result was never recorded: they count with
-	// their reservations.
-	UncertainCalls int64 `json:"uncertain_calls"`
+	// UncertainCalls are those of the calls whose outcome is unknown: the process that
+	// sent them died. UncertainTokens and UncertainCostUSD estimate what they took, by
+	// their reservations; the other sums do not contain them, the limits of a tree do.
+	UncertainCalls   int64   `json:"uncertain_calls"`
+	UncertainTokens  int64   `json:"uncertain_tokens,omitempty"`
+	UncertainCostUSD float64 `json:"uncertain_cost_usd,omitempty"`
 }
 
 const microsPerDollar = 1e6

@@ -185,5 +185,8 @@ func (w *writer) attempt(ctx context.Context, tx *sqldb.Tx, reqs []*request, err
 	if len(b.ready) > 0 {
 		w.s.ready.fire()
 	}
+	if b.freed {
+		w.s.freed.fire()
+	}
 	return false, nil
 }

@@ -77,7 +77,11 @@ func (c *Chain) Generate(ctx context.Context, req *Request) (*Response, error) {
 	var failures []*Error
 	tries := 0
 	for _, l := range c.links {
-		resp, err := l.Model.Generate(ctx, req)
+		var before *Error
+		if len(failures) > 0 {
+			before = failures[len(failures)-1]
+		}
+		resp, err := l.generate(ctx, req, before)
 		if err == nil && resp != nil {
 			return c.answered(l, resp, failures, tries), nil
 		}
@@ -88,13 +92,36 @@ func (c *Chain) Generate(ctx context.Context, req *Request) (*Response, error) {
 			err = errors.New("it returned neither an answer nor an error")
 		}
 		failure := asError(err)
-		if failure.Kind == KindTooLong && req.Divisible {
+		if failure.Kind == KindTooLong && req.Divisible || failure.Kind == KindCanceled {
+			failure.Tries += tries
 			return nil, failure
 		}
 		tries += failure.Tries
 		failures = append(failures, failure)
 	}
 	return nil, c.failed(failures, tries)
+}
+
+// Announces returns true: the chain calls OnSend for models that do not.
+func (c *Chain) Announces() bool { return true }
+
+// generate asks the model. before is the final failure of the one before.
+func (l *Link) generate(ctx context.Context, req *Request, before *Error) (*Response, error) {
+	if req.OnSend == nil {
+		return l.Model.Generate(ctx, req)
+	}
+	own := *req
+	own.OnSend = func(ctx context.Context, s Sending) error {
+		s.Model, s.After = l.Name, cmp.Or(s.After, before)
+		return req.OnSend(ctx, s)
+	}
+	if !Announces(l.Model) {
+		if err := own.OnSend(ctx, Sending{}); err != nil {
+			return nil, Stopped(err, before)
+		}
+		own.OnSend = nil
+	}
+	return l.Model.Generate(ctx, &own)
 }
 
 func (c *Chain) answered(l Link, resp *Response, failures []*Error, tries int) *Response {
@@ -114,7 +141,8 @@ func (c *Chain) failed(failures []*Error, tries int) *Error {
 		return failures[0]
 	}
 	last := failures[len(failures)-1]
-	e := &Error{Kind: last.Kind, Status: last.Status, Hint: last.Hint, Detail: last.Detail, Tries: tries}
+	e := &Error{Kind: last.Kind, Status: last.Status, Hint: last.Hint, Detail: last.Detail, Tries: tries,
+		Usage: last.Usage}
 	for _, f := range slices.Backward(failures) {
 		if f.Retryable() {
 			e.Kind, e.Status, e.RetryAfter, e.Hint = f.Kind, f.Status, f.RetryAfter, f.Hint

@@ -1,7 +1,9 @@
 package model
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 )
@@ -32,6 +34,9 @@ func Clean(s string) (clean string, changed bool) {
 type Collector struct {
 	// Limit is how many bytes are taken; 0 means no limit.
 	Limit int
+	// Most is how many bytes are kept: the text is cut there, and Write returns
+	// [ErrOverLimit]. 0 means no limit. See [MostAnswerBytes].
+	Most int
 	// OnText, when set, receives the text while it arrives, cleaned, never
 	// split inside a character.
 	OnText func(text string)
@@ -47,9 +52,34 @@ func (c *Collector) Write(p []byte) (int, error) {
 	if c.Limit > 0 && c.text.Len()+len(p) > c.Limit {
 		return 0, TooLarge(c.Limit)
 	}
+	over := c.Most > 0 && c.text.Len()+len(p) > c.Most
+	if over {
+		p = p[:max(c.Most-c.text.Len(), 0)]
+		p = p[:wholeCharacters(string(p))]
+	}
 	c.text.Write(p)
 	c.stream(false)
+	if over {
+		return len(p), ErrOverLimit
+	}
 	return len(p), nil
+}
+
+// ErrOverLimit is returned by [Collector.Write] for a text that is longer than was
+// asked for.
+var ErrOverLimit = errors.New("the answer is longer than was asked for")
+
+// bytesPerToken is more than the mean length of a token in any text that models write:
+// about twice that of English.
+const bytesPerToken = 8
+
+// MostAnswerBytes returns the length in bytes beyond which an answer certainly has more
+// than so many tokens; 0, no limit, for 0 tokens.
+func MostAnswerBytes(tokens int) int {
+	if tokens <= 0 || tokens > math.MaxInt/bytesPerToken-1024 {
+		return 0
+	}
+	return bytesPerToken*tokens + 1024
 }
 
 // WriteString is Write for a string.

@@ -59,6 +59,9 @@ type Error struct {
 	// Tries is how many requests were sent; 0 means one, by a Model that does
 	// not retry.
 	Tries int
+	// Usage is what the last request took although it failed, as far as the provider
+	// reported it.
+	Usage Usage
 	// Msg says what went wrong, for people.
 	Msg string
 	// Hint says what a person can do about it; may be empty.
@@ -116,6 +119,16 @@ func KindOfStatus(status int) Kind {
 		return KindUnavailable
 	}
 	return KindInvalid
+}
+
+// Stopped returns the error of a call that [Request.OnSend] stopped before a request;
+// after is the failure of the request before.
+func Stopped(err error, after *Error) *Error {
+	e := &Error{Kind: KindCanceled, Msg: "call stopped", Err: err}
+	if after != nil {
+		e.Usage, e.Tries = after.Usage, after.Tries
+	}
+	return e
 }
 
 // Canceled returns the error of a call whose context ended. It wraps ctx.Err()

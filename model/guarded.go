@@ -152,17 +152,27 @@ func (g *Guarded) Unwrap() Model { return g.cfg.Model }
 // time when it does not.
 func (g *Guarded) Paused() (until time.Time, reason string) { return g.admission.paused() }
 
+// Announces returns true.
+func (g *Guarded) Announces() bool { return true }
+
 // Generate asks until there is an answer or asking again is of no use. The
 // error is an [*Error] that says how many tries there were.
 func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error) {
 	p := g.newPatience()
+	var last *Error
 	for try := 1; ; try++ {
 		t, err := g.admission.enter(ctx, g.cfg.MaxPause)
 		if errors.Is(err, errPaused) {
-			return nil, g.paused(try - 1)
+			return nil, g.paused(try-1, last)
 		}
 		if err != nil {
 			return nil, canceled(ctx, try-1)
+		}
+		if req.OnSend != nil {
+			if err := req.OnSend(ctx, Sending{Model: g.cfg.Name, After: last}); err != nil {
+				g.admission.leave(false)
+				return nil, Stopped(err, last)
+			}
 		}
 		resp, retry := g.try(ctx, req, t, p)
 		if resp != nil {
@@ -170,6 +180,7 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 			return resp, nil
 		}
 		retry.Try, retry.Err.Tries = try, try
+		last = retry.Err
 		if p.spent(retry.Err) || g.givesWay(retry) {
 			return nil, retry.Err
 		}
@@ -268,11 +279,13 @@ func asError(err error) *Error {
 // check refuses answers that are too large or empty, and cleans the rest.
 func (g *Guarded) check(resp *Response) (*Response, *Error) {
 	if len(resp.Text) > g.cfg.MaxResponseBytes {
-		return nil, TooLarge(g.cfg.MaxResponseBytes)
+		err := TooLarge(g.cfg.MaxResponseBytes)
+		err.Usage = resp.Usage
+		return nil, err
 	}
 	if strings.TrimSpace(resp.Text) == "" && len(resp.Citations) == 0 {
 		return nil, &Error{
-			Kind: KindEmpty,
+			Kind: KindEmpty, Usage: resp.Usage,
 			Msg:  g.cfg.Name + " returned an empty answer",
 			Hint: "look at the model's own log; a longer limit for answers may help",
 		}
@@ -316,11 +329,15 @@ func (g *Guarded) givesWay(r Retry) bool {
 }
 
 // paused is the error of a call that does not wait for a pause to end.
-func (g *Guarded) paused(tries int) *Error {
+func (g *Guarded) paused(tries int, last *Error) *Error {
 	until, reason := g.admission.paused()
 	left := max(time.Until(until), 0)
+	var u Usage
+	if last != nil {
+		u = last.Usage
+	}
 	return &Error{
-		Kind: KindRateLimit, RetryAfter: left, Tries: tries,
+		Kind: KindRateLimit, RetryAfter: left, Tries: tries, Usage: u,
 		Msg:  fmt.Sprintf("%s is paused for %s by a rate limit (%s)", g.cfg.Name, left.Round(time.Second), reason),
 		Hint: "the provider limits requests: use less concurrency, or wait",
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -492,4 +493,47 @@ type refusing struct{ err error }
 
 func (r refusing) Generate(context.Context, *model.Request) (*model.Response, error) {
 	return nil, r.err
+}
+
+// OnSend is called before each request, when it is its turn, with the failure of the
+// request before; what it refuses is not sent.
+func TestOnSend(t *testing.T) {
+	t.Parallel()
+	down := &model.Error{Kind: model.KindUnavailable, Msg: "down", Usage: model.Usage{InputTokens: 3}}
+	sent := 0
+	m := modelFunc(func(context.Context, *model.Request) (*model.Response, error) {
+		sent++
+		return nil, down
+	})
+	first := guarded(t, model.GuardedConfig{Model: m, Name: "first", MaxTries: 2, InitialBackoff: 1, MaxBackoff: 1})
+	chain, err := model.NewChain(model.Link{Name: "first", Model: first}, model.Link{Name: "second", Model: m})
+	if err != nil || !model.Announces(chain) || !model.Announces(first) || model.Announces(m) {
+		t.Fatal(err)
+	}
+	var told []string
+	refusal := errors.New("no more")
+	_, err = chain.Generate(t.Context(), &model.Request{OnSend: func(_ context.Context, s model.Sending) error {
+		if sent != len(told) {
+			t.Errorf("%d requests were sent, %d announced", sent, len(told))
+		}
+		before := ""
+		if s.After != nil {
+			before = fmt.Sprintf(" after %s, %d tokens", s.After.Msg, s.After.Usage.InputTokens)
+		}
+		if told = append(told, s.Model+before); len(told) == 4 {
+			return refusal
+		}
+		return nil
+	}})
+	want := []string{"first", "first after down, 3 tokens", "second after down, 3 tokens"}
+	if !slices.Equal(told, want) || sent != 3 || err == nil {
+		t.Errorf("announced %q, want %q; %d requests, %v", told, want, sent, err)
+	}
+	sent = 0
+	refuse := func(context.Context, model.Sending) error { return refusal }
+	_, err = first.Generate(t.Context(), &model.Request{OnSend: refuse})
+	e, ok := errors.AsType[*model.Error](err)
+	if !ok || e.Kind != model.KindCanceled || !errors.Is(err, refusal) || sent != 0 {
+		t.Errorf("%d requests were sent after a refusal: %v", sent, err)
+	}
 }

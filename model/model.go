@@ -79,6 +79,20 @@ type Request struct {
 	// OnText, when set, receives the answer while it arrives. It is called
 	// from one goroutine at a time and only before Generate returns.
 	OnText func(text string)
+	// OnSend, when set, is called before each request that is sent for an answer,
+	// when it is its turn: retries and other models of a [Chain] included, answers
+	// from a cache not. After an error nothing is sent and the call ends with an
+	// error of KindCanceled that wraps it. It is called from one goroutine at a time
+	// and only before Generate returns. See [Announces].
+	OnSend func(ctx context.Context, s Sending) error
+}
+
+// Sending announces a request that is about to be sent.
+type Sending struct {
+	// Model is the configured name of the model.
+	Model string
+	// After is the failure of the request before, nil for the first one.
+	After *Error
 }
 
 // Response is a complete answer.
@@ -120,7 +134,7 @@ type Citation struct {
 	Score float64 `json:"score,omitempty"`
 }
 
-// Usage is what one answer took, in tokens, as the provider reported it.
+// Usage is what one request took, in tokens, as the provider reported it.
 type Usage struct {
 	// InputTokens are all tokens of the request, those of the caches below
 	// among them.

@@ -137,12 +137,17 @@ func (a *attempt) temperature() *float64 {
 
 // answerLimit is the limit for answers that is sent; 0 sends none.
 func (a *attempt) answerLimit() int {
-	cfg := &a.run.cfg
 	switch n := a.profile().MaxOutputTokens; {
 	case n > 0:
 		return n
-	case cfg.AnswerTokens > 0 || cfg.BudgetTokens > 0 || cfg.BudgetUSD > 0:
+	case a.limited():
 		return int(a.run.plan.Answer)
 	}
 	return 0
+}
+
+// limited reports whether requests have a limit for the answer.
+func (a *attempt) limited() bool {
+	cfg := &a.run.cfg
+	return a.run.plan.Limited || cfg.AnswerTokens > 0 || cfg.BudgetTokens > 0 || cfg.BudgetUSD > 0
 }

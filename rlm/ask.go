@@ -1,6 +1,7 @@
 package rlm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,16 +31,12 @@ func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Re
 			return "", Data{}, err
 		}
 	}
-	call, replayed, err := a.l.BeginCall(ctx, a.announce(position, m, req, hash))
-	switch {
-	case ctx.Err() != nil && err != nil:
+	spec := a.announce(position, m, req, hash)
+	call, found, err := a.l.FindCall(ctx, spec)
+	if err != nil {
 		return "", Data{}, a.interrupted(ctx, err)
-	case errors.Is(err, perdure.ErrBudgetExceeded):
-		return "", Data{}, &attemptError{kind: KindBudget, err: err}
-	case err != nil:
-		return "", Data{}, err
 	}
-	if replayed {
+	if found {
 		var j journaled
 		if len(call.Data) > 0 {
 			if err := json.Unmarshal(call.Data, &j); err != nil {
@@ -48,16 +45,16 @@ func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Re
 		}
 		return call.Response, j.Data, nil
 	}
-	a.asked.Add(1)
 	out := &streamed{ctx: ctx, l: a.l, begun: time.Now()}
 	if !m.ranked && !m.quiet {
 		req.OnText = out.add
 	}
-	resp, err := m.Generate(ctx, req)
+	s := &sending{a: a, m: m, spec: spec}
+	resp, err := s.generate(ctx, req)
 	if err != nil {
-		return "", Data{}, a.unanswered(ctx, call.ID, m, req, err)
+		return "", Data{}, a.unanswered(ctx, s, req, err)
 	}
-	return a.record(ctx, call.ID, m, req, resp)
+	return a.record(ctx, s, req, resp)
 }
 
 // announce reserves what the call may take at most, as far as it can be known:
@@ -108,65 +105,69 @@ func (a *attempt) interrupted(ctx context.Context, err error) error {
 // unanswered ends a call without an answer. A call whose caller was stopped is
 // left open: whether it was paid for is not known, and the next attempt
 // counts it as uncertain.
-func (a *attempt) unanswered(ctx context.Context, id perdure.CallID, m *asked, req *model.Request, cause error) error {
+func (a *attempt) unanswered(ctx context.Context, s *sending, req *model.Request, cause error) error {
 	over := a.outOfTime(ctx)
 	if over == nil && ctx.Err() != nil {
 		return cause
 	}
-	f := modelFailure(m.name, cause)
-	r := perdure.CallResult{Err: &perdure.TaskError{Kind: f.kind, Message: f.Error()}, Tries: 1}
+	f := modelFailure(s.m.name, cause)
+	switch {
+	case errors.Is(s.refused, perdure.ErrBudgetExceeded):
+		f = &attemptError{kind: KindBudget, err: s.refused}
+	case s.refused != nil && over == nil:
+		return s.refused
+	}
+	if !s.begun {
+		return cmp.Or[error](over, f)
+	}
+	e, _ := errors.AsType[*model.Error](cause)
+	r := s.failed(e)
+	r.Err = &perdure.TaskError{Kind: f.kind, Message: f.Error()}
 	if kept := a.logged(req); kept != nil {
 		var err error
 		if r.Data, err = encode("call", journaled{Request: kept}); err != nil {
 			return err
 		}
 	}
-	if e, ok := errors.AsType[*model.Error](cause); ok {
-		r.Tries = max(e.Tries, 1)
-	}
 	last, done := lastWrite(ctx)
 	defer done()
-	if err := a.l.SettleCall(last, id, r); err != nil {
+	if err := a.l.SettleCall(last, s.call.ID, r); err != nil {
 		return err
 	}
-	if over != nil {
-		return over
-	}
-	return f
+	return cmp.Or[error](over, f)
 }
 
 // record makes an answer durable before anything is made of it.
-func (a *attempt) record(
-	ctx context.Context, id perdure.CallID, m *asked, req *model.Request, resp *model.Response,
-) (string, Data, error) {
+func (a *attempt) record(ctx context.Context, s *sending, req *model.Request, resp *model.Response) (string, Data,
+	error) {
+	if !s.begun { // it was known
+		if err := s.begin(ctx); err != nil {
+			return "", Data{}, a.interrupted(ctx, err)
+		}
+	}
 	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}, Limits: a.limits, Request: a.logged(req)}
 	raw, err := encode("call", j)
 	if err != nil {
 		return "", Data{}, err
 	}
 	u := resp.Usage
-	r := perdure.CallResult{Response: resp.Text, Data: raw, Tries: tries(resp),
+	r := perdure.CallResult{Response: resp.Text, Data: raw, Tries: 1, NotSent: resp.Cached,
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, Estimated: u.Estimated}
-	if resp.Asked != m.name {
+	if !model.Announces(s.m.Model) {
+		r.Tries = resp.Tries
+	}
+	if resp.Asked != s.m.name {
 		r.Model = resp.Asked
 	}
-	if micros, known := a.e.cost(m, resp); known {
+	if micros, known := a.e.cost(s.m, resp); known {
 		r.CostMicros = &micros
 	}
 	last, done := lastWrite(ctx)
 	defer done()
-	if err := a.l.SettleCall(last, id, r); err != nil {
+	if err := a.l.SettleCall(last, s.call.ID, r); err != nil {
 		return "", Data{}, err
 	}
 	return resp.Text, j.Data, nil
-}
-
-// tries is how many requests an answer took; none when it was given before.
-func tries(resp *model.Response) int {
-	if resp.Cached {
-		return 0
-	}
-	return max(resp.Tries, 1)
 }
 
 // price is what an answer of a model costs that takes this much, as far as it

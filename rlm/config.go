@@ -200,8 +200,8 @@ type Config struct {
 	// ContextWindow is how many tokens a model reads and writes at once.
 	// Default: what the model says, else DefaultWindow.
 	ContextWindow int `json:"context_window,omitempty"`
-	// AnswerTokens is the longest answer. Default: 4096, or a quarter of a
-	// small window, is kept free; it is sent as a limit when a budget is set.
+	// AnswerTokens is the longest answer, which is kept free in the window, reserved
+	// within budgets and sent as a limit. Default: 4096, or a quarter of a small window.
 	AnswerTokens int `json:"answer_tokens,omitempty"`
 	// MaxAttempts is how often a task is tried.
 	// Default: perdure.DefaultMaxAttempts.

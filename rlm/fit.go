@@ -65,7 +65,7 @@ func (p *planning) roomOf(m *asked, part bool) (room, error) {
 	if r.text < minRoomTokens {
 		return r, invalid(fmt.Sprintf("the prompt (about %d tokens), the answer (%d) and earlier results (%d) leave no room "+
 			"in the %d tokens of model %q", r.prompt, r.answer, r.earlier, r.window, m.name),
-			"shorten the prompt or --answer-tokens, or raise --context-window")
+			"shorten the prompt or lower --max-output-tokens, or raise --context-window")
 	}
 	return r, nil
 }

@@ -165,7 +165,7 @@ func (a *attempt) judgeRequest(c *candidate) (req *model.Request, note string, e
 	req = &model.Request{System: fmt.Sprintf(judgeInstruction, criteria), Temperature: new(0.0), Seed: cfg.Seed}
 	window := cfg.windowOf(m)
 	answer := min(defaultAnswerTokens, window/4)
-	if cfg.AnswerTokens > 0 || cfg.BudgetTokens > 0 || cfg.BudgetUSD > 0 {
+	if a.limited() {
 		req.MaxOutputTokens = int(answer)
 	}
 	frame := model.EstimateTokens(len(req.System) + repairBytes(a.run.plan.Answer) + summarize.Frame)

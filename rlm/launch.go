@@ -102,7 +102,7 @@ func (p *planning) checkPrice() error {
 func (p *planning) plan(ctx context.Context) (spec *perdure.TreeSpec, err error) {
 	spec = &perdure.TreeSpec{Kind: KindRun, Name: p.req.Name, Limits: p.cfg.limits(), Owner: p.req.Owner,
 		IdempotencyKey: p.req.IdempotencyKey}
-	root := &node{Version: planVersion, Total: 1, Whole: true}
+	root := &node{Version: planVersion, Total: 1, Whole: true, Limited: true}
 	if p.req.ContextID != "" {
 		closer, err := p.openContext(ctx)
 		if err != nil {
@@ -118,6 +118,9 @@ func (p *planning) plan(ctx context.Context) (spec *perdure.TreeSpec, err error)
 		return nil, err
 	}
 	if err := p.sample(root); err != nil {
+		return nil, err
+	}
+	if err := p.checkBudget(root); err != nil {
 		return nil, err
 	}
 	if err := p.checkGate(root); err != nil {

@@ -91,14 +91,14 @@ func TestLaunchKeepsWhatItDecided(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, models{"mock:m": echo(t)})
 	id := b.put(file{"a.txt", numbered(1000)})
-	tree := b.launch("p", id, M{"model": "mock:m", "chunk_tokens": 1000, "max_nodes": 77, "budget_tokens": 5,
+	tree := b.launch("p", id, M{"model": "mock:m", "chunk_tokens": 1000, "max_nodes": 77, "budget_tokens": 9000,
 		"budget_calls": 6, "timeout": "1m"})
 	var c rlm.Config
 	b.ok(json.Unmarshal(tree.Config, &c))
 	if c.Model != "mock:m" || c.MaxChildren != rlm.DefaultMaxChildren || c.Temperature == nil {
 		t.Errorf("the configuration is kept without its defaults: %s", tree.Config)
 	}
-	want := perdure.Limits{MaxNodes: 77, SoftNodes: 100, Calls: 6, Tokens: 5, WallTime: 60e9}
+	want := perdure.Limits{MaxNodes: 77, SoftNodes: 100, Calls: 6, Tokens: 9000, WallTime: 60e9}
 	if tree.Limits != want {
 		t.Errorf("limits are %+v", tree.Limits)
 	}

@@ -3,6 +3,7 @@ package rlm_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,13 +84,38 @@ func TestBudgetStopsUnderEitherPolicy(t *testing.T) {
 	}
 }
 
+// TestBudgetForNothing: a budget that pays for no call is refused with the arithmetic, and
+// one that pays for exactly one call is not.
 func TestBudgetForNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, models{"mock:m": echo(t)})
-	tree := b.launch("Read.", "", M{"model": "mock:m", "budget_tokens": 10})
-	got, root := b.finish(tree.ID, 4)
-	if got.State != perdure.Failed || root.Error.Kind != rlm.KindBudget || root.Attempts != 1 {
-		t.Errorf("tree is %s after %d attempts: %+v", got.State, root.Attempts, root.Error)
+	var err error
+	b.exec, err = rlm.New(rlm.ExecutorConfig{Store: b.store, Resolver: b.models,
+		Price: func(_ string, u model.Usage) (int64, bool) { return u.InputTokens + 10*u.OutputTokens, true }})
+	b.ok(err)
+	id := b.put(file{"text.txt", numbered(200)})
+	for _, tt := range []struct {
+		config M
+		says   []string
+	}{
+		{M{"budget_tokens": 101}, []string{"101 tokens", "2 for the prompt", "up to 100"}},
+		{M{"budget_usd": 0.001}, []string{"$0.001", "2 for the prompt", "up to 100"}},
+	} {
+		tt.config["model"], tt.config["chunk_tokens"], tt.config["answer_tokens"] = "mock:m", 250, 100
+		_, err := b.tryLaunch("Read.", id, tt.config)
+		for _, text := range tt.says {
+			if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), text) {
+				t.Errorf("error %v, want one with %q", err, text)
+			}
+		}
+	}
+	trees, err := b.store.Trees(t.Context(), perdure.TreeFilter{})
+	if err != nil || len(trees) != 0 {
+		t.Errorf("trees %v, %v", trees, err)
+	}
+	tree := b.launch("Read.", "", M{"model": "mock:m", "budget_tokens": 102, "answer_tokens": 100})
+	if got, root := b.finish(tree.ID, 4); got.State != perdure.Completed {
+		t.Errorf("tree is %s: %+v", got.State, root.Error)
 	}
 }
 

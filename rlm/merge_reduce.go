@@ -102,7 +102,7 @@ func (p *planning) checkReduction() error {
 			return invalid(fmt.Sprintf("merge: to summarize, model %q has room for about %d tokens of results in its window "+
 				"of %d, next to "+
 				"prompt and answer; it needs %d", m.name, max(0, room), p.cfg.windowOf(m), leastReductionRoom),
-				"shorten the prompt or --answer-tokens, or raise --context-window")
+				"shorten the prompt or lower --max-output-tokens, or raise --context-window")
 		}
 	}
 	return nil

@@ -42,6 +42,9 @@ type node struct {
 	Manifest string `json:"manifest,omitempty"`
 	Window   int64  `json:"window,omitempty"`
 	Answer   int64  `json:"answer,omitempty"`
+	// Limited, only in the root, is set if each request has a limit for the answer.
+	// Requests of trees from before that are only found in the journal without it.
+	Limited bool `json:"limited,omitempty"`
 	// Head, in the root and where a text was divided, is the longest header of a
 	// table, in bytes, that parts of tables are shown with.
 	Head int64 `json:"head,omitempty"`

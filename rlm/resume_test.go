@@ -116,11 +116,11 @@ func TestDeathRepeatsNoFinishedCall(t *testing.T) {
 	}
 }
 
-// broken is a model that refuses everything.
+// broken is a model that is never available.
 type broken struct{}
 
 func (broken) Generate(context.Context, *model.Request) (*model.Response, error) {
-	return nil, &model.Error{Kind: model.KindUnavailable, Msg: "down", Tries: 2}
+	return nil, &model.Error{Kind: model.KindUnavailable, Msg: "down"}
 }
 
 // TestDeathRepeatsNoAnswerOfAChain is the same where each answer is that of a
@@ -129,7 +129,11 @@ func (broken) Generate(context.Context, *model.Request) (*model.Response, error)
 func TestDeathRepeatsNoAnswerOfAChain(t *testing.T) {
 	t.Parallel()
 	m := &mortal{Model: echo(t)}
-	chain, err := model.NewChain(model.Link{Name: "mock:first", Model: broken{}},
+	down, err := model.NewGuarded(model.GuardedConfig{Model: broken{}, MaxTries: 2, InitialBackoff: 1, MaxBackoff: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := model.NewChain(model.Link{Name: "mock:first", Model: down},
 		model.Link{Name: "mock:second", Model: m})
 	if err != nil {
 		t.Fatal(err)

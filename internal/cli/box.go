@@ -84,7 +84,7 @@ func statusBox(s *env.Stream, p perdure.Progress, name string) string {
 func usageShort(u perdure.Usage) string {
 	text := fmt.Sprintf("%s, %s tokens", human.Count(u.Calls, "call"), human.Compact(u.InputTokens+u.OutputTokens))
 	if u.UncertainCalls > 0 {
-		text += fmt.Sprintf(", %d with unknown outcome", u.UncertainCalls)
+		text += ", " + status.Uncertain(u)
 	}
 	return text
 }

@@ -152,8 +152,8 @@ func (v *progressView) counts(p perdure.Progress) string {
 	if !p.State.Terminal() {
 		parts = append(parts, "ETA "+human.ETA(p.ETASeconds))
 	}
-	if p.Usage.Calls > 0 {
-		parts = append(parts, status.Cost(p.Usage))
+	if cost := status.Cost(p.Usage); cost != status.NoCost {
+		parts = append(parts, cost)
 	}
 	for _, l := range p.Limits {
 		if l.Warned || l.Exceeded {

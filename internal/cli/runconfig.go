@@ -33,6 +33,7 @@ type runFlags struct {
 	overlap       string
 	maxFileSize   string
 	contextWindow int
+	maxOutput     int
 	temperature   float64
 	seed          int64
 	quality       qualityFlags
@@ -69,6 +70,8 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 		"part; default: 5% but at most ten lines, or 0 for builtin:extract")
 	fl.StringVar(&f.maxFileSize, "max-file-size", "", "`SIZE` maximum size of files read from folders, such as 10MB")
 	fl.IntVar(&f.contextWindow, "context-window", 0, "`N` tokens that fit the model, if it is not a known one")
+	fl.IntVar(&f.maxOutput, "max-output-tokens", 0, "`N` maximum tokens of an answer, sent with each request and "+
+		"reserved within budgets; default: 4096, or a quarter of a small window")
 	fl.Float64Var(&f.temperature, "temperature", rlm.DefaultTemperature, "`NUMBER` temperature from 0 to 2")
 	fl.Int64Var(&f.seed, "seed", 0, "`NUMBER` seed for models that accept one")
 	fl.BoolVar(&f.detach, "detach", false, "let the daemon run the tree and return at once")
@@ -76,7 +79,7 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 	env.UsesActing(cmd)
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent max-file-size cache"},
-		env.FlagGroup{Title: "Limits", Flags: "budget-usd budget-tokens budget-calls timeout concurrency"},
+		env.FlagGroup{Title: "Limits", Flags: "budget-usd budget-tokens budget-calls timeout concurrency max-output-tokens"},
 		env.FlagGroup{Title: "Answer", Flags: "json schema name detach trust"},
 		env.FlagGroup{Title: "Splitting and merging", Flags: "planner strategy merge policy samples"},
 		env.FlagGroup{Title: "Splitting in detail", All: true,
@@ -101,7 +104,8 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 		OnExhausted: f.exhausted, Batch: batch,
 		MaxDepth: &l.MaxDepth, MaxChildren: l.MaxChildren, MaxNodes: int64(l.MaxNodes), ChunkTokens: l.ChunkTokens,
 		OverlapTokens: shared, OverlapPercent: percent, ContextWindow: f.contextWindow,
-		MaxAttempts: l.MaxAttempts, Concurrency: l.Concurrency,
+		AnswerTokens: f.maxOutput,
+		MaxAttempts:  l.MaxAttempts, Concurrency: l.Concurrency,
 		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
 		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode, Cache: l.Cache,
 	}

@@ -173,9 +173,9 @@ func (v treeView) folded(run []*node) string {
 // figures returns the time and the cost of a task.
 func (v treeView) figures(active time.Duration, u perdure.Usage) string {
 	switch {
-	case u.Calls > 0:
-		return human.Duration(active) + ", " + status.Cost(u)
-	case active > 0:
+	case u.CostUSD > 0: // an unknown price is named once, in the sums
+		return human.Duration(active) + ", " + human.Dollars(u.CostUSD)
+	case active > 0 || u.Calls > 0:
 		return human.Duration(active)
 	}
 	return ""

@@ -42,6 +42,11 @@ func (u *usage) take(later usage) {
 	u.CacheRead, u.CacheWrite = max(u.CacheRead, later.CacheRead), max(u.CacheWrite, later.CacheWrite)
 }
 
+func (u *usage) model() model.Usage {
+	return model.Usage{InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output,
+		CachedTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite}
+}
+
 // message is an answer that is not streamed.
 type message struct {
 	Type    string `json:"type"`
@@ -140,12 +145,8 @@ func (a *answer) add(e *event) (err error) {
 }
 
 // response returns the response. sent is the length of the request in bytes.
-func (a *answer) response(sent int) (*model.Response, error) {
-	u := a.usage
-	resp := wire.Response(&a.text, sent, model.Usage{
-		InputTokens: u.Input + u.CacheRead + u.CacheWrite, OutputTokens: u.Output,
-		CachedTokens: u.CacheRead, CacheWriteTokens: u.CacheWrite,
-	})
+func (a *answer) response(sent int) (*model.Response, *model.Error) {
+	resp := wire.Response(&a.text, sent, a.usage.model())
 	resp.StopReason, resp.Model = a.stop, a.model
 	if err := a.why(resp.Text); err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func (a *answer) response(sent int) (*model.Response, error) {
 }
 
 // why explains a refusal, and an empty answer when asking again would not help.
-func (a *answer) why(text string) error {
+func (a *answer) why(text string) *model.Error {
 	empty := strings.TrimSpace(text) == ""
 	switch a.stop {
 	case stopRefusal: // what was written before is not an answer

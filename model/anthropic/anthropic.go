@@ -125,7 +125,7 @@ func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 // first for its temperature, which some do. When the server does not report
 // usage, it is estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
-	return m.caller.Generate(req, func() (*model.Response, error) { return m.generate(ctx, req) })
+	return m.caller.Generate(ctx, req, func() (*model.Response, error) { return m.generate(ctx, req) })
 }
 
 func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
@@ -136,14 +136,19 @@ func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Respon
 		return nil, err
 	}
 	defer raw.Body.Close()
-	a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, OnText: req.OnText}}
-	if err := wire.Read(raw, a.readStream, a.readWhole); err != nil {
-		return nil, m.caller.ReadError(ctx, a.text.Len(), err)
+	a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
+		OnText: req.OnText}}
+	sent := len(req.System) + len(user)
+	err = wire.Read(raw, a.readStream, a.readWhole)
+	cut := errors.Is(err, model.ErrOverLimit)
+	if err != nil && !cut {
+		return nil, wire.Failed(m.caller.ReadError(ctx, a.text.Len(), err), sent, a.text.Len(), a.usage.model())
 	}
-	resp, err := a.response(len(req.System) + len(user))
-	if err != nil {
-		return nil, err
+	resp, refusal := a.response(sent)
+	if refusal != nil {
+		return nil, wire.Failed(refusal, sent, a.text.Len(), a.usage.model())
 	}
+	wire.NoteOverLimit(resp, req.MaxOutputTokens, cut)
 	resp.Notes = append(resp.Notes, notes...)
 	return resp, nil
 }

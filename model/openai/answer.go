@@ -41,6 +41,10 @@ type usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
+func (u *usage) model() model.Usage {
+	return model.Usage{InputTokens: u.Prompt, OutputTokens: u.Completion, CachedTokens: u.Details.Cached}
+}
+
 // answer collects what the server sends.
 type answer struct {
 	text  model.Collector
@@ -129,10 +133,8 @@ func (a *answer) add(c *completion) error {
 }
 
 // response returns the response. sent is the length of the request in bytes.
-func (a *answer) response(sent int) (*model.Response, error) {
-	resp := wire.Response(&a.text, sent, model.Usage{
-		InputTokens: a.usage.Prompt, OutputTokens: a.usage.Completion, CachedTokens: a.usage.Details.Cached,
-	})
+func (a *answer) response(sent int) (*model.Response, *model.Error) {
+	resp := wire.Response(&a.text, sent, a.usage.model())
 	resp.StopReason, resp.Model = a.stop, a.model
 	if strings.TrimSpace(resp.Text) == "" {
 		if err := a.why(); err != nil {

@@ -62,6 +62,7 @@ func rules() []rule {
 		{"session_counters", sqlCheckSessions},
 		{"open_calls", sqlCheckOpenCalls},
 		{"usage_counters", sqlCheckUsage},
+		{"call_usage", sqlCheckCalls},
 		{"settled_twice", sqlCheckTwice},
 		{"result_missing", sqlCheckResult},
 		{"event_numbers", sqlCheckEvents},
@@ -128,6 +129,10 @@ const (
 			SUM(input_tokens) AS i, SUM(output_tokens) AS o, SUM(cost_micros) AS m FROM task_hot GROUP BY tree) n ON n.tree = s.tree
 		WHERE COALESCE(n.calls, 0) <> s.calls OR COALESCE(n.i, 0) <> s.input_tokens OR COALESCE(n.o, 0) <> s.output_tokens
 			OR COALESCE(n.m, 0) <> s.cost_micros`
+	// Before the usage of calls with unknown outcome was kept apart, it was part of the tree's tokens.
+	sqlCheckCalls = `SELECT 'tree ' || s.tree FROM tree_stat s JOIN tree x ON x.id = s.tree
+		JOIN (SELECT tree, SUM(input_tokens) AS i, SUM(output_tokens) AS o FROM call GROUP BY tree) c ON c.tree = s.tree
+		WHERE (c.i <> s.input_tokens OR c.o <> s.output_tokens) AND (s.uncertain_calls = 0 OR s.costs LIKE '%"xt"%')`
 	sqlCheckTwice = `SELECT 'task ' || task || ' position ' || position FROM call WHERE state = ` +
 		sqldb.SQLCallCompleted + `
 		GROUP BY task, attempt, position, request_hash HAVING COUNT(*) > 1`

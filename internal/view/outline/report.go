@@ -26,8 +26,7 @@ const (
 			h.cost_micros, h.unpriced, COALESCE(e.ended_at, 0), COALESCE(e.error_kind, '')
 		FROM task t JOIN task_hot h ON h.id = t.id LEFT JOIN task_end e ON e.id = t.id
 		WHERE t.tree = $1 ORDER BY t.parent, t.position`
-	sqlOutlineCalls = `SELECT c.model, c.state, c.tries, c.input_tokens, c.output_tokens, c.cached_tokens, c.cost_micros,
-			c.started_at, COALESCE(c.ended_at, 0)
+	sqlOutlineCalls = `SELECT c.model, c.state, c.tries, c.started_at, COALESCE(c.ended_at, 0)
 		FROM task t JOIN call c ON c.task = t.id WHERE t.tree = $1`
 )
 
@@ -55,7 +54,8 @@ func ReadReport(ctx context.Context, tx *perdure.ReadTx, tree perdure.TreeID) (*
 	v.report = &client.Report{Tree: tree, At: tx.Now(), Failures: []client.OutlineRow{}, Slowest: []client.OutlineRow{},
 		Depths: []client.ReportDepth{}, Models: []client.ReportModel{}, ErrorKinds: []client.ReportErrorKind{},
 		Outline: []client.ReportRow{}}
-	for _, step := range []func(context.Context) error{v.readTasks, v.readCalls, v.listTasks, v.outline} {
+	for _, step := range []func(context.Context) error{v.readTasks, v.readCalls, v.readCosts, v.listTasks,
+		v.outline} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -123,7 +123,31 @@ func (v *view) count(t *task) {
 	case perdure.Queued, perdure.Running, perdure.Waiting: // only in the total
 	}
 	d.ActiveMS += float64(t.active) / 1000
-	d.Usage = plus(d.Usage, t.usage)
+}
+
+// readCosts adds the usage by depth and by model, from the counters of the tree: all views
+// show the same sums.
+func (v *view) readCosts(ctx context.Context) error {
+	lines, err := v.Costs(ctx, v.tree)
+	for i := range lines {
+		l := &lines[i]
+		if l.Depth < len(v.report.Depths) {
+			d := &v.report.Depths[l.Depth]
+			d.Usage = plus(d.Usage, l.Usage)
+		}
+		m := v.model(l.Model)
+		m.Usage = plus(m.Usage, l.Usage)
+	}
+	return err
+}
+
+func (v *view) model(name string) *client.ReportModel {
+	m := v.models[name]
+	if m == nil {
+		m = &client.ReportModel{Model: name}
+		v.models[name] = m
+	}
+	return m
 }
 
 func plus(a, b perdure.Usage) perdure.Usage {
@@ -134,6 +158,8 @@ func plus(a, b perdure.Usage) perdure.Usage {
 	a.CostUSD += b.CostUSD
 	a.UnpricedCalls += b.UnpricedCalls
 	a.UncertainCalls += b.UncertainCalls
+	a.UncertainTokens += b.UncertainTokens
+	a.UncertainCostUSD += b.UncertainCostUSD
 	return a
 }
 
@@ -141,19 +167,8 @@ func (v *view) readCalls(ctx context.Context) error {
 	return perdure.EachRow(ctx, v, func(row perdure.Row) error {
 		var name string
 		var state, tries, started, ended int64
-		var cost *int64
-		u := perdure.Usage{Calls: 1}
-		err := row.Scan(&name, &state, &tries, &u.InputTokens, &u.OutputTokens, &u.CachedTokens, &cost, &started, &ended)
-		if cost != nil {
-			u.CostUSD = dollars(*cost)
-		} else if state == sqldb.CallCompleted {
-			u.UnpricedCalls = 1
-		}
-		m := v.models[name]
-		if m == nil {
-			m = &client.ReportModel{Model: name}
-			v.models[name] = m
-		}
+		err := row.Scan(&name, &state, &tries, &started, &ended)
+		m := v.model(name)
 		switch state {
 		case sqldb.CallStarted:
 			m.Open++
@@ -161,10 +176,8 @@ func (v *view) readCalls(ctx context.Context) error {
 			m.Failed++
 		case sqldb.CallUncertain:
 			m.Uncertain++
-			u.UncertainCalls = 1
 		}
 		m.Retries += max(tries-1, 0)
-		m.Usage = plus(m.Usage, u)
 		if ended == 0 {
 			ended = v.now
 		} else {

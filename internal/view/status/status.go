@@ -15,24 +15,31 @@ import (
 )
 
 // Cost writes the known cost of u; calls of unknown price are named, never counted
-// as free.
+// as free. It is NoCost if nothing is known to have been used: no call, or failed ones.
 func Cost(u perdure.Usage) string {
-	if u.UnpricedCalls == 0 {
-		return human.Dollars(u.CostUSD)
+	switch {
+	case u.UnpricedCalls > 0 && u.CostUSD > 0:
+		return fmt.Sprintf("%s + %s of unknown price", human.Dollars(u.CostUSD), human.Count(u.UnpricedCalls, "call"))
+	case u.UnpricedCalls > 0:
+		return "price unknown"
+	case !used(u):
+		return NoCost
 	}
-	unknown := "unknown price"
-	if u.UnpricedCalls < u.Calls {
-		unknown = fmt.Sprintf("%s + %s of unknown price", human.Dollars(u.CostUSD), human.Count(u.UnpricedCalls, "call"))
-	}
-	return unknown
+	return human.Dollars(u.CostUSD)
 }
+
+// NoCost stands for the cost of nothing.
+const NoCost = "–"
+
+// used reports whether usage is known.
+func used(u perdure.Usage) bool { return u.CostUSD > 0 || u.InputTokens+u.OutputTokens > 0 }
 
 // CostCard returns the cost as a figure, and a name that says what is unknown about it.
 func CostCard(u perdure.Usage) (name, value string) {
-	switch u.UnpricedCalls {
-	case 0:
-		return "cost", human.Dollars(u.CostUSD)
-	case u.Calls:
+	switch {
+	case u.UnpricedCalls == 0:
+		return "cost", Cost(u)
+	case u.CostUSD == 0:
 		return "cost: the price is unknown", "?"
 	}
 	return "cost without " + human.Count(u.UnpricedCalls, "call") + " of unknown price", human.Dollars(u.CostUSD)
@@ -45,8 +52,8 @@ func Figures(ms float64, u perdure.Usage, between string) string {
 	if ms > 0 {
 		parts = append(parts, human.Seconds(ms/1000))
 	}
-	if u.Calls > 0 {
-		parts = append(parts, Cost(u))
+	if u.CostUSD > 0 { // an unknown price is named once, in the sums
+		parts = append(parts, human.Dollars(u.CostUSD))
 	}
 	return strings.Join(parts, between)
 }
@@ -58,11 +65,26 @@ func Usage(u perdure.Usage) string {
 		parts = append(parts, fmt.Sprintf("%s tokens in, %s out", humanize.Comma(u.InputTokens),
 			humanize.Comma(u.OutputTokens)))
 	}
-	parts = append(parts, Cost(u))
+	if used(u) || u.UnpricedCalls > 0 {
+		parts = append(parts, Cost(u))
+	}
 	if u.UncertainCalls > 0 {
-		parts = append(parts, human.Count(u.UncertainCalls, "call")+" with unknown outcome")
+		parts = append(parts, Uncertain(u))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// Uncertain writes the number of calls with unknown outcome and what they probably took,
+// which is not part of the other figures.
+func Uncertain(u perdure.Usage) string {
+	text := human.Count(u.UncertainCalls, "call") + " with unknown outcome"
+	switch {
+	case u.UncertainTokens > 0 && u.UncertainCostUSD > 0:
+		text += fmt.Sprintf(" (at most %s tokens, %s)", human.Compact(u.UncertainTokens), human.Dollars(u.UncertainCostUSD))
+	case u.UncertainTokens > 0:
+		text += fmt.Sprintf(" (at most %s tokens)", human.Compact(u.UncertainTokens))
+	}
+	return text
 }
 
 // Gate writes how many tasks of a run wait at a gate, and the command that shows

@@ -120,7 +120,9 @@ func (m *model) head() []string {
 	if !s.State.Terminal() {
 		counts = append(counts, "ETA "+human.ETA(s.ETASeconds))
 	}
-	counts = append(counts, status.Cost(s.Usage))
+	if cost := status.Cost(s.Usage); cost != status.NoCost {
+		counts = append(counts, cost)
+	}
 	bar := human.Bar(s.Percent, barWidth) + " " + human.WholePercent(s.Percent) + "  " + strings.Join(counts, ", ")
 	return []string{title, bar, m.slow()}
 }

@@ -84,11 +84,18 @@ func (c *Caller) Temperature(req *model.Request) *float64 {
 
 // Generate calls send, and a second time when the model refuses the temperature
 // of the request, which some do.
-func (c *Caller) Generate(req *model.Request, send func() (*model.Response, error)) (*model.Response, error) {
+func (c *Caller) Generate(ctx context.Context, req *model.Request,
+	send func() (*model.Response, error)) (*model.Response, error) {
 	sent := c.Temperature(req) != nil
 	resp, err := send()
 	if sent && model.RefusesTemperature(err) {
 		c.noTemperature.Store(true)
+		refusal, _ := errors.AsType[*model.Error](err)
+		if req.OnSend != nil {
+			if err := req.OnSend(ctx, model.Sending{After: refusal}); err != nil {
+				return nil, model.Stopped(err, refusal)
+			}
+		}
 		resp, err = send()
 	}
 	if err == nil && req.Temperature != nil && c.noTemperature.Load() {
@@ -195,14 +202,48 @@ func Read(resp *http.Response, stream, whole func(io.Reader) error) error {
 	return stream(resp.Body)
 }
 
+// Failed returns the error of a reply with what the request took: as reported, or
+// estimated if the answer began. sent is the length of the request in bytes, read that of
+// the part of the answer that arrived.
+func Failed(e *model.Error, sent, read int, u model.Usage) *model.Error {
+	e.Usage = u
+	if u == (model.Usage{}) && read > 0 {
+		e.Usage = estimated(sent, read)
+	}
+	return e
+}
+
+// NoteOverLimit notes an answer that is longer than the request allowed, in tokens; 0
+// allows any length. cut is set if the rest was not read: the usage is estimated then if
+// the server did not report it.
+func NoteOverLimit(resp *model.Response, allowed int, cut bool) {
+	u := &resp.Usage
+	if cut {
+		if read := model.EstimateTokens(len(resp.Text)); u.OutputTokens < read {
+			u.OutputTokens, u.Estimated = read, true
+		}
+		resp.StopReason = "length"
+		resp.Notes = append(resp.Notes,
+			fmt.Sprintf("the server ignores the limit of %d tokens for answers; the answer was cut", allowed))
+		return
+	}
+	if allowed > 0 && u.OutputTokens > int64(allowed) && !u.Estimated {
+		resp.Notes = append(resp.Notes, fmt.Sprintf("the server ignores the limit of %d tokens for answers: it counted %d",
+			allowed, u.OutputTokens))
+	}
+}
+
+// estimated estimates the usage of a request and an answer from their lengths in bytes.
+func estimated(sent, read int) model.Usage {
+	return model.Usage{InputTokens: model.EstimateTokens(sent), OutputTokens: model.EstimateTokens(read), Estimated: true}
+}
+
 // Response returns the response with a collected text. sent is the length of
 // the request in bytes; usage that was not reported is estimated.
 func Response(text *model.Collector, sent int, u model.Usage) *model.Response {
 	answer, changed := text.Finish()
 	if u == (model.Usage{}) {
-		u = model.Usage{
-			InputTokens: model.EstimateTokens(sent), OutputTokens: model.EstimateTokens(len(answer)), Estimated: true,
-		}
+		u = estimated(sent, len(answer))
 	}
 	resp := &model.Response{Text: answer, Usage: u, Tries: 1}
 	if changed {
