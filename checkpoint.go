@@ -372,8 +372,12 @@ func (b *batch) rollback(ctx context.Context, st *varState, at int64, report *Ro
 	return b.flushStates(ctx)
 }
 
-const sqlGoneVars = `SELECT p.name FROM variable_past p WHERE p.state = $1 AND p.dead = $2
-	AND NOT EXISTS (SELECT 1 FROM variable v WHERE v.state = $1 AND v.name = p.name)`
+const (
+	sqlRestored = `SELECT name, value, size, type, description, source, read_only, ttl, created_at, expires_at
+		FROM variable WHERE state = $1 AND born = $2`
+	sqlGoneVars = `SELECT p.name FROM variable_past p WHERE p.state = $1 AND p.dead = $2
+		AND NOT EXISTS (SELECT 1 FROM variable v WHERE v.state = $1 AND v.name = p.name)`
+)
 
 // logRestored appends the digests of the variables of a state that a mutation restored or
 // removed.
@@ -386,8 +390,13 @@ func (b *batch) logRestored(ctx context.Context, st *varState, mutation int64) e
 	for _, name := range gone {
 		digests[chain.Row{Kind: chain.KindVariable, Number: int(st.id), Part: name}.Name()] = ""
 	}
-	note := func(r chain.Row, d chain.Digests) { digests[r.Name()] = d.Sum.String() }
-	err = chain.Born(ctx, b.tx.Query, st.id, mutation, note)
+	err = sqldb.Each(ctx, b.tx.Query, func(scan sqldb.Scan) error {
+		v := varRow{born: mutation, updatedAt: b.now}
+		err := scan(&v.name, &v.column, &v.size, (*string)(&v.kind), &v.description, &v.source, &v.readOnly, &v.ttl,
+			&v.createdAt, &v.expiresAt)
+		digests[chain.Row{Kind: chain.KindVariable, Number: int(st.id), Part: v.name}.Name()] = v.digest(&b.in.hasher)
+		return err
+	}, sqlRestored, st.id, mutation)
 	if err != nil {
 		return err
 	}

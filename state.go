@@ -2,7 +2,6 @@ package perdure
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -57,7 +56,10 @@ const (
 	checkpointPrefix = "ckpt-"
 )
 
-func hexID(prefix string, n int64) string { return fmt.Sprintf("%s%08x", prefix, n) }
+func hexID(prefix string, n int64) string {
+	digits := strconv.FormatInt(n, 16)
+	return prefix + "00000000"[min(len(digits), 8):] + digits
+}
 
 func parseHexID(prefix, s string) (int64, error) {
 	digits, ok := strings.CutPrefix(s, prefix)

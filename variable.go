@@ -259,8 +259,20 @@ func variableEvent(operation string) EventKind {
 
 // digest returns the digest of the row. The number of accesses changes without an event.
 func (v *varRow) digest(h *chain.Hasher) string {
-	return h.Digest(v.name, v.born, v.column, v.size, string(v.kind), v.description, v.source, boolInt(v.readOnly), v.ttl,
-		v.createdAt, v.updatedAt, v.expiresAt)
+	row := h.Row()
+	row.Text(v.name)
+	row.Int(v.born)
+	row.Text(v.column)
+	row.Int(v.size)
+	row.Text(string(v.kind))
+	row.Text(v.description)
+	row.Text(v.source)
+	row.Int(int64(boolInt(v.readOnly)))
+	row.Int(v.ttl)
+	row.Int(v.createdAt)
+	row.Int(v.updatedAt)
+	row.IntOrNull(v.expiresAt)
+	return row.Sum().String()
 }
 
 // mutationRow is an entry of a state's history.

@@ -40,8 +40,11 @@ type State struct {
 	Head   Head
 }
 
-// Hasher continues chains. It keeps its memory between events.
-type Hasher struct{ buf []byte }
+// Hasher continues chains and computes digests of rows. It keeps its memory between them.
+type Hasher struct {
+	buf []byte
+	row Values
+}
 
 // Add continues a chain with an event. It returns the link, which is the beginning of the
 // new head as a number of 32 bits.

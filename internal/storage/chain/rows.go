@@ -3,9 +3,6 @@ package chain
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,11 +18,12 @@ type Row struct {
 	Part   string // the number or the name of a part, "" for a row that is not a part
 }
 
-// The kinds of rows: the state and configuration of a loop, an iteration with its brief
+// The kinds of rows: the state and configuration of a loop, its control request, an iteration with its brief
 // (0 is the baseline), a gate, all findings that are marked as false alarms, the answer for
 // a task that waits at a gate, a handoff ledger, one of its entries, and a state.
 const (
 	KindLoop         = "loop"
+	KindControl      = "control_request"
 	KindIteration    = "iteration"
 	KindGate         = "gate"
 	KindFalseAlarms  = "false_alarms"
@@ -47,7 +45,7 @@ const (
 // Name returns the name of a row in an event.
 func (r Row) Name() string {
 	switch {
-	case r.Kind == KindLoop || r.Kind == KindFalseAlarms:
+	case r.Kind == KindLoop || r.Kind == KindControl || r.Kind == KindFalseAlarms:
 		return r.Kind
 	case r.Part != "":
 		return r.Kind + " " + strconv.Itoa(r.Number) + " " + r.Part
@@ -87,6 +85,8 @@ func (r Row) text() string {
 const (
 	sqlLoopRows      = `SELECT tree, 0, '', place, status, step, iteration, state, version, config FROM loop`
 	sqlLoopRow       = sqlLoopRows + ` WHERE tree = $1`
+	sqlControlRows   = `SELECT tree, 0, '', wish FROM loop WHERE wish <> ''`
+	sqlControlRow    = sqlControlRows + ` AND tree = $1`
 	sqlIterationRows = `SELECT i.tree, i.number, '', i.task, i.status, i.quality, i.data, i.started_at, i.ended_at,
 			b.task, b.status, b.quality, b.started_at, b.ended_at, b.eligible, b.passed, b.regressions, b.recoveries,
 			b.agent_errors, b.warnings, b.sealed, b.work_ms, b.added_ms, b.kinds, b.data
@@ -107,7 +107,7 @@ const (
 	sqlEntryRows  = `SELECT 0, handoff, number, kind, data, source, at FROM handoff_entry`
 	sqlEntryRow   = sqlEntryRows + ` WHERE handoff = $1 AND number = $2`
 
-	// The columns of these are written in [Hasher.Digest] by their writers.
+	// The columns of these are also in the code that writes the rows, for [Hasher.Row].
 	sqlPromptRows = `SELECT tree, id, '', prompt, strategy, merge, context FROM task`
 	sqlResultRows = `SELECT tree, id, '', result, data, error_kind, error, ended_at FROM task_end`
 	sqlCallRows   = `SELECT tree, id, '', state, response, data, error_kind, error, tries, input_tokens, output_tokens,
@@ -116,7 +116,6 @@ const (
 	sqlVariableRows = `SELECT s.tree, s.id, v.name, v.name, v.born, v.value, v.size, v.type, v.description, v.source,
 			v.read_only, v.ttl, v.created_at, v.updated_at, v.expires_at
 		FROM variable v JOIN state s ON s.id = v.state`
-	sqlVariablesBorn = sqlVariableRows + ` WHERE v.state = $1 AND v.born = $2`
 )
 
 // Digest returns the digest of a row as it is stored now, "" if there is none.
@@ -126,6 +125,8 @@ func Digest(ctx context.Context, query sqldb.QueryFunc, r Row) (digest string, e
 	switch r.Kind {
 	case KindLoop:
 		q, args = sqlLoopRow, args[:1]
+	case KindControl:
+		q, args = sqlControlRow, args[:1]
 	case KindIteration:
 		q = sqlIterationRow
 	case KindGate:
@@ -149,15 +150,10 @@ func Digest(ctx context.Context, query sqldb.QueryFunc, r Row) (digest string, e
 	return digest, err
 }
 
-// Born calls do with the variables of a state that a mutation set, and their digests.
-func Born(ctx context.Context, query sqldb.QueryFunc, state, mutation int64, do func(Row, Digests)) error {
-	return digests(ctx, query, &selection{KindVariable, sqlVariablesBorn, []any{state, mutation}}, do)
-}
-
 // allDigests calls do with all rows of all trees and their digests.
 func allDigests(ctx context.Context, query sqldb.QueryFunc, do func(Row, Digests)) error {
 	for _, s := range []selection{
-		{KindLoop, sqlLoopRows, nil}, {KindIteration, sqlIterationRows, nil}, {KindGate, sqlGateRows, nil},
+		{KindLoop, sqlLoopRows, nil}, {KindControl, sqlControlRows, nil}, {KindIteration, sqlIterationRows, nil}, {KindGate, sqlGateRows, nil},
 		{KindFalseAlarms, sqlFalseRows + sqlFalseOrder, nil}, {KindGateAnswer, sqlAnswerRows, nil},
 		{KindHandoff, sqlHandoffRows, nil}, {KindHandoffEntry, sqlEntryRows, nil}, {KindPrompt, sqlPromptRows, nil},
 		{KindResult, sqlResultRows, nil}, {KindCall, sqlCallRows, nil}, {KindVariable, sqlVariableRows, nil},
@@ -195,29 +191,27 @@ func digests(ctx context.Context, query sqldb.QueryFunc, s *selection, do func(R
 		return err
 	}
 	r, last := Row{Kind: s.kind}, Row{}
+	var v columns
 	dest := []any{&r.Tree, &r.Number, &r.Part}
-	values := make([]sql.NullString, len(names)-len(dest))
-	for i := range values {
-		dest = append(dest, &values[i])
+	for range len(names) - len(dest) {
+		dest = append(dest, &v)
 	}
 	var sum [sha256.Size]byte
 	var older Sum
-	var buf []byte
 	for rows.Next() {
+		v.Values, v.ends = append(v.Values[:0], sum[:]...), v.ends[:0]
 		if err := rows.Scan(dest...); err != nil {
 			return err
 		}
-		switch buf = buf[:0]; {
+		row := v.Values[len(sum):]
+		switch {
 		case r == last:
-			buf = append(buf, sum[:]...)
+			row = v.Values
 		case last.Kind != "":
 			do(last, Digests{Sum(sum[:len(Sum{})]), older})
 		}
-		buf = encode(buf, values)
-		sum, last = sha256.Sum256(buf), r
-		if s.kind == KindGate {
-			first := sha256.Sum256(encode(nil, values[:len(values)-laterColumns]))
-			older = Sum(first[:len(Sum{})])
+		if sum, last = sha256.Sum256(row), r; s.kind == KindGate {
+			older = v.Values[len(sum):v.ends[len(v.ends)-laterColumns-1]].Sum()
 		}
 	}
 	if last.Kind != "" {
@@ -226,61 +220,15 @@ func digests(ctx context.Context, query sqldb.QueryFunc, s *selection, do func(R
 	return rows.Err()
 }
 
-// Sum is a digest: the first half of a SHA-256 hash, because an attacker would have to find
-// a second row with the same digest, not two rows of his choice. It is zero for a row that
-// was removed.
-type Sum [16]byte
-
-// String returns the digest in hexadecimal digits.
-func (s Sum) String() string { return hex.EncodeToString(s[:]) }
-
-func encode(buf []byte, values []sql.NullString) []byte {
-	for _, v := range values {
-		if !v.Valid {
-			buf = appendLength(buf, -1)
-			continue
-		}
-		buf = append(appendLength(buf, len(v.String)), v.String...)
-	}
-	return buf
+// columns are the values of the columns that are scanned into it, one after the other.
+type columns struct {
+	Values
+	ends []int // where each of them ends
 }
 
-func appendLength(buf []byte, n int) []byte {
-	return binary.BigEndian.AppendUint64(buf, uint64(n)) //nolint:gosec // only the bits matter
-}
-
-// Digest returns the digest of a row with these values: text, integers, or nil. It equals
-// that of the row when it is read.
-func (h *Hasher) Digest(values ...any) string {
-	buf := h.buf[:0]
-	for _, v := range values {
-		switch v := v.(type) {
-		case string:
-			buf = append(appendLength(buf, len(v)), v...)
-		case int64:
-			buf = appendInt(buf, v)
-		case int:
-			buf = appendInt(buf, int64(v))
-		case *int64:
-			if v == nil {
-				buf = appendLength(buf, -1)
-			} else {
-				buf = appendInt(buf, *v)
-			}
-		case nil:
-			buf = appendLength(buf, -1)
-		default:
-			panic(fmt.Sprintf("no digest of a %T", v))
-		}
-	}
-	h.buf = buf
-	sum := sha256.Sum256(buf)
-	return Sum(sum[:len(Sum{})]).String()
-}
-
-func appendInt(buf []byte, n int64) []byte {
-	at := len(buf)
-	buf = strconv.AppendInt(appendLength(buf, 0), n, 10)
-	binary.BigEndian.PutUint64(buf[at:], uint64(len(buf)-at-8)) //nolint:gosec // a length
-	return buf
+// Scan is for [database/sql.Scanner].
+func (c *columns) Scan(value any) error {
+	err := c.Values.Scan(value)
+	c.ends = append(c.ends, len(c.Values))
+	return err
 }
