@@ -18,10 +18,12 @@ const EventTreeRemoved EventKind = "tree.removed"
 // RowKind is a kind of rows whose digests are in the log.
 type RowKind string
 
-// The kinds of rows. Number 0 of RowIteration is the baseline; RowLoop and RowFalseAlarms
-// have no number; the number of RowGateAnswer is that of the task that waits at a gate.
+// The kinds of rows. Number 0 of RowIteration is the baseline; RowLoop, RowControl, which is
+// the control request of a loop, and RowFalseAlarms have no number; the number of
+// RowGateAnswer is that of the task that waits at a gate.
 const (
 	RowLoop         RowKind = chain.KindLoop
+	RowControl      RowKind = chain.KindControl
 	RowIteration    RowKind = chain.KindIteration
 	RowGate         RowKind = chain.KindGate
 	RowFalseAlarms  RowKind = chain.KindFalseAlarms
@@ -40,6 +42,19 @@ func (tx *WriteTx) LogRow(tree int64, kind RowKind, number int) {
 // LogPart is LogRow for a row that is a part of another one.
 func (tx *WriteTx) LogPart(tree int64, kind RowKind, number, part int) {
 	tx.b.logRow(chain.Row{Tree: tree, Kind: string(kind), Number: number, Part: itoa(int64(part))})
+}
+
+// RowLogged reports whether there is a row and its newest digest in the log, which
+// [WriteTx.LogRow] appended, is that of the row now. Otherwise the row was changed outside of
+// perdure. It does not verify the log itself, as [Store.VerifyLog] does.
+func (tx *ReadTx) RowLogged(ctx context.Context, tree int64, kind RowKind, number int) (bool, error) {
+	row := chain.Row{Tree: tree, Kind: string(kind), Number: number}
+	now, err := chain.Digest(ctx, tx.Query, row)
+	if err != nil || now == "" {
+		return false, err
+	}
+	logged, err := chain.Logged(ctx, tx.Query, row)
+	return logged == now, err
 }
 
 func (b *batch) logRow(r chain.Row) {

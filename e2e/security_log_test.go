@@ -119,6 +119,7 @@ func TestSecurityForgedLog(t *testing.T) {
 			FROM loop`, "row_changed false alarms was changed"},
 		{"state of the loop", `UPDATE loop SET state = '{}'`, "row_changed loop was changed"},
 		{"configuration of the loop", `UPDATE loop SET config = '{}'`, "row_changed loop was changed"},
+		{"control request", `UPDATE loop SET wish = 'resume'`, "row_changed control request was inserted"},
 		{"tree", `DELETE FROM tree`, "tree_missing the tree was removed"},
 	} {
 		w.swap(whole)
@@ -135,6 +136,44 @@ func TestSecurityForgedLog(t *testing.T) {
 	if status != 0 || !strings.Contains(out, "log_shorter") || !strings.Contains(errs, "changed outside of perdure") ||
 		!strings.Contains(out, "2 chains changed") {
 		t.Errorf("the text: status %d\n%s%s", status, out, errs)
+	}
+}
+
+// A control request that an agent writes into the database in its turn is not carried out: the
+// turn and the loop go on, and the request is removed with an event.
+func TestSecurityForgedRequest(t *testing.T) {
+	t.Parallel()
+	for _, request := range []string{"abort", "revert", "pause", "pause_now", "resume"} {
+		t.Run(request, func(t *testing.T) {
+			t.Parallel()
+			w := newLoopPlace(t)
+			begun := w.dir + ".begun"
+			w.sh("mkfifo " + begun)
+			w.write("agent.sh", `echo turn > `+begun+`
+until perdure events --json | grep -q loop.request_refused; do sleep 0.1; done
+echo pass > tests/b
+`)
+			cmd := w.command(loopRun + " --timeout 60s; status=$?; echo end > " + begun + "; exit $status")
+			var out strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if at, err := os.ReadFile(begun); err != nil || string(at) != "turn\n" {
+				t.Errorf("the agent has not begun: %q, %v", at, err)
+			}
+			w.forge(`UPDATE loop SET wish = '` + request + `'`)
+			if at, err := os.ReadFile(begun); err != nil || string(at) != "end\n" {
+				t.Errorf("the agent began again: %q, %v", at, err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("the loop ended with %v: %s", err, out.String())
+			}
+			w.completedLoop(1)
+			if n := strings.Count(w.sh("perdure events --json"), "loop.request_refused"); n != 1 {
+				t.Errorf("%d refusals are logged", n)
+			}
+		})
 	}
 }
 

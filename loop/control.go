@@ -65,20 +65,20 @@ func (r *run) parkIfPaused(ctx context.Context, root bool) (bool, error) {
 	if r.loop.Status != record.Paused {
 		return false, nil
 	}
-	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
+	req, err := r.e.records.Request(ctx, r.l.Tree.ID)
 	if err != nil {
 		return false, err
 	}
-	switch now.Control {
+	switch req {
 	case record.NoControl, record.Pause, record.PauseNow:
 		return true, r.e.records.Park(ctx, r.l, farAway(), r.loop.Step == stepGate)
 	case record.Resume:
-		r.change.Fulfilled = now.Control
+		r.change.Fulfilled = req
 		r.note(EventResumed, map[string]any{})
 	case record.Abort, record.Revert: // an iteration leaves that to the root
 		if root {
-			r.change.Fulfilled = now.Control
-			r.loop.Step = r.abort(now.Control == record.Revert)
+			r.change.Fulfilled = req
+			r.loop.Step = r.abort(req == record.Revert)
 		}
 	}
 	r.loop.Status = record.Running
@@ -92,47 +92,47 @@ func (r *run) parkIfPaused(ctx context.Context, root bool) (bool, error) {
 // obeyControl fulfils a control request before the next iteration. It reports whether there was one
 // that decides what comes next.
 func (r *run) obeyControl(ctx context.Context) (next string, decided bool, err error) {
-	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
+	req, err := r.e.records.Request(ctx, r.l.Tree.ID)
 	if err != nil {
 		return "", false, err
 	}
-	switch now.Control {
+	switch req {
 	case record.NoControl:
 		return "", false, nil
 	case record.Pause, record.PauseNow:
-		r.change.Fulfilled = now.Control
+		r.change.Fulfilled = req
 		r.halt("asked to")
 		return r.loop.Step, true, nil
 	case record.Resume:
-		r.change.Fulfilled = now.Control
+		r.change.Fulfilled = req
 		return "", false, nil
 	case record.Abort, record.Revert:
-		r.change.Fulfilled = now.Control
-		return r.abort(now.Control == record.Revert), true, nil
+		r.change.Fulfilled = req
+		return r.abort(req == record.Revert), true, nil
 	}
 	return "", false, nil
 }
 
 // ending reports whether a control request ends the loop.
 func (r *run) ending(ctx context.Context) (bool, error) {
-	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
-	return now.Control == record.Abort || now.Control == record.Revert, err
+	req, err := r.e.records.Request(ctx, r.l.Tree.ID)
+	return req == record.Abort || req == record.Revert, err
 }
 
 // obeyInTurn reads control requests before the agent's turn. What ends the iteration is
 // left to the root, which hears it after the iteration.
 func (r *run) obeyInTurn(ctx context.Context) (next string, decided bool, err error) {
 	t := &r.state.Run
-	now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
+	req, err := r.e.records.Request(ctx, r.l.Tree.ID)
 	if err != nil {
 		return "", false, err
 	}
-	switch now.Control {
+	switch req {
 	case record.Pause, record.PauseNow, record.Abort, record.Revert:
-		t.Failure = (&controlError{now.Control}).Error()
+		t.Failure = (&controlError{req}).Error()
 		return stepMeasure, true, nil
 	case record.Resume: // do not wait any longer
-		r.change.Fulfilled = now.Control
+		r.change.Fulfilled = req
 		t.WaitUntil = time.Time{}
 	case record.NoControl:
 	}
@@ -183,9 +183,9 @@ func (r *run) watchedFor(ctx context.Context, controls ...record.Control) (conte
 		defer tick.Stop()
 		for {
 			changed := r.e.cfg.Store.Changed()
-			now, err := r.e.records.Loop(ctx, r.l.Tree.ID)
-			if err == nil && slices.Contains(controls, now.Control) {
-				cancel(&controlError{now.Control})
+			req, err := r.e.records.Request(ctx, r.l.Tree.ID)
+			if err == nil && slices.Contains(controls, req) {
+				cancel(&controlError{req})
 				return
 			}
 			select {

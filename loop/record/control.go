@@ -7,8 +7,12 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// EventControl is appended when a control request was recorded.
-const EventControl perdure.EventKind = "loop.asked"
+// EventControl is appended when a control request was recorded, EventControlRefused when one
+// was removed because it was not in the log.
+const (
+	EventControl        perdure.EventKind = "loop.asked"
+	EventControlRefused perdure.EventKind = "loop.request_refused"
+)
 
 const sqlControlLoop = `UPDATE loop SET wish = $2, updated_at = $3 WHERE tree = $1 AND status IN ` + dbOpen
 
@@ -39,10 +43,65 @@ func control(ctx context.Context, tx *perdure.WriteTx, key int64, tree perdure.T
 	if n == 0 {
 		return refuse(perdure.CodeConflict, "control loop", "", "the loop of %s has ended", tree)
 	}
+	tx.LogRow(key, perdure.RowControl, 0)
 	if err := tx.AppendEvent(key, 0, EventControl, map[string]any{"wish": req}); err != nil {
 		return err
 	}
 	return tx.WakeParked(ctx, key)
+}
+
+const (
+	sqlWritten = `SELECT wish, updated_at FROM loop WHERE tree = $1`
+	sqlRefuse  = `UPDATE loop SET wish = '' WHERE tree = $1 AND wish = $2 AND updated_at = $3`
+)
+
+// Request returns the control request that the process of the loop carries out next. One
+// without its digest in the log was written by another program, which the check of the caller
+// did not see: Request removes it and appends [EventControlRefused].
+func (r *Records) Request(ctx context.Context, tree perdure.TreeID) (Control, error) {
+	l, err := r.Loop(ctx, tree)
+	if err != nil || l.Control == NoControl {
+		return NoControl, err
+	}
+	var req Control
+	var at, key int64
+	logged := false
+	err = r.store.ReadTx(ctx, func(ctx context.Context, tx *perdure.ReadTx) (err error) {
+		if key, err = tx.TreeKey(ctx, tree); err != nil {
+			return err
+		}
+		if err := tx.QueryRow(ctx, sqlWritten, key).Scan((*string)(&req), &at); err != nil || req == NoControl {
+			return err
+		}
+		logged, err = tx.RowLogged(ctx, key, perdure.RowControl, 0)
+		return err
+	})
+	if err != nil || logged || req == NoControl {
+		return req, err
+	}
+	return NoControl, r.store.WriteTx(ctx, func(ctx context.Context, tx *perdure.WriteTx) error {
+		n, err := tx.Exec(ctx, sqlRefuse, key, string(req), at)
+		if err != nil || n == 0 { // 0: the user has made a request meanwhile
+			return err
+		}
+		tx.LogRow(key, perdure.RowControl, 0)
+		return tx.AppendEvent(key, 0, EventControlRefused, map[string]any{"wish": req})
+	})
+}
+
+// fulfilled logs that the request that is carried out is removed. Another one that was
+// written meanwhile stays, and must be in the log itself.
+func fulfilled(ctx context.Context, tx *perdure.WriteTx, key int64, req Control) error {
+	if req == NoControl {
+		return nil
+	}
+	var now Control
+	var status Status
+	err := tx.QueryRow(ctx, sqlRequest, key).Scan((*string)(&now), (*string)(&status))
+	if err == nil && now == req {
+		tx.LogRow(key, perdure.RowControl, 0)
+	}
+	return err
 }
 
 const sqlRequest = `SELECT wish, status FROM loop WHERE tree = $1`

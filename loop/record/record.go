@@ -259,9 +259,12 @@ func fits(op, what string, raw json.RawMessage, limit int) error {
 	return nil
 }
 
-func saveLoop(ctx context.Context, tx *perdure.WriteTx, key int64, l *Loop, fulfilled Control) error {
+func saveLoop(ctx context.Context, tx *perdure.WriteTx, key int64, l *Loop, done Control) error {
+	if err := fulfilled(ctx, tx, key, done); err != nil {
+		return err
+	}
 	n, err := tx.Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State),
-		string(fulfilled), tx.Now().UnixMicro())
+		string(done), tx.Now().UnixMicro())
 	if err != nil {
 		return err
 	}

@@ -118,6 +118,7 @@ func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error 
 			return refuse(perdure.CodeConflict, op, "try again", "%s was changed by another process meanwhile", l.Tree)
 		}
 		tx.LogRow(key, perdure.RowLoop, 0)
+		tx.LogRow(key, perdure.RowControl, 0)
 		if err := tx.AppendEvent(key, 0, EventReopened, map[string]any{"after": l.Iteration}); err != nil {
 			return err
 		}

@@ -23,6 +23,35 @@ func newLogged() logged {
 	return logged{rows: make(map[Row]Sum), gone: make(map[Row]bool), bare: make(map[Row]bool)}
 }
 
+const sqlNewestDigests = `SELECT e.data FROM event_block k
+	JOIN event e ON ` + sqldb.SQLEventsOfBlock + `
+	WHERE k.tree = $1 AND e.kind = $2 ORDER BY k.block DESC, e.seq DESC`
+
+// Logged returns the newest digest of a row in events of [KindRows], "" if there is none or
+// the row was removed. It reads the events of the tree backwards until there.
+func Logged(ctx context.Context, query sqldb.QueryFunc, r Row) (digest string, err error) {
+	rows, err := query(ctx, sqlNewestDigests, r.Tree, KindRows)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	name := r.Name()
+	for rows.Next() {
+		var data string
+		var digests map[string]string
+		if err := rows.Scan(&data); err != nil {
+			return "", err
+		}
+		if json.Unmarshal([]byte(data), &digests) != nil {
+			continue
+		}
+		if digest, ok := digests[name]; ok {
+			return digest, nil
+		}
+	}
+	return "", rows.Err()
+}
+
 // parseSum is the reverse of String; it returns the zero digest for any other text.
 func parseSum(text string) (s Sum) {
 	if n, err := hex.Decode(s[:], []byte(text[:min(len(text), 2*len(s))])); err != nil || n != len(s) {

@@ -18,8 +18,8 @@ type Row struct {
 	Part   string // the number or the name of a part, "" for a row that is not a part
 }
 
-// The kinds of rows: the state and configuration of a loop, its control request, an iteration with its brief
-// (0 is the baseline), a gate, all findings that are marked as false alarms, the answer for
+// The kinds of rows: the state and configuration of a loop, its control request, an iteration
+// with its brief (0 is the baseline), a gate, all findings that are marked as false alarms, the answer for
 // a task that waits at a gate, a handoff ledger, one of its entries, and a state.
 const (
 	KindLoop         = "loop"
@@ -153,7 +153,8 @@ func Digest(ctx context.Context, query sqldb.QueryFunc, r Row) (digest string, e
 // allDigests calls do with all rows of all trees and their digests.
 func allDigests(ctx context.Context, query sqldb.QueryFunc, do func(Row, Digests)) error {
 	for _, s := range []selection{
-		{KindLoop, sqlLoopRows, nil}, {KindControl, sqlControlRows, nil}, {KindIteration, sqlIterationRows, nil}, {KindGate, sqlGateRows, nil},
+		{KindLoop, sqlLoopRows, nil}, {KindControl, sqlControlRows, nil},
+		{KindIteration, sqlIterationRows, nil}, {KindGate, sqlGateRows, nil},
 		{KindFalseAlarms, sqlFalseRows + sqlFalseOrder, nil}, {KindGateAnswer, sqlAnswerRows, nil},
 		{KindHandoff, sqlHandoffRows, nil}, {KindHandoffEntry, sqlEntryRows, nil}, {KindPrompt, sqlPromptRows, nil},
 		{KindResult, sqlResultRows, nil}, {KindCall, sqlCallRows, nil}, {KindVariable, sqlVariableRows, nil},
