@@ -60,7 +60,9 @@ func (r *Ran) Printed() string {
 
 // Run runs a command with a time limit (0 or less means none) and stores its output in
 // files, the first maxParsed bytes of each. All processes that it started have ended when
-// Run returns. Errors are those of the machine and of the context, and guard.ErrGuardLost.
+// Run returns. If results are read from both streams, they are one pipe, so that lines keep
+// their order; Stdout is empty then. Errors are those of the machine and of the context, and
+// guard.ErrGuardLost.
 func (r *Runner) Run(ctx context.Context, c *project.Command, limit time.Duration) (*Ran, error) {
 	const keeping = "store output of the check"
 	stdout, both, remove, err := outputs(r.Scratch)
@@ -71,7 +73,11 @@ func (r *Runner) Run(ctx context.Context, c *project.Command, limit time.Duratio
 	keptBoth, keptOut := &capped{to: both, left: maxParsed}, &capped{to: stdout, left: maxParsed}
 	all := &shared{to: io.MultiWriter(&end, keptBoth)}
 	ran := &Ran{Began: time.Now(), Stdout: stdout, Both: both, Close: remove}
-	ran.Exit, ran.TimedOut, err = r.command(ctx, c, limit, streams{io.MultiWriter(all, keptOut), all})
+	to := streams{io.MultiWriter(all, keptOut), all}
+	if mixed(c) {
+		to.out = all // the same writer, for which os/exec makes one pipe
+	}
+	ran.Exit, ran.TimedOut, err = r.command(ctx, c, limit, to)
 	text, _ := end.End()
 	ran.End = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
 	if err == nil { // a part of the results would lead to a wrong verdict
@@ -82,6 +88,16 @@ func (r *Runner) Run(ctx context.Context, c *project.Command, limit time.Duratio
 		return nil, err
 	}
 	return ran, nil
+}
+
+// mixed reports whether results of a command are read from both streams and none from
+// standard output alone. Results of cargo need the order: it prints the names of suites to
+// standard error, and their tests to standard output.
+func mixed(c *project.Command) bool {
+	reads := func(s project.Stream) bool {
+		return slices.ContainsFunc(c.Results, func(r project.Result) bool { return r.Stream == s })
+	}
+	return (c.Weak != "" || reads(project.Both)) && !reads(project.Stdout)
 }
 
 // outputs creates files for the output of a command.
