@@ -57,7 +57,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	r := checkpoint.Resume()
-	prompt, err := r.Prompt("")
+	prompt, err := r.Prompt(ctx, "")
 	if err != nil {
 		return err
 	}

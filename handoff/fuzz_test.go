@@ -119,7 +119,7 @@ func FuzzCheckpoint(f *testing.F) {
 			}
 		}
 		r := got.Resume()
-		if _, err := r.Prompt(""); err != nil {
+		if _, err := r.Prompt(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 	})

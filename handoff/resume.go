@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"cmp"
+	"context"
 	_ "embed"
 	"errors"
 	"reflect"
@@ -59,8 +60,8 @@ func (c *Checkpoint) Resume() Resume { return Resume{Work: c.Work, Cut: c.Cut, R
 // join (as [strings.Join]), latest and next (the last or first entries of a
 // list), and more (the number of entries that those leave out). A template other than the
 // built-in one is limited in its size, its steps and its output, and methods in it take
-// only literals as arguments.
-func (r Resume) Prompt(text string) (string, error) {
+// only literals as arguments. It also ends with an error when the context does.
+func (r Resume) Prompt(ctx context.Context, text string) (string, error) {
 	if text == "" {
 		text = defaultTemplate
 	}
@@ -79,7 +80,7 @@ func (r Resume) Prompt(text string) (string, error) {
 	if err := set.Add("resume", text); err != nil {
 		return "", &Error{Kind: ErrInvalid, Op: "read template of the resume prompt", Err: err}
 	}
-	prompt, err := set.Execute("resume", r)
+	prompt, err := set.Execute(ctx, "resume", r)
 	if err != nil {
 		return "", &Error{Kind: ErrInvalid, Op: "write resume prompt", Err: err}
 	}

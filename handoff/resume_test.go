@@ -69,12 +69,12 @@ func TestPrompt(t *testing.T) {
 	hostile.Work.CompletedSteps = []handoff.Step{{Step: "\n\n## X", FilesCreated: []string{"a`\n# b"}}}
 	for name, r := range map[string]handoff.Resume{"example": seed.Resume(), "ledger": whole, "checkpoint": few,
 		"empty": {}, "hostile": hostile} {
-		text, err := r.Prompt("")
+		text, err := r.Prompt(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, text)
-		if again, err := r.Prompt(handoff.DefaultTemplate()); err != nil || again != text {
+		if again, err := r.Prompt(t.Context(), handoff.DefaultTemplate()); err != nil || again != text {
 			t.Errorf("%s: a second time it differs: %v", name, err)
 		}
 		if !strings.HasPrefix(text, "Resuming from checkpoint (created by ") {
@@ -101,7 +101,7 @@ func TestPromptIsBounded(t *testing.T) {
 	}
 	l.CompletedSteps[4999].FilesCreated = make([]string, 5000)
 	r := l.Resume()
-	text, err := r.Prompt("")
+	text, err := r.Prompt(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,12 +123,13 @@ func TestPromptIsBounded(t *testing.T) {
 func TestOwnTemplate(t *testing.T) {
 	t.Parallel()
 	r := handoff.Resume{Work: handoff.Work{TaskID: "t"}, Agent: "a"}
-	if text, err := r.Prompt("{{.Agent}} continues {{line .Work.TaskID}}, {{join .Work.PendingSteps \", \"}}"); err !=
+	const own = "{{.Agent}} continues {{line .Work.TaskID}}, {{join .Work.PendingSteps \", \"}}"
+	if text, err := r.Prompt(t.Context(), own); err !=
 		nil || text != "a continues t, " {
 		t.Errorf("%q, %v", text, err)
 	}
 	for _, bad := range []string{"{{", "{{.None}}"} {
-		if _, err := r.Prompt(bad); !errors.Is(err, handoff.ErrInvalid) {
+		if _, err := r.Prompt(t.Context(), bad); !errors.Is(err, handoff.ErrInvalid) {
 			t.Errorf("template %q: %v", bad, err)
 		}
 	}

@@ -38,7 +38,7 @@ func newHooked(t *testing.T, cfg loop.EngineConfig, turns ...func(w *turn) error
 	b := newBench(t, turns...)
 	cfg.Store, cfg.Agents, cfg.Dir, cfg.Hook = b.store, hooking{b.agent}, b.loops, []string{"perdure", "hook"}
 	var err error
-	b.engine, err = loop.New(cfg)
+	b.engine, err = loop.New(b.Context(), cfg)
 	b.ok(err)
 	return b
 }

@@ -86,13 +86,14 @@ type Engine struct {
 	tokens  tokens
 }
 
-// New checks the configuration and returns an engine.
-func New(cfg EngineConfig) (*Engine, error) {
+// New checks the configuration and returns an engine, which does not keep ctx: it only ends
+// the reading of the reminders.
+func New(ctx context.Context, cfg EngineConfig) (*Engine, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	texts, err := reminders(cfg.Reminders)
+	texts, err := reminders(ctx, cfg.Reminders)
 	if err != nil {
 		return nil, err
 	}
@@ -102,11 +103,11 @@ func New(cfg EngineConfig) (*Engine, error) {
 }
 
 // reminders reads the templates in a folder.
-func reminders(dir string) (reinforce.Templates, error) {
+func reminders(ctx context.Context, dir string) (reinforce.Templates, error) {
 	if dir == "" {
-		return reinforce.LoadTemplates(nil)
+		return reinforce.LoadTemplates(ctx, nil)
 	}
-	texts, err := reinforce.LoadTemplates(os.DirFS(dir))
+	texts, err := reinforce.LoadTemplates(ctx, os.DirFS(dir))
 	if err != nil {
 		return texts, &perdure.Error{Code: perdure.CodeInvalid, Op: "read reminders in " + dir, Err: err,
 			Hint: "the setting loop.reminders names the folder; without it the built-in templates are used"}

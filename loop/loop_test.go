@@ -130,7 +130,7 @@ func (b *bench) restart(cfg loop.EngineConfig) {
 	b.Helper()
 	cfg.Store, cfg.Agents, cfg.Dir = b.store, b.agent, b.loops
 	var err error
-	b.engine, err = loop.New(cfg)
+	b.engine, err = loop.New(b.Context(), cfg)
 	b.ok(err)
 }
 

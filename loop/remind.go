@@ -46,7 +46,7 @@ func (r *run) remind(ctx context.Context, asked hook.Level) error {
 	about := r.about(ctx, last)
 	about.Repeated = facts.Repeated
 	about.Plateau, about.Declining = reinforce.Trend(facts.Qualities, cfg.PlateauPercent)
-	text, err := r.e.texts.Text(level, &about, reinforce.MaxSession)
+	text, err := r.e.texts.Text(ctx, level, &about, reinforce.MaxSession)
 	if err != nil { // a text of the user's
 		r.e.cfg.Logger.Warn("reminder not written", "tree_id", string(r.l.Tree.ID), "error", err)
 	}

@@ -130,7 +130,7 @@ func TestRemindersRefused(t *testing.T) {
 	}
 	defer store.Close()
 	cfg := loop.EngineConfig{Store: store, Agents: noAgents{}, Dir: t.TempDir(), Reminders: t.TempDir()}
-	if _, err := loop.New(cfg); perdure.CodeOf(err) != perdure.CodeInvalid ||
+	if _, err := loop.New(t.Context(), cfg); perdure.CodeOf(err) != perdure.CodeInvalid ||
 		!strings.Contains(err.Error(), cfg.Reminders) {
 		t.Errorf("empty folder: %v, want an error with code invalid that names it", err)
 	}
@@ -138,7 +138,7 @@ func TestRemindersRefused(t *testing.T) {
 	if err := os.WriteFile(own, []byte("Keep the tests.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loop.New(cfg); err != nil {
+	if _, err := loop.New(t.Context(), cfg); err != nil {
 		t.Errorf("folder with one template: %v", err)
 	}
 }

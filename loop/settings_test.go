@@ -165,7 +165,8 @@ func (b *bench) report(kind string) {
 		return reply, nil
 	})
 	var err error
-	b.engine, err = loop.New(loop.EngineConfig{Store: b.store, Agents: b.agent, Dir: filepath.Join(b.TempDir(), "loops"),
+	b.engine, err = loop.New(b.Context(), loop.EngineConfig{Store: b.store, Agents: b.agent,
+		Dir:      filepath.Join(b.TempDir(), "loops"),
 		Handlers: []hook.Registration{{Hook: hook.PostIteration, Name: "test", Handler: tell}}})
 	b.ok(err)
 }

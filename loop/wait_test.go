@@ -462,7 +462,7 @@ func TestStoreRemoved(t *testing.T) {
 				}
 				return err
 			})
-			engine, err := loop.New(loop.EngineConfig{Store: b.store, Agents: b.agent,
+			engine, err := loop.New(t.Context(), loop.EngineConfig{Store: b.store, Agents: b.agent,
 				Dir: filepath.Join(b.store.Dir(), "loops")})
 			b.ok(err)
 			b.engine = engine

@@ -35,7 +35,7 @@ func TestProgramsNeedEnterGuard(t *testing.T) {
 	}
 	_, err = a.Run(ctx, &agent.Turn{Prompt: "x", Dir: t.TempDir()})
 	wantNamed("command agent", err)
-	_, err = loop.New(loop.EngineConfig{Store: openStore(t), Agents: noAgents{}, Dir: t.TempDir()})
+	_, err = loop.New(t.Context(), loop.EngineConfig{Store: openStore(t), Agents: noAgents{}, Dir: t.TempDir()})
 	wantNamed("loop engine", err)
 }
 

@@ -51,7 +51,7 @@ func main() {
 	session := must(store.OpenSession(ctx, "outside"))
 	questions := must(rlm.New(rlm.ExecutorConfig{Store: store, Resolver: programs{}}))
 	defer questions.Close()
-	loops := must(loop.New(loop.EngineConfig{Store: store, Agents: programs{}, Dir: ".perdure/loops"}))
+	loops := must(loop.New(ctx, loop.EngineConfig{Store: store, Agents: programs{}, Dir: ".perdure/loops"}))
 
 	trees := must(store.Trees(ctx, perdure.TreeFilter{Active: true}))
 	if len(trees) == 0 { // otherwise an earlier run was killed

@@ -67,7 +67,7 @@ func (r *Recorder) Resume(ctx context.Context, cfg ResumeConfig) (*Resumption, e
 		about.Contract, about.ContractErr = r.contract(view, cfg.ContractFile)
 		out.Contract = about.Contract
 	}
-	if out.Prompt, err = about.Prompt(cfg.Template); err != nil {
+	if out.Prompt, err = about.Prompt(ctx, cfg.Template); err != nil {
 		return nil, err
 	}
 	if cfg.Claim {

@@ -129,7 +129,7 @@ func (d *Daemon) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.openLoops(); err != nil {
+	if err := d.openLoops(ctx); err != nil {
 		return err
 	}
 	d.handler = server.New(server.Config{

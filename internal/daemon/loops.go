@@ -24,7 +24,7 @@ import (
 
 // openLoops creates the engine of loops. Each loop has a folder for its snapshots and its
 // log of hooks.
-func (d *Daemon) openLoops() error {
+func (d *Daemon) openLoops(ctx context.Context) error {
 	agents := d.cfg.Agents
 	agents.Logger = d.log
 	handlers, err := d.cfg.LoopHooks.Handlers(hook.Place{Dir: d.cfg.HookDir, Hold: d.hold()})
@@ -42,7 +42,7 @@ func (d *Daemon) openLoops() error {
 	if d.tokensShown() {
 		cfg.TokenReplaced = d.tokenReplaced
 	}
-	d.engine, err = loop.New(cfg)
+	d.engine, err = loop.New(ctx, cfg)
 	return err
 }
 

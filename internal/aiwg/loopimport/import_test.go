@@ -42,7 +42,8 @@ func newBench(t *testing.T) *bench {
 	b := &bench{T: t, store: testdb.Open(t, perdure.Config{Dir: t.TempDir()}), dir: t.TempDir()}
 	b.records = record.New(b.store)
 	var err error
-	b.engine, err = loop.New(loop.EngineConfig{Store: b.store, Agents: agents{}, Dir: filepath.Join(t.TempDir(), "loops")})
+	b.engine, err = loop.New(t.Context(),
+		loop.EngineConfig{Store: b.store, Agents: agents{}, Dir: filepath.Join(t.TempDir(), "loops")})
 	b.ok(err)
 	return b
 }

@@ -47,7 +47,8 @@ func eachLoop(t *testing.T, test func(t *testing.T, f *loops)) {
 
 func newLoops(t *testing.T, s *perdure.Store, w way) *loops {
 	t.Helper()
-	engine, err := loop.New(loop.EngineConfig{Store: s, Agents: noAgents{}, Dir: filepath.Join(t.TempDir(), "loops")})
+	engine, err := loop.New(t.Context(),
+		loop.EngineConfig{Store: s, Agents: noAgents{}, Dir: filepath.Join(t.TempDir(), "loops")})
 	must(t, err)
 	launch := launcherFunc(func(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
 		cfg, err := config.Parse(req.Config)

@@ -109,7 +109,7 @@ func newProgram(t *testing.T, turn func(dir string, n int) error) *program {
 		}
 	}
 	var err error
-	p.engine, err = loop.New(loop.EngineConfig{Store: p.store, Agents: &crew{turn: turn},
+	p.engine, err = loop.New(t.Context(), loop.EngineConfig{Store: p.store, Agents: &crew{turn: turn},
 		Dir: filepath.Join(t.TempDir(), "loops")})
 	must(err)
 	p.session, err = p.store.OpenSession(t.Context(), "test")

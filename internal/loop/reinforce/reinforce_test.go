@@ -78,7 +78,7 @@ func TestTrend(t *testing.T) {
 // allow, and always ends with the honest exit.
 func TestTextsKeepTheirLimits(t *testing.T) {
 	t.Parallel()
-	texts, err := reinforce.LoadTemplates(nil)
+	texts, err := reinforce.LoadTemplates(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestTextsKeepTheirLimits(t *testing.T) {
 		for _, name := range rapid.SliceOfN(text, 0, 20).Draw(t, "failing") {
 			about.Failing = append(about.Failing, reinforce.Failing{Name: name, File: text.Draw(t, "file")})
 		}
-		got, err := texts.Text(level, about, left)
+		got, err := texts.Text(t.Context(), level, about, left)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,14 +114,14 @@ func TestTextsKeepTheirLimits(t *testing.T) {
 // TestTextsNameWhatFails: a reminder names the failing test and its file.
 func TestTextsNameWhatFails(t *testing.T) {
 	t.Parallel()
-	texts, err := reinforce.LoadTemplates(nil)
+	texts, err := reinforce.LoadTemplates(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	about := &reinforce.About{Failing: []reinforce.Failing{{"TestLogin", "auth/login_test.go"}},
 		Worse: []string{"1 test removed"}}
 	for _, level := range []hook.Level{hook.LevelMinimal, hook.LevelStandard, hook.LevelAggressive} {
-		got, err := texts.Text(level, about, reinforce.MaxSession)
+		got, err := texts.Text(t.Context(), level, about, reinforce.MaxSession)
 		if err != nil || !strings.Contains(got, "TestLogin") || !strings.Contains(got, "auth/login_test.go") {
 			t.Errorf("%s: %v\n%s", level, err, got)
 		}
@@ -130,23 +130,24 @@ func TestTextsNameWhatFails(t *testing.T) {
 
 func TestOwnTexts(t *testing.T) {
 	t.Parallel()
-	if _, err := reinforce.LoadTemplates(
+	if _, err := reinforce.LoadTemplates(t.Context(),
 		fstest.MapFS{"minimal.md.tmpl": {Data: []byte("Mind {{(index .Failing 0).Name}}!")}}); err == nil {
 		t.Error("a template that fails without failing tests is taken")
 	}
-	texts, err := reinforce.LoadTemplates(fstest.MapFS{
+	texts, err := reinforce.LoadTemplates(t.Context(), fstest.MapFS{
 		"minimal.md.tmpl": {Data: []byte("Mind iteration {{.Iteration}}!")},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := texts.Text(hook.LevelMinimal, &reinforce.About{Iteration: 7}, 500); !strings.HasPrefix(got,
+	if got, _ := texts.Text(t.Context(), hook.LevelMinimal, &reinforce.About{Iteration: 7}, 500); !strings.HasPrefix(got,
 		"Mind iteration 7!") {
 		t.Errorf("%s", got)
 	}
 	for _, bad := range []string{"{{", "{{.Nothing}}", "{{range .Failing}}{{.Nothing}}{{end}}",
 		strings.Repeat("long ", 100)} {
-		if _, err := reinforce.LoadTemplates(fstest.MapFS{"exit.md.tmpl": {Data: []byte(bad)}}); err == nil ||
+		own := fstest.MapFS{"exit.md.tmpl": {Data: []byte(bad)}}
+		if _, err := reinforce.LoadTemplates(t.Context(), own); err == nil ||
 			!strings.Contains(err.Error(), "exit.md.tmpl") {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -161,7 +162,8 @@ func TestOwnTextsOfNowhere(t *testing.T) {
 		"no folder":   os.DirFS(filepath.Join(t.TempDir(), "none")),
 		"other names": fstest.MapFS{"minimal.tmpl": {Data: []byte("Mind!")}},
 	} {
-		if _, err := reinforce.LoadTemplates(dir); err == nil || !strings.Contains(err.Error(), "minimal.md.tmpl") {
+		_, err := reinforce.LoadTemplates(t.Context(), dir)
+		if err == nil || !strings.Contains(err.Error(), "minimal.md.tmpl") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package reinforce
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ type Templates struct{ set *limitedtemplate.Set }
 // and is never cut, so it has at most [MaxExit] tokens. It is an error if the folder does
 // not exist or has none of the four, or if a template exceeds the limits of
 // [limitedtemplate] or fails with empty or with full data; the error names the file.
-func LoadTemplates(dir fs.FS) (Templates, error) {
+func LoadTemplates(ctx context.Context, dir fs.FS) (Templates, error) {
 	t := Templates{limitedtemplate.New(nil)}
 	var errs []error
 	own := 0
@@ -77,7 +78,7 @@ func LoadTemplates(dir fs.FS) (Templates, error) {
 			own++
 		}
 		if err == nil {
-			err = t.add(name, text)
+			err = t.add(ctx, name, text)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read template %s: %w", file, err))
@@ -121,12 +122,12 @@ func everything() *About {
 }
 
 // add parses a template and checks that it works with empty and with full data.
-func (t Templates) add(name, text string) error {
+func (t Templates) add(ctx context.Context, name, text string) error {
 	if err := t.set.Add(name, text); err != nil {
 		return err
 	}
 	for _, about := range []*About{{}, everything()} {
-		written, err := t.write(name, about)
+		written, err := t.write(ctx, name, about)
 		if err != nil {
 			return err
 		}
@@ -140,19 +141,19 @@ func (t Templates) add(name, text string) error {
 // Text returns the reminder of a level, limited to the tokens of the level and to left.
 // Lists are shortened until it fits. It is empty if the level is off or there is no room
 // for the honest exit.
-func (t Templates) Text(level hook.Level, about *About, left int) (string, error) {
+func (t Templates) Text(ctx context.Context, level hook.Level, about *About, left int) (string, error) {
 	room := min(Most(level), left) * bytesPerToken
 	name := map[hook.Level]string{hook.LevelMinimal: "minimal", hook.LevelStandard: "standard",
 		hook.LevelAggressive: "aggressive",
 		hook.LevelAdaptive:   "aggressive"}[level]
-	exit, err := t.write("exit", about)
+	exit, err := t.write(ctx, "exit", about)
 	if err != nil || name == "" || len(exit) > room {
 		return "", err
 	}
 	room -= len(exit) + 1
 	a := *about
 	for {
-		text, err := t.write(name, &a)
+		text, err := t.write(ctx, name, &a)
 		if err != nil {
 			return "", err
 		}
@@ -195,8 +196,8 @@ func (a *About) shorten() bool {
 	return true
 }
 
-func (t Templates) write(name string, about *About) (string, error) {
-	text, err := t.set.Execute(name, about)
+func (t Templates) write(ctx context.Context, name string, about *About) (string, error) {
+	text, err := t.set.Execute(ctx, name, about)
 	if err != nil {
 		return "", fmt.Errorf("write reminder: %w", err)
 	}

@@ -1,6 +1,6 @@
 // Package limitedtemplate executes text/template templates that other people wrote, with
 // limits of their size, steps and output. The limits are counted, so that a template has
-// the same result on every machine.
+// the same result on every machine. The context can end an execution earlier.
 //
 // A range over a large number, nested ranges and templates that call themselves write
 // nothing for hours, and a variable that is printed twice into itself doubles at each step.
@@ -9,6 +9,7 @@
 package limitedtemplate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ const (
 	// MaxSource is the limit of the text of a template in bytes.
 	MaxSource = 64 << 10
 	// MaxSteps is the limit of the executed actions. Each 64 bytes of a string that a
-	// function returns count as one.
+	// function returns, or that printf makes of an argument, count as one.
 	MaxSteps = 100_000
 	// MaxValue is the limit of a string that a function returns, in bytes.
 	MaxValue = 256 << 10
@@ -78,13 +79,14 @@ func (s *Set) Add(name, text string) error {
 	return nil
 }
 
-// Execute executes a template.
-func (s *Set) Execute(name string, data any) (string, error) {
+// Execute executes a template. When the context ends or its deadline passes, the next step
+// fails, and the error matches the cause.
+func (s *Set) Execute(ctx context.Context, name string, data any) (string, error) {
 	set, err := s.parsed.Clone()
 	if err != nil {
 		return "", err
 	}
-	m := &meter{steps: MaxSteps}
+	m := &meter{ended: ctx.Done(), cause: func() error { return context.Cause(ctx) }, steps: MaxSteps}
 	var out strings.Builder
 	if err := set.Funcs(s.functions(m)).ExecuteTemplate(&bounded{m, &out}, name, data); err != nil {
 		return "", err
@@ -185,9 +187,18 @@ func method(n parse.Node) bool {
 }
 
 // meter counts the steps of one execution.
-type meter struct{ steps, written int }
+type meter struct {
+	ended          <-chan struct{} // closed when the execution has to end; nil for never
+	cause          func() error    // why ended is closed
+	steps, written int
+}
 
 func (m *meter) take(steps int) error {
+	select {
+	case <-m.ended:
+		return m.cause()
+	default:
+	}
 	if m.steps -= max(steps, 1); m.steps < 0 {
 		return exceeded("more than %d steps", MaxSteps)
 	}
@@ -230,6 +241,9 @@ func (m *meter) printf(format string, args ...any) (string, error) {
 		text, ok := arg.(string)
 		if !ok {
 			text = fmt.Sprintf("%#v", arg)
+		}
+		if err := m.take(len(text) / 64); err != nil {
+			return "", err
 		}
 		longest = max(longest, len(text))
 	}

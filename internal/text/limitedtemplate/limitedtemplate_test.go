@@ -1,6 +1,7 @@
 package limitedtemplate_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,13 +27,13 @@ func full() data {
 	return data{"n", names, 3, time.Date(2026, 11, 11, 11, 11, 11, 0, time.UTC)}
 }
 
-func execute(text string) (string, error) {
+func execute(ctx context.Context, text string) (string, error) {
 	s := limitedtemplate.New(template.FuncMap{"upper": strings.ToUpper,
 		"twice": func(text string) string { return text + text }})
 	if err := s.Add("t", text); err != nil {
 		return "", err
 	}
-	return s.Execute("t", full())
+	return s.Execute(ctx, "t", full())
 }
 
 // doubled is a template that doubles a variable many times by an expression.
@@ -74,12 +75,50 @@ func TestLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if out, err := execute(text); err == nil || !errors.Is(err, limitedtemplate.ErrLimit) &&
+			if out, err := execute(t.Context(), text); err == nil || !errors.Is(err, limitedtemplate.ErrLimit) &&
 				!strings.Contains(err.Error(), limitedtemplate.ErrLimit.Error()) && !strings.Contains(err.Error(), "depth") &&
 				!strings.Contains(err.Error(), "can't evaluate") {
 				t.Errorf("%d bytes, error %v", len(out), err)
 			}
 		})
+	}
+}
+
+// A format that prints nothing of its argument counts the text that fmt makes of it.
+func TestArgumentsCount(t *testing.T) {
+	t.Parallel()
+	out, err := execute(t.Context(), `{{range 5000}}{{printf "%.0s" $}}{{end}}`)
+	if !errors.Is(err, limitedtemplate.ErrLimit) {
+		t.Errorf("%d bytes, error %v", len(out), err)
+	}
+}
+
+// A template that is not at its limits ends with the context: when that is canceled midway, or
+// its deadline has passed.
+func TestContext(t *testing.T) {
+	t.Parallel()
+	reason := errors.New("reason")
+	midway, cancel := context.WithCancelCause(t.Context())
+	passed, stop := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	t.Cleanup(stop)
+	calls := 0
+	s := limitedtemplate.New(template.FuncMap{"stop": func() string {
+		if calls++; calls == 10 {
+			cancel(reason)
+		}
+		return ""
+	}})
+	if err := s.Add("t", `{{range 50}}{{$x := stop}}{{end}}`); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := s.Execute(passed, "t", nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%q, error %v with a deadline that has passed", out, err)
+	}
+	if out, err := s.Execute(midway, "t", nil); !errors.Is(err, reason) || calls != 10 {
+		t.Errorf("%q, error %v after %d calls", out, err, calls)
+	}
+	if _, err := s.Execute(t.Context(), "t", nil); err != nil || calls != 60 {
+		t.Errorf("error %v after %d calls", err, calls)
 	}
 }
 
@@ -102,7 +141,8 @@ func TestMethodsTakeLiterals(t *testing.T) {
 		`{{if .At.Format .Name}}{{end}}`, `{{with .At.Format .Name}}{{end}}`, `{{template "t" .At.Format .Name}}`,
 		`{{range 1}}{{else}}{{.At.Format .Name}}{{end}}`, `{{((.At.Format .Name)).X}}`,
 	} {
-		if out, err := execute(text); err == nil || !strings.Contains(err.Error(), "a method takes only literals") {
+		out, err := execute(t.Context(), text)
+		if err == nil || !strings.Contains(err.Error(), "a method takes only literals") {
 			t.Errorf("%s: %q, error %v", text, out, err)
 		}
 	}
@@ -125,7 +165,7 @@ func TestOrdinaryTemplates(t *testing.T) {
 		`{{join (slice .Names 0 2) ", "}}`:                      "name 0, name 1",
 		`{{range .Names}}{{end}}{{and .Name 1}}{{eq .Count 3}}`: "1true",
 	} {
-		if got, err := execute(text); err != nil || got != want {
+		if got, err := execute(t.Context(), text); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
 		}
 	}
@@ -142,7 +182,7 @@ func FuzzTemplate(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if out, err := execute(text); err == nil && len(out) > limitedtemplate.MaxOutput {
+		if out, err := execute(t.Context(), text); err == nil && len(out) > limitedtemplate.MaxOutput {
 			t.Errorf("%q: %d bytes", text, len(out))
 		}
 	})

@@ -32,7 +32,8 @@ func takenIn(t testing.TB, doc []byte) loopview.State {
 	if err != nil || len(notes) > 0 {
 		t.Fatalf("%+v, %v", notes, err)
 	}
-	engine, err := loop.New(loop.EngineConfig{Store: s, Agents: anyAgent{}, Dir: filepath.Join(t.TempDir(), "loops")})
+	engine, err := loop.New(t.Context(),
+		loop.EngineConfig{Store: s, Agents: anyAgent{}, Dir: filepath.Join(t.TempDir(), "loops")})
 	if err != nil {
 		t.Fatal(err)
 	}
