@@ -335,3 +335,25 @@ func TestSecurityGateTokenShownNowhere(t *testing.T) {
 	out, errs, status := w.detached(gatedLoop + "'exec:sh " + w.agentFile() + "'")
 	wantSaid(t, out+errs, status, 2, "approver is token", "loop.notify.webhook")
 }
+
+// TestSecurityWeakeningNeedsTerminal: what weakens the checks of a loop needs a terminal as
+// its gates do: marking a false alarm, and resuming with a weaker configuration.
+func TestSecurityWeakeningNeedsTerminal(t *testing.T) {
+	t.Parallel()
+	for _, daemon := range []bool{false, true} {
+		w := newGatePlace(t, perdure.ApproverTerminal)
+		if daemon {
+			w.serve()
+		}
+		w.opens()
+		for _, command := range []string{
+			"perdure loop resume --weaker --detection off --no-wait",
+			"perdure loop false-alarm reg-001-1 --reason x",
+		} {
+			out, errs, status := w.detached(command)
+			w.refused(out+errs, status, "would weaken the checks of a loop")
+		}
+		said, status := w.onTerminal("perdure loop false-alarm reg-001-1 --reason x").ends()
+		wantSaid(t, said, status, 0, "reg-001-1")
+	}
+}

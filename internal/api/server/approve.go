@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/process/caller"
+	"github.com/perdure/perdure/loop/config"
 )
 
 // gate returns a gate of a tree.
@@ -65,6 +66,41 @@ func (s *server) judge(ctx context.Context, g *perdure.Gate, token string) error
 	case perdure.ApproverUser:
 		return s.judgeUser(g, c, fromSocket)
 	case perdure.ApproverAny, "": // "": from before there were approvers
+	}
+	return nil
+}
+
+// weakens returns an error if the caller cannot change what a loop reports: make its
+// configuration weaker, or mark a finding as a false alarm. There is no gate and no token
+// for these, so they need a terminal where gates take a token.
+func (s *server) weakens(ctx context.Context, id perdure.TreeID) error {
+	if err := s.byUser(ctx); err != nil {
+		return err
+	}
+	l, err := s.records.Loop(ctx, id)
+	if err != nil {
+		return err
+	}
+	raw := l.Config
+	if len(raw) == 0 {
+		tree, err := s.store.Tree(ctx, id)
+		if err != nil {
+			return err
+		}
+		raw = tree.Config
+	}
+	cfg, err := config.Parse(raw)
+	if err != nil {
+		return err
+	}
+	c, fromSocket := callerOf(ctx)
+	switch {
+	case cfg.Approver == perdure.ApproverUser:
+		return s.judgeUser(&perdure.Gate{Approver: cfg.Approver}, c, fromSocket)
+	case cfg.Approver != perdure.ApproverAny && !c.Terminal():
+		return &perdure.Error{Code: perdure.CodeConflict, Op: "check caller",
+			Msg:  "the caller does not run in the foreground of a terminal, and would weaken the checks of a loop",
+			Hint: "use a terminal; loops with loop.approver any accept it without one"}
 	}
 	return nil
 }

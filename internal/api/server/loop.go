@@ -80,6 +80,11 @@ func (s *server) resumeLoop(r *request) (any, error) {
 	if err := s.byUser(r.Context()); err != nil {
 		return nil, err
 	}
+	if body.Weaker {
+		if err := s.weakens(r.Context(), id); err != nil {
+			return nil, err
+		}
+	}
 	if s.cfg.ResumeLoop == nil {
 		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "resume loop", Msg: "this server runs no loops"}
 	}
@@ -107,7 +112,7 @@ func (s *server) markFalse(r *request) (any, error) {
 	if err := r.body(&body); err != nil {
 		return nil, err
 	}
-	if err := s.byUser(r.Context()); err != nil {
+	if err := s.weakens(r.Context(), id); err != nil {
 		return nil, err
 	}
 	marked, err := s.records.MarkFalse(r.Context(), id, body.Findings)
