@@ -36,6 +36,8 @@ type ModelConfig struct {
 	Prices price.Config
 	// CacheDir is the folder of cached answers; empty: no cache.
 	CacheDir string
+	// CacheSecret is the secret of their checksums; see [cache.Config].
+	CacheSecret func() ([]byte, error)
 	// CallTimeout and CallRetries are the defaults of runs. 0: the defaults of
 	// model.Guarded.
 	CallTimeout time.Duration
@@ -86,7 +88,8 @@ func NewModels(cfg ModelConfig) *Models {
 		guards: make(map[modelKey]*model.Guarded), retries: make(map[modelKey]retry),
 	}
 	if cfg.CacheDir != "" {
-		m.cache, _ = cache.New(cache.Config{Dir: cfg.CacheDir, Logger: cfg.Logger}) // fails only without a folder
+		kept := cache.Config{Dir: cfg.CacheDir, Secret: cfg.CacheSecret, Logger: cfg.Logger}
+		m.cache, _ = cache.New(kept) // fails only without a folder
 	}
 	return m
 }

@@ -3,7 +3,8 @@
 // sent.
 //
 // An entry is one file with a checksum, named by the hash of all that determines
-// the answer. A damaged entry is a miss and is removed. Entries need not survive
+// the answer. A damaged entry, or one made with another secret, is a miss and is
+// removed. Entries need not survive
 // a power loss, so no call waits for the disk.
 //
 // Answers with a temperature above 0 are shared like all others; requests that
@@ -14,6 +15,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -43,6 +45,11 @@ type Config struct {
 	// Dir is the folder of the entries; it is made when there is something to
 	// put in. Required.
 	Dir string
+	// Secret returns the secret of the checksums, at the first use of the cache.
+	// Entries that were made with another secret, such as those that come with a
+	// repository, are misses. After an error the cache answers and keeps nothing.
+	// nil: no secret, so that all who can write the folder can plant answers.
+	Secret func() ([]byte, error)
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
@@ -53,8 +60,9 @@ const maxWriting = 64
 // Cache keeps answers in a folder. It is safe for concurrent use, by several
 // processes too. Calls do not wait for an answer to be written; Close does.
 type Cache struct {
-	dir string
-	log *slog.Logger
+	dir    string
+	log    *slog.Logger
+	secret func() ([]byte, error)
 
 	mu      sync.Mutex // guards writing
 	writing map[string]*body
@@ -67,7 +75,10 @@ func New(cfg Config) (*Cache, error) {
 		return nil, errors.New("open cache: Dir is missing")
 	}
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	c := &Cache{dir: cfg.Dir, log: cfg.Logger, writing: make(map[string]*body)}
+	if cfg.Secret == nil {
+		cfg.Secret = func() ([]byte, error) { return nil, nil }
+	}
+	c := &Cache{dir: cfg.Dir, log: cfg.Logger, secret: sync.OnceValues(cfg.Secret), writing: make(map[string]*body)}
 	c.idle = sync.NewCond(&c.mu)
 	return c, nil
 }
@@ -170,7 +181,7 @@ func (c *Cache) get(key string) *body {
 		return b
 	}
 	path := c.path(key)
-	b, err := read(path, key)
+	b, err := c.read(path, key)
 	switch {
 	case err == nil:
 		now := time.Now()
@@ -178,7 +189,7 @@ func (c *Cache) get(key string) *body {
 		return b
 	case errors.Is(err, fs.ErrNotExist):
 	case errors.Is(err, errDamaged):
-		c.log.Warn("cache entry is damaged and is removed", "file", path)
+		c.log.Warn("cache entry is damaged, or another user's, and is removed", "file", path)
 		_ = os.Remove(path) // it is a miss either way
 	default:
 		c.log.Warn("cache entry cannot be read", "file", path, "error", err)
@@ -190,7 +201,7 @@ func (c *Cache) get(key string) *body {
 var errDamaged = errors.New("cache entry is damaged")
 
 // read reads an entry and checks it.
-func read(path, key string) (*body, error) {
+func (c *Cache) read(path, key string) (*body, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -200,15 +211,18 @@ func read(path, key string) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decode(data, key)
+	secret, err := c.secret()
+	if err != nil {
+		return nil, err
+	}
+	return decode(data, key, secret)
 }
 
 // decode checks an entry's bytes: the checksum in the first line, and that it
 // is the entry of the key.
-func decode(data []byte, key string) (*body, error) {
+func decode(data []byte, key string, secret []byte) (*body, error) {
 	sum, rest, found := bytes.Cut(data, []byte("\n"))
-	want := sha256.Sum256(rest)
-	if !found || len(data) > maxEntryBytes || string(sum) != hex.EncodeToString(want[:]) {
+	if !found || len(data) > maxEntryBytes || !hmac.Equal(sum, checksum(rest, secret)) {
 		return nil, errDamaged
 	}
 	var b body
@@ -216,6 +230,16 @@ func decode(data []byte, key string) (*body, error) {
 		return nil, errDamaged
 	}
 	return &b, nil
+}
+
+// checksum returns the first line of an entry: an HMAC, or a hash without a secret.
+func checksum(raw, secret []byte) []byte {
+	h := sha256.New()
+	if len(secret) > 0 {
+		h = hmac.New(sha256.New, secret)
+	}
+	_, _ = h.Write(raw) // never fails
+	return hex.AppendEncode(nil, h.Sum(nil))
 }
 
 // put keeps an answer. Making a file may take longer than all the rest, so it is
@@ -267,6 +291,10 @@ const temporary = ".writing-"
 // write puts an entry in its place as a whole. It is not flushed: the checksum
 // tells what a power loss left half.
 func (c *Cache) write(path string, raw []byte) (err error) {
+	secret, err := c.secret()
+	if err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(c.dir, temporary+"*")
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(c.dir, 0o700); err != nil {
@@ -277,8 +305,7 @@ func (c *Cache) write(path string, raw []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(raw)
-	_, err = f.Write(append([]byte(hex.EncodeToString(sum[:])+"\n"), raw...))
+	_, err = f.Write(slices.Concat(checksum(raw, secret), []byte("\n"), raw))
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}

@@ -88,6 +88,31 @@ func TestHit(t *testing.T) {
 	}
 }
 
+// An entry that was made with another secret, or with none, is a miss, and so is every entry
+// without a secret that can be read.
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	inner, dir := &counting{}, t.TempDir()
+	for i, c := range []struct {
+		secret string
+		err    error
+		asked  int64
+	}{
+		{"", nil, 1}, {"", nil, 1}, {"mine", nil, 2}, {"mine", nil, 2}, {"theirs", nil, 3}, {"mine", nil, 4}, {"", nil, 5},
+		{"", errors.New("no secret"), 6}, {"", errors.New("no secret"), 7}, {"", nil, 7},
+	} {
+		kept, err := cache.New(cache.Config{Dir: dir, Secret: func() ([]byte, error) { return []byte(c.secret), c.err }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask(t, kept.Attach(inner, "a", ""), "p")
+		kept.Close()
+		if n := inner.asked.Load(); n != c.asked {
+			t.Errorf("%d requests after run %d, want %d", n, i, c.asked)
+		}
+	}
+}
+
 // What may make another answer makes another entry.
 func TestMiss(t *testing.T) {
 	t.Parallel()

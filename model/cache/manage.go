@@ -26,7 +26,8 @@ type Entry struct {
 	InputTokens  int64    `json:"input_tokens"`
 	OutputTokens int64    `json:"output_tokens"`
 	CostUSD      *float64 `json:"cost_usd"`
-	// Damaged entries are misses; the rest of what they hold is not known.
+	// Damaged entries, and those made with another secret, are misses; the rest of
+	// what they hold is not known.
 	Damaged bool `json:"damaged,omitempty"`
 }
 
@@ -38,7 +39,7 @@ func (c *Cache) List(ctx context.Context) ([]Entry, error) {
 	var all []Entry
 	err := c.each(ctx, func(path, key string, info fs.FileInfo) error {
 		e := Entry{Key: key, Bytes: info.Size(), UsedAt: info.ModTime().UTC()}
-		b, err := read(path, key)
+		b, err := c.read(path, key)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // it went just now

@@ -37,7 +37,7 @@ func (c *commands) withCache(cmd *cobra.Command, do func(ctx context.Context, ke
 	if err != nil {
 		return err
 	}
-	kept, err := cache.New(cache.Config{Dir: env.CacheDir(l)})
+	kept, err := cache.New(cache.Config{Dir: env.CacheDir(l), Secret: c.CacheSecret})
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (c *commands) printStats(s *cache.Stats) {
 		c.Printf("  %7d  %8s  %s\n", m.Entries, human.Size(m.Bytes), env.OneLine(m.Model, 60))
 	}
 	if s.Damaged > 0 {
-		c.Note("%s damaged; `perdure cache evict` removes them", human.Count(s.Damaged, "answer"))
+		c.Note("%s damaged or another user's; `perdure cache evict` removes them", human.Count(s.Damaged, "answer"))
 	}
 }
 

@@ -30,7 +30,7 @@ func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
 		Models: daemon.ModelConfig{
 			Root: e.Root(l), Getenv: e.Getenv,
 			CallTimeout: l.CallTimeout, CallRetries: l.CallRetries,
-			Prices: e.prices(l), CacheDir: CacheDir(l),
+			Prices: e.prices(l), CacheDir: CacheDir(l), CacheSecret: e.CacheSecret,
 		},
 		Retention: perdure.RetentionPolicy{
 			Completed: l.RetentionCompleted, Failed: l.RetentionFailed, IncludeFailed: l.RetentionRemoveFailed,
