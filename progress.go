@@ -14,7 +14,10 @@ type Progress struct {
 	Tree    TreeID `json:"tree_id"`
 	State   State  `json:"state"`
 	Partial bool   `json:"partial,omitempty"`
-	Total   int64  `json:"total"`
+	// Interrupted is set if the process that alone can run the tree died, or the last
+	// processes that ran its tasks did. Another one can continue it.
+	Interrupted bool  `json:"interrupted,omitempty"`
+	Total       int64 `json:"total"`
 	// Completed … Cancelled count tasks by state; tasks of a dead process are
 	// counted as queued.
 	Completed int64 `json:"completed"`
@@ -57,8 +60,8 @@ func (s *Store) Progress(ctx context.Context, id TreeID) (Progress, error) {
 // progress also returns how many of the queued tasks are leased to dead sessions.
 func (s *Store) progress(ctx context.Context, id TreeID) (p Progress, lost int64, err error) {
 	const op = "read progress"
-	var tree, createdAt int64
-	if err := s.db.QueryRow(ctx, sqlTreeKey, []any{string(id)}, &tree, &createdAt); err != nil {
+	var tree, createdAt, owner int64
+	if err := s.db.QueryRow(ctx, sqlTreeKey, []any{string(id)}, &tree, &createdAt, &owner); err != nil {
 		return p, 0, wrap(op, orNotFound(err, noTree(op, id)))
 	}
 	st, err := loadStat(ctx, s.db.QueryRow, tree)
@@ -80,10 +83,17 @@ func (s *Store) progress(ctx context.Context, id TreeID) (p Progress, lost int64
 	}
 	p = st.progress(now, createdAt, lost)
 	p.Tree = id
+	if p.Interrupted = !p.State.Terminal() && p.Running == 0 && lost > 0; p.Interrupted || owner == 0 {
+		return p, lost, nil
+	}
+	if p.Running == 0 && !p.State.Terminal() {
+		alive, err := s.alive(ctx, owner)
+		p.Interrupted = err == nil && !alive
+	}
 	return p, lost, nil
 }
 
-const sqlTreeKey = `SELECT id, created_at FROM tree WHERE name = $1`
+const sqlTreeKey = `SELECT id, created_at, owner FROM tree WHERE name = $1`
 
 func (st *treeStat) progress(now, createdAt, lost int64) Progress {
 	c := &st.counts

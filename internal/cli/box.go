@@ -40,7 +40,7 @@ func box(s *env.Stream, head, body []string) string {
 // statusBox returns the summary of a tree.
 func statusBox(s *env.Stream, p perdure.Progress, name string) string {
 	room := min(boxWidth, s.Width-2) - 2
-	state := string(p.State)
+	state := status.State(&p)
 	if p.Partial {
 		state += ", partial"
 	}
@@ -69,9 +69,10 @@ func statusBox(s *env.Stream, p perdure.Progress, name string) string {
 	if p.Completed > 0 {
 		body = append(body, line("Avg Node Time", human.Seconds(p.MeanTaskSeconds)))
 	}
-	if p.State.Terminal() {
+	switch {
+	case p.State.Terminal():
 		body = append(body, line("Took", human.Seconds(p.ElapsedSeconds)))
-	} else {
+	case !p.Interrupted:
 		body = append(body, line("ETA", human.ETA(p.ETASeconds)))
 	}
 	body = append(body, line("Usage", usageShort(p.Usage)), line("Total Cost", status.Cost(p.Usage)))

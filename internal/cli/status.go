@@ -63,6 +63,8 @@ func (a *app) showStatus(ctx context.Context, b *env.Backend, arg string) error 
 	case a.noteGate(&s):
 	case tree.Kind == perdure.KindRecord:
 		a.Note("imported record; it is not executed")
+	case s.Interrupted:
+		a.Note("%s", status.Interrupted(id))
 	case s.Running == 0 && b.Local != nil:
 		a.Note("no task is running; if the process has ended, `perdure resume %s` continues", id)
 	}
@@ -92,17 +94,13 @@ func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int) error {
 
 // treeLine returns a tree as a line of a list.
 func (a *app) treeLine(now time.Time, tree perdure.Tree, p perdure.Progress) string {
-	state := string(p.State)
+	state := status.State(&p)
 	if p.Partial {
 		state = "partial"
 	}
-	left := "took " + human.Seconds(p.ElapsedSeconds)
-	if !p.State.Terminal() {
-		left = "ETA " + human.ETA(p.ETASeconds)
-	}
-	line := string(tree.ID) + "  " + a.Out.Mark(p.State) + " " + env.Pad(state, 9) + " " +
+	line := string(tree.ID) + "  " + a.Out.Mark(p.State) + " " + env.Pad(state, 11) + " " +
 		env.PadLeft(human.WholePercent(p.Percent), 4) + " of " + env.Pad(human.Count(p.Total, "task"), 12) + " " +
-		env.Pad(left, 14) + " " + env.Pad(status.Cost(p.Usage), 10) + " " +
+		env.Pad(status.Time(&p), 14) + " " + env.Pad(status.Cost(p.Usage), 10) + " " +
 		a.Out.Dim(env.Pad(human.Ago(now, tree.CreatedAt), 12))
 	name := cmp.Or(tree.Name, modelOf(&tree), tree.Kind)
 	return env.Clip(line+" "+env.OneLine(name, max(a.Out.Width-env.Width(line)-1, 20)), env.MaxWidth+40)

@@ -81,15 +81,11 @@ func (s *server) weakens(ctx context.Context, id perdure.TreeID) error {
 	if err != nil {
 		return err
 	}
-	raw := l.Config
-	if len(raw) == 0 {
-		tree, err := s.store.Tree(ctx, id)
-		if err != nil {
-			return err
-		}
-		raw = tree.Config
+	tree, err := s.store.Tree(ctx, id)
+	if err != nil {
+		return err
 	}
-	cfg, err := config.Parse(raw)
+	cfg, err := config.Of(&tree, &l)
 	if err != nil {
 		return err
 	}

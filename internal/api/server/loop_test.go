@@ -60,7 +60,7 @@ func newLoops(t *testing.T, s *perdure.Store, w way) *loops {
 	f := &loops{fixture: newFixture(t, s, w, server.Config{Launcher: launch, ResumeLoop: engine.Resume}),
 		records: record.New(s)}
 	cfg, err := json.Marshal(&config.Config{Task: "Fix it", Until: "make test", Workspace: t.TempDir(), Agent: "claude",
-		Given: []string{"timeout"}})
+		Given: []string{"timeout"}, Approver: perdure.ApproverAny})
 	must(t, err)
 	f.tree, err = f.client.CreateTree(t.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: "Fix it",
 		Config: cfg})

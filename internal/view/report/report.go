@@ -87,7 +87,7 @@ func (d *Document) state() string {
 	if d.Tree.Partial {
 		return "completed, partial"
 	}
-	return string(d.Status.State)
+	return status.State(&d.Status.Progress)
 }
 
 func (d *Document) name() string {
@@ -116,8 +116,8 @@ func (d *Document) facts() []fact {
 	facts := []fact{{"State", d.state()}, {"Tasks", strings.Join(tasks, ", ")}}
 	if s.State.Terminal() {
 		facts = append(facts, fact{"Took", human.Seconds(s.ElapsedSeconds)})
-	} else {
-		facts = append(facts, fact{"Since", human.Seconds(s.ElapsedSeconds)}, fact{"ETA", human.ETA(s.ETASeconds)})
+	} else if facts = append(facts, fact{"Since", human.Seconds(s.ElapsedSeconds)}); !s.Interrupted {
+		facts = append(facts, fact{"ETA", human.ETA(s.ETASeconds)})
 	}
 	facts = append(append(facts, d.gates()...), fact{"Usage", status.Usage(s.Usage)})
 	if s.Completed > 0 {

@@ -94,6 +94,31 @@ func Gate(tree perdure.TreeID, number, waiting int) string {
 		human.Count(int64(waiting), "task"), number, tree)
 }
 
+// State writes the state of a tree: interrupted, if the process that ran it died, or one of
+// the states.
+func State(p *perdure.Progress) string {
+	if p.Interrupted {
+		return "interrupted"
+	}
+	return string(p.State)
+}
+
+// Time writes how long a tree took, or when it probably ends; "–" if no process runs it.
+func Time(p *perdure.Progress) string {
+	switch {
+	case p.State.Terminal():
+		return "took " + human.Seconds(p.ElapsedSeconds)
+	case p.Interrupted:
+		return "–"
+	}
+	return "ETA " + human.ETA(p.ETASeconds)
+}
+
+// Interrupted tells how to continue an interrupted tree.
+func Interrupted(tree perdure.TreeID) string {
+	return "interrupted: `perdure resume " + string(tree) + "` continues"
+}
+
 // Mark returns the sign of a state. Each has another shape; the sign of no state is
 // "…".
 func Mark(state perdure.State) string {

@@ -99,7 +99,7 @@ func (m *model) head() []string {
 		return []string{title, "", ""}
 	}
 	s := m.status
-	state := string(s.State)
+	state := status.State(&s.Progress)
 	if s.Partial {
 		state += ", partial"
 	}
@@ -117,7 +117,10 @@ func (m *model) head() []string {
 			counts = append(counts, m.state(c.state, humanize.Comma(c.n)+" "+string(c.state)))
 		}
 	}
-	if !s.State.Terminal() {
+	switch {
+	case s.Interrupted:
+		counts = append(counts, status.Interrupted(m.tree))
+	case !s.State.Terminal():
 		counts = append(counts, "ETA "+human.ETA(s.ETASeconds))
 	}
 	if cost := status.Cost(s.Usage); cost != status.NoCost {
@@ -251,13 +254,9 @@ func (m *model) treesLines() []string {
 	widest := make([]int, 5)
 	for i := top; i < min(top+height, len(m.trees)); i++ {
 		p := &m.trees[i].progress
-		left := "took " + human.Seconds(p.ElapsedSeconds)
-		if !p.State.Terminal() {
-			left = "ETA " + human.ETA(p.ETASeconds)
-		}
-		row := []string{status.Mark(p.State) + " " + string(p.State), human.WholePercent(p.Percent),
+		row := []string{status.Mark(p.State) + " " + status.State(p), human.WholePercent(p.Percent),
 			"of " + human.Count(p.Total, "task"),
-			left, status.Cost(p.Usage)}
+			status.Time(p), status.Cost(p.Usage)}
 		for k, cell := range row {
 			widest[k] = max(widest[k], ansi.StringWidth(cell))
 		}
