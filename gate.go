@@ -132,6 +132,8 @@ const (
 		g.approver, g.token`
 	sqlGates = `SELECT ` + gateColumns +
 		` FROM tree t JOIN gate g ON g.tree = t.id WHERE t.name = $1 ORDER BY g.number LIMIT $2 + 0`
+	sqlGateNumbered = `SELECT ` + gateColumns + ` FROM tree t JOIN gate g ON g.tree = t.id
+		WHERE t.name = $1 AND g.number = $2`
 	sqlOpenGates = `SELECT ` + gateColumns + ` FROM gate g JOIN tree t ON t.id = g.tree JOIN tree_stat s ON s.tree = g.tree
 		WHERE g.answered_at IS NULL AND s.state IN ` + dbOpenTree + ` ORDER BY g.tree LIMIT $1 + 0`
 	sqlLastAnswered = `SELECT answered_at FROM gate WHERE tree = $1 ORDER BY number DESC LIMIT 1`
@@ -143,6 +145,19 @@ const maxGates = 1000
 // Gates lists the gates of a tree in their order, at most 1,000.
 func (s *Store) Gates(ctx context.Context, tree TreeID) ([]Gate, error) {
 	return listGates(ctx, s.Reader(), sqlGates, string(tree), maxGates)
+}
+
+// Gate returns a gate of a tree. It fails with CodeNotFound if the tree has no such gate.
+func (s *Store) Gate(ctx context.Context, tree TreeID, number int) (Gate, error) {
+	const op = "read gate"
+	list, err := listGates(ctx, s.Reader(), sqlGateNumbered, string(tree), number)
+	switch {
+	case err != nil:
+		return Gate{}, err
+	case len(list) == 0:
+		return Gate{}, notFoundf(op, "%s has no gate %d", tree, number)
+	}
+	return list[0], nil
 }
 
 // OpenGates lists the open gates of all trees that have not ended, at most 1,000.
@@ -210,15 +225,10 @@ func (tx *WriteTx) LastGateAnswered(ctx context.Context, tree int64) (bool, erro
 // AnswerGate fails with CodeConflict if the gate was answered before or the tree
 // of a run has ended, and with CodeInvalid if the answer is not one of the options.
 func (s *Store) AnswerGate(ctx context.Context, tree TreeID, number int, d GateDecision) (Gate, error) {
-	all, err := s.Gates(ctx, tree)
+	g, err := s.Gate(ctx, tree, number)
 	if err != nil {
 		return Gate{}, err
 	}
-	at := slices.IndexFunc(all, func(g Gate) bool { return g.Number == number })
-	if at < 0 {
-		return Gate{}, notFoundf(opAnswerGate, "%s has no gate %d", tree, number)
-	}
-	g := all[at]
 	if err := g.validate(&d); err != nil {
 		return g, err
 	}

@@ -1,39 +1,33 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/process/caller"
 	"github.com/perdure/perdure/loop/config"
 )
 
-// gate returns a gate of a tree.
-func (s *server) gate(ctx context.Context, id perdure.TreeID, number int) (perdure.Gate, bool, error) {
-	all, err := s.store.Gates(ctx, id)
-	at := slices.IndexFunc(all, func(g perdure.Gate) bool { return g.Number == number })
-	if err != nil || at < 0 {
-		return perdure.Gate{}, false, err
-	}
-	return all[at], true, nil
-}
-
-// approved returns an error if the caller cannot answer a gate, and logs that.
+// approved returns an error if the caller cannot answer a gate, and logs that. A gate that
+// does not exist is an error too: it can open, with an approver, before the answer is recorded.
 func (s *server) approved(ctx context.Context, id perdure.TreeID, number int, token string) error {
-	g, ok, err := s.gate(ctx, id, number)
-	if err != nil {
-		return err
-	}
 	refusal := s.byUser(ctx)
-	if refusal == nil && ok && g.AnsweredAt == nil && !g.Run {
+	g, err := s.store.Gate(ctx, id, number)
+	if err != nil {
+		return cmp.Or(refusal, err)
+	}
+	if g.Run || g.AnsweredAt != nil {
+		return refusal
+	}
+	if refusal == nil {
 		refusal = s.judge(ctx, &g, token)
 	}
-	if refusal == nil || !ok || g.Run || g.AnsweredAt != nil {
-		return refusal
+	if refusal == nil {
+		return nil
 	}
 	c, _ := callerOf(ctx)
 	why := refusal.Error()
