@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/notify"
-	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
@@ -76,7 +75,7 @@ func (t *terminal) Send(_ context.Context, n *notify.Notice) error {
 	if n.Gate == nil || n.Gate.Token == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(t.w, "%s\n%s\ntoken: %s\n", clip.OneLine(n.Title), n.Gate.Approver, n.Gate.Token)
+	_, err := fmt.Fprintf(t.w, "%s\n%s\ntoken: %s\n", human.OneLine(n.Title), n.Gate.Approver, n.Gate.Token)
 	return err
 }
 
@@ -89,12 +88,11 @@ func (d *Daemon) tokensShown() bool {
 
 // GateToken returns the token of an open gate, "" if this process has not made it.
 func (d *Daemon) GateToken(ctx context.Context, tree perdure.TreeID, number int) string {
-	gates, err := d.store.Gates(ctx, tree)
-	at := slices.IndexFunc(gates, func(g perdure.Gate) bool { return g.Number == number })
-	if err != nil || at < 0 {
+	g, err := d.store.Gate(ctx, tree, number)
+	if err != nil {
 		return ""
 	}
-	return d.engine.GateToken(&gates[at])
+	return d.engine.GateToken(&g)
 }
 
 // tokenReplaced sends notices about a gate that got a new token. They are not recorded.
@@ -161,15 +159,11 @@ func (d *Daemon) notifyGate(ctx context.Context, tree *perdure.Tree, number int)
 
 // runNotice returns the notification about the gate of a run.
 func (d *Daemon) runNotice(ctx context.Context, tree *perdure.Tree, number int) (*notify.Notice, error) {
-	gates, err := d.store.Gates(ctx, tree.ID)
+	g, err := d.store.Gate(ctx, tree.ID, number)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(gates, func(g perdure.Gate) bool { return g.Number == number })
-	if at < 0 {
-		return nil, fmt.Errorf("gate %d does not exist", number)
-	}
-	g, id := &gates[at], string(tree.ID)
+	id := string(tree.ID)
 	q, err := g.ParseQuestion()
 	if err != nil {
 		return nil, err
@@ -205,16 +199,16 @@ func (d *Daemon) addToken(ctx context.Context, n *notify.Notice) error {
 	if n.Gate == nil {
 		return nil
 	}
-	gates, err := d.store.Gates(ctx, loop.TreeOf(n.Loop))
+	number, err := strconv.Atoi(n.Gate.Number.String())
 	if err != nil {
-		return fmt.Errorf("read gate: %w", err)
+		return fmt.Errorf("read number of gate: %w", err)
 	}
-	for i := range gates {
-		if g := &gates[i]; strconv.Itoa(g.Number) == n.Gate.Number.String() {
-			n.Gate.Approver, n.Gate.Token = status.Approver(g.Approver), d.engine.GateToken(g)
-			n.Text = strings.TrimRight(n.Text+"\n"+n.Gate.Approver, "\n")
-		}
+	g, err := d.store.Gate(ctx, loop.TreeOf(n.Loop), number)
+	if err != nil {
+		return err
 	}
+	n.Gate.Approver, n.Gate.Token = status.Approver(g.Approver), d.engine.GateToken(&g)
+	n.Text = strings.TrimRight(n.Text+"\n"+n.Gate.Approver, "\n")
 	return nil
 }
 

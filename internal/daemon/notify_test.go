@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -226,6 +227,47 @@ func TestNoticeOfAPause(t *testing.T) {
 		!strings.Contains(n.Text, "perdure loop resume") {
 		t.Errorf("told as %+v", n)
 	}
+}
+
+// A notice on the terminal of the process contains no control characters of an agent, which
+// could change what the terminal shows of the gate and its token.
+func TestNoticeOnTerminal(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("the agent is a Unix shell")
+	}
+	shown := make(screen, 1)
+	d := open(t, daemon.Config{Session: "run", Notify: daemon.NotifyConfig{Terminal: shown}})
+	c := local(t, d)
+	work(t, d)
+	asks := `printf 'Which file should I \033]0;title\007\302\233\342\200\256 change?\n'`
+	cfg, err := json.Marshal(config.Config{Task: "x", Workspace: t.TempDir(), Agent: "exec:" + asks, Until: "false",
+		Approver: perdure.ApproverToken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: "x", Config: cfg,
+		Owner: d.SessionID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Own(tree.ID)
+	text := <-shown
+	if !strings.Contains(text, "the agent asks: Which file should I ") || !strings.Contains(text, "\ntoken: ") ||
+		strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && (unicode.IsControl(c) || c == '\u202e') }) {
+		t.Errorf("the terminal receives %q", text)
+	}
+}
+
+// screen sends what is written to it, up to its capacity, and discards the rest.
+type screen chan string
+
+func (s screen) Write(p []byte) (int, error) {
+	select {
+	case s <- string(p):
+	default:
+	}
+	return len(p), nil
 }
 
 // unfound checks that no file of a folder contains a token.
