@@ -165,11 +165,8 @@ func (s *sealing) checkAll(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return err
 	}
-	if err := s.checkOpen(ctx); err != nil {
-		return err
-	}
-	s.hidesBehind()
-	return nil
+	s.failIfCacheExcluded() // before the sandbox is turned off: without it the check could download
+	return s.checkOpen(ctx)
 }
 
 // copyError is the error of a copy that could not be made.

@@ -79,7 +79,7 @@ func RecordMachine(ctx context.Context, env []string, root string, programs []st
 // share, and sets a verdict if a program of the check was replaced.
 func (s *sealing) compareMachine(ctx context.Context) error {
 	i := s.v.Isolation
-	s.caches = machine.Caches(s.env)
+	s.caches = machine.Existing(machine.Caches(s.env))
 	if s.Machine == nil || s.Machine.Tools == nil {
 		i.Why = "" // a loop of an older version: nothing is known of its start
 		s.share(nil)
@@ -114,7 +114,7 @@ func (s *sealing) compareMachine(ctx context.Context) error {
 	return nil
 }
 
-// share drops the caches of which recorded files were changed. compared has a result for
+// share drops the caches that were changed. compared has a result for
 // each; nil: they were not compared.
 func (s *sealing) share(compared []machine.Compared) {
 	var shared []machine.Cache
@@ -123,14 +123,13 @@ func (s *sealing) share(compared []machine.Compared) {
 	for n, c := range s.caches {
 		if compared != nil && len(compared[n].Changed) > 0 {
 			s.excluded = append(s.excluded, compared[n].Changed...)
-			s.note(fmt.Sprintf("%s not used, because files in it were changed or removed during the loop: %s", c.Name,
+			s.note(fmt.Sprintf("%s not used, because files in it were added, changed or removed during the loop: %s", c.Name,
 				some(compared[n].Changed)))
 			continue
 		}
-		if compared != nil && compared[n].Unchecked {
+		if compared != nil && compared[n].Unchecked != "" {
 			i.Caches = false
-			s.note(fmt.Sprintf("%s not compared with the loop's start: more than %d files in %s", c.Name,
-				machine.MaxEntries, c.Dir))
+			s.note(fmt.Sprintf("%s not compared with the loop's start: %s", c.Name, compared[n].Unchecked))
 		}
 		shared, i.Shared = append(shared, c), append(i.Shared, c.Name)
 	}
@@ -168,12 +167,12 @@ func (s *sealing) checkOpen(ctx context.Context) error {
 // BaselineNeedsMore is why a sandbox was not used if even the baseline fails in it.
 const BaselineNeedsMore = "the baseline does not pass without network and writes outside of the copy"
 
-// hidesBehind makes an impossible check fail if a cache that the agent changed was left out:
-// otherwise an agent could avoid the check by changing one.
-func (s *sealing) hidesBehind() {
+// failIfCacheExcluded makes an impossible check fail if a cache that the agent changed was
+// excluded: otherwise an agent could avoid the check, or its sandbox, by changing one.
+func (s *sealing) failIfCacheExcluded() {
 	if s.v.State != Impossible || len(s.excluded) == 0 {
 		return
 	}
 	s.failed(detect.ValidationBypass, "the check cannot be repeated without files outside of the workspace that were "+
-		"changed or removed during the loop: "+some(s.excluded), nil, s.excluded)
+		"added, changed or removed during the loop: "+some(s.excluded), nil, s.excluded)
 }

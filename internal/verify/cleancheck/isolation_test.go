@@ -150,8 +150,9 @@ func TestOtherPrograms(t *testing.T) {
 	b.want(b.seal(), cleancheck.Passed, "", other)
 }
 
-// TestChangedCache: a cache of downloaded packages of which files were changed is not used;
-// new files are allowed, unless every program executes them.
+// TestChangedCache: a cache of downloaded packages of which files were changed is not used.
+// The check fails if it needs that cache, and is not repeated without the sandbox, where it
+// could download.
 func TestChangedCache(t *testing.T) {
 	t.Parallel()
 	const site = ".local/lib/python3.9/site-packages/"
@@ -159,8 +160,7 @@ func TestChangedCache(t *testing.T) {
 		file   string
 		shared bool
 	}{
-		"changed": {site + "a.py", false}, "added": {site + "b.py", true}, "hook": {site + "usercustomize.py", false},
-		"path": {site + "x.pth", false}, "same": {"", true}, "removed": {"-", false},
+		"changed": {site + "a.py", false}, "added": {site + "b.py", false}, "same": {"", true}, "removed": {"-", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -183,7 +183,8 @@ func TestChangedCache(t *testing.T) {
 			}
 			v := b.seal()
 			if c.shared != (v.State == cleancheck.Passed) || c.shared != slices.Contains(v.Isolation.Shared,
-				"Python packages of the user") || !c.shared && v.Type != "validation_bypass" {
+				"Python packages of the user") || !c.shared && (v.Type != "validation_bypass" ||
+				v.Isolation.Why == cleancheck.BaselineNeedsMore) {
 				t.Errorf("%+v %+v", v, v.Isolation)
 			}
 		})
@@ -256,4 +257,23 @@ func TestNeedsMore(t *testing.T) {
 	b.begin()
 	b.put(map[string]string{"check.sh": "echo x > '" + home + "/needed' && echo 'ok 1 - a' && echo 1..1"})
 	b.want(b.seal(), cleancheck.Failed, "test_failure", "It passes with the network")
+}
+
+// TestExcludedCacheStaysConfined: an agent that changes a cache does not turn the sandbox
+// off, where the check could download what is missing.
+func TestExcludedCacheStaysConfined(t *testing.T) {
+	t.Parallel()
+	b, home := user(t, "false", map[string]string{})
+	if !b.sandboxed() {
+		t.Skip("no sandbox here")
+	}
+	b.env = slices.DeleteFunc(b.env, func(v string) bool { return v == "PYTHONUSERBASE=" })
+	dir := filepath.Join(home, ".local", "lib", "python3.9", "site-packages")
+	b.ok(errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "a.py"), nil, 0o600)))
+	// A check that uses the cache, or writes outside of the copy as a download could.
+	b.check = `sh check.sh && { [ "$PYTHONUSERBASE" ] || echo x > '` + home + `/downloaded'; }`
+	b.begin()
+	b.put(map[string]string{"work": "good"})
+	b.ok(os.WriteFile(filepath.Join(dir, "a.py"), []byte("x = 2"), 0o600))
+	b.want(b.seal(), cleancheck.Failed, "validation_bypass", "cannot be repeated without files outside", "a.py")
 }

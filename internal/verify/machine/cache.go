@@ -2,6 +2,7 @@ package machine
 
 import (
 	"cmp"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,26 +21,54 @@ type Cache struct {
 	Env []string
 	// Link, if set, is the path in a home folder where tools expect it.
 	Link string
-	// recorded are patterns of the parts of Dir to record; none: all of it.
+	// recorded are patterns of the parts of Dir to record, with slashes; none: all of it.
 	recorded []string
 	// flat is set if files in subfolders do not count.
 	flat bool
 	// volatile reports whether tools change a file in their ordinary work.
 	volatile func(slashed string) bool
-	// hooks reports whether a new file is executed by programs that do not name it.
-	hooks func(slashed string) bool
+	// added reports whether a new file is a change. inPackage is set if it is in a folder
+	// that had files, or below one. nil: it is one then.
+	added func(slashed string, inPackage bool) bool
 }
 
-// Caches returns the caches that exist for the user of an environment, sorted by name.
+// Caches returns the caches of the user of an environment, sorted by name, also those that
+// do not exist: what is in them later is new.
 func Caches(env []string) []Cache {
 	at := locations{env: env}
 	all := slices.Concat(at.goModules(), at.rust(), at.java(), at.python(), at.others())
-	all = slices.DeleteFunc(all, func(c Cache) bool {
-		info, err := os.Stat(c.Dir)
-		return err != nil || !info.IsDir() || !filepath.IsAbs(c.Dir)
-	})
+	all = slices.DeleteFunc(all, func(c Cache) bool { return !filepath.IsAbs(c.Dir) })
 	slices.SortFunc(all, func(x, y Cache) int { return strings.Compare(x.Name, y.Name) })
 	return all
+}
+
+// Existing returns those of the caches that exist.
+func Existing(caches []Cache) []Cache {
+	return slices.DeleteFunc(slices.Clone(caches), func(c Cache) bool {
+		info, err := os.Stat(c.Dir)
+		return err != nil || !info.IsDir() || len(c.parts()) == 0
+	})
+}
+
+// parts returns the paths of the recorded parts that exist, with slashes.
+func (c *Cache) parts() []string {
+	if len(c.recorded) == 0 {
+		return []string{"."}
+	}
+	var parts []string
+	for _, pattern := range c.recorded {
+		found, err := fs.Glob(os.DirFS(c.Dir), pattern)
+		if err == nil { // the patterns are valid
+			parts = append(parts, found...)
+		}
+	}
+	return parts
+}
+
+// inPackageBut returns Cache.added for a cache in which package managers add files to the
+// folder named here for every new package, and compare these files with a lock file.
+func inPackageBut(folder string) func(string, bool) bool {
+	return func(name string, inPackage bool) bool { return inPackage && !strings.HasPrefix(name, folder+"/") }
 }
 
 // Installed returns variables for the managers of installed tool chains, which otherwise
@@ -102,7 +131,7 @@ func (l locations) goModules() []Cache {
 		base := name[strings.LastIndexByte(name, '/')+1:]
 		return base == "list" || base == "lock" || strings.HasSuffix(base, ".lock") ||
 			strings.HasPrefix(name, "cache/download/sumdb/") || strings.HasPrefix(name, "cache/vcs/")
-	}}}
+	}, added: inPackageBut("cache/download")}}
 }
 
 // rust returns the caches of cargo. The rest of its folder has settings that can replace
@@ -111,7 +140,7 @@ func (l locations) rust() []Cache {
 	dir := l.folder("CARGO_HOME", ".cargo")
 	return []Cache{
 		{Name: "cargo registry", Dir: filepath.Join(dir, "registry"), Link: ".cargo/registry",
-			recorded: []string{"src", "cache"}},
+			recorded: []string{"src", "cache"}, added: inPackageBut("cache")},
 		{Name: "cargo git", Dir: filepath.Join(dir, "git"), Link: ".cargo/git", recorded: []string{"checkouts"}},
 	}
 }
@@ -140,26 +169,18 @@ func writtenByMaven(name string) bool {
 		base == "_remote.repositories" || strings.HasPrefix(base, "maven-metadata-") || strings.Contains(name, "-SNAPSHOT/")
 }
 
-// python returns the packages that pip installed for the user.
+// python returns the packages that pip installed for the user. Any new file can be executed
+// by programs that do not name it: it hides a package of the system, is a plug-in, or is
+// executed by every program, as usercustomize.py and *.pth are.
 func (l locations) python() []Cache {
 	dir := l.folder("PYTHONUSERBASE", ".local")
 	if dir == "" {
 		return nil
 	}
-	sites, err := filepath.Glob(filepath.Join(dir, "lib", "python*"))
-	if err != nil || len(sites) == 0 {
-		return nil
-	}
-	var recorded []string
-	for _, s := range sites {
-		recorded = append(recorded, "lib/"+filepath.Base(s))
-	}
 	return []Cache{{Name: "Python packages of the user", Dir: dir, Env: []string{"PYTHONUSERBASE=" + dir},
-		recorded: recorded, volatile: func(name string) bool { return strings.Contains(name, "__pycache__/") },
-		hooks: func(name string) bool {
-			base := name[strings.LastIndexByte(name, '/')+1:]
-			return base == "sitecustomize.py" || base == "usercustomize.py" || strings.HasSuffix(base, ".pth")
-		}}}
+		recorded: []string{"lib/python*"},
+		volatile: func(name string) bool { return strings.Contains(name, "__pycache__/") },
+		added:    func(string, bool) bool { return true }}}
 }
 
 func (l locations) others() []Cache {
@@ -179,6 +200,7 @@ func (l locations) others() []Cache {
 	add("Ruby gems (XDG)", "", ".local/share/gem", true)
 	add("Mix archives", "", ".mix", true)
 	add("Hex packages", "", ".hex", true)
+	found[len(found)-1].added = inPackageBut("packages")
 	add("Corepack", "COREPACK_HOME", ".cache/node/corepack", false)
 	browsers := map[string]string{"darwin": "Library/Caches/ms-playwright", "windows": "AppData/Local/ms-playwright"}
 	add("Playwright browsers", "PLAYWRIGHT_BROWSERS_PATH", cmp.Or(browsers[runtime.GOOS], ".cache/ms-playwright"), false)

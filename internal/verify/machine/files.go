@@ -8,15 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"sort"
 
 	"github.com/perdure/perdure/internal/workspace"
 )
 
-// MaxEntries is the largest number of files of a cache that are recorded. Larger caches
+// maxEntries is the largest number of files of a cache that are recorded. Larger caches
 // are shared without a comparison.
-const MaxEntries = 300_000
+const maxEntries = 300_000
 
 // maxNamed is how many changed files of a cache are named.
 const maxNamed = 20
@@ -52,18 +53,14 @@ func half(text string) []byte {
 	return sum[:entrySize/2]
 }
 
-// errTooMany is returned for a folder with more than MaxEntries files.
+// errTooMany is returned for a folder with more than maxEntries files.
 var errTooMany = errors.New("too many files")
 
-// walk calls do for each recorded file of a cache, with its path and a stamp that changes
-// with its metadata. Folders count by their names only.
-func (c *Cache) walk(ctx context.Context, do func(name, stamp string)) error {
+// walk calls do for each recorded file of a cache, at most limit, with its path and a stamp
+// that changes with its metadata. Folders count by their names only.
+func (c *Cache) walk(ctx context.Context, limit int, do func(name, stamp string)) error {
 	n := 0
-	parts := c.recorded
-	if len(parts) == 0 {
-		parts = []string{"."}
-	}
-	for _, part := range parts {
+	for _, part := range c.parts() {
 		top := filepath.Join(c.Dir, filepath.FromSlash(part))
 		err := filepath.WalkDir(top, func(name string, e fs.DirEntry, err error) error {
 			if ctx.Err() != nil {
@@ -83,7 +80,7 @@ func (c *Cache) walk(ctx context.Context, do func(name, stamp string)) error {
 			if c.volatile != nil && c.volatile(slashed) {
 				return nil
 			}
-			if n++; n > MaxEntries {
+			if n++; n > limit {
 				return errTooMany
 			}
 			info, err := e.Info()
@@ -105,7 +102,9 @@ func Record(ctx context.Context, caches []Cache) ([]byte, error) {
 	recorded := make(map[string]entries)
 	for i := range caches {
 		all := entries{}
-		err := caches[i].walk(ctx, func(name, stamp string) { all = append(append(all, half(name)...), half(stamp)...) })
+		err := caches[i].walk(ctx, maxEntries, func(name, stamp string) {
+			all = append(append(all, half(name)...), half(stamp)...)
+		})
 		if errors.Is(err, errTooMany) {
 			recorded[caches[i].Dir] = nil
 			continue
@@ -121,15 +120,25 @@ func Record(ctx context.Context, caches []Cache) ([]byte, error) {
 
 // Compared is the result of the comparison of a cache with its record.
 type Compared struct {
-	// Changed are recorded files that were changed or removed, and new files that programs
-	// execute without naming them, at most maxNamed. Removed files have no name.
+	// Changed are recorded files that were changed or removed, and new files that are a
+	// change, at most maxNamed. Removed files have no name.
 	Changed []string
-	// Unchecked is set if the cache has too many files, or there is no record.
-	Unchecked bool
+	// Unchecked is why the cache was not compared: it has too many files, or no record. It is
+	// empty if it was.
+	Unchecked string
 }
 
-// Compare compares caches with a record that [Record] returned. New files are no change.
+// Compare compares caches with a record that [Record] returned. A new file is a change in or
+// below a folder that has recorded files: it can be executed by the package that is there.
+// In a new folder, which is a new package, it is none. Other rules hold for the Python
+// packages of the user, in which every new file is a change, for the folders "cache" of
+// Go and cargo and "packages" of Hex, in which none is, and for the folders of [Programs].
 func Compare(ctx context.Context, record []byte, caches []Cache) ([]Compared, error) {
+	return compare(ctx, record, caches, maxEntries)
+}
+
+// compare is Compare with a limit for the files of a cache.
+func compare(ctx context.Context, record []byte, caches []Cache, limit int) ([]Compared, error) {
 	recorded := make(map[string]entries)
 	if len(record) > 0 {
 		if err := json.Unmarshal(record, &recorded); err != nil {
@@ -138,15 +147,21 @@ func Compare(ctx context.Context, record []byte, caches []Cache) ([]Compared, er
 	}
 	results := make([]Compared, len(caches))
 	for i := range caches {
-		was, ok := recorded[caches[i].Dir] // one that did not exist has no recorded files
-		if ok && was == nil || len(record) == 0 {
-			results[i].Unchecked = true
+		dir := caches[i].Dir
+		was, ok := recorded[dir] // one that did not exist has no recorded files
+		if !ok {
+			results[i].Unchecked = fmt.Sprintf("no record of %s", dir)
 			continue
 		}
-		changed, err := caches[i].changed(ctx, was)
+		tooMany := fmt.Sprintf("more than %d files in %s", limit, dir)
+		if was == nil {
+			results[i].Unchecked = tooMany
+			continue
+		}
+		changed, err := caches[i].changed(ctx, limit, was)
 		switch {
 		case errors.Is(err, errTooMany):
-			results[i].Unchecked = true
+			results[i].Unchecked = tooMany
 		case err != nil:
 			return nil, fmt.Errorf("compare %s: %w", caches[i].Dir, err)
 		}
@@ -156,26 +171,59 @@ func Compare(ctx context.Context, record []byte, caches []Cache) ([]Compared, er
 }
 
 // changed returns the changed files of a cache.
-func (c *Cache) changed(ctx context.Context, was entries) ([]string, error) {
-	var changed []string
+func (c *Cache) changed(ctx context.Context, limit int, was entries) ([]string, error) {
+	var changed, added []string
 	found := make([]bool, was.Len())
-	err := c.walk(ctx, func(name, stamp string) {
+	packages := make(map[string]bool) // folders with recorded files
+	err := c.walk(ctx, limit, func(name, stamp string) {
 		i, metadata := was.find(half(name))
-		if i >= 0 {
-			found[i] = true
+		if i < 0 {
+			added = append(added, name)
+			return
 		}
-		if i >= 0 && !bytes.Equal(metadata, half(stamp)) || i < 0 && c.hooks != nil && c.hooks(name) {
-			changed = append(changed, filepath.Join(c.Dir, filepath.FromSlash(name)))
+		found[i], packages[path.Dir(name)] = true, true
+		if !bytes.Equal(metadata, half(stamp)) {
+			changed = append(changed, c.path(name))
 		}
 	})
-	gone := 0
-	for _, ok := range found {
-		if !ok {
-			gone++
+	if err != nil {
+		return nil, err // the files that were not visited were not removed
+	}
+	for _, name := range added {
+		is := inPackage(packages, name)
+		if c.added != nil {
+			is = c.added(name, is)
+		}
+		if is {
+			changed = append(changed, c.path(name))
 		}
 	}
-	if gone > 0 {
-		changed = append(changed, fmt.Sprintf("%d removed files of %s", gone, c.Dir))
+	removed := 0
+	for _, ok := range found {
+		if !ok {
+			removed++
+		}
 	}
-	return changed[:min(len(changed), maxNamed)], err
+	if removed > 0 {
+		changed = append(changed, fmt.Sprintf("%d removed files of %s", removed, c.Dir))
+	}
+	return changed[:min(len(changed), maxNamed)], nil
+}
+
+// path returns the path of a file in a cache.
+func (c *Cache) path(slashed string) string { return filepath.Join(c.Dir, filepath.FromSlash(slashed)) }
+
+// inPackage reports whether a new file is in one of the folders, or below one. Below "."
+// there are other packages.
+func inPackage(folders map[string]bool, name string) bool {
+	dir := path.Dir(name)
+	if folders[dir] {
+		return true
+	}
+	for ; dir != "."; dir = path.Dir(dir) {
+		if folders[dir] {
+			return true
+		}
+	}
+	return false
 }

@@ -130,7 +130,7 @@ func Programs(path, workspace string) []Cache {
 			continue
 		}
 		later := dirs[i+1:]
-		all = append(all, Cache{Name: "programs", Dir: dir, flat: true, hooks: func(name string) bool {
+		all = append(all, Cache{Name: "programs", Dir: dir, flat: true, added: func(name string, _ bool) bool {
 			return slices.ContainsFunc(later, func(next string) bool {
 				_, err := os.Lstat(filepath.Join(next, name))
 				return err == nil && next != dir

@@ -1,0 +1,4 @@
+package machine
+
+// For tests.
+var CompareUpTo = compare
