@@ -1,4 +1,7 @@
 package machine
 
 // For tests.
-var CompareUpTo = compare
+var (
+	CompareUpTo = compare
+	Identify    = identify
+)

@@ -37,7 +37,7 @@ func Find(ctx context.Context, env []string, workspace string, names []string) (
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		t, err := find(found.Path, workspace, name)
+		t, err := find(ctx, found.Path, workspace, name)
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func Find(ctx context.Context, env []string, workspace string, names []string) (
 
 // find returns the first program with a name on a PATH; nil if there is none, or if it is
 // inside of the workspace.
-func find(path, workspace, name string) (*Tool, error) {
+func find(ctx context.Context, path, workspace, name string) (*Tool, error) {
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
 			continue
@@ -62,17 +62,20 @@ func find(path, workspace, name string) (*Tool, error) {
 		if within(file, workspace) {
 			return nil, nil
 		}
-		return identify(name, file)
+		return identify(ctx, name, file)
 	}
 	return nil, nil
 }
 
 // identify resolves a program and hashes it. It returns nil for one that the user may run
-// and not read.
-func identify(name, file string) (*Tool, error) {
+// and not read, and for a pipe or device, which cannot be executed and may never end.
+func identify(ctx context.Context, name, file string) (*Tool, error) {
 	target, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return nil, fmt.Errorf("find program %s: %w", name, err)
+	}
+	if info, err := os.Stat(target); err == nil && !info.Mode().IsRegular() {
+		return nil, nil
 	}
 	f, err := os.Open(target) //nolint:gosec // a program of the user's PATH
 	if errors.Is(err, os.ErrPermission) {
@@ -83,10 +86,24 @@ func identify(name, file string) (*Tool, error) {
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.Copy(h, &stoppable{ctx, f}); err != nil {
 		return nil, fmt.Errorf("read program %s: %w", name, err)
 	}
 	return &Tool{Name: name, Path: file, Target: target, SHA256: hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+// stoppable reads a file until its context ends.
+type stoppable struct {
+	ctx context.Context // of the call that reads
+	f   *os.File
+}
+
+// Read reads from the file.
+func (s *stoppable) Read(b []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.f.Read(b)
 }
 
 // within reports whether a file is in a folder, by its path.
@@ -102,7 +119,7 @@ func (t *Tools) Replaced(ctx context.Context, workspace string) (sentences []str
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		now, err := find(t.Path, workspace, was.Name)
+		now, err := find(ctx, t.Path, workspace, was.Name)
 		switch {
 		case err != nil:
 			return nil, err
