@@ -40,8 +40,8 @@ type Runner struct {
 	Root, Scratch string
 	// Env is the environment of commands; nil is that of this process.
 	Env []string
-	// Sandbox, if set, is what commands can reach; where the system refuses it, Run returns
-	// a *sandbox.Error.
+	// Sandbox, if set, is what commands can reach; if none can be made, Run returns a
+	// *sandbox.Error.
 	Sandbox *sandbox.Config
 	// Hold are files kept open until a command and all processes that it started have
 	// ended.

@@ -100,8 +100,8 @@ func send(status io.Writer, r report) {
 }
 
 func startFailure(err error) report {
-	if refused, ok := errors.AsType[*sandbox.Error](err); ok {
-		return report{Refused: refused.Op, Msg: refused.Err.Error()}
+	if e, ok := errors.AsType[*sandbox.Error](err); ok {
+		return report{Sandbox: e.Op, Refused: e.Refused, Msg: e.Err.Error()}
 	}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {

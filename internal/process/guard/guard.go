@@ -103,7 +103,7 @@ type Config struct {
 	// one of them stays taken that long, unless the program unlocks it.
 	Hold []*os.File
 	// Sandbox, if set, is what the child can reach; see package sandbox. Only Linux has it:
-	// where the system refuses, Start returns a *sandbox.Error.
+	// if none can be made, Start returns a *sandbox.Error.
 	Sandbox *sandbox.Config
 	// Grace is how long the child may take to end after it was asked with
 	// SIGTERM, before it is killed. 0: DefaultGrace; negative: killed at once.

@@ -6,7 +6,7 @@ import "github.com/perdure/perdure/internal/process/sandbox"
 
 // startInSandbox refuses: only Linux has a sandbox.
 func startInSandbox(*order) (int, error) {
-	return 0, &sandbox.Error{Op: "create namespaces", Err: sandbox.ErrUnsupported}
+	return 0, &sandbox.Error{Op: "create namespaces", Err: sandbox.ErrUnsupported, Refused: true}
 }
 
 // adoptsOrphans, adoptNoOrphans, endOrphans and protect do nothing: the system cannot do

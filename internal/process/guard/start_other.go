@@ -34,7 +34,7 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 		return nil, fmt.Errorf("start child: %w", err)
 	}
 	if cfg.Sandbox != nil {
-		return nil, &sandbox.Error{Op: "create namespaces", Err: sandbox.ErrUnsupported}
+		return nil, &sandbox.Error{Op: "create namespaces", Err: sandbox.ErrUnsupported, Refused: true}
 	}
 	path, err := Find(cfg.Path, cfg.Dir)
 	if err != nil {

@@ -52,8 +52,10 @@ type report struct {
 	Pid   int           `json:"pid,omitempty"`
 	Errno syscall.Errno `json:"errno,omitempty"`
 	Msg   string        `json:"msg,omitempty"`
-	// Refused is what was refused when the system refuses a sandbox.
-	Refused string `json:"refused,omitempty"`
+	// Sandbox is what failed if no sandbox could be made, Refused is set if the system
+	// refuses it.
+	Sandbox string `json:"sandbox,omitempty"`
+	Refused bool   `json:"refused,omitempty"`
 	Ended   bool   `json:"ended,omitempty"`
 	Code    int    `json:"code,omitempty"`
 	Signal  int    `json:"signal,omitempty"`
@@ -78,7 +80,7 @@ type Process struct {
 //
 // It returns ErrNotEntered in a program that did not call Enter, an
 // [*exec.Error] when there is no such program, an [*fs.PathError] when the
-// system refuses to run it, and a [*sandbox.Error] when it refuses the sandbox.
+// system refuses to run it, and a [*sandbox.Error] when no sandbox can be made.
 func Start(ctx context.Context, cfg Config) (*Process, error) {
 	if !entered.Load() {
 		return nil, ErrNotEntered
@@ -204,8 +206,8 @@ func (p *Process) startChild(cfg Config, path string) error {
 	if r.Errno != 0 {
 		return &fs.PathError{Op: "fork/exec", Path: path, Err: r.Errno}
 	}
-	if r.Refused != "" {
-		return &sandbox.Error{Op: r.Refused, Err: errors.New(r.Msg)}
+	if r.Sandbox != "" {
+		return &sandbox.Error{Op: r.Sandbox, Err: errors.New(r.Msg), Refused: r.Refused}
 	}
 	if r.Msg != "" {
 		return errors.New("start child: " + r.Msg)

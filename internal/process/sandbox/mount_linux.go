@@ -12,12 +12,12 @@ import (
 )
 
 // make changes the namespaces of this process, whose mounts and network are still like
-// those of the machine, and enters a folder.
-func (c *Config) make(dir string) error {
-	unix.Umask(0)
+// those of the machine.
+func (c *Config) make() error {
+	defer unix.Umask(unix.Umask(0))
 	if !c.Network {
 		if err := raiseLoopback(); err != nil {
-			return &Error{"start loopback interface", err}
+			return &Error{Op: "start loopback interface", Err: err, Refused: refusal(err)}
 		}
 	}
 	m := &mounts{}
@@ -30,15 +30,20 @@ func (c *Config) make(dir string) error {
 		{"replace folders", func() error { return m.replace(c) }},
 		{"mount devices", m.mountDevices},
 		{"mount folders", m.attachAll},
-		{"enter folder", func() error { return os.Chdir(dir) }},
 	} {
 		if err := step.do(); err != nil {
-			return &Error{step.op, err}
+			_, found := errors.AsType[*missingError](err)
+			return &Error{Op: step.op, Err: err, Refused: !found && refusal(err)}
 		}
 	}
-	unix.Umask(0o022)
 	return nil
 }
+
+// missingError is the error of a folder of the Config that does not exist or cannot be used.
+type missingError struct{ error }
+
+// Unwrap returns the cause.
+func (e *missingError) Unwrap() error { return e.error }
 
 // raiseLoopback starts the loopback interface of this network namespace.
 func raiseLoopback() error {
@@ -91,7 +96,7 @@ func (m *mounts) copyAll(c *Config) error {
 	for _, to := range []string{"/tmp", "/var/tmp"} {
 		from := filepath.Join(c.Temp, strings.ReplaceAll(to[1:], "/", "-"))
 		if err := os.Mkdir(from, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
+			return &missingError{err}
 		}
 		real, err := filepath.EvalSymlinks(to)
 		if err != nil || real != to {
@@ -159,11 +164,11 @@ func (m *mounts) keep(path string) error {
 func copyMount(path string, attr uint64) (copied, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return copied{}, err
+		return copied{}, &missingError{err}
 	}
 	info, err := os.Lstat(real)
 	if err != nil {
-		return copied{}, err
+		return copied{}, &missingError{err}
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, real, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {

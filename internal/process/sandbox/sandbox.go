@@ -3,13 +3,14 @@
 //
 // The program runs in user, mount, network and IPC namespaces of its own. The whole file
 // system is read-only in it, except the folders that [Config] names; /tmp, /var/tmp, /dev
-// and /run are private, so that no socket of another program is reachable; the network is a
-// loopback interface of its own. The user keeps his number and loses all capabilities for
-// good, so that root cannot undo this either. Programs of other namespaces cannot be traced,
+// and /run are private, and Hidden folders empty; the network is a loopback interface of its
+// own. The user keeps the user ID and loses all capabilities for good, so that root cannot
+// undo this either. Programs of other namespaces cannot be traced,
 // and their files not opened through /proc.
 //
-// It is not a virtual machine: the program reads what the user can read, sees the processes
-// of the machine, and can signal those of its user. The time and memory that it uses are
+// It is not a virtual machine: the program reads what the user can read, connects to Unix
+// sockets and writes into named pipes in folders that it can read, sees the processes of the
+// machine, and can signal those of its user. The time and memory that it uses are
 // not limited.
 //
 // Package guard starts programs in a sandbox; see the field Sandbox of its Config.
@@ -35,14 +36,17 @@ type Config struct {
 // ErrUnsupported is the cause of an [Error] on other systems than Linux.
 var ErrUnsupported = errors.New("this system has no namespaces")
 
-// Error reports that the system refuses a sandbox. No program was started.
+// Error reports that no sandbox could be made. No program was started.
 type Error struct {
-	// Op is what was refused.
+	// Op is what failed.
 	Op  string
 	Err error
+	// Refused is set if the system has no sandboxes for this user. Otherwise something
+	// else is the cause, such as a missing folder of the [Config].
+	Refused bool
 }
 
-// Error returns what was refused and why.
+// Error returns what failed and why.
 func (e *Error) Error() string { return e.Op + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.

@@ -61,6 +61,12 @@ func act(role string, args []string) string {
 			return err.Error()
 		}
 		return fmt.Sprint(syscall.PtraceAttach(pid))
+	case "umask": // starts a program in a sandbox
+		syscall.Umask(0o027)
+		var out bytes.Buffer
+		err := guard.Run(context.Background(), guard.Config{Path: "sh", Args: []string{"-c", "umask"}, Dir: args[0],
+			Stdout: &out, Stderr: &out, Sandbox: &sandbox.Config{Writable: args, Temp: args[0]}})
+		return fmt.Sprint(out.String(), err)
 	case "inside": // as another user: starts a program in a sandbox
 		return inside(args[0])
 	}
@@ -178,8 +184,8 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestNetwork: the loopback interface is the sandbox's own, and sockets in files of the
-// machine are hidden.
+// TestNetwork: the loopback interface is the sandbox's own, and sockets in hidden folders
+// cannot be reached. Those in folders that can be read can.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -306,5 +312,36 @@ func TestOtherUser(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "out")); err == nil {
 		t.Error("a file was written next to the place")
+	}
+}
+
+// TestNotRefused: a missing folder is not a refusal of the system, so that an agent cannot turn the
+// sandbox off by removing one.
+func TestNotRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	missing := filepath.Join(b.dir, "missing")
+	b.cfg.Writable = append(b.cfg.Writable, missing)
+	_, err := b.try("true")
+	if e, ok := errors.AsType[*sandbox.Error](err); !ok || e.Refused || !strings.Contains(e.Error(), missing) {
+		t.Errorf("a missing folder to write: %v", err)
+	}
+	b.cfg.Writable = b.cfg.Writable[:1]
+	err = guard.Run(t.Context(), guard.Config{Path: "/bin/true", Dir: missing, Sandbox: &b.cfg})
+	if _, ok := errors.AsType[*sandbox.Error](err); ok || err == nil {
+		t.Errorf("a missing folder to work in: %v", err)
+	}
+}
+
+// TestUmask: a program has the umask of the user.
+func TestUmask(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	exe, err := os.Executable()
+	b.ok(err)
+	cmd := exec.CommandContext(t.Context(), exe, b.place)
+	cmd.Env = append(os.Environ(), roleVar+"=umask")
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "0027\n<nil>\n" {
+		t.Errorf("%s, %v", out, err)
 	}
 }

@@ -40,8 +40,10 @@ type failure struct {
 	Op    string        `json:"op"`
 	Msg   string        `json:"msg"`
 	Errno syscall.Errno `json:"errno,omitempty"`
-	// Exec is set if the sandbox was made and the program cannot be executed.
-	Exec bool `json:"exec,omitempty"`
+	// Exec is set if the sandbox was made and the program cannot be executed, Refused if the
+	// system refuses sandboxes.
+	Exec    bool `json:"exec,omitempty"`
+	Refused bool `json:"refused,omitempty"`
 }
 
 // Maker describes the child process that makes the sandbox and becomes the program.
@@ -56,17 +58,17 @@ type Maker struct {
 }
 
 // Start starts a program as a child of the calling thread and returns its process ID. An
-// *Error means that the system refuses a sandbox; other errors are those of executing the
-// program.
+// *Error means that no sandbox could be made; other errors are those of executing the
+// program, and of entering its folder.
 func Start(cfg *Config, p Program, by Maker) (pid int, err error) {
 	orderR, orderW, err := os.Pipe()
 	if err != nil {
-		return 0, &Error{"make pipe", err}
+		return 0, &Error{Op: "make pipe", Err: err}
 	}
 	defer orderW.Close()
 	statusR, statusW, err := os.Pipe()
 	if err != nil {
-		return 0, errors.Join(&Error{"make pipe", err}, orderR.Close())
+		return 0, errors.Join(&Error{Op: "make pipe", Err: err}, orderR.Close())
 	}
 	defer statusR.Close()
 	attr := by.Attr
@@ -80,10 +82,10 @@ func Start(cfg *Config, p Program, by Maker) (pid int, err error) {
 	pid, err = syscall.ForkExec(by.Exe, []string{name}, &syscall.ProcAttr{Env: by.Env, Sys: attr,
 		Files: []uintptr{0, 1, 2, orderR.Fd(), statusW.Fd()}})
 	if err := errors.Join(orderR.Close(), statusW.Close()); err != nil {
-		return 0, &Error{"close pipe", err}
+		return 0, &Error{Op: "close pipe", Err: err}
 	}
 	if err != nil {
-		return 0, &Error{"create namespaces", err}
+		return 0, &Error{Op: "create namespaces", Err: err, Refused: refusal(err)}
 	}
 	by.Created()
 	err = json.NewEncoder(orderW).Encode(order{Config: *cfg, Program: p, Parent: os.Getpid()})
@@ -98,11 +100,11 @@ func Start(cfg *Config, p Program, by Maker) (pid int, err error) {
 	}
 	switch {
 	case err != nil:
-		return 0, &Error{"send order", err}
+		return 0, &Error{Op: "send order", Err: err}
 	case f.Exec:
 		return 0, f.Errno
 	}
-	return 0, &Error{f.Op, errors.New(f.Msg)}
+	return 0, &Error{Op: f.Op, Err: errors.New(f.Msg), Refused: f.Refused}
 }
 
 // Enter makes the sandbox and becomes the program, in a process that [Start] started. It
@@ -126,7 +128,7 @@ func Enter() (isMaker bool) {
 
 // become makes the sandbox and executes the program. It returns only if that fails.
 func (o *order) become() failure {
-	err := o.Config.make(o.Program.Dir)
+	err := o.Config.make()
 	if err == nil {
 		err = dropCapabilities()
 	}
@@ -136,23 +138,38 @@ func (o *order) become() failure {
 	if err != nil {
 		f := failure{Op: "make sandbox", Msg: err.Error()}
 		if e, ok := errors.AsType[*Error](err); ok {
-			f.Op, f.Msg = e.Op, e.Err.Error()
+			f.Op, f.Msg, f.Refused = e.Op, e.Err.Error(), e.Refused
 		}
 		return f
 	}
-	err = syscall.Exec(o.Program.Path, o.Program.Args, o.Program.Env) //nolint:gosec // what this is for
+	if err = syscall.Chdir(o.Program.Dir); err == nil {
+		err = syscall.Exec(o.Program.Path, o.Program.Args, o.Program.Env) //nolint:gosec // what this is for
+	}
 	f := failure{Op: "execute program", Msg: err.Error(), Exec: true}
 	_ = errors.As(err, &f.Errno)
 	return f
 }
 
+// refusal reports whether an error of a system call means that the system has no sandboxes
+// for this user: by its settings, a security module or a filter of system calls, or because
+// the kernel is too old.
+func refusal(err error) bool {
+	for _, errno := range []syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.ENOSYS, syscall.EINVAL, syscall.ENODEV,
+		syscall.ENOSPC, syscall.EUSERS} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
 // dieWith makes the kernel kill the program when its parent ends.
 func dieWith(parent int) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
-		return &Error{"set signal for the death of the parent", err}
+		return &Error{Op: "set signal for the death of the parent", Err: err}
 	}
 	if os.Getppid() != parent {
-		return &Error{"find parent", syscall.ESRCH}
+		return &Error{Op: "find parent", Err: syscall.ESRCH}
 	}
 	return nil
 }
@@ -162,7 +179,7 @@ func dropCapabilities() error {
 	const last = 63
 	for c := range uintptr(last + 1) {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
-			return &Error{"drop capabilities", err}
+			return &Error{Op: "drop capabilities", Err: err, Refused: refusal(err)}
 		}
 	}
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -170,7 +187,7 @@ func dropCapabilities() error {
 	for _, err := range []error{unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0),
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), unix.Capset(&head, &none[0])} {
 		if err != nil {
-			return &Error{"drop capabilities", err}
+			return &Error{Op: "drop capabilities", Err: err, Refused: refusal(err)}
 		}
 	}
 	return nil

@@ -93,7 +93,7 @@ type Config struct {
 	Env, Pass []string
 	// Machine is what the check used at the loop's start; nil if it is not known.
 	Machine *Machine
-	// Hidden are folders that the check cannot see in a sandbox.
+	// Hidden are folders that the check cannot see in a sandbox, besides the workspace.
 	Hidden []string
 	// Open, if set, is why no sandbox is used: [BaselineNeedsMore] in an earlier check.
 	Open string
@@ -227,7 +227,7 @@ func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Rep
 		return nil, &copyError{err}
 	}
 	defer func() { _ = at.Close() }() // the next check removes what is left
-	if err := s.furnish(ctx, at); err != nil {
+	if err := s.prepareHome(ctx, at); err != nil {
 		return nil, &copyError{err}
 	}
 	copied, err := s.Files.CopyTo(ctx, of, at.Root, nil)

@@ -2,9 +2,7 @@ package cleancheck
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -38,8 +36,8 @@ func (s *sealing) own(name string) bool {
 	return (slices.Contains(ownFolders(), name) || strings.HasPrefix(name, "XDG_")) && !slices.Contains(s.Pass, name)
 }
 
-// furnish creates the home folder of a copy and sets its environment and its sandbox.
-func (s *sealing) furnish(ctx context.Context, p *Place) error {
+// prepareHome creates the home folder of a copy and sets its environment and its sandbox.
+func (s *sealing) prepareHome(ctx context.Context, p *Place) error {
 	at := func(name string) string { return filepath.Join(p.dir, filepath.FromSlash(name)) }
 	home, temp := at("home"), at("tmp")
 	for _, dir := range []string{home, temp, at("private")} {
@@ -50,7 +48,8 @@ func (s *sealing) furnish(ctx context.Context, p *Place) error {
 	var readable, writable []string
 	env := elsewhere(slices.DeleteFunc(slices.Clone(s.env), func(v string) bool {
 		name, value, _ := strings.Cut(v, "=")
-		if slices.Contains(s.Pass, name) && slices.Contains(ownFolders(), name) && filepath.IsAbs(value) {
+		inside := string(replacePath([]byte(value), s.Files.Root(), p.Root)) != value
+		if slices.Contains(s.Pass, name) && slices.Contains(ownFolders(), name) && filepath.IsAbs(value) && !inside {
 			writable = append(writable, value)
 		}
 		return s.own(name)
@@ -80,11 +79,16 @@ func (s *sealing) furnish(ctx context.Context, p *Place) error {
 			return err
 		}
 	}
+	for _, dir := range writable { // the tool would create it
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
 	p.Env = env
 	readable = append(readable, filepath.SplitList(machine.Get(env, "PATH"))...)
 	if s.confined {
 		p.Sandbox = &sandbox.Config{Writable: append(writable, filepath.Dir(p.Root), p.Scratch, home, temp),
-			Readable: readable, Hidden: s.Hidden, Temp: at("private")}
+			Readable: readable, Hidden: append(slices.Clip(s.Hidden), s.Files.Root()), Temp: at("private")}
 	}
 	return s.settings(ctx, home)
 }
@@ -120,12 +124,13 @@ func (s *sealing) settings(ctx context.Context, home string) error {
 			return err
 		}
 	}
-	versions, err := os.ReadFile(filepath.Join(machine.Get(s.env, "HOME"), ".tool-versions"))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil
+	name := filepath.Join(machine.Get(s.env, "HOME"), ".tool-versions")
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() { // opening a pipe can take forever
+		return nil //nolint:nilerr // there is none
 	}
+	versions, err := os.ReadFile(name) //nolint:gosec // a file of the user
 	if err != nil {
-		return nil //nolint:nilerr // not a file
+		return nil //nolint:nilerr // it cannot be read
 	}
 	return os.WriteFile(filepath.Join(home, ".tool-versions"), versions, 0o600)
 }

@@ -142,14 +142,18 @@ func (s *sealing) open(why string) {
 	s.v.Isolation.Network, s.v.Isolation.Writes, s.v.Isolation.Why = false, false, why
 }
 
-// unlessRefused calls do, and once more without the sandbox if the system refuses it.
+// unlessRefused calls do, and once more without the sandbox if the system refuses it. Other
+// reasons for which there is none make the copy impossible: an agent could cause them.
 func (s *sealing) unlessRefused(at *Place, do func() error) error {
 	err := do()
-	refused, ok := errors.AsType[*sandbox.Error](err)
-	if !ok || at.Sandbox == nil {
+	failed, ok := errors.AsType[*sandbox.Error](err)
+	switch {
+	case !ok || at.Sandbox == nil:
 		return err
+	case !failed.Refused:
+		return &copyError{fmt.Errorf("make sandbox: %w", failed)}
 	}
-	s.open("the system refuses a sandbox: " + refused.Error())
+	s.open("the system refuses a sandbox: " + failed.Error())
 	at.Sandbox = nil
 	return do()
 }

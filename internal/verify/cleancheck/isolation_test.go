@@ -235,6 +235,41 @@ echo 'ok 1 - a'; echo 1..1`})
 	}
 }
 
+// TestWorkspaceHidden: a check in a copy does not read the workspace by its path.
+func TestWorkspaceHidden(t *testing.T) {
+	t.Parallel()
+	b, _ := user(t, "false", map[string]string{".gitignore": "left\n"})
+	if !b.sandboxed() {
+		t.Skip("no sandbox here")
+	}
+	b.put(map[string]string{"work": "good"})
+	b.begin()
+	b.put(map[string]string{"left": "x", "check.sh": "name='" + filepath.Dir(b.dir) +
+		"'; [ -e $name/work/left ] && echo 'ok 1 - a' && echo 1..1"})
+	b.want(b.seal(), cleancheck.Failed, "test_failure", "It passes with the network")
+}
+
+// TestMissingPassedFolder: an agent does not turn the sandbox off by removing a folder of
+// loop.env. One that cannot be created makes the check impossible, also with the sandbox.
+func TestMissingPassedFolder(t *testing.T) {
+	t.Parallel()
+	b, home := user(t, "false", map[string]string{})
+	if !b.sandboxed() {
+		t.Skip("no sandbox here")
+	}
+	cache := filepath.Join(home, "cache", "build")
+	b.env = append(b.env, "GOCACHE="+cache)
+	b.check = `sh check.sh && case $PWD in */copy/*) echo x > "$GOCACHE/made";; esac`
+	b.put(map[string]string{"work": "good"})
+	b.begin()
+	b.put(map[string]string{"other": "x"})
+	if v := b.seal(); v.State != cleancheck.Passed || !v.Isolation.Writes {
+		t.Errorf("%+v %+v", v, v.Isolation)
+	}
+	b.ok(errors.Join(os.RemoveAll(cache), os.WriteFile(cache, nil, 0o600)))
+	b.want(b.seal(), cleancheck.Impossible, "", "not a directory")
+}
+
 // TestNeedsMore: a check whose baseline passes only outside of the sandbox is repeated
 // without it, and the verdict says so.
 func TestNeedsMore(t *testing.T) {
