@@ -93,14 +93,37 @@ type locations struct{ env []string }
 // get returns the value of a variable; of two the last one counts.
 func (l locations) get(name string) string { return Get(l.env, name) }
 
-// Get returns the value of a variable of an environment; of two the last one counts.
-func Get(env []string, name string) string {
+// Get returns the value of a variable of an environment; of two the last one counts. On
+// Windows names match in any case.
+func Get(env []string, name string) string { return get(env, name, runtime.GOOS == "windows") }
+
+func get(env []string, name string, fold bool) string {
 	for _, v := range slices.Backward(env) {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
+		if value, ok := valueOf(v, name, fold); ok {
 			return value
 		}
 	}
 	return ""
+}
+
+// Set returns an environment with the value of a variable replaced; see [Get] for names.
+func Set(env []string, name, value string) []string {
+	return set(env, name, value, runtime.GOOS == "windows")
+}
+
+func set(env []string, name, to string, fold bool) []string {
+	others := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		_, ok := valueOf(v, name, fold)
+		return ok
+	})
+	return append(others, name+"="+to)
+}
+
+// valueOf returns the value of a variable "NAME=value" if it has this name. fold is set if
+// names match in any case.
+func valueOf(variable, name string, fold bool) (value string, ok bool) {
+	is, value, ok := strings.Cut(variable, "=")
+	return value, ok && (is == name || fold && strings.EqualFold(is, name))
 }
 
 func (l locations) home() string {

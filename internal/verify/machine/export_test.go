@@ -4,4 +4,6 @@ package machine
 var (
 	CompareUpTo = compare
 	Identify    = identify
+	GetFold     = get
+	SetFold     = set
 )

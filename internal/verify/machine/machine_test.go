@@ -172,3 +172,18 @@ func TestCompareUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestPathOfWindows: names of variables match in any case there, and only there.
+func TestPathOfWindows(t *testing.T) {
+	t.Parallel()
+	env := []string{"Path=old", "PATHEXT=.exe"}
+	if got := machine.GetFold(env, "PATH", true); got != "old" {
+		t.Errorf("got %q", got)
+	}
+	if got := machine.SetFold(env, "PATH", "new", true); !slices.Equal(got, []string{"PATHEXT=.exe", "PATH=new"}) {
+		t.Errorf("got %v", got)
+	}
+	if got := machine.SetFold(env, "PATH", "new", false); len(got) != 3 || machine.GetFold(env, "PATH", false) != "" {
+		t.Errorf("got %v", got)
+	}
+}
