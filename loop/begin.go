@@ -149,6 +149,9 @@ func prepare(ctx context.Context, r *run) (string, error) {
 		if err := r.keepIgnored(ctx); err != nil {
 			return "", err
 		}
+		if err := r.recordMachine(ctx); err != nil {
+			return "", err
+		}
 	}
 	ending, err := r.ending(ctx)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 func (r *run) checksCleanCopy() bool { return !r.cfg.Plain && r.cfg.Sealed != config.SealOff }
 
 // keepIgnored records the current ignored files: they are part of clean copies as
-// long as they do not change. It also records what the check uses of the machine.
+// long as they do not change.
 func (r *run) keepIgnored(ctx context.Context) error {
 	if !r.checksCleanCopy() {
 		return nil
@@ -35,8 +35,14 @@ func (r *run) keepIgnored(ctx context.Context) error {
 	if err != nil {
 		return refusal(err)
 	}
-	if r.state.Ignored, err = r.saveBlob(ctx, kept); err != nil {
-		return err
+	r.state.Ignored, err = r.saveBlob(ctx, kept)
+	return err
+}
+
+// recordMachine records what the check uses of the machine.
+func (r *run) recordMachine(ctx context.Context) error {
+	if !r.checksCleanCopy() {
+		return nil
 	}
 	m, err := cleancheck.RecordMachine(ctx, r.copyEnv(), r.files.Root(),
 		project.Programs(r.cfg.Until+"\n"+r.cfg.SealedSetup))
@@ -193,7 +199,7 @@ func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.
 	if err != nil {
 		return nil, refusal(err)
 	}
-	if v.Isolation.Why == cleancheck.BaselineNeedsMore {
+	if v.Isolation.Why == cleancheck.BaselineNeedsMore && v.State != cleancheck.Impossible {
 		r.state.NoSandbox = v.Isolation.Why
 	}
 	if v.State == cleancheck.Impossible {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,32 @@ func TestSealedIsApproved(t *testing.T) {
 		t.Errorf("%s", show(l))
 	}
 	b.sound()
+}
+
+// TestApprovalKeepsPrograms: an answer to another question does not approve of a program that
+// was replaced meanwhile.
+//
+//nolint:paralleltest // it sets PATH
+func TestApprovalKeepsPrograms(t *testing.T) {
+	dir := t.TempDir()
+	tool := filepath.Join(dir, "recorded-tool")
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	b := sealBench(t, write("marks/a", "x"))
+	program := func(text string) {
+		b.ok(os.WriteFile(tool, []byte(text), 0o700)) //nolint:gosec // a program
+	}
+	program("#!/bin/sh\n")
+	b.launch(func(c *config.Config) { c.Until = "recorded-tool; " + checkEasy })
+	l := b.work()
+	recorded := regexp.MustCompile(`"name":"recorded-tool"[^}]*`).FindString(string(l.State))
+	if l.Step != "gate" || recorded == "" {
+		t.Fatal(show(l))
+	}
+	program("#!/bin/sh\n# another")
+	b.answer("approve", "")
+	if l = b.work(); !strings.Contains(string(l.State), recorded) {
+		t.Errorf("not %s: %s", recorded, l.State)
+	}
 }
 
 // TestSealedFlags: off seals nothing; always seals iterations that do not pass, too.
@@ -181,6 +208,9 @@ func TestSealedSetup(t *testing.T) {
 		l := b.work()
 		if v := b.outcomes()[1].CleanCopy; l.Status != record.Completed || v == nil || v.State != state {
 			t.Errorf("%q: %s\n%+v", setup, show(l), v)
+		}
+		if strings.Contains(string(l.State), `"no_sandbox"`) { // it was not the reason
+			t.Errorf("%q: the sandbox is off: %s", setup, show(l))
 		}
 	}
 }

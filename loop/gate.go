@@ -157,6 +157,12 @@ func (r *run) answered(ctx context.Context, g *perdure.Gate) (string, error) {
 	if err := r.keepIgnored(ctx); err != nil {
 		return "", err
 	}
+	// An answer to another question does not approve of programs that it did not name.
+	if out.CleanCopy != nil && out.CleanCopy.Machine {
+		if err := r.recordMachine(ctx); err != nil {
+			return "", err
+		}
+	}
 	if err := r.trustMetrics(ctx, out.Metrics, out.After); err != nil {
 		return "", err
 	}

@@ -48,6 +48,8 @@ type Verdict struct {
 	Type  detect.Type `json:"regression_type,omitempty"`
 	Tests []string    `json:"tests,omitempty"`
 	Files []string    `json:"files,omitempty"`
+	// Machine is set if it failed because of programs or caches of the machine.
+	Machine bool `json:"machine,omitempty"`
 	// Held are folders of ignored files that were copied although they were added or
 	// changed during the loop, with the number of such files.
 	Held map[string]int `json:"held,omitempty"`
@@ -146,7 +148,7 @@ func Check(ctx context.Context, cfg Config, c *Candidate) (*Verdict, error) {
 	began := time.Now()
 	s := &sealing{Config: cfg, c: c, env: slices.Clone(cfg.Env), confined: cfg.Open == ""}
 	s.v = &Verdict{State: Passed, Of: c.Of, Isolation: &Isolation{Home: true, Environment: true, Network: s.confined,
-		Writes: s.confined, Why: cfg.Open}}
+		Writes: s.confined, Setup: cfg.Setup != nil, Why: cfg.Open}}
 	err := s.checkAll(ctx)
 	s.v.TookMS = time.Since(began).Milliseconds()
 	var machine *copyError

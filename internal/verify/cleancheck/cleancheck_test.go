@@ -42,6 +42,7 @@ type bench struct {
 	machine  *cleancheck.Machine
 	env      []string // added to that of this process
 	pass     []string
+	open     string
 	runs     int
 	whole    bool
 }
@@ -158,7 +159,7 @@ func (b *bench) seal() *cleancheck.Verdict {
 	found, err := evidence.Run(b.Context(), b.files, since, detect.Input{Now: time.Now()})
 	b.ok(err)
 	b.runs = 0
-	cfg := cleancheck.Config{Files: b.files, Temp: b.temp, Env: b.environ(), Pass: b.pass, Machine: b.machine,
+	cfg := cleancheck.Config{Files: b.files, Temp: b.temp, Env: b.environ(), Pass: b.pass, Machine: b.machine, Open: b.open,
 		Run: func(ctx context.Context, at *cleancheck.Place, _ *testreport.Report) (*cleancheck.Result, error) {
 			b.runs++
 			return b.run(ctx, &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env, Hold: []*os.File{at.Hold},

@@ -20,6 +20,8 @@ type Isolation struct {
 	Network bool   `json:"network"`
 	Writes  bool   `json:"writes"`
 	Why     string `json:"why,omitempty"`
+	// Setup is set if a setup command with network ran before it in the same copy.
+	Setup bool `json:"setup,omitempty"`
 	// Home is set if the home folder, the folders for temporary files and the build caches
 	// were new, and Environment if the variables were those of an allow-list.
 	Home        bool `json:"home"`
@@ -51,7 +53,11 @@ func (i *Isolation) Words() string {
 	if !i.Caches {
 		lacks = append(lacks, "with caches that were not compared")
 	}
-	if len(lacks) == 0 {
+	switch {
+	case len(lacks) > 0:
+	case i.Setup:
+		return ", after a setup with network, without network and writes outside"
+	default:
 		return ", without network and writes outside"
 	}
 	return ", " + strings.Join(lacks, ", ")
@@ -81,13 +87,11 @@ func (s *sealing) compareMachine(ctx context.Context) error {
 	i := s.v.Isolation
 	s.caches = machine.Existing(machine.Caches(s.env))
 	if s.Machine == nil || s.Machine.Tools == nil {
-		i.Why = "" // a loop of an older version: nothing is known of its start
-		s.share(nil)
+		s.share(nil) // a loop of an older version: nothing is known of its start
 		return nil
 	}
 	tools, root := s.Machine.Tools, s.Files.Root()
-	s.env = append(slices.DeleteFunc(s.env, func(v string) bool { return strings.HasPrefix(v, "PATH=") }),
-		"PATH="+tools.Path)
+	s.env = machine.Set(s.env, "PATH", tools.Path)
 	replaced, err := tools.Replaced(ctx, root)
 	if err != nil {
 		return err
@@ -95,6 +99,7 @@ func (s *sealing) compareMachine(ctx context.Context) error {
 	if len(replaced) > 0 {
 		s.failed(detect.ValidationBypass, "programs of the check were replaced during the loop: "+some(replaced)+
 			". Approve it if you updated them", nil, nil)
+		s.v.Machine = true
 		return nil
 	}
 	i.Path = true
@@ -179,4 +184,5 @@ func (s *sealing) failIfCacheExcluded() {
 	}
 	s.failed(detect.ValidationBypass, "the check cannot be repeated without files outside of the workspace that were "+
 		"added, changed or removed during the loop: "+some(s.excluded), nil, s.excluded)
+	s.v.Machine = true
 }

@@ -312,3 +312,23 @@ func TestExcludedCacheStaysConfined(t *testing.T) {
 	b.ok(os.WriteFile(filepath.Join(dir, "a.py"), []byte("x = 2"), 0o600))
 	b.want(b.seal(), cleancheck.Failed, "validation_bypass", "cannot be repeated without files outside", "a.py")
 }
+
+// TestIsolationWords: a result says that a setup with network preceded, and keeps the reason
+// for which there is no sandbox in a loop of an older version.
+func TestIsolationWords(t *testing.T) {
+	t.Parallel()
+	b, _ := user(t, "false", map[string]string{})
+	if !b.sandboxed() {
+		t.Skip("no sandbox here")
+	}
+	b.setup = "true"
+	b.begin()
+	b.put(map[string]string{"work": "good"})
+	if v := b.seal(); v.Isolation.Words() != ", after a setup with network, without network and writes outside" {
+		t.Errorf("%+v %s", v, v.Isolation.Words())
+	}
+	b.machine, b.open = nil, cleancheck.BaselineNeedsMore
+	if v := b.seal(); v.Isolation.Why != cleancheck.BaselineNeedsMore || v.Isolation.Network {
+		t.Errorf("%+v %+v", v, v.Isolation)
+	}
+}
