@@ -32,6 +32,13 @@ func Withheld(env, add []string) []string {
 	return slices.Compact(names)
 }
 
+// Matches reports whether a name matches one of the patterns; see [Base].
+func Matches(patterns []string, name string) bool {
+	l := &list{fold: runtime.GOOS == "windows", names: make(map[string]bool)}
+	l.add(patterns)
+	return l.contains(name)
+}
+
 // Check returns an error unless pattern is a name of a variable, or the beginning of names
 // followed by *. The error does not contain a value.
 func Check(pattern string) error {

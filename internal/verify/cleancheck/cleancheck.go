@@ -90,8 +90,8 @@ type Config struct {
 	// Temp is the folder for copies; empty is the system's.
 	Temp string
 	// Env is the environment of the check, from which a copy takes all variables except those
-	// of folders that it has itself. Required. Pass are the names of such variables that are
-	// passed nevertheless; their folders can be written.
+	// of folders that it has itself. Required. Pass are patterns of such variables that are
+	// passed nevertheless, as in loop.env; their folders can be written.
 	Env, Pass []string
 	// Machine is what the check used at the loop's start; nil if it is not known.
 	Machine *Machine

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/process/git"
 	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/internal/verify/machine"
@@ -33,7 +33,7 @@ func ownFolders() []string {
 
 // own reports whether a variable is one of ownFolders and not passed on as it is.
 func (s *sealing) own(name string) bool {
-	return (slices.Contains(ownFolders(), name) || strings.HasPrefix(name, "XDG_")) && !slices.Contains(s.Pass, name)
+	return (slices.Contains(ownFolders(), name) || strings.HasPrefix(name, "XDG_")) && !environ.Matches(s.Pass, name)
 }
 
 // prepareHome creates the home folder of a copy and sets its environment and its sandbox.
@@ -49,13 +49,13 @@ func (s *sealing) prepareHome(ctx context.Context, p *Place) error {
 	env := elsewhere(slices.DeleteFunc(slices.Clone(s.env), func(v string) bool {
 		name, value, _ := strings.Cut(v, "=")
 		inside := string(replacePath([]byte(value), s.Files.Root(), p.Root)) != value
-		if slices.Contains(s.Pass, name) && slices.Contains(ownFolders(), name) && filepath.IsAbs(value) && !inside {
+		if environ.Matches(s.Pass, name) && slices.Contains(ownFolders(), name) && filepath.IsAbs(value) && !inside {
 			writable = append(writable, value)
 		}
 		return s.own(name)
 	}), s.Files.Root(), p.Root)
-	env = append(env, "HOME="+home, "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp,
-		"MAVEN_OPTS=-Duser.home="+home)
+	env = append(env, "HOME="+home, "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
+	env = machine.Set(env, "MAVEN_OPTS", strings.TrimSpace(machine.Get(env, "MAVEN_OPTS")+" -Duser.home="+home))
 	if !s.withCaches { // compiled files next to installed packages may be poisoned
 		env = append(env, "PYTHONPYCACHEPREFIX="+filepath.Join(home, ".cache", "python"))
 	}
@@ -71,7 +71,7 @@ func (s *sealing) prepareHome(ctx context.Context, p *Place) error {
 		c := &s.caches[i]
 		readable = append(readable, c.Dir)
 		for _, v := range c.Env {
-			if name, _, _ := strings.Cut(v, "="); !slices.Contains(s.Pass, name) {
+			if name, _, _ := strings.Cut(v, "="); !environ.Matches(s.Pass, name) {
 				env = append(env, v)
 			}
 		}
@@ -115,13 +115,13 @@ func (s *sealing) settings(ctx context.Context, home string) error {
 	cmd := git.Command(ctx, git.Query{Dir: home, Environ: s.env, Own: true},
 		"config", "--global", "--null", "--get-regexp", `^user\.(name|email)$`)
 	if out, err := cmd.Output(); err == nil { // there is git, and a name
-		text := "[user]\n"
 		for entry := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
 			key, value, _ := strings.Cut(entry, "\n")
-			text += fmt.Sprintf("\t%s = %s\n", strings.TrimPrefix(key, "user."), strconv.Quote(value))
-		}
-		if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(text), 0o600); err != nil {
-			return err
+			set := git.Command(ctx, git.Query{Dir: home, Environ: s.env, Own: true},
+				"config", "--file", filepath.Join(home, ".gitconfig"), key, value)
+			if out, err := set.CombinedOutput(); err != nil {
+				return fmt.Errorf("write settings of git: %w: %s", err, out)
+			}
 		}
 	}
 	name := filepath.Join(machine.Get(s.env, "HOME"), ".tool-versions")

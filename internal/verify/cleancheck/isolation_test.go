@@ -25,7 +25,7 @@ func (b *bench) sandboxed() bool {
 	return !refused
 }
 
-// user returns a workspace of a user with a home folder of his own. Its check passes if the
+// user returns a workspace of a user with a home folder. Its check passes if the
 // script does, or where the work is done.
 func user(t *testing.T, script string, files map[string]string) (*bench, string) {
 	t.Helper()
@@ -330,5 +330,26 @@ func TestIsolationWords(t *testing.T) {
 	b.machine, b.open = nil, cleancheck.BaselineNeedsMore
 	if v := b.seal(); v.Isolation.Why != cleancheck.BaselineNeedsMore || v.Isolation.Network {
 		t.Errorf("%+v %+v", v, v.Isolation)
+	}
+}
+
+// TestPassedVariables: patterns of loop.env pass variables of folders, and any
+// name for commits arrives.
+func TestPassedVariables(t *testing.T) {
+	t.Parallel()
+	b, home := user(t, "false", map[string]string{})
+	cache := filepath.Join(home, "cache")
+	const name = "A \u00a0\"B\" \\ # C"
+	b.ok(os.WriteFile(filepath.Join(home, ".gitconfig"), []byte("[user]\n\tname = \"A \u00a0\\\"B\\\" \\\\ # C\"\n"),
+		0o600))
+	b.env = append(b.env, "GOCACHE="+cache)
+	b.pass = []string{"GOC*"}
+	b.put(map[string]string{"work": "good"})
+	b.check = `sh check.sh && case $PWD in */copy/*) [ "$GOCACHE" = '` + cache + `' ] &&
+		[ "$(git config user.name)" = '` + name + `' ];; esac`
+	b.begin()
+	b.put(map[string]string{"other": "x"})
+	if v := b.seal(); v.State != cleancheck.Passed {
+		t.Errorf("%+v", v)
 	}
 }

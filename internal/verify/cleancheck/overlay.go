@@ -165,10 +165,10 @@ func (s *sealing) laid(all []suspect) (put, drop []string) {
 				drop = append(drop, c.Path)
 			}
 		default: // renamed and edited: it replaces a removed file
-			for _, gone := range byPath {
-				if gone.Kind == workspace.Deleted && path.Ext(gone.Path) == path.Ext(p.file) &&
-					project.Classify(gone.Path).Class == project.TestFile {
-					put, drop = append(put, gone.Path), append(drop, p.file)
+			for _, removed := range byPath {
+				if removed.Kind == workspace.Deleted && path.Ext(removed.Path) == path.Ext(p.file) &&
+					project.Classify(removed.Path).Class == project.TestFile {
+					put, drop = append(put, removed.Path), append(drop, p.file)
 				}
 			}
 		}
