@@ -159,7 +159,8 @@ func (b *bench) seal() *cleancheck.Verdict {
 	found, err := evidence.Run(b.Context(), b.files, since, detect.Input{Now: time.Now()})
 	b.ok(err)
 	b.runs = 0
-	cfg := cleancheck.Config{Files: b.files, Temp: b.temp, Env: b.environ(), Pass: b.pass, Machine: b.machine, Open: b.open,
+	cfg := cleancheck.Config{Files: b.files, Temp: b.temp, Env: b.environ(), Pass: b.pass, Machine: b.machine,
+		Open: b.open,
 		Run: func(ctx context.Context, at *cleancheck.Place, _ *testreport.Report) (*cleancheck.Result, error) {
 			b.runs++
 			return b.run(ctx, &metric.Runner{Root: at.Root, Scratch: at.Scratch, Env: at.Env, Hold: []*os.File{at.Hold},

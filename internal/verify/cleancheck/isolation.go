@@ -77,7 +77,8 @@ func RecordMachine(ctx context.Context, env []string, root string, programs []st
 	if err != nil {
 		return nil, err
 	}
-	files, err := machine.Record(ctx, append(machine.Caches(env), machine.Programs(tools.Path, root)...))
+	files, err := machine.Record(ctx, slices.Concat(machine.Caches(env), machine.Programs(tools.Path, root),
+		machine.Selections(env)))
 	return &Machine{Tools: tools, Files: files}, err
 }
 
@@ -104,19 +105,33 @@ func (s *sealing) compareMachine(ctx context.Context) error {
 	}
 	i.Path = true
 	folders := machine.Programs(tools.Path, root)
-	results, err := machine.Compare(ctx, s.Machine.Files, slices.Concat(s.caches, folders))
+	results, err := machine.Compare(ctx, s.Machine.Files, slices.Concat(s.caches, folders,
+		machine.Selections(s.env)))
 	if err != nil {
 		return err
 	}
-	var others []string
-	for _, r := range results[len(s.caches):] {
-		others = append(others, r.Changed...)
+	others := allChanged(results[len(s.caches) : len(s.caches)+len(folders)])
+	selections := allChanged(results[len(s.caches)+len(folders):])
+	if len(selections) > 0 {
+		s.failed(detect.ValidationBypass, "files that select versions of tools were changed during the loop: "+
+			some(selections)+". Approve it if you changed them", nil, nil)
+		s.v.Machine = true
+		return nil
 	}
 	if len(others) > 0 {
 		s.note("programs on PATH that the check does not name were changed during the loop: " + some(others))
 	}
 	s.share(results[:len(s.caches)])
 	return nil
+}
+
+// allChanged returns the changed files of several results.
+func allChanged(results []machine.Compared) []string {
+	var all []string
+	for _, r := range results {
+		all = append(all, r.Changed...)
+	}
+	return all
 }
 
 // share drops the caches that were changed. compared has a result for

@@ -353,3 +353,17 @@ func TestPassedVariables(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 }
+
+// TestSelectedVersions: an agent that selects another version of a tool chain is noticed.
+func TestSelectedVersions(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{".tool-versions", ".pyenv/version", ".rustup/settings.toml"} {
+		b, home := user(t, "false", map[string]string{})
+		b.env = append(b.env, "PYENV_ROOT=", "RUSTUP_HOME=")
+		b.begin()
+		b.put(map[string]string{"work": "good"})
+		file := filepath.Join(home, filepath.FromSlash(name))
+		b.ok(errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("x 1"), 0o600)))
+		b.want(b.seal(), cleancheck.Failed, "validation_bypass", "select versions", name)
+	}
+}

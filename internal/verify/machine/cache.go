@@ -87,6 +87,22 @@ func Installed(env []string) []string {
 	return found
 }
 
+// Selections returns the files outside of the workspace that select versions of installed
+// tool chains, in the form of caches. Every change of them counts.
+func Selections(env []string) []Cache {
+	at := locations{env: env}
+	var all []Cache
+	for _, f := range [][3]string{{"HOME", "", ".tool-versions"}, {"PYENV_ROOT", ".pyenv", "version"},
+		{"RBENV_ROOT", ".rbenv", "version"}, {"NODENV_ROOT", ".nodenv", "version"},
+		{"RUSTUP_HOME", ".rustup", "settings.toml"}} {
+		if dir := at.folder(f[0], f[1]); filepath.IsAbs(dir) {
+			all = append(all, Cache{Name: "selected versions", Dir: dir, recorded: []string{f[2]},
+				added: func(string, bool) bool { return true }})
+		}
+	}
+	return all
+}
+
 // locations finds folders of the user of an environment.
 type locations struct{ env []string }
 
