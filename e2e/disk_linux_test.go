@@ -111,7 +111,7 @@ t whole doctor
 
 	said(t, dir, "run", 7, full)
 	said(t, dir, "full", 7, full)
-	said(t, dir, "status", 0, "running")
+	said(t, dir, "status", 0, "interrupted")
 	said(t, dir, "resume", 0, "## f6.txt\n\nanswer")
 	calls, err := os.ReadFile(filepath.Join(dir, "calls"))
 	if n := strings.Count(string(calls), "x"); err != nil || n < 6 || n > 8 {

@@ -10,8 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	loopconfig "github.com/perdure/perdure/loop/config"
@@ -49,16 +51,29 @@ func actsAs(effect string, values ...string) func(string) string {
 	}
 }
 
-// metricEffect returns what a setting of a metric does: it runs a command, except for auto
-// and off.
+// metricEffect returns what a setting of a metric does: it runs a command or, with off,
+// hides what the metric shows.
 func metricEffect(text string) string {
-	if text == loopconfig.Auto || text == loopconfig.Off {
+	switch text {
+	case loopconfig.Auto:
 		return ""
+	case loopconfig.Off:
+		return effectWeakens
 	}
 	return effectRuns
 }
 
+// weakensUnless returns that a number weakens the checks, unless holds is true for it.
+func weakensUnless(text string, holds func(float64) bool) string {
+	if x, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64); err == nil && holds(x) {
+		return ""
+	}
+	return effectWeakens
+}
+
 const (
+	effectWeakens = "lets changes pass that are found by default"
+
 	effectRuns    = "runs this command"
 	effectBaseURL = "sends requests and the API key there"
 	effectPrices  = "sets the prices by which budgets count"
@@ -148,6 +163,21 @@ func (l *Loaded) actingSections() []acting {
 		shown = append(shown, fmt.Sprintf("%s: %s", pattern, weaker[pattern]))
 	}
 	add(risksKey, "allows these tool calls", weaker, shown)
+	r := &l.Loop.Rules
+	shown = nil
+	for _, kind := range r.Types {
+		shown = append(shown, string(kind))
+	}
+	add(typesKey, effectWeakens, r.Types, shown)
+	add(offKey, effectWeakens, r.Off, r.Off)
+	shown = nil
+	for _, pattern := range sortedKeys(r.Actions) {
+		shown = append(shown, pattern+": "+string(r.Actions[pattern]))
+	}
+	add(actionsKey, effectWeakens, r.Actions, shown)
+	if r.ActConfidence > detect.ActConfidence {
+		add(confidenceKey, effectWeakens, r.ActConfidence, []string{fmt.Sprint(r.ActConfidence)})
+	}
 	return all
 }
 
@@ -224,6 +254,14 @@ func (l *Loaded) IgnoreActing() {
 		case risksKey:
 			weaker := l.weakerRisks()
 			maps.DeleteFunc(l.Loop.Risks, func(p risk.Pattern, _ risk.Answer) bool { return weaker[p] != "" })
+		case typesKey:
+			l.Loop.Rules.Types = nil
+		case offKey:
+			l.Loop.Rules.Off = nil
+		case actionsKey:
+			l.Loop.Rules.Actions = nil
+		case confidenceKey:
+			l.Loop.Rules.ActConfidence = 0
 		default:
 			l.ignore(a.Key)
 		}

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,11 +17,10 @@ func harmless() []string {
 		"retention.completed", "retention.failed", "retention.remove_failed", "retention.checkpoints",
 		"retention.handoffs", "handoff.warn_percent", "handoff.stop_percent", "drain_timeout", "log_level", "log_format",
 		"loop.model", "loop.max_iterations", "loop.timeout", "loop.idle_timeout", "loop.context_window",
-		"loop.check_timeout", "loop.gate_timeout", "loop.enabled", "loop.reinforcement", "loop.standard_from",
-		"loop.aggressive_from", "loop.plateau_percent", "loop.reminders", "loop.detection", "loop.snapshot_risky",
-		"loop.max_retries", "loop.auto_escalate_on_critical", "loop.best_output", "loop.quality_threshold",
-		"loop.require_verification", "loop.sealed", "loop.detection_latency_budget", "loop.max_overhead_percent",
-		"loop.coverage_threshold", "loop.sensitive_coverage_threshold", "loop.sensitive_paths", "loop.notify.desktop"}
+		"loop.check_timeout", "loop.gate_timeout", "loop.reinforcement", "loop.standard_from",
+		"loop.aggressive_from", "loop.plateau_percent", "loop.reminders", "loop.max_retries", "loop.best_output",
+		"loop.require_verification", "loop.detection_latency_budget", "loop.max_overhead_percent",
+		"loop.notify.desktop"}
 }
 
 // TestEverySettingIsClassified: a new setting acts, or is listed as harmless.
@@ -28,7 +28,9 @@ func TestEverySettingIsClassified(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{"model": "exec:x", "sub_model": "openai:x", "judge": "anthropic:x",
 		"loop.permission": "all", "cache": "true", "loop.coverage": "x", "loop.types": "x", "loop.lint": "x",
-		"loop.approver": "any"}
+		"loop.approver": "any", "loop.enabled": "false", "loop.detection": "minimal", "loop.snapshot_risky": "high",
+		"loop.auto_escalate_on_critical": "false", "loop.quality_threshold": "69", "loop.sealed": "off",
+		"loop.coverage_threshold": "none", "loop.sensitive_coverage_threshold": "0.6"}
 	for _, s := range settings(new(Config)) {
 		value := values[s.key]
 		if value == "" {
@@ -36,6 +38,28 @@ func TestEverySettingIsClassified(t *testing.T) {
 		}
 		if acts := s.acts != nil && s.acts(value) != ""; acts == slices.Contains(harmless(), s.key) {
 			t.Errorf("%s: acts %v", s.key, acts)
+		}
+	}
+}
+
+// TestWeakerSettingsAct: settings that weaken the checks act, stricter ones do not.
+func TestWeakerSettingsAct(t *testing.T) {
+	t.Parallel()
+	for line, acts := range map[string]bool{
+		"enabled: false": true, "enabled: true": false, "detection: off": true, "detection: minimal": true,
+		"detection: aggressive": false, "sealed: off": true, "sealed: always": false, "quality_threshold: 50": true,
+		"quality_threshold: 90": false, "coverage_threshold: 5": true, "coverage_threshold: none": true,
+		"coverage_threshold: 1": false, "coverage: off": true, "coverage: auto": false, "patterns_off: [open-ends]": true,
+		"patterns_enabled: [test_deletion]": true, "pattern_actions: {symbol-removed: tell}": true,
+		"act_confidence: 0.9": true, "act_confidence: 0.5": false, "protected_paths: [deploy/**]": false,
+		"sensitive_paths: auth": true, "max_iterations: 3": false,
+	} {
+		l, plain := load(t, "loop:\n  "+line+"\n", nil), load(t, "", nil)
+		if got := len(l.Acting()) > 0; got != acts {
+			t.Errorf("%s: acts %v, want %v", line, got, acts)
+		}
+		if l.IgnoreActing(); acts && !reflect.DeepEqual(l.Loop, plain.Loop) { // as without the file
+			t.Errorf("%s: after it was ignored: %+v", line, l.Loop)
 		}
 	}
 }

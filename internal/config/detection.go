@@ -13,10 +13,17 @@ import (
 // detectionFields returns the settings of the section loop on detection, which exist in
 // the file only, by key.
 func detectionFields(s *rules.Settings) map[string]any {
-	return map[string]any{"loop.patterns_enabled": &s.Types, "loop.patterns_off": &s.Off,
-		"loop.pattern_actions": &s.Actions, "loop.patterns": &s.Patterns,
-		"loop.act_confidence": &s.ActConfidence, "loop.protected_paths": &s.Protected}
+	return map[string]any{typesKey: &s.Types, offKey: &s.Off, actionsKey: &s.Actions, "loop.patterns": &s.Patterns,
+		confidenceKey: &s.ActConfidence, "loop.protected_paths": &s.Protected}
 }
+
+// The settings on detection that can weaken it.
+const (
+	typesKey      = "loop.patterns_enabled"
+	offKey        = "loop.patterns_off"
+	actionsKey    = "loop.pattern_actions"
+	confidenceKey = "loop.act_confidence"
+)
 
 // detection parses a setting on detection. It returns false for another key.
 func (p *fileParser) detection(key string, n ast.Node) bool {

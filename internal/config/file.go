@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,9 @@ func (l *Loaded) readFile() (map[string]given, []error) {
 		return nil, nil
 	}
 	name := filepath.Join(l.Dir, FileName)
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // opening a pipe waits
+		return nil, []error{&fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}}
+	}
 	f, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/perdure/perdure"
@@ -32,6 +33,20 @@ func TestFindRefusesLinks(t *testing.T) {
 	_, err := config.Find(mkdir(t, dir, "a"))
 	if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), "is a link") ||
 		perdure.HintOf(err) == "" {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSettingsInPipes: a pipe in place of the settings file is refused and not waited for.
+func TestSettingsInPipes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := filepath.Join(mkdir(t, dir, config.FolderName), config.FileName)
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := config.Load(config.Sources{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("error %v", err)
 	}
 }

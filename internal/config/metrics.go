@@ -61,13 +61,16 @@ func metricSettings(c *Config) []setting {
 			help: "messages of linters: auto, off, or a command"},
 		{key: "loop.coverage_threshold", at: &c.Loop.CoverageThreshold, value: "PERCENT", def: "2", none: true,
 			check: atMost(100),
+			acts:  func(text string) string { return weakensUnless(text, func(x float64) bool { return x <= 2 }) },
 			help:  "share of the remaining covered lines that can lose their coverage, or none for all"},
 		{key: "loop.sensitive_coverage_threshold", at: &c.Loop.SensitiveThreshold, value: "PERCENT",
 			def: "0.5", none: true,
 			check: atMost(100),
+			acts:  func(text string) string { return weakensUnless(text, func(x float64) bool { return x <= 0.5 }) },
 			help:  "the same share for sensitive paths"},
 		{key: "loop.sensitive_paths", at: &c.Loop.SensitivePaths, value: "WORDS",
 			def:  strings.Join(loopconfig.SensitiveWords(), ","),
+			acts: acts("replaces the sensitive paths"),
 			help: "sensitive paths: words and patterns, separated by commas"},
 	}
 }

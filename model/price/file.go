@@ -123,6 +123,9 @@ func readFile(cfg Config) (*overrides, error) {
 	if cfg.File == "" {
 		return &overrides{}, nil
 	}
+	if info, err := os.Stat(cfg.File); err == nil && !info.Mode().IsRegular() { // opening a pipe waits
+		return nil, &Error{File: cfg.File, Msg: "read prices: not a regular file"}
+	}
 	f, err := os.Open(cfg.File)
 	if cfg.Optional && errors.Is(err, fs.ErrNotExist) {
 		return &overrides{}, nil

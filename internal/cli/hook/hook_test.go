@@ -92,7 +92,7 @@ func TestAlone(t *testing.T) {
 		{set, "PreToolUse", "Bash", "git rm a.go", `"deny"`},
 		{sub, "PreToolUse", "Bash", "rm ../a_test.go", `"ask"`},
 		{sub, "PreToolUse", "Bash", "echo x > ../.perdure/config.yaml", `"deny"`},
-		{off, "PreToolUse", "Bash", "git reset --hard", ""},
+		{off, "PreToolUse", "Bash", "git reset --hard", `"deny"`}, // it is not trusted
 	} {
 		input := bash(tt.command)
 		if tt.tool == "Read" {
@@ -102,6 +102,11 @@ func TestAlone(t *testing.T) {
 		if err != nil || (tt.want == "") != (out == "") || !strings.Contains(out, tt.want) {
 			t.Errorf("%+v: %q, %v", tt, out, err)
 		}
+	}
+	trusted := call{env: map[string]string{"PERDURE_TRUST": "1"}, stdin: event(t, "PreToolUse", off, "Bash",
+		bash("git reset --hard"))}
+	if out, err := trusted.run(t.Context()); err != nil || out != "" {
+		t.Errorf("where the user switched it off: %q, %v", out, err)
 	}
 	if _, err := os.Stat(filepath.Join(plain, ".perdure")); err == nil {
 		t.Error("a folder was made")
