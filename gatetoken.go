@@ -74,14 +74,14 @@ const (
 )
 
 // ReplaceGateToken replaces the token of an open gate: earlier tokens are not valid any more.
-// It does nothing if the gate is answered.
-func (tx *WriteTx) ReplaceGateToken(ctx context.Context, tree int64, number int, token string) error {
+// It returns false, and does nothing, if the gate is answered.
+func (tx *WriteTx) ReplaceGateToken(ctx context.Context, tree int64, number int, token string) (bool, error) {
 	n, err := tx.Exec(ctx, sqlReplaceToken, tree, number, tokenHash(token))
 	if err != nil || n == 0 {
-		return err
+		return false, err
 	}
 	tx.LogRow(tree, RowGate, number)
-	return tx.AppendEvent(tree, 0, EventLoopGateToken, map[string]any{"gate": number})
+	return true, tx.AppendEvent(tree, 0, EventLoopGateToken, map[string]any{"gate": number})
 }
 
 // GateRefusal is an answer to a gate that was refused.

@@ -213,7 +213,8 @@ func TestSecurityGateKilledBeforeToken(t *testing.T) {
 }
 
 // TestSecurityGateTokenHidden: the token is in no file of the project and of the user's
-// state, in no output, and in no environment and arguments.
+// state, in no output, and not in the environment and the arguments of perdure. The
+// environment of the notice's command is in TestNotices.
 func TestSecurityGateTokenHidden(t *testing.T) {
 	t.Parallel()
 	w := newGatePlace(t, perdure.ApproverToken)

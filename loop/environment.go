@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// maxWithheld and maxNameBytes limit the names that a loop keeps, maxTelling those that
+	// maxWithheld and maxNameBytes limit the names that a loop keeps, maxShown those that
 	// its start shows.
 	maxWithheld  = 200
 	maxNameBytes = 100
-	maxTelling   = 10
+	maxShown     = 10
 )
 
 // noteWithheld records the names of the variables that neither the loop's agents nor its
 // checks get: a check that fails for want of one must be explained.
 func (r *run) noteWithheld() {
 	names := environ.Withheld(os.Environ(), append(r.inherited(), r.cfg.Env...))
-	shown := environ.Telling(names, maxTelling)
+	shown := environ.LikelyNeeded(names, maxShown)
 	for i, name := range shown {
 		shown[i] = clip.Bytes(name, maxNameBytes)
 	}

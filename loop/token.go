@@ -52,7 +52,9 @@ func (r *run) renewToken(ctx context.Context, g *perdure.Gate, notify bool) erro
 		return nil
 	}
 	token := r.e.tokens.add(g)
-	if err := r.e.records.ReplaceGateToken(ctx, r.l, g.Number, token); err != nil {
+	replaced, err := r.e.records.ReplaceGateToken(ctx, r.l, g.Number, token)
+	if err != nil || !replaced { // answered meanwhile: the token is of no use
+		r.e.tokens.remove(g)
 		return err
 	}
 	failpoint.Hit("loop.token_replaced")

@@ -136,11 +136,15 @@ func (r *Records) Park(ctx context.Context, l *perdure.Lease, until time.Time, a
 
 // ReplaceGateToken replaces the token of an open gate of the lease's loop, see
 // [perdure.WriteTx.ReplaceGateToken].
-func (r *Records) ReplaceGateToken(ctx context.Context, l *perdure.Lease, number int, token string) error {
-	return r.write(ctx, l.Tree.ID, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
+func (r *Records) ReplaceGateToken(ctx context.Context, l *perdure.Lease, number int, token string) (
+	replaced bool, err error) {
+	err = r.write(ctx, l.Tree.ID, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
 		if err := tx.CheckLease(ctx, l); err != nil {
 			return err
 		}
-		return tx.ReplaceGateToken(ctx, key, number, token)
+		var err error
+		replaced, err = tx.ReplaceGateToken(ctx, key, number, token)
+		return err
 	})
+	return replaced, err
 }

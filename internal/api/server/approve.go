@@ -101,7 +101,7 @@ func (s *server) judgeUser(g *perdure.Gate, c caller.Caller, fromSocket bool) er
 	owner := os.Geteuid()
 	if !fromSocket {
 		if s.store.Dir() == "" {
-			return refuseAnswer(g, "the store is a PostgreSQL database, which does not tell who the users are")
+			return refuseAnswer(g, "the store is a PostgreSQL database, which does not report its users")
 		}
 		owner = caller.Owner(s.store.Dir())
 	}

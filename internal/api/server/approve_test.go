@@ -48,3 +48,24 @@ func TestAnswerWhileGateOpens(t *testing.T) {
 		}
 	}
 }
+
+// TestReplaceTokenOfAnsweredGate: the token of a gate that was answered is not replaced, and
+// the caller learns that.
+func TestReplaceTokenOfAnsweredGate(t *testing.T) {
+	t.Parallel()
+	f := newLoops(t, testdb.Open(t, perdure.Config{Dir: t.TempDir()}), ways()[0])
+	f.save(t, record.Change{Gate: &perdure.Gate{Kind: perdure.GateStuck, Approver: perdure.ApproverAny,
+		Question: json.RawMessage(`{"title":"Why?","options":[{"answer":"abort","effect":"it ends"}]}`)}})
+	lease := f.one(t)
+	for _, open := range []bool{true, false} {
+		replaced, err := f.records.ReplaceGateToken(t.Context(), lease, 1, perdure.NewGateToken())
+		if replaced != open || err != nil {
+			t.Errorf("open %v: replaced %v, %v", open, replaced, err)
+		}
+		if open {
+			_, err := f.client.AnswerGate(t.Context(), f.tree.ID, 1, perdure.GateDecision{Answer: "abort"})
+			must(t, err)
+		}
+	}
+	must(t, lease.Release(t.Context()))
+}

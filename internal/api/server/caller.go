@@ -30,23 +30,18 @@ func callerOf(ctx context.Context) (c caller.Caller, fromSocket bool) {
 	return caller.Self(), false
 }
 
-// byUser returns an error if a request comes from a program that this store's trees run: an
-// agent, a check, a model or what they started. They cannot decide for the user.
+// byUser returns an error if a request comes from a program that perdure runs: an agent, a
+// check, a model or what they started. They cannot decide for the user, whatever the store:
+// which stores a process above has open is not visible to ordinary users. This process cannot
+// either if it is one of them, or a daemon that they started.
 func (s *server) byUser(ctx context.Context) error {
 	const op = "check caller"
 	c, fromSocket := callerOf(ctx)
-	var below bool
-	switch {
-	case fromSocket && c.Ended():
+	if fromSocket && c.Ended() {
 		return &perdure.Error{Code: perdure.CodeConflict, Op: op,
 			Msg: "the process that connected has ended, so it is not known whether an agent started it"}
-	case fromSocket:
-		below = guard.Below(c.PID)
-	default:
-		supervisor := guard.Supervisor()
-		below = supervisor > 0 && (s.store.Dir() == "" || opens(supervisor, s.store.Dir()))
 	}
-	if !below {
+	if guard.Supervisor() == 0 && !(fromSocket && guard.Below(c.PID)) {
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: op,

@@ -60,18 +60,28 @@ func (s *Stream) Write(p []byte) (int, error) {
 }
 
 // Stopped reports whether a write failed, so that further output is lost.
-func (s *Stream) Stopped() bool { return s.err != nil }
+func (s *Stream) Stopped() bool { return s.first() != nil }
+
+// first returns the first error of a write.
+func (s *Stream) first() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
 
 // Failed returns the first error of a write. A pipe that the reader closed is not an
 // error.
 func (s *Stream) Failed() error {
-	if s.closed() {
+	err := s.first()
+	if closedPipe(err) {
 		return nil
 	}
-	return s.err
+	return err
 }
 
 // closed reports whether the reader closed the pipe.
-func (s *Stream) closed() bool {
-	return errors.Is(s.err, syscall.EPIPE) || errors.Is(s.err, io.ErrClosedPipe)
+func (s *Stream) closed() bool { return closedPipe(s.first()) }
+
+func closedPipe(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
 }

@@ -272,12 +272,20 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventSelected:
 		return c.Err.Safe(d.Reason)
 	case perdure.EventLoopGateRefused:
-		return c.Err.Safe(fmt.Sprintf("gate %d: refused an answer of process %d (%s): %s", d.Gate, d.PID, d.Program, d.Why))
+		return c.Err.Safe(fmt.Sprintf("gate %d: refused an answer of %s: %s", d.Gate, process(d.PID, d.Program), d.Why))
 	case perdure.EventLoopGateAnswered:
 		return strings.TrimSpace(fmt.Sprintf("answered: %s %s", d.Answer, c.Err.Safe(d.Reason)))
 	default:
 		return ""
 	}
+}
+
+// process returns words for a process; 0 is one that is not known.
+func process(pid int, program string) string {
+	if pid == 0 {
+		return "an unknown process"
+	}
+	return fmt.Sprintf("process %d (%s)", pid, program)
 }
 
 // withheld says how many variables agents and checks do not get, with some of the names.

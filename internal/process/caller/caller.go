@@ -16,7 +16,7 @@ import (
 
 // Caller is a process.
 type Caller struct {
-	// PID is 0 if the process is not known: the system does not tell, or it had ended before
+	// PID is 0 if the process is not known: the system does not report it, or it had ended before
 	// the server asked.
 	PID int
 	// UID is the user of the process when it connected, -1 if it is not known.
@@ -69,7 +69,7 @@ func (c Caller) now() (process, bool) {
 }
 
 // Ended reports whether the process has ended, or had ended before the server asked. It is
-// false on systems that do not tell.
+// false on systems that do not report it.
 func (c Caller) Ended() bool {
 	if c.self || !inspects {
 		return false
@@ -79,7 +79,7 @@ func (c Caller) Ended() bool {
 }
 
 // Terminal reports whether the process has a controlling terminal and is in its foreground.
-// On systems that do not tell, it reports whether standard input of this process is a
+// On systems that do not report that, it reports whether standard input of this process is a
 // terminal, and false for other processes.
 func (c Caller) Terminal() bool {
 	if c.self && !inspects {

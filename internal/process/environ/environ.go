@@ -24,7 +24,7 @@ func Withheld(env, add []string) []string {
 	l := newList(runtime.GOOS == "windows", add)
 	names := []string{}
 	for _, v := range env {
-		if name := nameOf(v); name != "" && !l.contains(name) {
+		if name := nameOf(v); name != "" && name[0] != '=' && !l.contains(name) { // "=C:" is of Windows itself
 			names = append(names, name)
 		}
 	}
@@ -61,9 +61,9 @@ func Check(pattern string) error {
 
 // list is a set of names and of beginnings of names.
 type list struct {
-	fold  bool // names match in any case
-	names map[string]bool
-	heads []string
+	fold     bool // names match in any case
+	names    map[string]bool
+	prefixes []string
 }
 
 func newList(fold bool, add []string) *list {
@@ -78,8 +78,8 @@ func newList(fold bool, add []string) *list {
 func (l *list) add(patterns []string) {
 	for _, p := range patterns {
 		p = l.key(p)
-		if head, isHead := strings.CutSuffix(p, "*"); isHead && head != "" {
-			l.heads = append(l.heads, head)
+		if prefix, isPrefix := strings.CutSuffix(p, "*"); isPrefix && prefix != "" {
+			l.prefixes = append(l.prefixes, prefix)
 		} else {
 			l.names[p] = true
 		}
@@ -95,7 +95,8 @@ func (l *list) key(name string) string {
 
 func (l *list) contains(name string) bool {
 	name = l.key(name)
-	return l.names[name] || slices.ContainsFunc(l.heads, func(head string) bool { return strings.HasPrefix(name, head) })
+	return l.names[name] ||
+		slices.ContainsFunc(l.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // nameOf returns the name of a variable "NAME=value". Windows has variables whose name begins
@@ -111,9 +112,9 @@ func nameOf(v string) string {
 	return v[:i+1]
 }
 
-// Telling returns at most limit of the names that most likely hold a secret, or that
+// LikelyNeeded returns at most limit of the names that most likely hold a secret, or that
 // programs most likely need, secrets first.
-func Telling(names []string, limit int) []string {
+func LikelyNeeded(names []string, limit int) []string {
 	found := slices.Concat(having(names, secretWords()), having(names, neededWords()))
 	var first []string
 	for _, name := range found {

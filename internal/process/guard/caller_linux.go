@@ -2,26 +2,32 @@ package guard
 
 import (
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
 // Below reports whether a process is below a guard that this process, or one it belongs to,
 // has started: an agent, a model that is a program, or what they started. A process without
-// CAP_SYS_RESOURCE cannot hide it, also not by an empty environment, a session of its own or
-// the end of its parent. On systems other than Linux it returns false.
-func Below(pid int) bool { return marked(pid) }
+// CAP_SYS_RESOURCE cannot hide it, also not by an empty environment, a session of its own,
+// another user ID or the end of its parent. It returns true if the system does not report it.
+// On systems other than Linux it returns false.
+func Below(pid int) bool {
+	own, ok := locksLimit(0)
+	limit, known := locksLimit(pid)
+	return !ok || !known || limit < own
+}
 
 // Supervisor returns the process above the guard that this process is below: the perdure
 // process that supervises it. It is 0 if there is none, or if it has ended.
 func Supervisor() int {
-	var own unix.Rlimit
-	if unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &own) != nil {
+	own, ok := locksLimit(0)
+	if !ok {
 		return 0
 	}
 	for pid := os.Getppid(); pid > 1; {
-		var limit unix.Rlimit
-		if unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit) == nil && limit.Max > own.Max {
+		if limit, ok := locksLimit(pid); ok && limit > own {
 			return pid
 		}
 		p, ok := readStat(pid)
@@ -31,4 +37,35 @@ func Supervisor() int {
 		pid = p.parent
 	}
 	return 0
+}
+
+// locksLimit returns the hard limit of RLIMIT_LOCKS of a process; 0 is this one. It also works
+// for zombies of the same user. That of another user's process is only in /proc.
+func locksLimit(pid int) (limit uint64, ok bool) {
+	var both unix.Rlimit
+	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &both) == nil {
+		return both.Max, true
+	}
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	if err != nil {
+		return 0, false
+	}
+	return parseLocksLimit(string(text))
+}
+
+// parseLocksLimit reads the line "Max file locks  SOFT  HARD  locks" of /proc/PID/limits.
+func parseLocksLimit(text string) (hard uint64, ok bool) {
+	for line := range strings.Lines(text) {
+		rest, found := strings.CutPrefix(line, "Max file locks")
+		fields := strings.Fields(rest)
+		if !found || len(fields) < 2 {
+			continue
+		}
+		if fields[1] == "unlimited" {
+			return unix.RLIM_INFINITY, true
+		}
+		hard, err := strconv.ParseUint(fields[1], 10, 64)
+		return hard, err == nil
+	}
+	return 0, false
 }

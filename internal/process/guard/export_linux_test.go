@@ -33,3 +33,6 @@ func Listed(guard int) (walked, listed []int) {
 	}
 	return walked, listed
 }
+
+// ParseLocksLimit reads /proc/PID/limits.
+func ParseLocksLimit(text string) (hard uint64, ok bool) { return parseLocksLimit(text) }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -27,6 +28,9 @@ func special(mode string) bool {
 		showAdoption()
 	case "traced":
 		beTraced()
+	case "below":
+		pid, err := strconv.Atoi(os.Args[1])
+		fmt.Println(guard.Below(pid), err)
 	case "tracer":
 		fmt.Println(syscall.PtraceAttach(os.Getppid()))
 	default:

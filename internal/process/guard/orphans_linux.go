@@ -71,9 +71,9 @@ func Hide() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 // marked reports whether a process has a lower limit than this one. It also works for
 // zombies.
 func marked(pid int) bool {
-	var own, limit unix.Rlimit
-	return unix.Prlimit(0, unix.RLIMIT_LOCKS, nil, &own) == nil &&
-		unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit) == nil && limit.Max < own.Max
+	own, ok := locksLimit(0)
+	limit, known := locksLimit(pid)
+	return ok && known && limit < own
 }
 
 // adoptsOrphans reports whether this process adopts orphans already.

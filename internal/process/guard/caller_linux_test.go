@@ -1,0 +1,50 @@
+package guard_test
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/perdure/perdure/internal/process/guard"
+)
+
+// TestBelowOfAnotherUser: a process also sees that a process of another user is below a guard,
+// or is not.
+func TestBelowOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs root to start processes of two users")
+	}
+	child := start(t.Context(), t, sh(`echo $$; exec sleep 1000`))
+	for pid, want := range map[string]string{child.line(t): "true <nil>\n", strconv.Itoa(os.Getpid()): "false <nil>\n",
+		"2147483647": "true <nil>\n"} { // no process has this number
+		const nobody = 65534
+		cmd := exec.Command("/proc/self/exe", pid)
+		cmd.Dir, cmd.Env = "/", []string{modeVar + "=below"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("Below(%s) = %q, want %q: %v", pid, out, want, err)
+		}
+	}
+	child.Kill()
+	_ = child.Wait()
+}
+
+func TestParseLocksLimit(t *testing.T) {
+	t.Parallel()
+	const head = "Limit  Soft Limit  Hard Limit  Units\nMax cpu time  1  2  seconds\n"
+	for text, want := range map[string]struct {
+		limit uint64
+		ok    bool
+	}{
+		head + "Max file locks            unlimited            unlimited            locks     \n": {1<<64 - 1, true},
+		head + "Max file locks            5                    1073741824           locks     \n": {1 << 30, true},
+		head: {}, "": {}, "Max file locks": {}, "Max file locks 1 x locks": {},
+	} {
+		if limit, ok := guard.ParseLocksLimit(text); limit != want.limit || ok != want.ok {
+			t.Errorf("%q: %d, %v", text, limit, ok)
+		}
+	}
+}
