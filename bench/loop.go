@@ -107,7 +107,8 @@ func (e *editor) Run(_ context.Context, t *agent.Turn) (*agent.Result, error) {
 // iterations runs a loop that never gets there, and returns what the engine added
 // to each iteration.
 func (b *bench) iterations(store *perdure.Store, dir string, n int) ([]time.Duration, error) {
-	engine, err := loop.New(loop.EngineConfig{Store: store, Agents: &editor{}, Dir: filepath.Join(dir, "store", "loops")})
+	engine, err := loop.New(b.ctx,
+		loop.EngineConfig{Store: store, Agents: &editor{}, Dir: filepath.Join(dir, "store", "loops")})
 	if err != nil {
 		return nil, err
 	}
