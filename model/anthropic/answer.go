@@ -59,8 +59,14 @@ type message struct {
 	Usage      usage  `json:"usage"`
 }
 
-// readWhole reads the reply of a server that does not stream.
-func (a *answer) readWhole(body io.Reader) error {
+// Text returns what collects the text of the answer.
+func (a *answer) Text() *model.Collector { return &a.text }
+
+// Usage returns what the server has reported so far.
+func (a *answer) Usage() model.Usage { return a.usage.model() }
+
+// ReadWhole reads the reply of a server that does not stream.
+func (a *answer) ReadWhole(body io.Reader) error {
 	var m message
 	if err := wire.ReadWhole(body, a.text.Limit, &m, func() bool { return m.Type == "message" }); err != nil {
 		return err
@@ -95,7 +101,8 @@ type event struct {
 	Usage usage `json:"usage"`
 }
 
-func (a *answer) readStream(body io.Reader) error {
+// ReadStream reads a streamed reply.
+func (a *answer) ReadStream(body io.Reader) error {
 	for raw, err := range wire.Events(body, a.text.Limit) {
 		var e event
 		if err == nil {
@@ -144,8 +151,8 @@ func (a *answer) add(e *event) (err error) {
 	return err
 }
 
-// response returns the response. sent is the length of the request in bytes.
-func (a *answer) response(sent int) (*model.Response, *model.Error) {
+// Response returns the response. sent is the length of the request in bytes.
+func (a *answer) Response(sent int) (*model.Response, *model.Error) {
 	resp := wire.Response(&a.text, sent, a.usage.model())
 	resp.StopReason, resp.Model = a.stop, a.model
 	if err := a.why(resp.Text); err != nil {

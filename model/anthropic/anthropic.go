@@ -106,7 +106,7 @@ func New(cfg Config) (*Model, error) {
 	m := &Model{cfg: cfg}
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
-		Protocol: "Anthropic", Hint: m.hint, ServerErrorKind: serverErrorKind,
+		Protocol: "Anthropic", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "v1/messages",
 	}
 	m.caller.Header.Set("Anthropic-Version", protocolVersion)
 	if cfg.APIKey != "" {
@@ -130,25 +130,13 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 
 func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
+	a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
+		OnText: req.OnText}}
 	body, notes := m.request(req, user)
-	raw, err := m.caller.Post(ctx, "v1/messages", body)
+	resp, err := m.caller.Ask(ctx, req, body, len(req.System)+len(user), a)
 	if err != nil {
 		return nil, err
 	}
-	defer raw.Body.Close()
-	a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
-		OnText: req.OnText}}
-	sent := len(req.System) + len(user)
-	err = wire.Read(raw, a.readStream, a.readWhole)
-	cut := errors.Is(err, model.ErrOverLimit)
-	if err != nil && !cut {
-		return nil, wire.Failed(m.caller.ReadError(ctx, a.text.Len(), err), sent, a.text.Len(), a.usage.model())
-	}
-	resp, refusal := a.response(sent)
-	if refusal != nil {
-		return nil, wire.Failed(refusal, sent, a.text.Len(), a.usage.model())
-	}
-	wire.NoteOverLimit(resp, req.MaxOutputTokens, cut)
 	resp.Notes = append(resp.Notes, notes...)
 	return resp, nil
 }

@@ -57,8 +57,14 @@ type answer struct {
 	refusal strings.Builder
 }
 
-// readWhole reads the reply of a server that does not stream.
-func (a *answer) readWhole(body io.Reader) error {
+// Text returns what collects the text of the answer.
+func (a *answer) Text() *model.Collector { return &a.text }
+
+// Usage returns what the server has reported so far.
+func (a *answer) Usage() model.Usage { return a.usage.model() }
+
+// ReadWhole reads the reply of a server that does not stream.
+func (a *answer) ReadWhole(body io.Reader) error {
 	var c completion
 	if err := wire.ReadWhole(body, a.text.Limit, &c, func() bool { return len(c.Choices) > 0 }); err != nil {
 		return err
@@ -70,7 +76,8 @@ func (a *answer) readWhole(body io.Reader) error {
 	return err
 }
 
-func (a *answer) readStream(body io.Reader) error {
+// ReadStream reads a streamed reply.
+func (a *answer) ReadStream(body io.Reader) error {
 	events := 0
 	for e, err := range wire.Events(body, a.text.Limit) {
 		if bytes.HasPrefix(e.Data, []byte("[DONE]")) {
@@ -132,8 +139,8 @@ func (a *answer) add(c *completion) error {
 	return err
 }
 
-// response returns the response. sent is the length of the request in bytes.
-func (a *answer) response(sent int) (*model.Response, *model.Error) {
+// Response returns the response. sent is the length of the request in bytes.
+func (a *answer) Response(sent int) (*model.Response, *model.Error) {
 	resp := wire.Response(&a.text, sent, a.usage.model())
 	resp.StopReason, resp.Model = a.stop, a.model
 	if strings.TrimSpace(resp.Text) == "" {

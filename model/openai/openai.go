@@ -80,7 +80,7 @@ func New(cfg Config) (*Model, error) {
 	m := &Model{cfg: cfg}
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
-		Protocol: "OpenAI", Hint: m.hint, ServerErrorKind: serverErrorKind,
+		Protocol: "OpenAI", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "chat/completions",
 	}
 	if cfg.APIKey != "" {
 		m.caller.Header.Set("Authorization", "Bearer "+cfg.APIKey)
@@ -103,25 +103,9 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 
 func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
-	raw, err := m.caller.Post(ctx, "chat/completions", m.request(req, user))
-	if err != nil {
-		return nil, err
-	}
-	defer raw.Body.Close()
 	a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
 		OnText: req.OnText}}
-	sent := len(req.System) + len(user)
-	err = wire.Read(raw, a.readStream, a.readWhole)
-	cut := errors.Is(err, model.ErrOverLimit)
-	if err != nil && !cut {
-		return nil, wire.Failed(m.caller.ReadError(ctx, a.text.Len(), err), sent, a.text.Len(), a.usage.model())
-	}
-	resp, refusal := a.response(sent)
-	if refusal != nil {
-		return nil, wire.Failed(refusal, sent, a.text.Len(), a.usage.model())
-	}
-	wire.NoteOverLimit(resp, req.MaxOutputTokens, cut)
-	return resp, nil
+	return m.caller.Ask(ctx, req, m.request(req, user), len(req.System)+len(user), a)
 }
 
 // request is a request of the protocol.

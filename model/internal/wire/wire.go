@@ -65,6 +65,8 @@ type Caller struct {
 	Header http.Header
 	// Protocol is the name of the protocol, for errors.
 	Protocol string
+	// Path is where the protocol takes requests, below the endpoint's address.
+	Path string
 	// Hint returns what a user can do about a refusal. Required.
 	Hint func(model.Kind, model.Fault) string
 	// ServerErrorKind returns the kind of a [ServerError]. Required.
@@ -104,10 +106,10 @@ func (c *Caller) Generate(ctx context.Context, req *model.Request,
 	return resp, err
 }
 
-// Post sends body as JSON to a path below the endpoint's address. The error is
+// Post sends body as JSON. The error is
 // a [*model.Error], also for a reply with a status of 400 and more. The caller
 // has to close the body of the response.
-func (c *Caller) Post(ctx context.Context, path string, body any) (*http.Response, error) {
+func (c *Caller) Post(ctx context.Context, body any) (*http.Response, error) {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	enc.SetEscapeHTML(false)
@@ -115,7 +117,7 @@ func (c *Caller) Post(ctx context.Context, path string, body any) (*http.Respons
 		return nil, &model.Error{Kind: model.KindInvalid, Msg: "encode request", Err: err}
 	}
 	data := bytes.TrimSuffix(text.Bytes(), []byte("\n"))
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.End.Address()+path, bytes.NewReader(data))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.End.Address()+c.Path, bytes.NewReader(data))
 	if err != nil {
 		return nil, &model.Error{Kind: model.KindInvalid, Msg: "make request", Err: c.End.RedactError(err)}
 	}
@@ -171,9 +173,9 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// ReadError returns the error of a reply that began and could not be read to its
+// readError returns the error of a reply that began and could not be read to its
 // end; n bytes of the answer were read.
-func (c *Caller) ReadError(ctx context.Context, n int, err error) *model.Error {
+func (c *Caller) readError(ctx context.Context, n int, err error) *model.Error {
 	if ctx.Err() != nil {
 		return model.Canceled(ctx)
 	}
@@ -192,31 +194,60 @@ func (c *Caller) ReadError(ctx context.Context, n int, err error) *model.Error {
 	return c.End.BrokeOff(n, err)
 }
 
-// Read reads a reply with one of two functions: stream for a stream, whole for
-// the one JSON document of a server that does not stream.
-func Read(resp *http.Response, stream, whole func(io.Reader) error) error {
+// read reads a reply: a stream, or the one JSON document of a server that does not stream.
+func read(resp *http.Response, a Answer) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind == "application/json" || strings.HasSuffix(kind, "+json") {
-		return whole(resp.Body)
+		return a.ReadWhole(resp.Body)
 	}
-	return stream(resp.Body)
+	return a.ReadStream(resp.Body)
 }
 
-// Failed returns the error of a reply with what the request took: as reported, or
-// estimated if the answer began. sent is the length of the request in bytes, read that of
-// the part of the answer that arrived.
-func Failed(e *model.Error, sent, read int, u model.Usage) *model.Error {
-	e.Usage = u
-	if u == (model.Usage{}) && read > 0 {
-		e.Usage = estimated(sent, read)
-	}
-	return e
+// Answer is a reply as a protocol reads it.
+type Answer interface {
+	// ReadStream and ReadWhole read the reply, streamed or as one JSON document.
+	ReadStream(body io.Reader) error
+	ReadWhole(body io.Reader) error
+	// Text collects the text. Usage is what the server has reported so far.
+	Text() *model.Collector
+	Usage() model.Usage
+	// Response returns what was read, or why it is no answer. sent is the length of the
+	// request in bytes.
+	Response(sent int) (*model.Response, *model.Error)
 }
 
-// NoteOverLimit notes an answer that is longer than the request allowed, in tokens; 0
+// Ask posts body and reads the reply into a. sent is the length of the prompts in bytes. An error has the usage of the request: as reported, or
+// estimated if the answer began.
+func (c *Caller) Ask(ctx context.Context, req *model.Request, body any, sent int, a Answer) (*model.Response, error) {
+	reply, err := c.Post(ctx, body)
+	if err != nil {
+		return nil, err
+	}
+	defer reply.Body.Close()
+	err = read(reply, a)
+	var failed *model.Error
+	var resp *model.Response
+	cut := errors.Is(err, model.ErrOverLimit)
+	if err != nil && !cut {
+		failed = c.readError(ctx, a.Text().Len(), err)
+	} else {
+		resp, failed = a.Response(sent)
+	}
+	if failed != nil {
+		failed.Usage = a.Usage()
+		if failed.Usage == (model.Usage{}) && a.Text().Len() > 0 {
+			failed.Usage = estimated(sent, a.Text().Len())
+		}
+		return nil, failed
+	}
+	noteOverLimit(resp, req.MaxOutputTokens, cut)
+	return resp, nil
+}
+
+// noteOverLimit notes an answer that is longer than the request allowed, in tokens; 0
 // allows any length. cut is set if the rest was not read: the usage is estimated then if
 // the server did not report it.
-func NoteOverLimit(resp *model.Response, allowed int, cut bool) {
+func noteOverLimit(resp *model.Response, allowed int, cut bool) {
 	u := &resp.Usage
 	if cut {
 		if read := model.EstimateTokens(len(resp.Text)); u.OutputTokens < read {

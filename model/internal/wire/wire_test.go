@@ -30,7 +30,7 @@ func caller(t *testing.T, address string) *wire.Caller {
 	client := model.NewHTTPClient()
 	t.Cleanup(client.CloseIdleConnections)
 	return &wire.Caller{
-		End: end, Client: client, Header: http.Header{"X-Api-Key": {key}},
+		End: end, Client: client, Header: http.Header{"X-Api-Key": {key}}, Path: "v1/things",
 		Hint: func(kind model.Kind, f model.Fault) string { return fmt.Sprintf("hint for %s: %s", kind, f.Message) },
 	}
 }
@@ -66,7 +66,7 @@ func TestPost(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "reply")
 	})
-	resp, err := caller(t, srv.URL+"/a%2Fb/").Post(t.Context(), "v1/things", map[string]string{"text": "a<&>\x00\xff"})
+	resp, err := caller(t, srv.URL+"/a%2Fb/").Post(t.Context(), map[string]string{"text": "a<&>\x00\xff"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestPostRefused(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, `{"error":{"message":"slow down `+key+`"}}`)
 	})
-	_, err := caller(t, srv.URL).Post(t.Context(), "x", nil)
+	_, err := caller(t, srv.URL).Post(t.Context(), nil)
 	var e *model.Error
 	if !errors.As(err, &e) || e.Kind != model.KindRateLimit || e.RetryAfter.Seconds() != 2 ||
 		!strings.HasPrefix(e.Hint, "hint for rate_limit") {
@@ -92,7 +92,7 @@ func TestPostRefused(t *testing.T) {
 	if strings.Contains(e.Error(), key) || !strings.Contains(e.Error(), "slow down") {
 		t.Errorf("error = %v", e)
 	}
-	if _, err := caller(t, srv.URL).Post(t.Context(), "x", func() {}); !errors.As(err, &e) || e.Kind != model.KindInvalid {
+	if _, err := caller(t, srv.URL).Post(t.Context(), func() {}); !errors.As(err, &e) || e.Kind != model.KindInvalid {
 		t.Errorf("a body that JSON does not know: %v", err)
 	}
 }
@@ -106,16 +106,16 @@ func TestRedirects(t *testing.T) {
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch r.URL.Path {
-		case "/new/x":
+		case "/new/v1/things":
 			fmt.Fprintf(w, "%s %s", r.Header.Get("X-Api-Key"), body)
-		case "/loop/x":
-			http.Redirect(w, r, "/loop/x", http.StatusPermanentRedirect)
+		case "/loop/v1/things":
+			http.Redirect(w, r, "/loop/v1/things", http.StatusPermanentRedirect)
 		default:
 			http.Redirect(w, r, target, http.StatusTemporaryRedirect)
 		}
 	})
-	target = "/new/x"
-	resp, err := caller(t, srv.URL+"/old").Post(t.Context(), "x", 7)
+	target = "/new/v1/things"
+	resp, err := caller(t, srv.URL+"/old").Post(t.Context(), 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestRedirects(t *testing.T) {
 		t.Errorf("the target received %q", got)
 	}
 	target = strings.Replace(other.URL, "http://", "http://user:"+key+"@", 1)
-	_, err = caller(t, srv.URL+"/old").Post(t.Context(), "x", 7)
+	_, err = caller(t, srv.URL+"/old").Post(t.Context(), 7)
 	var e *model.Error
 	if !errors.As(err, &e) || e.Kind != model.KindInvalid || !strings.Contains(e.Error(), other.URL) || e.Hint == "" {
 		t.Errorf("error = %v", err)
@@ -132,14 +132,14 @@ func TestRedirects(t *testing.T) {
 	if strings.Contains(e.Error(), key) {
 		t.Errorf("the key is in %v", e)
 	}
-	if _, err := caller(t, srv.URL+"/loop").Post(t.Context(), "x", 7); !errors.As(err, &e) ||
+	if _, err := caller(t, srv.URL+"/loop").Post(t.Context(), 7); !errors.As(err, &e) ||
 		e.Kind != model.KindUnavailable {
 		t.Errorf("endless redirects: %v", err)
 	}
 	c := caller(t, srv.URL+"/old")
 	c.Client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	target = "/new/x"
-	resp, err = c.Post(t.Context(), "x", 7)
+	target = "/new/v1/things"
+	resp, err = c.Post(t.Context(), 7)
 	if err != nil {
 		t.Fatal(err)
 	}
