@@ -33,15 +33,19 @@ type limitCheck struct {
 // settled.
 var errReserved = &Error{Code: CodeBudgetExceeded, Op: "check limits", Msg: "the rest of the budget is reserved"}
 
+// callLimits are the limits of calls, with what is used or reserved of each.
+type callLimits struct{ wall, calls, tokens, cost limitCheck }
+
+func (c *callLimits) all() []*limitCheck { return []*limitCheck{&c.wall, &c.calls, &c.tokens, &c.cost} }
+
 // fitsLater reports whether no limit refuses the request for good, and one of them does
 // with what is reserved now. A server can take twice what was reserved before its answer
 // is cut, so tokens and cost that are reserved count twice: then a tree exceeds its limits
 // at most by what one call takes too much. Parts of the limit that are spent in no other
 // way are not lost, because the call waits.
-func fitsLater(checks []limitCheck) bool {
+func (c *callLimits) fitsLater() bool {
 	later := false
-	for i := range checks {
-		c := &checks[i]
+	for _, c := range c.all() {
 		total := c.used + c.want
 		if c.bit == limitTokens || c.bit == limitCost {
 			total += c.open
@@ -71,15 +75,10 @@ func (b *batch) admitNodes(st *treeStat, n int64) error {
 // Transactions run one after another, so calls of parallel tasks cannot exceed a limit
 // together.
 func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
-	checks := st.budgets(b.now - l.Tree.CreatedAt.UnixMicro())
-	checks[1].want, checks[2].want, checks[3].want = 1, spec.ReserveTokens, spec.ReserveCostMicros
-	if fitsLater(checks[:]) {
-		return errReserved
-	}
-	for _, c := range checks {
-		if err := b.admit(st, c); err != nil {
-			return err
-		}
+	lim := st.callLimits(b.now - l.Tree.CreatedAt.UnixMicro())
+	lim.calls.want, lim.tokens.want, lim.cost.want = 1, spec.ReserveTokens, spec.ReserveCostMicros
+	if err := b.admitCall(st, &lim); err != nil {
+		return err
 	}
 	st.openCalls++
 	st.openTokens += spec.ReserveTokens
@@ -87,25 +86,38 @@ func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
 	return nil
 }
 
-// budgets returns the limits of calls: time, calls, tokens and cost, with what is used or
-// reserved of each. elapsed is the age of the tree in microseconds.
-func (st *treeStat) budgets(elapsed int64) [4]limitCheck {
+// admitCall checks a request against each limit of calls.
+func (b *batch) admitCall(st *treeStat, lim *callLimits) error {
+	if lim.fitsLater() {
+		return errReserved
+	}
+	for _, c := range lim.all() {
+		if err := b.admit(st, *c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callLimits returns the limits of calls. elapsed is the age of the tree in microseconds.
+func (st *treeStat) callLimits(elapsed int64) callLimits {
 	lim := &st.limits
-	return [...]limitCheck{
-		{limitWall, "wall_time_ms", "--timeout", wallLimit(lim.WallTime), elapsed / 1000, 0, 0},
-		{limitCalls, "calls", "--budget-calls", lim.Calls, st.used.Calls + st.openCalls, 0, st.openCalls},
-		{limitTokens, "tokens", "--budget-tokens", lim.Tokens,
+	return callLimits{
+		wall:  limitCheck{limitWall, "wall_time_ms", "--timeout", wallLimit(lim.WallTime), elapsed / 1000, 0, 0},
+		calls: limitCheck{limitCalls, "calls", "--budget-calls", lim.Calls, st.used.Calls + st.openCalls, 0, st.openCalls},
+		tokens: limitCheck{limitTokens, "tokens", "--budget-tokens", lim.Tokens,
 			st.used.Input + st.used.Output + st.used.LostTokens + st.openTokens, 0, st.openTokens},
-		{limitCost, "cost_micros", "--budget-usd", lim.CostMicros, st.used.Micros + st.used.LostMicros + st.openCost, 0,
-			st.openCost},
+		cost: limitCheck{limitCost, "cost_micros", "--budget-usd", lim.CostMicros,
+			st.used.Micros + st.used.LostMicros + st.openCost, 0, st.openCost},
 	}
 }
 
 // overspent appends the events of limits that a call reached or exceeded because it used
 // more than was reserved for it. Later calls are refused.
 func (b *batch) overspent(st *treeStat, l *Lease) {
-	for _, c := range st.budgets(b.now - l.Tree.CreatedAt.UnixMicro()) {
-		_ = b.admit(st, c) // the call is paid already; only the event matters
+	lim := st.callLimits(b.now - l.Tree.CreatedAt.UnixMicro())
+	for _, c := range lim.all() {
+		_ = b.admit(st, *c) // the call is paid already; only the event matters
 	}
 }
 
@@ -127,10 +139,10 @@ type LimitUse struct {
 
 // limitUses returns the usage of the limits that are set.
 func (st *treeStat) limitUses(elapsed int64) []LimitUse {
-	budgets := st.budgets(elapsed)
-	checks := append(budgets[:], limitCheck{limitNodes, "nodes", "--max-nodes", st.limits.MaxNodes, st.counts[0], 0, 0})
+	nodes := limitCheck{limitNodes, "nodes", "--max-nodes", st.limits.MaxNodes, st.counts[0], 0, 0}
+	calls := st.callLimits(elapsed)
 	uses := []LimitUse{}
-	for _, c := range checks {
+	for _, c := range append(calls.all(), &nodes) {
 		if c.limit > 0 {
 			uses = append(uses, LimitUse{Limit: c.name, Value: c.limit, Used: c.used, Flag: c.flag,
 				Warned: st.warned&(1<<(2*c.bit)) != 0, Exceeded: st.warned&(1<<(2*c.bit+1)) != 0})

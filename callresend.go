@@ -73,19 +73,15 @@ func (c *resendCall) apply(ctx context.Context, b *batch) error {
 // admitAgain checks the limits for one more request, added to what the last one took. The
 // reservation of the call is kept: for the limits it is what the request needs.
 func (b *batch) admitAgain(st *treeStat, l *Lease, last *costLine, openTokens, openCost int64) error {
-	checks := st.budgets(b.now - l.Tree.CreatedAt.UnixMicro())
-	for i, add := range [...][3]int64{1: {last.Calls, 1, 1}, 2: {last.Input + last.Output, openTokens, openTokens},
-		3: {last.Micros, openCost, openCost}} {
-		c := &checks[i]
-		c.used, c.want, c.open = c.used+add[0]-add[1], add[2], c.open-add[1]
-	}
-	if fitsLater(checks[:]) {
-		return errReserved
-	}
-	for _, c := range checks {
-		if err := b.admit(st, c); err != nil {
-			return err
-		}
-	}
-	return nil
+	lim := st.callLimits(b.now - l.Tree.CreatedAt.UnixMicro())
+	lim.calls.again(last.Calls, 1)
+	lim.tokens.again(last.Input+last.Output, openTokens)
+	lim.cost.again(last.Micros, openCost)
+	return b.admitCall(st, &lim)
+}
+
+// again makes the check one for a request that follows one which took spent, with the
+// same reservation.
+func (c *limitCheck) again(spent, reserved int64) {
+	c.used, c.want, c.open = c.used+spent-reserved, reserved, c.open-reserved
 }

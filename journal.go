@@ -85,10 +85,10 @@ func (spec *CallSpec) validate() error {
 type beginCall struct {
 	l     *Lease
 	spec  CallSpec
-	find  bool  // no call is begun
+	find  bool  // only the recorded call is read
 	read  bool  // the journal may have calls at the position
 	id    int64 // of the new call
-	found int64 // of the recorded one
+	found int64 // of the recorded call
 	at    int64
 }
 
@@ -284,27 +284,13 @@ const sqlSettleCall = `UPDATE call SET state = $2, response = $3, data = $4, err
 		cached_tokens, estimated, cost_micros`
 
 func (c *settleCall) apply(ctx context.Context, b *batch) error {
-	l, id := c.l, int64(c.l.Task.ID)
+	l := c.l
 	if err := b.held(ctx, l, "settle call"); err != nil {
 		return err
 	}
-	state, kind, event := sqldb.CallCompleted, TaskError{}, EventCallCompleted
-	if c.r.Err != nil {
-		state, kind, event = sqldb.CallFailed, *c.r.Err, EventCallFailed
-	}
-	var openTokens, openCost int64
-	var model string
-	var position int64
-	var request string
-	args := []any{c.id, state, c.response.column, c.data.column, kind.Kind,
-		validPrefix(kind.Message, MaxErrorBytes), c.r.requests(), c.r.InputTokens, c.r.OutputTokens, c.r.CachedTokens,
-		boolInt(c.r.Estimated), knownMicros(c.r.CostMicros), b.now, id, l.fence, c.r.Model}
-	var sum struct{ tries, input, output, cached, estimated int64 } // with requests before the last one
-	var cost *int64
-	err := b.tx.QueryRow(ctx, sqlSettleCall, args, &openTokens, &openCost, &model, &position, &request, &sum.tries,
-		&sum.input, &sum.output, &sum.cached, &sum.estimated, &cost)
+	ended, err := c.update(ctx, b)
 	if err != nil {
-		return orNotFound(err, conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID))
+		return err
 	}
 	if err := b.keepValues(ctx, l.Tree.key, c.response, c.data); err != nil {
 		return err
@@ -313,20 +299,50 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	st.openCalls, st.openTokens, st.openCost = st.openCalls-1, st.openTokens-openTokens, st.openCost-openCost
+	st.openCalls, st.openTokens, st.openCost = st.openCalls-1, st.openTokens-ended.openTokens, st.openCost-ended.openCost
 	b.freed = true
-	line := c.r.line(l.Task.Depth, model)
+	line := c.r.line(l.Task.Depth, ended.model)
 	st.spent(line)
 	b.overspent(st, l)
-	args[6], args[7], args[8], args[9], args[10] = sum.tries, sum.input, sum.output, sum.cached, sum.estimated
-	if args[11] = nil; cost != nil {
-		args[11] = *cost
+	kind, event := "", EventCallCompleted
+	if c.r.Err != nil {
+		kind, event = c.r.Err.Kind, EventCallFailed
 	}
-	digest := b.in.hasher.Digest(append(args[1:14:14], model, l.Task.Attempts, position, request)...)
-	b.event(st.tree, id, event, fmt.Sprintf(`{"call_id":%q,"model":%s,"input_tokens":%d,"output_tokens":%d,"cost_micros":%s,"tries":%d,"error":%s,"digest":%q}`,
-		CallID(c.id), quote(model), c.r.InputTokens, c.r.OutputTokens, microsText(c.r.CostMicros), sum.tries,
-		quote(kind.Kind), digest))
-	return b.addUsage(ctx, id, &line)
+	b.event(st.tree, int64(l.Task.ID), event, fmt.Sprintf(
+		`{"call_id":%q,"model":%s,"input_tokens":%d,"output_tokens":%d,"cost_micros":%s,"tries":%d,"error":%s,"digest":%q}`,
+		CallID(c.id), quote(ended.model), c.r.InputTokens, c.r.OutputTokens, microsText(c.r.CostMicros), ended.tries,
+		quote(kind), ended.digest))
+	return b.addUsage(ctx, int64(l.Task.ID), &line)
+}
+
+// settledCall is what a call had reserved, and its row: the usage is that of all its requests.
+type settledCall struct {
+	openTokens, openCost     int64
+	model                    string
+	tries, input, output     int64
+	cached, estimated, place int64
+	cost                     *int64
+	request, digest          string
+}
+
+// update writes the result into the row of the call.
+func (c *settleCall) update(ctx context.Context, b *batch) (e settledCall, err error) {
+	l, id, r := c.l, int64(c.l.Task.ID), &c.r
+	state, failure := sqldb.CallCompleted, TaskError{}
+	if r.Err != nil {
+		state, failure = sqldb.CallFailed, *r.Err
+	}
+	message := validPrefix(failure.Message, MaxErrorBytes)
+	err = b.tx.QueryRow(ctx, sqlSettleCall, []any{c.id, state, c.response.column, c.data.column, failure.Kind, message,
+		r.requests(), r.InputTokens, r.OutputTokens, r.CachedTokens, boolInt(r.Estimated), knownMicros(r.CostMicros), b.now,
+		id, l.fence, r.Model}, &e.openTokens, &e.openCost, &e.model, &e.place, &e.request, &e.tries, &e.input, &e.output,
+		&e.cached, &e.estimated, &e.cost)
+	if err != nil {
+		return e, orNotFound(err, conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID))
+	}
+	e.digest = b.in.hasher.Digest(state, c.response.column, c.data.column, failure.Kind, message, e.tries, e.input, e.output,
+		e.cached, e.estimated, e.cost, b.now, id, e.model, l.Task.Attempts, e.place, e.request)
+	return e, nil
 }
 
 func (b *batch) addUsage(ctx context.Context, task int64, l *costLine) error {
