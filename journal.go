@@ -340,8 +340,8 @@ func (c *settleCall) update(ctx context.Context, b *batch) (e settledCall, err e
 	if err != nil {
 		return e, orNotFound(err, conflictf("settle call", "call %q of task %q is not open", CallID(c.id), l.Task.ID))
 	}
-	e.digest = b.in.hasher.Digest(state, c.response.column, c.data.column, failure.Kind, message, e.tries, e.input, e.output,
-		e.cached, e.estimated, e.cost, b.now, id, e.model, l.Task.Attempts, e.place, e.request)
+	e.digest = b.in.hasher.Digest(state, c.response.column, c.data.column, failure.Kind, message, e.tries, e.input,
+		e.output, e.cached, e.estimated, e.cost, b.now, id, e.model, l.Task.Attempts, e.place, e.request)
 	return e, nil
 }
 

@@ -95,19 +95,10 @@ func TestNotices(t *testing.T) {
 		Command: `cat >> told; echo >> told; env >> environment; test "$PERDURE_EVENT" != loop_complete`}})
 	c := local(t, d)
 	work(t, d)
-	cfg, err := json.Marshal(config.Config{Task: "Fix b", Workspace: project, Agent: "exec:rm a",
+	tree := startLoop(t, d, c, config.Config{Task: "Fix b", Workspace: project, Agent: "exec:rm a",
 		Approver: perdure.ApproverToken, Until: `n=0
 for f in a b; do test -e $f || continue; n=$((n+1)); grep -q pass $f && echo "ok $n - $f" || echo "not ok $n - $f"; done
 echo "1..$n"; exit 1`})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: "Fix b", Config: cfg,
-		Owner: d.SessionID()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.Own(tree.ID)
 	until(t, c, tree.ID, perdure.EventLoopGateOpened)
 	token := (<-box.came).Gate.Token
 	answer := func(token string) error {
@@ -209,16 +200,8 @@ func TestNoticeOfAPause(t *testing.T) {
 	d := open(t, daemon.Config{Session: "run", Notify: daemon.NotifyConfig{Webhook: s.URL}})
 	c := local(t, d)
 	work(t, d)
-	cfg, err := json.Marshal(config.Config{Task: "x", Workspace: t.TempDir(), Agent: "exec:true", Until: "no-such-check"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: "x", Config: cfg,
-		Owner: d.SessionID()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.Own(tree.ID)
+	tree := startLoop(t, d, c, config.Config{Task: "x", Workspace: t.TempDir(), Agent: "exec:true",
+		Until: "no-such-check"})
 	until(t, c, tree.ID, loop.EventPaused)
 	if got, want := box.events(), "loop_paused /paused/0"; got != want {
 		t.Fatalf("told %q, want %q", got, want)
@@ -241,22 +224,29 @@ func TestNoticeOnTerminal(t *testing.T) {
 	c := local(t, d)
 	work(t, d)
 	asks := `printf 'Which file should I \033]0;title\007\302\233\342\200\256 change?\n'`
-	cfg, err := json.Marshal(config.Config{Task: "x", Workspace: t.TempDir(), Agent: "exec:" + asks, Until: "false",
+	startLoop(t, d, c, config.Config{Task: "x", Workspace: t.TempDir(), Agent: "exec:" + asks, Until: "false",
 		Approver: perdure.ApproverToken})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: "x", Config: cfg,
-		Owner: d.SessionID()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.Own(tree.ID)
 	text := <-shown
 	if !strings.Contains(text, "the agent asks: Which file should I ") || !strings.Contains(text, "\ntoken: ") ||
 		strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && (unicode.IsControl(c) || c == '\u202e') }) {
 		t.Errorf("the terminal receives %q", text)
 	}
+}
+
+// startLoop creates a loop that the daemon works on.
+func startLoop(t *testing.T, d *daemon.Daemon, c *client.Client, cfg config.Config) perdure.Tree {
+	t.Helper()
+	data, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := c.CreateTree(t.Context(), client.TreeRequest{Kind: perdure.KindLoop, Prompt: cfg.Task, Config: data,
+		Owner: d.SessionID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Own(tree.ID)
+	return tree
 }
 
 // screen sends what is written to it, up to its capacity, and discards the rest.

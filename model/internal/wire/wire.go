@@ -216,8 +216,8 @@ type Answer interface {
 	Response(sent int) (*model.Response, *model.Error)
 }
 
-// Ask posts body and reads the reply into a. sent is the length of the prompts in bytes. An error has the usage of the request: as reported, or
-// estimated if the answer began.
+// Ask posts body and reads the reply into a. sent is the length of the prompts in bytes. An
+// error has the usage of the request: as reported, or estimated if the answer began.
 func (c *Caller) Ask(ctx context.Context, req *model.Request, body any, sent int, a Answer) (*model.Response, error) {
 	reply, err := c.Post(ctx, body)
 	if err != nil {
