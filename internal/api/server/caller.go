@@ -41,10 +41,11 @@ func (s *server) byUser(ctx context.Context) error {
 		return &perdure.Error{Code: perdure.CodeConflict, Op: op,
 			Msg: "the process that connected has ended, so it is not known whether an agent started it"}
 	}
-	if guard.Supervisor() == 0 && !(fromSocket && guard.Below(c.PID)) {
+	if !guard.Guarded() && !(fromSocket && guard.Below(c.PID)) {
 		return nil
 	}
 	return &perdure.Error{Code: perdure.CodeConflict, Op: op,
-		Msg:  "a program that a loop or a run has started cannot decide for the user",
-		Hint: "the user answers gates, resumes and aborts loops, and marks false alarms, in a terminal of their own"}
+		Msg: "a program that a loop or a run has started cannot decide for the user",
+		Hint: "the user answers gates, resumes and aborts loops, and marks false alarms, in a terminal of their own; if " +
+			"no loop or run has started this one, `ulimit -Hx` must print unlimited"}
 }

@@ -19,24 +19,12 @@ func Below(pid int) bool {
 	return !ok || !known || limit < own
 }
 
-// Supervisor returns the process above the guard that this process is below: the perdure
-// process that supervises it. It is 0 if there is none, or if it has ended.
-func Supervisor() int {
+// Guarded reports whether this process is below a guard: it has the mark of guarded
+// processes, whatever its parent is. A process without CAP_SYS_RESOURCE that has the mark
+// keeps it. It also returns true if the system itself sets a limit as low as the mark.
+func Guarded() bool {
 	own, ok := locksLimit(0)
-	if !ok {
-		return 0
-	}
-	for pid := os.Getppid(); pid > 1; {
-		if limit, ok := locksLimit(pid); ok && limit > own {
-			return pid
-		}
-		p, ok := readStat(pid)
-		if !ok {
-			return 0
-		}
-		pid = p.parent
-	}
-	return 0
+	return ok && own <= markedLimit
 }
 
 // locksLimit returns the hard limit of RLIMIT_LOCKS of a process; 0 is this one. It also works

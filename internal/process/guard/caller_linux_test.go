@@ -1,6 +1,8 @@
 package guard_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
@@ -30,6 +32,28 @@ func TestBelowOfAnotherUser(t *testing.T) {
 	}
 	child.Kill()
 	_ = child.Wait()
+}
+
+// TestGuardedWithoutAncestors: a process with the mark is below a guard also if no process
+// above it has another limit, and if it has lowered the limit further.
+func TestGuardedWithoutAncestors(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[string]string{"1073741824": "true <nil>\n", "1073741820": "true <nil>\n",
+		"5": "true <nil>\n", "18446744073709551615": "false <nil>\n"} {
+		cmd := exec.Command("/proc/self/exe", limit)
+		cmd.Dir, cmd.Env = "/", []string{modeVar + "=guarded"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+		if os.Getuid() != 0 {
+			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		}
+		out, err := cmd.CombinedOutput()
+		if errors.Is(err, fs.ErrPermission) {
+			t.Skip("the system refuses process namespaces")
+		}
+		if err != nil || string(out) != want {
+			t.Errorf("limit %s: guarded %q, want %q: %v", limit, out, want, err)
+		}
+	}
 }
 
 func TestParseLocksLimit(t *testing.T) {

@@ -31,6 +31,12 @@ func special(mode string) bool {
 	case "below":
 		pid, err := strconv.Atoi(os.Args[1])
 		fmt.Println(guard.Below(pid), err)
+	case "guarded":
+		limit, err := strconv.ParseUint(os.Args[1], 10, 64)
+		if err == nil {
+			err = unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: limit, Max: limit}, nil)
+		}
+		fmt.Println(guard.Guarded(), err)
 	case "tracer":
 		fmt.Println(syscall.PtraceAttach(os.Getppid()))
 	default:
