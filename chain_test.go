@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/storage/chain"
+	"github.com/perdure/perdure/internal/storage/heads"
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
@@ -193,6 +194,49 @@ func TestRecordedHeads(t *testing.T) {
 		if got := logFaults(t, s); !slices.Equal(got, rows) {
 			t.Errorf("without the file: %q, want %q", got, rows)
 		}
+	})
+}
+
+// The state of a restored backup is accepted, and counts from then on; what a restore does not
+// cause is not accepted.
+func TestAcceptLog(t *testing.T) {
+	t.Parallel()
+	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
+		cfg = withHeads(t, cfg)
+		s := testdb.Open(t, cfg)
+		tree := ended(t, s)
+		perdure.RecordHeads(t.Context(), s)
+		verified := func() *perdure.LogReport {
+			r, err := s.VerifyLog(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &r
+		}
+		lines, err := heads.Read(verified().Heads)
+		if err != nil || len(lines) == 0 {
+			t.Fatalf("recorded %+v, %v", lines, err)
+		}
+		later, gone := lines[len(lines)-1], lines[len(lines)-1]
+		later.Events += 5
+		gone.Key, gone.Tree = 99, "tree-00000099"
+		if err := heads.Append(verified().Heads, []heads.Line{later, gone}); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Join(logFaults(t, s), "\n")
+		if !strings.HasPrefix(got, string(tree.ID)+" log_shorter") || !strings.Contains(got, "\ntree-00000099 tree_missing") {
+			t.Errorf("restored: %s", got)
+		}
+		r := verified()
+		if err := s.AcceptLog(t.Context(), r); err != nil || !r.Accepted {
+			t.Errorf("accepted %v, %v", r.Accepted, err)
+		}
+		sound(t, s)
+		if r := verified(); !r.Intact || r.Trees[len(r.Trees)-1].Recorded != later.Events-5 {
+			t.Errorf("verified %+v", r)
+		}
+		change(t, s, `DELETE FROM tree`)
+		wantCode(t, "accept a tree that was removed by hand", s.AcceptLog(t.Context(), verified()), perdure.CodeConflict)
 	})
 }
 

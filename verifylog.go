@@ -18,6 +18,8 @@ type LogReport struct {
 	// Heads is the file with the heads that were recorded outside of the store, empty
 	// without [Config.Heads].
 	Heads string `json:"heads,omitempty"`
+	// Accepted is set after [Store.AcceptLog].
+	Accepted bool `json:"accepted,omitempty"`
 }
 
 // TreeLog is the result for the log of one tree.
@@ -35,6 +37,8 @@ type TreeLog struct {
 	Recorded   int64      `json:"recorded_events"`
 	RecordedAt *time.Time `json:"recorded_at,omitempty"`
 	Faults     []LogFault `json:"faults"`
+
+	found *chain.Tree
 }
 
 // LogFault is a difference between the log and what is recorded of it.
@@ -78,7 +82,7 @@ func (s *Store) VerifyLog(ctx context.Context, trees ...TreeID) (LogReport, erro
 			continue
 		}
 		log := TreeLog{Tree: id, Intact: len(t.Faults) == 0, Events: t.Events, First: t.First, Unchained: t.Unchained,
-			Recorded: t.Recorded, Faults: []LogFault{}}
+			Recorded: t.Recorded, Faults: []LogFault{}, found: t}
 		if t.Recorded > 0 {
 			log.RecordedAt = &t.RecordedAt
 		}
@@ -94,4 +98,33 @@ func (s *Store) VerifyLog(ctx context.Context, trees ...TreeID) (LogReport, erro
 		}
 	}
 	return report, nil
+}
+
+// AcceptLog records the state of the trees of a report with faults as the right one, because
+// the user restored a backup. It fails if a restore does not cause all faults of the report:
+// it causes log_shorter, recorded_head and tree_missing.
+func (s *Store) AcceptLog(ctx context.Context, r *LogReport) error {
+	const op = "accept log"
+	id, err := s.newID(ctx)
+	if err != nil {
+		return wrap(op, err)
+	}
+	var lines []heads.Line
+	for _, t := range r.Trees {
+		if t.Intact || t.found == nil {
+			continue
+		}
+		line, ok := t.found.Accepted(id, time.Now().UTC())
+		if !ok {
+			return &Error{Code: CodeConflict, Op: op, Msg: "the restore of a backup does not cause all of these faults",
+				Hint: "only log_shorter, recorded_head and tree_missing can be accepted; restore another backup, or keep the " +
+					"store as evidence and begin a new one"}
+		}
+		lines = append(lines, line)
+	}
+	if err := heads.Append(r.Heads, lines); err != nil {
+		return &Error{Code: CodeUnavailable, Op: op, Err: err}
+	}
+	r.Accepted = len(lines) > 0
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -22,9 +23,13 @@ func userCommands() []string {
 }
 
 // refuseAgent returns an error if the agent of a loop calls a command of the user, so
-// that agents do not approve their own work. It does not recognize an agent that clears
-// its environment; the table of risky calls includes these commands too.
+// that agents do not approve their own work. It recognizes agents by their environment, and
+// the API most commands by the mark of guarded processes; the table of risky calls includes
+// these commands too.
 func (a *app) refuseAgent(cmd *cobra.Command, args []string) error {
+	if err := a.refuseGuarded(cmd); err != nil {
+		return err
+	}
 	of := a.Getenv(hook.VarLoop)
 	if a.Getenv(varTask) == "" {
 		of = a.Getenv(loop.VarCheck) // the agent can have written the check
@@ -36,4 +41,17 @@ func (a *app) refuseAgent(cmd *cobra.Command, args []string) error {
 	return &perdure.Error{Code: perdure.CodeConflict, Op: cmd.CommandPath()[len("perdure "):],
 		Msg:  fmt.Sprintf("the agent of loop %s and its check are not allowed to do this", of),
 		Hint: "write in your answer what you need and why; perdure loop pause pauses the loop for the user"}
+}
+
+// refuseGuarded returns an error if a program that a loop or a run has started calls a
+// command with which the user decides and which does not use the API.
+func (a *app) refuseGuarded(cmd *cobra.Command) error {
+	accepts := cmd.Flags().Lookup(acceptFlag)
+	decides := cmd.CommandPath() == "perdure trust" || accepts != nil && accepts.Changed
+	if !decides || a.Getenv(hook.VarLoop) == "" && !guard.Guarded() {
+		return nil
+	}
+	return &perdure.Error{Code: perdure.CodeConflict, Op: cmd.CommandPath()[len("perdure "):],
+		Msg:  "a program that a loop or a run has started is not allowed to do this",
+		Hint: "the user does it in a terminal of their own"}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 )
 
 func (a *app) newVerifyLogCommand() *cobra.Command {
+	var accept acceptance
 	cmd := &cobra.Command{
 		Use:   "verify-log [TREE...]",
 		Short: "Verify that the event log was not changed",
@@ -31,6 +33,9 @@ func (a *app) newVerifyLogCommand() *cobra.Command {
 					return err
 				}
 			}
+			if err := accept.check(args, a.JSON); err != nil {
+				return err
+			}
 			l, err := a.Load(cmd)
 			if err != nil {
 				return err
@@ -40,18 +45,60 @@ func (a *app) newVerifyLogCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if accept.wanted && !r.Intact {
+					return a.acceptLog(cmd.Context(), s, &r, accept.yes)
+				}
 				err = a.Print(r, func() { a.printVerified(&r) })
 				if err == nil && !r.Intact {
 					return &env.Exit{Status: env.StatusFailed, Msg: "the log was changed outside of perdure",
-						Hint: "if you restored a backup yourself, remove " + cmp.Or(r.Heads, "the recorded heads") +
-							" to accept it"}
+						Hint: "if you restored a backup yourself, `perdure verify-log --accept` accepts its state"}
 				}
 				return err
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&accept.wanted, acceptFlag, false, "accept the state of a restored backup; asks on a terminal")
+	cmd.Flags().BoolVar(&accept.yes, "yes", false, "with --accept: do not ask")
 	a.JSONFlag(cmd)
 	return cmd
+}
+
+const acceptFlag = "accept"
+
+// acceptance are the flags to accept a restored backup.
+type acceptance struct{ wanted, yes bool }
+
+func (f acceptance) check(trees []string, json bool) error {
+	switch {
+	case !f.wanted && f.yes:
+		return env.UsageError("add --accept", "--yes is only for --accept")
+	case f.wanted && len(trees) > 0:
+		return env.UsageError("omit the IDs of trees", "--accept is for the whole store, which a backup restores")
+	case f.wanted && json && !f.yes:
+		return env.UsageError("add --yes", "--accept with --json cannot ask")
+	}
+	return nil
+}
+
+// acceptLog shows the faults and records the state of the store as the right one if the user
+// agrees.
+func (a *app) acceptLog(ctx context.Context, s *perdure.Store, r *perdure.LogReport, yes bool) error {
+	if !yes {
+		a.printVerified(r)
+		if !a.Agrees("did you restore a backup, and accept this state?") {
+			return &env.Exit{Status: env.StatusFailed, Msg: "the log was changed outside of perdure",
+				Hint: "answer y on a terminal, or use --yes, to accept the state of a restored backup"}
+		}
+	}
+	if err := s.AcceptLog(ctx, r); err != nil {
+		return err
+	}
+	return a.Print(r, func() {
+		if yes {
+			a.printVerified(r)
+		}
+		a.Note("accepted; later changes are found from this state on")
+	})
 }
 
 func (a *app) printVerified(r *perdure.LogReport) {

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/config/trust"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/rlm"
 )
@@ -175,15 +176,22 @@ func (e *Env) ask(l *config.Loaded, u *Untrusted) error {
 	}
 	refused := &perdure.Error{Code: perdure.CodeInvalid, Msg: u.Dir + " is not trusted",
 		Hint: "read the list, then `perdure trust`; --trust or PERDURE_TRUST=1 trusts it for one command"}
-	if !e.CanAsk() {
-		return refused
-	}
-	fmt.Fprint(e.Err, "trust this folder? [y/N] ")
-	answer, err := readLine(e.Stdin)
-	if err != nil || !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
+	if !e.Agrees("trust this folder?") {
 		return refused
 	}
 	return e.TrustFolder(l)
+}
+
+// Agrees asks the user a question at the terminal and reports whether the answer is yes. It
+// is false where the user cannot be asked, and for programs that a loop or a run has started,
+// which can open a terminal themselves.
+func (e *Env) Agrees(question string) bool {
+	if !e.CanAsk() || guard.Guarded() {
+		return false
+	}
+	fmt.Fprint(e.Err, question+" [y/N] ")
+	answer, err := readLine(e.Stdin)
+	return err == nil && slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer)))
 }
 
 // Lines returns what would act, one a line.

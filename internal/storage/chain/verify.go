@@ -63,6 +63,23 @@ type Tree struct {
 	missing bool
 }
 
+// Accepted returns the line that accepts the tree as it is, and false if a restore of a
+// backup does not cause all of its faults.
+func (t *Tree) Accepted(store string, at time.Time) (heads.Line, bool) {
+	line := heads.Line{Store: store, Tree: t.Name, Key: t.Key, Events: t.state.Events, At: at, Accepted: true}
+	for _, f := range t.Faults {
+		switch {
+		case f.Kind == FaultShorter, f.Kind == FaultRecorded, f.Kind == FaultTree && t.missing:
+		default:
+			return heads.Line{}, false
+		}
+	}
+	if line.Events > 0 {
+		line.Head = t.state.Head.String()
+	}
+	return line, true
+}
+
 func (t *Tree) fault(kind string, event int64, format string, args ...any) {
 	t.Faults = append(t.Faults, Fault{kind, event, fmt.Sprintf(format, args...)})
 }

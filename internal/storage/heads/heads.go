@@ -29,7 +29,18 @@ type Line struct {
 	Events int64     `json:"events"`
 	Head   string    `json:"head"`
 	At     time.Time `json:"at"`
+	// Accepted is set if the user accepted this state after a restore: earlier lines of the
+	// tree count no more. Events is 0 if the restored store does not have the tree.
+	Accepted bool `json:"accepted,omitempty"`
 }
+
+// treeKey names a tree of a store.
+type treeKey struct {
+	store string
+	key   int64
+}
+
+func (l *Line) tree() treeKey { return treeKey{l.Store, l.Key} }
 
 // Folder returns the folder of the files of a user: perdure/heads in the user's state
 // folder. It returns "" if there is none.
@@ -112,7 +123,7 @@ func encode(w io.Writer, lines []Line) error {
 }
 
 // Read returns the lines of a file in their order, none if there is no file. It skips what
-// is not a line, which a crash can leave.
+// is not a line, which a crash can leave, and lines before an accepted one of their tree.
 func Read(path string) ([]Line, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +136,26 @@ func Read(path string) ([]Line, error) {
 			lines = append(lines, l)
 		}
 	}
-	return lines, err
+	return current(lines), err
+}
+
+// current returns the lines without those that a later accepted line replaces. An accepted
+// line of a tree that is gone only removes the lines before it.
+func current(lines []Line) []Line {
+	accepted := make(map[treeKey]int)
+	for i := range lines {
+		if lines[i].Accepted {
+			accepted[lines[i].tree()] = i
+		}
+	}
+	var kept []Line
+	for i := range lines {
+		from, ok := accepted[lines[i].tree()]
+		if !ok || i > from || i == from && lines[i].Events > 0 {
+			kept = append(kept, lines[i])
+		}
+	}
+	return kept
 }
 
 // compact rewrites a file with fewer lines.
@@ -141,18 +171,14 @@ func compact(path string) error {
 // last one is a power of two: each states all events before it, so that old lines find what
 // was changed before the recent ones were recorded.
 func thin(lines []Line) []Line {
-	type tree struct {
-		store string
-		key   int64
-	}
-	count := make(map[tree]int)
+	count := make(map[treeKey]int)
 	for i := range lines {
-		count[tree{lines[i].Store, lines[i].Key}]++
+		count[lines[i].tree()]++
 	}
-	seen := make(map[tree]int)
+	seen := make(map[treeKey]int)
 	var kept []Line
 	for i := range lines {
-		t := tree{lines[i].Store, lines[i].Key}
+		t := lines[i].tree()
 		seen[t]++
 		rest := count[t] - seen[t]
 		if seen[t] == 1 || rest&(rest-1) == 0 {

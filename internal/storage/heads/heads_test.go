@@ -68,6 +68,39 @@ func TestCompact(t *testing.T) {
 	}
 }
 
+// An accepted line replaces the lines of its tree before it, also in a compacted file; that of
+// a tree that is gone leaves no line.
+func TestAccepted(t *testing.T) {
+	t.Parallel()
+	lines := []Line{{Store: "s", Key: 1, Events: 9}, {Store: "s", Key: 2, Events: 9}, {Store: "s", Key: 3, Events: 9},
+		{Store: "s", Key: 1, Events: 5, Head: "h", Accepted: true}, {Store: "s", Key: 2, Accepted: true},
+		{Store: "other", Key: 1, Events: 8}}
+	for i := range int64(40) {
+		lines = append(lines, Line{Store: "s", Key: 1, Events: 6 + i})
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	if err := Append(path, lines); err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string) {
+		got, err := Read(path)
+		if err != nil || len(got) < 10 || got[0].Key != 3 || !got[1].Accepted || got[1].Events != 5 ||
+			got[2].Store != "other" {
+			t.Errorf("%s: %+v, %v", when, got, err)
+		}
+		for _, l := range got {
+			if l.Key == 2 || l.Store == "s" && l.Key == 1 && l.Events == 9 && l.Head == "h" {
+				t.Errorf("%s: kept %+v", when, l)
+			}
+		}
+	}
+	check("written")
+	if err := compact(path); err != nil {
+		t.Fatal(err)
+	}
+	check("compacted")
+}
+
 func TestFolder(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ state, home, want string }{

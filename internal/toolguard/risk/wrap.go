@@ -130,13 +130,15 @@ func bound(spec string) (m [2]string) {
 	return m
 }
 
-// steers assesses commands with which a person controls a loop.
+// steers assesses commands with which a person controls a loop, or decides what is trusted.
 func (a *assessment) steers(args []string) {
-	_, others := split(args)
+	options, others := split(args)
 	decides := len(others) > 1 && others[0] == "loop" &&
 		slices.Contains([]string{"answer", "resume", "abort", "false-alarm"}, others[1]) ||
-		len(others) > 1 && others[0] == "answer"
+		len(others) > 1 && others[0] == "answer" ||
+		len(others) == 1 && others[0] == "trust" && !has(options, 0, "show") && !has(options, 0, "list") ||
+		len(others) > 0 && others[0] == "verify-log" && has(options, 0, "accept")
 	if decides {
-		a.add(DecideForPerson, shown("perdure "+strings.Join(others, " ")))
+		a.add(DecideForPerson, shown("perdure "+strings.Join(args, " ")))
 	}
 }
