@@ -7,6 +7,11 @@ import "github.com/perdure/perdure"
 type Details struct {
 	// Notes are messages for people about what was unusual.
 	Notes []string `json:"notes,omitempty"`
+	// QuotesDropped counts the quotes of models that are not in the text. They are not
+	// among the citations.
+	QuotesDropped int `json:"quotes_dropped,omitempty"`
+	// MoreCitations counts the citations beyond the 10,000 that are listed.
+	MoreCitations int `json:"more_citations,omitempty"`
 	// LeftOut are the requested files that are not in the context.
 	LeftOut *LeftOut `json:"left_out,omitempty"`
 	// Votes counts the answers of a merge by vote, the chosen one first;

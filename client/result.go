@@ -32,6 +32,10 @@ type Result struct {
 
 // Citation is a place in the context that the answer rests on.
 type Citation struct {
+	// Kind is "quote" for text that a model quoted and that was found at this place,
+	// "read" for a place that was read for the answer, whose text is empty, and "" for a
+	// passage that builtin:extract ranked.
+	Kind string `json:"kind,omitempty"`
 	// File is the name as the user gave it.
 	File string `json:"file"`
 	// StartLine and EndLine are counted from 1, both included.

@@ -122,13 +122,24 @@ type Response struct {
 	Notes []string
 }
 
+// Kinds of citations other than passages that a model ranks.
+const (
+	// CitedQuote is text that a model quoted and that was found at this place.
+	CitedQuote = "quote"
+	// CitedRead is a place that was read for an answer. It has no text; its hash
+	// is that of the text.
+	CitedRead = "read"
+)
+
 // Citation is a place in a file of the context.
 type Citation struct {
+	// Kind is CitedQuote, CitedRead, or empty for a ranked passage.
+	Kind      string `json:"kind,omitempty"`
 	File      string `json:"file"`
 	StartLine int    `json:"start_line"`
 	EndLine   int    `json:"end_line"`
 	Text      string `json:"text"`
-	// SHA256 is the hexadecimal hash of Text.
+	// SHA256 is the hexadecimal hash of Text; for CitedRead, of the text that was read.
 	SHA256 string `json:"sha256"`
 	// Score orders citations of one run; 0 when the model does not rank.
 	Score float64 `json:"score,omitempty"`

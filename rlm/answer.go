@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
 	"github.com/perdure/perdure/rlm/internal/fanout"
+	"github.com/perdure/perdure/rlm/internal/quote"
 )
 
 // answer does the work of a leaf: one call to its model, the one of this number,
@@ -39,7 +40,11 @@ func (a *attempt) answer(ctx context.Context, position int, notes []string) erro
 		write: func(ctx context.Context, by *asked, position int, feedback string) (string, Data, error) {
 			again := *req
 			again.Prompt += feedback
-			return a.askWhole(ctx, position, by, &again)
+			text, data, err := a.askWhole(ctx, position, by, &again)
+			if err == nil {
+				text = a.cited(by, req.Documents, text, &data)
+			}
+			return text, data, err
 		}})
 	if req.Divisible && tooLong(err) {
 		a.run.refused(m, d.request)
@@ -97,6 +102,9 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 		if a.run.shape != nil {
 			req.System += "\n\n" + a.run.shape.Hint()
 		}
+	}
+	if a.asksForQuotes(m, req.Documents) {
+		req.System = strings.TrimSpace(req.System + "\n\n" + quote.Instruction)
 	}
 	var earlier string
 	var err error

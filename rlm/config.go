@@ -233,6 +233,9 @@ type Config struct {
 	Agents map[string]Agent `json:"agents,omitempty"`
 	Agent  string           `json:"agent,omitempty"`
 
+	// Cite asks models for quotes that support their answers. Quotes are checked
+	// against the text; those that are not in it are dropped and counted.
+	Cite bool `json:"cite,omitempty"`
 	// Schema is a JSON Schema that the answer has to satisfy; in a batch, that
 	// of each file. Default: the answer is text.
 	Schema json.RawMessage `json:"schema,omitempty"`
@@ -420,6 +423,9 @@ func (c *Config) checkBounds(bad func(field, format string, args ...any),
 	}
 	if c.Schema != nil && strings.HasPrefix(c.Model, "builtin:") {
 		bad("schema", "model %q quotes passages and cannot write JSON; choose another with --model", c.Model)
+	}
+	if c.Cite && c.Schema != nil {
+		bad("cite", "an answer with a schema has no place for quotes; leave out the schema, or cite")
 	}
 	c.checkMode(bad)
 }

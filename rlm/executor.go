@@ -273,6 +273,9 @@ func (a *attempt) query() string {
 
 // complete ends the task with a result.
 func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
+	if a.l.Task.Parent == 0 {
+		text = d.numbered(text)
+	}
 	if a.l.Task.Parent == 0 && a.run.reader != nil {
 		d.LeftOut = leftOut(a.run.reader.Manifest(), maxLeftOut)
 		d.addNotes(a.run.refusals())

@@ -5,6 +5,7 @@ import (
 
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/fanout"
+	"github.com/perdure/perdure/rlm/internal/quote"
 )
 
 const (
@@ -54,6 +55,9 @@ func (p *planning) roomOf(m *asked, part bool) (room, error) {
 	prompt := len(p.cfg.System) + len(p.req.Prompt) + p.cfg.structureBytes(r.answer)
 	if part {
 		prompt += len(partInstruction(1, 1))
+	}
+	if p.cfg.Cite {
+		prompt += len(quote.Instruction)
 	}
 	r.prompt = model.EstimateTokens(prompt)
 	if part && p.cfg.ordered() {

@@ -88,7 +88,7 @@ func (a *attempt) judged(ctx context.Context, position int, c *candidate) (score
 	}
 	switch {
 	case j.rule != nil:
-		n, err := j.rule.Score(score.Input{Text: c.text, Citations: len(c.data.Citations), Prompt: c.prompt})
+		n, err := j.rule.Score(score.Input{Text: c.text, Citations: c.data.shownCitations(), Prompt: c.prompt})
 		if err != nil {
 			return unscored(err.Error()), nil
 		}

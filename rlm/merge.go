@@ -31,8 +31,12 @@ type Data struct {
 	Skipped bool `json:"skipped,omitempty"`
 	// Structured is the result as JSON when the run has a schema.
 	Structured json.RawMessage `json:"structured,omitempty"`
-	// Citations are the places the result rests on.
-	Citations []model.Citation `json:"citations,omitempty"`
+	// Citations are the places the result rests on: checked quotes, passages that
+	// a model ranked, and what was read for the parts that contributed. MoreCitations
+	// counts those beyond 10,000, QuotesDropped the quotes that are not in the text.
+	Citations     []model.Citation `json:"citations,omitempty"`
+	MoreCitations int              `json:"more_citations,omitempty"`
+	QuotesDropped int              `json:"quotes_dropped,omitempty"`
 	// Missing are parts that have no result, at most 1000; MoreMissing counts
 	// the others.
 	Missing     []Missing `json:"missing,omitempty"`

@@ -70,6 +70,8 @@ func (m *merger) gather(parts []part) Data {
 		lists[i] = p.data.Citations
 		data.addMissing(p.data.Missing, p.data.MoreMissing)
 		data.addNotes(p.data.Notes)
+		data.MoreCitations += p.data.MoreCitations
+		data.QuotesDropped += p.data.QuotesDropped
 		data.Incomplete = data.Incomplete || p.data.Incomplete
 	}
 	switch {
@@ -80,6 +82,7 @@ func (m *merger) gather(parts []part) Data {
 	default:
 		data.Citations = extract.Merge(m.prompt, lists, rankedKept)
 	}
+	data.limitCitations()
 	return data
 }
 

@@ -167,7 +167,11 @@ const (
 )
 
 func (s *summary) request(group []summarize.Input, instruction string) *model.Request {
-	return &model.Request{System: strings.TrimSpace(s.a.system() + "\n\n" + fmt.Sprintf(instruction, len(group))),
+	instruction = fmt.Sprintf(instruction, len(group))
+	if s.a.run.cfg.Cite {
+		instruction += keepReferences
+	}
+	return &model.Request{System: strings.TrimSpace(s.a.system() + "\n\n" + instruction),
 		Prompt: s.m.prompt + summarize.Render(group), Temperature: s.a.temperature(), Seed: s.a.run.cfg.Seed,
 		MaxOutputTokens: s.a.answerLimit(), Divisible: s.divisible}
 }
@@ -179,6 +183,9 @@ func (c *Config) reductionRoom(m *asked, prompt string) int64 {
 	answer := c.answerOf(window)
 	frame := model.EstimateTokens(len(c.System) + len(prompt) + len(summaryInstruction) + summarize.Frame +
 		c.structureBytes(answer))
+	if c.Cite {
+		frame += model.EstimateTokens(len(keepReferences))
+	}
 	// A tenth is kept: the number of tokens is an estimate.
 	return (window-answer-c.feedbackTokens(window)-frame)*9/10 - 1
 }

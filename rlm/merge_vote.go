@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/dedupe"
+	"github.com/perdure/perdure/rlm/internal/quote"
 )
 
 // Vote is one of the answers that a merge by vote counted.
@@ -87,7 +88,7 @@ func count(parts []part) (votes []Vote, abstained int) {
 			}
 			continue
 		}
-		key := dedupe.Key(p.text)
+		key := dedupe.Key(quote.Strip(p.text, p.data.Citations))
 		if key == "" {
 			if p.data.Abstained == 0 {
 				abstained++

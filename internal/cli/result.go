@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -25,7 +26,7 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 	}
 	err = a.Print(r, func() {
 		if text := answerText(&r); text != "" {
-			a.Printf("%s\n", a.Out.Safe(strings.TrimRight(text, "\n")))
+			a.Printf("%s\n", a.Out.Safe(strings.TrimRight(text, "\n")+footnotes(&r)))
 		}
 	})
 	if err != nil {
@@ -56,6 +57,21 @@ func answerText(r *client.Result) string {
 		}
 	}
 	return r.Text()
+}
+
+// footnotes returns the quotes that the answer refers to as [^1], [^2] and so on.
+func footnotes(r *client.Result) string {
+	var b strings.Builder
+	for i, c := range r.Citations {
+		if c.Kind != model.CitedQuote {
+			break // quotes come first
+		}
+		fmt.Fprintf(&b, "\n\n[^%d]: %s:%d-%d", i+1, c.File, c.StartLine, c.EndLine)
+		for line := range strings.SplitSeq(c.Text, "\n") {
+			b.WriteString(strings.TrimRight("\n> "+line, " \t\r"))
+		}
+	}
+	return b.String()
 }
 
 // shownMissing bounds the number of missing parts that are listed.

@@ -80,7 +80,7 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent max-file-size cache"},
 		env.FlagGroup{Title: "Limits", Flags: "budget-usd budget-tokens budget-calls timeout concurrency max-output-tokens"},
-		env.FlagGroup{Title: "Answer", Flags: "json schema name detach trust"},
+		env.FlagGroup{Title: "Answer", Flags: "json cite schema name detach trust"},
 		env.FlagGroup{Title: "Splitting and merging", Flags: "planner strategy merge policy samples"},
 		env.FlagGroup{Title: "Splitting in detail", All: true,
 			Flags: "max-depth max-children max-nodes chunk-tokens overlap context-window when fan-in var"},

@@ -24,6 +24,7 @@ type planFlags struct {
 	fanIn  int
 	agent  string
 	schema string
+	cite   bool
 	vars   []string
 }
 
@@ -35,12 +36,13 @@ func (p *planFlags) register(cmd *cobra.Command) {
 		"`N` maximum results that a task merges in strategy map-reduce; default: --max-children")
 	fl.StringVar(&p.agent, "agent", "", "`NAME` profile from the settings (agents): model, endpoint and system prompt")
 	fl.StringSliceVar(&p.vars, "var", nil, "`NAME` variable that planner model receives; repeatable")
+	fl.BoolVar(&p.cite, "cite", false, "ask the model for quotes; quotes that are not in the text are removed")
 	fl.StringVar(&p.schema, "schema", "", "`FILE` JSON Schema of the answer; the model corrects its answer at most twice")
 }
 
 // apply sets the flags in the configuration of a tree.
 func (p *planFlags) apply(a *app, cmd *cobra.Command, l *config.Loaded, c *rlm.Config) error {
-	c.When, c.FanIn, c.Agent = p.when, p.fanIn, p.agent
+	c.When, c.FanIn, c.Agent, c.Cite = p.when, p.fanIn, p.agent, p.cite
 	if c.Variables = p.vars; len(p.vars) > 0 {
 		c.Session = state.Session(a.Getenv)
 	}

@@ -22,7 +22,8 @@ var pageText string
 func (d *Document) HTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"mark": status.Mark, "ms": milliseconds, "cost": status.Cost, "comma": humanize.Comma,
-		"visible": human.Visible, "line": human.OneLine, "count": human.Count[int64],
+		"visible": human.Visible, "line": human.OneLine, "number": func(i int) int { return i + 1 },
+		"count": human.Count[int64],
 	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -47,7 +48,9 @@ type page struct {
 	Models       []modelRow
 	FailuresMore int64
 	Rows         []treeRow
+	Parts        []answerPart
 	Citations    []client.Citation
+	MoreCited    int64
 	*Document
 }
 
@@ -78,8 +81,10 @@ func (d *Document) page() *page {
 		FailuresMore: d.Data.FailuresTotal - int64(len(d.Data.Failures)), Document: d,
 	}
 	p.Answer, p.HasAnswer = d.answer()
+	p.Parts = d.answerParts(p.Answer)
 	if d.Result != nil {
-		p.Missing, p.Citations = d.Result.MissingTotal, d.Result.Citations
+		p.Missing = d.Result.MissingTotal
+		p.Citations, p.MoreCited = d.citations()
 	}
 	took := fact{"took", human.Seconds(s.ElapsedSeconds)}
 	if !s.State.Terminal() {

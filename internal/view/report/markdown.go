@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/model"
 )
 
 // Markdown writes the document as Markdown with tables (GitHub's). What others
@@ -65,6 +66,7 @@ func (d *Document) markdownAnswer(m *human.MarkdownText) {
 	if answer, ok := d.answer(); ok {
 		m.Section("Answer")
 		m.Block("", answer)
+		d.markdownSources(m, answer)
 		return
 	}
 	if why := d.failure(); why != "" {
@@ -141,12 +143,21 @@ func (d *Document) markdownCitations(m *human.MarkdownText) {
 		return
 	}
 	m.Section("Citations")
-	for i, c := range d.Result.Citations {
-		m.Line("%d. %s, lines %d to %d", i+1, human.Markdown(c.File), c.StartLine, c.EndLine)
+	shown, hidden := d.citations()
+	for i, c := range shown {
+		anchor := ""
+		if c.Kind == model.CitedQuote {
+			anchor = fmt.Sprintf(`<a id="citation-%d"></a>`, i+1)
+		}
+		m.Line("%d. %s%s, lines %d to %d%s", i+1, anchor, human.Markdown(c.File), c.StartLine, c.EndLine, readMark(c))
+		if c.Kind == model.CitedRead {
+			continue
+		}
 		m.Line("")
 		m.Block("   ", c.Text)
 		m.Line("")
 	}
+	more(m, hidden, "citation")
 }
 
 // more writes how many entries are not shown.

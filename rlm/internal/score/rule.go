@@ -42,7 +42,7 @@ type Input struct {
 	Lines []string `expr:"lines"`
 	Words int      `expr:"words"`
 	Data  any      `expr:"data"`
-	// Citations counts the places the answer rests on.
+	// Citations counts the passages and checked quotes that the answer rests on.
 	Citations int `expr:"citations"`
 	// Prompt is what was asked.
 	Prompt string `expr:"prompt"`

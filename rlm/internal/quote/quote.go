@@ -1,0 +1,128 @@
+// Package quote reads the quotes of a model's reply and checks them against the
+// text that the model was shown. It does not depend on tasks.
+//
+// # Form
+//
+// A reply marks a statement with a footnote, and defines the footnote on a line of
+// its own: the place, and below it the quoted lines.
+//
+//	The lease is renewed every ten seconds.[^1]
+//
+//	[^1]: worker/heartbeat.go:41-42
+//	> const renewEvery = 10 * time.Second
+//
+// A place is a file, with ":LINE" or ":FIRST-LAST" behind it; the form of the frames of
+// documents ("FILE" lines FIRST-LAST) is read, too. The quoted lines begin with ">".
+package quote
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
+)
+
+// Limits of a reply. Quotes beyond them are dropped and counted.
+const (
+	// MaxQuotes is the number of quotes of one reply.
+	MaxQuotes = 100
+	// MaxBytes is the size of one quote.
+	MaxBytes = 8 << 10
+)
+
+// Instruction tells a model the form of quotes.
+const Instruction = `Support the answer with quotes from the documents. After each statement that a document supports, ` +
+	`write a footnote mark such as [^1]. At the end of the reply define each footnote with the place and the quoted ` +
+	`lines, each line after "> ", exactly as they are in the document:
+
+[^1]: path/of/the/file.txt:10-11
+> first quoted line
+> second quoted line
+
+Quote the few lines that matter. Do not change, shorten or join quoted lines: quotes that are not in the document are ` +
+	`removed from the answer.`
+
+// Quote is a quote as a model wrote it.
+type Quote struct {
+	// Label is what stands behind ^ in the mark.
+	Label string
+	// File is the name of the file, Start and End its lines; 0 if the model named none.
+	File       string
+	Start, End int
+	Text       string
+}
+
+// definition begins the definition of a footnote, mark is a footnote in a text.
+var (
+	definition = lazyregexp.New(`^ {0,3}\[\^([^\]\s]{1,40})\]:[ \t]*(.*)$`)
+	mark       = lazyregexp.New(`[ \t]?\[\^([^\]\s]{1,40})\]`)
+	place      = lazyregexp.New(`^(.*?)(?::|,?\s+lines?\s+)L?(\d{1,9})(?:\s*(?:-|–|to)\s*L?(\d{1,9}))?$`)
+)
+
+// Parse separates the answer of a reply from its quotes. The definitions of footnotes
+// are not part of the answer; a definition without quoted lines has an empty text.
+func Parse(reply string) (answer string, quotes []Quote) {
+	var kept []string
+	lines := strings.Split(strings.ReplaceAll(reply, "\r\n", "\n"), "\n")
+	for i := 0; i < len(lines); {
+		found := definition().FindStringSubmatch(lines[i])
+		if found == nil {
+			kept = append(kept, lines[i])
+			i++
+			continue
+		}
+		q := Quote{Label: found[1]}
+		q.File, q.Start, q.End = parsePlace(found[2])
+		q.Text, i = quoted(lines, i+1)
+		quotes = append(quotes, q)
+	}
+	return strings.TrimRight(strings.Join(kept, "\n"), " \t\n"), quotes
+}
+
+// parsePlace parses "FILE:FIRST-LAST" and `"FILE" lines FIRST-LAST`.
+func parsePlace(text string) (file string, start, end int) {
+	text = strings.TrimSpace(text)
+	if found := place().FindStringSubmatch(text); found != nil {
+		text = found[1]
+		start, _ = strconv.Atoi(found[2]) //nolint:errcheck // digits
+		end, _ = strconv.Atoi(found[3])   //nolint:errcheck // digits, or 0 without
+		end = max(start, end)
+	}
+	return strings.Trim(strings.TrimSpace(text), "\"'`*"), start, end
+}
+
+// quoted returns the quoted lines from a line on, and the line after them.
+func quoted(lines []string, at int) (text string, next int) {
+	from := at
+	for from < len(lines) && strings.TrimSpace(lines[from]) == "" {
+		from++
+	}
+	var out []string
+	for next = from; next < len(lines); next++ {
+		line, ok := strings.CutPrefix(strings.TrimLeft(lines[next], " \t"), ">")
+		if !ok {
+			break
+		}
+		out = append(out, strings.TrimPrefix(line, " "))
+	}
+	if len(out) == 0 {
+		return "", at
+	}
+	return strings.Join(out, "\n"), next
+}
+
+// replaceMarks replaces each footnote mark for whose label to returns true. A mark that
+// becomes empty is removed with the blank before it.
+func replaceMarks(text string, to func(label string) (string, bool)) string {
+	return mark().ReplaceAllStringFunc(text, func(found string) string {
+		at := strings.IndexByte(found, '[')
+		with, ok := to(found[at+2 : len(found)-1])
+		switch {
+		case !ok:
+			return found
+		case with == "":
+			return ""
+		}
+		return found[:at] + with
+	})
+}
