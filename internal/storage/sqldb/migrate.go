@@ -14,7 +14,7 @@ import (
 
 // schemaVersion is the schema of this program. Each migration records the oldest schema
 // that a program has to know to read and to write the store.
-const schemaVersion = 12
+const schemaVersion = 13
 
 // schemaBriefs is the first schema with briefs: a program that does not know them would
 // change an iteration and not its brief.
@@ -23,6 +23,11 @@ const schemaBriefs = 8
 // schemaChain is the first schema with the hash chain of events, which a program that does
 // not know it would not continue.
 const schemaChain = 11
+
+// schemaDigests is the first schema whose programs log the digests of all rows that
+// verify-log compares. Rows of earlier programs would have none, and loops would refuse
+// their control requests.
+const schemaDigests = 13
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
@@ -77,13 +82,18 @@ func (db *DB) applied(ctx context.Context) (int, error) {
 		if err := scan(&last, &needed); err != nil {
 			return err
 		}
-		if needed > schemaVersion {
-			return fmt.Errorf("%w: its schema %d needs a program that knows schema %d, this one knows %d",
-				ErrTooNew, last, needed, schemaVersion)
-		}
-		return nil
+		return tooNew(last, needed, schemaVersion)
 	}, sqlMigrations)
 	return min(last, schemaVersion), db.classify(err)
+}
+
+// tooNew returns ErrTooNew if a migration needs a program that knows a newer schema.
+func tooNew(number, needed, known int) error {
+	if needed <= known {
+		return nil
+	}
+	return fmt.Errorf("%w: its schema %d needs a program that knows schema %d, this one knows %d", ErrTooNew, number,
+		needed, known)
 }
 
 func (db *DB) applyNext(ctx context.Context, all []migration) (more bool, err error) {
@@ -155,6 +165,9 @@ func (db *DB) applyOne(ctx context.Context, tx *Tx, m migration) error {
 	}
 	if m.number >= schemaChain {
 		minWriter = schemaChain
+	}
+	if m.number >= schemaDigests {
+		minWriter = schemaDigests
 	}
 	_, err := db.conn.ExecContext(ctx, sqlMigrated, m.number, m.name, m.hash, tx.Now, 1, minWriter)
 	return db.classify(err)

@@ -49,6 +49,29 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// TestOlderWritersAreRefused: a program that does not log the digests of all rows, or that does
+// not continue the chain of events, cannot open a store of this version.
+func TestOlderWritersAreRefused(t *testing.T) {
+	t.Parallel()
+	db, err := Open(t.Context(), Config{Path: filepath.Join(t.TempDir(), "perdure.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for known, want := range map[int]error{schemaChain - 1: ErrTooNew, schemaDigests - 1: ErrTooNew, schemaVersion: nil} {
+		err := Each(t.Context(), db.Query, func(scan Scan) error {
+			var number, needed int
+			if err := scan(&number, &needed); err != nil {
+				return err
+			}
+			return tooNew(number, needed, known)
+		}, sqlMigrations)
+		if !errors.Is(err, want) {
+			t.Errorf("a program that knows schema %d: %v, want %v", known, err, want)
+		}
+	}
+}
+
 // TestOpenTakesNewerThatMayBeUsed: a newer migration may allow older programs.
 func TestOpenTakesNewerThatMayBeUsed(t *testing.T) {
 	t.Parallel()

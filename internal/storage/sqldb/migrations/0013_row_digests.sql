@@ -1,0 +1,2 @@
+-- No table changes. From here on all programs that write log the digests of prompts, results,
+-- calls, variables, handoff ledgers and control requests, which earlier ones did not.
