@@ -57,6 +57,25 @@ func (tx *ReadTx) RowLogged(ctx context.Context, tree int64, kind RowKind, numbe
 	return logged == now, err
 }
 
+// RowsLogged returns the numbers of the rows of a kind of which [ReadTx.RowLogged] reports
+// true. It reads the log once.
+func (tx *WriteTx) RowsLogged(ctx context.Context, tree int64, kind RowKind, numbers []int) (logged []int, err error) {
+	newest, err := chain.LoggedRows(ctx, tx.Query, tree, string(kind))
+	for _, n := range numbers {
+		if newest[n] == "" {
+			continue
+		}
+		now, err := chain.Digest(ctx, tx.Query, chain.Row{Tree: tree, Kind: string(kind), Number: n})
+		if err != nil {
+			return nil, err
+		}
+		if now == newest[n] {
+			logged = append(logged, n)
+		}
+	}
+	return logged, err
+}
+
 func (b *batch) logRow(r chain.Row) {
 	if b.rows == nil {
 		b.rows = make(map[chain.Row]bool)

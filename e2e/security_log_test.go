@@ -120,6 +120,8 @@ func TestSecurityForgedLog(t *testing.T) {
 		{"state of the loop", `UPDATE loop SET state = '{}'`, "row_changed loop was changed"},
 		{"configuration of the loop", `UPDATE loop SET config = '{}'`, "row_changed loop was changed"},
 		{"control request", `UPDATE loop SET wish = 'resume'`, "row_changed control request was inserted"},
+		{"index of the events", `DELETE FROM event_block`, "row_changed the index of events from 0 on was changed"},
+		{"index moved", `UPDATE event_block SET block = block + 1000`, "row_changed the index of events from 0 on was changed"},
 		{"tree", `DELETE FROM tree`, "tree_missing the tree was removed"},
 	} {
 		w.swap(whole)
@@ -136,6 +138,18 @@ func TestSecurityForgedLog(t *testing.T) {
 	if status != 0 || !strings.Contains(out, "log_shorter") || !strings.Contains(errs, "changed outside of perdure") ||
 		!strings.Contains(out, "2 chains changed") {
 		t.Errorf("the text: status %d\n%s%s", status, out, errs)
+	}
+}
+
+// A program that changes an iteration, and lets the next command write its brief anew, is found
+// out: the command does not log the digest of the changed row.
+func TestSecurityForgedBriefs(t *testing.T) {
+	t.Parallel()
+	w := newFalsePlace(t)
+	w.forge(`UPDATE iteration SET quality = 100 WHERE number = 1`, `UPDATE loop SET briefs = 0`)
+	w.sh("perdure loop status --persistence")
+	if status, faults := w.verified(); status != 1 || faults != "row_changed iteration 1 was changed outside of perdure" {
+		t.Errorf("status %d: %s", status, faults)
 	}
 }
 

@@ -237,6 +237,28 @@ const sqlBriefForm = `SELECT l.briefs FROM tree t JOIN loop l ON l.tree = t.id W
 
 const sqlBriefed = `UPDATE loop SET briefs = $2 WHERE tree = $1`
 
+// rewriteBriefs writes the briefs of iterations anew. The digests of iterations that were
+// changed outside of perdure stay as they are, so that the changes can be found.
+func rewriteBriefs(ctx context.Context, tx *perdure.WriteTx, key int64, list []Iteration) error {
+	numbers := make([]int, len(list))
+	for i := range list {
+		numbers[i] = list[i].Number
+	}
+	logged, err := tx.RowsLogged(ctx, key, perdure.RowIteration, numbers)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if err := saveBrief(ctx, tx, key, &list[i]); err != nil {
+			return err
+		}
+	}
+	for _, n := range logged {
+		tx.LogRow(key, perdure.RowIteration, n)
+	}
+	return nil
+}
+
 // fill writes the briefs of a loop whose program wrote none, or older ones.
 func (r *Records) fill(ctx context.Context, tree perdure.TreeID) error {
 	const op = "read loop"
@@ -255,11 +277,8 @@ func (r *Records) fill(ctx context.Context, tree perdure.TreeID) error {
 			if err != nil {
 				return err
 			}
-			for i := range list {
-				if err := saveBrief(ctx, tx, key, &list[i]); err != nil {
-					return err
-				}
-				tx.LogRow(key, perdure.RowIteration, list[i].Number)
+			if err := rewriteBriefs(ctx, tx, key, list); err != nil {
+				return err
 			}
 			if len(list) == page {
 				from = list[page-1].Number + 1

@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,6 +52,27 @@ func Logged(ctx context.Context, query sqldb.QueryFunc, r Row) (digest string, e
 		}
 	}
 	return "", rows.Err()
+}
+
+// LoggedRows returns the newest digests in events of [KindRows] of all rows of a kind of a
+// tree, by their numbers.
+func LoggedRows(ctx context.Context, query sqldb.QueryFunc, tree int64, kind string) (map[int]string, error) {
+	newest := make(map[int]string)
+	err := sqldb.Each(ctx, query, func(scan sqldb.Scan) error {
+		var data string
+		var digests map[string]string
+		if err := scan(&data); err != nil || json.Unmarshal([]byte(data), &digests) != nil {
+			return err
+		}
+		for name, digest := range digests {
+			row := parseRow(tree, name)
+			if _, ok := newest[row.Number]; row.Kind == kind && !ok {
+				newest[row.Number] = digest
+			}
+		}
+		return nil
+	}, sqlNewestDigests, tree, KindRows)
+	return newest, err
 }
 
 // parseSum is the reverse of String; it returns the zero digest for any other text.
@@ -176,7 +199,10 @@ func (v *verifier) compareRows(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	return sqldb.Each(ctx, tx.QueryContext, v.payload, sqlPayloads)
+	if err := sqldb.Each(ctx, tx.QueryContext, v.payload, sqlPayloads); err != nil {
+		return err
+	}
+	return v.compareIndex(ctx, tx)
 }
 
 // compare compares a row with its digest in the log. Rows from before there were digests
@@ -209,4 +235,26 @@ func (v *verifier) payload(scan sqldb.Scan) error {
 		t.fault(FaultRow, 0, "the long value %s was changed outside of perdure", hash)
 	}
 	return nil
+}
+
+const sqlBlocks = `SELECT tree, block FROM event_block`
+
+// compareIndex compares the index of events by tree with the events: without its rows, events
+// are hidden from views and from [Logged].
+func (v *verifier) compareIndex(ctx context.Context, tx *sql.Tx) error {
+	err := sqldb.Each(ctx, tx.QueryContext, func(scan sqldb.Scan) error {
+		var tree, block int64
+		err := scan(&tree, &block)
+		if t := v.trees[tree]; t != nil {
+			delete(t.blocks, block)
+		}
+		return err
+	}, sqlBlocks)
+	for key, t := range v.trees {
+		if len(t.blocks) > 0 && !v.going[key] {
+			t.fault(FaultRow, 0, "the index of events from %d on was changed outside of perdure",
+				slices.Min(slices.Collect(maps.Keys(t.blocks)))*sqldb.EventBlock)
+		}
+	}
+	return err
 }

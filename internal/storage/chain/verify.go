@@ -59,6 +59,7 @@ type Tree struct {
 	bad    int64        // the number of the first event whose link does not match
 	before int64        // the number of the event before it
 	marks  []heads.Line // still to be checked, in the order of events
+	blocks map[int64]bool // parts of the index with an event of the tree
 	logged
 	missing bool
 }
@@ -127,7 +128,7 @@ func Verify(ctx context.Context, tx *sql.Tx, recorded []heads.Line) ([]*Tree, er
 }
 
 func (v *verifier) tree(scan sqldb.Scan) error {
-	t := &Tree{logged: newLogged()}
+	t := &Tree{logged: newLogged(), blocks: make(map[int64]bool)}
 	if err := scan(&t.Key, &t.Name, &t.Events, &t.head, &t.Unchained); err != nil {
 		return err
 	}
@@ -175,7 +176,11 @@ func (v *verifier) event(scan sqldb.Scan) error {
 	case t == nil || t.missing:
 		v.strange = append(v.strange, Fault{FaultInserted, e.Seq, "the event belongs to no tree of the store"})
 		return nil
-	case e.Seq <= t.Unchained || v.going[e.Tree]:
+	case v.going[e.Tree]:
+		return nil
+	}
+	t.blocks[e.Seq/sqldb.EventBlock] = true
+	if e.Seq <= t.Unchained {
 		return nil
 	}
 	if t.First == 0 {
