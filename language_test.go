@@ -49,6 +49,7 @@ var languageExceptions = map[string]string{
 	"words internal/corpus/boundary/languages.go sealed": "a keyword of languages",
 	"words internal/config/loop.go sealed":               "the name of the setting",
 	"words internal/cli/loop/tune.go sealed":             "the names of the flags",
+	"words loop/onlycopy.go sealed":                      "the names of the flags",
 	"words internal/detect/syntax/declare.go sealed":     "a keyword of languages",
 }
 

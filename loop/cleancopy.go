@@ -87,8 +87,9 @@ func checkCompletion(ctx context.Context, r *run) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		earlier := forgetCleanCopy(out)
 		out.Regressions = append(out.Regressions, r.cleanCopyRegressions(out, v)...)
-		if v != nil {
+		if v != nil || earlier {
 			if err := r.amend(ctx, record.IterationKept, func(o *state.Outcome) { *o = *out }); err != nil {
 				return "", err
 			}
@@ -111,6 +112,8 @@ func cleanCopyNote(out *state.Outcome) string {
 		return ", in a clean copy too" + v.Isolation.Words()
 	case v.State == cleancheck.Partly:
 		return ", in a clean copy too" + v.Isolation.Words() + "; it " + v.Why
+	case v.Unconfirmed:
+		return "; " + notConfirmed(v)
 	case v.State == cleancheck.Impossible:
 		return "; it could not be checked in a clean copy: " + v.Why
 	case v.State == cleancheck.Failed:
@@ -152,28 +155,32 @@ func (r *run) sealBest(ctx context.Context, best *state.Outcome, check *state.Ch
 }
 
 // checkCleanCopy repeats the check of a snapshot in a clean copy. It returns nil when
-// clean-copy checks are off, or known to be impossible here. With whole the tests of
-// the baseline must run. look has the findings of the snapshot; it may be nil.
+// clean-copy checks are off. Where they are known to be impossible, only the machine is
+// compared. With whole the tests of the baseline must run. look has the findings of the
+// snapshot; it may be nil.
 func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.Check, whole bool, look *look) (
-	*cleancheck.Verdict,
-	error) {
-	known := r.state.NoCleanCopy != "" && r.state.FailedSetup == r.cfg.SealedSetup
-	if !r.checksCleanCopy() || known || id == "" || r.state.Ignored == "" || check.Skipped {
+	*cleancheck.Verdict, error) {
+	if !r.checksCleanCopy() || id == "" || r.state.Ignored == "" || check.Skipped {
 		return nil, nil
 	}
+	cfg, err := r.cleanCopyConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
 	c := &cleancheck.Candidate{Of: id, Now: cleancheck.Result{Passed: check.Passed}, Whole: whole}
-	var err error
+	if why := r.state.NoCleanCopy; why != "" && r.state.FailedSetup == r.cfg.SealedSetup {
+		v, err := cleancheck.CompareMachine(ctx, *cfg, c, why)
+		return v, refusal(err)
+	}
 	if c.Now.Report, err = r.savedResults(ctx, check.Results); err != nil {
 		return nil, err
 	}
 	if c.Baseline.Report, err = r.baselineResults(ctx); err != nil {
 		return nil, err
 	}
-	first, err := r.outcome(ctx, 0)
-	if err != nil {
+	if c.Baseline.Passed, err = r.baselinePassed(ctx); err != nil {
 		return nil, err
 	}
-	c.Baseline.Passed = first.Check.Passed && r.state.Trusted == ""
 	if c.Kept, err = r.loadBlob(ctx, r.state.Ignored); err != nil {
 		return nil, err
 	}
@@ -184,30 +191,61 @@ func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.
 		}
 	}
 	c.Since, c.Found = look.since, look.found
-	cfg := cleancheck.Config{Files: r.files, Run: r.checkCopy, Env: r.copyEnv(), Pass: r.cfg.Env,
+	v, err := cleancheck.Check(ctx, *cfg, c)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	r.learn(v)
+	return v, nil
+}
+
+// cleanCopyConfig configures a check in a clean copy.
+func (r *run) cleanCopyConfig(ctx context.Context) (*cleancheck.Config, error) {
+	cfg := &cleancheck.Config{Files: r.files, Run: r.checkCopy, Env: r.copyEnv(), Pass: r.cfg.Env,
 		Open: r.state.NoSandbox}
 	if home := filepath.Dir(r.e.cfg.Dir); !strings.HasPrefix(r.files.Root(), home+string(filepath.Separator)) {
 		cfg.Hidden = []string{home} // the store
 	}
-	if cfg.Machine, err = r.knownMachine(ctx); err != nil {
-		return nil, err
-	}
 	if r.cfg.SealedSetup != "" {
 		cfg.Setup = r.setUpCopy
 	}
-	v, err := cleancheck.Check(ctx, cfg, c)
-	if err != nil {
-		return nil, refusal(err)
+	var err error
+	cfg.Machine, err = r.knownMachine(ctx)
+	return cfg, err
+}
+
+// baselinePassed reports whether the check passes for the trusted snapshot.
+func (r *run) baselinePassed(ctx context.Context) (bool, error) {
+	if r.state.Trusted != "" {
+		return r.state.TrustedPassed, nil
 	}
+	first, err := r.outcome(ctx, 0)
+	return err == nil && first.Check.Passed, err
+}
+
+// learn records what a verdict says about later checks. What is only unconfirmed is checked
+// again: otherwise an agent could end the checks of a loop.
+func (r *run) learn(v *cleancheck.Verdict) {
 	if v.Isolation.Why == cleancheck.BaselineNeedsMore && v.State != cleancheck.Impossible {
 		r.state.NoSandbox = v.Isolation.Why
 	}
-	if v.State == cleancheck.Impossible {
-		r.state.NoCleanCopy, r.state.FailedSetup = v.Why, r.cfg.SealedSetup
-		r.note(EventWarning, map[string]any{"iteration": r.state.Run.Number, "kind": "sealed",
-			"message": "the check could not be repeated in a clean copy: " + v.Why})
+	if v.State != cleancheck.Impossible {
+		return
 	}
-	return v, nil
+	if !v.Unconfirmed {
+		r.state.NoCleanCopy, r.state.FailedSetup = v.Why, r.cfg.SealedSetup
+	}
+	r.note(EventWarning, map[string]any{"iteration": r.state.Run.Number, "kind": "sealed",
+		"message": notConfirmed(v)})
+}
+
+// notConfirmed says that a check was not repeated successfully in a clean copy, which is no
+// regression.
+func notConfirmed(v *cleancheck.Verdict) string {
+	if v.Unconfirmed {
+		return "a clean copy does not confirm the check: " + v.Why
+	}
+	return "the check could not be repeated in a clean copy: " + v.Why
 }
 
 // runnerIn runs commands in a copy.
@@ -245,7 +283,21 @@ func (r *run) setUpCopy(ctx context.Context, at *cleancheck.Place) (problem stri
 	return "", nil
 }
 
-// unsealed notes what came of sealing, and returns it as a regression if it is one.
+// forgetCleanCopy removes an earlier verdict of an outcome and its regression, because the
+// check is repeated. It reports whether there was one.
+func forgetCleanCopy(out *state.Outcome) bool {
+	v := out.CleanCopy
+	if v == nil {
+		return false
+	}
+	out.CleanCopy = nil
+	out.Regressions = slices.DeleteFunc(out.Regressions,
+		func(g regression.Regression) bool { return v.State == cleancheck.Failed && g.Text == v.Why })
+	return true
+}
+
+// cleanCopyRegressions records a verdict in an outcome, and returns it as a regression if it
+// is one.
 func (r *run) cleanCopyRegressions(out *state.Outcome, v *cleancheck.Verdict) []regression.Regression {
 	if v == nil {
 		return nil

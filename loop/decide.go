@@ -61,11 +61,11 @@ func decide(ctx context.Context, r *run) (string, error) {
 	if len(out.Regressions) > 0 {
 		return r.regressed(ctx, out)
 	}
-	r.state.Recoveries = 0
-	if out.Check.Passed {
+	if out.Check.Passed { // the clean copy may show a regression
 		r.loop.Status = record.Completing
 		return stepComplete, nil
 	}
+	r.state.Recoveries = 0
 	if r.cfg.Plain {
 		return stepNext, nil
 	}

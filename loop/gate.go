@@ -117,8 +117,13 @@ func (r *run) answered(ctx context.Context, g *perdure.Gate) (string, error) {
 		return stepNext, nil
 	case answerContinue, answerReply:
 		r.state.Answer = g.Reason
-		return stepNext, nil
-	case answerRetry: // all agents are asked again, from the first
+		return stepNext, r.continued(ctx, g)
+	case answerRetry:
+		if g.Kind == perdure.GateRecovery { // the check in a clean copy
+			r.loop.Status = record.Completing
+			return stepComplete, nil
+		}
+		// All agents are asked again, from the first.
 		r.state.Marks, r.state.Agent, r.state.Answer = nil, 0, g.Reason
 		return stepNext, nil
 	case answerRaise:
@@ -154,6 +159,7 @@ func (r *run) answered(ctx context.Context, g *perdure.Gate) (string, error) {
 		}
 	}
 	r.state.Results, r.state.Recoveries, r.state.Answer, r.state.Trusted = out.Check.Results, 0, g.Reason, out.After
+	r.state.TrustedPassed = out.Check.Passed
 	if err := r.keepIgnored(ctx); err != nil {
 		return "", err
 	}

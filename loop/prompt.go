@@ -140,6 +140,8 @@ func writeIterations(b *strings.Builder, last []record.Iteration, c *state.Check
 		}
 		state := "the check failed"
 		switch {
+		case o.Check.Passed && onlyInCopy(&o):
+			state = "the check passed here, and failed in a clean copy"
 		case o.Check.Passed:
 			state = "the check passed"
 		case o.Check.Skipped:

@@ -81,6 +81,7 @@ func (r *run) mustAsk(out *state.Outcome, v *state.Recovery) bool {
 	}
 	again := mark(out)
 	twice := v.Attempt > 1 && again == r.state.LastRegression
+	twice = r.failedAgain(out) || twice
 	r.state.LastRegression = again
 	critical := !r.cfg.RetryCritical && regression.Worst(out.Regressions).Severity == string(hook.Critical)
 	unclear := v.Diagnosis == state.GenuineFix || v.Diagnosis == state.Ambiguity && !r.cfg.Unattended ||
@@ -98,6 +99,10 @@ func adapt(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	v := r.state.Recovery
+	if onlyInCopy(out) {
+		v.Did("adapt", "the prompt says what is different in the clean copy")
+		return stepNext, r.retried(ctx, v, copyAdvice(out))
+	}
 	if v.Attempt == 1 && v.Diagnosis != state.RewardHacking {
 		v.Did("adapt", "the prompt names the regressions")
 		return stepNext, r.retried(ctx, v, "Fix the regressions of the last iteration first:\n"+
@@ -268,6 +273,9 @@ func escalate(ctx context.Context, r *run) (string, error) {
 	v.Outcome = "escalated"
 	if err := r.recovered(ctx, v, record.IterationKept); err != nil {
 		return "", err
+	}
+	if onlyInCopy(out) {
+		return r.copyGate(ctx, out)
 	}
 	kind := perdure.GateRecovery
 	if v.Diagnosis == state.Ambiguity {

@@ -23,8 +23,9 @@ type State struct {
 	Baseline workspace.ID `json:"baseline,omitempty"`
 	Results  string       `json:"results,omitempty"`
 	// Trusted is the snapshot with which protected files are compared after a person
-	// approved changes; empty: the baseline.
-	Trusted workspace.ID `json:"trusted,omitempty"`
+	// approved changes; empty: the baseline. TrustedPassed is set if the check passed then.
+	Trusted       workspace.ID `json:"trusted,omitempty"`
+	TrustedPassed bool         `json:"trusted_passed,omitempty"`
 	// LeftOut are the reported files that snapshots do not contain. Repository is set if
 	// the workspace is the top folder of a git repository.
 	LeftOut    []string `json:"left_out,omitempty"`
@@ -60,6 +61,8 @@ type State struct {
 	// regression.
 	Recovery       *Recovery   `json:"recovery,omitempty"`
 	LastRegression FailureMark `json:"last_regression,omitzero"`
+	// FailedInCopy are the latest tests that failed only in a clean copy.
+	FailedInCopy []string `json:"failed_in_copy,omitempty"`
 	// Restored counts deleted tests that were restored without asking a person.
 	Restored int `json:"restored,omitempty"`
 	// Errors are the last failures, by which a stuck loop is recognized.

@@ -15,7 +15,6 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/process/failpoint"
-	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/verify/machine"
@@ -34,7 +33,8 @@ const (
 	Partly State = "partly"
 	// Failed: it does not pass, which is a regression.
 	Failed State = "failed"
-	// Impossible: even the baseline does not reach its own result in a copy.
+	// Impossible: even the baseline does not reach its own result in a copy, or it does not
+	// show whether the check can pass there.
 	Impossible State = "impossible"
 )
 
@@ -48,8 +48,13 @@ type Verdict struct {
 	Type  detect.Type `json:"regression_type,omitempty"`
 	Tests []string    `json:"tests,omitempty"`
 	Files []string    `json:"files,omitempty"`
-	// Machine is set if it failed because of programs or caches of the machine.
+	// Machine is set if it failed because of programs, caches or settings of the machine.
 	Machine bool `json:"machine,omitempty"`
+	// Unconfirmed is set if the check is impossible because it fails, and because the baseline
+	// does not show whether it can pass in a copy: it has nothing that passes.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
+	// Differs says what differs from the workspace; nil unless it failed only in the copy.
+	Differs *Differences `json:"differs,omitempty"`
 	// Held are folders of ignored files that were copied although they were added or
 	// changed during the loop, with the number of such files.
 	Held map[string]int `json:"held,omitempty"`
@@ -134,8 +139,11 @@ type sealing struct {
 	// env is the environment of copies, caches are those that they share.
 	env    []string
 	caches []machine.Cache
-	// excluded are changed files in caches that are not shared.
-	excluded []string
+	// replaced are the names of variables with another value in copies.
+	replaced []string
+	// excluded are changed files in caches that are not shared, changedSettings those of
+	// settings, which copies never use.
+	excluded, changedSettings []string
 	// confined is set while commands run in a sandbox.
 	confined bool
 	// withCaches is set while caches in the workspace are part of a copy.
@@ -146,9 +154,7 @@ type sealing struct {
 // machine on which no copy can be made makes the check impossible.
 func Check(ctx context.Context, cfg Config, c *Candidate) (*Verdict, error) {
 	began := time.Now()
-	s := &sealing{Config: cfg, c: c, env: slices.Clone(cfg.Env), confined: cfg.Open == ""}
-	s.v = &Verdict{State: Passed, Of: c.Of, Isolation: &Isolation{Home: true, Environment: true, Network: s.confined,
-		Writes: s.confined, Setup: cfg.Setup != nil, Why: cfg.Open}}
+	s := newSealing(cfg, c)
 	err := s.checkAll(ctx)
 	s.v.TookMS = time.Since(began).Milliseconds()
 	var machine *copyError
@@ -159,6 +165,29 @@ func Check(ctx context.Context, cfg Config, c *Candidate) (*Verdict, error) {
 	return s.v, err
 }
 
+func newSealing(cfg Config, c *Candidate) *sealing {
+	s := &sealing{Config: cfg, c: c, env: slices.Clone(cfg.Env), confined: cfg.Open == ""}
+	s.v = &Verdict{State: Passed, Of: c.Of, Isolation: &Isolation{Home: true, Environment: true, Network: s.confined,
+		Writes: s.confined, Setup: cfg.Setup != nil, Why: cfg.Open}}
+	return s
+}
+
+// CompareMachine only compares the machine with the loop's start, where an earlier check was
+// impossible for the reason why.
+func CompareMachine(ctx context.Context, cfg Config, c *Candidate, why string) (*Verdict, error) {
+	began := time.Now()
+	s := newSealing(cfg, c)
+	if err := s.compareMachine(ctx); err != nil {
+		return nil, err
+	}
+	if s.v.State == Passed {
+		s.impossible(why)
+		s.failIfExcluded()
+	}
+	s.v.TookMS = time.Since(began).Milliseconds()
+	return s.v, nil
+}
+
 // checkAll compares the machine, and runs the check in a sandbox and, if need be, without.
 func (s *sealing) checkAll(ctx context.Context) error {
 	if err := s.compareMachine(ctx); err != nil || s.v.State != Passed {
@@ -167,7 +196,7 @@ func (s *sealing) checkAll(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return err
 	}
-	s.failIfCacheExcluded() // before the sandbox is turned off: without it the check could download
+	s.failIfExcluded() // before the sandbox is turned off: without it the check could download
 	return s.checkOpen(ctx)
 }
 
@@ -197,7 +226,7 @@ func (s *sealing) check(ctx context.Context) error {
 	}
 	worse := s.lacks(clean)
 	if len(worse) > 0 {
-		if clean, err = s.explain(ctx, worse); err != nil || clean == nil {
+		if clean, err = s.explain(ctx, clean, worse); err != nil || clean == nil {
 			return err
 		}
 	}
@@ -354,9 +383,9 @@ func (s *sealing) lacks(now *outcome) []string {
 	return names
 }
 
-// explain finds out why a candidate fails in a clean copy. It returns a run that passed,
-// if there is one.
-func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error) {
+// explain finds out why a candidate fails in a clean copy, as it did in the run clean. It
+// returns a run that passed, if there is one.
+func (s *sealing) explain(ctx context.Context, clean *outcome, worse []string) (*outcome, error) {
 	if held := s.drift.heldFiles(); len(held) > 0 {
 		with, err := s.run(ctx, s.c.Of, s.c.Now.Report, nil, slices.Concat(s.drift.same, held))
 		if err != nil {
@@ -383,7 +412,7 @@ func (s *sealing) explain(ctx context.Context, worse []string) (*outcome, error)
 			return nil, nil
 		}
 	}
-	return nil, s.compare(ctx, worse)
+	return nil, s.compare(ctx, clean, worse)
 }
 
 // hold records the additional files that were copied.
@@ -395,48 +424,6 @@ func (s *sealing) hold() {
 		names = append(names, fmt.Sprintf("%s (%s)", top, human.Count(int64(len(s.drift.held[top])), "file")))
 	}
 	s.v.Why = "passes together with ignored files that the loop made: " + some(names)
-}
-
-// compare runs the baseline in a copy: tests that fail there, too, do not count.
-func (s *sealing) compare(ctx context.Context, worse []string) error {
-	base, err := s.run(ctx, s.c.Since.From, s.c.Baseline.Report, nil, slices.Concat(s.drift.same, s.drift.heldFiles()))
-	if err != nil {
-		return err
-	}
-	report := s.c.Baseline.Report
-	if base.problem != "" {
-		s.impossible("the setup command fails for the baseline, too: " + base.problem)
-		return nil
-	}
-	proven := s.c.Baseline.Passed && base.Passed
-	if report != nil && base.Report != nil {
-		lost, was := s.worse(&s.c.Baseline, base), outcomes(report)
-		// A test counts if the baseline's passes in a copy; a new test if all of the
-		// baseline's do.
-		whole := len(lost) == 0 && report.Counts().Passed > 0
-		worse = slices.DeleteFunc(slices.Clone(worse), func(name string) bool {
-			return slices.Contains(lost, name) || was[name] != testreport.Passed && !whole
-		})
-		proven = len(worse) > 0
-	}
-	if !proven {
-		s.impossible("the baseline does not reach its own result in a clean copy either: " + clip.LastLine(base.Output))
-		return nil
-	}
-	why := "the check passes in the workspace and fails in a clean copy, where the baseline passes: " + some(worse)
-	if s.confined {
-		s.confined = false
-		with, err := s.run(ctx, s.c.Of, s.c.Now.Report, nil, slices.Concat(s.drift.same, s.drift.heldFiles()))
-		s.confined = true
-		if err != nil {
-			return err
-		}
-		if len(s.lacks(with)) == 0 {
-			why += ". It passes with the network and with writes outside of the copy"
-		}
-	}
-	s.failed(detect.TestFailure, why, tests(worse), nil)
-	return nil
 }
 
 func fails(worse []string) string {

@@ -8,7 +8,9 @@
 // added in steps until the cause is known: dependencies and build products made during
 // the loop are accepted and named; other files are a regression; and if even the baseline
 // does not reach its own result in a copy, a clean-copy check is impossible, which is no
-// regression.
+// regression. The same holds if nothing passes for the baseline, so that it does not show
+// whether the check can pass in a copy. A later check of the loop then at least compares
+// the machine ([CompareMachine]).
 //
 // Tests that were weakened (as package detect reports) are then replaced by the
 // baseline's versions in a second copy. See overlay.go for the rules.
@@ -17,6 +19,6 @@
 // own, and the PATH of the loop's start; a check of which a program was replaced since fails.
 // Caches of downloaded packages are shared unless recorded files in them were changed. On
 // Linux it runs in a sandbox without network and without writes outside of the copy, where
-// the system allows it and the baseline passes in it; the verdict says so. Commands see and
+// the system allows it, unless the baseline passes only outside of it; the verdict says so. Commands see and
 // signal other processes of the user.
 package cleancheck

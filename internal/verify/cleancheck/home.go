@@ -84,7 +84,7 @@ func (s *sealing) prepareHome(ctx context.Context, p *Place) error {
 			return err
 		}
 	}
-	p.Env = env
+	p.Env, s.replaced = env, s.replacedVariables(env)
 	readable = append(readable, filepath.SplitList(machine.Get(env, "PATH"))...)
 	if s.confined {
 		p.Sandbox = &sandbox.Config{Writable: append(writable, filepath.Dir(p.Root), p.Scratch, home, temp),

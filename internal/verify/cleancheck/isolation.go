@@ -78,7 +78,7 @@ func RecordMachine(ctx context.Context, env []string, root string, programs []st
 		return nil, err
 	}
 	files, err := machine.Record(ctx, slices.Concat(machine.Caches(env), machine.Programs(tools.Path, root),
-		machine.Selections(env)))
+		machine.Selections(env), machine.Settings(env)))
 	return &Machine{Tools: tools, Files: files}, err
 }
 
@@ -104,14 +104,17 @@ func (s *sealing) compareMachine(ctx context.Context) error {
 		return nil
 	}
 	i.Path = true
-	folders := machine.Programs(tools.Path, root)
-	results, err := machine.Compare(ctx, s.Machine.Files, slices.Concat(s.caches, folders,
-		machine.Selections(s.env)))
+	groups := [][]machine.Cache{s.caches, machine.Programs(tools.Path, root), machine.Selections(s.env),
+		machine.Settings(s.env)}
+	results, err := machine.Compare(ctx, s.Machine.Files, slices.Concat(groups...))
 	if err != nil {
 		return err
 	}
-	others := allChanged(results[len(s.caches) : len(s.caches)+len(folders)])
-	selections := allChanged(results[len(s.caches)+len(folders):])
+	var changed [][]machine.Compared // by group
+	for _, group := range groups {
+		changed, results = append(changed, results[:len(group)]), results[len(group):]
+	}
+	others, selections := allChanged(changed[1]), allChanged(changed[2])
 	if len(selections) > 0 {
 		s.failed(detect.ValidationBypass, "files that select versions of tools were changed during the loop: "+
 			some(selections)+". Approve it if you changed them", nil, nil)
@@ -121,8 +124,16 @@ func (s *sealing) compareMachine(ctx context.Context) error {
 	if len(others) > 0 {
 		s.note("programs on PATH that the check does not name were changed during the loop: " + some(others))
 	}
-	s.share(results[:len(s.caches)])
+	if s.changedSettings = allChanged(changed[3]); len(s.changedSettings) > 0 {
+		s.note(settingsChanged(s.changedSettings) + "; clean copies do not use them")
+	}
+	s.share(changed[0])
 	return nil
+}
+
+// settingsChanged names changed files with settings of the user.
+func settingsChanged(files []string) string {
+	return "settings of Go (`go env -w`) were changed during the loop: " + some(files)
 }
 
 // allChanged returns the changed files of several results.
@@ -180,7 +191,7 @@ func (s *sealing) unlessRefused(at *Place, do func() error) error {
 
 // checkOpen repeats a check without the sandbox if even the baseline fails in it.
 func (s *sealing) checkOpen(ctx context.Context) error {
-	if s.v.State != Impossible || !s.confined {
+	if s.v.State != Impossible || s.v.Unconfirmed || !s.confined {
 		return nil
 	}
 	s.open(BaselineNeedsMore)
@@ -191,13 +202,18 @@ func (s *sealing) checkOpen(ctx context.Context) error {
 // BaselineNeedsMore is why a sandbox was not used if even the baseline fails in it.
 const BaselineNeedsMore = "the baseline does not pass without network and writes outside of the copy"
 
-// failIfCacheExcluded makes an impossible check fail if a cache that the agent changed was
-// excluded: otherwise an agent could avoid the check, or its sandbox, by changing one.
-func (s *sealing) failIfCacheExcluded() {
-	if s.v.State != Impossible || len(s.excluded) == 0 {
+// failIfExcluded makes an impossible check fail if a cache or settings that the agent changed
+// were excluded: otherwise an agent could avoid the check, or its sandbox, by changing them.
+func (s *sealing) failIfExcluded() {
+	if s.v.State != Impossible || len(s.excluded)+len(s.changedSettings) == 0 {
 		return
 	}
-	s.failed(detect.ValidationBypass, "the check cannot be repeated without files outside of the workspace that were "+
-		"added, changed or removed during the loop: "+some(s.excluded), nil, s.excluded)
+	files := slices.Concat(s.excluded, s.changedSettings)
+	why := "the check cannot be repeated without files outside of the workspace that were added, changed or removed " +
+		"during the loop: " + some(files)
+	if len(s.changedSettings) > 0 {
+		why += "; " + settingsChanged(s.changedSettings)
+	}
+	s.failed(detect.ValidationBypass, why+". Approve it if you changed them", nil, files)
 	s.v.Machine = true
 }

@@ -35,8 +35,8 @@ func user(t *testing.T, script string, files map[string]string) (*bench, string)
 	b := newBench(t, "sh check.sh", files)
 	home := filepath.Join(t.TempDir(), "user")
 	b.ok(os.MkdirAll(home, 0o700))
-	b.env = []string{"HOME=" + home, "XDG_CONFIG_HOME=", "PYTHONUSERBASE=", "PATH=" + filepath.Join(home, "bin") + ":" +
-		os.Getenv("PATH")}
+	b.env = []string{"HOME=" + home, "XDG_CONFIG_HOME=", "GOENV=", "PYTHONUSERBASE=",
+		"PATH=" + filepath.Join(home, "bin") + ":" + os.Getenv("PATH")}
 	return b, home
 }
 

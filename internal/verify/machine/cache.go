@@ -17,6 +17,8 @@ type Cache struct {
 	Name string
 	// Dir is the folder, absolute.
 	Dir string
+	// key identifies the cache in a record; empty is Dir.
+	key string
 	// Env are the variables, "NAME=value", that lead tools to it.
 	Env []string
 	// Link, if set, is the path in a home folder where tools expect it.
@@ -103,6 +105,17 @@ func Selections(env []string) []Cache {
 	return all
 }
 
+// Settings returns the files outside of the workspace with which an agent can change what
+// the check does in the workspace, in the form of caches. Every change of them counts.
+func Settings(env []string) []Cache {
+	file := (locations{env: env}).goSettings()
+	if !filepath.IsAbs(file) {
+		return nil
+	}
+	return []Cache{{Name: "Go settings", Dir: filepath.Dir(file), key: "settings " + file,
+		recorded: []string{filepath.Base(file)}, added: func(string, bool) bool { return true }}}
+}
+
 // locations finds folders of the user of an environment.
 type locations struct{ env []string }
 
@@ -158,6 +171,23 @@ func (l locations) folder(name, inHome string) string {
 		return ""
 	}
 	return filepath.Join(l.home(), filepath.FromSlash(inHome))
+}
+
+// goSettings returns the file that `go env -w` writes; "off" or empty for none.
+func (l locations) goSettings() string {
+	if file := l.get("GOENV"); file != "" {
+		return file
+	}
+	dir := ""
+	switch runtime.GOOS {
+	case "windows":
+		dir = l.get("APPDATA")
+	case "darwin":
+		dir = filepath.Join(l.home(), "Library", "Application Support")
+	default:
+		dir = l.folder("XDG_CONFIG_HOME", ".config")
+	}
+	return filepath.Join(dir, "go", "env")
 }
 
 func (l locations) goModules() []Cache {

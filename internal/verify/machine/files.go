@@ -2,6 +2,7 @@ package machine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -106,14 +107,14 @@ func Record(ctx context.Context, caches []Cache) ([]byte, error) {
 			all = append(append(all, half(name)...), half(stamp)...)
 		})
 		if errors.Is(err, errTooMany) {
-			recorded[caches[i].Dir] = nil
+			recorded[caches[i].id()] = nil
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("record %s: %w", caches[i].Dir, err)
 		}
 		sort.Sort(all)
-		recorded[caches[i].Dir] = all
+		recorded[caches[i].id()] = all
 	}
 	return json.Marshal(recorded)
 }
@@ -148,7 +149,7 @@ func compare(ctx context.Context, record []byte, caches []Cache, limit int) ([]C
 	results := make([]Compared, len(caches))
 	for i := range caches {
 		dir := caches[i].Dir
-		was, ok := recorded[dir] // one that did not exist has no recorded files
+		was, ok := recorded[caches[i].id()] // one that did not exist has no recorded files
 		if !ok {
 			results[i].Unchecked = fmt.Sprintf("no record of %s", dir)
 			continue
@@ -209,6 +210,9 @@ func (c *Cache) changed(ctx context.Context, limit int, was entries) ([]string, 
 	}
 	return changed[:min(len(changed), maxNamed)], nil
 }
+
+// id identifies the cache in a record.
+func (c *Cache) id() string { return cmp.Or(c.key, c.Dir) }
 
 // path returns the path of a file in a cache.
 func (c *Cache) path(slashed string) string { return filepath.Join(c.Dir, filepath.FromSlash(slashed)) }

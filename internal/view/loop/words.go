@@ -209,6 +209,9 @@ func sealedText(v *cleancheck.Verdict) string {
 	case cleancheck.Failed:
 		return v.Why + cost
 	case cleancheck.Impossible:
+		if v.Unconfirmed {
+			return "not confirmed: " + v.Why + cost
+		}
 		return "not possible: " + v.Why + cost
 	}
 	return string(v.State)
