@@ -141,18 +141,6 @@ func TestSecurityForgedLog(t *testing.T) {
 	}
 }
 
-// A program that changes an iteration, and lets the next command write its brief anew, is found
-// out: the command does not log the digest of the changed row.
-func TestSecurityForgedBriefs(t *testing.T) {
-	t.Parallel()
-	w := newFalsePlace(t)
-	w.forge(`UPDATE iteration SET quality = 100 WHERE number = 1`, `UPDATE loop SET briefs = 0`)
-	w.sh("perdure loop status --persistence")
-	if status, faults := w.verified(); status != 1 || faults != "row_changed iteration 1 was changed outside of perdure" {
-		t.Errorf("status %d: %s", status, faults)
-	}
-}
-
 // A control request that an agent writes into the database in its turn is not carried out: the
 // turn and the loop go on, and the request is removed with an event.
 func TestSecurityForgedRequest(t *testing.T) {

@@ -253,6 +253,32 @@ func TestOlderStore(t *testing.T) {
 	})
 }
 
+// When briefs are written anew, those iterations keep their digest in the log that another
+// program changed: verify-log names them, and no others.
+func TestRewrittenBriefsHideNoChange(t *testing.T) {
+	t.Parallel()
+	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
+		s, err := perdure.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree := begin(t, s, history(12))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		change(t, cfg, "UPDATE iteration SET quality = 99 WHERE number = 3", "UPDATE loop SET briefs = 0")
+		s = testdb.Open(t, cfg)
+		if list, err := record.New(s).Briefs(t.Context(), tree, 3, 1); err != nil || *list[0].Quality != 99 {
+			t.Errorf("briefs %+v, %v", list, err)
+		}
+		r, err := s.VerifyLog(t.Context(), tree)
+		if err != nil || len(r.Trees) != 1 || len(r.Trees[0].Faults) != 1 ||
+			r.Trees[0].Faults[0].Detail != "iteration 3 was changed outside of perdure" {
+			t.Errorf("verified %+v, %v", r, err)
+		}
+	})
+}
+
 // A brief that is not that of its iteration is found.
 func TestCheckFindsBriefs(t *testing.T) {
 	t.Parallel()
