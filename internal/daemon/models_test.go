@@ -16,7 +16,9 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/anthropic"
 	"github.com/perdure/perdure/model/mock"
+	"github.com/perdure/perdure/model/openai"
 	"github.com/perdure/perdure/model/price"
 	"github.com/perdure/perdure/rlm"
 )
@@ -273,5 +275,22 @@ func TestBadPrices(t *testing.T) {
 	if !errors.As(err, &own) || own.Code != perdure.CodeInvalid ||
 		!strings.Contains(own.Msg, `prices.yaml:2: unknown key "inputt"; did you mean "input"?`) || own.Hint == "" {
 		t.Errorf("error %#v", err)
+	}
+}
+
+// Without a base URL of the user, models of providers use the provider's own host, over TLS.
+func TestDefaultHosts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ address, host string }{
+		"openai:m":    {openai.DefaultBaseURL, "https://api.openai.com/"},
+		"anthropic:m": {anthropic.DefaultBaseURL, "https://api.anthropic.com/"},
+	} {
+		if !strings.HasPrefix(c.address+"/", c.host) {
+			t.Errorf("%s: the default is %s, want the host %s", name, c.address, c.host)
+		}
+		_, err := daemon.NewModels(daemon.ModelConfig{}).Resolve(name, rlm.ModelOptions{})
+		if err == nil || !strings.Contains(err.Error(), "no API key for "+c.address) {
+			t.Errorf("%s without settings: %v, want an error that names %s", name, err, c.address)
+		}
 	}
 }
