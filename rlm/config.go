@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/jsonreply"
+	"github.com/perdure/perdure/rlm/internal/retrieve"
 	"github.com/perdure/perdure/rlm/internal/score"
 )
 
@@ -40,6 +41,12 @@ const (
 	maxSystemBytes      = 1 << 20
 	maxModelNameBytes   = 1024
 	defaultAnswerTokens = 4096
+	// DefaultSearchAbove is the number of calls above which planner search is the
+	// default; NeverSearch as Config.SearchAbove means that it never is.
+	DefaultSearchAbove = 60
+	NeverSearch        = -1
+	// MaxSearchReplies is how often the model of a search is asked at most.
+	MaxSearchReplies = retrieve.MaxReplies
 )
 
 // Planners: how a task is broken down.
@@ -48,6 +55,8 @@ const (
 	PlannerNone = "none"
 	// PlannerSplit splits the context into parts.
 	PlannerSplit = "split"
+	// PlannerSearch has the model search the context and read what it finds.
+	PlannerSearch = "search"
 	// PlannerModel has the model make a plan.
 	PlannerModel = "model"
 )
@@ -122,9 +131,17 @@ type Config struct {
 	// System is sent before the prompt; may be empty.
 	System string `json:"system,omitempty"`
 
-	// Planner is none, split or model. Default: none when the context fits
-	// the model, else split.
+	// Planner is none, split, search or model. Default: none when the context fits
+	// the model, else split; with a model that writes, search when split would
+	// take more than SearchAbove calls or more than the budget pays.
 	Planner string `json:"planner,omitempty"`
+	// PlannerReason, set by Launch, is why planner search was chosen.
+	PlannerReason string `json:"planner_reason,omitempty"`
+	// SearchAbove is the number of calls above which planner search is the default.
+	// Default: DefaultSearchAbove; NeverSearch: it never is. SearchReplies is how
+	// often the model of a search is asked at most. Default: MaxSearchReplies.
+	SearchAbove   int `json:"search_above,omitempty"`
+	SearchReplies int `json:"search_replies,omitempty"`
 	// Variables are names of variables that planner model receives, with their
 	// values when it is asked: the task's, of those above it, then of Session,
 	// then the global ones. Session may be empty.
@@ -309,6 +326,8 @@ func (c Config) withDefaults() Config {
 	c.MaxDepth = cmp.Or(c.MaxDepth, new(DefaultMaxDepth))
 	c.MaxChildren = cmp.Or(c.MaxChildren, DefaultMaxChildren)
 	c.MaxNodes = cmp.Or(c.MaxNodes, DefaultMaxNodes)
+	c.SearchAbove = cmp.Or(c.SearchAbove, DefaultSearchAbove)
+	c.SearchReplies = cmp.Or(c.SearchReplies, MaxSearchReplies)
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, perdure.DefaultMaxAttempts)
 	c.Mode = cmp.Or(c.Mode, ModeDefault)
 	if c.MinScore != nil {
@@ -354,7 +373,7 @@ func (c *Config) problems() []string {
 		bad(field, "%q is not one of %s", value, strings.Join(now, ", "))
 	}
 	c.checkNames(bad)
-	oneOf("planner", c.Planner, []string{"repl"}, PlannerNone, PlannerSplit, PlannerModel)
+	oneOf("planner", c.Planner, []string{"repl"}, PlannerNone, PlannerSplit, PlannerSearch, PlannerModel)
 	oneOf("strategy", string(c.Strategy), nil, string(perdure.Parallel), string(perdure.Sequential),
 		string(StrategyConditional), string(StrategyMapReduce))
 	oneOf("merge", c.Merge, nil, MergeConcatenate, MergeUnion, MergeSummarize, MergeVote, MergeBest)
@@ -362,6 +381,8 @@ func (c *Config) problems() []string {
 		between("fan_in", int64(c.FanIn), 2, maxFanIn)
 	}
 	c.checkPlanning(bad)
+	c.checkSearch(bad)
+	between("search_replies", int64(c.SearchReplies), 1, MaxSearchReplies)
 	c.checkAgents(bad)
 	if c.MinScore != nil {
 		oneOf("gate_fallback", c.GateFallback, nil, GateReturnBest, GateFail, GateEscalate)

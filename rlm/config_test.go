@@ -24,6 +24,7 @@ func TestDefaults(t *testing.T) {
 		Model: "builtin:extract", SubModel: "builtin:extract", Strategy: perdure.Parallel, Merge: "merge",
 		Policy:   perdure.PolicyPartial,
 		MaxDepth: &depth, MaxChildren: 10, MaxNodes: 10_000, MaxAttempts: 3, Temperature: &warm, Mode: "default",
+		SearchAbove: 60, SearchReplies: 12,
 	}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)

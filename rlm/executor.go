@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/jsonreply"
 	"github.com/perdure/perdure/rlm/internal/refcache"
 )
@@ -79,6 +80,8 @@ func (c *ExecutorConfig) validate() error {
 type Executor struct {
 	cfg  ExecutorConfig
 	runs *refcache.Set[perdure.TreeID, *run] // that are worked on, and a few others
+	// finder finds passages for planner search.
+	finder *extract.Engine
 
 	shapeOnce sync.Once // for the fields below: the schema of plans
 	shape     *jsonreply.Shape
@@ -91,7 +94,8 @@ func New(cfg ExecutorConfig) (*Executor, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Executor{cfg: cfg, runs: refcache.New[perdure.TreeID, *run](maxIdleRuns)}, nil
+	return &Executor{cfg: cfg, runs: refcache.New[perdure.TreeID, *run](maxIdleRuns),
+		finder: extract.New(extract.Config{})}, nil
 }
 
 // Close closes the contexts that are open. Call it after the last Handle has
@@ -145,6 +149,8 @@ func (a *attempt) work(ctx context.Context) error {
 	switch {
 	case n.Reduce != nil:
 		return a.reduceInputs(ctx)
+	case n.Search > 0:
+		return a.search(ctx)
 	case n.leaf():
 		return a.read(ctx)
 	}

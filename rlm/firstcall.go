@@ -36,7 +36,7 @@ func (p *planning) checkBudget(root *node) error {
 
 // smallestPart returns the bytes of context in the smallest request of a plan.
 func (p *planning) smallestPart(root *node) int {
-	if p.reader == nil || p.cfg.Planner == PlannerModel { // a plan may need none
+	if p.reader == nil || p.cfg.Planner == PlannerModel || p.cfg.Planner == PlannerSearch { // may need none
 		return 0
 	}
 	smallest := p.reader.Manifest().Bytes

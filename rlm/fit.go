@@ -90,8 +90,11 @@ func (p *planning) renderedTokens() (all, frame int64) {
 // split into the root.
 func (p *planning) decide(root *node) error {
 	direct, err := p.roomOf(p.models[0], false)
-	if p.cfg.Planner == PlannerModel {
+	switch p.cfg.Planner {
+	case PlannerModel:
 		return p.decideLater(root, direct, err)
+	case PlannerSearch:
+		return p.useSearch(root)
 	}
 	if p.reader == nil {
 		root.Window, root.Answer = direct.window, direct.answer
@@ -151,6 +154,10 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 	parts, err := p.cut(size, fanout.Chunk{})
 	if err != nil {
 		return err
+	}
+	if p.cfg.PlannerReason = p.preferSearch(parts, tokens); p.cfg.PlannerReason != "" {
+		p.cfg.Planner = PlannerSearch
+		return p.useSearch(root)
 	}
 	root.Chunks, root.Head = parts, p.head
 	if p.cfg.Batch {

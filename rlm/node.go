@@ -50,6 +50,9 @@ type node struct {
 	Head int64 `json:"head,omitempty"`
 	// Plans is set on tasks that are broken down by a plan of the model.
 	Plans bool `json:"plans,omitempty"`
+	// Search, only in the root, is set if it is answered by a search: the tokens of
+	// text that one request may show.
+	Search int64 `json:"search,omitempty"`
 	// Level counts the plans above this task.
 	Level int `json:"level,omitempty"`
 	// Plan, only in the first child of a task that was planned, is its plan.
@@ -113,7 +116,7 @@ func nodeOf(t *perdure.Task) (*node, error) {
 
 // leaf reports whether the task is answered by one call.
 func (n *node) leaf() bool {
-	return len(n.Chunks) == 0 && len(n.Files) == 0 && n.Samples == 0 && !n.Plans && n.Reduce == nil
+	return len(n.Chunks) == 0 && len(n.Files) == 0 && n.Samples == 0 && !n.Plans && n.Reduce == nil && n.Search == 0
 }
 
 // shownPrompt bounds the prompt in the record of a task below the root: the

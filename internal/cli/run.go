@@ -116,9 +116,7 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 	if len(f.contexts) > 0 {
 		a.noteContext(report)
 	}
-	if modelOf(&tree) == extract.Name {
-		a.Note("model: builtin:extract, which quotes passages; --model selects a model that writes text")
-	}
+	a.notePlan(&tree)
 	if unfinished := handoff.Unfinished(a.Cwd, a.Getenv); unfinished != "" {
 		a.Note("%s", unfinished)
 	}
@@ -126,14 +124,30 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 }
 
 // modelOf returns the model of a tree, or "".
-func modelOf(tree *perdure.Tree) string {
-	var c struct {
-		Model string `json:"model"`
-	}
+func modelOf(tree *perdure.Tree) string { return configOf(tree).Model }
+
+// treeConfig is what commands print of the configuration of a tree.
+type treeConfig struct {
+	Model         string `json:"model"`
+	PlannerReason string `json:"planner_reason"`
+}
+
+func configOf(tree *perdure.Tree) (c treeConfig) {
 	if json.Unmarshal(tree.Config, &c) != nil {
-		return ""
+		return treeConfig{}
 	}
-	return c.Model
+	return c
+}
+
+// notePlan notes what of the model and the planner the user may not expect.
+func (a *app) notePlan(tree *perdure.Tree) {
+	c := configOf(tree)
+	if c.Model == extract.Name {
+		a.Note("model: builtin:extract, which quotes passages; --model selects a model that writes text")
+	}
+	if c.PlannerReason != "" {
+		a.Note("planner: search, because %s; --planner split reads everything", c.PlannerReason)
+	}
 }
 
 // attend follows trees until they end, executes them if no daemon does, and prints

@@ -33,6 +33,7 @@ type runFlags struct {
 	overlap       string
 	maxFileSize   string
 	contextWindow int
+	searchReplies int
 	maxOutput     int
 	temperature   float64
 	seed          int64
@@ -44,7 +45,8 @@ type runFlags struct {
 // runSettings returns the settings with flags of run and batch.
 func runSettings() []string {
 	return []string{"model", "sub_model", "judge", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
-		"max_attempts", "chunk_tokens", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls",
+		"max_attempts", "chunk_tokens",
+		"search_above", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls",
 		"cache"}
 }
 
@@ -52,8 +54,8 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 	env.SettingFlags(cmd, runSettings()...)
 	fl := cmd.Flags()
 	fl.StringVar(&f.name, "name", "", "`NAME` name of the tree")
-	fl.StringVar(&f.planner, "planner", "", "`PLANNER` how to plan the work: none, split or model; default: split if the "+
-		"context does not fit the model")
+	fl.StringVar(&f.planner, "planner", "", "`PLANNER` how to plan the work: none, split, search (the model searches the "+
+		"context) or model; default: none, split if the context does not fit, search if split takes too many calls")
 	fl.StringVar(&f.strategy, "strategy", "", "`NAME` how to run the parts: parallel (the default), sequential (each "+
 		"sees the results before it), conditional (see --when) or map-reduce (see --fan-in)")
 	fl.StringVar(&f.merge, "merge", "", "`NAME` how to merge answers: merge (without repetitions), concatenate, "+
@@ -69,6 +71,7 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 	fl.StringVar(&f.overlap, "overlap", "", "`SIZE` overlap of neighboring parts of a file, in tokens or percent of a "+
 		"part; default: 5% but at most ten lines, or 0 for builtin:extract")
 	fl.StringVar(&f.maxFileSize, "max-file-size", "", "`SIZE` maximum size of files read from folders, such as 10MB")
+	fl.IntVar(&f.searchReplies, "search-replies", 0, "`N` maximum replies of the model in planner search; default: 12")
 	fl.IntVar(&f.contextWindow, "context-window", 0, "`N` tokens that fit the model, if it is not a known one")
 	fl.IntVar(&f.maxOutput, "max-output-tokens", 0, "`N` maximum tokens of an answer, sent with each request and "+
 		"reserved within budgets; default: 4096, or a quarter of a small window")
@@ -83,7 +86,8 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 		env.FlagGroup{Title: "Answer", Flags: "json cite schema name detach trust"},
 		env.FlagGroup{Title: "Splitting and merging", Flags: "planner strategy merge policy samples"},
 		env.FlagGroup{Title: "Splitting in detail", All: true,
-			Flags: "max-depth max-children max-nodes chunk-tokens overlap context-window when fan-in var"},
+			Flags: "search-above search-replies " +
+				"max-depth max-children max-nodes chunk-tokens overlap context-window when fan-in var"},
 		env.FlagGroup{Title: "Quality gate", All: true,
 			Flags: "min-score judge criteria gate-rounds gate-at gate-fallback escalate-model"},
 		env.FlagGroup{Title: "Model requests", All: true,
@@ -104,10 +108,13 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 		OnExhausted: f.exhausted, Batch: batch,
 		MaxDepth: &l.MaxDepth, MaxChildren: l.MaxChildren, MaxNodes: int64(l.MaxNodes), ChunkTokens: l.ChunkTokens,
 		OverlapTokens: shared, OverlapPercent: percent, ContextWindow: f.contextWindow,
-		AnswerTokens: f.maxOutput,
-		MaxAttempts:  l.MaxAttempts, Concurrency: l.Concurrency,
+		AnswerTokens: f.maxOutput, SearchAbove: l.SearchAbove, SearchReplies: f.searchReplies,
+		MaxAttempts: l.MaxAttempts, Concurrency: l.Concurrency,
 		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
 		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode, Cache: l.Cache,
+	}
+	if c.SearchAbove == 0 {
+		c.SearchAbove = rlm.NeverSearch
 	}
 	if err := cmp.Or(f.quality.apply(a, cmd, l, &c), f.plan.apply(a, cmd, l, &c)); err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func TestPlanningRefusals(t *testing.T) {
 			[]string{`--schema "none.json": it is not a JSON Schema: /type: value must be one of 'array'`}},
 		{[]string{"--agent", "reviewr"}, []string{`agent: "reviewr" is not one of reviewer; did you mean "reviewer"?`}},
 		{[]string{"--strategy", "conditional", "--when", "results[0].txt == ''"}, []string{"when: column 12: type"}},
-		{[]string{"--planner", "modle"}, []string{`planner: "modle" is not one of none, split, model`}},
+		{[]string{"--planner", "modle"}, []string{`planner: "modle" is not one of none, split, search, model`}},
 		{[]string{"--strategy", "map-reduce", "--fan-in", "1"}, []string{"fan_in: 1 is not between 2 and 1000"}},
 		{[]string{"--planner", "model", "--model", "builtin:extract"}, []string{"cannot write a plan"}},
 		{[]string{"--mode", "strict", "--seed", "1", "--model", "exec:cat"}, []string{"takes no seed"}},

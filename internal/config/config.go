@@ -46,6 +46,9 @@ type Config struct {
 	MaxAttempts int
 	// ChunkTokens is the size of a part of the context. 0: chosen for the model.
 	ChunkTokens int
+	// SearchAbove is the number of calls above which planner search is the default. 0:
+	// it never is.
+	SearchAbove int
 	// CallTimeout is the timeout of a model request, CallRetries the number of its
 	// retries.
 	CallTimeout time.Duration

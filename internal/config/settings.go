@@ -78,6 +78,8 @@ func runSettings(c *Config) []setting {
 			help: "maximum attempts of a task"},
 		{key: "chunk_tokens", at: &c.ChunkTokens, value: "N", def: "0", check: zeroOr(between(100, 100_000_000)),
 			help: "tokens in a part of the context; 0: chosen for the model"},
+		{key: "search_above", at: &c.SearchAbove, value: "N", def: "60", none: true, check: between(1, 10_000_000),
+			help: "calls to read everything above which planner search is the default, or none: never"},
 		{key: "call_timeout", at: &c.CallTimeout, value: "TIME", def: "5m", check: positive,
 			help: "timeout of a model request"},
 		{key: "call_retries", at: &c.CallRetries, value: "N", def: "5", check: between(0, 100),

@@ -419,3 +419,39 @@ func BenchmarkAll(b *testing.B) {
 		}
 	}
 }
+
+// Ranges are the lines of the file, within the limits of lines and bytes.
+func TestRange(t *testing.T) {
+	t.Parallel()
+	var data bytes.Buffer
+	b := pack.NewBuilder(&data, pack.Limits{})
+	long := strings.Repeat("ä", 100)
+	for name, text := range map[string]string{"a": "1\n2\n3\n4\n5", "long": long + "\nx\n"} {
+		if err := b.Add(name, strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := b.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pack.NewReader(m, bytes.NewReader(data.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		file         string
+		start, lines int
+		most         int64
+		want         string
+	}{
+		{"a", 2, 2, 100, "2\n3\n"}, {"a", 4, 100, 100, "4\n5"}, {"a", 1, 100, 5, "1\n2\n"},
+		{"long", 1, 5, 5, "ää"}, {"long", 2, 5, 5, "x\n"}, {"a", 6, 1, 9, "error"}, {"a", 0, 1, 9, "error"},
+		{"b", 1, 1, 9, "error"},
+	} {
+		got, err := r.Range(c.file, c.start, c.lines, c.most)
+		if (err != nil) != (c.want == "error") || err == nil && got.Text != c.want {
+			t.Errorf("%+v: %q, %v", c, got.Text, err)
+		}
+	}
+}

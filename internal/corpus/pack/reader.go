@@ -124,6 +124,46 @@ func (r *Reader) Lines(file string, start, end int) (string, error) {
 	return strings.TrimSuffix(text, "\n"), err
 }
 
+// Range returns lines from start on, counted from 1, of a file as a document: at most
+// lines lines and about most bytes, cut at the end of a line, or between runes in a line
+// that is longer. The errors are those of [Reader.Lines].
+func (r *Reader) Range(file string, start, lines int, most int64) (model.Document, error) {
+	f, ok := r.File(file)
+	if !ok {
+		return model.Document{}, fmt.Errorf("read range of %q: %w", file, fs.ErrNotExist)
+	}
+	if start < 1 || lines < 1 || int64(start) > f.Lines {
+		return model.Document{}, fmt.Errorf("read range of %q from line %d: %w: it has %d lines", file, start, ErrRange,
+			f.Lines)
+	}
+	before, err := r.newlinesBefore(f.Offset)
+	if err != nil {
+		return model.Document{}, err
+	}
+	from, err := r.lineStart(f, before, int64(start))
+	if err != nil {
+		return model.Document{}, err
+	}
+	to := min(f.End(), from+max(most, 1))
+	buf, err := r.read(from, to)
+	if err != nil {
+		return model.Document{}, err
+	}
+	if to < f.End() {
+		buf = buf[:CutPoint(buf)]
+	}
+	at := 0
+	for ; lines > 0 && at < len(buf); lines-- {
+		n := bytes.IndexByte(buf[at:], '\n')
+		if n < 0 {
+			at = len(buf)
+			break
+		}
+		at += n + 1
+	}
+	return model.Document{File: file, StartLine: start, Text: strings.ToValidUTF8(string(buf[:at]), "\uFFFD")}, nil
+}
+
 // lineStart returns the offset of a line of f; before is the number of newlines before f.
 func (r *Reader) lineStart(f File, before, line int64) (int64, error) {
 	if line == 1 {

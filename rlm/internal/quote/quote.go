@@ -72,15 +72,15 @@ func Parse(reply string) (answer string, quotes []Quote) {
 			continue
 		}
 		q := Quote{Label: found[1]}
-		q.File, q.Start, q.End = parsePlace(found[2])
+		q.File, q.Start, q.End = ParsePlace(found[2])
 		q.Text, i = quoted(lines, i+1)
 		quotes = append(quotes, q)
 	}
 	return strings.TrimRight(strings.Join(kept, "\n"), " \t\n"), quotes
 }
 
-// parsePlace parses "FILE:FIRST-LAST" and `"FILE" lines FIRST-LAST`.
-func parsePlace(text string) (file string, start, end int) {
+// ParsePlace parses "FILE:FIRST-LAST" and `"FILE" lines FIRST-LAST`.
+func ParsePlace(text string) (file string, start, end int) {
 	text = strings.TrimSpace(text)
 	if found := place().FindStringSubmatch(text); found != nil {
 		text = found[1]

@@ -1,0 +1,199 @@
+package retrieve_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/rlm/internal/retrieve"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	limits := retrieve.DefaultLimits(12)
+	search := func(q string) retrieve.Request { return retrieve.Request{Kind: retrieve.Search, Text: q} }
+	read := func(f string, from, to int) retrieve.Request {
+		return retrieve.Request{Kind: retrieve.Read, Text: f, Start: from, End: to}
+	}
+	for text, want := range map[string]retrieve.Reply{
+		"SEARCH lease renewal\nREAD a b/c.go:10-20": {Requests: []retrieve.Request{search("lease renewal"),
+			read("a b/c.go", 10, 20)}},
+		"I look first.\n```\n- SEARCH: `x`\n* READ a.go\nLIST\n```": {Requests: []retrieve.Request{search("x"),
+			read("a.go", 0, 0), {Kind: retrieve.List}}},
+		"READ a.go:7":                    {Requests: []retrieve.Request{read("a.go", 7, 7)}},
+		"READ a.go:7-":                   {Requests: []retrieve.Request{read("a.go", 7, 0)}},
+		"ANSWER\nIt is.\nSEARCH x":       {Answered: true, Answer: "It is.\nSEARCH x"},
+		"**ANSWER:** It is.":             {Answered: true, Answer: "It is."},
+		"SEARCH x\nANSWER\nIt is.":       {Requests: []retrieve.Request{search("x")}, Early: true},
+		"It is.[^1]\n[^1]: a.go:1\n> x":  {Answered: true, Answer: "It is.[^1]\n[^1]: a.go:1\n> x"},
+		"ANSWER the question? SEARCHING": {Problem: "no line begins with SEARCH, LIST, READ or ANSWER"},
+		"":                               {Problem: "no line begins with SEARCH, LIST, READ or ANSWER"},
+		"ANSWER":                         {Problem: "the answer is empty"},
+		"SEARCH":                         {Problem: "SEARCH has no argument; write for example: SEARCH lease renewal"},
+		"SEARCH a\nSEARCH b\nSEARCH c\nSEARCH d\nSEARCH e": {Requests: []retrieve.Request{search("a"), search("b"),
+			search("c"), search("d")}, MoreRequests: 1},
+		"SEARCH " + strings.Repeat("x", 401): {Problem: "the query has 401 bytes, the limit is 400: " +
+			strings.Repeat("x", 77) + "…"},
+	} {
+		if diff := cmp.Diff(want, limits.Parse(text)); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}
+
+func TestLastAnswer(t *testing.T) {
+	t.Parallel()
+	limits := retrieve.DefaultLimits(12)
+	for text, want := range map[string]string{
+		"ANSWER\nyes": "yes", "yes": "yes", "SEARCH x": "", "SEARCH x\nANSWER\nyes": "yes", "ANSWER": "", " ": "",
+	} {
+		if got, ok := limits.LastAnswer(text); got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v", text, got, ok)
+		}
+	}
+}
+
+// corpus is a context of some files.
+func corpus(t testing.TB, size int) *pack.Reader {
+	t.Helper()
+	var data bytes.Buffer
+	b := pack.NewBuilder(&data, pack.Limits{})
+	add := func(name, text string) {
+		if err := b.Add(name, strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 * size {
+		add(fmt.Sprintf("src/%d/file%d.txt", i%7, i), fmt.Sprintf("Paragraph %d tells of harbours.\n\n", i)+
+			strings.Repeat("Nothing of note happens in this place.\n", 30))
+	}
+	add("src/light.txt", "The light of harbours.\n"+strings.Repeat("The lighthouse keeper sleeps.\n", 10*size))
+	add("src/long.txt", "A line "+strings.Repeat("äöü ", 500*size)+"ends.\nThe next line is whole.\n")
+	m, err := b.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pack.NewReader(m, bytes.NewReader(data.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func open(t testing.TB, r *pack.Reader, room int) *retrieve.Session {
+	t.Helper()
+	e := extract.New(extract.Config{})
+	s, err := retrieve.Open(t.Context(), retrieve.Config{Limits: retrieve.DefaultLimits(12), Question: "Which light?",
+		Reader: r, Room: room, Find: func(ctx context.Context, q string, n int) ([]model.Citation, error) {
+			return e.Find(ctx, q, r.All(), n)
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A prompt has the results of requests, the limits that cut them, and what was wrong.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	r := corpus(t, 100)
+	limits := retrieve.DefaultLimits(12)
+	for reply, wants := range map[string][]string{
+		"READ src/light.txt:2-3": {"=== \"src/light.txt\" lines 2-3 ===\nThe lighthouse keeper sleeps.\nThe lighthouse"},
+		"READ light.txt": {"lines 1-400 ===",
+			"(cut behind line 400 of 1001: a range has at most 400 lines and 16384 bytes; READ src/light.txt:401- goes on)"},
+		"READ src/long.txt:1":                {"lines 1-1 ===\nA line äöü"},
+		"READ src/lihgt.txt":                 {"there is no file \"src/lihgt.txt\"; there is src/light.txt"},
+		"READ src/light.txt:2000":            {"(\"src/light.txt\" has 1,001 lines)"},
+		"SEARCH zebra":                       {"(nothing found; try other words)"},
+		"SEARCH keeper":                      {"passages for \"keeper\":\n=== \"src/light.txt\" lines "},
+		"LIST src":                           {"in \"src\":\n\"src/0/\", 43 files, ", "\"src/light.txt\", 1,001 lines, "},
+		"LIST src/**/*.txt":                  {"(and 102 more; the limit is 200 entries"},
+		"LIST nowhere":                       {"(no files; names are as in the passages"},
+		"What?":                              {"(Not understood: no line begins with SEARCH, LIST, READ or ANSWER."},
+		"SEARCH light\nANSWER\nYes":          {"(The answer behind the requests was ignored"},
+		"LIST\nLIST\nLIST\nLIST\nLIST\nLIST": {"(2 requests not carried out: a reply has at most 4.)"},
+	} {
+		s := open(t, r, 100_000)
+		before := s.Prompt(2, false)
+		if err := s.Follow(t.Context(), 1, limits.Parse(reply)); err != nil {
+			t.Fatal(err)
+		}
+		after := s.Prompt(2, false)
+		for _, want := range wants {
+			if !strings.Contains(after, want) || strings.Contains(before, want) {
+				t.Errorf("%q: %q is missing in\n%s", reply, want, after[max(0, len(before)-200):])
+			}
+		}
+	}
+}
+
+// requireShown fails if a document is not the text of the file at its lines.
+func requireShown(t *testing.T, r *pack.Reader, docs []model.Document) {
+	t.Helper()
+	for _, d := range docs {
+		text, err := r.Lines(d.File, d.StartLine, d.EndLine())
+		if err != nil || !strings.Contains(text, strings.TrimSuffix(d.Text, "\n")) {
+			t.Errorf("%q lines %d-%d were not shown as they are: %v", d.File, d.StartLine, d.EndLine(), err)
+		}
+	}
+}
+
+// In a small room, results are cut until only an answer is left to give.
+func TestRoomEnds(t *testing.T) {
+	t.Parallel()
+	r := corpus(t, 100)
+	const room = 8000
+	s := open(t, r, room)
+	for i := range 12 {
+		if s.Full() {
+			break
+		}
+		reply := fmt.Sprintf("READ src/light.txt:%d\nSEARCH harbours\nREAD src/long.txt\nLIST src/1", 1+i*100)
+		if err := s.Follow(t.Context(), i+1, retrieve.DefaultLimits(12).Parse(reply)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if size := len(s.Prompt(12, true)); !s.Full() || size > room+2000 {
+		t.Errorf("full %v with %d bytes", s.Full(), size)
+	}
+	requireShown(t, r, s.Shown())
+}
+
+// Any replies: the requests stay within their limits, and what counts as shown is the text
+// of the files.
+func FuzzReplies(f *testing.F) {
+	f.Add("SEARCH lease\nREAD src/long.txt:1\nREAD src/light.txt:390-410\x1fREAD src/light.txt:401-\x1fANSWER\nx")
+	f.Add("LIST *\x1fLIST {[\x1fREAD :-\x1fREAD src/light.txt:99999999999-3\x1fSEARCH ANSWER")
+	r := corpus(f, 2)
+	limits := retrieve.DefaultLimits(12)
+	f.Fuzz(func(t *testing.T, text string) {
+		s := open(t, r, 5000)
+		for i, reply := range strings.Split(text, "\x1f") {
+			if i == limits.Replies {
+				break
+			}
+			p := limits.Parse(reply)
+			if len(p.Requests) > limits.Requests || p.Answered && len(p.Requests) > 0 ||
+				!p.Answered && len(p.Requests) == 0 && p.Problem == "" {
+				t.Fatalf("%q: %+v", reply, p)
+			}
+			limits.LastAnswer(reply)
+			if p.Answered {
+				s.Unsupported(i+1, p.Answer)
+				continue
+			}
+			if err := s.Follow(t.Context(), i+1, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		requireShown(t, r, s.Shown())
+	})
+}

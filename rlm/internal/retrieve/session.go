@@ -1,0 +1,363 @@
+package retrieve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/perdure/perdure/internal/corpus/folders"
+	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/nearest"
+	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/plan"
+	"github.com/perdure/perdure/rlm/internal/quote"
+)
+
+// Config configures a [Session].
+type Config struct {
+	Limits
+	// Question is what the passages at the beginning are searched for.
+	Question string
+	Reader   *pack.Reader
+	// Find returns the best passages of the context, at most n.
+	Find func(ctx context.Context, query string, n int) ([]model.Citation, error)
+	// Room is how many bytes of a request there are for folders, passages, replies and
+	// results.
+	Room int
+}
+
+// leastRoom is the room with which a session ends, in bytes.
+const leastRoom = 600
+
+// Session is one retrieval: what the model was shown so far. The same replies lead to the
+// same requests, so that an interrupted session is repeated from its replies. It serves
+// one goroutine.
+type Session struct {
+	cfg   Config
+	files []pack.File
+	text  strings.Builder // of all requests, behind the question
+	left  int             // bytes of the room
+	shown []excerpt
+	// Searches and Ranges count what was carried out.
+	Searches, Ranges int
+}
+
+// excerpt is text that was shown. Of a cut one, the last line is not whole.
+type excerpt struct {
+	model.Document
+	cut bool
+}
+
+// Open begins a session with the folders of the context and the best passages.
+func Open(ctx context.Context, cfg Config) (*Session, error) {
+	s := &Session{cfg: cfg, left: cfg.Room}
+	for _, f := range cfg.Reader.Manifest().Files {
+		if f.Length > 0 {
+			s.files = append(s.files, f)
+		}
+	}
+	s.write("\n\n=== folders ===\n%s=== end of folders ===\n", folders.Describe(s.files, cfg.Room/10))
+	s.write("\n=== best passages for the question ===\n")
+	if err := s.search(ctx, cfg.Question, cfg.FirstResults, cfg.Room/3); err != nil {
+		return nil, err
+	}
+	s.write("=== end of passages ===\n")
+	return s, nil
+}
+
+func (s *Session) write(format string, args ...any) {
+	n := s.text.Len()
+	fmt.Fprintf(&s.text, format, args...)
+	s.left -= s.text.Len() - n
+}
+
+// Full reports whether there is no room for further results.
+func (s *Session) Full() bool { return s.left < leastRoom }
+
+// Prompt returns the prompt for a reply, counted from 1: the question, what was shown, and
+// how many replies are left.
+func (s *Session) Prompt(reply int, last bool) string {
+	state := fmt.Sprintf("\nThis is reply %d of at most %d: write requests, or ANSWER and the answer.", reply,
+		s.cfg.Replies)
+	if last {
+		state = fmt.Sprintf("\nThis is reply %d and the last one: write ANSWER and the answer. Requests are not carried "+
+			"out any more.", reply)
+	}
+	return s.cfg.Question + s.text.String() + state
+}
+
+// Follow carries out the requests of a reply and adds the results to the prompt, or a
+// message about what is wrong with it. Errors are those of the context.
+func (s *Session) Follow(ctx context.Context, reply int, r Reply) error {
+	s.write("\n=== your reply %d ===\n", reply)
+	for _, req := range r.Requests {
+		s.write("%s\n", clip.Bytes(req.String(), 2*s.cfg.QueryBytes))
+	}
+	s.write("=== results of reply %d ===\n", reply)
+	for i, req := range r.Requests {
+		if err := s.carryOut(ctx, req, max(s.left-leastRoom, 0)/(len(r.Requests)-i)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.Problem != "":
+		s.write("(Not understood: %s. A request is a line SEARCH words, LIST folder/ or READ file:FIRST-LAST; an answer "+
+			"begins with the line ANSWER.)\n", clip.Bytes(r.Problem, 300))
+	case r.Early:
+		s.write("(The answer behind the requests was ignored: answer when you have seen the results.)\n")
+	}
+	if r.MoreRequests > 0 {
+		s.write("(%s not carried out: a reply has at most %d.)\n", human.Count(r.MoreRequests, "request"), s.cfg.Requests)
+	}
+	s.write("=== end of results ===\n")
+	return nil
+}
+
+// Unsupported asks for an answer again whose quotes are not in what was shown.
+func (s *Session) Unsupported(reply int, text string) (problem bool) {
+	_, quotes := quote.Parse(text)
+	var wrong []string
+	for _, q := range quotes {
+		if _, ok := quote.Find(q, s.Shown()); !ok && len(wrong) < 10 {
+			wrong = append(wrong, "[^"+q.Label+"]")
+		}
+	}
+	why := "These quotes are not in the text that you were shown: " + strings.Join(wrong, ", ") + "."
+	switch {
+	case len(quotes) == 0:
+		why = "The answer has no quotes."
+	case len(wrong) == 0:
+		return false
+	}
+	s.write("\n=== your reply %d ===\n%s\n=== end of reply ===\n(%s Write the whole answer again with quotes copied "+
+		"from the text, or ask for more.)\n", reply, clip.Bytes(text, max(s.left/4, leastRoom)), why)
+	return true
+}
+
+// carryOut writes the result of a request in at most room bytes.
+func (s *Session) carryOut(ctx context.Context, r Request, room int) error {
+	if room < leastRoom {
+		s.write("(%s: no room is left for results; answer now.)\n", clip.Bytes(r.String(), 100))
+		return nil
+	}
+	switch r.Kind {
+	case Search:
+		s.Searches++
+		s.write("passages for %q:\n", r.Text)
+		return s.search(ctx, r.Text, s.cfg.Results, room)
+	case List:
+		s.list(r.Text, room)
+		return nil
+	}
+	s.Ranges++
+	return s.read(r, room)
+}
+
+// search shows the best passages for a query.
+func (s *Session) search(ctx context.Context, query string, n, room int) error {
+	found, err := s.cfg.Find(ctx, query, n)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		s.write("(nothing found; try other words)\n")
+	}
+	end := s.left - room
+	for i, c := range found {
+		if s.wasShown(c) {
+			s.write("=== %q lines %d-%d === (shown above)\n", c.File, c.StartLine, c.EndLine)
+			continue
+		}
+		text, within := cutLines(c.Text, min(s.cfg.PassageBytes, s.left-end-len(c.File)-100))
+		if text == "" {
+			s.write("(%s not shown: no room)\n", human.Count(len(found)-i, "passage"))
+			break
+		}
+		s.show(excerpt{model.Document{File: c.File, StartLine: c.StartLine, Text: text}, within})
+	}
+	return nil
+}
+
+// show shows text of a file.
+func (s *Session) show(d excerpt) {
+	s.shown = append(s.shown, d)
+	s.write("=== %q lines %d-%d ===\n%s\n", d.File, d.StartLine, d.EndLine(), strings.TrimSuffix(d.Text, "\n"))
+}
+
+// wasShown reports whether all lines of a passage were shown.
+func (s *Session) wasShown(c model.Citation) bool {
+	return slices.ContainsFunc(s.shown, func(d excerpt) bool {
+		return d.File == c.File && d.StartLine <= c.StartLine && c.EndLine <= d.EndLine() && strings.Contains(d.Text, c.Text)
+	})
+}
+
+// cutLines returns the first lines of a text that have at most n bytes together, or the
+// beginning of a first line that is longer; within is set then.
+func cutLines(text string, n int) (first string, within bool) {
+	switch {
+	case n <= 0:
+		return "", false
+	case len(text) <= n:
+		return text, false
+	}
+	if i := strings.LastIndexByte(text[:n+1], '\n'); i > 0 {
+		return text[:i], false
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n], true
+}
+
+// list shows what is in a folder, or the files of a pattern.
+func (s *Session) list(name string, room int) {
+	entries := folders.List(s.files, name)
+	if strings.ContainsAny(name, "*?[{") {
+		names := make([]string, len(s.files))
+		for i, f := range s.files {
+			names[i] = f.Name
+		}
+		entries = nil
+		for _, i := range plan.Match(names, name) {
+			entries = append(entries, folders.File(s.files[i]))
+		}
+	}
+	s.write("in %q:\n", clip.Bytes(name, s.cfg.QueryBytes))
+	if len(entries) == 0 {
+		s.write("(no files; names are as in the passages and listings above)\n")
+	}
+	end := s.left - room
+	for i, e := range entries {
+		if i == s.cfg.Entries || s.left-end < len(e)+100 {
+			s.write("(and %d more; the limit is %d entries, or less where no room is left: name a folder in it, or a pattern)\n",
+				len(entries)-i, s.cfg.Entries)
+			return
+		}
+		s.write("%s", e)
+	}
+}
+
+// read shows lines of a file.
+func (s *Session) read(r Request, room int) error {
+	start := max(r.Start, 1)
+	lines := s.cfg.RangeLines
+	if r.End > 0 {
+		lines = min(lines, max(r.End-start+1, 1))
+	}
+	most := int64(min(s.cfg.RangeBytes, room-300))
+	name := s.named(r.Text)
+	d, err := s.cfg.Reader.Range(name, start, lines, most)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.write("(there is no file %q%s)\n", clip.Bytes(r.Text, s.cfg.QueryBytes), s.similar(r.Text))
+		return nil
+	case errors.Is(err, pack.ErrRange):
+		f, _ := s.cfg.Reader.File(name)
+		s.write("(%q has %s)\n", name, human.Count(f.Lines, "line"))
+		return nil
+	case err != nil:
+		return err
+	}
+	f, _ := s.cfg.Reader.File(name)
+	end := d.EndLine()
+	s.show(excerpt{d, !strings.HasSuffix(d.Text, "\n") && (int64(end) < f.Lines || int64(len(d.Text)) >= most)})
+	if int64(end) < f.Lines && (r.End == 0 || end < r.End) {
+		s.write("(cut behind line %d of %d: a range has at most %d lines and %d bytes; READ %s:%d- goes on)\n", end,
+			f.Lines, s.cfg.RangeLines, s.cfg.RangeBytes, name, end+1)
+	}
+	return nil
+}
+
+// named returns the name of the one file that a shortened name stands for.
+func (s *Session) named(name string) string {
+	if _, ok := s.cfg.Reader.File(name); ok {
+		return name
+	}
+	found := s.ending(name)
+	if len(found) != 1 {
+		return name
+	}
+	return found[0]
+}
+
+// ending returns the files whose names end with a name, at most three.
+func (s *Session) ending(name string) []string {
+	var out []string
+	suffix := "/" + strings.TrimPrefix(strings.TrimPrefix(name, "./"), "/")
+	for _, f := range s.files {
+		if strings.HasSuffix("/"+f.Name, suffix) && len(out) < 3 {
+			out = append(out, f.Name)
+		}
+	}
+	return out
+}
+
+// similar names files that may have been meant.
+func (s *Session) similar(name string) string {
+	if found := s.ending(name); len(found) > 0 {
+		return "; there is " + strings.Join(found, ", ")
+	}
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	var names []string
+	for _, f := range s.files {
+		if len(names) < 10_000 {
+			names = append(names, f.Name[strings.LastIndexByte(f.Name, '/')+1:])
+		}
+	}
+	if near, ok := nearest.ByEdits(base, names); ok {
+		return "; there is " + strings.Join(s.ending(near), ", ")
+	}
+	return ""
+}
+
+// Shown returns the text that the model was shown, neighbouring lines of a file as one
+// document.
+func (s *Session) Shown() []model.Document {
+	list := slices.Clone(s.shown)
+	slices.SortStableFunc(list, func(a, b excerpt) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.StartLine, b.StartLine))
+	})
+	var joined []excerpt
+	for _, d := range list {
+		if n := len(joined) - 1; n >= 0 && joined[n].File == d.File {
+			if both, ok := join(joined[n], d); ok {
+				joined[n] = both
+				continue
+			}
+		}
+		joined = append(joined, d)
+	}
+	out := make([]model.Document, len(joined))
+	for i, d := range joined {
+		out[i] = d.Document
+	}
+	return out
+}
+
+// join returns the lines of two excerpts of a file as one if the second begins within the
+// first or right behind it. Lines that both have must be the same: they are not if one
+// was cut.
+func join(a, b excerpt) (excerpt, bool) {
+	first, second := lines(a.Text), lines(b.Text)
+	at := b.StartLine - a.StartLine
+	if at > len(first) || at == len(first) && a.cut {
+		return a, false
+	}
+	common := min(len(first)-at, len(second))
+	if !slices.Equal(first[at:at+common], second[:common]) {
+		return a, false
+	}
+	if common < len(second) {
+		a.Text, a.cut = strings.Join(append(slices.Clone(first), second[common:]...), "\n"), b.cut
+	}
+	return a, true
+}
+
+func lines(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }

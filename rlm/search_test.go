@@ -1,0 +1,193 @@
+package rlm_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/model/extract"
+)
+
+// coast is a context of which one file says where the light is.
+func coast() []file {
+	var files []file
+	for i := range 400 {
+		files = append(files, file{fmt.Sprintf("log/day%03d.txt", i), fmt.Sprintf("Day %d on the coast.\n", i) +
+			strings.Repeat("The boats went out and came back, and nothing else was seen of the sea.\n", 60)})
+	}
+	files[7].text = strings.Repeat("Nothing.\n", 3000)
+	return append(files, file{"chart/lights.txt", "Lights of the coast.\n\n" +
+		"The harbour light stands on the northern\nmole."})
+}
+
+// searching searches for light, reads a range, makes a mistake, and answers with one quote
+// that is there and one that is not, then with the first alone.
+const searching = `replies:
+- {match: 'northern mole, says the chart', text: "ANSWER\nOn the northern mole. [^1]\n\n[^1]: chart/lights.txt:3-4\n> The harbour light stands on the northern mole."}
+- {match: 'Not understood: no line begins', text: "ANSWER\nOn the northern mole, says the chart [^1] and [^2].\n\n[^1]: chart/lights.txt:3-4\n> The harbour light stands on the northern mole.\n\n[^2]: chart/lights.txt:1\n> Lights of the whole coast."}
+- {match: 'range has at most', text: "I think it is there."}
+- {match: 'passages for .harbour light.', text: "READ log/day007.txt:1-9999\nREAD log/day007.txt"}
+- {match: 'SEARCH words', text: "SEARCH harbour light\nLIST chart/"}
+`
+
+// searchConfig is a run that searches.
+func searchConfig(name string) M {
+	return M{"model": name, "planner": "search", "context_window": 16_000}
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, searching)
+	b := newBench(t, m)
+	tree := b.launch("Where is the harbour light?", b.put(coast()...), searchConfig("openai:m"))
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Completed || root.Result != "On the northern mole. [^1]" {
+		t.Fatalf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	b.asks(server, tree.ID, 5)
+	d := data(t, &root)
+	if len(d.Citations) < 3 || d.QuotesDropped != 0 {
+		t.Fatalf("%d quotes dropped, citations %+v", d.QuotesDropped, d.Citations)
+	}
+	if q := d.Citations[0]; q.Kind != model.CitedQuote || q.File != "chart/lights.txt" || q.StartLine != 3 ||
+		q.EndLine != 4 || q.Text != "The harbour light stands on the northern\nmole." {
+		t.Errorf("the quote is %+v", q)
+	}
+	if !slices.ContainsFunc(d.Notes, func(n string) bool { return strings.HasPrefix(n, "found by retrieval: text of ") }) {
+		t.Errorf("notes: %q", d.Notes)
+	}
+}
+
+// Past the last reply only an answer is asked for.
+func TestSearchEnds(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+- {match: 'is reply 3 and the last one', text: "It is nowhere."}
+- {repeat: -1, text: "SEARCH {{n}}"}`)
+	b := newBench(t, m)
+	config := searchConfig("openai:m")
+	config["search_replies"] = 3
+	tree := b.launch("Where is the harbour light?", b.put(coast()...), config)
+	_, root := b.finish(tree.ID, 1)
+	b.asks(server, tree.ID, 3)
+	if d := data(t, &root); root.Result != "It is nowhere." || !slices.Contains(d.Notes, "no quote supports the answer") {
+		t.Errorf("%q, %q, %+v", root.Result, d.Notes, root.Error)
+	}
+}
+
+// Without a planner, a search is chosen when a run would read the context in too many calls,
+// and when the budget does not pay for that.
+func TestSearchIsChosen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"openai:m": echo(t)})
+	id := b.put(coast()...)
+	for _, c := range []struct {
+		config M
+		why    string
+	}{
+		{M{"context_window": 8000, "answer_tokens": 1000}, "more than 60 calls (see --search-above)"},
+		{M{"context_window": 8000, "answer_tokens": 1000, "search_above": -1}, ""},
+		{M{"context_window": 8000, "answer_tokens": 1000, "search_above": 1000}, ""},
+		{M{"context_window": 8000, "answer_tokens": 1000, "planner": "split"}, ""},
+		{M{"context_window": 8000, "answer_tokens": 1000, "merge": "summarize"}, ""},
+		{M{"context_window": 8000, "answer_tokens": 1000, "strategy": "sequential"}, ""},
+		{M{"context_window": 8000, "answer_tokens": 1000, "sub_model": extract.Name}, ""},
+		{M{"context_window": 64_000}, ""},
+		{M{"context_window": 64_000, "budget_calls": 12}, "more than the budget of 12 calls"},
+		{M{"context_window": 64_000, "budget_tokens": 100_000}, "more than the budget of 100000 tokens"},
+		{M{"model": extract.Name}, ""},
+	} {
+		if c.config["model"] == nil {
+			c.config["model"] = "openai:m"
+		}
+		tree := b.launch("Where is the harbour light?", id, c.config)
+		text := string(tree.Config)
+		if chosen := strings.Contains(text, `"planner":"search"`); chosen != (c.why != "") || !strings.Contains(text, c.why) {
+			t.Errorf("%v: %s", c.config, text)
+		}
+	}
+}
+
+// A search that failed is retried from its replies.
+func TestRetriedSearchKeepsReplies(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+- {match: 'passages for .two.', status: 400, message: no, repeat: 1}
+- {match: 'passages for .two.', text: "ANSWER\nDone. [^1]\n[^1]: chart/lights.txt:1\n> Lights of the coast."}
+- {match: 'passages for .one.', text: "SEARCH two"}
+- {text: "SEARCH one"}`)
+	b := newBench(t, m)
+	tree := b.launch("Where is the harbour light?", b.put(coast()...), searchConfig("openai:m"))
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Failed {
+		t.Fatalf("tree is %s: %+v", got.State, root)
+	}
+	b.ok(b.store.RetryTask(t.Context(), root.ID))
+	if _, root = b.finish(tree.ID, 1); root.Result != "Done. [^1]" {
+		t.Errorf("the result is %q, %+v", root.Result, root.Error)
+	}
+	if n := server.Ledger().Totals().Started; n != 4 {
+		t.Errorf("%d requests, want 4: each search once, the refused one, and the answer", n)
+	}
+}
+
+// TestDeathWhileSearching kills the process at each request of a search: the answer is the
+// same, and no request whose answer arrived is made again.
+func TestDeathWhileSearching(t *testing.T) {
+	t.Parallel()
+	for _, after := range []bool{false, true} {
+		t.Run(fmt.Sprintf("after the answer %v", after), func(t *testing.T) {
+			t.Parallel()
+			m := &mortal{Model: script(t, searching)}
+			b := newBench(t, models{"mock:m": m})
+			tree := b.launch("Where is the harbour light?", b.put(coast()...), searchConfig("mock:m"))
+			deaths := 0
+			for !b.die(m, tree.ID, 2, after) {
+				deaths++
+				b.close()
+				b.open()
+			}
+			root, err := b.store.Task(t.Context(), tree.Root)
+			b.ok(err)
+			if root.Result != "On the northern mole. [^1]" || deaths < 2 {
+				t.Errorf("after %d deaths the result is %q, %+v", deaths, root.Result, root.Error)
+			}
+			if got := m.Ledger().Repeated(); len(got) != 0 || m.Ledger().Totals().Finished != 5 {
+				t.Errorf("asked again: %+v of %+v", got, m.Ledger().Totals())
+			}
+		})
+	}
+}
+
+func TestSearchRefusals(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"openai:m": echo(t)})
+	id := b.put(coast()...)
+	for _, c := range []struct {
+		config  M
+		context string
+		want    string
+	}{
+		{M{}, "", "there is no context to search"},
+		{M{"batch": true}, id, "planner: a batch reads each file"},
+		{M{"model": extract.Name}, id, "ranks passages without a search"},
+		{M{"samples": 2}, id, "gives one answer"},
+		{M{"merge": "vote"}, id, "gives one answer"},
+		{M{"min_score": 50}, id, "are not judged"},
+		{M{"strategy": "sequential"}, id, "no parts to run in a strategy"},
+		{M{"search_replies": 13}, id, "search_replies: 13 is not between 1 and 12"},
+		{M{"search_above": -2}, id, "search_above: -2"},
+		{M{"context_window": 2000}, id, "there is room for "},
+	} {
+		c.config["planner"] = "search"
+		if c.config["model"] == nil {
+			c.config["model"] = "openai:m"
+		}
+		if _, err := b.tryLaunch("Where?", c.context, c.config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.config, err, c.want)
+		}
+	}
+}
