@@ -168,6 +168,36 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
+// Leases and sessions do not depend on the clock: when it was set back, so that all times in the
+// store are in the future, a task of a living session is not taken over, that of a dead one is
+// at once, and the late result of the dead one is refused.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
+		s, other := testdb.Open(t, cfg), testdb.Open(t, cfg)
+		r := leased(t, s, perdure.TreeSpec{})
+		heir := openSession(t, other)
+		const year = "31536000000000"
+		change(t, s, `UPDATE session SET started_at = started_at + `+year+`, seen_at = seen_at + `+year)
+		if got := claim(t, heir, 10); len(got) != 0 {
+			t.Fatal("a lease of a living session was taken over")
+		}
+		if err := r.ss.Die(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l := claimOne(t, heir)
+		if l.Task.ID != r.tree.Root || l.Fence() <= r.root.Fence() {
+			t.Errorf("took over %s with fence %d after %d", l.Task.ID, l.Fence(), r.root.Fence())
+		}
+		wantCode(t, "a late result", r.root.Complete(t.Context(), perdure.Result{Text: "late"}), perdure.CodeLeaseLost)
+		complete(t, l, "done")
+		if got := readTask(t, other, r.tree.Root).Result; got != "done" {
+			t.Errorf("the result is %q", got)
+		}
+		sound(t, s)
+	})
+}
+
 // Those who look at once whether a session lives do not see each other.
 func TestLookingTogether(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/loops"
@@ -57,21 +58,33 @@ var errNotRegular = errors.New("not a regular file")
 func (s *source) read(name string) ([]byte, error) {
 	s.used[name] = true
 	info, err := s.root.Stat(filepath.FromSlash(name))
-	if err != nil {
+	if err := usable(info, err); err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, errNotRegular // opening a pipe would block
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("it has %d bytes, the limit is %d", info.Size(), maxFile)
-	}
-	f, err := s.root.Open(filepath.FromSlash(name))
+	// It can be another file now: a pipe must not block.
+	f, err := s.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	info, err = f.Stat()
+	if err := usable(info, err); err != nil {
+		return nil, err
+	}
 	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+// usable returns an error if a file cannot be read as a whole.
+func usable(info fs.FileInfo, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errNotRegular
+	case info.Size() > maxFile:
+		return fmt.Errorf("it has %d bytes, the limit is %d", info.Size(), maxFile)
+	}
+	return nil
 }
 
 // list returns the regular files of the folder by name.

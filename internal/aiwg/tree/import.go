@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -208,11 +209,11 @@ func (r *reader) readFile() error {
 // nearFiles adds the checkpoints and the history in the folder of a state to the files.
 func (r *reader) nearFiles(name string) {
 	dir := path.Dir(name)
-	if _, err := os.Lstat(filepath.Join(r.src.abs, filepath.FromSlash(path.Join(dir, historyFile)))); err == nil {
+	if _, err := r.src.root.Lstat(filepath.FromSlash(path.Join(dir, historyFile))); err == nil {
 		r.files = append(r.files, path.Join(dir, historyFile))
 	}
 	dir = path.Join(dir, checksFolder)
-	entries, _ := os.ReadDir(filepath.Join(r.src.abs, filepath.FromSlash(dir))) // mostly there is none
+	entries, _ := fs.ReadDir(r.src.root.FS(), dir) // mostly there is none
 	for _, e := range entries {
 		if path.Ext(e.Name()) == ".json" {
 			r.files = append(r.files, path.Join(dir, e.Name()))
