@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -40,6 +41,7 @@ func begin(ctx context.Context, r *run) (string, error) {
 	r.note(EventStarted, map[string]any{"loop": ID(&r.l.Tree), "snapshot": id, "files": stats.Files,
 		"left_out": len(stats.LeftOut)})
 	r.noteWithheld()
+	r.noteUnset()
 	return stepBaseline, nil
 }
 
@@ -66,6 +68,10 @@ func baseline(ctx context.Context, r *run) (string, error) {
 	out := &state.Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check.Check,
 		Metrics: metrics, Warnings: r.state.Run.Warnings}
 	rate(out, check.report, nil, nil)
+	if text := r.missing(&check.Check); text != "" {
+		out.Warnings = append(out.Warnings, text)
+		r.note(EventWarning, map[string]any{"iteration": 0, "kind": "environment", "message": text})
+	}
 	ended := time.Now().UTC()
 	it, err := out.Row(record.IterationKept, r.l.Task.ID)
 	if err != nil {
@@ -92,7 +98,8 @@ func next(ctx context.Context, r *run) (string, error) {
 	}
 	if r.loop.Iteration >= r.cfg.MaxIterations {
 		r.state.Verdict = string(record.Failed)
-		r.state.Reason = fmt.Sprintf("the check does not pass after %d iterations, which is the limit", r.loop.Iteration)
+		r.state.Reason = fmt.Sprintf("the check does not pass after %s, which is the limit",
+			human.Count(int64(r.loop.Iteration), "iteration"))
 		return stepSelect, nil
 	}
 	if r.loop.Iteration > 0 && r.loop.Iteration%sweepEvery == 0 {
@@ -101,6 +108,7 @@ func next(ctx context.Context, r *run) (string, error) {
 	if gate, err := r.budget(ctx); gate != "" || err != nil {
 		return gate, err
 	}
+	r.noteUnset()
 	r.loop.Iteration++
 	r.firstAgent()
 	r.state.Run = state.Turn{Number: r.loop.Iteration}

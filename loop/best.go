@@ -16,6 +16,7 @@ import (
 // complete runs the check once more on what is there: what passed once by chance
 // does not end the loop.
 func complete(ctx context.Context, r *run) (string, error) {
+	r.noteUnset()
 	check, err := r.compareWork(ctx)
 	if err != nil {
 		return "", err
@@ -140,6 +141,9 @@ func finish(ctx context.Context, r *run) (string, error) {
 		s.Verdict = string(record.Aborted)
 	}
 	r.loop.Status = record.Status(s.Verdict)
+	if err := r.withMissing(ctx); err != nil {
+		return "", err
+	}
 	_, err := r.ask(ctx, hook.LoopComplete, s.Reason,
 		map[string]any{"status": s.Verdict, "total_iterations": r.loop.Iteration,
 			"selected_iteration": s.Selected, "selection_reason": s.SelectedReason})

@@ -241,6 +241,9 @@ func (r *run) describe(out *state.Outcome) string {
 	for _, id := range out.Check.Failing[:min(len(out.Check.Failing), 10)] {
 		b.WriteString("\n- fails: " + id)
 	}
+	if text := r.missing(&out.Check); text != "" {
+		b.WriteString("\n- " + text)
+	}
 	for _, g := range out.Regressions {
 		fmt.Fprintf(&b, "\n- %s (%s): %s", g.Type, g.Severity, g.Text)
 		for _, id := range g.Tests[:min(len(g.Tests), 10)] {

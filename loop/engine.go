@@ -134,6 +134,10 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	if err != nil {
 		return perdure.Tree{}, err
 	}
+	if cfg.GateTimeout < 0 { // stored ones stand for no limit
+		return perdure.Tree{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop",
+			Msg: fmt.Sprintf("gate_timeout is %s, must be 0 (no limit) or longer", cfg.GateTimeout)}
+	}
 	if err := e.available(&cfg); err != nil {
 		return perdure.Tree{}, err
 	}

@@ -1,11 +1,17 @@
 package loop
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/loop/record"
 )
 
 const (
@@ -31,6 +37,48 @@ func (r *run) noteWithheld() {
 	for i, name := range r.state.Withheld {
 		r.state.Withheld[i] = clip.Bytes(name, maxNameBytes)
 	}
+}
+
+// noteUnset records the names of --env and loop.env that stand for no variable, when they
+// change.
+func (r *run) noteUnset() {
+	unset := environ.Unset(os.Environ(), r.cfg.Env)
+	if len(unset) > 0 && !slices.Equal(unset, r.state.Unset) {
+		r.note(EventWithheld, map[string]any{"unset": unset})
+	}
+	r.state.Unset = unset
+}
+
+// missing returns a sentence about the variables that a failing check does not get and that its
+// output names; empty if there are none.
+func (r *run) missing(c *state.Check) string {
+	if c.Passed {
+		return ""
+	}
+	names := environ.Named(environ.Withheld(os.Environ(), r.cfg.Env),
+		slices.Concat([]string{c.Output}, c.Messages, c.Broken)...)
+	if len(names) == 0 {
+		return ""
+	}
+	names = names[:min(len(names), maxShown)]
+	return fmt.Sprintf("the output of the check names variables that checks do not get: %s; `--env %s` passes them",
+		strings.Join(names, ", "), strings.Join(names, ","))
+}
+
+// withMissing adds the variables that the check of the last iteration misses to the reason for
+// which the loop failed.
+func (r *run) withMissing(ctx context.Context) error {
+	if r.state.Verdict != string(record.Failed) {
+		return nil
+	}
+	last, err := r.past(ctx, 1)
+	if err != nil || len(last) == 0 {
+		return err
+	}
+	if text := r.missing(&last[0].Check); text != "" {
+		r.state.Reason += "; " + text
+	}
+	return nil
 }
 
 // inherited returns the names of the variables that the agents of the loop get for their

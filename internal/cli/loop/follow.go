@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/gate"
 	"github.com/perdure/perdure/internal/loop/state"
-	"github.com/perdure/perdure/internal/text/human"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
@@ -179,149 +177,6 @@ func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.Tr
 		c.Note("waiting for an answer; Ctrl-C stops, and `perdure loop resume %s` continues", name(ctx, b, id))
 	}
 	return how.noWait, nil
-}
-
-// line returns an event as one line, or "" for events that are not shown.
-func (c *commands) line(e *perdure.Event) string {
-	var d struct {
-		Iteration   int     `json:"iteration"`
-		Agent       string  `json:"agent"`
-		Passed      bool    `json:"passed"`
-		Skipped     bool    `json:"skipped"`
-		Quality     *int    `json:"quality"`
-		Failing     int     `json:"failing"`
-		Regressions int     `json:"regressions"`
-		Reason      string  `json:"reason"`
-		Why         string  `json:"why"`
-		Until       string  `json:"until"`
-		Text        string  `json:"text"`
-		Message     string  `json:"message"`
-		Files       float64 `json:"files"`
-		Status      string  `json:"status"`
-		Diagnosis   string  `json:"diagnosis"`
-		Answer      string  `json:"answer"`
-		By          string  `json:"by"`
-		Used        float64 `json:"used_percent"`
-		Source      string  `json:"source"`
-		Level       string  `json:"risk_level"`
-		Target      string  `json:"target"`
-		Stop        bool    `json:"stop"`
-		Gate        int     `json:"gate"`
-		PID         int     `json:"pid"`
-		Program     string  `json:"program"`
-		From        string  `json:"from"`
-		To          string  `json:"to"`
-
-		Variables int64    `json:"variables"`
-		Names     []string `json:"names"`
-
-		Changes []record.FieldChange `json:"changes"`
-	}
-	if json.Unmarshal(e.Data, &d) != nil {
-		return ""
-	}
-	switch e.Kind {
-	case loop.EventStarted:
-		return "baseline: snapshot of " + human.Count(int64(d.Files), "file") + "; running the check"
-	case loop.EventWithheld:
-		return c.Err.Safe(withheld(d.Variables, d.Names))
-	case loop.EventIteration:
-		return fmt.Sprintf("iteration %d: %s started", d.Iteration, c.Err.Safe(d.Agent))
-	case loop.EventMeasured:
-		if d.Skipped {
-			return fmt.Sprintf("iteration %d: check was not run", d.Iteration)
-		}
-		return measured(d.Iteration, d.Passed, d.Failing, d.Regressions, d.Quality)
-	case loop.EventRegression:
-		return c.Err.Bold(fmt.Sprintf("iteration %d: regression: %s", d.Iteration, c.Err.Safe(d.Text)))
-	case loop.EventRecovery:
-		return fmt.Sprintf("iteration %d: diagnosis %s", d.Iteration, d.Diagnosis)
-	case loop.EventRisky:
-		answer := map[string]string{"": "observed", "allow": "allowed", "warn": "allowed with a warning",
-			"gate": "sent to a gate", "block": "denied"}[d.Answer]
-		return fmt.Sprintf("iteration %d: risky tool call (%s), %s: %s", d.Iteration, c.Err.Safe(d.Level), answer,
-			c.Err.Safe(d.Target))
-	case loop.EventLevel:
-		if d.From == "" {
-			return "" // the first level
-		}
-		return fmt.Sprintf("iteration %d: reminders are now %s (%s)", d.Iteration, c.Err.Safe(d.To), c.Err.Safe(d.Reason))
-	case loop.EventReassigned:
-		return fmt.Sprintf("iteration %d: %s takes over: %s", d.Iteration, c.Err.Safe(d.Agent), c.Err.Safe(d.Why))
-	case loop.EventContext:
-		what := "work recorded"
-		if d.Stop {
-			what = "continuing in a new session"
-		}
-		return fmt.Sprintf("iteration %d: %.0f%% of the agent's context used (%s); %s", d.Iteration, d.Used,
-			c.Err.Safe(d.Source), what)
-	case loop.EventReverted:
-		return fmt.Sprintf("iteration %d: undone: %s", d.Iteration, c.Err.Safe(d.Why))
-	case loop.EventWaiting:
-		return fmt.Sprintf("iteration %d: waiting until %s (%s)", d.Iteration, local(d.Until), c.Err.Safe(d.Why))
-	case loop.EventAgentError, loop.EventWarning:
-		return fmt.Sprintf("iteration %d: %s", d.Iteration, c.Err.Safe(d.Message))
-	case loop.EventPaused:
-		return "paused: " + c.Err.Safe(d.Reason)
-	case loop.EventResumed:
-		return "resumed"
-	case record.EventReopened:
-		return "resumed after its end"
-	case record.EventConfigured:
-		return "changed: " + c.Err.Safe(changed(d.Changes))
-	case loop.EventSelected:
-		return c.Err.Safe(d.Reason)
-	case perdure.EventLoopGateRefused:
-		return c.Err.Safe(fmt.Sprintf("gate %d: refused an answer of %s: %s", d.Gate, process(d.PID, d.Program), d.Why))
-	case perdure.EventLoopGateAnswered:
-		return strings.TrimSpace(fmt.Sprintf("answered: %s %s", d.Answer, c.Err.Safe(d.Reason)))
-	default:
-		return ""
-	}
-}
-
-// process returns words for a process; 0 is one that is not known.
-func process(pid int, program string) string {
-	if pid == 0 {
-		return "an unknown process"
-	}
-	return fmt.Sprintf("process %d (%s)", pid, program)
-}
-
-// withheld says how many variables agents and checks do not get, with some of the names.
-func withheld(number int64, names []string) string {
-	text := fmt.Sprintf("environment: %s not passed to agents and checks", human.Count(number, "variable"))
-	if len(names) > 0 {
-		text += ", among them " + strings.Join(names, ", ") + "; --env NAME or the setting loop.env passes a variable"
-	}
-	return text
-}
-
-func measured(iteration int, passed bool, failing, regressions int, quality *int) string {
-	text := fmt.Sprintf("iteration %d: check ", iteration)
-	switch {
-	case passed:
-		text += "passes"
-	case failing > 0:
-		text += "fails (" + human.Count(failing, "test") + ")"
-	default:
-		text += "fails"
-	}
-	if quality != nil {
-		text += fmt.Sprintf(", quality %d%%", *quality)
-	}
-	if regressions > 0 {
-		text += ", " + human.Count(regressions, "regression")
-	}
-	return text
-}
-
-func local(text string) string {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return text
-	}
-	return t.Local().Format(time.TimeOnly)
 }
 
 // conclude prints the state of a loop and returns its exit status.

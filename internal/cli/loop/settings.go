@@ -1,7 +1,11 @@
 package loop
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
@@ -31,6 +35,9 @@ func (c *commands) settings(cmd *cobra.Command, kind string) (config.Config, err
 	if f := cmd.Flags().Lookup("max-iterations"); f != nil && f.Changed && f.Value.String() == "0" {
 		return config.Config{}, env.UsageError("", "--max-iterations is 0, must be 1 to %d", config.MaxIterationsCap)
 	}
+	if err := checkTimes(cmd); err != nil {
+		return config.Config{}, err
+	}
 	l, err := c.Load(cmd)
 	if err != nil {
 		return config.Config{}, err
@@ -51,6 +58,26 @@ func (c *commands) settings(cmd *cobra.Command, kind string) (config.Config, err
 		set.Waivers = append(set.Waivers, config.Waiver(w))
 	}
 	return set, err
+}
+
+// checkTimes returns an error if a flag is a negative time other than the one for no limit.
+func checkTimes(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		t, notTime := time.ParseDuration(f.Value.String())
+		if f.Value.Type() != "duration" || notTime != nil || t >= 0 || err != nil {
+			return
+		}
+		none := "-1s" // as the help says
+		if f.Name == "gate-timeout" {
+			none = "0"
+		}
+		if t.String() != none {
+			err = env.UsageError(fmt.Sprintf("--%s %s stands for no limit", f.Name, none),
+				"--%s is %s, which is not longer than 0", f.Name, t)
+		}
+	})
+	return err
 }
 
 // settingsOf returns the settings of the section loop as a configuration.

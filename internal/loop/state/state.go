@@ -33,6 +33,8 @@ type State struct {
 	// Withheld are the first names of variables of the environment that neither agents nor
 	// checks get.
 	Withheld []string `json:"withheld,omitempty"`
+	// Unset are the names of loop.env that stood for no variable when they were last read.
+	Unset []string `json:"unset,omitempty"`
 	// Ignored is the blob with the ignored files at the baseline or at the last approval.
 	// NoCleanCopy is why no clean-copy check is possible, FailedSetup the setup command
 	// that failed.

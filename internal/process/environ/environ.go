@@ -32,6 +32,43 @@ func Withheld(env, add []string) []string {
 	return slices.Compact(names)
 }
 
+// Unset returns those of the patterns that match no variable of env.
+func Unset(env, patterns []string) []string {
+	var unset []string
+	for _, p := range patterns {
+		if !slices.ContainsFunc(env, func(v string) bool { return Matches([]string{p}, nameOf(v)) }) {
+			unset = append(unset, p)
+		}
+	}
+	return unset
+}
+
+// Named returns those of the names that occur as words in one of the outputs.
+func Named(names []string, outputs ...string) []string {
+	const shortest = 3 // shorter ones occur by chance
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return len(name) < shortest ||
+			!slices.ContainsFunc(outputs, func(text string) bool { return containsWord(text, name) })
+	})
+}
+
+func containsWord(text, word string) bool {
+	inWord := func(c byte) bool {
+		return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	}
+	for {
+		i := strings.Index(text, word)
+		if i < 0 {
+			return false
+		}
+		end := i + len(word)
+		if (i == 0 || !inWord(text[i-1])) && (end == len(text) || !inWord(text[end])) {
+			return true
+		}
+		text = text[end:] // no name begins within another occurrence
+	}
+}
+
 // Matches reports whether a name matches one of the patterns; see [Base].
 func Matches(patterns []string, name string) bool {
 	l := &list{fold: runtime.GOOS == "windows", names: make(map[string]bool)}

@@ -103,3 +103,22 @@ func TestLikelyNeeded(t *testing.T) {
 		t.Errorf("LikelyNeeded with a limit of 2 = %q", got)
 	}
 }
+
+// TestUnset: patterns that match no variable are returned.
+func TestUnset(t *testing.T) {
+	t.Parallel()
+	got := Unset([]string{"A_B=1", "EMPTY="}, []string{"A_*", "EMPTY", "A", "C_*", "A_B"})
+	if want := []string{"A", "C_*"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestNamed: a name counts where it is a word of an output.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	names := []string{"DB", "DATABASE_URL", "URL", "TOKEN", "KEY_ID", "HOST"}
+	got := Named(names, "MY_TOKEN TOKENS: $DATABASE_URL is not set; DB", "HOSTS\nHOST", "xKEY_ID, KEY_ID_2")
+	if want := []string{"DATABASE_URL", "HOST"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

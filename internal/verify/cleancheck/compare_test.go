@@ -63,7 +63,7 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("no %q in:\n%s", has, text)
 		}
 	}
-	if b.sandboxed() && !strings.Contains(text, "it fails with both") {
+	if b.sandboxed() && !strings.Contains(text, "With both, the check fails, too") {
 		t.Error(text)
 	}
 	if confined := strings.Contains(text, "no network"); confined != b.sandboxed() || v.Differs.Opens ||

@@ -72,10 +72,10 @@ func (d *Differences) Lines() []string {
 	var lines []string
 	switch {
 	case d.Opens:
-		lines = append(lines, "There is no network, and files outside of the copy cannot be written; with both it passes.",
+		lines = append(lines, "There is no network, and files outside cannot be written. With both, the check passes.",
 			"The workspace, and sockets in /tmp and /run, cannot be seen.")
 	case d.Sandbox:
-		lines = append(lines, "There is no network, and files outside of the copy cannot be written; it fails with both.")
+		lines = append(lines, "There is no network, and files outside cannot be written. With both, the check fails, too.")
 	}
 	lines = append(lines, "The folder has another path.",
 		"The home folder and the folder for temporary files are new and empty.")
