@@ -283,6 +283,9 @@ func (a *attempt) merge(ctx context.Context, family []child) error {
 			skipped, len(children), a.l.Task.ID)})
 	}
 	data.addNotes(notBegun(family))
+	if note := family[0].node.Note; note != "" {
+		data.addNotes([]string{note})
+	}
 	if err := a.addLost(ctx, &data, lost); err != nil {
 		return err
 	}

@@ -83,6 +83,8 @@ type node struct {
 	// Replaces is the task without a result that this one was created for: those of
 	// its children that completed count as this one's.
 	Replaces perdure.TaskID `json:"replaces,omitempty"`
+	// Note, only in a first child, is a note for the result of its parent.
+	Note string `json:"note,omitempty"`
 	// Prepared, only in the first child of the root, is what the model
 	// computed over the whole context; see model.Preparer.
 	Prepared json.RawMessage `json:"prepared,omitempty"`

@@ -27,6 +27,10 @@ const (
 	// maxPreviews and previewBytes bound these.
 	maxPreviews  = 3
 	previewBytes = 400
+	// maxPlanPassages and planPassageBytes bound the passages that are shown instead
+	// where the list of files does not fit.
+	maxPlanPassages  = 20
+	planPassageBytes = 1000
 )
 
 // plan asks the model how to break the task down, and does as it says: creates
@@ -47,7 +51,11 @@ func (a *attempt) plan(ctx context.Context) error {
 		return err
 	}
 	var p *plan.Plan
-	q := &question{m: m, req: a.planRequest(rules, t), what: "a plan", check: func(reply string) (problems []string) {
+	req, err := a.planRequest(timed, rules, t)
+	if err != nil {
+		return a.interrupted(timed, err)
+	}
+	q := &question{m: m, req: req, what: "a plan", check: func(reply string) (problems []string) {
 		p, problems = rules.Parse(reply)
 		return problems
 	}}
@@ -63,7 +71,7 @@ func (a *attempt) plan(ctx context.Context) error {
 			"; ")})
 		return a.answer(ctx, calls, data.Notes)
 	case isUnusable:
-		return failf(KindPlan, "%w (%s; --planner split needs no plan)", unusable, rules.Direct)
+		return a.splitInstead(timed, fmt.Sprintf("%s, and %s", strings.Join(unusable.problems, "; "), rules.Direct))
 	case err != nil:
 		return a.interrupted(timed, err)
 	case len(p.Tasks) == 0:
@@ -162,42 +170,12 @@ func planMerges(cfg *Config) []string {
 }
 
 // planRequest asks for a plan.
-func (a *attempt) planRequest(r *plan.Rules, t *plan.Limits) *model.Request {
+func (a *attempt) planRequest(ctx context.Context, r *plan.Rules, t *plan.Limits) (*model.Request, error) {
 	req := &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed, Prompt: a.prompt()}
 	req.System = strings.TrimSpace(req.System + "\n\n" + r.Instruction(t))
-	req.Prompt += a.describeContext()
-	return req
-}
-
-// describeContext lists the files of the task with their sizes and shows how
-// some of them begin.
-func (a *attempt) describeContext() string {
-	files := a.planning().files(a.reads())
-	if len(files) == 0 {
-		return ""
-	}
-	room := 4 * int(a.run.plan.Window) / listShare
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n\n=== files (%d) ===\n", len(files))
-	for i, f := range files {
-		line := fmt.Sprintf("%q, about %d tokens\n", f.Name, model.EstimateTokens(int(f.Length)))
-		if room -= len(line); room < 0 {
-			fmt.Fprintf(&b, "and %d more\n", len(files)-i)
-			break
-		}
-		b.WriteString(line)
-	}
-	b.WriteString("=== end of files ===\n")
-	left := 4 * int(a.run.plan.Window) / listShare
-	for _, f := range files[:min(len(files), maxPreviews)] {
-		docs, err := a.run.reader.Documents(f.Offset, min(f.Length, previewBytes))
-		if left -= previewBytes + len(f.Name); err != nil || len(docs) == 0 || left < 0 {
-			break
-		}
-		fmt.Fprintf(&b, "\n=== how %q begins ===\n%s\n", f.Name,
-			strings.TrimRight(strings.ToValidUTF8(docs[0].Text, ""), "\n"))
-	}
-	return b.String()
+	described, err := a.describeContext(ctx)
+	req.Prompt += described
+	return req, err
 }
 
 // planning is what a launch would know of this task, to see what fits.
