@@ -82,6 +82,7 @@ func (a *app) examine(cmd *cobra.Command) []diagnosis {
 	settings := diagnosis{Name: "settings", OK: true, Detail: cmp.Or(l.File, "built-in defaults")}
 	checks = append(checks, settings, checkFolder(l))
 	if l.Exists {
+		checks = append(checks, a.checkTrust(cmd))
 		checks = append(checks, checkDisk(l.Dir), checkDaemon(cmd.Context(), l), checkLocks(l.Dir))
 	}
 	if env.HasStore(l) {
@@ -112,6 +113,24 @@ func checkFolder(l *config.Loaded) diagnosis {
 	}
 	if err != nil {
 		return failedCheck(c.Name, unwritable(err))
+	}
+	return c
+}
+
+// checkTrust reports what in the folder acts only after the user trusts it.
+func (a *app) checkTrust(cmd *cobra.Command) diagnosis {
+	c := diagnosis{Name: "trust", OK: true, Detail: "nothing here needs trust that it does not have"}
+	l, err := a.LoadUntrusted(cmd, a.Cwd)
+	if err != nil {
+		return failedCheck(c.Name, err)
+	}
+	u, err := a.Untrusted(cmd.Context(), l, true)
+	if err != nil {
+		return failedCheck(c.Name, err)
+	}
+	if n, trees := len(u.Settings), u.TreeCount; n+trees > 0 {
+		c.Detail = fmt.Sprintf("not trusted: %s and %s; `perdure trust --show` lists what they do", human.Count(n, "setting"),
+			human.Count(trees, "stored tree"))
 	}
 	return c
 }

@@ -21,7 +21,11 @@ func (a *app) newTrustCommand() *cobra.Command {
 			"file asks again. Settings by flag and environment variable need no trust, and neither does a store that " +
 			"perdure created in this folder.\n\n" +
 			"The record is outside of the folder, in perdure/trust in the user's configuration folder. PERDURE_TRUST=1 " +
-			"trusts the folder for one process, --trust for one command.",
+			"trusts the folder for one process, --trust for one command.\n\n" +
+			"If you trusted other settings before, those that are new or changed are marked. --json prints one object, " +
+			"also with --show: dir, trusted, settings (key, value, effect, and change if the user trusted others before), " +
+			"trees (tree_id, effect; at most 20) and tree_count. settings and trees are what was not trusted before the " +
+			"command; trusted reports whether they are now.",
 		Example: "perdure trust --show\n perdure trust\n perdure trust --remove",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
@@ -59,6 +63,7 @@ func (a *app) trust(cmd *cobra.Command, only bool) error {
 	if err != nil {
 		return err
 	}
+	u.Trusted = !only || len(u.Lines()) == 0
 	return a.Print(&u, func() {
 		for _, line := range u.Lines() {
 			a.Printf("%s\n", a.Out.Safe(line))

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +51,95 @@ func TestTrustIsAsked(t *testing.T) {
 	p.write(".perdure/config.yaml", "model: exec:other\n")
 	if _, stderr := p.run(env.StatusUsage, "run", "x"); !strings.Contains(stderr, "model: exec:other") {
 		t.Errorf("a change is not shown:\n%s", stderr)
+	}
+}
+
+// TestTrustMarksChanges: of settings that changed since the user trusted others, those that are
+// new or changed are marked and come first.
+func TestTrustMarksChanges(t *testing.T) {
+	t.Parallel()
+	p := hostile(t)
+	p.write(".perdure/config.yaml", "model: exec:a\nloop:\n  lint: one\n")
+	p.run(0, "trust")
+	p.write(".perdure/config.yaml", "base_url: http://localhost:1\nmodel: exec:a\nloop:\n  lint: two\n")
+	stdout, _ := p.run(0, "trust", "--show")
+	lines := strings.Split(stdout, "\n")
+	if len(lines) < 3 || !strings.HasPrefix(lines[0], "new: base_url: ") ||
+		!strings.HasPrefix(lines[1], "changed: loop.lint: two") || !strings.HasPrefix(lines[2], "model: exec:a") {
+		t.Errorf("shown:\n%s", stdout)
+	}
+	var shown, trusted struct {
+		Dir      string `json:"dir"`
+		Trusted  bool   `json:"trusted"`
+		Settings []struct{ Key, Change string }
+		Trees    []any `json:"trees"`
+	}
+	for i, args := range [][]string{{"trust", "--show", "--json"}, {"trust", "--json"}} {
+		to := &shown
+		if i == 1 {
+			to = &trusted
+		}
+		stdout, _ := p.run(0, args...)
+		if err := json.Unmarshal([]byte(stdout), to); err != nil || strings.Contains(stdout, "null") {
+			t.Errorf("%s: %s, %v", args, stdout, err)
+		}
+	}
+	if shown.Trusted || !trusted.Trusted || !slices.Equal(shown.Settings, trusted.Settings) || len(shown.Settings) != 3 {
+		t.Errorf("shown %+v, trusted %+v", shown, trusted)
+	}
+	stdout, _ = p.run(0, "trust", "--show", "--json")
+	if !strings.Contains(stdout, `"trusted":true,"settings":[],"trees":[]`) {
+		t.Errorf("afterwards %s", stdout)
+	}
+}
+
+// TestTrustVariable: the usual words for yes and no are accepted, others are errors.
+func TestTrustVariable(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"1": {0, ""}, "true": {0, ""}, "YES": {0, ""}, "on": {0, ""}, "0": {2, "is not trusted"}, "no": {2, "is not trusted"},
+		"": {2, "is not trusted"}, "ja": {2, "PERDURE_TRUST is \"ja\", not a yes or no"},
+	} {
+		p := hostile(t)
+		p.environ = append(p.environ, "PERDURE_TRUST="+value)
+		_, stderr := p.run(want.status, "run", "x")
+		if !strings.Contains(stderr, want.says) || p.exists("ran") != (want.status == 0) {
+			t.Errorf("%q: %s", value, stderr)
+		}
+	}
+}
+
+// TestTrustListsAreBounded: a settings file with very many settings or problems does not print
+// them all, and doctor says that the folder is not trusted.
+func TestTrustListsAreBounded(t *testing.T) {
+	t.Parallel()
+	p := hostile(t)
+	var agents, wrong strings.Builder
+	for i := range 1500 {
+		fmt.Fprintf(&agents, "  a%d:\n    model: exec:touch x%d\n", i, i)
+		fmt.Fprintf(&wrong, "unknown%d: x\n", i)
+	}
+	p.write(".perdure/config.yaml", "agents:\n"+agents.String())
+	for says, args := range map[string][]string{"and 1,470 more lines": {"run", "x"}, "and 1490 more": {"config"}} {
+		status := 0
+		if args[0] == "run" {
+			status = env.StatusUsage
+		}
+		if _, stderr := p.run(status, args...); !strings.Contains(stderr, says) || len(stderr) > 4000 {
+			t.Errorf("%d bytes without %q: %.2000s", len(stderr), says, stderr)
+		}
+	}
+	if stdout, _ := p.run(0, "doctor"); !strings.Contains(stdout, "not trusted: 1,500 settings and 0 stored trees") {
+		t.Errorf("doctor: %s", stdout)
+	}
+	p.write(".perdure/config.yaml", wrong.String())
+	_, stderr := p.run(env.StatusUsage, "config")
+	if !strings.Contains(stderr, "and 1,480 more problems") || strings.Count(stderr, "the keys are") != 1 ||
+		len(stderr) > 8000 {
+		t.Errorf("%d bytes: %.3000s", len(stderr), stderr)
 	}
 }
 

@@ -28,6 +28,8 @@ type Acting struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Effect string `json:"effect"`
+	// Change is "new" or "changed" if the user trusted other settings before.
+	Change string `json:"change,omitempty"`
 }
 
 // acting is an Acting with its whole value.
@@ -119,11 +121,12 @@ func (l *Loaded) findActing(file map[string]given) []acting {
 		if key == "prices" {
 			text += l.fileHash(text)
 		}
-		all = append(all, acting{Acting{key, clip.OneLine(clip.Bytes(shown, maxShownValue)), effect}, text})
+		shown = clip.OneLine(clip.Bytes(shown, maxShownValue))
+		all = append(all, acting{Acting{Key: key, Value: shown, Effect: effect}, text})
 	}
 	name := filepath.Join(l.Dir, PricesName)
 	if hash := l.fileHash(name); hash != "" && l.Prices == "" {
-		all = append(all, acting{Acting{PricesName, name, effectPrices}, hash})
+		all = append(all, acting{Acting{Key: PricesName, Value: name, Effect: effectPrices}, hash})
 	}
 	return append(all, l.actingSections()...)
 }
@@ -140,7 +143,7 @@ func (l *Loaded) actingSections() []acting {
 			raw = []byte(err.Error()) // it acts all the same
 		}
 		text := clip.OneLine(clip.Bytes(strings.Join(shown, "; "), maxShownValue))
-		all = append(all, acting{Acting{key, text, effect}, string(raw)})
+		all = append(all, acting{Acting{Key: key, Value: text, Effect: effect}, string(raw)})
 	}
 	var shown []string
 	for _, h := range l.Loop.Hooks {
@@ -236,6 +239,17 @@ func (l *Loaded) ActingHash() string {
 		_, _ = fmt.Fprintf(h, "%q=%q\n", a.Key, a.raw)
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// ActingHashes returns a short hash of each setting of the file that acts, by its name.
+func (l *Loaded) ActingHashes() map[string]string {
+	hashes := make(map[string]string, len(l.acting))
+	for _, a := range l.acting {
+		const length = 8
+		sum := sha256.Sum256([]byte(a.raw))
+		hashes[a.Key] = hex.EncodeToString(sum[:length])
+	}
+	return hashes
 }
 
 // IgnoreActing sets the settings that [Loaded.Acting] returns to their defaults. Profiles

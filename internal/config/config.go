@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/text/nearest"
 )
 
@@ -262,6 +263,12 @@ func unknownFlags(flags map[string]string) []error {
 	return problems
 }
 
+// maxProblems bounds the problems that are listed.
+const maxProblems = 20
+
 func invalid(problems []error) error {
+	if more := len(problems) - maxProblems; more > 1 {
+		problems = append(problems[:maxProblems:maxProblems], fmt.Errorf("and %s", human.Count(more, "more problem")))
+	}
 	return &perdure.Error{Code: perdure.CodeInvalid, Op: "read configuration", Err: errors.Join(problems...)}
 }

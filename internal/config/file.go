@@ -64,6 +64,7 @@ type fileParser struct {
 	chains   map[string][]string
 	risks    map[risk.Pattern]risk.Answer
 	metrics  []loopconfig.Metric
+	listed   bool // a problem lists all keys
 	// rules are the settings on detection, rulesAt the node of one of them.
 	rules   rules.Settings
 	rulesAt ast.Node
@@ -155,7 +156,13 @@ func (p *fileParser) setting(key string, at *ast.StringNode, value ast.Node) {
 	case !known && isSecret(at.Value):
 		p.add(at, "%s: secrets are not allowed in a file; set an environment variable, such as OPENAI_API_KEY", key)
 	case !known:
-		p.add(at, "%s", unknownKey(key))
+		text := unknownKey(key)
+		if list := strings.Index(text, listOfKeys); list >= 0 && p.listed {
+			text = text[:list] // once is enough
+		} else if list >= 0 {
+			p.listed = true
+		}
+		p.add(at, "%s", text)
 	case twice:
 		p.add(at, "%s: already set in line %d", key, first)
 	default:
@@ -201,10 +208,14 @@ func isSection(key string) bool {
 	return isAgentSection(key) || slices.ContainsFunc(settings(new(Config)), within)
 }
 
+// listOfKeys is before the list of all keys.
+const listOfKeys = "; the keys are "
+
 // unknownKey returns the problem of an unknown key, with the nearest known one.
 func unknownKey(key string) string {
 	table := settings(new(Config))
-	more := append([]string{agentSection}, sortedKeys(detectionFields(new(rules.Settings)))...)
+	more := append([]string{agentSection, hook.SettingsKey, chainsKey, metricsKey, risksKey},
+		sortedKeys(detectionFields(new(rules.Settings)))...)
 	if name := agentName(key); name != "" {
 		table, more = agentSettings(new(Config), name), nil
 	}
@@ -216,7 +227,7 @@ func unknownKey(key string) string {
 	if near, ok := nearest.Word(key, known); ok {
 		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
 	}
-	return fmt.Sprintf("unknown key %q; the keys are %s", key, strings.Join(known, ", "))
+	return fmt.Sprintf("unknown key %q%s%s", key, listOfKeys, strings.Join(known, ", "))
 }
 
 // isSecret reports whether a key is the name of a secret.

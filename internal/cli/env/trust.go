@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// trustVariable trusts the folder for one process, if it is 1 or true.
+// trustVariable trusts the folder for one process, if it is 1, true, yes or on.
 const trustVariable = "PERDURE_TRUST"
 
 const (
@@ -44,7 +44,9 @@ func ExecutesStored(cmd *cobra.Command) {
 
 // Untrusted is what would act in a folder that the user does not trust.
 type Untrusted struct {
-	Dir      string          `json:"dir"`
+	Dir string `json:"dir"`
+	// Trusted is set if the user trusts the folder, also what is listed here.
+	Trusted  bool            `json:"trusted"`
 	Settings []config.Acting `json:"settings"`
 	// Trees are the stored trees that run programs or call models, at most
 	// maxListedTrees; TreeCount is their number.
@@ -58,7 +60,12 @@ type ActingTree struct {
 	Effect string         `json:"effect"`
 }
 
-const maxListedTrees = 20
+const (
+	maxListedTrees = 20
+	// maxAskedLines and maxNotedKeys bound what a question and a note list.
+	maxAskedLines = 30
+	maxNotedKeys  = 10
+)
 
 func (u *Untrusted) empty() bool { return len(u.Settings) == 0 && u.TreeCount == 0 }
 
@@ -68,8 +75,9 @@ func (u *Untrusted) empty() bool { return len(u.Settings) == 0 && u.TreeCount ==
 func (e *Env) applyTrust(cmd *cobra.Command, l *config.Loaded) error {
 	flag := cmd.Flags().Lookup(trustFlag)
 	stored := flag != nil && flag.Annotations[storedNote] != nil
-	if e.trustsOnce() || flag != nil && flag.Value.String() == "true" || len(l.Acting()) == 0 && !stored {
-		return nil
+	once, err := e.trustsOnce()
+	if err != nil || once || flag != nil && flag.Value.String() == "true" || len(l.Acting()) == 0 && !stored {
+		return err
 	}
 	u, err := e.Untrusted(cmd.Context(), l, stored)
 	if err != nil || u.empty() {
@@ -83,17 +91,25 @@ func (e *Env) applyTrust(cmd *cobra.Command, l *config.Loaded) error {
 	return e.ask(l, &u)
 }
 
-func (e *Env) trustsOnce() bool {
-	return slices.Contains([]string{"1", "true"}, e.Getenv(trustVariable))
+// trustsOnce reports whether the user trusts the folder for this process.
+func (e *Env) trustsOnce() (bool, error) {
+	switch text := e.Getenv(trustVariable); strings.ToLower(text) {
+	case "1", "true", "yes", "on":
+		return true, nil
+	case "", "0", "false", "no", "off":
+		return false, nil
+	default:
+		return false, UsageError("use 1 or 0", "%s is %q, not a yes or no", trustVariable, text)
+	}
 }
 
 // Untrusted returns the settings that act and, if stored is set, the stored trees that act
 // and that the user's trust record does not cover.
 func (e *Env) Untrusted(ctx context.Context, l *config.Loaded, stored bool) (Untrusted, error) {
-	u := Untrusted{Dir: l.Dir, Settings: l.Acting()}
+	u := Untrusted{Dir: l.Dir, Settings: []config.Acting{}, Trees: []ActingTree{}}
 	rec := e.trustRecord(l)
-	if rec.Settings == l.ActingHash() {
-		u.Settings = nil
+	if rec.Settings != l.ActingHash() {
+		u.Settings = append(u.Settings, marked(l, rec.Each)...)
 	}
 	if !stored || l.Store != "" || !HasStore(l) {
 		return u, nil
@@ -104,6 +120,23 @@ func (e *Env) Untrusted(ctx context.Context, l *config.Loaded, stored bool) (Unt
 	}
 	err = e.WithStore(ctx, l, false, func(store *perdure.Store) error { return u.addTrees(ctx, store) })
 	return u, err
+}
+
+// marked returns the settings that act, with what changed since the user trusted others.
+func marked(l *config.Loaded, trusted map[string]string) []config.Acting {
+	list, now := l.Acting(), l.ActingHashes()
+	if len(trusted) == 0 {
+		return list
+	}
+	for i := range list {
+		switch before, ok := trusted[list[i].Key]; {
+		case !ok:
+			list[i].Change = "new"
+		case before != now[list[i].Key]:
+			list[i].Change = "changed"
+		}
+	}
+	return list
 }
 
 // trustRecord returns the record of the folder, or an empty one if it cannot be read, which
@@ -171,8 +204,12 @@ func treeEffect(t *perdure.Tree) string {
 // ask shows what would act and asks the user at the terminal whether to trust the folder.
 func (e *Env) ask(l *config.Loaded, u *Untrusted) error {
 	e.Note("%s is not trusted; it can come with a repository. If you trust it:", u.Dir)
-	for _, line := range u.Lines() {
+	lines := u.Lines()
+	for _, line := range lines[:min(len(lines), maxAskedLines)] {
 		e.Note("  %s", e.Err.Safe(line))
+	}
+	if more := len(lines) - maxAskedLines; more > 0 {
+		e.Note("  and %s; `perdure trust --show` lists all", human.Count(more, "more line"))
 	}
 	refused := &perdure.Error{Code: perdure.CodeInvalid, Msg: u.Dir + " is not trusted",
 		Hint: "read the list, then `perdure trust`; --trust or PERDURE_TRUST=1 trusts it for one command"}
@@ -194,12 +231,18 @@ func (e *Env) Agrees(question string) bool {
 	return err == nil && slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer)))
 }
 
-// Lines returns what would act, one a line.
+// Lines returns what would act, one a line, what is new or changed first.
 func (u *Untrusted) Lines() []string {
-	var lines []string
+	var lines, others []string
 	for _, a := range u.Settings {
-		lines = append(lines, fmt.Sprintf("%s: %s (%s)", a.Key, cmp.Or(a.Value, `""`), a.Effect))
+		line := fmt.Sprintf("%s: %s (%s)", a.Key, cmp.Or(a.Value, `""`), a.Effect)
+		if a.Change == "" {
+			others = append(others, line)
+			continue
+		}
+		lines = append(lines, a.Change+": "+line)
 	}
+	lines = append(lines, others...)
 	for _, t := range u.Trees {
 		lines = append(lines, fmt.Sprintf("%s %s", t.Tree, t.Effect))
 	}
@@ -211,7 +254,9 @@ func (u *Untrusted) Lines() []string {
 
 // TrustFolder records that the user trusts the acting settings and the store of a folder.
 func (e *Env) TrustFolder(l *config.Loaded) error {
-	if err := e.record(l, func(rec *trust.Record) { rec.Settings = l.ActingHash() }); err != nil {
+	if err := e.record(l, func(rec *trust.Record) {
+		rec.Settings, rec.Each = l.ActingHash(), l.ActingHashes()
+	}); err != nil {
 		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "trust folder", Err: err,
 			Hint: "check HOME and the permissions of the configuration folder, or use --trust"}
 	}
@@ -242,11 +287,15 @@ func (e *Env) record(l *config.Loaded, change func(*trust.Record)) error {
 }
 
 func keysOf(list []config.Acting) string {
-	keys := make([]string, len(list))
-	for i := range list {
-		keys[i] = list[i].Key
+	var keys []string
+	for _, a := range list[:min(len(list), maxNotedKeys)] {
+		keys = append(keys, a.Key)
 	}
-	return strings.Join(keys, ", ")
+	text := strings.Join(keys, ", ")
+	if more := len(list) - maxNotedKeys; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // readLine reads up to the end of a line and no further, because the command can read the

@@ -26,6 +26,9 @@ type Record struct {
 	Dir string `json:"dir"`
 	// Settings is the hash of the settings that act, empty if none is trusted.
 	Settings string `json:"settings,omitempty"`
+	// Each has a hash of each of these settings, to show what has changed since. It does not
+	// decide what is trusted.
+	Each map[string]string `json:"each,omitempty"`
 	// Store identifies the file of the store, empty if none is trusted; see [StoreID].
 	Store string `json:"store,omitempty"`
 	// At is when the record was last changed.

@@ -55,10 +55,10 @@ type Tree struct {
 
 	head   string // in the database
 	state  State
-	last   int64        // the number of the last event
-	bad    int64        // the number of the first event whose link does not match
-	before int64        // the number of the event before it
-	marks  []heads.Line // still to be checked, in the order of events
+	last   int64          // the number of the last event
+	bad    int64          // the number of the first event whose link does not match
+	before int64          // the number of the event before it
+	marks  []heads.Line   // still to be checked, in the order of events
 	blocks map[int64]bool // parts of the index with an event of the tree
 	logged
 	missing bool
