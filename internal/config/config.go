@@ -246,11 +246,19 @@ func nearlyVariables(env map[string]string) []string {
 	}
 	var warnings []string
 	for _, name := range sortedKeys(env) {
-		if near, ok := nearest.ByEdits(name, names); ok && !slices.Contains(names, name) {
+		known := slices.Contains(names, name) || slices.Contains(ownVariables(), strings.TrimPrefix(name, variablePrefix))
+		if near, ok := nearest.ByEdits(name, names); ok && !known {
 			warnings = append(warnings, fmt.Sprintf("unknown environment variable %s; did you mean %s?", name, near))
 		}
 	}
 	return warnings
+}
+
+// ownVariables are the variables, without prefix, that are no settings: perdure sets them for
+// the programs that it starts, or reads them elsewhere.
+func ownVariables() []string {
+	return []string{"AGENT", "CHECK", "EVENT", "FENCE", "GATE_TOKEN", "HANDOFF_FILE", "HANDOFF_ROOT", "HANDOFF_TASK",
+		"HANDOFF_TOKEN", "HOOK", "HOOK_SOCKET", "ITERATION", "LOOP", "SESSION", "TASK", "TEXT", "TITLE", "TREE", "TRUST"}
 }
 
 func unknownFlags(flags map[string]string) []error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -280,6 +281,38 @@ func TestSecretsFromTheEnvironment(t *testing.T) {
 	for _, text := range []string{string(listed), l.YAML()} {
 		if strings.Contains(text, "geheim") || !strings.Contains(text, "postgres://me:xxxxx@host/db") {
 			t.Errorf("the password is not hidden, or more than it:\n%s", text)
+		}
+	}
+}
+
+// Variables that perdure sets for programs are no misspelled settings, wherever they are set.
+func TestOwnVariablesAreKnown(t *testing.T) {
+	t.Parallel()
+	set := regexp.MustCompile(`"(PERDURE_[A-Z_]+)=?[%"]`)
+	names := make(map[string]bool)
+	for _, pattern := range []string{"../../loop/*.go", "../../loop/*/*.go", "../../rlm/*.go", "../../model/*/*.go",
+		"../../agent/*/*.go", "../notify/*.go", "../cli/*/*.go", "../../handoff/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range set.FindAllStringSubmatch(string(text), -1) {
+				names[m[1]] = names[m[1]] || !strings.HasSuffix(file, "_test.go")
+			}
+		}
+	}
+	if !names["PERDURE_FENCE"] || !names["PERDURE_LOOP"] {
+		t.Fatalf("not found: %v", names)
+	}
+	for name, used := range names {
+		l, err := config.Load(config.Sources{Dir: t.TempDir(), Environ: []string{name + "=1"}})
+		if used && err == nil && len(l.Warnings) > 0 {
+			t.Errorf("%s: %s", name, l.Warnings)
 		}
 	}
 }
