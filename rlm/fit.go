@@ -155,9 +155,10 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 	if err != nil {
 		return err
 	}
-	if p.cfg.PlannerReason = p.preferSearch(parts, tokens); p.cfg.PlannerReason != "" {
-		p.cfg.Planner = PlannerSearch
-		return p.useSearch(root)
+	p.cfg.PlannerReason = ""
+	if why := p.preferSearch(parts, tokens); why != "" && p.useSearch(root) == nil {
+		p.cfg.Planner, p.cfg.PlannerReason = PlannerSearch, why
+		return nil
 	}
 	root.Chunks, root.Head = parts, p.head
 	if p.cfg.Batch {

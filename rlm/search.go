@@ -9,7 +9,6 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model"
-	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/quote"
 	"github.com/perdure/perdure/rlm/internal/retrieve"
 )
@@ -27,9 +26,9 @@ func (a *attempt) search(ctx context.Context) error {
 	if over := a.outOfTime(timed); over != nil {
 		return over
 	}
-	limits := retrieve.DefaultLimits(a.run.cfg.SearchReplies)
+	limits := retrieve.DefaultLimits(a.node.Replies)
 	s, err := retrieve.Open(timed, retrieve.Config{Limits: limits, Question: a.prompt(), Reader: a.run.reader,
-		Find: a.find, Room: a.run.plan.searchRoom()})
+		Find: a.find, Room: 4 * int(a.node.Search)})
 	if err != nil {
 		return a.interrupted(timed, err)
 	}
@@ -46,9 +45,6 @@ func (a *attempt) search(ctx context.Context) error {
 	}
 	return a.complete(ctx, text, &data)
 }
-
-// searchRoom is how many bytes a search may show.
-func (n *node) searchRoom() int { return 4 * int(min(n.Search, maxSearchTokens)) }
 
 // find returns the best passages of the whole context.
 func (a *attempt) find(ctx context.Context, query string, n int) ([]model.Citation, error) {
@@ -85,6 +81,8 @@ type hunt struct {
 	limits  retrieve.Limits
 	earlier map[string]string
 	data    Data
+	// spent is what the replies took, estimated from their text: the same each time.
+	spent model.Usage
 	// corrected is set after the model was asked for better quotes.
 	corrected bool
 }
@@ -92,7 +90,7 @@ type hunt struct {
 // run asks until there is an answer.
 func (h *hunt) run(ctx context.Context) (string, Data, error) {
 	for reply := 1; ; reply++ {
-		last := reply == h.limits.Replies || h.s.Full()
+		last := reply >= h.limits.Replies || h.s.Full() || h.lastPaid(reply)
 		text, err := h.ask(ctx, reply, last)
 		if err != nil {
 			return "", Data{}, err
@@ -122,14 +120,45 @@ func (h *hunt) ask(ctx context.Context, reply int, last bool) (string, error) {
 	a := h.a
 	m := *a.run.model(&a.l.Task)
 	m.quiet = true // most replies are requests
-	req := &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + h.limits.Instruction()),
-		Prompt: h.s.Prompt(reply, last), Temperature: a.temperature(), Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit()}
-	if text, there := h.earlier[model.Hash(m.name, req)]; there {
-		return text, nil
+	req := h.request(reply, last)
+	text, there := h.earlier[model.Hash(m.name, req)]
+	if !there {
+		var data Data
+		var err error
+		if text, data, err = a.ask(ctx, reply-1, &m, req); err != nil {
+			return "", err
+		}
+		h.data.addNotes(data.Notes)
 	}
-	text, data, err := a.ask(ctx, reply-1, &m, req)
-	h.data.addNotes(data.Notes)
-	return text, err
+	h.spent.InputTokens += reservedTokens(len(model.RenderAll(req)))
+	h.spent.OutputTokens += model.EstimateTokens(len(text))
+	return text, nil
+}
+
+func (h *hunt) request(reply int, last bool) *model.Request {
+	a := h.a
+	return &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + h.limits.Instruction()),
+		Prompt: h.s.Prompt(reply, last), Temperature: a.temperature(), Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit()}
+}
+
+// lastPaid reports whether the budget hardly pays for a reply after this one, which then
+// has to be the answer.
+func (h *hunt) lastPaid(reply int) bool {
+	a := h.a
+	limits := a.run.cfg.limits()
+	if limits.Tokens == 0 && limits.CostMicros == 0 {
+		return false
+	}
+	size := len(model.RenderAll(h.request(reply, false)))
+	one := model.Usage{InputTokens: reservedTokens(size), OutputTokens: a.run.plan.Answer}
+	u := h.spent
+	u.InputTokens += 2*one.InputTokens + reservedTokens(h.limits.RangeBytes)
+	u.OutputTokens += 2 * one.OutputTokens
+	if limits.Tokens > 0 && u.InputTokens+u.OutputTokens > limits.Tokens {
+		return true
+	}
+	micros, known := a.e.price(a.run.model(&a.l.Task), u)
+	return limits.CostMicros > 0 && known && micros > limits.CostMicros
 }
 
 // answer checks the quotes of the answer and says what it rests on.
@@ -150,78 +179,4 @@ func (h *hunt) answer(text string, replies int) (string, Data, error) {
 		d.addNotes([]string{"no quote supports the answer"})
 	}
 	return text, *d, nil
-}
-
-// checkSearch says what planner search does not do.
-func (c *Config) checkSearch(bad func(field, format string, args ...any)) {
-	if c.SearchAbove < NeverSearch {
-		bad("search_above", "%d is not a number of calls, or -1 for never", c.SearchAbove)
-	}
-	if c.Planner != PlannerSearch {
-		return
-	}
-	switch {
-	case c.Batch:
-		bad("planner", "a batch reads each file; planner search answers one question about all of them")
-	case c.writesNothing():
-		bad("planner", "model %q ranks passages without a search; choose another with --model", c.Model)
-	case c.Samples > 1 || c.Merge == MergeVote || c.Merge == MergeBest:
-		bad("planner", "planner search gives one answer, so there is nothing to merge by %s", c.Merge)
-	case c.MinScore != nil:
-		bad("min_score", "answers of planner search are not judged; leave out --min-score, or --planner search")
-	case c.When != "" || c.Strategy != perdure.Parallel:
-		bad("strategy", "planner search has no parts to run in a strategy")
-	}
-}
-
-// writesNothing reports whether the root's model only ranks passages.
-func (c *Config) writesNothing() bool { return c.Model == extract.Name }
-
-// useSearch makes the root a search.
-func (p *planning) useSearch(root *node) error {
-	if p.reader == nil {
-		return invalid("planner search: there is no context to search", "name files with --context, or leave out --planner")
-	}
-	direct, err := p.roomOf(p.models[0], false)
-	if err != nil {
-		return err
-	}
-	root.Window, root.Answer = direct.window, direct.answer
-	root.Search = direct.text - model.EstimateTokens(len(retrieve.DefaultLimits(p.cfg.SearchReplies).Instruction()))
-	if root.Search < leastSearchTokens {
-		return invalid(fmt.Sprintf("planner search: there is room for %d tokens of text in the %d of model %q; it needs %d",
-			max(root.Search, 0), direct.window, p.models[0].name, leastSearchTokens),
-			"raise --context-window, or use --planner split")
-	}
-	return nil
-}
-
-// leastSearchTokens is the least room for passages and results.
-const leastSearchTokens = 1500
-
-// preferSearch returns why a search is better than reading all parts; "" if it is not, or
-// if the configuration asks for something that only parts have.
-func (p *planning) preferSearch(parts chunks, tokens int64) string {
-	c := &p.cfg
-	switch {
-	case c.Planner != "" || c.Batch || p.models[0].ranked || p.models[0].name != p.models[1].name,
-		c.Strategy != perdure.Parallel || c.Merge != MergeUnion || c.Policy != perdure.PolicyPartial,
-		c.ChunkTokens > 0 || c.Samples > 1 || c.MinScore != nil || c.FanIn > 0 || c.SearchAbove == NeverSearch:
-		return ""
-	}
-	calls := int64(len(parts))
-	all := fmt.Sprintf("to read everything takes %d calls and about %s tokens", calls, human.Compact(tokens))
-	micros, known := p.e.price(p.models[0], model.Usage{InputTokens: tokens})
-	switch {
-	case calls > int64(c.SearchAbove):
-		return fmt.Sprintf("%s, more than %d calls (see --search-above)", all, c.SearchAbove)
-	case c.BudgetCalls > 0 && calls > c.BudgetCalls:
-		return fmt.Sprintf("%s, more than the budget of %d calls", all, c.BudgetCalls)
-	case c.BudgetTokens > 0 && tokens > c.BudgetTokens:
-		return fmt.Sprintf("%s, more than the budget of %d tokens", all, c.BudgetTokens)
-	case known && c.BudgetUSD > 0 && float64(micros)/microsPerDollar > c.BudgetUSD:
-		return fmt.Sprintf("%s, which costs at least $%.2f, more than the budget of $%g", all,
-			float64(micros)/microsPerDollar, c.BudgetUSD)
-	}
-	return ""
 }

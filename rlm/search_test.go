@@ -78,6 +78,27 @@ func TestSearchEnds(t *testing.T) {
 	}
 }
 
+// A budget that pays for few replies ends the search with an answer.
+func TestSearchWithinBudget(t *testing.T) {
+	t.Parallel()
+	for field, budget := range map[string]int{"budget_calls": 2, "budget_tokens": 40_000} {
+		server, m := endpoint(t, `replies:
+- {match: 'the last one: write ANSWER', text: "On the mole, I think."}
+- {repeat: -1, text: "SEARCH {{n}} light"}`)
+		b := newBench(t, m)
+		config := searchConfig("openai:m")
+		config[field], config["answer_tokens"] = budget, 1000
+		tree := b.launch("Where is the harbour light?", b.put(coast()...), config)
+		got, root := b.finish(tree.ID, 1)
+		u := b.usage(tree.ID)
+		if got.State != perdure.Completed || root.Result != "On the mole, I think." || u.Calls < 2 || u.Calls > 11 ||
+			u.InputTokens+u.OutputTokens > 40_000 {
+			t.Errorf("%s: tree is %s with %q, %+v: %+v", field, got.State, root.Result, u, root.Error)
+		}
+		b.asks(server, tree.ID, int(u.Calls))
+	}
+}
+
 // Without a planner, a search is chosen when a run would read the context in too many calls,
 // and when the budget does not pay for that.
 func TestSearchIsChosen(t *testing.T) {
@@ -95,6 +116,7 @@ func TestSearchIsChosen(t *testing.T) {
 		{M{"context_window": 8000, "answer_tokens": 1000, "merge": "summarize"}, ""},
 		{M{"context_window": 8000, "answer_tokens": 1000, "strategy": "sequential"}, ""},
 		{M{"context_window": 8000, "answer_tokens": 1000, "sub_model": extract.Name}, ""},
+		{M{"context_window": 2000, "answer_tokens": 300}, ""}, // no room for a search
 		{M{"context_window": 64_000}, ""},
 		{M{"context_window": 64_000, "budget_calls": 12}, "more than the budget of 12 calls"},
 		{M{"context_window": 64_000, "budget_tokens": 100_000}, "more than the budget of 100000 tokens"},
@@ -181,6 +203,7 @@ func TestSearchRefusals(t *testing.T) {
 		{M{"search_replies": 13}, id, "search_replies: 13 is not between 1 and 12"},
 		{M{"search_above": -2}, id, "search_above: -2"},
 		{M{"context_window": 2000}, id, "there is room for "},
+		{M{"budget_tokens": 5000}, id, "the budget pays for 5000 tokens; a search needs at least 6000"},
 	} {
 		c.config["planner"] = "search"
 		if c.config["model"] == nil {
