@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,4 +64,61 @@ func TestLoopUnconfirmed(t *testing.T) {
 		t.Error(said)
 	}
 	wantSaid(t, w.sh("perdure loop status --persistence"), 0, 0, "not confirmed: ")
+}
+
+// started runs a command in the background until it has printed a text. It returns the file
+// with its output.
+func (w *workplace) started(command, text string) (cmd *exec.Cmd, output string) {
+	w.t.Helper()
+	output = w.beside("output")
+	cmd = w.command("exec " + command + " > " + output + " 2>&1")
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	until(w.t, "the loop has printed "+text, func() bool {
+		said, err := os.ReadFile(output)
+		return err == nil && strings.Contains(string(said), text)
+	})
+	return cmd, output
+}
+
+// TestLoopShowsCleanCopy: while a check runs in a clean copy, the loop's output, its status and
+// the list of loops say so.
+func TestLoopShowsCleanCopy(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	w.agent("echo pass > tests/b")
+	cache := w.beside("cache") // the sandbox shows the folders of --env
+	w.env = append(w.env, "GOCACHE="+cache)
+	cmd, output := w.started("perdure loop run 'Make the tests pass' --until '[ \"$PWD\" = "+w.dir+
+		" ] || until [ -e \"$GOCACHE/go-on\" ]; do sleep 0.1; done; sh check.sh' --check-timeout 1m --env GOCACHE "+
+		"--agent 'exec:sh "+w.agentFile()+"'", "iteration 1: checking the result in a clean copy")
+	status, list := w.sh("perdure loop status"), w.sh("perdure loop list")
+	if err := errors.Join(os.MkdirAll(cache, 0o700), os.WriteFile(filepath.Join(cache, "go-on"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, w.sh("cat "+output))
+	}
+	wantSaid(t, status, 0, 0, "completing, clean-copy check", "iteration 1 of 10: checks the result in a clean copy, for ")
+	wantSaid(t, list, 0, 0, "completing, clean-copy check")
+}
+
+// TestLoopKilledAtGate: a loop whose process was killed while it waited at a gate is shown as
+// interrupted, with the command that continues it.
+func TestLoopKilledAtGate(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	w.agent("echo HONEST EXIT: impossible")
+	cmd, _ := w.started("perdure loop run x --until 'sh check.sh' --agent 'exec:sh "+w.agentFile()+"'",
+		"waiting for an answer")
+	wantSaid(t, w.sh("perdure loop list"), 0, 0, "waiting at gate 1  ")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	out, errs, status := w.try("perdure loop list; perdure loop status")
+	wantSaid(t, out, status, 0, "waiting at gate 1, interrupted", "no process runs it; `perdure loop resume x-")
+	wantSaid(t, errs, 0, 0, "no process runs x-", "`perdure loop resume x-")
+	wantSaid(t, w.sh("perdure loop list --json"), 0, 0, `"interrupted":true`)
 }

@@ -28,6 +28,7 @@ func complete(ctx context.Context, r *run) (string, error) {
 		return stepNext, nil
 	}
 	r.state.Run.Check = &check
+	r.noteCleanCopy(r.state.Run.Number)
 	return stepSeal, nil
 }
 
@@ -97,6 +98,9 @@ func choose(ctx context.Context, r *run) (string, error) {
 	}
 	if len(done.Changes) > 0 || len(r.state.WayBack) == 0 {
 		r.state.WayBack = done.Before
+	}
+	if best.CleanCopy == nil {
+		r.noteCleanCopy(best.Iteration)
 	}
 	return stepVerify, nil
 }

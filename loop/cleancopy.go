@@ -25,6 +25,14 @@ import (
 // checksCleanCopy reports whether candidates are checked in a clean copy.
 func (r *run) checksCleanCopy() bool { return !r.cfg.Plain && r.cfg.Sealed != config.SealOff }
 
+// noteCleanCopy reports that the next step checks the files of an iteration in a clean copy,
+// which can take long.
+func (r *run) noteCleanCopy(iteration int) {
+	if r.checksCleanCopy() && r.state.Ignored != "" && !r.knownImpossible() {
+		r.note(EventCleanCopy, map[string]any{"iteration": iteration})
+	}
+}
+
 // keepIgnored records the current ignored files: they are part of clean copies as
 // long as they do not change.
 func (r *run) keepIgnored(ctx context.Context) error {
@@ -168,8 +176,8 @@ func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.
 		return nil, err
 	}
 	c := &cleancheck.Candidate{Of: id, Now: cleancheck.Result{Passed: check.Passed}, Whole: whole}
-	if why := r.state.NoCleanCopy; why != "" && r.state.FailedSetup == r.cfg.SealedSetup {
-		v, err := cleancheck.CompareMachine(ctx, *cfg, c, why)
+	if r.knownImpossible() {
+		v, err := cleancheck.CompareMachine(ctx, *cfg, c, r.state.NoCleanCopy)
 		return v, refusal(err)
 	}
 	if c.Now.Report, err = r.savedResults(ctx, check.Results); err != nil {
@@ -197,6 +205,11 @@ func (r *run) checkCleanCopy(ctx context.Context, id workspace.ID, check *state.
 	}
 	r.learn(v)
 	return v, nil
+}
+
+// knownImpossible reports whether it is known that no clean copy is possible here.
+func (r *run) knownImpossible() bool {
+	return r.state.NoCleanCopy != "" && r.state.FailedSetup == r.cfg.SealedSetup
 }
 
 // cleanCopyConfig configures a check in a clean copy.

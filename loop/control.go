@@ -29,6 +29,8 @@ const (
 	EventRisky      perdure.EventKind = "loop.risky_call"
 	EventLevel      perdure.EventKind = "loop.reinforcement"
 	EventContext    perdure.EventKind = "loop.context"
+	// EventCleanCopy reports that the check of an iteration begins in a clean copy.
+	EventCleanCopy perdure.EventKind = "loop.clean_copy"
 	// EventWithheld reports variables of the environment that agents and checks do not get.
 	EventWithheld perdure.EventKind = "loop.environment"
 	// EventHandoff reports that the work of an iteration was recorded for the agent that

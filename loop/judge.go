@@ -20,6 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -66,6 +67,9 @@ func measure(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	t.Check, t.Metrics = &check.Check, metrics
+	if r.cfg.Sealed == config.SealAlways {
+		r.noteCleanCopy(t.Number)
+	}
 	return stepJudge, nil
 }
 

@@ -62,6 +62,8 @@ func (c *commands) line(e *perdure.Event) string {
 		return c.Err.Safe(withheld(&d))
 	case loop.EventIteration:
 		return fmt.Sprintf("iteration %d: %s started", d.Iteration, c.Err.Safe(d.Agent))
+	case loop.EventCleanCopy:
+		return d.where() + inCleanCopy
 	case loop.EventMeasured:
 		if d.Skipped {
 			return fmt.Sprintf("iteration %d: check was not run", d.Iteration)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/perdure/perdure"
@@ -55,10 +56,15 @@ func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID
 // follow prints events until the loop ends, pauses or waits at a gate.
 func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID, how *followConfig) error {
 	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	answers := gate.Ask(ctx, c.Env, b)
+	progress := &ticker{w: c.Err, terminal: c.Err.Terminal}
+	var ticking sync.WaitGroup
+	ticking.Go(func() { progress.run(ctx.Done()) })
+	defer ticking.Wait() // after stop
+	defer stop()
 	leaving := false // leave after the handlers of the gate were called
 	for e, err := range b.Events(ctx, 0, id) {
+		progress.stop()
 		if err != nil {
 			return err
 		}
@@ -71,6 +77,8 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 			}
 		}
 		switch e.Kind {
+		case loop.EventCleanCopy:
+			progress.start(inCleanCopy)
 		case loop.EventEnded:
 			l, err := b.Loop(ctx, id)
 			if err != nil {

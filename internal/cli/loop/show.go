@@ -180,7 +180,15 @@ func (c *commands) list(ctx context.Context, b *env.Backend, limit int) error {
 	if c.JSON {
 		return nil
 	}
-	return loopview.List(c.Out, c.style(), rows, time.Now())
+	if err := loopview.List(c.Out, c.style(), rows, time.Now()); err != nil {
+		return err
+	}
+	for i := range rows {
+		if command := rows[i].Continue(); command != "" {
+			c.Note("no process runs %s; `%s` continues", c.Err.Safe(rows[i].ID), c.Err.Safe(command))
+		}
+	}
+	return nil
 }
 
 func (c *commands) newReportCommand() *cobra.Command {

@@ -9,15 +9,18 @@ import (
 
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/loop/record"
 )
 
 // Row is a loop in a list.
 type Row struct {
 	ID     string `json:"loop_id"`
 	TreeID string `json:"tree_id"`
-	// Status may be crashed; Asking tells that a gate is open.
+	// Status may be crashed; Asking tells that a gate is open, Interrupted that no process runs
+	// the loop, which waits there or for a rate limit.
 	Status        string `json:"status"`
 	Asking        bool   `json:"gate_open,omitempty"`
+	Interrupted   bool   `json:"interrupted,omitempty"`
 	Iteration     int    `json:"iteration"`
 	MaxIterations int    `json:"max_iterations,omitempty"`
 	// LastQuality and BestQuality are in percent; nil is not known.
@@ -27,6 +30,17 @@ type Row struct {
 	StartedAt   time.Time `json:"started_at"`
 	Task        string    `json:"task,omitempty"`
 	Workspace   string    `json:"working_directory,omitempty"`
+	// Shown is the status for people.
+	Shown string `json:"-"`
+}
+
+// Continue returns the command that continues the loop if no process runs it and it should;
+// empty otherwise.
+func (r *Row) Continue() string {
+	if r.Interrupted || r.Status == statusCrashed {
+		return "perdure loop resume " + r.ID
+	}
+	return ""
 }
 
 // Row is the loop in a list. The last iteration is enough for it, and for the best
@@ -35,7 +49,7 @@ func (s *Summary) Row() Row {
 	r := Row{ID: s.ID(), TreeID: string(s.in.Tree.ID), Status: s.Status(), Asking: s.gates.waiting() != nil &&
 		!s.in.Loop.Status.Ended(), Iteration: s.in.Loop.Iteration,
 		MaxIterations: s.cfg.MaxIterations, UpdatedAt: s.in.Loop.UpdatedAt, StartedAt: s.in.Tree.CreatedAt,
-		Task: s.cfg.Task, Workspace: s.cfg.Workspace}
+		Task: s.cfg.Task, Workspace: s.cfg.Workspace, Interrupted: s.interrupted(), Shown: s.shown()}
 	if p := s.judged(); p != nil && p.quality != unmeasured {
 		r.LastQuality = &p.quality
 	}
@@ -58,10 +72,11 @@ func List(w io.Writer, style Style, rows []Row, now time.Time) error {
 	_, _ = fmt.Fprintln(t, "LOOP\tSTATUS\tITERATION\tQUALITY\tCHANGED\t"+lastTitle) // a strings.Builder does not fail
 	for i := range rows {
 		r := &rows[i]
-		status := mark(r.Status) + " " + oneLine(r.Status, maxName)
+		sign := mark(r.Status)
 		if r.Asking {
-			status += ", asks"
+			sign = mark(string(record.Paused))
 		}
+		status := sign + " " + oneLine(r.Shown, maxName)
 		iteration := fmt.Sprint(r.Iteration)
 		if r.MaxIterations > 0 {
 			iteration += fmt.Sprintf(" of %d", r.MaxIterations)

@@ -42,7 +42,9 @@ func TestNow(t *testing.T) {
 			want: []string{"did not end in time"}},
 		"recovery": {step: "adapt", want: []string{"recovers from a regression (adapt)"}},
 		"complete": {status: record.Completing, step: "complete", want: []string{"● completing", "once more"}},
-		"other":    {step: "a step of later", want: []string{"a step of later"}},
+		"clean copy": {status: record.Completing, step: "seal",
+			want: []string{"● completing, clean-copy check", "8 of 10: checks the result in a clean copy, for 1m 00s"}},
+		"other": {step: "a step of later", want: []string{"a step of later"}},
 		"pausing": {step: "act", control: record.Pause,
 			want: []string{"asked to pause, which it does before the next iteration"}},
 		"reverting": {step: "act", control: record.Revert,
@@ -73,6 +75,27 @@ func TestNow(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestInterruptedLoop: a loop whose process is gone while it waits says so, with the command that
+// continues it.
+func TestInterruptedLoop(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]loopview.Input{"waiting at gate 1, interrupted": scene{t, "Fix the tests"}.asking(),
+		"running, interrupted": scene{t, "Fix the tests"}.input()} {
+		in.Loop.Status, in.Progress.Interrupted = record.Running, true
+		s := loopview.New(in)
+		row := s.Row()
+		shown := written(t, func(w io.Writer) error { return s.Overview(w, loopview.Style{}) })
+		if !row.Interrupted || row.Shown != name || row.Continue() != "perdure loop resume "+s.ID() ||
+			!strings.Contains(shown, name) || !strings.Contains(shown, "`perdure loop resume "+s.ID()+"` continues") {
+			t.Errorf("%+v\n%s", row, shown)
+		}
+		in.Loop.Status = record.Paused
+		if row := loopview.New(in).Row(); row.Interrupted || row.Continue() != "" {
+			t.Errorf("paused: %+v", row)
+		}
 	}
 }
 

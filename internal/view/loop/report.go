@@ -47,7 +47,7 @@ func (s *Summary) facts() []fact {
 	if s.cfg.MaxIterations > 0 {
 		at += fmt.Sprintf(" of %d", s.cfg.MaxIterations)
 	}
-	list := []fact{{"Status", s.Status()}}
+	list := []fact{{"Status", s.shown()}}
 	add := func(name, value string) {
 		if value != "" {
 			list = append(list, fact{name, value})

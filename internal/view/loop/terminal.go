@@ -97,8 +97,11 @@ func mark(s string) string {
 // [OverviewIterations] iterations are enough for it.
 func (s *Summary) Overview(w io.Writer, style Style) error {
 	c := &screen{Style: style.withDefaults()}
-	status := s.Status()
-	c.line("%s  %s %s", c.Bold(s.ID()), mark(status), status)
+	sign := mark(s.Status())
+	if s.gates.waiting() != nil && !s.in.Loop.Status.Ended() {
+		sign = mark(string(record.Paused))
+	}
+	c.line("%s  %s %s", c.Bold(s.ID()), sign, s.shown())
 	c.line("%s", oneLine(s.cfg.Task, 2*c.Width))
 	c.line("")
 	s.now(c)
@@ -149,6 +152,9 @@ func (s *Summary) now(c *screen) {
 		c.field("Ended", at)
 	default:
 		c.field("Now", fmt.Sprintf("%s: %s, for %s", at, doing, human.Duration(s.in.Now.Sub(s.in.Loop.UpdatedAt))))
+		if s.interrupted() {
+			c.indented("no process runs it; `perdure loop resume " + s.ID() + "` continues, also after the answer")
+		}
 	}
 	c.field("Why", oneLine(s.standing.Reason, maxText))
 	c.field("Asked", s.asked())
@@ -294,6 +300,8 @@ func (s *Summary) commands(c *screen) {
 	case s.in.Crashed, s.in.Loop.Status == record.Paused:
 		list = []can{{"continue", "resume " + id}, {"end the loop", "abort " + id},
 			{"end the loop and restore its first files", "abort --revert " + id}}
+	case s.interrupted():
+		list = []can{{"continue", "resume " + id}, {"end the loop", "abort " + id}}
 	case s.gates.waiting() != nil:
 		list = []can{{"end the loop", "abort " + id}}
 	default:

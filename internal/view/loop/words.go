@@ -54,6 +54,34 @@ func percent(quality int) string {
 	return fmt.Sprintf("%d%%", quality)
 }
 
+// stepCleanCopy is the step that checks the result in a clean copy.
+const stepCleanCopy = "seal"
+
+// shown is the status for people: it says at which gate the loop waits, and whether no process
+// runs it.
+func (s *Summary) shown() string {
+	status, l := s.Status(), &s.in.Loop
+	switch g := s.gates.waiting(); {
+	case l.Status.Ended():
+		return status
+	case g != nil:
+		status = fmt.Sprintf("waiting at gate %d", g.Number)
+	case l.Step == stepCleanCopy && status == string(l.Status):
+		status += ", clean-copy check"
+	}
+	if s.interrupted() {
+		status += ", interrupted"
+	}
+	return status
+}
+
+// interrupted reports whether the process that ran the loop is gone while it waits at a gate or
+// for a rate limit. A loop that is gone from other steps is crashed.
+func (s *Summary) interrupted() bool {
+	l := &s.in.Loop
+	return s.in.Progress.Interrupted && !s.in.Crashed && (l.Status == record.Running || l.Status == record.Completing)
+}
+
 // doing says what the loop does now.
 func (s *Summary) doing() string {
 	l, n := &s.in.Loop, s.in.Loop.Iteration
@@ -84,6 +112,9 @@ func (s *Summary) doing() string {
 	case "measure":
 		return "runs the check"
 	case "judge":
+		if s.cfg.Sealed == config.SealAlways && !s.cfg.Plain {
+			return "compares with the baseline, and checks the result in a clean copy"
+		}
 		return "compares with the baseline"
 	case "next", "decide":
 		return "decides how to go on"
@@ -91,6 +122,8 @@ func (s *Summary) doing() string {
 		return "recovers from a regression (" + l.Step + ")"
 	case "complete":
 		return "runs the check once more, as it passed"
+	case stepCleanCopy:
+		return "checks the result in a clean copy"
 	case "select":
 		return "chooses the best iteration"
 	case "verify":
