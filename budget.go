@@ -75,7 +75,7 @@ func (b *batch) admitNodes(st *treeStat, n int64) error {
 // Transactions run one after another, so calls of parallel tasks cannot exceed a limit
 // together.
 func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
-	lim := st.callLimits(b.now - l.Tree.CreatedAt.UnixMicro())
+	lim := st.callLimits(b.now - l.Tree.limitsFrom().UnixMicro())
 	lim.calls.want, lim.tokens.want, lim.cost.want = 1, spec.ReserveTokens, spec.ReserveCostMicros
 	if err := b.admitCall(st, &lim); err != nil {
 		return err
@@ -115,7 +115,7 @@ func (st *treeStat) callLimits(elapsed int64) callLimits {
 // overspent appends the events of limits that a call reached or exceeded because it used
 // more than was reserved for it. Later calls are refused.
 func (b *batch) overspent(st *treeStat, l *Lease) {
-	lim := st.callLimits(b.now - l.Tree.CreatedAt.UnixMicro())
+	lim := st.callLimits(b.now - l.Tree.limitsFrom().UnixMicro())
 	for _, c := range lim.all() {
 		_ = b.admit(st, *c) // the call is paid already; only the event matters
 	}
@@ -193,7 +193,7 @@ func (b *batch) admit(st *treeStat, c limitCheck) error {
 			b.event(st.tree, 0, EventBudgetExceeded, data())
 		}
 		return &Error{Code: CodeBudgetExceeded, Op: "check limits", Msg: c.text(),
-			Hint: "start again with a higher " + c.flag}
+			Hint: "`perdure resume` with a higher " + c.flag + " takes up the missing parts"}
 	}
 	if bit := int64(1) << (2 * c.bit); float64(total) >= warnShare*float64(c.limit) && st.warned&bit == 0 {
 		st.warned |= bit

@@ -73,7 +73,7 @@ func (c *resendCall) apply(ctx context.Context, b *batch) error {
 // admitAgain checks the limits for one more request, added to what the last one took. The
 // reservation of the call is kept: for the limits it is what the request needs.
 func (b *batch) admitAgain(st *treeStat, l *Lease, last *costLine, openTokens, openCost int64) error {
-	lim := st.callLimits(b.now - l.Tree.CreatedAt.UnixMicro())
+	lim := st.callLimits(b.now - l.Tree.limitsFrom().UnixMicro())
 	lim.calls.again(last.Calls, 1)
 	lim.tokens.again(last.Input+last.Output, openTokens)
 	lim.cost.again(last.Micros, openCost)

@@ -14,6 +14,7 @@ const (
 	EventTreeCompleted EventKind = "tree.completed"
 	EventTreeFailed    EventKind = "tree.failed"
 	EventTreeCancelled EventKind = "tree.cancelled"
+	EventTreeReopened  EventKind = "tree.reopened"
 	EventTaskCreated   EventKind = "task.created"
 	EventTaskStarted   EventKind = "task.started"
 	EventTaskWaiting   EventKind = "task.waiting"

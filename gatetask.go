@@ -25,7 +25,7 @@ const (
 	sqlAnswerWaiting = `UPDATE gate_task SET answer = $2, answered_by = $3, text = $4 WHERE task = $1 AND answer = ''`
 	sqlRunnable      = `SELECT EXISTS (SELECT 1 FROM tree t JOIN tree_stat s ON s.tree = t.id
 		WHERE t.name = $1 AND (s.running > 0 OR EXISTS (SELECT 1 FROM task_hot h WHERE h.tree = t.id AND h.ready_at IS NOT NULL)))`
-	sqlWaitingTrees = `SELECT t.id, t.created_at, s.limits, g.number
+	sqlWaitingTrees = `SELECT t.id, COALESCE(t.reopened_at, t.created_at), s.limits, g.number
 		FROM gate g JOIN tree t ON t.id = g.tree JOIN tree_stat s ON s.tree = g.tree
 		WHERE g.answered_at IS NULL AND s.state IN ` + dbOpenTree + `
 			AND EXISTS (SELECT 1 FROM gate_task w WHERE w.tree = g.tree AND w.gate = g.number)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -115,6 +116,9 @@ func (c *beginCall) apply(ctx context.Context, b *batch) error {
 		if found, err := c.recorded(ctx, b, st); found || err != nil {
 			return err
 		}
+		if found, err := c.earlier(ctx, b); found || err != nil {
+			return err
+		}
 	}
 	if c.find {
 		return nil
@@ -168,6 +172,36 @@ func (c *beginCall) recorded(ctx context.Context, b *batch, st *treeStat) (found
 			itoa(int64(c.spec.Position))+`}`)
 	}
 	return false, nil
+}
+
+// sqlEarlierCall and sqlMovedCall return a completed call of this request by an earlier
+// attempt, at the same position and at any.
+const (
+	sqlMovedCall = `SELECT id FROM call WHERE task = $1 AND attempt >= $2 AND attempt < $3 AND request_hash = $4
+		AND state = ` + sqldb.SQLCallCompleted + ` ORDER BY attempt DESC, position DESC, id DESC LIMIT 1`
+	sqlEarlierCall = `SELECT id FROM call WHERE task = $1 AND attempt >= $2 AND attempt < $3 AND request_hash = $4
+		AND state = ` + sqldb.SQLCallCompleted + ` AND position = $5 ORDER BY attempt DESC LIMIT 1`
+)
+
+// earlier reads the journal of the attempts before a reopened task was reopened.
+func (c *beginCall) earlier(ctx context.Context, b *batch) (found bool, err error) {
+	l := c.l
+	if l.replays == 0 || l.replays >= int64(l.Task.Attempts) {
+		return false, nil
+	}
+	args := []any{int64(l.Task.ID), l.replays, l.Task.Attempts, c.spec.RequestHash, c.spec.Position}
+	err = b.tx.QueryRow(ctx, sqlEarlierCall, args, &c.found)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = b.tx.QueryRow(ctx, sqlMovedCall, args[:4], &c.found)
+	}
+	return err == nil, ignoreNoRows(err)
+}
+
+// Replays reports whether the results of the calls of an attempt answer the same requests
+// of the current one: those of the current one do, if it was interrupted, and those that
+// [Result].KeepCalls and [Failure].KeepCalls kept.
+func (l *Lease) Replays(attempt int) bool {
+	return attempt == l.Task.Attempts || l.replays > 0 && attempt >= int(l.replays)
 }
 
 const (

@@ -25,7 +25,7 @@ type Lease struct {
 	s       *Store
 	session *Session
 
-	fence, parent, flags, claimedAt int64
+	fence, parent, flags, claimedAt, replays int64
 
 	calls     atomic.Bool  // calls may be open
 	vars      atomic.Bool  // the lease changed variables
@@ -212,26 +212,30 @@ func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimReq
 	return c.leases, nil
 }
 
-// claimOwned claims unless another living session owns the tree. It uses the cached owner
-// first: the claim takes tasks only if the tree still has this owner, and if it takes none,
-// the owner is read again.
+// claimOwned claims unless another living session owns the tree. It uses the cached tree
+// first: the claim takes tasks only if the tree still has this owner and was not reopened
+// since, and if it takes none, the tree is read again.
 func (ss *Session) claimOwned(ctx context.Context, c *claim) error {
-	assumed := c.tree.owner
+	assumed, reopened := c.tree.owner, 0
 	if assumed == 0 || assumed == ss.key {
 		if err := ss.s.w.do(ctx, c); err != nil || len(c.leases) > 0 {
 			return err
 		}
 	}
-	err := ss.s.db.QueryRow(ctx, sqlOwner, []any{c.tree.key}, &c.tree.owner)
+	err := ss.s.db.QueryRow(ctx, sqlOwner, []any{c.tree.key}, &c.tree.owner, &reopened)
 	if err != nil {
 		return wrap("claim task", ignoreNoRows(err)) // without a row the tree was removed
 	}
 	owner := c.tree.owner
-	if owner == assumed && (owner == 0 || owner == ss.key) {
+	if owner == assumed && reopened == c.tree.Reopened && (owner == 0 || owner == ss.key) {
 		return nil // there is no task to claim
 	}
-	ss.s.remember(c.tree)
-	if owner != 0 && owner != ss.key {
+	if reopened == c.tree.Reopened {
+		ss.s.remember(c.tree)
+	} else if c.tree, err = ss.s.readTree(ctx, c.tree.key); err != nil {
+		return ignoreNoRows(err)
+	}
+	if owner = c.tree.owner; owner != 0 && owner != ss.key {
 		if alive, err := ss.s.alive(ctx, owner); alive || err != nil {
 			return err
 		}
@@ -239,7 +243,7 @@ func (ss *Session) claimOwned(ctx context.Context, c *claim) error {
 	return ss.s.w.do(ctx, c)
 }
 
-const sqlOwner = `SELECT owner FROM tree WHERE id = $1`
+const sqlOwner = `SELECT owner, reopened FROM tree WHERE id = $1`
 
 type claim struct {
 	session *Session
@@ -250,22 +254,23 @@ type claim struct {
 }
 
 const (
-	leaseColumns = `id, parent, rank, fence, attempt, max_attempts, flags, started_at, active_us, pending`
+	leaseColumns = `id, parent, rank, fence, attempt, max_attempts, flags, started_at, active_us, pending,
+		replays`
 
 	sqlClaim = `UPDATE task_hot SET state = ` + dbRunning + `, session = $1, fence = fence + 1, ready_at = NULL, claimed_at = $2,
 		started_at = COALESCE(started_at, $2)
 		WHERE id IN (SELECT id FROM task_hot WHERE tree = $3 AND ready_at IS NOT NULL AND ready_at <= $2
-			ORDER BY rank LIMIT $4 + 0) AND EXISTS (SELECT 1 FROM tree WHERE id = $3 AND owner = $5)
+			ORDER BY rank LIMIT $4 + 0) AND EXISTS (SELECT 1 FROM tree WHERE id = $3 AND owner = $5 AND reopened = $6)
 		RETURNING ` + leaseColumns
 
 	sqlTakeOver = `UPDATE task_hot SET session = $1, fence = fence + 1, claimed_at = $2
-		WHERE id IN (SELECT id FROM task_hot WHERE session = $6 AND tree = $3 ORDER BY rank LIMIT $4 + 0)
-			AND EXISTS (SELECT 1 FROM tree WHERE id = $3 AND owner = $5)
+		WHERE id IN (SELECT id FROM task_hot WHERE session = $7 AND tree = $3 ORDER BY rank LIMIT $4 + 0)
+			AND EXISTS (SELECT 1 FROM tree WHERE id = $3 AND owner = $5 AND reopened = $6)
 		RETURNING ` + leaseColumns
 )
 
 func (c *claim) apply(ctx context.Context, b *batch) error {
-	q, args := sqlClaim, []any{c.session.key, b.now, c.tree.key, c.limit, c.tree.owner}
+	q, args := sqlClaim, []any{c.session.key, b.now, c.tree.key, c.limit, c.tree.owner, c.tree.Reopened}
 	if c.from != 0 {
 		q, args = sqlTakeOver, append(args, c.from)
 	}
@@ -275,7 +280,7 @@ func (c *claim) apply(ctx context.Context, b *batch) error {
 		l := &Lease{Tree: c.tree, s: b.s, session: c.session, claimedAt: b.now}
 		var rank, startedAt, active int64
 		err := scan((*int64)(&l.Task.ID), &l.parent, &rank, &l.fence, &l.Task.Attempts, &l.Task.MaxAttempts,
-			&l.flags, &startedAt, &active, &l.Task.Pending)
+			&l.flags, &startedAt, &active, &l.Task.Pending, &l.replays)
 		l.Task.StartedAt, l.Task.Active = micros(startedAt), time.Duration(active)*time.Microsecond
 		l.Task.Depth = depthOfRank(rank)
 		l.calls.Store(c.from != 0 || l.fence > 1)

@@ -37,7 +37,7 @@ func single() []builder {
 	return []builder{
 		(*world).createTree, (*world).claim, (*world).claim, (*world).claim, (*world).claim, (*world).claimKnown,
 		(*world).claimKnown,
-		(*world).cancelTree, (*world).recover, (*world).prune, (*world).endSession,
+		(*world).cancelTree, (*world).recover, (*world).reopenTree, (*world).reopenTree, (*world).prune, (*world).endSession,
 		(*world).openSession, (*world).openSession, (*world).reopen,
 	}
 }
@@ -244,7 +244,7 @@ func (w *world) complete() *op {
 	if l == nil {
 		return nil
 	}
-	r := perdure.Result{Text: w.words("result"), Partial: w.pick(3) == 0}
+	r := perdure.Result{Text: w.words("result"), Partial: w.pick(3) == 0, KeepCalls: w.pick(2) == 0}
 	if w.pick(3) == 0 {
 		r.Data = json.RawMessage(fmt.Sprintf(`{"n":%d}`, w.pick(100)))
 	}
@@ -257,7 +257,8 @@ func (w *world) fail() *op {
 	if l == nil {
 		return nil
 	}
-	f := perdure.Failure{Kind: "model", Message: w.words("message")[:4], Retry: w.pick(2) == 0}
+	f := perdure.Failure{Kind: "model", Message: w.words("message")[:4], Retry: w.pick(2) == 0,
+		KeepCalls: w.pick(2) == 0}
 	if w.pick(8) == 0 {
 		f.After = time.Hour
 	}

@@ -26,15 +26,14 @@ type model struct {
 }
 
 type mTree struct {
-	id      perdure.TreeID
-	number  int
-	root    *mTask
-	owner   *mSession
-	key     string
-	limits  perdure.Limits
-	state   perdure.State
-	partial bool
-	total   int64
+	id     perdure.TreeID
+	number int
+	root   *mTask
+	owner  *mSession
+	key    string
+	limits perdure.Limits
+	state  perdure.State
+	total  int64
 
 	calls, uncertain, unpriced      int64
 	input, output, cached, cost     int64
@@ -58,6 +57,8 @@ type mTask struct {
 	result, data          string
 	err                   *perdure.TaskError
 	text                  string // streamed
+	partial               bool   // the result lacks parts
+	replays               int
 	calls                 []*mCall
 	usage                 perdure.Usage
 }
@@ -84,6 +85,7 @@ type mLease struct {
 	session *mSession
 	fence   int64
 	attempt int
+	replays int
 }
 
 func newModel() *model {
@@ -280,7 +282,7 @@ func (m *model) take(t *mTask, s *mSession) *mLease {
 	if t.tree.state == perdure.Queued {
 		t.tree.state = perdure.Running
 	}
-	return &mLease{task: t, session: s, fence: t.fence, attempt: t.attempt}
+	return &mLease{task: t, session: s, fence: t.fence, attempt: t.attempt, replays: t.replays}
 }
 
 // held reports whether the lease is still the task's.
@@ -296,10 +298,11 @@ func (m *model) complete(l *mLease, r perdure.Result) string {
 	if l.task.pending() > 0 {
 		return conflict
 	}
-	l.task.result, l.task.data, l.task.err = r.Text, string(r.Data), nil
+	l.task.result, l.task.data, l.task.err, l.task.partial = r.Text, string(r.Data), nil, r.Partial
+	l.task.keepCalls(r.Partial && r.KeepCalls)
 	m.end(l.task, perdure.Completed)
-	if l.task.parent == nil {
-		l.task.tree.partial = r.Partial
+	if l.task.parent == nil && r.Partial {
+		l.task.tree.state = perdure.Partial
 	}
 	return "done"
 }
@@ -362,6 +365,7 @@ func (m *model) fail(l *mLease, f perdure.Failure) string {
 	}
 	t := l.task
 	t.result, t.data, t.err = "", "", &perdure.TaskError{Kind: f.Kind, Message: f.Message}
+	t.keepCalls(f.KeepCalls && (t.replays > 0 || !f.Retry || t.attempt >= t.max))
 	if f.Retry && t.attempt < t.max {
 		m.closeCalls(t, 1<<62)
 		t.state, t.session, t.ready, t.delayed = perdure.Queued, nil, true, f.After > 0
@@ -411,38 +415,6 @@ func (m *model) cancel(id perdure.TaskID, reason string) string {
 	n := m.cancelBelow(t, reason)
 	m.end(t, perdure.Cancelled)
 	return fmt.Sprint("cancelled ", n)
-}
-
-func (m *model) retry(id perdure.TaskID) string {
-	t := m.tasks[id]
-	if t == nil {
-		return missing
-	}
-	if t.state != perdure.Failed {
-		return conflict
-	}
-	for at := t; at != nil; at = at.parent {
-		if at.state == perdure.Completed || at.state == perdure.Cancelled {
-			return conflict
-		}
-		if at.state != perdure.Failed || at.parent == nil || !at.parent.failFast() {
-			continue
-		}
-		for _, s := range at.siblings() {
-			if s.state == perdure.Cancelled {
-				return conflict // nothing could come of it
-			}
-		}
-	}
-	for at := t; at != nil && at.state == perdure.Failed; at = at.parent {
-		at.state, at.ready = perdure.Queued, true
-		at.attempt++
-		at.max = max(at.max, at.attempt)
-	}
-	if t.tree.state.Terminal() {
-		t.tree.state, t.tree.partial = perdure.Running, false
-	}
-	return "done"
 }
 
 // closeCalls makes the calls uncertain that leases before the given fence sent.
@@ -496,6 +468,9 @@ func (m *model) begin(l *mLease, spec perdure.CallSpec) string {
 		if c.state == perdure.CallStarted {
 			m.closeCalls(t, l.fence)
 		}
+	}
+	if c := t.earlier(l, &spec); c != nil {
+		return fmt.Sprintf("replayed %s %s", perdure.CallID(c.id), c.response)
 	}
 	calls, tokens, cost := r.calls+1, r.input+r.output+r.lostTokens+spec.ReserveTokens,
 		r.cost+r.lostCost+spec.ReserveCostMicros
@@ -559,7 +534,7 @@ func (m *model) prune(failed bool) string {
 	var names []string
 	keep := m.trees[:0]
 	for _, t := range m.trees {
-		if !t.state.Terminal() || t.state == perdure.Failed && !failed {
+		if !t.state.Terminal() || (t.state == perdure.Failed || t.state == perdure.Partial) && !failed {
 			keep = append(keep, t)
 			continue
 		}

@@ -398,7 +398,7 @@ func (w *world) replay() (map[perdure.TaskID]perdure.State, map[perdure.TreeID]p
 		case perdure.EventTreeCreated:
 			trees[e.Tree] = perdure.Queued
 		case perdure.EventTreeCompleted, perdure.EventTreeFailed, perdure.EventTreeCancelled:
-			trees[e.Tree] = perdure.State(strings.TrimPrefix(string(e.Kind), "tree."))
+			trees[e.Tree] = endOf(&e)
 		default:
 		}
 	}
@@ -461,7 +461,7 @@ func (w *world) verifyTree(ctx context.Context, t *mTree) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	want := perdure.Progress{Tree: t.id, State: t.state, Partial: t.partial, Total: t.total,
+	want := perdure.Progress{Tree: t.id, State: t.state, Partial: t.state == perdure.Partial, Total: t.total,
 		Usage: perdure.Usage{Calls: t.calls,
 			InputTokens: t.input, OutputTokens: t.output, CachedTokens: t.cached, CostUSD: float64(t.cost) / 1e6,
 			UnpricedCalls: t.unpriced, UncertainCalls: t.uncertain,
@@ -522,7 +522,8 @@ func (w *world) verifyTask(ctx context.Context, m *mTask) {
 	got := seen{Task: perdure.Task{ID: t.ID, Tree: t.Tree, Parent: t.Parent, Depth: t.Depth, Position: t.Position,
 		Prompt:   t.Prompt,
 		Priority: t.Priority, State: t.State, Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Pending: t.Pending,
-		WaitsFor: t.WaitsFor, Result: t.Result, Data: t.Data, Error: t.Error, Output: t.Output, Usage: t.Usage},
+		Partial: t.Partial, WaitsFor: t.WaitsFor, Result: t.Result, Data: t.Data, Error: t.Error, Output: t.Output,
+		Usage: t.Usage},
 		Ready: !t.ReadyAt.IsZero()}
 	if t.Lease != nil {
 		got.Task.Lease = &perdure.LeaseInfo{Session: t.Lease.Session, Fence: t.Lease.Fence, Lost: t.Lease.Lost}
@@ -542,7 +543,7 @@ func (w *world) verifyTask(ctx context.Context, m *mTask) {
 func (t *mTask) seen() seen {
 	s := seen{Task: perdure.Task{ID: t.id, Tree: t.tree.id, Depth: t.depth, Position: t.position, Prompt: t.spec.Prompt,
 		Priority: t.spec.Priority, State: t.state, Attempts: t.attempt, MaxAttempts: t.max, Pending: t.pending(),
-		Result: t.result, Error: t.err, Output: t.text, Usage: t.usage}, Ready: t.ready}
+		Partial: t.partial, Result: t.result, Error: t.err, Output: t.text, Usage: t.usage}, Ready: t.ready}
 	s.Task.Usage.CostUSD /= 1e6
 	if t.data != "" {
 		s.Task.Data = json.RawMessage(t.data)

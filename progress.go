@@ -26,7 +26,7 @@ type Progress struct {
 	Waiting   int64 `json:"waiting"`
 	Queued    int64 `json:"queued"`
 	Cancelled int64 `json:"cancelled"`
-	// Percent is 0 to 100, of terminal tasks.
+	// Percent is 0 to 100, of completed tasks.
 	Percent float64 `json:"percent"`
 	// ETASeconds is nil before the first task completed.
 	ETASeconds      *float64 `json:"eta_seconds"`
@@ -60,8 +60,8 @@ func (s *Store) Progress(ctx context.Context, id TreeID) (Progress, error) {
 // progress also returns how many of the queued tasks are leased to dead sessions.
 func (s *Store) progress(ctx context.Context, id TreeID) (p Progress, lost int64, err error) {
 	const op = "read progress"
-	var tree, createdAt, owner int64
-	if err := s.db.QueryRow(ctx, sqlTreeKey, []any{string(id)}, &tree, &createdAt, &owner); err != nil {
+	var tree, createdAt, limitsFrom, owner int64
+	if err := s.db.QueryRow(ctx, sqlTreeKey, []any{string(id)}, &tree, &createdAt, &limitsFrom, &owner); err != nil {
 		return p, 0, wrap(op, orNotFound(err, noTree(op, id)))
 	}
 	st, err := loadStat(ctx, s.db.QueryRow, tree)
@@ -81,7 +81,7 @@ func (s *Store) progress(ctx context.Context, id TreeID) (p Progress, lost int64
 	if err != nil {
 		return p, 0, wrap(op, err)
 	}
-	p = st.progress(now, createdAt, lost)
+	p = st.progress(now, createdAt, limitsFrom, lost)
 	p.Tree = id
 	if p.Interrupted = !p.State.Terminal() && p.Running == 0 && lost > 0; p.Interrupted || owner == 0 {
 		return p, lost, nil
@@ -93,23 +93,23 @@ func (s *Store) progress(ctx context.Context, id TreeID) (p Progress, lost int64
 	return p, lost, nil
 }
 
-const sqlTreeKey = `SELECT id, created_at, owner FROM tree WHERE name = $1`
+const sqlTreeKey = `SELECT id, created_at, COALESCE(reopened_at, created_at), owner FROM tree WHERE name = $1`
 
-func (st *treeStat) progress(now, createdAt, lost int64) Progress {
+func (st *treeStat) progress(now, createdAt, limitsFrom, lost int64) Progress {
 	c := &st.counts
-	p := Progress{State: stateOf(st.state), Partial: st.partial == 1, Total: c[0], Queued: c[stQueued] + lost,
+	p := Progress{State: treeStateOf(st.state, st.partial), Total: c[0], Queued: c[stQueued] + lost,
 		Running: c[stRunning] - lost, Waiting: c[stWaiting], Completed: c[stCompleted], Failed: c[stFailed],
 		Cancelled: c[stCancelled], Usage: st.used.usage(), Costs: st.costLines(), CreatedAt: micros(createdAt)}
-	ended := p.Completed + p.Failed + p.Cancelled
+	p.Partial = p.State == Partial
 	if p.Total > 0 {
-		p.Percent = 100 * float64(ended) / float64(p.Total)
+		p.Percent = 100 * float64(p.Completed) / float64(p.Total)
 	}
 	end := now
 	if st.endedAt != nil {
 		end = *st.endedAt
 	}
 	p.ElapsedSeconds = float64(max(end-createdAt, 0)) / 1e6
-	p.Limits = st.limitUses(max(end-createdAt, 0))
+	p.Limits = st.limitUses(max(end-limitsFrom, 0))
 	if p.Completed > 0 {
 		p.MeanTaskSeconds = float64(st.timing.Sum) / float64(p.Completed) / 1e6
 	}
@@ -183,6 +183,9 @@ type RecoverReport struct {
 	GivenUp  int64 `json:"given_up"`
 	// Running are tasks of living processes.
 	Running int64 `json:"running"`
+	// Reopened are tasks that [Store.Reopen] queued again, those above missing parts
+	// included; they are among the pending ones.
+	Reopened int64 `json:"reopened,omitempty"`
 }
 
 // Recover returns the state of a tree, and makes owner, if set, the owner of a tree whose
@@ -201,23 +204,32 @@ func (s *Store) Recover(ctx context.Context, id TreeID, owner *Session) (Recover
 	if err != nil {
 		return RecoverReport{}, err
 	}
-	return RecoverReport{Tree: id, State: p.State, Done: p.Completed, Requeued: lost, Pending: p.Queued - lost + p.Waiting,
-		GivenUp: p.Failed + p.Cancelled, Running: p.Running}, nil
+	return p.recovered(lost), nil
+}
+
+func (p *Progress) recovered(lost int64) RecoverReport {
+	return RecoverReport{Tree: p.Tree, State: p.State, Done: p.Completed, Requeued: lost,
+		Pending: p.Queued - lost + p.Waiting, GivenUp: p.Failed + p.Cancelled, Running: p.Running}
+}
+
+// ownedElsewhere returns an error if another living session owns the tree.
+func (s *Store) ownedElsewhere(ctx context.Context, op string, tree *Tree, owner *Session) error {
+	if tree.owner == 0 || owner != nil && tree.owner == owner.key {
+		return nil
+	}
+	if alive, err := s.alive(ctx, tree.owner); err != nil || !alive {
+		return err
+	}
+	return &Error{Code: CodeConflict, Op: op, Msg: "tree \"" + string(tree.ID) + "\" is being run by another process",
+		Hint: "`perdure status " + string(tree.ID) + "` shows its progress"}
 }
 
 const sqlSetOwner = `UPDATE tree SET owner = $2 WHERE id = $1 AND owner = $3`
 
 func (s *Store) adopt(ctx context.Context, tree *Tree, owner *Session) error {
 	const op = "resume tree"
-	if tree.owner != 0 && (owner == nil || tree.owner != owner.key) {
-		alive, err := s.alive(ctx, tree.owner)
-		if err != nil {
-			return err
-		}
-		if alive {
-			return &Error{Code: CodeConflict, Op: op, Msg: "tree \"" + string(tree.ID) + "\" is being run by another process",
-				Hint: "`perdure status " + string(tree.ID) + "` shows its progress"}
-		}
+	if err := s.ownedElsewhere(ctx, op, tree, owner); err != nil {
+		return err
 	}
 	if owner == nil || tree.owner == owner.key || tree.State.Terminal() {
 		return nil

@@ -13,7 +13,7 @@ import (
 
 const (
 	treeColumns = `t.id, t.name, t.kind, t.title, t.config, t.root, t.owner, t.placement, t.created_at,
-		s.state, s.partial, s.limits, s.started_at, s.ended_at`
+		t.reopened, t.reopened_at, s.state, s.partial, s.limits, s.started_at, s.ended_at`
 	sqlTree      = `SELECT ` + treeColumns + ` FROM tree t JOIN tree_stat s ON s.tree = t.id WHERE t.name = $1`
 	sqlTreeByNum = `SELECT ` + treeColumns + ` FROM tree t JOIN tree_stat s ON s.tree = t.id WHERE t.id = $1`
 	sqlTreeNum   = `SELECT id FROM tree WHERE name = $1`
@@ -55,13 +55,14 @@ func scanTree(scan func(dest ...any) error) (Tree, error) {
 	var t Tree
 	var config, place, limits string
 	var createdAt, state, partial int64
-	var started, ended *int64
+	var reopened, started, ended *int64
 	err := scan(&t.key, (*string)(&t.ID), &t.Kind, &t.Name, &config, (*int64)(&t.Root), &t.owner, &place, &createdAt,
-		&state, &partial, &limits, &started, &ended)
+		&t.Reopened, &reopened, &state, &partial, &limits, &started, &ended)
 	if err != nil {
 		return t, err
 	}
-	t.Config, t.State, t.Partial, t.CreatedAt = json.RawMessage(config), stateOf(state), partial == 1, micros(createdAt)
+	t.Config, t.State, t.CreatedAt = json.RawMessage(config), treeStateOf(state, partial), micros(createdAt)
+	t.Partial, t.ReopenedAt = t.State == Partial, timePtr(reopened)
 	t.StartedAt, t.CompletedAt = timePtr(started), timePtr(ended)
 	if err := json.Unmarshal([]byte(place), &t.Placement); err != nil {
 		return t, err
@@ -92,8 +93,8 @@ func (s *Store) Trees(ctx context.Context, f TreeFilter) ([]Tree, error) {
 	return trees, wrap(op, err)
 }
 
-// knownTree returns a tree from the cache or the database. Only fields that never change
-// are valid.
+// knownTree returns a tree from the cache or the database. Only fields that never change,
+// or only when the tree is reopened, are valid.
 func (s *Store) knownTree(ctx context.Context, key int64) (Tree, error) {
 	s.mu.Lock()
 	t, ok := s.trees[key]
@@ -101,6 +102,11 @@ func (s *Store) knownTree(ctx context.Context, key int64) (Tree, error) {
 	if ok {
 		return t, nil
 	}
+	return s.readTree(ctx, key)
+}
+
+// readTree reads a tree and caches it.
+func (s *Store) readTree(ctx context.Context, key int64) (Tree, error) {
 	t, err := scanTree(func(dest ...any) error { return s.db.QueryRow(ctx, sqlTreeByNum, []any{key}, dest...) })
 	if err != nil {
 		return t, wrap("read tree", err)
@@ -181,12 +187,15 @@ func scanTask(scan func(dest ...any) error) (rawTask, error) {
 	if flags&sqldb.FlagFailFast != 0 {
 		t.Policy = PolicyFail
 	}
+	t.Partial, t.Skipped = flags&sqldb.FlagPartial != 0, flags&sqldb.FlagSkipped != 0
 	t.Usage.CostUSD = float64(cost) / microsPerDollar
 	if kind != "" && t.State != Completed {
 		t.Error = &TaskError{Kind: kind, Message: message}
 	}
 	if t.State.Terminal() {
 		t.CompletedAt = micros(endedAt)
+	} else {
+		r.columns[1], r.columns[2] = "", "" // from the time when it had ended
 	}
 	if r.session != 0 {
 		t.Lease = &LeaseInfo{Fence: fence, ClaimedAt: micros(claimedAt)}

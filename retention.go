@@ -18,7 +18,7 @@ import (
 type RetentionPolicy struct {
 	// Completed is for completed and cancelled trees. Defaults to 7 days.
 	Completed time.Duration
-	// Failed is for failed trees, which are then listed, and removed only with
+	// Failed is for failed and partial trees, which are then listed, and removed only with
 	// IncludeFailed. Defaults to 30 days.
 	Failed        time.Duration
 	IncludeFailed bool
@@ -44,7 +44,7 @@ type PrunedTree struct {
 	EndedAt time.Time `json:"ended_at"`
 }
 
-// PruneReport lists and counts what Prune removed. Due are failed trees whose time is
+// PruneReport lists and counts what Prune removed. Due are failed and partial trees whose time is
 // over and that are kept until the user removes them.
 type PruneReport struct {
 	DryRun bool         `json:"dry_run"`
@@ -83,10 +83,11 @@ func (p RetentionPolicy) withDefaults() RetentionPolicy {
 	return p
 }
 
-const sqlExpired = `SELECT t.id, t.name, s.state, s.total, s.ended_at FROM tree t JOIN tree_stat s ON s.tree = t.id
+const sqlExpired = `SELECT t.id, t.name, s.state, s.partial, s.total, s.ended_at
+	FROM tree t JOIN tree_stat s ON s.tree = t.id
 	WHERE s.state >= ` + dbCompleted + ` AND ((s.state <> ` + dbFailed +
-	` AND s.ended_at <= $1 AND COALESCE(t.imported_at, 0) <= $1)
-		OR (s.state = ` + dbFailed + ` AND s.ended_at <= $2 AND COALESCE(t.imported_at, 0) <= $2)) ORDER BY t.id`
+	` AND s.partial = 0 AND s.ended_at <= $1 AND COALESCE(t.imported_at, 0) <= $1)
+		OR ((s.state = ` + dbFailed + ` OR s.partial = 1) AND s.ended_at <= $2 AND COALESCE(t.imported_at, 0) <= $2)) ORDER BY t.id`
 
 type expiredTree struct {
 	PrunedTree
@@ -109,7 +110,7 @@ func (s *Store) Prune(ctx context.Context, req PruneRequest) (PruneReport, error
 		return report, err
 	}
 	for _, t := range expired {
-		if t.State == Failed && !p.IncludeFailed {
+		if (t.State == Failed || t.State == Partial) && !p.IncludeFailed {
 			report.Due = append(report.Due, t.PrunedTree)
 			continue
 		}
@@ -139,9 +140,9 @@ func (s *Store) Prune(ctx context.Context, req PruneRequest) (PruneReport, error
 
 func (s *Store) expired(ctx context.Context, completed, failed int64) ([]expiredTree, error) {
 	all, err := sqldb.Collect(ctx, s.db.Query, func(scan sqldb.Scan) (t expiredTree, err error) {
-		var state, ended int64
-		err = scan(&t.key, (*string)(&t.ID), &state, &t.Tasks, &ended)
-		t.State, t.EndedAt = stateOf(state), micros(ended)
+		var state, partial, ended int64
+		err = scan(&t.key, (*string)(&t.ID), &state, &partial, &t.Tasks, &ended)
+		t.State, t.EndedAt = treeStateOf(state, partial), micros(ended)
 		return t, err
 	}, sqlExpired, completed, failed)
 	return all, wrap("prune store", err)

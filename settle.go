@@ -1,6 +1,7 @@
 package perdure
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -16,8 +17,14 @@ type Result struct {
 	Text string
 	// Data is a JSON object stored with the text; may be nil.
 	Data json.RawMessage
-	// Partial is set if parts are missing. The result of the root marks the tree.
+	// Partial is set if parts are missing: [Store.Reopen] runs the task again. The result of
+	// the root decides whether its tree is partial.
 	Partial bool
+	// Skipped is set if the task did not run because a condition was false.
+	Skipped bool
+	// KeepCalls says of a partial result that it is not the fault of the answers to the
+	// calls of the attempt: if the task is reopened, they answer the same requests again.
+	KeepCalls bool
 }
 
 // Failure describes a failed attempt.
@@ -28,6 +35,8 @@ type Failure struct {
 	// Retry requests another attempt if any are left, not before After.
 	Retry bool
 	After time.Duration
+	// KeepCalls is [Result].KeepCalls of a failure.
+	KeepCalls bool
 }
 
 // Complete ends the task with its result. It fails with CodeConflict while children of
@@ -47,25 +56,47 @@ func (l *Lease) Complete(ctx context.Context, r Result) error {
 	if err != nil {
 		return err
 	}
-	return l.s.w.do(ctx, &complete{l: l, text: text, data: data, partial: r.Partial})
+	return l.s.w.do(ctx, &complete{l: l, text: text, data: data, r: r})
 }
 
 type complete struct {
 	l          *Lease
 	text, data stored
-	partial    bool
+	r          Result
 }
 
 const sqlComplete = `UPDATE task_hot SET state = ` + dbCompleted +
-	`, session = NULL, active_us = active_us + $3 - claimed_at
+	`, session = NULL, active_us = active_us + $3 - claimed_at, flags = $4, replays = $5
 	WHERE id = $1 AND fence = $2 AND state = ` + dbRunning + ` AND pending = 0`
+
+// flagsAfter returns the flags of the task when it has completed with a result.
+func (l *Lease) flagsAfter(r *Result) int64 {
+	flags := l.flags &^ (sqldb.FlagPartial | sqldb.FlagSkipped | sqldb.FlagVars)
+	if r.Partial {
+		flags |= sqldb.FlagPartial
+	}
+	if r.Skipped {
+		flags |= sqldb.FlagSkipped
+	}
+	return flags
+}
+
+// replaysAfter returns from which attempt on the calls of the task answer the same requests
+// of later attempts.
+func (l *Lease) replaysAfter(keep bool) int64 {
+	if !keep {
+		return 0
+	}
+	return cmp.Or(l.replays, int64(l.Task.Attempts))
+}
 
 func (c *complete) apply(ctx context.Context, b *batch) error {
 	l, id := c.l, int64(c.l.Task.ID)
 	if err := b.flushParent(ctx, id); err != nil {
 		return err
 	}
-	n, err := b.tx.Exec(ctx, sqlComplete, id, l.fence, b.now)
+	n, err := b.tx.Exec(ctx, sqlComplete, id, l.fence, b.now, l.flagsAfter(&c.r),
+		l.replaysAfter(c.r.Partial && c.r.KeepCalls))
 	if err != nil {
 		return err
 	}
@@ -79,7 +110,18 @@ func (c *complete) apply(ctx context.Context, b *batch) error {
 		return err
 	}
 	digest := b.end(&taskEnd{id: id, tree: l.Tree.key, result: c.text.column, data: c.data.column, at: b.now})
-	return b.ended(ctx, l, stCompleted, c.partial, withDigest("", digest))
+	return b.ended(ctx, l, stCompleted, c.r.Partial, withDigest(c.r.eventData(), digest))
+}
+
+// eventData returns the data of the event about a task that has completed, "" for none.
+func (r *Result) eventData() string {
+	switch {
+	case r.Partial:
+		return `{"partial":true}`
+	case r.Skipped:
+		return `{"skipped":true}`
+	}
+	return ""
 }
 
 const sqlHot = `SELECT fence, state, pending FROM task_hot WHERE id = $1`
@@ -192,24 +234,25 @@ type fail struct {
 
 const (
 	sqlRetry = `UPDATE task_hot SET state = ` + dbQueued + `, session = NULL, ready_at = $4, attempt = attempt + 1,
-		active_us = active_us + $3 - claimed_at WHERE id = $1 AND fence = $2 AND state = ` + dbRunning +
+		active_us = active_us + $3 - claimed_at, replays = $5 WHERE id = $1 AND fence = $2 AND state = ` + dbRunning +
 		` AND attempt < max_attempts`
-	sqlFail = `UPDATE task_hot SET state = ` + dbFailed + `, session = NULL, active_us = active_us + $3 - claimed_at
-		WHERE id = $1 AND fence = $2 AND state = ` + dbRunning
+	sqlFail = `UPDATE task_hot SET state = ` + dbFailed + `, session = NULL, active_us = active_us + $3 - claimed_at,
+		replays = $4 WHERE id = $1 AND fence = $2 AND state = ` + dbRunning
 )
 
 func (c *fail) apply(ctx context.Context, b *batch) error {
 	l, id := c.l, int64(c.l.Task.ID)
 	c.retried = false
 	if c.f.Retry {
-		n, err := b.tx.Exec(ctx, sqlRetry, id, l.fence, b.now, b.now+c.f.After.Microseconds())
+		n, err := b.tx.Exec(ctx, sqlRetry, id, l.fence, b.now, b.now+c.f.After.Microseconds(),
+			l.replaysAfter(c.f.KeepCalls && l.replays > 0))
 		if err != nil {
 			return err
 		}
 		c.retried = n == 1
 	}
 	if !c.retried {
-		n, err := b.tx.Exec(ctx, sqlFail, id, l.fence, b.now)
+		n, err := b.tx.Exec(ctx, sqlFail, id, l.fence, b.now, l.replaysAfter(c.f.KeepCalls))
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,8 @@ import (
 // State is the state of a task or a tree.
 type State string
 
-// The states of a task. Completed and cancelled are terminal; failed is
-// terminal unless the user retries it.
+// The states of a task. Completed, failed and cancelled are terminal until the user
+// retries the task or reopens its tree.
 const (
 	Queued    State = "queued"
 	Running   State = "running"
@@ -25,11 +25,18 @@ const (
 	Cancelled State = "cancelled"
 )
 
-// Terminal reports whether the state does not change any more by itself.
-func (s State) Terminal() bool { return s == Completed || s == Failed || s == Cancelled }
+// Partial is a state of trees only: the root completed, and parts are missing.
+// [Store.Reopen] takes them up.
+const Partial State = "partial"
 
-// CanBecome reports whether the transition is allowed. From running to running is the
-// takeover of a lost lease.
+// Terminal reports whether the state does not change any more by itself.
+func (s State) Terminal() bool {
+	return s == Completed || s == Partial || s == Failed || s == Cancelled
+}
+
+// CanBecome reports whether a task can change from one state to the other. From running to
+// running is the takeover of a lost lease. A terminal task becomes queued or waiting only if
+// it is reopened, see [Store.Reopen] and [Store.RetryTask].
 func (s State) CanBecome(to State) bool {
 	switch s {
 	case Queued:
@@ -38,11 +45,11 @@ func (s State) CanBecome(to State) bool {
 		return true
 	case Waiting:
 		return to == Queued || to == Failed || to == Cancelled
-	case Failed:
-		return to == Queued
-	default:
-		return false
+	case Completed, Failed, Cancelled:
+		return to == Queued || to == Waiting
+	case Partial:
 	}
+	return false
 }
 
 // The numbers of the states in the database, and the same as SQL text.
@@ -72,6 +79,14 @@ func stateOf(n int64) State {
 		return State("")
 	}
 	return stateNames[n]
+}
+
+// treeStateOf returns the state of a tree from its columns.
+func treeStateOf(state, partial int64) State {
+	if state == stCompleted && partial == 1 {
+		return Partial
+	}
+	return stateOf(state)
 }
 
 // number returns 0 for a state that does not exist.
@@ -165,6 +180,10 @@ type Task struct {
 	Agent    string
 	Priority int
 	State    State
+	// Partial is set on a completed task whose result lacks parts, Skipped on one that
+	// did not run because a condition was false.
+	Partial, Skipped bool
+
 	Strategy Strategy
 	Policy   Policy
 	Merge    string

@@ -26,9 +26,9 @@ func TestTransitionTable(t *testing.T) {
 		perdure.Queued:    "running cancelled",
 		perdure.Running:   "queued running waiting completed failed cancelled",
 		perdure.Waiting:   "queued failed cancelled",
-		perdure.Failed:    "queued",
-		perdure.Completed: "",
-		perdure.Cancelled: "",
+		perdure.Failed:    "queued waiting",
+		perdure.Completed: "queued waiting",
+		perdure.Cancelled: "queued waiting",
 	}
 	for _, from := range states() {
 		var may []string
@@ -369,7 +369,7 @@ func TestRetryTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id, want := range map[perdure.TaskID]perdure.State{ids[0]: perdure.Completed, ids[1]: perdure.Queued,
-			r.tree.Root: perdure.Queued} {
+			r.tree.Root: perdure.Waiting} {
 			if got := readTask(t, s, id); got.State != want {
 				t.Errorf("%s is %s, want %s", id, got.State, want)
 			}

@@ -20,6 +20,8 @@ type taskJSON struct {
 	Agent       string                     `json:"agent"`
 	Priority    int                        `json:"priority"`
 	State       State                      `json:"state"`
+	Partial     bool                       `json:"partial,omitempty"`
+	Skipped     bool                       `json:"skipped,omitempty"`
 	Result      *string                    `json:"result"`
 	Data        json.RawMessage            `json:"data,omitempty"`
 	Error       *TaskError                 `json:"error"`
@@ -77,7 +79,8 @@ func (t ShowTask) MarshalJSON() ([]byte, error) {
 }
 
 func (t *Task) marshal(calls *[]Call) ([]byte, error) {
-	j := taskJSON{ID: t.ID, Prompt: t.Prompt, Agent: t.Agent, Priority: t.Priority, State: t.State, Data: t.Data,
+	j := taskJSON{ID: t.ID, Prompt: t.Prompt, Agent: t.Agent, Priority: t.Priority, State: t.State, Partial: t.Partial,
+		Skipped: t.Skipped, Data: t.Data,
 		Error: t.Error, Output: t.Output, Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Pending: t.Pending,
 		WaitsFor: t.WaitsFor, ReadyAt: t.ReadyAt, ActiveMS: float64(t.Active.Microseconds()) / 1000, Usage: t.Usage,
 		Lease: t.Lease, CreatedAt: t.CreatedAt, StartedAt: someTime(t.StartedAt), CompletedAt: someTime(t.CompletedAt),
@@ -136,7 +139,8 @@ func (t *Task) unmarshal(b []byte, calls *[]Call) error {
 		return err
 	}
 	*t = Task{ID: j.ID, Node: own.NodeID, Tree: own.TreeID, Depth: own.Depth, Position: own.Position, Prompt: j.Prompt,
-		Agent: j.Agent, Priority: j.Priority, State: j.State, Strategy: own.Strategy, Policy: own.Policy, Merge: own.Merge,
+		Agent: j.Agent, Priority: j.Priority, State: j.State, Partial: j.Partial,
+		Skipped: j.Skipped, Strategy: own.Strategy, Policy: own.Policy, Merge: own.Merge,
 		Context: own.Context.ContextRef, Attempts: j.Attempts, MaxAttempts: j.MaxAttempts, Pending: j.Pending, Data: j.Data,
 		Error: j.Error, Output: j.Output, Usage: j.Usage, Lease: j.Lease, CreatedAt: j.CreatedAt,
 		WaitsFor: j.WaitsFor, ReadyAt: j.ReadyAt, StartedAt: timeOf(j.StartedAt), CompletedAt: timeOf(j.CompletedAt),

@@ -17,8 +17,13 @@ type Limits struct {
 	Calls      int64 `json:"calls,omitempty"`
 	Tokens     int64 `json:"tokens,omitempty"`
 	CostMicros int64 `json:"cost_micros,omitempty"`
-	// WallTime counts from the creation of the tree, in nanoseconds.
+	// WallTime counts from the creation of the tree, or from when it was last reopened, in
+	// nanoseconds.
 	WallTime time.Duration `json:"wall_time,omitempty"`
+}
+
+func (l *Limits) negative() bool {
+	return min(l.MaxNodes, l.Calls, l.Tokens, l.CostMicros, int64(l.WallTime)) < 0
 }
 
 // KindLoop is the kind of the trees of loops. All other trees are runs, or records
@@ -62,16 +67,35 @@ type Tree struct {
 	Limits    Limits          `json:"limits"`
 	Placement Placement       `json:"placement"`
 	// State is queued until a task was claimed, then running until the root is
-	// terminal, then the state of the root.
+	// terminal, then the state of the root, or [Partial].
 	State State `json:"state"`
-	// Partial is set if the tree completed without some of its parts.
-	Partial     bool       `json:"partial,omitempty"`
-	CreatedAt   time.Time  `json:"created_at"`
+	// Partial is set if the state is Partial.
+	Partial   bool      `json:"partial,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	// Reopened counts how often the tree was reopened, see [Store.Reopen].
+	Reopened    int        `json:"reopened,omitempty"`
+	ReopenedAt  *time.Time `json:"reopened_at,omitempty"`
 	StartedAt   *time.Time `json:"started_at,omitempty"`
 	CompletedAt *time.Time `json:"completed_at,omitempty"`
 
 	key   int64 // the tree's number in the database
 	owner int64
+}
+
+// Deadline returns the time at which the tree's time limit ends, zero without a limit.
+func (t *Tree) Deadline() time.Time {
+	if t.Limits.WallTime <= 0 {
+		return time.Time{}
+	}
+	return t.limitsFrom().Add(t.Limits.WallTime)
+}
+
+// limitsFrom returns the time from which the time limit counts.
+func (t *Tree) limitsFrom() time.Time {
+	if t.ReopenedAt != nil {
+		return *t.ReopenedAt
+	}
+	return t.CreatedAt
 }
 
 // Usage is the usage of the calls of a task or tree.
@@ -110,7 +134,7 @@ func (s *TreeSpec) validate() error {
 		return invalidf(op, "name is longer than %d bytes or not UTF-8 text", maxNameBytes)
 	case len(s.IdempotencyKey) > maxNameBytes || !storable(s.IdempotencyKey):
 		return invalidf(op, "idempotency key is longer than %d bytes or not UTF-8 text", maxNameBytes)
-	case s.Limits.MaxNodes < 0, s.Limits.Calls < 0, s.Limits.Tokens < 0, s.Limits.CostMicros < 0, s.Limits.WallTime < 0:
+	case s.Limits.negative():
 		return invalidf(op, "a limit is negative")
 	}
 	if err := validateObject(op, "config", s.Config, MaxConfigBytes); err != nil {

@@ -36,6 +36,10 @@ type OutlineRow struct {
 	Depth    int            `json:"depth"`
 	Position int            `json:"position"`
 	State    perdure.State  `json:"state"`
+	// Partial is set on a completed task whose result lacks parts, Skipped on one that did
+	// not run because a condition was false.
+	Partial bool `json:"partial,omitempty"`
+	Skipped bool `json:"skipped,omitempty"`
 	// Lost is set while a dead process holds the task.
 	Lost bool `json:"lost,omitempty"`
 	// Blocked is set while a queued task waits for its turn behind a sibling.

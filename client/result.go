@@ -51,6 +51,17 @@ type MissingTask struct {
 	// Prompt is cut after 200 characters.
 	Prompt string            `json:"prompt"`
 	Error  perdure.TaskError `json:"error"`
+	// Files are the files and lines of the context that it is about, at most 20;
+	// MoreFiles counts the others.
+	Files     []Place `json:"files,omitempty"`
+	MoreFiles int     `json:"more_files,omitempty"`
+}
+
+// Place is a run of lines of a file, counted from 1 and both included.
+type Place struct {
+	File      string `json:"file"`
+	StartLine int    `json:"start_line"`
+	EndLine   int    `json:"end_line"`
 }
 
 // Text returns the answer for people: the text, or the structured result as

@@ -181,13 +181,22 @@ func (c *Client) cancel(ctx context.Context, op, path, reason string) (int64, er
 	return out.Cancelled, err
 }
 
-// Resume prepares an interrupted tree to continue and returns what is left to do;
-// lost tasks are claimable at once. owner, when not empty, is the session that
-// is to run the tree: that of the server's own process. It fails with
-// perdure.CodeConflict when another living process runs the tree.
-func (c *Client) Resume(ctx context.Context, id perdure.TreeID, owner string) (perdure.RecoverReport, error) {
-	body := struct {
-		Owner string `json:"owner,omitempty"`
-	}{owner}
-	return post[perdure.RecoverReport](ctx, c, "resume tree", treePath(id, "/resume"), &body)
+// ResumeRequest asks to continue a tree.
+type ResumeRequest struct {
+	// Changes is a JSON object with what the tree has from now on instead of its
+	// configuration: budget_usd, budget_tokens, budget_calls, timeout, model, sub_model,
+	// base_url, max_attempts; see rlm.Changes. May be nil.
+	Changes json.RawMessage `json:"changes,omitempty"`
+	// Owner is the session that alone may run the tree; only the session of the server's
+	// own process is accepted.
+	Owner string `json:"owner,omitempty"`
+}
+
+// Resume prepares a tree to continue and returns what is left to do. Tasks of a dead
+// process are claimable at once. Of a run that is partial or failed, or if there are
+// changes, the missing parts are taken up. It fails with perdure.CodeConflict when another
+// living process runs the tree, and with perdure.CodeBudgetExceeded when its limits pay
+// for no missing part.
+func (c *Client) Resume(ctx context.Context, id perdure.TreeID, req ResumeRequest) (perdure.RecoverReport, error) {
+	return post[perdure.RecoverReport](ctx, c, "resume tree", treePath(id, "/resume"), &req)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/clip"
@@ -266,9 +267,6 @@ func (a *attempt) merge(ctx context.Context, family []child) error {
 		return a.nothingRan(ctx)
 	}
 	if a.hopeless(lost, parts) {
-		if a.mayRepair(lost) {
-			return a.repair(ctx, lost)
-		}
 		return a.giveUp(lost, len(parts))
 	}
 	if begun, err := a.reduceFurther(ctx, family, children); begun || err != nil {
@@ -286,6 +284,7 @@ func (a *attempt) merge(ctx context.Context, family []child) error {
 	if note := family[0].node.Note; note != "" {
 		data.addNotes([]string{note})
 	}
+	data.addNotes(a.outOfOrder(children))
 	if err := a.addLost(ctx, &data, lost); err != nil {
 		return err
 	}
@@ -298,6 +297,28 @@ func (a *attempt) merge(ctx context.Context, family []child) error {
 		return err
 	}
 	return a.complete(ctx, text, &data)
+}
+
+// outOfOrder returns a note about the parts of an ordered tree that were answered before
+// parts in front of them had a result, because these were taken up later.
+func (a *attempt) outOfOrder(children []child) []string {
+	var before time.Time
+	early := 0
+	for _, c := range children {
+		if c.State != perdure.Completed || !a.run.cfg.ordered() {
+			continue
+		}
+		if c.StartedAt.Before(before) {
+			early++
+		} else {
+			before = c.CompletedAt
+		}
+	}
+	if early == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d parts below task %q were answered without the results of parts before them, "+
+		"which were missing then", early, len(children), a.l.Task.ID)}
 }
 
 // mergeOf is the merge for this task's children.
@@ -328,33 +349,6 @@ func (a *attempt) hopeless(lost []child, parts []part) bool {
 		return false
 	}
 	return !slices.ContainsFunc(lost, func(c child) bool { return c.Error != nil && c.Error.Kind == KindBudget })
-}
-
-// mayRepair reports whether a person retried this task and the lost parts have
-// not been created again for that.
-func (a *attempt) mayRepair(lost []child) bool {
-	attempt := a.l.Task.Attempts
-	return attempt > 1 && !slices.ContainsFunc(lost, func(c child) bool { return c.node.Attempt == attempt })
-}
-
-// repair creates the lost parts again. What was completed below them counts for
-// the new tasks.
-func (a *attempt) repair(ctx context.Context, lost []child) error {
-	nodes := make([]*node, len(lost))
-	for i, c := range lost {
-		n := *c.node
-		n.Attempt, n.Prepared = a.l.Task.Attempts, nil
-		read := chunks{{Off: c.Context.Offset, Length: c.Context.Length}}
-		switch {
-		case n.Step != nil && len(n.Read) == 0 && len(n.Chunks) == 0 && c.Context.Length > 0:
-			n.Read = read
-		case n.Step == nil && n.leaf() && c.Context.Length > 0:
-			n.Chunks = read
-		}
-		n.Replaces = c.ID
-		nodes[i] = &n
-	}
-	return a.spawn(ctx, nodes)
 }
 
 // giveUp returns the failure of a task whose children left nothing to merge.

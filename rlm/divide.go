@@ -47,9 +47,6 @@ func (a *attempt) read(ctx context.Context) error {
 	if len(family) == 0 {
 		return a.answer(ctx, 0, nil)
 	}
-	if lost := lostOf(family); len(own) == 0 && len(lost) > 0 { // below the task that this one replaces
-		return a.repair(ctx, lost)
-	}
 	return a.merge(ctx, family)
 }
 
@@ -167,7 +164,7 @@ func (a *attempt) refusedBefore(ctx context.Context, position int, hash string) 
 				return err
 			}
 			for _, c := range calls {
-				if c.Attempt == a.l.Task.Attempts && c.Error != nil && c.Error.Kind == KindTooLong {
+				if a.l.Replays(c.Attempt) && c.Error != nil && c.Error.Kind == KindTooLong {
 					a.refusals[request{c.Position, c.RequestHash}] = c.Error.Message
 				}
 			}

@@ -79,7 +79,7 @@ func (c *ExecutorConfig) validate() error {
 // what a worker needs for trees of [KindRun].
 type Executor struct {
 	cfg  ExecutorConfig
-	runs *refcache.Set[perdure.TreeID, *run] // that are worked on, and a few others
+	runs *refcache.Set[runKey, *run] // that are worked on, and a few others
 	// finder finds passages for planner search.
 	finder *extract.Engine
 
@@ -94,7 +94,7 @@ func New(cfg ExecutorConfig) (*Executor, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Executor{cfg: cfg, runs: refcache.New[perdure.TreeID, *run](maxIdleRuns),
+	return &Executor{cfg: cfg, runs: refcache.New[runKey, *run](maxIdleRuns),
 		finder: extract.New(extract.Config{})}, nil
 }
 
@@ -113,12 +113,20 @@ func (e *Executor) Check(tree *perdure.Tree) error {
 	return err
 }
 
+// runKey identifies a run by its tree and by how often that was reopened, each time with a
+// configuration of its own.
+type runKey struct {
+	tree     perdure.TreeID
+	reopened int
+}
+
 // Handle does one attempt of one task and settles it through its lease. It can
 // be interrupted at any point and be called again for the same task. An error
 // has a method Failure that says how the attempt ends; when ctx ended, it is
 // ctx's.
 func (e *Executor) Handle(ctx context.Context, l *perdure.Lease) (err error) {
-	entry, err := e.runs.Get(ctx, l.Tree.ID, func(ctx context.Context) (*run, error) { return e.load(ctx, &l.Tree) })
+	key := runKey{l.Tree.ID, l.Tree.Reopened}
+	entry, err := e.runs.Get(ctx, key, func(ctx context.Context) (*run, error) { return e.load(ctx, &l.Tree) })
 	if err != nil {
 		return err
 	}
@@ -195,7 +203,7 @@ func (a *attempt) breakDown(ctx context.Context) error {
 // attempt is one attempt of one task.
 type attempt struct {
 	e      *Executor
-	entry  *refcache.Entry[perdure.TreeID, *run]
+	entry  *refcache.Entry[runKey, *run]
 	run    *run
 	l      *perdure.Lease
 	node   *node
@@ -203,6 +211,7 @@ type attempt struct {
 	limits json.RawMessage  // see journaled.Limits; set while the model is asked for a plan
 	cuts   map[int64]chunks // the context in parts of a size; see cutRanges
 	next   int              // see positions
+	short  bool             // an answer of this attempt is not good enough
 	asked  atomic.Int64     // requests sent, those answered from the journal not counted
 
 	mu       sync.Mutex         // guards refusals
@@ -211,11 +220,11 @@ type attempt struct {
 
 // timed returns a context that ends when the tree's time is over.
 func (a *attempt) timed(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := a.l.Tree.Limits.WallTime
-	if limit <= 0 {
+	deadline := a.l.Tree.Deadline()
+	if deadline.IsZero() {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadlineCause(ctx, a.l.Tree.CreatedAt.Add(limit), errTimeLimit)
+	return context.WithDeadlineCause(ctx, deadline, errTimeLimit)
 }
 
 // outOfTime returns the failure of an attempt whose context ended because the
@@ -292,7 +301,8 @@ func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	}
 	last, done := lastWrite(ctx)
 	defer done()
-	err = a.l.Complete(last, perdure.Result{Text: text, Data: raw, Partial: d.partial()})
+	err = a.l.Complete(last, perdure.Result{Text: text, Data: raw, Partial: d.partial(), Skipped: d.Skipped,
+		KeepCalls: !a.short})
 	if err == nil && a.l.Task.Parent == 0 {
 		a.e.runs.Finish(a.entry)
 	}

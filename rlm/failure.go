@@ -47,7 +47,17 @@ func (f *attemptError) Unwrap() error { return f.err }
 
 // Failure returns how the worker ends the attempt.
 func (f *attemptError) Failure() perdure.Failure {
-	return perdure.Failure{Kind: f.kind, Message: f.err.Error(), Retry: f.retry}
+	return perdure.Failure{Kind: f.kind, Message: f.err.Error(), Retry: f.retry, KeepCalls: !f.byAnswers()}
+}
+
+// byAnswers reports whether the attempt failed because of what models had answered: the
+// next one asks them again.
+func (f *attemptError) byAnswers() bool {
+	switch f.kind {
+	case KindSchema, KindPlan, KindQuality, KindDiverged:
+		return true
+	}
+	return false
 }
 
 func failf(kind, format string, args ...any) *attemptError {

@@ -15,9 +15,9 @@ func (p *planning) checkBudget(root *node) error {
 	if m.ranked || p.cfg.BudgetTokens == 0 && p.cfg.BudgetUSD == 0 {
 		return nil
 	}
-	prompt := reservedTokens(len(p.cfg.System) + len(p.req.Prompt))
-	part := reservedTokens(p.smallestPart(root))
-	u := model.Usage{InputTokens: prompt + part, OutputTokens: root.Answer}
+	smallest := p.smallestPart(root)
+	prompt, part := reservedTokens(len(p.cfg.System)+len(p.req.Prompt)), reservedTokens(int(smallest))
+	u := p.leastRequest(root, smallest)
 	need := u.InputTokens + u.OutputTokens
 	parts := fmt.Sprintf("a request takes up to %d tokens (%d for the prompt, %d for the smallest part of the context) "+
 		"and its answer up to %d", u.InputTokens, prompt, part, u.OutputTokens)
@@ -35,7 +35,7 @@ func (p *planning) checkBudget(root *node) error {
 }
 
 // smallestPart returns the bytes of context in the smallest request of a plan.
-func (p *planning) smallestPart(root *node) int {
+func (p *planning) smallestPart(root *node) int64 {
 	if p.reader == nil || p.cfg.Planner == PlannerModel || p.cfg.Planner == PlannerSearch { // may need none
 		return 0
 	}
@@ -43,5 +43,11 @@ func (p *planning) smallestPart(root *node) int {
 	for _, c := range root.Chunks {
 		smallest = min(smallest, c.Length)
 	}
-	return int(smallest)
+	return smallest
+}
+
+// leastRequest returns what a request about so many bytes of context reserves at least.
+func (p *planning) leastRequest(root *node, bytes int64) model.Usage {
+	return model.Usage{OutputTokens: root.Answer,
+		InputTokens: reservedTokens(len(p.cfg.System)+len(p.req.Prompt)) + reservedTokens(int(bytes))}
 }

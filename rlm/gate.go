@@ -255,6 +255,7 @@ func (g *gate) fallBack(ctx context.Context) (string, Data, error) {
 			g.best = len(g.tries) - 1 // of those without a score the stronger model's counts
 		}
 	}
+	g.a.short = !g.passed()
 	return g.result()
 }
 

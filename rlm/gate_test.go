@@ -65,7 +65,7 @@ func TestGate(t *testing.T) {
 				"3 of 3: 95 of 80, passed true, openai:m"}},
 		{"good enough at once", M{"min_score": 30}, perdure.Completed, "bad", false, 2,
 			[]string{"1 of 3: 30 of 30, passed true, openai:m"}},
-		{"the best is returned", M{"min_score": 80, "gate_rounds": 2}, perdure.Completed, "better: Paris", true, 4,
+		{"the best is returned", M{"min_score": 80, "gate_rounds": 2}, perdure.Partial, "better: Paris", true, 4,
 			[]string{"1 of 2: 30 of 80, passed false, openai:m", "2 of 2: 60 of 80, passed false, openai:m"}},
 		{"failure", M{"min_score": 80, "gate_rounds": 1, "gate_fallback": "fail"}, perdure.Failed, "", false, 2,
 			[]string{"1 of 1: 30 of 80, passed false, openai:m"}},
@@ -74,7 +74,7 @@ func TestGate(t *testing.T) {
 			"best: by the strong", false, 4,
 			[]string{"1 of 1: 30 of 80, passed false, openai:m", "2 of 1: 95 of 80, passed true, strong"}},
 		{"escalation in vain", M{"min_score": 99, "gate_rounds": 1, "gate_fallback": "escalate",
-			"escalate_model": "strong"}, perdure.Completed,
+			"escalate_model": "strong"}, perdure.Partial,
 			"best: by the strong", true, 4,
 			[]string{"1 of 1: 30 of 99, passed false, openai:m", "2 of 1: 95 of 99, passed false, strong"}},
 		{"a rule", M{"min_score": 1, "judge": "rule:text contains 'France'", "criteria": nil}, perdure.Completed, "best",
@@ -129,7 +129,7 @@ func TestGate(t *testing.T) {
 // by.
 func TestGateWithoutAScore(t *testing.T) {
 	t.Parallel()
-	for fallback, want := range map[string]perdure.State{"return_best": perdure.Completed, "fail": perdure.Failed} {
+	for fallback, want := range map[string]perdure.State{"return_best": perdure.Partial, "fail": perdure.Failed} {
 		_, m := endpoint(t, `replies:
 - {match: "strict and fair judge", text: "Very good!"}
 - {text: an answer, repeat: 1}`)
@@ -169,7 +169,7 @@ func TestGateInATree(t *testing.T) {
 		"min_score": 50, "gate_rounds": 2, "gate_fallback": "fail"})
 	got, root := b.finish(tree.ID, 1)
 	d := data(t, &root)
-	if got.State != perdure.Completed || !got.Partial || root.Result != "the whole" || len(d.Missing) != 1 ||
+	if got.State != perdure.Partial || root.Result != "the whole" || len(d.Missing) != 1 ||
 		d.Gate == nil || !d.Gate.Passed {
 		t.Errorf("tree is %s with %q, %+v, %+v", got.State, root.Result, root.Error, d)
 	}
@@ -232,7 +232,7 @@ func TestBudgetEndsInTheGate(t *testing.T) {
 		tree := b.launch("Where?", "", M{"model": "openai:m", "min_score": 80, "budget_calls": calls})
 		got, root := b.finish(tree.ID, 1)
 		d := data(t, &root)
-		if got.State != perdure.Completed || !got.Partial || root.Result != want {
+		if got.State != perdure.Partial || root.Result != want {
 			t.Errorf("%d calls: tree is %s, partial %v, with %q, %+v", calls, got.State, got.Partial, root.Result, root.Error)
 		}
 		if last := d.Notes[len(d.Notes)-1]; !strings.HasPrefix(last, "the quality gate stopped: ") {

@@ -79,11 +79,8 @@ type node struct {
 	// Divided is how often the text was divided above this task because a model
 	// found it too long.
 	Divided int `json:"divided,omitempty"`
-	// Attempt is the attempt of the parent that created this task, when it
-	// was not the first.
-	Attempt int `json:"attempt,omitempty"`
-	// Replaces is the task without a result that this one was created for: those of
-	// its children that completed count as this one's.
+	// Replaces is the task without a result that an earlier version created this one for:
+	// those of its children that completed count as this one's.
 	Replaces perdure.TaskID `json:"replaces,omitempty"`
 	// Note, only in a first child, is a note for the result of its parent.
 	Note string `json:"note,omitempty"`

@@ -92,7 +92,7 @@ func (a *attempt) planLimits(ctx context.Context) (*plan.Limits, error) {
 		}
 		for _, c := range calls {
 			var j journaled
-			if c.Attempt != a.l.Task.Attempts || c.State != perdure.CallCompleted || json.Unmarshal(c.Data, &j) != nil ||
+			if !a.l.Replays(c.Attempt) || c.State != perdure.CallCompleted || json.Unmarshal(c.Data, &j) != nil ||
 				j.Limits == nil {
 				continue
 			}

@@ -74,6 +74,12 @@ func (a *attempt) reductions(family, left []child) []*node {
 	if failed || len(left) <= fanIn {
 		return nil
 	}
+	made := make(map[int]int) // by level; there are some if parts were missing before
+	for _, c := range family {
+		if c.node.Reduce != nil {
+			made[c.node.Reduce.Level]++
+		}
+	}
 	groups := (len(left) + fanIn - 1) / fanIn
 	nodes := make([]*node, 0, groups)
 	at := 0
@@ -93,7 +99,8 @@ func (a *attempt) reductions(family, left []child) []*node {
 		}
 		r.Level++
 		if len(group) > 1 {
-			nodes = append(nodes, &node{Version: planVersion, First: r.Level*MaxChildrenCeiling + i, Total: 1, Reduce: r,
+			nodes = append(nodes, &node{Version: planVersion, First: r.Level*MaxChildrenCeiling + made[r.Level] + i,
+				Total: 1, Reduce: r,
 				merge: a.mergeOf(family)})
 		}
 	}

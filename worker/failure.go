@@ -109,9 +109,9 @@ func backoff(attempt int) time.Duration {
 // within shortens a wait that would go past the tree's time limit: the attempt
 // after it then ends at the limit and not long after.
 func within(t *perdure.Tree, now time.Time, wait time.Duration) time.Duration {
-	if t.Limits.WallTime <= 0 {
+	deadline := t.Deadline()
+	if deadline.IsZero() {
 		return wait
 	}
-	left := t.CreatedAt.Add(t.Limits.WallTime).Sub(now)
-	return min(wait, max(left, time.Millisecond))
+	return min(wait, max(deadline.Sub(now), time.Millisecond))
 }

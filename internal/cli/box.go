@@ -41,9 +41,6 @@ func box(s *env.Stream, head, body []string) string {
 func statusBox(s *env.Stream, p perdure.Progress, name string) string {
 	room := min(boxWidth, s.Width-2) - 2
 	state := status.State(&p)
-	if p.Partial {
-		state += ", partial"
-	}
 	head := []string{
 		env.Pad(s.Bold("Tree Progress"), room-env.Width(state)-2) + s.Mark(p.State) + " " + state,
 		"Tree: " + string(p.Tree),

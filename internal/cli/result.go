@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -26,7 +25,7 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 	}
 	err = a.Print(r, func() {
 		if text := answerText(&r); text != "" {
-			a.Printf("%s\n", a.Out.Safe(strings.TrimRight(text, "\n")+footnotes(&r)))
+			a.Printf("%s%s\n", partialLine(&r), a.Out.Safe(strings.TrimRight(text, "\n")+footnotes(&r)))
 		}
 	})
 	if err != nil {
@@ -41,11 +40,23 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 	if why := reached(r.Limits); why != "" {
 		a.Note("limit reached: %s", why)
 	}
-	err = judge(&r)
-	if failed, ok := errors.AsType[*env.Exit](err); ok && r.State == perdure.Failed {
-		failed.Hint = failedHint(ctx, b, id)
+	return judge(&r)
+}
+
+// partialLine returns the line before an answer in which parts are missing. Structured
+// answers have none: programs read them.
+func partialLine(r *client.Result) string {
+	structured := len(r.Answer) > 0 && r.Answer[0] != '"'
+	switch {
+	case r.State != perdure.Partial || structured:
+		return ""
+	case r.MissingTotal == 0:
+		return fmt.Sprintf("(partial: the answer is not what was asked for; `perdure resume %s` tries again)\n", r.Tree)
+	case r.MissingTotal == 1:
+		return fmt.Sprintf("(partial: 1 part is missing; `perdure resume %s` takes it up)\n", r.Tree)
 	}
-	return err
+	return fmt.Sprintf("(partial: %s are missing; `perdure resume %s` takes them up)\n",
+		human.Count(r.MissingTotal, "part"), r.Tree)
 }
 
 // answerText returns the answer as text. JSON is indented.
@@ -83,10 +94,11 @@ func judge(r *client.Result) error {
 	case r.State == perdure.Cancelled:
 		return &env.Exit{Status: env.StatusFailed, Msg: fmt.Sprintf("tree %q was cancelled", r.Tree) + because(r)}
 	case r.State == perdure.Failed:
-		return &env.Exit{Status: failedStatus(r.Error), Msg: fmt.Sprintf("tree %q failed", r.Tree) + because(r)}
-	case r.Partial || r.MissingTotal > 0:
+		return &env.Exit{Status: failedStatus(r.Error), Msg: fmt.Sprintf("tree %q failed", r.Tree) + because(r),
+			Hint: takeUp(r)}
+	case r.State == perdure.Partial:
 		return &env.Exit{Status: env.StatusIncomplete, Msg: incomplete(r),
-			Hint: fmt.Sprintf("the answer covers only the parts that finished; `perdure tree %s` shows all", r.Tree)}
+			Hint: fmt.Sprintf("the answer covers only the parts that finished; %s", takeUp(r))}
 	}
 	return nil
 }
@@ -101,21 +113,34 @@ func because(r *client.Result) string {
 func incomplete(r *client.Result) string {
 	var b strings.Builder
 	if r.MissingTotal == 0 {
-		fmt.Fprintf(&b, "tree %q is incomplete", r.Tree)
+		fmt.Fprintf(&b, "tree %q is partial", r.Tree)
 		if r.Error == nil && len(r.Notes) > 0 {
 			return b.String() + ": " + env.OneLine(r.Notes[len(r.Notes)-1], 200)
 		}
 		return b.String() + because(r)
 	}
-	fmt.Fprintf(&b, "tree %q is incomplete, %s missing", r.Tree, human.Count(r.MissingTotal, "part"))
+	fmt.Fprintf(&b, "tree %q is partial, %s missing", r.Tree, human.Count(r.MissingTotal, "part"))
 	for i, m := range r.Missing {
 		if i == shownMissing && r.MissingTotal > shownMissing+1 {
 			fmt.Fprintf(&b, "\n… and %d more", r.MissingTotal-shownMissing)
 			break
 		}
-		fmt.Fprintf(&b, "\n%s: %s", m.Task, env.OneLine(m.Error.Message, 200))
+		fmt.Fprintf(&b, "\n%s: %s%s", m.Task, place(&m), env.OneLine(m.Error.Message, 200))
 	}
 	return b.String()
+}
+
+// place names the files and lines of a missing part, with a colon, or returns "".
+func place(m *client.MissingTask) string {
+	if len(m.Files) == 0 {
+		return ""
+	}
+	first := m.Files[0]
+	text := fmt.Sprintf("%s:%d-%d", env.OneLine(first.File, 100), first.StartLine, first.EndLine)
+	if more := len(m.Files) - 1 + m.MoreFiles; more > 0 {
+		text += " and " + human.Count(int64(more), "more file")
+	}
+	return text + ": "
 }
 
 // failedStatus returns the exit status of a failed tree.
@@ -129,13 +154,24 @@ func failedStatus(e *perdure.TaskError) int {
 	return env.StatusFailed
 }
 
-// failedHint returns the hint for a failed tree: retrying its root keeps the finished
-// parts and repeats the others.
-func failedHint(ctx context.Context, b *env.Backend, id perdure.TreeID) string {
-	tree, err := b.Tree(ctx, id)
-	if err != nil {
-		return fmt.Sprintf("`perdure tree %s` shows its tasks", id)
+// takeUp tells how to finish a tree whose parts are missing.
+func takeUp(r *client.Result) string {
+	command := "perdure resume " + string(r.Tree)
+	for _, l := range r.Limits {
+		if l.Exceeded && l.Limit != limitNode {
+			command += " " + l.Flag + " " + raised(l)
+		}
 	}
-	return fmt.Sprintf("`perdure retry %s`, then `perdure resume %s`, retry the missing parts; `perdure tree %s` shows "+
-		"all tasks", tree.Root, id, id)
+	return fmt.Sprintf("`%s` takes up the missing parts; `perdure tree %s` shows all tasks", command, r.Tree)
+}
+
+// raised returns the value of a flag that doubles a limit.
+func raised(l perdure.LimitUse) string {
+	switch l.Limit {
+	case limitCost:
+		return fmt.Sprint(2 * float64(l.Value) / 1e6)
+	case limitTime:
+		return human.Duration(milliseconds(l.Value))
+	}
+	return fmt.Sprint(2 * l.Value)
 }

@@ -2,24 +2,34 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/config"
+	"github.com/perdure/perdure/rlm"
 )
 
 func (a *app) newResumeCommand() *cobra.Command {
+	var timeout string
 	cmd := &cobra.Command{
 		Use:   "resume [TREE]",
-		Short: "Continue interrupted trees",
-		Long: "Continue a tree whose process was stopped or killed, or without an argument all unfinished trees. Finished " +
-			"tasks keep their results, and no finished model call is repeated. The output is that of `perdure run`, with " +
-			"--json one object a line. The exit status is 5 if another process executes the tree.",
-		Example:           "perdure resume\n perdure resume tree-1a2b3c4d --json",
+		Short: "Continue interrupted trees, and finish partial ones",
+		Long: "Continue a tree whose process was stopped or killed, or take up the missing parts of one that ended as " +
+			"partial or failed. Without an argument, continue all unfinished trees. Finished tasks keep their results, and no " +
+			"finished model call is repeated; what was merged without the missing parts is merged again.\n\n" +
+			"Flags replace what the tree was created with, from now on. Budgets are those of the whole tree: what was used " +
+			"counts. The output is that of `perdure run`, with --json one object a line. The exit status is 3 if parts are " +
+			"still missing, or if a budget pays for none of them, and 5 if another process executes the tree.",
+		Example: "perdure resume\n perdure resume tree-1a2b3c4d --budget-calls 500 --json\n" +
+			" perdure resume tree-1a2b3c4d --model openai:gpt-4o",
 		GroupID:           env.GroupRun,
 		Args:              env.Arguments(0, 1, "at most one tree"),
 		ValidArgsFunction: a.CompleteTrees,
@@ -28,27 +38,74 @@ func (a *app) newResumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			changes, err := a.changes(cmd, l, timeout)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 && len(changes) > 0 {
+				return env.UsageError("perdure resume TREE …; `perdure status` lists trees",
+					"limits and models are changed of one tree, and none is named")
+			}
 			if !env.HasStore(l) { // env.Execute would create one
 				return env.NoStore(l)
 			}
 			return a.With(cmd.Context(), l, env.Execute, func(b *env.Backend) error {
-				return a.resume(cmd.Context(), b, args)
+				return a.resume(cmd.Context(), b, args, changes)
 			})
 		},
 	}
 	env.ExecutesStored(cmd)
+	a.changeFlags(cmd, &timeout)
 	env.SettingFlags(cmd, "concurrency")
 	a.JSONFlag(cmd)
+	env.GroupFlags(cmd, env.FlagGroup{Title: "Limits of the tree", Flags: "budget-usd budget-tokens budget-calls timeout"},
+		env.FlagGroup{Title: "Model of new requests", Flags: "model sub-model base-url max-attempts"},
+		env.FlagGroup{Title: "Other", Flags: "concurrency json trust"})
 	return cmd
 }
 
-func (a *app) resume(ctx context.Context, b *env.Backend, args []string) error {
+// changeSettings returns the settings with flags that change a tree.
+func changeSettings() []string {
+	return []string{"model", "sub_model", "base_url", "max_attempts", "budget_usd", "budget_tokens", "budget_calls"}
+}
+
+// changeFlags adds the flags that change a tree when it is resumed.
+func (a *app) changeFlags(cmd *cobra.Command, timeout *string) {
+	env.SettingFlags(cmd, changeSettings()...)
+	cmd.Flags().StringVar(timeout, "timeout", "", "`TIME` maximum time from now on, such as 30m")
+	for _, name := range changeSettings() {
+		f := cmd.Flags().Lookup(strings.ReplaceAll(name, "_", "-"))
+		f.DefValue = "" // as the tree has it
+	}
+}
+
+// changes returns the flags given as an object for the API, nil for none.
+func (a *app) changes(cmd *cobra.Command, l *config.Loaded, timeout string) (json.RawMessage, error) {
+	limit, err := env.ParseDuration("timeout", timeout)
+	if err != nil {
+		return nil, err
+	}
+	given := make(map[string]any)
+	for name, value := range map[string]any{"model": a.anchor(l.Model), "sub_model": a.anchor(l.SubModel),
+		"base_url": a.baseURL(l), "max_attempts": l.MaxAttempts, "budget_usd": l.BudgetUSD,
+		"budget_tokens": l.BudgetTokens, "budget_calls": l.BudgetCalls, "timeout": rlm.Duration(limit)} {
+		if cmd.Flags().Changed(strings.ReplaceAll(name, "_", "-")) {
+			given[name] = value
+		}
+	}
+	if len(given) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(given)
+}
+
+func (a *app) resume(ctx context.Context, b *env.Backend, args []string, changes json.RawMessage) error {
 	if len(args) == 1 {
 		id, err := perdure.ParseTreeID(args[0])
 		if err != nil {
 			return err
 		}
-		if err := a.recover(ctx, b, id); err != nil {
+		if err := a.recover(ctx, b, id, changes); err != nil {
 			return err
 		}
 		return a.attend(ctx, b, []perdure.TreeID{id})
@@ -60,7 +117,7 @@ func (a *app) resume(ctx context.Context, b *env.Backend, args []string) error {
 	var mine []perdure.TreeID
 	var refused error
 	for _, id := range all {
-		switch err := a.recover(ctx, b, id); {
+		switch err := a.recover(ctx, b, id, nil); {
 		case errors.Is(err, perdure.ErrConflict):
 			if refused != nil {
 				a.Note("skipped: %v", refused)
@@ -104,28 +161,19 @@ func unfinished(ctx context.Context, b *env.Backend) ([]perdure.TreeID, error) {
 	}
 }
 
-// recover makes a tree this process's own, unless a daemon executes it, and notes its
-// remaining tasks.
-func (a *app) recover(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
-	tree, err := b.Tree(ctx, id)
+// recover prepares a tree to continue, makes it this process's own, unless a daemon
+// executes it, and notes its remaining tasks.
+func (a *app) recover(ctx context.Context, b *env.Backend, id perdure.TreeID, changes json.RawMessage) error {
+	tree, err := resumable(ctx, b, id)
 	if err != nil {
 		return err
 	}
-	if tree.Kind == perdure.KindRecord {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume",
-			Msg:  fmt.Sprintf("tree %q is an imported record, which is not executed", id),
-			Hint: "`perdure run` with its prompt starts a new tree"}
-	}
-	if tree.Kind == "loop" {
-		return &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("tree %q is a loop", id),
-			Hint: "`perdure loop resume " + string(id) + "` continues it"}
-	}
-	if b.Local != nil {
-		if err := b.Local.Check(ctx, &tree); err != nil && !tree.State.Terminal() {
+	if b.Local != nil && len(changes) == 0 {
+		if err := b.Local.Check(ctx, &tree); err != nil && !ended(tree.State) {
 			return err
 		}
 	}
-	r, err := b.Resume(ctx, id, b.Session())
+	r, err := b.Resume(ctx, id, client.ResumeRequest{Changes: changes, Owner: b.Session()})
 	if err != nil {
 		return err
 	}
@@ -133,12 +181,43 @@ func (a *app) recover(ctx context.Context, b *env.Backend, id perdure.TreeID) er
 		a.Note("%s is already %s", id, r.State)
 		return nil
 	}
-	running := ""
-	if r.Running > 0 {
-		running = fmt.Sprintf(", %d running", r.Running)
-	}
-	a.Note("%s: %d done, %d queued again, %d pending, %d failed permanently%s", id, r.Done, r.Requeued, r.Pending,
-		r.GivenUp, running)
+	a.Note("%s: %s", id, recovered(&r))
 	b.Own(id)
 	return nil
+}
+
+// ended reports whether nothing is left to do of a tree.
+func ended(s perdure.State) bool { return s == perdure.Completed || s == perdure.Cancelled }
+
+// resumable reads a tree and returns an error if it cannot be resumed.
+func resumable(ctx context.Context, b *env.Backend, id perdure.TreeID) (perdure.Tree, error) {
+	tree, err := b.Tree(ctx, id)
+	switch {
+	case err != nil:
+		return tree, err
+	case tree.Kind == perdure.KindRecord:
+		return tree, &perdure.Error{Code: perdure.CodeConflict, Op: "resume",
+			Msg:  fmt.Sprintf("tree %q is an imported record, which is not executed", id),
+			Hint: "`perdure run` with its prompt starts a new tree"}
+	case tree.Kind == perdure.KindLoop:
+		return tree, &perdure.Error{Code: perdure.CodeConflict, Op: "resume", Msg: fmt.Sprintf("tree %q is a loop", id),
+			Hint: "`perdure loop resume " + string(id) + "` continues it"}
+	}
+	return tree, nil
+}
+
+// recovered tells what is left to do of a tree.
+func recovered(r *perdure.RecoverReport) string {
+	text := fmt.Sprintf("%d done, %d queued again, %d pending, %d failed permanently", r.Done, r.Requeued, r.Pending,
+		r.GivenUp)
+	if r.Reopened > 0 {
+		text = fmt.Sprintf("%d done, %d to do again", r.Done, r.Reopened)
+		if rest := r.Pending - r.Reopened; rest > 0 {
+			text += fmt.Sprintf(", %d pending", rest)
+		}
+	}
+	if r.Running > 0 {
+		text += fmt.Sprintf(", %d running", r.Running)
+	}
+	return text
 }

@@ -58,7 +58,8 @@ func readTask(ctx context.Context, b *env.Backend, arg string, byNode bool) (per
 
 func (a *app) showTask(t *perdure.ShowTask) {
 	s := a.Out
-	a.Printf("%s  %s %s\n", s.Bold(t.ID.String()), s.Mark(t.State), t.State)
+	shown := status.OfTask(t.State, t.Partial, t.Skipped)
+	a.Printf("%s  %s %s\n", s.Bold(t.ID.String()), s.Mark(shown), shown)
 	row := func(name, value string) {
 		if value != "" {
 			a.Printf("  %s %s\n", s.Dim(env.Pad(name, 10)), value)

@@ -95,9 +95,6 @@ func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int) error {
 // treeLine returns a tree as a line of a list.
 func (a *app) treeLine(now time.Time, tree perdure.Tree, p perdure.Progress) string {
 	state := status.State(&p)
-	if p.Partial {
-		state = "partial"
-	}
 	line := string(tree.ID) + "  " + a.Out.Mark(p.State) + " " + env.Pad(state, 11) + " " +
 		env.PadLeft(human.WholePercent(p.Percent), 4) + " of " + env.Pad(human.Count(p.Total, "task"), 12) + " " +
 		env.Pad(status.Time(&p), 14) + " " + env.Pad(status.Cost(p.Usage), 10) + " " +

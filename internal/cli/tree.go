@@ -21,8 +21,8 @@ func (a *app) newTreeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tree TREE",
 		Short: "Draw the tasks of a tree with state, time and cost",
-		Long: "Draw the tasks of a tree with state, running time and cost. Many successive siblings with the same state " +
-			"are folded, but never failed ones. --format mermaid and dot write a graph for Mermaid and Graphviz; json, or " +
+		Long: "Draw the tasks of a tree with state, running time and cost. Many successive siblings with the same state, " +
+			"or the same error, are folded. --format mermaid and dot write a graph for Mermaid and Graphviz; json, or " +
 			"--json, prints one task a line, by ID, as `perdure show --json` does.",
 		Example: "perdure tree tree-1a2b3c4d --depth 2\n" +
 			"perdure tree tree-1a2b3c4d --format dot | dot -Tsvg > tree.svg",

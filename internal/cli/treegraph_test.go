@@ -39,6 +39,8 @@ flowchart LR
   classDef completed stroke:#2e8b57,stroke-width:2px
   classDef running stroke:#1f83c4,stroke-width:2px
   classDef waiting stroke:#6a6fd0,stroke-width:2px
+  classDef partial stroke:#b8860b,stroke-width:2px
+  classDef skipped stroke:#888888,stroke-width:2px
   classDef queued stroke:#888888,stroke-width:2px
   classDef failed stroke:#d0433b,stroke-width:2px
   classDef cancelled stroke:#b8860b,stroke-width:2px

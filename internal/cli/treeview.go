@@ -77,7 +77,7 @@ func (n *node) setEven() {
 	n.even = n.State != perdure.Failed
 	for _, c := range n.children {
 		c.setEven()
-		n.even = n.even && c.even && c.State == n.State
+		n.even = n.even && c.even && c.shown() == n.shown()
 	}
 }
 
@@ -144,15 +144,33 @@ func (v treeView) runs(siblings []*node) [][]*node {
 	return out
 }
 
-// alike reports whether two siblings can be folded into one line. Failed tasks cannot.
-func alike(a, b *node) bool { return a.State == b.State && a.even && b.even }
+// alike reports whether two siblings can be folded into one line. Failed tasks can if they
+// have no children and the same error.
+func alike(a, b *node) bool {
+	if a.Error != nil && b.Error != nil {
+		return *a.Error == *b.Error && len(a.children) == 0 && len(b.children) == 0
+	}
+	return a.shown() == b.shown() && a.even && b.even
+}
+
+// shown returns the state that the view shows.
+func (n *node) shown() perdure.State { return status.OfRow(n.OutlineRow) }
+
+// more describes the tasks of a folded run.
+func more(run []*node) string {
+	text := humanize.Comma(int64(len(run))) + " more " + string(run[0].shown())
+	if run[0].Error != nil {
+		text += ": same error"
+	}
+	return text
+}
 
 // line returns a task after indent, and its note on a second line after below.
 func (v treeView) line(indent, below string, n *node) string {
 	tail := "  " + v.figures(n.Active(), n.Usage)
 	head := n.Task.String() + "  "
 	room := v.s.Width - env.Width(indent) - 2 - env.Width(head) - env.Width(tail)
-	text := v.s.Dim(indent) + v.s.Mark(n.State) + " " + v.s.Bold(head) + env.OneLine(n.Label, max(room, 24)) +
+	text := v.s.Dim(indent) + v.s.Mark(n.shown()) + " " + v.s.Bold(head) + env.OneLine(n.Label, max(room, 24)) +
 		v.s.Dim(tail)
 	if n.note != "" {
 		text += "\n" + v.s.Dim(below) + "  " + env.OneLine(n.note, max(v.s.Width-env.Width(indent)-2, 24))
@@ -166,8 +184,8 @@ func (v treeView) folded(run []*node) string {
 	if tasks > int64(len(run)) {
 		below = ", " + human.Count(tasks-int64(len(run)), "task") + " below"
 	}
-	return fmt.Sprintf("%s %s", v.s.Mark(run[0].State), v.s.Dim(fmt.Sprintf("… %s more %s, %s to %s%s  %s",
-		humanize.Comma(int64(len(run))), run[0].State, run[0].Task, run[len(run)-1].Task, below, v.figures(active, sum))))
+	return fmt.Sprintf("%s %s", v.s.Mark(run[0].shown()), v.s.Dim(fmt.Sprintf("… %s, %s to %s%s  %s", more(run),
+		run[0].Task, run[len(run)-1].Task, below, v.figures(active, sum))))
 }
 
 // figures returns the time and the cost of a task.
@@ -192,8 +210,8 @@ func size(n *node) int64 {
 
 // legend prints the signs of the states.
 func legend(s *env.Stream) {
-	states := []perdure.State{perdure.Completed, perdure.Running, perdure.Waiting, perdure.Queued, perdure.Failed,
-		perdure.Cancelled}
+	states := []perdure.State{perdure.Completed, perdure.Partial, status.Skipped, perdure.Running, perdure.Waiting,
+		perdure.Queued, perdure.Failed, perdure.Cancelled}
 	parts := make([]string, len(states))
 	for i, state := range states {
 		parts[i] = s.Mark(state) + " " + s.Dim(string(state))
@@ -206,8 +224,8 @@ const graphLabel = 48
 
 // graph returns a tree as a graph, folded as in the drawing.
 func (v treeView) graph(n *node, depth int) *graph.Node {
-	g := &graph.Node{Key: "t" + fmt.Sprint(int64(n.Task)), State: n.State, Lines: []string{
-		fmt.Sprintf("%s %s %s", status.Mark(n.State), n.Task, v.figures(n.Active(), n.Usage)),
+	g := &graph.Node{Key: "t" + fmt.Sprint(int64(n.Task)), State: n.shown(), Lines: []string{
+		fmt.Sprintf("%s %s %s", status.Mark(n.shown()), n.Task, v.figures(n.Active(), n.Usage)),
 		env.OneLine(n.Label, graphLabel)}}
 	if n.note != "" {
 		g.Lines = append(g.Lines, env.OneLine(n.note, graphLabel))
@@ -225,8 +243,8 @@ func (v treeView) graph(n *node, depth int) *graph.Node {
 			continue
 		}
 		active, sum, tasks := sumOf(run)
-		folded := &graph.Node{Key: "f" + fmt.Sprint(int64(run[0].Task)), State: run[0].State, Lines: []string{
-			fmt.Sprintf("%s %d more %s", status.Mark(run[0].State), len(run), run[0].State),
+		folded := &graph.Node{Key: "f" + fmt.Sprint(int64(run[0].Task)), State: run[0].shown(), Lines: []string{
+			status.Mark(run[0].shown()) + " " + more(run),
 			fmt.Sprintf("%s to %s", run[0].Task, run[len(run)-1].Task), v.figures(active, sum)}}
 		if below := tasks - int64(len(run)); below > 0 {
 			folded.Lines = append(folded.Lines, human.Count(below, "task")+" below")

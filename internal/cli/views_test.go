@@ -66,11 +66,11 @@ func TestStatusBoxOfAnEndedTree(t *testing.T) {
 	t.Parallel()
 	s, _ := screen(44)
 	p := progressOf(14, 15)
-	p.State, p.Partial, p.Running, p.Queued, p.Failed, p.Cancelled, p.Percent = perdure.Completed, true, 0, 0, 1, 2, 100
+	p.State, p.Partial, p.Running, p.Queued, p.Failed, p.Cancelled, p.Percent = perdure.Partial, true, 0, 0, 1, 2, 93
 	p.ElapsedSeconds = 3700
 	same(t, statusBox(s, p, "a name\x1b[31m that is too long for a narrow terminal"), `
 ╭──────────────────────────────────────────╮
-│ Tree Progress       ✓ completed, partial │
+│ Tree Progress                  ◐ partial │
 │ Tree: tree-12345678                      │
 │ Name: a name␛[31m that is too long for … │
 ├──────────────────────────────────────────┤
@@ -81,7 +81,7 @@ func TestStatusBoxOfAnEndedTree(t *testing.T) {
 │ Failed:              1                   │
 │ Cancelled:           2                   │
 │                                          │
-│ Progress:       [████████████████████] … │
+│ Progress:       [███████████████████▒] … │
 │                                          │
 │ Avg Node Time:  45s                      │
 │ Took:           1h 01m                   │
@@ -213,10 +213,18 @@ func TestTreeViewFoldsBranches(t *testing.T) {
 `)
 }
 
-func TestTreeViewNeverFoldsFailures(t *testing.T) {
+// TestTreeViewFoldsSameFailures: only failures with the same error are folded.
+func TestTreeViewFoldsSameFailures(t *testing.T) {
 	t.Parallel()
-	got := drawn(treeView{depth: -1}, testTasks(strings.Repeat("f", 30)))
-	if n := strings.Count(got, "✗"); n != 30 {
+	tasks := testTasks(strings.Repeat("f", 30))
+	got := drawn(treeView{depth: -1}, tasks)
+	if !strings.Contains(got, "✗ … 26 more failed: same error, task-0005 to task-0030") {
+		t.Errorf("failures with the same error are drawn as\n%s", got)
+	}
+	for i := range tasks[1:] {
+		tasks[i+1].Error = &perdure.TaskError{Kind: "model", Message: fmt.Sprint("error ", i)}
+	}
+	if n := strings.Count(drawn(treeView{depth: -1}, tasks), "✗"); n != 30 {
 		t.Errorf("%d failures shown, want all 30", n)
 	}
 }

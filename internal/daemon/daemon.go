@@ -266,27 +266,32 @@ const checkAgain = 10 * time.Second
 // allow returns a function that reports whether a tree can be executed here. Other trees
 // keep their attempts for other processes. The function is called from one goroutine.
 func (d *Daemon) allow(ctx context.Context) func(perdure.Tree) bool {
-	allowed := make(map[perdure.TreeID]bool)
-	refused := make(map[perdure.TreeID]time.Time)
+	type key struct { // a reopened tree may have another configuration
+		id       perdure.TreeID
+		reopened int
+	}
+	allowed := make(map[key]bool)
+	refused := make(map[key]time.Time)
 	return func(tree perdure.Tree) bool {
-		if allowed[tree.ID] {
+		k := key{tree.ID, tree.Reopened}
+		if allowed[k] {
 			return true
 		}
 		if checkOwner(&tree) != nil {
 			return false
 		}
-		last, again := refused[tree.ID]
+		last, again := refused[k]
 		if again && time.Since(last) < checkAgain {
 			return false
 		}
 		if err := d.Check(ctx, &tree); err != nil {
-			refused[tree.ID] = time.Now()
+			refused[k] = time.Now()
 			if !again {
 				d.log.Warn("tree cannot be executed here", "tree_id", string(tree.ID), "error", err)
 			}
 			return false
 		}
-		allowed[tree.ID] = true
+		allowed[k] = true
 		return true
 	}
 }
@@ -308,4 +313,9 @@ func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure
 		Name: req.Name, Prompt: req.Prompt, ContextID: req.ContextID, Config: req.Config,
 		IdempotencyKey: req.IdempotencyKey, Owner: req.Owner,
 	})
+}
+
+// Resume prepares a run to continue.
+func (l launcher) Resume(ctx context.Context, req server.ResumeRequest) (perdure.RecoverReport, error) {
+	return l.d.executor.Resume(ctx, rlm.ResumeRequest{Tree: req.Tree, Changes: req.Changes, Owner: req.Owner})
 }

@@ -59,8 +59,8 @@ func TestEndpoints(t *testing.T) {
 			`{"name":"n","prompt":"p","context_id":"{context}","config":{"a":[1]}}`, 201},
 		{"task_cancel", "POST", "/v1/tasks/{maderoot}/cancel", "{}", 200},
 		{"task_retry_refused", "POST", "/v1/tasks/{maderoot}/retry", "", 409},
-		{"gc_dry", "POST", "/v1/gc", `{"completed":0,"dry_run":true}`, 200},
-		{"gc", "POST", "/v1/gc", `{"completed":0,"failed":86400,"include_failed":true}`, 200},
+		{"gc_dry", "POST", "/v1/gc", `{"completed":0,"failed":0,"include_failed":true,"dry_run":true}`, 200},
+		{"gc", "POST", "/v1/gc", `{"completed":0,"failed":0,"include_failed":true}`, 200},
 		{"tree_gone", "GET", "/v1/trees/{tree}", "", 404},
 		{"check", "GET", "/v1/check", "", 200},
 	}
@@ -220,7 +220,7 @@ func testClientWrites(t *testing.T, f *fixture) {
 	if err != nil || len(rest.Trees) != 1 || rest.Trees[0].ID != made.ID || rest.Next != "" {
 		t.Errorf("Trees = %+v, %v", rest, err)
 	}
-	report, err := c.Resume(ctx, made.ID, f.session.ID())
+	report, err := c.Resume(ctx, made.ID, client.ResumeRequest{Owner: f.session.ID()})
 	if err != nil || report.Pending != 1 {
 		t.Errorf("Resume = %+v, %v", report, err)
 	}
@@ -240,7 +240,7 @@ func testClientWrites(t *testing.T, f *fixture) {
 	if err != nil || len(events.Events) != 2 || events.Next != events.Events[1].Seq {
 		t.Errorf("EventPage = %+v, %v", events, err)
 	}
-	pruned, err := c.Collect(ctx, client.CollectRequest{Completed: -1})
+	pruned, err := c.Collect(ctx, client.CollectRequest{Completed: -1, Failed: -1, IncludeFailed: true})
 	if err != nil || len(pruned.Trees) != 3 || pruned.DryRun {
 		t.Errorf("Collect = %+v, %v", pruned, err)
 	}

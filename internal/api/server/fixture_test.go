@@ -177,11 +177,19 @@ func (l storeLauncher) Launch(ctx context.Context, req server.LaunchRequest) (pe
 	return l.s.CreateTree(ctx, spec)
 }
 
+func (l storeLauncher) Resume(ctx context.Context, req server.ResumeRequest) (perdure.RecoverReport, error) {
+	return l.s.Recover(ctx, req.Tree, req.Owner)
+}
+
 // launcherFunc is a Launcher that is a function.
 type launcherFunc func(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error)
 
 func (l launcherFunc) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
 	return l(ctx, req)
+}
+
+func (l launcherFunc) Resume(context.Context, server.ResumeRequest) (perdure.RecoverReport, error) {
+	return perdure.RecoverReport{}, errors.ErrUnsupported
 }
 
 // answer is a raw response.

@@ -3,11 +3,13 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/rlm"
 )
 
 const (
@@ -59,7 +61,7 @@ func (s *server) treeResult(ctx context.Context, id perdure.TreeID) (*result, er
 		return nil, err
 	}
 	res.Details = detailsOf(root.Data)
-	m := missing{store: s.store, total: progress.Failed + progress.Cancelled}
+	m := missing{store: s.store, root: &root, total: progress.Failed + progress.Cancelled}
 	if tree.State == perdure.Completed && !tree.Partial {
 		m.total = 0 // what failed at first was made good later
 	}
@@ -123,7 +125,9 @@ func take[T any](raw json.RawMessage, to *T) {
 // missing finds the leaves of a tree that ended without a result.
 type missing struct {
 	store *perdure.Store
-	total int64 // of tasks that failed or were cancelled, inner ones included
+	root  *perdure.Task
+	parts *rlm.Parts // opened for the first missing part
+	total int64      // of tasks that failed or were cancelled, inner ones included
 	seen  int64
 	list  []client.MissingTask
 	count int64
@@ -133,7 +137,12 @@ type missing struct {
 
 // find lists the failed and cancelled tasks in the order of their IDs. If a tree has
 // more of them than the limit, the rest is counted, inner tasks included.
-func (m *missing) find(ctx context.Context, tree perdure.TreeID) error {
+func (m *missing) find(ctx context.Context, tree perdure.TreeID) (err error) {
+	defer func() {
+		if m.parts != nil {
+			err = errors.Join(err, m.parts.Close())
+		}
+	}()
 	m.list, m.inner = []client.MissingTask{}, make(map[perdure.TaskID]bool)
 	filter := perdure.TaskFilter{Tree: tree, States: []perdure.State{perdure.Failed, perdure.Cancelled}, Limit: maxPage,
 		Brief: true}
@@ -174,8 +183,29 @@ func (m *missing) look(ctx context.Context, t *perdure.Task) error {
 		if t.Error != nil {
 			why = *t.Error
 		}
-		m.list = append(m.list, client.MissingTask{Task: t.ID, Prompt: clip.Runes(t.Prompt, missingPromptRunes),
-			Error: why})
+		part := client.MissingTask{Task: t.ID, Prompt: clip.Runes(t.Prompt, missingPromptRunes), Error: why}
+		part.Files, part.MoreFiles = m.places(ctx, t)
+		m.list = append(m.list, part)
 	}
 	return nil
+}
+
+// places returns the files and lines that a task of a run is about. A context that cannot
+// be read any more names none.
+func (m *missing) places(ctx context.Context, t *perdure.Task) (files []client.Place, more int) {
+	if m.parts == nil {
+		parts, err := rlm.OpenParts(ctx, m.store, m.root)
+		if err != nil {
+			parts = &rlm.Parts{}
+		}
+		m.parts = parts
+	}
+	found, more, err := m.parts.Of(t)
+	if err != nil {
+		return nil, 0
+	}
+	for _, p := range found {
+		files = append(files, client.Place(p))
+	}
+	return files, more
 }

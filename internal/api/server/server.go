@@ -25,6 +25,17 @@ type Launcher interface {
 	// Launch checks the request and creates its tree. It returns the tree of
 	// the first request when the idempotency key was used before.
 	Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, error)
+	// Resume prepares a run to continue, see rlm.Executor.
+	Resume(ctx context.Context, req ResumeRequest) (perdure.RecoverReport, error)
+}
+
+// ResumeRequest asks to continue a run.
+type ResumeRequest struct {
+	Tree perdure.TreeID
+	// Changes is a JSON object, or nil.
+	Changes json.RawMessage
+	// Owner, when set, is the only session that may execute the tree.
+	Owner *perdure.Session
 }
 
 // LaunchRequest asks for a tree.

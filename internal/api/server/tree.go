@@ -204,16 +204,25 @@ func (s *server) cancelTree(r *request) (any, error) {
 }
 
 func (s *server) resumeTree(r *request) (any, error) {
-	var body struct {
-		Owner string `json:"owner"`
-	}
+	const op = "resume tree"
+	var body client.ResumeRequest
 	id := r.pathTree()
 	if err := r.body(&body); err != nil {
 		return nil, err
 	}
-	owner, err := s.owner("resume tree", body.Owner)
+	owner, err := s.owner(op, body.Owner)
 	if err != nil {
 		return nil, err
 	}
-	return s.store.Recover(r.Context(), id, owner)
+	tree, err := s.store.Tree(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	if tree.Kind != "run" || s.cfg.Launcher == nil {
+		if len(body.Changes) > 0 {
+			return nil, invalid(op, fmt.Sprintf("tree %q is a %s, which takes no changes here", id, tree.Kind), "")
+		}
+		return s.store.Recover(r.Context(), id, owner)
+	}
+	return s.cfg.Launcher.Resume(r.Context(), ResumeRequest{Tree: id, Changes: body.Changes, Owner: owner})
 }

@@ -35,7 +35,8 @@ func (s *Stream) paint(text string, style lipgloss.Style) string {
 // Mark returns the sign of a state in its color. The signs differ in shape.
 func (s *Stream) Mark(state perdure.State) string {
 	shade := map[perdure.State]color.Color{perdure.Completed: lipgloss.Green, perdure.Failed: lipgloss.Red,
-		perdure.Running: lipgloss.Cyan, perdure.Waiting: lipgloss.Blue, perdure.Cancelled: lipgloss.Yellow}[state]
+		perdure.Running: lipgloss.Cyan, perdure.Waiting: lipgloss.Blue, perdure.Cancelled: lipgloss.Yellow,
+		perdure.Partial: lipgloss.Yellow}[state]
 	if shade == nil {
 		return s.Dim(status.Mark(state))
 	}

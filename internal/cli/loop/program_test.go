@@ -181,6 +181,11 @@ func (p *program) Launch(ctx context.Context, req server.LaunchRequest) (perdure
 	return p.engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner})
 }
 
+// Resume does not exist for loops.
+func (p *program) Resume(context.Context, server.ResumeRequest) (perdure.RecoverReport, error) {
+	return perdure.RecoverReport{}, errors.ErrUnsupported
+}
+
 func (p *program) serve() *client.Client {
 	p.Helper()
 	dir, err := os.MkdirTemp("", "pd") // short: sockets have short paths

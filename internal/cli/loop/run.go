@@ -233,7 +233,7 @@ func claim(ctx context.Context, b *env.Backend, id perdure.TreeID) error {
 	defer again.Stop()
 	end := time.After(killedGrace)
 	for {
-		_, err := b.Resume(ctx, id, b.Session())
+		_, err := b.Resume(ctx, id, client.ResumeRequest{Owner: b.Session()})
 		if perdure.CodeOf(err) != perdure.CodeConflict {
 			return err
 		}

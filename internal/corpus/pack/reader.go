@@ -90,6 +90,38 @@ func (r *Reader) Documents(off, length int64) ([]model.Document, error) {
 	return docs, nil
 }
 
+// Place is a run of lines of a file, counted from 1 and both included.
+type Place struct {
+	File       string
+	Start, End int
+}
+
+// Places returns the lines that a range of the pack touches, at most so many files, and
+// how many files more there are.
+func (r *Reader) Places(off, length int64, most int) (places []Place, more int, err error) {
+	end := off + length
+	for i := r.firstEndingAfter(off); i < len(r.m.Files) && r.m.Files[i].Offset < end; i++ {
+		f := r.m.Files[i]
+		from, to := max(off, f.Offset), min(end, f.End())
+		if from >= to {
+			continue
+		}
+		if len(places) == most {
+			more++
+			continue
+		}
+		p := Place{File: f.Name}
+		if p.Start, err = r.lineAt(f, from); err != nil {
+			return nil, 0, err
+		}
+		if p.End, err = r.lineAt(f, to-1); err != nil {
+			return nil, 0, err
+		}
+		places = append(places, p)
+	}
+	return places, more, nil
+}
+
 // firstEndingAfter returns the index of the first file with bytes at or after off.
 func (r *Reader) firstEndingAfter(off int64) int {
 	return sort.Search(len(r.m.Files), func(i int) bool { return r.m.Files[i].End() > off })

@@ -37,6 +37,8 @@ const (
 	FlagSiblingsFail             // the parent has FlagFailFast
 	FlagStep                     // the parent has FlagSequential
 	FlagVars                     // a lease of the task has changed variables
+	FlagPartial                  // completed without some of its parts
+	FlagSkipped                  // completed without having run
 )
 
 // KindRecord is the tree.kind of imported trees.
@@ -66,6 +68,7 @@ const (
 	SQLScopeTemporary = string(rune('0' + ScopeTemporary))
 
 	SQLFlagSiblingsFail = string(rune('0' + FlagSiblingsFail))
+	SQLFlagPartial      = string(rune('0'+FlagPartial/10)) + string(rune('0'+FlagPartial%10))
 
 	SQLEventBlock = string(rune('0'+EventBlock/100)) + string(rune('0'+EventBlock/10%10)) + string(rune('0'+EventBlock%10))
 	// SQLEventsOfBlock joins the events e of the tree and numbers of a row k of

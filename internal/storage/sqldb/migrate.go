@@ -14,7 +14,7 @@ import (
 
 // schemaVersion is the schema of this program. Each migration records the oldest schema
 // that a program has to know to read and to write the store.
-const schemaVersion = 13
+const schemaVersion = 14
 
 // schemaBriefs is the first schema with briefs: a program that does not know them would
 // change an iteration and not its brief.
@@ -28,6 +28,10 @@ const schemaChain = 11
 // verify-log compares. Rows of earlier programs would have none, and loops would refuse
 // their control requests.
 const schemaDigests = 13
+
+// schemaReopen is the first schema with trees whose configuration changes, which a program
+// that does not know it would execute with the old one.
+const schemaReopen = 14
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
@@ -168,6 +172,9 @@ func (db *DB) applyOne(ctx context.Context, tx *Tx, m migration) error {
 	}
 	if m.number >= schemaDigests {
 		minWriter = schemaDigests
+	}
+	if m.number >= schemaReopen {
+		minWriter = schemaReopen
 	}
 	_, err := db.conn.ExecContext(ctx, sqlMigrated, m.number, m.name, m.hash, tx.Now, 1, minWriter)
 	return db.classify(err)

@@ -56,6 +56,7 @@ func (g *Node) draw(box func(g *Node, lines []string), edge func(from, to *Node)
 func states() [][2]string {
 	return [][2]string{
 		{string(perdure.Completed), "#2e8b57"}, {string(perdure.Running), "#1f83c4"}, {string(perdure.Waiting), "#6a6fd0"},
+		{string(perdure.Partial), "#b8860b"}, {"skipped", "#888888"},
 		{string(perdure.Queued), "#888888"}, {string(perdure.Failed), "#d0433b"}, {string(perdure.Cancelled), "#b8860b"},
 	}
 }
@@ -82,7 +83,7 @@ func mermaidText(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
-		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune(" .,:/-?!()$…✓✗●◌○⊘", r):
+		case unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune(" .,:/-?!()$…✓◐↷✗●◌○⊘", r):
 			b.WriteRune(r)
 		case unicode.IsPrint(r):
 			fmt.Fprintf(&b, "#%d;", r)

@@ -55,7 +55,7 @@ func (t *task) markEven() {
 	t.even = t.state != perdure.Failed
 	for _, c := range t.children {
 		c.markEven()
-		t.even = t.even && c.even && c.state == t.state
+		t.even = t.even && c.even && t.looksLike(c)
 	}
 }
 
@@ -72,6 +72,7 @@ func (v *view) outlineRow(ctx context.Context, p part) (client.ReportRow, error)
 		row.Task, row.Parent, row.Depth, row.Position = perdure.TaskID(first.id), perdure.TaskID(first.parent),
 			first.depth, -1
 		row.To = perdure.TaskID(p.tasks[len(p.tasks)-1].id)
+		row.Partial, row.Skipped, row.Error = first.partial, first.skipped, first.why
 	}
 	var sum sumUp
 	for _, t := range p.tasks {
@@ -167,6 +168,16 @@ func runs(siblings []*task) [][]*task {
 	return out
 }
 
-// alike reports whether siblings may be folded into one row: nothing differs in
-// them, and nothing failed.
-func alike(a, b *task) bool { return a.state == b.state && a.even && b.even }
+// alike reports whether siblings may be folded into one row: nothing differs in them, and
+// nothing failed, or they failed with the same error.
+func alike(a, b *task) bool {
+	if a.why != nil && b.why != nil {
+		return *a.why == *b.why && len(a.children) == 0 && len(b.children) == 0
+	}
+	return a.looksLike(b) && a.even && b.even
+}
+
+// looksLike reports whether views show the same state.
+func (t *task) looksLike(o *task) bool {
+	return t.state == o.state && t.partial == o.partial && t.skipped == o.skipped
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/storage/sqldb"
+	"github.com/perdure/perdure/internal/text/clip"
 )
 
 // Bounds of what a report lists by name. Everything is counted.
@@ -21,9 +22,10 @@ const (
 )
 
 const (
-	sqlOutlineAll = `SELECT t.id, t.parent, t.depth, h.state, COALESCE(h.session, 0), COALESCE(h.started_at, 0),
+	sqlOutlineAll = `SELECT t.id, t.parent, t.depth, h.state, h.flags, COALESCE(h.session, 0), COALESCE(h.started_at, 0),
 			COALESCE(h.claimed_at, 0), h.active_us, h.calls, h.input_tokens, h.output_tokens, h.cached_tokens,
-			h.cost_micros, h.unpriced, COALESCE(e.ended_at, 0), COALESCE(e.error_kind, '')
+			h.cost_micros, h.unpriced, COALESCE(e.ended_at, 0), COALESCE(e.error_kind, ''),
+			SUBSTR(COALESCE(e.error, ''), 1, 400)
 		FROM task t JOIN task_hot h ON h.id = t.id LEFT JOIN task_end e ON e.id = t.id
 		WHERE t.tree = $1 ORDER BY t.parent, t.position`
 	sqlOutlineCalls = `SELECT c.model, c.state, c.tries, c.started_at, COALESCE(c.ended_at, 0)
@@ -32,13 +34,16 @@ const (
 
 // task is what is kept in memory of each task of a tree.
 type task struct {
-	id, parent     int64
-	depth          int
-	state          perdure.State
-	started, ended int64
-	active         int64
-	usage          perdure.Usage
-	children       []*task
+	id, parent int64
+	depth      int
+	state      perdure.State
+	// partial and skipped are those of a row; why is the error of a failed task.
+	partial, skipped bool
+	why              *perdure.TaskError
+	started, ended   int64
+	active           int64
+	usage            perdure.Usage
+	children         []*task
 	// even: all below is in the same state, and nothing failed.
 	even bool
 }
@@ -80,11 +85,11 @@ func (v *view) readTasks(ctx context.Context) error {
 	err := perdure.EachRow(ctx, v, func(row perdure.Row) error {
 		t := new(task)
 		u := &t.usage
-		var state, session, claimed, cost int64
-		var kind string
-		err := row.Scan(&t.id, &t.parent, &t.depth, &state, &session, &t.started, &claimed, &t.active, &u.Calls,
+		var state, flags, session, claimed, cost int64
+		var kind, message string
+		err := row.Scan(&t.id, &t.parent, &t.depth, &state, &flags, &session, &t.started, &claimed, &t.active, &u.Calls,
 			&u.InputTokens,
-			&u.OutputTokens, &u.CachedTokens, &cost, &u.UnpricedCalls, &t.ended, &kind)
+			&u.OutputTokens, &u.CachedTokens, &cost, &u.UnpricedCalls, &t.ended, &kind, &message)
 		t.state, u.CostUSD = stateOf(state), dollars(cost)
 		if !t.state.Terminal() {
 			t.ended = 0
@@ -92,8 +97,10 @@ func (v *view) readTasks(ctx context.Context) error {
 				t.active += max(v.now-claimed, 0)
 			}
 		}
+		t.partial, t.skipped = lacking(t.state, flags)
 		if t.state == perdure.Failed {
 			v.kinds[kind]++
+			t.why = &perdure.TaskError{Kind: kind, Message: clip.Runes(message, messageRunes)}
 		}
 		v.tasks, v.byID[t.id] = append(v.tasks, t), t
 		v.count(t)

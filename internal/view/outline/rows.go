@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	rowColumns = `t.id, t.parent, t.depth, t.position, SUBSTR(t.prompt, 1, 400), h.state, h.attempt,
+	rowColumns = `t.id, t.parent, t.depth, t.position, SUBSTR(t.prompt, 1, 400), h.state, h.flags, h.attempt,
 		COALESCE(h.session, 0), COALESCE(h.ready_at, 0), COALESCE(h.started_at, 0), COALESCE(h.claimed_at, 0), h.active_us,
 		h.calls, h.input_tokens, h.output_tokens, h.cached_tokens, h.cost_micros, h.unpriced,
 		COALESCE(e.error_kind, ''), SUBSTR(COALESCE(e.error, ''), 1, 400), COALESCE(e.ended_at, 0),
@@ -73,13 +73,14 @@ func (r *reader) rows(ctx context.Context, q string, args ...any) ([]client.Outl
 	var sessions []int64
 	err := perdure.EachRow(ctx, r, func(columns perdure.Row) error {
 		var row client.OutlineRow
-		var state, session, ready, started, claimed, active, cost, ended int64
+		var state, flags, session, ready, started, claimed, active, cost, ended int64
 		var kind, message string
-		err := columns.Scan((*int64)(&row.Task), (*int64)(&row.Parent), &row.Depth, &row.Position, &row.Label, &state,
+		err := columns.Scan((*int64)(&row.Task), (*int64)(&row.Parent), &row.Depth, &row.Position, &row.Label, &state, &flags,
 			&row.Attempts,
 			&session, &ready, &started, &claimed, &active, &row.Usage.Calls, &row.Usage.InputTokens, &row.Usage.OutputTokens,
 			&row.Usage.CachedTokens, &cost, &row.Usage.UnpricedCalls, &kind, &message, &ended, &row.Children)
 		row.State, row.Usage.CostUSD = stateOf(state), dollars(cost)
+		row.Partial, row.Skipped = lacking(row.State, flags)
 		row.StartedAt = instant(started)
 		row.Blocked = row.State == perdure.Queued && ready == 0 && row.Parent != 0
 		switch {
@@ -147,4 +148,10 @@ func instant(us int64) *time.Time {
 	}
 	t := time.UnixMicro(us).UTC()
 	return &t
+}
+
+// lacking reports whether a completed task lacks parts, and whether it did not run.
+func lacking(state perdure.State, flags int64) (partial, skipped bool) {
+	done := state == perdure.Completed
+	return done && flags&sqldb.FlagPartial != 0, done && flags&sqldb.FlagSkipped != 0
 }

@@ -100,7 +100,7 @@ func (d *Document) page() *page {
 	d.tables(p)
 	for _, r := range d.Data.Outline {
 		row := treeRow{Row: r, Text: rowText(&r), Below: belowText(&r), Figures: status.Figures(r.ActiveMS, r.Usage, ", "),
-			Class: string(r.State), Indent: 1.4 * float64(r.Level)}
+			Class: string(status.OfRow(&r.OutlineRow)), Indent: 1.4 * float64(r.Level)}
 		if r.Folded > 0 {
 			row.Class = strings.TrimSpace(row.Class + " folded")
 		}

@@ -45,7 +45,8 @@ func (d *Document) Markdown(w io.Writer) error {
 	var tree strings.Builder
 	for i := range d.Data.Outline {
 		r := &d.Data.Outline[i]
-		fmt.Fprintf(&tree, "%s%s %s  %s", strings.Repeat("  ", r.Level), status.Mark(r.State), r.Task, rowText(r))
+		mark := status.Mark(status.OfRow(&r.OutlineRow))
+		fmt.Fprintf(&tree, "%s%s %s  %s", strings.Repeat("  ", r.Level), mark, r.Task, rowText(r))
 		if b := belowText(r); b != "" {
 			tree.WriteString(", " + b)
 		}
@@ -56,7 +57,8 @@ func (d *Document) Markdown(w io.Writer) error {
 	}
 	m.Block("", tree.String())
 	m.Line("")
-	m.Line("✓ completed, ● running, ◌ waiting, ○ queued, ✗ failed, ⊘ cancelled. Long runs of siblings are folded.")
+	m.Line("✓ completed, ◐ partial, ↷ skipped, ● running, ◌ waiting, ○ queued, ✗ failed, ⊘ cancelled. " +
+		"Long runs of siblings are folded.")
 	d.markdownCitations(m)
 	_, err := io.WriteString(w, m.String())
 	return err

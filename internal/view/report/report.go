@@ -83,12 +83,7 @@ func (d *Document) Write(w io.Writer, format string) error {
 	return fmt.Errorf("write report: %q is not a format", format)
 }
 
-func (d *Document) state() string {
-	if d.Tree.Partial {
-		return "completed, partial"
-	}
-	return status.State(&d.Status.Progress)
-}
+func (d *Document) state() string { return status.State(&d.Status.Progress) }
 
 func (d *Document) name() string {
 	if d.Tree.Name != "" {
@@ -163,7 +158,7 @@ func (d *Document) gates() []fact {
 
 // failure is why the tree has no result; empty when it has one.
 func (d *Document) failure() string {
-	if d.Result == nil || d.Result.Error == nil || d.Tree.State == perdure.Completed {
+	if d.Result == nil || d.Result.Error == nil || d.Tree.State != perdure.Failed {
 		return ""
 	}
 	return d.Result.Error.Kind + ": " + d.Result.Error.Message
@@ -171,7 +166,7 @@ func (d *Document) failure() string {
 
 // answer is the tree's answer; false when there is none.
 func (d *Document) answer() (string, bool) {
-	if d.Result == nil || d.Result.State != perdure.Completed {
+	if d.Result == nil || d.Result.State != perdure.Completed && d.Result.State != perdure.Partial {
 		return "", false
 	}
 	return d.Result.Text(), true
@@ -183,11 +178,14 @@ func milliseconds(ms float64) string { return human.Seconds(ms / 1000) }
 func rowText(r *client.ReportRow) string {
 	text := human.OneLine(r.Label)
 	if r.Folded > 0 {
-		state := string(r.State)
+		state := string(status.OfRow(&r.OutlineRow))
 		if state == "" {
 			state = "in several states"
 		}
 		text = fmt.Sprintf("%s more %s, to %s", humanize.Comma(r.Folded), state, r.To)
+		if r.Error != nil {
+			text = fmt.Sprintf("%s more failed: same error, to %s", humanize.Comma(r.Folded), r.To)
+		}
 	}
 	return text
 }

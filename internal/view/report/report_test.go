@@ -42,10 +42,10 @@ func document(text string) *report.Document {
 	many := row(3, 1, perdure.Completed, 7, 22)
 	answer, _ := json.Marshal(text) // a string has a JSON form
 	d := &report.Document{
-		Tree: perdure.Tree{ID: "tree-12345678", Name: text, Kind: "run", Root: 1, State: perdure.Completed, Partial: true,
+		Tree: perdure.Tree{ID: "tree-12345678", Name: text, Kind: "run", Root: 1, State: perdure.Partial, Partial: true,
 			CreatedAt: *at(5), CompletedAt: at(25)},
 		Prompt: text,
-		Result: &client.Result{Tree: "tree-12345678", State: perdure.Completed, Partial: true, Answer: answer,
+		Result: &client.Result{Tree: "tree-12345678", State: perdure.Partial, Partial: true, Answer: answer,
 			MissingTotal: 1,
 			Citations:    []client.Citation{{File: text, StartLine: 3, EndLine: 4, Text: text}}},
 		Data: client.Report{
@@ -64,7 +64,7 @@ func document(text string) *report.Document {
 				{OutlineRow: bad, Level: 1, Below: 3}},
 		},
 	}
-	d.Status.Progress = perdure.Progress{Tree: "tree-12345678", State: perdure.Completed, Partial: true, Total: 40,
+	d.Status.Progress = perdure.Progress{Tree: "tree-12345678", State: perdure.Partial, Partial: true, Total: 40,
 		Completed: 39, Failed: 1,
 		Percent: 100, MeanTaskSeconds: 2.5, P50TaskSeconds: 2, P95TaskSeconds: 11, Usage: usage(39), ElapsedSeconds: 20}
 	return d

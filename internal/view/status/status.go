@@ -10,6 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 )
@@ -119,12 +120,34 @@ func Interrupted(tree perdure.TreeID) string {
 	return "interrupted: `perdure resume " + string(tree) + "` continues"
 }
 
+// Skipped is what views show instead of the state of a completed task that did not run.
+const Skipped perdure.State = "skipped"
+
+// OfTask returns what views show as the state of a task: Partial if it completed without
+// some of its parts, Skipped if it completed because a condition was false.
+func OfTask(state perdure.State, partial, skipped bool) perdure.State {
+	switch {
+	case state == perdure.Completed && partial:
+		return perdure.Partial
+	case state == perdure.Completed && skipped:
+		return Skipped
+	}
+	return state
+}
+
+// OfRow is OfTask for a row of an outline.
+func OfRow(r *client.OutlineRow) perdure.State { return OfTask(r.State, r.Partial, r.Skipped) }
+
 // Mark returns the sign of a state. Each has another shape; the sign of no state is
 // "…".
 func Mark(state perdure.State) string {
 	switch state {
 	case perdure.Completed:
 		return "✓"
+	case perdure.Partial:
+		return "◐"
+	case Skipped:
+		return "↷"
 	case perdure.Failed:
 		return "✗"
 	case perdure.Running:

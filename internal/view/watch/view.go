@@ -100,9 +100,6 @@ func (m *model) head() []string {
 	}
 	s := m.status
 	state := status.State(&s.Progress)
-	if s.Partial {
-		state += ", partial"
-	}
 	title += "  " + m.state(s.State, status.Mark(s.State)+" "+state) + "  " + human.Seconds(s.ElapsedSeconds)
 	if m.name != "" {
 		title += "  " + m.dim(human.OneLine(m.name))
@@ -227,7 +224,8 @@ func (m *model) taskLine(i int) string {
 		id = m.bold(id)
 		text = m.bold(text)
 	}
-	return front + m.state(row.State, status.Mark(row.State)) + " " + id + "  " + text + " " + m.dim(tail)
+	shown := status.OfRow(row)
+	return front + m.state(shown, status.Mark(shown)) + " " + id + "  " + text + " " + m.dim(tail)
 }
 
 func (m *model) eventLine(e *perdure.Event) string {
@@ -292,7 +290,8 @@ const maxShown = 64 << 10
 // taskLines returns the details of a task in lines that fit the screen.
 func (m *model) taskLines() []string {
 	t := m.task
-	lines := []string{"", m.state(t.State, status.Mark(t.State)+" "+string(t.State)) +
+	shown := status.OfTask(t.State, t.Partial, t.Skipped)
+	lines := []string{"", m.state(shown, status.Mark(shown)+" "+string(shown)) +
 		fmt.Sprintf("  attempt %d of %d, ran %s, %s", t.Attempts, t.MaxAttempts, human.Duration(t.Active),
 			status.Usage(t.Usage))}
 	section := func(title, text string) {
@@ -378,6 +377,7 @@ func (m *model) state(s perdure.State, text string) string {
 		return m.dim(text)
 	}
 	colors := map[perdure.State]color.Color{perdure.Completed: lipgloss.Green, perdure.Failed: lipgloss.Red,
-		perdure.Running: lipgloss.Cyan, perdure.Waiting: lipgloss.Blue, perdure.Cancelled: lipgloss.Yellow}
+		perdure.Running: lipgloss.Cyan, perdure.Waiting: lipgloss.Blue, perdure.Cancelled: lipgloss.Yellow,
+		perdure.Partial: lipgloss.Yellow}
 	return m.paint(text, lipgloss.NewStyle().Foreground(colors[s]))
 }

@@ -1,0 +1,116 @@
+package perdure_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/testing/testdb"
+)
+
+// partialTree makes a tree of two children, one of which fails, and whose root completes
+// without it.
+func partialTree(t *testing.T, s *perdure.Store, spec perdure.TreeSpec) (r rooted, ids []perdure.TaskID) {
+	t.Helper()
+	r = leased(t, s, spec)
+	ids, err := r.root.Spawn(t.Context(), []perdure.TaskSpec{{MaxAttempts: 1}, {MaxAttempts: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	children := claim(t, r.ss, 2)
+	complete(t, children[0], "kept")
+	fail(t, children[1], perdure.Failure{Kind: "model", KeepCalls: true})
+	if err := claimOne(t, r.ss).Complete(t.Context(), perdure.Result{Text: "half", Partial: true}); err != nil {
+		t.Fatal(err)
+	}
+	return r, ids
+}
+
+// TestReopenedConfiguration: a session that knows the tree claims a reopened task with its
+// new configuration and limits, and the event has both.
+func TestReopenedConfiguration(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		ctx := t.Context()
+		r, ids := partialTree(t, s, perdure.TreeSpec{Config: json.RawMessage(`{"v":1}`), Limits: perdure.Limits{Calls: 1}})
+		if got, err := s.Tree(ctx, r.tree.ID); err != nil || got.State != perdure.Partial || !got.State.Terminal() {
+			t.Fatalf("tree %+v, %v", got, err)
+		}
+		report, err := s.Reopen(ctx, r.tree.ID, perdure.ReopenSpec{Config: json.RawMessage(`{"v":2}`),
+			Limits: &perdure.Limits{Calls: 9}, Changes: json.RawMessage(`{"v":2}`)})
+		if err != nil || report.Reopened != 2 || report.Done != 1 || report.State != perdure.Running {
+			t.Fatalf("Reopen = %+v, %v", report, err)
+		}
+		if got := readTask(t, s, r.tree.Root); got.State != perdure.Waiting || got.Pending != 1 || got.Result != "" {
+			t.Errorf("the root is %s with %d open children and %q", got.State, got.Pending, got.Result)
+		}
+		l := claimOne(t, r.ss)
+		if l.Task.ID != ids[1] || string(l.Tree.Config) != `{"v":2}` || l.Tree.Limits.Calls != 9 || l.Tree.Reopened != 1 ||
+			l.Tree.ReopenedAt == nil || l.Task.Attempts != 2 {
+			t.Errorf("claimed %s, attempt %d, of %+v", l.Task.ID, l.Task.Attempts, l.Tree)
+		}
+		complete(t, l, "late")
+		complete(t, claimOne(t, r.ss), "whole")
+		if got, err := s.Tree(ctx, r.tree.ID); err != nil || got.State != perdure.Completed || got.Partial {
+			t.Errorf("tree %+v, %v", got, err)
+		}
+		events, err := s.Events(ctx, perdure.EventFilter{Tree: r.tree.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, e := range events {
+			if e.Kind == perdure.EventTreeReopened {
+				found++
+				if want := `{"tasks":2,"limits":{"calls":9},"changes":{"v":2}}`; string(e.Data) != want {
+					t.Errorf("event %s, want %s", e.Data, want)
+				}
+			}
+		}
+		if found != 1 {
+			t.Errorf("%d events that the tree was reopened", found)
+		}
+		if again, err := s.Reopen(ctx, r.tree.ID, perdure.ReopenSpec{Limits: &perdure.Limits{}}); err != nil ||
+			again.Reopened != 0 || again.State != perdure.Completed {
+			t.Errorf("Reopen of a completed tree = %+v, %v", again, err)
+		}
+		sound(t, s)
+	})
+}
+
+// TestReopenConflicts: a tree that another session owns or runs is not reopened, nor a
+// cancelled one.
+func TestReopenConflicts(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		ctx := t.Context()
+		r, _ := partialTree(t, s, perdure.TreeSpec{})
+		mine, other := openSession(t, s), openSession(t, s)
+		if _, err := s.Reopen(ctx, r.tree.ID, perdure.ReopenSpec{Owner: mine}); err != nil {
+			t.Fatal(err)
+		}
+		reopen := func(owner *perdure.Session) error {
+			_, err := s.Reopen(ctx, r.tree.ID, perdure.ReopenSpec{Owner: owner, Limits: &perdure.Limits{Calls: 5}})
+			return err
+		}
+		wantCode(t, "reopen a tree of another session", reopen(other), perdure.CodeConflict)
+		wantCode(t, "reopen a tree of a session", reopen(nil), perdure.CodeConflict)
+		claimOne(t, mine)
+		wantCode(t, "reopen a tree that runs", reopen(mine), perdure.CodeConflict)
+		if err := mine.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := reopen(other); err != nil {
+			t.Errorf("reopen a tree whose session is closed: %v", err)
+		}
+		if _, err := s.CancelTree(ctx, r.tree.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, "reopen a cancelled tree", reopen(other), perdure.CodeConflict)
+		wantCode(t, "reopen nothing", func() error {
+			_, err := s.Reopen(ctx, "tree-00000000", perdure.ReopenSpec{})
+			return err
+		}(), perdure.CodeNotFound)
+		sound(t, s)
+	})
+}

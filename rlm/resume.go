@@ -1,0 +1,219 @@
+package rlm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
+)
+
+// Changes are what a tree has instead of its configuration when it is resumed. Nil fields
+// stay as they are. Limits are those of the whole tree: what was used counts, 0 removes the
+// limit. Timeout counts anew.
+type Changes struct {
+	BudgetUSD    *float64  `json:"budget_usd,omitempty"`
+	BudgetTokens *int64    `json:"budget_tokens,omitempty"`
+	BudgetCalls  *int64    `json:"budget_calls,omitempty"`
+	Timeout      *Duration `json:"timeout,omitempty"`
+	// Model answers the requests that are made from now on. It replaces SubModel too if
+	// that was the same model and is not given.
+	Model    *string `json:"model,omitempty"`
+	SubModel *string `json:"sub_model,omitempty"`
+	BaseURL  *string `json:"base_url,omitempty"`
+	// MaxAttempts is how often each missing part is tried.
+	MaxAttempts *int `json:"max_attempts,omitempty"`
+}
+
+// ResumeRequest asks to continue a tree.
+type ResumeRequest struct {
+	Tree perdure.TreeID
+	// Changes is a [Changes] as JSON; empty changes nothing.
+	Changes json.RawMessage
+	// Owner, when set, is the only session that runs the tree while it lives.
+	Owner *perdure.Session
+}
+
+// Resume prepares a tree to continue. If it ended as partial or failed, or if there are
+// changes, its missing parts are taken up: parts that failed, were cancelled, or whose
+// result is incomplete are done again, and what was merged without them is merged again.
+// Parts that finished are not asked again, and neither are requests that were answered
+// for a part that then ran out of budget, out of time or lost its model.
+//
+// What cannot work is refused before anything changes: an unknown model, a price that is
+// unknown, and limits that do not pay for a single call. Resume of a tree that completed
+// or was cancelled does nothing. A worker executes the tree, as after [Executor.Launch].
+func (e *Executor) Resume(ctx context.Context, req ResumeRequest) (perdure.RecoverReport, error) {
+	var report perdure.RecoverReport
+	changes, err := parseChanges(req.Changes)
+	if err != nil {
+		return report, err
+	}
+	tree, err := e.cfg.Store.Tree(ctx, req.Tree)
+	if err != nil {
+		return report, err
+	}
+	ended := tree.State == perdure.Partial || tree.State == perdure.Failed
+	if !ended && (tree.State.Terminal() || *changes == (Changes{})) {
+		return e.cfg.Store.Recover(ctx, tree.ID, req.Owner)
+	}
+	before, err := ParseConfig(tree.Config)
+	if err != nil {
+		return report, err
+	}
+	cfg, err := changes.apply(before)
+	if err != nil {
+		return report, err
+	}
+	if err := e.checkResume(ctx, &tree, &cfg); err != nil {
+		return report, err
+	}
+	spec := perdure.ReopenSpec{Owner: req.Owner, Attempts: cfg.MaxAttempts, Limits: new(cfg.limits())}
+	if spec.Config, err = encode("configuration", cfg); err != nil {
+		return report, err
+	}
+	if spec.Changes, err = encode("changes", changes); err != nil {
+		return report, err
+	}
+	return e.cfg.Store.Reopen(ctx, tree.ID, spec)
+}
+
+func parseChanges(raw json.RawMessage) (*Changes, error) {
+	c := new(Changes)
+	if len(raw) == 0 {
+		return c, nil
+	}
+	if err := jsontree.Decode(raw, c, jsontree.Options{}); err != nil {
+		hint := "`perdure resume --help` lists what can be changed"
+		if e, ok := errors.AsType[*jsontree.Error](err); ok {
+			hint = cmp.Or(e.Hint, hint)
+		}
+		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: opResume, Msg: "read changes: " + err.Error(), Hint: hint}
+	}
+	return c, nil
+}
+
+const opResume = "resume tree"
+
+// apply returns the configuration with the changes.
+func (c *Changes) apply(cfg Config) (Config, error) {
+	if c.Model != nil && c.SubModel == nil && cfg.SubModel == cfg.Model {
+		cfg.SubModel = *c.Model
+	}
+	set(&cfg.Model, c.Model)
+	set(&cfg.SubModel, c.SubModel)
+	set(&cfg.BaseURL, c.BaseURL)
+	set(&cfg.BudgetUSD, c.BudgetUSD)
+	set(&cfg.BudgetTokens, c.BudgetTokens)
+	set(&cfg.BudgetCalls, c.BudgetCalls)
+	set(&cfg.Timeout, c.Timeout)
+	set(&cfg.MaxAttempts, c.MaxAttempts)
+	raw, err := encode("configuration", cfg)
+	if err != nil {
+		return cfg, err
+	}
+	return ParseConfig(raw)
+}
+
+func set[T any](field *T, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// checkResume refuses what cannot work.
+func (e *Executor) checkResume(ctx context.Context, tree *perdure.Tree, cfg *Config) error {
+	root, err := e.cfg.Store.Task(ctx, tree.Root)
+	if err != nil {
+		return err
+	}
+	n, err := nodeOf(&root)
+	if err != nil {
+		return err
+	}
+	p := &planning{e: e, cfg: *cfg, req: &LaunchRequest{Prompt: root.Prompt}}
+	if p.team, err = findTeam(e.cfg.Resolver, cfg); err != nil {
+		return err
+	}
+	if err := p.checkPrice(); err != nil {
+		return err
+	}
+	return p.checkRest(ctx, tree.ID, n)
+}
+
+// checkRest refuses limits of which nothing is left for a missing part, with the
+// arithmetic.
+func (p *planning) checkRest(ctx context.Context, id perdure.TreeID, root *node) error {
+	missing, least, err := p.missingParts(ctx, id)
+	if err != nil || missing == 0 {
+		return err
+	}
+	progress, err := p.e.cfg.Store.Progress(ctx, id)
+	if err != nil {
+		return err
+	}
+	u, limits := progress.Usage, p.cfg.limits()
+	refuse := func(field, flag, used, limit, need, raise string) error {
+		return &perdure.Error{Code: perdure.CodeBudgetExceeded, Op: opResume,
+			Msg: fmt.Sprintf("%s: %s of %s are used, and %s for the smallest of %d missing parts", field, used, limit, need,
+				missing),
+			Hint: fmt.Sprintf("use --%s, at least %s", flag, raise)}
+	}
+	if limits.Calls > 0 && u.Calls+1 > limits.Calls {
+		return refuse("budget_calls", "budget-calls", fmt.Sprint(u.Calls), fmt.Sprintf("%d calls", limits.Calls),
+			"1 is needed", fmt.Sprintf("%d for all", u.Calls+int64(missing)))
+	}
+	m := p.models[1]
+	if m.ranked {
+		return nil
+	}
+	request := p.leastRequest(root, least)
+	need := request.InputTokens + request.OutputTokens
+	used := u.InputTokens + u.OutputTokens + u.UncertainTokens
+	if limits.Tokens > 0 && used+need > limits.Tokens {
+		return refuse("budget_tokens", "budget-tokens", fmt.Sprint(used), fmt.Sprintf("%d tokens", limits.Tokens),
+			fmt.Sprintf("up to %d are needed", need), fmt.Sprint(used+need))
+	}
+	spent := micros(u.CostUSD + u.UncertainCostUSD)
+	if cost, known := p.e.price(m, request); known && limits.CostMicros > 0 && spent+cost > limits.CostMicros {
+		dollars := func(micros int64) string { return fmt.Sprintf("$%g", float64(micros)/microsPerDollar) }
+		return refuse("budget_usd", "budget-usd", dollars(spent), dollars(limits.CostMicros),
+			"up to "+dollars(cost)+" are needed", fmt.Sprintf("%g", float64(spent+cost)/microsPerDollar))
+	}
+	return nil
+}
+
+// missingParts counts the tasks without children that have no result, and returns the
+// bytes of the smallest text of one.
+func (p *planning) missingParts(ctx context.Context, id perdure.TreeID) (count int, least int64, err error) {
+	const page = 1000
+	f := perdure.TaskFilter{Tree: id, Limit: page, Brief: true,
+		States: []perdure.State{perdure.Failed, perdure.Cancelled}}
+	least = -1
+	for {
+		tasks, err := p.e.cfg.Store.Tasks(ctx, f)
+		if err != nil {
+			return 0, 0, err
+		}
+		for i := range tasks {
+			n, err := nodeOf(&tasks[i])
+			if err != nil {
+				return 0, 0, err
+			}
+			if !n.leaf() {
+				continue
+			}
+			count++
+			if size := tasks[i].Context.Length; least < 0 || size < least {
+				least = size
+			}
+		}
+		if len(tasks) < page {
+			return count, max(least, 0), nil
+		}
+		f.After = tasks[len(tasks)-1].ID
+	}
+}
