@@ -75,6 +75,9 @@ func TestMergesKeepCitations(t *testing.T) {
 			if len(places) != 6 || d.QuotesDropped != 1 {
 				t.Errorf("citations %q, %d quotes dropped", places, d.QuotesDropped)
 			}
+			if c.name == "vote" && (len(d.Votes) != 2 || d.Votes[0].Count != 2) {
+				t.Errorf("answers with the same text and other places are not equal: %+v", d.Votes)
+			}
 			if !strings.Contains(root.Result, "[^1]") || strings.Contains(root.Result, ".txt:") ||
 				strings.Contains(root.Result, "six metres") {
 				t.Errorf("the answer is %q", root.Result)

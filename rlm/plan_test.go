@@ -157,6 +157,23 @@ func TestPlanWithKnowledge(t *testing.T) {
 	b.asks(server, tree.ID, 2)
 }
 
+// A sub-task that is planned again sees passages of its own files only.
+func TestPlanWithKnowledgeOfItsFiles(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+- {match: '`+planning+`(?s:.*)a passage for the task: "chart/lights.txt"', text: '{"tasks":[{"prompt":"Which light was seen?","files":["log/**"],"decompose":true}]}'}
+- {match: '`+planning+`(?s:.*)=== folders \(400 files\)', text: '{"tasks":[{"prompt":"Look.","files":["log/day001.txt"]}]}'}
+- {match: '^Look.', text: none}`)
+	b := newBench(t, m)
+	tree := b.launch("Where is the harbour light?", b.put(coast()...), M{"model": "openai:m", "planner": "model",
+		"context_window": 12_000})
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Completed || root.Result != "none" {
+		t.Errorf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	b.asks(server, tree.ID, 3)
+}
+
 // TestPlanOfDependentTasks: a task begins when those it depends on have ended,
 // and sees their results and no others.
 func TestPlanOfDependentTasks(t *testing.T) {

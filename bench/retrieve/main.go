@@ -11,8 +11,8 @@
 // 100 MB, asks with --planner search, and counts the questions with a place among the
 // quotes and the calls. The model is a server in this process that speaks the chat
 // completions protocol. It follows the protocol of the planner, and does not know the
-// places: it searches for parts of the question and for names in what it found, and quotes
-// the best passages. The set shipped is that
+// places: it asks twice for searches, for parts and words of the question and for names in what it
+// found, and quotes the best eight passages for the question and the best two of each search. The set shipped is that
 // of model/extract, with which builtin:extract was tuned.
 package main
 

@@ -143,6 +143,9 @@ func reply(prompt string) string {
 	if !searched {
 		return searches(words, passages(first))
 	}
+	if !strings.Contains(later, "\n=== your reply 2 ===\n") {
+		return pairs(words)
+	}
 	var quoted []passage
 	add := func(found []passage, most int) {
 		quoted = append(quoted, found[:min(len(found), most)]...)
@@ -171,6 +174,15 @@ func searches(words []string, best []passage) string {
 		if strings.TrimSpace(q) != "" {
 			fmt.Fprintf(&b, "SEARCH %s\n", q)
 		}
+	}
+	return b.String()
+}
+
+// pairs asks for words of the question that are next to each other.
+func pairs(words []string) string {
+	var b strings.Builder
+	for i := 0; i < len(words) && i < 8; i += 2 {
+		fmt.Fprintf(&b, "SEARCH %s\n", strings.Join(words[i:min(i+2, len(words))], " "))
 	}
 	return b.String()
 }

@@ -58,3 +58,16 @@ func BenchmarkGenerate(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFind is one search of planner search.
+func BenchmarkFind(b *testing.B) {
+	docs, n := sample(b, 100_000_000)
+	e := extract.New(extract.Config{})
+	b.SetBytes(int64(n))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := e.Find(b.Context(), benchPrompt, each(docs), 8); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

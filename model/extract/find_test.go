@@ -14,13 +14,13 @@ import (
 	"github.com/perdure/perdure/model/extract"
 )
 
-// sea are documents with passages of different worth, some of them nearly the same.
+// sea are documents with passages of different worth, none of them nearly the same.
 func sea() iter.Seq2[model.Document, error] {
 	return func(yield func(model.Document, error) bool) {
-		for i := range 3000 {
+		for i := range 2000 {
 			text := fmt.Sprintf("# Day %d\n\nThe boats of harbour %d went out.\n\n", i, i%40) +
 				strings.Repeat("The light of the harbour was seen.\n", i%5) +
-				strings.Repeat(fmt.Sprintf("Nothing of note but %d gulls and their noise.\n", i%17), 20)
+				strings.Repeat(fmt.Sprintf("But%d nothing%d of%d note%d.\n", i, i, i, i), 130)
 			if !yield(model.Document{File: fmt.Sprintf("day%d.md", i), StartLine: 1, Text: text}, nil) {
 				return
 			}
@@ -46,12 +46,13 @@ func TestFind(t *testing.T) {
 		}
 		lists = append(lists, r.Citations)
 	}
-	want := extract.Merge(prompt, lists, 8)
-	if len(want) < 4 {
+	const most = 4 // of more than 20 batches of text, so that the best of all are kept apart
+	want := extract.Merge(prompt, lists, most)
+	if len(want) < most {
 		t.Fatalf("only %d passages prove nothing", len(want))
 	}
 	for _, workers := range []int{1, 2, 7} {
-		got, err := extract.New(extract.Config{Workers: workers}).Find(t.Context(), prompt, sea(), 8)
+		got, err := extract.New(extract.Config{Workers: workers}).Find(t.Context(), prompt, sea(), most)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -197,3 +197,31 @@ func FuzzReplies(f *testing.F) {
 		requireShown(t, r, s.Shown())
 	})
 }
+
+// Neighbouring lines that were shown become one text, but not behind a line that was cut:
+// a quote over both would not be in the file.
+func TestShownJoinsWholeLines(t *testing.T) {
+	t.Parallel()
+	r := corpus(t, 100)
+	limits := retrieve.DefaultLimits(12)
+	s := open(t, r, 100_000)
+	for i, reply := range []string{"READ src/light.txt:500-600", "READ src/light.txt:590-700\nREAD src/light.txt:701-800",
+		"READ src/long.txt:1", "READ src/long.txt:2"} {
+		if err := s.Follow(t.Context(), i+1, limits.Parse(reply)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	requireShown(t, r, s.Shown())
+	var light, long int
+	for _, d := range s.Shown() {
+		switch {
+		case d.File == "src/long.txt":
+			long++
+		case d.File == "src/light.txt" && d.StartLine <= 500 && d.EndLine() >= 800:
+			light++
+		}
+	}
+	if light != 1 || long != 2 {
+		t.Errorf("%d joined ranges of light.txt, %d excerpts of long.txt", light, long)
+	}
+}
