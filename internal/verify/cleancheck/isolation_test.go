@@ -35,7 +35,7 @@ func user(t *testing.T, script string, files map[string]string) (*bench, string)
 	b := newBench(t, "sh check.sh", files)
 	home := filepath.Join(t.TempDir(), "user")
 	b.ok(os.MkdirAll(home, 0o700))
-	b.env = []string{"HOME=" + home, "XDG_CONFIG_HOME=", "GOENV=", "PYTHONUSERBASE=",
+	b.env = []string{"GOMODCACHE=", "HOME=" + home, "XDG_CONFIG_HOME=", "GOENV=", "PYTHONUSERBASE=",
 		"PATH=" + filepath.Join(home, "bin") + ":" + os.Getenv("PATH")}
 	return b, home
 }
