@@ -3,11 +3,15 @@
 package sqldb
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // modes returns the modes of the files of a database.
@@ -79,5 +83,23 @@ func TestPrivateFollowsNoLink(t *testing.T) {
 	}
 	if info, err := os.Stat(other); err != nil || info.Mode().Perm() != fs.FileMode(0o644) {
 		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// A pipe or a folder at the place of the database is named as such.
+func TestOpenRefusesOtherFiles(t *testing.T) {
+	t.Parallel()
+	for want, create := range map[string]func(path string) error{
+		"is a named pipe, not a file": func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"is a folder, not a file":     func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		path := filepath.Join(t.TempDir(), "perdure.db")
+		if err := create(path); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), Config{Path: path})
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open returned %v, want that it %s", err, want)
+		}
 	}
 }

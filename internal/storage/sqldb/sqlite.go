@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -117,6 +118,8 @@ func (db *DB) checkFile() error {
 		fault = "missing"
 	case err != nil:
 		return fmt.Errorf("open store: %w", err)
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("%w: %q is %s, not a file", ErrDamaged, path, kindOf(st.Mode()))
 	case st.Size() > 0:
 		return nil
 	}
@@ -128,6 +131,19 @@ func (db *DB) checkFile() error {
 		err = fmt.Errorf("%w: %q is %s although a store was here", ErrDamaged, path, fault)
 	}
 	return err
+}
+
+// kindOf names what is not a regular file.
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
 }
 
 // Checkpoint moves pages from the log into the database file, on a connection of its
