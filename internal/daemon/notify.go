@@ -108,6 +108,7 @@ func (d *Daemon) tokenReplaced(ctx context.Context, tree *perdure.Tree, g *perdu
 		Gate: &notify.Gate{Number: json.Number(strconv.Itoa(g.Number)), Kind: string(g.Kind),
 			Approver: status.Approver(g.Approver), Token: d.engine.GateToken(g)}}
 	ask(n, q.Options, func(answer string) string { return loopCommand(answer, id) })
+	useToken(n, g.Approver)
 	n.Text += "\n" + n.Gate.Approver
 	d.send(ctx, tree, n)
 }
@@ -208,8 +209,24 @@ func (d *Daemon) addToken(ctx context.Context, n *notify.Notice) error {
 		return err
 	}
 	n.Gate.Approver, n.Gate.Token = status.Approver(g.Approver), d.engine.GateToken(&g)
+	useToken(n, g.Approver)
 	n.Text = strings.TrimRight(n.Text+"\n"+n.Gate.Approver, "\n")
 	return nil
+}
+
+// useToken adds the flag for the token to the commands of a gate that has one: the programs that
+// receive the notice have no terminal. The text is for people, who need it only without one.
+func useToken(n *notify.Notice, approver perdure.Approver) {
+	if n.Gate.Token == "" {
+		return
+	}
+	for i := range n.Gate.Options {
+		o := &n.Gate.Options[i]
+		if approver == perdure.ApproverToken {
+			n.Text = strings.ReplaceAll(n.Text, o.Command+": ", o.Command+status.TokenFlag+": ")
+		}
+		o.Command += status.TokenFlag
+	}
 }
 
 // ask adds the answers of a gate with their commands.

@@ -123,11 +123,11 @@ echo "1..$n"; exit 1`})
 	g := box.got[0]
 	if !strings.HasPrefix(g.Title, id+" asks: regression in iteration 1") || g.Folder != project ||
 		g.Gate.Kind != "recovery" ||
-		!strings.Contains(g.Text, "perdure loop answer reject --loop "+id) {
+		!strings.Contains(g.Text, "perdure loop answer reject --loop "+id+" --token -: ") {
 		t.Errorf("the gate is told as %+v", g)
 	}
 	want := notify.Option{Answer: "abort", Effect: "the loop ends; the files are not changed",
-		Command: "perdure loop answer abort --loop " + id}
+		Command: "perdure loop answer abort --loop " + id + " --token -"}
 	if last := g.Gate.Options[len(g.Gate.Options)-1]; last != want {
 		t.Error(cmp.Diff(want, last))
 	}

@@ -153,7 +153,7 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 		if _, err := b.Tree(ctx, t.Tree); err != nil {
 			return err
 		}
-		return env.NotFound("", "%s: no open gate", t.Name)
+		return notOpen(gates, f.gate, t)
 	}
 	if f.Answer == "" {
 		return show(e, g, t)
@@ -187,6 +187,23 @@ func Answer(ctx context.Context, e *env.Env, b *env.Backend, t *Target, f *Flags
 		}
 		e.Note("%s", done)
 	})
+}
+
+// notOpen returns the error that a target has no open gate, or not that one.
+func notOpen(gates []perdure.Gate, number int, t *Target) error {
+	if number == 0 {
+		return env.NotFound("", "%s: no open gate", t.Name)
+	}
+	hint := ""
+	if open, ok := Find(gates, 0); ok {
+		hint = fmt.Sprintf("gate %d is open", open.Number)
+	}
+	for i := range gates {
+		if g := &gates[i]; g.Number == number {
+			return env.NotFound(hint, "%s: gate %d is answered: %s", t.Name, number, cmp.Or(g.Answer, "without an answer"))
+		}
+	}
+	return env.NotFound(hint, "%s: there is no gate %d", t.Name, number)
 }
 
 // readToken returns the token of the flag, of standard input or of the environment.
@@ -252,8 +269,12 @@ func Text(s *env.Stream, g *perdure.Gate, t *Target, token string) (string, erro
 		}
 	}
 	b.WriteString("\n")
+	flag := ""
+	if g.Approver == perdure.ApproverToken {
+		flag = status.TokenFlag
+	}
 	for _, o := range q.Options {
-		b.WriteString("  " + t.Command(o.Answer) + "\n      " + s.Safe(o.Effect) + "\n")
+		b.WriteString("  " + t.Command(o.Answer) + flag + "\n      " + s.Safe(o.Effect) + "\n")
 	}
 	for _, line := range []string{status.Approver(g.Approver), Token(token)} {
 		if line != "" {

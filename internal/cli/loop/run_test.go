@@ -140,7 +140,7 @@ func TestGateIsAnswered(t *testing.T) {
 	p.ends(env.StatusGate, "run", "Cheat", "--until", check, "--no-wait")
 	p.says("test_deletion", "perdure loop answer reject --loop cheat-")
 	p.refuses(perdure.CodeInvalid, "possible answers: ", "answer", "perhaps")
-	p.refuses(perdure.CodeNotFound, "no open gate", "answer", "abort", "--gate", "2")
+	p.refuses(perdure.CodeNotFound, "there is no gate 2", "answer", "abort", "--gate", "2")
 	p.refuses(perdure.CodeInvalid, `"x y"`, "answer", "abort", "--loop", "x y")
 	p.ok("answer", "abort", "--reason", "no", "--json")
 	row, _ := p.last()
@@ -149,6 +149,8 @@ func TestGateIsAnswered(t *testing.T) {
 		gates[0].Reason != "no" {
 		t.Errorf("gates %+v, %v", gates, err)
 	}
+	id := string(row.Tree)[len("tree-"):]
+	p.refuses(perdure.CodeNotFound, "gate 1 is answered: abort", "answer", "reject", "--gate", "1", "--loop", "cheat-"+id)
 	p.out.take()
 	p.ends(env.StatusIncomplete, "resume")
 	if got := p.out.take(); !strings.HasPrefix(got, "aborted: gate 1 was answered with abort") {

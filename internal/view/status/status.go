@@ -172,11 +172,15 @@ func Slowest(task perdure.TaskID, prompt string, since time.Duration, model stri
 	return text
 }
 
+// TokenFlag is added to the command of an answer that needs the token of a gate.
+const TokenFlag = " --token -"
+
 // Approver writes in one line who can answer a gate; "" if it does not say.
 func Approver(a perdure.Approver) string {
 	switch a {
 	case perdure.ApproverTerminal:
-		return "Takes an answer from a terminal, or with its token. Another program of yours can open a terminal, too."
+		return "Takes an answer from a terminal, or with its token. Programs under your user name can open terminals, too; " +
+			"loop.approver token takes the token only."
 	case perdure.ApproverToken:
 		return "Takes an answer with its token only."
 	case perdure.ApproverUser:
