@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,11 +119,28 @@ func (a *app) printVerified(r *perdure.LogReport) {
 			a.Printf("; events up to %d are from before the chain and not verified", t.Unchained)
 		}
 		a.Printf("\n")
-		for _, f := range t.Faults {
-			a.Printf("  %s: %s\n", f.Kind, human.Visible(f.Detail))
+		for _, line := range faultLines(t.Faults) {
+			a.Printf("  %s\n", line)
 		}
 	}
 	if r.Intact {
 		a.Printf("the log is intact: %s\n", human.Count(len(r.Trees), "chain"))
 	}
+}
+
+// faultLines returns faults one a line, repeated ones once with their number.
+func faultLines(faults []perdure.LogFault) []string {
+	var lines []string
+	for from := 0; from < len(faults); {
+		f, to := faults[from], from
+		for to < len(faults) && faults[to].Kind == f.Kind && faults[to].Detail == f.Detail {
+			to++
+		}
+		line := f.Kind + ": " + human.Visible(f.Detail)
+		if n := to - from; n > 1 {
+			line += fmt.Sprintf(" (%d times)", n)
+		}
+		lines, from = append(lines, line), to
+	}
+	return lines
 }
