@@ -2,6 +2,8 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +23,8 @@ func (a *app) newConfigCommand() *cobra.Command {
 		Use:   "config",
 		Short: "Print all settings with their origins",
 		Long: "Print all settings with their effective values and origins. Flags override the environment (PERDURE_…), " +
-			"which overrides .perdure/config.yaml, which overrides the defaults.",
+			"which overrides .perdure/config.yaml, which overrides the defaults.\n\nOnly the file has these sections:\n\n" +
+			strings.TrimSpace(sections()),
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,6 +42,15 @@ func (a *app) newConfigCommand() *cobra.Command {
 		env.SettingFlag(cmd, key)
 	}
 	return cmd
+}
+
+// sections returns a line for each section that only the file has.
+func sections() string {
+	var b strings.Builder
+	for _, s := range config.Sections() {
+		fmt.Fprintf(&b, "- %s: %s\n", s.Key, s.Help)
+	}
+	return b.String()
 }
 
 func (a *app) printConfig(settings []config.Setting) {

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	schemas "github.com/perdure/perdure/internal/schema"
 	"github.com/perdure/perdure/internal/testing/schematest"
+	"github.com/perdure/perdure/loop/hook"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md instead of comparing it")
@@ -39,6 +40,32 @@ func TestDocsOfCommands(t *testing.T) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("docs/cli.md is not current (-file +commands); go test ./internal/cli -run Docs -update writes it:\n%s",
 			diff)
+	}
+}
+
+// TestDocsOfHooks: docs/operations.md has a row for each hook, and names each section and field of
+// the settings file that no flag sets.
+func TestDocsOfHooks(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	for _, row := range hook.Table() {
+		if want := fmt.Sprintf("| `%s` | %s |", row.Hook, row.When); !strings.Contains(text, want) {
+			t.Errorf("missing: %s", want)
+		}
+	}
+	for _, s := range config.Sections() {
+		if !strings.Contains(text, "`"+s.Key+"`") {
+			t.Errorf("%s is not described", s.Key)
+		}
+	}
+	for _, field := range []string{"on_fault", "timeout", "base_url", "system", "temperature", "max_output_tokens"} {
+		if !strings.Contains(text, "`"+field+"`") {
+			t.Errorf("the field %s is not described", field)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/text/lazyregexp"
+	"github.com/perdure/perdure/loop/hook"
 )
 
 // The origins of a value.
@@ -75,6 +76,22 @@ func Keys() []Key {
 		}
 	}
 	return all
+}
+
+// Section is a part of the settings file that no flag and no variable sets.
+type Section struct{ Key, Help string }
+
+// Sections returns the sections of the file that are not in [Keys], except those on detection.
+func Sections() []Section {
+	return []Section{
+		{agentSection, "profiles for --agent and for tasks of a plan: model, base_url, system, temperature, " +
+			"max_output_tokens, by name"},
+		{hook.SettingsKey, "commands and URLs that loops call: hook, command or url, name, timeout, on_fault (continue or " +
+			"block)"},
+		{chainsKey, "agents and their fallbacks, by the type of task"},
+		{metricsKey, "numbers that loops measure, by name: a command, or command and better (up or down)"},
+		{risksKey, "what happens with risky tool calls, by pattern"},
+	}
 }
 
 // Template returns the text of a new settings file: all keys with help and

@@ -214,8 +214,10 @@ const listOfKeys = "; the keys are "
 // unknownKey returns the problem of an unknown key, with the nearest known one.
 func unknownKey(key string) string {
 	table := settings(new(Config))
-	more := append([]string{agentSection, hook.SettingsKey, chainsKey, metricsKey, risksKey},
-		sortedKeys(detectionFields(new(rules.Settings)))...)
+	more := sortedKeys(detectionFields(new(rules.Settings)))
+	for _, s := range Sections() {
+		more = append(more, s.Key)
+	}
 	if name := agentName(key); name != "" {
 		table, more = agentSettings(new(Config), name), nil
 	}
