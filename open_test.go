@@ -141,7 +141,7 @@ func TestReadOnlyFolder(t *testing.T) {
 			dir := prepare(t)
 			lock(t, dir)
 			cmd := another(t, "open", perdure.Config{Dir: dir})
-			asNobody(t, cmd)
+			unprivileged(t, cmd)
 			cmd.Stderr = nil
 			out, err := cmd.Output()
 			if err != nil {

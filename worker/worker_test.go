@@ -307,7 +307,7 @@ func TestErrorsAreTriedAgainAsTheySay(t *testing.T) {
 	}
 }
 
-func TestTaskThatNobodySettlesFails(t *testing.T) {
+func TestUnsettledTaskFails(t *testing.T) {
 	t.Parallel()
 	s := openStore(t)
 	tree := createTree(t, s, "test", "p")

@@ -172,7 +172,7 @@ func scripts() map[string]func(f *fake) int {
 			f.recv()
 			return 0
 		},
-		"environment": func(f *fake) int { // tells the variables it was given
+		"environment": func(f *fake) int { // prints the variables that it received
 			p := f.begin()
 			f.message(strings.Join(os.Environ(), "\n"))
 			f.finish(p)

@@ -68,9 +68,9 @@ const (
 		"    }\n}\n"
 )
 
-// TestNobodyStartsThem compares tests that nothing starts any more with tests that are
+// TestTestsThatNothingStarts compares tests that nothing starts any more with tests that are
 // started in another way.
-func TestNobodyStartsThem(t *testing.T) {
+func TestTestsThatNothingStarts(t *testing.T) {
 	t.Parallel()
 	const (
 		suite = "package a\n\ntype FromSuite struct {\n\tsuite.Suite\n}\n\nfunc (s *FromSuite) TestA() {\n" +

@@ -22,10 +22,10 @@ func TestBelowOfAnotherUser(t *testing.T) {
 	child := start(t.Context(), t, sh(`echo $$; exec sleep 1000`))
 	for pid, want := range map[string]string{child.line(t): "true <nil>\n", strconv.Itoa(os.Getpid()): "false <nil>\n",
 		"2147483647": "true <nil>\n"} { // no process has this number
-		const nobody = 65534
+		const unprivileged = 65534
 		cmd := exec.Command("/proc/self/exe", pid)
 		cmd.Dir, cmd.Env = "/", []string{modeVar + "=below"}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 		if out, err := cmd.CombinedOutput(); err != nil || string(out) != want {
 			t.Errorf("Below(%s) = %q, want %q: %v", pid, out, want, err)
 		}

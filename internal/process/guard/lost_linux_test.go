@@ -297,8 +297,8 @@ func TestGuardCannotBeTraced(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Dir, cmd.Env = "/", []string{modeVar + "=traced"}
 	if os.Getuid() == 0 { // root may trace everything
-		const nobody = 65534
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		const unprivileged = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

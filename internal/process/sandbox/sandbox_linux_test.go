@@ -289,20 +289,21 @@ func TestOtherUser(t *testing.T) {
 		t.Skip("only root can become another user")
 	}
 	b := newBench(t)
-	const nobody = 65534
+	const unprivileged = 65534
 	dir, err := os.MkdirTemp("/var/tmp", "perdure-sandbox-")
 	b.ok(err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	exe := filepath.Join(dir, "exe")
 	self, err := os.Executable()
 	b.ok(err)
-	b.ok(errors.Join(os.Mkdir(filepath.Join(dir, "place"), 0o700), os.Chown(filepath.Join(dir, "place"), nobody, nobody),
+	place := filepath.Join(dir, "place")
+	b.ok(errors.Join(os.Mkdir(place, 0o700), os.Chown(place, unprivileged, unprivileged),
 		exec.CommandContext(t.Context(), "cp", self, exe).Run(),
 		os.Chmod(dir, 0o777), os.Chmod(exe, 0o755))) //nolint:gosec // for another user
 	cmd := exec.CommandContext(t.Context(), exe, dir)
 	cmd.Env = []string{roleVar + "=inside", "PATH=/usr/bin:/bin"}
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivileged, Gid: unprivileged}}
 	out, err := cmd.CombinedOutput()
 	b.ok(err)
 	text := string(out)

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// asNobody makes the command run without the rights of root, to whom nothing
+// unprivileged makes the command run without the rights of root, to whom nothing
 // is read-only. Another user keeps its own rights.
-func asNobody(t *testing.T, cmd *exec.Cmd) {
+func unprivileged(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return
@@ -30,8 +30,8 @@ func asNobody(t *testing.T, cmd *exec.Cmd) {
 	program := filepath.Join(dir, "test")
 	copyProgram(t, cmd.Path, program)
 	cmd.Path, cmd.Dir = program, "/"
-	const nobody = 65534
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	const otherUser = 65534
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser}}
 	// So are the folders of tests.
 	for _, entry := range cmd.Env {
 		if name, ok := cutVariable(entry, dirVariable); ok {

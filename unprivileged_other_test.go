@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func asNobody(t *testing.T, _ *exec.Cmd) {
+func unprivileged(t *testing.T, _ *exec.Cmd) {
 	t.Helper()
 	t.Skip("folders are not read-only by their mode here")
 }
