@@ -27,6 +27,8 @@ const (
 	KindSchema = "schema"
 	// KindPlan is a plan that cannot be read or followed.
 	KindPlan = "plan"
+	// KindNoAnswer is a search whose last reply is not an answer.
+	KindNoAnswer = "no_answer"
 	// KindQuality is an answer that the quality gate did not let pass.
 	KindQuality = "quality"
 )
@@ -54,7 +56,7 @@ func (f *attemptError) Failure() perdure.Failure {
 // next one asks them again.
 func (f *attemptError) byAnswers() bool {
 	switch f.kind {
-	case KindSchema, KindPlan, KindQuality, KindDiverged:
+	case KindSchema, KindPlan, KindQuality, KindDiverged, KindNoAnswer:
 		return true
 	}
 	return false

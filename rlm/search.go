@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/quote"
@@ -33,9 +32,6 @@ func (a *attempt) search(ctx context.Context) error {
 		return a.interrupted(timed, err)
 	}
 	h := &hunt{a: a, s: s, limits: limits}
-	if h.earlier, err = a.earlierReplies(timed); err != nil {
-		return a.interrupted(timed, err)
-	}
 	text, data, err := h.run(timed)
 	if err != nil {
 		return a.interrupted(timed, err)
@@ -55,32 +51,12 @@ func (a *attempt) find(ctx context.Context, query string, n int) ([]model.Citati
 	return found, err
 }
 
-// earlierReplies returns the replies of earlier attempts of this task by the hash of
-// their requests: they are not paid for again.
-func (a *attempt) earlierReplies(ctx context.Context) (map[string]string, error) {
-	replies := make(map[string]string)
-	if a.l.Task.Attempts <= 1 {
-		return replies, nil
-	}
-	calls, err := a.e.cfg.Store.Calls(ctx, a.l.Task.ID)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range calls {
-		if c.Attempt < a.l.Task.Attempts && c.State == perdure.CallCompleted {
-			replies[c.RequestHash] = c.Response
-		}
-	}
-	return replies, nil
-}
-
 // hunt is one search with its replies.
 type hunt struct {
-	a       *attempt
-	s       *retrieve.Session
-	limits  retrieve.Limits
-	earlier map[string]string
-	data    Data
+	a      *attempt
+	s      *retrieve.Session
+	limits retrieve.Limits
+	data   Data
 	// spent is what the replies took, estimated from their text: the same each time.
 	spent model.Usage
 	// corrected is set after the model was asked for better quotes.
@@ -98,7 +74,7 @@ func (h *hunt) run(ctx context.Context) (string, Data, error) {
 		if last {
 			answer, ok := h.limits.LastAnswer(text)
 			if !ok {
-				return "", Data{}, failf(KindModel, "search: the last of %d replies has no answer (see --planner split)", reply)
+				return "", Data{}, failf(KindNoAnswer, "search: the last of %d replies has no answer (see --planner split)", reply)
 			}
 			return h.answer(answer, reply)
 		}
@@ -121,15 +97,11 @@ func (h *hunt) ask(ctx context.Context, reply int, last bool) (string, error) {
 	m := *a.run.model(&a.l.Task)
 	m.quiet = true // most replies are requests
 	req := h.request(reply, last)
-	text, there := h.earlier[model.Hash(m.name, req)]
-	if !there {
-		var data Data
-		var err error
-		if text, data, err = a.ask(ctx, reply-1, &m, req); err != nil {
-			return "", err
-		}
-		h.data.addNotes(data.Notes)
+	text, data, err := a.ask(ctx, reply-1, &m, req)
+	if err != nil {
+		return "", err
 	}
+	h.data.addNotes(data.Notes)
 	h.spent.InputTokens += reservedTokens(len(model.RenderAll(req)))
 	h.spent.OutputTokens += model.EstimateTokens(len(text))
 	return text, nil

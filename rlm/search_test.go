@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/rlm"
 )
 
 // coast is a context of which one file says where the light is.
@@ -153,6 +154,30 @@ func TestRetriedSearchKeepsReplies(t *testing.T) {
 	}
 	if n := server.Ledger().Totals().Started; n != 4 {
 		t.Errorf("%d requests, want 4: each search once, the refused one, and the answer", n)
+	}
+}
+
+// A search whose last reply is no answer is made again when it is retried.
+func TestSearchWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+- {match: 'the last one: write ANSWER', text: "SEARCH more", repeat: 1}
+- {match: 'the last one: write ANSWER', text: "On the mole."}
+- {repeat: -1, text: "SEARCH light"}`)
+	b := newBench(t, m)
+	config := searchConfig("openai:m")
+	config["search_replies"] = 2
+	tree := b.launch("Where is the harbour light?", b.put(coast()...), config)
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Failed || root.Error.Kind != rlm.KindNoAnswer {
+		t.Fatalf("tree is %s: %+v", got.State, root.Error)
+	}
+	b.ok(b.store.RetryTask(t.Context(), root.ID))
+	if _, root = b.finish(tree.ID, 1); root.Result != "On the mole." {
+		t.Errorf("the result is %q, %+v", root.Result, root.Error)
+	}
+	if n := server.Ledger().Totals().Started; n != 4 {
+		t.Errorf("%d requests, want 4", n)
 	}
 }
 
