@@ -182,11 +182,7 @@ func (b *bed) check() result {
 func (b *bed) calls(ctx context.Context, s *perdure.Store, tree perdure.TreeID) (completed, uncertain map[string]int) {
 	b.t.Helper()
 	completed, uncertain = make(map[string]int), make(map[string]int)
-	tasks, err := s.Tasks(ctx, perdure.TaskFilter{Tree: tree, Limit: 1000})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	for _, task := range tasks {
+	for _, task := range b.tasks(ctx, s, tree) {
 		calls, err := s.Calls(ctx, task.ID)
 		if err != nil {
 			b.t.Fatal(err)
@@ -209,6 +205,23 @@ func (b *bed) calls(ctx context.Context, s *perdure.Store, tree perdure.TreeID) 
 		}
 	}
 	return completed, uncertain
+}
+
+// tasks lists all tasks of a tree, without results.
+func (b *bed) tasks(ctx context.Context, s *perdure.Store, tree perdure.TreeID) []perdure.Task {
+	b.t.Helper()
+	var all []perdure.Task
+	f := perdure.TaskFilter{Tree: tree, Limit: 1000, Brief: true}
+	for {
+		page, err := s.Tasks(ctx, f)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if all = append(all, page...); len(page) < f.Limit {
+			return all
+		}
+		f.After = page[len(page)-1].ID
+	}
 }
 
 func (b *bed) sameAs(want result) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -141,8 +140,9 @@ func TestResumeOfManyParts(t *testing.T) {
 	}
 	s := b.open()
 	defer s.Close()
-	tasks, err := s.Tasks(t.Context(), perdure.TaskFilter{Tree: trees[0].ID, Limit: 1000})
-	if err != nil || slices.ContainsFunc(tasks, func(t perdure.Task) bool { return t.State != perdure.Completed }) {
-		t.Errorf("not all tasks are completed: %v", err)
+	for _, task := range b.tasks(t.Context(), s, trees[0].ID) {
+		if task.State != perdure.Completed || task.Partial {
+			t.Errorf("task %s is %s, partial %v", task.ID, task.State, task.Partial)
+		}
 	}
 }

@@ -120,6 +120,10 @@ func (p *planning) plan(ctx context.Context) (spec *perdure.TreeSpec, err error)
 	if err := p.sample(root); err != nil {
 		return nil, err
 	}
+	if m := p.models[0]; p.reader == nil && m.ranked {
+		return nil, invalid(fmt.Sprintf("no context is given, and %s only quotes passages of one", m.name),
+			"name files or folders with --context, or a model that writes text with --model")
+	}
 	if err := p.checkBudget(root); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,10 +63,22 @@ func (a *app) finish(err error) int {
 			err = fmt.Errorf("write result: %w", failed)
 		}
 	}
-	if err != nil {
+	if status := env.StatusOf(err); err != nil && status == env.StatusUsage && a.wantsJSON() {
+		a.PrintErrorJSON(err)
+	} else if err != nil {
 		a.PrintError(err)
 	}
 	return env.StatusOf(err)
+}
+
+// wantsJSON reports whether --json was given. Of a command line that could not be parsed,
+// it is any such argument.
+func (a *app) wantsJSON() bool {
+	if a.parsed {
+		return a.JSON
+	}
+	before, _, _ := strings.Cut("\x00"+strings.Join(a.Args, "\x00")+"\x00", "\x00--\x00")
+	return strings.Contains(before+"\x00", "\x00--json\x00")
 }
 
 // asUsageError returns an error of cobra, which parses the command line, as bad input.

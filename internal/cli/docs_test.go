@@ -74,7 +74,8 @@ const docsHead = `# Commands
 Generated from the commands; do not edit. --help prints the help of a command, --help-all with all flags.
 
 Results go to standard output, everything else to standard error. With --json, commands print JSON with published schemas
-(` + "`perdure schema`" + `): fields can be added, none is renamed.
+(` + "`perdure schema`" + `): fields can be added, none is renamed. An error of usage is then one line of
+JSON on standard error: ` + "`" + `{"error": {"code": "invalid", "message": "…", "hint": "…"}}` + "`" + `.
 
 | Exit status | Meaning |
 |---:|---|

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
@@ -85,20 +86,36 @@ func (a *app) listTrees(ctx context.Context, b *env.Backend, limit int) error {
 		if err != nil {
 			return err
 		}
-		if err := a.Print(s, func() { a.Printf("%s\n", a.treeLine(now, tree, s.Progress)) }); err != nil {
+		if a.JSON {
+			err = a.PrintJSON(s)
+		} else {
+			err = a.printTreeLine(ctx, b, now, &tree, &s.Progress)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// treeLine returns a tree as a line of a list.
-func (a *app) treeLine(now time.Time, tree perdure.Tree, p perdure.Progress) string {
-	state := status.State(&p)
-	line := string(tree.ID) + "  " + a.Out.Mark(p.State) + " " + env.Pad(state, 11) + " " +
+// printTreeLine prints a tree as a line of a list, with its name or prompt before its
+// model.
+func (a *app) printTreeLine(ctx context.Context, b *env.Backend, now time.Time, tree *perdure.Tree,
+	p *perdure.Progress) error {
+	prompt, err := b.Outline(ctx, client.OutlineQuery{Tree: tree.ID, Tasks: []perdure.TaskID{tree.Root}})
+	if err != nil {
+		return err
+	}
+	name := tree.Name
+	if name == "" && len(prompt) > 0 {
+		name = prompt[0].Label
+	}
+	line := string(tree.ID) + "  " + a.Out.Mark(p.State) + " " + env.Pad(status.State(p), 11) + " " +
 		env.PadLeft(human.WholePercent(p.Percent), 4) + " of " + env.Pad(human.Count(p.Total, "task"), 12) + " " +
-		env.Pad(status.Time(&p), 14) + " " + env.Pad(status.Cost(p.Usage), 10) + " " +
+		env.Pad(status.Time(p), 14) + " " + env.Pad(status.Cost(p.Usage), 10) + " " +
 		a.Out.Dim(env.Pad(human.Ago(now, tree.CreatedAt), 12))
-	name := cmp.Or(tree.Name, modelOf(&tree), tree.Kind)
-	return env.Clip(line+" "+env.OneLine(name, max(a.Out.Width-env.Width(line)-1, 20)), env.MaxWidth+40)
+	model := cmp.Or(modelOf(tree), tree.Kind)
+	room := max(a.Out.Width-env.Width(line)-env.Width(model)-4, 30)
+	a.Printf("%s\n", env.Clip(line+" "+env.OneLine(name, room)+"  "+a.Out.Dim(env.OneLine(model, 40)), env.MaxWidth+80))
+	return nil
 }

@@ -3,7 +3,9 @@ package env
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/perdure/perdure"
@@ -67,6 +69,19 @@ func (e *Env) PrintError(err error) {
 	if hint != "" {
 		e.Hint("%s", paragraph(hint))
 	}
+}
+
+// PrintErrorJSON writes err and its hint to standard error as one line of JSON.
+func (e *Env) PrintErrorJSON(err error) {
+	type problem struct {
+		Code    perdure.Code `json:"code"`
+		Message string       `json:"message"`
+		Hint    string       `json:"hint,omitempty"`
+	}
+	line, _ := json.Marshal(struct { // never fails
+		Error problem `json:"error"`
+	}{problem{perdure.CodeOf(err), config.RedactURLs(err.Error()), perdure.HintOf(err)}})
+	fmt.Fprintf(e.Err, "%s\n", line)
 }
 
 // paragraph indents the further lines of a message and makes its control

@@ -80,6 +80,7 @@ type pageKey struct {
 
 type treeLine struct {
 	tree     perdure.Tree
+	prompt   string // the beginning
 	progress perdure.Progress
 }
 
@@ -202,11 +203,9 @@ func (m *model) search(more bool) tea.Cmd {
 
 // list asks for the newest trees. What ended is asked for once.
 func (m *model) list() tea.Cmd {
-	known := make(map[perdure.TreeID]perdure.Progress)
+	known := make(map[perdure.TreeID]treeLine)
 	for _, t := range m.trees {
-		if t.progress.State.Terminal() {
-			known[t.tree.ID] = t.progress
-		}
+		known[t.tree.ID] = t
 	}
 	return m.request(func(ctx context.Context, c *client.Client) tea.Msg {
 		page, err := c.Trees(ctx, perdure.TreeFilter{Limit: listedTrees})
@@ -215,15 +214,24 @@ func (m *model) list() tea.Cmd {
 		}
 		lines := make([]treeLine, 0, len(page.Trees))
 		for _, t := range page.Trees {
-			p, ok := known[t.ID]
-			if !ok || !t.State.Terminal() {
+			line, ok := known[t.ID]
+			if ended := t.State.Terminal() && line.progress.State == t.State; !ok || !ended || line.tree.Reopened != t.Reopened {
 				s, err := c.Status(ctx, t.ID)
 				if err != nil {
 					return listed{err: err}
 				}
-				p = s.Progress
+				line.progress = s.Progress
 			}
-			lines = append(lines, treeLine{t, p})
+			if line.tree = t; !ok {
+				root, err := c.Outline(ctx, client.OutlineQuery{Tree: t.ID, Tasks: []perdure.TaskID{t.Root}})
+				if err != nil {
+					return listed{err: err}
+				}
+				if len(root) > 0 {
+					line.prompt = root[0].Label
+				}
+			}
+			lines = append(lines, line)
 		}
 		return listed{trees: lines}
 	})

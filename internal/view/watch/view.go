@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"strings"
@@ -270,7 +271,7 @@ func (m *model) treesLines() []string {
 			head, id = "❯ ", m.bold(id)
 		}
 		row[0] = m.state(t.progress.State, row[0])
-		lines = append(lines, head+id+"  "+strings.Join(row, "  ")+"  "+human.OneLine(t.tree.Name))
+		lines = append(lines, head+id+"  "+strings.Join(row, "  ")+"  "+human.OneLine(cmp.Or(t.tree.Name, t.prompt)))
 	}
 	return lines
 }
@@ -280,7 +281,8 @@ func (m *model) helpLines() []string {
 	for _, row := range keyHelp() {
 		lines = append(lines, "  "+m.bold(fmt.Sprintf("%-22s", row[0]))+row[1])
 	}
-	lines = append(lines, "", "  "+m.dim("✓ completed  ● running  ◌ waiting  ○ queued  ✗ failed  ⊘ cancelled"))
+	const signs = "✓ completed  ◐ partial  ↷ skipped  ● running  ◌ waiting  ○ queued  ✗ failed  ⊘ cancelled"
+	lines = append(lines, "", "  "+m.dim(signs))
 	return lines
 }
 

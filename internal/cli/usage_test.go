@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/cli/env"
+)
+
+// TestUsageErrorsAsJSON: with --json an error of usage is one line of JSON, also if the
+// command line cannot be parsed.
+func TestUsageErrorsAsJSON(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	for _, tt := range []struct {
+		args []string
+		hint string
+	}{
+		{[]string{"run", "--modle", "x", "y", "--json"}, "did you mean --model?"},
+		{[]string{"run", "--json", "y", "--budget-calls", "many"}, ""},
+		{[]string{"resume", "--json", "--model", "mock:hash"}, "perdure resume TREE"},
+		{[]string{"run", "--json", "What is it?"}, "name files or folders with --context"},
+	} {
+		stdout, stderr := p.run(env.StatusUsage, tt.args...)
+		var got struct {
+			Error struct{ Code, Message, Hint string }
+		}
+		if err := json.Unmarshal([]byte(stderr), &got); err != nil || strings.Count(stderr, "\n") != 1 || stdout != "" {
+			t.Errorf("%q prints %q and %q: %v", tt.args, stdout, stderr, err)
+		}
+		if e := got.Error; e.Code != "invalid" || e.Message == "" || !strings.Contains(e.Hint, tt.hint) {
+			t.Errorf("%q: %+v, want the hint %q", tt.args, e, tt.hint)
+		}
+	}
+	if _, stderr := p.run(env.StatusUsage, "run", "--modle", "x", "y", "--", "--json"); strings.HasPrefix(stderr, "{") {
+		t.Errorf("an argument after -- was taken for a flag: %s", stderr)
+	}
+}
+
+// TestListShowsPrompts: lists show the prompt, or the name, before the model.
+func TestListShowsPrompts(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.run(0, "run", "What is it?", "--model", "mock:text=it")
+	p.run(0, "run", "What else?", "--model", "mock:text=else", "--name", "second")
+	list, _ := p.run(0, "status")
+	lines := strings.Split(list, "\n")
+	if !strings.Contains(lines[0], "second  mock:text=else") || !strings.Contains(lines[1], "What is it?  mock:text=it") {
+		t.Errorf("the list is\n%s", list)
+	}
+}
