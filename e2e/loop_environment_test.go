@@ -37,7 +37,7 @@ echo "not ok 1 - a"; bad=1; fi; echo 1..1; exit ${bad:-0}
 func TestLoopUnsetVariables(t *testing.T) {
 	t.Parallel()
 	w := newWorkplace(t)
-	w.write("agent.sh", "echo $$ > \"$(date +%s%N)\"") // another file each time: it is not stuck
+	w.write("agent.sh", "mktemp ./XXXXXX") // another file each time: it is not stuck
 	const warning = "warning: --env or loop.env names variables that are not set: "
 	_, errs, _ := w.try("perdure loop run x --no-wait --until false --agent 'exec:sh agent.sh' --max-iterations 2 "+
 		"--env IS_SET,NOT_SET,NONE_*", "IS_SET=1")

@@ -78,12 +78,21 @@ func differentInCopy(out *state.Outcome) string {
 	return "What is different there:\n\n- " + strings.Join(out.CleanCopy.Differs.Lines(), "\n- ") + "\n"
 }
 
+// onlyThere says that the check, or only some tests of one that fails, fails only in a clean
+// copy and not here.
+func onlyThere(out *state.Outcome, here string) string {
+	if out.Check.Passed {
+		return "the check passes in " + here + " and fails only in a clean copy"
+	}
+	return "tests that pass in " + here + " fail only in a clean copy"
+}
+
 // copyAdvice is the part of the next prompt about a check that fails only in a clean copy.
 func copyAdvice(out *state.Outcome) string {
-	return "The check passes in this folder, and fails only in a clean copy of it, so the task is not done. There " +
-		"fails:\n\n" + failuresInCopy(out) + "\n" + differentInCopy(out) + "\nChange the work so that it passes there, " +
-		"too: what a test needs has to be in the project, or the test has to create it. If that is not possible, end your " +
-		"last message with a line that begins \"" + reinforce.HonestExit + "\" and say what the check needs."
+	return "The task is not done: " + onlyThere(out, "this folder") + " of it. There fails:\n\n" + failuresInCopy(out) +
+		"\n" + differentInCopy(out) + "\nChange the work so that it passes there, too: what a test needs has to be in the " +
+		"project, or the test has to create it. If that is not possible, end your last message with a line that begins \"" +
+		reinforce.HonestExit + "\" and say what the check needs."
 }
 
 // continued adds what is different in a clean copy to the prompt after a gate about it.
@@ -102,8 +111,8 @@ func (r *run) continued(ctx context.Context, g *perdure.Gate) error {
 func (r *run) copyGate(ctx context.Context, out *state.Outcome) (string, error) {
 	id := ID(&r.l.Tree)
 	failing := failedInCopy(out)
-	title := fmt.Sprintf("iteration %d: the check passes in the workspace and fails only in a clean copy: %s",
-		out.Iteration, strings.Join(failing[:min(len(failing), maxInTitle)], ", "))
+	title := fmt.Sprintf("iteration %d: %s: %s", out.Iteration, onlyThere(out, "the workspace"),
+		strings.Join(failing[:min(len(failing), maxInTitle)], ", "))
 	if len(failing) > maxInTitle {
 		title += fmt.Sprintf(" and %d more", len(failing)-maxInTitle)
 	}
@@ -114,20 +123,22 @@ func (r *run) copyGate(ctx context.Context, out *state.Outcome) (string, error) 
 			"its folder can then be written")
 	}
 	ways = append(ways, "`perdure loop resume "+id+" --sealed off` ends the checks in clean copies")
+	then, options := answerContinue, []perdure.GateOption{
+		{Answer: answerContinue, Effect: "the loop continues with these files; what is different in the copy and the " +
+			"reason (--reason) are added to the next prompt"},
+		{Answer: answerApprove, Effect: "the work is accepted although it fails in a clean copy, and the current test " +
+			"results become the baseline"},
+		{Answer: answerReject, Effect: "the files from before the iteration are restored, and the loop continues"},
+		{Answer: answerAbort, Effect: "the loop ends; the files are not changed"},
+	}
+	if out.Check.Passed {
+		then, options = answerRetry, slices.Insert(options, 0, perdure.GateOption{Answer: answerRetry,
+			Effect: "the check is repeated in the workspace and in a clean copy, with the settings as they are then"})
+	}
 	return r.openGate(perdure.GateRecovery, perdure.GateQuestion{Title: clip.OneLine(title),
-		Text: differentInCopy(out) + "\nTo give the check what it needs, use one of these, then answer retry:\n\n- " +
+		Text: differentInCopy(out) + "\nTo give the check what it needs, use one of these, then answer " + then + ":\n\n- " +
 			strings.Join(ways, "\n- ") + "\n\nThere fails:\n\n" + failuresInCopy(out),
-		Diff: r.diff(ctx, out),
-		Options: []perdure.GateOption{
-			{Answer: answerRetry, Effect: "the check is repeated in the workspace and in a clean copy, with the settings " +
-				"as they are then"},
-			{Answer: answerContinue, Effect: "the loop continues with these files; what is different in the copy and the " +
-				"reason (--reason) are added to the next prompt"},
-			{Answer: answerApprove, Effect: "the work is accepted although it fails in a clean copy, and the current test " +
-				"results become the baseline"},
-			{Answer: answerReject, Effect: "the files from before the iteration are restored, and the loop continues"},
-			{Answer: answerAbort, Effect: "the loop ends; the files are not changed"},
-		}})
+		Diff: r.diff(ctx, out), Options: options})
 }
 
 // maxInTitle is how many tests the title of a gate names.

@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/verify/cleancheck"
+	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -121,9 +123,38 @@ func TestGateRepeatsCleanCopy(t *testing.T) {
 // fail each time.
 func TestCopyFailuresCount(t *testing.T) {
 	t.Parallel()
-	b := copyBench(t, false, func(c *config.Config) { c.MaxRetries = 1 }, bind("a"), bind("b"), bind("a b"))
+	b := copyBench(t, false, func(c *config.Config) { c.MaxRetries, c.Unattended = 1, true }, bind("a"), bind("b"),
+		bind("a b"))
 	if l := b.work(); l.Step != "gate" || l.Iteration != 2 || b.statuses() != "kept kept" {
 		t.Errorf("%s\n%s", b.statuses(), show(l))
+	}
+}
+
+// TestTestsFailOnlyInCopy: with clean copies after each iteration, tests of a check that fails are
+// put to a person in the same way, without the answer that repeats the check.
+func TestTestsFailOnlyInCopy(t *testing.T) {
+	t.Parallel()
+	b := copyBench(t, false, func(c *config.Config) { c.Sealed = config.SealAlways }, write("bound", "a"),
+		write("x", "1"))
+	q := b.question(b.work())
+	const title = "tests that pass in the workspace fail only in a clean copy: a"
+	if l := b.row(); l.Iteration != 2 || !strings.Contains(q.Title, title) ||
+		q.Options[0].Answer != "continue" || !strings.Contains(q.Text, "then answer continue") {
+		t.Errorf("%s\n%+v", show(l), q)
+	}
+	if p := b.agent.prompts[1]; !strings.Contains(p, "tests that pass in this folder fail only in a clean copy") {
+		t.Error(p)
+	}
+}
+
+// TestNegativeGateTimeout: a loop with a negative time for gates is refused.
+func TestNegativeGateTimeout(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: config.Config{Task: "x", Until: "true",
+		Workspace: b.dir, Agent: "scripted", GateTimeout: -time.Second}})
+	if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), "gate_timeout is -1s") {
+		t.Error(err)
 	}
 }
 

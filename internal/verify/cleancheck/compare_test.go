@@ -89,7 +89,7 @@ func TestGoSettings(t *testing.T) {
 			t.Parallel()
 			b, home := user(t, `[ -s "$SETTINGS" ]`, map[string]string{})
 			file := goSettings(home)
-			b.check = "SETTINGS=~" + strings.TrimPrefix(file, home) + " sh check.sh"
+			b.check = `SETTINGS="$HOME` + strings.TrimPrefix(file, home) + `" sh check.sh`
 			b.put(map[string]string{"work": work})
 			b.begin()
 			b.put(map[string]string{"work": "bad"})
