@@ -194,12 +194,7 @@ func keyword(line string) (word, argument string) {
 		if !ok {
 			continue
 		}
-		text := strings.TrimLeft(after, " \t:*")
-		colon := strings.HasPrefix(strings.TrimLeft(after, "*"), ":")
-		switch {
-		case w == answer && text != "" && !colon: // a sentence that begins with the word
-		case text != "" && text == after: // a longer word
-		default:
+		if text := strings.TrimLeft(after, " \t:*"); text == "" || text != after { // not a longer word
 			return w, text
 		}
 	}
