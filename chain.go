@@ -76,6 +76,19 @@ func (tx *WriteTx) RowsLogged(ctx context.Context, tree int64, kind RowKind, num
 	return logged, err
 }
 
+// RowChanged reports whether a row differs from its newest digest in the log, so that another
+// program has changed it. Callers that change the row ask before, and do not log it then: a new
+// digest would hide the change. A row without a digest is not changed.
+func (tx *WriteTx) RowChanged(ctx context.Context, tree int64, kind RowKind, number int) (bool, error) {
+	row := chain.Row{Tree: tree, Kind: string(kind), Number: number}
+	logged, err := chain.Logged(ctx, tx.Query, row)
+	if err != nil || logged == "" || tx.b.rows[row] { // changed in this transaction
+		return false, err
+	}
+	now, err := chain.Digest(ctx, tx.Query, row)
+	return now != logged, err
+}
+
 func (b *batch) logRow(r chain.Row) {
 	if b.rows == nil {
 		b.rows = make(map[chain.Row]bool)

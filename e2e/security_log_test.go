@@ -141,6 +141,33 @@ func TestSecurityForgedLog(t *testing.T) {
 	}
 }
 
+// The configuration of its loop that an agent changes during its turn is found, although the loop
+// writes the row again afterwards.
+func TestSecurityForgedConfiguration(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	begun := w.dir + ".begun"
+	w.sh("mkfifo " + begun)
+	w.write("agent.sh", "echo turn > "+begun+"\ncat "+begun+" > /dev/null\necho pass > tests/b\n")
+	cmd := w.command(loopRun)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := os.ReadFile(begun); err != nil || string(at) != "turn\n" {
+		t.Errorf("the agent has not begun: %q, %v", at, err)
+	}
+	w.forge(`UPDATE loop SET config = (SELECT replace(config, 'sh check.sh', 'true') FROM tree WHERE id = loop.tree)`)
+	if err := os.WriteFile(begun, []byte("go on\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the loop ended with %v", err)
+	}
+	if status, faults := w.verified(); status != 1 || faults != "row_changed loop was changed outside of perdure" {
+		t.Errorf("status %d: %s", status, faults)
+	}
+}
+
 // A control request that an agent writes into the database in its turn is not carried out: the
 // turn and the loop go on, and the request is removed with an event.
 func TestSecurityForgedRequest(t *testing.T) {

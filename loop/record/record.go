@@ -259,8 +259,22 @@ func fits(op, what string, raw json.RawMessage, limit int) error {
 	return nil
 }
 
+// loopLogger returns the function that logs the row of a loop after a change. It is called
+// before: a row that another program changed keeps its earlier digest, which shows that.
+func loopLogger(ctx context.Context, tx *perdure.WriteTx, key int64) (log func(), err error) {
+	changed, err := tx.RowChanged(ctx, key, perdure.RowLoop, 0)
+	if changed {
+		return func() {}, err
+	}
+	return func() { tx.LogRow(key, perdure.RowLoop, 0) }, err
+}
+
 func saveLoop(ctx context.Context, tx *perdure.WriteTx, key int64, l *Loop, done Control) error {
 	if err := fulfilled(ctx, tx, key, done); err != nil {
+		return err
+	}
+	logLoop, err := loopLogger(ctx, tx, key)
+	if err != nil {
 		return err
 	}
 	n, err := tx.Exec(ctx, sqlSaveLoop, key, l.Version, string(l.Status), l.Step, l.Iteration, string(l.State),
@@ -271,7 +285,7 @@ func saveLoop(ctx context.Context, tx *perdure.WriteTx, key int64, l *Loop, done
 	if n == 0 {
 		return refuse(perdure.CodeConflict, "save loop", "", "%s was saved by another process meanwhile", l.Tree)
 	}
-	tx.LogRow(key, perdure.RowLoop, 0)
+	logLoop()
 	l.UpdatedAt = tx.Now()
 	return nil
 }

@@ -69,6 +69,10 @@ func (r *Records) Reconfigure(ctx context.Context, tree perdure.TreeID, c Reconf
 }
 
 func (c *Reconfiguration) write(ctx context.Context, tx *perdure.WriteTx, key int64, tree perdure.TreeID) error {
+	logLoop, err := loopLogger(ctx, tx, key)
+	if err != nil {
+		return err
+	}
 	n, err := tx.Exec(ctx, sqlConfigure, key, string(c.After), string(c.Before))
 	if err != nil {
 		return err
@@ -77,7 +81,7 @@ func (c *Reconfiguration) write(ctx context.Context, tx *perdure.WriteTx, key in
 		return refuse(perdure.CodeConflict, "resume loop", "try again",
 			"the configuration of %s was changed by another process meanwhile", tree)
 	}
-	tx.LogRow(key, perdure.RowLoop, 0)
+	logLoop()
 	if err := tx.AppendEvent(key, 0, EventConfigured, map[string]any{"changes": c.Changes}); err != nil {
 		return err
 	}
@@ -110,6 +114,10 @@ func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error 
 		if err := alone(ctx, tx, l); err != nil {
 			return err
 		}
+		logLoop, err := loopLogger(ctx, tx, key)
+		if err != nil {
+			return err
+		}
 		n, err := tx.Exec(ctx, sqlReopenLoop, key, l.Version, string(l.Status), l.Step, string(l.State), tx.Now().UnixMicro())
 		if err != nil {
 			return err
@@ -117,7 +125,7 @@ func (r *Records) Reopen(ctx context.Context, l *Loop, c Reconfiguration) error 
 		if n == 0 {
 			return refuse(perdure.CodeConflict, op, "try again", "%s was changed by another process meanwhile", l.Tree)
 		}
-		tx.LogRow(key, perdure.RowLoop, 0)
+		logLoop()
 		tx.LogRow(key, perdure.RowControl, 0)
 		if err := tx.AppendEvent(key, 0, EventReopened, map[string]any{"after": l.Iteration}); err != nil {
 			return err
