@@ -18,6 +18,11 @@ const NoteReplaced = "the answer was not valid UTF-8 or contained NUL bytes; the
 // NoteNoTemperature is the note of a response whose model takes no temperature.
 const NoteNoTemperature = "the temperature was not sent: this model takes none"
 
+// NoteCutRequest is the note of a response to a request that was probably not read to its
+// end.
+const NoteCutRequest = "the server counted fewer tokens than the request has words: it probably read a part of it " +
+	"only; give the server a larger context, or set --context-window to the one it has"
+
 // Clean returns s as valid UTF-8 without NUL bytes, and whether it had to
 // change anything: each NUL byte and each run of invalid bytes becomes U+FFFD.
 func Clean(s string) (clean string, changed bool) {

@@ -137,16 +137,9 @@ func (e *Endpoint) Refused(resp *http.Response, fault Fault) *Error {
 	text = cmp.Or(text, http.StatusText(resp.StatusCode))
 	return &Error{
 		Kind: fault.Kind(resp.StatusCode), Status: resp.StatusCode,
-		RetryAfter: RetryAfter(resp.Header, time.Now(), maxRetryAfter),
+		RetryAfter: cmp.Or(RetryAfter(resp.Header, time.Now(), maxRetryAfter), fault.RetryAfter),
 		Msg:        fmt.Sprintf("%s answers %d: %s", e.Where(), resp.StatusCode, e.Redact(text)),
 	}
-}
-
-// RefusesTemperature reports whether an error is a refusal of the temperature of a
-// request, which many newer models do not take.
-func RefusesTemperature(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == http.StatusBadRequest && strings.Contains(e.Msg, "temperature")
 }
 
 // Unreachable is the error of a request that got no reply.

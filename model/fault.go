@@ -1,9 +1,12 @@
 package model
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/lazyregexp"
@@ -16,12 +19,15 @@ const (
 )
 
 // Fault is an error in the body of a server's reply: {"error": {…}}, {"error":
-// "text"} or {"message": "text"}. A body of another form is its Message.
+// "text"} or {"message": "text"}, or a list of one of these. A body of another form is its
+// Message.
 type Fault struct {
 	Message string
 	// Type and Code are the server's words for the kind of error; a code may
 	// be a number. Empty when it does not say.
 	Type, Code string
+	// RetryAfter is how long the server asks to wait; 0 when it does not say.
+	RetryAfter time.Duration
 }
 
 // ReadFault reads a fault from the beginning of a body.
@@ -40,6 +46,13 @@ func ParseFault(body []byte) (f Fault, ok bool) {
 		Message string          `json:"message"`
 		Detail  string          `json:"detail"`
 	}
+	if body = bytes.TrimSpace(body); len(body) > 1 && body[0] == '[' {
+		var list []json.RawMessage
+		if json.Unmarshal(body, &list) != nil || len(list) == 0 {
+			return Fault{}, false
+		}
+		body = list[0]
+	}
 	if json.Unmarshal(body, &outer) != nil {
 		return Fault{}, false
 	}
@@ -55,13 +68,37 @@ func ParseFault(body []byte) (f Fault, ok bool) {
 		if code == "null" {
 			code = ""
 		}
-		return Fault{Message: inner.Message, Type: inner.Type, Code: code}, true
+		f = Fault{Message: inner.Message, Type: inner.Type, Code: code}
+		f.readDetails(outer.Error)
+		return f, true
 	case json.Unmarshal(outer.Error, &text) == nil && text != "":
 		return Fault{Message: text}, true
 	case outer.Message != "" || outer.Detail != "":
 		return Fault{Message: outer.Message + outer.Detail}, true
 	}
 	return Fault{}, false
+}
+
+// readDetails reads what Google's services say of an error besides its message: the status
+// by name, a reason, and how long to wait. See https://google.aip.dev/193.
+func (f *Fault) readDetails(data []byte) {
+	var e struct {
+		Status  string `json:"status"`
+		Details []struct {
+			Reason     string `json:"reason"`
+			RetryDelay string `json:"retryDelay"`
+		} `json:"details"`
+	}
+	if json.Unmarshal(data, &e) != nil {
+		return
+	}
+	f.Type = cmp.Or(f.Type, e.Status)
+	for _, d := range e.Details {
+		f.Type = cmp.Or(d.Reason, f.Type)
+		if wait, err := time.ParseDuration(d.RetryDelay); err == nil && wait > 0 {
+			f.RetryAfter = min(wait, maxRetryAfter)
+		}
+	}
 }
 
 // HintTooLong is what a person can do about a request that is longer than a model
@@ -78,6 +115,9 @@ var reTooLong = lazyregexp.New(`(?i)context_length|exceed_context|request_too_la
 // Kind returns the kind of failure of a reply with an HTTP status and this fault.
 func (f Fault) Kind(status int) Kind {
 	kind := KindOfStatus(status)
+	if kind == KindInvalid && f.Type == "API_KEY_INVALID" { // Gemini answers 400
+		return KindAuth
+	}
 	if kind == KindInvalid && reTooLong().MatchString(f.Code+"\n"+f.Type+"\n"+f.Message) {
 		return KindTooLong
 	}

@@ -69,6 +69,16 @@ type Request struct {
 	Seed        *int64
 	// MaxOutputTokens limits the answer; 0 leaves the provider's default.
 	MaxOutputTokens int
+	// Schema is a JSON Schema of the answer, nil for text. Models whose provider can
+	// hold an answer to a schema send it; others leave it to the instructions, which
+	// have to state it too. The answer has to be checked in any case. It is not part of
+	// [Hash].
+	Schema json.RawMessage
+	// Shared are the places in Prompt, in bytes and ascending, up to which other requests
+	// with the same System are the same: those that were sent, and the last one those that
+	// are likely to follow. They are for models whose provider keeps the beginning of prompts only
+	// when asked to. It is not part of [Hash].
+	Shared []int
 	// Sample numbers equal requests that are to get different answers, for
 	// example for a vote: caches keep them apart. It is not sent.
 	Sample int

@@ -66,7 +66,13 @@ func (a *attempt) announce(position int, m *asked, req *model.Request, hash stri
 	}
 	u := model.Usage{InputTokens: reservedTokens(len(model.RenderAll(req))), OutputTokens: a.run.plan.Answer}
 	spec.ReserveTokens = u.InputTokens + u.OutputTokens
-	if micros, known := a.e.price(m, u); known {
+	micros, known := a.e.price(m, u)
+	if known && len(req.Shared) > 0 { // writing to the provider's cache can cost more
+		u.CacheWriteTokens = u.InputTokens
+		written, _ := a.e.price(m, u)
+		micros = max(micros, written)
+	}
+	if known {
 		spec.ReserveCostMicros = micros
 	}
 	return spec

@@ -171,7 +171,8 @@ func planMerges(cfg *Config) []string {
 
 // planRequest asks for a plan.
 func (a *attempt) planRequest(ctx context.Context, r *plan.Rules, t *plan.Limits) (*model.Request, error) {
-	req := &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed, Prompt: a.prompt()}
+	req := &model.Request{System: a.system(), Temperature: a.temperature(), Seed: a.run.cfg.Seed, Prompt: a.prompt(),
+		Schema: r.Shape.JSON()}
 	req.System = strings.TrimSpace(req.System + "\n\n" + r.Instruction(t))
 	described, err := a.describeContext(ctx)
 	req.Prompt += described

@@ -110,7 +110,8 @@ func (h *hunt) ask(ctx context.Context, reply int, last bool) (string, error) {
 func (h *hunt) request(reply int, last bool) *model.Request {
 	a := h.a
 	return &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + h.limits.Instruction()),
-		Prompt: h.s.Prompt(reply, last), Temperature: a.temperature(), Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit()}
+		Prompt: h.s.Prompt(reply, last), Shared: h.s.Shared(last), Temperature: a.temperature(), Seed: a.run.cfg.Seed,
+		MaxOutputTokens: a.answerLimit()}
 }
 
 // lastPaid reports whether the budget hardly pays for a reply after this one, which then

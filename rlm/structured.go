@@ -100,6 +100,7 @@ func (a *attempt) askShaped(ctx context.Context, q *question) (string, Data, err
 	s := a.run.shape
 	q.what = "a result that is valid against the schema"
 	q.req.System = strings.TrimSpace(q.req.System + "\n\n" + s.Instruction())
+	q.req.Schema = s.JSON()
 	q.check = func(reply string) (problems []string) {
 		value, problems = s.Check(reply)
 		return problems

@@ -2,12 +2,17 @@ package rlm_test
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model/openai"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -170,4 +175,43 @@ func TestStructuredResultOfMuch(t *testing.T) {
 		t.Errorf("notes are %q", notes)
 	}
 	b.asks(server, tree.ID, len(b.leaves(tree.ID))+4) // three summaries and the one of these
+}
+
+// The provider of a run with a schema gets the schema with the requests whose answer has to
+// be valid against it.
+func TestSchemaReachesTheProvider(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sent []json.RawMessage
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Format json.RawMessage `json:"response_format"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		sent = append(sent, body.Format)
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"{\"n\":1}"},"finish_reason":"stop"}]}`)
+	}))
+	t.Cleanup(srv.Close)
+	m, err := openai.New(openai.Config{Model: "m", BaseURL: srv.URL + "/v1", HTTPClient: srv.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	for _, schema := range []string{`{"type":"object","required":["n"]}`, ""} {
+		b := newBench(t, models{"openai:m": m})
+		cfg := M{"model": "openai:m"}
+		if schema != "" {
+			cfg["schema"] = json.RawMessage(schema)
+		}
+		b.finish(b.launch("q", "", cfg).ID, 1)
+		if last := string(sent[len(sent)-1]); strings.Contains(last, `"schema":{"type":"object","required":["n"]}`) !=
+			(schema != "") {
+			t.Errorf("schema %q: the provider receives %q", schema, last)
+		}
+	}
 }

@@ -43,15 +43,18 @@ func TestDocsOfCommands(t *testing.T) {
 	}
 }
 
-// TestDocsOfHooks: docs/operations.md has a row for each hook, and names each section and field of
-// the settings file that no flag sets.
+// TestDocsOfHooks: docs/operations.md has a row for each hook, and with docs/models.md names each
+// section and field of the settings file that no flag sets.
 func TestDocsOfHooks(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
+	text := ""
+	for _, page := range []string{"operations.md", "models.md"} {
+		raw, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(raw)
 	}
-	text := string(raw)
 	for _, row := range hook.Table() {
 		if want := fmt.Sprintf("| `%s` | %s |", row.Hook, row.When); !strings.Contains(text, want) {
 			t.Errorf("missing: %s", want)

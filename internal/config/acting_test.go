@@ -13,7 +13,8 @@ import (
 // connect to nothing, redirect nothing and permit nothing.
 func harmless() []string {
 	return []string{"concurrency", "max_depth", "max_children", "max_nodes", "max_attempts", "chunk_tokens",
-		"search_above", "call_timeout", "call_retries", "budget_calls", "budget_tokens", "budget_usd",
+		"search_above", "structured_output",
+		"prompt_caching", "call_timeout", "call_retries", "budget_calls", "budget_tokens", "budget_usd",
 		"retention.completed", "retention.failed", "retention.remove_failed", "retention.checkpoints",
 		"retention.handoffs", "handoff.warn_percent", "handoff.stop_percent", "drain_timeout", "log_level", "log_format",
 		"loop.model", "loop.max_iterations", "loop.timeout", "loop.idle_timeout", "loop.context_window",

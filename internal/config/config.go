@@ -63,6 +63,10 @@ type Config struct {
 	Prices string
 	// Cache keeps answers and reuses them.
 	Cache bool
+	// StructuredOutput has providers hold answers to a schema, PromptCaching has them keep
+	// the beginning of prompts that several requests share.
+	StructuredOutput bool
+	PromptCaching    bool
 	// Retention of ended trees, checkpoints and handoffs.
 	RetentionCompleted    time.Duration
 	RetentionFailed       time.Duration

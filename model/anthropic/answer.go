@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"encoding/json"
 	"io"
 	"strings"
 
@@ -52,8 +53,9 @@ type message struct {
 	Type    string `json:"type"`
 	Model   string `json:"model"`
 	Content []struct {
-		Type string    `json:"type"`
-		Text wire.Text `json:"text"`
+		Type  string          `json:"type"`
+		Text  wire.Text       `json:"text"`
+		Input json.RawMessage `json:"input"`
 	} `json:"content"`
 	StopReason string `json:"stop_reason"`
 	Usage      usage  `json:"usage"`
@@ -73,10 +75,14 @@ func (a *answer) ReadWhole(body io.Reader) error {
 	}
 	a.model, a.usage, a.stop, a.begun, a.ended = m.Model, m.Usage, m.StopReason, true, true
 	for _, part := range m.Content {
-		if part.Type != "text" {
-			continue
+		var text string
+		switch part.Type {
+		case "text":
+			text = string(part.Text)
+		case "tool_use": // the only tool is the schema of the answer
+			text = string(part.Input)
 		}
-		if _, err := a.text.WriteString(string(part.Text)); err != nil {
+		if _, err := a.text.WriteString(text); err != nil {
 			return err
 		}
 	}
@@ -96,6 +102,7 @@ type event struct {
 	Delta struct {
 		Type       string    `json:"type"`
 		Text       wire.Text `json:"text"`
+		Input      wire.Text `json:"partial_json"`
 		StopReason string    `json:"stop_reason"`
 	} `json:"delta"`
 	Usage usage `json:"usage"`
@@ -139,8 +146,11 @@ func (a *answer) add(e *event) (err error) {
 	case "content_block_start":
 		_, err = a.text.WriteString(string(e.ContentBlock.Text))
 	case "content_block_delta":
-		if e.Delta.Type == "text_delta" { // not what the model thinks
+		switch e.Delta.Type { // not what the model thinks
+		case "text_delta":
 			_, err = a.text.WriteString(string(e.Delta.Text))
+		case "input_json_delta": // the only tool is the schema of the answer
+			_, err = a.text.WriteString(string(e.Delta.Input))
 		}
 	case "message_delta":
 		a.stop = e.Delta.StopReason

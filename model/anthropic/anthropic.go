@@ -8,6 +8,7 @@ package anthropic
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -52,6 +53,9 @@ type Config struct {
 	MaxOutput int
 	// Window is how many tokens a request may hold; 0 means no limit.
 	Window int
+	// NoSchema and NoCaching switch off that schemas of answers are sent and that the
+	// provider is asked to keep the beginning of prompts that several requests share.
+	NoSchema, NoCaching bool
 	// MaxResponseBytes is the largest answer accepted.
 	// 0: model.DefaultMaxResponseBytes.
 	MaxResponseBytes int
@@ -107,6 +111,7 @@ func New(cfg Config) (*Model, error) {
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
 		Protocol: "Anthropic", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "v1/messages",
+		NoSchema: cfg.NoSchema, Keeps: !cfg.NoCaching,
 	}
 	m.caller.Header.Set("Anthropic-Version", protocolVersion)
 	if cfg.APIKey != "" {
@@ -121,24 +126,22 @@ func (m *Model) Window() int { return m.cfg.Window }
 // Close closes the connections kept for the next calls.
 func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 
-// Generate sends one request; a second one only when the model refuses the
-// first for its temperature, which some do. When the server does not report
+// Generate sends one request; another one only when the model refuses the temperature, the
+// schema or the caching of the first, which some do. When the server does not report
 // usage, it is estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
-	return m.caller.Generate(ctx, req, func() (*model.Response, error) { return m.generate(ctx, req) })
-}
-
-func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
-	a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
-		OnText: req.OnText}}
-	body, notes := m.request(req, user)
-	resp, err := m.caller.Ask(ctx, req, body, len(req.System)+len(user), a)
-	if err != nil {
-		return nil, err
-	}
-	resp.Notes = append(resp.Notes, notes...)
-	return resp, nil
+	return m.caller.Generate(ctx, req, func(o wire.Options) (*model.Response, error) {
+		a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
+			OnText: req.OnText}}
+		body, notes := m.request(req, user, o)
+		resp, err := m.caller.Ask(ctx, req, body, len(req.System)+len(user), a)
+		if err != nil {
+			return nil, err
+		}
+		resp.Notes = append(resp.Notes, notes...)
+		return resp, nil
+	})
 }
 
 // request is a request of the protocol.
@@ -148,6 +151,8 @@ type request struct {
 	Model       string           `json:"model"`
 	Temperature *float64         `json:"temperature,omitempty"`
 	System      []textBlock      `json:"system,omitempty"`
+	Tools       []tool           `json:"tools,omitempty"`
+	ToolChoice  *toolChoice      `json:"tool_choice,omitempty"`
 	Stream      bool             `json:"stream"`
 }
 
@@ -157,16 +162,37 @@ type requestMessage struct {
 }
 
 type textBlock struct {
-	Text string `json:"text"`
+	Text  string `json:"text"`
+	Type  string `json:"type"`
+	Cache *cache `json:"cache_control,omitempty"`
+}
+
+// cache asks to keep the request up to the end of a block, for five minutes after its last
+// use.
+type cache struct {
 	Type string `json:"type"`
 }
 
+// tool is a tool whose input is the answer: so the protocol holds an answer to a schema.
+type tool struct {
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+	Name        string          `json:"name"`
+}
+
+type toolChoice struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+const toolName = "answer"
+
 // request returns the request to send, and notes on what of it could not be sent
 // as the caller asked.
-func (m *Model) request(req *model.Request, user string) (r *request, notes []string) {
+func (m *Model) request(req *model.Request, user string, o wire.Options) (r *request, notes []string) {
 	r = &request{
 		Model: m.cfg.Model, MaxTokens: m.cfg.MaxOutput, Stream: true,
-		Messages: []requestMessage{{Role: "user", Content: []textBlock{{Text: user, Type: "text"}}}},
+		Messages: []requestMessage{{Role: "user", Content: blocks(user, o.Shared)}},
 	}
 	if req.MaxOutputTokens > 0 {
 		r.MaxTokens = req.MaxOutputTokens
@@ -174,7 +200,11 @@ func (m *Model) request(req *model.Request, user string) (r *request, notes []st
 	if req.System != "" {
 		r.System = []textBlock{{Text: req.System, Type: "text"}}
 	}
-	if t := m.caller.Temperature(req); t != nil {
+	if wire.IsObject(o.Schema) { // the input of a tool is an object
+		r.Tools = []tool{{Name: toolName, Description: "Takes the answer.", InputSchema: o.Schema}}
+		r.ToolChoice = &toolChoice{Name: toolName, Type: "tool"}
+	}
+	if t := o.Temperature; t != nil {
 		r.Temperature = new(min(*t, maxTemperature))
 		if *t > maxTemperature {
 			notes = append(notes, noteTemperature)
@@ -184,4 +214,24 @@ func (m *Model) request(req *model.Request, user string) (r *request, notes []st
 		notes = append(notes, noteSeed)
 	}
 	return r, notes
+}
+
+// blocks returns a text divided at these places. The block before the last place is kept:
+// the provider finds what it has kept at the end of that block and of those before it.
+func blocks(text string, places []int) []textBlock {
+	var blocks []textBlock
+	from := 0
+	for _, to := range places {
+		if from < to {
+			blocks = append(blocks, textBlock{Text: text[from:to], Type: "text"})
+			from = to
+		}
+	}
+	if n := len(blocks); n > 0 {
+		blocks[n-1].Cache = &cache{Type: "ephemeral"}
+	}
+	if from < len(text) || from == 0 {
+		blocks = append(blocks, textBlock{Text: text[from:], Type: "text"})
+	}
+	return blocks
 }

@@ -9,6 +9,7 @@ package openai
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -31,6 +32,8 @@ type Config struct {
 	APIKey string
 	// Window is how many tokens a request may hold; 0 means no limit.
 	Window int
+	// NoSchema switches off that schemas of answers are sent.
+	NoSchema bool
 	// MaxResponseBytes is the largest answer accepted.
 	// 0: model.DefaultMaxResponseBytes.
 	MaxResponseBytes int
@@ -81,6 +84,7 @@ func New(cfg Config) (*Model, error) {
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
 		Protocol: "OpenAI", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "chat/completions",
+		NoSchema: cfg.NoSchema,
 	}
 	if cfg.APIKey != "" {
 		m.caller.Header.Set("Authorization", "Bearer "+cfg.APIKey)
@@ -94,18 +98,16 @@ func (m *Model) Window() int { return m.cfg.Window }
 // Close closes the connections kept for the next calls.
 func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 
-// Generate sends one request; a second one only when the model refuses the
-// first for its temperature, which some do. When the server does not report
-// usage, it is estimated and marked so.
+// Generate sends one request; another one only when the model refuses the temperature or the
+// schema of the first, which some do. When the server does not report usage, it is
+// estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
-	return m.caller.Generate(ctx, req, func() (*model.Response, error) { return m.generate(ctx, req) })
-}
-
-func (m *Model) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
-	a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
-		OnText: req.OnText}}
-	return m.caller.Ask(ctx, req, m.request(req, user), len(req.System)+len(user), a)
+	return m.caller.Generate(ctx, req, func(o wire.Options) (*model.Response, error) {
+		a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
+			OnText: req.OnText}}
+		return m.caller.Ask(ctx, req, m.request(req, user, o), len(req.System)+len(user), a)
+	})
 }
 
 // request is a request of the protocol.
@@ -114,6 +116,7 @@ type request struct {
 	Model               string           `json:"model"`
 	MaxCompletionTokens int              `json:"max_completion_tokens,omitempty"`
 	MaxTokens           int              `json:"max_tokens,omitempty"`
+	ResponseFormat      *format          `json:"response_format,omitempty"`
 	Seed                *int64           `json:"seed,omitempty"`
 	Temperature         *float64         `json:"temperature,omitempty"`
 	StreamOptions       streamOptions    `json:"stream_options"`
@@ -125,19 +128,37 @@ type requestMessage struct {
 	Role    string `json:"role"`
 }
 
+// format holds the answer to a schema.
+type format struct {
+	Type   string       `json:"type"`
+	Schema formatSchema `json:"json_schema"`
+}
+
+type formatSchema struct {
+	Name   string          `json:"name"`
+	Schema json.RawMessage `json:"schema"`
+	Strict bool            `json:"strict"`
+}
+
 type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-func (m *Model) request(req *model.Request, user string) *request {
+func (m *Model) request(req *model.Request, user string, o wire.Options) *request {
 	r := &request{
-		Model: m.cfg.Model, Seed: req.Seed, Temperature: m.caller.Temperature(req),
+		Model: m.cfg.Model, Seed: req.Seed, Temperature: o.Temperature,
 		Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
 	}
 	if req.System != "" {
 		r.Messages = append(r.Messages, requestMessage{Role: "system", Content: req.System})
 	}
 	r.Messages = append(r.Messages, requestMessage{Role: "user", Content: user})
+	if o.Schema != nil {
+		// OpenAI takes a part of JSON Schema only with strict; other servers hold the answer
+		// to the schema in any case.
+		r.ResponseFormat = &format{Type: "json_schema", Schema: formatSchema{Name: "answer", Schema: o.Schema,
+			Strict: strict(o.Schema)}}
+	}
 	switch {
 	case req.MaxOutputTokens <= 0:
 	case m.official():

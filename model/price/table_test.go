@@ -29,6 +29,8 @@ func catalogue() string {
 			at = "api.openai.com"
 		case catwalk.InferenceProviderAnthropic:
 			at = "api.anthropic.com"
+		case catwalk.InferenceProviderGemini: // its address for the OpenAI protocol
+			at = "generativelanguage.googleapis.com/v1beta/openai"
 		}
 		if at == "" || seen[at] {
 			continue

@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/text/sse"
@@ -71,39 +70,12 @@ type Caller struct {
 	Hint func(model.Kind, model.Fault) string
 	// ServerErrorKind returns the kind of a [ServerError]. Required.
 	ServerErrorKind func(model.Fault) model.Kind
+	// NoSchema is set if schemas of answers are not to be sent.
+	NoSchema bool
+	// Keeps is set if the server keeps the beginning of prompts when it is asked to.
+	Keeps bool
 
-	// noTemperature is set when the model refused a temperature.
-	noTemperature atomic.Bool
-}
-
-// Temperature returns the temperature to send with a request, nil for none.
-func (c *Caller) Temperature(req *model.Request) *float64 {
-	if c.noTemperature.Load() {
-		return nil
-	}
-	return req.Temperature
-}
-
-// Generate calls send, and a second time when the model refuses the temperature
-// of the request, which some do.
-func (c *Caller) Generate(ctx context.Context, req *model.Request,
-	send func() (*model.Response, error)) (*model.Response, error) {
-	sent := c.Temperature(req) != nil
-	resp, err := send()
-	if sent && model.RefusesTemperature(err) {
-		c.noTemperature.Store(true)
-		refusal, _ := errors.AsType[*model.Error](err)
-		if req.OnSend != nil {
-			if err := req.OnSend(ctx, model.Sending{After: refusal}); err != nil {
-				return nil, model.Stopped(err, refusal)
-			}
-		}
-		resp, err = send()
-	}
-	if err == nil && req.Temperature != nil && c.noTemperature.Load() {
-		resp.Notes = append(resp.Notes, model.NoteNoTemperature)
-	}
-	return resp, err
+	refused refusals
 }
 
 // Post sends body as JSON. The error is
@@ -240,6 +212,7 @@ func (c *Caller) Ask(ctx context.Context, req *model.Request, body any, sent int
 		}
 		return nil, failed
 	}
+	noteCutRequest(resp, req)
 	noteOverLimit(resp, req.MaxOutputTokens, cut)
 	return resp, nil
 }

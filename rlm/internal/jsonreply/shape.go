@@ -73,6 +73,9 @@ func Compile(raw json.RawMessage) (*Shape, error) {
 	return &Shape{schema: resolved, doc: doc, Text: text.String()}, nil
 }
 
+// JSON returns the schema for a provider that holds answers to it.
+func (s *Shape) JSON() json.RawMessage { return json.RawMessage(s.Text) }
+
 // draft returns the name of a draft as the library spells it.
 func draft(name string) (string, error) {
 	const draft07, draft2020 = "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2020-12/schema"

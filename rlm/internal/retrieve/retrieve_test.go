@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -224,5 +225,32 @@ func TestShownJoinsWholeLines(t *testing.T) {
 	}
 	if light != 1 || long != 2 {
 		t.Errorf("%d joined ranges of light.txt, %d excerpts of long.txt", light, long)
+	}
+}
+
+// Requests of a session are the same up to the shared places of the first of them.
+func TestSharedPlaces(t *testing.T) {
+	t.Parallel()
+	s := open(t, corpus(t, 10), 100_000)
+	var prompts []string
+	var shared [][]int
+	for reply := 1; reply <= 3; reply++ {
+		prompts, shared = append(prompts, s.Prompt(reply, false)), append(shared, s.Shared(false))
+		if err := s.Follow(t.Context(), reply, retrieve.DefaultLimits(12).Parse("SEARCH keeper")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	prompts, shared = append(prompts, s.Prompt(4, true)), append(shared, s.Shared(true))
+	for i, places := range shared {
+		if want := min(i+1, 3); len(places) != want {
+			t.Fatalf("request %d has %d places, want %d", i+1, len(places), want)
+		}
+		if !slices.Equal(places[:min(i, 3)], shared[max(i, 1)-1][:min(i, 3)]) {
+			t.Errorf("request %d has the places %v, the one before %v", i+1, places, shared[i-1])
+		}
+		end := places[len(places)-1]
+		if next := prompts[min(i+1, 3)]; next[:end] != prompts[i][:end] {
+			t.Errorf("request %d differs from the next one before byte %d", i+1, end)
+		}
 	}
 }

@@ -43,6 +43,7 @@ type Session struct {
 	cfg   Config
 	files []pack.File
 	text  strings.Builder // of all requests, behind the question
+	ends  []int           // of the parts of text that requests were made of
 	left  int             // bytes of the room
 	shown []excerpt
 	// Searches and Ranges count what was carried out.
@@ -69,6 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 		return nil, err
 	}
 	s.write("=== end of passages ===\n")
+	s.ends = append(s.ends, s.text.Len())
 	return s, nil
 }
 
@@ -91,6 +93,20 @@ func (s *Session) Prompt(reply int, last bool) string {
 			"out any more.", reply)
 	}
 	return s.cfg.Question + s.text.String() + state
+}
+
+// Shared returns the places in a prompt up to which earlier prompts are the same, and, unless
+// it is the last one, those that follow.
+func (s *Session) Shared(last bool) []int {
+	ends := s.ends
+	if last {
+		ends = ends[:len(ends)-1]
+	}
+	places := make([]int, len(ends))
+	for i, end := range ends {
+		places[i] = len(s.cfg.Question) + end
+	}
+	return places
 }
 
 // Follow carries out the requests of a reply and adds the results to the prompt, or a
@@ -117,6 +133,7 @@ func (s *Session) Follow(ctx context.Context, reply int, r Reply) error {
 		s.write("(%s not carried out: a reply has at most %d.)\n", human.Count(r.MoreRequests, "request"), s.cfg.Requests)
 	}
 	s.write("=== end of results ===\n")
+	s.ends = append(s.ends, s.text.Len())
 	return nil
 }
 
@@ -138,6 +155,7 @@ func (s *Session) Unsupported(reply int, text string) (problem bool) {
 	}
 	s.write("\n=== your reply %d ===\n%s\n=== end of reply ===\n(%s Write the whole answer again with quotes copied "+
 		"from the text, or ask for more.)\n", reply, clip.Bytes(text, max(s.left/4, leastRoom)), why)
+	s.ends = append(s.ends, s.text.Len())
 	return true
 }
 

@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/perdure/perdure/internal/text/lazyregexp"
+	"github.com/perdure/perdure/model"
+)
+
+// Options are the parts of a request that not every server takes, as they are to be sent.
+type Options struct {
+	// Temperature is nil for none.
+	Temperature *float64
+	// Schema is the schema of the answer, nil for none.
+	Schema json.RawMessage
+	// Shared are the places at which the prompt is divided, so that the server can keep it
+	// up to the last one; see [model.Request].
+	Shared []int
+}
+
+// The options, as [Caller] remembers their refusals.
+const (
+	optionTemperature = iota
+	optionSchema
+	optionShared
+	options
+)
+
+// refusals are the options that a model has refused.
+type refusals [options]atomic.Bool
+
+// minShared is the least beginning of a prompt worth keeping, in bytes: providers keep none
+// of less than 1,024 tokens.
+const minShared = 4 << 10
+
+// Options returns what of a request is to be sent: all that the model has not refused.
+func (c *Caller) Options(req *model.Request) Options {
+	var o Options
+	if !c.refused[optionTemperature].Load() {
+		o.Temperature = req.Temperature
+	}
+	if !c.NoSchema && !c.refused[optionSchema].Load() {
+		o.Schema = req.Schema
+	}
+	if n := len(req.Shared); n > 0 && req.Shared[n-1] >= minShared && c.Keeps && !c.refused[optionShared].Load() {
+		o.Shared = req.Shared
+	}
+	return o
+}
+
+// Generate calls send with the options of a request, and again without an option that the
+// model refuses.
+func (c *Caller) Generate(ctx context.Context, req *model.Request,
+	send func(Options) (*model.Response, error)) (*model.Response, error) {
+	for {
+		sent := c.Options(req)
+		resp, err := send(sent)
+		option := sent.refusedBy(err)
+		if option < 0 {
+			return c.noted(req, resp, sent), err
+		}
+		c.refused[option].Store(true)
+		if req.OnSend == nil {
+			continue
+		}
+		refusal, _ := errors.AsType[*model.Error](err)
+		if err := req.OnSend(ctx, model.Sending{After: refusal}); err != nil {
+			return nil, model.Stopped(err, refusal)
+		}
+	}
+}
+
+// noted adds what of the request was not sent to the notes of an answer.
+func (c *Caller) noted(req *model.Request, resp *model.Response, sent Options) *model.Response {
+	if resp != nil && req.Temperature != nil && sent.Temperature == nil {
+		resp.Notes = append(resp.Notes, model.NoteNoTemperature)
+	}
+	return resp
+}
+
+// What servers say of an option that they do not take. Servers that hold answers to schemas
+// with tools name these.
+var (
+	reSchema = lazyregexp.New(`(?i)response_?format|schema|structured output|\btools?\b|tool_choice|grammar`)
+	reShared = lazyregexp.New(`(?i)cache_control`)
+)
+
+// refusedBy returns the option that was sent and that an error refuses, -1 for none.
+func (o Options) refusedBy(err error) int {
+	e, ok := errors.AsType[*model.Error](err)
+	if !ok || !slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented},
+		e.Status) || e.Kind == model.KindTooLong {
+		return -1
+	}
+	switch {
+	case o.Temperature != nil && strings.Contains(e.Msg, "temperature"):
+		return optionTemperature
+	case len(o.Shared) > 0 && reShared().MatchString(e.Msg):
+		return optionShared
+	case o.Schema != nil && reSchema().MatchString(e.Msg):
+		return optionSchema
+	}
+	return -1
+}
+
+// IsObject reports whether a schema allows objects only.
+func IsObject(schema json.RawMessage) bool {
+	var s struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(schema, &s) == nil && s.Type == "object"
+}
