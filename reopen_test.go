@@ -3,6 +3,7 @@ package perdure_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/testing/testdb"
@@ -26,28 +27,32 @@ func partialTree(t *testing.T, s *perdure.Store, spec perdure.TreeSpec) (r roote
 	return r, ids
 }
 
-// TestReopenedConfiguration: a session that knows the tree claims a reopened task with its
-// new configuration and limits, and the event has both.
+// TestReopenedConfiguration: a session that knows the tree claims a task that another
+// process reopened with its new configuration and limits, and the event has both.
 func TestReopenedConfiguration(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
-		ctx := t.Context()
+	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
+		ctx, s, other := t.Context(), testdb.Open(t, cfg), testdb.Open(t, cfg)
 		r, ids := partialTree(t, s, perdure.TreeSpec{Config: json.RawMessage(`{"v":1}`), Limits: perdure.Limits{Calls: 1}})
 		if got, err := s.Tree(ctx, r.tree.ID); err != nil || got.State != perdure.Partial || !got.State.Terminal() {
 			t.Fatalf("tree %+v, %v", got, err)
 		}
-		report, err := s.Reopen(ctx, r.tree.ID, perdure.ReopenSpec{Config: json.RawMessage(`{"v":2}`),
-			Limits: &perdure.Limits{Calls: 9}, Changes: json.RawMessage(`{"v":2}`)})
+		report, err := other.Reopen(ctx, r.tree.ID, perdure.ReopenSpec{Config: json.RawMessage(`{"v":2}`),
+			Limits: &perdure.Limits{Calls: 9, WallTime: time.Hour}, Changes: json.RawMessage(`{"v":2}`)})
 		if err != nil || report.Reopened != 2 || report.Done != 1 || report.State != perdure.Running {
 			t.Fatalf("Reopen = %+v, %v", report, err)
 		}
 		if got := readTask(t, s, r.tree.Root); got.State != perdure.Waiting || got.Pending != 1 || got.Result != "" {
 			t.Errorf("the root is %s with %d open children and %q", got.State, got.Pending, got.Result)
 		}
+		perdure.LookAgain(s)
 		l := claimOne(t, r.ss)
 		if l.Task.ID != ids[1] || string(l.Tree.Config) != `{"v":2}` || l.Tree.Limits.Calls != 9 || l.Tree.Reopened != 1 ||
 			l.Tree.ReopenedAt == nil || l.Task.Attempts != 2 {
 			t.Errorf("claimed %s, attempt %d, of %+v", l.Task.ID, l.Task.Attempts, l.Tree)
+		}
+		if !l.Tree.Deadline().Equal(l.Tree.ReopenedAt.Add(time.Hour)) {
+			t.Errorf("the time limit of %+v ends at %v", l.Tree, l.Tree.Deadline())
 		}
 		complete(t, l, "late")
 		complete(t, claimOne(t, r.ss), "whole")
@@ -62,7 +67,7 @@ func TestReopenedConfiguration(t *testing.T) {
 		for _, e := range events {
 			if e.Kind == perdure.EventTreeReopened {
 				found++
-				if want := `{"tasks":2,"limits":{"calls":9},"changes":{"v":2}}`; string(e.Data) != want {
+				if want := `{"tasks":2,"limits":{"calls":9,"wall_time":3600000000000},"changes":{"v":2}}`; string(e.Data) != want {
 					t.Errorf("event %s, want %s", e.Data, want)
 				}
 			}

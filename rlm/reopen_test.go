@@ -278,4 +278,49 @@ func TestResumeBatch(t *testing.T) {
 	if strings.Count(root.Result, "## ") != 6 || m.Ledger().Totals().Started != 6 {
 		t.Errorf("after %d requests the answer is\n%s", m.Ledger().Totals().Started, root.Result)
 	}
+	p, err := b.store.Progress(t.Context(), tree.ID)
+	b.ok(err)
+	for _, l := range p.Limits {
+		if l.Exceeded {
+			t.Errorf("the limit that was raised is shown as exceeded: %+v", l)
+		}
+	}
+}
+
+// TestResumeFailedTree: the executor that ran a failed tree runs it with the new model.
+func TestResumeFailedTree(t *testing.T) {
+	t.Parallel()
+	second := echo(t)
+	b := newBench(t, models{"mock:m": failing(t, `line 0\d+`)["mock:m"], "mock:n": second})
+	tree := b.launch("Read.", b.put(file{"text.txt", numbered(100)}), M{"model": "mock:m", "chunk_tokens": 250})
+	if got, _ := b.finish(tree.ID, 2); got.State != perdure.Failed {
+		t.Fatalf("tree is %s", got.State)
+	}
+	b.resumed(tree.ID, M{"model": "mock:n"})
+	if n, parts := second.Ledger().Totals().Started, len(b.leaves(tree.ID)); n != parts {
+		t.Errorf("the second model was asked %d times about %d parts", n, parts)
+	}
+}
+
+// TestResumeMapReduce: parts in front of those that were merged take part in the next level
+// of the reduction tree.
+func TestResumeMapReduce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": failing(t, `line 000001|line 000026|line 000051|line 000076`)["mock:m"],
+		"mock:n": script(t, `replies: [{match: 'line 0*(\d+) ', text: 'part from {{1}}', repeat: -1}]`)})
+	tree := b.launch("Read.", b.put(file{"text.txt", numbered(300)}), M{"model": "mock:m", "chunk_tokens": 250,
+		"overlap_tokens": -1, "max_children": 100, "strategy": "map-reduce", "fan_in": 2})
+	if got, _ := b.finish(tree.ID, 2); got.State != perdure.Partial {
+		t.Fatalf("tree is %s", got.State)
+	}
+	root := b.resumed(tree.ID, M{"model": "mock:n"})
+	parts := 0
+	for _, task := range b.leaves(tree.ID) {
+		if task.Context.Length > 0 {
+			parts++
+		}
+	}
+	if n := strings.Count(root.Result, "part from"); n != parts || !strings.HasPrefix(root.Result, "part from 1\n") {
+		t.Errorf("%d of %d parts are in the answer:\n%s", n, parts, root.Result)
+	}
 }
