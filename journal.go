@@ -90,6 +90,7 @@ type beginCall struct {
 	read  bool  // the journal may have calls at the position
 	id    int64 // of the new call
 	found int64 // of the recorded call
+	moved int64 // the same, if it was at another position
 	at    int64
 }
 
@@ -178,7 +179,7 @@ func (c *beginCall) recorded(ctx context.Context, b *batch, st *treeStat) (found
 // attempt, at the same position and at any.
 const (
 	sqlMovedCall = `SELECT id FROM call WHERE task = $1 AND attempt >= $2 AND attempt < $3 AND request_hash = $4
-		AND state = ` + sqldb.SQLCallCompleted + ` ORDER BY attempt DESC, position DESC, id DESC LIMIT 1`
+		AND state = ` + sqldb.SQLCallCompleted + ` ORDER BY attempt DESC, position DESC, id DESC`
 	sqlEarlierCall = `SELECT id FROM call WHERE task = $1 AND attempt >= $2 AND attempt < $3 AND request_hash = $4
 		AND state = ` + sqldb.SQLCallCompleted + ` AND position = $5 ORDER BY attempt DESC LIMIT 1`
 )
@@ -189,12 +190,31 @@ func (c *beginCall) earlier(ctx context.Context, b *batch) (found bool, err erro
 	if l.replays == 0 || l.replays >= int64(l.Task.Attempts) {
 		return false, nil
 	}
+	delete(l.replayed, c.moved) // of a transaction that was repeated
 	args := []any{int64(l.Task.ID), l.replays, l.Task.Attempts, c.spec.RequestHash, c.spec.Position}
 	err = b.tx.QueryRow(ctx, sqlEarlierCall, args, &c.found)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = b.tx.QueryRow(ctx, sqlMovedCall, args[:4], &c.found)
+	if err == nil || !errors.Is(err, sql.ErrNoRows) {
+		l.answeredBy(c.found)
+		return err == nil, err
 	}
-	return err == nil, ignoreNoRows(err)
+	ids, err := sqldb.Collect(ctx, b.tx.Query, sqldb.Column[int64], sqlMovedCall, args[:4]...)
+	for _, id := range ids {
+		if !l.replayed[id] { // a request that was repeated on purpose has several answers
+			c.found, c.moved = id, id
+			l.answeredBy(id)
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// answeredBy notes that a call of an earlier attempt answered a request. Only the writer's
+// goroutine calls it.
+func (l *Lease) answeredBy(id int64) {
+	if l.replayed == nil {
+		l.replayed = make(map[int64]bool)
+	}
+	l.replayed[id] = true
 }
 
 // Replays reports whether the results of the calls of an attempt answer the same requests

@@ -27,9 +27,10 @@ type Lease struct {
 
 	fence, parent, flags, claimedAt, replays int64
 
-	calls     atomic.Bool  // calls may be open
-	vars      atomic.Bool  // the lease changed variables
-	positions atomic.Int64 // calls were begun at smaller positions
+	calls     atomic.Bool    // calls may be open
+	vars      atomic.Bool    // the lease changed variables
+	positions atomic.Int64   // calls were begun at smaller positions
+	replayed  map[int64]bool // calls of earlier attempts that answered, for the writer
 }
 
 // ClaimRequest selects the tasks to claim.

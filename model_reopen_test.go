@@ -44,9 +44,12 @@ func (t *mTask) earlier(l *mLease, spec *perdure.CallSpec) (found *mCall) {
 	}
 	for _, c := range t.calls {
 		if l.replays > 0 && c.attempt >= l.replays && c.attempt < l.attempt && c.hash == spec.RequestHash &&
-			c.state == perdure.CallCompleted && better(c) {
+			c.state == perdure.CallCompleted && (c.position == spec.Position || !l.used[c.id]) && better(c) {
 			found = c
 		}
+	}
+	if found != nil {
+		l.used[found.id] = true
 	}
 	return found
 }

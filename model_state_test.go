@@ -86,6 +86,7 @@ type mLease struct {
 	fence   int64
 	attempt int
 	replays int
+	used    map[int64]bool // calls of earlier attempts that answered
 }
 
 func newModel() *model {
@@ -282,7 +283,8 @@ func (m *model) take(t *mTask, s *mSession) *mLease {
 	if t.tree.state == perdure.Queued {
 		t.tree.state = perdure.Running
 	}
-	return &mLease{task: t, session: s, fence: t.fence, attempt: t.attempt, replays: t.replays}
+	return &mLease{task: t, session: s, fence: t.fence, attempt: t.attempt, replays: t.replays,
+		used: make(map[int64]bool)}
 }
 
 // held reports whether the lease is still the task's.

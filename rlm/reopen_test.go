@@ -65,14 +65,19 @@ func TestResumeAfterEachBudget(t *testing.T) {
 		"best-of-n":   {"merge": "best-of-n", "samples": 3},
 		"gate":        {"chunk_tokens": 250, "min_score": 40},
 		"planned":     {"planner": "model"},
+		"structured":  {"schema": M{"type": "object", "required": []string{"a"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := func(calls int64) (b *bench, tree perdure.Tree, sent func() (total, twice int)) {
-				server, ms := endpoint(t, answers)
+				script := answers
+				if name == "structured" { // two corrections
+					script = `replies: [{text: "no JSON", repeat: 2}, {text: '{"a": 1}', repeat: -1}]`
+				}
+				server, ms := endpoint(t, script)
 				b = newBench(t, ms)
 				config := mergeOf(config, M{"model": "openai:m", "overlap_tokens": -1, "budget_calls": calls})
-				if name == "vote" || name == "best-of-n" || name == "planned" {
+				if name == "vote" || name == "best-of-n" || name == "planned" || name == "structured" {
 					tree = b.launch("Read.", "", config)
 				} else {
 					tree = b.launch("Read.", b.put(file{"text.txt", text}), config)
@@ -80,7 +85,7 @@ func TestResumeAfterEachBudget(t *testing.T) {
 				return b, tree, func() (int, int) {
 					twice := 0
 					for _, e := range server.Ledger().Entries() {
-						if e.Started > 1 && name != "vote" && name != "best-of-n" { // which ask the same
+						if e.Started > 1 && name != "vote" && name != "best-of-n" && name != "structured" { // which repeat
 							twice++
 						}
 					}
