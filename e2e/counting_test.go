@@ -1,0 +1,271 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// countingEndpoint is an endpoint that counts the requests it gets and the tokens it reports, and
+// answers some of them wrongly the first time.
+type countingEndpoint struct {
+	mu       sync.Mutex // guards the fields below
+	rng      *rand.Rand
+	faults   bool
+	seen     map[string]bool
+	requests int64
+	input    int64
+	output   int64
+	largest  int64 // tokens of one request
+	longest  int   // bytes of the text of one request
+}
+
+const (
+	maxAnswer   = 60 // --max-output-tokens
+	answerUsage = 20
+)
+
+func (c *countingEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var req struct{ Messages []struct{ Content string } }
+	raw, _ := io.ReadAll(r.Body)
+	if json.Unmarshal(raw, &req) != nil {
+		http.Error(w, "{}", http.StatusBadRequest)
+		return
+	}
+	var text strings.Builder
+	for _, m := range req.Messages {
+		text.WriteString(m.Content)
+	}
+	c.mu.Lock()
+	c.requests++
+	fault, delay := c.fault(text.String()), time.Duration(c.rng.IntN(12))*time.Millisecond
+	input, output := int64(text.Len()/4), int64(answerUsage)
+	answer := `"x"`
+	switch fault {
+	case "over": // more than was asked for
+		answer, output = `"`+strings.Repeat("word ", 2000)+`"`, 2000
+	case "empty":
+		answer, output = `""`, 0
+	case "down":
+		input, output = 0, 0
+	}
+	c.input, c.output = c.input+input, c.output+output
+	c.largest, c.longest = max(c.largest, input+output), max(c.longest, text.Len())
+	c.mu.Unlock()
+	time.Sleep(delay) // a model takes its time; nothing depends on how much
+	if fault == "down" {
+		http.Error(w, `{"error":{"message":"down"}}`, http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"choices":[{"message":{"content":%s},"finish_reason":"stop"}],`+
+		`"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, answer, input, output)
+}
+
+// fault chooses a fault for the first request with a text, "" for none.
+func (c *countingEndpoint) fault(text string) string {
+	if !c.faults || c.seen[text] {
+		return ""
+	}
+	c.seen[text] = true
+	return []string{"over", "empty", "down", "", "", "", "", "", "", "", "", "", "", "", "", ""}[c.rng.IntN(16)]
+}
+
+// status is what `perdure status TREE --json` reports of a tree.
+type treeStatus struct {
+	State string `json:"state"`
+	Usage struct {
+		Calls, InputTokens, OutputTokens, Uncertain, UncertainTokens int64
+		Cost                                                         float64
+	} `json:"-"`
+	RawUsage map[string]float64 `json:"usage"`
+	Limits   []struct {
+		Limit string
+		Value int64
+		Used  int64
+	}
+}
+
+// TestRandomRunsCountAsTheEndpoint runs trees with random budgets, concurrency, faults of
+// the endpoint and kills, and compares what perdure shows with what the endpoint counted.
+// PERDURE_RANDOM_RUNS sets their number.
+func TestRandomRunsCountAsTheEndpoint(t *testing.T) {
+	t.Parallel()
+	n := number(t, "PERDURE_RANDOM_RUNS", 6, 100)
+	first := uint64(seed(t))
+	for i := range n {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			(&randomRun{t: t, rng: rand.New(rand.NewPCG(first, uint64(i)))}).run()
+		})
+	}
+}
+
+// randomRun is one run of TestRandomRunsCountAsTheEndpoint.
+type randomRun struct {
+	t      *testing.T
+	rng    *rand.Rand
+	c      *countingEndpoint
+	b      *bed
+	budget string // the flag, "" for none
+	limit  int64  // in the unit of treeStatus.Limits
+	killed int
+}
+
+func (r *randomRun) run() {
+	r.t.Helper()
+	r.c = &countingEndpoint{rng: rand.New(rand.NewPCG(r.rng.Uint64(), 1)), faults: r.rng.IntN(2) == 0, seen: map[string]bool{}}
+	web := httptest.NewServer(r.c)
+	defer web.Close()
+	r.b = newBed(r.t, "hash")
+	r.b.url = web.URL + "/v1"
+	prices := "models:\n  openai:scripted: {input: 2, output: 10}\n"
+	if err := os.MkdirAll(filepath.Join(r.b.dir, ".perdure"), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	file := filepath.Join(r.b.dir, "prices.yaml")
+	if err := os.WriteFile(file, []byte(prices), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	r.b.how = []string{"--chunk-tokens", "700", "--max-output-tokens", fmt.Sprint(maxAnswer), "--planner", "split",
+		"--concurrency", fmt.Sprint(1 + r.rng.IntN(16))}
+	r.choose()
+	kills := r.rng.IntN(3)
+	for range kills + 1 {
+		if trees := r.b.trees(); len(trees) == 0 || !trees[0].State.Terminal() {
+			r.step(kills > r.killed)
+		}
+	}
+	web.Close() // all requests are counted
+	r.compare()
+}
+
+// choose chooses a budget.
+func (r *randomRun) choose() {
+	switch r.rng.IntN(4) {
+	case 1:
+		r.limit = 1 + r.rng.Int64N(25)
+		r.budget = "calls"
+	case 2:
+		r.limit = 2000 + r.rng.Int64N(18_000)
+		r.budget = "tokens"
+	case 3:
+		r.limit = 6000 + r.rng.Int64N(40_000)
+		r.budget = "cost_micros"
+	}
+	flags := map[string]string{"calls": "--budget-calls", "tokens": "--budget-tokens", "cost_micros": "--budget-usd"}
+	switch {
+	case r.budget == "cost_micros":
+		r.b.how = append(r.b.how, flags[r.budget], fmt.Sprintf("%.6f", float64(r.limit)/1e6))
+	case r.budget != "":
+		r.b.how = append(r.b.how, flags[r.budget], fmt.Sprint(r.limit))
+	}
+}
+
+// step runs or resumes the tree, and kills the program at a random moment or lets it end.
+func (r *randomRun) step(kill bool) {
+	r.t.Helper()
+	cmd := r.b.next("PERDURE_PRICES=" + filepath.Join(r.b.dir, "prices.yaml"))
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	if kill {
+		timer := time.AfterFunc(time.Duration(r.rng.Int64N(int64(300*time.Millisecond))), func() { _ = cmd.Process.Kill() })
+		defer timer.Stop()
+	}
+	err := cmd.Wait()
+	if killed(err) {
+		r.killed++
+		return
+	}
+	if s := exitOf(err); s != 0 && s != 3 {
+		r.t.Fatalf("exit status %d\n%s", s, out.String())
+	}
+}
+
+func (r *randomRun) status(tree string) treeStatus {
+	r.t.Helper()
+	raw, err := r.b.command(nil, "status", tree, "--json").Output()
+	var s treeStatus
+	if err == nil {
+		err = json.Unmarshal(raw, &s)
+	}
+	if err != nil {
+		r.t.Fatalf("status: %v\n%s", err, raw)
+	}
+	u := s.RawUsage
+	s.Usage.Calls, s.Usage.InputTokens, s.Usage.OutputTokens = int64(u["calls"]), int64(u["input_tokens"]), int64(u["output_tokens"])
+	s.Usage.Uncertain, s.Usage.UncertainTokens = int64(u["uncertain_calls"]), int64(u["uncertain_tokens"])
+	s.Usage.Cost = u["cost_usd"]
+	return s
+}
+
+// compare compares what is shown with what was counted.
+func (r *randomRun) compare() {
+	r.t.Helper()
+	trees := r.b.trees()
+	if len(trees) == 0 {
+		if r.c.requests > 0 {
+			r.t.Errorf("%d requests without a tree", r.c.requests)
+		}
+		return // killed before there was one
+	}
+	s, c := r.status(string(trees[0].ID)), r.c
+	u := s.Usage
+	// A call with unknown outcome was sent or not, and answered or not.
+	if c.requests > u.Calls || c.requests < u.Calls-u.Uncertain {
+		r.t.Errorf("%d calls shown, %d of them with unknown outcome; the endpoint counted %d", u.Calls, u.Uncertain, c.requests)
+	}
+	for name, pair := range map[string][2]int64{"input": {u.InputTokens, c.input}, "output": {u.OutputTokens, c.output}} {
+		if missing := pair[1] - pair[0]; missing < 0 || missing > u.Uncertain*c.largest {
+			r.t.Errorf("%d %s tokens shown, the endpoint counted %d; %d calls with unknown outcome", pair[0], name, pair[1],
+				u.Uncertain)
+		}
+	}
+	if want := float64(u.InputTokens)*2e-6 + float64(u.OutputTokens)*10e-6; u.Cost < want-1e-6*float64(u.Calls+1) ||
+		u.Cost > want+1e-6*float64(u.Calls+1) {
+		r.t.Errorf("$%f shown, want $%f", u.Cost, want)
+	}
+	r.t.Logf("%s, budget %q, %d kills, %d requests of %d calls, %d with unknown outcome", s.State, r.budget, r.killed,
+		c.requests, u.Calls, u.Uncertain)
+	r.withinBudget(&s)
+	if out, err := r.b.command(nil, "doctor").CombinedOutput(); err != nil {
+		r.t.Errorf("doctor: %v\n%s", err, out)
+	}
+}
+
+// withinBudget checks that the budget was exceeded by one call at most, and that no part was
+// left out that it could pay.
+func (r *randomRun) withinBudget(s *treeStatus) {
+	r.t.Helper()
+	if r.budget == "" {
+		if s.State != "completed" {
+			r.t.Errorf("the tree is %s without a budget", s.State)
+		}
+		return
+	}
+	over := map[string]int64{"calls": 0, "tokens": r.c.largest, "cost_micros": 10 * r.c.largest}[r.budget]
+	reserved := int64(r.c.longest/3 + 1)
+	one := map[string]int64{"calls": 1, "tokens": reserved + maxAnswer, "cost_micros": 2*reserved + 10*maxAnswer}[r.budget]
+	for _, l := range s.Limits {
+		switch {
+		case l.Limit != r.budget:
+		case l.Used > l.Value+over:
+			r.t.Errorf("%d of %d %s used", l.Used, l.Value, l.Limit)
+		case s.State == "partial" && l.Value-l.Used >= one:
+			r.t.Errorf("parts are missing, and %d of %d %s are left: a call takes %d at most", l.Value-l.Used, l.Value, l.Limit,
+				one)
+		}
+	}
+}
