@@ -305,13 +305,11 @@ func TestBadAnswersThenGoodOnes(t *testing.T) {
 				return
 			}
 			stderr := p.bad(c.status, c.pattern, args...)
-			task := regexp.MustCompile(`perdure retry (task-\d+)`).FindStringSubmatch(stderr)
-			tree := regexp.MustCompile(`tree-[0-9a-f]{8}`).FindString(stderr)
-			if task == nil {
+			tree := regexp.MustCompile(`perdure resume (tree-[0-9a-f]{8})`).FindStringSubmatch(stderr)
+			if tree == nil {
 				t.Fatalf("no hint:\n%s", stderr)
 			}
-			p.good("retry", task[1])
-			if out := p.good("resume", tree); !strings.Contains(out, "from a") || !strings.Contains(out, "from b") {
+			if out := p.good("resume", tree[1]); !strings.Contains(out, "from a") || !strings.Contains(out, "from b") {
 				t.Errorf("after the retry the answer is %q", out)
 			}
 			if n := server.Ledger().Totals().Started; n != 3 {

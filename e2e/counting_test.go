@@ -61,7 +61,10 @@ func (c *countingEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.input, c.output = c.input+input, c.output+output
 	c.largest, c.longest = max(c.largest, input+output), max(c.longest, text.Len())
 	c.mu.Unlock()
-	time.Sleep(delay) // a model takes its time; nothing depends on how much
+	select { // a model takes its time; nothing depends on how much
+	case <-time.After(delay):
+	case <-r.Context().Done():
+	}
 	if fault == "down" {
 		http.Error(w, `{"error":{"message":"down"}}`, http.StatusServiceUnavailable)
 		return
@@ -84,11 +87,13 @@ func (c *countingEndpoint) fault(text string) string {
 type treeStatus struct {
 	State string `json:"state"`
 	Usage struct {
-		Calls, InputTokens, OutputTokens, Uncertain, UncertainTokens int64
-		Cost                                                         float64
-	} `json:"-"`
-	RawUsage map[string]float64 `json:"usage"`
-	Limits   []struct {
+		Calls     int64   `json:"calls"`
+		Input     int64   `json:"input_tokens"`
+		Output    int64   `json:"output_tokens"`
+		Uncertain int64   `json:"uncertain_calls"`
+		Cost      float64 `json:"cost_usd"`
+	} `json:"usage"`
+	Limits []struct {
 		Limit string
 		Value int64
 		Used  int64
@@ -123,7 +128,8 @@ type randomRun struct {
 
 func (r *randomRun) run() {
 	r.t.Helper()
-	r.c = &countingEndpoint{rng: rand.New(rand.NewPCG(r.rng.Uint64(), 1)), faults: r.rng.IntN(2) == 0, seen: map[string]bool{}}
+	r.c = &countingEndpoint{rng: rand.New(rand.NewPCG(r.rng.Uint64(), 1)), faults: r.rng.IntN(2) == 0,
+		seen: map[string]bool{}}
 	web := httptest.NewServer(r.c)
 	defer web.Close()
 	r.b = newBed(r.t, "hash")
@@ -204,10 +210,6 @@ func (r *randomRun) status(tree string) treeStatus {
 	if err != nil {
 		r.t.Fatalf("status: %v\n%s", err, raw)
 	}
-	u := s.RawUsage
-	s.Usage.Calls, s.Usage.InputTokens, s.Usage.OutputTokens = int64(u["calls"]), int64(u["input_tokens"]), int64(u["output_tokens"])
-	s.Usage.Uncertain, s.Usage.UncertainTokens = int64(u["uncertain_calls"]), int64(u["uncertain_tokens"])
-	s.Usage.Cost = u["cost_usd"]
 	return s
 }
 
@@ -225,15 +227,16 @@ func (r *randomRun) compare() {
 	u := s.Usage
 	// A call with unknown outcome was sent or not, and answered or not.
 	if c.requests > u.Calls || c.requests < u.Calls-u.Uncertain {
-		r.t.Errorf("%d calls shown, %d of them with unknown outcome; the endpoint counted %d", u.Calls, u.Uncertain, c.requests)
+		r.t.Errorf("%d calls shown, %d of them with unknown outcome; the endpoint counted %d", u.Calls, u.Uncertain,
+			c.requests)
 	}
-	for name, pair := range map[string][2]int64{"input": {u.InputTokens, c.input}, "output": {u.OutputTokens, c.output}} {
+	for name, pair := range map[string][2]int64{"input": {u.Input, c.input}, "output": {u.Output, c.output}} {
 		if missing := pair[1] - pair[0]; missing < 0 || missing > u.Uncertain*c.largest {
 			r.t.Errorf("%d %s tokens shown, the endpoint counted %d; %d calls with unknown outcome", pair[0], name, pair[1],
 				u.Uncertain)
 		}
 	}
-	if want := float64(u.InputTokens)*2e-6 + float64(u.OutputTokens)*10e-6; u.Cost < want-1e-6*float64(u.Calls+1) ||
+	if want := float64(u.Input)*2e-6 + float64(u.Output)*10e-6; u.Cost < want-1e-6*float64(u.Calls+1) ||
 		u.Cost > want+1e-6*float64(u.Calls+1) {
 		r.t.Errorf("$%f shown, want $%f", u.Cost, want)
 	}

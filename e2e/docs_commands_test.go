@@ -60,9 +60,12 @@ func docPages() []docPage {
 			`perdure retry TASK`:                         {before: "touch retried; TASK=$FAILED"},
 			`perdure loop import state.json`:             {before: "cp state.json check.sh agent.sh ../copy; cd ../copy"},
 			`perdure loop resume`:                        {before: "cd ../copy"},
-			`perdure answer TREE`:                        {before: asking},
-			`perdure resume TREE`:                        {before: asking + `touch asked; perdure answer "$TREE" retry;`},
 			`sqlite3 .perdure/perdure.db ".backup FILE"`: {other: "it is SQLite's own shell"},
+		}},
+		{file: "docs/models.md", scene: sceneWithTrees, lines: map[string]docLine{
+			`perdure run "Summarize…`: {reason: "it needs Ollama"},
+			`perdure answer TREE`:     {before: asking},
+			`perdure resume TREE`:     {before: asking + `touch asked; perdure answer "$TREE" retry;`},
 		}},
 	}
 }
@@ -113,7 +116,7 @@ if [ -e variables ]; then . ./variables; else TREE=$(newest); fi
 if [ -n "$TREE" ]; then TASK=$(first_task "$TREE"); fi
 `
 
-// Every command line of the README, the tour and the page on operations runs unchanged,
+// Every command line of the README, the tour and the pages on operations and models runs unchanged,
 // or its flags are those of the command.
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()

@@ -148,6 +148,7 @@ func params(s setting) testscript.Params {
 			"modelserver": modelServer,
 			"rpc":         sendRPC,
 			"released":    released,
+			"ends-as":     endsAs,
 			"waitfor-socket": func(ts *testscript.TestScript, _ bool, _ []string) {
 				poll(ts, "the daemon answers", func() bool {
 					conn, err := net.Dial("unix", ts.Getenv("PERDURE_SOCKET"))
@@ -287,6 +288,19 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	poll(ts, args[0]+" is there", func() bool {
 		text, err := os.ReadFile(name)
 		return err == nil && (len(args) == 1 || strings.Contains(string(text), args[1]))
+	})
+}
+
+// endsAs waits until a tree is in a state:
+//
+//	ends-as TREE STATE
+func endsAs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ends-as TREE STATE")
+	}
+	poll(ts, args[0]+" is "+args[1], func() bool {
+		ts.Check(ts.Exec("perdure", "status", args[0], "--json"))
+		return strings.Contains(ts.ReadFile("stdout"), `"state":"`+args[1]+`"`)
 	})
 }
 

@@ -8,8 +8,8 @@
 //
 //	The lease is renewed every ten seconds.[^1]
 //
-//	[^1]: worker/heartbeat.go:41-42
-//	> const renewEvery = 10 * time.Second
+//	[^1]: docs/leases.md:41-42
+//	> A worker renews its lease every ten seconds.
 //
 // A place is a file, with ":LINE" or ":FIRST-LAST" behind it; the form of the frames of
 // documents ("FILE" lines FIRST-LAST) is read, too. The quoted lines begin with ">".
