@@ -40,8 +40,8 @@ type ClaimRequest struct {
 	// Trees restricts the claim to these trees; nil means all.
 	Trees []TreeID
 	// Allow, when set, reports whether tasks of a tree may be claimed. It is called for
-	// trees whose placement this process satisfies, by the goroutine that claims, and
-	// has to be quick.
+	// trees whose placement this process satisfies, again after a tree was reopened, by
+	// the goroutine that claims, and has to be quick.
 	Allow func(Tree) bool
 }
 
@@ -184,6 +184,8 @@ func (s *Store) treeKeys(ctx context.Context, ids []TreeID, from int64) ([]int64
 	return keys, nil
 }
 
+func (req *ClaimRequest) allows(tree Tree) bool { return req.Allow == nil || req.Allow(tree) }
+
 func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimRequest, limit int) ([]*Lease, error) {
 	tree, err := ss.s.knownTree(ctx, key)
 	if errors.Is(err, sql.ErrNoRows) { // the tree was removed meanwhile
@@ -194,10 +196,10 @@ func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimReq
 		return nil, err
 	}
 	if req.Trees != nil && !slices.Contains(req.Trees, tree.ID) || !ss.s.cfg.Placement.Satisfies(&tree.Placement) ||
-		req.Allow != nil && !req.Allow(tree) {
+		!req.allows(tree) {
 		return nil, nil
 	}
-	c := &claim{session: ss, tree: tree, from: from, limit: limit}
+	c := &claim{session: ss, req: req, tree: tree, from: from, limit: limit}
 	if err := ss.claimOwned(ctx, c); err != nil {
 		return nil, err
 	}
@@ -215,7 +217,8 @@ func (ss *Session) claimTree(ctx context.Context, key, from int64, req *ClaimReq
 
 // claimOwned claims unless another living session owns the tree. It uses the cached tree
 // first: the claim takes tasks only if the tree still has this owner and was not reopened
-// since, and if it takes none, the tree is read again.
+// since, and if it takes none, the tree is read again. A tree that was reopened has another
+// configuration, so Allow is asked again.
 func (ss *Session) claimOwned(ctx context.Context, c *claim) error {
 	assumed, reopened := c.tree.owner, 0
 	if assumed == 0 || assumed == ss.key {
@@ -235,6 +238,8 @@ func (ss *Session) claimOwned(ctx context.Context, c *claim) error {
 		ss.s.remember(c.tree)
 	} else if c.tree, err = ss.s.readTree(ctx, c.tree.key); err != nil {
 		return ignoreNoRows(err)
+	} else if !c.req.allows(c.tree) {
+		return nil
 	}
 	if owner = c.tree.owner; owner != 0 && owner != ss.key {
 		if alive, err := ss.s.alive(ctx, owner); alive || err != nil {
@@ -248,6 +253,7 @@ const sqlOwner = `SELECT owner, reopened FROM tree WHERE id = $1`
 
 type claim struct {
 	session *Session
+	req     *ClaimRequest
 	tree    Tree
 	from    int64
 	limit   int

@@ -2,6 +2,7 @@ package perdure_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,36 @@ func TestReopenedConfiguration(t *testing.T) {
 			t.Errorf("Reopen of a completed tree = %+v, %v", again, err)
 		}
 		sound(t, s)
+	})
+}
+
+// TestReopenedAllowed: a session that knows the tree does not claim a task of it that
+// another process reopened with a configuration which Allow refuses.
+func TestReopenedAllowed(t *testing.T) {
+	t.Parallel()
+	testdb.EachConfig(t, func(t *testing.T, cfg perdure.Config) {
+		s, other := testdb.Open(t, cfg), testdb.Open(t, cfg)
+		r, ids := partialTree(t, s, perdure.TreeSpec{Config: json.RawMessage(`{"v":1}`)})
+		_, err := other.Reopen(t.Context(), r.tree.ID, perdure.ReopenSpec{Config: json.RawMessage(`{"v":2}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := readTask(t, s, ids[1])
+		perdure.LookAgain(s)
+		var judged []string
+		leases, err := r.ss.Claim(t.Context(), perdure.ClaimRequest{Max: 5, Allow: func(x perdure.Tree) bool {
+			judged = append(judged, string(x.Config))
+			return string(x.Config) == `{"v":1}`
+		}})
+		if err != nil || len(leases) > 0 {
+			t.Fatalf("claimed %d tasks that Allow refuses, %v; it judged %q", len(leases), err, judged)
+		}
+		if got := readTask(t, s, ids[1]); got.State != perdure.Queued || got.Attempts != before.Attempts {
+			t.Errorf("the task is %s at attempt %d, was at %d", got.State, got.Attempts, before.Attempts)
+		}
+		if !slices.Equal(judged, []string{`{"v":1}`, `{"v":2}`}) {
+			t.Errorf("Allow judged %q", judged)
+		}
 	})
 }
 
