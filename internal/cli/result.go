@@ -46,9 +46,8 @@ func (a *app) printResult(ctx context.Context, b *env.Backend, id perdure.TreeID
 // partialLine returns the line before an answer in which parts are missing. Structured
 // answers have none: programs read them.
 func partialLine(r *client.Result) string {
-	structured := len(r.Answer) > 0 && r.Answer[0] != '"'
 	switch {
-	case r.State != perdure.Partial || structured:
+	case r.State != perdure.Partial || structured(r):
 		return ""
 	case r.MissingTotal == 0:
 		return fmt.Sprintf("(partial: the answer is not what was asked for; `perdure resume %s` tries again)\n", r.Tree)
@@ -59,9 +58,14 @@ func partialLine(r *client.Result) string {
 		human.Count(r.MissingTotal, "part"), r.Tree)
 }
 
+// structured reports whether the answer is a JSON value other than text.
+func structured(r *client.Result) bool {
+	return len(r.Answer) > 0 && r.Answer[0] != '"' && string(r.Answer) != "null"
+}
+
 // answerText returns the answer as text. JSON is indented.
 func answerText(r *client.Result) string {
-	if len(r.Answer) > 0 && r.Answer[0] != '"' && string(r.Answer) != "null" {
+	if structured(r) {
 		var b bytes.Buffer
 		if json.Indent(&b, r.Answer, "", "  ") == nil {
 			return b.String()
@@ -70,8 +74,12 @@ func answerText(r *client.Result) string {
 	return r.Text()
 }
 
-// footnotes returns the quotes that the answer refers to as [^1], [^2] and so on.
+// footnotes returns the quotes that the answer refers to as [^1], [^2] and so on, none for a
+// structured answer.
 func footnotes(r *client.Result) string {
+	if structured(r) {
+		return ""
+	}
 	var b strings.Builder
 	for i, c := range r.Citations {
 		if c.Kind != model.CitedQuote {

@@ -93,6 +93,14 @@ func (a *app) changes(cmd *cobra.Command, l *config.Loaded, timeout string) (jso
 			given[name] = value
 		}
 	}
+	if given["model"] != nil || given["sub_model"] != nil {
+		if err := checkBaseURL(cmd, l); err != nil {
+			return nil, err
+		}
+		if url := a.baseURL(l); url != "" { // otherwise that of the tree
+			given["base_url"] = url
+		}
+	}
 	if len(given) == 0 {
 		return nil, nil
 	}

@@ -84,7 +84,8 @@ func TestSchemaIsSent(t *testing.T) {
 	}
 }
 
-// A server that takes no schemas is asked again without, and never with one again.
+// A server that refuses a schema is asked again without, and never with that one again. It
+// gets another schema.
 func TestSchemaRefused(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{
@@ -105,7 +106,8 @@ func TestSchemaRefused(t *testing.T) {
 		sent := 0
 		req := &model.Request{Prompt: "q", Schema: json.RawMessage(closedSchema)}
 		for range 2 {
-			if got, err := m.Generate(t.Context(), req); err != nil || got.Text != "ok" {
+			got, err := m.Generate(t.Context(), req)
+			if err != nil || got.Text != "ok" || !slices.Equal(got.Notes, []string{model.NoteNoSchema}) {
 				t.Fatalf("%s: %+v, %v", fault, got, err)
 			}
 		}
@@ -116,6 +118,10 @@ func TestSchemaRefused(t *testing.T) {
 		}
 		if sent != 1 || len(rec.bodies) != 3 {
 			t.Errorf("%s: %d requests, %d with the schema, want 3 and 1", fault, len(rec.bodies), sent)
+		}
+		req.Schema = json.RawMessage(openSchema)
+		if _, err := m.Generate(t.Context(), req); err != nil || rec.bodies[3]["response_format"] == nil {
+			t.Errorf("%s: another schema is not sent: %v", fault, err)
 		}
 	}
 }

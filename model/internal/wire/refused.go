@@ -2,11 +2,13 @@ package wire
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/perdure/perdure/internal/text/lazyregexp"
@@ -24,16 +26,35 @@ type Options struct {
 	Shared []int
 }
 
-// The options, as [Caller] remembers their refusals.
+// The options, as [Options.refusedBy] names them.
 const (
 	optionTemperature = iota
 	optionSchema
 	optionShared
-	options
 )
 
-// refusals are the options that a model has refused.
-type refusals [options]atomic.Bool
+// refusals are the options that a model has refused. A schema is refused by itself: another
+// one can use only keywords that the server knows.
+type refusals struct {
+	temperature, shared atomic.Bool
+	schemas             sync.Map // of hashes
+}
+
+func (r *refusals) add(option int, o Options) {
+	switch option {
+	case optionTemperature:
+		r.temperature.Store(true)
+	case optionSchema:
+		r.schemas.Store(sha256.Sum256(o.Schema), true)
+	case optionShared:
+		r.shared.Store(true)
+	}
+}
+
+func (r *refusals) schema(schema json.RawMessage) bool {
+	_, refused := r.schemas.Load(sha256.Sum256(schema))
+	return refused
+}
 
 // minShared is the least beginning of a prompt worth keeping, in bytes: providers keep none
 // of less than 1,024 tokens.
@@ -42,13 +63,13 @@ const minShared = 4 << 10
 // Options returns what of a request is to be sent: all that the model has not refused.
 func (c *Caller) Options(req *model.Request) Options {
 	var o Options
-	if !c.refused[optionTemperature].Load() {
+	if !c.refused.temperature.Load() {
 		o.Temperature = req.Temperature
 	}
-	if !c.NoSchema && !c.refused[optionSchema].Load() {
+	if req.Schema != nil && !c.NoSchema && !c.refused.schema(req.Schema) {
 		o.Schema = req.Schema
 	}
-	if n := len(req.Shared); n > 0 && req.Shared[n-1] >= minShared && c.Keeps && !c.refused[optionShared].Load() {
+	if n := len(req.Shared); n > 0 && req.Shared[n-1] >= minShared && c.Keeps && !c.refused.shared.Load() {
 		o.Shared = req.Shared
 	}
 	return o
@@ -65,7 +86,7 @@ func (c *Caller) Generate(ctx context.Context, req *model.Request,
 		if option < 0 {
 			return c.noted(req, resp, sent), err
 		}
-		c.refused[option].Store(true)
+		c.refused.add(option, sent)
 		if req.OnSend == nil {
 			continue
 		}
@@ -80,6 +101,9 @@ func (c *Caller) Generate(ctx context.Context, req *model.Request,
 func (c *Caller) noted(req *model.Request, resp *model.Response, sent Options) *model.Response {
 	if resp != nil && req.Temperature != nil && sent.Temperature == nil {
 		resp.Notes = append(resp.Notes, model.NoteNoTemperature)
+	}
+	if resp != nil && req.Schema != nil && sent.Schema == nil && !c.NoSchema {
+		resp.Notes = append(resp.Notes, model.NoteNoSchema)
 	}
 	return resp
 }
