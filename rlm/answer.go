@@ -42,7 +42,7 @@ func (a *attempt) answer(ctx context.Context, position int, notes []string) erro
 			again.Prompt += feedback
 			text, data, err := a.askWhole(ctx, position, by, &again)
 			if err == nil {
-				text = a.cited(by, req.Documents, text, &data)
+				text = a.cited(by, req, text, &data)
 			}
 			return text, data, err
 		}})

@@ -27,14 +27,15 @@ func (a *attempt) asksForQuotes(m *asked, docs []model.Document) bool {
 // cited adds to the data of an answer the places it rests on: its quotes, checked against
 // the documents, and what was read for it. It returns the answer without the quotes.
 // Data of a model that ranks passages has citations already.
-func (a *attempt) cited(m *asked, docs []model.Document, text string, data *Data) string {
+func (a *attempt) cited(m *asked, req *model.Request, text string, data *Data) string {
+	docs := req.Documents
 	if m.ranked {
 		return text
 	}
 	if a.asksForQuotes(m, docs) && data.Structured == nil {
 		var quotes []model.Citation
 		var dropped int
-		text, quotes, dropped = quote.Apply(text, docs)
+		text, quotes, dropped = quote.Apply(text, req.Prompt, docs)
 		data.Citations, data.QuotesDropped = append(data.Citations, quotes...), data.QuotesDropped+dropped
 	}
 	if strings.TrimSpace(text) != nothingHere {

@@ -138,7 +138,7 @@ func (h *hunt) lastPaid(reply int) bool {
 func (h *hunt) answer(text string, replies int) (string, Data, error) {
 	shown := h.s.Shown()
 	d := &h.data
-	text, d.Citations, d.QuotesDropped = quote.Apply(text, shown)
+	text, d.Citations, d.QuotesDropped = quote.Apply(text, h.a.prompt(), shown)
 	d.Citations = append(d.Citations, readPlaces(shown)...)
 	d.limitCitations()
 	files := make(map[string]bool)

@@ -16,8 +16,10 @@ import (
 // Apply separates the quotes of a reply from its answer and checks them against the
 // documents. Citations are the quotes found, each once, with the text and the lines as
 // they are in a document. In the answer, the marks of these name their places, see
-// [Reference]; those of quotes that are not found are removed. Dropped counts these.
-func Apply(reply string, docs []model.Document) (answer string, citations []model.Citation, dropped int) {
+// [Reference]; those of quotes that are not found are removed, and those without a
+// definition, unless they are in code or in prompt, which can have references of other
+// answers. Dropped counts these quotes and marks.
+func Apply(reply, prompt string, docs []model.Document) (answer string, citations []model.Citation, dropped int) {
 	answer, quotes := Parse(reply)
 	at := make(map[string]string, len(quotes)) // by label; "" for a dropped quote
 	seen := make(map[model.Citation]bool)
@@ -41,11 +43,11 @@ func Apply(reply string, docs []model.Document) (answer string, citations []mode
 			citations = append(citations, c)
 		}
 	}
-	answer = replaceMarks(answer, func(label string) (string, bool) {
-		to, ok := at[label]
-		return to, ok
+	answer, undefined := replaceMarks(answer, at, func(mark string) bool {
+		_, start, _ := ParsePlace(mark[len("[^") : len(mark)-1])
+		return start > 0 && strings.Contains(prompt, mark)
 	})
-	return answer, citations, dropped
+	return answer, citations, dropped + undefined
 }
 
 // Reference is the mark of a citation in the answers of parts, which can be merged with

@@ -52,10 +52,9 @@ type Quote struct {
 	Text       string
 }
 
-// definition begins the definition of a footnote, mark is a footnote in a text.
+// definition begins the definition of a footnote.
 var (
 	definition = lazyregexp.New(`^ {0,3}\[\^([^\]\s]{1,40})\]:[ \t]*(.*)$`)
-	mark       = lazyregexp.New(`[ \t]?\[\^([^\]\s]{1,40})\]`)
 	place      = lazyregexp.New(`^(.*?)(?::|,?\s+lines?\s+)L?(\d{1,9})(?:\s*(?:-|–|to)\s*L?(\d{1,9}))?$`)
 )
 
@@ -109,20 +108,4 @@ func quoted(lines []string, at int) (text string, next int) {
 		return "", at
 	}
 	return strings.Join(out, "\n"), next
-}
-
-// replaceMarks replaces each footnote mark for whose label to returns true. A mark that
-// becomes empty is removed with the blank before it.
-func replaceMarks(text string, to func(label string) (string, bool)) string {
-	return mark().ReplaceAllStringFunc(text, func(found string) string {
-		at := strings.IndexByte(found, '[')
-		with, ok := to(found[at+2 : len(found)-1])
-		switch {
-		case !ok:
-			return found
-		case with == "":
-			return ""
-		}
-		return found[:at] + with
-	})
 }

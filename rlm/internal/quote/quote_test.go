@@ -49,12 +49,18 @@ func TestApply(t *testing.T) {
 			"Sure, and [^src/a.go:10-10].", []place{{"src/a.go", 10, 10, "func a() {"}}, 1},
 		{"a definition without lines", "Sure[^1].\n[^1]: src/a.go:10", "Sure.", nil, 1},
 		{"nothing but marks", "Sure[^1].\n[^1]: src/a.go:13\n> }", "Sure.", nil, 1},
-		{"marks that nothing defines", "A class [^a-z] and m[1].", "A class [^a-z] and m[1].", nil, 0},
+		{"what is no mark", `A class [^a-z], [^\s_] and m[1].`, `A class [^a-z], [^\s_] and m[1].`, nil, 0},
+		{"marks without a definition", "One [^1], two[^9] [^note].\n[^2]: src/a.go:10\n> func a() {",
+			"One, two.", []place{{"src/a.go", 10, 10, "func a() {"}}, 3},
+		{"marks without a definition in code", "`a[^1]` [^1]\n```go\nb[^1]\n```\n[^1] ``c`[^1]`` `[^1]\n~~~\n[^1]",
+			"`a[^1]`\n```go\nb[^1]\n```\n ``c`[^1]`` `\n~~~\n[^1]", nil, 3},
+		{"references that the model wrote", "One [^src/b c.md:1-1], [^app/[id].ts:1-2], but [^src/a.go:1-2] was shown.",
+			"One,, but [^src/a.go:1-2] was shown.", nil, 2},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			answer, found, dropped := quote.Apply(c.reply, docs())
+			answer, found, dropped := quote.Apply(c.reply, "earlier: [^src/a.go:1-2] [^9]", docs())
 			var got []place
 			for _, f := range found {
 				got = append(got, place{f.File, f.StartLine, f.EndLine, f.Text})
@@ -69,7 +75,7 @@ func TestApply(t *testing.T) {
 func TestNumber(t *testing.T) {
 	t.Parallel()
 	answer, found, _ := quote.Apply("B[^2] and A[^1], B[^2]\n[^1]: src/a.go:10\n> func a() {\n"+
-		"[^2]: src/a.go:90\n> func b() {\n[^3]: src/b c.md:1\n> # Title", docs())
+		"[^2]: src/a.go:90\n> func b() {\n[^3]: src/b c.md:1\n> # Title", "", docs())
 	read := model.Citation{Kind: model.CitedRead, File: "z", StartLine: 1, EndLine: 1}
 	text, sorted := quote.Number(answer, append([]model.Citation{read}, found...))
 	var order []string
@@ -138,7 +144,7 @@ func TestQuotesAreInTheText(t *testing.T) {
 			}
 			fmt.Fprintf(&reply, "\n[^%d]: %s:%d\n> %s\n", i+1, d.File, r.IntN(60), strings.ReplaceAll(part, "\n", "\n> "))
 		}
-		answer, found, dropped := quote.Apply(reply.String(), in)
+		answer, found, dropped := quote.Apply(reply.String(), "", in)
 		requireInText(t, in, found)
 		if len(found)+dropped > 3 {
 			t.Fatalf("%d quotes, %d dropped: %q", len(found), dropped, answer)
@@ -155,7 +161,7 @@ func FuzzApply(f *testing.F) {
 	f.Add("[^1]: \"src/b c.md\" lines 3-4\n\n> The lease   is\n[^1]: :9-\n>\n[^]: x\n> y")
 	f.Add("[^x]: a:99999999999999999999\n> return x\r\n> }")
 	f.Fuzz(func(t *testing.T, reply string) {
-		answer, found, dropped := quote.Apply(reply, docs())
+		answer, found, dropped := quote.Apply(reply, "", docs())
 		requireInText(t, docs(), found)
 		if len(found) > quote.MaxQuotes || dropped < 0 {
 			t.Errorf("%d quotes, %d dropped", len(found), dropped)
