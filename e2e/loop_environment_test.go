@@ -10,18 +10,18 @@ import (
 func TestLoopNamesMissingVariables(t *testing.T) {
 	t.Parallel()
 	w := newWorkplace(t)
-	w.write("check.sh", `if [ "$DATABASE_URL" ]; then echo "ok 1 - a"; else echo "# DATABASE_URL is not set"
+	w.write("check.sh", `if [ "$SERVICE_HOST" ]; then echo "ok 1 - a"; else echo "# SERVICE_HOST is not set"
 echo "not ok 1 - a"; bad=1; fi; echo 1..1; exit ${bad:-0}
 `)
 	w.write("agent.sh", "cat > ../told; echo $$ > work")
-	env := []string{"DATABASE_URL=hunter2", "OTHER_URL=hunter2"}
+	env := []string{"SERVICE_HOST=hunter2", "OTHER_URL=hunter2"}
 	const run = "perdure loop run x --until 'sh check.sh' --agent 'exec:sh agent.sh' --no-wait "
-	const hint = "the output of the check names variables that checks do not get: DATABASE_URL; " +
-		"`--env DATABASE_URL` passes them"
+	const hint = "the output of the check names variables that checks do not get: SERVICE_HOST; " +
+		"`--env SERVICE_HOST` passes them"
 	out, errs, status := w.try(run+"--max-iterations 1", env...)
 	wantSaid(t, errs, status, 1, "baseline: "+hint)
 	wantSaid(t, out, status, 1, "after 1 iteration, which is the limit; "+hint)
-	out, errs, status = w.try("perdure loop resume --no-wait --max-iterations 2 --env DATABASE_URL", env...)
+	out, errs, status = w.try("perdure loop resume --no-wait --max-iterations 2 --env SERVICE_HOST", env...)
 	wantSaid(t, out+errs, status, 0, "completed: the check passes after iteration 2")
 
 	w.write("agent.sh", "echo 'HONEST EXIT: it is not set'")
@@ -29,6 +29,28 @@ echo "not ok 1 - a"; bad=1; fi; echo 1..1; exit ${bad:-0}
 	wantSaid(t, out+errs, status, 6, "the agent reports that the task cannot be done", "- "+hint)
 	if found, errs, _ := w.try("grep -rl hunter2 .perdure"); found != "" || errs != "" {
 		t.Errorf("values of the environment are in %s%s", found, errs)
+	}
+}
+
+// TestLoopNamesSecretVariables: for variables whose names look like secrets there is no command
+// that passes them, because the agent can control the output that names them.
+func TestLoopNamesSecretVariables(t *testing.T) {
+	t.Parallel()
+	w := newWorkplace(t)
+	w.write("check.sh", "echo \"AWS_SECRET_ACCESS_KEY, $1 is not set\"; exit 1\n")
+	w.write("agent.sh", "echo $$ > work")
+	env := []string{"AWS_SECRET_ACCESS_KEY=hunter2", "SERVICE_HOST=here"}
+	const named = "the output of the check names variables that checks do not get: AWS_SECRET_ACCESS_KEY"
+	const why = "; names of secrets: AWS_SECRET_ACCESS_KEY, which code of the agent could read in a check"
+	for name, want := range map[string]string{"IT": named + why,
+		"SERVICE_HOST": named + ", SERVICE_HOST; `--env SERVICE_HOST` passes them" + why} {
+		out, errs, status := w.try("perdure loop run x --until 'sh check.sh "+name+"' --agent 'exec:sh agent.sh' --no-wait "+
+			"--max-iterations 1", env...)
+		wantSaid(t, errs, status, 1, "baseline: "+want)
+		wantSaid(t, out, status, 1, want)
+		if strings.Contains(out+errs, "--env AWS") {
+			t.Errorf("the output recommends to pass a secret:\n%s%s", out, errs)
+		}
 	}
 }
 

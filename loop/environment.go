@@ -50,7 +50,8 @@ func (r *run) noteUnset() {
 }
 
 // missing returns a sentence about the variables that a failing check does not get and that its
-// output names; empty if there are none.
+// output names; empty if there are none. The agent can control the output, so the sentence has
+// no command that passes a secret.
 func (r *run) missing(c *state.Check) string {
 	if c.Passed {
 		return ""
@@ -61,8 +62,16 @@ func (r *run) missing(c *state.Check) string {
 		return ""
 	}
 	names = names[:min(len(names), maxShown)]
-	return fmt.Sprintf("the output of the check names variables that checks do not get: %s; `--env %s` passes them",
-		strings.Join(names, ", "), strings.Join(names, ","))
+	text := "the output of the check names variables that checks do not get: " + strings.Join(names, ", ")
+	secrets := environ.Secrets(names)
+	passable := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(secrets, name) })
+	if len(passable) > 0 {
+		text += fmt.Sprintf("; `--env %s` passes them", strings.Join(passable, ","))
+	}
+	if len(secrets) > 0 {
+		text += "; names of secrets: " + strings.Join(secrets, ", ") + ", which code of the agent could read in a check"
+	}
+	return text
 }
 
 // withMissing adds the variables that the check of the last iteration misses to the reason for

@@ -152,7 +152,7 @@ func nameOf(v string) string {
 // LikelyNeeded returns at most limit of the names that most likely hold a secret, or that
 // programs most likely need, secrets first.
 func LikelyNeeded(names []string, limit int) []string {
-	found := slices.Concat(having(names, secretWords()), having(names, neededWords()))
+	found := slices.Concat(Secrets(names), having(names, neededWords()))
 	var first []string
 	for _, name := range found {
 		if len(first) < limit && !slices.Contains(first, name) {
@@ -161,6 +161,9 @@ func LikelyNeeded(names []string, limit int) []string {
 	}
 	return first
 }
+
+// Secrets returns those of the names that look like names of secrets.
+func Secrets(names []string) []string { return having(names, secretWords()) }
 
 // having returns the names of which a part between underscores is one of the words.
 func having(names, words []string) []string {

@@ -104,6 +104,14 @@ func TestLikelyNeeded(t *testing.T) {
 	}
 }
 
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	got := Secrets([]string{"AWS_SECRET_ACCESS_KEY", "SERVICE_HOST", "DATABASE_URL", "GITHUB_TOKEN", "PYTHONPATH"})
+	if want := []string{"AWS_SECRET_ACCESS_KEY", "DATABASE_URL", "GITHUB_TOKEN"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestUnset: patterns that match no variable are returned.
 func TestUnset(t *testing.T) {
 	t.Parallel()
