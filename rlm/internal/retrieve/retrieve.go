@@ -101,13 +101,15 @@ func (r Request) String() string {
 
 // Reply is a reply of a model.
 type Reply struct {
-	// Answered is set if the reply is an answer, which is Answer.
+	// Answered is set if the reply is an answer.
 	Answered bool
-	Answer   string
+	// Answer is the answer, also that behind requests, see Early.
+	Answer string
 	// Requests are those that are carried out; MoreRequests counts the others.
 	Requests     []Request
 	MoreRequests int
-	// Early is set if an answer was in the same reply, behind requests: it is ignored.
+	// Early is set if an answer was in the same reply, behind requests: it counts only in
+	// the last reply.
 	Early bool
 	// Problem says what is wrong with a reply that is neither; empty for others.
 	Problem string
@@ -124,10 +126,10 @@ func (l Limits) Parse(text string) Reply {
 		line, rest, _ = strings.Cut(rest, "\n")
 		word, argument := keyword(line)
 		if word == answer {
+			r.Answer = strings.TrimSpace(strings.TrimSpace(argument) + "\n" + rest)
 			if r.Early = len(r.Requests) > 0; r.Early {
 				return r
 			}
-			r.Answer = strings.TrimSpace(strings.TrimSpace(argument) + "\n" + rest)
 			r.Answered = r.Answer != ""
 			if !r.Answered {
 				r.Problem = "the answer is empty"
@@ -165,18 +167,13 @@ func (l Limits) Parse(text string) Reply {
 func (l Limits) LastAnswer(text string) (last string, ok bool) {
 	r := l.Parse(text)
 	switch {
-	case r.Answered:
-		return r.Answer, true
-	case r.Early:
-		_, after, _ := strings.Cut(text, "\n"+answer)
-		_, after, _ = strings.Cut(after, "\n")
-		after = strings.TrimSpace(after)
-		return after, after != ""
+	case r.Answered, r.Early:
+		return r.Answer, r.Answer != ""
 	case len(r.Requests) > 0:
 		return "", false
 	}
 	last = strings.TrimSpace(text)
-	if last == answer {
+	if word, argument := keyword(last); word == answer && argument == "" {
 		return "", false
 	}
 	return last, last != ""

@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 		"READ a.go:7-":                  {Requests: []retrieve.Request{read("a.go", 7, 0)}},
 		"ANSWER\nIt is.\nSEARCH x":      {Answered: true, Answer: "It is.\nSEARCH x"},
 		"**ANSWER:** It is.":            {Answered: true, Answer: "It is."},
-		"SEARCH x\nANSWER\nIt is.":      {Requests: []retrieve.Request{search("x")}, Early: true},
+		"SEARCH x\nANSWER\nIt is.":      {Requests: []retrieve.Request{search("x")}, Early: true, Answer: "It is."},
 		"It is.[^1]\n[^1]: a.go:1\n> x": {Answered: true, Answer: "It is.[^1]\n[^1]: a.go:1\n> x"},
 		"ANSWER It is.":                 {Answered: true, Answer: "It is."},
 		"SEARCHING\nANSWERED":           {Problem: "no line begins with SEARCH, LIST, READ or ANSWER"},
@@ -55,6 +55,8 @@ func TestLastAnswer(t *testing.T) {
 	limits := retrieve.DefaultLimits(12)
 	for text, want := range map[string]string{
 		"ANSWER\nyes": "yes", "yes": "yes", "SEARCH x": "", "SEARCH x\nANSWER\nyes": "yes", "ANSWER": "", " ": "",
+		"SEARCH x\nANSWER yes": "yes", "SEARCH x\n**ANSWER**\nyes": "yes", "SEARCH x\n- ANSWER: yes\nno": "yes\nno",
+		"SEARCH x\n**ANSWER**": "", "**ANSWER**": "",
 	} {
 		if got, ok := limits.LastAnswer(text); got != want || ok != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, ok)
