@@ -156,6 +156,22 @@ func TestQuotesAreInTheText(t *testing.T) {
 	}
 }
 
+// The time to find a quote is linear in the text: each of these takes half a minute, if
+// the words are compared at each place.
+func TestQuotesOfRepeatedWords(t *testing.T) {
+	t.Parallel()
+	in := []model.Document{{File: "a", StartLine: 1, Text: strings.Repeat("a ", 500_000) + "\n\na  c"}}
+	var reply strings.Builder
+	for i := range quote.MaxQuotes - 1 {
+		fmt.Fprintf(&reply, "[^%d]: a:1\n> %sb\n", i, strings.Repeat("a  ", 2600))
+	}
+	reply.WriteString("[^c]: a:1\n> a a  a c\n")
+	_, found, dropped := quote.Apply(reply.String(), "", in)
+	if len(found) != 1 || dropped != quote.MaxQuotes-1 || found[0].Text != "a a \n\na  c" {
+		t.Errorf("%d dropped, found %+v", dropped, found)
+	}
+}
+
 func FuzzApply(f *testing.F) {
 	f.Add("It is one.[^1]\n\n[^1]: src/a.go:11-12\n> \tx := 1\n")
 	f.Add("[^1]: \"src/b c.md\" lines 3-4\n\n> The lease   is\n[^1]: :9-\n>\n[^]: x\n> y")

@@ -141,8 +141,9 @@ func (s *Session) Follow(ctx context.Context, reply int, r Reply) error {
 func (s *Session) Unsupported(reply int, text string) (problem bool) {
 	_, quotes := quote.Parse(text)
 	var wrong []string
-	for _, q := range quotes {
-		if _, ok := quote.Find(q, s.Shown()); !ok && len(wrong) < 10 {
+	index := quote.NewIndex(s.Shown())
+	for _, q := range quotes[:min(len(quotes), quote.MaxQuotes)] {
+		if _, ok := index.Find(q); !ok && len(wrong) < 10 {
 			wrong = append(wrong, "[^"+q.Label+"]")
 		}
 	}
