@@ -117,13 +117,14 @@ func (a *attempt) askShaped(ctx context.Context, q *question) (string, Data, err
 }
 
 // form makes the structured result of a task that was merged, or answered by a
-// model that only quotes. A text that is one already is taken as it is.
+// model that only quotes. A text that is one already is taken as it is; one among the
+// answers of several parts is not.
 func (a *attempt) form(ctx context.Context, text string, data *Data) (string, error) {
 	s := a.run.shape
 	if s == nil || !a.node.Whole || data.Structured != nil || len(a.node.Files) > 0 {
 		return text, nil // the children of a batch are whole, each by itself
 	}
-	if value, problems := s.Check(text); len(problems) == 0 {
+	if value, problems := s.CheckWhole(text); len(problems) == 0 {
 		data.Structured = value
 		return string(value), nil
 	}
@@ -168,7 +169,7 @@ func (a *attempt) reduceToForm(ctx context.Context, merge string, parts []part) 
 	if err != nil || !plain || a.run.shape == nil || !a.node.Whole || len(a.node.Files) > 0 || a.formable(text) {
 		return text, data, err
 	}
-	if _, problems := a.run.shape.Check(text); len(problems) == 0 {
+	if _, problems := a.run.shape.CheckWhole(text); len(problems) == 0 {
 		return text, data, nil
 	}
 	text, data, err = a.reduce(ctx, a.merger(MergeSummarize), parts)

@@ -89,6 +89,26 @@ func TestStructuredResultOfParts(t *testing.T) {
 }
 
 // TestStructuredBatch: in a batch each file has a result of its own.
+// Parts that answer in JSON of the schema are combined, too: the answer of one is not that of
+// all.
+func TestStructuredPartsAreCombined(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+  - {match: 'what was found', text: '{"city":"all","people":9}'}
+  - {match: 'line 0 ', text: '{"city":"first","people":1}'}
+  - {text: 'It also has {"city":"another","people":{{n}}} in it.', repeat: -1}`)
+	b := newBench(t, m)
+	tree := b.launch("Which city?", b.put(file{"f", numbered(300)}), M{"model": "openai:m", "chunk_tokens": 1000,
+		"schema": json.RawMessage(citySchema)})
+	got, root := b.finish(tree.ID, 1)
+	if s := structuredOf(t, &root); got.State != perdure.Completed || s != `{"city":"all","people":9}` {
+		t.Errorf("tree is %s, structured %q", got.State, s)
+	}
+	if n := server.Ledger().Totals().Started; n != len(b.leaves(tree.ID))+1 {
+		t.Errorf("%d requests for %d parts", n, len(b.leaves(tree.ID)))
+	}
+}
+
 func TestStructuredBatch(t *testing.T) {
 	t.Parallel()
 	server, m := endpoint(t, `replies:

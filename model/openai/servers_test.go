@@ -201,3 +201,16 @@ func TestOllamaCutsRequests(t *testing.T) {
 		}
 	}
 }
+
+// Usage that cannot be is estimated, as usage that is missing.
+func TestImplausibleUsage(t *testing.T) {
+	t.Parallel()
+	for _, usage := range []string{`{"prompt_tokens":-1,"completion_tokens":-1}`,
+		`{"prompt_tokens":1000000000000000000,"completion_tokens":1}`} {
+		got, err := ask(t, connect(t, says("application/json",
+			`{"choices":[{"message":{"content":"ok"},"finish_reason":"stop"}],"usage":`+usage+`}`)))
+		if err != nil || !got.Usage.Estimated || got.Usage.InputTokens <= 0 || got.Usage.InputTokens > 1000 {
+			t.Errorf("%s: %+v, %v", usage, got, err)
+		}
+	}
+}

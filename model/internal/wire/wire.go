@@ -206,7 +206,7 @@ func (c *Caller) Ask(ctx context.Context, req *model.Request, body any, sent int
 		resp, failed = a.Response(sent)
 	}
 	if failed != nil {
-		failed.Usage = a.Usage()
+		failed.Usage = plausible(a.Usage())
 		if failed.Usage == (model.Usage{}) && a.Text().Len() > 0 {
 			failed.Usage = estimated(sent, a.Text().Len())
 		}
@@ -237,6 +237,19 @@ func noteOverLimit(resp *model.Response, allowed int, cut bool) {
 	}
 }
 
+// maxReported is the most tokens that are believed of a report, so that sums do not overflow.
+const maxReported = 1 << 40
+
+// plausible returns a reported usage, or none if a figure in it is negative or too large.
+func plausible(u model.Usage) model.Usage {
+	for _, n := range [...]int64{u.InputTokens, u.OutputTokens, u.CachedTokens, u.CacheWriteTokens} {
+		if n < 0 || n > maxReported {
+			return model.Usage{}
+		}
+	}
+	return u
+}
+
 // estimated estimates the usage of a request and an answer from their lengths in bytes.
 func estimated(sent, read int) model.Usage {
 	return model.Usage{InputTokens: model.EstimateTokens(sent), OutputTokens: model.EstimateTokens(read), Estimated: true}
@@ -246,7 +259,7 @@ func estimated(sent, read int) model.Usage {
 // the request in bytes; usage that was not reported is estimated.
 func Response(text *model.Collector, sent int, u model.Usage) *model.Response {
 	answer, changed := text.Finish()
-	if u == (model.Usage{}) {
+	if u = plausible(u); u == (model.Usage{}) {
 		u = estimated(sent, len(answer))
 	}
 	resp := &model.Response{Text: answer, Usage: u, Tries: 1}

@@ -123,6 +123,14 @@ func (s *Shape) Check(reply string) (value json.RawMessage, problems []string) {
 	return raw, nil
 }
 
+// CheckWhole is [Shape.Check] for a text that has to be the value and nothing else.
+func (s *Shape) CheckWhole(text string) (value json.RawMessage, problems []string) {
+	if !json.Valid([]byte(text)) {
+		return nil, []string{"the text is not one JSON value"}
+	}
+	return s.Check(text)
+}
+
 // problems lists the faults of a value that the library refused.
 func (s *Shape) problems(doc any, err error) []string {
 	out := (&explainer{doc: s.doc}).faults(s.doc.root, doc)
