@@ -135,7 +135,7 @@ type Config struct {
 	// the model, else split; with a model that writes, search when split would
 	// take more than SearchAbove calls or more than the budget pays.
 	Planner string `json:"planner,omitempty"`
-	// PlannerReason, set by Launch, is why planner search was chosen.
+	// PlannerReason, set by Launch, is why planner search was chosen, or would have been.
 	PlannerReason string `json:"planner_reason,omitempty"`
 	// SearchAbove is the number of calls above which planner search is the default.
 	// Default: DefaultSearchAbove; NeverSearch: it never is. SearchReplies is how

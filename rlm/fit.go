@@ -156,9 +156,14 @@ func (p *planning) split(root *node, tokens, frame int64, fits bool) error {
 		return err
 	}
 	p.cfg.PlannerReason = ""
-	if why := p.preferSearch(parts, tokens); why != "" && p.useSearch(root) == nil {
-		p.cfg.Planner, p.cfg.PlannerReason = PlannerSearch, why
-		return nil
+	if why := p.preferSearch(parts, tokens); why != "" {
+		p.cfg.PlannerReason = why
+		err := p.useSearch(root)
+		if err == nil {
+			p.cfg.Planner = PlannerSearch
+			return nil
+		}
+		p.cfg.PlannerReason += ", but " + err.Error()
 	}
 	root.Chunks, root.Head = parts, p.head
 	if p.cfg.Batch {

@@ -59,8 +59,9 @@ type hunt struct {
 	data   Data
 	// spent is what the replies took, estimated from their text: the same each time.
 	spent model.Usage
-	// corrected is set after the model was asked for better quotes.
-	corrected bool
+	// corrected is set after the model was asked for better quotes, plain after a reply
+	// without a line of the protocol.
+	corrected, plain bool
 }
 
 // run asks until there is an answer.
@@ -85,6 +86,10 @@ func (h *hunt) run(ctx context.Context) (string, Data, error) {
 		if h.corrected = h.corrected || r.Answered; r.Answered {
 			continue
 		}
+		if h.plain && r.Plain { // the model does not use the protocol
+			return h.answer(strings.TrimSpace(text), reply)
+		}
+		h.plain = r.Plain
 		if err := h.s.Follow(ctx, reply, r); err != nil {
 			return "", Data{}, err
 		}

@@ -62,6 +62,19 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// A model that does not use the protocol is corrected once; then its reply is the answer.
+func TestSearchOfPlainReplies(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies: [{repeat: -1, text: "It is reply {{n}}."}]`)
+	b := newBench(t, m)
+	tree := b.launch("Where is the harbour light?", b.put(coast()...), searchConfig("openai:m"))
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Completed || root.Result != "It is reply 2." {
+		t.Errorf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+	}
+	b.asks(server, tree.ID, 2)
+}
+
 // Past the last reply only an answer is asked for.
 func TestSearchEnds(t *testing.T) {
 	t.Parallel()

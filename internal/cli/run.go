@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/handoff"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model/extract"
+	"github.com/perdure/perdure/rlm"
 )
 
 func (a *app) newRunCommand() *cobra.Command {
@@ -129,6 +130,7 @@ func modelOf(tree *perdure.Tree) string { return configOf(tree).Model }
 // treeConfig is what commands print of the configuration of a tree.
 type treeConfig struct {
 	Model         string `json:"model"`
+	Planner       string `json:"planner"`
 	PlannerReason string `json:"planner_reason"`
 }
 
@@ -145,8 +147,12 @@ func (a *app) notePlan(tree *perdure.Tree) {
 	if c.Model == extract.Name {
 		a.Note("model: builtin:extract, which quotes passages; --model selects a model that writes text")
 	}
-	if c.PlannerReason != "" {
+	switch {
+	case c.PlannerReason == "":
+	case c.Planner == rlm.PlannerSearch:
 		a.Note("planner: search, because %s; --planner split reads everything", c.PlannerReason)
+	default:
+		a.Note("planner: split: %s", c.PlannerReason)
 	}
 }
 

@@ -113,6 +113,8 @@ type Reply struct {
 	Early bool
 	// Problem says what is wrong with a reply that is neither; empty for others.
 	Problem string
+	// Plain is set if the reply has no line of the protocol: it can be an answer.
+	Plain bool
 }
 
 // Parse parses a reply. The first line with a request or ANSWER decides what it is. Other
@@ -157,7 +159,7 @@ func (l Limits) Parse(text string) Reply {
 		return Reply{Answered: true, Answer: strings.TrimSpace(text)}
 	}
 	if r.Problem == "" {
-		r.Problem = "no line begins with SEARCH, LIST, READ or ANSWER"
+		r.Plain, r.Problem = true, "no line begins with SEARCH, LIST, READ or ANSWER"
 	}
 	return r
 }
@@ -185,14 +187,17 @@ const decoration = " \t\r`*->#"
 // keyword returns the word that a line begins with if it is one of the protocol, and what
 // follows it.
 func keyword(line string) (word, argument string) {
-	bare := strings.Trim(strings.TrimLeft(line, decoration), " \t\r`*")
+	bare := strings.TrimLeft(line, decoration)
+	before := line[:len(line)-len(bare)]
+	stars := before[len(strings.TrimRight(before, "*")):] // of emphasis; others belong to a pattern
+	bare = strings.TrimSuffix(strings.TrimRight(bare, " \t\r`"), stars)
 	for _, w := range []string{Search, List, Read, answer} {
 		after, ok := strings.CutPrefix(bare, w)
 		if !ok {
 			continue
 		}
-		if text := strings.TrimLeft(after, " \t:*"); text == "" || text != after { // not a longer word
-			return w, text
+		if text := strings.TrimLeft(after, ":*"); text == "" || text != after || text[0] == ' ' || text[0] == '\t' {
+			return w, strings.Trim(text, " \t\r`") // not a longer word
 		}
 	}
 	return "", ""

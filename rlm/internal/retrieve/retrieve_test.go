@@ -20,6 +20,7 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	limits := retrieve.DefaultLimits(12)
 	search := func(q string) retrieve.Request { return retrieve.Request{Kind: retrieve.Search, Text: q} }
+	list := func(name string) retrieve.Request { return retrieve.Request{Kind: retrieve.List, Text: name} }
 	read := func(f string, from, to int) retrieve.Request {
 		return retrieve.Request{Kind: retrieve.Read, Text: f, Start: from, End: to}
 	}
@@ -35,10 +36,12 @@ func TestParse(t *testing.T) {
 		"SEARCH x\nANSWER\nIt is.":      {Requests: []retrieve.Request{search("x")}, Early: true, Answer: "It is."},
 		"It is.[^1]\n[^1]: a.go:1\n> x": {Answered: true, Answer: "It is.[^1]\n[^1]: a.go:1\n> x"},
 		"ANSWER It is.":                 {Answered: true, Answer: "It is."},
-		"SEARCHING\nANSWERED":           {Problem: "no line begins with SEARCH, LIST, READ or ANSWER"},
-		"":                              {Problem: "no line begins with SEARCH, LIST, READ or ANSWER"},
-		"ANSWER":                        {Problem: "the answer is empty"},
-		"SEARCH":                        {Problem: "SEARCH has no argument; write for example: SEARCH lease renewal"},
+		"SEARCHING\nANSWERED":           {Plain: true, Problem: "no line begins with SEARCH, LIST, READ or ANSWER"},
+		"":                              {Plain: true, Problem: "no line begins with SEARCH, LIST, READ or ANSWER"},
+		"LIST **/*_test.go\nLIST *.go\n- **LIST src/***\n**LIST:** src/*\n* LIST src/*": {Requests: []retrieve.Request{
+			list("**/*_test.go"), list("*.go"), list("src/*"), list("src/*")}, MoreRequests: 1},
+		"ANSWER": {Problem: "the answer is empty"},
+		"SEARCH": {Problem: "SEARCH has no argument; write for example: SEARCH lease renewal"},
 		"SEARCH a\nSEARCH b\nSEARCH c\nSEARCH d\nSEARCH e": {Requests: []retrieve.Request{search("a"), search("b"),
 			search("c"), search("d")}, MoreRequests: 1},
 		"SEARCH " + strings.Repeat("x", 401): {Problem: "the query has 401 bytes, the limit is 400: " +
