@@ -184,7 +184,7 @@ const (
 		AND state = ` + sqldb.SQLCallCompleted + ` AND position = $5 ORDER BY attempt DESC LIMIT 1`
 )
 
-// earlier reads the journal of the attempts before a reopened task was reopened.
+// earlier reads the journal of the earlier attempts whose calls were kept.
 func (c *beginCall) earlier(ctx context.Context, b *batch) (found bool, err error) {
 	l := c.l
 	if l.replays == 0 || l.replays >= int64(l.Task.Attempts) {

@@ -367,7 +367,7 @@ func (m *model) fail(l *mLease, f perdure.Failure) string {
 	}
 	t := l.task
 	t.result, t.data, t.err = "", "", &perdure.TaskError{Kind: f.Kind, Message: f.Message}
-	t.keepCalls(f.KeepCalls && (t.replays > 0 || !f.Retry || t.attempt >= t.max))
+	t.keepCalls(f.KeepCalls)
 	if f.Retry && t.attempt < t.max {
 		m.closeCalls(t, 1<<62)
 		t.state, t.session, t.ready, t.delayed = perdure.Queued, nil, true, f.After > 0

@@ -35,7 +35,7 @@ type Failure struct {
 	// Retry requests another attempt if any are left, not before After.
 	Retry bool
 	After time.Duration
-	// KeepCalls is [Result].KeepCalls of a failure.
+	// KeepCalls is [Result].KeepCalls of a failure. It holds for another attempt, too.
 	KeepCalls bool
 }
 
@@ -245,7 +245,7 @@ func (c *fail) apply(ctx context.Context, b *batch) error {
 	c.retried = false
 	if c.f.Retry {
 		n, err := b.tx.Exec(ctx, sqlRetry, id, l.fence, b.now, b.now+c.f.After.Microseconds(),
-			l.replaysAfter(c.f.KeepCalls && l.replays > 0))
+			l.replaysAfter(c.f.KeepCalls))
 		if err != nil {
 			return err
 		}

@@ -170,6 +170,26 @@ func TestRetriedSearchKeepsReplies(t *testing.T) {
 	}
 }
 
+// An attempt of a search after one that a server in trouble ended uses its replies.
+func TestSearchAttemptsShareReplies(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, `replies:
+- {match: 'passages for .two.', status: 503, message: busy, repeat: 1}
+- {match: 'passages for .two.', text: "ANSWER\nDone. [^1]\n[^1]: chart/lights.txt:1\n> Lights of the coast."}
+- {match: 'passages for .one.', text: "SEARCH two"}
+- {text: "SEARCH one"}`)
+	b := newBench(t, m)
+	config := searchConfig("openai:m")
+	config["call_retries"], config["max_attempts"] = 0, 3
+	tree := b.launch("Where is the harbour light?", b.put(coast()...), config)
+	if _, root := b.finish(tree.ID, 1); root.Result != "Done. [^1]" || root.Attempts != 2 {
+		t.Errorf("attempt %d has the result %q, %+v", root.Attempts, root.Result, root.Error)
+	}
+	if n := server.Ledger().Totals().Started; n != 4 {
+		t.Errorf("%d requests, want 4: each search once, the refused one, and the answer", n)
+	}
+}
+
 // A search whose last reply is no answer is made again when it is retried.
 func TestSearchWithoutAnswer(t *testing.T) {
 	t.Parallel()
