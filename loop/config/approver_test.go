@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/perdure/perdure"
@@ -37,5 +38,17 @@ func TestResumeKeepsApprover(t *testing.T) {
 	}
 	if _, err := config.Parse([]byte(`{"task":"t","until":"true","workspace":"/w","agent":"a","approver":"me"}`)); err == nil {
 		t.Error("an unknown approver is taken")
+	}
+}
+
+// Variables that a resume names are added to those of the loop; an empty list removes all.
+func TestResumeAddsVariables(t *testing.T) {
+	t.Parallel()
+	old := config.Config{Task: "t", Workspace: t.TempDir(), Agent: "exec:true", Until: "true", Env: []string{"A", "B"}}
+	for given, want := range map[string][]string{`{"env":["C","A"]}`: {"A", "B", "C"}, `{"env":[]}`: nil, `{}`: {"A", "B"}} {
+		next, _, err := config.Resumed(&old, &record.ResumeRequest{Config: json.RawMessage(given)})
+		if err != nil || !slices.Equal(next.Env, want) {
+			t.Errorf("%s: %v, %v, want %v", given, next.Env, err, want)
+		}
 	}
 }

@@ -35,6 +35,11 @@ func Resumed(old *Config, req *record.ResumeRequest) (next Config, kept []record
 	if err != nil {
 		return next, nil, fmt.Errorf("config: %w", err)
 	}
+	if slices.Contains(asked, "env") && len(next.Env) > 0 { // further ones; an empty list removes all
+		next.Env = slices.Concat(old.Env, slices.DeleteFunc(next.Env, func(name string) bool {
+			return slices.Contains(old.Env, name)
+		}))
+	}
 	set := Config{}
 	said, err := set.Overlay(req.Settings)
 	if err != nil {
