@@ -169,8 +169,8 @@ func (o *reopenTree) apply(ctx context.Context, b *batch) error {
 	if spec.Limits != nil {
 		st.limits, st.rawLimits = *spec.Limits, ""
 	}
-	const budgets = 3<<(2*limitCalls) | 3<<(2*limitTokens) | 3<<(2*limitCost) | 3<<(2*limitWall)
-	st.warned &^= budgets
+	const raisable = 3<<(2*limitNodes) | 3<<(2*limitCalls) | 3<<(2*limitTokens) | 3<<(2*limitCost) | 3<<(2*limitWall)
+	st.warned &^= raisable
 	b.event(st.tree, 0, EventTreeReopened, o.eventData(st))
 	return set.apply(ctx)
 }

@@ -133,6 +133,37 @@ func mergeOf(all ...M) M {
 	return out
 }
 
+// TestResumeAfterTheNodeLimit: parts that could not be divided within the limit of tasks are
+// done after resume with a higher one. Each reopening reports the limit again.
+func TestResumeAfterTheNodeLimit(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, models{"mock:m": script(t, fmt.Sprintf(limited, 1200))})
+	tree := b.launch("Read.", b.put(file{"text.txt", numbered(800)}),
+		M{"model": "mock:m", "chunk_tokens": 4000, "overlap_tokens": -1, "max_nodes": 4})
+	exceeded := func(want int) {
+		t.Helper()
+		got, root := b.finish(tree.ID, 1)
+		if got.State != perdure.Partial && got.State != perdure.Failed {
+			t.Fatalf("within the limit the tree is %s: %+v", got.State, root.Error)
+		}
+		if n := b.events(tree.ID)[perdure.EventBudgetExceeded]; n != want {
+			t.Errorf("%d events of the limit, want %d", n, want)
+		}
+	}
+	exceeded(1)
+	_, err := b.resume(tree.ID, M{"max_nodes": 5})
+	b.ok(err)
+	exceeded(2)
+	b.resumed(tree.ID, M{"max_nodes": 100})
+	p, err := b.store.Progress(t.Context(), tree.ID)
+	b.ok(err)
+	for _, use := range p.Limits {
+		if use.Limit == "nodes" && (use.Value != 100 || use.Exceeded) {
+			t.Errorf("after resume the limit is %+v", use)
+		}
+	}
+}
+
 // TestResumeArithmetic: a limit that pays for no missing part is refused with the numbers,
 // and changes nothing.
 func TestResumeArithmetic(t *testing.T) {

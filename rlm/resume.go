@@ -19,6 +19,8 @@ type Changes struct {
 	BudgetTokens *int64    `json:"budget_tokens,omitempty"`
 	BudgetCalls  *int64    `json:"budget_calls,omitempty"`
 	Timeout      *Duration `json:"timeout,omitempty"`
+	// MaxNodes is the most tasks of the tree, existing ones included; 0 is DefaultMaxNodes.
+	MaxNodes *int64 `json:"max_nodes,omitempty"`
 	// Model answers the requests that are made from now on. It replaces SubModel too if
 	// that was the same model and is not given.
 	Model    *string `json:"model,omitempty"`
@@ -110,6 +112,7 @@ func (c *Changes) apply(cfg Config) (Config, error) {
 	set(&cfg.BudgetTokens, c.BudgetTokens)
 	set(&cfg.BudgetCalls, c.BudgetCalls)
 	set(&cfg.Timeout, c.Timeout)
+	set(&cfg.MaxNodes, c.MaxNodes)
 	set(&cfg.MaxAttempts, c.MaxAttempts)
 	raw, err := encode("configuration", cfg)
 	if err != nil {

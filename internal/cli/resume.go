@@ -58,7 +58,8 @@ func (a *app) newResumeCommand() *cobra.Command {
 	a.changeFlags(cmd, &timeout)
 	env.SettingFlags(cmd, "concurrency")
 	a.JSONFlag(cmd)
-	env.GroupFlags(cmd, env.FlagGroup{Title: "Limits of the tree", Flags: "budget-usd budget-tokens budget-calls timeout"},
+	env.GroupFlags(cmd,
+		env.FlagGroup{Title: "Limits of the tree", Flags: "budget-usd budget-tokens budget-calls timeout max-nodes"},
 		env.FlagGroup{Title: "Model of new requests", Flags: "model sub-model base-url max-attempts"},
 		env.FlagGroup{Title: "Other", Flags: "concurrency json trust"})
 	return cmd
@@ -66,7 +67,8 @@ func (a *app) newResumeCommand() *cobra.Command {
 
 // changeSettings returns the settings with flags that change a tree.
 func changeSettings() []string {
-	return []string{"model", "sub_model", "base_url", "max_attempts", "budget_usd", "budget_tokens", "budget_calls"}
+	return []string{"model", "sub_model", "base_url", "max_attempts", "budget_usd", "budget_tokens", "budget_calls",
+		"max_nodes"}
 }
 
 // changeFlags adds the flags that change a tree when it is resumed.
@@ -88,7 +90,8 @@ func (a *app) changes(cmd *cobra.Command, l *config.Loaded, timeout string) (jso
 	given := make(map[string]any)
 	for name, value := range map[string]any{"model": a.anchor(l.Model), "sub_model": a.anchor(l.SubModel),
 		"base_url": a.baseURL(l), "max_attempts": l.MaxAttempts, "budget_usd": l.BudgetUSD,
-		"budget_tokens": l.BudgetTokens, "budget_calls": l.BudgetCalls, "timeout": rlm.Duration(limit)} {
+		"budget_tokens": l.BudgetTokens, "budget_calls": l.BudgetCalls, "max_nodes": l.MaxNodes,
+		"timeout": rlm.Duration(limit)} {
 		if cmd.Flags().Changed(strings.ReplaceAll(name, "_", "-")) {
 			given[name] = value
 		}

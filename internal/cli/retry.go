@@ -51,7 +51,7 @@ func (a *app) newRetryCommand() *cobra.Command {
 	a.JSONFlag(cmd)
 	env.GroupFlags(cmd, env.FlagGroup{Title: "Retry", Flags: "missing json"},
 		env.FlagGroup{Title: "With --missing", Flags: strings.Join([]string{"budget-usd budget-tokens budget-calls timeout",
-			"model sub-model base-url max-attempts"}, " ")})
+			"max-nodes model sub-model base-url max-attempts"}, " ")})
 	return cmd
 }
 
