@@ -72,7 +72,7 @@ func (v *view) outlineRow(ctx context.Context, p part) (client.ReportRow, error)
 		row.Task, row.Parent, row.Depth, row.Position = perdure.TaskID(first.id), perdure.TaskID(first.parent),
 			first.depth, -1
 		row.To = perdure.TaskID(p.tasks[len(p.tasks)-1].id)
-		row.Partial, row.Skipped, row.Error = first.partial, first.skipped, first.why
+		row.Partial, row.Skipped, row.Error = shared(p.tasks)
 	}
 	var sum sumUp
 	for _, t := range p.tasks {
@@ -86,6 +86,18 @@ func (v *view) outlineRow(ctx context.Context, p part) (client.ReportRow, error)
 	}
 	row.State, row.Folded, row.Below = sum.state, int64(len(p.tasks)), sum.tasks-int64(len(p.tasks))
 	return row, nil
+}
+
+// shared returns the marks and the error that all tasks of a row have.
+func shared(tasks []*task) (partial, skipped bool, why *perdure.TaskError) {
+	partial, skipped, why = tasks[0].partial, tasks[0].skipped, tasks[0].why
+	for _, t := range tasks[1:] {
+		partial, skipped = partial && t.partial, skipped && t.skipped
+		if why != nil && (t.why == nil || *t.why != *why) {
+			why = nil
+		}
+	}
+	return partial, skipped, why
 }
 
 // sumUp adds tasks, with what is below them, to a row that stands for them.

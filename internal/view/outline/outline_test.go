@@ -100,6 +100,34 @@ func TestOutlineStandsForAll(t *testing.T) {
 	})
 }
 
+// TestOutlineRestIsUnlike: a row that joins unlike siblings has only the marks and the error that
+// all of them have.
+func TestOutlineRestIsUnlike(t *testing.T) {
+	t.Parallel()
+	boom, other := perdure.TaskError{Kind: "model", Message: "boom"}, perdure.TaskError{Kind: "model", Message: "other"}
+	failed := func(why perdure.TaskError) *task { return &task{state: perdure.Failed, why: &why} }
+	lacks := &task{state: perdure.Completed, partial: true, skipped: true}
+	for name, test := range map[string]struct {
+		tasks []*task
+		mark  bool
+		why   *perdure.TaskError
+	}{
+		"alike":            {[]*task{failed(boom), failed(boom)}, false, &boom},
+		"unlike errors":    {[]*task{failed(boom), failed(other)}, false, nil},
+		"first failed":     {[]*task{failed(boom), {state: perdure.Completed}}, false, nil},
+		"last failed":      {[]*task{{state: perdure.Completed}, failed(boom)}, false, nil},
+		"all marked":       {[]*task{lacks, lacks}, true, nil},
+		"only first":       {[]*task{lacks, {state: perdure.Completed}}, false, nil},
+		"first and failed": {[]*task{lacks, failed(boom)}, false, nil},
+	} {
+		row, err := (&view{}).outlineRow(t.Context(), part{level: 1, tasks: test.tasks, whole: true})
+		if err != nil || row.Partial != test.mark || row.Skipped != test.mark || (row.Error == nil) != (test.why == nil) ||
+			row.Error != nil && *row.Error != *test.why {
+			t.Errorf("%s: the row is %+v, %v", name, row.OutlineRow, err)
+		}
+	}
+}
+
 func FuzzHead(f *testing.F) {
 	f.Add("a text", 3)
 	f.Add(strings.Repeat("ä", 300), 120)
