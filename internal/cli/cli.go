@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,13 +73,24 @@ func (a *app) finish(err error) int {
 }
 
 // wantsJSON reports whether --json was given. Of a command line that could not be parsed,
-// it is any such argument.
+// it is the last such argument.
 func (a *app) wantsJSON() bool {
 	if a.parsed {
 		return a.JSON
 	}
-	before, _, _ := strings.Cut("\x00"+strings.Join(a.Args, "\x00")+"\x00", "\x00--\x00")
-	return strings.Contains(before+"\x00", "\x00--json\x00")
+	wants := false
+	for _, arg := range a.Args {
+		if arg == "--" {
+			break
+		}
+		if arg == "--json" {
+			wants = true
+		} else if value, ok := strings.CutPrefix(arg, "--json="); ok {
+			on, err := strconv.ParseBool(value)
+			wants = on && err == nil
+		}
+	}
+	return wants
 }
 
 // asUsageError returns an error of cobra, which parses the command line, as bad input.

@@ -20,6 +20,8 @@ func TestUsageErrorsAsJSON(t *testing.T) {
 		{[]string{"run", "--modle", "x", "y", "--json"}, "did you mean --model?"},
 		{[]string{"run", "--json", "y", "--budget-calls", "many"}, ""},
 		{[]string{"resume", "--json", "--model", "mock:hash"}, "perdure resume TREE"},
+		{[]string{"run", "--json=true", "--modle", "x", "y"}, "did you mean --model?"},
+		{[]string{"run", "--modle", "x", "--json=false", "--json=1"}, "did you mean --model?"},
 		{[]string{"run", "--json", "What is it?"}, "name files or folders with --context"},
 	} {
 		stdout, stderr := p.run(env.StatusUsage, tt.args...)
@@ -33,8 +35,12 @@ func TestUsageErrorsAsJSON(t *testing.T) {
 			t.Errorf("%q: %+v, want the hint %q", tt.args, e, tt.hint)
 		}
 	}
-	if _, stderr := p.run(env.StatusUsage, "run", "--modle", "x", "y", "--", "--json"); strings.HasPrefix(stderr, "{") {
-		t.Errorf("an argument after -- was taken for a flag: %s", stderr)
+	for _, args := range [][]string{{"run", "--modle", "x", "y", "--", "--json"},
+		{"run", "--modle", "x", "--", "--json=true"},
+		{"run", "--json", "--json=false", "--modle", "x"}, {"run", "--jsonx=true"}} {
+		if _, stderr := p.run(env.StatusUsage, args...); strings.HasPrefix(stderr, "{") {
+			t.Errorf("%q prints JSON: %s", args, stderr)
+		}
 	}
 }
 
