@@ -109,11 +109,10 @@ func withLastLine(sentence, output string) string {
 	return sentence
 }
 
-// failedInCopy sets the verdict of a candidate that fails in a copy, where the baseline
-// passes.
+// failedInCopy sets the verdict of a candidate that fails in a copy, in which the baseline
+// reaches its own result.
 func (s *sealing) failedInCopy(clean *outcome, worse []string, opens bool) {
-	kind, why := detect.TestFailure, "the check passes in the workspace and fails in a clean copy, where the baseline "+
-		"passes: "+some(worse)
+	kind, why := detect.TestFailure, "the check passes in the workspace and fails in a clean copy: "+some(worse)
 	if opens {
 		why += ". It passes with the network and with writes outside of the copy"
 	}
