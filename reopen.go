@@ -395,7 +395,7 @@ func (r *reopening) addAncestors(ctx context.Context) error {
 
 const (
 	sqlReopen = `UPDATE task_hot SET state = $2, ready_at = $3, attempt = $4, max_attempts = $5, pending = $6, flags = $7,
-		successor = CASE WHEN CAST($8 AS BIGINT) < 0 THEN successor ELSE $8 END WHERE id = $1`
+		started_at = NULL, successor = CASE WHEN CAST($8 AS BIGINT) < 0 THEN successor ELSE $8 END WHERE id = $1`
 	sqlDropAnswer = `DELETE FROM gate_task WHERE task = $1`
 )
 

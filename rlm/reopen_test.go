@@ -360,3 +360,28 @@ func TestResumeMapReduce(t *testing.T) {
 		t.Errorf("%d of %d parts are in the answer:\n%s", n, parts, root.Result)
 	}
 }
+
+// A part of a sequence that is reopened after the parts before it sees their results. A note
+// counts only those that did not.
+func TestResumeSequence(t *testing.T) {
+	t.Parallel()
+	const refused = "- {match: 'The harbour of the %s', status: 400, message: no, repeat: 1}\n"
+	for failed, note := range map[string]string{"south": "2 of 4 parts below ", "south west dull": ""} {
+		script := "replies:\n"
+		for name := range strings.FieldsSeq(failed) {
+			script += fmt.Sprintf(refused, name)
+		}
+		_, m := endpoint(t, script+"- {text: 'Five.', repeat: -1}")
+		b := newBench(t, m)
+		tree := b.launch("How deep are they?", b.put(harbours()...), M{"model": "openai:m", "strategy": "sequential",
+			"chunk_tokens": 350, "planner": "split", "policy": "partial"})
+		if got, root := b.finish(tree.ID, 1); !got.Partial {
+			t.Fatalf("%s: the tree is %s: %s %+v", failed, got.State, root.Data, root.Error)
+		}
+		root := b.resumed(tree.ID, M{})
+		notes := strings.Join(data(t, &root).Notes, "\n")
+		if strings.Contains(notes, "without the results of parts before") != (note != "") || !strings.Contains(notes, note) {
+			t.Errorf("%s: notes %q, want %q", failed, notes, note)
+		}
+	}
+}
