@@ -295,7 +295,8 @@ func (r *reopening) collect(ctx context.Context, id int64) error {
 	if err != nil {
 		return err
 	}
-	if top.state == stFailed || top.state == stCancelled || top.flags&sqldb.FlagPartial != 0 || len(missing) > 0 {
+	if top.state == stFailed || top.state == stCancelled || top.flags&sqldb.FlagPartial != 0 || len(missing) > 0 ||
+		top.parent == 0 && r.st.partial == 1 { // earlier schemas have no such flag
 		missing = append(missing, top)
 	}
 	for _, t := range missing {

@@ -84,6 +84,30 @@ func TestReopenedConfiguration(t *testing.T) {
 	})
 }
 
+// TestReopenOfEarlierSchema: a partial tree of an earlier schema, whose root has no mark and
+// which has no failed task, is reopened.
+func TestReopenOfEarlierSchema(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		r := leased(t, s, perdure.TreeSpec{})
+		if err := r.root.Complete(t.Context(), perdure.Result{Text: "half", Partial: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Change(t.Context(), `UPDATE task_hot SET flags = 0`); err != nil {
+			t.Fatal(err)
+		}
+		report, err := s.Reopen(t.Context(), r.tree.ID, perdure.ReopenSpec{})
+		if err != nil || report.Reopened != 1 {
+			t.Fatalf("Reopen = %+v, %v", report, err)
+		}
+		perdure.LookAgain(s)
+		complete(t, claimOne(t, r.ss), "whole")
+		if got, err := s.Tree(t.Context(), r.tree.ID); err != nil || got.State != perdure.Completed || got.Partial {
+			t.Errorf("tree %+v, %v", got, err)
+		}
+	})
+}
+
 // TestReopenedAllowed: a session that knows the tree does not claim a task of it that
 // another process reopened with a configuration which Allow refuses.
 func TestReopenedAllowed(t *testing.T) {
