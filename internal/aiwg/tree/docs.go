@@ -218,9 +218,6 @@ func (x *exporter) treeDoc(t *exportTree) any {
 			continue
 		}
 		d.Root, m.Status, m.CompletedAt = n, state, someTime(task.CompletedAt)
-		if t.Partial {
-			m.Status = string(perdure.Partial)
-		}
 	}
 	m.CostUSD = float64(micros) / 1e6
 	d.Metadata = extended[treeMeta]{doc: m, more: more}

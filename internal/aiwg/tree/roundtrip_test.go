@@ -215,6 +215,37 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// TestExportPartial: a partial tree is written as completed, a status that readers of the layout
+// know, with a flag, and is partial again after an import.
+func TestExportPartial(t *testing.T) {
+	t.Parallel()
+	a, b := testdb.Open(t, perdure.Config{Dir: t.TempDir()}), testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	tree := must[perdure.Tree](t)(a.CreateTree(t.Context(),
+		perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "p"}}))
+	session := must[*perdure.Session](t)(a.OpenSession(t.Context(), "test"))
+	leases := must[[]*perdure.Lease](t)(session.Claim(t.Context(), perdure.ClaimRequest{Max: 1}))
+	if err := leases[0].Complete(t.Context(), perdure.Result{Text: "half", Partial: true}); err != nil {
+		t.Fatal(err)
+	}
+	dir := exportTo(t, a)
+	validAll(t, dir)
+	text := content(t, dir)["rlm/trees/"+string(tree.ID)+"/tree.json"]
+	var doc struct {
+		Metadata struct {
+			Status  string
+			Partial bool
+		}
+	}
+	err := json.Unmarshal([]byte(text), &doc)
+	if err != nil || doc.Metadata.Status != "completed" || !doc.Metadata.Partial {
+		t.Errorf("the export is %s, %v", text, err)
+	}
+	importFrom(t, b, dir)
+	if got := must[perdure.Tree](t)(b.Tree(t.Context(), tree.ID)); !got.Partial {
+		t.Errorf("the imported tree is %+v", got)
+	}
+}
+
 // Rollbacks go on working where a history was imported.
 func TestImportedHistoryWorks(t *testing.T) {
 	t.Parallel()
