@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
-// ReopenSpec says how a tree continues.
+// ReopenSpec is how a tree continues.
 type ReopenSpec struct {
 	// Owner, when set, is the only session that claims the tree's tasks while it lives.
 	Owner *Session
@@ -193,7 +193,7 @@ func (s *Store) forget(key int64) {
 	delete(s.trees, key)
 }
 
-// RetryTask gives a failed task more attempts, even if none was left, together with the
+// RetryTask allows a failed task more attempts, even if none was left, together with the
 // missing parts below it and, if its failure cancelled its siblings, with them. Ancestors
 // that failed or lack parts are queued again too, and the tree continues. It fails with
 // CodeConflict for a task that is not failed, and when an ancestor completed without it or

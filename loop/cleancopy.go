@@ -252,8 +252,8 @@ func (r *run) learn(v *cleancheck.Verdict) {
 		"message": notConfirmed(v)})
 }
 
-// notConfirmed says that a check was not repeated successfully in a clean copy, which is no
-// regression.
+// notConfirmed returns the text for a check that was not repeated successfully in a clean
+// copy, which is no regression.
 func notConfirmed(v *cleancheck.Verdict) string {
 	if v.Unconfirmed {
 		return "a clean copy does not confirm the check: " + v.Why

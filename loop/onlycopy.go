@@ -78,8 +78,8 @@ func differentInCopy(out *state.Outcome) string {
 	return "What is different there:\n\n- " + strings.Join(out.CleanCopy.Differs.Lines(), "\n- ") + "\n"
 }
 
-// onlyThere says that the check, or only some tests of one that fails, fails only in a clean
-// copy and not here.
+// onlyThere returns the text for a check, or some tests of one that fails, that fail only in
+// a clean copy and not here.
 func onlyThere(out *state.Outcome, here string) string {
 	if out.Check.Passed {
 		return "the check passes in " + here + " and fails only in a clean copy"

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/rlm/internal/retrieve"
 )
 
-// checkSearch says what planner search does not do.
+// checkSearch reports what planner search does not support.
 func (c *Config) checkSearch(bad func(field, format string, args ...any)) {
 	if c.SearchAbove < NeverSearch {
 		bad("search_above", "%d is not a number of calls, or -1 for never", c.SearchAbove)

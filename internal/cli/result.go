@@ -162,7 +162,7 @@ func failedStatus(e *perdure.TaskError) int {
 	return env.StatusFailed
 }
 
-// takeUp tells how to finish a tree whose parts are missing.
+// takeUp returns the text for how to finish a tree whose parts are missing.
 func takeUp(r *client.Result) string {
 	command := "perdure resume " + string(r.Tree)
 	for _, l := range r.Limits {

@@ -155,7 +155,7 @@ func (a *app) resume(ctx context.Context, b *env.Backend, args []string, changes
 // unfinished returns the trees that have not ended, the oldest first.
 func unfinished(ctx context.Context, b *env.Backend) ([]perdure.TreeID, error) {
 	var ids []perdure.TreeID
-	q := perdure.TreeFilter{Kind: "run", Active: true, Limit: 1000}
+	q := perdure.TreeFilter{Kind: rlm.KindRun, Active: true, Limit: 1000}
 	for {
 		page, err := b.Trees(ctx, q)
 		if err != nil {
@@ -217,7 +217,7 @@ func resumable(ctx context.Context, b *env.Backend, id perdure.TreeID) (perdure.
 	return tree, nil
 }
 
-// recovered tells what is left to do of a tree.
+// recovered returns the text for what is left to do of a tree.
 func recovered(r *perdure.RecoverReport) string {
 	text := fmt.Sprintf("%d done, %d queued again, %d pending, %d failed permanently", r.Done, r.Requeued, r.Pending,
 		r.GivenUp)

@@ -91,7 +91,7 @@ func (a *app) retryMissing(ctx context.Context, b *env.Backend, arg string, chan
 	})
 }
 
-// runsNext tells what runs the queued tasks of a tree.
+// runsNext returns the text for what runs the queued tasks of a tree.
 func runsNext(b *env.Backend, id perdure.TreeID) string {
 	if b.Local != nil {
 		return "`perdure resume " + string(id) + "` runs it"

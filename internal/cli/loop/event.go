@@ -133,8 +133,8 @@ func (d *eventData) where() string {
 	return fmt.Sprintf("iteration %d: ", d.Iteration)
 }
 
-// withheld says which variables of the environment are not set, or how many agents and checks
-// do not get, with some of the names.
+// withheld returns the text for variables of the environment that are not set, or that agents
+// and checks do not get, with some of the names.
 func withheld(d *eventData) string {
 	if len(d.Unset) > 0 {
 		return "warning: --env or loop.env names variables that are not set: " + strings.Join(d.Unset, ", ")

@@ -16,7 +16,7 @@ import (
 type Row struct {
 	ID     string `json:"loop_id"`
 	TreeID string `json:"tree_id"`
-	// Status may be crashed; Asking tells that a gate is open, Interrupted that no process runs
+	// Status may be crashed; Asking is set if a gate is open, Interrupted if no process runs
 	// the loop, which waits there or for a rate limit.
 	Status        string `json:"status"`
 	Asking        bool   `json:"gate_open,omitempty"`

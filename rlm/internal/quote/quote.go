@@ -30,7 +30,7 @@ const (
 	MaxBytes = 8 << 10
 )
 
-// Instruction tells a model the form of quotes.
+// Instruction is the text for a model on the form of quotes.
 const Instruction = `Support the answer with quotes from the documents. After each statement that a document supports, ` +
 	`write a footnote mark such as [^1]. At the end of the reply define each footnote with the place and the quoted ` +
 	`lines, each line after "> ", exactly as they are in the document:
