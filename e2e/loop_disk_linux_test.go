@@ -54,7 +54,7 @@ func TestLoopOnFullDisk(t *testing.T) {
 				stopped(t, dir, "run", "paused: ", full)
 				stopped(t, dir, "again", full)
 			}},
-		"in the way back": {agent: "1) rm keep tests/a; left 1000;; *) test -e keep && echo pass > tests/b;;", script: `
+		"in the way back": {agent: "1) rm keep tests/a; left 1800;; *) test -e keep && echo pass > tests/b;;", script: `
 t answer loop answer reject
 `, check: func(t *testing.T, dir string) {
 			said(t, dir, "answer", 0, "")
