@@ -185,7 +185,7 @@ func (c *Client) cancel(ctx context.Context, op, path, reason string) (int64, er
 type ResumeRequest struct {
 	// Changes is a JSON object with what the tree has from now on instead of its
 	// configuration: budget_usd, budget_tokens, budget_calls, timeout, max_nodes, model,
-	// sub_model, base_url, max_attempts; see rlm.Changes. May be nil.
+	// sub_model, base_url, max_attempts, search_replies; see rlm.Changes. May be nil.
 	Changes json.RawMessage `json:"changes,omitempty"`
 	// Owner is the session that alone may run the tree; only the session of the server's
 	// own process is accepted.

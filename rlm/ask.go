@@ -15,7 +15,7 @@ import (
 type journaled struct {
 	Data
 	Request *loggedRequest `json:"request,omitempty"`
-	// Limits are the limits stated in a request for a plan.
+	// Limits are the limits stated in a request for a plan, or the terms of one of a search.
 	Limits json.RawMessage `json:"told,omitempty"`
 }
 
@@ -57,25 +57,38 @@ func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Re
 	return a.record(ctx, s, req, resp)
 }
 
-// announce reserves what the call may take at most, as far as it can be known:
-// the tokens of a text are estimated on the high side.
+// announce reserves what the call may take at most, as far as it can be known.
 func (a *attempt) announce(position int, m *asked, req *model.Request, hash string) perdure.CallSpec {
 	spec := perdure.CallSpec{Position: position, Model: m.name, RequestHash: hash}
 	if m.ranked {
 		return spec
 	}
-	u := model.Usage{InputTokens: reservedTokens(len(model.RenderAll(req))), OutputTokens: a.run.plan.Answer}
-	spec.ReserveTokens = u.InputTokens + u.OutputTokens
+	r := a.reserve(m, req)
+	spec.ReserveTokens, spec.ReserveCostMicros = r.tokens, r.micros
+	return spec
+}
+
+// reserve returns what a request may take at most: the tokens of its text are estimated on
+// the high side.
+func (a *attempt) reserve(m *asked, req *model.Request) amount {
+	return a.reserveBytes(m, len(model.RenderAll(req)), len(req.Shared) > 0)
+}
+
+// reserveBytes is reserve for a request of n bytes, of which the provider is asked to keep the
+// beginning if shared is set.
+func (a *attempt) reserveBytes(m *asked, n int, shared bool) amount {
+	u := model.Usage{InputTokens: reservedTokens(n), OutputTokens: a.run.plan.Answer}
+	r := amount{calls: 1, tokens: u.InputTokens + u.OutputTokens}
 	micros, known := a.e.price(m, u)
-	if known && len(req.Shared) > 0 { // writing to the provider's cache can cost more
+	if known && shared { // writing to the provider's cache can cost more
 		u.CacheWriteTokens = u.InputTokens
 		written, _ := a.e.price(m, u)
 		micros = max(micros, written)
 	}
 	if known {
-		spec.ReserveCostMicros = micros
+		r.micros = micros
 	}
-	return spec
+	return r
 }
 
 // reservedTokens is the tokens that n bytes hardly exceed.
@@ -118,7 +131,7 @@ func (a *attempt) unanswered(ctx context.Context, s *sending, req *model.Request
 	}
 	f := modelFailure(s.m.name, cause)
 	switch {
-	case errors.Is(s.refused, perdure.ErrBudgetExceeded):
+	case errors.Is(s.refused, perdure.ErrBudgetExceeded), errors.Is(s.refused, errLastPaid):
 		f = &attemptError{kind: KindBudget, err: s.refused}
 	case s.refused != nil && over == nil:
 		return s.refused
@@ -129,9 +142,9 @@ func (a *attempt) unanswered(ctx context.Context, s *sending, req *model.Request
 	e, _ := errors.AsType[*model.Error](cause)
 	r := s.failed(e)
 	r.Err = &perdure.TaskError{Kind: f.kind, Message: f.Error()}
-	if kept := a.logged(req); kept != nil {
+	if kept := a.logged(req); kept != nil || a.limits != nil {
 		var err error
-		if r.Data, err = encode("call", journaled{Request: kept}); err != nil {
+		if r.Data, err = encode("call", journaled{Request: kept, Limits: a.limits}); err != nil {
 			return err
 		}
 	}

@@ -208,7 +208,7 @@ type attempt struct {
 	l      *perdure.Lease
 	node   *node
 	of     string           // the prompt of the task that node.Of names
-	limits json.RawMessage  // see journaled.Limits; set while the model is asked for a plan
+	limits json.RawMessage  // see journaled.Limits; set while a model is asked
 	cuts   map[int64]chunks // the context in parts of a size; see cutRanges
 	next   int              // see positions
 	short  bool             // an answer of this attempt is not good enough

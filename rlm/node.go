@@ -53,8 +53,6 @@ type node struct {
 	// Search, only in the root, is set if it is answered by a search: the tokens of
 	// text that one request may show.
 	Search int64 `json:"search,omitempty"`
-	// Replies, with Search, is how often the model is asked at most.
-	Replies int `json:"replies,omitempty"`
 	// Level counts the plans above this task.
 	Level int `json:"level,omitempty"`
 	// Plan, only in the first child of a task that was planned, is its plan.

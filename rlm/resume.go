@@ -28,6 +28,8 @@ type Changes struct {
 	BaseURL  *string `json:"base_url,omitempty"`
 	// MaxAttempts is how often each missing part is tried.
 	MaxAttempts *int `json:"max_attempts,omitempty"`
+	// SearchReplies is how often the model of a search is asked at most.
+	SearchReplies *int `json:"search_replies,omitempty"`
 }
 
 // ResumeRequest asks to continue a tree.
@@ -114,6 +116,7 @@ func (c *Changes) apply(cfg Config) (Config, error) {
 	set(&cfg.Timeout, c.Timeout)
 	set(&cfg.MaxNodes, c.MaxNodes)
 	set(&cfg.MaxAttempts, c.MaxAttempts)
+	set(&cfg.SearchReplies, c.SearchReplies)
 	raw, err := encode("configuration", cfg)
 	if err != nil {
 		return cfg, err
@@ -189,7 +192,7 @@ func (p *planning) checkRest(ctx context.Context, id perdure.TreeID, root *node)
 	return nil
 }
 
-// missingParts counts the tasks without children that have no result, and returns the
+// missingParts counts the tasks without children, and searches, that have no result, and returns the
 // bytes of the smallest text of one.
 func (p *planning) missingParts(ctx context.Context, id perdure.TreeID) (count int, least int64, err error) {
 	const page = 1000
@@ -206,11 +209,15 @@ func (p *planning) missingParts(ctx context.Context, id perdure.TreeID) (count i
 			if err != nil {
 				return 0, 0, err
 			}
-			if !n.leaf() {
+			if !n.leaf() && n.Search == 0 {
 				continue
 			}
 			count++
-			if size := tasks[i].Context.Length; least < 0 || size < least {
+			size := tasks[i].Context.Length
+			if n.Search > 0 { // a request may show little of it
+				size = 0
+			}
+			if least < 0 || size < least {
 				least = size
 			}
 		}

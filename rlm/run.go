@@ -47,6 +47,9 @@ type asked struct {
 	// quiet models write no answer of a task: what they say is not shown while
 	// it arrives.
 	quiet bool
+	// again, when set, is called before a request is sent again, with what the last one
+	// took. An error ends the call.
+	again func(ctx context.Context, failed perdure.CallResult) error
 }
 
 // model returns what answers for a task.

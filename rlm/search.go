@@ -2,10 +2,12 @@ package rlm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/quote"
@@ -25,13 +27,15 @@ func (a *attempt) search(ctx context.Context) error {
 	if over := a.outOfTime(timed); over != nil {
 		return over
 	}
-	limits := retrieve.DefaultLimits(a.node.Replies)
+	limits := retrieve.DefaultLimits()
 	s, err := retrieve.Open(timed, retrieve.Config{Limits: limits, Question: a.prompt(), Reader: a.run.reader,
 		Find: a.find, Room: 4 * int(a.node.Search)})
 	if err != nil {
 		return a.interrupted(timed, err)
 	}
-	h := &hunt{a: a, s: s, limits: limits}
+	m := *a.run.model(&a.l.Task)
+	m.quiet = true // most replies are requests
+	h := &hunt{a: a, m: &m, s: s, limits: limits}
 	text, data, err := h.run(timed)
 	if err != nil {
 		return a.interrupted(timed, err)
@@ -54,21 +58,24 @@ func (a *attempt) find(ctx context.Context, query string, n int) ([]model.Citati
 // hunt is one search with its replies.
 type hunt struct {
 	a      *attempt
+	m      *asked
 	s      *retrieve.Session
 	limits retrieve.Limits
 	data   Data
-	// spent is what the replies took, estimated from their text: the same each time.
-	spent model.Usage
+	// recorded are the requests that the journal has.
+	recorded []recordedTerms
 	// corrected is set after the model was asked for better quotes, plain after a reply
 	// without a line of the protocol.
 	corrected, plain bool
 }
 
 // run asks until there is an answer.
-func (h *hunt) run(ctx context.Context) (string, Data, error) {
+func (h *hunt) run(ctx context.Context) (text string, data Data, err error) {
+	if h.recorded, err = h.recordedTerms(ctx); err != nil {
+		return "", Data{}, err
+	}
 	for reply := 1; ; reply++ {
-		last := reply >= h.limits.Replies || h.s.Full() || h.lastPaid(reply)
-		text, err := h.ask(ctx, reply, last)
+		text, last, err := h.ask(ctx, reply)
 		if err != nil {
 			return "", Data{}, err
 		}
@@ -96,47 +103,44 @@ func (h *hunt) run(ctx context.Context) (string, Data, error) {
 	}
 }
 
-// ask makes the call for a reply.
-func (h *hunt) ask(ctx context.Context, reply int, last bool) (string, error) {
-	a := h.a
-	m := *a.run.model(&a.l.Task)
-	m.quiet = true // most replies are requests
-	req := h.request(reply, last)
-	text, data, err := a.ask(ctx, reply-1, &m, req)
+// ask makes the calls for a reply: one, unless the first fails so often that the rest of the
+// budget is needed for an answer. last reports whether the reply can only be an answer.
+func (h *hunt) ask(ctx context.Context, reply int) (text string, last bool, err error) {
+	t, err := h.terms(ctx, reply)
 	if err != nil {
+		return "", false, err
+	}
+	text, err = h.call(ctx, reply, t)
+	if errors.Is(err, errLastPaid) {
+		t.Last, t.Budget = true, true
+		text, err = h.call(ctx, reply, t)
+	}
+	if t.Budget && err == nil {
+		h.data.addNotes([]string{fmt.Sprintf("the budget ended the search: reply %d had to be the answer", reply)})
+	}
+	return text, t.Last, err
+}
+
+// call makes one call with these terms.
+func (h *hunt) call(ctx context.Context, reply int, t searchTerms) (text string, err error) {
+	a, m := h.a, *h.m
+	if !t.Last {
+		m.again = func(ctx context.Context, failed perdure.CallResult) error { return h.again(ctx, reply, failed) }
+	}
+	if a.limits, err = encode("terms", t); err != nil {
 		return "", err
 	}
+	defer func() { a.limits = nil }()
+	text, data, err := a.ask(ctx, reply-1, &m, h.request(reply, t))
 	h.data.addNotes(data.Notes)
-	h.spent.InputTokens += reservedTokens(len(model.RenderAll(req)))
-	h.spent.OutputTokens += model.EstimateTokens(len(text))
-	return text, nil
+	return text, err
 }
 
-func (h *hunt) request(reply int, last bool) *model.Request {
+func (h *hunt) request(reply int, t searchTerms) *model.Request {
 	a := h.a
 	return &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + h.limits.Instruction()),
-		Prompt: h.s.Prompt(reply, last), Shared: h.s.Shared(last), Temperature: a.temperature(), Seed: a.run.cfg.Seed,
-		MaxOutputTokens: a.answerLimit()}
-}
-
-// lastPaid reports whether the budget hardly pays for a reply after this one, which then
-// has to be the answer.
-func (h *hunt) lastPaid(reply int) bool {
-	a := h.a
-	limits := a.run.cfg.limits()
-	if limits.Tokens == 0 && limits.CostMicros == 0 {
-		return false
-	}
-	size := len(model.RenderAll(h.request(reply, false)))
-	one := model.Usage{InputTokens: reservedTokens(size), OutputTokens: a.run.plan.Answer}
-	u := h.spent
-	u.InputTokens += 2*one.InputTokens + reservedTokens(h.limits.RangeBytes)
-	u.OutputTokens += 2 * one.OutputTokens
-	if limits.Tokens > 0 && u.InputTokens+u.OutputTokens > limits.Tokens {
-		return true
-	}
-	micros, known := a.e.price(a.run.model(&a.l.Task), u)
-	return limits.CostMicros > 0 && known && micros > limits.CostMicros
+		Prompt: h.s.Prompt(reply, t.Replies, t.Last), Shared: h.s.Shared(t.Last), Temperature: a.temperature(),
+		Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit()}
 }
 
 // answer checks the quotes of the answer and says what it rests on.

@@ -44,11 +44,7 @@ func (p *planning) useSearch(root *node) error {
 	if err != nil {
 		return err
 	}
-	replies := p.cfg.SearchReplies
-	if p.cfg.BudgetCalls > 0 {
-		replies = int(min(int64(replies), p.cfg.BudgetCalls))
-	}
-	room := min(direct.text-model.EstimateTokens(len(retrieve.DefaultLimits(replies).Instruction())), maxSearchTokens)
+	room := min(direct.text-model.EstimateTokens(len(retrieve.DefaultLimits().Instruction())), maxSearchTokens)
 	if room < leastSearchTokens {
 		return invalid(fmt.Sprintf("planner search: there is room for %d tokens of text in the %d of model %q; it needs %d",
 			max(room, 0), direct.window, p.models[0].name, leastSearchTokens),
@@ -60,7 +56,7 @@ func (p *planning) useSearch(root *node) error {
 				leastSearchTokens*searchBudgetShare), "raise the budget")
 		}
 	}
-	root.Window, root.Answer, root.Search, root.Replies = direct.window, direct.answer, room, replies
+	root.Window, root.Answer, root.Search = direct.window, direct.answer, room
 	return nil
 }
 

@@ -35,12 +35,22 @@ func (s *sending) generate(ctx context.Context, req *model.Request) (*model.Resp
 func (s *sending) send(ctx context.Context, next model.Sending) error {
 	var err error
 	if s.begun {
-		err = s.a.l.ResendCall(ctx, s.call.ID, s.failed(next.After))
+		err = s.again(ctx, s.failed(next.After))
 	} else {
 		err = s.begin(ctx)
 	}
 	s.refused, s.model = err, next.Model
 	return err
+}
+
+// again records that the request is sent again.
+func (s *sending) again(ctx context.Context, failed perdure.CallResult) error {
+	if s.m.again != nil {
+		if err := s.m.again(ctx, failed); err != nil {
+			return err
+		}
+	}
+	return s.a.l.ResendCall(ctx, s.call.ID, failed)
 }
 
 func (s *sending) begin(ctx context.Context) (err error) {

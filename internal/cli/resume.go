@@ -18,7 +18,7 @@ import (
 )
 
 func (a *app) newResumeCommand() *cobra.Command {
-	var timeout string
+	var flags changeFlags
 	cmd := &cobra.Command{
 		Use:   "resume [TREE]",
 		Short: "Continue interrupted trees, and finish partial ones",
@@ -38,7 +38,7 @@ func (a *app) newResumeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			changes, err := a.changes(cmd, l, timeout)
+			changes, err := flags.changes(a, cmd, l)
 			if err != nil {
 				return err
 			}
@@ -55,12 +55,12 @@ func (a *app) newResumeCommand() *cobra.Command {
 		},
 	}
 	env.ExecutesStored(cmd)
-	a.changeFlags(cmd, &timeout)
+	flags.register(cmd)
 	env.SettingFlags(cmd, "concurrency")
 	a.JSONFlag(cmd)
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Limits of the tree", Flags: "budget-usd budget-tokens budget-calls timeout max-nodes"},
-		env.FlagGroup{Title: "Model of new requests", Flags: "model sub-model base-url max-attempts"},
+		env.FlagGroup{Title: "Model of new requests", Flags: "model sub-model base-url max-attempts search-replies"},
 		env.FlagGroup{Title: "Other", Flags: "concurrency json trust"})
 	return cmd
 }
@@ -71,10 +71,17 @@ func changeSettings() []string {
 		"max_nodes"}
 }
 
-// changeFlags adds the flags that change a tree when it is resumed.
-func (a *app) changeFlags(cmd *cobra.Command, timeout *string) {
+// changeFlags are the flags that change a tree when it is resumed, in addition to those of
+// settings.
+type changeFlags struct {
+	timeout string
+	replies int
+}
+
+func (f *changeFlags) register(cmd *cobra.Command) {
 	env.SettingFlags(cmd, changeSettings()...)
-	cmd.Flags().StringVar(timeout, "timeout", "", "`TIME` maximum time from now on, such as 30m")
+	cmd.Flags().StringVar(&f.timeout, "timeout", "", "`TIME` maximum time from now on, such as 30m")
+	cmd.Flags().IntVar(&f.replies, "search-replies", 0, "`N` maximum replies of the model in planner search")
 	for _, name := range changeSettings() {
 		f := cmd.Flags().Lookup(strings.ReplaceAll(name, "_", "-"))
 		f.DefValue = "" // as the tree has it
@@ -82,8 +89,8 @@ func (a *app) changeFlags(cmd *cobra.Command, timeout *string) {
 }
 
 // changes returns the flags given as an object for the API, nil for none.
-func (a *app) changes(cmd *cobra.Command, l *config.Loaded, timeout string) (json.RawMessage, error) {
-	limit, err := env.ParseDuration("timeout", timeout)
+func (f *changeFlags) changes(a *app, cmd *cobra.Command, l *config.Loaded) (json.RawMessage, error) {
+	limit, err := env.ParseDuration("timeout", f.timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +98,7 @@ func (a *app) changes(cmd *cobra.Command, l *config.Loaded, timeout string) (jso
 	for name, value := range map[string]any{"model": a.anchor(l.Model), "sub_model": a.anchor(l.SubModel),
 		"base_url": a.baseURL(l), "max_attempts": l.MaxAttempts, "budget_usd": l.BudgetUSD,
 		"budget_tokens": l.BudgetTokens, "budget_calls": l.BudgetCalls, "max_nodes": l.MaxNodes,
-		"timeout": rlm.Duration(limit)} {
+		"timeout": rlm.Duration(limit), "search_replies": f.replies} {
 		if cmd.Flags().Changed(strings.ReplaceAll(name, "_", "-")) {
 			given[name] = value
 		}

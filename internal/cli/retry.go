@@ -14,7 +14,7 @@ import (
 
 func (a *app) newRetryCommand() *cobra.Command {
 	var missing bool
-	var timeout string
+	var flags changeFlags
 	cmd := &cobra.Command{
 		Use:   "retry TASK | --missing TREE",
 		Short: "Retry a failed task, or the missing parts of a tree",
@@ -30,7 +30,7 @@ func (a *app) newRetryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			changes, err := a.changes(cmd, l, timeout)
+			changes, err := flags.changes(a, cmd, l)
 			if err != nil {
 				return err
 			}
@@ -47,11 +47,11 @@ func (a *app) newRetryCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&missing, "missing", false, "take up all missing parts of a tree")
-	a.changeFlags(cmd, &timeout)
+	flags.register(cmd)
 	a.JSONFlag(cmd)
 	env.GroupFlags(cmd, env.FlagGroup{Title: "Retry", Flags: "missing json"},
 		env.FlagGroup{Title: "With --missing", Flags: strings.Join([]string{"budget-usd budget-tokens budget-calls timeout",
-			"max-nodes model sub-model base-url max-attempts"}, " ")})
+			"max-nodes model sub-model base-url max-attempts search-replies"}, " ")})
 	return cmd
 }
 

@@ -18,7 +18,7 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	limits := retrieve.DefaultLimits(12)
+	limits := retrieve.DefaultLimits()
 	search := func(q string) retrieve.Request { return retrieve.Request{Kind: retrieve.Search, Text: q} }
 	list := func(name string) retrieve.Request { return retrieve.Request{Kind: retrieve.List, Text: name} }
 	read := func(f string, from, to int) retrieve.Request {
@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 
 func TestLastAnswer(t *testing.T) {
 	t.Parallel()
-	limits := retrieve.DefaultLimits(12)
+	limits := retrieve.DefaultLimits()
 	for text, want := range map[string]string{
 		"ANSWER\nyes": "yes", "yes": "yes", "SEARCH x": "", "SEARCH x\nANSWER\nyes": "yes", "ANSWER": "", " ": "",
 		"SEARCH x\nANSWER yes": "yes", "SEARCH x\n**ANSWER**\nyes": "yes", "SEARCH x\n- ANSWER: yes\nno": "yes\nno",
@@ -97,7 +97,7 @@ func corpus(t testing.TB, size int) *pack.Reader {
 func open(t testing.TB, r *pack.Reader, room int) *retrieve.Session {
 	t.Helper()
 	e := extract.New(extract.Config{})
-	s, err := retrieve.Open(t.Context(), retrieve.Config{Limits: retrieve.DefaultLimits(12), Question: "Which light?",
+	s, err := retrieve.Open(t.Context(), retrieve.Config{Limits: retrieve.DefaultLimits(), Question: "Which light?",
 		Reader: r, Room: room, Find: func(ctx context.Context, q string, n int) ([]model.Citation, error) {
 			return e.Find(ctx, q, r.All(), n)
 		}})
@@ -111,7 +111,7 @@ func open(t testing.TB, r *pack.Reader, room int) *retrieve.Session {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	r := corpus(t, 100)
-	limits := retrieve.DefaultLimits(12)
+	limits := retrieve.DefaultLimits()
 	for reply, wants := range map[string][]string{
 		"READ src/light.txt:2-3": {"=== \"src/light.txt\" lines 2-3 ===\nThe lighthouse keeper sleeps.\nThe lighthouse"},
 		"READ light.txt": {"lines 1-400 ===",
@@ -129,11 +129,11 @@ func TestFollow(t *testing.T) {
 		"LIST\nLIST\nLIST\nLIST\nLIST\nLIST": {"(2 requests not carried out: a reply has at most 4.)"},
 	} {
 		s := open(t, r, 100_000)
-		before := s.Prompt(2, false)
+		before := s.Prompt(2, 12, false)
 		if err := s.Follow(t.Context(), 1, limits.Parse(reply)); err != nil {
 			t.Fatal(err)
 		}
-		after := s.Prompt(2, false)
+		after := s.Prompt(2, 12, false)
 		for _, want := range wants {
 			if !strings.Contains(after, want) || strings.Contains(before, want) {
 				t.Errorf("%q: %q is missing in\n%s", reply, want, after[max(0, len(before)-200):])
@@ -164,11 +164,11 @@ func TestRoomEnds(t *testing.T) {
 			break
 		}
 		reply := fmt.Sprintf("READ src/light.txt:%d\nSEARCH harbours\nREAD src/long.txt\nLIST src/1", 1+i*100)
-		if err := s.Follow(t.Context(), i+1, retrieve.DefaultLimits(12).Parse(reply)); err != nil {
+		if err := s.Follow(t.Context(), i+1, retrieve.DefaultLimits().Parse(reply)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if size := len(s.Prompt(12, true)); !s.Full() || size > room+2000 {
+	if size := len(s.Prompt(12, 12, true)); !s.Full() || size > room+2000 {
 		t.Errorf("full %v with %d bytes", s.Full(), size)
 	}
 	requireShown(t, r, s.Shown())
@@ -180,11 +180,11 @@ func FuzzReplies(f *testing.F) {
 	f.Add("SEARCH lease\nREAD src/long.txt:1\nREAD src/light.txt:390-410\x1fREAD src/light.txt:401-\x1fANSWER\nx")
 	f.Add("LIST *\x1fLIST {[\x1fREAD :-\x1fREAD src/light.txt:99999999999-3\x1fSEARCH ANSWER")
 	r := corpus(f, 2)
-	limits := retrieve.DefaultLimits(12)
+	limits := retrieve.DefaultLimits()
 	f.Fuzz(func(t *testing.T, text string) {
 		s := open(t, r, 5000)
 		for i, reply := range strings.Split(text, "\x1f") {
-			if i == limits.Replies {
+			if i == retrieve.MaxReplies {
 				break
 			}
 			p := limits.Parse(reply)
@@ -210,7 +210,7 @@ func FuzzReplies(f *testing.F) {
 func TestShownJoinsWholeLines(t *testing.T) {
 	t.Parallel()
 	r := corpus(t, 100)
-	limits := retrieve.DefaultLimits(12)
+	limits := retrieve.DefaultLimits()
 	s := open(t, r, 100_000)
 	for i, reply := range []string{"READ src/light.txt:500-600", "READ src/light.txt:590-700\nREAD src/light.txt:701-800",
 		"READ src/long.txt:1", "READ src/long.txt:2"} {
@@ -240,12 +240,12 @@ func TestSharedPlaces(t *testing.T) {
 	var prompts []string
 	var shared [][]int
 	for reply := 1; reply <= 3; reply++ {
-		prompts, shared = append(prompts, s.Prompt(reply, false)), append(shared, s.Shared(false))
-		if err := s.Follow(t.Context(), reply, retrieve.DefaultLimits(12).Parse("SEARCH keeper")); err != nil {
+		prompts, shared = append(prompts, s.Prompt(reply, 12, false)), append(shared, s.Shared(false))
+		if err := s.Follow(t.Context(), reply, retrieve.DefaultLimits().Parse("SEARCH keeper")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	prompts, shared = append(prompts, s.Prompt(4, true)), append(shared, s.Shared(true))
+	prompts, shared = append(prompts, s.Prompt(4, 12, true)), append(shared, s.Shared(true))
 	for i, places := range shared {
 		if want := min(i+1, 3); len(places) != want {
 			t.Fatalf("request %d has %d places, want %d", i+1, len(places), want)

@@ -83,11 +83,17 @@ func (s *Session) write(format string, args ...any) {
 // Full reports whether there is no room for further results.
 func (s *Session) Full() bool { return s.left < leastRoom }
 
+// Growth returns how many bytes the next prompt can be longer at most.
+func (s *Session) Growth() int {
+	const messages = 8 << 10
+	of := s.cfg.Requests*max(s.cfg.RangeBytes, s.cfg.Results*s.cfg.PassageBytes) + messages
+	return min(max(s.left, leastRoom)+messages, of)
+}
+
 // Prompt returns the prompt for a reply, counted from 1: the question, what was shown, and
-// how many replies are left.
-func (s *Session) Prompt(reply int, last bool) string {
-	state := fmt.Sprintf("\nThis is reply %d of at most %d: write requests, or ANSWER and the answer.", reply,
-		s.cfg.Replies)
+// that there are at most so many replies, or that this is the last one.
+func (s *Session) Prompt(reply, most int, last bool) string {
+	state := fmt.Sprintf("\nThis is reply %d of at most %d: write requests, or ANSWER and the answer.", reply, most)
 	if last {
 		state = fmt.Sprintf("\nThis is reply %d and the last one: write ANSWER and the answer. Requests are not carried "+
 			"out any more.", reply)
