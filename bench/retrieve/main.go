@@ -1,15 +1,15 @@
 // Command retrieve measures whether runs find the places that answer questions.
 //
-//	go run -C bench ./retrieve extract [-list]
-//	go run -C bench ./retrieve search [-set unseen|shipped] [-list] [-only TEXT]
+//	go run -C bench ./retrieve extract [-set first|second|shipped] [-list] [-only TEXT]
+//	go run -C bench ./retrieve search [-set first|second|shipped] [-list] [-only TEXT]
 //
-// extract asks builtin:extract the questions of unseen.json, each about one of three trees
-// of released packages (fetched by go and npm), and counts those with a place among the
-// first five citations.
+// extract asks builtin:extract the questions of a set, each about one tree of a released
+// package (fetched by go and npm), and counts those with a place among the first five
+// citations.
 //
-// search puts the trees and the source of the Go toolchain into one context of more than
-// 100 MB, asks with --planner search, and counts the questions with a place among the
-// quotes and the calls. The model is a server in this process that speaks the chat
+// search puts the trees of the set, or those of first, and the source of the Go toolchain
+// into one context of more than 100 MB, asks with --planner search, and counts the questions
+// with a place among the quotes and the calls. The model is a server in this process that speaks the chat
 // completions protocol. It follows the protocol of the planner, and does not know the
 // places: it asks twice for searches, for parts and words of the question and for names in what it
 // found, and quotes the best eight passages for the question and the best two of each search. The set shipped is that
@@ -70,7 +70,7 @@ func measure(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	o := options{out: out}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
-	flags.StringVar(&o.set, "set", "unseen", "search: unseen or shipped, the `QUESTIONS`")
+	flags.StringVar(&o.set, "set", "second", "first, second or shipped, the `QUESTIONS`")
 	flags.BoolVar(&o.list, "list", false, "print the questions that were missed, with what was cited")
 	flags.StringVar(&o.only, "only", "", "only questions that contain `TEXT`")
 	if err := flags.Parse(args[1:]); err != nil {
@@ -101,9 +101,13 @@ func measure(ctx context.Context, args []string, out io.Writer) (err error) {
 
 // questions reads the set.
 func (o *options) questions() ([]question, error) {
-	file := "retrieve/unseen.json"
-	if o.set == "shipped" {
-		file = "../model/extract/testdata/questions.json"
+	file := "../model/extract/testdata/questions.json"
+	switch o.set {
+	case "first", "second":
+		file = "retrieve/" + o.set + ".json"
+	case "shipped":
+	default:
+		return nil, fmt.Errorf("no set %q: use first, second or shipped", o.set)
 	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -242,7 +246,11 @@ func (o *options) search(ctx context.Context, asked []question) (err error) {
 	defer func() { err = errors.Join(err, m.close()) }()
 	args := []string{"--model", "openai:scripted", "--base-url", m.url, "--planner", "search", "--max-output-tokens",
 		"16000", "--temperature", "0"}
-	for _, name := range []string{"go", "npm-docs", "pgx", "webpack"} {
+	together := []string{"go", "npm-docs", "pgx", "webpack"}
+	if o.set == "second" {
+		together = []string{"go", "mongodb", "nats", "prometheus-docs"}
+	}
+	for _, name := range together {
 		args = append(args, "--context", o.trees[name])
 	}
 	var hits, calls, most, dropped, tokens int

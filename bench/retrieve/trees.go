@@ -11,12 +11,23 @@ import (
 	"strings"
 )
 
-// pgxVersion, npmVersion and webpackVersion are the releases that the questions are about.
-const (
-	pgxVersion     = "github.com/jackc/pgx/v5@v5.12.0"
-	npmVersion     = "npm@10.9.2"
-	webpackVersion = "webpack@5.97.1"
-)
+// source is where a tree of questions comes from: a folder of a released package.
+type source struct {
+	module, npm string // one of them
+	folder      string
+}
+
+// sources are the trees that the questions are about, by name, without the Go toolchain.
+func sources() map[string]source {
+	return map[string]source{
+		"pgx":             {module: "github.com/jackc/pgx/v5@v5.12.0"},
+		"npm-docs":        {npm: "npm@10.9.2", folder: "docs/content"},
+		"webpack":         {npm: "webpack@5.97.1", folder: "lib"},
+		"nats":            {module: "github.com/nats-io/nats-server/v2@v2.10.22", folder: "server"},
+		"prometheus-docs": {module: "github.com/prometheus/prometheus@v0.300.1", folder: "docs"},
+		"mongodb":         {npm: "mongodb@6.12.0", folder: "src"},
+	}
+}
 
 // fetchTrees returns the folders of the trees by their names. What is not in the module
 // cache or the user's cache folder is fetched with go and npm.
@@ -25,30 +36,37 @@ func fetchTrees(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := output(ctx, "", "go", "mod", "download", "-json", pgxVersion)
-	if err != nil {
-		return nil, err
+	trees := map[string]string{"go": filepath.Join(strings.TrimSpace(root), "src")}
+	for name, s := range sources() {
+		fetch, of := fetchModule, s.module
+		if s.npm != "" {
+			fetch, of = fetchPackage, s.npm
+		}
+		dir, err := fetch(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		trees[name] = filepath.Join(dir, s.folder)
 	}
-	var module struct{ Dir string }
-	if err := json.Unmarshal([]byte(raw), &module); err != nil {
-		return nil, fmt.Errorf("read go mod download: %w", err)
-	}
-	npm, err := fetchPackage(ctx, npmVersion)
-	if err != nil {
-		return nil, err
-	}
-	webpack, err := fetchPackage(ctx, webpackVersion)
-	if err != nil {
-		return nil, err
-	}
-	trees := map[string]string{"go": filepath.Join(strings.TrimSpace(root), "src"), "pgx": module.Dir,
-		"npm-docs": filepath.Join(npm, "docs", "content"), "webpack": filepath.Join(webpack, "lib")}
 	for name, dir := range trees {
 		if trees[name], err = filepath.EvalSymlinks(dir); err != nil {
 			return nil, fmt.Errorf("find tree %s: %w", name, err)
 		}
 	}
 	return trees, nil
+}
+
+// fetchModule returns the folder of a Go module.
+func fetchModule(ctx context.Context, name string) (string, error) {
+	raw, err := output(ctx, "", "go", "mod", "download", "-json", name)
+	if err != nil {
+		return "", err
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal([]byte(raw), &module); err != nil {
+		return "", fmt.Errorf("read go mod download: %w", err)
+	}
+	return module.Dir, nil
 }
 
 // fetchPackage returns the folder of a package of npm.

@@ -90,6 +90,27 @@ func TestCitesThePassage(t *testing.T) {
 	}
 }
 
+// The types in comments and the names given to them say little about what happens.
+func TestTypesInCommentsCountLess(t *testing.T) {
+	t.Parallel()
+	aliases := strings.Repeat("/** @typedef {import(\"./chunk\").Chunk} Chunk */\n", 3)
+	types := "/**\n * @param {Chunk} a\n * @param {Map<Chunk>} b\n */\nfunction f(a, b) {\n  return a\n}\n"
+	text := "/**\n * Moves modules out of a large chunk.\n * A chunk may stay empty.\n */\n" +
+		"function g(c) {\n  return c\n}\n"
+	docs := []model.Document{
+		{File: "a.js", StartLine: 1, Text: aliases}, {File: "b.js", StartLine: 1, Text: types},
+		{File: "c.js", StartLine: 1, Text: text},
+	}
+	resp, err := extract.New(extract.Config{}).Generate(t.Context(),
+		&model.Request{Prompt: "What is a chunk?", Documents: docs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(resp.Citations) != 3 || resp.Citations[0].File != "c.js" {
+		t.Errorf("the best passage is not in c.js:\n%s", resp.Text)
+	}
+}
+
 func TestSaysWhenNothingIsFound(t *testing.T) {
 	t.Parallel()
 	for _, docs := range [][]model.Document{

@@ -93,8 +93,11 @@ func declaration(line string, l language, indent int) (from, to int, ok bool) {
 		}
 		break
 	}
-	if !l.slash || indent > 0 {
+	if !l.slash {
 		return 0, 0, false
+	}
+	if indent > 0 {
+		return methodHead(line, i)
 	}
 	return functionHead(line)
 }
@@ -141,6 +144,28 @@ func keyword(w string, indent int) bool {
 		return indent == 0
 	}
 	return false
+}
+
+// methodHead recognises methods of languages that write no keyword, inside a class: the
+// name at i, behind the modifiers, parameters, and an open brace at the end of the line.
+func methodHead(line string, i int) (from, to int, ok bool) {
+	bracket := strings.IndexByte(line, '(')
+	if bracket <= i || line[len(line)-1] != '{' || strings.ContainsAny(line[i:bracket], "=.:?\"'`") {
+		return 0, 0, false
+	}
+	if c := line[i] | 0x20; c != '_' && c != '#' && (c < 'a' || c > 'z') {
+		return 0, 0, false
+	}
+	// A call whose last argument is a function ends alike.
+	if rest := line[bracket:]; !strings.Contains(rest, ")") || containsAny(rest, "=>", "func") {
+		return 0, 0, false
+	}
+	switch w, _, _ := strings.Cut(line[i:bracket], " "); w {
+	case "if", "for", "while", "switch", "catch", "foreach", "using", "lock", "synchronized", "with", "else", "do",
+		"return", "go", "defer", "case", "new", "unless", "match", "select", "await", "try":
+		return 0, 0, false
+	}
+	return i, bracket, true
 }
 
 // declaredName returns the range of the name that starts at i: up to the

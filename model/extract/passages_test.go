@@ -61,6 +61,30 @@ class Shop:
         return not self.things
 `
 
+const shopText = `/** A shop. */
+export class Shop {
+  things = new Map()
+  doors = 1
+
+  async close(reason: string): Promise<void> {
+    if (this.doors > 0) {
+      this.log(reason)
+    }
+    this.things.forEach((thing) => {
+      thing.store()
+      this.log(thing)
+    })
+    this.doors = 0
+    while (this.things.size > 0) {
+      this.log("left")
+    }
+  }
+  #count() {
+    return this.things.size
+  }
+}
+`
+
 func TestPassagesAreBlocks(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -77,6 +101,7 @@ func TestPassagesAreBlocks(t *testing.T) {
 		{"old.c", "int\nmain(int argc)\n{\n}\n\n/* Adds. */\nint add(int a, int b) {\n" + strings.Repeat("  a++;\n", 9) +
 			"}\n",
 			[]string{"int", "/* Adds. */"}},
+		{"shop.ts", shopText, []string{"/** A shop. */", "  async close(reason: string): Promise<void> {", "  #count() {"}},
 	} {
 		lines := strings.Split(tc.text, "\n")
 		var got []string

@@ -96,7 +96,7 @@ func (s *scanner) line(l line, lang language) {
 	text := s.reader.text[l.start:l.end]
 	switch l.kind {
 	case commentLine:
-		s.body.scan(text, s.t.text)
+		s.comment(text)
 	case importLine:
 		s.body.scan(text, s.t.imported)
 	case declLine:
@@ -115,6 +115,29 @@ func (s *scanner) line(l line, lang language) {
 		}
 		s.body.scan(text, s.t.text)
 	}
+}
+
+// comment counts the words of a comment line. What tags such as @param give in braces are
+// types, and a line with @typedef or @template only names one.
+func (s *scanner) comment(text string) {
+	tag := strings.IndexByte(text, '@')
+	if tag < 0 {
+		s.body.scan(text, s.t.text)
+		return
+	}
+	rest := text[tag:]
+	if strings.HasPrefix(rest, "@typedef") || strings.HasPrefix(rest, "@template") {
+		s.body.scan(text, s.t.alias)
+		return
+	}
+	from, to := strings.IndexByte(rest, '{'), strings.LastIndexByte(rest, '}')
+	if from < 0 || to < from {
+		s.body.scan(text, s.t.text)
+		return
+	}
+	s.body.scan(text[:tag+from], s.t.text)
+	s.body.scan(rest[from:to], s.t.types)
+	s.body.scan(rest[to:], s.t.text)
 }
 
 func (s *scanner) openHead(l line, terms uint64) {
