@@ -23,13 +23,13 @@ type journaled struct {
 // A call that was finished before is not made again.
 func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Request) (string, Data, error) {
 	hash := model.Hash(m.name, req)
-	if err := a.checkReplay(ctx, position, hash); err != nil {
-		return "", Data{}, err
-	}
-	if req.Divisible {
+	if req.Divisible { // then the position can have an answer to a shorter request
 		if err := a.refusedBefore(ctx, position, hash); err != nil {
 			return "", Data{}, err
 		}
+	}
+	if err := a.checkReplay(ctx, position, hash); err != nil {
+		return "", Data{}, err
 	}
 	spec := a.announce(position, m, req, hash)
 	call, found, err := a.l.FindCall(ctx, spec)

@@ -64,6 +64,8 @@ type hunt struct {
 	data   Data
 	// recorded are the requests that the journal has.
 	recorded []recordedTerms
+	// refused counts the requests that the model found too long.
+	refused int
 	// corrected is set after the model was asked for better quotes, plain after a reply
 	// without a line of the protocol.
 	corrected, plain bool
@@ -103,22 +105,29 @@ func (h *hunt) run(ctx context.Context) (text string, data Data, err error) {
 	}
 }
 
-// ask makes the calls for a reply: one, unless the first fails so often that the rest of the
-// budget is needed for an answer. last reports whether the reply can only be an answer.
+// ask makes the calls for a reply: one, unless the model finds the request too long, or it fails
+// so often that the rest of the budget is needed for an answer. last reports whether the reply
+// can only be an answer.
 func (h *hunt) ask(ctx context.Context, reply int) (text string, last bool, err error) {
-	t, err := h.terms(ctx, reply)
-	if err != nil {
-		return "", false, err
-	}
-	text, err = h.call(ctx, reply, t)
-	if errors.Is(err, errLastPaid) {
-		t.Last, t.Budget = true, true
+	for {
+		t, err := h.terms(ctx, reply)
+		if err != nil {
+			return "", false, err
+		}
 		text, err = h.call(ctx, reply, t)
+		if errors.Is(err, errLastPaid) {
+			t.Last, t.Budget = true, true
+			text, err = h.call(ctx, reply, t)
+		}
+		if tooLong(err) && h.s.Shorten() {
+			h.refused++
+			continue
+		}
+		if t.Budget && err == nil {
+			h.data.addNotes([]string{fmt.Sprintf("the budget ended the search: reply %d had to be the answer", reply)})
+		}
+		return text, t.Last, err
 	}
-	if t.Budget && err == nil {
-		h.data.addNotes([]string{fmt.Sprintf("the budget ended the search: reply %d had to be the answer", reply)})
-	}
-	return text, t.Last, err
 }
 
 // call makes one call with these terms.
@@ -140,7 +149,7 @@ func (h *hunt) request(reply int, t searchTerms) *model.Request {
 	a := h.a
 	return &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + h.limits.Instruction()),
 		Prompt: h.s.Prompt(reply, t.Replies, t.Last), Shared: h.s.Shared(t.Last), Temperature: a.temperature(),
-		Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit()}
+		Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit(), Divisible: h.s.CanShorten()}
 }
 
 // answer checks the quotes of the answer and says what it rests on.
@@ -157,6 +166,10 @@ func (h *hunt) answer(text string, replies int) (string, Data, error) {
 	d.addNotes([]string{fmt.Sprintf("found by retrieval: text of %s among %d was shown in %s; --planner split reads "+
 		"everything", human.Count(len(files), "file"), len(h.a.run.reader.Manifest().Files),
 		human.Count(replies, "request"))})
+	if h.refused > 0 {
+		d.addNotes([]string{fmt.Sprintf("model %q found %s too long: passages and listings that were left out of later "+
+			"ones: %d; a smaller --context-window saves such requests", h.m.name, human.Count(h.refused, "request"), h.s.LeftOut)})
+	}
 	if !slices.ContainsFunc(d.Citations, func(c model.Citation) bool { return c.Kind == model.CitedQuote }) {
 		d.addNotes([]string{"no quote supports the answer"})
 	}

@@ -242,6 +242,93 @@ func TestDeathWhileSearching(t *testing.T) {
 	}
 }
 
+// reading searches and reads a range before it answers; its server reads less than the window
+// that the search was given.
+const reading = `limit: 1500
+replies:
+- {match: 'READ log/day390', text: "ANSWER\nOn the mole. [^1]\n\n[^1]: chart/lights.txt:3-4\n> The harbour light stands on the northern mole."}
+- {match: 'passages for .boats.', text: "READ log/day390.txt:1-20"}
+- {match: 'SEARCH words', text: "SEARCH boats"}
+`
+
+// A request that the model finds too long is sent again without older passages. The refusal is
+// in the journal, and is not asked for again by an attempt or a process that repeats the search.
+func TestSearchShortensRequests(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"default", "strict"} {
+		server, ms := endpoint(t, reading)
+		b := newBench(t, ms)
+		config := searchConfig("openai:m")
+		config["mode"], config["seed"] = mode, 1
+		tree := b.launch("Where is the harbour light?", b.put(coast()[360:]...), config)
+		got, root := b.finish(tree.ID, 1)
+		if got.State != perdure.Completed || root.Result != "On the mole. [^1]" {
+			t.Fatalf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+		}
+		d := data(t, &root)
+		if !slices.ContainsFunc(d.Notes, func(n string) bool {
+			return strings.HasPrefix(n, "model \"openai:m\" found ") && strings.Contains(n, " left out of later ones: ")
+		}) {
+			t.Errorf("notes: %q", d.Notes)
+		}
+		refused, answered := b.refused(tree.ID)
+		if refused == 0 || answered != 3 || server.Ledger().Totals().Started != refused+answered {
+			t.Errorf("%d requests were refused, %d answered, the server has %+v", refused, answered, server.Ledger().Totals())
+		}
+	}
+}
+
+// A question that is too long by itself fails with what can be done about it.
+func TestSearchCannotShorten(t *testing.T) {
+	t.Parallel()
+	_, ms := endpoint(t, "limit: 100\nreplies: [{text: x}]")
+	b := newBench(t, ms)
+	tree := b.launch("Where is the harbour light?", b.put(coast()[360:]...), searchConfig("openai:m"))
+	got, root := b.finish(tree.ID, 1)
+	if got.State != perdure.Failed || root.Error.Kind != rlm.KindTooLong ||
+		!strings.Contains(root.Error.Message, "shorten the prompt") {
+		t.Errorf("tree is %s: %+v", got.State, root.Error)
+	}
+}
+
+// TestDeathWhileShortening kills the process at each request of a search whose requests are too
+// long: the answer is the same, and no request is sent again whose answer or refusal was recorded.
+func TestDeathWhileShortening(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"default", "strict"} {
+		for at := 2; at <= 3; at++ {
+			t.Run(fmt.Sprintf("%s at %d", mode, at), func(t *testing.T) {
+				t.Parallel()
+				m := &mortal{Model: script(t, reading)}
+				b := newBench(t, models{"mock:m": m})
+				config := searchConfig("mock:m")
+				config["mode"], config["seed"] = mode, 1
+				tree := b.launch("Where is the harbour light?", b.put(coast()[360:]...), config)
+				deaths := 0
+				for ; !b.die(m, tree.ID, at, true); deaths++ {
+					b.close()
+					b.open()
+				}
+				root, err := b.store.Task(t.Context(), tree.Root)
+				b.ok(err)
+				if root.Result != "On the mole. [^1]" || deaths == 0 {
+					t.Errorf("after %d deaths the result is %q, %+v", deaths, root.Result, root.Error)
+				}
+				if u := b.usage(tree.ID); int(u.Calls) != m.Ledger().Totals().Started {
+					t.Errorf("%+v of %+v", u, m.Ledger().Totals())
+				}
+				again := 0
+				for _, e := range m.Ledger().Entries() {
+					again += e.Started - 1
+				}
+				if lost := int(b.usage(tree.ID).UncertainCalls); again != lost {
+					t.Errorf("%d requests were sent again, %d have an unknown outcome", again, lost)
+				}
+			})
+		}
+	}
+}
+
 func TestSearchRefusals(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, models{"openai:m": echo(t)})

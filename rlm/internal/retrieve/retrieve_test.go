@@ -200,6 +200,9 @@ func FuzzReplies(f *testing.F) {
 			if err := s.Follow(t.Context(), i+1, p); err != nil {
 				t.Fatal(err)
 			}
+			if before := len(s.Prompt(i+1, 12, false)); i%3 == 2 && s.Shorten() && len(s.Prompt(i+1, 12, false)) >= before {
+				t.Fatalf("%q: the prompt has %d bytes after it was shortened from %d", text, len(s.Prompt(i+1, 12, false)), before)
+			}
 		}
 		requireShown(t, r, s.Shown())
 	})
@@ -257,5 +260,52 @@ func TestSharedPlaces(t *testing.T) {
 		if next := prompts[min(i+1, 3)]; next[:end] != prompts[i][:end] {
 			t.Errorf("request %d differs from the next one before byte %d", i+1, end)
 		}
+	}
+}
+
+// A prompt that was too long loses its oldest passages first; what was left out can
+// be shown again, and quotes of it are still checked.
+func TestShorten(t *testing.T) {
+	t.Parallel()
+	r := corpus(t, 100)
+	limits := retrieve.DefaultLimits()
+	s := open(t, r, 40_000)
+	if err := s.Follow(t.Context(), 1, limits.Parse("READ src/light.txt:500-600")); err != nil {
+		t.Fatal(err)
+	}
+	shown := len(s.Shown())
+	first := strings.Index(s.Prompt(2, 12, false), `=== "src/`)
+	head, _, _ := strings.Cut(s.Prompt(2, 12, false)[first:], "\n")
+	for i := 0; s.CanShorten(); i++ {
+		before := s.Prompt(2, 12, false)
+		if !s.Shorten() || i > 20 {
+			t.Fatalf("not shortened, the prompt has %d bytes", len(before))
+		}
+		after := s.Prompt(2, 12, false)
+		if len(after) > len(before)*3/4 && len(before) > 8000 || strings.Count(after, "marked as left out") != 1 {
+			t.Errorf("%d bytes after %d:\n%s", len(after), len(before), after)
+		}
+		if i == 0 && (!strings.Contains(after, head+" (left out)\n") || !strings.Contains(after, "lines 500-")) {
+			t.Errorf("not %s, the oldest passage, was left out first:\n%s", head, after)
+		}
+	}
+	if after := s.Prompt(2, 12, false); strings.Contains(after, "600 ===\n") || len(s.Shown()) != shown {
+		t.Errorf("%d of %d documents are shown:\n%s", len(s.Shown()), shown, after)
+	}
+	requireShown(t, r, s.Shown())
+	if s.Shorten() {
+		t.Error("shortened although there is nothing to leave out")
+	}
+	s = open(t, r, 40_000)
+	for i, reply := range []string{"READ src/light.txt:500-800", "SEARCH which light"} {
+		if err := s.Follow(t.Context(), i+1, limits.Parse(reply)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			s.Shorten()
+		}
+	}
+	if after := s.Prompt(2, 12, false); !strings.Contains(after, head+"\n") || strings.Count(after, "(left out)") == 0 {
+		t.Errorf("the passages were not shown again:\n%s", after)
 	}
 }

@@ -40,20 +40,22 @@ const leastRoom = 600
 // same requests, so that an interrupted session is repeated from its replies. It serves
 // one goroutine.
 type Session struct {
-	cfg   Config
-	files []pack.File
-	text  strings.Builder // of all requests, behind the question
-	ends  []int           // of the parts of text that requests were made of
-	left  int             // bytes of the room
-	shown []excerpt
-	// Searches and Ranges count what was carried out.
-	Searches, Ranges int
+	cfg      Config
+	files    []pack.File
+	sections []section // of all requests, behind the question
+	ends     []int     // of the parts of sections that requests were made of
+	left     int       // bytes of the room
+	shown    []excerpt
+	// Searches and Ranges count what was carried out, LeftOut the passages and listings that
+	// [Session.Shorten] left out or cut.
+	Searches, Ranges, LeftOut int
 }
 
-// excerpt is text that was shown. Of a cut one, the last line is not whole.
+// excerpt is text that was shown. Of a cut one, the last line is not whole. What was left out
+// later is in no request any more.
 type excerpt struct {
 	model.Document
-	cut bool
+	cut, leftOut bool
 }
 
 // Open begins a session with the folders of the context and the best passages.
@@ -64,20 +66,16 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 			s.files = append(s.files, f)
 		}
 	}
-	s.write("\n\n=== folders ===\n%s=== end of folders ===\n", folders.Describe(s.files, cfg.Room/10))
+	s.write("\n\n=== folders ===\n")
+	s.add(section{text: folders.Describe(s.files, cfg.Room/10), kind: listing})
+	s.write("=== end of folders ===\n")
 	s.write("\n=== best passages for the question ===\n")
 	if err := s.search(ctx, cfg.Question, cfg.FirstResults, cfg.Room/3); err != nil {
 		return nil, err
 	}
 	s.write("=== end of passages ===\n")
-	s.ends = append(s.ends, s.text.Len())
+	s.ends = append(s.ends, len(s.sections))
 	return s, nil
-}
-
-func (s *Session) write(format string, args ...any) {
-	n := s.text.Len()
-	fmt.Fprintf(&s.text, format, args...)
-	s.left -= s.text.Len() - n
 }
 
 // Full reports whether there is no room for further results.
@@ -98,7 +96,7 @@ func (s *Session) Prompt(reply, most int, last bool) string {
 		state = fmt.Sprintf("\nThis is reply %d and the last one: write ANSWER and the answer. Requests are not carried "+
 			"out any more.", reply)
 	}
-	return s.cfg.Question + s.text.String() + state
+	return s.cfg.Question + s.text(len(s.sections)) + state
 }
 
 // Shared returns the places in a prompt up to which earlier prompts are the same, and, unless
@@ -110,7 +108,7 @@ func (s *Session) Shared(last bool) []int {
 	}
 	places := make([]int, len(ends))
 	for i, end := range ends {
-		places[i] = len(s.cfg.Question) + end
+		places[i] = len(s.cfg.Question) + len(s.text(end))
 	}
 	return places
 }
@@ -139,7 +137,7 @@ func (s *Session) Follow(ctx context.Context, reply int, r Reply) error {
 		s.write("(%s not carried out: a reply has at most %d.)\n", human.Count(r.MoreRequests, "request"), s.cfg.Requests)
 	}
 	s.write("=== end of results ===\n")
-	s.ends = append(s.ends, s.text.Len())
+	s.ends = append(s.ends, len(s.sections))
 	return nil
 }
 
@@ -162,7 +160,7 @@ func (s *Session) Unsupported(reply int, text string) (problem bool) {
 	}
 	s.write("\n=== your reply %d ===\n%s\n=== end of reply ===\n(%s Write the whole answer again with quotes copied "+
 		"from the text, or ask for more.)\n", reply, clip.Bytes(text, max(s.left/4, leastRoom)), why)
-	s.ends = append(s.ends, s.text.Len())
+	s.ends = append(s.ends, len(s.sections))
 	return true
 }
 
@@ -205,21 +203,27 @@ func (s *Session) search(ctx context.Context, query string, n, room int) error {
 			s.write("(%s not shown: no room)\n", human.Count(len(found)-i, "passage"))
 			break
 		}
-		s.show(excerpt{model.Document{File: c.File, StartLine: c.StartLine, Text: text}, within})
+		s.show(excerpt{Document: model.Document{File: c.File, StartLine: c.StartLine, Text: text}, cut: within})
 	}
 	return nil
 }
 
 // show shows text of a file.
 func (s *Session) show(d excerpt) {
+	s.add(section{text: d.text(), kind: passage, shown: len(s.shown)})
 	s.shown = append(s.shown, d)
-	s.write("=== %q lines %d-%d ===\n%s\n", d.File, d.StartLine, d.EndLine(), strings.TrimSuffix(d.Text, "\n"))
 }
 
-// wasShown reports whether all lines of a passage were shown.
+// text returns the passage as it is shown.
+func (d *excerpt) text() string {
+	return fmt.Sprintf("=== %q lines %d-%d ===\n%s\n", d.File, d.StartLine, d.EndLine(), strings.TrimSuffix(d.Text, "\n"))
+}
+
+// wasShown reports whether the prompt has all lines of a passage.
 func (s *Session) wasShown(c model.Citation) bool {
 	return slices.ContainsFunc(s.shown, func(d excerpt) bool {
-		return d.File == c.File && d.StartLine <= c.StartLine && c.EndLine <= d.EndLine() && strings.Contains(d.Text, c.Text)
+		return !d.leftOut && d.File == c.File && d.StartLine <= c.StartLine && c.EndLine <= d.EndLine() &&
+			strings.Contains(d.Text, c.Text)
 	})
 }
 
@@ -258,15 +262,16 @@ func (s *Session) list(name string, room int) {
 	if len(entries) == 0 {
 		s.write("(no files; names are as in the passages and listings above)\n")
 	}
-	end := s.left - room
+	var list strings.Builder
 	for i, e := range entries {
-		if i == s.cfg.Entries || s.left-end < len(e)+100 {
-			s.write("(and %d more; the limit is %d entries, or less where no room is left: name a folder in it, or a pattern)\n",
-				len(entries)-i, s.cfg.Entries)
-			return
+		if i == s.cfg.Entries || room-list.Len() < len(e)+100 {
+			fmt.Fprintf(&list, "(and %d more; the limit is %d entries, or less where no room is left: name a folder in it, or "+
+				"a pattern)\n", len(entries)-i, s.cfg.Entries)
+			break
 		}
-		s.write("%s", e)
+		list.WriteString(e)
 	}
+	s.add(section{text: list.String(), kind: listing})
 }
 
 // read shows lines of a file.
@@ -292,7 +297,8 @@ func (s *Session) read(r Request, room int) error {
 	}
 	f, _ := s.cfg.Reader.File(name)
 	end := d.EndLine()
-	s.show(excerpt{d, !strings.HasSuffix(d.Text, "\n") && (int64(end) < f.Lines || int64(len(d.Text)) >= most)})
+	cut := !strings.HasSuffix(d.Text, "\n") && (int64(end) < f.Lines || int64(len(d.Text)) >= most)
+	s.show(excerpt{Document: d, cut: cut})
 	if int64(end) < f.Lines && (r.End == 0 || end < r.End) {
 		s.write("(cut behind line %d of %d: a range has at most %d lines and %d bytes; READ %s:%d- goes on)\n", end,
 			f.Lines, s.cfg.RangeLines, s.cfg.RangeBytes, name, end+1)
