@@ -19,6 +19,9 @@ const maxCitations = 10_000
 const keepReferences = " Keep the references in brackets that begin with [^ directly behind the statements that they " +
 	"support, character by character."
 
+// noteNoQuote is the note of an answer whose model was asked for quotes.
+const noteNoQuote = "no quote supports the answer"
+
 // asksForQuotes reports whether the model is asked to quote for this task.
 func (a *attempt) asksForQuotes(m *asked, docs []model.Document) bool {
 	return a.run.cfg.Cite && !m.ranked && len(docs) > 0

@@ -103,3 +103,22 @@ func TestAnswerCitesWhatWasRead(t *testing.T) {
 		t.Errorf("quotes are asked for without cite: %q", asked)
 	}
 }
+
+// A model that was asked for quotes and gave none that is in the text is noted, with each planner.
+func TestAnswerWithoutQuotesIsNoted(t *testing.T) {
+	t.Parallel()
+	for _, config := range []M{{}, {"planner": "split", "chunk_tokens": 350}, {"batch": true}} {
+		_, m := endpoint(t, `replies: [{repeat: -1, text: "Deep. [^1]\n\n[^1]: north.txt:1\n> It is bottomless."}]`)
+		b := newBench(t, m)
+		id := b.put(harbours()...)
+		config["model"] = "openai:m"
+		for _, cite := range []bool{true, false} {
+			config["cite"] = cite
+			tree := b.launch("How deep are they?", id, config)
+			_, root := b.finish(tree.ID, 1)
+			if d := data(t, &root); slices.Contains(d.Notes, "no quote supports the answer") != cite {
+				t.Errorf("%v: notes %q, %q", config, d.Notes, root.Result)
+			}
+		}
+	}
+}

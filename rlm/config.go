@@ -445,8 +445,8 @@ func (c *Config) checkBounds(bad func(field, format string, args ...any),
 	if c.Schema != nil && strings.HasPrefix(c.Model, "builtin:") {
 		bad("schema", "model %q quotes passages and cannot write JSON; choose another with --model", c.Model)
 	}
-	if c.Cite && c.Schema != nil {
-		bad("cite", "an answer with a schema has no place for quotes; leave out the schema, or cite")
+	if c.Cite && c.Schema != nil && c.Planner != PlannerSearch {
+		bad("cite", "an answer with a schema has no place for quotes; leave out the schema, or cite, or use planner search")
 	}
 	c.checkMode(bad)
 }

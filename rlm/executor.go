@@ -294,6 +294,9 @@ func (a *attempt) complete(ctx context.Context, text string, d *Data) error {
 	if a.l.Task.Parent == 0 && a.run.reader != nil {
 		d.LeftOut = leftOut(a.run.reader.Manifest(), maxLeftOut)
 		d.addNotes(a.run.refusals())
+		if a.run.cfg.Cite && !a.run.models[0].ranked && d.shownCitations() == 0 {
+			d.addNotes([]string{noteNoQuote})
+		}
 	}
 	raw, err := encode("result", d)
 	if err != nil {

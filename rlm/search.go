@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/perdure/perdure"
@@ -28,14 +27,18 @@ func (a *attempt) search(ctx context.Context) error {
 		return over
 	}
 	limits := retrieve.DefaultLimits()
+	schema := ""
+	if a.run.shape != nil {
+		schema = a.run.shape.Text
+	}
 	s, err := retrieve.Open(timed, retrieve.Config{Limits: limits, Question: a.prompt(), Reader: a.run.reader,
-		Find: a.find, Room: 4 * int(a.node.Search)})
+		Find: a.find, Room: 4 * int(a.node.Search), Schema: schema})
 	if err != nil {
 		return a.interrupted(timed, err)
 	}
 	m := *a.run.model(&a.l.Task)
 	m.quiet = true // most replies are requests
-	h := &hunt{a: a, m: &m, s: s, limits: limits}
+	h := &hunt{a: a, m: &m, s: s, limits: limits, schema: schema}
 	text, data, err := h.run(timed)
 	if err != nil {
 		return a.interrupted(timed, err)
@@ -61,6 +64,7 @@ type hunt struct {
 	m      *asked
 	s      *retrieve.Session
 	limits retrieve.Limits
+	schema string
 	data   Data
 	// recorded are the requests that the journal has.
 	recorded []recordedTerms
@@ -88,7 +92,7 @@ func (h *hunt) run(ctx context.Context) (text string, data Data, err error) {
 			}
 			return h.answer(answer, reply)
 		}
-		r := h.limits.Parse(text)
+		r := h.parse(text)
 		if r.Answered && (h.corrected || !h.s.Unsupported(reply, r.Answer)) {
 			return h.answer(r.Answer, reply)
 		}
@@ -103,6 +107,19 @@ func (h *hunt) run(ctx context.Context) (text string, data Data, err error) {
 			return "", Data{}, err
 		}
 	}
+}
+
+// parse parses a reply. With a schema, one that is the value of the answer is an answer also
+// without the word.
+func (h *hunt) parse(text string) retrieve.Reply {
+	r := h.limits.Parse(text)
+	if h.schema == "" || !r.Plain {
+		return r
+	}
+	if _, problems := h.a.run.shape.CheckWhole(text); len(problems) > 0 {
+		return r
+	}
+	return retrieve.Reply{Answered: true, Answer: strings.TrimSpace(text)}
 }
 
 // ask makes the calls for a reply: one, unless the model finds the request too long, or it fails
@@ -147,7 +164,7 @@ func (h *hunt) call(ctx context.Context, reply int, t searchTerms) (text string,
 
 func (h *hunt) request(reply int, t searchTerms) *model.Request {
 	a := h.a
-	return &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + h.limits.Instruction()),
+	return &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + h.limits.Instruction(h.schema)),
 		Prompt: h.s.Prompt(reply, t.Replies, t.Last), Shared: h.s.Shared(t.Last), Temperature: a.temperature(),
 		Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit(), Divisible: h.s.CanShorten()}
 }
@@ -157,6 +174,9 @@ func (h *hunt) answer(text string, replies int) (string, Data, error) {
 	shown := h.s.Shown()
 	d := &h.data
 	text, d.Citations, d.QuotesDropped = quote.Apply(text, h.a.prompt(), shown)
+	if h.schema != "" { // marks have no place in JSON
+		text = quote.Strip(text, d.Citations)
+	}
 	d.Citations = append(d.Citations, readPlaces(shown)...)
 	d.limitCitations()
 	files := make(map[string]bool)
@@ -168,10 +188,11 @@ func (h *hunt) answer(text string, replies int) (string, Data, error) {
 		human.Count(replies, "request"))})
 	if h.refused > 0 {
 		d.addNotes([]string{fmt.Sprintf("model %q found %s too long: passages and listings that were left out of later "+
-			"ones: %d; a smaller --context-window saves such requests", h.m.name, human.Count(h.refused, "request"), h.s.LeftOut)})
+			"ones: %d; a smaller --context-window saves such requests", h.m.name, human.Count(h.refused, "request"),
+			h.s.LeftOut)})
 	}
-	if !slices.ContainsFunc(d.Citations, func(c model.Citation) bool { return c.Kind == model.CitedQuote }) {
-		d.addNotes([]string{"no quote supports the answer"})
+	if d.shownCitations() == 0 {
+		d.addNotes([]string{noteNoQuote})
 	}
 	return text, *d, nil
 }

@@ -44,7 +44,7 @@ func (p *planning) useSearch(root *node) error {
 	if err != nil {
 		return err
 	}
-	room := min(direct.text-model.EstimateTokens(len(retrieve.DefaultLimits().Instruction())), maxSearchTokens)
+	room := min(direct.text-model.EstimateTokens(len(retrieve.DefaultLimits().Instruction(""))), maxSearchTokens)
 	if room < leastSearchTokens {
 		return invalid(fmt.Sprintf("planner search: there is room for %d tokens of text in the %d of model %q; it needs %d",
 			max(room, 0), direct.window, p.models[0].name, leastSearchTokens),

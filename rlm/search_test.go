@@ -278,6 +278,53 @@ func TestSearchShortensRequests(t *testing.T) {
 	}
 }
 
+// A search with a schema asks for the value with its quotes apart from it, and needs no further
+// call for a value that is valid.
+func TestSearchWithSchema(t *testing.T) {
+	t.Parallel()
+	const quotes = `\n\n[^1]: chart/lights.txt:3-4\n> The harbour light stands on the northern mole."}`
+	schema := M{"type": "object", "required": []string{"where"}, "properties": M{"where": M{"type": "string"}}}
+	for _, tt := range []struct {
+		name, script string
+		calls        int
+		quoted       bool
+	}{
+		{"value and quotes", `[{match: 'JSON Schema of the answer:\s+\{"properties"', text: "ANSWER\n{\"where\": \"the mole [^1]\"}` + quotes + `]`, 1, true},
+		{"in a fence", "[{text: \"ANSWER\\n```json\\n{\\\"where\\\": \\\"the mole\\\"}\\n```" + quotes + `]`, 1, true},
+		{"last reply", `[{match: 'the last one: write ANSWER and one JSON value that is valid', text: "{\"where\": \"the mole\"}` +
+			quotes + `, {repeat: -1, text: "SEARCH {{n}}"}]`, 3, true},
+		{"without the word, without quotes", `[{repeat: 2, text: "{\"where\": \"the mole\"}"}]`, 2, false},
+		{"not valid", `[{match: 'what was found ===\s+The mole.\s+===', text: '{"where": "the mole"}'}, {text: "ANSWER\nThe mole. [^1]` +
+			quotes + `]`, 2, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server, ms := endpoint(t, "replies: "+tt.script)
+			b := newBench(t, ms)
+			config := searchConfig("openai:m")
+			config["schema"], config["search_replies"], config["cite"] = schema, 3, true
+			tree := b.launch("Where is the harbour light?", b.put(coast()[360:]...), config)
+			got, root := b.finish(tree.ID, 1)
+			if got.State != perdure.Completed || !strings.HasPrefix(root.Result, `{"where":"the mole`) ||
+				strings.Contains(root.Result, "[^") {
+				t.Fatalf("tree is %s with %q: %+v", got.State, root.Result, root.Error)
+			}
+			b.asks(server, tree.ID, tt.calls)
+			d := data(t, &root)
+			quoted := len(d.Citations) > 0 && d.Citations[0].Kind == model.CitedQuote
+			if quoted != tt.quoted || slices.Contains(d.Notes, "no quote supports the answer") == quoted ||
+				string(d.Structured) != root.Result {
+				t.Errorf("citations %+v, notes %q, structured %s", d.Citations, d.Notes, d.Structured)
+			}
+			calls, err := b.store.Calls(t.Context(), root.ID)
+			b.ok(err)
+			if len(calls) != tt.calls {
+				t.Errorf("%d calls", len(calls))
+			}
+		})
+	}
+}
+
 // A question that is too long by itself fails with what can be done about it.
 func TestSearchCannotShorten(t *testing.T) {
 	t.Parallel()

@@ -69,6 +69,16 @@ func fenced(text string) []string {
 	return out
 }
 
+// unfenced returns the text between the fences of a text that is one block, otherwise the text.
+func unfenced(text string) string {
+	whole := strings.TrimSpace(text)
+	blocks := fenced(whole)
+	if len(blocks) != 1 || !strings.HasPrefix(whole, "```") || !strings.HasSuffix(whole, "```") {
+		return text
+	}
+	return blocks[0]
+}
+
 // firstJSON returns the first object or list of a text. Where none is whole,
 // the error is of the first that began.
 func firstJSON(text string) (json.RawMessage, error) {

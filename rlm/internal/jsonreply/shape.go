@@ -123,8 +123,10 @@ func (s *Shape) Check(reply string) (value json.RawMessage, problems []string) {
 	return raw, nil
 }
 
-// CheckWhole is [Shape.Check] for a text that has to be the value and nothing else.
+// CheckWhole is [Shape.Check] for a text that has to be the value and nothing else, or one fenced
+// block with it.
 func (s *Shape) CheckWhole(text string) (value json.RawMessage, problems []string) {
+	text = unfenced(text)
 	if !json.Valid([]byte(text)) {
 		return nil, []string{"the text is not one JSON value"}
 	}

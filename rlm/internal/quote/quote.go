@@ -33,7 +33,13 @@ const (
 // Instruction is the text for a model on the form of quotes.
 const Instruction = `Support the answer with quotes from the documents. After each statement that a document supports, ` +
 	`write a footnote mark such as [^1]. At the end of the reply define each footnote with the place and the quoted ` +
-	`lines, each line after "> ", exactly as they are in the document:
+	form
+
+// InstructionApart is Instruction for an answer without marks, such as JSON.
+const InstructionApart = `Support the answer with quotes from the documents. Write no footnote marks in the answer. Below ` +
+	`the answer write the quotes, each as a footnote with a number, the place and the quoted ` + form
+
+const form = `lines, each line after "> ", exactly as they are in the document:
 
 [^1]: path/of/the/file.txt:10-11
 > first quoted line

@@ -47,8 +47,14 @@ func DefaultLimits() Limits {
 		RangeLines: 400, RangeBytes: 16 << 10, QueryBytes: 400}
 }
 
-// Instruction is the system text of each request.
-func (l Limits) Instruction() string {
+// Instruction is the system text of each request. schema is the JSON Schema of the answer, empty
+// for text.
+func (l Limits) Instruction(schema string) string {
+	answer, quotes := "the answer", quote.Instruction
+	if schema != "" {
+		answer = "one JSON value that is valid against the JSON Schema below, then its quotes"
+		quotes = quote.InstructionApart + "\n\nThe JSON Schema of the answer:\n" + schema
+	}
 	return fmt.Sprintf(`You answer a question about files that are too large to be read at once. A keyword search for `+
 		`the question found the passages below. You may ask for more before you answer. A reply is either requests or `+
 		`the answer, and nothing else. The end of the prompt says how many replies there are; the last one has to be the `+
@@ -61,10 +67,10 @@ LIST folder/        the folders and files in a folder, or the files of a pattern
 		`most %d entries
 READ path/file:120-180   these lines of a file; at most %d lines and %d bytes
 
-The answer: a line with the word ANSWER, then the answer. Answer as soon as you have seen the places that answer the `+
+The answer: a line with the word ANSWER, then %s. Answer as soon as you have seen the places that answer the `+
 		`question. Say so if the files do not answer it.
 
-%s`, l.Requests, l.Results, l.QueryBytes, l.Entries, l.RangeLines, l.RangeBytes, quote.Instruction)
+%s`, l.Requests, l.Results, l.QueryBytes, l.Entries, l.RangeLines, l.RangeBytes, answer, quotes)
 }
 
 // Kinds of requests.

@@ -23,6 +23,8 @@ import (
 // Config configures a [Session].
 type Config struct {
 	Limits
+	// Schema is the JSON Schema of the answer, empty for text.
+	Schema string
 	// Question is what the passages at the beginning are searched for.
 	Question string
 	Reader   *pack.Reader
@@ -93,8 +95,12 @@ func (s *Session) Growth() int {
 func (s *Session) Prompt(reply, most int, last bool) string {
 	state := fmt.Sprintf("\nThis is reply %d of at most %d: write requests, or ANSWER and the answer.", reply, most)
 	if last {
-		state = fmt.Sprintf("\nThis is reply %d and the last one: write ANSWER and the answer. Requests are not carried "+
-			"out any more.", reply)
+		answer := "and the answer"
+		if s.cfg.Schema != "" {
+			answer = "and one JSON value that is valid against the JSON Schema of the instructions, then its quotes"
+		}
+		state = fmt.Sprintf("\nThis is reply %d and the last one: write ANSWER %s. Requests are not carried out any more.",
+			reply, answer)
 	}
 	return s.cfg.Question + s.text(len(s.sections)) + state
 }
