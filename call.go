@@ -1,6 +1,7 @@
 package perdure
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -83,4 +84,24 @@ type CallResult struct {
 	Estimated    bool
 	// CostMicros is in millionths of a US dollar; nil when unknown.
 	CostMicros *int64
+}
+
+const (
+	// recentCalls is how many of the last calls of the store are searched for those to a
+	// model, so that the time does not grow with the store.
+	recentCalls  = 20_000
+	sqlCallTimes = `SELECT COUNT(*), COALESCE(SUM(ended_at - started_at), 0) FROM (
+		SELECT started_at, ended_at FROM call WHERE model = $1 AND tries > 0 AND state = ` + sqldb.SQLCallCompleted + `
+			AND id > (SELECT COALESCE(MAX(id), 0) FROM call) - $2 ORDER BY id DESC LIMIT $3 + 0) AS last`
+)
+
+// MeanCallTime returns the mean time of the last calls to a model that were answered, at
+// most so many. known is false if there is none among the last calls of the store.
+func (s *Store) MeanCallTime(ctx context.Context, model string, most int) (mean time.Duration, known bool, err error) {
+	var count, sum int64
+	err = s.db.QueryRow(ctx, sqlCallTimes, []any{model, recentCalls, most}, &count, &sum)
+	if err != nil || count == 0 {
+		return 0, false, wrap("read call times", err)
+	}
+	return time.Duration(sum/count) * time.Microsecond, true, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -201,5 +202,49 @@ func TestOverspending(t *testing.T) {
 		_, _, err = r.root.BeginCall(ctx, perdure.CallSpec{Position: 3, Model: "m", RequestHash: "h"})
 		wantCode(t, "call after the money is gone", err, perdure.CodeBudgetExceeded)
 		sound(t, s)
+	})
+}
+
+// TestMeanCallTime: only answered requests to the model count, and the last ones.
+func TestMeanCallTime(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		ctx := t.Context()
+		r := leased(t, s, perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "x"}})
+		mean := func(most int) (time.Duration, bool) {
+			t.Helper()
+			d, known, err := s.MeanCallTime(ctx, "m", most)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d, known
+		}
+		if d, known := mean(9); known {
+			t.Errorf("no call took %s", d)
+		}
+		var took []time.Duration
+		for i, result := range []perdure.CallResult{{}, {NotSent: true},
+			{Err: &perdure.TaskError{Kind: "model", Message: "no"}}, {}} {
+			c, _, err := r.root.BeginCall(ctx, perdure.CallSpec{Position: i, Model: "m", RequestHash: "h"})
+			if err == nil {
+				err = r.root.SettleCall(ctx, c.ID, result)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		calls, err := s.Calls(ctx, r.root.Task.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []int{0, 3} {
+			took = append(took, calls[i].EndedAt.Sub(calls[i].StartedAt))
+		}
+		if d, known := mean(9); !known || d != ((took[0]+took[1])/2).Truncate(time.Microsecond) {
+			t.Errorf("mean %s, known %v, of %v", d, known, took)
+		}
+		if d, known := mean(1); !known || d != took[1] {
+			t.Errorf("the last call took %s, known %v, of %v", d, known, took)
+		}
 	})
 }

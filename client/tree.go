@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm"
 )
 
 // TreeRequest asks for a tree.
@@ -37,6 +38,12 @@ func (c *Client) CreateTree(ctx context.Context, req TreeRequest) (perdure.Tree,
 	key := cmp.Or(req.IdempotencyKey, rand.Text())
 	return do[perdure.Tree](ctx, c, &request{op: "create tree", method: http.MethodPost, path: "/v1/trees",
 		header: http.Header{"Idempotency-Key": {key}}, body: &req})
+}
+
+// Estimate returns what a run takes, before anything is paid: nothing is created or sent to a
+// model, and keys are not needed. Errors are those of CreateTree.
+func (c *Client) Estimate(ctx context.Context, req TreeRequest) (rlm.Estimate, error) {
+	return post[rlm.Estimate](ctx, c, "estimate run", "/v1/estimates", &req)
 }
 
 // TreePage is a part of a list of trees.

@@ -18,7 +18,7 @@ import (
 // and corrections. notes go into the result.
 func (a *attempt) answer(ctx context.Context, position int, notes []string) error {
 	if a.emptyFile() {
-		return a.complete(ctx, "(the file is empty)", &Data{})
+		return a.complete(ctx, emptyFileAnswer, &Data{})
 	}
 	timed, stop := a.timed(ctx)
 	defer stop()
@@ -64,6 +64,9 @@ func (a *attempt) answer(ctx context.Context, position int, notes []string) erro
 	return a.complete(ctx, text, &data)
 }
 
+// emptyFileAnswer is the answer about a file of a batch without text.
+const emptyFileAnswer = "(the file is empty)"
+
 // emptyFile reports a file of a batch without text.
 func (a *attempt) emptyFile() bool {
 	return a.node.File != "" && a.l.Task.Context.Length == 0
@@ -80,8 +83,29 @@ func (a *attempt) documents(c fanout.Chunk, m *asked) ([]model.Document, error) 
 
 // request is what a leaf asks its model.
 func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error) {
-	cfg := &a.run.cfg
-	req := &model.Request{System: a.system(), Prompt: a.prompt(), Temperature: a.temperature(), Seed: cfg.Seed,
+	req, err := a.firstRequest(m)
+	if err != nil {
+		return nil, err
+	}
+	if m.ranked {
+		req.Prepared, err = a.prepared(ctx, m)
+		return req, err
+	}
+	var earlier string
+	switch {
+	case a.node.Step != nil:
+		earlier, err = a.seen(ctx)
+	case a.run.cfg.ordered() && a.l.Task.Parent != 0:
+		earlier, err = a.earlier(ctx)
+	}
+	req.Prompt += earlier
+	return req, err
+}
+
+// firstRequest is the request of a leaf without what other tasks add to it. It reads only
+// the context.
+func (a *attempt) firstRequest(m *asked) (*model.Request, error) {
+	req := &model.Request{System: a.system(), Prompt: a.prompt(), Temperature: a.temperature(), Seed: a.run.cfg.Seed,
 		MaxOutputTokens: a.answerLimit()}
 	a.sampled(req)
 	for _, c := range a.reads() {
@@ -93,9 +117,7 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 	}
 	if m.ranked {
 		req.System, req.Prompt = "", a.query()
-		var err error
-		req.Prepared, err = a.prepared(ctx, m)
-		return req, err
+		return req, nil
 	}
 	if a.node.Total > 1 && !a.node.Sample {
 		req.System = strings.TrimSpace(req.System + "\n\n" + partInstruction(a.node.First+1, a.node.Total))
@@ -106,16 +128,7 @@ func (a *attempt) request(ctx context.Context, m *asked) (*model.Request, error)
 	if a.asksForQuotes(m, req.Documents) {
 		req.System = strings.TrimSpace(req.System + "\n\n" + quote.Instruction)
 	}
-	var earlier string
-	var err error
-	switch {
-	case a.node.Step != nil:
-		earlier, err = a.seen(ctx)
-	case cfg.ordered() && a.l.Task.Parent != 0:
-		earlier, err = a.earlier(ctx)
-	}
-	req.Prompt += earlier
-	return req, err
+	return req, nil
 }
 
 // partInstruction returns the text for a model that sees only a part of the context.
@@ -163,7 +176,7 @@ func (a *attempt) earlier(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	room := 4 * int(a.run.plan.Window) / earlierShare >> a.node.Divided
+	room := a.earlierRoom()
 	var found []string
 	left := 0
 	for _, b := range slices.Backward(before) {
@@ -178,6 +191,11 @@ func (a *attempt) earlier(ctx context.Context) (string, error) {
 		found = append(found, s)
 	}
 	return dedupe.Earlier(found, left), nil
+}
+
+// earlierRoom is how many bytes of earlier results a request has.
+func (a *attempt) earlierRoom() int {
+	return bytesPerToken * int(a.run.plan.Window) / earlierShare >> a.node.Divided
 }
 
 // resultHeader is about how many bytes precede each earlier result.

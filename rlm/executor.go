@@ -30,6 +30,9 @@ type ModelOptions struct {
 	Tries   int
 	// Concurrency is how many requests may be in flight at once.
 	Concurrency int
+	// Unsent is set if the model is asked nothing: only its window and its price matter,
+	// and its key may be missing.
+	Unsent bool
 	// Cache asks for answers that were given before to be given again.
 	Cache bool
 }
@@ -59,6 +62,9 @@ type ExecutorConfig struct {
 	Gates bool
 	// GateOpened, when set, is called after a gate was opened.
 	GateOpened func(ctx context.Context, tree *perdure.Tree, gate int)
+	// Concurrency is how many tasks are executed at once of runs that do not say, for
+	// estimates of their time. 0: 1.
+	Concurrency int
 	// Logger: nil discards.
 	Logger *slog.Logger
 }

@@ -39,28 +39,38 @@ type LaunchRequest struct {
 // as asked or would make too many tasks. Errors are *perdure.Error values with
 // hints; those of the store and of the resolver come as they are.
 func (e *Executor) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, error) {
-	if req.Kind != "" && req.Kind != KindRun {
-		return perdure.Tree{}, invalid(fmt.Sprintf("kind %q is not %q", req.Kind, KindRun), "")
-	}
-	cfg, err := ParseConfig(req.Config)
+	p, err := e.newPlanning(&req, e.cfg.Resolver)
 	if err != nil {
 		return perdure.Tree{}, err
 	}
-	if strings.TrimSpace(req.Prompt) == "" {
-		return perdure.Tree{}, invalid("the prompt is empty", "say what is to be found or done")
-	}
-	p := &planning{e: e, cfg: cfg, req: &req}
-	if p.team, err = findTeam(e.cfg.Resolver, &cfg); err != nil {
-		return perdure.Tree{}, err
-	}
-	if err := p.checkPrice(); err != nil {
-		return perdure.Tree{}, err
-	}
-	spec, err := p.plan(ctx)
+	var spec *perdure.TreeSpec
+	err = p.plan(ctx, func(root *node) (err error) {
+		spec, err = p.treeSpec(root)
+		return err
+	})
 	if err != nil {
 		return perdure.Tree{}, err
 	}
 	return e.cfg.Store.CreateTree(ctx, *spec)
+}
+
+// newPlanning checks what can be checked of a request before its context is read.
+func (e *Executor) newPlanning(req *LaunchRequest, res Resolver) (*planning, error) {
+	if req.Kind != "" && req.Kind != KindRun {
+		return nil, invalid(fmt.Sprintf("kind %q is not %q", req.Kind, KindRun), "")
+	}
+	cfg, err := ParseConfig(req.Config)
+	if err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(req.Prompt) == "" {
+		return nil, invalid("the prompt is empty", "say what is to be found or done")
+	}
+	p := &planning{e: e, cfg: cfg, req: req, resolver: res}
+	if p.team, err = findTeam(res, &cfg); err != nil {
+		return nil, err
+	}
+	return p, p.checkPrice()
 }
 
 // planning is what a launch finds out before it creates a tree.
@@ -72,6 +82,8 @@ type planning struct {
 	text   perdure.Context // zero without a context
 	reader *pack.Reader
 	head   int64 // bytes of the longest header that parts are shown with
+	// resolver finds the models.
+	resolver Resolver
 }
 
 // checkPrice refuses a budget in dollars for a model whose price is unknown: it
@@ -85,7 +97,7 @@ func (p *planning) checkPrice() error {
 		models = append(models, p.judge.model)
 	}
 	if p.cfg.Planner == PlannerModel { // its plan may name any of them
-		agents, _ := resolveAgents(p.e.cfg.Resolver, &p.cfg)
+		agents, _ := resolveAgents(p.resolver, &p.cfg)
 		for _, name := range slices.Sorted(maps.Keys(agents)) {
 			models = append(models, agents[name])
 		}
@@ -99,36 +111,44 @@ func (p *planning) checkPrice() error {
 	return nil
 }
 
-func (p *planning) plan(ctx context.Context) (spec *perdure.TreeSpec, err error) {
-	spec = &perdure.TreeSpec{Kind: KindRun, Name: p.req.Name, Limits: p.cfg.limits(), Owner: p.req.Owner,
-		IdempotencyKey: p.req.IdempotencyKey}
+// plan plans the root and calls use while the context is open.
+func (p *planning) plan(ctx context.Context, use func(root *node) error) (err error) {
 	root := &node{Version: planVersion, Total: 1, Whole: true, Limited: true}
 	if p.req.ContextID != "" {
 		closer, err := p.openContext(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer func() { err = errors.Join(err, closer()) }()
-		spec.Contexts = []string{p.text.ID}
 		root.Manifest = p.text.Manifest
 	} else if p.cfg.Batch {
-		return nil, invalid("batch: there are no files", "give the files to work on")
+		return invalid("batch: there are no files", "give the files to work on")
 	}
 	if err := p.decide(root); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.sample(root); err != nil {
-		return nil, err
+		return err
 	}
 	if m := p.models[0]; p.reader == nil && m.ranked {
-		return nil, invalid(fmt.Sprintf("no context is given, and %s only quotes passages of one", m.name),
+		return invalid(fmt.Sprintf("no context is given, and %s only quotes passages of one", m.name),
 			"name files or folders with --context, or a model that writes text with --model")
 	}
 	if err := p.checkBudget(root); err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.checkGate(root); err != nil {
-		return nil, err
+		return err
+	}
+	return use(root)
+}
+
+// treeSpec is the tree of a plan.
+func (p *planning) treeSpec(root *node) (spec *perdure.TreeSpec, err error) {
+	spec = &perdure.TreeSpec{Kind: KindRun, Name: p.req.Name, Limits: p.cfg.limits(), Owner: p.req.Owner,
+		IdempotencyKey: p.req.IdempotencyKey}
+	if p.reader != nil {
+		spec.Contexts = []string{p.text.ID}
 	}
 	if spec.Config, err = encode("configuration", p.cfg); err != nil {
 		return nil, err

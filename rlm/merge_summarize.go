@@ -87,7 +87,7 @@ func (s *summary) run(ctx context.Context, list []summarize.Input, room int64) (
 		positions := make([]int, len(groups)) // 0: the part is passed on unchanged
 		for i, g := range groups {
 			next[i] = g
-			if len(g) > 1 || g[0].Tokens() > room/2 {
+			if summarize.Shortens(g, room) {
 				positions[i] = s.a.positions(1)
 			}
 		}

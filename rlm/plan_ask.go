@@ -181,7 +181,7 @@ func (a *attempt) planRequest(ctx context.Context, r *plan.Rules, t *plan.Limits
 
 // planning is what a launch would know of this task, to see what fits.
 func (a *attempt) planning() *planning {
-	return &planning{e: a.e, cfg: a.run.cfg, team: a.run.team, reader: a.run.reader,
+	return &planning{e: a.e, cfg: a.run.cfg, team: a.run.team, reader: a.run.reader, resolver: a.e.cfg.Resolver,
 		req: &LaunchRequest{Prompt: a.prompt()}}
 }
 

@@ -140,7 +140,7 @@ func (e *Executor) checkResume(ctx context.Context, tree *perdure.Tree, cfg *Con
 	if err != nil {
 		return err
 	}
-	p := &planning{e: e, cfg: *cfg, req: &LaunchRequest{Prompt: root.Prompt}}
+	p := &planning{e: e, cfg: *cfg, req: &LaunchRequest{Prompt: root.Prompt}, resolver: e.cfg.Resolver}
 	if p.team, err = findTeam(e.cfg.Resolver, cfg); err != nil {
 		return err
 	}

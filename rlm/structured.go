@@ -99,8 +99,7 @@ func (a *attempt) askShaped(ctx context.Context, q *question) (string, Data, err
 	var value json.RawMessage
 	s := a.run.shape
 	q.what = "a result that is valid against the schema"
-	q.req.System = strings.TrimSpace(q.req.System + "\n\n" + s.Instruction())
-	q.req.Schema = s.JSON()
+	a.run.shaped(q.req)
 	q.check = func(reply string) (problems []string) {
 		value, problems = s.Check(reply)
 		return problems
@@ -114,6 +113,12 @@ func (a *attempt) askShaped(ctx context.Context, q *question) (string, Data, err
 	}
 	data.Structured = value
 	return string(value), data, nil
+}
+
+// shaped makes a request one for a structured result.
+func (r *run) shaped(req *model.Request) {
+	req.System = strings.TrimSpace(req.System + "\n\n" + r.shape.Instruction())
+	req.Schema = r.shape.JSON()
 }
 
 // form makes the structured result of a task that was merged, or answered by a

@@ -77,6 +77,9 @@ func (a *app) run(cmd *cobra.Command, f *runFlags, req client.TreeRequest, batch
 	if req.Config, err = f.config(a, cmd, l, batch); err != nil {
 		return err
 	}
+	if f.dryRun {
+		return a.dryRun(ctx, l, f, req)
+	}
 	why := env.Execute
 	if f.detach {
 		why = env.Detach
@@ -107,6 +110,9 @@ func (a *app) launch(ctx context.Context, b *env.Backend, f *runFlags, req clien
 		return "", err
 	}
 	req.ContextID = report.ID
+	if err := a.confirm(ctx, b, f, req); err != nil {
+		return "", err
+	}
 	req.Owner = b.Session()
 	tree, err := b.CreateTree(ctx, req)
 	if err != nil {

@@ -40,6 +40,8 @@ type runFlags struct {
 	quality       qualityFlags
 	plan          planFlags
 	detach        bool
+	dryRun        bool
+	yes           bool
 }
 
 // runSettings returns the settings with flags of run and batch.
@@ -47,7 +49,7 @@ func runSettings() []string {
 	return []string{"model", "sub_model", "judge", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
 		"max_attempts", "chunk_tokens",
 		"search_above", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls",
-		"cache"}
+		"confirm_above", "cache"}
 }
 
 func (f *runFlags) register(a *app, cmd *cobra.Command) {
@@ -78,11 +80,14 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 	fl.Float64Var(&f.temperature, "temperature", rlm.DefaultTemperature, "`NUMBER` temperature from 0 to 2")
 	fl.Int64Var(&f.seed, "seed", 0, "`NUMBER` seed for models that accept one")
 	fl.BoolVar(&f.detach, "detach", false, "let the daemon run the tree and return at once")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print calls, tokens, cost and time of the run, and start nothing")
+	fl.BoolVar(&f.yes, "yes", false, "do not ask because of --confirm-above")
 	a.JSONFlag(cmd)
 	env.UsesActing(cmd)
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent max-file-size cache"},
-		env.FlagGroup{Title: "Limits", Flags: "budget-usd budget-tokens budget-calls timeout concurrency max-output-tokens"},
+		env.FlagGroup{Title: "Limits", Flags: "dry-run budget-usd budget-tokens budget-calls confirm-above yes timeout " +
+			"concurrency max-output-tokens"},
 		env.FlagGroup{Title: "Answer", Flags: "json cite schema name detach trust"},
 		env.FlagGroup{Title: "Splitting and merging", Flags: "planner strategy merge policy samples"},
 		env.FlagGroup{Title: "Splitting in detail", All: true,

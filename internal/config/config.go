@@ -58,6 +58,9 @@ type Config struct {
 	BudgetCalls  int64
 	BudgetTokens int64
 	BudgetUSD    float64
+	// ConfirmAbove is the estimated cost in US dollars above which a run asks before it
+	// starts. 0: it never asks.
+	ConfirmAbove float64
 	// Prices is a file of prices that override the built-in ones; empty: prices.yaml
 	// in the .perdure folder, if it exists. See package price.
 	Prices string

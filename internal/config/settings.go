@@ -90,6 +90,8 @@ func runSettings(c *Config) []setting {
 			help: "maximum tokens of a tree, or none"},
 		{key: "budget_usd", at: &c.BudgetUSD, value: "USD", def: noLimit, none: true, check: atMost(1_000_000_000),
 			help: "maximum cost of a tree in US dollars, or none"},
+		{key: "confirm_above", at: &c.ConfirmAbove, value: "USD", def: noLimit, none: true, check: atMost(1_000_000_000),
+			help: "cost in US dollars above which a run asks before it starts, or none"},
 		{key: "prices", at: &c.Prices, value: "FILE", acts: acts(effectPrices),
 			help: "prices that override the built-in ones, if not in prices.yaml in .perdure"},
 		{key: "cache", at: &c.Cache, def: "false", acts: actsAs("uses the answers that .perdure/cache contains", "true"),

@@ -125,7 +125,7 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		return err
 	}
 	d.executor, err = rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models,
-		Gates: true, GateOpened: d.notifyGate, Logger: d.log})
+		Gates: true, GateOpened: d.notifyGate, Concurrency: d.cfg.Concurrency, Logger: d.log})
 	if err != nil {
 		return err
 	}
@@ -309,10 +309,17 @@ func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure
 		return perdure.Tree{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "create tree",
 			Msg: fmt.Sprintf("unknown kind %q", req.Kind), Hint: "the kinds are run and loop"}
 	}
-	return l.d.executor.Launch(ctx, rlm.LaunchRequest{
-		Name: req.Name, Prompt: req.Prompt, ContextID: req.ContextID, Config: req.Config,
-		IdempotencyKey: req.IdempotencyKey, Owner: req.Owner,
-	})
+	return l.d.executor.Launch(ctx, launchRequest(&req))
+}
+
+func launchRequest(req *server.LaunchRequest) rlm.LaunchRequest {
+	return rlm.LaunchRequest{Kind: req.Kind, Name: req.Name, Prompt: req.Prompt, ContextID: req.ContextID,
+		Config: req.Config, IdempotencyKey: req.IdempotencyKey, Owner: req.Owner}
+}
+
+// Estimate returns what a run takes.
+func (l launcher) Estimate(ctx context.Context, req server.LaunchRequest) (rlm.Estimate, error) {
+	return l.d.executor.Estimate(ctx, launchRequest(&req))
 }
 
 // Resume prepares a run to continue.

@@ -252,7 +252,7 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 		return mock.New(script), nil
 	case scheme == schemeOpenAI:
 		return openai.New(openai.Config{
-			Model: rest, BaseURL: m.endpoint(key), APIKey: m.cfg.Getenv("OPENAI_API_KEY"),
+			Model: rest, BaseURL: m.endpoint(key), APIKey: m.apiKey(key, "OPENAI_API_KEY"),
 			NoSchema: m.cfg.NoSchema,
 		})
 	case scheme == schemeAnthropic:
@@ -261,11 +261,20 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 			longest = min(longest, rate.MaxOutput)
 		}
 		return anthropic.New(anthropic.Config{
-			Model: rest, BaseURL: m.endpoint(key), APIKey: m.cfg.Getenv("ANTHROPIC_API_KEY"), MaxOutput: longest,
+			Model: rest, BaseURL: m.endpoint(key), APIKey: m.apiKey(key, "ANTHROPIC_API_KEY"), MaxOutput: longest,
 			NoSchema: m.cfg.NoSchema, NoCaching: m.cfg.NoCaching,
 		})
 	}
 	return nil, unknownModel(name)
+}
+
+// apiKey returns a key from the environment. A model that is asked nothing needs none.
+func (m *Models) apiKey(key modelKey, variable string) string {
+	own := m.cfg.Getenv(variable)
+	if own == "" && key.opt.Unsent {
+		return "none"
+	}
+	return own
 }
 
 // unknownModel returns the error for an unknown name, with the nearest known one.

@@ -86,6 +86,30 @@ func TestResolveFinds(t *testing.T) {
 	}
 }
 
+// TestUnsentModelsNeedNoKey: a model that is asked nothing has its window and price without a
+// key, and the model that is asked still needs it.
+func TestUnsentModelsNeedNoKey(t *testing.T) {
+	t.Parallel()
+	models := daemon.NewModels(daemon.ModelConfig{})
+	for _, name := range []string{"openai:gpt-4o", "anthropic:claude-haiku-4-5",
+		"openai:gpt-4o,anthropic:claude-haiku-4-5"} {
+		m, err := models.Resolve(name, rlm.ModelOptions{Unsent: true})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		p, ok := model.AsPricer(m)
+		if !ok {
+			t.Fatalf("%s has no price", name)
+		}
+		if micros, known := p.Price(model.Usage{InputTokens: 1_000_000}); !known || micros == 0 {
+			t.Errorf("%s costs %d, known %v", name, micros, known)
+		}
+		if _, err := models.Resolve(name, rlm.ModelOptions{}); perdure.CodeOf(err) != perdure.CodeUnavailable {
+			t.Errorf("%s without a key: %v", name, err)
+		}
+	}
+}
+
 // A process has one value for a model with its options, so that a rate limit pauses all its
 // callers.
 func TestResolveShares(t *testing.T) {

@@ -29,6 +29,7 @@ import (
 	"github.com/perdure/perdure/internal/testing/effort"
 	"github.com/perdure/perdure/internal/testing/testdb"
 	"github.com/perdure/perdure/internal/testing/testenv"
+	"github.com/perdure/perdure/rlm"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -177,6 +178,10 @@ func (l storeLauncher) Launch(ctx context.Context, req server.LaunchRequest) (pe
 	return l.s.CreateTree(ctx, spec)
 }
 
+func (l storeLauncher) Estimate(context.Context, server.LaunchRequest) (rlm.Estimate, error) {
+	return rlm.Estimate{}, errors.ErrUnsupported
+}
+
 func (l storeLauncher) Resume(ctx context.Context, req server.ResumeRequest) (perdure.RecoverReport, error) {
 	return l.s.Recover(ctx, req.Tree, req.Owner)
 }
@@ -186,6 +191,10 @@ type launcherFunc func(ctx context.Context, req server.LaunchRequest) (perdure.T
 
 func (l launcherFunc) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
 	return l(ctx, req)
+}
+
+func (l launcherFunc) Estimate(context.Context, server.LaunchRequest) (rlm.Estimate, error) {
+	return rlm.Estimate{}, errors.ErrUnsupported
 }
 
 func (l launcherFunc) Resume(context.Context, server.ResumeRequest) (perdure.RecoverReport, error) {

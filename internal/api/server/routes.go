@@ -27,6 +27,7 @@ func (s *server) routes() http.Handler {
 	handle("POST /v1/contexts", s.createContext)
 	handle("GET /v1/contexts/{id}", s.context)
 
+	handle("POST /v1/estimates", s.estimate)
 	handle("POST /v1/trees", s.createTree)
 	handle("GET /v1/trees", s.trees)
 	handle("GET /v1/trees/{id}", s.tree)

@@ -18,6 +18,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/handoff/ledger"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/rlm"
 )
 
 // Launcher creates trees of the kinds that the process can execute.
@@ -25,6 +26,8 @@ type Launcher interface {
 	// Launch checks the request and creates its tree. It returns the tree of
 	// the first request when the idempotency key was used before.
 	Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, error)
+	// Estimate returns what a run takes, see rlm.Executor. It creates nothing.
+	Estimate(ctx context.Context, req LaunchRequest) (rlm.Estimate, error)
 	// Resume prepares a run to continue, see rlm.Executor.
 	Resume(ctx context.Context, req ResumeRequest) (perdure.RecoverReport, error)
 }

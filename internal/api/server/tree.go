@@ -33,6 +33,23 @@ func (s *server) createTree(r *request) (any, error) {
 	return created{"/v1/trees/" + string(tree.ID), tree}, err
 }
 
+// estimate answers what the run that is asked for would take.
+func (s *server) estimate(r *request) (any, error) {
+	const op = "estimate run"
+	var body client.TreeRequest
+	if err := r.body(&body); err != nil {
+		return nil, err
+	}
+	req, err := s.launchRequest(op, r, &body)
+	if err == nil && s.cfg.Launcher == nil {
+		err = &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Msg: "this server cannot plan trees"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.cfg.Launcher.Estimate(r.Context(), req)
+}
+
 func (s *server) launchRequest(op string, r *request, body *client.TreeRequest) (LaunchRequest, error) {
 	req := LaunchRequest{Kind: cmp.Or(body.Kind, "run"), Name: body.Name, Prompt: body.Prompt, ContextID: body.ContextID,
 		IdempotencyKey: r.Header.Get("Idempotency-Key")}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -32,6 +33,8 @@ const (
 	Execute
 	// Detach requires a daemon.
 	Detach
+	// Plan creates nothing: if there is no store, a temporary one is used.
+	Plan
 )
 
 // Backend is a connection to a store: to the daemon, or to the same handler in
@@ -153,18 +156,42 @@ func (e *Env) openLocal(ctx context.Context, l *config.Loaded, why Purpose) (*Ba
 	if l.Store != "" {
 		cfg.Dir = "" // the database holds everything
 	}
+	if why == Plan && !HasStore(l) {
+		return e.openTemporary(ctx, l, cfg)
+	}
 	d, err := e.OpenDaemon(ctx, l, cfg)
 	if err != nil {
 		return nil, err
 	}
+	return inProcess(ctx, l, d, d.Close)
+}
+
+// openTemporary returns a backend with a store that is removed with it.
+func (e *Env) openTemporary(ctx context.Context, l *config.Loaded, cfg daemon.Config) (*Backend, error) {
+	dir, err := os.MkdirTemp("", "perdure-plan-")
+	if err != nil {
+		return nil, fmt.Errorf("create temporary store: %w", err)
+	}
+	guard.Hide()
+	cfg.Dir, cfg.Heads, cfg.Models.CacheDir = dir, "", ""
+	d, err := daemon.Open(ctx, cfg)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return inProcess(ctx, l, d, func(ctx context.Context) error { return errors.Join(d.Close(ctx), os.RemoveAll(dir)) })
+}
+
+// inProcess returns a backend of a daemon in this process, which closing ends.
+func inProcess(ctx context.Context, l *config.Loaded, d *daemon.Daemon,
+	closing func(context.Context) error) (*Backend, error) {
 	transport := &inproc.Transport{Handler: d.Handler()}
 	c, err := client.New(client.Config{Transport: transport})
 	if err != nil {
-		return nil, errors.Join(err, d.Close(ctx))
+		return nil, errors.Join(err, closing(ctx))
 	}
 	return &Backend{Client: c, Local: d, Config: l, close: func() error {
 		transport.Close()
-		return d.Close(ctx)
+		return closing(ctx)
 	}}, nil
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/rlm"
 	"github.com/perdure/perdure/worker"
 )
 
@@ -179,6 +180,11 @@ func (p *program) Launch(ctx context.Context, req server.LaunchRequest) (perdure
 		return perdure.Tree{}, err
 	}
 	return p.engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner})
+}
+
+// Estimate does not exist for loops.
+func (p *program) Estimate(context.Context, server.LaunchRequest) (rlm.Estimate, error) {
+	return rlm.Estimate{}, errors.ErrUnsupported
 }
 
 // Resume does not exist for loops.

@@ -28,9 +28,9 @@ func Command(e *env.Env) *cobra.Command {
 		Use:   "schema [NAME]",
 		Short: "Print a JSON Schema, or list the schemas",
 		Long: "Print a JSON Schema (draft 2020-12), or list the schemas.\n\n" +
-			"Outputs: run-result (run, batch and resume --json), check-report (check --json), status (status --json), task " +
-			"(show --json), variable (var get --json), mutation (a line of var history --json), event (a line of events " +
-			"--json), export-line (a line of export), log-report (verify-log --json).\n" +
+			"Outputs: run-result (run, batch and resume --json), run-estimate (with --dry-run), check-report (check --json), " +
+			"status (status --json), task (show --json), variable (var get --json), mutation (a line of var history " +
+			"--json), event (a line of events --json), export-line (a line of export), log-report (verify-log --json).\n" +
 			"Files: prices, tasks-file, rlm-task-tree and rlm-state (export --layout aiwg and --state), builder-state and " +
 			"handoff-checkpoint (its checkpoint; handoff show --json).\n" +
 			"Loops: loop-state with persistence-extension (its fields on supervision), loop-checkpoint, iteration-analytics, " +

@@ -75,6 +75,10 @@ func Group(inputs []Input, room int64) [][]Input {
 	return groups
 }
 
+// Shortens reports whether a group takes a call that shortens it. Other groups are passed
+// on unchanged.
+func Shortens(group []Input, room int64) bool { return len(group) > 1 || group[0].Tokens() > room/2 }
+
 // Render writes the inputs in the form that follows the prompt.
 func Render(inputs []Input) string {
 	var b strings.Builder
