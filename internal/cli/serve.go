@@ -38,7 +38,11 @@ func (a *app) newServeCommand() *cobra.Command {
 				return env.UsageError("remove the setting listen; clients use the Unix socket",
 					"listening on TCP (%q) is not available in this version", l.Listen)
 			}
-			err = a.serve(cmd.Context(), l, a.ipcConfig(cmd, l, socket))
+			own, err := a.ownRun(cmd, l, "")
+			if err != nil {
+				return err
+			}
+			err = a.serve(cmd.Context(), l, own, a.ipcConfig(cmd, l, socket))
 			if errors.Is(err, env.ErrInterrupted) {
 				return nil // stopping is not an error
 			}
@@ -65,14 +69,19 @@ func (a *app) ipcConfig(cmd *cobra.Command, l *config.Loaded, socket string) dae
 		socket = a.Path(socket)
 	}
 	return daemon.IPCConfig{Socket: socket, Run: func(agent string) (json.RawMessage, error) {
-		f := runFlags{plan: planFlags{agent: agent}}
-		return f.config(a, cmd, l, false)
+		return a.ownRun(cmd, l, agent)
 	}}
 }
 
-func (a *app) serve(ctx context.Context, l *config.Loaded, ipc daemon.IPCConfig) error {
+// ownRun returns the configuration of a run by the settings of the daemon.
+func (a *app) ownRun(cmd *cobra.Command, l *config.Loaded, agent string) (json.RawMessage, error) {
+	f := runFlags{plan: planFlags{agent: agent}}
+	return f.config(a, cmd, l, false)
+}
+
+func (a *app) serve(ctx context.Context, l *config.Loaded, own json.RawMessage, ipc daemon.IPCConfig) error {
 	cfg := a.DaemonConfig(l)
-	cfg.Session, cfg.IPC = "serve", ipc
+	cfg.Session, cfg.Own, cfg.IPC = "serve", own, ipc
 	cfg.Logger = a.Logger(l, slog.LevelInfo)
 	if a.Err.Terminal {
 		cfg.Notify.Terminal = a.Err

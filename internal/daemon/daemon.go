@@ -7,6 +7,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,6 +39,9 @@ type Config struct {
 	// Models configures models, Agents coding agents.
 	Models ModelConfig
 	Agents AgentConfig
+	// Own is the configuration of a run by the daemon's own settings. Programs that a loop or a
+	// run has started can ask for the models and the endpoints that it names.
+	Own json.RawMessage
 	// LoopDir is the folder of the loops' snapshots; empty: "loops" in Dir.
 	LoopDir string
 	// Reminders is a folder with templates of reminders; empty: the built-in ones.
@@ -302,6 +306,11 @@ type launcher struct{ d *Daemon }
 // Launch creates a tree, also in a process without a session; another process executes it
 // then.
 func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
+	if req.Supervised {
+		if err := l.d.checkSupervised("create tree", req.Kind, req.Config); err != nil {
+			return perdure.Tree{}, err
+		}
+	}
 	if req.Kind == perdure.KindLoop {
 		return l.d.launchLoop(ctx, req)
 	}
@@ -324,5 +333,10 @@ func (l launcher) Estimate(ctx context.Context, req server.LaunchRequest) (rlm.E
 
 // Resume prepares a run to continue.
 func (l launcher) Resume(ctx context.Context, req server.ResumeRequest) (perdure.RecoverReport, error) {
+	if req.Supervised {
+		if err := l.d.checkSupervised("resume tree", rlm.KindRun, req.Changes); err != nil {
+			return perdure.RecoverReport{}, err
+		}
+	}
 	return l.d.executor.Resume(ctx, rlm.ResumeRequest{Tree: req.Tree, Changes: req.Changes, Owner: req.Owner})
 }

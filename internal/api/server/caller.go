@@ -30,6 +30,13 @@ func callerOf(ctx context.Context) (c caller.Caller, fromSocket bool) {
 	return caller.Self(), false
 }
 
+// supervised reports whether a request comes over a socket from a program that perdure runs,
+// or from a process that has ended, of which that is not known.
+func supervised(ctx context.Context) bool {
+	c, fromSocket := callerOf(ctx)
+	return fromSocket && (c.Ended() || guard.Below(c.PID))
+}
+
 // byUser returns an error if a request comes from a program that perdure runs: an agent, a
 // check, a model or what they started. They cannot decide for the user, whatever the store:
 // which stores a process above has open is not visible to ordinary users. This process cannot

@@ -39,6 +39,8 @@ type ResumeRequest struct {
 	Changes json.RawMessage
 	// Owner, when set, is the only session that may execute the tree.
 	Owner *perdure.Session
+	// Supervised is that of LaunchRequest.
+	Supervised bool
 }
 
 // LaunchRequest asks for a tree.
@@ -53,6 +55,10 @@ type LaunchRequest struct {
 	IdempotencyKey string
 	// Owner, when set, is the only session that may execute the tree.
 	Owner *perdure.Session
+	// Supervised is set if the request comes over a socket from a program that a loop or a run
+	// has started. What such a program starts has to end with it, and it does not get the keys
+	// of the server.
+	Supervised bool
 }
 
 // Limits bound what a request may take. Zero values mean the defaults.

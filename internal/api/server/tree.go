@@ -52,7 +52,7 @@ func (s *server) estimate(r *request) (any, error) {
 
 func (s *server) launchRequest(op string, r *request, body *client.TreeRequest) (LaunchRequest, error) {
 	req := LaunchRequest{Kind: cmp.Or(body.Kind, "run"), Name: body.Name, Prompt: body.Prompt, ContextID: body.ContextID,
-		IdempotencyKey: r.Header.Get("Idempotency-Key")}
+		IdempotencyKey: r.Header.Get("Idempotency-Key"), Supervised: supervised(r.Context())}
 	if len(req.IdempotencyKey) > maxKeyBytes {
 		return req, invalid(op, fmt.Sprintf("the idempotency key is longer than %d bytes", maxKeyBytes), "")
 	}
@@ -241,5 +241,6 @@ func (s *server) resumeTree(r *request) (any, error) {
 		}
 		return s.store.Recover(r.Context(), id, owner)
 	}
-	return s.cfg.Launcher.Resume(r.Context(), ResumeRequest{Tree: id, Changes: body.Changes, Owner: owner})
+	return s.cfg.Launcher.Resume(r.Context(), ResumeRequest{Tree: id, Changes: body.Changes, Owner: owner,
+		Supervised: supervised(r.Context())})
 }
