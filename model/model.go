@@ -74,6 +74,10 @@ type Request struct {
 	// have to state it too. The answer has to be checked in any case. It is not part of
 	// [Hash].
 	Schema json.RawMessage
+	// Tools are what the model may call. Models whose provider has tools send them; others leave
+	// them to the instructions, which have to state them too, as lines of text. A call is a line
+	// of the response's text in any case, see [ToolLine]. They are not part of [Hash].
+	Tools []Tool
 	// Shared are the places in Prompt, in bytes and ascending, up to which other requests
 	// with the same System are the same: those that were sent, and the last one those that
 	// are likely to follow. They are for models whose provider keeps the beginning of prompts only

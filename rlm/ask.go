@@ -71,7 +71,16 @@ func (a *attempt) announce(position int, m *asked, req *model.Request, hash stri
 // reserve returns what a request may take at most: the tokens of its text are estimated on
 // the high side.
 func (a *attempt) reserve(m *asked, req *model.Request) amount {
-	return a.reserveBytes(m, len(model.RenderAll(req)), len(req.Shared) > 0)
+	return a.reserveBytes(m, requestBytes(req), len(req.Shared) > 0)
+}
+
+// requestBytes returns the length of a request with its tools.
+func requestBytes(req *model.Request) int {
+	n := len(model.RenderAll(req))
+	for _, t := range req.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	return n
 }
 
 // reserveBytes is reserve for a request of n bytes, of which the provider is asked to keep the

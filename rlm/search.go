@@ -164,9 +164,13 @@ func (h *hunt) call(ctx context.Context, reply int, t searchTerms) (text string,
 
 func (h *hunt) request(reply int, t searchTerms) *model.Request {
 	a := h.a
-	return &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + h.limits.Instruction(h.schema)),
+	req := &model.Request{System: strings.TrimSpace(a.system() + "\n\n" + h.limits.Instruction(h.schema)),
 		Prompt: h.s.Prompt(reply, t.Replies, t.Last), Shared: h.s.Shared(t.Last), Temperature: a.temperature(),
 		Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit(), Divisible: h.s.CanShorten()}
+	if !t.Last { // a call would not be carried out
+		req.Tools = h.limits.Tools()
+	}
+	return req
 }
 
 // answer checks the quotes of the answer and says what it rests on.

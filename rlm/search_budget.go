@@ -127,7 +127,7 @@ func (h *hunt) rest(ctx context.Context) (amount, error) {
 // result of it.
 func (h *hunt) afterwards(reply int) amount {
 	a := h.a
-	size := len(model.RenderAll(h.request(reply, searchTerms{Replies: MaxSearchReplies}))) + h.s.Growth()
+	size := requestBytes(h.request(reply, searchTerms{Replies: MaxSearchReplies})) + h.s.Growth()
 	after := a.reserveBytes(h.m, size, true)
 	if a.run.shape != nil {
 		answer := 4 * int(a.run.plan.Answer)

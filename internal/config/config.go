@@ -67,9 +67,11 @@ type Config struct {
 	// Cache keeps answers and reuses them.
 	Cache bool
 	// StructuredOutput has providers hold answers to a schema, PromptCaching has them keep
-	// the beginning of prompts that several requests share.
+	// the beginning of prompts that several requests share, NativeTools has models call tools
+	// of their provider.
 	StructuredOutput bool
 	PromptCaching    bool
+	NativeTools      bool
 	// Retention of ended trees, checkpoints and handoffs.
 	RetentionCompleted    time.Duration
 	RetentionFailed       time.Duration

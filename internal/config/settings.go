@@ -100,6 +100,8 @@ func runSettings(c *Config) []setting {
 			help: "have the provider hold answers to a schema, where it can"},
 		{key: "prompt_caching", at: &c.PromptCaching, def: "true",
 			help: "have the provider keep the beginning of prompts that several requests share, where it has to be asked"},
+		{key: "native_tools", at: &c.NativeTools, def: "true",
+			help: "offer the requests of a search as tools to providers that have them"},
 		{key: "retention.completed", at: &c.RetentionCompleted, value: "TIME", def: "7d", check: positive,
 			help: "time to keep completed and cancelled trees"},
 		{key: "retention.failed", at: &c.RetentionFailed, value: "TIME", def: "30d", check: positive,

@@ -42,9 +42,9 @@ type ModelConfig struct {
 	// model.Guarded.
 	CallTimeout time.Duration
 	CallRetries int
-	// NoSchema and NoCaching switch off that schemas of answers are sent and that providers
-	// are asked to keep the beginning of prompts.
-	NoSchema, NoCaching bool
+	// NoSchema, NoCaching and NoTools switch off that schemas of answers are sent, that providers
+	// are asked to keep the beginning of prompts, and that tools are sent.
+	NoSchema, NoCaching, NoTools bool
 	// Lock, if not nil, is held open by the guards of programs until the programs have
 	// ended, so that no other process takes over before.
 	Lock *os.File
@@ -253,7 +253,7 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 	case scheme == schemeOpenAI:
 		return openai.New(openai.Config{
 			Model: rest, BaseURL: m.endpoint(key), APIKey: m.apiKey(key, "OPENAI_API_KEY"),
-			NoSchema: m.cfg.NoSchema,
+			NoSchema: m.cfg.NoSchema, NoTools: m.cfg.NoTools,
 		})
 	case scheme == schemeAnthropic:
 		longest := anthropic.DefaultMaxOutput
@@ -262,7 +262,7 @@ func (m *Models) make(key modelKey, rate price.Rate) (model.Model, error) {
 		}
 		return anthropic.New(anthropic.Config{
 			Model: rest, BaseURL: m.endpoint(key), APIKey: m.apiKey(key, "ANTHROPIC_API_KEY"), MaxOutput: longest,
-			NoSchema: m.cfg.NoSchema, NoCaching: m.cfg.NoCaching,
+			NoSchema: m.cfg.NoSchema, NoCaching: m.cfg.NoCaching, NoTools: m.cfg.NoTools,
 		})
 	}
 	return nil, unknownModel(name)

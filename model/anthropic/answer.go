@@ -23,6 +23,10 @@ type answer struct {
 	model string
 	stop  string
 	usage usage
+	// tools: tools were sent; calls are those of the model. Otherwise the only tool is the schema
+	// of the answer.
+	tools bool
+	calls wire.ToolCalls
 	// begun: the server said that an answer begins; ended: that this is all.
 	begun, ended bool
 }
@@ -50,19 +54,24 @@ func (u *usage) model() model.Usage {
 
 // message is an answer that is not streamed.
 type message struct {
-	Type    string `json:"type"`
-	Model   string `json:"model"`
-	Content []struct {
-		Type  string          `json:"type"`
-		Text  wire.Text       `json:"text"`
-		Input json.RawMessage `json:"input"`
-	} `json:"content"`
-	StopReason string `json:"stop_reason"`
-	Usage      usage  `json:"usage"`
+	Type       string  `json:"type"`
+	Model      string  `json:"model"`
+	Content    []block `json:"content"`
+	StopReason string  `json:"stop_reason"`
+	Usage      usage   `json:"usage"`
 }
 
-// Text returns what collects the text of the answer.
-func (a *answer) Text() *model.Collector { return &a.text }
+// block is a part of an answer, or the beginning of one.
+type block struct {
+	Type  string          `json:"type"`
+	Text  wire.Text       `json:"text"`
+	ID    wire.Text       `json:"id"`
+	Name  wire.Text       `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+// Len returns the bytes of the answer that were read.
+func (a *answer) Len() int { return a.text.Len() + a.calls.Len() }
 
 // Usage returns what the server has reported so far.
 func (a *answer) Usage() model.Usage { return a.usage.model() }
@@ -74,19 +83,28 @@ func (a *answer) ReadWhole(body io.Reader) error {
 		return err
 	}
 	a.model, a.usage, a.stop, a.begun, a.ended = m.Model, m.Usage, m.StopReason, true, true
-	for _, part := range m.Content {
-		var text string
+	for i, part := range m.Content {
+		var err error
 		switch part.Type {
 		case "text":
-			text = string(part.Text)
-		case "tool_use": // the only tool is the schema of the answer
-			text = string(part.Input)
+			_, err = a.text.WriteString(string(part.Text))
+		case "tool_use":
+			err = a.use(wire.ToolPart{Index: i, ID: string(part.ID), Name: string(part.Name), Arguments: string(part.Input)})
 		}
-		if _, err := a.text.WriteString(text); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// use adds a part of the use of a tool.
+func (a *answer) use(p wire.ToolPart) error {
+	if a.tools {
+		return a.calls.Add(p, &a.text)
+	}
+	_, err := a.text.WriteString(p.Arguments)
+	return err
 }
 
 // event is what of an event of the stream matters here.
@@ -96,10 +114,9 @@ type event struct {
 		Model string `json:"model"`
 		Usage usage  `json:"usage"`
 	} `json:"message"`
-	ContentBlock struct {
-		Text wire.Text `json:"text"`
-	} `json:"content_block"`
-	Delta struct {
+	Index        int   `json:"index"`
+	ContentBlock block `json:"content_block"`
+	Delta        struct {
 		Type       string    `json:"type"`
 		Text       wire.Text `json:"text"`
 		Input      wire.Text `json:"partial_json"`
@@ -144,13 +161,17 @@ func (a *answer) add(e *event) (err error) {
 		a.begun, a.model = true, e.Message.Model
 		a.usage.take(e.Message.Usage)
 	case "content_block_start":
-		_, err = a.text.WriteString(string(e.ContentBlock.Text))
+		if b := &e.ContentBlock; b.Type != "tool_use" {
+			_, err = a.text.WriteString(string(b.Text))
+		} else if a.tools { // the arguments follow
+			err = a.use(wire.ToolPart{Index: e.Index, ID: string(b.ID), Name: string(b.Name)})
+		}
 	case "content_block_delta":
 		switch e.Delta.Type { // not what the model thinks
 		case "text_delta":
 			_, err = a.text.WriteString(string(e.Delta.Text))
-		case "input_json_delta": // the only tool is the schema of the answer
-			_, err = a.text.WriteString(string(e.Delta.Input))
+		case "input_json_delta":
+			err = a.use(wire.ToolPart{Index: e.Index, Arguments: string(e.Delta.Input)})
 		}
 	case "message_delta":
 		a.stop = e.Delta.StopReason
@@ -163,6 +184,7 @@ func (a *answer) add(e *event) (err error) {
 
 // Response returns the response. sent is the length of the request in bytes.
 func (a *answer) Response(sent int) (*model.Response, *model.Error) {
+	a.calls.AppendTo(&a.text)
 	resp := wire.Response(&a.text, sent, a.usage.model())
 	resp.StopReason, resp.Model = a.stop, a.model
 	if err := a.why(resp.Text); err != nil {

@@ -53,9 +53,10 @@ type Config struct {
 	MaxOutput int
 	// Window is how many tokens a request may hold; 0 means no limit.
 	Window int
-	// NoSchema and NoCaching switch off that schemas of answers are sent and that the
-	// provider is asked to keep the beginning of prompts that several requests share.
-	NoSchema, NoCaching bool
+	// NoSchema, NoCaching and NoTools switch off that schemas of answers are sent, that the
+	// provider is asked to keep the beginning of prompts that several requests share, and that
+	// tools are sent.
+	NoSchema, NoCaching, NoTools bool
 	// MaxResponseBytes is the largest answer accepted.
 	// 0: model.DefaultMaxResponseBytes.
 	MaxResponseBytes int
@@ -111,7 +112,7 @@ func New(cfg Config) (*Model, error) {
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
 		Protocol: "Anthropic", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "v1/messages",
-		NoSchema: cfg.NoSchema, Keeps: !cfg.NoCaching,
+		NoSchema: cfg.NoSchema, Keeps: !cfg.NoCaching, NoTools: cfg.NoTools,
 	}
 	m.caller.Header.Set("Anthropic-Version", protocolVersion)
 	if cfg.APIKey != "" {
@@ -127,13 +128,13 @@ func (m *Model) Window() int { return m.cfg.Window }
 func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 
 // Generate sends one request; another one only when the model refuses the temperature, the
-// schema or the caching of the first, which some do. When the server does not report
+// schema, the caching or the tools of the first, which some do. When the server does not report
 // usage, it is estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
 	return m.caller.Generate(ctx, req, func(o wire.Options) (*model.Response, error) {
 		a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
-			OnText: req.OnText}}
+			OnText: req.OnText}, tools: len(o.Tools) > 0 && o.Schema == nil}
 		body, notes := m.request(req, user, o)
 		resp, err := m.caller.Ask(ctx, req, body, len(req.System)+len(user), a)
 		if err != nil {
@@ -173,7 +174,8 @@ type cache struct {
 	Type string `json:"type"`
 }
 
-// tool is a tool whose input is the answer: so the protocol holds an answer to a schema.
+// tool is a tool that the model may call, or one whose input is the answer: so the protocol holds
+// an answer to a schema.
 type tool struct {
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"input_schema"`
@@ -203,6 +205,11 @@ func (m *Model) request(req *model.Request, user string, o wire.Options) (r *req
 	if wire.IsObject(o.Schema) { // the input of a tool is an object
 		r.Tools = []tool{{Name: toolName, Description: "Takes the answer.", InputSchema: o.Schema}}
 		r.ToolChoice = &toolChoice{Name: toolName, Type: "tool"}
+	}
+	for _, t := range o.Tools {
+		if o.Schema == nil {
+			r.Tools = append(r.Tools, tool{Name: t.Name, Description: t.Description, InputSchema: t.Parameters})
+		}
 	}
 	if t := o.Temperature; t != nil {
 		r.Temperature = new(min(*t, maxTemperature))

@@ -29,6 +29,18 @@ type choice struct {
 type message struct {
 	Content wire.Text `json:"content"`
 	Refusal wire.Text `json:"refusal"`
+	// Calls are read only if tools were sent.
+	Calls json.RawMessage `json:"tool_calls"`
+}
+
+// toolCall is a call of a tool, or a part of it.
+type toolCall struct {
+	Index    int       `json:"index"`
+	ID       wire.Text `json:"id"`
+	Function struct {
+		Name      wire.Text      `json:"name"`
+		Arguments wire.Arguments `json:"arguments"`
+	} `json:"function"`
 }
 
 // usage is the tokens as the protocol counts them: cached ones are a part of
@@ -51,14 +63,17 @@ type answer struct {
 	model string
 	stop  string
 	usage usage
+	// tools: tools were sent; calls are those of the model.
+	tools bool
+	calls wire.ToolCalls
 	// ended: the server said that this is all.
 	ended bool
 	// refusal is what the model says instead of an answer.
 	refusal strings.Builder
 }
 
-// Text returns what collects the text of the answer.
-func (a *answer) Text() *model.Collector { return &a.text }
+// Len returns the bytes of the answer that were read.
+func (a *answer) Len() int { return a.text.Len() + a.calls.Len() }
 
 // Usage returns what the server has reported so far.
 func (a *answer) Usage() model.Usage { return a.usage.model() }
@@ -72,8 +87,32 @@ func (a *answer) ReadWhole(body io.Reader) error {
 	first := c.Choices[0]
 	a.model, a.usage, a.stop, a.ended = c.Model, c.Usage, first.FinishReason, true
 	a.refusal.WriteString(string(first.Message.Refusal))
-	_, err := a.text.WriteString(string(first.Message.Content))
-	return err
+	if _, err := a.text.WriteString(string(first.Message.Content)); err != nil {
+		return err
+	}
+	return a.call(first.Message.Calls, true)
+}
+
+// call adds calls of tools. Those of a reply that is whole are one each, whatever their index.
+func (a *answer) call(raw json.RawMessage, whole bool) error {
+	if !a.tools || len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	var calls []toolCall
+	if err := wire.Decode(raw, &calls); err != nil {
+		return err
+	}
+	for i, c := range calls {
+		p := wire.ToolPart{Index: c.Index, ID: string(c.ID), Name: string(c.Function.Name),
+			Arguments: string(c.Function.Arguments)}
+		if whole {
+			p.Index = i
+		}
+		if err := a.calls.Add(p, &a.text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ReadStream reads a streamed reply.
@@ -135,12 +174,15 @@ func (a *answer) add(c *completion) error {
 		a.stop, a.ended = first.FinishReason, true
 	}
 	a.refusal.WriteString(string(first.Delta.Refusal))
-	_, err := a.text.WriteString(string(first.Delta.Content))
-	return err
+	if _, err := a.text.WriteString(string(first.Delta.Content)); err != nil {
+		return err
+	}
+	return a.call(first.Delta.Calls, false)
 }
 
 // Response returns the response. sent is the length of the request in bytes.
 func (a *answer) Response(sent int) (*model.Response, *model.Error) {
+	a.calls.AppendTo(&a.text)
 	resp := wire.Response(&a.text, sent, a.usage.model())
 	resp.StopReason, resp.Model = a.stop, a.model
 	if strings.TrimSpace(resp.Text) == "" {

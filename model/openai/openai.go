@@ -32,8 +32,8 @@ type Config struct {
 	APIKey string
 	// Window is how many tokens a request may hold; 0 means no limit.
 	Window int
-	// NoSchema switches off that schemas of answers are sent.
-	NoSchema bool
+	// NoSchema and NoTools switch off that schemas of answers and tools are sent.
+	NoSchema, NoTools bool
 	// MaxResponseBytes is the largest answer accepted.
 	// 0: model.DefaultMaxResponseBytes.
 	MaxResponseBytes int
@@ -84,7 +84,7 @@ func New(cfg Config) (*Model, error) {
 	m.caller = &wire.Caller{
 		End: end, Client: cfg.HTTPClient, Header: make(http.Header),
 		Protocol: "OpenAI", Hint: m.hint, ServerErrorKind: serverErrorKind, Path: "chat/completions",
-		NoSchema: cfg.NoSchema,
+		NoSchema: cfg.NoSchema, NoTools: cfg.NoTools,
 	}
 	if cfg.APIKey != "" {
 		m.caller.Header.Set("Authorization", "Bearer "+cfg.APIKey)
@@ -98,14 +98,14 @@ func (m *Model) Window() int { return m.cfg.Window }
 // Close closes the connections kept for the next calls.
 func (m *Model) Close() { m.cfg.HTTPClient.CloseIdleConnections() }
 
-// Generate sends one request; another one only when the model refuses the temperature or the
-// schema of the first, which some do. When the server does not report usage, it is
+// Generate sends one request; another one only when the model refuses the temperature, the
+// schema or the tools of the first, which some do. When the server does not report usage, it is
 // estimated and marked so.
 func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	user := model.Render(req)
 	return m.caller.Generate(ctx, req, func(o wire.Options) (*model.Response, error) {
 		a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
-			OnText: req.OnText}}
+			OnText: req.OnText}, tools: len(o.Tools) > 0}
 		return m.caller.Ask(ctx, req, m.request(req, user, o), len(req.System)+len(user), a)
 	})
 }
@@ -119,6 +119,7 @@ type request struct {
 	ResponseFormat      *format          `json:"response_format,omitempty"`
 	Seed                *int64           `json:"seed,omitempty"`
 	Temperature         *float64         `json:"temperature,omitempty"`
+	Tools               []tool           `json:"tools,omitempty"`
 	StreamOptions       streamOptions    `json:"stream_options"`
 	Stream              bool             `json:"stream"`
 }
@@ -140,6 +141,18 @@ type formatSchema struct {
 	Strict bool            `json:"strict"`
 }
 
+// tool is a function that the model may call.
+type tool struct {
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
 type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
@@ -158,6 +171,10 @@ func (m *Model) request(req *model.Request, user string, o wire.Options) *reques
 		// to the schema in any case.
 		r.ResponseFormat = &format{Type: "json_schema", Schema: formatSchema{Name: "answer", Schema: o.Schema,
 			Strict: strict(o.Schema)}}
+	}
+	// Whether and how often tools are called is left to the model: not all servers know more.
+	for _, t := range o.Tools {
+		r.Tools = append(r.Tools, tool{Type: "function", Function: function(t)})
 	}
 	switch {
 	case req.MaxOutputTokens <= 0:

@@ -30,7 +30,7 @@ func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
 		Models: daemon.ModelConfig{
 			Root: e.Root(l), Getenv: e.Getenv,
 			CallTimeout: l.CallTimeout, CallRetries: l.CallRetries,
-			NoSchema: !l.StructuredOutput, NoCaching: !l.PromptCaching,
+			NoSchema: !l.StructuredOutput, NoCaching: !l.PromptCaching, NoTools: !l.NativeTools,
 			Prices: e.prices(l), CacheDir: CacheDir(l), CacheSecret: e.CacheSecret,
 		},
 		Retention: perdure.RetentionPolicy{

@@ -21,6 +21,8 @@ type Options struct {
 	Temperature *float64
 	// Schema is the schema of the answer, nil for none.
 	Schema json.RawMessage
+	// Tools are what the model may call.
+	Tools []model.Tool
 	// Shared are the places at which the prompt is divided, so that the server can keep it
 	// up to the last one; see [model.Request].
 	Shared []int
@@ -31,13 +33,14 @@ const (
 	optionTemperature = iota
 	optionSchema
 	optionShared
+	optionTools
 )
 
 // refusals are the options that a model has refused. A schema is refused by itself: another
 // one can use only keywords that the server knows.
 type refusals struct {
-	temperature, shared atomic.Bool
-	schemas             sync.Map // of hashes
+	temperature, shared, tools atomic.Bool
+	schemas                    sync.Map // of hashes
 }
 
 func (r *refusals) add(option int, o Options) {
@@ -48,6 +51,8 @@ func (r *refusals) add(option int, o Options) {
 		r.schemas.Store(sha256.Sum256(o.Schema), true)
 	case optionShared:
 		r.shared.Store(true)
+	case optionTools:
+		r.tools.Store(true)
 	}
 }
 
@@ -71,6 +76,9 @@ func (c *Caller) Options(req *model.Request) Options {
 	}
 	if n := len(req.Shared); n > 0 && req.Shared[n-1] >= minShared && c.Keeps && !c.refused.shared.Load() {
 		o.Shared = req.Shared
+	}
+	if !c.NoTools && !c.refused.tools.Load() {
+		o.Tools = req.Tools
 	}
 	return o
 }
@@ -113,11 +121,15 @@ func (c *Caller) noted(req *model.Request, resp *model.Response, sent Options) *
 var (
 	reSchema = lazyregexp.New(`(?i)response_?format|schema|structured output|\btools?\b|tool_choice|grammar`)
 	reShared = lazyregexp.New(`(?i)cache_control`)
+	reTools  = lazyregexp.New(`(?i)\btools?\b|tool_choice|tool-choice|function`)
 )
 
 // refusedBy returns the option that was sent and that an error refuses, -1 for none.
 func (o Options) refusedBy(err error) int {
 	e, ok := errors.AsType[*model.Error](err)
+	if ok && o.refusesTools(e) {
+		return optionTools
+	}
 	if !ok || !slices.Contains([]int{http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented},
 		e.Status) || e.Kind == model.KindTooLong {
 		return -1
@@ -131,6 +143,20 @@ func (o Options) refusedBy(err error) int {
 		return optionSchema
 	}
 	return -1
+}
+
+// refusesTools reports whether an error refuses the tools that were sent. OpenRouter answers with a
+// status of 404 then, llama.cpp with 500.
+func (o Options) refusesTools(e *model.Error) bool {
+	if len(o.Tools) == 0 || e.Kind == model.KindTooLong {
+		return false
+	}
+	switch _, why, _ := strings.Cut(e.Msg, " answers "); e.Status { // the address and the model are before that
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusNotImplemented, http.StatusNotFound,
+		http.StatusInternalServerError:
+		return reTools().MatchString(why)
+	}
+	return false
 }
 
 // IsObject reports whether a schema allows objects only.

@@ -70,8 +70,8 @@ type Caller struct {
 	Hint func(model.Kind, model.Fault) string
 	// ServerErrorKind returns the kind of a [ServerError]. Required.
 	ServerErrorKind func(model.Fault) model.Kind
-	// NoSchema is set if schemas of answers are not to be sent.
-	NoSchema bool
+	// NoSchema and NoTools are set if schemas of answers and tools are not to be sent.
+	NoSchema, NoTools bool
 	// Keeps is set if the server keeps the beginning of prompts when it is asked to.
 	Keeps bool
 
@@ -180,8 +180,8 @@ type Answer interface {
 	// ReadStream and ReadWhole read the reply, streamed or as one JSON document.
 	ReadStream(body io.Reader) error
 	ReadWhole(body io.Reader) error
-	// Text collects the text. Usage is what the server has reported so far.
-	Text() *model.Collector
+	// Len is how many bytes of the answer were read. Usage is what the server has reported so far.
+	Len() int
 	Usage() model.Usage
 	// Response returns what was read, or why it is no answer. sent is the length of the
 	// request in bytes.
@@ -201,14 +201,14 @@ func (c *Caller) Ask(ctx context.Context, req *model.Request, body any, sent int
 	var resp *model.Response
 	cut := errors.Is(err, model.ErrOverLimit)
 	if err != nil && !cut {
-		failed = c.readError(ctx, a.Text().Len(), err)
+		failed = c.readError(ctx, a.Len(), err)
 	} else {
 		resp, failed = a.Response(sent)
 	}
 	if failed != nil {
 		failed.Usage = plausible(a.Usage())
-		if failed.Usage == (model.Usage{}) && a.Text().Len() > 0 {
-			failed.Usage = estimated(sent, a.Text().Len())
+		if failed.Usage == (model.Usage{}) && a.Len() > 0 {
+			failed.Usage = estimated(sent, a.Len())
 		}
 		return nil, failed
 	}
