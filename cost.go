@@ -1,5 +1,7 @@
 package perdure
 
+import "encoding/json"
+
 // CostLine is the usage of a tree's calls to one model at one depth.
 type CostLine struct {
 	Depth int `json:"depth"`
@@ -7,6 +9,15 @@ type CostLine struct {
 	// called too many models.
 	Model string `json:"model"`
 	Usage
+}
+
+// MarshalJSON encodes the stable form.
+func (l CostLine) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Depth int    `json:"depth"`
+		Model string `json:"model"`
+		usageJSON
+	}{l.Depth, l.Model, l.form()})
 }
 
 // OtherModels is the model of a [CostLine] that sums several models.

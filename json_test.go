@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,4 +180,35 @@ func FuzzTaskJSON(f *testing.F) {
 			t.Errorf("written again it differs: %v\n%s\n%s", err, first, second)
 		}
 	})
+}
+
+// TestUnknownCostIsNull: in JSON a cost of which nothing is known is null, never 0, and comes
+// back as usage of unknown price.
+func TestUnknownCostIsNull(t *testing.T) {
+	t.Parallel()
+	for text, u := range map[string]perdure.Usage{
+		`"cost_usd":null,"unpriced_calls":2`: {Calls: 2, UnpricedCalls: 2},
+		`"cost_usd":0.5,"unpriced_calls":1`:  {Calls: 2, UnpricedCalls: 1, CostUSD: 0.5},
+		`"cost_usd":0,"uncertain_calls"`:     {Calls: 1},
+	} {
+		task := perdure.Task{Usage: u, Metadata: json.RawMessage("{}")}
+		for _, v := range []any{u, perdure.CostLine{Depth: 1, Model: "m", Usage: u}, perdure.Progress{Usage: u}, task} {
+			raw, err := json.Marshal(v)
+			if err != nil || !strings.Contains(string(raw), text) {
+				t.Errorf("%T is %s, %v, want %s", v, raw, err, text)
+			}
+		}
+		raw, err := json.Marshal(perdure.CostLine{Depth: 1, Model: "m", Usage: u})
+		var back perdure.CostLine
+		if err == nil {
+			err = json.Unmarshal(raw, &back)
+		}
+		if err != nil || back.Usage != u || back.Model != "m" || back.Depth != 1 {
+			t.Errorf("%s comes back as %+v, %v", raw, back, err)
+		}
+		total := `"total_cost_usd":null`
+		if raw, _ = json.Marshal(task); strings.Contains(string(raw), total) != (u.UnpricedCalls == 2) {
+			t.Errorf("task is %s", raw)
+		}
+	}
 }

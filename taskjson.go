@@ -61,9 +61,9 @@ type contextJSON struct {
 }
 
 type costJSON struct {
-	InputTokens  int64   `json:"input_tokens"`
-	OutputTokens int64   `json:"output_tokens"`
-	TotalCostUSD float64 `json:"total_cost_usd"`
+	InputTokens  int64    `json:"input_tokens"`
+	OutputTokens int64    `json:"output_tokens"`
+	TotalCostUSD *float64 `json:"total_cost_usd"`
 }
 
 // MarshalJSON encodes the stable form of a task.
@@ -90,7 +90,7 @@ func (t *Task) marshal(calls *[]Call) ([]byte, error) {
 	}
 	own := treeJSON{TreeID: t.Tree, NodeID: t.Node, Depth: t.Depth, Position: t.Position, Strategy: t.Strategy,
 		Merge: t.Merge, Policy: t.Policy, Context: contextJSON{ContextRef: t.Context}, Cost: costJSON{
-			t.Usage.InputTokens, t.Usage.OutputTokens, t.Usage.CostUSD}}
+			t.Usage.InputTokens, t.Usage.OutputTokens, t.Usage.knownCost()}}
 	if t.Parent != 0 {
 		own.ParentID = &t.Parent
 	}

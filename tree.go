@@ -105,7 +105,8 @@ type Usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
 	CachedTokens int64 `json:"cached_tokens,omitempty"`
-	// CostUSD is the sum of the calls whose price is known.
+	// CostUSD is the sum of the calls whose price is known. In JSON it is null if there are
+	// calls and the price of none is known.
 	CostUSD float64 `json:"cost_usd"`
 	// UnpricedCalls counts calls whose price is unknown.
 	UnpricedCalls int64 `json:"unpriced_calls,omitempty"`
@@ -118,6 +119,36 @@ type Usage struct {
 }
 
 const microsPerDollar = 1e6
+
+// usageJSON is the stable form of Usage.
+type usageJSON struct {
+	Calls            int64    `json:"calls"`
+	InputTokens      int64    `json:"input_tokens"`
+	OutputTokens     int64    `json:"output_tokens"`
+	CachedTokens     int64    `json:"cached_tokens,omitempty"`
+	CostUSD          *float64 `json:"cost_usd"`
+	UnpricedCalls    int64    `json:"unpriced_calls,omitempty"`
+	UncertainCalls   int64    `json:"uncertain_calls"`
+	UncertainTokens  int64    `json:"uncertain_tokens,omitempty"`
+	UncertainCostUSD float64  `json:"uncertain_cost_usd,omitempty"`
+}
+
+// MarshalJSON encodes the stable form.
+func (u Usage) MarshalJSON() ([]byte, error) { return json.Marshal(u.form()) }
+
+func (u *Usage) form() usageJSON {
+	return usageJSON{Calls: u.Calls, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		CachedTokens: u.CachedTokens, CostUSD: u.knownCost(), UnpricedCalls: u.UnpricedCalls,
+		UncertainCalls: u.UncertainCalls, UncertainTokens: u.UncertainTokens, UncertainCostUSD: u.UncertainCostUSD}
+}
+
+// knownCost returns the cost, nil if the price of no call is known.
+func (u *Usage) knownCost() *float64 {
+	if u.UnpricedCalls > 0 && u.CostUSD == 0 {
+		return nil
+	}
+	return &u.CostUSD
+}
 
 // Limits of the values of a tree.
 const (

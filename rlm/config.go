@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -426,7 +427,7 @@ func (c *Config) checkNames(bad func(field, format string, args ...any)) {
 func (c *Config) checkBounds(bad func(field, format string, args ...any),
 	between func(field string, n, low, high int64)) {
 	if !(c.BudgetUSD >= 0 && c.BudgetUSD <= maxBudgetUSD) {
-		bad("budget_usd", "%g is not between 0 and %g", c.BudgetUSD, maxBudgetUSD)
+		bad("budget_usd", "%s is not between 0 and %d", plain(c.BudgetUSD), int64(maxBudgetUSD))
 	}
 	between("budget_tokens", c.BudgetTokens, 0, math.MaxInt64/4)
 	between("budget_calls", c.BudgetCalls, 0, math.MaxInt64/4)
@@ -459,6 +460,12 @@ func micros(usd float64) int64 {
 	}
 	return max(1, int64(math.Round(usd*microsPerDollar)))
 }
+
+// usd writes an amount in millionths of a dollar as dollars, without an exponent.
+func usd(micros int64) string { return "$" + plain(float64(micros)/microsPerDollar) }
+
+// plain writes a number without an exponent.
+func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 // limits are the tree's limits in the store.
 func (c *Config) limits() perdure.Limits {

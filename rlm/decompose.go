@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/fanout"
 )
@@ -362,7 +363,7 @@ func (a *attempt) giveUp(lost []child, completed int) error {
 		}
 	}
 	if completed == 0 {
-		return failf(kind, "none of %d parts has a result; task %q: %s", len(lost), first.ID, msg)
+		return failf(kind, "none of %s has a result; task %q: %s", human.Count(len(lost), "part"), first.ID, msg)
 	}
 	return failf(kind, "the policy is fail, and %d of %d parts have no result; task %q: %s",
 		len(lost), completed+len(lost), first.ID, msg)

@@ -28,8 +28,8 @@ func (p *planning) checkBudget(root *node) error {
 	}
 	micros, known := p.e.price(m, u)
 	if limit := p.cfg.limits().CostMicros; known && limit > 0 && limit < micros {
-		return invalid(fmt.Sprintf("budget_usd: $%g pays for no call: %s, $%g together", p.cfg.BudgetUSD, parts,
-			float64(micros)/microsPerDollar), hint)
+		return invalid(fmt.Sprintf("budget_usd: %s pays for no call: %s, %s together", usd(limit), parts,
+			usd(micros)), hint)
 	}
 	return nil
 }

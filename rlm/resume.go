@@ -185,9 +185,8 @@ func (p *planning) checkRest(ctx context.Context, id perdure.TreeID, root *node)
 	}
 	spent := micros(u.CostUSD + u.UncertainCostUSD)
 	if cost, known := p.e.price(m, request); known && limits.CostMicros > 0 && spent+cost > limits.CostMicros {
-		dollars := func(micros int64) string { return fmt.Sprintf("$%g", float64(micros)/microsPerDollar) }
-		return refuse("budget_usd", "budget-usd", dollars(spent), dollars(limits.CostMicros),
-			"up to "+dollars(cost)+" are needed", fmt.Sprintf("%g", float64(spent+cost)/microsPerDollar))
+		return refuse("budget_usd", "budget-usd", usd(spent), usd(limits.CostMicros),
+			"up to "+usd(cost)+" are needed", usd(spent + cost)[1:])
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (h *hunt) run(ctx context.Context) (text string, data Data, err error) {
 		if last {
 			answer, ok := h.limits.LastAnswer(text)
 			if !ok {
-				return "", Data{}, failf(KindNoAnswer, "search: the last of %d replies has no answer (see --planner split)", reply)
+				return "", Data{}, failf(KindNoAnswer, "search: reply %d, the last one, has no answer (see --planner split)", reply)
 			}
 			return h.answer(answer, reply)
 		}

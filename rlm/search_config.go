@@ -92,18 +92,19 @@ func (p *planning) preferSearch(parts chunks, tokens int64) string {
 		return ""
 	}
 	calls := int64(len(parts))
-	all := fmt.Sprintf("to read everything takes %d calls and about %s tokens", calls, human.Compact(tokens))
+	all := fmt.Sprintf("to read everything takes %s and about %s tokens", human.Count(calls, "call"),
+		human.Compact(tokens))
 	micros, known := p.e.price(p.models[0], model.Usage{InputTokens: tokens})
 	switch {
 	case calls > int64(c.SearchAbove):
 		return fmt.Sprintf("%s, more than %d calls (see --search-above)", all, c.SearchAbove)
 	case c.BudgetCalls > 0 && calls > c.BudgetCalls:
-		return fmt.Sprintf("%s, more than the budget of %d calls", all, c.BudgetCalls)
+		return fmt.Sprintf("%s, more than the budget of %s", all, human.Count(c.BudgetCalls, "call"))
 	case c.BudgetTokens > 0 && tokens > c.BudgetTokens:
 		return fmt.Sprintf("%s, more than the budget of %d tokens", all, c.BudgetTokens)
 	case known && c.BudgetUSD > 0 && float64(micros)/microsPerDollar > c.BudgetUSD:
-		return fmt.Sprintf("%s, which costs at least $%.2f, more than the budget of $%g", all,
-			float64(micros)/microsPerDollar, c.BudgetUSD)
+		return fmt.Sprintf("%s, which costs at least $%.2f, more than the budget of %s", all,
+			float64(micros)/microsPerDollar, usd(c.limits().CostMicros))
 	}
 	return ""
 }

@@ -282,6 +282,10 @@ func unknownModel(name string) error {
 	hint := "models are builtin:extract, openai:NAME, anthropic:NAME, exec:COMMAND and mock:SCRIPT"
 	examples := map[string]string{schemeOpenAI: "openai:gpt-4o-mini", schemeAnthropic: "anthropic:claude-haiku-4-5",
 		schemeExec: "exec:cat", schemeMock: "mock:echo"}
+	if name == "" || name[0] == ',' {
+		return &perdure.Error{Code: perdure.CodeInvalid, Msg: "a name in the list of models is empty",
+			Hint: "write one model between two commas, as in openai:gpt-4o,mock:echo; " + hint}
+	}
 	scheme, rest, found := strings.Cut(name, ":")
 	near, ok := nearest.Word(scheme, []string{schemeOpenAI, schemeAnthropic, schemeExec, schemeMock, schemeBuiltin})
 	_, isExtract := nearest.Word(name, []string{"extract", extract.Name})

@@ -47,6 +47,8 @@ func TestResolveRefuses(t *testing.T) {
 		{"mock:echo,openai:gpt-4o", perdure.CodeUnavailable, "OPENAI_API_KEY"},
 		{"mock:echo,openai:", perdure.CodeInvalid, "needs a name after the scheme"},
 		{"openai:a,opnai:b", perdure.CodeInvalid, `did you mean "openai:b"?`},
+		{"openai:a,,b", perdure.CodeInvalid, "between two commas"},
+		{"openai:a,", perdure.CodeInvalid, "between two commas"},
 		{"openai:a,b", perdure.CodeInvalid, `did you mean "openai:b"?`},
 		{"something:else", perdure.CodeInvalid, "models are builtin:extract"},
 		{"mock:nothing-like-it", perdure.CodeInvalid, "short forms"},

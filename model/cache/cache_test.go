@@ -315,8 +315,8 @@ func TestListAndStats(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	s, err := c.Stats(t.Context())
-	if err != nil || s.Entries != 3 || s.InputTokens != 3000 || s.OutputTokens != 60 || s.CostUSD < 0.0044 ||
-		s.CostUSD > 0.0046 ||
+	if err != nil || s.Entries != 3 || s.InputTokens != 3000 || s.OutputTokens != 60 || s.CostUSD == nil ||
+		*s.CostUSD < 0.0044 || *s.CostUSD > 0.0046 ||
 		!s.OldestUse.Equal(all[2].UsedAt) || len(s.Models) != 2 || s.Models[0].Model != "a" || s.Models[0].Entries != 2 {
 		t.Errorf("%+v, %v", s, err)
 	}

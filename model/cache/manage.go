@@ -98,10 +98,11 @@ type Stats struct {
 	Damaged int    `json:"damaged,omitempty"`
 	Bytes   int64  `json:"bytes"`
 	// InputTokens, OutputTokens and CostUSD are what all answers took when
-	// they were given; answers of unknown price count nothing.
-	InputTokens  int64   `json:"input_tokens"`
-	OutputTokens int64   `json:"output_tokens"`
-	CostUSD      float64 `json:"cost_usd"`
+	// they were given. CostUSD is the sum of those whose price is known, nil if that of
+	// none is.
+	InputTokens  int64    `json:"input_tokens"`
+	OutputTokens int64    `json:"output_tokens"`
+	CostUSD      *float64 `json:"cost_usd"`
 	// OldestUse and NewestUse are nil when the cache is empty.
 	OldestUse *time.Time   `json:"oldest_use"`
 	NewestUse *time.Time   `json:"newest_use"`
@@ -138,7 +139,10 @@ func (s *Stats) add(e *Entry) {
 	s.InputTokens += e.InputTokens
 	s.OutputTokens += e.OutputTokens
 	if e.CostUSD != nil {
-		s.CostUSD += *e.CostUSD
+		if s.CostUSD == nil {
+			s.CostUSD = new(float64)
+		}
+		*s.CostUSD += *e.CostUSD
 	}
 	i := slices.IndexFunc(s.Models, func(m ModelStats) bool { return m.Model == e.Model })
 	if i < 0 {

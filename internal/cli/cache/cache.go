@@ -132,9 +132,12 @@ func (c *commands) printStats(s *cache.Stats) {
 	if s.Entries == 0 {
 		return
 	}
-	now := time.Now()
+	now, cost := time.Now(), "price unknown"
+	if s.CostUSD != nil {
+		cost = human.Dollars(*s.CostUSD)
+	}
 	c.Printf("%s tokens in, %s out, %s; newest use %s, oldest use %s\n", human.Compact(s.InputTokens),
-		human.Compact(s.OutputTokens), human.Dollars(s.CostUSD), human.Ago(now, *s.NewestUse), human.Ago(now, *s.OldestUse))
+		human.Compact(s.OutputTokens), cost, human.Ago(now, *s.NewestUse), human.Ago(now, *s.OldestUse))
 	for _, m := range s.Models {
 		c.Printf("  %7d  %8s  %s\n", m.Entries, human.Size(m.Bytes), env.OneLine(m.Model, 60))
 	}
