@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -309,6 +310,8 @@ func TestResumeWithAnotherAgent(t *testing.T) {
 func TestResumeWithAnotherBudget(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("tests/b", "pass"))
+	b.agent.model = "priced"
+	b.restart(loop.EngineConfig{Price: tenMicros})
 	b.launch(func(c *config.Config) { c.BudgetTokens = 50 })
 	if got := b.resume(request(`{"budget_tokens":1000,"budget_usd":2.5}`, "")); got !=
 		"budget_usd none -> 2.5, budget_tokens 50 -> 1000" {

@@ -28,6 +28,7 @@ type watch struct {
 	gauge *agent.Gauge
 	out   *output
 	full  bool // the turn ends at the next boundary
+	tally *tally
 
 	// line is where the agent's own hooks ask; nil without any.
 	line  *vendorhook.Line
@@ -44,9 +45,12 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 		t.Sight = seen.Sight()
 	}
 	w := &watch{r: r, ctx: ctx, stop: stop, gauge: agent.NewGauge(r.e.cfg.Handoff.Window, prompt)}
+	var err error
+	if w.tally, err = r.newTally(ctx, a); err != nil {
+		return nil, err
+	}
 	runs, ok := a.(agent.Hooked)
 	hooked := ok && runs.Hooked() && len(r.e.cfg.Hook) > 0
-	var err error
 	if w.kept, err = policy.OpenJournal(r.callsPath()); err != nil {
 		return nil, err
 	}
@@ -102,6 +106,10 @@ func (w *watch) hear(e agent.Event) {
 	w.gauge.Hear(&e)
 	w.context()
 	w.calls.Hear(&e)
+	w.tally.hear(&e)
+	if text := w.tally.exceeded(); text != "" {
+		w.stop(&spentError{text})
+	}
 	if w.full && e.Kind == agent.EventToolResult {
 		w.stop(errFull)
 	}

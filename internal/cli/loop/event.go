@@ -106,7 +106,7 @@ func (c *commands) line(e *perdure.Event) string {
 		return "resumed after its end"
 	case record.EventConfigured:
 		return "changed: " + c.Err.Safe(changed(d.Changes))
-	case loop.EventSelected:
+	case loop.EventSelected, loop.EventLeft:
 		return c.Err.Safe(d.Reason)
 	case perdure.EventLoopGateRefused:
 		return c.Err.Safe(fmt.Sprintf("gate %d: refused an answer of %s: %s", d.Gate, process(d.PID, d.Program), d.Why))

@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/state"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -178,13 +179,32 @@ func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.Tr
 	}
 	how.bell()
 	fmt.Fprint(c.Err, text)
+	cfg, err := configuration(ctx, b, id)
+	if err != nil {
+		return false, err
+	}
+	leaving = how.noWait || cfg.EndsAtGates()
 	switch {
+	case leaving:
 	case ask != nil:
 		ask <- g
-	case !how.noWait && b.Local != nil:
+	case b.Local != nil:
 		c.Note("waiting for an answer; Ctrl-C stops, and `perdure loop resume %s` continues", name(ctx, b, id))
 	}
-	return how.noWait, nil
+	return leaving, nil
+}
+
+// configuration returns the current configuration of a loop.
+func configuration(ctx context.Context, b *env.Backend, id perdure.TreeID) (config.Config, error) {
+	l, err := b.Loop(ctx, id)
+	if err != nil {
+		return config.Config{}, err
+	}
+	tree, err := b.Tree(ctx, id)
+	if err != nil {
+		return config.Config{}, err
+	}
+	return config.Of(&tree, &l)
 }
 
 // conclude prints the state of a loop and returns its exit status.
@@ -220,6 +240,7 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 		c.Note("`perdure loop resume %s` continues", name(ctx, b, id))
 		return &env.Exit{Status: env.StatusIncomplete}
 	}
+	c.Note("`perdure loop answer %[1]s ANSWER`, then `perdure loop resume %[1]s`, continue", name(ctx, b, id))
 	return &env.Exit{Status: env.StatusGate}
 }
 
