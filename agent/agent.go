@@ -99,6 +99,9 @@ type Turn struct {
 	// as a person needs, and has to return when ctx ends: the time it takes is
 	// not idle time. Without it calls are allowed.
 	Decide func(ctx context.Context, call ToolCall) Decision
+	// Commands are commands that the agent may run without asking, in addition to what its
+	// permission says; see [PermissionEdits].
+	Commands []CommandRule
 	// Hook, when set, is the command line of a program that agents with hooks of
 	// their own run before and after their calls of tools; the name of the agent's
 	// hooks is added to it. See [Hooked].
@@ -216,6 +219,8 @@ const (
 	ToolRunning   ToolStatus = "running"
 	ToolCompleted ToolStatus = "completed"
 	ToolFailed    ToolStatus = "failed"
+	// ToolDenied: the agent's permissions, its sandbox or a hook refused the call.
+	ToolDenied ToolStatus = "denied"
 )
 
 // Decision is the answer to an agent that asks before a tool call.

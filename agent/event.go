@@ -28,6 +28,9 @@ type Event struct {
 	// Until is when a limit ends that the agent waits for by itself, of
 	// [EventRateLimited]; zero when it does not say.
 	Until time.Time
+	// Attempt is which retry follows the wait of [EventRateLimited], from 1, and Of how many
+	// retries the agent makes; 0 when it does not say.
+	Attempt, Of int
 	// Raw is what the agent sent, when it sends JSON.
 	Raw json.RawMessage
 }
@@ -49,7 +52,8 @@ const (
 	EventToolResult EventKind = "tool_result"
 	// EventUsage: figures of tokens and of the context.
 	EventUsage EventKind = "usage"
-	// EventRateLimited: the agent met a rate limit and waits by itself.
+	// EventRateLimited: the agent met a rate limit, or a provider that cannot answer now, and
+	// waits by itself.
 	EventRateLimited EventKind = "rate_limited"
 	// EventCompaction: the agent shortens its context, or did.
 	EventCompaction EventKind = "compaction"

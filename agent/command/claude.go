@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,8 @@ type claudeLine struct {
 		Usage   claudeUsage     `json:"usage"`
 	} `json:"message"`
 	Event claudeEvent `json:"event"`
+	// Results says of the results in a message whether their calls were allowed.
+	Results []claudeOutcome `json:"tool_result_meta"`
 
 	// Of type "system".
 	Status       string  `json:"status"`
@@ -60,7 +63,22 @@ type claudeResult struct {
 	// SinceLast is what was used since the last result of this process; older
 	// versions leave it out.
 	SinceLast map[string]claudeModel `json:"model_usage_since_last_result"`
-	Denials   []json.RawMessage      `json:"permission_denials"`
+	Denials   []claudeDenial         `json:"permission_denials"`
+}
+
+// claudeOutcome is what became of a call.
+type claudeOutcome struct {
+	ID       string `json:"id"`
+	Decision struct {
+		Decision string `json:"decision"`
+	} `json:"permission_decision"`
+}
+
+// claudeDenial is a call that was denied in this process.
+type claudeDenial struct {
+	Name  string          `json:"tool_name"`
+	ID    string          `json:"tool_use_id"`
+	Input json.RawMessage `json:"tool_input"`
 }
 
 // claudeEvent is a part of a provider's answer.
@@ -126,6 +144,8 @@ type claudeParser struct {
 	// compacting: the beginning of a compaction was reported.
 	compacting bool
 	since      *total
+	// denied are the calls that were reported as denied.
+	denied map[string]bool
 }
 
 func (p *claudeParser) stdout(line []byte) {
@@ -169,6 +189,7 @@ func (p *claudeParser) system(l claudeLine) {
 		p.compacting = false
 	case "api_retry":
 		p.retry(l)
+	case "permission_denied": // the result of the call reports it, too
 	default:
 		p.rec.say(agent.EventUnknown, "")
 	}
@@ -287,6 +308,7 @@ type claudeBlock struct {
 	Input     json.RawMessage `json:"input"`
 	ToolUseID string          `json:"tool_use_id"`
 	IsError   bool            `json:"is_error"`
+	Content   json.RawMessage `json:"content"` // of a result
 }
 
 // blocks reads a message's content, which is also written as plain text.
@@ -298,8 +320,42 @@ func blocks(raw json.RawMessage) []claudeBlock {
 
 func (p *claudeParser) user(l claudeLine) {
 	for _, block := range blocks(l.Message.Content) {
-		if block.Type == "tool_result" {
-			p.callEnds(block.ToolUseID, block.IsError)
+		if block.Type != "tool_result" {
+			continue
+		}
+		rejected := slices.ContainsFunc(l.Results, func(o claudeOutcome) bool {
+			return o.ID == block.ToolUseID && o.Decision.Decision == "reject"
+		})
+		if !rejected {
+			p.callEnds(block.ToolUseID, statusOf(block.IsError), "")
+			continue
+		}
+		p.deny(block.ToolUseID, textOf(block.Content))
+	}
+}
+
+// deny reports that a call was denied.
+func (p *claudeParser) deny(id, why string) {
+	if p.denied == nil {
+		p.denied = make(map[string]bool)
+	}
+	p.denied[id] = true
+	p.callEnds(id, agent.ToolDenied, why)
+}
+
+// textOf reads a content that is plain text; empty for any other.
+func textOf(raw json.RawMessage) string {
+	var text string
+	decode(raw, &text)
+	return text
+}
+
+// denials reports the denied calls of a version that reports them only at the end.
+func (p *claudeParser) denials(list []claudeDenial) {
+	for _, d := range list {
+		if d.ID != "" && !p.denied[d.ID] {
+			p.calls[d.ID] = agent.Describe(d.ID, d.Name, d.Input)
+			p.deny(d.ID, "")
 		}
 	}
 }
@@ -310,9 +366,7 @@ func (p *claudeParser) result(l claudeLine) {
 	rec := p.rec
 	rec.ended(cmp.Or(l.StopReason, l.TerminalReason, l.Subtype))
 	p.count(l.claudeResult)
-	if len(l.Denials) > 0 {
-		rec.note("tool calls were denied: no user can be asked")
-	}
+	p.denials(l.Denials)
 	if !l.IsError && (l.Subtype == "success" || l.Subtype == "") {
 		rec.text = cmp.Or(l.Result, rec.text)
 		rec.opened(l.SessionID)

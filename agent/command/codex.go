@@ -136,9 +136,9 @@ func (p *codexParser) call(stage string, it codexItem) {
 	call.Status = agent.ToolRunning
 	kind := agent.EventToolCall
 	if stage == "completed" {
-		kind, call.Status = agent.EventToolResult, agent.ToolCompleted
-		if it.Status == "failed" || it.Status == "declined" {
-			call.Status = agent.ToolFailed
+		kind, call.Status = agent.EventToolResult, statusOf(it.Status == "failed")
+		if it.Status == "declined" {
+			call.Status = agent.ToolDenied
 		}
 	}
 	p.rec.tell(agent.Event{Kind: kind, Call: &call})

@@ -13,9 +13,9 @@
 // calls worker.EnterGuard first in main.
 //
 // No agent asks before its tool calls here: [agent.Turn].Decide is not called.
-// What may be done is settled by [Config].Permission, the agent's own settings
-// and its own hooks; the presets of Claude Code and Codex run [agent.Turn].Hook as
-// one of these.
+// What may be done is settled by [Config].Permission, [agent.Turn].Commands, the
+// agent's own settings and its own hooks; the presets of Claude Code and Codex run
+// [agent.Turn].Hook as one of these.
 package command
 
 import (
@@ -53,23 +53,16 @@ const (
 	PlaceholderFile   = "{prompt_file}"
 )
 
-// Permission is what an agent of a preset may do without asking; no user is
-// there to be asked.
-type Permission string
+// Permission is what an agent of a preset may do without asking. What each means for a
+// preset is in [Presets].
+type Permission = agent.Permission
 
-// The permissions. What each means for a preset is in [Presets].
+// The permissions; see [agent.Permission].
 const (
-	// PermissionEdits, the default: files of the workspace may be edited;
-	// commands run only where the agent has a sandbox for them, or where its
-	// own rules call them harmless.
-	PermissionEdits Permission = "edits"
-	// PermissionRead: nothing may be changed.
-	PermissionRead Permission = "read"
-	// PermissionAll: everything, without a sandbox. For machines and containers
-	// that nothing can be lost on.
-	PermissionAll Permission = "all"
-	// PermissionOwn: what the agent's own settings say.
-	PermissionOwn Permission = "own"
+	PermissionEdits = agent.PermissionEdits
+	PermissionRead  = agent.PermissionRead
+	PermissionAll   = agent.PermissionAll
+	PermissionOwn   = agent.PermissionOwn
 )
 
 // Config configures [New].
@@ -256,7 +249,7 @@ func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error
 	r.rec.notes = append(r.rec.notes, in.notes...)
 	start := time.Now()
 	err = r.execute(child, guard.Config{
-		Path: a.cfg.Program, Args: in.args, Dir: turn.Dir, Env: a.environment(turn),
+		Path: a.cfg.Program, Args: in.args, Dir: turn.Dir, Env: a.environment(turn, in.env),
 		Stdin: in.stdin(), Stdout: &r.stdout, Stderr: &r.stderr,
 		Hold: turn.Hold, Grace: a.cfg.Grace,
 	})
@@ -290,17 +283,14 @@ func (a *Agent) check(turn *agent.Turn, from session) error {
 	return nil
 }
 
-// environment returns the agent's environment: of duplicate variables the last applies.
-func (a *Agent) environment(turn *agent.Turn) []string {
+// environment returns the agent's environment, with the variables of its preset first: of
+// duplicate variables the last applies.
+func (a *Agent) environment(turn *agent.Turn, preset []string) []string {
 	own := environ.Base(os.Environ(), slices.Concat(a.Inherits(), turn.Inherit))
 	own = slices.DeleteFunc(own, func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(a.vendor.unset, name)
 	})
-	var preset []string
-	if a.vendor.env != nil {
-		preset = a.vendor.env(a.cfg)
-	}
 	return slices.Concat(preset, own, a.cfg.Env, turn.Env)
 }
 

@@ -24,6 +24,7 @@ type geminiLine struct {
 	Status     string          `json:"status"`
 	Message    string          `json:"message"`
 	Error      struct {
+		Type    string `json:"type"`
 		Message string `json:"message"`
 	} `json:"error"`
 	Stats *geminiStats `json:"stats"`
@@ -68,7 +69,7 @@ func (p *geminiParser) stdout(line []byte) {
 	case "tool_use":
 		p.callBegins(l.ToolID, l.ToolName, l.Parameters)
 	case "tool_result":
-		p.callEnds(l.ToolID, l.Status != "success")
+		p.callResult(l)
 	case "error":
 		p.last = cmp.Or(l.Message, l.Error.Message)
 		p.rec.say(agent.EventNotice, p.last)
@@ -77,6 +78,19 @@ func (p *geminiParser) stdout(line []byte) {
 	default:
 		p.rec.say(agent.EventUnknown, "")
 	}
+}
+
+// callResult reads the end of a call. A tool that its permissions leave out is one that
+// there is not.
+func (p *geminiParser) callResult(l geminiLine) {
+	status := statusOf(l.Status != "success")
+	known := p.calls[l.ToolID].Kind != agent.ToolOther
+	if status == agent.ToolFailed && (l.Error.Type == "policy_violation" ||
+		l.Error.Type == "tool_not_registered" && known) {
+		p.callEnds(l.ToolID, agent.ToolDenied, l.Error.Message)
+		return
+	}
+	p.callEnds(l.ToolID, status, "")
 }
 
 func (p *geminiParser) message(l geminiLine) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/agent/internal/opencode"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
 
@@ -37,6 +39,7 @@ type opencodePart struct {
 	State  struct {
 		Status string          `json:"status"`
 		Input  json.RawMessage `json:"input"`
+		Error  string          `json:"error"`
 	} `json:"state"`
 	Reason string `json:"reason"`
 	Tokens struct {
@@ -103,11 +106,19 @@ func (p *opencodeParser) text(part opencodePart) {
 // call reads a tool call, which is reported when it has ended.
 func (p *opencodeParser) call(part opencodePart) {
 	call := agent.Describe(part.CallID, part.Tool, part.State.Input)
+	why := ""
 	switch part.State.Status {
 	case "completed":
 		call.Status = agent.ToolCompleted
+		if tool, denied := leftOut(part); denied {
+			call.Name, call.Kind, call.Title, call.Status = tool.Name, tool.Kind, tool.Title, agent.ToolDenied
+		}
 	case "error":
 		call.Status = agent.ToolFailed
+		if opencode.Denied(part.State.Error) {
+			call.Status = agent.ToolDenied
+			why, _, _ = strings.Cut(part.State.Error, " Here are") // the rules follow
+		}
 	default:
 		call.Status = agent.ToolRunning
 		p.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &call})
@@ -116,7 +127,23 @@ func (p *opencodeParser) call(part opencodePart) {
 	begun := call
 	begun.Status = agent.ToolRunning
 	p.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &begun})
-	p.rec.tell(agent.Event{Kind: agent.EventToolResult, Call: &call})
+	p.rec.tell(agent.Event{Kind: agent.EventToolResult, Call: &call, Text: clip.Bytes(why, maxWhy)})
+}
+
+// maxWhy is how much is kept of why a call was denied, in bytes.
+const maxWhy = 300
+
+// leftOut returns the tool that the model called although its permissions leave it out.
+// opencode reports such a call as one of its tool "invalid".
+func leftOut(part opencodePart) (agent.ToolCall, bool) {
+	var input struct {
+		Tool string `json:"tool"`
+	}
+	if part.Tool != "invalid" || !decode(part.State.Input, &input) {
+		return agent.ToolCall{}, false
+	}
+	call := agent.Describe("", input.Tool, nil)
+	return call, call.Kind != agent.ToolOther
 }
 
 func (p *opencodeParser) step(part opencodePart) {
@@ -210,16 +237,7 @@ func opencodeArgs(c Config, id string) []string {
 		"--session", id)
 }
 
-// opencodeEnv says what may be done. Denied calls are reported to the model;
-// those that would have to be asked for end the turn.
+// opencodeEnv says what may be done, without rules for commands.
 func opencodeEnv(c Config) []string {
-	env := []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}
-	switch c.Permission {
-	case PermissionRead:
-		env = append(env, `OPENCODE_PERMISSION={"edit":"deny","bash":"deny","external_directory":"deny"}`)
-	case PermissionEdits:
-		env = append(env, `OPENCODE_PERMISSION={"edit":"allow","bash":"deny","external_directory":"deny"}`)
-	case PermissionAll, PermissionOwn:
-	}
-	return env
+	return append([]string{"OPENCODE_DISABLE_AUTOUPDATE=1"}, opencode.Permission(c.Permission, nil)...)
 }

@@ -41,6 +41,9 @@ type vendor struct {
 	// hooks makes the options with which it runs a command line as its hook, and what
 	// is left of the user's options; nil when it has no hooks that would do.
 	hooks func(words, args []string) (options, rest []string, err error)
+	// grant makes what lets it run commands without asking under PermissionEdits; nil when
+	// its sandbox runs all commands.
+	grant func(rules []agent.CommandRule) grant
 	// env are variables that all others override.
 	env func(c Config) []string
 	// unset are variables of this process that the agent does not get.
@@ -82,7 +85,7 @@ func vendorOf(name string) (vendor, error) {
 func vendors() []vendor {
 	return []vendor{
 		{
-			about: aboutClaude(), args: claudeArgs, hooks: claudeHooks, totals: true, costs: true,
+			about: aboutClaude(), args: claudeArgs, hooks: claudeHooks, grant: grantClaude, totals: true, costs: true,
 			env: func(Config) []string { return []string{"DISABLE_AUTOUPDATER=1"} },
 			// Some versions refuse to start inside another one.
 			unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
@@ -94,11 +97,11 @@ func vendors() []vendor {
 			follow: followCodex,
 		},
 		{
-			about: aboutGemini(), args: geminiArgs,
+			about: aboutGemini(), args: geminiArgs, grant: grantGemini,
 			parse: func(s stream) parser { return &geminiParser{stream: s} },
 		},
 		{
-			about: aboutOpencode(), args: opencodeArgs, env: opencodeEnv, costs: true,
+			about: aboutOpencode(), args: opencodeArgs, grant: grantOpencode, env: opencodeEnv, costs: true,
 			parse: func(s stream) parser { return &opencodeParser{stream: s} },
 		},
 	}
@@ -116,7 +119,8 @@ func aboutClaude() Preset {
 		Permissions: map[Permission]string{
 			PermissionRead: "--permission-mode plan",
 			PermissionEdits: "--permission-mode acceptEdits: files of the workspace may be edited, created and removed (also " +
-				"by simple commands such as mkdir and rm); other commands are denied unless its settings allow them",
+				"by simple commands such as mkdir and rm); other commands are denied unless a turn's rules or its settings allow " +
+				"them (--allowedTools)",
 			PermissionAll: "--permission-mode bypassPermissions; refused to root outside a sandbox",
 			PermissionOwn: "no option: its settings",
 		},
@@ -154,8 +158,8 @@ func aboutGemini() Preset {
 		Context: "not reported; its AfterModel hook would report it",
 		Permissions: map[Permission]string{
 			PermissionRead: "--approval-mode plan",
-			PermissionEdits: "--approval-mode auto_edit: files may be edited; there is no tool for commands. The workspace " +
-				"has to be trusted, here as with the others",
+			PermissionEdits: "--approval-mode auto_edit: files may be edited; commands are those that a turn's rules " +
+				"allow (--policy). The workspace has to be trusted, here as with the others",
 			PermissionAll: "--approval-mode yolo",
 			PermissionOwn: "no option: its settings",
 		},
@@ -172,8 +176,9 @@ func aboutOpencode() Preset {
 		Context: "after every step, without the size of the window",
 		Permissions: map[Permission]string{
 			PermissionRead: "OPENCODE_PERMISSION denies edits and commands",
-			PermissionEdits: "OPENCODE_PERMISSION denies commands and folders outside the workspace; a variable of that " +
-				"name that is already set overrides it",
+			PermissionEdits: "OPENCODE_PERMISSION denies folders outside the workspace and commands, except those that a " +
+				"turn's rules allow; it does not check where their redirections write. A variable of that name that is already " +
+				"set overrides it",
 			PermissionAll: "--auto",
 			PermissionOwn: "no option: its settings",
 		},

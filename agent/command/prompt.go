@@ -24,12 +24,17 @@ const hintTooLong = "give the prompt as a file with " + PlaceholderFile + ", or 
 
 const noteNUL = "the prompt contained NUL bytes or was not valid UTF-8; these were replaced by U+FFFD"
 
-// promptFiles are the names of files with prompts.
-const promptFiles = "perdure-prompt-*.md"
+// promptFiles are the names of files with prompts, policyFiles those of files with the
+// policy of an agent.
+const (
+	promptFiles = "perdure-prompt-*.md"
+	policyFiles = "perdure-policy-*.toml"
+)
 
 // input is what a program is started with.
 type input struct {
 	args   []string
+	env    []string // of the preset, which all others override
 	prompt string
 	pipe   bool // the prompt goes to standard input
 	file   *os.File
@@ -43,16 +48,7 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 		in.notes = append(in.notes, noteNUL)
 	}
 	if a.vendor.args != nil {
-		cfg := a.cfg
-		var options []string
-		if len(turn.Hook) > 0 && a.Hooked() {
-			var err error
-			if options, cfg.Args, err = a.vendor.hooks(turn.Hook, cfg.Args); err != nil {
-				return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "give a hook to " + a.name(), Err: err}
-			}
-		}
-		in.args, in.pipe = append(options, a.vendor.args(cfg, from.id)...), true
-		return in, nil
+		return in, a.preset(in, turn, from)
 	}
 	in.args = slices.Clone(a.cfg.Args)
 	in.pipe = !a.cfg.contains(PlaceholderPrompt) && !a.cfg.contains(PlaceholderFile)
@@ -63,11 +59,38 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 	return in, nil
 }
 
+// preset adds the arguments and variables of a preset.
+func (a *Agent) preset(in *input, turn *agent.Turn, from session) error {
+	cfg := a.cfg
+	if len(turn.Hook) > 0 && a.Hooked() {
+		var err error
+		if in.args, cfg.Args, err = a.vendor.hooks(turn.Hook, cfg.Args); err != nil {
+			return &agent.Error{Kind: agent.KindInvalid, Msg: "give a hook to " + a.name(), Err: err}
+		}
+	}
+	if a.vendor.env != nil {
+		in.env = a.vendor.env(cfg)
+	}
+	if rules := a.granted(turn); len(rules) > 0 && a.vendor.grant != nil {
+		g := a.vendor.grant(rules)
+		in.args, in.env = append(in.args, g.args...), append(in.env, g.env...)
+		if g.policy != "" {
+			var err error
+			if in.file, err = writeFile(cfg.TempDir, policyFiles, g.policy); err != nil {
+				return &agent.Error{Kind: agent.KindFailed, Msg: "write the policy of " + a.name(), Err: err}
+			}
+			in.args = append(in.args, "--policy", in.file.Name())
+		}
+	}
+	in.args, in.pipe = append(in.args, a.vendor.args(cfg, from.id)...), true
+	return nil
+}
+
 // fill puts the prompt where the arguments have a place for it.
 func (in *input) fill(cfg Config) error {
 	path := ""
 	if cfg.contains(PlaceholderFile) {
-		f, err := writePrompt(cfg.TempDir, in.prompt)
+		f, err := writeFile(cfg.TempDir, promptFiles, in.prompt)
 		if err != nil {
 			return err
 		}
@@ -91,7 +114,7 @@ func (in *input) stdin() io.Reader {
 	return strings.NewReader(in.prompt)
 }
 
-// remove removes the file with the prompt, if there is one.
+// remove removes the file of the turn, if there is one.
 func (in *input) remove() {
 	if in.file != nil {
 		_ = os.Remove(in.file.Name())
@@ -99,20 +122,20 @@ func (in *input) remove() {
 	}
 }
 
-// writePrompt makes a file with the prompt that only this user can read. It
-// stays locked while it is open: unlocked files were left by a
+// writeFile makes a file with a text that only this user can read, with a name of a
+// pattern. It stays locked while it is open: unlocked files were left by a
 // process that was killed, and are removed on the way.
-func writePrompt(dir, prompt string) (*os.File, error) {
+func writeFile(dir, pattern, text string) (*os.File, error) {
 	dir = cmp.Or(dir, os.TempDir())
-	removeLeft(dir)
+	removeLeft(dir, pattern)
 	for {
-		f, err := os.CreateTemp(dir, promptFiles)
+		f, err := os.CreateTemp(dir, pattern)
 		if err != nil {
 			return nil, err
 		}
 		err = filelock.TryLock(f)
 		if err == nil {
-			_, err = f.WriteString(prompt)
+			_, err = f.WriteString(text)
 		}
 		// Before it was locked another process may have removed it as a leftover.
 		mine := stillThere(f)
@@ -138,8 +161,8 @@ func stillThere(f *os.File) bool {
 
 // removeLeft removes unlocked files. It does not matter when it
 // cannot: the next one will.
-func removeLeft(dir string) {
-	names, _ := filepath.Glob(filepath.Join(dir, promptFiles)) // the pattern is a good one
+func removeLeft(dir, pattern string) {
+	names, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is a good one
 	for _, name := range names {
 		if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
 			continue

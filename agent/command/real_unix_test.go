@@ -149,8 +149,24 @@ func install(t *testing.T, c client) *installed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if folder := os.Getenv("PERDURE_TEST_RECORD"); folder != "" {
+		program = recording(t, program, filepath.Join(folder, strings.ReplaceAll(t.Name(), "/", "_")))
+	}
 	cfg := command.Config{Preset: c.preset, Program: program, Args: args, Env: env}
 	return &installed{client: c, cfg: cfg, provider: p, dir: dir}
+}
+
+// recording returns a program that runs another one and keeps what it writes in path.jsonl and
+// path.stderr.
+func recording(t *testing.T, program, path string) string {
+	t.Helper()
+	script := "#!/bin/bash\nset -o pipefail\n'" + program + "' \"$@\" 2> >(tee -a '" + path + ".stderr' >&2) | tee -a '" +
+		path + ".jsonl'\n"
+	name := filepath.Join(t.TempDir(), "recording")
+	if err := os.WriteFile(name, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // turn does a turn with an agent of its own, as after a restart.
@@ -160,7 +176,7 @@ func (i *installed) turn(ctx context.Context, t *testing.T, turn agent.Turn, scr
 	i.provider.Play(script)
 	var events []agent.Event
 	told := turn.Observe
-	turn.Prompt, turn.Dir, turn.IdleTimeout = "write the file", i.dir, time.Minute
+	turn.Prompt, turn.Dir, turn.IdleTimeout = "write the file", i.dir, 3*time.Minute
 	turn.Observe = func(ev agent.Event) {
 		events = append(events, ev)
 		if told != nil {
@@ -170,7 +186,7 @@ func (i *installed) turn(ctx context.Context, t *testing.T, turn agent.Turn, scr
 	res, err := newAgent(t, i.cfg).Run(ctx, &turn)
 	t.Cleanup(func() {
 		for n := 0; t.Failed() && n < len(events); n++ {
-			t.Logf("%s %s %s", events[n].Kind, events[n].Text, events[n].Raw)
+			t.Logf("%s %.300s %.2000s", events[n].Kind, events[n].Text, events[n].Raw)
 		}
 	})
 	return res, events, err

@@ -45,17 +45,23 @@ func (s *stream) callBegins(id, name string, input json.RawMessage) {
 	s.rec.tell(agent.Event{Kind: agent.EventToolCall, Call: &call})
 }
 
-func (s *stream) callEnds(id string, failed bool) {
+// callEnds reports the end of a call; text is why it was denied.
+func (s *stream) callEnds(id string, status agent.ToolStatus, text string) {
 	call, ok := s.calls[id]
 	if !ok {
 		call = agent.ToolCall{ID: id, Kind: agent.ToolOther}
 	}
 	delete(s.calls, id)
-	call.Status = agent.ToolCompleted
+	call.Status = status
+	s.rec.tell(agent.Event{Kind: agent.EventToolResult, Call: &call, Text: text})
+}
+
+// statusOf returns the status of a call that ended.
+func statusOf(failed bool) agent.ToolStatus {
 	if failed {
-		call.Status = agent.ToolFailed
+		return agent.ToolFailed
 	}
-	s.rec.tell(agent.Event{Kind: agent.EventToolResult, Call: &call})
+	return agent.ToolCompleted
 }
 
 // record is the state of a turn as its stream reported it.
