@@ -66,6 +66,10 @@ type Config struct {
 	// permissions. Empty is the agent's default; for Mode, the preset's.
 	// A turn fails with [agent.KindInvalid] when the agent offers no such thing.
 	Model, Mode string
+	// Permission is what the agent may do without asking, as far as the preset has a mode or
+	// variables for it; what an agent asks for is decided by [agent.Turn].Decide. Empty:
+	// PermissionAll, in the preset's mode.
+	Permission agent.Permission
 	// Ask makes an agent ask before its tool calls, one that does so only when
 	// it is instructed to: the preset's [Preset.AskEnv]. That replaces rules of its
 	// own configuration, those that deny among them, by asking.
@@ -136,14 +140,15 @@ func (c Config) validate() error {
 type Agent struct {
 	cfg    Config
 	preset Preset
-	// start starts the agent; tests put something else in its place.
-	start func(ctx context.Context, turn *agent.Turn, stderr io.Writer) (*peer, error)
+	// start starts the agent of a turn; tests put something else in its place.
+	start func(ctx context.Context, r *run) (*peer, error)
 	costs costs
 }
 
 var (
 	_ agent.Agent   = (*Agent)(nil)
 	_ agent.Watcher = (*Agent)(nil)
+	_ agent.Priced  = (*Agent)(nil)
 )
 
 // New checks the configuration and that there is such a program. The error is
@@ -174,8 +179,15 @@ func (a *Agent) Sight() agent.Sight {
 	if a.cfg.Sight != "" {
 		return a.cfg.Sight
 	}
-	return a.preset.sight(a.cfg.Mode, a.cfg.Ask)
+	mode := a.cfg.Mode
+	if mode == "" {
+		mode = a.preset.mode(a.cfg.Permission)
+	}
+	return a.preset.sight(mode, a.cfg.Ask)
 }
+
+// Priced reports whether the preset reports what a turn costs, and returns the configured model.
+func (a *Agent) Priced() (reports bool, model string) { return a.preset.Costs, a.cfg.Model }
 
 // Run does one turn. See [agent.Agent].
 func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error) {
@@ -186,7 +198,7 @@ func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error
 		return nil, agent.Stopped(ctx)
 	}
 	r := newRun(a, turn)
-	p, err := a.start(context.WithoutCancel(ctx), turn, r.stderr)
+	p, err := a.start(context.WithoutCancel(ctx), r)
 	if err != nil {
 		return nil, startError(a.cfg.Command[0], err)
 	}
@@ -232,7 +244,11 @@ type peer struct {
 func (a *Agent) Inherits() []string { return environ.Vendor(a.cfg.Preset, a.cfg.Model) }
 
 // startProcess starts the agent's program under a guard.
-func (a *Agent) startProcess(ctx context.Context, turn *agent.Turn, stderr io.Writer) (*peer, error) {
+func (a *Agent) startProcess(ctx context.Context, r *run) (*peer, error) {
+	turn, args, env := r.turn, a.cfg.Command[1:], a.preset.env(&a.cfg, r.turn)
+	if r.events != nil {
+		args, env = slices.Concat(args, r.events.args()), slices.Concat(env, r.events.env())
+	}
 	inR, inW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -244,10 +260,10 @@ func (a *Agent) startProcess(ctx context.Context, turn *agent.Turn, stderr io.Wr
 		return nil, err
 	}
 	p, err := guard.Start(ctx, guard.Config{
-		Path: a.cfg.Command[0], Args: a.cfg.Command[1:], Dir: turn.Dir,
+		Path: a.cfg.Command[0], Args: args, Dir: turn.Dir,
 		Env: slices.Concat(environ.Base(os.Environ(), slices.Concat(a.Inherits(), turn.Inherit)),
-			a.preset.env(a.cfg.Ask), a.cfg.Env, turn.Env),
-		Stdin: inR, Stdout: outW, Stderr: stderr,
+			env, a.cfg.Env, turn.Env),
+		Stdin: inR, Stdout: outW, Stderr: r.stderr,
 		Hold: turn.Hold, Grace: a.cfg.Grace,
 	})
 	_ = inR.Close()

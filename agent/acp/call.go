@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/agent/internal/opencode"
 )
 
 // Limits on what is remembered of tool calls, so that an agent that begins
@@ -61,6 +62,8 @@ type knownCall struct {
 	// failed is whether its command ended otherwise than with 0, which some
 	// agents call completed.
 	failed bool
+	// denied is whether it was refused, here or by the agent's permissions.
+	denied bool
 }
 
 // calls are the tool calls of a turn. It is not safe for concurrent use.
@@ -156,6 +159,9 @@ func (k *knownCall) merge(f *toolFields) {
 	if k.failed && k.call.Status == agent.ToolCompleted {
 		k.call.Status = agent.ToolFailed
 	}
+	if k.denied && k.call.Status == agent.ToolFailed {
+		k.call.Status = agent.ToolDenied
+	}
 }
 
 // hear keeps what the tool wrote: whole results replace what was known,
@@ -175,6 +181,7 @@ func (k *knownCall) hear(f *toolFields, meta *toolMeta) {
 			text = raw.text()
 		}
 	}
+	k.denied = k.denied || opencode.Denied(text)
 	if text != "" || f.Content.shows() {
 		k.output = ending{}
 		k.output.add(text)

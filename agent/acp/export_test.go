@@ -19,7 +19,7 @@ func Piped(cfg Config, script func(in io.Reader, out io.Writer, killed <-chan st
 	if err != nil {
 		return nil, err
 	}
-	a.start = func(context.Context, *agent.Turn, io.Writer) (*peer, error) {
+	a.start = func(context.Context, *run) (*peer, error) {
 		inR, inW := io.Pipe()
 		outR, outW := io.Pipe()
 		killed, done := make(chan struct{}), make(chan struct{})

@@ -106,6 +106,9 @@ func (r *run) decide(ctx context.Context, call agent.ToolCall, options []permiss
 	want, fallback := allowOnce, allowAlways
 	if !d.Allow {
 		r.denied.Store(true)
+		r.mu.Lock()
+		r.story.refused(call.ID)
+		r.mu.Unlock()
 		want, fallback = rejectOnce, rejectAlways
 	}
 	o, ok := choose(options, want, fallback)

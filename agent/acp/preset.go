@@ -1,9 +1,12 @@
 package acp
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/agent/internal/opencode"
 )
 
 // Preset is what is known of an agent. Agents change weekly: a preset is a
@@ -19,8 +22,10 @@ type Preset struct {
 	// AskEnv are further ones with [Config.Ask], for an agent that asks only when
 	// it is instructed to.
 	AskEnv []string
-	// Mode is set when none is configured and the agent offers it.
-	Mode string
+	// Mode is set when none is configured and the agent offers it; Modes are other ones for
+	// some permissions. With PermissionOwn none is set.
+	Mode  string
+	Modes map[agent.Permission]string
 	// Sight is how its tool calls are seen in this mode, and, with AskEnv, with
 	// [Config.Ask]. Otherwise they are only observed.
 	Sight agent.Sight
@@ -28,6 +33,10 @@ type Preset struct {
 	Asks string
 	// OverflowIsMaxTokens: it says "max_tokens" when its context is full.
 	OverflowIsMaxTokens bool
+	// Costs: it reports what a turn costs. PricesOwn matches the names of the models whose
+	// price it knows; of others it makes one up. Empty: it knows all of which it reports a cost.
+	Costs     bool
+	PricesOwn string
 	// UsageIsLast: the tokens it reports at the end of a prompt are those of the
 	// last answer of its model only.
 	UsageIsLast bool
@@ -39,12 +48,15 @@ type Preset struct {
 func Presets() []Preset {
 	return []Preset{
 		{
-			Name: "claude", Command: []string{"claude-agent-acp"}, Mode: "default", Sight: agent.SightNative,
+			Name: "claude", Command: []string{"claude-agent-acp"}, Mode: "default", Sight: agent.SightNative, Costs: true,
+			PricesOwn: `^(default|best|opus|sonnet|haiku|opusplan|claude-[a-z0-9.-]+)(\[[0-9a-z]+\])?$`,
 			Asks: "before writes and before commands it does not take for read-only; in other modes than \"default\" before " +
 				"less or nothing",
 		},
 		{
 			Name: "codex", Command: []string{"codex-acp"}, Env: []string{"NO_BROWSER=1"}, Sight: agent.SightObserved,
+			Modes: map[agent.Permission]string{agent.PermissionRead: "read-only", agent.PermissionEdits: "workspace-write",
+				agent.PermissionAll: "agent-full-access"},
 			Asks: "only when the model wants to leave the sandbox; calls that a hook of its own blocks are not shown at all",
 		},
 		{
@@ -70,8 +82,8 @@ func Presets() []Preset {
 		},
 		{
 			Name: "opencode", Command: []string{"opencode", "acp"}, Sight: agent.SightNative, TitleIsName: true,
-			UsageIsLast: true,
-			AskEnv:      []string{`OPENCODE_PERMISSION={"*":"ask"}`},
+			UsageIsLast: true, Costs: true,
+			AskEnv: []string{`OPENCODE_PERMISSION={"*":"ask"}`},
 			Asks: "before tool calls for which its configuration says \"ask\", all of them with Config.Ask, else none; a " +
 				"denied call ends its turn",
 		},
@@ -117,9 +129,29 @@ func (p *Preset) sight(mode string, ask bool) agent.Sight {
 	return p.Sight
 }
 
-func (p *Preset) env(ask bool) []string {
-	if ask {
+// mode is the mode to set for a permission; empty for none.
+func (p *Preset) mode(permission agent.Permission) string {
+	if permission == agent.PermissionOwn {
+		return ""
+	}
+	return cmp.Or(p.Modes[permission], p.Mode)
+}
+
+// env returns the variables of the preset for a turn.
+func (p *Preset) env(cfg *Config, turn *agent.Turn) []string {
+	switch {
+	case cfg.Ask:
 		return slices.Concat(p.Env, p.AskEnv)
+	case p.Name == nameOpencode:
+		return slices.Concat(p.Env, opencode.Permission(cfg.Permission, turn.Commands))
 	}
 	return p.Env
+}
+
+// nameOpencode is the preset of opencode, whose server reports more than the protocol.
+const nameOpencode = "opencode"
+
+// prices reports whether the agent knows the price of a model.
+func (p *Preset) prices(model string) bool {
+	return p.PricesOwn == "" || regexp.MustCompile(p.PricesOwn).MatchString(model)
 }

@@ -105,7 +105,7 @@ func clients() []client {
 }
 
 // installed makes an agent of an installed client, or skips.
-func installed(t *testing.T, c client, url string) (*acp.Agent, *agent.Turn) {
+func installed(t *testing.T, c client, url string, changes ...func(*acp.Config)) (*acp.Agent, *agent.Turn) {
 	t.Helper()
 	folder := os.Getenv("PERDURE_TEST_AGENTS")
 	if folder == "" {
@@ -120,6 +120,9 @@ func installed(t *testing.T, c client, url string) (*acp.Agent, *agent.Turn) {
 	cfg := acp.Config{
 		Preset: c.preset, Ask: true, Command: append([]string{program}, preset.Command[1:]...), Model: c.model,
 		Env: c.env(t.TempDir(), url), Grace: 10 * time.Second,
+	}
+	for _, change := range changes {
+		change(&cfg)
 	}
 	if record := os.Getenv("PERDURE_TEST_RECORD"); record != "" {
 		raw, _ := json.Marshal(cfg.Command)

@@ -37,6 +37,8 @@ type run struct {
 	conn   *conn
 	peer   *peer
 	stderr *stderrLog
+	events *opencodeEvents // nil for other agents
+	follow sync.WaitGroup  // of events
 
 	activity activity
 	greeted  atomic.Bool // the agent answered
@@ -67,7 +69,20 @@ func newRun(a *Agent, turn *agent.Turn) *run {
 		r.emit(agent.Event{Kind: agent.EventStderr, Text: line})
 	}}
 	r.activity.heard()
+	r.story.prices = a.preset.prices
+	if a.preset.Name == nameOpencode {
+		if events, err := newOpencodeEvents(r.emit); err == nil { // else less is known
+			r.events = events
+		}
+	}
 	return r
+}
+
+// uses records the model of the session. A suffix in brackets is not a part of its name.
+func (r *run) uses(model string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.story.model = model
 }
 
 // serve does the turn with an agent that was started, and waits until nothing
@@ -113,6 +128,10 @@ func (r *run) work(ctx context.Context) *agent.Error {
 	r.mu.Lock()
 	r.story.phase = working
 	r.mu.Unlock()
+	defer r.follow.Wait()
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	r.followEvents(following)
 	done := make(chan reply, 1)
 	r.conn.send(methodPrompt, map[string]any{
 		"sessionId": r.session, "prompt": []any{map[string]any{"type": "text", "text": r.turn.Prompt}},
@@ -120,6 +139,9 @@ func (r *run) work(ctx context.Context) *agent.Error {
 	rep, err := r.await(ctx, done)
 	if err != nil {
 		return r.cancel(err, done)
+	}
+	if r.events != nil && rep.err == nil {
+		r.events.settle(ctx)
 	}
 	return r.outcome(rep)
 }
@@ -149,10 +171,10 @@ func (r *run) complete(rep reply) {
 	usage := c.usage()
 	r.mu.Lock()
 	r.stopReason, r.usage = clean(c.StopReason), usage
-	context := r.story.context
+	context, model, cost := r.story.context, r.story.modelName(), r.story.spent()
 	r.mu.Unlock()
-	if usage.Reported {
-		e := agent.Event{Kind: agent.EventUsage, Usage: &usage, Raw: rep.raw}
+	if usage.Reported && !r.a.preset.UsageIsLast {
+		e := agent.Event{Kind: agent.EventUsage, Usage: &usage, Model: model, CostMicros: cost, Raw: rep.raw}
 		if context != nil {
 			e.Context = new(*context)
 		}
@@ -304,7 +326,7 @@ func (r *run) result() *agent.Result {
 	s := &r.story
 	res := &agent.Result{
 		Text: s.text.String(), Session: r.session, StopReason: r.stopReason, Usage: r.usage,
-		CostMicros: s.spent(), Context: s.context, Messages: s.messages + s.calls.begun,
+		CostMicros: s.spent(), Model: s.modelName(), Context: s.context, Messages: s.messages + s.calls.begun,
 	}
 	if s.cost != nil && r.session != "" {
 		r.a.costs.set(r.session, *s.cost)
@@ -312,9 +334,10 @@ func (r *run) result() *agent.Result {
 			r.noteLocked("the agent reports the cost of the whole session only; the cost of this turn is unknown")
 		}
 	}
-	if r.usage.Reported && r.a.preset.UsageIsLast && s.calls.begun > 0 {
-		r.noteLocked("the agent reports the tokens of its last answer only: the turn used more; its cost is that of " +
-			"the whole turn")
+	r.countLocked(res)
+	if s.madeUp() {
+		r.noteLocked(fmt.Sprintf("the agent does not know the price of the model %q: the cost it reports is a guess and is "+
+			"left out", s.model))
 	}
 	if s.text.cut {
 		r.noteLocked(fmt.Sprintf("the agent's last message was cut to its last %d bytes", agent.MaxTextBytes))
@@ -324,6 +347,38 @@ func (r *run) result() *agent.Result {
 	}
 	res.Notes = r.notes
 	return res
+}
+
+// countLocked replaces the tokens of the last answer by those of all answers, or says that they
+// are not known.
+func (r *run) countLocked(res *agent.Result) {
+	if !r.a.preset.UsageIsLast {
+		return
+	}
+	if r.events != nil {
+		if usage, answers := r.events.total(); answers > 0 {
+			res.Usage = usage
+			return
+		}
+	}
+	if r.usage.Reported && r.story.calls.begun > 0 {
+		res.Usage.Reported = false
+		r.noteLocked("the agent reports the tokens of its last answer only: the turn used more")
+	}
+}
+
+// followEvents begins to read the events of opencode's server, so that the tokens of all answers
+// are known.
+func (r *run) followEvents(ctx context.Context) {
+	if r.events == nil {
+		return
+	}
+	r.mu.Lock()
+	r.events.session, r.events.model = r.session, r.story.modelName()
+	r.mu.Unlock()
+	if err := r.events.follow(ctx, &r.follow); err != nil {
+		r.a.cfg.Logger.Debug("events of the agent's server not read", "error", err)
+	}
 }
 
 // note remembers something unusual for the result, once.

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,6 +60,7 @@ type sessionInfo struct {
 	} `json:"modes"`
 	Models struct {
 		Available []named `json:"availableModels"`
+		Current   string  `json:"currentModelId"`
 	} `json:"models"`
 	Options []configOption `json:"configOptions"`
 }
@@ -76,6 +78,7 @@ type configOption struct {
 	ID       string         `json:"id"`
 	Category string         `json:"category"`
 	Type     string         `json:"type"`
+	Current  any            `json:"currentValue"`
 	Options  []configChoice `json:"options"`
 }
 
@@ -243,6 +246,7 @@ func (r *run) configure(ctx context.Context, info *sessionInfo) *agent.Error {
 	if err := r.setModel(ctx, info); err != nil {
 		return err
 	}
+	r.uses(cmp.Or(r.a.cfg.Model, info.model()))
 	if err := r.setMode(ctx, info); err != nil {
 		return err
 	}
@@ -256,6 +260,16 @@ func (r *run) configure(ctx context.Context, info *sessionInfo) *agent.Error {
 		}
 	}
 	return nil
+}
+
+// model returns the model that a session uses; empty if the agent does not say.
+func (s *sessionInfo) model() string {
+	if o := optionOf(s, "model", "model"); o != nil {
+		if text, ok := o.Current.(string); ok && text != "" {
+			return clean(text)
+		}
+	}
+	return clean(s.Models.Current)
 }
 
 // optionOf finds an option by its name, else by its category.
@@ -274,7 +288,7 @@ func optionOf(info *sessionInfo, id, category string) *configOption {
 func (r *run) setMode(ctx context.Context, info *sessionInfo) *agent.Error {
 	mode, wanted := r.a.cfg.Mode, true
 	if mode == "" {
-		mode, wanted = r.a.preset.Mode, false
+		mode, wanted = r.a.preset.mode(r.a.cfg.Permission), false
 	}
 	if mode == "" {
 		return nil

@@ -51,6 +51,10 @@ type story struct {
 	fresh     bool
 	messages  int // without tool calls
 	context   *agent.Context
+	// model is the model of the session, as the agent names it; empty when unknown. prices
+	// reports whether the agent knows its price.
+	model  string
+	prices func(model string) bool
 	// cost is what the session cost until now, before what it cost when the
 	// prompt was sent; nil when unknown.
 	cost, before *int64
@@ -157,7 +161,18 @@ func (s *story) asks(f *toolFields) agent.ToolCall {
 	return s.calls.merge(f).call
 }
 
-func toolEnded(s agent.ToolStatus) bool { return s == agent.ToolCompleted || s == agent.ToolFailed }
+func toolEnded(s agent.ToolStatus) bool {
+	return s == agent.ToolCompleted || s == agent.ToolFailed || s == agent.ToolDenied
+}
+
+// refused records that a call was refused.
+func (s *story) refused(id string) {
+	for _, k := range s.calls.known {
+		if k.call.ID == id {
+			k.denied = true
+		}
+	}
+}
 
 func (s *story) takeUsage(u *update) []agent.Event {
 	if micros, ok := u.Cost.micros(); ok {
@@ -170,7 +185,7 @@ func (s *story) takeUsage(u *update) []agent.Event {
 		return unknown()
 	}
 	s.context = &agent.Context{Used: int64(*u.Used), Size: int64(u.Size), Source: agent.SourceReported}
-	return []agent.Event{{Kind: agent.EventUsage, Context: new(*s.context)}}
+	return []agent.Event{{Kind: agent.EventUsage, Context: new(*s.context), Model: s.modelName(), CostMicros: s.spent()}}
 }
 
 // takeNotice also finds rate limits, which agents report as text.
@@ -240,10 +255,22 @@ func planText(u *update) string {
 	return text
 }
 
-// spent is what the turn cost, nil when that is unknown.
+// spent is what the turn cost, nil when that is unknown. A cost of 0 is also that of a model
+// without a known price.
 func (s *story) spent() *int64 {
-	if s.cost == nil || s.before == nil || *s.cost < *s.before {
+	if s.cost == nil || s.before == nil || *s.cost <= *s.before || s.madeUp() {
 		return nil
 	}
 	return new(*s.cost - *s.before)
+}
+
+// madeUp reports whether the agent reports a cost of a model whose price it does not know.
+func (s *story) madeUp() bool {
+	return s.cost != nil && *s.cost > 0 && s.prices != nil && !s.prices(s.model)
+}
+
+// modelName returns the model without the effort that the Codex adapter adds: "gpt-5[medium]".
+func (s *story) modelName() string {
+	name, _, _ := strings.Cut(s.model, "[")
+	return name
 }
