@@ -89,7 +89,7 @@ func workspaceOf(ctx context.Context, dir string) error {
 type editor struct{ turn int }
 
 // Agent is the editor itself.
-func (e *editor) Agent(string) (agent.Agent, error) { return e, nil }
+func (e *editor) Agent(loop.AgentSpec) (agent.Agent, error) { return e, nil }
 
 // Run changes files.
 func (e *editor) Run(_ context.Context, t *agent.Turn) (*agent.Result, error) {

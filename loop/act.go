@@ -35,7 +35,7 @@ func act(ctx context.Context, r *run) (string, error) {
 	if to, decided, err := r.obeyInTurn(ctx); decided || err != nil {
 		return to, err
 	}
-	a, err := r.e.cfg.Agents.Agent(r.agentName())
+	a, err := r.e.cfg.Agents.Agent(r.e.agentSpec(&r.cfg, r.state.Agent))
 	if perdure.CodeOf(err) == perdure.CodeUnavailable {
 		return r.turned(ctx, &turnResult{Settings: r.settings(), Failure: &agent.Error{Kind: agent.KindNotFound,
 			Msg: err.Error(), Hint: perdure.HintOf(err)}})
@@ -157,10 +157,11 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 	began := time.Now()
 	result, err := a.Run(limited, &agent.Turn{
 		Prompt: prompt, Dir: r.files.Root(), Inherit: r.cfg.Env, IdleTimeout: max(r.cfg.IdleTimeout, 0), Hold: r.e.cfg.Hold,
+		Commands: r.commands(),
 		Env: append(append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(),
 			fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
 			w.env()...),
-		Observe: w.hear, Decide: w.calls.Decide, Hook: w.command(),
+		Observe: w.hear, Decide: w.decide, Hook: w.command(),
 	})
 	took := time.Since(began).Milliseconds()
 	t.AgentMS, t.SpentMS = t.AgentMS+took, t.SpentMS+took

@@ -27,8 +27,8 @@ func (hooking) Sight() agent.Sight { return agent.SightObserved }
 func (hooking) Hooked() bool       { return true }
 
 // Agent finds the agent.
-func (h hooking) Agent(name string) (agent.Agent, error) {
-	_, err := h.scripted.Agent(name)
+func (h hooking) Agent(spec loop.AgentSpec) (agent.Agent, error) {
+	_, err := h.scripted.Agent(spec)
 	return h, err
 }
 

@@ -31,6 +31,12 @@ const (
 	EventRisky      perdure.EventKind = "loop.risky_call"
 	EventLevel      perdure.EventKind = "loop.reinforcement"
 	EventContext    perdure.EventKind = "loop.context"
+	// EventDenied reports a call that the agent's own permissions denied. It is written while
+	// the turn goes on.
+	EventDenied perdure.EventKind = "loop.call_denied"
+	// EventAgentWaits reports that the agent retries a request to its provider by itself, after
+	// a wait. It is written while the turn goes on.
+	EventAgentWaits perdure.EventKind = "loop.agent_waits"
 	// EventCleanCopy reports that the check of an iteration begins in a clean copy.
 	EventCleanCopy perdure.EventKind = "loop.clean_copy"
 	// EventWithheld reports variables of the environment that agents and checks do not get.

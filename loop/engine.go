@@ -21,10 +21,30 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// Agents finds agents by name. It is called from many goroutines. An error is an
+// Agents finds agents. It is called from many goroutines. An error is an
 // *perdure.Error with a hint: the name is not known, the program is missing.
 type Agents interface {
-	Agent(name string) (agent.Agent, error)
+	Agent(spec AgentSpec) (agent.Agent, error)
+}
+
+// AgentSpec is an agent as the configuration of a loop names it.
+type AgentSpec struct {
+	// Name is a preset or a command that the resolver accepts.
+	Name string
+	// Model is the agent's own name for a model; empty is the agent's default.
+	Model string
+	// Permission is what the agent may do without asking.
+	Permission agent.Permission
+}
+
+// agentSpec returns the agent at index i of the loop's agents. The model of the configuration
+// is one of its first agent: others may not have it.
+func (e *Engine) agentSpec(cfg *config.Config, i int) AgentSpec {
+	spec := AgentSpec{Name: cfg.AgentAt(i), Permission: cmp.Or(cfg.Permission, e.cfg.Permission)}
+	if i <= 0 {
+		spec.Model = cfg.Model
+	}
+	return spec
 }
 
 // EngineConfig says what an [Engine] works with.
@@ -33,6 +53,9 @@ type EngineConfig struct {
 	Store *perdure.Store
 	// Agents finds the agents. Required.
 	Agents Agents
+	// Permission is what agents may do without asking, for loops that do not say. Empty: the
+	// default of the resolver, and a call for which an agent asks is allowed.
+	Permission agent.Permission
 	// Price, when set, returns what a usage of an agent costs, in millionths of a US dollar,
 	// by the agent's name of the model; known is false if the price is not known. It is
 	// called from many goroutines.
@@ -170,8 +193,8 @@ func (e *Engine) spec(cfg *config.Config, raw json.RawMessage, owner *perdure.Se
 func (e *Engine) available(cfg *config.Config) error {
 	var missing error
 	found := false
-	for _, name := range cfg.Agents() {
-		_, err := e.cfg.Agents.Agent(name)
+	for i := range cfg.Agents() {
+		_, err := e.cfg.Agents.Agent(e.agentSpec(cfg, i))
 		switch {
 		case err == nil:
 			found = true

@@ -94,8 +94,8 @@ func (r *run) withMissing(ctx context.Context) error {
 // vendors.
 func (r *run) inherited() []string {
 	var names []string
-	for _, name := range r.cfg.Agents() {
-		a, err := r.e.cfg.Agents.Agent(name)
+	for i := range r.cfg.Agents() {
+		a, err := r.e.cfg.Agents.Agent(r.e.agentSpec(&r.cfg, i))
 		if err != nil { // a fallback that is not installed
 			continue
 		}

@@ -140,7 +140,8 @@ func judge(ctx context.Context, r *run) (string, error) {
 	}
 	out.Regressions = by.Settle(out.Regressions) // handlers may have reported more
 	out.Level, out.Risky, out.Calls = t.Level, t.Risky, t.Calls
-	out.Sight, out.Denied, out.Handoff = t.Sight, t.Denied, r.endHandoff(ctx, out, changes)
+	out.Sight, out.Denied, out.Unpermitted = t.Sight, t.Denied, t.Unpermitted
+	out.Handoff = r.endHandoff(ctx, out, changes)
 	out.Times = state.Times{Agent: t.AgentMS, Check: t.Check.TookMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS,
 		Engine: time.Since(began).Milliseconds() - t.HooksMS, CleanCopy: out.Times.CleanCopy}
 	if t.Metrics != nil {

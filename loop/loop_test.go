@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 type scripted struct {
 	turns   []func(w *turn) error
 	done    int
+	specs   []loop.AgentSpec // that were asked for
 	prompts []string
 	names   []string // who was asked for, in order
 	asked   string
@@ -56,6 +57,8 @@ type turn struct {
 	observe func(agent.Event)
 	decide  func(ctx context.Context, call agent.ToolCall) agent.Decision
 	hook    []string
+	// commands are those that the agent may run without asking.
+	commands []agent.CommandRule
 }
 
 func (w *turn) write(name, text string) error {
@@ -72,7 +75,8 @@ func (w *turn) remove(name string) error { return os.Remove(filepath.Join(w.dir,
 func (s *scripted) Run(ctx context.Context, t *agent.Turn) (*agent.Result, error) {
 	s.prompts, s.names = append(s.prompts, t.Prompt), append(s.names, s.asked)
 	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, env: t.Env, observe: t.Observe, decide: t.Decide, hook: t.Hook,
-		text: fmt.Sprintf("turn %d is done", s.done+1)}
+		commands: t.Commands,
+		text:     fmt.Sprintf("turn %d is done", s.done+1)}
 	do := s.turns[min(s.done, len(s.turns)-1)]
 	s.done++
 	if err := do(w); err != nil {
@@ -82,7 +86,9 @@ func (s *scripted) Run(ctx context.Context, t *agent.Turn) (*agent.Result, error
 }
 
 // Agent finds the agent: there is one.
-func (s *scripted) Agent(name string) (agent.Agent, error) {
+func (s *scripted) Agent(spec loop.AgentSpec) (agent.Agent, error) {
+	s.specs = append(s.specs, spec)
+	name := spec.Name
 	if name == "missing" {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: "there is no agent \"missing\""}
 	}

@@ -145,4 +145,4 @@ func TestRemindersRefused(t *testing.T) {
 
 type noAgents struct{}
 
-func (noAgents) Agent(string) (agent.Agent, error) { return nil, errors.New("there is none") }
+func (noAgents) Agent(loop.AgentSpec) (agent.Agent, error) { return nil, errors.New("there is none") }

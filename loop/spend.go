@@ -89,8 +89,8 @@ func (e *Engine) checkPrices(cfg *config.Config) error {
 	if cfg.BudgetUSD == 0 {
 		return nil
 	}
-	for _, name := range cfg.Agents() {
-		a, err := e.cfg.Agents.Agent(name)
+	for i, name := range cfg.Agents() {
+		a, err := e.cfg.Agents.Agent(e.agentSpec(cfg, i))
 		if err != nil { // it is not there, which is no reason to refuse the others
 			continue
 		}

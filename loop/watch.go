@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/handoff/ledger"
@@ -30,6 +31,10 @@ type watch struct {
 	full  bool // the turn ends at the next boundary
 	tally *tally
 
+	mu      sync.Mutex      // guards the following, and Unpermitted of the turn
+	waits   int             // of the agent that were reported
+	refused map[string]bool // names of calls that were refused for want of permission
+
 	// line is where the agent's own hooks ask; nil without any.
 	line  *vendorhook.Line
 	calls *turnguard.Guard
@@ -44,7 +49,8 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 	if seen, ok := a.(agent.Watcher); ok {
 		t.Sight = seen.Sight()
 	}
-	w := &watch{r: r, ctx: ctx, stop: stop, gauge: agent.NewGauge(r.e.cfg.Handoff.Window, prompt)}
+	w := &watch{r: r, ctx: ctx, stop: stop, refused: map[string]bool{},
+		gauge: agent.NewGauge(r.e.cfg.Handoff.Window, prompt)}
 	var err error
 	if w.tally, err = r.newTally(ctx, a); err != nil {
 		return nil, err
@@ -107,6 +113,7 @@ func (w *watch) hear(e agent.Event) {
 	w.context()
 	w.calls.Hear(&e)
 	w.tally.hear(&e)
+	w.report(&e)
 	if text := w.tally.exceeded(); text != "" {
 		w.stop(&spentError{text})
 	}

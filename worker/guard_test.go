@@ -41,4 +41,4 @@ func TestProgramsNeedEnterGuard(t *testing.T) {
 
 type noAgents struct{}
 
-func (noAgents) Agent(string) (agent.Agent, error) { return nil, nil }
+func (noAgents) Agent(loop.AgentSpec) (agent.Agent, error) { return nil, nil }

@@ -35,8 +35,8 @@ func (programs) Resolve(name string, _ rlm.ModelOptions) (model.Model, error) {
 	return modelcommand.New(modelcommand.Config{Command: name, Shell: true})
 }
 
-func (programs) Agent(name string) (agent.Agent, error) {
-	return agentcommand.New(agentcommand.Config{Program: "sh", Args: []string{"-c", name}})
+func (programs) Agent(spec loop.AgentSpec) (agent.Agent, error) {
+	return agentcommand.New(agentcommand.Config{Program: "sh", Args: []string{"-c", spec.Name}})
 }
 
 func main() {

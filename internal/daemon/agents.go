@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,16 +13,18 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/agent/acp"
 	agentcommand "github.com/perdure/perdure/agent/command"
+	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/command"
 )
 
 // AgentConfig configures coding agents.
 type AgentConfig struct {
-	// Permission is what agents may do without asking; empty: the default of the preset.
-	Permission string
-	// Model is the agent's own name for a model; empty: its default.
-	Model string
+	// Permission is what agents may do without asking, for loops that do not say; see
+	// [loop.EngineConfig].
+	Permission agent.Permission
+	// Model is the model of the agent of this name, for loops that do not say.
+	Agent, Model string
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
@@ -33,31 +36,35 @@ type Agents struct {
 	cfg AgentConfig
 
 	mu    sync.Mutex // guards found
-	found map[string]agent.Agent
+	found map[loop.AgentSpec]agent.Agent
 }
 
 // NewAgents returns a resolver of agents.
 func NewAgents(cfg AgentConfig) *Agents {
-	return &Agents{cfg: cfg, found: make(map[string]agent.Agent)}
+	return &Agents{cfg: cfg, found: make(map[loop.AgentSpec]agent.Agent)}
 }
 
-// Agent returns the agent of a name, one value for each name. The error is a
+// Agent returns an agent, one value for each specification. The error is a
 // *perdure.Error: the name is unknown, or the program was not found.
-func (a *Agents) Agent(name string) (agent.Agent, error) {
+func (a *Agents) Agent(spec loop.AgentSpec) (agent.Agent, error) {
+	if spec.Name == a.cfg.Agent {
+		spec.Model = cmp.Or(spec.Model, a.cfg.Model)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if found, ok := a.found[name]; ok {
+	if found, ok := a.found[spec]; ok {
 		return found, nil
 	}
-	found, err := a.find(name)
+	found, err := a.find(spec)
 	if err != nil {
-		return nil, agentError(name, err)
+		return nil, agentError(spec.Name, err)
 	}
-	a.found[name] = found
+	a.found[spec] = found
 	return found, nil
 }
 
-func (a *Agents) find(name string) (agent.Agent, error) {
+func (a *Agents) find(spec loop.AgentSpec) (agent.Agent, error) {
+	name := spec.Name
 	kind, rest, prefixed := strings.Cut(name, ":")
 	switch {
 	case prefixed && kind == "exec":
@@ -67,27 +74,27 @@ func (a *Agents) find(name string) (agent.Agent, error) {
 		}
 		return agentcommand.New(agentcommand.Config{Program: words[0], Args: words[1:], Logger: a.cfg.Logger})
 	case prefixed && kind == "acp":
-		return a.findACP(rest)
+		return a.findACP(rest, spec)
 	}
 	known := func(p agentcommand.Preset) bool { return p.Name == name }
 	if !slices.ContainsFunc(agentcommand.Presets(), known) {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: fmt.Sprintf("unknown agent %q", name),
 			Hint: "the agents are " + agentNames()}
 	}
-	return agentcommand.New(agentcommand.Config{Preset: name, Model: a.cfg.Model,
-		Permission: agentcommand.Permission(a.cfg.Permission), Logger: a.cfg.Logger})
+	return agentcommand.New(agentcommand.Config{Preset: name, Model: spec.Model, Permission: spec.Permission,
+		Logger: a.cfg.Logger})
 }
 
-func (a *Agents) findACP(rest string) (agent.Agent, error) {
+func (a *Agents) findACP(rest string, spec loop.AgentSpec) (agent.Agent, error) {
 	known := func(p acp.Preset) bool { return p.Name == rest }
 	if slices.ContainsFunc(acp.Presets(), known) {
-		return acp.New(acp.Config{Preset: rest, Model: a.cfg.Model, Logger: a.cfg.Logger})
+		return acp.New(acp.Config{Preset: rest, Model: spec.Model, Permission: spec.Permission, Logger: a.cfg.Logger})
 	}
 	words, err := command.Split(rest)
 	if err != nil || len(words) == 0 {
 		return nil, errors.Join(errors.New("acp: needs the name of an agent or a command line"), err)
 	}
-	return acp.New(acp.Config{Command: words, Model: a.cfg.Model, Logger: a.cfg.Logger})
+	return acp.New(acp.Config{Command: words, Model: spec.Model, Permission: spec.Permission, Logger: a.cfg.Logger})
 }
 
 // costOf returns what a usage of an agent costs, by the table of

@@ -14,8 +14,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/text/jsontree"
 	"github.com/perdure/perdure/loop/hook"
@@ -39,6 +41,7 @@ const (
 	MaxCommandBytes  = 64 << 10
 	MaxEnv           = 100
 	maxBudgetUSD     = 1_000_000
+	maxModelBytes    = 200
 )
 
 // Selection says which iteration a loop leaves in the workspace.
@@ -78,6 +81,11 @@ type Config struct {
 	// are the fallback agents, in order. Agent is required.
 	Agent    string   `json:"agent"`
 	Fallback []string `json:"fallback,omitempty"`
+	// Model is Agent's own name for a model; empty is its default. Fallbacks use their defaults.
+	Model string `json:"model,omitempty"`
+	// Permission is what the agents may do without asking; empty is the default of the
+	// resolver.
+	Permission agent.Permission `json:"permission,omitempty"`
 	// TaskType is what kind of task it is, as the settings call it that chose the
 	// agents; may be empty.
 	TaskType string `json:"task_type,omitempty"`
@@ -223,6 +231,10 @@ func (c *Config) validate() error {
 		p.check(len(f.value) <= f.limit, "%s has %d bytes, the limit is %d", f.name, len(f.value), f.limit)
 		p.check(!strings.ContainsRune(f.value, 0), "%s contains a NUL byte", f.name)
 	}
+	p.check(len(c.Model) <= maxModelBytes && !strings.ContainsFunc(c.Model, unicode.IsControl) &&
+		!strings.HasPrefix(c.Model, "-"), "model is %.40q, must be the agent's name of a model", c.Model)
+	p.check(slices.Contains([]agent.Permission{"", agent.PermissionEdits, agent.PermissionRead, agent.PermissionAll,
+		agent.PermissionOwn}, c.Permission), "permission is %q, must be one of edits, read, all, own", c.Permission)
 	p.check(len(c.Env) <= MaxEnv, "env has %d names, the limit is %d", len(c.Env), MaxEnv)
 	for _, name := range c.Env {
 		err := environ.Check(name)

@@ -59,6 +59,9 @@ func Resumed(old *Config, req *record.ResumeRequest) (next Config, kept []record
 		slices.Sort(given)
 		next.Given = slices.Compact(given) // never nil, which means all of them
 	}
+	if next.Agent != old.Agent && !slices.Contains(asked, "model") {
+		next.Model = "" // it is one of the old agent
+	}
 	if raw, err = json.Marshal(&next); err != nil {
 		return next, nil, err
 	}

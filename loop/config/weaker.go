@@ -1,11 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/toolguard/risk"
@@ -51,6 +53,9 @@ func weaker(field string, old, next *Config) bool {
 		return looser(old.CoverageThreshold, next.CoverageThreshold)
 	case "sensitive_coverage_threshold":
 		return looser(old.SensitiveThreshold, next.SensitiveThreshold)
+	case "permission":
+		return lower(cmp.Or(next.Permission, agent.PermissionEdits), cmp.Or(old.Permission, agent.PermissionEdits),
+			agent.PermissionAll, agent.PermissionOwn, agent.PermissionEdits, agent.PermissionRead)
 	case "env":
 		return lacks(old.Env, next.Env)
 	case "sensitive_paths":

@@ -204,6 +204,16 @@ func (r *Records) Save(ctx context.Context, lease *perdure.Lease, c Change) erro
 	return err
 }
 
+// Report writes events of a loop at once, while its lease is held.
+func (r *Records) Report(ctx context.Context, lease *perdure.Lease, events ...Event) error {
+	return r.write(ctx, lease.Tree.ID, func(ctx context.Context, tx *perdure.WriteTx, key int64) error {
+		if err := tx.CheckLease(ctx, lease); err != nil {
+			return err
+		}
+		return appendEvents(tx, key, lease.Task.ID, events)
+	})
+}
+
 // write runs do in a transaction, with the key of a tree.
 func (r *Records) write(ctx context.Context, tree perdure.TreeID,
 	do func(ctx context.Context, tx *perdure.WriteTx, key int64) error) error {

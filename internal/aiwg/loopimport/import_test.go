@@ -21,8 +21,8 @@ import (
 type agents struct{}
 
 // Agent finds an agent that does nothing.
-func (agents) Agent(name string) (agent.Agent, error) {
-	if name == "missing" {
+func (agents) Agent(spec loop.AgentSpec) (agent.Agent, error) {
+	if spec.Name == "missing" {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: "there is no agent \"missing\""}
 	}
 	return nil, nil

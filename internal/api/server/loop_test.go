@@ -24,8 +24,8 @@ import (
 // noAgents knows agents by name and has none.
 type noAgents struct{}
 
-func (noAgents) Agent(name string) (agent.Agent, error) {
-	if name == "missing" {
+func (noAgents) Agent(spec loop.AgentSpec) (agent.Agent, error) {
+	if spec.Name == "missing" {
 		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "find agent", Msg: "there is no agent \"missing\"",
 			Hint: "install it"}
 	}

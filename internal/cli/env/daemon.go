@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/daemon"
 	"github.com/perdure/perdure/internal/storage/heads"
@@ -25,7 +26,8 @@ func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
 		Handoff:   handoffConfig(l),
 		Notify: daemon.NotifyConfig{Command: l.Loop.NotifyCommand, Webhook: l.Loop.NotifyWebhook,
 			Desktop: l.Loop.NotifyDesktop, Getenv: e.Getenv, ShowsTokens: e.Err.Terminal},
-		Agents:      daemon.AgentConfig{Permission: l.Loop.Permission, Model: l.Loop.Model},
+		Agents: daemon.AgentConfig{Permission: agent.Permission(l.Loop.Permission), Agent: l.Loop.Agent,
+			Model: l.Loop.Model},
 		Concurrency: l.Concurrency, DrainTimeout: l.DrainTimeout,
 		Models: daemon.ModelConfig{
 			Root: e.Root(l), Getenv: e.Getenv,

@@ -46,6 +46,10 @@ type eventData struct {
 	Names     []string `json:"names"`
 	Unset     []string `json:"unset"`
 
+	Hint    string `json:"hint"`
+	Attempt int    `json:"attempt"`
+	Of      int    `json:"of"`
+
 	Changes []record.FieldChange `json:"changes"`
 }
 
@@ -78,6 +82,10 @@ func (c *commands) line(e *perdure.Event) string {
 			"gate": "sent to a gate", "block": "denied"}[d.Answer]
 		return fmt.Sprintf("iteration %d: risky tool call (%s), %s: %s", d.Iteration, c.Err.Safe(d.Level), answer,
 			c.Err.Safe(d.Target))
+	case loop.EventDenied:
+		return c.Err.Safe(denied(&d))
+	case loop.EventAgentWaits:
+		return c.Err.Safe(agentWaits(&d))
 	case loop.EventLevel:
 		if d.From == "" {
 			return "" // the first level
@@ -123,6 +131,30 @@ func process(pid int, program string) string {
 		return "an unknown process"
 	}
 	return fmt.Sprintf("process %d (%s)", pid, program)
+}
+
+// denied returns the text for a call that the agent's permissions denied.
+func denied(d *eventData) string {
+	text := d.where() + "denied by the agent's permissions: " + d.Target
+	if d.Hint != "" {
+		text += " (" + d.Hint + ")"
+	}
+	return text
+}
+
+// agentWaits returns the text for a request that the agent retries by itself.
+func agentWaits(d *eventData) string {
+	text := d.where() + d.Agent + " waits"
+	if d.Until != "" {
+		text += " until " + local(d.Until)
+	}
+	switch {
+	case d.Attempt > 0 && d.Of > 0:
+		text += fmt.Sprintf(", retry %d of %d", d.Attempt, d.Of)
+	case d.Attempt > 0:
+		text += fmt.Sprintf(", retry %d", d.Attempt)
+	}
+	return text + ": " + d.Message
 }
 
 // where returns the beginning of the line of an event in an iteration.

@@ -52,8 +52,8 @@ type crew struct {
 	turns int
 }
 
-func (c *crew) Agent(name string) (agent.Agent, error) {
-	if name == "nobody" {
+func (c *crew) Agent(spec loop.AgentSpec) (agent.Agent, error) {
+	if spec.Name == "nobody" {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: "there is no agent \"nobody\""}
 	}
 	return c, nil

@@ -66,7 +66,7 @@ func (c *commands) newRunCommand() *cobra.Command {
 	env.UsesActing(cmd)
 	cmd.MarkFlagsMutuallyExclusive("detach", "no-wait")
 	env.GroupFlags(cmd,
-		groups("until agent fallback workspace task-type planned-iterations no-wait detach json trust")...)
+		groups("until agent model fallback workspace task-type planned-iterations no-wait detach json trust")...)
 	return cmd
 }
 
@@ -181,7 +181,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&how.noWait, "no-wait", false, "exit with status 6 at a gate instead of waiting")
 	c.JSONFlag(cmd)
 	env.ExecutesStored(cmd)
-	env.GroupFlags(cmd, groups("agent fallback weaker no-wait json trust")...)
+	env.GroupFlags(cmd, groups("agent model fallback weaker no-wait json trust")...)
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/cli/env"
 	settings "github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/detect/rules"
@@ -82,7 +83,8 @@ func checkTimes(cmd *cobra.Command) error {
 
 // settingsOf returns the settings of the section loop as a configuration.
 func settingsOf(l *settings.Loop) config.Config {
-	return config.Config{Agent: l.Agent, Env: l.EnvNames(), MaxIterations: l.MaxIterations, Timeout: l.Timeout,
+	return config.Config{Agent: l.Agent, Model: l.Model, Permission: agent.Permission(l.Permission),
+		Env: l.EnvNames(), MaxIterations: l.MaxIterations, Timeout: l.Timeout,
 		IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout, GateTimeout: l.GateTimeout,
 		Approver: perdure.Approver(l.Approver),
 		Plain:    !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
@@ -25,6 +26,9 @@ type tuning struct {
 func (t *tuning) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&t.Agent, "agent", "", "`AGENT` agent; default: the setting loop.agent")
+	fl.StringVar(&t.Model, "model", "", "`MODEL` model of the agent, by its own name; default: the agent's")
+	fl.StringVar((*string)(&t.Permission), "permission", string(agent.PermissionEdits), "`LEVEL` what agents can do "+
+		"without asking: edits (and run the parts of the check), read, all or own (the agent's settings)")
 	fl.StringSliceVar(&t.Fallback, "fallback", nil,
 		"`AGENTS` agents that continue if the agent is not available, in order")
 	fl.StringSliceVar(&t.Env, "env", nil, "`NAMES` variables that agents and checks get in addition to the allow-list: "+
@@ -92,7 +96,7 @@ func groups(task string) []env.FlagGroup {
 		{Title: "Task", Flags: task},
 		{Title: "Limits", Flags: "max-iterations budget-usd budget-tokens timeout idle-timeout check-timeout " +
 			"gate-timeout max-retries"},
-		{Title: "Supervision", Flags: "env unattended approver retry-critical detection reinforcement plain"},
+		{Title: "Supervision", Flags: "permission env unattended approver retry-critical detection reinforcement plain"},
 		{Title: "Best iteration", Flags: "keep-last require-verification quality-threshold select"},
 		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup"},
 		{Title: "Metrics", All: true, Flags: "metric coverage types lint scorer coverage-threshold " +
@@ -143,11 +147,15 @@ func flagOf(field string) string {
 func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold",
 		"gate_timeout", "approver", "plain", "keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical",
-		"env", "detection_budget", "overhead_percent", "detection", "detection_rules", "waivers", "risk_answers",
+		"env", "permission", "detection_budget", "overhead_percent",
+		"detection", "detection_rules", "waivers", "risk_answers",
 		"snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent", "coverage", "types",
 		"lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
 	if set.Agent != "" {
 		names = append(names, "agent", "fallback")
+	}
+	if set.Model != "" {
+		names = append(names, "model")
 	}
 	return names
 }
@@ -181,6 +189,9 @@ func (t *tuning) fill(cmd *cobra.Command, set *config.Config) {
 	t.Given = t.given(cmd)
 	if slices.Contains(t.Given, "agent") { // its own fallbacks, or none
 		t.Given = append(t.Given, "fallback")
+		if set.Agent != "" && set.Agent != t.Agent {
+			t.Given = append(t.Given, "model") // that of the settings is one of the other agent
+		}
 	}
 	open := slices.DeleteFunc(settable(set), func(field string) bool { return slices.Contains(t.Given, field) })
 	t.Take(set, open...)

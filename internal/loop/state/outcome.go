@@ -71,6 +71,8 @@ type Outcome struct {
 	// Sight is how tool calls were observed, Denied the number of refused ones.
 	Sight  agent.Sight `json:"sight,omitempty"`
 	Denied int         `json:"denied,omitempty"`
+	// Unpermitted are the calls that the agent's own permissions denied.
+	Unpermitted Unpermitted `json:"unpermitted,omitzero"`
 	// InputTokens, OutputTokens and CostUSD are the usage that the agent reported.
 	InputTokens  int64    `json:"input_tokens,omitempty"`
 	OutputTokens int64    `json:"output_tokens,omitempty"`

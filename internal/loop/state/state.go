@@ -152,6 +152,8 @@ type Turn struct {
 	// Sight is how tool calls are observed, Denied the number of refused ones.
 	Sight  agent.Sight `json:"sight,omitempty"`
 	Denied int         `json:"denied,omitempty"`
+	// Unpermitted are the calls that the agent's own permissions denied.
+	Unpermitted Unpermitted `json:"unpermitted,omitzero"`
 	// Turns counts the agent's turns in this iteration.
 	Turns int `json:"turns,omitempty"`
 	// Waits counts consecutive waits for a rate limit.
@@ -177,6 +179,13 @@ type Turn struct {
 	// Check is the result of the completion command, Metrics are the other measurements.
 	Check   *Check          `json:"check,omitempty"`
 	Metrics *metric.Metrics `json:"metrics,omitempty"`
+}
+
+// Unpermitted are calls that an agent's own permissions denied.
+type Unpermitted struct {
+	Count int `json:"count"`
+	// Calls are the first of them, each once: command lines, or tools with their files.
+	Calls []string `json:"calls,omitempty"`
 }
 
 // FailureMark identifies a failure, without the parts that differ each time.

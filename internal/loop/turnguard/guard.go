@@ -312,11 +312,24 @@ func (g *Guard) Hear(e *agent.Event) {
 	defer g.mu.Unlock()
 	g.begun[e.Call.ID] = true
 	switch {
+	case e.Call.Status == agent.ToolDenied: // it was not made
 	case e.Kind == agent.EventToolResult:
 		g.after(e.Call, false)
 	case e.Kind == agent.EventToolCall && !g.cfg.Asks && !g.cfg.Hooked:
 		g.seen(e.Call)
 	}
+}
+
+// Refused reports whether the guard refused a call that the agent asked for.
+func (g *Guard) Refused(c *agent.ToolCall) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, a := range slices.Backward(g.asked) {
+		if !a.decision.Allow && (c.ID != "" && a.call.ID == c.ID || c.Command != "" && a.call.Command == c.Command) {
+			return true
+		}
+	}
+	return false
 }
 
 // Sight returns how the calls were observed: natively if the agent's hooks asked for each

@@ -22,7 +22,7 @@ import (
 type anyAgent struct{}
 
 // Agent returns no agent.
-func (anyAgent) Agent(string) (agent.Agent, error) { return nil, nil }
+func (anyAgent) Agent(loop.AgentSpec) (agent.Agent, error) { return nil, nil }
 
 // takenIn imports a document into a new store and returns that loop's.
 func takenIn(t testing.TB, doc []byte) loopview.State {

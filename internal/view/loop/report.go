@@ -109,10 +109,20 @@ func (s *Summary) agents() string {
 	return strings.Join(names, ", ")
 }
 
+// maxShownCalls is how many of the calls that an agent's permissions denied are shown.
+const maxShownCalls = 5
+
 // seen says how the calls of tools of the agents were seen, the worst first.
 func (s *Summary) seen() string {
 	denied, risky, ways := 0, 0, map[agent.Sight]bool{}
+	unpermitted, calls := 0, []string(nil)
 	for i := range s.points {
+		unpermitted += s.points[i].unpermitted.Count
+		for _, call := range s.points[i].unpermitted.Calls {
+			if !slices.Contains(calls, call) && len(calls) < maxShownCalls {
+				calls = append(calls, clip.Runes(clip.OneLine(call), maxName))
+			}
+		}
 		denied, risky = denied+s.points[i].denied, risky+s.points[i].risky
 		ways[s.points[i].sight] = true
 	}
@@ -132,6 +142,10 @@ func (s *Summary) seen() string {
 	}
 	if denied > 0 {
 		texts = append(texts, fmt.Sprintf("%d denied", denied))
+	}
+	if unpermitted > 0 {
+		texts = append(texts, fmt.Sprintf("%d denied by the agent's permissions (%s)", unpermitted,
+			strings.Join(calls, ", ")))
 	}
 	return strings.Join(texts, "; ")
 }

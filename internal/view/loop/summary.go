@@ -74,9 +74,11 @@ type point struct {
 	agent   string
 	sight   agent.Sight
 	denied  int
-	risky   int
-	ended   time.Time
-	took    time.Duration
+	// unpermitted are the calls that the agent's own permissions denied.
+	unpermitted state.Unpermitted
+	risky       int
+	ended       time.Time
+	took        time.Duration
 }
 
 // unmeasured stands for a number that is not known.
@@ -162,7 +164,8 @@ func outcomeOf(it *record.Iteration) (o state.Outcome, known bool) {
 
 func (s *Summary) add(it *record.Iteration, o *state.Outcome, known bool) {
 	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured,
-		cost: math.NaN(), agent: clip.Runes(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky)}
+		cost: math.NaN(), agent: clip.Runes(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky),
+		unpermitted: o.Unpermitted}
 	if it.Quality != nil {
 		p.quality = *it.Quality
 	}
