@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/perdure/perdure/agent"
 )
@@ -87,3 +90,43 @@ func KindOfText(text string) agent.Kind { return kindOfText(text) }
 
 // JoinWords makes a command line of words.
 func JoinWords(words []string) string { return joinWords(words) }
+
+// OpencodeEvents reads the events of opencode's server until ctx ends or the session is idle, and
+// returns the usage.
+func OpencodeEvents(ctx context.Context, handler http.Handler, session string, tell func(agent.Event)) (agent.Usage,
+	error) {
+	o, err := newOpencodeEvents(tell)
+	if err != nil {
+		return agent.Usage{}, err
+	}
+	o.session = session
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.address)
+	if err != nil {
+		return agent.Usage{}, err
+	}
+	s := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	defer s.Close()
+	go s.Serve(l) //nolint:errcheck // it is closed
+	ctx, stop := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	err = o.follow(ctx, &done)
+	o.settle(ctx)
+	stop()
+	done.Wait()
+	usage, _ := o.total()
+	return usage, err
+}
+
+// CostOf returns the cost of a turn with a usage update of an amount; -1 if it is unknown.
+func CostOf(preset, model, amount string) int64 {
+	p, _ := presetNamed(preset)
+	s := &story{phase: working, model: model, prices: p.prices, before: new(int64)}
+	var u update
+	_ = lenient(json.RawMessage(`{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":`+amount+
+		`,"currency":"USD"}}`), &u)
+	s.take(&u, false)
+	if micros := s.spent(); micros != nil {
+		return *micros
+	}
+	return -1
+}

@@ -67,6 +67,10 @@ func newRun(a *Agent, turn *agent.Turn) *run {
 	r.stderr = &stderrLog{end: clip.Tail{Limit: a.cfg.MaxErrorBytes}, tell: func(line string) {
 		r.activity.heard()
 		r.emit(agent.Event{Kind: agent.EventStderr, Text: line})
+		if reRetry().MatchString(line) { // Gemini says it nowhere else
+			e, _ := retryOf(line)
+			r.emit(e)
+		}
 	}}
 	r.activity.heard()
 	r.story.prices = a.preset.prices

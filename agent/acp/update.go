@@ -3,10 +3,12 @@ package acp
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // phase is how far a turn is. It decides whether an update is news.
@@ -229,12 +231,28 @@ func (s *story) takeInfo(u *update) []agent.Event {
 		if text == "" {
 			continue
 		}
-		if kindOfText(text) == agent.KindRateLimit {
-			return one(agent.EventRateLimited, clean(text))
+		if e, ok := retryOf(text); ok {
+			return []agent.Event{e}
 		}
 		return one(agent.EventNotice, clean(text))
 	}
 	return unknown()
+}
+
+// reRetry matches how agents say that they try again: "Reconnecting... 1/5", "Attempt 2 failed".
+var reRetry = lazyregexp.New(`Reconnecting\.\.\. (\d{1,6})/(\d{1,6})|Attempt (\d{1,6}) failed`)
+
+// retryOf returns the event of a text by which an agent says that it tries again; false for
+// another text.
+func retryOf(text string) (agent.Event, bool) {
+	e := agent.Event{Kind: agent.EventRateLimited, Text: clean(text)}
+	m := reRetry().FindStringSubmatch(text)
+	if m == nil {
+		return e, kindOfText(text) == agent.KindRateLimit
+	}
+	e.Attempt, _ = strconv.Atoi(m[1] + m[3]) // digits
+	e.Of, _ = strconv.Atoi(m[2])             // 0 without
+	return e, true
 }
 
 // planText is a plan in one line.

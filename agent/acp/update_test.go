@@ -61,7 +61,7 @@ func TestUpdates(t *testing.T) {
 			`"additionalDetails":"429 Too Many Requests","willRetry":true}}}}`,
 			"rate_limited Reconnecting... 1/5 429 Too Many Requests"},
 		{`{"sessionUpdate":"session_info_update","_meta":{"codex":{"error":{"message":"Reconnecting... 1/5"}}}}`,
-			"notice Reconnecting... 1/5"},
+			"rate_limited Reconnecting... 1/5"},
 		{`{"sessionUpdate":"available_commands_update","availableCommands":[]}`, "unknown "},
 		{`{"sessionUpdate":"config_option_update"}`, "unknown "},
 		{`{"sessionUpdate":"something_new","content":{}}`, "unknown "},

@@ -30,6 +30,8 @@ type claudeLine struct {
 	// Of type "system".
 	Status       string  `json:"status"`
 	RetryDelayMS float64 `json:"retry_delay_ms"`
+	Attempt      int     `json:"attempt"`
+	MaxRetries   int     `json:"max_retries"`
 	ErrorStatus  int     `json:"error_status"`
 	Error        string  `json:"error"`
 	Compact      struct {
@@ -206,7 +208,7 @@ func (p *claudeParser) retry(l claudeLine) {
 	if wait := time.Duration(l.RetryDelayMS) * time.Millisecond; wait > 0 && wait < maxWait {
 		found.Until = p.rec.now().Add(wait).UTC()
 	}
-	p.rec.waits(found)
+	p.rec.waits(found, max(0, l.Attempt), max(0, l.MaxRetries))
 }
 
 func (p *claudeParser) limit(l claudeLine) {
@@ -218,7 +220,7 @@ func (p *claudeParser) limit(l claudeLine) {
 		if l.Limit.ResetsAt > 0 {
 			found.Until = time.Unix(l.Limit.ResetsAt, 0).UTC()
 		}
-		p.rec.waits(found)
+		p.rec.waits(found, 0, 0)
 	default:
 		p.rec.say(agent.EventNotice, "the limit of the subscription is near ("+l.Limit.Type+")")
 	}

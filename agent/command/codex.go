@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // codexLine is an event of "codex exec --json".
@@ -98,12 +99,15 @@ func (p *codexParser) stdout(line []byte) {
 // trouble reads an error that may not be the end: "Reconnecting... 1/5 (…)".
 func (p *codexParser) trouble(text string) {
 	found := classify(text, 0, p.rec.now())
-	if strings.HasPrefix(text, "Reconnecting") && found.Class() == agent.ClassWait {
-		p.rec.waits(found)
+	if m := reReconnecting().FindStringSubmatch(text); m != nil && found.Class() == agent.ClassWait {
+		p.rec.waits(found, number(m[1]), number(m[2]))
 		return
 	}
 	p.rec.say(agent.EventNotice, text)
 }
+
+// reReconnecting is how it says that it tries again.
+var reReconnecting = lazyregexp.New(`^Reconnecting(?:\.\.\. (\d+)/(\d+))?`)
 
 func (p *codexParser) item(stage string, raw json.RawMessage) {
 	var it codexItem

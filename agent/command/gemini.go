@@ -3,6 +3,8 @@ package command
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,6 +39,19 @@ type geminiStats struct {
 	Input  int64 `json:"input_tokens"`
 	Output int64 `json:"output_tokens"`
 	Cached int64 `json:"cached"`
+	// Models are the same sums by the name of the model: that of "init" may be "auto".
+	Models map[string]geminiStats `json:"models"`
+}
+
+// model returns the model that used the most tokens; empty without any.
+func (s *geminiStats) model() string {
+	most := ""
+	for _, name := range slices.Sorted(maps.Keys(s.Models)) {
+		if most == "" || s.Models[name].Total > s.Models[most].Total {
+			most = name
+		}
+	}
+	return most
 }
 
 // geminiParser reads "gemini -o stream-json".
@@ -115,6 +130,7 @@ func (p *geminiParser) message(l geminiLine) {
 func (p *geminiParser) end(l geminiLine) {
 	p.rec.ended(l.Status)
 	if s := l.Stats; s != nil && s.Total+s.Input+s.Output > 0 {
+		p.rec.model = cmp.Or(s.model(), p.rec.model)
 		p.rec.reported = &tokens{in: s.Input, out: max(s.Output, s.Total-s.Input), cached: s.Cached}
 		p.rec.measured()
 	}
@@ -125,7 +141,7 @@ func (p *geminiParser) end(l geminiLine) {
 }
 
 // reAttempt is how it says that it tries again; it may do so without end.
-var reAttempt = lazyregexp.New(`Attempt \d+ failed(?: with status (\d{3}))?`)
+var reAttempt = lazyregexp.New(`Attempt (\d+) failed(?: with status (\d{3}))?`)
 
 func (p *geminiParser) stderr(line string) {
 	p.stream.stderr(line)
@@ -133,10 +149,12 @@ func (p *geminiParser) stderr(line string) {
 	if m == nil {
 		return
 	}
-	status, _ := strconv.Atoi(m[1]) // 0 without one
+	status, _ := strconv.Atoi(m[2]) // 0 without one
 	if limit := classify(line, status, p.rec.now()); limit.Class() == agent.ClassWait || limit.Kind == agent.KindQuota {
-		p.rec.waits(limit)
+		p.rec.waits(limit, number(m[1]), 0)
+		return
 	}
+	p.rec.say(agent.EventNotice, line)
 }
 
 // Exit statuses of Gemini CLI. For errors of the API it takes their HTTP

@@ -62,6 +62,8 @@ type opencodeParser struct {
 	fault  *agent.Error
 	cost   float64
 	logged string // the last failure of its log
+	// attempt counts the failures of its log since the last step.
+	attempt int
 }
 
 func (p *opencodeParser) stdout(line []byte) {
@@ -155,6 +157,7 @@ func (p *opencodeParser) step(part opencodePart) {
 	p.rec.used = p.rec.used.add(used)
 	p.rec.context = used.in + used.out
 	p.reason, p.rec.stop = part.Reason, part.Reason
+	p.attempt = 0
 	p.fault = nil
 	if p.cost += part.Cost; p.cost > 0 {
 		// 0 is also what a model without a known price costs.
@@ -204,7 +207,8 @@ func (p *opencodeParser) stderr(line string) {
 	}
 	if limit := classify(strings.Trim(text, `"`), 0, p.rec.now()); limit.Class() == agent.ClassWait ||
 		limit.Kind == agent.KindQuota {
-		p.rec.waits(limit)
+		p.attempt++
+		p.rec.waits(limit, p.attempt, 0)
 	}
 }
 

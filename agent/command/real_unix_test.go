@@ -219,6 +219,10 @@ func TestRealClients(t *testing.T) {
 				t.Errorf("%+v", res)
 			}
 			i.wantCall(t, events, path)
+			want := map[string]string{"claude": "scripted", "codex": "m", "gemini": "scripted"}[c.preset]
+			if res.Model != want || res.Usage.CachedTokens != 1400 {
+				t.Errorf("model %q, %d cached tokens, want %q and 1400", res.Model, res.Usage.CachedTokens, want)
+			}
 
 			res, _, err = i.turn(t.Context(), t, agent.Turn{Session: res.Session}, sized(reply{Text: "Second."}, 3000, 1000, 30))
 			if err != nil || res.Text != "Second." {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -162,11 +163,24 @@ func (r *record) message(text string) {
 
 func (r *record) say(kind agent.EventKind, text string) { r.tell(agent.Event{Kind: kind, Text: text}) }
 
-// waits reports that the agent reached a limit and retries by itself.
-func (r *record) waits(limit *agent.Error) {
+// waits reports that the agent reached a limit and retries by itself; attempt is which retry
+// follows, of so many, 0 when that is not known.
+func (r *record) waits(limit *agent.Error, attempt, of int) {
 	r.limit = limit
-	r.tell(agent.Event{Kind: agent.EventRateLimited, Text: limit.Msg, Until: limit.Until})
+	r.tell(agent.Event{Kind: agent.EventRateLimited, Text: limit.Msg, Until: limit.Until, Attempt: attempt, Of: of})
 }
+
+// number reads a number of a retry; 0 for none.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > maxAttempts {
+		return 0
+	}
+	return n
+}
+
+// maxAttempts is more than any agent retries.
+const maxAttempts = 1_000_000
 
 // measured reports the usage and how full the context is.
 func (r *record) measured() {

@@ -134,6 +134,9 @@ func TestRecordedTurns(t *testing.T) {
 		{"gemini", "ok", 0, "", outline{Stop: "success", Text: "Done.", Usage: reported(2210, 82, 1400), Cost: -1}},
 		{"gemini", "resume", 0, "ID", outline{Stop: "success", Text: "Second done.", Usage: reported(3010, 32, 1000),
 			Cost: -1}},
+		{"gemini", "denied", 0, "", outline{Stop: "success", Text: "Done.", Usage: reported(28393, 31, 0), Cost: -1}},
+		{opencode, "ruled", 0, "", outline{Stop: "stop", Text: "Done.", Usage: reported(2014, 3, 0), Cost: -1,
+			Context: filled(6)}},
 		{"gemini", "nosession", 42, "ID", outline{Kind: agent.KindSession, Cost: -1}},
 		{"claude", "root", 1, "", outline{Kind: agent.KindInvalid, Cost: -1}},
 		{opencode, "nomodel", 1, "", outline{Kind: agent.KindInvalid, Cost: -1}},
@@ -183,6 +186,17 @@ func TestRecordedTurns(t *testing.T) {
 				t.Errorf("%v\n%s", err, diff)
 			}
 		})
+	}
+}
+
+// TestRecordedModels: the model by which a turn is priced is the one that answered.
+func TestRecordedModels(t *testing.T) {
+	t.Parallel()
+	for preset, name := range map[string]string{"claude": "ok", "gemini": "denied"} {
+		_, res, err := command.Replay(t.Context(), recorded(t, preset, name, 0))
+		if err != nil || res.Model == "" || res.Model == "auto" {
+			t.Errorf("%s: %+v, %v", preset, res, err)
+		}
 	}
 }
 
@@ -265,20 +279,24 @@ func TestRecordedEvents(t *testing.T) {
 		{"claude", "denied", []string{"session", "message I run it.",
 			"tool_call execute running curl -s http://127.0.0.1:8080/",
 			"tool_result execute denied curl -s http://127.0.0.1:8080/", "message Done."}},
-		{"claude", "429x", []string{"session", "rate_limited", "rate_limited"}},
+		{"claude", "429x", []string{"session", "rate_limited 1/2", "rate_limited 2/2"}},
 		{"codex", "ok", []string{"session", "tool_call execute running /bin/bash -lc 'echo hello > outc.txt'",
 			"tool_result execute completed /bin/bash -lc 'echo hello > outc.txt'", "message Done.", "usage 2200"}},
-		{"codex", "429", []string{"session", "rate_limited", "message Fine after all.", "usage 500"}},
+		{"codex", "429", []string{"session", "rate_limited 1/1", "message Fine after all.", "usage 500"}},
 		{"codex", "compact", []string{"session", "notice", "compaction", "usage 6210"}},
 		{"gemini", "ok", []string{"session", "tool_call edit running [/workspace/outg.txt]",
 			"tool_result edit completed [/workspace/outg.txt]", "message Done.", "usage 2210"}},
-		{"gemini", "429", []string{"rate_limited", "session", "message Fine after all.", "usage 510"}},
+		{"gemini", "429", []string{"rate_limited 1/0", "session", "message Fine after all.", "usage 510"}},
 		{"opencode", "ok", []string{"session", "message I write it.", "tool_call edit running [/workspace/out.txt]",
 			"tool_result edit completed [/workspace/out.txt]", "usage 1000", "message Done.", "usage 2200"}},
 		{"opencode", "rejected", []string{"tool_call execute running touch made-by-bash",
 			"tool_result execute denied touch made-by-bash"}},
+		{"gemini", "denied", []string{"tool_result execute completed ./mark yes a2 && ./mark yes a3",
+			"tool_result execute denied ./mark yes && ./mark no3"}},
+		{"opencode", "ruled", []string{"tool_result execute completed ./mark yes a2 && ./mark yes a3",
+			"tool_result execute denied ./mark yes && ./mark no3"}},
 		{"opencode", "denied", []string{"tool_call execute running []", "tool_result execute denied []"}},
-		{"opencode", "quota", []string{"rate_limited", "rate_limited", "rate_limited"}},
+		{"opencode", "quota", []string{"rate_limited 1/0", "rate_limited 2/0", "rate_limited 3/0"}},
 		{"opencode", "over", []string{"notice", "message a title", "compaction", "notice", "compaction"}},
 	}
 	for _, tt := range tests {
@@ -303,6 +321,8 @@ func TestRecordedEvents(t *testing.T) {
 
 func describeEvent(ev agent.Event) string {
 	switch {
+	case ev.Kind == agent.EventRateLimited:
+		return fmt.Sprintf("%s %d/%d %s", ev.Kind, ev.Attempt, ev.Of, ev.Text)
 	case ev.Call != nil && ev.Call.Command != "":
 		return fmt.Sprintf("%s %s %s %s", ev.Kind, ev.Call.Kind, ev.Call.Status, ev.Call.Command)
 	case ev.Call != nil:
