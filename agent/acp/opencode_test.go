@@ -70,8 +70,9 @@ func TestMadeUpCost(t *testing.T) {
 	for _, tt := range []struct {
 		preset, model, amount string
 		want                  int64 // -1 unknown
-	}{{"claude", "scripted", "0.5", -1}, {"claude", "opus", "0.5", 500_000}, {"claude", "claude-sonnet-4-5", "0.5", 500_000},
-		{"claude", "opus[1m]", "0.5", 500_000}, {"opencode", "local/m", "0.5", 500_000}, {"opencode", "local/m", "0", -1}} {
+	}{{"claude", "scripted", "0.5", -1}, {"claude", "opus", "0.5", 500_000},
+		{"claude", "claude-sonnet-4-5", "0.5", 500_000}, {"claude", "opus[1m]", "0.5", 500_000},
+		{"opencode", "local/m", "0.5", 500_000}, {"opencode", "local/m", "0", -1}} {
 		if got := acp.CostOf(tt.preset, tt.model, tt.amount); got != tt.want {
 			t.Errorf("%+v: %d", tt, got)
 		}
