@@ -383,7 +383,7 @@ func TestBudget(t *testing.T) {
 func TestCheckItself(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("check.sh", "exit 0"), func(w *turn) error {
-		if !strings.Contains(w.prompt, "the completion command names it") {
+		if !strings.Contains(w.prompt, "the completion command runs it") {
 			return errors.New("the prompt does not name it")
 		}
 		return errors.Join(w.write("check.sh", checkTAP), w.write("tests/b", "pass"))
@@ -396,6 +396,17 @@ func TestCheckItself(t *testing.T) {
 	}
 	if g := b.outcomes()[1].Regressions; len(g) != 2 || g[1].Type != "protected_change" || g[1].Files[0] != "check.sh" {
 		t.Errorf("regressions %+v", g)
+	}
+}
+
+// TestDataOfTheCheck: a file that the check only reads is the work.
+func TestDataOfTheCheck(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("n", "2"), write("n", "3"))
+	b.put("n", "1")
+	b.launch(func(c *config.Config) { c.Task, c.Until = "count to three in n", `test "$(cat n)" = 3` })
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 2 || b.statuses() != "kept kept" {
+		t.Errorf("%s; iterations %s", show(l), b.statuses())
 	}
 }
 
