@@ -67,7 +67,15 @@ func baseline(ctx context.Context, r *run) (string, error) {
 	r.state.Results = check.Results
 	out := &state.Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check.Check,
 		Metrics: metrics, Warnings: r.state.Run.Warnings}
-	rate(out, check.report, nil, nil)
+	var same *testreport.Diff // with itself, so that an iteration that changes nothing has the same quality
+	if check.report != nil {
+		d := testreport.Compare(check.report, check.report)
+		same = &d
+	}
+	rate(out, check.report, same, r.ratedMetrics(metrics))
+	if err := r.score(ctx, out); err != nil {
+		return "", err
+	}
 	if text := r.missing(&check.Check); text != "" {
 		out.Warnings = append(out.Warnings, text)
 		r.note(EventWarning, map[string]any{"iteration": 0, "kind": "environment", "message": text})

@@ -19,6 +19,7 @@ type eventData struct {
 	Passed      bool    `json:"passed"`
 	Skipped     bool    `json:"skipped"`
 	Quality     *int    `json:"quality"`
+	Void        bool    `json:"void"`
 	Failing     int     `json:"failing"`
 	Regressions int     `json:"regressions"`
 	Reason      string  `json:"reason"`
@@ -68,7 +69,7 @@ func (c *commands) line(e *perdure.Event) string {
 		if d.Skipped {
 			return fmt.Sprintf("iteration %d: check was not run", d.Iteration)
 		}
-		return measured(d.Iteration, d.Passed, d.Failing, d.Regressions, d.Quality)
+		return measured(&d)
 	case loop.EventRegression:
 		return c.Err.Bold(fmt.Sprintf("iteration %d: regression: %s", d.Iteration, c.Err.Safe(d.Text)))
 	case loop.EventRecovery:
@@ -146,21 +147,25 @@ func withheld(d *eventData) string {
 	return text
 }
 
-func measured(iteration int, passed bool, failing, regressions int, quality *int) string {
-	text := fmt.Sprintf("iteration %d: check ", iteration)
+func measured(d *eventData) string {
+	text := fmt.Sprintf("iteration %d: check ", d.Iteration)
 	switch {
-	case passed:
+	case d.Passed:
 		text += "passes"
-	case failing > 0:
-		text += "fails (" + human.Count(failing, "test") + ")"
+	case d.Failing > 0:
+		text += "fails (" + human.Count(d.Failing, "test") + ")"
 	default:
 		text += "fails"
 	}
-	if quality != nil {
-		text += fmt.Sprintf(", quality %d%%", *quality)
+	switch {
+	case d.Quality == nil:
+	case d.Void:
+		text += fmt.Sprintf(", quality %d%% is void", *d.Quality)
+	default:
+		text += fmt.Sprintf(", quality %d%%", *d.Quality)
 	}
-	if regressions > 0 {
-		text += ", " + human.Count(regressions, "regression")
+	if d.Regressions > 0 {
+		text += ", " + human.Count(d.Regressions, "regression")
 	}
 	return text
 }

@@ -75,6 +75,7 @@ type point struct {
 	sight   agent.Sight
 	denied  int
 	risky   int
+	void    bool
 	ended   time.Time
 	took    time.Duration
 }
@@ -162,7 +163,8 @@ func outcomeOf(it *record.Iteration) (o state.Outcome, known bool) {
 
 func (s *Summary) add(it *record.Iteration, o *state.Outcome, known bool) {
 	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured,
-		cost: math.NaN(), agent: clip.Runes(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky)}
+		cost: math.NaN(), agent: clip.Runes(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky),
+		void: o.Void()}
 	if it.Quality != nil {
 		p.quality = *it.Quality
 	}
