@@ -132,7 +132,15 @@ func (r *run) obeyInTurn(ctx context.Context) (next string, decided bool, err er
 		return "", false, err
 	}
 	switch req {
-	case record.Pause, record.PauseNow, record.Abort, record.Revert:
+	case record.Pause, record.PauseNow:
+		if t.Working { // the turn was interrupted; it is undone when the loop is resumed
+			r.change.Fulfilled = req
+			r.halt("stopped by the user")
+			return stepAct, true, nil
+		}
+		t.Failure = (&controlError{req}).Error()
+		return stepMeasure, true, nil
+	case record.Abort, record.Revert:
 		t.Failure = (&controlError{req}).Error()
 		return stepMeasure, true, nil
 	case record.Resume: // do not wait any longer

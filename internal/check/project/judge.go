@@ -215,8 +215,8 @@ var reCheck = lazyregexp.New(`(?i)(^|[^a-z])(checks?|tests?|spec|verify|validate
 
 // dataReaders are programs whose arguments are data.
 func dataReaders() []string {
-	return []string{"test", "[", "cat", "tac", "nl", "grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "comm", "wc", "jq",
-		"yq", "head", "tail", "sort", "uniq", "cut", "tr", "paste", "join", "stat", "ls", "file", "strings", "od", "xxd",
+	return []string{"test", "[", "cat", "tac", "nl", "grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "comm", "wc",
+		"jq", "yq", "head", "tail", "sort", "uniq", "cut", "tr", "paste", "join", "stat", "ls", "file", "strings", "od", "xxd",
 		"hexdump", "md5sum", "sha1sum", "sha256sum", "cksum", "sum", "awk", "gawk", "mawk", "sed", "bc", "echo", "printf",
 		"find", "tee", "column", "basename", "dirname", "realpath", "readlink"}
 }
@@ -224,6 +224,6 @@ func dataReaders() []string {
 func shells() []string { return []string{"sh", "bash", "dash", "zsh", "ksh", "ash", "busybox"} }
 
 func interpreters() []string {
-	return []string{"python", "python2", "python3", "pypy", "pypy3", "node", "nodejs", "deno", "bun", "ruby", "perl", "php",
-		"lua", "Rscript", "tclsh", "osascript", "pwsh"}
+	return []string{"python", "python2", "python3", "pypy", "pypy3", "node", "nodejs", "deno", "bun", "ruby", "perl",
+		"php", "lua", "Rscript", "tclsh", "osascript", "pwsh"}
 }

@@ -43,7 +43,8 @@ func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID
 			c.Note("detached: %s continues; `perdure loop status %s` shows its progress, `perdure loop pause %s` pauses it",
 				which, which, which)
 		} else {
-			c.Note("stopped; `perdure loop resume %s` continues", which)
+			c.stopped(context.WithoutCancel(ctx), b, id)
+			c.Note("paused; `perdure loop resume %s` continues", which)
 		}
 		return &env.Exit{Status: env.StatusInterrupted}
 	}
@@ -52,6 +53,17 @@ func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID
 	}
 	c.showToken(ctx, b, id, &how)
 	return c.conclude(ctx, b, id, how)
+}
+
+// stopped records that the user paused the loop, which would otherwise count as crashed.
+func (c *commands) stopped(ctx context.Context, b *env.Backend, id perdure.TreeID) {
+	l, err := b.Loop(ctx, id)
+	if err == nil && !l.Status.Ended() && l.Status != record.Paused && l.Control == record.NoControl {
+		_, err = b.AskLoop(ctx, id, record.Pause)
+	}
+	if err != nil {
+		c.Note("not recorded that the loop is paused: %s", err)
+	}
 }
 
 // follow prints events until the loop ends, pauses or waits at a gate.

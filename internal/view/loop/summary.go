@@ -296,10 +296,19 @@ const maxID = 200
 
 // Status is the loop's, or crashed.
 func (s *Summary) Status() string {
-	if s.in.Crashed && !s.in.Loop.Status.Ended() {
+	switch {
+	case s.stopped():
+		return string(record.Paused)
+	case s.in.Crashed && !s.in.Loop.Status.Ended():
 		return statusCrashed
 	}
 	return string(s.in.Loop.Status)
+}
+
+// stopped reports whether the user stopped the process that ran the loop (Ctrl-C), which asks
+// for a pause that no process carries out any more.
+func (s *Summary) stopped() bool {
+	return s.in.Crashed && (s.in.Loop.Control == record.Pause || s.in.Loop.Control == record.PauseNow)
 }
 
 // statusCrashed is not among those that rows have.

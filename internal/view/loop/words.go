@@ -92,6 +92,8 @@ func (s *Summary) doing() string {
 		return "waits for an answer"
 	case l.Status == record.Paused:
 		return "paused"
+	case s.stopped():
+		return "stopped by the user"
 	}
 	agent := oneLine(s.agent(), maxName)
 	switch l.Step {
