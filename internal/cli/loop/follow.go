@@ -77,9 +77,11 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 	defer stop()
 	leaving := false // leave after the handlers of the gate were called
 	for e, err := range b.Events(ctx, 0, id) {
-		progress.stop()
 		if err != nil {
 			return err
+		}
+		if e.Kind != perdure.EventLogRows { // it follows each change of the loop
+			progress.stop()
 		}
 		if text := c.line(&e); text != "" && !e.Time.Before(how.since) {
 			fmt.Fprintf(c.Err, "%s  %s\n", c.Err.Dim(e.Time.Local().Format(time.TimeOnly)), text)
