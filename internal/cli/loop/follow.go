@@ -284,6 +284,9 @@ func summary(l *record.Loop) string {
 	if err := json.Unmarshal(l.State, &s); err != nil {
 		return string(l.Status)
 	}
+	if standing, err := state.Read(l.State); err == nil && standing.Gate > 0 && !l.Status.Ended() {
+		return fmt.Sprintf("waiting at gate %d", standing.Gate)
+	}
 	text := string(l.Status)
 	for _, more := range []string{s.Reason, s.Selected} {
 		if more != "" {

@@ -138,6 +138,9 @@ func TestGateIsAnswered(t *testing.T) {
 	p := newProgram(t, cheats)
 	p.refuses(perdure.CodeNotFound, "perdure loop run", "answer", "approve")
 	p.ends(env.StatusGate, "run", "Cheat", "--until", check, "--no-wait")
+	if out := p.out.take(); out != "waiting at gate 1\n" {
+		t.Errorf("the result is %q", out)
+	}
 	p.says("test_deletion", "perdure loop answer reject --loop cheat-")
 	p.refuses(perdure.CodeInvalid, "possible answers: ", "answer", "perhaps")
 	p.refuses(perdure.CodeNotFound, "there is no gate 2", "answer", "abort", "--gate", "2")
