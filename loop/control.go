@@ -22,6 +22,8 @@ const (
 	EventResumed    perdure.EventKind = "loop.resumed"
 	EventSelected   perdure.EventKind = "loop.best_selected"
 	EventEnded      perdure.EventKind = "loop.ended"
+	// EventRestored reports that files were restored, all of them or some.
+	EventRestored perdure.EventKind = "loop.files_restored"
 	// EventLeft reports that an unattended loop left its best files while a gate waits.
 	EventLeft       perdure.EventKind = "loop.best_left"
 	EventAgentError perdure.EventKind = "loop.agent_error"

@@ -29,6 +29,7 @@ type watch struct {
 	out   *output
 	full  bool // the turn ends at the next boundary
 	tally *tally
+	now   *activity
 
 	// line is where the agent's own hooks ask; nil without any.
 	line  *vendorhook.Line
@@ -60,7 +61,7 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 	if err != nil {
 		return nil, errors.Join(err, w.kept.Close())
 	}
-	w.out = r.outputOf(ctx)
+	w.out, w.now = r.outputOf(ctx), r.newActivity(ctx)
 	return w, nil
 }
 
@@ -83,6 +84,7 @@ func (w *watch) command() []string {
 // close ends the watching. How the calls were seen is known by then: natively only
 // when the agent's hooks asked, and for each call that was made.
 func (w *watch) close() error {
+	w.now.close()
 	w.out.close()
 	var err error
 	if w.line != nil {
@@ -107,6 +109,7 @@ func (w *watch) hear(e agent.Event) {
 	w.context()
 	w.calls.Hear(&e)
 	w.tally.hear(&e)
+	w.now.hear(&e, w.tally)
 	if text := w.tally.exceeded(); text != "" {
 		w.stop(&spentError{text})
 	}

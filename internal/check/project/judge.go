@@ -216,7 +216,8 @@ var reCheck = lazyregexp.New(`(?i)(^|[^a-z])(checks?|tests?|spec|verify|validate
 // dataReaders are programs whose arguments are data.
 func dataReaders() []string {
 	return []string{"test", "[", "cat", "tac", "nl", "grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "comm",
-		"wc", "jq", "yq", "head", "tail", "sort", "uniq", "cut", "tr", "paste", "join", "stat", "ls", "file", "strings", "od", "xxd",
+		"wc", "jq", "yq", "head", "tail", "sort", "uniq", "cut", "tr", "paste", "join", "stat", "ls", "file", "strings",
+		"od", "xxd",
 		"hexdump", "md5sum", "sha1sum", "sha256sum", "cksum", "sum", "awk", "gawk", "mawk", "sed", "bc", "echo",
 		"printf", "find", "tee", "column", "basename", "dirname", "realpath", "readlink"}
 }

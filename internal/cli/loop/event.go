@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -46,6 +47,9 @@ type eventData struct {
 	Variables int64    `json:"variables"`
 	Names     []string `json:"names"`
 	Unset     []string `json:"unset"`
+
+	Retry   int `json:"retry"`
+	Retries int `json:"retries"`
 
 	Changes []record.FieldChange `json:"changes"`
 }
@@ -98,7 +102,13 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventWaiting:
 		return fmt.Sprintf("iteration %d: waiting until %s (%s)", d.Iteration, local(d.Until), c.Err.Safe(d.Why))
 	case loop.EventAgentError, loop.EventWarning:
-		return d.where() + c.Err.Safe(d.Message)
+		text := d.where() + c.Err.Safe(d.Message)
+		if d.Retry > 0 {
+			text += fmt.Sprintf("; retry %d of %d", d.Retry, d.Retries)
+		}
+		return text
+	case loop.EventRestored:
+		return c.Err.Safe(restored(&d))
 	case loop.EventPaused:
 		return "paused: " + c.Err.Safe(d.Reason)
 	case loop.EventResumed:
@@ -117,6 +127,44 @@ func (c *commands) line(e *perdure.Event) string {
 		return ""
 	}
 }
+
+// restored returns the text for files that were restored.
+func restored(d *eventData) string {
+	text := fmt.Sprintf("iteration %d: %s restored, as %s: %s", d.Iteration, human.Count(int64(d.Files), "file"), d.From,
+		strings.Join(d.Names, ", "))
+	if int(d.Files) > len(d.Names) {
+		text += fmt.Sprintf(" and %d more", int(d.Files)-len(d.Names))
+	}
+	return text
+}
+
+// activity returns what an agent does as one line, and since when. An event from before the
+// first one to show is not current.
+func (c *commands) activity(e *perdure.Event, first time.Time) (text string, since time.Time, ok bool) {
+	var a loop.Activity
+	if e.Time.Before(first) || time.Since(e.Time) > staleActivity || json.Unmarshal(e.Data, &a) != nil {
+		return "", since, false
+	}
+	doing := cmp.Or(a.Waiting, a.Call, a.Message, "is working")
+	if a.Waiting != "" {
+		doing = "waiting: " + doing
+	}
+	parts := []string{fmt.Sprintf("iteration %d: %s: %s", a.Iteration, a.Agent, doing)}
+	if a.Files > 0 {
+		parts = append(parts, human.Count(a.Files, "file"))
+	}
+	if a.Tokens > 0 {
+		parts = append(parts, human.Compact(a.Tokens)+" tokens")
+	}
+	if a.CostUSD != nil {
+		parts = append(parts, human.Dollars(*a.CostUSD))
+	}
+	return c.Err.Safe(strings.Join(parts, " · ")), e.Time.Add(-time.Duration(a.ElapsedMS) * time.Millisecond), true
+}
+
+// staleActivity is the age from which an activity is not shown any more: the log of a loop that
+// is followed later begins with old ones.
+const staleActivity = time.Minute
 
 // process returns words for a process; 0 is one that is not known.
 func process(pid int, program string) string {

@@ -70,7 +70,7 @@ func (c *commands) stopped(ctx context.Context, b *env.Backend, id perdure.TreeI
 func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID, how *followConfig) error {
 	ctx, stop := context.WithCancel(ctx)
 	answers := gate.Ask(ctx, c.Env, b)
-	progress := &ticker{w: c.Err, terminal: c.Err.Terminal}
+	progress := &ticker{w: c.Err, terminal: c.Err.Terminal, width: c.Err.Width}
 	var ticking sync.WaitGroup
 	ticking.Go(func() { progress.run(ctx.Done()) })
 	defer ticking.Wait() // after stop
@@ -79,6 +79,12 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 	for e, err := range b.Events(ctx, 0, id) {
 		if err != nil {
 			return err
+		}
+		if e.Kind == loop.EventActivity {
+			if text, since, ok := c.activity(&e, how.since); ok {
+				progress.start(text, since)
+			}
+			continue
 		}
 		if e.Kind != perdure.EventLogRows { // it follows each change of the loop
 			progress.stop()
@@ -93,7 +99,7 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 		}
 		switch e.Kind {
 		case loop.EventCleanCopy:
-			progress.start(inCleanCopy)
+			progress.start(inCleanCopy, time.Now())
 		case loop.EventEnded:
 			l, err := b.Loop(ctx, id)
 			if err != nil {
@@ -254,7 +260,7 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 		c.Note("`perdure loop resume %s` continues", name(ctx, b, id))
 		return &env.Exit{Status: env.StatusIncomplete}
 	}
-	c.Note("`perdure loop answer %[1]s ANSWER`, then `perdure loop resume %[1]s`, continue", name(ctx, b, id))
+	c.Note("`perdure loop answer ANSWER --loop %[1]s`, then `perdure loop resume %[1]s`, continue", name(ctx, b, id))
 	return &env.Exit{Status: env.StatusGate}
 }
 

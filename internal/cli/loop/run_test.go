@@ -192,7 +192,7 @@ func TestResumeChanges(t *testing.T) {
 	p.says("paused: asked to", "perdure loop resume fix-it-")
 	p.refuses(perdure.CodeInvalid, `there is no agent "nobody"`, "resume", "--agent", "nobody")
 	p.refuses(perdure.CodeInvalid, "max_iterations is -1", "resume", "--max-iterations", "-1")
-	p.refuses("", "unknown flag: --until", "resume", "--until", "true")
+	p.refuses("", "until cannot be changed", "resume", "--until", "true")
 	if _, cfg := p.last(); cfg.MaxIterations != 7 {
 		t.Errorf("a refused change is there: %+v", cfg)
 	}

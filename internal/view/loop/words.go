@@ -138,6 +138,9 @@ func (s *Summary) doing() string {
 
 // asked says what was asked of the loop and is not done yet.
 func (s *Summary) asked() string {
+	if s.stopped() {
+		return ""
+	}
 	switch s.in.Loop.Control {
 	case record.Pause:
 		return "asked to pause, which it does before the next iteration"
