@@ -249,8 +249,8 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 		return stepMeasure, nil
 	}
 	s.Failure = clip.Bytes(t.Failure.Error(), maxAgentText)
-	r.note(EventAgentError, map[string]any{"iteration": s.Number, "kind": t.Failure.Kind,
-		"message": clip.Bytes(s.Failure, 500)})
+	next := r.follows(t.Failure)
+	r.noteFailure(t.Failure, next)
 	if _, err := r.ask(ctx, hook.OnError, s.Failure,
 		map[string]any{"error_type": string(t.Failure.Kind), "error_message": s.Failure,
 			"iteration": s.Number}); err != nil {
@@ -259,7 +259,7 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	if guardLost(t.Failure) {
 		return stepContain, nil
 	}
-	switch r.follows(t.Failure) {
+	switch next {
 	case moveEnd:
 		s.Exhausted = t.Failure.Kind == agent.KindIdle || t.Failure.Class() != agent.ClassCanceled && r.exhausted()
 		return stepMeasure, nil
@@ -277,6 +277,16 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 		}
 	}
 	return stepAct, r.keepTurn(ctx)
+}
+
+// noteFailure records why a turn failed, and which retry follows.
+func (r *run) noteFailure(f *agent.Error, next move) {
+	s := &r.state.Run
+	data := map[string]any{"iteration": s.Number, "kind": f.Kind, "message": clip.Bytes(s.Failure, 500)}
+	if next == moveAgain {
+		data["retry"], data["retries"] = s.Retries+1, r.retries(f)
+	}
+	r.note(EventAgentError, data)
 }
 
 // keepTurn notes the files that a turn left which another follows: when that one

@@ -152,6 +152,7 @@ func choose(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", refusal(err)
 	}
+	r.noteRestored(done, fmt.Sprintf("of iteration %d", best.Iteration))
 	if len(done.Changes) > 0 || len(r.state.WayBack) == 0 {
 		r.state.WayBack = done.Before
 	}

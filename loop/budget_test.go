@@ -31,7 +31,8 @@ func answering(t *testing.T, answers int, report func(n int64) agent.Event) func
 
 // byTokens reports 1,000 tokens for each answer.
 func byTokens(n int64) agent.Event {
-	return agent.Event{Kind: agent.EventUsage, Usage: &agent.Usage{InputTokens: 900 * n, OutputTokens: 100 * n, Reported: true}}
+	return agent.Event{Kind: agent.EventUsage,
+		Usage: &agent.Usage{InputTokens: 900 * n, OutputTokens: 100 * n, Reported: true}}
 }
 
 // byContext reports how full the context is, before and after each answer.
@@ -41,7 +42,8 @@ func byContext(int64) agent.Event {
 
 // byCost reports a cent for each answer.
 func byCost(n int64) agent.Event {
-	return agent.Event{Kind: agent.EventUsage, CostMicros: new(10_000 * n), Usage: &agent.Usage{InputTokens: n, Reported: true}}
+	return agent.Event{Kind: agent.EventUsage, CostMicros: new(10_000 * n),
+		Usage: &agent.Usage{InputTokens: n, Reported: true}}
 }
 
 // TestBudgetStopsTurn: a turn is stopped by the first answer that exceeds a budget, in

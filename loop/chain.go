@@ -64,17 +64,21 @@ func (r *run) follows(f *agent.Error) move {
 		return instead
 	case agent.ClassAgent:
 	}
-	most := r.cfg.MaxRetries
-	if other || f.Kind == agent.KindIdle {
-		most = min(most, 1)
-	}
 	if guardLost(f) {
 		return moveEnd
 	}
-	if f.Kind == agent.KindTimeout || s.Retries >= most {
+	if f.Kind == agent.KindTimeout || s.Retries >= r.retries(f) {
 		return instead
 	}
 	return moveAgain
+}
+
+// retries returns how often a turn that failed is repeated with the same agent.
+func (r *run) retries(f *agent.Error) int {
+	if _, other := r.nextAgent(); other || f.Kind == agent.KindIdle {
+		return min(r.cfg.MaxRetries, 1)
+	}
+	return r.cfg.MaxRetries
 }
 
 // agentMark is what is known of the agent at a place of the chain.

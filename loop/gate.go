@@ -148,6 +148,10 @@ func (r *run) answered(ctx context.Context, g *perdure.Gate) (string, error) {
 			g.Number)
 		return stepSelect, nil
 	case answerFinish:
+		if g.Kind == perdure.GateClarification { // the check passed before the first one
+			r.state.Verdict, r.state.Reason = string(record.Completed), "the check passed before the first iteration"
+			return stepFinish, nil
+		}
 		r.state.Verdict, r.state.Reason = string(record.Failed), fmt.Sprintf("gate %d was answered with finish", g.Number)
 		return stepSelect, nil
 	}

@@ -88,7 +88,7 @@ func TestHandoffAfterAFailure(t *testing.T) {
 			ledger.Op{Kind: ledger.OpDecide, Text: "Recursive descent", Because: "small grammar"},
 			ledger.Op{Kind: ledger.OpPending, Steps: []string{"Write the printer"}})
 		b.ok(w.write("printer.go", "package p"))
-		return &agent.Error{Kind: agent.KindQuota, Msg: "the quota is used up"}
+		return &agent.Error{Kind: agent.KindTimeout, Msg: "the limit for the turn passed"}
 	}, write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.Fallback = []string{"other"} })
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {

@@ -324,6 +324,17 @@ func TestThreeIterations(t *testing.T) {
 	b.sound()
 }
 
+// TestBaselineQuality: files that an iteration does not change have the quality of the baseline.
+func TestBaselineQuality(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(*turn) error { return nil })
+	b.launch(func(c *config.Config) { c.MaxIterations = 1 })
+	b.work()
+	if all := b.outcomes(); *all[0].Quality != *all[1].Quality || all[1].Void() {
+		t.Errorf("quality %d (%v), then %d (%v)", *all[0].Quality, all[0].Parts, *all[1].Quality, all[1].Parts)
+	}
+}
+
 // TestLimit: a loop that never gets there ends after its last iteration.
 func TestLimit(t *testing.T) {
 	t.Parallel()

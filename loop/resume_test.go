@@ -167,9 +167,7 @@ func TestResumeRefuses(t *testing.T) {
 		want string
 	}{
 		"another task":      {request(`{"task":"other"}`, ""), "task cannot be changed"},
-		"another check":     {request(`{"until":"true","max_iterations":20}`, ""), "until cannot be changed"},
 		"another folder":    {request(`{"workspace":"/elsewhere"}`, ""), "workspace cannot be changed"},
-		"another scorer":    {request(`{"scorer":"echo 100"}`, ""), "scorer cannot be changed"},
 		"no field":          {request(`{"max_iteration":20}`, ""), `there is no field "max_iteration"`},
 		"another case":      {request(`{"Task":"other"}`, ""), `there is no field "Task"`},
 		"a setting of none": {request("", `{"colour":"red"}`), `settings: there is no field "colour"`},

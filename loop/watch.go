@@ -30,6 +30,7 @@ type watch struct {
 	out   *output
 	full  bool // the turn ends at the next boundary
 	tally *tally
+	now   *activity
 
 	mu      sync.Mutex      // guards the following, and Unpermitted of the turn
 	waits   int             // of the agent that were reported
@@ -66,7 +67,7 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 	if err != nil {
 		return nil, errors.Join(err, w.kept.Close())
 	}
-	w.out = r.outputOf(ctx)
+	w.out, w.now = r.outputOf(ctx), r.newActivity(ctx)
 	return w, nil
 }
 
@@ -89,6 +90,7 @@ func (w *watch) command() []string {
 // close ends the watching. How the calls were seen is known by then: natively only
 // when the agent's hooks asked, and for each call that was made.
 func (w *watch) close() error {
+	w.now.close()
 	w.out.close()
 	var err error
 	if w.line != nil {
@@ -114,6 +116,7 @@ func (w *watch) hear(e agent.Event) {
 	w.calls.Hear(&e)
 	w.tally.hear(&e)
 	w.report(&e)
+	w.now.hear(&e, w.tally)
 	if text := w.tally.exceeded(); text != "" {
 		w.stop(&spentError{text})
 	}

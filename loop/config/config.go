@@ -127,6 +127,9 @@ type Config struct {
 	// its best iteration and is not run until the gate is answered, unless GateTimeout asks
 	// to wait.
 	Unattended bool `json:"unattended,omitempty"`
+	// EvenIfGreen starts the first iteration also if the check passes before it. Without it
+	// the loop asks first.
+	EvenIfGreen bool `json:"even_if_green,omitempty"`
 	// BudgetUSD and BudgetTokens limit the whole loop, as far as its agents report
 	// their usage. 0: no limit.
 	BudgetUSD    float64 `json:"budget_usd,omitempty"`

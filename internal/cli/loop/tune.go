@@ -42,8 +42,9 @@ func (t *tuning) register(cmd *cobra.Command) {
 		"`MODE` which findings block: off, minimal, standard or aggressive")
 	fl.BoolVar(&t.Plain, "plain", false, "no comparison with the baseline, no gates, no best iteration")
 	fl.BoolVar(&t.RetryCritical, "retry-critical", false, "recover from critical regressions before asking")
-	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted tests the first time instead of asking, and stop at a "+
-		"gate with the best iteration restored; exit status 6")
+	fl.BoolVar(&t.EvenIfGreen, "even-if-green", false, "start the agent also if the check passes already")
+	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted tests the first time instead of asking, and stop at "+
+		"a gate with the best iteration restored; exit status 6")
 }
 
 func (t *tuning) registerLimits(fl *pflag.FlagSet) {
@@ -96,7 +97,8 @@ func groups(task string) []env.FlagGroup {
 		{Title: "Task", Flags: task},
 		{Title: "Limits", Flags: "max-iterations budget-usd budget-tokens timeout idle-timeout check-timeout " +
 			"gate-timeout max-retries"},
-		{Title: "Supervision", Flags: "permission env unattended approver retry-critical detection reinforcement plain"},
+		{Title: "Supervision", Flags: "permission env unattended even-if-green approver retry-critical detection " +
+			"reinforcement plain"},
 		{Title: "Best iteration", Flags: "keep-last require-verification quality-threshold select"},
 		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup"},
 		{Title: "Metrics", All: true, Flags: "metric coverage types lint scorer coverage-threshold " +
