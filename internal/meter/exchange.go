@@ -66,7 +66,7 @@ type exchange struct {
 	model             string // in the path
 	// headed is closed when the head of the answer is known, or that there is none.
 	headed         chan struct{}
-	heading        sync.Once
+	heading, over  sync.Once
 	answerEncoding string
 }
 
@@ -91,8 +91,12 @@ func (x *exchange) answer(resp *http.Response) {
 	})
 }
 
+// ended follows the last byte of the answer.
+func (x *exchange) ended() { x.over.Do(func() { x.meter.fallBehind(1) }) }
+
 // finish ends the bodies that have not ended.
 func (x *exchange) finish(err error) {
+	x.ended()
 	x.heading.Do(func() { close(x.headed) })
 	x.request.finish(err)
 	x.response.finish(err)
@@ -100,6 +104,8 @@ func (x *exchange) finish(err error) {
 
 // read reads the bodies of an exchange, and reports it.
 func (x *exchange) read() {
+	defer x.meter.fallBehind(-1)
+	defer x.ended()
 	req := readRequest(x.request, x.encoding)
 	_, _ = io.Copy(io.Discard, x.request) // what could not be read
 	<-x.headed
@@ -183,15 +189,22 @@ func (m *Meter) add(r *Exchange, req *request) {
 			r.CostMicros = &micros
 		}
 	}
+	m.observing.Lock() // in the order of the sums
+	defer m.observing.Unlock()
+	m.sumUp(r, req, rate.Window)
+	if m.cfg.Observe != nil {
+		m.cfg.Observe(*r)
+	}
+}
+
+// sumUp adds an exchange to the sums.
+func (m *Meter) sumUp(r *Exchange, req *request, window int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r.Usage != nil && m.sum.conversation.goesOn(req, r.Usage) {
-		r.Context = &Context{Used: r.Usage.InputTokens + r.Usage.OutputTokens, Window: int64(rate.Window),
+		r.Context = &Context{Used: r.Usage.InputTokens + r.Usage.OutputTokens, Window: int64(window),
 			Estimated: r.Usage.Estimated}
 	}
 	m.sum.add(r)
 	r.Total = m.sum.total
-	if m.cfg.Observe != nil {
-		m.cfg.Observe(*r)
-	}
 }

@@ -50,6 +50,9 @@ type Config struct {
 	// Observe, when set, receives the requests that ended. It is called from one goroutine at
 	// a time.
 	Observe func(Exchange)
+	// Admit, when set, is asked before a request is sent, when those that ended before were
+	// observed. With an error the request is refused.
+	Admit func() error
 	// Transport sends the requests. Nil: one that uses the proxies of the environment.
 	Transport http.RoundTripper
 	// Logger: nil discards.
@@ -67,10 +70,14 @@ type Meter struct {
 	transport *http.Transport // nil if it is the caller's
 	served    chan struct{}
 
+	observing sync.Mutex // held while Observe is called
+
 	mu     sync.Mutex // guards the following
 	closed bool
 	open   sync.WaitGroup // requests, and the reading of their bodies
 	sum    totals
+	behind int           // requests that ended and are not observed yet
+	caught chan struct{} // closed when behind is 0; nil if no request waits for it
 }
 
 // Start starts a meter. Close it after use.
@@ -189,10 +196,51 @@ func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "the address has no valid token: use the base URL that the meter has set")
 		return
 	}
+	if m.cfg.Admit != nil {
+		m.waitObserved(r.Context())
+		if err := m.cfg.Admit(); err != nil {
+			refuse(w, http.StatusForbidden, err.Error())
+			return
+		}
+	}
 	x := newExchange(m, provider, r, path)
 	m.open.Go(x.read)
 	defer x.finish(errUnread)
 	m.proxies[provider].ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+}
+
+// maxBehind bounds the time that a request waits until those before it were observed.
+const maxBehind = 2 * time.Second
+
+// waitObserved waits until the requests that ended were observed.
+func (m *Meter) waitObserved(ctx context.Context) {
+	m.mu.Lock()
+	if m.behind > 0 && m.caught == nil {
+		m.caught = make(chan struct{})
+	}
+	caught := m.caught
+	m.mu.Unlock()
+	if caught == nil {
+		return
+	}
+	limit := time.NewTimer(maxBehind)
+	defer limit.Stop()
+	select {
+	case <-caught:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+}
+
+// fallBehind counts a request that ended and is to be observed, or one that was.
+func (m *Meter) fallBehind(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.behind += n
+	if m.behind == 0 && m.caught != nil {
+		close(m.caught)
+		m.caught = nil
+	}
 }
 
 // route checks a request and splits its path into the provider and the path at the

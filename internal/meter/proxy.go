@@ -67,7 +67,7 @@ func answered(resp *http.Response) error {
 		x.response.finish(io.EOF)
 		return nil
 	}
-	resp.Body = &tapped{ReadCloser: resp.Body, queue: x.response}
+	resp.Body = &tapped{ReadCloser: resp.Body, queue: x.response, left: resp.ContentLength, ended: x.ended}
 	return nil
 }
 

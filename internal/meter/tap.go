@@ -96,12 +96,20 @@ func (q *queue) Read(p []byte) (int, error) {
 type tapped struct {
 	io.ReadCloser
 	queue *queue
+	// ended, when set, is called before the last bytes are returned if their number is known,
+	// or else at the end. left is the number of bytes to come; negative if it is unknown.
+	ended func()
+	left  int64
 }
 
 // Read reads the body.
 func (t *tapped) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
 	t.queue.add(p[:n])
+	t.left -= int64(n)
+	if t.ended != nil && (err != nil || t.left == 0) {
+		t.ended()
+	}
 	if err != nil {
 		t.queue.finish(err)
 	}
