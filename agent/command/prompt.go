@@ -51,6 +51,9 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 				return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "give a hook to " + a.name(), Err: err}
 			}
 		}
+		if a.vendor.endpoint != nil {
+			options = append(options, a.vendor.endpoint(turn.Env, cfg.Args)...)
+		}
 		in.args, in.pipe = append(options, a.vendor.args(cfg, from.id)...), true
 		return in, nil
 	}

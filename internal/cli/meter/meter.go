@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent/command"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/meter"
 	"github.com/perdure/perdure/model/price"
@@ -47,8 +48,8 @@ func Command(e *env.Env) *cobra.Command {
 			"Protocols: OpenAI chat completions and responses, Anthropic messages, Gemini generateContent. Requests of " +
 			"other kinds pass too and are counted.\n\n" +
 			"Programs that are logged in to a subscription instead of using an API key may ignore these variables or be " +
-			"refused by the provider; then the summary says that there were no requests. Codex needs its address as a " +
-			"setting: sh -c 'codex -c openai_base_url=$OPENAI_BASE_URL'.\n\n" +
+			"refused by the provider; then the summary says that there were no requests. Codex, which does not read the " +
+			"variable, gets the address as a setting, unless its settings name a provider.\n\n" +
 			"The meter listens on a loopback address with a random token in its path, and sends keys to the address of " +
 			"their provider only.",
 		Example: "perdure meter -- claude -p \"Fix the tests\"\n perdure meter -- opencode\n" +
@@ -135,8 +136,11 @@ const signalStatus = 128
 // wait runs the program with the streams of this process until its end, and returns its
 // exit status. An interrupt reaches it, unless the terminal has sent it one already.
 func (c *commands) wait(ctx context.Context, m *meter.Meter, program string, args []string) (int, error) {
+	set := m.Variables(meter.DialectOf(filepath.Base(program)), c.Environ)
+	options := command.EndpointOptions(filepath.Base(program), set, args[1:])
+	args = slices.Concat(args[:1], options, args[1:])
 	p := exec.Cmd{Path: program, Args: args, Dir: c.Cwd, Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr}
-	p.Env = slices.Concat(c.Environ, m.Variables(meter.DialectOf(filepath.Base(program)), c.Environ))
+	p.Env = slices.Concat(c.Environ, set)
 	if err := p.Start(); err != nil {
 		return 0, &perdure.Error{Code: perdure.CodeUnavailable, Msg: fmt.Sprintf("start %q", args[0]), Err: err}
 	}
