@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"client"},
 	{"loop"}, // and internal/loop: its private parts
 	{"worker", "rlm", "handoff", "internal/toolguard", "internal/verify"},
-	{"agent", "internal/corpus", "internal/detect", "internal/notify", "internal/testing"},
+	{"agent", "internal/corpus", "internal/detect", "internal/meter", "internal/notify", "internal/testing"},
 	{"model"},
 	{"."},
 	{"internal/workspace"},

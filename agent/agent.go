@@ -150,9 +150,10 @@ type Usage struct {
 	// CacheWriteTokens written to it.
 	CachedTokens     int64 `json:"cached_tokens,omitempty"`
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
-	// Reported is whether the agent reported any of this. Without it the zeros are
-	// unknown counts.
+	// Reported is whether any of this is known. Without it the zeros are unknown counts.
 	Reported bool `json:"reported"`
+	// Source says where known counts are from; empty is the agent itself.
+	Source Source `json:"source,omitempty"`
 }
 
 // Context is how full an agent's context window is, in tokens.
@@ -164,12 +165,14 @@ type Context struct {
 	Source Source `json:"source"`
 }
 
-// Source says where a figure about an agent's context is from.
+// Source says where a figure about an agent's tokens or context is from.
 type Source string
 
-// The sources of a figure, from best to worst.
+// The sources of a figure: the agent, its requests to the provider as a meter saw them, or an
+// estimate.
 const (
 	SourceReported  Source = "reported"
+	SourceObserved  Source = "observed"
 	SourceEstimated Source = "estimated"
 )
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/loop/hook"
 )
@@ -80,7 +81,7 @@ func act(ctx context.Context, r *run) (string, error) {
 		t.Text = clip.Bytes(result.Text, maxAgentText)
 	}
 	r.handTurn(ctx, failure)
-	turn := &turnResult{Result: result, Failure: failure, Settings: r.settings()}
+	turn := &turnResult{Result: result, Failure: failure, Settings: r.settings(), Measured: t.Measured}
 	if err := r.l.SettleCall(ctx, call.ID, settled(turn)); err != nil {
 		return "", err
 	}
@@ -139,8 +140,9 @@ func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (re
 		return nil, nil, nil, err
 	}
 	result, failure, cause = r.turn(ctx, w, a, prompt)
-	result = w.tally.complete(result)
-	return result, failure, cause, errors.Join(w.close(), r.takeCalls())
+	err = errors.Join(w.close(), r.takeCalls())
+	result, failure = w.measured(result, failure)
+	return w.tally.complete(result), failure, cause, err
 }
 
 // turn runs the agent. The failure is nil when it did its turn; cause is why it
@@ -163,6 +165,7 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 			w.env()...),
 		Observe: w.hear, Decide: w.decide, Hook: w.command(),
 	})
+	w.closeMeter() // before anything else uses the run
 	took := time.Since(began).Milliseconds()
 	t.AgentMS, t.SpentMS = t.AgentMS+took, t.SpentMS+took
 	cause = context.Cause(ctx)
@@ -184,6 +187,8 @@ type turnResult struct {
 	Failure *agent.Error
 	// Settings are the settings as the agent left them.
 	Settings string
+	// Measured is how full the context was.
+	Measured state.Measured
 }
 
 // settled is what the journal keeps of a turn.
@@ -196,9 +201,12 @@ func settled(t *turnResult) perdure.CallResult {
 			result.Usage.CachedTokens
 		c.CostMicros, c.Estimated = result.CostMicros, !result.Usage.Reported
 	}
-	kept := keptTurn{Settings: t.Settings}
+	kept := keptTurn{Settings: t.Settings, Measured: t.Measured}
 	if result != nil {
 		kept.Stop, kept.Session = result.StopReason, result.Session
+		if result.Usage.Reported {
+			kept.Usage = cmp.Or(result.Usage.Source, agent.SourceReported)
+		}
 	}
 	if failure != nil {
 		kept.Kind, kept.Msg, kept.Until = failure.Kind, failure.Error(), failure.Until
@@ -216,6 +224,7 @@ type keptTurn struct {
 	Until   time.Time  `json:"until,omitzero"`
 
 	Settings string `json:"settings,omitempty"`
+	state.Measured
 }
 
 // recalled reads a turn from the journal.

@@ -19,6 +19,7 @@ import (
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
+	"github.com/perdure/perdure/model/price"
 )
 
 // Agents finds agents. It is called from many goroutines. An error is an
@@ -77,6 +78,9 @@ type EngineConfig struct {
 	// Hook is the command line of "perdure hook": agents that run hooks of their own
 	// run it around their calls of tools. Empty: such calls are only seen.
 	Hook []string
+	// Rate returns what is known of a model at an address, for the costs of loops with a meter
+	// (see [github.com/perdure/perdure/model/price.Table.Rate]). Nil: costs are as the agents report them.
+	Rate func(name, baseURL string) (price.Rate, error)
 	// Hold are files that agents and commands keep open until they are gone.
 	Hold []*os.File
 	// TokenReplaced, when set, is called when a loop that waits at a gate got a new token,

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -272,6 +273,10 @@ func (r *run) usage(ctx context.Context, out *state.Outcome) error {
 		return err
 	}
 	for i := range calls {
+		var kept keptTurn
+		if json.Unmarshal(calls[i].Data, &kept) == nil {
+			addMeasured(&out.Measured, kept.Measured)
+		}
 		out.InputTokens += calls[i].InputTokens
 		out.OutputTokens += calls[i].OutputTokens
 		if c := calls[i].CostUSD; c != nil {

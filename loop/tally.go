@@ -53,8 +53,10 @@ func (t *tally) used(e *agent.Event) {
 		t.model = e.Model
 	}
 	switch {
-	case e.Usage != nil:
-		t.usage = *e.Usage
+	case e.Usage != nil: // of the agent's and the meter's, the larger
+		if u := e.Usage; !t.usage.Reported || u.InputTokens+u.OutputTokens >= t.usage.InputTokens+t.usage.OutputTokens {
+			t.usage = *u
+		}
 	case e.Context != nil && e.Context.Source == agent.SourceReported && t.spoke:
 		t.answers += e.Context.Used // of one answer; agents report it again before the next
 	}

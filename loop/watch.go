@@ -23,14 +23,17 @@ var errFull = errors.New("the context is full")
 // watch follows a turn of an agent: what it says goes to its task, its calls of
 // tools to the handlers of hooks, and a context that fills up makes a handoff.
 type watch struct {
-	r     *run
-	ctx   context.Context
-	stop  context.CancelCauseFunc
-	gauge *agent.Gauge
-	out   *output
-	full  bool // the turn ends at the next boundary
-	tally *tally
-	now   *activity
+	r    *run
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	out  *output
+	now  *activity
+
+	hearing sync.Mutex // guards the following: the agent and the meter report events
+	gauge   *agent.Gauge
+	full    bool // the turn ends at the next boundary
+	tally   *tally
+	metering
 
 	mu      sync.Mutex      // guards the following, and Unpermitted of the turn
 	waits   int             // of the agent that were reported
@@ -68,15 +71,19 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 		return nil, errors.Join(err, w.kept.Close())
 	}
 	w.out, w.now = r.outputOf(ctx), r.newActivity(ctx)
+	if err := w.startMeter(); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
 	return w, nil
 }
 
-// env says where the agent's own hooks ask.
+// env says where the agent's own hooks ask, and where the meter is.
 func (w *watch) env() []string {
-	if w.line == nil {
-		return nil
+	env := w.meterEnv()
+	if w.line != nil {
+		env = append(env, vendorhook.SocketVariable+"="+w.line.Socket())
 	}
-	return []string{vendorhook.SocketVariable + "=" + w.line.Socket()}
+	return env
 }
 
 // command is what the agent runs as its hook; nil for nothing.
@@ -90,6 +97,7 @@ func (w *watch) command() []string {
 // close ends the watching. How the calls were seen is known by then: natively only
 // when the agent's hooks asked, and for each call that was made.
 func (w *watch) close() error {
+	w.closeMeter()
 	w.now.close()
 	w.out.close()
 	var err error
@@ -110,6 +118,9 @@ func (w *watch) close() error {
 
 // hear receives the events.
 func (w *watch) hear(e agent.Event) {
+	w.hearing.Lock()
+	defer w.hearing.Unlock()
+	w.preferObserved(&e)
 	w.print(&e)
 	w.gauge.Hear(&e)
 	w.context()
@@ -139,10 +150,11 @@ func (w *watch) print(e *agent.Event) {
 }
 
 // context records the work when the agent's context is nearly full. If the agent
-// itself reported the fill, the turn ends at the next boundary and a fresh session
-// continues. An estimate does not end the turn, because the agent may have compacted
+// itself reported the fill, or the meter observed it, the turn ends at the next boundary and a
+// fresh session continues. An estimate does not end the turn, because the agent may have compacted
 // its context without reporting it.
 func (w *watch) context() {
+	w.fill()
 	t := w.r.e.cfg.Handoff.Thresholds.WithDefaults()
 	threshold, crossed := w.gauge.Crosses(t.Warn, t.Stop)
 	if !crossed {
@@ -152,7 +164,7 @@ func (w *watch) context() {
 	said, stop := ledger.WarnMessage, threshold >= t.Stop
 	if stop {
 		said = ledger.StopMessage
-		w.full = source == agent.SourceReported
+		w.full = source != agent.SourceEstimated
 	}
 	w.out.say(fmt.Sprintf("[%s (%d %%, %s)]", said, int(used*100), source))
 	w.r.hand(w.ctx, "context_limit", ledger.Op{Kind: ledger.OpContext, Used: used, Source: string(source)})

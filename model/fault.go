@@ -107,7 +107,7 @@ const HintTooLong = "the request is too long for the model: set a smaller contex
 
 // reTooLong matches what servers say of a request that is longer than the model
 // reads: in the words of their codes, and of their messages.
-var reTooLong = lazyregexp.New(`(?i)context_length|exceed_context|request_too_large|maximum context|context (length|` +
+var reTooLong = lazyregexp.New(`(?i)context_length|exceed_context|request_too_large|maximum context|context (length|limit|` +
 	`size|window)|` +
 	`(prompt|request|input) is too (long|large)|too many (input |prompt )?tokens|(input|prompt) token count.*exceeds|` +
 	`too large for model`)

@@ -38,6 +38,9 @@ type vendor struct {
 	about Preset
 	// args makes the command line from the configuration and the session's ID.
 	args func(c Config, id string) []string
+	// endpoint makes the options with which it uses the provider's address in a turn's
+	// environment, if it does not read that by itself.
+	endpoint func(env, args []string) []string
 	// hooks makes the options with which it runs a command line as its hook, and what
 	// is left of the user's options; nil when it has no hooks that would do.
 	hooks func(words, args []string) (options, rest []string, err error)
@@ -92,7 +95,7 @@ func vendors() []vendor {
 			parse: func(s stream) parser { return &claudeParser{stream: s, open: map[string]tokens{}} },
 		},
 		{
-			about: aboutCodex(), args: codexArgs, hooks: codexHooks, totals: true,
+			about: aboutCodex(), args: codexArgs, hooks: codexHooks, endpoint: codexEndpoint, totals: true,
 			parse:  func(s stream) parser { return &codexParser{stream: s} },
 			follow: followCodex,
 		},

@@ -82,6 +82,9 @@ func (a *Agent) preset(in *input, turn *agent.Turn, from session) error {
 			in.args = append(in.args, "--policy", in.file.Name())
 		}
 	}
+	if a.vendor.endpoint != nil {
+		in.args = append(in.args, a.vendor.endpoint(turn.Env, cfg.Args)...)
+	}
 	in.args, in.pipe = append(in.args, a.vendor.args(cfg, from.id)...), true
 	return nil
 }

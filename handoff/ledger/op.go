@@ -88,8 +88,8 @@ type Op struct {
 	Status   handoff.Status `json:"status,omitempty"`
 	RanBy    handoff.Runner `json:"ran_by,omitempty"`
 
-	// Used is the part of the context in use, from 0 to 1; Source is "reported" or
-	// "estimated".
+	// Used is the part of the context in use, from 0 to 1; Source is "reported",
+	// "observed" by a meter, or "estimated".
 	Used   float64 `json:"used,omitempty"`
 	Source string  `json:"source,omitempty"`
 
@@ -245,7 +245,7 @@ func (o *Op) checkWords() error {
 			string(handoff.StatusFailed),
 			string(handoff.StatusSkipped)}},
 		{"reason", string(o.Reason), []string{string(handoff.ReasonManual), string(handoff.ReasonPeriodic)}},
-		{"source", o.Source, []string{"reported", "estimated"}},
+		{"source", o.Source, []string{"reported", "observed", "estimated"}},
 	} {
 		if v.value != "" && !slices.Contains(v.of, v.value) {
 			return invalid("", "the %s %q is not one of %s", v.name, v.value, strings.Join(v.of, ", "))

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/handoff"
 	"github.com/perdure/perdure/internal/cli/hook"
 	"github.com/perdure/perdure/internal/cli/loop"
+	"github.com/perdure/perdure/internal/cli/meter"
 	"github.com/perdure/perdure/internal/cli/schema"
 	"github.com/perdure/perdure/internal/cli/state"
 	"github.com/perdure/perdure/internal/cli/transfer"
@@ -44,6 +45,7 @@ func (a *app) commands() []command {
 		{"watch", a.newWatchCommand},
 		{"report", a.newReportCommand},
 		{"check", of(check.Command)},
+		{"meter", of(meter.Command)},
 		{"verify-log", a.newVerifyLogCommand},
 
 		{"serve", a.newServeCommand},

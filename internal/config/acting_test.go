@@ -17,7 +17,7 @@ func harmless() []string {
 		"prompt_caching", "native_tools", "call_timeout", "call_retries", "budget_calls", "budget_tokens", "budget_usd",
 		"retention.completed", "retention.failed", "retention.remove_failed", "retention.checkpoints",
 		"retention.handoffs", "handoff.warn_percent", "handoff.stop_percent", "drain_timeout", "log_level", "log_format",
-		"loop.model", "loop.max_iterations", "loop.timeout", "loop.idle_timeout", "loop.context_window",
+		"loop.model", "loop.meter", "loop.max_iterations", "loop.timeout", "loop.idle_timeout", "loop.context_window",
 		"loop.check_timeout", "loop.gate_timeout", "loop.reinforcement", "loop.standard_from",
 		"loop.aggressive_from", "loop.plateau_percent", "loop.reminders", "loop.max_retries", "loop.best_output",
 		"loop.require_verification", "loop.detection_latency_budget", "loop.max_overhead_percent",

@@ -26,7 +26,9 @@ type Loop struct {
 	Agent, Model, Permission string
 	// Env are names of variables that agents and checks get in addition to the allow-list,
 	// separated by commas.
-	Env           string
+	Env string
+	// Meter measures the agent's requests to its provider.
+	Meter         bool
 	MaxIterations int
 	// Timeout bounds the agent's time in one iteration, IdleTimeout its time without
 	// output, CheckTimeout a run of the completion command.
@@ -99,6 +101,9 @@ func loopSettings(c *Config) []setting {
 			acts: acts("passes these variables to agents and checks"),
 			help: "variables that agents and checks get in addition to the allow-list: names, and beginnings such as " +
 				"AWS_*, separated by commas"},
+		{key: "loop.meter", at: &c.Loop.Meter, def: "false",
+			help: "measure tokens and context at the agent's requests to its provider; agents that are logged in to a " +
+				"subscription may not work with it"},
 		{key: "loop.max_iterations", at: &c.Loop.MaxIterations, value: "N", def: "10", check: between(1, 10_000),
 			help: "maximum iterations of a loop"},
 		{key: "loop.timeout", at: &c.Loop.Timeout, value: "TIME", def: "60m", check: positive,

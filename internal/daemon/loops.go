@@ -38,7 +38,7 @@ func (d *Daemon) openLoops(ctx context.Context) error {
 	cfg := loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Permission: agents.Permission,
 		Price:   d.models.costOf,
 		Dir:     cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
-		Handoff: d.cfg.Handoff, Reminders: d.cfg.Reminders, Handlers: append(handlers, d.handlers()...),
+		Handoff: d.cfg.Handoff, Rate: d.models.Rate, Reminders: d.cfg.Reminders, Handlers: append(handlers, d.handlers()...),
 		Hook: []string{program, "hook"}, Hold: d.hold(), Ended: d.reportLoop, Logger: d.log}
 	if d.tokensShown() {
 		cfg.TokenReplaced = d.tokenReplaced

@@ -138,6 +138,9 @@ func (m *Models) Resolve(name string, opt rlm.ModelOptions) (model.Model, error)
 	return ready, nil
 }
 
+// Rate returns what is known of a model at an address; see [price.Table.Rate].
+func (m *Models) Rate(name, baseURL string) (price.Rate, error) { return m.prices.Rate(name, baseURL) }
+
 // link returns one model of a chain with its guard, its price and, if the run uses it, the
 // cache. The caller holds mu.
 func (m *Models) link(key modelKey) (model.Model, error) {

@@ -93,6 +93,9 @@ type Config struct {
 	// so. Agents and checks get them in addition to the variables of the allow-list. At most
 	// MaxEnv.
 	Env []string `json:"env,omitempty"`
+	// Meter passes the agent's requests to its provider through a meter on this machine,
+	// which reports their tokens and the context while the agent works.
+	Meter bool `json:"meter,omitempty"`
 	// MaxIterations ends the loop. 0: DefaultMaxIterations; at most
 	// MaxIterationsCap.
 	MaxIterations int `json:"max_iterations,omitempty"`

@@ -50,6 +50,9 @@ type short struct {
 	Input    int64           `json:"input_tokens,omitempty"`
 	Output   int64           `json:"output_tokens,omitempty"`
 	CostUSD  *float64        `json:"cost_usd,omitempty"`
+	Usage    string          `json:"usage_source,omitempty"`
+	Percent  int             `json:"context_percent,omitempty"`
+	Context  string          `json:"context_source,omitempty"`
 	Sealed   *seal           `json:"sealed,omitempty"`
 	Times    times           `json:"times"`
 	Warnings []string        `json:"warnings,omitempty"`

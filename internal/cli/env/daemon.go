@@ -33,7 +33,7 @@ func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
 			Root: e.Root(l), Getenv: e.Getenv,
 			CallTimeout: l.CallTimeout, CallRetries: l.CallRetries,
 			NoSchema: !l.StructuredOutput, NoCaching: !l.PromptCaching, NoTools: !l.NativeTools,
-			Prices: e.prices(l), CacheDir: CacheDir(l), CacheSecret: e.CacheSecret,
+			Prices: e.Prices(l), CacheDir: CacheDir(l), CacheSecret: e.CacheSecret,
 		},
 		Retention: perdure.RetentionPolicy{
 			Completed: l.RetentionCompleted, Failed: l.RetentionFailed, IncludeFailed: l.RetentionRemoveFailed,
@@ -50,7 +50,8 @@ func handoffConfig(l *config.Loaded) loop.HandoffConfig {
 		Thresholds: Thresholds(l), Program: program}
 }
 
-func (e *Env) prices(l *config.Loaded) price.Config {
+// Prices returns where the user's file of prices is.
+func (e *Env) Prices(l *config.Loaded) price.Config {
 	switch {
 	case l.Prices != "":
 		return price.Config{File: e.settingPath(l, l.Prices)}

@@ -112,7 +112,7 @@ func eventVerbs() []verb {
 			most:    0, what: "no arguments",
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
 				cmd.Flags().Var((*fraction)(&op.Used), "used", "`PART` used part, such as 78% or 0.78")
-				cmd.Flags().StringVar(&op.Source, "source", "", "`ORIGIN` origin of the number: reported or estimated")
+				cmd.Flags().StringVar(&op.Source, "source", "", "`ORIGIN` origin of the number: reported, observed or estimated")
 				partialFlag(cmd, op)
 			}},
 		{kind: ledger.OpSave, use: "save", short: "Write the checkpoint now",

@@ -33,6 +33,8 @@ func (t *tuning) register(cmd *cobra.Command) {
 		"`AGENTS` agents that continue if the agent is not available, in order")
 	fl.StringSliceVar(&t.Env, "env", nil, "`NAMES` variables that agents and checks get in addition to the allow-list: "+
 		"NAME or NAME*")
+	fl.BoolVar(&t.Meter, "meter", false, "measure tokens and context at the agent's requests to its provider; needs an "+
+		"API key, a subscription login may not work with it")
 	t.registerLimits(fl)
 	t.registerMetrics(fl)
 	t.registerChoice(fl)
@@ -97,7 +99,7 @@ func groups(task string) []env.FlagGroup {
 		{Title: "Task", Flags: task},
 		{Title: "Limits", Flags: "max-iterations budget-usd budget-tokens timeout idle-timeout check-timeout " +
 			"gate-timeout max-retries"},
-		{Title: "Supervision", Flags: "permission env unattended even-if-green approver retry-critical detection " +
+		{Title: "Supervision", Flags: "permission env meter unattended even-if-green approver retry-critical detection " +
 			"reinforcement plain"},
 		{Title: "Best iteration", Flags: "keep-last require-verification quality-threshold select"},
 		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup"},
@@ -149,7 +151,7 @@ func flagOf(field string) string {
 func settable(set *config.Config) []string {
 	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold",
 		"gate_timeout", "approver", "plain", "keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical",
-		"env", "permission", "detection_budget", "overhead_percent",
+		"env", "permission", "meter", "detection_budget", "overhead_percent",
 		"detection", "detection_rules", "waivers", "risk_answers",
 		"snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent", "coverage", "types",
 		"lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}

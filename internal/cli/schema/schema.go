@@ -30,7 +30,8 @@ func Command(e *env.Env) *cobra.Command {
 		Long: "Print a JSON Schema (draft 2020-12), or list the schemas.\n\n" +
 			"Outputs: run-result (run, batch and resume --json), run-estimate (with --dry-run), check-report (check --json), " +
 			"status (status --json), task (show --json), variable (var get --json), mutation (a line of var history " +
-			"--json), event (a line of events --json), export-line (a line of export), log-report (verify-log --json).\n" +
+			"--json), event (a line of events --json), meter-summary (meter --json), export-line (a line of export), " +
+			"log-report (verify-log --json).\n" +
 			"Files: prices, tasks-file, rlm-task-tree and rlm-state (export --layout aiwg and --state), builder-state and " +
 			"handoff-checkpoint (its checkpoint; handoff show --json).\n" +
 			"Loops: loop-state with persistence-extension (its fields on supervision), loop-checkpoint, iteration-analytics, " +

@@ -73,13 +73,25 @@ type Outcome struct {
 	Denied int         `json:"denied,omitempty"`
 	// Unpermitted are the calls that the agent's own permissions denied.
 	Unpermitted Unpermitted `json:"unpermitted,omitzero"`
-	// InputTokens, OutputTokens and CostUSD are the usage that the agent reported.
+	// InputTokens, OutputTokens and CostUSD are the usage, as far as it is known.
 	InputTokens  int64    `json:"input_tokens,omitempty"`
 	OutputTokens int64    `json:"output_tokens,omitempty"`
 	CostUSD      *float64 `json:"cost_usd,omitempty"`
-	Times        Times    `json:"times"`
+	Measured
+	Times Times `json:"times"`
 	// Warnings list exceeded time limits and files that snapshots do not contain.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Measured says how the usage of an iteration was measured, and how full the context of the agent
+// was at most.
+type Measured struct {
+	// Usage is where the tokens are from, the worst of several turns; empty if they are unknown.
+	Usage agent.Source `json:"usage_source,omitempty"`
+	// ContextPercent is the used part of the context, and Context where that is from; empty if
+	// nothing was heard of the agent.
+	ContextPercent int          `json:"context_percent,omitempty"`
+	Context        agent.Source `json:"context_source,omitempty"`
 }
 
 // Times are the durations of the parts of an iteration, in milliseconds.

@@ -149,6 +149,8 @@ type Turn struct {
 	Risky  []policy.Risky `json:"risky,omitempty"`
 	Calls  []policy.Risky `json:"calls,omitempty"`
 	Wanted []string       `json:"wanted,omitempty"`
+	// Measured is of the last turn.
+	Measured
 	// Sight is how tool calls are observed, Denied the number of refused ones.
 	Sight  agent.Sight `json:"sight,omitempty"`
 	Denied int         `json:"denied,omitempty"`

@@ -155,7 +155,7 @@ func (d *State) record(s *Summary, it *record.Iteration, o *state.Outcome, known
 	h := Iteration{Iteration: it.Number, Timestamp: at, Status: it.Status, Quality: it.Quality, Void: o.Void(),
 		Scorer:    o.Scorer,
 		Artifacts: o.Artifacts, Changed: o.Changed,
-		Agent: o.Agent, Input: o.InputTokens, Output: o.OutputTokens, CostUSD: o.CostUSD}
+		Agent: o.Agent, Input: o.InputTokens, Output: o.OutputTokens, CostUSD: o.CostUSD, Measured: o.Measured}
 	if h.Artifacts == nil {
 		h.Artifacts = []string{}
 	}

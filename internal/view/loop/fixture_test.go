@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/regression"
@@ -68,6 +69,8 @@ func (c scene) iteration(number, quality int, change func(o *state.Outcome)) rec
 			Counts:  counts(135+number%15, 15-number%15, number%3),
 			Failing: []string{"pkg/" + c.Text, "pkg/TestB"}, TookMS: 9000},
 		Agent: c.Text, AgentText: "I am done: " + c.Text, InputTokens: 1000 * int64(number%20+1),
+		Measured: state.Measured{Usage: []agent.Source{agent.SourceReported, agent.SourceObserved, ""}[number%3],
+			ContextPercent: number % 100, Context: agent.SourceObserved},
 		OutputTokens: 100 * int64(number%7), CostUSD: &cost,
 		Times: state.Times{Agent: 40_000 + 1000*int64(number%9), Check: 9000, Metrics: 1500, Snapshot: 400, Hooks: 30,
 			Engine: 20},

@@ -101,10 +101,10 @@ func (s *Summary) markdownIterations(m *human.MarkdownText) {
 	}
 	m.Section("Iterations")
 	human.MarkdownTable(m, []string{"No.", "Quality", "Change", "Check", "Passed", "Failed", "Skipped",
-		"Regressions", "Result", "Agent", "Check took", "Perdure", "Overhead", "Tokens", "Cost"},
-		"rrrlrrrllrrrrrr", rows, func(r *iterationRow) []string {
+		"Regressions", "Result", "Agent", "Check took", "Perdure", "Overhead", "Tokens", "Cost", "Context"},
+		"rrrlrrrllrrrrrrr", rows, func(r *iterationRow) []string {
 			return []string{fmt.Sprint(r.Number), r.Quality, r.Delta, r.Check, r.Passed, r.Failed, r.Skipped, r.Regressions,
-				r.Result, r.Agent, r.Checked, r.Added, r.Overhead, r.Tokens, r.Cost}
+				r.Result, r.Agent, r.Checked, r.Added, r.Overhead, r.Tokens, r.Cost, r.Context}
 		})
 	leftOut(m, left, "iteration")
 }

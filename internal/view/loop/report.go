@@ -208,6 +208,7 @@ type iterationRow struct {
 	Quality, Delta, Check             string
 	Passed, Failed, Skipped           string
 	Regressions, Result, Tokens, Cost string
+	Context                           string
 	Agent, Checked, Added, Overhead   string
 }
 
@@ -234,7 +235,10 @@ func (s *Summary) iterationRow(p *point) iterationRow {
 		r.Regressions = fmt.Sprintf("%d (%s)", p.facts, p.worst)
 	}
 	if n := p.input + p.output; n > 0 {
-		r.Tokens = humanize.Comma(n)
+		r.Tokens = strings.TrimSuffix(humanize.Comma(n)+", "+sourceText(p.measured.Usage), ", ")
+	}
+	if m := p.measured; m.Context != "" {
+		r.Context = fmt.Sprintf("%d %%, %s", m.ContextPercent, sourceText(m.Context))
 	}
 	if !math.IsNaN(p.cost) {
 		r.Cost = human.Dollars(p.cost)
@@ -254,6 +258,15 @@ func (s *Summary) iterationRow(p *point) iterationRow {
 		r.Overhead = fmt.Sprintf("%.1f %%", part)
 	}
 	return r
+}
+
+// sourceText returns how a figure was measured: native if the agent reported it, observed by a
+// meter, or estimated.
+func sourceText(s agent.Source) string {
+	if s == agent.SourceReported {
+		return "native"
+	}
+	return string(s)
 }
 
 func signed(delta int) string {

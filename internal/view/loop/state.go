@@ -166,7 +166,8 @@ type Iteration struct {
 	Input      int64        `json:"input_tokens,omitempty"`
 	Output     int64        `json:"output_tokens,omitempty"`
 	CostUSD    *float64     `json:"cost_usd,omitempty"`
-	Times      *state.Times `json:"times,omitempty"`
+	state.Measured
+	Times *state.Times `json:"times,omitempty"`
 }
 
 // Choice is the iteration that was chosen, or would be now.

@@ -58,22 +58,23 @@ type Input struct {
 
 // point is what a summary keeps of an iteration, a few hundred bytes.
 type point struct {
-	number  int
-	status  record.IterationStatus
-	judged  bool // it is over and its record can be read
-	quality int  // unmeasured when there is none
-	delta   int  // to the measured iteration before; unmeasured without one
-	check   state.Check
-	metrics *metric.Metrics // without what is long; nil when none were taken
-	cost    float64         // NaN when it is not known
-	input   int64
-	output  int64
-	times   state.Times
-	facts   int // how many regressions
-	worst   string
-	agent   string
-	sight   agent.Sight
-	denied  int
+	number   int
+	status   record.IterationStatus
+	judged   bool // it is over and its record can be read
+	quality  int  // unmeasured when there is none
+	delta    int  // to the measured iteration before; unmeasured without one
+	check    state.Check
+	metrics  *metric.Metrics // without what is long; nil when none were taken
+	cost     float64         // NaN when it is not known
+	input    int64
+	output   int64
+	measured state.Measured
+	times    state.Times
+	facts    int // how many regressions
+	worst    string
+	agent    string
+	sight    agent.Sight
+	denied   int
 	// unpermitted are the calls that the agent's own permissions denied.
 	unpermitted state.Unpermitted
 	risky       int
@@ -173,6 +174,7 @@ func (s *Summary) add(it *record.Iteration, o *state.Outcome, known bool) {
 	if o.CostUSD != nil {
 		p.cost = *o.CostUSD
 	}
+	p.measured = o.Measured
 	p.input, p.output, p.times, p.facts = o.InputTokens, o.OutputTokens, o.Times, len(o.Regressions)
 	p.check, p.metrics = o.Check, kept(o.Metrics)
 	p.check.Output, p.check.Failing, p.check.Command, p.check.Results = "", nil, "", ""
