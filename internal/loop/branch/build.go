@@ -61,8 +61,9 @@ func (b *build) git(ctx context.Context, input []byte, args ...string) (string, 
 		env: []string{"GIT_WORK_TREE=" + b.work(), "GIT_INDEX_FILE=" + filepath.Join(b.dir, "index")}}, args...)
 }
 
+// write writes the tree of the index. A partial clone may lack files of its first commit.
 func (b *build) write(ctx context.Context) (string, error) {
-	out, err := b.git(ctx, nil, "write-tree")
+	out, err := b.git(ctx, nil, "write-tree", "--missing-ok")
 	return strings.TrimSpace(out), err
 }
 

@@ -52,6 +52,12 @@ func TestKindsOfRepositories(t *testing.T) {
 			p.git("sparse-checkout", "set", "--cone", "--sparse-index", "other")
 			return p.root
 		}, ".gitignore\na.txt\ndir/b.txt\nnew.txt\n", []string{"I1", "first"}},
+		{"partial clone", func(p *place) string {
+			p.git("config", "uploadpack.allowFilter", "true")
+			root := p.TempDir()
+			p.git("clone", "-q", "--filter=blob:none", "--sparse", "file://"+p.root, root)
+			return root
+		}, ".gitignore\na.txt\ndir/b.txt\nnew.txt\n", []string{"I1", "first"}},
 		{"submodule", func(p *place) string {
 			p.git("submodule", "--quiet", "add", p.root, "sub")
 			p.git("commit", "-q", "-m", "second")
