@@ -31,6 +31,11 @@ func begin(ctx context.Context, r *run) (string, error) {
 	}
 	r.state.Baseline, r.state.Repository = id, r.hasRepository()
 	r.lookedAt(&stats)
+	if r.cfg.Commit {
+		if err := r.startBranch(ctx, id); err != nil {
+			return stepBegin, r.pauseForBranch(err)
+		}
+	}
 	out, err := r.ask(ctx, hook.LoopStart, "the loop begins: "+r.cfg.Task,
 		map[string]any{"task": r.cfg.Task, "completion_criteria": r.cfg.Until,
 			"workspace": r.files.Root(), "configuration": &r.cfg})

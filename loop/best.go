@@ -193,13 +193,17 @@ func verify(ctx context.Context, r *run) (string, error) {
 // finish ends the loop: the handlers are called, and its status is stored.
 func finish(ctx context.Context, r *run) (string, error) {
 	s := &r.state
-	if s.Verdict == verdictRevert {
+	reverted := s.Verdict == verdictRevert
+	if reverted {
 		if s.Baseline != "" { // else it never went on, since it was imported
 			if _, err := r.files.Restore(ctx, s.Baseline); err != nil {
 				return "", refusal(err)
 			}
 		}
 		s.Verdict = string(record.Aborted)
+	}
+	if err := r.commitEnd(ctx, reverted); err != nil {
+		return "", err
 	}
 	r.loop.Status = record.Status(s.Verdict)
 	if err := r.withMissing(ctx); err != nil {
@@ -264,6 +268,9 @@ func (r *run) sweep(ctx context.Context, newest int) {
 		r.state.Run.After}, r.state.WayBack...)
 	if at := r.state.AtGate; at != nil {
 		keep = append(keep, at.Left, at.Shown)
+	}
+	if at := r.state.Branch; at != nil {
+		keep = append(keep, at.Snapshot)
 	}
 	best, err := r.best(ctx)
 	if err == nil {

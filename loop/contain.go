@@ -51,7 +51,7 @@ func contain(ctx context.Context, r *run) (string, error) {
 	r.hooks.EndIteration(ID(&r.l.Tree), t.Number, time.Duration(t.AgentMS+t.SnapshotMS)*time.Millisecond)
 	r.note(EventReverted, map[string]any{"iteration": t.Number, "why": "the guard process was killed",
 		"snapshot": t.Before, "files": len(changes)})
-	return stepDecide, r.keep(out, record.IterationReverted)
+	return r.afterIteration(), r.keep(out, record.IterationReverted)
 }
 
 // lostText explains a gate of lostGate.

@@ -43,6 +43,9 @@ const (
 	EventCleanCopy perdure.EventKind = "loop.clean_copy"
 	// EventWithheld reports variables of the environment that agents and checks do not get.
 	EventWithheld perdure.EventKind = "loop.environment"
+	// EventCommitted reports that the files of an iteration, or those at the end of the loop,
+	// were committed.
+	EventCommitted perdure.EventKind = "loop.committed"
 	// EventHandoff reports that the work of an iteration was recorded for the agent that
 	// continues it; its data says why.
 	EventHandoff perdure.EventKind = "loop.handoff"

@@ -155,7 +155,8 @@ type LaunchRequest struct {
 
 // Launch checks a request and creates the loop. What cannot work is refused
 // before anything exists: a configuration that is wrong, an agent that is not
-// there, a folder that is not a workspace, another loop in it that has not ended.
+// there, a folder that is not a workspace, commits without a git repository, another loop
+// in the folder that has not ended.
 func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, error) {
 	raw, err := json.Marshal(req.Config)
 	if err != nil {
@@ -177,6 +178,9 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	}
 	place, err := e.place(&cfg)
 	if err != nil {
+		return perdure.Tree{}, err
+	}
+	if err := checkCommits(ctx, &cfg); err != nil {
 		return perdure.Tree{}, err
 	}
 	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Running, Step: stepBegin,

@@ -155,7 +155,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if t.Failure != "" {
 		status = record.IterationFailed
 	}
-	return stepDecide, r.keep(out, status)
+	return r.afterIteration(), r.keep(out, status)
 }
 
 // keep leaves the record of an iteration.

@@ -25,6 +25,7 @@ const (
 	stepBegin    = "begin"
 	stepBaseline = "baseline"
 	stepNext     = "next"
+	stepCommit   = "commit"
 	stepDecide   = "decide"
 	stepDiagnose = "diagnose"
 	stepAdapt    = "adapt"
@@ -52,7 +53,8 @@ type step func(ctx context.Context, r *run) (next string, err error)
 // steps are the root's steps, or an iteration's.
 func steps(root bool) map[string]step {
 	if root {
-		return map[string]step{stepBegin: begin, stepBaseline: baseline, stepNext: next, stepDecide: decide,
+		return map[string]step{stepBegin: begin, stepBaseline: baseline, stepNext: next, stepCommit: commit,
+			stepDecide:   decide,
 			stepDiagnose: diagnose,
 			stepAdapt:    adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete,
 			stepSeal:   checkCompletion,

@@ -47,6 +47,9 @@ func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.Resum
 			return record.Resumed{}, err
 		}
 	}
+	if err := checkCommits(ctx, &next); err != nil && !old.Commit {
+		return record.Resumed{}, err
+	}
 	if err := e.checkPrices(&next); err != nil && next.BudgetUSD > old.BudgetUSD {
 		return record.Resumed{}, err
 	}

@@ -62,7 +62,9 @@ type Loop struct {
 	MaxRetries           int
 	AutoEscalateCritical bool
 	// BestOutput leaves the best iteration in the workspace instead of the last.
-	BestOutput          bool
+	BestOutput bool
+	// Commit makes a commit for each iteration on a branch of the loop.
+	Commit              bool
 	QualityThreshold    int // in percent
 	RequireVerification bool
 	// Sealed says when the check is repeated in a clean copy. SealedSetup is a
@@ -147,6 +149,8 @@ func loopSettings(c *Config) []setting {
 			help: "open a gate at once for a critical regression; a deleted test always opens one"},
 		{key: "loop.best_output", at: &c.Loop.BestOutput, def: "true",
 			help: "leave the best iteration in the workspace instead of the last"},
+		{key: "loop.commit", at: &c.Loop.Commit, def: "false",
+			help: "commit the files of each iteration to the git branch perdure/LOOP"},
 		{key: "loop.quality_threshold", at: &c.Loop.QualityThreshold, value: "PERCENT", def: "70", check: between(0, 100),
 			acts: func(text string) string { return weakensUnless(text, func(x float64) bool { return x >= 70 }) },
 			help: "quality that the best iteration should reach"},

@@ -4,6 +4,6 @@
 // In an iteration they are used in this order: reinforce writes the reminder of the
 // rules in the prompt, turnguard judges the tool calls of the agent's turn, metric
 // measures the workspace after it, and regression joins the findings and the test
-// results into regressions. Package state defines the JSON documents in which the loop
+// results into regressions, and branch commits the files. Package state defines the JSON documents in which the loop
 // stores the results and from which the views read them.
 package loop

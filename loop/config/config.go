@@ -133,6 +133,9 @@ type Config struct {
 	// EvenIfGreen starts the first iteration also if the check passes before it. Without it
 	// the loop asks first.
 	EvenIfGreen bool `json:"even_if_green,omitempty"`
+	// Commit makes a commit for each iteration on the branch perdure/LOOP. The workspace must
+	// be in a git repository.
+	Commit bool `json:"commit,omitempty"`
 	// BudgetUSD and BudgetTokens limit the whole loop, as far as its agents report
 	// their usage. 0: no limit.
 	BudgetUSD    float64 `json:"budget_usd,omitempty"`

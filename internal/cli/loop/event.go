@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/branch"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
@@ -43,6 +44,9 @@ type eventData struct {
 	Program     string  `json:"program"`
 	From        string  `json:"from"`
 	To          string  `json:"to"`
+	Commit      string  `json:"commit"`
+	Branch      string  `json:"branch"`
+	Final       bool    `json:"final"`
 
 	Variables int64    `json:"variables"`
 	Names     []string `json:"names"`
@@ -104,6 +108,8 @@ func (c *commands) line(e *perdure.Event) string {
 		}
 		return fmt.Sprintf("iteration %d: %.0f%% of the agent's context used (%s); %s", d.Iteration, d.Used,
 			c.Err.Safe(d.Source), what)
+	case loop.EventCommitted:
+		return c.Err.Safe(committed(&d))
 	case loop.EventReverted:
 		return fmt.Sprintf("iteration %d: undone: %s", d.Iteration, c.Err.Safe(d.Why))
 	case loop.EventWaiting:
@@ -247,6 +253,15 @@ func measured(d *eventData) string {
 		text += ", " + human.Count(d.Regressions, "regression")
 	}
 	return text
+}
+
+// committed returns the text for a commit of the loop.
+func committed(d *eventData) string {
+	text := fmt.Sprintf("commit %s on %s", branch.Short(d.Commit), d.Branch)
+	if d.Final {
+		return text + ": " + d.Text
+	}
+	return d.where() + text
 }
 
 func local(text string) string {

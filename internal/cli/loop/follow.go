@@ -249,6 +249,7 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 	} else {
 		c.Printf("%s\n", c.Out.Safe(summary(&l)))
 	}
+	c.noteBranch(&l)
 	switch {
 	case l.Status == record.Completed, l.Status == record.Aborted && how.aborting:
 		return nil
@@ -262,6 +263,14 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 	}
 	c.Note("`perdure loop answer ANSWER --loop %[1]s`, then `perdure loop resume %[1]s`, continue", name(ctx, b, id))
 	return &env.Exit{Status: env.StatusGate}
+}
+
+// noteBranch names the branch with the commits of a loop that has ended.
+func (c *commands) noteBranch(l *record.Loop) {
+	s, err := state.Read(l.State)
+	if err == nil && s.Branch != nil && s.Branch.Head != "" && l.Status.Ended() {
+		c.Note("the commits are on %[1]s; `git log -p HEAD..%[1]s` shows them", s.Branch.Branch)
+	}
 }
 
 // broken returns why the tree of a loop ended without the loop, or "": its store was

@@ -102,6 +102,11 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 	if err := loop.CheckWorkspace(f.Workspace); err != nil {
 		return err
 	}
+	if f.Commit {
+		if err := loop.CheckCommits(cmd.Context(), f.Workspace); err != nil {
+			return err
+		}
+	}
 	why := env.Execute
 	if f.detach {
 		why = env.Detach

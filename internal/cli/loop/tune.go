@@ -86,6 +86,7 @@ func (t *tuning) registerChoice(fl *pflag.FlagSet) {
 	fl.IntVar(&t.QualityThreshold, "quality-threshold", config.DefaultQualityThreshold,
 		"`PERCENT` quality that the best iteration should reach")
 	fl.BoolVar(&t.RequireVerification, "require-verification", false, "leave only an iteration whose check passed")
+	fl.BoolVar(&t.Commit, "commit", false, "commit the files of each iteration to the git branch perdure/LOOP")
 	fl.BoolVar(&t.KeepLast, "keep-last", false, "leave the files of the last iteration")
 	fl.StringVar((*string)(&t.Sealed), "sealed", string(config.SealCompletion), "`WHEN` when to repeat the check in a "+
 		"clean copy of the workspace: off, completion or always")
@@ -101,7 +102,7 @@ func groups(task string) []env.FlagGroup {
 			"gate-timeout max-retries"},
 		{Title: "Supervision", Flags: "permission env meter unattended even-if-green approver retry-critical detection " +
 			"reinforcement plain"},
-		{Title: "Best iteration", Flags: "keep-last require-verification quality-threshold select"},
+		{Title: "Best iteration", Flags: "commit keep-last require-verification quality-threshold select"},
 		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup"},
 		{Title: "Metrics", All: true, Flags: "metric coverage types lint scorer coverage-threshold " +
 			"sensitive-coverage-threshold sensitive-paths"},
@@ -149,12 +150,12 @@ func flagOf(field string) string {
 
 // settable returns the fields that settings exist for.
 func settable(set *config.Config) []string {
-	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries", "quality_threshold",
-		"gate_timeout", "approver", "plain", "keep_last", "sealed", "sealed_setup", "require_verification", "retry_critical",
-		"env", "permission", "meter", "detection_budget", "overhead_percent",
-		"detection", "detection_rules", "waivers", "risk_answers",
-		"snapshot_risky", "reinforcement", "standard_from", "aggressive_from", "plateau_percent", "coverage", "types",
-		"lint", "metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
+	names := []string{"max_iterations", "timeout", "idle_timeout", "check_timeout", "max_retries",
+		"quality_threshold", "gate_timeout", "approver", "plain", "keep_last", "commit", "sealed",
+		"sealed_setup", "require_verification", "retry_critical", "env", "permission", "meter", "detection_budget",
+		"overhead_percent", "detection", "detection_rules", "waivers", "risk_answers", "snapshot_risky",
+		"reinforcement", "standard_from", "aggressive_from", "plateau_percent", "coverage", "types", "lint",
+		"metrics", "coverage_threshold", "sensitive_coverage_threshold", "sensitive_paths"}
 	if set.Agent != "" {
 		names = append(names, "agent", "fallback")
 	}

@@ -68,6 +68,8 @@ type Outcome struct {
 	Level hook.Level `json:"reinforcement_level,omitempty"`
 	// Handoff is the agent's checkpoint; nil if it recorded none.
 	Handoff *handoff.Checkpoint `json:"handoff,omitempty"`
+	// Commit is the commit of the iteration; empty if the loop makes none.
+	Commit string `json:"commit,omitempty"`
 	// Sight is how tool calls were observed, Denied the number of refused ones.
 	Sight  agent.Sight `json:"sight,omitempty"`
 	Denied int         `json:"denied,omitempty"`

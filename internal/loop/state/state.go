@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/loop/branch"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/verify/machine"
@@ -51,6 +52,8 @@ type State struct {
 	Metering metric.Plan `json:"metering,omitzero"`
 	// Past is set for an imported loop.
 	Past *record.Past `json:"past,omitempty"`
+	// Branch is the end of the branch with the commits of the loop; nil if it has none.
+	Branch *branch.Position `json:"branch,omitempty"`
 	// Run is the current or last iteration.
 	Run Turn `json:"run"`
 	// Reverted is why the last iteration was reverted; empty if it was not.

@@ -55,6 +55,9 @@ func NewDraft(in Input) *Draft {
 	if in.Loop.Status.Ended() {
 		d.Step = ""
 	}
+	if at := s.standing.Branch; at != nil {
+		d.Branch, d.Commit = at.Branch, at.Head
+	}
 	d.configure(&s.cfg)
 	if p := s.standing.Past; p != nil && in.Document != nil {
 		if doc, ok := readObject(in.Document); ok {
@@ -153,7 +156,7 @@ func (d *State) record(s *Summary, it *record.Iteration, o *state.Outcome, known
 		return
 	}
 	h := Iteration{Iteration: it.Number, Timestamp: at, Status: it.Status, Quality: it.Quality, Void: o.Void(),
-		Scorer:    o.Scorer,
+		Scorer: o.Scorer, Commit: o.Commit,
 		Artifacts: o.Artifacts, Changed: o.Changed,
 		Agent: o.Agent, Input: o.InputTokens, Output: o.OutputTokens, CostUSD: o.CostUSD, Measured: o.Measured}
 	if h.Artifacts == nil {

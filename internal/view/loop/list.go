@@ -37,7 +37,7 @@ type Row struct {
 // Continue returns the command that continues the loop if no process runs it and it should;
 // empty otherwise.
 func (r *Row) Continue() string {
-	if r.Interrupted || r.Status == statusCrashed || r.Status == string(record.Paused) {
+	if r.Interrupted || r.Status == statusCrashed {
 		return "perdure loop resume " + r.ID
 	}
 	return ""
@@ -49,7 +49,7 @@ func (s *Summary) Row() Row {
 	r := Row{ID: s.ID(), TreeID: string(s.in.Tree.ID), Status: s.Status(), Asking: s.gates.waiting() != nil &&
 		!s.in.Loop.Status.Ended(), Iteration: s.in.Loop.Iteration,
 		MaxIterations: s.cfg.MaxIterations, UpdatedAt: s.in.Loop.UpdatedAt, StartedAt: s.in.Tree.CreatedAt,
-		Task: s.cfg.Task, Workspace: s.cfg.Workspace, Interrupted: s.interrupted(), Shown: s.shown()}
+		Task: s.cfg.Task, Workspace: s.cfg.Workspace, Interrupted: s.interrupted() || s.stopped(), Shown: s.shown()}
 	if p := s.judged(); p != nil && p.quality != unmeasured {
 		r.LastQuality = &p.quality
 	}

@@ -90,6 +90,7 @@ func (s *Summary) facts() []fact {
 		add("Ended", human.Stamp(*t))
 	}
 	add("Workspace", oneLine(s.cfg.Workspace, maxText))
+	add("Branch", s.branch())
 	add("Generated", human.Stamp(s.in.Now))
 	return list
 }

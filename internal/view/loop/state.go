@@ -30,8 +30,11 @@ type State struct {
 	Configuration *Configuration `json:"configuration,omitempty"`
 	// Withheld are names of variables of the environment that agents and checks do not get.
 	Withheld []string `json:"withheld_variables,omitempty"`
-	Progress *Checks  `json:"progress,omitempty"`
-	Metrics  *Totals  `json:"metrics,omitempty"`
+	// Branch has the commits of the loop, the last of which is Commit.
+	Branch   string  `json:"branch,omitempty"`
+	Commit   string  `json:"commit,omitempty"`
+	Progress *Checks `json:"progress,omitempty"`
+	Metrics  *Totals `json:"metrics,omitempty"`
 
 	Baseline          *Metrics            `json:"baseline_metrics,omitempty"`
 	History           []Iteration         `json:"iteration_history"`
@@ -159,6 +162,7 @@ type Iteration struct {
 	Snapshot  *string  `json:"snapshot_path"`
 	// SnapshotID is there where the path is that of a file.
 	SnapshotID string       `json:"snapshot_id,omitempty"`
+	Commit     string       `json:"commit,omitempty"`
 	Tests      *TestResults `json:"test_results"`
 	Metrics    *Metrics     `json:"metrics_snapshot"`
 	Regressed  *bool        `json:"regression_detected"`

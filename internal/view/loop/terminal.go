@@ -112,6 +112,7 @@ func (s *Summary) Overview(w io.Writer, style Style) error {
 		c.field("Metrics", s.numbersText(s.baseline.metrics))
 	}
 	s.trajectory(c)
+	c.field("Branch", s.branch())
 	if len(s.sum.Regressions) > 0 {
 		text := counted(&s.sum)
 		if !s.Whole() {

@@ -118,6 +118,8 @@ func (s *Summary) doing() string {
 			return "compares with the baseline, and checks the result in a clean copy"
 		}
 		return "compares with the baseline"
+	case "commit":
+		return fmt.Sprintf("commits the files of iteration %d", n)
 	case "next", "decide":
 		return "decides how to go on"
 	case "diagnose", "adapt", "escalate":
