@@ -17,7 +17,13 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/agent/command"
+	"github.com/perdure/perdure/internal/testing/modelserver"
 )
+
+// reply is what the model answers to a request.
+type reply = modelserver.Reply
+
+type object = map[string]any
 
 // agentsVar names a folder with the real clients (claude, codex, gemini,
 // opencode, and a node that runs them), or one that npm installed them into.
@@ -39,16 +45,16 @@ type client struct {
 func clients() []client {
 	return []client{
 		{preset: "claude", prepare: prepareClaude, exact: true, write: func(path, content string) reply {
-			return reply{text: "I write it.", tool: "Write", input: object{"file_path": path, "content": content}}
+			return reply{Text: "I write it.", Tool: "Write", Input: object{"file_path": path, "content": content}}
 		}},
 		{preset: "codex", prepare: prepareCodex, exact: true, write: func(path, content string) reply {
-			return reply{tool: "exec_command", input: object{"cmd": "printf '" + content + "' > '" + path + "'"}}
+			return reply{Tool: "exec_command", Input: object{"cmd": "printf '" + content + "' > '" + path + "'"}}
 		}},
 		{preset: "gemini", prepare: prepareGemini, write: func(path, content string) reply {
-			return reply{tool: "write_file", input: object{"file_path": path, "content": content}}
+			return reply{Tool: "write_file", Input: object{"file_path": path, "content": content}}
 		}},
 		{preset: "opencode", prepare: prepareOpencode, exact: true, write: func(path, content string) reply {
-			return reply{text: "I write it.", tool: "write", input: object{"filePath": path, "content": content}}
+			return reply{Text: "I write it.", Tool: "write", Input: object{"filePath": path, "content": content}}
 		}},
 	}
 }
@@ -102,7 +108,7 @@ func prepareOpencode(_ *testing.T, home, url string) (env, args []string) {
 type installed struct {
 	client
 	cfg      command.Config
-	provider *provider
+	provider *modelserver.Server
 	dir      string
 }
 
@@ -132,7 +138,7 @@ func install(t *testing.T, c client) *installed {
 	if program == "" {
 		t.Skipf("%s is not in %s", c.preset, folder)
 	}
-	p := &provider{}
+	p := &modelserver.Server{}
 	server := httptest.NewServer(p)
 	home := t.TempDir()
 	env, args := c.prepare(t, home, server.URL)
@@ -151,7 +157,7 @@ func install(t *testing.T, c client) *installed {
 func (i *installed) turn(ctx context.Context, t *testing.T, turn agent.Turn, script ...reply) (*agent.Result,
 	[]agent.Event, error) {
 	t.Helper()
-	i.provider.play(script)
+	i.provider.Play(script)
 	var events []agent.Event
 	told := turn.Observe
 	turn.Prompt, turn.Dir, turn.IdleTimeout = "write the file", i.dir, time.Minute
@@ -171,7 +177,7 @@ func (i *installed) turn(ctx context.Context, t *testing.T, turn agent.Turn, scr
 }
 
 func sized(r reply, in, cached, out int) reply {
-	r.in, r.cached, r.out = in, cached, out
+	r.In, r.Cached, r.Out = in, cached, out
 	return r
 }
 
@@ -185,7 +191,7 @@ func TestRealClients(t *testing.T) {
 			i := install(t, c)
 			path := filepath.Join(i.dir, "out.txt")
 			res, events, err := i.turn(t.Context(), t, agent.Turn{}, sized(c.write(path, "hello"), 1000, 400, 50),
-				sized(reply{text: "Done."}, 1200, 1000, 10))
+				sized(reply{Text: "Done."}, 1200, 1000, 10))
 			if err != nil {
 				t.Fatalf("%v\n%+v", err, events)
 			}
@@ -198,14 +204,14 @@ func TestRealClients(t *testing.T) {
 			}
 			i.wantCall(t, events, path)
 
-			res, _, err = i.turn(t.Context(), t, agent.Turn{Session: res.Session}, sized(reply{text: "Second."}, 3000, 1000, 30))
+			res, _, err = i.turn(t.Context(), t, agent.Turn{Session: res.Session}, sized(reply{Text: "Second."}, 3000, 1000, 30))
 			if err != nil || res.Text != "Second." {
 				t.Fatalf("%+v, %v", res, err)
 			}
 			i.wantUsage(t, res, 3000, 30)
 
 			for _, session := range []string{"01a1fa7c-8f65-7861-8e02-78d14626783c", "rubbish"} {
-				_, _, err = i.turn(t.Context(), t, agent.Turn{Session: session}, reply{text: "No."})
+				_, _, err = i.turn(t.Context(), t, agent.Turn{Session: session}, reply{Text: "No."})
 				wantKind(t, err, agent.KindSession)
 			}
 		})
@@ -245,7 +251,7 @@ func TestRealClientsInterrupted(t *testing.T) {
 		t.Run(c.preset, func(t *testing.T) {
 			t.Parallel()
 			i := install(t, c)
-			res, events, err := i.turn(t.Context(), t, agent.Turn{}, sized(reply{text: "First."}, 500, 0, 5))
+			res, events, err := i.turn(t.Context(), t, agent.Turn{}, sized(reply{Text: "First."}, 500, 0, 5))
 			if err != nil {
 				t.Fatalf("%v\n%+v", err, events)
 			}
@@ -253,13 +259,13 @@ func TestRealClientsInterrupted(t *testing.T) {
 			defer cancel()
 			turn := agent.Turn{Session: res.Session}
 			cut, _, err := i.turn(ctx, t, turn, sized(c.write(filepath.Join(i.dir, "out.txt"), "hello"), 1000, 400, 50),
-				reply{hang: cancel})
+				reply{Hang: cancel})
 			wantKind(t, err, agent.KindCanceled)
 			if cut.Session == "" {
 				t.Fatalf("no session: %+v", cut)
 			}
 			last, _, err := i.turn(t.Context(), t, agent.Turn{Session: cut.Session},
-				sized(reply{text: "Third."}, 3000, 1000, 30))
+				sized(reply{Text: "Third."}, 3000, 1000, 30))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -281,8 +287,8 @@ func TestRealClientsRefused(t *testing.T) {
 	t.Parallel()
 	fault := func(status int, kind, code, text string) reply {
 		return reply{
-			status: status, header: map[string]string{"Retry-After": "1"},
-			body: `{"type":"error","error":{"type":"` + kind + `","message":"` + text + `","code":"` + code + `"}}`,
+			Status: status, Header: map[string]string{"Retry-After": "1"},
+			Body: `{"type":"error","error":{"type":"` + kind + `","message":"` + text + `","code":"` + code + `"}}`,
 		}
 	}
 	tests := []struct {

@@ -54,7 +54,7 @@ func TestRealHooks(t *testing.T) {
 				}
 				path := filepath.Join(i.dir, "out.txt")
 				_, _, err := i.turn(t.Context(), t, agent.Turn{Hook: []string{program, "--socket", "x y"}},
-					sized(c.write(path, "hello"), 1000, 400, 50), sized(reply{text: "Done."}, 1200, 1000, 10))
+					sized(c.write(path, "hello"), 1000, 400, 50), sized(reply{Text: "Done."}, 1200, 1000, 10))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -66,8 +66,8 @@ func TestRealHooks(t *testing.T) {
 					strings.Contains(string(said), `"PostToolUse"`) != h.made {
 					t.Errorf("the hook heard %s, %v", said, err)
 				}
-				if !strings.Contains(i.provider.heard(), h.told) {
-					t.Errorf("the model was not told %q: %s", h.told, i.provider.heard())
+				if !strings.Contains(i.provider.Heard(), h.told) {
+					t.Errorf("the model was not told %q: %s", h.told, i.provider.Heard())
 				}
 				t.Logf("%s", said)
 			})
@@ -85,7 +85,7 @@ func TestRealHooksMissing(t *testing.T) {
 			i.cfg.Permission = command.PermissionAll
 			path := filepath.Join(i.dir, "out.txt")
 			if _, _, err := i.turn(t.Context(), t, agent.Turn{Hook: []string{"/no/such/program"}},
-				sized(c.write(path, "hello"), 1000, 400, 50), sized(reply{text: "Done."}, 1200, 1000, 10)); err != nil {
+				sized(c.write(path, "hello"), 1000, 400, 50), sized(reply{Text: "Done."}, 1200, 1000, 10)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Stat(path); err == nil {

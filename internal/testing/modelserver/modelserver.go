@@ -1,4 +1,6 @@
-package command_test
+// Package modelserver is a model server on which real clients are tested: it answers from a
+// script in the four protocols that they need.
+package modelserver
 
 import (
 	"bytes"
@@ -7,49 +9,61 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
 
-// provider is a model server that real clients talk to: it speaks the four
-// protocols they need and answers from a script. Requests that offer no tools
-// (titles, classifications) are answered outside the script.
-type provider struct {
+// Server answers the protocols of OpenAI (chat completions, responses), Anthropic and Gemini
+// from a script. Requests that offer no tools (titles, classifications) are answered outside
+// of the script. The zero value answers each request with a short text.
+type Server struct {
 	mu     sync.Mutex // guards all below
-	script []reply
-	last   string // the last request that offered tools
+	script []Reply
+	all    []string // the requests that offered tools
 }
 
-// heard is the last request of the conversation.
-func (p *provider) heard() string {
+// Heard returns the last request of the conversation.
+func (p *Server) Heard() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.last
+	if len(p.all) == 0 {
+		return ""
+	}
+	return p.all[len(p.all)-1]
 }
 
-// reply is the answer to one request. The last one of a script is repeated.
-type reply struct {
-	text string
-	// tool and input make it a tool call.
-	tool  string
-	input map[string]any
-	// status and body make it an error.
-	status int
-	header map[string]string
-	body   string
-	// in counts the cached ones.
-	in, cached, out, reasoning int
-	// length: the answer was cut by its limit.
-	length bool
-	// hang, when set, is called, and the request is never answered.
-	hang func()
+// Requests returns all requests of the conversation.
+func (p *Server) Requests() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.all)
 }
 
-func (p *provider) next() reply {
+// Reply is the answer to one request. The last one of a script is repeated.
+type Reply struct {
+	// Text is what the model says.
+	Text string
+	// Tool and Input make it a tool call.
+	Tool  string
+	Input map[string]any
+	// Status, Header and Body make it an error.
+	Status int
+	Header map[string]string
+	Body   string
+	// In, Cached, Out and Reasoning are numbers of tokens; In includes Cached.
+	In, Cached, Out, Reasoning int
+	// Length is set if the answer was cut by its limit.
+	Length bool
+	// Hang, if set, is called, and the request is never answered.
+	Hang func()
+}
+
+func (p *Server) next() Reply {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.script) == 0 {
-		return reply{text: "no script", in: 1, out: 1}
+		return Reply{Text: "no script", In: 1, Out: 1}
 	}
 	r := p.script[0]
 	if len(p.script) > 1 {
@@ -58,19 +72,20 @@ func (p *provider) next() reply {
 	return r
 }
 
-// play sets what is answered from now on.
-func (p *provider) play(script []reply) {
+// Play sets the answers from now on.
+func (p *Server) Play(script []Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.script = script
 }
 
-func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP answers a request.
+func (p *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	var answer func(io.Writer, reply)
+	var answer func(io.Writer, Reply)
 	path := r.URL.Path
 	switch {
 	case r.Method != http.MethodPost:
@@ -97,24 +112,24 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	next := reply{text: "a title", in: 10, out: 2}
+	next := Reply{Text: "a title", In: 10, Out: 2}
 	if bytes.Contains(body, []byte(`"tools":[{`)) {
 		next = p.next()
 		p.mu.Lock()
-		p.last = string(body)
+		p.all = append(p.all, string(body))
 		p.mu.Unlock()
 	}
 	switch {
-	case next.hang != nil:
-		next.hang()
+	case next.Hang != nil:
+		next.Hang()
 		<-r.Context().Done()
-	case next.status != 0:
-		for k, v := range next.header {
+	case next.Status != 0:
+		for k, v := range next.Header {
 			w.Header().Set(k, v)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(next.status)
-		_, _ = io.WriteString(w, next.body)
+		w.WriteHeader(next.Status)
+		_, _ = io.WriteString(w, next.Body)
 	default:
 		w.Header().Set("Content-Type", "text/event-stream")
 		answer(w, next)
@@ -122,8 +137,8 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // aside answers a request of Gemini CLI that is not part of the conversation.
-func (p *provider) aside(w io.Writer, _ []byte) {
-	writeJSON(w, geminiChunk(reply{text: `{"reasoning":"short","model_choice":"flash"}`, in: 10, out: 2}))
+func (p *Server) aside(w io.Writer, _ []byte) {
+	writeJSON(w, geminiChunk(Reply{Text: `{"reasoning":"short","model_choice":"flash"}`, In: 10, Out: 2}))
 }
 
 func writeJSON(w io.Writer, v any) {
@@ -151,15 +166,15 @@ func event(w io.Writer, name string, v object) {
 	}
 }
 
-func inputText(r reply) string {
-	data, err := json.Marshal(r.input)
+func inputText(r Reply) string {
+	data, err := json.Marshal(r.Input)
 	if err != nil {
 		panic(err)
 	}
 	return string(data)
 }
 
-func answerChat(w io.Writer, r reply) {
+func answerChat(w io.Writer, r Reply) {
 	chunk := func(delta object, finish any, usage any) {
 		v := object{
 			"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
@@ -172,44 +187,44 @@ func answerChat(w io.Writer, r reply) {
 		event(w, "", v)
 	}
 	finish := "stop"
-	if r.text != "" {
-		chunk(object{"role": "assistant", "content": r.text}, nil, nil)
+	if r.Text != "" {
+		chunk(object{"role": "assistant", "content": r.Text}, nil, nil)
 	}
-	if r.tool != "" {
+	if r.Tool != "" {
 		finish = "tool_calls"
 		chunk(object{"role": "assistant", "tool_calls": []any{object{
-			"index": 0, "id": "call_1", "type": "function", "function": object{"name": r.tool, "arguments": inputText(r)},
+			"index": 0, "id": "call_1", "type": "function", "function": object{"name": r.Tool, "arguments": inputText(r)},
 		}}}, nil, nil)
 	}
-	if r.length {
+	if r.Length {
 		finish = "length"
 	}
 	chunk(object{}, finish, nil)
 	chunk(nil, nil, object{
-		"prompt_tokens": r.in, "completion_tokens": r.out, "total_tokens": r.in + r.out,
-		"prompt_tokens_details":     object{"cached_tokens": r.cached},
-		"completion_tokens_details": object{"reasoning_tokens": r.reasoning},
+		"prompt_tokens": r.In, "completion_tokens": r.Out, "total_tokens": r.In + r.Out,
+		"prompt_tokens_details":     object{"cached_tokens": r.Cached},
+		"completion_tokens_details": object{"reasoning_tokens": r.Reasoning},
 	})
 	_, _ = io.WriteString(w, "data: [DONE]\n\n")
 }
 
-func answerResponses(w io.Writer, r reply) {
+func answerResponses(w io.Writer, r Reply) {
 	event(w, "response.created", object{"response": object{"id": "resp_1", "status": "in_progress"}})
 	item := object{
 		"type": "message", "role": "assistant", "id": "msg_1",
-		"content": []any{object{"type": "output_text", "text": r.text}},
+		"content": []any{object{"type": "output_text", "text": r.Text}},
 	}
-	if r.tool != "" {
-		item = object{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": r.tool, "arguments": inputText(r)}
+	if r.Tool != "" {
+		item = object{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": r.Tool, "arguments": inputText(r)}
 	}
 	event(w, "response.output_item.added", object{"output_index": 0, "item": item})
 	event(w, "response.output_item.done", object{"output_index": 0, "item": item})
 	usage := object{
-		"input_tokens": r.in, "output_tokens": r.out, "total_tokens": r.in + r.out,
-		"input_tokens_details":  object{"cached_tokens": r.cached},
-		"output_tokens_details": object{"reasoning_tokens": r.reasoning},
+		"input_tokens": r.In, "output_tokens": r.Out, "total_tokens": r.In + r.Out,
+		"input_tokens_details":  object{"cached_tokens": r.Cached},
+		"output_tokens_details": object{"reasoning_tokens": r.Reasoning},
 	}
-	if r.length {
+	if r.Length {
 		event(w, "response.incomplete", object{"response": object{
 			"id": "resp_1", "status": "incomplete", "incomplete_details": object{"reason": "max_output_tokens"}, "usage": usage,
 		}})
@@ -218,54 +233,54 @@ func answerResponses(w io.Writer, r reply) {
 	event(w, "response.completed", object{"response": object{"id": "resp_1", "status": "completed", "usage": usage}})
 }
 
-func answerMessages(w io.Writer, r reply) {
+func answerMessages(w io.Writer, r Reply) {
 	event(w, "message_start", object{"message": object{
 		"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "content": []any{},
-		"usage": object{"input_tokens": r.in - r.cached, "cache_read_input_tokens": r.cached,
+		"usage": object{"input_tokens": r.In - r.Cached, "cache_read_input_tokens": r.Cached,
 			"cache_creation_input_tokens": 0, "output_tokens": 1},
 	}})
 	at, stop := 0, "end_turn"
-	if r.text != "" {
+	if r.Text != "" {
 		event(w, "content_block_start", object{"index": at, "content_block": object{"type": "text", "text": ""}})
-		event(w, "content_block_delta", object{"index": at, "delta": object{"type": "text_delta", "text": r.text}})
+		event(w, "content_block_delta", object{"index": at, "delta": object{"type": "text_delta", "text": r.Text}})
 		event(w, "content_block_stop", object{"index": at})
 		at++
 	}
-	if r.tool != "" {
+	if r.Tool != "" {
 		stop = "tool_use"
 		event(w, "content_block_start",
-			object{"index": at, "content_block": object{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", r.in),
-				"name": r.tool, "input": object{}}})
+			object{"index": at, "content_block": object{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", r.In),
+				"name": r.Tool, "input": object{}}})
 		event(w, "content_block_delta",
 			object{"index": at, "delta": object{"type": "input_json_delta", "partial_json": inputText(r)}})
 		event(w, "content_block_stop", object{"index": at})
 	}
-	if r.length {
+	if r.Length {
 		stop = "max_tokens"
 	}
 	event(w, "message_delta", object{"delta": object{"stop_reason": stop, "stop_sequence": nil},
-		"usage": object{"output_tokens": r.out}})
+		"usage": object{"output_tokens": r.Out}})
 	event(w, "message_stop", object{})
 }
 
-func geminiChunk(r reply) object {
-	part := object{"text": r.text}
-	if r.tool != "" {
-		part = object{"functionCall": object{"name": r.tool, "args": r.input}}
+func geminiChunk(r Reply) object {
+	part := object{"text": r.Text}
+	if r.Tool != "" {
+		part = object{"functionCall": object{"name": r.Tool, "args": r.Input}}
 	}
 	finish := "STOP"
-	if r.length {
+	if r.Length {
 		finish = "MAX_TOKENS"
 	}
 	return object{
 		"candidates": []any{object{"content": object{"role": "model", "parts": []any{part}}, "finishReason": finish,
 			"index": 0}},
 		"usageMetadata": object{
-			"promptTokenCount": r.in, "cachedContentTokenCount": r.cached, "candidatesTokenCount": r.out,
-			"thoughtsTokenCount": r.reasoning, "totalTokenCount": r.in + r.out + r.reasoning,
+			"promptTokenCount": r.In, "cachedContentTokenCount": r.Cached, "candidatesTokenCount": r.Out,
+			"thoughtsTokenCount": r.Reasoning, "totalTokenCount": r.In + r.Out + r.Reasoning,
 		},
 		"modelVersion": "scripted", "responseId": "resp_1",
 	}
 }
 
-func answerGemini(w io.Writer, r reply) { event(w, "", geminiChunk(r)) }
+func answerGemini(w io.Writer, r Reply) { event(w, "", geminiChunk(r)) }
