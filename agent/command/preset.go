@@ -38,9 +38,8 @@ type vendor struct {
 	about Preset
 	// args makes the command line from the configuration and the session's ID.
 	args func(c Config, id string) []string
-	// hooks makes the options with which it runs a command line as its hook, and what
-	// is left of the user's options; nil when it has no hooks that would do.
-	hooks func(words, args []string) (options, rest []string, err error)
+	// hooks has it run a command line as its hook; nil when it has no hooks that would do.
+	hooks func(h *hooking) (hooked, error)
 	// env are variables that all others override.
 	env func(c Config) []string
 	// unset are variables of this process that the agent does not get.
@@ -96,7 +95,7 @@ func vendors() []vendor {
 			parse: func(s stream) parser { return &geminiParser{stream: s} },
 		},
 		{
-			about: aboutOpencode(), args: opencodeArgs, env: opencodeEnv,
+			about: aboutOpencode(), args: opencodeArgs, hooks: opencodeHooks, env: opencodeEnv,
 			parse: func(s stream) parser { return &opencodeParser{stream: s} },
 		},
 	}
@@ -147,7 +146,7 @@ func aboutGemini() Preset {
 		Name: "gemini", Title: "Gemini CLI", Program: "gemini",
 		Install: "npm install -g @google/gemini-cli", Tested: "0.61.0",
 		Sight:   agent.SightObserved,
-		Calls:   "calls are reported when they begin and end; to refuse calls, install its BeforeTool hook",
+		Calls:   "calls are reported when they begin and end; it has no hooks for one turn: to refuse calls, run `perdure install gemini`",
 		Usage:   "per turn, at its end",
 		Context: "not reported; its AfterModel hook would report it",
 		Permissions: map[Permission]string{
@@ -165,7 +164,7 @@ func aboutOpencode() Preset {
 		Name: "opencode", Title: "OpenCode", Program: "opencode",
 		Install: "npm install -g opencode-ai", Tested: "1.18.33",
 		Sight:   agent.SightObserved,
-		Calls:   "calls are reported when they have ended; to refuse calls, install a plugin or use its permissions",
+		Calls:   "calls are reported when they have ended; a turn's hook asks before each of them and can refuse it",
 		Usage:   "per step; the cost as well, where the price of the model is known",
 		Context: "after every step, without the size of the window",
 		Permissions: map[Permission]string{

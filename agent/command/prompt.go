@@ -32,8 +32,10 @@ type input struct {
 	args   []string
 	prompt string
 	pipe   bool // the prompt goes to standard input
-	file   *os.File
+	files  []*os.File
 	notes  []string
+	// env are variables for the agent's hook, which override all others.
+	env []string
 }
 
 func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
@@ -44,14 +46,17 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 	}
 	if a.vendor.args != nil {
 		cfg := a.cfg
-		var options []string
+		var set hooked
 		if len(turn.Hook) > 0 && a.Hooked() {
 			var err error
-			if options, cfg.Args, err = a.vendor.hooks(turn.Hook, cfg.Args); err != nil {
+			set, err = a.vendor.hooks(&hooking{words: turn.Hook, args: cfg.Args, env: a.environment(turn), write: in.write(cfg)})
+			if err != nil {
+				in.remove()
 				return nil, &agent.Error{Kind: agent.KindInvalid, Msg: "give a hook to " + a.name(), Err: err}
 			}
+			cfg.Args, in.env = set.rest, set.env
 		}
-		in.args, in.pipe = append(options, a.vendor.args(cfg, from.id)...), true
+		in.args, in.pipe = append(set.options, a.vendor.args(cfg, from.id)...), true
 		return in, nil
 	}
 	in.args = slices.Clone(a.cfg.Args)
@@ -67,11 +72,10 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 func (in *input) fill(cfg Config) error {
 	path := ""
 	if cfg.contains(PlaceholderFile) {
-		f, err := writePrompt(cfg.TempDir, in.prompt)
-		if err != nil {
+		var err error
+		if path, err = in.write(cfg)(promptFiles, in.prompt); err != nil {
 			return err
 		}
-		in.file, path = f, f.Name()
 	}
 	put := strings.NewReplacer(PlaceholderPrompt, in.prompt, PlaceholderFile, path)
 	for i, arg := range in.args {
@@ -91,28 +95,39 @@ func (in *input) stdin() io.Reader {
 	return strings.NewReader(in.prompt)
 }
 
-// remove removes the file with the prompt, if there is one.
+// remove removes the files of the turn.
 func (in *input) remove() {
-	if in.file != nil {
-		_ = os.Remove(in.file.Name())
-		_ = in.file.Close()
+	for _, f := range in.files {
+		_ = os.Remove(f.Name())
+		_ = f.Close()
 	}
 }
 
-// writePrompt makes a file with the prompt that only this user can read. It
-// stays locked while it is open: unlocked files were left by a
-// process that was killed, and are removed on the way.
-func writePrompt(dir, prompt string) (*os.File, error) {
+// write makes files of the turn.
+func (in *input) write(cfg Config) func(pattern, text string) (string, error) {
+	return func(pattern, text string) (string, error) {
+		f, err := writeFile(cfg.TempDir, pattern, text)
+		if err != nil {
+			return "", err
+		}
+		in.files = append(in.files, f)
+		return f.Name(), nil
+	}
+}
+
+// writeFile makes a file that only this user can read. It stays locked while it is open:
+// unlocked files were left by a process that was killed, and are removed on the way.
+func writeFile(dir, pattern, text string) (*os.File, error) {
 	dir = cmp.Or(dir, os.TempDir())
-	removeLeft(dir)
+	removeLeft(dir, pattern)
 	for {
-		f, err := os.CreateTemp(dir, promptFiles)
+		f, err := os.CreateTemp(dir, pattern)
 		if err != nil {
 			return nil, err
 		}
 		err = filelock.TryLock(f)
 		if err == nil {
-			_, err = f.WriteString(prompt)
+			_, err = f.WriteString(text)
 		}
 		// Before it was locked another process may have removed it as a leftover.
 		mine := stillThere(f)
@@ -138,8 +153,8 @@ func stillThere(f *os.File) bool {
 
 // removeLeft removes unlocked files. It does not matter when it
 // cannot: the next one will.
-func removeLeft(dir string) {
-	names, _ := filepath.Glob(filepath.Join(dir, promptFiles)) // the pattern is a good one
+func removeLeft(dir, pattern string) {
+	names, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is a good one
 	for _, name := range names {
 		if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
 			continue

@@ -101,6 +101,8 @@ func prepareOpencode(_ *testing.T, home, url string) (env, args []string) {
 			`"provider":{"local":{"npm":"@ai-sdk/openai-compatible",` +
 			`"options":{"baseURL":"` + url + `/v1","apiKey":"x"},"models":{"m":{"limit":{"context":100000,"output":4000}}}}}}`,
 		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
+		// It installs its package for plugins first, and waits for the network.
+		"npm_config_registry=http://127.0.0.1:9", "npm_config_fetch_retries=0",
 	}, nil
 }
 
@@ -160,7 +162,7 @@ func (i *installed) turn(ctx context.Context, t *testing.T, turn agent.Turn, scr
 	i.provider.Play(script)
 	var events []agent.Event
 	told := turn.Observe
-	turn.Prompt, turn.Dir, turn.IdleTimeout = "write the file", i.dir, time.Minute
+	turn.Prompt, turn.Dir, turn.IdleTimeout = "write the file", i.dir, 3*time.Minute
 	turn.Observe = func(ev agent.Event) {
 		events = append(events, ev)
 		if told != nil {

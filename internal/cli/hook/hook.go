@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/toolguard/agentconfig"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
@@ -166,7 +166,7 @@ func (c *commands) judgement(cmd *cobra.Command, e *vendorhook.Event) (*policy.J
 	if err != nil {
 		return nil, err
 	}
-	j := (&policy.Policy{Root: projectRoot(dir), Own: []string{l.Dir}, Answers: l.Loop.Risks}).Judge(e.Call, dir)
+	j := (&policy.Policy{Root: agentconfig.Root(dir), Own: []string{l.Dir}, Answers: l.Loop.Risks}).Judge(e.Call, dir)
 	return &j, nil
 }
 
@@ -194,19 +194,4 @@ func (c *commands) remind(cmd *cobra.Command, e *vendorhook.Event) (vendorhook.A
 		return vendorhook.Answer{Verdict: vendorhook.Pass}, err
 	}
 	return vendorhook.Answer{Verdict: vendorhook.Pass, Text: j.Text()}, nil
-}
-
-// projectRoot returns the nearest folder with a store or a repository from dir upwards,
-// or dir.
-func projectRoot(dir string) string {
-	for at := dir; ; at = filepath.Dir(at) {
-		for _, name := range []string{".perdure", ".git"} {
-			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
-				return at
-			}
-		}
-		if at == filepath.Dir(at) {
-			return dir
-		}
-	}
 }
