@@ -13,7 +13,7 @@ import (
 )
 
 // versionPatience is how long the program of an agent may take to print its version.
-const versionPatience = 10 * time.Second
+const versionPatience = 20 * time.Second
 
 // checkAgents reports for each coding agent its program, its version and its hook. Only a hook
 // that is installed and skipped by its agent is a failure.

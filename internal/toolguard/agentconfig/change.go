@@ -120,7 +120,7 @@ func (r *record) exact(text []byte) (base []byte, ok bool) {
 	if r.Created {
 		return nil, true
 	}
-	return base, true
+	return append([]byte{}, base...), true // not nil if it is empty
 }
 
 // readFile returns the content of a file, nil if there is none.

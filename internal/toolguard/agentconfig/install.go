@@ -95,6 +95,9 @@ func (a *Agent) same(c *Change) bool {
 	if bytes.Equal(c.Before, c.After) {
 		return true
 	}
+	if a.format == formatTOML && !trustedHooks(c.Path, c.Before, c.Before) {
+		return false // the trust is recorded anew
+	}
 	for _, e := range c.edits {
 		if !bytes.Contains(c.Before, []byte(strings.TrimSpace(e.New))) {
 			return false
@@ -109,7 +112,7 @@ func (a *Agent) Uninstall(p Place, s Scope) ([]*Change, error) {
 	files := []struct {
 		path   string
 		remove func([]byte) ([]byte, bool, error)
-	}{{a.File(p, s), a.removeHooks}, {a.skill(p, s), wholeFile(skillMark)}}
+	}{{a.skill(p, s), wholeFile(skillMark)}, {a.File(p, s), a.removeHooks}} // the folders of the first are in those of the other
 	for _, f := range files {
 		c, err := a.unplan(p, f.path, f.remove)
 		if errors.Is(err, ErrForeign) {
