@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -201,7 +200,8 @@ func newSession(t *testing.T, a *realAgent) *session {
 		t.Fatal(err)
 	}
 	writeText(t, own, "#!/bin/sh\nn='"+s.log+"'/$$\ncat > $n.in\nenv | grep -E '^(CLAUDE_CODE_ENTRYPOINT|"+
-		"CLAUDE_CODE_SESSION_ATTENDED)=' > $n.env\n'"+own+".real' \"$@\" < $n.in > $n.out 2> $n.err\ns=$?\necho $s > $n.exit\n"+
+		"CLAUDE_CODE_SESSION_ATTENDED)=' > $n.env\n"+
+		"'"+own+".real' \"$@\" < $n.in > $n.out 2> $n.err\ns=$?\necho $s > $n.exit\n"+
 		"cat $n.out\ncat $n.err >&2\nexit $s\n")
 	if err := os.Chmod(own, 0o700); err != nil {
 		t.Fatal(err)
@@ -383,6 +383,25 @@ func (s *session) exchanges(t *testing.T, asked bool) []exchange {
 	return all
 }
 
+// version returns the version of the client, or that of its adapter.
+func (s *session) version(t *testing.T, mode string) string {
+	t.Helper()
+	if mode != "acp" || s.acp[0] == s.program {
+		return strings.TrimSpace(s.run(t, s.program, "--version"))
+	}
+	at, err := filepath.EvalSymlinks(s.find(s.acp[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir := filepath.Dir(at); dir != "/"; dir = filepath.Dir(dir) {
+		var p struct{ Name, Version string }
+		if text, err := os.ReadFile(filepath.Join(dir, "package.json")); err == nil && json.Unmarshal(text, &p) == nil {
+			return p.Name + " " + p.Version
+		}
+	}
+	return s.acp[0]
+}
+
 // portable replaces the folders of a session.
 func (s *session) portable(text string) string {
 	return strings.NewReplacer(s.dir, "/DIR", s.home, "/HOME").Replace(text)
@@ -416,8 +435,7 @@ func TestRealAgentsMatrix(t *testing.T) {
 					}
 				}
 				if folder := os.Getenv(recordVar); folder != "" && !t.Failed() {
-					version := strings.TrimSpace(s.run(t, s.program, "--version"))
-					doc, err := json.MarshalIndent(exchangeFile{Client: cmp.Or(version, s.program), Mode: mode, Exchanges: got}, "", "  ")
+					doc, err := json.MarshalIndent(exchangeFile{Client: s.version(t, mode), Mode: mode, Exchanges: got}, "", "  ")
 					if err != nil {
 						t.Fatal(err)
 					}

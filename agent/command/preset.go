@@ -145,8 +145,9 @@ func aboutGemini() Preset {
 	return Preset{
 		Name: "gemini", Title: "Gemini CLI", Program: "gemini",
 		Install: "npm install -g @google/gemini-cli", Tested: "0.61.0",
-		Sight:   agent.SightObserved,
-		Calls:   "calls are reported when they begin and end; it has no hooks for one turn: to refuse calls, run `perdure install gemini`",
+		Sight: agent.SightObserved,
+		Calls: "calls are reported when they begin and end; it has no hooks for one turn: to refuse calls, run `perdure " +
+			"install gemini`",
 		Usage:   "per turn, at its end",
 		Context: "not reported; its AfterModel hook would report it",
 		Permissions: map[Permission]string{

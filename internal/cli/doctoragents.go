@@ -36,7 +36,7 @@ func (a *app) checkAgent(ctx context.Context, of *agentconfig.Agent) diagnosis {
 		agentconfig.None:      fmt.Sprintf("hook none; `perdure install %s` installs it", of.Name),
 		agentconfig.InProject: "hook active in this project, " + file,
 		agentconfig.InUser:    "hook active for the user, " + file,
-		agentconfig.NoTrust: fmt.Sprintf("hook not trusted, so the agent skips it, %s; `perdure install %s` records the trust",
+		agentconfig.NoTrust: fmt.Sprintf("hook not trusted, so the agent skips it, %s; `perdure install %s` records trust",
 			file, of.Name),
 	}[state]
 	found, err := exec.LookPath(of.Program)

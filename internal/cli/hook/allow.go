@@ -46,8 +46,8 @@ func (c *commands) gate(agentName string, e *vendorhook.Event, j *policy.Judgeme
 	if err := folder.Request(call, starter); err != nil {
 		return deny("It cannot be allowed: " + err.Error())
 	}
-	return deny(fmt.Sprintf("A person has to allow this call. Ask the user to run `perdure hook allow %s` in a terminal of "+
-		"their own, then repeat exactly this call.", call.ID))
+	return deny(fmt.Sprintf("A person has to allow this call. Ask the user to run `perdure hook allow %s` in a terminal "+
+		"of their own, then repeat exactly this call.", call.ID))
 }
 
 // allowCommand returns the command with which a person allows a call.

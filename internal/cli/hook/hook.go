@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -128,7 +127,7 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, by asked, w i
 	}()
 	e, err := by.Read(c.Stdin)
 	switch {
-	case err != nil && e != nil && slices.Contains([]string{vendorhook.PostToolUse, vendorhook.PostToolUseFailure}, e.Name):
+	case err != nil && e != nil && (e.Name == vendorhook.PostToolUse || e.Name == vendorhook.PostToolUseFailure):
 		return lateError{err}
 	case err != nil:
 		return env.UsageError("standard input has to be one JSON object with hook_event_name, cwd, tool_name and tool_input",

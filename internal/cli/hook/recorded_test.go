@@ -27,8 +27,8 @@ type recorded struct {
 
 // unhooked are the cells of the matrix in which a client runs no hook, with the reason.
 func unhooked() map[string]string {
-	return map[string]string{"gemini-acp": "Gemini CLI runs no BeforeTool hook over the Agent Client Protocol; it asks its " +
-		"client before writes and commands, in a loop the loop: see TestRealDenial of agent/acp"}
+	return map[string]string{"gemini-acp": "Gemini CLI runs no BeforeTool hook over the Agent Client Protocol; it asks " +
+		"its client before writes and commands, in a loop the loop: see TestRealDenial of agent/acp"}
 }
 
 // TestRecordedExchanges: for each client, mode and verdict, the hook answers what the client

@@ -55,8 +55,8 @@ type commands struct {
 func Command(e *env.Env) *cobra.Command {
 	c := &commands{Env: e}
 	cmd := c.command("install AGENT", "Install the hook in a coding agent", c.install)
-	cmd.Long = "Install the hook of perdure in a coding agent, so that risky tool calls are judged without a loop, too, and " +
-		"the skill document of `perdure handoff` where the agent looks for it. AGENT is claude-code, codex, gemini or " +
+	cmd.Long = "Install the hook of perdure in a coding agent, so that risky tool calls are judged without a loop, too, " +
+		"and the skill document of `perdure handoff` where the agent looks for it. AGENT is claude-code, codex, gemini or " +
 		"opencode.\n\n" +
 		"The command adds entries to the agent's own settings (--user, the default) or to those of this project " +
 		"(--project), keeps everything else byte for byte, and prints the change as a diff. A file that is not valid is " +
@@ -74,8 +74,8 @@ func Command(e *env.Env) *cobra.Command {
 func UninstallCommand(e *env.Env) *cobra.Command {
 	c := &commands{Env: e}
 	cmd := c.command("uninstall AGENT", "Remove the hook from a coding agent", c.uninstall)
-	cmd.Long = "Remove what `perdure install` has added to the settings of a coding agent. A file that was not changed since " +
-		"is restored byte for byte; in a changed file only the entries of perdure are removed."
+	cmd.Long = "Remove what `perdure install` has added to the settings of a coding agent. A file that was not changed " +
+		"since is restored byte for byte; in a changed file only the entries of perdure are removed."
 	cmd.Example = "perdure uninstall codex"
 	return cmd
 }
@@ -207,8 +207,8 @@ func (c *commands) trust(ctx context.Context, a *agentconfig.Agent, found, own s
 	}
 	if hooks = agentconfig.Own(hooks, line); len(hooks) == 0 {
 		if c.project {
-			r.Notes = append(r.Notes, a.Title+" reads the settings of a project only if it is trusted: start it here, trust the "+
-				"folder, then repeat this command")
+			r.Notes = append(r.Notes, a.Title+" reads the settings of a project only if it is trusted: start it here, trust "+
+				"the folder, then repeat this command")
 			return nil
 		}
 		return fmt.Errorf("%s does not list the installed hook", a.Title)

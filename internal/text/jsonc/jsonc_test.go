@@ -19,8 +19,8 @@ func TestAppend(t *testing.T) {
 	for before, want := range map[string]string{
 		`{}`:       "{\n  \"hooks\": {\n    \"A\": [\n      {\n        \"command\": \"ours\"\n      }\n    ]\n  }\n}",
 		`{"x": 1}`: `{"x": 1, "hooks": {"A":[{"command":"ours"}]}}`,
-		"{\n\t\"x\": 1 // one\n}\n": "{\n\t\"x\": 1,\n\t\"hooks\": {\n\t\t\"A\": [\n\t\t\t{\n\t\t\t\t\"command\": \"ours\"\n" +
-			"\t\t\t}\n\t\t]\n\t} // one\n}\n",
+		"{\n\t\"x\": 1 // one\n}\n": "{\n\t\"x\": 1,\n\t\"hooks\": {\n\t\t\"A\": [\n\t\t\t{\n" +
+			"\t\t\t\t\"command\": \"ours\"\n\t\t\t}\n\t\t]\n\t} // one\n}\n",
 		"{\n  \"hooks\": {\n    \"A\": [\n      1, /* , */\n    ]\n  }\n}": "{\n  \"hooks\": {\n    \"A\": [\n      1,\n" +
 			"      {\n        \"command\": \"ours\"\n      }, /* , */\n    ]\n  }\n}",
 		"{\r\n  \"hooks\": {\"A\": [1]}\r\n}": "{\r\n  \"hooks\": {\"A\": [1, {\"command\":\"ours\"}]}\r\n}",

@@ -57,7 +57,8 @@ func (c *Change) Diff() string {
 		if text == nil {
 			return nil
 		}
-		return &diff.File{Path: strings.TrimPrefix(filepath.ToSlash(c.Path), "/"), Mode: 0o600, Size: int64(len(text)), Text: text}
+		path := strings.TrimPrefix(filepath.ToSlash(c.Path), "/")
+		return &diff.File{Path: path, Mode: 0o600, Size: int64(len(text)), Text: text}
 	}
 	return diff.Unified(file(c.Before), file(c.After), diff.Config{Context: 1, LineBytes: 1000})
 }
@@ -102,7 +103,7 @@ func (p Place) recorded(path string) *record {
 	return &r
 }
 
-// exact returns the file as it was before perdure changed it, if nobody has changed it since.
+// exact returns the file as it was before perdure changed it, if it was not changed since.
 func (r *record) exact(text []byte) (base []byte, ok bool) {
 	if r == nil || hash(text) != r.After {
 		return nil, false

@@ -21,7 +21,7 @@ const (
 
 // tomlTrust returns the line before the trust in hooks of another file.
 func tomlTrust(file string) string {
-	return "# >>> perdure: trust in the hooks of " + tomlString(file) + "; `perdure uninstall codex --project` removes this block"
+	return "# >>> perdure: trust in the hooks of " + tomlString(file) + "; `perdure uninstall codex --project` removes it"
 }
 
 // addHooks returns the edits, one after the other, that add the hook to an agent's settings.

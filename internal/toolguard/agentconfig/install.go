@@ -109,10 +109,11 @@ func (a *Agent) same(c *Change) bool {
 // Uninstall returns the changes that remove the hook and the skill document of an agent.
 func (a *Agent) Uninstall(p Place, s Scope) ([]*Change, error) {
 	var all []*Change
+	// The folders that were made for the first are in those for the other.
 	files := []struct {
 		path   string
 		remove func([]byte) ([]byte, bool, error)
-	}{{a.skill(p, s), wholeFile(skillMark)}, {a.File(p, s), a.removeHooks}} // the folders of the first are in those of the other
+	}{{a.skill(p, s), wholeFile(skillMark)}, {a.File(p, s), a.removeHooks}}
 	for _, f := range files {
 		c, err := a.unplan(p, f.path, f.remove)
 		if errors.Is(err, ErrForeign) {
@@ -164,7 +165,8 @@ func (a *Agent) unplan(p Place, path string, remove func([]byte) ([]byte, bool, 
 	if found {
 		c.After = out
 	}
-	if empty := strings.Join(strings.Fields(string(out)), ""); found && r != nil && r.Created && (empty == "" || empty == "{}") {
+	rest := strings.Join(strings.Fields(string(out)), "")
+	if found && r != nil && r.Created && (rest == "" || rest == "{}") {
 		c.After = nil
 	}
 	return c, nil

@@ -86,7 +86,8 @@ func before(name string) []string {
 			"type = \"command\"\ncommand = \"mine\"\n", "a = 1\r\nb = 2\r\n"}
 	}
 	return []string{"{}", "{\"hooks\":{}}\n", " {\n\t\"z\": 1, // mine\n\t\"a\": [1,2,],\n }\n",
-		"{\n  \"hooks\": {\n    \"PreToolUse\": [\n      {\"hooks\": [{\"type\": \"command\", \"command\": \"mine\"}]}\n    ],\n" +
+		"{\n  \"hooks\": {\n    \"PreToolUse\": [\n" +
+			"      {\"hooks\": [{\"type\": \"command\", \"command\": \"mine\"}]}\n    ],\n" +
 			"    \"BeforeTool\": [],\n    \"Stop\": []\n  },\n  \"env\": {\"KEY\": \"secret\"}\n}"}
 }
 
@@ -97,42 +98,49 @@ func TestInstallAndBack(t *testing.T) {
 	t.Parallel()
 	for _, a := range agentconfig.Agents() {
 		for _, s := range agentconfig.Scopes() {
-			for _, text := range append(before(a.Name), "no file") {
-				if a.Name == "opencode" && text != "no file" {
-					continue // the plugin is a file of its own
-				}
-				p := place(t)
-				path := a.File(p, s)
-				if text != "no file" {
-					write(t, path, text)
-				}
-				was := files(t, p)
-				install(t, &a, p, s)
-				after := files(t, p)
-				words, err := a.Installed(p, s)
-				if err != nil || len(words) < 3 || !strings.Contains(strings.Join(words, " "), "perdure") {
-					t.Errorf("%s %s %q: installed %q, %v", a.Name, s, text, words, err)
-				}
-				if text != "no file" && !keeps(after[path], text) {
-					t.Errorf("%s %s: %q became %q", a.Name, s, text, after[path])
-				}
-				for _, c := range install(t, &a, p, s) {
-					if c.Kind() != "unchanged" || c.Diff() != "" {
-						t.Errorf("%s %s %q: a second time: %s\n%s", a.Name, s, text, c.Kind(), c.Diff())
-					}
-				}
-				uninstall(t, &a, p, s)
-				if diff := cmp.Diff(was, files(t, p)); diff != "" {
-					t.Errorf("%s %s %q: after the removal (-before +after):\n%s", a.Name, s, text, diff)
-				}
-				if _, err := os.Stat(filepath.Dir(path)); (err == nil) != (text != "no file") {
-					t.Errorf("%s %s %q: the folder %s: %v", a.Name, s, text, filepath.Dir(path), err)
-				}
-				if info, err := os.Stat(path); err == nil && info.Mode().Perm() != 0o640 {
-					t.Errorf("%s: mode %v", path, info.Mode())
+			for _, text := range append(before(a.Name), noFile) {
+				if a.Name != "opencode" || text == noFile { // the plugin is a file of its own
+					installAndBack(t, &a, s, text)
 				}
 			}
 		}
+	}
+}
+
+// noFile stands for no settings.
+const noFile = "no file"
+
+func installAndBack(t *testing.T, a *agentconfig.Agent, s agentconfig.Scope, text string) {
+	t.Helper()
+	p := place(t)
+	path := a.File(p, s)
+	if text != noFile {
+		write(t, path, text)
+	}
+	was := files(t, p)
+	install(t, a, p, s)
+	after := files(t, p)
+	words, err := a.Installed(p, s)
+	if err != nil || len(words) < 3 || !strings.Contains(strings.Join(words, " "), "perdure") {
+		t.Errorf("%s %s %q: installed %q, %v", a.Name, s, text, words, err)
+	}
+	if text != noFile && !keeps(after[path], text) {
+		t.Errorf("%s %s: %q became %q", a.Name, s, text, after[path])
+	}
+	for _, c := range install(t, a, p, s) {
+		if c.Kind() != "unchanged" || c.Diff() != "" {
+			t.Errorf("%s %s %q: a second time: %s\n%s", a.Name, s, text, c.Kind(), c.Diff())
+		}
+	}
+	uninstall(t, a, p, s)
+	if diff := cmp.Diff(was, files(t, p)); diff != "" {
+		t.Errorf("%s %s %q: after the removal (-before +after):\n%s", a.Name, s, text, diff)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); (err == nil) != (text != noFile) {
+		t.Errorf("%s %s %q: the folder %s: %v", a.Name, s, text, filepath.Dir(path), err)
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm() != 0o640 {
+		t.Errorf("%s: mode %v", path, info.Mode())
 	}
 }
 

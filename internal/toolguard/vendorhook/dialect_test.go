@@ -40,10 +40,9 @@ func dialect(t *testing.T, agentName string) *vendorhook.Dialect {
 }
 
 // read reads an event of an agent about a call.
-func read(t *testing.T, agentName, event, dir, tool, input string) *vendorhook.Event {
+func read(t *testing.T, agentName, event, tool, input string) *vendorhook.Event {
 	t.Helper()
-	e, err := dialect(t, agentName).Read(strings.NewReader(`{"hook_event_name":"` + event + `","cwd":"` + dir +
-		`","tool_name":"` + tool + `","tool_input":` + input + `}`))
+	e, err := dialect(t, agentName).Read(strings.NewReader(`{"hook_event_name":"` + event + `","cwd":"/w","tool_name":"` + tool + `","tool_input":` + input + `}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +143,7 @@ func TestWrite(t *testing.T) {
 		{"gemini", "AfterTool", pass, ""},
 	} {
 		var b bytes.Buffer
-		e := read(t, tt.agent, tt.event, "/w", "Bash", input)
+		e := read(t, tt.agent, tt.event, "Bash", input)
 		if err := e.Write(&b, tt.a); err != nil || strings.TrimSpace(b.String()) != tt.want {
 			t.Errorf("%s %s %+v: %q, %v", tt.agent, tt.event, tt.a, b.String(), err)
 		}
@@ -190,12 +189,12 @@ func TestFolder(t *testing.T) {
 		{"codex", "PreToolUse", `{"command":"ls","workdir":7}`, "/w"},
 		{"claude-code", "PreToolUse", `{"command":"ls","workdir":"sub"}`, "/w"},
 	} {
-		if e := read(t, tt.agent, tt.event, "/w", "bash", tt.input); e.Dir != tt.want {
+		if e := read(t, tt.agent, tt.event, "bash", tt.input); e.Dir != tt.want {
 			t.Errorf("%+v: %s", tt, e.Dir)
 		}
 	}
-	before, after := read(t, "gemini", "BeforeTool", "/w", "run_shell_command", `{"command":"ls"}`), read(t, "gemini",
-		"AfterTool", "/w", "run_shell_command", `{"command":"ls"}`)
+	before, after := read(t, "gemini", "BeforeTool", "run_shell_command", `{"command":"ls"}`), read(t, "gemini",
+		"AfterTool", "run_shell_command", `{"command":"ls"}`)
 	if before.Call.ID == "" || before.Call.ID != after.Call.ID || after.Name != vendorhook.PostToolUse || !after.Late() {
 		t.Errorf("%+v, %+v", before.Call, after.Call)
 	}
