@@ -73,9 +73,8 @@ type CallResult struct {
 	Data  json.RawMessage
 	// Err, when set, makes the call failed.
 	Err *TaskError
-	// Tries is the number of requests sent, at least 1, without those that
-	// [Lease.ResendCall] recorded. NotSent says that there was none, because the answer
-	// was known.
+	// Tries is the number of requests sent, at least 1. NotSent says that there was none,
+	// because the answer was known.
 	Tries        int
 	NotSent      bool
 	InputTokens  int64

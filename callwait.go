@@ -8,7 +8,8 @@ import (
 )
 
 // waitReserved passes an operation that reserves to the writer. While the rest of a limit
-// is reserved for calls in flight, it waits.
+// is reserved for calls in flight, it waits. The calls it waits for must not wait for
+// anything that a waiting one has: see [Lease.BeginCall].
 func (l *Lease) waitReserved(ctx context.Context, o op) error {
 	for {
 		freed := l.s.freed.wait()

@@ -44,7 +44,12 @@ func TestCostsByDepthAndModel(t *testing.T) {
 				result.Err = &perdure.TaskError{Kind: "model", Message: "no"}
 			}
 			if position%5 == 0 { // sent twice, at the price of two
-				if err := l.ResendCall(ctx, c.ID, result); err != nil {
+				failed := result
+				failed.Err = &perdure.TaskError{Kind: "model", Message: "no"}
+				if err := l.SettleCall(ctx, c.ID, failed); err != nil {
+					t.Fatal(err)
+				}
+				if c, _, err = l.BeginCall(ctx, spec); err != nil {
 					t.Fatal(err)
 				}
 				if answered != "" {

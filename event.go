@@ -36,7 +36,6 @@ const (
 	EventVariablesImported    EventKind = "variable.imported"
 	EventCheckpointSaved      EventKind = "checkpoint.saved"
 	EventCheckpointRolledBack EventKind = "checkpoint.rolled_back"
-	EventCallResent           EventKind = "call.resent"
 	EventCallUncertain        EventKind = "call.uncertain"
 	EventCallDiverged         EventKind = "call.diverged"
 	EventGateOpened           EventKind = "gate.opened"

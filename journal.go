@@ -24,7 +24,9 @@ import (
 //
 // A call that fits into the limits of the tree only without the reservations of calls in
 // flight waits until enough of these have been settled, or until ctx ends. BeginCall fails
-// with CodeBudgetExceeded if it does not fit with what was spent.
+// with CodeBudgetExceeded if it does not fit with what was spent. Begin a call only when
+// its request is sent at once, and settle it when the request has failed, also if it is
+// sent again: calls that wait while they are open can wait for each other for ever.
 func (l *Lease) BeginCall(ctx context.Context, spec CallSpec) (call Call, replayed bool, err error) {
 	if err := spec.validate(); err != nil {
 		return Call{}, false, err

@@ -48,6 +48,13 @@ type Inheriting interface {
 	Inherits() []string
 }
 
+// Priced is implemented by agents whose cost may be known.
+type Priced interface {
+	// Priced reports whether the agent itself reports what its turns cost, and returns
+	// the agent's name of the model that it was configured to use, which may be empty.
+	Priced() (reports bool, model string)
+}
+
 // Sight is how an agent's tool calls are seen.
 type Sight string
 
@@ -116,6 +123,8 @@ type Result struct {
 	// CostMicros is what this turn cost in millionths of a US dollar as the agent
 	// reports it; nil when it does not.
 	CostMicros *int64
+	// Model is the agent's name of the model that it used; empty when it is not known.
+	Model string
 	// Context is how full the agent's context was in the end; nil when unknown.
 	Context *Context
 	// Messages counts the agent's messages and tool calls: the last resort for

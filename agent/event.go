@@ -18,6 +18,11 @@ type Event struct {
 	Usage *Usage
 	// Context is how full the context is, of [EventUsage]; nil when unknown.
 	Context *Context
+	// CostMicros is the turn's cost until now in millionths of a US dollar, of
+	// [EventUsage], and Model the agent's name of the model; nil and empty when the
+	// agent did not report them.
+	CostMicros *int64
+	Model      string
 	// Session is the session that began, of [EventSession].
 	Session string
 	// Until is when a limit ends that the agent waits for by itself, of

@@ -47,7 +47,7 @@ type ReportDepth struct {
 type ReportModel struct {
 	Model string `json:"model"`
 	// Failed, Uncertain and Open calls are among those of Usage; Retries
-	// counts the requests beyond the first of each call.
+	// counts the requests that were sent again after they failed.
 	Failed    int64         `json:"failed"`
 	Uncertain int64         `json:"uncertain"`
 	Open      int64         `json:"open"`

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -55,7 +56,7 @@ func (c *countingEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer, output = `"`+strings.Repeat("word ", 2000)+`"`, 2000
 	case "empty":
 		answer, output = `""`, 0
-	case "down":
+	case "down", "limited":
 		input, output = 0, 0
 	}
 	c.input, c.output = c.input+input, c.output+output
@@ -65,8 +66,13 @@ func (c *countingEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-time.After(delay):
 	case <-r.Context().Done():
 	}
-	if fault == "down" {
+	switch fault {
+	case "down":
 		http.Error(w, `{"error":{"message":"down"}}`, http.StatusServiceUnavailable)
+		return
+	case "limited":
+		w.Header().Set("Retry-After", "0")
+		http.Error(w, `{"error":{"message":"limited"}}`, http.StatusTooManyRequests)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -80,7 +86,7 @@ func (c *countingEndpoint) fault(text string) string {
 		return ""
 	}
 	c.seen[text] = true
-	return []string{"over", "empty", "down", "", "", "", "", "", "", "", "", "", "", "", "", ""}[c.rng.IntN(16)]
+	return []string{"over", "empty", "down", "limited", "", "", "", "", "", "", "", "", "", "", "", ""}[c.rng.IntN(16)]
 }
 
 // status is what `perdure status TREE --json` reports of a tree.
@@ -190,6 +196,9 @@ func (r *randomRun) step(kill bool) {
 		timer := time.AfterFunc(time.Duration(r.rng.Int64N(int64(300*time.Millisecond))), func() { _ = cmd.Process.Kill() })
 		defer timer.Stop()
 	}
+	// A run that does not end prints where it waits, and has the exit status 2.
+	hung := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
+	defer hung.Stop()
 	err := cmd.Wait()
 	if killed(err) {
 		r.killed++

@@ -104,6 +104,19 @@ func TestLoopShowsCleanCopy(t *testing.T) {
 	wantSaid(t, list, 0, 0, "completing, clean-copy check")
 }
 
+// TestLoopCountsTimeOfCleanCopy: a terminal shows how long the check in a clean copy takes.
+func TestLoopCountsTimeOfCleanCopy(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	w.agent("echo pass > tests/b")
+	p := w.onTerminal("perdure loop run 'Make the tests pass' --until '[ \"$PWD\" = " + w.dir +
+		" ] || sleep 3; sh check.sh' --agent 'exec:sh " + w.agentFile() + "'")
+	p.until("\x1b[Kchecking the result in a clean copy (2.0s)")
+	if said, status := p.ends(); status != 0 || !strings.Contains(said, "\r\x1b[K") {
+		t.Errorf("status %d:\n%s", status, said)
+	}
+}
+
 // TestLoopKilledAtGate: a loop whose process was killed while it waited at a gate is shown as
 // interrupted, with the command that continues it.
 func TestLoopKilledAtGate(t *testing.T) {

@@ -63,7 +63,7 @@ func (h *hostile) stored() {
 	h.write("evil.sh", "exit 1\n")
 	h.run("run", "x", "--model", "exec:sh evil.sh", "--call-retries", "0", "--max-attempts", "1")
 	h.run("loop", "run", "x", "--until", "sh evil.sh", "--agent", "exec:sh evil.sh", "--max-iterations", "1")
-	h.run("var", "set", "a", "1", "--scope", "project")
+	h.run("var", "set", "a", "1")
 	_, events, _ := h.run("events", "--json")
 	for name, pattern := range map[string]string{"TREE": `"tree_id":"([^"]+)"`, "TASK": `"task_id":"([^"]+)"`} {
 		found := regexp.MustCompile(pattern).FindStringSubmatch(events)

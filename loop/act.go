@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,10 @@ func act(ctx context.Context, r *run) (string, error) {
 		return to, err
 	}
 	a, err := r.e.cfg.Agents.Agent(r.agentName())
+	if perdure.CodeOf(err) == perdure.CodeUnavailable {
+		return r.turned(ctx, &turnResult{Settings: r.settings(), Failure: &agent.Error{Kind: agent.KindNotFound,
+			Msg: err.Error(), Hint: perdure.HintOf(err)}})
+	}
 	if err != nil {
 		return "", err
 	}
@@ -66,8 +71,10 @@ func act(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if control, ok := errors.AsType[*controlError](cause); ok && !guardLost(failure) {
-		failure = &agent.Error{Kind: agent.KindCanceled, Msg: control.Error(), Err: cause}
+	_, control := errors.AsType[*controlError](cause)
+	_, exhausted := errors.AsType[*spentError](cause)
+	if (control || exhausted) && !guardLost(failure) {
+		failure = &agent.Error{Kind: agent.KindCanceled, Msg: cause.Error(), Err: cause}
 	}
 	if result != nil {
 		t.Text = clip.Bytes(result.Text, maxAgentText)
@@ -86,13 +93,14 @@ func requestHash(parts ...string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// refused is for a turn that must not be begun: the budget is spent.
+// refused ends the iteration if a further turn cannot begin because the budget is exhausted.
 func (r *run) refused(err error) (string, error) {
-	if perdure.CodeOf(err) != perdure.CodeBudgetExceeded {
+	e, ok := errors.AsType[*perdure.Error](err)
+	if !ok || e.Code != perdure.CodeBudgetExceeded {
 		return "", err
 	}
-	r.pause("the budget is spent: %s", err)
-	return stepAct, nil
+	r.state.Run.Failure = e.Msg
+	return stepMeasure, nil
 }
 
 // undoInterrupted restores the files from before a turn that was interrupted when the
@@ -131,6 +139,7 @@ func (r *run) watchedTurn(ctx context.Context, a agent.Agent, prompt string) (re
 		return nil, nil, nil, err
 	}
 	result, failure, cause = r.turn(ctx, w, a, prompt)
+	result = w.tally.complete(result)
 	return result, failure, cause, errors.Join(w.close(), r.takeCalls())
 }
 
@@ -211,7 +220,11 @@ type keptTurn struct {
 // recalled reads a turn from the journal.
 func recalled(call *perdure.Call) *turnResult {
 	var kept keptTurn
-	t := &turnResult{Result: &agent.Result{Text: call.Response}}
+	t := &turnResult{Result: &agent.Result{Text: call.Response, Usage: agent.Usage{InputTokens: call.InputTokens,
+		OutputTokens: call.OutputTokens, CachedTokens: call.CachedTokens, Reported: !call.Estimated}}}
+	if call.CostUSD != nil {
+		t.Result.CostMicros = new(int64(math.Round(*call.CostUSD * microsPerDollar)))
+	}
 	if json.Unmarshal(call.Data, &kept) != nil {
 		return t
 	}
@@ -226,6 +239,7 @@ func recalled(call *perdure.Call) *turnResult {
 func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	s := &r.state.Run
 	s.Working, s.Turns, s.Left = false, s.Turns+1, t.Settings
+	r.state.Unpriced = t.Result != nil && t.Result.CostMicros == nil
 	if t.Result != nil {
 		s.Text = clip.Bytes(t.Result.Text, maxAgentText)
 	}
@@ -234,8 +248,8 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 		return stepMeasure, nil
 	}
 	s.Failure = clip.Bytes(t.Failure.Error(), maxAgentText)
-	r.note(EventAgentError, map[string]any{"iteration": s.Number, "kind": t.Failure.Kind,
-		"message": clip.Bytes(s.Failure, 500)})
+	next := r.follows(t.Failure)
+	r.noteFailure(t.Failure, next)
 	if _, err := r.ask(ctx, hook.OnError, s.Failure,
 		map[string]any{"error_type": string(t.Failure.Kind), "error_message": s.Failure,
 			"iteration": s.Number}); err != nil {
@@ -244,9 +258,9 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	if guardLost(t.Failure) {
 		return stepContain, nil
 	}
-	switch r.follows(t.Failure) {
+	switch next {
 	case moveEnd:
-		s.Exhausted = t.Failure.Class() != agent.ClassCanceled && r.exhausted()
+		s.Exhausted = t.Failure.Kind == agent.KindIdle || t.Failure.Class() != agent.ClassCanceled && r.exhausted()
 		return stepMeasure, nil
 	case movePause:
 		r.pause("the agent cannot work here: %s", strings.TrimSuffix(s.Failure+" ("+t.Failure.Hint+")", " ()"))
@@ -262,6 +276,16 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 		}
 	}
 	return stepAct, r.keepTurn(ctx)
+}
+
+// noteFailure records why a turn failed, and which retry follows.
+func (r *run) noteFailure(f *agent.Error, next move) {
+	s := &r.state.Run
+	data := map[string]any{"iteration": s.Number, "kind": f.Kind, "message": clip.Bytes(s.Failure, 500)}
+	if next == moveAgain {
+		data["retry"], data["retries"] = s.Retries+1, r.retries(f)
+	}
+	r.note(EventAgentError, data)
 }
 
 // keepTurn notes the files that a turn left which another follows: when that one

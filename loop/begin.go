@@ -1,15 +1,18 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/loop/metric"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
@@ -61,13 +64,21 @@ func baseline(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	if check.Exit == metric.StatusNotFound || check.Exit == metric.StatusNotRunnable {
-		r.pause("the completion command cannot be run (exit status %d): %s", check.Exit, lastLine(check.Output))
+		r.pause("%s", cannotRun(&check.Check, ID(&r.l.Tree)))
 		return stepBaseline, nil
 	}
 	r.state.Results = check.Results
 	out := &state.Outcome{Timestamp: began, Before: r.state.Baseline, After: r.state.Baseline, Check: check.Check,
 		Metrics: metrics, Warnings: r.state.Run.Warnings}
-	rate(out, check.report, nil, nil)
+	var same *testreport.Diff // with itself, so that an iteration that changes nothing has the same quality
+	if check.report != nil {
+		d := testreport.Compare(check.report, check.report)
+		same = &d
+	}
+	rate(out, check.report, same, r.ratedMetrics(metrics))
+	if err := r.score(ctx, out); err != nil {
+		return "", err
+	}
 	if text := r.missing(&check.Check); text != "" {
 		out.Warnings = append(out.Warnings, text)
 		r.note(EventWarning, map[string]any{"iteration": 0, "kind": "environment", "message": text})
@@ -79,7 +90,39 @@ func baseline(ctx context.Context, r *run) (string, error) {
 	}
 	it.StartedAt, it.EndedAt = began, &ended
 	r.change.Iteration = it
+	if check.Passed && !r.cfg.EvenIfGreen && !r.cfg.Plain && r.state.Past == nil {
+		return r.greenGate()
+	}
 	return stepNext, nil
+}
+
+// greenGate asks whether an agent is to work although the check passes before its first turn.
+func (r *run) greenGate() (string, error) {
+	return r.openGate(perdure.GateClarification, perdure.GateQuestion{
+		Title: "the check already passes, before the first iteration",
+		Text:  fmt.Sprintf("%s\nNo agent was started. With --even-if-green, `perdure loop run` does not ask.", r.cfg.Until),
+		Options: []perdure.GateOption{
+			{Answer: answerContinue, Effect: "the first iteration starts; the reason (--reason) is added to the prompt"},
+			{Answer: answerFinish, Effect: "the loop ends as completed; the files are not changed"},
+			{Answer: answerAbort, Effect: "the loop ends; the files are not changed"},
+		}})
+}
+
+// notFound matches the messages of shells about a program that is not there.
+var notFound = lazyregexp.New(`(?m)^(?:.*: )?([^\s:]+): (?:command )?not found\s*$|no such file or directory: (\S+)`)
+
+// cannotRun says why a completion command does not start, and what can be done about it.
+func cannotRun(c *state.Check, id string) string {
+	why := fmt.Sprintf("the completion command cannot be run (exit status %d): %s", c.Exit, lastLine(c.Output))
+	fix := "correct what it reports"
+	if m := notFound().FindStringSubmatch(c.Output); m != nil && c.Exit == metric.StatusNotFound {
+		program := cmp.Or(m[1], m[2])
+		why = fmt.Sprintf("the completion command cannot be run: %s is not installed, or not in PATH (exit status %d)",
+			program, c.Exit)
+		fix = "install " + program
+	}
+	return fmt.Sprintf("%[1]s. Either %[2]s and run `perdure loop resume %[3]s`, or change the command by `perdure loop "+
+		"resume %[3]s --until COMMAND`, or end the loop by `perdure loop abort %[3]s`", why, fix, id)
 }
 
 // baselineResults are the results that others are compared with; nil where there

@@ -8,6 +8,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/state"
+	"github.com/perdure/perdure/internal/process/failpoint"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/workspace"
 	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
@@ -53,6 +55,60 @@ func (r *run) best(ctx context.Context) (*state.Outcome, error) {
 	return found, nil
 }
 
+// leaveBest restores the best iteration of an unattended loop that stops at a gate, or the
+// files from before the loop if no iteration can be kept. The files that the gate asks about
+// stay in a snapshot. It can be interrupted and called again.
+func (r *run) leaveBest(ctx context.Context) error {
+	if r.cfg.Plain || r.cfg.KeepLast {
+		return nil
+	}
+	shown, why := r.state.Baseline, "no iteration can be kept: the files from before the loop are restored"
+	best, err := r.best(ctx)
+	if err != nil {
+		return err
+	}
+	if best != nil {
+		shown, why = best.After, fmt.Sprintf("iteration %d is restored, the best so far (quality %d%%)", best.Iteration,
+			*best.Quality)
+	}
+	if r.state.AtGate == nil {
+		left, _, err := r.files.Snapshot(ctx)
+		if err != nil {
+			return refusal(err)
+		}
+		r.state.AtGate = &state.GateFiles{Left: left, Shown: shown}
+		if err := r.save(ctx); err != nil { // before the files are gone
+			return err
+		}
+	}
+	failpoint.Hit("loop.gate.leave")
+	done, err := r.files.Restore(ctx, shown)
+	if err == nil && len(done.Changes) > 0 {
+		r.note(EventLeft, map[string]any{"reason": why, "files": len(done.Changes), "snapshot": r.state.AtGate.Left})
+	}
+	return refusal(err)
+}
+
+// takeBack restores the files that an answered gate asked about, unless the answer leaves
+// the files as they are.
+func (r *run) takeBack(ctx context.Context, g *perdure.Gate) error {
+	at := r.state.AtGate
+	r.state.AtGate = nil
+	if at == nil || g.Answer == answerAbort || g.Answer == answerManual {
+		return nil
+	}
+	changes, err := r.files.DiffNow(ctx, at.Shown)
+	if err != nil {
+		return refusal(err)
+	}
+	done, err := r.files.Restore(ctx, at.Left)
+	if err == nil && len(changes) > 0 && len(done.Changes) > 0 {
+		r.note(EventWarning, map[string]any{"iteration": r.state.Run.Number, "kind": "files", "message": fmt.Sprintf(
+			"%s changed while the gate waited; they are in snapshot %s", human.Count(len(changes), "file"), done.Before[0])})
+	}
+	return refusal(err)
+}
+
 // choose brings back the files of the best iteration. A last one that passes is
 // never replaced by one that does not.
 func choose(ctx context.Context, r *run) (string, error) {
@@ -96,6 +152,7 @@ func choose(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", refusal(err)
 	}
+	r.noteRestored(done, fmt.Sprintf("of iteration %d", best.Iteration))
 	if len(done.Changes) > 0 || len(r.state.WayBack) == 0 {
 		r.state.WayBack = done.Before
 	}
@@ -205,6 +262,9 @@ func (r *run) sweep(ctx context.Context, newest int) {
 	}
 	keep := append([]workspace.ID{r.state.Baseline, r.trusted(), r.state.Metering.At, r.state.Run.Before,
 		r.state.Run.After}, r.state.WayBack...)
+	if at := r.state.AtGate; at != nil {
+		keep = append(keep, at.Left, at.Shown)
+	}
 	best, err := r.best(ctx)
 	if err == nil {
 		if best != nil {

@@ -33,9 +33,10 @@ const (
 )
 
 // follows returns the reaction to a failed turn. It waits for limits, or reassigns the
-// iteration to another agent when they are long or repeated. An agent that failed is
-// retried once, without another agent MaxRetries times; an agent that hangs is not
-// retried. A full context is followed by a fresh session.
+// iteration to another agent when they are long or repeated. An agent that cannot work at
+// all (it is missing, not logged in, or its quota is used up) is replaced at once. An agent
+// that hangs, or failed, is retried once; without another agent, one that failed MaxRetries
+// times. A full context is followed by a fresh session.
 func (r *run) follows(f *agent.Error) move {
 	s := &r.state.Run
 	_, other := r.nextAgent()
@@ -50,6 +51,9 @@ func (r *run) follows(f *agent.Error) move {
 		}
 		return moveWait
 	case agent.ClassSetup:
+		if other || r.exhausted() {
+			return instead
+		}
 		return movePause
 	case agent.ClassCanceled:
 		return moveEnd
@@ -60,18 +64,21 @@ func (r *run) follows(f *agent.Error) move {
 		return instead
 	case agent.ClassAgent:
 	}
-	most := r.cfg.MaxRetries
-	if other {
-		most = min(most, 1)
-	}
 	if guardLost(f) {
 		return moveEnd
 	}
-	hangs := f.Kind == agent.KindTimeout || f.Kind == agent.KindIdle && other
-	if hangs || s.Retries >= most {
+	if f.Kind == agent.KindTimeout || s.Retries >= r.retries(f) {
 		return instead
 	}
 	return moveAgain
+}
+
+// retries returns how often a turn that failed is repeated with the same agent.
+func (r *run) retries(f *agent.Error) int {
+	if _, other := r.nextAgent(); other || f.Kind == agent.KindIdle {
+		return min(r.cfg.MaxRetries, 1)
+	}
+	return r.cfg.MaxRetries
 }
 
 // agentMark is what is known of the agent at a place of the chain.

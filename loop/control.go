@@ -22,6 +22,10 @@ const (
 	EventResumed    perdure.EventKind = "loop.resumed"
 	EventSelected   perdure.EventKind = "loop.best_selected"
 	EventEnded      perdure.EventKind = "loop.ended"
+	// EventRestored reports that files were restored, all of them or some.
+	EventRestored perdure.EventKind = "loop.files_restored"
+	// EventLeft reports that an unattended loop left its best files while a gate waits.
+	EventLeft       perdure.EventKind = "loop.best_left"
 	EventAgentError perdure.EventKind = "loop.agent_error"
 	EventRecovery   perdure.EventKind = "loop.recovery"
 	EventWarning    perdure.EventKind = "loop.warning"
@@ -130,7 +134,15 @@ func (r *run) obeyInTurn(ctx context.Context) (next string, decided bool, err er
 		return "", false, err
 	}
 	switch req {
-	case record.Pause, record.PauseNow, record.Abort, record.Revert:
+	case record.Pause, record.PauseNow:
+		if t.Working { // the turn was interrupted; it is undone when the loop is resumed
+			r.change.Fulfilled = req
+			r.halt("stopped by the user")
+			return stepAct, true, nil
+		}
+		t.Failure = (&controlError{req}).Error()
+		return stepMeasure, true, nil
+	case record.Abort, record.Revert:
 		t.Failure = (&controlError{req}).Error()
 		return stepMeasure, true, nil
 	case record.Resume: // do not wait any longer

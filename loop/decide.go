@@ -250,5 +250,11 @@ func (r *run) describe(out *state.Outcome) string {
 			b.WriteString("\n  - " + id)
 		}
 	}
+	if text := strings.TrimSpace(out.AgentText); text != "" {
+		fmt.Fprintf(&b, "\n\nThe agent's last message:\n%s", clip.Suffix(text, maxLastMessage))
+	}
 	return b.String()
 }
+
+// maxLastMessage is how much of the end of the agent's last message a gate shows, in bytes.
+const maxLastMessage = 1000

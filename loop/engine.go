@@ -33,6 +33,10 @@ type EngineConfig struct {
 	Store *perdure.Store
 	// Agents finds the agents. Required.
 	Agents Agents
+	// Price, when set, returns what a usage of an agent costs, in millionths of a US dollar,
+	// by the agent's name of the model; known is false if the price is not known. It is
+	// called from many goroutines.
+	Price func(agent, model string, u agent.Usage) (micros int64, known bool)
 	// Dir is the folder below which each loop keeps its snapshots and its hook
 	// log, in a folder of its own. Required.
 	Dir string
@@ -141,6 +145,9 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	if err := e.available(&cfg); err != nil {
 		return perdure.Tree{}, err
 	}
+	if err := e.checkPrices(&cfg); err != nil {
+		return perdure.Tree{}, err
+	}
 	place, err := e.place(&cfg)
 	if err != nil {
 		return perdure.Tree{}, err
@@ -159,14 +166,25 @@ func (e *Engine) spec(cfg *config.Config, raw json.RawMessage, owner *perdure.Se
 		Root:      perdure.TaskSpec{Prompt: cfg.Task, Agent: cfg.Agent}}
 }
 
-// available reports whether the agents are there.
+// available returns an error if an agent is unknown, or if the program of none is there.
 func (e *Engine) available(cfg *config.Config) error {
+	var missing error
+	found := false
 	for _, name := range cfg.Agents() {
-		if _, err := e.cfg.Agents.Agent(name); err != nil {
+		_, err := e.cfg.Agents.Agent(name)
+		switch {
+		case err == nil:
+			found = true
+		case perdure.CodeOf(err) != perdure.CodeUnavailable:
 			return err
+		case missing == nil:
+			missing = err
 		}
 	}
-	return nil
+	if found {
+		return nil
+	}
+	return missing
 }
 
 // place names the workspace, and refuses a folder that is none.

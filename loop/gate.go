@@ -67,14 +67,7 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 		return "", err
 	}
 	if r.state.Gate == gateJustOpened {
-		if err := r.renewToken(ctx, g, false); err != nil {
-			return "", err
-		}
-		r.state.Gate = g.Number
-		_, err := r.ask(ctx, hook.GateOpened, q.Title,
-			map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind), "reason": q.Title,
-				"options": q.Options})
-		if err != nil || g.Answer == "" {
+		if err := r.opened(ctx, g, &q); err != nil || g.Answer == "" {
 			return stepGate, err
 		}
 	}
@@ -98,12 +91,32 @@ func waitForGate(ctx context.Context, r *run) (string, error) {
 	}
 	r.state.Gate = 0
 	r.e.tokens.remove(g)
+	if err := r.takeBack(ctx, g); err != nil {
+		return "", err
+	}
 	if _, err := r.ask(ctx, hook.GateAnswered, g.Answer,
 		map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind),
 			"decision": g.Answer, "decided_by": g.AnsweredBy, "reason": g.Reason}); err != nil {
 		return "", err
 	}
 	return r.answered(ctx, g)
+}
+
+// opened makes the token of a new gate and calls the handlers. A loop that does not wait
+// leaves its best iteration.
+func (r *run) opened(ctx context.Context, g *perdure.Gate, q *perdure.GateQuestion) error {
+	if err := r.renewToken(ctx, g, false); err != nil {
+		return err
+	}
+	_, err := r.ask(ctx, hook.GateOpened, q.Title,
+		map[string]any{"gate_id": strconv.Itoa(g.Number), "kind": string(g.Kind), "reason": q.Title, "options": q.Options})
+	if err == nil && g.Answer == "" && r.cfg.EndsAtGates() {
+		err = r.leaveBest(ctx)
+	}
+	if err == nil {
+		r.state.Gate = g.Number // then a process that waits for it can end
+	}
+	return err
 }
 
 // answered does what a person decided.
@@ -135,6 +148,10 @@ func (r *run) answered(ctx context.Context, g *perdure.Gate) (string, error) {
 			g.Number)
 		return stepSelect, nil
 	case answerFinish:
+		if g.Kind == perdure.GateClarification { // the check passed before the first one
+			r.state.Verdict, r.state.Reason = string(record.Completed), "the check passed before the first iteration"
+			return stepFinish, nil
+		}
 		r.state.Verdict, r.state.Reason = string(record.Failed), fmt.Sprintf("gate %d was answered with finish", g.Number)
 		return stepSelect, nil
 	}

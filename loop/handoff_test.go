@@ -88,7 +88,7 @@ func TestHandoffAfterAFailure(t *testing.T) {
 			ledger.Op{Kind: ledger.OpDecide, Text: "Recursive descent", Because: "small grammar"},
 			ledger.Op{Kind: ledger.OpPending, Steps: []string{"Write the printer"}})
 		b.ok(w.write("printer.go", "package p"))
-		return &agent.Error{Kind: agent.KindIdle, Msg: "nothing was heard"}
+		return &agent.Error{Kind: agent.KindTimeout, Msg: "the limit for the turn passed"}
 	}, write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.Fallback = []string{"other"} })
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 1 {
@@ -223,8 +223,8 @@ func TestEstimatedContext(t *testing.T) {
 // they all start from the first.
 func TestChainIsExhausted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, failing(agent.KindIdle), failing(agent.KindFailed), failing(agent.KindFailed),
-		write("tests/b", "pass"))
+	b := newBench(t, failing(agent.KindIdle), failing(agent.KindIdle), failing(agent.KindFailed),
+		failing(agent.KindFailed), write("tests/b", "pass"))
 	b.launch(func(c *config.Config) { c.MaxRetries, c.Fallback = 1, []string{"other"} })
 	if l := b.work(); l.Step != "gate" || l.Iteration != 1 {
 		t.Fatalf("%s", show(l))
@@ -240,7 +240,7 @@ func TestChainIsExhausted(t *testing.T) {
 	if l := b.work(); l.Status != record.Completed || l.Iteration != 2 {
 		t.Errorf("%s", show(l))
 	}
-	if got := strings.Join(b.agent.names, " "); got != "scripted other other scripted" {
+	if got := strings.Join(b.agent.names, " "); got != "scripted scripted other other scripted" {
 		t.Errorf("who worked: %s", got)
 	}
 }

@@ -168,6 +168,9 @@ func (r *run) keep(out *state.Outcome, status record.IterationStatus) error {
 	r.change.Iteration = it
 	data := map[string]any{"iteration": out.Iteration, "passed": out.Check.Passed, "quality": out.Quality,
 		"regressions": len(out.Regressions), "failing": len(out.Check.Failing)}
+	if out.Void() {
+		data["void"] = true
+	}
 	if out.Check.Skipped {
 		data["skipped"] = true
 	}

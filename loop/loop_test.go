@@ -40,7 +40,11 @@ type scripted struct {
 	prompts []string
 	names   []string // who was asked for, in order
 	asked   string
+	model   string // the configured model
 }
+
+// Priced returns the configured model, from which the cost is known if it has a price.
+func (s *scripted) Priced() (reports bool, model string) { return false, s.model }
 
 // turn is what a scripted turn works with.
 type turn struct {
@@ -81,6 +85,10 @@ func (s *scripted) Run(ctx context.Context, t *agent.Turn) (*agent.Result, error
 func (s *scripted) Agent(name string) (agent.Agent, error) {
 	if name == "missing" {
 		return nil, &perdure.Error{Code: perdure.CodeInvalid, Op: "find agent", Msg: "there is no agent \"missing\""}
+	}
+	if name == "absent" {
+		return nil, &perdure.Error{Code: perdure.CodeUnavailable, Op: "find agent", Msg: "program \"absent\" not found",
+			Hint: "install it"}
 	}
 	s.asked = name
 	return s, nil
@@ -308,6 +316,17 @@ func TestThreeIterations(t *testing.T) {
 		t.Errorf("usage %+v", p.Usage)
 	}
 	b.sound()
+}
+
+// TestBaselineQuality: files that an iteration does not change have the quality of the baseline.
+func TestBaselineQuality(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(*turn) error { return nil })
+	b.launch(func(c *config.Config) { c.MaxIterations = 1 })
+	b.work()
+	if all := b.outcomes(); *all[0].Quality != *all[1].Quality || all[1].Void() {
+		t.Errorf("quality %d (%v), then %d (%v)", *all[0].Quality, all[0].Parts, *all[1].Quality, all[1].Parts)
+	}
 }
 
 // TestLimit: a loop that never gets there ends after its last iteration.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ import (
 
 // protected lists the changes since the trusted snapshot of files that the check
 // hangs on: configuration of CI, runners, linters and coverage, and what the
-// completion command names. They stay a regression until they are reverted or
+// completion command runs. They stay a regression until they are reverted or
 // a person approves them.
 func (r *run) protected(ctx context.Context, since *evidence.Between, by *regression.Ruled) ([]regression.Regression,
 	error) {
@@ -60,9 +59,10 @@ func (r *run) trusted() workspace.ID { return cmp.Or(r.state.Trusted, r.state.Ba
 
 // protectedChange says why a change counts; empty when it does not.
 func (r *run) protectedChange(ctx context.Context, c *workspace.Change, before, now workspace.ID) (string, error) {
+	judges := project.Judges(r.cfg.Until, r.cfg.Task)
 	for _, name := range []string{c.Path, c.From} {
-		if name != "" && c.Kind != workspace.Added && r.inCommand(name) {
-			return "the completion command names it", nil
+		if name != "" && c.Kind != workspace.Added && slices.Contains(judges, name) {
+			return "the completion command runs it", nil
 		}
 	}
 	file := project.Classify(c.Path)
@@ -98,10 +98,4 @@ func (r *run) content(ctx context.Context, id workspace.ID, f *workspace.File) (
 	}
 	text, err := r.files.ReadFile(ctx, id, f.Path)
 	return text, refusal(err)
-}
-
-// inCommand reports whether the completion command names a file.
-func (r *run) inCommand(name string) bool {
-	words := strings.FieldsFunc(r.cfg.Until, func(c rune) bool { return strings.ContainsRune(" \t\n;|&()<>\"'`$=", c) })
-	return slices.ContainsFunc(words, func(w string) bool { return path.Clean(w) == name })
 }

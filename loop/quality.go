@@ -39,7 +39,8 @@ const (
 //   - efficiency: the share of the user's metrics with a direction that are no
 //     worse than in the baseline, but for 5 percent.
 //
-// The comparisons with the baseline are nil where there are none.
+// The comparisons with the baseline are nil where there are none. The baseline is compared with
+// itself.
 func rate(o *state.Outcome, now *testreport.Report, d *testreport.Diff, m *metricDiff) {
 	all := 0
 	if o.Check.Passed {

@@ -188,9 +188,11 @@ func (r *run) restoreTests(ctx context.Context, out *state.Outcome, v *state.Rec
 		return nil
 	}
 	v.Did("adapt", "the tests are restored: "+strings.Join(files[:min(len(files), 20)], ", "))
-	if _, err := r.files.RestoreFiles(ctx, r.trusted(), files); err != nil {
+	done, err := r.files.RestoreFiles(ctx, r.trusted(), files)
+	if err != nil {
 		return refusal(err)
 	}
+	r.noteRestored(done, "of the baseline")
 	return r.retried(ctx, v, "These tests were deleted or switched off, and are as before again. Make them pass; if a "+
 		"test is wrong, say which and why:\n"+
 		regressionLines(out))
@@ -199,9 +201,11 @@ func (r *run) restoreTests(ctx context.Context, out *state.Outcome, v *state.Rec
 // bringBack restores the best iteration.
 func (r *run) bringBack(ctx context.Context, out, best *state.Outcome, v *state.Recovery) error {
 	v.Did("adapt", fmt.Sprintf("the files of iteration %d are brought back", best.Iteration))
-	if _, err := r.files.Restore(ctx, best.After); err != nil {
+	done, err := r.files.Restore(ctx, best.After)
+	if err != nil {
 		return refusal(err)
 	}
+	r.noteRestored(done, fmt.Sprintf("of iteration %d", best.Iteration))
 	r.state.FilesOf = best.Iteration
 	r.state.Reverted = fmt.Sprintf("The workspace is that of iteration %d again, because the last one made things "+
 		"worse:\n%s", best.Iteration, regressionLines(out))
@@ -223,9 +227,11 @@ func regressionLines(out *state.Outcome) string {
 
 // revert restores the files from before an iteration.
 func (r *run) revert(ctx context.Context, out *state.Outcome, v *state.Recovery) error {
-	if _, err := r.files.Restore(ctx, out.Before); err != nil {
+	done, err := r.files.Restore(ctx, out.Before)
+	if err != nil {
 		return refusal(err)
 	}
+	r.noteRestored(done, fmt.Sprintf("from before iteration %d", out.Iteration))
 	r.state.Reverted = "The last iteration was reverted because of these regressions:\n" + regressionLines(out)
 	r.note(EventReverted, map[string]any{"iteration": out.Iteration, "why": regression.Worst(out.Regressions).Text,
 		"snapshot": out.Before})
@@ -234,6 +240,17 @@ func (r *run) revert(ctx context.Context, out *state.Outcome, v *state.Recovery)
 		v.Did("retry", "")
 	}
 	return r.recovered(ctx, v, record.IterationReverted)
+}
+
+// maxRestored is how many restored files an event names.
+const maxRestored = 5
+
+// noteRestored records which files were restored; from says which version.
+func (r *run) noteRestored(done workspace.Restored, from string) {
+	if len(done.Changes) > 0 {
+		r.note(EventRestored, map[string]any{"iteration": r.state.Run.Number, "files": len(done.Changes), "from": from,
+			"names": names(done.Changes, maxRestored)})
+	}
 }
 
 // recovered writes what became of an iteration into its record.

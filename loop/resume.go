@@ -38,7 +38,7 @@ func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.Resum
 	if err != nil {
 		return record.Resumed{}, err
 	}
-	next, kept, err := config.Resumed(&old, &req)
+	next, kept, err := config.Resumed(&old, &req, row.Step != stepBegin && row.Step != stepBaseline)
 	if err != nil {
 		return record.Resumed{}, invalidResume(err)
 	}
@@ -46,6 +46,9 @@ func (e *Engine) Resume(ctx context.Context, id perdure.TreeID, req record.Resum
 		if err := e.available(&next); err != nil {
 			return record.Resumed{}, err
 		}
+	}
+	if err := e.checkPrices(&next); err != nil && next.BudgetUSD > old.BudgetUSD {
+		return record.Resumed{}, err
 	}
 	c, err := reconfiguration(&row, &old, &next)
 	if err != nil {
@@ -83,7 +86,7 @@ func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loo
 	if err != nil {
 		return record.Resumed{}, err
 	}
-	next, kept, err := config.Resumed(&old, req)
+	next, kept, err := config.Resumed(&old, req, true)
 	if err != nil {
 		return record.Resumed{}, invalidResume(err)
 	}

@@ -383,7 +383,7 @@ func TestBudget(t *testing.T) {
 func TestCheckItself(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, write("check.sh", "exit 0"), func(w *turn) error {
-		if !strings.Contains(w.prompt, "the completion command names it") {
+		if !strings.Contains(w.prompt, "the completion command runs it") {
 			return errors.New("the prompt does not name it")
 		}
 		return errors.Join(w.write("check.sh", checkTAP), w.write("tests/b", "pass"))
@@ -396,6 +396,17 @@ func TestCheckItself(t *testing.T) {
 	}
 	if g := b.outcomes()[1].Regressions; len(g) != 2 || g[1].Type != "protected_change" || g[1].Files[0] != "check.sh" {
 		t.Errorf("regressions %+v", g)
+	}
+}
+
+// TestDataOfTheCheck: a file that the check only reads is the work.
+func TestDataOfTheCheck(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("n", "2"), write("n", "3"))
+	b.put("n", "1")
+	b.launch(func(c *config.Config) { c.Task, c.Until = "count to three in n", `test "$(cat n)" = 3` })
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 2 || b.statuses() != "kept kept" {
+		t.Errorf("%s; iterations %s", show(l), b.statuses())
 	}
 }
 
@@ -541,5 +552,92 @@ cd tests; if grep -q pass b; then echo "ok 2 - b"; else echo "not ok 2 - b"; fi;
 	out := b.outcomes()[1]
 	if l.Status != record.Completed || l.Iteration != 1 || len(out.Regressions) != 0 || out.Check.Counts.Flaky != 1 {
 		t.Errorf("%s, regressions %+v, %+v", show(l), out.Regressions, out.Check.Counts)
+	}
+}
+
+// TestGreenAtTheStart: a check that passes already is a question, before any turn is paid for.
+func TestGreenAtTheStart(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]struct {
+		status record.Status
+		turns  int
+	}{"continue": {record.Completed, 1}, "finish": {record.Completed, 0}, "abort": {record.Aborted, 0}} {
+		t.Run(answer, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, write("x", "y"))
+			b.put("tests/b", "pass")
+			b.launch()
+			if l := b.work(); l.Step != "gate" || b.agent.done != 0 {
+				t.Fatalf("%s after %d turns", show(l), b.agent.done)
+			}
+			_, err := b.store.AnswerGate(t.Context(), b.tree.ID, 1, perdure.GateDecision{Answer: answer, Reason: "add x"})
+			b.ok(err)
+			if l := b.work(); l.Status != want.status || b.agent.done != want.turns {
+				t.Errorf("%s after %d turns", show(l), b.agent.done)
+			}
+			if want.turns > 0 && !strings.Contains(b.agent.prompts[0], "add x") {
+				t.Errorf("the prompt lacks the reason:\n%s", b.agent.prompts[0])
+			}
+			b.sound()
+		})
+	}
+	b := newBench(t, write("x", "y"))
+	b.put("tests/b", "pass")
+	b.launch(func(c *config.Config) { c.EvenIfGreen = true })
+	if l := b.work(); l.Status != record.Completed || b.agent.done != 1 {
+		t.Errorf("%s after %d turns", show(l), b.agent.done)
+	}
+}
+
+// TestOtherCheck: a completion command that cannot be run is replaced when the loop is resumed,
+// and one that was measured is not.
+func TestOtherCheck(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, write("tests/b", "pass"))
+	b.launch(func(c *config.Config) { c.Until = "no-such-program --at-all" })
+	l := b.work()
+	for _, want := range []string{"no-such-program is not installed",
+		"install no-such-program and run `perdure loop resume", "--until COMMAND`", "`perdure loop abort"} {
+		if l.Status != record.Paused || !strings.Contains(b.reason(), want) {
+			t.Errorf("no %q in: %s", want, b.reason())
+		}
+	}
+	until, err := json.Marshal(map[string]string{"until": checkTAP})
+	b.ok(err)
+	b.resume(request(string(until), ""))
+	if l := b.work(); l.Status != record.Completed {
+		t.Fatalf("%s", show(l))
+	}
+	b = newBench(t, func(w *turn) error { b.ask(record.Pause); return w.write("x", "y") })
+	b.launch()
+	b.work()
+	for _, field := range []string{"until", "scorer"} {
+		_, err := b.engine.Resume(t.Context(), b.tree.ID, request(fmt.Sprintf(`{%q:"true"}`, field), ""))
+		if err == nil || !strings.Contains(err.Error(), field+" cannot be changed") {
+			t.Errorf("the measured %s was replaced: %v", field, err)
+		}
+	}
+}
+
+// TestStoppedTurn: a turn that the user stopped with its process is undone and repeated, not
+// measured, when the loop is resumed.
+func TestStoppedTurn(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	b = newBench(t, func(w *turn) error {
+		b.ok(w.write("half", "done"))
+		b.halt <- struct{}{}
+		<-w.ctx.Done()
+		return w.ctx.Err()
+	}, write("tests/b", "pass"))
+	b.launch()
+	b.work()
+	b.ask(record.Pause)
+	if l := b.work(); l.Status != record.Paused || len(b.outcomes()) != 2 || b.outcomes()[1].Check.Command != "" {
+		t.Fatalf("%s; outcomes %+v", show(l), b.outcomes())
+	}
+	b.ask(record.Resume)
+	if l := b.work(); l.Status != record.Completed || l.Iteration != 1 || b.read("half") != "" {
+		t.Errorf("%s; half is %q", show(l), b.read("half"))
 	}
 }

@@ -28,6 +28,8 @@ type watch struct {
 	gauge *agent.Gauge
 	out   *output
 	full  bool // the turn ends at the next boundary
+	tally *tally
+	now   *activity
 
 	// line is where the agent's own hooks ask; nil without any.
 	line  *vendorhook.Line
@@ -44,9 +46,12 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 		t.Sight = seen.Sight()
 	}
 	w := &watch{r: r, ctx: ctx, stop: stop, gauge: agent.NewGauge(r.e.cfg.Handoff.Window, prompt)}
+	var err error
+	if w.tally, err = r.newTally(ctx, a); err != nil {
+		return nil, err
+	}
 	runs, ok := a.(agent.Hooked)
 	hooked := ok && runs.Hooked() && len(r.e.cfg.Hook) > 0
-	var err error
 	if w.kept, err = policy.OpenJournal(r.callsPath()); err != nil {
 		return nil, err
 	}
@@ -56,7 +61,7 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 	if err != nil {
 		return nil, errors.Join(err, w.kept.Close())
 	}
-	w.out = r.outputOf(ctx)
+	w.out, w.now = r.outputOf(ctx), r.newActivity(ctx)
 	return w, nil
 }
 
@@ -79,6 +84,7 @@ func (w *watch) command() []string {
 // close ends the watching. How the calls were seen is known by then: natively only
 // when the agent's hooks asked, and for each call that was made.
 func (w *watch) close() error {
+	w.now.close()
 	w.out.close()
 	var err error
 	if w.line != nil {
@@ -102,6 +108,11 @@ func (w *watch) hear(e agent.Event) {
 	w.gauge.Hear(&e)
 	w.context()
 	w.calls.Hear(&e)
+	w.tally.hear(&e)
+	w.now.hear(&e, w.tally)
+	if text := w.tally.exceeded(); text != "" {
+		w.stop(&spentError{text})
+	}
 	if w.full && e.Kind == agent.EventToolResult {
 		w.stop(errFull)
 	}

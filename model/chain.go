@@ -76,12 +76,13 @@ func (c *Chain) Price(u Usage) (micros int64, known bool) {
 func (c *Chain) Generate(ctx context.Context, req *Request) (*Response, error) {
 	var failures []*Error
 	tries := 0
-	for _, l := range c.links {
-		var before *Error
-		if len(failures) > 0 {
-			before = failures[len(failures)-1]
+	for i, l := range c.links {
+		if i > 0 {
+			if err := req.followed(ctx, failures[i-1]); err != nil {
+				return nil, Stopped(err, tries)
+			}
 		}
-		resp, err := l.generate(ctx, req, before)
+		resp, err := l.generate(ctx, req)
 		if err == nil && resp != nil {
 			return c.answered(l, resp, failures, tries), nil
 		}
@@ -105,19 +106,15 @@ func (c *Chain) Generate(ctx context.Context, req *Request) (*Response, error) {
 // Announces returns true: the chain calls OnSend for models that do not.
 func (c *Chain) Announces() bool { return true }
 
-// generate asks the model. before is the final failure of the one before.
-func (l *Link) generate(ctx context.Context, req *Request, before *Error) (*Response, error) {
+func (l *Link) generate(ctx context.Context, req *Request) (*Response, error) {
 	if req.OnSend == nil {
 		return l.Model.Generate(ctx, req)
 	}
 	own := *req
-	own.OnSend = func(ctx context.Context, s Sending) error {
-		s.Model, s.After = l.Name, cmp.Or(s.After, before)
-		return req.OnSend(ctx, s)
-	}
+	own.OnSend = func(ctx context.Context, _ string) error { return req.OnSend(ctx, l.Name) }
 	if !Announces(l.Model) {
-		if err := own.OnSend(ctx, Sending{}); err != nil {
-			return nil, Stopped(err, before)
+		if err := req.OnSend(ctx, l.Name); err != nil {
+			return nil, Stopped(err, 0)
 		}
 		own.OnSend = nil
 	}

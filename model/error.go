@@ -121,14 +121,10 @@ func KindOfStatus(status int) Kind {
 	return KindInvalid
 }
 
-// Stopped returns the error of a call that [Request.OnSend] stopped before a request;
-// after is the failure of the request before.
-func Stopped(err error, after *Error) *Error {
-	e := &Error{Kind: KindCanceled, Msg: "call stopped", Err: err}
-	if after != nil {
-		e.Usage, e.Tries = after.Usage, after.Tries
-	}
-	return e
+// Stopped returns the error of a call that [Request.OnSend] or [Request.OnFailed] stopped
+// after so many requests.
+func Stopped(err error, tries int) *Error {
+	return &Error{Kind: KindCanceled, Msg: "call stopped", Err: err, Tries: tries}
 }
 
 // Canceled returns the error of a call whose context ended. It wraps ctx.Err()

@@ -169,9 +169,9 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 			return nil, canceled(ctx, try-1)
 		}
 		if req.OnSend != nil {
-			if err := req.OnSend(ctx, Sending{Model: g.cfg.Name, After: last}); err != nil {
+			if err := req.OnSend(ctx, g.cfg.Name); err != nil {
 				g.admission.leave(false)
-				return nil, Stopped(err, last)
+				return nil, Stopped(err, try-1)
 			}
 		}
 		resp, retry := g.try(ctx, req, t, p)
@@ -183,6 +183,9 @@ func (g *Guarded) Generate(ctx context.Context, req *Request) (*Response, error)
 		last = retry.Err
 		if p.spent(retry.Err) || g.givesWay(retry) {
 			return nil, retry.Err
+		}
+		if err := req.followed(ctx, last); err != nil {
+			return nil, Stopped(err, try)
 		}
 		g.tellRetry(retry)
 		if retry.Err.Kind == KindRateLimit {

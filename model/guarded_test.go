@@ -495,14 +495,14 @@ func (r refusing) Generate(context.Context, *model.Request) (*model.Response, er
 	return nil, r.err
 }
 
-// OnSend is called before each request, when it is its turn, with the failure of the
-// request before; what it refuses is not sent.
+// OnSend is called before each request, when it is its turn, and OnFailed when one failed and
+// another one follows; what OnSend refuses is not sent.
 func TestOnSend(t *testing.T) {
 	t.Parallel()
 	down := &model.Error{Kind: model.KindUnavailable, Msg: "down", Usage: model.Usage{InputTokens: 3}}
-	sent := 0
+	var told []string
 	m := modelFunc(func(context.Context, *model.Request) (*model.Response, error) {
-		sent++
+		told = append(told, "sent")
 		return nil, down
 	})
 	first := guarded(t, model.GuardedConfig{Model: m, Name: "first", MaxTries: 2, InitialBackoff: 1, MaxBackoff: 1})
@@ -510,30 +510,30 @@ func TestOnSend(t *testing.T) {
 	if err != nil || !model.Announces(chain) || !model.Announces(first) || model.Announces(m) {
 		t.Fatal(err)
 	}
-	var told []string
+	announced := 0
 	refusal := errors.New("no more")
-	_, err = chain.Generate(t.Context(), &model.Request{OnSend: func(_ context.Context, s model.Sending) error {
-		if sent != len(told) {
-			t.Errorf("%d requests were sent, %d announced", sent, len(told))
-		}
-		before := ""
-		if s.After != nil {
-			before = fmt.Sprintf(" after %s, %d tokens", s.After.Msg, s.After.Usage.InputTokens)
-		}
-		if told = append(told, s.Model+before); len(told) == 4 {
-			return refusal
-		}
-		return nil
-	}})
-	want := []string{"first", "first after down, 3 tokens", "second after down, 3 tokens"}
-	if !slices.Equal(told, want) || sent != 3 || err == nil {
-		t.Errorf("announced %q, want %q; %d requests, %v", told, want, sent, err)
+	req := &model.Request{
+		OnSend: func(_ context.Context, name string) error {
+			told = append(told, name)
+			if announced++; announced == 4 {
+				return refusal
+			}
+			return nil
+		},
+		OnFailed: func(_ context.Context, e *model.Error) error {
+			told = append(told, fmt.Sprintf("%s, %d tokens", e.Msg, e.Usage.InputTokens))
+			return nil
+		},
 	}
-	sent = 0
-	refuse := func(context.Context, model.Sending) error { return refusal }
-	_, err = first.Generate(t.Context(), &model.Request{OnSend: refuse})
+	_, err = chain.Generate(t.Context(), req)
+	want := []string{"first", "sent", "down, 3 tokens", "first", "sent", "down, 3 tokens", "second", "sent"}
+	if !slices.Equal(told, want) || err == nil {
+		t.Errorf("%q, want %q; %v", told, want, err)
+	}
+	told = nil
+	_, err = first.Generate(t.Context(), req)
 	e, ok := errors.AsType[*model.Error](err)
-	if !ok || e.Kind != model.KindCanceled || !errors.Is(err, refusal) || sent != 0 {
-		t.Errorf("%d requests were sent after a refusal: %v", sent, err)
+	if !ok || e.Kind != model.KindCanceled || !errors.Is(err, refusal) || !slices.Equal(told, []string{"first"}) {
+		t.Errorf("%q after a refusal: %v", told, err)
 	}
 }

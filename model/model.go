@@ -95,18 +95,23 @@ type Request struct {
 	OnText func(text string)
 	// OnSend, when set, is called before each request that is sent for an answer,
 	// when it is its turn: retries and other models of a [Chain] included, answers
-	// from a cache not. After an error nothing is sent and the call ends with an
-	// error of KindCanceled that wraps it. It is called from one goroutine at a time
-	// and only before Generate returns. See [Announces].
-	OnSend func(ctx context.Context, s Sending) error
+	// from a cache not. name is the configured name of the model. After an error
+	// nothing is sent and the call ends with an error of KindCanceled that wraps it.
+	// It is called from one goroutine at a time and only before Generate returns.
+	// See [Announces].
+	OnSend func(ctx context.Context, name string) error
+	// OnFailed, when set, is called after a request that failed and that another
+	// one is to follow, before that one waits for its turn. An error ends the call,
+	// as one of OnSend does.
+	OnFailed func(ctx context.Context, failed *Error) error
 }
 
-// Sending announces a request that is about to be sent.
-type Sending struct {
-	// Model is the configured name of the model.
-	Model string
-	// After is the failure of the request before, nil for the first one.
-	After *Error
+// followed calls OnFailed.
+func (req *Request) followed(ctx context.Context, failed *Error) error {
+	if req.OnFailed == nil {
+		return nil
+	}
+	return req.OnFailed(ctx, failed)
 }
 
 // Response is a complete answer.

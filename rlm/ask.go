@@ -149,17 +149,14 @@ func (a *attempt) unanswered(ctx context.Context, s *sending, req *model.Request
 		return cmp.Or[error](over, f)
 	}
 	e, _ := errors.AsType[*model.Error](cause)
-	r := s.failed(e)
-	r.Err = &perdure.TaskError{Kind: f.kind, Message: f.Error()}
+	var data json.RawMessage
 	if kept := a.logged(req); kept != nil || a.limits != nil {
 		var err error
-		if r.Data, err = encode("call", journaled{Request: kept, Limits: a.limits}); err != nil {
+		if data, err = encode("call", journaled{Request: kept, Limits: a.limits}); err != nil {
 			return err
 		}
 	}
-	last, done := lastWrite(ctx)
-	defer done()
-	if err := a.l.SettleCall(last, s.call.ID, r); err != nil {
+	if err := s.fail(ctx, e, &perdure.TaskError{Kind: f.kind, Message: f.Error()}, data); err != nil {
 		return err
 	}
 	return cmp.Or[error](over, f)

@@ -51,9 +51,47 @@ func TestEveryRequestCounts(t *testing.T) {
 			}
 			calls, err := b.store.Calls(t.Context(), tree.Root)
 			b.ok(err)
-			if len(calls) != 1 || int64(calls[0].Tries) != u.Calls || calls[0].InputTokens != u.InputTokens ||
-				calls[0].OutputTokens != u.OutputTokens {
+			var sum perdure.Usage
+			for i, c := range calls {
+				sum.Calls, sum.InputTokens, sum.OutputTokens = sum.Calls+int64(c.Tries), sum.InputTokens+c.InputTokens,
+					sum.OutputTokens+c.OutputTokens
+				if answered := c.State == perdure.CallCompleted; answered != (i == len(calls)-1) {
+					t.Errorf("call %d of %d is %s", i+1, len(calls), c.State)
+				}
+			}
+			if sum != u || int64(len(calls)) != u.Calls {
 				t.Errorf("calls %+v, want the usage of the tree, %+v", calls, u)
+			}
+		})
+	}
+}
+
+// TestFailedRequestsReserveNothing: requests that wait to be sent again do not wait for each
+// other's reservations, and calls that wait for reservations do not keep them from being
+// sent.
+func TestFailedRequestsReserveNothing(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, failed string }{ // the budget has room for two requests at once
+		{"empty", `{empty: true, delay: 100ms, repeat: 2, usage: {input: 1500, output: 0}}`},
+		{"rate limit", `{status: 429, delay: 100ms, repeat: 2}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server, ms := endpoint(t, `replies: [`+tt.failed+`, {text: ok, repeat: -1, usage: {input: 20, output: 1}}]`)
+			m, err := model.NewGuarded(model.GuardedConfig{Model: ms["openai:m"], Name: "openai:m", InitialBackoff: 1,
+				MaxBackoff: 1, Concurrency: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := newBench(t, models{"openai:m": m})
+			id := b.put(file{"text.txt", numbered(400)})
+			tree := b.launch("Read.", id, M{"model": "openai:m", "chunk_tokens": 1000, "answer_tokens": 100,
+				"budget_tokens": 5000, "timeout": "30s"})
+			if got, root := b.finish(tree.ID, 4); got.State != perdure.Completed {
+				t.Errorf("tree is %s: %+v %s", got.State, root.Error, root.Data)
+			}
+			if sent := int64(server.Ledger().Totals().Started); b.usage(tree.ID).Calls != sent || sent < 6 {
+				t.Errorf("%d requests were sent, %d are counted", sent, b.usage(tree.ID).Calls)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package rlm_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -153,9 +154,13 @@ func TestDeathRepeatsNoAnswerOfAChain(t *testing.T) {
 	for _, leaf := range b.leaves(tree.ID) {
 		calls, err := b.store.Calls(t.Context(), leaf.ID)
 		b.ok(err)
-		if len(calls) != 1 || calls[0].Model != "mock:second" || calls[0].Tries != 3 ||
-			!strings.Contains(string(calls[0].Data), "instead of mock:first") {
-			t.Errorf("calls of %s: %+v", leaf.ID, calls)
+		var asked []string
+		for _, c := range calls {
+			asked = append(asked, c.Model+" "+string(c.State))
+		}
+		want := []string{"mock:first failed", "mock:first failed", "mock:second completed"}
+		if !slices.Equal(asked, want) || !strings.Contains(string(calls[2].Data), "instead of mock:first") {
+			t.Errorf("calls of %s: %q, %+v", leaf.ID, asked, calls)
 		}
 	}
 }

@@ -47,9 +47,8 @@ type asked struct {
 	// quiet models write no answer of a task: what they say is not shown while
 	// it arrives.
 	quiet bool
-	// again, when set, is called before a request is sent again, with what the last one
-	// took. An error ends the call.
-	again func(ctx context.Context, failed perdure.CallResult) error
+	// again, when set, is called before a request is sent again. An error ends the call.
+	again func(ctx context.Context) error
 }
 
 // model returns what answers for a task.

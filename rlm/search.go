@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/quote"
@@ -151,7 +150,7 @@ func (h *hunt) ask(ctx context.Context, reply int) (text string, last bool, err 
 func (h *hunt) call(ctx context.Context, reply int, t searchTerms) (text string, err error) {
 	a, m := h.a, *h.m
 	if !t.Last {
-		m.again = func(ctx context.Context, failed perdure.CallResult) error { return h.again(ctx, reply, failed) }
+		m.again = func(ctx context.Context) error { return h.again(ctx, reply, t) }
 	}
 	if a.limits, err = encode("terms", t); err != nil {
 		return "", err

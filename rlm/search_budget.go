@@ -138,17 +138,10 @@ func (h *hunt) afterwards(reply int) amount {
 }
 
 // again refuses to send a request again that would leave too little for the answer.
-func (h *hunt) again(ctx context.Context, reply int, failed perdure.CallResult) error {
+func (h *hunt) again(ctx context.Context, reply int, t searchTerms) error {
 	rest, err := h.rest(ctx)
-	if err != nil {
-		return err
+	if err == nil && !rest.pays(h.a.reserve(h.m, h.request(reply, t)), h.afterwards(reply)) {
+		err = errLastPaid
 	}
-	spent := amount{calls: 1, tokens: failed.InputTokens + failed.OutputTokens}
-	if failed.CostMicros != nil {
-		spent.micros = *failed.CostMicros
-	}
-	if !rest.pays(spent, h.afterwards(reply)) {
-		return errLastPaid
-	}
-	return nil
+	return err
 }

@@ -1,20 +1,24 @@
 package rlm
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/model"
 )
 
-// sending records the requests of one call in the journal when it is their turn: a call
-// that waits for its turn is not begun, and each request that is sent is counted.
+// sending records the requests of one call in the journal when it is their turn: a request
+// that waits for its turn is not begun, and reserves nothing, and each one that is sent is
+// counted.
 type sending struct {
 	a     *attempt
 	m     *asked
 	spec  perdure.CallSpec
-	call  perdure.Call // set if begun
-	begun bool
+	call  perdure.Call // of the request that was sent last
+	begun bool         // call is open
+	again bool         // a request failed before
 	// model is the name of the model that was asked last, if it is one of a chain.
 	model string
 	// refused is why the journal let no request be sent.
@@ -24,33 +28,23 @@ type sending struct {
 // generate asks the model.
 func (s *sending) generate(ctx context.Context, req *model.Request) (*model.Response, error) {
 	if model.Announces(s.m.Model) {
-		req.OnSend = s.send
-	} else if err := s.send(ctx, model.Sending{}); err != nil {
-		return nil, model.Stopped(err, nil)
+		req.OnSend, req.OnFailed = s.send, s.settle
+	} else if err := s.send(ctx, ""); err != nil {
+		return nil, model.Stopped(err, 0)
 	}
 	return s.m.Generate(ctx, req)
 }
 
-// send is called before each request, see [model.Request.OnSend].
-func (s *sending) send(ctx context.Context, next model.Sending) error {
-	var err error
-	if s.begun {
-		err = s.again(ctx, s.failed(next.After))
-	} else {
-		err = s.begin(ctx)
+// send begins the call of a request, see [model.Request.OnSend].
+func (s *sending) send(ctx context.Context, name string) error {
+	s.model = name
+	if s.again && s.m.again != nil {
+		s.refused = s.m.again(ctx)
 	}
-	s.refused, s.model = err, next.Model
-	return err
-}
-
-// again records that the request is sent again.
-func (s *sending) again(ctx context.Context, failed perdure.CallResult) error {
-	if s.m.again != nil {
-		if err := s.m.again(ctx, failed); err != nil {
-			return err
-		}
+	if s.refused == nil {
+		s.refused = s.begin(ctx)
 	}
-	return s.a.l.ResendCall(ctx, s.call.ID, failed)
+	return s.refused
 }
 
 func (s *sending) begin(ctx context.Context) (err error) {
@@ -61,9 +55,29 @@ func (s *sending) begin(ctx context.Context) (err error) {
 	return err
 }
 
+// settle settles the call of a request that failed, see [model.Request.OnFailed].
+func (s *sending) settle(ctx context.Context, e *model.Error) error {
+	if !s.begun {
+		return nil
+	}
+	f := modelFailure(cmp.Or(s.model, s.m.name), e)
+	return s.fail(ctx, e, &perdure.TaskError{Kind: f.kind, Message: f.Error()}, nil)
+}
+
+// fail settles the open call as failed.
+func (s *sending) fail(ctx context.Context, e *model.Error, why *perdure.TaskError, data json.RawMessage) error {
+	r := s.failed(e)
+	r.Err, r.Data = why, data
+	last, done := lastWrite(ctx)
+	defer done()
+	err := s.a.l.SettleCall(last, s.call.ID, r)
+	s.begun, s.again = err != nil, true
+	return err
+}
+
 // failed returns what a request that failed took.
 func (s *sending) failed(e *model.Error) perdure.CallResult {
-	r := perdure.CallResult{Tries: 1, Err: &perdure.TaskError{Kind: KindModel}}
+	r := perdure.CallResult{Tries: 1}
 	if s.model != s.m.name {
 		r.Model = s.model
 	}

@@ -252,7 +252,7 @@ func (p *claudeParser) assistant(l claudeLine) {
 	}
 	sub := l.Parent != nil
 	if !sub && l.Message.Model != "" {
-		p.model = l.Message.Model
+		p.model, p.rec.model = l.Message.Model, l.Message.Model
 	}
 	if used := l.Message.Usage.tokens(); !p.pieces && l.Message.ID != p.counted {
 		p.counted = l.Message.ID

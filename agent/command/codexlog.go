@@ -65,7 +65,9 @@ type codexLogLine struct {
 	Type    string    `json:"type"`
 	Payload struct {
 		Type string `json:"type"`
-		Info *struct {
+		// Model is the model of a turn_context.
+		Model string `json:"model"`
+		Info  *struct {
 			Total  *codexUsage `json:"total_token_usage"`
 			Last   *codexUsage `json:"last_token_usage"`
 			Window int64       `json:"model_context_window"`
@@ -113,6 +115,8 @@ func readCodexLog(rec *record, line []byte) {
 	switch {
 	case l.Type == "compacted" && !old:
 		rec.say(agent.EventCompaction, "the context was shortened")
+	case l.Type == "turn_context":
+		rec.model = cmp.Or(l.Payload.Model, rec.model)
 	case l.Type == "event_msg" && l.Payload.Type == "token_count":
 		readCodexCount(rec, l, old)
 	}

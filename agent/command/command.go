@@ -191,6 +191,7 @@ var (
 	_ agent.Agent   = (*Agent)(nil)
 	_ agent.Watcher = (*Agent)(nil)
 	_ agent.Hooked  = (*Agent)(nil)
+	_ agent.Priced  = (*Agent)(nil)
 
 	_ agent.Inheriting = (*Agent)(nil)
 )
@@ -221,6 +222,9 @@ func (a *Agent) Sight() agent.Sight { return a.vendor.about.Sight }
 
 // Hooked reports whether the agent runs [agent.Turn].Hook.
 func (a *Agent) Hooked() bool { return a.vendor.hooks != nil }
+
+// Priced reports whether the preset reports what a turn costs, and returns the configured model.
+func (a *Agent) Priced() (reports bool, model string) { return a.vendor.costs, a.cfg.Model }
 
 // Inherits returns the names of the variables of the preset's vendor; see [agent.Inheriting].
 // A plain program has none.

@@ -14,6 +14,7 @@ import (
 type geminiLine struct {
 	Type       string          `json:"type"`
 	SessionID  string          `json:"session_id"`
+	Model      string          `json:"model"`
 	Role       string          `json:"role"`
 	Content    string          `json:"content"`
 	Delta      bool            `json:"delta"`
@@ -60,6 +61,7 @@ func (p *geminiParser) stdout(line []byte) {
 			p.rec.another(l.SessionID)
 			return
 		}
+		p.rec.model = cmp.Or(l.Model, p.rec.model)
 		p.rec.opened(l.SessionID)
 	case "message":
 		p.message(l)

@@ -50,6 +50,8 @@ type vendor struct {
 	follow func(rec *record, env []string) *follower
 	// totals: what it reports are totals of its session.
 	totals bool
+	// costs: it reports what a turn costs.
+	costs bool
 }
 
 // Presets returns what is known of each agent, by name.
@@ -79,7 +81,7 @@ func vendorOf(name string) (vendor, error) {
 func vendors() []vendor {
 	return []vendor{
 		{
-			about: aboutClaude(), args: claudeArgs, hooks: claudeHooks, totals: true,
+			about: aboutClaude(), args: claudeArgs, hooks: claudeHooks, totals: true, costs: true,
 			env: func(Config) []string { return []string{"DISABLE_AUTOUPDATER=1"} },
 			// Some versions refuse to start inside another one.
 			unset: []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"},
@@ -95,7 +97,7 @@ func vendors() []vendor {
 			parse: func(s stream) parser { return &geminiParser{stream: s} },
 		},
 		{
-			about: aboutOpencode(), args: opencodeArgs, hooks: opencodeHooks, env: opencodeEnv,
+			about: aboutOpencode(), args: opencodeArgs, hooks: opencodeHooks, env: opencodeEnv, costs: true,
 			parse: func(s stream) parser { return &opencodeParser{stream: s} },
 		},
 	}

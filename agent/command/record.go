@@ -87,6 +87,8 @@ type record struct {
 	// total is the session's running total, if the agent reported one.
 	total *total
 	cost  *int64
+	// model is the agent's name of the model: the configured one, or the one it reported.
+	model string
 	// context is the size of the last request of the main conversation.
 	context int64
 	window  int64
@@ -162,7 +164,7 @@ func (r *record) waits(limit *agent.Error) {
 
 // measured reports the usage and how full the context is.
 func (r *record) measured() {
-	ev := agent.Event{Kind: agent.EventUsage, Context: r.fill()}
+	ev := agent.Event{Kind: agent.EventUsage, Context: r.fill(), CostMicros: r.cost, Model: r.model}
 	if used, reported := r.usage(); reported {
 		ev.Usage = new(used.usage(true))
 	}

@@ -42,7 +42,7 @@ func newRun(a *Agent, turn *agent.Turn, from session, stop context.CancelCauseFu
 	r.dog = &watchdog{idle: turn.IdleTimeout, patience: a.cfg.Patience, linger: a.cfg.Linger, end: stop}
 	r.rec = record{
 		from: from, totalKnown: from.known, now: time.Now, began: time.Now(), hear: r.hear, abort: r.abort,
-		window: a.cfg.ContextWindow, fixed: a.cfg.ContextWindow > 0,
+		window: a.cfg.ContextWindow, fixed: a.cfg.ContextWindow > 0, model: a.cfg.Model,
 	}
 	r.stdout = splitter{line: r.out, max: pieceBytes, heard: r.dog.heard}
 	read := stream{rec: &r.rec, calls: map[string]agent.ToolCall{}}
@@ -254,7 +254,7 @@ func (r *run) result() *agent.Result {
 	used, reported := rec.usage()
 	res := &agent.Result{
 		Text: lastText(rec.text), StopReason: rec.stop, Usage: used.usage(reported), CostMicros: rec.cost,
-		Context: rec.fill(), Messages: rec.messages,
+		Model: rec.model, Context: rec.fill(), Messages: rec.messages,
 	}
 	if r.a.vendor.totals {
 		res.Session = rec.next().String()

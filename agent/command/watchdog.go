@@ -93,8 +93,8 @@ func (w *watchdog) progress() {
 }
 
 // limited: the agent waits for a limit by itself. The first of several in a row
-// begins the time; one that is to last longer than the patience ends the turn
-// at once.
+// begins the time; one that is to last longer than the patience, or that does not
+// end by waiting, ends the turn at once.
 func (w *watchdog) limited(limit *agent.Error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *watchdog) limited(limit *agent.Error) {
 	if w.state != watchLimited {
 		w.enter(watchLimited)
 	}
-	if w.patience > 0 && time.Until(limit.Until) > w.patience {
+	if limit.Kind == agent.KindQuota || w.patience > 0 && time.Until(limit.Until) > w.patience {
 		w.end(limit)
 	}
 }

@@ -18,6 +18,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	if errors.Is(err, pflag.ErrHelp) {
 		return pflag.ErrHelp
 	}
+	if cmd.HasSubCommands() { // the flag may be one of a command whose name is wrong
+		if err := env.KnownCommand(cmd, cmd.Flags().Args()); err != nil {
+			return err
+		}
+	}
 	hint := cmd.CommandPath() + " --help lists the flags"
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return env.UsageError(hint, "--%s: %s", e.GetFlag().Name, flagProblem(e))

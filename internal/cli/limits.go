@@ -11,9 +11,10 @@ import (
 
 // The names of limits in the store.
 const (
-	limitCost = "cost_micros"
-	limitTime = "wall_time_ms"
-	limitNode = "nodes"
+	limitCalls = "calls"
+	limitCost  = "cost_micros"
+	limitTime  = "wall_time_ms"
+	limitNode  = "nodes"
 )
 
 // limitText returns the use of a limit: $0.81 of $1.00.

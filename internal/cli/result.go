@@ -167,15 +167,18 @@ func takeUp(r *client.Result) string {
 	command := "perdure resume " + string(r.Tree)
 	for _, l := range r.Limits {
 		if l.Exceeded && l.Limit != limitNode {
-			command += " " + l.Flag + " " + raised(l)
+			command += " " + l.Flag + " " + raised(l, r.MissingTotal)
 		}
 	}
 	return fmt.Sprintf("`%s` takes up the missing parts; `perdure tree %s` shows all tasks", command, r.Tree)
 }
 
-// raised returns the value of a flag that doubles a limit.
-func raised(l perdure.LimitUse) string {
+// raised returns the value of a flag that doubles a limit, and that is enough for a call for
+// each missing part.
+func raised(l perdure.LimitUse, missing int64) string {
 	switch l.Limit {
+	case limitCalls:
+		return fmt.Sprint(max(2*l.Value, l.Used+missing))
 	case limitCost:
 		return fmt.Sprint(2 * float64(l.Value) / 1e6)
 	case limitTime:

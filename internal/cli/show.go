@@ -172,10 +172,8 @@ func callFigures(c *perdure.Call) string {
 		tokens += " (estimated)"
 	}
 	parts = append(parts, tokens)
-	if c.CostUSD != nil {
+	if c.CostUSD != nil { // an unknown price is in the usage of the task
 		parts = append(parts, human.Dollars(*c.CostUSD))
-	} else {
-		parts = append(parts, "price unknown")
 	}
 	if c.EndedAt != nil {
 		parts = append(parts, human.Duration(c.EndedAt.Sub(c.StartedAt).Round(time.Millisecond)))

@@ -23,9 +23,9 @@ func (a *app) newTrustCommand() *cobra.Command {
 			"The record is outside of the folder, in perdure/trust in the user's configuration folder. PERDURE_TRUST=1 " +
 			"trusts the folder for one process, --trust for one command.\n\n" +
 			"If you trusted other settings before, those that are new or changed are marked. --json prints one object, " +
-			"also with --show: dir, trusted, settings (key, value, effect, and change if the user trusted others before), " +
-			"trees (tree_id, effect; at most 20) and tree_count. settings and trees are what was not trusted before the " +
-			"command; trusted reports whether they are now.",
+			"also with --show: dir, trusted, settings (key, value, effect, overridden if a flag or variable overrides it " +
+			"now, change if the user trusted others before), trees (tree_id, effect; at most 20) and tree_count. settings and " +
+			"trees are what was not trusted before the command; trusted reports whether they are now.",
 		Example: "perdure trust --show\n perdure trust\n perdure trust --remove",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),

@@ -54,6 +54,50 @@ func TestTrustIsAsked(t *testing.T) {
 	}
 }
 
+// TestTrustShowsOverriddenSettings: the user sees all that a yes trusts, also what a flag of this
+// command overrides.
+func TestTrustShowsOverriddenSettings(t *testing.T) {
+	t.Parallel()
+	p := hostile(t)
+	p.width = 100
+	p.write(".perdure/config.yaml", "model: exec:touch ran\nbase_url: http://localhost:1\n")
+	p.stdin = strings.NewReader("n\n")
+	_, stderr := p.run(env.StatusUsage, "run", "x", "--model", "mock:echo")
+	if !strings.Contains(stderr, "model: exec:touch ran (runs this command; a flag or variable overrides it now)") {
+		t.Errorf("asked without the overridden setting:\n%s", stderr)
+	}
+	p.write(".perdure/config.yaml", "model: exec:touch ran\n")
+	if _, stderr := p.run(0, "run", "x", "--model", "mock:echo"); strings.Contains(stderr, "not trusted") {
+		t.Errorf("asked for overridden settings alone:\n%s", stderr)
+	}
+	if stdout, _ := p.run(0, "trust", "--show"); !strings.Contains(stdout, "model: exec:touch ran (runs this command)") {
+		t.Errorf("shown:\n%s", stdout)
+	}
+}
+
+// TestTrustIsNotAskedWithoutTheWholeList: a yes covers nothing that the question does not show.
+func TestTrustIsNotAskedWithoutTheWholeList(t *testing.T) {
+	t.Parallel()
+	long := "exec:" + strings.Repeat("a", 2000) + "; touch ran"
+	var many strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&many, "  a%d:\n    model: exec:touch x%d\n", i, i)
+	}
+	for name, settings := range map[string]string{"long": "model: " + long + "\n", "many": "agents:\n" + many.String()} {
+		p := hostile(t)
+		p.width = 100
+		p.write(".perdure/config.yaml", settings)
+		p.stdin = strings.NewReader("y\n")
+		_, stderr := p.run(env.StatusUsage, "run", "x")
+		if strings.Contains(stderr, "[y/N]") || !strings.Contains(stderr, "`perdure trust --show`") || len(stderr) > 4000 {
+			t.Errorf("%s: %s", name, stderr)
+		}
+		if stdout, _ := p.run(0, "trust", "--show"); name == "long" && !strings.Contains(stdout, "model: "+long) {
+			t.Errorf("cut: %s", stdout)
+		}
+	}
+}
+
 // TestTrustMarksChanges: of settings that changed since the user trusted others, those that are
 // new or changed are marked and come first.
 func TestTrustMarksChanges(t *testing.T) {

@@ -22,6 +22,7 @@ func TestUsageErrorsAsJSON(t *testing.T) {
 		{[]string{"resume", "--json", "--model", "mock:hash"}, "perdure resume TREE"},
 		{[]string{"run", "--json=true", "--modle", "x", "y"}, "did you mean --model?"},
 		{[]string{"run", "--modle", "x", "--json=false", "--json=1"}, "did you mean --model?"},
+		{[]string{"reort", "x", "--json"}, `did you mean "perdure report"?`},
 		{[]string{"run", "--json", "What is it?"}, "name files or folders with --context"},
 	} {
 		stdout, stderr := p.run(env.StatusUsage, tt.args...)

@@ -8,17 +8,20 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/cli/loop"
 	"github.com/perdure/perdure/internal/view/watch"
 )
 
 func (a *app) newWatchCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "watch [TREE]",
-		Short: "Watch trees in full-screen mode",
+		Use:   "watch [TREE|LOOP]",
+		Short: "Watch trees in full-screen mode, or follow a loop",
 		Long: "Watch a tree while it runs: its tasks, cost, time left, slowest task and log. Filter tasks by text and " +
 			"state, fold, cancel and retry them; press ? for the keys. Without an argument, choose a tree from the list. " +
-			"Quitting stops no tree.",
-		Example:           "perdure watch\n perdure watch tree-1a2b3c4d",
+			"Quitting stops no tree.\n\n" +
+			"The ID of a loop follows the loop in lines, as `perdure loop run` prints them: what its agent does, the results of " +
+			"iterations, gates. That needs no terminal. Ctrl-C stops watching, not the loop.",
+		Example:           "perdure watch\n perdure watch tree-1a2b3c4d\n perdure watch make-the-tests-pass-1a2b3c4d",
 		GroupID:           env.GroupInspect,
 		Args:              env.Arguments(0, 1, "at most one tree"),
 		ValidArgsFunction: a.CompleteTrees,
@@ -27,7 +30,7 @@ func (a *app) newWatchCommand() *cobra.Command {
 			if len(args) == 1 {
 				var err error
 				if id, err = perdure.ParseTreeID(args[0]); err != nil {
-					return err
+					return loop.Watch(a.Env, cmd, args[0])
 				}
 			}
 			if !a.StdinTerminal() || !a.Out.Terminal {

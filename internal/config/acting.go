@@ -24,10 +24,13 @@ import (
 // A file can come with a repository, so such settings are used only in a folder that the
 // user trusts.
 type Acting struct {
-	// Key is the name in the file, Value its value without secrets, Effect what it does.
+	// Key is the name in the file, Value its whole value on one line without secrets, Effect
+	// what it does.
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Effect string `json:"effect"`
+	// Overridden is set if a flag or an environment variable overrides it in this process.
+	Overridden bool `json:"overridden,omitempty"`
 	// Change is "new" or "changed" if the user trusted other settings before.
 	Change string `json:"change,omitempty"`
 }
@@ -37,8 +40,6 @@ type acting struct {
 	Acting
 	raw string
 }
-
-const maxShownValue = 200
 
 // acts returns a function for settings of which every value acts.
 func acts(effect string) func(string) string { return func(string) string { return effect } }
@@ -121,8 +122,7 @@ func (l *Loaded) findActing(file map[string]given) []acting {
 		if key == "prices" {
 			text += l.fileHash(text)
 		}
-		shown = clip.OneLine(clip.Bytes(shown, maxShownValue))
-		all = append(all, acting{Acting{Key: key, Value: shown, Effect: effect}, text})
+		all = append(all, acting{Acting{Key: key, Value: clip.OneLine(shown), Effect: effect}, text})
 	}
 	name := filepath.Join(l.Dir, PricesName)
 	if hash := l.fileHash(name); hash != "" && l.Prices == "" {
@@ -142,7 +142,7 @@ func (l *Loaded) actingSections() []acting {
 		if err != nil {
 			raw = []byte(err.Error()) // it acts all the same
 		}
-		text := clip.OneLine(clip.Bytes(strings.Join(shown, "; "), maxShownValue))
+		text := clip.OneLine(strings.Join(shown, "; "))
 		all = append(all, acting{Acting{Key: key, Value: text, Effect: effect}, string(raw)})
 	}
 	var shown []string
@@ -217,11 +217,19 @@ func (l *Loaded) weakerRisks() map[risk.Pattern]risk.Answer {
 // Acting returns the settings of the file that act and that no flag or environment
 // variable overrides.
 func (l *Loaded) Acting() []Acting {
+	if l.actingIgnored {
+		return nil
+	}
+	return slices.DeleteFunc(l.AllActing(), func(a Acting) bool { return a.Overridden })
+}
+
+// AllActing returns all settings of the file that act, also overridden and ignored ones: what
+// [Loaded.ActingHash] covers.
+func (l *Loaded) AllActing() []Acting {
 	var all []Acting
 	for _, a := range l.acting {
-		if !l.actingIgnored && l.effective(a.Key) {
-			all = append(all, a.Acting)
-		}
+		a.Overridden = !l.effective(a.Key)
+		all = append(all, a.Acting)
 	}
 	return all
 }
@@ -232,7 +240,7 @@ func (l *Loaded) effective(key string) bool {
 	return !inTable || origin.kind == OriginFile
 }
 
-// ActingHash returns a hash of all settings of the file that act, also overridden ones.
+// ActingHash returns a hash of the settings that [Loaded.AllActing] returns.
 func (l *Loaded) ActingHash() string {
 	h := sha256.New()
 	for _, a := range l.acting {

@@ -208,6 +208,9 @@ func TestActingIsOverridden(t *testing.T) {
 	if got := l.Acting(); len(got) > 0 {
 		t.Errorf("acting: %v", got)
 	}
+	if got := l.AllActing(); len(got) != 1 || got[0].Key != "model" || !got[0].Overridden {
+		t.Errorf("all: %v", got)
+	}
 	l.IgnoreActing()
 	if l.Model != "mock:echo" {
 		t.Errorf("the flag is lost: %s", l.Model)

@@ -13,8 +13,8 @@ import (
 // Find returns the path of the folder .perdure in start, an absolute path, or in the
 // nearest folder above it, or "" if there is none. The search ends at the root of a
 // repository, the folder that contains .git: what is above it does not belong to the
-// project. A .perdure that is a link, is not a folder or belongs to another user is an
-// error.
+// project. A .perdure that is a link, contains one, is not a folder or belongs to another
+// user is an error.
 func Find(start string) (string, error) {
 	if !filepath.IsAbs(start) {
 		return "", refuse(fmt.Sprintf("start %q is not an absolute path", start), "")
@@ -51,6 +51,22 @@ func usable(name string, info fs.FileInfo) error {
 		return refuse(fmt.Sprintf("%q is not a folder", name), "")
 	case !ownedByUser(info):
 		return refuse(fmt.Sprintf("%q belongs to another user", name), hintOtherFolder)
+	}
+	return withoutLinks(name)
+}
+
+// withoutLinks returns an error for a .perdure with a link in it: a repository could use the
+// store or the daemon of another folder of the user.
+func withoutLinks(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return refuse(err.Error(), "")
+	}
+	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink != 0 {
+			return refuse(fmt.Sprintf("%q is a link", filepath.Join(dir, e.Name())), "remove the link; PERDURE_DIR names "+
+				"a folder that may contain links")
+		}
 	}
 	return nil
 }

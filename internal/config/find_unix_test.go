@@ -37,6 +37,28 @@ func TestFindRefusesLinks(t *testing.T) {
 	}
 }
 
+// TestFindRefusesLinksInside: a link to a file of another folder would use the store, the daemon
+// or the settings there.
+func TestFindRefusesLinksInside(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"perdure.db", "perdure.sock", "blobs", config.FileName} {
+		dir := t.TempDir()
+		of := mkdir(t, dir, "clone", config.FolderName)
+		if err := os.Symlink(filepath.Join(dir, "other", config.FolderName, name), filepath.Join(of, name)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := config.Find(filepath.Dir(of))
+		if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), name+`" is a link`) ||
+			!strings.Contains(perdure.HintOf(err), "PERDURE_DIR") {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if _, err := config.Load(config.Sources{Dir: dir, Environ: []string{"PERDURE_DIR=" + of}}); err != nil &&
+			strings.Contains(err.Error(), "is a link") {
+			t.Errorf("%s: named by the user: %v", name, err)
+		}
+	}
+}
+
 // TestSettingsInPipes: a pipe in place of the settings file is refused and not waited for.
 func TestSettingsInPipes(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/agent/acp"
 	agentcommand "github.com/perdure/perdure/agent/command"
+	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/command"
 )
 
@@ -87,6 +88,38 @@ func (a *Agents) findACP(rest string) (agent.Agent, error) {
 		return nil, errors.Join(errors.New("acp: needs the name of an agent or a command line"), err)
 	}
 	return acp.New(acp.Config{Command: words, Model: a.cfg.Model, Logger: a.cfg.Logger})
+}
+
+// costOf returns what a usage of an agent costs, by the table of
+// prices. The agent's name of the model is one at its vendor, or PROVIDER/MODEL.
+func (m *Models) costOf(agentName, named string, u agent.Usage) (micros int64, known bool) {
+	name, baseURL := modelOf(agentName, named)
+	rate, err := m.prices.Rate(name, baseURL)
+	if err != nil || name == "" {
+		return 0, false
+	}
+	return rate.Price(model.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		CachedTokens: u.CachedTokens, CacheWriteTokens: u.CacheWriteTokens})
+}
+
+// geminiURL is the endpoint of Gemini's models in the table of prices.
+const geminiURL = "https://generativelanguage.googleapis.com/v1beta/openai"
+
+// modelOf returns the model of an agent as the table of prices names it; empty if unknown.
+func modelOf(agentName, named string) (name, baseURL string) {
+	vendor := map[string]string{"claude": "anthropic", "codex": "openai", "gemini": "google"}[strings.TrimPrefix(agentName,
+		"acp:")]
+	if before, after, ok := strings.Cut(named, "/"); ok && vendor == "" {
+		vendor, named = before, after
+	}
+	switch {
+	case named == "":
+	case vendor == "anthropic", vendor == "openai":
+		return vendor + ":" + named, ""
+	case vendor == "google":
+		return "openai:" + named, geminiURL
+	}
+	return "", ""
 }
 
 // agentNames lists the known names and forms of names.

@@ -35,7 +35,7 @@ func (d *Daemon) openLoops(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the program that agents run as their hook: %w", err)
 	}
-	cfg := loop.EngineConfig{Store: d.store, Agents: NewAgents(agents),
+	cfg := loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Price: d.models.costOf,
 		Dir:     cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
 		Handoff: d.cfg.Handoff, Reminders: d.cfg.Reminders, Handlers: append(handlers, d.handlers()...),
 		Hook: []string{program, "hook"}, Hold: d.hold(), Ended: d.reportLoop, Logger: d.log}

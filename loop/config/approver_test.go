@@ -27,7 +27,7 @@ func TestResumeKeepsApprover(t *testing.T) {
 			if j > i && from != perdure.ApproverToken {
 				want = to
 			}
-			next, kept, err := config.Resumed(&old, &record.ResumeRequest{Settings: set})
+			next, kept, err := config.Resumed(&old, &record.ResumeRequest{Settings: set}, true)
 			if err != nil || next.Approver != want || (len(kept) > 0) != (want != to) {
 				t.Errorf("from %s to %s: %s, kept %v, %v; want %s", from, to, next.Approver, kept, err, want)
 			}
@@ -46,7 +46,7 @@ func TestResumeAddsVariables(t *testing.T) {
 	t.Parallel()
 	old := config.Config{Task: "t", Workspace: t.TempDir(), Agent: "exec:true", Until: "true", Env: []string{"A", "B"}}
 	for given, want := range map[string][]string{`{"env":["C","A"]}`: {"A", "B", "C"}, `{"env":[]}`: nil, `{}`: {"A", "B"}} {
-		next, _, err := config.Resumed(&old, &record.ResumeRequest{Config: json.RawMessage(given)})
+		next, _, err := config.Resumed(&old, &record.ResumeRequest{Config: json.RawMessage(given)}, true)
 		if err != nil || !slices.Equal(next.Env, want) {
 			t.Errorf("%s: %v, %v, want %v", given, next.Env, err, want)
 		}

@@ -11,8 +11,14 @@ import (
 )
 
 // fixedFields are what a loop is: with another one it is another loop, because
-// what was measured until then says nothing of it.
-func fixedFields() []string { return []string{"task", "until", "workspace", "scorer"} }
+// what was measured until then says nothing of it. Before the baseline was measured,
+// the completion command and the scorer can change.
+func fixedFields(measured bool) []string {
+	if !measured {
+		return []string{"task", "workspace"}
+	}
+	return []string{"task", "until", "workspace", "scorer"}
+}
 
 // fields are all fields by their names in JSON.
 func fields(yield func(name string, index []int) bool) {

@@ -115,8 +115,13 @@ type Config struct {
 	Selection Selection `json:"selection,omitempty"`
 	// KeepLast leaves the files as the last iteration left them.
 	KeepLast bool `json:"keep_last,omitempty"`
-	// Unattended restores deleted tests instead of asking, once.
+	// Unattended restores deleted tests instead of asking, once. At a gate the loop leaves
+	// its best iteration and is not run until the gate is answered, unless GateTimeout asks
+	// to wait.
 	Unattended bool `json:"unattended,omitempty"`
+	// EvenIfGreen starts the first iteration also if the check passes before it. Without it
+	// the loop asks first.
+	EvenIfGreen bool `json:"even_if_green,omitempty"`
 	// BudgetUSD and BudgetTokens limit the whole loop, as far as its agents report
 	// their usage. 0: no limit.
 	BudgetUSD    float64 `json:"budget_usd,omitempty"`
@@ -271,6 +276,10 @@ func (c *Config) AgentAt(i int) string {
 	all := c.Agents()
 	return all[max(0, min(i, len(all)-1))]
 }
+
+// EndsAtGates reports whether the loop does not wait at a gate: it leaves its best
+// iteration, and continues when the gate is answered and the loop is resumed.
+func (c *Config) EndsAtGates() bool { return c.Unattended && c.GateTimeout == 0 }
 
 // Limits returns the budgets in the units of the store.
 func (c *Config) Limits() perdure.Limits {

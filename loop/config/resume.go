@@ -22,8 +22,9 @@ func Of(tree *perdure.Tree, l *record.Loop) (Config, error) {
 // Resumed is a configuration with what is asked for, and with the settings where
 // nothing was given explicitly, neither now nor before. Settings that would make the
 // supervision weaker are kept as they were, and listed, unless that was asked for: an
-// agent can write the file that they come from.
-func Resumed(old *Config, req *record.ResumeRequest) (next Config, kept []record.FieldChange, err error) {
+// agent can write the file that they come from. measured is set if the baseline was measured.
+func Resumed(old *Config, req *record.ResumeRequest, measured bool) (next Config, kept []record.FieldChange,
+	err error) {
 	raw, err := json.Marshal(old)
 	if err == nil {
 		err = json.Unmarshal(raw, &next) // shares nothing with the old one
@@ -66,7 +67,7 @@ func Resumed(old *Config, req *record.ResumeRequest) (next Config, kept []record
 		return next, nil, err
 	}
 	for _, c := range Changes(old, &next) {
-		if slices.Contains(fixedFields(), c.Field) {
+		if slices.Contains(fixedFields(measured), c.Field) {
 			return next, nil, fmt.Errorf("%s cannot be changed: measurements so far apply to the old value only", c.Field)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/config"
 	"github.com/perdure/perdure/internal/config/trust"
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/rlm"
 )
@@ -62,12 +63,18 @@ type ActingTree struct {
 
 const (
 	maxListedTrees = 20
-	// maxAskedLines and maxNotedKeys bound what a question and a note list.
+	// maxAskedLines, maxAskedBytes of a line and maxNotedKeys bound what a question and a note
+	// list.
 	maxAskedLines = 30
+	maxAskedBytes = 1000
 	maxNotedKeys  = 10
 )
 
-func (u *Untrusted) empty() bool { return len(u.Settings) == 0 && u.TreeCount == 0 }
+// empty reports whether nothing acts in this process: overridden settings do not.
+func (u *Untrusted) empty() bool {
+	acts := func(a config.Acting) bool { return !a.Overridden }
+	return u.TreeCount == 0 && !slices.ContainsFunc(u.Settings, acts)
+}
 
 // applyTrust checks settings that act and stored trees against the user's trust records.
 // Commands that use them ask the user, or return an error where they cannot; for others it
@@ -84,8 +91,9 @@ func (e *Env) applyTrust(cmd *cobra.Command, l *config.Loaded) error {
 		return err
 	}
 	if flag == nil {
+		e.Note("%s is not trusted; ignored settings: %s; `perdure trust --show` lists what they do, `perdure trust` allows "+
+			"them", l.Dir, keysOf(l.Acting()))
 		l.IgnoreActing()
-		e.Note("%s is not trusted; ignored settings: %s (`perdure trust` shows what they do)", l.Dir, keysOf(u.Settings))
 		return nil
 	}
 	return e.ask(l, &u)
@@ -103,8 +111,9 @@ func (e *Env) trustsOnce() (bool, error) {
 	}
 }
 
-// Untrusted returns the settings that act and, if stored is set, the stored trees that act
-// and that the user's trust record does not cover.
+// Untrusted returns the settings that act, also overridden ones, because the user would trust
+// them, too, and, if stored is set, the stored trees that act and that the user's trust record
+// does not cover.
 func (e *Env) Untrusted(ctx context.Context, l *config.Loaded, stored bool) (Untrusted, error) {
 	u := Untrusted{Dir: l.Dir, Settings: []config.Acting{}, Trees: []ActingTree{}}
 	rec := e.trustRecord(l)
@@ -124,7 +133,7 @@ func (e *Env) Untrusted(ctx context.Context, l *config.Loaded, stored bool) (Unt
 
 // marked returns the settings that act, with what changed since the user trusted others.
 func marked(l *config.Loaded, trusted map[string]string) []config.Acting {
-	list, now := l.Acting(), l.ActingHashes()
+	list, now := l.AllActing(), l.ActingHashes()
 	if len(trusted) == 0 {
 		return list
 	}
@@ -201,18 +210,25 @@ func treeEffect(t *perdure.Tree) string {
 	return ""
 }
 
-// ask shows what would act and asks the user at the terminal whether to trust the folder.
+// ask shows what would act and asks the user at the terminal whether to trust the folder. It does
+// not ask about a list that is too long to be shown as a whole.
 func (e *Env) ask(l *config.Loaded, u *Untrusted) error {
 	e.Note("%s is not trusted; it can come with a repository. If you trust it:", u.Dir)
 	lines := u.Lines()
+	whole := len(lines) <= maxAskedLines
 	for _, line := range lines[:min(len(lines), maxAskedLines)] {
-		e.Note("  %s", e.Err.Safe(line))
+		e.Note("  %s", e.Err.Safe(clip.Bytes(line, maxAskedBytes)))
+		whole = whole && len(line) <= maxAskedBytes
 	}
 	if more := len(lines) - maxAskedLines; more > 0 {
-		e.Note("  and %s; `perdure trust --show` lists all", human.Count(more, "more line"))
+		e.Note("  and %s", human.Count(more, "more line"))
 	}
 	refused := &perdure.Error{Code: perdure.CodeInvalid, Msg: u.Dir + " is not trusted",
 		Hint: "read the list, then `perdure trust`; --trust or PERDURE_TRUST=1 trusts it for one command"}
+	if !whole {
+		refused.Hint = "the list is cut here: read it with `perdure trust --show`, then `perdure trust`"
+		return refused
+	}
 	if !e.Agrees("trust this folder?") {
 		return refused
 	}
@@ -235,7 +251,11 @@ func (e *Env) Agrees(question string) bool {
 func (u *Untrusted) Lines() []string {
 	var lines, others []string
 	for _, a := range u.Settings {
-		line := fmt.Sprintf("%s: %s (%s)", a.Key, cmp.Or(a.Value, `""`), a.Effect)
+		effect := a.Effect
+		if a.Overridden {
+			effect += "; a flag or variable overrides it now"
+		}
+		line := fmt.Sprintf("%s: %s (%s)", a.Key, cmp.Or(a.Value, `""`), effect)
 		if a.Change == "" {
 			others = append(others, line)
 			continue

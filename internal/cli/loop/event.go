@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -19,6 +20,7 @@ type eventData struct {
 	Passed      bool    `json:"passed"`
 	Skipped     bool    `json:"skipped"`
 	Quality     *int    `json:"quality"`
+	Void        bool    `json:"void"`
 	Failing     int     `json:"failing"`
 	Regressions int     `json:"regressions"`
 	Reason      string  `json:"reason"`
@@ -46,6 +48,9 @@ type eventData struct {
 	Names     []string `json:"names"`
 	Unset     []string `json:"unset"`
 
+	Retry   int `json:"retry"`
+	Retries int `json:"retries"`
+
 	Changes []record.FieldChange `json:"changes"`
 }
 
@@ -68,7 +73,7 @@ func (c *commands) line(e *perdure.Event) string {
 		if d.Skipped {
 			return fmt.Sprintf("iteration %d: check was not run", d.Iteration)
 		}
-		return measured(d.Iteration, d.Passed, d.Failing, d.Regressions, d.Quality)
+		return measured(&d)
 	case loop.EventRegression:
 		return c.Err.Bold(fmt.Sprintf("iteration %d: regression: %s", d.Iteration, c.Err.Safe(d.Text)))
 	case loop.EventRecovery:
@@ -97,7 +102,13 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventWaiting:
 		return fmt.Sprintf("iteration %d: waiting until %s (%s)", d.Iteration, local(d.Until), c.Err.Safe(d.Why))
 	case loop.EventAgentError, loop.EventWarning:
-		return d.where() + c.Err.Safe(d.Message)
+		text := d.where() + c.Err.Safe(d.Message)
+		if d.Retry > 0 {
+			text += fmt.Sprintf("; retry %d of %d", d.Retry, d.Retries)
+		}
+		return text
+	case loop.EventRestored:
+		return c.Err.Safe(restored(&d))
 	case loop.EventPaused:
 		return "paused: " + c.Err.Safe(d.Reason)
 	case loop.EventResumed:
@@ -106,7 +117,7 @@ func (c *commands) line(e *perdure.Event) string {
 		return "resumed after its end"
 	case record.EventConfigured:
 		return "changed: " + c.Err.Safe(changed(d.Changes))
-	case loop.EventSelected:
+	case loop.EventSelected, loop.EventLeft:
 		return c.Err.Safe(d.Reason)
 	case perdure.EventLoopGateRefused:
 		return c.Err.Safe(fmt.Sprintf("gate %d: refused an answer of %s: %s", d.Gate, process(d.PID, d.Program), d.Why))
@@ -116,6 +127,44 @@ func (c *commands) line(e *perdure.Event) string {
 		return ""
 	}
 }
+
+// restored returns the text for files that were restored.
+func restored(d *eventData) string {
+	text := fmt.Sprintf("iteration %d: %s restored, as %s: %s", d.Iteration, human.Count(int64(d.Files), "file"), d.From,
+		strings.Join(d.Names, ", "))
+	if int(d.Files) > len(d.Names) {
+		text += fmt.Sprintf(" and %d more", int(d.Files)-len(d.Names))
+	}
+	return text
+}
+
+// activity returns what an agent does as one line, and since when. An event from before the
+// first one to show is not current.
+func (c *commands) activity(e *perdure.Event, first time.Time) (text string, since time.Time, ok bool) {
+	var a loop.Activity
+	if e.Time.Before(first) || time.Since(e.Time) > staleActivity || json.Unmarshal(e.Data, &a) != nil {
+		return "", since, false
+	}
+	doing := cmp.Or(a.Waiting, a.Call, a.Message, "is working")
+	if a.Waiting != "" {
+		doing = "waiting: " + doing
+	}
+	parts := []string{fmt.Sprintf("iteration %d: %s: %s", a.Iteration, a.Agent, doing)}
+	if a.Files > 0 {
+		parts = append(parts, human.Count(a.Files, "file"))
+	}
+	if a.Tokens > 0 {
+		parts = append(parts, human.Compact(a.Tokens)+" tokens")
+	}
+	if a.CostUSD != nil {
+		parts = append(parts, human.Dollars(*a.CostUSD))
+	}
+	return c.Err.Safe(strings.Join(parts, " · ")), e.Time.Add(-time.Duration(a.ElapsedMS) * time.Millisecond), true
+}
+
+// staleActivity is the age from which an activity is not shown any more: the log of a loop that
+// is followed later begins with old ones.
+const staleActivity = time.Minute
 
 // process returns words for a process; 0 is one that is not known.
 func process(pid int, program string) string {
@@ -146,21 +195,25 @@ func withheld(d *eventData) string {
 	return text
 }
 
-func measured(iteration int, passed bool, failing, regressions int, quality *int) string {
-	text := fmt.Sprintf("iteration %d: check ", iteration)
+func measured(d *eventData) string {
+	text := fmt.Sprintf("iteration %d: check ", d.Iteration)
 	switch {
-	case passed:
+	case d.Passed:
 		text += "passes"
-	case failing > 0:
-		text += "fails (" + human.Count(failing, "test") + ")"
+	case d.Failing > 0:
+		text += "fails (" + human.Count(d.Failing, "test") + ")"
 	default:
 		text += "fails"
 	}
-	if quality != nil {
-		text += fmt.Sprintf(", quality %d%%", *quality)
+	switch {
+	case d.Quality == nil:
+	case d.Void:
+		text += fmt.Sprintf(", quality %d%% is void", *d.Quality)
+	default:
+		text += fmt.Sprintf(", quality %d%%", *d.Quality)
 	}
-	if regressions > 0 {
-		text += ", " + human.Count(regressions, "regression")
+	if d.Regressions > 0 {
+		text += ", " + human.Count(d.Regressions, "regression")
 	}
 	return text
 }

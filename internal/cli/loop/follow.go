@@ -13,6 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/loop/state"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
+	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -42,7 +43,8 @@ func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID
 			c.Note("detached: %s continues; `perdure loop status %s` shows its progress, `perdure loop pause %s` pauses it",
 				which, which, which)
 		} else {
-			c.Note("stopped; `perdure loop resume %s` continues", which)
+			c.stopped(context.WithoutCancel(ctx), b, id)
+			c.Note("paused; `perdure loop resume %s` continues", which)
 		}
 		return &env.Exit{Status: env.StatusInterrupted}
 	}
@@ -53,20 +55,39 @@ func (c *commands) attend(ctx context.Context, b *env.Backend, id perdure.TreeID
 	return c.conclude(ctx, b, id, how)
 }
 
+// stopped records that the user paused the loop, which would otherwise count as crashed.
+func (c *commands) stopped(ctx context.Context, b *env.Backend, id perdure.TreeID) {
+	l, err := b.Loop(ctx, id)
+	if err == nil && !l.Status.Ended() && l.Status != record.Paused && l.Control == record.NoControl {
+		_, err = b.AskLoop(ctx, id, record.Pause)
+	}
+	if err != nil {
+		c.Note("not recorded that the loop is paused: %s", err)
+	}
+}
+
 // follow prints events until the loop ends, pauses or waits at a gate.
 func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID, how *followConfig) error {
 	ctx, stop := context.WithCancel(ctx)
 	answers := gate.Ask(ctx, c.Env, b)
-	progress := &ticker{w: c.Err, terminal: c.Err.Terminal}
+	progress := &ticker{w: c.Err, terminal: c.Err.Terminal, width: c.Err.Width}
 	var ticking sync.WaitGroup
 	ticking.Go(func() { progress.run(ctx.Done()) })
 	defer ticking.Wait() // after stop
 	defer stop()
 	leaving := false // leave after the handlers of the gate were called
 	for e, err := range b.Events(ctx, 0, id) {
-		progress.stop()
 		if err != nil {
 			return err
+		}
+		if e.Kind == loop.EventActivity {
+			if text, since, ok := c.activity(&e, how.since); ok {
+				progress.start(text, since)
+			}
+			continue
+		}
+		if e.Kind != perdure.EventLogRows { // it follows each change of the loop
+			progress.stop()
 		}
 		if text := c.line(&e); text != "" && !e.Time.Before(how.since) {
 			fmt.Fprintf(c.Err, "%s  %s\n", c.Err.Dim(e.Time.Local().Format(time.TimeOnly)), text)
@@ -78,7 +99,7 @@ func (c *commands) follow(ctx context.Context, b *env.Backend, id perdure.TreeID
 		}
 		switch e.Kind {
 		case loop.EventCleanCopy:
-			progress.start(inCleanCopy)
+			progress.start(inCleanCopy, time.Now())
 		case loop.EventEnded:
 			l, err := b.Loop(ctx, id)
 			if err != nil {
@@ -178,13 +199,32 @@ func (c *commands) gateOpened(ctx context.Context, b *env.Backend, id perdure.Tr
 	}
 	how.bell()
 	fmt.Fprint(c.Err, text)
+	cfg, err := configuration(ctx, b, id)
+	if err != nil {
+		return false, err
+	}
+	leaving = how.noWait || cfg.EndsAtGates()
 	switch {
+	case leaving:
 	case ask != nil:
 		ask <- g
-	case !how.noWait && b.Local != nil:
+	case b.Local != nil:
 		c.Note("waiting for an answer; Ctrl-C stops, and `perdure loop resume %s` continues", name(ctx, b, id))
 	}
-	return how.noWait, nil
+	return leaving, nil
+}
+
+// configuration returns the current configuration of a loop.
+func configuration(ctx context.Context, b *env.Backend, id perdure.TreeID) (config.Config, error) {
+	l, err := b.Loop(ctx, id)
+	if err != nil {
+		return config.Config{}, err
+	}
+	tree, err := b.Tree(ctx, id)
+	if err != nil {
+		return config.Config{}, err
+	}
+	return config.Of(&tree, &l)
 }
 
 // conclude prints the state of a loop and returns its exit status.
@@ -220,6 +260,7 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 		c.Note("`perdure loop resume %s` continues", name(ctx, b, id))
 		return &env.Exit{Status: env.StatusIncomplete}
 	}
+	c.Note("`perdure loop answer ANSWER --loop %[1]s`, then `perdure loop resume %[1]s`, continue", name(ctx, b, id))
 	return &env.Exit{Status: env.StatusGate}
 }
 
@@ -248,6 +289,9 @@ func summary(l *record.Loop) string {
 	}
 	if err := json.Unmarshal(l.State, &s); err != nil {
 		return string(l.Status)
+	}
+	if standing, err := state.Read(l.State); err == nil && standing.Gate > 0 && !l.Status.Ended() {
+		return fmt.Sprintf("waiting at gate %d", standing.Gate)
 	}
 	text := string(l.Status)
 	for _, more := range []string{s.Reason, s.Selected} {

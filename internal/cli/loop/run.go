@@ -157,8 +157,8 @@ func (c *commands) newResumeCommand() *cobra.Command {
 			"resumed there. A loop that failed at its limit continues with a higher --max-iterations.\n\n" +
 			"The settings are read again and changes are printed. Flags, also those of `perdure loop run`, override them. " +
 			"Settings that weaken the supervision are not applied, because an agent can write the settings file: use the " +
-			"flag, or --weaker for all of them. The task, the completion command, the scorer and the workspace cannot " +
-			"change.",
+			"flag, or --weaker for all of them. The task and the workspace cannot change, nor, after its first run, the " +
+			"completion command.",
 		Example: "perdure loop resume\n perdure loop resume make-the-tests-pass-1a2b3c4d --max-iterations 20 --agent codex",
 		Args:    loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -173,6 +173,8 @@ func (c *commands) newResumeCommand() *cobra.Command {
 		},
 	}
 	t.register(cmd)
+	cmd.Flags().StringVar(&t.Until, "until", "", "`COMMAND` other completion command, if the first run of the old "+
+		"one failed to start")
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { // the default is the loop's own value
 		f.DefValue = ""
 		f.Usage, _, _ = strings.Cut(f.Usage, "; default")
@@ -181,7 +183,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&how.noWait, "no-wait", false, "exit with status 6 at a gate instead of waiting")
 	c.JSONFlag(cmd)
 	env.ExecutesStored(cmd)
-	env.GroupFlags(cmd, groups("agent fallback weaker no-wait json trust")...)
+	env.GroupFlags(cmd, groups("agent fallback until weaker no-wait json trust")...)
 	return cmd
 }
 

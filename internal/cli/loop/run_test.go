@@ -138,6 +138,9 @@ func TestGateIsAnswered(t *testing.T) {
 	p := newProgram(t, cheats)
 	p.refuses(perdure.CodeNotFound, "perdure loop run", "answer", "approve")
 	p.ends(env.StatusGate, "run", "Cheat", "--until", check, "--no-wait")
+	if out := p.out.take(); out != "waiting at gate 1\n" {
+		t.Errorf("the result is %q", out)
+	}
 	p.says("test_deletion", "perdure loop answer reject --loop cheat-")
 	p.refuses(perdure.CodeInvalid, "possible answers: ", "answer", "perhaps")
 	p.refuses(perdure.CodeNotFound, "there is no gate 2", "answer", "abort", "--gate", "2")
@@ -189,7 +192,7 @@ func TestResumeChanges(t *testing.T) {
 	p.says("paused: asked to", "perdure loop resume fix-it-")
 	p.refuses(perdure.CodeInvalid, `there is no agent "nobody"`, "resume", "--agent", "nobody")
 	p.refuses(perdure.CodeInvalid, "max_iterations is -1", "resume", "--max-iterations", "-1")
-	p.refuses("", "unknown flag: --until", "resume", "--until", "true")
+	p.refuses("", "until cannot be changed", "resume", "--until", "true")
 	if _, cfg := p.last(); cfg.MaxIterations != 7 {
 		t.Errorf("a refused change is there: %+v", cfg)
 	}

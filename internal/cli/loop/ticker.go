@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/perdure/perdure/internal/text/human"
 )
 
@@ -20,6 +22,7 @@ const stillEvery = 15 * time.Second
 type ticker struct {
 	w        io.Writer
 	terminal bool
+	width    int // of the terminal, in columns
 
 	mu    sync.Mutex // guards the following
 	text  string     // empty while nothing is shown
@@ -43,11 +46,15 @@ func (t *ticker) run(done <-chan struct{}) {
 	}
 }
 
-// start begins to show a text. It ends with the next call of stop.
-func (t *ticker) start(text string) {
+// start begins to show a text about something that began at the given time. It ends with the
+// next call of stop. A text that follows another one replaces it.
+func (t *ticker) start(text string, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.text, t.since, t.last = text, time.Now(), time.Now()
+	if t.text == "" {
+		t.last = time.Now()
+	}
+	t.text, t.since = text, since
 }
 
 // stop ends the text and erases it from the terminal.
@@ -63,14 +70,19 @@ func (t *ticker) stop() {
 func (t *ticker) show() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	took := human.Duration(time.Since(t.since).Truncate(time.Second))
+	took := human.Duration(max(0, time.Since(t.since)).Truncate(time.Second))
 	switch {
 	case t.text == "":
 	case t.terminal:
-		fmt.Fprintf(t.w, "\r\x1b[K%s (%s)", t.text, took)
+		fmt.Fprintf(t.w, "\r\x1b[K%s (%s)", fitted(t.text, t.width-len(took)-len(" ()")), took)
 		t.drawn = true
 	case time.Since(t.last) >= stillEvery:
 		fmt.Fprintf(t.w, "%s (%s)\n", t.text, took)
 		t.last = time.Now()
 	}
+}
+
+// fitted returns a text that needs at most so many columns.
+func fitted(text string, columns int) string {
+	return ansi.Truncate(text, max(columns, 1), "…")
 }

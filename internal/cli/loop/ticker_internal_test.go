@@ -18,7 +18,7 @@ func TestTicker(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var b bytes.Buffer
-			w := &ticker{w: &b, terminal: terminal}
+			w := &ticker{w: &b, terminal: terminal, width: 14}
 			done := make(chan struct{})
 			var wg sync.WaitGroup
 			wg.Go(func() { w.run(done) })
@@ -26,7 +26,7 @@ func TestTicker(t *testing.T) {
 			if !terminal {
 				wait = 40 * time.Second
 			}
-			w.start("a check")
+			w.start("a check", time.Now())
 			<-time.After(wait)
 			w.stop()
 			<-time.After(time.Minute)

@@ -38,7 +38,9 @@ func (t *tuning) register(cmd *cobra.Command) {
 		"`MODE` which findings block: off, minimal, standard or aggressive")
 	fl.BoolVar(&t.Plain, "plain", false, "no comparison with the baseline, no gates, no best iteration")
 	fl.BoolVar(&t.RetryCritical, "retry-critical", false, "recover from critical regressions before asking")
-	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted tests the first time instead of asking")
+	fl.BoolVar(&t.EvenIfGreen, "even-if-green", false, "start the agent also if the check passes already")
+	fl.BoolVar(&t.Unattended, "unattended", false, "restore deleted tests the first time instead of asking, and stop at "+
+		"a gate with the best iteration restored; exit status 6")
 }
 
 func (t *tuning) registerLimits(fl *pflag.FlagSet) {
@@ -50,7 +52,8 @@ func (t *tuning) registerLimits(fl *pflag.FlagSet) {
 		"`TIME` timeout of an agent without output; -1s: none")
 	fl.DurationVar(&t.CheckTimeout, "check-timeout", config.DefaultCheckTimeout,
 		"`TIME` timeout of one run of the completion command; -1s: none")
-	fl.DurationVar(&t.GateTimeout, "gate-timeout", 0, "`TIME` time to wait for an answer at a gate before aborting")
+	fl.DurationVar(&t.GateTimeout, "gate-timeout", 0, "`TIME` time to wait for an answer at a gate before aborting, with "+
+		"--unattended too")
 	fl.IntVar(&t.MaxRetries, "max-retries", config.DefaultMaxRetries,
 		"`N` retries of a failed turn, and recoveries from a regression without asking")
 }
@@ -90,7 +93,7 @@ func groups(task string) []env.FlagGroup {
 		{Title: "Task", Flags: task},
 		{Title: "Limits", Flags: "max-iterations budget-usd budget-tokens timeout idle-timeout check-timeout " +
 			"gate-timeout max-retries"},
-		{Title: "Supervision", Flags: "env unattended approver retry-critical detection reinforcement plain"},
+		{Title: "Supervision", Flags: "env unattended even-if-green approver retry-critical detection reinforcement plain"},
 		{Title: "Best iteration", Flags: "keep-last require-verification quality-threshold select"},
 		{Title: "Clean-copy check", All: true, Flags: "sealed sealed-setup"},
 		{Title: "Metrics", All: true, Flags: "metric coverage types lint scorer coverage-threshold " +

@@ -144,11 +144,15 @@ func ReadOutcome(it *record.Iteration) (Outcome, error) {
 	return o, nil
 }
 
+// Void reports whether the quality of the iteration does not count, because the iteration
+// has regressions that no person accepted: a check passes easily without its tests.
+func (o *Outcome) Void() bool { return len(o.Regressions) > 0 && !o.Accepted }
+
 // Eligible reports whether a loop may select an iteration: it ended, was not reverted,
 // and has no regression that is not accepted.
 func (o *Outcome) Eligible(it *record.Iteration) bool {
 	return it.Number > 0 && (it.Status == record.IterationKept || it.Status == record.IterationFailed) &&
-		it.EndedAt != nil && o.Quality != nil && o.After != "" && (len(o.Regressions) == 0 || o.Accepted)
+		it.EndedAt != nil && o.Quality != nil && o.After != "" && !o.Void()
 }
 
 // Prefers reports whether a loop selects an eligible iteration over an earlier eligible

@@ -92,6 +92,11 @@ type State struct {
 	Marks  map[string]AgentMark `json:"agent_marks,omitempty"`
 	// Warned is the highest used share of a budget that was reported, in percent.
 	Warned int `json:"warned,omitempty"`
+	// Unpriced is set if the cost of the last turn is not known.
+	Unpriced bool `json:"unpriced,omitempty"`
+	// AtGate are the files of an unattended loop that left its best iteration while it
+	// waits at a gate; nil if it did not.
+	AtGate *GateFiles `json:"at_gate,omitempty"`
 	// Verdict is how the loop has to end; empty if it continues. Reason is why.
 	Verdict string `json:"verdict,omitempty"`
 	Reason  string `json:"reason,omitempty"`
@@ -102,6 +107,14 @@ type State struct {
 	Verified bool `json:"verified,omitempty"`
 	// WayBack is the snapshot taken before the best iteration was restored.
 	WayBack []workspace.ID `json:"way_back,omitempty"`
+}
+
+// GateFiles are the files of a loop that waits at a gate.
+type GateFiles struct {
+	// Left is the snapshot of the files about which the gate asks, Shown the one whose files
+	// are in the workspace.
+	Left  workspace.ID `json:"left"`
+	Shown workspace.ID `json:"shown"`
 }
 
 // Turn is the progress of an iteration.

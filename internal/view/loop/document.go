@@ -152,7 +152,8 @@ func (d *State) record(s *Summary, it *record.Iteration, o *state.Outcome, known
 		}
 		return
 	}
-	h := Iteration{Iteration: it.Number, Timestamp: at, Status: it.Status, Quality: it.Quality, Scorer: o.Scorer,
+	h := Iteration{Iteration: it.Number, Timestamp: at, Status: it.Status, Quality: it.Quality, Void: o.Void(),
+		Scorer:    o.Scorer,
 		Artifacts: o.Artifacts, Changed: o.Changed,
 		Agent: o.Agent, Input: o.InputTokens, Output: o.OutputTokens, CostUSD: o.CostUSD}
 	if h.Artifacts == nil {

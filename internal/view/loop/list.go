@@ -37,7 +37,7 @@ type Row struct {
 // Continue returns the command that continues the loop if no process runs it and it should;
 // empty otherwise.
 func (r *Row) Continue() string {
-	if r.Interrupted || r.Status == statusCrashed {
+	if r.Interrupted || r.Status == statusCrashed || r.Status == string(record.Paused) {
 		return "perdure loop resume " + r.ID
 	}
 	return ""

@@ -211,7 +211,7 @@ func lastRows[T, R any](list []T, row func(*T) R) (rows []R, left int) {
 }
 
 func (s *Summary) iterationRow(p *point) iterationRow {
-	r := iterationRow{Number: p.number, Class: string(p.status), Quality: bareQuality(p), Delta: signed(p.delta),
+	r := iterationRow{Number: p.number, Class: string(p.status), Quality: quality(p), Delta: signed(p.delta),
 		Result: s.result(p)}
 	if s.best != nil && s.Whole() && s.best.Iteration == p.number {
 		r.Result, r.Class = r.Result+", best", "best"

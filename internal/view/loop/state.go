@@ -151,10 +151,12 @@ type Iteration struct {
 	Quality   *int                   `json:"quality_score"`
 	Parts     map[string]int         `json:"quality_breakdown,omitempty"`
 	Delta     *int                   `json:"quality_delta"`
-	Scorer    string                 `json:"scorer,omitempty"`
-	Artifacts []string               `json:"artifacts"`
-	Changed   int                    `json:"files_changed"`
-	Snapshot  *string                `json:"snapshot_path"`
+	// Void is set if the quality does not count, because of regressions.
+	Void      bool     `json:"quality_void,omitempty"`
+	Scorer    string   `json:"scorer,omitempty"`
+	Artifacts []string `json:"artifacts"`
+	Changed   int      `json:"files_changed"`
+	Snapshot  *string  `json:"snapshot_path"`
 	// SnapshotID is there where the path is that of a file.
 	SnapshotID string       `json:"snapshot_id,omitempty"`
 	Tests      *TestResults `json:"test_results"`

@@ -75,6 +75,7 @@ type point struct {
 	sight   agent.Sight
 	denied  int
 	risky   int
+	void    bool
 	ended   time.Time
 	took    time.Duration
 }
@@ -162,7 +163,8 @@ func outcomeOf(it *record.Iteration) (o state.Outcome, known bool) {
 
 func (s *Summary) add(it *record.Iteration, o *state.Outcome, known bool) {
 	p := point{number: it.Number, status: it.Status, judged: known, quality: unmeasured, delta: unmeasured,
-		cost: math.NaN(), agent: clip.Runes(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky)}
+		cost: math.NaN(), agent: clip.Runes(o.Agent, maxName), sight: o.Sight, denied: o.Denied, risky: len(o.Risky),
+		void: o.Void()}
 	if it.Quality != nil {
 		p.quality = *it.Quality
 	}
@@ -294,10 +296,19 @@ const maxID = 200
 
 // Status is the loop's, or crashed.
 func (s *Summary) Status() string {
-	if s.in.Crashed && !s.in.Loop.Status.Ended() {
+	switch {
+	case s.stopped():
+		return string(record.Paused)
+	case s.in.Crashed && !s.in.Loop.Status.Ended():
 		return statusCrashed
 	}
 	return string(s.in.Loop.Status)
+}
+
+// stopped reports whether the user stopped the process that ran the loop (Ctrl-C), which asks
+// for a pause that no process carries out any more.
+func (s *Summary) stopped() bool {
+	return s.in.Crashed && (s.in.Loop.Control == record.Pause || s.in.Loop.Control == record.PauseNow)
 }
 
 // statusCrashed is not among those that rows have.

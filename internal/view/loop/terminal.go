@@ -457,6 +457,14 @@ func bareQuality(p *point) string {
 	return percent(p.quality)
 }
 
+// quality returns the quality of an iteration, and whether it is void.
+func quality(p *point) string {
+	if p.void && p.quality != unmeasured {
+		return bareQuality(p) + " void"
+	}
+	return bareQuality(p)
+}
+
 // bar draws a quality in cells of five percent.
 func bar(quality int) string {
 	if quality == unmeasured {
@@ -476,6 +484,9 @@ func (s *Summary) marks(p *point, bold func(string) string) string {
 	}
 	if p.facts > 0 {
 		words = append(words, "REGRESSION")
+	}
+	if p.void {
+		words = append(words, "VOID")
 	}
 	if p.status != record.IterationKept {
 		words = append(words, p.word())

@@ -92,6 +92,8 @@ func (s *Summary) doing() string {
 		return "waits for an answer"
 	case l.Status == record.Paused:
 		return "paused"
+	case s.stopped():
+		return "stopped by the user"
 	}
 	agent := oneLine(s.agent(), maxName)
 	switch l.Step {
@@ -136,6 +138,9 @@ func (s *Summary) doing() string {
 
 // asked says what was asked of the loop and is not done yet.
 func (s *Summary) asked() string {
+	if s.stopped() {
+		return ""
+	}
 	switch s.in.Loop.Control {
 	case record.Pause:
 		return "asked to pause, which it does before the next iteration"

@@ -28,7 +28,9 @@ const (
 			SUBSTR(COALESCE(e.error, ''), 1, 400)
 		FROM task t JOIN task_hot h ON h.id = t.id LEFT JOIN task_end e ON e.id = t.id
 		WHERE t.tree = $1 ORDER BY t.parent, t.position`
-	sqlOutlineCalls = `SELECT c.model, c.state, c.tries, c.started_at, COALESCE(c.ended_at, 0)
+	sqlOutlineCalls = `SELECT c.model, c.state, c.tries, c.started_at, COALESCE(c.ended_at, 0),
+			EXISTS (SELECT 1 FROM call f WHERE f.task = c.task AND f.attempt = c.attempt AND f.position = c.position
+				AND f.id < c.id AND f.request_hash = c.request_hash AND f.state = ` + sqldb.SQLCallFailed + `)
 		FROM task t JOIN call c ON c.task = t.id WHERE t.tree = $1`
 )
 
@@ -174,7 +176,8 @@ func (v *view) readCalls(ctx context.Context) error {
 	return perdure.EachRow(ctx, v, func(row perdure.Row) error {
 		var name string
 		var state, tries, started, ended int64
-		err := row.Scan(&name, &state, &tries, &started, &ended)
+		var again bool
+		err := row.Scan(&name, &state, &tries, &started, &ended, &again)
 		m := v.model(name)
 		switch state {
 		case sqldb.CallStarted:
@@ -185,6 +188,9 @@ func (v *view) readCalls(ctx context.Context) error {
 			m.Uncertain++
 		}
 		m.Retries += max(tries-1, 0)
+		if again {
+			m.Retries++
+		}
 		if ended == 0 {
 			ended = v.now
 		} else {

@@ -95,14 +95,24 @@ func (c *Caller) Generate(ctx context.Context, req *model.Request,
 			return c.noted(req, resp, sent), err
 		}
 		c.refused.add(option, sent)
-		if req.OnSend == nil {
-			continue
-		}
 		refusal, _ := errors.AsType[*model.Error](err)
-		if err := req.OnSend(ctx, model.Sending{After: refusal}); err != nil {
-			return nil, model.Stopped(err, refusal)
+		if err := announce(ctx, req, refusal); err != nil {
+			return nil, model.Stopped(err, 1)
 		}
 	}
+}
+
+// announce announces that a request failed and that another one is sent.
+func announce(ctx context.Context, req *model.Request, failed *model.Error) error {
+	if req.OnFailed != nil {
+		if err := req.OnFailed(ctx, failed); err != nil {
+			return err
+		}
+	}
+	if req.OnSend == nil {
+		return nil
+	}
+	return req.OnSend(ctx, "")
 }
 
 // noted adds what of the request was not sent to the notes of an answer.
