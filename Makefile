@@ -60,6 +60,18 @@ test/postgres: ## Run all tests; a missing PostgreSQL is an error
 test/long: ## Run all tests with many more rounds, for hours; CI does it each night
 	PERDURE_LONG=1 $(GO) test -count=1 -timeout 6h ./...
 
+# make test/agents: where npm installs the clients, outside of the repository.
+AGENTS   ?= $(HOME)/.cache/perdure-test-agents
+CLIENTS   = @anthropic-ai/claude-code@2.1.328 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 \
+            @agentclientprotocol/claude-agent-acp@0.49.0 @agentclientprotocol/codex-acp@2.6.0 node@24
+
+.PHONY: test/agents
+test/agents: ## Run the tests with real agents from npm: make test/agents AGENTS=FOLDER
+	mkdir -p $(AGENTS)
+	npm install --prefix $(AGENTS) --no-audit --no-fund $(CLIENTS)
+	PERDURE_TEST_AGENTS=$(AGENTS) $(GO) test -count=1 -timeout 2h -parallel 2 ./agent/command ./agent/acp -run TestReal
+	PERDURE_TEST_AGENTS=$(AGENTS) $(GO) test -count=1 -timeout 2h ./e2e -run TestRealAgents
+
 .PHONY: crash
 crash: ## Kill at random moments: make crash KILLS=10000 SEED=1
 	PERDURE_CRASH_KILLS=$(KILLS) PERDURE_CRASH_SEED=$(SEED) \

@@ -30,7 +30,7 @@ var floors = [][]string{
 	{"model"},
 	{"."},
 	{"internal/workspace"},
-	{"internal/storage", "internal/check", "internal/schema"},
+	{"internal/storage", "internal/check", "internal/schema", "internal/agenthook"},
 	{"internal/process", "internal/text"},
 }
 

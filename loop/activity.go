@@ -19,7 +19,7 @@ const EventActivity perdure.EventKind = "loop.activity"
 const (
 	// activityEvery is the shortest time between two reports: each is a write to the store.
 	activityEvery = 2 * time.Second
-	// maxActivityText is the length of texts in a report, in bytes.
+	// maxActivityText is the length of a text in a report, in bytes.
 	maxActivityText = 160
 )
 

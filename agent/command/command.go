@@ -249,7 +249,7 @@ func (a *Agent) Run(ctx context.Context, turn *agent.Turn) (*agent.Result, error
 	r.rec.notes = append(r.rec.notes, in.notes...)
 	start := time.Now()
 	err = r.execute(child, guard.Config{
-		Path: a.cfg.Program, Args: in.args, Dir: turn.Dir, Env: a.environment(turn, in.env),
+		Path: a.cfg.Program, Args: in.args, Dir: turn.Dir, Env: append(a.environment(turn, in.env), in.hookEnv...),
 		Stdin: in.stdin(), Stdout: &r.stdout, Stderr: &r.stderr,
 		Hold: turn.Hold, Grace: a.cfg.Grace,
 	})

@@ -128,5 +128,6 @@ func (w *Watchdog) Cause() string {
 
 // ClaudeHooks is claudeHooks.
 func ClaudeHooks(words, args []string) (options, rest []string, err error) {
-	return claudeHooks(words, args)
+	set, err := claudeHooks(&hooking{words: words, args: args})
+	return set.options, set.rest, err
 }

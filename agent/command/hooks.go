@@ -4,55 +4,40 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/perdure/perdure/internal/agenthook"
+	"github.com/perdure/perdure/internal/text/jsonc"
 )
 
-// hookSeconds is how long an agent waits for its hook: longer than the hook takes,
-// because the agent treats a hook that it stops waiting for as consent.
-const hookSeconds = 15 * 60
+// hooking is a turn for which an agent runs a command line as its hook.
+type hooking struct {
+	// words are the command line, args the user's options, env the agent's environment.
+	words, args, env []string
+	// write makes a file for the turn and returns its name.
+	write func(pattern, text string) (string, error)
+}
 
-// hookEvents are the events of the agents that share Claude Code's hooks at which the
-// hook is run.
-func hookEvents() []string { return []string{"PreToolUse", "PostToolUse", "PostToolUseFailure"} }
+// hooked is how the agent is started for that: options, what is left of those of the user,
+// and variables.
+type hooked struct{ options, rest, env []string }
 
-// hookFailed refuses a call when the hook fails: agents take a killed or missing program
-// as permission, and Codex also exit status 2 without output.
-const hookFailed = ` || { echo "perdure: the hook refused this call, or failed" >&2; exit 2; }`
-
-// hookLine is the shell's command line of a hook of that kind.
-func hookLine(words []string, dialect string) string {
-	quoted := make([]string, 0, len(words)+1)
-	for _, w := range append(slices.Clone(words), dialect) {
-		if runtime.GOOS == "windows" {
-			w = `"` + strings.ReplaceAll(filepath.ToSlash(w), `"`, `\"`) + `"`
-		} else {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+// value returns the value of a variable of the agent.
+func (h *hooking) value(name string) string {
+	for _, v := range slices.Backward(h.env) {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
 		}
-		quoted = append(quoted, w)
 	}
-	return strings.Join(quoted, " ") + hookFailed
+	return ""
 }
 
-// hookGroup is what is run at one event.
-type hookGroup struct {
-	Matcher string        `json:"matcher,omitempty"`
-	Hooks   []hookHandler `json:"hooks"`
-}
-
-type hookHandler struct {
-	Type    string `json:"type"`
-	Command string `json:"command"`
-	Timeout int    `json:"timeout"`
-}
-
-// claudeHooks are the options with which Claude Code runs a hook: in addition to those of its
-// settings and of the user's own --settings.
-func claudeHooks(words, args []string) (options, rest []string, err error) {
+// claudeHooks has Claude Code run a hook in addition to those of its settings and of the
+// user's own --settings.
+func claudeHooks(h *hooking) (out hooked, err error) {
 	settings := map[string]any{}
-	rest = slices.Clone(args)
+	rest := slices.Clone(h.args)
 	for i := 0; i < len(rest); i++ {
 		given, whole := strings.CutPrefix(rest[i], "--settings=")
 		n := 1
@@ -63,23 +48,27 @@ func claudeHooks(words, args []string) (options, rest []string, err error) {
 			given, n = rest[i+1], 2
 		}
 		if settings, err = readSettings(given); err != nil {
-			return nil, nil, err
+			return out, err
 		}
 		rest = slices.Delete(rest, i, i+n)
 		i--
 	}
+	addHooks(settings, "claude-code", h.words)
+	doc, err := json.Marshal(settings)
+	return hooked{options: []string{"--settings", string(doc)}, rest: rest}, err
+}
+
+// addHooks adds a hook to an agent's settings.
+func addHooks(settings map[string]any, name string, words []string) {
 	hooks, ok := settings["hooks"].(map[string]any)
 	if !ok {
 		hooks = map[string]any{}
 	}
-	for _, event := range hookEvents() {
+	for _, event := range agenthook.Events(name) {
 		groups, _ := hooks[event].([]any)
-		hooks[event] = append(groups,
-			hookGroup{Matcher: "*", Hooks: []hookHandler{{"command", hookLine(words, "claude-code"), hookSeconds}}})
+		hooks[event] = append(groups, agenthook.GroupOf(name, agenthook.Line(words, name)))
 	}
 	settings["hooks"] = hooks
-	doc, err := json.Marshal(settings)
-	return []string{"--settings", string(doc)}, rest, err
 }
 
 // readSettings reads what --settings takes: JSON, or the path of a file with it.
@@ -98,17 +87,46 @@ func readSettings(given string) (map[string]any, error) {
 	return settings, nil
 }
 
-// codexHooks are the options with which Codex runs a hook. It skips hooks that no user
-// trusted, without a word; trust for one run is trust in all hooks that are configured.
-func codexHooks(words, args []string) (options, rest []string, err error) {
-	line, err := json.Marshal(hookLine(words, "codex")) // a string of JSON is one of TOML
+// codexHooks has Codex run a hook. It skips hooks that no user trusted, without a word; trust
+// for one run is trust in all hooks that are configured.
+func codexHooks(h *hooking) (hooked, error) {
+	line, err := json.Marshal(agenthook.Line(h.words, "codex")) // a string of JSON is one of TOML
 	if err != nil {
-		return nil, nil, err
+		return hooked{}, err
 	}
-	options = []string{"--dangerously-bypass-hook-trust"}
-	for _, event := range hookEvents()[:2] {
+	options := []string{"--dangerously-bypass-hook-trust"}
+	for _, event := range agenthook.Events("codex") {
 		options = append(options, "-c", fmt.Sprintf(`hooks.%s=[{hooks=[{type="command",command=%s,timeout=%d}]}]`, event,
-			line, hookSeconds))
+			line, agenthook.Seconds))
 	}
-	return options, args, nil
+	return hooked{options: options, rest: h.args}, nil
+}
+
+// varOpencodeConfig is the variable with which OpenCode finds further settings.
+const varOpencodeConfig = "OPENCODE_CONFIG_CONTENT"
+
+// opencodeHooks has OpenCode run a hook by a plugin in addition to those of its settings.
+func opencodeHooks(h *hooking) (hooked, error) {
+	config := map[string]any{}
+	if given := h.value(varOpencodeConfig); given != "" {
+		root, err := jsonc.Parse([]byte(given))
+		if err == nil {
+			err = root.Decode([]byte(given), &config)
+		}
+		if err != nil {
+			return hooked{}, fmt.Errorf("read %s: %w", varOpencodeConfig, err)
+		}
+	}
+	text, err := agenthook.Plugin(h.words)
+	if err != nil {
+		return hooked{}, err
+	}
+	file, err := h.write("perdure-hooks-*.js", text)
+	if err != nil {
+		return hooked{}, err
+	}
+	plugins, _ := config["plugin"].([]any)
+	config["plugin"] = append(plugins, "file://"+file)
+	doc, err := json.Marshal(config)
+	return hooked{rest: h.args, env: []string{varOpencodeConfig + "=" + string(doc)}}, err
 }

@@ -41,9 +41,8 @@ type vendor struct {
 	// endpoint makes the options with which it uses the provider's address in a turn's
 	// environment, if it does not read that by itself.
 	endpoint func(env, args []string) []string
-	// hooks makes the options with which it runs a command line as its hook, and what
-	// is left of the user's options; nil when it has no hooks that would do.
-	hooks func(words, args []string) (options, rest []string, err error)
+	// hooks has it run a command line as its hook; nil when it has no hooks that would do.
+	hooks func(h *hooking) (hooked, error)
 	// grant makes what lets it run commands without asking under PermissionEdits; nil when
 	// its sandbox runs all commands.
 	grant func(rules []agent.CommandRule) grant
@@ -104,7 +103,8 @@ func vendors() []vendor {
 			parse: func(s stream) parser { return &geminiParser{stream: s} },
 		},
 		{
-			about: aboutOpencode(), args: opencodeArgs, grant: grantOpencode, env: opencodeEnv, costs: true,
+			about: aboutOpencode(), args: opencodeArgs, hooks: opencodeHooks, grant: grantOpencode, env: opencodeEnv,
+			costs: true,
 			parse: func(s stream) parser { return &opencodeParser{stream: s} },
 		},
 	}
@@ -155,8 +155,9 @@ func aboutGemini() Preset {
 	return Preset{
 		Name: "gemini", Title: "Gemini CLI", Program: "gemini",
 		Install: "npm install -g @google/gemini-cli", Tested: "0.61.0",
-		Sight:   agent.SightObserved,
-		Calls:   "calls are reported when they begin and end; to refuse calls, install its BeforeTool hook",
+		Sight: agent.SightObserved,
+		Calls: "calls are reported when they begin and end; it has no hooks for one turn: to refuse calls, run `perdure " +
+			"install gemini`",
 		Usage:   "per turn, at its end",
 		Context: "not reported; its AfterModel hook would report it",
 		Permissions: map[Permission]string{
@@ -174,7 +175,7 @@ func aboutOpencode() Preset {
 		Name: "opencode", Title: "OpenCode", Program: "opencode",
 		Install: "npm install -g opencode-ai", Tested: "1.18.33",
 		Sight:   agent.SightObserved,
-		Calls:   "calls are reported when they have ended; to refuse calls, install a plugin or use its permissions",
+		Calls:   "calls are reported when they have ended; a turn's hook asks before each of them and can refuse it",
 		Usage:   "per step; the cost as well, where the price of the model is known",
 		Context: "after every step, without the size of the window",
 		Permissions: map[Permission]string{

@@ -37,8 +37,10 @@ type input struct {
 	env    []string // of the preset, which all others override
 	prompt string
 	pipe   bool // the prompt goes to standard input
-	file   *os.File
+	files  []*os.File
 	notes  []string
+	// hookEnv are variables for the agent's hook, which override all others.
+	hookEnv []string
 }
 
 func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
@@ -48,7 +50,11 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 		in.notes = append(in.notes, noteNUL)
 	}
 	if a.vendor.args != nil {
-		return in, a.preset(in, turn, from)
+		if err := a.preset(in, turn, from); err != nil {
+			in.remove()
+			return nil, err
+		}
+		return in, nil
 	}
 	in.args = slices.Clone(a.cfg.Args)
 	in.pipe = !a.cfg.contains(PlaceholderPrompt) && !a.cfg.contains(PlaceholderFile)
@@ -62,24 +68,26 @@ func (a *Agent) input(turn *agent.Turn, from session) (*input, error) {
 // preset adds the arguments and variables of a preset.
 func (a *Agent) preset(in *input, turn *agent.Turn, from session) error {
 	cfg := a.cfg
-	if len(turn.Hook) > 0 && a.Hooked() {
-		var err error
-		if in.args, cfg.Args, err = a.vendor.hooks(turn.Hook, cfg.Args); err != nil {
-			return &agent.Error{Kind: agent.KindInvalid, Msg: "give a hook to " + a.name(), Err: err}
-		}
-	}
 	if a.vendor.env != nil {
 		in.env = a.vendor.env(cfg)
+	}
+	if len(turn.Hook) > 0 && a.Hooked() {
+		set, err := a.vendor.hooks(&hooking{words: turn.Hook, args: cfg.Args, env: a.environment(turn, in.env),
+			write: in.write(cfg)})
+		if err != nil {
+			return &agent.Error{Kind: agent.KindInvalid, Msg: "give a hook to " + a.name(), Err: err}
+		}
+		in.args, cfg.Args, in.hookEnv = set.options, set.rest, set.env
 	}
 	if rules := a.granted(turn); len(rules) > 0 && a.vendor.grant != nil {
 		g := a.vendor.grant(rules)
 		in.args, in.env = append(in.args, g.args...), append(in.env, g.env...)
 		if g.policy != "" {
-			var err error
-			if in.file, err = writeFile(cfg.TempDir, policyFiles, g.policy); err != nil {
+			path, err := in.write(cfg)(policyFiles, g.policy)
+			if err != nil {
 				return &agent.Error{Kind: agent.KindFailed, Msg: "write the policy of " + a.name(), Err: err}
 			}
-			in.args = append(in.args, "--policy", in.file.Name())
+			in.args = append(in.args, "--policy", path)
 		}
 	}
 	if a.vendor.endpoint != nil {
@@ -93,11 +101,10 @@ func (a *Agent) preset(in *input, turn *agent.Turn, from session) error {
 func (in *input) fill(cfg Config) error {
 	path := ""
 	if cfg.contains(PlaceholderFile) {
-		f, err := writeFile(cfg.TempDir, promptFiles, in.prompt)
-		if err != nil {
+		var err error
+		if path, err = in.write(cfg)(promptFiles, in.prompt); err != nil {
 			return err
 		}
-		in.file, path = f, f.Name()
 	}
 	put := strings.NewReplacer(PlaceholderPrompt, in.prompt, PlaceholderFile, path)
 	for i, arg := range in.args {
@@ -117,17 +124,28 @@ func (in *input) stdin() io.Reader {
 	return strings.NewReader(in.prompt)
 }
 
-// remove removes the file of the turn, if there is one.
+// remove removes the files of the turn.
 func (in *input) remove() {
-	if in.file != nil {
-		_ = os.Remove(in.file.Name())
-		_ = in.file.Close()
+	for _, f := range in.files {
+		_ = os.Remove(f.Name())
+		_ = f.Close()
 	}
 }
 
-// writeFile makes a file with a text that only this user can read, with a name of a
-// pattern. It stays locked while it is open: unlocked files were left by a
-// process that was killed, and are removed on the way.
+// write makes files of the turn.
+func (in *input) write(cfg Config) func(pattern, text string) (string, error) {
+	return func(pattern, text string) (string, error) {
+		f, err := writeFile(cfg.TempDir, pattern, text)
+		if err != nil {
+			return "", err
+		}
+		in.files = append(in.files, f)
+		return f.Name(), nil
+	}
+}
+
+// writeFile makes a file that only this user can read. It stays locked while it is open:
+// unlocked files were left by a process that was killed, and are removed on the way.
 func writeFile(dir, pattern, text string) (*os.File, error) {
 	dir = cmp.Or(dir, os.TempDir())
 	removeLeft(dir, pattern)

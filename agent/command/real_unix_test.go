@@ -101,6 +101,8 @@ func prepareOpencode(_ *testing.T, home, url string) (env, args []string) {
 			`"provider":{"local":{"npm":"@ai-sdk/openai-compatible",` +
 			`"options":{"baseURL":"` + url + `/v1","apiKey":"x"},"models":{"m":{"limit":{"context":100000,"output":4000}}}}}}`,
 		"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1",
+		// It installs its package for plugins first, and waits for the network.
+		"npm_config_registry=http://127.0.0.1:9", "npm_config_fetch_retries=0",
 	}, nil
 }
 

@@ -5,6 +5,7 @@ package command_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,28 +13,41 @@ import (
 	"github.com/perdure/perdure/agent/command"
 )
 
-// hooks are programs as hooks, and what becomes of a call.
-func hooks() map[string]struct {
-	script string
-	made   bool
-	told   string
-} {
-	return map[string]struct {
-		script string
-		made   bool
-		told   string
-	}{
-		"silent": {script: "", made: true},
-		"warns": {script: `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","additionalContext":"mind the ` +
-			`gap"}}'`, made: true, told: "mind the gap"},
-		"denies": {script: `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny",` +
-			`"permissionDecisionReason":"not here"}}'`, told: "not here"},
-		"fails":   {script: "echo no idea >&2; exit 2", told: "no idea"},
-		"crashes": {script: "exit 1"},
-		"killed":  {script: "kill -9 $$"},
-		"looks after": {script: `grep -q '"PostToolUse"' "$0.in" && echo ` +
-			`'{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"a test is gone"}}' || true`,
-			made: true, told: "a test is gone"},
+// hookTest is a program as a hook, and what becomes of a call.
+type hookTest struct {
+	// script is run at each event, before is run before a call and after is run after it: what
+	// they print is the reply.
+	script, before, after string
+	made                  bool
+	told                  string
+}
+
+// replies returns the replies of a hook in the form of an agent: one that says nothing, one
+// with a text, a denial, and one with a text after a call.
+func replies(preset string) (silent, warns, denies, after string) {
+	specific := func(rest string) string {
+		return `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse",` + rest + `}}'`
+	}
+	silent, warns = "true", specific(`"additionalContext":"mind the gap"`)
+	denies = specific(`"permissionDecision":"deny","permissionDecisionReason":"not here"`)
+	after = `echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"a test is gone"}}'`
+	if preset == "opencode" {
+		return `echo '{"verdict":"pass"}'`, `echo '{"verdict":"pass","text":"mind the gap"}'`,
+			`echo '{"verdict":"deny","text":"not here"}'`, `echo '{"verdict":"pass","text":"a test is gone"}'`
+	}
+	return silent, warns, denies, after
+}
+
+func hooks(preset string) map[string]hookTest {
+	silent, warns, denies, after := replies(preset)
+	return map[string]hookTest{
+		"silent":      {before: silent, after: silent, made: true},
+		"warns":       {before: warns, after: silent, made: true, told: "mind the gap"},
+		"denies":      {before: denies, told: "not here"},
+		"fails":       {script: "echo no idea >&2; exit 2", told: "no idea"},
+		"crashes":     {script: "exit 1"},
+		"killed":      {script: "kill -9 $$"},
+		"looks after": {before: silent, after: after, made: true, told: "a test is gone"},
 	}
 }
 
@@ -41,14 +55,15 @@ func hooks() map[string]struct {
 // takes one that fails for a refusal.
 func TestRealHooks(t *testing.T) {
 	t.Parallel()
-	for _, c := range clients()[:2] {
-		for name, h := range hooks() {
+	for _, c := range hookedClients() {
+		for name, h := range hooks(c.preset) {
 			t.Run(c.preset+" "+name, func(t *testing.T) {
 				t.Parallel()
 				i := install(t, c)
 				i.cfg.Permission = command.PermissionAll
 				program := filepath.Join(t.TempDir(), "it's a hook")
-				if err := os.WriteFile(program, []byte("#!/bin/sh\ncat > \"$0.in\"; cat \"$0.in\" >> \"$0.all\"\n"+h.script+"\n"),
+				if err := os.WriteFile(program, []byte("#!/bin/sh\ncat > \"$0.in\"; cat \"$0.in\" >> \"$0.all\"\n"+h.script+
+					"\nif grep -q PreToolUse \"$0.in\"; then\n:;"+h.before+"\nelse\n:;"+h.after+"\nfi\n"),
 					0o700); err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +93,7 @@ func TestRealHooks(t *testing.T) {
 // TestRealHooksMissing: a program that is not there is a refusal.
 func TestRealHooksMissing(t *testing.T) {
 	t.Parallel()
-	for _, c := range clients()[:2] {
+	for _, c := range hookedClients() {
 		t.Run(c.preset, func(t *testing.T) {
 			t.Parallel()
 			i := install(t, c)
@@ -93,4 +108,10 @@ func TestRealHooksMissing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hookedClients are the clients that run a hook for one turn. Gemini CLI reads further settings
+// only from files of root.
+func hookedClients() []client {
+	return slices.DeleteFunc(clients(), func(c client) bool { return c.preset == "gemini" })
 }

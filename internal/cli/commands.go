@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/gate"
 	"github.com/perdure/perdure/internal/cli/handoff"
 	"github.com/perdure/perdure/internal/cli/hook"
+	"github.com/perdure/perdure/internal/cli/install"
 	"github.com/perdure/perdure/internal/cli/loop"
 	"github.com/perdure/perdure/internal/cli/meter"
 	"github.com/perdure/perdure/internal/cli/schema"
@@ -58,6 +59,8 @@ func (a *app) commands() []command {
 		{"doctor", a.newDoctorCommand},
 		{"version", a.newVersionCommand},
 		{"hook", of(hook.Command)},
+		{"install", of(install.Command)},
+		{"uninstall", of(install.UninstallCommand)},
 		{"handoff", of(handoff.Command)},
 
 		{"var", of(state.VarCommand)},

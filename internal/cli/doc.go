@@ -6,8 +6,8 @@
 // Results go to standard output, everything else to standard error.
 //
 // A command runs in the environment of package env: streams, settings, shared flags
-// and the connection to the store. Packages loop, handoff, check, hook, meter, cache and
-// schema implement the commands with the same names, package state implements var, checkpoint
+// and the connection to the store. Packages loop, handoff, check, hook, install, meter, cache
+// and schema implement the commands with the same names, package state implements var, checkpoint
 // and repl, package transfer export and import, and package gate answer. After a run or
 // a loop stopped at a gate, its command asks for the answer through package gate.
 package cli

@@ -38,9 +38,11 @@ type doctorReport struct {
 func (a *app) newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check store, disk, locks, settings and model",
+		Short: "Check store, disk, locks, settings, model and agents",
 		Long: "Check the integrity of the store, the disk and its file system, locks, socket, settings, and whether the " +
-			"model is configured. doctor changes nothing and sends no request. The exit status is 1 if a check fails.",
+			"model is configured. For each coding agent, print its program, its version, and whether the hook of `perdure " +
+			"install` is active: in this project, for the user, not trusted, or none. doctor changes nothing and sends no " +
+			"request. The exit status is 1 if a check fails.",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -90,7 +92,7 @@ func (a *app) examine(cmd *cobra.Command) []diagnosis {
 	} else {
 		checks = append(checks, diagnosis{Name: "store", OK: true, Detail: "none; the first run creates it"})
 	}
-	return append(checks, a.checkModel(l))
+	return append(append(checks, a.checkModel(l)), a.checkAgents(cmd.Context())...)
 }
 
 func failedCheck(name string, err error) diagnosis {

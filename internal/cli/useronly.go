@@ -19,7 +19,7 @@ const varTask = "PERDURE_TASK"
 // not allowed to call them, but can pause their loop.
 func userCommands() []string {
 	return []string{"perdure answer", "perdure loop answer", "perdure loop resume", "perdure loop abort",
-		"perdure loop false-alarm", "perdure trust"}
+		"perdure loop false-alarm", "perdure trust", "perdure hook allow", "perdure install", "perdure uninstall"}
 }
 
 // refuseAgent returns an error if the agent of a loop calls a command of the user, so
@@ -47,7 +47,8 @@ func (a *app) refuseAgent(cmd *cobra.Command, args []string) error {
 // command with which the user decides and which does not use the API.
 func (a *app) refuseGuarded(cmd *cobra.Command) error {
 	accepts := cmd.Flags().Lookup(acceptFlag)
-	decides := cmd.CommandPath() == "perdure trust" || accepts != nil && accepts.Changed
+	decides := accepts != nil && accepts.Changed || slices.Contains([]string{"perdure trust", "perdure hook allow",
+		"perdure install", "perdure uninstall"}, cmd.CommandPath())
 	if !decides || a.Getenv(hook.VarLoop) == "" && !guard.Guarded() {
 		return nil
 	}

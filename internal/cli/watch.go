@@ -19,8 +19,8 @@ func (a *app) newWatchCommand() *cobra.Command {
 		Long: "Watch a tree while it runs: its tasks, cost, time left, slowest task and log. Filter tasks by text and " +
 			"state, fold, cancel and retry them; press ? for the keys. Without an argument, choose a tree from the list. " +
 			"Quitting stops no tree.\n\n" +
-			"The ID of a loop follows the loop in lines, as `perdure loop run` prints them: what its agent does, the results of " +
-			"iterations, gates. That needs no terminal. Ctrl-C stops watching, not the loop.",
+			"The ID of a loop follows the loop in lines, as `perdure loop run` prints them: what its agent does, the results " +
+			"of iterations, gates. That needs no terminal. Ctrl-C stops watching, not the loop.",
 		Example:           "perdure watch\n perdure watch tree-1a2b3c4d\n perdure watch make-the-tests-pass-1a2b3c4d",
 		GroupID:           env.GroupInspect,
 		Args:              env.Arguments(0, 1, "at most one tree"),

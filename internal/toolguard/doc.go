@@ -5,5 +5,7 @@
 // Package vendorhook receives a call from an agent's hook and returns the answer.
 // Package risk assesses the call by a published table of rules. Package policy judges
 // it by that risk, the configuration and the answers of people, and compares the tests
-// before and after a risky call.
+// before and after a risky call. Package approval keeps the calls of agents without a loop
+// that wait for a person. Package agentconfig installs the hook in the configuration of
+// agents.
 package toolguard

@@ -25,11 +25,11 @@ func TestResumeKeepsPermission(t *testing.T) {
 			if j > i {
 				want = to
 			}
-			next, kept, err := config.Resumed(&old, &record.ResumeRequest{Settings: set})
+			next, kept, err := config.Resumed(&old, &record.ResumeRequest{Settings: set}, true)
 			if err != nil || next.Permission != want || (len(kept) > 0) != (want != to) {
 				t.Errorf("from %s to %s: %s, kept %v, %v; want %s", from, to, next.Permission, kept, err, want)
 			}
-			next, _, err = config.Resumed(&old, &record.ResumeRequest{Config: set})
+			next, _, err = config.Resumed(&old, &record.ResumeRequest{Config: set}, true)
 			if err != nil || next.Permission != to {
 				t.Errorf("from %s to %s by a flag: %s, %v", from, to, next.Permission, err)
 			}
@@ -52,7 +52,7 @@ func TestResumeModel(t *testing.T) {
 	old := config.Config{Task: "t", Workspace: t.TempDir(), Agent: "claude", Model: "opus", Until: "true"}
 	for given, want := range map[string]string{`{}`: "opus", `{"agent":"codex"}`: "", `{"model":"haiku"}`: "haiku",
 		`{"agent":"codex","model":"gpt-5"}`: "gpt-5"} {
-		next, _, err := config.Resumed(&old, &record.ResumeRequest{Config: json.RawMessage(given)})
+		next, _, err := config.Resumed(&old, &record.ResumeRequest{Config: json.RawMessage(given)}, true)
 		if err != nil || next.Model != want {
 			t.Errorf("%s: %q, %v, want %q", given, next.Model, err, want)
 		}

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
+	"github.com/perdure/perdure/internal/toolguard/agentconfig"
 	"github.com/perdure/perdure/internal/toolguard/policy"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
@@ -41,34 +40,43 @@ func Command(e *env.Env) *cobra.Command {
 		Use:   "hook AGENT",
 		Short: "Check a tool call, for the hooks of coding agents",
 		Long: "Check a tool call of a coding agent: read the agent's hook message as JSON from standard input and print " +
-			"the reply. AGENT is claude-code or codex, which use the same format. Agents run this command from their " +
-			"hooks.\n\n" +
-			"Before a call (PreToolUse), the table of `perdure loop risks` decides: block denies the call, gate leaves the " +
-			"decision to the agent's user, warn adds a warning. In a loop, the loop decides, with gates, handlers and " +
-			"snapshots; after a risky call (PostToolUse) it reports lost tests and checks to the agent. Loops configure this " +
-			"hook for their agents themselves.\n\n" +
+			"the reply. AGENT is claude-code, codex, gemini or opencode (whose plugin calls this command). Agents run this " +
+			"command from their hooks; `perdure install AGENT` configures them.\n\n" +
+			"Before a call (PreToolUse, BeforeTool), the table of `perdure loop risks` decides: block denies the call, warn " +
+			"adds a warning, gate needs a person. Where the agent can ask its user (Claude Code in a terminal), it asks; " +
+			"otherwise the call is denied, and the reply names the command that allows it once: `perdure hook allow ID`. " +
+			"In a loop, the loop decides, with gates, handlers and snapshots; after a risky call (PostToolUse, AfterTool) it " +
+			"reports lost tests and checks to the agent. Loops configure this hook for their agents themselves.\n\n" +
 			"Any error denies the call with exit status 2. Agents allow the call after any other failure, so configure the " +
 			"hook as: perdure hook claude-code || { echo denied >&2; exit 2; }",
 		Example:   "perdure hook claude-code < event.json",
 		GroupID:   env.GroupManage,
-		Args:      env.Arguments(1, 1, "the name of an agent: claude-code or codex"),
-		ValidArgs: dialects(),
+		Args:      env.Arguments(1, 1, "the name of an agent: claude-code, codex, gemini or opencode"),
+		ValidArgs: agents(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(dialects(), args[0]) {
-				return env.Unknown("agent", args[0], dialects())
+			d, ok := vendorhook.DialectOf(args[0])
+			if !ok {
+				return env.Unknown("agent", args[0], agents())
 			}
-			return c.hook(cmd, cmp.Or(socket, c.Getenv(vendorhook.SocketVariable)))
+			return c.hook(cmd, d, cmp.Or(socket, c.Getenv(vendorhook.SocketVariable)))
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "`PATH` socket of the loop; default: $"+vendorhook.SocketVariable)
+	cmd.AddCommand(c.allowCommand())
 	return cmd
 }
 
-// dialects returns the supported agents.
-func dialects() []string { return []string{"claude-code", "codex"} }
+// agents returns the names of the supported agents.
+func agents() []string {
+	var names []string
+	for _, d := range vendorhook.Dialects() {
+		names = append(names, d.Agent)
+	}
+	return names
+}
 
 // hook answers one event within a timeout.
-func (c *commands) hook(cmd *cobra.Command, socket string) error {
+func (c *commands) hook(cmd *cobra.Command, d *vendorhook.Dialect, socket string) error {
 	timeout := timeoutAlone
 	if socket != "" {
 		timeout = timeoutLoop
@@ -77,7 +85,7 @@ func (c *commands) hook(cmd *cobra.Command, socket string) error {
 	defer stop()
 	done := make(chan error, 1)
 	var reply strings.Builder
-	go func() { done <- c.answer(ctx, cmd, socket, &reply) }()
+	go func() { done <- c.answer(ctx, cmd, asked{d, socket}, &reply) }()
 	select {
 	case err := <-done:
 		if err == nil {
@@ -104,16 +112,22 @@ func (c *commands) fault(err error) error {
 		"tool call denied, because it could not be checked: %s", err)
 }
 
+// asked is the agent that asks, and the socket of its loop; empty without one.
+type asked struct {
+	*vendorhook.Dialect
+	socket string
+}
+
 // answer reads an event and writes the reply.
-func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string, w io.Writer) (err error) {
+func (c *commands) answer(ctx context.Context, cmd *cobra.Command, by asked, w io.Writer) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("panic: %v", fault)
 		}
 	}()
-	e, err := vendorhook.Read(c.Stdin)
+	e, err := by.Read(c.Stdin)
 	switch {
-	case err != nil && e != nil && e.Name != vendorhook.PreToolUse:
+	case err != nil && e != nil && (e.Name == vendorhook.PostToolUse || e.Name == vendorhook.PostToolUseFailure):
 		return lateError{err}
 	case err != nil:
 		return env.UsageError("standard input has to be one JSON object with hook_event_name, cwd, tool_name and tool_input",
@@ -123,12 +137,14 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 	}
 	var a vendorhook.Answer
 	switch {
-	case socket != "":
-		a, err = vendorhook.Ask(ctx, socket, e)
+	case by.socket != "":
+		a, err = vendorhook.Ask(ctx, by.socket, e)
 	case policy.Mutates(e.Call) && e.Name == vendorhook.PreToolUse:
-		a, err = c.judge(cmd, e)
+		a, err = c.judge(cmd, by.Agent, e)
+	case policy.Mutates(e.Call) && e.Late():
+		a, err = c.remind(cmd, e)
 	default:
-		return nil
+		a.Verdict = vendorhook.Pass
 	}
 	if err != nil && e.Name != vendorhook.PreToolUse {
 		return lateError{err}
@@ -139,39 +155,42 @@ func (c *commands) answer(ctx context.Context, cmd *cobra.Command, socket string
 	return e.Write(w, a)
 }
 
-// judge decides about a call of an agent that runs in no loop.
-func (c *commands) judge(cmd *cobra.Command, e *vendorhook.Event) (vendorhook.Answer, error) {
+// judgement judges a call of an agent that runs in no loop; nil if nothing is judged here.
+func (c *commands) judgement(cmd *cobra.Command, e *vendorhook.Event) (*policy.Judgement, error) {
 	l, err := c.LoadFrom(cmd, e.Dir)
 	if err != nil || !l.Loop.Enabled {
-		return vendorhook.Answer{Verdict: vendorhook.Pass}, err
+		return nil, err
 	}
 	dir, err := filepath.EvalSymlinks(e.Dir)
 	if err != nil {
-		return vendorhook.Answer{}, err
+		return nil, err
 	}
-	j := (&policy.Policy{Root: projectRoot(dir), Own: []string{l.Dir}, Answers: l.Loop.Risks}).Judge(e.Call, dir)
-	verdict := vendorhook.Pass
-	switch j.Answer {
-	case risk.Block:
-		verdict = vendorhook.Deny
-	case risk.Gate:
-		verdict = vendorhook.Leave
-	default: // allowed
-	}
-	return vendorhook.Answer{Verdict: verdict, Text: j.Text()}, nil
+	j := (&policy.Policy{Root: agentconfig.Root(dir), Own: []string{l.Dir}, Answers: l.Loop.Risks}).Judge(e.Call, dir)
+	return &j, nil
 }
 
-// projectRoot returns the nearest folder with a store or a repository from dir upwards,
-// or dir.
-func projectRoot(dir string) string {
-	for at := dir; ; at = filepath.Dir(at) {
-		for _, name := range []string{".perdure", ".git"} {
-			if _, err := os.Lstat(filepath.Join(at, name)); err == nil {
-				return at
-			}
-		}
-		if at == filepath.Dir(at) {
-			return dir
-		}
+// judge decides about a call of an agent that runs in no loop.
+func (c *commands) judge(cmd *cobra.Command, agentName string, e *vendorhook.Event) (vendorhook.Answer, error) {
+	j, err := c.judgement(cmd, e)
+	if err != nil || j == nil {
+		return vendorhook.Answer{Verdict: vendorhook.Pass}, err
 	}
+	a := vendorhook.Answer{Verdict: vendorhook.Pass, Text: j.Text()}
+	switch j.Answer {
+	case risk.Block:
+		a.Verdict = vendorhook.Deny
+	case risk.Gate:
+		a = c.gate(agentName, e, j)
+	default: // allowed
+	}
+	return a, nil
+}
+
+// remind returns the warning about a call to an agent that takes none before the call.
+func (c *commands) remind(cmd *cobra.Command, e *vendorhook.Event) (vendorhook.Answer, error) {
+	j, err := c.judgement(cmd, e)
+	if err != nil || j == nil || j.Answer != risk.Warn {
+		return vendorhook.Answer{Verdict: vendorhook.Pass}, err
+	}
+	return vendorhook.Answer{Verdict: vendorhook.Pass, Text: j.Text()}, nil
 }

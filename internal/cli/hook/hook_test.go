@@ -2,18 +2,22 @@ package hook_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
 	"github.com/perdure/perdure/internal/cli/hook"
+	"github.com/perdure/perdure/internal/process/caller"
+	"github.com/perdure/perdure/internal/toolguard/approval"
 	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 )
 
@@ -88,9 +92,9 @@ func TestAlone(t *testing.T) {
 		{plain, "PreToolUse", "Bash", "rm -rf .", `"deny"`},
 		{plain, "PreToolUse", "Read", "", ""},
 		{plain, "PostToolUse", "Bash", "git reset --hard", ""},
-		{set, "PreToolUse", "Bash", "rm a_test.go", `"ask"`},
+		{set, "PreToolUse", "Bash", "rm a_test.go", `"deny"`},
 		{set, "PreToolUse", "Bash", "git rm a.go", `"deny"`},
-		{sub, "PreToolUse", "Bash", "rm ../a_test.go", `"ask"`},
+		{sub, "PreToolUse", "Bash", "rm ../a_test.go", `"deny"`},
 		{sub, "PreToolUse", "Bash", "echo x > ../.perdure/config.yaml", `"deny"`},
 		{off, "PreToolUse", "Bash", "git reset --hard", `"deny"`}, // it is not trusted
 	} {
@@ -102,6 +106,11 @@ func TestAlone(t *testing.T) {
 		if err != nil || (tt.want == "") != (out == "") || !strings.Contains(out, tt.want) {
 			t.Errorf("%+v: %q, %v", tt, out, err)
 		}
+	}
+	attended := call{stdin: event(t, "PreToolUse", set, "Bash", bash("rm a_test.go")), env: map[string]string{
+		"CLAUDE_CODE_SESSION_ATTENDED": "1", "CLAUDE_CODE_ENTRYPOINT": "cli"}}
+	if out, err := attended.run(t.Context()); err != nil || !strings.Contains(out, `"ask"`) {
+		t.Errorf("with a person at the agent: %q, %v", out, err)
 	}
 	trusted := call{env: map[string]string{"PERDURE_TRUST": "1"}, stdin: event(t, "PreToolUse", off, "Bash",
 		bash("git reset --hard"))}
@@ -193,6 +202,94 @@ func TestInALoop(t *testing.T) {
 		out, err := call{stdin: event(t, name, t.TempDir(), "Bash", bash("ls")),
 			args: []string{"--socket", l.Socket(), "claude-code"}}.run(t.Context())
 		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %q, %v", name, out, err)
+		}
+	}
+}
+
+// TestGateIsDenied: where an agent cannot ask, a gate denies the call and names the command
+// that allows it; an allowed call is made once, and only this call.
+func TestGateIsDenied(t *testing.T) {
+	t.Parallel()
+	dir, state := project(t, "loop: {risks: {delete_test: gate}}"), map[string]string{"XDG_STATE_HOME": t.TempDir()}
+	run := func(agent, dir, command, description string) string {
+		t.Helper()
+		name := map[string]string{"gemini": "BeforeTool"}[agent]
+		out, err := call{stdin: event(t, cmp.Or(name, "PreToolUse"), dir, "Bash", map[string]any{"command": command,
+			"description": description}), args: []string{agent}, env: state}.run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	folder, err := approval.Open(func(name string) string { return state[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, agent := range []string{"claude-code", "codex", "gemini", "opencode"} {
+		const command = "rm a_test.go"
+		denied := run(agent, dir, command, "first")
+		id := regexp.MustCompile("`perdure hook allow ([0-9a-f]{12})`").FindStringSubmatch(denied)
+		if id == nil || !strings.Contains(denied, `"deny"`) {
+			t.Fatalf("%s: %s", agent, denied)
+		}
+		if again := run(agent, dir, command, "in other words"); again != denied {
+			t.Errorf("%s: %s, then %s", agent, denied, again)
+		}
+		waits, err := folder.Find(id[1])
+		if err == nil {
+			_, err = folder.Allow(waits, caller.Caller{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := run(agent, dir, "rm b_test.go", ""); !strings.Contains(out, `"deny"`) || strings.Contains(out, id[1]) {
+			t.Errorf("%s: another call: %s", agent, out)
+		}
+		if out := run(agent, dir, command, "now"); strings.Contains(out, `"deny"`) {
+			t.Errorf("%s: allowed: %s", agent, out)
+		}
+		if out := run(agent, dir, command, "twice"); !strings.Contains(out, `"deny"`) {
+			t.Errorf("%s: a second time: %s", agent, out)
+		}
+	}
+}
+
+// TestAllowNeedsAPerson: without a terminal no call is allowed, and an unknown ID is said to
+// be unknown.
+func TestAllowNeedsAPerson(t *testing.T) {
+	t.Parallel()
+	dir, state := project(t, "loop: {risks: {delete_test: gate}}"), map[string]string{"XDG_STATE_HOME": t.TempDir()}
+	denied, err := call{stdin: event(t, "PreToolUse", dir, "Bash", bash("rm a_test.go")), args: []string{"codex"},
+		env: state}.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := regexp.MustCompile("hook allow ([0-9a-f]{12})").FindStringSubmatch(denied)[1]
+	if _, err := (call{args: []string{"allow", "--yes", id}, env: state}).run(t.Context()); perdure.CodeOf(err) !=
+		perdure.CodeConflict {
+		t.Errorf("without a terminal: %v", err)
+	}
+	for _, unknown := range []string{"000000000000", "../../etc/x", ""} {
+		if _, err := (call{args: []string{"allow", unknown}, env: state}).run(t.Context()); perdure.CodeOf(err) !=
+			perdure.CodeNotFound {
+			t.Errorf("%q: %v", unknown, err)
+		}
+	}
+	out, err := call{args: []string{"allow"}, env: state}.run(t.Context())
+	if err != nil || !strings.Contains(out, id) || !strings.Contains(out, "rm a_test.go") {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// TestLateWarning: an agent that takes no warning before a call gets it after the call.
+func TestLateWarning(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, want := range map[string]string{"BeforeTool": "", "AfterTool": "You are about to delete a test"} {
+		out, err := call{stdin: event(t, name, dir, "run_shell_command", bash("rm a_test.go")), args: []string{"gemini"}}.
+			run(t.Context())
+		if err != nil || (want == "") != (out == "") || !strings.Contains(out, want) {
 			t.Errorf("%s: %q, %v", name, out, err)
 		}
 	}

@@ -84,6 +84,8 @@ type asked struct {
 	// streamed is set when the agent's stream reported the call, too.
 	ended, streamed bool
 	text            string
+	// late is the warning about the call, for an agent that takes it only after the call.
+	late string
 }
 
 // Decide answers an agent that asks before a tool call, over its protocol.
@@ -106,11 +108,14 @@ func (g *Guard) Answer(_ context.Context, q *vendorhook.Question) vendorhook.Ans
 		}
 		return vendorhook.Answer{Verdict: vendorhook.Pass, Text: g.after(&q.Call, true)}
 	}
-	d, verdict := g.before(&q.Call, q.Dir, true), vendorhook.Deny
-	if d.Allow {
-		verdict = vendorhook.Pass
+	d := g.before(&q.Call, q.Dir, true)
+	if !d.Allow {
+		return vendorhook.Answer{Verdict: vendorhook.Deny, Text: d.Message}
 	}
-	return vendorhook.Answer{Verdict: verdict, Text: d.Message}
+	if a := g.find(&q.Call); q.Late && a != nil {
+		a.late, d.Message = d.Message, ""
+	}
+	return vendorhook.Answer{Verdict: vendorhook.Pass, Text: d.Message}
 }
 
 // before judges a call that is about to be made. A call that the table of risks or a
@@ -131,7 +136,7 @@ func (g *Guard) before(c *agent.ToolCall, dir string, native bool) agent.Decisio
 	line.Answer = answer
 	if answer == risk.Gate {
 		line.Wanted = j.Wanted()
-		text += "\nA person decides about this call after your turn. Continue with other work."
+		text += "\nA person decides about this call after your turn, with `perdure loop answer`. Continue with other work."
 	}
 	if policy.Allowed(answer) && len(j.Findings) > 0 {
 		line.Snapshot = g.snapshot(j.Findings[0].Level)
@@ -250,7 +255,7 @@ func (g *Guard) after(c *agent.ToolCall, native bool) string {
 	if out.Verdict != hook.Allow || out.Inject != "" {
 		a.text = strings.TrimSpace(a.text + "\n" + said(&out))
 	}
-	a.text = g.warn(a.text, native)
+	a.text = strings.TrimSpace(a.late + "\n" + g.warn(a.text, native))
 	return a.text
 }
 

@@ -10,6 +10,7 @@ package caller
 import (
 	"net"
 	"os"
+	"slices"
 
 	"golang.org/x/term"
 )
@@ -57,6 +58,10 @@ type process struct {
 	name  string
 	// foreground is set if it is in the foreground of its controlling terminal.
 	foreground bool
+	// parent is the process ID of the parent; leader is set if the process leads a session
+	// with a controlling terminal.
+	parent int
+	leader bool
 }
 
 // now returns the caller's process, and false if it has ended or is not known.
@@ -94,4 +99,48 @@ func (c Caller) Terminal() bool {
 func (c Caller) Program() string {
 	p, _ := c.now()
 	return p.name
+}
+
+// maxAncestors limits the ancestors of a process.
+const maxAncestors = 100
+
+// Ancestor is a process above the caller.
+type Ancestor struct {
+	PID int `json:"pid"`
+	// Start is the time at which it started, in the form of the system.
+	Start string `json:"start"`
+
+	program string
+	leader  bool
+}
+
+// Same reports whether two ancestors are the same process.
+func (a Ancestor) Same(b Ancestor) bool { return a.PID == b.PID && a.Start == b.Start }
+
+// Ancestors returns the parent, its parent, and so on up to the first that is not known; none
+// on systems that do not report them.
+func (c Caller) Ancestors() []Ancestor {
+	var all []Ancestor
+	p, ok := c.now()
+	for ok && p.parent > 1 && len(all) < maxAncestors {
+		pid := p.parent
+		if p, ok = inspect(pid); ok {
+			all = append(all, Ancestor{PID: pid, Start: p.start, program: p.name, leader: p.leader})
+		}
+	}
+	return all
+}
+
+// Starter returns the program that started the caller through shells without a terminal of
+// their own, as agents start hooks; false if it is not known, or if a user's shell did.
+func (c Caller) Starter() (Ancestor, bool) {
+	for _, a := range c.Ancestors() {
+		if !slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh", "busybox"}, a.program) {
+			return a, true
+		}
+		if a.leader {
+			break
+		}
+	}
+	return Ancestor{}, false
 }

@@ -31,12 +31,14 @@ func inspect(pid int) (process, bool) {
 	if err != nil || int(k.Proc.P_pid) != pid {
 		return process{}, false
 	}
-	const noTerminal = -1
+	const noTerminal, sessionLeader = -1, 2 // EPROC_SLEADER
 	at := k.Proc.P_starttime
 	name, _, _ := bytes.Cut(k.Proc.P_comm[:], []byte{0})
 	return process{
 		start:      fmt.Sprintf("%d.%06d", at.Sec, at.Usec),
 		name:       string(name),
+		parent:     int(k.Eproc.Ppid),
+		leader:     k.Eproc.Tdev != noTerminal && k.Eproc.Flag&sessionLeader != 0,
 		foreground: k.Eproc.Tdev != noTerminal && k.Eproc.Pgid == k.Eproc.Tpgid,
 	}, true
 }

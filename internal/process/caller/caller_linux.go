@@ -34,7 +34,7 @@ func inspect(pid int) (process, bool) {
 // parse reads "pid (name) state ppid pgrp session tty_nr tpgid …". The name can contain
 // anything, also parentheses. The process is not there if it is a zombie.
 func parse(stat []byte) (process, bool) {
-	const state, group, tty, foreground, start = 0, 2, 4, 5, 19 // fields after the name
+	const state, parent, group, session, tty, foreground, start = 0, 1, 2, 3, 4, 5, 19 // fields after the name
 	begin, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
 	if begin < 0 || end < begin {
 		return process{}, false
@@ -43,7 +43,14 @@ func parse(stat []byte) (process, bool) {
 	if len(fields) <= start || fields[state][0] == 'Z' || fields[state][0] == 'X' {
 		return process{}, false
 	}
+	above, err := strconv.Atoi(string(fields[parent]))
+	if err != nil {
+		return process{}, false
+	}
+	id := bytes.TrimSpace(stat[:begin])
 	return process{
+		parent:     above,
+		leader:     string(fields[tty]) != "0" && bytes.Equal(fields[session], id),
 		start:      string(fields[start]),
 		name:       string(stat[begin+1 : end]),
 		foreground: string(fields[tty]) != "0" && bytes.Equal(fields[group], fields[foreground]),

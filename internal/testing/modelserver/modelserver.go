@@ -21,6 +21,16 @@ type Server struct {
 	mu     sync.Mutex // guards all below
 	script []Reply
 	all    []string // the requests that offered tools
+	// ended is called when there are that many of them.
+	number int
+	ended  func()
+}
+
+// Ended has a function called, soon after each request of the conversation from a number on.
+func (p *Server) Ended(number int, do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.number, p.ended = number, do
 }
 
 // Heard returns the last request of the conversation.
@@ -117,6 +127,9 @@ func (p *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		next = p.next()
 		p.mu.Lock()
 		p.all = append(p.all, string(body))
+		if p.ended != nil && len(p.all) >= p.number {
+			defer p.ended()
+		}
 		p.mu.Unlock()
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/internal/detect/rules"
 	"github.com/perdure/perdure/internal/storage/userdir"
+	"github.com/perdure/perdure/internal/toolguard/agentconfig"
 	"github.com/perdure/perdure/internal/toolguard/risk"
 )
 
@@ -49,9 +50,10 @@ func (p *Policy) Judge(c *agent.ToolCall, dir string) Judgement {
 	}
 	at := risk.Where{Root: p.Root, Dir: cmp.Or(dir, p.Root), Home: home, Own: p.Own, Protected: p.Protected}
 	// An agent that can write these could approve its own changes, trust its own settings, or
-	// hide changes of the log.
+	// hide changes of the log, or remove the hooks of the agent.
 	waivers, _ := rules.OwnFile(os.Getenv)
-	for _, own := range []string{waivers, userdir.Config(os.Getenv), userdir.State(os.Getenv)} {
+	for _, own := range append(agentconfig.Files(os.Getenv), waivers, userdir.Config(os.Getenv),
+		userdir.State(os.Getenv)) {
 		if own != "" {
 			at.Own = append(slices.Clip(at.Own), own)
 		}

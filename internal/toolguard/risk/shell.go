@@ -226,7 +226,7 @@ func (a *assessment) words(words []string, depth int) {
 	}
 	name, args := path.Base(words[0]), words[1:]
 	if name != "cd" {
-		for _, word := range args {
+		for _, word := range without(args, programOf(name, args).scripts) {
 			a.named(word)
 		}
 	}

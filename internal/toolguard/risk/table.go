@@ -95,7 +95,8 @@ func Table() []Rule {
 			"This rewrites or removes history that others may need.", true},
 		{SkipChecks, "commit --no-verify and other ways to skip hooks", High, Warn,
 			"Hooks have to run. Fix what they report.", false},
-		{DecideForPerson, "answering gates of perdure, resuming or ending its loops, marking false alarms, killing it",
+		{DecideForPerson, "answering gates of perdure, allowing denied calls, installing or removing its hooks, resuming " +
+			"or ending its loops, marking false alarms, killing it",
 			Critical, Gate,
 			"Only a person decides that. Say in your answer what you need and why.", false},
 		{Unreadable, "a command line that cannot be parsed, or that hides its command", Medium, Warn,

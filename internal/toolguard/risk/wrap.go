@@ -136,6 +136,8 @@ func (a *assessment) steers(args []string) {
 	decides := len(others) > 1 && others[0] == "loop" &&
 		slices.Contains([]string{"answer", "resume", "abort", "false-alarm"}, others[1]) ||
 		len(others) > 1 && others[0] == "answer" ||
+		len(others) > 1 && others[0] == "hook" && others[1] == "allow" ||
+		len(others) > 0 && (others[0] == "install" || others[0] == "uninstall") && !has(options, 0, "dry-run") ||
 		len(others) == 1 && others[0] == "trust" && !has(options, 0, "show") && !has(options, 0, "list") ||
 		len(others) > 0 && others[0] == "verify-log" && has(options, 0, "accept")
 	if decides {

@@ -17,15 +17,13 @@ func (a *assessment) writer(name string, args []string) {
 	switch name {
 	case "tee", "truncate", "sponge", "ed", "ex", "chattr", "sqlite3":
 		all(a.writes)
-	case "sed", "perl", "ruby":
-		if slices.ContainsFunc(options, func(o string) bool {
-			return !strings.HasPrefix(o, "--") && strings.Contains(o, "i") || strings.HasPrefix(o, "--in-place")
-		}) {
-			all(a.writes)
+	case "sed", "perl", "ruby", "awk", "gawk":
+		in := programOf(name, args)
+		for i := 0; in.inPlace && i < len(in.files); i++ {
+			a.writes(in.files[i])
 		}
-	case "awk", "gawk":
-		if slices.Contains(others, "inplace") {
-			all(a.writes)
+		for i := 0; name == "sed" && i < len(in.scripts); i++ {
+			a.sedScript(in.scripts[i])
 		}
 	case "vi", "vim", "nvim", "emacs":
 		if len(options) > 0 { // not a person at a terminal

@@ -1,123 +1,55 @@
 package vendorhook
 
-import (
-	"bytes"
-	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"path/filepath"
-	"slices"
-	"time"
+// Dialect is the form in which an agent sends events to its hooks and takes their answers.
+type Dialect struct {
+	// Agent is the name of the agent on the command line, Title the one for people.
+	Agent, Title string
 
-	"github.com/perdure/perdure/agent"
-)
-
-// MaxBytes limits the input from an agent.
-const MaxBytes = 16 << 20
-
-// Supported events; others of the agents are ignored.
-const (
-	PreToolUse         = "PreToolUse"
-	PostToolUse        = "PostToolUse"
-	PostToolUseFailure = "PostToolUseFailure"
-)
-
-// Event is an event that an agent sends to its hook.
-type Event struct {
-	// Name is the agent's name of the event.
-	Name string
-	// Session is the agent's session; may be empty.
-	Session string
-	// Dir is the agent's working folder, an absolute path.
-	Dir string
-	// Call is the tool call of the event; nil if it has none.
-	Call *agent.ToolCall
+	// events are the agent's names of the events of this package.
+	events map[string]string
+	// asks reports whether the agent asks its user if a hook answers Leave; nil if it never
+	// does.
+	asks func(getenv func(string) string) bool
+	// late is set if the model receives a text about a call only after the call.
+	late bool
+	// folders are the members of a command's input with the folder in which it runs.
+	folders []string
+	// reply returns the JSON that answers an event; nil for nothing.
+	reply func(event string, a Answer) any
 }
 
-// input is the JSON that an agent sends.
-type input struct {
-	Event     string          `json:"hook_event_name"`
-	Session   string          `json:"session_id"`
-	Dir       string          `json:"cwd"`
-	Tool      string          `json:"tool_name"`
-	ToolInput json.RawMessage `json:"tool_input"`
-	CallID    string          `json:"tool_use_id"`
+// Dialects returns the dialects of all supported agents.
+func Dialects() []*Dialect {
+	shared := map[string]string{PreToolUse: PreToolUse, PostToolUse: PostToolUse, PostToolUseFailure: PostToolUseFailure}
+	return []*Dialect{
+		// Without a person, Claude Code denies a call that it should ask about.
+		{Agent: "claude-code", Title: "Claude Code", events: shared, asks: attended, reply: specificReply},
+		// Codex makes a call that it should ask about.
+		{Agent: "codex", Title: "Codex", events: shared, folders: []string{"workdir"}, reply: specificReply},
+		// A plugin has no question to the user; perdure's plugin sends the events.
+		{Agent: "opencode", Title: "OpenCode", events: shared, folders: []string{"workdir"}, reply: pluginReply},
+		// Without a person, Gemini CLI waits for ever if it should ask about a call.
+		{Agent: "gemini", Title: "Gemini CLI", events: map[string]string{"BeforeTool": PreToolUse, "AfterTool": PostToolUse},
+			late: true, folders: []string{"dir_path", "directory"}, reply: geminiReply},
+	}
 }
 
-// Read reads an event. A call that cannot be parsed completely is an error, because it
-// cannot be judged; the event is returned with the error as far as it is known.
-func Read(r io.Reader) (*Event, error) {
-	raw, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read hook event: %w", err)
-	}
-	if len(raw) > MaxBytes {
-		return nil, fmt.Errorf("read hook event: more than %d bytes", MaxBytes)
-	}
-	var in input
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return nil, fmt.Errorf("read hook event: %w", err)
-	}
-	e := &Event{Name: in.Event, Session: in.Session, Dir: in.Dir}
-	if in.Event == "" {
-		return nil, errors.New("read hook event: hook_event_name is missing")
-	}
-	if !slices.Contains([]string{PreToolUse, PostToolUse, PostToolUseFailure}, in.Event) {
-		return e, nil
-	}
-	if e.Call, err = in.call(); err != nil {
-		return e, fmt.Errorf("read hook event %s: %w", in.Event, err)
-	}
-	if !filepath.IsAbs(e.Dir) {
-		return e, fmt.Errorf("read hook event %s: cwd %.100q is not an absolute path", in.Event, e.Dir)
-	}
-	return e, nil
-}
-
-func (in *input) call() (*agent.ToolCall, error) {
-	if in.Tool == "" {
-		return nil, errors.New("tool_name is missing")
-	}
-	if given := bytes.TrimSpace(in.ToolInput); len(given) == 0 || given[0] != '{' {
-		return nil, errors.New("tool_input is not an object")
-	}
-	call := agent.Describe(in.CallID, in.Tool, in.ToolInput)
-	switch call.Kind {
-	case agent.ToolExecute:
-		if call.Command == "" {
-			return nil, fmt.Errorf("tool %.100q: tool_input has no command", in.Tool)
+// DialectOf returns the dialect of an agent, and false if there is none.
+func DialectOf(agent string) (*Dialect, bool) {
+	for _, d := range Dialects() {
+		if d.Agent == agent {
+			return d, true
 		}
-	case agent.ToolEdit, agent.ToolDelete, agent.ToolMove:
-		if len(call.Paths) == 0 {
-			return nil, fmt.Errorf("tool %.100q: tool_input has no file", in.Tool)
-		}
-	default:
 	}
-	return &call, nil
+	return nil, false
 }
 
-// Verdict is the answer about a call.
-type Verdict string
-
-// Verdicts.
-const (
-	// Pass leaves the call to the agent's own rules; the agent receives the text.
-	Pass Verdict = "pass"
-	// Deny refuses the call, Leave leaves it to the person at the agent; the text is the
-	// reason.
-	Deny  Verdict = "deny"
-	Leave Verdict = "ask"
-)
-
-// Answer is the answer of a hook.
-type Answer struct {
-	Verdict Verdict `json:"verdict"`
-	Text    string  `json:"text,omitempty"`
+// attended reports whether a person is at Claude Code, which says so to its hooks.
+func attended(getenv func(string) string) bool {
+	return getenv("CLAUDE_CODE_SESSION_ATTENDED") == "1" && getenv("CLAUDE_CODE_ENTRYPOINT") == "cli"
 }
 
-// specific is the JSON that the agent receives in hookSpecificOutput.
+// specific is the JSON that Claude Code and Codex receive in hookSpecificOutput.
 type specific struct {
 	Event    string `json:"hookEventName"`
 	Decision string `json:"permissionDecision,omitempty"`
@@ -125,30 +57,29 @@ type specific struct {
 	Context  string `json:"additionalContext,omitempty"`
 }
 
-// Write answers an event. Pass does not allow the call: the agent's own rules still
-// apply. Nothing is written if the answer is empty.
-func (e *Event) Write(w io.Writer, a Answer) error {
-	out := specific{Event: e.Name}
+func specificReply(event string, a Answer) any {
+	out := specific{Event: event}
 	switch {
-	case e.Call == nil:
-		return nil
-	case e.Name == PreToolUse && a.Verdict != Pass:
-		if a.Verdict != Leave {
-			a.Verdict = Deny
-		}
-		out.Decision, out.Reason = string(a.Verdict), cmp.Or(a.Text, "this call is not allowed here")
+	case event == PreToolUse && a.Verdict != Pass:
+		out.Decision, out.Reason = string(a.Verdict), a.Text
 	case a.Text == "":
 		return nil
 	default:
 		out.Context = a.Text
 	}
-	doc, err := json.Marshal(map[string]specific{"hookSpecificOutput": out})
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(doc, '\n'))
-	return err
+	return map[string]specific{"hookSpecificOutput": out}
 }
 
-// Patience is the maximum time of a hook; agents are configured to wait a little longer.
-const Patience = 10 * time.Minute
+// pluginReply answers perdure's plugin in OpenCode, which takes no output as a failure.
+func pluginReply(_ string, a Answer) any { return a }
+
+// geminiReply answers Gemini CLI, which has no text for the model before a call.
+func geminiReply(event string, a Answer) any {
+	switch {
+	case event == PreToolUse && a.Verdict != Pass:
+		return map[string]string{"decision": "deny", "reason": a.Text}
+	case event == PreToolUse || a.Text == "":
+		return nil
+	}
+	return map[string]specific{"hookSpecificOutput": {Event: "AfterTool", Context: a.Text}}
+}

@@ -34,6 +34,8 @@ type Question struct {
 	Event string         `json:"event"`
 	Dir   string         `json:"dir"`
 	Call  agent.ToolCall `json:"call"`
+	// Late is set if the agent's model receives a text only after the call.
+	Late bool `json:"late,omitempty"`
 }
 
 // Ask asks the loop that listens at a socket about an event. An error means that there is
@@ -46,7 +48,8 @@ func Ask(ctx context.Context, socket string, e *Event) (a Answer, err error) {
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	if err := json.NewEncoder(conn).Encode(Question{Event: e.Name, Dir: e.Dir, Call: *e.Call}); err != nil {
+	q := Question{Event: e.Name, Dir: e.Dir, Call: *e.Call, Late: e.Late()}
+	if err := json.NewEncoder(conn).Encode(q); err != nil {
 		return a, fmt.Errorf("ask the loop: %w", err)
 	}
 	if err := json.NewDecoder(io.LimitReader(conn, MaxBytes)).Decode(&a); err != nil {
