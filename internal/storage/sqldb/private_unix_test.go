@@ -86,20 +86,22 @@ func TestPrivateFollowsNoLink(t *testing.T) {
 	}
 }
 
-// A pipe or a folder at the place of the database is named as such.
+// A pipe or a folder at the place of the database, or of its log, is named as such.
 func TestOpenRefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	for want, create := range map[string]func(path string) error{
 		"is a named pipe, not a file": func(path string) error { return unix.Mkfifo(path, 0o600) },
 		"is a folder, not a file":     func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
-		path := filepath.Join(t.TempDir(), "perdure.db")
-		if err := create(path); err != nil {
-			t.Fatal(err)
-		}
-		_, err := Open(t.Context(), Config{Path: path})
-		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
-			t.Errorf("Open returned %v, want that it %s", err, want)
+		for _, end := range []string{"", "-wal", "-shm"} {
+			path := filepath.Join(t.TempDir(), "perdure.db")
+			if err := create(path + end); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Open(t.Context(), Config{Path: path})
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
+				t.Errorf("Open returned %v, want that %q %s", err, end, want)
+			}
 		}
 	}
 }

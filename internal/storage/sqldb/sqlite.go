@@ -112,6 +112,11 @@ func (db *DB) sqliteDSN(readOnly bool) string {
 // process can remove a log that is in use.
 func (db *DB) checkFile() error {
 	path, fault := db.cfg.Path, "empty"
+	for _, log := range []string{path + "-wal", path + "-shm"} {
+		if st, err := os.Stat(log); err == nil && !st.Mode().IsRegular() {
+			return fmt.Errorf("%w: %q is %s, not a file", ErrDamaged, log, kindOf(st.Mode()))
+		}
+	}
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
