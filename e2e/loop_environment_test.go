@@ -81,7 +81,7 @@ func TestLoopUnsetVariables(t *testing.T) {
 func TestLoopTimes(t *testing.T) {
 	t.Parallel()
 	w := newWorkplace(t)
-	const run = "perdure loop run x --until true --agent 'exec:true' --no-wait --max-iterations 1 "
+	const run = "perdure loop run x --until true --even-if-green --agent 'exec:true' --no-wait --max-iterations 1 "
 	for flag, hint := range map[string]string{"--gate-timeout -3s": "--gate-timeout 0 stands", "--gate-timeout -1s": "0",
 		"--timeout -3s": "--timeout -1s stands", "--idle-timeout -5m": "--idle-timeout -1s stands",
 		"--check-timeout -1ms": "--check-timeout -1s stands"} {

@@ -130,7 +130,7 @@ func TestSecurityGitPrograms(t *testing.T) {
 		}
 	}
 	p.write("agent.sh", "echo x > note.txt\n")
-	p.good("loop", "run", "x", "--until", "true", "--agent", "exec:sh agent.sh")
+	p.good("loop", "run", "x", "--until", "true", "--even-if-green", "--agent", "exec:sh agent.sh")
 	p.run("handoff", "start", "x")
 	p.run("handoff", "resume")
 	entries, err := os.ReadDir(marks)
@@ -179,7 +179,7 @@ func TestSecurityModes(t *testing.T) {
 	}
 	p.write("ctx/a.txt", strings.Repeat("some text about leases\n", 1000))
 	run(`"$perdure" run leases --context ctx --model builtin:extract`)
-	run(`"$perdure" loop run x --until true --agent exec:true --workspace ctx`)
+	run(`"$perdure" loop run x --until true --even-if-green --agent exec:true --workspace ctx`)
 	if names := public(); len(names) > 0 {
 		t.Errorf("other users can use:\n%s", strings.Join(names, "\n"))
 	}

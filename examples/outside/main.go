@@ -62,7 +62,7 @@ func main() {
 			})),
 			must(loops.Launch(ctx, loop.LaunchRequest{Config: config.Config{
 				Task: "Write the word done into a file.", Agent: "echo done > note.txt",
-				Until: "grep -rq done .", Workspace: must(filepath.Abs(os.Args[1])),
+				Until: "grep -rq done .", Workspace: must(filepath.Abs(os.Args[1])), EvenIfGreen: true,
 			}})),
 		}
 	}
