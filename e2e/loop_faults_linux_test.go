@@ -116,23 +116,24 @@ func TestLoopAgentThatDoesNotStop(t *testing.T) {
 			`2>&1 &` + "\n"
 		forked = `while [ "$(cat "$PIDS" 2> /dev/null | wc -l)" -lt 2 ]; do sleep 0.01; done` + "\n"
 	)
+	const asks, fails = "no agent of the chain can continue", "failed: the check does not pass"
 	for name, c := range map[string]struct {
-		script, flags, says string
-		processes           int
+		script, flags, says, end string
+		processes, status        int
 	}{
-		"hangs": {"echo $$ >> $PIDS; exec sleep 1000", "--idle-timeout 300ms", "nothing was heard for 300ms", 1},
+		"hangs": {"echo $$ >> $PIDS; exec sleep 1000", "--idle-timeout 300ms", "nothing was heard for 300ms", asks, 1, 6},
 		"chatters": {"echo $$ >> $PIDS; while :; do echo still here; sleep 0.05; done", "--timeout 500ms", "timeout",
-			1},
+			fails, 1, 1},
 		"does not listen": {"trap '' TERM INT HUP; echo $$ >> $PIDS; while :; do sleep 0.05; done", "--idle-timeout 300ms",
-			"nothing was heard for 300ms", 1},
-		"leaves others": {left + apart + forked + "echo done", "", "iteration 1: check fails", 2},
+			"nothing was heard for 300ms", asks, 1, 6},
+		"leaves others": {left + apart + forked + "echo done", "", "iteration 1: check fails", fails, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newLoopPlace(t)
 			pids := w.beside("pids")
 			said, status := w.loopWith(c.script, "--max-iterations 1 --max-retries 0 "+c.flags, "PIDS="+pids)
-			wantSaid(t, said, status, 1, c.says, "failed: the check does not pass")
+			wantSaid(t, said, status, c.status, c.says, c.end)
 			noneLeft(t, pids, c.processes)
 			w.storeIsSound()
 		})

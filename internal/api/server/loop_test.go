@@ -290,7 +290,7 @@ func TestResumeLoopOverHTTP(t *testing.T) {
 		"empty":         {path, "{}", http.StatusOK, `"wish":"resume"`},
 		"unknown part":  {path, `{"configuration":{}}`, http.StatusBadRequest, "configuration"},
 		"unknown field": {path, `{"config":{"max_iteration":2}}`, http.StatusBadRequest, "max_iteration"},
-		"fixed field":   {path, `{"config":{"until":"true"}}`, http.StatusBadRequest, "until cannot be changed"},
+		"fixed field":   {path, `{"config":{"task":"other"}}`, http.StatusBadRequest, "task cannot be changed"},
 		"wrong type":    {path, `{"config":7}`, http.StatusBadRequest, "config"},
 		"no loop":       {"/v1/loops/tree-00000000/resume", "", http.StatusNotFound, "tree-00000000"},
 		"no ID":         {"/v1/loops/x/resume", "", http.StatusBadRequest, ""},
