@@ -566,7 +566,7 @@ func TestGreenAtTheStart(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, write("x", "y"))
 			b.put("tests/b", "pass")
-			b.launch()
+			b.launch(func(c *config.Config) { c.EvenIfGreen = false })
 			if l := b.work(); l.Step != "gate" || b.agent.done != 0 {
 				t.Fatalf("%s after %d turns", show(l), b.agent.done)
 			}
@@ -583,7 +583,7 @@ func TestGreenAtTheStart(t *testing.T) {
 	}
 	b := newBench(t, write("x", "y"))
 	b.put("tests/b", "pass")
-	b.launch(func(c *config.Config) { c.EvenIfGreen = true })
+	b.launch()
 	if l := b.work(); l.Status != record.Completed || b.agent.done != 1 {
 		t.Errorf("%s after %d turns", show(l), b.agent.done)
 	}
