@@ -129,9 +129,15 @@ func completed(c *handoff.Checkpoint) string {
 // claimed returns the token in the output of resume.
 func claimed(t *testing.T, prompt string) string {
 	t.Helper()
-	m := regexp.MustCompile("`--token ([a-z0-9]+)`").FindStringSubmatch(prompt)
+	return captured(t, "`--token ([a-z0-9]+)`", prompt)
+}
+
+// captured returns what the group of a pattern matches in an output.
+func captured(t *testing.T, pattern, output string) string {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(output)
 	if m == nil {
-		t.Fatalf("no token in\n%s", prompt)
+		t.Fatalf("no match for %s in\n%s", pattern, output)
 	}
 	return m[1]
 }

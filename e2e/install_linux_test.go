@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -68,11 +67,7 @@ func (h *hookHome) asks(starter []string, command string) string {
 
 func idIn(t *testing.T, denied string) string {
 	t.Helper()
-	m := regexp.MustCompile("`perdure hook allow ([0-9a-f]{12})`").FindStringSubmatch(denied)
-	if m == nil {
-		t.Fatalf("no command is named in %s", denied)
-	}
-	return m[1]
+	return captured(t, "`perdure hook allow ([0-9a-f]{12})`", denied)
 }
 
 // TestHookAllow: a person at a terminal allows a denied call once; a program without a

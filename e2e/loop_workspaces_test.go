@@ -149,7 +149,8 @@ func TestLoopRefusesWorkspace(t *testing.T) {
 		{"cd tests; set -- --workspace a", "it is not a folder"},
 		{"cd tests; set -- --workspace none", "workspace is missing"},
 	} {
-		out, errs, status := w.try("set --; " + c.script + `; perdure loop run x --until true --even-if-green --agent exec:true "$@"; s=$?; test ! -e .perdure && exit $s`)
+		out, errs, status := w.try("set --; " + c.script + `; perdure loop run x --until true --even-if-green ` +
+			`--agent exec:true "$@"; s=$?; test ! -e .perdure && exit $s`)
 		if status != 2 {
 			t.Errorf("%s: status %d\n%s", c.script, status, out+errs)
 		}

@@ -128,8 +128,10 @@ func (w *watch) hear(e agent.Event) {
 	w.tally.hear(&e)
 	w.report(&e)
 	w.now.hear(&e, w.tally)
-	if text := w.tally.exceeded(); text != "" {
-		w.stop(&spentError{text})
+	if e.Kind == agent.EventUsage { // no other event changes the usage
+		if text := w.tally.exceeded(); text != "" {
+			w.stop(&spentError{text})
+		}
 	}
 	if w.full && e.Kind == agent.EventToolResult {
 		w.stop(errFull)

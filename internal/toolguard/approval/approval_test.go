@@ -72,7 +72,7 @@ func TestOnce(t *testing.T) {
 	f, _ := folder(t)
 	c := New("codex", "/w", bash("rm -rf x"), []string{"deleting"})
 	if f.Take(&c) {
-		t.Error("a call that nobody asked for is allowed")
+		t.Error("a call for which no approval was requested is allowed")
 	}
 	if err := f.Request(c, nil); err != nil || f.Take(&c) {
 		t.Errorf("a call that waits is allowed, %v", err)

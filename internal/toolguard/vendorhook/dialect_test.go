@@ -42,7 +42,8 @@ func dialect(t *testing.T, agentName string) *vendorhook.Dialect {
 // read reads an event of an agent about a call.
 func read(t *testing.T, agentName, event, tool, input string) *vendorhook.Event {
 	t.Helper()
-	e, err := dialect(t, agentName).Read(strings.NewReader(`{"hook_event_name":"` + event + `","cwd":"/w","tool_name":"` + tool + `","tool_input":` + input + `}`))
+	e, err := dialect(t, agentName).Read(strings.NewReader(`{"hook_event_name":"` + event + `","cwd":"/w","tool_name":"` +
+		tool + `","tool_input":` + input + `}`))
 	if err != nil {
 		t.Fatal(err)
 	}
