@@ -121,11 +121,11 @@ func TestLoopAgentThatDoesNotStop(t *testing.T) {
 		script, flags, says, end string
 		processes, status        int
 	}{
-		"hangs": {"echo $$ >> $PIDS; exec sleep 1000", "--idle-timeout 300ms", "nothing was heard for 300ms", asks, 1, 6},
-		"chatters": {"echo $$ >> $PIDS; while :; do echo still here; sleep 0.05; done", "--timeout 500ms", "timeout",
+		"hangs": {"echo $$ >> $PIDS; exec sleep 1000", "--idle-timeout 5s", "nothing was heard for 5s", asks, 1, 6},
+		"chatters": {"echo $$ >> $PIDS; while :; do echo still here; sleep 0.05; done", "--timeout 5s", "timeout",
 			fails, 1, 1},
-		"does not listen": {"trap '' TERM INT HUP; echo $$ >> $PIDS; while :; do sleep 0.05; done", "--idle-timeout 300ms",
-			"nothing was heard for 300ms", asks, 1, 6},
+		"does not listen": {"trap '' TERM INT HUP; echo $$ >> $PIDS; while :; do sleep 0.05; done", "--idle-timeout 5s",
+			"nothing was heard for 5s", asks, 1, 6},
 		"leaves others": {left + apart + forked + "echo done", "", "iteration 1: check fails", fails, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
