@@ -77,6 +77,10 @@ func TestBudgetStopsTurn(t *testing.T) {
 			if out := b.outcomes()[1]; !strings.Contains(out.AgentError, c.want) || out.Check.Skipped {
 				t.Errorf("outcome %+v", out)
 			}
+			if e := b.events(loop.EventAgentError); len(e) != 1 ||
+				!strings.Contains(string(e[0].Data), `"message":"turn stopped: `+c.want+`"`) {
+				t.Errorf("events %+v", e)
+			}
 			p, err := b.store.Progress(t.Context(), b.tree.ID)
 			b.ok(err)
 			for _, u := range p.Limits {

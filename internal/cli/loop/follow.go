@@ -303,10 +303,11 @@ func summary(l *record.Loop) string {
 		return fmt.Sprintf("waiting at gate %d", standing.Gate)
 	}
 	text := string(l.Status)
-	for _, more := range []string{s.Reason, s.Selected} {
-		if more != "" {
-			text += ": " + more
-		}
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	if s.Selected != "" {
+		text += ". " + s.Selected
 	}
 	return text
 }
