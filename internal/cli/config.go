@@ -41,7 +41,25 @@ func (a *app) newConfigCommand() *cobra.Command {
 	for _, key := range config.Keys() {
 		env.SettingFlag(cmd, key)
 	}
+	cmd.AddCommand(a.newConfigKeysCommand())
 	return cmd
+}
+
+// newConfigKeysCommand returns the command that describes the keys. It reads no file, because
+// the user of a file with an error needs it.
+func (a *app) newConfigKeysCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "keys",
+		Short: "Describe all keys of the settings file",
+		Long: "Print a settings file with all keys, what they mean, and their defaults, as `perdure init` writes it. It works " +
+			"also if the settings of this folder have an error.",
+		Example: "perdure config keys | grep -B1 budget",
+		Args:    env.Arguments(0, 0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			a.Printf("%s", config.Template())
+			return nil
+		},
+	}
 }
 
 // sections returns a line for each section that only the file has.
