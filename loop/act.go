@@ -163,7 +163,7 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 		Env: append(append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(),
 			fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
 			w.env()...),
-		Observe: w.hear, Decide: w.decide, Hook: w.command(),
+		Observe: w.hear, Decide: w.decide, Hook: w.command(), Reader: w.reader,
 	})
 	w.closeMeter() // before anything else uses the run
 	took := time.Since(began).Milliseconds()

@@ -176,7 +176,9 @@ func (r *run) commitEnd(ctx context.Context, reverted bool) error {
 // restoreFirst and restoreBest are subjects of commits that restore files.
 const restoreFirst = "Restore the files from before the loop"
 
-func restoreBest(iteration int) string { return fmt.Sprintf("Restore iteration %d, the best", iteration) }
+func restoreBest(iteration int) string {
+	return fmt.Sprintf("Restore iteration %d, the best", iteration)
+}
 
 // commitLeft makes the branch end with the files as they are now, which are those of an
 // iteration if selected is not 0. A problem with the branch is a warning: the loop ends, or
