@@ -24,7 +24,7 @@ done; echo "1..$n"; exit $bad
 
 // agentLoop is what a model has its agent do in a loop, and what becomes of it.
 type agentLoop struct {
-	// turns are the words for the calls and texts of the model.
+	// turns are the words for the calls and messages of the model.
 	turns  string
 	flags  []string
 	status int
@@ -43,8 +43,8 @@ func agentLoops() map[string]agentLoop {
 			"iteration 1: check passes, quality", "is void", "iteration 1: regression: 1 test removed: two",
 			"iteration 1: diagnosis: reward_hacking (the check was weakened instead of passed)",
 			"1 file restored, as from before iteration 1: tests/two", "completed: the check passes after iteration 2"}},
-		"budget": {turns: "list list list list list list list done", flags: []string{"--unattended", "--budget-tokens", "3500"},
-			status: 1, requests: 4, work: "one\n", says: []string{
+		"budget": {turns: "list list list list list list list done",
+			flags: []string{"--unattended", "--budget-tokens", "3500"}, status: 1, requests: 4, work: "one\n", says: []string{
 				"iteration 1: turn stopped: budget exhausted: 4,040 of 3,500 tokens", "iteration 1: check fails (1 test)",
 				"failed: budget exhausted: 4,040 of 3,500 tokens, after 1 iteration"}},
 	}

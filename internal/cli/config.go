@@ -51,8 +51,8 @@ func (a *app) newConfigKeysCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keys",
 		Short: "Describe all keys of the settings file",
-		Long: "Print a settings file with all keys, what they mean, and their defaults, as `perdure init` writes it. It works " +
-			"also if the settings of this folder have an error.",
+		Long: "Print a settings file with all keys, what they mean, and their defaults, as `perdure init` writes it. It " +
+			"works also if the settings of this folder have an error.",
 		Example: "perdure config keys | grep -B1 budget",
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
