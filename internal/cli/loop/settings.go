@@ -46,6 +46,9 @@ func (c *commands) settings(cmd *cobra.Command, kind string) (config.Config, err
 	chain, err := l.Loop.Chain(kind)
 	set := settingsOf(&l.Loop)
 	if len(chain) > 0 {
+		if chain[0] != set.Agent {
+			set.Model = "" // it is one of the other agent
+		}
 		set.Agent, set.Fallback = chain[0], chain[1:]
 	}
 	if err == nil {
