@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -14,8 +15,9 @@ import (
 	"github.com/perdure/perdure/internal/process/git"
 )
 
-// OutputFolders returns the folders without sources. [Sources] leaves out what is in them,
-// except, in a git repository, tracked files in those of [builtFolders].
+// OutputFolders returns the folders without sources. [Sources] leaves out what is in them; one
+// of those that builds write (build, coverage, dist, obj, out, target) has sources if git tracks
+// a file in it.
 func OutputFolders() []string { return append(installedFolders(), builtFolders()...) }
 
 // installedFolders returns the folders that only tools write.
@@ -44,7 +46,7 @@ func Sources(ctx context.Context, root string, paths []string) (sources, others 
 		return nil, nil, &Error{Op: "list sources", File: root, Err: err}
 	}
 	for _, p := range paths {
-		if left(p) || q.ignored[p] || within(p, builtFolders()) && !q.tracked[p] {
+		if left(p) || q.ignored[p] || within(p, builtFolders()) && !q.tracked[builtFolder(p)] {
 			others = append(others, p)
 		} else {
 			sources = append(sources, p)
@@ -59,7 +61,15 @@ func within(p string, folders []string) bool {
 		func(part string) bool { return slices.Contains(folders, part) })
 }
 
-// ignoreQuery asks git which paths it ignores, and which of those in [builtFolders] it tracks.
+// builtFolder returns the outermost folder of a path that is one of builtFolders.
+func builtFolder(p string) string {
+	parts := strings.Split(path.Clean(p), "/")
+	i := slices.IndexFunc(parts[:len(parts)-1], func(part string) bool { return slices.Contains(builtFolders(), part) })
+	return strings.Join(parts[:i+1], "/")
+}
+
+// ignoreQuery asks git which paths it ignores, and in which folders of [builtFolders] it tracks
+// files.
 type ignoreQuery struct {
 	ctx              context.Context
 	root             string
@@ -79,8 +89,13 @@ func (q *ignoreQuery) ask(paths []string) error {
 		if err := q.askIgnored(top, list); err != nil {
 			return err
 		}
-		built := slices.DeleteFunc(list, func(p string) bool { return !within(p, builtFolders()) })
-		if err := q.askTracked(top, built); err != nil {
+		built := make(map[string]bool)
+		for _, p := range list {
+			if within(p, builtFolders()) {
+				built[builtFolder(p)] = true
+			}
+		}
+		if err := q.askTracked(top, slices.Sorted(maps.Keys(built))); err != nil {
 			return err
 		}
 	}
@@ -131,38 +146,26 @@ func (q *ignoreQuery) askIgnored(top string, paths []string) error {
 		}
 		return q.askIgnored(top, paths[half:])
 	}
-	mark(q.ignored, out, names, paths)
-	return nil
-}
-
-// mark adds the paths whose names git printed.
-func mark(set map[string]bool, out []byte, names, paths []string) {
 	printed := make(map[string]bool)
 	for name := range bytes.SplitSeq(out, []byte{0}) {
 		printed[string(name)] = true
 	}
 	for i, name := range names {
 		if printed[name] {
-			set[paths[i]] = true
+			q.ignored[paths[i]] = true
 		}
 	}
+	return nil
 }
 
-// maxArguments is how many paths one call of git gets as arguments.
-const maxArguments = 500
-
-// askTracked asks for the tracked paths.
-func (q *ignoreQuery) askTracked(top string, paths []string) error {
-	for list := range slices.Chunk(paths, maxArguments) {
-		names := q.inside(top, list)
-		out, err := q.command(top, append([]string{"--literal-pathspecs", "ls-files", "-z", "--cached", "--"},
-			names...)...).Output()
+// askTracked asks for the folders that have tracked files.
+func (q *ignoreQuery) askTracked(top string, folders []string) error {
+	for i, name := range q.inside(top, folders) {
+		out, err := q.command(top, "--literal-pathspecs", "ls-files", "-z", "--cached", "--", name+"/").Output()
 		if stopped := q.ctx.Err(); stopped != nil {
 			return stopped
 		}
-		if err == nil { // else there is no git program
-			mark(q.tracked, out, names, list)
-		}
+		q.tracked[folders[i]] = err == nil && len(out) > 0 // an error: there is no git program
 	}
 	return nil
 }

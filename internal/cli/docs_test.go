@@ -90,6 +90,7 @@ JSON on standard error: ` + "`" + `{"error": {"code": "invalid", "message": "…
 | 5 | conflict: another process holds it, or it is in the wrong state |
 | 6 | a loop or a run waits at a gate |
 | 7 | model, program or daemon unavailable |
+| 8 | the agent's context is full: stop after the current step (` + "`perdure handoff context`" + `) |
 | 130 | interrupted |
 
 Settings come from flags, environment variables (` + "`PERDURE_…`" + `), ` + "`.perdure/config.yaml`" +
