@@ -132,19 +132,20 @@ func NewConn(in io.WriteCloser, heard func()) *Conn {
 }
 
 // Send sends a request. done is called once, from the goroutine that reads, or
-// from this one when the connection has ended.
-func (c *Conn) Send(method string, params any, done func(Reply)) {
+// from this one when the connection has ended. Send returns the ID of the request.
+func (c *Conn) Send(method string, params any, done func(Reply)) int64 {
 	c.mu.Lock()
 	if c.ended {
 		c.mu.Unlock()
 		done(Reply{Err: c.err})
-		return
+		return 0
 	}
 	c.next++
 	id := c.next
 	c.pending[id] = done
 	c.mu.Unlock()
 	c.post(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	return id
 }
 
 // Notify sends a notification.

@@ -25,7 +25,7 @@ func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
 		Reminders: e.settingPath(l, l.Loop.Reminders),
 		Handoff:   handoffConfig(l),
 		Notify: daemon.NotifyConfig{Command: l.Loop.NotifyCommand, Webhook: l.Loop.NotifyWebhook,
-			Desktop: l.Loop.NotifyDesktop, Getenv: e.Getenv, ShowsTokens: e.Err.Terminal},
+			Desktop: l.Loop.NotifyDesktop, Getenv: e.Getenv, ShowsTokens: e.Err.Terminal || e.ShowsTokens},
 		Agents: daemon.AgentConfig{Permission: agent.Permission(l.Loop.Permission), Agent: l.Loop.Agent,
 			Model: l.Loop.Model},
 		Concurrency: l.Concurrency, DrainTimeout: l.DrainTimeout,

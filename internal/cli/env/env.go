@@ -79,6 +79,9 @@ type Env struct {
 	Out, Err *Stream
 	// JSON is the flag --json.
 	JSON bool
+	// ShowsTokens is set if the user gets the tokens of gates, or answers with them, by other
+	// means than a terminal.
+	ShowsTokens bool
 }
 
 // New returns the environment of a command in p.
