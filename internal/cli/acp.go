@@ -21,12 +21,13 @@ func (a *app) newACPCommand() *cobra.Command {
 		Use:   "acp",
 		Short: "Serve an editor over the Agent Client Protocol",
 		Long: "Serve an editor over the Agent Client Protocol on standard input and output. Each prompt starts a run or a " +
-			"loop in the folder of the session, in the mode that the editor shows: `perdure acp` and `perdure acp run` begin " +
-			"in mode run, `perdure acp loop` in mode loop. Their flags are those of `perdure run` and `perdure loop run`; the " +
-			"other mode uses the settings.\n\n" +
-			"Commands in a prompt: /run QUESTION and /loop TASK choose the mode of one prompt, /until COMMAND and /agent AGENT " +
-			"change the next loops, /resume continues the last run or loop, /status shows its state. A gate becomes a " +
-			"permission request. Stop pauses a loop and cancels a run. The ID of a session, a tree or a loop can be loaded.\n\n" +
+			"loop in the folder of the session, in the mode that the editor shows: `perdure acp` and `perdure acp run` " +
+			"begin in mode run, `perdure acp loop` in mode loop. Their flags are those of `perdure run` and `perdure loop " +
+			"run`; the other mode uses the settings.\n\n" +
+			"Commands in a prompt: /run QUESTION and /loop TASK choose the mode of one prompt, /until COMMAND and /agent " +
+			"AGENT change the next loops, /resume continues the last run or loop, /status shows its state. A gate becomes " +
+			"a permission request. A stop in the editor pauses a loop and cancels a run. The ID of a session, a tree or a " +
+			"loop can be loaded.\n\n" +
 			"Standard output carries the protocol only. When the editor closes standard input, loops pause and runs stop; " +
 			"both can be continued.",
 		Example: "perdure acp\n perdure acp run --model openai:gpt-4o\n" +

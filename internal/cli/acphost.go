@@ -96,7 +96,7 @@ func (a *app) at(dir string) *app {
 	p := a.Process
 	p.Cwd, p.Stdin, p.Stdout, p.Stderr, p.Terminal = dir, nil, nil, a.Err, nil
 	e := env.New(p)
-	e.ShowsTokens = true // the answer to a permission request contains them
+	e.UsesTokens = true
 	return &app{Env: e, parsed: true}
 }
 
@@ -159,7 +159,8 @@ type acpWork struct {
 // Prepare returns the request that creates the tree of a prompt.
 func (w *acpWork) Prepare(ctx context.Context, in *acp.Prompt) (client.TreeRequest, error) {
 	if w.loop != nil {
-		return w.loop.Request(w.l, in.Task())
+		req, err := w.loop.Request(w.l, in.Task())
+		return req, w.withCommands(err)
 	}
 	req := client.TreeRequest{Prompt: in.Text, Name: w.run.name}
 	var err error
@@ -172,6 +173,18 @@ func (w *acpWork) Prepare(ctx context.Context, in *acp.Prompt) (client.TreeReque
 	}
 	req.ContextID = report.ID
 	return req, w.a.confirm(ctx, w.b, &w.run, req)
+}
+
+// withCommands adds to an error the commands that set what is missing.
+func (w *acpWork) withCommands(err error) error {
+	for _, name := range []string{"until", "agent"} {
+		if perdure.CodeOf(err) == perdure.CodeInvalid && w.cmd.Flags().Lookup(name).Value.String() == "" {
+			return &perdure.Error{Code: perdure.CodeInvalid, Msg: err.Error(),
+				Hint: "send `/until COMMAND` and `/agent AGENT`, or configure the editor with `perdure acp loop --until COMMAND " +
+					"--agent AGENT`"}
+		}
+	}
+	return err
 }
 
 // upload streams the attached files and text, or else the folder, to the server. A folder without

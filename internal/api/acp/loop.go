@@ -165,8 +165,8 @@ func (v *loopView) measured(d *eventData, line string) {
 		status = statusCompleted
 	}
 	if !d.Skipped {
-		v.call(v.checkID(d.Iteration), object{"title": "Check: " + human.OneLine(v.until), "kind": "execute", "status": status,
-			"content": textContent(line)})
+		v.call(v.checkID(d.Iteration), object{"title": "Check: " + human.OneLine(v.until), "kind": "execute",
+			"status": status, "content": textContent(line)})
 	}
 	_, result, _ := strings.Cut(line, ": ")
 	v.setPlan(d.Iteration, fmt.Sprintf("Iteration %d: %s", d.Iteration, result), statusCompleted)

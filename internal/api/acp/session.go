@@ -17,6 +17,11 @@ import (
 // errCancelled is the cause of the end of a turn that the user cancelled.
 var errCancelled = errors.New("cancelled by the user")
 
+// errBusy returns the error for a session whose turn is running.
+func errBusy() error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the session has a prompt that is not answered"}
+}
+
 // session is a conversation of an editor about a folder.
 type session struct {
 	id  string
@@ -59,7 +64,7 @@ func (ss *session) begin(parent context.Context) (context.Context, Mode, error) 
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.stop != nil {
-		return nil, "", &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the session has a prompt that is not answered"}
+		return nil, "", errBusy()
 	}
 	ctx, stop := context.WithCancelCause(parent)
 	ss.stop = stop
@@ -196,7 +201,7 @@ func (s *server) free(id string) error {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.stop != nil {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the session has a prompt that is not answered"}
+		return errBusy()
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/jsonrpc"
+	"github.com/perdure/perdure/internal/process/failpoint"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -162,6 +163,7 @@ func (t *turn) start(ctx context.Context, in *input) error {
 	if err := e.save(ctx, p, t.ss.id); err != nil {
 		return err
 	}
+	failpoint.Hit("acp.prompt_stored")
 	if err := t.create(ctx, p, e, req); err != nil {
 		e.remove(context.WithoutCancel(ctx), p, t.ss.id)
 		return err
@@ -178,6 +180,7 @@ func (t *turn) create(ctx context.Context, p *Project, e *promptEntry, req clien
 	if err != nil {
 		return err
 	}
+	failpoint.Hit("acp.tree_created")
 	e.Tree = tree.ID
 	return e.save(context.WithoutCancel(ctx), p, t.ss.id)
 }
@@ -299,7 +302,8 @@ func (t *turn) open(ctx context.Context, req *OpenRequest) (*Project, error) {
 	}
 	p, err = t.s.cfg.Host.Open(ctx, req)
 	if u, untrusted := errors.AsType[*UntrustedError](err); untrusted { // the settings changed meanwhile
-		return nil, &perdure.Error{Code: perdure.CodeConflict, Msg: u.Error(), Hint: "its settings changed; send the prompt again"}
+		return nil, &perdure.Error{Code: perdure.CodeConflict, Msg: u.Error(),
+			Hint: "its settings changed; send the prompt again"}
 	}
 	return p, err
 }

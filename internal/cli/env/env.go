@@ -79,9 +79,8 @@ type Env struct {
 	Out, Err *Stream
 	// JSON is the flag --json.
 	JSON bool
-	// ShowsTokens is set if the user gets the tokens of gates, or answers with them, by other
-	// means than a terminal.
-	ShowsTokens bool
+	// UsesTokens is set if the command answers gates with their tokens on behalf of the user.
+	UsesTokens bool
 }
 
 // New returns the environment of a command in p.
