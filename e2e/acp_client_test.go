@@ -252,8 +252,8 @@ func (e *acpEditor) until(matches func(u *update) bool) {
 				return
 			}
 		}
-		if _, ok := e.receive(); !ok {
-			e.t.Fatalf("the process ended; its updates: %+v", e.seen)
+		if m, ok := e.receive(); !ok || m.Method == "" {
+			e.t.Fatalf("the turn ended with %s %v; its updates: %+v", m.Result, m.Error, e.seen)
 		}
 	}
 }

@@ -22,10 +22,11 @@ type loopView struct {
 	tree perdure.TreeID
 	// until is the check.
 	until string
-	// live is set unless past events are replayed.
-	live  bool
-	plan  []planEntry
-	calls map[string]bool // by ID
+	// live is set unless past events are replayed. Quiet sends nothing: the editor has seen the
+	// events.
+	live, quiet bool
+	plan        []planEntry
+	calls       map[string]bool // by ID
 }
 
 // eventData is the data of the events that are not shown as lines.
@@ -57,6 +58,13 @@ func (t *turn) followLoop(ctx context.Context, p *Project, id perdure.TreeID, af
 	v, cfg, err := newLoopView(ctx, t, p, id)
 	if err != nil {
 		return err
+	}
+	if after > 0 {
+		v.quiet = true
+		if err := v.past(ctx, p); err != nil {
+			return err
+		}
+		v.quiet = false
 	}
 	v.live = true
 	tree, err := p.Tree(ctx, id)
@@ -137,8 +145,32 @@ func (v *loopView) event(e *perdure.Event) {
 	}
 }
 
+// past shows the newest events so far.
+func (v *loopView) past(ctx context.Context, p *Project) error {
+	page, err := p.NewestEvents(ctx, 0, v.tree, MaxReplayedEvents)
+	if err != nil {
+		return err
+	}
+	for i := range page.Events {
+		v.event(&page.Events[i])
+	}
+	return nil
+}
+
 // say shows an event as text.
-func (v *loopView) say(e *perdure.Event) { v.t.s.say(v.t.ss.id, v.t.s.cfg.View.Line(e)) }
+func (v *loopView) say(e *perdure.Event) { v.sayLine(v.t.s.cfg.View.Line(e)) }
+
+func (v *loopView) sayLine(line string) {
+	if !v.quiet {
+		v.t.s.say(v.t.ss.id, line)
+	}
+}
+
+func (v *loopView) update(kind string, fields object) {
+	if !v.quiet {
+		v.t.s.update(v.t.ss.id, kind, fields)
+	}
+}
 
 func (v *loopView) turnID(iteration int) string { return fmt.Sprintf("%s/turn-%d", v.tree, iteration) }
 
@@ -156,7 +188,7 @@ func (v *loopView) iteration(d *eventData) {
 // measured shows the end of an iteration with its check.
 func (v *loopView) measured(d *eventData, line string) {
 	if d.Final || d.Iteration == 0 {
-		v.t.s.say(v.t.ss.id, line)
+		v.sayLine(line)
 		return
 	}
 	v.call(v.turnID(d.Iteration), object{"status": statusCompleted})
@@ -194,7 +226,7 @@ func (v *loopView) call(id string, fields object) {
 		v.calls[id] = true
 	}
 	fields["toolCallId"] = id
-	v.t.s.update(v.t.ss.id, kind, fields)
+	v.update(kind, fields)
 }
 
 // setPlan sets the entry of an iteration and sends the plan.
@@ -209,5 +241,5 @@ func (v *loopView) setPlan(iteration int, content, status string) {
 	if !set {
 		v.plan = append(v.plan, entry(content, status))
 	}
-	v.t.s.update(v.t.ss.id, "plan", object{"entries": v.plan})
+	v.update("plan", object{"entries": v.plan})
 }

@@ -64,14 +64,7 @@ func (t *turn) pastEvents(ctx context.Context, p *Project, id perdure.TreeID) er
 	if err != nil {
 		return err
 	}
-	page, err := p.NewestEvents(ctx, 0, id, MaxReplayedEvents)
-	if err != nil {
-		return err
-	}
-	for i := range page.Events {
-		v.event(&page.Events[i])
-	}
-	return nil
+	return v.past(ctx, p)
 }
 
 // interrupted shows the state of a tree that has not ended.

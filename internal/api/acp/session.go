@@ -36,8 +36,9 @@ type session struct {
 
 	// until and agent replace those of new loops, if not empty.
 	until, agent string
-	// trusted are the lines that the user trusts for this session.
+	// trusted are the lines that the user trusts for this session, asked counts the questions.
 	trusted []string
+	asked   int
 	// last is the last prompt that created a tree; nil without one. prompts counts them.
 	last    *promptEntry
 	prompts int

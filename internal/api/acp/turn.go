@@ -283,7 +283,8 @@ func (t *turn) open(ctx context.Context, req *OpenRequest) (*Project, error) {
 		return nil, refused
 	}
 	refused.Hint = "read the list with `perdure trust --show`, then `perdure trust`"
-	answer, err := t.ask(ctx, &question{ID: "trust", Title: "Trust " + u.Dir + "?",
+	t.ss.asked++
+	answer, err := t.ask(ctx, &question{ID: fmt.Sprintf("trust-%d", t.ss.asked), Title: "Trust " + u.Dir + "?",
 		Text: "The folder can come with a repository. If you trust it:\n\n" + list(u.Lines), Options: trustOptions()})
 	if err != nil {
 		return nil, err
