@@ -154,6 +154,43 @@ func TestACPGateOfToken(t *testing.T) {
 	}
 }
 
+// The answer with a token is that of the process that created the loop, also after a pause. In another
+// one, which any program can start, a gate is shown only.
+func TestACPGateOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	w.write("agent.sh", gatedAgent)
+	w.env = append(w.env, "PERDURE_LOOP_APPROVER=terminal")
+	e := w.edits(acpLoop)
+	s := e.session()
+	e.choose = nil
+	id := e.begin(s, "Make the tests pass")
+	for len(e.asked) == 0 {
+		if _, ok := e.receive(); !ok {
+			t.Fatalf("the process ended; its updates: %+v", e.seen)
+		}
+	}
+	e.cancel(s)
+	if got := e.ends(id); got != turnCancelled {
+		t.Fatalf("the turn ended with %s", got)
+	}
+	other := w.edits(acpLoop)
+	if err := other.load(s); err != nil {
+		t.Fatal(err)
+	}
+	id = other.begin(s, "/resume")
+	other.until(func(u *update) bool { return strings.Contains(u.text(), "perdure loop answer abort") })
+	other.cancel(s)
+	if got := other.ends(id); got != turnCancelled || len(other.asked) > 0 {
+		t.Errorf("in another process: %s, asked %+v", got, other.asked)
+	}
+	e.choose = func(permission) string { return "abort" }
+	if got := e.prompt(s, "/resume"); got != turnEnded {
+		t.Errorf("in the same process: %s", got)
+	}
+	e.says("aborted: gate 1 was answered with abort")
+}
+
 // An answer from elsewhere continues the turn, and the question is withdrawn.
 func TestACPGateAnsweredElsewhere(t *testing.T) {
 	t.Parallel()

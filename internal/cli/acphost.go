@@ -95,15 +95,14 @@ func (h *acpHost) Trust(ctx context.Context, req *acp.OpenRequest) error {
 func (a *app) at(dir string) *app {
 	p := a.Process
 	p.Cwd, p.Stdin, p.Stdout, p.Stderr, p.Terminal = dir, nil, nil, a.Err, nil
-	e := env.New(p)
-	e.UsesTokens = true
-	return &app{Env: e, parsed: true}
+	return &app{Env: env.New(p), parsed: true}
 }
 
 // prompt returns the environment of a prompt with its settings, which may not be trusted.
 func (h *acpHost) prompt(ctx context.Context, req *acp.OpenRequest) (*acpPrompt, error) {
 	p := &acpPrompt{a: h.a.at(req.Dir), cmd: &cobra.Command{Use: string(req.Mode)}}
 	p.cmd.SetContext(ctx)
+	p.a.UsesTokens = req.Own
 	if req.Mode == acp.ModeLoop {
 		p.loop = loop.NewStarter(p.a.Env, p.cmd)
 	} else {

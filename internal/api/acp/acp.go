@@ -81,6 +81,9 @@ type OpenRequest struct {
 	// Mode is the kind of the tree that is created or, if Stored is set, continued.
 	Mode   Mode
 	Stored bool
+	// Own is set if this process has created the tree, so that it may answer gates with their
+	// tokens.
+	Own bool
 	// Trusted are the lines of an [UntrustedError] that the user trusts: exactly these may act.
 	Trusted []string
 	// Until and Agent replace the check and the agent of new loops, if not empty.

@@ -83,7 +83,7 @@ func (a *asker) question(ctx context.Context, g *perdure.Gate) error {
 		return nil
 	}
 	token := ""
-	if a.p.Tokens != nil && g.Approver == perdure.ApproverTerminal {
+	if a.p.Tokens != nil && g.Approver == perdure.ApproverTerminal && a.t.s.own(g.Tree) {
 		token = a.p.Tokens.GateToken(ctx, g.Tree, g.Number)
 		if token == "" && !a.leave {
 			return nil // this process makes one when it executes the loop, which is an event
@@ -104,7 +104,8 @@ func (a *asker) question(ctx context.Context, g *perdure.Gate) error {
 }
 
 // answerable reports whether the user can answer a gate in the editor: it takes any caller, or this
-// process has its token. Gates whose approver is token or user ask for more than the editor's user.
+// process has created the loop and has the token. Gates whose approver is token or user ask for more
+// than the editor's user.
 func answerable(g *perdure.Gate, token string) bool {
 	return g.Run || g.Approver == "" || g.Approver == perdure.ApproverAny || token != ""
 }

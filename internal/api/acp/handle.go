@@ -31,6 +31,16 @@ type server struct {
 	mu       sync.Mutex // guards the following
 	greeted  bool
 	sessions map[string]*session
+	// created are the trees that this process has created. Only their gates are answered with a
+	// token: a program outside of the guard of a loop could start another process to answer.
+	created map[perdure.TreeID]bool
+}
+
+// own reports whether this process has created a tree.
+func (s *server) own(id perdure.TreeID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.created[id]
 }
 
 // Serve answers the requests of an editor from in until in or ctx ends. It then pauses the loops
@@ -44,7 +54,8 @@ func Serve(ctx context.Context, cfg Config, in io.Reader, out io.WriteCloser) er
 	}
 	turns, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	s := &server{cfg: cfg, conn: jsonrpc.NewConn(out, func() {}), ctx: turns, sessions: make(map[string]*session)}
+	s := &server{cfg: cfg, conn: jsonrpc.NewConn(out, func() {}), ctx: turns, sessions: make(map[string]*session),
+		created: make(map[perdure.TreeID]bool)}
 	written, read := make(chan struct{}), make(chan struct{})
 	go func() { defer close(written); s.conn.Write() }()
 	go func() { defer close(read); s.conn.Read(in, cfg.MaxMessageBytes, s) }()

@@ -147,7 +147,7 @@ func (t *turn) start(ctx context.Context, in *input) error {
 	if strings.TrimSpace(in.Text) == "" {
 		return invalidf("prompt is empty")
 	}
-	p, err := t.open(ctx, &OpenRequest{Dir: t.ss.dir, Mode: t.mode, Until: t.ss.until, Agent: t.ss.agent})
+	p, err := t.open(ctx, &OpenRequest{Dir: t.ss.dir, Mode: t.mode, Own: true, Until: t.ss.until, Agent: t.ss.agent})
 	if err != nil {
 		return err
 	}
@@ -170,6 +170,9 @@ func (t *turn) start(ctx context.Context, in *input) error {
 	}
 	t.ss.last = e
 	t.ss.prompts++
+	t.s.mu.Lock()
+	t.s.created[e.Tree] = true
+	t.s.mu.Unlock()
 	return t.follow(ctx, p, e, 0)
 }
 
@@ -187,7 +190,7 @@ func (t *turn) create(ctx context.Context, p *Project, e *promptEntry, req clien
 
 // proceed continues the tree of an entry and follows it.
 func (t *turn) proceed(ctx context.Context, e *promptEntry) error {
-	p, err := t.open(ctx, &OpenRequest{Dir: t.ss.dir, Mode: e.Mode, Stored: true})
+	p, err := t.open(ctx, &OpenRequest{Dir: t.ss.dir, Mode: e.Mode, Stored: true, Own: t.s.own(e.Tree)})
 	if err != nil {
 		return err
 	}
