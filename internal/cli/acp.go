@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -49,6 +50,7 @@ func (a *app) newACPModeCommand(mode acp.Mode) *cobra.Command {
 		Example: "perdure acp run --model openai:gpt-4o",
 		Args:    env.Arguments(0, 0, "no arguments"),
 	}
+	env.UsesActing(cmd)
 	check := func() error { return nil }
 	if mode == acp.ModeLoop {
 		cmd.Short = "Serve an editor whose prompts are tasks of loops"
@@ -61,7 +63,6 @@ func (a *app) newACPModeCommand(mode acp.Mode) *cobra.Command {
 		f.registerTree(cmd)
 		groupRunFlags(cmd)
 	}
-	env.UsesActing(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := check(); err != nil {
 			return err
@@ -73,13 +74,10 @@ func (a *app) newACPModeCommand(mode acp.Mode) *cobra.Command {
 
 // serveEditor serves an editor. Flags are those of the trees of a mode.
 func (a *app) serveEditor(cmd *cobra.Command, mode acp.Mode, flags []string) error {
-	l, err := a.LoadUntrusted(cmd, a.Cwd)
-	if err != nil {
-		return err
-	}
+	log := slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return acp.Serve(cmd.Context(), acp.Config{
 		Host: &acpHost{a: a, flags: map[acp.Mode][]string{mode: flags}}, View: acpView{a}, Mode: mode,
-		Version: env.ThisBuild().Version, User: env.User(), Logger: a.Logger(l, warnings),
+		Version: env.ThisBuild().Version, User: env.User(), Logger: log,
 	}, a.Stdin, unclosed{a.Stdout})
 }
 

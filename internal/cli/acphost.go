@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -19,9 +18,6 @@ import (
 	"github.com/perdure/perdure/internal/corpus/pack"
 	"github.com/perdure/perdure/internal/corpus/walk"
 )
-
-// warnings is the level of the messages that an editor's log gets.
-const warnings = slog.LevelWarn
 
 // acpHost opens the stores of an editor's sessions. Each prompt has an environment of its own: the
 // folder of the session, no terminal, and the flags of perdure acp.
