@@ -17,6 +17,20 @@ const (
 	limitTokens
 	limitCost
 	limitWall
+	numLimits
+)
+
+// overran is the bit of tree_stat.warned that is set once a call of the tree took more than
+// openCounts times what was reserved.
+const overran = 1 << (2 * numLimits)
+
+// How often what is reserved for the calls in flight counts for the next call. A server can
+// take twice what was reserved before its answer is cut. One that sends its answer whole
+// and ignores the limit of answers takes more: until the first answer shows that it does not, and
+// once it did, the whole of a call's overrun has to fit.
+const (
+	openCounts    = 2
+	overranCounts = 64
 )
 
 type limitCheck struct {
@@ -39,16 +53,15 @@ type callLimits struct{ wall, calls, tokens, cost limitCheck }
 func (c *callLimits) all() []*limitCheck { return []*limitCheck{&c.wall, &c.calls, &c.tokens, &c.cost} }
 
 // fitsLater reports whether no limit refuses the request for good, and one of them does
-// with what is reserved now. A server can take twice what was reserved before its answer
-// is cut, so tokens and cost that are reserved count twice: then a tree exceeds its limits
-// at most by what one call takes too much. Parts of the limit that are spent in no other
-// way are not lost, because the call waits.
-func (c *callLimits) fitsLater() bool {
+// with what is reserved now. Tokens and cost that are reserved count more than once: then a
+// tree exceeds its limits at most by what one call takes too much. Parts of the limit that
+// are spent in no other way are not lost, because the call waits.
+func (c *callLimits) fitsLater(counts int64) bool {
 	later := false
 	for _, c := range c.all() {
 		total := c.used + c.want
 		if c.bit == limitTokens || c.bit == limitCost {
-			total += c.open
+			total += (counts - 1) * c.open
 		}
 		switch {
 		case c.limit <= 0 || total <= c.limit:
@@ -88,7 +101,11 @@ func (b *batch) reserve(st *treeStat, l *Lease, spec *CallSpec) error {
 
 // admitCall checks a request against each limit of calls.
 func (b *batch) admitCall(st *treeStat, lim *callLimits) error {
-	if lim.fitsLater() {
+	counts := int64(openCounts)
+	if st.used.Output == 0 || st.warned&overran != 0 {
+		counts = overranCounts
+	}
+	if lim.fitsLater(counts) {
 		return errReserved
 	}
 	for _, c := range lim.all() {
@@ -109,6 +126,15 @@ func (st *treeStat) callLimits(elapsed int64) callLimits {
 			st.used.Input + st.used.Output + st.used.LostTokens + st.openTokens, 0, st.openTokens},
 		cost: limitCheck{limitCost, "cost_micros", "--budget-usd", lim.CostMicros,
 			st.used.Micros + st.used.LostMicros + st.openCost, 0, st.openCost},
+	}
+}
+
+// took records whether the requests of a call took more than counts for them while they are
+// in flight. A call that reserves nothing promises nothing.
+func (st *treeStat) took(used *costLine, reserved *settledCall) {
+	more := func(used, reserved, requests int64) bool { return reserved > 0 && used > openCounts*requests*reserved }
+	if more(used.Input+used.Output, reserved.openTokens, used.Calls) || more(used.Micros, reserved.openCost, used.Calls) {
+		st.warned |= overran
 	}
 }
 

@@ -168,6 +168,99 @@ func TestReservationsWait(t *testing.T) {
 	})
 }
 
+// Until the first answer of a tree is known, calls in flight leave room for a server that
+// ignores the limit of answers: calls that share a small budget begin one after the other.
+func TestReservationsBeforeTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		ctx := t.Context()
+		r := leased(t, s, perdure.TreeSpec{Limits: perdure.Limits{Tokens: 600}})
+		ask := func(ctx context.Context, position int) (perdure.Call, error) {
+			c, _, err := r.root.BeginCall(ctx, perdure.CallSpec{Position: position, Model: "m", RequestHash: "h",
+				ReserveTokens: 10})
+			return c, err
+		}
+		first, err := ask(ctx, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limited, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer stop()
+		_, err = ask(limited, 1)
+		wantCode(t, "a second call before the first answer", err, perdure.CodeCanceled)
+		if err := r.root.SettleCall(ctx, first.ID, perdure.CallResult{OutputTokens: 1}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			if _, err := ask(ctx, 2+i); err != nil {
+				t.Errorf("call %d after the first answer: %v", i, err)
+			}
+		}
+		sound(t, s)
+	})
+}
+
+// Once a call took more than twice what was reserved, a server is trusted less: calls in
+// flight leave room for such calls, so that the budget is exceeded by one of them at most.
+func TestReservationsAfterAnOverrun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		took  perdure.CallResult
+		waits bool
+	}{
+		"as much as was trusted": {perdure.CallResult{OutputTokens: 20, CostMicros: new(int64(20))}, false},
+		"as much twice":          {perdure.CallResult{OutputTokens: 40, CostMicros: new(int64(40)), Tries: 2}, false},
+		"more tokens":            {perdure.CallResult{OutputTokens: 21, CostMicros: new(int64(1))}, true},
+		"more money":             {perdure.CallResult{OutputTokens: 1, CostMicros: new(int64(21))}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+				ctx := t.Context()
+				r := leased(t, s, perdure.TreeSpec{Limits: perdure.Limits{Tokens: 1000, CostMicros: 1000}})
+				ask := func(ctx context.Context, position int) (perdure.Call, error) {
+					c, _, err := r.root.BeginCall(ctx, perdure.CallSpec{Position: position, Model: "m", RequestHash: "h",
+						ReserveTokens: 10, ReserveCostMicros: 10})
+					return c, err
+				}
+				settle := func(c perdure.Call, took perdure.CallResult) {
+					t.Helper()
+					if err := r.root.SettleCall(ctx, c.ID, took); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var open []perdure.Call
+				for i := range 4 {
+					call, err := ask(ctx, i)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if i == 0 {
+						settle(call, perdure.CallResult{OutputTokens: 1}) // the first answer
+						continue
+					}
+					open = append(open, call)
+				}
+				settle(open[0], c.took)
+				limited, stop := ctx, context.CancelFunc(func() {})
+				if c.waits {
+					limited, stop = context.WithTimeout(ctx, 50*time.Millisecond)
+				}
+				defer stop()
+				_, err := ask(limited, 4)
+				if waited := perdure.CodeOf(err) == perdure.CodeCanceled; waited != c.waits || err != nil && !waited {
+					t.Errorf("beside two calls in flight: %v, want a wait: %v", err, c.waits)
+				}
+				settle(open[1], perdure.CallResult{OutputTokens: 1})
+				settle(open[2], perdure.CallResult{OutputTokens: 1})
+				if _, err := ask(ctx, 5); err != nil {
+					t.Errorf("with nothing in flight: %v", err)
+				}
+				sound(t, s)
+			})
+		})
+	}
+}
+
 // A call does not wait for reservations of dead processes and of released tasks, which
 // no process can settle.
 func TestReservationsOfTheDead(t *testing.T) {
@@ -177,6 +270,13 @@ func TestReservationsOfTheDead(t *testing.T) {
 		r := leased(t, s, perdure.TreeSpec{Limits: perdure.Limits{Tokens: 100}})
 		submit(t, s, r.tree.Root, 3)
 		leases := claim(t, r.ss, 3)
+		answered, _, err := leases[2].BeginCall(ctx, perdure.CallSpec{Model: "m", RequestHash: "h"})
+		if err == nil {
+			err = leases[2].SettleCall(ctx, answered.ID, perdure.CallResult{OutputTokens: 1})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, l := range leases[:2] {
 			if _, _, err := l.BeginCall(ctx, perdure.CallSpec{Model: "m", RequestHash: "h", ReserveTokens: 20}); err != nil {
 				t.Fatal(err)
@@ -197,7 +297,7 @@ func TestReservationsOfTheDead(t *testing.T) {
 		if err := ask(1, 20); err != nil {
 			t.Fatal(err)
 		}
-		err := ask(2, 70)
+		err = ask(2, 70)
 		wantCode(t, "a call beside uncertain ones", err, perdure.CodeBudgetExceeded)
 		p, err := s.Progress(ctx, r.tree.ID)
 		if err != nil || p.Usage.UncertainCalls != 2 {

@@ -359,6 +359,7 @@ func (c *settleCall) apply(ctx context.Context, b *batch) error {
 	b.freed = true
 	line := c.r.line(l.Task.Depth, ended.model)
 	st.spent(line)
+	st.took(&line, &ended)
 	b.overspent(st, l)
 	kind, event := "", EventCallCompleted
 	if c.r.Err != nil {

@@ -38,6 +38,7 @@ type mTree struct {
 	calls, uncertain, unpriced      int64
 	input, output, cached, cost     int64
 	openCalls, openTokens, openCost int64
+	overran                         bool
 	lostTokens, lostCost            int64 // of calls with unknown outcome
 }
 
@@ -477,13 +478,17 @@ func (m *model) begin(l *mLease, spec perdure.CallSpec) string {
 	calls, tokens, cost := r.calls+1, r.input+r.output+r.lostTokens+spec.ReserveTokens,
 		r.cost+r.lostCost+spec.ReserveCostMicros
 	over := func(limit, used int64) bool { return limit > 0 && used > limit }
+	counts := int64(2)
+	if r.output == 0 || r.overran {
+		counts = 64
+	}
 	switch lim := r.limits; {
 	case over(lim.Calls, calls), over(lim.Tokens, tokens), over(lim.CostMicros, cost):
 		return broke
 	case over(lim.Calls, calls+r.openCalls):
 		return waits
-	// What is reserved counts twice, unless nothing else is reserved.
-	case over(lim.Tokens, tokens+2*r.openTokens), over(lim.CostMicros, cost+2*r.openCost):
+	// What is reserved counts more than once, unless nothing else is reserved.
+	case over(lim.Tokens, tokens+counts*r.openTokens), over(lim.CostMicros, cost+counts*r.openCost):
 		return waits
 	}
 	m.lastCall++
@@ -518,6 +523,9 @@ func (m *model) settle(l *mLease, id perdure.CallID, res perdure.CallResult) str
 		}
 		m.unreserve(l.task.tree, c)
 		m.spend(l.task, u, cost)
+		if c.tokens > 0 && u.InputTokens+u.OutputTokens > 2*u.Calls*c.tokens || c.cost > 0 && cost > 2*u.Calls*c.cost {
+			l.task.tree.overran = true
+		}
 		return "done"
 	}
 	return conflict

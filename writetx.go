@@ -91,7 +91,7 @@ func (tx *WriteTx) AddBlobRef(ctx context.Context, tree int64, ref BlobRef) erro
 func (tx *WriteTx) SetLimits(ctx context.Context, tree int64, limits Limits) error {
 	st, err := tx.b.stat(ctx, tree)
 	if err == nil {
-		st.limits, st.rawLimits, st.warned = limits, "", 0
+		st.limits, st.rawLimits, st.warned = limits, "", st.warned&overran
 	}
 	return err
 }

@@ -17,11 +17,13 @@ import (
 )
 
 // countingEndpoint is an endpoint that counts the requests it gets and the tokens it reports, and
-// answers some of them wrongly the first time.
+// answers some of them wrongly the first time. One that ignores the limit of answers does so
+// always, as servers that do not know the parameter.
 type countingEndpoint struct {
 	mu       sync.Mutex // guards the fields below
 	rng      *rand.Rand
 	faults   bool
+	ignores  bool // the limit of answers
 	seen     map[string]bool
 	requests int64
 	input    int64
@@ -82,11 +84,15 @@ func (c *countingEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // fault chooses a fault for the first request with a text, "" for none.
 func (c *countingEndpoint) fault(text string) string {
-	if !c.faults || c.seen[text] {
-		return ""
+	fault := ""
+	if c.faults && !c.seen[text] {
+		c.seen[text] = true
+		fault = []string{"empty", "down", "limited", "", "", "", "", "", "", "", "", ""}[c.rng.IntN(12)]
 	}
-	c.seen[text] = true
-	return []string{"over", "empty", "down", "limited", "", "", "", "", "", "", "", "", "", "", "", ""}[c.rng.IntN(16)]
+	if fault == "" && c.ignores {
+		return "over"
+	}
+	return fault
 }
 
 // status is what `perdure status TREE --json` reports of a tree.
@@ -135,7 +141,7 @@ type randomRun struct {
 func (r *randomRun) run() {
 	r.t.Helper()
 	r.c = &countingEndpoint{rng: rand.New(rand.NewPCG(r.rng.Uint64(), 1)), faults: r.rng.IntN(2) == 0,
-		seen: map[string]bool{}}
+		ignores: r.rng.IntN(4) == 0, seen: map[string]bool{}}
 	web := httptest.NewServer(r.c)
 	defer web.Close()
 	r.b = newBed(r.t, "hash")

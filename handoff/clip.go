@@ -18,6 +18,14 @@ const (
 	actionSize
 	pathSize // a longer path is left out, never shortened
 
+	// The limits of text for which room is reserved, in their two shorter forms.
+	briefText
+	briefReason
+	briefPartial
+	shortText
+	shortReason
+	shortPartial
+
 	// The limits of fields that are never left out.
 	floorID
 	floorRef
@@ -36,6 +44,12 @@ var sizes = [...]struct{ chars, bytes int }{
 	textSize:     {200, 400},
 	actionSize:   {400, 600},
 	pathSize:     {200, 200},
+	briefText:    {40, 60},
+	briefReason:  {32, 48},
+	briefPartial: {48, 72},
+	shortText:    {72, 108},
+	shortReason:  {56, 84},
+	shortPartial: {100, 200},
 	floorID:      {96, 96},
 	floorRef:     {80, 80},
 	floorAction:  {160, 160},

@@ -99,51 +99,59 @@ func wantFirstParts(t failer, l handoff.Ledger, c handoff.Checkpoint) {
 	}
 }
 
-// shownAmount measures each part of a checkpoint: entries first, then strings.
-func shownAmount(c handoff.Checkpoint) map[string]int {
-	head := func(s string) int { return len(strings.TrimSuffix(s, "…")) }
-	amount := map[string]int{
-		"task": head(c.TaskID), "contract": head(c.Verification.ContractRef), "next": head(c.NextAction),
-		"error":    head(c.Error),
-		"blockers": len(c.Blockers), "not allowed": len(c.NotAllowed), "pending": len(c.PendingSteps),
-		"decisions":  len(c.Decisions),
-		"approaches": len(c.FailedApproaches), "steps": len(c.CompletedSteps), "agents": len(c.Metadata.PreviousAgents),
-		"results": len(c.Verification.Results), "extra": len(c.Extra) + len(c.Metadata.Extra) + len(c.Verification.Extra),
-		"paths": len(c.Touched()),
-	}
-	for _, b := range c.Blockers {
-		amount["blocker texts"] += head(b)
-	}
-	if c.CurrentStep != nil {
-		amount["current"] = 1 + head(c.CurrentStep.PartialWork)
-	}
-	if c.Files != nil {
-		amount["hashes"] = len(c.Files.Listed)
-	}
-	return amount
-}
-
-// More room never shows less of anything.
-func TestProjectGrowsWithTheLimit(t *testing.T) {
+// Room is reserved for each kind of entry, whatever the length of their text: no kind displaces
+// another.
+func TestProjectReserves(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		l := anyLedger().Draw(t, "ledger")
-		small := rapid.IntRange(handoff.MinLimit, 6000).Draw(t, "limit")
-		large := small + rapid.IntRange(0, 3000).Draw(t, "more")
-		a, b := handoff.Project(l, small), handoff.Project(l, large)
-		if n := len(compact(t, a)); n > small {
-			t.Fatalf("%d bytes, limit %d", n, small)
+		l := filled(30)
+		text := rapid.StringMatching(`[a-z]{2,9}( [a-z]{2,9}){0,60}`)
+		l.CurrentStep = &handoff.CurrentStep{Description: text.Draw(t, "step"), PartialWork: text.Draw(t, "partial work")}
+		l.NextAction = text.Draw(t, "next action")
+		for i := range 3 {
+			l.Blockers = append(l.Blockers, fmt.Sprint(i, text.Draw(t, "blocker")))
 		}
-		if n := len(compact(t, b)); n > large {
-			t.Fatalf("%d bytes, limit %d", n, large)
+		for i := range l.Decisions {
+			l.Decisions[i].Decision, l.Decisions[i].Rationale = fmt.Sprint(i, text.Draw(t, "decision")), text.Draw(t, "why")
+			l.PendingSteps[i] = fmt.Sprint(i, text.Draw(t, "pending"))
+			l.CompletedSteps[i].Step = fmt.Sprint(i, text.Draw(t, "completed"))
+			l.FailedApproaches[i].What, l.FailedApproaches[i].Why = text.Draw(t, "tried"), text.Draw(t, "outcome")
 		}
-		less, more := shownAmount(a), shownAmount(b)
-		for part, n := range less {
-			if more[part] < n {
-				t.Errorf("%s: %d with %d bytes, %d with %d bytes", part, n, small, more[part], large)
+		c := handoff.Project(l, 0)
+		if c.CurrentStep == nil || c.CurrentStep.PartialWork == "" || len(c.PendingSteps) < 3 || len(c.Decisions) < 3 ||
+			len(c.CompletedSteps) < 2 || len(c.FailedApproaches) < 1 || len(c.Blockers) != 3 {
+			t.Errorf("current step %v; %d pending, %d decisions, %d steps, %d failed approaches, %d blockers",
+				c.CurrentStep, len(c.PendingSteps), len(c.Decisions), len(c.CompletedSteps), len(c.FailedApproaches),
+				len(c.Blockers))
+		}
+		for i, d := range c.Decisions[max(0, len(c.Decisions)-3):] {
+			if d.Rationale == "" {
+				t.Errorf("no reason of decision %d: %+v", i, d)
 			}
 		}
+		if n := len(compact(t, c)); n < handoff.DefaultLimit-120 {
+			t.Errorf("only %d bytes are used", n)
+		}
 	})
+}
+
+// An entry that does not fit does not end its list.
+func TestProjectSkipsWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	l := filled(3)
+	huge := strings.Repeat("\u2028", 300)
+	l.PendingSteps = nil
+	for i := range 20 {
+		l.PendingSteps = append(l.PendingSteps, fmt.Sprint(i, huge), fmt.Sprint(i))
+	}
+	shown := handoff.Project(l, 0).PendingSteps
+	for i := range 20 {
+		long := slices.ContainsFunc(shown, func(s string) bool { return strings.HasPrefix(s, fmt.Sprint(i, "\u2028")) })
+		if !long && slices.Contains(shown, fmt.Sprint(i)) {
+			return
+		}
+	}
+	t.Errorf("no entry follows one that was left out: %q", shown)
 }
 
 // Entries of the ledger that the checkpoint does not show are counted.

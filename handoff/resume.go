@@ -11,6 +11,7 @@ import (
 	"text/template"
 
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/text/limitedtemplate"
 )
 
@@ -56,6 +57,8 @@ func (c *Checkpoint) Resume() Resume { return Resume{Work: c.Work, Cut: c.Cut, R
 // the template text, [DefaultTemplate] if text is empty. The same values always give the
 // same prompt. Lists are limited to 100 entries, with the number of the others.
 //
+// Control characters are shown as signs, and those that reorder text are replaced.
+//
 // Templates have the functions line (a string on one line), code (a path as code),
 // join (as [strings.Join]), latest and next (the last or first entries of a
 // list), and more (the number of entries that those leave out). A template other than the
@@ -74,7 +77,7 @@ func (r Resume) Prompt(ctx context.Context, text string) (string, error) {
 		if err != nil {
 			return "", &Error{Kind: ErrInvalid, Op: "write resume prompt", Err: err}
 		}
-		return b.String(), nil
+		return human.Visible(b.String()), nil
 	}
 	set := limitedtemplate.New(functions)
 	if err := set.Add("resume", text); err != nil {
@@ -84,7 +87,7 @@ func (r Resume) Prompt(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", &Error{Kind: ErrInvalid, Op: "write resume prompt", Err: err}
 	}
-	return prompt, nil
+	return human.Visible(prompt), nil
 }
 
 // line returns a string, of any type, on one line, so that it cannot look like another

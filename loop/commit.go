@@ -18,12 +18,21 @@ import (
 	"github.com/perdure/perdure/loop/record"
 )
 
-// CheckCommits returns an error if a loop cannot make commits in a folder.
-func CheckCommits(ctx context.Context, dir string) error {
+// CheckCommits returns an error if a loop cannot make commits in a folder, or no worktree of it
+// although one is asked for.
+func CheckCommits(ctx context.Context, dir string, worktree bool) error {
 	repo, err := branch.Open(ctx, branch.Config{Root: dir, Environ: os.Environ()})
 	if err == nil {
 		err = repo.Usable(ctx)
 	}
+	if err == nil && worktree {
+		err = repo.CanAddWorktree(ctx)
+	}
+	return unusable(err)
+}
+
+// unusable returns a problem with a repository as an error of a request.
+func unusable(err error) error {
 	if problem, ok := errors.AsType[*branch.Error](err); ok {
 		return &perdure.Error{Code: perdure.CodeInvalid, Msg: problem.Error(), Hint: problem.Hint, Err: err}
 	}
@@ -32,10 +41,10 @@ func CheckCommits(ctx context.Context, dir string) error {
 
 // checkCommits returns an error if a loop makes commits and cannot.
 func checkCommits(ctx context.Context, cfg *config.Config) error {
-	if !cfg.Commit {
+	if !cfg.Commit && !cfg.Worktree {
 		return nil
 	}
-	return CheckCommits(ctx, cfg.Workspace)
+	return CheckCommits(ctx, cfg.Workspace, cfg.Worktree)
 }
 
 // afterIteration returns the step after an iteration.
@@ -146,7 +155,7 @@ func (r *run) outcomeRow(ctx context.Context, number int) (*record.Iteration, er
 // branch is a warning: the loop ends all the same.
 func (r *run) commitEnd(ctx context.Context, reverted bool) error {
 	at := r.state.Branch
-	if !r.cfg.Commit || at == nil {
+	if !r.cfg.Commit || at == nil || r.fault != nil {
 		return nil
 	}
 	id, _, err := r.files.Snapshot(ctx)

@@ -43,6 +43,8 @@ const (
 	EventCleanCopy perdure.EventKind = "loop.clean_copy"
 	// EventWithheld reports variables of the environment that agents and checks do not get.
 	EventWithheld perdure.EventKind = "loop.environment"
+	// EventWorktree reports that the worktree of a loop was made.
+	EventWorktree perdure.EventKind = "loop.worktree"
 	// EventCommitted reports that the files of an iteration, or those at the end of the loop,
 	// were committed.
 	EventCommitted perdure.EventKind = "loop.committed"

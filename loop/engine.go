@@ -64,6 +64,9 @@ type EngineConfig struct {
 	// Dir is the folder below which each loop keeps its snapshots and its hook
 	// log, in a folder of its own. Required.
 	Dir string
+	// Worktrees is the folder of the worktrees of loops that work in one. Empty: such loops
+	// are refused.
+	Worktrees string
 	// Ended, when set, receives a loop that ended, and the folder of its files,
 	// to write its report there. It is called once, or again after a crash.
 	Ended func(ctx context.Context, tree *perdure.Tree, dir string) error
@@ -186,7 +189,18 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	if err := checkCommits(ctx, &cfg); err != nil {
 		return perdure.Tree{}, err
 	}
-	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Running, Step: stepBegin,
+	begin := stepBegin
+	if cfg.Worktree {
+		begin = stepWorktree
+		if err := e.planWorktree(ctx, &cfg); err != nil {
+			return perdure.Tree{}, err
+		}
+		place = e.cfg.Store.Placement().Host + ":" + cfg.Workspace
+		if raw, err = json.Marshal(&cfg); err != nil {
+			return perdure.Tree{}, err
+		}
+	}
+	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Running, Step: begin,
 		State: json.RawMessage("{}")}}
 	spec := e.spec(&cfg, raw, req.Owner, first.InTx)
 	spec.IdempotencyKey = req.IdempotencyKey

@@ -22,6 +22,7 @@ import (
 // The steps. Those of the first group are the root's, those of the second an
 // iteration's.
 const (
+	stepWorktree = "worktree"
 	stepBegin    = "begin"
 	stepBaseline = "baseline"
 	stepNext     = "next"
@@ -53,10 +54,9 @@ type step func(ctx context.Context, r *run) (next string, err error)
 // steps are the root's steps, or an iteration's.
 func steps(root bool) map[string]step {
 	if root {
-		return map[string]step{stepBegin: begin, stepBaseline: baseline, stepNext: next, stepCommit: commit,
-			stepDecide:   decide,
-			stepDiagnose: diagnose,
-			stepAdapt:    adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete,
+		return map[string]step{stepWorktree: makeWorktree, stepBegin: begin, stepBaseline: baseline, stepNext: next,
+			stepCommit: commit, stepDecide: decide, stepDiagnose: diagnose,
+			stepAdapt: adapt, stepEscalate: escalate, stepGate: waitForGate, stepComplete: complete,
 			stepSeal:   checkCompletion,
 			stepSelect: choose, stepVerify: verify, stepFinish: finish}
 	}
@@ -129,7 +129,7 @@ func (r *run) step(ctx context.Context, do step) error {
 	r.change = record.Change{}
 	failpoint.Hit("loop." + name)
 	next, err := name, r.fault
-	if err == nil {
+	if err == nil || !r.needsFiles() {
 		next, err = do(ctx, r)
 	}
 	if err := r.checkHome(ctx); err != nil {
@@ -197,12 +197,8 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 	if err := r.checkHome(ctx); err != nil { // before anything is made there anew
 		return nil, err
 	}
-	dir := e.dir(&l.Tree)
-	if r.files, err = workspace.Open(workspace.Config{Root: cfg.Workspace, Dir: filepath.Join(dir, "snapshots"),
-		Logger: e.cfg.Logger}); err != nil {
-		r.fault = refusal(err) // each step fails with it, until it is mended
-	}
-	if r.log, err = hook.OpenLog(hook.LogConfig{Path: filepath.Join(dir, "hook-log.jsonl")}); err != nil {
+	r.openFiles()
+	if r.log, err = hook.OpenLog(hook.LogConfig{Path: filepath.Join(e.dir(&l.Tree), "hook-log.jsonl")}); err != nil {
 		return nil, err
 	}
 	r.hooks, err = hook.New(hook.Config{Handlers: e.cfg.Handlers, Log: r.log, Observe: r.warnings.observe,
@@ -211,6 +207,27 @@ func (e *Engine) load(ctx context.Context, l *perdure.Lease) (*run, error) {
 		return nil, errors.Join(err, r.log.Close())
 	}
 	return r, nil
+}
+
+// openFiles opens the workspace. If that fails, each step that needs the files fails, until
+// the problem is fixed.
+func (r *run) openFiles() {
+	var err error
+	r.files, err = workspace.Open(workspace.Config{Root: r.cfg.Workspace,
+		Dir: filepath.Join(r.e.dir(&r.l.Tree), "snapshots"), Logger: r.e.cfg.Logger})
+	r.fault = refusal(err)
+}
+
+// needsFiles reports whether the next step needs the workspace. A loop can be aborted without
+// it.
+func (r *run) needsFiles() bool {
+	switch r.loop.Step {
+	case stepWorktree:
+		return false
+	case stepFinish:
+		return r.state.Verdict != string(record.Aborted) && (r.state.Verdict != verdictRevert || r.state.Baseline != "")
+	}
+	return true
 }
 
 func (r *run) close(ctx context.Context) error {

@@ -20,7 +20,7 @@ func harmless() []string {
 		"loop.model", "loop.meter", "loop.max_iterations", "loop.timeout", "loop.idle_timeout", "loop.context_window",
 		"loop.check_timeout", "loop.gate_timeout", "loop.reinforcement", "loop.standard_from",
 		"loop.aggressive_from", "loop.plateau_percent", "loop.reminders", "loop.max_retries", "loop.best_output",
-		"loop.commit",
+		"loop.commit", "loop.worktree",
 		"loop.require_verification", "loop.detection_latency_budget", "loop.max_overhead_percent",
 		"loop.notify.desktop"}
 }

@@ -64,7 +64,9 @@ type Loop struct {
 	// BestOutput leaves the best iteration in the workspace instead of the last.
 	BestOutput bool
 	// Commit makes a commit for each iteration on a branch of the loop.
-	Commit              bool
+	Commit bool
+	// Worktree makes loops work in a git worktree of their own.
+	Worktree            bool
 	QualityThreshold    int // in percent
 	RequireVerification bool
 	// Sealed says when the check is repeated in a clean copy. SealedSetup is a
@@ -151,6 +153,8 @@ func loopSettings(c *Config) []setting {
 			help: "leave the best iteration in the workspace instead of the last"},
 		{key: "loop.commit", at: &c.Loop.Commit, def: "false",
 			help: "commit the files of each iteration to the git branch perdure/LOOP"},
+		{key: "loop.worktree", at: &c.Loop.Worktree, def: "false",
+			help: "work in a git worktree of the last commit instead of the folder, and commit as with loop.commit"},
 		{key: "loop.quality_threshold", at: &c.Loop.QualityThreshold, value: "PERCENT", def: "70", check: between(0, 100),
 			acts: func(text string) string { return weakensUnless(text, func(x float64) bool { return x >= 70 }) },
 			help: "quality that the best iteration should reach"},

@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure/internal/aiwg/loopimport"
 	"github.com/perdure/perdure/internal/api/server"
 	"github.com/perdure/perdure/internal/storage/atomicfile"
+	"github.com/perdure/perdure/internal/storage/userdir"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
@@ -36,8 +37,8 @@ func (d *Daemon) openLoops(ctx context.Context) error {
 		return fmt.Errorf("find the program that agents run as their hook: %w", err)
 	}
 	cfg := loop.EngineConfig{Store: d.store, Agents: NewAgents(agents), Permission: agents.Permission,
-		Price:   d.models.costOf,
-		Dir:     cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")),
+		Price: d.models.costOf,
+		Dir:   cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")), Worktrees: userdir.Worktrees(os.Getenv),
 		Handoff: d.cfg.Handoff, Rate: d.models.Rate, Reminders: d.cfg.Reminders, Handlers: append(handlers, d.handlers()...),
 		Hook: []string{program, "hook"}, Hold: d.hold(), Ended: d.reportLoop, Logger: d.log}
 	if d.tokensShown() || d.cfg.Notify.UsesTokens {

@@ -261,6 +261,12 @@ func (a *answer) usage() (u model.Usage, known bool) {
 	return u, a.input.known || a.output.known
 }
 
+// complete reports whether the answer said that it is complete. Programs close a stream after
+// that, often before its last bytes were sent.
+func (a *answer) complete() bool {
+	return a.stop != "" || a.api == Responses && a.output.known
+}
+
 // overflow reports whether the request did not fit into the model's context.
 func (a *answer) overflow(status int) bool {
 	if a.stop == "model_context_window_exceeded" {

@@ -112,7 +112,7 @@ func (x *exchange) read() {
 	a, err := readAnswer(x.record.API, x.response, x.answerEncoding)
 	_, end := io.Copy(io.Discard, x.response)
 	skipped := errors.Is(end, errSkipped)
-	x.record.Cut, x.record.Unread = end != nil && !skipped, skipped || end == nil && err != nil
+	x.record.Cut, x.record.Unread = end != nil && !skipped && !a.complete(), skipped || end == nil && err != nil
 	x.judge(&a)
 	r := &x.record
 	r.Took = time.Since(x.began)

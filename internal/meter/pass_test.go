@@ -298,6 +298,40 @@ func TestClientGoesAway(t *testing.T) {
 	}
 }
 
+// An answer that a client closes after its last event, before the provider does, is complete.
+func TestClientClosesFirst(t *testing.T) {
+	t.Parallel()
+	for _, script := range scripts() {
+		t.Run(script.name(), func(t *testing.T) {
+			t.Parallel()
+			p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.WriteString(w, script.body)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			})
+			m := start(t, p.URL)
+			_, through := m.address(script.api, script.stream)
+			ctx, cancel := context.WithCancel(t.Context())
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, through, strings.NewReader(requestOf(script.api)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := plainClient(t).Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if _, err := io.ReadFull(resp.Body, make([]byte, len(script.body))); err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			if x := <-m.exchanges; x.Cut || x.Usage == nil || *x.Usage != script.want {
+				t.Errorf("reported %+v, usage %+v", x, x.Usage)
+			}
+		})
+	}
+}
+
 // Close ends requests that are under way and reports them.
 func TestCloseEndsRequests(t *testing.T) {
 	t.Parallel()

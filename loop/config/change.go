@@ -15,9 +15,9 @@ import (
 // the completion command and the scorer can change.
 func fixedFields(measured bool) []string {
 	if !measured {
-		return []string{"task", "workspace"}
+		return []string{"task", "workspace", "worktree", "worktree_of"}
 	}
-	return []string{"task", "until", "workspace", "scorer"}
+	return []string{"task", "until", "workspace", "worktree", "worktree_of", "scorer"}
 }
 
 // fields are all fields by their names in JSON.

@@ -136,6 +136,11 @@ type Config struct {
 	// Commit makes a commit for each iteration on the branch perdure/LOOP. The workspace must
 	// be in a git repository.
 	Commit bool `json:"commit,omitempty"`
+	// Worktree makes the loop work in a git worktree with the files of the last commit,
+	// instead of in Workspace, and sets Commit. A loop that was launched has the folder in it as
+	// Workspace, and that of the request as WorktreeOf, which requests leave empty.
+	Worktree   bool   `json:"worktree,omitempty"`
+	WorktreeOf string `json:"worktree_of,omitempty"`
 	// BudgetUSD and BudgetTokens limit the whole loop, as far as its agents report
 	// their usage. 0: no limit.
 	BudgetUSD    float64 `json:"budget_usd,omitempty"`
@@ -249,6 +254,8 @@ func (c *Config) validate() error {
 		err := environ.Check(name)
 		p.check(err == nil, "env: %v", err)
 	}
+	p.check(c.WorktreeOf == "" || c.Worktree && filepath.IsAbs(c.WorktreeOf), "worktree_of %q is not the folder of a "+
+		"loop with a worktree", c.WorktreeOf)
 	p.check(c.Workspace == "" || filepath.IsAbs(c.Workspace), "workspace %q is not an absolute path", c.Workspace)
 	p.check(c.MaxIterations >= 1 && c.MaxIterations <= MaxIterationsCap, "max_iterations is %d, must be 1 to %d",
 		c.MaxIterations, MaxIterationsCap)

@@ -47,6 +47,10 @@ type eventData struct {
 	Commit      string  `json:"commit"`
 	Branch      string  `json:"branch"`
 	Final       bool    `json:"final"`
+	Path        string  `json:"path"`
+	Folder      string  `json:"folder"`
+	Uncommitted int64   `json:"uncommitted"`
+	Ignored     int64   `json:"ignored_files"`
 
 	Variables int64    `json:"variables"`
 	Names     []string `json:"names"`
@@ -108,6 +112,8 @@ func (c *commands) line(e *perdure.Event) string {
 		}
 		return fmt.Sprintf("iteration %d: %.0f%% of the agent's context used (%s); %s", d.Iteration, d.Used,
 			c.Err.Safe(d.Source), what)
+	case loop.EventWorktree:
+		return c.Err.Safe(madeWorktree(&d))
 	case loop.EventCommitted:
 		return c.Err.Safe(committed(&d))
 	case loop.EventReverted:
@@ -251,6 +257,18 @@ func measured(d *eventData) string {
 	}
 	if d.Regressions > 0 {
 		text += ", " + human.Count(d.Regressions, "regression")
+	}
+	return text
+}
+
+// madeWorktree returns the text for the worktree of the loop.
+func madeWorktree(d *eventData) string {
+	text := fmt.Sprintf("worktree %s, with the files of commit %s", d.Path, branch.Short(d.Commit))
+	if d.Ignored > 0 {
+		text += " and " + human.Count(d.Ignored, "ignored file")
+	}
+	if d.Uncommitted > 0 {
+		text += fmt.Sprintf("; without %s of %s", human.Count(d.Uncommitted, "uncommitted change"), d.Folder)
 	}
 	return text
 }

@@ -265,11 +265,16 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 	return &env.Exit{Status: env.StatusGate}
 }
 
-// noteBranch names the branch with the commits of a loop that has ended.
+// noteBranch names the branch with the commits of a loop that has ended, and its worktree.
 func (c *commands) noteBranch(l *record.Loop) {
 	s, err := state.Read(l.State)
-	if err == nil && s.Branch != nil && s.Branch.Head != "" && l.Status.Ended() {
-		c.Note("the commits are on %[1]s; `git log -p HEAD..%[1]s` shows them", s.Branch.Branch)
+	if err != nil || s.Branch == nil || s.Branch.Head == "" || !l.Status.Ended() {
+		return
+	}
+	c.Note("the commits are on %[1]s; `git log -p HEAD..%[1]s` shows them", s.Branch.Branch)
+	if s.Worktree != "" {
+		c.Note("`git merge %s` takes them over; `git worktree remove --force %s` removes the worktree", s.Branch.Branch,
+			s.Worktree)
 	}
 }
 

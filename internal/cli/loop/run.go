@@ -59,7 +59,7 @@ func (c *commands) newRunCommand() *cobra.Command {
 	env.UsesActing(cmd)
 	cmd.MarkFlagsMutuallyExclusive("detach", "no-wait")
 	env.GroupFlags(cmd,
-		groups("until agent model fallback workspace task-type planned-iterations no-wait detach json trust")...)
+		groups("until agent model fallback workspace worktree task-type planned-iterations no-wait detach json trust")...)
 	return cmd
 }
 
@@ -70,6 +70,8 @@ func (f *runFlags) registerTask(cmd *cobra.Command) {
 	flags.StringVar(&f.Until, "until", "", "`COMMAND` completion command, run by the shell")
 	flags.StringVar(&f.TaskType, "task-type", "", "`TYPE` type of the task, which chooses the agents in loop.chains")
 	flags.IntVar(&f.Planned, "planned-iterations", 0, "`N` expected iterations; a gate opens after twice as many")
+	flags.BoolVar(&f.Worktree, "worktree", false, "work in a git worktree of the last commit instead of the folder; "+
+		"implies --commit")
 	flags.StringVar(&f.Scorer, "scorer", "",
 		"`COMMAND` command that prints the quality, 0 to 100; default: computed from the tests")
 	flags.StringVar((*string)(&f.Approver), "approver", string(perdure.ApproverTerminal), "`WHO` what an answer to a "+
@@ -121,6 +123,13 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 // are not given.
 func (c *commands) configure(cmd *cobra.Command, f *runFlags, set *config.Config) (json.RawMessage, error) {
 	f.fill(cmd, set)
+	if !cmd.Flags().Changed("worktree") {
+		f.Worktree = set.Worktree
+	}
+	if f.Worktree && cmd.Flags().Changed("commit") && !f.Commit {
+		return nil, env.UsageError("the commits are how the work leaves the worktree; leave out --commit=false or "+
+			"--worktree", "--worktree needs commits")
+	}
 	f.Workspace = c.Path(f.Workspace)
 	raw, err := json.Marshal(&f.Config)
 	if err != nil {
@@ -135,8 +144,8 @@ func (c *commands) configure(cmd *cobra.Command, f *runFlags, set *config.Config
 	if err := loop.CheckWorkspace(f.Workspace); err != nil {
 		return nil, err
 	}
-	if f.Commit {
-		return raw, loop.CheckCommits(cmd.Context(), f.Workspace)
+	if f.Commit || f.Worktree {
+		return raw, loop.CheckCommits(cmd.Context(), f.Workspace, f.Worktree)
 	}
 	return raw, nil
 }

@@ -98,7 +98,7 @@ func settingsOf(l *settings.Loop) config.Config {
 		IdleTimeout: l.IdleTimeout, CheckTimeout: l.CheckTimeout, GateTimeout: l.GateTimeout,
 		Approver: perdure.Approver(l.Approver),
 		Plain:    !l.Enabled, MaxRetries: l.MaxRetries, RetryCritical: !l.AutoEscalateCritical, KeepLast: !l.BestOutput,
-		Commit:    l.Commit,
+		Commit: l.Commit, Worktree: l.Worktree,
 		Detection: config.Detection(l.Detection), RiskAnswers: riskAnswers(l.Risks),
 		SnapshotRisky: config.SnapshotRisky(l.SnapshotRisky),
 		Reinforcement: hook.Level(l.Reinforcement), StandardFrom: orNever(l.StandardFrom),

@@ -25,7 +25,7 @@ type Starter struct {
 func NewStarter(e *env.Env, cmd *cobra.Command) *Starter {
 	s := &Starter{c: &commands{e}, cmd: cmd}
 	s.f.registerTask(cmd)
-	env.GroupFlags(cmd, groups("until agent model fallback task-type planned-iterations trust")...)
+	env.GroupFlags(cmd, groups("until agent model fallback worktree task-type planned-iterations trust")...)
 	return s
 }
 

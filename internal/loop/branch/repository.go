@@ -41,7 +41,7 @@ type Config struct {
 func Open(ctx context.Context, cfg Config) (*Repository, error) {
 	r := &Repository{root: cfg.Root, scratch: cfg.Scratch, query: git.Query{Program: cfg.Git, Dir: cfg.Root,
 		Environ: cfg.Environ, Own: true}}
-	const hint = "start the loop in a git repository (`git init` makes one), or without --commit"
+	const hint = "start the loop in a git repository (`git init` makes one), or without --commit and --worktree"
 	if _, err := exec.LookPath(cmp.Or(cfg.Git, "git")); err != nil {
 		return nil, &Error{Msg: "commits need the program git, which was not found in PATH",
 			Hint: "install git, or leave out --commit"}

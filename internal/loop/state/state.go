@@ -54,6 +54,8 @@ type State struct {
 	Past *record.Past `json:"past,omitempty"`
 	// Branch is the end of the branch with the commits of the loop; nil if it has none.
 	Branch *branch.Position `json:"branch,omitempty"`
+	// Worktree is the folder of the loop's worktree; empty if it has none.
+	Worktree string `json:"worktree,omitempty"`
 	// Run is the current or last iteration.
 	Run Turn `json:"run"`
 	// Reverted is why the last iteration was reverted; empty if it was not.

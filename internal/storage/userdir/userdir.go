@@ -20,6 +20,22 @@ func Config(getenv func(string) string) string {
 	return filepath.Join(dir, "perdure")
 }
 
+// Worktrees returns the folder of the worktrees of loops: perdure/worktrees in $XDG_DATA_HOME,
+// or else in $HOME/.local/share, on Windows perdure-worktrees in %LOCALAPPDATA%. It is not in
+// the folder of [State], because agents work in it. It is "" if none is an absolute path.
+func Worktrees(getenv func(string) string) string {
+	if data := getenv("XDG_DATA_HOME"); filepath.IsAbs(data) {
+		return filepath.Join(data, "perdure", "worktrees")
+	}
+	if local := getenv("LOCALAPPDATA"); runtime.GOOS == "windows" && local != "" {
+		return filepath.Join(local, "perdure-worktrees")
+	}
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "share", "perdure", "worktrees")
+	}
+	return ""
+}
+
 // State returns the folder of the user's state: perdure in $XDG_STATE_HOME, or else in
 // $HOME/.local/state, on Windows in %LOCALAPPDATA%. It is "" if none is an absolute path.
 func State(getenv func(string) string) string {

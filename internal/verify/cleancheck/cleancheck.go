@@ -270,7 +270,7 @@ func (s *sealing) run(ctx context.Context, of workspace.ID, than *testreport.Rep
 		err = s.relink(ctx, of, at)
 	}
 	if err == nil {
-		bytes, err = bring(ctx, s.Files.Root(), at.Root, beside)
+		bytes, err = Bring(ctx, s.Files.Root(), at.Root, beside)
 	}
 	if err == nil && change != nil {
 		err = change(at)

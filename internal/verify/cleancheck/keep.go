@@ -149,10 +149,10 @@ func (d *drift) heldFiles() []workspace.Excluded {
 	return slices.Concat(slices.Collect(maps.Values(d.held))...)
 }
 
-// bring copies files from the workspace. Files that were removed meanwhile or cannot be
+// Bring copies files from a workspace into another folder. Files that were removed meanwhile or cannot be
 // read are left out. Paths of the workspace in programs of a dependency (the first line
 // of a script, paths of packages installed in place) are replaced by the copy's.
-func bring(ctx context.Context, from, to string, files []workspace.Excluded) (int64, error) {
+func Bring(ctx context.Context, from, to string, files []workspace.Excluded) (int64, error) {
 	src, err := os.OpenRoot(from)
 	if err != nil {
 		return 0, err
