@@ -17,6 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
+	loopconfig "github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -186,9 +188,13 @@ func (u *Untrusted) addTrees(ctx context.Context, store *perdure.Store) error {
 				continue
 			}
 			u.TreeCount++
-			if len(u.Trees) < maxListedTrees {
-				u.Trees = append(u.Trees, ActingTree{trees[i].ID, effect})
+			if len(u.Trees) == maxListedTrees {
+				continue
 			}
+			if trees[i].Kind == perdure.KindLoop {
+				effect = loopEffect(ctx, store, &trees[i])
+			}
+			u.Trees = append(u.Trees, ActingTree{trees[i].ID, effect})
 		}
 		if len(trees) < page {
 			return nil
@@ -197,10 +203,26 @@ func (u *Untrusted) addTrees(ctx context.Context, store *perdure.Store) error {
 	}
 }
 
+// loopActs is what a loop does of which the configuration cannot be read.
+const loopActs = "runs an agent and a check"
+
+// loopEffect returns what a loop runs by the configuration that it would be continued with.
+func loopEffect(ctx context.Context, store *perdure.Store, t *perdure.Tree) string {
+	row, err := record.New(store).Loop(ctx, t.ID)
+	if err != nil && perdure.CodeOf(err) != perdure.CodeNotFound {
+		return loopActs + ", which cannot be read"
+	}
+	cfg, err := loopconfig.Of(t, &row)
+	if err != nil {
+		return loopActs + ", which cannot be read"
+	}
+	return cfg.Runs()
+}
+
 // treeEffect returns what a tree does besides answering from its context, or "".
 func treeEffect(t *perdure.Tree) string {
 	if t.Kind == perdure.KindLoop {
-		return "runs an agent and a check"
+		return loopActs
 	}
 	var c rlm.Config
 	if len(t.Config) > 0 && json.Unmarshal(t.Config, &c) != nil {

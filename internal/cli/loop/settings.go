@@ -56,6 +56,9 @@ func (c *commands) settingsIn(l *settings.Loaded, kind string) (config.Config, e
 	chain, err := l.Loop.Chain(kind)
 	set := settingsOf(&l.Loop)
 	if len(chain) > 0 {
+		if chain[0] != set.Agent {
+			set.Model = "" // it is one of the other agent
+		}
 		set.Agent, set.Fallback = chain[0], chain[1:]
 	}
 	if err == nil {
