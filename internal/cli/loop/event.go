@@ -136,6 +136,9 @@ func (c *commands) line(e *perdure.Event) string {
 	case record.EventReopened:
 		return "resumed after its end"
 	case record.EventConfigured:
+		if len(d.Changes) == 0 {
+			return ""
+		}
 		return "changed: " + c.Err.Safe(changed(d.Changes))
 	case loop.EventLeft:
 		return c.Err.Safe(d.Reason)
