@@ -3,8 +3,8 @@ package acp
 import "testing"
 
 // A session that is loaded while its next turn begins does not replace it: the turn could not be
-// cancelled, and another could begin beside it.
-func TestLoadedBesideATurn(t *testing.T) {
+// cancelled, and another could begin next to it.
+func TestLoadedDuringATurn(t *testing.T) {
 	t.Parallel()
 	s := &server{ctx: t.Context(), sessions: make(map[string]*session)}
 	if err := s.add(&session{id: "acp-1"}); err != nil {
