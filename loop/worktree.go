@@ -34,7 +34,8 @@ func (e *Engine) planWorktree(ctx context.Context, cfg *config.Config) error {
 		return unusable(err)
 	}
 	if err := os.MkdirAll(e.cfg.Worktrees, 0o700); err != nil {
-		return &perdure.Error{Code: perdure.CodeInvalid, Op: op, Msg: "the folder for worktrees cannot be made: " + err.Error(),
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: op,
+			Msg:  "the folder for worktrees cannot be made: " + err.Error(),
 			Hint: "set XDG_DATA_HOME to a folder that you can write to"}
 	}
 	in, err := filepath.EvalSymlinks(e.cfg.Worktrees)
