@@ -191,6 +191,38 @@ func TestACPGateOfAnotherProcess(t *testing.T) {
 	e.says("aborted: gate 1 was answered with abort")
 }
 
+// A session that two processes have loaded keeps the prompts of both, and starts a loop for each.
+func TestACPSessionOfTwoProcesses(t *testing.T) {
+	t.Parallel()
+	w := newLoopPlace(t)
+	w.write("agent.sh", "cat > /dev/null; echo x >> notes\n")
+	e := w.edits(acpLoop + "--max-iterations 1")
+	s := e.session()
+	e.prompt(s, "first")
+	other := w.edits(acpLoop + "--max-iterations 1")
+	if err := other.load(s); err != nil {
+		t.Fatal(err)
+	}
+	e.prompt(s, "/loop second")
+	other.prompt(s, "/loop third")
+	third := w.edits(acpLoop)
+	if err := third.load(s); err != nil {
+		t.Fatal(err)
+	}
+	var prompts []string
+	for i := range third.seen {
+		if third.seen[i].Kind == "user_message_chunk" {
+			prompts = append(prompts, third.seen[i].text())
+		}
+	}
+	if got := strings.Join(prompts, ", "); got != "first, /loop second, /loop third" {
+		t.Errorf("the session has the prompts %s", got)
+	}
+	if list := w.sh("perdure loop list --json"); strings.Count(list, `"third"`) != 1 {
+		t.Errorf("the loops are %s", list)
+	}
+}
+
 // An answer from elsewhere continues the turn, and the question is withdrawn.
 func TestACPGateAnsweredElsewhere(t *testing.T) {
 	t.Parallel()

@@ -135,6 +135,7 @@ func (r *run) step(ctx context.Context, do step) error {
 	if err := r.checkHome(ctx); err != nil {
 		return err
 	}
+	err = r.e.withWorktree(err, &r.l.Tree, &r.cfg)
 	if fault, ok := errors.AsType[*workspace.Error](err); ok && ctx.Err() == nil { // the user has to fix it
 		r.change = record.Change{}
 		r.pause("%s", strings.TrimSuffix(fmt.Sprintf("%s (%s)", fault, fault.Hint), " ()"))

@@ -101,7 +101,7 @@ func (e *Engine) reopen(ctx context.Context, tree *perdure.Tree, row *record.Loo
 		return record.Resumed{}, err
 	}
 	if _, err := e.place(&next); err != nil {
-		return record.Resumed{}, err
+		return record.Resumed{}, e.withWorktree(err, tree, &next)
 	}
 	c, err := reconfiguration(row, &old, &next)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +34,9 @@ func (e *Engine) planWorktree(ctx context.Context, cfg *config.Config) error {
 		return unusable(err)
 	}
 	if err := os.MkdirAll(e.cfg.Worktrees, 0o700); err != nil {
-		return err
+		return &perdure.Error{Code: perdure.CodeInvalid, Op: op,
+			Msg:  "the folder for worktrees cannot be made: " + err.Error(),
+			Hint: "set XDG_DATA_HOME to a folder that you can write to"}
 	}
 	in, err := filepath.EvalSymlinks(e.cfg.Worktrees)
 	if err != nil {
@@ -49,18 +52,34 @@ func (e *Engine) planWorktree(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// worktree returns the folder of the loop's worktree, which is in the folder for worktrees.
-func (r *run) worktree() (string, error) {
-	in, err := filepath.EvalSymlinks(r.e.cfg.Worktrees)
+// worktree returns the folder of a loop's worktree, which is in the folder for worktrees.
+func (e *Engine) worktree(cfg *config.Config) (string, error) {
+	in, err := filepath.EvalSymlinks(e.cfg.Worktrees)
 	if err != nil {
 		return "", err
 	}
-	name, inside := strings.CutPrefix(filepath.Clean(r.cfg.Workspace), in+string(filepath.Separator))
+	name, inside := strings.CutPrefix(filepath.Clean(cfg.Workspace), in+string(filepath.Separator))
 	name, _, _ = strings.Cut(name, string(filepath.Separator))
 	if !inside || name == "" {
-		return "", &branch.Error{Msg: "the workspace " + r.cfg.Workspace + " is not in the folder for worktrees, " + in}
+		return "", &branch.Error{Msg: "the workspace " + cfg.Workspace + " is not in the folder for worktrees, " + in}
 	}
 	return filepath.Join(in, name), nil
+}
+
+// withWorktree names in the error of a worktree that was removed the command that makes it again.
+func (e *Engine) withWorktree(err error, tree *perdure.Tree, cfg *config.Config) error {
+	fault, ok := errors.AsType[*workspace.Error](err)
+	if !ok || cfg.WorktreeOf == "" || !errors.Is(err, workspace.ErrGone) {
+		return err
+	}
+	dir, unknown := e.worktree(cfg)
+	if unknown != nil {
+		return err
+	}
+	again := *fault
+	again.Hint = fmt.Sprintf("`git -C %q worktree add --force --detach %q %s` makes it again, without ignored files",
+		cfg.WorktreeOf, dir, branch.Name(ID(tree)))
+	return refusal(&again)
 }
 
 // makeWorktree makes the worktree of the loop, and copies the ignored files of the user's
@@ -85,7 +104,7 @@ func makeWorktree(ctx context.Context, r *run) (string, error) {
 }
 
 func (r *run) addWorktree(ctx context.Context) (map[string]any, error) {
-	dir, err := r.worktree()
+	dir, err := r.e.worktree(&r.cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,10 @@
 package loop_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/perdure/perdure"
@@ -86,6 +88,21 @@ func TestWorktreeRefused(t *testing.T) {
 	}
 }
 
+// A folder for worktrees that cannot be made is named.
+func TestWorktreeFolderRefused(t *testing.T) {
+	t.Parallel()
+	b, _ := newWorktreeBench(t)
+	file := filepath.Join(t.TempDir(), "file")
+	b.ok(os.WriteFile(file, nil, 0o600))
+	b.restart(loop.EngineConfig{Worktrees: filepath.Join(file, "worktrees")})
+	cfg := config.Config{Task: "x", Until: "true", Workspace: b.dir, Agent: "scripted", Worktree: true}
+	_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: cfg})
+	if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), file) ||
+		!strings.Contains(perdure.HintOf(err), "XDG_DATA_HOME") {
+		t.Errorf("launched: %v", err)
+	}
+}
+
 // A loop whose worktree cannot be made pauses, and goes on when the problem is fixed or ends
 // when it is aborted.
 func TestWorktreeNotMade(t *testing.T) {
@@ -118,6 +135,28 @@ func TestWorktreeNotMade(t *testing.T) {
 				t.Errorf("worktrees: %v, %v", made, err)
 			}
 		})
+	}
+}
+
+// A loop whose worktree was removed while its agent worked pauses, and continues when the command
+// of the pause has made the worktree again.
+func TestWorktreeMadeAgain(t *testing.T) {
+	t.Parallel()
+	var b *bench
+	b, _ = newWorktreeBench(t, func(w *turn) error { return os.RemoveAll(w.dir) }, write("tests/b", "pass"))
+	b.launch(inWorktree)
+	if l := b.work(); l.Status != record.Paused {
+		t.Fatal(show(l))
+	}
+	args := []string{"worktree", "add", "--force", "--detach", b.config().Workspace, b.branch()}
+	if want := fmt.Sprintf("`git -C %q worktree add --force --detach %q %s`", b.dir, args[4], args[5]); !strings.Contains(
+		b.reason(), want) {
+		t.Fatalf("the loop is paused: %s; want %s", b.reason(), want)
+	}
+	b.git(args...)
+	b.ask(record.Resume)
+	if l := b.work(); l.Status != record.Completed {
+		t.Fatal(show(l))
 	}
 }
 

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -13,8 +14,8 @@ import (
 
 // The prompts of a session are variables of the session of the same name, so that an editor
 // can load it in another process. A prompt is stored before its tree is created with a key that
-// follows from the session and the number of the prompt: if the process is killed between the two, a
-// later one finds the tree by the key, or creates it. What executes is not stored here, but follows
+// follows from what is stored: if the process is killed between the two, a later one finds the tree by
+// the key, or creates it. What executes is not stored here, but follows
 // from the flags and settings, because other programs can write variables.
 
 // promptEntry is a stored prompt.
@@ -25,6 +26,8 @@ type promptEntry struct {
 	Prompt Prompt `json:"prompt,omitzero"`
 	// Tree is empty until the tree was created.
 	Tree perdure.TreeID `json:"tree_id,omitempty"`
+	// Nonce makes the key of the tree differ from those of other processes in this session.
+	Nonce string `json:"nonce"`
 
 	name string // of the variable
 }
@@ -37,17 +40,27 @@ func variables(session string) perdure.StateRef {
 	return perdure.StateRef{Scope: perdure.ScopeSession, Session: session}
 }
 
-// newEntry returns the next entry of a session.
-func (ss *session) newEntry(mode Mode, in *input) (*promptEntry, error) {
-	if ss.prompts >= MaxPrompts {
-		return nil, invalidf("the session has %d prompts, which is the maximum; open a new one", MaxPrompts)
+// newEntry returns the next entry of a session. Another process that has loaded the session may
+// have stored prompts meanwhile.
+func (ss *session) newEntry(ctx context.Context, p *Project, mode Mode, in *input) (*promptEntry, error) {
+	for n := ss.prompts + 1; n <= MaxPrompts; n++ {
+		name := fmt.Sprintf("prompt_%04d", n)
+		_, err := p.Var(ctx, variables(ss.id), name)
+		if perdure.CodeOf(err) == perdure.CodeNotFound {
+			ss.prompts = n - 1
+			return &promptEntry{Mode: mode, Text: in.shown, Prompt: in.Prompt, Nonce: rand.Text(), name: name}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	name := fmt.Sprintf("prompt_%04d", ss.prompts+1)
-	return &promptEntry{Mode: mode, Text: in.shown, Prompt: in.Prompt, name: name}, nil
+	return nil, invalidf("the session has %d prompts, which is the maximum; open a new one", MaxPrompts)
 }
 
 // key returns the idempotency key of the tree.
-func (e *promptEntry) key(session string) string { return "acp/" + session + "/" + e.name }
+func (e *promptEntry) key(session string) string {
+	return "acp/" + session + "/" + e.name + "/" + e.Nonce
+}
 
 // save stores an entry.
 func (e *promptEntry) save(ctx context.Context, p *Project, session string) error {

@@ -60,16 +60,20 @@ func (ss *session) cancel() {
 	}
 }
 
-// begin begins a turn. The context ends when it is cancelled or when parent ends.
-func (ss *session) begin(parent context.Context) (context.Context, Mode, error) {
+// begin begins a turn of an open session. The context ends when it is cancelled or when the agent
+// stops.
+func (s *server) begin(id string) (context.Context, *session, Mode, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ss := s.sessions[id] // sessions are not closed
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.stop != nil {
-		return nil, "", errBusy()
+		return nil, nil, "", errBusy()
 	}
-	ctx, stop := context.WithCancelCause(parent)
+	ctx, stop := context.WithCancelCause(s.ctx)
 	ss.stop = stop
-	return ctx, ss.mode, nil
+	return ctx, ss, ss.mode, nil
 }
 
 // end ends the turn.
@@ -80,11 +84,16 @@ func (ss *session) end() {
 	ss.stop = nil
 }
 
-// add adds a session. A session that is loaded again replaces the earlier one.
+// add adds a session. A session that is loaded again replaces the earlier one, unless that has
+// begun a turn meanwhile.
 func (s *server) add(ss *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.sessions[ss.id]; !known && len(s.sessions) >= MaxSessions {
+	earlier, known := s.sessions[ss.id]
+	switch {
+	case known && earlier.busy():
+		return errBusy()
+	case !known && len(s.sessions) >= MaxSessions:
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: fmt.Sprintf("%d sessions are open, which is the maximum",
 			MaxSessions)}
 	}
@@ -199,12 +208,17 @@ func (s *server) free(id string) error {
 	if err != nil {
 		return nil //nolint:nilerr // it is not open
 	}
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	if ss.stop != nil {
+	if ss.busy() {
 		return errBusy()
 	}
 	return nil
+}
+
+// busy reports whether a turn is running.
+func (ss *session) busy() bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.stop != nil
 }
 
 // prompt answers session/prompt.
@@ -223,7 +237,7 @@ func (s *server) prompt(m *jsonrpc.Message) {
 		s.finish(m, nil, err)
 		return
 	}
-	ctx, mode, err := ss.begin(s.ctx)
+	ctx, ss, mode, err := s.begin(ss.id)
 	if err != nil {
 		s.finish(m, nil, err)
 		return

@@ -156,7 +156,7 @@ func (t *turn) start(ctx context.Context, in *input) error {
 	if err != nil {
 		return err
 	}
-	e, err := t.ss.newEntry(t.mode, in)
+	e, err := t.ss.newEntry(ctx, p, t.mode, in)
 	if err != nil {
 		return err
 	}

@@ -195,7 +195,7 @@ func (r *Repository) endsWith(ctx context.Context, head, from string, list []pla
 
 // notCheckedOut returns an error if a folder has the branch checked out.
 func (r *Repository) notCheckedOut(ctx context.Context, name string) error {
-	out, err := r.run(ctx, nil, "worktree", "list", "--porcelain")
+	out, err := r.worktrees(ctx, "list", "--porcelain")
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Worktree is a worktree of a repository.
@@ -44,8 +45,27 @@ func (r *Repository) AddWorktree(ctx context.Context, dir string) (w Worktree, e
 		return w, err
 	}
 	// Given twice, the flag also replaces what git knows of a worktree that it was making.
-	_, err = r.run(ctx, nil, "worktree", "add", "--force", "--force", "--detach", dir, w.Commit)
+	_, err = r.worktrees(ctx, "add", "--force", "--force", "--detach", dir, w.Commit)
 	return w, err
+}
+
+// maxWait bounds the waits for another process that makes a worktree.
+const maxWait = time.Second
+
+// worktrees runs git worktree. While another process makes a worktree of the repository, git can
+// fail because a file of that one is still empty; the command is repeated then.
+func (r *Repository) worktrees(ctx context.Context, args ...string) (string, error) {
+	for wait := 10 * time.Millisecond; ; wait *= 2 {
+		out, err := r.run(ctx, nil, append([]string{"worktree"}, args...)...)
+		if err == nil || wait > maxWait || !strings.Contains(err.Error(), "/commondir") {
+			return out, err
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(wait):
+		}
+	}
 }
 
 func (r *Repository) headCommit(ctx context.Context) (string, error) {

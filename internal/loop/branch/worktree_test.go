@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/perdure/perdure/internal/loop/branch"
 )
@@ -41,6 +42,20 @@ func TestAddWorktree(t *testing.T) {
 	if got, want := sub.repository().Within("x"), filepath.Join("x", "dir"); filepath.Clean(got) != want {
 		t.Errorf("the workspace would be %s, want %s", got, want)
 	}
+}
+
+// A worktree is made while another process makes one, whose files git cannot read yet.
+func TestAddWorktreeDuringAnother(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	p.git("worktree", "add", "--detach", filepath.Join(t.TempDir(), "other"))
+	common := filepath.Join(p.root, ".git", "worktrees", "other", "commondir")
+	text, err := os.ReadFile(common)
+	p.ok(err)
+	p.ok(os.Truncate(common, 0))
+	time.AfterFunc(100*time.Millisecond, func() { p.ok(os.WriteFile(common, text, 0o600)) })
+	_, err = p.repository().AddWorktree(t.Context(), filepath.Join(t.TempDir(), "fix"))
+	p.ok(err)
 }
 
 // Neither hooks nor filters of the repository run.
