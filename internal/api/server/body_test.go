@@ -14,6 +14,9 @@ import (
 	"github.com/perdure/perdure/internal/testing/testdb"
 )
 
+// head is the header of a request with a body, for a content type and a length.
+const head = "Host: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n"
+
 // A body that stops midway ends the request instead of holding its connection.
 func TestBodyDeadline(t *testing.T) {
 	t.Parallel()
@@ -22,7 +25,7 @@ func TestBodyDeadline(t *testing.T) {
 		Limits: server.Limits{Body: 200 * time.Millisecond, Pause: 400 * time.Millisecond}}), shortDir(t)+"/s").Path()
 	for target, kind := range map[string]string{"/v1/trees": "application/json", "/v1/contexts": "application/x-tar"} {
 		c := dial(t, path)
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: 100\r\n\r\n{", target, kind)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\n"+head+"\r\n{", target, kind, 100)
 		res, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", target, err)
@@ -33,7 +36,7 @@ func TestBodyDeadline(t *testing.T) {
 	}
 	// A request whose body no handler reads gets its answer at once.
 	c := dial(t, path)
-	fmt.Fprint(c, "GET /v1/nothing HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
+	fmt.Fprintf(c, "GET /v1/nothing HTTP/1.1\r\n"+head+"\r\n", "application/json", 100)
 	r := bufio.NewReader(c)
 	res, err := http.ReadResponse(r, nil)
 	if err != nil || res.StatusCode != http.StatusNotFound {
@@ -57,7 +60,7 @@ func TestBodyDeadlineEnds(t *testing.T) {
 	r := bufio.NewReader(c)
 	send := func(line, body string) {
 		t.Helper()
-		fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", line, len(body), body)
+		fmt.Fprintf(c, "%s HTTP/1.1\r\n"+head+"\r\n%s", line, "application/json", len(body), body)
 		res, err := http.ReadResponse(r, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
