@@ -306,30 +306,49 @@ func (b *batch) makeState(ctx context.Context, key stateKey, st *varState) error
 	if st.id != 0 {
 		return nil
 	}
+	_, err := b.newState(ctx, key, st, false)
+	return err
+}
+
+// makeTreeState creates the state of a new tree, whose history so begins with the tree. It
+// returns the fields of the event about the tree that name the state and have the digests of
+// its variables, instead of events of their own.
+func (b *batch) makeTreeState(ctx context.Context, id TreeID, tree, root int64) (fields string, err error) {
+	st := &varState{scope: sqldb.ScopeTree, tree: tree, task: root, root: root}
+	digests, err := b.newState(ctx, stateKey{scope: sqldb.ScopeTree, tree: id}, st, true)
+	return `,"state_id":"` + StateID(st.id).String() + `","prompt_digest":"` + digests[0] + `","final_digest":"` +
+		digests[1] + `"`, err
+}
+
+// newState makes the rows of a state. It returns the digests of its special variables; quiet
+// leaves out their events.
+func (b *batch) newState(ctx context.Context, key stateKey, st *varState, quiet bool) (digests [2]string, err error) {
 	q := &b.cache.seq
 	q.mutation++
 	st.id, st.createdAt, st.updatedAt = q.mutation, b.now, b.now
 	if key.scope == sqldb.ScopeTemporary {
 		st.expiresAt = new(b.now + TemporaryTTL.Microseconds())
 	}
-	_, err := b.tx.Exec(ctx, sqlInsertState, st.id, st.scope, st.tree, st.task, st.owner, b.now, st.expiresAt)
+	_, err = b.tx.Exec(ctx, sqlInsertState, st.id, st.scope, st.tree, st.task, st.owner, b.now, st.expiresAt)
 	if err != nil {
-		return err
+		return digests, err
 	}
 	b.keepState(key, st)
 	if key.scope == sqldb.ScopeTree {
-		for _, name := range []string{VarPrompt, VarFinal} {
+		for i, name := range []string{VarPrompt, VarFinal} {
 			v := specialRow(name)
-			if err := b.putVar(ctx, st, v, &mutationRow{operation: mutCreate, source: v.source}); err != nil {
-				return err
+			m := &mutationRow{operation: mutCreate, source: v.source, quiet: quiet}
+			if err := b.replaceVar(ctx, st, nil, v, m); err != nil {
+				return digests, err
 			}
+			digests[i] = m.digest
 		}
 	}
 	q.mutation++
 	st.checkpoints++
 	b.touch(st)
 	_, err = b.tx.Exec(ctx, sqlInsertCheckpoint, q.mutation, st.id, initialCheckpoint, "", b.now)
-	return err
+	return digests, err
 }
 
 // specialRow returns the first row of a special variable.

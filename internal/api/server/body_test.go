@@ -71,7 +71,6 @@ func TestBodyDeadlineEnds(t *testing.T) {
 		}
 	}
 	send("POST /v1/trees", `{"prompt":"x"}`)
-	time.Sleep(200 * time.Millisecond)
 	send("GET /v1/trees/"+string(tree.ID)+"?wait=300ms", "")
 	send("GET /v1/trees/"+string(tree.ID)+"?wait=300ms", "{}") // has a body that is not read
 	send("POST /v1/trees", `{"prompt":"y"}`)

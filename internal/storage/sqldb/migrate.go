@@ -33,6 +33,10 @@ const schemaDigests = 13
 // that does not know it would execute with the old one.
 const schemaReopen = 14
 
+// schemaTreeState is the first schema whose trees have a state from the beginning, with its
+// digests in the event of the tree: verify-log of an earlier program would not find them.
+const schemaTreeState = 15
+
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
@@ -175,6 +179,9 @@ func (db *DB) applyOne(ctx context.Context, tx *Tx, m migration) error {
 	}
 	if m.number >= schemaReopen {
 		minWriter = schemaReopen
+	}
+	if m.number >= schemaTreeState {
+		minWriter = schemaTreeState
 	}
 	_, err := db.conn.ExecContext(ctx, sqlMigrated, m.number, m.name, m.hash, tx.Now, 1, minWriter)
 	return db.classify(err)
