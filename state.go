@@ -205,7 +205,7 @@ const (
 	stateColumns = `id, scope, tree, task, owner, variables, mutations, entries, compacted, checkpoints, created_at, ` +
 		`updated_at, expires_at`
 	sqlState       = `SELECT ` + stateColumns + ` FROM state WHERE scope = $1 AND tree = $2 AND task = $3 AND owner = $4`
-	sqlInsertState = `INSERT INTO state (` + stateColumns + `) VALUES ($1, $2, $3, $4, $5, 0, 0, 0, 0, 0, $6, $6, $7)`
+	sqlInsertState = `INSERT INTO state (` + stateColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $10, $11)`
 	sqlSaveState   = `UPDATE state SET variables = $2, mutations = $3, entries = $4, compacted = $5, checkpoints = $6, updated_at = $7,
 		expires_at = $8 WHERE id = $1`
 	sqlTaskOfTree = `SELECT state FROM task_hot WHERE id = $1 AND tree = $2`
@@ -329,10 +329,6 @@ func (b *batch) newState(ctx context.Context, key stateKey, st *varState, quiet 
 	if key.scope == sqldb.ScopeTemporary {
 		st.expiresAt = new(b.now + TemporaryTTL.Microseconds())
 	}
-	_, err = b.tx.Exec(ctx, sqlInsertState, st.id, st.scope, st.tree, st.task, st.owner, b.now, st.expiresAt)
-	if err != nil {
-		return digests, err
-	}
 	b.keepState(key, st)
 	if key.scope == sqldb.ScopeTree {
 		for i, name := range []string{VarPrompt, VarFinal} {
@@ -346,7 +342,12 @@ func (b *batch) newState(ctx context.Context, key stateKey, st *varState, quiet 
 	}
 	q.mutation++
 	st.checkpoints++
-	b.touch(st)
+	delete(b.states, st.id) // the row is inserted with its counters
+	_, err = b.tx.Exec(ctx, sqlInsertState, st.id, st.scope, st.tree, st.task, st.owner, st.variables, st.mutations,
+		st.entries, st.checkpoints, b.now, st.expiresAt)
+	if err != nil {
+		return digests, err
+	}
 	_, err = b.tx.Exec(ctx, sqlInsertCheckpoint, q.mutation, st.id, initialCheckpoint, "", b.now)
 	return digests, err
 }
