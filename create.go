@@ -188,9 +188,11 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	}
 	b.dirty[tree], b.cache.stats[tree] = st, st
 	c.tree = c.created(tree, b.now)
-	state, err := b.makeTreeState(ctx, c.id, tree, c.root.id)
-	if err != nil {
-		return err
+	state := ""
+	if !c.spec.LateState {
+		if state, err = b.makeTreeState(ctx, c.id, tree, c.root.id); err != nil {
+			return err
+		}
 	}
 	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(c.spec.Kind)+state+`}`)
 	if err := b.add(ctx, &c.root); err != nil || c.spec.InTx == nil {

@@ -54,6 +54,9 @@ type TreeSpec struct {
 	// Request identifies what was requested with the key, such as a digest. A creation with
 	// the same key and another Request fails with CodeConflict; "" equals any.
 	Request string
+	// LateState leaves out the tree's state, which then begins with its first change. It is for
+	// records of other programs, which have a state only if that program wrote one.
+	LateState bool
 	// InTx, when set, is called in the transaction that creates the tree and may
 	// write rows of other packages, see [Store.WriteTx]. When it fails, no tree is
 	// created.

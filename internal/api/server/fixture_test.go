@@ -337,6 +337,8 @@ func (n *normal) value(key string, v any) any {
 			return "DATABASE"
 		case instant.MatchString(v):
 			return "TIME"
+		case strings.HasSuffix(key, "_digest"): // of rows with times
+			return "DIGEST"
 		}
 		return drawn.ReplaceAllStringFunc(v, n.name)
 	}
