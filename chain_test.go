@@ -320,7 +320,7 @@ func TestChangedRowsAreFound(t *testing.T) {
 				string(tree.ID) + " row_changed 0: result of task-0001 was inserted"},
 			{`UPDATE variable SET value = '2' WHERE name = 'v' AND state = (SELECT id FROM state WHERE tree = 0)`,
 				` row_changed 0: variable "v" of state-`},
-			{`DELETE FROM variable WHERE name = 'v' AND state = (SELECT id FROM state WHERE tree > 0)`,
+			{`DELETE FROM variable WHERE name = 'v' AND state = (SELECT MAX(id) FROM state WHERE tree > 0)`,
 				string(r.tree.ID) + ` row_changed 0: variable "v" of state-`},
 		} {
 			change(t, s, c.statement)
@@ -343,7 +343,7 @@ func TestRowsWithoutDigests(t *testing.T) {
 		}
 		complete(t, r.root, "done")
 		change(t, s, `UPDATE event SET data = '{}' WHERE kind LIKE 'task.%'`,
-			`UPDATE event SET data = '{"name":"v","state_id":"state-00000001"}' WHERE kind = 'variable.set'`,
+			`UPDATE event SET data = '{"name":"v","state_id":"state-00000005"}' WHERE kind = 'variable.set'`,
 			`UPDATE task_end SET result = 'of an earlier version'`)
 		rechain(t, s)
 		for _, fault := range logFaults(t, s) {

@@ -1,6 +1,7 @@
 package perdure
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -31,8 +32,9 @@ const (
 	sqlCheckpoints      = `SELECT id, name, description, created_at FROM checkpoint WHERE state = $1 ORDER BY id`
 )
 
-// SaveCheckpoint creates a checkpoint of a state. It fails with CodeConflict if the state
-// has [MaxCheckpoints] already.
+// SaveCheckpoint creates a checkpoint of a state. Without a name its ID is its name. If the
+// state has [MaxCheckpoints] already, the oldest one without a name of its own is removed;
+// SaveCheckpoint fails with CodeConflict if all have one.
 func (s *Store) SaveCheckpoint(ctx context.Context, ref StateRef, name, description string) (Checkpoint, error) {
 	return s.saveCheckpoint(ctx, nil, ref, name, description)
 }
@@ -50,14 +52,15 @@ func (s *Store) saveCheckpoint(ctx context.Context, l *Lease, ref StateRef, name
 	if err != nil {
 		return Checkpoint{}, err
 	}
-	if name == "" || len(name) > maxOwnerBytes || !storable(name) {
-		return Checkpoint{}, invalidf(op, "the name is not UTF-8 text of 1 to %d bytes", maxOwnerBytes)
+	if len(name) > maxOwnerBytes || !storable(name) {
+		return Checkpoint{}, invalidf(op, "the name is not UTF-8 text of at most %d bytes", maxOwnerBytes)
 	}
 	if err := (&Cause{}).check(op, description); err != nil {
 		return Checkpoint{}, err
 	}
-	c := Checkpoint{Name: name, Description: description}
+	c := Checkpoint{}
 	err = s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		c = Checkpoint{Name: name, Description: description}
 		if l != nil {
 			if err := b.held(ctx, l, op); err != nil {
 				return err
@@ -68,13 +71,41 @@ func (s *Store) saveCheckpoint(ctx context.Context, l *Lease, ref StateRef, name
 			return err
 		}
 		if st.checkpoints >= MaxCheckpoints {
-			return &Error{Code: CodeConflict, Op: op, Msg: "the state has " + itoa(st.checkpoints) +
-				" checkpoints, the limit is " + itoa(MaxCheckpoints),
-				Hint: "`perdure gc` keeps the last 10"}
+			if err := b.dropUnnamed(ctx, op, st); err != nil {
+				return err
+			}
 		}
 		return undoing(b.addCheckpoint(ctx, l, key, st, &c))
 	}))
 	return c, err
+}
+
+const sqlDropCheckpoint = `DELETE FROM checkpoint WHERE state = $1 AND id = $2`
+
+// dropUnnamed removes the oldest checkpoint of a state that has no name of its own, and the
+// values that only it needed.
+func (b *batch) dropUnnamed(ctx context.Context, op string, st *varState) error {
+	list, err := sqldb.Collect(ctx, b.tx.Query, scanCheckpoint, sqlCheckpoints, st.id)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(list, func(c Checkpoint) bool {
+		_, err := parseHexID(checkpointPrefix, c.Name)
+		return err == nil
+	})
+	if at < 0 {
+		return &Error{Code: CodeConflict, Op: op, Msg: "the state has " + itoa(st.checkpoints) +
+			" checkpoints with names, the limit is " + itoa(MaxCheckpoints),
+			Hint: "`perdure gc` keeps the last 10; of checkpoints without a name the oldest is removed by itself"}
+	}
+	if err := b.flushVars(ctx); err != nil {
+		return err
+	}
+	if _, err := b.tx.Exec(ctx, sqlDropCheckpoint, st.id, int64(list[at].ID)); err != nil {
+		return err
+	}
+	st.checkpoints--
+	return b.dropPast(ctx, st, st.compacted)
 }
 
 func (b *batch) addCheckpoint(ctx context.Context, l *Lease, key stateKey, st *varState, c *Checkpoint) error {
@@ -88,6 +119,7 @@ func (b *batch) addCheckpoint(ctx context.Context, l *Lease, key stateKey, st *v
 	}
 	b.cache.seq.mutation++
 	c.ID, c.Time = CheckpointID(b.cache.seq.mutation), micros(b.now)
+	c.Name = cmp.Or(c.Name, c.ID.String())
 	st.checkpoints++
 	b.touch(st)
 	b.event(st.tree, eventTask(st), EventCheckpointSaved, `{"checkpoint_id":"`+c.ID.String()+`","name":`+quote(c.Name)+
@@ -111,16 +143,18 @@ func (s *Store) Checkpoints(ctx context.Context, ref StateRef) ([]Checkpoint, er
 	if err != nil {
 		return nil, err
 	}
-	list := []Checkpoint{}
-	err = sqldb.Each(ctx, s.db.Query, func(scan sqldb.Scan) error {
-		var c Checkpoint
-		var at int64
-		err := scan((*int64)(&c.ID), &c.Name, &c.Description, &at)
-		c.Time = micros(at)
-		list = append(list, c)
-		return err
-	}, sqlCheckpoints, st.id)
+	list, err := sqldb.Collect(ctx, s.db.Query, scanCheckpoint, sqlCheckpoints, st.id)
+	if list == nil {
+		list = []Checkpoint{}
+	}
 	return list, wrap(op, err)
+}
+
+func scanCheckpoint(scan sqldb.Scan) (c Checkpoint, err error) {
+	var at int64
+	err = scan((*int64)(&c.ID), &c.Name, &c.Description, &at)
+	c.Time = micros(at)
+	return c, err
 }
 
 const (

@@ -144,6 +144,38 @@ func TestCheckpointLimit(t *testing.T) {
 	})
 }
 
+// A checkpoint above the limit removes the oldest one without a name, not a named one, and
+// values that only the removed one needed.
+func TestCheckpointAboveTheLimit(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		setVar(t, s, global, "a", "1")
+		checkpoint(t, s, global, "kept")
+		var first perdure.Checkpoint
+		for i := range perdure.MaxCheckpoints {
+			setVar(t, s, global, "a", fmt.Sprint(i))
+			made := checkpoint(t, s, global, "")
+			if made.Name != made.ID.String() {
+				t.Fatalf("checkpoint without a name: %+v", made)
+			}
+			if i == 0 {
+				first = made
+			}
+		}
+		list, err := s.Checkpoints(t.Context(), global)
+		if err != nil || len(list) != perdure.MaxCheckpoints || list[0].Name != "initial_state" || list[1].Name != "kept" {
+			t.Fatalf("%d checkpoints, %v", len(list), err)
+		}
+		_, err = s.Rollback(t.Context(), global, first.Name, perdure.Cause{})
+		wantRefusal(t, err, perdure.CodeNotFound, first.Name)
+		rollback(t, s, global, list[2].Name)
+		wantVar(t, s, global, "a", "2")
+		rollback(t, s, global, "kept")
+		wantVar(t, s, global, "a", "1")
+		sound(t, s)
+	})
+}
+
 // A long history is compacted into one entry that tells how many it stands for,
 // and checkpoints keep what they need.
 func TestHistoryIsCompacted(t *testing.T) {

@@ -109,7 +109,8 @@ func (b *batch) flushTasks(ctx context.Context) error {
 }
 
 // CreateTree creates a tree with its root task, queued. With an idempotency key
-// that was used before, it returns the tree created then.
+// that was used before, it returns the tree created then, or fails with CodeConflict if
+// another tree was requested then, see [TreeSpec].
 func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
 	if err := spec.validate(); err != nil {
 		return Tree{}, err
@@ -150,9 +151,9 @@ type createTree struct {
 }
 
 const (
-	sqlTreeByKey  = `SELECT name FROM tree WHERE idempotency = $1`
-	sqlInsertTree = `INSERT INTO tree (id, name, kind, title, config, root, owner, placement, idempotency, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	sqlTreeByKey  = `SELECT name, request FROM tree WHERE idempotency = $1`
+	sqlInsertTree = `INSERT INTO tree (id, name, kind, title, config, root, owner, placement, idempotency, request, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 )
 
 func (c *createTree) apply(ctx context.Context, b *batch) error {
@@ -187,7 +188,13 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	}
 	b.dirty[tree], b.cache.stats[tree] = st, st
 	c.tree = c.created(tree, b.now)
-	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(c.spec.Kind)+`}`)
+	state := ""
+	if !c.spec.LateState {
+		if state, err = b.makeTreeState(ctx, c.id, tree, c.root.id); err != nil {
+			return err
+		}
+	}
+	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(c.spec.Kind)+state+`}`)
 	if err := b.add(ctx, &c.root); err != nil || c.spec.InTx == nil {
 		return err
 	}
@@ -221,16 +228,30 @@ func (c *createTree) config() json.RawMessage {
 func (c *createTree) exists(ctx context.Context, b *batch) (bool, error) {
 	c.collided = false
 	if c.spec.IdempotencyKey != "" {
-		err := b.tx.QueryRow(ctx, sqlTreeByKey, []any{c.spec.IdempotencyKey}, (*string)(&c.id))
+		var request string
+		err := b.tx.QueryRow(ctx, sqlTreeByKey, []any{c.spec.IdempotencyKey}, (*string)(&c.id), &request)
 		c.found = err == nil
-		if ignoreNoRows(err) != nil || c.found {
-			return c.found, err
+		if c.found {
+			return true, c.sameRequest(request)
+		}
+		if ignoreNoRows(err) != nil {
+			return false, err
 		}
 	}
 	var taken int64
 	err := b.tx.QueryRow(ctx, sqlTreeNum, []any{string(c.id)}, &taken)
 	c.collided = err == nil
 	return c.collided, ignoreNoRows(err)
+}
+
+// sameRequest returns an error if the tree with the same key was created for another request.
+func (c *createTree) sameRequest(request string) error {
+	if request == "" || c.spec.Request == "" || request == c.spec.Request {
+		return nil
+	}
+	return &Error{Code: CodeConflict, Op: "create tree",
+		Msg:  "the idempotency key was used for tree \"" + string(c.id) + "\" with another request",
+		Hint: "use a new key for another request"}
 }
 
 func (c *createTree) args(b *batch) ([]any, error) {
@@ -243,7 +264,7 @@ func (c *createTree) args(b *batch) ([]any, error) {
 		key = c.spec.IdempotencyKey
 	}
 	return []any{b.cache.seq.tree + 1, string(c.id), c.spec.Kind, c.spec.Name, string(c.config()), b.cache.seq.task + 1,
-		c.owner(), string(place), key, b.now}, nil
+		c.owner(), string(place), key, c.spec.Request, b.now}, nil
 }
 
 // Submit creates children of a task that is not terminal, without its lease. Either all

@@ -382,8 +382,8 @@ func (w *recordRows) flush(ctx context.Context, b *batch) error {
 func (s *Store) ImportedKeys(ctx context.Context, keys []string) (map[string]TreeID, error) {
 	found := make(map[string]TreeID)
 	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
-		var name string
-		err := s.db.QueryRow(ctx, sqlTreeByKey, []any{key}, &name)
+		var name, request string
+		err := s.db.QueryRow(ctx, sqlTreeByKey, []any{key}, &name, &request)
 		if ignoreNoRows(err) != nil {
 			return nil, wrap("read trees", err)
 		}

@@ -205,7 +205,7 @@ const (
 	stateColumns = `id, scope, tree, task, owner, variables, mutations, entries, compacted, checkpoints, created_at, ` +
 		`updated_at, expires_at`
 	sqlState       = `SELECT ` + stateColumns + ` FROM state WHERE scope = $1 AND tree = $2 AND task = $3 AND owner = $4`
-	sqlInsertState = `INSERT INTO state (` + stateColumns + `) VALUES ($1, $2, $3, $4, $5, 0, 0, 0, 0, 0, $6, $6, $7)`
+	sqlInsertState = `INSERT INTO state (` + stateColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $10, $11)`
 	sqlSaveState   = `UPDATE state SET variables = $2, mutations = $3, entries = $4, compacted = $5, checkpoints = $6, updated_at = $7,
 		expires_at = $8 WHERE id = $1`
 	sqlTaskOfTree = `SELECT state FROM task_hot WHERE id = $1 AND tree = $2`
@@ -306,30 +306,50 @@ func (b *batch) makeState(ctx context.Context, key stateKey, st *varState) error
 	if st.id != 0 {
 		return nil
 	}
+	_, err := b.newState(ctx, key, st, false)
+	return err
+}
+
+// makeTreeState creates the state of a new tree, whose history so begins with the tree. It
+// returns the fields of the event about the tree that name the state and have the digests of
+// its variables, instead of events of their own.
+func (b *batch) makeTreeState(ctx context.Context, id TreeID, tree, root int64) (fields string, err error) {
+	st := &varState{scope: sqldb.ScopeTree, tree: tree, task: root, root: root}
+	digests, err := b.newState(ctx, stateKey{scope: sqldb.ScopeTree, tree: id}, st, true)
+	return `,"state_id":"` + StateID(st.id).String() + `","prompt_digest":"` + digests[0] + `","final_digest":"` +
+		digests[1] + `"`, err
+}
+
+// newState makes the rows of a state. It returns the digests of its special variables; quiet
+// leaves out their events.
+func (b *batch) newState(ctx context.Context, key stateKey, st *varState, quiet bool) (digests [2]string, err error) {
 	q := &b.cache.seq
 	q.mutation++
 	st.id, st.createdAt, st.updatedAt = q.mutation, b.now, b.now
 	if key.scope == sqldb.ScopeTemporary {
 		st.expiresAt = new(b.now + TemporaryTTL.Microseconds())
 	}
-	_, err := b.tx.Exec(ctx, sqlInsertState, st.id, st.scope, st.tree, st.task, st.owner, b.now, st.expiresAt)
-	if err != nil {
-		return err
-	}
 	b.keepState(key, st)
 	if key.scope == sqldb.ScopeTree {
-		for _, name := range []string{VarPrompt, VarFinal} {
+		for i, name := range []string{VarPrompt, VarFinal} {
 			v := specialRow(name)
-			if err := b.putVar(ctx, st, v, &mutationRow{operation: mutCreate, source: v.source}); err != nil {
-				return err
+			m := &mutationRow{operation: mutCreate, source: v.source, quiet: quiet}
+			if err := b.replaceVar(ctx, st, nil, v, m); err != nil {
+				return digests, err
 			}
+			digests[i] = m.digest
 		}
 	}
 	q.mutation++
 	st.checkpoints++
-	b.touch(st)
+	delete(b.states, st.id) // the row is inserted with its counters
+	_, err = b.tx.Exec(ctx, sqlInsertState, st.id, st.scope, st.tree, st.task, st.owner, st.variables, st.mutations,
+		st.entries, st.checkpoints, b.now, st.expiresAt)
+	if err != nil {
+		return digests, err
+	}
 	_, err = b.tx.Exec(ctx, sqlInsertCheckpoint, q.mutation, st.id, initialCheckpoint, "", b.now)
-	return err
+	return digests, err
 }
 
 // specialRow returns the first row of a special variable.

@@ -396,6 +396,15 @@ func TestIdempotencyKey(t *testing.T) {
 		if first.ID != again.ID || first.ID == other.ID {
 			t.Errorf("trees %s, %s, %s", first.ID, again.ID, other.ID)
 		}
+		asked := createTree(t, s, perdure.TreeSpec{IdempotencyKey: "m", Request: "a"})
+		same := createTree(t, s, perdure.TreeSpec{IdempotencyKey: "m", Request: "a"})
+		open := createTree(t, s, perdure.TreeSpec{IdempotencyKey: "m"})
+		if asked.ID != same.ID || asked.ID != open.ID {
+			t.Errorf("trees of one request %s, %s, %s", asked.ID, same.ID, open.ID)
+		}
+		_, err := s.CreateTree(t.Context(), perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "p"},
+			IdempotencyKey: "m", Request: "b"})
+		wantCode(t, "another request with the same key", err, perdure.CodeConflict)
 	})
 }
 

@@ -6,10 +6,21 @@ import (
 	"time"
 )
 
-// ShowTask is a task with its calls, as `perdure show --json` prints it.
+// ShowTask is a task with its calls and its state, as `perdure show --json` prints it.
 type ShowTask struct {
 	Task
 	Calls []Call
+	// Variables are those of the task's own state, without values that are longer than
+	// MaxInlineBytes; Checkpoints are its checkpoints, the oldest first. In JSON they are the
+	// keys rlm_state and checkpoints of metadata.
+	Variables   map[string]Variable
+	Checkpoints []Checkpoint
+}
+
+// shownState are the keys of metadata with the state of a task.
+type shownState struct {
+	Variables   map[string]Variable `json:"rlm_state"`
+	Checkpoints []Checkpoint        `json:"checkpoints"`
 }
 
 // taskJSON is the JSON form of a task: standard fields at the top, the fields about the
@@ -69,13 +80,33 @@ type costJSON struct {
 // MarshalJSON encodes the stable form of a task.
 func (t Task) MarshalJSON() ([]byte, error) { return t.marshal(nil) }
 
-// MarshalJSON encodes the stable form of a task with its calls.
+// MarshalJSON encodes the stable form of a task with its calls and its state.
 func (t ShowTask) MarshalJSON() ([]byte, error) {
 	calls := t.Calls
 	if calls == nil {
 		calls = []Call{}
 	}
-	return t.marshal(&calls)
+	if t.Variables == nil && t.Checkpoints == nil {
+		return t.marshal(&calls)
+	}
+	all := make(map[string]json.RawMessage)
+	if len(t.Metadata) > 0 {
+		if err := json.Unmarshal(t.Metadata, &all); err != nil {
+			return nil, err
+		}
+	}
+	state, err := json.Marshal(shownState{t.Variables, t.Checkpoints})
+	if err == nil {
+		err = json.Unmarshal(state, &all) // adds the keys to the map
+	}
+	if err != nil {
+		return nil, err
+	}
+	task := t.Task
+	if task.Metadata, err = json.Marshal(all); err != nil {
+		return nil, err
+	}
+	return task.marshal(&calls)
 }
 
 func (t *Task) marshal(calls *[]Call) ([]byte, error) {
@@ -122,8 +153,26 @@ func mergeMetadata(user json.RawMessage, own treeJSON) (map[string]json.RawMessa
 // UnmarshalJSON decodes the stable form.
 func (t *Task) UnmarshalJSON(b []byte) error { return t.unmarshal(b, nil) }
 
-// UnmarshalJSON decodes the stable form of a task with its calls.
-func (t *ShowTask) UnmarshalJSON(b []byte) error { return t.unmarshal(b, &t.Calls) }
+// UnmarshalJSON decodes the stable form of a task with its calls and its state.
+func (t *ShowTask) UnmarshalJSON(b []byte) error {
+	if err := t.unmarshal(b, &t.Calls); err != nil {
+		return err
+	}
+	var state shownState
+	if json.Unmarshal(t.Metadata, &state) != nil || state.Variables == nil || state.Checkpoints == nil {
+		return nil // the keys are the user's
+	}
+	t.Variables, t.Checkpoints = state.Variables, state.Checkpoints
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(t.Metadata, &all); err != nil {
+		return err
+	}
+	delete(all, "rlm_state")
+	delete(all, "checkpoints")
+	raw, err := json.Marshal(all)
+	t.Metadata = raw
+	return err
+}
 
 func (t *Task) unmarshal(b []byte, calls *[]Call) error {
 	var j taskJSON

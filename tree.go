@@ -51,6 +51,12 @@ type TreeSpec struct {
 	// IdempotencyKey, when set, makes a second creation with the same key return the
 	// first tree.
 	IdempotencyKey string
+	// Request identifies what was requested with the key, such as a digest. A creation with
+	// the same key and another Request fails with CodeConflict; "" equals any.
+	Request string
+	// LateState leaves out the tree's state, which then begins with its first change. It is for
+	// records of other programs, which have a state only if that program wrote one.
+	LateState bool
 	// InTx, when set, is called in the transaction that creates the tree and may
 	// write rows of other packages, see [Store.WriteTx]. When it fails, no tree is
 	// created.
@@ -165,6 +171,8 @@ func (s *TreeSpec) validate() error {
 		return invalidf(op, "name is longer than %d bytes or not UTF-8 text", maxNameBytes)
 	case len(s.IdempotencyKey) > maxNameBytes || !storable(s.IdempotencyKey):
 		return invalidf(op, "idempotency key is longer than %d bytes or not UTF-8 text", maxNameBytes)
+	case len(s.Request) > maxNameBytes || !storable(s.Request):
+		return invalidf(op, "request is longer than %d bytes or not UTF-8 text", maxNameBytes)
 	case s.Limits.negative():
 		return invalidf(op, "a limit is negative")
 	}

@@ -282,6 +282,8 @@ type mutationRow struct {
 	source, reason    string
 	task              int64
 	next              *varRow // the new row, nil if there is none
+	digest            string  // of the new row
+	quiet             bool    // no event
 }
 
 // mutate appends to the history and archives the replaced value. m.next gets the number
@@ -292,7 +294,8 @@ func (b *batch) mutate(ctx context.Context, st *varState, name string, old *varR
 	digest := ""
 	if m.next != nil {
 		m.next.born = m.id
-		digest = `","digest":"` + m.next.digest(&b.in.hasher)
+		m.digest = m.next.digest(&b.in.hasher)
+		digest = `","digest":"` + m.digest
 	}
 	if m.operation == mutRename {
 		digest += `","to":"` + m.next.name
@@ -302,8 +305,10 @@ func (b *batch) mutate(ctx context.Context, st *varState, name string, old *varR
 		before = old.born
 		b.vars.past = old.appendTo(append(b.vars.past, st.id, m.id))
 	}
-	b.event(st.tree, m.task, variableEvent(m.operation), `{"name":`+quote(name)+`,"state_id":"`+StateID(st.id).String()+
-		`","mutation_id":"`+MutationID(m.id).String()+digest+`"}`)
+	if !m.quiet {
+		b.event(st.tree, m.task, variableEvent(m.operation), `{"name":`+quote(name)+`,"state_id":"`+
+			StateID(st.id).String()+`","mutation_id":"`+MutationID(m.id).String()+digest+`"}`)
+	}
 	return b.countMutation(ctx, st, name, before, m)
 }
 

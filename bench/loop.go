@@ -48,7 +48,7 @@ func loops(b *bench, round int) error {
 		return err
 	}
 	defer store.Close()
-	added, err := b.iterations(store, dir, n)
+	added, err := b.iterations(store, dir, n, false)
 	if err != nil {
 		return err
 	}
@@ -105,8 +105,8 @@ func (e *editor) Run(_ context.Context, t *agent.Turn) (*agent.Result, error) {
 }
 
 // iterations runs a loop that never gets there, and returns what the engine added
-// to each iteration.
-func (b *bench) iterations(store *perdure.Store, dir string, n int) ([]time.Duration, error) {
+// to each iteration; plain turns the supervision off.
+func (b *bench) iterations(store *perdure.Store, dir string, n int, plain bool) ([]time.Duration, error) {
 	engine, err := loop.New(b.ctx,
 		loop.EngineConfig{Store: store, Agents: &editor{}, Dir: filepath.Join(dir, "store", "loops")})
 	if err != nil {
@@ -114,7 +114,7 @@ func (b *bench) iterations(store *perdure.Store, dir string, n int) ([]time.Dura
 	}
 	tree, err := engine.Launch(b.ctx,
 		loop.LaunchRequest{Config: config.Config{Task: "Change files", Until: "false", Workspace: filepath.Join(dir, "work"),
-			Agent: "editor", MaxIterations: n, KeepLast: true}})
+			Agent: "editor", MaxIterations: n, KeepLast: true, Plain: plain}})
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// SaveCheckpoint makes a checkpoint of a state as it is. The state of a tree
+// SaveCheckpoint makes a checkpoint of a state as it is; the name may be empty. The state of a tree
 // covers those of its tasks. The request is sent once: when the connection
 // breaks, whether there is a checkpoint is not known.
 func (c *Client) SaveCheckpoint(ctx context.Context, ref perdure.StateRef, name, description string) (

@@ -28,7 +28,7 @@ type TreeRequest struct {
 	// the server's own process is accepted.
 	Owner string `json:"owner,omitempty"`
 	// IdempotencyKey makes a second request return the first tree, at most 255
-	// bytes. Empty means a new key, so that at least a request that the
+	// bytes; another request with the same key is a conflict. Empty means a new key, so that at least a request that the
 	// transport repeats makes one tree.
 	IdempotencyKey string `json:"-"`
 }

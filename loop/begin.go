@@ -25,10 +25,12 @@ func (r *run) ask(ctx context.Context, name hook.Name, content string, inputs ma
 
 // begin takes the snapshot that everything is compared with.
 func begin(ctx context.Context, r *run) (string, error) {
+	began := time.Now()
 	id, stats, err := r.files.Snapshot(ctx)
 	if err != nil {
 		return "", refusal(err)
 	}
+	r.did(hook.LoopStart, builtinSnapshot, time.Since(began), hook.Allow, map[string]any{"snapshot": string(id)})
 	r.state.Baseline, r.state.Repository = id, r.hasRepository()
 	r.lookedAt(&stats)
 	if r.cfg.Commit {
@@ -95,6 +97,7 @@ func baseline(ctx context.Context, r *run) (string, error) {
 	}
 	it.StartedAt, it.EndedAt = began, &ended
 	r.change.Iteration = it
+	r.did(hook.LoopStart, builtinBaseline, ended.Sub(began), hook.Allow, map[string]any{"passed": check.Passed})
 	if check.Passed && !r.cfg.EvenIfGreen && !r.cfg.Plain && r.state.Past == nil {
 		return r.greenGate()
 	}
@@ -201,6 +204,7 @@ func prepare(ctx context.Context, r *run) (string, error) {
 	}
 	r.lookedAt(&stats)
 	t.Before, t.SnapshotMS = id, time.Since(began).Milliseconds()
+	r.did(hook.PreIteration, builtinSnapshot, time.Since(began), hook.Allow, map[string]any{"snapshot": string(id)})
 	if r.state.Ignored == "" { // what the check of the baseline left is trusted
 		if err := r.keepIgnored(ctx); err != nil {
 			return "", err
@@ -227,9 +231,12 @@ func prepare(ctx context.Context, r *run) (string, error) {
 		r.pause("a handler of pre_iteration refused iteration %d: %s", t.Number, firstReason(out))
 		return stepPrepare, nil
 	}
+	reminding := time.Now()
 	if err := r.remind(ctx, out.Level); err != nil {
 		return "", err
 	}
+	r.did(hook.PreIteration, builtinReminder, time.Since(reminding), hook.Allow,
+		map[string]any{"reinforcement_level": string(t.Level)})
 	r.state.Rejected = false
 	r.beginHandoff(ctx)
 	first := &state.Outcome{Iteration: t.Number, Timestamp: began.UTC(), Before: id, Agent: r.agentName()}

@@ -114,9 +114,9 @@ func (r *run) takeBack(ctx context.Context, g *perdure.Gate) error {
 	return refusal(err)
 }
 
-// choose brings back the files of the best iteration. A last one that passes is
+// restoreSelected brings back the files of the best iteration. A last one that passes is
 // never replaced by one that does not.
-func choose(ctx context.Context, r *run) (string, error) {
+func restoreSelected(ctx context.Context, r *run) (string, error) {
 	last := r.state.Run.Number
 	if r.cfg.Plain {
 		r.state.Selected, r.state.SelectedReason = last, "Final iteration; none is selected, the supervision is off"

@@ -157,6 +157,8 @@ type LaunchRequest struct {
 	// IdempotencyKey, when set, makes a second launch with the same key return the loop of the
 	// first.
 	IdempotencyKey string
+	// Request is that of [perdure.TreeSpec].
+	Request string
 }
 
 // Launch checks a request and creates the loop. What cannot work is refused
@@ -203,7 +205,7 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Running, Step: begin,
 		State: json.RawMessage("{}")}}
 	spec := e.spec(&cfg, raw, req.Owner, first.InTx)
-	spec.IdempotencyKey = req.IdempotencyKey
+	spec.IdempotencyKey, spec.Request = req.IdempotencyKey, req.Request
 	return e.cfg.Store.CreateTree(ctx, spec)
 }
 

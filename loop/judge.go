@@ -135,6 +135,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err := r.score(ctx, out); err != nil {
 		return "", err
 	}
+	r.didJudge(out, detection, time.Since(scored))
 	began = began.Add(time.Since(scored)) // a command of the user is not overhead
 	if err := r.askPostIteration(ctx, out); err != nil {
 		return "", err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/check/project"
@@ -26,6 +27,7 @@ const (
 // diagnose finds out why something got worse, from facts. The agent has stopped
 // and a snapshot is taken when it begins: that is the pause.
 func diagnose(ctx context.Context, r *run) (string, error) {
+	began := time.Now()
 	out, err := r.outcome(ctx, r.state.Run.Number)
 	if err != nil {
 		return "", err
@@ -38,10 +40,13 @@ func diagnose(ctx context.Context, r *run) (string, error) {
 	r.state.Recovery = v
 	r.note(EventRecovery, map[string]any{"iteration": out.Iteration, "attempt": v.Attempt, "diagnosis": v.Diagnosis,
 		"confidence": v.Confidence, "why": v.Why})
+	next, verdict := stepAdapt, hook.Warn
 	if r.mustAsk(out, v) {
-		return stepEscalate, nil
+		next, verdict = stepEscalate, hook.Block
 	}
-	return stepAdapt, nil
+	r.did(hook.RegressionDetected, builtinRecovery, time.Since(began), verdict,
+		map[string]any{"diagnosis": string(v.Diagnosis), "recovery_attempts": v.Attempt})
+	return next, nil
 }
 
 func diagnosisOf(out *state.Outcome) (state.Diagnosis, int, string) {

@@ -103,6 +103,8 @@ func (r *run) setLevel(ctx context.Context, level hook.Level, reason string, qua
 	if from == "" || !reinforce.Raises(from, level) {
 		return nil
 	}
+	r.did(hook.ReinforcementEscalation, builtinReminder, 0, hook.Allow,
+		map[string]any{"reinforcement_level": string(level), "reason": reason})
 	var deltas []int
 	for i := 1; i < len(qualities); i++ {
 		deltas = append(deltas, qualities[i]-qualities[i-1])

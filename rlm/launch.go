@@ -29,6 +29,8 @@ type LaunchRequest struct {
 	// IdempotencyKey, when it was used before, makes Launch return the tree of
 	// that time.
 	IdempotencyKey string
+	// Request is that of [perdure.TreeSpec].
+	Request string
 	// Owner, when set, is the only session that runs the tree while it lives.
 	Owner *perdure.Session
 }
@@ -146,7 +148,7 @@ func (p *planning) plan(ctx context.Context, use func(root *node) error) (err er
 // treeSpec is the tree of a plan.
 func (p *planning) treeSpec(root *node) (spec *perdure.TreeSpec, err error) {
 	spec = &perdure.TreeSpec{Kind: KindRun, Name: p.req.Name, Limits: p.cfg.limits(), Owner: p.req.Owner,
-		IdempotencyKey: p.req.IdempotencyKey}
+		IdempotencyKey: p.req.IdempotencyKey, Request: p.req.Request}
 	if p.reader != nil {
 		spec.Contexts = []string{p.text.ID}
 	}

@@ -60,16 +60,26 @@ func grow(nodes []*node) []*node {
 	}
 	for _, n := range nodes {
 		slices.SortFunc(n.children, func(a, b *node) int { return a.Position - b.Position })
-		for i, c := range n.children {
-			if c.Blocked && i > 0 {
-				c.note = "waits for " + n.children[i-1].Task.String()
-			}
-		}
+		n.noteWaits()
 	}
 	for _, root := range roots {
 		root.setEven()
 	}
 	return roots
+}
+
+// noteWaits notes at the children that wait for their turn the task before them that has not
+// ended. In an imported record all before them may have ended.
+func (n *node) noteWaits() {
+	var before *node
+	for _, c := range n.children {
+		if c.Blocked && before != nil {
+			c.note = "waits for " + before.Task.String()
+		}
+		if !c.State.Terminal() {
+			before = c
+		}
+	}
 }
 
 // setEven sets even in a node and its descendants.

@@ -162,6 +162,20 @@ func TestTreeView(t *testing.T) {
 `)
 }
 
+// A task that waits for its turn names the one before it that has not ended; there is none
+// in a record whose tasks before it have ended.
+func TestTreeViewWaits(t *testing.T) {
+	t.Parallel()
+	tasks := testTasks("rcqcq")
+	if got := drawn(treeView{depth: -1}, tasks); !strings.Contains(got, "waits for task-0002\n") ||
+		!strings.Contains(got, "waits for task-0004\n") {
+		t.Errorf("got\n%s", got)
+	}
+	if got := drawn(treeView{depth: -1}, testTasks("cq")); strings.Contains(got, "waits") {
+		t.Errorf("waits for a task that ended:\n%s", got)
+	}
+}
+
 func TestTreeViewFolds(t *testing.T) {
 	t.Parallel()
 	same(t, drawn(treeView{depth: -1}, testTasks(strings.Repeat("c", 100)+"f"+"rr")), `

@@ -39,8 +39,9 @@ type Config struct {
 	// Models configures models, Agents coding agents.
 	Models ModelConfig
 	Agents AgentConfig
-	// Own is the configuration of a run by the daemon's own settings. Programs that a loop or a
-	// run has started can ask for the models and the endpoints that it names.
+	// Own is the configuration of a run by the daemon's own settings. A request for a run that
+	// names no model gets its models. Programs that a loop or a run has started can ask for the
+	// models and the endpoints that it names.
 	Own json.RawMessage
 	// LoopDir is the folder of the loops' snapshots; empty: "loops" in Dir.
 	LoopDir string
@@ -318,16 +319,24 @@ func (l launcher) Launch(ctx context.Context, req server.LaunchRequest) (perdure
 		return perdure.Tree{}, &perdure.Error{Code: perdure.CodeInvalid, Op: "create tree",
 			Msg: fmt.Sprintf("unknown kind %q", req.Kind), Hint: "the kinds are run and loop"}
 	}
+	var err error
+	if req.Config, err = l.d.withModels(req.Config); err != nil {
+		return perdure.Tree{}, err
+	}
 	return l.d.executor.Launch(ctx, launchRequest(&req))
 }
 
 func launchRequest(req *server.LaunchRequest) rlm.LaunchRequest {
 	return rlm.LaunchRequest{Kind: req.Kind, Name: req.Name, Prompt: req.Prompt, ContextID: req.ContextID,
-		Config: req.Config, IdempotencyKey: req.IdempotencyKey, Owner: req.Owner}
+		Config: req.Config, IdempotencyKey: req.IdempotencyKey, Request: req.Request, Owner: req.Owner}
 }
 
 // Estimate returns what a run takes.
 func (l launcher) Estimate(ctx context.Context, req server.LaunchRequest) (rlm.Estimate, error) {
+	var err error
+	if req.Config, err = l.d.withModels(req.Config); err != nil {
+		return rlm.Estimate{}, err
+	}
 	return l.d.executor.Estimate(ctx, launchRequest(&req))
 }
 

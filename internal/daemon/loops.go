@@ -81,7 +81,8 @@ func (d *Daemon) launchLoop(ctx context.Context, req server.LaunchRequest) (perd
 			Msg:  "approver is token, and this process has no terminal and sends no notices to show tokens",
 			Hint: "set loop.notify.command or loop.notify.webhook, or run the loop in a terminal; `perdure serve` too"}
 	}
-	return d.engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner, IdempotencyKey: req.IdempotencyKey})
+	return d.engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner, IdempotencyKey: req.IdempotencyKey,
+		Request: req.Request})
 }
 
 // reportLoop writes the report of an ended loop into its folder.

@@ -284,6 +284,16 @@ func (r *Runner) keep(rec Record, h *post) {
 	}
 }
 
+// Record writes an invocation of a built-in handler that its caller made itself to the log.
+func (r *Runner) Record(rec Record) {
+	if r.cfg.Log == nil {
+		return
+	}
+	if err := r.cfg.Log.Append(rec); err != nil {
+		r.warn(Warning{Kind: WarnLog, Hook: rec.Hook, LoopID: rec.LoopID, Iteration: rec.Iteration, Message: err.Error()})
+	}
+}
+
 func (r *Runner) warn(w Warning) {
 	r.cfg.Logger.Warn("hooks", "kind", w.Kind, "hook", w.Hook, "iteration", w.Iteration, "message", w.Message)
 	if r.cfg.Observe != nil {

@@ -191,7 +191,8 @@ func (s *Server) submit(ctx context.Context, _ *conn, p *params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := perdure.TreeSpec{Kind: Kind, Root: sub.root, Config: x.Config, Limits: x.Limits}
+	spec := perdure.TreeSpec{Kind: Kind, Root: sub.root, Config: x.Config, Limits: x.Limits,
+		LateState: true}
 	if sub.id != "" {
 		spec.IdempotencyKey = keyPrefix + sub.id
 	}

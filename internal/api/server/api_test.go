@@ -207,6 +207,15 @@ func testClientWrites(t *testing.T, f *fixture) {
 	if err != nil || again.ID != made.ID {
 		t.Errorf("CreateTree with the same key = %v, %v, want %v", again.ID, err, made.ID)
 	}
+	changed := req
+	changed.Config = json.RawMessage(`{"a":2}`)
+	if tree, err := c.CreateTree(ctx, changed); !errors.Is(err, perdure.ErrConflict) {
+		t.Errorf("CreateTree with the same key and another configuration = %v, %v, want a conflict", tree.ID, err)
+	}
+	req.Config = json.RawMessage(`{ "a": 1 }`)
+	if again, err = c.CreateTree(ctx, req); err != nil || again.ID != made.ID {
+		t.Errorf("CreateTree with the same key and other white space = %v, %v, want %v", again.ID, err, made.ID)
+	}
 	req.IdempotencyKey = ""
 	other, err := c.CreateTree(ctx, req)
 	if err != nil || other.ID == made.ID {

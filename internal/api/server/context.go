@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
@@ -21,6 +22,7 @@ func (s *server) createContext(r *request) (any, error) {
 		return nil, err
 	}
 	ctx := r.Context()
+	r.streams(s.limits.Pause)
 	body := http.MaxBytesReader(r.w, r.Body, s.limits.ContextBytes)
 	// The pack is built while the stream is read, and stored while it is built.
 	manifest, ref, err := pack.Store(pack.Limits{Bytes: s.limits.ContextBytes},
@@ -61,6 +63,8 @@ func streamError(err error) error {
 		return store.Err
 	case errors.As(err, &large):
 		return bodyError(err, "context")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return lateBody(err, "context")
 	case errors.Is(err, pack.ErrLimit):
 		return &statusError{status: http.StatusRequestEntityTooLarge, err: invalid(opContext, err.Error(), "")}
 	case errors.Is(err, context.Canceled):

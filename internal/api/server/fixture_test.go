@@ -171,7 +171,7 @@ type storeLauncher struct{ s *perdure.Store }
 
 func (l storeLauncher) Launch(ctx context.Context, req server.LaunchRequest) (perdure.Tree, error) {
 	spec := perdure.TreeSpec{Kind: req.Kind, Name: req.Name, Config: req.Config, Owner: req.Owner,
-		IdempotencyKey: req.IdempotencyKey, Root: perdure.TaskSpec{Prompt: req.Prompt}}
+		IdempotencyKey: req.IdempotencyKey, Request: req.Request, Root: perdure.TaskSpec{Prompt: req.Prompt}}
 	if req.ContextID != "" {
 		spec.Contexts = []string{req.ContextID}
 	}
@@ -337,6 +337,8 @@ func (n *normal) value(key string, v any) any {
 			return "DATABASE"
 		case instant.MatchString(v):
 			return "TIME"
+		case strings.HasSuffix(key, "_digest"): // of rows with times
+			return "DIGEST"
 		}
 		return drawn.ReplaceAllStringFunc(v, n.name)
 	}

@@ -200,7 +200,8 @@ func (f *fixture) anything(t *testing.T, i int) error {
 	ctx := t.Context()
 	switch i % 4 {
 	case 0:
-		tree, err := f.client.CreateTree(ctx, client.TreeRequest{Prompt: fmt.Sprint(i), IdempotencyKey: fmt.Sprint(i / 8)})
+		key := fmt.Sprint(i / 8)
+		tree, err := f.client.CreateTree(ctx, client.TreeRequest{Prompt: key, IdempotencyKey: key})
 		if err != nil {
 			return err
 		}

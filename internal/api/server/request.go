@@ -223,6 +223,9 @@ func (r *request) decode(v any, limit int64) error {
 
 // bodyError returns why a body could not be read: it is too large, or cut.
 func bodyError(err error, what string) error {
+	if late := lateBody(err, what); late != nil {
+		return late
+	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return &statusError{status: http.StatusRequestEntityTooLarge, err: invalid(opRead,

@@ -87,7 +87,7 @@ func (s *server) routes() http.Handler {
 
 	handle("POST /v1/gc", s.collect)
 	handle("GET /v1/check", s.check)
-	return s.fromPrograms(s.missing(mux))
+	return s.limitBodies(s.fromPrograms(s.missing(mux)))
 }
 
 // ofTree answers with what read returns for the tree in the path.

@@ -24,7 +24,8 @@ import (
 // Launcher creates trees of the kinds that the process can execute.
 type Launcher interface {
 	// Launch checks the request and creates its tree. It returns the tree of
-	// the first request when the idempotency key was used before.
+	// the first request when the idempotency key was used before, and fails with
+	// perdure.CodeConflict if that was another request.
 	Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, error)
 	// Estimate returns what a run takes, see rlm.Executor. It creates nothing.
 	Estimate(ctx context.Context, req LaunchRequest) (rlm.Estimate, error)
@@ -53,6 +54,8 @@ type LaunchRequest struct {
 	// Config is a JSON object, or nil.
 	Config         json.RawMessage
 	IdempotencyKey string
+	// Request is the digest of the request, see [perdure.TreeSpec]; empty without a key.
+	Request string
 	// Owner, when set, is the only session that may execute the tree.
 	Owner *perdure.Session
 	// Supervised is set if the request comes over a socket from a program that a loop or a run
@@ -75,6 +78,11 @@ type Limits struct {
 	// Heartbeat is the time between signs of life on an event stream.
 	// Defaults to 15 s.
 	Heartbeat time.Duration
+	// Body is how long the body of a request may take to arrive. Defaults to 30 s.
+	Body time.Duration
+	// Pause is the longest pause within the upload of a context, which clients make while
+	// they send it. Defaults to 10 minutes.
+	Pause time.Duration
 	// Write is how long a reader may stop a response. A reader of events that
 	// is slower is disconnected; it resumes where it was. Defaults to 30 s.
 	Write time.Duration
@@ -112,6 +120,8 @@ func (l Limits) withDefaults() Limits {
 	l.ContextBytes = cmp.Or(l.ContextBytes, 8<<30)
 	l.Wait = cmp.Or(l.Wait, time.Minute)
 	l.Heartbeat = cmp.Or(l.Heartbeat, 15*time.Second)
+	l.Body = cmp.Or(l.Body, 30*time.Second)
+	l.Pause = cmp.Or(l.Pause, 10*time.Minute)
 	l.Write = cmp.Or(l.Write, 30*time.Second)
 	return l
 }

@@ -2,7 +2,7 @@ package server
 
 import "github.com/perdure/perdure"
 
-// task returns a task with its calls. With node=1 the ID in the path is a node
+// task returns a task with its calls and its state. With node=1 the ID in the path is a node
 // ID, the identity of the task in exported files.
 func (s *server) task(r *request) (any, error) {
 	var id perdure.TaskID
@@ -18,8 +18,20 @@ func (s *server) task(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls, err := s.store.Calls(r.Context(), id)
-	return perdure.ShowTask{Task: task, Calls: calls}, err
+	shown := perdure.ShowTask{Task: task, Variables: make(map[string]perdure.Variable)}
+	if shown.Calls, err = s.store.Calls(r.Context(), id); err != nil {
+		return nil, err
+	}
+	ref := perdure.StateRef{Scope: perdure.ScopeTree, Tree: task.Tree, Task: id}
+	list, err := s.store.Vars(r.Context(), ref, perdure.VarFilter{Limit: perdure.MaxVariables})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		shown.Variables[list[i].Name] = list[i]
+	}
+	shown.Checkpoints, err = s.store.Checkpoints(r.Context(), ref)
+	return shown, err
 }
 
 // taskCalls lists all calls of a task; there are as many as its attempts made,

@@ -3,6 +3,9 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -63,8 +66,26 @@ func (s *server) launchRequest(op string, r *request, body *client.TreeRequest) 
 		req.Config = body.Config
 	}
 	var err error
+	if req.IdempotencyKey != "" {
+		if req.Request, err = digest(body); err != nil {
+			return req, err
+		}
+	}
 	req.Owner, err = s.owner(op, body.Owner)
 	return req, err
+}
+
+// digest identifies a request for a tree. White space does not count, nor does the owner, which
+// is another session when a process repeats its request after a restart.
+func digest(body *client.TreeRequest) (string, error) {
+	same := *body
+	same.Owner = ""
+	raw, err := json.Marshal(&same)
+	if err != nil {
+		return "", fmt.Errorf("encode request: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), nil
 }
 
 // owner returns the session of a name; only the process's own is accepted.

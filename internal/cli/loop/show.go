@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/cli/env"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/internal/view/report"
+	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -37,13 +40,26 @@ func (c *commands) load(ctx context.Context, b *env.Backend, l record.Loop, view
 	if in.FalseAlarms, err = b.FalseAlarms(ctx, l.Tree); err != nil {
 		return in, err
 	}
-	in.Crashed = c.crashed(ctx, b, &in)
+	in.Crashed, in.Report = c.crashed(ctx, b, &in), reportOf(b, &in)
 	if past, err := l.Past(); err == nil && past != nil && view == loopview.ViewDocument {
 		if in.Document, err = b.LoopDocument(ctx, l.Tree); err != nil {
 			return in, err
 		}
 	}
 	return in, in.Load(ctx, b, view, full)
+}
+
+// reportOf returns the report that the loop has written at its end, "" without one: the loop has
+// not ended, or its folder is on another machine.
+func reportOf(b *env.Backend, in *loopview.Input) string {
+	if b.Config == nil || !in.Loop.Status.Ended() {
+		return ""
+	}
+	path := filepath.Join(env.LoopDir(b.Config), loop.ID(&in.Tree), "report.md")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
 }
 
 // crashed reports whether a loop is running and no process executes it. It checks twice,

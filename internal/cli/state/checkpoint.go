@@ -28,14 +28,14 @@ func CheckpointCommand(e *env.Env) *cobra.Command {
 func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 	var description string
 	cmd := &cobra.Command{
-		Use:   "create NAME",
+		Use:   "create [NAME]",
 		Short: "Create a checkpoint of a state",
-		Long: "Create a checkpoint of the current state and print its ID. A state has at most 100 checkpoints; retention " +
-			"keeps the last 10.",
+		Long: "Create a checkpoint of the current state and print its ID. A state has at most 100 checkpoints: the next " +
+			"one removes the oldest without a name, and is refused if all have names. Retention keeps the last 10.",
 		Example: "perdure checkpoint create before_cleanup --tree tree-1a2b3c4d",
-		Args:    env.Arguments(1, 1, "one name"),
+		Args:    env.Arguments(0, 1, "at most one name"),
 		RunE: c.run(env.Write, func(ctx context.Context, t *target, args []string) error {
-			made, err := t.SaveCheckpoint(ctx, t.ref, args[0], description)
+			made, err := t.SaveCheckpoint(ctx, t.ref, strings.Join(args, ""), description)
 			if err != nil {
 				return err
 			}

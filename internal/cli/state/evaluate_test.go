@@ -159,7 +159,7 @@ func TestPromptCommands(t *testing.T) {
 		":rollback nowhere": "no checkpoint or mutation",
 		":final 1":          "only trees and tasks have Final",
 		":delete nothing":   "no variable \"nothing\"",
-		":checkpoint " + strings.Repeat("x", 300): "1",
+		":checkpoint " + strings.Repeat("x", 300): "at most 256 bytes",
 	} {
 		if _, errs := p.enter(t, line); !strings.Contains(errs, want) {
 			t.Errorf("%s: %q", line, errs)

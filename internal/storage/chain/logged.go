@@ -101,7 +101,7 @@ func (l *logged) read(e *Event) {
 		return
 	}
 	if subject, _, _ := strings.Cut(e.Kind, "."); subject == "task" || subject == "call" || subject == "variable" ||
-		subject == "handoff" {
+		subject == "handoff" || e.Kind == "tree.created" {
 		l.readAbout(e)
 	}
 }
@@ -117,6 +117,8 @@ type about struct {
 	Name     string `json:"name"`
 	To       string `json:"to"`
 	Digested bool   `json:"digested"`
+	Prompt   string `json:"prompt_digest"`
+	Final    string `json:"final_digest"`
 }
 
 // readAbout takes over the digest of the row that an event is about.
@@ -127,6 +129,15 @@ func (l *logged) readAbout(e *Event) {
 	}
 	row := Row{Tree: e.Tree, Number: int(e.Task)}
 	switch e.Kind {
+	case "tree.created":
+		row.Kind, row.Number = KindVariable, number(data.State, 16)
+		if row.Number == 0 {
+			return // a tree of an earlier version, whose state was created later
+		}
+		row.Part = "prompt"
+		l.note(row, data.Prompt)
+		row.Part = "Final"
+		l.note(row, data.Final)
 	case "task.created":
 		row.Kind = KindPrompt
 		l.note(row, data.Digest)

@@ -14,7 +14,7 @@ import (
 
 // schemaVersion is the schema of this program. Each migration records the oldest schema
 // that a program has to know to read and to write the store.
-const schemaVersion = 14
+const schemaVersion = 15
 
 // schemaBriefs is the first schema with briefs: a program that does not know them would
 // change an iteration and not its brief.
@@ -32,6 +32,10 @@ const schemaDigests = 13
 // schemaReopen is the first schema with trees whose configuration changes, which a program
 // that does not know it would execute with the old one.
 const schemaReopen = 14
+
+// schemaTreeState is the first schema whose trees have a state from the beginning, with its
+// digests in the event of the tree: verify-log of an earlier program would not find them.
+const schemaTreeState = 15
 
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
@@ -175,6 +179,9 @@ func (db *DB) applyOne(ctx context.Context, tx *Tx, m migration) error {
 	}
 	if m.number >= schemaReopen {
 		minWriter = schemaReopen
+	}
+	if m.number >= schemaTreeState {
+		minWriter = schemaTreeState
 	}
 	_, err := db.conn.ExecContext(ctx, sqlMigrated, m.number, m.name, m.hash, tx.Now, 1, minWriter)
 	return db.classify(err)

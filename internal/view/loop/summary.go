@@ -50,6 +50,8 @@ type Input struct {
 	// Document is what a loop came in as that began elsewhere; nil for others, and
 	// where that is not needed.
 	Document json.RawMessage
+	// Report is the file with the report of an ended loop, empty if there is none.
+	Report string
 	// Crashed reports that the loop is running and no process executes it.
 	Crashed bool
 	// Now is when this is looked at.

@@ -82,7 +82,7 @@ func (r *reader) rows(ctx context.Context, q string, args ...any) ([]client.Outl
 		row.State, row.Usage.CostUSD = stateOf(state), dollars(cost)
 		row.Partial, row.Skipped = lacking(row.State, flags)
 		row.StartedAt = instant(started)
-		row.Blocked = row.State == perdure.Queued && ready == 0 && row.Parent != 0
+		row.Blocked = row.State == perdure.Queued && ready == 0 && flags&sqldb.FlagStep != 0
 		switch {
 		case row.State.Terminal():
 			row.CompletedAt = instant(ended)
