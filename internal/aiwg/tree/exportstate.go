@@ -118,8 +118,8 @@ type stateExport struct {
 	checks []checkDoc
 	ids    map[int64]string // of mutations and checkpoints, by number
 	order  map[perdure.MutationID]int
-	final  *perdure.VersionRecord     // of a task that completed without setting Final
-	files  map[string]json.RawMessage // values by the names of their files
+	final  *perdure.VersionRecord // of a task that completed without setting Final
+	files  map[string][]byte      // values by the names of their files
 	now    time.Time
 }
 
@@ -131,7 +131,7 @@ func (x *exporter) newStateExport(ctx context.Context, ref perdure.StateRef, nam
 		return nil, err
 	}
 	s := &stateExport{rec: rec, names: names, ids: make(map[int64]string), order: make(map[perdure.MutationID]int),
-		files: make(map[string]json.RawMessage), now: time.Now()}
+		files: make(map[string][]byte), now: time.Now()}
 	if rec.Extra != nil {
 		if err := json.Unmarshal(rec.Extra, &s.extra); err != nil {
 			return nil, err
@@ -230,11 +230,7 @@ func (s *stateExport) object(which func(*perdure.VersionRecord) bool, final *per
 			out = append(out, ',')
 		}
 		out = append(append(out, jsontree.MustMarshal(v.Name)...), ':')
-		if v.Name == perdure.VarFinal && string(v.Value) == "null" {
-			if final == nil {
-				out = append(out, "null"...)
-				continue
-			}
+		if v.Name == perdure.VarFinal && string(v.Value) == "null" && final != nil {
 			v = final
 		}
 		out = append(out, jsontree.MustMarshal(s.variable(v))...)
@@ -247,6 +243,9 @@ func (s *stateExport) variable(v *perdure.VersionRecord) any {
 		CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, Accessed: v.Accessed}
 	m := variableMeta{ReadOnly: v.Metadata.ReadOnly, Scope: s.rec.Ref.Scope, TTL: v.Metadata.TTLSeconds,
 		ExpiresAt: v.Metadata.ExpiresAt}
+	if v.Type == perdure.VarNull { // other readers of the schema know no type null
+		d.Type, m.ValueType = perdure.VarJSON, perdure.VarNull
+	}
 	if path := s.file(v.Name, v.Value, v.Dead == 0); path != "" {
 		d.Value, d.Type, m.ValueType = jsontree.MustMarshal(fileScheme+path), perdure.VarFilePath, v.Type
 	}
@@ -255,7 +254,7 @@ func (s *stateExport) variable(v *perdure.VersionRecord) any {
 		for key, value := range s.extra.Variables[v.Name] {
 			if rest, ok := strings.CutPrefix(key, metadataPrefix); ok && rest != "" {
 				meta[rest] = value
-			} else {
+			} else if key != fileKey {
 				fields[key] = value
 			}
 		}
@@ -264,18 +263,29 @@ func (s *stateExport) variable(v *perdure.VersionRecord) any {
 	return extended[variableDoc]{doc: d, more: fields}
 }
 
-// file returns the file of a value that is too long for a document of the layout, ""
-// for other values.
+// file returns the file of a value that is too long for a document of the layout or that
+// was imported from a file, "" for other values.
 func (s *stateExport) file(name string, value json.RawMessage, current bool) string {
-	if s.dir == "" || len(value) <= perdure.MaxInlineBytes {
+	end := ""
+	if current && s.extra.Variables[name] != nil {
+		_ = json.Unmarshal(s.extra.Variables[name][fileKey], &end) // "" for a value that came inline
+	}
+	if s.dir == "" || len(value) <= perdure.MaxInlineBytes && end == "" {
 		return ""
 	}
-	path := s.dir + varsFolder + name + ".json"
+	text := slices.Concat(value, []byte{'\n'})
+	var plain string
+	if isPlainEnd(end) && json.Unmarshal(value, &plain) == nil {
+		text = []byte(plain)
+	} else {
+		end = jsonEnd
+	}
+	path := s.dir + varsFolder + name + end
 	if !current {
 		sum := sha256.Sum256(value)
-		path = s.dir + varsFolder + name + "-" + hex.EncodeToString(sum[:6]) + ".json"
+		path = s.dir + varsFolder + name + "-" + hex.EncodeToString(sum[:6]) + jsonEnd
 	}
-	s.files[path] = value
+	s.files[path] = text
 	return layoutName + "/" + path
 }
 
@@ -451,7 +461,7 @@ func (x *exporter) writeChecks(t *exportTree, s *stateExport, below map[perdure.
 		}
 	}
 	for _, name := range sortedKeys(s.files) {
-		if err := x.write(name, append(slices.Clip(s.files[name]), '\n')); err != nil {
+		if err := x.write(name, s.files[name]); err != nil {
 			return err
 		}
 	}

@@ -196,6 +196,8 @@ func (f *file) parse(from int) {
 // Kinds of notes, as package loops describes them.
 const (
 	Corrected = loops.Corrected
+	Kept      = loops.Kept
+	Default   = loops.Default
 	NotRead   = loops.NotRead
 	Missing   = loops.Missing
 	Left      = loops.Left

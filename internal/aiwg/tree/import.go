@@ -192,7 +192,7 @@ func (r *reader) readFile() error {
 			r.useBackup(true)
 		}
 	case f.root.Get("root_task") != nil:
-		g := &tree{id: f.root.Get("tree_id").Text(), file: f}
+		g := &tree{id: cmp.Or(f.root.Get("tree_id").Text(), f.root.Get("metadata").Get("tree_id").Text()), file: f}
 		r.treeDocument(g, make(map[string]*task))
 		if len(g.tasks) > 0 {
 			r.trees = append(r.trees, g)
