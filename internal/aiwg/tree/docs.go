@@ -102,7 +102,8 @@ func (e extended[T]) MarshalJSON() ([]byte, error) {
 func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 	name := t.names[task.ID]
 	d := &taskDoc{ID: name.id, Prompt: task.Prompt, Agent: someText(task.Agent), Priority: task.Priority,
-		PID: json.RawMessage("null"), State: exportState(task.State), Data: task.Data, Output: task.Output, Attempts: task.Attempts,
+		PID:   json.RawMessage("null"),
+		State: exportState(task.State), Data: task.Data, Output: task.Output, Attempts: task.Attempts,
 		MaxAttempts: task.MaxAttempts, ActiveMS: float64(task.Active.Microseconds()) / 1000, CreatedAt: task.CreatedAt,
 		StartedAt: someTime(task.StartedAt), CompletedAt: someTime(task.CompletedAt),
 		Error: jsontree.MustMarshal(task.Error)}

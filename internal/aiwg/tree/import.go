@@ -79,6 +79,7 @@ type reader struct {
 
 	whole    bool   // a folder is read, not one file
 	settings string // the name of a single settings file
+	loop     string // the name of a single state of a loop
 }
 
 // Import imports a folder or a file into the store, in a sequence of transactions. If it
@@ -144,7 +145,7 @@ func (r *reader) invalid(problem, hint string) error {
 
 func known(name string) bool {
 	return name == tasksFile || name == backupFile || strings.HasPrefix(name, rlmFolder) ||
-		strings.HasPrefix(name, loops.Folder)
+		strings.HasPrefix(name, loops.Folder) || name == loops.CurrentFile
 }
 
 // readFile reads one file. References are followed in its .aiwg folder, or in its own
@@ -197,8 +198,11 @@ func (r *reader) readFile() error {
 		if len(g.tasks) > 0 {
 			r.trees = append(r.trees, g)
 		}
-	case f.root.Get("loop_id") != nil:
+	case f.root.Get("loop_id") != nil && strings.HasPrefix(name, loops.Folder):
 		return r.invalid("is one file of a loop", "name the .aiwg folder: a loop is imported with all of its files")
+	case loops.IsState(f.root):
+		r.report.Notes = r.report.Notes[:0] // it is read again
+		r.loop = name
 	default:
 		return r.invalid("is not a file of tasks, a tree or a state",
 			"perdure schema tasks-file, rlm-task-tree and rlm-state print their schemas")
