@@ -33,8 +33,10 @@ type TreeRecord struct {
 	Tasks []TaskRecord
 }
 
-// TaskRecord is a task to import. The IDs, depth, lease and WaitsFor of Task are ignored.
-// A task that is not terminal becomes queued; its parent must not be terminal then.
+// TaskRecord is a task to import. The task keeps its ID if [Store.ReserveTasks] made room
+// for it, no other task has or had it and the parent's is lower; otherwise it gets a new
+// one. The tree, node, depth, lease and WaitsFor of Task are ignored. A task that is not
+// terminal becomes queued; its parent must not be terminal then.
 type TaskRecord struct {
 	Task
 	// Parent is a task that is in the store already; if it is 0, the parent is At, the
@@ -224,13 +226,15 @@ func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *Im
 // importTasks queues the rows of records. The caller saves st.
 func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, list []recordTask) ([]TaskID, error) {
 	const op = "import task"
+	unused, err := b.unused(ctx, list)
+	if err != nil {
+		return nil, err
+	}
 	ids := make([]TaskID, len(list))
 	parents := make(map[TaskID]*family)
 	for i := range list {
 		t := &list[i]
-		b.cache.seq.task++
-		t.id, t.tree, t.position = b.cache.seq.task, st.tree, t.rec.Position
-		ids[i] = TaskID(t.id)
+		t.tree, t.position = st.tree, t.rec.Position
 		living := !t.rec.State.Terminal()
 		switch {
 		case t.rec.Parent != 0:
@@ -257,6 +261,8 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 				p.pending++
 			}
 		}
+		t.id = b.idOf(unused, t)
+		ids[i] = TaskID(t.id)
 		if t.parent != 0 {
 			t.depth = t.family.depth + 1
 			if living && stateOf(t.family.state).Terminal() {
@@ -270,7 +276,7 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 			return nil, err
 		}
 	}
-	return ids, nil
+	return ids, unused.save(ctx, b)
 }
 
 // recordState returns the state of a record in the store: queued if it is not terminal.

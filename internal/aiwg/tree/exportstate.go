@@ -366,7 +366,7 @@ func (s *stateExport) doc(tree, node string, state perdure.State) any {
 	if s.rec.Ref.Scope != perdure.ScopeTree {
 		tree = s.extra.Tree
 	}
-	return extended[stateDoc]{doc: stateDoc{Version: "1.0.0", ID: s.id,
+	return extended[stateDoc]{doc: stateDoc{Version: cmp.Or(s.extra.Version, firstVersion), ID: s.id,
 		Session: cmp.Or(s.rec.Ref.Session, s.extra.Session), Tree: tree, Variables: s.current(),
 		History:  historyDoc{s.mutations(), append([]checkDoc{}, s.checks...)},
 		Metadata: extended[stateMeta]{doc: m, more: s.extra.Metadata}}, more: s.extra.Fields}
@@ -537,6 +537,7 @@ func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef
 			return nil, err
 		}
 		tree, names = t.ID, x.reserveTasks(list)
+		x.reserveWanted(names)
 		x.assignTasks(names)
 		id := cmp.Or(ref.Task, t.Root)
 		if id != t.Root {

@@ -198,10 +198,12 @@ const (
 	Corrected = loops.Corrected
 	Kept      = loops.Kept
 	Default   = loops.Default
-	NotRead   = loops.NotRead
-	Missing   = loops.Missing
-	Left      = loops.Left
-	Differs   = loops.Differs
+	// Renumbered is the kind of a task that got another ID than in its file.
+	Renumbered = "renumbered"
+	NotRead    = loops.NotRead
+	Missing    = loops.Missing
+	Left       = loops.Left
+	Differs    = loops.Differs
 )
 
 // Note is a note of an import.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -202,28 +203,32 @@ func setOf(m map[string]json.RawMessage) map[string]bool {
 	return set
 }
 
-// treePart is the member of a tree.json, besides those of nodes, of which a part is kept.
-const treePart = "metadata"
+// Parts of documents, besides those of nodes, of which members are kept.
+const (
+	treePart  = "metadata"
+	statePart = "state metadata"
+)
 
-// treeSchemas are parts of the published schema rlm-task-tree by their names.
-var treeSchemas = sync.OnceValues(func() (map[string]*jsonschema.Resolved, error) {
-	const name = "rlm-task-tree.json"
-	text, err := schema.FS.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	load := func(*url.URL) (*jsonschema.Schema, error) {
-		var file jsonschema.Schema
-		return &file, json.Unmarshal(text, &file)
-	}
-	refs := map[string]string{treePart: "#/properties/" + treePart}
+// partSchemas are parts of the published schemas by their names.
+var partSchemas = sync.OnceValues(func() (map[string]*jsonschema.Resolved, error) {
+	const tree = "rlm-task-tree.json"
+	refs := map[string]string{treePart: tree + "#/properties/metadata", statePart: "rlm-state.json#/properties/metadata"}
 	for _, part := range []string{nodeContext, nodeCost, nodeTimes, nodeResult, nodeStrategy, nodeMerge, nodeExecution} {
-		refs[part] = "#/$defs/node/properties/" + part
+		refs[part] = tree + "#/$defs/node/properties/" + part
+	}
+	load := func(address *url.URL) (*jsonschema.Schema, error) {
+		var file jsonschema.Schema
+		text, err := schema.FS.ReadFile(path.Base(address.Path))
+		if err != nil {
+			return nil, err
+		}
+		return &file, json.Unmarshal(text, &file)
 	}
 	out := make(map[string]*jsonschema.Resolved, len(refs))
 	for _, part := range slices.Sorted(maps.Keys(refs)) {
-		s := jsonschema.Schema{Ref: "schema:///" + name + refs[part]}
-		options := &jsonschema.ResolveOptions{BaseURI: "schema:///" + part, Loader: load}
+		s := jsonschema.Schema{Ref: "schema:///" + refs[part]}
+		options := &jsonschema.ResolveOptions{BaseURI: "schema:///" + url.PathEscape(part), Loader: load}
+		var err error
 		if out[part], err = s.Resolve(options); err != nil {
 			return nil, err
 		}
@@ -231,9 +236,9 @@ var treeSchemas = sync.OnceValues(func() (map[string]*jsonschema.Resolved, error
 	return out, nil
 })
 
-// allows reports whether the schema rlm-task-tree allows a value of a part.
+// allows reports whether the schema of a part allows a value.
 func allows(part string, raw json.RawMessage) bool {
-	parts, err := treeSchemas()
+	parts, err := partSchemas()
 	if err != nil {
 		return false
 	}

@@ -31,6 +31,7 @@ func Record(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (json
 	if err := x.reserveNames(ctx, t); err != nil {
 		return nil, err
 	}
+	x.reserveWanted(t.names)
 	x.assignNames(t)
 	if err := x.load(ctx, t); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -117,7 +118,11 @@ func (r *reader) variable(o *object, key string, n *jsontree.Value) *variable {
 	given := in.text("type")
 	meta := in.sub("metadata")
 	v.Metadata.ReadOnly = meta.flag("read_only")
-	meta.get("scope") // follows from the state
+	scopes := []string{"", string(perdure.ScopeGlobal), string(perdure.ScopeSession), string(perdure.ScopeTree),
+		string(perdure.ScopeTemporary)}
+	if given := meta.text("scope"); !slices.Contains(scopes, given) { // the scope follows from the state
+		meta.note(meta.n.Get("scope"), "unknown scope %s; that of the state is used", quoted(given))
+	}
 	valueType := meta.text("value_type")
 	r.lifetime(meta, v)
 	end := ""
@@ -222,6 +227,9 @@ func (r *reader) typed(in *object, v *variable, given string) *variable {
 	}
 	is := kindOf(v.Value)
 	t := perdure.VarType(given)
+	if in.n.Get("value") != nil && in.n.Get("type").IsNull() {
+		in.noteAs(Default, nil, "there is no type; it was set to %s", is)
+	}
 	switch {
 	case t == "" || t == perdure.VarType("string") && is == perdure.VarText || t == perdure.VarType("object") &&
 		is != perdure.VarText:
