@@ -11,7 +11,7 @@ import (
 const packedEnd = ".gz"
 
 // KindOf returns the name of the schema of a document, by its file's name and its members,
-// "" if it is none of a published schema.
+// "" if no published schema is for it.
 func KindOf(name string, v *jsontree.Value) string {
 	file := path.Base(strings.TrimSuffix(name, packedEnd))
 	folder := path.Base(path.Dir(name))
@@ -40,7 +40,8 @@ func kindOf(v *jsontree.Value) string {
 		name    string
 		members []string
 	}{{"tasks-file", []string{"tasks"}}, {"rlm-task-tree", []string{"root_task"}}, {"rlm-state", []string{"variables"}},
-		{"iteration-analytics", []string{"loop_id", "iterations"}}, {"loop-checkpoint", []string{"checkpoint_id", "iteration"}},
+		{"iteration-analytics", []string{"loop_id", "iterations"}},
+		{"loop-checkpoint", []string{"checkpoint_id", "iteration"}},
 		{"persistence-hooks", []string{"hook_name"}}, {"loop-state", []string{"loop_id"}},
 		{"builder-state", []string{"activePrd"}}, {"handoff-checkpoint", []string{"phase", "currentStep"}}} {
 		all := true

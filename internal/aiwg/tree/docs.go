@@ -10,23 +10,24 @@ import (
 
 // taskDoc is a record of daemon/tasks.json and of nodes/.
 type taskDoc struct {
-	ID          string            `json:"id"`
-	Prompt      string            `json:"prompt"`
-	Agent       *string           `json:"agent"`
-	Priority    int               `json:"priority"`
-	State       string            `json:"state"`
-	Result      *string           `json:"result"`
-	Data        json.RawMessage   `json:"data,omitempty"`
-	Error       json.RawMessage   `json:"error"`
-	Output      string            `json:"output"`
-	PID         json.RawMessage   `json:"pid"`
-	Attempts    int               `json:"attempts"`
-	MaxAttempts int               `json:"max_attempts"`
-	ActiveMS    float64           `json:"active_ms"`
-	CreatedAt   time.Time         `json:"createdAt"`
-	StartedAt   *time.Time        `json:"startedAt"`
-	CompletedAt *time.Time        `json:"completedAt"`
-	Metadata    extended[metaDoc] `json:"metadata"`
+	ID          string          `json:"id"`
+	Prompt      string          `json:"prompt"`
+	Agent       *string         `json:"agent"`
+	Priority    int             `json:"priority"`
+	State       string          `json:"state"`
+	Result      *string         `json:"result"`
+	Data        json.RawMessage `json:"data,omitempty"`
+	Error       json.RawMessage `json:"error"`
+	ErrorKind   string          `json:"error_kind,omitempty"` // only for clients of the socket
+	Output      string          `json:"output"`
+	PID         json.RawMessage `json:"pid"`
+	Attempts    int             `json:"attempts"`
+	MaxAttempts int             `json:"max_attempts"`
+	ActiveMS    float64         `json:"active_ms"`
+	CreatedAt   time.Time       `json:"createdAt"`
+	StartedAt   *time.Time      `json:"startedAt"`
+	CompletedAt *time.Time      `json:"completedAt"`
+	Metadata    any             `json:"metadata"`
 }
 
 type metaDoc struct {
@@ -111,7 +112,7 @@ func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 		d.Result = &task.Result
 	}
 	f := foreignOf(task.Metadata)
-	if state := foreignState(task); state != "" {
+	if state := foreignState(task); state != "" && !x.verbatim {
 		d.State, d.CompletedAt = state, nil
 		if task.State == perdure.Cancelled {
 			d.Error = json.RawMessage("null")
@@ -142,6 +143,9 @@ func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 		more["error_as_given"] = f.Error
 	}
 	d.Metadata = extended[metaDoc]{m, more, x.submitted(t, more)}
+	if x.verbatim {
+		x.forClient(t, d, task, &m, more)
+	}
 	return d
 }
 
@@ -151,6 +155,21 @@ func someText(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+// forClient changes a record to the form of clients of the socket, for which an error is a
+// string.
+func (x *exporter) forClient(t *exportTree, d *taskDoc, task *perdure.Task, m *metaDoc,
+	more map[string]json.RawMessage) {
+	if task.Error != nil {
+		d.Error, d.ErrorKind = jsontree.MustMarshal(task.Error.Message), task.Error.Kind
+	}
+	if !t.single {
+		return
+	}
+	if plain, err := m.plain(more); err == nil {
+		d.Metadata = plain
+	}
 }
 
 func someTime(t time.Time) *time.Time {

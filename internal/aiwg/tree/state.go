@@ -116,7 +116,8 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	s.extra.Fields, s.extra.Metadata = o.noteUnread("the state"), meta.noteUnread("the state")
 	s.checkMetadata(meta)
 	if s.tree != "" && !treePattern().MatchString(s.tree) {
-		o.note(o.n.Get("tree_id"), "the tree ID %s does not match its pattern; it is kept as tree_id_as_given", quoted(s.tree))
+		o.note(o.n.Get("tree_id"), "the tree ID %s does not match its pattern; it is kept as tree_id_as_given",
+			quoted(s.tree))
 		s.extra.Fields["tree_id_as_given"], s.tree = jsontree.MustMarshal(s.tree), ""
 	}
 	s.settle(r)

@@ -149,7 +149,8 @@ func (r *report) document(c *schema.Checker, lines *jsontree.Lines, text []byte,
 func read(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "validate", Msg: fmt.Sprintf("cannot read %q", file), Err: err}
+		return nil, &perdure.Error{Code: perdure.CodeNotFound, Op: "validate", Msg: fmt.Sprintf("cannot read %q", file),
+			Err: err}
 	}
 	defer f.Close()
 	var in io.Reader = f

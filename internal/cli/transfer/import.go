@@ -55,8 +55,8 @@ func ImportCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be imported")
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "import nothing if a value was corrected, renumbered or not read, or a "+
-		"default taken")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "import nothing if a value would be corrected, renumbered or not "+
+		"read, or a default taken")
 	cmd.Flags().BoolVar(&f.state, "state", false, "import one state")
 	f.ref.Add(cmd, ", else session", c.CompleteTrees)
 	c.JSONFlag(cmd)
