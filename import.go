@@ -85,6 +85,10 @@ func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]Imported
 	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		out = make([]ImportedTree, len(list))
 		w := &recordRows{names: make(map[TreeID]bool), keys: make(map[string]bool)}
+		var err error
+		if w.unused, err = b.unused(ctx, allTasks(list)); err != nil {
+			return err
+		}
 		for i, t := range list {
 			if err := t.apply(ctx, b, w, &out[i]); err != nil {
 				return undoing(err)
@@ -119,6 +123,9 @@ func (s *Store) ImportTasks(ctx context.Context, tree TreeID, tasks []TaskRecord
 			return err
 		}
 		w := &recordRows{}
+		if w.unused, err = b.unused(ctx, slices.Values(list)); err != nil {
+			return err
+		}
 		if ids, err = b.importTasks(ctx, w, st, list); err != nil {
 			return undoing(err)
 		}
@@ -218,6 +225,7 @@ func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *Im
 		return err
 	}
 	w.stats = append(w.stats, row...)
+	b.cache.stats[tree] = st // its chain goes on in this batch
 	w.trees = append(w.trees, tree, string(c.id), KindRecord, t.spec.Name, string(c.config()), int64(out.Root), 0, "{}",
 		t.rec.Key, microsOf(root.rec.CreatedAt), b.now)
 	return nil
@@ -226,10 +234,6 @@ func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *Im
 // importTasks queues the rows of records. The caller saves st.
 func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, list []recordTask) ([]TaskID, error) {
 	const op = "import task"
-	unused, err := b.unused(ctx, list)
-	if err != nil {
-		return nil, err
-	}
 	ids := make([]TaskID, len(list))
 	parents := make(map[TaskID]*family)
 	for i := range list {
@@ -261,7 +265,7 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 				p.pending++
 			}
 		}
-		t.id = b.idOf(unused, t)
+		t.id = b.idOf(w.unused, t)
 		ids[i] = TaskID(t.id)
 		if t.parent != 0 {
 			t.depth = t.family.depth + 1
@@ -276,7 +280,7 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 			return nil, err
 		}
 	}
-	return ids, unused.save(ctx, b)
+	return ids, nil
 }
 
 // recordState returns the state of a record in the store: queued if it is not terminal.
@@ -375,13 +379,15 @@ type recordRows struct {
 	trees, stats, hots []any
 	names              map[TreeID]bool
 	keys               map[string]bool
+	unused             *unusedIDs
 }
 
 func (w *recordRows) flush(ctx context.Context, b *batch) error {
 	return errors.Join(
 		sqldb.NewInsertion(headRecordTree, 11, "").Exec(ctx, b.tx, w.trees),
 		sqldb.NewInsertion(headRecordStat, 29, "").Exec(ctx, b.tx, w.stats),
-		sqldb.NewInsertion(headRecordHot, 19, "").Exec(ctx, b.tx, w.hots))
+		sqldb.NewInsertion(headRecordHot, 19, "").Exec(ctx, b.tx, w.hots),
+		w.unused.save(ctx, b))
 }
 
 // ImportedKeys returns the trees of this store that have one of the keys, by their key.

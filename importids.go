@@ -3,6 +3,7 @@ package perdure
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/perdure/perdure/internal/storage/sqldb"
@@ -51,11 +52,11 @@ func (s *Store) ReserveTasks(ctx context.Context, highest TaskID) error {
 }
 
 const (
-	sqlLastTask   = `SELECT task FROM seq WHERE id = 1`
-	sqlUnusedTasks     = `SELECT first, last FROM unused_task WHERE first <= $2 AND last >= $1 ORDER BY first`
-	sqlAddUnused  = `INSERT INTO unused_task (first, last) VALUES ($1, $2)`
-	sqlDropUnused = `DELETE FROM unused_task WHERE first <= $2 AND last >= $1`
-	headUnused    = `INSERT INTO unused_task (first, last)`
+	sqlLastTask    = `SELECT task FROM seq WHERE id = 1`
+	sqlUnusedTasks = `SELECT first, last FROM unused_task WHERE first <= $2 AND last >= $1 ORDER BY first`
+	sqlAddUnused   = `INSERT INTO unused_task (first, last) VALUES ($1, $2)`
+	sqlDropUnused  = `DELETE FROM unused_task WHERE first <= $2 AND last >= $1`
+	headUnused     = `INSERT INTO unused_task (first, last)`
 )
 
 func readUnused(ctx context.Context, query sqldb.QueryFunc, low, high int64) ([]TaskRange, error) {
@@ -73,10 +74,10 @@ type unusedIDs struct {
 }
 
 // unused reads the unused IDs for records.
-func (b *batch) unused(ctx context.Context, list []recordTask) (*unusedIDs, error) {
+func (b *batch) unused(ctx context.Context, list iter.Seq[recordTask]) (*unusedIDs, error) {
 	u := &unusedIDs{}
-	for i := range list {
-		if id := list[i].rec.ID; id > 0 {
+	for t := range list {
+		if id := t.rec.ID; id > 0 {
 			u.low, u.high = min(cmp.Or(u.low, id), id), max(u.high, id)
 		}
 	}
@@ -86,6 +87,19 @@ func (b *batch) unused(ctx context.Context, list []recordTask) (*unusedIDs, erro
 	var err error
 	u.ranges, err = readUnused(ctx, b.tx.Query, int64(u.low), int64(u.high))
 	return u, err
+}
+
+// allTasks returns the tasks of trees.
+func allTasks(trees []*importTree) iter.Seq[recordTask] {
+	return func(yield func(recordTask) bool) {
+		for _, t := range trees {
+			for _, task := range t.tasks {
+				if !yield(task) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // take takes an ID, and reports whether it was unused.

@@ -170,7 +170,8 @@ func TestImportedTasksAreShown(t *testing.T) {
 		`"cancelled":0}` {
 		t.Errorf("stats: %s", raw)
 	}
-	if e := c.refusal(rpc.CodeConflict, "task.start", obj{"taskId": "task-0003"}); !strings.Contains(e.Message, "was imported") {
+	e := c.refusal(rpc.CodeConflict, "task.start", obj{"taskId": "task-0003"})
+	if !strings.Contains(e.Message, "was imported") {
 		t.Errorf("start: %+v", e)
 	}
 	if got := c.call("task.cancel", obj{"taskId": "task-0003"}); !got.Cancelled {

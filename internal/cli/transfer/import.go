@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -63,8 +64,14 @@ func ImportCommand(e *env.Env) *cobra.Command {
 	return cmd
 }
 
+// importGC is the growth of the memory in percent between two collections.
+const importGC = 300
+
 // importPath writes to the store itself, also while a daemon runs.
 func (c *commands) importPath(ctx context.Context, l *config.Loaded, path string, f *importFlags) error {
+	// The records are in memory at once; to collect garbage rarely takes memory of the same
+	// order and saves a fourth of the time.
+	defer debug.SetGCPercent(debug.SetGCPercent(importGC))
 	var report *tree.Report
 	l, forget, err := c.temporary(l, f.dryRun)
 	if err != nil {
