@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -190,8 +191,6 @@ func nameHistory(states []*stateExport) {
 			d := checkDoc{ID: s.ids[int64(c.ID)], Name: c.Name, Time: c.Time, Description: c.Description, Sequence: at + 1}
 			if s.dir != "" {
 				d.Path = layoutName + "/" + s.dir + checksFolder + "/" + d.ID + ".json"
-			} else {
-				d.State = s.at(int64(c.ID))
 			}
 			s.checks = append(s.checks, d)
 		}
@@ -221,21 +220,29 @@ func (s *stateExport) at(number int64) json.RawMessage {
 // final, if not nil, replaces a Final that is null.
 func (s *stateExport) object(which func(*perdure.VersionRecord) bool, final *perdure.VersionRecord) json.RawMessage {
 	out := []byte{'{'}
+	s.each(which, final, func(name string, v any) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(out, jsontree.MustMarshal(name)...), ':')
+		out = append(out, jsontree.MustMarshal(v)...)
+	})
+	return append(out, '}')
+}
+
+// each calls do for variables by name, as object returns them.
+func (s *stateExport) each(which func(*perdure.VersionRecord) bool, final *perdure.VersionRecord,
+	do func(name string, v any)) {
 	for i := range s.rec.Versions {
 		v := &s.rec.Versions[i]
 		if !which(v) {
 			continue
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(out, jsontree.MustMarshal(v.Name)...), ':')
 		if v.Name == perdure.VarFinal && string(v.Value) == "null" && final != nil {
 			v = final
 		}
-		out = append(out, jsontree.MustMarshal(s.variable(v))...)
+		do(v.Name, s.variable(v))
 	}
-	return append(out, '}')
 }
 
 func (s *stateExport) variable(v *perdure.VersionRecord) any {
@@ -341,8 +348,8 @@ func (s *stateExport) exportID(to string) string {
 	return to
 }
 
-// doc returns the document of a state.
-func (s *stateExport) doc(tree, node string, state perdure.State) any {
+// meta returns the metadata of a state. state is that of its task.
+func (s *stateExport) meta(node string, state perdure.State) extended[stateMeta] {
 	m := stateMeta{CreatedAt: s.rec.CreatedAt, UpdatedAt: s.rec.UpdatedAt, Mutations: len(s.muts),
 		Checkpoints: len(s.checks), Compacted: s.rec.Compacted, Status: "incomplete", Scope: s.rec.Ref.Scope,
 		Name: s.rec.Ref.Name, Node: node, ExpiresAt: s.rec.ExpiresAt}
@@ -363,13 +370,23 @@ func (s *stateExport) doc(tree, node string, state perdure.State) any {
 		m.Status = cmp.Or(map[perdure.State]string{perdure.Completed: "complete", perdure.Failed: "error",
 			perdure.Cancelled: "cancelled"}[state], m.Status)
 	}
+	return extended[stateMeta]{doc: m, more: s.extra.Metadata}
+}
+
+// owner returns the tree of a state in its document.
+func (s *stateExport) owner(tree string) string {
 	if s.rec.Ref.Scope != perdure.ScopeTree {
-		tree = s.extra.Tree
+		return s.extra.Tree
 	}
+	return tree
+}
+
+// doc returns the document of a state.
+func (s *stateExport) doc(tree, node string, state perdure.State) any {
 	return extended[stateDoc]{doc: stateDoc{Version: cmp.Or(s.extra.Version, firstVersion), ID: s.id,
-		Session: cmp.Or(s.rec.Ref.Session, s.extra.Session), Tree: tree, Variables: s.current(),
+		Session: cmp.Or(s.rec.Ref.Session, s.extra.Session), Tree: s.owner(tree), Variables: s.current(),
 		History:  historyDoc{s.mutations(), append([]checkDoc{}, s.checks...)},
-		Metadata: extended[stateMeta]{doc: m, more: s.extra.Metadata}}, more: s.extra.Fields}
+		Metadata: s.meta(node, state)}, more: s.extra.Fields}
 }
 
 // treeStates reads the states of a tree.
@@ -520,8 +537,9 @@ func (x *exporter) otherStates(ctx context.Context) error {
 	return nil
 }
 
-// ExportState returns one state as a document of its own.
-func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef) ([]byte, error) {
+// ExportState writes one state as a document of its own, part by part: no copy of the
+// document is in memory.
+func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef, w io.Writer) error {
 	x := newExporter(store)
 	var names map[perdure.TaskID]taskName
 	var node string
@@ -530,11 +548,11 @@ func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef
 	if ref.Scope == perdure.ScopeTree {
 		t, err := store.Tree(ctx, ref.Tree)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		list, err := treeTasks(ctx, store, ref.Tree, true)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		tree, names = t.ID, x.reserveTasks(list)
 		x.reserveWanted(names)
@@ -544,17 +562,17 @@ func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef
 			node = names[id].node
 		}
 		if task, err = store.Task(ctx, id); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := x.reserveStates(ctx, tree); err != nil {
-		return nil, err
+		return err
 	}
 	s, err := x.newStateExport(ctx, ref, names)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.finish(&task)
 	nameHistory([]*stateExport{s})
-	return jsontree.Marshal(s.doc(string(tree), node, task.State), "  ")
+	return s.stream(w, string(tree), node, task.State)
 }

@@ -157,14 +157,7 @@ func (c *commands) exportState(ctx context.Context, l *config.Loaded, f *exportF
 		if err != nil {
 			return err
 		}
-		text, err := tree.ExportState(ctx, store, ref)
-		if err != nil {
-			return err
-		}
-		return c.WriteOutput(f.output, func(w io.Writer) error {
-			_, err := w.Write(text)
-			return err
-		})
+		return c.WriteOutput(f.output, func(w io.Writer) error { return tree.ExportState(ctx, store, ref, w) })
 	})
 }
 
