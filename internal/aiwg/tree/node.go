@@ -33,7 +33,7 @@ func (r *reader) nodeTask(g *tree, f *file, o *object) *task {
 	t := &task{f: f, n: o.n, id: o.text("task_id"), node: o.text("node_id"), tree: g.id, fromNode: true, doc: o.n,
 		meta: make(map[string]json.RawMessage)}
 	o.what = t.what()
-	r.taskFields(o, t)
+	r.readTask(o, t)
 	r.taskMetadata(o, t)
 	r.nodeTimes(o.sub(nodeTimes), t)
 	r.nodeUsage(o.sub(nodeCost), t)

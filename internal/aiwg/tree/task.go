@@ -124,7 +124,7 @@ func (r *reader) task(f *file, n *jsontree.Value) *task {
 	t.node, t.tree = firstText(meta, o, "node_id"), firstText(meta, o, "tree_id")
 	t.parent = firstText(meta, o, "parent_id")
 	o.what, meta.what = t.what(), t.what()
-	r.taskFields(o, t)
+	r.readTask(o, t)
 	r.taskMetadata(meta, t)
 	t.keepUnread(meta)
 	for key, value := range o.noteUnread("metadata") {
@@ -137,17 +137,10 @@ func (r *reader) task(f *file, n *jsontree.Value) *task {
 }
 
 // reserved reports whether the layout defines the member of a record's metadata.
-func reserved(key string) bool {
-	switch key {
-	case "tree_id", "node_id", "parent_id", "depth", "position", "decomposition_strategy", "merge_strategy",
-		"failure_policy", "rlm_state", "context_reference", "cost_tracking", "checkpoints", importKey:
-		return true
-	}
-	return false
-}
+func reserved(key string) bool { return key != nodeKey && isField(taskFields(), docRecordMeta, key) }
 
-// taskFields reads the fields that all forms of a record have.
-func (r *reader) taskFields(o *object, t *task) {
+// readTask reads the fields that all forms of a record have.
+func (r *reader) readTask(o *object, t *task) {
 	t.Prompt = o.cut("prompt", perdure.MaxPromptBytes)
 	t.Agent = o.cut("agent", perdure.MaxAgentBytes)
 	t.Priority = bounded(o, "priority", -perdure.MaxPriority, perdure.MaxPriority)
