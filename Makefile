@@ -64,10 +64,13 @@ test/long: ## Run all tests with many more rounds, for hours; CI does it each ni
 AGENTS   ?= $(HOME)/.cache/perdure-test-agents
 CLIENTS   = @anthropic-ai/claude-code@2.1.328 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 \
             @agentclientprotocol/claude-agent-acp@0.49.0 @agentclientprotocol/codex-acp@2.6.0 node@24
+# Their install scripts put the programs into place; newer versions of npm run only the allowed ones.
+SCRIPTS   = "@anthropic-ai/claude-code": true, "opencode-ai": true, "node": true
 
 .PHONY: test/agents
 test/agents: ## Run the tests with real agents from npm: make test/agents AGENTS=FOLDER
 	mkdir -p $(AGENTS)
+	echo '{"private": true, "allowScripts": {$(SCRIPTS)}}' > $(AGENTS)/package.json
 	npm install --prefix $(AGENTS) --no-audit --no-fund $(CLIENTS)
 	PERDURE_TEST_AGENTS=$(AGENTS) $(GO) test -count=1 -timeout 2h -parallel 2 ./agent/command ./agent/acp -run TestReal
 	PERDURE_TEST_AGENTS=$(AGENTS) $(GO) test -count=1 -timeout 2h ./e2e -run TestRealAgents

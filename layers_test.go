@@ -31,7 +31,7 @@ var floors = [][]string{
 	{"."},
 	{"internal/workspace"},
 	{"internal/storage", "internal/check", "internal/schema", "internal/agenthook"},
-	{"internal/process", "internal/text"},
+	{"internal/process", "internal/text", "internal/jsonrpc"},
 }
 
 // free are programs and test suites outside the floors: they may import

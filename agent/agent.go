@@ -106,6 +106,10 @@ type Turn struct {
 	// their own run before and after their calls of tools; the name of the agent's
 	// hooks is added to it. See [Hooked].
 	Hook []string
+	// Reader, when set, is called before the agent starts, with a function that reads what the
+	// agent has written to files of its own so far, by agents that report their usage there.
+	// The function returns after Observe received it, and may be called at any time.
+	Reader func(read func())
 	// Hold are files that stay open until the agent and its descendants are
 	// gone: another process that waits for a lock on one of them can then take over.
 	Hold []*os.File

@@ -290,7 +290,7 @@ func modes() map[string]func(t *testing.T, s *session) (asked bool) {
 func (s *session) attended(t *testing.T) (asked bool) {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("tmux is not installed")
+		t.Fatal("tmux is not installed")
 	}
 	var once sync.Once
 	s.model.Ended(len(verdictCalls())+1, func() { once.Do(func() { close(s.done) }) })

@@ -13,16 +13,16 @@ import (
 const agentA = `set -e
 export PERDURE_AGENT=agent-a
 perdure handoff start "Six files" --contract US-1.verificationContract \
-  --pending "write out/1" --pending "write out/2" --pending "write out/3" \
-  --pending "write out/4" --pending "write out/5" --pending "write out/6"
+  --pending "write pages/1" --pending "write pages/2" --pending "write pages/3" \
+  --pending "write pages/4" --pending "write pages/5" --pending "write pages/6"
 for n in 1 2 3; do
-  perdure handoff current "write out/$n"
-  echo "agent-a out/$n" >> work.log
-  echo "content of out/$n" > out/$n
-  perdure handoff step "write out/$n" --created out/$n
+  perdure handoff current "write pages/$n"
+  echo "agent-a pages/$n" >> work.log
+  echo "content of pages/$n" > pages/$n
+  perdure handoff step "write pages/$n" --created pages/$n
 done
 perdure handoff decide "each file says what it is the content of" --because "the check looks for it"
-perdure handoff current "write out/4" --partial "nothing is written"
+perdure handoff current "write pages/4" --partial "nothing is written"
 kill -9 $$
 `
 
@@ -42,7 +42,7 @@ perdure handoff done
 `
 
 const sixFiles = `{"id": "US-1", "verificationContract": {"type": "verifiable", "criteria": [{"activity": "content",
-  "command": "for n in 1 2 3 4 5 6; do grep -q \"content of out/$n\" out/$n || exit 1; done"}]}}
+  "command": "for n in 1 2 3 4 5 6; do grep -q \"content of pages/$n\" pages/$n || exit 1; done"}]}}
 `
 
 // An agent is killed after half of the task. Another one starts with only the output of
@@ -52,19 +52,19 @@ func TestHandoffFinishedByAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorkplace(t)
 	w.write("prd.json", sixFiles)
-	w.write("out/.gitkeep", "")
+	w.write("pages/.gitkeep", "")
 	if err := w.command(agentA).Run(); !killed(err) {
 		t.Fatalf("agent A was not killed: %v", err)
 	}
-	w.write("out/2", "content of out/2, and what somebody added\n")
+	w.write("pages/2", "content of pages/2, and what somebody added\n")
 	out, _, status := w.try("perdure handoff stale --check")
-	if status != 3 || !strings.Contains(out, "changed  out/2\n") || strings.Count(out, "fresh  ") != 2 {
+	if status != 3 || !strings.Contains(out, "changed  pages/2\n") || strings.Count(out, "fresh  ") != 2 {
 		t.Errorf("exit status %d: %s", status, out)
 	}
 	prompt := w.successors()
 	first, rest, _ := strings.Cut(prompt, "\n")
 	for text, in := range map[string]string{"Resuming from checkpoint (created by agent-a)": first,
-		"\n- `out/2`: changed\n":               rest,
+		"\n- `pages/2`: changed\n":             rest,
 		"\nPartial work: nothing is written\n": rest} {
 		if !strings.Contains(in, text) {
 			t.Errorf("%q is not in\n%s", text, prompt)
@@ -75,8 +75,8 @@ func TestHandoffFinishedByAnother(t *testing.T) {
 	if out, err := b.CombinedOutput(); err != nil {
 		t.Fatalf("agent B: %v\n%s", err, out)
 	}
-	if got := w.read("work.log"); got != "agent-a out/1\nagent-a out/2\nagent-a out/3\nagent-b out/4\nagent-b out/5\n"+
-		"agent-b out/6\n" {
+	if got := w.read("work.log"); got != "agent-a pages/1\nagent-a pages/2\nagent-a pages/3\nagent-b pages/4\n"+
+		"agent-b pages/5\nagent-b pages/6\n" {
 		t.Errorf("what was done:\n%s", got)
 	}
 	if out, _, status := w.try("perdure handoff show"); status != 4 ||

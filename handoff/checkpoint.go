@@ -157,6 +157,9 @@ type Ledger struct {
 	// Title and Description of the task are for the resume prompt only.
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
+	// ContractFile is the file with the contract, relative to the root of the work or absolute;
+	// empty for the usual files.
+	ContractFile string `json:"contractFile,omitempty"`
 	// Files are the touched files as they were last recorded, one entry a path.
 	Files []FileEntry `json:"files,omitempty"`
 	// Workspace is a hash of all files of the workspace and Snapshot the ID of

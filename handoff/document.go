@@ -211,7 +211,9 @@ func (d *Document) Task(p Place) (Task, error) {
 
 const checkpointKey = "checkpoint"
 
-// Checkpoint returns the checkpoint at a place, nil if there is none or it is null.
+// Checkpoint returns the checkpoint at a place, nil if there is none or it is null. A known
+// field of another type, and a phase that is none, are errors with their line that match
+// [ErrInvalid]; unknown fields are kept.
 func (d *Document) Checkpoint(p Place) (*Checkpoint, error) {
 	owner, err := d.owner(p)
 	if err != nil {
@@ -229,6 +231,9 @@ func (d *Document) Checkpoint(p Place) (*Checkpoint, error) {
 		e := d.fault(ErrInvalid, n, "read checkpoint")
 		e.Err = err
 		return nil, e
+	}
+	if err := d.checkTypes(n, c); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -201,14 +201,40 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
+// A known field of another type, and a phase that is none, are refused with their line.
+func TestWrongTypes(t *testing.T) {
+	t.Parallel()
+	for field, want := range map[string]string{
+		`"phase": 7`:                                              `4:15: field checkpoint.phase: want a string, found 7`,
+		`"phase": "testing"`:                                      `4:15: field checkpoint.phase: want one of planning, implementation, verification`,
+		`"pendingSteps": ["one", 2]`:                              `4:22: field checkpoint.pendingSteps: want a list of strings, found an array`,
+		`"pendingSteps": "one"`:                                   `want a list of strings, found "one"`,
+		`"completedSteps": {"step": "x"}`:                         `field checkpoint.completedSteps: want a list of objects, found an object`,
+		`"completedSteps": ["a", {"timestamp": "yesterday"}]`:     `field checkpoint.completedSteps[1].timestamp: want a time such as`,
+		`"currentStep": {"description": 1}`:                       `field checkpoint.currentStep.description: want a string, found 1`,
+		`"verification": {"results": [{"activity": []}]}`:         `field checkpoint.verification.results[0].activity: want a string, found an array`,
+		`"metadata": {"previousAgents": "a"}`:                     `field checkpoint.metadata.previousAgents: want a list of strings`,
+		`"schemaVersion": "2"`:                                    `field checkpoint.schemaVersion: want a whole number, found "2"`,
+		`"files": [1]`:                                            `field checkpoint.files: want an object, found an array`,
+		`"decisions": [{"decision": "a", "rationale": {}}]`:       `field checkpoint.decisions[0].rationale: want a string, found an object`,
+		`"failedApproaches": [{"what": true}]`:                    `field checkpoint.failedApproaches[0].what: want a string`,
+		`"completedSteps": [{"step": "a", "runAgain": "always"}]`: `completedSteps[0].runAgain: want true or false`,
+	} {
+		_, err := parse(t, "{\n  \"activePrd\": {\"checkpoint\":\n  {\"x\": 1,\n     "+field+"}}}").Checkpoint(handoff.PRD)
+		if !errors.Is(err, handoff.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", field, err, want)
+		}
+	}
+}
+
 // A checkpoint that an agent wrote by hand is read as far as it says something,
 // and what is not understood is kept.
 func TestReadLeniently(t *testing.T) {
 	t.Parallel()
 	c, err := parse(t, `{"activePrd": {"checkpoint": {
-		"Phase": "x", "phase": 7, "x-big": 9007199254740993.10, "blockers": [],
-		"completedSteps": ["Did this", {"step": "And that", "timestamp": "yesterday", "by": "me"}],
-		"pendingSteps": ["one", 2], "currentStep": "In the middle",
+		"Phase": "x", "phase": "planning", "x-big": 9007199254740993.10, "blockers": [],
+		"completedSteps": ["Did this", {"step": "And that", "by": "me"}],
+		"currentStep": "In the middle",
 		"decisions": [{"decision": "a"}, {"decision": "b", "decision": "c"}],
 		"metadata": {"createdBy": "hand", "host": {"name": "x"}}, "error": null
 	}}}`).Checkpoint(handoff.PRD)
@@ -223,12 +249,12 @@ func TestReadLeniently(t *testing.T) {
 		return extra
 	}
 	want := &handoff.Checkpoint{Work: handoff.Work{
-		CompletedSteps: []handoff.Step{{Step: "Did this"},
-			{Step: "And that", Extra: raw("timestamp", `"yesterday"`, "by", `"me"`)}},
-		CurrentStep: &handoff.CurrentStep{Description: "In the middle"},
-		Decisions:   []handoff.Decision{{Decision: "a"}, {Decision: "c"}},
-		Metadata:    handoff.Metadata{CreatedBy: "hand", Extra: raw("host", `{"name":"x"}`)},
-		Extra:       raw("Phase", `"x"`, "phase", "7", "x-big", "9007199254740993.10", "pendingSteps", `["one",2]`),
+		Phase:          handoff.PhasePlanning,
+		CompletedSteps: []handoff.Step{{Step: "Did this"}, {Step: "And that", Extra: raw("by", `"me"`)}},
+		CurrentStep:    &handoff.CurrentStep{Description: "In the middle"},
+		Decisions:      []handoff.Decision{{Decision: "a"}, {Decision: "c"}},
+		Metadata:       handoff.Metadata{CreatedBy: "hand", Extra: raw("host", `{"name":"x"}`)},
+		Extra:          raw("Phase", `"x"`, "x-big", "9007199254740993.10"),
 	}}
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Errorf("checkpoint (-want +got):\n%s", diff)
@@ -237,8 +263,7 @@ func TestReadLeniently(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kept := range []string{`"phase":7`, `"x-big":9007199254740993.10`, `"pendingSteps":["one",2]`,
-		`"timestamp":"yesterday"`, `"host":{"name":"x"}`} {
+	for _, kept := range []string{`"Phase":"x"`, `"x-big":9007199254740993.10`, `"by":"me"`, `"host":{"name":"x"}`} {
 		if !strings.Contains(string(text), kept) {
 			t.Errorf("%s is lost in %s", kept, text)
 		}

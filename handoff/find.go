@@ -146,23 +146,58 @@ func newMode(path string) fs.FileMode {
 	return 0o644
 }
 
-func (s Skeleton) text() ([]byte, error) {
-	type prd struct {
-		ID     string  `json:"id"`
-		File   string  `json:"file"`
-		Branch string  `json:"branch"`
-		Story  *string `json:"currentStory"`
+// FillPRD replaces an activePrd that is null by that of the skeleton, so that it can hold a
+// checkpoint, and reports whether it did. Another file is not changed. Errors are those of
+// [Lock] and [File.Write].
+func FillPRD(ctx context.Context, path string, s Skeleton) (filled bool, err error) {
+	f, err := Lock(ctx, path)
+	if err != nil {
+		return false, err
 	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	d := f.Document()
+	null := d.root.Get("activePrd")
+	if null == nil || !null.IsNull() {
+		return false, nil
+	}
+	text, err := jsontree.Marshal(s.prd(), "")
+	if err != nil {
+		return false, err
+	}
+	next, err := Parse(d.name, apply(d.data, []edit{{null.Start, null.End(), d.styleOf(d.root).value(text)}}))
+	if err != nil {
+		return false, err
+	}
+	return true, f.Write(next, nil)
+}
+
+// skeletonPRD is the activePrd of a new file.
+type skeletonPRD struct {
+	ID     string  `json:"id"`
+	File   string  `json:"file"`
+	Branch string  `json:"branch"`
+	Story  *string `json:"currentStory"`
+}
+
+func (s Skeleton) prd() *skeletonPRD {
+	p := &skeletonPRD{ID: cmp.Or(s.PRD, "prd"), File: s.File, Branch: s.Branch}
+	if s.Story != "" {
+		p.Story = &s.Story
+	}
+	return p
+}
+
+func (s Skeleton) text() ([]byte, error) {
 	type item struct {
 		ID          string `json:"id"`
 		Description string `json:"description"`
 		Status      string `json:"status"`
 	}
 	doc := struct {
-		SessionID string    `json:"sessionId"`
-		Heartbeat time.Time `json:"lastHeartbeat"`
-		PRD       *prd      `json:"activePrd"`
-		Queue     []item    `json:"adhocQueue"`
+		SessionID string       `json:"sessionId"`
+		Heartbeat time.Time    `json:"lastHeartbeat"`
+		PRD       *skeletonPRD `json:"activePrd"`
+		Queue     []item       `json:"adhocQueue"`
 	}{SessionID: cmp.Or(s.SessionID, "perdure"), Heartbeat: s.Now.UTC().Truncate(time.Second), Queue: []item{}}
 	place, err := ParsePlace(string(cmp.Or(s.Place, PRD)))
 	if err != nil {
@@ -171,10 +206,7 @@ func (s Skeleton) text() ([]byte, error) {
 	if id, adhoc := strings.CutPrefix(string(place), adhocPrefix); adhoc {
 		doc.Queue = append(doc.Queue, item{id, cmp.Or(s.Description, id), "in_progress"})
 	} else {
-		doc.PRD = &prd{ID: cmp.Or(s.PRD, "prd"), File: s.File, Branch: s.Branch}
-		if s.Story != "" {
-			doc.PRD.Story = &s.Story
-		}
+		doc.PRD = s.prd()
 	}
 	return jsontree.Marshal(doc, "  ")
 }

@@ -77,6 +77,27 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A null activePrd is filled in the format of the file; nothing else changes.
+func TestFillPRD(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[string]string{
+		`{"a":1,"activePrd":null}`: `{"a":1,"activePrd":{"id":"p","file":"","branch":"","currentStory":null}}`,
+		"{\n\t\"activePrd\": null,\n\t\"z\": 1.0\n}\n": "{\n\t\"activePrd\": {\n\t\t\"id\": \"p\",\n\t\t\"file\": \"\",\n" +
+			"\t\t\"branch\": \"\",\n\t\t\"currentStory\": null\n\t},\n\t\"z\": 1.0\n}\n",
+		`{}`:                         `{}`,
+		`{"activePrd": {"id": "x"}}`: `{"activePrd": {"id": "x"}}`,
+	} {
+		path := filepath.Join(t.TempDir(), "builder-state.json")
+		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		filled, err := handoff.FillPRD(t.Context(), path, handoff.Skeleton{PRD: "p"})
+		if got := content(t, path); err != nil || got != want || filled != (got != before) {
+			t.Errorf("%s became %s, want %s; filled %v, %v", before, got, want, filled, err)
+		}
+	}
+}
+
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

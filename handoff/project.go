@@ -58,9 +58,11 @@ func Project(l Ledger, limit int) Checkpoint {
 	return p.withDigest(p.checkpoint())
 }
 
-func tooLarge(c *Checkpoint, limit int) bool {
-	e := &encoder{limit: limit}
+// tooLarge reports whether a checkpoint does not fit into the limit.
+func (p *projection) tooLarge(c *Checkpoint) bool {
+	e := &encoder{limit: p.limit, out: p.text[:0]}
 	e.object(c)
+	p.text = e.out
 	return e.err != nil || e.over()
 }
 
@@ -114,7 +116,8 @@ type projection struct {
 	others  []otherField // the valid ones
 	invalid int          // the number of the other fields of other programs
 	levels  map[part]level
-	misses  int // entries in a row that did not fit
+	misses  int    // entries in a row that did not fit
+	text    []byte // of the last checkpoint, to use its memory again
 }
 
 // otherField is a field of another program: in the metadata, the verification, or the
@@ -162,7 +165,7 @@ func (p *projection) whole() *Checkpoint {
 	}
 	p.each(func(at part) { p.levels[at] = full })
 	c := p.checkpoint()
-	if !tooLarge(&c, p.limit) {
+	if !p.tooLarge(&c) {
 		return &c
 	}
 	clear(p.levels)
@@ -211,7 +214,7 @@ func (p *projection) try(at part, to level) bool {
 	was := p.levels[at]
 	p.levels[at] = to
 	c := p.checkpoint()
-	if !tooLarge(&c, p.limit) {
+	if !p.tooLarge(&c) {
 		return true
 	}
 	p.levels[at] = was

@@ -252,7 +252,9 @@ func TestSplicingChangesNothingElse(t *testing.T) {
 		text, place := anyDocument(t)
 		var c *handoff.Checkpoint
 		if rapid.IntRange(0, 4).Draw(t, "null") > 0 {
-			made := handoff.Project(anyLedger().Draw(t, "ledger"), 0)
+			l := anyLedger().Draw(t, "ledger")
+			l.Phase = handoff.PhaseVerification // a file with another one is refused
+			made := handoff.Project(l, 0)
 			c = &made
 		}
 		d, err := handoff.Parse("x", []byte(text))
@@ -332,14 +334,14 @@ func wantSpliced(t failer, before, after []byte, place handoff.Place, c *handoff
 // Two places in one file do not touch each other.
 func TestWithKeepsOtherTasks(t *testing.T) {
 	t.Parallel()
-	d := parse(t, `{"activePrd": {"checkpoint": {"phase": "x"}}, "adhocQueue": [{"id": "a", "checkpoint": {"phase": `+
-		`"y"}}, {"id": "b"}]}`)
+	d := parse(t, `{"activePrd": {"checkpoint": {"phase": "verification"}}, "adhocQueue": [{"id": "a", "checkpoint": `+
+		`{"phase": "documentation"}}, {"id": "b"}]}`)
 	d, err := d.With("adhoc:b", small(), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for place, want := range map[handoff.Place]handoff.Phase{"prd": "x", "adhoc:a": "y",
-		"adhoc:b": handoff.PhasePlanning} {
+	for place, want := range map[handoff.Place]handoff.Phase{"prd": handoff.PhaseVerification,
+		"adhoc:a": handoff.PhaseDocumentation, "adhoc:b": handoff.PhasePlanning} {
 		if c, err := d.Checkpoint(place); err != nil || c.Phase != want {
 			t.Errorf("%s: %+v, %v", place, c, err)
 		}

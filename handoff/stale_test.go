@@ -385,7 +385,7 @@ func TestDigest(t *testing.T) {
 func TestSources(t *testing.T) {
 	t.Parallel()
 	paths := []string{"src/a.go", "dist/app.js", "node_modules/x/index.js", "build", "a/target/x", ".git/config",
-		"sub/.perdure/x", "../x", "/etc/x", "kept/dist/y.js", "é\n.log"}
+		"sub/.perdure/x", "../x", "/etc/x", "kept/dist/y.js", "kept/dist/new.js", "é\n.log"}
 	plain := t.TempDir()
 	sources, others, err := handoff.Sources(t.Context(), plain, paths)
 	if err != nil {
@@ -398,14 +398,14 @@ func TestSources(t *testing.T) {
 		t.Errorf("%d sources and %d others of %d", len(sources), len(others), len(paths))
 	}
 	b := newBench(t)
-	b.write(".gitignore", "dist/\n*.log\nnode_modules/\n")
+	b.write(".gitignore", "/dist/\n*.log\nnode_modules/\n")
 	b.write("kept/dist/y.js", "x")
 	b.run("git", "add", "-f", "kept/dist/y.js")
 	sources, others, err = handoff.Sources(t.Context(), b.dir, paths)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"src/a.go", "build", "a/target/x", "kept/dist/y.js"}, sources); diff != "" {
+	if diff := cmp.Diff([]string{"src/a.go", "build", "kept/dist/y.js", "kept/dist/new.js"}, sources); diff != "" {
 		t.Errorf("with git (-want +got):\n%s", diff)
 	}
 	if len(sources)+len(others) != len(paths) {
@@ -413,6 +413,21 @@ func TestSources(t *testing.T) {
 	}
 	if !slices.Contains(handoff.OutputFolders(), "node_modules") {
 		t.Error("node_modules is not an output folder")
+	}
+	b.write("linked/x.go", "x")
+	if err := os.Symlink("linked", filepath.Join(b.dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	b.write("module/.gitignore", "*.tmp\n")
+	b.run("git", "init", "-q", "module")
+	b.write("node_modules/kept.js", "x")
+	b.run("git", "add", "-f", "node_modules/kept.js")
+	apart := []string{"a.log", "link/x.go", "link/node_modules/x.js", "module/a.go", "module/a.log", "module/b.tmp",
+		"node_modules/kept.js", "src/b.go"}
+	sources, _, err = handoff.Sources(t.Context(), b.dir, apart)
+	want := []string{"link/x.go", "module/a.go", "module/a.log", "src/b.go"}
+	if diff := cmp.Diff(want, sources); diff != "" || err != nil {
+		t.Errorf("with a link and a module, %v (-want +got):\n%s", err, diff)
 	}
 	many := make([]string, 5000)
 	for i := range many {

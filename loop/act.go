@@ -75,7 +75,7 @@ func act(ctx context.Context, r *run) (string, error) {
 	_, control := errors.AsType[*controlError](cause)
 	_, exhausted := errors.AsType[*spentError](cause)
 	if (control || exhausted) && !guardLost(failure) {
-		failure = &agent.Error{Kind: agent.KindCanceled, Msg: cause.Error(), Err: cause}
+		failure = &agent.Error{Kind: agent.KindCanceled, Msg: "turn stopped: " + cause.Error()}
 	}
 	if result != nil {
 		t.Text = clip.Bytes(result.Text, maxAgentText)
@@ -163,7 +163,7 @@ func (r *run) turn(ctx context.Context, w *watch, a agent.Agent, prompt string) 
 		Env: append(append(r.handoffEnv(), "PERDURE_TASK="+r.l.Task.ID.String(),
 			fmt.Sprintf("PERDURE_FENCE=%d", r.l.Fence()), "PERDURE_LOOP="+ID(&r.l.Tree)),
 			w.env()...),
-		Observe: w.hear, Decide: w.decide, Hook: w.command(),
+		Observe: w.hear, Decide: w.decide, Hook: w.command(), Reader: w.reader,
 	})
 	w.closeMeter() // before anything else uses the run
 	took := time.Since(began).Milliseconds()
@@ -291,7 +291,11 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 // noteFailure records why a turn failed, and which retry follows.
 func (r *run) noteFailure(f *agent.Error, next move) {
 	s := &r.state.Run
-	data := map[string]any{"iteration": s.Number, "kind": f.Kind, "message": clip.Bytes(s.Failure, 500)}
+	message := s.Failure
+	if f.Kind == agent.KindCanceled { // the text says it
+		message = cmp.Or(f.Msg, message)
+	}
+	data := map[string]any{"iteration": s.Number, "kind": f.Kind, "message": clip.Bytes(message, 500)}
 	if next == moveAgain {
 		data["retry"], data["retries"] = s.Retries+1, r.retries(f)
 	}

@@ -63,6 +63,7 @@ func (r *run) leaveBest(ctx context.Context) error {
 		return nil
 	}
 	shown, why := r.state.Baseline, "no iteration can be kept: the files from before the loop are restored"
+	subject, selected := restoreFirst, 0
 	best, err := r.best(ctx)
 	if err != nil {
 		return err
@@ -70,6 +71,7 @@ func (r *run) leaveBest(ctx context.Context) error {
 	if best != nil {
 		shown, why = best.After, fmt.Sprintf("iteration %d is restored, the best so far (quality %d%%)", best.Iteration,
 			*best.Quality)
+		subject, selected = restoreBest(best.Iteration), best.Iteration
 	}
 	if r.state.AtGate == nil {
 		left, _, err := r.files.Snapshot(ctx)
@@ -86,7 +88,10 @@ func (r *run) leaveBest(ctx context.Context) error {
 	if err == nil && len(done.Changes) > 0 {
 		r.note(EventLeft, map[string]any{"reason": why, "files": len(done.Changes), "snapshot": r.state.AtGate.Left})
 	}
-	return refusal(err)
+	if err != nil {
+		return refusal(err)
+	}
+	return r.commitLeft(ctx, subject, why, selected)
 }
 
 // takeBack restores the files that an answered gate asked about, unless the answer leaves

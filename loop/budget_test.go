@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/toolguard/vendorhook"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/config"
 	"github.com/perdure/perdure/loop/record"
@@ -76,6 +78,10 @@ func TestBudgetStopsTurn(t *testing.T) {
 			}
 			if out := b.outcomes()[1]; !strings.Contains(out.AgentError, c.want) || out.Check.Skipped {
 				t.Errorf("outcome %+v", out)
+			}
+			if e := b.events(loop.EventAgentError); len(e) != 1 ||
+				!strings.Contains(string(e[0].Data), `"message":"turn stopped: `+c.want+`"`) {
+				t.Errorf("events %+v", e)
 			}
 			p, err := b.store.Progress(t.Context(), b.tree.ID)
 			b.ok(err)
@@ -271,5 +277,31 @@ func TestGateChangedFiles(t *testing.T) {
 	}
 	if !strings.Contains(all.String(), "1 file changed while the gate waited; they are in snapshot") {
 		t.Errorf("events %s", all.String())
+	}
+}
+
+// TestBudgetOfHookedAgent: usage that an agent writes to a file is read before a hook is answered,
+// and the hook of a turn that this stops gets no answer: after one the agent would ask its model
+// again.
+func TestBudgetOfHookedAgent(t *testing.T) {
+	t.Parallel()
+	answered := make(chan error, 1)
+	b := newHooked(t, loop.EngineConfig{}, func(w *turn) error {
+		w.reader(func() { w.observe(byTokens(4)) })
+		c := agent.ToolCall{ID: "a", Name: "Bash", Kind: agent.ToolExecute, Command: "ls", Status: agent.ToolRunning}
+		go func() {
+			_, err := vendorhook.Ask(context.WithoutCancel(w.ctx), w.hook[len(w.hook)-1],
+				&vendorhook.Event{Name: vendorhook.PreToolUse, Dir: w.dir, Call: &c})
+			answered <- err
+		}()
+		<-w.ctx.Done()
+		return agent.Stopped(w.ctx)
+	})
+	b.launch(func(c *config.Config) { c.BudgetTokens, c.Unattended = 3000, true })
+	if l := b.work(); l.Status != record.Failed || !strings.Contains(b.reason(), "4,000 of 3,000 tokens") {
+		t.Error(show(l))
+	}
+	if err := <-answered; err == nil {
+		t.Error("the hook got an answer")
 	}
 }

@@ -127,11 +127,9 @@ func (r *run) commitIteration(ctx context.Context, out *state.Outcome) error {
 		}
 		at = &start
 	}
-	between := fmt.Sprintf("Changes before iteration %d", out.Iteration)
-	if last, err := r.outcomeRow(ctx, out.Iteration-1); err != nil {
+	between, err := r.sinceLast(ctx, out)
+	if err != nil {
 		return err
-	} else if last != nil && last.Status == record.IterationReverted {
-		between = fmt.Sprintf("Revert iteration %d", last.Number)
 	}
 	next, err := repo.Add(ctx, r.files, *at, []branch.Entry{
 		{Snapshot: out.Before, Optional: true, Message: message(between, "", "Perdure-Loop: "+loop)},
@@ -140,6 +138,28 @@ func (r *run) commitIteration(ctx context.Context, out *state.Outcome) error {
 		r.state.Branch = &next
 	}
 	return err
+}
+
+// sinceLast returns the subject of a commit with the changes between the end of the branch and
+// the beginning of an iteration.
+func (r *run) sinceLast(ctx context.Context, out *state.Outcome) (string, error) {
+	last, err := r.outcomeRow(ctx, out.Iteration-1)
+	if err != nil {
+		return "", err
+	}
+	if last != nil && last.Status == record.IterationReverted {
+		return fmt.Sprintf("Revert iteration %d", last.Number), nil
+	}
+	if last != nil {
+		before, err := state.ReadOutcome(last)
+		if err != nil {
+			return "", err
+		}
+		if before.After == out.Before { // the loop stood at a gate with the files of its best iteration
+			return fmt.Sprintf("Restore iteration %d, which was approved", last.Number), nil
+		}
+	}
+	return fmt.Sprintf("Changes before iteration %d", out.Iteration), nil
 }
 
 // outcomeRow returns the row of an iteration; nil if it has none.
@@ -151,9 +171,28 @@ func (r *run) outcomeRow(ctx context.Context, number int) (*record.Iteration, er
 	return &list[0], nil
 }
 
-// commitEnd makes the branch end with the files that the loop leaves. A problem with the
-// branch is a warning: the loop ends all the same.
+// commitEnd makes the branch end with the files that the loop leaves.
 func (r *run) commitEnd(ctx context.Context, reverted bool) error {
+	switch n := r.state.Selected; {
+	case reverted:
+		return r.commitLeft(ctx, restoreFirst, r.state.SelectedReason, 0)
+	case n > 0 && n != r.state.Run.Number:
+		return r.commitLeft(ctx, restoreBest(n), r.state.SelectedReason, n)
+	}
+	return r.commitLeft(ctx, "Files at the end of the loop", r.state.SelectedReason, 0)
+}
+
+// restoreFirst and restoreBest are subjects of commits that restore files.
+const restoreFirst = "Restore the files from before the loop"
+
+func restoreBest(iteration int) string {
+	return fmt.Sprintf("Restore iteration %d, the best", iteration)
+}
+
+// commitLeft makes the branch end with the files as they are now, which are those of an
+// iteration if selected is not 0. A problem with the branch is a warning: the loop ends, or
+// stops at its gate, all the same.
+func (r *run) commitLeft(ctx context.Context, subject, why string, selected int) error {
 	at := r.state.Branch
 	if !r.cfg.Commit || at == nil || r.fault != nil {
 		return nil
@@ -162,30 +201,25 @@ func (r *run) commitEnd(ctx context.Context, reverted bool) error {
 	if err != nil {
 		return refusal(err)
 	}
-	text := "Files at the end of the loop"
 	trailers := []string{"Perdure-Loop: " + ID(&r.l.Tree)}
-	switch n := r.state.Selected; {
-	case reverted:
-		text = "Restore the files from before the loop"
-	case n > 0 && n != r.state.Run.Number:
-		text = fmt.Sprintf("Restore iteration %d, the best", n)
-		trailers = append(trailers, fmt.Sprintf("Perdure-Selected: %d", n))
+	if selected > 0 {
+		trailers = append(trailers, fmt.Sprintf("Perdure-Selected: %d", selected))
 	}
 	repo, err := r.repository(ctx)
 	var next branch.Position
 	if err == nil {
 		next, err = repo.Add(ctx, r.files, *at, []branch.Entry{{Snapshot: id, Optional: true,
-			Message: message(text, r.state.SelectedReason, trailers...)}})
+			Message: message(subject, why, trailers...)}})
 	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
 		r.note(EventWarning, map[string]any{"iteration": r.state.Run.Number, "kind": "commit", "message": fmt.Sprintf(
-			"the files at the end are not on the branch %s: %s", at.Branch, err)})
+			"the files as they are now are not on the branch %s: %s", at.Branch, err)})
 	case next.Head != at.Head:
 		r.note(EventCommitted, map[string]any{"iteration": r.state.Run.Number, "final": true, "commit": next.Head,
-			"branch": next.Branch, "text": text})
+			"branch": next.Branch, "text": subject})
 		r.state.Branch = &next
 	default:
 		r.state.Branch = &next

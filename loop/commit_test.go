@@ -211,3 +211,33 @@ func TestCommitsOfARevertedLoop(t *testing.T) {
 	b.same("changes of the loop", b.git("diff", "main", b.branch()), "")
 	b.endsAtWorkspace()
 }
+
+// TestCommitsAtAGate: while an unattended loop stands at a gate, the branch has the files of the
+// workspace; an approved iteration comes back with a commit of its own.
+func TestCommitsAtAGate(t *testing.T) {
+	t.Parallel()
+	atGate := []string{"Iteration 1: check fails (1 test), quality 50%",
+		"Iteration 2: check fails (2 tests), quality 16% is void", "Restore iteration 1, the best"}
+	for answer, then := range map[string][]string{
+		"approve": {"Restore iteration 2, which was approved", "Iteration 3: check fails (2 tests), quality 31%"},
+		"reject":  {"Iteration 3: check fails (1 test), quality 50%"},
+	} {
+		t.Run(answer, func(t *testing.T) {
+			t.Parallel()
+			b := newCommitBench(t, write("notes", "good"), write("tests/a", "broken"), write("more", "x"))
+			b.launch(committing, func(c *config.Config) {
+				c.Unattended, c.MaxIterations, c.MaxRetries, c.Sealed = true, 3, -1, config.SealOff
+			})
+			if l := b.work(); l.Step != "gate" {
+				t.Fatal(show(l))
+			}
+			b.same("commits at the gate", b.subjects(), atGate)
+			b.hasWorkspace()
+			b.answer(answer, "")
+			b.work()
+			want := slices.Concat(atGate, then)
+			b.same("commits", b.subjects()[:len(want)], want)
+			b.hasWorkspace()
+		})
+	}
+}

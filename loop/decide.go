@@ -129,8 +129,11 @@ func (r *run) chainGate(out *state.Outcome) (string, error) {
 // regressed calls the handlers and starts the recovery.
 func (r *run) regressed(ctx context.Context, out *state.Outcome) (string, error) {
 	first := regression.Worst(out.Regressions)
-	r.note(EventRegression, map[string]any{"iteration": out.Iteration, "type": first.Type, "severity": first.Severity,
-		"text": first.Text})
+	for i := range out.Regressions {
+		g := &out.Regressions[i]
+		r.note(EventRegression, map[string]any{"iteration": out.Iteration, "type": g.Type, "severity": g.Severity,
+			"text": g.Line()})
+	}
 	answer, err := r.ask(ctx, hook.RegressionDetected, first.Text, map[string]any{"regressions": out.Regressions,
 		"regression_type": first.Type, "severity": first.Severity, "iteration": out.Iteration,
 		"details": map[string]any{"diff": first.Files}})

@@ -154,6 +154,9 @@ type LaunchRequest struct {
 	Config config.Config
 	// Owner, when set, is the only session that runs the loop while it lives.
 	Owner *perdure.Session
+	// IdempotencyKey, when set, makes a second launch with the same key return the loop of the
+	// first.
+	IdempotencyKey string
 }
 
 // Launch checks a request and creates the loop. What cannot work is refused
@@ -199,7 +202,9 @@ func (e *Engine) Launch(ctx context.Context, req LaunchRequest) (perdure.Tree, e
 	}
 	first := record.Beginning{Loop: record.Loop{Place: place, Status: record.Running, Step: begin,
 		State: json.RawMessage("{}")}}
-	return e.cfg.Store.CreateTree(ctx, e.spec(&cfg, raw, req.Owner, first.InTx))
+	spec := e.spec(&cfg, raw, req.Owner, first.InTx)
+	spec.IdempotencyKey = req.IdempotencyKey
+	return e.cfg.Store.CreateTree(ctx, spec)
 }
 
 // spec returns the tree of a loop; inTx writes the loop's first rows.

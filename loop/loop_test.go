@@ -57,6 +57,7 @@ type turn struct {
 	observe func(agent.Event)
 	decide  func(ctx context.Context, call agent.ToolCall) agent.Decision
 	hook    []string
+	reader  func(read func())
 	// commands are those that the agent may run without asking.
 	commands []agent.CommandRule
 }
@@ -75,8 +76,8 @@ func (w *turn) remove(name string) error { return os.Remove(filepath.Join(w.dir,
 func (s *scripted) Run(ctx context.Context, t *agent.Turn) (*agent.Result, error) {
 	s.prompts, s.names = append(s.prompts, t.Prompt), append(s.names, s.asked)
 	w := &turn{ctx: ctx, dir: t.Dir, prompt: t.Prompt, env: t.Env, observe: t.Observe, decide: t.Decide, hook: t.Hook,
-		commands: t.Commands,
-		text:     fmt.Sprintf("turn %d is done", s.done+1)}
+		commands: t.Commands, reader: t.Reader,
+		text: fmt.Sprintf("turn %d is done", s.done+1)}
 	do := s.turns[min(s.done, len(s.turns)-1)]
 	s.done++
 	if err := do(w); err != nil {

@@ -39,6 +39,10 @@ type watch struct {
 	waits   int             // of the agent that were reported
 	refused map[string]bool // names of calls that were refused for want of permission
 
+	reading sync.Mutex // guards read
+	// read reads what the agent reports in files of its own; nil without such files.
+	read func()
+
 	// line is where the agent's own hooks ask; nil without any.
 	line  *vendorhook.Line
 	calls *turnguard.Guard
@@ -65,7 +69,8 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 		return nil, err
 	}
 	if w.calls, err = r.guard(ctx, w.kept, t.Sight == agent.SightNative, hooked); err == nil && len(r.e.cfg.Hook) > 0 {
-		w.line, err = vendorhook.Listen(ctx, r.e.dir(&r.l.Tree), w.calls.Answer)
+		// A turn that is stopped leaves its hooks without an answer until its processes are gone.
+		w.line, err = vendorhook.Listen(context.WithoutCancel(ctx), r.e.dir(&r.l.Tree), w.answer)
 	}
 	if err != nil {
 		return nil, errors.Join(err, w.kept.Close())
@@ -75,6 +80,32 @@ func (r *run) watch(ctx context.Context, stop context.CancelCauseFunc, a agent.A
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
+}
+
+// reader keeps the function that reads what the agent reports in files.
+func (w *watch) reader(read func()) {
+	w.reading.Lock()
+	defer w.reading.Unlock()
+	w.read = read
+}
+
+// answer answers a hook. It first reads what the agent has reported in files, which can stop the
+// turn. A turn that is stopped gets no answer: after one, also a denial, the agent would send
+// its model another request.
+func (w *watch) answer(ctx context.Context, q *vendorhook.Question) vendorhook.Answer {
+	w.reading.Lock()
+	read := w.read
+	w.reading.Unlock()
+	if read != nil {
+		read()
+	}
+	if w.ctx.Err() == nil {
+		if a := w.calls.Answer(ctx, q); w.ctx.Err() == nil {
+			return a
+		}
+	}
+	<-ctx.Done()
+	return vendorhook.Answer{Verdict: vendorhook.Deny, Text: "the turn is stopped"}
 }
 
 // env says where the agent's own hooks ask, and where the meter is.

@@ -37,10 +37,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/jsonrpc"
 	"github.com/perdure/perdure/internal/process/environ"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/model"
 )
+
+// ErrFrameTooLarge is the cause of the error of a turn whose agent sent a
+// message over [Config].MaxFrameBytes that could not be left out.
+var ErrFrameTooLarge = jsonrpc.ErrFrameTooLarge
 
 // Defaults of [Config].
 const (

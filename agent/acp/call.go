@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/agent"
 	"github.com/perdure/perdure/agent/internal/opencode"
+	"github.com/perdure/perdure/internal/jsonrpc"
 )
 
 // Limits on what is remembered of tool calls, so that an agent that begins
@@ -138,8 +139,8 @@ func (k *knownCall) merge(f *toolFields) {
 		k.call.Title = clean(*f.Title)
 	}
 	var meta toolMeta
-	if present(f.Meta) {
-		_ = lenient(f.Meta, &meta) // invalid fields count as absent
+	if jsonrpc.Present(f.Meta) {
+		_ = jsonrpc.Lenient(f.Meta, &meta) // invalid fields count as absent
 	}
 	k.call.Name = clean(cmp.Or(f.Name, meta.ClaudeCode.ToolName, meta.ToolName, k.call.Name))
 	if f.Kind != "" {
@@ -148,7 +149,7 @@ func (k *knownCall) merge(f *toolFields) {
 	if status := toolStatus(f.Status); status != "" {
 		k.call.Status = status
 	}
-	if present(f.RawInput) {
+	if jsonrpc.Present(f.RawInput) {
 		k.call.Input = f.RawInput
 	}
 	k.call.Paths = k.paths(f)
@@ -172,7 +173,7 @@ func (k *knownCall) hear(f *toolFields, meta *toolMeta) {
 		k.failed = *e.Code != 0
 	}
 	text := f.Content.text()
-	if present(f.RawOutput) {
+	if jsonrpc.Present(f.RawOutput) {
 		raw := readOutput(f.RawOutput)
 		if exit := cmp.Or(raw.ExitCode, raw.Metadata.Exit); exit != nil {
 			k.failed = *exit != 0
@@ -205,7 +206,7 @@ func readOutput(raw json.RawMessage) rawOutput {
 	var o rawOutput
 	if json.Unmarshal(raw, &o.Output) != nil {
 		o = rawOutput{}
-		_ = lenient(raw, &o) // invalid fields count as absent
+		_ = jsonrpc.Lenient(raw, &o) // invalid fields count as absent
 	}
 	return o
 }
@@ -255,14 +256,14 @@ func (k *knownCall) paths(f *toolFields) []string {
 // command finds the command line in the input of a call that runs one; agents
 // that send no input put it into the title.
 func (k *knownCall) command() string {
-	if !present(k.call.Input) {
+	if !jsonrpc.Present(k.call.Input) {
 		return strings.Trim(k.call.Title, "`")
 	}
 	var input struct {
 		Command json.RawMessage `json:"command"`
 		Cmd     json.RawMessage `json:"cmd"`
 	}
-	_ = lenient(k.call.Input, &input) // in what is not an object nothing is found
+	_ = jsonrpc.Lenient(k.call.Input, &input) // in what is not an object nothing is found
 	for _, raw := range []json.RawMessage{input.Command, input.Cmd} {
 		var line string
 		if json.Unmarshal(raw, &line) == nil && line != "" {

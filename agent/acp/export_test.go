@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/jsonrpc"
 )
 
 // Piped makes an agent of a function that talks over pipes in this process.
@@ -45,18 +46,18 @@ func Piped(cfg Config, script func(in io.Reader, out io.Writer, killed <-chan st
 // Frames reads all lines: their text, whether they were cut, and how long they
 // were.
 func Frames(r io.Reader, limit int) (data [][]byte, cut []bool, sizes []int64) {
-	f := newFrameReader(r, limit)
+	f := jsonrpc.NewReader(r, limit)
 	for {
-		got, err := f.next()
+		got, err := f.Next()
 		if err != nil {
 			return data, cut, sizes
 		}
-		data, cut, sizes = append(data, got.data), append(cut, got.cut), append(sizes, got.size)
+		data, cut, sizes = append(data, got.Data), append(cut, got.Cut), append(sizes, got.Size)
 	}
 }
 
 // Droppable reports whether a frame with this head can be left out.
-func Droppable(head []byte) bool { return droppable(head) }
+func Droppable(head []byte) bool { return jsonrpc.Droppable(head) }
 
 // Story takes updates one after another, as lines of JSON. It returns the
 // events, and what it holds of tool calls.
@@ -64,7 +65,7 @@ func Story(updates ...string) (events []agent.Event, calls, bytes int, err error
 	s := &story{phase: working}
 	for _, line := range updates {
 		var u update
-		if bad := lenient(json.RawMessage(line), &u); bad != nil {
+		if bad := jsonrpc.Lenient(json.RawMessage(line), &u); bad != nil {
 			err = errors.Join(err, bad)
 			continue
 		}
@@ -122,7 +123,7 @@ func CostOf(preset, model, amount string) int64 {
 	p, _ := presetNamed(preset)
 	s := &story{phase: working, model: model, prices: p.prices, before: new(int64)}
 	var u update
-	_ = lenient(json.RawMessage(`{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":`+amount+
+	_ = jsonrpc.Lenient(json.RawMessage(`{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":`+amount+
 		`,"currency":"USD"}}`), &u)
 	s.take(&u, false)
 	if micros := s.spent(); micros != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/jsonrpc"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/lazyregexp"
@@ -163,9 +164,9 @@ func kindOfStatus(status int64) agent.Kind {
 // replyError makes the error of a turn of an error that the agent answered to
 // a request with. What says most counts first: names in the data, then words,
 // then codes.
-func replyError(method string, e *rpcError, now time.Time) *agent.Error {
+func replyError(method string, e *jsonrpc.Error, now time.Time) *agent.Error {
 	var data errorData
-	_ = lenient(e.Data, &data) // data of another form says nothing
+	_ = jsonrpc.Lenient(e.Data, &data) // data of another form says nothing
 	text := strings.Join([]string{e.Message, data.Details, data.Message, data.More}, "\n")
 	said := clip.Prefix(clip.FirstLine(e.Message), 500)
 	if details := clip.Prefix(clip.FirstLine(data.Details), 500); strings.EqualFold(said, "internal error") &&
@@ -176,7 +177,7 @@ func replyError(method string, e *rpcError, now time.Time) *agent.Error {
 		Kind: kindOfReply(method, e, &data, text),
 		Msg:  fmt.Sprintf("agent refused %q: %s", method, model.Redact(clean(said))),
 	}
-	if present(e.Data) {
+	if jsonrpc.Present(e.Data) {
 		failure.Detail = model.Redact(clip.Prefix(clean(string(e.Data)), 8<<10))
 	}
 	finish(failure, text, now)
@@ -203,7 +204,7 @@ func finish(failure *agent.Error, text string, now time.Time) {
 	failure.Hint = hintFor(failure.Kind)
 }
 
-func kindOfReply(method string, e *rpcError, data *errorData, text string) agent.Kind {
+func kindOfReply(method string, e *jsonrpc.Error, data *errorData, text string) agent.Kind {
 	for _, word := range data.words() {
 		if kind := kindOfWord(word); kind != "" {
 			return kind
@@ -219,13 +220,13 @@ func kindOfReply(method string, e *rpcError, data *errorData, text string) agent
 		}
 	}
 	switch {
-	case e.Code == codeAuthRequired:
+	case e.Code == jsonrpc.CodeAuthRequired:
 		return agent.KindAuth
 	case method == methodLoad || method == methodResume:
 		return cmp.Or(textKind, agent.KindSession)
-	case e.Code == codeNotFound && method == methodPrompt:
+	case e.Code == jsonrpc.CodeNotFound && method == methodPrompt:
 		return agent.KindSession
-	case e.Code == codeNoMethod, e.Code == codeInvalidParams && method != methodPrompt:
+	case e.Code == jsonrpc.CodeNoMethod, e.Code == jsonrpc.CodeInvalidParams && method != methodPrompt:
 		return agent.KindInvalid
 	}
 	return cmp.Or(textKind, agent.KindFailed)
@@ -283,7 +284,7 @@ func deathError(waited error, cause error, greeted bool, stderr string) *agent.E
 		e.Err = waited
 	}
 	switch kind := kindOfText(lastLines(stderr)); {
-	case errors.Is(cause, ErrFrameTooLarge), errors.Is(cause, errNotReading):
+	case errors.Is(cause, ErrFrameTooLarge), errors.Is(cause, jsonrpc.ErrNotReading):
 		e.Msg, e.Err = "agent was stopped", cause
 		if errors.Is(cause, ErrFrameTooLarge) {
 			e.Hint = "raise the limit for messages of agents"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/jsonrpc"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
 )
@@ -22,8 +23,8 @@ func (r *run) emit(e agent.Event) {
 	r.turn.Observe(e)
 }
 
-// notified takes a notification of the agent.
-func (r *run) notified(m *message, raw json.RawMessage) {
+// Notified takes a notification of the agent.
+func (r *run) Notified(m *jsonrpc.Message, raw json.RawMessage) {
 	switch m.Method {
 	case methodUpdate:
 		r.updated(m.Params, raw)
@@ -40,7 +41,7 @@ func (r *run) updated(params, raw json.RawMessage) {
 		SessionID string `json:"sessionId"`
 		Update    update `json:"update"`
 	}
-	if lenient(params, &p) != nil || p.Update.Kind == "" {
+	if jsonrpc.Lenient(params, &p) != nil || p.Update.Kind == "" {
 		r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
 		return
 	}
@@ -54,30 +55,34 @@ func (r *run) updated(params, raw json.RawMessage) {
 	}
 }
 
-// asked takes a request of the agent.
-func (r *run) asked(m *message, raw json.RawMessage) {
+// Asked takes a request of the agent.
+func (r *run) Asked(m *jsonrpc.Message, raw json.RawMessage) {
 	if m.Method == methodPermission {
 		r.askPermission(m, raw)
 		return
 	}
 	r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
-	r.conn.refuse(m.ID, codeNoMethod, "method is not supported by this client")
+	r.conn.Refuse(m.ID, jsonrpc.CodeNoMethod, "method is not supported by this client")
 }
 
-// strange handles unexpected JSON.
-func (r *run) strange(raw json.RawMessage) {
+// Strange handles unexpected JSON.
+func (r *run) Strange(raw json.RawMessage) {
 	r.emit(agent.Event{Kind: agent.EventUnknown, Raw: raw})
 }
 
-// noise takes a line that is not a message.
-func (r *run) noise(line []byte) {
+// Noise takes a line that is not a message.
+func (r *run) Noise(line []byte) {
 	text := strings.TrimSpace(clean(string(line)))
 	r.emit(agent.Event{Kind: agent.EventOutput, Text: model.Redact(clip.Prefix(text, maxLineBytes))})
 }
 
-// left takes a message over the limit.
-func (r *run) left(f frame) {
-	text := fmt.Sprintf("a message of %d bytes was left out: at most %d are taken", f.size, r.a.cfg.MaxFrameBytes)
+// Left takes a message over the limit. It ends the connection if an answer is missing without it.
+func (r *run) Left(f jsonrpc.Frame) error {
+	text := fmt.Sprintf("a message of %d bytes was left out: at most %d are taken", f.Size, r.a.cfg.MaxFrameBytes)
 	r.note("a message over the limit was left out")
 	r.emit(agent.Event{Kind: agent.EventNotice, Text: text})
+	if jsonrpc.Droppable(f.Data) {
+		return nil
+	}
+	return jsonrpc.TooLarge(f.Size, r.a.cfg.MaxFrameBytes)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/jsonrpc"
 )
 
 const (
@@ -156,7 +157,7 @@ type opencodeEvent struct {
 // hear takes an event.
 func (o *opencodeEvents) hear(raw []byte) {
 	var e opencodeEvent
-	if lenient(json.RawMessage(raw), &e) != nil {
+	if jsonrpc.Lenient(json.RawMessage(raw), &e) != nil {
 		return
 	}
 	p := &e.Payload.Properties

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/jsonrpc"
 )
 
 // maxAsking is how many permissions an agent may ask for at once.
@@ -59,30 +60,30 @@ func newOutcome(kind, optionID string) (o outcome) {
 
 // askPermission handles a request for permission: it reports the call and asks in
 // a separate goroutine, so that the agent's messages are read in the meantime.
-func (r *run) askPermission(m *message, raw json.RawMessage) {
+func (r *run) askPermission(m *jsonrpc.Message, raw json.RawMessage) {
 	var req permissionRequest
-	if lenient(m.Params, &req) != nil {
-		r.conn.refuse(m.ID, codeInvalidParams, "invalid parameters")
+	if jsonrpc.Lenient(m.Params, &req) != nil {
+		r.conn.Refuse(m.ID, jsonrpc.CodeInvalidParams, "invalid parameters")
 		return
 	}
 	call := r.reportCall(m.ID, req.ToolCall, raw)
 	ctx, stop := context.WithCancel(r.asking)
 	if !r.admit(m.ID, stop) {
 		stop()
-		r.conn.refuse(m.ID, codeInternal, "too many requests for permission at once")
+		r.conn.Refuse(m.ID, jsonrpc.CodeInternal, "too many requests for permission at once")
 		return
 	}
 	r.asks.Go(func() {
 		defer stop()
 		defer r.dismiss(m.ID)
-		r.conn.answer(m.ID, r.decide(ctx, call, req.Options))
+		r.conn.Answer(m.ID, r.decide(ctx, call, req.Options))
 	})
 }
 
 // reportCall decodes the tool call of a request and emits it as an event.
 func (r *run) reportCall(id, toolCall, raw json.RawMessage) agent.ToolCall {
 	var f toolFields
-	_ = lenient(toolCall, &f) // permission can be asked for an unknown call, too
+	_ = jsonrpc.Lenient(toolCall, &f) // permission can be asked for an unknown call, too
 	f.ToolCallID = cmp.Or(f.ToolCallID, "request "+string(id))
 	r.mu.Lock()
 	call := r.story.asks(&f)
@@ -148,7 +149,7 @@ func (r *run) takenBack(params json.RawMessage) {
 	var p struct {
 		ID json.RawMessage `json:"requestId"`
 	}
-	if lenient(params, &p) != nil {
+	if jsonrpc.Lenient(params, &p) != nil {
 		return
 	}
 	r.mu.Lock()

@@ -104,7 +104,7 @@ func clients() []client {
 	}
 }
 
-// installed makes an agent of an installed client, or skips.
+// installed makes an agent of an installed client.
 func installed(t *testing.T, c client, url string, changes ...func(*acp.Config)) (*acp.Agent, *agent.Turn) {
 	t.Helper()
 	folder := os.Getenv("PERDURE_TEST_AGENTS")
@@ -114,7 +114,7 @@ func installed(t *testing.T, c client, url string, changes ...func(*acp.Config))
 	bin := filepath.Join(folder, "node_modules", ".bin")
 	program := filepath.Join(bin, c.program)
 	if _, err := os.Stat(program); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	preset, _ := presetOf(c.preset)
 	cfg := acp.Config{

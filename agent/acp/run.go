@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/jsonrpc"
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/model"
@@ -34,7 +35,7 @@ const maxNotes = 32
 type run struct {
 	a      *Agent
 	turn   *agent.Turn
-	conn   *conn
+	conn   *jsonrpc.Conn
 	peer   *peer
 	stderr *stderrLog
 	events *opencodeEvents // nil for other agents
@@ -92,15 +93,15 @@ func (r *run) uses(model string) {
 // serve does the turn with an agent that was started, and waits until nothing
 // of it is left.
 func (r *run) serve(ctx context.Context, p *peer) *agent.Error {
-	r.peer, r.conn = p, newConn(p.in, r.activity.heard)
+	r.peer, r.conn = p, jsonrpc.NewConn(p.in, r.activity.heard)
 	var stopAsking context.CancelFunc
 	r.asking, stopAsking = context.WithCancel(ctx)
 	defer stopAsking()
 
 	var waited error
 	gone, read, written := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() { defer close(written); r.conn.write() }()
-	go func() { defer close(read); r.conn.read(p.out, r.a.cfg.MaxFrameBytes, r) }()
+	go func() { defer close(written); r.conn.Write() }()
+	go func() { defer close(read); r.conn.Read(p.out, r.a.cfg.MaxFrameBytes, r) }()
 	go func() { defer close(gone); waited = p.wait() }()
 
 	failure := r.work(ctx)
@@ -115,7 +116,7 @@ func (r *run) serve(ctx context.Context, p *peer) *agent.Error {
 		failure = lostError()
 	}
 	if failure != nil && errors.Is(failure.Err, errGone) {
-		failure = deathError(waited, r.conn.err, r.greeted.Load(), r.stderr.text())
+		failure = deathError(waited, r.conn.Err(), r.greeted.Load(), r.stderr.text())
 	}
 	if failure != nil && failure.Detail == "" {
 		failure.Detail = r.stderr.text()
@@ -136,15 +137,15 @@ func (r *run) work(ctx context.Context) *agent.Error {
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	r.followEvents(following)
-	done := make(chan reply, 1)
-	r.conn.send(methodPrompt, map[string]any{
+	done := make(chan jsonrpc.Reply, 1)
+	r.conn.Send(methodPrompt, map[string]any{
 		"sessionId": r.session, "prompt": []any{map[string]any{"type": "text", "text": r.turn.Prompt}},
-	}, func(rep reply) { r.complete(rep); done <- rep })
+	}, func(rep jsonrpc.Reply) { r.complete(rep); done <- rep })
 	rep, err := r.await(ctx, done)
 	if err != nil {
 		return r.cancel(err, done)
 	}
-	if r.events != nil && rep.err == nil {
+	if r.events != nil && rep.Err == nil {
 		r.events.settle(ctx)
 	}
 	return r.outcome(rep)
@@ -167,18 +168,18 @@ func (r *run) openInTime(ctx context.Context) *agent.Error {
 
 // complete reads the end of a prompt, in each form it is reported: with version
 // 1 of the protocol it is the response to session/prompt.
-func (r *run) complete(rep reply) {
-	if rep.err != nil {
+func (r *run) complete(rep jsonrpc.Reply) {
+	if rep.Err != nil {
 		return
 	}
-	c := readCompletion(rep.result)
+	c := readCompletion(rep.Result)
 	usage := c.usage()
 	r.mu.Lock()
 	r.stopReason, r.usage = clean(c.StopReason), usage
 	context, model, cost := r.story.context, r.story.modelName(), r.story.spent()
 	r.mu.Unlock()
 	if usage.Reported && !r.a.preset.UsageIsLast {
-		e := agent.Event{Kind: agent.EventUsage, Usage: &usage, Model: model, CostMicros: cost, Raw: rep.raw}
+		e := agent.Event{Kind: agent.EventUsage, Usage: &usage, Model: model, CostMicros: cost, Raw: rep.Raw}
 		if context != nil {
 			e.Context = new(*context)
 		}
@@ -187,13 +188,13 @@ func (r *run) complete(rep reply) {
 }
 
 // outcome says whether a prompt that ended was a turn that was done.
-func (r *run) outcome(rep reply) *agent.Error {
-	var refused *rpcError
+func (r *run) outcome(rep jsonrpc.Reply) *agent.Error {
+	var refused *jsonrpc.Error
 	switch {
-	case errors.As(rep.err, &refused):
+	case errors.As(rep.Err, &refused):
 		return replyError(methodPrompt, refused, time.Now())
-	case rep.err != nil:
-		if !errors.Is(rep.err, errClosed) { // it runs, but its replies are invalid
+	case rep.Err != nil:
+		if !errors.Is(rep.Err, jsonrpc.ErrClosed) { // it runs, but its replies are invalid
 			r.peer.kill()
 		}
 		return &agent.Error{Kind: agent.KindFailed, Err: errGone}
@@ -212,8 +213,8 @@ func (r *run) outcome(rep reply) *agent.Error {
 
 // cancel stops a prompt that is not waited for any more: the agent is asked to
 // stop, and given time to. It returns why it was.
-func (r *run) cancel(why *agent.Error, done <-chan reply) *agent.Error {
-	r.conn.notify(methodCancel, map[string]any{"sessionId": r.session})
+func (r *run) cancel(why *agent.Error, done <-chan jsonrpc.Reply) *agent.Error {
+	r.conn.Notify(methodCancel, map[string]any{"sessionId": r.session})
 	grace := time.NewTimer(max(0, r.a.cfg.Grace))
 	defer grace.Stop()
 	select {
@@ -229,34 +230,36 @@ func (r *run) cancel(why *agent.Error, done <-chan reply) *agent.Error {
 var errGone = errors.New("agent is gone")
 
 // call sends a request and waits for the response. A refusal is an error.
-func (r *run) call(ctx context.Context, method string, params any) (reply, *agent.Error) {
+func (r *run) call(ctx context.Context, method string, params any) (jsonrpc.Reply, *agent.Error) {
 	return r.callThen(ctx, method, params, nil)
 }
 
 // callThen is call with something to do before more of the agent is read.
-func (r *run) callThen(ctx context.Context, method string, params any, then func(reply)) (reply, *agent.Error) {
+func (r *run) callThen(ctx context.Context, method string, params any,
+	then func(jsonrpc.Reply)) (jsonrpc.Reply, *agent.Error) {
 	rep, err := r.request(ctx, method, params, then)
 	if err != nil {
 		return rep, err
 	}
-	if refused, ok := errors.AsType[*rpcError](rep.err); ok {
+	if refused, ok := errors.AsType[*jsonrpc.Error](rep.Err); ok {
 		return rep, replyError(method, refused, time.Now())
 	}
 	return rep, nil
 }
 
 // request is callThen for one whose refusal is an answer too.
-func (r *run) request(ctx context.Context, method string, params any, then func(reply)) (reply, *agent.Error) {
-	got := make(chan reply, 1)
-	r.conn.send(method, params, func(rep reply) {
-		if then != nil && rep.err == nil {
+func (r *run) request(ctx context.Context, method string, params any,
+	then func(jsonrpc.Reply)) (jsonrpc.Reply, *agent.Error) {
+	got := make(chan jsonrpc.Reply, 1)
+	r.conn.Send(method, params, func(rep jsonrpc.Reply) {
+		if then != nil && rep.Err == nil {
 			then(rep)
 		}
 		got <- rep
 	})
 	rep, err := r.await(ctx, got)
-	var refused *rpcError
-	if err == nil && rep.err != nil && !errors.As(rep.err, &refused) {
+	var refused *jsonrpc.Error
+	if err == nil && rep.Err != nil && !errors.As(rep.Err, &refused) {
 		err = &agent.Error{Kind: agent.KindFailed, Err: errGone}
 	}
 	return rep, err
@@ -264,7 +267,7 @@ func (r *run) request(ctx context.Context, method string, params any, then func(
 
 // await waits for a response, or for what ends the turn before: the context, or
 // silence of the agent. The death of an agent is a response too.
-func (r *run) await(ctx context.Context, got <-chan reply) (reply, *agent.Error) {
+func (r *run) await(ctx context.Context, got <-chan jsonrpc.Reply) (jsonrpc.Reply, *agent.Error) {
 	idle := r.turn.IdleTimeout
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
@@ -280,12 +283,13 @@ func (r *run) await(ctx context.Context, got <-chan reply) (reply, *agent.Error)
 			case rep := <-got: // it came first, or at the same time
 				return rep, nil
 			default:
-				return reply{}, agent.Stopped(ctx)
+				return jsonrpc.Reply{}, agent.Stopped(ctx)
 			}
 		case <-timer.C:
 			left := idle - r.activity.quiet()
 			if left <= 0 {
-				return reply{}, &agent.Error{Kind: agent.KindIdle, Msg: fmt.Sprintf("nothing was heard of the agent for %s", idle)}
+				return jsonrpc.Reply{}, &agent.Error{Kind: agent.KindIdle,
+					Msg: fmt.Sprintf("nothing was heard of the agent for %s", idle)}
 			}
 			timer.Reset(left)
 		}
@@ -295,7 +299,7 @@ func (r *run) await(ctx context.Context, got <-chan reply) (reply, *agent.Error)
 // end ends an agent that was not stopped yet. It may end by itself, so that it
 // can save what it has.
 func (r *run) end(gone <-chan struct{}) {
-	r.conn.closeInput()
+	r.conn.CloseInput()
 	grace := time.NewTimer(max(0, r.a.cfg.Grace))
 	defer grace.Stop()
 	select {
@@ -346,7 +350,7 @@ func (r *run) result() *agent.Result {
 	if s.text.cut {
 		r.noteLocked(fmt.Sprintf("the agent's last message was cut to its last %d bytes", agent.MaxTextBytes))
 	}
-	if r.conn.wasReplaced() {
+	if r.conn.WasReplaced() {
 		r.noteLocked(model.NoteReplaced)
 	}
 	res.Notes = r.notes

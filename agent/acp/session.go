@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/jsonrpc"
 )
 
 // Methods of the protocol that this client uses.
@@ -122,7 +123,7 @@ func (r *run) open(ctx context.Context) *agent.Error {
 			Hint: hintFor(agent.KindInvalid)}
 	}
 	var info sessionInfo
-	_ = lenient(rep.result, &info) // invalid fields are not used
+	_ = jsonrpc.Lenient(rep.Result, &info) // invalid fields are not used
 	return r.configure(ctx, &info)
 }
 
@@ -142,7 +143,7 @@ func (r *run) greet(ctx context.Context) (*greeting, *agent.Error) {
 	}
 	r.greeted.Store(true)
 	var hello greeting
-	_ = lenient(rep.result, &hello) // checked below
+	_ = jsonrpc.Lenient(rep.Result, &hello) // checked below
 	r.a.cfg.Logger.Debug("agent answered", "agent", clean(hello.Info.Name), "version", clean(hello.Info.Version))
 	if hello.ProtocolVersion != protocolVersion {
 		return nil, &agent.Error{
@@ -155,7 +156,7 @@ func (r *run) greet(ctx context.Context) (*greeting, *agent.Error) {
 
 // begin begins a fresh session or continues the turn's, without a replay of its
 // history where the agent can do so.
-func (r *run) begin(ctx context.Context, hello *greeting) (reply, *agent.Error) {
+func (r *run) begin(ctx context.Context, hello *greeting) (jsonrpc.Reply, *agent.Error) {
 	params := map[string]any{"cwd": r.turn.Dir, "mcpServers": []any{}}
 	if r.turn.Session == "" {
 		rep, err := r.callThen(ctx, methodNew, params, r.begun)
@@ -166,7 +167,7 @@ func (r *run) begin(ctx context.Context, hello *greeting) (reply, *agent.Error) 
 	}
 	params["sessionId"] = r.turn.Session
 	switch {
-	case present(hello.Capabilities.Session.Resume):
+	case jsonrpc.Present(hello.Capabilities.Session.Resume):
 		return r.callThen(ctx, methodResume, params, r.begun)
 	case hello.Capabilities.LoadSession:
 		rep, err := r.callThen(ctx, methodLoad, params, r.begun)
@@ -175,7 +176,7 @@ func (r *run) begin(ctx context.Context, hello *greeting) (reply, *agent.Error) 
 		}
 		return rep, err
 	}
-	return reply{}, &agent.Error{Kind: agent.KindSession, Msg: "agent cannot continue sessions"}
+	return jsonrpc.Reply{}, &agent.Error{Kind: agent.KindSession, Msg: "agent cannot continue sessions"}
 }
 
 // How long the end of a replay is looked for.
@@ -219,11 +220,11 @@ func (r *run) replayed() int {
 
 // begun takes in that the session began, before anything else that the agent
 // says is read. A fresh session's ID is the agent's answer.
-func (r *run) begun(rep reply) {
+func (r *run) begun(rep jsonrpc.Reply) {
 	id := r.turn.Session
 	if id == "" {
 		var info sessionInfo
-		_ = lenient(rep.result, &info) // without an ID there is no session
+		_ = jsonrpc.Lenient(rep.Result, &info) // without an ID there is no session
 		id = clean(info.SessionID)
 	}
 	if id == "" {
@@ -238,7 +239,7 @@ func (r *run) begun(rep reply) {
 		}
 	}
 	r.mu.Unlock()
-	r.emit(agent.Event{Kind: agent.EventSession, Session: id, Raw: rep.raw})
+	r.emit(agent.Event{Kind: agent.EventSession, Session: id, Raw: rep.Raw})
 }
 
 // configure sets the mode, the model and the options.

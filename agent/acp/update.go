@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/jsonrpc"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
@@ -219,7 +220,7 @@ func (s *story) takeInfo(u *update) []agent.Event {
 			Details string `json:"additionalDetails"`
 		} `json:"error"`
 	}
-	if lenient(u.Meta, &meta) != nil {
+	if jsonrpc.Lenient(u.Meta, &meta) != nil {
 		return unknown()
 	}
 	for _, vendor := range meta {

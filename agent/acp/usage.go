@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/perdure/perdure/agent"
+	"github.com/perdure/perdure/internal/jsonrpc"
 )
 
 // count is a number of tokens: whatever number JSON has, never negative.
@@ -86,7 +87,7 @@ type quotaCount struct {
 // readCompletion decodes the result of session/prompt.
 func readCompletion(raw json.RawMessage) completion {
 	var c completion
-	_ = lenient(raw, &c) // invalid fields count as absent
+	_ = jsonrpc.Lenient(raw, &c) // invalid fields count as absent
 	return c
 }
 

@@ -67,7 +67,10 @@ type codexLogLine struct {
 		Type string `json:"type"`
 		// Model is the model of a turn_context.
 		Model string `json:"model"`
-		Info  *struct {
+		// Used and Thread are those of a token_usage_record: what one answer used, and the total.
+		Used   *codexUsage `json:"usage"`
+		Thread *codexUsage `json:"thread_token_usage"`
+		Info   *struct {
 			Total  *codexUsage `json:"total_token_usage"`
 			Last   *codexUsage `json:"last_token_usage"`
 			Window int64       `json:"model_context_window"`
@@ -117,6 +120,9 @@ func readCodexLog(rec *record, line []byte) {
 		rec.say(agent.EventCompaction, "the context was shortened")
 	case l.Type == "turn_context":
 		rec.model = cmp.Or(l.Payload.Model, rec.model)
+	case l.Type == "token_usage_record" && l.Payload.Thread != nil:
+		// It comes with the answer; the token_count after the calls of the answer were made.
+		readCodexUsage(rec, l.Payload.Thread, l.Payload.Used, 0, old)
 	case l.Type == "event_msg" && l.Payload.Type == "token_count":
 		readCodexCount(rec, l, old)
 	}
@@ -127,7 +133,18 @@ func readCodexCount(rec *record, l codexLogLine, old bool) {
 	if info == nil || info.Total == nil {
 		return
 	}
-	sum := total{tokens: info.Total.tokens()}
+	for _, w := range []*codexWindow{l.Payload.Limits.Primary, l.Payload.Limits.Secondary} {
+		if w != nil && w.Percent >= 100 && w.ResetsAt > 0 && !old {
+			rec.resets = time.Unix(w.ResetsAt, 0).UTC()
+		}
+	}
+	readCodexUsage(rec, info.Total, info.Last, info.Window, old)
+}
+
+// readCodexUsage takes the total of the thread, what the last answer used, and the size of the
+// context, 0 if it is not known.
+func readCodexUsage(rec *record, thread, last *codexUsage, window int64, old bool) {
+	sum := total{tokens: thread.tokens()}
 	if old {
 		// What the thread had used before this turn.
 		if !rec.totalKnown {
@@ -137,16 +154,12 @@ func readCodexCount(rec *record, l codexLogLine, old bool) {
 	}
 	same := rec.total != nil && *rec.total == sum
 	rec.total = &sum
-	if info.Last != nil && info.Last.Input > 0 {
-		rec.context = info.Last.Input + info.Last.Output
+	if last != nil && last.Input > 0 {
+		rec.context = last.Input + last.Output
 	}
-	rec.sized(info.Window)
-	for _, w := range []*codexWindow{l.Payload.Limits.Primary, l.Payload.Limits.Secondary} {
-		if w != nil && w.Percent >= 100 && w.ResetsAt > 0 {
-			rec.resets = time.Unix(w.ResetsAt, 0).UTC()
-		}
-	}
-	if !same { // it repeats itself, which is not a sign of work
+	before := rec.window
+	rec.sized(window)
+	if !same || rec.window != before { // it repeats itself, which is not a sign of work
 		rec.measured()
 	}
 }

@@ -22,6 +22,13 @@ func codexCount(year, in, out int) string {
 		`"model_context_window":1000},"rate_limits":{"primary":{"used_percent":100,"resets_at":4000000000}}}}`, year, in, out)
 }
 
+// codexRecord is the line that Codex writes with an answer.
+func codexRecord(year, in, out int) string {
+	return fmt.Sprintf(`{"timestamp":"%d-01-01T00:00:00Z","type":"token_usage_record","payload":{`+
+		`"usage":{"input_tokens":300,"output_tokens":5},"thread_token_usage":{"input_tokens":%d,"output_tokens":%d}}}`,
+		year, in, out)
+}
+
 // The log of a thread tells what the stream does not.
 func TestCodexLog(t *testing.T) {
 	t.Parallel()
@@ -45,6 +52,9 @@ func TestCodexLog(t *testing.T) {
 			agent.KindRateLimit, agent.Usage{InputTokens: 300, OutputTokens: 10, Reported: true}, "t1#400.20.0.0.0"},
 		{"a session given by itself", "t1", []string{began, failed, "exit:1"},
 			[]string{codexCount(past, 100, 10), codexCount(future, 400, 20)},
+			agent.KindRateLimit, agent.Usage{InputTokens: 300, OutputTokens: 10, Reported: true}, "t1#400.20.0.0.0"},
+		{"an answer whose calls are not made yet", "t1#100.10.0.0.0", []string{began, failed, "exit:1"},
+			[]string{codexCount(future, 250, 15), codexRecord(future, 400, 20)},
 			agent.KindRateLimit, agent.Usage{InputTokens: 300, OutputTokens: 10, Reported: true}, "t1#400.20.0.0.0"},
 		{"a livelock", "", []string{began, "hang"}, []string{codexCount(future, 400, 20), compacted},
 			agent.KindOverflow, agent.Usage{InputTokens: 400, OutputTokens: 20, Reported: true}, "t1#400.20.0.0.0"},

@@ -138,7 +138,7 @@ func install(t *testing.T, c client) *installed {
 	}
 	program := findClient(folder, c.preset)
 	if program == "" {
-		t.Skipf("%s is not in %s", c.preset, folder)
+		t.Fatalf("%s is not in %s", c.preset, folder)
 	}
 	p := &modelserver.Server{}
 	server := httptest.NewServer(p)

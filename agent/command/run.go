@@ -63,6 +63,9 @@ func (r *run) execute(ctx context.Context, cfg guard.Config) error {
 	if r.a.vendor.follow != nil {
 		r.log = r.a.vendor.follow(&r.rec, cfg.Env)
 		beside.Go(func() { r.follow(watched) })
+		if r.turn.Reader != nil {
+			r.turn.Reader(r.poll)
+		}
 	}
 	r.dog.start()
 	err := guard.Run(ctx, cfg)
@@ -181,6 +184,7 @@ func (r *run) finish(ctx, child context.Context, ended error) (*agent.Result, er
 	defer r.mu.Unlock()
 	if r.log != nil {
 		r.log.close()
+		r.log = nil // later calls of a turn's reader read nothing
 	}
 	var exit *guard.ExitError
 	code := 0

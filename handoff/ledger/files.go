@@ -39,8 +39,9 @@ func (r *Recorder) readFiles(ctx context.Context, ops []Op) (wait func() *readOp
 }
 
 // readTouched records the content of the files that an op touched, without those
-// that are not sources.
+// that are not sources, and makes its paths relative.
 func (r *Recorder) readTouched(ctx context.Context, read *readOps, op *Op) error {
+	op.ContractFile = r.placed(op.ContractFile)
 	if len(op.Created)+len(op.Modified) == 0 {
 		return nil
 	}
@@ -73,6 +74,14 @@ func (r *Recorder) readTouched(ctx context.Context, read *readOps, op *Op) error
 		op.Files = append(op.Files, entry)
 	}
 	return nil
+}
+
+// placed returns a file relative to the root of the work if it is in it.
+func (r *Recorder) placed(file string) string {
+	if rel, err := filepath.Rel(r.Location.Root, file); err == nil && filepath.IsAbs(file) && filepath.IsLocal(rel) {
+		file = rel
+	}
+	return filepath.ToSlash(file)
 }
 
 // relative makes paths relative to the root of the work.

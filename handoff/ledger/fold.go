@@ -168,6 +168,7 @@ func (f *folder) start(op *Op) {
 	f.Description = cmp.Or(op.Description, f.Description)
 	f.Phase = cmp.Or(op.Phase, f.Phase)
 	f.Verification.ContractRef = cmp.Or(op.Contract, f.Verification.ContractRef)
+	f.ContractFile = cmp.Or(op.ContractFile, f.ContractFile)
 	for _, step := range op.Steps {
 		f.PendingSteps = with(f.PendingSteps, step)
 	}
@@ -242,6 +243,7 @@ func (f *folder) partial(text string, now time.Time) {
 
 func (f *folder) verify(op *Op, now time.Time) {
 	f.Verification.ContractRef = cmp.Or(op.Contract, f.Verification.ContractRef)
+	f.ContractFile = cmp.Or(op.ContractFile, f.ContractFile)
 	if op.Text == "" {
 		return
 	}

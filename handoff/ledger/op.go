@@ -87,6 +87,8 @@ type Op struct {
 	Contract string         `json:"contract,omitempty"`
 	Status   handoff.Status `json:"status,omitempty"`
 	RanBy    handoff.Runner `json:"ran_by,omitempty"`
+	// ContractFile is the file with the contract, if it is in none of the usual files.
+	ContractFile string `json:"contract_file,omitempty"`
 
 	// Used is the part of the context in use, from 0 to 1; Source is "reported",
 	// "observed" by a meter, or "estimated".
@@ -127,7 +129,7 @@ type needs struct{ must, may []string }
 
 func kinds() map[string]needs {
 	return map[string]needs{
-		OpStart:     {nil, []string{"text", "title", "description", "steps", "phase", "contract"}},
+		OpStart:     {nil, []string{"text", "title", "description", "steps", "phase", "contract", "contract_file"}},
 		OpStep:      {[]string{"text"}, []string{"created", "modified", "pending", "run_again", "current"}},
 		OpDecide:    {[]string{"text"}, []string{"because"}},
 		OpCurrent:   {[]string{"text"}, []string{"partial"}},
@@ -138,7 +140,7 @@ func kinds() map[string]needs {
 		OpForbid:    {[]string{"text"}, []string{"remove"}},
 		OpNext:      {[]string{"text"}, nil},
 		OpPhase:     {[]string{"phase"}, nil},
-		OpVerify:    {nil, []string{"text", "status", "contract", "ran_by"}},
+		OpVerify:    {nil, []string{"text", "status", "contract", "contract_file", "ran_by"}},
 		OpContext:   {[]string{"used"}, []string{"source", "partial"}},
 		OpSave:      {nil, []string{"reason", "partial", "created", "modified"}},
 		OpFail:      {[]string{"text"}, []string{"partial"}},
@@ -150,7 +152,8 @@ func kinds() map[string]needs {
 
 func (o *Op) values() map[string]string {
 	return map[string]string{"text": o.Text, "pending": o.Pending, "current": o.Current, "because": o.Because,
-		"outcome": o.Outcome, "partial": o.Partial, "contract": o.Contract, "source": o.Source, "to": o.To,
+		"outcome": o.Outcome, "partial": o.Partial, "contract": o.Contract,
+		"contract_file": o.ContractFile, "source": o.Source, "to": o.To,
 		"title": o.Title, "description": o.Description, "phase": string(o.Phase), "status": string(o.Status),
 		"reason": string(o.Reason)}
 }
@@ -254,7 +257,7 @@ func (o *Op) checkWords() error {
 	switch {
 	case o.Used < 0 || o.Used > 1:
 		return invalid("for example 78% or 0.78", "the context in use is %g %%, want 0 to 100 %%", o.Used*100)
-	case o.Kind == OpVerify && o.Contract == "" && (o.Text == "" || o.Status == ""):
+	case o.Kind == OpVerify && o.Contract+o.ContractFile == "" && (o.Text == "" || o.Status == ""):
 		return invalid(`for example: perdure handoff verify unit-test passed`,
 			"verify needs the contract, or the activity and its status")
 	case o.Kind == OpPending && o.Replace && o.Remove:

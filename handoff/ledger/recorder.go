@@ -291,6 +291,9 @@ type Update struct {
 	View
 	// Checkpoint is what the file shows now; nil when the work is done.
 	Checkpoint *handoff.Checkpoint
+	// Stop is set if an op reported that the context of the agent is full: the agent should
+	// stop after the current step.
+	Stop bool
 	// Left are files of the ops that are not recorded because they are not sources.
 	Left []string
 }
@@ -314,9 +317,9 @@ func (r *Recorder) locked(ctx context.Context, ops []Op) (*Update, error) {
 	u, written, err := r.once(ctx, ops, reading)
 	const most = 5 // retries if another program writes the file at the same time
 	for again := 0; written && again < most && u.Checkpoint != nil && errors.Is(err, handoff.ErrConflict); again++ {
-		notes := u.Notes
+		notes, stop := u.Notes, u.Stop
 		if u, _, err = r.once(ctx, nil, nothing); u != nil {
-			u.Notes = append(notes, u.Notes...)
+			u.Notes, u.Stop = append(notes, u.Notes...), stop
 		}
 	}
 	if err == nil || !written {
@@ -454,6 +457,7 @@ func (r *Recorder) prepare(u *Update, read *readOps) (*Write, error) {
 				Hint: "`perdure handoff show` numbers them"}
 		}
 		u.Notes = append(u.Notes, u.folder.notes...)
+		u.Stop = u.Stop || op.Kind == OpContext && op.Used >= u.folder.at.Stop
 		w.End = w.End || op.Kind == OpDone
 	}
 	u.Ledger = u.folder.Ledger

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ type ResumeConfig struct {
 	Strict bool
 	// Template is the template of the prompt. Defaults to [handoff.DefaultTemplate].
 	Template string
-	// ContractFile is the file with the contract. Defaults to the usual files.
+	// ContractFile is the file with the contract. Defaults to the one that is recorded, or else
+	// to the usual files.
 	ContractFile string
 }
 
@@ -163,6 +165,12 @@ func (r *Recorder) contract(v *View, file string) (*handoff.Contract, error) {
 			Hint: "`perdure handoff verify --contract US-003.verificationContract` names one"}
 	}
 	files := handoff.ContractFiles(v.Document, r.Location, r.Place)
+	if own := v.Ledger.ContractFile; file == "" && own != "" {
+		file = own
+		if !filepath.IsAbs(own) {
+			file = filepath.Join(r.Location.Root, filepath.FromSlash(own))
+		}
+	}
 	if file != "" {
 		files = []string{file}
 	}

@@ -17,7 +17,8 @@ import (
 
 // VerifyConfig configures [Recorder.Verify].
 type VerifyConfig struct {
-	// ContractFile is the file with the contract. Defaults to the usual files.
+	// ContractFile is the file with the contract. Defaults to the one that is recorded, or else
+	// to the usual files.
 	ContractFile string
 	// Deferred runs the deferred criteria, too.
 	Deferred bool

@@ -38,6 +38,7 @@ func (a *app) commands() []command {
 		{"retry", a.newRetryCommand},
 		{"answer", of(gate.Command)},
 		{"loop", of(loop.Command)},
+		{"acp", a.newACPCommand},
 
 		{"status", a.newStatusCommand},
 		{"tree", a.newTreeCommand},

@@ -41,6 +41,41 @@ func (a *app) newConfigCommand() *cobra.Command {
 	for _, key := range config.Keys() {
 		env.SettingFlag(cmd, key)
 	}
+	cmd.AddCommand(a.newConfigKeysCommand())
+	return cmd
+}
+
+// describedKey is a key of the settings file in the output of config keys --json.
+type describedKey struct {
+	Key     string `json:"key"`
+	Help    string `json:"help"`
+	Default string `json:"default,omitempty"`
+	// Variable is the environment variable, empty for keys that only the file has.
+	Variable string `json:"variable,omitempty"`
+}
+
+// newConfigKeysCommand returns the command that describes the keys. It reads no file, because
+// the user of a file with an error needs it.
+func (a *app) newConfigKeysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "Describe all keys of the settings file",
+		Long: "Print a settings file with all keys, what they mean, and their defaults, as `perdure init` writes it. It " +
+			"works also if the settings of this folder have an error. --json prints a list of the keys.",
+		Example: "perdure config keys | grep -B1 budget",
+		Args:    env.Arguments(0, 0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			var keys []describedKey
+			for _, k := range config.Keys() {
+				keys = append(keys, describedKey{Key: k.Name, Help: k.Help, Default: k.Default, Variable: k.Variable})
+			}
+			for _, s := range config.Sections() {
+				keys = append(keys, describedKey{Key: s.Key, Help: s.Help})
+			}
+			return a.Print(keys, func() { a.Printf("%s", config.Template()) })
+		},
+	}
+	a.JSONFlag(cmd)
 	return cmd
 }
 

@@ -40,10 +40,15 @@ func (a *app) newRunCommand() *cobra.Command {
 			return a.run(cmd, &f, client.TreeRequest{Prompt: args[0], Name: f.name}, false)
 		},
 	}
-	cmd.Flags().StringArrayVarP(&f.contexts, "context", "c", nil,
-		"`PATH` file, folder or quoted glob to read, or - for standard input; repeatable")
+	f.registerContext(cmd)
 	f.register(a, cmd)
 	return cmd
+}
+
+// registerContext adds the flag of the context.
+func (f *runFlags) registerContext(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&f.contexts, "context", "c", nil,
+		"`PATH` file, folder or quoted glob to read, or - for standard input; repeatable")
 }
 
 func (a *app) newBatchCommand() *cobra.Command {

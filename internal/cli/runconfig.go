@@ -52,7 +52,19 @@ func runSettings() []string {
 		"confirm_above", "cache"}
 }
 
+// register adds the flags of run and batch.
 func (f *runFlags) register(a *app, cmd *cobra.Command) {
+	f.registerTree(cmd)
+	fl := cmd.Flags()
+	fl.BoolVar(&f.detach, "detach", false, "let the daemon run the tree and return at once")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print calls, tokens, cost and time of the run, and start nothing")
+	a.JSONFlag(cmd)
+	env.UsesActing(cmd)
+	groupRunFlags(cmd)
+}
+
+// registerTree adds the flags on the tree.
+func (f *runFlags) registerTree(cmd *cobra.Command) {
 	env.SettingFlags(cmd, runSettings()...)
 	fl := cmd.Flags()
 	fl.StringVar(&f.name, "name", "", "`NAME` name of the tree")
@@ -79,11 +91,11 @@ func (f *runFlags) register(a *app, cmd *cobra.Command) {
 		"reserved within budgets; default: 4096, or a quarter of a small window")
 	fl.Float64Var(&f.temperature, "temperature", rlm.DefaultTemperature, "`NUMBER` temperature from 0 to 2")
 	fl.Int64Var(&f.seed, "seed", 0, "`NUMBER` seed for models that accept one")
-	fl.BoolVar(&f.detach, "detach", false, "let the daemon run the tree and return at once")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "print calls, tokens, cost and time of the run, and start nothing")
 	fl.BoolVar(&f.yes, "yes", false, "do not ask because of --confirm-above")
-	a.JSONFlag(cmd)
-	env.UsesActing(cmd)
+}
+
+// groupRunFlags puts the flags into groups. Those that the command does not have are left out.
+func groupRunFlags(cmd *cobra.Command) {
 	env.GroupFlags(cmd,
 		env.FlagGroup{Title: "Context and model", Flags: "context model sub-model base-url agent max-file-size cache"},
 		env.FlagGroup{Title: "Limits", Flags: "dry-run budget-usd budget-tokens budget-calls confirm-above yes timeout " +

@@ -19,7 +19,8 @@ const varTask = "PERDURE_TASK"
 // not allowed to call them, but can pause their loop.
 func userCommands() []string {
 	return []string{"perdure answer", "perdure loop answer", "perdure loop resume", "perdure loop abort",
-		"perdure loop false-alarm", "perdure trust", "perdure hook allow", "perdure install", "perdure uninstall"}
+		"perdure loop false-alarm", "perdure trust", "perdure hook allow", "perdure install", "perdure uninstall",
+		"perdure acp", "perdure acp run", "perdure acp loop"}
 }
 
 // refuseAgent returns an error if the agent of a loop calls a command of the user, so
@@ -48,7 +49,7 @@ func (a *app) refuseAgent(cmd *cobra.Command, args []string) error {
 func (a *app) refuseGuarded(cmd *cobra.Command) error {
 	accepts := cmd.Flags().Lookup(acceptFlag)
 	decides := accepts != nil && accepts.Changed || slices.Contains([]string{"perdure trust", "perdure hook allow",
-		"perdure install", "perdure uninstall"}, cmd.CommandPath())
+		"perdure install", "perdure uninstall", "perdure acp", "perdure acp run", "perdure acp loop"}, cmd.CommandPath())
 	if !decides || a.Getenv(hook.VarLoop) == "" && !guard.Guarded() {
 		return nil
 	}

@@ -144,7 +144,12 @@ func TestProblems(t *testing.T) {
 		want []string // after the file's name, in order
 	}{
 		{"unknown key", "model: x\nconcurency: 3\n", []string{`:2: unknown key "concurency"; did you mean "concurrency"?`}},
-		{"unknown key, nothing near", "zzz: 3\n", []string{`:1: unknown key "zzz"; the keys are model, sub_model`}},
+		{"unknown key, nothing near", "zzz: 3\n", []string{`:1: unknown key "zzz"; ` + "`perdure config keys` lists the keys"}},
+		{"unknown key of a long section", "loop:\n  zzz: 3\n",
+			[]string{`:2: unknown key "loop.zzz"; ` + "`perdure config keys` lists the keys"}},
+		{"unknown key of a short section", "handoff:\n  zzz: 3\n",
+			[]string{`:2: unknown key "handoff.zzz"; the keys of handoff are warn_percent, stop_percent`}},
+		{"unknown key of an agent", "agents:\n  a:\n    zzz: 3\n", []string{`:3: unknown key "agents.a.zzz"; the keys of agents.a are `}},
 		{"unknown key of a section", "retention:\n  compleet: 3d\n",
 			[]string{`:2: unknown key "retention.compleet"; did you mean "retention.completed"?`}},
 		{"text for a number", "max_depth: deep\n", []string{`:1: max_depth: "deep" is not a whole number`}},

@@ -64,7 +64,6 @@ type fileParser struct {
 	chains   map[string][]string
 	risks    map[risk.Pattern]risk.Answer
 	metrics  []loopconfig.Metric
-	listed   bool // a problem lists all keys
 	// rules are the settings on detection, rulesAt the node of one of them.
 	rules   rules.Settings
 	rulesAt ast.Node
@@ -156,13 +155,7 @@ func (p *fileParser) setting(key string, at *ast.StringNode, value ast.Node) {
 	case !known && isSecret(at.Value):
 		p.add(at, "%s: secrets are not allowed in a file; set an environment variable, such as OPENAI_API_KEY", key)
 	case !known:
-		text := unknownKey(key)
-		if list := strings.Index(text, listOfKeys); list >= 0 && p.listed {
-			text = text[:list] // once is enough
-		} else if list >= 0 {
-			p.listed = true
-		}
-		p.add(at, "%s", text)
+		p.add(at, "%s", unknownKey(key))
 	case twice:
 		p.add(at, "%s: already set in line %d", key, first)
 	default:
@@ -208,11 +201,32 @@ func isSection(key string) bool {
 	return isAgentSection(key) || slices.ContainsFunc(settings(new(Config)), within)
 }
 
-// listOfKeys is before the list of all keys.
-const listOfKeys = "; the keys are "
-
-// unknownKey returns the problem of an unknown key, with the nearest known one.
+// unknownKey returns the problem of an unknown key: the nearest known one, or the keys of its
+// section, or the command that lists all.
 func unknownKey(key string) string {
+	known := knownKeys(key)
+	text := fmt.Sprintf("unknown key %q", key)
+	section := key[:strings.LastIndex(key, ".")+1]
+	within := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasPrefix(k, section) })
+	if section != "" && len(within) > 0 { // the same section makes no two keys similar
+		for i, k := range within {
+			within[i] = strings.TrimPrefix(k, section)
+		}
+		if near, ok := nearest.Word(strings.TrimPrefix(key, section), within); ok {
+			return fmt.Sprintf("%s; did you mean %q?", text, section+near)
+		}
+	} else if near, ok := nearest.Word(key, known); ok {
+		return fmt.Sprintf("%s; did you mean %q?", text, near)
+	}
+	const few = 12
+	if section != "" && len(within) > 0 && len(within) <= few {
+		return fmt.Sprintf("%s; the keys of %s are %s", text, strings.TrimSuffix(section, "."), strings.Join(within, ", "))
+	}
+	return text + "; `perdure config keys` lists the keys"
+}
+
+// knownKeys returns the keys that an unknown one can stand for.
+func knownKeys(key string) []string {
 	table := settings(new(Config))
 	more := sortedKeys(detectionFields(new(rules.Settings)))
 	for _, s := range Sections() {
@@ -225,11 +239,7 @@ func unknownKey(key string) string {
 	for _, s := range table {
 		known = append(known, s.key)
 	}
-	known = append(known, more...)
-	if near, ok := nearest.Word(key, known); ok {
-		return fmt.Sprintf("unknown key %q; did you mean %q?", key, near)
-	}
-	return fmt.Sprintf("unknown key %q%s%s", key, listOfKeys, strings.Join(known, ", "))
+	return append(known, more...)
 }
 
 // isSecret reports whether a key is the name of a secret.

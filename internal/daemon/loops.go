@@ -41,7 +41,7 @@ func (d *Daemon) openLoops(ctx context.Context) error {
 		Dir:   cmp.Or(d.cfg.LoopDir, filepath.Join(d.cfg.Dir, "loops")), Worktrees: userdir.Worktrees(os.Getenv),
 		Handoff: d.cfg.Handoff, Rate: d.models.Rate, Reminders: d.cfg.Reminders, Handlers: append(handlers, d.handlers()...),
 		Hook: []string{program, "hook"}, Hold: d.hold(), Ended: d.reportLoop, Logger: d.log}
-	if d.tokensShown() {
+	if d.tokensShown() || d.cfg.Notify.UsesTokens {
 		cfg.TokenReplaced = d.tokenReplaced
 	}
 	d.engine, err = loop.New(ctx, cfg)
@@ -81,7 +81,7 @@ func (d *Daemon) launchLoop(ctx context.Context, req server.LaunchRequest) (perd
 			Msg:  "approver is token, and this process has no terminal and sends no notices to show tokens",
 			Hint: "set loop.notify.command or loop.notify.webhook, or run the loop in a terminal; `perdure serve` too"}
 	}
-	return d.engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner})
+	return d.engine.Launch(ctx, loop.LaunchRequest{Config: cfg, Owner: req.Owner, IdempotencyKey: req.IdempotencyKey})
 }
 
 // reportLoop writes the report of an ended loop into its folder.

@@ -31,6 +31,9 @@ type NotifyConfig struct {
 	// Terminal, notices about gates with a token are written there.
 	ShowsTokens bool
 	Terminal    io.Writer
+	// UsesTokens is set if the process answers gates with their tokens on behalf of the user,
+	// who does not see them.
+	UsesTokens bool
 }
 
 // notifier sends notifications.

@@ -247,6 +247,8 @@ func (c *Config) validate() error {
 	}
 	p.check(len(c.Model) <= maxModelBytes && !strings.ContainsFunc(c.Model, unicode.IsControl) &&
 		!strings.HasPrefix(c.Model, "-"), "model is %.40q, must be the agent's name of a model", c.Model)
+	p.check(c.Model == "" || !strings.HasPrefix(c.Agent, "exec:"), "model is %q, but the agent is a program, which "+
+		"does not receive it: use an argument of exec:", c.Model)
 	p.check(slices.Contains([]agent.Permission{"", agent.PermissionEdits, agent.PermissionRead, agent.PermissionAll,
 		agent.PermissionOwn}, c.Permission), "permission is %q, must be one of edits, read, all, own", c.Permission)
 	p.check(len(c.Env) <= MaxEnv, "env has %d names, the limit is %d", len(c.Env), MaxEnv)

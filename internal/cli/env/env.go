@@ -79,6 +79,8 @@ type Env struct {
 	Out, Err *Stream
 	// JSON is the flag --json.
 	JSON bool
+	// UsesTokens is set if the command answers gates with their tokens on behalf of the user.
+	UsesTokens bool
 }
 
 // New returns the environment of a command in p.

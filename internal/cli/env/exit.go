@@ -23,6 +23,7 @@ const (
 	StatusConflict    = 5
 	StatusGate        = 6
 	StatusUnavailable = 7
+	StatusNewSession  = 8 // of an agent whose context is full
 	StatusInterrupted = 130
 )
 

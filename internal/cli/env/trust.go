@@ -17,6 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/human"
+	loopconfig "github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/record"
 	"github.com/perdure/perdure/rlm"
 )
 
@@ -80,23 +82,32 @@ func (u *Untrusted) empty() bool {
 // Commands that use them ask the user, or return an error where they cannot; for others it
 // ignores the settings.
 func (e *Env) applyTrust(cmd *cobra.Command, l *config.Loaded) error {
-	flag := cmd.Flags().Lookup(trustFlag)
-	stored := flag != nil && flag.Annotations[storedNote] != nil
-	once, err := e.trustsOnce()
-	if err != nil || once || flag != nil && flag.Value.String() == "true" || len(l.Acting()) == 0 && !stored {
+	u, err := e.NeedsTrust(cmd, l)
+	if err != nil || u == nil {
 		return err
 	}
-	u, err := e.Untrusted(cmd.Context(), l, stored)
-	if err != nil || u.empty() {
-		return err
-	}
-	if flag == nil {
+	if cmd.Flags().Lookup(trustFlag) == nil {
 		e.Note("%s is not trusted; ignored settings: %s; `perdure trust --show` lists what they do, `perdure trust` allows "+
 			"them", l.Dir, keysOf(l.Acting()))
 		l.IgnoreActing()
 		return nil
 	}
-	return e.ask(l, &u)
+	return e.ask(l, u)
+}
+
+// NeedsTrust returns what would act in a command and is not trusted, nil if nothing would.
+func (e *Env) NeedsTrust(cmd *cobra.Command, l *config.Loaded) (*Untrusted, error) {
+	flag := cmd.Flags().Lookup(trustFlag)
+	stored := flag != nil && flag.Annotations[storedNote] != nil
+	once, err := e.trustsOnce()
+	if err != nil || once || flag != nil && flag.Value.String() == "true" || len(l.Acting()) == 0 && !stored {
+		return nil, err
+	}
+	u, err := e.Untrusted(cmd.Context(), l, stored)
+	if err != nil || u.empty() {
+		return nil, err
+	}
+	return &u, nil
 }
 
 // trustsOnce reports whether the user trusts the folder for this process.
@@ -177,9 +188,13 @@ func (u *Untrusted) addTrees(ctx context.Context, store *perdure.Store) error {
 				continue
 			}
 			u.TreeCount++
-			if len(u.Trees) < maxListedTrees {
-				u.Trees = append(u.Trees, ActingTree{trees[i].ID, effect})
+			if len(u.Trees) == maxListedTrees {
+				continue
 			}
+			if trees[i].Kind == perdure.KindLoop {
+				effect = loopEffect(ctx, store, &trees[i])
+			}
+			u.Trees = append(u.Trees, ActingTree{trees[i].ID, effect})
 		}
 		if len(trees) < page {
 			return nil
@@ -188,10 +203,26 @@ func (u *Untrusted) addTrees(ctx context.Context, store *perdure.Store) error {
 	}
 }
 
+// loopActs is what a loop does of which the configuration cannot be read.
+const loopActs = "runs an agent and a check"
+
+// loopEffect returns what a loop runs by the configuration that it would be continued with.
+func loopEffect(ctx context.Context, store *perdure.Store, t *perdure.Tree) string {
+	row, err := record.New(store).Loop(ctx, t.ID)
+	if err != nil && perdure.CodeOf(err) != perdure.CodeNotFound {
+		return loopActs + ", which cannot be read"
+	}
+	cfg, err := loopconfig.Of(t, &row)
+	if err != nil {
+		return loopActs + ", which cannot be read"
+	}
+	return cfg.Runs()
+}
+
 // treeEffect returns what a tree does besides answering from its context, or "".
 func treeEffect(t *perdure.Tree) string {
 	if t.Kind == perdure.KindLoop {
-		return "runs an agent and a check"
+		return loopActs
 	}
 	var c rlm.Config
 	if len(t.Config) > 0 && json.Unmarshal(t.Config, &c) != nil {
@@ -215,17 +246,15 @@ func treeEffect(t *perdure.Tree) string {
 func (e *Env) ask(l *config.Loaded, u *Untrusted) error {
 	e.Note("%s is not trusted; it can come with a repository. If you trust it:", u.Dir)
 	lines := u.Lines()
-	whole := len(lines) <= maxAskedLines
 	for _, line := range lines[:min(len(lines), maxAskedLines)] {
 		e.Note("  %s", e.Err.Safe(clip.Bytes(line, maxAskedBytes)))
-		whole = whole && len(line) <= maxAskedBytes
 	}
 	if more := len(lines) - maxAskedLines; more > 0 {
 		e.Note("  and %s", human.Count(more, "more line"))
 	}
 	refused := &perdure.Error{Code: perdure.CodeInvalid, Msg: u.Dir + " is not trusted",
 		Hint: "read the list, then `perdure trust`; --trust or PERDURE_TRUST=1 trusts it for one command"}
-	if !whole {
+	if !Short(lines) {
 		refused.Hint = "the list is cut here: read it with `perdure trust --show`, then `perdure trust`"
 		return refused
 	}
@@ -233,6 +262,12 @@ func (e *Env) ask(l *config.Loaded, u *Untrusted) error {
 		return refused
 	}
 	return e.TrustFolder(l)
+}
+
+// Short reports whether lines of [Untrusted.Lines] can be shown as a whole in a question.
+func Short(lines []string) bool {
+	return len(lines) <= maxAskedLines &&
+		!slices.ContainsFunc(lines, func(line string) bool { return len(line) > maxAskedBytes })
 }
 
 // Agrees asks the user a question at the terminal and reports whether the answer is yes. It

@@ -364,3 +364,67 @@ func TestVerify(t *testing.T) {
 	}
 	p.must(env.StatusDone, "verify", "unit-test", "passed")
 }
+
+// A full context has an exit status of its own, also in a batch.
+func TestFullContext(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.must(env.StatusDone, "start", "Title")
+	p.must(env.StatusDone, "context", "--used", "89%")
+	p.must(env.StatusNewSession, "context", "--used", "90%")
+	p.must(env.StatusDone, "block", "later commands end as usual")
+	p.stdin = `{"op": "context", "used": 0.95}` + "\n" + `{"op": "block", "text": "no key"}` + "\n"
+	p.must(env.StatusNewSession, "--batch", "-")
+}
+
+// A contract in a file of its own reaches later prompts, with the file's path or without.
+func TestContractFile(t *testing.T) {
+	t.Parallel()
+	const contract = `{"US-1": {"verificationContract": {"type": "verifiable", "criteria": [
+		{"activity": "unit-test", "description": "The toggle works"}]}}}`
+	const criterion = "unit-test: The toggle works"
+	p := newProject(t)
+	p.put("contract.json", contract)
+	p.must(env.StatusDone, "start", "Title", "--contract", "US-1.verificationContract")
+	if text := p.must(env.StatusDone, "resume", "--no-claim"); strings.Contains(text, criterion) {
+		t.Errorf("the contract was found without its file:\n%s", text)
+	}
+	if text := p.must(env.StatusDone, "reassign", "--to", "b", "--contract-file", "contract.json"); !strings.Contains(text,
+		criterion) {
+		t.Errorf("not in the prompt of reassign:\n%s", text)
+	}
+	p.env = []string{"PERDURE_AGENT=b"}
+	p.must(env.StatusNotFound, "verify", "--contract-file", "nothing.json")
+	p.must(env.StatusIncomplete, "verify", "--contract-file", "contract.json")
+	for _, args := range [][]string{{"resume", "--no-claim"}, {"reassign", "--to", "c"}} {
+		if text := p.must(env.StatusDone, args...); !strings.Contains(text, criterion) {
+			t.Errorf("not in the prompt of %s:\n%s", args[0], text)
+		}
+	}
+	p.ok(os.Remove(filepath.Join(p.dir, "contract.json")))
+	if text := p.must(env.StatusDone, "resume", "--no-claim"); !strings.Contains(text, "is missing") {
+		t.Errorf("a contract whose file is gone is not missing:\n%s", text)
+	}
+	other := newProject(t)
+	other.put("contract.json", contract)
+	other.must(env.StatusDone, "start", "Title", "--contract", "US-1.verificationContract", "--contract-file",
+		"contract.json")
+	if text := other.must(env.StatusDone, "resume", "--no-claim"); !strings.Contains(text, criterion) {
+		t.Errorf("not in the prompt after start:\n%s", text)
+	}
+}
+
+// Work starts in a file without a story.
+func TestStartWithoutAStory(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	p.put("builder-state.json", `{"x": 1, "activePrd": null, "y": 2}`)
+	p.must(env.StatusNotFound, "show")
+	p.must(env.StatusDone, "start", "Title")
+	p.must(env.StatusDone, "show")
+	text, err := os.ReadFile(filepath.Join(p.dir, "builder-state.json"))
+	if err != nil || !strings.HasPrefix(string(text), `{"x": 1, "activePrd": {"id": "prd", `) ||
+		!strings.HasSuffix(string(text), `}}, "y": 2}`) && !strings.HasSuffix(string(text), `}, "y": 2}`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}

@@ -107,7 +107,7 @@ func eventVerbs() []verb {
 	return []verb{
 		{kind: ledger.OpContext, use: "context", short: "Record the use of the agent's context",
 			long: "Record the use of the agent's context. From 75% the checkpoint is marked as one before a context limit; " +
-				"from 90% stop after the current step and resume with a new session.",
+				"from 90% stop after the current step and resume with a new session; the exit status is then 8.",
 			example: "perdure handoff context --used 78%",
 			most:    0, what: "no arguments",
 			flags: func(cmd *cobra.Command, op *ledger.Op) {
@@ -234,7 +234,7 @@ func (c *commands) printUpdate(r *ledger.Recorder, u *ledger.Update) error {
 	}
 	out := recorded{u.Handoff.ID, u.Task.ID, r.Location.File, u.Handoff.Version, u.Checkpoint == nil, size,
 		u.Checkpoint, append([]string{}, notes...)}
-	return c.Print(out, func() {
+	err := c.Print(out, func() {
 		c.notes(notes)
 		task, l := c.Out.Bold(human.OneLine(u.Task.ID)), &u.Ledger
 		if u.Checkpoint == nil {
@@ -245,6 +245,10 @@ func (c *commands) printUpdate(r *ledger.Recorder, u *ledger.Update) error {
 			human.Count(len(l.CompletedSteps), "completed step"), len(l.PendingSteps),
 			human.Count(len(l.Decisions), "decision"), size, handoff.DefaultLimit)
 	})
+	if err == nil && u.Stop {
+		err = &env.Exit{Status: env.StatusNewSession}
+	}
+	return err
 }
 
 func (c *commands) batch(cmd *cobra.Command, name string) error {

@@ -59,7 +59,7 @@ func (c *commands) newResumeCommand() *cobra.Command {
 	f.DurationVar(&cfg.TTL, "ttl", ledger.DefaultTTL, "`TIME` time after the last command until the claim expires")
 	f.BoolVar(&cfg.Strict, "strict", false, "fail if files changed since the checkpoint, or cannot be compared")
 	f.StringVar(&template, "template", "", "`FILE` text/template for the prompt, instead of the built-in one")
-	f.StringVar(&cfg.ContractFile, "contract-file", "", "`FILE` JSON file with the verification contract")
+	contractFileFlag(cmd, &cfg.ContractFile)
 	c.workFlags(cmd)
 	return cmd
 }

@@ -28,6 +28,9 @@ func (c *commands) newStartCommand() *cobra.Command {
 		Args: env.Arguments(0, -1, "the title of the task"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op.Text = strings.Join(args, " ")
+			if op.ContractFile != "" {
+				op.ContractFile = c.Path(op.ContractFile)
+			}
 			return c.start(cmd, op, again)
 		},
 	}
@@ -37,6 +40,7 @@ func (c *commands) newStartCommand() *cobra.Command {
 	f.StringVar((*string)(&op.Phase), "phase", "",
 		"`PHASE` planning (the default), implementation, verification or documentation")
 	f.StringVar(&op.Contract, "contract", "", "`NAME` verification contract, such as US-003.verificationContract")
+	contractFileFlag(cmd, &op.ContractFile)
 	f.BoolVar(&again, "again", false, "end recorded work first")
 	c.workFlags(cmd)
 	return cmd
@@ -52,6 +56,8 @@ func (c *commands) start(cmd *cobra.Command, op ledger.Op, again bool) error {
 	loc, err := c.locate()
 	if errors.Is(err, handoff.ErrNotFound) {
 		loc, err = c.create(cmd.Context(), op.Text)
+	} else if err == nil {
+		err = c.fill(cmd.Context(), loc)
 	}
 	if err != nil {
 		return translated(err)
@@ -92,9 +98,22 @@ func (c *commands) create(ctx context.Context, title string) (handoff.Location, 
 	return handoff.Location{File: file, Root: handoff.RootOf(file)}, nil
 }
 
+// fill makes an activePrd in a file whose activePrd is null, if the work is recorded there.
+func (c *commands) fill(ctx context.Context, loc handoff.Location) error {
+	place, err := c.place()
+	if err != nil || place != handoff.PRD {
+		return err
+	}
+	filled, err := handoff.FillPRD(ctx, loc.File, handoff.Skeleton{})
+	if filled {
+		c.Note("made an activePrd in %s", c.Err.Safe(loc.File))
+	}
+	return err
+}
+
 func (c *commands) newReassignCommand() *cobra.Command {
 	op := ledger.Op{Kind: ledger.OpReassign}
-	var template string
+	var template, contractFile string
 	cmd := &cobra.Command{
 		Use:   "reassign --to AGENT",
 		Short: "Hand the work to another agent and print its prompt",
@@ -107,24 +126,35 @@ func (c *commands) newReassignCommand() *cobra.Command {
 				return err
 			}
 			return c.on(cmd, env.Write, func(ctx context.Context, r *ledger.Recorder) error {
-				return c.reassign(ctx, r, op, template)
+				cfg := ledger.ResumeConfig{Template: template}
+				if contractFile != "" {
+					cfg.ContractFile = c.Path(contractFile)
+				}
+				return c.reassign(ctx, r, op, cfg)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&op.To, "to", "", "`AGENT` agent that continues")
 	cmd.Flags().StringVar(&op.Text, "because", "", "`TEXT` reason")
 	cmd.Flags().StringVar(&template, "template", "", "`FILE` text/template for the prompt, instead of the built-in one")
+	contractFileFlag(cmd, &contractFile)
 	partialFlag(cmd, &op)
 	c.workFlags(cmd)
 	return cmd
 }
 
-func (c *commands) reassign(ctx context.Context, r *ledger.Recorder, op ledger.Op, template string) error {
-	text, err := c.template(template)
-	if err != nil {
+// contractFileFlag adds the flag for a contract that is in none of the usual files.
+func contractFileFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "contract-file", "", "`FILE` JSON file with the verification contract")
+}
+
+// reassign hands the work over. The template of cfg is the name of its file.
+func (c *commands) reassign(ctx context.Context, r *ledger.Recorder, op ledger.Op, cfg ledger.ResumeConfig) error {
+	var err error
+	if cfg.Template, err = c.template(cfg.Template); err != nil {
 		return err
 	}
-	if _, err := r.Resume(ctx, ledger.ResumeConfig{Template: text}); err != nil {
+	if _, err := r.Resume(ctx, cfg); err != nil {
 		return err // before anything is recorded
 	}
 	u, err := r.Apply(ctx, op)
@@ -135,7 +165,7 @@ func (c *commands) reassign(ctx context.Context, r *ledger.Recorder, op ledger.O
 		return err
 	}
 	r.Agent, r.Token = op.To, ""
-	out, err := r.Resume(ctx, ledger.ResumeConfig{Template: text})
+	out, err := r.Resume(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package handoff
 import (
 	"context"
 	_ "embed"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 )
 
 func (c *commands) newVerifyCommand() *cobra.Command {
-	var contract string
+	var contract, file string
 	var cfg ledger.VerifyConfig
 	cmd := &cobra.Command{
 		Use:   "verify [ACTIVITY STATUS]",
@@ -30,12 +31,12 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 		Args: env.Arguments(0, 2, "no arguments, or an activity and its status"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			op := ledger.Op{Kind: ledger.OpVerify, Contract: contract}
+			if file != "" {
+				op.ContractFile = c.Path(file)
+			}
 			if len(args) > 0 {
 				op.Text, op.Status = args[0], handoff.Status(strings.Join(args[1:], ""))
 				return c.record(cmd, op)
-			}
-			if cfg.ContractFile != "" {
-				cfg.ContractFile = c.Path(cfg.ContractFile)
 			}
 			return c.on(cmd, env.Write, func(ctx context.Context, r *ledger.Recorder) error {
 				return c.verify(ctx, r, cfg, op)
@@ -44,7 +45,7 @@ func (c *commands) newVerifyCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&contract, "contract", "", "`NAME` new contract of the work, such as US-003.verificationContract")
-	f.StringVar(&cfg.ContractFile, "contract-file", "", "`FILE` JSON file with the contract")
+	contractFileFlag(cmd, &file)
 	f.BoolVar(&cfg.Deferred, "deferred", false, "also check the deferred criteria")
 	f.DurationVar(&cfg.Timeout, "timeout", 10*time.Minute, "`TIME` timeout of a command")
 	c.workFlags(cmd)
@@ -60,9 +61,12 @@ type verified struct {
 	Open     []handoff.Criterion `json:"open"`
 }
 
-// verify runs the contract after setting it to that of op, if op names one.
+// verify runs the contract after setting it, and its file, to those of op, if op names them.
 func (c *commands) verify(ctx context.Context, r *ledger.Recorder, cfg ledger.VerifyConfig, op ledger.Op) error {
-	if op.Contract != "" {
+	if _, err := os.Stat(op.ContractFile); err != nil && op.ContractFile != "" {
+		return env.NotFound("", "read contract: %s", err)
+	}
+	if op.Contract != "" || op.ContractFile != "" {
 		if _, err := r.Apply(ctx, op); err != nil {
 			return err
 		}

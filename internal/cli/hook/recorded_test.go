@@ -93,3 +93,50 @@ func replay(t *testing.T, agent, sent string, environ []string) string {
 func anonymous(answer string) string {
 	return regexp.MustCompile("hook allow [0-9a-f]{12}").ReplaceAllString(answer, "hook allow ID")
 }
+
+// TestRecordedVersions: the exchanges were recorded with the versions that `make test/agents`
+// installs, which the table in docs/loops.md names.
+func TestRecordedVersions(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "loops.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := map[string][]string{
+		"@anthropic-ai/claude-code":             {"claude-code-headless", "claude-code-interactive"},
+		"@agentclientprotocol/claude-agent-acp": {"claude-code-acp"},
+		"@openai/codex":                         {"codex-headless", "codex-interactive"},
+		"@agentclientprotocol/codex-acp":        {"codex-acp"},
+		"@google/gemini-cli":                    {"gemini-headless", "gemini-interactive"},
+		"opencode-ai":                           {"opencode-headless", "opencode-interactive", "opencode-acp"},
+	}
+	for client, files := range cells {
+		found := regexp.MustCompile(`[ \t]` + regexp.QuoteMeta(client) + `@([0-9.]+)`).FindSubmatch(makefile)
+		if found == nil {
+			t.Errorf("the Makefile installs no %s", client)
+			continue
+		}
+		version := string(found[1])
+		if !strings.Contains(string(docs), version) {
+			t.Errorf("docs/loops.md does not name %s %s", client, version)
+		}
+		for _, cell := range files {
+			text, err := os.ReadFile(filepath.Join("testdata", "exchanges", cell+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r recorded
+			if err := json.Unmarshal(text, &r); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(" "+r.Client+" ", " "+version+" ") {
+				t.Errorf("%s was recorded with %q, the Makefile installs %s: `make test/agents "+
+					"PERDURE_TEST_RECORD=FOLDER` records again", cell, r.Client, version)
+			}
+		}
+	}
+}

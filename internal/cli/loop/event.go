@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/loop/branch"
+	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/loop"
 	"github.com/perdure/perdure/loop/record"
@@ -88,7 +89,7 @@ func (c *commands) line(e *perdure.Event) string {
 	case loop.EventRegression:
 		return c.Err.Bold(fmt.Sprintf("iteration %d: regression: %s", d.Iteration, c.Err.Safe(d.Text)))
 	case loop.EventRecovery:
-		return fmt.Sprintf("iteration %d: diagnosis %s", d.Iteration, d.Diagnosis)
+		return c.Err.Safe(diagnosed(&d))
 	case loop.EventRisky:
 		answer := map[string]string{"": "observed", "allow": "allowed", "warn": "allowed with a warning",
 			"gate": "sent to a gate", "block": "denied"}[d.Answer]
@@ -135,8 +136,11 @@ func (c *commands) line(e *perdure.Event) string {
 	case record.EventReopened:
 		return "resumed after its end"
 	case record.EventConfigured:
+		if len(d.Changes) == 0 {
+			return ""
+		}
 		return "changed: " + c.Err.Safe(changed(d.Changes))
-	case loop.EventSelected, loop.EventLeft:
+	case loop.EventLeft:
 		return c.Err.Safe(d.Reason)
 	case perdure.EventLoopGateRefused:
 		return c.Err.Safe(fmt.Sprintf("gate %d: refused an answer of %s: %s", d.Gate, process(d.PID, d.Program), d.Why))
@@ -145,6 +149,17 @@ func (c *commands) line(e *perdure.Event) string {
 	default:
 		return ""
 	}
+}
+
+// diagnosed returns the text for the assumed cause of a regression.
+func diagnosed(d *eventData) string {
+	why := map[state.Diagnosis]string{state.RewardHacking: "the check was weakened instead of passed",
+		state.TaskComplexity: "too much for one turn"}
+	text := d.where() + "diagnosis: " + d.Diagnosis
+	if more := cmp.Or(why[state.Diagnosis(d.Diagnosis)], d.Why); more != "" {
+		text += " (" + more + ")"
+	}
+	return text
 }
 
 // restored returns the text for files that were restored.

@@ -2,7 +2,7 @@ package loop
 
 import "testing"
 
-// TestEventTexts: a denied call and a wait of the agent in one line each.
+// TestEventTexts: a denied call, a wait of the agent and a diagnosis in one line each.
 func TestEventTexts(t *testing.T) {
 	t.Parallel()
 	until := "2026-11-25T12:00:40Z"
@@ -16,6 +16,10 @@ func TestEventTexts(t *testing.T) {
 			"iteration 1: claude waits until " + local(until) + ", retry 2 of 3: overloaded"},
 		{agentWaits(&eventData{Iteration: 1, Agent: "gemini", Attempt: 2, Message: "429"}),
 			"iteration 1: gemini waits, retry 2: 429"},
+		{diagnosed(&eventData{Iteration: 3, Diagnosis: "reward_hacking", Why: "1 test removed"}),
+			"iteration 3: diagnosis: reward_hacking (the check was weakened instead of passed)"},
+		{diagnosed(&eventData{Iteration: 3, Diagnosis: "specification_ambiguity", Why: "the agent asks: which?"}),
+			"iteration 3: diagnosis: specification_ambiguity (the agent asks: which?)"},
 		{agentWaits(&eventData{Iteration: 1, Agent: "a", Message: "429"}), "iteration 1: a waits: 429"},
 	}
 	for _, tt := range tests {

@@ -261,7 +261,7 @@ func (c *commands) conclude(ctx context.Context, b *env.Backend, id perdure.Tree
 		c.Note("`perdure loop resume %s` continues", name(ctx, b, id))
 		return &env.Exit{Status: env.StatusIncomplete}
 	}
-	c.Note("`perdure loop answer ANSWER --loop %[1]s`, then `perdure loop resume %[1]s`, continue", name(ctx, b, id))
+	c.Note("continue with `perdure loop answer ANSWER --loop %[1]s`, then `perdure loop resume %[1]s`", name(ctx, b, id))
 	return &env.Exit{Status: env.StatusGate}
 }
 
@@ -308,10 +308,11 @@ func summary(l *record.Loop) string {
 		return fmt.Sprintf("waiting at gate %d", standing.Gate)
 	}
 	text := string(l.Status)
-	for _, more := range []string{s.Reason, s.Selected} {
-		if more != "" {
-			text += ": " + more
-		}
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	if s.Selected != "" {
+		text += ". " + s.Selected
 	}
 	return text
 }

@@ -50,18 +50,9 @@ func (c *commands) newRunCommand() *cobra.Command {
 			return c.run(cmd, &f)
 		},
 	}
-	f.register(cmd)
+	f.registerTask(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.Until, "until", "", "`COMMAND` completion command, run by the shell")
-	flags.StringVar(&f.TaskType, "task-type", "", "`TYPE` type of the task, which chooses the agents in loop.chains")
-	flags.IntVar(&f.Planned, "planned-iterations", 0, "`N` expected iterations; a gate opens after twice as many")
 	flags.StringVar(&f.Workspace, "workspace", "", "`FOLDER` folder to work in; default: the current one")
-	flags.BoolVar(&f.Worktree, "worktree", false, "work in a git worktree of the last commit instead of the folder; "+
-		"implies --commit")
-	flags.StringVar(&f.Scorer, "scorer", "",
-		"`COMMAND` command that prints the quality, 0 to 100; default: computed from the tests")
-	flags.StringVar((*string)(&f.Approver), "approver", string(perdure.ApproverTerminal), "`WHO` what an answer to a "+
-		"gate needs: terminal (or the token), token, user (another user) or any")
 	flags.BoolVar(&f.noWait, "no-wait", false, "exit with status 6 at a gate instead of waiting")
 	flags.BoolVar(&f.detach, "detach", false, "let the daemon run the loop and return at once")
 	c.JSONFlag(cmd)
@@ -70,6 +61,21 @@ func (c *commands) newRunCommand() *cobra.Command {
 	env.GroupFlags(cmd,
 		groups("until agent model fallback workspace worktree task-type planned-iterations no-wait detach json trust")...)
 	return cmd
+}
+
+// registerTask adds the flags of a new loop.
+func (f *runFlags) registerTask(cmd *cobra.Command) {
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.Until, "until", "", "`COMMAND` completion command, run by the shell")
+	flags.StringVar(&f.TaskType, "task-type", "", "`TYPE` type of the task, which chooses the agents in loop.chains")
+	flags.IntVar(&f.Planned, "planned-iterations", 0, "`N` expected iterations; a gate opens after twice as many")
+	flags.BoolVar(&f.Worktree, "worktree", false, "work in a git worktree of the last commit instead of the folder; "+
+		"implies --commit")
+	flags.StringVar(&f.Scorer, "scorer", "",
+		"`COMMAND` command that prints the quality, 0 to 100; default: computed from the tests")
+	flags.StringVar((*string)(&f.Approver), "approver", string(perdure.ApproverTerminal), "`WHO` what an answer to a "+
+		"gate needs: terminal (or the token), token, user (another user) or any")
 }
 
 // readTask returns the task, which is read from standard input for "-".
@@ -89,32 +95,9 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	f.fill(cmd, &set)
-	if !cmd.Flags().Changed("worktree") {
-		f.Worktree = set.Worktree
-	}
-	if f.Worktree && cmd.Flags().Changed("commit") && !f.Commit {
-		return env.UsageError("the commits are how the work leaves the worktree; leave out --commit=false or --worktree",
-			"--worktree needs commits")
-	}
-	f.Workspace = c.Path(f.Workspace)
-	raw, err := json.Marshal(&f.Config)
+	raw, err := c.configure(cmd, f, &set)
 	if err != nil {
 		return err
-	}
-	if err := f.required(); err != nil {
-		return err
-	}
-	if _, err := config.Parse(raw); err != nil { // before a store is created
-		return f.withFlags(err)
-	}
-	if err := loop.CheckWorkspace(f.Workspace); err != nil {
-		return err
-	}
-	if f.Commit || f.Worktree {
-		if err := loop.CheckCommits(cmd.Context(), f.Workspace, f.Worktree); err != nil {
-			return err
-		}
 	}
 	why := env.Execute
 	if f.detach {
@@ -134,6 +117,37 @@ func (c *commands) run(cmd *cobra.Command, f *runFlags) error {
 		c.Note("the daemon runs it; `perdure loop status %s` shows its progress", id)
 		return c.Print(launched{Loop: id, Tree: tree.ID}, func() {})
 	})
+}
+
+// configure returns the configuration of a new loop: the flags, and the settings for those that
+// are not given.
+func (c *commands) configure(cmd *cobra.Command, f *runFlags, set *config.Config) (json.RawMessage, error) {
+	f.fill(cmd, set)
+	if !cmd.Flags().Changed("worktree") {
+		f.Worktree = set.Worktree
+	}
+	if f.Worktree && cmd.Flags().Changed("commit") && !f.Commit {
+		return nil, env.UsageError("the commits are how the work leaves the worktree; leave out --commit=false or "+
+			"--worktree", "--worktree needs commits")
+	}
+	f.Workspace = c.Path(f.Workspace)
+	raw, err := json.Marshal(&f.Config)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.required(); err != nil {
+		return nil, err
+	}
+	if _, err := config.Parse(raw); err != nil { // before a store is created
+		return nil, f.withFlags(err)
+	}
+	if err := loop.CheckWorkspace(f.Workspace); err != nil {
+		return nil, err
+	}
+	if f.Commit || f.Worktree {
+		return raw, loop.CheckCommits(cmd.Context(), f.Workspace, f.Worktree)
+	}
+	return raw, nil
 }
 
 // required returns an error unless the completion command and an agent are given, by flags
@@ -208,13 +222,19 @@ func (c *commands) fields(cmd *cobra.Command, t *tuning, more ...string) (flags,
 	if err != nil {
 		return nil, nil, err
 	}
+	return fieldsOf(cmd, t, &set, more...)
+}
+
+// fieldsOf returns the fields of the given flags, the additional ones, and those of set.
+func fieldsOf(cmd *cobra.Command, t *tuning, set *config.Config, more ...string) (flags, settings json.RawMessage,
+	err error) {
 	given := append(t.given(cmd), more...)
 	literal(&t.Config)
-	literal(&set)
+	literal(set)
 	if flags, err = json.Marshal(t.Fields(given...)); err != nil {
 		return nil, nil, err
 	}
-	settings, err = json.Marshal(set.Fields(settable(&set)...))
+	settings, err = json.Marshal(set.Fields(settable(set)...))
 	return flags, settings, err
 }
 

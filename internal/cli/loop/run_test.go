@@ -92,6 +92,8 @@ func TestRunRefuses(t *testing.T) {
 	p.refuses(perdure.CodeInvalid, "must be one of highest_quality_verified", "run", "x",
 		"--until", "true", "--select", "luckiest")
 	p.refuses(perdure.CodeInvalid, "--max-iterations is 10001", "run", "x", "--until", "true", "--max-iterations", "10001")
+	p.refuses(perdure.CodeInvalid, "--model is \"opus\", but the agent is a program", "run", "x", "--until", "true",
+		"--agent", "exec:sh agent.sh", "--model", "opus")
 	p.refuses("", "takes one task, got 0", "run", "--until", "true")
 	p.refuses("", "none of the others can be", "run", "x", "--until", "true", "--detach", "--no-wait")
 	p.set(map[string]any{"agent": ""})

@@ -32,20 +32,33 @@ func (c *commands) execute(cmd *cobra.Command, why env.Purpose, do func(*env.Bac
 // settings returns the settings of loops for a type of task; "" is the default
 // type.
 func (c *commands) settings(cmd *cobra.Command, kind string) (config.Config, error) {
-	// A configuration with 0 has the default, which a user who writes 0 does not expect.
-	if f := cmd.Flags().Lookup("max-iterations"); f != nil && f.Changed && f.Value.String() == "0" {
-		return config.Config{}, env.UsageError("", "--max-iterations is 0, must be 1 to %d", config.MaxIterationsCap)
-	}
-	if err := checkTimes(cmd); err != nil {
+	if err := checkFlags(cmd); err != nil {
 		return config.Config{}, err
 	}
 	l, err := c.Load(cmd)
 	if err != nil {
 		return config.Config{}, err
 	}
+	return c.settingsIn(l, kind)
+}
+
+// checkFlags returns an error for flags whose value means something else than the user expects.
+func checkFlags(cmd *cobra.Command) error {
+	// A configuration with 0 has the default, which a user who writes 0 does not expect.
+	if f := cmd.Flags().Lookup("max-iterations"); f != nil && f.Changed && f.Value.String() == "0" {
+		return env.UsageError("", "--max-iterations is 0, must be 1 to %d", config.MaxIterationsCap)
+	}
+	return checkTimes(cmd)
+}
+
+// settingsIn returns the settings of loops among the loaded ones.
+func (c *commands) settingsIn(l *settings.Loaded, kind string) (config.Config, error) {
 	chain, err := l.Loop.Chain(kind)
 	set := settingsOf(&l.Loop)
 	if len(chain) > 0 {
+		if chain[0] != set.Agent {
+			set.Model = "" // it is one of the other agent
+		}
 		set.Agent, set.Fallback = chain[0], chain[1:]
 	}
 	if err == nil {

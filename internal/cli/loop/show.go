@@ -9,9 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
-	"github.com/perdure/perdure/internal/loop/state"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/internal/view/report"
 	"github.com/perdure/perdure/loop/record"
@@ -52,10 +50,7 @@ func (c *commands) load(ctx context.Context, b *env.Backend, l record.Loop, view
 // because between two steps no process does.
 func (c *commands) crashed(ctx context.Context, b *env.Backend, in *loopview.Input) bool {
 	l := &in.Loop
-	standing, err := state.Read(l.State)
-	asked := slices.ContainsFunc(in.Gates, func(g perdure.Gate) bool { return g.AnsweredAt == nil })
-	if err != nil || l.Status != record.Running && l.Status != record.Completing || asked || standing.Run.Waits > 0 ||
-		in.Tree.State.Terminal() {
+	if !in.Lost() {
 		return false
 	}
 	const moment = 300 * time.Millisecond

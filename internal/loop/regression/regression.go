@@ -28,6 +28,20 @@ type Regression struct {
 	Fingerprints []string `json:"fingerprints,omitempty"`
 }
 
+// Line returns the regression in one line, with the names of some of its tests.
+func (g *Regression) Line() string {
+	const most = 3
+	named := func(test string) bool { return strings.Contains(g.Text, test) }
+	if len(g.Tests) == 0 || slices.ContainsFunc(g.Tests, named) {
+		return g.Text
+	}
+	line := g.Text + ": " + strings.Join(g.Tests[:min(len(g.Tests), most)], ", ")
+	if more := len(g.Tests) - most; more > 0 {
+		line += fmt.Sprintf(" and %d more", more)
+	}
+	return line
+}
+
 // Worst returns the regression with the highest severity.
 func Worst(all []Regression) Regression {
 	order := []string{string(hook.Critical), string(hook.High), string(hook.Medium), string(hook.Low)}

@@ -1,5 +1,7 @@
 package vendorhook
 
+import "strings"
+
 // Dialect is the form in which an agent sends events to its hooks and takes their answers.
 type Dialect struct {
 	// Agent is the name of the agent on the command line, Title the one for people.
@@ -25,7 +27,7 @@ func Dialects() []*Dialect {
 		// Without a person, Claude Code denies a call that it should ask about.
 		{Agent: "claude-code", Title: "Claude Code", events: shared, asks: attended, reply: specificReply},
 		// Codex makes a call that it should ask about.
-		{Agent: "codex", Title: "Codex", events: shared, folders: []string{"workdir"}, reply: specificReply},
+		{Agent: "codex", Title: "Codex", events: shared, folders: []string{"workdir"}, reply: codexReply},
 		// A plugin has no question to the user; perdure's plugin sends the events.
 		{Agent: "opencode", Title: "OpenCode", events: shared, folders: []string{"workdir"}, reply: pluginReply},
 		// Without a person, Gemini CLI waits for ever if it should ask about a call.
@@ -68,6 +70,14 @@ func specificReply(event string, a Answer) any {
 		out.Context = a.Text
 	}
 	return map[string]specific{"hookSpecificOutput": out}
+}
+
+// codexReply answers Codex, which shows a reason as one sentence of several.
+func codexReply(event string, a Answer) any {
+	if a.Verdict != Pass {
+		a.Text = strings.TrimSuffix(a.Text, ".")
+	}
+	return specificReply(event, a)
 }
 
 // pluginReply answers perdure's plugin in OpenCode, which takes no output as a failure.

@@ -229,3 +229,16 @@ func fuzzDialect(t *testing.T, d *vendorhook.Dialect, text string) {
 		t.Errorf("%q, %v", b.String(), err)
 	}
 }
+
+// TestCodexReason: Codex shows a reason as one sentence and ends it itself.
+func TestCodexReason(t *testing.T) {
+	t.Parallel()
+	e := read(t, "codex", vendorhook.PreToolUse, "Bash", `{"command":"x"}`)
+	for text, want := range map[string]string{"Not here.": `"Not here"`, "Not here": `"Not here"`} {
+		var out bytes.Buffer
+		if err := e.Write(&out, vendorhook.Answer{Verdict: vendorhook.Deny, Text: text}); err != nil ||
+			!strings.Contains(out.String(), `"permissionDecisionReason":`+want) {
+			t.Errorf("%q: %s, %v", text, &out, err)
+		}
+	}
+}

@@ -124,6 +124,9 @@ func serve(ctx context.Context, conn net.Conn, answer func(ctx context.Context, 
 		return // without an answer the hook refuses the call
 	}
 	a := answered(ctx, &q, answer)
+	if ctx.Err() != nil {
+		return // the line is closed
+	}
 	if doc, err := json.Marshal(a); err == nil {
 		_, _ = conn.Write(append(doc, '\n')) // the hook has ended, or will report that there was no answer
 	}

@@ -24,7 +24,9 @@ type Row struct {
 	Iteration     int    `json:"iteration"`
 	MaxIterations int    `json:"max_iterations,omitempty"`
 	// LastQuality and BestQuality are in percent; nil is not known.
-	LastQuality *int      `json:"last_iteration_quality"`
+	LastQuality *int `json:"last_iteration_quality"`
+	// Void is set if LastQuality is void, because of a regression that was not accepted.
+	Void        bool      `json:"last_quality_void,omitempty"`
 	BestQuality *int      `json:"best_quality"`
 	UpdatedAt   time.Time `json:"last_updated"`
 	StartedAt   time.Time `json:"started_at"`
@@ -51,7 +53,7 @@ func (s *Summary) Row() Row {
 		MaxIterations: s.cfg.MaxIterations, UpdatedAt: s.in.Loop.UpdatedAt, StartedAt: s.in.Tree.CreatedAt,
 		Task: s.cfg.Task, Workspace: s.cfg.Workspace, Interrupted: s.interrupted() || s.stopped(), Shown: s.shown()}
 	if p := s.judged(); p != nil && p.quality != unmeasured {
-		r.LastQuality = &p.quality
+		r.LastQuality, r.Void = &p.quality, p.void
 	}
 	if s.best != nil && s.Whole() {
 		r.BestQuality = s.best.Quality
@@ -99,6 +101,9 @@ func qualities(r *Row) string {
 	text := "-"
 	if r.LastQuality != nil {
 		text = percent(*r.LastQuality)
+		if r.Void {
+			text += " void"
+		}
 	}
 	if r.BestQuality != nil {
 		text += fmt.Sprintf(", best %d%%", *r.BestQuality)

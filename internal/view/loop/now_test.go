@@ -99,6 +99,29 @@ func TestInterruptedLoop(t *testing.T) {
 	}
 }
 
+// TestAnsweredGate: a loop whose process exited at a gate that is answered since is not crashed.
+func TestAnsweredGate(t *testing.T) {
+	t.Parallel()
+	in := scene{t, "Fix the tests"}.asking()
+	at := when(20)
+	in.Gates[0].AnsweredAt, in.Gates[0].Answer = &at, "reject"
+	in.Loop.Status, in.Progress.Running, in.Progress.Interrupted = record.Running, 0, true
+	if in.Lost() {
+		t.Error("the loop counts as crashed")
+	}
+	s := loopview.New(in)
+	row := s.Row()
+	shown := written(t, func(w io.Writer) error { return s.Overview(w, loopview.Style{}) })
+	if row.Shown != "gate 1 answered, interrupted" || row.Continue() != "perdure loop resume "+s.ID() ||
+		!strings.Contains(shown, "continues after the answer at gate 1") {
+		t.Errorf("%+v\n%s", row, shown)
+	}
+	in.Loop.Step = "measure"
+	if !in.Lost() {
+		t.Error("a loop without a process at another step does not count as crashed")
+	}
+}
+
 // A gate with a time-out says so; one of a loop that has ended asks nothing.
 func TestGateOfTheOverview(t *testing.T) {
 	t.Parallel()

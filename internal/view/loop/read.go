@@ -30,7 +30,7 @@ func Read(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (Input,
 	if in.Progress, err = store.Progress(ctx, tree.ID); err != nil {
 		return in, err
 	}
-	if !in.lost() {
+	if !in.Lost() {
 		return in, nil
 	}
 	// Between two steps no process has the lease of the loop for a moment.
@@ -43,11 +43,12 @@ func Read(ctx context.Context, store *perdure.Store, tree *perdure.Tree) (Input,
 	return in, err
 }
 
-// lost reports whether the loop should be running and no process has its lease.
-func (in *Input) lost() bool {
+// Lost reports whether the loop should be running and no process has its lease. A loop that
+// stands at a gate is not lost, also after the answer: its process may exit there.
+func (in *Input) Lost() bool {
 	standing, err := state.Read(in.Loop.State)
 	runs := in.Loop.Status == record.Running || in.Loop.Status == record.Completing
 	gates := readGates(in.Gates)
-	return err == nil && runs && in.Progress.Running == 0 && gates.waiting() == nil && standing.Run.Waits == 0 &&
-		!in.Tree.State.Terminal()
+	return err == nil && runs && in.Progress.Running == 0 && gates.waiting() == nil && in.Loop.Step != stepGate &&
+		standing.Run.Waits == 0 && !in.Tree.State.Terminal()
 }

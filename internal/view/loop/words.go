@@ -54,8 +54,12 @@ func percent(quality int) string {
 	return fmt.Sprintf("%d%%", quality)
 }
 
-// stepCleanCopy is the step that checks the result in a clean copy.
-const stepCleanCopy = "seal"
+// stepCleanCopy is the step that checks the result in a clean copy, and stepGate the one that
+// waits at a gate.
+const (
+	stepCleanCopy = "seal"
+	stepGate      = "gate"
+)
 
 // shown is the status for people: it says at which gate the loop waits, and whether no process
 // runs it.
@@ -66,6 +70,8 @@ func (s *Summary) shown() string {
 		return status
 	case g != nil:
 		status = fmt.Sprintf("waiting at gate %d", g.Number)
+	case s.answered() > 0:
+		status = fmt.Sprintf("gate %d answered", s.answered())
 	case l.Step == stepCleanCopy && status == string(l.Status):
 		status += ", clean-copy check"
 	}
@@ -75,8 +81,19 @@ func (s *Summary) shown() string {
 	return status
 }
 
-// interrupted reports whether the process that ran the loop is gone while it waits at a gate or
-// for a rate limit. A loop that is gone from other steps is crashed.
+// answered returns the number of the gate that the loop stands at after the answer, before a
+// process has continued it; 0 if it stands at none.
+func (s *Summary) answered() int {
+	l := &s.in.Loop
+	if l.Step != stepGate || l.Status != record.Running && l.Status != record.Completing || len(s.gates.all) == 0 ||
+		s.gates.waiting() != nil {
+		return 0
+	}
+	return s.gates.all[len(s.gates.all)-1].Number
+}
+
+// interrupted reports whether the process that ran the loop is gone while it stands at a gate or
+// waits for a rate limit. A loop that is gone from other steps is crashed.
 func (s *Summary) interrupted() bool {
 	l := &s.in.Loop
 	return s.in.Progress.Interrupted && !s.in.Crashed && (l.Status == record.Running || l.Status == record.Completing)
@@ -90,6 +107,8 @@ func (s *Summary) doing() string {
 		return string(l.Status)
 	case s.gates.waiting() != nil:
 		return "waits for an answer"
+	case s.answered() > 0:
+		return fmt.Sprintf("continues after the answer at gate %d", s.answered())
 	case l.Status == record.Paused:
 		return "paused"
 	case s.stopped():
