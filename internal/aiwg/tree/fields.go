@@ -122,7 +122,8 @@ func nodeFields() []Field {
 
 func stateFields() []Field {
 	return []Field{
-		{docState, "version", "checked: 1.x.y; kept if it is not 1.0.0"}, {docState, "state_id", "kept; new if it is missing"},
+		{docState, "version", "checked: 1.x.y; kept if it is not 1.0.0"},
+		{docState, "state_id", "kept; new if it is missing"},
 		{docState, "session_id", "session"}, {docState, "tree_id", "tree"}, {docState, "variables", "variables"},
 		{docState, "history", "history"},
 		{docStateMeta, "created_at", "creation time"}, {docStateMeta, "last_updated_at", "time of the last change"},
