@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,21 +38,41 @@ func TestDocsGuarantees(t *testing.T) {
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := make(map[string]bool)
+	for name := range testFolders(t) {
+		names[name] = true
+	}
+	return names
+}
+
+// testFolders maps the names of all tests to the packages that have them, as paths in the module.
+func testFolders(t *testing.T) map[string][]string {
+	t.Helper()
+	folders := make(map[string][]string)
 	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z]+)\(`)
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
-			names[m[1]] = true
+		if err != nil {
+			return err
 		}
-		return err
+		folder, err := filepath.Rel("..", filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		folder = filepath.ToSlash(folder)
+		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+			if !slices.Contains(folders[m[1]], folder) {
+				folders[m[1]] = append(folders[m[1]], folder)
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return names
+	return folders
 }
 
 // Every page of docs/ is listed, every file that a page links to is there.
