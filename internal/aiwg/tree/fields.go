@@ -20,7 +20,8 @@ const (
 )
 
 // Field is a field of a document of the layout and its place in the store. Imports and
-// exports use the table: members of these names are never unknown.
+// exports take the reserved names of metadata from the table, and a test compares it with all
+// names that they read and write.
 type Field struct{ Document, Name, Place string }
 
 // derived is the place of fields that follow from others. A given value that differs is kept
