@@ -33,8 +33,10 @@ type TreeRecord struct {
 	Tasks []TaskRecord
 }
 
-// TaskRecord is a task to import. The IDs, depth, lease and WaitsFor of Task are ignored.
-// A task that is not terminal becomes queued; its parent must not be terminal then.
+// TaskRecord is a task to import. The task keeps its ID if [Store.ReserveTasks] made room
+// for it, no other task has or had it and the parent's is lower; otherwise it gets a new
+// one. The tree, node, depth, lease and WaitsFor of Task are ignored. A task that is not
+// terminal becomes queued; its parent must not be terminal then.
 type TaskRecord struct {
 	Task
 	// Parent is a task that is in the store already; if it is 0, the parent is At, the
@@ -83,6 +85,10 @@ func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]Imported
 	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		out = make([]ImportedTree, len(list))
 		w := &recordRows{names: make(map[TreeID]bool), keys: make(map[string]bool)}
+		var err error
+		if w.unused, err = b.unused(ctx, allTasks(list)); err != nil {
+			return err
+		}
 		for i, t := range list {
 			if err := t.apply(ctx, b, w, &out[i]); err != nil {
 				return undoing(err)
@@ -117,6 +123,9 @@ func (s *Store) ImportTasks(ctx context.Context, tree TreeID, tasks []TaskRecord
 			return err
 		}
 		w := &recordRows{}
+		if w.unused, err = b.unused(ctx, slices.Values(list)); err != nil {
+			return err
+		}
 		if ids, err = b.importTasks(ctx, w, st, list); err != nil {
 			return undoing(err)
 		}
@@ -216,6 +225,7 @@ func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *Im
 		return err
 	}
 	w.stats = append(w.stats, row...)
+	b.cache.stats[tree] = st // its chain goes on in this batch
 	w.trees = append(w.trees, tree, string(c.id), KindRecord, t.spec.Name, string(c.config()), int64(out.Root), 0, "{}",
 		t.rec.Key, microsOf(root.rec.CreatedAt), b.now)
 	return nil
@@ -228,9 +238,7 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 	parents := make(map[TaskID]*family)
 	for i := range list {
 		t := &list[i]
-		b.cache.seq.task++
-		t.id, t.tree, t.position = b.cache.seq.task, st.tree, t.rec.Position
-		ids[i] = TaskID(t.id)
+		t.tree, t.position = st.tree, t.rec.Position
 		living := !t.rec.State.Terminal()
 		switch {
 		case t.rec.Parent != 0:
@@ -257,6 +265,8 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 				p.pending++
 			}
 		}
+		t.id = b.idOf(w.unused, t)
+		ids[i] = TaskID(t.id)
 		if t.parent != 0 {
 			t.depth = t.family.depth + 1
 			if living && stateOf(t.family.state).Terminal() {
@@ -369,13 +379,15 @@ type recordRows struct {
 	trees, stats, hots []any
 	names              map[TreeID]bool
 	keys               map[string]bool
+	unused             *unusedIDs
 }
 
 func (w *recordRows) flush(ctx context.Context, b *batch) error {
 	return errors.Join(
 		sqldb.NewInsertion(headRecordTree, 11, "").Exec(ctx, b.tx, w.trees),
 		sqldb.NewInsertion(headRecordStat, 29, "").Exec(ctx, b.tx, w.stats),
-		sqldb.NewInsertion(headRecordHot, 19, "").Exec(ctx, b.tx, w.hots))
+		sqldb.NewInsertion(headRecordHot, 19, "").Exec(ctx, b.tx, w.hots),
+		w.unused.save(ctx, b))
 }
 
 // ImportedKeys returns the trees of this store that have one of the keys, by their key.

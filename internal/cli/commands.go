@@ -56,7 +56,7 @@ func (a *app) commands() []command {
 		{"init", a.newInitCommand},
 		{"trust", a.newTrustCommand},
 		{"config", a.newConfigCommand},
-		{"schema", of(schema.Command)},
+		{"schema", of(schema.Command)}, {"validate", of(schema.ValidateCommand)},
 		{"doctor", a.newDoctorCommand},
 		{"version", a.newVersionCommand},
 		{"hook", of(hook.Command)},

@@ -79,13 +79,13 @@ func serveIPC(t *testing.T, names map[string]string) *ipcBed {
 
 type ipcAnswer struct {
 	Result struct {
-		TaskID  string             `json:"taskId"`
-		TreeID  perdure.TreeID     `json:"treeId"`
-		State   string             `json:"state"`
-		Result  string             `json:"result"`
-		Error   *perdure.TaskError `json:"error"`
-		Running int                `json:"running"`
-		Meta    map[string]any     `json:"metadata"`
+		TaskID  string         `json:"taskId"`
+		TreeID  perdure.TreeID `json:"treeId"`
+		State   string         `json:"state"`
+		Result  string         `json:"result"`
+		Error   *string        `json:"error"`
+		Running int            `json:"running"`
+		Meta    map[string]any `json:"metadata"`
 	}
 	Error *rpc.Error
 }

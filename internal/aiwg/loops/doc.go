@@ -38,6 +38,10 @@ func reports() []string { return []string{"analytics/report.md", "report.md"} }
 const (
 	// Corrected is the kind of a value that was changed.
 	Corrected = "corrected"
+	// Default is the kind of a missing value for which a default was used.
+	Default = "default"
+	// Kept is the kind of a value that has no place of its own in the store; exports have it.
+	Kept = "kept"
 	// NotRead is the kind of a value that could not be read and was not imported.
 	NotRead = "not_read"
 	// Missing is the kind of a value that a document refers to and that does not exist.

@@ -80,11 +80,12 @@ func Export(ctx context.Context, store *perdure.Store, own []Own, trees []perdur
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	for i := range loops {
-		x.taken[markOf(&loops[i]).Loop] = true
+		x.taken[LayoutID(markOf(&loops[i]).Loop)] = true
 	}
 	given := make(map[string]bool)
 	for i := range own {
-		given[own[i].ID], x.taken[own[i].ID] = true, true
+		id := LayoutID(own[i].ID)
+		given[id], x.taken[id] = true, true
 		if err := x.own(ctx, &own[i]); err != nil {
 			return out, fmt.Errorf("export loop %q: %w", own[i].ID, err)
 		}
@@ -114,7 +115,7 @@ type exporter struct {
 
 // name returns the ID of a loop in this export.
 func (x *exporter) name(id string, root *perdure.Task, given map[string]bool) string {
-	if !given[id] {
+	if id = LayoutID(id); !given[id] {
 		given[id] = true
 		return id
 	}
@@ -138,7 +139,7 @@ func (x *exporter) own(ctx context.Context, l *Own) error {
 			}
 			text = v.Append(nil)
 		}
-		return x.file(place, text, l.ID, l.ID)
+		return x.file(place, text, l.ID, LayoutID(l.ID))
 	})
 	x.out.Iterations += n
 	return err
@@ -228,12 +229,18 @@ func (x *exporter) render(place string, text []byte, id, name string) ([]byte, e
 	if slices.Contains(reports(), place) {
 		return text, nil
 	}
-	if id != name {
+	if id != name || place == stateFile {
 		v, err := jsontree.Parse(text, jsontree.Options{})
 		if err != nil {
 			return nil, fmt.Errorf("read the document in the store: %w", err)
 		}
-		text = x.renamed(place, v, id, name).Append(nil)
+		if id != name {
+			v = x.renamed(place, v, id, name)
+		}
+		if place == stateFile {
+			forReaders(v)
+		}
+		text = v.Append(nil)
 	}
 	var out bytes.Buffer
 	if place == hookFile {

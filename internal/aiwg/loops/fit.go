@@ -386,7 +386,7 @@ func (x *fitter) complete(s *schema, out *jsontree.Value, at string) string {
 		if at != "" || member == nil {
 			return "has no " + key
 		}
-		x.note(Corrected, out, "there is no %s; it was set to %s", key, member.Append(nil))
+		x.note(Default, out, "there is no %s; it was set to %s", key, member.Append(nil))
 		out.Add(key, member)
 	}
 	if len(out.Members) < s.Least {

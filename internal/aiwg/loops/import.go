@@ -82,7 +82,13 @@ func Import(ctx context.Context, store *perdure.Store, src Source) (Counts, erro
 		return Counts{}, err
 	}
 	m := &importer{Source: &src, store: store, shapes: s}
-	for _, l := range src.folders() {
+	folders := src.folders()
+	for _, name := range append([]string{CurrentFile}, src.States...) {
+		if l := m.lone(name, folders); l != nil {
+			folders = append(folders, l)
+		}
+	}
+	for _, l := range folders {
 		if !m.read(l) {
 			continue
 		}
@@ -105,13 +111,19 @@ func (l *loop) says(key string) string { return l.docs[stateFile].Get(key).Text(
 func (d *document) Get(key string) *jsontree.Value { return d.whole().Get(key) }
 
 func (m *importer) write(ctx context.Context, l *loop) error {
-	key := ImportKey(kindLoop, l.id, l.says("started_at"), l.says("task"))
-	have, err := m.store.ImportedKeys(ctx, []string{key})
+	var keys []string
+	for _, id := range sameIDs(l.id) {
+		keys = append(keys, ImportKey(kindLoop, id, l.says("started_at"), l.says("task")))
+	}
+	key := keys[0]
+	have, err := m.store.ImportedKeys(ctx, keys)
 	if err != nil {
 		return err
 	}
-	if id, there := have[key]; there {
-		return m.update(ctx, l, id)
+	for _, key := range keys {
+		if id, there := have[key]; there {
+			return m.update(ctx, l, id)
+		}
 	}
 	if own, err := m.own(ctx, l); own || err != nil {
 		return err

@@ -30,6 +30,7 @@ type document struct {
 // loop is a loop as it was read.
 type loop struct {
 	folder string // its name in the imported folder
+	lone   string // its only file if it is not in a folder of its own
 	id     string // a valid ID
 	files  map[string]string
 	// docs are the documents by their place in the folder, without those of the
@@ -113,7 +114,7 @@ func (s *Source) folders() []*loop {
 // read reads the files of a loop; it returns false if none can be imported.
 func (m *importer) read(l *loop) bool {
 	if l.id != l.folder {
-		m.Note(Note{Kind: Corrected, File: Folder + l.folder,
+		m.Note(Note{Kind: Corrected, File: cmp.Or(l.lone, Folder+l.folder),
 			Message: fmt.Sprintf("%s is not a valid loop ID; it became %s", shown(l.folder), l.id)})
 	}
 	id := jsontree.NewString(l.id)
@@ -122,7 +123,7 @@ func (m *importer) read(l *loop) bool {
 	for n := range byNumber {
 		newest = max(newest, n)
 	}
-	m.readDoc(l, stateFile, m.shapes.state, map[string]*jsontree.Value{"version": jsontree.NewString("2.0.0"),
+	m.readDoc(l, stateFile, m.shapes.state, map[string]*jsontree.Value{"version": jsontree.NewString(stateVersion),
 		"loop_id": id, "status": jsontree.NewString("paused"), "iteration": jsontree.NewNumber(newest)})
 	m.readDoc(l, analyticsFile, m.shapes.analytics,
 		map[string]*jsontree.Value{"loop_id": id, "iterations": {Kind: jsontree.Array}})

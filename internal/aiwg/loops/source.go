@@ -25,6 +25,8 @@ type Source struct {
 	Read func(name string) ([]byte, error)
 	// Note receives the notes.
 	Note func(Note)
+	// States are files that are each the state of a loop, outside of a folder of the loop.
+	States []string
 	// Settings are the files that can have a section agent_persistence; Read
 	// reads them, too.
 	Settings []string
@@ -152,6 +154,9 @@ func (m *importer) document(l *loop, name string, s *shape, fallback map[string]
 	}
 	x := m.fitter(l, f, s)
 	x.fallback = fallback
+	if s == m.shapes.state {
+		x.current(v)
+	}
 	if v = x.document(v); v == nil {
 		return nil
 	}

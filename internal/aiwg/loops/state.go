@@ -31,7 +31,13 @@ func ReadState(name string, text []byte) (json.RawMessage, []Note, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	x := &fitter{shape: s.state, given: v.Get("loop_id").Text()}
+	x := &fitter{shape: s.state, note: func(kind string, at *jsontree.Value, format string, args ...any) {
+		f.note(kind, at.Start, format, args...)
+	}}
+	if x.current(v) {
+		x.complement(v)
+	}
+	x.given = v.Get("loop_id").Text()
 	x.loop = validID(x.given)
 	x.note = func(string, *jsontree.Value, string, ...any) {}
 	if faults := x.faults(v); len(faults) > 0 {

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // update compares a loop with the store and adds missing iterations. It changes nothing
@@ -24,7 +25,10 @@ func (m *importer) update(ctx context.Context, l *loop, id perdure.TreeID) error
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(text, old) {
+		if meta.Mark.Loop != l.id { // an export has a longer ID
+			text = bytes.ReplaceAll(text, []byte(l.id), []byte(meta.Mark.Loop))
+		}
+		if !sameState(place, text, old) {
 			l.docs[place].file.note(Differs, -1, "differs from the store, which was not changed")
 		}
 	}
@@ -49,7 +53,8 @@ func (m *importer) update(ctx context.Context, l *loop, id perdure.TreeID) error
 			continue
 		}
 		m.counts.PresentIterations++
-		if !bytes.Equal(data, m.data(it)) {
+		if !bytes.Equal(bytes.ReplaceAll(data, []byte(meta.Mark.Loop), []byte(l.id)), m.data(it)) &&
+			!bytes.Equal(data, m.data(it)) {
 			for _, name := range sortedKeys(it.files) {
 				it.files[name].file.note(Differs, -1, "iteration %d differs from the store, which was not changed", it.number)
 			}
@@ -66,6 +71,20 @@ func (m *importer) update(ctx context.Context, l *loop, id perdure.TreeID) error
 		return nil
 	}
 	return m.add(ctx, id, root.ID, missing)
+}
+
+// sameState reports whether a document is equal to that of the store, or to what an export
+// makes of it.
+func sameState(place string, text, old []byte) bool {
+	if bytes.Equal(text, old) || place != stateFile {
+		return bytes.Equal(text, old)
+	}
+	v, err := jsontree.Parse(old, jsontree.Options{})
+	if err != nil {
+		return false
+	}
+	forReaders(v)
+	return bytes.Equal(text, v.Append(nil))
 }
 
 // readRoot reads the tree, the root task and its metadata of a loop in the store.

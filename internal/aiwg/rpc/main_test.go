@@ -221,7 +221,9 @@ type record struct {
 	Priority    int    `json:"priority"`
 	State       string `json:"state"`
 	Result      *string
-	Error       *perdure.TaskError
+	Error       *string
+	ErrorKind   string     `json:"error_kind"`
+	PID         *int       `json:"pid"`
 	Output      string     `json:"output"`
 	StartedAt   *time.Time `json:"startedAt"`
 	CompletedAt *time.Time `json:"completedAt"`

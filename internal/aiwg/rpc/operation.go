@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,8 +33,17 @@ func (s *Server) operation(ctx context.Context, c *conn, p *params) (t *operatio
 	if t.fence == nil {
 		s.awaitEnd(ctx, s.items.other(task.ID, c))
 	}
+	if tree, err := s.store.Tree(ctx, task.Tree); err != nil || tree.Kind != Kind {
+		return nil, nil, cmp.Or(err, importedError(&task))
+	}
 	t.id, t.k = task.ID, s.items.acquire(task.ID)
 	return t, func() { s.items.release(t.id, t.k) }, nil
+}
+
+// importedError is the error for a change of an imported task.
+func importedError(t *perdure.Task) error {
+	return &Error{Code: CodeConflict, Message: fmt.Sprintf("task %q was imported; imported tasks are not executed", t.ID),
+		Data: &ErrorData{Code: perdure.CodeConflict, TaskID: t.ID, Hint: "submit its prompt again with task.submit"}}
 }
 
 // maxClosing is the longest wait for the end of a connection. Its last request is
@@ -106,6 +116,7 @@ func (t *operation) begin(ctx context.Context, pid int64) error {
 		return err
 	}
 	t.k.fence = t.k.lease.Fence()
+	t.s.items.setPID(t.k, pid)
 	return t.k.lease.AppendEvent(ctx, perdure.EventTaskProgress, worker{t.k.fence, pid})
 }
 
@@ -207,6 +218,8 @@ func (t *operation) authorize(ctx context.Context, want perdure.State) error {
 	switch {
 	case lost || task.State == perdure.Queued && !task.StartedAt.IsZero():
 		return t.resume(ctx, &task)
+	case task.State == perdure.Queued && t.fence == nil: // existing clients do not start a task first
+		return t.begin(ctx, 0)
 	case task.State == perdure.Running:
 		return t.heldBy("another process")
 	}

@@ -110,7 +110,7 @@ func TestProtocol(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"task.list","params":{"limit":5.0,"state":null}}`, "1 ok"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.start","params":{"taskId":"task-0001","fence":"x"}}`, "1 -32602"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.append_output","params":{"taskId":"task-0001"}}`, "1 -32602"},
-		{`{"jsonrpc":"2.0","id":1,"method":"task.append_output","params":{"taskId":"task-0001","chunk":"x"}}`, "1 -32001"},
+		{`{"jsonrpc":"2.0","id":1,"method":"task.append_output","params":{"taskId":"task-0001","chunk":"x"}}`, "1 ok"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.fail","params":{"taskId":"task-0001","error":7}}`, "1 -32602"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.cleanup","params":{"maxAge":-1}}`, "1 -32602"},
 		{`{"jsonrpc":"2.0","id":1,"method":"task.update","params":{"taskId":"task-0001","updates":7}}`, "1 -32602"},
@@ -149,10 +149,11 @@ func TestErrorsAreTold(t *testing.T) {
 	t.Parallel()
 	c := serve(t, rpc.Config{}).dial()
 	id := c.call("task.submit", obj{"prompt": "p"}).TaskID
+	c.call("task.cancel", obj{"taskId": id})
 	e := c.refusal(rpc.CodeConflict, "task.complete", obj{"taskId": id, "result": "x"})
-	want := &rpc.Error{Code: rpc.CodeConflict, Message: `task "task-0001" is queued and cannot become completed`,
+	want := &rpc.Error{Code: rpc.CodeConflict, Message: `task "task-0001" is cancelled and cannot become completed`,
 		Data: &rpc.ErrorData{Code: perdure.CodeConflict, Hint: "task.start starts a queued task", TaskID: 1,
-			Is: perdure.Queued, Want: perdure.Completed}}
+			Is: perdure.Cancelled, Want: perdure.Completed}}
 	if diff := cmp.Diff(want, e); diff != "" {
 		t.Errorf("the error differs (-want +got):\n%s", diff)
 	}

@@ -255,6 +255,7 @@ func (s *Server) table() map[string]method {
 		"task.list":          {s.list, []string{"state", "limit"}},
 		"task.get":           {s.get, []string{"taskId"}},
 		"task.stats":         {do: s.stats},
+		"task.summary":       {do: s.summary},
 		"task.update":        {s.update, []string{"taskId", "updates"}},
 		"task.start":         {s.start, []string{"taskId", "pid"}},
 		"task.complete":      {s.complete, []string{"taskId", "result"}},

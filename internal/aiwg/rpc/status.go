@@ -90,11 +90,19 @@ func (s *Server) status(ctx context.Context, _ *conn, _ *params) (any, error) {
 
 func (s *Server) short(ctx context.Context, tree *perdure.Tree) (shortTask, error) {
 	t, err := s.store.Task(ctx, tree.Root)
-	short := shortTask{ID: t.ID, Agent: t.Agent, Priority: t.Priority}
+	return shortOf(&t), err
+}
+
+func shortOf(t *perdure.Task) shortTask {
+	short := shortTask{ID: t.ID, Agent: t.Agent, Priority: t.Priority, Prompt: shortPrompt(t)}
 	if !t.StartedAt.IsZero() {
 		short.StartedAt = &t.StartedAt
 	}
+	return short
+}
+
+// shortPrompt returns the first characters of a prompt.
+func shortPrompt(t *perdure.Task) string {
 	prompt := []rune(clip.Prefix(t.Prompt, utf8.UTFMax*shownPrompt))
-	short.Prompt = string(prompt[:min(len(prompt), shownPrompt)])
-	return short, err
+	return string(prompt[:min(len(prompt), shownPrompt)])
 }

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -72,8 +73,9 @@ func (s *Server) find(ctx context.Context, name string) (perdure.Task, error) {
 	switch {
 	case errors.Is(err, perdure.ErrNotFound):
 		return task, notFound
-	case err == nil && (tree.Kind != Kind || task.Parent != 0):
-		notFound.Hint = "it is a task of " + string(tree.ID) + ", which was not submitted here; `perdure show` shows it"
+	case err == nil && (!aiwgtree.Shown(&tree) || tree.Kind == Kind && task.Parent != 0):
+		notFound.Hint = "it is a task of " + string(tree.ID) + ", which was neither submitted here nor imported; " +
+			"`perdure show` shows it"
 		return task, notFound
 	}
 	return task, err
@@ -100,13 +102,27 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// record returns the record of a tree's task as in daemon/tasks.json.
-func (s *Server) record(ctx context.Context, id perdure.TreeID) (json.RawMessage, error) {
-	tree, err := s.store.Tree(ctx, id)
+// record returns the record of a task as in daemon/tasks.json.
+func (s *Server) record(ctx context.Context, id perdure.TaskID) (json.RawMessage, error) {
+	task, err := s.store.Task(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return aiwgtree.Record(ctx, s.store, &tree)
+	tree, err := s.store.Tree(ctx, task.Tree)
+	if err != nil {
+		return nil, err
+	}
+	return s.recordOf(ctx, &tree, &task)
+}
+
+// recordOf returns the record of a task, with the process of its worker.
+func (s *Server) recordOf(ctx context.Context, tree *perdure.Tree, task *perdure.Task) (json.RawMessage, error) {
+	raw, err := aiwgtree.Record(ctx, s.store, tree, task)
+	pid := s.items.pid(task.ID)
+	if err != nil || pid == 0 || task.State != perdure.Running {
+		return raw, err
+	}
+	return bytes.Replace(raw, []byte(`,"pid":null,`), fmt.Appendf(nil, `,"pid":%d,`, pid), 1), nil
 }
 
 // submission is the parameters of task.submit.
@@ -244,7 +260,7 @@ func (s *Server) get(ctx context.Context, _ *conn, p *params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.record(ctx, task.Tree)
+	return s.record(ctx, task.ID)
 }
 
 // cancel cancels a task that has not ended.
@@ -294,123 +310,6 @@ func (s *Server) eachTree(ctx context.Context, f perdure.TreeFilter, do func(*pe
 		}
 		f.Before = page[len(page)-1].ID
 	}
-}
-
-// stateOf returns the state of a tree's task for clients.
-func (s *Server) stateOf(ctx context.Context, t *perdure.Tree) (perdure.State, error) {
-	if t.State != perdure.Running {
-		return t.State, nil // the root's
-	}
-	root := perdure.TaskID(0)
-	tasks, err := s.store.Tasks(ctx, perdure.TaskFilter{Tree: t.ID, Parent: &root, Limit: 1, Brief: true})
-	if err != nil || len(tasks) == 0 {
-		return "", ignoreNotFound(err)
-	}
-	if tasks[0].State == perdure.Waiting {
-		return perdure.Running, nil
-	}
-	return tasks[0].State, nil
-}
-
-// list lists tasks, the newest first.
-func (s *Server) list(ctx context.Context, _ *conn, p *params) (any, error) {
-	q, err := s.readList(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	records, size := []json.RawMessage{}, 0
-	err = s.eachTree(ctx, q.trees, func(t *perdure.Tree) (bool, error) {
-		if q.state != "" {
-			if is, err := s.stateOf(ctx, t); err != nil || is != q.state {
-				return true, err
-			}
-		}
-		record, err := aiwgtree.Record(ctx, s.store, t)
-		if err != nil {
-			return true, ignoreNotFound(err) // it was just removed
-		}
-		if q.byAgent {
-			var of struct {
-				Agent string `json:"agent"`
-			}
-			if err := json.Unmarshal(record, &of); err != nil || of.Agent != q.agent {
-				return true, err
-			}
-		}
-		if size += len(record); size > MaxAnswerBytes {
-			return false, &Error{Code: CodeAnswerTooLong,
-				Message: fmt.Sprintf("the first %d tasks have more than %d bytes", len(records)+1, MaxAnswerBytes),
-				Data:    &ErrorData{Hint: "request fewer tasks with limit, and the next ones with before: the last task's ID"}}
-		}
-		records = append(records, record)
-		return len(records) < q.limit, nil
-	})
-	return records, err
-}
-
-// listing is the parameters of task.list.
-type listing struct {
-	state   perdure.State
-	agent   string
-	byAgent bool
-	limit   int
-	trees   perdure.TreeFilter
-}
-
-func (s *Server) readList(ctx context.Context, p *params) (q listing, err error) {
-	name, _ := p.text("state", "status")
-	q.state = perdure.State(name)
-	if name != "" {
-		p.checkState(q.state)
-	}
-	q.trees = perdure.TreeFilter{Limit: 100, Active: q.state == perdure.Queued || q.state == perdure.Running}
-	q.agent, q.byAgent = p.text("agent")
-	n, _ := p.whole(0, math.MaxInt32, "limit")
-	q.limit = min(cmp.Or(int(n), DefaultList), MaxList)
-	before, there := p.text("before")
-	if p.err != nil || !there {
-		return q, p.err
-	}
-	task, err := s.find(ctx, before)
-	q.trees.Before = task.Tree
-	return q, err
-}
-
-// checkState checks that clients know a state.
-func (p *params) checkState(state perdure.State) {
-	states := []perdure.State{perdure.Queued, perdure.Running, perdure.Completed, perdure.Failed, perdure.Cancelled}
-	if !slices.Contains(states, state) {
-		p.fail("state %q is not one of queued, running, completed, failed, cancelled", state)
-	}
-}
-
-// counts are the numbers of tasks by state.
-type counts struct {
-	Total     int `json:"total"`
-	Queued    int `json:"queued"`
-	Running   int `json:"running"`
-	Completed int `json:"completed"`
-	Failed    int `json:"failed"`
-	Cancelled int `json:"cancelled"`
-}
-
-func (c *counts) add(state perdure.State) {
-	field := map[perdure.State]*int{perdure.Queued: &c.Queued, perdure.Running: &c.Running, perdure.Waiting: &c.Running,
-		perdure.Completed: &c.Completed, perdure.Failed: &c.Failed, perdure.Cancelled: &c.Cancelled}[state]
-	if field != nil {
-		*field++
-		c.Total++
-	}
-}
-
-func (s *Server) stats(ctx context.Context, _ *conn, _ *params) (any, error) {
-	var c counts
-	err := s.eachTree(ctx, perdure.TreeFilter{Limit: MaxList}, func(t *perdure.Tree) (bool, error) {
-		state, err := s.stateOf(ctx, t)
-		c.add(state)
-		return true, err
-	})
-	return &c, err
 }
 
 // cleanup removes tasks that ended long ago, failed ones only on request.

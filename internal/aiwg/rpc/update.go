@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -73,7 +74,7 @@ func (u *updating) read(ctx context.Context) (err error) {
 	if u.now, err = u.s.store.Task(ctx, u.id); err != nil {
 		return err
 	}
-	record, err := u.s.record(ctx, u.now.Tree)
+	record, err := u.s.record(ctx, u.id)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (u *updating) read(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("read record of task %q: %w", u.id, err)
 	}
-	ignored := []string{"pid", "createdAt", "startedAt", "completedAt", "active_ms", "attempts", "taskId", "treeId",
+	ignored := []string{"createdAt", "startedAt", "completedAt", "active_ms", "attempts", "taskId", "treeId",
 		"fence"}
 	maps.DeleteFunc(u.p.values, func(key string, value json.RawMessage) bool {
 		return slices.Contains(ignored, key) || sameValue(u.shown[key], value)
@@ -155,8 +156,9 @@ func (u *updating) transition() func(context.Context) error {
 	f := e.failure()
 	u.p.err = cmp.Or(u.p.err, e.err)
 	output := u.output()
+	pid, _ := u.p.whole(0, math.MaxInt32, "pid")
 	end := map[perdure.State]func(context.Context) error{
-		perdure.Running:   func(ctx context.Context) error { return u.begin(ctx, 0) },
+		perdure.Running:   func(ctx context.Context) error { return u.begin(ctx, pid) },
 		perdure.Completed: func(ctx context.Context) error { return u.complete(ctx, r) },
 		perdure.Failed:    func(ctx context.Context) error { return u.fail(ctx, f) },
 		perdure.Cancelled: u.cancel,

@@ -114,5 +114,8 @@ func TestUpdateOfStates(t *testing.T) {
 		}
 	}
 	id := c.call("task.submit", obj{"prompt": "p"}).TaskID
-	c.refused(rpc.CodeConflict, "task.update", obj{"taskId": id, "state": "completed"})
+	if got := c.call("task.update", obj{"taskId": id, "state": "completed"}); got.State != "completed" {
+		t.Errorf("without a start: %s", got.raw)
+	}
+	c.refused(rpc.CodeConflict, "task.update", obj{"taskId": id, "state": "failed"})
 }

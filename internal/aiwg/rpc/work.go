@@ -38,7 +38,7 @@ func (s *Server) changed(ctx context.Context, id perdure.TaskID, fence int64) (a
 	if err != nil {
 		return nil, err
 	}
-	record, err := s.record(ctx, t.Tree)
+	record, err := s.record(ctx, id)
 	return changed{record, id, t.Tree, fence}, err
 }
 

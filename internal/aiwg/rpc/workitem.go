@@ -20,8 +20,10 @@ type workItem struct {
 	// fence is the worker's token: that of the lease, or of an older lease if the task
 	// was claimed again for the same worker.
 	fence int64
+	// worker is the process of the worker, 0 if it did not say.
+	worker int64
 
-	// The other fields are guarded by workItems.mu.
+	// The other fields are guarded by workItems.mu, and so is worker.
 	refs  int   // the number of requests that hold mu or wait for it
 	conn  *conn // nil after the connection ended
 	heard time.Time
@@ -61,6 +63,23 @@ func (d *workItems) release(id perdure.TaskID, k *workItem) {
 	if k.refs--; k.refs == 0 && empty { // else the last request deletes it
 		delete(d.byTask, id)
 	}
+}
+
+// pid returns the process of a task's worker, 0 if it is not known.
+func (d *workItems) pid(id perdure.TaskID) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if k := d.byTask[id]; k != nil {
+		return k.worker
+	}
+	return 0
+}
+
+// setPID sets the process of the worker of a locked work item.
+func (d *workItems) setPID(k *workItem, pid int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	k.worker = pid
 }
 
 // assign makes a connection the owner of a locked work item.

@@ -1,7 +1,9 @@
 package tree_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -216,7 +218,7 @@ func TestImportFiles(t *testing.T) {
 		r.States != 2 {
 		t.Errorf("tasks.json: %+v", r)
 	}
-	state := must[[]byte](t)(tree.ExportState(t.Context(), a, perdure.StateRef{Scope: perdure.ScopeTree, Tree: id}))
+	state := stateText(t, a, perdure.StateRef{Scope: perdure.ScopeTree, Tree: id})
 	alone := filepath.Join(t.TempDir(), "state.json")
 	if err := os.WriteFile(alone, state, 0o600); err != nil {
 		t.Fatal(err)
@@ -231,8 +233,7 @@ func TestImportFiles(t *testing.T) {
 	if err := statetest.Sound(t.Context(), third); err != nil {
 		t.Error(err)
 	}
-	again := must[[]byte](t)(tree.ExportState(t.Context(), third,
-		perdure.StateRef{Scope: perdure.ScopeSession, Session: "x"}))
+	again := stateText(t, third, perdure.StateRef{Scope: perdure.ScopeSession, Session: "x"})
 	if !strings.Contains(string(again), `"rollback"`) || !strings.Contains(string(again), `"count"`) {
 		t.Errorf("the state did not come in whole: %s", again)
 	}
@@ -256,4 +257,57 @@ func TestDryRun(t *testing.T) {
 	if wet := importFrom(t, s, dir); written(wet) != written(dry) {
 		t.Errorf("the dry run said\n%sthe import\n%s", written(dry), written(wet))
 	}
+}
+
+// stateText is the document of a state, which is indented as all files are.
+func stateText(t testing.TB, s *perdure.Store, ref perdure.StateRef) []byte {
+	t.Helper()
+	var out, lines bytes.Buffer
+	if err := tree.ExportState(t.Context(), s, ref, &out); err != nil {
+		t.Fatal(err)
+	}
+	var compact bytes.Buffer
+	err := errors.Join(json.Compact(&compact, out.Bytes()), json.Indent(&lines, compact.Bytes(), "", "  "))
+	if err != nil || lines.String()+"\n" != out.String() {
+		t.Errorf("the document is not indented as usual: %v\n%s", err, out.Bytes())
+	}
+	return out.Bytes()
+}
+
+// A state with many checkpoints of large values is written with little memory, and an error
+// of the writer ends it.
+func TestExportStateStreams(t *testing.T) {
+	t.Parallel()
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	ref := perdure.StateRef{Scope: perdure.ScopeSession, Session: "large"}
+	const size, checkpoints = 1 << 20, 60
+	set(t, s, ref, "large", `"`+strings.Repeat("l", size)+`"`)
+	for i := range checkpoints {
+		check(t, s, ref, fmt.Sprint("c", i))
+	}
+	var out counter
+	if err := tree.ExportState(t.Context(), s, ref, &out); err != nil {
+		t.Fatal(err)
+	}
+	if out.bytes < checkpoints*size || out.most > 8*size {
+		t.Errorf("wrote %d bytes, at most %d at once", out.bytes, out.most)
+	}
+	out.limit = 2 * size
+	if err := tree.ExportState(t.Context(), s, ref, &out); !errors.Is(err, errFull) {
+		t.Errorf("a full disk: %v", err)
+	}
+}
+
+var errFull = errors.New("full")
+
+// counter counts the written bytes, and the most of one call.
+type counter struct{ bytes, most, limit int }
+
+func (c *counter) Write(p []byte) (int, error) {
+	if c.limit > 0 && c.bytes > c.limit {
+		return 0, errFull
+	}
+	c.bytes += len(p)
+	c.most = max(c.most, len(p))
+	return len(p), nil
 }

@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"cmp"
 	"encoding/json"
 	"time"
 
@@ -11,22 +10,24 @@ import (
 
 // taskDoc is a record of daemon/tasks.json and of nodes/.
 type taskDoc struct {
-	ID          string            `json:"id"`
-	Prompt      string            `json:"prompt"`
-	Agent       string            `json:"agent"`
-	Priority    int               `json:"priority"`
-	State       string            `json:"state"`
-	Result      *string           `json:"result"`
-	Data        json.RawMessage   `json:"data,omitempty"`
-	Error       json.RawMessage   `json:"error"`
-	Output      string            `json:"output,omitempty"`
-	Attempts    int               `json:"attempts"`
-	MaxAttempts int               `json:"max_attempts"`
-	ActiveMS    float64           `json:"active_ms"`
-	CreatedAt   time.Time         `json:"createdAt"`
-	StartedAt   *time.Time        `json:"startedAt"`
-	CompletedAt *time.Time        `json:"completedAt"`
-	Metadata    extended[metaDoc] `json:"metadata"`
+	ID          string          `json:"id"`
+	Prompt      string          `json:"prompt"`
+	Agent       *string         `json:"agent"`
+	Priority    int             `json:"priority"`
+	State       string          `json:"state"`
+	Result      *string         `json:"result"`
+	Data        json.RawMessage `json:"data,omitempty"`
+	Error       json.RawMessage `json:"error"`
+	ErrorKind   string          `json:"error_kind,omitempty"` // only for clients of the socket
+	Output      string          `json:"output"`
+	PID         json.RawMessage `json:"pid"`
+	Attempts    int             `json:"attempts"`
+	MaxAttempts int             `json:"max_attempts"`
+	ActiveMS    float64         `json:"active_ms"`
+	CreatedAt   time.Time       `json:"createdAt"`
+	StartedAt   *time.Time      `json:"startedAt"`
+	CompletedAt *time.Time      `json:"completedAt"`
+	Metadata    any             `json:"metadata"`
 }
 
 type metaDoc struct {
@@ -101,7 +102,8 @@ func (e extended[T]) MarshalJSON() ([]byte, error) {
 // taskDoc returns the record of a task.
 func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 	name := t.names[task.ID]
-	d := &taskDoc{ID: name.id, Prompt: task.Prompt, Agent: task.Agent, Priority: task.Priority,
+	d := &taskDoc{ID: name.id, Prompt: task.Prompt, Agent: someText(task.Agent), Priority: task.Priority,
+		PID:   json.RawMessage("null"),
 		State: exportState(task.State), Data: task.Data, Output: task.Output, Attempts: task.Attempts,
 		MaxAttempts: task.MaxAttempts, ActiveMS: float64(task.Active.Microseconds()) / 1000, CreatedAt: task.CreatedAt,
 		StartedAt: someTime(task.StartedAt), CompletedAt: someTime(task.CompletedAt),
@@ -110,7 +112,7 @@ func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 		d.Result = &task.Result
 	}
 	f := foreignOf(task.Metadata)
-	if state := foreignState(task); state != "" {
+	if state := foreignState(task); state != "" && !x.verbatim {
 		d.State, d.CompletedAt = state, nil
 		if task.State == perdure.Cancelled {
 			d.Error = json.RawMessage("null")
@@ -118,8 +120,7 @@ func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 	}
 	m := metaDoc{Depth: task.Depth, Position: task.Position, Strategy: task.Strategy, Merge: task.Merge,
 		Policy: task.Policy, Context: task.Context,
-		Cost: costDoc{task.Usage.InputTokens, task.Usage.OutputTokens, task.Usage.CachedTokens, task.Usage.Calls,
-			task.Usage.UnpricedCalls, task.Usage.CostUSD}}
+		Cost: usageDoc(&task.Usage)}
 	if !t.single {
 		m.TreeID, m.NodeID = t.id, name.node
 	} else if f != nil {
@@ -135,11 +136,40 @@ func (x *exporter) taskDoc(t *exportTree, task *perdure.Task) *taskDoc {
 		}
 	}
 	more := without(task.Metadata, importKey)
+	if f != nil && f.PID != nil && d.State == string(perdure.Running) {
+		d.PID = f.PID
+	}
 	if f != nil && f.Error != nil && string(d.Error) != "null" {
 		more["error_as_given"] = f.Error
 	}
 	d.Metadata = extended[metaDoc]{m, more, x.submitted(t, more)}
+	if x.verbatim {
+		x.forClient(t, d, task, &m, more)
+	}
 	return d
+}
+
+// someText returns a text, nil for an empty one.
+func someText(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// forClient changes a record to the form of clients of the socket, for which an error is a
+// string.
+func (x *exporter) forClient(t *exportTree, d *taskDoc, task *perdure.Task, m *metaDoc,
+	more map[string]json.RawMessage) {
+	if task.Error != nil {
+		d.Error, d.ErrorKind = jsontree.MustMarshal(task.Error.Message), task.Error.Kind
+	}
+	if !t.single {
+		return
+	}
+	if plain, err := m.plain(more); err == nil {
+		d.Metadata = plain
+	}
 }
 
 func someTime(t time.Time) *time.Time {
@@ -147,79 +177,4 @@ func someTime(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-// treeDoc is a tree.json.
-type treeDoc struct {
-	Version       string          `json:"version"`
-	ID            string          `json:"tree_id"`
-	Name          string          `json:"name,omitempty"`
-	Kind          string          `json:"kind,omitempty"`
-	Configuration json.RawMessage `json:"configuration,omitempty"`
-	Limits        *perdure.Limits `json:"limits,omitempty"`
-	Root          *nodeDoc        `json:"root_task"`
-
-	Metadata extended[treeMeta] `json:"metadata"`
-}
-
-type treeMeta struct {
-	Status      string     `json:"status"`
-	Partial     bool       `json:"partial,omitempty"`
-	Total       int        `json:"total_nodes"`
-	Completed   int        `json:"completed_nodes"`
-	Failed      int        `json:"failed_nodes"`
-	CostUSD     float64    `json:"total_cost_usd"`
-	CreatedAt   time.Time  `json:"created_at"`
-	CompletedAt *time.Time `json:"completed_at"`
-}
-
-// nodeDoc is a node of a tree.json.
-type nodeDoc struct {
-	NodeID   string     `json:"node_id"`
-	TaskID   string     `json:"task_id"`
-	Prompt   string     `json:"prompt"`
-	Agent    string     `json:"agent,omitempty"`
-	State    string     `json:"state"`
-	Depth    int        `json:"depth"`
-	Strategy string     `json:"decomposition_strategy"`
-	Merge    string     `json:"merge_strategy"`
-	Children []*nodeDoc `json:"children"`
-}
-
-// treeDoc returns the tree.json of a tree.
-
-func (x *exporter) treeDoc(t *exportTree) any {
-	d := treeDoc{Version: "1.0.0", ID: t.id, Name: t.Name, Kind: t.Kind, Configuration: t.Config}
-	var more, fields map[string]json.RawMessage
-	if t.record != nil {
-		d.Kind, d.Configuration, fields, more = t.record.Kind, t.record.Configuration, t.record.Fields, t.record.Metadata
-	}
-	if t.Limits != (perdure.Limits{}) {
-		d.Limits = &t.Limits
-	}
-	m := treeMeta{Partial: t.Partial, Total: len(t.tasks), CreatedAt: t.CreatedAt}
-	nodes := make(map[perdure.TaskID]*nodeDoc, len(t.tasks))
-	micros := int64(0)
-	for i := range t.tasks {
-		task := &t.tasks[i]
-		state := cmp.Or(foreignState(task), exportState(task.State))
-		n := &nodeDoc{NodeID: t.names[task.ID].node, TaskID: t.names[task.ID].id, Prompt: task.Prompt, Agent: task.Agent,
-			State: state, Depth: task.Depth, Strategy: string(task.Strategy), Merge: task.Merge, Children: []*nodeDoc{}}
-		nodes[task.ID] = n
-		switch state {
-		case string(perdure.Completed):
-			m.Completed++
-		case string(perdure.Failed):
-			m.Failed++
-		}
-		micros += int64(task.Usage.CostUSD*1e6 + 0.5)
-		if up := nodes[task.Parent]; up != nil { // parents come first
-			up.Children = append(up.Children, n)
-			continue
-		}
-		d.Root, m.Status, m.CompletedAt = n, state, someTime(task.CompletedAt)
-	}
-	m.CostUSD = float64(micros) / 1e6
-	d.Metadata = extended[treeMeta]{doc: m, more: more}
-	return extended[treeDoc]{doc: d, more: fields}
 }

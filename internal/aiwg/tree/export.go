@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,13 +46,22 @@ type ExportReport struct {
 	Bytes  int64  `json:"bytes"`
 	// Exported counts loops.
 	loops.Exported
+	// Renumbered are the tasks that have another ID in the files than in the store.
+	Renumbered []Renumbering `json:"renumbered"`
+}
+
+// Renumbering is a task with two IDs.
+type Renumbering struct {
+	Tree perdure.TreeID `json:"tree_id"`
+	Task perdure.TaskID `json:"id"`
+	File string         `json:"id_in_file"`
 }
 
 // Export writes trees in the layout. Imported records keep their IDs if these are valid
 // and unique. The file of tasks is written last: a folder without it is incomplete.
 func Export(ctx context.Context, store *perdure.Store, cfg ExportConfig) (*ExportReport, error) {
 	x := newExporter(store)
-	x.cfg, x.report = cfg, &ExportReport{Dir: cfg.Dir}
+	x.cfg, x.report = cfg, &ExportReport{Dir: cfg.Dir, Renumbered: []Renumbering{}}
 	list, err := x.list(ctx)
 	if err != nil {
 		return nil, err
@@ -186,7 +196,15 @@ func (x *exporter) trees(ctx context.Context, list []*exportTree) ([]*exportTree
 		}
 	}
 	for _, t := range list {
+		x.reserveWanted(t.names)
+	}
+	for _, t := range list {
 		x.assignNames(t)
+		for _, id := range slices.Sorted(maps.Keys(t.names)) {
+			if name := t.names[id].id; name != id.String() {
+				x.report.Renumbered = append(x.report.Renumbered, Renumbering{t.Tree.ID, id, name})
+			}
+		}
 	}
 	slices.SortStableFunc(list, func(a, b *exportTree) int {
 		rootA, rootB := a.names[a.Root].id, b.names[b.Root].id
@@ -254,6 +272,7 @@ func (x *exporter) load(ctx context.Context, t *exportTree) (err error) {
 	if err := x.treeStates(ctx, t); err != nil {
 		return err
 	}
+	t.order()
 	noTree := t.Kind == KindIPC || t.record != nil && t.record.ID == "" && t.record.GivenID == ""
 	t.single = noTree && len(t.tasks) == 1 && t.inlineStates()
 	return nil

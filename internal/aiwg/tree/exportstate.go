@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -118,8 +119,8 @@ type stateExport struct {
 	checks []checkDoc
 	ids    map[int64]string // of mutations and checkpoints, by number
 	order  map[perdure.MutationID]int
-	final  *perdure.VersionRecord     // of a task that completed without setting Final
-	files  map[string]json.RawMessage // values by the names of their files
+	final  *perdure.VersionRecord // of a task that completed without setting Final
+	files  map[string][]byte      // values by the names of their files
 	now    time.Time
 }
 
@@ -131,7 +132,7 @@ func (x *exporter) newStateExport(ctx context.Context, ref perdure.StateRef, nam
 		return nil, err
 	}
 	s := &stateExport{rec: rec, names: names, ids: make(map[int64]string), order: make(map[perdure.MutationID]int),
-		files: make(map[string]json.RawMessage), now: time.Now()}
+		files: make(map[string][]byte), now: time.Now()}
 	if rec.Extra != nil {
 		if err := json.Unmarshal(rec.Extra, &s.extra); err != nil {
 			return nil, err
@@ -190,8 +191,6 @@ func nameHistory(states []*stateExport) {
 			d := checkDoc{ID: s.ids[int64(c.ID)], Name: c.Name, Time: c.Time, Description: c.Description, Sequence: at + 1}
 			if s.dir != "" {
 				d.Path = layoutName + "/" + s.dir + checksFolder + "/" + d.ID + ".json"
-			} else {
-				d.State = s.at(int64(c.ID))
 			}
 			s.checks = append(s.checks, d)
 		}
@@ -221,25 +220,29 @@ func (s *stateExport) at(number int64) json.RawMessage {
 // final, if not nil, replaces a Final that is null.
 func (s *stateExport) object(which func(*perdure.VersionRecord) bool, final *perdure.VersionRecord) json.RawMessage {
 	out := []byte{'{'}
+	s.each(which, final, func(name string, v any) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(out, jsontree.MustMarshal(name)...), ':')
+		out = append(out, jsontree.MustMarshal(v)...)
+	})
+	return append(out, '}')
+}
+
+// each calls do for variables by name, as object returns them.
+func (s *stateExport) each(which func(*perdure.VersionRecord) bool, final *perdure.VersionRecord,
+	do func(name string, v any)) {
 	for i := range s.rec.Versions {
 		v := &s.rec.Versions[i]
 		if !which(v) {
 			continue
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(out, jsontree.MustMarshal(v.Name)...), ':')
-		if v.Name == perdure.VarFinal && string(v.Value) == "null" {
-			if final == nil {
-				out = append(out, "null"...)
-				continue
-			}
+		if v.Name == perdure.VarFinal && string(v.Value) == "null" && final != nil {
 			v = final
 		}
-		out = append(out, jsontree.MustMarshal(s.variable(v))...)
+		do(v.Name, s.variable(v))
 	}
-	return append(out, '}')
 }
 
 func (s *stateExport) variable(v *perdure.VersionRecord) any {
@@ -247,6 +250,9 @@ func (s *stateExport) variable(v *perdure.VersionRecord) any {
 		CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, Accessed: v.Accessed}
 	m := variableMeta{ReadOnly: v.Metadata.ReadOnly, Scope: s.rec.Ref.Scope, TTL: v.Metadata.TTLSeconds,
 		ExpiresAt: v.Metadata.ExpiresAt}
+	if v.Type == perdure.VarNull { // other readers of the schema know no type null
+		d.Type, m.ValueType = perdure.VarJSON, perdure.VarNull
+	}
 	if path := s.file(v.Name, v.Value, v.Dead == 0); path != "" {
 		d.Value, d.Type, m.ValueType = jsontree.MustMarshal(fileScheme+path), perdure.VarFilePath, v.Type
 	}
@@ -255,7 +261,7 @@ func (s *stateExport) variable(v *perdure.VersionRecord) any {
 		for key, value := range s.extra.Variables[v.Name] {
 			if rest, ok := strings.CutPrefix(key, metadataPrefix); ok && rest != "" {
 				meta[rest] = value
-			} else {
+			} else if key != fileKey {
 				fields[key] = value
 			}
 		}
@@ -264,18 +270,29 @@ func (s *stateExport) variable(v *perdure.VersionRecord) any {
 	return extended[variableDoc]{doc: d, more: fields}
 }
 
-// file returns the file of a value that is too long for a document of the layout, ""
-// for other values.
+// file returns the file of a value that is too long for a document of the layout or that
+// was imported from a file, "" for other values.
 func (s *stateExport) file(name string, value json.RawMessage, current bool) string {
-	if s.dir == "" || len(value) <= perdure.MaxInlineBytes {
+	end := ""
+	if current && s.extra.Variables[name] != nil {
+		_ = json.Unmarshal(s.extra.Variables[name][fileKey], &end) // "" for a value that came inline
+	}
+	if s.dir == "" || len(value) <= perdure.MaxInlineBytes && end == "" {
 		return ""
 	}
-	path := s.dir + varsFolder + name + ".json"
+	text := slices.Concat(value, []byte{'\n'})
+	var plain string
+	if isPlainEnd(end) && json.Unmarshal(value, &plain) == nil {
+		text = []byte(plain)
+	} else {
+		end = jsonEnd
+	}
+	path := s.dir + varsFolder + name + end
 	if !current {
 		sum := sha256.Sum256(value)
-		path = s.dir + varsFolder + name + "-" + hex.EncodeToString(sum[:6]) + ".json"
+		path = s.dir + varsFolder + name + "-" + hex.EncodeToString(sum[:6]) + jsonEnd
 	}
-	s.files[path] = value
+	s.files[path] = text
 	return layoutName + "/" + path
 }
 
@@ -331,8 +348,8 @@ func (s *stateExport) exportID(to string) string {
 	return to
 }
 
-// doc returns the document of a state.
-func (s *stateExport) doc(tree, node string, state perdure.State) any {
+// meta returns the metadata of a state. state is that of its task.
+func (s *stateExport) meta(node string, state perdure.State) extended[stateMeta] {
 	m := stateMeta{CreatedAt: s.rec.CreatedAt, UpdatedAt: s.rec.UpdatedAt, Mutations: len(s.muts),
 		Checkpoints: len(s.checks), Compacted: s.rec.Compacted, Status: "incomplete", Scope: s.rec.Ref.Scope,
 		Name: s.rec.Ref.Name, Node: node, ExpiresAt: s.rec.ExpiresAt}
@@ -353,13 +370,23 @@ func (s *stateExport) doc(tree, node string, state perdure.State) any {
 		m.Status = cmp.Or(map[perdure.State]string{perdure.Completed: "complete", perdure.Failed: "error",
 			perdure.Cancelled: "cancelled"}[state], m.Status)
 	}
+	return extended[stateMeta]{doc: m, more: s.extra.Metadata}
+}
+
+// owner returns the tree of a state in its document.
+func (s *stateExport) owner(tree string) string {
 	if s.rec.Ref.Scope != perdure.ScopeTree {
-		tree = s.extra.Tree
+		return s.extra.Tree
 	}
-	return extended[stateDoc]{doc: stateDoc{Version: "1.0.0", ID: s.id,
-		Session: cmp.Or(s.rec.Ref.Session, s.extra.Session), Tree: tree, Variables: s.current(),
+	return tree
+}
+
+// doc returns the document of a state.
+func (s *stateExport) doc(tree, node string, state perdure.State) any {
+	return extended[stateDoc]{doc: stateDoc{Version: cmp.Or(s.extra.Version, firstVersion), ID: s.id,
+		Session: cmp.Or(s.rec.Ref.Session, s.extra.Session), Tree: s.owner(tree), Variables: s.current(),
 		History:  historyDoc{s.mutations(), append([]checkDoc{}, s.checks...)},
-		Metadata: extended[stateMeta]{doc: m, more: s.extra.Metadata}}, more: s.extra.Fields}
+		Metadata: s.meta(node, state)}, more: s.extra.Fields}
 }
 
 // treeStates reads the states of a tree.
@@ -451,7 +478,7 @@ func (x *exporter) writeChecks(t *exportTree, s *stateExport, below map[perdure.
 		}
 	}
 	for _, name := range sortedKeys(s.files) {
-		if err := x.write(name, append(slices.Clip(s.files[name]), '\n')); err != nil {
+		if err := x.write(name, s.files[name]); err != nil {
 			return err
 		}
 	}
@@ -510,8 +537,9 @@ func (x *exporter) otherStates(ctx context.Context) error {
 	return nil
 }
 
-// ExportState returns one state as a document of its own.
-func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef) ([]byte, error) {
+// ExportState writes one state as a document of its own, part by part: no copy of the
+// document is in memory.
+func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef, w io.Writer) error {
 	x := newExporter(store)
 	var names map[perdure.TaskID]taskName
 	var node string
@@ -520,30 +548,31 @@ func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef
 	if ref.Scope == perdure.ScopeTree {
 		t, err := store.Tree(ctx, ref.Tree)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		list, err := treeTasks(ctx, store, ref.Tree, true)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		tree, names = t.ID, x.reserveTasks(list)
+		x.reserveWanted(names)
 		x.assignTasks(names)
 		id := cmp.Or(ref.Task, t.Root)
 		if id != t.Root {
 			node = names[id].node
 		}
 		if task, err = store.Task(ctx, id); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := x.reserveStates(ctx, tree); err != nil {
-		return nil, err
+		return err
 	}
 	s, err := x.newStateExport(ctx, ref, names)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.finish(&task)
 	nameHistory([]*stateExport{s})
-	return jsontree.Marshal(s.doc(string(tree), node, task.State), "  ")
+	return s.stream(w, string(tree), node, task.State)
 }

@@ -196,10 +196,14 @@ func (f *file) parse(from int) {
 // Kinds of notes, as package loops describes them.
 const (
 	Corrected = loops.Corrected
-	NotRead   = loops.NotRead
-	Missing   = loops.Missing
-	Left      = loops.Left
-	Differs   = loops.Differs
+	Kept      = loops.Kept
+	Default   = loops.Default
+	// Renumbered is the kind of a task that got another ID than in its file.
+	Renumbered = "renumbered"
+	NotRead    = loops.NotRead
+	Missing    = loops.Missing
+	Left       = loops.Left
+	Differs    = loops.Differs
 )
 
 // Note is a note of an import.

@@ -29,6 +29,9 @@ type ImportConfig struct {
 	Ref   perdure.StateRef
 	// DryRun reports what an import would do and changes nothing.
 	DryRun bool
+	// Strict imports nothing if a value would be corrected, renumbered or not read, or if a
+	// default would be taken.
+	Strict bool
 }
 
 // Report counts the imported records.
@@ -50,6 +53,18 @@ type Report struct {
 	PresentTasks  int    `json:"present_tasks"`
 	PresentStates int    `json:"present_states"`
 	Notes         []Note `json:"notes"`
+	// Refused is set if nothing was imported because of the notes.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// strictly reports whether an import with Strict would import everything unchanged.
+func (r *Report) strictly() bool {
+	for _, kind := range []string{Corrected, Default, Renumbered, NotRead} {
+		if r.Count(kind) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Count returns the number of notes of a kind.
@@ -77,14 +92,27 @@ type reader struct {
 	placed map[*tree]*placedTree
 	values map[string]bool // files of values that were read
 
-	whole    bool   // a folder is read, not one file
-	settings string // the name of a single settings file
+	unused   []perdure.TaskRange // the free IDs, for a dry run
+	whole    bool                // a folder is read, not one file
+	settings string              // the name of a single settings file
+	loop     string              // the name of a single state of a loop
 }
 
 // Import imports a folder or a file into the store, in a sequence of transactions. If it
 // is killed between two of them, the store is consistent, and the next import completes
 // it. Records that the store has already are not changed.
 func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Report, error) {
+	if cfg.Strict {
+		first := cfg
+		first.Strict, first.DryRun = false, true
+		report, err := Import(ctx, store, first)
+		if err != nil || cfg.DryRun || !report.strictly() {
+			if report != nil {
+				report.DryRun, report.Refused = cfg.DryRun, !report.strictly()
+			}
+			return report, err
+		}
+	}
 	r := &reader{store: store, cfg: cfg, report: &Report{Path: cfg.Path, DryRun: cfg.DryRun, Notes: []Note{}},
 		placed: make(map[*tree]*placedTree), values: make(map[string]bool)}
 	err := r.read()
@@ -95,7 +123,7 @@ func Import(ctx context.Context, store *perdure.Store, cfg ImportConfig) (*Repor
 		return nil, err
 	}
 	r.groupTrees()
-	for _, write := range []func(context.Context) error{r.importTrees, r.importStates, r.importLoops} {
+	for _, write := range []func(context.Context) error{r.reserveIDs, r.importTrees, r.importStates, r.importLoops} {
 		if err := write(ctx); err != nil {
 			return nil, err
 		}
@@ -144,7 +172,7 @@ func (r *reader) invalid(problem, hint string) error {
 
 func known(name string) bool {
 	return name == tasksFile || name == backupFile || strings.HasPrefix(name, rlmFolder) ||
-		strings.HasPrefix(name, loops.Folder)
+		strings.HasPrefix(name, loops.Folder) || name == loops.CurrentFile
 }
 
 // readFile reads one file. References are followed in its .aiwg folder, or in its own
@@ -192,13 +220,16 @@ func (r *reader) readFile() error {
 			r.useBackup(true)
 		}
 	case f.root.Get("root_task") != nil:
-		g := &tree{id: f.root.Get("tree_id").Text(), file: f}
+		g := &tree{id: cmp.Or(f.root.Get("tree_id").Text(), f.root.Get("metadata").Get("tree_id").Text()), file: f}
 		r.treeDocument(g, make(map[string]*task))
 		if len(g.tasks) > 0 {
 			r.trees = append(r.trees, g)
 		}
-	case f.root.Get("loop_id") != nil:
+	case f.root.Get("loop_id") != nil && strings.HasPrefix(name, loops.Folder):
 		return r.invalid("is one file of a loop", "name the .aiwg folder: a loop is imported with all of its files")
+	case loops.IsState(f.root):
+		r.report.Notes = r.report.Notes[:0] // it is read again
+		r.loop = name
 	default:
 		return r.invalid("is not a file of tasks, a tree or a state",
 			"perdure schema tasks-file, rlm-task-tree and rlm-state print their schemas")

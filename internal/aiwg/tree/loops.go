@@ -24,6 +24,8 @@ func (r *reader) importLoops(ctx context.Context) error {
 		Note: func(n Note) { r.report.Notes = append(r.report.Notes, n) }}
 	if r.settings != "" {
 		src.Settings = []string{r.settings}
+	} else if r.loop != "" {
+		src.Files, src.States = []string{r.loop}, []string{r.loop}
 	} else if r.whole {
 		src.Files = r.files
 		for _, name := range settingsFiles() {

@@ -1,11 +1,15 @@
 package tree
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/perdure/perdure"
 )
@@ -53,8 +57,9 @@ func (n *names) store(reserved string, id perdure.TaskID) string {
 	return id.String()
 }
 
-// taskName is the IDs of a task in an export.
-type taskName struct{ id, node string }
+// taskName is the IDs of a task in an export. wanted is an ID that another task of the store
+// may have.
+type taskName struct{ id, node, wanted string }
 
 // reserveTasks reserves the existing IDs of the tasks of a tree.
 func (x *exporter) reserveTasks(list []perdure.Task) map[perdure.TaskID]taskName {
@@ -65,16 +70,50 @@ func (x *exporter) reserveTasks(list []perdure.Task) map[perdure.TaskID]taskName
 		if f == nil {
 			f = &foreign{ID: t.ID.String(), Node: t.Node.String()}
 		}
-		out[t.ID] = taskName{x.taskNames.reserve(f.ID), x.nodeNames.reserve(f.Node)}
+		n := taskName{node: x.nodeNames.reserve(f.Node)}
+		if f.ID == t.ID.String() {
+			n.id = x.taskNames.reserve(f.ID)
+		} else {
+			n.wanted = f.ID
+		}
+		out[t.ID] = n
 	}
 	return out
+}
+
+// reserveWanted reserves the IDs of the tasks that have another one in the store.
+func (x *exporter) reserveWanted(names map[perdure.TaskID]taskName) {
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		if n := names[id]; n.id == "" {
+			n.id = x.taskNames.reserve(n.wanted)
+			names[id] = n
+		}
+	}
+}
+
+// number returns the number of an ID of a task.
+func number(id string) int64 {
+	n, err := strconv.ParseInt(strings.TrimPrefix(id, "task-"), 10, 64)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return n
+}
+
+// order sorts the tasks of a tree as all exports of it do, wherever it was imported: parents
+// first, then by their IDs in the files.
+func (t *exportTree) order() {
+	slices.SortStableFunc(t.tasks, func(a, b perdure.Task) int {
+		nameA, nameB := t.names[a.ID].id, t.names[b.ID].id
+		return cmp.Or(a.Depth-b.Depth, cmp.Compare(number(nameA), number(nameB)), cmp.Compare(nameA, nameB))
+	})
 }
 
 // assignTasks assigns IDs to the tasks whose IDs were not free.
 func (x *exporter) assignTasks(names map[perdure.TaskID]taskName) {
 	for _, id := range slices.Sorted(maps.Keys(names)) {
 		n := names[id]
-		names[id] = taskName{x.taskNames.store(n.id, id), x.nodeNames.hex(n.node, id.Node().String(), "task-")}
+		names[id] = taskName{id: x.taskNames.store(n.id, id), node: x.nodeNames.hex(n.node, id.Node().String(), "task-")}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/aiwg/loops"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // object reads the members of a JSON object leniently: a value of another type than
@@ -42,11 +43,15 @@ func (r *reader) object(f *file, n *jsontree.Value, what string) *object {
 }
 
 func (o *object) note(at *jsontree.Value, format string, args ...any) {
+	o.noteAs(Corrected, at, format, args...)
+}
+
+func (o *object) noteAs(kind string, at *jsontree.Value, format string, args ...any) {
 	off := o.n.Start
 	if at != nil {
 		off = at.Start
 	}
-	o.r.note(Corrected, o.f, off, o.what+": "+format, args...)
+	o.r.note(kind, o.f, off, o.what+": "+format, args...)
 }
 
 func (o *object) get(key string) *jsontree.Value {
@@ -217,7 +222,26 @@ func (o *object) noteUnread(where string) map[string]json.RawMessage {
 		}
 	}
 	if len(names) > 0 {
-		o.note(o.n.Get(names[0]), "unknown members kept in %s: %s", where, strings.Join(names, ", "))
+		o.noteAs(Kept, o.n.Get(names[0]), "unknown members kept in %s: %s", where, strings.Join(names, ", "))
 	}
 	return rest
 }
+
+// checkVersion checks the version of a document, which is 1.x.y, and returns it.
+func (o *object) checkVersion() string {
+	v := o.get("version")
+	switch {
+	case v == nil:
+		o.noteAs(Default, nil, "there is no version; it was read as 1.0.0")
+	case v.Kind != jsontree.String || !versionPattern().MatchString(v.Text()):
+		o.note(v, "the version is %s, not 1.x.y; it was read as 1.0.0", quoted(v.Scalar()))
+	default:
+		return v.Text()
+	}
+	return firstVersion
+}
+
+// firstVersion is the version of documents that are written.
+const firstVersion = "1.0.0"
+
+var versionPattern = lazyregexp.New(`^1\.[0-9]+\.[0-9]+$`)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,6 +52,7 @@ func (s *state) what() string {
 // stateExtra holds the members of a document that have no column in the store.
 type stateExtra struct {
 	GivenID   string                                `json:"state_id_as_given,omitempty"`
+	Version   string                                `json:"version,omitempty"` // if it is not the first one
 	Tree      string                                `json:"tree_id,omitempty"`
 	Session   string                                `json:"session_id,omitempty"`
 	Fields    map[string]json.RawMessage            `json:"fields,omitempty"`
@@ -85,7 +87,12 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	o := r.object(f, f.root, "the state")
 	s := &state{f: f, id: o.text("state_id"), session: o.text("session_id"), tree: o.text("tree_id"), scope: scope}
 	o.what = s.what()
-	o.get("version")
+	if v := o.checkVersion(); v != firstVersion {
+		s.extra.Version = v
+	}
+	if s.id == "" {
+		o.noteAs(Default, nil, "there is no state_id; it gets a new one")
+	}
 	meta := o.sub("metadata")
 	s.node, s.name = meta.text("node_id"), meta.text("name")
 	s.created, s.updated = meta.time("created_at"), meta.time("last_updated_at")
@@ -93,21 +100,56 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	if at := meta.time("expires_at"); !at.IsZero() {
 		s.expires = &at
 	}
-	s.scope = cmp.Or(s.scope, perdure.Scope(meta.text("scope")))
+	given := perdure.Scope(meta.text("scope"))
+	s.scope = cmp.Or(s.scope, given)
 	s.findScope()
+	if given != "" && given != s.scope {
+		meta.note(meta.n.Get("scope"), "metadata.scope is %s; the scope is %s", quoted(string(given)), s.scope)
+	}
 	if !o.has("variables") {
 		r.note(NotRead, f, o.n.Start, "%s has no variables", o.what)
 	}
 	vars := o.sub("variables")
 	s.vars = r.variables(vars, s.scope)
 	r.history(o.sub("history"), s)
-	for _, key := range []string{"variable_count", "mutation_count", "checkpoint_count", "total_size_bytes",
-		"completion_status", "scope"} {
-		meta.used[key] = true // they follow from the rest
-	}
+	s.checkCounts(meta)
 	s.extra.Fields, s.extra.Metadata = o.noteUnread("the state"), meta.noteUnread("the state")
+	s.checkMetadata(meta)
+	if s.tree != "" && !treePattern().MatchString(s.tree) {
+		o.note(o.n.Get("tree_id"), "the tree ID %s does not match its pattern; it is kept as tree_id_as_given",
+			quoted(s.tree))
+		s.extra.Fields["tree_id_as_given"], s.tree = jsontree.MustMarshal(s.tree), ""
+	}
 	s.settle(r)
 	return s
+}
+
+// checkCounts notes the numbers of a document that do not follow from the rest of it.
+func (s *state) checkCounts(meta *object) {
+	for key, is := range map[string]int{"variable_count": len(s.vars), "mutation_count": len(s.mutations),
+		"checkpoint_count": len(s.checks)} {
+		if n := meta.get(key); !n.IsNull() && string(n.Raw()) != strconv.Itoa(is) {
+			meta.note(n, "metadata.%s is %.40s; the state has %d", key, n.Raw(), is)
+		}
+	}
+	meta.used["total_size_bytes"], meta.used["scope"] = true, true // an estimate, and the scope that was read
+	words := []string{"incomplete", "complete", "error", "cancelled"}
+	if n := meta.get("completion_status"); !n.IsNull() && !slices.Contains(words, n.Text()) {
+		meta.note(n, "metadata.completion_status is %.40s, want one of %s; it follows from Final", n.Raw(),
+			strings.Join(words, ", "))
+	}
+}
+
+// checkMetadata renames the members of the metadata that the schema does not allow.
+func (s *state) checkMetadata(meta *object) {
+	for _, key := range sortedKeys(s.extra.Metadata) {
+		value := s.extra.Metadata[key]
+		if !allows(statePart, json.RawMessage(`{`+string(jsontree.MustMarshal(key))+`:`+string(value)+`}`)) {
+			meta.note(meta.n.Get(key), "metadata.%s is not as the schema rlm-state has it; it is kept as %s_as_given", key, key)
+			s.extra.Metadata[key+"_as_given"] = value
+			delete(s.extra.Metadata, key)
+		}
+	}
 }
 
 // findScope sets an unknown scope to that of the state's owner.

@@ -31,6 +31,8 @@ type foreign struct {
 	State string `json:"state,omitempty"`
 	// Key finds the record when the import is repeated, if the ID does not.
 	Key string `json:"key,omitempty"`
+	// PID is the process in the file.
+	PID json.RawMessage `json:"pid,omitempty"`
 	// Error is the value in the file if it has more than a kind and a message.
 	Error json.RawMessage `json:"error,omitempty"`
 }
@@ -70,6 +72,12 @@ type task struct {
 	twice                  bool // a previous record has the same ID
 	vars                   *object
 	key                    string // unique in the tree
+	stated                 bool   // the file has its state
+	deep                   bool   // the file has its depth
+	// Of a node of tree.json: the value, and the members that have no column.
+	fromNode bool
+	doc      *jsontree.Value
+	unread   map[string]json.RawMessage
 
 	up   *task
 	down []*task
@@ -116,7 +124,7 @@ func (r *reader) task(f *file, n *jsontree.Value) *task {
 	t.node, t.tree = firstText(meta, o, "node_id"), firstText(meta, o, "tree_id")
 	t.parent = firstText(meta, o, "parent_id")
 	o.what, meta.what = t.what(), t.what()
-	r.taskFields(o, t)
+	r.readTask(o, t)
 	r.taskMetadata(meta, t)
 	t.keepUnread(meta)
 	for key, value := range o.noteUnread("metadata") {
@@ -129,18 +137,10 @@ func (r *reader) task(f *file, n *jsontree.Value) *task {
 }
 
 // reserved reports whether the layout defines the member of a record's metadata.
-func reserved(key string) bool {
-	switch key {
-	case "tree_id", "node_id", "parent_id", "depth", "position", "decomposition_strategy", "merge_strategy",
-		"failure_policy",
-		"rlm_state", "context_reference", "cost_tracking", "checkpoints", importKey:
-		return true
-	}
-	return false
-}
+func reserved(key string) bool { return key != nodeKey && isField(taskFields(), docRecordMeta, key) }
 
-// taskFields reads the fields that all forms of a record have.
-func (r *reader) taskFields(o *object, t *task) {
+// readTask reads the fields that all forms of a record have.
+func (r *reader) readTask(o *object, t *task) {
 	t.Prompt = o.cut("prompt", perdure.MaxPromptBytes)
 	t.Agent = o.cut("agent", perdure.MaxAgentBytes)
 	t.Priority = bounded(o, "priority", -perdure.MaxPriority, perdure.MaxPriority)
@@ -148,6 +148,11 @@ func (r *reader) taskFields(o *object, t *task) {
 	t.Attempts, t.MaxAttempts = bounded(o, "attempts", 0, 1<<30), bounded(o, "max_attempts", 0, 1<<30)
 	t.Active = time.Duration(o.number("active_ms")*1000+0.5) * time.Microsecond
 	t.Output = o.cut("output", perdure.MaxResultBytes)
+	if n := o.get("pid"); !n.IsNull() && n.Kind == jsontree.Number {
+		t.foreign.PID = compacted(n)
+	} else if !n.IsNull() {
+		o.used["pid"] = false // kept with the unknown members
+	}
 	r.taskState(o, t)
 	r.taskResult(o, t)
 	if t.Active == 0 && !t.StartedAt.IsZero() && t.CompletedAt.After(t.StartedAt) {
@@ -189,19 +194,20 @@ func (r *reader) taskState(o *object, t *task) {
 		given = o.text("status")
 	}
 	t.State = cmp.Or(stateWords()[strings.ToLower(strings.TrimSpace(given))], perdure.Queued)
+	t.stated = given != ""
 	switch {
 	case given == "":
-		o.note(nil, "there is no state; it was set to %s", t.State)
+		o.noteAs(Default, nil, "there is no state; it was set to %s", t.State)
 	case stateWords()[strings.ToLower(strings.TrimSpace(given))] == "":
 		o.note(o.n.Get("state"), "unknown state %s; it was set to %s", quoted(given), t.State)
 		t.set("state_as_given", given)
-	case string(t.State) != given:
+	case string(t.State) != given && (!t.fromNode || statusWord(string(t.State)) != given):
 		o.note(o.n.Get("state"), "state %s was read as %s", quoted(given), t.State)
 	}
 }
 
 func (r *reader) taskResult(o *object, t *task) {
-	if n := o.get("result"); !n.IsNull() && !n.Cut {
+	if n := o.get("result"); !n.IsNull() && !n.Cut && !(t.fromNode && isNodeResult(n)) {
 		if n.Kind == jsontree.Object {
 			t.Data = compacted(n)
 			o.note(n, "the result is an object; it was also kept as data")
@@ -235,7 +241,7 @@ func (r *reader) taskResult(o *object, t *task) {
 		}
 	case n.Kind == jsontree.String:
 		t.Error = &perdure.TaskError{Kind: "unknown", Message: o.cut("error", perdure.MaxErrorBytes)}
-		o.note(n, "the error is a string; its kind was set to unknown")
+		o.noteAs(Kept, n, "the error is a string; its kind was set to unknown")
 	default:
 		t.Error = &perdure.TaskError{Kind: "unknown", Message: string(compacted(n))}
 		t.foreign.Error = compacted(n)
@@ -248,11 +254,15 @@ func (r *reader) taskResult(o *object, t *task) {
 func (t *task) set(key, text string) { t.meta[key] = jsontree.MustMarshal(text) }
 
 func (r *reader) taskMetadata(meta *object, t *task) {
-	t.Depth = bounded(meta, "depth", 0, 1<<20)
+	t.Depth, t.deep = bounded(meta, "depth", 0, 1<<20), meta.has("depth")
 	t.placed = meta.has("position")
 	t.Position = bounded(meta, "position", 0, 1<<30)
 	if s := perdure.Strategy(meta.text("decomposition_strategy")); s == perdure.Parallel || s == perdure.Sequential {
 		t.Strategy = s
+	} else if t.fromNode && s == "conditional" { // the next child depends on the previous one
+		t.Strategy = perdure.Sequential
+	} else if t.fromNode && s == "map-reduce" {
+		t.Strategy = perdure.Parallel
 	} else if s != "" && s != "none" {
 		meta.note(meta.n.Get("decomposition_strategy"), "unknown strategy %s; it is kept as strategy_as_given",
 			quoted(string(s)))
@@ -263,20 +273,13 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 	}
 	t.Merge = meta.text("merge_strategy")
 	if c := meta.sub("context_reference"); len(c.n.Members) > 0 {
-		t.Context = perdure.ContextRef{Type: c.text("type"), Source: c.text("source"), SizeTokens: c.whole("size_tokens"),
-			Offset: c.whole("offset"), Length: c.whole("length"), Hash: c.text("content_hash")}
-		switch t.Context.Type {
-		case "full", "slice", "filtered", "summary", "none":
-		default:
-			c.note(c.n.Get("type"), "unknown context type %s; it was set to none", quoted(t.Context.Type))
-			t.Context.Type = "none"
-		}
+		t.Context = c.contextRef()
 		t.setUnread("context_reference_rest", c)
 	}
 	if c := meta.sub("cost_tracking"); len(c.n.Members) > 0 {
 		t.Usage = perdure.Usage{InputTokens: c.whole("input_tokens"), OutputTokens: c.whole("output_tokens"),
 			CachedTokens: c.whole("cached_tokens"), Calls: c.whole("calls"), UnpricedCalls: c.whole("unpriced_calls"),
-			CostUSD: min(c.number("total_cost_usd"), 1e12)}
+			CostUSD: c.dollars("total_cost_usd")}
 		t.setUnread("cost_tracking_rest", c)
 	}
 	if meta.has("rlm_state") {
@@ -345,8 +348,11 @@ func (r *reader) tasksOf(f *file) {
 	list := f.root
 	if f.root.Kind == jsontree.Object {
 		o := r.object(f, f.root, "the file")
-		if v := o.get("version"); v == nil || string(v.Raw()) != "1" {
-			o.note(v, "the version is not 1; the file was read as version 1")
+		switch v := o.get("version"); {
+		case v == nil:
+			o.noteAs(Default, nil, "there is no version; the file was read as version 1")
+		case string(v.Raw()) != "1":
+			o.note(v, "the version is %s, not 1; the file was read as version 1", quoted(v.Scalar()))
 		}
 		o.time("updatedAt") // only checked
 		list = o.get("tasks")

@@ -39,6 +39,7 @@ type treeRecord struct {
 	ID            string                     `json:"tree_id,omitempty"`
 	GivenID       string                     `json:"tree_id_as_given,omitempty"`
 	Kind          string                     `json:"kind,omitempty"`
+	Version       string                     `json:"version,omitempty"` // if it is not the first one
 	Configuration json.RawMessage            `json:"configuration,omitempty"`
 	Fields        map[string]json.RawMessage `json:"fields,omitempty"`
 	Metadata      map[string]json.RawMessage `json:"metadata,omitempty"`
@@ -153,10 +154,16 @@ func (r *reader) treeDocument(g *tree, known map[string]*task) {
 		o.note(o.n.Get("tree_id"), "tree_id is %s and the folder is %s; the folder's name is used", quoted(id),
 			quoted(g.id))
 	}
-	o.get("version")
+	if g.record.Version = o.checkVersion(); g.record.Version == firstVersion {
+		g.record.Version = ""
+	}
 	g.info, g.meta = o, o.sub("metadata")
+	g.meta.get("tree_id")
+	if id := g.meta.n.Get("tree_id").Text(); id != "" && id != g.id {
+		g.meta.note(g.meta.n.Get("tree_id"), "metadata.tree_id is %s; %s is used", quoted(id), quoted(g.id))
+	}
 	if n := o.get("root_task"); !n.IsNull() {
-		r.treeNode(g, n, nil, known)
+		r.treeNode(g, g.file, n, nil, known)
 	}
 	r.treeDetails(g)
 }
@@ -169,6 +176,10 @@ func (r *reader) readNode(g *tree, name string, known map[string]*task) {
 	}
 	if f.root.Cut {
 		r.note(NotRead, f, -1, "the record is incomplete; it was not imported")
+		return
+	}
+	if isNode(f.root) {
+		r.treeNode(g, f, f.root, nil, known)
 		return
 	}
 	before := len(r.report.Notes)
@@ -186,21 +197,32 @@ func (r *reader) readNode(g *tree, name string, known map[string]*task) {
 	g.tasks = append(g.tasks, t)
 }
 
+// isNode reports whether the file of a node is a node of a tree.json, not a record.
+func isNode(v *jsontree.Value) bool {
+	return v.Get("metadata") == nil && v.Get("state") == nil && v.Get("createdAt") == nil
+}
+
 // treeNode reads a node of a tree.json and the nodes below it. A node without a record
 // becomes a task, and children get their parents.
-func (r *reader) treeNode(g *tree, n *jsontree.Value, up *task, known map[string]*task) {
-	o := r.object(g.file, n, "a node")
+func (r *reader) treeNode(g *tree, f *file, n *jsontree.Value, up *task, known map[string]*task) {
+	o := r.object(f, n, "a node")
 	id, node := o.text("task_id"), o.text("node_id")
+	o.used = make(map[string]bool)
+	before := len(r.report.Notes)
+	made := r.nodeTask(g, f, o)
 	t := cmp.Or(known[node], known[id])
-	if t == nil {
-		t = r.nodeTask(g, o, id, node)
+	if t != nil {
+		r.report.Notes = r.report.Notes[:before] // the record is used, with its notes
+		t.fill(r, made)
+	} else {
+		t = made
 		if known[node] = t; id != "" {
 			known[id] = t
 		}
 		delete(known, "")
 		g.tasks = append(g.tasks, t)
 		if n.Cut {
-			r.note(Corrected, g.file, n.Start, "%s is incomplete; its complete members were imported", t.what())
+			r.note(Corrected, f, n.Start, "%s is incomplete; its complete members were imported", t.what())
 		}
 	}
 	if t.up == nil && up != nil && up != t && t.parent == "" {
@@ -208,20 +230,9 @@ func (r *reader) treeNode(g *tree, n *jsontree.Value, up *task, known map[string
 	}
 	for _, child := range o.list("children") {
 		if child.Kind == jsontree.Object {
-			r.treeNode(g, child, t, known)
+			r.treeNode(g, f, child, t, known)
 		}
 	}
-}
-
-// nodeTask reads a node of a tree.json as a task.
-func (r *reader) nodeTask(g *tree, o *object, id, node string) *task {
-	t := &task{f: g.file, n: o.n, id: id, node: node, tree: g.id, meta: make(map[string]json.RawMessage)}
-	o.what = t.what()
-	r.taskFields(o, t)
-	r.taskMetadata(o, t)
-	o.get("children")
-	t.keepUnread(o)
-	return t
 }
 
 func (r *reader) treeDetails(g *tree) {
@@ -238,11 +249,7 @@ func (r *reader) treeDetails(g *tree) {
 		}
 	}
 	g.record.Fields = o.noteUnread("the tree's configuration")
-	for _, key := range []string{"status", "partial", "total_nodes", "completed_nodes", "failed_nodes", "total_cost_usd",
-		"created_at", "completed_at"} {
-		m.used[key] = true // they follow from the tasks
-	}
-	g.record.Metadata = m.noteUnread("the tree's configuration")
+	m.used["status"], m.used["partial"] = true, true // they follow from the tasks
 }
 
 // shape determines the parents and the order of a tree's tasks, and corrects what is
@@ -298,6 +305,7 @@ func (r *reader) shape(g *tree) {
 		r.settle(g, t)
 		placeChildren(t)
 	}
+	r.keepTree(g)
 	g.key = treeKey(g)
 }
 
@@ -404,6 +412,20 @@ func (r *reader) settle(g *tree, t *task) {
 	r.settleTimes(g, t)
 	r.settleIDs(t)
 	t.settleKey(g)
+	r.settleDepth(t)
+	r.keepNode(t)
+}
+
+// settleDepth sets the depth, which follows from the parents.
+func (r *reader) settleDepth(t *task) {
+	is := 0
+	if t.up != nil {
+		is = t.up.Depth + 1
+	}
+	if t.deep && t.Depth != is {
+		r.note(Corrected, t.f, t.n.Start, "the depth of %s is %d; by its parents it is %d", t.what(), t.Depth, is)
+	}
+	t.Depth = is
 }
 
 // unfinished is the error kind of a task that was imported as cancelled because its
@@ -416,6 +438,14 @@ func exportState(s perdure.State) string {
 		return string(perdure.Running)
 	}
 	return string(s)
+}
+
+// completed returns the completion time of the tree in its file.
+func (g *tree) completed() time.Time {
+	if g.meta == nil || !g.meta.has("completed_at") {
+		return time.Time{}
+	}
+	return g.meta.time("completed_at")
 }
 
 func (r *reader) settleTimes(g *tree, t *task) {
@@ -432,12 +462,15 @@ func (r *reader) settleTimes(g *tree, t *task) {
 		default:
 			t.CreatedAt = time.UnixMicro(1).UTC()
 		}
-		r.note(Corrected, t.f, t.n.Start, "%s has no creation time; it was set to %s", t.what(),
+		r.note(Default, t.f, t.n.Start, "%s has no creation time; it was set to %s", t.what(),
 			t.CreatedAt.Format(time.RFC3339))
 	}
 	if t.State.Terminal() && t.CompletedAt.IsZero() && t.foreign.State == "" {
 		t.CompletedAt = cmp.Or(t.StartedAt, t.CreatedAt)
-		r.note(Corrected, t.f, t.n.Start, "%s is %s and has no completion time; it was set to %s", t.what(), t.State,
+		if at := g.completed(); t.up == nil && !at.Before(t.CompletedAt) {
+			t.CompletedAt = at // that of the tree
+		}
+		r.note(Default, t.f, t.n.Start, "%s is %s and has no completion time; it was set to %s", t.what(), t.State,
 			t.CompletedAt.Format(time.RFC3339))
 	}
 	if t.foreign.State != "" && t.State.Terminal() {

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/text/jsontree"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // fileScheme is the prefix of a reference to a file with a value.
@@ -19,6 +21,18 @@ const fileScheme = "file:"
 
 // metadataPrefix is the prefix of members of a variable's metadata in variable.rest.
 const metadataPrefix = "metadata."
+
+// fileKey is the member of variable.rest of a value that was in a file: the end of the
+// file's name. It is not exported as a member.
+const fileKey = "perdure.file"
+
+// jsonEnd is the end of the names of files with a JSON value; all others are text.
+const jsonEnd = ".json"
+
+var endPattern = lazyregexp.New(`^\.[a-z0-9]{1,8}$`)
+
+// isPlainEnd reports whether a file with this end holds text, not JSON.
+func isPlainEnd(end string) bool { return end != jsonEnd && endPattern().MatchString(end) }
 
 // variable is a variable as it was read.
 type variable struct {
@@ -104,13 +118,24 @@ func (r *reader) variable(o *object, key string, n *jsontree.Value) *variable {
 	given := in.text("type")
 	meta := in.sub("metadata")
 	v.Metadata.ReadOnly = meta.flag("read_only")
-	meta.get("scope") // follows from the state
+	scopes := []string{"", string(perdure.ScopeGlobal), string(perdure.ScopeSession), string(perdure.ScopeTree),
+		string(perdure.ScopeTemporary)}
+	if given := meta.text("scope"); !slices.Contains(scopes, given) { // the scope follows from the state
+		meta.note(meta.n.Get("scope"), "unknown scope %s; that of the state is used", quoted(given))
+	}
 	valueType := meta.text("value_type")
 	r.lifetime(meta, v)
-	if given == string(perdure.VarFilePath) {
-		given = r.fromFile(in, v, valueType)
+	end := ""
+	switch {
+	case given == string(perdure.VarFilePath):
+		given, end = r.fromFile(in, v, valueType)
+	case given == string(perdure.VarJSON) && valueType == string(perdure.VarNull):
+		given = valueType
 	}
 	v.rest = in.noteUnread("the state")
+	if end != "" {
+		v.rest[fileKey] = jsontree.MustMarshal(end)
+	}
 	for name, value := range meta.noteUnread("the state") {
 		v.rest[metadataPrefix+name] = value
 	}
@@ -139,20 +164,23 @@ func (r *reader) lifetime(meta *object, v *variable) {
 	v.Metadata.ExpiresAt = &at
 }
 
-// fromFile replaces a reference with the content of its file and returns its type. If
-// the file cannot be read, the reference is kept.
-func (r *reader) fromFile(in *object, v *variable, valueType string) string {
+// fromFile replaces a reference with the content of its file and returns its type and the
+// end of the file's name. If the file cannot be read, the reference is kept.
+func (r *reader) fromFile(in *object, v *variable, valueType string) (kind, end string) {
 	var ref string
 	if json.Unmarshal(v.Value, &ref) != nil || !strings.HasPrefix(ref, fileScheme) {
-		return string(perdure.VarFilePath)
+		return string(perdure.VarFilePath), ""
 	}
 	value, err := r.valueFile(ref, in.f.name, valueType)
 	if err != nil {
 		r.note(NotRead, in.f, in.n.Start, "%s: %v; the reference was kept", in.what, err)
-		return string(perdure.VarFilePath)
+		return string(perdure.VarFilePath), ""
 	}
 	v.Value = value
-	return valueType
+	if end = path.Ext(ref); !isPlainEnd(end) {
+		end = jsonEnd
+	}
+	return valueType, end
 }
 
 // valueFile reads the file of a value. It is JSON if its name ends in .json or valueType
@@ -177,7 +205,7 @@ func (r *reader) valueFile(ref, from, valueType string) (json.RawMessage, error)
 		r.values[name] = true
 		r.report.Files++
 	}
-	if path.Ext(name) == ".json" || valueType != "" {
+	if path.Ext(name) == jsonEnd || valueType != "" && valueType != string(perdure.VarText) {
 		if v, err := jsontree.Parse(text, jsontree.Options{}); err == nil {
 			return compacted(v), nil
 		}
@@ -199,6 +227,9 @@ func (r *reader) typed(in *object, v *variable, given string) *variable {
 	}
 	is := kindOf(v.Value)
 	t := perdure.VarType(given)
+	if in.n.Get("value") != nil && in.n.Get("type").IsNull() {
+		in.noteAs(Default, nil, "there is no type; it was set to %s", is)
+	}
 	switch {
 	case t == "" || t == perdure.VarType("string") && is == perdure.VarText || t == perdure.VarType("object") &&
 		is != perdure.VarText:

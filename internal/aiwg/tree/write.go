@@ -32,6 +32,9 @@ func (r *reader) writeTrees(ctx context.Context, trees []*tree) error {
 		for _, g := range trees {
 			r.report.Tasks += len(g.order) - min(len(g.order), importChunk)
 			r.placed[g] = &placedTree{}
+			for _, t := range g.order {
+				r.noteTaken(t)
+			}
 		}
 		return nil
 	}
@@ -44,6 +47,7 @@ func (r *reader) writeTrees(ctx context.Context, trees []*tree) error {
 		p := &placedTree{id: out[i].ID, byKey: make(map[string]perdure.TaskID, len(g.order))}
 		for k, id := range out[i].Tasks {
 			p.byKey[g.order[k].key] = id
+			r.noteID(g.order[k], id)
 		}
 		r.placed[g] = p
 		if len(p.byKey) < len(g.order) {
@@ -94,6 +98,7 @@ func (r *reader) treeRecord(ctx context.Context, g *tree) (perdure.TreeRecord, e
 // the same call.
 func (r *reader) taskRecord(t *task, ids map[string]perdure.TaskID, at map[*task]int) perdure.TaskRecord {
 	rec := perdure.TaskRecord{Task: t.Task}
+	rec.ID = t.wanted()
 	if t.up != nil {
 		if place, here := at[t.up]; here {
 			rec.At = place
@@ -154,6 +159,9 @@ func (r *reader) addTasks(ctx context.Context, p *placedTree, tasks []*task) err
 	}
 	if r.cfg.DryRun {
 		r.report.Tasks += len(tasks)
+		for _, t := range tasks {
+			r.noteTaken(t)
+		}
 		return nil
 	}
 	ids, err := r.store.ImportTasks(ctx, p.id, records)
@@ -169,6 +177,7 @@ func (r *reader) addTasks(ctx context.Context, p *placedTree, tasks []*task) err
 	failpoint.Hit("import.after_tasks")
 	for i, t := range tasks {
 		p.byKey[t.key] = ids[i]
+		r.noteID(t, ids[i])
 	}
 	r.report.Tasks += len(tasks)
 	return nil

@@ -141,6 +141,7 @@ func (c *commands) exportLayout(ctx context.Context, l *config.Loaded, dir strin
 			}
 			c.Note("wrote %s: %s, %s, %s, %s in %s, %s", dir, human.Count(r.Trees, "tree"), human.Count(r.Tasks, "task"),
 				human.Count(r.States, "state"), human.Count(r.Loops, "loop"), human.Count(r.Files, "file"), human.Size(r.Bytes))
+			c.noteRenumbered(r.Renumbered)
 			if r.Settings > 1 {
 				c.Note("aiwg.yml contains the settings of the last import; those of %s are omitted",
 					human.Count(r.Settings-1, "earlier import"))
@@ -156,13 +157,16 @@ func (c *commands) exportState(ctx context.Context, l *config.Loaded, f *exportF
 		if err != nil {
 			return err
 		}
-		text, err := tree.ExportState(ctx, store, ref)
-		if err != nil {
-			return err
-		}
-		return c.WriteOutput(f.output, func(w io.Writer) error {
-			_, err := w.Write(text)
-			return err
-		})
+		return c.WriteOutput(f.output, func(w io.Writer) error { return tree.ExportState(ctx, store, ref, w) })
 	})
+}
+
+// noteRenumbered lists the tasks that are called otherwise in the files.
+func (c *commands) noteRenumbered(list []tree.Renumbering) {
+	for i := range list[:min(len(list), shownNotes)] {
+		c.Note("%s is %s in the files", list[i].Task, list[i].File)
+	}
+	if more := len(list) - shownNotes; more > 0 {
+		c.Note("%d more tasks have another ID in the files", more)
+	}
 }

@@ -133,7 +133,7 @@ func TestImportRefuses(t *testing.T) {
 	p.put("empty/readme", "")
 	p.put("text", "not JSON")
 	p.put("other.json", `{"name":"x"}`)
-	p.put("loop.json", `{"loop_id":"x"}`)
+	p.put(".aiwg/ralph/loops/x-0a0b0c0d/state.json", `{"loop_id":"x"}`)
 	p.put("state.json", `{"variables":{}}`)
 	for _, test := range []struct {
 		args   string
@@ -145,7 +145,7 @@ func TestImportRefuses(t *testing.T) {
 		{"empty", env.StatusUsage},
 		{"empty --state", env.StatusUsage},
 		{"other.json", env.StatusUsage},
-		{"loop.json", env.StatusUsage},
+		{".aiwg/ralph/loops/x-0a0b0c0d/state.json", env.StatusUsage},
 		{"state.json --scope global", env.StatusUsage},
 		{"state.json --state --scope world", env.StatusUsage},
 		{"state.json --state --scope tree", env.StatusUsage},
@@ -233,5 +233,21 @@ func TestImportOneState(t *testing.T) {
 		if r.States != 1 || r.Mutations != 3 || r.Checkpoints != 5 {
 			t.Errorf("%s: %+v", name, r)
 		}
+	}
+}
+
+// With --strict, a folder that is not as the schemas have it is refused as a whole, with
+// every reason.
+func TestImportStrict(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, "p")
+	p.put("state.json", `{"state_id":"state-00000001","variables":{}}`)
+	out, notes, status := p.run("import", "--strict", "state.json")
+	if status != env.StatusConflict || !strings.Contains(out, "nothing was imported") ||
+		!strings.Contains(out, "state.json:1:1: state \"state-00000001\": there is no version") {
+		t.Errorf("status %d: %s%s", status, out, notes)
+	}
+	if out := p.must("import", "state.json"); !strings.Contains(out, "imported 0 trees, 0 tasks, 1 state") {
+		t.Errorf("without --strict: %s", out)
 	}
 }

@@ -145,7 +145,7 @@ func TestLayoutRoundTrip(t *testing.T) {
 		}
 		folder, files := exported(t, s, loops)
 		checkLayout(t, files)
-		place := "ralph/loops/" + loop.ID(&first) + "/"
+		place := "ralph/loops/ralph-" + loop.ID(&first) + "/"
 		for _, name := range []string{"state.json", "analytics/analytics.json", "analytics/report.md", "hook-log.jsonl",
 			"iterations/iteration-008.json", "checkpoints/iteration-008.json.gz"} {
 			if files[place+name] == "" {
@@ -193,7 +193,7 @@ func TestLayoutPaths(t *testing.T) {
 	in := scene{t, "Fix it"}.done()
 	tree := saved(t, s, &in, t.TempDir())
 	_, files := exported(t, s, t.TempDir())
-	place := "ralph/loops/" + loop.ID(&tree) + "/"
+	place := "ralph/loops/ralph-" + loop.ID(&tree) + "/"
 	var d struct {
 		Best           map[string]any `json:"best_iteration"`
 		LastCheckpoint string         `json:"last_checkpoint"`

@@ -1,0 +1,136 @@
+package loops_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	aiwgloops "github.com/perdure/perdure/internal/aiwg/loops"
+	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
+	"github.com/perdure/perdure/internal/testing/testdb"
+)
+
+// oldStates are states of a loop in the forms before version 2.
+func oldStates() map[string]string {
+	return map[string]string{
+		"snake": `{"id":"ralph-tidy-2026-01-25","task":"tidy the shed","completion_criteria":["floor is swept","door shuts"],
+			"max_iterations":50,"checkpoint_frequency":5,"current_iteration":3,"status":"completed","flow_track":"garden",
+			"started_at":"2026-01-25T17:00:00Z","completed_at":"2026-01-25T17:45:00Z","metrics":{"bins":4},
+			"phases":{"phase_1_sort":"completed"},"phases_completed":["phase-1"],"learnings":["wear gloves"]}`,
+		"nameless": `{"task":"paint it","completion_criteria":["it is red"],"max_iterations":25,"current_iteration":1,
+			"started_at":"2026-01-22T00:00:00Z","status":"running","iterations":[],"active":true}`,
+		"in progress": `{"id":"ralph-x-1","task":"t","current_iteration":2,"status":"in_progress","completion_criteria":"c",
+			"started_at":"2026-01-28T23:05:00Z","phases_pending":["phase-3"]}`,
+		"camel": `{"loopId":"ralph-dig-0a0b0c0d","objective":"dig","completionCriteria":"hole","status":"running",
+			"maxIterations":7,"currentIteration":2,"startTime":"2026-01-28T23:05:00Z","lastUpdate":"2026-01-28T23:06:00Z",
+			"currentPid":12,"workingDir":"/garden","timeoutMinutes":1.5}`,
+		"bare": `{"task":"t","max_iterations":3}`,
+	}
+}
+
+// Every previous form of a state comes in, from the folder and as a file, with all that it
+// says, and the export of it is valid and comes in as the same loop.
+func TestOldForms(t *testing.T) {
+	t.Parallel()
+	for name, text := range oldStates() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+			dir := folder(t, map[string]string{"ralph/current-loop.json": text})
+			r := importFrom(t, s, dir)
+			if r.Loops != 1 || r.Count(aiwgtree.NotRead)+r.Count(aiwgtree.Left) > 0 || r.Count(aiwgtree.Corrected) == 0 {
+				t.Fatalf("%+v", r)
+			}
+			out := exportTo(t, s)
+			first := content(t, out)
+			allSchemas(t).all(t, first)
+			holdsAll(t, text, first)
+			file := filepath.Join(t.TempDir(), "anywhere.json")
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{dir, out} {
+				if r := importFrom(t, s, path); total(r) > 0 || r.Count(aiwgtree.Differs) > 0 || r.PresentLoops != 1 {
+					t.Errorf("once more from %s: %+v", path, r)
+				}
+			}
+			if r := importFrom(t, s, file); r.PresentLoops != 1 {
+				t.Errorf("as a file: %+v", r)
+			}
+			if _, _, err := aiwgloops.ReadState("s.json", []byte(text)); err != nil {
+				t.Errorf("to continue: %v", err)
+			}
+			other := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+			importFrom(t, other, out)
+			same(t, "the round trip", first, content(t, exportTo(t, other)))
+		})
+	}
+}
+
+// holdsAll checks that the only state of an export has all values of a document.
+func holdsAll(t *testing.T, text string, out map[string]string) {
+	t.Helper()
+	var given map[string]any
+	if err := json.Unmarshal([]byte(text), &given); err != nil {
+		t.Fatal(err)
+	}
+	state := ""
+	for name, text := range out {
+		if strings.HasSuffix(name, "/state.json") {
+			state = text
+		}
+	}
+	for key, value := range given {
+		items, isList := value.([]any)
+		if !isList {
+			items = []any{value}
+		}
+		for _, item := range items {
+			raw, err := json.Marshal(item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, isObject := item.(map[string]any); isObject || item == "in_progress" {
+				continue
+			}
+			if !strings.Contains(state, string(raw)) {
+				t.Errorf("%s is %s and not in the export:\n%s", key, raw, state)
+			}
+		}
+	}
+}
+
+// A folder of the loop has precedence over the file of previous versions.
+func TestCurrentLoopHasFolder(t *testing.T) {
+	t.Parallel()
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	r := importFrom(t, s, folder(t, map[string]string{
+		"ralph/current-loop.json": `{"loopId":"ralph-dig-0a0b0c0d","task":"dig","currentIteration":1}`,
+		"ralph/loops/ralph-dig-0a0b0c0d/state.json": `{"version":"2.0.0","loop_id":"ralph-dig-0a0b0c0d","iteration":2,
+			"status":"paused","task":"dig"}`}))
+	if r.Loops != 1 || r.Count(aiwgtree.Left) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// An export has no null and no fraction where other readers allow none.
+func TestStatesForReaders(t *testing.T) {
+	t.Parallel()
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	importFrom(t, s, folder(t, map[string]string{"ralph/loops/dig-0a0b0c0d/state.json": `{"version":"2.1.0",
+		"loop_id":"dig-0a0b0c0d","iteration":2,"status":"paused","completed_at":null,"pid":null,"owner":null,
+		"configuration":{"timeout_minutes":null},"progress":{"last_completion_check":null},
+		"metrics":{"total_duration_seconds":2.5,"total_cost_usd":null}}`}))
+	first := exportTo(t, s)
+	text := content(t, first)["ralph/loops/ralph-dig-0a0b0c0d/state.json"]
+	if strings.Contains(text, "null") || !strings.Contains(text, `"total_duration_seconds": 3,`) ||
+		!strings.Contains(text, `"total_duration_seconds_exact": 2.5`) {
+		t.Errorf("the state is %s", text)
+	}
+	if r := importFrom(t, s, first); total(r) > 0 || r.Count(aiwgtree.Differs) > 0 {
+		t.Errorf("the own export: %+v", r)
+	}
+}
