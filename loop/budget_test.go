@@ -305,3 +305,17 @@ func TestBudgetOfHookedAgent(t *testing.T) {
 		t.Error("the hook got an answer")
 	}
 }
+
+// A budget in dollars that cannot be kept is refused; a program has no model that could be priced.
+func TestUnpricedBudgetHint(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for name, model := range map[string]bool{"scripted": true, "exec:sh agent.sh": false} {
+		_, err := b.engine.Launch(t.Context(), loop.LaunchRequest{Config: config.Config{Task: "x", Until: "true",
+			Workspace: b.dir, Agent: name, BudgetUSD: 1}})
+		if hint := perdure.HintOf(err); perdure.CodeOf(err) != perdure.CodeInvalid ||
+			!strings.Contains(hint, "--budget-tokens") || strings.Contains(hint, "--model") != model {
+			t.Errorf("%s: %v, hint %q", name, err, hint)
+		}
+	}
+}

@@ -99,8 +99,12 @@ func (e *Engine) checkPrices(cfg *config.Config) error {
 			continue
 		}
 		if _, known := e.price(name, model, agent.Usage{InputTokens: 1}); !known {
+			hint := "use --budget-tokens"
+			if !strings.HasPrefix(name, "exec:") { // a program has no model
+				hint += ", or name a model with a price by --model"
+			}
 			return &perdure.Error{Code: perdure.CodeInvalid, Op: "read loop", Msg: "budget_usd: " + unpriced(name, model),
-				Hint: "use --budget-tokens, or name a model with a price by --model"}
+				Hint: hint}
 		}
 	}
 	return nil

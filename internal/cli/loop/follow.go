@@ -273,7 +273,7 @@ func (c *commands) noteBranch(l *record.Loop) {
 	}
 	c.Note("the commits are on %[1]s; `git log -p HEAD..%[1]s` shows them", s.Branch.Branch)
 	if s.Worktree != "" {
-		c.Note("`git merge %s` takes them over; `git worktree remove --force %s` removes the worktree", s.Branch.Branch,
+		c.Note("`git merge %s` takes them over; `git worktree remove --force %q` removes the worktree", s.Branch.Branch,
 			s.Worktree)
 	}
 }
