@@ -35,6 +35,9 @@ func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 		Example: "perdure checkpoint create before_cleanup --tree tree-1a2b3c4d",
 		Args:    env.Arguments(0, 1, "at most one name"),
 		RunE: c.run(env.Write, func(ctx context.Context, t *target, args []string) error {
+			if len(args) > 0 && strings.TrimSpace(args[0]) == "" { // a variable of a script that is not set
+				return env.UsageError("leave it out for a checkpoint without a name", "the name of the checkpoint is empty")
+			}
 			made, err := t.SaveCheckpoint(ctx, t.ref, strings.Join(args, ""), description)
 			if err != nil {
 				return err
