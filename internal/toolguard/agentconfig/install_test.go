@@ -280,6 +280,10 @@ func TestTrust(t *testing.T) {
 		if got, file := a.Status(p); got != agentconfig.State(s) || file != a.File(p, s) {
 			t.Errorf("%s with trust: %s %s", s, got, file)
 		}
+		home := agentconfig.Place{Getenv: p.Getenv, Project: p.Getenv("HOME")}
+		if got, _ := a.Status(home); s == agentconfig.User && got != agentconfig.InUser {
+			t.Errorf("in the home folder: %s", got)
+		}
 		for _, c := range install(t, &a, p, s) {
 			if c.Kind() != "unchanged" {
 				t.Errorf("%s: a second time: %s", s, c.Diff())

@@ -29,6 +29,9 @@ const (
 func (a *Agent) Status(p Place) (State, string) {
 	for _, s := range Scopes() {
 		path := a.File(p, s)
+		if s == Project && path == a.File(p, User) {
+			continue // the project is the home folder
+		}
 		text, err := readFile(path)
 		if err != nil || !bytes.Contains(text, []byte(agenthook.Mark)) && a.format != formatPlugin || len(text) == 0 {
 			continue
