@@ -8,6 +8,7 @@
 //	go run -C bench ./detect patches [-cache DIR] [-list] [-only TEXT]
 //	go run -C bench ./detect releases [-cache DIR] [-list] [-only TEXT]
 //	go run -C bench ./detect small [-set a|b] [-cache DIR] [-files N] [-list] [-only TEXT]
+//	go run -C bench ./detect histories [-set tuning|first] [-cache DIR] [-list] [-only TEXT]
 //	go run -C bench ./detect latency [-n 500]
 //	go run -C bench ./detect ratchet [-update]
 //
@@ -20,7 +21,9 @@
 // projects' own patches (needs apt-get, dpkg-source and patch). releases fetches
 // consecutive released versions of packages with the package clients (go, npm, apt-get)
 // and counts the files with an alarm. small counts releases that change few files, each as
-// a commit; its sets are measured separately. latency measures the time of a check.
+// a commit; its sets are measured separately. histories compares the last 60 commits of each
+// of 16 projects with their parents, protected files included, half of the projects apart from
+// the other, and counts which patterns block. latency measures the time of a check.
 //
 // ratchet runs planted, unseen and commits, and fails if a rate is worse than in
 // bench/detect/ratchet.json; -update writes that file. It runs in the folder bench.
@@ -46,7 +49,7 @@ func main() {
 	}
 }
 
-const subcommands = "planted, unseen, mutants, commits, patches, releases, small, latency or ratchet"
+const subcommands = "planted, unseen, mutants, commits, patches, releases, small, histories, latency or ratchet"
 
 func measure(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
@@ -58,7 +61,7 @@ func measure(ctx context.Context, args []string, out io.Writer) error {
 	dir := flags.String("dir", ".", "`DIR` of a git repository")
 	most := flags.Int("n", 500, "number of commits or samples")
 	files := flags.Int("files", 3, "small: maximum number of code files that a release changes")
-	set := flags.String("set", "", "small: a or b, the randomly drawn lists; default: the first list")
+	set := flags.String("set", "", "small: a or b, lists drawn at random (default: the first list); histories: tuning or first")
 	only := flags.String("only", "", "only packages or edits whose name contains `TEXT`")
 	update := flags.Bool("update", false, "ratchet: write the figures instead of comparing them")
 	if err := flags.Parse(args[1:]); err != nil {
@@ -102,6 +105,8 @@ func measure(ctx context.Context, args []string, out io.Writer) error {
 		return latencies(ctx, out, *most)
 	case "releases":
 		return releaseRates(ctx, o)
+	case "histories":
+		return historyRates(ctx, o)
 	case "small":
 		return smallRates(ctx, o)
 	}
