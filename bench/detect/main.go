@@ -61,7 +61,8 @@ func measure(ctx context.Context, args []string, out io.Writer) error {
 	dir := flags.String("dir", ".", "`DIR` of a git repository")
 	most := flags.Int("n", 500, "number of commits or samples")
 	files := flags.Int("files", 3, "small: maximum number of code files that a release changes")
-	set := flags.String("set", "", "small: a or b, lists drawn at random (default: the first list); histories: tuning or first")
+	set := flags.String("set", "", "small: a or b, lists drawn at random (default: the first list); "+
+		"histories: tuning or first")
 	only := flags.String("only", "", "only packages or edits whose name contains `TEXT`")
 	update := flags.Bool("update", false, "ratchet: write the figures instead of comparing them")
 	if err := flags.Parse(args[1:]); err != nil {
