@@ -111,6 +111,9 @@ func (o *releaseOptions) compareRevision(ctx context.Context, h history, rev str
 	if err != nil {
 		return err
 	}
+	if o.seen != nil {
+		o.seen(report, false)
+	}
 	all := alarms(report)
 	for _, f := range all {
 		if o.list {

@@ -9,6 +9,7 @@
 //	go run -C bench ./detect releases [-cache DIR] [-list] [-only TEXT]
 //	go run -C bench ./detect small [-set a|b] [-cache DIR] [-files N] [-list] [-only TEXT]
 //	go run -C bench ./detect histories [-set tuning|first] [-cache DIR] [-list] [-only TEXT]
+//	go run -C bench ./detect ledger [-set tuning|first] [-cache DIR]
 //	go run -C bench ./detect latency [-n 500]
 //	go run -C bench ./detect ratchet [-update]
 //
@@ -23,7 +24,9 @@
 // and counts the files with an alarm. small counts releases that change few files, each as
 // a commit; its sets are measured separately. histories compares the last 60 commits of each
 // of 16 projects with their parents, protected files included, half of the projects apart from
-// the other, and counts which patterns block. latency measures the time of a check.
+// the other, and counts which patterns block. ledger
+// counts for each pattern the cheats of unseen and mutants that it finds, those that only it
+// finds, and the commits of histories that it stops. latency measures the time of a check.
 //
 // ratchet runs planted, unseen and commits, and fails if a rate is worse than in
 // bench/detect/ratchet.json; -update writes that file. It runs in the folder bench.
@@ -49,7 +52,7 @@ func main() {
 	}
 }
 
-const subcommands = "planted, unseen, mutants, commits, patches, releases, small, histories, latency or ratchet"
+const subcommands = "planted, unseen, mutants, commits, patches, releases, small, histories, ledger, latency or ratchet"
 
 func measure(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
@@ -106,6 +109,8 @@ func measure(ctx context.Context, args []string, out io.Writer) error {
 		return latencies(ctx, out, *most)
 	case "releases":
 		return releaseRates(ctx, o)
+	case "ledger":
+		return ledger(ctx, o)
 	case "histories":
 		return historyRates(ctx, o)
 	case "small":

@@ -88,7 +88,7 @@ const perPackage = 25
 
 // mutantRates plants mutations in the last version of each package, one at a time.
 func mutantRates(ctx context.Context, o releaseOptions) error {
-	m := &meter{out: o.out, rates: make(map[string]*rate), list: o.list}
+	m := &meter{out: o.out, rates: make(map[string]*rate), list: o.list, seen: o.seen}
 	random := rand.New(rand.NewPCG(45, 46))
 	for line := range strings.Lines(packages) {
 		words := strings.Fields(line)
@@ -155,6 +155,9 @@ func (m *meter) mutate(ctx context.Context, name string, files map[string]string
 		report, err := detect.Run(ctx, &detect.Input{Changes: changes(files, now)})
 		if err != nil {
 			return err
+		}
+		if m.seen != nil {
+			m.seen(report, true)
 		}
 		found := slices.ContainsFunc(report.Findings, func(f detect.Finding) bool {
 			return slices.Contains(strings.Fields(mut.want), f.Pattern) && (f.Action == detect.Act || f.Tier == detect.Hint)

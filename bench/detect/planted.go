@@ -25,6 +25,7 @@ type meter struct {
 	out   io.Writer
 	rates map[string]*rate
 	list  bool
+	seen  func(report *detect.Report, cheat bool) // see releaseOptions
 }
 
 // plantedRates runs the detectors over each edit of the corpus: alone, with its lines

@@ -42,6 +42,8 @@ type releaseOptions struct {
 	patterns    map[string]int
 	commits     map[string]*commitTally
 	suites      map[string]*apt // of Debian, by name
+	// seen, if set, is called with each report of a mutant (a cheat) or a commit.
+	seen func(report *detect.Report, cheat bool)
 }
 
 // tally counts what pairs of releases gave.
