@@ -105,8 +105,9 @@ func count(rows map[string]*entry, findings []detect.Finding, add func(e *entry,
 
 // printLedger prints the ledger as a table of Markdown, by rule.
 func printLedger(out io.Writer, rows map[string]*entry) error {
-	if _, err := fmt.Fprint(out, "| Rule | Cheats | – only by it | Honest changes | – only by it | Commits | – only by it | |\n",
-		"|---|---|---|---|---|---|---|---|\n"); err != nil {
+	const titles = "| Rule | Cheats | – only by it | Honest changes | – only by it | Commits | – only by it | |\n" +
+		"|---|---|---|---|---|---|---|---|\n"
+	if _, err := io.WriteString(out, titles); err != nil {
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(rows)) {
