@@ -89,10 +89,18 @@ func TestNoServer(t *testing.T) {
 			conn.Close()
 		}
 	}()
+	ending := listen("ending") // breaks a connection while it ends
+	go func() {
+		if conn, err := ending.Accept(); err == nil {
+			ending.Close()
+			conn.Close()
+		}
+	}()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct{ name, want, hint string }{
+		{"ending", "no server answers", "perdure serve"},
 		{"none", "no server runs", "perdure serve"},
 		{"dead", "no server answers", "perdure serve"},
 		{"silent", "did not answer within 100ms", "perdure serve"},

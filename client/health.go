@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"time"
 
 	"github.com/perdure/perdure"
 )
@@ -30,13 +32,35 @@ func (c *Client) Ping(ctx context.Context) error {
 	errSilent := errors.New("no answer in time")
 	within, cancel := context.WithTimeoutCause(ctx, c.cfg.PingTimeout, errSilent)
 	defer cancel()
-	_, err := c.Health(within)
+	err := c.askWhileBroken(within)
 	if err != nil && errors.Is(context.Cause(within), errSilent) && ctx.Err() == nil {
 		return &perdure.Error{Code: perdure.CodeUnavailable, Op: "ping server",
 			Msg:  fmt.Sprintf("the server takes connections and did not answer within %s", c.cfg.PingTimeout),
 			Hint: "it may be busy or stopped; try again, or stop it and start `perdure serve`", Err: err}
 	}
 	return err
+}
+
+// A server that ends breaks the connections that it did not accept yet, for a moment.
+const (
+	brokenTries = 5
+	brokenWait  = 10 * time.Millisecond
+)
+
+// askWhileBroken asks how the server is, and asks again if the connection breaks.
+func (c *Client) askWhileBroken(ctx context.Context) error {
+	for try := 1; ; try++ {
+		_, err := c.Health(ctx)
+		var sent *url.Error
+		if !errors.As(err, &sent) || dialing(err) || try == brokenTries {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(brokenWait):
+		}
+	}
 }
 
 // Health asks how the server is.

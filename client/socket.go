@@ -51,10 +51,8 @@ func (c *Client) transportError(ctx context.Context, op string, err error) error
 		return &perdure.Error{Code: perdure.CodeCanceled, Op: op, Err: errors.Join(ctx.Err(), context.Cause(ctx))}
 	}
 	e := &perdure.Error{Code: perdure.CodeUnavailable, Op: op, Err: err}
-	var netErr *net.OpError
-	dialing := errors.As(err, &netErr) && netErr.Op == "dial"
 	switch {
-	case c.cfg.Socket == "" || !dialing:
+	case c.cfg.Socket == "" || !dialing(err):
 		e.Msg = "the connection to the server broke"
 		e.Hint = "it is unknown whether the server did it; `perdure status` shows the current state"
 	case errors.Is(err, fs.ErrNotExist):
@@ -69,4 +67,10 @@ func (c *Client) transportError(ctx context.Context, op string, err error) error
 		e.Msg = fmt.Sprintf("the server on the socket %q cannot be reached", c.cfg.Socket)
 	}
 	return e
+}
+
+// dialing reports whether a request failed because no connection was made.
+func dialing(err error) bool {
+	var netErr *net.OpError
+	return errors.As(err, &netErr) && netErr.Op == "dial"
 }

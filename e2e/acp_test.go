@@ -329,8 +329,10 @@ func TestACPRunKilled(t *testing.T) {
 	for _, name := range []string{"1", "2", "3", "4"} {
 		w.write("parts/"+name+".txt", strings.Repeat("word ", 500))
 	}
-	calls := filepath.Join(t.TempDir(), "calls")
-	w.write("model.sh", "cat > /dev/null; echo call >> "+calls+"\necho fine\n")
+	dir := t.TempDir()
+	calls, held := filepath.Join(dir, "calls"), filepath.Join(dir, "held")
+	w.write("model.sh", "cat > /dev/null; echo call >> "+calls+"\n"+ // while held exists, answers as many calls as it has lines
+		`while [ -e `+held+` ] && [ $(wc -l < `+calls+`) -gt $(wc -l < `+held+`) ]; do sleep 0.05; done`+"\necho fine\n")
 	const run = `run --context parts --chunk-tokens 400 --context-window 1000 --concurrency 1 --max-output-tokens 100 ` +
 		`--model "exec:sh model.sh"`
 	whole := w.edits(run)
@@ -346,6 +348,9 @@ func TestACPRunKilled(t *testing.T) {
 		return strings.Count(string(raw), "\n")
 	}
 	want := count()
+	if err := os.WriteFile(held, []byte(strings.Repeat("\n", want+3)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	e := w.edits(run)
 	s := e.session()
 	id := e.begin(s, "What is this?")
@@ -354,6 +359,9 @@ func TestACPRunKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = e.wait(id) // it was killed
+	if err := os.Remove(held); err != nil {
+		t.Fatal(err)
+	}
 	again := w.edits(run)
 	if err := again.load(s); err != nil {
 		t.Fatal(err)
