@@ -55,24 +55,49 @@ type batch struct {
 	cached  bool            // the cache was used without reading the counters
 	over    bool            // a tree ended
 	freed   bool            // reservations of calls were given back
+	alone   bool            // the only operation of the transaction is applied
 
 	dirty    map[int64]*treeStat // changed counters
 	states   map[int64]*varState // changed states
 	vars     varWrites
+	born     newTrees
 	parents  map[int64]int64       // open children to add, by parent
 	rows     map[chain.Row]bool    // to read their digests at the end
 	heads    map[int64]chain.State // to record outside of the store, by tree
 	families map[int64]*family
 
-	in                                *insertions
-	events, blocks, ends, hots, colds []any // pending rows
+	in *insertions
+	*pendingRows
+}
+
+// pendingRows are the values of rows to insert. The writer keeps them for its next transaction.
+type pendingRows struct{ events, blocks, ends, hots, colds, treeRows, stateRows []any }
+
+// reset forgets the rows of a transaction that failed.
+func (p *pendingRows) reset() {
+	for _, rows := range []*[]any{&p.events, &p.blocks, &p.ends, &p.hots, &p.colds, &p.treeRows, &p.stateRows} {
+		*rows = emptied(*rows)
+	}
+}
+
+// maxKeptValues bounds the values that the writer keeps memory for, of each kind of rows.
+const maxKeptValues = 8192
+
+// emptied returns the values without any, for the next rows.
+func emptied(rows []any) []any {
+	if cap(rows) > maxKeptValues {
+		return nil
+	}
+	clear(rows)
+	return rows[:0]
 }
 
 func (w *writer) newBatch(tx *sqldb.Tx) *batch {
-	b := &batch{tx: tx, s: w.s, now: tx.Now, cache: &w.cache, in: w.insertions,
+	b := &batch{tx: tx, s: w.s, now: tx.Now, cache: &w.cache, in: w.insertions, pendingRows: &w.pending,
 		ready: make(map[int64]bool), emptied: make(map[int64]bool), fresh: make(map[int64]*cold),
 		dirty: make(map[int64]*treeStat), states: make(map[int64]*varState), parents: make(map[int64]int64),
 		families: make(map[int64]*family), vars: varWrites{rows: make(map[stateVar]*varRow)}}
+	b.reset()
 	if w.s.heads != nil {
 		b.heads = make(map[int64]chain.State)
 	}
@@ -83,6 +108,7 @@ const sqlSeq = `SELECT tx, event, tree, task, call, session, mutation FROM seq W
 
 // run applies the operations and writes their pending rows.
 func (b *batch) run(ctx context.Context, reqs []*request, errs []error) error {
+	b.alone = len(reqs) == 1
 	if err := b.begin(ctx); err != nil {
 		return err
 	}
@@ -124,19 +150,19 @@ func (b *batch) flush(ctx context.Context) error {
 	if err := b.in.ends.Exec(ctx, b.tx, b.ends); err != nil {
 		return err
 	}
-	b.ends = b.ends[:0]
+	b.ends = emptied(b.ends)
+	if err := b.flushNewStates(ctx); err != nil {
+		return err
+	}
 	if err := b.flushStates(ctx); err != nil {
 		return err
 	}
 	if err := b.flushChains(ctx); err != nil {
 		return err
 	}
-	for _, st := range b.dirty {
-		if err := st.save(ctx, b.tx); err != nil {
-			return err
-		}
+	if err := b.flushStats(ctx); err != nil {
+		return err
 	}
-	clear(b.dirty)
 	return b.flushEvents(ctx)
 }
 
@@ -150,7 +176,7 @@ func (b *batch) flushEvents(ctx context.Context) error {
 	if err := b.in.blocks.Exec(ctx, b.tx, b.blocks); err != nil {
 		return err
 	}
-	b.events, b.blocks = b.events[:0], b.blocks[:0]
+	b.events, b.blocks = emptied(b.events), emptied(b.blocks)
 	if !b.tx.Changed {
 		return nil
 	}
@@ -281,6 +307,7 @@ type insertions struct {
 	hasher chain.Hasher
 
 	events, blocks, ends, hots, colds, vars, past, mutations sqldb.Insertion
+	trees, stats, newStats, states                           sqldb.Insertion
 }
 
 const (
@@ -291,6 +318,7 @@ const (
 		error_kind = excluded.error_kind, error = excluded.error, ended_at = excluded.ended_at`
 	headHot = `INSERT INTO task_hot (id, tree, parent, rank, state, ready_at, max_attempts, successor, flags,
 		fence, attempt, pending, active_us, input_tokens, output_tokens, cached_tokens, cost_micros, calls, unpriced)`
+	rowHot   = `(?, ?, ?, ?, ` + dbQueued + `, ?, ?, ?, ?, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)`
 	headCold = `INSERT INTO task (id, tree, parent, depth, position, prompt, agent, strategy, merge, context, metadata,
 		priority, created_at)`
 )
@@ -300,11 +328,16 @@ func newInsertions() *insertions {
 		events: sqldb.NewInsertion(headEvent, eventValues, ""),
 		blocks: sqldb.NewInsertion(headBlock, 2, "ON CONFLICT DO NOTHING"),
 		ends:   sqldb.NewInsertion(headEnd, 7, tailEnd),
-		hots:   sqldb.NewInsertion(headHot, 19, ""),
+		hots:   sqldb.NewRowInsertion(headHot, rowHot, ""),
 		colds:  sqldb.NewInsertion(headCold, 13, ""),
 
 		vars:      sqldb.NewInsertion(headVar, 14, tailVar),
 		past:      sqldb.NewInsertion(headPast, 15, ""),
 		mutations: sqldb.NewInsertion(headMutation, 10, ""),
+
+		trees:    sqldb.NewInsertion(headTree, 11, ""),
+		stats:    sqldb.NewInsertion(headStat, 29, ""),
+		newStats: sqldb.NewRowInsertion(headStat, rowNewStat, ""),
+		states:   sqldb.NewInsertion(headState, 13, ""),
 	}
 }

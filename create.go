@@ -62,8 +62,8 @@ func (b *batch) add(ctx context.Context, t *newTask) error {
 		readyAt = b.now
 		b.ready[t.tree] = true
 	}
-	b.hots = append(b.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), stQueued, readyAt,
-		t.spec.MaxAttempts, t.successor, t.flags|t.spec.flags(), 0, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+	b.hots = append(b.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), readyAt,
+		t.spec.MaxAttempts, t.successor, t.flags|t.spec.flags())
 	digest := b.addCold(t, b.now)
 	b.fresh[t.id] = &cold{position: t.position, depth: t.depth, priority: t.spec.Priority, prompt: t.spec.Prompt,
 		agent: t.spec.Agent, merge: t.spec.Merge, metadata: string(t.spec.Metadata), strategy: t.spec.Strategy,
@@ -102,9 +102,9 @@ func (b *batch) flushTasks(ctx context.Context) error {
 	if err := b.in.hots.Exec(ctx, b.tx, b.hots); err != nil {
 		return err
 	}
-	b.hots = b.hots[:0]
+	b.hots = emptied(b.hots)
 	err := b.in.colds.Exec(ctx, b.tx, b.colds)
-	b.colds = b.colds[:0]
+	b.colds = emptied(b.colds)
 	return err
 }
 
@@ -119,7 +119,7 @@ func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
 	if err != nil {
 		return Tree{}, err
 	}
-	c := &createTree{spec: &spec, root: root, id: newTreeID()}
+	c := &createTree{spec: &spec, root: root, id: s.treeID()}
 	var change op = c
 	if spec.InTx != nil {
 		change = opFunc(c.apply)
@@ -129,7 +129,7 @@ func (s *Store) CreateTree(ctx context.Context, spec TreeSpec) (Tree, error) {
 		if !c.collided {
 			break
 		}
-		c.id, c.collided = newTreeID(), false
+		c.id, c.collided = s.treeID(), false
 	}
 	if err != nil {
 		return Tree{}, err
@@ -150,14 +150,14 @@ type createTree struct {
 	collided bool // a tree with the ID exists
 }
 
-const (
-	sqlTreeByKey  = `SELECT name, request FROM tree WHERE idempotency = $1`
-	sqlInsertTree = `INSERT INTO tree (id, name, kind, title, config, root, owner, placement, idempotency, request, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
-)
+const sqlTreeByKey = `SELECT name, request FROM tree WHERE idempotency = $1`
 
 func (c *createTree) apply(ctx context.Context, b *batch) error {
-	if done, err := c.exists(ctx, b); done || err != nil {
+	exists := c.exists
+	if !b.alone { // a random ID is rarely taken: then the insertion fails, and each operation is applied alone
+		exists = c.repeated
+	}
+	if done, err := exists(ctx, b); done || err != nil {
 		return err
 	}
 	args, err := c.args(b)
@@ -173,29 +173,20 @@ func (c *createTree) apply(ctx context.Context, b *batch) error {
 	b.cache.seq.tree++
 	b.cache.seq.task++
 	c.root.tree, c.root.id = tree, b.cache.seq.task
-	if _, err := b.tx.Exec(ctx, sqlInsertTree, args...); err != nil {
-		return err
-	}
 	st := newStat(tree, c.spec.Limits)
 	st.add(stQueued)
 	st.time().Level(0).Total = 1
-	row, err := st.args()
-	if err != nil {
-		return err
-	}
-	if _, err := b.tx.Exec(ctx, sqlInsertStat, row...); err != nil {
-		return err
-	}
-	b.dirty[tree], b.cache.stats[tree] = st, st
+	b.addTree(c, args, st)
 	c.tree = c.created(tree, b.now)
 	state := ""
 	if !c.spec.LateState {
-		if state, err = b.makeTreeState(ctx, c.id, tree, c.root.id); err != nil {
-			return err
-		}
+		state = b.makeTreeState(c.id, tree, c.root.id)
 	}
 	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(c.spec.Kind)+state+`}`)
 	if err := b.add(ctx, &c.root); err != nil || c.spec.InTx == nil {
+		return err
+	}
+	if err := b.flushTrees(ctx); err != nil {
 		return err
 	}
 	return undoing(c.spec.InTx(ctx, &WriteTx{b}, &c.tree))
@@ -226,22 +217,33 @@ func (c *createTree) config() json.RawMessage {
 // exists reports whether a tree with the same idempotency key exists, or one with the
 // same random ID.
 func (c *createTree) exists(ctx context.Context, b *batch) (bool, error) {
-	c.collided = false
-	if c.spec.IdempotencyKey != "" {
-		var request string
-		err := b.tx.QueryRow(ctx, sqlTreeByKey, []any{c.spec.IdempotencyKey}, (*string)(&c.id), &request)
-		c.found = err == nil
-		if c.found {
-			return true, c.sameRequest(request)
-		}
-		if ignoreNoRows(err) != nil {
-			return false, err
-		}
+	if repeated, err := c.repeated(ctx, b); repeated || err != nil {
+		return repeated, err
 	}
 	var taken int64
 	err := b.tx.QueryRow(ctx, sqlTreeNum, []any{string(c.id)}, &taken)
 	c.collided = err == nil
 	return c.collided, ignoreNoRows(err)
+}
+
+// repeated reports whether a tree with the same idempotency key exists.
+func (c *createTree) repeated(ctx context.Context, b *batch) (bool, error) {
+	c.found, c.collided = false, false
+	if c.spec.IdempotencyKey == "" {
+		return false, nil
+	}
+	if b.born.keys[c.spec.IdempotencyKey] {
+		if err := b.flushTrees(ctx); err != nil {
+			return false, err
+		}
+	}
+	var request string
+	err := b.tx.QueryRow(ctx, sqlTreeByKey, []any{c.spec.IdempotencyKey}, (*string)(&c.id), &request)
+	if err != nil {
+		return false, ignoreNoRows(err)
+	}
+	c.found = true
+	return true, c.sameRequest(request)
 }
 
 // sameRequest returns an error if the tree with the same key was created for another request.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,13 @@ func HoldWriter(ctx context.Context, s *Store) (release func() error) {
 	return func() error {
 		close(leave)
 		return <-ended
+	}
+}
+
+// WaitQueued waits until n operations wait in the queue of the writer that [HoldWriter] holds.
+func WaitQueued(s *Store, n int) {
+	for len(s.w.queue) < n {
+		runtime.Gosched()
 	}
 }
 
@@ -201,3 +209,6 @@ func IncrMany(ctx context.Context, s *Store, ref StateRef, name string, n int) e
 	}
 	return nil
 }
+
+// SetTreeIDs replaces the source of the IDs of new trees.
+func SetTreeIDs(s *Store, next func() TreeID) { s.treeID = next }

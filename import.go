@@ -369,7 +369,6 @@ func (b *batch) importOutput(ctx context.Context, t *recordTask) error {
 
 const (
 	headRecordTree = `INSERT INTO tree (id, name, kind, title, config, root, owner, placement, idempotency, created_at, imported_at)`
-	headRecordStat = `INSERT INTO tree_stat (` + statColumns + `)`
 	headRecordHot  = `INSERT INTO task_hot (id, tree, parent, rank, state, max_attempts, successor, flags, fence, attempt, pending,
 		active_us, input_tokens, output_tokens, cached_tokens, cost_micros, calls, unpriced, started_at)`
 )
@@ -385,7 +384,7 @@ type recordRows struct {
 func (w *recordRows) flush(ctx context.Context, b *batch) error {
 	return errors.Join(
 		sqldb.NewInsertion(headRecordTree, 11, "").Exec(ctx, b.tx, w.trees),
-		sqldb.NewInsertion(headRecordStat, 29, "").Exec(ctx, b.tx, w.stats),
+		b.in.stats.Exec(ctx, b.tx, w.stats),
 		sqldb.NewInsertion(headRecordHot, 19, "").Exec(ctx, b.tx, w.hots),
 		w.unused.save(ctx, b))
 }

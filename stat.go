@@ -57,8 +57,6 @@ const (
 		open_tokens = $19, open_cost_micros = $20, limits = $21, warned = $22, costs = $23, timing = $24, held = $25,
 		started_at = $26, ended_at = $27, events = $28, head = $29
 		WHERE tree = $1`
-	sqlInsertStat = `INSERT INTO tree_stat (` + statColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-		$13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`
 )
 
 // queryRow is the QueryRow method of a transaction or of the database.

@@ -204,9 +204,8 @@ func (st *varState) payloads() int64 {
 const (
 	stateColumns = `id, scope, tree, task, owner, variables, mutations, entries, compacted, checkpoints, created_at, ` +
 		`updated_at, expires_at`
-	sqlState       = `SELECT ` + stateColumns + ` FROM state WHERE scope = $1 AND tree = $2 AND task = $3 AND owner = $4`
-	sqlInsertState = `INSERT INTO state (` + stateColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9, $10, $10, $11)`
-	sqlSaveState   = `UPDATE state SET variables = $2, mutations = $3, entries = $4, compacted = $5, checkpoints = $6, updated_at = $7,
+	sqlState     = `SELECT ` + stateColumns + ` FROM state WHERE scope = $1 AND tree = $2 AND task = $3 AND owner = $4`
+	sqlSaveState = `UPDATE state SET variables = $2, mutations = $3, entries = $4, compacted = $5, checkpoints = $6, updated_at = $7,
 		expires_at = $8 WHERE id = $1`
 	sqlTaskOfTree = `SELECT state FROM task_hot WHERE id = $1 AND tree = $2`
 )
@@ -300,29 +299,29 @@ func checkTask(ctx context.Context, query queryRow, st *varState, flush func(con
 	return orNotFound(err, notFoundf("find state", "the tree has no task %q", TaskID(st.task)))
 }
 
-// makeState creates the row of a state that has none, its special variables
-// and its first checkpoint.
+// makeState creates the rows of a state that has none: its special variables and its first
+// checkpoint are in it.
 func (b *batch) makeState(ctx context.Context, key stateKey, st *varState) error {
 	if st.id != 0 {
 		return nil
 	}
-	_, err := b.newState(ctx, key, st, false)
-	return err
+	b.newState(key, st, false)
+	return b.flushNewStates(ctx)
 }
 
 // makeTreeState creates the state of a new tree, whose history so begins with the tree. It
 // returns the fields of the event about the tree that name the state and have the digests of
 // its variables, instead of events of their own.
-func (b *batch) makeTreeState(ctx context.Context, id TreeID, tree, root int64) (fields string, err error) {
+func (b *batch) makeTreeState(id TreeID, tree, root int64) (fields string) {
 	st := &varState{scope: sqldb.ScopeTree, tree: tree, task: root, root: root}
-	digests, err := b.newState(ctx, stateKey{scope: sqldb.ScopeTree, tree: id}, st, true)
+	digests := b.newState(stateKey{scope: sqldb.ScopeTree, tree: id}, st, true)
 	return `,"state_id":"` + StateID(st.id).String() + `","prompt_digest":"` + digests[0] + `","final_digest":"` +
-		digests[1] + `"`, err
+		digests[1] + `"`
 }
 
-// newState makes the rows of a state. It returns the digests of its special variables; quiet
+// newState queues the rows of a state. It returns the digests of its special variables; quiet
 // leaves out their events.
-func (b *batch) newState(ctx context.Context, key stateKey, st *varState, quiet bool) (digests [2]string, err error) {
+func (b *batch) newState(key stateKey, st *varState, quiet bool) (digests [2]string) {
 	q := &b.cache.seq
 	q.mutation++
 	st.id, st.createdAt, st.updatedAt = q.mutation, b.now, b.now
@@ -331,31 +330,30 @@ func (b *batch) newState(ctx context.Context, key stateKey, st *varState, quiet 
 	}
 	b.keepState(key, st)
 	if key.scope == sqldb.ScopeTree {
-		for i, name := range []string{VarPrompt, VarFinal} {
+		for i, name := range [...]string{VarPrompt, VarFinal} {
+			q.mutation++
 			v := specialRow(name)
-			m := &mutationRow{operation: mutCreate, source: v.source, quiet: quiet}
-			if err := b.replaceVar(ctx, st, nil, v, m); err != nil {
-				return digests, err
+			v.born, v.createdAt, v.updatedAt = q.mutation, b.now, b.now
+			digests[i] = v.digest(&b.in.hasher)
+			if !quiet {
+				b.variableEvent(st, name, &mutationRow{id: v.born, operation: mutCreate}, `","digest":"`+digests[i])
 			}
-			digests[i] = m.digest
 		}
+		st.variables, st.mutations, st.entries = 2, 2, 2
 	}
 	q.mutation++
 	st.checkpoints++
-	delete(b.states, st.id) // the row is inserted with its counters
-	_, err = b.tx.Exec(ctx, sqlInsertState, st.id, st.scope, st.tree, st.task, st.owner, st.variables, st.mutations,
-		st.entries, st.checkpoints, b.now, st.expiresAt)
-	if err != nil {
-		return digests, err
-	}
-	_, err = b.tx.Exec(ctx, sqlInsertCheckpoint, q.mutation, st.id, initialCheckpoint, "", b.now)
-	return digests, err
+	b.addState(st)
+	return digests
 }
 
-// specialRow returns the first row of a special variable.
+// promptSource is the source of the prompt.
+const promptSource = "user_input"
+
+// specialRow returns the first row of a special variable; specials inserts the same.
 func specialRow(name string) *varRow {
 	if name == VarPrompt {
-		return &varRow{name: name, column: promptRef, kind: VarText, source: "user_input", readOnly: true}
+		return &varRow{name: name, column: promptRef, kind: VarText, source: promptSource, readOnly: true}
 	}
 	return &varRow{name: name, column: "null", kind: VarNull, size: 4}
 }

@@ -67,6 +67,7 @@ type Store struct {
 	accesses accesses
 	polled   atomic.Int64 // when a claim last read all trees, in microseconds since opened
 	opened   time.Time
+	treeID   func() TreeID
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[int64]*Session
@@ -100,7 +101,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	cfg.Placement.Tags = slices.Clone(cfg.Placement.Tags)
-	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), sessions: make(map[int64]*Session),
+	s := &Store{cfg: cfg, log: cfg.Logger, opened: time.Now(), treeID: newTreeID, sessions: make(map[int64]*Session),
 		trees: make(map[int64]Tree), recent: recent{tasks: make(map[int64]*cold)}}
 	if err := s.prepareDir(); err != nil {
 		if atomicfile.DiskFull(err) {

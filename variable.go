@@ -247,7 +247,7 @@ const (
 	mutCompacted = "compacted"
 )
 
-func variableEvent(operation string) EventKind {
+func eventOfMutation(operation string) EventKind {
 	switch operation {
 	case mutDelete:
 		return EventVariableDeleted
@@ -306,10 +306,15 @@ func (b *batch) mutate(ctx context.Context, st *varState, name string, old *varR
 		b.vars.past = old.appendTo(append(b.vars.past, st.id, m.id))
 	}
 	if !m.quiet {
-		b.event(st.tree, m.task, variableEvent(m.operation), `{"name":`+quote(name)+`,"state_id":"`+
-			StateID(st.id).String()+`","mutation_id":"`+MutationID(m.id).String()+digest+`"}`)
+		b.variableEvent(st, name, m, digest)
 	}
 	return b.countMutation(ctx, st, name, before, m)
+}
+
+// variableEvent appends the event of a mutation. more are further fields, without the last quote.
+func (b *batch) variableEvent(st *varState, name string, m *mutationRow, more string) {
+	b.event(st.tree, m.task, eventOfMutation(m.operation), `{"name":`+quote(name)+`,"state_id":"`+
+		StateID(st.id).String()+`","mutation_id":"`+MutationID(m.id).String()+more+`"}`)
 }
 
 // countMutation appends to the history and compacts it if it is too long.

@@ -40,6 +40,9 @@ func (f opFunc) apply(ctx context.Context, b *batch) error {
 	if err := b.flushParents(ctx); err != nil {
 		return err
 	}
+	if err := b.flushTrees(ctx); err != nil {
+		return err
+	}
 	if err := b.forgetVars(ctx); err != nil {
 		return err
 	}
@@ -65,6 +68,7 @@ type writer struct {
 
 	cache      cache
 	insertions *insertions
+	pending    pendingRows
 }
 
 func newWriter(s *Store) *writer {

@@ -331,7 +331,8 @@ func TestACPRunKilled(t *testing.T) {
 	}
 	dir := t.TempDir()
 	calls, held := filepath.Join(dir, "calls"), filepath.Join(dir, "held")
-	w.write("model.sh", "cat > /dev/null; echo call >> "+calls+"\n"+ // while held exists, answers as many calls as it has lines
+	// While held exists, the model answers as many calls as it has lines.
+	w.write("model.sh", "cat > /dev/null; echo call >> "+calls+"\n"+
 		`while [ -e `+held+` ] && [ $(wc -l < `+calls+`) -gt $(wc -l < `+held+`) ]; do sleep 0.05; done`+"\necho fine\n")
 	const run = `run --context parts --chunk-tokens 400 --context-window 1000 --concurrency 1 --max-output-tokens 100 ` +
 		`--model "exec:sh model.sh"`

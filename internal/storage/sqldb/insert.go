@@ -12,24 +12,34 @@ func rowSteps() [4]int { return [...]int{32, 8, 3, 1} }
 
 // Insertion inserts rows into one table, many with one statement.
 type Insertion struct {
-	columns int
+	columns int       // that args has values for
 	texts   [4]string // by step
 }
 
 // NewInsertion returns the insertion of rows with the given number of columns. Its
 // statements are head ("INSERT INTO t (…)"), the rows, and tail, such as ON CONFLICT.
 func NewInsertion(head string, columns int, tail string) Insertion {
-	in := Insertion{columns: columns}
+	return NewRowInsertion(head, "("+strings.TrimSuffix(strings.Repeat("?, ", columns), ", ")+")", tail)
+}
+
+// NewRowInsertion returns the insertion of rows of which some columns have constant values:
+// each ? in row stands for a value.
+func NewRowInsertion(head, row, tail string) Insertion {
+	parts := strings.Split(row, "?")
+	in := Insertion{columns: len(parts) - 1}
 	for i, n := range rowSteps() {
-		rows := make([]string, n)
-		for r := range rows {
-			values := make([]string, columns)
-			for c := range values {
-				values[c] = "$" + strconv.Itoa(r*columns+c+1)
+		var text strings.Builder
+		text.WriteString(head + " VALUES ")
+		for r := range n {
+			if r > 0 {
+				text.WriteString(", ")
 			}
-			rows[r] = "(" + strings.Join(values, ", ") + ")"
+			text.WriteString(parts[0])
+			for c, part := range parts[1:] {
+				text.WriteString("$" + strconv.Itoa(r*in.columns+c+1) + part)
+			}
 		}
-		in.texts[i] = head + " VALUES " + strings.Join(rows, ", ") + " " + tail
+		in.texts[i] = text.String() + " " + tail
 	}
 	return in
 }
