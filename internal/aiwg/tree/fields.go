@@ -133,7 +133,8 @@ func stateFields() []Field {
 		{docStateMeta, "compacted_mutations", "number of compacted mutations"},
 		{docStateMeta, "completion_status", derived + ": Final"}, {docStateMeta, "scope", "scope"},
 		{docStateMeta, "name", "name of a temporary state"}, {docStateMeta, "node_id", "the task"},
-		{docStateMeta, "expires_at", "end of a temporary state"}, {docStateMeta, "execution_config", "kept with the state"},
+		{docStateMeta, "expires_at", "end of a temporary state"}, {docStateMeta, "execution_config",
+			"kept with the state; its settings are listed and not applied"},
 	}
 }
 

@@ -204,6 +204,8 @@ const (
 	Missing    = loops.Missing
 	Left       = loops.Left
 	Differs    = loops.Differs
+	// NotApplied is the kind of a setting that is kept and acts on nothing.
+	NotApplied = "not_applied"
 )
 
 // Note is a note of an import.

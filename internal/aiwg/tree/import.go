@@ -29,8 +29,8 @@ type ImportConfig struct {
 	Ref   perdure.StateRef
 	// DryRun reports what an import would do and changes nothing.
 	DryRun bool
-	// Strict imports nothing if a value would be corrected, renumbered or not read, or if a
-	// default would be taken.
+	// Strict imports nothing if a value would be corrected, renumbered or not read, if a
+	// default would be taken, or if a setting would not be applied.
 	Strict bool
 }
 
@@ -59,7 +59,7 @@ type Report struct {
 
 // strictly reports whether an import with Strict would import everything unchanged.
 func (r *Report) strictly() bool {
-	for _, kind := range []string{Corrected, Default, Renumbered, NotRead} {
+	for _, kind := range []string{Corrected, Default, Renumbered, NotRead, NotApplied} {
 		if r.Count(kind) > 0 {
 			return false
 		}

@@ -113,7 +113,11 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	s.vars = r.variables(vars, s.scope)
 	r.history(o.sub("history"), s)
 	s.checkCounts(meta)
+	execution := meta.execution()
 	s.extra.Fields, s.extra.Metadata = o.noteUnread("the state"), meta.noteUnread("the state")
+	if execution != nil {
+		s.extra.Metadata[nodeExecution] = execution
+	}
 	s.checkMetadata(meta)
 	if s.tree != "" && !treePattern().MatchString(s.tree) {
 		o.note(o.n.Get("tree_id"), "the tree ID %s does not match its pattern; it is kept as tree_id_as_given",

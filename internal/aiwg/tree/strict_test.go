@@ -14,7 +14,7 @@ import (
 const goodState = `{"version":"1.0.0","state_id":"state-0a0b0c0d","session_id":"s","tree_id":"tree-0a0b0c0d",` +
 	`"variables":{"n":{"name":"n","value":1,"type":"number","created_at":"2026-01-01T00:00:00Z",` +
 	`"metadata":{"scope":"session"}}},"metadata":{"created_at":"2026-01-01T00:00:00Z","scope":"session",` +
-	`"variable_count":1,"completion_status":"incomplete","execution_config":{"seed":7}}}`
+	`"variable_count":1,"completion_status":"incomplete","execution_config":{"execution_mode":"default"}}}`
 
 // Each default and each correction of a state is listed, and a strict import refuses it.
 func TestStrictStates(t *testing.T) {
@@ -30,7 +30,10 @@ func TestStrictStates(t *testing.T) {
 		"wrong type":      {`"number"`, `"text"`, tree.Corrected, "the type was set to number"},
 		"bad scope":       {`{"scope":"session"}}}`, `{"scope":"galaxy"}}}`, tree.Corrected, `unknown scope "galaxy"`},
 		"other scope":     {`"scope":"session","v`, `"scope":"moon","v`, tree.Corrected, `metadata.scope is "moon"`},
-		"bad metadata":    {`{"seed":7}`, `"fast"`, tree.Corrected, "kept as execution_config_as_given"},
+		"bad metadata":    {`{"execution_mode":"default"}`, `"fast"`, tree.Corrected, "kept as execution_config_as_given"},
+		"model":           {`"default"}`, `"default","model":"m"}`, tree.NotApplied, `.model = "m" is kept and not applied`},
+		"seed":            {`"default"`, `"seeded"`, tree.NotApplied, "a run takes it from --mode"},
+		"other setting":   {`"default"}`, `"default","top_k":7}`, tree.NotApplied, "perdure has no such setting"},
 		"no metadata":     {`"metadata":{"created_at`, `"metadata":7,"x":{"created_at`, tree.Corrected, "is not an object"},
 		"bad tree ID":     {`tree-0a0b0c0d`, `oak`, tree.Corrected, "kept as tree_id_as_given"},
 		"wrong count":     {`"variable_count":1`, `"variable_count":9`, tree.Corrected, "the state has 1"},

@@ -56,8 +56,8 @@ func ImportCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be imported")
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "import nothing if a value would be corrected, renumbered or not "+
-		"read, or a default taken")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "import nothing if a value would be corrected, renumbered, not read "+
+		"or not applied, or a default taken")
 	cmd.Flags().BoolVar(&f.state, "state", false, "import one state")
 	f.ref.Add(cmd, ", else session", c.CompleteTrees)
 	c.JSONFlag(cmd)
@@ -141,7 +141,7 @@ func (c *commands) printImport(r *tree.Report) {
 	c.printLoops(r, verb)
 	for _, kind := range []struct{ kind, title string }{{tree.NotRead, "not read"}, {tree.Missing, "missing"},
 		{tree.Renumbered, "renumbered"}, {tree.Default, "defaults taken"}, {tree.Corrected, "corrected"},
-		{tree.Kept, "kept without a place of their own"},
+		{tree.NotApplied, "kept, not applied"}, {tree.Kept, "kept without a place of their own"},
 		{tree.Differs, "different in the store"}, {tree.Left, "not imported"}} {
 		notes := slices.DeleteFunc(slices.Clone(r.Notes), func(n tree.Note) bool { return n.Kind != kind.kind })
 		if len(notes) == 0 {
