@@ -131,14 +131,20 @@ func (x *exporter) newStateExport(ctx context.Context, ref perdure.StateRef, nam
 	if err != nil {
 		return nil, err
 	}
-	s := &stateExport{rec: rec, names: names, ids: make(map[int64]string), order: make(map[perdure.MutationID]int),
+	return x.exportRecord(&rec, rec.ID.String(), names)
+}
+
+// exportRecord returns a state to export. It gets the ID unless it has another one in files.
+func (x *exporter) exportRecord(rec *perdure.StateRecord, id string, names map[perdure.TaskID]taskName) (
+	*stateExport, error) {
+	s := &stateExport{rec: *rec, names: names, ids: make(map[int64]string), order: make(map[perdure.MutationID]int),
 		files: make(map[string][]byte), now: time.Now()}
 	if rec.Extra != nil {
 		if err := json.Unmarshal(rec.Extra, &s.extra); err != nil {
 			return nil, err
 		}
 	}
-	s.id = x.stateNames.hex(x.states[rec.ID], rec.ID.String(), "state-")
+	s.id = x.stateNames.hex(x.states[rec.ID], id, "state-")
 	s.muts = slices.DeleteFunc(rec.Mutations,
 		func(m perdure.MutationRecord) bool { return m.Foreign == perdure.ImportOnly })
 	slices.SortFunc(s.rec.Versions, func(a, b perdure.VersionRecord) int {
@@ -569,6 +575,9 @@ func ExportState(ctx context.Context, store *perdure.Store, ref perdure.StateRef
 		return err
 	}
 	s, err := x.newStateExport(ctx, ref, names)
+	if errors.Is(err, perdure.ErrNotFound) && tree != "" {
+		s, err = x.unwrittenState(ctx, ref, &task, names)
+	}
 	if err != nil {
 		return err
 	}
