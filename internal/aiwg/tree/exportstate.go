@@ -372,7 +372,9 @@ func (s *stateExport) meta(node string, state perdure.State) extended[stateMeta]
 			m.Bytes += int64(len(s.final.Value) - len(v.Value))
 		}
 	}
-	if m.Status != "complete" {
+	if m.Status != "complete" && s.extra.Status != "" && s.rec.UpdatedAt.Equal(s.extra.StatusAt) {
+		m.Status = s.extra.Status
+	} else if m.Status != "complete" {
 		m.Status = cmp.Or(map[perdure.State]string{perdure.Completed: "complete", perdure.Failed: "error",
 			perdure.Cancelled: "cancelled"}[state], m.Status)
 	}

@@ -51,10 +51,14 @@ func (s *state) what() string {
 
 // stateExtra holds the members of a document that have no column in the store.
 type stateExtra struct {
-	GivenID   string                                `json:"state_id_as_given,omitempty"`
-	Version   string                                `json:"version,omitempty"` // if it is not the first one
-	Tree      string                                `json:"tree_id,omitempty"`
-	Session   string                                `json:"session_id,omitempty"`
+	GivenID string `json:"state_id_as_given,omitempty"`
+	Version string `json:"version,omitempty"` // if it is not the first one
+	Tree    string `json:"tree_id,omitempty"`
+	Session string `json:"session_id,omitempty"`
+	// Status is a completion status that does not follow from Final, of a state that no task
+	// has; valid while the state is as it was updated last at StatusAt.
+	Status    string                                `json:"completion_status,omitempty"`
+	StatusAt  time.Time                             `json:"completion_status_at,omitzero"`
 	Fields    map[string]json.RawMessage            `json:"fields,omitempty"`
 	Metadata  map[string]json.RawMessage            `json:"metadata,omitempty"`
 	Variables map[string]map[string]json.RawMessage `json:"variables,omitempty"`
@@ -137,10 +141,24 @@ func (s *state) checkCounts(meta *object) {
 		}
 	}
 	meta.used["total_size_bytes"], meta.used["scope"] = true, true // an estimate, and the scope that was read
+	s.readStatus(meta)
+}
+
+// readStatus keeps the completion status of a document where Final does not decide it.
+func (s *state) readStatus(meta *object) {
+	n := meta.get("completion_status")
 	words := []string{"incomplete", "complete", "error", "cancelled"}
-	if n := meta.get("completion_status"); !n.IsNull() && !slices.Contains(words, n.Text()) {
+	final := slices.ContainsFunc(s.vars,
+		func(v *variable) bool { return v.Name == perdure.VarFinal && string(v.Value) != "null" })
+	switch {
+	case n.IsNull():
+	case !slices.Contains(words, n.Text()):
 		meta.note(n, "metadata.completion_status is %.40s, want one of %s; it follows from Final", n.Raw(),
 			strings.Join(words, ", "))
+	case final && n.Text() != "complete":
+		meta.note(n, "metadata.completion_status is %s; Final is set, so it is complete", n.Text())
+	case !final && n.Text() != "incomplete" && s.scope != perdure.ScopeTree:
+		s.extra.Status = n.Text()
 	}
 }
 
@@ -203,6 +221,9 @@ func (s *state) settle(r *reader) {
 	}
 	if s.updated.IsZero() {
 		s.updated = slices.MaxFunc(times, time.Time.Compare)
+	}
+	if s.extra.Status != "" {
+		s.extra.StatusAt = s.updated.Truncate(time.Microsecond)
 	}
 	for _, m := range s.mutations {
 		m.Time = cmp.Or(m.Time, s.created)

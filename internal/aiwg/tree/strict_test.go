@@ -38,7 +38,9 @@ func TestStrictStates(t *testing.T) {
 		"bad tree ID":     {`tree-0a0b0c0d`, `oak`, tree.Corrected, "kept as tree_id_as_given"},
 		"wrong count":     {`"variable_count":1`, `"variable_count":9`, tree.Corrected, "the state has 1"},
 		"bad status":      {`"incomplete"`, `"nearly"`, tree.Corrected, "metadata.completion_status is"},
-		"cut off":         {`}}}`, ``, tree.NotRead, "invalid JSON"},
+		"status despite Final": {`"variables":{`, `"variables":{"Final":{"name":"Final","value":1,"type":"number"},`,
+			tree.Corrected, "Final is set, so it is complete"},
+		"cut off": {`}}}`, ``, tree.NotRead, "invalid JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
