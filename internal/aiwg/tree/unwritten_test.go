@@ -41,10 +41,11 @@ func TestUnwrittenStates(t *testing.T) {
 		old := must[perdure.Tree](t)(s.CreateTree(t.Context(), perdure.TreeSpec{Kind: "run", LateState: true,
 			Root: perdure.TaskSpec{Prompt: long}}))
 		ids := must[[]perdure.TaskID](t)(s.Submit(t.Context(), old.Root, perdure.TaskSpec{Prompt: "a part"}))
-		checkUnwritten(t, s, old, 0, long, "incomplete")
-		checkUnwritten(t, s, old, ids[0], "a part", "incomplete")
+		root := perdure.StateRef{Scope: perdure.ScopeTree, Tree: old.ID}
+		checkUnwritten(t, s, root, long, "incomplete")
+		checkUnwritten(t, s, perdure.StateRef{Scope: perdure.ScopeTree, Tree: old.ID, Task: ids[0]}, "a part", "incomplete")
 		must[int64](t)(s.CancelTree(t.Context(), old.ID, ""))
-		checkUnwritten(t, s, old, 0, long, "cancelled")
+		checkUnwritten(t, s, root, long, "cancelled")
 
 		file := filepath.Join(t.TempDir(), "tasks.json")
 		text := `{"version":1,"tasks":[{"id":"task-0009","state":"completed","prompt":"of others","result":"seen",` +
@@ -54,7 +55,7 @@ func TestUnwrittenStates(t *testing.T) {
 		}
 		importFrom(t, s, file)
 		records := must[[]perdure.Tree](t)(s.Trees(t.Context(), perdure.TreeFilter{}))
-		doc := checkUnwritten(t, s, records[0], 0, "of others", "complete")
+		doc := checkUnwritten(t, s, perdure.StateRef{Scope: perdure.ScopeTree, Tree: records[0].ID}, "of others", "complete")
 		if string(doc.Variables["Final"].Value) != `"seen"` {
 			t.Errorf("Final is %s", doc.Variables["Final"].Value)
 		}
@@ -62,10 +63,8 @@ func TestUnwrittenStates(t *testing.T) {
 }
 
 // checkUnwritten exports the state of a task of a tree, and imports it into another store.
-func checkUnwritten(t *testing.T, s *perdure.Store, made perdure.Tree, task perdure.TaskID, prompt,
-	status string) (doc unwritten) {
+func checkUnwritten(t *testing.T, s *perdure.Store, ref perdure.StateRef, prompt, status string) (doc unwritten) {
 	t.Helper()
-	ref := perdure.StateRef{Scope: perdure.ScopeTree, Tree: made.ID, Task: task}
 	text := stateText(t, s, ref)
 	if err := json.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)
@@ -74,7 +73,7 @@ func checkUnwritten(t *testing.T, s *perdure.Store, made perdure.Tree, task perd
 	first := doc.History.Checkpoints
 	if len(doc.Variables) != 2 || !bytes.Equal(doc.Variables["prompt"].Value, want) || len(doc.History.Mutations) != 2 ||
 		len(first) != 1 || first[0].Name != "initial_state" || len(first[0].State) != 2 || doc.Metadata.Status != status {
-		t.Errorf("state of %s: %.2000s", made.ID, text)
+		t.Errorf("state of %v: %.2000s", ref, text)
 	}
 	if again := stateText(t, s, ref); !bytes.Equal(again, text) {
 		t.Errorf("another export differs:\n%.2000s", again)
