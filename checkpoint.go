@@ -96,16 +96,54 @@ func (b *batch) dropUnnamed(ctx context.Context, op string, st *varState) error 
 	if at < 0 {
 		return &Error{Code: CodeConflict, Op: op, Msg: "the state has " + itoa(st.checkpoints) +
 			" checkpoints with names, the limit is " + itoa(MaxCheckpoints),
-			Hint: "`perdure gc` keeps the last 10; of checkpoints without a name the oldest is removed by itself"}
+			Hint: "remove one with `perdure checkpoint delete NAME`; `perdure gc` keeps the last 10"}
 	}
-	if err := b.flushVars(ctx); err != nil {
+	return b.dropCheckpoint(ctx, st, int64(list[at].ID))
+}
+
+// DeleteCheckpoint removes a checkpoint of a state, by ID or name; of several with the name
+// the newest. It fails with CodeNotFound if there is none.
+func (s *Store) DeleteCheckpoint(ctx context.Context, ref StateRef, name string) error {
+	const op = "delete checkpoint"
+	key, err := ref.key(op)
+	if err != nil {
 		return err
 	}
-	if _, err := b.tx.Exec(ctx, sqlDropCheckpoint, st.id, int64(list[at].ID)); err != nil {
+	return s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		st, err := b.findState(ctx, key)
+		if err != nil {
+			return err
+		}
+		q, args := checkpointNamed(st, name)
+		var id int64
+		if err := b.tx.QueryRow(ctx, q, args, &id); err != nil {
+			return orNotFound(err, &Error{Code: CodeNotFound, Op: op, Hint: hintCheckpoints,
+				Msg: "the state has no checkpoint \"" + validPrefix(name, 200) + "\""})
+		}
+		return undoing(b.dropCheckpoint(ctx, st, id))
+	}))
+}
+
+// dropCheckpoint removes a checkpoint, and the values that only it needed.
+func (b *batch) dropCheckpoint(ctx context.Context, st *varState, id int64) error {
+	if err := b.flushStates(ctx); err != nil {
+		return err
+	}
+	if _, err := b.tx.Exec(ctx, sqlDropCheckpoint, st.id, id); err != nil {
 		return err
 	}
 	st.checkpoints--
-	return b.dropPast(ctx, st, st.compacted)
+	b.touch(st)
+	states, err := covered(ctx, b.tx.Query, st)
+	if err != nil {
+		return err
+	}
+	for _, one := range states {
+		if err := b.dropPast(ctx, one, one.compacted); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *batch) addCheckpoint(ctx context.Context, l *Lease, key stateKey, st *varState, c *Checkpoint) error {
@@ -172,10 +210,8 @@ func instant(ctx context.Context, query queryRow, op string, st *varState, name 
 	if name == "" {
 		return math.MaxInt64, nil
 	}
-	q, args := sqlCheckpointByName, []any{st.id, name}
-	if n, err := parseHexID(checkpointPrefix, name); err == nil {
-		q, args = sqlCheckpointByID, []any{st.id, n}
-	} else if n, err := parseHexID(mutationPrefix, name); err == nil {
+	q, args := checkpointNamed(st, name)
+	if n, err := parseHexID(mutationPrefix, name); err == nil {
 		q, args = sqlMutationAt, []any{st.id, n}
 		if st.tree != 0 && st.task == st.root {
 			q, args = sqlTreeMutationAt, []any{st.tree, n}
@@ -185,7 +221,17 @@ func instant(ctx context.Context, query queryRow, op string, st *varState, name 
 	err := query(ctx, q, args, &at)
 	return at, orNotFound(err, &Error{Code: CodeNotFound, Op: op,
 		Msg:  "the state has no checkpoint or mutation \"" + validPrefix(name, 200) + "\"",
-		Hint: "`perdure checkpoint list` shows the checkpoints, `perdure var history` the mutations"})
+		Hint: hintCheckpoints + ", `perdure var history` the mutations"})
+}
+
+const hintCheckpoints = "`perdure checkpoint list` shows the checkpoints"
+
+// checkpointNamed returns the query for a checkpoint, by ID or name.
+func checkpointNamed(st *varState, name string) (q string, args []any) {
+	if n, err := parseHexID(checkpointPrefix, name); err == nil {
+		return sqlCheckpointByID, []any{st.id, n}
+	}
+	return sqlCheckpointByName, []any{st.id, name}
 }
 
 // VarChange is a variable that differs between two instants of a state.

@@ -2,6 +2,7 @@ package perdure_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -134,6 +135,9 @@ func TestCheckpointLimit(t *testing.T) {
 		}
 		_, err := s.SaveCheckpoint(t.Context(), global, "more", "")
 		wantRefusal(t, err, perdure.CodeConflict, "100")
+		if e, ok := errors.AsType[*perdure.Error](err); !ok || !strings.Contains(e.Hint, "checkpoint delete NAME") {
+			t.Errorf("no hint how to remove one: %+v", err)
+		}
 		report, err := s.Prune(t.Context(), perdure.PruneRequest{})
 		if err != nil || report.Checkpoints != 90 {
 			t.Errorf("%+v, %v", report, err)
@@ -232,5 +236,67 @@ func TestHistoryIsCompacted(t *testing.T) {
 		wantVar(t, s, global, "n", "7")
 		rollback(t, s, global, "initial_state")
 		wantVar(t, s, global, "n", "none")
+	})
+}
+
+// A checkpoint is deleted by name or ID, the newest of several with a name. What only it needed
+// goes with it, also in the states of the tasks that it covered; other checkpoints stay usable.
+func TestDeleteCheckpoint(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		r := leased(t, s, perdure.TreeSpec{})
+		root, child := treeState(r.tree), taskState(r.tree, submit(t, s, r.tree.Root, 1)[0])
+		set := func(value string) {
+			setVar(t, s, root, "a", value)
+			setVar(t, s, child, "b", value)
+		}
+		set("1")
+		checkpoint(t, s, root, "first")
+		set("2")
+		checkpoint(t, s, root, "twice")
+		set("3")
+		made := checkpoint(t, s, root, "twice")
+		set("4")
+		unnamed := checkpoint(t, s, root, "")
+		for _, name := range []string{"twice", unnamed.ID.String()} {
+			if err := s.DeleteCheckpoint(t.Context(), root, name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{unnamed.Name, made.ID.String(), "nowhere", "", "mut-00000001"} {
+			wantRefusal(t, s.DeleteCheckpoint(t.Context(), root, name), perdure.CodeNotFound, "no checkpoint")
+		}
+		sound(t, s)
+		rollback(t, s, root, "twice")
+		wantVar(t, s, root, "a", "2")
+		wantVar(t, s, child, "b", "2")
+		if err := s.DeleteCheckpoint(t.Context(), root, "twice"); err != nil {
+			t.Fatal(err)
+		}
+		rollback(t, s, root, "first")
+		wantVar(t, s, child, "b", "1")
+		info, err := s.State(t.Context(), root)
+		if err != nil || info.Checkpoints != 2 {
+			t.Errorf("%+v, %v", info, err)
+		}
+		sound(t, s)
+	})
+}
+
+// A deleted checkpoint makes room for another one.
+func TestDeleteCheckpointAtTheLimit(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		for i := range perdure.MaxCheckpoints - 1 { // with the first one
+			checkpoint(t, s, global, fmt.Sprint("c", i))
+		}
+		_, err := s.SaveCheckpoint(t.Context(), global, "more", "")
+		wantRefusal(t, err, perdure.CodeConflict, "100")
+		if err := s.DeleteCheckpoint(t.Context(), global, "c7"); err != nil {
+			t.Fatal(err)
+		}
+		checkpoint(t, s, global, "more")
+		_, err = s.SaveCheckpoint(t.Context(), global, "again", "")
+		wantRefusal(t, err, perdure.CodeConflict, "100")
 	})
 }

@@ -27,6 +27,17 @@ func (c *Client) Checkpoints(ctx context.Context, ref perdure.StateRef) ([]perdu
 	return out.Checkpoints, err
 }
 
+// DeleteCheckpoint removes a checkpoint of a state, by ID or name; of several with the name the
+// newest.
+func (c *Client) DeleteCheckpoint(ctx context.Context, ref perdure.StateRef, name string) error {
+	body := struct {
+		Checkpoint string `json:"checkpoint"`
+	}{name}
+	_, err := do[struct{}](ctx, c, &request{op: "delete checkpoint", method: http.MethodPost,
+		path: "/v1/checkpoints/delete", query: refQuery(ref), body: &body})
+	return err
+}
+
 // Diff compares a state at two instants: a checkpoint by ID or name, a mutation
 // (before it), or "" for now.
 func (c *Client) Diff(ctx context.Context, ref perdure.StateRef, from, to string) ([]perdure.VarChange, error) {

@@ -26,6 +26,18 @@ func (s *server) checkpoints(r *request) (any, error) {
 	return object{"checkpoints": list}, err
 }
 
+// deleteCheckpoint removes one by ID or name.
+func (s *server) deleteCheckpoint(r *request) (any, error) {
+	var body struct {
+		Checkpoint string `json:"checkpoint"`
+	}
+	ref, err := s.change(r, &body, s.limits.JSONBytes)
+	if err != nil {
+		return nil, err
+	}
+	return object{"deleted": body.Checkpoint}, s.store.DeleteCheckpoint(r.Context(), ref, body.Checkpoint)
+}
+
 // diff compares a state at two instants: checkpoints by ID or name, mutations
 // (before them), or now when one is left out.
 func (s *server) diff(r *request) (any, error) {

@@ -60,6 +60,7 @@ func (s *server) routes() http.Handler {
 	handle("GET /v1/checkpoints", s.checkpoints)
 	handle("GET /v1/checkpoints/diff", s.diff)
 	handle("POST /v1/checkpoints/rollback", s.rollback)
+	handle("POST /v1/checkpoints/delete", s.deleteCheckpoint)
 
 	handle("GET /v1/handoff", s.handoff)
 	handle("POST /v1/handoff/entries", s.writeHandoff)

@@ -211,6 +211,8 @@ func TestCheckpoints(t *testing.T) {
 		if err != nil || string(v.Value) != "3" {
 			t.Errorf("b is %s, %v", v.Value, err)
 		}
+		must(t, c.DeleteCheckpoint(ctx, session, made.ID.String()))
+		wantCode(t, c.DeleteCheckpoint(ctx, session, made.Name), perdure.CodeNotFound, "no checkpoint")
 	})
 }
 

@@ -22,7 +22,8 @@ func CheckpointCommand(e *env.Env) *cobra.Command {
 			"states of its tasks. A checkpoint copies nothing: values that are replaced later are kept. Every state starts " +
 			"with the checkpoint initial_state.",
 		GroupID: env.GroupState,
-	}, c.newCheckpointCreateCommand(), c.newCheckpointListCommand(), c.newDiffCommand(), c.newRollbackCommand())
+	}, c.newCheckpointCreateCommand(), c.newCheckpointListCommand(), c.newCheckpointDeleteCommand(),
+		c.newDiffCommand(), c.newRollbackCommand())
 }
 
 func (c *commands) newCheckpointCreateCommand() *cobra.Command {
@@ -31,7 +32,8 @@ func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 		Use:   "create [NAME]",
 		Short: "Create a checkpoint of a state",
 		Long: "Create a checkpoint of the current state and print its ID. A state has at most 100 checkpoints: the next " +
-			"one removes the oldest without a name, and is refused if all have names. Retention keeps the last 10.",
+			"one removes the oldest without a name, and is refused if all have names; `perdure checkpoint delete` removes " +
+			"one. Retention keeps the last 10.",
 		Example: "perdure checkpoint create before_cleanup --tree tree-1a2b3c4d",
 		Args:    env.Arguments(0, 1, "at most one name"),
 		RunE: c.run(env.Write, func(ctx context.Context, t *target, args []string) error {
@@ -47,6 +49,27 @@ func (c *commands) newCheckpointCreateCommand() *cobra.Command {
 	}
 	c.scopeFlags(cmd)
 	cmd.Flags().StringVar(&description, "description", "", "`TEXT` description of the checkpoint")
+	c.JSONFlag(cmd)
+	return cmd
+}
+
+func (c *commands) newCheckpointDeleteCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete CHECKPOINT",
+		Short: "Remove a checkpoint of a state",
+		Long: "Remove a checkpoint of a state, by name or ID; of several with the name the newest. The variables do not " +
+			"change.",
+		Example:           "perdure checkpoint delete before_cleanup --tree tree-1a2b3c4d",
+		Args:              env.Arguments(1, 1, "one checkpoint"),
+		ValidArgsFunction: c.completeCheckpoints(1),
+		RunE: c.run(env.Write, func(ctx context.Context, t *target, args []string) error {
+			if err := t.DeleteCheckpoint(ctx, t.ref, args[0]); err != nil {
+				return err
+			}
+			return c.Print(map[string]string{"deleted": args[0]}, func() {})
+		}),
+	}
+	c.scopeFlags(cmd)
 	c.JSONFlag(cmd)
 	return cmd
 }
