@@ -132,8 +132,8 @@ func stateFields() []Field {
 		{docStateMeta, "checkpoint_count", derived}, {docStateMeta, "total_size_bytes", derived},
 		{docStateMeta, "compacted_mutations", "number of compacted mutations"},
 		{docStateMeta, "completion_status",
-			derived +
-			": Final, or the task; without a task that of the file is kept until the state changes"}, {docStateMeta, "scope", "scope"},
+			derived + ": Final, or the task; without a task that of the file is kept until the state changes"},
+		{docStateMeta, "scope", "scope"},
 		{docStateMeta, "name", "name of a temporary state"}, {docStateMeta, "node_id", "the task"},
 		{docStateMeta, "expires_at", "end of a temporary state"}, {docStateMeta, "execution_config",
 			"kept with the state; its settings are listed and not applied"},
