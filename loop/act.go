@@ -275,10 +275,13 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 	case movePause:
 		r.pause("the agent cannot work here: %s", strings.TrimSuffix(s.Failure+" ("+t.Failure.Hint+")", " ()"))
 	case moveAgain:
+		r.retryError()
 		s.Retries++
 	case moveFresh:
+		r.retryError()
 		s.Fresh++
 	case moveReassign:
+		r.retryError()
 		r.reassign(ctx, t.Failure)
 	case moveWait:
 		if err := r.waitForLimit(ctx, t.Failure); err != nil {
@@ -286,6 +289,14 @@ func (r *run) turned(ctx context.Context, t *turnResult) (string, error) {
 		}
 	}
 	return stepAct, r.keepTurn(ctx)
+}
+
+// retryError keeps the error of a turn that another turn follows, for the record of the
+// iteration, which otherwise has only that of the last turn.
+func (r *run) retryError() {
+	s := &r.state.Run
+	s.Retried = append(s.Retried[max(0, len(s.Retried)-state.MaxRetried+1):],
+		state.TurnError{At: time.Now().UTC(), Message: clip.Bytes(s.Failure, 500)})
 }
 
 // noteFailure records why a turn failed, and which retry follows.

@@ -177,8 +177,20 @@ func TestAgentErrors(t *testing.T) {
 	if !strings.Contains(b.agent.prompts[1], "ended early: failed: as it is") {
 		t.Errorf("the second turn is not told how the first one ended:\n%s", b.agent.prompts[1])
 	}
-	if all := b.outcomes(); all[1].Agent != "other" || all[1].AgentError != "" {
+	all := b.outcomes()
+	if all[1].Agent != "other" || all[1].AgentError != "" {
 		t.Errorf("outcome %+v", all[1])
+	}
+	var kinds []string // of the turns that others followed
+	for _, e := range all[1].Retried {
+		kind, _, _ := strings.Cut(e.Message, ":")
+		kinds = append(kinds, kind)
+		if e.At.IsZero() {
+			t.Errorf("error without a time: %+v", e)
+		}
+	}
+	if got := strings.Join(kinds, " "); got != "failed idle failed" {
+		t.Errorf("errors in the record: %+v", all[1].Retried)
 	}
 }
 

@@ -43,6 +43,7 @@ type short struct {
 	Recoveries  []json.RawMessage `json:"recovery_history,omitempty"`
 	Agent       string            `json:"agent,omitempty"`
 	AgentError  string            `json:"agent_error,omitempty"`
+	Retried     []json.RawMessage `json:"retried_errors,omitempty"`
 	// Risky keeps only the number of risky actions.
 	Risky    []struct{}      `json:"risky_actions,omitempty"`
 	Sight    json.RawMessage `json:"sight,omitempty"`
@@ -167,7 +168,8 @@ func saveBrief(ctx context.Context, tx *perdure.WriteTx, key int64, it *Iteratio
 	t := &s.Times
 	_, err = tx.Exec(ctx, sqlPutBrief, key, it.Number, int64(it.Task), string(it.Status), it.Quality,
 		it.StartedAt.UnixMicro(), column(it.EndedAt),
-		digit(s.eligible(it)), digit(s.Check.Passed), len(s.Regressions), len(s.Recoveries), digit(s.AgentError != ""),
+		digit(s.eligible(it)), digit(s.Check.Passed), len(s.Regressions), len(s.Recoveries),
+		digit(s.AgentError != "")+len(s.Retried),
 		len(s.Warnings), digit(s.Sealed != nil),
 		t.Agent+t.Check+t.Metrics, t.Snapshot+t.Hooks+t.Engine, kinds, data)
 	return err

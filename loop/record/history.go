@@ -27,7 +27,7 @@ type History struct {
 	Regressions []Tally `json:"regressions"`
 	Recoveries  int     `json:"recoveries"`
 	// AgentErrors and Warnings are counts, LastError and LastWarning the last
-	// iterations that have any, 0 for none.
+	// iterations that have any, 0 for none. Errors after which a turn was retried count.
 	AgentErrors int `json:"agent_errors"`
 	LastError   int `json:"last_error,omitempty"`
 	Warnings    int `json:"warnings"`

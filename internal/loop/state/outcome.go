@@ -55,6 +55,8 @@ type Outcome struct {
 	Agent      string `json:"agent,omitempty"`
 	AgentText  string `json:"agent_text,omitempty"`
 	AgentError string `json:"agent_error,omitempty"`
+	// Retried are the errors of earlier turns of the iteration, which another turn followed.
+	Retried []TurnError `json:"retried_errors,omitempty"`
 	// GuardLost is set if the agent, or the check, killed its guard process: the check
 	// was not judged, and the files were restored.
 	GuardLost bool `json:"guard_lost,omitempty"`

@@ -168,6 +168,8 @@ type Turn struct {
 	WaitUntil time.Time `json:"wait_until,omitzero"`
 	// Failure is the error of the agent's last turn; empty if it succeeded.
 	Failure string `json:"failure,omitempty"`
+	// Retried are the errors of the turns that another turn followed, up to MaxRetried.
+	Retried []TurnError `json:"retried,omitempty"`
 	// Blocked is set if a handler of regression_detected requires a person.
 	Blocked bool `json:"blocked,omitempty"`
 	// Inject is the text that handlers add to the prompt.
@@ -193,6 +195,15 @@ type Unpermitted struct {
 	Count int `json:"count"`
 	// Calls are the first of them, each once: command lines, or tools with their files.
 	Calls []string `json:"calls,omitempty"`
+}
+
+// MaxRetried bounds the errors that are kept of an iteration.
+const MaxRetried = 10
+
+// TurnError is the error of a turn of the agent after which the iteration continued.
+type TurnError struct {
+	At      time.Time `json:"timestamp"`
+	Message string    `json:"error_message"`
 }
 
 // FailureMark identifies a failure, without the parts that differ each time.

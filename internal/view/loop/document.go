@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/loop/reinforce"
 	"github.com/perdure/perdure/internal/loop/state"
 	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/toolguard/policy"
@@ -182,17 +183,26 @@ func (d *State) record(s *Summary, it *record.Iteration, o *state.Outcome, known
 		d.Calls = append(d.Calls, action(it.Number, &o.Calls[i]))
 	}
 	d.Calls = d.Calls[max(0, len(d.Calls)-maxCalls):]
-	if o.AgentError == "" {
-		return
+	for _, e := range agentErrors(it.Number, o) {
+		d.Errors, d.LastError = append(d.Errors, e), &e
 	}
-	e := agentError(it, o)
-	d.Errors, d.LastError = append(d.Errors, e), &e
 }
 
-func agentError(it *record.Iteration, o *state.Outcome) AgentError {
-	at := instant(o.Timestamp)
-	e := AgentError{Iteration: it.Number, Timestamp: at, Message: clip.Runes(o.AgentError, maxStateError)}
-	if kind, _, ok := strings.Cut(o.AgentError, ":"); ok && kind != "" &&
+// agentErrors lists the errors of the agent in an iteration: those that a retry followed, and
+// that of the last turn.
+func agentErrors(number int, o *state.Outcome) (list []AgentError) {
+	for _, e := range o.Retried {
+		list = append(list, agentError(number, e.At, e.Message))
+	}
+	if o.AgentError != "" {
+		list = append(list, agentError(number, o.Timestamp, o.AgentError))
+	}
+	return list
+}
+
+func agentError(number int, at time.Time, text string) AgentError {
+	e := AgentError{Iteration: number, Timestamp: instant(at), Message: clip.Runes(text, maxStateError)}
+	if kind, _, ok := strings.Cut(text, ":"); ok && kind != "" &&
 		strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz_") == "" {
 		e.Type = kind
 	}
@@ -282,9 +292,7 @@ func (d *State) conclude(s *Summary) {
 		d.Recoveries = append(d.Recoveries, recoveryOf(v, ""))
 	}
 	d.Recovering, d.Stuck = s.recovering(), s.gates.any(perdure.GateStuck)
-	if d.Levels = s.standing.Levels; len(d.Levels) > 0 {
-		d.Level = string(d.Levels[len(d.Levels)-1].To)
-	}
+	d.Levels, d.Level = s.standing.Levels, s.level()
 	d.Patterns = []string{}
 	for _, t := range s.sum.Regressions {
 		if kind := t.Type; !slices.Contains(d.Patterns, kind) {
@@ -306,9 +314,8 @@ func (d *State) single(s *Summary) {
 		if it.Number == s.standing.Selected {
 			d.Selected = choice(&o, s.standing.SelectedReason)
 		}
-		if it.Number == s.sum.LastError && d.LastError == nil {
-			e := agentError(it, &o)
-			d.LastError = &e
+		if all := agentErrors(it.Number, &o); it.Number == s.sum.LastError && d.LastError == nil && len(all) > 0 {
+			d.LastError = &all[len(all)-1]
 		}
 	}
 }
@@ -317,10 +324,29 @@ func choice(o *state.Outcome, reason string) *Choice {
 	return &Choice{Iteration: o.Iteration, Quality: o.Quality, Snapshot: string(o.After), Reason: reason}
 }
 
-// recovering reports whether something is being done about a regression now.
+// recovering reports whether something is being done about a regression now, which is not so
+// when the loop has ended.
 func (s *Summary) recovering() bool {
+	if s.in.Loop.Status.Ended() {
+		return false
+	}
 	g := s.gates.waiting()
 	return s.standing.Recovery != nil || g != nil && g.Kind == perdure.GateRecovery
+}
+
+// level returns the reinforcement level; before the first iteration, the one that it will have
+// unless a handler asks for another.
+func (s *Summary) level() string {
+	if n := len(s.standing.Levels); n > 0 {
+		return string(s.standing.Levels[n-1].To)
+	}
+	if s.cfg.Plain || s.cfg.Task == "" || s.in.Loop.Iteration > 0 {
+		return ""
+	}
+	cfg := reinforce.Config{Default: s.cfg.Reinforcement, StandardFrom: s.cfg.StandardFrom,
+		AggressiveFrom: s.cfg.AggressiveFrom, PlateauPercent: s.cfg.PlateauPercent}
+	level, _ := cfg.Level(&reinforce.Facts{Iteration: 1})
+	return string(level)
 }
 
 func recoveryOf(v *state.Recovery, event string) Recovery {

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/testing/schematest"
 	loopview "github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/loop/config"
+	"github.com/perdure/perdure/loop/hook"
 	"github.com/perdure/perdure/loop/record"
 )
 
@@ -99,6 +101,61 @@ func TestDocumentTells(t *testing.T) {
 	}
 	if len(d.Gates) != 1 || d.Gates[0].Answer != "reject" || len(d.Gates[0].Options) != 3 {
 		t.Errorf("gates: %+v", d.Gates)
+	}
+}
+
+// An error of the agent after which a retry succeeded is an error of the loop.
+func TestRetriedErrorsAreListed(t *testing.T) {
+	t.Parallel()
+	c := scene{t, "Fix the tests"}
+	in := c.input()
+	in.Iterations[8] = c.iteration(8, 90, func(o *state.Outcome) {
+		o.Retried = []state.TurnError{{At: when(16), Message: "rate: at first"}, {At: when(17), Message: "idle: then"}}
+	})
+	d := loopview.Document(in)
+	valid(t, "loop-state", d)
+	var got []string
+	for _, e := range d.Errors {
+		got = append(got, fmt.Sprint(e.Iteration, " ", e.Type))
+	}
+	if diff := cmp.Diff([]string{"6 crashed", "8 rate", "8 idle"}, got); diff != "" || d.ErrorCount != 3 ||
+		d.LastError.Message != "idle: then" || !d.LastError.Timestamp.Equal(when(17)) {
+		t.Errorf("last %+v of %d (-want +got):\n%s", d.LastError, d.ErrorCount, diff)
+	}
+}
+
+// A loop that ended at the gate of a regression recovers no more.
+func TestEndedLoopsDoNotRecover(t *testing.T) {
+	t.Parallel()
+	in := scene{t, "Fix the tests"}.asking()
+	in.Loop.State = raw(t, map[string]any{"run": map[string]any{"number": 7},
+		"recovery": &state.Recovery{Iteration: 7, Attempt: 1}})
+	if d := loopview.Document(in); !d.Recovering {
+		t.Error("it asks and does not recover")
+	}
+	in.Loop.Status = record.Aborted
+	if d := loopview.Document(in); d.Recovering || d.Attempts == 0 {
+		t.Errorf("aborted: recovering %v, %d attempts", d.Recovering, d.Attempts)
+	}
+}
+
+// Before the first iteration, the level is the one that it will have.
+func TestLevelAtTheStart(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[hook.Level]string{"": "MINIMAL", hook.LevelStandard: "STANDARD", hook.LevelOff: "OFF",
+		hook.LevelAdaptive: "MINIMAL"} {
+		in := scene{t, "Fix the tests"}.input()
+		in.Iterations, in.Gates, in.Loop.Iteration = in.Iterations[:1], nil, 0
+		in.Loop.State = raw(t, map[string]any{})
+		in.Tree.Config = raw(t, &config.Config{Task: "t", Until: "true", Workspace: "/project", Agent: "a",
+			Reinforcement: level})
+		if d := loopview.Document(in); d.Level != want || len(d.Levels) > 0 {
+			t.Errorf("configured %q: level %q, want %q", level, d.Level, want)
+		}
+		in.Tree.Config = raw(t, &config.Config{Task: "t", Until: "true", Workspace: "/project", Agent: "a", Plain: true})
+		if d := loopview.Document(in); d.Level != "" {
+			t.Errorf("a plain loop has the level %q", d.Level)
+		}
 	}
 }
 

@@ -43,6 +43,9 @@ func (c scene) varied(n int) loopview.Input {
 			case i%37 == 0 && i < n-60:
 				o.AgentError = "crashed: " + c.Text
 			}
+			if i%31 == 0 && i < n-60 { // the last error of all is one of these
+				o.Retried = []state.TurnError{{At: when(i), Message: "idle: " + c.Text}, {At: when(i), Message: c.Text}}
+			}
 			if i == n/3 {
 				o.CleanCopy = &cleancheck.Verdict{State: cleancheck.Partly, Why: c.Text, Runs: 2, Copied: 7, CopyMS: 8, TookMS: 9,
 					Held: map[string]int{"x": 1}}

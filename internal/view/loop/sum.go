@@ -69,8 +69,8 @@ func (s *Summary) count(p *point, o *state.Outcome, events []Event) {
 		h.Tally(tally(&events[i]))
 	}
 	h.Recoveries += len(o.Recoveries)
-	if o.AgentError != "" {
-		h.AgentErrors, h.LastError = h.AgentErrors+1, o.Iteration
+	if n := len(agentErrors(o.Iteration, o)); n > 0 {
+		h.AgentErrors, h.LastError = h.AgentErrors+n, o.Iteration
 	}
 	if n := len(o.Warnings); n > 0 {
 		h.Warnings, h.LastWarning = h.Warnings+n, o.Iteration

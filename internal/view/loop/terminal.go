@@ -333,11 +333,11 @@ func (s *Summary) Persistence(w io.Writer, style Style) error {
 		field("Not Measured", fmt.Sprintf("%s: %s", m.Name, m.Value))
 	}
 	field("Regression Events", counted(&s.sum))
-	if n := len(s.standing.Levels); n > 0 {
-		field("Reinforcement Level", oneLine(string(s.standing.Levels[n-1].To), maxName))
+	if level := s.level(); level != "" {
+		field("Reinforcement Level", oneLine(level, maxName))
 	}
 	attempts := fmt.Sprint(s.sum.Recoveries)
-	if v := s.standing.Recovery; v != nil {
+	if v := s.standing.Recovery; v != nil && !s.in.Loop.Status.Ended() {
 		attempts = fmt.Sprintf("%d, and one is under way in iteration %d", s.sum.Recoveries, v.Iteration)
 	}
 	field("Recovery Attempts", attempts)
