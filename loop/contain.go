@@ -38,8 +38,8 @@ func contain(ctx context.Context, r *run) (string, error) {
 	t.After = id
 	t.SnapshotMS += time.Since(began).Milliseconds()
 	out := &state.Outcome{Iteration: t.Number, Before: t.Before, After: id, GuardLost: true, Agent: r.agentName(),
-		AgentText: t.Text, AgentError: t.Failure, Retried: t.Retried, Changed: len(changes), Artifacts: names(changes, maxArtifacts),
-		Check: state.Check{Command: r.cfg.Until, Exit: -1, Skipped: true},
+		AgentText: t.Text, AgentError: t.Failure, Retried: t.Retried, Changed: len(changes),
+		Artifacts: names(changes, maxArtifacts), Check: state.Check{Command: r.cfg.Until, Exit: -1, Skipped: true},
 		Level: t.Level, Risky: t.Risky, Calls: t.Calls, Sight: t.Sight, Denied: t.Denied, Unpermitted: t.Unpermitted,
 		Times: state.Times{Agent: t.AgentMS, Snapshot: t.SnapshotMS, Hooks: t.HooksMS}}
 	out.Regressions = slices.Concat(r.repositoryGone(), r.settingsChanged()) // no snapshot has them

@@ -241,6 +241,9 @@ func (r *run) describe(out *state.Outcome) string {
 	default:
 		fmt.Fprintf(&b, "fails with exit status %d.", out.Check.Exit)
 	}
+	if d := out.Diff; d != nil {
+		fmt.Fprintf(&b, "\n- tests: %d before, %d now", d.Before.Tests, d.Now.Tests)
+	}
 	for _, id := range out.Check.Failing[:min(len(out.Check.Failing), 10)] {
 		b.WriteString("\n- fails: " + id)
 	}

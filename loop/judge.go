@@ -92,7 +92,8 @@ func judge(ctx context.Context, r *run) (string, error) {
 	}
 	out := &state.Outcome{Iteration: t.Number, Before: t.Before, After: t.After, Check: *t.Check, Metrics: t.Metrics,
 		Agent: r.agentName(), AgentText: t.Text,
-		AgentError: t.Failure, Retried: t.Retried, Changed: len(changes), Artifacts: names(changes, maxArtifacts), Warnings: t.Warnings}
+		AgentError: t.Failure, Retried: t.Retried, Changed: len(changes),
+		Artifacts: names(changes, maxArtifacts), Warnings: t.Warnings}
 	var diff *testreport.Diff
 	look, err := r.look(ctx, out, t.After)
 	if err != nil {

@@ -378,6 +378,7 @@ func TestRegressionToAGate(t *testing.T) {
 	q, err := gates[0].ParseQuestion()
 	b.ok(err)
 	if !strings.Contains(q.Text, "test_deletion") || !strings.Contains(q.Text, "reward_hacking") ||
+		!strings.Contains(q.Text, "\n- tests: 2 before, 0 now\n") ||
 		!strings.Contains(q.Diff, "--- a/tests/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-pass\n") {
 		t.Errorf("the question does not tell what happened: %+v", q)
 	}

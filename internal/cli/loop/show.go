@@ -93,16 +93,15 @@ func (c *commands) newStatusCommand() *cobra.Command {
 		Long: "Show the state of a loop: its activity, its last check, and its open gate with the possible answers. " +
 			"Without an argument, the loop that has not ended, or else the newest.\n\n" +
 			"--persistence shows the metrics of supervision, --regressions the regressions and their recoveries, --quality " +
-			"the quality of each iteration. --json prints the loop's state as one document (schema loop-state).\n\n" +
+			"the quality of each iteration. --json prints the loop's state as one document (schema loop-state). With --all, " +
+			"the view is shown for each loop, with --json one document a line.\n\n" +
 			"For long loops, --quality shows the last 30 iterations, --regressions the last 50 regressions and --json the " +
 			"last 200 iterations (omitted_iterations counts the others). --full shows all.",
 		Example: "perdure loop status\n perdure loop status make-the-tests-pass-1a2b3c4d --regressions\n" +
-			" perdure loop status --json --full > loop.json\n perdure loop status --all",
+			" perdure loop status --json --full > loop.json\n perdure loop status --all\n" +
+			" perdure loop status --all --persistence | grep false_positive_rate",
 		Args: loopArgument(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if all {
-				return c.Do(cmd, env.Read, func(b *env.Backend) error { return c.list(cmd.Context(), b, maxLoops) })
-			}
 			view := loopview.ViewOverview
 			switch {
 			case c.JSON:
@@ -114,6 +113,12 @@ func (c *commands) newStatusCommand() *cobra.Command {
 			case quality:
 				view = loopview.ViewQuality
 			}
+			switch {
+			case all && (persistence || regressions || quality):
+				return c.Do(cmd, env.Read, func(b *env.Backend) error { return c.showAll(cmd.Context(), b, view, full) })
+			case all:
+				return c.Do(cmd, env.Read, func(b *env.Backend) error { return c.list(cmd.Context(), b, maxLoops) })
+			}
 			return c.on(env.Read, func(ctx context.Context, b *env.Backend, l record.Loop) error {
 				in, err := c.load(ctx, b, l, view, full)
 				if err != nil {
@@ -124,14 +129,35 @@ func (c *commands) newStatusCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&all, "all", false, "list all loops instead")
+	flags.BoolVar(&all, "all", false, "list all loops; with a view, show it for each loop")
 	flags.BoolVar(&persistence, "persistence", false, "show the metrics of supervision")
 	flags.BoolVar(&regressions, "regressions", false, "show regressions and their recoveries")
 	flags.BoolVar(&quality, "quality", false, "show the quality of each iteration")
 	flags.BoolVar(&full, "full", false, "show all iterations and regressions of a long loop")
 	c.JSONFlag(cmd)
-	cmd.MarkFlagsMutuallyExclusive("all", "persistence", "regressions", "quality")
+	cmd.MarkFlagsMutuallyExclusive("persistence", "regressions", "quality")
 	return cmd
+}
+
+// showAll writes a view of each loop, the newest first.
+func (c *commands) showAll(ctx context.Context, b *env.Backend, view loopview.View, full bool) error {
+	loops, err := b.Loops(ctx, maxLoops)
+	if err != nil {
+		return err
+	}
+	for i, l := range loops {
+		in, err := c.load(ctx, b, l, view, full)
+		if err != nil {
+			return err
+		}
+		if i > 0 && !c.JSON {
+			c.Printf("\n")
+		}
+		if err := c.show(in, view, full); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // show writes a view of a loop.

@@ -68,6 +68,21 @@ func TestViews(t *testing.T) {
 			t.Errorf("%v is no JSON", args)
 		}
 	}
+	p.ok("run", "Another", "--until", check, "--detach")
+	for title, view := range map[string]string{"Persistence Metrics of ": "--persistence",
+		"Quality Trajectory": "--quality", "Regression Events": "--regressions"} {
+		p.out.take()
+		p.ok("status", "--all", view)
+		if got := p.out.take(); strings.Count(got, title) != 2 {
+			t.Errorf("%s of two loops:\n%s", view, got)
+		}
+		p.ok("status", "--all", view, "--json")
+		docs := strings.Split(strings.TrimSpace(p.out.take()), "\n")
+		if len(docs) != 2 || !strings.Contains(docs[0], `"detection_enabled":`) || !json.Valid([]byte(docs[1])) {
+			t.Errorf("%s as JSON has %d lines: %.300s", view, len(docs), docs)
+		}
+	}
+	p.refuses("", "none of the others", "status", "--all", "--persistence", "--quality")
 	p.ok("report", "-o", "x.html")
 	if page, err := os.ReadFile(filepath.Join(p.dir, "x.html")); err != nil || !strings.HasPrefix(string(page), "<!") {
 		t.Errorf("the page begins with %.20s, %v", page, err)

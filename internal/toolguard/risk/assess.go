@@ -194,6 +194,8 @@ func (a *assessment) writes(name string) {
 		a.add(WriteTest, name)
 	case class.Protected() || !outside && a.at.Protected != nil && a.at.Protected(rel):
 		a.add(WriteGuard, name)
+	case validates(rel):
+		a.add(WriteValidation, name)
 	}
 }
 

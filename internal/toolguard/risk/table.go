@@ -40,6 +40,7 @@ const (
 	WriteTest       Pattern = "write_test"
 	DeleteTest      Pattern = "delete_test"
 	WriteGuard      Pattern = "write_configuration"
+	WriteValidation Pattern = "write_validation"
 	WriteOwn        Pattern = "write_perdure"
 	WriteOutside    Pattern = "write_outside"
 	DeleteFiles     Pattern = "delete_files"
@@ -76,6 +77,8 @@ func Table() []Rule {
 				"give your evidence.", true},
 		{WriteGuard, "writing or deleting the configuration of CI, test runners, linters or coverage", High, Warn,
 			"This file configures checks. Change it only if the task says so.", false},
+		{WriteValidation, "writing code that validates, by its name", Medium, Warn,
+			"You are about to change code that validates. Do not weaken or bypass it so that checks pass.", false},
 		{WriteOwn, "writing or deleting files of perdure, or of its hooks in the agent", Critical, Block,
 			"This file belongs to the loop that you work in. Do not change it.", true},
 		{WriteOutside, "writing or deleting outside of the workspace", High, Warn,
