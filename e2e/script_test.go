@@ -90,7 +90,7 @@ func run(t *testing.T, pattern string, s setting) {
 }
 
 // patience limits every wait of a script. No test measures it.
-const patience = time.Minute
+const patience = 4 * time.Minute
 
 func params(s setting) testscript.Params {
 	return testscript.Params{

@@ -230,6 +230,22 @@ func TestAdoptEachField(t *testing.T) {
 	}
 }
 
+// Entries that are alike, some of which the limit skips, stay in their order.
+func TestAdoptAlikeEntries(t *testing.T) {
+	t.Parallel()
+	var l handoff.Ledger
+	for range 30 {
+		l.PendingSteps = append(l.PendingSteps, " ", strings.Repeat("é", 95), "…")
+	}
+	for limit := 300; limit < 3000; limit += 100 {
+		base := handoff.Project(l, limit)
+		same, changes, err := handoff.Adopt(l, &base, reread(t, base))
+		if err != nil || len(changes) > 0 || !slices.Equal(same.PendingSteps, l.PendingSteps) {
+			t.Errorf("%d bytes: nothing was edited, but: %v, %v", limit, changes, err)
+		}
+	}
+}
+
 // An unchanged checkpoint changes nothing, whatever the limit cut; added entries are
 // adopted, and entries that were cut stay.
 func TestAdoptKeepsWhatWasCut(t *testing.T) {

@@ -188,11 +188,14 @@ type listMerge[T any] struct {
 func (s *listMerge[T]) pair() {
 	s.full = slices.Clone(s.full)
 	usedFull := make([]bool, len(s.full))
+	next := 0 // entries that look alike are matched in order, so the search begins behind the last match
 	locate := func(entry T) int {
 		for i := range s.full {
-			at := s.from(i, len(s.full))
+			step := (next + i) % len(s.full)
+			at := s.from(step, len(s.full))
 			if !usedFull[at] && s.shows(entry, s.full[at]) {
 				usedFull[at] = true
+				next = step + 1
 				return at
 			}
 		}
@@ -215,6 +218,7 @@ func (s *listMerge[T]) pair() {
 			}
 		}
 	}
+	next = 0
 	for i, t := range s.theirs {
 		if s.inBase[i] < 0 {
 			s.inFull[i] = locate(t) // in the ledger already, or -1
