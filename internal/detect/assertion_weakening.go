@@ -368,8 +368,8 @@ func (r *run) cutShort(t *testPair, was, now *syntax.Assertion) bool {
 		return false
 	}
 	rest := multiset.Difference(was.Words, now.Words)
-	if len(rest) == 0 || r.namesRemoved(t.from, rest) {
-		return false
+	if r.namesRemoved(t.from, rest) || multiset.Overlap(rest, multiset.Difference(t.old.All, t.new.All)) == 0 {
+		return false // the test still has all of it
 	}
 	var others multiset.Hashes
 	_, gained := differ(t.old.Asserts, t.new.Asserts)

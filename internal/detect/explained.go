@@ -195,8 +195,8 @@ func (r *run) ofSomethingNew(t *testPair, c *candidate) bool {
 // elsewhere reports whether a test is in another suite than a lost one whose suite still
 // exists: it has another subject.
 func elsewhere(t *testPair, now *syntax.Test) bool {
-	suite := strings.TrimSuffix(t.old.Name, t.old.Leaf)
-	if suite == "" || suite == strings.TrimSuffix(now.Name, now.Leaf) {
+	suite := suiteOf(t.old)
+	if suite == "" || suite == suiteOf(now) {
 		return false
 	}
 	return slices.ContainsFunc(t.from.new.Tests, func(o *syntax.Test) bool { return strings.HasPrefix(o.Name, suite) })

@@ -30,10 +30,6 @@ func (u *unit) readFunctions(m *Model) {
 	u.readScript(m)
 	u.readOffers(m)
 	u.readProperties(m)
-	if !u.inTests {
-		u.scratch = u.appendCalls(u.scratch[:0], 0, len(u.tok))
-		m.Words = u.sortedOnce()
-	}
 }
 
 // appendCalls appends the names that are called.
@@ -465,8 +461,8 @@ func (u *unit) leaves(from, to int) leaving {
 		s := u.at(j)
 		switch {
 		case u.whole.Under(j).Deep > deep: // in some builds only
-		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends:
-			return staysIn // another condition decides what follows
+		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends, s == "try":
+			return staysIn // another condition, or an error, decides what follows
 		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".", u.exits(j):
 			return throwsOut
 		case refusals()[s], u.kindAt(j) == lex.Number && oneOf(s, "400", "401", "403", "404", "422", "409", "429"):

@@ -29,8 +29,6 @@ type Model struct {
 	Properties []Property
 	// Checks are the declared checks, such as annotations and schema rules.
 	Checks []Check
-	// Words are the names that production code calls, each once.
-	Words multiset.Hashes
 	// Mods are the test modules of Rust in files of their own.
 	Mods []string
 	// Starts are the calls that make test runners run tests.

@@ -301,7 +301,7 @@ func (u *unit) assignments() map[string][]int {
 			name = u.typedName(name)
 		}
 		for u.isWord(name) {
-			if u.at(name-1) != "." {
+			if u.at(name-1) != "." && u.at(name-1) != "=" { // the value of an argument: a=True, b=
 				all[u.at(name)] = append(all[u.at(name)], j+1)
 			}
 			if u.at(name-1) != "," {
