@@ -120,13 +120,13 @@ func (r *run) lostCases(t *testPair) {
 		now[t.new.Cases[i].Key]++
 	}
 	most := len(t.old.Cases) - len(t.new.Cases)
+	if most <= 0 {
+		return
+	}
 	if len(t.new.Cases) == 0 && multiset.Containment(t.old.Telling, t.new.All) > 0.7 {
 		return // the table is written in another form
 	}
 	lost := r.lostRows(t, now)
-	if most <= 0 {
-		lost = slices.DeleteFunc(lost, func(c *syntax.Case) bool { return len(c.All) < telling || r.likeAny(c, t.new.Cases) })
-	}
 	if len(lost) == 0 {
 		return
 	}
@@ -141,30 +141,12 @@ func (r *run) lostCases(t *testPair) {
 		r.add(f, testExplained)
 		return
 	}
-	if most <= 0 {
-		f.Confidence, f.Message = 0.85, "test case replaced by an unrelated one"
-		r.add(f, assertionLost)
-		return
-	}
 	lost = lost[:min(len(lost), most)]
 	if len(lost) > 1 {
 		f.Message = fmt.Sprintf("%d test cases removed", len(lost))
 	}
 	r.add(f, caseRemoved)
 }
-
-// telling is the minimum number of tokens of a distinctive row.
-const telling = 3
-
-// likeAny reports whether a row is similar to one of the rows: it may be that row with
-// other values.
-func (r *run) likeAny(c *syntax.Case, rows []syntax.Case) bool {
-	like := func(o syntax.Case) bool { return multiset.Jaccard(c.All, o.All) > unlike }
-	return len(rows) > maxOthers || slices.ContainsFunc(rows, like)
-}
-
-// unlike is the maximum similarity of two unrelated rows.
-const unlike = 0.25
 
 // casesOff reports rows that are newly marked as skipped or failing.
 func (r *run) casesOff(t *testPair) {
