@@ -182,9 +182,6 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 			missing = append(missing, c)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
 	var fresh []*syntax.Case // new and edited rows
 	for i := range t.new.Cases {
 		if c := &t.new.Cases[i]; now[c.Key] > 0 {
@@ -193,18 +190,7 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 		}
 	}
 	compared := 0
-	seen := make(map[uint64]int)
-	for _, cases := range [][]syntax.Case{t.old.Cases, t.new.Cases} {
-		for i := range cases {
-			seen[cases[i].First]++
-		}
-	}
-	all := slices.Clone(fresh)
-	sameInput := func(c *syntax.Case) bool {
-		return c.First != 0 && seen[c.First] == 2 &&
-			slices.ContainsFunc(all, func(f *syntax.Case) bool { return c.First == f.First })
-	}
-	missing = slices.DeleteFunc(missing, func(c *syntax.Case) bool {
+	return slices.DeleteFunc(missing, func(c *syntax.Case) bool {
 		best, most := -1, 0.6
 		for i, f := range fresh {
 			if compared++; compared > maxCompared {
@@ -219,10 +205,6 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 		}
 		return best >= 0
 	})
-	if len(missing) == len(t.old.Cases) { // another table
-		return missing
-	}
-	return slices.DeleteFunc(missing, sameInput) // with another expected result
 }
 
 // rowMoved reports whether the content of a row was added to other tests: nearly all of

@@ -149,9 +149,7 @@ type Case struct {
 	at   int // its first token; 0 for a row of a text
 	Line int
 	Key  uint64
-	// First is the hash of its first cell; 0 for none.
-	First uint64
-	All   multiset.Hashes
+	All  multiset.Hashes
 	// Literals are its strings and distinctive numbers.
 	Literals multiset.Hashes
 	// Off is set when it is skipped or expected to fail.
