@@ -170,7 +170,7 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !syntax.SameHandlers(was, now) {
 		f := p.inOld(was.Handlers[0].Line, was.Name, was.Handlers[len(was.Handlers)-1].S, 0.6, "")
 		handed := syntax.DoneElsewhere(was, now) || syntax.Moved(was, now) ||
-			r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Handlers) > 0 })
+			r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Handlers)+f.Throws > 0 })
 		if syntax.MostlyRemoved(was, now) && !handed && !syntax.SharedHandling(was, now) {
 			f.Confidence = 0.85
 		}

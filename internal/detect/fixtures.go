@@ -179,8 +179,10 @@ var setupFile = lazyregexp.New(`^(?:cmakelists|requirements|readme|phpunit|pytes
 // gained assertions, or if the fixtures gained many more lines than they lost.
 func (r *run) fixtures() {
 	lost, gained := 0, 0
+	tools := false // the change configures checks, as with another compiler
 	var code, tests []*pair
 	for _, p := range r.pairs {
+		tools = tools || p.change.Protected != ""
 		switch p.class {
 		case production:
 			if !prose(p.path) && !manifest(p.path) {
@@ -202,7 +204,7 @@ func (r *run) fixtures() {
 			continue // a removed fixture is no longer read, by code that may have changed
 		}
 		f := Finding{File: p.path, Subject: p.path, Evidence: p.path, Confidence: 0.8}
-		if gained > 0 && gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) ||
+		if gained > 0 && gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) || plainOutput(p.path) && tools ||
 			slices.ContainsFunc(tests, func(o *pair) bool { return r.of(o).asserts > 0 && related(o) }) {
 			f.Confidence = 0.7
 		}
