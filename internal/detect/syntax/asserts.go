@@ -274,7 +274,11 @@ var failing = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Fail FailNow"))
 
 // assertion reads the tokens [begin, end) of an assertion.
 func (u *unit) assertion(i, begin, end int) Assertion {
-	tokens := u.tok[begin:u.withoutMessage(i, begin, end)]
+	from, to := begin, u.withoutMessage(i, begin, end)
+	if u.lang.Name == "python" && u.at(i) == "assert" {
+		from, to = u.unwrapped(i+1, to)
+	}
+	tokens := u.tok[from:to]
 	a := Assertion{Line: u.line(i), Key: mixAll(firstHash, tokens), Words: u.once(appendTelling, tokens),
 		Literals: u.once(appendLiterals, tokens), S: u.text(begin, end)}
 	a.Name, a.Strength = u.measure(i, begin, end)
@@ -438,7 +442,7 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 		return [][2]int{{begin, i}, {i + 1, end}}
 	}
 	var all [][2]int
-	if s := u.at(i); strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_") {
+	if u.isWord(i) && u.onReceiver(i) {
 		all = append(all, [2]int{begin, i - 1})
 	}
 	if u.lang.Name == "ruby" && u.at(i+1) != "(" && u.at(i+1) != "{" {
@@ -449,7 +453,7 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 		if u.at(comma) != "," {
 			comma = end
 		}
-		return u.sides(i+1, comma)
+		return u.sides(u.unwrapped(i+1, comma))
 	}
 	for j := i; j < end; j++ {
 		if u.at(j) != "(" {
@@ -473,6 +477,14 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 		all = all[:len(all)-1]
 	}
 	return all
+}
+
+// onReceiver reports whether the word at i asserts something about what is before its dot:
+// x.must_equal 1, get("/").expect(200).
+func (u *unit) onReceiver(i int) bool {
+	s := u.at(i)
+	return strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_") || u.at(i-1) == "." && u.at(i-2) == ")" &&
+		u.asserts(i, nil)
 }
 
 // listed splits the arguments of a call without parentheses.
