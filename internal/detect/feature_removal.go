@@ -33,7 +33,6 @@ func (r *run) functions() {
 		}
 		r.offers(p)
 		r.properties(p)
-		r.declared(p)
 		r.newFunctions(p)
 		r.commentedOut(p)
 	}

@@ -27,8 +27,6 @@ type Model struct {
 	Offers []string
 	// Properties are the public members of its classes other than functions.
 	Properties []Property
-	// Checks are the declared checks, such as annotations and schema rules.
-	Checks []Check
 	// Mods are the test modules of Rust in files of their own.
 	Mods []string
 	// Starts are the calls that make test runners run tests.
@@ -319,7 +317,6 @@ func (u *unit) model() *Model {
 	u.readFunctions(m)
 	u.readLines(m)
 	u.readMarks(m)
-	u.readChecks(m)
 	u.readExits(m)
 	u.readStarts(m)
 	if u.lang.Name == "rust" {
