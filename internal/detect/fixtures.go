@@ -19,6 +19,8 @@ type edit struct {
 	words map[uint32]side
 	// tidied is set for data that lost only its difficult details.
 	tidied bool
+	// relaid is set for code and data of which only the layout changed.
+	relaid bool
 }
 
 // side is a set of places where a word of an edit occurs.
@@ -195,7 +197,7 @@ func (r *run) fixtures() {
 		}
 	}
 	for _, p := range r.pairs {
-		if p.class != fixture || p.edit.lost == 0 && p.edit.gained > 0 || p.change.Old.Path == "" ||
+		if p.class != fixture || p.edit.relaid || p.edit.lost == 0 && p.edit.gained > 0 || p.change.Old.Path == "" ||
 			p.change.Old.Path != p.change.New.Path && p.change.New.Path != "" {
 			continue
 		}

@@ -22,6 +22,7 @@ func TestFixtures(t *testing.T) {
 		"test/__snapshots__/price.test.ts.snap": "exports[`formatPrice > two places 1`] = `\"75.05 EUR\"`;\n",
 		"tests/data/guests.csv":                 "name,nights\nAnn,2\nBo,3\n",
 		"e2e/testdata/tour.yaml":                "total: 3\n",
+		"tests/data/rooms.json":                 "{\"rooms\": [1, 2], \"beds\": 3}\n",
 		"tests/config.json":                     "{\"slow\": true}\n",
 		"tests/price.test.ts":                   "test('a', () => {\n  expect(formatPrice(1)).toBe('0.01 EUR');\n});\n",
 	}
@@ -51,6 +52,7 @@ func TestFixtures(t *testing.T) {
 		{"of a test of the whole program",
 			map[string]string{"e2e/testdata/tour.yaml": "total: 4\n",
 				"src/rooms.ts": strings.Replace(base["src/rooms.ts"], "push", "unshift", 1)}, ""},
+		{"in another layout", map[string]string{"tests/data/rooms.json": "{\n  \"rooms\": [1, 2],\n  \"beds\": 3\n}\n"}, ""},
 		{"what configures tests", map[string]string{"tests/config.json": "{\"slow\": false}\n"}, ""},
 		{"with new assertions about it",
 			map[string]string{csv: "name,nights\nAnn,2\nBo,4\n", "tests/price.test.ts": base["tests/price.test.ts"] +

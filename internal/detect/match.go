@@ -24,7 +24,7 @@ import (
 // 5. split: a suite with its name now holds tests with half of its literals;
 // 6. obsolete: it is empty, or names a function or type that the change removed from
 // production code and that appears nowhere else in the change;
-// 7. vanished: it uses a field, option or constant that production code lost and that no
+// 7. vanished: it uses a field, option or constant that production code declared and that no
 // changed file has. This is weaker evidence, because the name may have been changed, so
 // it only warns;
 // 8. replaced: production code changed, too, and an added test of the same file has the
@@ -170,7 +170,7 @@ func (r *run) matchTests() {
 	for _, n := range left {
 		r.matchObsolete(&r.tests[n])
 	}
-	r.matchVanished(left, free)
+	r.matchVanished(left)
 	r.matchReplaced(left, free)
 	for _, c := range free {
 		if !c.used {

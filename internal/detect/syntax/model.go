@@ -23,6 +23,8 @@ type Model struct {
 	Commented map[uint64]CommentLine
 	// Rest are the tokens outside tests and functions.
 	Rest multiset.Hashes
+	// Declares are the names that its production code declares, without those of libraries.
+	Declares multiset.Hashes
 	// Offers are the names that the file re-exports, sorted.
 	Offers []string
 	// Properties are the public members of its classes other than functions.
