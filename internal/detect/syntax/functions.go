@@ -307,7 +307,7 @@ func (u *unit) statementBegins(i int) bool {
 	if u.at(j) == "await" {
 		j--
 	}
-	return j < 0 || u.tok[j+1].First && !goesOn(u.at(j), u.at(j+1)) && u.at(j) != "(" || u.at(j) == ";" || u.at(j) == "{" || u.at(j) == "}"
+	return j < 0 || u.tok[j+1].First && !goesOn(u.at(j), u.at(j+1)) && u.at(j) != "(" || oneOf(u.at(j), ";", "{", "}")
 }
 
 // guardCall reports whether a name is that of a call that checks something and throws.
