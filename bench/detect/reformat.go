@@ -31,7 +31,8 @@ var formatters = []formatter{
 	{".py", "black -q -", []string{"-l 50", "-l 140 -C"}},
 	{".py", "ruff format --stdin-filename PATH -", []string{"--line-length 50", "--line-length 140"}},
 	{".js .mjs .cjs .jsx .ts .mts .tsx .vue", "prettier --stdin-filepath PATH",
-		[]string{"--print-width 50", "--print-width 140 --single-quote --no-semi --trailing-comma none --arrow-parens avoid"}},
+		[]string{"--print-width 50",
+			"--print-width 140 --single-quote --no-semi --trailing-comma none --arrow-parens avoid"}},
 }
 
 func (f *formatter) formats(file string) bool {
