@@ -88,13 +88,13 @@ func (r *run) usesVanished(t *testPair, b multiset.Hashes) bool {
 }
 
 // matchReplaced finds lost tests that another test of the same subject replaces and that
-// asserts as much, if production code changed with them.
+// asserts as much, if production code changed with them or the other test has a table.
 func (r *run) matchReplaced(left []int, free []*candidate) {
-	taken := make(map[*candidate]bool)
+	taken := make(map[*candidate]int)
 	compared := 0
 	for _, n := range left {
 		t := &r.tests[n]
-		if t.how != "" || !r.of(t.from).changed || len(t.old.Asserts) == 0 {
+		if t.how != "" || len(t.old.Asserts) == 0 {
 			continue
 		}
 		subject := ownNames(t)
@@ -105,9 +105,13 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 			if compared++; compared > maxCompared {
 				return
 			}
-			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) &&
+			if !r.of(t.from).changed && len(c.test.Cases) < 2 || taken[c] >= max(1, len(c.test.Cases)) {
+				continue
+			}
+			if c.pair == t.from && !c.used && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) &&
 				!r.ofSomethingNew(t, c) && multiset.Containment(subject, c.test.Telling) >= sameSubject {
-				taken[c], t.how = true, howReplaced
+				taken[c]++
+				t.how = howReplaced
 				break
 			}
 		}

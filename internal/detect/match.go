@@ -27,9 +27,9 @@ import (
 // 7. vanished: it uses a field, option or constant that production code declared and that no
 // changed file has. This is weaker evidence, because the name may have been changed, so
 // it only warns;
-// 8. replaced: production code changed, too, and an added test of the same file has the
-// same subject and asserts as much. It may expect something else, so it only warns, and
-// does not count as the same test in test results.
+// 8. replaced: an added test of the same file has the same subject and asserts as much,
+// and production code changed, too, or the added test has a table. It may expect something
+// else, so it only warns, and does not count as the same test in test results.
 //
 // The remaining tests were removed. Similarity is the Jaccard similarity of token
 // multisets: it ignores the order of statements, layout, comments and quotes. Bodies are
