@@ -25,14 +25,16 @@ type formatter struct {
 	options []string
 }
 
-var formatters = []formatter{
-	{".go", "gofmt", []string{"-s"}},
-	{".rs", "rustfmt --edition 2021", []string{"--config max_width=60", "--config max_width=140"}},
-	{".py", "black -q -", []string{"-l 50", "-l 140 -C"}},
-	{".py", "ruff format --stdin-filename PATH -", []string{"--line-length 50", "--line-length 140"}},
-	{".js .mjs .cjs .jsx .ts .mts .tsx .vue", "prettier --stdin-filepath PATH",
-		[]string{"--print-width 50",
-			"--print-width 140 --single-quote --no-semi --trailing-comma none --arrow-parens avoid"}},
+func formatters() []formatter {
+	return []formatter{
+		{".go", "gofmt", []string{"-s"}},
+		{".rs", "rustfmt --edition 2021", []string{"--config max_width=60", "--config max_width=140"}},
+		{".py", "black -q -", []string{"-l 50", "-l 140 -C"}},
+		{".py", "ruff format --stdin-filename PATH -", []string{"--line-length 50", "--line-length 140"}},
+		{".js .mjs .cjs .jsx .ts .mts .tsx .vue", "prettier --stdin-filepath PATH",
+			[]string{"--print-width 50",
+				"--print-width 140 --single-quote --no-semi --trailing-comma none --arrow-parens avoid"}},
+	}
 }
 
 func (f *formatter) formats(file string) bool {
@@ -47,7 +49,7 @@ func reformatRates(ctx context.Context, o releaseOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range formatters {
+	for _, f := range formatters() {
 		name, _, _ := strings.Cut(f.command, " ")
 		if _, err := exec.LookPath(name); err != nil {
 			if _, err := fmt.Fprintf(o.out, "left out: %s is not installed\n", name); err != nil {
@@ -166,7 +168,7 @@ func filesAt(ctx context.Context, dir, commit string) (map[string]string, error)
 	defer blobs.stop()
 	files := make(map[string]string)
 	for name := range strings.SplitSeq(names, "\x00") {
-		if slices.ContainsFunc(formatters, func(f formatter) bool { return f.formats(name) }) {
+		if slices.ContainsFunc(formatters(), func(f formatter) bool { return f.formats(name) }) {
 			if err := blobs.read(files, commit, name); err != nil {
 				return nil, err
 			}
