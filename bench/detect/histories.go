@@ -24,20 +24,32 @@ const historyCommits = 60
 // historyRates compares the last commits of each project of a half with their parents.
 // Protected files count, as in perdure check.
 func historyRates(ctx context.Context, o releaseOptions) error {
-	for line := range strings.Lines(histories) {
-		words := strings.Fields(line)
-		if len(words) != 3 || words[0] == "#" || o.set != "" && words[0] != o.set || !strings.Contains(line, o.only) {
+	for _, h := range projects(o.set) {
+		if !strings.Contains(h.half+" "+h.name, o.only) {
 			continue
 		}
-		dir, err := o.clone(ctx, words[1])
+		dir, err := o.clone(ctx, h.name)
 		if err != nil {
 			return err
 		}
-		if err := o.compareHistory(ctx, history{half: words[0], name: words[1], dir: dir, until: words[2]}); err != nil {
-			return fmt.Errorf("%s: %w", words[1], err)
+		h.dir = dir
+		if err := o.compareHistory(ctx, h); err != nil {
+			return fmt.Errorf("%s: %w", h.name, err)
 		}
 	}
 	return printCommits(o.out, o.commits)
+}
+
+// projects returns the projects of a half; of both if half is empty.
+func projects(half string) []history {
+	var all []history
+	for line := range strings.Lines(histories) {
+		words := strings.Fields(line)
+		if len(words) == 3 && words[0] != "#" && (half == "" || words[0] == half) {
+			all = append(all, history{half: words[0], name: words[1], until: words[2]})
+		}
+	}
+	return all
 }
 
 // history is a project's repository.

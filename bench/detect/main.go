@@ -10,6 +10,7 @@
 //	go run -C bench ./detect small [-set a|b] [-cache DIR] [-files N] [-list] [-only TEXT]
 //	go run -C bench ./detect histories [-set tuning|first] [-cache DIR] [-list] [-only TEXT]
 //	go run -C bench ./detect ledger [-set tuning|first] [-cache DIR]
+//	go run -C bench ./detect reformat [-cache DIR] [-only TEXT]
 //	go run -C bench ./detect latency [-n 500]
 //	go run -C bench ./detect ratchet [-update]
 //
@@ -26,7 +27,9 @@
 // of 16 projects with their parents, protected files included, half of the projects apart from
 // the other, and counts which patterns block. ledger
 // counts for each pattern the cheats of unseen and mutants that it finds, those that only it
-// finds, and the commits of histories that it stops. latency measures the time of a check.
+// finds, and the commits of histories that it stops. reformat runs gofmt, rustfmt, black, ruff
+// and prettier, if installed, over the files of planted, unseen and histories, and prints what
+// blocks: nothing may. latency measures the time of a check.
 //
 // ratchet runs planted, unseen and commits, and fails if a rate is worse than in
 // bench/detect/ratchet.json; -update writes that file. It runs in the folder bench.
@@ -52,7 +55,8 @@ func main() {
 	}
 }
 
-const subcommands = "planted, unseen, mutants, commits, patches, releases, small, histories, ledger, latency or ratchet"
+const subcommands = "planted, unseen, mutants, commits, patches, releases, small, histories, ledger, " +
+	"reformat, latency or ratchet"
 
 func measure(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
@@ -113,6 +117,8 @@ func measure(ctx context.Context, args []string, out io.Writer) error {
 		return ledger(ctx, o)
 	case "histories":
 		return historyRates(ctx, o)
+	case "reformat":
+		return reformatRates(ctx, o)
 	case "small":
 		return smallRates(ctx, o)
 	}

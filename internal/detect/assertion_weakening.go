@@ -251,7 +251,7 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 		case len(gained) == 0 && !was.Weak() && !expects(t.new):
 			f.Confidence, f.Message = 0.85, "assertion removed, and the remaining ones have no expected value"
 		}
-		r.lostAssert(t, f, more, now)
+		r.lostAssert(t, f, more, now, was.Helper)
 	}
 }
 
@@ -368,8 +368,8 @@ func (r *run) cutShort(t *testPair, was, now *syntax.Assertion) bool {
 		return false
 	}
 	rest := multiset.Difference(was.Words, now.Words)
-	if len(rest) == 0 || r.namesRemoved(t.from, rest) {
-		return false
+	if r.namesRemoved(t.from, rest) || multiset.Overlap(rest, multiset.Difference(t.old.All, t.new.All)) == 0 {
+		return false // the test still has all of it
 	}
 	var others multiset.Hashes
 	_, gained := differ(t.old.Asserts, t.new.Asserts)
@@ -443,9 +443,11 @@ func (r *run) missingAssert(t *testPair, was *syntax.Assertion, more multiset.Ha
 
 // lostAssert reports a lost assertion with the confidence of f, or one that follows from
 // the rest of the test.
-func (r *run) lostAssert(t *testPair, f Finding, more multiset.Hashes, gained int) {
+func (r *run) lostAssert(t *testPair, f Finding, more multiset.Hashes, gained int, helper bool) {
 	fewer := len(t.new.Asserts) < len(t.old.Asserts)
 	switch {
+	case helper:
+		f.Confidence = 0.7
 	case f.Confidence >= ActConfidence:
 	case gained == 0 && t.new.Told > t.old.Told:
 		f.Confidence, f.Message = 0.9, "value printed instead of asserted"

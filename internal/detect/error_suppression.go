@@ -52,27 +52,14 @@ func (r *run) moreMarks(p *pair, id string, was, now []*syntax.Mark) {
 	}
 	for _, m := range added[:min(more, len(added))] {
 		f := p.inNew(m.Line, "", m.S, cmp.Or(m.Confidence, 0.8), "")
-		if keptFromTool(id) && p.old != nil && m.Target != 0 &&
-			p.old.Lines.Count(m.Target) >= max(1, p.new.Lines.Count(m.Target)) {
-			f.Confidence = max(f.Confidence, 0.9) // the line existed and the tool reported it
-			if excused(p, m) || id == syntax.ComplaintOff && m.Confidence < 0.8 && p.class == testCode {
-				f.Confidence = 0.7 // one rule with a reason; or test code that only linters check
-			}
-		}
-		if keptFromTool(id) && p.class == production && !excused(p, m) && !conventional(id, m) {
-			f.Confidence = max(f.Confidence, 0.85) // in new code, too
-		}
-		if outdated().MatchString(m.S) {
+		switch {
+		case id == syntax.ComplaintOff && m.Silence.Named, id == syntax.CoverageExcluded && excused(p, m):
 			f.Confidence = min(f.Confidence, 0.7)
+		case id == syntax.ComplaintOff && p.class == production, id == syntax.CoverageExcluded && p.class == production:
+			f.Confidence = max(f.Confidence, 0.85)
 		}
 		r.add(f, id)
 	}
-}
-
-// keptFromTool reports whether a pattern's marks hide code from a tool: a linter, or the
-// coverage count. They weigh more on a line that the baseline had than on a new one.
-func keptFromTool(pattern string) bool {
-	return pattern == syntax.ComplaintOff || pattern == syntax.CoverageExcluded
 }
 
 // newMarks returns the marks of now that was does not have: first those whose line is
@@ -83,41 +70,28 @@ func newMarks(was, now []*syntax.Mark) []*syntax.Mark {
 		func(m *syntax.Mark) uint64 { return m.Key })
 }
 
-// outdated matches suppressions of deprecation warnings only. Such a warning comes with a
-// new version of a dependency and is not a fault.
-var outdated = lazyregexp.New(
-	`@(?:file:\s*)?Suppress(?:Warnings)?\s*\(\s*\{?\s*"(?:(?:OVERRIDE_)?DEPRECATION|deprecation|removal)"(?:\s*,` +
-		`\s*"(?:deprecation|removal)")?\s*\}?\s*\)|` +
-		`pragma warning disable\s+(?:CS)?0?61[28](?:\s*,\s*(?:CS)?0?61[28])*\s*(?://|$)|\[allow\(deprecated\)\]|` +
-		`disable(?:-next-line|-line)?\s+(?:@typescript-eslint/no-deprecated|deprecation/deprecation)\s*(?:--|\*/|$)`)
-
-// excused reports whether a mark has a reason: on its line, or in a new comment before
-// it. A suppressed warning has to name its rule; for several rules, and for marks that
-// cannot name one, the reason has to be longer.
+// excused reports whether code may be excluded from coverage: tests cannot run it, or a
+// reason is on the line or in a new comment before it. Code that was covered needs a longer
+// reason.
 func excused(p *pair, m *syntax.Mark) bool {
-	least := 4
-	switch s := &m.Silence; {
-	case m.Pattern == syntax.CoverageExcluded && p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) > 0 &&
-		!conventional(m.Pattern, m):
-		least = 6 // code that was covered
-	case m.Pattern == syntax.CoverageExcluded:
-		least = 2
-	case s.Rules == 0:
-		return false
-	case s.Rules == 1 && s.Longest >= 5:
-		least = 1
-	case s.Rules == 1:
-		least = 2
-	case s.Rules > 3:
-		return false
+	least := 2
+	if p.old != nil && m.Target != 0 && p.old.Lines.Count(m.Target) > 0 {
+		least = 6
 	}
-	if m.Silence.Words >= least {
+	if neverTested().MatchString(m.About) || m.Silence.Words >= least {
 		return true
 	}
 	first, _, _ := strings.Cut(strings.TrimLeft(m.Why, "/# "), " ")
 	names := slices.Contains(codeWords(m.About), first) // the comment documents the declaration
 	return m.Why != "" && !names && (p.old == nil || !strings.Contains(p.old.Notes, m.Why))
 }
+
+// neverTested matches lines that tests do not or cannot run.
+var neverTested = lazyregexp.New(`__name__|TYPE_CHECKING|NotImplemented|UnsupportedOperation|abstractmethod|` +
+	`ImportError|ModuleNotFoundError|@overload|__repr__|__str__|` +
+	`(?i)unreachable|\bnever\b|assert_?never|exhaustive|impossible|cannot happen|\bdefault\s*:|^\s*default\b|` +
+	`\bprocess\.exit|sys\.exit|\bmain\s*\(|version_info|sys\.platform|process\.platform|Protocol\)|^\s*\.\.\.$|` +
+	`DebuggerDisplay|private \w+\(\) ?\{|panic\(`)
 
 // maxOpenEnds is the number of marks of unfinished work that a file may gain.
 const maxOpenEnds = 5
@@ -196,7 +170,7 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 	if len(now.Handlers) < len(was.Handlers) && now.Throws <= was.Throws && !syntax.SameHandlers(was, now) {
 		f := p.inOld(was.Handlers[0].Line, was.Name, was.Handlers[len(was.Handlers)-1].S, 0.6, "")
 		handed := syntax.DoneElsewhere(was, now) || syntax.Moved(was, now) ||
-			r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Handlers) > 0 })
+			r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Handlers)+f.Throws > 0 })
 		if syntax.MostlyRemoved(was, now) && !handed && !syntax.SharedHandling(was, now) {
 			f.Confidence = 0.85
 		}

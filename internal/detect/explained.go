@@ -9,26 +9,20 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// vanished returns those of the names that production code had before and that no changed
-// file has now.
+// vanished returns those of the names that production code declared before and that no
+// changed file has now.
 func (r *run) vanished(group *material, names multiset.Hashes) map[uint32]bool {
 	left := make(map[uint32]bool)
 	if len(names) == 0 {
 		return left
 	}
-	asked := make(map[uint32]bool, len(names))
-	for _, h := range names {
-		asked[h] = true
-	}
 	for _, p := range r.pairs {
 		if p.old == nil || p.class != production || r.of(p) != group || p.newWhy != "" {
 			continue
 		}
-		for b := range bagsOf(p.old, false) {
-			for _, h := range b {
-				if asked[h] {
-					left[h] = true
-				}
+		for _, h := range names {
+			if p.old.Declares.Has(h) {
+				left[h] = true
 			}
 		}
 	}
@@ -69,7 +63,7 @@ func bagsOf(m *syntax.Model, tests bool) iter.Seq[multiset.Hashes] {
 
 // matchVanished finds the removed names that lost tests, and tests with fewer cases,
 // used.
-func (r *run) matchVanished(left []int, free []*candidate) {
+func (r *run) matchVanished(left []int) {
 	asked := make(map[*material]multiset.Hashes)
 	for i := range r.tests {
 		if t := &r.tests[i]; t.how == "" || t.new != nil && len(t.new.Cases) < len(t.old.Cases) {
@@ -80,61 +74,10 @@ func (r *run) matchVanished(left []int, free []*candidate) {
 		group.vanished = r.vanished(group, names)
 	}
 	for _, n := range left {
-		t := &r.tests[n]
-		if t.how != "" || !r.usesVanished(t, t.old.Members) {
-			continue
-		}
-		if !slices.ContainsFunc(free, func(c *candidate) bool { return overwritten(t, c) }) || !r.onlyAsked(t) {
+		if t := &r.tests[n]; t.how == "" && r.usesVanished(t, t.old.Members) {
 			t.how = howVanished
 		}
 	}
-}
-
-// overwritten reports whether a test has the same neighbours as a lost one: the lost test
-// was not removed but changed into the other.
-func overwritten(t *testPair, c *candidate) bool {
-	if c.pair != t.from || c.used {
-		return false
-	}
-	was, is := t.from.old.Tests, t.from.new.Tests
-	return neighbour(was, t.old, -1) == neighbour(is, c.test, -1) && neighbour(was, t.old, 1) == neighbour(is, c.test, 1)
-}
-
-// neighbour returns the name of the test at a distance from another one; empty if there is
-// none.
-func neighbour(tests []*syntax.Test, t *syntax.Test, far int) string {
-	if i := slices.Index(tests, t) + far; i >= 0 && i < len(tests) {
-		return tests[i].Name
-	}
-	return ""
-}
-
-// onlyAsked reports whether production code had each removed name of a test only once: it
-// used the name and did not declare it.
-func (r *run) onlyAsked(t *testPair) bool {
-	group := r.of(t.from)
-	for _, h := range t.old.Members {
-		n := 0
-		for _, p := range r.pairs {
-			if p.old != nil && p.class == production && r.of(p) == group && group.vanished[h] {
-				n += countIn(p.old, h)
-			}
-		}
-		if n > 1 {
-			return false
-		}
-	}
-	return true
-}
-
-// countIn returns how often production code of a version has a name, up to twice.
-func countIn(m *syntax.Model, h uint32) int {
-	n := 0
-	many := multiset.Hashes{h, h}
-	for b := range bagsOf(m, false) {
-		n = max(n, multiset.Overlap(b, many)) // a class contains the tokens of its functions
-	}
-	return n
 }
 
 // usesVanished reports whether one of the tokens is a name that the test used and that
@@ -145,13 +88,13 @@ func (r *run) usesVanished(t *testPair, b multiset.Hashes) bool {
 }
 
 // matchReplaced finds lost tests that another test of the same subject replaces and that
-// asserts as much, if production code changed with them.
+// asserts as much, if production code changed with them or the other test has a table.
 func (r *run) matchReplaced(left []int, free []*candidate) {
-	taken := make(map[*candidate]bool)
+	taken := make(map[*candidate]int)
 	compared := 0
 	for _, n := range left {
 		t := &r.tests[n]
-		if t.how != "" || !r.of(t.from).changed || len(t.old.Asserts) == 0 {
+		if t.how != "" || len(t.old.Asserts) == 0 {
 			continue
 		}
 		subject := ownNames(t)
@@ -162,9 +105,13 @@ func (r *run) matchReplaced(left []int, free []*candidate) {
 			if compared++; compared > maxCompared {
 				return
 			}
-			if c.pair == t.from && !c.used && !taken[c] && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) &&
+			if !r.of(t.from).changed && len(c.test.Cases) < 2 || taken[c] >= max(1, len(c.test.Cases)) {
+				continue
+			}
+			if c.pair == t.from && !c.used && assertsAsMuch(t.old, c.test) && !elsewhere(t, c.test) &&
 				!r.ofSomethingNew(t, c) && multiset.Containment(subject, c.test.Telling) >= sameSubject {
-				taken[c], t.how = true, howReplaced
+				taken[c]++
+				t.how = howReplaced
 				break
 			}
 		}
@@ -195,8 +142,8 @@ func (r *run) ofSomethingNew(t *testPair, c *candidate) bool {
 // elsewhere reports whether a test is in another suite than a lost one whose suite still
 // exists: it has another subject.
 func elsewhere(t *testPair, now *syntax.Test) bool {
-	suite := strings.TrimSuffix(t.old.Name, t.old.Leaf)
-	if suite == "" || suite == strings.TrimSuffix(now.Name, now.Leaf) {
+	suite := suiteOf(t.old)
+	if suite == "" || suite == suiteOf(now) {
 		return false
 	}
 	return slices.ContainsFunc(t.from.new.Tests, func(o *syntax.Test) bool { return strings.HasPrefix(o.Name, suite) })

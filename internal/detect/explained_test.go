@@ -170,16 +170,6 @@ func TestOrdinaryEdits(t *testing.T) {
 			"    expect(fn () => sorted('nothing'))->toThrow(BadLetter::class);\n});\n",
 			"<?php\nit('refuses', function () {\n    sorted('nothing');\n})->throws(BadLetter::class, 'No letter');\n",
 			"warn assertion-lost"},
-		{"several complaints about new code", "src/A.kt", "fun a() = 1\n",
-			"fun a() = 1\n\n@Suppress(\"MagicNumber\", \"LongMethod\")\nfun b(n: Int) = n * 250 + a()\n",
-			"act complaint-silenced"},
-		{"one complaint about new code", "src/A.kt", "fun a() = 1\n",
-			"fun a() = 1\n\n@Suppress(\"MagicNumber\")\nfun b(n: Int) = n * 250 + a()\n", "act complaint-silenced"},
-		{"one complaint about new code, and why", "src/A.kt", "fun a() = 1\n",
-			"fun a() = 1\n\n@Suppress(\"MagicNumber\") // the fee of a quarter\nfun b(n: Int) = n * 250 + a()\n",
-			"warn complaint-silenced"},
-		{"one complaint about new code, and what it does", "src/A.kt", "fun a() = 1\n", "fun a() = 1\n\n/** Gives the fee " +
-			"of a quarter. */\n@Suppress(\"MagicNumber\")\nfun b(n: Int) = n * 250 + a()\n", "act complaint-silenced"},
 		{"a public function went", "a.js", call + "export function month (s) {\n  return read(s).month\n}\n",
 			replace(call, "d.day", "d.days[0]"), "act symbol-removed"},
 		{"two things that a change is not about", "a.go", "package a\n\nfunc Month(s string) int { return read(s).month + " +

@@ -33,7 +33,6 @@ func (r *run) functions() {
 		}
 		r.offers(p)
 		r.properties(p)
-		r.declared(p)
 		r.newFunctions(p)
 		r.commentedOut(p)
 	}
@@ -149,8 +148,8 @@ func (r *run) stub(p *pair, was, now *syntax.Function) {
 const maxRenamed = 2000
 
 // goneFunction reports a removed public function or type, unless it moved, was renamed,
-// or was deprecated before. The confidence is higher if the remaining code still names
-// it; if its tests were removed with it, the finding warns.
+// or was deprecated before. If its tests were removed with it, or its users were adapted,
+// the finding warns.
 func (r *run) goneFunction(p *pair, was *syntax.Function) {
 	added := r.of(p).fresh
 	if !was.Public || was.Test || was.Deprecated || len(added[was.Leaf]) > 0 || p.class != production {
@@ -167,18 +166,15 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 	}
 	f := p.inOld(was.Line, was.Name, was.Name, 0.85, "")
 	switch {
-	case was.Overrides, p.new != nil && was.Kind == syntax.DeclContainer && p.new.Rest.Has(syntax.Hash(was.Leaf)):
-		f.Confidence = 0.5 // its name is still there
+	case was.Overrides, p.new != nil && stillNamed(p, was):
+		f.Confidence = 0.5
 	case notOffered().MatchString(p.old.Path), notOffered().MatchString(was.Leaf):
 		f.Confidence = 0.6 // not part of the promised interface
 	case r.of(p).defined[was.Leaf]:
 		f.Confidence = 0.5 // defined elsewhere
-	case stillCalled(p, was):
-		f.Confidence = 0.9
-		f.Message = "public symbol removed, and its file still calls it"
-	case r.announced(was.Leaf):
+	case r.announced(was.Leaf), r.usersAdapted(p, was.Leaf):
 		f.Confidence = 0.7
-	case len(r.of(p).removed) > 3, r.testsWent(was) && !r.amidOther(p, was):
+	case len(r.of(p).removed) > 3, r.testsWent(was) && !r.amidOther(p):
 		f.Confidence = 0.5
 	case p.old != nil && p.new != nil && cameFor(p, was):
 		f.Confidence = 0.7
@@ -186,9 +182,16 @@ func (r *run) goneFunction(p *pair, was *syntax.Function) {
 	r.add(f, symbolRemoved)
 }
 
+// stillNamed reports whether a file still exports the name of a removed symbol, still has
+// the type, or needs no constructor.
+func stillNamed(p *pair, was *syntax.Function) bool {
+	return makers()[was.Leaf] || slices.Contains(p.new.Offers, was.Leaf) ||
+		was.Kind == syntax.DeclContainer && p.new.Rest.Has(syntax.Hash(was.Leaf))
+}
+
 // notOffered matches paths and names of symbols that are public only within the project.
 var notOffered = lazyregexp.New(
-	`(?i)(?:^|/)(?:_?internals?|demos?|examples|stories|benchmarks?|scripts)/|unstable|experimental`)
+	`(?i)(?:^|/)(?:_[a-z]|(?:internals?|demos?|examples|stories|benchmarks?|scripts)/)|unstable|experimental`)
 
 // cameFor reports whether the file, or class, of a removed symbol gained a public one of
 // the same kind with a similar name or body, or made public one that the symbol called:
@@ -230,19 +233,11 @@ func sharePart(a, b string) bool {
 // nameParts matches the meaningful words of a name.
 var nameParts = lazyregexp.New(`[A-Z]?[a-z]{3,}|[A-Z]{4,}`)
 
-// stillCalled reports whether the file that declared a function still calls it.
-func stillCalled(p *pair, was *syntax.Function) bool {
-	h := syntax.Hash(was.Leaf)
-	return p.new != nil && len(was.Leaf) > 4 && !strings.ContainsAny(was.Name, ".>") && p.new.Words.Has(h) &&
-		p.old.Words.Has(h)
-}
-
-// amidOther reports whether the change that removed a symbol also does something else:
-// other code was added, and no user of the symbol had to change. A deliberate removal
-// does nothing else, or changes the users.
-func (r *run) amidOther(p *pair, was *syntax.Function) bool {
+// amidOther reports whether the change that removed a symbol also does something else: a
+// deliberate removal does nothing else.
+func (r *run) amidOther(p *pair) bool {
 	beside := p.old != nil && p.new != nil && len(multiset.Difference(p.new.Rest, p.old.Rest)) > 0
-	return (beside || r.otherWork(p)) && !r.usedBefore(p, was)
+	return beside || r.otherWork(p)
 }
 
 // otherWork reports whether a change adds code.
@@ -253,15 +248,29 @@ func (r *run) otherWork(p *pair) bool {
 // otherWork is the number of added tokens from which a change does more than remove code.
 const otherWork = 3
 
-// usedBefore reports whether production code of the change called the removed symbol.
-func (r *run) usedBefore(p *pair, was *syntax.Function) bool {
-	h := syntax.Hash(was.Leaf)
-	calls := func(f *syntax.Function) bool {
-		return f.Kind != syntax.DeclContainer && f.Name != was.Name && f.Calls.Has(h)
+// usersAdapted reports whether production code of the change used a name outside of its
+// declaration, and none does now.
+func (r *run) usersAdapted(p *pair, name string) bool {
+	h := syntax.Hash(name)
+	uses := func(m *syntax.Model) bool {
+		return slices.ContainsFunc(m.Funcs, func(f *syntax.Function) bool {
+			return f.Kind != syntax.DeclContainer && f.Leaf != name && f.All.Has(h)
+		})
 	}
-	return slices.ContainsFunc(r.pairs, func(o *pair) bool {
-		return o.class == production && r.of(o) == r.of(p) && slices.ContainsFunc(o.before().Funcs, calls)
-	})
+	if givenUp(p, name) {
+		return true
+	}
+	used := false
+	for _, o := range r.pairs {
+		if o == p || o.class != production || r.of(o) != r.of(p) {
+			continue
+		}
+		if uses(o.after()) || o.after().Rest.Has(h) {
+			return false
+		}
+		used = used || uses(o.before()) || o.before().Rest.Has(h)
+	}
+	return used
 }
 
 // testsWent reports whether tests of a symbol were removed with it.

@@ -19,6 +19,8 @@ type edit struct {
 	words map[uint32]side
 	// tidied is set for data that lost only its difficult details.
 	tidied bool
+	// relaid is set for code and data of which only the layout changed.
+	relaid bool
 }
 
 // side is a set of places where a word of an edit occurs.
@@ -179,8 +181,10 @@ var setupFile = lazyregexp.New(`^(?:cmakelists|requirements|readme|phpunit|pytes
 // gained assertions, or if the fixtures gained many more lines than they lost.
 func (r *run) fixtures() {
 	lost, gained := 0, 0
+	tools := false // the change configures checks, as with another compiler
 	var code, tests []*pair
 	for _, p := range r.pairs {
+		tools = tools || p.change.Protected != ""
 		switch p.class {
 		case production:
 			if !prose(p.path) && !manifest(p.path) {
@@ -193,7 +197,7 @@ func (r *run) fixtures() {
 		}
 	}
 	for _, p := range r.pairs {
-		if p.class != fixture || p.edit.lost == 0 && p.edit.gained > 0 || p.change.Old.Path == "" ||
+		if p.class != fixture || p.edit.relaid || p.edit.lost == 0 && p.edit.gained > 0 || p.change.Old.Path == "" ||
 			p.change.Old.Path != p.change.New.Path && p.change.New.Path != "" {
 			continue
 		}
@@ -202,7 +206,7 @@ func (r *run) fixtures() {
 			continue // a removed fixture is no longer read, by code that may have changed
 		}
 		f := Finding{File: p.path, Subject: p.path, Evidence: p.path, Confidence: 0.8}
-		if gained > 0 && gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) ||
+		if gained > 0 && gained >= manyMore*lost || slices.ContainsFunc(code, dependencies) || plainOutput(p.path) && tools ||
 			slices.ContainsFunc(tests, func(o *pair) bool { return r.of(o).asserts > 0 && related(o) }) {
 			f.Confidence = 0.7
 		}

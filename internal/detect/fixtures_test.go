@@ -16,11 +16,13 @@ func TestFixtures(t *testing.T) {
 			"  return (cents / 100).toFixed(2) + ' EUR';\n}\n",
 		"src/rooms.ts": "export function book(name: string): number {\n" +
 			"  return rooms.push(name);\n}\n",
+		".github/workflows/ci.yml":              "compiler: 1.95\n",
 		"package.json":                          "{\n  \"version\": \"1.0.0\"\n}\n",
 		"pnpm-lock.yaml":                        "prettier: 3.0.0\n",
 		"test/__snapshots__/price.test.ts.snap": "exports[`formatPrice > two places 1`] = `\"75.05 EUR\"`;\n",
 		"tests/data/guests.csv":                 "name,nights\nAnn,2\nBo,3\n",
 		"e2e/testdata/tour.yaml":                "total: 3\n",
+		"tests/data/rooms.json":                 "{\"rooms\": [1, 2], \"beds\": 3}\n",
 		"tests/config.json":                     "{\"slow\": true}\n",
 		"tests/price.test.ts":                   "test('a', () => {\n  expect(formatPrice(1)).toBe('0.01 EUR');\n});\n",
 	}
@@ -35,6 +37,8 @@ func TestFixtures(t *testing.T) {
 			"package.json": "{\n  \"version\": \"1.0.1\"\n}\n"}, "act fixture-changed"},
 		{"beside what dependencies are", map[string]string{snap: strings.Replace(base[snap], "75.05", "75.5", 1),
 			"pnpm-lock.yaml": "prettier: 3.1.0\n"}, "warn fixture-changed"},
+		{"beside the compiler of the checks", map[string]string{snap: strings.Replace(base[snap], "75.05", "75.5", 1),
+			".github/workflows/ci.yml": "compiler: 1.96\n"}, "act protected-file, warn fixture-changed"},
 		{"with other source", map[string]string{snap: strings.Replace(base[snap], "75.05", "75.5", 1),
 			"src/rooms.ts": base["src/rooms.ts"] + "export const free = () => rooms.pop();\n"}, "act fixture-changed"},
 		{"gone with other source", map[string]string{csv: "", "src/rooms.ts": base["src/rooms.ts"] +
@@ -48,6 +52,7 @@ func TestFixtures(t *testing.T) {
 		{"of a test of the whole program",
 			map[string]string{"e2e/testdata/tour.yaml": "total: 4\n",
 				"src/rooms.ts": strings.Replace(base["src/rooms.ts"], "push", "unshift", 1)}, ""},
+		{"in another layout", map[string]string{"tests/data/rooms.json": "{\n  \"rooms\": [1, 2],\n  \"beds\": 3\n}\n"}, ""},
 		{"what configures tests", map[string]string{"tests/config.json": "{\"slow\": false}\n"}, ""},
 		{"with new assertions about it",
 			map[string]string{csv: "name,nights\nAnn,2\nBo,4\n", "tests/price.test.ts": base["tests/price.test.ts"] +
@@ -59,7 +64,16 @@ func TestFixtures(t *testing.T) {
 		now := maps.Clone(base)
 		maps.Copy(now, test.now)
 		maps.DeleteFunc(now, func(_, text string) bool { return text == "" })
-		report := find(t, &detect.Input{Changes: changes(base, now)})
+		report := find(t, &detect.Input{Changes: func(yield func(detect.Change, error) bool) {
+			for c, err := range changes(base, now) {
+				if strings.HasPrefix(c.New.Path, ".github/") {
+					c.Protected = "it decides what is checked"
+				}
+				if !yield(c, err) {
+					return
+				}
+			}
+		}})
 		if got := strings.Join(patternsOf(report), ", "); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}

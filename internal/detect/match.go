@@ -17,18 +17,19 @@ import (
 // 2. renamed: the added test with the most similar body, in the same file from similarity
 // 0.5, elsewhere from 0.7, and from 0.35 if the last part of the name is the same. A test
 // that was renamed and weakened is compared with its new form by the assertion detectors;
-// 3. merged or split: three quarters of its literals, and as many of its distinctive
+// 3. repeated: a test of the same file with the same body is still there;
+// 4. merged or split: three quarters of its literals, and as many of its distinctive
 // tokens, appear in what was added to tests (new tests, additions to known tests, tables
 // and functions of test files), which has assertions;
-// 4. split: a suite with its name now holds tests with half of its literals;
-// 5. obsolete: it is empty, or names a function or type that the change removed from
+// 5. split: a suite with its name now holds tests with half of its literals;
+// 6. obsolete: it is empty, or names a function or type that the change removed from
 // production code and that appears nowhere else in the change;
-// 6. vanished: it uses a field, option or constant that production code lost and that no
+// 7. vanished: it uses a field, option or constant that production code declared and that no
 // changed file has. This is weaker evidence, because the name may have been changed, so
 // it only warns;
-// 7. replaced: production code changed, too, and an added test of the same file has the
-// same subject and asserts as much. It may expect something else, so it only warns, and
-// does not count as the same test in test results.
+// 8. replaced: an added test of the same file has the same subject and asserts as much,
+// and production code changed, too, or the added test has a table. It may expect something
+// else, so it only warns, and does not count as the same test in test results.
 //
 // The remaining tests were removed. Similarity is the Jaccard similarity of token
 // multisets: it ignores the order of statements, layout, comments and quotes. Bodies are
@@ -162,13 +163,14 @@ func (r *run) matchTests() {
 		return t.how == "" && becameComment(t.from, t.old) && declaredIn(t.from.new.Notes, t.old.Leaf)
 	})
 	r.matchRenamed(left, free)
+	r.matchRepeated(left)
 	r.matchMerged(left, free)
 	r.matchTabled(left)
 	r.matchSplit(left)
 	for _, n := range left {
 		r.matchObsolete(&r.tests[n])
 	}
-	r.matchVanished(left, free)
+	r.matchVanished(left)
 	r.matchReplaced(left, free)
 	for _, c := range free {
 		if !c.used {
@@ -440,7 +442,7 @@ func (c *material) collectCalled(m *syntax.Model) {
 
 // setups are the names of functions that the test runner calls before tests.
 var setups = sync.OnceValue(wordSet("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method " +
-	"setup_class setup_module before beforeAll beforeEach SetUp SetupTest SetupSuite TestMain"))
+	"setup_class setup_module before beforeAll beforeEach SetUp SetupTest SetupSuite TestMain let subject"))
 
 // wordSet returns a function that builds the set of the words of a text, for sync.OnceValue.
 func wordSet(text string) func() map[string]bool {

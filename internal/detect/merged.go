@@ -31,6 +31,37 @@ func (r *run) matchMerged(left []int, free []*candidate) {
 	}
 }
 
+// matchRepeated finds tests of which a copy is left in the file. In another suite it is the
+// same test only if the file prepares nothing for its tests.
+func (r *run) matchRepeated(left []int) {
+	for _, n := range left {
+		t := &r.tests[n]
+		for i := range r.tests {
+			o := &r.tests[i]
+			if t.how == "" && o.from == t.from && o.how == howSame && o.new.BodyHash == t.old.BodyHash &&
+				len(t.old.Cases)+len(o.new.Cases) == 0 && o.new.Skip <= t.old.Skip &&
+				(suiteOf(o.new) == suiteOf(t.old) || !prepares(t.from.old)) {
+				t.how, t.to, t.new = howMerged, o.to, o.new
+			}
+		}
+	}
+}
+
+// suiteOf returns the name of the suite of a test, with a separator at its end.
+func suiteOf(t *syntax.Test) string { return strings.TrimSuffix(t.Name, t.Leaf) }
+
+// prepares reports whether a file has code that runs before its tests.
+func prepares(m *syntax.Model) bool {
+	for b := range bagsOf(m, true) {
+		for name := range setups() {
+			if b.Has(syntax.Hash(name)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // matchTabled finds Go tests whose values, except those in failure messages, all appear
 // in what another test of the file gained, most often a table.
 func (r *run) matchTabled(left []int) {

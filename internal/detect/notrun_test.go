@@ -363,94 +363,86 @@ func TestSkipsByTitles(t *testing.T) {
 // forms of each language, with rows that were edited or moved.
 func TestRowsOfTables(t *testing.T) {
 	t.Parallel()
-	const lost, replaced, off = "act case-removed", "act assertion-lost", "act skip-added"
-	for _, table := range []struct{ path, file, row, edit, other string }{
+	const lost, off = "act case-removed", "act skip-added"
+	for _, table := range []struct{ path, file, row, edit string }{
 		{"a_test.go", "package a\n\nvar sums = []struct{ in, want int }{\n\t{17, 20},\n\t{35, 40},\n}\n\n" +
 			"func TestA(t *testing.T) {\n\tfor _, c := range sums {\n\t\tif got := f(c.in); got != c.want {\n" +
-			"\t\t\tt.Error(got)\n\t\t}\n\t}\n}\n", "\t{35, 40},\n", "\t{35, 42},\n", ""},
+			"\t\t\tt.Error(got)\n\t\t}\n\t}\n}\n", "\t{35, 40},\n", "\t{35, 42},\n"},
 		{"tests/test_a.py", "import pytest\n\nCASES = [\n    (\"one\", 17, 20),\n    (\"two\", 35, 40),\n]\n\n\n" +
 			"@pytest.mark.parametrize((\"name\", \"n\", \"want\"), CASES)\ndef test_a(name, n, want):\n" +
-			"    assert f(name, n) == want\n", "    (\"two\", 35, 40),\n", "    (\"two\", 35, 42),\n",
-			"    (\"six\", 77, 90),\n"},
+			"    assert f(name, n) == want\n", "    (\"two\", 35, 40),\n", "    (\"two\", 35, 42),\n"},
 		{"tests/test_b.py", "CASES = [\n    (\"one\", 17, 20),\n    (\"two\", 35, 40),\n]\n\n\ndef test_a():\n" +
 			"    for name, n, want in CASES:\n        assert f(name, n) == want\n", "    (\"two\", 35, 40),\n",
-			"    (\"two\", 35, 42),\n", "    (\"six\", 77, 90),\n"},
+			"    (\"two\", 35, 42),\n"},
 		{"a.test.js", "const cases = [\n  ['one', 17, 20],\n  ['two', 35, 40],\n];\n" +
 			"test.each(cases)('%s', (name, n, want) => {\n  expect(f(name, n)).toBe(want);\n});\n", "  ['two', 35, 40],\n",
-			"  ['two', 35, 42],\n", "  ['six', 77, 90],\n"},
+			"  ['two', 35, 42],\n"},
 		{"b.test.js", "const cases = [\n  ['one', 17, 20],\n  ['two', 35, 40],\n];\n" +
 			"for (const [name, n, want] of cases) {\n  test(`sum ${name}`, () => {\n    expect(f(n)).toBe(want);\n  });\n}\n",
-			"  ['two', 35, 40],\n", "  ['two', 35, 42],\n", "  ['six', 77, 90],\n"},
+			"  ['two', 35, 40],\n", "  ['two', 35, 42],\n"},
 		{"c.test.js", "const cases = [\n  ['one', 17, 20],\n  ['two', 35, 40],\n];\ntest('sums', () => {\n" +
 			"  cases.forEach(([name, n, want]) => {\n    expect(f(name, n)).toBe(want);\n  });\n});\n", "  ['two', 35, 40],\n",
-			"  ['two', 35, 42],\n", "  ['six', 77, 90],\n"},
+			"  ['two', 35, 42],\n"},
 		{"a.test.ts", "test.each`\n  name | n | want\n  ${'one'} | ${17} | ${20}\n  ${'two'} | ${35} | ${40}\n" +
 			"`('$name', ({ n, want }) => {\n  expect(f(n)).toBe(want);\n});\n", "  ${'two'} | ${35} | ${40}\n",
-			"  ${'two'} | ${35} | ${42}\n", "  ${'six'} | ${77} | ${90}\n"},
+			"  ${'two'} | ${35} | ${42}\n"},
 		{"tests/ATest.php", "<?php\nclass ATest extends TestCase\n{\n    public static function sums(): array\n    {\n" +
 			"        return [\n            'one' => [17, 20],\n            'two' => [35, 40],\n        ];\n    }\n\n" +
 			"    #[DataProvider('sums')]\n    public function testA(int $n, int $want): void\n    {\n" +
 			"        $this->assertSame($want, f($n));\n    }\n}\n", "            'two' => [35, 40],\n",
-			"            'two' => [35, 42],\n", "            'six' => [77, 90],\n"},
+			"            'two' => [35, 42],\n"},
 		{"tests/BTest.php", "<?php\nclass BTest extends TestCase\n{\n    public static function sums(): iterable\n    {\n" +
 			"        yield 'one' => [17, 20];\n        yield 'two' => [35, 40];\n    }\n\n    /**\n     * @dataProvider sums\n" +
 			"     */\n    public function testA(int $n, int $want): void\n    {\n        $this->assertSame($want, f($n));\n" +
-			"    }\n}\n", "        yield 'two' => [35, 40];\n", "        yield 'two' => [35, 42];\n",
-			"        yield 'six' => [77, 90];\n"},
+			"    }\n}\n", "        yield 'two' => [35, 40];\n", "        yield 'two' => [35, 42];\n"},
 		{"tests/CTest.php", "<?php\nit('adds', function (string $name, int $n, int $want) {\n" +
 			"    expect(f($n))->toBe($want);\n})->with([\n    ['one', 17, 20],\n    ['two', 35, 40],\n]);\n",
-			"    ['two', 35, 40],\n", "    ['two', 35, 42],\n", "    ['six', 77, 90],\n"},
+			"    ['two', 35, 40],\n", "    ['two', 35, 42],\n"},
 		{"src/test/ATest.java", "class ATest {\n    static Stream<Arguments> sums() {\n        return Stream.of(\n" +
 			"            arguments(\"one\", 17, 20),\n            arguments(\"two\", 35, 40),\n" +
 			"            arguments(\"ten\", 95, 96));\n    }\n\n    @ParameterizedTest\n    @MethodSource(\"sums\")\n" +
 			"    void adds(String name, int n, int want) {\n        assertEquals(want, f(n));\n    }\n}\n",
-			"            arguments(\"two\", 35, 40),\n", "            arguments(\"two\", 35, 42),\n", ""},
+			"            arguments(\"two\", 35, 40),\n", "            arguments(\"two\", 35, 42),\n"},
 		{"src/test/BTest.java", "class BTest {\n    @ParameterizedTest\n    @CsvSource(textBlock = \"\"\"\n" +
 			"        one, 17, 20\n        two, 35, 40\n        \"\"\")\n    void adds(String name, int n, int want) {\n" +
-			"        assertEquals(want, f(n));\n    }\n}\n", "        two, 35, 40\n", "        two, 35, 42\n",
-			"        six, 77, 90\n"},
+			"        assertEquals(want, f(n));\n    }\n}\n", "        two, 35, 40\n", "        two, 35, 42\n"},
 		{"src/test/ATest.kt", "class ATest : FunSpec({\n    context(\"sums\") {\n        withData(\n" +
 			"            Sum(\"one\", 17, 20),\n            Sum(\"two\", 35, 40),\n            Sum(\"ten\", 95, 96),\n" +
 			"        ) { (name, n, want) ->\n            f(n) shouldBe want\n        }\n    }\n})\n",
-			"            Sum(\"two\", 35, 40),\n", "            Sum(\"two\", 35, 42),\n", ""},
+			"            Sum(\"two\", 35, 40),\n", "            Sum(\"two\", 35, 42),\n"},
 		{"src/test/BTest.kt", "class BTest : FunSpec({\n    test(\"sums\") {\n        forAll(\n" +
 			"            row(\"one\", 17, 20),\n            row(\"two\", 35, 40),\n        ) { name, n, want ->\n" +
 			"            f(n) shouldBe want\n        }\n    }\n})\n", "            row(\"two\", 35, 40),\n",
-			"            row(\"two\", 35, 42),\n", ""},
+			"            row(\"two\", 35, 42),\n"},
 		{"A.Tests/ATests.cs", "public class ATests {\n    public static IEnumerable<object[]> Sums => new List<object[]> " +
 			"{\n        new object[] { \"one\", 17, 20 },\n        new object[] { \"two\", 35, 40 },\n    };\n\n    [Theory]\n" +
 			"    [MemberData(nameof(Sums))]\n    public void Adds(string name, int n, int want) {\n" +
 			"        Assert.Equal(want, F(n));\n    }\n}\n", "        new object[] { \"two\", 35, 40 },\n",
-			"        new object[] { \"two\", 35, 42 },\n", ""},
+			"        new object[] { \"two\", 35, 42 },\n"},
 		{"A.Tests/BTests.cs", "public class BTests {\n    private static IEnumerable<TestCaseData> Sums() {\n" +
 			"        yield return new TestCaseData(\"one\", 17).Returns(20);\n" +
 			"        yield return new TestCaseData(\"two\", 35).Returns(40);\n    }\n\n    [TestCaseSource(nameof(Sums))]\n" +
 			"    public int Adds(string name, int n) {\n        return F(n);\n    }\n}\n",
 			"        yield return new TestCaseData(\"two\", 35).Returns(40);\n",
-			"        yield return new TestCaseData(\"two\", 35).Returns(42);\n", ""},
+			"        yield return new TestCaseData(\"two\", 35).Returns(42);\n"},
 		{"test/a_test.rb", "class ATest < Minitest::Test\n  SUMS = [\n    [\"one\", 17, 20],\n    [\"two\", 35, 40],\n" +
 			"  ].freeze\n\n  def test_sums\n    SUMS.each do |name, n, want|\n      assert_equal want, f(n), name\n    end\n" +
-			"  end\nend\n", "    [\"two\", 35, 40],\n", "    [\"two\", 35, 42],\n", "    [\"six\", 77, 90],\n"},
+			"  end\nend\n", "    [\"two\", 35, 40],\n", "    [\"two\", 35, 42],\n"},
 		{"spec/a_spec.rb", "RSpec.describe A do\n  {\n    \"one\" => 17,\n    \"two two\" => 35,\n  }.each do |name, n|\n" +
 			"    it \"knows #{name}\" do\n      expect(f(name)).to eq(n)\n    end\n  end\nend\n", "    \"two two\" => 35,\n",
-			"    \"two two\" => 36,\n", ""},
+			"    \"two two\" => 36,\n"},
 		{"test/b_test.rb", "class BTest < Minitest::Test\n  {\n    \"one\" => 17,\n    \"two two\" => 35,\n" +
 			"  }.each_with_index do |(name, want), n|\n    define_method(:\"test_sum_#{n}\") do\n" +
-			"      assert_equal want, f(name)\n    end\n  end\nend\n", "    \"two two\" => 35,\n", "    \"two two\" => 36,\n",
-			""},
+			"      assert_equal want, f(name)\n    end\n  end\nend\n", "    \"two two\" => 35,\n", "    \"two two\" => 36,\n"},
 		{"test/c_test.rb", "class CTest < Minitest::Test\n  [\n    [\"one\", 17, 20],\n    [\"two\", 35, 40],\n" +
 			"  ].each.with_index(1) do |(name, n, want), at|\n    test \"sum #{at}\" do\n      assert_equal want, f(name, n)\n" +
-			"    end\n  end\nend\n", "    [\"two\", 35, 40],\n", "    [\"two\", 35, 42],\n", "    [\"six\", 77, 90],\n"},
+			"    end\n  end\nend\n", "    [\"two\", 35, 40],\n", "    [\"two\", 35, 42],\n"},
 		{"tests/a.rs", "const SUMS: &[(&str, u32, u32)] = &[\n    (\"one\", 17, 20),\n    (\"two\", 35, 40),\n];\n\n" +
 			"#[test]\nfn adds() {\n    for (name, n, want) in SUMS {\n        assert_eq!(f(*n), *want, \"{name}\");\n    }\n" +
-			"}\n", "    (\"two\", 35, 40),\n", "    (\"two\", 35, 42),\n", "    (\"six\", 77, 90),\n"},
+			"}\n", "    (\"two\", 35, 40),\n", "    (\"two\", 35, 42),\n"},
 	} {
-		edits := []notRun{{"a row gone", table.row, "", lost}, {"a row edited", table.row, table.edit, ""},
-			{"a row more", table.row, table.row + table.edit, ""}}
-		if table.other != "" {
-			edits = append(edits, notRun{"another row", table.row, table.other, replaced})
-		}
-		checkNotRun(t, table.path, table.file, edits)
+		checkNotRun(t, table.path, table.file, []notRun{{"a row gone", table.row, "", lost},
+			{"a row edited", table.row, table.edit, ""}, {"a row more", table.row, table.row + table.edit, ""}})
 	}
 	checkNotRun(t, "A.Tests/CTests.cs", "public class CTests {\n    [TestCase(17, 20)]\n    [TestCase(35, 40)]\n"+
 		"    public void Adds(int n, int want) {\n        Assert.AreEqual(want, F(n));\n    }\n}\n", []notRun{

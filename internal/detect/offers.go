@@ -28,7 +28,7 @@ func (r *run) offers(p *pair) {
 		}
 		f := p.inOld(1, n, n, 0.85, "public symbol no longer exported")
 		if slices.ContainsFunc(came, func(o string) bool { return n == "*" || sharePart(o, n) }) ||
-			notOffered().MatchString(p.old.Path) || notOffered().MatchString(n) || len(lost) > 3 {
+			notOffered().MatchString(p.old.Path) || notOffered().MatchString(n) || len(lost) > 3 || r.usersAdapted(p, n) {
 			f.Confidence = 0.7
 		}
 		r.add(f, symbolRemoved)
@@ -50,7 +50,7 @@ func (r *run) hidden(p *pair, was, now *syntax.Function) {
 	}
 	f := p.inNew(now.Line, now.Name, now.Name, 0.85, "public symbol made private")
 	if notOffered().MatchString(p.old.Path) || notOffered().MatchString(was.Leaf) ||
-		strings.Contains(was.Name, syntax.NameSeparator) && cameFor(p, was) {
+		strings.Contains(was.Name, syntax.NameSeparator) && cameFor(p, was) || r.usersAdapted(p, was.Leaf) {
 		f.Confidence = 0.7
 	}
 	r.add(f, symbolRemoved)

@@ -56,7 +56,7 @@ func TestOverwritten(t *testing.T) {
 		"warn guard-removed, act test-removed")
 	wantPatterns(t, "taken out with the check",
 		changes(script, map[string]string{"lib/queue.js": asksNot, "test/queue.test.js": first + last}),
-		"warn guard-removed, warn test-removal-explained")
+		"warn guard-removed, act test-removed")
 	script["lib/queue.js"] = option
 	wantPatterns(t, "made into another, and an option is gone", changes(script, map[string]string{
 		"lib/queue.js": strings.NewReplacer("{ fatal = false }", "{}", "    this.fatal = fatal;\n", "",

@@ -2,9 +2,11 @@ package detect_test
 
 import (
 	"context"
+	"go/format"
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/internal/detect"
@@ -93,5 +95,32 @@ func TestPlanted(t *testing.T) {
 				t.Errorf("not analysed: %v", report.Skipped)
 			}
 		})
+	}
+}
+
+// Formatting Go code blocks nothing. bench detect reformat does the same with the formatters
+// of other languages.
+func TestReformatted(t *testing.T) {
+	t.Parallel()
+	edits, err := planted.Edits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range edits {
+		for path, text := range edits[i].Old {
+			if !strings.HasSuffix(path, ".go") {
+				continue
+			}
+			loose := strings.NewReplacer("\t", "  ", "{\n", "{\n\n", " == ", "==", ", ", ",").Replace(text)
+			formatted, err := format.Source([]byte(loose))
+			if err != nil {
+				t.Fatalf("format %s: %v", path, err)
+			}
+			report := find(t, &detect.Input{Changes: edited(path, loose, string(formatted))})
+			if report.Verdict != detect.Allow {
+				list(t, report)
+				t.Errorf("%s, %s: %s after formatting", edits[i].Language, path, report.Verdict)
+			}
+		}
 	}
 }

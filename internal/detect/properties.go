@@ -42,12 +42,14 @@ func propertyNames(all []syntax.Property) map[string]bool {
 	return names
 }
 
-// givenUp reports whether functions of a file used a name and none does now: the feature
-// was removed, not just the access to it.
+// givenUp reports whether other functions of a file used a name and none does now: the
+// feature was removed, not just the access to it.
 func givenUp(p *pair, name string) bool {
 	h := syntax.Hash(name)
-	uses := func(f *syntax.Function) bool { return f.Kind != syntax.DeclContainer && f.All.Has(h) }
-	return slices.ContainsFunc(p.old.Funcs, uses) && !slices.ContainsFunc(p.new.Funcs, uses)
+	uses := func(f *syntax.Function) bool {
+		return f.Kind != syntax.DeclContainer && f.Leaf != name && f.All.Has(h)
+	}
+	return slices.ContainsFunc(p.old.Funcs, uses) && !slices.ContainsFunc(p.after().Funcs, uses)
 }
 
 // testsLeft reports whether tests used a name before and do not now.

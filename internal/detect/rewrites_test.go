@@ -80,31 +80,3 @@ func TestHollowWithoutAssertions(t *testing.T) {
 		t.Errorf("findings differ (-want +got):\n%s", diff)
 	}
 }
-
-// A deprecation warning may be suppressed; other suppressions block unless they have a
-// name and a reason.
-func TestSilenced(t *testing.T) {
-	t.Parallel()
-	const line = "  view.setLinks(all())"
-	for _, test := range []struct{ path, note, want string }{
-		{"a.kt", `  @Suppress("DEPRECATION")`, "warn"},
-		{"a.kt", `  @Suppress("UNCHECKED_CAST")`, "act"},
-		{"a.kt", `  @Suppress("DEPRECATION", "UNCHECKED_CAST")`, "act"},
-		{"A.java", `  @SuppressWarnings("deprecation")`, "warn"},
-		{"A.java", `  @SuppressWarnings({"deprecation"})`, "warn"},
-		{"A.java", `  @SuppressWarnings({"deprecation", "unchecked"})`, "act"},
-		{"A.cs", "#pragma warning disable 612, CS0618", "warn"},
-		{"A.cs", "#pragma warning disable 618, 168", "act"},
-		{"A.cs", "#pragma warning disable", "act"},
-		{"A.cs", "#pragma warning disable 168 // it is used by the debugger", "warn"},
-		{"a.rs", "#[allow(deprecated)]", "warn"},
-		{"a.ts", "  // eslint-disable-next-line @typescript-eslint/no-deprecated", "warn"},
-		{"a.js", "  // $FlowFixMe[prop-missing] Flow does not know of it", "warn"},
-		{"a.js", "  // $FlowFixMe[prop-missing]", "act"},
-	} {
-		report := find(t, &detect.Input{Changes: edited(test.path, "a\n"+line+"\n", "a\n"+test.note+"\n"+line+"\n")})
-		if got := strings.Join(patternsOf(report), ", "); got != test.want+" complaint-silenced" {
-			t.Errorf("%s: %q, want to %s", test.note, got, test.want)
-		}
-	}
-}

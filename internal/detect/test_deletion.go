@@ -120,13 +120,13 @@ func (r *run) lostCases(t *testPair) {
 		now[t.new.Cases[i].Key]++
 	}
 	most := len(t.old.Cases) - len(t.new.Cases)
+	if most <= 0 {
+		return
+	}
 	if len(t.new.Cases) == 0 && multiset.Containment(t.old.Telling, t.new.All) > 0.7 {
 		return // the table is written in another form
 	}
 	lost := r.lostRows(t, now)
-	if most <= 0 {
-		lost = slices.DeleteFunc(lost, func(c *syntax.Case) bool { return len(c.All) < telling || r.likeAny(c, t.new.Cases) })
-	}
 	if len(lost) == 0 {
 		return
 	}
@@ -141,30 +141,12 @@ func (r *run) lostCases(t *testPair) {
 		r.add(f, testExplained)
 		return
 	}
-	if most <= 0 {
-		f.Confidence, f.Message = 0.85, "test case replaced by an unrelated one"
-		r.add(f, assertionLost)
-		return
-	}
 	lost = lost[:min(len(lost), most)]
 	if len(lost) > 1 {
 		f.Message = fmt.Sprintf("%d test cases removed", len(lost))
 	}
 	r.add(f, caseRemoved)
 }
-
-// telling is the minimum number of tokens of a distinctive row.
-const telling = 3
-
-// likeAny reports whether a row is similar to one of the rows: it may be that row with
-// other values.
-func (r *run) likeAny(c *syntax.Case, rows []syntax.Case) bool {
-	like := func(o syntax.Case) bool { return multiset.Jaccard(c.All, o.All) > unlike }
-	return len(rows) > maxOthers || slices.ContainsFunc(rows, like)
-}
-
-// unlike is the maximum similarity of two unrelated rows.
-const unlike = 0.25
 
 // casesOff reports rows that are newly marked as skipped or failing.
 func (r *run) casesOff(t *testPair) {
@@ -200,9 +182,6 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 			missing = append(missing, c)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
 	var fresh []*syntax.Case // new and edited rows
 	for i := range t.new.Cases {
 		if c := &t.new.Cases[i]; now[c.Key] > 0 {
@@ -211,18 +190,7 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 		}
 	}
 	compared := 0
-	seen := make(map[uint64]int)
-	for _, cases := range [][]syntax.Case{t.old.Cases, t.new.Cases} {
-		for i := range cases {
-			seen[cases[i].First]++
-		}
-	}
-	all := slices.Clone(fresh)
-	sameInput := func(c *syntax.Case) bool {
-		return c.First != 0 && seen[c.First] == 2 &&
-			slices.ContainsFunc(all, func(f *syntax.Case) bool { return c.First == f.First })
-	}
-	missing = slices.DeleteFunc(missing, func(c *syntax.Case) bool {
+	return slices.DeleteFunc(missing, func(c *syntax.Case) bool {
 		best, most := -1, 0.6
 		for i, f := range fresh {
 			if compared++; compared > maxCompared {
@@ -237,10 +205,6 @@ func (r *run) lostRows(t *testPair, now map[uint64]int) []*syntax.Case {
 		}
 		return best >= 0
 	})
-	if len(missing) == len(t.old.Cases) { // another table
-		return missing
-	}
-	return slices.DeleteFunc(missing, sameInput) // with another expected result
 }
 
 // rowMoved reports whether the content of a row was added to other tests: nearly all of

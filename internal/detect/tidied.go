@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"path"
 	"slices"
+	"strings"
 	"unicode"
 
 	"github.com/perdure/perdure/internal/text/lazyregexp"
@@ -30,6 +31,21 @@ func tidied(old, now *Version) bool {
 	}
 	empty := func(line []byte) bool { return len(line) == 0 }
 	return slices.EqualFunc(slices.DeleteFunc(was, empty), slices.DeleteFunc(is, empty), bytes.Equal)
+}
+
+// relaid reports whether only the layout changed: of code, or of data in a format in which
+// blanks are insignificant.
+func relaid(old, now *Version, code bool) bool {
+	if !code && !laidOut(now.Path) || len(old.Content) > maxTidied {
+		return false
+	}
+	words := func(c rune) rune {
+		if unicode.IsSpace(c) || strings.ContainsRune(",;'\"()", c) {
+			return -1
+		}
+		return c
+	}
+	return bytes.Equal(bytes.Map(words, old.Content), bytes.Map(words, now.Content))
 }
 
 // maxTidied is the maximum size of a file that tidied compares.

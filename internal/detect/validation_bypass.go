@@ -140,11 +140,18 @@ func (r *run) unasked(p *pair, was *syntax.Function, g *syntax.Guard, how *synta
 }
 
 // handsOver reports whether a function newly names an added function, or type, for which
-// does returns true.
+// does returns true, or calls one of its file that fails in more places than before.
 func (r *run) handsOver(p *pair, was, now *syntax.Function, does func(*syntax.Function) bool) bool {
 	fresh := r.of(p).freshByHash
 	for _, h := range slices.Concat(multiset.Difference(now.Calls, was.Calls), multiset.Difference(now.All, was.All)) {
 		if slices.ContainsFunc(fresh[h], does) {
+			return true
+		}
+	}
+	known := functionsByName(p.before())
+	for _, f := range p.after().Funcs {
+		if o := known[f.Name]; o != nil && o != was && now.Calls.Has(syntax.Hash(f.Leaf)) && does(f) &&
+			f.Throws+len(f.Guards) > o.Throws+len(o.Guards) {
 			return true
 		}
 	}

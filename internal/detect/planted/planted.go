@@ -74,7 +74,8 @@ func parse(language string, text []byte) ([]Edit, error) {
 }
 
 // apply carries out the script of an edit. A line "@ PATH" chooses a file; "@move A B",
-// "@delete A" and "@add A" move, delete and add one. Blocks between <<<<, ==== and >>>>
+// "@delete A" and "@add A" move, delete and add one; "@old A" adds one to the project before
+// the edit. Blocks between <<<<, ==== and >>>>
 // replace a text that occurs once.
 func (e *Edit) apply(script string) error {
 	lines := strings.SplitAfter(script, "\n")
@@ -93,12 +94,16 @@ func (e *Edit) apply(script string) error {
 			file = words[2]
 		case words[0] == "@delete":
 			delete(e.New, words[1])
-		case words[0] == "@add":
+		case words[0] == "@add", words[0] == "@old":
 			end := i + 1
-			for end < len(lines) && !strings.HasPrefix(lines[end], "@") {
+			for end < len(lines) && !command(lines[end]) {
 				end++
 			}
 			e.New[words[1]] = strings.Join(lines[i+1:end], "")
+			if words[0] == "@old" {
+				e.Old = maps.Clone(e.Old)
+				e.Old[words[1]], file = e.New[words[1]], words[1]
+			}
 			i = end - 1
 		case words[0] == "<<<<":
 			middle := i + slices.Index(lines[i:], "====\n")
@@ -117,4 +122,10 @@ func (e *Edit) apply(script string) error {
 		}
 	}
 	return nil
+}
+
+// command reports whether a line of a script is a command, and not a part of a file.
+func command(line string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	return slices.Contains([]string{"@", "@move", "@delete", "@add", "@old", "<<<<"}, word)
 }

@@ -39,10 +39,11 @@ type Assertion struct {
 	Call multiset.Hashes
 }
 
-// assertions returns the assertions among the tokens [from, to), without nested ones.
+// assertions returns the assertions among the tokens [from, to), without nested ones and without
+// repetitions of one with nothing but assertions between.
 func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 	var all []Assertion
-	last := [2]int{}
+	last, seen := [2]int{}, make(map[uint64]bool)
 	for i := max(from, body); i < to; i++ {
 		if !u.isWord(i) || !u.asserts(i, helpers) {
 			continue
@@ -55,7 +56,13 @@ func (u *unit) assertions(from, to, body int, helpers set) []Assertion {
 			u.implied(&all[len(all)-1], &a, last, [2]int{begin, next}) {
 			all[len(all)-1].Next = a.Key
 		}
-		all, last = append(all, a), [2]int{begin, next}
+		if anyOf(last[1], begin, func(j int) bool { return !oneOf(u.at(j), ";", "}", ")", "end") }) {
+			clear(seen)
+		}
+		if !seen[a.Key] {
+			all = append(all, a)
+		}
+		seen[a.Key], last = true, [2]int{begin, next}
 		i = max(i, next-1)
 	}
 	return all
@@ -267,7 +274,11 @@ var failing = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Fail FailNow"))
 
 // assertion reads the tokens [begin, end) of an assertion.
 func (u *unit) assertion(i, begin, end int) Assertion {
-	tokens := u.tok[begin:u.withoutMessage(i, begin, end)]
+	from, to := begin, u.withoutMessage(i, begin, end)
+	if u.lang.Name == "python" && u.at(i) == "assert" {
+		from, to = u.unwrapped(i+1, to)
+	}
+	tokens := u.tok[from:to]
 	a := Assertion{Line: u.line(i), Key: mixAll(firstHash, tokens), Words: u.once(appendTelling, tokens),
 		Literals: u.once(appendLiterals, tokens), S: u.text(begin, end)}
 	a.Name, a.Strength = u.measure(i, begin, end)
@@ -390,7 +401,7 @@ func (u *unit) cannotFail(i, begin, end int) bool {
 		return true
 	}
 	if open := i + 1; u.lang.Name == "python" && u.at(i) == "assert" && u.at(open) == "(" && u.closer(open) == end &&
-		u.commaAfter(open+1, end-1) < end-1 {
+		u.at(u.commaAfter(open+1, end-1)) == "," {
 		return true // a tuple
 	}
 	if len(args) == 0 {
@@ -430,17 +441,20 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 	if u.infix(i) {
 		return [][2]int{{begin, i}, {i + 1, end}}
 	}
+	var all [][2]int
+	if u.isWord(i) && u.onReceiver(i) {
+		all = append(all, [2]int{begin, i - 1})
+	}
 	if u.lang.Name == "ruby" && u.at(i+1) != "(" && u.at(i+1) != "{" {
-		return u.listed(i+1, end)
+		return append(all, u.listed(i+1, end)...)
 	}
 	if u.at(i) == "assert" && u.lang.Name == "python" {
 		comma := u.commaAfter(i+1, end)
 		if u.at(comma) != "," {
 			comma = end
 		}
-		return u.sides(i+1, comma)
+		return u.sides(u.unwrapped(i+1, comma))
 	}
-	var all [][2]int
 	for j := i; j < end; j++ {
 		if u.at(j) != "(" {
 			continue
@@ -463,6 +477,14 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 		all = all[:len(all)-1]
 	}
 	return all
+}
+
+// onReceiver reports whether the word at i asserts something about what is before its dot:
+// x.must_equal 1, get("/").expect(200).
+func (u *unit) onReceiver(i int) bool {
+	s := u.at(i)
+	return strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_") || u.at(i-1) == "." && u.at(i-2) == ")" &&
+		u.asserts(i, nil)
 }
 
 // listed splits the arguments of a call without parentheses.

@@ -52,26 +52,8 @@ func (u *unit) elements(i int) []Case {
 
 func (u *unit) row(from, to int) Case {
 	tokens := u.tok[from:to]
-	return Case{at: from, First: u.firstCell(from, to), Off: u.rowOff(from, to), Line: u.line(from),
+	return Case{at: from, Off: u.rowOff(from, to), Line: u.line(from),
 		Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
-}
-
-// firstCell returns the hash of a row's first cell, its input or name; 0 for a row of one cell.
-func (u *unit) firstCell(from, to int) uint64 {
-	for n := 0; n < 3 && from < to; n++ {
-		comma := u.commaAfter(from, to)
-		if u.at(comma) == "," && comma < to-1 {
-			return mixAll(firstHash, u.tok[from:comma])
-		}
-		for from < to && u.at(from) != "{" && u.at(from) != "[" && u.at(from) != "(" {
-			from++
-		}
-		from, to = from+1, min(to, len(u.tok))
-		if from < to {
-			to = min(to, u.closer(from-1)-1)
-		}
-	}
-	return 0
 }
 
 // rowOff reports whether a row is skipped or expected to fail.

@@ -148,6 +148,9 @@ func (u *unit) bodyAfter(i int) (body, end int) {
 		case ";":
 			return j, j + 1
 		case "=", "=>":
+			if u.lang.Name == "rust" { // of an associated type: Iterator<Item = u8>
+				continue
+			}
 			return j, max(u.statementEnd(j+1), j+1)
 		case "(", "[":
 			j = u.closer(j) - 1

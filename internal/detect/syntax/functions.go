@@ -28,12 +28,32 @@ func (u *unit) readFunctions(m *Model) {
 	u.scratch = appendBag(u.scratch, u.tok[at:])
 	m.Rest = u.sorted()
 	u.readScript(m)
+	u.readDeclares(m)
 	u.readOffers(m)
 	u.readProperties(m)
-	if !u.inTests {
-		u.scratch = u.appendCalls(u.scratch[:0], 0, len(u.tok))
-		m.Words = u.sortedOnce()
+}
+
+// readDeclares notes the names of declarations, and names that are neither called nor read from a
+// value or a package.
+func (u *unit) readDeclares(m *Model) {
+	if u.inTests {
+		return
 	}
+	u.scratch = u.scratch[:0]
+	for i := range u.decls {
+		u.scratch = append(u.scratch, Hash(u.decls[i].leaf()))
+	}
+	imports := false
+	for i := range u.tok {
+		if u.tok[i].First {
+			imports = oneOf(u.at(i), "import", "from", "use", "using", "require")
+		}
+		member := oneOf(u.at(i-1), ".", "?.", "->", "::") && u.at(i+1) != "="
+		if u.isWord(i) && !imports && !member && !oneOf(u.at(i+1), "(", ".", "?.", "->", "::") {
+			u.scratch = append(u.scratch, u.tok[i].Hash)
+		}
+	}
+	m.Declares = u.sortedOnce()
 }
 
 // appendCalls appends the names that are called.
@@ -287,7 +307,7 @@ func (u *unit) statementBegins(i int) bool {
 	if u.at(j) == "await" {
 		j--
 	}
-	return j < 0 || u.tok[j+1].First || u.at(j) == ";" || u.at(j) == "{" || u.at(j) == "}"
+	return j < 0 || u.tok[j+1].First && !goesOn(u.at(j), u.at(j+1)) && u.at(j) != "(" || oneOf(u.at(j), ";", "{", "}")
 }
 
 // guardCall reports whether a name is that of a call that checks something and throws.
@@ -465,8 +485,8 @@ func (u *unit) leaves(from, to int) leaving {
 		s := u.at(j)
 		switch {
 		case u.whole.Under(j).Deep > deep: // in some builds only
-		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends:
-			return staysIn // another condition decides what follows
+		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends, s == "try":
+			return staysIn // another condition, or an error, decides what follows
 		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".", u.exits(j):
 			return throwsOut
 		case refusals()[s], u.kindAt(j) == lex.Number && oneOf(s, "400", "401", "403", "404", "422", "409", "429"):

@@ -72,8 +72,13 @@ func (u *unit) readAssert(f *Function, i int) {
 	if u.inTests {
 		return
 	}
-	to := i + 1
-	for end := u.statementEnd(i); to < end && u.at(to) != "," && u.at(to) != ";"; to++ {
+	end := u.statementEnd(i)
+	if comma := u.commaAfter(i+1, end); u.at(comma) == "," { // before the message
+		end = comma
+	}
+	from, end := u.unwrapped(i+1, end)
+	to := from
+	for ; to < end && u.at(to) != ";"; to++ {
 		switch s := u.at(to); {
 		case s == "None" || s == "isinstance" || s == "callable" || s == "issubclass":
 			return
@@ -86,10 +91,10 @@ func (u *unit) readAssert(f *Function, i int) {
 			to = u.closer(to) - 1
 		}
 	}
-	if to-i < 4 {
+	if to-from < 3 {
 		return
 	}
-	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[i:to]), Words: u.once(appendTelling, u.tok[i+1:to]),
+	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]),
 		S: u.text(i, to), Throws: true}
 	u.readLimits(&g, i+1, to)
 	g.Names, g.Whole = u.once(appendAsked, u.tok[i+1:min(to+1, len(u.tok))]), u.bagOf(

@@ -100,7 +100,7 @@ func (u *unit) silenceAt(i int) Silence {
 		return Silence{}
 	}
 	if u.at(open-1) == "SuppressMessage" || u.at(open-1) == "SuppressFBWarnings" {
-		return Silence{Rules: 1, Words: u.reasonIn(open)}
+		return Silence{Named: true, Words: u.reasonIn(open)}
 	}
 	found := Silence{Words: u.reasonIn(open)}
 	from := open + 1
@@ -122,7 +122,7 @@ func (u *unit) silenceAt(i int) Silence {
 		if isRuleGroup(s) {
 			return Silence{}
 		}
-		found.Rules++
+		found.Named = true
 	}
 	return found
 }

@@ -328,7 +328,7 @@ func rubyNotes() []commentRule {
 		comments(CoverageExcluded, 0.6, "", ":nocov:", "nocov"),
 		comments(ComplaintOff, 0.6, " ", "rubocop:disable", "rubocop:todo", "brakeman:ignore", "steep:ignore",
 			"standard:disable", "reek:ignore"),
-		comments(ComplaintOff, 0.6, "-", "typed: false", "typed: ignore"),
+		comments(ComplaintOff, 0.6, "", "typed: false", "typed: ignore"),
 	)
 }
 

@@ -23,14 +23,12 @@ type Model struct {
 	Commented map[uint64]CommentLine
 	// Rest are the tokens outside tests and functions.
 	Rest multiset.Hashes
+	// Declares are the names that its production code declares, without those of libraries.
+	Declares multiset.Hashes
 	// Offers are the names that the file re-exports, sorted.
 	Offers []string
 	// Properties are the public members of its classes other than functions.
 	Properties []Property
-	// Checks are the declared checks, such as annotations and schema rules.
-	Checks []Check
-	// Words are the names that production code calls, each once.
-	Words multiset.Hashes
 	// Mods are the test modules of Rust in files of their own.
 	Mods []string
 	// Starts are the calls that make test runners run tests.
@@ -151,9 +149,7 @@ type Case struct {
 	at   int // its first token; 0 for a row of a text
 	Line int
 	Key  uint64
-	// First is the hash of its first cell; 0 for none.
-	First uint64
-	All   multiset.Hashes
+	All  multiset.Hashes
 	// Literals are its strings and distinctive numbers.
 	Literals multiset.Hashes
 	// Off is set when it is skipped or expected to fail.
@@ -323,7 +319,6 @@ func (u *unit) model() *Model {
 	u.readFunctions(m)
 	u.readLines(m)
 	u.readMarks(m)
-	u.readChecks(m)
 	u.readExits(m)
 	u.readStarts(m)
 	if u.lang.Name == "rust" {

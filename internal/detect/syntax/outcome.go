@@ -188,8 +188,12 @@ func (u *unit) failingValue(from, to int) bool {
 	if !u.namesValue(from, to) {
 		return false
 	}
-	last := strings.ToLower(u.at(to - 1))
-	return containsAny(last, "fail", "err", "invalid", "reject", "denied", "unavailable")
+	return failureWord(strings.ToLower(u.at(to - 1)))
+}
+
+// failureWord reports whether a name in lower case says that something failed.
+func failureWord(s string) bool {
+	return containsAny(s, "fail", "err", "invalid", "reject", "denied", "unavailable")
 }
 
 // exits reports whether the word at i ends the process with an error code, or sets it.

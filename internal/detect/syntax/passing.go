@@ -21,13 +21,32 @@ func (u *unit) passesOn(i int) (rethrows, plainly bool) {
 		if !u.isWord(j) {
 			continue
 		}
-		rethrows = rethrows || u.lang.throws[s] || u.exits(j)
+		rethrows = rethrows || u.lang.throws[s] || u.exits(j) ||
+			s == "return" && u.makesFailure(j+1, min(u.statementEnd(j), to))
 		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && s != "exit" && !loggingCalls()[plain(s)] &&
 			!emptyMakers()[plain(s)] && !(gives && u.at(j-1) == "." && !failingCalls()[plain(s)]) {
 			plainly = false
 		}
 	}
 	return rethrows, plainly
+}
+
+// makesFailure reports whether [from, to) calls a function that makes a value for a failure:
+// Result.error(err), Either.left(err), new ErrorResponse(err).
+func (u *unit) makesFailure(from, to int) bool {
+	failure := false
+	for j := from; j < to; j++ {
+		s := strings.ToLower(u.at(j))
+		switch {
+		case s == "(":
+			return failure
+		case s == "console" || strings.HasPrefix(s, "log"):
+			return false
+		case u.isWord(j):
+			failure = failure || s == "left" || failureWord(s)
+		}
+	}
+	return false
 }
 
 // lastGives reports whether a block ends by returning a value that it constructs.

@@ -2,12 +2,12 @@ package syntax
 
 import "strings"
 
-// Silence is the scope of a suppressed warning and the length of its reason.
+// Silence is what a comment or an attribute that suppresses warnings says.
 type Silence struct {
-	// Rules is the number of rules that it names; 0 for all rules or a group of them.
-	Rules int
-	// Words counts the words of the reason, Longest is the length of the longest in bytes.
-	Words, Longest int
+	// Named is set if it names the rules that it suppresses, not all or a group of them.
+	Named bool
+	// Words is the number of words of the reason.
+	Words int
 }
 
 // readSilence reads the comment after the text that a rule matched.
@@ -19,75 +19,66 @@ func readSilence(note *commentRule, s string) Silence {
 	}
 	form, rest := s[:n], strings.TrimLeft(s[n:], "\t")
 	var found Silence
-	if note.Named == "-" { // the name contains the scope
-		found.Rules = 1
-	} else if !strings.Contains(form, "line") || note.S != "@phpstan-ignore" {
-		found.Rules, rest = ruleNames(note, rest)
-	}
 	for w := range strings.FieldsSeq(rest) {
 		if strings.ContainsFunc(w, func(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c > 127 }) {
 			found.Words++
-			found.Longest = max(found.Longest, len(w))
 		}
 	}
-	if note.S == "nosec" && found.Rules == 0 && found.Words >= nosecReason {
-		found.Rules = 1 // nosec usually suppresses one rule
+	switch note.S {
+	case "nosec", "@ts-expect-error": // a reason says which error is meant
+		found.Named = namesRules(note, rest) || found.Words >= reasonWords
+	case "@phpstan-ignore":
+		found.Named = !strings.Contains(form, "line") && namesRules(note, rest)
+	default:
+		found.Named = namesRules(note, rest)
 	}
 	return found
 }
 
-// nosecReason is the number of words that make a reason for nosec.
-const nosecReason = 3
+// reasonWords is the number of words that make a reason.
+const reasonWords = 3
 
 func lowerCase(c byte) bool { return c >= 'a' && c <= 'z' }
 
-// ruleNames counts the rules that a comment names, and returns the text after them. It returns 0
-// for all rules or a group.
-func ruleNames(note *commentRule, s string) (int, string) {
+// namesRules reports whether a comment names the rules that it suppresses.
+func namesRules(note *commentRule, s string) bool {
 	opener := strings.TrimLeft(s, " ")
 	switch {
 	case s == "" || note.Named == "":
-		return 0, s
+		return false
 	case opener != "" && strings.IndexByte(note.Named, opener[0]) >= 0:
 		s = strings.TrimLeft(opener[1:], " ")
 	case strings.Contains(note.Named, " ") && s[0] == ' ' || strings.HasSuffix(note.S, "[") ||
 		strings.HasSuffix(note.S, " "):
 		s = opener
 	default:
-		return 0, s
+		return false
 	}
-	rules := 0
-	for {
+	named := false
+	for part := range strings.SplitSeq(s, ",") {
+		part = strings.TrimLeft(part, " \"'")
 		n := 0
-		for n < len(s) && ruleNameByte(s[n]) {
+		for n < len(part) && ruleNameByte(part[n]) {
 			n++
 		}
-		name := strings.TrimRight(s[:n], ":.")
-		if name == "" || rules == 0 && startsReason(name, s[n:], note) {
-			return rules, s
-		}
-		s = strings.TrimLeft(s[n:], " \"'")
+		name := strings.TrimRight(part[:n], ":.")
 		if standsForRules(name, note) {
-			return 0, s
+			return false
 		}
-		rules++
-		if !strings.HasPrefix(s, ",") && !moreNames(s) {
-			return rules, s
+		if name == "" || !named && startsReason(name, part[n:], note) {
+			break
 		}
-		s = strings.TrimLeft(s, ", \"'")
+		named = true
+		if strings.Trim(part[n:], " \"'") != "" {
+			break // the reason
+		}
 	}
+	return named
 }
 
 func ruleNameByte(c byte) bool {
 	return c == '_' || c == '-' || c == '/' || c == '.' || c == ':' || c == '@' || c == '*' || lowerCase(c) || c >= 'A' &&
 		c <= 'Z' || c >= '0' && c <= '9'
-}
-
-// moreNames reports whether a list of names without commas continues.
-func moreNames(s string) bool {
-	word, _, _ := strings.Cut(s, " ")
-	return len(word) > 2 && strings.ContainsAny(word[1:len(word)-1], "-/") && lowerCase(word[0]) &&
-		!strings.HasPrefix(word, "--") && !strings.Contains(word, "//") && !strings.HasSuffix(word, ",")
 }
 
 // startsReason reports whether a word is the first one of a reason and not the name of a rule.

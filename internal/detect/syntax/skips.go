@@ -404,3 +404,9 @@ func (u *unit) headIndex(i int) int {
 	}
 	return n - 1
 }
+
+// isHead reports whether a Python statement begins at i.
+func (u *unit) isHead(i int) bool {
+	_, found := slices.BinarySearch(u.heads, small(i))
+	return found
+}

@@ -300,17 +300,35 @@ func (u *unit) assignments() map[string][]int {
 		if !u.isWord(name) {
 			name = u.typedName(name)
 		}
-		for u.isWord(name) {
-			if u.at(name-1) != "." {
-				all[u.at(name)] = append(all[u.at(name)], j+1)
-			}
-			if u.at(name-1) != "," {
-				break
-			}
-			name -= 2
+		if !u.isWord(name) {
+			continue
+		}
+		if u.at(name-1) != "." {
+			all[u.at(name)] = append(all[u.at(name)], j+1)
+		}
+		first := name
+		for u.at(first-1) == "," && u.isWord(first-2) {
+			first -= 2
+		}
+		if u.argument(first) || u.at(first-1) == "=" || u.at(first-1) == "." {
+			continue // f(a, b=c) assigns no a
+		}
+		for ; first < name; first += 2 {
+			all[u.at(first)] = append(all[u.at(first)], j+1)
 		}
 	}
 	return all
+}
+
+// argument reports whether a name at the beginning of a list is an argument of a call.
+func (u *unit) argument(i int) bool {
+	switch u.lang.Name {
+	case "python":
+		return !u.isHead(i)
+	case "kotlin":
+		return true
+	}
+	return false
 }
 
 // typedName returns the variable whose type ends at i: cases: [number][] = ...; -1 for none.

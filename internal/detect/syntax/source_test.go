@@ -370,3 +370,15 @@ func TestHostile(t *testing.T) {
 		})
 	}
 }
+
+// The body of a Rust function begins after its result, also if that names an associated
+// type.
+func TestAssociatedType(t *testing.T) {
+	t.Parallel()
+	m := read(t, "a.rs", "fn all(\n    a: &A,\n) -> Option<Box<dyn Iterator<Item = u8> + '_>> {\n    if a.none() {\n"+
+		"        None\n    } else {\n        a.all()\n    }\n}\n\nfn one(a: &A) -> u8 {\n    let one = a.one();\n"+
+		"    one\n}\n")
+	if len(m.Funcs) != 2 || m.Funcs[0].Lines != 9 || m.Funcs[1].Name != "one" {
+		t.Errorf("functions %+v, want all with 9 lines, and one", m.Funcs)
+	}
+}

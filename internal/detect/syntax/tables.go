@@ -110,6 +110,10 @@ func (u *unit) providers(d *decl) []string {
 			}
 		case "parametrize", "expand", "with":
 			for j := a.from; j < a.to; j++ {
+				if u.opens(j) && !u.isWord(j-1) { // rows, not the name of a list of them
+					j = u.closer(j) - 1
+					continue
+				}
 				if u.isWord(j) && (u.at(j-1) == "," || u.at(j-1) == "(") && (u.at(j+1) == ")" || u.at(j+1) == ",") {
 					all = append(all, u.at(j))
 				}

@@ -77,7 +77,7 @@ func (u *unit) ifStretch(i, to int) (stretch, bool) {
 	bodyFrom, bodyTo, head := 0, 0, 0
 	switch u.lang.shape {
 	case indents:
-		if !u.tok[i].First {
+		if !u.isHead(i) {
 			return stretch{}, false
 		}
 		bodyFrom = u.colon(i+1, to)

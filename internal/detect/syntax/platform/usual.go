@@ -123,7 +123,7 @@ func (e *expression) one() truth {
 	}
 	name = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(name, "?"), "this."), "self."),
 		"$this->")
-	if text, ok := e.given[name]; ok && (!called || open == ")" || open == "") {
+	if text := e.given[name]; text != "" && (!called || open == ")" || open == "") {
 		return e.of(text)
 	}
 	return ofUsual(atom)
