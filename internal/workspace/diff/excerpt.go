@@ -1,0 +1,221 @@
+package diff
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Comparison is the difference of two texts, of which it shows parts.
+type Comparison struct {
+	a, b  [][]byte
+	edits []edit
+}
+
+// Compare compares two texts. It returns nil if one of them is binary or too long.
+func Compare(before, after []byte) *Comparison {
+	for _, text := range [][]byte{before, after} {
+		if bytes.IndexByte(text, 0) >= 0 || bytes.Count(text, []byte("\n")) > maxLines {
+			return nil
+		}
+	}
+	c := &Comparison{a: lines(before), b: lines(after)}
+	c.edits = edits(c.a, c.b)
+	return c
+}
+
+// Line is a line of one of two texts; numbers begin with 1.
+type Line struct {
+	Number int
+	Old    bool
+}
+
+// Changed returns the text of all changed lines without their indentation, marked by a
+// minus or a plus. It does not depend on where they are.
+func (c *Comparison) Changed() string {
+	var b strings.Builder
+	for i := range c.edits {
+		for _, l := range c.of(&c.edits[i]) {
+			if l.kind != ' ' {
+				b.WriteByte(l.kind)
+				b.Write(bytes.TrimSpace(l.text))
+				b.WriteByte('\n')
+			}
+		}
+	}
+	return b.String()
+}
+
+// shown is a line of a diff with its indexes in both texts.
+type shown struct {
+	kind byte
+	a, b int
+	text []byte
+}
+
+// number returns the number of the line in one of the texts; 0 if it is not there.
+func (s *shown) number(old bool) int {
+	switch {
+	case old && s.kind != '+':
+		return s.a + 1
+	case !old && s.kind != '-':
+		return s.b + 1
+	}
+	return 0
+}
+
+func (c *Comparison) of(e *edit) []shown {
+	all := make([]shown, e.n)
+	for i := range all {
+		switch e.kind {
+		case '+':
+			all[i] = shown{'+', e.a, e.b + i, c.b[e.b+i]}
+		case '-':
+			all[i] = shown{'-', e.a + i, e.b, c.a[e.a+i]}
+		default:
+			all[i] = shown{' ', e.a + i, e.b + i, c.a[e.a+i]}
+		}
+	}
+	return all
+}
+
+// Limits of an excerpt: the lines shown, and how far from the line in question a change may
+// begin.
+const (
+	excerptLines = 14
+	excerptBytes = 160
+	excerptFar   = 60
+)
+
+// Excerpt returns the part of the diff that shows what changed at a line, with one line of
+// context, as a hunk of a unified diff. If the line itself did not change, it shows the next
+// change. It returns "" if there is none near the line.
+func (c *Comparison) Excerpt(at Line) string {
+	var best []shown
+	distance := excerptFar + 1
+	for _, h := range group(c.aligned(at), 1) {
+		var hunk []shown
+		for i := range h.edits {
+			hunk = append(hunk, c.of(&h.edits[i])...)
+		}
+		if d := away(hunk, at); d < distance {
+			best, distance = hunk, d
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	return excerpt(best, at)
+}
+
+// FirstAdded returns the number of the first line, from a line on and before another one,
+// that only the new text has; 0 if there is none.
+func (c *Comparison) FirstAdded(from, before int) int {
+	for i := range c.edits {
+		for _, l := range c.of(&c.edits[i]) {
+			if n := l.b + 1; l.kind == '+' && n >= from && n < before {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// away returns how far a hunk is from a line: 0 if the line changed in it. A hunk after the
+// line is nearer than one before.
+func away(hunk []shown, at Line) int {
+	least := excerptFar + 1
+	for i := range hunk {
+		l := &hunk[i]
+		if l.kind == ' ' {
+			continue
+		}
+		n := l.number(at.Old)
+		if n == 0 { // between two lines of this text
+			n = 1 + map[bool]int{true: l.a, false: l.b}[at.Old]
+		} else if n == at.Number {
+			return 0
+		}
+		switch {
+		case n >= at.Number:
+			least = min(least, 1+n-at.Number)
+		case at.Number-n < excerptFar/4:
+			least = min(least, 2+4*(at.Number-n))
+		}
+	}
+	return least
+}
+
+// aligned returns the edits, the removal or addition at a line moved so that it begins at
+// the line, if that is the same change: a removed function begins with its name, not with
+// the bracket of the one before.
+func (c *Comparison) aligned(at Line) []edit {
+	all := c.edits
+	for i, e := range all {
+		kind, text, from := byte('+'), c.b, e.b
+		if at.Old {
+			kind, text, from = '-', c.a, e.a
+		}
+		by := at.Number - 1 - from
+		if e.kind != kind || by <= 0 || by >= e.n || i+1 == len(all) || all[i+1].kind != ' ' || all[i+1].n < by ||
+			i > 0 && all[i-1].kind != ' ' || !same(text[from:from+by], text[from+e.n:from+e.n+by]) {
+			continue
+		}
+		moved := append([]edit{}, all[:i]...)
+		if i == 0 {
+			moved = append(moved, edit{' ', e.a, e.b, by})
+		} else {
+			moved[i-1].n += by
+		}
+		next := all[i+1]
+		moved = append(moved, edit{e.kind, e.a + by, e.b + by, e.n}, edit{' ', next.a + by, next.b + by, next.n - by})
+		return append(moved, all[i+2:]...)
+	}
+	return all
+}
+
+func same(a, b [][]byte) bool {
+	for i := range a {
+		if !bytes.Equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// excerpt formats a hunk. Of a long one it shows the lines from the line in question on.
+func excerpt(hunk []shown, at Line) string {
+	from, to := 0, len(hunk)
+	if to > excerptLines {
+		for i := range hunk {
+			if hunk[i].number(at.Old) == at.Number {
+				from = max(i-1, 0)
+			}
+		}
+		from = min(from, to-excerptLines)
+		to = from + excerptLines
+	}
+	var inA, inB int
+	for _, l := range hunk[from:to] {
+		if l.kind != '+' {
+			inA++
+		}
+		if l.kind != '-' {
+			inB++
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(hunk[from].a, inA), span(hunk[from].b, inB))
+	for _, l := range hunk[from:to] {
+		text := bytes.TrimRight(l.text, "\r\n")
+		cut := ""
+		if len(text) > excerptBytes {
+			text, cut = text[:excerptBytes], "…"
+		}
+		b.WriteString(string(l.kind) + strings.ToValidUTF8(string(text), "\uFFFD") + cut + "\n")
+	}
+	if more := len(hunk) - to; more > 0 {
+		fmt.Fprintf(&b, "… %d more lines\n", more)
+	}
+	return b.String()
+}

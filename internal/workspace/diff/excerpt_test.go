@@ -1,0 +1,89 @@
+package diff_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/workspace/diff"
+)
+
+const twoTests = `package p
+
+func TestA(t *testing.T) {
+	a()
+}
+
+func TestB(t *testing.T) {
+	b()
+}
+
+func TestC(t *testing.T) {
+	c()
+}
+`
+
+// A removed function begins with its name, also where the bracket of the one before is the
+// same line.
+func TestExcerptBeginsAtTheLine(t *testing.T) {
+	t.Parallel()
+	after := strings.Replace(twoTests, "func TestB(t *testing.T) {\n\tb()\n}\n\n", "", 1)
+	got := diff.Compare([]byte(twoTests), []byte(after)).Excerpt(diff.Line{Number: 7, Old: true})
+	const want = "@@ -6,6 +6,2 @@\n \n-func TestB(t *testing.T) {\n-\tb()\n-}\n-\n func TestC(t *testing.T) {\n"
+	if got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+// The next change is shown if the line itself did not change, and nothing far away.
+func TestExcerptOfAnUnchangedLine(t *testing.T) {
+	t.Parallel()
+	was := "if err != nil {\n\treturn err\n}\n" + strings.Repeat("x\n", 100) + "end\n"
+	c := diff.Compare([]byte(was), []byte(strings.Replace(was, "return err", "return nil", 1)))
+	for _, old := range []bool{true, false} {
+		const want = "@@ -1,3 +1,3 @@\n if err != nil {\n-\treturn err\n+\treturn nil\n }\n"
+		if got := c.Excerpt(diff.Line{Number: 1, Old: old}); got != want {
+			t.Errorf("%s", got)
+		}
+		if got := c.Excerpt(diff.Line{Number: 100, Old: old}); got != "" {
+			t.Errorf("%s", got)
+		}
+	}
+	if n := c.FirstAdded(1, 10); n != 2 {
+		t.Errorf("first added line %d", n)
+	}
+	if n := c.FirstAdded(3, 10); n != 0 {
+		t.Errorf("first added line %d", n)
+	}
+}
+
+// A long change is cut around the line.
+func TestExcerptIsShort(t *testing.T) {
+	t.Parallel()
+	var was strings.Builder
+	for range 50 {
+		was.WriteString("a\n")
+	}
+	was.WriteString("here " + strings.Repeat("é", 200) + "\n")
+	for range 50 {
+		was.WriteString("b\n")
+	}
+	got := diff.Compare([]byte(was.String()), nil).Excerpt(diff.Line{Number: 51, Old: true})
+	lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
+	if len(lines) != 16 || lines[0] != "@@ -50,14 +0,0 @@" || lines[1] != "-a" ||
+		!strings.HasPrefix(lines[2], "-here é") || len(lines[2]) > 180 || lines[15] != "… 38 more lines" {
+		t.Errorf("%d lines: %s", len(lines), got)
+	}
+}
+
+// Changed lines are the same wherever they are.
+func TestChanged(t *testing.T) {
+	t.Parallel()
+	a := diff.Compare([]byte("x\none\ny\n"), []byte("x\ntwo\ny\n")).Changed()
+	b := diff.Compare([]byte("new\nx\n\tone\ny\n"), []byte("new\nx\n\ttwo\ny\n")).Changed()
+	if a != b || a != "-one\n+two\n" {
+		t.Errorf("%q and %q", a, b)
+	}
+	if diff.Compare([]byte("a\x00"), nil) != nil {
+		t.Error("a binary text was compared")
+	}
+}
