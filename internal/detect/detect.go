@@ -166,6 +166,12 @@ type Finding struct {
 	// Message is what happened, Evidence the code that shows it, at most 200 bytes.
 	Message  string `json:"message"`
 	Evidence string `json:"evidence"`
+	// Diff is the change that shows it, as a hunk of a unified diff; empty if there is none.
+	Diff string `json:"diff,omitempty"`
+	// Change identifies the change where the evidence does not. Repeat counts the findings
+	// before it in the file that are otherwise the same.
+	Change string `json:"change,omitempty"`
+	Repeat int    `json:"repeat,omitempty"`
 	// Confidence is between 0 and 1.
 	Confidence float64 `json:"confidence"`
 	Action     Action  `json:"action"`
@@ -203,7 +209,9 @@ type Report struct {
 	Verdict  Verdict   `json:"verdict"`
 	Findings []Finding `json:"findings"`
 	// Waived are the findings that a waiver removed.
-	Waived  []Waived  `json:"waived,omitempty"`
+	Waived []Waived `json:"waived,omitempty"`
+	// Unused are the waivers that have not expired and removed nothing.
+	Unused  []Waiver  `json:"-"`
 	Skipped []Skipped `json:"skipped"`
 	Moved   []Moved   `json:"moved,omitempty"`
 	// Added are new tests that match no baseline test.
@@ -226,8 +234,10 @@ type run struct {
 	said multiset.Hashes
 	// words are the words of compared test names; see names.go.
 	words map[string][]string
-	// compared counts comparisons of removed with added functions.
+	// compared counts comparisons of removed with added functions, kept the bytes of the texts
+	// that are kept.
 	compared int
+	kept     int64
 	// tests pairs each baseline test with its new version, in the order of the files.
 	tests []testPair
 }
@@ -304,6 +314,7 @@ func (r *run) take(ctx context.Context, readers chan<- *pair) error {
 		}
 		p := &pair{path: c.path(), change: c, class: classOf(&c)}
 		p.lang = c.language()
+		r.keep(p)
 		r.protected(p)
 		r.pairs = append(r.pairs, p)
 		readers <- p
@@ -387,10 +398,6 @@ func (r *run) put(f Finding) {
 	}
 	r.seen[key] = true
 	f.Action = r.action(&f)
-	if w := r.waiver(&f); w != nil {
-		r.report.Waived = append(r.report.Waived, Waived{Finding: f, Waiver: *w})
-		return
-	}
 	r.report.Findings = append(r.report.Findings, f)
 }
 
@@ -410,12 +417,16 @@ func (r *run) action(f *Finding) Action {
 	return Tell
 }
 
-// finish sorts the findings, cuts the list at its limit, and sets the verdict.
+// finish sorts the findings, removes those that a waiver covers, cuts the list at its
+// limit, and sets the verdict.
 func (r *run) finish() {
+	r.locate()
 	slices.SortStableFunc(r.report.Findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
 			cmp.Compare(a.Pattern+a.Subject, b.Pattern+b.Subject))
 	})
+	number(r.report.Findings)
+	r.waive()
 	has := func(action Action) bool {
 		return slices.ContainsFunc(r.report.Findings, func(f Finding) bool { return f.Action == action })
 	}
@@ -431,4 +442,5 @@ func (r *run) finish() {
 		r.report.Findings = r.report.Findings[:r.limits.Findings]
 		r.notAnalysed("", fmt.Sprintf("%d more findings are not listed (limit %d)", n-r.limits.Findings, r.limits.Findings))
 	}
+	r.show()
 }

@@ -116,16 +116,17 @@ func TestFinding(t *testing.T) {
 		Type: detect.TestSkipping, Tier: detect.Fact, Severity: detect.High, Pattern: "skip-added", File: "tests/test_a.py",
 		Line:    3,
 		Subject: "test_a", Message: "test skipped", Evidence: "@pytest.mark.skip", Confidence: 0.95,
-		Action: detect.Act,
+		Action: detect.Act, Diff: "@@ -1 +1,4 @@\n+import pytest\n+\n+@pytest.mark.skip\n def test_a():\n",
 	}}
 	if diff := cmp.Diff(want, report.Findings); diff != "" {
 		t.Errorf("findings differ (-want +got):\n%s", diff)
 	}
 	for want, f := range map[string]detect.Finding{
 		"test skipped: test_a (tests/test_a.py:3)": want[0],
-		"m (a.py)":                  {Message: "m", File: "a.py", Subject: "a.py"},
-		"f no longer calls g (a:1)": {Message: "f no longer calls g", File: "a", Line: 1, Subject: "f"},
-		"m":                         {Message: "m"},
+		"m (a.py)":                      {Message: "m", File: "a.py", Subject: "a.py"},
+		"f no longer calls g (a:1)":     {Message: "f no longer calls g", File: "a", Line: 1, Subject: "f"},
+		"m":                             {Message: "m"},
+		"m: f (a:1 in the old version)": {Message: "m", File: "a", Line: 1, Gone: true, Subject: "f"},
 	} {
 		if got := f.Summary(); got != want {
 			t.Errorf("summary %q, want %q", got, want)
@@ -200,6 +201,7 @@ func TestProtected(t *testing.T) {
 func TestWaivers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	id := find(t, &detect.Input{Changes: edited("tests/test_a.py", skipOld, skipNew)}).Findings[0].Fingerprint()
 	tests := []struct {
 		name   string
 		waiver detect.Waiver
@@ -213,6 +215,15 @@ func TestWaivers(t *testing.T) {
 		{"another pattern", detect.Waiver{Pattern: "test-removed", Path: "**", Reason: "r"}, false},
 		{"another path", detect.Waiver{Pattern: "*", Path: "src/**", Reason: "r"}, false},
 		{"no reason", detect.Waiver{Pattern: "*", Path: "**"}, false},
+		{"by fingerprint", detect.Waiver{Fingerprint: id, Reason: "r"}, true},
+		{"by fingerprint, expired", detect.Waiver{Fingerprint: id, Reason: "r", Expires: now.Add(-time.Second)}, false},
+		{"by fingerprint, without a reason", detect.Waiver{Fingerprint: id}, false},
+		{"by fingerprint in another path", detect.Waiver{Fingerprint: id, Path: "src/**", Reason: "r"}, false},
+		{"by fingerprint with its pattern", detect.Waiver{Fingerprint: id, Pattern: "T002", Reason: "r"}, true},
+		{"by fingerprint with another pattern", detect.Waiver{Fingerprint: id, Pattern: "test-removed", Reason: "r"},
+			false},
+		{"another fingerprint", detect.Waiver{Fingerprint: "0123456789abcdef", Pattern: "*", Path: "**", Reason: "r"},
+			false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -59,3 +59,73 @@ func TestActions(t *testing.T) {
 		}
 	}
 }
+
+// A waiver by fingerprint hides one finding, wherever its lines moved, and no other one.
+func TestWaiverByFingerprint(t *testing.T) {
+	t.Parallel()
+	const two = "def f():\n    a = 1\n    b = 2\n"
+	ignored := strings.ReplaceAll(two, "1\n", "1  # type: ignore\n")
+	both := strings.ReplaceAll(strings.ReplaceAll(two, "a = 1", "a = g()  # type: ignore"), "b = 2",
+		"a = g()  # type: ignore")
+	alike := find(t, &detect.Input{Changes: edited("a.py", two, both)})
+	if len(alike.Findings) != 2 || alike.Findings[0].Fingerprint() == alike.Findings[1].Fingerprint() {
+		t.Fatalf("two lines alike: %+v", alike.Findings)
+	}
+	w := detect.Waiver{Fingerprint: alike.Findings[0].Fingerprint(), Reason: "r"}
+	report := find(t, &detect.Input{Changes: edited("a.py", two, "import x\n\n"+both), Waivers: []detect.Waiver{w}})
+	if len(report.Waived) != 1 || len(report.Findings) != 1 || report.Findings[0].Repeat != 1 ||
+		report.Waived[0].Line != alike.Findings[0].Line+2 || len(report.Unused) != 0 {
+		t.Errorf("waived %v, left %v", report.Waived, report.Findings)
+	}
+	report = find(t, &detect.Input{Changes: edited("a.py", two, ignored), Waivers: []detect.Waiver{w}})
+	if len(report.Waived) != 0 || len(report.Findings) != 1 || len(report.Unused) != 1 || report.Unused[0] != w {
+		t.Errorf("another suppression: waived %v, unused %v", report.Waived, report.Unused)
+	}
+}
+
+// The fingerprint of a finding about a whole file changes with the change, and not with
+// other lines.
+func TestFingerprintOfAFile(t *testing.T) {
+	t.Parallel()
+	of := func(old, now string) string {
+		t.Helper()
+		report := find(t, &detect.Input{Changes: func(yield func(detect.Change, error) bool) {
+			yield(detect.Change{Old: detect.Version{Path: "ci.yml", Content: []byte(old)},
+				New: detect.Version{Path: "ci.yml", Content: []byte(now)}, Protected: "it configures CI"}, nil)
+		}})
+		for i := range report.Findings {
+			if f := &report.Findings[i]; f.Pattern == "protected-file" {
+				return f.Fingerprint()
+			}
+		}
+		t.Fatalf("%+v", report.Findings)
+		return ""
+	}
+	const was = "on: push\nsteps:\n  - run: make test\n"
+	first := of(was, strings.Replace(was, "make test", "make quick", 1))
+	moved := of("name: ci\n"+was, "name: ci\n"+strings.Replace(was, "make test", "make quick", 1))
+	other := of(was, strings.Replace(was, "make test", "make none", 1))
+	if first != moved || first == other {
+		t.Errorf("first %s, moved %s, another change %s", first, moved, other)
+	}
+}
+
+// Evidence is a diff of the lines in question, and a finding about a function has the line
+// that changed.
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	const was = "def load(p):\n    try:\n        return read(p)\n    except OSError as e:\n        raise Bad(p) from e\n"
+	now := strings.Replace(was, "raise Bad(p) from e", "return None", 1)
+	report := find(t, &detect.Input{Changes: edited("a.py", was, now)})
+	at := make(map[string]int)
+	for i := range report.Findings {
+		f := &report.Findings[i]
+		at[f.Pattern] = f.Line
+		if want := "@@ -4,2 +4,2 @@\n     except OSError as e:\n-        raise Bad(p) from e\n+        return None\n"; f.Diff != want {
+			t.Errorf("%s: %s", f.Pattern, f.Diff)
+		}
+	}
+	if at["throw-became-return"] != 5 {
+		t.Errorf("lines %v", at)
+	}
+}

@@ -123,6 +123,7 @@ func (r *run) pairRenames() {
 		}
 		taken[best], taken[g] = true, true
 		best.old, best.change.Old = g.old, g.change.Old
+		best.texts.old, best.texts.kept = g.texts.old, g.texts.kept && best.texts.kept
 	}
 	r.pairs = slices.DeleteFunc(r.pairs, func(p *pair) bool { return taken[p] && p.new == nil })
 }

@@ -308,6 +308,9 @@ func (c *compiled) hits(m *syntax.Model, lang *syntax.Language, src string) []hi
 
 // Waiver removes findings. The caller ensures that no agent can write one.
 type Waiver struct {
+	// Fingerprint is the one finding that it removes. If it is empty, Pattern and Path are
+	// set.
+	Fingerprint string `json:"fingerprint,omitempty" yaml:"fingerprint"`
 	// Pattern is an ID, an alias, or * for all.
 	Pattern string `json:"pattern" yaml:"pattern"`
 	// Path is a glob with ** for folders.
@@ -328,11 +331,16 @@ type Waived struct {
 // Check returns the problems of a waiver.
 func (w *Waiver) Check() error {
 	var errs []error
+	if w.Fingerprint != "" && !fingerprint().MatchString(w.Fingerprint) {
+		errs = append(errs, fmt.Errorf("fingerprint: %q is not one: use the 16 hexadecimal digits in the report",
+			w.Fingerprint))
+	}
+	single := w.Fingerprint != ""
 	if _, ok := patternOf(w.Pattern); !ok && w.Pattern != "*" && len(byAlias(w.Pattern)) == 0 &&
-		!customID().MatchString(w.Pattern) {
+		!customID().MatchString(w.Pattern) && !(single && w.Pattern == "") {
 		errs = append(errs, fmt.Errorf("pattern: unknown pattern %q: use an ID, an alias, or * for all", w.Pattern))
 	}
-	if w.Path == "" || !doublestar.ValidatePattern(w.Path) {
+	if w.Path == "" && !single || !doublestar.ValidatePattern(w.Path) {
 		errs = append(errs, fmt.Errorf("path: invalid glob %q: use a pattern like tests/**", w.Path))
 	}
 	if strings.TrimSpace(w.Reason) == "" {
@@ -345,16 +353,56 @@ func (w *Waiver) Check() error {
 func (w *Waiver) Expired(now time.Time) bool { return !w.Expires.IsZero() && now.After(w.Expires) }
 
 // Covers reports whether the waiver applies to a finding, ignoring its expiry.
-func (w *Waiver) Covers(f *Finding) bool {
+func (w *Waiver) Covers(f *Finding) bool { return w.covers(f, f.Fingerprint()) }
+
+// covers does what Covers does for a finding with a fingerprint.
+func (w *Waiver) covers(f *Finding, id string) bool {
+	if strings.TrimSpace(w.Reason) == "" || w.Fingerprint != "" && w.Fingerprint != id {
+		return false
+	}
 	named := w.Pattern == "*" || w.Pattern == f.Pattern || slices.Contains(byAlias(w.Pattern), f.Pattern)
-	return named && strings.TrimSpace(w.Reason) != "" && doublestar.MatchUnvalidated(w.Path, f.File)
+	inPath := doublestar.MatchUnvalidated(w.Path, f.File)
+	if w.Fingerprint != "" {
+		return (named || w.Pattern == "") && (inPath || w.Path == "")
+	}
+	return named && inPath
 }
 
-// waiver returns the waiver that removes a finding; nil if there is none.
-func (r *run) waiver(f *Finding) *Waiver {
-	at := slices.IndexFunc(r.in.Waivers, func(w Waiver) bool { return !w.Expired(r.in.Now) && w.Covers(f) })
-	if at < 0 {
-		return nil
+// String returns what the waiver covers.
+func (w *Waiver) String() string {
+	var words []string
+	for _, word := range []string{w.Fingerprint, w.Pattern} {
+		if word != "" {
+			words = append(words, word)
+		}
 	}
-	return &r.in.Waivers[at]
+	if w.Path != "" {
+		words = append(words, "for", w.Path)
+	}
+	return strings.Join(words, " ")
+}
+
+// fingerprint matches the fingerprint of a finding.
+var fingerprint = lazyregexp.New(`^[0-9a-f]{16}$`)
+
+// waive moves the findings that waivers cover, and lists the waivers that cover none.
+func (r *run) waive() {
+	used := make([]bool, len(r.in.Waivers))
+	r.report.Findings = slices.DeleteFunc(r.report.Findings, func(f Finding) bool {
+		waived, id := false, f.Fingerprint()
+		for i := range r.in.Waivers {
+			if w := &r.in.Waivers[i]; !w.Expired(r.in.Now) && w.covers(&f, id) {
+				if !waived {
+					r.report.Waived = append(r.report.Waived, Waived{Finding: f, Waiver: *w})
+				}
+				waived, used[i] = true, true
+			}
+		}
+		return waived
+	})
+	for i := range r.in.Waivers {
+		if w := &r.in.Waivers[i]; !used[i] && !w.Expired(r.in.Now) {
+			r.report.Unused = append(r.report.Unused, *w)
+		}
+	}
 }

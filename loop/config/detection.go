@@ -94,11 +94,13 @@ func (r DetectionRules) String() string {
 	return s.String()
 }
 
-// Waiver permits findings of a pattern in some files.
+// Waiver permits one finding, or the findings of a pattern in some files.
 type Waiver struct {
-	// Pattern is the name of a pattern, or "*" for all. Required.
+	// Fingerprint is the one finding that it permits.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Pattern is the name of a pattern, or "*" for all. Required without a fingerprint.
 	Pattern string `json:"pattern"`
-	// Path is a glob with ** for folders. Required.
+	// Path is a glob with ** for folders. Required without a fingerprint.
 	Path string `json:"path"`
 	// Reason says why. Required.
 	Reason string `json:"reason"`

@@ -32,11 +32,12 @@ type Project struct {
 
 // waiver is a waiver as written in a file.
 type waiver struct {
-	Pattern string `yaml:"pattern"`
-	Path    string `yaml:"path"`
-	Reason  string `yaml:"reason"`
-	Expires string `yaml:"expires"`
-	By      string `yaml:"by"`
+	Fingerprint string `yaml:"fingerprint"`
+	Pattern     string `yaml:"pattern"`
+	Path        string `yaml:"path"`
+	Reason      string `yaml:"reason"`
+	Expires     string `yaml:"expires"`
+	By          string `yaml:"by"`
 }
 
 // Parse reads the project's settings file; name is used in messages. The error lists all
@@ -89,9 +90,9 @@ func waivers(given []waiver, names []string) ([]detect.Waiver, error) {
 	var all []detect.Waiver
 	var errs []error
 	for i, g := range given {
-		w := detect.Waiver{Pattern: g.Pattern, Path: g.Path, Reason: g.Reason, By: g.By}
+		w := detect.Waiver{Fingerprint: g.Fingerprint, Pattern: g.Pattern, Path: g.Path, Reason: g.Reason, By: g.By}
 		err := w.Check()
-		if err == nil && names != nil && !slices.Contains(names, w.Pattern) {
+		if err == nil && names != nil && w.Pattern != "" && !slices.Contains(names, w.Pattern) {
 			hint := "`perdure check patterns` lists them"
 			if near, ok := nearest.Word(w.Pattern, names); ok {
 				hint = fmt.Sprintf("did you mean %q?", near)
@@ -196,8 +197,8 @@ func Ended(all []detect.Waiver, now time.Time) []string {
 	var texts []string
 	for i := range all {
 		if w := &all[i]; w.Expired(now) && len(texts) < most {
-			texts = append(texts, fmt.Sprintf("waiver expired on %s: %s for %s (%s)",
-				w.Expires.Format(time.DateOnly), w.Pattern, w.Path, strings.TrimSpace(w.Reason)))
+			texts = append(texts, fmt.Sprintf("waiver expired on %s: %s (%s)",
+				w.Expires.Format(time.DateOnly), w, strings.TrimSpace(w.Reason)))
 		}
 	}
 	return texts

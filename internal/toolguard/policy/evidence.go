@@ -205,6 +205,7 @@ func (b *Before) LookAfter(ctx context.Context, by *detect.Input) (*Evidence, er
 	}
 	for _, f := range report.Findings {
 		if f.Tier <= 2 && f.Action != detect.Tell && len(e.Findings) < maxFindings {
+			f.Diff = "" // a line of the journal is short
 			e.Findings = append(e.Findings, f)
 		}
 	}

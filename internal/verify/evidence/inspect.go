@@ -215,7 +215,8 @@ func FindAgain(d *testreport.Diff, report *detect.Report, now *testreport.Report
 	})
 }
 
-// Noted returns at most most findings, those that block first. report may be nil.
+// Noted returns at most most findings without their diffs, those that block first. report
+// may be nil.
 func Noted(report *detect.Report, most int) []detect.Finding {
 	if report == nil {
 		return nil
@@ -225,7 +226,11 @@ func Noted(report *detect.Report, most int) []detect.Finding {
 	slices.SortStableFunc(list, func(a, b detect.Finding) int {
 		return slices.Index(order, a.Action) - slices.Index(order, b.Action)
 	})
-	return list[:min(len(list), most)]
+	list = list[:min(len(list), most)]
+	for i := range list {
+		list[i].Diff = "" // the record keeps the snapshots
+	}
+	return list
 }
 
 // Waive removes tests that a waiver covers: by their file, or because the finding about

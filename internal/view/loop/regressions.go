@@ -65,11 +65,7 @@ func (s *Summary) signLines() []string {
 	var lines []string
 	for i := range s.noted[:min(len(s.noted), maxNoted)] {
 		f := &s.noted[i]
-		text := f.Message
-		if f.Subject != "" && !strings.Contains(text, f.Subject) {
-			text += ": " + f.Subject
-		}
-		lines = append(lines, oneLine(fmt.Sprintf("%s:%d %s (%s, %.0f %% sure, %s)", f.File, f.Line, text, f.Pattern,
+		lines = append(lines, oneLine(fmt.Sprintf("%s [%s, confidence %.0f %%, %s]", f.Summary(), f.Pattern,
 			100*f.Confidence, f.Fingerprint()), maxText))
 	}
 	if more := len(s.noted) - len(lines); more > 0 {

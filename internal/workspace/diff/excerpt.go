@@ -30,6 +30,18 @@ type Line struct {
 	Old    bool
 }
 
+// Text returns a line without the blanks around it; empty if there is none.
+func (c *Comparison) Text(at Line) string {
+	text := c.b
+	if at.Old {
+		text = c.a
+	}
+	if at.Number < 1 || at.Number > len(text) {
+		return ""
+	}
+	return string(bytes.TrimSpace(text[at.Number-1]))
+}
+
 // Changed returns the text of all changed lines without their indentation, marked by a
 // minus or a plus. It does not depend on where they are.
 func (c *Comparison) Changed() string {
@@ -91,21 +103,23 @@ const (
 // context, as a hunk of a unified diff. If the line itself did not change, it shows the next
 // change. It returns "" if there is none near the line.
 func (c *Comparison) Excerpt(at Line) string {
-	var best []shown
-	distance := excerptFar + 1
+	var best *hunk
+	least := excerptFar + 1
 	for _, h := range group(c.aligned(at), 1) {
-		var hunk []shown
 		for i := range h.edits {
-			hunk = append(hunk, c.of(&h.edits[i])...)
-		}
-		if d := away(hunk, at); d < distance {
-			best, distance = hunk, d
+			if d := h.edits[i].away(at); d < least {
+				best, least = &h, d
+			}
 		}
 	}
 	if best == nil {
 		return ""
 	}
-	return excerpt(best, at)
+	var all []shown
+	for i := range best.edits {
+		all = append(all, c.of(&best.edits[i])...)
+	}
+	return excerpt(all, at)
 }
 
 // FirstAdded returns the number of the first line, from a line on and before another one,
@@ -121,29 +135,26 @@ func (c *Comparison) FirstAdded(from, before int) int {
 	return 0
 }
 
-// away returns how far a hunk is from a line: 0 if the line changed in it. A hunk after the
-// line is nearer than one before.
-func away(hunk []shown, at Line) int {
-	least := excerptFar + 1
-	for i := range hunk {
-		l := &hunk[i]
-		if l.kind == ' ' {
-			continue
-		}
-		n := l.number(at.Old)
-		if n == 0 { // between two lines of this text
-			n = 1 + map[bool]int{true: l.a, false: l.b}[at.Old]
-		} else if n == at.Number {
-			return 0
-		}
-		switch {
-		case n >= at.Number:
-			least = min(least, 1+n-at.Number)
-		case at.Number-n < excerptFar/4:
-			least = min(least, 2+4*(at.Number-n))
-		}
+// away returns how far a change is from a line: 0 if it is the change of the line. A change
+// after the line is nearer than one before.
+func (e *edit) away(at Line) int {
+	from, here := e.b+1, e.kind == '+'
+	if at.Old {
+		from, here = e.a+1, e.kind == '-'
 	}
-	return least
+	to := from
+	if here {
+		to = from + e.n - 1
+	}
+	switch {
+	case e.kind == ' ' || at.Number-to > excerptFar/4:
+		return excerptFar + 1
+	case here && from <= at.Number && at.Number <= to:
+		return 0
+	case from >= at.Number:
+		return 1 + from - at.Number
+	}
+	return 2 + 4*(at.Number-to)
 }
 
 // aligned returns the edits, the removal or addition at a line moved so that it begins at
@@ -183,12 +194,12 @@ func same(a, b [][]byte) bool {
 	return true
 }
 
-// excerpt formats a hunk. Of a long one it shows the lines from the line in question on.
-func excerpt(hunk []shown, at Line) string {
-	from, to := 0, len(hunk)
+// excerpt formats the lines of a hunk. Of a long one it shows the lines from the line in question on.
+func excerpt(all []shown, at Line) string {
+	from, to := 0, len(all)
 	if to > excerptLines {
-		for i := range hunk {
-			if hunk[i].number(at.Old) == at.Number {
+		for i := range all {
+			if all[i].number(at.Old) == at.Number {
 				from = max(i-1, 0)
 			}
 		}
@@ -196,7 +207,7 @@ func excerpt(hunk []shown, at Line) string {
 		to = from + excerptLines
 	}
 	var inA, inB int
-	for _, l := range hunk[from:to] {
+	for _, l := range all[from:to] {
 		if l.kind != '+' {
 			inA++
 		}
@@ -205,8 +216,8 @@ func excerpt(hunk []shown, at Line) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(hunk[from].a, inA), span(hunk[from].b, inB))
-	for _, l := range hunk[from:to] {
+	fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(all[from].a, inA), span(all[from].b, inB))
+	for _, l := range all[from:to] {
 		text := bytes.TrimRight(l.text, "\r\n")
 		cut := ""
 		if len(text) > excerptBytes {
@@ -214,7 +225,7 @@ func excerpt(hunk []shown, at Line) string {
 		}
 		b.WriteString(string(l.kind) + strings.ToValidUTF8(string(text), "\uFFFD") + cut + "\n")
 	}
-	if more := len(hunk) - to; more > 0 {
+	if more := len(all) - to; more > 0 {
 		fmt.Fprintf(&b, "… %d more lines\n", more)
 	}
 	return b.String()

@@ -1,0 +1,132 @@
+package detect
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+
+	"github.com/perdure/perdure/internal/detect/syntax"
+	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/workspace/diff"
+)
+
+// maxKept limits the bytes of the texts that are kept for the diffs of findings.
+const maxKept = 64 << 20
+
+// texts are both versions of a file, kept for the diffs of its findings.
+type texts struct {
+	old, new []byte
+	kept     bool
+	compared *diff.Comparison
+}
+
+// compare returns the comparison of both versions; nil if there is none.
+func (t *texts) compare() *diff.Comparison {
+	if t.kept {
+		t.compared = diff.Compare(t.old, t.new)
+		t.old, t.new, t.kept = nil, nil, false
+	}
+	return t.compared
+}
+
+// keep decides whether the texts of a file are kept, while the limit lasts.
+func (r *run) keep(p *pair) {
+	c := &p.change
+	size := int64(len(c.Old.Content) + len(c.New.Content))
+	analysed := r.limits.refuse(&c.Old) == "" && r.limits.refuse(&c.New) == ""
+	if r.kept+size > maxKept || !analysed || c.Old.Kind != Regular || c.New.Kind != Regular {
+		return
+	}
+	r.kept += size
+	p.texts = texts{old: c.Old.Content, new: c.New.Content, kept: true}
+}
+
+// locate corrects the lines of findings, and identifies the changes that their evidence does
+// not: of a whole file, and of code with a suppressed warning.
+func (r *run) locate() {
+	fileOf := r.fileOf()
+	for i := range r.report.Findings {
+		f := &r.report.Findings[i]
+		var correct func(f *Finding, p *pair, c *diff.Comparison)
+		switch f.Pattern {
+		case protectedFile, fixtureChanged:
+			correct = identifyFile
+		case syntax.ComplaintOff, syntax.CoverageExcluded, syntax.LooseType:
+			correct = identifyLine
+		case throwToReturn:
+			correct = toChange
+		default:
+			continue
+		}
+		if p := fileOf(f); p != nil && p.texts.compare() != nil {
+			correct(f, p, p.texts.compare())
+		}
+	}
+}
+
+func identifyFile(f *Finding, _ *pair, c *diff.Comparison) { f.Change = short(c.Changed()) }
+
+// identifyLine sets the change to the line, and to the next one if the evidence is all of it.
+func identifyLine(f *Finding, _ *pair, c *diff.Comparison) {
+	text := c.Text(diff.Line{Number: f.Line, Old: f.Gone})
+	if clip.OneLine(text) == clip.OneLine(f.Evidence) {
+		text = c.Text(diff.Line{Number: f.Line + 1, Old: f.Gone})
+	}
+	f.Change = short(text)
+}
+
+// toChange moves a finding from the line of its function to the first added line in it.
+func toChange(f *Finding, p *pair, c *diff.Comparison) {
+	if line := c.FirstAdded(f.Line, p.nextFunction(f.Line)); line > 0 && !f.Gone {
+		f.Line = line
+	}
+}
+
+// maxDiffs limits the findings that get a diff.
+const maxDiffs = 1000
+
+// show adds the diffs of the findings.
+func (r *run) show() {
+	fileOf := r.fileOf()
+	for i := range r.report.Findings[:min(len(r.report.Findings), maxDiffs)] {
+		f := &r.report.Findings[i]
+		if p := fileOf(f); p != nil && p.texts.compare() != nil {
+			f.Diff = p.texts.compare().Excerpt(diff.Line{Number: max(f.Line, 1), Old: f.Gone})
+		}
+	}
+}
+
+// fileOf returns a function that finds the changed file of a finding.
+func (r *run) fileOf() func(f *Finding) *pair {
+	old, now := make(map[string]*pair, len(r.pairs)), make(map[string]*pair, len(r.pairs))
+	for _, p := range r.pairs {
+		old[p.change.Old.Path], now[p.change.New.Path] = p, p
+	}
+	delete(old, "")
+	delete(now, "")
+	return func(f *Finding) *pair {
+		if f.Gone {
+			return cmp.Or(old[f.File], now[f.File])
+		}
+		return cmp.Or(now[f.File], old[f.File])
+	}
+}
+
+// nextFunction returns the line of the first function after a line of the new version.
+func (p *pair) nextFunction(line int) int {
+	next := math.MaxInt
+	for _, f := range p.after().Funcs {
+		if f.Line > line {
+			next = min(next, f.Line)
+		}
+	}
+	return next
+}
+
+// short returns a hash of a text as 16 hexadecimal digits.
+func short(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	const digits = 16
+	return hex.EncodeToString(sum[:])[:digits]
+}
