@@ -65,7 +65,13 @@ func (r *run) locate() {
 	}
 }
 
-func identifyFile(f *Finding, _ *pair, c *diff.Comparison) { f.Change = short(c.Changed()) }
+// identifyFile sets the change to all changed lines, and the line to the first of them.
+func identifyFile(f *Finding, _ *pair, c *diff.Comparison) {
+	f.Change = short(c.Changed())
+	if at := c.First(); f.Line == 0 {
+		f.Line, f.Gone = at.Number, at.Old
+	}
+}
 
 // identifyLine sets the change to the line, and to the next one if the evidence is all of it.
 func identifyLine(f *Finding, _ *pair, c *diff.Comparison) {

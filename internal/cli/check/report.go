@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -40,10 +41,15 @@ type Report struct {
 	rules []detect.Pattern
 }
 
-// Finding is a finding with its fingerprint.
+// Finding is a finding with its fingerprint and what to do about it.
 type Finding struct {
 	detect.Finding
 	Fingerprint string `json:"fingerprint"`
+	Advice      string `json:"advice"`
+}
+
+func reported(f *detect.Finding) Finding {
+	return Finding{*f, f.Fingerprint(), detect.Advice(f.Pattern, f.Type)}
 }
 
 // Waived is a finding with the waiver that suppresses it.
@@ -78,13 +84,13 @@ func (v *versions) report(ctx context.Context, c *commands, s *settings, args []
 		Notes: append([]string{}, s.notes...), rules: s.set.Catalog()}
 	for i := range found.Findings {
 		if f := &found.Findings[i]; only(f.File) {
-			r.Findings = append(r.Findings, Finding{*f, f.Fingerprint()})
+			r.Findings = append(r.Findings, reported(f))
 			r.Verdict = worse(r.Verdict, f.Action)
 		}
 	}
 	for i := range found.Waived {
 		if w := &found.Waived[i]; only(w.File) {
-			r.Waived = append(r.Waived, Waived{Finding{w.Finding, w.Fingerprint()}, w.Waiver})
+			r.Waived = append(r.Waived, Waived{reported(&w.Finding), w.Waiver})
 		}
 	}
 	for _, skip := range append(v.skipped(), found.Skipped...) {
@@ -98,10 +104,28 @@ func (v *versions) report(ctx context.Context, c *commands, s *settings, args []
 		}
 	}
 	slices.SortStableFunc(r.Skipped, func(a, b detect.Skipped) int { return strings.Compare(a.File, b.File) })
+	r.Notes = append(r.Notes, v.unused(found.Unused)...)
 	if v.note != "" {
 		r.Notes = append(r.Notes, v.note)
 	}
 	return r, nil
+}
+
+// unused returns notes for waivers that covered no finding, up to a limit: those by
+// fingerprint, and those for paths that changed.
+func (v *versions) unused(all []detect.Waiver) []string {
+	const most = 20
+	var notes []string
+	for i := range all {
+		w := &all[i]
+		if w.Fingerprint == "" && !v.changed(w.Path) {
+			continue
+		}
+		if notes = append(notes, fmt.Sprintf("waiver covers no finding: %s (%s)", w, oneLine(w.Reason))); len(notes) == most {
+			return append(notes, "more waivers cover no finding")
+		}
+	}
+	return notes
 }
 
 // worse returns the verdict after another finding.

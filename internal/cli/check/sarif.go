@@ -144,7 +144,7 @@ func rule(p *detect.Pattern, mode detect.Mode) sarifRule {
 		ID: p.ID, ShortDescription: sarifText{text},
 		FullDescription: sarifText{fmt.Sprintf("%s Type %s, %s evidence, severity %s.", text, p.Type, tierName(p.Tier),
 			p.Severity)},
-		Help: sarifText{adviceOf(p.Type)}, DefaultConfiguration: sarifLevel{level(actionOf(p.Tier, mode))},
+		Help: sarifText{detect.Advice(p.ID, p.Type)}, DefaultConfiguration: sarifLevel{level(actionOf(p.Tier, mode))},
 		Properties: map[string]any{"tags": slices.Concat([]string{string(p.Type)}, p.Aliases), "tier": p.Tier,
 			"severity": p.Severity},
 	}

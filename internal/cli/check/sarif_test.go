@@ -13,7 +13,7 @@ import (
 func TestSARIF(t *testing.T) {
 	t.Parallel()
 	name := "a b%/ü#?:x.py"
-	found := func(f detect.Finding) Finding { return Finding{f, f.Fingerprint()} }
+	found := func(f detect.Finding) Finding { return reported(&f) }
 	r := &Report{Verdict: detect.Block, Mode: detect.Standard, Compared: "a with b", rules: detect.Catalog(),
 		Findings: []Finding{
 			found(detect.Finding{Pattern: "skip-added", File: name, Line: 3, Message: "m", Subject: "s", Evidence: "e",

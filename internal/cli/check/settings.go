@@ -30,7 +30,7 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 	s := &settings{mode: mode, set: l.Loop.Rules, now: time.Now()}
 	own, err := rules.Own(c.Getenv, v.root)
 	if err != nil {
-		return nil, env.UsageError("", "%s", oneLine(err))
+		return nil, env.UsageError("", "%s", oneLine(err.Error()))
 	}
 	s.waivers = own
 	text, err := v.trusted(ctx, rules.FileName)
@@ -42,7 +42,7 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 		project, err := rules.Parse(rules.FileName, text)
 		if err != nil {
 			s.notes = append(s.notes,
-				"the project's settings are ignored, because they are invalid in the older version: "+oneLine(err))
+				"the project's settings are ignored, because they are invalid in the older version: "+oneLine(err.Error()))
 		} else {
 			s.set, s.waivers, detection = s.set.With(&project.Settings), slices.Concat(own, project.Waivers), project.Detection
 		}
@@ -52,7 +52,7 @@ func (c *commands) settings(ctx context.Context, l *config.Loaded, v *versions, 
 	}
 	s.mode = cmp.Or(s.mode, detection, detect.Mode(l.Loop.Detection))
 	if s.rules, err = s.set.Rules(); err != nil {
-		return nil, env.UsageError("", "read settings: %s", oneLine(err))
+		return nil, env.UsageError("", "read settings: %s", oneLine(err.Error()))
 	}
 	if own := l.Loop.Rules; !own.Equal(&rules.Settings{}) {
 		s.notes = append(s.notes, "your own settings apply too: "+own.String())
@@ -70,10 +70,10 @@ func proposed(d *detect.Change) string {
 		return ""
 	}
 	if _, err := rules.Parse(rules.FileName, d.New.Content); err != nil {
-		return oneLine(err)
+		return oneLine(err.Error())
 	}
 	return ""
 }
 
-// oneLine returns several joined errors as one line.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// oneLine returns the lines of a text, such as joined errors, as one line.
+func oneLine(text string) string { return strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ") }

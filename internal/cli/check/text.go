@@ -20,28 +20,18 @@ func (c *commands) line(format string, args ...any) { c.Printf(format+"\n", args
 
 // text prints the report as text.
 func (c *commands) text(r *Report) {
-	file, advised := "", make(map[detect.Type]bool)
+	diff := ""
 	for i := range r.Findings {
-		f := &r.Findings[i]
-		if i == 0 || f.File != file {
-			file = f.File
-			c.line("%s", c.Out.Bold(c.Out.Safe(cmp.Or(plain(file), "(the whole change)"))))
-		}
-		c.finding(f)
-		if advice := adviceOf(f.Type); f.Action == detect.Act && !advised[f.Type] {
-			advised[f.Type] = true
-			c.line("      %s", c.Out.Dim("→ "+advice))
-		}
-	}
-	if len(r.Findings) > 0 {
+		c.finding(&r.Findings[i], diff)
 		c.line("")
+		diff = r.Findings[i].Diff
 	}
 	for i := range r.Waived {
 		w := &r.Waived[i]
 		if c.more(i, len(r.Waived)) {
 			break
 		}
-		c.line("waived: %s", c.Out.Safe(fmt.Sprintf("%s %s: %s%s", place(&w.Finding), w.Pattern, w.Waiver.Reason,
+		c.line("waived: %s", c.Out.Safe(fmt.Sprintf("%s [%s]: %s%s", headline(&w.Finding), w.Pattern, w.Waiver.Reason,
 			by(&w.Waiver))))
 	}
 	for i, s := range r.Skipped {
@@ -83,37 +73,46 @@ func plain(name string) string {
 	return name
 }
 
-// place returns the file and line of a finding.
-func place(f *Finding) string {
-	if f.Line == 0 {
-		return plain(f.File)
+// headline returns a finding on one line.
+func headline(f *Finding) string {
+	named := f.Finding
+	if named.File = plain(f.File); named.Subject == f.File {
+		named.Subject = named.File
 	}
-	return fmt.Sprintf("%s:%d", plain(f.File), f.Line)
+	return named.Summary()
 }
 
-// finding prints a finding.
-func (c *commands) finding(f *Finding) {
-	at := place(f)
-	if f.Gone {
-		at += " (before)"
-	}
+// finding prints a finding: a line for it, what changed, what to do, and how to waive it.
+// above is the diff of the finding before it.
+func (c *commands) finding(f *Finding, above string) {
 	what := map[detect.Action]string{detect.Act: "REGRESSION", detect.Warn: "warning", detect.Tell: "hint"}[f.Action]
-	text := f.Message
-	if f.Subject != "" && f.Subject != f.File && !strings.Contains(text, f.Subject) {
-		text += ": " + f.Subject
-	}
+	text := c.Out.Safe(headline(f))
 	if f.Action == detect.Act {
-		what = c.Out.Bold(what)
+		what, text = c.Out.Bold(what), c.Out.Bold(text)
 	}
-	c.line("  %s  %s  %s", c.Out.Safe(at), what, c.Out.Safe(text))
-	c.line("      %s", c.Out.Dim(
-		c.Out.Safe(fmt.Sprintf("%s, %s, tier %d (%s), %s, confidence %.0f%%, %s", f.Type, f.Pattern, f.Tier,
-			tierName(f.Tier), f.Severity, 100*f.Confidence, f.Fingerprint))))
-	if evidence := strings.TrimSpace(f.Evidence); evidence != "" && evidence != f.Message {
+	c.line("%s: %s", what, text)
+	switch evidence := strings.TrimSpace(f.Evidence); {
+	case f.Diff != "" && f.Diff == above:
+		c.line("    (the same lines as above)")
+	case f.Diff != "":
+		for line := range strings.Lines(f.Diff) {
+			line = strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    ")
+			c.line("    %s", c.Out.Diff(c.Out.Safe(line)))
+		}
+	case evidence != "" && !strings.Contains(headline(f), evidence):
 		for line := range strings.SplitSeq(evidence, "\n") {
-			c.line("      | %s", c.Out.Safe(strings.TrimRight(line, "\r")))
+			c.line("    | %s", c.Out.Safe(strings.TrimRight(line, "\r")))
 		}
 	}
+	c.line("    fix: %s", f.Advice)
+	c.line("    %s", c.Out.Dim(fmt.Sprintf("rule: %s (%s, %s, confidence %.0f %%)", f.Pattern, f.Severity, tierName(f.Tier),
+		100*f.Confidence)))
+	c.line("    %s", c.Out.Dim("waive: "+waiverLine(f)))
+}
+
+// waiverLine returns the line of a settings file that waives a finding.
+func waiverLine(f *Finding) string {
+	return fmt.Sprintf(`- {fingerprint: "%s", reason: "…"}`, f.Fingerprint)
 }
 
 func tierName(t detect.Tier) string {
@@ -142,22 +141,5 @@ func (r *Report) summary() string {
 }
 
 // intended is the advice for an intended change.
-const intended = "If a change is intended, add a waiver with its reason to " + rules.FileName +
-	" and commit it before the change (see docs/check.md)."
-
-// adviceOf returns the advice for a regression.
-func adviceOf(t detect.Type) string {
-	advice := map[detect.Type]string{
-		detect.TestDeletion:       "restore the test; moved, renamed and merged tests are recognized by their content",
-		detect.TestSkipping:       "enable the test and fix the failure; if the test is wrong, correct it and say why",
-		detect.AssertionWeakening: "restore the assertion and fix the code, not the test",
-		detect.CoverageRegression: "test the uncovered code instead of excluding it",
-		detect.ValidationBypass:   "restore the validation, also where no test covers it",
-		detect.ErrorSuppression:   "handle or return the error; suppress a warning only by its name and with a reason",
-		detect.FeatureRemoval:     "restore the feature, or remove it with its tests and callers, and add a waiver",
-		detect.TestFailure:        "fix the failure",
-		detect.RunIncomplete:      "let the test run finish",
-		detect.ProtectedChange:    "undo the change, or commit it separately for review",
-	}
-	return cmp.Or(advice[t], "undo the change")
-}
+const intended = "If a finding is intended, write its waive line with the reason below waivers: in " + rules.FileName +
+	", and commit that\nbefore the change. In a pull request, a reviewer can accept the findings of a commit; see docs/check.md."

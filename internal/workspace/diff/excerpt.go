@@ -103,23 +103,50 @@ const (
 // context, as a hunk of a unified diff. If the line itself did not change, it shows the next
 // change. It returns "" if there is none near the line.
 func (c *Comparison) Excerpt(at Line) string {
-	var best *hunk
-	least := excerptFar + 1
-	for _, h := range group(c.aligned(at), 1) {
-		for i := range h.edits {
-			if d := h.edits[i].away(at); d < least {
-				best, least = &h, d
-			}
+	all := c.aligned(at)
+	best, least := -1, excerptFar+1
+	for i := range all {
+		if d := all[i].away(at); d < least {
+			best, least = i, d
 		}
 	}
-	if best == nil {
+	if best < 0 {
 		return ""
 	}
-	var all []shown
-	for i := range best.edits {
-		all = append(all, c.of(&best.edits[i])...)
+	from, to := best, best+1
+	for from > 0 && all[from-1].kind != ' ' {
+		from--
 	}
-	return excerpt(all, at)
+	for to < len(all) && all[to].kind != ' ' {
+		to++
+	}
+	var text []shown
+	if from > 0 {
+		e := all[from-1]
+		text = c.of(&edit{' ', e.a + e.n - 1, e.b + e.n - 1, 1})
+	}
+	for i := range all[from:to] {
+		text = append(text, c.of(&all[from+i])...)
+	}
+	if to < len(all) {
+		text = append(text, c.of(&edit{' ', all[to].a, all[to].b, 1})...)
+	}
+	return excerpt(text, at)
+}
+
+// First returns the line of the first change: of the added lines, or else of the removed ones.
+// The number is 0 if nothing changed.
+func (c *Comparison) First() Line {
+	for i, e := range c.edits {
+		switch {
+		case e.kind == '-' && i+1 < len(c.edits) && c.edits[i+1].kind == '+', e.kind == ' ':
+		case e.kind == '+':
+			return Line{Number: e.b + 1}
+		default:
+			return Line{Number: e.a + 1, Old: true}
+		}
+	}
+	return Line{}
 }
 
 // FirstAdded returns the number of the first line, from a line on and before another one,

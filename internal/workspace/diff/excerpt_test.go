@@ -56,6 +56,26 @@ func TestExcerptOfAnUnchangedLine(t *testing.T) {
 	}
 }
 
+// Changes near each other are shown one by one.
+func TestExcerptOfOneChange(t *testing.T) {
+	t.Parallel()
+	c := diff.Compare([]byte("a\nb\nc\nd\ne\n"), []byte("a\nB\nc\ne\n"))
+	for n, want := range map[int]string{2: "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n", 4: "@@ -3,3 +3,2 @@\n c\n-d\n e\n"} {
+		if got := c.Excerpt(diff.Line{Number: n, Old: true}); got != want {
+			t.Errorf("line %d: %s", n, got)
+		}
+	}
+	if at := c.First(); at != (diff.Line{Number: 2}) {
+		t.Errorf("first change %v", at)
+	}
+	if at := diff.Compare([]byte("a\nb\n"), []byte("a\n")).First(); at != (diff.Line{Number: 2, Old: true}) {
+		t.Errorf("first removal %v", at)
+	}
+	if at := diff.Compare([]byte("a"), []byte("a")).First(); at.Number != 0 {
+		t.Errorf("no change %v", at)
+	}
+}
+
 // A long change is cut around the line.
 func TestExcerptIsShort(t *testing.T) {
 	t.Parallel()
