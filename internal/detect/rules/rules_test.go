@@ -33,6 +33,8 @@ waivers:
   - {pattern: test-removed, path: "old/**", reason: given up, expires: 2027-01-31, by: ann}
   - {pattern: no-sleep, path: "**", reason: known, expires: "2027-01-31T12:00:00+02:00"}
   - {pattern: T002, path: "a", reason: r}
+  - {fingerprint: 1234567890123456, reason: only digits}
+  - {fingerprint: 123456789012e456, path: "a", reason: like a number}
 `
 
 func TestParse(t *testing.T) {
@@ -41,7 +43,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Detection != detect.Aggressive || len(p.Types) != 2 || len(p.Patterns) != 2 || len(p.Waivers) != 3 ||
+	if p.Detection != detect.Aggressive || len(p.Types) != 2 || len(p.Patterns) != 2 || len(p.Waivers) != 5 ||
 		p.ActConfidence != 0.9 || p.Protected[0] != "deploy/**" {
 		t.Errorf("%+v", p)
 	}
@@ -50,6 +52,11 @@ func TestParse(t *testing.T) {
 	}
 	if at := p.Waivers[1].Expires; !at.Equal(time.Date(2027, 1, 31, 10, 0, 0, 0, time.UTC)) {
 		t.Errorf("expires at %s", at)
+	}
+	for i, want := range []string{"1234567890123456", "123456789012e456"} {
+		if got := p.Waivers[3+i].Fingerprint; got != want {
+			t.Errorf("fingerprint %q, want %q", got, want)
+		}
 	}
 	for _, empty := range []string{"", "# nothing\n", "waivers: []\n"} {
 		if p, err := rules.Parse("f.yaml", []byte(empty)); err != nil || len(p.Waivers) != 0 {
@@ -61,21 +68,23 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"detection: loud":                                       `detection: unknown mode "loud"`,
-		"nosuch: 1":                                             `unknown field "nosuch"`,
-		"patterns: [{id: x, nosuch: 1}]":                        `unknown field "nosuch"`,
-		"patterns_enabled: [deletion]":                          `types[0]: unknown type "deletion"`,
-		"patterns_off: [nosuch]":                                `off[0]: unknown pattern "nosuch"`,
-		"pattern_actions: {T001: stop}":                         `actions.T001: unknown action "stop"`,
-		"act_confidence: 7":                                     "7 is not between 0 and 1",
-		"protected_paths: [\"a[\"]":                             `protected_paths[0]: invalid glob "a["`,
-		"patterns: [{id: X Y, match: x}]":                       `patterns[0] "X Y": id: `,
-		"patterns: [{id: a, match: x, tokens: x}]":              `patterns[0] "a": match and tokens`,
-		"patterns: [{id: a}]":                                   `patterns[0] "a": match and tokens`,
-		"patterns: [{id: a, match: \"(\"}]":                     "missing closing )",
-		"patterns: [{id: test-removed, match: x}]":              `patterns[0] "test-removed": id: `,
-		"waivers: [{pattern: test-removed}]":                    "waivers[0]: path: ",
-		"waivers: [{path: a, reason: r, pattern: test-remved}]": `did you mean "test-removed"?`,
+		"detection: loud":                                                       `detection: unknown mode "loud"`,
+		"nosuch: 1":                                                             `unknown field "nosuch"`,
+		"patterns: [{id: x, nosuch: 1}]":                                        `unknown field "nosuch"`,
+		"patterns_enabled: [deletion]":                                          `types[0]: unknown type "deletion"`,
+		"patterns_off: [nosuch]":                                                `off[0]: unknown pattern "nosuch"`,
+		"pattern_actions: {T001: stop}":                                         `actions.T001: unknown action "stop"`,
+		"act_confidence: 7":                                                     "7 is not between 0 and 1",
+		"protected_paths: [\"a[\"]":                                             `protected_paths[0]: invalid glob "a["`,
+		"patterns: [{id: X Y, match: x}]":                                       `patterns[0] "X Y": id: `,
+		"patterns: [{id: a, match: x, tokens: x}]":                              `patterns[0] "a": match and tokens`,
+		"patterns: [{id: a}]":                                                   `patterns[0] "a": match and tokens`,
+		"patterns: [{id: a, match: \"(\"}]":                                     "missing closing )",
+		"patterns: [{id: test-removed, match: x}]":                              `patterns[0] "test-removed": id: `,
+		"waivers: [{fingerprint: 12ab, reason: r}]":                             `fingerprint: "12ab" is not one`,
+		"waivers: [{fingerprint: 0a1b2c3d4e5f6071}]":                            "waivers[0]: reason: ",
+		"waivers: [{pattern: test-removed}]":                                    "waivers[0]: path: ",
+		"waivers: [{path: a, reason: r, pattern: test-remved}]":                 `did you mean "test-removed"?`,
 		"waivers: [{path: a, reason: r, pattern: test-removed, expires: soon}]": `waivers[0]: expires: invalid time "soon"`,
 		"waivers: [{path: \"[\", reason: r, pattern: test-removed}]":            `waivers[0]: path: invalid glob "["`,
 		"a: [":                   "f.yaml:1",
