@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/rules"
 )
 
 // The parts of SARIF 2.1.0 in the output.
@@ -38,7 +39,8 @@ type (
 		ID                   string         `json:"id"`
 		ShortDescription     sarifText      `json:"shortDescription"`
 		FullDescription      sarifText      `json:"fullDescription"`
-		Help                 sarifText      `json:"help"`
+		Help                 sarifHelp      `json:"help"`
+		HelpURI              string         `json:"helpUri"`
 		DefaultConfiguration sarifLevel     `json:"defaultConfiguration"`
 		Properties           map[string]any `json:"properties"`
 	}
@@ -84,6 +86,10 @@ type (
 	}
 	sarifText struct {
 		Text string `json:"text"`
+	}
+	sarifHelp struct {
+		Text     string `json:"text"`
+		Markdown string `json:"markdown"`
 	}
 	sarifLevel struct {
 		Level string `json:"level"`
@@ -140,14 +146,63 @@ func sarif(r *Report, version string) *sarifLog {
 
 func rule(p *detect.Pattern, mode detect.Mode) sarifRule {
 	text := strings.ToUpper(p.Title[:1]) + p.Title[1:] + "."
+	about := fmt.Sprintf("Findings are of type %s, with severity %s and %s evidence: %s.", p.Type, p.Severity,
+		tierName(p.Tier), blocks(p.Tier))
+	fix := detect.Advice(p.ID, p.Type)
+	fix = strings.ToUpper(fix[:1]) + fix[1:] + "."
+	const waive = "If the change is intended, waive the finding in " + rules.FileName + " of the base revision, by its " +
+		"fingerprint or by rule and path."
 	return sarifRule{
-		ID: p.ID, ShortDescription: sarifText{text},
-		FullDescription: sarifText{fmt.Sprintf("%s Type %s, %s evidence, severity %s.", text, p.Type, tierName(p.Tier),
-			p.Severity)},
-		Help: sarifText{detect.Advice(p.ID, p.Type)}, DefaultConfiguration: sarifLevel{level(actionOf(p.Tier, mode))},
+		ID: p.ID, ShortDescription: sarifText{text}, FullDescription: sarifText{text + " " + about},
+		Help: sarifHelp{Text: fix + " " + waive, Markdown: fmt.Sprintf("**%s** %s\n\n**Fix:** %s\n\n%s\n\n```yaml\nwaivers:\n"+
+			"  - {pattern: %s, path: \"path/of/the/file\", reason: \"…\"}\n```\n", text, about, fix, waive, p.ID)},
+		HelpURI: helpURI, DefaultConfiguration: sarifLevel{level(actionOf(p.Tier, mode))},
 		Properties: map[string]any{"tags": slices.Concat([]string{string(p.Type)}, p.Aliases), "tier": p.Tier,
 			"severity": p.Severity},
 	}
+}
+
+// helpURI is the page that describes all rules.
+const helpURI = "https://github.com/perdure/perdure/blob/main/docs/detection.md"
+
+// blocks returns in which modes findings of a tier block.
+func blocks(t detect.Tier) string {
+	switch t {
+	case detect.Fact:
+		return "they block in every mode"
+	case detect.Sign:
+		return fmt.Sprintf("in standard mode they block from a confidence of %.0f %%, or else warn", 100*detect.ActConfidence)
+	}
+	return "they are listed"
+}
+
+// message returns the text of a result: what happened, with the old line if it is not that of
+// the location, what changed, and what to do.
+func message(f *Finding) string {
+	said := f.Finding
+	said.File = ""
+	text := said.Summary()
+	if f.Gone && f.Line > 0 { // the location has the line of the newer version
+		text += fmt.Sprintf(" (line %d of the old version)", f.Line)
+	}
+	if f.Diff != "" {
+		text += "\n\n" + strings.TrimRight(f.Diff, "\n")
+	}
+	return text + "\n\nFix: " + f.Advice + "\nWaive: " + waiverLine(f)
+}
+
+// newLine returns the line of a finding in the newer version. A removed line is shown where it
+// was: at the beginning of the hunk.
+func newLine(f *Finding) int {
+	if !f.Gone {
+		return f.Line
+	}
+	_, after, _ := strings.Cut(f.Diff, " +")
+	var line int
+	if _, err := fmt.Sscanf(after, "%d", &line); err != nil {
+		return 0
+	}
+	return line
 }
 
 // level returns the level of an action.
@@ -160,20 +215,13 @@ func result(f *Finding, at map[string]int) sarifResult {
 	if !known {
 		index = -1
 	}
-	text := f.Message
-	if f.Subject != "" && !strings.Contains(text, f.Subject) {
-		text += ": " + f.Subject
-	}
-	// viewers need a line
-	place := sarifPlace{ArtifactLocation: artifact(f.File), Region: &sarifRegion{StartLine: 1}}
-	switch {
-	case f.Gone && f.Line > 0: // the line is one of the older version
-		text += fmt.Sprintf(" (line %d of the version before)", f.Line)
-	case f.Line > 0:
-		place.Region = &sarifRegion{f.Line, &sarifText{f.Evidence}}
+	// Viewers need a line of the new version.
+	place := sarifPlace{ArtifactLocation: artifact(f.File), Region: &sarifRegion{StartLine: max(newLine(f), 1)}}
+	if !f.Gone && f.Line > 0 {
+		place.Region.Snippet = &sarifText{f.Evidence}
 	}
 	res := sarifResult{
-		RuleID: f.Pattern, RuleIndex: index, Kind: "fail", Level: level(f.Action), Message: sarifText{text},
+		RuleID: f.Pattern, RuleIndex: index, Kind: "fail", Level: level(f.Action), Message: sarifText{message(f)},
 		Locations:           []sarifLocation{},
 		PartialFingerprints: map[string]string{"perdureFinding/v1": f.Fingerprint}, Suppressions: []sarifSuppression{},
 		Properties: map[string]any{"type": f.Type, "tier": f.Tier, "severity": f.Severity, "confidence": f.Confidence,

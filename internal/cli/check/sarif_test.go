@@ -3,8 +3,11 @@ package check
 import (
 	"encoding/json"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/perdure/perdure/internal/detect"
 )
@@ -29,6 +32,7 @@ func TestSARIF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	valid(t, text)
 	var log struct {
 		Version string
 		Runs    []struct {
@@ -66,15 +70,113 @@ func TestSARIF(t *testing.T) {
 				t.Errorf("%q stands for %q", at.ArtifactLocation.URI, u.Path)
 			}
 			if at.Region == nil || at.Region.StartLine < 1 {
-				t.Errorf("%q has no line, which who shows findings beside the code wants", at.ArtifactLocation.URI)
+				t.Errorf("%q has no line, which programs that show findings need", at.ArtifactLocation.URI)
 			}
 		}
 	}
 	if len(run.Results[2].Locations) != 0 || run.Results[1].Locations[0].PhysicalLocation.Region.Snippet != nil ||
-		!strings.Contains(run.Results[1].Message.Text, "line 9 of the version before") {
+		!strings.Contains(run.Results[1].Message.Text, "m (line 9 of the old version)") {
 		t.Errorf("places: %s", text)
 	}
 	if s := run.Results[3].Suppressions; len(s) != 1 || s[0].Justification != "why (ann)" {
 		t.Errorf("suppressions: %+v", s)
+	}
+}
+
+// sarifSchema compiles the JSON schema of SARIF 2.1.0. It is one of draft 4, whose keywords
+// in it have the same meaning in the draft that the library reads.
+func sarifSchema(t *testing.T) *jsonschema.Resolved {
+	t.Helper()
+	text, err := os.ReadFile("testdata/sarif-2.1.0-rtm.5.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	delete(doc, "$schema")
+	delete(doc, "id")
+	if text, err = json.Marshal(doc); err != nil {
+		t.Fatal(err)
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resolved
+}
+
+func valid(t *testing.T, text []byte) {
+	t.Helper()
+	var log any
+	if err := json.Unmarshal(text, &log); err != nil {
+		t.Fatal(err)
+	}
+	if err := sarifSchema(t).Validate(log); err != nil {
+		t.Errorf("not valid under the schema of SARIF: %v\n%s", err, text)
+	}
+}
+
+// The schema refuses what is not SARIF.
+func TestSARIFSchema(t *testing.T) {
+	t.Parallel()
+	schema := sarifSchema(t)
+	for _, text := range []string{`{}`, `{"version":"2.1.0"}`, `{"version":"2.0.0","runs":[]}`,
+		`{"version":"2.1.0","runs":[{}]}`, `{"version":"2.1.0","runs":[{"tool":{"driver":{}}}]}`,
+		`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"a"}},"results":[{}]}]}`,
+		`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"a","rules":[{"id":"b","help":{"markdown":"c"}}]}}}]}`,
+		`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"a"}},"results":[{"message":{"text":"b"},"level":"bad"}]}]}`,
+		`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"a"}},"nosuch":1}]}`} {
+		var log any
+		if err := json.Unmarshal([]byte(text), &log); err != nil {
+			t.Fatal(err)
+		}
+		if schema.Validate(log) == nil {
+			t.Errorf("valid: %s", text)
+		}
+	}
+}
+
+// An empty report is valid, and each rule has its texts.
+func TestSARIFRules(t *testing.T) {
+	t.Parallel()
+	log := sarif(&Report{Verdict: detect.Allow, Mode: detect.Minimal, rules: detect.Catalog()}, "")
+	text, err := json.Marshal(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid(t, text)
+	seen := make(map[string]bool)
+	for _, r := range log.Runs[0].Tool.Driver.Rules {
+		if seen[r.ID] || len(r.ShortDescription.Text) < 10 || !strings.HasPrefix(r.FullDescription.Text, r.ShortDescription.Text) ||
+			len(r.FullDescription.Text) == len(r.ShortDescription.Text) || len(r.Help.Text) < 10 ||
+			!strings.Contains(r.Help.Markdown, "{pattern: "+r.ID+",") ||
+			!strings.Contains("error warning note", r.DefaultConfiguration.Level) {
+			t.Errorf("%+v", r)
+		}
+		seen[r.ID] = true
+	}
+	if len(seen) != len(detect.Catalog()) {
+		t.Errorf("%d rules", len(seen))
+	}
+}
+
+// A removed line is shown where it was.
+func TestSARIFLine(t *testing.T) {
+	t.Parallel()
+	for want, f := range map[int]detect.Finding{
+		7: {Line: 7}, 13: {Line: 14, Gone: true, Diff: "@@ -13,8 +13,2 @@\n"}, 5: {Line: 9, Gone: true, Diff: "@@ -9 +5 @@\n-x\n"},
+		1: {Line: 3, Gone: true, Diff: "@@ -1,3 +0,0 @@\n"},
+	} {
+		f.File = "a"
+		r := result(&Finding{Finding: f}, nil)
+		if got := r.Locations[0].PhysicalLocation.Region.StartLine; got != want {
+			t.Errorf("line %d, want %d: %+v", got, want, f)
+		}
 	}
 }
