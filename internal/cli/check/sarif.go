@@ -49,7 +49,7 @@ type (
 		RuleIndex           int                `json:"ruleIndex"`
 		Kind                string             `json:"kind"`
 		Level               string             `json:"level"`
-		Message             sarifText          `json:"message"`
+		Message             sarifHelp          `json:"message"`
 		Locations           []sarifLocation    `json:"locations"`
 		PartialFingerprints map[string]string  `json:"partialFingerprints"`
 		Suppressions        []sarifSuppression `json:"suppressions"`
@@ -87,9 +87,10 @@ type (
 	sarifText struct {
 		Text string `json:"text"`
 	}
+	// sarifHelp is a text for programs that read markdown, and for others.
 	sarifHelp struct {
 		Text     string `json:"text"`
-		Markdown string `json:"markdown"`
+		Markdown string `json:"markdown,omitempty"`
 	}
 	sarifLevel struct {
 		Level string `json:"level"`
@@ -177,18 +178,25 @@ func blocks(t detect.Tier) string {
 }
 
 // message returns the text of a result: what happened, with the old line if it is not that of
-// the location, what changed, and what to do.
-func message(f *Finding) string {
+// the location, what to do, and with markdown what changed.
+func message(f *Finding) sarifHelp {
 	said := f.Finding
 	said.File = ""
 	text := said.Summary()
 	if f.Gone && f.Line > 0 { // the location has the line of the newer version
 		text += fmt.Sprintf(" (line %d of the old version)", f.Line)
 	}
-	if f.Diff != "" {
-		text += "\n\n" + strings.TrimRight(f.Diff, "\n")
+	m := sarifHelp{Text: text + "\nFix: " + f.Advice + "\nWaive: " + waiverLine(f)}
+	if f.Diff == "" {
+		return m
 	}
-	return text + "\n\nFix: " + f.Advice + "\nWaive: " + waiverLine(f)
+	fence := "```"
+	for strings.Contains(f.Diff, fence) {
+		fence += "`"
+	}
+	m.Markdown = fmt.Sprintf("%s\n\n%sdiff\n%s%s\n\n**Fix:** %s\n\nWaive: `%s`\n", text, fence, f.Diff, fence, f.Advice,
+		waiverLine(f))
+	return m
 }
 
 // newLine returns the line of a finding in the newer version. A removed line is shown where it
@@ -221,7 +229,7 @@ func result(f *Finding, at map[string]int) sarifResult {
 		place.Region.Snippet = &sarifText{f.Evidence}
 	}
 	res := sarifResult{
-		RuleID: f.Pattern, RuleIndex: index, Kind: "fail", Level: level(f.Action), Message: sarifText{message(f)},
+		RuleID: f.Pattern, RuleIndex: index, Kind: "fail", Level: level(f.Action), Message: message(f),
 		Locations:           []sarifLocation{},
 		PartialFingerprints: map[string]string{"perdureFinding/v1": f.Fingerprint}, Suppressions: []sarifSuppression{},
 		Properties: map[string]any{"type": f.Type, "tier": f.Tier, "severity": f.Severity, "confidence": f.Confidence,

@@ -19,7 +19,7 @@ func TestSARIF(t *testing.T) {
 	found := func(f detect.Finding) Finding { return reported(&f) }
 	r := &Report{Verdict: detect.Block, Mode: detect.Standard, Compared: "a with b", rules: detect.Catalog(),
 		Findings: []Finding{
-			found(detect.Finding{Pattern: "skip-added", File: name, Line: 3, Message: "m", Subject: "s", Evidence: "e",
+			found(detect.Finding{Pattern: "skip-added", File: name, Line: 3, Message: "m", Subject: "s", Evidence: "e", Diff: "@@ -1 +1 @@\n-```\n+x\n",
 				Action: detect.Act}),
 			found(detect.Finding{Pattern: "test-removed", File: "c:d", Line: 9, Gone: true, Message: "m", Action: detect.Warn}),
 			found(detect.Finding{Pattern: "run-unfinished", Message: "m", Action: detect.Tell}),
@@ -175,6 +175,10 @@ func TestSARIFLine(t *testing.T) {
 	} {
 		f.File = "a"
 		r := result(&Finding{Finding: f}, nil)
+		if strings.Contains(r.Message.Markdown, "```diff\n"+f.Diff+"```") != (f.Diff != "") ||
+			!strings.Contains(r.Message.Text, "Waive: - {fingerprint:") {
+			t.Errorf("message %+v", r.Message)
+		}
 		if got := r.Locations[0].PhysicalLocation.Region.StartLine; got != want {
 			t.Errorf("line %d, want %d: %+v", got, want, f)
 		}
