@@ -36,7 +36,7 @@ func adviceByPattern(pattern string) string {
 		handlerRemoved:          "restore the handler, or let the caller handle the error",
 		throwToReturn:           "return or throw the error, so that the caller can tell it from an empty result",
 		broadCatch:              "catch only the expected errors",
-		syntax.ComplaintOff:     "fix what the tool reports, or suppress only this rule and write the reason beside it",
+		syntax.ComplaintOff:     "fix what the tool reports, or suppress only this rule and write the reason next to it",
 		syntax.LooseType:        "write the type",
 		symbolRemoved:           "restore the symbol, or name its removal in the changelog and adapt its callers",
 		syntax.FlagOff:          "switch the setting on again",
@@ -47,7 +47,7 @@ func adviceByPattern(pattern string) string {
 		fixtureChanged:          "restore the fixture, or change the code that makes it in the same commit",
 		ResultFailing:           "fix the failure",
 		ResultMissing:           "let the test run again",
-		syntax.CoverageExcluded: "test the code, or write beside the exclusion why no test can reach it",
+		syntax.CoverageExcluded: "test the code, or write next to the exclusion why no test can reach it",
 	}[pattern]
 }
 

@@ -234,7 +234,7 @@ type run struct {
 	said multiset.Hashes
 	// words are the words of compared test names; see names.go.
 	words map[string][]string
-	// compared counts comparisons of removed with added functions, kept the bytes of the texts
+	// compared counts comparisons of removed with added functions, kept the bytes of the contents
 	// that are kept.
 	compared int
 	kept     int64

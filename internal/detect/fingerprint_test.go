@@ -121,7 +121,8 @@ func TestDiff(t *testing.T) {
 	for i := range report.Findings {
 		f := &report.Findings[i]
 		at[f.Pattern] = f.Line
-		if want := "@@ -4,2 +4,2 @@\n     except OSError as e:\n-        raise Bad(p) from e\n+        return None\n"; f.Diff != want {
+		const want = "@@ -4,2 +4,2 @@\n     except OSError as e:\n-        raise Bad(p) from e\n+        return None\n"
+		if f.Diff != want {
 			t.Errorf("%s: %s", f.Pattern, f.Diff)
 		}
 	}

@@ -123,7 +123,7 @@ func (r *run) pairRenames() {
 		}
 		taken[best], taken[g] = true, true
 		best.old, best.change.Old = g.old, g.change.Old
-		best.texts.old, best.texts.kept = g.texts.old, g.texts.kept && best.texts.kept
+		best.contents.old, best.contents.kept = g.contents.old, g.contents.kept && best.contents.kept
 	}
 	r.pairs = slices.DeleteFunc(r.pairs, func(p *pair) bool { return taken[p] && p.new == nil })
 }

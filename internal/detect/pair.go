@@ -19,7 +19,7 @@ type pair struct {
 	oldWhy, newWhy string        // why a version is not analysed
 	edit           edit
 	custom         []Finding // findings of the user's patterns
-	texts          texts
+	contents       contents
 }
 
 // before returns the model of the old version; an empty one if it is missing or was not

@@ -11,18 +11,18 @@ import (
 	"github.com/perdure/perdure/internal/workspace/diff"
 )
 
-// maxKept limits the bytes of the texts that are kept for the diffs of findings.
+// maxKept limits the bytes of the contents that are kept for the diffs of findings.
 const maxKept = 64 << 20
 
-// texts are both versions of a file, kept for the diffs of its findings.
-type texts struct {
+// contents are both versions of a file, kept for the diffs of its findings.
+type contents struct {
 	old, new []byte
 	kept     bool
 	compared *diff.Comparison
 }
 
 // compare returns the comparison of both versions; nil if there is none.
-func (t *texts) compare() *diff.Comparison {
+func (t *contents) compare() *diff.Comparison {
 	if t.kept {
 		t.compared = diff.Compare(t.old, t.new)
 		t.old, t.new, t.kept = nil, nil, false
@@ -30,7 +30,7 @@ func (t *texts) compare() *diff.Comparison {
 	return t.compared
 }
 
-// keep decides whether the texts of a file are kept, while the limit lasts.
+// keep decides whether the contents of a file are kept, while the limit lasts.
 func (r *run) keep(p *pair) {
 	c := &p.change
 	size := int64(len(c.Old.Content) + len(c.New.Content))
@@ -39,7 +39,7 @@ func (r *run) keep(p *pair) {
 		return
 	}
 	r.kept += size
-	p.texts = texts{old: c.Old.Content, new: c.New.Content, kept: true}
+	p.contents = contents{old: c.Old.Content, new: c.New.Content, kept: true}
 }
 
 // locate corrects the lines of findings, and identifies the changes that their evidence does
@@ -59,8 +59,8 @@ func (r *run) locate() {
 		default:
 			continue
 		}
-		if p := fileOf(f); p != nil && p.texts.compare() != nil {
-			correct(f, p, p.texts.compare())
+		if p := fileOf(f); p != nil && p.contents.compare() != nil {
+			correct(f, p, p.contents.compare())
 		}
 	}
 }
@@ -97,8 +97,8 @@ func (r *run) show() {
 	fileOf := r.fileOf()
 	for i := range r.report.Findings[:min(len(r.report.Findings), maxDiffs)] {
 		f := &r.report.Findings[i]
-		if p := fileOf(f); p != nil && p.texts.compare() != nil {
-			f.Diff = p.texts.compare().Excerpt(diff.Line{Number: max(f.Line, 1), Old: f.Gone})
+		if p := fileOf(f); p != nil && p.contents.compare() != nil {
+			f.Diff = p.contents.compare().Excerpt(diff.Line{Number: max(f.Line, 1), Old: f.Gone})
 		}
 	}
 }

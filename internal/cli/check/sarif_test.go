@@ -142,7 +142,7 @@ func TestSARIFSchema(t *testing.T) {
 	}
 }
 
-// An empty report is valid, and each rule has its texts.
+// An empty report is valid, and each rule has its descriptions.
 func TestSARIFRules(t *testing.T) {
 	t.Parallel()
 	log := sarif(&Report{Verdict: detect.Allow, Mode: detect.Minimal, rules: detect.Catalog()}, "")
@@ -153,7 +153,8 @@ func TestSARIFRules(t *testing.T) {
 	valid(t, text)
 	seen := make(map[string]bool)
 	for _, r := range log.Runs[0].Tool.Driver.Rules {
-		if seen[r.ID] || len(r.ShortDescription.Text) < 10 || !strings.HasPrefix(r.FullDescription.Text, r.ShortDescription.Text) ||
+		if seen[r.ID] || len(r.ShortDescription.Text) < 10 ||
+			!strings.HasPrefix(r.FullDescription.Text, r.ShortDescription.Text) ||
 			len(r.FullDescription.Text) == len(r.ShortDescription.Text) || len(r.Help.Text) < 10 ||
 			!strings.Contains(r.Help.Markdown, "{pattern: "+r.ID+",") ||
 			!strings.Contains("error warning note", r.DefaultConfiguration.Level) {

@@ -105,8 +105,8 @@ func (c *commands) finding(f *Finding, above string) {
 		}
 	}
 	c.line("    fix: %s", f.Advice)
-	c.line("    %s", c.Out.Dim(fmt.Sprintf("rule: %s (%s, %s, confidence %.0f %%)", f.Pattern, f.Severity, tierName(f.Tier),
-		100*f.Confidence)))
+	c.line("    %s", c.Out.Dim(fmt.Sprintf("rule: %s (%s, %s, confidence %.0f %%)", f.Pattern, f.Severity,
+		tierName(f.Tier), 100*f.Confidence)))
 	c.line("    %s", c.Out.Dim("waive: "+waiverLine(f)))
 }
 
@@ -141,5 +141,6 @@ func (r *Report) summary() string {
 }
 
 // intended is the advice for an intended change.
-const intended = "If a finding is intended, write its waive line with the reason below waivers: in " + rules.FileName +
-	", and commit that\nbefore the change. In a pull request, a reviewer can accept the findings of a commit; see docs/check.md."
+const intended = "If a finding is intended, write its waive line with the reason below waivers: in " +
+	rules.FileName + ", and commit that\nbefore the change. In a pull request, a reviewer can accept the findings of a " +
+	"commit; see docs/check.md."

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Comparison is the difference of two texts, of which it shows parts.
+// Comparison is the difference of two versions, of which it shows parts.
 type Comparison struct {
 	a, b  [][]byte
 	edits []edit
 }
 
-// Compare compares two texts. It returns nil if one of them is binary or too long.
+// Compare compares two versions. It returns nil if one of them is binary or too long.
 func Compare(before, after []byte) *Comparison {
 	for _, text := range [][]byte{before, after} {
 		if bytes.IndexByte(text, 0) >= 0 || bytes.Count(text, []byte("\n")) > maxLines {
@@ -24,7 +24,7 @@ func Compare(before, after []byte) *Comparison {
 	return c
 }
 
-// Line is a line of one of two texts; numbers begin with 1.
+// Line is a line of one of two versions; numbers begin with 1.
 type Line struct {
 	Number int
 	Old    bool
@@ -58,14 +58,14 @@ func (c *Comparison) Changed() string {
 	return b.String()
 }
 
-// shown is a line of a diff with its indexes in both texts.
+// shown is a line of a diff with its indexes in both versions.
 type shown struct {
 	kind byte
 	a, b int
 	text []byte
 }
 
-// number returns the number of the line in one of the texts; 0 if it is not there.
+// number returns the number of the line in one of the versions; 0 if it is not there.
 func (s *shown) number(old bool) int {
 	switch {
 	case old && s.kind != '+':
