@@ -30,6 +30,8 @@ type side struct {
 type Changes struct {
 	r        *Repository
 	maxBytes int64
+	// workTree is set if the new version is the working tree.
+	workTree bool
 	list     []change
 	// Skipped are the files that cannot be read, with the reason.
 	Skipped []detect.Skipped
@@ -85,11 +87,11 @@ func (r *Repository) Changes(ctx context.Context, b *Between, maxBytes int64) (*
 	if err != nil {
 		return nil, err
 	}
-	c := &Changes{r: r, maxBytes: maxBytes}
+	c := &Changes{r: r, maxBytes: maxBytes, workTree: b.Now == "" && !b.Staged}
 	if err := c.parse(out); err != nil {
 		return nil, err
 	}
-	if b.Now == "" && !b.Staged {
+	if c.workTree {
 		if err := c.untracked(ctx); err != nil {
 			return nil, err
 		}
@@ -217,13 +219,17 @@ func (c *Changes) withoutOther(ctx context.Context, b *Between) error {
 	return nil
 }
 
-// sizes reads the sizes of the contents stored in git.
+// sizes reads the sizes of the contents stored in git. Of a renamed file in the working tree
+// git prints the ID that its content would have; if it is not stored, the file on disk is
+// read.
 func (c *Changes) sizes(ctx context.Context) error {
 	var ask bytes.Buffer
 	var sides []*side
+	files := make(map[*side]bool)
 	for i := range c.list {
 		for _, s := range []*side{&c.list[i].old, &c.list[i].new} {
 			if s.id != "" {
+				files[s] = c.workTree && s == &c.list[i].new
 				sides = append(sides, s)
 				ask.WriteString(s.id + "\n")
 			}
@@ -242,7 +248,9 @@ func (c *Changes) sizes(ctx context.Context) error {
 	}
 	for i, text := range answers {
 		if sides[i].size, err = strconv.ParseInt(text, 10, 64); err != nil {
-			sides[i].missing = true
+			if sides[i].missing = !files[sides[i]]; files[sides[i]] {
+				sides[i].id = ""
+			}
 		}
 	}
 	return nil
