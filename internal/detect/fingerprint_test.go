@@ -130,3 +130,18 @@ func TestDiff(t *testing.T) {
 		t.Errorf("lines %v", at)
 	}
 }
+
+// A finding about a function has the line of its change: of the new version if there is one,
+// or else of the old one.
+func TestLineOfAFunction(t *testing.T) {
+	t.Parallel()
+	const was = "import x\n\n\ndef fetch(url):\n    r = get(url)\n    r.raise_for_status()\n    return r.json()\n"
+	now := strings.Replace(strings.Replace(was, "    r.raise_for_status()\n", "", 1), "import x\n", "", 1)
+	report := find(t, &detect.Input{Changes: edited("a.py", was, now)})
+	if len(report.Findings) != 1 || report.Findings[0].Line != 6 || !report.Findings[0].Gone {
+		t.Fatalf("%+v", report.Findings)
+	}
+	if got, want := report.Findings[0].Place(), "a.py:6 in the old version"; got != want {
+		t.Errorf("place %q, want %q", got, want)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
+	"slices"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/text/clip"
@@ -48,15 +49,8 @@ func (r *run) locate() {
 	fileOf := r.fileOf()
 	for i := range r.report.Findings {
 		f := &r.report.Findings[i]
-		var correct func(f *Finding, p *pair, c *diff.Comparison)
-		switch f.Pattern {
-		case protectedFile, fixtureChanged:
-			correct = identifyFile
-		case syntax.ComplaintOff, syntax.CoverageExcluded, syntax.LooseType:
-			correct = identifyLine
-		case throwToReturn:
-			correct = toChange
-		default:
+		correct := correction(f)
+		if correct == nil {
 			continue
 		}
 		if p := fileOf(f); p != nil && p.contents.compare() != nil {
@@ -65,7 +59,20 @@ func (r *run) locate() {
 	}
 }
 
-// identifyFile sets the change to all changed lines, and the line to the first of them.
+// correction returns the function that corrects a finding; nil if none is needed.
+func correction(f *Finding) func(*Finding, *pair, *diff.Comparison) {
+	switch f.Pattern {
+	case protectedFile, fixtureChanged:
+		return identifyFile
+	case syntax.ComplaintOff, syntax.CoverageExcluded, syntax.LooseType:
+		return identifyLine
+	}
+	if !f.Gone && slices.Contains([]Type{ValidationBypass, ErrorSuppression, FeatureRemoval}, f.Type) {
+		return toChange
+	}
+	return nil
+}
+
 func identifyFile(f *Finding, _ *pair, c *diff.Comparison) {
 	f.Change = short(c.Changed())
 	if at := c.First(); f.Line == 0 {
@@ -82,10 +89,18 @@ func identifyLine(f *Finding, _ *pair, c *diff.Comparison) {
 	f.Change = short(text)
 }
 
-// toChange moves a finding from the line of its function to the first added line in it.
+// toChange moves a finding from the unchanged line at which its function begins to the first
+// change in the function.
 func toChange(f *Finding, p *pair, c *diff.Comparison) {
-	if line := c.FirstAdded(f.Line, p.nextFunction(f.Line)); line > 0 && !f.Gone {
-		f.Line = line
+	begins := func(g *syntax.Function) bool { return g.Line == f.Line }
+	if !slices.ContainsFunc(p.after().Funcs, begins) || !c.Same(f.Line) {
+		return
+	}
+	if at := c.FirstIn(f.Line, p.nextFunction(f.Line)); at.Number > 0 {
+		f.Line, f.Gone = at.Number, at.Old
+		if at.Old {
+			f.File = p.change.Old.Path
+		}
 	}
 }
 

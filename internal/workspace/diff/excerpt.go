@@ -134,32 +134,34 @@ func (c *Comparison) Excerpt(at Line) string {
 	return excerpt(text, at)
 }
 
-// First returns the line of the first change: of the added lines, or else of the removed ones.
-// The number is 0 if nothing changed.
-func (c *Comparison) First() Line {
+// First returns the line of the first change.
+func (c *Comparison) First() Line { return c.FirstIn(0, len(c.b)+2) }
+
+// FirstIn returns the line of the first change from a line of the new version on, and before
+// another one: the added line, or the removed one if nothing was added. The number is 0 if
+// nothing changed there. What was removed right before the first line does not count.
+func (c *Comparison) FirstIn(from, before int) Line {
 	for i, e := range c.edits {
-		switch {
-		case e.kind == '-' && i+1 < len(c.edits) && c.edits[i+1].kind == '+', e.kind == ' ':
-		case e.kind == '+':
-			return Line{Number: e.b + 1}
-		default:
+		added := e.kind == '+' || e.kind == '-' && i+1 < len(c.edits) && c.edits[i+1].kind == '+'
+		switch n := e.b + 1; {
+		case e.kind == ' ' || n < from || n > before:
+		case added && n < before:
+			return Line{Number: n}
+		case !added && n > from:
 			return Line{Number: e.a + 1, Old: true}
 		}
 	}
 	return Line{}
 }
 
-// FirstAdded returns the number of the first line, from a line on and before another one,
-// that only the new text has; 0 if there is none.
-func (c *Comparison) FirstAdded(from, before int) int {
-	for i := range c.edits {
-		for _, l := range c.of(&c.edits[i]) {
-			if n := l.b + 1; l.kind == '+' && n >= from && n < before {
-				return n
-			}
+// Same reports whether a line of the new version did not change.
+func (c *Comparison) Same(line int) bool {
+	for _, e := range c.edits {
+		if e.kind == ' ' && e.b < line && line <= e.b+e.n {
+			return true
 		}
 	}
-	return 0
+	return false
 }
 
 // away returns how far a change is from a line: 0 if it is the change of the line. A change

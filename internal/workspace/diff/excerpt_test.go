@@ -48,11 +48,14 @@ func TestExcerptOfAnUnchangedLine(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 	}
-	if n := c.FirstAdded(1, 10); n != 2 {
-		t.Errorf("first added line %d", n)
+	if at := c.FirstIn(1, 10); at != (diff.Line{Number: 2}) {
+		t.Errorf("first change %v", at)
 	}
-	if n := c.FirstAdded(3, 10); n != 0 {
-		t.Errorf("first added line %d", n)
+	if at := c.FirstIn(3, 10); at.Number != 0 {
+		t.Errorf("first change %v", at)
+	}
+	if c.Same(2) || !c.Same(1) || !c.Same(3) {
+		t.Error("lines that are the same")
 	}
 }
 
@@ -70,6 +73,13 @@ func TestExcerptOfOneChange(t *testing.T) {
 	}
 	if at := diff.Compare([]byte("a\nb\n"), []byte("a\n")).First(); at != (diff.Line{Number: 2, Old: true}) {
 		t.Errorf("first removal %v", at)
+	}
+	c = diff.Compare([]byte("x\nf\ny\nz\n"), []byte("f\nz\n"))
+	if at := c.FirstIn(1, 9); at != (diff.Line{Number: 3, Old: true}) {
+		t.Errorf("first change after line 1: %v", at)
+	}
+	if at := c.First(); at != (diff.Line{Number: 1, Old: true}) {
+		t.Errorf("first change %v", at)
 	}
 	if at := diff.Compare([]byte("a"), []byte("a")).First(); at.Number != 0 {
 		t.Errorf("no change %v", at)
