@@ -145,3 +145,26 @@ func TestLineOfAFunction(t *testing.T) {
 		t.Errorf("place %q, want %q", got, want)
 	}
 }
+
+// Another change in the same function is another finding.
+func TestFingerprintOfAFunction(t *testing.T) {
+	t.Parallel()
+	const was = "def load(p):\n    if p == 1:\n        raise Bad(1)\n    if p == 2:\n        raise Bad(2)\n    return read(p)\n"
+	of := func(old, now string) string {
+		t.Helper()
+		report := find(t, &detect.Input{Changes: edited("a.py", old, now)})
+		for i := range report.Findings {
+			if f := &report.Findings[i]; f.Pattern == "throw-became-return" {
+				return f.Fingerprint()
+			}
+		}
+		t.Fatalf("%+v", report.Findings)
+		return ""
+	}
+	first := of(was, strings.Replace(was, "raise Bad(1)", "return None", 1))
+	moved := of("import x\n"+was, "import x\n"+strings.Replace(was, "raise Bad(1)", "return None", 1))
+	second := of(was, strings.Replace(was, "raise Bad(2)", "return None", 1))
+	if first != moved || first == second {
+		t.Errorf("first %s, moved %s, second %s", first, moved, second)
+	}
+}

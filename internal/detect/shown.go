@@ -90,14 +90,14 @@ func identifyLine(f *Finding, _ *pair, c *diff.Comparison) {
 }
 
 // toChange moves a finding from the unchanged line at which its function begins to the first
-// change in the function.
+// change in the function, which identifies it.
 func toChange(f *Finding, p *pair, c *diff.Comparison) {
 	begins := func(g *syntax.Function) bool { return g.Line == f.Line }
 	if !slices.ContainsFunc(p.after().Funcs, begins) || !c.Same(f.Line) {
 		return
 	}
 	if at := c.FirstIn(f.Line, p.nextFunction(f.Line)); at.Number > 0 {
-		f.Line, f.Gone = at.Number, at.Old
+		f.Line, f.Gone, f.Change = at.Number, at.Old, short(c.ChangedAt(at))
 		if at.Old {
 			f.File = p.change.Old.Path
 		}

@@ -44,10 +44,29 @@ func (c *Comparison) Text(at Line) string {
 
 // Changed returns the text of all changed lines without their indentation, marked by a
 // minus or a plus. It does not depend on where they are.
-func (c *Comparison) Changed() string {
+func (c *Comparison) Changed() string { return c.changed(c.edits) }
+
+// ChangedAt returns the text of the lines that changed together with a line, as Changed does.
+func (c *Comparison) ChangedAt(at Line) string {
+	from := 0
+	for i, e := range c.edits {
+		if e.kind == ' ' {
+			from = i + 1
+		} else if e.away(at) == 0 {
+			to := i + 1
+			for to < len(c.edits) && c.edits[to].kind != ' ' {
+				to++
+			}
+			return c.changed(c.edits[from:to])
+		}
+	}
+	return ""
+}
+
+func (c *Comparison) changed(edits []edit) string {
 	var b strings.Builder
-	for i := range c.edits {
-		for _, l := range c.of(&c.edits[i]) {
+	for i := range edits {
+		for _, l := range c.of(&edits[i]) {
 			if l.kind != ' ' {
 				b.WriteByte(l.kind)
 				b.Write(bytes.TrimSpace(l.text))
