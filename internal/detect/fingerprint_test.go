@@ -149,7 +149,8 @@ func TestLineOfAFunction(t *testing.T) {
 // Another change in the same function is another finding.
 func TestFingerprintOfAFunction(t *testing.T) {
 	t.Parallel()
-	const was = "def load(p):\n    if p == 1:\n        raise Bad(1)\n    if p == 2:\n        raise Bad(2)\n    return read(p)\n"
+	const was = "def load(p):\n    if p == 1:\n        raise Bad(1)\n" +
+		"    if p == 2:\n        raise Bad(2)\n    return read(p)\n"
 	of := func(old, now string) string {
 		t.Helper()
 		report := find(t, &detect.Input{Changes: edited("a.py", old, now)})

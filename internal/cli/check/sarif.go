@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/rules"
@@ -146,35 +148,39 @@ func sarif(r *Report, version string) *sarifLog {
 }
 
 func rule(p *detect.Pattern, mode detect.Mode) sarifRule {
-	text := strings.ToUpper(p.Title[:1]) + p.Title[1:] + "."
-	about := fmt.Sprintf("Findings are of type %s, with severity %s and %s evidence: %s.", p.Type, p.Severity,
-		tierName(p.Tier), blocks(p.Tier))
-	fix := detect.Advice(p.ID, p.Type)
-	fix = strings.ToUpper(fix[:1]) + fix[1:] + "."
+	text, fix := sentence(p.Title), sentence(detect.Advice(p.ID, p.Type))
+	about := fmt.Sprintf("Type %s, severity %s, evidence: %s. %s.", p.Type, p.Severity, tierName(p.Tier), blocks(p.Tier))
 	const waive = "If the change is intended, waive the finding in " + rules.FileName + " of the base revision, by its " +
 		"fingerprint or by rule and path."
+	example := "```yaml\nwaivers:\n  - {pattern: " + p.ID + ", path: \"path/of/the/file\", reason: \"…\"}\n```"
 	return sarifRule{
 		ID: p.ID, ShortDescription: sarifText{text}, FullDescription: sarifText{text + " " + about},
-		Help: sarifHelp{Text: fix + " " + waive, Markdown: fmt.Sprintf("**%s** %s\n\n**Fix:** %s\n\n%s\n\n```yaml\nwaivers:\n"+
-			"  - {pattern: %s, path: \"path/of/the/file\", reason: \"…\"}\n```\n", text, about, fix, waive, p.ID)},
+		Help: sarifHelp{fix + " " + waive,
+			fmt.Sprintf("**%s** %s\n\n**Fix:** %s\n\n%s\n\n%s\n", text, about, fix, waive, example)},
 		HelpURI: helpURI, DefaultConfiguration: sarifLevel{level(actionOf(p.Tier, mode))},
 		Properties: map[string]any{"tags": slices.Concat([]string{string(p.Type)}, p.Aliases), "tier": p.Tier,
 			"severity": p.Severity},
 	}
 }
 
+// sentence returns a text with a capital letter and a period.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
+}
+
 // helpURI is the page that describes all rules.
 const helpURI = "https://github.com/perdure/perdure/blob/main/docs/detection.md"
 
-// blocks returns in which modes findings of a tier block.
+// blocks returns a sentence about the modes in which findings of a tier block.
 func blocks(t detect.Tier) string {
 	switch t {
 	case detect.Fact:
-		return "they block in every mode"
+		return "It blocks in every mode"
 	case detect.Sign:
-		return fmt.Sprintf("in standard mode they block from a confidence of %.0f %%, or else warn", 100*detect.ActConfidence)
+		return fmt.Sprintf("In standard mode it blocks from a confidence of %.0f %%, or else warns", 100*detect.ActConfidence)
 	}
-	return "they are listed"
+	return "It is listed and does not block"
 }
 
 // message returns the text of a result: what happened, with the old line if it is not that of

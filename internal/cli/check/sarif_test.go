@@ -19,7 +19,8 @@ func TestSARIF(t *testing.T) {
 	found := func(f detect.Finding) Finding { return reported(&f) }
 	r := &Report{Verdict: detect.Block, Mode: detect.Standard, Compared: "a with b", rules: detect.Catalog(),
 		Findings: []Finding{
-			found(detect.Finding{Pattern: "skip-added", File: name, Line: 3, Message: "m", Subject: "s", Evidence: "e", Diff: "@@ -1 +1 @@\n-```\n+x\n",
+			found(detect.Finding{Pattern: "skip-added", File: name, Line: 3, Message: "m", Subject: "s", Evidence: "e",
+				Diff:   "@@ -1 +1 @@\n-```\n+x\n",
 				Action: detect.Act}),
 			found(detect.Finding{Pattern: "test-removed", File: "c:d", Line: 9, Gone: true, Message: "m", Action: detect.Warn}),
 			found(detect.Finding{Pattern: "run-unfinished", Message: "m", Action: detect.Tell}),
@@ -171,7 +172,8 @@ func TestSARIFRules(t *testing.T) {
 func TestSARIFLine(t *testing.T) {
 	t.Parallel()
 	for want, f := range map[int]detect.Finding{
-		7: {Line: 7}, 13: {Line: 14, Gone: true, Diff: "@@ -13,8 +13,2 @@\n"}, 5: {Line: 9, Gone: true, Diff: "@@ -9 +5 @@\n-x\n"},
+		7: {Line: 7}, 13: {Line: 14, Gone: true, Diff: "@@ -13,8 +13,2 @@\n"},
+		5: {Line: 9, Gone: true, Diff: "@@ -9 +5 @@\n-x\n"},
 		1: {Line: 3, Gone: true, Diff: "@@ -1,3 +0,0 @@\n"},
 	} {
 		f.File = "a"

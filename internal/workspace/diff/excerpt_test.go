@@ -71,7 +71,8 @@ func TestExcerptOfOneChange(t *testing.T) {
 	if at := c.First(); at != (diff.Line{Number: 2}) {
 		t.Errorf("first change %v", at)
 	}
-	for at, want := range map[diff.Line]string{{Number: 2}: "-b\n+B\n", {Number: 2, Old: true}: "-b\n+B\n", {Number: 3}: "",
+	for at, want := range map[diff.Line]string{{Number: 2}: "-b\n+B\n", {Number: 2, Old: true}: "-b\n+B\n",
+		{Number: 3}:            "",
 		{Number: 4, Old: true}: "-d\n"} {
 		if got := c.ChangedAt(at); got != want {
 			t.Errorf("changed at %v: %q, want %q", at, got, want)
