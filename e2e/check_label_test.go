@@ -122,7 +122,7 @@ func TestDocumentedLabelWaivesOneCommit(t *testing.T) {
 		t.Skip("no bash, which runs the steps of workflows")
 	}
 	const (
-		tests   = "import pytest\n\ndef test_a():\n    assert 40 + 2 == int(\"42\")\n\n" +
+		tests = "import pytest\n\ndef test_a():\n    assert 40 + 2 == int(\"42\")\n\n" +
 			"def test_b():\n    assert \"x\".upper() == \"X\"\n"
 		skip    = "@pytest.mark.skip\n"
 		noLabel = "[]"
