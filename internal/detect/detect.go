@@ -234,10 +234,11 @@ type run struct {
 	said multiset.Hashes
 	// words are the words of compared test names; see names.go.
 	words map[string][]string
-	// compared counts comparisons of removed with added functions, kept the bytes of the contents
-	// that are kept.
+	// compared counts comparisons of removed with added functions.
 	compared int
-	kept     int64
+	// kept are the bytes of the contents that are kept, diffs counts the compared files.
+	kept  int64
+	diffs int
 	// tests pairs each baseline test with its new version, in the order of the files.
 	tests []testPair
 }

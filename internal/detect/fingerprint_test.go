@@ -101,6 +101,9 @@ func TestFingerprintOfAFile(t *testing.T) {
 		t.Fatalf("%+v", report.Findings)
 		return ""
 	}
+	if first, second := of("a\x00b", "a\x00c"), of("a\x00b", "a\x00d"); first == second {
+		t.Errorf("two changes of a binary file have the fingerprint %s", first)
+	}
 	const was = "on: push\nsteps:\n  - run: make test\n"
 	first := of(was, strings.Replace(was, "make test", "make quick", 1))
 	moved := of("name: ci\n"+was, "name: ci\n"+strings.Replace(was, "make test", "make quick", 1))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"math"
 	"slices"
 
@@ -12,35 +13,46 @@ import (
 	"github.com/perdure/perdure/internal/workspace/diff"
 )
 
-// maxKept limits the bytes of the contents that are kept for the diffs of findings.
-const maxKept = 64 << 20
+// Limits of the diffs of findings: the bytes of the contents that are kept, the files that are
+// compared, and the findings that get one.
+const (
+	maxKept   = 64 << 20
+	maxDiffed = 300
+	maxDiffs  = 1000
+)
 
 // contents are both versions of a file, kept for the diffs of its findings.
 type contents struct {
 	old, new []byte
 	kept     bool
 	compared *diff.Comparison
+	// id identifies the change of a protected file or a fixture of which no lines are compared.
+	id string
 }
 
-// compare returns the comparison of both versions; nil if there is none.
-func (t *contents) compare() *diff.Comparison {
-	if t.kept {
+// compareFile returns the comparison of both versions of a file; nil if there is none.
+func (r *run) compareFile(p *pair) *diff.Comparison {
+	t := &p.contents
+	if t.kept && r.diffs < maxDiffed && p.oldWhy == "" && p.newWhy == "" {
+		r.diffs++
 		t.compared = diff.Compare(t.old, t.new)
-		t.old, t.new, t.kept = nil, nil, false
 	}
+	t.old, t.new, t.kept = nil, nil, false
 	return t.compared
 }
 
 // keep decides whether the contents of a file are kept, while the limit lasts.
 func (r *run) keep(p *pair) {
 	c := &p.change
+	if c.Protected != "" || p.class == fixture {
+		p.contents.id = short(fmt.Sprintf("%d %d\x00%s\x00%s", c.Old.Size, c.New.Size, c.Old.Content, c.New.Content))
+	}
 	size := int64(len(c.Old.Content) + len(c.New.Content))
-	analysed := r.limits.refuse(&c.Old) == "" && r.limits.refuse(&c.New) == ""
-	if r.kept+size > maxKept || !analysed || c.Old.Kind != Regular || c.New.Kind != Regular {
+	if r.kept+size > maxKept || c.Old.Kind != Regular || c.New.Kind != Regular {
 		return
 	}
 	r.kept += size
-	p.contents = contents{old: c.Old.Content, new: c.New.Content, kept: true}
+	p.contents.old, p.contents.new, p.contents.kept = c.Old.Content, c.New.Content, true
 }
 
 // locate corrects the lines of findings, and identifies the changes that their evidence does
@@ -53,8 +65,12 @@ func (r *run) locate() {
 		if correct == nil {
 			continue
 		}
-		if p := fileOf(f); p != nil && p.contents.compare() != nil {
-			correct(f, p, p.contents.compare())
+		if p := fileOf(f); p != nil {
+			if c := r.compareFile(p); c != nil {
+				correct(f, p, c)
+			} else {
+				f.Change = p.contents.id
+			}
 		}
 	}
 }
@@ -104,16 +120,15 @@ func toChange(f *Finding, p *pair, c *diff.Comparison) {
 	}
 }
 
-// maxDiffs limits the findings that get a diff.
-const maxDiffs = 1000
-
 // show adds the diffs of the findings.
 func (r *run) show() {
 	fileOf := r.fileOf()
 	for i := range r.report.Findings[:min(len(r.report.Findings), maxDiffs)] {
 		f := &r.report.Findings[i]
-		if p := fileOf(f); p != nil && p.contents.compare() != nil {
-			f.Diff = p.contents.compare().Excerpt(diff.Line{Number: max(f.Line, 1), Old: f.Gone})
+		if p := fileOf(f); p != nil {
+			if c := r.compareFile(p); c != nil {
+				f.Diff = c.Excerpt(diff.Line{Number: max(f.Line, 1), Old: f.Gone})
+			}
 		}
 	}
 }
