@@ -343,11 +343,14 @@ func (w *Waiver) Check() error {
 	if w.Path == "" && !single || !doublestar.ValidatePattern(w.Path) {
 		errs = append(errs, fmt.Errorf("path: invalid glob %q: use a pattern like tests/**", w.Path))
 	}
-	if strings.TrimSpace(w.Reason) == "" {
+	if !w.reasoned() {
 		errs = append(errs, errors.New("reason: empty; say why the finding does not count"))
 	}
 	return errors.Join(errs...)
 }
+
+// reasoned reports whether the waiver has a reason other than the dots of the report.
+func (w *Waiver) reasoned() bool { return strings.Trim(w.Reason, " \t\r\n.…") != "" }
 
 // Expired reports whether the waiver has expired.
 func (w *Waiver) Expired(now time.Time) bool { return !w.Expires.IsZero() && now.After(w.Expires) }
@@ -357,7 +360,7 @@ func (w *Waiver) Covers(f *Finding) bool { return w.covers(f, f.Fingerprint()) }
 
 // covers does what Covers does for a finding with a fingerprint.
 func (w *Waiver) covers(f *Finding, id string) bool {
-	if strings.TrimSpace(w.Reason) == "" || w.Fingerprint != "" && w.Fingerprint != id {
+	if !w.reasoned() || w.Fingerprint != "" && w.Fingerprint != id {
 		return false
 	}
 	named := w.Pattern == "*" || w.Pattern == f.Pattern || slices.Contains(byAlias(w.Pattern), f.Pattern)

@@ -83,6 +83,7 @@ func TestParseRefuses(t *testing.T) {
 		"patterns: [{id: test-removed, match: x}]":                              `patterns[0] "test-removed": id: `,
 		"waivers: [{fingerprint: 12ab, reason: r}]":                             `fingerprint: "12ab" is not one`,
 		"waivers: [{fingerprint: 0a1b2c3d4e5f6071}]":                            "waivers[0]: reason: ",
+		"waivers: [{fingerprint: 0a1b2c3d4e5f6071, reason: …}]":                 "waivers[0]: reason: ",
 		"waivers: [{pattern: test-removed}]":                                    "waivers[0]: path: ",
 		"waivers: [{path: a, reason: r, pattern: test-remved}]":                 `did you mean "test-removed"?`,
 		"waivers: [{path: a, reason: r, pattern: test-removed, expires: soon}]": `waivers[0]: expires: invalid time "soon"`,
