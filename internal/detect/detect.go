@@ -224,8 +224,8 @@ type run struct {
 	report *Report
 	// configs are the changed files that configure checks.
 	configs []checkconfig.File
-	seen   map[string]bool      // keys of findings, to report each once
-	change map[string]*material // by language; see match.go
+	seen    map[string]bool      // keys of findings, to report each once
+	change  map[string]*material // by language; see match.go
 	// lostMarks counts the marks that files lost, by pattern and text; nil until needed.
 	lostMarks map[string]int
 	// said are the word stems that documents of the change added; nil until needed.

@@ -33,7 +33,7 @@ func (r *run) configurations() {
 	}
 	for _, c := range checkconfig.Compare(r.configs) {
 		file := &r.configs[c.File]
-		f := Finding{File: cmp.Or(file.NewPath, file.OldPath), Line: c.Line, Gone: c.Gone, Subject: c.Text,
+		f := Finding{File: file.Path(), Line: c.Line, Gone: c.Gone, Subject: c.Text,
 			Message: c.Text, Evidence: syntax.Clip(cmp.Or(c.Source, c.Text))}
 		if c.Gone {
 			f.File = file.OldPath

@@ -49,7 +49,7 @@ var (
 		`allow_failure|soft_fail|failure|failFast|ignore_failure|ignoreFailures|branches|filters|returnStatus|skip|allow_fail)$`)
 	forgiving = lazyregexp.New(`(?i)^(continue-?on-?error|allow_fail(ure)?|soft_fail|failure|ignore_?failures?|returnStatus)$`)
 	// checkName matches scripts and targets that check, whatever they run.
-	checkName = lazyregexp.New(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|cov|coverage|lint[a-z]*|check[a-z]*|types?check|ci|verify|` +
+	checkName = lazyregexp.New(`(?i)(^|[^a-z])(pre|post)?(tests?|testing|cov|cover|coverage|lint[a-z]*|check[a-z]*|types?check|ci|verify|` +
 		`validate|specs?|units?|e2e|qa|stan|mutate|types?|style|format|fmt|audit|prepublish[a-z]*)([^a-z]|$)`)
 	noCheck = lazyregexp.New(`(^|/)(checkout|cache|setup-|upload-|download-|install|publish|deploy|create-|release|login|labeler|` +
 		`stale|lock-threads|github-script|test-reporter|configure-|init$|harden-runner|junit-report|action-gh-release)`)
@@ -187,7 +187,7 @@ func (c *comparison) replacedBy(old *check) bool {
 	return slices.ContainsFunc(c.now, func(now check) bool {
 		same := now.kind == old.kind || old.kind == "test" && now.kind == "coverage" || old.kind == "build" && now.kind == "test"
 		if !same || now.file != old.file || now.forgiven != "" || slices.ContainsFunc(c.old, func(o check) bool {
-			return o.id == now.id && o.file == now.file
+			return o.id == now.id && o.file == now.file && o.job() == now.job()
 		}) {
 			return false
 		}

@@ -22,18 +22,21 @@ func readJSON(text []byte) ([]setting, bool) {
 	if !json.Valid([]byte(plain.String())) {
 		return nil, false
 	}
-	return codeSettings(tokens, false), true
+	return (&codeReader{tokens: tokens}).settings(), true
 }
 
 // readCode reads what looks like a setting in a program: literals, by the names and calls
 // around them. Code is not run, so that a computed value is not known.
 func readCode(name string, text []byte) []setting {
 	lang := syntax.LanguageOf(name)
-	return codeSettings(syntax.Tokens(name, string(text)), lang != nil && lang.Name == "ruby")
+	r := &codeReader{tokens: syntax.Tokens(name, string(text))}
+	if lang != nil {
+		r.ends, r.colons = lang.Name == "ruby", lang.Name == "python"
+	}
+	return r.settings()
 }
 
-func codeSettings(tokens []lex.Token, ends bool) []setting {
-	r := &codeReader{tokens: tokens, ends: ends}
+func (r *codeReader) settings() []setting {
 	for r.i < len(r.tokens) {
 		r.block(nil, "", 0)
 		r.i++ // a bracket that closes nothing
@@ -47,6 +50,7 @@ type codeReader struct {
 	i      int
 	all    []setting
 	ends   bool // words open blocks, which "end" closes
+	colons bool // a colon at the end of a line opens a block
 }
 
 // statement is the state within a statement: the names before its values.
@@ -136,7 +140,7 @@ func (r *codeReader) continued() bool {
 	}
 	before := r.tokens[r.i-1].S
 	return r.tokens[r.i].S == "." || r.tokens[r.i].S == "->" || r.tokens[r.i].S == "{" || before == "," || before == "=" ||
-		before == "=>" || before == ":" || before == "+" || before == "||" || before == "&&"
+		before == "=>" || before == ":" && !r.colons || before == "+" || before == "||" || before == "&&"
 }
 
 func (r *codeReader) at(n int) string {
@@ -192,6 +196,9 @@ func (r *codeReader) word(at []string, s *statement, w string) {
 	case next == ":" && r.at(2) != ":" && joins != "?" && r.tokens[r.i+1].Off == r.tokens[r.i].Off+int32(len(w)):
 		s.key, s.named = w, false
 	case (joins == "." || joins == "::" || joins == "->" || joins == "?.") && s.key == "" && s.head != "":
+		if r.at(-2) == ")" { // a chain of calls
+			s.head, _, _ = strings.Cut(s.head, ".")
+		}
 		s.head += "." + w
 	case s.head == "" && s.key == "":
 		s.head = w

@@ -249,6 +249,7 @@ var (
 		`zig|mix|sbt|docker|docker-compose|biome|nx|turbo|lerna|poetry|pip|pip3|uv|gem|bundle|pdm|pipenv|hatch|php-cs-fixer|` +
 		`phpstan|zizmor|rustup|npm)$`)
 	interpreters = lazyregexp.New(`^(python|node|php|ruby|bash|sh|perl|tsx|ts-node|deno)[0-9.]*$`)
+	targetForm   = lazyregexp.New(`^[A-Za-z:$][\w.:@/{}$-]*$`)
 	installs     = lazyregexp.New(`^(install|i|ci|add|restore|update|publish|pack|require|sync|login|get|mod|tool|download|fetch|` +
 		`clean|init|config|self-update|dump-autoload|xml|html|combine|json|lcov|erase|up|down|pull|push|tag|version|env|` +
 		`cache|help|dedupe|link|create|upgrade|set|dist-upgrade|global)$`)
@@ -278,7 +279,7 @@ func identify(program string, args []string) (ids, rest []string) {
 		return []string{"script " + verb}, without(first)
 	case targetPrograms().MatchString(program):
 		for _, a := range args {
-			if strings.HasPrefix(a, "-") || assigns(a) {
+			if !targetForm().MatchString(a) {
 				rest = append(rest, a)
 			} else if !installs().MatchString(a) {
 				ids = append(ids, program+" "+a[strings.LastIndexByte(a, ':')+1:])

@@ -27,7 +27,8 @@ type File struct {
 	Old, New         []byte
 }
 
-func (f *File) path() string { return cmp.Or(f.NewPath, f.OldPath) }
+// Path returns the path of the new version, or of the old one if there is no new one.
+func (f *File) Path() string { return cmp.Or(f.NewPath, f.OldPath) }
 
 // Finding is what a change means.
 type Finding struct {
@@ -120,7 +121,7 @@ func (c *comparison) compareFile(i int) {
 		c.found(i, &judgement{Weaker, setting{}, false, "configuration cannot be read any more"})
 	case !now.readable || !old.readable:
 		c.found(i, &judgement{Unclear, setting{}, false, "configuration cannot be read"})
-	case baseline(c.files[i].path()):
+	case baseline(&c.files[i]):
 		c.compareBaseline(i)
 	case now.path == "" && old.class != project.CIConfig && old.class != project.Manifest:
 		c.removed(i)
@@ -146,15 +147,20 @@ func (c *comparison) compareWorkflow(i int) {
 // and its matrix.
 func (c *comparison) compareSettings(i int, workflow bool) {
 	old, now := expanded(&c.olds[i]), expanded(&c.news[i])
-	for _, d := range difference(c.files[i].Class, old, now) {
+	changes := difference(c.files[i].Class, old, now)
+	preset := slices.ContainsFunc(changes, addsPreset)
+	for _, d := range changes {
 		j := d.judge()
 		if j == nil || c.moved(j) {
 			continue
 		}
+		if preset && j.old || c.undefined(i, &d, j) {
+			j.level = Unclear
+		}
 		switch {
-		case workflow && !flags(&d) && (kindOf(d.path) != platform || j.level != Unclear):
+		case workflow && !flags(&d) && (kindOf(d.path) != platform || len(d.added) >= len(d.gone)):
 			continue
-		case helper(c.files[i].path()) && !strong(&d, j):
+		case helper(c.files[i].Path()) && !strong(&d, j):
 			continue
 		case c.files[i].Class == project.Manifest && j.level == Unclear && !telling(d.group):
 			continue
@@ -163,6 +169,24 @@ func (c *comparison) compareSettings(i int, workflow bool) {
 		}
 		c.found(i, j)
 	}
+}
+
+// undefined reports whether a task is no longer run by another one because it was removed.
+func (c *comparison) undefined(i int, d *change, j *judgement) bool {
+	switch innermost(d.path) {
+	case "default", "needs", "depends-on":
+		return j.old && !strings.Contains(string(c.files[i].New), j.at.value)
+	}
+	return false
+}
+
+// addsPreset reports whether a change adds a set of rules, which may have the removed ones.
+func addsPreset(d change) bool {
+	if len(d.added) == 0 || len(d.gone) > 0 && d.gone[0].value == d.added[0].value {
+		return false
+	}
+	key := innermost(d.path)
+	return key == "extends" || key == "presets" || key == "preset" || strings.Contains(d.group, "rules.@")
 }
 
 // expanded splits values that are options into settings, and leaves out commands.

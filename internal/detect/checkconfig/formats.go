@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -21,7 +22,6 @@ func readTOML(text []byte) ([]setting, bool) {
 	}
 	w := &tomlReader{lines: strings.Split(string(text), "\n")}
 	w.value(nil, top)
-	slices.SortStableFunc(w.all, func(a, b setting) int { return a.line - b.line })
 	return w.all, true
 }
 
@@ -33,8 +33,8 @@ type tomlReader struct {
 func (w *tomlReader) value(at []string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
-		for key, inner := range v {
-			w.value(joined(at, key), inner)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			w.value(joined(at, key), v[key])
 		}
 	case []map[string]any:
 		for i, inner := range v {
@@ -224,10 +224,12 @@ func readXML(text []byte) ([]setting, bool) {
 }
 
 func (e *element) settings(at []string, all *[]setting) {
+	outer := at
 	at = joined(at, e.name)
 	for _, k := range e.kids {
-		if slices.Contains([]string{"artifactId", "id", "name", "ref", "type"}, k.name) && len(k.kids) == 0 {
+		if slices.Contains([]string{"artifactId", "id", "name", "ref", "type", "Include"}, k.name) && len(k.kids) == 0 {
 			at = joined(at, "#id "+k.text)
+			*all = append(*all, setting{path: joined(outer, plural(e.name)), value: k.text, line: e.line})
 			break
 		}
 	}
@@ -237,4 +239,12 @@ func (e *element) settings(at []string, all *[]setting) {
 	for _, k := range e.kids {
 		k.settings(at, all)
 	}
+}
+
+// plural names the list of the elements of a name.
+func plural(name string) string {
+	if strings.HasSuffix(name, "s") {
+		return name + "es"
+	}
+	return name + "s"
 }

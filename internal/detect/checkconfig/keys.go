@@ -52,20 +52,20 @@ var keyTable = sync.OnceValue(func() []keyRule {
 			`arbitrary-extensions|synthetic-default-imports)|ignore-deprecations|new-cops|suggest-extensions|plugins?-path|` +
 			`pass-env|passenv|set-env|setenv|deps|dependency-groups|extras|package|wheel-build-env|basepython|force-exclude|` +
 			`allow-failures|image|cache-directory|tmp-dir|editor-url|print-.*|html|xml|lcov|cobertura|lint-timeout`},
-		{platform, `matrix|env-?list|strategy|parallel-matrix|node-js|rvm|php|python-version`},
+		{platform, `matrix|env-?list|strategy|node-js|rvm|php`},
 		{atMost, `max.*|.*-max|retr(?:y|ies)|reruns?|error-level|tolerance|limit|allowed-.*|count|occurrences`},
 		{atLeast, `(?:cov-)?fail-under.*|.*-fail-under|min(?:imum)?(?:-.*)?|.*-min(?:imum)?|threshold|thresholds|.*-threshold|` +
 			`bound|lines?|branches|functions|statements|level|.*cover(?:age)?-(?:lines|branches|functions)|minimum-coverage.*|` +
 			`total|msi|score|rule-level`},
 		{narrows, `k|m|t|f|p|g|only|short|lib|bins?|invert|f?grep|tags?|run|filter|test|tests|example|examples|groups?|` +
 			`include-groups?|pattern|.*test-name-pattern|test-case-filter|last-failed|lf|only-changed|changed-since|stages|` +
-			`include-tags?|test-suite|testsuite`},
+			`include-tags?|test-suite|testsuite|runner`},
 		{selects, `include[sd]?|includes?-.*|files|file-types?|paths?|src|sources?|source-.*|roots?|test-?match|test-?paths?|` +
 			`test-regex|specs?|test-files|test-globs|suites?|test-?suites?|director(?:y|ies)|projects?|project-files|packages|` +
 			`class(?:es)?|args|collect-coverage-from|python-(?:files|classes|functions)|finder|in|types-or`},
 		{checks, `(?:extend-)?select|enable|enabled-rules|extends?|plugins?|rules?|linters|hooks?|presets?|rule-?sets?|ref|` +
 			`depends-on|finalized-by|needs|default|modules?|imports?|d|w|lints?|strict-rules|id|sniff|bundled|analyzers|` +
-			`xlint|cops|cov|solution|refuse-.*|tseslint-config|define-config|config`},
+			`xlint|cops|cov|solution|package-references|refuse-.*|tseslint-config|define-config|config`},
 		{strict, `strict.*|.*-strict|fail.*|.*-fail.*|forbid.*|.*-errors?|errors?|check.*|.*-check|warn.*|den(?:y|ied)|require.*|verif.*|` +
 			`enable.*|enabled|active|no-.*|treat-warnings-as-errors|werror|nullable|collect-coverage|cover|branch|be-strict.*|` +
 			`convert-.*|exact-.*|disallow-.*|raise.*|auto-?tests|doctest|harness|enforce-.*|find-unused.*|report-unused.*|` +
@@ -93,7 +93,7 @@ var (
 	})
 	softer = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(?:skip-lib-check|ignore-missing-imports|ignore-deprecations|skip-covered|skip-empty|` +
-			`allow-js|.*-allow-.*|skip-string-normalization|ignore-init.*|x)$`)
+			`allow-js|.*-allow-.*|.*risky-allowed|skip-string-normalization|ignore-init.*|x)$`)
 	})
 )
 
@@ -134,6 +134,15 @@ func names(path []string) []string {
 		}
 	}
 	return all
+}
+
+// innermost returns the words of the innermost key; empty if there are none.
+func innermost(path []string) string {
+	all := names(path)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0]
 }
 
 // kindOf returns what a setting is.

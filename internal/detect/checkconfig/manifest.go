@@ -2,6 +2,7 @@ package checkconfig
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/check/project"
@@ -19,12 +20,12 @@ var checkingWord = lazyregexp.New(`(?i)(^|[^a-z])(tests?|testing|skip[a-z]*|cov|
 var (
 	sectionName = lazyregexp.New(`^(tool\.(pytest|coverage|ruff|mypy|pyright|basedpyright|pylint|flake8|bandit|tox|nox|hatch\.envs|` +
 		`poe|pdm\.scripts|pixi\.tasks)|(tool:)?pytest|coverage:|mypy|pylint|flake8|pycodestyle|isort|tox|testenv|lints|` +
-		`workspace\.lints|test|bench|profile\.test|alias|package\.autotests|lib\.(test|doctest|harness))([.:-]|$)`)
+		`workspace\.lints|test|bench|profile\.test|alias|package\.autotests|target\..*\.runner|lib\.(test|doctest|harness))([.:-]|$)`)
 	jsonName = lazyregexp.New(`^(jest|vitest|mocha|ava|nyc|c8|tap|eslintconfig|eslintignore|stylelint|lint|test|compileroptions|` +
 		`lint-staged|husky|coverage|scripts|tasks)(\.|$)`)
 	codeName = lazyregexp.New(`(?i)warnings?-?as-?errors|compiler-?args|ignore-?failures|nullable|nowarn|analysis-?level|` +
 		`enforce-?code|test|jacoco|kover|detekt|ktlint|checkstyle|pmd|spotbugs|lint|cover|verif|check|threshold|rake|minitest|rspec|` +
-		`compile\.remove|fail|pitest`)
+		`compile\.remove|fail|pitest|surefire|enforcer|^task\.default`)
 	unconcerned = lazyregexp.New(`(?i)(^|\.)(dependencies|dependency|dependencymanagement|packagereference|projectreference|` +
 		`version|groupid|artifactid|xmlns|schemalocation|argline|jvmargs|testlogging|event|events|(test)?(implementation|runtimeonly|` +
 		`compileonly)|plugins\.(id|kotlin|alias)|repositories)(\.|$)`)
@@ -45,11 +46,15 @@ func concerns(name string, s *setting) bool {
 		return s.path[0] == "variables" || checkName().MatchString(s.path[0]) || checkOf(s.path[0]) != "" ||
 			checkingWord().MatchString(s.value)
 	}
+	if key := s.key(); key == "plugins" || key == "solution" || key == "PackageReferences" {
+		return codeName().MatchString(s.value)
+	}
 	return !unconcerned().MatchString(group) && codeName().MatchString(group+" "+strings.Join(names(s.path), " "))
 }
 
-func baseline(name string) bool {
-	return strings.Contains(strings.ToLower(path.Base(name)), "baseline")
+// baseline reports whether a file lists accepted errors.
+func baseline(f *File) bool {
+	return f.Class == project.LintConfig && strings.Contains(strings.ToLower(path.Base(f.Path())), "baseline")
 }
 
 // compareBaseline compares lists of accepted errors by their number.
@@ -75,11 +80,29 @@ func (c *comparison) compareBaseline(i int) {
 	}
 	switch {
 	case first == nil:
-	case n > 0:
+	case n > 0 && !c.upgraded(i):
 		c.found(i, &judgement{Weaker, *first, false, "accepted errors added: " + shown(first.value)})
 	default:
 		c.found(i, &judgement{Unclear, *first, false, "accepted errors replaced: " + shown(first.value)})
 	}
+}
+
+// upgraded reports whether the change has another version of the tool of a baseline.
+func (c *comparison) upgraded(i int) bool {
+	tool, _, _ := strings.Cut(strings.ToLower(path.Base(c.files[i].Path())), "-")
+	versions := func(text []byte) string {
+		var all []string
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(strings.ToLower(line), tool) && digits().MatchString(line) {
+				all = append(all, line)
+			}
+		}
+		return strings.Join(all, "")
+	}
+	return slices.ContainsFunc(c.files, func(f File) bool {
+		old, now := versions(f.Old), versions(f.New)
+		return f.Class == project.Manifest && old != "" && now != "" && old != now
+	})
 }
 
 // sameCode reports whether both versions of a program have the same tokens.

@@ -3,6 +3,7 @@ package checkconfig
 import (
 	"bytes"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -127,7 +128,25 @@ func read(name string, text []byte) ([]setting, bool) {
 	if len(all) > maxSettings {
 		return nil, false
 	}
-	return all, ok
+	return joinWords(all), ok
+}
+
+// joinWords joins the words of commands that are lists in a list.
+func joinWords(all []setting) []setting {
+	var out []setting
+	for _, s := range all {
+		n := len(s.path)
+		word := n > 2 && strings.HasPrefix(s.path[n-1], "#") && strings.HasPrefix(s.path[n-2], "#") && runKey().MatchString(s.key())
+		if word {
+			s.path = s.path[:n-1]
+			if last := len(out) - 1; last >= 0 && slices.Equal(out[last].path, s.path) {
+				out[last].value += " " + s.value
+				continue
+			}
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // conflict reports whether a text has the marks of an unfinished merge.

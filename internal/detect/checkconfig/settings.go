@@ -2,7 +2,6 @@ package checkconfig
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -226,10 +225,12 @@ func (c *change) switches(k kind) (*judgement, bool) {
 		return nil, false
 	}
 	worse := Weaker
-	if softer().MatchString(names(c.path)[0]) {
+	if c.soft() {
 		worse = Unclear
 	}
 	switch {
+	case k == narrows && isOne && !is && strings.HasPrefix(innermost(c.path), "test"):
+		return c.replaced(Weaker), true // of Cargo.toml
 	case k == excludes || k == narrows:
 		if isOne && is {
 			return c.replaced(worse), true
@@ -319,14 +320,28 @@ func (c *change) excluded(gone, added []setting) *judgement {
 	switch {
 	case len(added) == 0:
 		return nil
-	case softer().MatchString(names(c.path)[0]), len(added) <= len(gone):
+	case c.soft(), len(added) <= len(gone):
 		return c.unclear()
 	}
 	return c.weaker(Weaker, added[0], false, "%s added", shown(added[0].value))
 }
 
+// soft reports whether honest work often adds such an exclusion: an option of a rule, or one
+// of softer.
+func (c *change) soft() bool {
+	all := names(c.path)
+	rules := slices.IndexFunc(all, func(w string) bool { return strings.HasSuffix(w, "rules") })
+	outer := rules >= 0 && !slices.ContainsFunc(all[rules:], func(w string) bool { return excluding().MatchString(w) })
+	return outer || softer().MatchString(innermost(c.path))
+}
+
 // selected compares lists of what is checked.
 func (c *change) selected(gone, added []setting) *judgement {
+	if at := slices.IndexFunc(added, func(s setting) bool { return strings.HasPrefix(s.value, "!") }); at >= 0 {
+		if j := c.excluded(nil, added[at:at+1]); j != nil {
+			return j
+		}
+	}
 	present := slices.Concat(added, c.kept)
 	for _, s := range gone {
 		if !slices.ContainsFunc(present, func(n setting) bool { return covers(n.value, s.value) }) {
@@ -342,11 +357,14 @@ func (c *change) selected(gone, added []setting) *judgement {
 	if slices.ContainsFunc(added, func(s setting) bool { return broad(s.value) }) {
 		return nil
 	}
-	if slices.ContainsFunc(added, func(s setting) bool { return path.Ext(s.value) != "" || strings.Contains(s.value, "::") }) {
+	if slices.ContainsFunc(added, func(s setting) bool { return oneFile().MatchString(s.value) }) {
 		return c.replaced(Weaker)
 	}
 	return c.unclear()
 }
+
+// oneFile matches the name of a file of code, or of a test in it.
+var oneFile = lazyregexp.New(`\.(py|rb|[cm]?[jt]sx?|php|java|kt|cs|rs|go|feature|ml|exs?)\b|::|_test\b`)
 
 // broad reports whether a pattern selects all files, or all of a kind.
 func broad(v string) bool {

@@ -46,7 +46,7 @@ func (t triggers) checksChanges() bool {
 func (t triggers) filter(event, name string) []setting {
 	var all []setting
 	for _, s := range t[event] {
-		if len(s.path) > 0 && s.path[0] == name {
+		if len(s.path) > 0 && s.path[0] == name && s.value != "" {
 			all = append(all, s)
 		}
 	}

@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -14,16 +13,14 @@ import (
 // glob, of which any change blocks, or one that configures CI, a test runner, a linter or
 // coverage, of which changes that make checks weaker do.
 func Protect(c *detect.Change, globs []string) {
-	names := slices.DeleteFunc([]string{c.New.Path, c.Old.Path}, func(name string) bool { return name == "" })
-	for _, name := range names {
-		file := project.Classify(name)
-		switch {
+	for _, name := range []string{c.New.Path, c.Old.Path} {
+		switch file := project.Classify(name); {
+		case name == "":
 		case slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, name) }):
 			c.Protected = "the settings protect it"
 		case file.Class == project.OwnFile:
-			c.Protected = cmp.Or(file.Why, string(file.Class)+" configuration")
-		case c.Configures == "" && (file.Class.Protected() || file.Class == project.Manifest):
-			c.Configures = file.Class
+			c.Protected = file.Why
 		}
 	}
+	c.Configures, _ = project.Configures(c.New.Path, c.Old.Path)
 }
