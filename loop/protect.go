@@ -48,8 +48,8 @@ func (r *run) protected(ctx context.Context, l *look, found *detect.Report) ([]r
 		configs = append(configs, f)
 	}
 	for _, w := range checkconfig.Compare(configs) {
-		if file := configs[w.File].Path(); w.Level == checkconfig.Weaker && !reported(found, file) {
-			add(file, fmt.Sprintf("%s (%s)", file, w.Text))
+		if w.Level == checkconfig.Weaker && !reported(found, w.Path) {
+			add(w.Path, fmt.Sprintf("%s (%s)", w.Path, w.Text))
 		}
 	}
 	if len(g.Files) == 0 {

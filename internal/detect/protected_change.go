@@ -32,12 +32,8 @@ func (r *run) configurations() {
 		return
 	}
 	for _, c := range checkconfig.Compare(r.configs) {
-		file := &r.configs[c.File]
-		f := Finding{File: file.Path(), Line: c.Line, Gone: c.Gone, Subject: c.Text,
+		f := Finding{File: c.Path, Line: c.Line, Gone: c.Gone, Subject: c.Text,
 			Message: c.Text, Evidence: syntax.Clip(cmp.Or(c.Source, c.Text))}
-		if c.Gone {
-			f.File = file.OldPath
-		}
 		switch c.Level {
 		case checkconfig.Weaker:
 			f.Message = "checks weakened: " + c.Text

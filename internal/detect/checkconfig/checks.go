@@ -43,7 +43,11 @@ func (c *check) String() string {
 }
 
 var (
-	runKey = lazyregexp.New(`(?i)(^|[./:])(run|scripts?|before[_-]script|after[_-]script|commands?|commands_\w+|cmds?|sh|bash|bat|` +
+	// severalChecks matches commands that run checks of several kinds.
+	severalChecks = lazyregexp.New(`(^|[^a-z])(check|ci|verify|all|qa|validate|tox|nox|pre-commit|prek)$`)
+	// documents matches commands that build what is not checked.
+	documents = lazyregexp.New(`(?i)doc|site|storybook|demo|example|publish|release|docker|image|deploy`)
+	runKey    = lazyregexp.New(`(?i)(^|[./:])(run|scripts?|before[_-]script|after[_-]script|commands?|commands_\w+|cmds?|sh|bash|bat|` +
 		`powershell|pwsh|exec|test_script|build_script|before_test|entry|steps)$`)
 	guardKey = lazyregexp.New(`^(if|when|condition|only|except|rules|unless|enabled|continue-on-error|continueOnError|` +
 		`allow_failure|soft_fail|failure|failFast|ignore_failure|ignoreFailures|branches|filters|returnStatus|skip|allow_fail)$`)
@@ -61,6 +65,11 @@ func checksOf(f *version) []check {
 	for i := range f.settings {
 		s := &f.settings[i]
 		if s.key() == "uses" {
+			if n := len(s.path); n == 3 && s.path[0] == "jobs" {
+				all = append(all, f.placed(check{command: command{id: "workflow " + s.value, text: s.value, line: s.line}, kind: "all",
+					path: s.path}))
+				continue
+			}
 			name, _, _ := strings.Cut(s.value, "@")
 			if kind := checkOf(strings.ReplaceAll(name, "_", "-")); kind != "" && !noCheck().MatchString(name) {
 				c := check{command: command{id: "action " + name, text: name, line: s.line}, kind: kind, path: s.path}
@@ -78,7 +87,7 @@ func checksOf(f *version) []check {
 				strings.Contains(cmd.id, "cover")) {
 				c.kind = "test"
 			}
-			if c.kind != "" {
+			if c.kind != "" && (c.kind != "build" || !documents().MatchString(cmd.id)) {
 				all = append(all, f.placed(c))
 			}
 		}
@@ -185,7 +194,7 @@ func cost(all []judgement) int {
 // replacedBy reports whether the file has a new check of the same kind that is not narrowed.
 func (c *comparison) replacedBy(old *check) bool {
 	return slices.ContainsFunc(c.now, func(now check) bool {
-		same := now.kind == old.kind || old.kind == "test" && now.kind == "coverage" || old.kind == "build" && now.kind == "test"
+		same := now.kind == old.kind || now.kind == "all" || severalChecks().MatchString(now.id) || old.kind == "test" && now.kind == "coverage" || old.kind == "build" && now.kind == "test"
 		if !same || now.file != old.file || now.forgiven != "" || slices.ContainsFunc(c.old, func(o check) bool {
 			return o.id == now.id && o.file == now.file && o.job() == now.job()
 		}) {

@@ -193,7 +193,7 @@ func (r *codeReader) command(s *statement, at []string, from int) {
 func (r *codeReader) word(at []string, s *statement, w string) {
 	next := r.at(1)
 	switch joins := r.at(-1); {
-	case next == ":" && r.at(2) != ":" && joins != "?" && r.tokens[r.i+1].Off == r.tokens[r.i].Off+int32(len(w)):
+	case next == ":" && joins != "?" && r.tokens[r.i+1].Off == r.tokens[r.i].Off+int32(len(w)):
 		s.key, s.named = w, false
 	case (joins == "." || joins == "::" || joins == "->" || joins == "?.") && s.key == "" && s.head != "":
 		if r.at(-2) == ")" { // a chain of calls

@@ -228,6 +228,10 @@ func (e *element) settings(at []string, all *[]setting) {
 	at = joined(at, e.name)
 	for _, k := range e.kids {
 		if slices.Contains([]string{"artifactId", "id", "name", "ref", "type", "Include"}, k.name) && len(k.kids) == 0 {
+			if e.name == "property" || e.name == "param" {
+				at = joined(outer, k.text)
+				break
+			}
 			at = joined(at, "#id "+k.text)
 			*all = append(*all, setting{path: joined(outer, plural(e.name)), value: k.text, line: e.line})
 			break

@@ -41,8 +41,8 @@ var keyTable = sync.OnceValue(func() []keyRule {
 			`.*-cache|log.*|.*timeouts?|timeout.*|jobs|j|.*workers?|parallel.*|.*parallel.*|concurrency|version|minimum-version|` +
 			`rev|repo|.*language-version|language|python|node|default-language-version|additional-dependencies|` +
 			`show.*|display.*|progress|fail-fast|no-fail-fast|bail|stop-on-.*|random.*|seed|order|indent.*|tab-width|charset|` +
-			`end-of-line|insert-final-newline|trim-trailing-whitespace|target|module|module-resolution|lib|jsx.*|base-url|types|` +
-			`root-dir|declaration.*|source-map|incremental|composite|.*interop|resolve-json-module|isolated-.*|globals|` +
+			`end-of-line|insert-final-newline|trim-trailing-whitespace|module|module-resolution|lib|jsx.*|base-url|types|` +
+			`root-dir|go|.*-version|.*-versions|edition|msrv|max-line-length|max-len|line-length|ini|declaration.*|source-map|incremental|composite|.*interop|resolve-json-module|isolated-.*|globals|` +
 			`env|environment|parser.*|settings|autofix.*|autoupdate.*|require-pull-request|tb|durations|p-no|target-version|` +
 			`target-ruby-version|line-length|cov-report|with-coverage-report|bootstrap|test-environment|clear-mocks|` +
 			`restore-mocks|reset-mocks|setup-files.*|transform.*|preset|snapshot.*|ansi|no-interaction|no-progress|console.*|` +
@@ -56,8 +56,8 @@ var keyTable = sync.OnceValue(func() []keyRule {
 		{atMost, `max.*|.*-max|retr(?:y|ies)|reruns?|error-level|tolerance|limit|allowed-.*|count|occurrences`},
 		{atLeast, `(?:cov-)?fail-under.*|.*-fail-under|min(?:imum)?(?:-.*)?|.*-min(?:imum)?|threshold|thresholds|.*-threshold|` +
 			`bound|lines?|branches|functions|statements|level|.*cover(?:age)?-(?:lines|branches|functions)|minimum-coverage.*|` +
-			`total|msi|score|rule-level`},
-		{narrows, `k|m|t|f|p|g|only|short|lib|bins?|invert|f?grep|tags?|run|filter|test|tests|example|examples|groups?|` +
+			`total|msi|score|rule-level|.*-?ratio|target`},
+		{narrows, `only-.*|k|m|t|f|p|g|only|short|lib|bins?|invert|f?grep|tags?|run|filter|test|tests|example|examples|groups?|` +
 			`include-groups?|pattern|.*test-name-pattern|test-case-filter|last-failed|lf|only-changed|changed-since|stages|` +
 			`include-tags?|test-suite|testsuite|runner`},
 		{selects, `include[sd]?|includes?-.*|files|file-types?|paths?|src|sources?|source-.*|roots?|test-?match|test-?paths?|` +
@@ -67,7 +67,7 @@ var keyTable = sync.OnceValue(func() []keyRule {
 			`depends-on|finalized-by|needs|default|modules?|imports?|d|w|lints?|strict-rules|id|sniff|bundled|analyzers|` +
 			`xlint|cops|cov|solution|package-references|refuse-.*|tseslint-config|define-config|config`},
 		{strict, `strict.*|.*-strict|fail.*|.*-fail.*|forbid.*|.*-errors?|errors?|check.*|.*-check|warn.*|den(?:y|ied)|require.*|verif.*|` +
-			`enable.*|enabled|active|no-.*|treat-warnings-as-errors|werror|nullable|collect-coverage|cover|branch|be-strict.*|` +
+			`enable.*|enabled|active|no-.*|treat-warnings-as-errors|werror|nullable|collect-coverage|cover|coverage|branch|be-strict.*|` +
 			`convert-.*|exact-.*|disallow-.*|raise.*|auto-?tests|doctest|harness|enforce-.*|find-unused.*|report-unused.*|` +
 			`analysis-level|is-test-project|all-targets|all-features|all|workspace|race|shuffle|use-unknown.*|warnings?|` +
 			`isfail.*|is-fail.*|a|xfail-strict|recursive|abort-on-error|doctest-modules|report`},
@@ -149,19 +149,23 @@ func innermost(path []string) string {
 func kindOf(path []string) kind {
 	all := names(path)
 	for i, w := range all {
-		if k := matchKey(w); i == 0 && (k == neutral || k == exits) {
+		if k := matchKey(w); i == 0 && (k == neutral || k == exits || w == "enabled" || w == "active") {
 			return k
 		}
 		if excluding().MatchString(w) {
 			return excludes
 		}
 	}
+	found := unknown
 	for _, w := range all {
-		if k := matchKey(w); k != unknown {
-			return k
+		if found = matchKey(w); found != unknown {
+			break
 		}
 	}
-	return unknown
+	if found != strict && slices.Contains(all, "compiler-options") || slices.Contains(all, "bench") {
+		return neutral
+	}
+	return found
 }
 
 func matchKey(w string) kind {
@@ -216,7 +220,7 @@ func limitOf(path []string, class project.Class) kind {
 	})
 	for _, w := range all {
 		switch k := matchKey(w); {
-		case w == "threshold" && class == project.LintConfig:
+		case w == "threshold" && (class == project.LintConfig || slices.Contains(all, "status")): // of codecov: a loss
 			return atMost
 		case k == neutral:
 			return neutral
@@ -224,8 +228,8 @@ func limitOf(path []string, class project.Class) kind {
 			return k
 		}
 	}
-	if class == project.LintConfig { // an option of a rule
-		return atMost
+	if slices.ContainsFunc(all, func(w string) bool { return strings.HasSuffix(w, "rules") }) {
+		return atMost // an option
 	}
 	return unknown
 }

@@ -52,9 +52,11 @@ func concerns(name string, s *setting) bool {
 	return !unconcerned().MatchString(group) && codeName().MatchString(group+" "+strings.Join(names(s.path), " "))
 }
 
+var acceptedName = lazyregexp.New(`(?i)baseline|[-_.]exclu|suppress`)
+
 // baseline reports whether a file lists accepted errors.
 func baseline(f *File) bool {
-	return f.Class == project.LintConfig && strings.Contains(strings.ToLower(path.Base(f.Path())), "baseline")
+	return f.Class == project.LintConfig && acceptedName().MatchString(path.Base(f.Path()))
 }
 
 // compareBaseline compares lists of accepted errors by their number.
@@ -89,7 +91,7 @@ func (c *comparison) compareBaseline(i int) {
 
 // upgraded reports whether the change has another version of the tool of a baseline.
 func (c *comparison) upgraded(i int) bool {
-	tool, _, _ := strings.Cut(strings.ToLower(path.Base(c.files[i].Path())), "-")
+	tool := toolOf(c.files[i].Path())
 	versions := func(text []byte) string {
 		var all []string
 		for line := range strings.Lines(string(text)) {
@@ -101,7 +103,7 @@ func (c *comparison) upgraded(i int) bool {
 	}
 	return slices.ContainsFunc(c.files, func(f File) bool {
 		old, now := versions(f.Old), versions(f.New)
-		return f.Class == project.Manifest && old != "" && now != "" && old != now
+		return f.Class == project.Manifest && now != "" && old != now
 	})
 }
 

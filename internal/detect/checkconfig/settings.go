@@ -278,7 +278,8 @@ func (c *change) lists(k kind) *judgement {
 		if len(gone) == 0 {
 			return nil
 		}
-		if len(added) > 0 && k == strict {
+		gone = slices.DeleteFunc(gone, func(s setting) bool { return retired().MatchString(s.value) })
+		if len(added) > 0 && k == strict || len(gone) == 0 {
 			return c.unclear()
 		}
 		return c.weaker(Weaker, gone[0], true, "%s removed", shown(gone[0].value))
@@ -351,7 +352,7 @@ func (c *change) selected(gone, added []setting) *judgement {
 			return c.weaker(Weaker, s, true, "%s removed", shown(s.value))
 		}
 	}
-	if len(c.before) > 0 || len(added) == 0 {
+	if len(added) == 0 || slices.ContainsFunc(c.before, func(s setting) bool { return strings.ContainsAny(s.value, "./*") }) {
 		return nil
 	}
 	if slices.ContainsFunc(added, func(s setting) bool { return broad(s.value) }) {
@@ -362,6 +363,10 @@ func (c *change) selected(gone, added []setting) *judgement {
 	}
 	return c.unclear()
 }
+
+// retired are linters that do not exist any more.
+var retired = lazyregexp.New(`^(exportloopref|gosimple|stylecheck|typecheck|tenv|deadcode|structcheck|varcheck|scopelint|` +
+	`golint|interfacer|maligned|ifshort|nosnakecase|gomnd|execinquery)$`)
 
 // oneFile matches the name of a file of code, or of a test in it.
 var oneFile = lazyregexp.New(`\.(py|rb|[cm]?[jt]sx?|php|java|kt|cs|rs|go|feature|ml|exs?)\b|::|_test\b`)

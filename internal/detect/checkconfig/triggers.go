@@ -34,7 +34,10 @@ func (t triggers) checksChanges() bool {
 	if len(t) == 0 {
 		return true
 	}
-	for _, event := range []string{"push", "pull_request", "pull_request_target", "merge_group", "workflow_call"} {
+	if t["push"] != nil && (len(t.filter("push", "tags")) == 0 || len(t.filter("push", "branches")) > 0) {
+		return true
+	}
+	for _, event := range []string{"pull_request", "pull_request_target", "merge_group", "workflow_call"} {
 		if t[event] != nil {
 			return true
 		}
