@@ -66,7 +66,7 @@ func classOf(c *Change) class {
 		return fixture
 	case lang != nil && lang.TestFile(name):
 		return testCode
-	case readByTests(name) && c.Protected == "":
+	case readByTests(name) && c.Protected == "" && c.Configures == "":
 		return fixture
 	}
 	return production
