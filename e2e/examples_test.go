@@ -120,7 +120,7 @@ func TestExampleOutside(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "outside")
 	build := exec.Command("go", "build", "-C", "../examples/outside", "-race=false", "-o", program)
-	build.Env = append(os.Environ(), "GOFLAGS="+givenFlags())
+	build.Env = givenEnv()
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}

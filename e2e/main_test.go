@@ -49,7 +49,7 @@ type tests struct{ m *testing.M }
 
 func (t tests) Run() int {
 	effort.Parallel(8)
-	_ = givenFlags()
+	_ = givenEnv()
 	testenv.Set()
 	for name, value := range map[string]string{"PERDURE_TRUST": "1", // tests write settings
 		"PERDURE_LOOP_APPROVER": "any", // tests have no terminal
@@ -92,15 +92,15 @@ func pathWithProgram(t *testing.T) string {
 	return filepath.Dir(program) + string(os.PathListSeparator) + os.Getenv("PATH")
 }
 
-// givenFlags are those for go commands that the tests were started with.
-var givenFlags = sync.OnceValue(func() string { return os.Getenv("GOFLAGS") })
+// givenEnv is the environment that the tests were started with, for builds.
+var givenEnv = sync.OnceValue(os.Environ)
 
 // build links programs into a folder, from packages that are compiled for the tests
 // anyway. It leaves out the race detector, with which they take ten times as long.
 func build(folder, ldflags string, packages ...string) error {
 	args := []string{"build", "-race=false", "-ldflags", "-s -w " + ldflags, "-o", folder}
 	cmd := exec.Command("go", append(args, packages...)...)
-	cmd.Env = append(os.Environ(), "GOFLAGS="+givenFlags())
+	cmd.Env = givenEnv()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build %v: %w\n%s", packages, err, out)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -11,7 +12,7 @@ import (
 func BenchmarkVersion(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "perdure")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../cmd/perdure")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
+	build.Env = append(slices.Clone(givenEnv()), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}

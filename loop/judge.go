@@ -99,7 +99,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	since, by, found := look.since, look.by, look.found
+	by, found := look.by, look.found
 	sealing := time.Now()
 	v, err := r.sealTurn(ctx, look)
 	if err != nil {
@@ -115,7 +115,7 @@ func judge(ctx context.Context, r *run) (string, error) {
 		out.Regressions = []regression.Regression{{Type: string(hook.RunIncomplete), Severity: string(hook.High),
 			Text: "the tests of the baseline did not run, or their results cannot be read"}}
 	}
-	changed, err := r.protected(ctx, since, by)
+	changed, err := r.protected(ctx, look, found)
 	if err != nil {
 		return "", err
 	}

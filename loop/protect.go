@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/detect"
+	"github.com/perdure/perdure/internal/detect/checkconfig"
 	"github.com/perdure/perdure/internal/loop/regression"
 	"github.com/perdure/perdure/internal/verify/evidence"
 	"github.com/perdure/perdure/internal/workspace"
@@ -15,31 +17,59 @@ import (
 )
 
 // protected lists the changes since the trusted snapshot of files that the check
-// hangs on: configuration of CI, runners, linters and coverage, and what the
-// completion command runs. They stay a regression until they are reverted or
-// a person approves them.
-func (r *run) protected(ctx context.Context, since *evidence.Between, by *regression.Ruled) ([]regression.Regression,
-	error) {
+// hangs on: what the completion command runs, perdure's own files, and configuration of CI,
+// runners, linters and coverage that got weaker, whatever patterns detection has. They stay a
+// regression until they are reverted or a person approves them.
+func (r *run) protected(ctx context.Context, l *look, found *detect.Report) ([]regression.Regression, error) {
 	g := regression.Regression{Type: string(hook.ProtectedChange), Severity: string(hook.High)}
 	var texts []string
-	for _, c := range since.Changes {
-		why, err := r.protectedChange(ctx, &c, since.From, since.To)
+	add := func(file, text string) {
+		if !l.by.Waives(file) && len(g.Files) < maxFailing {
+			g.Files = append(g.Files, file)
+			texts = append(texts, text)
+		}
+	}
+	var configs []checkconfig.File
+	for i := range l.since.Changes {
+		c := &l.since.Changes[i]
+		if why := r.protectedChange(c, l.by); why != "" {
+			add(c.Path, fmt.Sprintf("%s %s (%s)", c.Path, c.Kind, why))
+			continue
+		}
+		class, protects := project.Configures(c.Path, c.From)
+		if !protects {
+			continue
+		}
+		f, err := r.configuration(ctx, c, l.since)
 		if err != nil {
 			return nil, err
 		}
-		if why == "" && (by.Protects(c.Path) || by.Protects(c.From)) {
-			why = "the settings protect it"
-		}
-		if why != "" && !by.Waives(c.Path) && len(g.Files) < maxFailing {
-			g.Files = append(g.Files, c.Path)
-			texts = append(texts, fmt.Sprintf("%s %s (%s)", c.Path, c.Kind, why))
+		f.Class = class
+		configs = append(configs, f)
+	}
+	for _, w := range checkconfig.Compare(configs) {
+		if w.Level == checkconfig.Weaker && !reported(found, w.Path) {
+			add(w.Path, fmt.Sprintf("%s (%s)", w.Path, w.Text))
 		}
 	}
 	if len(g.Files) == 0 {
 		return nil, nil
 	}
+	slices.Sort(g.Files)
+	g.Files = slices.Compact(g.Files)
 	g.Text = "files that the check depends on were changed: " + strings.Join(texts, ", ")
 	return []regression.Regression{g}, nil
+}
+
+// reported reports whether detection reported a weaker configuration, also one that is waived.
+// found may be nil.
+func reported(found *detect.Report, file string) bool {
+	if found == nil {
+		return false
+	}
+	is := func(f *detect.Finding) bool { return f.Pattern == "protected-file" && f.File == file && f.Action == detect.Act }
+	return slices.ContainsFunc(found.Findings, func(f detect.Finding) bool { return is(&f) }) ||
+		slices.ContainsFunc(found.Waived, func(w detect.Waived) bool { return is(&w.Finding) })
 }
 
 // sinceTrusted is what changed since the trusted snapshot; nothing where no check
@@ -57,37 +87,38 @@ func (r *run) sinceTrusted(ctx context.Context, now workspace.ID) (*evidence.Bet
 // trusted is the snapshot that protected files are compared with.
 func (r *run) trusted() workspace.ID { return cmp.Or(r.state.Trusted, r.state.Baseline) }
 
-// protectedChange says why a change counts; empty when it does not.
-func (r *run) protectedChange(ctx context.Context, c *workspace.Change, before, now workspace.ID) (string, error) {
+// protectedChange says why any change of a file counts; empty when it does not.
+func (r *run) protectedChange(c *workspace.Change, by *regression.Ruled) string {
 	judges := project.Judges(r.cfg.Until, r.cfg.Task)
 	for _, name := range []string{c.Path, c.From} {
-		if name != "" && c.Kind != workspace.Added && slices.Contains(judges, name) {
-			return "the completion command runs it", nil
+		switch file := project.Classify(name); {
+		case name == "":
+		case c.Kind != workspace.Added && slices.Contains(judges, name):
+			return "the completion command runs it"
+		case file.Class == project.OwnFile:
+			return file.Why
+		case by.Protects(name):
+			return "the settings protect it"
 		}
 	}
-	file := project.Classify(c.Path)
-	if c.From != "" && !file.Class.Protected() {
-		file = project.Classify(c.From)
+	return ""
+}
+
+// configuration returns both versions of a file that configures checks.
+func (r *run) configuration(ctx context.Context, c *workspace.Change, b *evidence.Between) (checkconfig.File, error) {
+	var f checkconfig.File
+	var err error
+	if c.Old != nil {
+		f.OldPath = c.Old.Path
 	}
-	if file.Class.Protected() {
-		return firstOf(file.Why, string(file.Class)+" configuration"), nil
+	if c.New != nil {
+		f.NewPath = c.New.Path
 	}
-	if file.Class != project.Manifest {
-		return "", nil
+	if f.Old, err = r.content(ctx, b.From, c.Old); err != nil {
+		return f, err
 	}
-	old, err := r.content(ctx, before, c.Old)
-	if err != nil {
-		return "", err
-	}
-	is, err := r.content(ctx, now, c.New)
-	if err != nil {
-		return "", err
-	}
-	var parts []string
-	for _, p := range project.ChangedParts(c.Path, old, is) {
-		parts = append(parts, p.Name)
-	}
-	return strings.Join(parts, ", "), nil
+	f.New, err = r.content(ctx, b.To, c.New)
+	return f, err
 }
 
 // content is what a file held; nothing when it was not there or is not a file.

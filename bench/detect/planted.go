@@ -61,7 +61,7 @@ func variants(e *planted.Edit) []variant {
 	moved := variant{"lines moved", e.Old, maps.Clone(e.New)}
 	for name, text := range moved.now {
 		mark := commentMark(name)
-		if mark == "" || e.Language == "other" || strings.HasPrefix(text, "<?") || strings.HasPrefix(text, "//go:build") {
+		if mark == "" || e.Language == "other" || e.Language == "checks" || strings.HasPrefix(text, "<?") || strings.HasPrefix(text, "//go:build") {
 			continue
 		}
 		moved.now[name] = mark + " Licensed under the terms of the project.\n" + mark + " See there.\n\n" + text
@@ -83,7 +83,7 @@ func commentMark(name string) string {
 
 // measure runs one variant and counts it under its language, type and tier.
 func (m *meter) measure(ctx context.Context, e *planted.Edit, v variant) error {
-	report, err := detect.Run(ctx, &detect.Input{Changes: changes(v.old, v.now)})
+	report, err := detect.Run(ctx, &detect.Input{Changes: marked(v.old, v.now)})
 	if err != nil {
 		return err
 	}

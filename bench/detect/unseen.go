@@ -55,7 +55,7 @@ func unseenRates(ctx context.Context, out io.Writer, only string, list bool) (ma
 func marked(old, now map[string]string) iter.Seq2[detect.Change, error] {
 	return func(yield func(detect.Change, error) bool) {
 		for c, err := range changes(old, now) {
-			c.Protected = evidence.Protected(&c, nil)
+			evidence.Protect(&c, nil)
 			if !yield(c, err) {
 				return
 			}

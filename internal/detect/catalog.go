@@ -72,6 +72,8 @@ const (
 	codeCommented    = "code-commented-out"
 	earlyReturn      = "early-return"
 	protectedFile    = "protected-file"
+	protectedUnclear = "protected-unclear"
+	protectedEdited  = "protected-edited"
 	fixtureChanged   = "fixture-changed"
 	// Callers that compare test results and coverage report these.
 	ResultMissing = "test-missing"
@@ -139,7 +141,10 @@ func codePatterns() []Pattern {
 
 func otherPatterns() []Pattern {
 	return []Pattern{
-		{protectedFile, ProtectedChange, Fact, High, "file that configures checks changed", []string{"022"}},
+		{protectedFile, ProtectedChange, Fact, High, "protected file changed, or checks weakened", []string{"022"}},
+		{protectedUnclear, ProtectedChange, Sign, Medium, "configuration of checks changed, perhaps for the worse",
+			[]string{"022"}},
+		{protectedEdited, ProtectedChange, Hint, Low, "configuration of checks changed, none is weaker", nil},
 		{fixtureChanged, ProtectedChange, Sign, High, "fixture changed without related source", []string{"024"}},
 		{ResultMissing, TestDeletion, Fact, Critical, "test not run", []string{"001", "T001"}},
 		{ResultSkipped, TestSkipping, Fact, High, "test skipped by the test runner",

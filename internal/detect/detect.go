@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/detect/checkconfig"
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
@@ -122,9 +124,11 @@ type Version struct {
 // matched by their content.
 type Change struct {
 	Old, New Version
-	// Protected is the reason why the file is protected (it configures CI, a test runner, a
-	// linter or coverage); empty if it is not.
+	// Protected is the reason why any change of the file blocks; empty if it does not.
 	Protected string
+	// Configures is the class of a file that configures checks, of which changes that make
+	// them weaker block; empty for others.
+	Configures project.Class
 	// Fixture is set for files that tests read or compare with. Paths with a folder named
 	// testdata, fixtures, __snapshots__ or golden count as fixtures without it.
 	Fixture bool
@@ -226,8 +230,10 @@ type run struct {
 	limits Limits
 	pairs  []*pair
 	report *Report
-	seen   map[string]bool      // keys of findings, to report each once
-	change map[string]*material // by language; see match.go
+	// configs are the changed files that configure checks.
+	configs []checkconfig.File
+	seen    map[string]bool      // keys of findings, to report each once
+	change  map[string]*material // by language; see match.go
 	// lostMarks counts the marks that files lost, by pattern and text; nil until needed.
 	lostMarks map[string]int
 	// said are the word stems that documents of the change added; nil until needed.
@@ -371,6 +377,7 @@ func (r *run) compare() {
 	r.assertionWeakening()
 	r.functions()
 	r.skipUnread()
+	r.configurations()
 }
 
 // add records a finding once.

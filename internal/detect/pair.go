@@ -67,7 +67,7 @@ func classOf(c *Change) class {
 		return fixture
 	case lang != nil && lang.TestFile(name):
 		return testCode
-	case readByTests(name) && c.Protected == "":
+	case readByTests(name) && c.Protected == "" && c.Configures == "":
 		return fixture
 	}
 	return production

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/detect/planted"
 )
@@ -33,6 +34,7 @@ func changes(old, now map[string]string) iter.Seq2[detect.Change, error] {
 			if inNew {
 				c.New = detect.Version{Path: n, Content: []byte(is)}
 			}
+			c.Configures, _ = project.Configures(n)
 			if was == is && inOld == inNew {
 				continue
 			}

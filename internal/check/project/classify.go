@@ -28,7 +28,7 @@ const (
 	// TestFile holds tests, or code that tests use. Tests within source files (Rust
 	// modules, doctests) cannot be recognised by the path.
 	TestFile Class = "test"
-	// Manifest is a file of which parts configure checks; ChangedParts finds them.
+	// Manifest is a file of which parts configure checks.
 	Manifest Class = "manifest"
 	// Source is code in a supported language.
 	Source Class = "source"
@@ -36,10 +36,22 @@ const (
 	Other Class = "other"
 )
 
-// Protected reports whether every change of such a file needs a waiver or an approval.
-// Test files do not: an edited one counts only if a test or an assertion is lost.
+// Protected reports whether such a file configures checks or perdure. A change that makes
+// checks weaker, or any change of a file of perdure, needs a waiver or an approval. Test
+// files are not protected: an edited one counts only if a test or an assertion is lost.
 func (c Class) Protected() bool {
 	return slices.Contains([]Class{OwnFile, CIConfig, CoverageConfig, RunnerConfig, LintConfig}, c)
+}
+
+// Configures returns the class of a file that configures checks, and whether it does, by its
+// new and old path, of which one may be empty. Files of perdure do not count.
+func Configures(paths ...string) (Class, bool) {
+	for _, name := range paths {
+		if class := Classify(name).Class; name != "" && class != OwnFile && (class.Protected() || class == Manifest) {
+			return class, true
+		}
+	}
+	return "", false
 }
 
 // FileInfo describes a file.

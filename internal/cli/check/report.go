@@ -145,7 +145,7 @@ func (v *versions) changes(protected []string, wrong *string) func(yield func(de
 	return func(yield func(detect.Change, error) bool) {
 		for d, err := range v.each {
 			if err == nil && !v.first {
-				d.Protected = evidence.Protected(&d, protected)
+				evidence.Protect(&d, protected)
 			}
 			if problem := proposed(&d); problem != "" {
 				*wrong = problem

@@ -94,6 +94,17 @@ func LanguageOf(name string) *Language {
 	return languageIndex()[path.Ext(base)]
 }
 
+// Tokens returns the tokens of a program. Programs in other languages than the known ones are
+// read as JavaScript, whose strings and comments are the most common.
+func Tokens(name, text string) []lex.Token {
+	lang := LanguageOf(name)
+	if lang == nil {
+		lang = languageIndex()[".js"]
+	}
+	tokens, _ := new(lex.Reader).Read(&lang.rules, text)
+	return tokens
+}
+
 // TestFile reports whether the name is one of a test file or test helper.
 func (l *Language) TestFile(name string) bool {
 	base := path.Base(name)

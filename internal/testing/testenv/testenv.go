@@ -19,6 +19,9 @@ import (
 //
 // Go commands that tests start compile a package once for all folders that have a copy of it,
 // do not vet it, and run without the race detector.
+//
+// There is no home folder: loops compare the packages that the user downloaded before and after
+// each check, on a developer's machine a hundred thousand files.
 func Set() {
 	err := os.Setenv("GOFLAGS", "-trimpath -vet=off")
 	if os.Getenv("GOCACHE") == "" { // tests can pass it to clean copies
@@ -26,6 +29,10 @@ func Set() {
 			err = errors.Join(err, os.Setenv("GOCACHE", filepath.Join(dir, "go-build")))
 		}
 	}
+	for _, name := range []string{"GOMODCACHE", "GOPATH"} {
+		err = errors.Join(err, os.Unsetenv(name))
+	}
+	err = errors.Join(err, os.Setenv("HOME", filepath.Join(os.TempDir(), "no-home")))
 	if dir := MemoryDir(); dir != "" && !effort.Long() {
 		err = errors.Join(err, os.Setenv("TMPDIR", dir))
 	}

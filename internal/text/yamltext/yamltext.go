@@ -64,8 +64,24 @@ func (e *Error) Message() string {
 
 // Parse parses text of at most maxBytes.
 func Parse(text []byte, maxBytes int) (file *ast.File, problem *Error) {
+	return parse(text, maxBytes, checked)
+}
+
+// ParseAliased parses text that may have anchors and aliases. A caller that follows aliases
+// limits what they repeat.
+func ParseAliased(text []byte, maxBytes int) (file *ast.File, problem *Error) {
+	return parse(text, maxBytes, func(text []byte, maxBytes int) (token.Tokens, *Error) {
+		if problem := unreadable(text, maxBytes); problem != nil {
+			return nil, problem
+		}
+		tokens := lexer.Tokenize(string(text))
+		return tokens, crowded(tokens)
+	})
+}
+
+func parse(text []byte, maxBytes int, check func([]byte, int) (token.Tokens, *Error)) (file *ast.File, problem *Error) {
 	defer recovered(&problem)
-	tokens, problem := checked(text, maxBytes)
+	tokens, problem := check(text, maxBytes)
 	if problem != nil {
 		return nil, problem
 	}

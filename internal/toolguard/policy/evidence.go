@@ -224,11 +224,11 @@ func change(rel string, was []byte, wasThere bool, is []byte, isThere bool) dete
 	if isThere {
 		c.New = detect.Version{Path: rel, Content: is, Size: int64(len(is))}
 	}
-	if info := project.Classify(rel); info.Class.Protected() {
-		c.Protected = cmp.Or(info.Why, string(info.Class)+" configuration")
-	} else {
-		c.Fixture = info.Class == project.Snapshot
+	info := project.Classify(rel)
+	if c.Fixture = info.Class == project.Snapshot; info.Class == project.OwnFile {
+		c.Protected = info.Why
 	}
+	c.Configures, _ = project.Configures(rel)
 	return c
 }
 

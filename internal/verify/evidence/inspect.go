@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/check/testreport"
 	"github.com/perdure/perdure/internal/detect"
 	"github.com/perdure/perdure/internal/workspace"
@@ -27,10 +28,18 @@ type Between struct {
 	Changes  []workspace.Change
 }
 
-// Run runs detection over the changed files. Errors are those of the workspace, of the
-// context, and *detect.LimitError.
+// Run runs detection over the changed files. Files that configure checks are marked, others
+// that are protected are not. Errors are those of the workspace, of the context, and
+// *detect.LimitError.
 func Run(ctx context.Context, files *workspace.Workspace, b *Between, in detect.Input) (*detect.Report, error) {
-	in.Changes = Versions(ctx, files, b)
+	in.Changes = func(yield func(detect.Change, error) bool) {
+		for c, err := range Versions(ctx, files, b) {
+			c.Configures, _ = project.Configures(c.New.Path, c.Old.Path)
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
 	return detect.Run(ctx, &in)
 }
 

@@ -1,9 +1,7 @@
 package evidence
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -11,25 +9,18 @@ import (
 	"github.com/perdure/perdure/internal/detect"
 )
 
-// Protected returns why a changed file is protected: it configures CI, a test runner, a
-// linter or coverage, it is a manifest in which parts that configure them changed, or it
-// matches one of the globs. Empty for other changes.
-func Protected(c *detect.Change, globs []string) string {
-	names := slices.DeleteFunc([]string{c.New.Path, c.Old.Path}, func(name string) bool { return name == "" })
-	for _, name := range names {
-		if slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, name) }) {
-			return "the settings protect it"
+// Protect marks a changed file that is protected: one of perdure's own, or one that matches a
+// glob, of which any change blocks, or one that configures CI, a test runner, a linter or
+// coverage, of which changes that make checks weaker do.
+func Protect(c *detect.Change, globs []string) {
+	for _, name := range []string{c.New.Path, c.Old.Path} {
+		switch file := project.Classify(name); {
+		case name == "":
+		case slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, name) }):
+			c.Protected = "the settings protect it"
+		case file.Class == project.OwnFile:
+			c.Protected = file.Why
 		}
-		if file := project.Classify(name); file.Class.Protected() {
-			return cmp.Or(file.Why, string(file.Class)+" configuration")
-		}
 	}
-	if len(names) == 0 || project.Classify(names[0]).Class != project.Manifest {
-		return ""
-	}
-	var parts []string
-	for _, p := range project.ChangedParts(names[0], c.Old.Content, c.New.Content) {
-		parts = append(parts, p.Name)
-	}
-	return strings.Join(parts, ", ")
+	c.Configures, _ = project.Configures(c.New.Path, c.Old.Path)
 }

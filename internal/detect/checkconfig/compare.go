@@ -1,0 +1,381 @@
+package checkconfig
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/check/project"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
+)
+
+// Level is how much a change of a configuration counts.
+type Level uint8
+
+// Levels, in ascending order.
+const (
+	Harmless Level = iota
+	Unclear
+	Weaker
+)
+
+// File is a changed file that configures checks. A version that does not exist has no path.
+type File struct {
+	OldPath, NewPath string
+	Class            project.Class
+	Old, New         []byte
+}
+
+// Path returns the path of the new version, or of the old one if there is no new one.
+func (f *File) Path() string { return cmp.Or(f.NewPath, f.OldPath) }
+
+// Finding is what a change means.
+type Finding struct {
+	// Path is the path of the file in the version of Line.
+	Path  string
+	Level Level
+	// Line is a line of the old version if Gone is set; 0 if there is none. Source is its text.
+	Line   int
+	Gone   bool
+	Source string
+	// Text says what got weaker; empty if the change is harmless.
+	Text string
+}
+
+// version is a version of a file.
+type version struct {
+	index    int
+	path     string
+	class    project.Class
+	settings []setting
+	readable bool
+}
+
+// comparison is the state of one Compare.
+type comparison struct {
+	files    []File
+	olds     []version
+	news     []version
+	old, now []check
+	findings []placed
+}
+
+// Compare returns what the changes of configurations mean, at least one finding for each
+// file. The files of one change are compared together, because checks and settings move.
+func Compare(files []File) []Finding {
+	c := &comparison{files: paired(files)}
+	for i := range c.files {
+		f := &c.files[i]
+		c.olds = append(c.olds, c.version(i, f.OldPath, f.Old))
+		c.news = append(c.news, c.version(i, f.NewPath, f.New))
+		c.old = append(c.old, checksOf(&c.olds[i])...)
+		c.now = append(c.now, checksOf(&c.news[i])...)
+	}
+	c.compareChecks()
+	for i := range c.files {
+		c.compareFile(i)
+	}
+	c.level()
+	all := make([]Finding, len(c.findings))
+	for i, f := range c.findings {
+		all[i] = f.Finding
+	}
+	return all
+}
+
+// placed is a finding with the index of its file.
+type placed struct {
+	Finding
+	file int
+}
+
+// paired joins a deleted configuration with a new one that has its content, or that
+// configures the same tool in the same folder.
+func paired(files []File) []File {
+	all := slices.Clone(files)
+	for i := 0; i < len(all); i++ {
+		old := &all[i]
+		if old.NewPath != "" {
+			continue
+		}
+		at := slices.IndexFunc(all, func(f File) bool {
+			return f.OldPath == "" && f.Class == old.Class && (string(f.New) == string(old.Old) ||
+				f.Class != project.CIConfig && path.Dir(f.NewPath) == path.Dir(old.OldPath) &&
+					toolOf(f.NewPath) == toolOf(old.OldPath))
+		})
+		if at >= 0 {
+			old.NewPath, old.New = all[at].NewPath, all[at].New
+			if all = slices.Delete(all, at, at+1); at < i {
+				i--
+			}
+		}
+	}
+	return all
+}
+
+// toolOf returns the name of the tool that a file configures, from the file's name.
+func toolOf(name string) string {
+	tool, _, _ := strings.Cut(strings.TrimLeft(strings.ToLower(path.Base(name)), "."), ".")
+	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(tool, "rc"), "-baseline"), "-config")
+}
+
+func (c *comparison) version(i int, name string, text []byte) version {
+	v := version{index: i, path: name, class: c.files[i].Class, readable: true}
+	if name == "" {
+		return v
+	}
+	v.settings, v.readable = read(name, text)
+	if v.class == project.Manifest {
+		v.settings = slices.DeleteFunc(v.settings, func(s setting) bool { return !concerns(name, &s) })
+	}
+	return v
+}
+
+// found adds a finding, once.
+func (c *comparison) found(i int, j *judgement) {
+	f := placed{Finding{Path: c.files[i].Path(), Level: j.level, Line: j.at.line, Gone: j.old, Text: j.text}, i}
+	if text := c.files[i].New; j.old {
+		f.Path, f.Source = c.files[i].OldPath, lineOf(c.files[i].Old, f.Line)
+	} else {
+		f.Source = lineOf(text, f.Line)
+	}
+	if !slices.Contains(c.findings, f) {
+		c.findings = append(c.findings, f)
+	}
+}
+
+func lineOf(text []byte, line int) string {
+	for l := range strings.Lines(string(text)) {
+		if line--; line == 0 {
+			return strings.TrimSpace(l)
+		}
+	}
+	return ""
+}
+
+// compareFile compares a file without its checks.
+func (c *comparison) compareFile(i int) {
+	old, now := &c.olds[i], &c.news[i]
+	f := &c.files[i]
+	if f.OldPath != "" && f.NewPath != "" && !helper(f.NewPath) && path.Dir(f.OldPath) != path.Dir(f.NewPath) {
+		c.found(i, &judgement{Unclear, setting{}, false, "configuration moved from " + f.OldPath})
+	}
+	switch {
+	case !now.readable && old.readable && old.path != "":
+		c.found(i, &judgement{Weaker, setting{}, false, "configuration cannot be read any more"})
+	case !now.readable || !old.readable:
+		c.found(i, &judgement{Unclear, setting{}, false, "configuration cannot be read"})
+	case baseline(f):
+		c.compareBaseline(i)
+	case now.path == "" && old.class != project.CIConfig && old.class != project.Manifest && !helper(f.OldPath):
+		c.removed(i)
+	case old.class == project.CIConfig:
+		c.compareWorkflow(i)
+	default:
+		c.compareSettings(i, false)
+	}
+}
+
+// compareWorkflow compares what starts the checks of a workflow, and variables with options.
+func (c *comparison) compareWorkflow(i int) {
+	old, now := triggersOf(&c.olds[i]), triggersOf(&c.news[i])
+	if len(now) > 0 && slices.ContainsFunc(c.old, func(k check) bool { return k.file == i }) {
+		for _, j := range compareTriggers(old, now) {
+			c.found(i, &j)
+		}
+	}
+	c.compareSettings(i, true)
+}
+
+// compareSettings compares the settings of a file; of a workflow only options in variables
+// and its matrix.
+func (c *comparison) compareSettings(i int, workflow bool) {
+	old, now := expanded(&c.olds[i]), expanded(&c.news[i])
+	changes := difference(c.files[i].Class, old, now)
+	preset := slices.ContainsFunc(changes, addsPreset)
+	for _, d := range changes {
+		j := d.judge()
+		if j == nil || c.moved(j) || c.wasExcluded(j) {
+			continue
+		}
+		if preset && j.old || c.undefined(i, &d, j) || c.translated(i) {
+			j.level = Unclear
+		}
+		switch {
+		case workflow && !flags(&d) && !fewer(&d):
+			continue
+		case helper(c.files[i].Path()) && !strong(&d, j):
+			continue
+		case c.files[i].Class == project.Manifest && j.level == Unclear && !telling(d.group):
+			continue
+		case c.olds[i].path == "" && (j.level == Unclear || c.fresh(i)):
+			continue
+		}
+		c.found(i, j)
+	}
+}
+
+// translated reports whether settings became a program, which cannot be compared one by one.
+func (c *comparison) translated(i int) bool {
+	f := &c.files[i]
+	return f.OldPath != "" && f.NewPath != "" && f.OldPath != f.NewPath && formatOf(f.NewPath, f.New) == inCode &&
+		formatOf(f.OldPath, f.Old) != inCode
+}
+
+// undefined reports whether a task is no longer run by another one because it was removed.
+func (c *comparison) undefined(i int, d *change, j *judgement) bool {
+	switch innermost(d.path) {
+	case "default", "needs", "depends-on":
+		return j.old && !strings.Contains(string(c.files[i].New), j.at.value)
+	}
+	return false
+}
+
+// addsPreset reports whether a change adds a set of rules, which may have the removed ones.
+func addsPreset(d change) bool {
+	if len(d.added) == 0 || len(d.gone) > 0 && d.gone[0].value == d.added[0].value {
+		return false
+	}
+	switch key := innermost(d.path); key {
+	case "extends", "presets", "preset":
+		return true
+	case "version": // of golangci-lint
+		return d.group == "version"
+	case "no-namespace-schema-location": // of phpunit
+		return len(d.gone) > 0
+	}
+	return strings.Contains(d.group, "rules.@")
+}
+
+// expanded splits values that are options into settings, and leaves out commands.
+func expanded(f *version) []setting {
+	all := make([]setting, 0, len(f.settings))
+	for i := range f.settings {
+		s := &f.settings[i]
+		switch {
+		case runs(f, s) || s.key() == "uses":
+		case strings.HasPrefix(s.value, "-") && len(s.value) > 1:
+			all = append(all, optionsOf(s.path, strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(s.value)), s.line)...)
+		default:
+			all = append(all, *s)
+		}
+	}
+	return all
+}
+
+// flags reports whether a variable or an input holds options of a compiler or a runner.
+func flags(d *change) bool {
+	return slices.ContainsFunc(d.path[:max(len(d.path)-1, 0)], func(p string) bool {
+		return p == "arguments" || strings.HasSuffix(strings.ToUpper(p), "FLAGS") || strings.HasSuffix(strings.ToUpper(p), "OPTS")
+	})
+}
+
+// fewer reports whether a matrix, or the owners of files, have fewer entries.
+func fewer(d *change) bool {
+	return len(d.gone) > len(d.added) && (kindOf(d.path) == platform || d.group == "owners")
+}
+
+// moved reports whether a lost value is in another file or under another key of the new
+// version.
+func (c *comparison) moved(j *judgement) bool {
+	if !j.old || j.at.value == "" {
+		return false
+	}
+	key := j.at.key()
+	return slices.ContainsFunc(c.news, func(v version) bool {
+		return slices.ContainsFunc(v.settings, func(s setting) bool {
+			return s.key() == key && s.value == j.at.value && s.group() != j.at.group()
+		})
+	})
+}
+
+// wasExcluded reports whether a new exclusion was one in another file or under another key.
+func (c *comparison) wasExcluded(j *judgement) bool {
+	return !j.old && slices.ContainsFunc(c.olds, func(v version) bool {
+		return slices.ContainsFunc(v.settings, func(s setting) bool {
+			return s.value == j.at.value && s.group() != j.at.group() && kindOf(s.path) == excludes
+		})
+	})
+}
+
+// fresh reports whether a new file belongs to a new package, in a folder that does not hold
+// tests: it restricts nothing that was checked before.
+func (c *comparison) fresh(i int) bool {
+	dir := path.Dir(c.files[i].NewPath)
+	if variant().MatchString(c.files[i].NewPath) {
+		return true
+	}
+	if dir == "." || project.Classify(path.Join(dir, "a.py")).Class == project.TestFile {
+		return false
+	}
+	return slices.ContainsFunc(c.files, func(f File) bool {
+		return f.Class == project.Manifest && f.OldPath == "" && path.Dir(f.NewPath) == dir
+	})
+}
+
+// variant matches settings of a compiler for one purpose.
+var variant = lazyregexp.New(`(^|/)[tj]sconfig\.\w+\.json$`)
+
+// removed reports a configuration that was deleted: unclear if another one of its class is
+// new, or if the tool that it belongs to was removed from a manifest.
+func (c *comparison) removed(i int) {
+	f := &c.files[i]
+	tool, level := toolOf(f.OldPath), Weaker
+	for k := range c.files {
+		o := &c.files[k]
+		had, has := strings.Contains(string(o.Old), tool), strings.Contains(string(o.New), tool)
+		if k != i && (o.Class == f.Class && o.OldPath == "" || o.Class == project.Manifest && had && !has ||
+			o.Class == project.Manifest && !had && has) {
+			level = Unclear
+		}
+	}
+	c.found(i, &judgement{level, setting{line: 1}, true, "configuration removed"})
+}
+
+// level adds a finding to files without one, and lowers those of workflows that do not run
+// for changes, and of code that is not only settings.
+func (c *comparison) level() {
+	seen := make([]bool, len(c.files))
+	for i := range c.findings {
+		f := &c.findings[i]
+		seen[f.file] = true
+		if c.files[f.file].Class == project.CIConfig && !triggersOf(&c.olds[f.file]).checksChanges() {
+			f.Level = min(f.Level, Unclear)
+		}
+	}
+	for i := range c.files {
+		f := &c.files[i]
+		differs := len(difference(f.Class, c.olds[i].settings, c.news[i].settings)) > 0
+		switch {
+		case seen[i], helper(f.Path()):
+		case differs:
+			c.findings = append(c.findings, placed{Finding{Path: f.Path()}, i})
+		case c.otherCode(f):
+			c.findings = append(c.findings, placed{Finding{Path: f.Path(), Level: Unclear, Text: "code changed, no setting"}, i})
+		}
+	}
+	slices.SortStableFunc(c.findings, func(a, b placed) int { return a.file - b.file })
+}
+
+// otherCode reports whether a file is a program of which other code than settings changed.
+func (c *comparison) otherCode(f *File) bool {
+	return f.OldPath != "" && f.NewPath != "" && f.Class != project.Manifest && !helper(f.NewPath) &&
+		formatOf(f.NewPath, f.New) == inCode && !sameCode(f)
+}
+
+var helperName = lazyregexp.New(`(?i)^(conftest|sitecustomize|noxfile)\.py$|_helper\.rb$|^pest\.php$|(setup|^setupTests)[.-].*[jt]sx?$|` +
+	`^jest[.-]setup`)
+
+// helper reports whether a file is code that the tests use, in which settings are the
+// exception.
+func helper(name string) bool { return helperName().MatchString(path.Base(name)) }
+
+var strongWords = lazyregexp.New(`filter-run|add-filter|collection-modifyitems|add-marker|collect-ignore|minimum-coverage|` +
+	`maximum-coverage|coverage|refuse|failure-exit-code|success-codes|fail-under|raise-errors|(^|\.)exit|at-exit|` +
+	`register-shutdown|pattern|exclude|warnings|order-random`)
+
+// strong reports whether a setting in a helper is one without doubt.
+func strong(d *change, j *judgement) bool {
+	return j.level == Weaker && strongWords().MatchString(strings.Join(names(d.path), "."))
+}
