@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/detect"
 )
 
@@ -91,7 +92,7 @@ func TestFingerprintOfAFile(t *testing.T) {
 		t.Helper()
 		report := find(t, &detect.Input{Changes: func(yield func(detect.Change, error) bool) {
 			yield(detect.Change{Old: detect.Version{Path: "ci.yml", Content: []byte(old)},
-				New: detect.Version{Path: "ci.yml", Content: []byte(now)}, Protected: "it configures CI"}, nil)
+				New: detect.Version{Path: "ci.yml", Content: []byte(now)}, Protected: "the settings protect it"}, nil)
 		}})
 		for i := range report.Findings {
 			if f := &report.Findings[i]; f.Pattern == "protected-file" {
@@ -170,5 +171,27 @@ func TestFingerprintOfAFunction(t *testing.T) {
 	second := of(was, strings.Replace(was, "raise Bad(2)", "return None", 1))
 	if first != moved || first == second {
 		t.Errorf("first %s, moved %s, second %s", first, moved, second)
+	}
+}
+
+// A weaker setting of checks has the same fingerprint whatever else changes in its file.
+func TestFingerprintOfASetting(t *testing.T) {
+	t.Parallel()
+	of := func(now string) string {
+		t.Helper()
+		report := find(t, &detect.Input{Changes: func(yield func(detect.Change, error) bool) {
+			yield(detect.Change{Old: detect.Version{Path: "Makefile", Content: []byte("test:\n\tpytest\n")},
+				New: detect.Version{Path: "Makefile", Content: []byte(now)}, Configures: project.Manifest}, nil)
+		}})
+		for i := range report.Findings {
+			if f := &report.Findings[i]; f.Pattern == "protected-file" {
+				return f.Fingerprint()
+			}
+		}
+		t.Fatalf("%+v", report.Findings)
+		return ""
+	}
+	if first, second := of("test:\n\tpytest || true\n"), of("# tests\ntest:\n\tpytest || true\n"); first != second {
+		t.Errorf("fingerprints %s and %s", first, second)
 	}
 }

@@ -44,7 +44,7 @@ func (r *run) compareFile(p *pair) *diff.Comparison {
 // keep decides whether the contents of a file are kept, while the limit lasts.
 func (r *run) keep(p *pair) {
 	c := &p.change
-	if c.Protected != "" || p.class == fixture {
+	if c.Protected != "" || c.Configures != "" || p.class == fixture {
 		p.contents.id = short(fmt.Sprintf("%d %d\x00%s\x00%s", c.Old.Size, c.New.Size, c.Old.Content, c.New.Content))
 	}
 	size := int64(len(c.Old.Content) + len(c.New.Content))
@@ -77,9 +77,10 @@ func (r *run) locate() {
 
 // correction returns the function that corrects a finding; nil if none is needed.
 func correction(f *Finding) func(*Finding, *pair, *diff.Comparison) {
-	switch f.Pattern {
-	case protectedFile, fixtureChanged:
+	if f.Pattern == fixtureChanged || f.Type == ProtectedChange && f.Subject == f.File {
 		return identifyFile
+	}
+	switch f.Pattern {
 	case syntax.ComplaintOff, syntax.CoverageExcluded, syntax.LooseType:
 		return identifyLine
 	}
