@@ -195,3 +195,14 @@ func TestFingerprintOfASetting(t *testing.T) {
 		t.Errorf("fingerprints %s and %s", first, second)
 	}
 }
+
+// A test that the change of another line skips has that line.
+func TestLineOfASkip(t *testing.T) {
+	t.Parallel()
+	const was = "describe('a', () => {\n  it('b', () => {\n    expect(f(2)).toBe(4);\n  });\n});\n"
+	report := find(t, &detect.Input{Changes: edited("a.test.js", was, strings.Replace(was, "describe", "fdescribe", 1))})
+	if len(report.Findings) != 1 || report.Findings[0].Line != 1 ||
+		!strings.Contains(report.Findings[0].Diff, "+fdescribe") {
+		t.Errorf("%+v", report.Findings)
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/text/clip"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 	"github.com/perdure/perdure/internal/workspace/diff"
 )
 
@@ -84,6 +85,9 @@ func correction(f *Finding) func(*Finding, *pair, *diff.Comparison) {
 	case syntax.ComplaintOff, syntax.CoverageExcluded, syntax.LooseType:
 		return identifyLine
 	}
+	if !f.Gone && f.Type == TestSkipping {
+		return toMark
+	}
 	if !f.Gone && slices.Contains([]Type{ValidationBypass, ErrorSuppression, FeatureRemoval}, f.Type) {
 		return toChange
 	}
@@ -120,6 +124,20 @@ func toChange(f *Finding, p *pair, c *diff.Comparison) {
 		}
 	}
 }
+
+// toMark moves a finding from the unchanged line of a test to the change that skips it, which
+// contains a word for it.
+func toMark(f *Finding, _ *pair, c *diff.Comparison) {
+	near := c.Near(diff.Line{Number: f.Line})
+	if c.Same(f.Line) && near.Number > 0 && !near.Old && skipWords().MatchString(c.ChangedAt(near)) {
+		f.Line = near.Number
+	}
+}
+
+// skipWords matches an added line with a word for a skipped or focused test.
+var skipWords = lazyregexp.New(
+	`(?mi)^\+.*(?:skip|ignor|disabl|exclud|only|focus|\bf(?:it|describe|context)\b|\bx(?:it|test|describe|fail)\b|` +
+		`pending|should_panic|expected_?failure|fails\b|todo)`)
 
 // show adds the diffs of the findings.
 func (r *run) show() {

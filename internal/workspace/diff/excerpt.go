@@ -123,21 +123,9 @@ const (
 // change. It returns "" if there is none near the line.
 func (c *Comparison) Excerpt(at Line) string {
 	all := c.aligned(at)
-	best, least := -1, excerptFar+1
-	for i := range all {
-		if d := all[i].away(at); d < least {
-			best, least = i, d
-		}
-	}
-	if best < 0 {
+	from, to := nearest(all, at)
+	if from == to {
 		return ""
-	}
-	from, to := best, best+1
-	for from > 0 && all[from-1].kind != ' ' {
-		from--
-	}
-	for to < len(all) && all[to].kind != ' ' {
-		to++
 	}
 	var text []shown
 	if from > 0 {
@@ -151,6 +139,42 @@ func (c *Comparison) Excerpt(at Line) string {
 		text = append(text, c.of(&edit{' ', all[to].a, all[to].b, 1})...)
 	}
 	return excerpt(text, at)
+}
+
+// nearest returns the range of the edits of the change nearest to a line; an empty one if
+// there is none near it.
+func nearest(all []edit, at Line) (from, to int) {
+	best, least := -1, excerptFar+1
+	for i := range all {
+		if d := all[i].away(at); d < least {
+			best, least = i, d
+		}
+	}
+	if best < 0 {
+		return 0, 0
+	}
+	from, to = best, best+1
+	for from > 0 && all[from-1].kind != ' ' {
+		from--
+	}
+	for to < len(all) && all[to].kind != ' ' {
+		to++
+	}
+	return from, to
+}
+
+// Near returns the first line of the change that Excerpt shows for a line: the added one, or
+// the removed one if nothing was added. The number is 0 if there is none.
+func (c *Comparison) Near(at Line) Line {
+	from, to := nearest(c.edits, at)
+	if from == to {
+		return Line{}
+	}
+	last := c.edits[to-1] // additions follow removals
+	if last.kind == '+' {
+		return Line{Number: last.b + 1}
+	}
+	return Line{Number: c.edits[from].a + 1, Old: true}
 }
 
 // First returns the line of the first change.

@@ -47,6 +47,12 @@ func TestExcerptOfAnUnchangedLine(t *testing.T) {
 		if got := c.Excerpt(diff.Line{Number: 100, Old: old}); got != "" {
 			t.Errorf("%s", got)
 		}
+		if at := c.Near(diff.Line{Number: 4, Old: old}); at != (diff.Line{Number: 2}) {
+			t.Errorf("near line 4: %v", at)
+		}
+		if at := c.Near(diff.Line{Number: 100, Old: old}); at.Number != 0 {
+			t.Errorf("near line 100: %v", at)
+		}
 	}
 	if at := c.FirstIn(1, 10); at != (diff.Line{Number: 2}) {
 		t.Errorf("first change %v", at)
