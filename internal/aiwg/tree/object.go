@@ -19,27 +19,61 @@ type object struct {
 	r    *reader
 	f    *file
 	n    *jsontree.Value
-	what string          // for notes: `task "task-0001"`
-	used map[string]bool // the members that were read
+	what string    // for notes: `task "task-0001"`
+	used readNames // the members that were read
+}
+
+// readNames are names of members. They are few, because the members that are read one by one
+// are those of a format.
+type readNames []string
+
+func (s readNames) has(name string) bool { return slices.Contains(s, name) }
+
+func (s *readNames) add(name string) {
+	if !s.has(name) {
+		*s = append(*s, name)
+	}
+}
+
+func (s *readNames) drop(name string) {
+	*s = slices.DeleteFunc(*s, func(is string) bool { return is == name })
 }
 
 // object returns a reader of n, without members if n is not an object.
 func (r *reader) object(f *file, n *jsontree.Value, what string) *object {
-	o := &object{r: r, f: f, n: n, what: what, used: make(map[string]bool)}
+	o := &object{r: r, f: f, n: n, what: what}
 	if n == nil || n.Kind != jsontree.Object {
 		o.n = &jsontree.Value{Kind: jsontree.Object}
 		if n != nil {
 			o.n.Start = n.Start
 		}
 	}
-	seen := make(map[string]bool, len(o.n.Members))
-	for _, m := range o.n.Members {
-		if seen[m.Name] {
+	o.noteRepeated()
+	return o
+}
+
+// maxCompared is the number of members up to which comparing each with each is cheaper than
+// a map.
+const maxCompared = 24
+
+// noteRepeated notes members whose name a previous member has.
+func (o *object) noteRepeated() {
+	list := o.n.Members
+	var seen map[string]bool
+	if len(list) > maxCompared {
+		seen = make(map[string]bool, len(list))
+	}
+	for i, m := range list {
+		repeated := seen[m.Name]
+		if seen != nil {
+			seen[m.Name] = true
+		} else {
+			repeated = slices.ContainsFunc(list[:i], func(is jsontree.Member) bool { return is.Name == m.Name })
+		}
+		if repeated {
 			o.note(m.Value, "member %q is repeated; the last one is used", m.Name)
 		}
-		seen[m.Name] = true
 	}
-	return o
 }
 
 func (o *object) note(at *jsontree.Value, format string, args ...any) {
@@ -55,7 +89,7 @@ func (o *object) noteAs(kind string, at *jsontree.Value, format string, args ...
 }
 
 func (o *object) get(key string) *jsontree.Value {
-	o.used[key] = true
+	o.used.add(key)
 	return o.n.Get(key)
 }
 
@@ -205,7 +239,7 @@ func compacted(v *jsontree.Value) json.RawMessage {
 func (o *object) unread() map[string]json.RawMessage {
 	rest := make(map[string]json.RawMessage)
 	for _, m := range o.n.Members {
-		if !o.used[m.Name] && !m.Value.Cut {
+		if !o.used.has(m.Name) && !m.Value.Cut {
 			rest[m.Name] = compacted(m.Value)
 		}
 	}

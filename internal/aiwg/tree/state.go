@@ -140,7 +140,8 @@ func (s *state) checkCounts(meta *object) {
 			meta.note(n, "metadata.%s is %.40s; the state has %d", key, n.Raw(), is)
 		}
 	}
-	meta.used["total_size_bytes"], meta.used["scope"] = true, true // an estimate, and the scope that was read
+	meta.used.add("total_size_bytes") // an estimate
+	meta.used.add("scope")            // the scope that was read
 	s.readStatus(meta)
 }
 

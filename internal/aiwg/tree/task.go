@@ -102,18 +102,23 @@ func quoted(s string) string {
 	return string(raw)
 }
 
-// stateWords returns the states by their names in files, which have several for some.
-func stateWords() map[string]perdure.State {
-	return map[string]perdure.State{
-		"queued": perdure.Queued, "pending": perdure.Queued, "created": perdure.Queued, "ready": perdure.Queued,
-		"blocked": perdure.Queued,
-		"running": perdure.Running, "in_progress": perdure.Running, "active": perdure.Running, "started": perdure.Running,
-		"waiting":   perdure.Waiting,
-		"completed": perdure.Completed, "complete": perdure.Completed, "done": perdure.Completed,
-		"success": perdure.Completed, "succeeded": perdure.Completed,
-		"failed": perdure.Failed, "error": perdure.Failed, "cancelled": perdure.Cancelled, "canceled": perdure.Cancelled,
-		"aborted": perdure.Cancelled,
+// stateNamed returns the state with a name in files, which have several for some, or "".
+func stateNamed(name string) perdure.State {
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "queued", "pending", "created", "ready", "blocked":
+		return perdure.Queued
+	case "running", "in_progress", "active", "started":
+		return perdure.Running
+	case "waiting":
+		return perdure.Waiting
+	case "completed", "complete", "done", "success", "succeeded":
+		return perdure.Completed
+	case "failed", "error":
+		return perdure.Failed
+	case "cancelled", "canceled", "aborted":
+		return perdure.Cancelled
 	}
+	return ""
 }
 
 // task reads a record of tasks.json or of nodes/.
@@ -151,7 +156,7 @@ func (r *reader) readTask(o *object, t *task) {
 	if n := o.get("pid"); !n.IsNull() && n.Kind == jsontree.Number {
 		t.foreign.PID = compacted(n)
 	} else if !n.IsNull() {
-		o.used["pid"] = false // kept with the unknown members
+		o.used.drop("pid") // kept with the unknown members
 	}
 	r.taskState(o, t)
 	r.taskResult(o, t)
@@ -170,7 +175,7 @@ func firstText(meta, o *object, key string) string {
 	if o.has(key) {
 		return o.text(key)
 	}
-	meta.used[key] = true // null is as good as missing
+	meta.used.add(key) // null is as good as missing
 	return ""
 }
 
@@ -193,12 +198,12 @@ func (r *reader) taskState(o *object, t *task) {
 	if given == "" && o.has("status") {
 		given = o.text("status")
 	}
-	t.State = cmp.Or(stateWords()[strings.ToLower(strings.TrimSpace(given))], perdure.Queued)
+	t.State = cmp.Or(stateNamed(given), perdure.Queued)
 	t.stated = given != ""
 	switch {
 	case given == "":
 		o.noteAs(Default, nil, "there is no state; it was set to %s", t.State)
-	case stateWords()[strings.ToLower(strings.TrimSpace(given))] == "":
+	case stateNamed(given) == "":
 		o.note(o.n.Get("state"), "unknown state %s; it was set to %s", quoted(given), t.State)
 		t.set("state_as_given", given)
 	case string(t.State) != given && (!t.fromNode || statusWord(string(t.State)) != given):
@@ -220,7 +225,7 @@ func (r *reader) taskResult(o *object, t *task) {
 		if n.Kind == jsontree.Object && !n.Cut {
 			t.Data = compacted(n)
 		} else {
-			o.used["data"] = false // kept with the unknown members
+			o.used.drop("data") // kept with the unknown members
 		}
 	}
 	if t.Result != "" && t.State != perdure.Completed {
@@ -285,14 +290,15 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 	if meta.has("rlm_state") {
 		t.vars = meta.sub("rlm_state")
 	}
-	meta.used["rlm_state"], meta.used["checkpoints"] = true, true // the latter come with their files
+	meta.used.add("rlm_state")
+	meta.used.add("checkpoints") // they come with their files
 	if meta.has(importKey) {
 		meta.note(meta.n.Get(importKey), "%s is reserved for perdure; it is kept as %s_as_given", importKey, importKey)
 		t.keepUnread(meta)
 		t.meta[importKey+"_as_given"] = t.meta[importKey]
 		delete(t.meta, importKey)
 	}
-	meta.used[importKey] = true
+	meta.used.add(importKey)
 }
 
 // setUnread adds the members of o that were not read to the metadata, as text.

@@ -207,7 +207,7 @@ func isNode(v *jsontree.Value) bool {
 func (r *reader) treeNode(g *tree, f *file, n *jsontree.Value, up *task, known map[string]*task) {
 	o := r.object(f, n, "a node")
 	id, node := o.text("task_id"), o.text("node_id")
-	o.used = make(map[string]bool)
+	o.used = nil
 	before := len(r.report.Notes)
 	made := r.nodeTask(g, f, o)
 	t := cmp.Or(known[node], known[id])
@@ -249,7 +249,8 @@ func (r *reader) treeDetails(g *tree) {
 		}
 	}
 	g.record.Fields = o.noteUnread("the tree's configuration")
-	m.used["status"], m.used["partial"] = true, true // they follow from the tasks
+	m.used.add("status") // follows from the tasks, as partial
+	m.used.add("partial")
 }
 
 // shape determines the parents and the order of a tree's tasks, and corrects what is
