@@ -35,13 +35,18 @@ const (
 // addTree queues the row of a tree, with the values of headTree, and its counters.
 func (b *batch) addTree(c *createTree, row []any, st *treeStat) {
 	b.treeRows = append(b.treeRows, row...)
-	b.born.stats = append(b.born.stats, st)
+	b.addStat(st)
 	if key := c.spec.IdempotencyKey; key != "" {
 		if b.born.keys == nil {
 			b.born.keys = make(map[string]bool)
 		}
 		b.born.keys[key] = true
 	}
+}
+
+// addStat queues the row of the counters of a new tree.
+func (b *batch) addStat(st *treeStat) {
+	b.born.stats = append(b.born.stats, st)
 	b.dirty[st.tree], b.cache.stats[st.tree] = st, st
 }
 

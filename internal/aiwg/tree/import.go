@@ -317,7 +317,7 @@ func (r *reader) noteFiles() {
 }
 
 // importChunk is the number of tasks in one transaction.
-const importChunk = 1000
+const importChunk = perdure.MaxImport
 
 // placedTree is a tree of the import in the store.
 type placedTree struct {
