@@ -12,8 +12,16 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// writeTrees writes new trees with their first tasks, and then the other tasks of large
-// trees.
+// writing are trees that are being written.
+type writing struct {
+	trees []*tree
+	done  chan struct{} // closed at the end
+	out   []perdure.ImportedTree
+	err   error
+}
+
+// writeTrees begins to write new trees with their first tasks. Their records are made while
+// the previous trees are written.
 func (r *reader) writeTrees(ctx context.Context, trees []*tree) error {
 	if len(trees) == 0 {
 		return nil
@@ -38,14 +46,42 @@ func (r *reader) writeTrees(ctx context.Context, trees []*tree) error {
 		}
 		return nil
 	}
-	out, err := r.store.ImportTrees(ctx, records)
-	if err != nil {
+	if err := r.finishTrees(ctx); err != nil {
 		return err
 	}
+	w := &writing{trees: trees, done: make(chan struct{})}
+	r.writing = w
+	go func() {
+		defer close(w.done)
+		w.out, w.err = r.store.ImportTrees(ctx, records)
+	}()
+	return nil
+}
+
+// waitForTrees waits for the trees that are being written and returns them, nil for none.
+func (r *reader) waitForTrees() *writing {
+	w := r.writing
+	if w != nil {
+		<-w.done
+		r.writing = nil
+	}
+	return w
+}
+
+// finishTrees waits for the trees that are being written, and writes the other tasks of large
+// ones.
+func (r *reader) finishTrees(ctx context.Context) error {
+	w := r.waitForTrees()
+	if w == nil {
+		return nil
+	}
+	if w.err != nil {
+		return w.err
+	}
 	failpoint.Hit("import.after_trees")
-	for i, g := range trees {
-		p := &placedTree{id: out[i].ID, byKey: make(map[string]perdure.TaskID, len(g.order))}
-		for k, id := range out[i].Tasks {
+	for i, g := range w.trees {
+		p := &placedTree{id: w.out[i].ID, byKey: make(map[string]perdure.TaskID, len(g.order))}
+		for k, id := range w.out[i].Tasks {
 			p.byKey[g.order[k].key] = id
 			r.noteID(g.order[k], id)
 		}
