@@ -139,6 +139,7 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 	parents := make(map[TaskID]*family)
 	for i := range list {
 		t := &list[i]
+		t.pending = 0 // the transaction may be a repeated one
 		t.tree, t.position = st.tree, t.rec.Position
 		living := !t.rec.State.Terminal()
 		switch {
@@ -213,9 +214,15 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	}
 	u := &r.Usage
 	cost := int64(u.CostUSD*microsPerDollar + 0.5)
-	w.hots = append(w.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), state, t.spec.MaxAttempts,
-		flags, max(r.Attempts, 1), t.pending, r.Active.Microseconds(), u.InputTokens, u.OutputTokens, u.CachedTokens, cost,
-		u.Calls, u.UnpricedCalls, started)
+	rows := &w.hots
+	if *u == (Usage{}) {
+		rows = &w.unusedHots
+	}
+	*rows = append(*rows, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), state, int64(t.spec.MaxAttempts),
+		flags, int64(max(r.Attempts, 1)), t.pending, r.Active.Microseconds(), started)
+	if rows == &w.hots {
+		*rows = append(*rows, u.InputTokens, u.OutputTokens, u.CachedTokens, cost, u.Calls, u.UnpricedCalls)
+	}
 	prompt := b.addCold(&t.newTask, microsOf(r.CreatedAt))
 	st.add(state)
 	if u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0 || cost != 0 {
@@ -271,19 +278,21 @@ const (
 	headRecordTree = `INSERT INTO tree (id, name, kind, title, config, root, owner, placement, idempotency, created_at, imported_at)`
 	rowRecordTree  = `(?, ?, '` + KindRecord + `', ?, ?, ?, 0, '{}', ?, ?, ?)`
 	headRecordHot  = `INSERT INTO task_hot (id, tree, parent, rank, state, max_attempts, successor, flags, fence, attempt, pending,
-		active_us, input_tokens, output_tokens, cached_tokens, cost_micros, calls, unpriced, started_at)`
+		active_us, started_at, input_tokens, output_tokens, cached_tokens, cost_micros, calls, unpriced)`
 	rowRecordHot = `(?, ?, ?, ?, ?, ?, 0, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	rowUnusedHot = `(?, ?, ?, ?, ?, ?, 0, ?, 0, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0)` // of a task without usage
 )
 
 // recordRows are rows of records that are inserted together.
 type recordRows struct {
-	trees, hots []any
-	unused      *unusedIDs
+	trees, hots, unusedHots []any
+	unused                  *unusedIDs
 }
 
 func (w *recordRows) flush(ctx context.Context, b *batch) error {
 	return errors.Join(
 		sqldb.NewRowInsertion(headRecordTree, rowRecordTree, "").Exec(ctx, b.tx, w.trees),
 		sqldb.NewRowInsertion(headRecordHot, rowRecordHot, "").Exec(ctx, b.tx, w.hots),
+		sqldb.NewRowInsertion(headRecordHot, rowUnusedHot, "").Exec(ctx, b.tx, w.unusedHots),
 		w.unused.save(ctx, b))
 }

@@ -8,8 +8,25 @@ import (
 	"github.com/perdure/perdure/internal/storage/sqldb"
 )
 
+// PreparedTrees are trees to import that were checked, with their large values in the store.
+type PreparedTrees struct {
+	list  []*importTree
+	tasks int
+}
+
 // ImportTrees imports trees. Either all are imported or none.
 func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]ImportedTree, error) {
+	p, err := s.PrepareTrees(ctx, trees)
+	if err != nil {
+		return nil, err
+	}
+	return s.ImportPrepared(ctx, p)
+}
+
+// PrepareTrees does what [Store.ImportTrees] does before its transaction, so that a caller
+// with many trees can do it while the previous ones are imported. The records must not change
+// before they are imported.
+func (s *Store) PrepareTrees(ctx context.Context, trees []TreeRecord) (*PreparedTrees, error) {
 	const op = "import trees"
 	list := make([]*importTree, len(trees))
 	n := 0
@@ -30,13 +47,20 @@ func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]Imported
 		}
 		list[i] = &importTree{rec: t, spec: &spec, tasks: tasks}
 	}
+	return &PreparedTrees{list, n}, nil
+}
+
+// ImportPrepared imports trees. Either all are imported or none.
+func (s *Store) ImportPrepared(ctx context.Context, p *PreparedTrees) ([]ImportedTree, error) {
+	list := p.list
 	var out []ImportedTree
 	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
 		out = make([]ImportedTree, len(list))
-		w := &recordRows{}
 		if err := b.nameTrees(ctx, list); err != nil {
 			return err
 		}
+		w := &recordRows{trees: make([]any, 0, 8*len(list))}
+		b.growFor(len(list), p.tasks)
 		var err error
 		if w.unused, err = b.unused(ctx, allTasks(list)); err != nil {
 			return err
@@ -52,6 +76,14 @@ func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]Imported
 		return w.flush(ctx, b)
 	}))
 	return out, err
+}
+
+// growFor makes room for the rows of imported trees.
+func (b *batch) growFor(trees, tasks int) {
+	b.events = slices.Grow(b.events, eventValues*(trees+tasks))
+	b.blocks = slices.Grow(b.blocks, 2*trees)
+	b.ends = slices.Grow(b.ends, 7*tasks)
+	b.colds = slices.Grow(b.colds, 13*tasks)
 }
 
 // importTree is a tree about to be imported.

@@ -71,18 +71,18 @@ func (b *batch) flushTrees(ctx context.Context) error {
 	b.treeRows = emptied(b.treeRows)
 	var fresh, single, rest []any
 	for _, st := range b.born.stats {
-		row, err := st.args()
-		if err != nil {
+		if err := st.encode(); err != nil {
 			return err
 		}
 		switch {
 		case st.untouched():
-			fresh = append(fresh, st.tree, st.rawLimits, st.rawTiming, st.chain.Events, st.rawHead)
+			fresh = append(fresh, st.tree, st.rawLimits, st.rawTiming, st.chain.Events, st.head())
 		case st.single():
 			single = append(single, st.tree, st.state, st.counts[stQueued], st.counts[stCompleted], st.counts[stFailed],
-				st.counts[stCancelled], st.rawLimits, st.rawTiming, st.startedAt, st.endedAt, st.chain.Events, st.rawHead)
+				st.counts[stCancelled], st.rawLimits, st.rawTiming, valueOf(st.startedAt), valueOf(st.endedAt),
+				st.chain.Events, st.head())
 		default:
-			rest = append(rest, row...)
+			rest = append(rest, st.args()...)
 		}
 	}
 	b.born.stats = b.born.stats[:0]
@@ -96,6 +96,14 @@ func (b *batch) flushTrees(ctx context.Context) error {
 		return err
 	}
 	return b.flushNewStates(ctx)
+}
+
+// valueOf returns the value of a column that can be NULL.
+func valueOf(n *int64) any {
+	if n == nil {
+		return nil
+	}
+	return *n
 }
 
 // flushNewStates writes the pending states. Each state between the first and the last of them

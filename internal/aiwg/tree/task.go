@@ -378,6 +378,7 @@ func (r *reader) tasksOf(f *file) {
 			r.note(NotRead, f, n.Start, "%s is not a task", quoted(string(n.Raw()[:min(len(n.Raw()), 80)])))
 		default:
 			r.tasks = append(r.tasks, r.task(f, n))
+			n.Members = nil // they were read, and would fill the memory
 		}
 	}
 }
