@@ -232,7 +232,7 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	level := st.time().Level(t.depth)
 	level.Total++
 	b.event(t.tree, t.id, EventTaskCreated, withDigest(`{"parent_id":"`+parentText(t.parent)+`","depth":`+
-		itoa(int64(t.depth))+`,"imported":`+quote(string(r.State))+b.importEnd(t)+`}`, prompt))
+		itoa(int64(t.depth))+`,"imported":"`+string(r.State)+`"`+b.importEnd(t)+`}`, prompt))
 	if r.Output != "" {
 		if err := b.importOutput(ctx, t); err != nil {
 			return err

@@ -122,14 +122,16 @@ func (b *batch) nameTrees(ctx context.Context, list []*importTree) error {
 	return b.freeNames(ctx, fresh)
 }
 
-// freeNames gives trees a random ID that have none, or one that another tree has.
+// freeNames gives trees a new ID that have none, or one that another tree has. The new IDs are
+// consecutive from a random one, so that their rows in the index of IDs are together.
 func (b *batch) freeNames(ctx context.Context, list []*importTree) error {
 	taken := make(map[TreeID]bool, len(list))
-	for len(list) > 0 {
+	for next := randomTree(); len(list) > 0; {
 		names := make([]string, len(list))
 		for i, t := range list {
 			for t.id == "" || taken[t.id] {
-				t.id = newTreeID()
+				t.id = treeIDOf(next)
+				next++
 			}
 			taken[t.id] = true
 			names[i] = string(t.id)
@@ -156,7 +158,7 @@ func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *Im
 	}
 	st := newStat(tree, t.rec.Limits)
 	root := &t.tasks[0]
-	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(KindRecord)+`,"state":`+quote(string(root.rec.State))+`}`)
+	b.event(tree, 0, EventTreeCreated, `{"kind":"`+KindRecord+`","state":"`+string(root.rec.State)+`"}`)
 	var err error
 	if out.Tasks, err = b.importTasks(ctx, w, st, t.tasks); err != nil {
 		return err
