@@ -92,7 +92,7 @@ type reader struct {
 	placed map[*tree]*placedTree
 	// writing are the trees that another goroutine writes; it ends before importTrees does.
 	writing *writing
-	values map[string]bool // files of values that were read
+	values  map[string]bool // files of values that were read
 
 	unused   []perdure.TaskRange // the free IDs, for a dry run
 	whole    bool                // a folder is read, not one file
