@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -206,6 +207,11 @@ func (s *state) settle(r *reader) {
 			s.extra.Variables[v.Name] = v.rest
 		}
 	}
+	s.settleTimes(r)
+}
+
+// settleTimes sets missing times.
+func (s *state) settleTimes(r *reader) {
 	times := []time.Time{s.updated}
 	for _, m := range s.mutations {
 		times = append(times, m.Time)
@@ -217,8 +223,10 @@ func (s *state) settle(r *reader) {
 	if len(times) == 0 {
 		times = []time.Time{time.UnixMicro(1).UTC()}
 	}
+	var missing []string
 	if s.created.IsZero() {
 		s.created = slices.MinFunc(times, time.Time.Compare)
+		missing = append(missing, "the state")
 	}
 	if s.updated.IsZero() {
 		s.updated = slices.MaxFunc(times, time.Time.Compare)
@@ -226,16 +234,38 @@ func (s *state) settle(r *reader) {
 	if s.extra.Status != "" {
 		s.extra.StatusAt = s.updated.Truncate(time.Microsecond)
 	}
+	set := func(at *time.Time, what string) {
+		if at.IsZero() {
+			*at = s.created
+			missing = append(missing, what)
+		}
+	}
 	for _, m := range s.mutations {
-		m.Time = cmp.Or(m.Time, s.created)
+		set(&m.Time, "mutation of "+quoted(m.Name))
 	}
 	for _, c := range s.checks {
-		c.Time = cmp.Or(c.Time, s.created)
+		set(&c.Time, "checkpoint "+quoted(c.Name))
 	}
 	for _, v := range s.vars {
-		v.CreatedAt = cmp.Or(v.CreatedAt, s.created)
+		set(&v.CreatedAt, "variable "+quoted(v.Name))
 		v.UpdatedAt = cmp.Or(v.UpdatedAt, v.CreatedAt)
 	}
+	s.noteTimes(r, missing)
+}
+
+// noteTimes notes what of a document has no creation time. A record of a task has one for all
+// of its variables.
+func (s *state) noteTimes(r *reader, missing []string) {
+	const shown = 5
+	if len(missing) == 0 || s.task != nil {
+		return
+	}
+	list := strings.Join(missing[:min(len(missing), shown)], ", ")
+	if more := len(missing) - shown; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	r.note(Default, s.f, -1, "%s: no creation time of %s; it was set to %s", s.what(), list,
+		s.created.Format(time.RFC3339))
 }
 
 // isID reports whether id is prefix and 8 hexadecimal digits.
