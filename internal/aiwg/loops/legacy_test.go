@@ -1,6 +1,7 @@
 package loops_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -67,6 +68,36 @@ func TestOldForms(t *testing.T) {
 			importFrom(t, other, out)
 			same(t, "the round trip", first, content(t, exportTo(t, other)))
 		})
+	}
+}
+
+// Recoveries whose steps are missing, or in the form of other programs, stay in their list.
+func TestRecoveriesWithoutSteps(t *testing.T) {
+	t.Parallel()
+	const list = `[{"iteration":2,"timestamp":"2026-02-02T21:05:00Z","trigger":"regression_detected: test_deletion",` +
+		`"protocol_steps":{"pause":{"executed_at":"2026-02-02T21:05:00Z"}},"outcome":"success"},` +
+		`{"iteration":3,"steps":{"PAUSE":{"executed_at":"2026-02-02T21:06:00Z"}}},{"iteration":4,"outcome":"failed"},` +
+		`{"iteration":5,"steps":null}]`
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	dir := folder(t, map[string]string{"ralph/loops/ralph-a-0a0b0c0d/state.json": `{"version":"2.0.0",` +
+		`"loop_id":"ralph-a-0a0b0c0d","status":"running","iteration":5,"task":"t","started_at":"2026-02-02T21:00:00Z",` +
+		`"recovery_history":` + list + `}`})
+	r := importFrom(t, s, dir)
+	for _, n := range r.Notes {
+		if strings.Contains(n.Message, "recovery_history") {
+			t.Errorf("%+v", n)
+		}
+	}
+	text := content(t, exportTo(t, s))["ralph/loops/ralph-a-0a0b0c0d/state.json"]
+	var got struct {
+		List json.RawMessage `json:"recovery_history"`
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, got.List); err != nil || compact.String() != list {
+		t.Errorf("the list became %s, %v", compact.String(), err)
 	}
 }
 

@@ -139,21 +139,26 @@ func (g *generator) fill(s *perdure.Store) (dir string) {
 	return dir
 }
 
+func unpacked(t testing.TB, text string) string {
+	t.Helper()
+	z, err := gzip.NewReader(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(whole)
+}
+
 // kindsOf counts the files of an export by their kinds.
 func kindsOf(t testing.TB, files map[string]string) map[string]int {
 	t.Helper()
 	count := make(map[string]int)
 	for name, text := range files {
 		if strings.HasSuffix(name, ".gz") {
-			z, err := gzip.NewReader(strings.NewReader(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			unpacked, err := io.ReadAll(z)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text = string(unpacked)
+			text = unpacked(t, text)
 		}
 		if strings.HasSuffix(name, ".jsonl") {
 			text, _, _ = strings.Cut(text, "\n")
@@ -201,6 +206,105 @@ func TestEveryKindComesBack(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// peerRule is what a program that reads the files of loops requires of a document.
+type peerRule struct {
+	required []string          // the members that it must have, with the path of objects and lists
+	types    map[string]string // of members that may be missing
+}
+
+// peerRules are those of the files in the folder of a loop.
+func peerRules() map[string]peerRule {
+	return map[string]peerRule{
+		"checkpoints": {[]string{"checkpoint_id", "workflow_id", "created_at", "state.phase", "state.progress",
+			"state.artifacts"}, map[string]string{"loop_id": "string", "trigger": "string", "workflow_type": "string",
+			"state.iteration": "object", "state.artifacts[]": "object", "execution_config": "object"}},
+		"iterations": {[]string{"iteration", "artifacts"}, map[string]string{"timestamp": "string",
+			"quality_score": "number", "quality_delta": "number", "snapshot_path": "string", "artifacts[]": "object",
+			"regression_detected": "boolean", "metrics_snapshot": "object"}},
+		"analytics": {[]string{"loop_id", "iterations", "iterations[].loop_id", "iterations[].timestamp",
+			"iterations[].quality_score"}, map[string]string{"iterations[].loop_id": "string",
+			"iterations[].iteration_number": "number", "iterations[].timestamp": "string",
+			"iterations[].quality_score": "number", "start_time": "string", "end_time": "string",
+			"optimal_iteration": "number", "final_iteration": "number", "selected_iteration": "number",
+			"total_tokens": "number", "total_cost_usd": "number", "total_time_ms": "number",
+			"diminishing_returns_detected": "boolean", "diminishing_returns_iteration": "number",
+			"quality_trajectory": "string"}},
+	}
+}
+
+// membersAt returns the members at a path; nil for a missing one.
+func membersAt(v *jsontree.Value, path string) []*jsontree.Value {
+	list := []*jsontree.Value{v}
+	for part := range strings.SplitSeq(path, ".") {
+		name, each := strings.CutSuffix(part, "[]")
+		var next []*jsontree.Value
+		for _, v := range list {
+			if v = v.Get(name); each {
+				next = append(next, v.List()...)
+			} else {
+				next = append(next, v)
+			}
+		}
+		list = next
+	}
+	return list
+}
+
+// check checks a document.
+func (r *peerRule) check(t *testing.T, name, text string) {
+	t.Helper()
+	v, err := jsontree.Parse([]byte(text), jsontree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range r.required {
+		for _, member := range membersAt(v, path) {
+			if member.IsNull() {
+				t.Errorf("%s has no %s", name, path)
+			}
+		}
+	}
+	for path, want := range r.types {
+		for _, member := range membersAt(v, path) {
+			if member != nil && member.Kind.Name() != want {
+				t.Errorf("%s: %s is %s, want %s", name, path, member.Kind.Name(), want)
+			}
+		}
+	}
+}
+
+// TestPeersAcceptLoops: the files of loops of this store have all that other programs require
+// of them.
+func TestPeersAcceptLoops(t *testing.T) {
+	t.Parallel()
+	g := &generator{t, rand.New(rand.NewPCG(9, 1))}
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	_, files := exported(t, s, g.fill(s))
+	seen := make(map[string]int)
+	for name, text := range files {
+		place := strings.Split(name, "/")
+		if place[0] != "ralph" || strings.HasSuffix(name, ".md") {
+			continue
+		}
+		folder := place[len(place)-2]
+		rule, ok := peerRules()[folder]
+		if !ok {
+			continue
+		}
+		seen[folder]++
+		if strings.HasSuffix(name, ".gz") {
+			text = unpacked(t, text)
+		}
+		rule.check(t, name, text)
+		if strings.Contains(text, `"trigger": "post_iteration"`) {
+			t.Errorf("%s has a trigger that others do not know", name)
+		}
+	}
+	if len(seen) != len(peerRules()) {
+		t.Errorf("checked %v", seen)
 	}
 }
 
