@@ -188,11 +188,11 @@ const (
 	sqlTreesByName = `SELECT name, name FROM tree WHERE name` + inLookedUp
 )
 
-// lookUpTrees returns the trees with one of the texts, by it.
-func lookUpTrees(ctx context.Context, query sqldb.QueryFunc, q string, texts []string) (map[string]TreeID, error) {
+// lookUpTrees returns the trees with one of the values, by it.
+func lookUpTrees(ctx context.Context, query sqldb.QueryFunc, q string, values []string) (map[string]TreeID, error) {
 	found := make(map[string]TreeID)
 	args := make([]any, lookedUp)
-	for part := range slices.Chunk(texts, lookedUp) {
+	for part := range slices.Chunk(values, lookedUp) {
 		for i := range args {
 			args[i] = part[min(i, len(part)-1)]
 		}
