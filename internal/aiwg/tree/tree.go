@@ -492,6 +492,10 @@ func (r *reader) settleIDs(t *task) {
 	t.foreign.Node, t.foreign.GivenNode = split(t.node, "node ID", nodePattern().MatchString(t.node))
 	if t.tree != "" && !treePattern().MatchString(t.tree) {
 		t.foreign.GivenTree = t.tree
+		if t.up == nil {
+			r.note(Corrected, t.f, t.n.Start, "tree_id %s of %s does not match its pattern; the tree got a new ID, and the "+
+				"given one is kept in metadata", quoted(t.tree), t.what())
+		}
 	}
 	if t.twice {
 		t.foreign.ID, t.foreign.Node, t.foreign.GivenID, t.foreign.GivenNode = "", "", t.id, t.node
