@@ -344,12 +344,18 @@ func cleaning() []publicCase {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := serve(t.T, rpc.Config{Store: store}).dial()
+			b := serve(t.T, rpc.Config{Store: store})
+			c := b.dial()
 			if err := store.Close(); err != nil {
 				t.Fatal(err)
 			}
-			_, e := c.try("task.submit", obj{"prompt": "p"})
-			t.is("an error", e != nil)
+			// The server answers with an error, or ended before.
+			_, err = c.conn.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"task.submit","params":{"prompt":"p"}}` + "\n"))
+			line, readErr := c.in.ReadString('\n')
+			t.is(line, err != nil || readErr != nil || strings.Contains(line, `"error"`))
+			b.stop()
+			<-b.ended
+			b.ended <- nil // for the cleanup
 		}, "the request fails, so that the client can retry"},
 	}
 }
