@@ -19,6 +19,7 @@ type object struct {
 	r    *reader
 	f    *file
 	n    *jsontree.Value
+	doc  document
 	what string    // for notes: `task "task-0001"`
 	used readNames // the members that were read
 }
@@ -39,9 +40,9 @@ func (s *readNames) drop(name string) {
 	*s = slices.DeleteFunc(*s, func(is string) bool { return is == name })
 }
 
-// object returns a reader of n, without members if n is not an object.
-func (r *reader) object(f *file, n *jsontree.Value, what string) *object {
-	o := &object{r: r, f: f, n: n, what: what}
+// object returns a reader of n as a document, without members if n is not an object.
+func (r *reader) object(doc document, f *file, n *jsontree.Value, what string) *object {
+	o := &object{r: r, f: f, n: n, doc: doc, what: what}
 	if n == nil || n.Kind != jsontree.Object {
 		o.n = &jsontree.Value{Kind: jsontree.Object}
 		if n != nil {
@@ -88,7 +89,11 @@ func (o *object) noteAs(kind string, at *jsontree.Value, format string, args ...
 	o.r.note(kind, o.f, off, o.what+": "+format, args...)
 }
 
+// get returns a member, nil if it is missing or the table of fields does not have it.
 func (o *object) get(key string) *jsontree.Value {
+	if !o.doc.has(key) {
+		return nil
+	}
 	o.used.add(key)
 	return o.n.Get(key)
 }
@@ -195,6 +200,15 @@ func (o *object) parseTime(n *jsontree.Value) time.Time {
 	return time.Time{}
 }
 
+// timeOr returns a time, or for a missing one the known time, which is noted.
+func (o *object) timeOr(at, known time.Time) time.Time {
+	if !at.IsZero() || known.IsZero() {
+		return at
+	}
+	o.noteAs(Default, nil, "there is no timestamp; it was set to %s", known.Format(time.RFC3339))
+	return known
+}
+
 // list reads a member as a list; any other value becomes a list of one.
 func (o *object) list(key string) []*jsontree.Value {
 	n := o.get(key)
@@ -208,13 +222,13 @@ func (o *object) list(key string) []*jsontree.Value {
 	return n.Items
 }
 
-// sub reads a member as an object.
-func (o *object) sub(key string) *object {
+// sub reads a member as an object, which is a document.
+func (o *object) sub(doc document, key string) *object {
 	n := o.get(key)
 	if !n.IsNull() && n.Kind != jsontree.Object {
 		o.note(n, "%s is not an object; it was left out", key)
 	}
-	return o.r.object(o.f, n, o.what)
+	return o.r.object(doc, o.f, n, o.what)
 }
 
 // raw reads a member as compact JSON, nil if it is missing.

@@ -89,7 +89,7 @@ type check struct {
 
 // state reads a document, and its checkpoints and history in the same folder.
 func (r *reader) state(f *file, scope perdure.Scope) *state {
-	o := r.object(f, f.root, "the state")
+	o := r.object(docState, f, f.root, "the state")
 	s := &state{f: f, id: o.text("state_id"), session: o.text("session_id"), tree: o.text("tree_id"), scope: scope}
 	o.what = s.what()
 	if v := o.checkVersion(); v != firstVersion {
@@ -98,7 +98,7 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	if s.id == "" {
 		o.noteAs(Default, nil, "there is no state_id; it gets a new one")
 	}
-	meta := o.sub("metadata")
+	meta := o.sub(docStateMeta, "metadata")
 	s.node, s.name = meta.text("node_id"), meta.text("name")
 	s.created, s.updated = meta.time("created_at"), meta.time("last_updated_at")
 	s.compacted = meta.whole("compacted_mutations")
@@ -114,9 +114,9 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	if !o.has("variables") {
 		r.note(NotRead, f, o.n.Start, "%s has no variables", o.what)
 	}
-	vars := o.sub("variables")
+	vars := o.sub(docNames, "variables")
 	s.vars = r.variables(vars, s.scope)
-	r.history(o.sub("history"), s)
+	r.history(o.sub(docHistory, "history"), s)
 	s.checkCounts(meta)
 	execution := meta.execution()
 	s.extra.Fields, s.extra.Metadata = o.noteUnread("the state"), meta.noteUnread("the state")
@@ -330,7 +330,7 @@ func (r *reader) historyLog(s *state, name string) {
 }
 
 func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
-	o := r.object(f, n, s.what()+": mutation")
+	o := r.object(docMutation, f, n, s.what()+": mutation")
 	if n.Cut || n.Kind != jsontree.Object {
 		r.note(NotRead, f, n.Start, "%s: an incomplete mutation was not imported", s.what())
 		return
@@ -350,7 +350,7 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 	}
 	m.Old, m.New = o.raw("old_value"), o.raw("new_value")
 	m.Source, m.Time = o.cut("source", maxText), o.time("timestamp")
-	meta := o.sub("metadata")
+	meta := o.sub(docMutation, "metadata")
 	m.Reason, m.To, m.node = meta.cut("reason", maxText), meta.text("to"), meta.text("task_node_id")
 	m.sequence = meta.whole("sequence")
 	for key, value := range map[string]*json.RawMessage{"old_file": &m.Old, "new_file": &m.New} {
@@ -366,10 +366,11 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 		o.note(o.n.Get("mutation_id"), "the ID %s does not match its pattern; it was replaced", quoted(m.Foreign))
 		m.Foreign = ""
 	}
+	known := s.created
 	if k := len(s.mutations); k > 0 {
-		m.Time = cmp.Or(m.Time, s.mutations[k-1].Time)
+		known = cmp.Or(s.mutations[k-1].Time, known)
 	}
-	m.Time = cmp.Or(m.Time, s.created)
+	m.Time = o.timeOr(m.Time, known)
 	if rest := append(sortedKeys(o.unread()), sortedKeys(meta.unread())...); len(rest) > 0 {
 		r.note(NotRead, f, n.Start, "%s: unknown members of a mutation have no place in the store: %s", s.what(),
 			strings.Join(rest, ", "))
@@ -380,7 +381,7 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 // checkpoint reads a checkpoint from a list or from its own file, and its variables if
 // they are known.
 func (r *reader) checkpoint(s *state, f *file, n *jsontree.Value) {
-	o := r.object(f, n, s.what()+": checkpoint")
+	o := r.object(docCheckpoint, f, n, s.what()+": checkpoint")
 	if n.Cut || n.Kind != jsontree.Object {
 		r.note(NotRead, f, n.Start, "%s: an incomplete checkpoint was not imported", s.what())
 		return
@@ -397,7 +398,7 @@ func (r *reader) checkpoint(s *state, f *file, n *jsontree.Value) {
 		c.Name = "checkpoint"
 		o.note(nil, "it has neither a name nor an ID; its name was set to checkpoint")
 	}
-	c.Time = cmp.Or(c.Time, s.created)
+	c.Time = o.timeOr(c.Time, s.created)
 	r.snapshot(s, c, f, o)
 	if i := slices.IndexFunc(s.checks, func(d *check) bool { return d.id == c.id }); i >= 0 {
 		if s.checks[i].snapshot == nil {
@@ -428,15 +429,15 @@ func (r *reader) snapshot(s *state, c *check, f *file, o *object) {
 		if g == nil || g.root.Kind != jsontree.Object || g.root.Cut {
 			return
 		}
-		in = r.object(g, g.root, o.what)
+		in = r.object(docCheckpoint, g, g.root, o.what)
 	}
-	vars := in.sub("state")
+	vars := in.sub(docNames, "state")
 	if inner := vars.n.Get("variables"); inner != nil && inner.Kind == jsontree.Object && inner.Get("value") == nil {
-		vars = vars.sub("variables") // the document of the state
+		vars = vars.sub(docNames, "variables") // the document of the state
 	}
 	c.snapshot = append([]*variable{}, r.variables(vars, s.scope)...)
 	c.below = make(map[string][]*variable)
-	for _, m := range in.sub("tasks").n.Members {
-		c.below[m.Name] = r.variables(r.object(in.f, m.Value, o.what), s.scope)
+	for _, m := range in.sub(docNames, "tasks").n.Members {
+		c.below[m.Name] = r.variables(r.object(docNames, in.f, m.Value, o.what), s.scope)
 	}
 }

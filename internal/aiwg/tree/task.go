@@ -123,9 +123,9 @@ func stateNamed(name string) perdure.State {
 
 // task reads a record of tasks.json or of nodes/.
 func (r *reader) task(f *file, n *jsontree.Value) *task {
-	o := r.object(f, n, "a task")
+	o := r.object(docRecord, f, n, "a task")
 	t := &task{f: f, n: n, id: o.text("id"), meta: make(map[string]json.RawMessage)}
-	meta := o.sub("metadata")
+	meta := o.sub(docRecordMeta, "metadata")
 	t.node, t.tree = firstText(meta, o, "node_id"), firstText(meta, o, "tree_id")
 	t.parent = firstText(meta, o, "parent_id")
 	o.what, meta.what = t.what(), t.what()
@@ -142,7 +142,7 @@ func (r *reader) task(f *file, n *jsontree.Value) *task {
 }
 
 // reserved reports whether the layout defines the member of a record's metadata.
-func reserved(key string) bool { return key != nodeKey && isField(taskFields(), docRecordMeta, key) }
+func reserved(key string) bool { return key != nodeKey && docRecordMeta.has(key) }
 
 // readTask reads the fields that all forms of a record have.
 func (r *reader) readTask(o *object, t *task) {
@@ -237,7 +237,7 @@ func (r *reader) taskResult(o *object, t *task) {
 	if n.IsNull() {
 		return
 	}
-	e := r.object(o.f, n, o.what)
+	e := r.object(docRecord, o.f, n, o.what)
 	switch {
 	case n.Kind == jsontree.Object && (e.has("kind") || e.has("message")):
 		t.Error = &perdure.TaskError{Kind: e.cut("kind", 256), Message: e.cut("message", perdure.MaxErrorBytes)}
@@ -277,18 +277,18 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 		t.Policy = p
 	}
 	t.Merge = meta.text("merge_strategy")
-	if c := meta.sub("context_reference"); len(c.n.Members) > 0 {
+	if c := meta.sub(docContext, "context_reference"); len(c.n.Members) > 0 {
 		t.Context = c.contextRef()
 		t.setUnread("context_reference_rest", c)
 	}
-	if c := meta.sub("cost_tracking"); len(c.n.Members) > 0 {
+	if c := meta.sub(docCost, "cost_tracking"); len(c.n.Members) > 0 {
 		t.Usage = perdure.Usage{InputTokens: c.whole("input_tokens"), OutputTokens: c.whole("output_tokens"),
 			CachedTokens: c.whole("cached_tokens"), Calls: c.whole("calls"), UnpricedCalls: c.whole("unpriced_calls"),
 			CostUSD: c.dollars("total_cost_usd")}
 		t.setUnread("cost_tracking_rest", c)
 	}
 	if meta.has("rlm_state") {
-		t.vars = meta.sub("rlm_state")
+		t.vars = meta.sub(docNames, "rlm_state")
 	}
 	meta.used.add("rlm_state")
 	meta.used.add("checkpoints") // they come with their files
@@ -353,7 +353,7 @@ func (r *reader) tasksOf(f *file) {
 	}
 	list := f.root
 	if f.root.Kind == jsontree.Object {
-		o := r.object(f, f.root, "the file")
+		o := r.object(docTasks, f, f.root, "the file")
 		switch v := o.get("version"); {
 		case v == nil:
 			o.noteAs(Default, nil, "there is no version; the file was read as version 1")
