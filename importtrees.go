@@ -3,6 +3,7 @@ package perdure
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/perdure/perdure/internal/storage/sqldb"
@@ -46,6 +47,9 @@ func (s *Store) PrepareTrees(ctx context.Context, trees []TreeRecord) (*Prepared
 			return nil, err
 		}
 		list[i] = &importTree{rec: t, spec: &spec, tasks: tasks}
+		if err := encode(&list[i].limits, &t.Limits); err != nil {
+			return nil, wrap(op, err)
+		}
 	}
 	return &PreparedTrees{list, n}, nil
 }
@@ -91,8 +95,10 @@ type importTree struct {
 	rec   *TreeRecord
 	spec  *TreeSpec
 	tasks []recordTask
-	id    TreeID
-	found bool // a tree with the key exists
+	// limits are those of the record as a column.
+	limits string
+	id     TreeID
+	found  bool // a tree with the key exists
 }
 
 // nameTrees finds the trees that exist, and gives the others IDs that are free.
@@ -125,27 +131,49 @@ func (b *batch) nameTrees(ctx context.Context, list []*importTree) error {
 // freeNames gives trees a new ID that have none, or one that another tree has. The new IDs are
 // consecutive from a random one, so that their rows in the index of IDs are together.
 func (b *batch) freeNames(ctx context.Context, list []*importTree) error {
-	taken := make(map[TreeID]bool, len(list))
-	for next := randomTree(); len(list) > 0; {
-		names := make([]string, len(list))
-		for i, t := range list {
-			for t.id == "" || taken[t.id] {
-				t.id = treeIDOf(next)
-				next++
-			}
+	taken := make(map[TreeID]bool)
+	var names []string
+	for _, t := range list {
+		if t.id != "" && !taken[t.id] {
 			taken[t.id] = true
-			names[i] = string(t.id)
-		}
-		found, err := lookUpTrees(ctx, b.tx.Query, sqlTreesByName, names)
-		if err != nil {
-			return err
-		}
-		list = slices.DeleteFunc(list, func(t *importTree) bool { return found[string(t.id)] == "" })
-		for _, t := range list {
+			names = append(names, string(t.id))
+		} else {
 			t.id = ""
 		}
 	}
-	return nil
+	found, err := lookUpTrees(ctx, b.tx.Query, sqlTreesByName, names)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(t *importTree) bool { return t.id != "" && found[string(t.id)] == "" })
+	if len(list) == 0 {
+		return nil
+	}
+	next, err := b.freeTrees(ctx, uint32(len(list)), taken) //nolint:gosec // at most MaxImport
+	for i, t := range list {
+		t.id = treeIDOf(next + uint32(i)) //nolint:gosec // at most MaxImport
+	}
+	return err
+}
+
+const sqlTreeBetween = `SELECT name FROM tree WHERE name >= $1 AND name <= $2 LIMIT 1`
+
+// freeTrees returns the first of n consecutive numbers of trees which no tree has, and none
+// of the taken ones.
+func (b *batch) freeTrees(ctx context.Context, n uint32, taken map[TreeID]bool) (uint32, error) {
+	for {
+		first := randomTree()
+		low, high := treeIDOf(first), treeIDOf(first+n-1)
+		among := func(id TreeID) bool { return low <= id && id <= high }
+		if low > high || slices.ContainsFunc(slices.Collect(maps.Keys(taken)), among) {
+			continue
+		}
+		var name string
+		err := b.tx.QueryRow(ctx, sqlTreeBetween, []any{string(low), string(high)}, &name)
+		if err != nil {
+			return first, ignoreNoRows(err)
+		}
+	}
 }
 
 func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *ImportedTree) error {
@@ -157,6 +185,7 @@ func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *Im
 		}
 	}
 	st := newStat(tree, t.rec.Limits)
+	st.rawLimits = t.limits
 	root := &t.tasks[0]
 	b.event(tree, 0, EventTreeCreated, `{"kind":"`+KindRecord+`","state":"`+string(root.rec.State)+`"}`)
 	var err error

@@ -42,7 +42,7 @@ type treeStat struct {
 }
 
 func newStat(tree int64, limits Limits) *treeStat {
-	return &treeStat{tree: tree, state: stQueued, limits: limits, costs: []costLine{}}
+	return &treeStat{tree: tree, state: stQueued, limits: limits, costs: []costLine{}, rawCosts: "[]"}
 }
 
 const statColumns = `tree, state, partial, total, queued, running, waiting, completed, failed, cancelled,
@@ -100,8 +100,10 @@ func (st *treeStat) time() *eta.Timing {
 
 // encode sets the raw fields of the columns that args returns.
 func (st *treeStat) encode() error {
-	return errors.Join(encode(&st.rawLimits, &st.limits), encode(&st.rawTiming, &st.timing),
-		encode(&st.rawCosts, st.costs))
+	if st.rawTiming == "" {
+		st.rawTiming = string(st.timing.AppendJSON(nil))
+	}
+	return errors.Join(encode(&st.rawLimits, &st.limits), encode(&st.rawCosts, st.costs))
 }
 
 func (st *treeStat) args() []any {
