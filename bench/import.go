@@ -34,12 +34,13 @@ func importTasks(b *bench, round int) error {
 		}
 		values := map[string]any{"tasks": n, "bytes": bytes}
 		for _, name := range []string{"s", "again_s"} {
-			start := time.Now()
+			start, spent := time.Now(), processorTime()
 			r, err := aiwgtree.Import(b.ctx, s, aiwgtree.ImportConfig{Path: source})
 			if err != nil {
 				return err
 			}
 			values[name] = rounded(time.Since(start).Seconds())
+			values["cpu_"+name] = rounded((processorTime() - spent).Seconds())
 			if len(r.Notes) > 0 || name == "s" && r.Tasks != n || name != "s" && r.PresentTasks != n {
 				return fmt.Errorf("import: %+v", r)
 			}
