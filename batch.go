@@ -307,7 +307,7 @@ type insertions struct {
 	hasher chain.Hasher
 
 	events, blocks, ends, hots, colds, vars, past, mutations sqldb.Insertion
-	trees, stats, newStats, states                           sqldb.Insertion
+	trees, stats, newStats, singleStats, states              sqldb.Insertion
 }
 
 const (
@@ -338,6 +338,8 @@ func newInsertions() *insertions {
 		trees:    sqldb.NewInsertion(headTree, 11, ""),
 		stats:    sqldb.NewInsertion(headStat, 29, ""),
 		newStats: sqldb.NewRowInsertion(headStat, rowNewStat, ""),
-		states:   sqldb.NewInsertion(headState, 13, ""),
+
+		singleStats: sqldb.NewRowInsertion(headStat, rowSingleStat, ""),
+		states:      sqldb.NewInsertion(headState, 13, ""),
 	}
 }

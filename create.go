@@ -75,8 +75,8 @@ func (b *batch) add(ctx context.Context, t *newTask) error {
 
 // addCold queues the row of what does not change of a task, and returns its digest.
 func (b *batch) addCold(t *newTask, createdAt int64) (digest string) {
-	b.colds = append(b.colds, t.id, t.tree, t.parent, t.depth, t.position, t.prompt.column, t.spec.Agent,
-		string(t.spec.Strategy), t.spec.Merge, t.context, string(t.spec.Metadata), t.spec.Priority, createdAt)
+	b.colds = append(b.colds, t.id, t.tree, t.parent, int64(t.depth), int64(t.position), t.prompt.column, t.spec.Agent,
+		string(t.spec.Strategy), t.spec.Merge, t.context, string(t.spec.Metadata), int64(t.spec.Priority), createdAt)
 	return b.in.hasher.Digest(t.prompt.column, string(t.spec.Strategy), t.spec.Merge, t.context)
 }
 

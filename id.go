@@ -2,6 +2,7 @@ package perdure
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -38,10 +39,17 @@ func ParseTreeID(s string) (TreeID, error) {
 	return TreeID(s), nil
 }
 
-func newTreeID() TreeID {
+func newTreeID() TreeID { return treeIDOf(randomTree()) }
+
+func randomTree() uint32 {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
-	return TreeID(treePrefix + hex.EncodeToString(b[:]))
+	return binary.BigEndian.Uint32(b[:])
+}
+
+// treeIDOf returns the ID with a number.
+func treeIDOf(n uint32) TreeID {
+	return TreeID(treePrefix + hex.EncodeToString(binary.BigEndian.AppendUint32(nil, n)))
 }
 
 // String returns the written form, task-0001.

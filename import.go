@@ -59,46 +59,6 @@ type ImportedTree struct {
 // long for it.
 const MaxImport = 2000
 
-// ImportTrees imports trees. Either all are imported or none.
-func (s *Store) ImportTrees(ctx context.Context, trees []TreeRecord) ([]ImportedTree, error) {
-	const op = "import trees"
-	list := make([]*importTree, len(trees))
-	n := 0
-	for i := range trees {
-		t := &trees[i]
-		spec := TreeSpec{Kind: KindRecord, Name: t.Name, Config: t.Config, Limits: t.Limits, IdempotencyKey: t.Key}
-		n += len(t.Tasks)
-		if len(t.Tasks) == 0 || t.Key == "" || n > MaxImport {
-			return nil, invalidf(op, "record %d has no task or no key, or there are more than %d tasks", i, MaxImport)
-		}
-		spec.Root = TaskSpec{Prompt: t.Tasks[0].Prompt}
-		if err := spec.validate(); err != nil {
-			return nil, err
-		}
-		tasks, err := s.prepareRecords(ctx, t.Tasks, true)
-		if err != nil {
-			return nil, err
-		}
-		list[i] = &importTree{rec: t, spec: &spec, tasks: tasks}
-	}
-	var out []ImportedTree
-	err := s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
-		out = make([]ImportedTree, len(list))
-		w := &recordRows{names: make(map[TreeID]bool), keys: make(map[string]bool)}
-		var err error
-		if w.unused, err = b.unused(ctx, allTasks(list)); err != nil {
-			return err
-		}
-		for i, t := range list {
-			if err := t.apply(ctx, b, w, &out[i]); err != nil {
-				return undoing(err)
-			}
-		}
-		return w.flush(ctx, b)
-	}))
-	return out, err
-}
-
 // ImportTasks adds tasks to an imported tree. Either all are added or none.
 func (s *Store) ImportTasks(ctx context.Context, tree TreeID, tasks []TaskRecord) ([]TaskID, error) {
 	const op = "import tasks"
@@ -172,65 +132,6 @@ func (s *Store) prepareRecords(ctx context.Context, tasks []TaskRecord, rooted b
 	return list, nil
 }
 
-// importTree is a tree about to be imported.
-type importTree struct {
-	rec   *TreeRecord
-	spec  *TreeSpec
-	tasks []recordTask
-}
-
-func (t *importTree) apply(ctx context.Context, b *batch, w *recordRows, out *ImportedTree) error {
-	c := &createTree{spec: t.spec, id: t.rec.ID}
-	for c.collided = true; c.collided; {
-		if c.id == "" || w.names[c.id] {
-			c.id = newTreeID()
-			continue
-		}
-		if _, err := c.exists(ctx, b); err != nil {
-			return err
-		}
-		if c.collided {
-			c.id = ""
-		}
-	}
-	out.ID, out.Found = c.id, c.found
-	if c.found {
-		return nil
-	}
-	if w.keys[t.rec.Key] {
-		return invalidf("import trees", "two records have the key %q", t.rec.Key)
-	}
-	w.names[c.id], w.keys[t.rec.Key] = true, true
-	b.cache.seq.tree++
-	tree := b.cache.seq.tree
-	for _, ref := range t.rec.Blobs {
-		if err := b.refBlob(ctx, tree, ref); err != nil {
-			return err
-		}
-	}
-	st := newStat(tree, t.rec.Limits)
-	root := &t.tasks[0]
-	b.event(tree, 0, EventTreeCreated, `{"kind":`+quote(KindRecord)+`,"state":`+quote(string(root.rec.State))+`}`)
-	var err error
-	if out.Tasks, err = b.importTasks(ctx, w, st, t.tasks); err != nil {
-		return err
-	}
-	out.Root = out.Tasks[0]
-	if root.rec.State.Terminal() {
-		st.state, st.endedAt = root.rec.State.number(), new(microsOf(root.rec.CompletedAt))
-		st.partial = int64(boolInt(t.rec.Partial))
-	}
-	row, err := st.args()
-	if err != nil {
-		return err
-	}
-	w.stats = append(w.stats, row...)
-	b.cache.stats[tree] = st // its chain goes on in this batch
-	w.trees = append(w.trees, tree, string(c.id), KindRecord, t.spec.Name, string(c.config()), int64(out.Root), 0, "{}",
-		t.rec.Key, microsOf(root.rec.CreatedAt), b.now)
-	return nil
-}
-
 // importTasks queues the rows of records. The caller saves st.
 func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, list []recordTask) ([]TaskID, error) {
 	const op = "import task"
@@ -238,6 +139,7 @@ func (b *batch) importTasks(ctx context.Context, w *recordRows, st *treeStat, li
 	parents := make(map[TaskID]*family)
 	for i := range list {
 		t := &list[i]
+		t.pending = 0 // the transaction may be a repeated one
 		t.tree, t.position = st.tree, t.rec.Position
 		living := !t.rec.State.Terminal()
 		switch {
@@ -312,10 +214,15 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	}
 	u := &r.Usage
 	cost := int64(u.CostUSD*microsPerDollar + 0.5)
-	w.hots = append(w.hots, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), state, t.spec.MaxAttempts, 0,
-		flags, 0, max(r.Attempts, 1), t.pending, r.Active.Microseconds(),
-		u.InputTokens, u.OutputTokens, u.CachedTokens, cost, u.Calls,
-		u.UnpricedCalls, started)
+	rows := &w.hots
+	if *u == (Usage{}) {
+		rows = &w.unusedHots
+	}
+	*rows = append(*rows, t.id, t.tree, t.parent, rankOf(t.spec.Priority, t.depth, t.id), state, int64(t.spec.MaxAttempts),
+		flags, int64(max(r.Attempts, 1)), t.pending, r.Active.Microseconds(), started)
+	if rows == &w.hots {
+		*rows = append(*rows, u.InputTokens, u.OutputTokens, u.CachedTokens, cost, u.Calls, u.UnpricedCalls)
+	}
 	prompt := b.addCold(&t.newTask, microsOf(r.CreatedAt))
 	st.add(state)
 	if u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0 || cost != 0 {
@@ -325,7 +232,7 @@ func (b *batch) importTask(ctx context.Context, w *recordRows, st *treeStat, t *
 	level := st.time().Level(t.depth)
 	level.Total++
 	b.event(t.tree, t.id, EventTaskCreated, withDigest(`{"parent_id":"`+parentText(t.parent)+`","depth":`+
-		itoa(int64(t.depth))+`,"imported":`+quote(string(r.State))+b.importEnd(t)+`}`, prompt))
+		itoa(int64(t.depth))+`,"imported":"`+string(r.State)+`"`+b.importEnd(t)+`}`, prompt))
 	if r.Output != "" {
 		if err := b.importOutput(ctx, t); err != nil {
 			return err
@@ -369,38 +276,23 @@ func (b *batch) importOutput(ctx context.Context, t *recordTask) error {
 
 const (
 	headRecordTree = `INSERT INTO tree (id, name, kind, title, config, root, owner, placement, idempotency, created_at, imported_at)`
+	rowRecordTree  = `(?, ?, '` + KindRecord + `', ?, ?, ?, 0, '{}', ?, ?, ?)`
 	headRecordHot  = `INSERT INTO task_hot (id, tree, parent, rank, state, max_attempts, successor, flags, fence, attempt, pending,
-		active_us, input_tokens, output_tokens, cached_tokens, cost_micros, calls, unpriced, started_at)`
+		active_us, started_at, input_tokens, output_tokens, cached_tokens, cost_micros, calls, unpriced)`
+	rowRecordHot = `(?, ?, ?, ?, ?, ?, 0, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	rowUnusedHot = `(?, ?, ?, ?, ?, ?, 0, ?, 0, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0)` // of a task without usage
 )
 
 // recordRows are rows of records that are inserted together.
 type recordRows struct {
-	trees, stats, hots []any
-	names              map[TreeID]bool
-	keys               map[string]bool
-	unused             *unusedIDs
+	trees, hots, unusedHots []any
+	unused                  *unusedIDs
 }
 
 func (w *recordRows) flush(ctx context.Context, b *batch) error {
 	return errors.Join(
-		sqldb.NewInsertion(headRecordTree, 11, "").Exec(ctx, b.tx, w.trees),
-		b.in.stats.Exec(ctx, b.tx, w.stats),
-		sqldb.NewInsertion(headRecordHot, 19, "").Exec(ctx, b.tx, w.hots),
+		sqldb.NewRowInsertion(headRecordTree, rowRecordTree, "").Exec(ctx, b.tx, w.trees),
+		sqldb.NewRowInsertion(headRecordHot, rowRecordHot, "").Exec(ctx, b.tx, w.hots),
+		sqldb.NewRowInsertion(headRecordHot, rowUnusedHot, "").Exec(ctx, b.tx, w.unusedHots),
 		w.unused.save(ctx, b))
-}
-
-// ImportedKeys returns the trees of this store that have one of the keys, by their key.
-func (s *Store) ImportedKeys(ctx context.Context, keys []string) (map[string]TreeID, error) {
-	found := make(map[string]TreeID)
-	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
-		var name, request string
-		err := s.db.QueryRow(ctx, sqlTreeByKey, []any{key}, &name, &request)
-		if ignoreNoRows(err) != nil {
-			return nil, wrap("read trees", err)
-		}
-		if err == nil {
-			found[key] = TreeID(name)
-		}
-	}
-	return found, nil
 }

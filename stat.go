@@ -42,7 +42,7 @@ type treeStat struct {
 }
 
 func newStat(tree int64, limits Limits) *treeStat {
-	return &treeStat{tree: tree, state: stQueued, limits: limits, costs: []costLine{}}
+	return &treeStat{tree: tree, state: stQueued, limits: limits, costs: []costLine{}, rawCosts: "[]"}
 }
 
 const statColumns = `tree, state, partial, total, queued, running, waiting, completed, failed, cancelled,
@@ -98,14 +98,20 @@ func (st *treeStat) time() *eta.Timing {
 	return &st.timing
 }
 
-func (st *treeStat) args() ([]any, error) {
-	err := errors.Join(encode(&st.rawLimits, &st.limits), encode(&st.rawTiming, &st.timing),
-		encode(&st.rawCosts, st.costs))
+// encode sets the raw fields of the columns that args returns.
+func (st *treeStat) encode() error {
+	if st.rawTiming == "" {
+		st.rawTiming = string(st.timing.AppendJSON(nil))
+	}
+	return errors.Join(encode(&st.rawLimits, &st.limits), encode(&st.rawCosts, st.costs))
+}
+
+func (st *treeStat) args() []any {
 	return []any{st.tree, st.state, st.partial, st.counts[0], st.counts[1], st.counts[2], st.counts[3],
 		st.counts[4], st.counts[5], st.counts[6], st.used.Calls, st.used.Uncertain, st.used.Input,
 		st.used.Output, st.used.Cached, st.used.Micros, st.used.Unpriced, st.openCalls, st.openTokens,
 		st.openCost, st.rawLimits, st.warned, st.rawCosts, st.rawTiming, st.held(), st.startedAt, st.endedAt,
-		st.chain.Events, st.head()}, err
+		st.chain.Events, st.head()}
 }
 
 // encode sets the text of a column to v as JSON if it is empty.
@@ -119,11 +125,10 @@ func encode(column *string, v any) error {
 }
 
 func (st *treeStat) save(ctx context.Context, tx *sqldb.Tx) error {
-	args, err := st.args()
-	if err != nil {
+	if err := st.encode(); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, sqlSaveStat, args...)
+	_, err := tx.Exec(ctx, sqlSaveStat, st.args()...)
 	return err
 }
 

@@ -15,7 +15,9 @@ const (
 	headStat = `INSERT INTO tree_stat (` + statColumns + `)`
 	// rowNewStat is the row of a tree that [treeStat.untouched] reports.
 	rowNewStat = `(?, ` + dbQueued + `, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?, 0, '[]', ?, '', NULL, NULL, ?, ?)`
-	headState  = `INSERT INTO state (` + stateColumns + `)`
+	// rowSingleStat is the row of a tree that [treeStat.single] reports.
+	rowSingleStat = `(?, ?, 0, 1, ?, 0, 0, ?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ?, 0, '[]', ?, '', ?, ?, ?, ?)`
+	headState     = `INSERT INTO state (` + stateColumns + `)`
 
 	// specials are the special variables of a new state in the scope of a tree, as specialRow
 	// returns them; they have the numbers after the state's.
@@ -35,13 +37,18 @@ const (
 // addTree queues the row of a tree, with the values of headTree, and its counters.
 func (b *batch) addTree(c *createTree, row []any, st *treeStat) {
 	b.treeRows = append(b.treeRows, row...)
-	b.born.stats = append(b.born.stats, st)
+	b.addStat(st)
 	if key := c.spec.IdempotencyKey; key != "" {
 		if b.born.keys == nil {
 			b.born.keys = make(map[string]bool)
 		}
 		b.born.keys[key] = true
 	}
+}
+
+// addStat queues the row of the counters of a new tree.
+func (b *batch) addStat(st *treeStat) {
+	b.born.stats = append(b.born.stats, st)
 	b.dirty[st.tree], b.cache.stats[st.tree] = st, st
 }
 
@@ -62,26 +69,41 @@ func (b *batch) flushTrees(ctx context.Context) error {
 		return err
 	}
 	b.treeRows = emptied(b.treeRows)
-	var fresh, rest []any
+	var fresh, single, rest []any
 	for _, st := range b.born.stats {
-		row, err := st.args()
-		if err != nil {
+		if err := st.encode(); err != nil {
 			return err
 		}
-		if st.untouched() {
-			fresh = append(fresh, st.tree, st.rawLimits, st.rawTiming, st.chain.Events, st.rawHead)
-		} else {
-			rest = append(rest, row...)
+		switch {
+		case st.untouched():
+			fresh = append(fresh, st.tree, st.rawLimits, st.rawTiming, st.chain.Events, st.head())
+		case st.single():
+			single = append(single, st.tree, st.state, st.counts[stQueued], st.counts[stCompleted], st.counts[stFailed],
+				st.counts[stCancelled], st.rawLimits, st.rawTiming, valueOf(st.startedAt), valueOf(st.endedAt),
+				st.chain.Events, st.head())
+		default:
+			rest = append(rest, st.args()...)
 		}
 	}
 	b.born.stats = b.born.stats[:0]
 	if err := b.in.newStats.Exec(ctx, b.tx, fresh); err != nil {
 		return err
 	}
+	if err := b.in.singleStats.Exec(ctx, b.tx, single); err != nil {
+		return err
+	}
 	if err := b.in.stats.Exec(ctx, b.tx, rest); err != nil {
 		return err
 	}
 	return b.flushNewStates(ctx)
+}
+
+// valueOf returns the value of a column that can be NULL.
+func valueOf(n *int64) any {
+	if n == nil {
+		return nil
+	}
+	return *n
 }
 
 // flushNewStates writes the pending states. Each state between the first and the last of them
@@ -121,8 +143,12 @@ func (b *batch) flushStats(ctx context.Context) error {
 
 // untouched reports whether the tree has only its root, queued, and no calls.
 func (st *treeStat) untouched() bool {
-	counts := [7]int64{0: 1, stQueued: 1}
-	return st.state == stQueued && st.partial == 0 && st.counts == counts && st.used == (costLine{}) &&
-		st.openCalls == 0 && st.openTokens == 0 && st.openCost == 0 && st.warned == 0 && len(st.costs) == 0 &&
-		len(st.holds) == 0 && st.startedAt == nil && st.endedAt == nil
+	return st.single() && st.counts[stQueued] == 1 && st.state == stQueued && st.startedAt == nil && st.endedAt == nil
+}
+
+// single reports whether the tree has only its root, which does not run, and no calls.
+func (st *treeStat) single() bool {
+	return st.counts[0] == 1 && st.counts[stRunning] == 0 && st.counts[stWaiting] == 0 && st.partial == 0 &&
+		st.used == (costLine{}) && st.openCalls == 0 && st.openTokens == 0 && st.openCost == 0 && st.warned == 0 &&
+		len(st.costs) == 0 && len(st.holds) == 0
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,4 +17,13 @@ func maxRSS(p *os.ProcessState) int64 {
 		return 0
 	}
 	return usage.Maxrss
+}
+
+// processorTime returns the time that the processors spent on this process.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

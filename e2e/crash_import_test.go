@@ -37,10 +37,10 @@ func importSource(t *testing.T, dir string) {
 			"createdAt": "2026-02-09T10:00:00Z", "metadata": meta})
 	}
 	task(2, "tree-12345678", nil)
-	for i := 3; i < 1010; i++ { // a transaction takes 1,000
+	for i := 3; i < 2010; i++ { // a transaction takes 2,000
 		task(i, "tree-12345678", "task-0002")
 	}
-	for i := 1010; i < 1020; i++ {
+	for i := 2010; i < 2020; i++ {
 		task(i, nil, nil)
 	}
 	write := func(name string, v any) {

@@ -10,47 +10,66 @@ import (
 // packedEnd is the end of the names of checkpoints of loops, which are packed.
 const packedEnd = ".gz"
 
+const loopCheckpoint = "loop-checkpoint"
+
+// kind is a kind of documents in files.
+type kind struct {
+	name    string   // of the schema
+	file    string   // the name of the files, "" if they have different ones
+	members []string // which no document of a later kind has, nil if the file's name decides
+}
+
+func kinds() []kind {
+	return []kind{
+		{"tasks-file", "tasks.json", []string{"tasks"}},
+		{"rlm-task-tree", "tree.json", []string{"root_task"}},
+		{"rlm-state", "", []string{"variables"}},
+		{"iteration-analytics", "analytics.json", []string{"loop_id", "iterations"}},
+		{loopCheckpoint, "", []string{"checkpoint_id", "iteration"}},
+		{"persistence-hooks", "hook-log.jsonl", []string{"hook_name"}},
+		{"loop-state", "", []string{"loop_id"}},
+		{"builder-state", "builder-state.json", []string{"activePrd"}},
+		{"handoff-checkpoint", "", []string{"phase", "currentStep"}},
+		{"tool-call", "tool-calls.jsonl", nil},
+	}
+}
+
+// Kinds returns the names of the schemas that are for files, which [KindOf] finds. The other
+// schemas are for outputs.
+func Kinds() []string {
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
 // KindOf returns the name of the schema of a document, by its file's name and its members,
 // "" if no published schema is for it.
 func KindOf(name string, v *jsontree.Value) string {
 	file := path.Base(strings.TrimSuffix(name, packedEnd))
-	folder := path.Base(path.Dir(name))
-	switch {
-	case file == "hook-log.jsonl":
-		return "persistence-hooks"
-	case file == "tool-calls.jsonl":
-		return "tool-call"
-	case folder == "checkpoints" && strings.HasPrefix(file, "iteration-"):
-		return "loop-checkpoint"
-	case file == "builder-state.json":
-		return "builder-state"
-	case file == "tasks.json":
-		return "tasks-file"
-	case file == "tree.json":
-		return "rlm-task-tree"
-	case file == "analytics.json":
-		return "iteration-analytics"
+	if path.Base(path.Dir(name)) == "checkpoints" && strings.HasPrefix(file, "iteration-") {
+		return loopCheckpoint
 	}
-	return kindOf(v)
-}
-
-// kindOf returns the name of the schema of a value by the members that only it has.
-func kindOf(v *jsontree.Value) string {
-	for _, kind := range []struct {
-		name    string
-		members []string
-	}{{"tasks-file", []string{"tasks"}}, {"rlm-task-tree", []string{"root_task"}}, {"rlm-state", []string{"variables"}},
-		{"iteration-analytics", []string{"loop_id", "iterations"}},
-		{"loop-checkpoint", []string{"checkpoint_id", "iteration"}},
-		{"persistence-hooks", []string{"hook_name"}}, {"loop-state", []string{"loop_id"}},
-		{"builder-state", []string{"activePrd"}}, {"handoff-checkpoint", []string{"phase", "currentStep"}}} {
-		all := true
-		for _, member := range kind.members {
-			all = all && v.Get(member) != nil
+	for _, k := range kinds() {
+		if k.file == file {
+			return k.name
 		}
-		if all {
-			return kind.name
+	}
+	for _, k := range kinds() {
+		if k.members != nil && k.isOf(v) {
+			return k.name
 		}
 	}
 	return ""
+}
+
+// isOf reports whether a value has the members of the kind.
+func (k *kind) isOf(v *jsontree.Value) bool {
+	for _, member := range k.members {
+		if v.Get(member) == nil {
+			return false
+		}
+	}
+	return true
 }

@@ -122,6 +122,8 @@ type pastRecovery struct {
 	Attempt   whole               `json:"attempt"`
 	Outcome   string              `json:"outcome"`
 	Steps     map[string]pastStep `json:"steps"`
+	// Protocol are the steps in the form of other programs, by their names in small letters.
+	Protocol map[string]pastStep `json:"protocol_steps"`
 }
 
 type pastStep struct {
@@ -396,6 +398,9 @@ func (v *pastRecovery) recovery(iteration int) state.Recovery {
 	out := state.Recovery{Iteration: iteration, Attempt: int(v.Attempt), Outcome: clip.Bytes(v.Outcome, maxText)}
 	for _, name := range []string{"PAUSE", "DIAGNOSE", "ADAPT", "RETRY", "ESCALATE"} {
 		s, done := v.Steps[name]
+		if !done {
+			s, done = v.Protocol[strings.ToLower(name)]
+		}
 		if !done {
 			continue
 		}

@@ -137,6 +137,7 @@ func (x *exporter) own(ctx context.Context, l *Own) error {
 			if err != nil {
 				return err
 			}
+			ownForReaders(place, v, l.ID)
 			text = v.Append(nil)
 		}
 		return x.file(place, text, l.ID, LayoutID(l.ID))

@@ -128,6 +128,7 @@ func (m *importer) write(ctx context.Context, l *loop) error {
 	if own, err := m.own(ctx, l); own || err != nil {
 		return err
 	}
+	m.noteTimes(l)
 	m.counts.Loops++
 	m.counts.Documents += len(l.docs)
 	tasks := make([]perdure.TaskRecord, 0, len(l.iters)+1)
@@ -217,8 +218,7 @@ func (m *importer) root(ctx context.Context, l *loop, key string) (perdure.TreeR
 	task := perdure.Task{Prompt: l.prompt(), State: l.state(), CreatedAt: l.createdAt(),
 		StartedAt: instant(state.Get("started_at")), Output: l.summary(), Metadata: jsontree.MustMarshal(meta)}
 	if task.State.Terminal() {
-		task.CompletedAt = later(task.CreatedAt, instant(state.Get("completed_at"), state.Get("last_updated"),
-			l.docs[analyticsFile].Get("end_time")))
+		task.CompletedAt = later(task.CreatedAt, l.endedAt())
 	}
 	switch task.State {
 	case perdure.Completed:
@@ -261,6 +261,40 @@ func (l *loop) createdAt() time.Time {
 	}
 	l.created = cmp.Or(at, time.UnixMicro(1).UTC())
 	return l.created
+}
+
+// noteTimes notes the times that the documents of a loop lack, and what was taken instead.
+func (m *importer) noteTimes(l *loop) {
+	file := cmp.Or(l.lone, Folder+l.folder)
+	note := func(format string, args ...any) {
+		m.Note(Note{Kind: Default, File: file, Message: fmt.Sprintf(format, args...)})
+	}
+	begun := l.createdAt().Format(time.RFC3339)
+	if instant(l.docs[stateFile].Get("started_at")).IsZero() {
+		note("the loop has no started_at; its creation time was set to %s", begun)
+	}
+	if l.state().Terminal() && l.endedAt().IsZero() {
+		note("the loop is %s and has no completed_at; it was set to %s", l.says("status"), begun)
+	}
+	var without []string
+	for _, it := range l.iters {
+		if it.at().IsZero() {
+			without = append(without, strconv.Itoa(it.number))
+		}
+	}
+	const shown = 10
+	if more := len(without) - shown; more > 0 {
+		without = append(without[:shown], fmt.Sprintf("and %d more", more))
+	}
+	if len(without) > 0 {
+		note("no time of iterations: %s; it was set to %s", strings.Join(without, ", "), begun)
+	}
+}
+
+// endedAt returns the time at which a loop ended, zero if it is not known.
+func (l *loop) endedAt() time.Time {
+	state := l.docs[stateFile]
+	return instant(state.Get("completed_at"), state.Get("last_updated"), l.docs[analyticsFile].Get("end_time"))
 }
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

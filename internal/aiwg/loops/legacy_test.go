@@ -1,6 +1,7 @@
 package loops_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	aiwgloops "github.com/perdure/perdure/internal/aiwg/loops"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
 	"github.com/perdure/perdure/internal/testing/testdb"
+	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
 // oldStates are states of a loop in the forms before version 2.
@@ -67,6 +69,95 @@ func TestOldForms(t *testing.T) {
 			importFrom(t, other, out)
 			same(t, "the round trip", first, content(t, exportTo(t, other)))
 		})
+	}
+}
+
+// FuzzOldForms: whatever is in a state in one of the forms before version 2, its import ends,
+// what came in is sound, its export is valid and comes in elsewhere as the same bytes, and the
+// loop is there when the file is imported once more.
+func FuzzOldForms(f *testing.F) {
+	for _, text := range oldStates() {
+		f.Add([]byte(text))
+	}
+	for _, text := range []string{`{"task":1,"max_iterations":null}`, `{"id":"x","task":"t","completion_criteria":[1]}`,
+		`{"loopId":["a"],"objective":{},"currentIteration":-1,"configuration":7}`,
+		`{"task":"t","current_iteration":1e9,"iterations":[{"iteration":1}],"startTime":0,"status":"","id":""}`,
+		`{"id":"a","id":"b","task":"t","maxIterations":"9","max_iterations":3,"configuration":{"max_iterations":1}}`} {
+		f.Add([]byte(text))
+	}
+	schemas := allSchemas(f)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		v, err := jsontree.Parse(text, jsontree.Options{})
+		if err != nil || !aiwgloops.IsState(v) {
+			t.Skip() // FuzzFit has any text
+		}
+		s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+		dir := folder(t, map[string]string{aiwgloops.CurrentFile: string(text)})
+		r := importFrom(t, s, dir)
+		if r.Loops == 0 {
+			return // refused, with a note
+		}
+		if again := importFrom(t, s, dir); again.Loops > 0 || again.PresentLoops != 1 {
+			t.Errorf("once more: %+v", again)
+		}
+		out := exportTo(t, s)
+		first := content(t, out)
+		schemas.all(t, first)
+		other := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+		importFrom(t, other, out)
+		same(t, "the round trip", first, content(t, exportTo(t, other)))
+	})
+}
+
+// A loop without any time is listed with the time that it got, and is refused strictly.
+func TestLoopsWithoutTimes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ state, want string }{
+		{`"status":"running","iteration":0`, "no started_at; its creation time was set to 1970-01-01T00:00:00Z"},
+		{`"status":"failed","iteration":0,"last_error":null`, "is failed and has no completed_at"},
+		{`"status":"running","iteration":1,"iteration_history":[{"iteration":1}]`, "no time of iterations: 1; it was set to"},
+	} {
+		s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+		dir := folder(t, map[string]string{"ralph/loops/ralph-a-0a0b0c0d/state.json": `{"version":"2.0.0",` +
+			`"loop_id":"ralph-a-0a0b0c0d","task":"t",` + test.state + `}`})
+		r := must[*aiwgtree.Report](t)(aiwgtree.Import(t.Context(), s, aiwgtree.ImportConfig{Path: dir, Strict: true}))
+		listed := false
+		for _, n := range r.Notes {
+			listed = listed || n.Kind == aiwgtree.Default && strings.Contains(n.Message, test.want)
+		}
+		if !listed || !r.Refused {
+			t.Errorf("%s: refused %v, %+v", test.state, r.Refused, r.Notes)
+		}
+	}
+}
+
+// Recoveries whose steps are missing, or in the form of other programs, stay in their list.
+func TestRecoveriesWithoutSteps(t *testing.T) {
+	t.Parallel()
+	const list = `[{"iteration":2,"timestamp":"2026-02-02T21:05:00Z","trigger":"regression_detected: test_deletion",` +
+		`"protocol_steps":{"pause":{"executed_at":"2026-02-02T21:05:00Z"}},"outcome":"success"},` +
+		`{"iteration":3,"steps":{"PAUSE":{"executed_at":"2026-02-02T21:06:00Z"}}},{"iteration":4,"outcome":"failed"},` +
+		`{"iteration":5,"steps":null}]`
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	dir := folder(t, map[string]string{"ralph/loops/ralph-a-0a0b0c0d/state.json": `{"version":"2.0.0",` +
+		`"loop_id":"ralph-a-0a0b0c0d","status":"running","iteration":5,"task":"t","started_at":"2026-02-02T21:00:00Z",` +
+		`"recovery_history":` + list + `}`})
+	r := importFrom(t, s, dir)
+	for _, n := range r.Notes {
+		if strings.Contains(n.Message, "recovery_history") {
+			t.Errorf("%+v", n)
+		}
+	}
+	text := content(t, exportTo(t, s))["ralph/loops/ralph-a-0a0b0c0d/state.json"]
+	var got struct {
+		List json.RawMessage `json:"recovery_history"`
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, got.List); err != nil || compact.String() != list {
+		t.Errorf("the list became %s, %v", compact.String(), err)
 	}
 }
 

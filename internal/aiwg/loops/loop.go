@@ -245,11 +245,13 @@ func (m *importer) collect(l *loop, byNumber map[int]*iteration) {
 		records[n] = append(records[n], record)
 		return len(records[n]) > 1
 	})
-	m.eachNumber(l, analyticsFile, "iterations", "iteration_number", func(n int, line *jsontree.Value) bool {
-		twice := take(n).line != nil
-		byNumber[n].line = line
-		return twice
-	})
+	for _, list := range []string{"iterations", unrated} {
+		m.eachNumber(l, analyticsFile, list, "iteration_number", func(n int, line *jsontree.Value) bool {
+			twice := take(n).line != nil
+			byNumber[n].line = line
+			return twice
+		})
+	}
 	for n, it := range byNumber {
 		for i, record := range records[n] {
 			if it.copy, it.record = i, record; i < len(records[n])-1 {

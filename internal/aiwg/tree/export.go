@@ -60,6 +60,9 @@ type Renumbering struct {
 // Export writes trees in the layout. Imported records keep their IDs if these are valid
 // and unique. The file of tasks is written last: a folder without it is incomplete.
 func Export(ctx context.Context, store *perdure.Store, cfg ExportConfig) (*ExportReport, error) {
+	if err := checkWritten(); err != nil {
+		return nil, err
+	}
 	x := newExporter(store)
 	x.cfg, x.report = cfg, &ExportReport{Dir: cfg.Dir, Renumbered: []Renumbering{}}
 	list, err := x.list(ctx)

@@ -1,28 +1,48 @@
 package tree
 
-// Documents of the layout, as the table of their fields names them.
-const (
-	docTasks      = "daemon/tasks.json"
-	docRecord     = "task"
-	docRecordMeta = "task: metadata"
-	docContext    = "task: metadata.context_reference"
-	docCost       = "task: metadata.cost_tracking"
-	docTree       = "tree.json"
-	docTreeMeta   = "tree.json: metadata"
-	docNode       = "tree.json: node"
-	docNodePart   = "tree.json: context, cost, timestamps and result of a node"
-	docState      = "state.json"
-	docStateMeta  = "state.json: metadata"
-	docVariable   = "variable"
-	docVarMeta    = "variable: metadata"
-	docMutation   = "mutation"
-	docCheckpoint = "checkpoint"
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure"
 )
 
-// Field is a field of a document of the layout and its place in the store. Imports and
-// exports take the reserved names of metadata from the table, and a test compares it with all
-// names that they read and write.
-type Field struct{ Document, Name, Place string }
+// document is a kind of documents or of objects in them, as the table of fields names it.
+type document string
+
+// Documents of the layout.
+const (
+	docTasks      document = "daemon/tasks.json"
+	docRecord     document = "task"
+	docRecordMeta document = "task: metadata"
+	docContext    document = "task: metadata.context_reference"
+	docCost       document = "task: metadata.cost_tracking"
+	docTree       document = "tree.json"
+	docTreeMeta   document = "tree.json: metadata"
+	docNode       document = "tree.json: node"
+	docNodePart   document = "tree.json: context, cost, timestamps and result of a node"
+	docState      document = "state.json"
+	docStateMeta  document = "state.json: metadata"
+	docHistory    document = "state.json: history"
+	docVariable   document = "variable"
+	docVarMeta    document = "variable: metadata"
+	docMutation   document = "mutation"
+	docCheckpoint document = "checkpoint"
+	// docNames is an object with any names, such as those of variables.
+	docNames document = ""
+)
+
+// Field is a field of a document of the layout and its place in the store. The table of fields
+// decides what is read and written: [object.get] finds only members that are in it, and a
+// document with others is not exported.
+type Field struct {
+	Document document
+	Name     string
+	Place    string
+}
 
 // derived is the place of fields that follow from others. A given value that differs is kept
 // and exported again, or noted.
@@ -38,14 +58,61 @@ func Fields() []Field {
 	return all
 }
 
-// isField reports whether the layout defines a member of a document.
-func isField(list []Field, document, name string) bool {
-	for i := range list {
-		if list[i].Document == document && list[i].Name == name {
-			return true
+// fieldNames returns the names of the fields of each document.
+var fieldNames = sync.OnceValue(func() map[document]map[string]bool {
+	names := make(map[document]map[string]bool)
+	for _, f := range Fields() {
+		if names[f.Document] == nil {
+			names[f.Document] = make(map[string]bool)
+		}
+		names[f.Document][f.Name] = true
+	}
+	return names
+})
+
+// checkWritten returns an error if a document that exports write has a member that is not in
+// the table.
+var checkWritten = sync.OnceValue(func() error {
+	var errs []error
+	for doc, types := range writtenTypes() {
+		for _, t := range types {
+			for f := range t.Fields() {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				if f.IsExported() && !f.Anonymous && name != "-" && !doc.has(name) {
+					errs = append(errs, fmt.Errorf("the table of fields lacks %q of %s, which %s has", name, doc, t.Name()))
+				}
+			}
 		}
 	}
-	return false
+	return errors.Join(errs...)
+})
+
+// writtenTypes returns the types of the documents that exports write.
+func writtenTypes() map[document][]reflect.Type {
+	return map[document][]reflect.Type{
+		docRecord:     {reflect.TypeFor[taskDoc]()},
+		docRecordMeta: {reflect.TypeFor[metaDoc]()},
+		docContext:    {reflect.TypeFor[perdure.ContextRef]()},
+		docCost:       {reflect.TypeFor[costDoc]()},
+		docTree:       {reflect.TypeFor[treeDoc]()},
+		docTreeMeta:   {reflect.TypeFor[treeMeta]()},
+		docNode:       {reflect.TypeFor[nodeDoc](), reflect.TypeFor[nodeColumns]()},
+		docNodePart: {reflect.TypeFor[nodeCostDoc](), reflect.TypeFor[nodeTimesDoc](), reflect.TypeFor[nodeResultDoc](),
+			reflect.TypeFor[nodeErrorDoc]()},
+		docState:      {reflect.TypeFor[stateDoc]()},
+		docStateMeta:  {reflect.TypeFor[stateMeta]()},
+		docHistory:    {reflect.TypeFor[historyDoc]()},
+		docVariable:   {reflect.TypeFor[variableDoc]()},
+		docVarMeta:    {reflect.TypeFor[variableMeta]()},
+		docMutation:   {reflect.TypeFor[mutationDoc](), reflect.TypeFor[mutationMeta]()},
+		docCheckpoint: {reflect.TypeFor[checkRef](), reflect.TypeFor[checkDoc](), reflect.TypeFor[snapshotDoc]()},
+	}
+}
+
+// has reports whether a document has a field. A node has those of a task, too.
+func (d document) has(name string) bool {
+	all := fieldNames()
+	return d == docNames || all[d][name] || d == docNode && (all[docRecord][name] || all[docRecordMeta][name])
 }
 
 func taskFields() []Field {
@@ -66,6 +133,9 @@ func taskFields() []Field {
 		{docRecord, "active_ms", "time of the attempts"}, {docRecord, "createdAt", "`createdAt`"},
 		{docRecord, "startedAt", "`startedAt`"}, {docRecord, "completedAt", "`completedAt`"},
 		{docRecord, "metadata", "`metadata`; unknown members of it and of the task too"},
+		{docRecord, "tree_id", "as in `metadata`, where it is written"},
+		{docRecord, "node_id", "as in `metadata`, where it is written"},
+		{docRecord, "parent_id", "as in `metadata`, where it is written"},
 		{docRecordMeta, "tree_id", "`tree_id`, if it is unused; else a new one"},
 		{docRecordMeta, "node_id", "`metadata.perdure_import`"}, {docRecordMeta, "parent_id", "the parent"},
 		{docRecordMeta, "depth", derived + ": the parents"}, {docRecordMeta, "position", "order among siblings"},
@@ -126,7 +196,7 @@ func stateFields() []Field {
 		{docState, "version", "checked: 1.x.y; kept if it is not 1.0.0"},
 		{docState, "state_id", "kept; new if it is missing"},
 		{docState, "session_id", "session"}, {docState, "tree_id", "tree"}, {docState, "variables", "variables"},
-		{docState, "history", "history"},
+		{docState, "history", "history"}, {docState, "metadata", "see below"},
 		{docStateMeta, "created_at", "creation time"}, {docStateMeta, "last_updated_at", "time of the last change"},
 		{docStateMeta, "variable_count", derived}, {docStateMeta, "mutation_count", derived},
 		{docStateMeta, "checkpoint_count", derived}, {docStateMeta, "total_size_bytes", derived},
@@ -155,14 +225,14 @@ func variableFields() []Field {
 
 func historyFields() []Field {
 	return []Field{
-		{docMutation, "mutations", "history"}, {docMutation, "mutation_id", "kept if it matches its pattern"},
+		{docHistory, "mutations", "mutations"}, {docHistory, "checkpoints", "checkpoints"},
+		{docMutation, "mutation_id", "kept if it matches its pattern"},
 		{docMutation, "operation", "operation; set and write are update"}, {docMutation, "variable_name", "variable"},
 		{docMutation, "old_value", "value before"}, {docMutation, "new_value", "value after"},
 		{docMutation, "old_file", "file of the value before"}, {docMutation, "new_file", "file of the value after"},
 		{docMutation, "source", "source"}, {docMutation, "timestamp", "time"}, {docMutation, "metadata", "see below"},
 		{docMutation, "reason", "reason"}, {docMutation, "to", "new name, or target of a rollback"},
 		{docMutation, "task_node_id", "task"}, {docMutation, "sequence", "order"},
-		{docCheckpoint, "checkpoints", "checkpoints"},
 		{docCheckpoint, "checkpoint_id", "kept if it matches its pattern"}, {docCheckpoint, "name", "name"},
 		{docCheckpoint, "timestamp", "time"}, {docCheckpoint, "snapshot_path", "variables at that time"},
 		{docCheckpoint, "description", "description"}, {docCheckpoint, "sequence", "order"},

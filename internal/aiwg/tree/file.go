@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -71,7 +72,10 @@ func (s *source) read(name string) ([]byte, error) {
 	if err := usable(info, err); err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(f, maxFile))
+	var text bytes.Buffer
+	text.Grow(int(info.Size()) + bytes.MinRead) // room to see the end of the file
+	_, err = text.ReadFrom(io.LimitReader(f, maxFile))
+	return text.Bytes(), err
 }
 
 // usable returns an error if a file cannot be read as a whole.

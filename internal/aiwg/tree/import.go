@@ -90,7 +90,9 @@ type reader struct {
 	trees  []*tree
 	states []*state
 	placed map[*tree]*placedTree
-	values map[string]bool // files of values that were read
+	// writing are the trees that another goroutine writes; it ends before importTrees does.
+	writing *writing
+	values  map[string]bool // files of values that were read
 
 	unused   []perdure.TaskRange // the free IDs, for a dry run
 	whole    bool                // a folder is read, not one file
@@ -317,7 +319,7 @@ func (r *reader) noteFiles() {
 }
 
 // importChunk is the number of tasks in one transaction.
-const importChunk = 1000
+const importChunk = perdure.MaxImport
 
 // placedTree is a tree of the import in the store.
 type placedTree struct {
@@ -337,6 +339,7 @@ func (r *reader) importTrees(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer r.waitForTrees() // also after an error
 	var fresh []*tree
 	tasks := 0
 	for _, g := range r.trees {
@@ -346,6 +349,9 @@ func (r *reader) importTrees(ctx context.Context) error {
 		}
 		if p != nil {
 			r.placed[g] = p
+			if err := r.finishTrees(ctx); err != nil { // new IDs are in the order of the files
+				return err
+			}
 			if err := r.completeTree(ctx, g, p); err != nil {
 				return err
 			}
@@ -360,7 +366,10 @@ func (r *reader) importTrees(ctx context.Context) error {
 		}
 		fresh, tasks = append(fresh, g), tasks+first
 	}
-	return r.writeTrees(ctx, fresh)
+	if err := r.writeTrees(ctx, fresh); err != nil {
+		return err
+	}
+	return r.finishTrees(ctx)
 }
 
 // findTree returns a tree in the store, nil if it is not there. It can be the record of

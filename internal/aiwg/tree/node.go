@@ -35,9 +35,9 @@ func (r *reader) nodeTask(g *tree, f *file, o *object) *task {
 	o.what = t.what()
 	r.readTask(o, t)
 	r.taskMetadata(o, t)
-	r.nodeTimes(o.sub(nodeTimes), t)
-	r.nodeUsage(o.sub(nodeCost), t)
-	r.nodeContext(o.sub(nodeContext), t)
+	r.nodeTimes(o.sub(docNodePart, nodeTimes), t)
+	r.nodeUsage(o.sub(docCost, nodeCost), t)
+	r.nodeContext(o.sub(docContext, nodeContext), t)
 	r.nodeResult(o, t)
 	o.get("children")
 	t.parent = cmp.Or(t.parent, o.text("parent_id"))
@@ -104,13 +104,13 @@ func (r *reader) nodeResult(o *object, t *task) {
 	if !isNodeResult(n) {
 		return
 	}
-	in := r.object(o.f, n, o.what+": "+nodeResult)
+	in := r.object(docNodePart, o.f, n, o.what+": "+nodeResult)
 	switch {
 	case t.State == perdure.Completed:
 		t.Result = in.cut("output", perdure.MaxResultBytes)
 	case t.State == perdure.Failed && t.Error == nil:
 		for _, e := range in.list("errors") {
-			first := r.object(o.f, e, in.what)
+			first := r.object(docNodePart, o.f, e, in.what)
 			t.Error = &perdure.TaskError{Kind: cmp.Or(first.cut("code", 256), "unknown"),
 				Message: first.cut("message", perdure.MaxErrorBytes)}
 			break

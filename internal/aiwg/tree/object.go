@@ -19,27 +19,62 @@ type object struct {
 	r    *reader
 	f    *file
 	n    *jsontree.Value
-	what string          // for notes: `task "task-0001"`
-	used map[string]bool // the members that were read
+	doc  document
+	what string    // for notes: `task "task-0001"`
+	used readNames // the members that were read
 }
 
-// object returns a reader of n, without members if n is not an object.
-func (r *reader) object(f *file, n *jsontree.Value, what string) *object {
-	o := &object{r: r, f: f, n: n, what: what, used: make(map[string]bool)}
+// readNames are names of members. They are few, because the members that are read one by one
+// are those of a format.
+type readNames []string
+
+func (s readNames) has(name string) bool { return slices.Contains(s, name) }
+
+func (s *readNames) add(name string) {
+	if !s.has(name) {
+		*s = append(*s, name)
+	}
+}
+
+func (s *readNames) drop(name string) {
+	*s = slices.DeleteFunc(*s, func(is string) bool { return is == name })
+}
+
+// object returns a reader of n as a document, without members if n is not an object.
+func (r *reader) object(doc document, f *file, n *jsontree.Value, what string) *object {
+	o := &object{r: r, f: f, n: n, doc: doc, what: what}
 	if n == nil || n.Kind != jsontree.Object {
 		o.n = &jsontree.Value{Kind: jsontree.Object}
 		if n != nil {
 			o.n.Start = n.Start
 		}
 	}
-	seen := make(map[string]bool, len(o.n.Members))
-	for _, m := range o.n.Members {
-		if seen[m.Name] {
+	o.noteRepeated()
+	return o
+}
+
+// maxCompared is the number of members up to which comparing each with each is cheaper than
+// a map.
+const maxCompared = 24
+
+// noteRepeated notes members whose name a previous member has.
+func (o *object) noteRepeated() {
+	list := o.n.Members
+	var seen map[string]bool
+	if len(list) > maxCompared {
+		seen = make(map[string]bool, len(list))
+	}
+	for i, m := range list {
+		repeated := seen[m.Name]
+		if seen != nil {
+			seen[m.Name] = true
+		} else {
+			repeated = slices.ContainsFunc(list[:i], func(is jsontree.Member) bool { return is.Name == m.Name })
+		}
+		if repeated {
 			o.note(m.Value, "member %q is repeated; the last one is used", m.Name)
 		}
-		seen[m.Name] = true
 	}
-	return o
 }
 
 func (o *object) note(at *jsontree.Value, format string, args ...any) {
@@ -54,8 +89,12 @@ func (o *object) noteAs(kind string, at *jsontree.Value, format string, args ...
 	o.r.note(kind, o.f, off, o.what+": "+format, args...)
 }
 
+// get returns a member, nil if it is missing or the table of fields does not have it.
 func (o *object) get(key string) *jsontree.Value {
-	o.used[key] = true
+	if !o.doc.has(key) {
+		return nil
+	}
+	o.used.add(key)
 	return o.n.Get(key)
 }
 
@@ -161,6 +200,15 @@ func (o *object) parseTime(n *jsontree.Value) time.Time {
 	return time.Time{}
 }
 
+// timeOr returns a time, or for a missing one the known time, which is noted.
+func (o *object) timeOr(at, known time.Time) time.Time {
+	if !at.IsZero() || known.IsZero() {
+		return at
+	}
+	o.noteAs(Default, nil, "there is no timestamp; it was set to %s", known.Format(time.RFC3339))
+	return known
+}
+
 // list reads a member as a list; any other value becomes a list of one.
 func (o *object) list(key string) []*jsontree.Value {
 	n := o.get(key)
@@ -174,13 +222,13 @@ func (o *object) list(key string) []*jsontree.Value {
 	return n.Items
 }
 
-// sub reads a member as an object.
-func (o *object) sub(key string) *object {
+// sub reads a member as an object, which is a document.
+func (o *object) sub(doc document, key string) *object {
 	n := o.get(key)
 	if !n.IsNull() && n.Kind != jsontree.Object {
 		o.note(n, "%s is not an object; it was left out", key)
 	}
-	return o.r.object(o.f, n, o.what)
+	return o.r.object(doc, o.f, n, o.what)
 }
 
 // raw reads a member as compact JSON, nil if it is missing.
@@ -205,7 +253,7 @@ func compacted(v *jsontree.Value) json.RawMessage {
 func (o *object) unread() map[string]json.RawMessage {
 	rest := make(map[string]json.RawMessage)
 	for _, m := range o.n.Members {
-		if !o.used[m.Name] && !m.Value.Cut {
+		if !o.used.has(m.Name) && !m.Value.Cut {
 			rest[m.Name] = compacted(m.Value)
 		}
 	}

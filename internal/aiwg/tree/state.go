@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -88,7 +89,7 @@ type check struct {
 
 // state reads a document, and its checkpoints and history in the same folder.
 func (r *reader) state(f *file, scope perdure.Scope) *state {
-	o := r.object(f, f.root, "the state")
+	o := r.object(docState, f, f.root, "the state")
 	s := &state{f: f, id: o.text("state_id"), session: o.text("session_id"), tree: o.text("tree_id"), scope: scope}
 	o.what = s.what()
 	if v := o.checkVersion(); v != firstVersion {
@@ -97,7 +98,7 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	if s.id == "" {
 		o.noteAs(Default, nil, "there is no state_id; it gets a new one")
 	}
-	meta := o.sub("metadata")
+	meta := o.sub(docStateMeta, "metadata")
 	s.node, s.name = meta.text("node_id"), meta.text("name")
 	s.created, s.updated = meta.time("created_at"), meta.time("last_updated_at")
 	s.compacted = meta.whole("compacted_mutations")
@@ -113,9 +114,9 @@ func (r *reader) state(f *file, scope perdure.Scope) *state {
 	if !o.has("variables") {
 		r.note(NotRead, f, o.n.Start, "%s has no variables", o.what)
 	}
-	vars := o.sub("variables")
+	vars := o.sub(docNames, "variables")
 	s.vars = r.variables(vars, s.scope)
-	r.history(o.sub("history"), s)
+	r.history(o.sub(docHistory, "history"), s)
 	s.checkCounts(meta)
 	execution := meta.execution()
 	s.extra.Fields, s.extra.Metadata = o.noteUnread("the state"), meta.noteUnread("the state")
@@ -140,7 +141,8 @@ func (s *state) checkCounts(meta *object) {
 			meta.note(n, "metadata.%s is %.40s; the state has %d", key, n.Raw(), is)
 		}
 	}
-	meta.used["total_size_bytes"], meta.used["scope"] = true, true // an estimate, and the scope that was read
+	meta.used.add("total_size_bytes") // an estimate
+	meta.used.add("scope")            // the scope that was read
 	s.readStatus(meta)
 }
 
@@ -205,6 +207,11 @@ func (s *state) settle(r *reader) {
 			s.extra.Variables[v.Name] = v.rest
 		}
 	}
+	s.settleTimes(r)
+}
+
+// settleTimes sets missing times.
+func (s *state) settleTimes(r *reader) {
 	times := []time.Time{s.updated}
 	for _, m := range s.mutations {
 		times = append(times, m.Time)
@@ -216,8 +223,10 @@ func (s *state) settle(r *reader) {
 	if len(times) == 0 {
 		times = []time.Time{time.UnixMicro(1).UTC()}
 	}
+	var missing []string
 	if s.created.IsZero() {
 		s.created = slices.MinFunc(times, time.Time.Compare)
+		missing = append(missing, "the state")
 	}
 	if s.updated.IsZero() {
 		s.updated = slices.MaxFunc(times, time.Time.Compare)
@@ -225,16 +234,38 @@ func (s *state) settle(r *reader) {
 	if s.extra.Status != "" {
 		s.extra.StatusAt = s.updated.Truncate(time.Microsecond)
 	}
+	set := func(at *time.Time, what string) {
+		if at.IsZero() {
+			*at = s.created
+			missing = append(missing, what)
+		}
+	}
 	for _, m := range s.mutations {
-		m.Time = cmp.Or(m.Time, s.created)
+		set(&m.Time, "mutation of "+quoted(m.Name))
 	}
 	for _, c := range s.checks {
-		c.Time = cmp.Or(c.Time, s.created)
+		set(&c.Time, "checkpoint "+quoted(c.Name))
 	}
 	for _, v := range s.vars {
-		v.CreatedAt = cmp.Or(v.CreatedAt, s.created)
+		set(&v.CreatedAt, "variable "+quoted(v.Name))
 		v.UpdatedAt = cmp.Or(v.UpdatedAt, v.CreatedAt)
 	}
+	s.noteTimes(r, missing)
+}
+
+// noteTimes notes what of a document has no creation time. A record of a task has one for all
+// of its variables.
+func (s *state) noteTimes(r *reader, missing []string) {
+	const shown = 5
+	if len(missing) == 0 || s.task != nil {
+		return
+	}
+	list := strings.Join(missing[:min(len(missing), shown)], ", ")
+	if more := len(missing) - shown; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	r.note(Default, s.f, -1, "%s: no creation time of %s; it was set to %s", s.what(), list,
+		s.created.Format(time.RFC3339))
 }
 
 // isID reports whether id is prefix and 8 hexadecimal digits.
@@ -299,7 +330,7 @@ func (r *reader) historyLog(s *state, name string) {
 }
 
 func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
-	o := r.object(f, n, s.what()+": mutation")
+	o := r.object(docMutation, f, n, s.what()+": mutation")
 	if n.Cut || n.Kind != jsontree.Object {
 		r.note(NotRead, f, n.Start, "%s: an incomplete mutation was not imported", s.what())
 		return
@@ -319,7 +350,7 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 	}
 	m.Old, m.New = o.raw("old_value"), o.raw("new_value")
 	m.Source, m.Time = o.cut("source", maxText), o.time("timestamp")
-	meta := o.sub("metadata")
+	meta := o.sub(docMutation, "metadata")
 	m.Reason, m.To, m.node = meta.cut("reason", maxText), meta.text("to"), meta.text("task_node_id")
 	m.sequence = meta.whole("sequence")
 	for key, value := range map[string]*json.RawMessage{"old_file": &m.Old, "new_file": &m.New} {
@@ -335,10 +366,11 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 		o.note(o.n.Get("mutation_id"), "the ID %s does not match its pattern; it was replaced", quoted(m.Foreign))
 		m.Foreign = ""
 	}
+	known := s.created
 	if k := len(s.mutations); k > 0 {
-		m.Time = cmp.Or(m.Time, s.mutations[k-1].Time)
+		known = cmp.Or(s.mutations[k-1].Time, known)
 	}
-	m.Time = cmp.Or(m.Time, s.created)
+	m.Time = o.timeOr(m.Time, known)
 	if rest := append(sortedKeys(o.unread()), sortedKeys(meta.unread())...); len(rest) > 0 {
 		r.note(NotRead, f, n.Start, "%s: unknown members of a mutation have no place in the store: %s", s.what(),
 			strings.Join(rest, ", "))
@@ -349,7 +381,7 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 // checkpoint reads a checkpoint from a list or from its own file, and its variables if
 // they are known.
 func (r *reader) checkpoint(s *state, f *file, n *jsontree.Value) {
-	o := r.object(f, n, s.what()+": checkpoint")
+	o := r.object(docCheckpoint, f, n, s.what()+": checkpoint")
 	if n.Cut || n.Kind != jsontree.Object {
 		r.note(NotRead, f, n.Start, "%s: an incomplete checkpoint was not imported", s.what())
 		return
@@ -366,7 +398,7 @@ func (r *reader) checkpoint(s *state, f *file, n *jsontree.Value) {
 		c.Name = "checkpoint"
 		o.note(nil, "it has neither a name nor an ID; its name was set to checkpoint")
 	}
-	c.Time = cmp.Or(c.Time, s.created)
+	c.Time = o.timeOr(c.Time, s.created)
 	r.snapshot(s, c, f, o)
 	if i := slices.IndexFunc(s.checks, func(d *check) bool { return d.id == c.id }); i >= 0 {
 		if s.checks[i].snapshot == nil {
@@ -397,15 +429,15 @@ func (r *reader) snapshot(s *state, c *check, f *file, o *object) {
 		if g == nil || g.root.Kind != jsontree.Object || g.root.Cut {
 			return
 		}
-		in = r.object(g, g.root, o.what)
+		in = r.object(docCheckpoint, g, g.root, o.what)
 	}
-	vars := in.sub("state")
+	vars := in.sub(docNames, "state")
 	if inner := vars.n.Get("variables"); inner != nil && inner.Kind == jsontree.Object && inner.Get("value") == nil {
-		vars = vars.sub("variables") // the document of the state
+		vars = vars.sub(docNames, "variables") // the document of the state
 	}
 	c.snapshot = append([]*variable{}, r.variables(vars, s.scope)...)
 	c.below = make(map[string][]*variable)
-	for _, m := range in.sub("tasks").n.Members {
-		c.below[m.Name] = r.variables(r.object(in.f, m.Value, o.what), s.scope)
+	for _, m := range in.sub(docNames, "tasks").n.Members {
+		c.below[m.Name] = r.variables(r.object(docNames, in.f, m.Value, o.what), s.scope)
 	}
 }

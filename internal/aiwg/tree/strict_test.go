@@ -40,6 +40,12 @@ func TestStrictStates(t *testing.T) {
 		"bad status":      {`"incomplete"`, `"nearly"`, tree.Corrected, "metadata.completion_status is"},
 		"status despite Final": {`"variables":{`, `"variables":{"Final":{"name":"Final","value":1,"type":"number"},`,
 			tree.Corrected, "Final is set, so it is complete"},
+		"no time": {`"type":"number","created_at":"2026-01-01T00:00:00Z"`, `"type":"number"`, tree.Default,
+			`no creation time of variable "n"; it was set to 2026-01-01T00:00:00Z`},
+		"no time at all": {`"type":"number","created_at":"2026-01-01T00:00:00Z",` +
+			`"metadata":{"scope":"session"}}},"metadata":{"created_at":"2026-01-01T00:00:00Z",`,
+			`"type":"number"}},"metadata":{`, tree.Default,
+			`no creation time of the state, variable "n"; it was set to 1970-01-01T00:00:00Z`},
 		"cut off": {`}}}`, ``, tree.NotRead, "invalid JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -102,25 +102,30 @@ func quoted(s string) string {
 	return string(raw)
 }
 
-// stateWords returns the states by their names in files, which have several for some.
-func stateWords() map[string]perdure.State {
-	return map[string]perdure.State{
-		"queued": perdure.Queued, "pending": perdure.Queued, "created": perdure.Queued, "ready": perdure.Queued,
-		"blocked": perdure.Queued,
-		"running": perdure.Running, "in_progress": perdure.Running, "active": perdure.Running, "started": perdure.Running,
-		"waiting":   perdure.Waiting,
-		"completed": perdure.Completed, "complete": perdure.Completed, "done": perdure.Completed,
-		"success": perdure.Completed, "succeeded": perdure.Completed,
-		"failed": perdure.Failed, "error": perdure.Failed, "cancelled": perdure.Cancelled, "canceled": perdure.Cancelled,
-		"aborted": perdure.Cancelled,
+// stateNamed returns the state with a name in files, which have several for some, or "".
+func stateNamed(name string) perdure.State {
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "queued", "pending", "created", "ready", "blocked":
+		return perdure.Queued
+	case "running", "in_progress", "active", "started":
+		return perdure.Running
+	case "waiting":
+		return perdure.Waiting
+	case "completed", "complete", "done", "success", "succeeded":
+		return perdure.Completed
+	case "failed", "error":
+		return perdure.Failed
+	case "cancelled", "canceled", "aborted":
+		return perdure.Cancelled
 	}
+	return ""
 }
 
 // task reads a record of tasks.json or of nodes/.
 func (r *reader) task(f *file, n *jsontree.Value) *task {
-	o := r.object(f, n, "a task")
+	o := r.object(docRecord, f, n, "a task")
 	t := &task{f: f, n: n, id: o.text("id"), meta: make(map[string]json.RawMessage)}
-	meta := o.sub("metadata")
+	meta := o.sub(docRecordMeta, "metadata")
 	t.node, t.tree = firstText(meta, o, "node_id"), firstText(meta, o, "tree_id")
 	t.parent = firstText(meta, o, "parent_id")
 	o.what, meta.what = t.what(), t.what()
@@ -137,7 +142,7 @@ func (r *reader) task(f *file, n *jsontree.Value) *task {
 }
 
 // reserved reports whether the layout defines the member of a record's metadata.
-func reserved(key string) bool { return key != nodeKey && isField(taskFields(), docRecordMeta, key) }
+func reserved(key string) bool { return key != nodeKey && docRecordMeta.has(key) }
 
 // readTask reads the fields that all forms of a record have.
 func (r *reader) readTask(o *object, t *task) {
@@ -151,7 +156,7 @@ func (r *reader) readTask(o *object, t *task) {
 	if n := o.get("pid"); !n.IsNull() && n.Kind == jsontree.Number {
 		t.foreign.PID = compacted(n)
 	} else if !n.IsNull() {
-		o.used["pid"] = false // kept with the unknown members
+		o.used.drop("pid") // kept with the unknown members
 	}
 	r.taskState(o, t)
 	r.taskResult(o, t)
@@ -170,7 +175,7 @@ func firstText(meta, o *object, key string) string {
 	if o.has(key) {
 		return o.text(key)
 	}
-	meta.used[key] = true // null is as good as missing
+	meta.used.add(key) // null is as good as missing
 	return ""
 }
 
@@ -193,12 +198,12 @@ func (r *reader) taskState(o *object, t *task) {
 	if given == "" && o.has("status") {
 		given = o.text("status")
 	}
-	t.State = cmp.Or(stateWords()[strings.ToLower(strings.TrimSpace(given))], perdure.Queued)
+	t.State = cmp.Or(stateNamed(given), perdure.Queued)
 	t.stated = given != ""
 	switch {
 	case given == "":
 		o.noteAs(Default, nil, "there is no state; it was set to %s", t.State)
-	case stateWords()[strings.ToLower(strings.TrimSpace(given))] == "":
+	case stateNamed(given) == "":
 		o.note(o.n.Get("state"), "unknown state %s; it was set to %s", quoted(given), t.State)
 		t.set("state_as_given", given)
 	case string(t.State) != given && (!t.fromNode || statusWord(string(t.State)) != given):
@@ -220,7 +225,7 @@ func (r *reader) taskResult(o *object, t *task) {
 		if n.Kind == jsontree.Object && !n.Cut {
 			t.Data = compacted(n)
 		} else {
-			o.used["data"] = false // kept with the unknown members
+			o.used.drop("data") // kept with the unknown members
 		}
 	}
 	if t.Result != "" && t.State != perdure.Completed {
@@ -232,7 +237,7 @@ func (r *reader) taskResult(o *object, t *task) {
 	if n.IsNull() {
 		return
 	}
-	e := r.object(o.f, n, o.what)
+	e := r.object(docRecord, o.f, n, o.what)
 	switch {
 	case n.Kind == jsontree.Object && (e.has("kind") || e.has("message")):
 		t.Error = &perdure.TaskError{Kind: e.cut("kind", 256), Message: e.cut("message", perdure.MaxErrorBytes)}
@@ -272,27 +277,28 @@ func (r *reader) taskMetadata(meta *object, t *task) {
 		t.Policy = p
 	}
 	t.Merge = meta.text("merge_strategy")
-	if c := meta.sub("context_reference"); len(c.n.Members) > 0 {
+	if c := meta.sub(docContext, "context_reference"); len(c.n.Members) > 0 {
 		t.Context = c.contextRef()
 		t.setUnread("context_reference_rest", c)
 	}
-	if c := meta.sub("cost_tracking"); len(c.n.Members) > 0 {
+	if c := meta.sub(docCost, "cost_tracking"); len(c.n.Members) > 0 {
 		t.Usage = perdure.Usage{InputTokens: c.whole("input_tokens"), OutputTokens: c.whole("output_tokens"),
 			CachedTokens: c.whole("cached_tokens"), Calls: c.whole("calls"), UnpricedCalls: c.whole("unpriced_calls"),
 			CostUSD: c.dollars("total_cost_usd")}
 		t.setUnread("cost_tracking_rest", c)
 	}
 	if meta.has("rlm_state") {
-		t.vars = meta.sub("rlm_state")
+		t.vars = meta.sub(docNames, "rlm_state")
 	}
-	meta.used["rlm_state"], meta.used["checkpoints"] = true, true // the latter come with their files
+	meta.used.add("rlm_state")
+	meta.used.add("checkpoints") // they come with their files
 	if meta.has(importKey) {
 		meta.note(meta.n.Get(importKey), "%s is reserved for perdure; it is kept as %s_as_given", importKey, importKey)
 		t.keepUnread(meta)
 		t.meta[importKey+"_as_given"] = t.meta[importKey]
 		delete(t.meta, importKey)
 	}
-	meta.used[importKey] = true
+	meta.used.add(importKey)
 }
 
 // setUnread adds the members of o that were not read to the metadata, as text.
@@ -347,7 +353,7 @@ func (r *reader) tasksOf(f *file) {
 	}
 	list := f.root
 	if f.root.Kind == jsontree.Object {
-		o := r.object(f, f.root, "the file")
+		o := r.object(docTasks, f, f.root, "the file")
 		switch v := o.get("version"); {
 		case v == nil:
 			o.noteAs(Default, nil, "there is no version; the file was read as version 1")
@@ -372,6 +378,7 @@ func (r *reader) tasksOf(f *file) {
 			r.note(NotRead, f, n.Start, "%s is not a task", quoted(string(n.Raw()[:min(len(n.Raw()), 80)])))
 		default:
 			r.tasks = append(r.tasks, r.task(f, n))
+			n.Members = nil // they were read, and would fill the memory
 		}
 	}
 }

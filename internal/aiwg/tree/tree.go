@@ -149,7 +149,7 @@ func (r *reader) treeDocument(g *tree, known map[string]*task) {
 		r.note(NotRead, g.file, g.file.root.Start, "a tree must be an object")
 		return
 	}
-	o := r.object(g.file, g.file.root, "the tree")
+	o := r.object(docTree, g.file, g.file.root, "the tree")
 	if id := o.text("tree_id"); id != g.id && id != "" {
 		o.note(o.n.Get("tree_id"), "tree_id is %s and the folder is %s; the folder's name is used", quoted(id),
 			quoted(g.id))
@@ -157,7 +157,7 @@ func (r *reader) treeDocument(g *tree, known map[string]*task) {
 	if g.record.Version = o.checkVersion(); g.record.Version == firstVersion {
 		g.record.Version = ""
 	}
-	g.info, g.meta = o, o.sub("metadata")
+	g.info, g.meta = o, o.sub(docTreeMeta, "metadata")
 	g.meta.get("tree_id")
 	if id := g.meta.n.Get("tree_id").Text(); id != "" && id != g.id {
 		g.meta.note(g.meta.n.Get("tree_id"), "metadata.tree_id is %s; %s is used", quoted(id), quoted(g.id))
@@ -205,9 +205,9 @@ func isNode(v *jsontree.Value) bool {
 // treeNode reads a node of a tree.json and the nodes below it. A node without a record
 // becomes a task, and children get their parents.
 func (r *reader) treeNode(g *tree, f *file, n *jsontree.Value, up *task, known map[string]*task) {
-	o := r.object(f, n, "a node")
+	o := r.object(docNode, f, n, "a node")
 	id, node := o.text("task_id"), o.text("node_id")
-	o.used = make(map[string]bool)
+	o.used = nil
 	before := len(r.report.Notes)
 	made := r.nodeTask(g, f, o)
 	t := cmp.Or(known[node], known[id])
@@ -249,7 +249,8 @@ func (r *reader) treeDetails(g *tree) {
 		}
 	}
 	g.record.Fields = o.noteUnread("the tree's configuration")
-	m.used["status"], m.used["partial"] = true, true // they follow from the tasks
+	m.used.add("status") // follows from the tasks, as partial
+	m.used.add("partial")
 }
 
 // shape determines the parents and the order of a tree's tasks, and corrects what is
@@ -491,6 +492,10 @@ func (r *reader) settleIDs(t *task) {
 	t.foreign.Node, t.foreign.GivenNode = split(t.node, "node ID", nodePattern().MatchString(t.node))
 	if t.tree != "" && !treePattern().MatchString(t.tree) {
 		t.foreign.GivenTree = t.tree
+		if t.up == nil {
+			r.note(Corrected, t.f, t.n.Start, "tree_id %s of %s does not match its pattern; the tree got a new ID, and the "+
+				"given one is kept in metadata", quoted(t.tree), t.what())
+		}
 	}
 	if t.twice {
 		t.foreign.ID, t.foreign.Node, t.foreign.GivenID, t.foreign.GivenNode = "", "", t.id, t.node

@@ -100,7 +100,7 @@ func validName(key string, taken map[string]bool) string {
 // variable reads a variable; a bare value is one without metadata.
 func (r *reader) variable(o *object, key string, n *jsontree.Value) *variable {
 	v := &variable{}
-	in := r.object(o.f, n, o.what+": variable "+quoted(key))
+	in := r.object(docVariable, o.f, n, o.what+": variable "+quoted(key))
 	if n.Kind != jsontree.Object || in.n.Get("value") == nil {
 		v.Value = compacted(n)
 		if key != perdure.VarFinal || !n.IsNull() {
@@ -116,7 +116,7 @@ func (r *reader) variable(o *object, key string, n *jsontree.Value) *variable {
 	v.CreatedAt, v.UpdatedAt = in.time("created_at"), in.time("updated_at")
 	v.Accessed = in.whole("access_count")
 	given := in.text("type")
-	meta := in.sub("metadata")
+	meta := in.sub(docVarMeta, "metadata")
 	v.Metadata.ReadOnly = meta.flag("read_only")
 	scopes := []string{"", string(perdure.ScopeGlobal), string(perdure.ScopeSession), string(perdure.ScopeTree),
 		string(perdure.ScopeTemporary)}

@@ -12,8 +12,16 @@ import (
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
-// writeTrees writes new trees with their first tasks, and then the other tasks of large
-// trees.
+// writing are trees that are being written.
+type writing struct {
+	trees []*tree
+	done  chan struct{} // closed at the end
+	out   []perdure.ImportedTree
+	err   error
+}
+
+// writeTrees begins to write new trees with their first tasks. Their records are made while
+// the previous trees are written.
 func (r *reader) writeTrees(ctx context.Context, trees []*tree) error {
 	if len(trees) == 0 {
 		return nil
@@ -38,19 +46,80 @@ func (r *reader) writeTrees(ctx context.Context, trees []*tree) error {
 		}
 		return nil
 	}
-	out, err := r.store.ImportTrees(ctx, records)
+	return r.startTrees(ctx, trees, records)
+}
+
+// startTrees begins to write trees when the previous ones are written.
+func (r *reader) startTrees(ctx context.Context, trees []*tree, records []perdure.TreeRecord) error {
+	prepared, err := r.store.PrepareTrees(ctx, records)
 	if err != nil {
 		return err
 	}
-	failpoint.Hit("import.after_trees")
-	for i, g := range trees {
-		p := &placedTree{id: out[i].ID, byKey: make(map[string]perdure.TaskID, len(g.order))}
-		for k, id := range out[i].Tasks {
+	last := r.waitForTrees()
+	if last.err != nil {
+		return last.err
+	}
+	if last.whole() {
+		defer r.place(last)
+	} else if err := r.completeTrees(ctx, last); err != nil { // new IDs are in the order of the files
+		return err
+	}
+	w := &writing{trees: trees, done: make(chan struct{})}
+	r.writing = w
+	go func() {
+		defer close(w.done)
+		w.out, w.err = r.store.ImportPrepared(ctx, prepared)
+	}()
+	return nil
+}
+
+// waitForTrees waits for the trees that are being written and returns them, without trees if
+// there are none.
+func (r *reader) waitForTrees() *writing {
+	w := r.writing
+	if w == nil {
+		return &writing{}
+	}
+	<-w.done
+	r.writing = nil
+	if w.err == nil {
+		failpoint.Hit("import.after_trees")
+	}
+	return w
+}
+
+// whole reports whether no tree has more tasks than were written.
+func (w *writing) whole() bool {
+	return !slices.ContainsFunc(w.trees, func(g *tree) bool { return len(g.order) > importChunk })
+}
+
+// place records where the trees are in the store.
+func (r *reader) place(w *writing) {
+	for i, g := range w.trees {
+		p := &placedTree{id: w.out[i].ID, byKey: make(map[string]perdure.TaskID, len(g.order))}
+		for k, id := range w.out[i].Tasks {
 			p.byKey[g.order[k].key] = id
 			r.noteID(g.order[k], id)
 		}
 		r.placed[g] = p
-		if len(p.byKey) < len(g.order) {
+	}
+}
+
+// finishTrees waits for the trees that are being written, and writes the other tasks of large
+// ones.
+func (r *reader) finishTrees(ctx context.Context) error {
+	w := r.waitForTrees()
+	if w.err != nil {
+		return w.err
+	}
+	return r.completeTrees(ctx, w)
+}
+
+// completeTrees writes the other tasks of large trees.
+func (r *reader) completeTrees(ctx context.Context, w *writing) error {
+	r.place(w)
+	for _, g := range w.trees {
+		if p := r.placed[g]; len(p.byKey) < len(g.order) {
 			if err := r.completeTree(ctx, g, p); err != nil {
 				return err
 			}

@@ -3,7 +3,9 @@
 package eta
 
 import (
+	"bytes"
 	"math/bits"
+	"strconv"
 	"time"
 )
 
@@ -16,6 +18,38 @@ type Timing struct {
 	// Hist counts completed tasks by the binary logarithm of their active
 	// microseconds, in half steps.
 	Hist []int64 `json:"h,omitempty"`
+}
+
+// AppendJSON appends the timing as the standard library encodes it, which takes several times
+// as long.
+func (t *Timing) AppendJSON(out []byte) []byte {
+	out = append(out, '{')
+	if len(t.Depths) > 0 {
+		out = append(out, `"d":[`...)
+		for i, d := range t.Depths {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			out = strconv.AppendInt(append(out, `{"t":`...), d.Total, 10)
+			out = strconv.AppendInt(append(out, `,"e":`...), d.Ended, 10)
+			if d.Recent != 0 {
+				out = strconv.AppendInt(append(out, `,"r":`...), d.Recent, 10)
+			}
+			out = append(out, '}')
+		}
+		out = append(out, ']', ',')
+	}
+	if t.Sum != 0 {
+		out = append(strconv.AppendInt(append(out, `"s":`...), t.Sum, 10), ',')
+	}
+	if len(t.Hist) > 0 {
+		out = append(out, `"h":[`...)
+		for _, n := range t.Hist {
+			out = append(strconv.AppendInt(out, n, 10), ',')
+		}
+		out = append(bytes.TrimSuffix(out, []byte(",")), ']')
+	}
+	return append(bytes.TrimSuffix(out, []byte(",")), '}')
 }
 
 // Level counts the tasks of one depth.

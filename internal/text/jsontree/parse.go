@@ -69,6 +69,11 @@ type parser struct {
 	at      int
 	err     *Error
 	skipped Value // replaces values that are not kept
+
+	// The members and items of the containers that are being read.
+	members []Member
+	items   []*Value
+	names   map[string]string // of members, so that each is in memory once
 }
 
 // fail records the first error.
@@ -191,6 +196,12 @@ func (p *parser) container(v *Value, open byte, depth int) {
 	end := open + 2 // '}' and ']' are two after '{' and '['
 	kept := depth < p.keep
 	var names map[string]bool
+	firstMember, firstItem := len(p.members), len(p.items)
+	defer func() {
+		v.Members = append(v.Members, p.members[firstMember:]...)
+		v.Items = append(v.Items, p.items[firstItem:]...)
+		p.members, p.items = p.members[:firstMember], p.items[:firstItem]
+	}()
 	p.at++
 	p.space()
 	for i := 0; p.next() != end; i++ {
@@ -215,9 +226,9 @@ func (p *parser) container(v *Value, open byte, depth int) {
 		}
 		if kept && m.Value != nil {
 			if open == '{' {
-				v.Members = append(v.Members, m)
+				p.members = append(p.members, m)
 			} else {
-				v.Items = append(v.Items, m.Value)
+				p.items = append(p.items, m.Value)
 			}
 		}
 		if p.err != nil {
@@ -277,7 +288,7 @@ func (p *parser) name(m *Member, kept bool) bool {
 		return false
 	}
 	if kept || p.o.UniqueNames {
-		m.Name = unquote(p.text[m.Start:p.at])
+		m.Name = p.interned(p.text[m.Start:p.at])
 	}
 	p.space()
 	if p.next() != ':' {
@@ -287,6 +298,25 @@ func (p *parser) name(m *Member, kept bool) bool {
 	p.at++
 	p.space()
 	return true
+}
+
+// maxNames bounds the names that are kept to be used again.
+const maxNames = 1024
+
+// interned returns the content of a string. Repeated ones share their memory.
+func (p *parser) interned(quoted []byte) string {
+	name, ok := p.names[string(quoted)]
+	if ok {
+		return name
+	}
+	name = unquote(quoted)
+	if p.names == nil {
+		p.names = make(map[string]string)
+	}
+	if len(p.names) < maxNames {
+		p.names[string(quoted)] = name
+	}
+	return name
 }
 
 func (p *parser) quoted() {

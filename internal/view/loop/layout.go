@@ -52,6 +52,7 @@ type checkpoint struct {
 	Version   string        `json:"version"`
 	ID        string        `json:"checkpoint_id"`
 	LoopID    string        `json:"loop_id"`
+	WorkOf    string        `json:"workflow_id"`
 	Workflow  string        `json:"workflow_type"`
 	Iteration int           `json:"iteration"`
 	CreatedAt *time.Time    `json:"created_at"`
@@ -62,6 +63,8 @@ type checkpoint struct {
 }
 
 type checkedState struct {
+	Phase     string         `json:"phase"`
+	Progress  map[string]any `json:"progress"`
 	Iteration map[string]int `json:"iteration"`
 	Artifacts []string       `json:"artifacts"`
 }
@@ -168,11 +171,13 @@ func (w *layoutWriter) path(place string) string {
 
 func (w *layoutWriter) checkpoint(h *Iteration, snapshot string) *checkpoint {
 	c := &checkpoint{Version: "1.0.0", ID: cmp.Or(snapshot, fmt.Sprintf("iteration-%03d", h.Iteration)),
-		LoopID: w.draft.s.ID(), Workflow: "ralph_loop",
-		Iteration: h.Iteration, CreatedAt: h.Timestamp, Trigger: string(hook.PostIteration), Metrics: h.Metrics,
-		State: checkedState{Iteration: map[string]int{"current": h.Iteration}, Artifacts: h.Artifacts}}
+		LoopID: w.draft.s.ID(), WorkOf: loops.LayoutID(w.draft.s.ID()), Workflow: "ralph_loop",
+		Iteration: h.Iteration, CreatedAt: h.Timestamp, Trigger: "iteration", Metrics: h.Metrics,
+		State: checkedState{Phase: "iteration", Progress: map[string]any{"completed_steps": h.Iteration},
+			Iteration: map[string]int{"current": h.Iteration}, Artifacts: h.Artifacts}}
 	if n := w.draft.s.cfg.MaxIterations; n > 0 {
-		c.State.Iteration["max"] = n
+		c.State.Iteration["max"], c.State.Progress["total_steps"] = n, n
+		c.State.Progress["percentage"] = min(100*float64(h.Iteration)/float64(n), 100)
 	}
 	if h.Agent != "" {
 		c.Execution = &checkedAgent{h.Agent}
