@@ -61,7 +61,8 @@ func variants(e *planted.Edit) []variant {
 	moved := variant{"lines moved", e.Old, maps.Clone(e.New)}
 	for name, text := range moved.now {
 		mark := commentMark(name)
-		if mark == "" || e.Language == "other" || e.Language == "checks" || strings.HasPrefix(text, "<?") || strings.HasPrefix(text, "//go:build") {
+		if mark == "" || e.Language == "other" || e.Language == "checks" || strings.HasPrefix(text, "<?") ||
+			strings.HasPrefix(text, "//go:build") {
 			continue
 		}
 		moved.now[name] = mark + " Licensed under the terms of the project.\n" + mark + " See there.\n\n" + text

@@ -9,7 +9,7 @@
 // Catalog lists all patterns with their tier and severity.
 //
 // The folder: gitdiff yields the changed files of a git repository, syntax parses source
-// code into models, rules reads the settings file of a project, and planted holds the
-// test corpus. Package internal/loop/regression describes how a finding becomes a
-// regression of a loop.
+// code into models, checkconfig compares the configuration of checks, rules reads the
+// settings file of a project, and planted holds the test corpus. Package
+// internal/loop/regression describes how a finding becomes a regression of a loop.
 package detect

@@ -66,8 +66,8 @@ func checksOf(f *version) []check {
 		s := &f.settings[i]
 		if s.key() == "uses" {
 			if n := len(s.path); n == 3 && s.path[0] == "jobs" {
-				all = append(all, f.placed(check{command: command{id: "workflow " + s.value, text: s.value, line: s.line}, kind: "all",
-					path: s.path}))
+				reused := command{id: "workflow " + s.value, text: s.value, line: s.line}
+				all = append(all, f.placed(check{command: reused, kind: "all", path: s.path}))
 				continue
 			}
 			name, _, _ := strings.Cut(s.value, "@")
@@ -102,8 +102,8 @@ func runs(f *version, s *setting) bool {
 	}
 	joined := strings.Join(s.path, " ")
 	return runKey().MatchString(s.key()) && !strings.Contains(joined, " with ") && s.key() != "branches" &&
-		(f.class != project.LintConfig) || strings.Contains(joined, ".scripts") || strings.HasPrefix(joined, "tool poe tasks") ||
-		strings.Contains(joined, " scripts ")
+		(f.class != project.LintConfig) || strings.Contains(joined, ".scripts") ||
+		strings.HasPrefix(joined, "tool poe tasks") || strings.Contains(joined, " scripts ")
 }
 
 // inputs are the values that an action receives.
@@ -194,7 +194,8 @@ func cost(all []judgement) int {
 // replacedBy reports whether the file has a new check of the same kind that is not narrowed.
 func (c *comparison) replacedBy(old *check) bool {
 	return slices.ContainsFunc(c.now, func(now check) bool {
-		same := now.kind == old.kind || now.kind == "all" || severalChecks().MatchString(now.id) || old.kind == "test" && now.kind == "coverage" || old.kind == "build" && now.kind == "test"
+		same := now.kind == old.kind || now.kind == "all" || severalChecks().MatchString(now.id) ||
+			old.kind == "test" && now.kind == "coverage" || old.kind == "build" && now.kind == "test"
 		if !same || now.file != old.file || now.forgiven != "" || slices.ContainsFunc(c.old, func(o check) bool {
 			return o.id == now.id && o.file == now.file && o.job() == now.job()
 		}) {

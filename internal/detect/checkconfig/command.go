@@ -207,8 +207,9 @@ func programOf(word string) string {
 
 // wrappers are programs that run another one: how many words belong to them.
 var wrappers = sync.OnceValue(func() map[string]int {
-	return map[string]int{"sudo": 1, "env": 1, "time": 1, "nice": 1, "exec": 1, "command": 1, "xvfb-run": 1, "cross-env": 1,
-		"npx": 1, "bunx": 1, "pnpx": 1, "uvx": 1, "nohup": 1, "xargs": 1, "dotenv": 1, "timeout": 2, "uv run": 2, "poetry run": 2,
+	return map[string]int{"sudo": 1, "env": 1, "time": 1, "nice": 1, "exec": 1, "command": 1, "xvfb-run": 1,
+		"cross-env": 1, "npx": 1, "bunx": 1, "pnpx": 1, "uvx": 1, "nohup": 1, "xargs": 1, "dotenv": 1, "timeout": 2,
+		"uv run": 2, "poetry run": 2,
 		"pipenv run": 2, "pdm run": 2, "rye run": 2, "hatch run": 2, "conda run": 2, "bundle exec": 2, "npm exec": 2,
 		"npm dlx": 2, "npm x": 2, "pipx run": 2, "python -m": 2, "dotnet tool": 3, "mise exec": 2, "coverage run": 0}
 })
@@ -257,7 +258,8 @@ var (
 
 // identify returns what a program runs, one ID for each target, and the words that remain.
 func identify(program string, args []string) (ids, rest []string) {
-	first := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+") })
+	first := slices.IndexFunc(args,
+		func(a string) bool { return !strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+") })
 	verb := ""
 	if first >= 0 {
 		verb = args[first]
@@ -296,7 +298,8 @@ func identify(program string, args []string) (ids, rest []string) {
 		return []string{program + " " + verb}, without(first)
 	case interpreters().MatchString(program):
 		if slices.Contains(args, "--test") {
-			return []string{program + " --test"}, slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--test" })
+			rest := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--test" })
+			return []string{program + " --test"}, rest
 		}
 		if verb == "" {
 			return nil, nil
@@ -341,8 +344,7 @@ var property = lazyregexp.New(`^(-[DP]|[-/]p:)[A-Za-z]`)
 func valued(key string) bool {
 	switch w := wordsOf(key); matchKey(w) {
 	case narrows:
-		return !slices.Contains([]string{"short", "lib", "bins", "only", "invert", "last-failed", "lf", "f", "t", "g"}, w) ||
-			w == "t" || w == "g"
+		return !slices.Contains([]string{"short", "lib", "bins", "only", "invert", "last-failed", "lf", "f"}, w)
 	case atLeast, atMost, platform:
 		return true
 	case selects:
@@ -350,15 +352,12 @@ func valued(key string) bool {
 	case checks:
 		return w == "d" || w == "w" || w == "select" || w == "extend-select"
 	case unknown:
-		return excluding().MatchString(w) && !slices.Contains([]string{"exit-zero", "no-verify", "no-cov", "if-present"}, w) &&
+		return excluding().MatchString(w) &&
+			!slices.Contains([]string{"exit-zero", "no-verify", "no-cov", "if-present"}, w) &&
 			!strings.HasPrefix(w, "pass-with") && !strings.HasPrefix(w, "skip") && !strings.HasPrefix(w, "allow")
 	}
-	return w2(key)
-}
-
-// w2 reports whether an option of another kind is known to have a value.
-func w2(key string) bool {
-	return slices.Contains([]string{"o", "c", "configuration", "logger", "reporter", "format", "output", "j", "jobs", "seed"}, key)
+	return slices.Contains([]string{"o", "c", "configuration", "logger", "reporter", "format", "output", "j", "jobs",
+		"seed"}, key)
 }
 
 // kinds of checks, by the words of their commands; the first match counts.

@@ -267,7 +267,8 @@ func expanded(f *version) []setting {
 // flags reports whether a variable or an input holds options of a compiler or a runner.
 func flags(d *change) bool {
 	return slices.ContainsFunc(d.path[:max(len(d.path)-1, 0)], func(p string) bool {
-		return p == "arguments" || strings.HasSuffix(strings.ToUpper(p), "FLAGS") || strings.HasSuffix(strings.ToUpper(p), "OPTS")
+		p = strings.ToUpper(p)
+		return p == "ARGUMENTS" || strings.HasSuffix(p, "FLAGS") || strings.HasSuffix(p, "OPTS")
 	})
 }
 

@@ -224,7 +224,8 @@ func limitOf(path []string, class project.Class) kind {
 			return atMost
 		case k == neutral:
 			return neutral
-		case k == atLeast && (covers || class != project.LintConfig || w == "level" || strings.HasPrefix(w, "min")), k == atMost:
+		case k == atLeast && (covers || class != project.LintConfig || w == "level" || strings.HasPrefix(w, "min")),
+			k == atMost:
 			return k
 		}
 	}

@@ -136,7 +136,8 @@ func joinWords(all []setting) []setting {
 	var out []setting
 	for _, s := range all {
 		n := len(s.path)
-		word := n > 2 && strings.HasPrefix(s.path[n-1], "#") && strings.HasPrefix(s.path[n-2], "#") && runKey().MatchString(s.key())
+		word := n > 2 && strings.HasPrefix(s.path[n-1], "#") && strings.HasPrefix(s.path[n-2], "#") &&
+			runKey().MatchString(s.key())
 		if word {
 			s.path = s.path[:n-1]
 			if last := len(out) - 1; last >= 0 && slices.Equal(out[last].path, s.path) {

@@ -197,7 +197,7 @@ func (c *change) numbers(k kind) (*judgement, bool) {
 
 var digits = lazyregexp.New(`\d+(?:\.\d+)?`)
 
-// masked compares texts about coverage that differ only in their numbers.
+// masked compares values about coverage that differ only in their numbers.
 func (c *change) masked() (*judgement, bool) {
 	if len(c.gone) != 1 || len(c.added) != 1 {
 		return nil, false
@@ -311,7 +311,7 @@ func difference2(gone, added []setting) (lost, gained []setting) {
 	return without(lost, gained), without(gained, lost)
 }
 
-// generated matches paths that nobody checks.
+// generated matches paths whose files are not checked.
 var generated = lazyregexp.New(`(^|[/*"])\.?(node_modules|vendor|third_party|dist|build|target|coverage|generated|gen|venv|` +
 	`__pycache__|\.git|\.tox|\.nox|obj|__generated__)([/*"]|$)|\.min\.|\.d\.ts$|[._]pb2?[._]|\.gen\.|\.md$|\.svg$`)
 
@@ -352,7 +352,8 @@ func (c *change) selected(gone, added []setting) *judgement {
 			return c.weaker(Weaker, s, true, "%s removed", shown(s.value))
 		}
 	}
-	if len(added) == 0 || slices.ContainsFunc(c.before, func(s setting) bool { return strings.ContainsAny(s.value, "./*") }) {
+	isPath := func(s setting) bool { return strings.ContainsAny(s.value, "./*") }
+	if len(added) == 0 || slices.ContainsFunc(c.before, isPath) {
 		return nil
 	}
 	if slices.ContainsFunc(added, func(s setting) bool { return broad(s.value) }) {
