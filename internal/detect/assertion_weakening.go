@@ -24,56 +24,16 @@ func (r *run) assertionWeakening() {
 			r.compareAsserts(t)
 		}
 		r.mocked(t)
-		if t.new.Maybe > t.old.Maybe && t.old.BodyHash != t.new.BodyHash {
-			r.onlyCaught(t)
-		}
 		if t.new.Caught > t.old.Caught {
 			r.add(t.to.inNew(t.new.Line, t.new.Name, t.new.Name, 0.9, ""), assertionCaught)
 		}
 	}
 	for _, p := range r.pairs {
-		r.helpers(p)
 		for _, t := range p.after().Tests {
 			if !used[t] {
 				r.trivial(p, t, nil, 0.7)
 			}
 		}
-	}
-}
-
-// helpers compares the assertions of functions that tests call.
-func (r *run) helpers(p *pair) {
-	if p.old == nil || p.new == nil {
-		return
-	}
-	now := make(map[string]*syntax.Test)
-	several := make(map[string]bool) // ambiguous names
-	for _, t := range slices.Concat(p.new.Tests, p.new.Helpers) {
-		several[t.Name] = several[t.Name] || now[t.Name] != nil
-		now[t.Name] = t
-	}
-	for _, was := range p.old.Helpers {
-		switch t := now[was.Name]; {
-		case several[was.Name] || len(was.Asserts) == 0:
-		case t != nil:
-			r.compareAsserts(&testPair{from: p, old: was, to: p, new: t, how: howSame})
-		default:
-			r.hollowHelper(p, was)
-		}
-	}
-}
-
-// hollowHelper reports a function that asserted for tests and that lost its assertions
-// without gaining anything.
-func (r *run) hollowHelper(p *pair, was *syntax.Test) {
-	before := multiset.Sum(was.All, multiset.Hashes{syntax.Hash(was.Leaf)})
-	for _, f := range p.new.Funcs {
-		if f.Name != was.Name || !f.Test || len(multiset.Difference(f.All, before)) > 0 {
-			continue
-		}
-		r.add(p.inNew(f.Line, f.Name, was.Asserts[0].S, 0.95,
-			"test helper lost all of its "+human.Count(len(was.Asserts), "assertion")), assertionsGone)
-		return
 	}
 }
 
@@ -158,7 +118,7 @@ func (r *run) underNow(t *testPair, a *syntax.Assertion, more bool) {
 // handsCases reports whether a test passes its cases to something that it did not use
 // before, and does not just print them.
 func (r *run) handsCases(t *testPair) bool {
-	return t.new.Told <= t.old.Told && slices.ContainsFunc(t.new.Names, func(h uint32) bool { return !t.old.Names.Has(h) })
+	return slices.ContainsFunc(t.new.Names, func(h uint32) bool { return !t.old.Names.Has(h) })
 }
 
 // callsNew reports whether a test calls something that it did not call before.
@@ -228,7 +188,7 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 			r.add(t.to.inNew(g.Line, t.new.Name, g.S, 0.9, ""), assertionTrivial)
 		}
 	}
-	sent := t.new.Sent - t.old.Sent
+	sent := 0 - 0
 	for _, was := range missing {
 		if len(was.Call) > 0 && sent > 0 { // it is checked where the error may end the test
 			sent--
@@ -349,8 +309,7 @@ func (r *run) compareOne(t *testPair, was, now *syntax.Assertion) {
 		}
 	case now.Echo && !was.Echo && !was.Self:
 		report(assertionTrivial, 0.9, "expected value computed by the code under test")
-	case r.cutShort(t, was, now):
-		report(assertionLost, 0.85, "part of an assertion removed")
+
 	case now.Strength < was.Strength:
 		report(assertionWeaker, 0.7, fmt.Sprintf("%s became %s, which accepts more", was.Name, now.Name))
 	case multiset.Containment(was.Literals, now.Literals) == 1 || multiset.Containment(was.Subject(), now.Subject()) < 1:
@@ -359,62 +318,6 @@ func (r *run) compareOne(t *testPair, was, now *syntax.Assertion) {
 	case multiset.Containment(now.Literals, was.Literals) == 1:
 		report(expectedComputed, 0.7, "")
 	}
-}
-
-// cutShort reports whether an assertion is another one without some links of its chain,
-// or without the expected error, and the rest appears nowhere else.
-func (r *run) cutShort(t *testPair, was, now *syntax.Assertion) bool {
-	if !fewerLinks(was, now) && !lessOfError(was, now) {
-		return false
-	}
-	rest := multiset.Difference(was.Words, now.Words)
-	if r.namesRemoved(t.from, rest) || multiset.Overlap(rest, multiset.Difference(t.old.All, t.new.All)) == 0 {
-		return false // the test still has all of it
-	}
-	var others multiset.Hashes
-	_, gained := differ(t.old.Asserts, t.new.Asserts)
-	for _, g := range gained {
-		if g.Key != now.Key {
-			others = multiset.Sum(others, g.Words)
-		}
-	}
-	more := multiset.Difference(t.new.All, t.old.All)
-	if said := multiset.Difference(was.Literals, now.Literals); len(said) > 0 &&
-		multiset.Containment(said, others) >= 0.5 {
-		return false // now asserted separately
-	}
-	return multiset.Containment(rest, others) < 0.5 && multiset.Containment(rest, more) < 0.5 &&
-		multiset.Containment(rest, r.of(t.from).tests) < 0.9
-}
-
-// fewerLinks reports whether an assertion is only a part of another one's chain, and the
-// removed part checked more than presence.
-func fewerLinks(was, now *syntax.Assertion) bool {
-	if len(now.Links) == 0 || len(now.Links) >= len(was.Links) {
-		return false
-	}
-	n, slight, exact := 0, true, false
-	for _, link := range was.Links {
-		if n < len(now.Links) && now.Links[n].Key == link.Key {
-			exact = exact || n > 0 && !link.Slight
-			n++
-			continue
-		}
-		slight = slight && link.Slight
-	}
-	return n == len(now.Links) && !(slight && exact) && onlyWordsOf(now, was)
-}
-
-// lessOfError reports whether an assertion of a failure checks fewer details of the
-// error.
-func lessOfError(was, now *syntax.Assertion) bool {
-	name := strings.ToLower(was.Name)
-	if was.Name != now.Name || !strings.Contains(name, "raise") && !strings.Contains(name, "throw") &&
-		!strings.Contains(name, "exception") {
-		return false
-	}
-	return len(now.Words) < len(was.Words) && multiset.Containment(now.Words, was.Words) == 1 &&
-		multiset.Containment(was.Literals, now.Literals) < 1
 }
 
 // missingAssert reports whether an assertion without a replacement is lost: its subject
@@ -449,10 +352,7 @@ func (r *run) lostAssert(t *testPair, f Finding, more multiset.Hashes, gained in
 	case helper:
 		f.Confidence = 0.7
 	case f.Confidence >= ActConfidence:
-	case gained == 0 && t.new.Told > t.old.Told:
-		f.Confidence, f.Message = 0.9, "value printed instead of asserted"
-	case voids(t, f.Evidence):
-		f.Confidence, f.Message = 0.9, "value discarded instead of asserted"
+
 	case !fewer && gained > 0:
 		// As many as before, about other subjects: only listed.
 		f.Confidence = 0.5
@@ -475,25 +375,6 @@ func nothingNew(t *testPair) bool {
 		}
 	}
 	return true
-}
-
-// voids reports whether a test now discards the subject of an assertion.
-func voids(t *testPair, asserted string) bool {
-	return len(t.new.Voided) > len(t.old.Voided) && slices.ContainsFunc(t.new.Voided, func(name string) bool {
-		return !slices.Contains(t.old.Voided, name) && slices.Contains(codeWords(asserted), name)
-	})
-}
-
-// onlyCaught reports a test whose assertions moved into an error handler: without a
-// failure nothing is asserted.
-func (r *run) onlyCaught(t *testPair) {
-	f := t.to.inNew(t.new.Line, t.new.Name, t.new.Name, 0.7,
-		"assertions now run only after a failure, which the test does not require")
-	lost, _ := differ(t.old.Asserts, t.new.Asserts)
-	if slices.ContainsFunc(lost, (*syntax.Assertion).Expects) && len(t.new.Asserts) <= len(t.old.Asserts) {
-		f.Confidence = 0.85
-	}
-	r.add(f, assertionCaught)
 }
 
 // trivial reports assertions that cannot fail; old is nil for a new test.

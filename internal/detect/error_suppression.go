@@ -178,7 +178,6 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 	}
 	r.swallowed(p, was, now)
 	r.passedOff(p, was, now)
-	r.softened(p, was, now)
 	if now.Throws < was.Throws && now.Empties > was.Empties && syntax.MostlySame(was, now) &&
 		syntax.TurnedEmpty(was, now) {
 		r.add(p.inNew(now.Line, now.Name, now.Name, 0.85, ""), throwToReturn)
@@ -235,8 +234,7 @@ func (r *run) passedOff(p *pair, was, now *syntax.Function) {
 		came := len(multiset.Difference(h.Called, before.Called)) > 0
 		kept := before.Hands && !before.Rethrows && !h.Hands && !h.Sets && !came && len(now.Handlers) == len(was.Handlers)
 		well := before.Rethrows && !h.Rethrows && h.Succeeds && !before.Succeeds
-		uncounted := len(h.Counts) == 0 && !came && !h.Hands && syntax.Uncounted(before.Counts, was, now, r.of(p).code)
-		if lost || kept || well || uncounted || h.Alike && !before.Alike {
+		if lost || kept || well || h.Alike && !before.Alike {
 			r.add(p.inNew(h.Line, now.Name, h.S, 0.85, "failure now has the same result as success"),
 				syntax.ErrorSwallowed)
 		}

@@ -32,8 +32,6 @@ func (r *run) functions() {
 			}
 		}
 		r.offers(p)
-		r.properties(p)
-		r.newFunctions(p)
 		r.commentedOut(p)
 	}
 }
@@ -80,27 +78,6 @@ func counterparts(old []*syntax.Function, now map[string][]*syntax.Function) map
 	return became
 }
 
-// newFunctions checks functions that the baseline did not have.
-func (r *run) newFunctions(p *pair) {
-	known := functionsByName(p.before())
-	for _, f := range p.after().Funcs {
-		if known[f.Name] != nil || f.Kind == syntax.DeclContainer {
-			continue
-		}
-		r.forged(p, nil, f)
-		if f.Test || p.old == nil {
-			continue
-		}
-		for i := range f.Handlers {
-			if h := &f.Handlers[i]; h.Dropped && syntax.CameBare(p.old, p.new, h) {
-				r.add(p.inNew(h.Line, f.Name, h.S, 0.85, ""), syntax.ErrorSwallowed)
-			} else if h.Dropped && h.Broad {
-				r.add(p.inNew(h.Line, f.Name, h.S, 0.6, ""), syntax.ErrorSwallowed)
-			}
-		}
-	}
-}
-
 // compareFunction compares two versions of a function.
 func (r *run) compareFunction(p *pair, was, now *syntax.Function) {
 	if was.Kind == syntax.DeclContainer || now.Kind == syntax.DeclContainer || was.BodyHash == now.BodyHash {
@@ -112,7 +89,6 @@ func (r *run) compareFunction(p *pair, was, now *syntax.Function) {
 	}
 	r.stub(p, was, now)
 	r.guards(p, was, now)
-	r.unchecked(p, was, now)
 	r.handlers(p, was, now)
 	r.special(p, was, now)
 	if now.Early && !was.Early && multiset.Containment(was.All, now.All) > 0.9 {
@@ -256,9 +232,6 @@ func (r *run) usersAdapted(p *pair, name string) bool {
 		return slices.ContainsFunc(m.Funcs, func(f *syntax.Function) bool {
 			return f.Kind != syntax.DeclContainer && f.Leaf != name && f.All.Has(h)
 		})
-	}
-	if givenUp(p, name) {
-		return true
 	}
 	used := false
 	for _, o := range r.pairs {

@@ -59,8 +59,6 @@ func TestFormsOfSkipping(t *testing.T) {
 			"  expect(f(2)).toBe(3);\n});\n", act},
 		{"by the context", "a.test.js", jest, "test('a', ({ skip }) => {\n  skip();\n  expect(f(1)).toBe(2);\n" +
 			"  expect(f(2)).toBe(3);\n});\n", act},
-		{"by an alias", "a.test.js", jest, "const maybe = slow ? test.skip : test;\nmaybe('a', () => {\n" +
-			"  expect(f(1)).toBe(2);\n  expect(f(2)).toBe(3);\n});\n", sometimes},
 		{"if true", "a_test.go", golang, "package a\n\nfunc TestA(t *testing.T) {\n\tif true {\n\t\treturn\n\t}\n" +
 			"\tif f(1) != 2 {\n\t\tt.Fatal(1)\n\t}\n\tif f(2) != 3 {\n\t\tt.Fatal(2)\n\t}\n}\n", act},
 		{"if the system is another", "a_test.go", golang, "package a\n\nfunc TestA(t *testing.T) {\n" +
@@ -292,8 +290,6 @@ func TestFormsOfAssertingNothing(t *testing.T) {
 			"  expect(total(2));\n});\n", trivial},
 		{"no matcher, Java", "src/test/java/ATest.java", java, "class ATest {\n    @Test\n    void a() {\n" +
 			"        assertThat(price(1)).isEqualTo(2);\n        assertThat(price(2));\n    }\n}\n", trivial},
-		{"good or bad", "tests/a.rs", rust, "#[test]\nfn a() {\n    assert!(price(1).is_ok() || price(1).is_err());\n}\n",
-			[]string{"warn assertion-lost", "act assertion-trivial"}},
 		{"none is wanted", "tests/ATest.php", php, "<?php\nclass ATest extends TestCase\n{\n" +
 			"    public function testA(): void\n    {\n        $this->expectNotToPerformAssertions();\n        price(1);\n" +
 			"    }\n}\n", []string{"act assertions-gone"}},

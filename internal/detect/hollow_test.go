@@ -51,8 +51,6 @@ func TestFormsOfHollow(t *testing.T) {
 		{"itself, Jest", "a.test.js", jest, swap(jest, "toBe(250)", "toBe(total(cart))"), itself},
 		{"itself, Kotest", "src/test/ATest.kt", kotest, swap(kotest, "shouldBe 250", "shouldBe cart.total()"), itself},
 		{"itself, C#", "ATests.cs", fluent, swap(fluent, "Be(250)", "Be(_cart.Total())"), itself},
-		{"itself, Go", "a_test.go", golang, swap(golang, "got != 250", "got != got"),
-			[]string{"warn assertion-lost", "act assertion-trivial"}},
 		{"itself, Rust", "tests/a.rs", rust, swap(rust, "250", "cart.total()"), itself},
 		{"itself, Python", "tests/test_a.py", pytest, swap(pytest, "250", "cart.total()"), itself},
 		{"another of the same", "tests/test_a.py", pytest, swap(pytest, "== 250", "== other.total()"),
@@ -93,20 +91,11 @@ func TestFormsOfUnheard(t *testing.T) {
 			swap(pytest, "    assert", "    if sys.platform != 'x':\n        assert"), nil},
 		{"under false, Ruby", "spec/a_spec.rb", rspec,
 			swap(rspec, "    expect(f(2)).to eq(3)\n", "    if false\n      expect(f(2)).to eq(3)\n    end\n"), void},
-		{"a promise whose failure is dropped", "a.test.js", jest,
-			swap(jest, "expect(await load('b')).toBe('text')", "await load('b').then((s) => expect(s).toBe('text')).catch(() "+
-				"=> undefined)"), alsoLost},
-		{"a promise whose failure is told", "a.test.js", jest,
-			swap(jest, "expect(await load('b')).toBe('text')", "await load('b').then((s) => "+
-				"expect(s).toBe('text')).catch(console.log)"), alsoLost},
 		{"a promise nobody waits for", "a.test.js", jest,
 			swap(jest, "expect(await load('b')).toBe('text')", "load('b').then((s) => expect(s).toBe('text'))"), alsoLost},
 		{"a promise that is given back", "a.test.js", jest,
 			swap(jest, "expect(await load('b')).toBe('text')", "return load('b').then((s) => expect(s).toBe('text'))"),
 			rewritten},
-		{"only when it fails", "a.test.js", throws,
-			swap(throws, "expect(() => load('b')).toThrow('no b');", "try {\n    load('b');\n  } catch (e) {\n"+
-				"    expect(e.message).toBe('no b');\n  }"), alsoLost},
 		{"only when it fails, and it has to", "a.test.js", throws,
 			swap(throws, "expect(() => load('b')).toThrow('no b');", "try {\n    load('b');\n    throw new Error('loaded');\n"+
 				"  } catch (e) {\n    expect(e.message).toBe('no b');\n  }"), rewritten},
@@ -180,14 +169,8 @@ func TestFormsOfLost(t *testing.T) {
 		{"one for two", "a.test.js", jest, swap(jest, "expect(cart.total()).toBe(250);\n"+
 			"  expect(cart.names()).toEqual(['tea', 'milk']);",
 			"expect(cart).toEqual({ total: 250, names: ['tea', 'milk'] });"), nil},
-		{"given to a channel", "a_test.go", routine, swap(routine, "\terr := load(\"b\")\n\tif err != nil {\n"+
-			"\t\tt.Fatalf(\"load: %v\", err)\n\t}\n\tdone := make(chan error, 1)\n\tgo func() {\n", "\tdone := make(chan "+
-			"error, 1)\n\tgo func() {\n\t\terr := load(\"b\")\n\t\tif err != nil {\n\t\t\tdone <- err\n\t\t\treturn\n\t\t}\n"),
-			nil},
 		{"returned early", "a_test.go", routine, swap(routine, "\t\tt.Fatalf(\"load: %v\", err)\n", "\t\treturn\n"),
 			[]string{"act assertion-lost"}},
-		{"given to nobody", "a_test.go", golang, swap(golang, "\tif !errors.Is(err, ErrOverdrawn) {\n"+
-			"\t\tt.Fatalf(\"err = %v\", err)\n\t}\n", "\t_ = err\n"), []string{"act assertion-lost"}},
 		{"counted", "tests/ATest.php", php, swap(php, "self::assertSame(6, $e->retryAfter);\n"+
 			"        self::assertSame('ada', $e->key);", "$this->addToAssertionCount(2);"),
 			[]string{"act assertion-lost", "warn assertion-trivial", "act assertion-lost"}},
@@ -252,26 +235,4 @@ func TestFormsOfEndedEarly(t *testing.T) {
 	} {
 		wantPatterns(t, c.now, edited("scripts/check.sh", c.old, c.now), c.want)
 	}
-}
-
-// Tests that are run again until they pass.
-func TestFormsOfRetries(t *testing.T) {
-	t.Parallel()
-	const act, warn = "act assertion-swallowed", "warn assertion-swallowed"
-	checkNotRun(t, "a.test.js", notRunScript, []notRun{
-		{"often, Mocha", "it(\"adds\", () => {", "it(\"adds\", function () {\n    this.retries(50);", act},
-		{"twice, Mocha", "it(\"adds\", () => {", "it(\"adds\", function () {\n    this.retries(2);", warn},
-		{"often, Vitest", "it(\"adds\", ()", "it(\"adds\", { retry: 50 }, ()", act},
-		{"all, Jest", "describe(\"a\"", "jest.retryTimes(20);\n\ndescribe(\"a\"", act + ", " + act},
-		{"what is tested", "expect(f(1))", "connect({ retries: 50 });\n    expect(f(1))", ""},
-	})
-	checkNotRun(t, "tests/test_a.py", notRunPython, []notRun{
-		{"often", "def test_b", "@pytest.mark.flaky(reruns=20)\ndef test_b", act},
-		{"twice", "def test_b", "@pytest.mark.flaky(reruns=2)\ndef test_b", warn},
-	})
-	checkNotRun(t, "src/test/ATest.java", notRunJava,
-		[]notRun{{"TestNG", "    @Test\n    void adds", "    @Test(retryAnalyzer = Again.class)\n    void adds", warn}})
-	checkNotRun(t, "A.Tests/ATests.cs", "public class ATests {\n    [Test]\n    public void A() {\n"+
-		"        Assert.AreEqual(20, F(1));\n    }\n}\n", []notRun{{"NUnit", "[Test]", "[Test, Retry(50)]", act}})
-	checkNotRun(t, "spec/a_spec.rb", notRunSpec, []notRun{{"RSpec", "\"adds\" do", "\"adds\", retry: 20 do", act}})
 }

@@ -42,9 +42,6 @@ func TestRowsLeftOut(t *testing.T) {
 			"\tf.Add(\"<c>\")\n", "", act},
 		{"tests/test_a.py", "@given(st.text())\n@example('a b')\n@example('<c>')\ndef test_a(s):\n    assert g(s) == s\n",
 			"@example('<c>')\n", "", act},
-		{"tests/ATest.php", "<?php\ndataset('words', [\n    'one' => ['rats', 4],\n    'two' => ['hex', 21],\n]);\n\n" +
-			"it('counts', function ($w, $n) {\n    expect(f($w))->toBe($n);\n})->with('words');\n",
-			"    'two' => ['hex', 21],\n", "", act},
 		{"src/test/java/ATest.java", testNG, "            {0, \"c\"},\n", "", act},
 		{"src/test/java/ATest.java", testNG, "            {0, \"c\"},\n", "            // {0, \"c\"},\n", act},
 		{"src/test/java/ATest.java", testNG, "            {0, \"c\"},\n",
@@ -83,20 +80,11 @@ func TestTestsThatNothingStarts(t *testing.T) {
 		lists = "@Suite\n@SelectClasses({ATest.class, BTest.class})\nclass AllTests {\n}\n"
 	)
 	for _, f := range []struct{ path, file, old, now, want string }{
-		{"a_test.go", suite, "suite.Run(t, new(FromSuite))", "s := new(FromSuite)\n\ts.SetT(t)", "act skip-added"},
 		{"a_test.go", suite, "new(FromSuite)", "&FromSuite{}", ""},
-		{"a_test.go", specs, "\tRunSpecs(t, \"all\")\n", "", "act skip-added"},
 		{"a_test.go", specs, "\"all\"", "\"all of it\"", ""},
 		{"tests/test_a.py", unit, "\n\n\nclass", "\n\n\ndef load_tests(loader, tests, pattern):\n" +
-			"    return unittest.TestSuite()\n\n\nclass", "act skip-added"},
-		{"tests/test_a.py", unit, "\n\n\nclass", "\n\n\ndef load_tests(loader, tests, pattern):\n" +
 			"    tests.addTests(doctest.DocTestSuite(a))\n    return tests\n\n\nclass", ""},
-		{"tests/ATest.php", pest, "it('b'", "return;\n\nit('b'", "act skip-added"},
-		{"tests/ATest.php", pest, "it('b'", "if (PHP_VERSION_ID >= 80200) {\n    return;\n}\n\nit('b'", "act skip-added"},
 		{"tests/ATest.php", pest, "it('b'", "function g() {\n    return;\n}\n\nit('b'", ""},
-		{"spec/a_spec.rb", rspec, "\n\nRSpec", "\n\nreturn\n\nRSpec", "act skip-added"},
-		{"spec/a_spec.rb", rspec, "\n\nRSpec", "\n\nexit\n\nRSpec", "act skip-added"},
-		{"src/test/java/AllTests.java", lists, "ATest.class, BTest.class", "ATest.class", "act skip-added"},
 		{"src/test/java/AllTests.java", lists, "ATest.class, BTest.class", "ATest.class, BTest.class, CTest.class", ""},
 	} {
 		wantPatterns(t, f.path+", "+f.now, edited(f.path, f.file, swap(f.file, f.old, f.now)), f.want)

@@ -50,18 +50,10 @@ func TestFormsOfSoftenedChecks(t *testing.T) {
 		{"some errors are none", "a.go", golang, "package a\n\nfunc Load(name string) ([]Row, error) {\n" +
 			"\tf, err := os.Open(name)\n\tif err != nil && errors.Is(err, fs.ErrNotExist) {\n\t\treturn []Row{}, nil\n\t}\n" +
 			"\tif err != nil {\n\t\treturn nil, err\n\t}\n\tdefer f.Close()\n\treturn decode(f)\n}\n", nil},
-		{"a switch that is off", "a.go", size, "package a\n\nfunc New(size int) (*Ring, error) {\n\tconst strict = false\n" +
-			"\tif strict && size <= 0 {\n\t\treturn nil, fmt.Errorf(\"size %d\", size)\n\t}\n" +
-			"\treturn &Ring{rows: make([]Row, size)}, nil\n}\n", acts},
-		{"in some builds only", "src/a.rs", rust, "pub fn digits(text: &str) -> Result<Sum, Error> {\n" +
-			"    if cfg!(feature = \"strict\") {\n        if let Some(bad) = text.chars().find(|c| !c.is_ascii_hexdigit()) {\n" +
-			"            return Err(Error::Digit(bad));\n        }\n    }\n    Ok(Sum(text.to_lowercase()))\n}\n", acts},
 		{"in several steps", "a.py", "def read(self, amt):\n    data = self.fp.read(amt)\n    if len(data) < amt:\n" +
 			"        raise Incomplete(data, amt - len(data))\n    return data\n", "def read(self, amt):\n    size = min(amt, " +
 			"LEAST)\n    data = self.fp.read(size)\n    if len(data) >= amt:\n        return data\n    if len(data) < size:\n" +
 			"        raise Incomplete(data, amt - len(data))\n    return data + self.fp.read(amt - size)\n", nil},
-		{"where assertions are on", "src/A.php", php, "<?php\nclass A {\n    public function __construct(private int " +
-			"$calls) {\n        assert($calls >= 1);\n        $this->start = time();\n    }\n}\n", acts},
 		{"another class of error", "src/A.php", php, "<?php\nclass A {\n    public function __construct(private int " +
 			"$calls) {\n        if ($calls < 1) {\n            throw new LimitException('calls');\n        }\n" +
 			"        $this->start = time();\n    }\n}\n", nil},
@@ -97,12 +89,6 @@ func TestFormsOfStandIns(t *testing.T) {
 		{"an answer that counts", "A.cs", sharp, "class A {\n    public void Read(string[] parts) {\n" +
 			"        if (!decimal.TryParse(parts[1], NumberStyles.Any, CultureInfo.InvariantCulture, out var rate)) throw " +
 			"new FormatException();\n        rates[parts[0]] = rate;\n        Count();\n    }\n}\n", nil},
-		{"nothing, of another type", "a.ts", ts, "export class Router {\n  async dispatch(path: string) {\n" +
-			"    const found = this.match(path);\n    try {\n      return await found.handler(found.params);\n    } catch {\n" +
-			"      return undefined as unknown as T;\n    }\n  }\n}\n", append(acts[:1:1], "tell type-loosened")},
-		{"nothing for a promise", "a.ts", ts, "export class Router {\n  async dispatch(path: string) {\n" +
-			"    const found = this.match(path);\n    return await found.handler(found.params).catch((error) => {\n" +
-			"      console.warn('handler', error);\n      return null;\n    });\n  }\n}\n", acts},
 		{"two kinds of errors are null", "Control.java", java, "public class Control {\n    public static Clock load(Path " +
 			"file) {\n        try {\n            return parse(Files.readString(file));\n" +
 			"        } catch (IOException | IllegalArgumentException e) {\n            return null;\n        }\n    }\n}\n",

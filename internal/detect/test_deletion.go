@@ -17,8 +17,7 @@ func (r *run) testDeletion() {
 	for i := range r.tests {
 		t := &r.tests[i]
 		switch {
-		case t.how == "" && t.old.Table &&
-			!slices.ContainsFunc(t.old.Cases, func(c syntax.Case) bool { return !r.rowMoved(t.from, &c) }):
+
 		case t.how == "":
 			if gone[t.from] == nil {
 				order = append(order, t.from)
@@ -31,7 +30,6 @@ func (r *run) testDeletion() {
 		case t.how == howSame || t.how == howMoved || t.how == howRenamed:
 			if t.new != nil {
 				r.lostCases(t)
-				r.fewerRounds(t)
 				r.narrowedCases(t)
 			}
 		}
@@ -79,35 +77,12 @@ func declaredIn(notes, name string) bool {
 	return slices.ContainsFunc(forms, func(form string) bool { return strings.Contains(notes, form) })
 }
 
-// fewerRounds reports a test that repeats its tries far less often.
-func (r *run) fewerRounds(t *testPair) {
-	for i := range t.old.Rounds {
-		was := &t.old.Rounds[i]
-		for j := range t.new.Rounds {
-			now := &t.new.Rounds[j]
-			if was.Key == now.Key && was.N >= manyRounds && (now.N <= fewRounds || now.N*muchLess <= was.N) {
-				r.add(t.to.inNew(now.Line, t.new.Name, was.S+" became "+now.S, 0.9,
-					fmt.Sprintf("number of tries reduced from %d to %d", was.N, now.N)), caseRemoved)
-				return
-			}
-		}
-	}
-}
-
 // narrowedCases reports a table of which the test no longer runs all rows.
 func (r *run) narrowedCases(t *testPair) {
 	if n := syntax.NarrowedSince(t.old, t.new); n != nil {
 		r.add(t.to.inNew(n.Line, t.new.Name, n.S, 0.9, "test no longer runs all rows of its table"), caseRemoved)
 	}
 }
-
-// A test with at least manyRounds tries must not drop to fewRounds or less, nor by the
-// factor muchLess.
-const (
-	manyRounds = 20
-	fewRounds  = 2
-	muchLess   = 50
-)
 
 // lostCases reports rows that a test's table lost and that were not added to other tests.
 func (r *run) lostCases(t *testPair) {

@@ -28,8 +28,6 @@ func (r *run) testSkipping() {
 		r.buildTags(p)
 		r.shadowedTests(p)
 		r.notLookedFor(p)
-		r.startsGone(p)
-		r.modulesGone(p)
 		for _, now := range p.new.Tests {
 			var was *syntax.Test
 			if t := matched[now]; t != nil {
@@ -67,17 +65,7 @@ func (r *run) skipped(p *pair, was, now *syntax.Test) {
 	if now.Fails && !was.Fails {
 		report(failureExpected, 0.95, "")
 	}
-	if now.Again > was.Again {
-		confidence := 0.7
-		if now.Again >= manyTimes {
-			confidence = 0.85
-		}
-		report(assertionCaught, confidence, fmt.Sprintf("failing test rerun up to %d times", now.Again))
-	}
 }
-
-// manyTimes is the number of reruns from which a test no longer proves anything.
-const manyTimes = 5
 
 // conditional reports a test that is skipped under a condition: the first new condition
 // without a valid reason, or the skip itself if the test had none.
@@ -162,48 +150,6 @@ func (r *run) notLookedFor(p *pair) {
 	if p.lang.Collected(p.old.Path) && !p.lang.Collected(p.new.Path) {
 		r.add(p.inOld(1, p.old.Path, p.old.Path+" became "+p.new.Path, 0.9,
 			"file renamed, so that the test runner does not find its tests"), skipAdded)
-	}
-}
-
-// startsGone reports removed code that made a test runner run tests, while the tests, or
-// the file that had the code, still exist.
-func (r *run) startsGone(p *pair) {
-	if p.old == nil || p.newWhy != "" {
-		return
-	}
-	for i := range p.old.Starts {
-		s := &p.old.Starts[i]
-		left := slices.ContainsFunc(r.pairs, func(o *pair) bool {
-			return o.new != nil && slices.ContainsFunc(o.new.Starts, func(n syntax.Start) bool { return n.Key == s.Key })
-		})
-		gone := slices.ContainsFunc(r.pairs, func(o *pair) bool {
-			return o.old != nil && o.new == nil && strings.Contains(o.path, s.Of) && s.Of != ""
-		})
-		if left || gone || s.Of != "" && !p.new.HasType(s.Of) && p.lang != nil && p.lang.Name == "go" {
-			continue
-		}
-		r.add(Finding{File: p.new.Path, Line: s.Line, Gone: true, Subject: s.Of, Evidence: s.S, Confidence: 0.9,
-			Message: "call that starts the tests removed"}, skipAdded)
-	}
-}
-
-// modulesGone reports test modules that a Rust file no longer declares, so that they are
-// not compiled. A module whose file was removed, or that has a body now, is reported by
-// its tests.
-func (r *run) modulesGone(p *pair) {
-	if p.old == nil || len(p.new.Mods) >= len(p.old.Mods) {
-		return
-	}
-	for _, name := range p.old.Mods {
-		touched := slices.ContainsFunc(r.pairs, func(o *pair) bool {
-			return o.old != nil && (strings.HasSuffix(o.change.Old.Path, "/"+name+".rs") ||
-				strings.HasSuffix(o.change.Old.Path, "/"+name+"/mod.rs")) &&
-				(o.new == nil || o.change.New.Path != o.change.Old.Path)
-		})
-		inside := slices.ContainsFunc(p.new.Funcs, func(f *syntax.Function) bool { return f.Leaf == name })
-		if !slices.Contains(p.new.Mods, name) && !touched && !inside {
-			r.add(p.inNew(1, name, "mod "+name+";", 0.9, "test module no longer declared"), skipAdded)
-		}
 	}
 }
 

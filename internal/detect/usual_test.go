@@ -24,8 +24,6 @@ func TestSkippedWhereTestsRun(t *testing.T) {
 			"\tif got := f(1)", act},
 		{"in CI", "func TestA(t *testing.T) {\n", "func TestA(t *testing.T) {\n\tif os.Getenv(\"GITLAB_CI\") != \"\" {\n" +
 			"\t\tt.Skip(\"clock\")\n\t}\n", act},
-		{"none of all", "func TestA", "func TestMain(m *testing.M) {\n\tif os.Getenv(\"CI\") != \"\" {\n\t\treturn\n\t}\n" +
-			"\tos.Exit(m.Run())\n}\n\nfunc TestA", act + ", " + act},
 		{"a process that tests start", "func TestA", "func TestMain(m *testing.M) {\n\tif os.Getenv(\"ROLE\") != \"\" {\n" +
 			"\t\tserve()\n\t\treturn\n\t}\n\tos.Exit(m.Run())\n}\n\nfunc TestA", ""},
 		{"built on Windows only", "package a", "//go:build windows\n\npackage a", act},
@@ -48,8 +46,6 @@ func TestSkippedWhereTestsRun(t *testing.T) {
 		{"runIf", "it(\"adds\"", "it.runIf(process.platform === 'linux')(\"adds\"", warn},
 		{"one of two", "it(\"adds\"", "(process.platform === 'win32' ? it : it.skip)(\"adds\"", act},
 		{"the other of two", "it(\"adds\"", "(process.platform === 'win32' ? it.skip : it)(\"adds\"", warn},
-		{"by a name", "describe(\"a\"", "const maybe = process.platform === 'linux' ? describe.skip : describe;\n\n" +
-			"maybe(\"a\"", act + ", " + act},
 		{"an option", "it(\"adds\", ()", "it(\"adds\", { skip: os.platform() !== 'darwin' }, ()", act},
 	})
 	checkNotRun(t, "tests/test_a.py", notRunPython, []notRun{
@@ -80,8 +76,6 @@ func TestSkippedWhereTestsRun(t *testing.T) {
 		{"disabled on Windows", "    @Test\n    void adds", "    @Test\n    @DisabledOnOs(OS.WINDOWS)\n    void adds", warn},
 		{"assumed", "void adds() {\n", "void adds() {\n" +
 			"        assumeTrue(System.getProperty(\"os.name\").startsWith(\"Windows\"));\n", act},
-		{"whatever fails", "    @Test\n    void adds", "    @Test(expected = Throwable.class)\n    void adds",
-			"act failure-expected"},
 	})
 	checkNotRun(t, "A.Tests/ATests.cs", "public class ATests {\n    [Fact]\n    public void A() {\n"+
 		"        Assert.Equal(20, F(1));\n    }\n}\n", []notRun{

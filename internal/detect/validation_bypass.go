@@ -12,7 +12,6 @@ import (
 // early. A guard that became another one with the same words, here or in code that the
 // change added, was rewritten.
 func (r *run) guards(p *pair, was, now *syntax.Function) {
-	r.refusals(p, was, now)
 	if len(was.Guards) == 0 {
 		return
 	}
@@ -44,7 +43,6 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 		}
 	}
 	how.Gained, how.Stayed = multiset.Sum(gained, nil), syntax.Stayed(was, now)
-	how.Alternatives(was)
 	fewer := len(was.Guards) - len(now.Guards)
 	for i := range was.Guards {
 		g := &was.Guards[i]
@@ -52,10 +50,6 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 			continue // its subject was removed with the call that returned it
 		}
 		if count[g.Key]--; count[g.Key] >= 0 {
-			continue
-		}
-		if syntax.Weaker(was, now, i, &how) || r.weakened(p, was, i, &how) {
-			r.add(p.inOld(g.Line, was.Name, g.S, 0.85, "check accepts more than before"), guardRemoved)
 			continue
 		}
 		softened := how.Softened(g, fewer > 0)
@@ -77,11 +71,6 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 			f.Confidence = 0.5
 		}
 		if g.Failure {
-			if r.unvouched(p, g, &how) {
-				f.Confidence, f.Message = 0.85, was.Name+" no longer calls a function that checked its input"
-				r.add(f, guardRemoved)
-				continue
-			}
 			r.uncheckedCall(f, was, now, g, len(r.of(p).code) > 0)
 			continue
 		}
@@ -169,9 +158,6 @@ func (r *run) handsOver(p *pair, was, now *syntax.Function, does func(*syntax.Fu
 // exists.
 func (r *run) guardElsewhere(p *pair, was *syntax.Function, g *syntax.Guard, how *syntax.Rewrite) bool {
 	if g.Failure { // the call may have been removed with its check
-		if r.unvouched(p, g, how) {
-			return false
-		}
 		return !how.Now.Calls.Has(g.Words[0]) && (!g.Inline || !how.Removed || r.of(p).code.Has(g.Words[0]))
 	}
 	if len(g.Words) > 0 && multiset.Containment(g.Words, how.Gained) >= 0.6 || how.StillAsks(g) {
@@ -231,54 +217,4 @@ func (r *run) special(p *pair, was, now *syntax.Function) {
 		r.add(p.inNew(now.Line, now.Name, now.Name, 0.6,
 			fmt.Sprintf("%d special cases return fixed results", now.Fixed-was.Fixed)), specialCases)
 	}
-}
-
-// unvouched reports whether an otherwise unchanged function no longer calls a function
-// that checked something and returned an error.
-func (r *run) unvouched(p *pair, g *syntax.Guard, how *syntax.Rewrite) bool {
-	call := g.Words[0]
-	return g.Vouched && how.Stayed >= syntax.MostStays && !how.HandedOver && !how.Now.All.Has(call) &&
-		!r.of(p).code.Has(call)
-}
-
-// weakened reports whether a guard lost some of its alternatives while others remain in a
-// new one, or whether a value that had to be within limits only has to be present.
-func (r *run) weakened(p *pair, was *syntax.Function, lost int, how *syntax.Rewrite) bool {
-	g := &was.Guards[lost]
-	if g.Failure || g.Weak || how.HandedOver || how.Stayed < syntax.MostStays {
-		return false
-	}
-	about := multiset.Sum(g.Words, g.Names)
-	if how.Asked(was, about) || r.of(p).guards[g.Key] {
-		return false
-	}
-	if g.Formed && len(g.Told) > 0 && how.Formless(was, g) {
-		return true
-	}
-	kept, gone := false, false
-	for _, part := range g.Parts {
-		kept = kept || how.Parts[part.Key]
-		gone = gone || !how.Parts[part.Key] && !part.Asks.Presence() && len(part.Words) > 0 &&
-			multiset.Overlap(part.Words, how.PartWords) == 0 && multiset.Overlap(part.Words, how.Now.All) > 0
-	}
-	if kept && gone {
-		return true
-	}
-	return g.Asks.Bounds() && !kept && how.OnlyPresence(was, about)
-}
-
-// refusals reports final branches that threw and now continue, unless the function gained
-// other checks.
-func (r *run) refusals(p *pair, was, now *syntax.Function) {
-	if now.Refuses >= was.Refuses || now.Elses < was.Elses || now.Throws >= was.Throws ||
-		syntax.Stayed(was, now) < syntax.MostStays {
-		return
-	}
-	checks := func(f *syntax.Function) bool { return len(f.Guards)+f.Throws > 0 }
-	if len(now.Guards) > len(was.Guards) || len(now.Conditions) >= len(was.Conditions)+1 ||
-		len(multiset.Difference(now.Askers, was.Askers)) > 0 || r.handsOver(p, was, now, checks) {
-		return
-	}
-	r.add(p.inNew(now.Line, now.Name, now.Name, 0.85,
-		"input that no case matches is no longer rejected"), guardRemoved)
 }

@@ -17,8 +17,7 @@ type Assertion struct {
 	Self bool
 	// Echo is set when the expected value is computed from the tested one, or contains it.
 	Echo bool
-	// Links are the calls of a chain: expect(x), toBe(1), and(y).
-	Links    []Link
+
 	Helper   bool // a call of an asserting function of the file, with no other assertion
 	Line     int
 	Name     string // the matcher: toBe, assertEqual
@@ -285,11 +284,11 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 	if u.lang.Name == "go" && failing()[u.at(i)] {
 		a.Call = u.errorOf(begin, end)
 	}
-	if u.cannotFail(i, begin, end) || u.alwaysHolds(begin, end) {
+	if u.cannotFail(i, begin, end) {
 		a.Strength, a.Marker = Trivial, u.marksPlace(i, begin, end)
 	}
 	a.Bare, a.Self, a.Kind, a.at = u.bare(i), u.comparesItself(i, begin, end, u.sameCode), u.asksKind(begin, end), begin
-	a.Echo, a.Links = !a.Self && u.comparesItself(i, begin, end, u.sameComputed), u.links(begin, end)
+	a.Echo = !a.Self && u.comparesItself(i, begin, end, u.sameComputed)
 	if slices.ContainsFunc(u.dead, func(s [2]int) bool { return s[0] <= i && i < s[1] }) {
 		a.Strength = Trivial // it never runs
 	}

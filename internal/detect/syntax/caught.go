@@ -12,7 +12,7 @@ func (u *unit) losesFailure(i, from int) bool {
 	switch u.lang.Name {
 	case "javascript", "typescript":
 		if s == "expect" && u.unawaited(i) || u.at(i-1) == "." && u.at(i+1) == "(" &&
-			(s == "catch" && u.chainCaught(i) || s == "then" && u.floats(i, from)) {
+			(s == "then" && u.floats(i, from)) {
 			return true
 		}
 	case "csharp":
@@ -46,25 +46,6 @@ func (u *unit) losesFailure(i, from int) bool {
 		}
 	}
 	return u.expectsFailure(i) || u.lang.handlers[s] && u.onlyLogs(i) && u.guardsAsserts(i, from)
-}
-
-// chainCaught reports whether the catch at i drops or only logs failures of a promise that asserts.
-func (u *unit) chainCaught(i int) bool {
-	begin := u.chainBegin(i)
-	if !u.assertsWithin(begin, i) {
-		return false
-	}
-	if h := u.handlerAt(i); h != nil && h.Dropped {
-		return true
-	}
-	for j := i + 2; j < u.closer(i+1)-1; j++ {
-		s := u.at(j)
-		if u.isWord(j) && u.at(j-1) != "." && u.at(j+1) == "(" && !loggingCalls()[plain(s)] || u.lang.throws[s] ||
-			s == "done" || s == "=" || u.isWord(j) && u.asserts(j, nil) {
-			return false
-		}
-	}
-	return u.at(i+2) == "noop" || u.at(i+2) == "console" || u.at(i+3) == "=>" || u.at(u.closer(i+2)) == "=>"
 }
 
 // floats reports whether the then at i asserts in a promise that is not awaited.
@@ -120,17 +101,13 @@ func (u *unit) handsBack(j int) bool {
 			j = u.closer(j)
 		}
 		if u.at(j) == "{" {
-			if u.assertsWithin(j, u.closer(j)) || u.throwsWithin(j, u.closer(j)) {
+			if u.assertsWithin(j, u.closer(j)) {
 				return true
 			}
 			j = u.closer(j)
 		}
 	}
 	return false
-}
-
-func (u *unit) throwsWithin(from, to int) bool {
-	return anyOf(from, to, func(j int) bool { return u.lang.throws[u.at(j)] })
 }
 
 // expectsFailure reports whether a call expects the assertions inside it to fail.
@@ -142,47 +119,6 @@ func (u *unit) expectsFailure(i int) bool {
 		s := u.at(j)
 		return oneOf(s, "AssertionError", "AssertionFailedError", "AssertionException", "XunitException")
 	})
-}
-
-// onlyIfCaught counts the assertions in the handler at i if nothing forces it to run: the guarded
-// code neither ends in a failure nor asserts.
-func (u *unit) onlyIfCaught(i, from int) int {
-	begin, to := u.handlerBody(i)
-	if u.countsAsserts(from, i) {
-		return 0
-	}
-	if u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] {
-		begin, to = i+2, u.closer(i+1)-1
-		from = u.chainBegin(i)
-	}
-	if begin < 0 {
-		return 0
-	}
-	n := 0
-	for j := begin; j < min(to, len(u.tok)); j++ {
-		if s := u.at(j); s == "=" || u.lang.throws[s] && s != "fail" {
-			return 0 // the error is tested later
-		}
-		if u.isWord(j) && u.asserts(j, nil) {
-			n++
-		}
-	}
-	if n == 0 || u.at(to) == "else" || u.at(to+1) == "else" {
-		return 0
-	}
-	for j := i - 1; j >= max(from, i-400); j-- {
-		s := u.at(j)
-		if s == "try" || s == "begin" {
-			return n
-		}
-		if u.isWord(j) && (u.asserts(j, nil) || u.lang.throws[s] || s == "fail" || s == "Fail" || s == "then") {
-			return 0
-		}
-	}
-	if u.at(i-1) == "." || u.lang.shape == ends {
-		return n
-	}
-	return 0
 }
 
 // unawaited reports whether expect(...).rejects or .resolves is a statement without await.

@@ -142,32 +142,6 @@ func (u *unit) sharpCollected(d *decl) bool {
 	return true
 }
 
-// neverDeclared notes a test inside a function that the file neither calls nor passes on.
-func (u *unit) neverDeclared(i int, note func(s Skipping, at, to int)) {
-	if !oneOf(u.lang.Name, "javascript", "typescript", "ruby") {
-		return
-	}
-	p := u.decls[i].parent
-	for p >= 0 && u.decls[p].kind != declFunction {
-		p = u.decls[p].parent
-	}
-	if u.decls[i].kind == declFunction || p < 0 || u.tests[p] || u.decls[p].name == "" || u.exports[u.decls[p].name] {
-		return
-	}
-	d := &u.decls[p]
-	if has(d.modifiers, "export") || has(d.modifiers, "default") || u.at(d.start-1) == ":" ||
-		u.at(d.start-1) == "default" || d.name == "exports" {
-		return
-	}
-	for j := range u.tok {
-		own := j >= d.start-2 && u.at(j+1) == "=" && u.at(j-1) != "." || j >= d.start && j < d.end
-		if u.at(j) == d.name && u.kindAt(j) != lex.Op && !own {
-			return
-		}
-	}
-	note(Always, d.start, min(d.body+1, d.end))
-}
-
 // abstractIn returns the abstract class around a test, whose subclasses run it; empty for none.
 func (u *unit) abstractIn(i int) string {
 	for j := u.decls[i].parent; j >= 0; j = u.decls[j].parent {
@@ -176,45 +150,6 @@ func (u *unit) abstractIn(i int) string {
 		}
 	}
 	return ""
-}
-
-// offByName notes statements of Python that exclude or skip the tests of a module or class.
-func (u *unit) offByName(i int, note func(s Skipping, at, to int)) {
-	if u.lang.Name != "python" {
-		return
-	}
-	name := u.decls[i].name
-	for _, h := range u.offHeads() {
-		switch {
-		case u.at(h) == "__test__" && u.at(h+1) == "=" && u.at(h+2) == "False":
-		case u.at(h) == name && u.at(h+2) == "__test__" && u.at(h+4) == "False":
-			note(Always, h, u.lineEnd(h))
-			continue
-		case u.at(h) == "pytestmark" && u.tok[h].Col > 0:
-		default:
-			continue
-		}
-		if p := u.around(h); (p < 0 || u.decls[p].kind == DeclContainer) && u.within(i, p) {
-			u.noteMark(h, note)
-		}
-	}
-}
-
-// noteMark notes how the statement at h skips the tests below it.
-func (u *unit) noteMark(h int, note func(s Skipping, at, to int)) {
-	end := u.lineEnd(h)
-	if u.at(h) == "__test__" {
-		note(Always, h, end)
-		return
-	}
-	for j := h; j < end; j++ {
-		switch s := u.at(j); {
-		case s == "skip" || s == "skipif" && u.constant(j+2):
-			note(Always, h, end)
-		case s == "skipif":
-			note(Sometimes, j, end)
-		}
-	}
 }
 
 // strictNames are the prefixes and suffixes of test file names that runners require, by language.
@@ -239,22 +174,4 @@ func (l *Language) Collected(name string) bool {
 	return !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".") &&
 		(slices.ContainsFunc(forms[0], func(s string) bool { return strings.HasPrefix(stem, s) }) ||
 			slices.ContainsFunc(forms[1], func(s string) bool { return strings.HasSuffix(stem, s) }))
-}
-
-// testModules returns the modules that a file of Rust declares for tests in other files:
-// #[cfg(test)] mod tests;
-func (u *unit) testModules() []string {
-	var all []string
-	for i := range u.tok {
-		if u.at(i) != "mod" || u.at(i+2) != ";" {
-			continue
-		}
-		for j := i - 1; j > 0 && u.at(j) == "]" && u.opener(j) > 0; j = u.opener(j) - 2 { // attributes
-			if open := u.opener(j); u.at(open+1) == "cfg" && u.at(open+3) == "test" && u.at(open+4) == ")" {
-				all = append(all, strings.Clone(u.at(i+1)))
-				break
-			}
-		}
-	}
-	return all
 }

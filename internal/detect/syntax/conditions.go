@@ -13,9 +13,6 @@ import (
 type Condition struct {
 	Key   uint64
 	Words multiset.Hashes
-	Names multiset.Hashes // the tested values, when the function returns a value
-	Off   bool            // it never holds, or only in some builds
-	Asks  asking
 }
 
 // noteCondition notes the condition [from, to) of the block [bodyFrom, bodyTo).
@@ -24,12 +21,11 @@ func (u *unit) noteCondition(f *Function, from, to, bodyFrom, bodyTo int) {
 		return
 	}
 	c := u.condition(from, to)
-	c.Names = u.once(appendAsked, u.tok[from:min(to+1, len(u.tok))])
 	f.Conditions = append(f.Conditions, c)
 }
 
 func (u *unit) condition(from, to int) Condition {
-	return Condition{Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]), Asks: u.asks(from, to)}
+	return Condition{Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to])}
 }
 
 // noteEmpty notes the condition [from, to) if the block [bodyFrom, bodyTo) returns nothing.

@@ -214,7 +214,6 @@ func (u *unit) declareRuby(i int, private bool) {
 
 // declareCalls finds the suites and tests that are calls with a title.
 func (u *unit) declareCalls() {
-	aliases := u.aliases()
 	titled := u.titledSpecs()
 	for i := range u.tok {
 		t := &u.tok[i]
@@ -224,19 +223,16 @@ func (u *unit) declareCalls() {
 		if t.Kind != lex.Word {
 			continue
 		}
-		suite := u.lang.suites[t.S] || u.lang.suites[aliases[t.S].word]
-		if !suite && !u.lang.tests[t.S] && aliases[t.S].word == "" || u.lang.shape == ends && u.symbol(i) {
+		suite := u.lang.suites[t.S] || u.lang.suites[""]
+		if !suite && !u.lang.tests[t.S] || u.lang.shape == ends && u.symbol(i) {
 			continue
 		}
 		if before := u.at(i - 1); before == "." && !oneOf(u.at(i-2), "t", "RSpec", "Deno", "test", "QUnit") || oneOf(before,
 			"->", "function", "fun", "def", "::") {
 			continue
 		}
-		n := len(u.decls)
+
 		u.declareCall(i, suite)
-		if a := aliases[t.S]; a.word != "" && len(u.decls) > n {
-			u.decls[n].calls = append(u.decls[n].calls, map[bool]string{true: "skip", false: "skipIf"}[a.always])
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
@@ -108,43 +107,6 @@ func (u *unit) holdsWhole(part, whole [2]int) bool {
 // sameStill are calls and fields that copy or count a value.
 var sameStill = sync.OnceValue(wordSet("size len count length Len Count Length clone copy to_s toString to_string " +
 	"String ToString toList ToList to_a slice dup deepcopy structuredClone strlen"))
-
-// Link is a call of a chain of assertions.
-type Link struct {
-	Key    uint64 // of its tokens
-	Slight bool   // it only tests presence or size
-}
-
-// links returns the calls of an assertion's chain, without descriptions and return values of mocks.
-func (u *unit) links(begin, end int) []Link {
-	if u.lang.Name == "go" {
-		return nil
-	}
-	var all []Link
-	for j := begin; j < end; j++ {
-		if u.opens(j) {
-			j = u.closer(j) - 1
-			continue
-		}
-		if !u.isWord(j) || u.at(j+1) != "(" {
-			continue
-		}
-		to := min(u.closer(j+1), end)
-		if name := u.at(j); !describes()[name] && !strings.HasPrefix(name, "using") && !strings.HasPrefix(name, "and_") {
-			how, known := strengthOf(plain(name))
-			all = append(all, Link{mixAll(firstHash, u.tok[j:to]), known && how == Weak || sizes()[plain(name)]})
-		}
-		j = to - 1
-	}
-	return all
-}
-
-var sizes = sync.OnceValue(wordSet("len hassize havelength tohavelength tohavecount havecount hascount haslength " +
-	"haslengthof lengthof shouldhavesize isnotempty notbeempty containskey"))
-
-var describes = sync.OnceValue(wordSet("as because describedAs withFailMessage overridingErrorMessage withClue " +
-	"withRepresentation andReturn willReturn andThrow andReturnUsing willThrowException willReturnCallback " +
-	"returns reason within Within at_least"))
 
 // onlyAskedFor reports whether the function named at i is only tested for presence by an assertion.
 func (u *unit) onlyAskedFor(i int) bool {

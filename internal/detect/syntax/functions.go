@@ -27,10 +27,8 @@ func (u *unit) readFunctions(m *Model) {
 	}
 	u.scratch = appendBag(u.scratch, u.tok[at:])
 	m.Rest = u.sorted()
-	u.readScript(m)
 	u.readDeclares(m)
 	u.readOffers(m)
-	u.readProperties(m)
 }
 
 // readDeclares notes the names of declarations, and names that are neither called nor read from a
@@ -93,10 +91,8 @@ func (u *unit) function(i int) *Function {
 	u.scratch = u.appendCalls(u.scratch[:0], d.body, d.end)
 	f.BodyHash, f.Calls, f.Dropped = u.mixed(firstHash, d.body, d.end), u.sorted(), d.dropped
 	u.readShape(f, d)
-	u.readRefusals(f, d)
 	u.countTries(f, d)
 	u.readAskers(f, d)
-	u.readSofter(f, d)
 	return f
 }
 
@@ -245,8 +241,8 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 	case u.lang.handlers[s]:
 		if h := u.handlerAt(i); h != nil {
 			h.Cleans = u.cleansUp(i)
-			if from, to := u.handlerBody(i); !h.Dropped && from >= 0 {
-				h.Fallback = u.usesFallback(from, to)
+			if from, _ := u.handlerBody(i); !h.Dropped && from >= 0 {
+				h.Fallback = false
 			}
 			h.Rethrows, h.Plain = u.passesOn(i)
 			u.readOutcome(h, i)
@@ -276,8 +272,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		to := u.closer(i + 2)
 		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: u.mixed(1, i, to),
 			Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
-	case u.at(i+1) == "(" && u.onlyReports(i):
-		u.noteTold(f, i)
+
 	case u.at(i+1) == "(" && (u.statementBegins(i) || givesBack()[s]) && guardCall(s):
 		to := u.closer(i + 1)
 		key := mix(1, s)
@@ -371,19 +366,10 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	default:
 		bodyFrom, bodyTo, to = u.bracesCondition(i, d.end)
 	}
-	u.readStops(f, i, [2]int{from, to}, [2]int{bodyFrom, bodyTo})
 	if to <= from || bodyTo <= bodyFrom {
 		return
 	}
 	if i < u.off {
-		u.noteOff(f, from, to)
-		return
-	}
-	if never := u.never(from, to); never || u.switchedOn(from, to) {
-		u.off = max(u.off, bodyTo)
-		if never {
-			u.noteOff(f, from, to)
-		}
 		return
 	}
 	u.noteCondition(f, from, to, bodyFrom, min(bodyTo, bodyFrom+maxBlock))
@@ -405,7 +391,6 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	u.readParts(&g, from, to, u.at(i) == "unless")
 	g.Told = u.readTold(bodyFrom, bodyTo)
 	g.Names = u.once(appendAsked, u.tok[u.roundOf(i, from):min(to+1, len(u.tok))])
-	g.Formed, g.Partly = u.asksForm(from, to), u.asksPart(from, to)
 	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
 	g.Failure = u.lang.Name == "go" && anyOf(from, to, func(j int) bool {
 		return strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil"
@@ -417,7 +402,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	g.Weak = why == returnsFalse && !g.Failure
 	if g.Failure {
 		call := u.at(u.failedCall(i, from, to))
-		g.Key, g.Words, g.Vouched = mix(7, call), multiset.Hashes{Hash(call)}, Vouches(call) && !givesBack()[call]
+		g.Key, g.Words = mix(7, call), multiset.Hashes{Hash(call)}
 		g.Inline = anyOf(from, to, func(j int) bool { return u.at(j) == "(" })
 	}
 	f.Guards = append(f.Guards, g)

@@ -94,7 +94,7 @@ func (u *unit) comparesItself(i, begin, end int, same func(a, b [2]int) bool) bo
 		return same([2]int{begin, i}, [2]int{i + 1, end})
 	}
 	if u.lang.Name == "go" && failing()[u.at(i)] {
-		return u.conditionOfItself(begin, min(i, end), same)
+		return false
 	}
 	if u.at(i-1) == "." && i-1 > begin { // x.Should().Be(x), x.should.equal(x), x.must_equal x
 		from, to := i+1, end
@@ -117,33 +117,6 @@ func (u *unit) comparesItself(i, begin, end int, same func(a, b [2]int) bool) bo
 	args := u.arguments(i, begin, end)
 	return (len(args) == 2 || len(args) == 3) && u.namesComparison(i) && same(args[0], args[1])
 }
-
-// conditionOfItself reports whether a condition of Go compares a value with itself: if got != got,
-// if !Equal(got, got).
-func (u *unit) conditionOfItself(begin, end int, same func(a, b [2]int) bool) bool {
-	for j := begin; j < end && u.at(j) != "{"; j++ {
-		switch u.at(j) {
-		case "!=", "==":
-			from, to := j-1, j+1
-			for from > begin && u.at(from-1) != "if" && u.at(from-1) != ";" && u.at(from-1) != "&&" && u.at(from-1) != "||" {
-				from--
-			}
-			for to < end && u.at(to) != "{" && u.at(to) != "&&" && u.at(to) != "||" {
-				to++
-			}
-			if same([2]int{from, j}, [2]int{j + 1, to}) {
-				return true
-			}
-		case "(":
-			if args := u.listed(j+1, u.closer(j)-1); len(args) == 2 && equalities()[u.at(j-1)] && same(args[0], args[1]) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-var equalities = sync.OnceValue(wordSet("DeepEqual Equal Diff Is EqualFold Compare"))
 
 // sameCode reports whether two expressions are the same and contain a name.
 func (u *unit) sameCode(a, b [2]int) bool {
@@ -464,65 +437,4 @@ func (u *unit) afterCall(i int) int {
 		j = u.closer(j)
 	}
 	return j
-}
-
-// tellsOnly counts the statements of a test that print, those that count an assertion as made,
-// discarded names and assertions that run only on failure.
-func (u *unit) tellsOnly(t *Test, i, from int) {
-	if u.lang.handlers[u.at(i)] {
-		t.Maybe += u.onlyIfCaught(i, from)
-	}
-	switch s := u.at(i); {
-	case s == "if" && u.lang.Name == "go":
-		if u.sendsError(i) {
-			t.Sent++
-		}
-	case s == "_" && u.at(i+1) == "=" && (u.isWord(i+2) && u.endsStatement(i+3)):
-		t.Voided = append(t.Voided, strings.Clone(u.at(i+2)))
-	case s == "void" && u.at(i-1) != ")" && u.tok[i].First && u.isWord(i+1) && u.endsStatement(i+2):
-		t.Voided = append(t.Voided, strings.Clone(u.at(i+1)))
-	case u.at(i+1) != "(" && u.at(i+1) != "!" && u.lang.Name != "ruby":
-	case u.prints(i), noAssertions()[s], s == "assertions" && u.at(i-2) == "expect" && u.at(i+2) == "0":
-		t.Told++
-	}
-}
-
-// sendsError reports whether the if at i, of Go, sends an error to a channel that the file receives
-// from: a goroutine must not end the test itself.
-func (u *unit) sendsError(i int) bool {
-	open := u.headEnd(i, len(u.tok))
-	if !strings.HasPrefix(u.at(open-3), "err") || u.at(open-2) != "!=" || u.at(open-1) != "nil" || u.at(open+2) != "<" ||
-		u.at(open+3) != "-" {
-		return false
-	}
-	return anyOf(0, len(u.tok), func(j int) bool {
-		return u.at(j) == u.at(open+1) && (u.at(j-1) == "-" && u.at(j-2) == "<" && !u.isWord(j-3) || u.at(j-1) == "range")
-	})
-}
-
-var noAssertions = sync.OnceValue(wordSet("expectNotToPerformAssertions doesNotPerformAssertions " +
-	"addToAssertionCount does_not_perform_assertions throwsNoExceptions"))
-
-// prints reports whether the word at i prints something.
-func (u *unit) prints(i int) bool {
-	switch s := u.at(i); u.lang.Name {
-	case "go":
-		return u.at(i-1) == "." && (u.at(i-2) == "t" && (s == "Log" || s == "Logf") ||
-			(u.at(i-2) == "fmt" || u.at(i-2) == "log") && strings.HasPrefix(s, "Print"))
-	case "javascript", "typescript":
-		return u.at(i-2) == "console" && u.at(i-1) == "."
-	case "rust":
-		return (s == "println" || s == "eprintln" || s == "dbg" || s == "print") && u.at(i+1) == "!"
-	case "csharp":
-		return s == "WriteLine"
-	case "ruby":
-		return (s == "puts" || s == "p" || s == "pp" || s == "warn") && u.tok[i].First && u.at(i+1) != "=" && u.at(i+1) != "."
-	case "php":
-		return s == "var_dump" || s == "print_r" || s == "error_log" || s == "printf" || s == "dump"
-	case "python":
-		return s == "print" && u.tok[i].First || u.at(i-1) == "." && strings.HasPrefix(u.at(i-2), "log")
-	case "java", "kotlin":
-		return s == "println" || s == "print" || s == "printf"
-	}
-	return false
 }

@@ -2,7 +2,6 @@ package syntax
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
@@ -85,9 +84,6 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 			return Runs
 		}
 	case "return", "Exit":
-		if u.leavesMain(d, i) {
-			return Sometimes
-		}
 		return Runs
 	case "abort": // JUnit
 		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) ||
@@ -101,21 +97,6 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 		return Sometimes
 	}
 	return Always
-}
-
-// leavesMain reports whether the word at i conditionally ends TestMain of Go before the tests.
-func (u *unit) leavesMain(d *decl, i int) bool {
-	if u.lang.Name != "go" || d.name != "TestMain" || u.at(i) == "Exit" && u.at(i+2) != "0" || u.at(i) == "return" &&
-		u.at(i+1) != "}" || !u.conditional(d, i) {
-		return false
-	}
-	for j := i - 1; j > d.body && u.at(j) != "{"; j-- {
-		if s := u.at(j); u.at(j+1) == "(" && s != "Exit" && !strings.HasPrefix(s, "Print") &&
-			!strings.HasPrefix(s, "Fprint") {
-			return false // in a process that tests start
-		}
-	}
-	return anyOf(i, d.end, func(j int) bool { return u.at(j) == "Run" && u.at(j-1) == "." && u.at(j+1) == "(" })
 }
 
 // skipsBy returns how the function of the file called at i skips the test, and where.
@@ -348,24 +329,6 @@ func (u *unit) noteAlias(name string) (annotation, bool) {
 		}
 	}
 	return annotation{}, false
-}
-
-// aliases returns the names of a file that stand for a test that is or may be skipped: const maybe
-// = slow ? test.skip : test.
-func (u *unit) aliases() map[string]aliased {
-	all := make(map[string]aliased)
-	if u.lang.Name != "javascript" && u.lang.Name != "typescript" || !u.lang.TestFile(u.path) {
-		return all
-	}
-	for i := 1; i+2 < len(u.tok); i++ {
-		if u.at(i) != "=" || !u.isWord(i-1) || u.at(i-2) == "." || u.kindAt(i) != lex.Op {
-			continue
-		}
-		if a, ok := u.skipsAs(i+1, min(u.lineEnd(i+1), i+40)); ok {
-			all[u.at(i-1)] = a
-		}
-	}
-	return all
 }
 
 // skipsAs reports whether the tokens name a test or suite that may be skipped.

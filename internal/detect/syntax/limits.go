@@ -20,7 +20,6 @@ func (u *unit) readLimits(g *Guard, from, to int) {
 	for i := from; i < to; i++ {
 		switch t := &u.tok[i]; {
 		case t.S == "||" || t.S == "or":
-			g.Ors++
 		case t.Kind == lex.Number:
 			op := u.at(i - 1)
 			if v, err := strconv.ParseFloat(strings.ReplaceAll(t.S, "_", ""), 64); err == nil {
@@ -35,32 +34,7 @@ func (u *unit) readLimits(g *Guard, from, to int) {
 			u.scratch = append(u.scratch, t.Meaning())
 		}
 	}
-	g.Cond = u.sorted()
 }
-
-// Wider reports whether a limit of a check is ten times as far as before, with the rest unchanged.
-func (g *Guard) Wider(was *Guard) bool {
-	if len(g.Limits) != len(was.Limits) || g.Called != was.Called {
-		return false
-	}
-	for i, now := range g.Limits {
-		old := was.Limits[i]
-		if now.Op != old.Op || now.Value == old.Value {
-			continue
-		}
-		above := now.Op == ">" || now.Op == ">="
-		if g.Called {
-			above = now.Op == "<" || now.Op == "<=" || now.Op == ".." || now.Op == "..."
-		}
-		if above && old.Value > 0 && now.Value >= tenfold*old.Value {
-			return true
-		}
-	}
-	return false
-}
-
-// tenfold is the factor by which a limit that was removed in effect is moved.
-const tenfold = 10
 
 // checks matches names of functions that check whether a value is allowed or valid.
 var checks = lazyregexp.New(`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|` +

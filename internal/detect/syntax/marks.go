@@ -86,7 +86,6 @@ func (u *unit) readMarks(m *Model) {
 		u.readAsked(m, tests)
 	}
 	u.readNotes(m)
-	u.readExamples(m)
 	u.readOpenEnds(m)
 }
 
@@ -312,27 +311,6 @@ func (u *unit) readNotes(m *Model) {
 				Confidence: rule.Confidence, Why: u.why(int(n.Line)), Silence: readSilence(rule, n.S),
 			})
 			break
-		}
-	}
-}
-
-// readExamples finds skipped doctest examples of Python.
-func (u *unit) readExamples(m *Model) {
-	if u.lang.Name != "python" {
-		return
-	}
-	for i := range u.tok {
-		t := &u.tok[i]
-		if t.Kind != lex.Text || len(t.S) < 20 || !strings.Contains(t.S, "doctest:") {
-			continue
-		}
-		line := u.line(i)
-		for s := range strings.Lines(t.S) {
-			if code, what, ok := strings.Cut(s, "# doctest:"); ok && strings.Contains(what, "+SKIP") {
-				m.Marks = append(m.Marks, Mark{Pattern: ComplaintOff, Line: line, S: strings.Clone(Clip(s)),
-					Key: mix(firstHash, strings.TrimSpace(code)), Confidence: 0.85})
-			}
-			line++
 		}
 	}
 }

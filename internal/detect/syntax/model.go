@@ -27,20 +27,14 @@ type Model struct {
 	Declares multiset.Hashes
 	// Offers are the names that the file re-exports, sorted.
 	Offers []string
-	// Properties are the public members of its classes other than functions.
-	Properties []Property
-	// Mods are the test modules of Rust in files of their own.
-	Mods []string
-	// Starts are the calls that make test runners run tests.
-	Starts []Start
+
 	// Hidden are tests replaced by a later declaration of the same name.
 	Hidden []Hidden
 	Exits  Exits
 	// Build is the build constraint of the file.
 	Build string
 	// Notes is the text of the comments, to recognize a test that was commented out.
-	Notes     string
-	CodeLines int
+	Notes string
 }
 
 // Lines are the hashes of the lines of code.
@@ -84,17 +78,17 @@ type Test struct {
 	Skip  Skipping
 	Focus bool
 	Fails bool // expected to fail
-	Again int  // reruns after a failure
+
 	// Abstract is the name of the abstract class around it; empty for none.
 	Abstract string
 	// SkipLine and SkipText show where it is skipped.
 	SkipLine int
 	SkipText string
 	// Whens are the conditions under which it is skipped.
-	Whens    []When
-	Asserts  []Assertion
-	Cases    []Case
-	Rounds   []Round
+	Whens   []When
+	Asserts []Assertion
+	Cases   []Case
+
 	Narrowed []Narrowing
 	All      multiset.Hashes // of all tokens
 	Telling  multiset.Hashes
@@ -109,14 +103,9 @@ type Test struct {
 	Empty   bool // it has no statements
 	// Silent is set when it asserts nothing and passes nothing to code that could.
 	Silent bool
-	Table  bool // the rows of a table, not a test
-	Caught int  // assertions whose failure is caught
-	// Maybe counts assertions in error handlers that nothing forces to run.
-	Maybe int
-	// Told counts statements that print or count an assertion; Voided are the discarded names.
-	Told     int
-	Sent     int // errors sent to a channel, in Go
-	Voided   []string
+
+	Caught int // assertions whose failure is caught
+
 	BodyHash uint64
 }
 
@@ -176,11 +165,10 @@ type Function struct {
 	Throws    int
 	Empties   int // return null and the like
 	Failing   int // return 1 and the like, and exits with an error code
-	// Elses counts default branches, Refuses those that throw.
-	Elses, Refuses int
-	Fixed          int // special cases with constant results
-	Stub           bool
-	AlwaysTrue     bool
+
+	Fixed      int // special cases with constant results
+	Stub       bool
+	AlwaysTrue bool
 	// Agrees is set when it always returns true although its name says that it checks.
 	Agrees    bool
 	Early     bool // returns before its work
@@ -198,18 +186,13 @@ type Function struct {
 	Emptied []Condition
 	// Soft are those under which it assigns a value, continues or only logs.
 	Soft []Condition
-	// Strict are the words that report failures, Softer the calls of variants that do not fail. Oks
-	// counts success results of Rust and nil errors of Go.
-	Strict, Softer multiset.Hashes
-	Oks            int
+
 	// Tries counts the places where Rust and Go propagate an error, Swallows those that do not.
 	// Ignored are the calls whose error only ends a loop round, selects another value or is logged.
 	Tries, Swallows int
 	Ignored         multiset.Hashes
 	// Dropped are the calls of Go whose last result, the error, is discarded.
 	Dropped multiset.Hashes
-	// Stops are the calls of Go whose failure ends the function or loop round, Idle those ignored.
-	Stops, Idle multiset.Hashes
 }
 
 // Guard is a check that leaves the function on bad input.
@@ -220,24 +203,17 @@ type Guard struct {
 	S     string
 	// Names are those of the values that it tests.
 	Names multiset.Hashes
-	// Cond has all of the condition, Limits are the numbers that it compares with, and Ors counts
-	// its alternatives.
-	Cond   multiset.Hashes
+
 	Limits []Limit
-	Ors    int
-	// Parts are its alternatives, Asks is its kind, Told are the words of its message.
-	Parts []Part
-	Asks  asking
-	Told  multiset.Hashes
+
+	Asks asking
+	Told multiset.Hashes
 	// Whole has the condition and the block.
 	Whole multiset.Hashes
-	// Formed is set when it tests a format by a pattern or a call, Partly when it tests only a part
-	// of a value.
-	Formed, Partly bool
+
 	// Lacks is set when it reports an unsupported feature.
 	Lacks bool
-	// Vouched is set when the name of the call whose error is tested says that it checks something.
-	Vouched bool
+
 	// Inline is set when the call whose error is tested is in the condition.
 	Inline bool
 	Throws bool
@@ -269,7 +245,7 @@ type handler struct {
 	// LogsQuietly is set when it logs below the usual level only, Succeeds when it returns success;
 	// Counts are the names of its counters.
 	LogsQuietly, Succeeds bool
-	Counts                multiset.Hashes
+
 	// Sets is set when it assigns a value, Hands when it passes the error to a call.
 	Sets, Hands bool
 	// Called are the names that it calls, Does its distinctive tokens, Told the words it prints.
@@ -320,10 +296,6 @@ func (u *unit) model() *Model {
 	u.readLines(m)
 	u.readMarks(m)
 	u.readExits(m)
-	u.readStarts(m)
-	if u.lang.Name == "rust" {
-		m.Mods = u.testModules()
-	}
 	if u.lang.Name == "go" {
 		m.Build = goBuild(u.notes)
 	}
@@ -340,7 +312,7 @@ func (u *unit) readLines(m *Model) {
 		}
 		u.lines = append(u.lines, mixAll(firstHash, u.tok[from:i]))
 	}
-	m.Lines.hashes, m.CodeLines = append([]uint64(nil), u.lines...), len(u.lines)
+	m.Lines.hashes = append([]uint64(nil), u.lines...)
 	m.Commented = make(map[uint64]CommentLine)
 	u.bytes = u.bytes[:0]
 	for i := range u.notes {

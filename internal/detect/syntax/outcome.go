@@ -28,7 +28,7 @@ func (u *unit) readOutcome(h *handler, i int) {
 	}
 	h.Called, h.Does, h.Told = u.calledIn(from, to), u.once(appendTelling, u.tok[from:to]), u.readTold(from, to)
 	h.Hands = u.handsError(i, from, to)
-	h.LogsQuietly, h.Succeeds, h.Counts = u.logsQuietly(from, to), u.answersWell(from, to), u.counted(from, to)
+	h.LogsQuietly, h.Succeeds = false, false
 	begin, end := u.lastValue(from, to)
 	tryFrom, tryTo := u.guarded(i)
 	was, wasEnd := u.lastValue(tryFrom, tryTo)
@@ -208,14 +208,6 @@ func (u *unit) exits(i int) bool {
 		return u.at(i+1) == "=" && u.kindAt(i+2) == lex.Number && u.at(i+2) != "0"
 	}
 	return false
-}
-
-// writtenOut reports whether the value [from, to) is a literal number, string or boolean.
-func (u *unit) writtenOut(from, to int) bool {
-	for to > from && u.at(to-1) == ";" {
-		to--
-	}
-	return to > from && to-from <= 2 && u.fixedTokens(from, to)
 }
 
 // callsAny reports whether anything is called in [from, to).

@@ -8,13 +8,6 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
-// Part is an alternative of the condition of a guard.
-type Part struct {
-	Key   uint64
-	Words multiset.Hashes // names of the tested values
-	Asks  asking
-}
-
 // asking is the kind of question that a condition asks.
 type asking uint8
 
@@ -37,7 +30,7 @@ func (u *unit) readParts(g *Guard, from, to int, all bool) {
 	if s := u.at(from); (s == "!" || s == "not") && u.at(from+1) == "(" && u.closer(from+1) == to {
 		from, to, all = from+2, to-1, !all
 	}
-	begin := from
+
 	for i := from; i <= to; i++ {
 		s := u.at(i)
 		if i < to && u.kindAt(i) == lex.Op && (s == "(" || s == "[" || s == "{") {
@@ -51,11 +44,7 @@ func (u *unit) readParts(g *Guard, from, to int, all bool) {
 		if !ends || i > len(u.tok) {
 			continue
 		}
-		if a, b := u.unwrapped(begin, i); a < b {
-			g.Parts = append(g.Parts, Part{Key: mixAll(0, u.tok[a:b]),
-				Words: u.once(appendAsked, u.tok[a:min(b+1, len(u.tok))]), Asks: u.asks(a, b)})
-		}
-		begin = i + 1
+
 	}
 	g.Asks = u.asks(from, to)
 }

@@ -98,7 +98,7 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 		return
 	}
 	from, to := condition[0], condition[1]
-	if !u.endsRound(body[0], body[1]) && !u.saysOnly(body[0], body[1]) &&
+	if !u.endsRound(body[0], body[1]) &&
 		!(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.onlyAssigns(body[0], body[1]))) {
 		return
 	}
@@ -109,34 +109,6 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 			}
 			return
 		}
-	}
-}
-
-// readStops notes a Go call whose failure ends the function or the loop round, or has no effect.
-func (u *unit) readStops(f *Function, i int, condition, body [2]int) {
-	from, to := condition[0], condition[1]
-	if u.lang.Name != "go" || !strings.HasPrefix(u.at(to-3), "err") || u.at(to-2) != "!=" || u.at(to-1) != "nil" ||
-		from != to-3 && u.at(to-4) != ";" {
-		return
-	}
-	at := u.failedCall(i, from, to)
-	if at < 0 || cleanNames()[u.at(at)] {
-		return
-	}
-	empty := body[1] <= body[0]
-	if empty || u.at(body[0]) == "_" {
-		f.Idle = multiset.Sum(f.Idle, multiset.Hashes{u.tok[at].Hash})
-	}
-	if empty {
-		return
-	}
-	last := body[1] - 1
-	for last > body[0] && !u.tok[last].First && u.at(last-1) != ";" {
-		last--
-	}
-	if s := u.at(last); s == "return" || s == "panic" || s == "continue" && body[1]-body[0] > 2 || u.at(last) == "os" &&
-		u.at(last+2) == "Exit" {
-		f.Stops = multiset.Sum(f.Stops, multiset.Hashes{u.tok[at].Hash})
 	}
 }
 
@@ -171,9 +143,6 @@ func (u *unit) onlyAssigns(from, to int) bool {
 
 // countTries counts where a Rust or Go function propagates errors and where it does not.
 func (u *unit) countTries(f *Function, d *decl) {
-	if u.lang.Name == "go" {
-		u.countErrors(f, d)
-	}
 	if u.lang.Name != "rust" {
 		return
 	}
@@ -184,7 +153,6 @@ func (u *unit) countTries(f *Function, d *decl) {
 		case s == "map_err" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "?":
 			f.Tries++ // it is returned
 		case s == "Ok" && u.at(j+1) == "(" && u.at(u.closer(j+1)) != "=>" && u.at(u.closer(j+1)) != "=":
-			f.Oks++
 		case s == "unwrap_or_default", s == "unwrap_or_else" && u.replacesError(j+1), s == "ok" && u.at(j-1) == "." &&
 			u.at(j+3) == ";",
 			s == "_" && u.at(j-1) == "let" && u.at(j+1) == "=", s == "let" && u.at(j+1) == "Ok" && u.at(j+2) == "(" &&
@@ -204,32 +172,6 @@ func (u *unit) armGoesOn(i int) bool {
 		}
 	}
 	return false
-}
-
-// countErrors counts where a Go function returns an error, and where it returns none.
-func (u *unit) countErrors(f *Function, d *decl) {
-	for j := d.body; j < d.end; j++ {
-		if u.at(j) != "return" || !u.isWord(j) {
-			continue
-		}
-		from, end := j+1, u.statementEnd(j)
-		for end > from && (u.at(end-1) == ";" || u.at(end-1) == "}") {
-			end--
-		}
-		for k := from; k < end; k++ {
-			switch s := u.at(k); {
-			case u.opens(k):
-				k = u.closer(k) - 1
-			case s == ",":
-				from = k + 1
-			}
-		}
-		if s := u.at(from); end == from+1 && s == "nil" {
-			f.Oks++
-		} else if end > from && (strings.HasPrefix(strings.ToLower(s), "err") || u.at(from+2) == "Errorf") {
-			f.Tries++
-		}
-	}
 }
 
 // skipsFailure reports whether the let Ok(..) of Rust at i ignores a failure: an if without an
@@ -266,26 +208,4 @@ func (u *unit) replacesError(open int) bool {
 	return !anyOf(open+2, u.closer(open), func(j int) bool {
 		return oneOf(u.at(j), "panic", "exit", "return", "unreachable", "abort")
 	})
-}
-
-// saysOnly reports whether a block only logs, or ends the process with success.
-func (u *unit) saysOnly(from, to int) bool {
-	told := 0
-	for j := from; j < to; j++ {
-		s := u.at(j)
-		switch {
-		case !u.isWord(j):
-			if s == "=" || s == ":=" || s == "++" || s == "+=" || s == "<-" {
-				return false
-			}
-		case s == "return" || s == "if" || s == "for" || s == "panic" || u.exits(j):
-			return false
-		case u.at(j+1) != "(":
-		case loggingCalls()[plain(s)] || s == "Exit":
-			told++
-		case !harmless(s) && s != "Error":
-			return false
-		}
-	}
-	return told > 0
 }

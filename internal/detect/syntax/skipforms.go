@@ -189,9 +189,6 @@ func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
 		then = u.colon(i+1, d.end)
 		to = then - 1
 	}
-	for to > i+1 && then < d.end && u.printsAt(then) { // it logs the skip
-		then = u.statementEnd(then)
-	}
 	if to <= i+1 || u.bareReturn(then, d.end) == Runs {
 		return Runs, 0
 	}
@@ -199,16 +196,6 @@ func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
 		return Always, i
 	}
 	return Sometimes, i
-}
-
-// printsAt reports whether the statement at i prints something.
-func (u *unit) printsAt(i int) bool {
-	for j := i; (u.tok[i].First || u.at(i-1) == "{") && j < min(len(u.tok), i+6) && u.at(j) != "("; j++ {
-		if u.isWord(j) && u.prints(j) {
-			return true
-		}
-	}
-	return false
 }
 
 // bareReturn returns how a return without a value skips the statements after it.

@@ -144,13 +144,7 @@ func (u *unit) readSkips(t *Test, i int) {
 			RunsWhen: true}, Line: t.SkipLine, S: t.SkipText})
 	}
 	u.otherSkips(t, i, note)
-	u.readRetries(t, i)
 	u.hookedSkips(i, note)
-	u.offByName(i, note)
-	if u.inTests {
-		u.readNever(i, note)
-		u.neverDeclared(i, note)
-	}
 }
 
 // readSkipCalls notes the calls that skip a test or the tests inside it.
@@ -216,8 +210,7 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 		return Always, false
 	}
 	switch {
-	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic" || a.name == "ExpectedToFail" ||
-		a.name == "Test" && u.passesAnyway(open, a.to):
+	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic" || a.name == "ExpectedToFail":
 		return Runs, true
 	case u.lang.Name == "rust" && a.name == "cfg":
 		return u.builtSometimes(open, a.to), false
@@ -234,15 +227,6 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 		return Sometimes, false
 	}
 	return Always, false
-}
-
-// passesAnyway reports whether a Java test passes although most of its rounds fail.
-func (u *unit) passesAnyway(open, to int) bool {
-	return anyOf(open, to, func(j int) bool {
-		s := u.at(j)
-		return u.at(j+1) == "=" && (s == "expected" && oneOf(u.at(j+2), "Throwable", "AssertionError", "Error") ||
-			s == "successPercentage" && u.at(j+2) != "100")
-	})
 }
 
 var conditionalSkips = sync.OnceValue(wordSet("skipif skipIf skipUnless DisabledOnOs DisabledIf EnabledIf " +

@@ -34,7 +34,6 @@ func (u *unit) tableCases(t *Test, d *decl) {
 	}
 	for _, name := range u.providers(d) {
 		u.addRows(t, u.namedRows(name, d))
-		u.narrowedIn(t, name, d)
 	}
 	u.classRows(t, d)
 	switch u.lang.Name {
@@ -168,13 +167,6 @@ func (u *unit) provider(name string, near *decl) int {
 		}
 	}
 	return best
-}
-
-// narrowedIn notes the rows that the provider of a name skips.
-func (u *unit) narrowedIn(t *Test, name string, near *decl) {
-	if best := u.provider(name[strings.LastIndexAny(name, "#.")+1:], near); best >= 0 && u.decls[best].at != near.at {
-		u.narrowed(t, u.decls[best].body+1, u.decls[best].end)
-	}
 }
 
 // rowsGiven returns the rows that a function yields, or the list that it returns.

@@ -40,7 +40,6 @@ func (u *unit) readTests(m *Model) {
 		u.tableCases(t, d)
 		u.addedRows(t, d)
 		t.Cases = eachOnce(t.Cases)
-		u.readRounds(t, d, helpers)
 		u.readSkips(t, i)
 		t.Abstract = u.abstractIn(i)
 		u.noteSkip(t, fileSkip, skipLine, u.lineEnd(skipLine))
@@ -50,8 +49,6 @@ func (u *unit) readTests(m *Model) {
 		}
 		m.Tests = append(m.Tests, t)
 	}
-	m.Tests = append(m.Tests, u.macroTests()...)
-	m.Tests = append(m.Tests, u.datasetTests()...)
 	u.readWhens()
 }
 
@@ -197,7 +194,6 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			if j != name && u.member(j) {
 				t.Members = append(t.Members, u.tok[j].Hash)
 			}
-			u.tellsOnly(t, j, span[0])
 			if mock := u.mockOf(j); mock != "" {
 				t.Mocks = append(t.Mocks, mock)
 			}

@@ -28,10 +28,9 @@ type unit struct {
 	// off is the end of a block that runs only in some builds.
 	off int
 	// last, offAt and falseNames cache the results of lastOf, offHeads and givenFalse.
-	last       map[place]int
-	offAt      []int
-	ended      []int // cache of fileEnds
-	falseNames set
+	last  map[place]int
+	offAt []int
+
 	// inTests is set for a test file, by its name; tests has an entry for each declaration.
 	inTests bool
 	tests   []bool
@@ -112,7 +111,7 @@ func (u *unit) begin(lang *Language, path, src string) {
 	u.lang, u.path, u.src = lang, path, src
 	u.inTests = lang.TestFile(path)
 	u.decls, u.heads, u.inside = u.decls[:0], u.heads[:0], 0
-	u.exports, u.skipPlaces, u.given, u.last, u.offAt, u.falseNames, u.ended = nil, nil, nil, nil, nil, nil, nil
+	u.exports, u.skipPlaces, u.given, u.last, u.offAt = nil, nil, nil, nil, nil
 	u.tok, u.notes = u.whole.Read(&lang.rules, src)
 	u.tok = slices.Clip(u.tok) // tokens of another file are behind these
 	u.brackets()

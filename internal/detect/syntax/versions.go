@@ -130,43 +130,9 @@ func Stayed(was, now *Function) float64 {
 	return multiset.Containment(rest, now.All)
 }
 
-// CheckedFailure reports whether a function checked the error of a call and returned it.
-func CheckedFailure(f *Function, call uint32) bool {
-	return slices.ContainsFunc(f.Guards, func(g Guard) bool { return g.Failure && g.Words[0] == call })
-}
-
-// CountFailures counts the checks of errors of calls, in Go.
-func CountFailures(f *Function) int {
-	n := 0
-	for i := range f.Guards {
-		if f.Guards[i].Failure {
-			n++
-		}
-	}
-	return n
-}
-
-// ChecksOnly reports whether a function consists of checks, or has a name that says so.
-func ChecksOnly(f *Function) bool {
-	guards, throws := 0, false
-	for i := range f.Guards {
-		g := &f.Guards[i]
-		throws = throws || !g.Weak && !g.Failure
-		guards += len(g.Whole)
-	}
-	return throws && (Vouches(f.Leaf) || 5*guards >= 3*len(f.All))
-}
-
 // GainedConditions returns the conditions that only now has.
 func GainedConditions(was, now []Condition) []Condition {
 	return multiset.Excess(now, was, func(c Condition) uint64 { return c.Key })
-}
-
-// Uncounted reports whether a counter of a handler is not incremented any more.
-func Uncounted(counts multiset.Hashes, was, now *Function, code multiset.Hashes) bool {
-	return slices.ContainsFunc(counts, func(name uint32) bool {
-		return now.All.Count(name) < was.All.Count(name) && !code.Has(name)
-	})
 }
 
 // EachGuard calls a function for each guard of a version.
@@ -179,19 +145,4 @@ func EachGuard(m *Model, do func(*Guard)) {
 			do(&f.Guards[i])
 		}
 	}
-}
-
-// CameBare reports whether code guarded by a handler of a new function was moved from a function
-// that propagated its errors.
-func CameBare(was, now *Model, h *handler) bool {
-	if h.Expected || h.Cleans || len(h.Guarded) < 2 {
-		return false
-	}
-	return slices.ContainsFunc(was.Funcs, func(f *Function) bool {
-		if f.Kind != declFunction || f.Test || len(f.Handlers) > 0 || multiset.Containment(h.Guarded, f.All) < 0.8 {
-			return false
-		}
-		return !slices.ContainsFunc(now.Funcs,
-			func(n *Function) bool { return n.Name == f.Name && multiset.Containment(h.Guarded, n.All) >= 0.5 })
-	})
 }
