@@ -139,7 +139,8 @@ func TestDiff(t *testing.T) {
 // or else of the old one.
 func TestLineOfAFunction(t *testing.T) {
 	t.Parallel()
-	const was = "import x\n\n\ndef fetch(url):\n    r = get(url)\n    if not r.ok:\n        raise Bad(r)\n    return r.json()\n"
+	const was = "import x\n\n\ndef fetch(url):\n    r = get(url)\n" +
+		"    if not r.ok:\n        raise Bad(r)\n    return r.json()\n"
 	now := strings.Replace(strings.Replace(was, "    if not r.ok:\n        raise Bad(r)\n", "", 1), "import x\n", "", 1)
 	report := find(t, &detect.Input{Changes: edited("a.py", was, now)})
 	if len(report.Findings) != 1 || report.Findings[0].Line != 6 || !report.Findings[0].Gone {
