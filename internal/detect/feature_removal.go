@@ -233,6 +233,9 @@ func (r *run) usersAdapted(p *pair, name string) bool {
 			return f.Kind != syntax.DeclContainer && f.Leaf != name && f.All.Has(h)
 		})
 	}
+	if uses(p.before()) && !uses(p.after()) {
+		return true // the file gave up the feature, not just the access to it
+	}
 	used := false
 	for _, o := range r.pairs {
 		if o == p || o.class != production || r.of(o) != r.of(p) {
