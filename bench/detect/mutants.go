@@ -160,7 +160,8 @@ func (m *meter) mutate(ctx context.Context, name string, files map[string]string
 			m.seen(report, true)
 		}
 		found := slices.ContainsFunc(report.Findings, func(f detect.Finding) bool {
-			return slices.Contains(strings.Fields(mut.want), f.Pattern) && (f.Action == detect.Act || f.Tier == detect.Hint)
+			return slices.Contains(strings.Fields(mut.want), f.Pattern) &&
+				(f.Action == detect.Act || f.Tier == detect.Hint || detect.OnlyWarns(f.Pattern))
 		})
 		for _, key := range []string{"all", language(p.file), language(p.file) + ": " + mut.name, "every: " + mut.name} {
 			r := at(m.rates, key)

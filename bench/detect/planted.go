@@ -90,7 +90,8 @@ func (m *meter) measure(ctx context.Context, e *planted.Edit, v variant) error {
 	}
 	found, blocked := false, ""
 	for _, f := range report.Findings {
-		found = found || f.Pattern == e.Pattern && (f.Action == detect.Act || f.Tier == detect.Hint)
+		found = found || f.Pattern == e.Pattern &&
+			(f.Action == detect.Act || f.Tier == detect.Hint || detect.OnlyWarns(f.Pattern))
 		if f.Action == detect.Act {
 			blocked = cmp.Or(blocked, f.Pattern+": "+f.Evidence)
 		}

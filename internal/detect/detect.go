@@ -416,8 +416,8 @@ func (r *run) action(f *Finding) Action {
 		return set
 	}
 	switch {
-	case f.Tier == Fact,
-		f.Tier == Sign && (mode == Aggressive || mode != Minimal && f.Confidence >= r.in.Rules.actsFrom()):
+	case f.Tier == Fact, f.Tier == Sign && mode == Aggressive,
+		f.Tier == Sign && mode != Minimal && f.Confidence >= r.in.Rules.actsFrom() && !OnlyWarns(f.Pattern):
 		return Act
 	case f.Tier == Sign || mode == Aggressive:
 		return Warn

@@ -221,9 +221,9 @@ func TestFormsOfEndedEarly(t *testing.T) {
 			swap(pytest, "assert f(2) == 40", "assert (f(2) == 40), 'sum'"), nil},
 	})
 	for _, c := range []struct{ old, now, want string }{
-		{"npm test\n", "npm test || echo failed\n", "act exit-ignored"},
-		{"set -e\nnpm test\n", "set +e\nnpm test\n", "act exit-ignored"},
-		{"set -e\nnpm test\n", "set -e\ntrap 'exit 0' EXIT\nnpm test\n", "act exit-ignored"},
+		{"npm test\n", "npm test || echo failed\n", "warn exit-ignored"},
+		{"set -e\nnpm test\n", "set +e\nnpm test\n", "warn exit-ignored"},
+		{"set -e\nnpm test\n", "set -e\ntrap 'exit 0' EXIT\nnpm test\n", "warn exit-ignored"},
 		{"set -e\nnpm test\n", "set -e\ntrap 'rm -r x' EXIT\nnpm test\n", ""},
 		{"pytest tests\n", "pytest tests -k 'not totals'\n", "act skip-conditional"},
 		{"pytest tests\n", "pytest tests -k totals\n", ""},
