@@ -87,7 +87,7 @@ func excused(p *pair, m *syntax.Mark) bool {
 }
 
 // neverTested matches lines that tests do not or cannot run.
-var neverTested = lazyregexp.New(`__name__|TYPE_CHECKING|NotImplemented|UnsupportedOperation|abstractmethod|` +
+var neverTested = lazyregexp.New(`^\s*(import|from)\s|__name__|TYPE_CHECKING|NotImplemented|UnsupportedOperation|abstractmethod|` +
 	`ImportError|ModuleNotFoundError|@overload|__repr__|__str__|` +
 	`(?i)unreachable|\bnever\b|assert_?never|exhaustive|impossible|cannot happen|\bdefault\s*:|^\s*default\b|` +
 	`\bprocess\.exit|sys\.exit|\bmain\s*\(|version_info|sys\.platform|process\.platform|Protocol\)|^\s*\.\.\.$|` +

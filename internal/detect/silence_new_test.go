@@ -17,6 +17,7 @@ func TestSilenceInNewCode(t *testing.T) {
 		{"src/a.py", "X = 1\n", "\n\nclass B:\n    def g(self):\n        raise NotImplementedError  # pragma: no cover\n",
 			warn},
 		{"src/a.py", "X = 1\n", "\nif TYPE_CHECKING:  # pragma: no cover\n    import typing\n", warn},
+		{"src/a.py", "X = 1\n", "\nif typing.TYPE_CHECKING:\n    import ssl  # pragma: no cover\n", warn},
 		{"tests/test_a.py", "X = 1\n", "\n\ndef helper(n):  # pragma: no cover\n    return 2 * n\n", warn},
 		{"src/a.py", "X = 1\n", "\n\ndef g(n):  # noqa\n    return 2 * n\n", act},
 		{"src/a.py", "X = 1\n", "\n\ndef g(n):  # noqa: C901\n    return 2 * n\n", warn},
