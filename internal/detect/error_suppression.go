@@ -65,9 +65,13 @@ func (r *run) moreMarks(p *pair, id string, was, now []*syntax.Mark) {
 // newMarks returns the marks of now that was does not have: first those whose line is
 // new, then those whose line without the mark is new.
 func newMarks(was, now []*syntax.Mark) []*syntax.Mark {
-	line := func(m *syntax.Mark) string { return m.S }
-	return multiset.Excess(multiset.Excess(now, was, line), multiset.Excess(was, now, line),
-		func(m *syntax.Mark) uint64 { return m.Key })
+	key := func(m *syntax.Mark) uint64 { return m.Key }
+	type whole struct {
+		text string // of a comment, or of the line with the mark
+		rest uint64
+	}
+	line := func(m *syntax.Mark) whole { return whole{m.S, m.Key} }
+	return multiset.Excess(multiset.Excess(now, was, line), multiset.Excess(was, now, line), key)
 }
 
 // excused reports whether code may be excluded from coverage: tests cannot run it, or a
