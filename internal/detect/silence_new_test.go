@@ -48,7 +48,8 @@ func TestSilenceInNewCode(t *testing.T) {
 func TestSilenceBesideOthers(t *testing.T) {
 	t.Parallel()
 	const was = "class Unset:\n    pass  # pragma: no cover\n"
-	report := find(t, &detect.Input{Changes: edited("src/a.py", was, "def g(n):  # pragma: no cover\n    return n\n\n\n"+was)})
+	now := "def g(n):  # pragma: no cover\n    return n\n\n\n" + was
+	report := find(t, &detect.Input{Changes: edited("src/a.py", was, now)})
 	if len(report.Findings) != 1 || report.Findings[0].Line != 1 {
 		t.Errorf("%+v", report.Findings)
 	}
