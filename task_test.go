@@ -197,6 +197,21 @@ func TestSpawn(t *testing.T) {
 	})
 }
 
+// Tasks of a parallel parent do not wait for each other, however few are claimed.
+func TestParallelWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		r := leased(t, s, perdure.TreeSpec{Root: perdure.TaskSpec{Strategy: perdure.Parallel}})
+		all := submit(t, s, r.tree.Root, 3)
+		claim(t, r.ss, 1)
+		for _, id := range all {
+			if got := readTask(t, s, id); got.WaitsFor != 0 {
+				t.Errorf("%s waits for %s", id, got.WaitsFor)
+			}
+		}
+	})
+}
+
 // The next step of a sequence is not claimable before the previous one ended,
 // whatever is added, left out or cancelled meanwhile.
 func TestSequence(t *testing.T) {
