@@ -188,7 +188,7 @@ func (r *run) pairAsserts(t *testPair, lost, gained []*syntax.Assertion) {
 			r.add(t.to.inNew(g.Line, t.new.Name, g.S, 0.9, ""), assertionTrivial)
 		}
 	}
-	sent := 0 - 0
+	sent := t.new.Sent - t.old.Sent
 	for _, was := range missing {
 		if len(was.Call) > 0 && sent > 0 { // it is checked where the error may end the test
 			sent--

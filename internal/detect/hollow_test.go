@@ -169,6 +169,10 @@ func TestFormsOfLost(t *testing.T) {
 		{"one for two", "a.test.js", jest, swap(jest, "expect(cart.total()).toBe(250);\n"+
 			"  expect(cart.names()).toEqual(['tea', 'milk']);",
 			"expect(cart).toEqual({ total: 250, names: ['tea', 'milk'] });"), nil},
+		{"given to a channel", "a_test.go", routine, swap(routine, "\terr := load(\"b\")\n\tif err != nil {\n"+
+			"\t\tt.Fatalf(\"load: %v\", err)\n\t}\n\tdone := make(chan error, 1)\n\tgo func() {\n", "\tdone := make(chan "+
+			"error, 1)\n\tgo func() {\n\t\terr := load(\"b\")\n\t\tif err != nil {\n\t\t\tdone <- err\n\t\t\treturn\n\t\t}\n"),
+			nil},
 		{"returned early", "a_test.go", routine, swap(routine, "\t\tt.Fatalf(\"load: %v\", err)\n", "\t\treturn\n"),
 			[]string{"act assertion-lost"}},
 		{"counted", "tests/ATest.php", php, swap(php, "self::assertSame(6, $e->retryAfter);\n"+

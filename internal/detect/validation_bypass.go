@@ -108,7 +108,7 @@ func (r *run) unasked(p *pair, was *syntax.Function, g *syntax.Guard, how *synta
 	if len(words) == 0 {
 		words = g.Names
 	}
-	if len(words) == 0 || g.Lacks || g.Called || how.Stayed < syntax.MostStays || how.AsksAbout(g, about) {
+	if len(words) == 0 || g.Lacks || g.Called || how.Stayed < syntax.MostStays || how.AsksAbout(g) {
 		return false
 	}
 	gone, elsewhere := g.Throws && fewer && multiset.Overlap(g.Names, now.All) > 0, r.of(p).code

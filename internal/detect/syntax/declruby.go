@@ -223,7 +223,7 @@ func (u *unit) declareCalls() {
 		if t.Kind != lex.Word {
 			continue
 		}
-		suite := u.lang.suites[t.S] || u.lang.suites[""]
+		suite := u.lang.suites[t.S]
 		if !suite && !u.lang.tests[t.S] || u.lang.shape == ends && u.symbol(i) {
 			continue
 		}

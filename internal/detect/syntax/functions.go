@@ -241,9 +241,6 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 	case u.lang.handlers[s]:
 		if h := u.handlerAt(i); h != nil {
 			h.Cleans = u.cleansUp(i)
-			if from, _ := u.handlerBody(i); !h.Dropped && from >= 0 {
-				h.Fallback = false
-			}
 			h.Rethrows, h.Plain = u.passesOn(i)
 			u.readOutcome(h, i)
 			if h.Dropped || h.Fallback || h.LogsQuietly {

@@ -40,8 +40,7 @@ func (u *unit) catchAt(i int, h *handler) *handler {
 		for k := j + 1; k < min(end, j+8); k++ {
 			if u.at(k) == "=>" {
 				h.Dropped = u.at(k+1) == "{" && u.dropped(k+2, u.closer(k+1)-1) || u.at(k+1) == "null" || u.at(k+1) == "undefined"
-				h.Fallback = u.at(k+1) != "{" &&
-					(!u.callsAny(k+1, end))
+				h.Fallback = u.at(k+1) != "{" && !u.callsAny(k+1, end)
 			}
 		}
 		return h

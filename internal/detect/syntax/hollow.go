@@ -438,3 +438,16 @@ func (u *unit) afterCall(i int) int {
 	}
 	return j
 }
+
+// sendsError reports whether the if at i, of Go, sends an error to a channel that the file receives
+// from: a goroutine must not end the test itself.
+func (u *unit) sendsError(i int) bool {
+	open := u.headEnd(i, len(u.tok))
+	if !strings.HasPrefix(u.at(open-3), "err") || u.at(open-2) != "!=" || u.at(open-1) != "nil" || u.at(open+2) != "<" ||
+		u.at(open+3) != "-" {
+		return false
+	}
+	return anyOf(0, len(u.tok), func(j int) bool {
+		return u.at(j) == u.at(open+1) && (u.at(j-1) == "-" && u.at(j-2) == "<" && !u.isWord(j-3) || u.at(j-1) == "range")
+	})
+}

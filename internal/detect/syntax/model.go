@@ -104,6 +104,7 @@ type Test struct {
 	// Silent is set when it asserts nothing and passes nothing to code that could.
 	Silent bool
 
+	Sent   int // errors sent to a channel, in Go
 	Caught int // assertions whose failure is caught
 
 	BodyHash uint64

@@ -28,7 +28,6 @@ func (u *unit) readOutcome(h *handler, i int) {
 	}
 	h.Called, h.Does, h.Told = u.calledIn(from, to), u.once(appendTelling, u.tok[from:to]), u.readTold(from, to)
 	h.Hands = u.handsError(i, from, to)
-	h.LogsQuietly, h.Succeeds = false, false
 	begin, end := u.lastValue(from, to)
 	tryFrom, tryTo := u.guarded(i)
 	was, wasEnd := u.lastValue(tryFrom, tryTo)

@@ -29,7 +29,7 @@ type Rewrite struct {
 // before. If it has fewer checks now, the condition may be worded differently.
 func (how *Rewrite) Softened(g *Guard, fewer bool) bool {
 	return !g.Weak && !g.Failure && len(g.Words) > 0 && slices.ContainsFunc(how.Soft, func(c Condition) bool {
-		return (g.Throws && !how.Panics) &&
+		return g.Throws && !how.Panics &&
 			(c.Key == g.Key || fewer && multiset.Containment(g.Words, c.Words) >= 0.6 &&
 				multiset.Containment(c.Words, g.Words) >= 0.5)
 	})
@@ -84,8 +84,8 @@ func (how *Rewrite) Retold(was *Function, g *Guard) bool {
 
 // AsksAbout reports whether new checks and conditions test the same values as a lost check, not
 // only parts of the same object.
-func (how *Rewrite) AsksAbout(g *Guard, about multiset.Hashes) bool {
-	return multiset.Overlap(about, nil) > 0 || multiset.Overlap(askedNames(g.Names, g.Words), how.Gained) > 0
+func (how *Rewrite) AsksAbout(g *Guard) bool {
+	return multiset.Overlap(askedNames(g.Names, g.Words), how.Gained) > 0
 }
 
 // askedNames returns the names of the tested values, or else all words.

@@ -194,6 +194,9 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			if j != name && u.member(j) {
 				t.Members = append(t.Members, u.tok[j].Hash)
 			}
+			if u.lang.Name == "go" && u.at(j) == "if" && u.sendsError(j) {
+				t.Sent++
+			}
 			if mock := u.mockOf(j); mock != "" {
 				t.Mocks = append(t.Mocks, mock)
 			}
