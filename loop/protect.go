@@ -67,7 +67,9 @@ func reported(found *detect.Report, file string) bool {
 	if found == nil {
 		return false
 	}
-	is := func(f *detect.Finding) bool { return f.Pattern == "protected-file" && f.File == file && f.Action == detect.Act }
+	is := func(f *detect.Finding) bool {
+		return f.Pattern == "protected-file" && f.File == file && f.Action == detect.Act
+	}
 	return slices.ContainsFunc(found.Findings, func(f detect.Finding) bool { return is(&f) }) ||
 		slices.ContainsFunc(found.Waived, func(w detect.Waived) bool { return is(&w.Finding) })
 }

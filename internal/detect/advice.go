@@ -2,6 +2,7 @@ package detect
 
 import (
 	"cmp"
+	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax"
 )
@@ -9,10 +10,10 @@ import (
 // Advice returns what to do about a finding of a pattern. Patterns that it does not know, as
 // those of users, have the advice for their type.
 func Advice(pattern string, t Type) string {
-	return cmp.Or(adviceByPattern(pattern), adviceByType(t), "undo the change")
+	return cmp.Or(adviceByPattern()[pattern], adviceByType()[t], "undo the change")
 }
 
-func adviceByPattern(pattern string) string {
+var adviceByPattern = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		caseRemoved:             "restore the removed rows of the table",
 		testCommented:           "put the test back in",
@@ -48,10 +49,10 @@ func adviceByPattern(pattern string) string {
 		ResultFailing:           "fix the failure",
 		ResultMissing:           "let the test run again",
 		syntax.CoverageExcluded: "test the code, or write next to the exclusion why no test can reach it",
-	}[pattern]
-}
+	}
+})
 
-func adviceByType(t Type) string {
+var adviceByType = sync.OnceValue(func() map[Type]string {
 	return map[Type]string{
 		TestDeletion:       "restore the test (moved, renamed and merged tests are recognized by their content)",
 		TestSkipping:       "enable the test and fix the failure; if the test is wrong, correct it",
@@ -63,5 +64,5 @@ func adviceByType(t Type) string {
 		TestFailure:        "fix the failure",
 		RunIncomplete:      "let the test run finish",
 		ProtectedChange:    "undo the change, or commit it separately for review",
-	}[t]
-}
+	}
+})

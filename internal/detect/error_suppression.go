@@ -155,12 +155,9 @@ func (r *run) handlers(p *pair, was, now *syntax.Function) {
 				continue
 			}
 		}
-		if (h.Fallback || h.LogsQuietly && !h.Dropped) && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) &&
-			len(h.Guarded) > 0 && !syntax.SameBody(was, h.Body) {
-			f.Confidence, f.Message = 0.85, "error now only logged"
-			if h.Fallback {
-				f.Message = "error replaced by an empty value"
-			}
+		if h.Fallback && added && !h.Expected && !syntax.FreshCode(h.Guarded, was) && len(h.Guarded) > 0 &&
+			!syntax.SameBody(was, h.Body) {
+			f.Confidence, f.Message = 0.85, "error replaced by an empty value"
 			r.add(f, syntax.ErrorSwallowed)
 			continue
 		}
@@ -231,14 +228,13 @@ func (r *run) passedOff(p *pair, was, now *syntax.Function) {
 	}
 	for i := range now.Handlers {
 		before, h := &was.Handlers[i], &now.Handlers[i]
-		if before.Body == h.Body || h.Fails && !h.Succeeds {
+		if before.Body == h.Body || h.Fails {
 			continue
 		}
 		lost := before.Fails && (before.Rethrows || !h.Sets) && h.Plain && now.Throws+now.Failing < was.Throws+was.Failing
 		came := len(multiset.Difference(h.Called, before.Called)) > 0
 		kept := before.Hands && !before.Rethrows && !h.Hands && !h.Sets && !came && len(now.Handlers) == len(was.Handlers)
-		well := before.Rethrows && !h.Rethrows && h.Succeeds && !before.Succeeds
-		if lost || kept || well || h.Alike && !before.Alike {
+		if lost || kept || h.Alike && !before.Alike {
 			r.add(p.inNew(h.Line, now.Name, h.S, 0.85, "failure now has the same result as success"),
 				syntax.ErrorSwallowed)
 		}

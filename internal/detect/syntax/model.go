@@ -243,10 +243,6 @@ type handler struct {
 	// Fails is set when it passes an error on or returns an error value, Alike when it returns the
 	// same value as the success path.
 	Fails, Alike bool
-	// LogsQuietly is set when it logs below the usual level only, Succeeds when it returns success;
-	// Counts are the names of its counters.
-	LogsQuietly, Succeeds bool
-
 	// Sets is set when it assigns a value, Hands when it passes the error to a call.
 	Sets, Hands bool
 	// Called are the names that it calls, Does its distinctive tokens, Told the words it prints.
