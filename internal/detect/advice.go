@@ -40,6 +40,7 @@ var adviceByPattern = sync.OnceValue(func() map[string]string {
 		syntax.ComplaintOff:     "fix what the tool reports, or suppress only this rule and write the reason next to it",
 		syntax.LooseType:        "write the type",
 		symbolRemoved:           "restore the symbol, or name its removal in the changelog and adapt its callers",
+		codeUnreadable:          "make the file readable again: valid UTF-8, no conflict markers, not too large",
 		syntax.FlagOff:          "switch the setting on again",
 		stubBody:                "implement the function",
 		codeCommented:           "delete the code or put it back in",

@@ -77,6 +77,7 @@ const (
 	stubBody         = "stub-body"
 	codeCommented    = "code-commented-out"
 	earlyReturn      = "early-return"
+	codeUnreadable   = "code-unreadable"
 	protectedFile    = "protected-file"
 	protectedUnclear = "protected-unclear"
 	protectedEdited  = "protected-edited"
@@ -137,6 +138,7 @@ func codePatterns() []Pattern {
 		{broadCatch, ErrorSuppression, Hint, Medium, "handler catches all errors", []string{"016"}},
 		{syntax.LooseType, ErrorSuppression, Hint, Low, "type loosened to any", []string{"C002"}},
 		{symbolRemoved, FeatureRemoval, Sign, High, "public symbol removed", []string{"F001", "F002"}},
+		{codeUnreadable, FeatureRemoval, Sign, High, "code can no longer be analysed", nil},
 		{syntax.FlagOff, FeatureRemoval, Sign, High, "setting switched off", []string{"008"}},
 		{stubBody, FeatureRemoval, Hint, High, "function body replaced by a stub", []string{"021", "D001"}},
 		{codeCommented, FeatureRemoval, Hint, Medium, "code commented out", []string{"005"}},

@@ -201,13 +201,22 @@ func (r *run) namesRemoved(p *pair, b multiset.Hashes) bool {
 	return len(removed) > 0 && slices.ContainsFunc(b, func(h uint32) bool { return removed[h] != "" })
 }
 
-// unreadable reports a file whose tests can no longer be read. A file with conflict
-// markers is not reported: it still has both sides.
+// unreadable reports a file that was read before and cannot be read after the change, so
+// that nothing in it can be compared: any file with tests, and code in which the
+// encoding, the size or conflict markers are the reason. Code that became a link or
+// minified is only listed as not analysed.
 func (r *run) unreadable(p *pair) {
-	if p.old == nil || len(p.old.Tests) == 0 || p.newWhy == "" || p.newWhy == whyConflict {
+	if p.old == nil || p.newWhy == "" {
 		return
 	}
-	tests := human.Count(len(p.old.Tests), "test")
-	r.add(Finding{File: p.path, Subject: p.path, Confidence: 0.9, Evidence: p.newWhy,
-		Message: fmt.Sprintf("file with %s can no longer be analysed: %s", tests, p.newWhy)}, testsUnreadable)
+	f := Finding{File: p.path, Subject: p.path, Confidence: 0.9, Evidence: p.newWhy}
+	if n := len(p.old.Tests); n > 0 {
+		f.Message = fmt.Sprintf("file with %s can no longer be analysed: %s", human.Count(n, "test"), p.newWhy)
+		r.add(f, testsUnreadable)
+		return
+	}
+	if p.lang != nil && p.class != fixture && !slices.Contains([]string{whyLink, whyOther, whyMinified}, p.newWhy) {
+		f.Message = "code can no longer be analysed: " + p.newWhy
+		r.add(f, codeUnreadable)
+	}
 }
