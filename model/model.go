@@ -59,6 +59,9 @@ type Request struct {
 	// System and Prompt are the instructions.
 	System string
 	Prompt string
+	// Messages are what followed the prompt in a conversation, in order: replies of the model
+	// and messages to it by turns. The last one is to the model.
+	Messages []Message
 	// Documents are the context of the prompt, in order; empty when there
 	// are none. Models that read plain text render them with [Render].
 	Documents []Document
@@ -81,7 +84,8 @@ type Request struct {
 	// Shared are the places in Prompt, in bytes and ascending, up to which other requests
 	// with the same System are the same: those that were sent, and the last one those that
 	// are likely to follow. They are for models whose provider keeps the beginning of prompts only
-	// when asked to. It is not part of [Hash].
+	// when asked to. With Messages, and if it is not empty, requests that are likely to follow
+	// begin with all of this one. It is not part of [Hash].
 	Shared []int
 	// Sample numbers equal requests that are to get different answers, for
 	// example for a vote: caches keep them apart. It is not sent.
@@ -112,6 +116,13 @@ func (req *Request) followed(ctx context.Context, failed *Error) error {
 		return nil
 	}
 	return req.OnFailed(ctx, failed)
+}
+
+// Message is one message of a conversation.
+type Message struct {
+	// Reply is set if the model wrote it.
+	Reply bool   `json:"reply,omitempty"`
+	Text  string `json:"text"`
 }
 
 // Response is a complete answer.

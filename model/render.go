@@ -54,14 +54,35 @@ func Render(req *Request) string {
 	return b.String()
 }
 
-// RenderAll returns the system text, a blank line, and what [Render] returns:
-// the whole request for a model that reads one text. Without a system text it
-// is Render.
+// RenderAll returns the system text, a blank line, what [Render] returns, and
+// [RenderMessages]: the whole request for a model that reads one text.
 func RenderAll(req *Request) string {
+	text := Render(req) + RenderMessages(req.Messages)
 	if req.System == "" {
-		return Render(req)
+		return text
 	}
-	return req.System + "\n\n" + Render(req)
+	return req.System + "\n\n" + text
+}
+
+// RenderMessages returns messages as plain text, each below a line that says whose it is:
+//
+//	=== reply 1 ===
+//	…
+//
+//	=== message 2 ===
+//	…
+//
+// The form is stable.
+func RenderMessages(list []Message) string {
+	var b strings.Builder
+	for i, m := range list {
+		whose := "message"
+		if m.Reply {
+			whose = "reply"
+		}
+		fmt.Fprintf(&b, "\n\n=== %s %d ===\n%s", whose, i/2+1+i%2, m.Text)
+	}
+	return b.String()
 }
 
 func renderedSize(req *Request) int {
@@ -93,6 +114,14 @@ func Hash(name string, req *Request) string {
 	w.signed(req.MaxOutputTokens)
 	if req.Sample != 0 { // hashes from before there were samples stay what they are
 		w.signed(req.Sample)
+	}
+	if len(req.Messages) > 0 { // the same for messages
+		w.text("messages")
+		w.number(uint64(len(req.Messages)))
+	}
+	for _, m := range req.Messages {
+		w.optional(m.Reply, func() uint64 { return 1 })
+		w.text(m.Text)
 	}
 	return hex.EncodeToString(w.h.Sum(nil))
 }

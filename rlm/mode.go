@@ -59,6 +59,7 @@ func (c *Config) checkMode(bad func(field, format string, args ...any)) {
 type loggedRequest struct {
 	System          string           `json:"system,omitempty"`
 	Prompt          string           `json:"prompt"`
+	Messages        []model.Message  `json:"messages,omitempty"`
 	Documents       []model.Document `json:"documents,omitempty"`
 	Prepared        json.RawMessage  `json:"prepared,omitempty"`
 	Temperature     *float64         `json:"temperature,omitempty"`
@@ -71,6 +72,6 @@ func (a *attempt) logged(req *model.Request) *loggedRequest {
 	if a.run.cfg.Mode != ModeLogged {
 		return nil
 	}
-	return &loggedRequest{System: req.System, Prompt: req.Prompt, Documents: req.Documents, Prepared: req.Prepared,
-		Temperature: req.Temperature, Seed: req.Seed, MaxOutputTokens: req.MaxOutputTokens}
+	return &loggedRequest{System: req.System, Prompt: req.Prompt, Messages: req.Messages, Documents: req.Documents,
+		Prepared: req.Prepared, Temperature: req.Temperature, Seed: req.Seed, MaxOutputTokens: req.MaxOutputTokens}
 }

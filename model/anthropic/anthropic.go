@@ -136,7 +136,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 		a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
 			OnText: req.OnText}, tools: len(o.Tools) > 0 && o.Schema == nil}
 		body, notes := m.request(req, user, o)
-		resp, err := m.caller.Ask(ctx, req, body, len(req.System)+len(user), a)
+		resp, err := m.caller.Ask(ctx, req, body, wire.Bytes(req, user), a)
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +194,7 @@ const toolName = "answer"
 func (m *Model) request(req *model.Request, user string, o wire.Options) (r *request, notes []string) {
 	r = &request{
 		Model: m.cfg.Model, MaxTokens: m.cfg.MaxOutput, Stream: true,
-		Messages: []requestMessage{{Role: "user", Content: blocks(user, o.Shared)}},
+		Messages: messages(req, user, o.Shared),
 	}
 	if req.MaxOutputTokens > 0 {
 		r.MaxTokens = req.MaxOutputTokens
@@ -221,6 +221,20 @@ func (m *Model) request(req *model.Request, user string, o wire.Options) (r *req
 		notes = append(notes, noteSeed)
 	}
 	return r, notes
+}
+
+// messages returns the messages of a request. The provider is asked to keep the text up to the
+// last of these places, or a whole conversation that goes on.
+func messages(req *model.Request, user string, shared []int) []requestMessage {
+	list := []requestMessage{{Role: "user", Content: blocks(user, shared)}}
+	for i, msg := range req.Messages {
+		b := textBlock{Text: msg.Text, Type: "text"}
+		if i == len(req.Messages)-1 && len(shared) > 0 {
+			b.Cache = &cache{Type: "ephemeral"}
+		}
+		list = append(list, requestMessage{Role: wire.Role(msg), Content: []textBlock{b}})
+	}
+	return list
 }
 
 // blocks returns a text divided at these places. The block before the last place is kept:

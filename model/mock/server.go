@@ -67,6 +67,7 @@ type chatRequest struct {
 }
 
 type chatMessage struct {
+	Role    string  `json:"role"`
 	Content content `json:"content"`
 }
 
@@ -97,12 +98,20 @@ func (r chatRequest) text() string {
 	return joined(r.Messages)
 }
 
+// joined returns messages as one text. Those behind the first one of the user are a conversation.
 func joined(messages []chatMessage) string {
-	parts := make([]string, len(messages))
-	for i, m := range messages {
-		parts[i] = string(m.Content)
+	var parts []string
+	var talk []model.Message
+	begun := false
+	for _, m := range messages {
+		if begun {
+			talk = append(talk, model.Message{Reply: m.Role == "assistant", Text: string(m.Content)})
+			continue
+		}
+		begun = m.Role == "user"
+		parts = append(parts, string(m.Content))
 	}
-	return strings.Join(parts, "\n\n")
+	return strings.Join(parts, "\n\n") + model.RenderMessages(talk)
 }
 
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {

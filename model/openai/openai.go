@@ -106,7 +106,7 @@ func (m *Model) Generate(ctx context.Context, req *model.Request) (*model.Respon
 	return m.caller.Generate(ctx, req, func(o wire.Options) (*model.Response, error) {
 		a := &answer{text: model.Collector{Limit: m.cfg.MaxResponseBytes, Most: model.MostAnswerBytes(req.MaxOutputTokens),
 			OnText: req.OnText}, tools: len(o.Tools) > 0}
-		return m.caller.Ask(ctx, req, m.request(req, user, o), len(req.System)+len(user), a)
+		return m.caller.Ask(ctx, req, m.request(req, user, o), wire.Bytes(req, user), a)
 	})
 }
 
@@ -166,6 +166,9 @@ func (m *Model) request(req *model.Request, user string, o wire.Options) *reques
 		r.Messages = append(r.Messages, requestMessage{Role: "system", Content: req.System})
 	}
 	r.Messages = append(r.Messages, requestMessage{Role: "user", Content: user})
+	for _, msg := range req.Messages {
+		r.Messages = append(r.Messages, requestMessage{Role: wire.Role(msg), Content: msg.Text})
+	}
 	if o.Schema != nil {
 		// OpenAI takes a part of JSON Schema only with strict; other servers hold the answer
 		// to the schema in any case.

@@ -19,6 +19,9 @@ func noteCutRequest(resp *model.Response, req *model.Request) {
 		return
 	}
 	words := countWords(req.System) + countWords(req.Prompt)
+	for _, m := range req.Messages {
+		words += countWords(m.Text)
+	}
 	for _, d := range req.Documents {
 		words += countWords(d.Text)
 	}
