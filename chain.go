@@ -30,6 +30,7 @@ const (
 	RowGateAnswer   RowKind = chain.KindGateAnswer
 	RowHandoff      RowKind = chain.KindHandoff
 	RowHandoffEntry RowKind = chain.KindHandoffEntry // a part of RowHandoff
+	RowReplBlock    RowKind = chain.KindReplBlock    // a part, of the task with the number
 )
 
 // LogRow appends the digest of a row, as it is at the end of the transaction, to the log, so

@@ -112,7 +112,7 @@ func ForgetTree(ctx context.Context, s *Store, id TreeID) error {
 func Dump(ctx context.Context, s *Store) ([]string, error) {
 	tables := []string{"session", "tree", "tree_stat", "task_hot", "task", "task_end", "task_output", "call",
 		"event", "event_block", "state", "variable", "variable_past", "mutation", "checkpoint", "task_vars", "payload",
-		"blob_ref", "blob_chunk", "context", "unused_task"}
+		"blob_ref", "blob_chunk", "context", "unused_task", "repl_block"}
 	rows, err := s.Fetch(ctx, `SELECT event, tree, task, call, session FROM seq`)
 	if err != nil {
 		return nil, err

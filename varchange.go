@@ -91,6 +91,7 @@ var changeOps = [...]string{"set variable", "delete variable", "rename variable"
 // varChange is one change of one variable.
 type varChange struct {
 	l    *Lease // nil without one
+	kept bool   // it is not undone when the task of l is run again
 	ref  StateRef
 	key  stateKey
 	kind changeKind
@@ -369,8 +370,10 @@ func (c *varChange) write(ctx context.Context, b *batch, st *varState, old, next
 	m := &mutationRow{operation: mutUpdate, source: c.spec.Source, reason: c.spec.Reason}
 	if c.l != nil {
 		m.task = int64(c.l.Task.ID)
-		if err := b.noteVars(ctx, c.l, st); err != nil {
-			return err
+		if !c.kept {
+			if err := b.noteVars(ctx, c.l, st); err != nil {
+				return err
+			}
 		}
 	}
 	switch c.kind {

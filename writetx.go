@@ -113,3 +113,44 @@ func (tx *WriteTx) WakeParked(ctx context.Context, tree int64) error {
 	}
 	return err
 }
+
+// SetVars sets variables of the state of the lease's own task and deletes others, those that
+// are missing ignored. Unlike changes by [Lease.SetVar], these are not undone when the task is
+// run again: the caller keeps rows that say what was done. Values have at most
+// [MaxPayloadBytes] as JSON. It fails with CodeInvalid for the variables prompt and Final.
+func (tx *WriteTx) SetVars(ctx context.Context, l *Lease, set []VarSpec, gone []string) error {
+	const op = "set variables"
+	ref := l.Var()
+	key, err := ref.key(op)
+	if err != nil {
+		return err
+	}
+	change := func(c *varChange) error {
+		if c.spec.Name == VarFinal || c.spec.Name == VarPrompt {
+			return invalidf(op, "variable %q is not for this", c.spec.Name)
+		}
+		c.l, c.kept, c.ref, c.key, c.spec.Source = l, true, ref, key, l.Task.ID.String()
+		if err := c.check(op); err != nil {
+			return err
+		}
+		if len(c.value) > MaxPayloadBytes {
+			return invalidf(op, "the value of %q has %d bytes, the limit is %d", c.spec.Name, len(c.value), MaxPayloadBytes)
+		}
+		if c.kind == changeSet {
+			c.stored = storedInline(c.value)
+		}
+		return c.apply(ctx, tx.b)
+	}
+	for _, spec := range set {
+		if err := change(&varChange{spec: spec, kind: changeSet}); err != nil {
+			return err
+		}
+	}
+	for _, name := range gone {
+		err := change(&varChange{spec: VarSpec{Name: name}, kind: changeDelete})
+		if err != nil && CodeOf(err) != CodeNotFound {
+			return err
+		}
+	}
+	return nil
+}

@@ -20,7 +20,8 @@ type Row struct {
 
 // The kinds of rows: the state and configuration of a loop, its control request, an iteration
 // with its brief (0 is the baseline), a gate, all findings that are marked as false alarms, the answer for
-// a task that waits at a gate, a handoff ledger, one of its entries, and a state.
+// a task that waits at a gate, a handoff ledger, one of its entries, a state, and a block of
+// code, which is a part of the REPL of a task.
 const (
 	KindLoop         = "loop"
 	KindControl      = "control_request"
@@ -31,6 +32,7 @@ const (
 	KindHandoff      = "handoff"
 	KindHandoffEntry = "handoff_entry"
 	KindState        = "state"
+	KindReplBlock    = "repl_block"
 )
 
 // The kinds of rows whose digests are in the event about the row: the prompt of a task, its
@@ -76,6 +78,8 @@ func (r Row) text() string {
 		return fmt.Sprintf("entry %s of handoff ledger %d", r.Part, r.Number)
 	case KindHandoff:
 		return fmt.Sprintf("handoff ledger %d", r.Number)
+	case KindReplBlock:
+		return fmt.Sprintf("block %s of the REPL of task-%04d", r.Part, r.Number)
 	}
 	return strings.ReplaceAll(r.Name(), "_", " ")
 }
@@ -107,6 +111,9 @@ const (
 	sqlEntryRows  = `SELECT 0, handoff, number, kind, data, source, at FROM handoff_entry`
 	sqlEntryRow   = sqlEntryRows + ` WHERE handoff = $1 AND number = $2`
 
+	sqlBlockRows = `SELECT tree, task, number, turn, data, output, started_at, ended_at FROM repl_block`
+	sqlBlockRow  = sqlBlockRows + ` WHERE tree = $1 AND task = $2 AND number = $3`
+
 	// The columns of these are also in the code that writes the rows, for [Hasher.Row].
 	sqlPromptRows = `SELECT tree, id, '', prompt, strategy, merge, context FROM task`
 	sqlResultRows = `SELECT tree, id, '', result, data, error_kind, error, ended_at FROM task_end`
@@ -137,12 +144,14 @@ func Digest(ctx context.Context, query sqldb.QueryFunc, r Row) (digest string, e
 		q = sqlAnswerRow
 	case KindHandoff:
 		q, args = sqlHandoffRow, args[1:]
-	case KindHandoffEntry:
+	case KindHandoffEntry, KindReplBlock:
 		part, err := strconv.Atoi(r.Part)
 		if err != nil {
 			return "", err
 		}
-		q, args = sqlEntryRow, []any{r.Number, part}
+		if q, args = sqlEntryRow, []any{r.Number, part}; r.Kind == KindReplBlock {
+			q, args = sqlBlockRow, []any{r.Tree, r.Number, part}
+		}
 	case KindState:
 		return "", nil // only removed ones are in the log
 	}
@@ -156,7 +165,8 @@ func allDigests(ctx context.Context, query sqldb.QueryFunc, do func(Row, Digests
 		{KindLoop, sqlLoopRows, nil}, {KindControl, sqlControlRows, nil},
 		{KindIteration, sqlIterationRows, nil}, {KindGate, sqlGateRows, nil},
 		{KindFalseAlarms, sqlFalseRows + sqlFalseOrder, nil}, {KindGateAnswer, sqlAnswerRows, nil},
-		{KindHandoff, sqlHandoffRows, nil}, {KindHandoffEntry, sqlEntryRows, nil}, {KindPrompt, sqlPromptRows, nil},
+		{KindHandoff, sqlHandoffRows, nil}, {KindHandoffEntry, sqlEntryRows, nil}, {KindReplBlock, sqlBlockRows, nil},
+		{KindPrompt, sqlPromptRows, nil},
 		{KindResult, sqlResultRows, nil}, {KindCall, sqlCallRows, nil}, {KindVariable, sqlVariableRows, nil},
 	} {
 		if err := digests(ctx, query, &s, do); err != nil {

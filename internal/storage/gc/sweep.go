@@ -42,6 +42,8 @@ const (
 	sqlSweepGateTasks = `DELETE FROM gate_task WHERE task IN (SELECT task FROM gate_task WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepAlarms    = `DELETE FROM false_alarm WHERE tree = $1 AND fingerprint IN (SELECT fingerprint FROM ` +
 		`false_alarm WHERE tree = $1 LIMIT $2 + 0)`
+	sqlSweepReplBlocks = `DELETE FROM repl_block WHERE tree = $1 AND number IN (SELECT number FROM repl_block ` +
+		`WHERE tree = $1 LIMIT $2 + 0)`
 	sqlSweepLoop = `DELETE FROM loop WHERE tree = (SELECT tree FROM loop WHERE tree = $1 LIMIT $2 + 0)`
 )
 
@@ -53,7 +55,7 @@ func Tree() [][]string {
 	return [][]string{{sqlSweepVars, sqlSweepPast, sqlSweepMutations, sqlSweepCheckpoints, sqlSweepStates},
 		{sqlSweepTaskVars, sqlSweepHot, sqlSweepEnd, sqlSweepOutput, sqlSweepCall, sqlSweepTask},
 		{sqlSweepEvent}, {sqlSweepBlock}, {sqlSweepPayload}, {sqlSweepBriefs}, {sqlSweepIterations}, {sqlSweepGates},
-		{sqlSweepGateTasks}, {sqlSweepAlarms}, {sqlSweepLoop}}
+		{sqlSweepGateTasks}, {sqlSweepAlarms}, {sqlSweepReplBlocks}, {sqlSweepLoop}}
 }
 
 const (
