@@ -30,6 +30,7 @@ func (c *Config) make() error {
 		{"replace folders", func() error { return m.replace(c) }},
 		{"mount devices", m.mountDevices},
 		{"mount folders", m.attachAll},
+		{"seal hidden folders", func() error { return m.seal(c) }},
 	} {
 		if err := step.do(); err != nil {
 			_, found := errors.AsType[*missingError](err)
@@ -229,6 +230,24 @@ func (m *mounts) attachAll() error {
 	for _, one := range m.later {
 		if err := one.attach(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// seal makes the folders of the Config that are hidden read-only, without what is mounted in
+// them.
+func (m *mounts) seal(c *Config) error {
+	if !c.Sealed {
+		return nil
+	}
+	for _, dir := range m.hidden {
+		if dir == "/dev" || dir == "/tmp" || dir == "/var/tmp" {
+			continue
+		}
+		err := unix.MountSetattr(unix.AT_FDCWD, dir, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) { // EINVAL: in one that is hidden
+			return &fs.PathError{Op: "mount_setattr", Path: dir, Err: err}
 		}
 	}
 	return nil

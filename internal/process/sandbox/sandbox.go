@@ -29,6 +29,9 @@ type Config struct {
 	Readable []string `json:"readable,omitempty"`
 	// Hidden are folders that are empty in the sandbox; those that do not exist are ignored.
 	Hidden []string `json:"hidden,omitempty"`
+	// Sealed is set if Hidden folders are read-only in the sandbox, so that nothing can be
+	// written to memory through them.
+	Sealed bool `json:"sealed,omitempty"`
 	// Temp is an existing folder for the content of the private /tmp and /var/tmp.
 	Temp string `json:"temp"`
 }

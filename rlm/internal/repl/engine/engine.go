@@ -85,6 +85,9 @@ type Done struct {
 	Failure *Failure
 	// Final is the first final answer that the code set in this block, nil if it set none.
 	Final *Final
+	// Draft is the text of answer["content"], which is the best answer so far if it is not
+	// final; empty if it was not set.
+	Draft string
 	// Vars are the variables whose values changed, in the order of their names; Gone are those
 	// that were deleted. After a failure they are those bound before it.
 	Vars []Var

@@ -1,0 +1,166 @@
+// Package python runs the blocks of a REPL with CPython, in a process that is confined by the
+// operating system.
+package python
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/process/sandbox"
+	"github.com/perdure/perdure/rlm/internal/repl/engine"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/pipe"
+)
+
+//go:embed runner.py
+var runner string
+
+// Config configures a session.
+type Config struct {
+	// Program is the Python interpreter; empty means python3.
+	Program  string
+	Contents engine.Contents
+	Limits   engine.Limits
+	// Hidden are folders that the code must not read, such as that of the store.
+	Hidden []string
+	// Unsandboxed lets the code run if no sandbox can be made.
+	Unsandboxed bool
+	// LazyBytes is the size of a context from which it is read in parts; 0 means 64 MiB.
+	LazyBytes int64
+}
+
+// Engine starts sessions. The zero value is ready for use, by many goroutines.
+type Engine struct {
+	mu    sync.Mutex // guards known
+	known map[string]*interpreter
+}
+
+// Start starts an interpreter. Without a sandbox it refuses with KindUnsandboxed, unless the
+// configuration says otherwise.
+func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) {
+	if cfg.LazyBytes == 0 {
+		cfg.LazyBytes = 64 << 20
+	}
+	if cfg.Program == "" {
+		cfg.Program = "python3"
+	}
+	found, err := e.find(ctx, cfg.Program)
+	if err != nil {
+		return nil, err
+	}
+	scratch, err := os.MkdirTemp("", "perdure-repl-")
+	if err != nil {
+		return nil, fmt.Errorf("create scratch folder: %w", err)
+	}
+	remove := func() { _ = os.RemoveAll(scratch) } //nolint:errcheck // it is in the folder for temporary files
+	work := filepath.Join(scratch, "work")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		remove()
+		return nil, fmt.Errorf("create scratch folder: %w", err)
+	}
+	p := pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes, Closed: remove,
+		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Dir: work,
+			Env: environment(), Sandbox: &sandbox.Config{Sealed: true, Writable: []string{work}, Temp: scratch,
+				Readable: found.paths(), Hidden: append(private(), cfg.Hidden...)}}}
+	s, err := pipe.Start(ctx, p)
+	if refused, ok := errors.AsType[*sandbox.Error](err); ok {
+		if !cfg.Unsandboxed {
+			return nil, &engine.Error{Kind: engine.KindUnsandboxed, Err: refused,
+				Msg: "no sandbox for the code of the model could be made",
+				Hint: "run it on Linux with user namespaces, or allow code without a sandbox in as many words " +
+					"(--repl-unsandboxed)"}
+		}
+		p.Command.Sandbox = nil
+		if err := os.MkdirAll(work, 0o700); err != nil {
+			return nil, fmt.Errorf("create scratch folder: %w", err)
+		}
+		return pipe.Start(ctx, p)
+	}
+	return s, err
+}
+
+// environment is all that the code has of one: fixed hashes, time zone and encoding.
+func environment() []string {
+	return []string{"PYTHONHASHSEED=0", "TZ=UTC", "LC_ALL=C.UTF-8", "PYTHONUTF8=1", "PYTHONNOUSERSITE=1",
+		"PYTHONDONTWRITEBYTECODE=1", "PATH="}
+}
+
+// private are the folders that the code must not read: all at the top of the file system but
+// those with programs and libraries. The sandbox itself has other folders /tmp, /dev and /run.
+func private() []string {
+	shared := []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "proc", "tmp", "dev", "run"}
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return []string{"/etc", "/root", "/home", "/var", "/srv", "/mnt", "/media", "/opt", "/sys"}
+	}
+	var dirs []string
+	for _, e := range entries {
+		if e.IsDir() && !slices.Contains(shared, e.Name()) {
+			dirs = append(dirs, "/"+e.Name())
+		}
+	}
+	return dirs
+}
+
+// interpreter is where a Python is.
+type interpreter struct {
+	Executable string   `json:"executable"`
+	Version    []int    `json:"version"`
+	Prefixes   []string `json:"prefixes"`
+}
+
+// paths are the folders that it reads.
+func (i *interpreter) paths() []string {
+	return append([]string{i.Executable, "/etc/ld.so.cache"}, i.Prefixes...)
+}
+
+// oldest is the oldest version that has all that the runner uses.
+func oldest() []int { return []int{3, 9} }
+
+// describe prints where the interpreter is.
+const describe = `import json, sys
+print(json.dumps({"executable": sys.executable, "version": list(sys.version_info[:2]),
+    "prefixes": sorted({sys.prefix, sys.base_prefix, sys.exec_prefix})}))`
+
+// find asks an interpreter where it is. That is remembered: to ask takes as long as to start it.
+func (e *Engine) find(ctx context.Context, program string) (*interpreter, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if found := e.known[program]; found != nil {
+		return found, nil
+	}
+	var out, errs bytes.Buffer
+	err := guard.Run(ctx, guard.Config{Path: program, Args: []string{"-I", "-c", describe}, Stdout: &out,
+		Stderr: &errs})
+	found := new(interpreter)
+	if err == nil {
+		err = json.Unmarshal(out.Bytes(), found)
+	}
+	missing := &engine.Error{Kind: engine.KindMissing, Hint: "install Python 3.9 or later, or use the engine starlark"}
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, guard.ErrNotEntered):
+		return nil, err
+	case err != nil:
+		missing.Msg, missing.Err = fmt.Sprintf("%s could not be started", program), err
+		return nil, missing
+	case len(found.Version) < 2 || found.Version[0] < oldest()[0] ||
+		found.Version[0] == oldest()[0] && found.Version[1] < oldest()[1]:
+		missing.Msg = fmt.Sprintf("%s has version %v, and 3.9 is needed", program, found.Version)
+		return nil, missing
+	}
+	if e.known == nil {
+		e.known = make(map[string]*interpreter)
+	}
+	e.known[program] = found
+	return found, nil
+}

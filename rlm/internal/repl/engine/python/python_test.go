@@ -1,0 +1,482 @@
+package python_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/rlm/internal/repl/engine"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
+)
+
+func TestMain(m *testing.M) {
+	guard.Enter()
+	os.Exit(m.Run())
+}
+
+// bench is a session with the replies that it gets.
+type bench struct {
+	testing.TB
+	engine.Session
+	replies []engine.Reply
+	asked   []engine.Request
+	files   map[string]string // what read returns
+}
+
+// start skips the test if there is no Python or no sandbox.
+func start(t testing.TB, cfg python.Config) *bench {
+	t.Helper()
+	var e python.Engine
+	s, err := e.Start(t.Context(), cfg)
+	if f, ok := errors.AsType[*engine.Error](err); ok && os.Getenv("CI") == "" &&
+		(f.Kind == engine.KindMissing || f.Kind == engine.KindUnsandboxed) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{TB: t, Session: s}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// text is a reply that is a string.
+func text(s string) engine.Reply {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return engine.Reply{Value: raw}
+}
+
+// block runs code with the seed 7 at the beginning of 2001-09-09.
+func (b *bench) try(code string, replies ...engine.Reply) (*engine.Done, error) {
+	b.Helper()
+	b.replies = append(b.replies, replies...)
+	ev, err := b.Exec(b.Context(), engine.Block{Code: code, Clock: time.Unix(1_000_000_000, 0), Seed: 7})
+	for err == nil && ev.Request != nil {
+		var r engine.Reply
+		if ev.Request.Function == "read" {
+			r = b.read(ev.Request)
+		} else if b.asked = append(b.asked, *ev.Request); len(b.replies) > 0 {
+			r, b.replies = b.replies[0], b.replies[1:]
+		}
+		ev, err = b.Reply(b.Context(), r)
+	}
+	return ev.Done, err
+}
+
+func (b *bench) read(r *engine.Request) engine.Reply {
+	var a struct {
+		File           string
+		Offset, Length int
+	}
+	if err := json.Unmarshal(r.Args, &a); err != nil {
+		b.Fatal(err)
+	}
+	data := b.files[a.File][a.Offset:]
+	raw, err := json.Marshal(map[string][]byte{"data": []byte(data[:min(a.Length, len(data))])})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return engine.Reply{Value: raw}
+}
+
+func (b *bench) run(code string, replies ...engine.Reply) *engine.Done {
+	b.Helper()
+	d, err := b.try(code, replies...)
+	if err != nil {
+		b.Fatalf("%s: %v", code, err)
+	}
+	return d
+}
+
+// prints runs code and compares what it printed.
+func (b *bench) prints(code, want string, replies ...engine.Reply) *engine.Done {
+	b.Helper()
+	d := b.run(code, replies...)
+	if d.Failure != nil || d.Output != want {
+		b.Errorf("%s\nprinted %q, want %q; %+v", code, d.Output, want, d.Failure)
+	}
+	return d
+}
+
+func TestBlocksShareANamespace(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{})
+	b.run("import re\ndef twice(x):\n    return 2 * x\nn = 4")
+	b.prints("print(f'{twice(n):>4}', re.findall(r'\\d', 'a1b2'))", "   8 ['1', '2']\n")
+	b.prints("1 + 1", "")
+	b.prints("if n:\n    for i in range(3): print(i, end=' ')", "0 1 2 ")
+}
+
+func TestSubCalls(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{})
+	b.prints("print(llm_query('a', model='m'), type(llm_query('b')) is str)", "A True\n", text("A"), text("B"))
+	b.prints("print(llm_query_batched([1, 'b']))", "['x', 'y']\n", engine.Reply{Value: json.RawMessage(`["x","y"]`)})
+	b.prints("print(await rlm_query('c'), (await rlm_query_batched(['d']))[0])", "C D\n", text("C"),
+		engine.Reply{Value: json.RawMessage(`["D"]`)})
+	b.prints("import asyncio\nprint(await asyncio.gather(llm_query('e'), "+
+		"llm_query('f')))", "['E', 'F']\n", text("E"), text("F"))
+	b.prints("async def ask(p):\n    return await llm_query(p)\nprint(await ask('g'))", "G\n", text("G"))
+	var got []string
+	for _, r := range b.asked {
+		got = append(got, r.Function+" "+string(r.Args))
+	}
+	want := []string{
+		`llm_query {"prompt": "a", "model": "m"}`, `llm_query {"prompt": "b", "model": null}`,
+		`llm_query_batched {"prompts": ["1", "b"], "model": null}`, `rlm_query {"prompt": "c", "model": null}`,
+		`rlm_query_batched {"prompts": ["d"], "model": null}`, `llm_query {"prompt": "e", "model": null}`,
+		`llm_query {"prompt": "f", "model": null}`, `llm_query {"prompt": "g", "model": null}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	d := b.run("llm_query('h')", engine.Reply{Err: "llm_query: no"})
+	if d.Failure == nil || d.Failure.Type != "RuntimeError" || d.Failure.Message != "llm_query: no" {
+		t.Errorf("a refusal of the host: %+v", d.Failure)
+	}
+	d = b.run("import threading\nfound = []\ndef f():\n    try: llm_query('x')\n    except RuntimeError as " +
+		"e: found.append(str(e))\n" +
+		"t = threading.Thread(target=f); t.start(); t.join(); print(found)")
+	if !strings.Contains(d.Output, "main thread") {
+		t.Errorf("a call of another thread: %q, %+v", d.Output, d.Failure)
+	}
+}
+
+// An exception keeps what was bound before it, and the traceback shows the code alone.
+func TestException(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{})
+	d := b.run("kept = [1]\nkept.append(2)\ndef f():\n    return 1 / 0\nf()\nlost = 3")
+	f := d.Failure
+	if f == nil || f.Type != "ZeroDivisionError" || f.Line != 4 || strings.Contains(f.Traceback, "exec(") ||
+		!strings.Contains(f.Traceback, "line 4, in f") {
+		t.Fatalf("%+v", f)
+	}
+	if len(d.Vars) != 2 || d.Vars[1].Name != "kept" || string(d.Vars[1].Value) != "[1,2]" {
+		t.Errorf("variables %+v", d.Vars)
+	}
+	if d := b.run("print(kept)\nfor"); d.Failure == nil || d.Failure.Type != "SyntaxError" ||
+		d.Failure.Line != 2 || d.Output != "" {
+		t.Errorf("a syntax error: %+v, %q", d.Failure, d.Output)
+	}
+	if d := b.run("import sys\nsys.exit(3)"); d.Failure == nil || d.Failure.Type != "SystemExit" {
+		t.Errorf("an exit: %+v", d.Failure)
+	}
+	b.prints("print(kept)", "[1, 2]\n")
+}
+
+func TestFinals(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]engine.Final{
+		"answer['content'] = 'a'\nanswer['ready'] = True\nanswer['content'] " +
+			"= 'b'": {Value: json.RawMessage(`"a"`), Text: "a", By: "answer"},
+		"answer = {'content': [1], 'ready': " +
+			"True}": {Value: json.RawMessage(`[1]`), Text: "[1]", By: "answer"},
+		"answer.update(ready=True, " +
+			"content=5)": {Value: json.RawMessage(`5`), Text: "5", By: "answer"},
+		"FINAL({'a': " +
+			"None})": {Value: json.RawMessage(`{"a":null}`), Text: "{'a': None}", By: "FINAL"},
+		"FINAL(1)\n" +
+			"FINAL(2)": {Value: json.RawMessage(`1`),
+			Text: "1", By: "FINAL"},
+		"x = 'é'\n" +
+			"FINAL_VAR('x')": {Value: json.RawMessage(`"\u00e9"`), Text: "é", By: "FINAL_VAR"},
+		"x = {1}\n" +
+			"FINAL_VAR(x)": {Value: json.RawMessage(`"{1}"`), Text: "{1}", By: "FINAL_VAR"},
+		"SUBMIT(a=1, " +
+			"b='c')": {Value: json.RawMessage(`{"a":1,"b":"c"}`), Text: "{'a': 1, 'b': 'c'}", By: "SUBMIT"},
+		"done('ok')": {Value: json.RawMessage(`"ok"`), Text: "ok", By: "done"},
+	} {
+		b := start(t, python.Config{})
+		if diff := cmp.Diff(&want, b.run(code).Final); diff != "" {
+			t.Errorf("%s\n%s", code, diff)
+		}
+	}
+	b := start(t, python.Config{})
+	if d := b.run("FINAL_VAR('missing')"); d.Failure == nil || d.Final != nil ||
+		!strings.Contains(d.Failure.Message, "no variable") {
+		t.Errorf("a missing variable: %+v", d)
+	}
+	if d := b.run("answer['content'] = 'draft'"); d.Draft != "draft" || d.Final != nil {
+		t.Errorf("a draft: %+v", d)
+	}
+}
+
+// Names of the host are there again after a block that bound them to something else.
+func TestReservedNames(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{})
+	b.run("llm_query = None\nFINAL = 3\ncontext = 'mine'\ndel budget")
+	b.prints("print(callable(llm_query), callable(FINAL), context == '', callable(budget))", "True True True True\n")
+	b.run("x = 1")
+	b.prints("print(SHOW_VARS())", "x: int\n")
+}
+
+// JSON holds the values that it holds exactly; others have a text that is the same in every run.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{})
+	d := b.run("import collections\na = {'b': [1, 2.5, None, True, 'é\\ud800']}\nc = (1, 2)\nd = {3, 1, 2}\n" +
+		"e = {1: 2}\n" +
+		"f = float('nan')\nclass G: pass\ng = G()\nh = collections.Counter('aab')\ni = 10**30\nj = 'x' * " +
+		"100_000\nimport re\nk = re.compile('a')")
+	got := make(map[string]string)
+	for _, v := range d.Vars {
+		got[v.Name] = v.Type + " " + string(v.Value) + v.Repr[:min(len(v.Repr), 30)]
+	}
+	want := map[string]string{"a": `dict {"b":[1,2.5,null,true,"\u00e9\ud800"]}`, "c": "tuple (1, 2)",
+		"d": "set set(1, 2, 3)",
+		"e": "dict {1: 2}", "f": "float nan", "G": "type <class G>", "g": "G <__main__.G object at 0x0>",
+		"h": "Counter Counter({'a': 2, 'b': 1})", "i": "int 1000000000000000000000000000000",
+		"j": `str "` + strings.Repeat("x", 29), "k": "Pattern re.compile('a')"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	d = b.run("a['b'].append(3)\ndel c")
+	if len(d.Vars) != 1 || d.Vars[0].Name != "a" || !cmp.Equal(d.Gone, []string{"c"}) {
+		t.Errorf("changed %+v, gone %q", d.Vars, d.Gone)
+	}
+	if err := b.Set(t.Context(), []engine.Var{{Name: "n",
+		Value: json.RawMessage(`{"x":[1,"\u00e9"]}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	if d := b.prints("print(n)", "{'x': [1, 'é']}\n"); len(d.Vars) != 0 {
+		t.Errorf("a variable that was set counts as changed: %+v", d.Vars)
+	}
+}
+
+// random is code whose output would differ from run to run in an ordinary interpreter.
+const random = `import time, datetime, random, uuid, secrets, os, locale
+print(time.time(), time.monotonic(), time.perf_counter_ns(), time.strftime('%c'), time.localtime().tm_hour)
+print(datetime.datetime.now(), datetime.date.today(), datetime.datetime.now(datetime.timezone.utc))
+print(random.random(), random.SystemRandom().random(), random.sample(range(100), 3))
+print(uuid.uuid4(), uuid.uuid1(), secrets.token_hex(4), os.urandom(3))
+print({'a', 'b', 'c', 'd'}, hash('x'), object(), locale.getlocale())
+begun = time.time()
+time.sleep(100)
+print(time.time() - begun, llm_query('x'), time.time(), isinstance(datetime.datetime.now(), datetime.datetime))
+class A: pass
+a = [A(), lambda: 1, iter([])]
+print(a)
+`
+
+// The same blocks with the same replies give the same events, byte for byte.
+func TestDeterminism(t *testing.T) {
+	t.Parallel()
+	var runs [2]string
+	for i := range runs {
+		b := start(t, python.Config{})
+		late := text("y")
+		late.Clock = time.Unix(1_000_000_900, 0)
+		var all []*engine.Done
+		all = append(all, b.run(random, late), b.run("print(random.random(), time.time())"))
+		raw, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs[i] = string(raw)
+		if all[0].Failure != nil {
+			t.Fatal(all[0].Failure)
+		}
+	}
+	if diff := cmp.Diff(runs[0], runs[1]); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(runs[0], "1000000900.001") || !strings.Contains(runs[0], "2001-09-09 01:46:40") {
+		t.Errorf("the time is not that of the host: %s", runs[0])
+	}
+}
+
+func TestContext(t *testing.T) {
+	t.Parallel()
+	one := start(t, python.Config{Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: 7}}})
+	one.files = map[string]string{"a": "häuser"}
+	one.prints("print(type(context).__name__, len(context), context[1])", "str 6 ä\n")
+	many := start(t, python.Config{Contents: engine.Contents{Files: []engine.File{{Name: "a", Bytes: 1},
+		{Name: "b", Bytes: 2}}}})
+	many.files = map[string]string{"a": "x", "b": "yz"}
+	many.prints("print(context)", "{'a': 'x', 'b': 'yz'}\n")
+	none := start(t, python.Config{})
+	none.prints("print(repr(context))", "''\n")
+}
+
+// A context that is too long to be held is read in parts.
+func TestLazyContext(t *testing.T) {
+	t.Parallel()
+	line := "zeile mit ä und €\n"
+	whole := strings.Repeat(line, 600_000)
+	b := start(t, python.Config{LazyBytes: 1 << 20,
+		Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}})
+	b.files = map[string]string{"a": whole}
+	b.prints("print(len(context), context[5:8], context[-4:-1], context.find('€'), 'zeile mit' in context, "+
+		"'nirgends' in context)",
+		"10800000  mi d € 16 True False\n")
+	b.prints("print(context.count('ä'), sum(1 for l in context.lines() if l.endswith('€')), context[0], "+
+		"context.startswith('zeile'))",
+		"600000 600000 z True\n")
+	for _, code := range []string{"import re\nre.findall('a', context)", "str(context)", "context " +
+		"+ 'a'", "context.upper()",
+		"llm_query(context)"} {
+		if d := b.run(code); d.Failure == nil || d.Failure.Type != "TypeError" {
+			t.Errorf("%s: %+v", code, d.Failure)
+		}
+	}
+}
+
+// The beginning of what is printed is kept, and all of it is counted.
+func TestLongOutput(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{})
+	d := b.run("import os, sys\nfor i in range(1000): print('x' * 9999)\nos.write(1, b'lost')\nprint('e', " +
+		"file=sys.stderr)")
+	if d.Failure != nil || len(d.Output) != engine.MaxOutputBytes || d.OutputBytes != 10_000_002 {
+		t.Errorf("kept %d of %d bytes, %+v", len(d.Output), d.OutputBytes, d.Failure)
+	}
+}
+
+// Code that uses up what it is given is stopped, and the next block runs.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{Limits: engine.Limits{MemoryBytes: 512 << 20, CPU: time.Second, FileBytes: 1 << 20}})
+	for code, want := range map[string]string{
+		"a = bytearray(600 << 20)":                  "MemoryError",
+		"while True: pass":                          "TimeoutError",
+		"open('f', 'wb').write(bytes(2 << 20))":     "OSError",
+		"def f(): f()\nf()":                         "RecursionError",
+		"a = []\nwhile True: a.append('x' * 10**6)": "MemoryError",
+	} {
+		if d := b.run(code); d.Failure == nil || d.Failure.Type != want {
+			t.Errorf("%s: %+v, want %s", code, d.Failure, want)
+		}
+		b.run("a = None")
+	}
+	b.prints("print('on')", "on\n")
+}
+
+// A session whose process ends reports that, and leaves nothing behind.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"import os\nos.kill(os.getpid(), 9)", "import os\nos._exit(0)",
+		"import os\nos.write(4, b'\\xff\\xff\\xff\\xff')\nos.write(5, b'\\xff\\xff\\xff\\xff')",
+		"import ctypes\nctypes.string_at(0)"} {
+		b := start(t, python.Config{})
+		_, err := b.try(code)
+		e, ok := errors.AsType[*engine.Error](err)
+		if !ok || e.Kind != engine.KindKilled && e.Kind != engine.KindProtocol {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+	b := start(t, python.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	context.AfterFunc(ctx, func() {})
+	go cancel()
+	if _, err := b.Exec(ctx, engine.Block{Code: "while True: pass"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled block: %v", err)
+	}
+}
+
+// TestScratchIsRemoved: the folder in which the code can write lives as long as its session.
+func TestScratchIsRemoved(t *testing.T) {
+	t.Parallel()
+	b := start(t, python.Config{})
+	dir := strings.TrimSpace(b.run("import os\nopen('a', 'w').write('x')\nprint(os.getcwd())").Output)
+	if !strings.Contains(filepath.Base(filepath.Dir(dir)), "perdure-repl-") {
+		t.Fatalf("the code works in %q", dir)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after the session: %v", err)
+	}
+}
+
+// attempts are what code of a model must not be able to do.
+func attempts(secret, port string) map[string]string {
+	return map[string]string{
+		"read a file of the user": fmt.Sprintf("open(%q).read()", secret),
+		"read it through /proc":   fmt.Sprintf("open('/proc/1/root' + %q).read()", secret),
+		"read it through a link":  fmt.Sprintf("import os\nos.symlink(%q, 'l')\nopen('l').read()", secret),
+		"link it":                 fmt.Sprintf("import os\nos.link(%q, 'h')", secret),
+		"list the folder": fmt.Sprintf("import os\nassert not "+
+			"os.listdir(os.path.dirname(%q)), 0\nopen(%q)", secret, secret),
+		"read the passwords":              "open('/etc/shadow').read()",
+		"read the settings":               "import os\nassert os.listdir('/etc') == ['ld.so.cache'], 'all'\nopen('/etc/passwd')",
+		"write outside":                   "open('/etc/perdure-test', 'w')",
+		"write into /tmp of the machine":  fmt.Sprintf("open(%q, 'w')", secret),
+		"connect to the machine":          "import socket\nsocket.create_connection(('127.0.0.1', " + port + "), 2)",
+		"see the environment of the host": "import os\nopen(f'/proc/{os.getppid()}/environ').read()",
+		"remount": "import ctypes, os\nif ctypes.CDLL(None, " +
+			"use_errno=True).mount(b'', b'/', b'', 0x1020, b''): raise OSError(ctypes.get_errno())",
+		"become another user": "import os\nos.setuid(12345)",
+		"raise a limit": "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << " +
+			"40, 1 << 40))",
+		"read memory of the machine": "open('/dev/mem').read(1)",
+		"make a device":              "import os\nos.mknod('d', 0o60600, os.makedev(7, 0))",
+		"trace its parent": "import ctypes, os\nif ctypes.CDLL(None, " +
+			"use_errno=True).ptrace(16, os.getppid(), 0, 0): raise OSError(ctypes.get_errno())",
+	}
+}
+
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("the secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, code := range attempts(secret, "1") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := start(t, python.Config{Hidden: []string{dir}})
+			d, err := b.try(code)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Failure == nil || strings.Contains(d.Output, "secret") {
+				t.Errorf("it succeeded: %q", d.Output)
+			}
+			b.prints("print('on')", "on\n")
+		})
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	var e python.Engine
+	for b.Loop() {
+		s, err := e.Start(b.Context(), python.Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRequest(b *testing.B) {
+	s := start(b, python.Config{})
+	ev, err := s.Exec(b.Context(), engine.Block{Code: "while True: llm_query('a')"})
+	for b.Loop() {
+		if err != nil || ev.Request == nil {
+			b.Fatal(ev, err)
+		}
+		ev, err = s.Reply(b.Context(), engine.Reply{Value: json.RawMessage(`"b"`)})
+	}
+}

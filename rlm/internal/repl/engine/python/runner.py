@@ -1,0 +1,739 @@
+"""Runs blocks of Python code for a host, over frames on the standard streams.
+
+A frame is four bytes of length, big-endian, and that many bytes of JSON. The host sends init,
+exec, reply and set; this program sends ready, request, done and ok. See package pipe.
+"""
+import ast
+import base64
+import builtins
+import hashlib
+import io
+import json
+import linecache
+import os
+import re
+import signal
+import struct
+import sys
+import threading
+import traceback
+import types
+
+
+class Link:
+    """The frames. The descriptors are not 0 to 2, which belong to the code."""
+
+    def __init__(self):
+        self.input = os.fdopen(os.dup(0), "rb")
+        self.output = os.fdopen(os.dup(1), "wb")
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        os.close(null)
+
+    def receive(self):
+        head = self.input.read(4)
+        if len(head) < 4:
+            os._exit(0)  # the host is gone
+        (length,) = struct.unpack(">I", head)
+        return json.loads(self.input.read(length))
+
+    def send(self, message):
+        data = json.dumps(message).encode()
+        self.output.write(struct.pack(">I", len(data)) + data)
+        self.output.flush()
+
+
+class Clock:
+    """The time that the code sees, in microseconds since 1970: it comes from the host."""
+
+    def __init__(self):
+        self.now = 0
+
+    def read(self):
+        self.now += 1000
+        return self.now
+
+    def advance(self, to):
+        self.now = max(self.now, to)
+
+    def install(self):
+        import datetime
+        import time
+
+        gmtime, strftime = time.gmtime, time.strftime
+        def seconds():
+            return self.read() / 1e6
+
+        def nanoseconds():
+            return self.read() * 1000
+
+        def sleep(duration):
+            self.now += max(int(duration * 1e6), 0)
+
+        def broken_down(at=None):
+            return gmtime(seconds() if at is None else at)
+
+        time.time = time.monotonic = time.perf_counter = time.process_time = time.thread_time = seconds
+        time.time_ns = time.monotonic_ns = time.perf_counter_ns = time.process_time_ns = nanoseconds
+        time.sleep = sleep
+        time.gmtime = time.localtime = broken_down
+        time.strftime = lambda form, t=None: strftime(form, broken_down() if t is None else t)
+        time.ctime = lambda at=None: strftime("%a %b %e %H:%M:%S %Y", broken_down(at))
+        time.asctime = lambda t=None: strftime("%a %b %e %H:%M:%S %Y", broken_down() if t is None else t)
+
+        real = datetime.datetime
+        real_date = datetime.date
+
+        class Meta(type):
+            def __instancecheck__(cls, obj):
+                return isinstance(obj, real)
+
+            def __subclasscheck__(cls, sub):
+                return issubclass(sub, real)
+
+        class Now(real, metaclass=Meta):
+            @classmethod
+            def now(cls, tz=None):
+                return real.fromtimestamp(seconds(), tz)
+
+            @classmethod
+            def utcnow(cls):
+                return real.fromtimestamp(seconds(), datetime.timezone.utc).replace(tzinfo=None)
+
+            @classmethod
+            def today(cls):
+                return cls.now()
+
+            def __new__(cls, *args, **kwargs):
+                return real(*args, **kwargs)
+
+        class MetaDate(type):
+            def __instancecheck__(cls, obj):
+                return isinstance(obj, real_date)
+
+            def __subclasscheck__(cls, sub):
+                return issubclass(sub, real_date)
+
+        class Today(real_date, metaclass=MetaDate):
+            @classmethod
+            def today(cls):
+                return Now.now().date()
+
+            def __new__(cls, *args, **kwargs):
+                return real_date(*args, **kwargs)
+
+        for cls, base in ((Now, real), (Today, real_date)):
+            cls.__name__ = cls.__qualname__ = base.__name__
+            cls.__module__ = "datetime"
+        datetime.datetime, datetime.date = Now, Today
+
+
+class Chance:
+    """Random numbers and IDs: a function of the seed of the block."""
+
+    def __init__(self):
+        import random
+        import uuid
+
+        self.source = random.Random(0)
+        os.urandom = self.bytes
+        if hasattr(os, "getrandom"):
+            os.getrandom = lambda size, flags=0: self.bytes(size)
+        random._urandom = self.bytes
+        uuid._generate_time_safe = uuid._UuidCreate = None
+        uuid.getnode = lambda: 0x010203040506
+        self.random, self.uuid = random, uuid
+
+    def bytes(self, size):
+        return self.source.getrandbits(8 * size).to_bytes(size, "big") if size else b""
+
+    def seed(self, seed):
+        self.source.seed(seed)
+        self.random.seed(seed)
+        self.uuid._last_timestamp = None
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            numpy.random.seed(seed & 0xFFFFFFFF)
+
+
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def without_addresses(text):
+    return ADDRESS.sub(" at 0x0", text)
+
+
+class Output(io.TextIOBase):
+    """What the code prints: its beginning, its length and its hash."""
+
+    def __init__(self, limit):
+        self.limit = limit
+        self.clear()
+
+    def clear(self):
+        self.parts, self.kept, self.bytes, self.hash = [], 0, 0, hashlib.sha256()
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        if not isinstance(text, str):
+            raise TypeError("write() argument must be str, not " + type(text).__name__)
+        data = without_addresses(text).encode("utf-8", "replace")
+        self.bytes += len(data)
+        self.hash.update(data)
+        if self.kept < self.limit:
+            part = data[: self.limit - self.kept]
+            self.parts.append(part)
+            self.kept += len(part)
+        return len(text)
+
+    def text(self):
+        return b"".join(self.parts).decode("utf-8", "ignore")
+
+
+class AwaitableText(str):
+    def __await__(self):
+        return self
+        yield
+
+
+class AwaitableList(list):
+    def __await__(self):
+        return self
+        yield
+
+
+class Answer(dict):
+    """The variable answer: a true value for "ready" makes its content the final answer."""
+
+    def __init__(self, capture):
+        super().__init__(content="", ready=False)
+        self._capture = capture
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        if key == "ready" and value:
+            self._capture(self.get("content"))
+
+    def update(self, *args, **kwargs):
+        given = dict(*args, **kwargs)
+        for key in sorted(given, key=lambda k: k == "ready"):
+            self[key] = given[key]
+
+
+class LazyText:
+    """A text of the context that is too long to be held: it is read in parts."""
+
+    PART = 4 << 20
+
+    def __init__(self, engine, name, size):
+        self._engine, self._name, self._size, self._chars = engine, name, size, None
+
+    def _read(self, offset, length):
+        return self._engine.read(self._name, offset, length)
+
+    def _parts(self):
+        """Yields the text in parts that end between characters."""
+        offset, rest = 0, b""
+        while offset < self._size:
+            data = rest + self._read(offset, min(self.PART, self._size - offset))
+            offset += len(data) - len(rest)
+            end = len(data)
+            if offset < self._size:
+                while end > 0 and end > len(data) - 4 and data[end - 1] & 0xC0 == 0x80:
+                    end -= 1
+                if end > 0 and data[end - 1] >= 0xC0:
+                    end -= 1
+            rest = data[end:]
+            yield data[:end].decode("utf-8", "replace")
+        if rest:
+            yield rest.decode("utf-8", "replace")
+
+    def __len__(self):
+        if self._chars is None:
+            self._chars = sum(len(part) for part in self._parts())
+        return self._chars
+
+    def __iter__(self):
+        for part in self._parts():
+            yield from part
+
+    def lines(self):
+        """Yields the lines without their ends."""
+        rest = ""
+        for part in self._parts():
+            found = (rest + part).split("\n")
+            rest = found.pop()
+            yield from found
+        if rest:
+            yield rest
+
+    def _slice(self, start, stop):
+        at, out = 0, []
+        for part in self._parts():
+            if at >= stop:
+                break
+            if at + len(part) > start:
+                out.append(part[max(start - at, 0) : stop - at])
+            at += len(part)
+        return "".join(out)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            first, last, step = index.start, index.stop, index.step
+            if (first or 0) >= 0 and last is not None and last >= 0 and step in (None, 1):
+                return self._slice(first or 0, last)  # without counting the characters
+            first, last, step = index.indices(len(self))
+            if step != 1:
+                raise ValueError("slices of a long text have the step 1")
+            return self._slice(first, last)
+        index = index.__index__()
+        if index < 0:
+            index += len(self)
+        found = self._slice(index, index + 1)
+        if not found:
+            raise IndexError("string index out of range")
+        return found
+
+    def find(self, sub, start=0, end=None):
+        at, rest = 0, ""
+        for part in self._parts():
+            text = rest + part
+            found = text.find(sub, max(start - at, 0))
+            if found >= 0:
+                return at + found if end is None or at + found + len(sub) <= end else -1
+            keep = min(len(sub) - 1, len(text)) if sub else 0
+            at, rest = at + len(text) - keep, text[len(text) - keep :]
+        return -1
+
+    def __contains__(self, sub):
+        return self.find(sub) >= 0
+
+    def count(self, sub):
+        if not sub:
+            raise ValueError("count of an empty text")
+        n, rest = 0, ""
+        for part in self._parts():
+            text = rest + part
+            n += text.count(sub)
+            last = text.rfind(sub)
+            keep = min(len(sub) - 1, len(text) if last < 0 else len(text) - last - len(sub))
+            rest = text[len(text) - keep :] if keep > 0 else ""
+        return n
+
+    def splitlines(self):
+        return self.lines()
+
+    def split(self, sep=None, maxsplit=-1):
+        if sep == "\n" and maxsplit == -1:
+            return self.lines()
+        raise self._long("split")
+
+    def startswith(self, prefix):
+        return self._slice(0, len(prefix)) == prefix
+
+    def _long(self, what):
+        return TypeError(
+            "%s needs the whole text, and this one has %d bytes: use grep, search, lines, .lines() or slices"
+            % (what, self._size)
+        )
+
+    def __str__(self):
+        raise self._long("str")
+
+    def __add__(self, other):
+        raise self._long("+")
+
+    __radd__ = __add__
+
+    def __repr__(self):
+        return "<text of %d bytes: use slices, .lines(), find, count, or grep, search, lines>" % self._size
+
+    def __getattr__(self, name):
+        if name.startswith("_") or not hasattr(str, name):
+            raise AttributeError(name)
+        raise self._long(name)
+
+
+class LazyFiles(dict):
+    """The dictionary of a context that is too long to be held."""
+
+    def __init__(self, engine, files):
+        super().__init__({f["name"]: LazyText(engine, f["name"], f["bytes"]) for f in files})
+
+
+class Failed(Exception):
+    """What the host refused; it is raised in the code as a RuntimeError."""
+
+
+RESERVED_NAMES = (
+    "context", "llm_query", "llm_query_batched", "rlm_query", "rlm_query_batched", "budget", "files", "search", "grep",
+    "lines", "cite", "SHOW_VARS", "FINAL", "FINAL_VAR", "SUBMIT", "done",
+)
+
+PLAIN = (str, int, float, bool, type(None), bytes, complex)
+MANY = 200_000  # values of a container that is compared as a whole
+LONG = 16 << 20  # characters of the same
+
+
+class Engine:
+    def __init__(self, link, init):
+        self.link = link
+        self.max_output, self.max_var = init["max_output"], init["max_var"]
+        self.contents, self.lazy = init["contents"], init["lazy_bytes"]
+        self.cpu = init["cpu_seconds"]
+        self.clock, self.chance = Clock(), Chance()
+        self.clock.install()
+        self.output = Output(self.max_output)
+        self.main = threading.get_ident()
+        self.final, self.blocks, self.awaits, self.loaded = None, 0, False, False
+        self.known = {}  # name to the object and the hash of the last block
+        self.answer = Answer(lambda content: self.capture(content, "answer"))
+        self.names = {"__name__": "__main__", "__builtins__": builtins}
+        self.reserved = {name: getattr(self, "f_" + name) for name in RESERVED_NAMES if name != "context"}
+        for name, function in self.reserved.items():
+            function.__func__.__name__ = name
+        self.reserved["context"] = None
+        self.names.update(self.reserved)
+        self.names["answer"] = self.answer
+        self.hidden = set(self.names)
+        sys.stdout = sys.stderr = self.output
+        sys.stdin = io.StringIO()
+
+    # Functions of the host.
+
+    def request(self, function, **args):
+        if threading.get_ident() != self.main:
+            raise RuntimeError(function + " can only be called by the main thread; use llm_query_batched")
+        self.link.send({"type": "request", "function": function, "args": args})
+        reply = self.link.receive()
+        self.clock.advance(reply.get("clock") or 0)
+        if reply.get("err"):
+            raise RuntimeError(reply["err"])
+        return reply.get("value")
+
+    def result(self, value):
+        if not self.awaits:
+            return value
+        return AwaitableList(value) if isinstance(value, list) else AwaitableText(value)
+
+    @staticmethod
+    def text(value):
+        if isinstance(value, LazyText):
+            raise value._long("a prompt")
+        return value if isinstance(value, str) else str(value)
+
+    def query(self, function, prompt, model):
+        return self.result(self.request(function, prompt=self.text(prompt), model=model))
+
+    def batch(self, function, prompts, model):
+        if isinstance(prompts, (str, LazyText)):
+            raise TypeError(function + " takes a list of prompts")
+        return self.result(self.request(function, prompts=[self.text(p) for p in prompts], model=model))
+
+    def f_llm_query(self, prompt, model=None):
+        return self.query("llm_query", prompt, model)
+
+    def f_rlm_query(self, prompt, model=None):
+        return self.query("rlm_query", prompt, model)
+
+    def f_llm_query_batched(self, prompts, model=None):
+        return self.batch("llm_query_batched", prompts, model)
+
+    def f_rlm_query_batched(self, prompts, model=None):
+        return self.batch("rlm_query_batched", prompts, model)
+
+    def f_budget(self):
+        return self.request("budget")
+
+    def f_files(self, glob="**"):
+        return self.request("files", glob=glob)
+
+    def f_search(self, query, k=10):
+        return self.request("search", query=query, k=k)
+
+    def f_grep(self, regex, glob="**", k=100):
+        return self.request("grep", regex=getattr(regex, "pattern", regex), glob=glob, k=k)
+
+    def f_lines(self, file, first, last):
+        return self.request("lines", file=file, first=first, last=last)
+
+    def f_cite(self, file, first, last):
+        return self.request("cite", file=file, first=first, last=last)
+
+    def f_SHOW_VARS(self):
+        found = ["%s: %s" % (name, type(self.names[name]).__name__) for name in self.variables()]
+        return "\n".join(found) or "(no variables)"
+
+    def f_FINAL(self, value=""):
+        self.capture(value, "FINAL")
+        return value
+
+    def f_done(self, value=""):
+        self.capture(value, "done")
+        return value
+
+    def f_FINAL_VAR(self, value):
+        if isinstance(value, str) and value.strip("\"' ").isidentifier():
+            name = value.strip("\"' ")
+            if name in self.names:
+                value = self.names[name]
+            elif name == value:
+                raise NameError("FINAL_VAR: there is no variable %r; the variables are: %s"
+                                % (name, ", ".join(self.variables()) or "none"))
+        self.capture(value, "FINAL_VAR")
+        return value
+
+    def f_SUBMIT(self, *args, **fields):
+        value = fields if fields else args[0] if len(args) == 1 else list(args)
+        self.capture(value, "SUBMIT")
+        return value
+
+    def capture(self, value, by):
+        if self.final is None:
+            exact, text = encode(value), str(value)
+            self.final = {"json": exact if exact is not None else json.dumps(text), "text": text, "by": by}
+
+    # The context.
+
+    def read(self, name, offset, length):
+        return base64.b64decode(self.request("read", file=name, offset=offset, length=length)["data"])
+
+    def load(self):
+        """Makes the variable context, when code first names it."""
+        self.loaded = True
+        one, many = self.contents.get("text"), self.contents.get("files") or []
+        total = sum(f["bytes"] for f in ([one] if one else many))
+        if total > self.lazy:
+            value = LazyText(self, one["name"], one["bytes"]) if one else LazyFiles(self, many)
+        elif one:
+            value = self.whole(one)
+        elif many:
+            value = {f["name"]: self.whole(f) for f in many}
+        else:
+            value = ""
+        self.reserved["context"] = self.names["context"] = value
+
+    def whole(self, file):
+        parts, offset = [], 0
+        while offset < file["bytes"]:
+            part = self.read(file["name"], offset, min(LazyText.PART, file["bytes"] - offset))
+            parts.append(part)
+            offset += len(part)
+        return b"".join(parts).decode("utf-8", "replace")
+
+    # Blocks.
+
+    def execute(self, message):
+        self.clock.advance(message["clock"])
+        self.chance.seed(message["seed"])
+        self.output.clear()
+        self.final = None
+        self.blocks += 1
+        failure = self.run(message["code"], "<block %d>" % self.blocks)
+        self.settle_answer()
+        self.names.update(self.reserved)
+        changed, gone = self.changes()
+        done = {
+            "output": self.output.text(), "output_bytes": self.output.bytes, "output_sha256": self.output.hash.hexdigest(),
+            "failure": failure, "final": self.final, "vars": changed, "gone": gone, "draft": "",
+        }
+        content = self.answer.get("content")
+        if content not in ("", None):
+            done["draft"] = str(content)
+        self.link.send({"type": "done", "done": done})
+
+    def settle_answer(self):
+        """Takes back the variable answer if the code bound it to another value."""
+        value = self.names.get("answer")
+        if value is not self.answer and isinstance(value, dict):
+            self.answer.update(value)
+        self.names["answer"] = self.answer
+
+    def run(self, code, name):
+        linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+        try:
+            tree = ast.parse(code, name)
+            nodes = list(ast.walk(tree))
+            self.awaits = any(isinstance(n, (ast.Await, ast.AsyncFunctionDef)) for n in nodes)
+            if not self.loaded and "context" in code:
+                self.load()
+            program = compile(tree, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            self.limit_cpu()
+            if program.co_flags & 0x80:  # a coroutine
+                import asyncio
+
+                loop = asyncio.new_event_loop()
+                try:
+                    loop.run_until_complete(types.FunctionType(program, self.names)())
+                finally:
+                    loop.close()
+            else:
+                exec(program, self.names)
+        except BaseException as e:  # also SystemExit: the code ends, the engine does not
+            return self.failure(e, name)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        return None
+
+    def limit_cpu(self):
+        def stop(*_):
+            raise TimeoutError("the block used more than %d s of processor time" % self.cpu)
+
+        signal.signal(signal.SIGPROF, stop)
+        signal.setitimer(signal.ITIMER_PROF, self.cpu)
+
+    def failure(self, e, name):
+        frames = [f for f in traceback.extract_tb(e.__traceback__) if f.filename.startswith("<block ")]
+        line = next((f.lineno for f in reversed(frames) if f.filename == name), 0)
+        if isinstance(e, SyntaxError) and e.filename == name:
+            line = e.lineno or 0
+        parts = ["Traceback (most recent call last):\n"] + traceback.format_list(frames) if frames else []
+        parts += traceback.format_exception_only(type(e), e)
+        try:
+            message = str(e)
+        except Exception:
+            message = "(its text cannot be made)"
+        safe = lambda s: without_addresses(s).encode("utf-8", "replace").decode()
+        return {"type": type(e).__name__, "message": safe(message), "line": line or 0, "traceback": safe("".join(parts))}
+
+    # Variables.
+
+    def variables(self):
+        return sorted(
+            n for n, v in self.names.items()
+            if n not in self.hidden and not n.startswith("__") and not isinstance(v, types.ModuleType)
+        )
+
+    def changes(self):
+        changed, names = [], self.variables()
+        for name in names:
+            value = self.names[name]
+            before = self.known.get(name)
+            if before is not None and before[0] is value and type(value) in PLAIN:
+                continue
+            described = describe(name, value, self.max_var)
+            if before is None or before[1] != described["sha256"]:
+                changed.append(described)
+            self.known[name] = (value, described["sha256"])
+        gone = sorted(set(self.known) - set(names))
+        for name in gone:
+            del self.known[name]
+        return changed, gone
+
+    def set(self, message):
+        for v in message["vars"]:
+            self.names[v["name"]] = v["value"]
+            self.known[v["name"]] = (v["value"], describe(v["name"], v["value"], self.max_var)["sha256"])
+        self.link.send({"type": "ok"})
+
+
+def size_of(value, budget):
+    """Takes the size of a value off a budget of values and characters; returns what is left."""
+    todo = [value]
+    values, chars = budget
+    while todo and values > 0 and chars > 0:
+        v = todo.pop()
+        values -= 1
+        kind = type(v)
+        if kind is str or kind is bytes:
+            chars -= len(v)
+        elif kind is dict:
+            if len(v) > values:
+                return 0, 0
+            todo.extend(v.values())
+            chars -= sum(len(k) for k in v if type(k) is str)
+        elif kind in (list, tuple, set, frozenset):
+            if len(v) > values:
+                return 0, 0
+            todo.extend(v)
+    return values, chars
+
+
+def exact(value, depth=0):
+    """Reports whether JSON holds a value exactly."""
+    kind = type(value)
+    if kind in (str, bool, int, type(None)) or kind in (AwaitableText,):
+        return True
+    if kind is float:
+        return value == value and value not in (float("inf"), float("-inf"))
+    if depth > 100:
+        return False
+    if kind is list or kind is AwaitableList:
+        return all(exact(v, depth + 1) for v in value)
+    if kind is dict:
+        return all(type(k) is str for k in value) and all(exact(v, depth + 1) for v in value.values())
+    return False
+
+
+def encode(value):
+    """Returns a value as JSON, None if JSON does not hold it exactly or it is very large."""
+    values, chars = size_of(value, (MANY, LONG))
+    if values <= 0 or chars <= 0 or not exact(value):
+        return None
+    return json.dumps(value, separators=(",", ":"))
+
+
+def describe(name, value, limit):
+    kind = type(value)
+    out = {"name": name, "type": "str" if kind is AwaitableText else "list" if kind is AwaitableList else kind.__name__}
+    text = encode(value)
+    if text is None:
+        text = out["repr"] = represent(value)
+        out["repr"] = text[:2000]
+    elif len(text) <= limit:
+        out["json"] = text
+    else:
+        out["repr"] = text[:2000]
+    data = text.encode("utf-8", "replace")
+    out["sha256"], out["bytes"] = hashlib.sha256(data).hexdigest(), len(data)
+    return out
+
+
+def represent(value):
+    """Returns a text that identifies a value in every run."""
+    if isinstance(value, types.FunctionType):
+        code = value.__code__
+        return "<function %s %s>" % (value.__name__, hashlib.sha256(code.co_code + repr(code.co_names).encode()).hexdigest())
+    if isinstance(value, type):
+        return "<class %s>" % value.__name__
+    if isinstance(value, LazyText):
+        return repr(value)
+    values, chars = size_of(value, (MANY, LONG))
+    try:
+        if values <= 0 or chars <= 0:
+            return "<%s of %d values>" % (type(value).__name__, len(value)) if hasattr(value, "__len__") else "<large>"
+        if isinstance(value, (set, frozenset)):
+            return "%s(%s)" % (type(value).__name__, ", ".join(sorted(repr(v) for v in value)))
+        return without_addresses(repr(value))
+    except Exception as e:
+        return "<%s without a text: %s>" % (type(value).__name__, type(e).__name__)
+
+
+def limit(init):
+    import resource
+
+    for name, most in (("RLIMIT_AS", init["memory_bytes"]), ("RLIMIT_FSIZE", init["file_bytes"]), ("RLIMIT_CORE", 0),
+                       ("RLIMIT_NOFILE", 256)):
+        resource.setrlimit(getattr(resource, name), (most, most))
+
+
+def main():
+    link = Link()
+    init = link.receive()
+    limit(init)
+    sys.path = [p for p in sys.path if p]  # not the scratch folder
+    engine = Engine(link, init)
+    link.send({"type": "ready", "version": "%d.%d.%d" % sys.version_info[:3]})
+    while True:
+        message = link.receive()
+        if message["type"] == "exec":
+            engine.execute(message)
+        elif message["type"] == "set":
+            engine.set(message)
+
+
+if __name__ == "__main__":
+    main()

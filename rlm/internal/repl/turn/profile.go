@@ -1,0 +1,105 @@
+package turn
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Profile is the form of the conversation: the instructions, and how output is shown. It is
+// pinned for a tree by its version, so that a tree that is taken up later makes the same
+// requests.
+type Profile struct {
+	// Version names the profile with its version: "native-2026-11".
+	Version string
+	tags    []string // of the blocks that are run
+	// tail is the share of the shown output that is its end.
+	tail   int
+	finish func(language) string
+	// repeats is set if a message repeats the code before its output.
+	repeats bool
+	// hostTools is set if the functions for the files of the context are described.
+	hostTools bool
+}
+
+// MaxShown is how many characters of the output of a block the model is shown.
+const MaxShown = 20_000
+
+// Names of the profiles: each stands for its newest version.
+const (
+	Native    = "native"
+	Reference = "reference"
+	Paper     = "paper"
+)
+
+func profiles() []Profile {
+	fences := []string{"repl", "python", "py", "starlark", ""}
+	return []Profile{
+		{Version: Native + "-2026-11", tags: fences, tail: MaxShown / 4, finish: finishNative, hostTools: true},
+		{Version: Reference + "-2026-06", tags: []string{"repl"}, finish: finishByAnswer},
+		{Version: Paper + "-2026-01", tags: []string{"repl"}, finish: finishInText, repeats: true},
+	}
+}
+
+// Find returns the profile with a name or a version.
+func Find(name string) (Profile, bool) {
+	name = cmp.Or(name, Native)
+	all := profiles()
+	at := slices.IndexFunc(all, func(p Profile) bool {
+		return p.Version == name || strings.HasPrefix(p.Version, name+"-2")
+	})
+	if at < 0 {
+		return Profile{}, false
+	}
+	return all[at], true
+}
+
+// Names lists the names of the profiles.
+func Names() []string { return []string{Native, Reference, Paper} }
+
+// language is the language of the REPL as the instructions name it.
+type language string
+
+// Facts are what the instructions and the first message say of a run.
+type Facts struct {
+	// Question is what is asked; empty if the context says it.
+	Question string
+	// System are instructions of the user; may be empty.
+	System string
+	// Language is the language of the REPL: "Python" or "Starlark".
+	Language string
+	// Kind is what the variable context is: "string" or "dictionary", empty without context.
+	Kind string
+	// Bytes is its size, Files are the names of its files with their sizes; MoreFiles counts
+	// those that are not listed.
+	Bytes     int64
+	Files     []File
+	MoreFiles int
+	// Preview is how the context begins.
+	Preview string
+	// Turns is the most replies, SubCallBytes the longest prompt that a sub-call should have.
+	Turns        int
+	SubCallBytes int64
+	// Recursive is set if rlm_query gives a REPL of its own.
+	Recursive bool
+}
+
+// File is a file of the context.
+type File struct {
+	Name  string
+	Bytes int64
+}
+
+// Outcome is what a block did, for the model.
+type Outcome struct {
+	Code string
+	// Output is what it printed, OutputBytes the length of the whole.
+	Output      string
+	OutputBytes int64
+	// Failure is the exception that ended it, empty if it ran to its end.
+	Failure string
+	// Bound are the variables that it had set before its exception, Calls the sub-calls that
+	// had finished.
+	Bound []string
+	Calls int
+}

@@ -1,0 +1,219 @@
+package turn
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// System returns the instructions.
+func (p *Profile) System(f *Facts) string {
+	var b strings.Builder
+	lang := language(f.Language)
+	fmt.Fprintf(&b, `You answer a question with the help of a %[1]s REPL. The material is in the REPL and not in this `+
+		`conversation: it can be far longer than what you can read at once.
+
+To run code, write it in a fenced block:
+
+%[2]s
+
+Each block of your reply is run in order, in one namespace that lasts for the whole conversation. What the code prints is `+
+		`the next message; the value of a last expression is not shown, so print it. At most %[3]s characters of it are shown.
+
+In the REPL there are:
+- context: the material.
+- llm_query(prompt, model=None): asks a language model that sees nothing but the prompt, and returns its answer as text. `+
+		`A prompt can have about %[4]s characters.
+- llm_query_batched(prompts, model=None): the same for a list of prompts, which are answered at the same time; returns `+
+		`the list of answers in order. Prefer it to a loop.
+`, f.Language, example(lang), digits(MaxShown), digits(f.SubCallBytes))
+	if f.Recursive {
+		b.WriteString("- rlm_query(prompt, model=None), rlm_query_batched(prompts, model=None): the same, but the " +
+			"prompt is the context of a model that has a REPL of its own. For parts that need several steps.\n")
+	}
+	if p.hostTools && f.Kind != "" {
+		b.WriteString(fileTools)
+	}
+	b.WriteString(`- budget(): what is left of the run's limits. SHOW_VARS(): the names of your variables.
+
+A sub-call that fails returns a text that begins with "Error:". Work in steps: look at the context first (its length, its ` +
+		`beginning, its structure), then decide how to divide it, ask about the parts in batches, check what came back, and ` +
+		`combine it in code. Count and compare in code, not in your head. Keep results in variables: after an exception, what ` +
+		`was set before it is still there.
+
+`)
+	b.WriteString(p.finish(lang))
+	if f.System != "" {
+		b.WriteString("\n\n" + f.System)
+	}
+	return b.String()
+}
+
+// fileTools are the functions for a context of files.
+const fileTools = `- files(glob="**"): the names of the files.
+- search(query, k=10): the best passages for words, as a list of {"file", "first", "last", "text", "score"}.
+- grep(regex, glob="**", k=100): the lines that match, as a list of {"file", "line", "text"}.
+- lines(file, first, last): lines of a file, counted from 1, both included.
+- cite(file, first, last): records the lines as a source and returns a mark; write the mark behind the statement ` +
+	`that the lines support.
+`
+
+func example(lang language) string {
+	if lang == "Starlark" {
+		return "```repl\nprint(type(context), len(context))\n```"
+	}
+	return "```repl\nprint(type(context), len(context))\nprint(str(context)[:500])\n```"
+}
+
+func finishNative(language) string {
+	return `When you know the answer, run code that sets it: answer["content"] = … and then answer["ready"] = True, or ` +
+		`FINAL(value). You may also write FINAL(text) or FINAL_VAR(name) at the beginning of a line, in a reply without code. Do ` +
+		`not state a result that no code has printed yet: run the code first and finish in a later reply.`
+}
+
+func finishByAnswer(language) string {
+	return `When you know the answer, run code that stores it: answer["content"] = … and then answer["ready"] = True. The ` +
+		`conversation ends after that block. Set answer["content"] to your best guess early, so that there is one if the ` +
+		`turns run out.`
+}
+
+func finishInText(language) string {
+	return `When you know the answer, write FINAL(your answer) or FINAL_VAR(name of a variable) at the beginning of a line, ` +
+		`outside of code, in a reply that has no code.`
+}
+
+// First returns the first message: the question and what the context is.
+func (p *Profile) First(f *Facts) string {
+	var b strings.Builder
+	if f.Question != "" {
+		fmt.Fprintf(&b, "The question:\n\n%s\n\n", f.Question)
+	} else {
+		b.WriteString("The context says what is asked.\n\n")
+	}
+	switch f.Kind {
+	case "":
+		b.WriteString("There is no context: the variable context is empty.\n")
+	case "string":
+		fmt.Fprintf(&b, "The context is a string of %s in UTF-8", size(f.Bytes))
+		for _, file := range f.Files {
+			fmt.Fprintf(&b, ", the file %q", file.Name)
+		}
+		b.WriteString(".\n")
+	default:
+		n := len(f.Files) + f.MoreFiles
+		fmt.Fprintf(&b, "The context is a dictionary from the name of each of %s to its text, %s in all:\n", count(n, "file"),
+			size(f.Bytes))
+		for _, file := range f.Files {
+			fmt.Fprintf(&b, "- %q, %s\n", file.Name, size(file.Bytes))
+		}
+		if f.MoreFiles > 0 {
+			fmt.Fprintf(&b, "- and %s more\n", digits(int64(f.MoreFiles)))
+		}
+	}
+	if f.Preview != "" {
+		fmt.Fprintf(&b, "It begins with:\n\n%s\n", quoted(f.Preview))
+	}
+	fmt.Fprintf(&b, "\nTurn 1/%d. You have not seen the context yet: look at it with code before you answer.", f.Turns)
+	return b.String()
+}
+
+// After returns the message after a reply: what its blocks printed, and what follows. turn is
+// the number of the reply. vars are the names of the variables.
+func (p *Profile) After(f *Facts, turn int, outcomes []Outcome, vars []string) string {
+	var b strings.Builder
+	if len(outcomes) == 0 {
+		b.WriteString("There was no code in a block and no final answer in your reply.\n")
+	}
+	for i := range outcomes {
+		p.outcome(&b, &outcomes[i], i, len(outcomes))
+	}
+	if len(vars) > 0 {
+		fmt.Fprintf(&b, "\nVariables: %s\n", strings.Join(vars, ", "))
+	}
+	switch left := f.Turns - turn; {
+	case left > 1:
+		fmt.Fprintf(&b, "\nTurn %d/%d. Go on, or finish if you know the answer.", turn+1, f.Turns)
+	case left == 1:
+		fmt.Fprintf(&b, "\nTurn %d/%d is the last one in which code is run. Finish in it.", turn+1, f.Turns)
+	default:
+		b.WriteString("\nThe turns are over, and no more code is run. Reply with the final answer alone, from what is known.")
+	}
+	return b.String()
+}
+
+// outcome writes what a block did.
+func (p *Profile) outcome(b *strings.Builder, o *Outcome, i, blocks int) {
+	title := "REPL output"
+	if blocks > 1 {
+		title = fmt.Sprintf("REPL output of block %d of %d", i+1, blocks)
+	}
+	if i > 0 {
+		b.WriteString("\n")
+	}
+	if p.repeats {
+		fmt.Fprintf(b, "Code:\n%s\n", quoted(o.Code))
+	}
+	text := p.shown(o)
+	switch {
+	case text == "" && o.Failure == "":
+		fmt.Fprintf(b, "%s: nothing was printed.\n", title)
+	case text == "":
+		fmt.Fprintf(b, "%s:\n", title)
+	default:
+		fmt.Fprintf(b, "%s:\n%s\n", title, quoted(text))
+	}
+	if o.Failure == "" {
+		return
+	}
+	fmt.Fprintf(b, "The block ended with an exception:\n%s\n", quoted(o.Failure))
+	if len(o.Bound) > 0 {
+		fmt.Fprintf(b, "Set before it, and kept: %s\n", strings.Join(o.Bound, ", "))
+	}
+	if o.Calls > 0 {
+		fmt.Fprintf(b, "%s had finished; the answers are kept only in variables.\n", count(o.Calls, "sub-call"))
+	}
+}
+
+// shown returns the part of the output that the model is shown: its beginning, and with some
+// profiles its end.
+func (p *Profile) shown(o *Outcome) string {
+	text := []rune(o.Output)
+	if len(text) <= MaxShown && int64(len(o.Output)) >= o.OutputBytes {
+		return strings.TrimRight(o.Output, "\n")
+	}
+	note := fmt.Sprintf("\n… (the output has %s; only a part is shown) …\n", size(o.OutputBytes))
+	head := min(MaxShown-p.tail, len(text))
+	tail := min(p.tail, len(text)-head)
+	return string(text[:head]) + note + string(text[len(text)-tail:])
+}
+
+// quoted puts a text into a fence that it cannot close.
+func quoted(text string) string {
+	text = strings.TrimRight(text, "\n")
+	mark := "```"
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	return mark + "\n" + text + "\n" + mark
+}
+
+// The numbers in messages are written here, and not by a package for people: a message has the
+// same bytes in every version of this program.
+
+// digits writes a number with commas.
+func digits(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for at := len(s) - 3; at > 0; at -= 3 {
+		s = s[:at] + "," + s[at:]
+	}
+	return s
+}
+
+func size(n int64) string { return digits(n) + " bytes" }
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return digits(int64(n)) + " " + noun + "s"
+}
