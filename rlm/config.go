@@ -60,6 +60,8 @@ const (
 	PlannerSearch = "search"
 	// PlannerModel has the model make a plan.
 	PlannerModel = "model"
+	// PlannerRepl has the model write code that reads the context.
+	PlannerRepl = "repl"
 )
 
 // Strategies: how the children of a task run, in addition to perdure.Parallel and
@@ -132,7 +134,7 @@ type Config struct {
 	// System is sent before the prompt; may be empty.
 	System string `json:"system,omitempty"`
 
-	// Planner is none, split, search or model. Default: none when the context fits
+	// Planner is none, split, search, model or repl. Default: none when the context fits
 	// the model, else split; with a model that writes, search when split would
 	// take more than SearchAbove calls or more than the budget pays.
 	Planner string `json:"planner,omitempty"`
@@ -143,6 +145,13 @@ type Config struct {
 	// often the model of a search is asked at most. Default: MaxSearchReplies.
 	SearchAbove   int `json:"search_above,omitempty"`
 	SearchReplies int `json:"search_replies,omitempty"`
+	// ReplEngine is python or starlark: what runs the code of planner repl. Default: python.
+	ReplEngine string `json:"repl_engine,omitempty"`
+	// ReplProfile is native, reference or paper, or a version of one: what the model of planner
+	// repl reads in its requests. It is kept with its version. Default: native.
+	ReplProfile string `json:"repl_profile,omitempty"`
+	// ReplTurns is the most replies in which code is run. Default: DefaultReplTurns.
+	ReplTurns int `json:"repl_turns,omitempty"`
 	// Variables are names of variables that planner model receives, with their
 	// values when it is asked: the task's, of those above it, then of Session,
 	// then the global ones. Session may be empty.
@@ -329,6 +338,7 @@ func (c Config) withDefaults() Config {
 	c.MaxNodes = cmp.Or(c.MaxNodes, DefaultMaxNodes)
 	c.SearchAbove = cmp.Or(c.SearchAbove, DefaultSearchAbove)
 	c.SearchReplies = cmp.Or(c.SearchReplies, MaxSearchReplies)
+	c.useRepl()
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, perdure.DefaultMaxAttempts)
 	c.Mode = cmp.Or(c.Mode, ModeDefault)
 	if c.MinScore != nil {
@@ -374,7 +384,7 @@ func (c *Config) problems() []string {
 		bad(field, "%q is not one of %s", value, strings.Join(now, ", "))
 	}
 	c.checkNames(bad)
-	oneOf("planner", c.Planner, []string{"repl"}, PlannerNone, PlannerSplit, PlannerSearch, PlannerModel)
+	oneOf("planner", c.Planner, nil, PlannerNone, PlannerSplit, PlannerSearch, PlannerModel, PlannerRepl)
 	oneOf("strategy", string(c.Strategy), nil, string(perdure.Parallel), string(perdure.Sequential),
 		string(StrategyConditional), string(StrategyMapReduce))
 	oneOf("merge", c.Merge, nil, MergeConcatenate, MergeUnion, MergeSummarize, MergeVote, MergeBest)
@@ -383,6 +393,7 @@ func (c *Config) problems() []string {
 	}
 	c.checkPlanning(bad)
 	c.checkSearch(bad)
+	c.checkRepl(bad, between, oneOf)
 	between("search_replies", int64(c.SearchReplies), 1, MaxSearchReplies)
 	c.checkAgents(bad)
 	if c.MinScore != nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/perdure/perdure/model/extract"
 	"github.com/perdure/perdure/rlm/internal/jsonreply"
 	"github.com/perdure/perdure/rlm/internal/refcache"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
+	"github.com/perdure/perdure/rlm/internal/repl/record"
 )
 
 // KindRun is the kind of the trees this package runs.
@@ -65,6 +67,13 @@ type ExecutorConfig struct {
 	// Concurrency is how many tasks are executed at once of runs that do not say, for
 	// estimates of their time. 0: 1.
 	Concurrency int
+	// Python is the interpreter that runs the code of REPLs; empty: python3. Hidden are folders
+	// that the code must not read, in addition to the store's.
+	Python string
+	Hidden []string
+	// Unsandboxed lets the code of REPLs run on a machine that has no sandbox for it, with the
+	// rights of this process.
+	Unsandboxed bool
 	// Logger: nil discards.
 	Logger *slog.Logger
 }
@@ -86,8 +95,12 @@ func (c *ExecutorConfig) validate() error {
 type Executor struct {
 	cfg  ExecutorConfig
 	runs *refcache.Set[runKey, *run] // that are worked on, and a few others
-	// finder finds passages for planner search.
+	// finder finds passages for planners search and repl.
 	finder *extract.Engine
+	// blocks are the records of REPLs, consoles those of them that wait for sub-calls.
+	blocks   *record.Records
+	python   python.Engine
+	consoles *consoles
 
 	shapeOnce sync.Once // for the fields below: the schema of plans
 	shape     *jsonreply.Shape
@@ -101,12 +114,15 @@ func New(cfg ExecutorConfig) (*Executor, error) {
 		return nil, err
 	}
 	return &Executor{cfg: cfg, runs: refcache.New[runKey, *run](maxIdleRuns),
-		finder: extract.New(extract.Config{})}, nil
+		finder: extract.New(extract.Config{}), blocks: record.New(cfg.Store), consoles: newConsoles(cfg.Logger)}, nil
 }
 
-// Close closes the contexts that are open. Call it after the last Handle has
-// returned.
-func (e *Executor) Close() error { return e.runs.Close() }
+// Close closes the contexts and the engines of REPLs that are open. Call it after the last
+// Handle has returned.
+func (e *Executor) Close() error {
+	e.consoles.close()
+	return e.runs.Close()
+}
 
 // Check reports whether a tree can be executed here: its configuration is known
 // and its models are found, keys and programs included.
@@ -165,6 +181,8 @@ func (a *attempt) work(ctx context.Context) error {
 		return a.reduceInputs(ctx)
 	case n.Search > 0:
 		return a.search(ctx)
+	case n.Repl != nil:
+		return a.repl(ctx)
 	case n.leaf():
 		return a.read(ctx)
 	}
@@ -275,6 +293,8 @@ func (a *attempt) prompt() string {
 		return a.l.Task.Prompt
 	case a.node.Of != 0:
 		return a.of
+	case a.node.Call != nil:
+		return a.l.Task.Prompt
 	}
 	prompt := a.run.root.Prompt
 	if a.run.cfg.Batch {

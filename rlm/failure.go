@@ -29,6 +29,8 @@ const (
 	KindPlan = "plan"
 	// KindNoAnswer is a search whose last reply is not an answer.
 	KindNoAnswer = "no_answer"
+	// KindEngine is an engine of a REPL that could not start, or was stopped by a limit.
+	KindEngine = "engine"
 	// KindQuality is an answer that the quality gate did not let pass.
 	KindQuality = "quality"
 )

@@ -95,6 +95,8 @@ func (p *planning) decide(root *node) error {
 		return p.decideLater(root, direct, err)
 	case PlannerSearch:
 		return p.useSearch(root)
+	case PlannerRepl:
+		return p.useRepl(root, direct, err)
 	}
 	if p.reader == nil {
 		root.Window, root.Answer = direct.window, direct.answer

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/internal/testing/testenv"
 	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/model/extract"
@@ -24,6 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	guard.Enter()
 	testenv.Set()
 	goleak.VerifyTestMain(m)
 }

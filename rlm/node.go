@@ -53,6 +53,9 @@ type node struct {
 	// Search, only in the root, is set if it is answered by a search: the tokens of
 	// text that one request may show.
 	Search int64 `json:"search,omitempty"`
+	// Repl is set if the task is answered by a REPL, Call if it answers a call of a REPL's code.
+	Repl *replPlan `json:"repl,omitempty"`
+	Call *subCall  `json:"call,omitempty"`
 	// Level counts the plans above this task.
 	Level int `json:"level,omitempty"`
 	// Plan, only in the first child of a task that was planned, is its plan.
@@ -115,7 +118,8 @@ func nodeOf(t *perdure.Task) (*node, error) {
 
 // leaf reports whether the task is answered by one call.
 func (n *node) leaf() bool {
-	return len(n.Chunks) == 0 && len(n.Files) == 0 && n.Samples == 0 && !n.Plans && n.Reduce == nil && n.Search == 0
+	return len(n.Chunks) == 0 && len(n.Files) == 0 && n.Samples == 0 && !n.Plans && n.Reduce == nil && n.Search == 0 &&
+		n.Repl == nil
 }
 
 // shownPrompt bounds the prompt in the record of a task below the root: the

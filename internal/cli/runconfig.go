@@ -34,6 +34,7 @@ type runFlags struct {
 	maxFileSize   string
 	contextWindow int
 	searchReplies int
+	repl          replFlags
 	maxOutput     int
 	temperature   float64
 	seed          int64
@@ -48,7 +49,8 @@ type runFlags struct {
 func runSettings() []string {
 	return []string{"model", "sub_model", "judge", "base_url", "concurrency", "max_depth", "max_children", "max_nodes",
 		"max_attempts", "chunk_tokens",
-		"search_above", "call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls",
+		"search_above", "repl_python", "repl_unsandboxed",
+		"call_timeout", "call_retries", "budget_usd", "budget_tokens", "budget_calls",
 		"confirm_above", "cache"}
 }
 
@@ -69,7 +71,8 @@ func (f *runFlags) registerTree(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.name, "name", "", "`NAME` name of the tree")
 	fl.StringVar(&f.planner, "planner", "", "`PLANNER` how to plan the work: none, split, search (the model searches the "+
-		"context) or model; default: none, split if the context does not fit, search if split takes too many calls")
+		"context), model, or repl (the model writes code that reads the context); default: none, split if the context "+
+		"does not fit, search if split takes too many calls")
 	fl.StringVar(&f.strategy, "strategy", "", "`NAME` how to run the parts: parallel (the default), sequential (each "+
 		"sees the results before it), conditional (see --when) or map-reduce (see --fan-in)")
 	fl.StringVar(&f.merge, "merge", "", "`NAME` how to merge answers: merge (without repetitions), concatenate, "+
@@ -86,6 +89,7 @@ func (f *runFlags) registerTree(cmd *cobra.Command) {
 		"part; default: 5% but at most ten lines, or 0 for builtin:extract")
 	fl.StringVar(&f.maxFileSize, "max-file-size", "", "`SIZE` maximum size of files read from folders, such as 10MB")
 	fl.IntVar(&f.searchReplies, "search-replies", 0, "`N` maximum replies of the model in planner search; default: 12")
+	f.repl.register(cmd)
 	fl.IntVar(&f.contextWindow, "context-window", 0, "`N` tokens that fit the model, if it is not a known one")
 	fl.IntVar(&f.maxOutput, "max-output-tokens", 0, "`N` maximum tokens of an answer, sent with each request and "+
 		"reserved within budgets; default: 4096, or a quarter of a small window")
@@ -105,6 +109,8 @@ func groupRunFlags(cmd *cobra.Command) {
 		env.FlagGroup{Title: "Splitting in detail", All: true,
 			Flags: "search-above search-replies " +
 				"max-depth max-children max-nodes chunk-tokens overlap context-window when fan-in var"},
+		env.FlagGroup{Title: "REPL", All: true,
+			Flags: "repl-engine repl-profile repl-turns repl-python repl-unsandboxed"},
 		env.FlagGroup{Title: "Quality gate", All: true,
 			Flags: "min-score judge criteria gate-rounds gate-at gate-fallback escalate-model"},
 		env.FlagGroup{Title: "Model requests", All: true,
@@ -130,6 +136,7 @@ func (f *runFlags) config(a *app, cmd *cobra.Command, l *config.Loaded, batch bo
 		BudgetUSD: l.BudgetUSD, BudgetTokens: l.BudgetTokens, BudgetCalls: l.BudgetCalls, Timeout: rlm.Duration(timeout),
 		CallTimeout: rlm.Duration(l.CallTimeout), CallRetries: &l.CallRetries, Mode: f.mode, Cache: l.Cache,
 	}
+	f.repl.apply(&c)
 	if c.SearchAbove == 0 {
 		c.SearchAbove = rlm.NeverSearch
 	}

@@ -29,7 +29,8 @@ func harmless() []string {
 func TestEverySettingIsClassified(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{"model": "exec:x", "sub_model": "openai:x", "judge": "anthropic:x",
-		"loop.permission": "all", "cache": "true", "loop.coverage": "x", "loop.types": "x", "loop.lint": "x",
+		"repl_unsandboxed": "true",
+		"loop.permission":  "all", "cache": "true", "loop.coverage": "x", "loop.types": "x", "loop.lint": "x",
 		"loop.approver": "any", "loop.enabled": "false", "loop.detection": "minimal", "loop.snapshot_risky": "high",
 		"loop.auto_escalate_on_critical": "false", "loop.quality_threshold": "69", "loop.sealed": "off",
 		"loop.coverage_threshold": "none", "loop.sensitive_coverage_threshold": "0.6"}

@@ -50,6 +50,10 @@ type Config struct {
 	// SearchAbove is the number of calls above which planner search is the default. 0:
 	// it never is.
 	SearchAbove int
+	// ReplUnsandboxed lets the code of planner repl run without a sandbox, ReplPython is the
+	// Python that runs it.
+	ReplUnsandboxed bool
+	ReplPython      string
 	// CallTimeout is the timeout of a model request, CallRetries the number of its
 	// retries.
 	CallTimeout time.Duration

@@ -57,6 +57,10 @@ type Config struct {
 	Notify NotifyConfig
 	// Concurrency is the number of tasks that run at once. 0: 8.
 	Concurrency int
+	// ReplPython is the Python that runs the code of REPLs; empty: python3. ReplUnsandboxed
+	// lets it run without a sandbox.
+	ReplPython      string
+	ReplUnsandboxed bool
 	// DrainTimeout is the time that running tasks have to finish when the process
 	// stops. 0: 30 seconds.
 	DrainTimeout time.Duration
@@ -130,7 +134,8 @@ func (d *Daemon) assemble(ctx context.Context) error {
 		return err
 	}
 	d.executor, err = rlm.New(rlm.ExecutorConfig{Store: d.store, Resolver: d.models,
-		Gates: true, GateOpened: d.notifyGate, Concurrency: d.cfg.Concurrency, Logger: d.log})
+		Gates: true, GateOpened: d.notifyGate, Concurrency: d.cfg.Concurrency, Logger: d.log,
+		Python: d.cfg.ReplPython, Unsandboxed: d.cfg.ReplUnsandboxed, Hidden: []string{d.cfg.Dir}})
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ func (e *Env) DaemonConfig(l *config.Loaded) daemon.Config {
 		Agents: daemon.AgentConfig{Permission: agent.Permission(l.Loop.Permission), Agent: l.Loop.Agent,
 			Model: l.Loop.Model},
 		Concurrency: l.Concurrency, DrainTimeout: l.DrainTimeout,
+		ReplPython: l.ReplPython, ReplUnsandboxed: l.ReplUnsandboxed,
 		Models: daemon.ModelConfig{
 			Root: e.Root(l), Getenv: e.Getenv,
 			CallTimeout: l.CallTimeout, CallRetries: l.CallRetries,

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/perdure/perdure/rlm"
+)
+
+// replFlags are the flags of planner repl.
+type replFlags struct {
+	engine  string
+	profile string
+	turns   int
+}
+
+func (f *replFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.engine, "repl-engine", "", "`NAME` what runs the code of planner repl: python (the default)")
+	fl.StringVar(&f.profile, "repl-profile", "", "`NAME` instructions of planner repl: native (the default), reference "+
+		"or paper, for models that were trained with these")
+	fl.IntVar(&f.turns, "repl-turns", 0, "`N` maximum replies with code in planner repl; default: 30")
+}
+
+// apply sets the fields of the configuration.
+func (f *replFlags) apply(c *rlm.Config) {
+	c.ReplEngine, c.ReplProfile, c.ReplTurns = f.engine, f.profile, f.turns
+}

@@ -1,0 +1,236 @@
+package rlm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/repl/engine"
+	"github.com/perdure/perdure/rlm/internal/repl/lookup"
+	"github.com/perdure/perdure/rlm/internal/repl/record"
+	"github.com/perdure/perdure/rlm/internal/repl/turn"
+)
+
+// replPlan, in the plan of a task, is how its REPL works.
+type replPlan struct {
+	// Profile is the version of the profile, Engine the name of the engine.
+	Profile string `json:"profile"`
+	Engine  string `json:"engine"`
+	// Turns is the most replies in which code is run.
+	Turns int `json:"turns"`
+	// SubCallBytes is the longest prompt that the instructions recommend for a sub-call.
+	SubCallBytes int64 `json:"sub_call_bytes"`
+}
+
+// conversation is what the model of a REPL was shown and has replied.
+type conversation struct {
+	profile turn.Profile
+	facts   turn.Facts
+	system  string
+	first   string
+	// messages are those after the first; number counts the replies.
+	messages []model.Message
+	number   int
+	// blocks is the code of the last reply, and outcomes what it did so far.
+	blocks   []string
+	outcomes []turn.Outcome
+	// final is the first final answer of the turn, draft the best answer before there is one.
+	final *engine.Final
+	draft string
+}
+
+// repl answers the task by a REPL: the model writes code over the context, which is run, until
+// the code sets a final answer. Every reply is a call of the journal, every sub-call of the
+// code a task, every block a record: an interrupted REPL repeats its code with what is
+// recorded, and goes on behind it.
+func (a *attempt) repl(ctx context.Context) error {
+	timed, stop := a.timed(ctx)
+	defer stop()
+	if over := a.outOfTime(timed); over != nil {
+		return over
+	}
+	c, err := a.takeConsole(timed)
+	if err != nil {
+		return a.interrupted(timed, err)
+	}
+	parked, err := a.converse(timed, c)
+	if parked {
+		a.e.consoles.park(a.l, c)
+		return nil
+	}
+	if closing := c.close(); err == nil && closing != nil {
+		a.e.cfg.Logger.Warn("close engine of REPL", "task_id", a.l.Task.ID.String(), "error", closing)
+	}
+	return a.endEarly(ctx, c, a.interrupted(timed, a.engineFailure(err)))
+}
+
+// converse runs turns until there is an answer. parked reports that the task waits for
+// sub-calls, and that its lease has ended.
+func (a *attempt) converse(ctx context.Context, c *console) (parked bool, err error) {
+	for {
+		for len(c.outcomes) < len(c.blocks) {
+			index := len(c.outcomes)
+			r, err := a.runBlock(ctx, c, c.number, index, c.blocks[index])
+			if err != nil || r == nil {
+				return err == nil, err
+			}
+			c.ran(r)
+		}
+		if c.final != nil {
+			return false, a.finish(ctx, c, c.final)
+		}
+		c.endTurn()
+		if c.number == a.node.Repl.Turns {
+			return false, a.lastAnswer(ctx, c)
+		}
+		if err := a.nextReply(ctx, c); err != nil {
+			return false, err
+		}
+	}
+}
+
+// nextReply asks the model for its next reply.
+func (a *attempt) nextReply(ctx context.Context, c *console) error {
+	text, _, err := a.ask(ctx, c.number, a.run.model(&a.l.Task), a.turnRequest(c))
+	if err != nil {
+		return err
+	}
+	c.number++
+	c.messages = append(c.messages, model.Message{Reply: true, Text: text})
+	r := c.profile.Parse(text)
+	c.blocks, c.outcomes = nil, nil
+	for _, b := range r.Blocks {
+		c.blocks = append(c.blocks, b.Code)
+	}
+	switch f := r.Final; {
+	case f == nil:
+	case f.Variable:
+		c.blocks = []string{"FINAL_VAR(" + f.Text + ")\n"}
+	case f.Name && c.vars[f.Text].Name != "":
+		c.blocks = []string{"FINAL_VAR(" + f.Text + ")\n"}
+		c.notes = append(c.notes, fmt.Sprintf("the reply FINAL(%s) was read as FINAL_VAR: there is such a variable", f.Text))
+	default:
+		c.final = &engine.Final{Text: f.Text, By: "FINAL"}
+	}
+	return nil
+}
+
+// turnRequest is the request for the next reply.
+func (a *attempt) turnRequest(c *console) *model.Request {
+	return &model.Request{System: c.system, Prompt: c.first, Messages: slices.Clone(c.messages),
+		Shared: []int{len(c.first)}, Temperature: a.temperature(), Seed: a.run.cfg.Seed,
+		MaxOutputTokens: a.answerLimit()}
+}
+
+// ran notes what a block did. Its final answer counts if it ran to its end.
+func (c *console) ran(r *record.Result) {
+	o := turn.Outcome{Code: c.blocks[len(c.outcomes)], Output: r.Output, OutputBytes: r.OutputBytes}
+	if r.Draft != "" {
+		c.draft = r.Draft
+	}
+	if f := r.Failure; f != nil {
+		o.Failure = strings.TrimRight(f.Traceback, "\n")
+		if o.Failure == "" {
+			o.Failure = f.Type + ": " + f.Message
+		}
+		for _, v := range r.Vars {
+			o.Bound = append(o.Bound, v.Name)
+		}
+		o.Calls = c.delivered
+	} else if c.final == nil && r.Final != nil {
+		c.final = r.Final
+	}
+	c.outcomes = append(c.outcomes, o)
+}
+
+// endTurn adds the message about what the reply's code did. Before the first reply there is
+// none.
+func (c *console) endTurn() {
+	if c.number == 0 {
+		return
+	}
+	names := make([]string, 0, len(c.vars))
+	for name := range c.vars {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	text := c.profile.After(&c.facts, c.number, c.outcomes, names)
+	c.messages = append(c.messages, model.Message{Text: text})
+	c.blocks, c.outcomes = nil, nil
+}
+
+// lastAnswer asks for an answer without code after the last turn.
+func (a *attempt) lastAnswer(ctx context.Context, c *console) error {
+	text, _, err := a.ask(ctx, c.number, a.run.model(&a.l.Task), a.turnRequest(c))
+	if err != nil {
+		return err
+	}
+	c.notes = append(c.notes, fmt.Sprintf("the answer was asked for after %s, in which no code had set one (see "+
+		"--repl-turns)", human.Count(c.number, "turn")))
+	f := &engine.Final{Text: strings.TrimSpace(text), By: "the last reply"}
+	if r := c.profile.Parse(text); r.Final != nil && !r.Final.Variable {
+		f.Text = r.Final.Text
+	}
+	return a.finish(ctx, c, f)
+}
+
+// finish completes the task with a final answer.
+func (a *attempt) finish(ctx context.Context, c *console, f *engine.Final) error {
+	data := Data{Citations: slices.Clone(c.context.Citations())}
+	data.addNotes(c.notes)
+	text := f.Text
+	if a.run.shape != nil && f.Value != nil && f.Value[0] != '"' {
+		text = string(f.Value)
+	}
+	text, err := a.form(ctx, text, &data)
+	if err != nil {
+		return err
+	}
+	return a.complete(ctx, text, &data)
+}
+
+// endEarly completes the task as partial if the budget ended it: with the best answer so far.
+// A resumed run goes on from there.
+func (a *attempt) endEarly(ctx context.Context, c *console, err error) error {
+	f, ok := errors.AsType[*attemptError](err)
+	if !ok || f.kind != KindBudget || c.number == 0 {
+		return err
+	}
+	data := Data{Incomplete: true, Citations: slices.Clone(c.context.Citations())}
+	data.addNotes(append(c.notes, fmt.Sprintf("the REPL ended in turn %d, before an answer was final: %v", c.number, f)))
+	text := c.draft
+	if text == "" {
+		text = "(no answer: the budget ended before the code had set one)"
+	}
+	return a.complete(ctx, text, &data)
+}
+
+// engineFailure says how an attempt ends whose engine failed.
+func (a *attempt) engineFailure(err error) error {
+	e, ok := isEngine(err)
+	if !ok {
+		return err
+	}
+	msg := e.Error()
+	if e.Hint != "" {
+		msg += " (" + e.Hint + ")"
+	}
+	retry := e.Kind == engine.KindKilled
+	return &attemptError{kind: KindEngine, retry: retry, err: errors.New(msg)}
+}
+
+// tool carries out a function that reads the context.
+func (a *attempt) tool(ctx context.Context, c *console, r *engine.Request) (reply engine.Reply, err error) {
+	reply.Value, err = c.context.Call(ctx, r.Function, r.Args)
+	if p, ok := errors.AsType[*lookup.Problem](err); ok {
+		return engine.Reply{Err: p.Text}, nil
+	}
+	if err != nil && ctx.Err() == nil {
+		err = damaged(err)
+	}
+	return reply, err
+}

@@ -1,0 +1,237 @@
+package rlm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm/internal/repl/engine"
+	"github.com/perdure/perdure/rlm/internal/repl/record"
+)
+
+// MaxBatch is the most prompts of one call of llm_query_batched or rlm_query_batched.
+const MaxBatch = 10_000
+
+// subCall, in the plan of a task, is the call of a REPL's code that it answers. The place
+// identifies the call when the code is run again.
+type subCall struct {
+	place
+	// Hash is that of the function, the model and the prompt.
+	Hash string `json:"hash"`
+}
+
+// place is the place of a prompt in a run of a REPL.
+type place struct {
+	Turn    int `json:"turn"`           // from 1
+	Block   int `json:"block"`          // of the reply, from 0
+	Ordinal int `json:"ordinal"`        // of the requests of the block, from 0
+	Slot    int `json:"slot,omitempty"` // of the prompts of a batch, from 0
+}
+
+func (p place) String() string {
+	return fmt.Sprintf("turn %d, block %d, call %d, prompt %d", p.Turn, p.Block+1, p.Ordinal+1, p.Slot+1)
+}
+
+// query is a request of the code for answers of a model.
+type query struct {
+	function string
+	prompts  []string
+	model    string
+	batch    bool
+}
+
+// parseQuery reads the arguments of a sub-call; ok is false for other functions. problem is
+// what is wrong with them, for the code.
+func parseQuery(r *engine.Request) (q query, ok bool, problem string) {
+	switch r.Function {
+	case "llm_query", "rlm_query":
+	case "llm_query_batched", "rlm_query_batched":
+		q.batch = true
+	default:
+		return q, false, ""
+	}
+	var args struct {
+		Prompt  *string  `json:"prompt"`
+		Prompts []string `json:"prompts"`
+		Model   *string  `json:"model"`
+	}
+	q.function = r.Function
+	if err := json.Unmarshal(r.Args, &args); err != nil {
+		return q, true, fmt.Sprintf("%s: the prompt has to be text: %v", r.Function, err)
+	}
+	if q.prompts = args.Prompts; args.Prompt != nil {
+		q.prompts = []string{*args.Prompt}
+	}
+	if args.Model != nil {
+		q.model = *args.Model
+	}
+	if !q.batch && args.Prompt == nil {
+		return q, true, r.Function + ": the prompt is missing"
+	}
+	if len(q.prompts) > MaxBatch {
+		return q, true, fmt.Sprintf("%s: %d prompts, at most %d in one call", r.Function, len(q.prompts), MaxBatch)
+	}
+	return q, true, ""
+}
+
+// recursive reports whether the tasks of the query have a REPL of their own.
+func (q *query) recursive() bool {
+	return q.function == "rlm_query" || q.function == "rlm_query_batched"
+}
+
+// hash identifies what is asked with a prompt.
+func (q *query) hash(prompt string) string {
+	h := sha256.New()
+	for _, s := range []string{q.function, q.model, prompt} {
+		fmt.Fprintf(h, "%d:%s", len(s), s)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// reply is the answer for the code: a string, or a list of strings.
+func (q *query) reply(answers []string, clock time.Time) engine.Reply {
+	var value any = answers
+	if !q.batch {
+		value = answers[0]
+	}
+	raw, err := json.Marshal(value)
+	if err != nil { // strings are always JSON
+		return engine.Reply{Err: err.Error(), Clock: clock}
+	}
+	return engine.Reply{Value: raw, Clock: clock}
+}
+
+// errorText is a sub-call's failure as the code receives it.
+func errorText(why string) string { return "Error: " + why }
+
+// refusedModel returns why a model that the code names is not asked, "" if it is: only those
+// that the run was given.
+func (a *attempt) refusedModel(name string) string {
+	cfg := &a.run.cfg
+	if name == "" || name == cfg.SubModel || cfg.Agents[name].Model != "" {
+		return ""
+	}
+	return fmt.Sprintf("model %q is not one of this run; leave model out", name)
+}
+
+// answers returns the answers to a query, if the tasks that give them have ended; else these
+// have been created, and the lease ended.
+func (a *attempt) answers(ctx context.Context, c *console, q *query) (r engine.Reply, ready bool, err error) {
+	if why := a.refusedModel(q.model); why != "" {
+		refused := slices.Repeat([]string{errorText(why)}, len(q.prompts))
+		return q.reply(refused, c.block.StartedAt), true, nil
+	}
+	calls, missing, err := a.callsOf(ctx, c, q)
+	if err != nil {
+		return r, false, err
+	}
+	if len(missing) > 0 {
+		specs := make([]perdure.TaskSpec, len(missing))
+		for i, slot := range missing {
+			if specs[i], err = a.callSpec(c, q, slot); err != nil {
+				return r, false, err
+			}
+		}
+		ids, err := a.l.Spawn(ctx, specs)
+		if err == nil {
+			c.spawned(q, missing, ids)
+		}
+		return r, false, err
+	}
+	return a.delivered(ctx, c, q, calls)
+}
+
+// callsOf returns the tasks for the prompts of a query by slot, and the slots that have none.
+// A task whose prompt is another one than that of the code now is a divergence.
+func (a *attempt) callsOf(ctx context.Context, c *console, q *query) (calls []*perdure.Task, missing []int, err error) {
+	calls = make([]*perdure.Task, len(q.prompts))
+	for slot, prompt := range q.prompts {
+		at, hash := c.place(slot), q.hash(prompt)
+		known, there := c.calls[at]
+		if there && known.hash == hash {
+			if calls[slot], err = c.ended(ctx, a, known.task); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		if there {
+			if err := a.diverged(ctx, c, fmt.Sprintf("%s asks for something else than what is recorded", at)); err != nil {
+				return nil, nil, err
+			}
+		}
+		if again, ok := c.reuse(hash); ok { // the code makes its calls in another order
+			if calls[slot], err = c.ended(ctx, a, again); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		missing = append(missing, slot)
+	}
+	return calls, missing, nil
+}
+
+// delivered returns the answers of ended tasks. Failures become text, which are recorded
+// before the code reads them: the task can be tried again later.
+func (a *attempt) delivered(ctx context.Context, c *console, q *query, calls []*perdure.Task) (engine.Reply, bool,
+	error) {
+	answers := make([]string, len(calls))
+	clock := c.block.StartedAt
+	var told []record.Told
+	for slot, t := range calls {
+		if t.CompletedAt.After(clock) {
+			clock = t.CompletedAt
+		}
+		text, known := c.toldText(slot)
+		switch {
+		case known:
+		case t.State == perdure.Completed:
+			text = t.Result
+		case t.Error != nil && t.Error.Kind == KindBudget:
+			return engine.Reply{}, false, &attemptError{kind: KindBudget,
+				err: fmt.Errorf("%s: task %q: %s", c.place(slot), t.ID, t.Error.Message)}
+		default:
+			text = errorText(lastError(t))
+			told = append(told, c.told(slot, text))
+		}
+		answers[slot] = text
+		c.used[t.ID] = true
+	}
+	c.delivered += len(calls)
+	if err := c.tell(ctx, a, told); err != nil {
+		return engine.Reply{}, false, err
+	}
+	return q.reply(answers, clock), true, nil
+}
+
+// callSpec is the record of the task that answers a prompt of a query.
+func (a *attempt) callSpec(c *console, q *query, slot int) (perdure.TaskSpec, error) {
+	prompt := q.prompts[slot]
+	n := &node{Version: planVersion, Total: 1, Call: &subCall{c.place(slot), q.hash(prompt)}}
+	if q.recursive() && a.l.Task.Depth+1 < *a.run.cfg.MaxDepth {
+		n.Repl = a.node.Repl
+	}
+	raw, err := encode("plan", metadata{n})
+	if err != nil {
+		return perdure.TaskSpec{}, err
+	}
+	agent := a.l.Task.Agent
+	if q.model != "" && q.model != a.run.cfg.SubModel {
+		agent = q.model
+	}
+	return perdure.TaskSpec{Prompt: prompt, MaxAttempts: a.run.cfg.MaxAttempts, Priority: a.l.Task.Priority,
+		Policy: perdure.PolicyPartial, Metadata: raw, Agent: agent}, nil
+}
+
+// diverged records that the code did something else than before; in mode strict it ends the
+// attempt.
+func (a *attempt) diverged(ctx context.Context, c *console, what string) error {
+	if a.run.cfg.Mode == ModeStrict {
+		return failf(KindDiverged, "%s, and mode strict allows no divergence", what)
+	}
+	return c.noteDivergence(ctx, a, what)
+}

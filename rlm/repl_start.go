@@ -1,0 +1,275 @@
+package rlm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm/internal/repl/engine"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
+	"github.com/perdure/perdure/rlm/internal/repl/lookup"
+	"github.com/perdure/perdure/rlm/internal/repl/record"
+	"github.com/perdure/perdure/rlm/internal/repl/turn"
+)
+
+const (
+	// maxParked is how many consoles of waiting tasks keep their engines. The others are started
+	// again from their records.
+	maxParked = 16
+	// parkedFor is how long a console of a waiting task keeps its engine.
+	parkedFor = 10 * time.Minute
+	// shownFiles is how many files the first message lists, previewLength how much of the context
+	// it shows.
+	shownFiles    = 50
+	previewLength = 500
+)
+
+// consoles are the consoles of tasks that wait for sub-calls. Its methods may be called from
+// many goroutines.
+type consoles struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	list []*parked // oldest first
+}
+
+type parked struct {
+	tree  perdure.TreeID
+	task  perdure.TaskID
+	c     *console
+	timer *time.Timer
+}
+
+func newConsoles(log *slog.Logger) *consoles { return &consoles{log: log} }
+
+// park keeps a console until its task is claimed again.
+func (p *consoles) park(l *perdure.Lease, c *console) {
+	c.fence = l.Fence()
+	entry := &parked{tree: l.Tree.ID, task: l.Task.ID, c: c}
+	p.mu.Lock()
+	p.list = append(p.list, entry)
+	entry.timer = time.AfterFunc(parkedFor, func() { p.drop(entry) })
+	var oldest *parked
+	if len(p.list) > maxParked {
+		oldest = p.list[0]
+	}
+	p.mu.Unlock()
+	if oldest != nil {
+		p.drop(oldest)
+	}
+}
+
+// take returns the console of a task, nil if there is none, or if another process had the task
+// since.
+func (p *consoles) take(l *perdure.Lease) *console {
+	p.mu.Lock()
+	var found *parked
+	for i, entry := range p.list {
+		if entry.tree == l.Tree.ID && entry.task == l.Task.ID {
+			found = entry
+			p.list = append(p.list[:i], p.list[i+1:]...)
+			break
+		}
+	}
+	p.mu.Unlock()
+	if found == nil {
+		return nil
+	}
+	found.timer.Stop()
+	if found.c.fence+1 == l.Fence() {
+		return found.c
+	}
+	p.end(found)
+	return nil
+}
+
+// drop closes a console that is still parked.
+func (p *consoles) drop(entry *parked) {
+	p.mu.Lock()
+	at := -1
+	for i := range p.list {
+		if p.list[i] == entry {
+			at = i
+		}
+	}
+	if at >= 0 {
+		p.list = append(p.list[:at], p.list[at+1:]...)
+	}
+	p.mu.Unlock()
+	if at >= 0 {
+		entry.timer.Stop()
+		p.end(entry)
+	}
+}
+
+func (p *consoles) end(entry *parked) {
+	if err := entry.c.close(); err != nil {
+		p.log.Warn("close engine of REPL", "task_id", entry.task.String(), "error", err)
+	}
+}
+
+// close closes all parked consoles.
+func (p *consoles) close() {
+	for {
+		p.mu.Lock()
+		if len(p.list) == 0 {
+			p.mu.Unlock()
+			return
+		}
+		entry := p.list[0]
+		p.mu.Unlock()
+		p.drop(entry)
+	}
+}
+
+// takeConsole returns the console of the task: the one that waited for its sub-calls, or a new
+// one, which begins with the first turn.
+func (a *attempt) takeConsole(ctx context.Context) (*console, error) {
+	if c := a.e.consoles.take(a.l); c != nil {
+		return c, nil
+	}
+	c := &console{vars: make(map[string]engine.Var), versions: make(map[string]perdure.MutationID)}
+	profile, ok := turn.Find(a.node.Repl.Profile)
+	if !ok {
+		return nil, failf(KindPlan, "profile %q of the REPL is not known to this version", a.node.Repl.Profile)
+	}
+	c.profile = profile
+	contents, err := a.openContents(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.describe(c, &contents); err != nil {
+		return nil, err
+	}
+	c.engine, err = a.startEngine(ctx, contents)
+	return c, a.engineFailure(err)
+}
+
+// startEngine starts the engine of a REPL.
+func (a *attempt) startEngine(ctx context.Context, contents engine.Contents) (engine.Session, error) {
+	switch name := a.node.Repl.Engine; name {
+	case EnginePython:
+		return a.e.python.Start(ctx, python.Config{Program: a.e.cfg.Python, Contents: contents,
+			Hidden: append([]string{a.e.cfg.Store.Dir()}, a.e.cfg.Hidden...), Unsandboxed: a.e.cfg.Unsandboxed})
+	default:
+		return nil, failf(KindEngine, "engine %q of the REPL is not known to this version", name)
+	}
+}
+
+// openContents opens the context of a REPL: that of the run, or the prompt of rlm_query.
+func (a *attempt) openContents(c *console) (contents engine.Contents, err error) {
+	if a.node.Call != nil {
+		c.context, err = lookup.Text(a.l.Task.Prompt)
+		contents.Text = &engine.File{Name: lookup.TextName, Bytes: int64(len(a.l.Task.Prompt)), Chars: -1}
+		return contents, err
+	}
+	c.context = &lookup.Context{Reader: a.run.reader, Find: a.find}
+	if a.run.reader == nil {
+		return contents, nil
+	}
+	files := a.run.reader.Manifest().Files
+	list := make([]engine.File, len(files))
+	for i, f := range files {
+		list[i] = engine.File{Name: f.Name, Bytes: f.Length, Chars: -1}
+	}
+	if len(list) == 1 {
+		contents.Text = &list[0]
+	} else {
+		contents.Files = list
+	}
+	return contents, nil
+}
+
+// describe makes the facts on the task and its context that the model reads.
+func (a *attempt) describe(c *console, contents *engine.Contents) error {
+	plan := a.node.Repl
+	f := turn.Facts{Question: a.prompt(), System: a.system(), Language: "Python", Turns: plan.Turns,
+		SubCallBytes: plan.SubCallBytes, Recursive: a.l.Task.Depth+1 < *a.run.cfg.MaxDepth}
+	if plan.Engine == EngineStarlark {
+		f.Language = "Starlark"
+	}
+	if a.node.Call != nil {
+		f.Question = ""
+	}
+	files := contents.Files
+	switch {
+	case contents.Text != nil:
+		f.Kind, files = "string", []engine.File{*contents.Text}
+	case files != nil:
+		f.Kind = "dictionary"
+	}
+	for _, file := range files {
+		f.Bytes += file.Bytes
+		if len(f.Files) < shownFiles {
+			f.Files = append(f.Files, turn.File{Name: file.Name, Bytes: file.Bytes})
+		}
+	}
+	f.MoreFiles = len(files) - len(f.Files)
+	if f.Kind == "string" && a.node.Call != nil {
+		f.Files = nil
+	}
+	if f.Kind == "string" {
+		preview, err := c.context.Preview(previewLength)
+		if err != nil {
+			return damaged(err)
+		}
+		f.Preview = preview
+	}
+	c.facts = f
+	c.system, c.first = c.profile.System(&f), c.profile.First(&f)
+	return nil
+}
+
+// budget is what is left of the run's limits, for the code; nil figures have no limit.
+type budget struct {
+	Calls    *int64   `json:"calls"`
+	Tokens   *int64   `json:"tokens"`
+	USD      *float64 `json:"usd"`
+	Tasks    *int64   `json:"tasks"`
+	Seconds  *float64 `json:"seconds"`
+	Turns    int      `json:"turns"`
+	Levels   int      `json:"levels"`
+	CallsNow int64    `json:"calls_made"`
+}
+
+// tellBudget returns what is left of the limits: what the code received at this place before,
+// or what it is now.
+func (a *attempt) tellBudget(ctx context.Context, c *console) (json.RawMessage, error) {
+	if raw, known := c.toldValue(0); known {
+		return raw, nil
+	}
+	p, err := a.e.cfg.Store.Progress(ctx, a.l.Tree.ID)
+	if err != nil {
+		return nil, err
+	}
+	b := budget{Turns: a.node.Repl.Turns - c.number, Levels: max(*a.run.cfg.MaxDepth-a.l.Task.Depth-1, 0),
+		CallsNow: p.Usage.Calls}
+	for _, l := range p.Limits {
+		left := max(l.Value-l.Used, 0)
+		switch l.Limit {
+		case "calls":
+			b.Calls = &left
+		case "tokens":
+			b.Tokens = &left
+		case "cost_micros":
+			usd := float64(left) / microsPerDollar
+			b.USD = &usd
+		case "nodes":
+			b.Tasks = &left
+		}
+	}
+	if d := a.l.Tree.Deadline(); !d.IsZero() {
+		s := math.Round(time.Until(d).Seconds())
+		b.Seconds = &s
+	}
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return nil, fmt.Errorf("encode budget: %w", err)
+	}
+	return raw, c.tell(ctx, a, []record.Told{{Ordinal: c.ordinal, Value: raw}})
+}
