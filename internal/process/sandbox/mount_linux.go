@@ -30,7 +30,7 @@ func (c *Config) make() error {
 		{"replace folders", func() error { return m.replace(c) }},
 		{"mount devices", m.mountDevices},
 		{"mount folders", m.attachAll},
-		{"seal hidden folders", func() error { return m.seal(c) }},
+		{"make hidden folders read-only", func() error { return m.makeHiddenReadOnly(c) }},
 	} {
 		if err := step.do(); err != nil {
 			_, found := errors.AsType[*missingError](err)
@@ -235,10 +235,10 @@ func (m *mounts) attachAll() error {
 	return nil
 }
 
-// seal makes the folders of the Config that are hidden read-only, without what is mounted in
+// makeHiddenReadOnly makes the folders of the Config that are hidden read-only, without what is mounted in
 // them.
-func (m *mounts) seal(c *Config) error {
-	if !c.Sealed {
+func (m *mounts) makeHiddenReadOnly(c *Config) error {
+	if !c.HiddenReadOnly {
 		return nil
 	}
 	for _, dir := range m.hidden {

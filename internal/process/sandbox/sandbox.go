@@ -29,9 +29,9 @@ type Config struct {
 	Readable []string `json:"readable,omitempty"`
 	// Hidden are folders that are empty in the sandbox; those that do not exist are ignored.
 	Hidden []string `json:"hidden,omitempty"`
-	// Sealed is set if Hidden folders are read-only in the sandbox, so that nothing can be
+	// HiddenReadOnly is set if Hidden folders are read-only in the sandbox, so that nothing can be
 	// written to memory through them.
-	Sealed bool `json:"sealed,omitempty"`
+	HiddenReadOnly bool `json:"hidden_read_only,omitempty"`
 	// Temp is an existing folder for the content of the private /tmp and /var/tmp.
 	Temp string `json:"temp"`
 }

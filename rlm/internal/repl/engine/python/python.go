@@ -68,7 +68,7 @@ func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) 
 	}
 	p := pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes, Closed: remove,
 		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Dir: work,
-			Env: environment(), Sandbox: &sandbox.Config{Sealed: true, Writable: []string{work}, Temp: scratch,
+			Env: environment(), Sandbox: &sandbox.Config{HiddenReadOnly: true, Writable: []string{work}, Temp: scratch,
 				Readable: found.paths(), Hidden: append(private(), cfg.Hidden...)}}}
 	s, err := pipe.Start(ctx, p)
 	if refused, ok := errors.AsType[*sandbox.Error](err); ok {

@@ -417,7 +417,7 @@ func attempts(secret, port string) map[string]string {
 		"list the folder": fmt.Sprintf("import os\nassert not "+
 			"os.listdir(os.path.dirname(%q)), 0\nopen(%q)", secret, secret),
 		"read the passwords":              "open('/etc/shadow').read()",
-		"read the settings":               "import os\nassert os.listdir('/etc') == ['ld.so.cache'], 'all'\nopen('/etc/passwd')",
+		"read the settings":               "import os\nassert len(os.listdir('/etc')) < 2\nopen('/etc/passwd')",
 		"write outside":                   "open('/etc/perdure-test', 'w')",
 		"write into /tmp of the machine":  fmt.Sprintf("open(%q, 'w')", secret),
 		"connect to the machine":          "import socket\nsocket.create_connection(('127.0.0.1', " + port + "), 2)",
