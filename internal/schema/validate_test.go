@@ -155,3 +155,19 @@ func FuzzFaults(f *testing.F) {
 		}
 	})
 }
+
+// A repeated member is a fault with its place, also in a document that is valid otherwise.
+func TestRepeatedMembers(t *testing.T) {
+	t.Parallel()
+	v, err := jsontree.Parse([]byte(`{"a": [{"b": 1, "c": {"d": 1, "d": 2}, "b": 3}], "e": {"b": 1}}`), jsontree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range schema.Repeated(v) {
+		got = append(got, fmt.Sprintf("%s %s at %d", f.Field, f.Message, f.Offset))
+	}
+	if want := []string{"a[0].c.d is repeated at 35", "a[0].b is repeated at 44"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

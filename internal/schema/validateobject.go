@@ -31,6 +31,26 @@ func join(at, key string) string {
 	return at + "." + key
 }
 
+// Repeated returns a fault for each member of a document whose name a member of the same object
+// has already. Readers take the first or the last of them.
+func Repeated(v *jsontree.Value) []Fault { return repeated(v, "") }
+
+func repeated(v *jsontree.Value, at string) (faults []Fault) {
+	for i, item := range v.Items {
+		faults = append(faults, repeated(item, at+"["+strconv.Itoa(i)+"]")...)
+	}
+	seen := make(map[string]bool, len(v.Members))
+	for _, m := range v.Members {
+		here := join(at, m.Name)
+		if seen[m.Name] {
+			faults = append(faults, fault(m.Value, here, "is repeated")...)
+		}
+		seen[m.Name] = true
+		faults = append(faults, repeated(m.Value, here)...)
+	}
+	return faults
+}
+
 func (x *check) object(s map[string]any, v *jsontree.Value, at string) (faults []Fault) {
 	members := make(map[string]*jsontree.Value, len(v.Members))
 	for _, m := range v.Members {

@@ -158,6 +158,10 @@ func (r *reader) placeState(ctx context.Context, s *state) error {
 		if err != nil || done {
 			return err
 		}
+		if s.tree == "" {
+			r.note(Corrected, s.f, -1, "%s names no tree of the store; it was imported as a temporary state", s.what())
+			break
+		}
 		r.note(Corrected, s.f, -1, "the tree %s of %s is not in the store; it was imported as a temporary state",
 			quoted(s.tree), s.what())
 	case perdure.ScopeTemporary:

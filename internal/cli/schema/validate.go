@@ -91,7 +91,11 @@ func printReport(e *env.Env, r *report) {
 		if field == "" {
 			field = "the document"
 		}
-		e.Printf("%s:%d:%d: %s %s (%s)\n", r.File, f.Line, f.Column, human.Visible(field), human.Visible(f.Message), r.Schema)
+		kind := ""
+		if r.Schema != "" { // unknown of a document that cannot be read
+			kind = " (" + r.Schema + ")"
+		}
+		e.Printf("%s:%d:%d: %s %s%s\n", r.File, f.Line, f.Column, human.Visible(field), human.Visible(f.Message), kind)
 	}
 }
 
@@ -138,7 +142,7 @@ func (r *report) document(c *schema.Checker, lines *jsontree.Lines, text []byte,
 			return env.UsageError("add --schema NAME", "%q is of no published kind", file)
 		}
 	}
-	for _, f := range c.Faults(r.Schema, v) {
+	for _, f := range append(schema.Repeated(v), c.Faults(r.Schema, v)...) {
 		f.Line, f.Column = lines.Position(f.Offset)
 		r.Faults = append(r.Faults, f)
 	}
