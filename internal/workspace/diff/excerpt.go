@@ -3,6 +3,7 @@ package diff
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -84,17 +85,6 @@ type shown struct {
 	text []byte
 }
 
-// number returns the number of the line in one of the versions; 0 if it is not there.
-func (s *shown) number(old bool) int {
-	switch {
-	case old && s.kind != '+':
-		return s.a + 1
-	case !old && s.kind != '-':
-		return s.b + 1
-	}
-	return 0
-}
-
 func (c *Comparison) of(e *edit) []shown {
 	all := make([]shown, e.n)
 	for i := range all {
@@ -127,18 +117,15 @@ func (c *Comparison) Excerpt(at Line) string {
 	if from == to {
 		return ""
 	}
-	var text []shown
+	hunk := slices.Clone(all[from:to])
 	if from > 0 {
 		e := all[from-1]
-		text = c.of(&edit{' ', e.a + e.n - 1, e.b + e.n - 1, 1})
-	}
-	for i := range all[from:to] {
-		text = append(text, c.of(&all[from+i])...)
+		hunk = slices.Insert(hunk, 0, edit{' ', e.a + e.n - 1, e.b + e.n - 1, 1})
 	}
 	if to < len(all) {
-		text = append(text, c.of(&edit{' ', all[to].a, all[to].b, 1})...)
+		hunk = append(hunk, edit{' ', all[to].a, all[to].b, 1})
 	}
-	return excerpt(text, at)
+	return c.excerpt(hunk, at)
 }
 
 // nearest returns the range of the edits of the change nearest to a line; an empty one if
@@ -266,20 +253,58 @@ func same(a, b [][]byte) bool {
 	return true
 }
 
-// excerpt formats the lines of a hunk. Of a long one it shows the lines from the line in question on.
-func excerpt(all []shown, at Line) string {
-	from, to := 0, len(all)
-	if to > excerptLines {
-		for i := range all {
-			if all[i].number(at.Old) == at.Number {
-				from = max(i-1, 0)
-			}
+// excerpt formats the lines of a hunk. Of a long one it shows the lines from the line in
+// question on; the others are not looked at, because a hunk can be a whole file.
+func (c *Comparison) excerpt(hunk []edit, at Line) string {
+	count, found := 0, 0
+	for i := range hunk {
+		if k, ok := hunk[i].index(at); ok {
+			found = count + k
 		}
-		from = min(from, to-excerptLines)
+		count += hunk[i].n
+	}
+	from, to := 0, count
+	if to > excerptLines {
+		from = min(max(found-1, 0), to-excerptLines)
 		to = from + excerptLines
 	}
+	var all []shown
+	for first, i := 0, 0; i < len(hunk); i++ {
+		e := &hunk[i]
+		if low, high := max(from-first, 0), min(to-first, e.n); low < high {
+			all = append(all, c.of(e.part(low, high-low))...)
+		}
+		first += e.n
+	}
+	return format(all, count-to)
+}
+
+// index returns the index of a line among those of the edit.
+func (e *edit) index(at Line) (k int, ok bool) {
+	if at.Old {
+		k, ok = at.Number-1-e.a, e.kind != '+'
+	} else {
+		k, ok = at.Number-1-e.b, e.kind != '-'
+	}
+	return k, ok && k >= 0 && k < e.n
+}
+
+// part returns n lines of the edit.
+func (e *edit) part(from, n int) *edit {
+	p := &edit{e.kind, e.a, e.b, n}
+	if e.kind != '+' {
+		p.a += from
+	}
+	if e.kind != '-' {
+		p.b += from
+	}
+	return p
+}
+
+// format writes lines as a hunk of a unified diff; more counts those that follow.
+func format(all []shown, more int) string {
 	var inA, inB int
-	for _, l := range all[from:to] {
+	for _, l := range all {
 		if l.kind != '+' {
 			inA++
 		}
@@ -288,8 +313,8 @@ func excerpt(all []shown, at Line) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(all[from].a, inA), span(all[from].b, inB))
-	for _, l := range all[from:to] {
+	fmt.Fprintf(&b, "@@ -%s +%s @@\n", span(all[0].a, inA), span(all[0].b, inB))
+	for _, l := range all {
 		text := bytes.TrimRight(l.text, "\r\n")
 		cut := ""
 		if len(text) > excerptBytes {
@@ -297,7 +322,7 @@ func excerpt(all []shown, at Line) string {
 		}
 		b.WriteString(string(l.kind) + strings.ToValidUTF8(string(text), "\uFFFD") + cut + "\n")
 	}
-	if more := len(all) - to; more > 0 {
+	if more > 0 {
 		fmt.Fprintf(&b, "… %d more lines\n", more)
 	}
 	return b.String()

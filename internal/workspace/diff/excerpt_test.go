@@ -130,3 +130,14 @@ func TestChanged(t *testing.T) {
 		t.Error("a binary text was compared")
 	}
 }
+
+// The excerpt of a change of a whole file costs no more than that of a few lines.
+func TestExcerptOfALongChange(t *testing.T) {
+	allocations := func(lines int) float64 {
+		c := diff.Compare([]byte(strings.Repeat("before\n", lines)), []byte(strings.Repeat("after\n", lines)))
+		return testing.AllocsPerRun(10, func() { c.Excerpt(diff.Line{Number: lines / 2}) })
+	}
+	if few, many := allocations(10_000), allocations(90_000); many > few {
+		t.Errorf("%v allocations for 10,000 lines, %v for 90,000", few, many)
+	}
+}
