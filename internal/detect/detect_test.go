@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/perdure/perdure/internal/check/project"
 	"github.com/perdure/perdure/internal/detect"
 )
 
@@ -343,5 +344,48 @@ func TestOrder(t *testing.T) {
 	}})
 	if diff := cmp.Diff(first.Findings, second.Findings); diff != "" {
 		t.Errorf("findings differ:\n%s", diff)
+	}
+}
+
+// Equality that is asserted in another form is neither lost nor trivial.
+func TestEqualityInAnotherForm(t *testing.T) {
+	t.Parallel()
+	class := func(asserts string) string {
+		return "class ATest {\n    @Test\n    void same() {\n        A a = new A();\n        A b = new A();\n" + asserts + "    }\n}\n"
+	}
+	old := class("        assertTrue(a.equals(a));\n        assertTrue(a.equals(b));\n        assertFalse(a.equals(c));\n")
+	for now, want := range map[string]string{
+		class("        assertEquals(a, a);\n        assertEquals(a, b);\n        assertNotEquals(a, c);\n"): "",
+		class("        assertEquals(a, a);\n        assertEquals(a, b);\n        assertEquals(a, c);\n"):    "warn assertion",
+		class("        assertEquals(a, a);\n        assertNotEquals(a, c);\n"):                              "act assertion",
+	} {
+		got := strings.Join(patternsOf(find(t, &detect.Input{Changes: edited("src/test/java/ATest.java", old, now)})), " ")
+		if !strings.Contains(got, want) || want == "" && strings.Contains(got, "assertion") {
+			t.Errorf("%s\nfindings %q, want %q", now, got, want)
+		}
+	}
+}
+
+// A configuration that goes with the package it is of is not a weaker check.
+func TestConfigurationOfARemovedPackage(t *testing.T) {
+	t.Parallel()
+	removed := func(path string, class project.Class) detect.Change {
+		return detect.Change{Old: detect.Version{Path: path, Content: []byte("{\"a\": 1}\n")}, Configures: class}
+	}
+	for _, tt := range []struct {
+		manifest string
+		want     []string
+	}{
+		{"examples/axios/package.json", nil},
+		{"package.json", []string{"act protected-file"}},
+	} {
+		in := &detect.Input{Changes: func(yield func(detect.Change, error) bool) {
+			_ = yield(removed("examples/axios/.eslintrc.json", project.LintConfig), nil) &&
+				yield(removed(tt.manifest, project.Manifest), nil)
+		}}
+		got := slices.DeleteFunc(patternsOf(find(t, in)), func(s string) bool { return !strings.HasPrefix(s, "act") })
+		if len(got) != len(tt.want) {
+			t.Errorf("with %s: %q, want %q", tt.manifest, got, tt.want)
+		}
 	}
 }
