@@ -434,7 +434,7 @@ func attempts(secret, port string) map[string]string {
 	}
 }
 
-func TestAttempts(t *testing.T) {
+func TestAttemptsOfCode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	secret := filepath.Join(dir, "secret")
@@ -479,4 +479,23 @@ func BenchmarkRequest(b *testing.B) {
 		}
 		ev, err = s.Reply(b.Context(), engine.Reply{Value: json.RawMessage(`"b"`)})
 	}
+}
+
+// Folders of sessions whose program was killed are removed by the next session; those in use
+// are not.
+func TestStaleScratchIsRemoved(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	running := start(t, python.Config{})
+	stale := filepath.Join(os.TempDir(), "perdure-repl-stale")
+	if err := os.MkdirAll(filepath.Join(stale, "work"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(stale, "lock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, python.Config{}).prints("print('on')", "on\n")
+	if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder of a killed program: %v", err)
+	}
+	running.prints("open('a', 'w').write('x')\nprint('on')", "on\n")
 }
