@@ -61,14 +61,14 @@ func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) 
 	}
 	p := pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes, Closed: place.remove,
 		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Dir: place.work,
-			Env: environment(), Hold: []*os.File{place.lock}, Sandbox: &sandbox.Config{HiddenReadOnly: true,
+			Env: environment(), Hold: []*os.File{place.lock}, Sandbox: &sandbox.Config{HiddenReadOnly: true, OwnProcesses: true,
 				Writable: []string{place.work}, Temp: place.dir, Readable: found.paths(),
 				Hidden: append(private(), cfg.Hidden...)}}}
 	s, err := pipe.Start(ctx, p)
 	refused, ok := errors.AsType[*sandbox.Error](err)
 	switch {
 	case ok && cfg.Unsandboxed:
-		p.Command.Sandbox = nil
+		p.Command.Sandbox, p.Limits.Processes = nil, -1 // all processes of the user would count
 		s, err = pipe.Start(ctx, p)
 	case ok:
 		err = &engine.Error{Kind: engine.KindUnsandboxed, Err: refused,
