@@ -1,6 +1,7 @@
 package rlm_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,6 +114,20 @@ func TestReplInARepl(t *testing.T) {
 		if got.State != perdure.Completed || root.Result != want {
 			t.Errorf("depth %d: tree is %s with %q: %+v", depth, got.State, root.Result, root.Error)
 		}
+	}
+}
+
+// What a REPL takes is not known before: an estimate says so.
+func TestReplEstimate(t *testing.T) {
+	t.Parallel()
+	_, m := endpoint(t, turns("", block("FINAL(1)")))
+	b := newBench(t, m)
+	raw, err := json.Marshal(replConfig("openai:m"))
+	b.ok(err)
+	e, err := b.exec.Estimate(t.Context(), rlm.LaunchRequest{Prompt: "What?", Config: raw})
+	b.ok(err)
+	if e.Planner != rlm.PlannerRepl || e.Calls != nil || e.LeastCalls != 2 {
+		t.Errorf("estimate %+v", e)
 	}
 }
 
