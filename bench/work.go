@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm"
 	"github.com/perdure/perdure/worker"
 )
 
@@ -24,12 +25,20 @@ func complete(ctx context.Context, l *perdure.Lease) error {
 
 // working runs fn while a worker with so many slots serves the store.
 func working(b *bench, s *perdure.Store, slots int, h handlerFunc, fn func() error) error {
+	return workingAs(b, s, slots, map[string]worker.Handler{"bench": h}, fn)
+}
+
+// workingRuns is working for runs.
+func workingRuns(b *bench, s *perdure.Store, slots int, e *rlm.Executor, fn func() error) error {
+	return workingAs(b, s, slots, map[string]worker.Handler{rlm.KindRun: e}, fn)
+}
+
+func workingAs(b *bench, s *perdure.Store, slots int, handlers map[string]worker.Handler, fn func() error) error {
 	ss, err := s.OpenSession(b.ctx, "bench")
 	if err != nil {
 		return err
 	}
-	w, err := worker.New(worker.Config{Store: s, Session: ss, Handlers: map[string]worker.Handler{"bench": h},
-		Concurrency: slots})
+	w, err := worker.New(worker.Config{Store: s, Session: ss, Handlers: handlers, Concurrency: slots})
 	if err != nil {
 		return err
 	}

@@ -64,6 +64,9 @@ func (a *attempt) repl(ctx context.Context) error {
 	if closing := c.close(); err == nil && closing != nil {
 		a.e.cfg.Logger.Warn("close engine of REPL", "task_id", a.l.Task.ID.String(), "error", closing)
 	}
+	if lost, failed := a.lose(timed, c, err); lost || failed != nil {
+		return a.interrupted(timed, failed)
+	}
 	return a.endEarly(ctx, c, a.interrupted(timed, a.engineFailure(err)))
 }
 

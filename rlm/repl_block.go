@@ -21,6 +21,10 @@ func (a *attempt) runBlock(ctx context.Context, c *console, turn, index int, cod
 		if err := c.begin(ctx, a, turn, index, code); err != nil {
 			return nil, err
 		}
+		if r := c.block.Result; r != nil && r.Lost {
+			c.block = nil
+			return r, nil
+		}
 		if err := c.takeEdits(ctx, a); err != nil {
 			return nil, err
 		}
@@ -105,6 +109,23 @@ func (a *attempt) endBlock(ctx context.Context, c *console, r *record.Result) (*
 	c.keep(r.Vars, r.Gone)
 	c.block, c.request = nil, nil
 	return r, nil
+}
+
+// lose records that the engine ended in a block, and reports whether it did. The lease has
+// ended then: the next one goes on with another engine, and the model reads why.
+func (a *attempt) lose(ctx context.Context, c *console, cause error) (lost bool, err error) {
+	e, ok := isEngine(cause)
+	if !ok || c.block == nil || c.block.Result != nil || e.Kind == engine.KindMissing || e.Kind == engine.KindUnsandboxed {
+		return false, nil
+	}
+	last, done := lastWrite(ctx)
+	defer done()
+	err = a.e.blocks.End(last, a.l, c.block, &record.Result{Lost: true, OutputSHA256: hashOf(""),
+		Failure: &engine.Failure{Type: "EngineEnded", Message: e.Error() + "; what the block did is lost"}}, nil)
+	if err != nil {
+		return false, err
+	}
+	return true, a.l.Release(last)
 }
 
 // difference returns how a repeated block differs from its record, "" if it does not.

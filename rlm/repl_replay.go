@@ -101,7 +101,7 @@ func (e *Executor) replayTask(ctx context.Context, r *run, tree *perdure.Tree, i
 		code := codeOf(&c.profile, reply.Response)
 		for i := range c.recorded {
 			b := &c.recorded[i]
-			if b.Turn != reply.Position+1 || b.Index >= len(code) || b.Result == nil {
+			if b.Turn != reply.Position+1 || b.Index >= len(code) || b.Result == nil || b.Result.Lost {
 				continue
 			}
 			what, err := a.replayBlock(ctx, c, b, code[b.Index])

@@ -63,6 +63,8 @@ func TestReplRuns(t *testing.T) {
 		{"the budget", turns(ok, block("b = budget()", "llm_query('q')", "FINAL((b['calls'], "+
 			"budget()['calls'], b['turns']))")),
 			"(9, 8, 29)", M{"budget_calls": 10}, ""},
+		{"an engine that its code ended", turns(ok, block("x = 1"), block("x = 2", "import os", "os._exit(1)"),
+			block("FINAL(x)")), "1", nil, ""},
 		{"profile paper", turns(ok, block("x = 5"), "FINAL_VAR(x)"), "5", M{"repl_profile": "paper"}, ""},
 		{"a schema", turns(ok, block("FINAL({'n': 3})")), `{"n":3}`, M{"schema": M{"type": "object",
 			"required": []string{"n"}}}, ""},

@@ -63,6 +63,9 @@ type Result struct {
 	Failure      *engine.Failure `json:"failure,omitempty"`
 	Final        *engine.Final   `json:"final,omitempty"`
 	Draft        string          `json:"draft,omitempty"`
+	// Lost is set if the engine ended in the block: it is not run again, and what it did to the
+	// variables is lost.
+	Lost bool `json:"lost,omitempty"`
 	// Vars are the variables that it changed, without the values that the state has; Gone are
 	// those that it deleted.
 	Vars []engine.Var `json:"vars,omitempty"`

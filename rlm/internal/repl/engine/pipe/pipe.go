@@ -49,7 +49,8 @@ type session struct {
 	exit   error         // why; read after ended
 
 	mu     sync.Mutex
-	killed string // the kind of the error, if the host ended the process
+	killed string        // the kind of the error, if the host ended the process
+	began  time.Duration // the processor time of the process when the block began
 	once   sync.Once
 }
 
@@ -230,6 +231,7 @@ func (d *done) end() *engine.Done {
 func (s *session) exchange(ctx context.Context, m *message, types ...string) (*answer, error) {
 	stop := context.AfterFunc(ctx, func() { s.kill("") })
 	defer stop()
+	defer s.watch(m.Type == "exec")()
 	a, err := s.roundTrip(m)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -243,6 +245,48 @@ func (s *session) exchange(ctx context.Context, m *message, types ...string) (*a
 		}
 	}
 	return nil, s.broken(fmt.Errorf("a frame of type %q, not of %q", a.Type, types))
+}
+
+// The process stops code at its limit of processor time itself. Code that turned that off is
+// stopped by the host, somewhat later.
+const (
+	watchEvery = time.Second
+	watchSlack = 3 * time.Second
+)
+
+// watch ends the process if a block uses more processor time than its limit, until the
+// returned function is called. begins is set if a block begins.
+func (s *session) watch(begins bool) (stop func()) {
+	s.mu.Lock()
+	if begins {
+		s.began = processorTime(s.proc.Pid())
+	}
+	most := s.began + s.cfg.Limits.CPU + watchSlack
+	s.mu.Unlock()
+	var mu sync.Mutex
+	stopped := false
+	var timer *time.Timer
+	look := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if stopped {
+			return
+		}
+		if processorTime(s.proc.Pid()) > most {
+			s.kill(engine.KindCPU)
+			return
+		}
+		timer.Reset(watchEvery)
+	}
+	mu.Lock()
+	timer = time.AfterFunc(watchEvery, look)
+	mu.Unlock()
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = true
+		timer.Stop()
+	}
 }
 
 func (s *session) roundTrip(m *message) (*answer, error) {

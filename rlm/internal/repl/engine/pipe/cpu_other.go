@@ -1,0 +1,8 @@
+//go:build !linux
+
+package pipe
+
+import "time"
+
+// processorTime returns 0: the limit of the process itself has to do.
+func processorTime(int) time.Duration { return 0 }
