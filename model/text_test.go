@@ -247,3 +247,29 @@ func overlaps(secret string) bool {
 	}
 	return false
 }
+
+// A conversation is rendered with a line before each message, and is part of the hash; the
+// hash of a request without one is what it was before there were conversations.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	req := &model.Request{System: "s", Prompt: "p"}
+	const before = "b0e0851bdb509c1b"
+	plain := model.Hash("m", req)
+	talk := *req
+	talk.Messages = []model.Message{{Reply: true, Text: "a"}, {Text: "b"}, {Reply: true, Text: "c"}, {Text: "d"}}
+	want := "s\n\np\n\n=== reply 1 ===\na\n\n=== message 2 ===\nb\n\n=== reply 2 ===\nc\n\n=== message 3 ===\nd"
+	if got := model.RenderAll(&talk); got != want {
+		t.Errorf("rendered %q, want %q", got, want)
+	}
+	if got := model.Hash("m", &talk); got == plain {
+		t.Error("the messages are not part of the hash")
+	}
+	other := talk
+	other.Messages = []model.Message{{Text: "a"}, {Text: "b"}, {Reply: true, Text: "c"}, {Text: "d"}}
+	if model.Hash("m", &other) == model.Hash("m", &talk) {
+		t.Error("whose a message is, is not part of the hash")
+	}
+	if !strings.HasPrefix(plain, before) {
+		t.Errorf("the hash of a request without messages became %s", plain)
+	}
+}

@@ -142,3 +142,21 @@ func TestCaching(t *testing.T) {
 		}
 	}
 }
+
+// A conversation is sent as messages by turns, and the provider is asked to keep all of it.
+func TestConversation(t *testing.T) {
+	t.Parallel()
+	rec := &recorder{handler: stream(start, piece, ended, stop)}
+	first := strings.Repeat("a", 5000)
+	_, err := connect(t, rec).Generate(t.Context(), &model.Request{System: "s", Prompt: first, Shared: []int{len(first)},
+		Messages: []model.Message{{Reply: true, Text: "b"}, {Text: "c"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `"messages":[{"content":[{"text":"` + first + `","type":"text","cache_control":{"type":"ephemeral"}}],` +
+		`"role":"user"},{"content":[{"text":"b","type":"text"}],"role":"assistant"},{"content":[{"text":"c","type":"text",` +
+		`"cache_control":{"type":"ephemeral"}}],"role":"user"}]`
+	if !strings.Contains(rec.bodies[0], want) {
+		t.Errorf("body %s, want in it %s", rec.bodies[0], want)
+	}
+}

@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -212,5 +213,20 @@ func TestImplausibleUsage(t *testing.T) {
 		if err != nil || !got.Usage.Estimated || got.Usage.InputTokens <= 0 || got.Usage.InputTokens > 1000 {
 			t.Errorf("%s: %+v, %v", usage, got, err)
 		}
+	}
+}
+
+// A conversation is sent as messages by turns.
+func TestConversation(t *testing.T) {
+	t.Parallel()
+	rec := &recorder{handler: stream(`{"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}`)}
+	_, err := connect(t, rec).Generate(t.Context(), &model.Request{System: "s", Prompt: "a",
+		Messages: []model.Message{{Reply: true, Text: "b"}, {Text: "c"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "[map[content:s role:system] map[content:a role:user] map[content:b role:assistant] map[content:c role:user]]"
+	if got := fmt.Sprint(rec.bodies[0]["messages"]); got != want {
+		t.Errorf("messages %s, want %s", got, want)
 	}
 }

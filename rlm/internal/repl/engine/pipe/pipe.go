@@ -298,14 +298,14 @@ func (s *session) roundTrip(m *message) (*answer, error) {
 	if _, err := s.input.Write(append(frame, raw...)); err != nil {
 		return nil, err
 	}
-	return ReadFrame(s.output)
+	return readFrame(s.output)
 }
 
 // errFrame is the cause of an answer that is not of the protocol.
 var errFrame = errors.New("not a frame of the protocol")
 
-// ReadFrame reads one answer of an engine's process.
-func ReadFrame(r io.Reader) (*answer, error) {
+// readFrame reads one answer of an engine's process.
+func readFrame(r io.Reader) (*answer, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err

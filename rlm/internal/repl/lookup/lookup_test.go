@@ -1,0 +1,158 @@
+package lookup_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/corpus/pack"
+	"github.com/perdure/perdure/model"
+	"github.com/perdure/perdure/rlm/internal/repl/lookup"
+)
+
+// over returns a context of files.
+func over(t testing.TB, files map[string]string, order ...string) *lookup.Context {
+	t.Helper()
+	var buf bytes.Buffer
+	b := pack.NewBuilder(&buf, pack.Limits{})
+	for _, name := range order {
+		if err := b.Add(name, strings.NewReader(files[name])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := b.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pack.NewReader(m, bytes.NewReader(buf.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lookup.Context{Reader: r, Find: func(context.Context, string, int) ([]model.Citation, error) {
+		return []model.Citation{{File: "b.txt", StartLine: 2, EndLine: 2, Text: "four", Score: 1.5}}, nil
+	}}
+}
+
+func library(t testing.TB) *lookup.Context {
+	t.Helper()
+	return over(t, map[string]string{"a/x.go": "one\ntwo\nthree two\n", "b.txt": "zwölf\nfour"}, "a/x.go", "b.txt")
+}
+
+func TestFunctions(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ function, args, want string }{
+		{"files", `{}`, `["a/x.go","b.txt"]`},
+		{"files", `{"glob":"**/*.go"}`, `["a/x.go"]`},
+		{"files", `{"glob":"none/**"}`, `[]`},
+		{"search", `{"query":"four","k":3}`, `[{"file":"b.txt","first":2,"last":2,"text":"four","score":1.5}]`},
+		{"grep", `{"regex":"two","glob":"**","k":10}`,
+			`[{"file":"a/x.go","line":2,"text":"two"},{"file":"a/x.go","line":3,"text":"three two"}]`},
+		{"grep", `{"regex":"^t","glob":"","k":1}`, `[{"file":"a/x.go","line":2,"text":"two"}]`},
+		{"grep", `{"regex":"r$","glob":"*.txt","k":5}`, `[{"file":"b.txt","line":2,"text":"four"}]`},
+		{"grep", `{"regex":"nothing","k":5}`, `[]`},
+		{"grep", `{"regex":"$","glob":"b.txt","k":9}`,
+			`[{"file":"b.txt","line":1,"text":"zwölf"},{"file":"b.txt","line":2,"text":"four"}]`},
+		{"lines", `{"file":"a/x.go","first":2,"last":3}`, `"two\nthree two"`},
+		{"cite", `{"file":"b.txt","first":1,"last":1}`, `"[^b.txt:1-1]"`},
+		{"read", `{"file":"b.txt","offset":2,"length":3}`, `{"data":"w7Zs"}`},
+		{"read", `{"file":"b.txt","offset":11,"length":9}`, `{"data":""}`},
+	} {
+		got, err := library(t).Call(t.Context(), tt.function, json.RawMessage(tt.args))
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%s %s: %s, %v, want %s", tt.function, tt.args, got, err, tt.want)
+		}
+	}
+}
+
+// What is wrong with arguments is told to the code.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ function, args, want string }{
+		{"files", `{"glob":"["}`, "files: pattern"},
+		{"search", `{"query":" ","k":3}`, "search: the query is empty"},
+		{"search", `{"query":"x","k":0}`, "search: k is 0, not between 1 and 10000"},
+		{"grep", `{"regex":"(?<=a)b","k":1}`, "no look-around"},
+		{"grep", `{"regex":"a","k":99999}`, "not between 1 and 10000"},
+		{"grep", `{"regex":5}`, "grep: json"},
+		{"lines", `{"file":"none","first":1,"last":1}`, `lines: there is no file "none"`},
+		{"lines", `{"file":"b.txt","first":2,"last":9}`, "has no lines 2 to 9, but 2 lines"},
+		{"cite", `{"file":"b.txt","first":0,"last":1}`, "has no lines"},
+		{"read", `{"file":"b.txt","offset":99,"length":1}`, "are not in"},
+		{"read", `{"file":"b.txt","offset":0,"length":99999999}`, "are not in"},
+		{"open", `{}`, "there is no such function"},
+	} {
+		_, err := library(t).Call(t.Context(), tt.function, json.RawMessage(tt.args))
+		if p, ok := errors.AsType[*lookup.Problem](err); !ok || !strings.Contains(p.Text, tt.want) {
+			t.Errorf("%s %s: %v, want %q", tt.function, tt.args, err, tt.want)
+		}
+	}
+	none := &lookup.Context{}
+	if _, err := none.Call(t.Context(), "files",
+		json.RawMessage(`{}`)); err == nil || !strings.Contains(err.Error(), "no files") {
+		t.Errorf("without a context: %v", err)
+	}
+}
+
+// A place is cited once, with its text and the hash of it.
+func TestCitations(t *testing.T) {
+	t.Parallel()
+	c := library(t)
+	for range 2 {
+		if _, err := c.Call(t.Context(), "cite", json.RawMessage(`{"file":"b.txt","first":1,"last":2}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := c.Citations()
+	if len(got) != 1 || got[0].Text != "zwölf\nfour" || got[0].Kind != model.CitedQuote || len(got[0].SHA256) != 64 {
+		t.Errorf("citations %+v", got)
+	}
+}
+
+// A text is a context of one file.
+func TestText(t *testing.T) {
+	t.Parallel()
+	c, err := lookup.Text("größe\nzwei\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Preview(4); err != nil || got != "gr\u00f6" && got != "gr\uFFFD" {
+		t.Errorf("preview %q, %v", got, err)
+	}
+	raw, err := c.Call(t.Context(), "lines", json.RawMessage(`{"file":"`+lookup.TextName+`","first":2,"last":2}`))
+	if err != nil || string(raw) != `"zwei"` {
+		t.Errorf("lines: %s, %v", raw, err)
+	}
+}
+
+// FuzzGrep checks that each line that is found matches, has its number, and is found once.
+func FuzzGrep(f *testing.F) {
+	f.Add("a", "a\nb\nab\n")
+	f.Add("$", "\n\n")
+	f.Add("", "x")
+	f.Add("(?s)a.b", "a\nb")
+	f.Fuzz(func(t *testing.T, regex, text string) {
+		c := over(t, map[string]string{"f": text}, "f")
+		args, err := json.Marshal(map[string]any{"regex": regex, "k": 1000})
+		if err != nil {
+			t.Skip()
+		}
+		raw, err := c.Call(t.Context(), "grep", args)
+		if _, ok := errors.AsType[*lookup.Problem](err); ok {
+			return
+		}
+		var found []struct{ Line int }
+		if err != nil || json.Unmarshal(raw, &found) != nil {
+			t.Fatal(err)
+		}
+		last := 0
+		for _, m := range found {
+			if m.Line <= last || m.Line > strings.Count(text, "\n")+1 {
+				t.Fatalf("line %d after %d of %q", m.Line, last, text)
+			}
+			last = m.Line
+		}
+	})
+}
