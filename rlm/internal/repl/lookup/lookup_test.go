@@ -67,7 +67,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// What is wrong with arguments is told to the code.
+// The code receives what is wrong with its arguments.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ function, args, want string }{

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/rlm/internal/repl/record"
 )
 
-// A block is recorded when it begins, with what it is told, and when it ends, together with
+// A block is recorded when it begins, with the answers it gets, and when it ends, together with
 // the variables; it is in the log.
 func TestBlocks(t *testing.T) {
 	t.Parallel()
