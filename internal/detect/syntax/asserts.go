@@ -3,7 +3,6 @@ package syntax
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
@@ -141,23 +140,6 @@ func (u *unit) asserts(i int, helpers set) bool {
 	return assertLike(s)
 }
 
-// infix reports whether the word at i is a matcher of Kotlin, as in x shouldBe y.
-func (u *unit) infix(i int) bool {
-	if u.lang.Name != "kotlin" || !strings.HasPrefix(u.at(i), "should") || u.tok[i].First {
-		return false
-	}
-	before := u.at(i - 1)
-	return u.kindAt(i-1) != lex.Op || before == ")" || before == "]" || before == "}"
-}
-
-// rubyBegins are tokens after which a statement begins.
-var rubyBegins = sync.OnceValue(wordSet("{ do | ; = then"))
-
-var avaAsserts = sync.OnceValue(wordSet("is not deepEqual like true false truthy falsy throws throwsAsync regex " +
-	"snapshot equal strictEqual same ok notOk equals notThrows pass fail strictSame rejects resolves match " +
-	"notMatch has hasStrict error ifError notSame strictNotSame notEqual not resolveMatch doesNotThrow " +
-	"deepStrictEqual notStrictEqual type"))
-
 // assertLike reports whether a name begins like that of an assertion.
 func assertLike(s string) bool {
 	if s == "expectNotToPerformAssertions" {
@@ -178,28 +160,6 @@ func assertLike(s string) bool {
 
 var assertPrefixes = [...]string{"assert", "expect", "verify", "check", "should", "must", "ensure", "refute",
 	"require", "compare"}
-
-// goAsserts reports whether a call of Go asserts: by t, by an assertion library, or given t.
-func (u *unit) goAsserts(i int, helpers set) bool {
-	s, on := u.at(i), u.at(i-2)
-	if u.at(i-1) == "." {
-		switch s {
-		case "Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow":
-			if len(on) <= 2 && (strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || oneOf(on, "f", "s", "c")) {
-				return true
-			}
-		}
-		if goAssertObjects()[on] || (on == ")" || len(on) == 1) && (u.lang.asserts[s] || s == "Assert" || s == "Check") {
-			return s != "New" && s != "Run" && s[0] >= 'A' && s[0] <= 'Z'
-		}
-		return (assertLike(s) || helpers["."+s]) && u.at(i+2) == "t"
-	}
-	return helpers[s] || u.lang.asserts[s] && s[0] == 'E' || u.at(i+2) == "t" && u.at(i+3) != ")" && s != "Run" &&
-		(assertLike(s) || strings.HasPrefix(s, "test") || oneOf(s, "check", "assert", "verify", "expect")) || s == "Expect"
-}
-
-var goAssertObjects = sync.OnceValue(
-	func() set { return words("assert require is must qt check td should suite gt so") })
 
 // extent returns the tokens of the assertion with the word at i.
 func (u *unit) extent(i, from, to int) (begin, end int) {
@@ -269,8 +229,6 @@ func (u *unit) withCondition(begin, end, from int) (int, int) {
 	return begin, end
 }
 
-var failing = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Fail FailNow"))
-
 // assertion reads the tokens [begin, end) of an assertion.
 func (u *unit) assertion(i, begin, end int) Assertion {
 	from, to := begin, u.withoutMessage(i, begin, end)
@@ -313,26 +271,6 @@ func (u *unit) withoutMessage(i, begin, end int) int {
 		}
 	}
 	return end
-}
-
-// errorOf returns the names of the call that a condition err != nil is about; nil for other
-// conditions.
-func (u *unit) errorOf(begin, end int) multiset.Hashes {
-	for j := begin; j < end && u.at(j) != "{"; j++ {
-		if u.at(j) == "(" {
-			return nil // the call is in the condition
-		}
-		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" && u.at(j+3) == "{" {
-			if at := u.failedCall(begin, begin+1, j); at > 0 {
-				names := multiset.Hashes{Hash(u.at(at))}
-				if u.at(at-1) == "." && u.isWord(at-2) {
-					names = multiset.Sum(names, multiset.Hashes{Hash(u.at(at - 2))})
-				}
-				return names
-			}
-		}
-	}
-	return nil
 }
 
 // measure returns the matcher and the strength of an assertion.
@@ -484,22 +422,6 @@ func (u *unit) onReceiver(i int) bool {
 	s := u.at(i)
 	return strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_") || u.at(i-1) == "." && u.at(i-2) == ")" &&
 		u.asserts(i, nil)
-}
-
-// listed splits the arguments of a call without parentheses.
-func (u *unit) listed(from, end int) [][2]int {
-	var all [][2]int
-	for j := from; j <= end; j++ {
-		if j < end && u.opens(j) {
-			j = u.closer(j) - 1
-		} else if j >= end || u.at(j) == "," {
-			if j > from {
-				all = append(all, u.sides(from, j)...)
-			}
-			from = j + 1
-		}
-	}
-	return all
 }
 
 // sides splits a comparison into its two sides.

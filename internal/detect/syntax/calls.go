@@ -32,26 +32,6 @@ func (u *unit) called(i int) bool {
 // maxTypes is the maximum length of the type arguments of a call.
 const maxTypes = 40
 
-// failedCall returns the call whose error a check of Go is about, in the condition or the statement
-// before it; -1 for none.
-func (u *unit) failedCall(i, from, to int) int {
-	name := -1
-	for j := from; j < to; j++ {
-		if u.at(j) == "(" && u.isWord(j-1) {
-			return j - 1
-		}
-	}
-	for j := i - 1; j > max(0, i-80); j-- {
-		if u.at(j) == "(" && u.isWord(j-1) && u.tok[j-1].Line >= u.tok[i-1].Line-3 {
-			name = j - 1
-		}
-		if u.at(j) == "=" || u.at(j) == ":=" {
-			break
-		}
-	}
-	return name
-}
-
 // resultOf returns the call that produced the variable of the condition [from, to), or the error
 // passed to a callback; 0 for none.
 func (u *unit) resultOf(i, from, to int) uint32 {
@@ -73,34 +53,6 @@ func (u *unit) resultOf(i, from, to int) uint32 {
 			return 0
 		case s == "=>" && strings.HasPrefix(name, "err"): // f(a, (err, b) => { if (err) ... })
 			return u.calledBack(j, name)
-		}
-	}
-	return 0
-}
-
-// calledBack returns the call that takes the arrow function at i whose first parameter is name.
-func (u *unit) calledBack(i int, name string) uint32 {
-	open := i - 1
-	if u.at(open) != ")" || u.opener(open) <= 0 {
-		return 0
-	}
-	open = u.opener(open)
-	if u.at(open+1) != name {
-		return 0
-	}
-	for j := open - 1; j > max(0, open-40); j-- {
-		switch u.at(j) {
-		case ")", "]", "}":
-			if j = u.opener(j); j < 0 {
-				return 0
-			}
-		case "(":
-			if u.isWord(j - 1) {
-				return Hash(u.at(j - 1))
-			}
-			return 0
-		case ";", "{":
-			return 0
 		}
 	}
 	return 0

@@ -48,27 +48,6 @@ func (u *unit) losesFailure(i, from int) bool {
 	return u.expectsFailure(i) || u.lang.handlers[s] && u.onlyLogs(i) && u.guardsAsserts(i, from)
 }
 
-// floats reports whether the then at i asserts in a promise that is not awaited.
-func (u *unit) floats(i, from int) bool {
-	begin := u.chainBegin(i)
-	if u.countsAsserts(from, i) || !u.statementBegins(begin) || u.at(begin) == "await" || u.at(begin) == "return" ||
-		!u.assertsWithin(i+1, u.closer(i+1)) {
-		return false
-	}
-	return !anyOf(i, u.statementEnd(i), func(j int) bool {
-		s := u.at(j)
-		return oneOf(s, "done", "resolve", "finish", "end", "next", "cb", "callback")
-	})
-}
-
-// countsAsserts reports whether a test declares its number of assertions.
-func (u *unit) countsAsserts(from, to int) bool {
-	return anyOf(from, to, func(j int) bool {
-		return u.at(j+1) != ":" &&
-			oneOf(u.at(j), "plan", "assertions", "hasAssertions", "expectAssertions", "done", "assertionCount")
-	})
-}
-
 // chainBegin returns the beginning of the statement or argument at i.
 func (u *unit) chainBegin(i int) int {
 	j := i
@@ -89,27 +68,6 @@ func (u *unit) chainBegin(i int) int {
 	return j
 }
 
-// handsBack reports whether a chain uses the caught failure.
-func (u *unit) handsBack(j int) bool {
-	for u.at(j) == "." && u.isWord(j+1) {
-		switch u.at(j + 1) {
-		case "onFailure", "getOrNull", "getOrDefault", "getOrElse", "onSuccess", "isSuccess", "isFailure":
-		default:
-			return true
-		}
-		if j += 2; u.at(j) == "(" {
-			j = u.closer(j)
-		}
-		if u.at(j) == "{" {
-			if u.assertsWithin(j, u.closer(j)) {
-				return true
-			}
-			j = u.closer(j)
-		}
-	}
-	return false
-}
-
 // expectsFailure reports whether a call expects the assertions inside it to fail.
 func (u *unit) expectsFailure(i int) bool {
 	if !oneOf(u.at(i), "assertThrows", "assertFailsWith", "shouldThrow", "raises", "assertRaises", "Throws") {
@@ -121,27 +79,9 @@ func (u *unit) expectsFailure(i int) bool {
 	})
 }
 
-// unawaited reports whether expect(...).rejects or .resolves is a statement without await.
-func (u *unit) unawaited(i int) bool {
-	end := u.closer(i + 1)
-	if u.at(i+1) != "(" || u.at(end) != "." || u.at(end+1) != "rejects" && u.at(end+1) != "resolves" {
-		return false
-	}
-	return u.at(i-1) == "void" || u.tok[i].First && (u.at(i-1) == ";" || u.at(i-1) == "{" || u.at(i-1) == "}")
-}
-
 // discards reports whether the expression after i is a statement, or assigned to _.
 func (u *unit) discards(i int) bool {
 	return u.at(i) == "=" && u.at(i-1) == "_" || u.at(i) == ";" || u.at(i) == "{" || u.at(i) == "}"
-}
-
-// discarded reports whether the call at i is a statement, or assigned to _, as in let _ =
-// std::panic::catch_unwind(...).
-func (u *unit) discarded(i int) bool {
-	for i > 1 && u.at(i-1) == "::" {
-		i -= 2
-	}
-	return u.discards(i - 1)
 }
 
 func (u *unit) assertsWithin(from, to int) bool {
@@ -209,22 +149,6 @@ func (u *unit) handlerBody(i int) (from, to int) {
 		return -1, -1
 	}
 	return j + 1, max(j+1, u.closer(j)-1) // nothing may follow the bracket
-}
-
-// rescueEnd returns the end of a Ruby handler whose body begins at from.
-func (u *unit) rescueEnd(from int) int {
-	to := from
-	for to < min(len(u.tok), from+maxBlock) {
-		switch s := u.at(to); {
-		case u.tok[to].First && (s == "end" || s == "ensure" || s == "rescue" || s == "else"):
-			return to
-		case u.match[to] > small(to):
-			to = int(u.match[to]) + 1
-		default:
-			to++
-		}
-	}
-	return min(to, len(u.tok))
 }
 
 // guardsAsserts reports whether the code guarded by the handler at i asserts, and does not end in a

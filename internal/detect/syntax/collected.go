@@ -69,21 +69,6 @@ func (u *unit) lastOf() map[place]int {
 	return u.last
 }
 
-// offHeads returns the statements of Python that exclude or skip tests.
-func (u *unit) offHeads() []int {
-	if u.offAt == nil {
-		u.offAt = []int{}
-		for _, head := range u.heads {
-			h := int(head)
-			if s := u.at(h); s == "__test__" || s == "pytestmark" || s == "del" || u.at(h+2) == "__test__" ||
-				u.at(h+1) == "=" && u.at(h+2) == "None" {
-				u.offAt = append(u.offAt, h)
-			}
-		}
-	}
-	return u.offAt
-}
-
 // inherits reports whether the class at i has a base class, by which runners find tests. Modules
 // and traits count, as they are mixed into classes.
 func (u *unit) inherits(i int) bool {
@@ -102,44 +87,9 @@ func (u *unit) inherits(i int) bool {
 	return true
 }
 
-// jupiter reports whether a file uses JUnit 5 or later.
-func (u *unit) jupiter() bool { return u.names("jupiter") }
-
 // names reports whether a word occurs near the top of the file, as in an import.
 func (u *unit) names(s string) bool {
 	return slices.ContainsFunc(u.tok[:min(len(u.tok), 400)], func(t lex.Token) bool { return t.S == s })
-}
-
-// nested reports whether JUnit runs the tests of a nested class.
-func (u *unit) nested(i int) bool {
-	if i < 0 || u.decls[i].parent < 0 || u.decls[u.decls[i].parent].kind != DeclContainer || !u.jupiter() {
-		return true
-	}
-	d := &u.decls[i]
-	if d.annotatedBy(func(s string) bool { return s == "Nested" }) {
-		return u.nested(d.parent)
-	}
-	return u.at(d.at-1) != "class"
-}
-
-// sharpCollected reports whether a C# runner finds a method: it may have to be public.
-func (u *unit) sharpCollected(d *decl) bool {
-	for _, a := range d.annotations {
-		if (a.name == "Fact" || a.name == "Theory") && d.parent >= 0 &&
-			(has(u.decls[d.parent].modifiers, "internal") || has(u.decls[d.parent].modifiers, "private")) {
-			return false
-		}
-		if oneOf(a.name, "Test", "TestCase", "TestMethod", "DataTestMethod", "TestCaseSource") &&
-			(has(d.modifiers, "private") || has(d.modifiers, "protected") || has(d.modifiers, "internal")) {
-			return false
-		}
-		if strings.HasSuffix(a.name, "TestMethod") && d.parent >= 0 && u.names("TestTools") {
-			class := &u.decls[d.parent]
-			return has(class.modifiers, "partial") ||
-				class.annotatedBy(func(s string) bool { return strings.HasSuffix(s, "TestClass") })
-		}
-	}
-	return true
 }
 
 // abstractIn returns the abstract class around a test, whose subclasses run it; empty for none.

@@ -65,32 +65,6 @@ func (u *unit) instead(i, body int) Guard {
 	return g
 }
 
-// readCase notes a case of a Go switch without a value.
-func (u *unit) readCase(f *Function, i int, d *decl) {
-	colon := i + 1
-	for colon < min(d.end, i+80) && u.at(colon) != ":" {
-		if s := u.at(colon); s == "(" || s == "[" || s == "{" {
-			colon = u.closer(colon)
-			continue
-		}
-		colon++
-	}
-	end := colon + 1
-	for end < min(d.end, colon+maxBlock) && u.at(end) != "case" && u.at(end) != "default" {
-		if u.kindAt(end) == lex.Op && u.at(end) == "}" {
-			break
-		}
-		if s := u.at(end); u.kindAt(end) == lex.Op && s == "{" {
-			end = u.closer(end)
-			continue
-		}
-		end++
-	}
-	if colon > i+1 && u.at(colon) == ":" {
-		u.noteCondition(f, i+1, colon, colon+1, end)
-	}
-}
-
 // departs reports whether a block throws, or returns a value that is not empty, constant or nil.
 func (u *unit) departs(from, to int) bool {
 	for j := from; j < to; j++ {
@@ -113,24 +87,6 @@ func (u *unit) departs(from, to int) bool {
 		}
 	}
 	return false
-}
-
-// literalEnd returns the end of the Go function literal at i.
-func (u *unit) literalEnd(i, end int) int {
-	for j := u.closer(i + 1); j < min(end, i+80); j++ {
-		switch u.at(j) {
-		case "(", "[":
-			j = u.closer(j) - 1
-		case "{":
-			if w := u.at(j - 1); w != "interface" && w != "struct" {
-				return u.closer(j)
-			}
-			j = u.closer(j) - 1
-		case ",", ";", ")":
-			return i // a type only
-		}
-	}
-	return i
 }
 
 // cleansUp reports whether the handler at i guards a single call that closes or removes something.

@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -153,54 +152,6 @@ func (u *unit) public(i int) bool {
 			!has(d.modifiers, "protected")
 	}
 	return has(d.modifiers, "export") || u.exportedLater(d)
-}
-
-func (u *unit) goPublic(d *decl) bool {
-	hidden := func(folder string) bool { return folder == "internal" || folder == "cmd" || folder == "main" }
-	if slices.ContainsFunc(strings.Split(path.Dir(u.path), "/"), hidden) {
-		return false
-	}
-	unexported := func(part string) bool { return part == "" || part[0] < 'A' || part[0] > 'Z' }
-	return !slices.ContainsFunc(strings.Split(d.name, "."), unexported) && (len(u.tok) < 2 || u.at(1) != "main")
-}
-
-// exportedLater reports whether a JavaScript name is exported apart from its declaration.
-func (u *unit) exportedLater(d *decl) bool {
-	if n := d.start - 1; n >= 0 && u.tok[n].Line == u.tok[d.at].Line && oneOf(u.at(n), "export", "default", "=") {
-		for j := n; j >= 0 && j > n-6; j-- {
-			if w := u.at(j); w == "export" || w == "exports" {
-				return true
-			}
-		}
-	}
-	if u.exports == nil {
-		u.findExports()
-	}
-	return u.exports[d.name]
-}
-
-// findExports notes the names that are exported apart from their declaration.
-func (u *unit) findExports() {
-	u.exports = make(set)
-	for i := range u.tok {
-		t := &u.tok[i]
-		if t.Kind != lex.Word || t.S != "export" && t.S != "exports" || u.at(i+1) != "{" &&
-			!(u.at(i+1) == "=" && u.at(i+2) == "{") {
-			if t.Kind == lex.Word && t.S == "exports" || t.S == "export" && u.at(i+1) == "default" {
-				u.exports[u.at(i+2)] = true
-			}
-			continue
-		}
-		open := i + 1
-		if u.at(open) == "=" {
-			open++
-		}
-		for j := open; j < u.closer(open); j++ {
-			if u.isWord(j) {
-				u.exports[u.at(j)] = true
-			}
-		}
-	}
 }
 
 // deprecated reports whether a declaration is marked as deprecated.
@@ -403,23 +354,6 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 		g.Inline = anyOf(from, to, func(j int) bool { return u.at(j) == "(" })
 	}
 	f.Guards = append(f.Guards, g)
-}
-
-// indentedEnd returns the end of the block of the Python statement at i.
-func (u *unit) indentedEnd(i, colon, end int) int {
-	if colon < len(u.tok) && !u.tok[colon].First {
-		return min(u.lineEnd(colon), end)
-	}
-	col := u.headCol(i)
-	for j := colon; j < end; j++ {
-		if j > colon+maxBlock {
-			return j
-		}
-		if u.tok[j].First && u.tok[j].Col <= col && u.at(j) != ")" && u.at(j) != "]" && u.at(j) != "}" {
-			return j
-		}
-	}
-	return end
 }
 
 // maxBlock is the length in tokens up to which the end of a block is searched for; longer blocks

@@ -49,26 +49,6 @@ func (u *unit) bare(i int) bool {
 var bareCalls = sync.OnceValue(wordSet("assertThat assertThatThrownBy assertThatCode assertThatExceptionOfType " +
 	"expectThat expectCatching assert_that assert_that expect_that"))
 
-var rubyMatchers = sync.OnceValue(wordSet("to not_to to_not"))
-
-// chainEnds reports whether no matcher is called in the chain at j.
-func (u *unit) chainEnds(j int) bool {
-	for u.at(j) == "." && u.isWord(j+1) {
-		s := u.at(j + 1)
-		_, known := strengthOf(plain(s))
-		matcher := known && len(s) > 2 && strings.HasPrefix(s, "to") && s[2] >= 'A' && s[2] <= 'Z'
-		if !matcher && !chainLinks()[s] || u.at(j+2) == "(" {
-			return false
-		}
-		j += 2
-	}
-	return u.endsStatement(j)
-}
-
-// chainLinks are words of assertion libraries that do not assert by themselves.
-var chainLinks = sync.OnceValue(wordSet("not resolves rejects to be been is that which and has have with at of " +
-	"same but does still also deep nested own ordered any all itself"))
-
 // endsStatement reports whether a statement ends before the token at i.
 func (u *unit) endsStatement(i int) bool {
 	if i >= len(u.tok) {
@@ -437,17 +417,4 @@ func (u *unit) afterCall(i int) int {
 		j = u.closer(j)
 	}
 	return j
-}
-
-// sendsError reports whether the if at i, of Go, sends an error to a channel that the file receives
-// from: a goroutine must not end the test itself.
-func (u *unit) sendsError(i int) bool {
-	open := u.headEnd(i, len(u.tok))
-	if !strings.HasPrefix(u.at(open-3), "err") || u.at(open-2) != "!=" || u.at(open-1) != "nil" || u.at(open+2) != "<" ||
-		u.at(open+3) != "-" {
-		return false
-	}
-	return anyOf(0, len(u.tok), func(j int) bool {
-		return u.at(j) == u.at(open+1) && (u.at(j-1) == "-" && u.at(j-2) == "<" && !u.isWord(j-3) || u.at(j-1) == "range")
-	})
 }

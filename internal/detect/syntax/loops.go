@@ -234,41 +234,6 @@ func (u *unit) bracedLoop(i, list, open int) (loop, bool) {
 	return loop{at: i, list: list, body: [2]int{open + 1, u.closer(open)}, head: [2]int{i + 1, open}}, true
 }
 
-// indentedLoop reads the Python loop or comprehension at i.
-func (u *unit) indentedLoop(i int) (loop, bool) {
-	in := i + 1
-	for in < min(i+12, len(u.tok)) && u.at(in) != "in" {
-		in++
-	}
-	if u.at(in) != "in" {
-		return loop{}, false
-	}
-	if !u.tok[i].First {
-		n := u.headIndex(i)
-		if n < 0 || u.at(int(u.heads[n])) != "assert" {
-			return loop{}, false
-		}
-		head := int(u.heads[n])
-		end := u.lineEnd(head)
-		to := in + 1
-		for to < end && u.at(to) != ")" && u.at(to) != "]" && u.at(to) != "}" && u.at(to) != "if" {
-			if s := u.at(to); s == "(" || s == "[" || s == "{" {
-				to = u.closer(to)
-			} else {
-				to++
-			}
-		}
-		return loop{at: i, list: u.listOver(in+1, min(to, end)), body: [2]int{head, end},
-			head: [2]int{in + 1, min(to, end)}}, true
-	}
-	from := u.colon(i, len(u.tok))
-	to := from
-	for to < len(u.tok) && (!u.tok[to].First || u.tok[to].Col > u.tok[i].Col) {
-		to++
-	}
-	return loop{at: i, list: u.listOver(in+1, from-1), body: [2]int{from, to}, head: [2]int{in + 1, from - 1}}, true
-}
-
 // standsAlone reports whether a bracket opens a list, unlike an index.
 func (u *unit) standsAlone(open int) bool {
 	if open <= 0 {

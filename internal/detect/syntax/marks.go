@@ -182,24 +182,6 @@ func (u *unit) follows(i int, parts []string) bool {
 	return true
 }
 
-// handsOn reports whether TestMain of Go exits with the result of the tests, or passes m to a
-// function that does. Its other exits belong to processes that tests start.
-func (u *unit) handsOn() bool {
-	for i := range u.decls {
-		d := &u.decls[i]
-		if d.name != "TestMain" || u.lang.Name != "go" {
-			continue
-		}
-		for j := d.body; j < d.end; j++ {
-			if s := u.at(j); u.at(j+1) == "(" && u.at(j+2) == "m" &&
-				(u.at(j+3) == "," || s == "Exit" && u.at(j+3) == "." && u.at(j+4) == "Run") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // startedByTests reports whether the file is a script in a test folder that has no tests and that
 // the runner does not load: tests start it as a process.
 func (u *unit) startedByTests(m *Model) bool {

@@ -348,3 +348,6 @@ func codeLike(s string) bool {
 	return len(s) > 4 && (strings.ContainsAny(s, "(){}=;") || strings.HasSuffix(s, ":") ||
 		strings.HasPrefix(s, "return") || strings.HasPrefix(s, "assert") || s == "end")
 }
+
+// Script is the name of the code outside functions.
+const Script = "(file)"

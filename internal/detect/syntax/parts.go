@@ -20,7 +20,8 @@ const (
 )
 
 // Bounds reports whether a condition limits a value, Presence whether it tests existence.
-func (a asking) Bounds() bool   { return a == asksBounds }
+func (a asking) Bounds() bool { return a == asksBounds }
+
 func (a asking) Presence() bool { return a == asksPresence }
 
 // readParts notes the alternatives under which the condition [from, to) of a guard fails; if all is

@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -48,45 +47,6 @@ func (u *unit) fileSkip() (Skipping, int) {
 				return Sometimes, i
 			}
 		}
-	}
-	return Runs, 0
-}
-
-// specSkip returns the skip of the only class of a Kotest file: @Ignored class A.
-func (u *unit) specSkip() (Skipping, int) {
-	class := -1
-	for i := range u.tok {
-		if u.at(i) == "class" && u.tok[i].Col == 0 {
-			if class >= 0 {
-				return Runs, 0
-			}
-			class = i
-		}
-	}
-	for i := class - 1; i > max(0, class-30) && u.at(i) != "import" && u.at(i) != "package"; i-- {
-		if s, ok := strings.CutPrefix(u.at(i), "@"); (ok || u.at(i-1) == "@") && oneOf(s, "Ignored", "Ignore", "Disabled") {
-			return Always, i
-		}
-	}
-	return Runs, 0
-}
-
-// moduleSkips returns the skip of a Python module by the line at i, under a condition at the
-// margin, and its position.
-func (u *unit) moduleSkips(i, under int) (Skipping, int) {
-	leaves := u.at(i) == "pytest" && u.at(i+2) == "skip" || u.at(i) == "raise" &&
-		(u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest")
-	if under < 0 || !leaves {
-		return Runs, 0
-	}
-	switch u.at(under) {
-	case "if", "elif":
-		if u.constant(under + 1) {
-			return Always, i
-		}
-		return Sometimes, under
-	case "except":
-		return Sometimes, i
 	}
 	return Runs, 0
 }
@@ -370,27 +330,4 @@ func (u *unit) conditional(d *decl, i int) bool {
 		}
 	}
 	return false
-}
-
-// headCol returns the column of the logical line of i.
-func (u *unit) headCol(i int) int32 {
-	if n := u.headIndex(i); n >= 0 {
-		return u.tok[u.heads[n]].Col
-	}
-	return 0
-}
-
-// headIndex returns the index of the logical line of i; -1 before the first.
-func (u *unit) headIndex(i int) int {
-	n, found := slices.BinarySearch(u.heads, small(i))
-	if found {
-		return n
-	}
-	return n - 1
-}
-
-// isHead reports whether a Python statement begins at i.
-func (u *unit) isHead(i int) bool {
-	_, found := slices.BinarySearch(u.heads, small(i))
-	return found
 }

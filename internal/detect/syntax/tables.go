@@ -7,7 +7,6 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
-	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // tableCases adds the rows of named tables: those of a provider or of a list of the file.
@@ -132,8 +131,6 @@ func (u *unit) providers(d *decl) []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
-
-var docProvider = lazyregexp.New(`@dataProvider\s+(?:\w+::)?(\w+)`)
 
 // namedRows returns the rows of a function or a variable.
 func (u *unit) namedRows(name string, near *decl) []Case {
@@ -272,18 +269,6 @@ func (u *unit) innerList(open int) int {
 	return open
 }
 
-// rangedRows adds the rows of the package-level lists that a Go test ranges over.
-func (u *unit) rangedRows(t *Test, d *decl) {
-	for j := d.body; j < d.end; j++ {
-		if u.at(j) != "range" || !u.isWord(j+1) || u.at(j+2) != "{" {
-			continue
-		}
-		if open := u.listNamed(u.at(j+1), j); open >= 0 && (open < d.start || open >= d.end) {
-			u.addRows(t, u.listCases(open))
-		}
-	}
-}
-
 // textRows returns the rows of a table that is a string, one a line, without the header.
 func (u *unit) textRows(i int, header bool) []Case {
 	var all []Case
@@ -309,16 +294,4 @@ func (u *unit) textRows(i int, header bool) []Case {
 		all = append(all, Case{Line: n, Key: key, All: b, Literals: b, S: strings.Clone(Clip(s))})
 	}
 	return all
-}
-
-// addedRows adds the seed values of a Go fuzz test: f.Add(...).
-func (u *unit) addedRows(t *Test, d *decl) {
-	if u.lang.Name != "go" || !strings.HasPrefix(d.name, "Fuzz") {
-		return
-	}
-	for j := d.body; j < d.end; j++ {
-		if u.at(j) == "Add" && u.at(j-1) == "." && u.at(j-2) == "f" && u.at(j+1) == "(" {
-			t.Cases = append(t.Cases, u.row(j+2, max(u.closer(j+1)-1, j+3)))
-		}
-	}
 }

@@ -127,18 +127,6 @@ func (u *unit) isTest(i int) bool {
 	return false
 }
 
-// docTest reports whether @test is in the comment before a method.
-func (u *unit) docTest(d *decl) bool {
-	line := u.line(d.start)
-	for _, n := range u.notesBefore(line) {
-		if last := int(n.Line) + strings.Count(n.S, "\n"); last < line && last >= line-2 && strings.HasPrefix(n.S, "/**") &&
-			strings.Contains(n.S, "@test") {
-			return true
-		}
-	}
-	return false
-}
-
 // spans returns the tokens of a declaration without the tests inside it.
 func (u *unit) spans(i int) [][2]int {
 	d := &u.decls[i]
@@ -221,27 +209,6 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 	t.Members, t.Empty = multiset.Sum(t.Members, nil), u.empty(d)
 	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t") && !strings.HasPrefix(t.Leaf, "Example")
 }
-
-// said returns the literals and names in the failure messages of a Go test.
-func (u *unit) said(spans [][2]int) multiset.Hashes {
-	if u.lang.Name != "go" {
-		return nil
-	}
-	all := u.scratch[:0]
-	for _, span := range spans {
-		for j := span[0]; j < span[1]; j++ {
-			if u.at(j) == "(" && u.at(j-2) == "." && sayers()[u.at(j-1)] {
-				end := min(u.closer(j), span[1])
-				all = append(appendLiterals(all, u.tok[j:end]), u.tok[j-1].Meaning())
-				j = end - 1
-			}
-		}
-	}
-	u.scratch = all
-	return u.sortedOnce()
-}
-
-var sayers = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Log Logf"))
 
 // ofSpans returns the multiset of the tokens of some spans but one; once removes repetitions within
 // a span.

@@ -153,17 +153,6 @@ func (u *unit) outdent(i, to int) int {
 	return to
 }
 
-// matchStretch returns a Rust match with an empty arm.
-func (u *unit) matchStretch(i, to int) (stretch, bool) {
-	from, end, head := u.bracesCondition(i, to)
-	if from <= i || end > to || !u.assertsIn([2]int{from, end}, nil) {
-		return stretch{}, false
-	}
-	return stretch{from, end, u.whenBetween(i+1, head, true)}, anyOf(from, end, func(j int) bool {
-		return u.at(j) == "=>" && (u.at(j+1) == "{" && u.at(j+2) == "}" || u.at(j+1) == "(" && u.at(j+2) == ")")
-	})
-}
-
 // whenBetween returns the condition [from, to).
 func (u *unit) whenBetween(from, to int, runs bool) When {
 	var b strings.Builder

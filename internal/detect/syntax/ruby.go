@@ -7,6 +7,59 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
+func ruby() Language {
+	return Language{
+		Name: "ruby", exts: []string{".rb", ".rake"}, shape: ends, lines: true,
+		rules: lex.Rules{Line: []string{"#"}, Block: "=begin", Regex: true, Percent: true, Documents: "<<~", At: true,
+			Query: true, Dollar: true,
+			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true, Code: "#{"},
+				{Open: "'", Close: "'", Escape: '\\', Lines: true}, {Open: "`", Close: "`", Escape: '\\'}}},
+		functions: words("def"), containers: words("class module"),
+		suites: words("describe context feature xdescribe xcontext fdescribe fcontext shared_examples shared_context " +
+			"shared_examples_for"),
+		tests:   words("it specify example scenario test should xit xspecify xexample fit fspecify pending its focus"),
+		skipped: words("xdescribe xcontext xit xspecify xexample pending"),
+		focused: words("fdescribe fcontext fit fspecify focus"),
+		skips:   words("skip pending omit"),
+		asserts: words("expect assert refute should must_equal must_be wont_be wont_equal must_raise must_include " +
+			"is_expected flunk " +
+			"expect_any_instance_of"),
+		throws: words("raise abort"), handlers: words("rescue"),
+		testSuffixes: []string{"_spec", "_test"}, testPrefixes: []string{"test_"},
+		testFolders: []string{"spec", "test", "tests"},
+		marks:       rubyMarks(), notes: rubyNotes(),
+	}
+}
+
+func rubyMarks() []markRule {
+	return []markRule{
+		{ExitTrick, anywhere, 0.9, []string{"exit! 0", "exit ( 0 )", "exit 0"}},
+		{ExitTrick, inTests, 0.85, []string{"exit!"}},
+		{ExitTrick, inTests, 0.9, []string{"exit ( true )"}},
+		{ExitTrick, inTests, 0.7, []string{"at_exit"}},
+		{HookForged, inTests, 0.85, []string{"def assert_equal ("}},
+		{HookForged, inTests, 0.7, []string{"def assert (", "module Minitest : : Assertions"}},
+		{HookForged, inTests, 0.85, []string{"def assert_raises ("}},
+		{RunnerAsked, inCode, 0.9, []string{"defined? ( Test :: Unit", "defined? ( :: Minitest )", "defined? Minitest",
+			"defined? ( RSpec )", "defined? ( Minitest )", "defined? ( :: RSpec )", "defined? RSpec",
+			"const_defined? ( : Minitest )", "const_defined? ( : RSpec )", `const_defined? ( "Minitest" )`,
+			`const_defined? ( "RSpec" )`}},
+		{RunnerAsked, inCode, 0.85, []string{"Rails . env . test?", `ENV [ "RAILS_ENV" ] == "test"`,
+			`ENV [ "RACK_ENV" ] == "test"`, `ENV . fetch ( "RAILS_ENV" ) == "test"`, `ENV . fetch ( "RACK_ENV" ) == "test"`}},
+		{ChecksOff, inCode, 0.85, []string{"VERIFY_NONE", "skip_before_action : verify_authenticity_token", ". permit!",
+			"save ( validate : false )"}},
+	}
+}
+
+func rubyNotes() []commentRule {
+	return sharedNotes(
+		comments(CoverageExcluded, 0.6, "", ":nocov:", "nocov"),
+		comments(ComplaintOff, 0.6, " ", "rubocop:disable", "rubocop:todo", "brakeman:ignore", "steep:ignore",
+			"standard:disable", "reek:ignore"),
+		comments(ComplaintOff, 0.6, "", "typed: false", "typed: ignore"),
+	)
+}
+
 // blocksToEnd notes the end of each Ruby block in match.
 func (u *unit) blocksToEnd() {
 	var open []int32
@@ -212,158 +265,6 @@ func (u *unit) declareRuby(i int, private bool) {
 	u.decls = append(u.decls, d)
 }
 
-// declareCalls finds the suites and tests that are calls with a title.
-func (u *unit) declareCalls() {
-	titled := u.titledSpecs()
-	for i := range u.tok {
-		t := &u.tok[i]
-		if titled && t.Kind == lex.Text && t.First {
-			u.declareTitled(i)
-		}
-		if t.Kind != lex.Word {
-			continue
-		}
-		suite := u.lang.suites[t.S]
-		if !suite && !u.lang.tests[t.S] || u.lang.shape == ends && u.symbol(i) {
-			continue
-		}
-		if before := u.at(i - 1); before == "." && !oneOf(u.at(i-2), "t", "RSpec", "Deno", "test", "QUnit") || oneOf(before,
-			"->", "function", "fun", "def", "::") {
-			continue
-		}
-
-		u.declareCall(i, suite)
-	}
-}
-
-// declareCall reads such a call: it.each(rows)("title", ...), describe "title" do.
-func (u *unit) declareCall(i int, suite bool) {
-	d := decl{kind: declTest, start: i, at: i, calls: []string{u.at(i)}}
-	if suite {
-		d.kind = declSuite
-	}
-	j := i + 1
-	for j < len(u.tok) {
-		switch {
-		case u.at(j) == "." && u.isWord(j+1):
-			d.calls = append(d.calls, u.at(j+1))
-			if u.at(j+1) == "describe" {
-				d.kind = declSuite
-			}
-			j += 2
-			continue
-		case u.at(j) == "[" && u.kindAt(j+1) == lex.Text && u.at(j+2) == "]" && u.lang.shape == braces: // describe["skip"]
-			d.calls = append(d.calls, lex.Unquote(u.at(j+1)))
-			j += 3
-			continue
-		// each(rows), skipIf(x)
-		case u.at(j) == "(" && len(d.calls) > 1 && u.at(u.closer(j)) == "(" && d.calls[len(d.calls)-1] != "describe":
-			if open := u.listNamed(u.at(j+1), j); u.isWord(j+1) && u.at(j+2) == ")" && open >= 0 { // each(rows)
-				d.tables = append(d.tables, open)
-			} else if rows := u.rows(j); len(rows) > 0 {
-				d.cases = append(d.cases, rows...)
-			} else if open := u.listOver(j+1, u.closer(j)-1); open >= 0 && u.kindAt(open) != lex.Text {
-				d.tables = append(d.tables, open)
-			} else if open >= 0 {
-				d.cases = append(d.cases, u.listCases(open)...)
-			}
-			j = u.closer(j)
-			continue
-		case u.kindAt(j) == lex.Text && u.at(j+1) == "(" && u.at(j)[0] == '`': // each`table`
-			d.tables = append(d.tables, j)
-			j++
-			continue
-		}
-		break
-	}
-	if u.lang.shape == ends {
-		u.rubyCall(&d, j)
-		return
-	}
-	if u.at(j) == ")" && u.at(j+1) == "(" && u.opener(j) >= 0 { // (slow ? it.skip : it)("title", ...)
-		if a, ok := u.skipsAs(u.opener(j)+1, j); ok {
-			d.start, d.calls = u.opener(j), []string{u.at(i), map[bool]string{true: "skip", false: "skipIf"}[a.always]}
-			j++
-		}
-	}
-	if u.at(j) != "(" {
-		return
-	}
-	title := j + 1
-	if u.lang.Name == "kotlin" && oneOf(u.at(i), "withData", "xwithData", "withTests", "withContexts") {
-		u.dataCall(&d, j)
-		return
-	}
-	if u.kindAt(title) != lex.Text &&
-		!(u.at(title) == "{" || u.isWord(title) && (u.at(title+1) == "," || u.at(title+1) == "." || u.at(title+1) == ")" &&
-			d.kind == declSuite)) {
-		return
-	}
-	d.body, d.end = title+1, u.closer(j)
-	if u.kindAt(title) == lex.Text {
-		d.name = strings.Clone(lex.Unquote(u.at(title)))
-	} else {
-		d.name = u.text(title, u.commaAfter(title, d.end))
-	}
-	if u.lang.Name == "kotlin" && !u.kotestBlock(&d) {
-		return
-	}
-	if u.lang.Name != "kotlin" && u.at(title+1) != "," || !u.lang.TestFile(u.path) && !u.holdsFunction(d.body, d.end) {
-		return // no body: not a test
-	}
-	if u.lang.Name == "php" { // it(...)->skip()
-		for u.at(d.end) == "->" && u.isWord(d.end+1) {
-			d.calls = append(d.calls, u.at(d.end+1))
-			if u.at(d.end+1) == "with" && u.at(d.end+2) == "(" {
-				d.cases = append(d.cases, u.rows(d.end+2)...)
-			}
-			d.end += 2
-			if u.at(d.end) == "(" {
-				d.end = u.closer(d.end)
-			}
-		}
-	}
-	u.decls = append(u.decls, d)
-}
-
-// dataCall reads the rows of a Kotest table whose parenthesis opens at open, and its test.
-func (u *unit) dataCall(d *decl, open int) {
-	list, apart := open, false
-	if o := u.listAt(open+1, u.closer(open)); o >= 0 && rowMakers()[u.at(o-1)] {
-		list = o
-	} else if u.isWord(open+1) && u.at(open+2) == ")" {
-		if o := u.listNamed(u.at(open+1), open); o >= 0 {
-			d.tables, apart = append(d.tables, o), true
-		}
-	}
-	if !apart {
-		d.cases = u.elements(list)
-	}
-	d.kind, d.name = declTest, "withData"
-	d.body, d.end = open, u.closer(open)
-	if u.at(d.end) == "{" {
-		d.body, d.end = d.end, u.closer(d.end)
-		u.decls = append(u.decls, *d)
-	}
-}
-
-// holdsFunction reports whether a function begins in [from, to).
-func (u *unit) holdsFunction(from, to int) bool {
-	return anyOf(from, min(to, from+30), func(i int) bool { return oneOf(u.at(i), "=>", "function", "{") })
-}
-
-func (u *unit) commaAfter(i, to int) int {
-	for ; i < to; i++ {
-		switch u.at(i) {
-		case ",":
-			return i
-		case "(", "[", "{":
-			i = u.closer(i) - 1
-		}
-	}
-	return max(i-1, 0)
-}
-
 // rubyCall reads the title and the block of a call whose words end before j.
 func (u *unit) rubyCall(d *decl, j int) {
 	line := u.tok[d.at].Line
@@ -399,4 +300,81 @@ func (u *unit) rubyCall(d *decl, j int) {
 		d.calls = append(d.calls, "pending")
 		u.decls = append(u.decls, *d)
 	}
+}
+
+// rubyBegins are tokens after which a statement begins.
+var rubyBegins = sync.OnceValue(wordSet("{ do | ; = then"))
+
+var rubyMatchers = sync.OnceValue(wordSet("to not_to to_not"))
+
+// listed splits the arguments of a call without parentheses.
+func (u *unit) listed(from, end int) [][2]int {
+	var all [][2]int
+	for j := from; j <= end; j++ {
+		if j < end && u.opens(j) {
+			j = u.closer(j) - 1
+		} else if j >= end || u.at(j) == "," {
+			if j > from {
+				all = append(all, u.sides(from, j)...)
+			}
+			from = j + 1
+		}
+	}
+	return all
+}
+
+// metadata reads the options between the title of an RSpec group or example and its block.
+func (u *unit) metadata(t *Test, d *decl, note func(s Skipping, at, to int)) {
+	if d.kind != declTest && d.kind != declSuite {
+		return
+	}
+	for j := d.at + 1; j < d.body-1; j++ {
+		if !u.isWord(j) || !u.symbol(j) || u.at(j+1) == "false" || u.at(j+2) == "false" {
+			continue
+		}
+		switch u.at(j) {
+		case "if", "unless":
+			if u.at(j+1) != "true" {
+				u.noteDeclared(j, d.body-1, note)
+			}
+		case "skip", "pending":
+			note(Always, d.at, d.body)
+		case "focus":
+			t.Focus = true
+		}
+	}
+}
+
+// blockAround returns the Ruby if or unless after from around a declaration; 0 for none.
+func (u *unit) blockAround(d *decl, from int) int {
+	for j := d.start - 1; j > max(from, d.start-maxSteps); j-- {
+		if s := u.at(j); (s == "if" || s == "unless") && u.tok[j].First && int(u.match[j]) >= d.end-1 {
+			return j
+		}
+	}
+	return 0
+}
+
+// modifierAfter returns the if or unless after the end of a Ruby block; 0 for none.
+func (u *unit) modifierAfter(end int) int {
+	if s := u.at(end); end < len(u.tok) && (s == "if" || s == "unless") && !u.tok[end].First {
+		return end
+	}
+	return 0
+}
+
+// rescueEnd returns the end of a Ruby handler whose body begins at from.
+func (u *unit) rescueEnd(from int) int {
+	to := from
+	for to < min(len(u.tok), from+maxBlock) {
+		switch s := u.at(to); {
+		case u.tok[to].First && (s == "end" || s == "ensure" || s == "rescue" || s == "else"):
+			return to
+		case u.match[to] > small(to):
+			to = int(u.match[to]) + 1
+		default:
+			to++
+		}
+	}
+	return min(to, len(u.tok))
 }

@@ -1,0 +1,147 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
+)
+
+func csharp() Language {
+	return Language{
+		Name: "csharp", exts: []string{".cs"}, typed: true,
+		rules:      lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Prefixes: "$@", Preprocessor: true, Raw: true},
+		containers: words("class interface enum record struct"),
+		annotations: words("Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod SkippableFact " +
+			"SkippableTheory Property " +
+			"UnityTest STATestMethod"),
+		skips: words("Ignore Explicit Inconclusive Skip SkipWhen SkipUnless"),
+		asserts: words("Should ShouldBe ShouldThrow Verify VerifyAll Received DidNotReceive ShouldNotBeNull ShouldBeTrue " +
+			"MustHaveHappened"),
+		throws: words("throw"), handlers: words("catch"),
+		testSuffixes: []string{"Test", "Tests", "Spec", "Specs", "Facts", "Fixture"}, testFolders: []string{"test", "tests"},
+		marks: csharpMarks(), notes: csharpNotes(),
+	}
+}
+
+func csharpMarks() []markRule {
+	return []markRule{
+		{GuardVoid, inCode, 0.85, []string{"&& false ) {", "if ( false &&"}},
+		{ExitTrick, anywhere, 0.9, []string{"Environment . Exit ( 0 )"}},
+		{ExitTrick, inTests, 0.7, []string{"Environment . FailFast ("}},
+		{RunnerAsked, inCode, 0.85, []string{`"ASPNETCORE_ENVIRONMENT" ) == "Test*"`, `"DOTNET_ENVIRONMENT" ) == "Test*"`}},
+		{RunnerAsked, inCode, 0.8, []string{`IsEnvironment ( "Test*" )`}},
+		{RunnerAsked, inCode, 0.9, []string{`StartsWith ( "xunit*"`, `StartsWith ( "nunit.framework*"`,
+			`Contains ( "xunit" )`, `== "nunit.framework*"`, `== "xunit*"`, `Contains ( "nunit" )`, `GetType ( "Xunit*"`,
+			`GetType ( "NUnit*"`}},
+		{RunnerAsked, inCode, 0.95, []string{`== "testhost*"`, `Contains ( "testhost" )`}},
+		{ComplaintOff, anywhere, 0.6, []string{"SuppressMessage ("}},
+		{CoverageExcluded, inCode, 0.7, []string{"ExcludeFromCodeCoverage"}},
+		{ChecksOff, inCode, 0.85, []string{"DangerousAcceptAnyServerCertificateValidator"}},
+		{ChecksOff, inCode, 0.8, []string{"ServerCertificateValidationCallback =",
+			"ServerCertificateCustomValidationCallback ="}},
+	}
+}
+
+func csharpNotes() []commentRule {
+	return sharedNotes(
+		comments(ComplaintOff, 0.6, " ", "pragma warning disable"),
+		comments(ComplaintOff, 0.7, "", "nullable disable"),
+		comments(ComplaintOff, 0.6, " ", "ReSharper disable"),
+		comments(ComplaintOff, 0.6, "", "StyleCop.disable"),
+		comments(ComplaintOff, 0.6, " ", "Stryker disable"),
+		comments(CoverageExcluded, 0.6, "", "coverage:ignore"),
+	)
+}
+
+// accessors reads the property of C# whose block opens at open, with a function for each accessor.
+func (u *unit) accessors(open int) {
+	end := min(u.closer(open), len(u.tok))
+	for j := open + 1; j < end; j++ {
+		if s := u.at(j); u.kindAt(j) == lex.Op && (s == "[" || s == "(") {
+			j = u.closer(j) - 1
+			continue
+		}
+		if !u.isWord(j) {
+			return
+		}
+		if u.at(j+1) == ";" || !accessorWords()[u.at(j)] {
+			if u.at(j+1) == ";" {
+				j++
+			}
+			continue
+		}
+		to := u.closer(j + 1)
+		if u.at(j+1) == "=>" {
+			to = u.statementEnd(j + 2)
+		} else if u.at(j+1) != "{" {
+			return
+		}
+		u.decls = append(u.decls, decl{kind: declFunction, name: u.at(open-1) + " " + u.at(j), at: j, start: j, body: j + 1,
+			end: to})
+		j = to - 1
+	}
+}
+
+var accessorWords = sync.OnceValue(wordSet("get set init add remove"))
+
+// explicit reports whether the name at i is an explicit interface implementation of C#.
+func (u *unit) explicit(i int) bool {
+	for i--; u.lang.Name == "csharp" && u.at(i) == "."; i-- {
+		if i = u.beforeAngles(i - 1); !u.isWord(i) {
+			return false
+		}
+		if u.at(i-1) != "." {
+			return (u.isWord(i-1) && !notNames()[u.at(i-1)] || u.at(i-1) == ">" || u.at(i-1) == "]" || u.at(i-1) == "?") &&
+				u.tok[i-1].Line == u.tok[i].Line
+		}
+	}
+	return false
+}
+
+// patternWords begin blocks of C# that are patterns or values.
+var patternWords = sync.OnceValue(wordSet("is switch with and or not"))
+
+// beforeInitialiser returns the end of a C# constructor's parameters, before its initializer.
+func (u *unit) beforeInitialiser(i int) int {
+	if at := u.opener(i) - 1; u.lang.Name == "csharp" && (u.at(at) == "base" || u.at(at) == "this") &&
+		u.at(at-1) == ":" && u.at(at-2) == ")" && u.opener(at-2) > 0 {
+		return at - 2
+	}
+	return i
+}
+
+// sharpCollected reports whether a C# runner finds a method: it may have to be public.
+func (u *unit) sharpCollected(d *decl) bool {
+	for _, a := range d.annotations {
+		if (a.name == "Fact" || a.name == "Theory") && d.parent >= 0 &&
+			(has(u.decls[d.parent].modifiers, "internal") || has(u.decls[d.parent].modifiers, "private")) {
+			return false
+		}
+		if oneOf(a.name, "Test", "TestCase", "TestMethod", "DataTestMethod", "TestCaseSource") &&
+			(has(d.modifiers, "private") || has(d.modifiers, "protected") || has(d.modifiers, "internal")) {
+			return false
+		}
+		if strings.HasSuffix(a.name, "TestMethod") && d.parent >= 0 && u.names("TestTools") {
+			class := &u.decls[d.parent]
+			return has(class.modifiers, "partial") ||
+				class.annotatedBy(func(s string) bool { return strings.HasSuffix(s, "TestClass") })
+		}
+	}
+	return true
+}
+
+// sharpConditions matches C# attributes that restrict a test to some machines.
+var sharpConditions = lazyregexp.New(`^(?:Platform|PlatformSpecific|OSCondition|OSSkipCondition|` +
+	`SkipOnPlatform|CICondition)$|(?i:(?:windows|win|mac|osx|macos|linux|unix)(?:only)?(?:fact|theory)$)|^(?:Manual|` +
+	`Local|Nightly|DebugOnly|SkipOnCI|NotOnCI)(?:Fact|Theory)$`)
+
+// sharpOnly reports whether the attribute with the name at i lists where a test runs.
+func (u *unit) sharpOnly(i, to int) bool {
+	if u.lang.Name != "csharp" || !sharpConditions().MatchString(u.at(i)) || strings.HasPrefix(u.at(i), "Skip") ||
+		u.at(i) == "OSSkipCondition" || strings.HasPrefix(u.at(i), "Not") {
+		return false
+	}
+	return !anyOf(i, to, func(j int) bool { return u.at(j) == "Exclude" })
+}
