@@ -173,3 +173,27 @@ func singleQuote() lex.Quote { return lex.Quote{Open: "'", Close: "'", Escape: '
 func threeQuotes() lex.Quote { return lex.Quote{Open: `"""`, Close: `"""`, Escape: '\\', Lines: true} }
 
 func has(list []string, s string) bool { return slices.Contains(list, s) }
+
+// strictNames are the prefixes and suffixes of test file names that runners require, by language.
+var strictNames = sync.OnceValue(func() map[string][2][]string {
+	script := [2][]string{{"test-"}, {".test", ".spec", "_test", "-test", "_spec", "-spec", ".e2e", ".cy"}}
+	jvm := [2][]string{{"Test", "IT"}, {"Test", "Tests", "TestCase", "IT", "ITCase", "Spec"}}
+	return map[string][2][]string{
+		"go": {nil, {"_test"}}, "python": {{"test_"}, {"_test"}}, "ruby": {{"test_"}, {"_spec", "_test"}},
+		"php":        {nil, {"Test"}},
+		"javascript": script, "typescript": script, "java": jvm, "kotlin": jvm,
+	}
+})
+
+// Collected reports whether runners look for tests, not only helpers, in a file of this name.
+func (l *Language) Collected(name string) bool {
+	base := path.Base(name)
+	if l.Name == "rust" { // each file of the folder is a program
+		return path.Base(path.Dir(name)) == "tests"
+	}
+	stem := strings.TrimSuffix(base, path.Ext(base))
+	forms := strictNames()[l.Name]
+	return !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".") &&
+		(slices.ContainsFunc(forms[0], func(s string) bool { return strings.HasPrefix(stem, s) }) ||
+			slices.ContainsFunc(forms[1], func(s string) bool { return strings.HasSuffix(stem, s) }))
+}
