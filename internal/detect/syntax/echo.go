@@ -21,59 +21,6 @@ func (u *unit) hasCall(a [2]int) bool {
 	return anyOf(a[0], a[1], func(j int) bool { return u.at(j) == "(" && u.isWord(j-1) })
 }
 
-// farthestGiven is the maximum distance in tokens between a local's assignment and an assertion.
-const farthestGiven = 120
-
-// put returns the value of the local that an expression consists of, if no other code is between;
-// otherwise the expression.
-func (u *unit) put(a [2]int) [2]int {
-	if u.at(a[0]) == "await" {
-		a[0]++
-	}
-	if a[1] != a[0]+1 || !u.isWord(a[0]) {
-		return a
-	}
-	for j := a[0] - 1; j > max(0, a[0]-farthestGiven); j-- {
-		if u.at(j) != u.at(a[0]) || u.at(j-1) == "." || u.at(j+1) != "=" && u.at(j+1) != ":=" {
-			continue
-		}
-		from, to := j+2, u.lineEnd(j)
-		if u.lang.shape == braces {
-			to = u.statementEnd(j)
-		}
-		to = u.trimmed(from, to)
-		if u.at(from) == "await" {
-			from++
-		}
-		if from >= to || to > a[0] || u.done(to, a[0]) {
-			return a
-		}
-		return [2]int{from, to}
-	}
-	return a
-}
-
-// done reports whether the tokens [from, to) have statements other than values and assertions.
-func (u *unit) done(from, to int) bool {
-	for j := from; j < to; j++ {
-		if !u.tok[j].First || !u.isWord(j) || oneOf(u.at(j), "const", "let", "var", "val", "if") {
-			continue
-		}
-		if next := u.at(j + 1); next == "=" || next == ":=" || u.asserts(j, nil) {
-			continue
-		}
-		for k := j; k < to && !(k > j && u.tok[k].First); k++ {
-			if u.isWord(k) && u.asserts(k, nil) || k == to-1 {
-				break
-			}
-			if u.at(k) == "(" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // holdsWhole reports whether an expression contains another one and only copies or counts it
 // besides: { ...want, ...won } and won, all.size and all.
 func (u *unit) holdsWhole(part, whole [2]int) bool {

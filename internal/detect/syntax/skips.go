@@ -353,23 +353,6 @@ func (u *unit) otherSkips(t *Test, i int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// valueOf returns the beginning of the value assigned to the name at i; -1 for none.
-func (u *unit) valueOf(i int) int { return u.valueNamed(u.at(i), i) }
-
-// valueNamed returns the beginning of the value last assigned to a name before i, or anywhere; -1 for none.
-func (u *unit) valueNamed(name string, i int) int {
-	if u.given == nil {
-		u.given = u.assignments()
-	}
-	from := -1
-	for _, at := range u.given[name] {
-		if from < 0 || at < i {
-			from = at
-		}
-	}
-	return from
-}
-
 // leavesAtOnce returns whether the first statement of a test ends it, and its position.
 func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
 	i := u.firstStatement(d)

@@ -286,62 +286,6 @@ func (w *whenReader) expand(b *strings.Builder, c *when, i int) {
 	delete(w.own, -1-from)
 }
 
-// assignments returns the places where names are assigned, by name.
-func (u *unit) assignments() map[string][]int {
-	all := make(map[string][]int)
-	for j := range u.tok {
-		if s := u.at(j); u.kindAt(j) != lex.Op || s != "=" && s != ":=" && (s != "=>" || u.lang.Name != "csharp") {
-			continue
-		}
-		name := j - 1
-		if u.isWord(name) && u.at(name-1) == ":" && u.isWord(name-2) { // with a type
-			name -= 2
-		}
-		if !u.isWord(name) {
-			name = u.typedName(name)
-		}
-		if !u.isWord(name) {
-			continue
-		}
-		if u.at(name-1) != "." {
-			all[u.at(name)] = append(all[u.at(name)], j+1)
-		}
-		first := name
-		for u.at(first-1) == "," && u.isWord(first-2) {
-			first -= 2
-		}
-		if u.argument(first) || u.at(first-1) == "=" || u.at(first-1) == "." {
-			continue // f(a, b=c) assigns no a
-		}
-		for ; first < name; first += 2 {
-			all[u.at(first)] = append(all[u.at(first)], j+1)
-		}
-	}
-	return all
-}
-
-// argument reports whether a name at the beginning of a list is an argument of a call.
-func (u *unit) argument(i int) bool {
-	switch u.lang.Name {
-	case "python":
-		return !u.isHead(i)
-	case "kotlin":
-		return true
-	}
-	return false
-}
-
-// typedName returns the variable whose type ends at i: cases: [number][] = ...; -1 for none.
-func (u *unit) typedName(i int) int {
-	for j := i; j > max(0, i-maxTypes) && !u.tok[j].First && u.at(j) != ";"; j-- {
-		if u.at(j) == ":" && u.isWord(j-1) &&
-			(u.tok[j-1].First || oneOf(u.at(j-2), "const", "let", "var", "val", "static", "mut")) {
-			return j - 1
-		}
-	}
-	return -1
-}
-
 // used reports whether the file, without the skips, uses the requirements of a condition.
 func (w *whenReader) used(c *when) bool {
 	for _, name := range c.names {
