@@ -273,104 +273,8 @@ func (u *unit) withoutMessage(i, begin, end int) int {
 	return end
 }
 
-// measure returns the matcher and the strength of an assertion.
-func (u *unit) measure(i, begin, end int) (string, Strength) {
-	name, best, known := u.at(i), Weak, false
-	for j := begin; j < end; j++ {
-		if u.at(j) == "(" && j > i { // arguments do not count
-			j = u.closer(j) - 1
-			continue
-		}
-		if !u.isWord(j) {
-			continue
-		}
-		if s, ok := strengthOf(plain(u.at(j))); ok {
-			if !known || s > best {
-				name, best = u.at(j), s
-			}
-			known = true
-		}
-	}
-	if known && best > Weak {
-		return name, best
-	}
-	condition, compares := best, false
-	for j := begin; j < end; j++ {
-		switch s := u.at(j); s {
-		case "==", "===", "!=", "!==":
-			if u.isNothing(j+1) || u.isNothing(j-1) {
-				condition = max(condition, Weak)
-			} else {
-				condition = Exact
-			}
-			compares = true
-		case "equals", "Equal", "DeepEqual", "is", "eq", "Equals", "isEqual", "Is", "compareTo", "Diff":
-			condition, compares = Exact, true
-		case "in", "contains", "Contains", "startsWith", "endsWith", "startswith", "endswith", "HasPrefix", "HasSuffix",
-			"includes", "matches", "any", "any?", "include?", "<=", ">=":
-			condition, compares = max(condition, Partial), true
-		case "<", ">":
-			if u.kindAt(j+1) == lex.Number || u.kindAt(j-1) == lex.Number {
-				condition, compares = max(condition, Partial), true
-			}
-		}
-	}
-	if !known && !compares {
-		return name, Exact // of an unknown library
-	}
-	return name, condition
-}
-
-// isNothing reports whether the token at i is null or the like.
-func (u *unit) isNothing(i int) bool {
-	s := u.at(i)
-	return s == "nil" || s == "null" || s == "None" || s == "undefined"
-}
-
 // plain returns a name in lower case without underscores.
 func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
-
-// cannotFail reports whether an assertion holds for any code.
-func (u *unit) cannotFail(i, begin, end int) bool {
-	args := u.arguments(i, begin, end)
-	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.lang.Name == "csharp" && u.at(i) == "Assert" &&
-		u.at(i+2) == "Pass" {
-		return true
-	}
-	if open := i + 1; u.lang.Name == "python" && u.at(i) == "assert" && u.at(open) == "(" && u.closer(open) == end &&
-		u.at(u.commaAfter(open+1, end-1)) == "," {
-		return true // a tuple
-	}
-	if len(args) == 0 {
-		return false
-	}
-	if u.lang.Name == "go" && failing()[u.at(i)] {
-		return begin < i && u.at(begin) == "if" && u.at(begin+1) == "false"
-	}
-	if u.saysFailure(i, end) {
-		return false
-	}
-	constant := true
-	for _, a := range args {
-		constant = constant && u.fixedTokens(a[0], a[1])
-		if n := a[1]; n-a[0] > 2 && (u.at(n-2) == "or" || u.at(n-2) == "||") && strings.EqualFold(u.at(n-1), "true") {
-			return true
-		}
-	}
-	if constant {
-		name := plain(u.at(i))
-		return !strings.HasPrefix(name, "expectexception") && !strings.Contains(name, "called") &&
-			!strings.Contains(name, "await") && u.namesComparison(i)
-	}
-	return len(args) == 2 && u.sameTokens(args[0], args[1])
-}
-
-// namesComparison excludes helpers that take only what to search for.
-func (u *unit) namesComparison(i int) bool {
-	s := u.at(i)
-	_, ok := strengthOf(plain(s))
-	return ok || oneOf(s, "assert", "expect", "Assert", "refute")
-}
 
 // arguments returns the values that an assertion compares: the arguments of the call and its
 // matcher, or the sides of a condition.
@@ -437,33 +341,6 @@ func (u *unit) sides(from, to int) [][2]int {
 	return [][2]int{{from, to}}
 }
 
-// fixedTokens reports whether an expression is a constant.
-func (u *unit) fixedTokens(from, to int) bool {
-	for j := from; j < to; j++ {
-		switch {
-		case u.kindAt(j) == lex.Number:
-		case u.kindAt(j) == lex.Text:
-			if strings.ContainsAny(u.at(j), "{") {
-				return false // maybe a template
-			}
-		case u.isWord(j):
-			if s := strings.ToLower(u.at(j)); !oneOf(s, "true", "false", "none", "null", "nil", "not") {
-				return false
-			}
-		case u.at(j) != "-" && u.at(j) != "!":
-			return false
-		}
-	}
-	return to > from
-}
-
-func (u *unit) sameTokens(a, b [2]int) bool {
-	if a[1]-a[0] != b[1]-b[0] {
-		return false
-	}
-	return !anyOf(0, a[1]-a[0], func(k int) bool { return u.at(a[0]+k) != u.at(b[0]+k) || u.at(a[0]+k) == "(" })
-}
-
 // droppedFailure reports whether the handler at i drops the failures of assertions before it. A try
 // that ends with fail() expects the error.
 func (u *unit) droppedFailure(i, from int) bool {
@@ -479,4 +356,35 @@ func (u *unit) droppedFailure(i, from int) bool {
 func (a *Assertion) Subject() multiset.Hashes {
 	s := slices.Clone(a.Words)
 	return multiset.Difference(s, a.Literals)
+}
+
+// saysFailure reports whether an assertion always fails: fail("not reached"), assert.fail().
+func (u *unit) saysFailure(i, end int) bool {
+	for ; i < end && u.at(i) != "("; i++ {
+		if plain(u.at(i)) == "fail" {
+			return true
+		}
+	}
+	return false
+}
+
+// marksPlace reports whether an assertion only records that a place was reached, among assertions
+// that are counted: assert.ok("the hook was called").
+func (u *unit) marksPlace(i, begin, end int) bool {
+	if u.lang.Name == "csharp" && u.at(i+2) == "Pass" && u.assertsWithin(end, u.testEnd(i)) {
+		return false // NUnit ends the test there
+	}
+	args := u.arguments(i, begin, end)
+	return u.at(i) == "pass" || u.at(i) == "addToAssertionCount" ||
+		len(args) == 1 && args[0][1]-args[0][0] == 1 && u.kindAt(args[0][0]) == lex.Text
+}
+
+// testEnd returns the end of the test around the token at i.
+func (u *unit) testEnd(i int) int {
+	for n := range u.decls {
+		if d := &u.decls[n]; u.tests[n] && d.at < i && i < d.end {
+			return d.end
+		}
+	}
+	return i
 }

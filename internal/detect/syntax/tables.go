@@ -392,3 +392,15 @@ func (u *unit) casesOf(d *decl) []Case {
 	}
 	return all
 }
+
+// afterCall returns the end of the call of the word at i, with its block.
+func (u *unit) afterCall(i int) int {
+	j := i + 1
+	if u.at(j) == "(" {
+		j = u.closer(j)
+	}
+	if s := u.at(j); s == "{" || s == "do" {
+		j = u.closer(j)
+	}
+	return j
+}
