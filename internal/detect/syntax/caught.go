@@ -128,29 +128,6 @@ func (u *unit) namesFailure(i int) bool {
 	return false
 }
 
-// handlerBody returns the body of the handler at i; -1 when unknown.
-func (u *unit) handlerBody(i int) (from, to int) {
-	switch u.lang.shape {
-	case indents:
-		colon := u.colon(i+1, len(u.tok))
-		return colon, u.indentedEnd(i, colon, len(u.tok))
-	case ends:
-		if !u.tok[i].First {
-			return -1, -1
-		}
-		from = u.lineEnd(i)
-		return from, u.rescueEnd(from)
-	}
-	j := i + 1
-	if u.at(j) == "(" {
-		j = u.closer(j)
-	}
-	if u.at(j) != "{" || u.at(i-1) == "." {
-		return -1, -1
-	}
-	return j + 1, max(j+1, u.closer(j)-1) // nothing may follow the bracket
-}
-
 // guardsAsserts reports whether the code guarded by the handler at i asserts, and does not end in a
 // failure that expects the error. A Ruby method needs no begin.
 func (u *unit) guardsAsserts(i, from int) bool {

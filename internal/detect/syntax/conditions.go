@@ -2,7 +2,6 @@ package syntax
 
 import (
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
@@ -88,50 +87,3 @@ func (u *unit) departs(from, to int) bool {
 	}
 	return false
 }
-
-// cleansUp reports whether the handler at i guards a single call that closes or removes something.
-func (u *unit) cleansUp(i int) bool {
-	calls, cleans := 0, false
-	for j := i - 1; j > max(0, i-20); j-- {
-		switch {
-		case u.at(j) == "try" || u.at(j) == "begin":
-			return calls == 1 && cleans
-		case u.isWord(j) && u.at(j+1) == "(" || u.isWord(j) && u.lang.shape == ends && u.at(j-1) == "." && u.at(j+1) != ".":
-			calls++
-			cleans = cleanNames()[u.at(j)]
-		case u.at(j) == "=" || u.at(j) == "return":
-			return false
-		}
-	}
-	return false
-}
-
-// guarded returns the code between a try and its handler at i; empty when unknown.
-func (u *unit) guarded(i int) (from, to int) {
-	if u.at(i-1) == "." { // a promise
-		for from = i - 1; from > max(0, i-maxBlock) && u.at(from-1) != ";" && u.at(from-1) != "{" &&
-			!(u.tok[from].First && u.at(from) != "."); from-- {
-			if u.kindAt(from) == lex.Op && u.at(from) == ")" && u.opener(from) > 0 {
-				from = u.opener(from)
-			}
-		}
-		return from, i
-	}
-	switch u.lang.shape {
-	case braces:
-		if u.at(i-1) == "}" && u.opener(i-1) > 0 {
-			return u.opener(i - 1), i - 1
-		}
-		return i, i
-	case indents, ends:
-	}
-	for j := i - 1; j > max(0, i-maxBlock); j-- {
-		if s := u.at(j); u.tok[j].First && u.tok[j].Col <= u.tok[i].Col && (s == "try" || s == "begin" || s == "def") {
-			return j + 1, i
-		}
-	}
-	return i, i
-}
-
-var cleanNames = sync.OnceValue(wordSet("close Close unlink rmtree rmdir kill terminate shutdown disconnect " +
-	"dispose Dispose release destroy unref"))
