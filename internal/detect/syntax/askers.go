@@ -120,11 +120,6 @@ var harmlessCalls = sync.OnceValue(wordSet("int float str string bool number dou
 	"currenttimemillis perfcounter monotonic since sub touniversaltime localtime errorf wrap wrapf withstack new " +
 	"sleep lock unlock rlock runlock close defer fmt intoiter into toowned asref asstr unwrap owned"))
 
-// saysLack reports whether a block mentions missing support or implementation.
-func (u *unit) saysLack(from, to int) bool {
-	return anyOf(from, to, func(j int) bool { return containsAny(strings.ToLower(u.at(j)), "support", "implement") })
-}
-
 // corrects reports whether a call clamps a value and assigns it, instead of rejecting it.
 func (u *unit) corrects(i, begin int) bool {
 	if !bounds()[plain(u.at(i))] {

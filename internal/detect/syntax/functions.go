@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // readFunctions notes the functions and containers of a file, and the tokens outside them.
@@ -28,29 +29,6 @@ func (u *unit) readFunctions(m *Model) {
 	m.Rest = u.sorted()
 	u.readDeclares(m)
 	u.readOffers(m)
-}
-
-// readDeclares notes the names of declarations, and names that are neither called nor read from a
-// value or a package.
-func (u *unit) readDeclares(m *Model) {
-	if u.inTests {
-		return
-	}
-	u.scratch = u.scratch[:0]
-	for i := range u.decls {
-		u.scratch = append(u.scratch, Hash(u.decls[i].leaf()))
-	}
-	imports := false
-	for i := range u.tok {
-		if u.tok[i].First {
-			imports = oneOf(u.at(i), "import", "from", "use", "using", "require")
-		}
-		member := oneOf(u.at(i-1), ".", "?.", "->", "::") && u.at(i+1) != "="
-		if u.isWord(i) && !imports && !member && !oneOf(u.at(i+1), "(", ".", "?.", "->", "::") {
-			u.scratch = append(u.scratch, u.tok[i].Hash)
-		}
-	}
-	m.Declares = u.sortedOnce()
 }
 
 // appendCalls appends the names that are called.
@@ -106,69 +84,6 @@ func (u *unit) inTestCode(i int) bool {
 		}
 	}
 	return false
-}
-
-// overrides reports whether a method overrides another one: it says so, or calls it.
-func (u *unit) overrides(d *decl) bool {
-	if has(d.modifiers, "override") || d.annotatedBy(func(s string) bool { return strings.EqualFold(s, "override") }) {
-		return true
-	}
-	return anyOf(d.body, min(d.end, d.body+60), func(j int) bool {
-		s := u.at(j)
-		return (s == "super" || s == "parent" || s == "base") &&
-			anyOf(j+1, j+5, func(k int) bool { return u.at(k) == d.name && u.at(k+1) == "(" })
-	})
-}
-
-// public reports whether other packages may use a declaration.
-func (u *unit) public(i int) bool {
-	d := &u.decls[i]
-	if d.parent >= 0 && u.decls[d.parent].kind == declFunction {
-		return false
-	}
-	if d.parent >= 0 && u.decls[d.parent].kind == DeclContainer && u.lang.Name != "rust" && u.lang.Name != "php" &&
-		!u.public(d.parent) {
-		return false
-	}
-	switch u.lang.Name {
-	case "go":
-		return u.goPublic(d)
-	case "python":
-		return !strings.HasPrefix(d.name, "_")
-	case "ruby":
-		return !has(d.modifiers, "private") && !strings.HasPrefix(d.name, "_")
-	case "java", "csharp":
-		return has(d.modifiers, "public")
-	case "kotlin":
-		return !has(d.modifiers, "private") && !has(d.modifiers, "internal") && !has(d.modifiers, "protected")
-	case "rust":
-		return has(d.modifiers, "pub") || u.at(d.start) == "pub" || u.at(d.at-2) == "pub"
-	case "php":
-		magic := strings.HasPrefix(d.name, "__") // without explicit callers
-		return !magic && (d.parent < 0 || has(d.modifiers, "public"))
-	}
-	if d.parent >= 0 { // a member of a class
-		return !strings.HasPrefix(d.name, "_") && !strings.HasPrefix(d.name, "#") && !has(d.modifiers, "private") &&
-			!has(d.modifiers, "protected")
-	}
-	return has(d.modifiers, "export") || u.exportedLater(d)
-}
-
-// deprecated reports whether a declaration is marked as deprecated.
-func (u *unit) deprecated(d *decl) bool {
-	if d.annotatedBy(func(s string) bool { return strings.EqualFold(s, "deprecated") || s == "Obsolete" }) {
-		return true
-	}
-	line := u.line(d.start)
-	for _, n := range u.notesBefore(line) {
-		if int(n.Line)+strings.Count(n.S, "\n") >= line-2 && strings.Contains(strings.ToLower(n.S), "deprecated") {
-			return true
-		}
-	}
-	return anyOf(d.body, min(d.end, d.body+40), func(j int) bool { // warnings.warn(..., DeprecationWarning)
-		s := u.at(j)
-		return s == "DeprecationWarning" || s == "deprecate" || s == "trigger_deprecation"
-	})
 }
 
 // readStatement notes the guard, handler or throw that begins at i.
@@ -253,32 +168,6 @@ func (u *unit) statementBegins(i int) bool {
 	return j < 0 || u.tok[j+1].First && !goesOn(u.at(j), u.at(j+1)) && u.at(j) != "(" || oneOf(u.at(j), ";", "{", "}")
 }
 
-// guardCall reports whether a name is that of a call that checks something and throws.
-func guardCall(s string) bool {
-	s = plain(strings.TrimPrefix(s, "$"))
-	return guardWords()[s] || slices.ContainsFunc([]string{"validate", "sanitize", "sanitise", "ensure", "authorize",
-		"authorise", "authenticate", "checkargument", "checknotnull", "checkstate", "throwif", "verifysignature",
-		"checkpermission", "checkaccess", "assertvalid", "requirepermission"},
-		func(prefix string) bool { return strings.HasPrefix(s, prefix) })
-}
-
-// readPassed notes a check that is passed to a call for each element: all.forEach(check).
-func (u *unit) readPassed(f *Function, i int) {
-	to := u.closer(i + 1)
-	name := u.at(to - 2)
-	if to-i > 6 || !u.isWord(to-2) || !guardCall(name) && !Vouches(name) || u.at(i-1) != "." {
-		return
-	}
-	f.Guards = append(f.Guards, Guard{Called: true, Line: u.line(i), Key: mix(1, name), S: u.text(u.chainBegin(i), to),
-		Words: u.once(appendTelling, u.tok[u.chainBegin(i):to])})
-}
-
-// passers are calls that apply a function to each element.
-var passers = sync.OnceValue(wordSet("forEach each for_each ForEach onEach"))
-
-var guardWords = sync.OnceValue(wordSet("require requirenotnull check checknotnull requirenonnull verify notnull " +
-	"escape"))
-
 // emptyResult reports whether a return at i has no value, null, false or an empty list.
 func (u *unit) emptyResult(i int) bool {
 	switch u.at(i) {
@@ -292,144 +181,72 @@ func (u *unit) emptyResult(i int) bool {
 	return i >= len(u.tok) || u.tok[i].First
 }
 
-// readCondition notes a guard: a condition under which the function throws or returns an error.
-func (u *unit) readCondition(f *Function, i int, d *decl) {
-	from, to := i+1, i+1
-	bodyFrom, bodyTo := 0, 0
-	switch u.lang.shape {
-	case indents:
-		colon := u.colon(i+1, d.end)
-		to = max(colon-1, from)
-		bodyFrom, bodyTo = colon, u.indentedEnd(i, colon, d.end)
-	case ends:
-		to = u.lineEnd(i + 1)
-		if u.begins(i) {
-			bodyFrom, bodyTo = to, max(int(u.match[i]), to)
-		} else {
-			for bodyFrom = i; bodyFrom > d.body && !u.tok[bodyFrom].First; {
-				bodyFrom--
-			}
-			bodyTo = i
+// readShape notes stubs, bodies that always return true, and early returns.
+func (u *unit) readShape(f *Function, d *decl) {
+	from, to := d.body, d.end
+	if from < to && u.at(from) == "{" {
+		from, to = from+1, to-1
+	}
+	if u.lang.shape == ends && to > from && u.at(to-1) == "end" {
+		to--
+	}
+	if u.lang.shape == indents && from < to && u.kindAt(from) == lex.Text && u.tok[from].First {
+		from++ // a docstring
+	}
+	for from < to && (u.at(from) == "=" || u.at(from) == "=>") {
+		from++
+	}
+	f.Stub = u.isStub(from, to)
+	last := u.trimmed(from, to)
+	yes := last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true")
+	f.Agrees = yes && checks().MatchString(f.Leaf)
+	f.AlwaysTrue = yes && equalityNames()[f.Leaf]
+	if u.at(from) == "return" && u.lang.Name != "rust" {
+		if end := u.statementEnd(from); end < to-3 {
+			f.Early, f.EarlyLine = true, u.line(from)
 		}
-	default:
-		bodyFrom, bodyTo, to = u.bracesCondition(i, d.end)
 	}
-	if to <= from || bodyTo <= bodyFrom {
-		return
-	}
-	if i < u.off {
-		return
-	}
-	u.noteCondition(f, from, to, bodyFrom, min(bodyTo, bodyFrom+maxBlock))
-	if bodyTo-bodyFrom > 60 {
-		return
-	}
-	bodyTo = min(bodyTo, len(u.tok))
-	u.noteEmpty(f, from, to, bodyFrom, bodyTo)
-	why := u.leaves(bodyFrom, bodyTo)
-	if why == staysIn {
-		u.noteSoft(f, from, to, bodyFrom, bodyTo)
-		u.readIgnored(f, i, [2]int{from, to}, [2]int{bodyFrom, bodyTo})
-		u.readFixed(f, bodyFrom, bodyTo, from, to)
-		return
-	}
-	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]),
-		S: u.text(i, to), Throws: why == throwsOut}
-	u.readLimits(&g, from, to)
-	u.readParts(&g, from, to, u.at(i) == "unless")
-	g.Told = u.readTold(bodyFrom, bodyTo)
-	g.Names = u.once(appendAsked, u.tok[u.roundOf(i, from):min(to+1, len(u.tok))])
-	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
-	g.Failure = u.lang.Name == "go" && anyOf(from, to, func(j int) bool {
-		return strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil"
-	})
-	if u.at(i) == "unless" {
-		g.Key = mix(g.Key, "unless")
-	}
-	g.Of = u.resultOf(i, from, to)
-	g.Weak = why == returnsFalse && !g.Failure
-	if g.Failure {
-		call := u.at(u.failedCall(i, from, to))
-		g.Key, g.Words = mix(7, call), multiset.Hashes{Hash(call)}
-		g.Inline = anyOf(from, to, func(j int) bool { return u.at(j) == "(" })
-	}
-	f.Guards = append(f.Guards, g)
 }
 
-// maxBlock is the length in tokens up to which the end of a block is searched for; longer blocks
-// are not judged.
-const maxBlock = 200
+var equalityNames = sync.OnceValue(wordSet("__eq__ equals Equals eq == eql? __ne__ equal isEqual"))
 
-// bracesCondition returns the block after a condition, and the end of the condition.
-func (u *unit) bracesCondition(i, end int) (bodyFrom, bodyTo, to int) {
-	if u.at(i+1) == "(" && u.lang.Name != "go" && u.lang.Name != "rust" {
-		to = u.closer(i + 1)
-		if u.at(to) == "{" {
-			return to + 1, u.closer(to) - 1, to
-		}
-		return to, min(u.statementEnd(to), end), to
+// unimplemented are the words of a body that is not written yet.
+var unimplemented = sync.OnceValue(wordSet("NotImplementedError NotImplementedException NotImplemented " +
+	"UnsupportedOperationException TODO todo unimplemented"))
+
+// isStub reports whether a body is empty, returns a constant, or says that it is not implemented.
+func (u *unit) isStub(from, to int) bool {
+	if to = u.trimmed(from, to); to-from > 12 {
+		return false
 	}
-	for j := i + 1; j < min(end, i+80); j++ {
-		switch u.at(j) {
-		case "(", "[":
-			j = u.closer(j) - 1
-		case "{":
-			return j + 1, u.closer(j) - 1, j
-		case ";":
-			if u.lang.Name != "go" {
-				return 0, 0, i + 1
-			}
-		}
-	}
-	return 0, 0, i + 1
-}
-
-// leaving is the way in which a block leaves its function.
-type leaving uint8
-
-const (
-	staysIn leaving = iota
-	throwsOut
-	returnsError
-	returnsFalse
-)
-
-// leaves reports whether a short block throws or returns an error.
-func (u *unit) leaves(from, to int) leaving {
-	deep := u.whole.Under(from - 1).Deep
-	for j := from; j < to; j++ {
-		s := u.at(j)
-		switch {
-		case u.whole.Under(j).Deep > deep: // in some builds only
-		case (s == "if" || s == "for" || s == "switch") && u.isWord(j) && u.lang.shape != ends, s == "try":
-			return staysIn // another condition, or an error, decides what follows
-		case u.isWord(j) && u.lang.throws[s] && (s != "Err" || u.at(j+1) == "(") && u.at(j-1) != ".", u.exits(j):
-			return throwsOut
-		case refusals()[s], u.kindAt(j) == lex.Number && oneOf(s, "400", "401", "403", "404", "422", "409", "429"):
-			return returnsError
-		case s == "return":
-			for k := j + 1; k < to; k++ {
-				w := u.at(k)
-				if w == "false" || w == "False" || u.at(k) == "-" && u.at(k+1) == "1" {
-					return returnsFalse
-				}
-				if strings.Contains(strings.ToLower(w), "err") || strings.Contains(w, "nvalid") {
-					return returnsError
-				}
-			}
-		}
-	}
-	return staysIn
-}
-
-// readFixed counts special cases: a comparison with a literal that returns a constant.
-func (u *unit) readFixed(f *Function, from, to, condFrom, condTo int) {
-	if u.at(from) != "return" || !u.fixedTokens(from+1, min(to, from+2)) {
-		return
-	}
-	if anyOf(condFrom, condTo, func(j int) bool {
-		return (u.at(j) == "==" || u.at(j) == "===") && (u.kindAt(j+1) == lex.Text || u.kindAt(j+1) == lex.Number)
+	if to <= from || to-from == 1 && u.at(from) == "pass" || anyOf(from, to, func(j int) bool {
+		return unimplemented()[u.at(j)] ||
+			u.kindAt(j) == lex.Text && strings.Contains(strings.ToLower(u.at(j)), "not implemented")
 	}) {
-		f.Fixed++
+		return true
+	}
+	if u.at(from) == "return" {
+		from++
+	}
+	return from >= to || u.fixedTokens(from, to) || u.emptyResult(from) && to-from <= 2
+}
+
+// zeroResult reports whether a return at i has the value 0, "" or default.
+func (u *unit) zeroResult(i int) bool {
+	if next := u.at(i + 1); next != ";" && next != "}" && i+1 < len(u.tok) && !u.tok[i+1].First {
+		return false
+	}
+	switch s := u.at(i); u.kindAt(i) {
+	case lex.Number:
+		return strings.Trim(s, "0.") == ""
+	case lex.Text:
+		return lex.Unquote(s) == ""
+	default:
+		return s == "default"
 	}
 }
+
+// checks matches names of functions that check whether a value is allowed or valid.
+var checks = lazyregexp.New(`^(?:[Ii]s_?)?(?:[Vv]alid|[Aa]llowed|[Pp]ermitted|[Aa]uthori[sz]ed|` +
+	`[Aa]uthenticated|[Tt]rusted)[!?]?$|^(?:[Ii]s|[Hh]as|[Cc]an|[Mm]ay|[Cc]heck|[Vv]alidate|[Vv]erify|[Aa]llows?|` +
+	`[Aa]uthori[sz]e)(?:[A-Z_]\w*)?[!?]?$`)

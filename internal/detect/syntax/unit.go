@@ -344,3 +344,33 @@ func (u *unit) fullName(i int) string {
 
 // NameSeparator separates the parts of a test's name.
 const NameSeparator = " > "
+
+// called reports whether the word at i is called: f(x), or f<T>(x).
+func (u *unit) called(i int) bool {
+	if !u.isWord(i) {
+		return false
+	}
+	j := i + 1
+	if u.at(j) == "::" { // Rust
+		j++
+	}
+	if u.at(j) != "<" {
+		return u.at(i+1) == "("
+	}
+	for depth := 0; j < min(len(u.tok), i+maxTypes); j++ {
+		switch s := u.at(j); {
+		case s == "<":
+			depth++
+		case s == ">":
+			if depth--; depth == 0 {
+				return u.at(j+1) == "("
+			}
+		case !u.isWord(j) && s != "," && s != "." && s != "::" && s != "?" && s != "[" && s != "]":
+			return false
+		}
+	}
+	return false
+}
+
+// maxTypes is the maximum length of the type arguments of a call.
+const maxTypes = 40
