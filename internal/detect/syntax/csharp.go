@@ -22,6 +22,8 @@ func csharp() Language {
 		throws: words("throw"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "Tests", "Spec", "Specs", "Facts", "Fixture"}, testFolders: []string{"test", "tests"},
 		marks: csharpMarks(), notes: csharpNotes(),
+		declarations: declarations{block: (*unit).accessors, arrow: (*unit).arrowMember, names: words("of"),
+			patterns: words("is switch with and or not"), explicit: true, brackets: true},
 	}
 }
 
@@ -56,7 +58,11 @@ func csharpNotes() []commentRule {
 }
 
 // accessors reads the property of C# whose block opens at open, with a function for each accessor.
-func (u *unit) accessors(open int) {
+// It reports false, as the block may be that of a method, too.
+func (u *unit) accessors(open int) bool {
+	if !u.isWord(open - 1) {
+		return false
+	}
 	end := min(u.closer(open), len(u.tok))
 	for j := open + 1; j < end; j++ {
 		if s := u.at(j); u.kindAt(j) == lex.Op && (s == "[" || s == "(") {
@@ -64,7 +70,7 @@ func (u *unit) accessors(open int) {
 			continue
 		}
 		if !u.isWord(j) {
-			return
+			break
 		}
 		if u.at(j+1) == ";" || !accessorWords()[u.at(j)] {
 			if u.at(j+1) == ";" {
@@ -76,19 +82,20 @@ func (u *unit) accessors(open int) {
 		if u.at(j+1) == "=>" {
 			to = u.statementEnd(j + 2)
 		} else if u.at(j+1) != "{" {
-			return
+			break
 		}
 		u.decls = append(u.decls, decl{kind: declFunction, name: u.at(open-1) + " " + u.at(j), at: j, start: j, body: j + 1,
 			end: to})
 		j = to - 1
 	}
+	return false
 }
 
 var accessorWords = sync.OnceValue(wordSet("get set init add remove"))
 
 // explicit reports whether the name at i is an explicit interface implementation of C#.
 func (u *unit) explicit(i int) bool {
-	for i--; u.lang.Name == "csharp" && u.at(i) == "."; i-- {
+	for i--; u.lang.explicit && u.at(i) == "."; i-- {
 		if i = u.beforeAngles(i - 1); !u.isWord(i) {
 			return false
 		}
@@ -100,13 +107,10 @@ func (u *unit) explicit(i int) bool {
 	return false
 }
 
-// patternWords begin blocks of C# that are patterns or values.
-var patternWords = sync.OnceValue(wordSet("is switch with and or not"))
-
 // beforeInitialiser returns the end of a C# constructor's parameters, before its initializer.
 func (u *unit) beforeInitialiser(i int) int {
-	if at := u.opener(i) - 1; u.lang.Name == "csharp" && (u.at(at) == "base" || u.at(at) == "this") &&
-		u.at(at-1) == ":" && u.at(at-2) == ")" && u.opener(at-2) > 0 {
+	if at := u.opener(i) - 1; (u.at(at) == "base" || u.at(at) == "this") && u.at(at-1) == ":" && u.at(at-2) == ")" &&
+		u.opener(at-2) > 0 {
 		return at - 2
 	}
 	return i
@@ -144,4 +148,13 @@ func (u *unit) sharpOnly(i, to int) bool {
 		return false
 	}
 	return !anyOf(i, to, func(j int) bool { return u.at(j) == "Exclude" })
+}
+
+// arrowMember reads the method with the => at i: int Sum(int a, int b) => a + b.
+func (u *unit) arrowMember(i int) {
+	p, end := u.beforeArrow(i)
+	typed := u.isWord(p-1) && u.at(p-1) != "return" || u.at(p-1) == ">" || u.at(p-1) == "]" || u.at(p-1) == "?"
+	if u.isWord(p) && !u.noName(p) && typed && u.at(p+1) == "(" {
+		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(p), at: p, start: p, body: i, end: end}))
+	}
 }

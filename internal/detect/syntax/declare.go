@@ -9,15 +9,9 @@ import (
 
 // declare finds the declarations of a file.
 func (u *unit) declare() {
-	switch {
-	case u.lang.Name == "go":
-		u.declareGo()
-	case u.lang.shape == indents:
-		u.declareIndented()
-	case u.lang.shape == ends:
-		u.blocksToEnd()
-		u.declareEnds()
-	default:
+	if u.lang.declare != nil {
+		u.lang.declare(u)
+	} else {
 		u.declareBraces()
 	}
 	if len(u.lang.tests) > 0 {
@@ -30,20 +24,10 @@ func (u *unit) declare() {
 var notNames = sync.OnceValue(wordSet("if for while switch catch return function synchronized using lock foreach " +
 	"with do else try new await when fixed elseif match declare typeof throw in of"))
 
-// noName reports whether the word at i does not name a function. Java allows keywords of other
-// languages; "of" is a name outside loops.
+// noName reports whether the word at i does not name a function; "of" is a name outside loops.
 func (u *unit) noName(i int) bool {
 	s := u.at(i)
-	if !notNames()[s] {
-		return false
-	}
-	switch s {
-	case "of":
-		return (u.lang.Name == "javascript" || u.lang.Name == "typescript") && u.at(i-1) != "static"
-	case "with", "match", "lock", "in", "using", "when", "declare", "fixed":
-		return u.lang.Name != "java"
-	}
-	return true
+	return notNames()[s] && !u.lang.names[s] && (s != "of" || u.at(i-1) != "static")
 }
 
 // declareBraces finds declarations with a body in braces.
@@ -53,15 +37,12 @@ func (u *unit) declareBraces() {
 		switch {
 		case t.Kind == lex.Word && u.lang.functions[t.S] && u.at(i-1) != "." && u.at(i-1) != "->":
 			u.worded(i)
-		case t.S == "init" && t.Kind == lex.Word && u.at(i+1) == "{" && u.lang.Name == "kotlin":
-			u.decls = append(u.decls, decl{kind: declFunction, name: "init", at: i, start: i, body: i + 1,
-				end: u.closer(i + 1), modifiers: []string{"private"}})
 		case t.Kind == lex.Word && u.lang.containers[t.S] && u.at(i-1) != "." && u.at(i-1) != "::":
 			u.container(i)
 		case t.Kind == lex.Op && t.S == "{" && u.lang.typed:
 			u.typed(i)
-		case t.Kind == lex.Op && t.S == "=>" && u.lang.typed:
-			u.arrow(i)
+		case t.Kind == lex.Op && t.S == "=>" && u.lang.arrow != nil:
+			u.lang.arrow(u, i)
 		}
 	}
 }
@@ -129,7 +110,7 @@ func (u *unit) bodyAfter(i int) (body, end int) {
 		case ";":
 			return j, j + 1
 		case "=", "=>":
-			if u.lang.Name == "rust" { // of an associated type: Iterator<Item = u8>
+			if u.lang.blockBodies { // of an associated type: Iterator<Item = u8>
 				continue
 			}
 			return j, max(u.statementEnd(j+1), j+1)
@@ -138,7 +119,7 @@ func (u *unit) bodyAfter(i int) (body, end int) {
 		case "}", ")":
 			return j, j
 		default:
-			if u.lang.Name == "kotlin" && u.tok[j].First && u.tok[j].Kind == lex.Word && s != "where" {
+			if u.lang.lines && !u.lang.typed && u.tok[j].First && u.tok[j].Kind == lex.Word && s != "where" {
 				return j, j // an abstract function
 			}
 		}
@@ -176,10 +157,8 @@ func (u *unit) container(i int) {
 			return
 		case "(", "[":
 			j = u.closer(j) - 1
-		case ";", "}", ")", "=", ",":
-			if u.at(j) != "," || u.lang.Name == "javascript" {
-				return
-			}
+		case ";", "}", ")", "=":
+			return
 		}
 	}
 }
@@ -193,18 +172,13 @@ func (u *unit) begetsAnother(i int) bool {
 // typed reads a function without a keyword: name(parameters) {, a constructor, a method of an
 // object, an arrow function.
 func (u *unit) typed(open int) {
-	if u.lang.Name == "csharp" && u.isWord(open-1) {
-		u.accessors(open)
-	}
-	if u.compact(open) {
-		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(open - 1), at: open - 1, start: open - 1,
-			body: open, end: u.closer(open)}))
+	if u.lang.block != nil && u.lang.block(u, open) {
 		return
 	}
 	i := open - 1
 	for n := 0; i >= 0 && n < 30; n++ { // throws A, B; where T : C; a type after a colon
 		t := &u.tok[i]
-		if t.Kind == lex.Word && (u.lang.containers[t.S] || u.lang.Name == "csharp" && patternWords()[t.S]) {
+		if t.Kind == lex.Word && (u.lang.containers[t.S] || u.lang.patterns[t.S]) {
 			return
 		}
 		if t.Kind == lex.Op && t.S == ")" || t.Kind == lex.Op && oneOf(t.S, ";", "{", "}", "=>", "=") {
@@ -316,7 +290,7 @@ func (u *unit) atWord(d *decl, i, to int) int {
 
 // attribute notes the attributes in brackets: [A, B(c)] and #[a(b)].
 func (u *unit) attribute(d *decl, open, closing int) bool {
-	if u.at(open-1) != "#" && u.lang.Name != "csharp" || closing == open+1 {
+	if u.at(open-1) != "#" && !u.lang.brackets || closing == open+1 {
 		return false
 	}
 	for i := open + 1; i < closing; {
@@ -332,9 +306,7 @@ func (u *unit) attribute(d *decl, open, closing int) bool {
 			i = u.closer(i)
 		}
 		if name != "" {
-			if u.lang.Name == "csharp" {
-				name = strings.TrimSuffix(name, "Attribute")
-			}
+			name = strings.TrimSuffix(name, "Attribute")
 			d.annotations = append(d.annotations, annotation{name, from, min(i, closing)})
 		}
 		for i < closing && u.at(i) != "," {

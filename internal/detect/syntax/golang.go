@@ -254,6 +254,7 @@ func golang() Language {
 		throws:       words("panic Errorf Fatal Fatalf"),
 		testSuffixes: []string{"_test"}, testFolders: []string{"testdata"},
 		marks: goMarks(), notes: goNotes(),
+		declarations: declarations{declare: (*unit).declareGo},
 	}
 }
 

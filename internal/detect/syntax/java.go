@@ -20,6 +20,8 @@ func java() Language {
 		testSuffixes: []string{"Test", "Tests", "IT", "TestCase", "Spec"}, testPrefixes: []string{"Test"},
 		testFolders: []string{"test", "tests", "androidtest", "integrationtest"},
 		marks:       javaMarks(), notes: javaNotes(),
+		declarations: declarations{block: (*unit).compact,
+			names: words("of with match lock in using when declare fixed")},
 	}
 }
 
@@ -52,15 +54,20 @@ func javaNotes() []commentRule {
 	)
 }
 
-// compact reports whether a compact constructor of a Java record opens at open.
+// compact reads the compact constructor of a Java record whose block opens at open.
 func (u *unit) compact(open int) bool {
 	name := open - 1
-	if u.lang.Name != "java" || !u.isWord(name) || u.noName(name) || !u.tok[name].First && u.at(name-1) != "public" {
+	if !u.isWord(name) || u.noName(name) || !u.tok[name].First && u.at(name-1) != "public" {
 		return false
 	}
 	for i := name - 1; i > 0; i-- {
 		if u.at(i) == "record" && u.isWord(i) {
-			return u.at(i+1) == u.at(name)
+			if u.at(i+1) != u.at(name) {
+				return false
+			}
+			u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(name), at: name, start: name, body: open,
+				end: u.closer(open)}))
+			return true
 		}
 	}
 	return false

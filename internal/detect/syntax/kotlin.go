@@ -26,7 +26,23 @@ func kotlin() Language {
 	l.throws = l.throws.and("error")
 	l.testFolders = append(l.testFolders, "commontest", "jvmtest")
 	l.marks = append(l.marks, kotlinMarks()...)
+	l.declarations = declarations{declare: (*unit).declareKotlin, afterTitle: (*unit).kotestBlock}
 	return l
+}
+
+// declareKotlin finds the declarations of Kotlin.
+func (u *unit) declareKotlin() {
+	u.declareBraces()
+	titled := u.titledSpecs()
+	for i := range u.tok {
+		switch t := &u.tok[i]; {
+		case titled && t.Kind == lex.Text && t.First:
+			u.declareTitled(i)
+		case t.S == "init" && t.Kind == lex.Word && u.at(i+1) == "{":
+			u.decls = append(u.decls, decl{kind: declFunction, name: "init", at: i, start: i, body: i + 1,
+				end: u.closer(i + 1), modifiers: []string{"private"}})
+		}
+	}
 }
 
 func kotlinMarks() []markRule {
@@ -135,8 +151,7 @@ func (u *unit) dataCall(d *decl, open int) {
 
 // titledSpecs reports whether the file may have Kotest tests of the form "adds" { ... }.
 func (u *unit) titledSpecs() bool {
-	return u.lang.Name == "kotlin" && u.inTests &&
-		(u.names("kotest") || u.names("kotlintest") || u.names("StringSpec") || u.names("FreeSpec") || u.names("WordSpec"))
+	return u.inTests && (u.names("kotest") || u.names("kotlintest") || u.names("StringSpec") || u.names("FreeSpec") || u.names("WordSpec"))
 }
 
 // declareTitled reads the test or group whose title is at i: "a" {}, "a".config(...) {}, "a" - {},

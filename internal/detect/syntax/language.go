@@ -48,6 +48,31 @@ type Language struct {
 	// marks are sequences of tokens, notes parts of comments; see marks.go.
 	marks []markRule
 	notes []commentRule
+	declarations
+}
+
+// declarations are the forms of declarations of some languages.
+type declarations struct {
+	// declare finds the declarations; nil for those with braces only.
+	declare func(u *unit)
+	// block reads a declaration of the language's own whose block opens at an index, and reports
+	// whether it was one; arrow reads the member or function with the => at an index.
+	block func(u *unit, open int) bool
+	arrow func(u *unit, i int)
+	// names are words that may name a function, unlike in other languages.
+	names set
+	// patterns are words that begin blocks which are patterns or values.
+	patterns set
+	// explicit is set when methods may have the name of an interface before theirs.
+	explicit bool
+	// brackets is set when attributes are in brackets without a # before them.
+	brackets bool
+	// blockBodies is set when a function has a block as its body, not a value.
+	blockBodies bool
+	// afterTitle reads the rest of a call after its title and reports whether it may be a test; nil
+	// for a comma. chained reads the calls on the result of such a call.
+	afterTitle func(u *unit, d *decl) bool
+	chained    func(u *unit, d *decl)
 }
 
 // Languages returns the names of the known languages.

@@ -293,9 +293,7 @@ func (u *unit) model() *Model {
 	u.readLines(m)
 	u.readMarks(m)
 	u.readExits(m)
-	if u.lang.Name == "go" {
-		m.Build = goBuild(u.notes)
-	}
+	m.Build = goBuild(u.notes)
 	return m
 }
 

@@ -26,6 +26,7 @@ func php() Language {
 		throws: words("throw abort die"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "TestCase", "_test"}, testFolders: []string{"test", "tests"},
 		marks: phpMarks(), notes: phpNotes(),
+		declarations: declarations{chained: (*unit).pestChain},
 	}
 }
 
@@ -139,6 +140,20 @@ func (u *unit) pestSystem(d *decl, call string, note func(s Skipping, at, to int
 		if u.at(j) == call && u.at(j-1) == "->" {
 			note(Sometimes, j, j+1)
 			return
+		}
+	}
+}
+
+// pestChain reads the calls on the result of a test of Pest: it(...)->skip().
+func (u *unit) pestChain(d *decl) {
+	for u.at(d.end) == "->" && u.isWord(d.end+1) {
+		d.calls = append(d.calls, u.at(d.end+1))
+		if u.at(d.end+1) == "with" && u.at(d.end+2) == "(" {
+			d.cases = append(d.cases, u.rows(d.end+2)...)
+		}
+		d.end += 2
+		if u.at(d.end) == "(" {
+			d.end = u.closer(d.end)
 		}
 	}
 }

@@ -22,6 +22,7 @@ func python() Language {
 		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_", "tests_"},
 		testFolders: []string{"test", "tests", "testing"},
 		marks:       pythonMarks(), notes: pythonNotes(),
+		declarations: declarations{declare: (*unit).declareIndented},
 	}
 }
 

@@ -28,6 +28,7 @@ func ruby() Language {
 		testSuffixes: []string{"_spec", "_test"}, testPrefixes: []string{"test_"},
 		testFolders: []string{"spec", "test", "tests"},
 		marks:       rubyMarks(), notes: rubyNotes(),
+		declarations: declarations{declare: (*unit).declareEnds},
 	}
 }
 
@@ -181,6 +182,7 @@ func (u *unit) endless(i int) bool {
 
 // declareEnds finds the declarations of Ruby.
 func (u *unit) declareEnds() {
+	u.blocksToEnd()
 	private := false
 	for i := range u.tok {
 		t := &u.tok[i]

@@ -15,6 +15,7 @@ func rust() Language {
 		throws:       words("panic bail ensure Err unreachable"),
 		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_"}, testFolders: []string{"tests"},
 		marks: rustMarks(), notes: sharedNotes(),
+		declarations: declarations{blockBodies: true},
 	}
 }
 

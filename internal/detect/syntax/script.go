@@ -24,6 +24,7 @@ func javascript() Language {
 		testPrefixes: []string{"test-", "test_"},
 		testFolders:  []string{"__tests__", "test", "tests", "spec", "specs", "__mocks__", "e2e", "cypress"},
 		marks:        scriptMarks(), notes: scriptNotes(),
+		declarations: declarations{arrow: (*unit).arrowFunction},
 	}
 }
 
@@ -92,31 +93,26 @@ func scriptNotes() []commentRule {
 	)
 }
 
-// arrow reads name = (parameters) => body of JavaScript and expression-bodied members of C#.
-func (u *unit) arrow(i int) {
+// arrowFunction reads name = (parameters) => body.
+func (u *unit) arrowFunction(i int) {
+	p, end := u.beforeArrow(i)
+	if name := u.assigned(p); name != "" {
+		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: name, at: p, start: p, body: i + 1, end: end}))
+	}
+}
+
+// beforeArrow returns the index before the parameters of the => at i, and the end of its body.
+func (u *unit) beforeArrow(i int) (before, end int) {
 	p := u.beforeType(i - 1)
 	if u.at(p) == ")" {
 		p = u.opener(u.beforeInitialiser(p)) - 1
 	} else if u.isWord(p) {
 		p--
 	}
-	if p < 0 {
-		return
+	if u.at(i+1) == "{" {
+		return p, u.closer(i + 1)
 	}
-	body, end := i+1, u.statementEnd(i+1)
-	if u.at(body) == "{" {
-		end = u.closer(body)
-	}
-	if u.lang.Name == "csharp" {
-		typed := u.isWord(p-1) && u.at(p-1) != "return" || u.at(p-1) == ">" || u.at(p-1) == "]" || u.at(p-1) == "?"
-		if u.isWord(p) && !u.noName(p) && typed && u.at(p+1) == "(" {
-			u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(p), at: p, start: p, body: i, end: end}))
-		}
-		return
-	}
-	if name := u.assigned(p); name != "" {
-		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: name, at: p, start: p, body: body, end: end}))
-	}
+	return p, u.statementEnd(i + 1)
 }
 
 // beforeType skips the result type: (a): T<U> =>.

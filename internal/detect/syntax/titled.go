@@ -8,12 +8,8 @@ import (
 
 // declareCalls finds the suites and tests that are calls with a title.
 func (u *unit) declareCalls() {
-	titled := u.titledSpecs()
 	for i := range u.tok {
 		t := &u.tok[i]
-		if titled && t.Kind == lex.Text && t.First {
-			u.declareTitled(i)
-		}
 		if t.Kind != lex.Word {
 			continue
 		}
@@ -25,7 +21,6 @@ func (u *unit) declareCalls() {
 			"->", "function", "fun", "def", "::") {
 			continue
 		}
-
 		u.declareCall(i, suite)
 	}
 }
@@ -84,7 +79,7 @@ func (u *unit) declareCall(i int, suite bool) {
 		return
 	}
 	title := j + 1
-	if u.lang.Name == "kotlin" && oneOf(u.at(i), "withData", "xwithData", "withTests", "withContexts") {
+	if oneOf(u.at(i), "withData", "xwithData", "withTests", "withContexts") {
 		u.dataCall(&d, j)
 		return
 	}
@@ -99,23 +94,12 @@ func (u *unit) declareCall(i int, suite bool) {
 	} else {
 		d.name = u.text(title, u.commaAfter(title, d.end))
 	}
-	if u.lang.Name == "kotlin" && !u.kotestBlock(&d) {
-		return
-	}
-	if u.lang.Name != "kotlin" && u.at(title+1) != "," || !u.lang.TestFile(u.path) && !u.holdsFunction(d.body, d.end) {
+	if u.lang.afterTitle == nil && u.at(title+1) != "," || u.lang.afterTitle != nil && !u.lang.afterTitle(u, &d) ||
+		!u.lang.TestFile(u.path) && !u.holdsFunction(d.body, d.end) {
 		return // no body: not a test
 	}
-	if u.lang.Name == "php" { // it(...)->skip()
-		for u.at(d.end) == "->" && u.isWord(d.end+1) {
-			d.calls = append(d.calls, u.at(d.end+1))
-			if u.at(d.end+1) == "with" && u.at(d.end+2) == "(" {
-				d.cases = append(d.cases, u.rows(d.end+2)...)
-			}
-			d.end += 2
-			if u.at(d.end) == "(" {
-				d.end = u.closer(d.end)
-			}
-		}
+	if u.lang.chained != nil {
+		u.lang.chained(u, &d)
 	}
 	u.decls = append(u.decls, d)
 }
