@@ -81,54 +81,13 @@ func (u *unit) assertedEnd(i, end int) int {
 func (u *unit) asserts(i int, helpers set) bool {
 	s := u.at(i)
 	next, before := u.at(i+1), u.at(i-1)
-	call := next == "(" || next == "!" || next == "<" || next == "{" && u.lang.Name == "kotlin"
+	call := next == "(" || next == "!" || next == "<" || next == "{" && u.lang.trailing
 	if oneOf(before, "function", "def", "fn", "fun", "func", "import", "use", "@") {
 		return false
 	}
-	switch u.lang.Name {
-	case "go":
-		return next == "(" && u.goAsserts(i, helpers)
-	case "rust":
-		call = next == "!" || next == "(" && !u.lang.asserts[s]
-	case "python":
-		if s == "assert" {
-			return u.tok[i].First || before == ":"
-		}
-	case "ruby":
-		if u.lang.asserts[s] && (u.tok[i].First || before == "." || rubyBegins()[before]) && next != "=" && !u.symbol(i) {
-			return true
-		}
-		return (strings.HasPrefix(s, "assert_") || strings.HasPrefix(s, "refute_") || helpers[s]) &&
-			(u.tok[i].First || rubyBegins()[before]) ||
-			strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_")
-	case "kotlin":
-		if u.infix(i) {
-			return true // x shouldBe y
-		}
-	case "php":
-		if s == "expects" && before == "->" && call {
-			return !slices.ContainsFunc(u.tok[i:u.closer(i+1)], func(t lex.Token) bool { return t.S == "any" })
-		}
-		if (s == "throws" || s == "throwsIf" || s == "throwsUnless") && before == "->" && u.at(i-2) == ")" && call {
-			return true // behind a test of Pest
-		}
-	case "csharp":
-		if strings.HasSuffix(s, "Assert") && next == "." {
-			return !u.lang.skips[u.at(i+2)]
-		}
-		if strings.HasPrefix(s, "Should") && before == "." {
-			return true
-		}
-	case "javascript", "typescript":
-		if s == "should" {
-			return before == "." || next == "."
-		}
-		if (s == "assert" || s == "sinon") && next == "." {
-			return u.at(i+2) == "assert" || s == "assert"
-		}
-		if before == "." && (len(u.at(i-2)) <= 3 && strings.HasSuffix(u.at(i-2), "t") || u.at(i-2) == "Assert") &&
-			avaAsserts()[s] {
-			return next == "("
+	if u.lang.isAssertion != nil {
+		if asserts, decided := u.lang.isAssertion(u, i, helpers); decided {
+			return asserts
 		}
 	}
 	if !call {
@@ -161,13 +120,19 @@ func assertLike(s string) bool {
 var assertPrefixes = [...]string{"assert", "expect", "verify", "check", "should", "must", "ensure", "refute",
 	"require", "compare"}
 
+// assertStatement reports whether the statement assert is at i.
+func (u *unit) assertStatement(i int) bool { return u.lang.assertWord && u.at(i) == "assert" }
+
+// passes reports whether Assert.Pass of NUnit, which ends a test, is at i.
+func (u *unit) passes(i int) bool { return u.at(i) == "Assert" && u.at(i+2) == "Pass" }
+
 // extent returns the tokens of the assertion with the word at i.
 func (u *unit) extent(i, from, to int) (begin, end int) {
 	begin, end = i, i+1
 	switch {
-	case u.lang.Name == "python" && u.at(i) == "assert":
+	case u.assertStatement(i):
 		return i, min(u.lineEnd(i), to)
-	case u.lang.Name == "php" && strings.HasPrefix(u.at(i), "throws"):
+	case u.lang.closing[u.at(i)]:
 		return i, u.closer(i + 1) // without the test before it
 	case u.lang.shape == ends, u.infix(i):
 		for begin > from && !u.tok[begin].First && u.at(begin-1) != "{" && u.at(begin-1) != "do" {
@@ -190,7 +155,7 @@ func (u *unit) extent(i, from, to int) (begin, end int) {
 				return begin, max(j, i+1)
 			}
 			j = k
-		case s == "{" && u.lang.Name == "kotlin":
+		case s == "{" && u.lang.trailing:
 			j = u.closer(j)
 		default:
 			return u.withCondition(begin, min(j, to), from)
@@ -210,7 +175,7 @@ func (u *unit) withCondition(begin, end, from int) (int, int) {
 		}
 	}
 	begin = max(begin, from)
-	if u.lang.Name != "go" || u.at(begin+1) != "." || !failing()[u.at(begin+2)] {
+	if u.at(begin+1) != "." || !u.lang.failing[u.at(begin+2)] {
 		return begin, end
 	}
 	depth := 0
@@ -232,14 +197,14 @@ func (u *unit) withCondition(begin, end, from int) (int, int) {
 // assertion reads the tokens [begin, end) of an assertion.
 func (u *unit) assertion(i, begin, end int) Assertion {
 	from, to := begin, u.withoutMessage(i, begin, end)
-	if u.lang.Name == "python" && u.at(i) == "assert" {
+	if u.assertStatement(i) {
 		from, to = u.unwrapped(i+1, to)
 	}
 	tokens := u.tok[from:to]
 	a := Assertion{Line: u.line(i), Key: mixAll(firstHash, tokens), Words: u.once(appendTelling, tokens),
 		Literals: u.once(appendLiterals, tokens), S: u.text(begin, end)}
 	a.Name, a.Strength = u.measure(i, begin, end)
-	if u.lang.Name == "go" && failing()[u.at(i)] {
+	if u.lang.failing[u.at(i)] {
 		a.Call = u.errorOf(begin, end)
 	}
 	if u.cannotFail(i, begin, end) {
@@ -256,11 +221,11 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 // withoutMessage returns the end of the condition of an assertion, without the failure message.
 func (u *unit) withoutMessage(i, begin, end int) int {
 	switch {
-	case u.lang.Name == "python" && u.at(i) == "assert":
+	case u.assertStatement(i):
 		if comma := u.commaAfter(i+1, end); u.at(comma) == "," {
 			return comma
 		}
-	case u.lang.Name == "go" && failing()[u.at(i)] && begin < i-2:
+	case u.lang.failing[u.at(i)] && begin < i-2:
 		for j := begin; j < i; j++ {
 			switch u.at(j) {
 			case "(", "[":
@@ -286,10 +251,10 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 	if u.isWord(i) && u.onReceiver(i) {
 		all = append(all, [2]int{begin, i - 1})
 	}
-	if u.lang.Name == "ruby" && u.at(i+1) != "(" && u.at(i+1) != "{" {
+	if u.lang.shape == ends && u.at(i+1) != "(" && u.at(i+1) != "{" {
 		return append(all, u.listed(i+1, end)...)
 	}
-	if u.at(i) == "assert" && u.lang.Name == "python" {
+	if u.assertStatement(i) {
 		comma := u.commaAfter(i+1, end)
 		if u.at(comma) != "," {
 			comma = end
@@ -371,7 +336,7 @@ func (u *unit) saysFailure(i, end int) bool {
 // marksPlace reports whether an assertion only records that a place was reached, among assertions
 // that are counted: assert.ok("the hook was called").
 func (u *unit) marksPlace(i, begin, end int) bool {
-	if u.lang.Name == "csharp" && u.at(i+2) == "Pass" && u.assertsWithin(end, u.testEnd(i)) {
+	if u.passes(i) && u.assertsWithin(end, u.testEnd(i)) {
 		return false // NUnit ends the test there
 	}
 	args := u.arguments(i, begin, end)

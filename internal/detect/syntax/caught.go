@@ -8,44 +8,8 @@ import (
 // losesFailure reports whether the word at i makes failures of assertions disappear: a handler that
 // only logs, a call that catches what its block throws, a promise that is not awaited.
 func (u *unit) losesFailure(i, from int) bool {
-	s := u.at(i)
-	switch u.lang.Name {
-	case "javascript", "typescript":
-		if s == "expect" && u.unawaited(i) || u.at(i-1) == "." && u.at(i+1) == "(" &&
-			(s == "then" && u.floats(i, from)) {
-			return true
-		}
-	case "csharp":
-		if (s == "ThrowsAsync" || s == "ThrowsAnyAsync") && u.at(i-2) == "Assert" && u.at(i-3) == "=" && u.at(i-4) == "_" {
-			return true // NUnit waits for it
-		}
-		if s == "Exception" && u.at(i-2) == "Record" && u.at(i+1) == "(" && u.discards(i-3) &&
-			u.assertsWithin(i+1, u.closer(i+1)) {
-			return true
-		}
-		if (s == "ThrowAsync" || s == "NotThrowAsync" || s == "ThrowExactlyAsync") && u.at(i-1) == "." &&
-			u.statementBegins(u.chainBegin(i)) {
-			return true
-		}
-	case "kotlin":
-		if s == "runCatching" && u.at(i+1) == "{" && u.statementBegins(i) && u.assertsWithin(i+1, u.closer(i+1)) &&
-			!u.handsBack(u.closer(i+1)) {
-			return true
-		}
-	case "rust":
-		return s == "catch_unwind" && u.at(i+1) == "(" && u.discarded(i) && u.assertsWithin(i+1, u.closer(i+1))
-	case "python":
-		if s == "suppress" && u.at(i+1) == "(" &&
-			(u.at(i+2) == "AssertionError" || strings.HasSuffix(u.at(i+2), "Exception")) {
-			return u.assertsWithin(u.closer(i+1)+1, u.indentedEnd(i, u.closer(i+1)+1, len(u.tok)))
-		}
-	case "ruby":
-		if s == "rescue" && !u.tok[i].First {
-			h := u.handlerAt(i)
-			return h != nil && h.Dropped && u.assertsWithin(u.chainBegin(i), i)
-		}
-	}
-	return u.expectsFailure(i) || u.lang.handlers[s] && u.onlyLogs(i) && u.guardsAsserts(i, from)
+	return u.lang.loses != nil && u.lang.loses(u, i, from) || u.expectsFailure(i) ||
+		u.lang.handlers[u.at(i)] && u.onlyLogs(i) && u.guardsAsserts(i, from)
 }
 
 // chainBegin returns the beginning of the statement or argument at i.

@@ -24,6 +24,11 @@ func csharp() Language {
 		marks: csharpMarks(), notes: csharpNotes(),
 		declarations: declarations{block: (*unit).accessors, arrow: (*unit).arrowMember, names: words("of"),
 			patterns: words("is switch with and or not"), explicit: true, brackets: true},
+		assertionForms: assertionForms{isAssertion: (*unit).sharpAsserts, loses: (*unit).sharpLoses,
+			isBare: func(u *unit, i, end int, alone bool) bool {
+				return oneOf(u.at(i), "Should", "Received", "DidNotReceive") && u.at(i-1) == "." && !alone && u.at(end) == ";"
+			},
+			declaresAt: (*unit).afterType},
 	}
 }
 
@@ -157,4 +162,26 @@ func (u *unit) arrowMember(i int) {
 	if u.isWord(p) && !u.noName(p) && typed && u.at(p+1) == "(" {
 		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(p), at: p, start: p, body: i, end: end}))
 	}
+}
+
+// sharpAsserts reports whether the word at i is an assertion.
+func (u *unit) sharpAsserts(i int, _ set) (asserts, decided bool) {
+	if strings.HasSuffix(u.at(i), "Assert") && u.at(i+1) == "." {
+		return !u.lang.skips[u.at(i+2)], true
+	}
+	return true, strings.HasPrefix(u.at(i), "Should") && u.at(i-1) == "."
+}
+
+// sharpLoses reports whether the word at i makes failures of assertions disappear: a recorded
+// exception, or an assertion that is not awaited.
+func (u *unit) sharpLoses(i, _ int) bool {
+	switch u.at(i) {
+	case "ThrowsAsync", "ThrowsAnyAsync": // NUnit waits for it
+		return u.at(i-2) == "Assert" && u.at(i-3) == "=" && u.at(i-4) == "_"
+	case "Exception":
+		return u.at(i-2) == "Record" && u.at(i+1) == "(" && u.discards(i-3) && u.assertsWithin(i+1, u.closer(i+1))
+	case "ThrowAsync", "NotThrowAsync", "ThrowExactlyAsync":
+		return u.at(i-1) == "." && u.statementBegins(u.chainBegin(i))
+	}
+	return false
 }

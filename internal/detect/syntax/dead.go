@@ -78,53 +78,37 @@ func (u *unit) uncalled(i int) [2]int {
 
 // declares reports whether the name at i declares a variable or function, not a field or argument.
 func (u *unit) declares(i int) bool {
-	switch before := u.at(i - 1); u.lang.Name {
-	case "javascript", "typescript", "kotlin", "rust":
-		return before == "const" || before == "let" || before == "var" || before == "val" || before == "mut"
-	case "java", "csharp":
-		return u.isWord(i-1) || before == ">"
-	case "go":
-		return u.at(i+1) == ":="
-	case "python":
-		return before == "def"
+	if u.lang.declaresAt != nil {
+		return u.lang.declaresAt(u, i)
 	}
-	return u.tok[i].First // Ruby, PHP
+	return u.tok[i].First
 }
+
+// afterVariableWord reports whether a word that declares a variable is before i.
+func (u *unit) afterVariableWord(i int) bool {
+	return oneOf(u.at(i-1), "const", "let", "var", "val", "mut")
+}
+
+// afterType reports whether a type may be before i.
+func (u *unit) afterType(i int) bool { return u.isWord(i-1) || u.at(i-1) == ">" }
 
 // closure returns the body of the function that is assigned to the name at i.
 func (u *unit) closure(i int) (from, to int) {
+	if u.lang.shape == indents {
+		return u.localFunction(i)
+	}
 	j := i + 2
 	if u.at(j) == "async" || u.at(j) == "move" || u.at(j) == "static" {
 		j++
 	}
-	function := false
-	switch s := u.at(j); u.lang.Name {
-	case "javascript", "typescript", "java", "csharp":
-		arrow := j + 1
-		if s == "(" {
-			arrow = u.closer(j)
-		}
-		function = s == "function" || u.at(arrow) == "=>" || u.at(arrow) == "->"
-	case "go":
-		function = s == "func"
-	case "kotlin":
-		function = s == "{" || s == "fun"
-	case "php":
-		function = s == "function" || s == "fn"
-	case "rust":
-		function = s == "||" || s == "|"
-	case "ruby":
-		function = s == "lambda" || s == "proc" || s == "->"
-	case "python":
-		if head := u.headIndex(i); u.at(i-1) == "def" && u.tok[i-1].Col > 0 && head > 0 && u.at(int(u.heads[head-1])) != "@" {
-			colon := u.colon(i, len(u.tok))
-			return colon, u.indentedEnd(i, colon, len(u.tok))
-		}
+	arrow := j + 1
+	if u.at(j) == "(" {
+		arrow = u.closer(j)
 	}
-	if !function {
-		return 0, 0
+	if u.lang.closures[u.at(j)] || u.lang.typed && (u.at(arrow) == "=>" || u.at(arrow) == "->") {
+		return j, u.statementEnd(j)
 	}
-	return j, u.statementEnd(j)
+	return 0, 0
 }
 
 // usedIn reports whether a test uses the name at i elsewhere and does not discard it.
@@ -205,7 +189,7 @@ func (u *unit) headedBody(i, to int) [2]int {
 func (u *unit) emptyLoop(i int) [2]int {
 	from, to := i+1, i+1
 	switch s := u.at(i); {
-	case s == "as" && u.lang.Name == "php":
+	case s == "as" && u.lang.listFirst:
 		to, from = i, i
 		for from > 0 && u.at(from-1) != "foreach" && i-from < 12 {
 			from--

@@ -255,6 +255,16 @@ func golang() Language {
 		testSuffixes: []string{"_test"}, testFolders: []string{"testdata"},
 		marks: goMarks(), notes: goNotes(),
 		declarations: declarations{declare: (*unit).declareGo},
+		assertionForms: assertionForms{
+			isAssertion: func(u *unit, i int, helpers set) (asserts, decided bool) {
+				return u.at(i+1) == "(" && u.goAsserts(i, helpers), true
+			},
+			isBare: func(u *unit, i, end int, alone bool) bool {
+				return (u.at(i) == "Expect" || u.at(i) == "Ω") && !alone && u.endsStatement(end)
+			},
+			declaresAt: func(u *unit, i int) bool { return u.at(i+1) == ":=" },
+			closures:   words("func"), failing: words("Error Errorf Fatal Fatalf Fail FailNow"), handle: "t", errorValues: true,
+		},
 	}
 }
 
@@ -293,11 +303,9 @@ func (u *unit) goPublic(d *decl) bool {
 func (u *unit) goAsserts(i int, helpers set) bool {
 	s, on := u.at(i), u.at(i-2)
 	if u.at(i-1) == "." {
-		switch s {
-		case "Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow":
-			if len(on) <= 2 && (strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || oneOf(on, "f", "s", "c")) {
-				return true
-			}
+		if u.lang.failing[s] && len(on) <= 2 &&
+			(strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || oneOf(on, "f", "s", "c")) {
+			return true
 		}
 		if goAssertObjects()[on] || (on == ")" || len(on) == 1) && (u.lang.asserts[s] || s == "Assert" || s == "Check") {
 			return s != "New" && s != "Run" && s[0] >= 'A' && s[0] <= 'Z'
@@ -310,8 +318,6 @@ func (u *unit) goAsserts(i int, helpers set) bool {
 
 var goAssertObjects = sync.OnceValue(
 	func() set { return words("assert require is must qt check td should suite gt so") })
-
-var failing = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Fail FailNow"))
 
 // errorOf returns the names of the call that a condition err != nil is about; nil for other
 // conditions.

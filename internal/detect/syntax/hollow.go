@@ -10,18 +10,17 @@ import (
 // cannotFail reports whether an assertion holds for any code.
 func (u *unit) cannotFail(i, begin, end int) bool {
 	args := u.arguments(i, begin, end)
-	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.lang.Name == "csharp" && u.at(i) == "Assert" &&
-		u.at(i+2) == "Pass" {
+	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.passes(i) {
 		return true
 	}
-	if open := i + 1; u.lang.Name == "python" && u.at(i) == "assert" && u.at(open) == "(" && u.closer(open) == end &&
+	if open := i + 1; u.assertStatement(i) && u.at(open) == "(" && u.closer(open) == end &&
 		u.at(u.commaAfter(open+1, end-1)) == "," {
 		return true // a tuple
 	}
 	if len(args) == 0 {
 		return false
 	}
-	if u.lang.Name == "go" && failing()[u.at(i)] {
+	if u.lang.failing[u.at(i)] {
 		return begin < i && u.at(begin) == "if" && u.at(begin+1) == "false"
 	}
 	if u.saysFailure(i, end) {
@@ -72,8 +71,8 @@ func (u *unit) fixedTokens(from, to int) bool {
 // bare reports whether an assertion has no matcher: expect(x), x.Should(), assertThat(x), or a
 // matcher that is not called.
 func (u *unit) bare(i int) bool {
-	end, s := i+1, u.at(i)
-	if u.at(end) == "(" || u.lang.Name == "ruby" && (u.at(end) == "{" || u.at(end) == "do") || u.lang.Name == "rust" &&
+	end := i + 1
+	if u.at(end) == "(" || u.lang.shape == ends && (u.at(end) == "{" || u.at(end) == "do") || u.lang.macros &&
 		u.at(end) == "!" {
 		if u.at(end) == "!" {
 			end++
@@ -82,29 +81,12 @@ func (u *unit) bare(i int) bool {
 			return false
 		}
 	}
-	alone := end == i+1
-	switch u.lang.Name {
-	case "javascript", "typescript":
-		return (s == "expect" && !alone && u.at(i-1) != "." || s == "should" && alone) && u.chainEnds(end)
-	case "ruby":
-		if u.at(end) == "." && rubyMatchers()[u.at(end+1)] {
-			end += 2
-			alone = false
-		}
-		return (s == "expect" && !alone || s == "is_expected" || s == "should" && u.at(i-1) == ".") && u.endsStatement(end)
-	case "java", "kotlin", "python", "rust":
-		return bareCalls()[s] && !alone && u.endsStatement(end) && u.oneArgument(i)
-	case "csharp":
-		return (s == "Should" || s == "Received" || s == "DidNotReceive") && u.at(i-1) == "." && !alone && u.at(end) == ";"
-	case "php":
-		for u.at(end) == "->" && u.isWord(end+1) && u.at(end+2) != "(" {
-			end += 2
-		}
-		return s == "expect" && !alone && u.at(i-1) != "->" && u.at(end) == ";"
-	case "go":
-		return (s == "Expect" || s == "Ω") && !alone && u.endsStatement(end)
-	}
-	return false
+	return u.lang.isBare(u, i, end, end == i+1)
+}
+
+// bareCall reports whether the call at i begins a chain and has one argument.
+func (u *unit) bareCall(i, end int, alone bool) bool {
+	return bareCalls()[u.at(i)] && !alone && u.endsStatement(end) && u.oneArgument(i)
 }
 
 // bareCalls are the calls that begin a chain with a matcher.
@@ -135,7 +117,7 @@ func (u *unit) comparesItself(i, begin, end int, same func(a, b [2]int) bool) bo
 	if u.infix(i) {
 		return same([2]int{begin, i}, [2]int{i + 1, end})
 	}
-	if u.lang.Name == "go" && failing()[u.at(i)] {
+	if u.lang.failing[u.at(i)] {
 		return false
 	}
 	if u.at(i-1) == "." && i-1 > begin { // x.Should().Be(x), x.should.equal(x), x.must_equal x

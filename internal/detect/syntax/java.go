@@ -22,6 +22,7 @@ func java() Language {
 		marks:       javaMarks(), notes: javaNotes(),
 		declarations: declarations{block: (*unit).compact,
 			names: words("of with match lock in using when declare fixed")},
+		assertionForms: assertionForms{isBare: (*unit).bareCall, declaresAt: (*unit).afterType},
 	}
 }
 

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
@@ -27,6 +28,11 @@ func kotlin() Language {
 	l.testFolders = append(l.testFolders, "commontest", "jvmtest")
 	l.marks = append(l.marks, kotlinMarks()...)
 	l.declarations = declarations{declare: (*unit).declareKotlin, afterTitle: (*unit).kotestBlock}
+	l.assertionForms = assertionForms{
+		isAssertion: func(u *unit, i int, _ set) (asserts, decided bool) { return true, u.infix(i) },
+		isBare:      (*unit).bareCall, loses: (*unit).caughtByCall, declaresAt: (*unit).afterVariableWord,
+		closures: words("{ fun"), infix: true, trailing: true,
+	}
 	return l
 }
 
@@ -100,11 +106,17 @@ func (u *unit) specSkip() (Skipping, int) {
 
 // infix reports whether the word at i is a matcher of Kotlin, as in x shouldBe y.
 func (u *unit) infix(i int) bool {
-	if u.lang.Name != "kotlin" || !strings.HasPrefix(u.at(i), "should") || u.tok[i].First {
+	if !u.lang.infix || !strings.HasPrefix(u.at(i), "should") || u.tok[i].First {
 		return false
 	}
 	before := u.at(i - 1)
 	return u.kindAt(i-1) != lex.Op || before == ")" || before == "]" || before == "}"
+}
+
+// caughtByCall reports whether the runCatching at i drops failures of assertions.
+func (u *unit) caughtByCall(i, _ int) bool {
+	return u.at(i) == "runCatching" && u.at(i+1) == "{" && u.statementBegins(i) && u.assertsWithin(i+1, u.closer(i+1)) &&
+		!u.handsBack(u.closer(i+1))
 }
 
 // handsBack reports whether a chain uses the caught failure.
@@ -151,7 +163,7 @@ func (u *unit) dataCall(d *decl, open int) {
 
 // titledSpecs reports whether the file may have Kotest tests of the form "adds" { ... }.
 func (u *unit) titledSpecs() bool {
-	return u.inTests && (u.names("kotest") || u.names("kotlintest") || u.names("StringSpec") || u.names("FreeSpec") || u.names("WordSpec"))
+	return u.inTests && slices.ContainsFunc([]string{"kotest", "kotlintest", "StringSpec", "FreeSpec", "WordSpec"}, u.names)
 }
 
 // declareTitled reads the test or group whose title is at i: "a" {}, "a".config(...) {}, "a" - {},

@@ -49,6 +49,37 @@ type Language struct {
 	marks []markRule
 	notes []commentRule
 	declarations
+	assertionForms
+}
+
+// assertionForms are the forms of assertions of some languages.
+type assertionForms struct {
+	// isAssertion reports whether the word at an index is an assertion; decided is false when its name
+	// and the parentheses behind it decide.
+	isAssertion func(u *unit, i int, helpers set) (asserts, decided bool)
+	// isBare reports whether the assertion at an index has no matcher; its call ends at end, which is
+	// the next token when it is alone.
+	isBare func(u *unit, i, end int, alone bool) bool
+	// loses reports whether the word at an index makes failures of assertions disappear.
+	loses func(u *unit, i, from int) bool
+	// declaresAt reports whether the name at an index declares a variable; nil for the first of a line.
+	declaresAt func(u *unit, i int) bool
+	// closures are the tokens that begin a function which is a value.
+	closures set
+	// failing are the calls that report the failure of a condition before them.
+	failing set
+	// handle is the parameter by which a test fails.
+	handle string
+	// closing are assertions after the test that they are about.
+	closing set
+	// assertWord is set when assert is a statement, infix when a matcher may be between its operands.
+	assertWord, infix bool
+	// macros is set when a call may have a ! before its arguments, trailing when a block may be one.
+	macros, trailing bool
+	// errorValues is set when functions return errors as values.
+	errorValues bool
+	// listFirst is set when a loop names its list first: foreach ($rows as $row).
+	listFirst bool
 }
 
 // declarations are the forms of declarations of some languages.

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,6 +28,8 @@ func php() Language {
 		testSuffixes: []string{"Test", "TestCase", "_test"}, testFolders: []string{"test", "tests"},
 		marks: phpMarks(), notes: phpNotes(),
 		declarations: declarations{chained: (*unit).pestChain},
+		assertionForms: assertionForms{isAssertion: (*unit).phpAsserts, isBare: (*unit).phpBare,
+			closures: words("function fn"), closing: words("throws throwsIf throwsUnless"), listFirst: true},
 	}
 }
 
@@ -156,4 +159,23 @@ func (u *unit) pestChain(d *decl) {
 			d.end = u.closer(d.end)
 		}
 	}
+}
+
+// phpAsserts reports whether the word at i is an assertion about a mock or after a test of Pest.
+func (u *unit) phpAsserts(i int, _ set) (asserts, decided bool) {
+	if next := u.at(i + 1); u.at(i-1) != "->" || next != "(" && next != "!" && next != "<" {
+		return false, false
+	}
+	if u.at(i) == "expects" {
+		return !slices.ContainsFunc(u.tok[i:u.closer(i+1)], func(t lex.Token) bool { return t.S == "any" }), true
+	}
+	return true, u.lang.closing[u.at(i)] && u.at(i-2) == ")"
+}
+
+// phpBare reports whether the expectation of Pest at i has no matcher.
+func (u *unit) phpBare(i, end int, alone bool) bool {
+	for u.at(end) == "->" && u.isWord(end+1) && u.at(end+2) != "(" {
+		end += 2
+	}
+	return u.at(i) == "expect" && !alone && u.at(i-1) != "->" && u.at(end) == ";"
 }

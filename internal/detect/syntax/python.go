@@ -23,6 +23,13 @@ func python() Language {
 		testFolders: []string{"test", "tests", "testing"},
 		marks:       pythonMarks(), notes: pythonNotes(),
 		declarations: declarations{declare: (*unit).declareIndented},
+		assertionForms: assertionForms{
+			isAssertion: func(u *unit, i int, _ set) (asserts, decided bool) {
+				return u.tok[i].First || u.at(i-1) == ":", u.at(i) == "assert"
+			},
+			isBare: (*unit).bareCall, loses: (*unit).suppresses, assertWord: true,
+			declaresAt: func(u *unit, i int) bool { return u.at(i-1) == "def" },
+		},
 	}
 }
 
@@ -366,4 +373,22 @@ func (u *unit) readAssert(f *Function, i int) {
 	g.Names, g.Whole = u.once(appendAsked, u.tok[i+1:min(to+1, len(u.tok))]), u.bagOf(
 		u.tok[i:min(u.statementEnd(i), len(u.tok))])
 	f.Guards = append(f.Guards, g)
+}
+
+// suppresses reports whether the word at i, as in contextlib.suppress(AssertionError), suppresses
+// failures of assertions.
+func (u *unit) suppresses(i, _ int) bool {
+	return u.at(i) == "suppress" && u.at(i+1) == "(" &&
+		(u.at(i+2) == "AssertionError" || strings.HasSuffix(u.at(i+2), "Exception")) &&
+		u.assertsWithin(u.closer(i+1)+1, u.indentedEnd(i, u.closer(i+1)+1, len(u.tok)))
+}
+
+// localFunction returns the body of the function with the name at i inside another one.
+func (u *unit) localFunction(i int) (from, to int) {
+	head := u.headIndex(i)
+	if u.at(i-1) != "def" || u.tok[i-1].Col == 0 || head <= 0 || u.at(int(u.heads[head-1])) == "@" {
+		return 0, 0
+	}
+	colon := u.colon(i, len(u.tok))
+	return colon, u.indentedEnd(i, colon, len(u.tok))
 }

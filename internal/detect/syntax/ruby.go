@@ -29,6 +29,8 @@ func ruby() Language {
 		testFolders: []string{"spec", "test", "tests"},
 		marks:       rubyMarks(), notes: rubyNotes(),
 		declarations: declarations{declare: (*unit).declareEnds},
+		assertionForms: assertionForms{isAssertion: (*unit).rubyAsserts, isBare: (*unit).rubyBare,
+			loses: (*unit).rescuesFailure, closures: words("lambda proc ->")},
 	}
 }
 
@@ -379,4 +381,35 @@ func (u *unit) rescueEnd(from int) int {
 		}
 	}
 	return min(to, len(u.tok))
+}
+
+// rubyAsserts reports whether the word at i is an assertion.
+func (u *unit) rubyAsserts(i int, helpers set) (asserts, decided bool) {
+	s, begins := u.at(i), u.tok[i].First || rubyBegins()[u.at(i-1)]
+	switch {
+	case u.lang.asserts[s] && (begins || u.at(i-1) == ".") && u.at(i+1) != "=" && !u.symbol(i):
+		return true, true
+	case strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_"):
+		return true, true
+	}
+	return begins && (strings.HasPrefix(s, "assert_") || strings.HasPrefix(s, "refute_") || helpers[s]), true
+}
+
+// rubyBare reports whether the assertion at i has no matcher.
+func (u *unit) rubyBare(i, end int, alone bool) bool {
+	if u.at(end) == "." && rubyMatchers()[u.at(end+1)] {
+		end += 2
+		alone = false
+	}
+	s := u.at(i)
+	return (s == "expect" && !alone || s == "is_expected" || s == "should" && u.at(i-1) == ".") && u.endsStatement(end)
+}
+
+// rescuesFailure reports whether the rescue at i, after an assertion on its line, drops its failure.
+func (u *unit) rescuesFailure(i, _ int) bool {
+	if u.at(i) != "rescue" || u.tok[i].First {
+		return false
+	}
+	h := u.handlerAt(i)
+	return h != nil && h.Dropped && u.assertsWithin(u.chainBegin(i), i)
 }

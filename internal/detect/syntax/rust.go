@@ -16,6 +16,16 @@ func rust() Language {
 		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_"}, testFolders: []string{"tests"},
 		marks: rustMarks(), notes: sharedNotes(),
 		declarations: declarations{blockBodies: true},
+		assertionForms: assertionForms{
+			isAssertion: func(u *unit, i int, _ set) (asserts, decided bool) {
+				next := u.at(i + 1)
+				return false, next != "!" && (next != "(" || u.lang.asserts[u.at(i)])
+			},
+			isBare: (*unit).bareCall, declaresAt: (*unit).afterVariableWord, closures: words("|| |"), macros: true,
+			loses: func(u *unit, i, _ int) bool {
+				return u.at(i) == "catch_unwind" && u.at(i+1) == "(" && u.discarded(i) && u.assertsWithin(i+1, u.closer(i+1))
+			},
+		},
 	}
 }
 

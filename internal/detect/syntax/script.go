@@ -25,6 +25,15 @@ func javascript() Language {
 		testFolders:  []string{"__tests__", "test", "tests", "spec", "specs", "__mocks__", "e2e", "cypress"},
 		marks:        scriptMarks(), notes: scriptNotes(),
 		declarations: declarations{arrow: (*unit).arrowFunction},
+		assertionForms: assertionForms{isAssertion: (*unit).scriptAsserts,
+			isBare: func(u *unit, i, end int, alone bool) bool {
+				return (u.at(i) == "expect" && !alone && u.at(i-1) != "." || u.at(i) == "should" && alone) && u.chainEnds(end)
+			},
+			loses: func(u *unit, i, from int) bool {
+				return u.at(i) == "expect" && u.unawaited(i) ||
+					u.at(i) == "then" && u.at(i-1) == "." && u.at(i+1) == "(" && u.floats(i, from)
+			},
+			declaresAt: (*unit).afterVariableWord, closures: words("function")},
 	}
 }
 
@@ -381,4 +390,16 @@ func (u *unit) calledBack(i int, name string) uint32 {
 		}
 	}
 	return 0
+}
+
+// scriptAsserts reports whether the word at i is an assertion of Chai, Sinon or Ava.
+func (u *unit) scriptAsserts(i int, _ set) (asserts, decided bool) {
+	s, next, before, on := u.at(i), u.at(i+1), u.at(i-1), u.at(i-2)
+	switch {
+	case s == "should":
+		return before == "." || next == ".", true
+	case (s == "assert" || s == "sinon") && next == ".":
+		return u.at(i+2) == "assert" || s == "assert", true
+	}
+	return next == "(", before == "." && (len(on) <= 3 && strings.HasSuffix(on, "t") || on == "Assert") && avaAsserts()[s]
 }
