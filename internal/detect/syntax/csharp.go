@@ -24,6 +24,14 @@ func csharp() Language {
 		marks: csharpMarks(), notes: csharpNotes(),
 		declarations: declarations{block: (*unit).accessors, arrow: (*unit).arrowMember, names: words("of"),
 			patterns: words("is switch with and or not"), explicit: true, brackets: true},
+		testForms: testForms{collected: func(u *unit, i int) bool { return u.sharpCollected(&u.decls[i]) },
+			isTest: func(_ *unit, d *decl) bool {
+				return d.annotatedBy(func(s string) bool { return strings.HasSuffix(s, "Fact") || strings.HasSuffix(s, "Theory") })
+			},
+			braceLists: true, arrowMembers: true, skipsAt: (*unit).sharpSkips, restricts: (*unit).sharpOnly,
+			annotated: func(_ *unit, a *annotation, _ int) (s Skipping, decided bool) {
+				return Sometimes, sharpConditions().MatchString(a.name)
+			}},
 		assertionForms: assertionForms{isAssertion: (*unit).sharpAsserts, loses: (*unit).sharpLoses,
 			isBare: func(u *unit, i, end int, alone bool) bool {
 				return oneOf(u.at(i), "Should", "Received", "DidNotReceive") && u.at(i-1) == "." && !alone && u.at(end) == ";"
@@ -148,7 +156,7 @@ var sharpConditions = lazyregexp.New(`^(?:Platform|PlatformSpecific|OSCondition|
 
 // sharpOnly reports whether the attribute with the name at i lists where a test runs.
 func (u *unit) sharpOnly(i, to int) bool {
-	if u.lang.Name != "csharp" || !sharpConditions().MatchString(u.at(i)) || strings.HasPrefix(u.at(i), "Skip") ||
+	if !sharpConditions().MatchString(u.at(i)) || strings.HasPrefix(u.at(i), "Skip") ||
 		u.at(i) == "OSSkipCondition" || strings.HasPrefix(u.at(i), "Not") {
 		return false
 	}
@@ -184,4 +192,18 @@ func (u *unit) sharpLoses(i, _ int) bool {
 		return u.at(i-1) == "." && u.statementBegins(u.chainBegin(i))
 	}
 	return false
+}
+
+// sharpSkips returns how the word at i skips its test, if that is decided.
+func (u *unit) sharpSkips(_ *decl, i int) (s Skipping, decided bool) {
+	name, on := u.at(i), u.at(i-2)
+	switch {
+	case u.at(i-1) != ".":
+		return Runs, true
+	case name == "That" && on == "Assume":
+		return Sometimes, true
+	case on != "Skip" && (on != "Assert" || !u.lang.skips[name]):
+		return Runs, true
+	}
+	return Sometimes, (name == "SkipWhen" || name == "SkipUnless" || on == "Skip") && !u.constant(i+2)
 }

@@ -255,6 +255,11 @@ func golang() Language {
 		testSuffixes: []string{"_test"}, testFolders: []string{"testdata"},
 		marks: goMarks(), notes: goNotes(),
 		declarations: declarations{declare: (*unit).declareGo},
+		testForms: testForms{strictSuffixes: []string{"_test"}, readRows: (*unit).goRows, over: "range", typedLists: true,
+			skipsAt: func(u *unit, _ *decl, i int) (s Skipping, decided bool) {
+				return Runs, !u.lang.skips[u.at(i)] || u.at(i+1) != "(" || u.at(i-1) != "." || len(u.at(i-2)) > 2
+			},
+			subtests: true, receivers: true},
 		assertionForms: assertionForms{
 			isAssertion: func(u *unit, i int, helpers set) (asserts, decided bool) {
 				return u.at(i+1) == "(" && u.goAsserts(i, helpers), true
@@ -264,6 +269,7 @@ func golang() Language {
 			},
 			declaresAt: func(u *unit, i int) bool { return u.at(i+1) == ":=" },
 			closures:   words("func"), failing: words("Error Errorf Fatal Fatalf Fail FailNow"), handle: "t", errorValues: true,
+			initialisers: true,
 		},
 	}
 }
@@ -341,9 +347,6 @@ func (u *unit) errorOf(begin, end int) multiset.Hashes {
 
 // said returns the literals and names in the failure messages of a Go test.
 func (u *unit) said(spans [][2]int) multiset.Hashes {
-	if u.lang.Name != "go" {
-		return nil
-	}
 	all := u.scratch[:0]
 	for _, span := range spans {
 		for j := span[0]; j < span[1]; j++ {
@@ -373,26 +376,19 @@ func (u *unit) sendsError(i int) bool {
 	})
 }
 
-// rangedRows adds the rows of the package-level lists that a Go test ranges over.
-func (u *unit) rangedRows(t *Test, d *decl) {
+// goRows adds the rows of the package-level lists that a Go test ranges over, and the seed values
+// of a fuzz test: f.Add(...).
+func (u *unit) goRows(t *Test, d *decl) {
+	fuzz := strings.HasPrefix(d.name, "Fuzz")
 	for j := d.body; j < d.end; j++ {
+		if fuzz && u.at(j) == "Add" && u.at(j-1) == "." && u.at(j-2) == "f" && u.at(j+1) == "(" {
+			t.Cases = append(t.Cases, u.row(j+2, max(u.closer(j+1)-1, j+3)))
+		}
 		if u.at(j) != "range" || !u.isWord(j+1) || u.at(j+2) != "{" {
 			continue
 		}
 		if open := u.listNamed(u.at(j+1), j); open >= 0 && (open < d.start || open >= d.end) {
 			u.addRows(t, u.listCases(open))
-		}
-	}
-}
-
-// addedRows adds the seed values of a Go fuzz test: f.Add(...).
-func (u *unit) addedRows(t *Test, d *decl) {
-	if u.lang.Name != "go" || !strings.HasPrefix(d.name, "Fuzz") {
-		return
-	}
-	for j := d.body; j < d.end; j++ {
-		if u.at(j) == "Add" && u.at(j-1) == "." && u.at(j-2) == "f" && u.at(j+1) == "(" {
-			t.Cases = append(t.Cases, u.row(j+2, max(u.closer(j+1)-1, j+3)))
 		}
 	}
 }
@@ -515,7 +511,7 @@ func (u *unit) failedCall(i, from, to int) int {
 func (u *unit) handsOn() bool {
 	for i := range u.decls {
 		d := &u.decls[i]
-		if d.name != "TestMain" || u.lang.Name != "go" {
+		if d.name != "TestMain" {
 			continue
 		}
 		for j := d.body; j < d.end; j++ {

@@ -86,8 +86,7 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 	case "return", "Exit":
 		return Runs
 	case "abort": // JUnit
-		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) ||
-			u.lang.Name != "java" && u.lang.Name != "kotlin" {
+		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) {
 			return Runs
 		}
 	default:
@@ -107,13 +106,13 @@ func (u *unit) skipsBy(d *decl, i int) (s Skipping, at, to int) {
 	}
 	switch before := u.at(i - 1); before {
 	case ".", "->", "::", "?.":
-		if on := u.at(i - 2); !oneOf(on, "self", "this", "$this", "static", "super") && u.lang.Name != "go" {
+		if on := u.at(i - 2); !oneOf(on, "self", "this", "$this", "static", "super") && !u.lang.receivers {
 			return Runs, 0, 0
 		}
 	case "def", "function", "func", "fun":
 		return Runs, 0, 0
 	}
-	fixture := u.lang.Name == "python" && i < d.body && i > d.at
+	fixture := u.lang.shape == indents && i < d.body && i > d.at
 	if u.at(i+1) != "(" && !fixture && !(u.lang.shape == ends && (u.tok[i].First || rubyBegins()[u.at(i-1)])) {
 		return Runs, 0, 0
 	}
@@ -136,15 +135,14 @@ func (u *unit) isHook(i int) bool {
 	}) {
 		return true
 	}
-	return d.parent >= 0 && (u.lang.Name == "csharp" || u.lang.Name == "java") && u.decls[d.parent].name == name ||
-		u.lang.Name == "php" && name == "__construct" || u.lang.Name == "python" && name == "__init__"
+	return d.parent >= 0 && u.lang.typed && u.decls[d.parent].name == name // a constructor
 }
 
 var (
 	hookNames = sync.OnceValue(wordSet("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method " +
 		"setup_class setup_module setup_function SetUp SetupTest SetupSuite SetupSubTest BeforeTest " +
 		"setUpBeforeClass beforeTest beforeSpec beforeEach beforeContainer beforeAny beforeInvocation TestMain " +
-		"InitializeAsync before_setup before_all mount"))
+		"InitializeAsync before_setup before_all mount __construct __init__"))
 	hookNotes = sync.OnceValue(wordSet("BeforeEach BeforeAll Before BeforeClass BeforeMethod BeforeTest " +
 		"BeforeSuite SetUp OneTimeSetUp TestInitialize ClassInitialize Setup before beforeClass BeforeTestMethod"))
 	hookCallNames = sync.OnceValue(wordSet("beforeEach beforeAll before setup suiteSetup setupAll beforeTest " +
@@ -182,11 +180,11 @@ func (u *unit) hookBlock(i int) (decl, bool) {
 		}
 	case u.at(i+1) == "(":
 		d.body, d.end = i+2, u.closer(i+1)
-		if u.lang.Name == "kotlin" && u.at(d.end) == "{" {
+		if u.lang.trailing && u.at(d.end) == "{" {
 			d.body, d.end = d.end+1, u.closer(d.end)
 		}
 		return d, true
-	case u.at(i+1) == "{" && u.lang.Name == "kotlin":
+	case u.at(i+1) == "{" && u.lang.trailing:
 		d.body, d.end = i+2, u.closer(i+1)
 		return d, true
 	}
@@ -215,19 +213,19 @@ func (u *unit) within(i, scope int) bool {
 }
 
 // hookedSkips notes the hooks that skip a test.
-func (u *unit) hookedSkips(i int, note func(s Skipping, at, to int)) {
+func (u *unit) hookedSkips(i int, note onSkip) {
 	for _, h := range u.hooks {
 		if u.within(u.decls[i].parent, h.scope) {
 			note(h.skip, h.at, h.to)
 		}
 	}
-	if u.inTests && u.lang.Name != "go" {
+	if u.inTests && !u.lang.subtests {
 		u.declaredSometimes(i, note)
 	}
 }
 
 // declaredSometimes notes the condition under which a test is declared.
-func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
+func (u *unit) declaredSometimes(i int, note onSkip) {
 	d := &u.decls[i]
 	around := decl{start: -1, at: -1}
 	if d.parent >= 0 {
@@ -273,7 +271,7 @@ func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
 }
 
 // noteDeclared notes the condition [at, to) under which a test is declared.
-func (u *unit) noteDeclared(at, to int, note func(s Skipping, at, to int)) {
+func (u *unit) noteDeclared(at, to int, note onSkip) {
 	n := len(u.skipPlaces)
 	note(Sometimes, at, to)
 	for i := n; i < len(u.skipPlaces); i++ {

@@ -1,6 +1,10 @@
 package syntax
 
-import "github.com/perdure/perdure/internal/detect/syntax/lex"
+import (
+	"strings"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+)
 
 func java() Language {
 	return Language{
@@ -22,6 +26,9 @@ func java() Language {
 		marks:       javaMarks(), notes: javaNotes(),
 		declarations: declarations{block: (*unit).compact,
 			names: words("of with match lock in using when declare fixed")},
+		testForms: testForms{isTest: (*unit).javaTest, collected: (*unit).javaCollected, over: ":",
+			strictPrefixes: []string{"Test", "IT"},
+			strictSuffixes: []string{"Test", "Tests", "TestCase", "IT", "ITCase", "Spec"}},
 		assertionForms: assertionForms{isBare: (*unit).bareCall, declaresAt: (*unit).afterType},
 	}
 }
@@ -87,4 +94,17 @@ func (u *unit) nested(i int) bool {
 		return u.nested(d.parent)
 	}
 	return u.at(d.at-1) != "class"
+}
+
+// javaTest reports whether a method is a test of JUnit 3.
+func (u *unit) javaTest(d *decl) bool {
+	return u.inTests && strings.HasPrefix(d.name, "test") && len(d.name) > 4 && has(d.modifiers, "public") &&
+		has(d.modifiers, "void") && u.at(d.at+2) == ")"
+}
+
+// javaCollected reports whether the runner finds the test at i.
+func (u *unit) javaCollected(i int) bool {
+	d := &u.decls[i]
+	return d.kind != declFunction || !has(d.modifiers, "private") &&
+		!(has(d.modifiers, "static") && u.jupiter()) && u.nested(d.parent)
 }

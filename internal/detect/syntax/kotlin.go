@@ -28,6 +28,8 @@ func kotlin() Language {
 	l.testFolders = append(l.testFolders, "commontest", "jvmtest")
 	l.marks = append(l.marks, kotlinMarks()...)
 	l.declarations = declarations{declare: (*unit).declareKotlin, afterTitle: (*unit).kotestBlock}
+	l.isTest, l.over, l.namedArguments = nil, "", true
+	l.skipsFile, l.skipsAt, l.readSkips = (*unit).specSkip, (*unit).kotlinSkips, (*unit).kotestSkips
 	l.assertionForms = assertionForms{
 		isAssertion: func(u *unit, i int, _ set) (asserts, decided bool) { return true, u.infix(i) },
 		isBare:      (*unit).bareCall, loses: (*unit).caughtByCall, declaresAt: (*unit).afterVariableWord,
@@ -210,7 +212,7 @@ func (u *unit) passConfig(d *decl) {
 
 // kotestSkips notes the skips in the title and the options of a test or group: "!adds",
 // .config(enabled = false), .config(enabledIf = { System.getenv("CI") == null }).
-func (u *unit) kotestSkips(t *Test, d *decl, note func(s Skipping, at, to int)) {
+func (u *unit) kotestSkips(t *Test, d *decl, note onSkip) {
 	if d.kind != declTest && d.kind != declSuite {
 		return
 	}
@@ -234,7 +236,7 @@ func (u *unit) kotestSkips(t *Test, d *decl, note func(s Skipping, at, to int)) 
 }
 
 // kotestOption notes the option at i that enables or disables tests.
-func (u *unit) kotestOption(i, end int, note func(s Skipping, at, to int)) {
+func (u *unit) kotestOption(i, end int, note onSkip) {
 	value := i + 2
 	if u.at(value) == "{" {
 		value++
@@ -247,4 +249,17 @@ func (u *unit) kotestOption(i, end int, note func(s Skipping, at, to int)) {
 	default:
 		note(Sometimes, i, end)
 	}
+}
+
+// kotlinSkips returns how the word at i skips its test, if that is decided.
+func (u *unit) kotlinSkips(_ *decl, i int) (s Skipping, decided bool) {
+	if u.at(i) == "enabled" && u.at(i+1) == "=" {
+		switch {
+		case u.at(i+2) == "false":
+			return Always, true
+		case u.at(i+2) != "true" && oneOf(u.at(i-1), "(", ","):
+			return Sometimes, true
+		}
+	}
+	return Runs, !u.lang.skips[u.at(i)] || u.at(i+1) != "("
 }

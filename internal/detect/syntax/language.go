@@ -50,7 +50,48 @@ type Language struct {
 	notes []commentRule
 	declarations
 	assertionForms
+	testForms
 }
+
+// testForms are the forms of tests, of their rows and of skips of some languages.
+type testForms struct {
+	// isTest reports whether a function without an annotation is a test.
+	isTest func(u *unit, d *decl) bool
+	// collected reports whether the runner finds the test at an index; nil for all of them.
+	collected func(u *unit, i int) bool
+	// strictPrefixes and strictSuffixes are those of file names that runners require, strictFolder is
+	// the folder in which each file counts.
+	strictPrefixes, strictSuffixes []string
+	strictFolder                   string
+	// readRows adds rows of the language's own to a test.
+	readRows func(u *unit, t *Test, d *decl)
+	// over is the word between the variables and the list of a loop, besides of and in.
+	over string
+	// braceLists is set when lists are in braces, typedLists when a type is before them.
+	braceLists, typedLists bool
+	// namedArguments is set when = passes an argument by its name, arrowMembers when => declares a
+	// member with a value.
+	namedArguments, arrowMembers bool
+
+	// skipsFile returns how all tests of a file are skipped, and where.
+	skipsFile func(u *unit) (Skipping, int)
+	// skipsAt returns how the word at an index skips its test, if that is decided; nil for calls.
+	skipsAt func(u *unit, d *decl, i int) (s Skipping, decided bool)
+	// annotated returns how an annotation with the arguments at open skips a test, if that is decided.
+	annotated func(u *unit, a *annotation, open int) (s Skipping, decided bool)
+	// restricts reports whether the annotation named at an index lists where a test runs.
+	restricts func(u *unit, i, to int) bool
+	// chainSkips notes the skip by a call on the result of a test, and reports whether it is one.
+	chainSkips func(u *unit, d *decl, call string, note onSkip) bool
+	// readSkips notes skips in the title, the options or the comment of a test or suite.
+	readSkips func(u *unit, t *Test, d *decl, note onSkip)
+	// subtests is set when tests are calls inside other tests, receivers when a method names its
+	// receiver, testModules when tests are in modules of production files.
+	subtests, receivers, testModules bool
+}
+
+// onSkip notes a skip by the tokens [at, to).
+type onSkip func(s Skipping, at, to int)
 
 // assertionForms are the forms of assertions of some languages.
 type assertionForms struct {
@@ -76,8 +117,9 @@ type assertionForms struct {
 	assertWord, infix bool
 	// macros is set when a call may have a ! before its arguments, trailing when a block may be one.
 	macros, trailing bool
-	// errorValues is set when functions return errors as values.
-	errorValues bool
+	// errorValues is set when functions return errors as values, initialisers when a statement may be
+	// before a condition: if a := b(); a.
+	errorValues, initialisers bool
 	// listFirst is set when a loop names its list first: foreach ($rows as $row).
 	listFirst bool
 }
@@ -230,26 +272,14 @@ func threeQuotes() lex.Quote { return lex.Quote{Open: `"""`, Close: `"""`, Escap
 
 func has(list []string, s string) bool { return slices.Contains(list, s) }
 
-// strictNames are the prefixes and suffixes of test file names that runners require, by language.
-var strictNames = sync.OnceValue(func() map[string][2][]string {
-	script := [2][]string{{"test-"}, {".test", ".spec", "_test", "-test", "_spec", "-spec", ".e2e", ".cy"}}
-	jvm := [2][]string{{"Test", "IT"}, {"Test", "Tests", "TestCase", "IT", "ITCase", "Spec"}}
-	return map[string][2][]string{
-		"go": {nil, {"_test"}}, "python": {{"test_"}, {"_test"}}, "ruby": {{"test_"}, {"_spec", "_test"}},
-		"php":        {nil, {"Test"}},
-		"javascript": script, "typescript": script, "java": jvm, "kotlin": jvm,
-	}
-})
-
 // Collected reports whether runners look for tests, not only helpers, in a file of this name.
 func (l *Language) Collected(name string) bool {
 	base := path.Base(name)
-	if l.Name == "rust" { // each file of the folder is a program
-		return path.Base(path.Dir(name)) == "tests"
+	if l.strictFolder != "" {
+		return path.Base(path.Dir(name)) == l.strictFolder
 	}
 	stem := strings.TrimSuffix(base, path.Ext(base))
-	forms := strictNames()[l.Name]
 	return !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".") &&
-		(slices.ContainsFunc(forms[0], func(s string) bool { return strings.HasPrefix(stem, s) }) ||
-			slices.ContainsFunc(forms[1], func(s string) bool { return strings.HasSuffix(stem, s) }))
+		(slices.ContainsFunc(l.strictPrefixes, func(s string) bool { return strings.HasPrefix(stem, s) }) ||
+			slices.ContainsFunc(l.strictSuffixes, func(s string) bool { return strings.HasSuffix(stem, s) }))
 }

@@ -46,11 +46,11 @@ func (u *unit) loopAt(i int) (loop, bool) {
 		return u.eachLoop(i)
 	}
 	switch {
-	case s == "forAll" && u.at(i+1) == "(" && u.at(u.closer(i+1)) == "{" && u.lang.Name == "kotlin":
+	case s == "forAll" && u.at(i+1) == "(" && u.at(u.closer(i+1)) == "{" && u.lang.trailing:
 		return u.bracedLoop(i, i+1, u.closer(i+1))
-	case s == "for" && u.lang.Name == "python":
+	case s == "for" && u.lang.shape == indents:
 		return u.indentedLoop(i)
-	case s == "in" && u.lang.Name == "rust", s == "range" && u.lang.Name == "go":
+	case s == u.lang.over:
 		open := u.loopBody(i + 1)
 		return u.bracedLoop(i, u.listOver(i+1, open), open)
 	case (s == "for" || s == "foreach") && u.at(i+1) == "(" && u.lang.shape == braces:
@@ -118,11 +118,11 @@ func (u *unit) headedLoop(i int) (loop, bool) {
 	from, to := -1, end
 	for j := i + 2; j < end; j++ {
 		s := u.at(j)
-		if s == "as" && u.lang.Name == "php" {
+		if s == "as" && u.lang.listFirst {
 			from, to = i+2, j
 			break
 		}
-		if s == "of" || s == "in" || s == ":" && u.lang.Name == "java" {
+		if s == "of" || s == "in" || s == u.lang.over {
 			from = j + 1
 			break
 		}
@@ -153,7 +153,7 @@ func (u *unit) loopBody(from int) int {
 			j = u.closer(j) - 1
 		case "{":
 			end := u.closer(j)
-			if next := u.at(end); u.lang.Name == "rust" || next != "{" && next != "." && next != "[" || u.tok[end].First {
+			if next := u.at(end); next != "{" && next != "." && next != "[" || u.tok[end].First {
 				return j
 			}
 			j = end - 1
@@ -199,7 +199,7 @@ func (u *unit) listWritten(from, to int) int {
 			splits = splits || strings.HasPrefix(s, "%w") || strings.HasPrefix(s, "%i")
 		case u.isWord(j):
 			splits = splits || splitters()[s]
-		case s == "[" && u.lang.Name == "go": // a type
+		case s == "[" && u.lang.typedLists:
 			j = u.closer(j) - 1
 		case s == "[" && u.at(j+1) == "]" && j+2 < to:
 			j++

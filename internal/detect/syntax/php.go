@@ -28,6 +28,9 @@ func php() Language {
 		testSuffixes: []string{"Test", "TestCase", "_test"}, testFolders: []string{"test", "tests"},
 		marks: phpMarks(), notes: phpNotes(),
 		declarations: declarations{chained: (*unit).pestChain},
+		testForms: testForms{strictSuffixes: []string{"Test"}, collected: (*unit).phpCollected, isTest: (*unit).phpTest,
+			chainSkips: (*unit).pestSkips,
+			readSkips:  func(u *unit, t *Test, d *decl, _ onSkip) { u.docRequires(t, d) }},
 		assertionForms: assertionForms{isAssertion: (*unit).phpAsserts, isBare: (*unit).phpBare,
 			closures: words("function fn"), closing: words("throws throwsIf throwsUnless"), listFirst: true},
 	}
@@ -120,7 +123,7 @@ var requirement = lazyregexp.New(`@requires\s+(PHP|extension|OSFAMILY|OS|functio
 var docProvider = lazyregexp.New(`@dataProvider\s+(?:\w+::)?(\w+)`)
 
 // pestSkip notes the condition in it(...)->skip(condition), if any.
-func (u *unit) pestSkip(d *decl, note func(s Skipping, at, to int)) bool {
+func (u *unit) pestSkip(d *decl, note onSkip) bool {
 	for j := d.end - 1; j > d.body; j-- {
 		if u.at(j) == ")" && u.opener(j) > d.at {
 			j = u.opener(j)
@@ -138,7 +141,7 @@ var pestSystems = sync.OnceValue(wordSet("skipOnWindows skipOnMac skipOnLinux on
 	"skipOnCi skipLocally"))
 
 // pestSystem notes it(...)->skipOnLinux().
-func (u *unit) pestSystem(d *decl, call string, note func(s Skipping, at, to int)) {
+func (u *unit) pestSystem(d *decl, call string, note onSkip) {
 	for j := d.end - 1; j > d.at; j-- {
 		if u.at(j) == call && u.at(j-1) == "->" {
 			note(Sometimes, j, j+1)
@@ -178,4 +181,37 @@ func (u *unit) phpBare(i, end int, alone bool) bool {
 		end += 2
 	}
 	return u.at(i) == "expect" && !alone && u.at(i-1) != "->" && u.at(end) == ";"
+}
+
+// phpTest reports whether a method is a test by its name and class, or by the comment before it.
+func (u *unit) phpTest(d *decl) bool {
+	return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 &&
+		(u.inTests || strings.HasSuffix(u.parentName(d), "Test")) || u.docTest(d))
+}
+
+// phpCollected reports whether the runner finds the test at i: its class needs a base class, or it is
+// a trait, which is mixed into classes.
+func (u *unit) phpCollected(i int) bool {
+	d := &u.decls[i]
+	if d.kind != declFunction {
+		return true
+	}
+	if has(d.modifiers, "private") || has(d.modifiers, "protected") {
+		return false
+	}
+	if d.parent < 0 || !u.inTests {
+		return true
+	}
+	class := &u.decls[d.parent]
+	return u.at(class.start) == "trait" || u.at(class.at-1) == "trait" ||
+		anyOf(class.at, class.body, func(j int) bool { return u.at(j) == "extends" })
+}
+
+// pestSkips notes the skip of a test of Pest by a call on it, and reports whether it is one.
+func (u *unit) pestSkips(d *decl, call string, note onSkip) bool {
+	if pestSystems()[call] {
+		u.pestSystem(d, call, note)
+		return true
+	}
+	return call == "skip" && u.pestSkip(d, note)
 }

@@ -23,6 +23,9 @@ func python() Language {
 		testFolders: []string{"test", "tests", "testing"},
 		marks:       pythonMarks(), notes: pythonNotes(),
 		declarations: declarations{declare: (*unit).declareIndented},
+		testForms: testForms{isTest: (*unit).pythonTest, strictPrefixes: []string{"test_"}, strictSuffixes: []string{"_test"},
+			collected:  func(u *unit, i int) bool { return !u.shadowed(i) },
+			braceLists: true, namedArguments: true, skipsFile: (*unit).pythonSkip, skipsAt: (*unit).pythonSkips},
 		assertionForms: assertionForms{
 			isAssertion: func(u *unit, i int, _ set) (asserts, decided bool) {
 				return u.tok[i].First || u.at(i-1) == ":", u.at(i) == "assert"
@@ -272,9 +275,6 @@ func (u *unit) moduleSkips(i, under int) (Skipping, int) {
 // noteAlias returns the decorator that a name of a Python file is an alias of: slow =
 // pytest.mark.skip(...).
 func (u *unit) noteAlias(name string) (annotation, bool) {
-	if u.lang.Name != "python" {
-		return annotation{}, false
-	}
 	for _, head := range u.heads {
 		i := int(head)
 		if u.at(i) != name || u.at(i+1) != "=" {
@@ -391,4 +391,64 @@ func (u *unit) localFunction(i int) (from, to int) {
 	}
 	colon := u.colon(i, len(u.tok))
 	return colon, u.indentedEnd(i, colon, len(u.tok))
+}
+
+// pythonTest reports whether a function is a test by its name and class.
+func (u *unit) pythonTest(d *decl) bool {
+	parent := u.parentName(d)
+	if !strings.HasPrefix(d.name, "test") || !u.inTests && !strings.Contains(parent, "Test") {
+		return false
+	}
+	if d.parent >= 0 && u.at(u.decls[d.parent].at+1) == ":" && !strings.Contains(parent, "Test") {
+		return false // runners collect a class by its base or its name
+	}
+	return (d.parent < 0 || u.decls[d.parent].kind == DeclContainer) &&
+		!d.annotatedBy(func(s string) bool { return s == "fixture" })
+}
+
+// pythonSkip returns how all tests of a module are skipped, and where.
+func (u *unit) pythonSkip() (Skipping, int) {
+	under := -1 // the condition at the margin around the line
+	for _, head := range u.heads {
+		i := int(head)
+		if u.tok[i].Col != 0 {
+			if s, at := u.moduleSkips(i, under); s != Runs {
+				return s, at
+			}
+			continue
+		}
+		under = i
+		if u.at(i) == "pytest" && u.at(i+2) == "importorskip" {
+			return Sometimes, i
+		}
+		if u.at(i) == "raise" && (u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest") {
+			return Always, i
+		}
+		skip := u.at(i) == "pytest" && u.at(i+2) == "skip"
+		if u.at(i) != "pytestmark" && !skip {
+			continue
+		}
+		for j := i; j < u.lineEnd(i); j++ {
+			switch s := u.at(j); {
+			case s == "skip", s == "skipif" && u.constant(j+2):
+				return Always, i
+			case s == "skipif":
+				return Sometimes, i
+			}
+		}
+	}
+	return Runs, 0
+}
+
+// pythonSkips returns how the word at i skips its test, if that is decided.
+func (u *unit) pythonSkips(_ *decl, i int) (s Skipping, decided bool) {
+	name, before, call := u.at(i), u.at(i-1), u.at(i+1) == "("
+	switch {
+	case !u.lang.skips[name], name == "SkipTest" && before != "raise" && u.at(i-3) != "raise",
+		oneOf(name, "skipIf", "skipif", "skipUnless"):
+		return Runs, true
+	case name == "importorskip" && call && before == ".":
+		return Sometimes, true
+	}
+	return Runs, !call && name != "SkipTest" || !oneOf(before, ".", "raise") && name != "skipTest" && name != "skip"
 }

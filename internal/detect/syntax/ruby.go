@@ -29,6 +29,13 @@ func ruby() Language {
 		testFolders: []string{"spec", "test", "tests"},
 		marks:       rubyMarks(), notes: rubyNotes(),
 		declarations: declarations{declare: (*unit).declareEnds},
+		testForms: testForms{isTest: (*unit).rubyTest, strictPrefixes: []string{"test_"},
+			strictSuffixes: []string{"_spec", "_test"}, collected: (*unit).rubyCollected, braceLists: true,
+			skipsAt: func(u *unit, _ *decl, i int) (s Skipping, decided bool) {
+				return Runs, !u.lang.skips[u.at(i)] || !u.tok[i].First && !rubyBegins()[u.at(i-1)] || u.at(i+1) == "=" ||
+					u.at(i-1) == "."
+			},
+			readSkips: (*unit).metadata},
 		assertionForms: assertionForms{isAssertion: (*unit).rubyAsserts, isBare: (*unit).rubyBare,
 			loses: (*unit).rescuesFailure, closures: words("lambda proc ->")},
 	}
@@ -328,7 +335,7 @@ func (u *unit) listed(from, end int) [][2]int {
 }
 
 // metadata reads the options between the title of an RSpec group or example and its block.
-func (u *unit) metadata(t *Test, d *decl, note func(s Skipping, at, to int)) {
+func (u *unit) metadata(t *Test, d *decl, note onSkip) {
 	if d.kind != declTest && d.kind != declSuite {
 		return
 	}
@@ -412,4 +419,27 @@ func (u *unit) rescuesFailure(i, _ int) bool {
 	}
 	h := u.handlerAt(i)
 	return h != nil && h.Dropped && u.assertsWithin(u.chainBegin(i), i)
+}
+
+// rubyTest reports whether a function is a test by its name and class.
+func (u *unit) rubyTest(d *decl) bool {
+	return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(u.parentName(d), "Test"))
+}
+
+// rubyCollected reports whether the runner finds the test at i: its class needs a base class, or it is
+// a module, which is mixed into classes.
+func (u *unit) rubyCollected(i int) bool {
+	d := &u.decls[i]
+	if d.kind != declFunction {
+		return true
+	}
+	if has(d.modifiers, "private") || u.shadowed(i) {
+		return false
+	}
+	if d.parent < 0 || !u.inTests {
+		return true
+	}
+	class := &u.decls[d.parent]
+	return u.at(class.at-1) != "class" || u.at(class.at+1) == "<" ||
+		anyOf(class.body, min(class.end, class.body+20), func(j int) bool { return u.at(j) == "include" })
 }

@@ -16,6 +16,9 @@ func rust() Language {
 		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_"}, testFolders: []string{"tests"},
 		marks: rustMarks(), notes: sharedNotes(),
 		declarations: declarations{blockBodies: true},
+		testForms: testForms{strictFolder: "tests", readRows: (*unit).rustRows, over: "in", testModules: true,
+			skipsFile: (*unit).rustSkip, annotated: (*unit).rustAnnotated,
+			skipsAt: func(*unit, *decl, int) (s Skipping, decided bool) { return Runs, true }},
 		assertionForms: assertionForms{
 			isAssertion: func(u *unit, i int, _ set) (asserts, decided bool) {
 				next := u.at(i + 1)
@@ -181,4 +184,27 @@ func (u *unit) replacesError(open int) bool {
 	return !anyOf(open+2, u.closer(open), func(j int) bool {
 		return oneOf(u.at(j), "panic", "exit", "return", "unreachable", "abort")
 	})
+}
+
+// rustRows adds the rows of the parameters of a test of rstest: #[values(1, 2)].
+func (u *unit) rustRows(t *Test, d *decl) {
+	for j := d.at; j < d.body; j++ {
+		if u.at(j) == "values" && u.at(j-1) == "[" && u.at(j+1) == "(" {
+			u.addRows(t, u.elements(j+1))
+		}
+	}
+}
+
+// rustAnnotated returns how cfg and cfg_attr skip a test.
+func (u *unit) rustAnnotated(a *annotation, open int) (s Skipping, decided bool) {
+	switch a.name {
+	case "cfg":
+		return u.builtSometimes(open, a.to), true
+	case "cfg_attr":
+		if anyOf(open, a.to, func(j int) bool { return u.at(j) == "ignore" }) {
+			return Sometimes, true
+		}
+		return Runs, true
+	}
+	return Runs, false
 }

@@ -25,6 +25,8 @@ func javascript() Language {
 		testFolders:  []string{"__tests__", "test", "tests", "spec", "specs", "__mocks__", "e2e", "cypress"},
 		marks:        scriptMarks(), notes: scriptNotes(),
 		declarations: declarations{arrow: (*unit).arrowFunction},
+		testForms: testForms{strictPrefixes: []string{"test-"}, skipsAt: (*unit).scriptSkips, readSkips: (*unit).options,
+			strictSuffixes: []string{".test", ".spec", "_test", "-test", "_spec", "-spec", ".e2e", ".cy"}},
 		assertionForms: assertionForms{isAssertion: (*unit).scriptAsserts,
 			isBare: func(u *unit, i, end int, alone bool) bool {
 				return (u.at(i) == "expect" && !alone && u.at(i-1) != "." || u.at(i) == "should" && alone) && u.chainEnds(end)
@@ -270,7 +272,7 @@ var chainLinks = sync.OnceValue(wordSet("not resolves rejects to be been is that
 	"same but does still also deep nested own ordered any all itself"))
 
 // options reads the options between a test's title and function, such as { only: true }.
-func (u *unit) options(t *Test, d *decl, note func(s Skipping, at, to int)) {
+func (u *unit) options(t *Test, d *decl, note onSkip) {
 	if d.kind != declTest && d.kind != declSuite || u.at(d.body) != "," {
 		return
 	}
@@ -307,7 +309,7 @@ func (u *unit) options(t *Test, d *decl, note func(s Skipping, at, to int)) {
 }
 
 // option notes a skip, in [at, to), by the value at i or that of the variable there.
-func (u *unit) option(i, at, to int, note func(s Skipping, at, to int)) {
+func (u *unit) option(i, at, to int, note onSkip) {
 	if u.isWord(i) && (u.at(i+1) == "," || u.at(i+1) == "}") {
 		if given := u.valueOf(i); given >= 0 {
 			i = given
@@ -402,4 +404,17 @@ func (u *unit) scriptAsserts(i int, _ set) (asserts, decided bool) {
 		return u.at(i+2) == "assert" || s == "assert", true
 	}
 	return next == "(", before == "." && (len(on) <= 3 && strings.HasSuffix(on, "t") || on == "Assert") && avaAsserts()[s]
+}
+
+// scriptSkips returns how the word at i skips its test, if that is decided.
+func (u *unit) scriptSkips(d *decl, i int) (s Skipping, decided bool) {
+	name, on := u.at(i), u.at(i-2)
+	switch {
+	case !u.lang.skips[name] || u.at(i+1) != "(":
+		return Runs, true
+	case u.tok[i].First && (name == "skip" && u.destructures(d, name) || name == "pending" && u.valueOf(i) < 0):
+		return Runs, false
+	}
+	return Runs, u.at(i-1) != "." || !oneOf(on, "this", "t", "ctx", "context", "test") ||
+		on == "test" && u.at(i+2) != ")" && u.at(i+2) != "true"
 }

@@ -147,7 +147,7 @@ func (u *unit) whenOf(at, to int) (from, end int, runs bool) {
 			return j + 1, to, true
 		}
 		if s := u.at(j); strings.HasPrefix(s, "Enabled") || strings.HasPrefix(s, "Requires") ||
-			strings.HasPrefix(s, "onlyOn") || u.sharpOnly(j, to) {
+			strings.HasPrefix(s, "onlyOn") || u.lang.restricts != nil && u.lang.restricts(u, j, to) {
 			return j, to, true
 		}
 	}

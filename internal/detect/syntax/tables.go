@@ -35,15 +35,8 @@ func (u *unit) tableCases(t *Test, d *decl) {
 		u.addRows(t, u.namedRows(name, d))
 	}
 	u.classRows(t, d)
-	switch u.lang.Name {
-	case "go":
-		u.rangedRows(t, d)
-	case "rust": // of a parameter
-		for j := d.at; j < d.body; j++ {
-			if u.at(j) == "values" && u.at(j-1) == "[" && u.at(j+1) == "(" {
-				u.addRows(t, u.elements(j+1))
-			}
-		}
+	if u.lang.readRows != nil {
+		u.lang.readRows(u, t, d)
 	}
 }
 
@@ -58,7 +51,7 @@ func (u *unit) classRows(t *Test, d *decl) {
 			continue
 		}
 		u.addRows(t, u.casesOf(class))
-		if u.lang.Name != "java" && u.lang.Name != "kotlin" || !u.names("Parameterized") {
+		if !u.names("Parameterized") {
 			continue
 		}
 		for i := p + 1; i < len(u.decls) && u.decls[i].start < class.end; i++ {
@@ -118,14 +111,12 @@ func (u *unit) providers(d *decl) []string {
 			}
 		}
 	}
-	if u.lang.Name == "php" {
-		for _, n := range u.notesBefore(u.line(d.start)) {
-			if int(n.Line)+strings.Count(n.S, "\n") < u.line(d.start)-2 {
-				continue
-			}
-			for _, m := range docProvider().FindAllStringSubmatch(n.S, 4) {
-				all = append(all, m[1])
-			}
+	for _, n := range u.notesBefore(u.line(d.start)) {
+		if !strings.Contains(n.S, "@dataProvider") || int(n.Line)+strings.Count(n.S, "\n") < u.line(d.start)-2 {
+			continue
+		}
+		for _, m := range docProvider().FindAllStringSubmatch(n.S, 4) {
+			all = append(all, m[1])
 		}
 	}
 	slices.Sort(all)
@@ -215,7 +206,7 @@ func (u *unit) listAt(from, to int) int {
 				j++
 				continue
 			}
-			if j == from && s == "{" && u.lang.Name != "python" && u.lang.Name != "csharp" && u.lang.Name != "ruby" { // a block
+			if j == from && s == "{" && !u.lang.braceLists { // a block
 				continue
 			}
 			return j
@@ -239,16 +230,14 @@ func (u *unit) listAt(from, to int) int {
 // listNamed returns the bracket of the list assigned to a name before i, or anywhere; -1 for none.
 func (u *unit) listNamed(name string, i int) int {
 	from := u.valueNamed(name, i)
-	if from < 0 || u.lang.Name == "go" && u.at(from) != "[" && u.at(from) != "map" {
+	if from < 0 || u.lang.typedLists && u.at(from) != "[" && u.at(from) != "map" {
 		return -1
 	}
 	end := u.statementEnd(from)
-	switch u.lang.Name {
-	case "java", "csharp", "javascript", "typescript":
-		if u.at(from) == "{" { // an array, or an object
-			return from
-		}
-	case "go":
+	if u.lang.typed && u.at(from) == "{" { // an array, or an object
+		return from
+	}
+	if u.lang.typedLists {
 		return u.listWritten(from, end)
 	}
 	if open := u.listAt(from, end); open >= 0 {

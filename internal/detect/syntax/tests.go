@@ -18,7 +18,10 @@ func (u *unit) readTests(m *Model) {
 	}
 	helpers := u.helpers()
 	seen := make(map[string]int)
-	fileSkip, skipLine := u.fileSkip()
+	fileSkip, skipLine := Runs, 0
+	if u.lang.skipsFile != nil {
+		fileSkip, skipLine = u.lang.skipsFile(u)
+	}
 	loops := u.loops()
 	u.dead = u.deadCode()
 	u.findHooks()
@@ -38,7 +41,6 @@ func (u *unit) readTests(m *Model) {
 		u.readBody(t, i, helpers)
 		u.readLoops(t, d, loops, helpers)
 		u.tableCases(t, d)
-		u.addedRows(t, d)
 		t.Cases = eachOnce(t.Cases)
 		u.readSkips(t, i)
 		t.Abstract = u.abstractIn(i)
@@ -95,36 +97,16 @@ func (u *unit) isTest(i int) bool {
 	if d.kind != declFunction {
 		return false
 	}
-	if d.annotatedBy(func(s string) bool {
-		return u.lang.annotations[s] ||
-			u.lang.Name == "csharp" && (strings.HasSuffix(s, "Fact") || strings.HasSuffix(s, "Theory"))
-	}) {
-		return true
+	return d.annotatedBy(func(s string) bool { return u.lang.annotations[s] }) ||
+		u.lang.isTest != nil && u.lang.isTest(u, d)
+}
+
+// parentName returns the name of the declaration around another one; empty for none.
+func (u *unit) parentName(d *decl) string {
+	if d.parent < 0 {
+		return ""
 	}
-	parent := ""
-	if d.parent >= 0 {
-		parent = u.decls[d.parent].name
-	}
-	switch u.lang.Name {
-	case "python":
-		if !strings.HasPrefix(d.name, "test") || !u.inTests && !strings.Contains(parent, "Test") {
-			return false
-		}
-		if d.parent >= 0 && u.at(u.decls[d.parent].at+1) == ":" && !strings.Contains(parent, "Test") {
-			return false // runners collect a class by its base or its name
-		}
-		return (d.parent < 0 || u.decls[d.parent].kind == DeclContainer) &&
-			!d.annotatedBy(func(s string) bool { return s == "fixture" })
-	case "ruby":
-		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test"))
-	case "php":
-		return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 &&
-			(u.inTests || strings.HasSuffix(parent, "Test")) || u.docTest(d))
-	case "java":
-		return u.inTests && strings.HasPrefix(d.name, "test") && len(d.name) > 4 && has(d.modifiers, "public") &&
-			has(d.modifiers, "void") && u.at(d.at+2) == ")"
-	}
-	return false
+	return u.decls[d.parent].name
 }
 
 // spans returns the tokens of a declaration without the tests inside it.
@@ -182,7 +164,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			if j != name && u.member(j) {
 				t.Members = append(t.Members, u.tok[j].Hash)
 			}
-			if u.lang.Name == "go" && u.at(j) == "if" && u.sendsError(j) {
+			if u.lang.errorValues && u.at(j) == "if" && u.sendsError(j) {
 				t.Sent++
 			}
 			if mock := u.mockOf(j); mock != "" {
@@ -198,7 +180,9 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 	t.All = u.ofSpans(spans, name, appendBag, false)
 	t.Telling = u.ofSpans(spans, name, appendTelling, true)
 	t.Literals = u.ofSpans(spans, name, appendLiterals, true)
-	t.Said = u.said(spans)
+	if len(u.lang.failing) > 0 {
+		t.Said = u.said(spans)
+	}
 	t.Parts = u.ofSpans(spans, name, appendParts, false)
 	t.Names = slices.Compact(u.ofSpans(spans, name, appendNames, true))
 	for w := range strings.FieldsSeq(t.Leaf) { // of a title
@@ -207,7 +191,8 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 		}
 	}
 	t.Members, t.Empty = multiset.Sum(t.Members, nil), u.empty(d)
-	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t") && !strings.HasPrefix(t.Leaf, "Example")
+	t.Silent = u.lang.handle != "" && len(t.Asserts) == 0 && !u.uses(d, u.lang.handle) &&
+		!strings.HasPrefix(t.Leaf, "Example")
 }
 
 // ofSpans returns the multiset of the tokens of some spans but one; once removes repetitions within
@@ -281,24 +266,7 @@ func (u *unit) mockOf(i int) string {
 var mockCalls = sync.OnceValue(wordSet("mock patch spyOn createStub mockImplementation stub mockStatic spy doMock"))
 
 // collected reports whether the runner finds the test at i, by the declarations around it.
-func (u *unit) collected(i int) bool {
-	d := &u.decls[i]
-	switch u.lang.Name {
-	case "python":
-		return !u.shadowed(i)
-	case "ruby":
-		return d.kind != declFunction || !has(d.modifiers, "private") && !u.shadowed(i) && u.inherits(d.parent)
-	case "php":
-		return d.kind != declFunction || !has(d.modifiers, "private") && !has(d.modifiers, "protected") &&
-			u.inherits(d.parent)
-	case "java", "kotlin":
-		return d.kind != declFunction || !has(d.modifiers, "private") &&
-			!(has(d.modifiers, "static") && u.jupiter()) && u.nested(d.parent)
-	case "csharp":
-		return u.sharpCollected(d)
-	}
-	return true
-}
+func (u *unit) collected(i int) bool { return u.lang.collected == nil || u.lang.collected(u, i) }
 
 // shadowed reports whether a later declaration of the same scope replaces the function at i.
 func (u *unit) shadowed(i int) bool {
@@ -338,24 +306,6 @@ func (u *unit) lastOf() map[place]int {
 		}
 	}
 	return u.last
-}
-
-// inherits reports whether the class at i has a base class, by which runners find tests. Modules
-// and traits count, as they are mixed into classes.
-func (u *unit) inherits(i int) bool {
-	if i < 0 || !u.inTests {
-		return true
-	}
-	d := &u.decls[i]
-	switch u.lang.Name {
-	case "ruby":
-		return u.at(d.at-1) != "class" || u.at(d.at+1) == "<" ||
-			anyOf(d.body, min(d.end, d.body+20), func(j int) bool { return u.at(j) == "include" })
-	case "php":
-		return u.at(d.start) == "trait" || u.at(d.at-1) == "trait" ||
-			anyOf(d.at, d.body, func(j int) bool { return u.at(j) == "extends" })
-	}
-	return true
 }
 
 // names reports whether a word occurs near the top of the file, as in an import.

@@ -23,7 +23,7 @@ func (u *unit) valueNamed(name string, i int) int {
 func (u *unit) assignments() map[string][]int {
 	all := make(map[string][]int)
 	for j := range u.tok {
-		if s := u.at(j); u.kindAt(j) != lex.Op || s != "=" && s != ":=" && (s != "=>" || u.lang.Name != "csharp") {
+		if s := u.at(j); u.kindAt(j) != lex.Op || s != "=" && s != ":=" && (s != "=>" || !u.lang.arrowMembers) {
 			continue
 		}
 		name := j - 1
@@ -55,13 +55,7 @@ func (u *unit) assignments() map[string][]int {
 
 // argument reports whether a name at the beginning of a list is an argument of a call.
 func (u *unit) argument(i int) bool {
-	switch u.lang.Name {
-	case "python":
-		return !u.isHead(i)
-	case "kotlin":
-		return true
-	}
-	return false
+	return u.lang.namedArguments && !u.isHead(i)
 }
 
 // typedName returns the variable whose type ends at i: cases: [number][] = ...; -1 for none.
