@@ -98,7 +98,7 @@ func (r *run) compareFunction(p *pair, was, now *syntax.Function) {
 
 // goneInit reports the checks in a removed Kotlin initialiser whose class still exists.
 func (r *run) goneInit(p *pair, was *syntax.Function) {
-	if was.Leaf != "init" || p.lang.Name != "kotlin" || p.new == nil {
+	if was.Leaf != "init" || !p.lang.InitBlocks || p.new == nil {
 		return
 	}
 	around := strings.TrimSuffix(was.Name, syntax.NameSeparator+was.Leaf)

@@ -17,7 +17,7 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 	}
 	how := syntax.Rewrite{Removed: syntax.MostlyRemoved(was, now), Similar: multiset.Jaccard(was.All, now.All), Now: now,
 		Conditions: make(map[uint64]int)}
-	how.Soft, how.Panics = syntax.GainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
+	how.Soft, how.Panics = syntax.GainedConditions(was.Soft, now.Soft), p.lang.ErrorValues
 	how.HandedOver = len(multiset.Difference(now.Vouchers, was.Vouchers)) > 0 ||
 		r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Guards)+f.Throws > 0 })
 	for _, c := range now.Conditions {

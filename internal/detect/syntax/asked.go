@@ -12,7 +12,7 @@ import (
 // environment, the stack or the loaded modules with names of test runners, test files or their
 // variables.
 func (u *unit) readAsked(m *Model, tests func(i int) bool) {
-	asks := askedOf()[u.lang.Name]
+	asks := u.lang.asks
 	told := make(map[int32]bool)
 	for i := range m.Marks {
 		if m.Marks[i].Pattern == RunnerAsked {
@@ -136,26 +136,6 @@ func (u *unit) ofMode(i int) bool {
 }
 
 var (
-	// askedOf are the words by which code queries its environment, by language.
-	askedOf = sync.OnceValue(func() map[string]set {
-		script := words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")
-		jvm := words("getStackTrace stackTrace StackWalker getProperty getenv getClassName className forName loadClass " +
-			"ProcessHandle getInputArguments getContextClassLoader getAllStackTraces getThreadGroup")
-		return map[string]set{
-			"go":         words("Args Executable Caller Callers FuncForPC Stack ReadBuildInfo Lookup Getenv LookupEnv"),
-			"javascript": script, "typescript": script,
-			"python": words("modules argv orig_argv stack _getframe co_filename co_name environ getenv extract_stack " +
-				"format_stack currentframe __main__"), "java": jvm, "kotlin": jvm,
-			"csharp": words("GetAssemblies FriendlyName GetEntryAssembly ProcessName StackTrace GetFrames " +
-				"GetEnvironmentVariable GetEnvironmentVariables DeclaringType ProcessPath CommandLine GetCommandLineArgs " +
-				"MainModule BaseDirectory GetCallingAssembly GetCurrentProcess"),
-			"rust": words("current current_exe args args_os var var_os vars option_env Backtrace"),
-			"ruby": words("$0 $PROGRAM_NAME caller caller_locations $LOADED_FEATURES ENV $ARGV ARGV loaded_specs " +
-				"const_defined? defined?"),
-			"php": words("argv debug_backtrace getenv _ENV _SERVER $_ENV $_SERVER getTrace getTraceAsString class_exists " +
-				"interface_exists function_exists defined get_included_files get_declared_classes get_required_files $argv"),
-		}
-	})
 	comparing = sync.OnceValue(wordSet("includes contains Contains startsWith endsWith StartsWith EndsWith " +
 		"startswith endswith HasSuffix HasPrefix HasSuffixFold start_with? end_with? include? match match? test " +
 		"equals Equals equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with " +

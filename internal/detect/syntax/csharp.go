@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
@@ -32,6 +33,11 @@ func csharp() Language {
 			annotated: func(_ *unit, a *annotation, _ int) (s Skipping, decided bool) {
 				return Sometimes, sharpConditions().MatchString(a.name)
 			}},
+		functionForms: functionForms{replaces: (*unit).triesParse,
+			public: func(_ *unit, d *decl) bool { return has(d.modifiers, "public") },
+			asks: words("GetAssemblies FriendlyName GetEntryAssembly ProcessName StackTrace GetFrames " +
+				"GetEnvironmentVariable GetEnvironmentVariables DeclaringType ProcessPath CommandLine GetCommandLineArgs " +
+				"MainModule BaseDirectory GetCallingAssembly GetCurrentProcess")},
 		assertionForms: assertionForms{isAssertion: (*unit).sharpAsserts, loses: (*unit).sharpLoses,
 			isBare: func(u *unit, i, end int, alone bool) bool {
 				return oneOf(u.at(i), "Should", "Received", "DidNotReceive") && u.at(i-1) == "." && !alone && u.at(end) == ";"
@@ -206,4 +212,18 @@ func (u *unit) sharpSkips(_ *decl, i int) (s Skipping, decided bool) {
 		return Runs, true
 	}
 	return Sometimes, (name == "SkipWhen" || name == "SkipUnless" || on == "Skip") && !u.constant(i+2)
+}
+
+// triesParse returns the handler that is the TryParse at i whose result is ignored.
+func (u *unit) triesParse(i int) *handler {
+	if !strings.HasPrefix(u.at(i), "TryParse") || u.at(i+1) != "(" || !u.statementBegins(i) {
+		return nil
+	}
+	first := i + 2
+	for first < u.closer(i+1) && u.at(first) != "," {
+		first++
+	}
+	guarded := append(u.once(appendTelling, u.tok[max(i-2, 0):i]), u.once(appendTelling, u.tok[i+2:first])...)
+	return &handler{Line: u.line(i), S: u.text(i-2, u.closer(i+1)), Broad: true, Dropped: true,
+		Guarded: multiset.Sum(guarded, nil)}
 }

@@ -37,7 +37,7 @@ func (u *unit) readExits(m *Model) {
 			to = u.closer(i+1) - 1
 		case next == "=" && plain(u.at(i)) == "exitcode":
 			to = u.statementEnd(from)
-		case u.lang.Name == "ruby" && u.tok[i].First && u.kindAt(i+1) == lex.Number:
+		case u.lang.shape == ends && u.tok[i].First && u.kindAt(i+1) == lex.Number:
 			from, to = i+1, i+2
 		default:
 			continue

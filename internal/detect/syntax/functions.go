@@ -58,8 +58,8 @@ func (u *unit) function(i int) *Function {
 	inner := 0 // end of the function literal inside this one
 	u.off = 0
 	for j := d.body; j < d.end; j++ {
-		if u.lang.Name == "go" && j >= inner && u.at(j) == "func" && u.at(j+1) == "(" {
-			inner = u.literalEnd(j, d.end)
+		if u.lang.literalEnd != nil && j >= inner {
+			inner = u.lang.literalEnd(u, j, d.end)
 		}
 		if (j >= u.off || u.at(j) == "if") && (j >= inner || u.at(j) != "return") {
 			u.readStatement(f, j, d)
@@ -68,7 +68,9 @@ func (u *unit) function(i int) *Function {
 	u.scratch = u.appendCalls(u.scratch[:0], d.body, d.end)
 	f.BodyHash, f.Calls, f.Dropped = u.mixed(firstHash, d.body, d.end), u.sorted(), d.dropped
 	u.readShape(f, d)
-	u.countTries(f, d)
+	if u.lang.countTries != nil {
+		u.lang.countTries(u, f, d)
+	}
 	u.readAskers(f, d)
 	return f
 }
@@ -78,8 +80,8 @@ func (u *unit) inTestCode(i int) bool {
 	for ; i >= 0; i = u.decls[i].parent {
 		d := &u.decls[i]
 		if slices.ContainsFunc(d.annotations, func(a annotation) bool {
-			return a.name == "cfg" && a.to-a.from < 8 && u.at(a.from+2) == "test" || a.name == "test" && u.lang.Name == "rust"
-		}) || d.kind == DeclContainer && (d.name == "tests" || d.name == "test") && u.lang.Name == "rust" {
+			return a.name == "cfg" && a.to-a.from < 8 && u.at(a.from+2) == "test" || a.name == "test" && u.lang.testModules
+		}) || d.kind == DeclContainer && (d.name == "tests" || d.name == "test") && u.lang.testModules {
 			return true
 		}
 	}
@@ -92,8 +94,13 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		!u.lang.statements.may(u.tok[i].Hash) {
 		return
 	}
-	if h := u.replacesFailure(i); h != nil {
-		f.Handlers = append(f.Handlers, *h)
+	if u.lang.replaces != nil {
+		if h := u.lang.replaces(u, i); h != nil {
+			f.Handlers = append(f.Handlers, *h)
+			return
+		}
+	}
+	if u.lang.readStatement != nil && u.lang.readStatement(u, f, i, d) {
 		return
 	}
 	s := u.at(i)
@@ -102,8 +109,6 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		if u.at(i-1) != "." {
 			u.readCondition(f, i, d)
 		}
-	case s == "case" && u.lang.Name == "go":
-		u.readCase(f, i, d)
 	case u.lang.handlers[s]:
 		if h := u.handlerAt(i); h != nil {
 			h.Cleans = u.cleansUp(i)
@@ -129,13 +134,6 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		}
 	case u.exits(i):
 		f.Failing++
-	case s == "assert" && u.tok[i].First && u.lang.Name == "python":
-		u.readAssert(f, i)
-	case u.lang.Name == "rust" && u.at(i+1) == "!" && (s == "assert" || s == "assert_eq" || s == "assert_ne"):
-		to := u.closer(i + 2)
-		f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: u.mixed(1, i, to),
-			Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
-
 	case u.at(i+1) == "(" && (u.statementBegins(i) || givesBack()[s]) && guardCall(s):
 		to := u.closer(i + 1)
 		key := mix(1, s)
@@ -201,7 +199,7 @@ func (u *unit) readShape(f *Function, d *decl) {
 	yes := last-from <= 2 && last > from && strings.EqualFold(u.at(last-1), "true")
 	f.Agrees = yes && checks().MatchString(f.Leaf)
 	f.AlwaysTrue = yes && equalityNames()[f.Leaf]
-	if u.at(from) == "return" && u.lang.Name != "rust" {
+	if u.at(from) == "return" {
 		if end := u.statementEnd(from); end < to-3 {
 			f.Early, f.EarlyLine = true, u.line(from)
 		}

@@ -268,9 +268,11 @@ func golang() Language {
 				return (u.at(i) == "Expect" || u.at(i) == "Ω") && !alone && u.endsStatement(end)
 			},
 			declaresAt: func(u *unit, i int) bool { return u.at(i+1) == ":=" },
-			closures:   words("func"), failing: words("Error Errorf Fatal Fatalf Fail FailNow"), handle: "t", errorValues: true,
-			initialisers: true,
+			closures:   words("func"), failing: words("Error Errorf Fatal Fatalf Fail FailNow"), handle: "t",
 		},
+		functionForms: functionForms{public: (*unit).goPublic, readStatement: (*unit).readCase,
+			literalEnd: (*unit).goLiteralEnd, bareHeads: true, initialisers: true, ErrorValues: true,
+			asks: words("Args Executable Caller Callers FuncForPC Stack ReadBuildInfo Lookup Getenv LookupEnv")},
 	}
 }
 
@@ -393,8 +395,11 @@ func (u *unit) goRows(t *Test, d *decl) {
 	}
 }
 
-// readCase notes a case of a Go switch without a value.
-func (u *unit) readCase(f *Function, i int, d *decl) {
+// readCase notes the case of a Go switch without a value at i.
+func (u *unit) readCase(f *Function, i int, d *decl) bool {
+	if u.at(i) != "case" {
+		return false
+	}
 	colon := i + 1
 	for colon < min(d.end, i+80) && u.at(colon) != ":" {
 		if s := u.at(colon); s == "(" || s == "[" || s == "{" {
@@ -417,10 +422,14 @@ func (u *unit) readCase(f *Function, i int, d *decl) {
 	if colon > i+1 && u.at(colon) == ":" {
 		u.noteCondition(f, i+1, colon, colon+1, end)
 	}
+	return true
 }
 
-// literalEnd returns the end of the Go function literal at i.
-func (u *unit) literalEnd(i, end int) int {
+// goLiteralEnd returns the end of the Go function literal at i; i for none.
+func (u *unit) goLiteralEnd(i, end int) int {
+	if u.at(i) != "func" || u.at(i+1) != "(" {
+		return i
+	}
 	for j := u.closer(i + 1); j < min(end, i+80); j++ {
 		switch u.at(j) {
 		case "(", "[":
@@ -439,9 +448,6 @@ func (u *unit) literalEnd(i, end int) int {
 
 // readIgnored notes a Go call whose error only ends a loop round, or the function without an error.
 func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
-	if u.lang.Name != "go" {
-		return
-	}
 	from, to := condition[0], condition[1]
 	if !u.endsRound(body[0], body[1]) &&
 		!(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.onlyAssigns(body[0], body[1]))) {

@@ -75,7 +75,9 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	why := u.leaves(bodyFrom, bodyTo)
 	if why == staysIn {
 		u.noteSoft(f, from, to, bodyFrom, bodyTo)
-		u.readIgnored(f, i, [2]int{from, to}, [2]int{bodyFrom, bodyTo})
+		if u.lang.ErrorValues {
+			u.readIgnored(f, i, [2]int{from, to}, [2]int{bodyFrom, bodyTo})
+		}
 		u.readFixed(f, bodyFrom, bodyTo, from, to)
 		return
 	}
@@ -86,7 +88,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	g.Told = u.readTold(bodyFrom, bodyTo)
 	g.Names = u.once(appendAsked, u.tok[u.roundOf(i, from):min(to+1, len(u.tok))])
 	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
-	g.Failure = u.lang.Name == "go" && anyOf(from, to, func(j int) bool {
+	g.Failure = u.lang.ErrorValues && anyOf(from, to, func(j int) bool {
 		return strings.HasPrefix(strings.ToLower(u.at(j)), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil"
 	})
 	if u.at(i) == "unless" {
@@ -104,7 +106,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 
 // bracesCondition returns the block after a condition, and the end of the condition.
 func (u *unit) bracesCondition(i, end int) (bodyFrom, bodyTo, to int) {
-	if u.at(i+1) == "(" && u.lang.Name != "go" && u.lang.Name != "rust" {
+	if u.at(i+1) == "(" && !u.lang.bareHeads {
 		to = u.closer(i + 1)
 		if u.at(to) == "{" {
 			return to + 1, u.closer(to) - 1, to
@@ -118,7 +120,7 @@ func (u *unit) bracesCondition(i, end int) (bodyFrom, bodyTo, to int) {
 		case "{":
 			return j + 1, u.closer(j) - 1, j
 		case ";":
-			if u.lang.Name != "go" {
+			if !u.lang.initialisers {
 				return 0, 0, i + 1
 			}
 		}
@@ -284,7 +286,7 @@ func (u *unit) resultOf(i, from, to int) uint32 {
 	name := u.at(from)
 	for j := i - 1; j > max(0, i-80); j-- {
 		switch s := u.at(j); {
-		case (s == "=" || s == ":=") && u.at(j-1) == name && u.lang.Name == "go":
+		case (s == "=" || s == ":=") && u.at(j-1) == name && u.lang.ErrorValues:
 			for k := j + 1; k < i; k++ {
 				if u.at(k) == "(" && u.isWord(k-1) {
 					return Hash(u.at(k - 1))

@@ -39,7 +39,7 @@ func (u *unit) handlerAt(i int) *handler {
 func (u *unit) catchAt(i int, h *handler) *handler {
 	j := i + 1
 	if u.at(i-1) == "." {
-		if u.at(j) != "(" || u.lang.Name != "javascript" && u.lang.Name != "typescript" {
+		if u.at(j) != "(" || !u.lang.promises {
 			return nil
 		}
 		end := u.closer(j)
@@ -157,43 +157,6 @@ func (u *unit) cleansUp(i int) bool {
 
 var cleanNames = sync.OnceValue(wordSet("close Close unlink rmtree rmdir kill terminate shutdown disconnect " +
 	"dispose Dispose release destroy unref"))
-
-// replacesFailure reads expressions that replace what a call throws by another value: Kotlin's runCatching,
-// and C#'s TryParse with an ignored result. They count as handlers that drop the error.
-func (u *unit) replacesFailure(i int) *handler {
-	switch s := u.at(i); {
-	case s == "then" && u.at(i-1) == "." && u.at(i+1) == "(" && u.lang.handlers["catch"] && u.lang.lines &&
-		!u.lang.functions["fun"]:
-		return nil
-	case s == "suppress" && u.at(i+1) == "(" && u.lang.Name == "python" && !u.inTests:
-		colon := u.closer(i+1) + 1
-		guarded := u.once(appendTelling,
-			u.tok[min(colon, len(u.tok)):max(min(colon, len(u.tok)), u.indentedEnd(i, colon, len(u.tok)))])
-		return &handler{Line: u.line(i), S: u.text(i, u.closer(i+1)), Dropped: true, Expected: u.expectsAbsence(i),
-			Guarded: guarded}
-	case s == "runCatching" && u.at(i+1) == "{" && u.lang.Name == "kotlin":
-		end := u.closer(i + 1)
-		next := u.at(end + 1)
-		if u.at(end) == "." && next != "getOrDefault" && next != "getOrNull" && next != "getOrElse" || u.at(end) != "." &&
-			!u.statementBegins(i) {
-			return nil
-		}
-		if next == "getOrElse" && u.fails(end+2, u.closer(end+2)) {
-			return nil
-		}
-		return &handler{Line: u.line(i), S: u.text(i, min(end+2, len(u.tok))), Broad: true, Dropped: true,
-			Guarded: u.once(appendTelling, u.tok[i+1:end])}
-	case u.lang.Name == "csharp" && strings.HasPrefix(s, "TryParse") && u.at(i+1) == "(" && u.statementBegins(i):
-		first := i + 2
-		for first < u.closer(i+1) && u.at(first) != "," {
-			first++
-		}
-		guarded := append(u.once(appendTelling, u.tok[max(i-2, 0):i]), u.once(appendTelling, u.tok[i+2:first])...)
-		return &handler{Line: u.line(i), S: u.text(i-2, u.closer(i+1)), Broad: true, Dropped: true,
-			Guarded: multiset.Sum(guarded, nil)}
-	}
-	return nil
-}
 
 // fails reports whether anything in [from, to) throws.
 func (u *unit) fails(from, to int) bool {
@@ -393,7 +356,7 @@ func (u *unit) lastValue(from, to int) (begin, end int) {
 	}
 	if u.at(begin) == "return" {
 		begin++
-	} else if !u.givesLast() {
+	} else if !u.lang.lastValue {
 		return -1, -1
 	}
 	if to <= begin || to-begin > maxConstant || !u.namesValue(begin, to) {
@@ -415,11 +378,6 @@ var emptyNames = sync.OnceValue(wordSet("null nil None undefined NULL"))
 
 // maxConstant is the maximum length in tokens of a value that is compared.
 const maxConstant = 6
-
-// givesLast reports whether the last expression of a block is its result.
-func (u *unit) givesLast() bool {
-	return u.lang.Name == "ruby" || u.lang.Name == "kotlin" || u.lang.Name == "rust"
-}
 
 // namesValue reports whether [from, to) is a name or a literal.
 func (u *unit) namesValue(from, to int) bool {

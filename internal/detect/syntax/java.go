@@ -29,6 +29,10 @@ func java() Language {
 		testForms: testForms{isTest: (*unit).javaTest, collected: (*unit).javaCollected, over: ":",
 			strictPrefixes: []string{"Test", "IT"},
 			strictSuffixes: []string{"Test", "Tests", "TestCase", "IT", "ITCase", "Spec"}},
+		functionForms: functionForms{
+			public: func(_ *unit, d *decl) bool { return has(d.modifiers, "public") },
+			asks: words("getStackTrace stackTrace StackWalker getProperty getenv getClassName className forName loadClass " +
+				"ProcessHandle getInputArguments getContextClassLoader getAllStackTraces getThreadGroup")},
 		assertionForms: assertionForms{isBare: (*unit).bareCall, declaresAt: (*unit).afterType},
 	}
 }

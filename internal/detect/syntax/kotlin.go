@@ -9,7 +9,7 @@ import (
 
 func kotlin() Language {
 	l := java()
-	l.Name, l.exts, l.typed, l.lines = "kotlin", []string{".kt", ".kts"}, false, true
+	l.Name, l.Family, l.exts, l.typed, l.lines = "kotlin", "java", []string{".kt", ".kts"}, false, true
 	l.rules.Nested = true
 	l.rules.Quotes = []lex.Quote{{Open: `"""`, Close: `"""`, Lines: true, Code: "${"},
 		{Open: `"`, Close: `"`, Escape: '\\', Code: "${"}, {Open: "`", Close: "`", Name: true}}
@@ -27,9 +27,13 @@ func kotlin() Language {
 	l.throws = l.throws.and("error")
 	l.testFolders = append(l.testFolders, "commontest", "jvmtest")
 	l.marks = append(l.marks, kotlinMarks()...)
-	l.declarations = declarations{declare: (*unit).declareKotlin, afterTitle: (*unit).kotestBlock}
+	l.declarations = declarations{declare: (*unit).declareKotlin, afterTitle: (*unit).kotestBlock, InitBlocks: true}
 	l.isTest, l.over, l.namedArguments = nil, "", true
 	l.skipsFile, l.skipsAt, l.readSkips = (*unit).specSkip, (*unit).kotlinSkips, (*unit).kotestSkips
+	l.functionForms = functionForms{asks: l.asks, replaces: (*unit).replacedFailure, lastValue: true,
+		public: func(_ *unit, d *decl) bool {
+			return !has(d.modifiers, "private") && !has(d.modifiers, "internal") && !has(d.modifiers, "protected")
+		}}
 	l.assertionForms = assertionForms{
 		isAssertion: func(u *unit, i int, _ set) (asserts, decided bool) { return true, u.infix(i) },
 		isBare:      (*unit).bareCall, loses: (*unit).caughtByCall, declaresAt: (*unit).afterVariableWord,
@@ -121,6 +125,21 @@ func (u *unit) caughtByCall(i, _ int) bool {
 		!u.handsBack(u.closer(i+1))
 }
 
+// replacedFailure returns the handler that is the runCatching at i, if another value replaces the error.
+func (u *unit) replacedFailure(i int) *handler {
+	if u.at(i) != "runCatching" || u.at(i+1) != "{" {
+		return nil
+	}
+	end := u.closer(i + 1)
+	next := u.at(end + 1)
+	if u.at(end) == "." && !oneOf(next, "getOrDefault", "getOrNull", "getOrElse") || u.at(end) != "." &&
+		!u.statementBegins(i) || next == "getOrElse" && u.fails(end+2, u.closer(end+2)) {
+		return nil
+	}
+	return &handler{Line: u.line(i), S: u.text(i, min(end+2, len(u.tok))), Broad: true, Dropped: true,
+		Guarded: u.once(appendTelling, u.tok[i+1:end])}
+}
+
 // handsBack reports whether a chain uses the caught failure.
 func (u *unit) handsBack(j int) bool {
 	for u.at(j) == "." && u.isWord(j+1) {
@@ -165,7 +184,8 @@ func (u *unit) dataCall(d *decl, open int) {
 
 // titledSpecs reports whether the file may have Kotest tests of the form "adds" { ... }.
 func (u *unit) titledSpecs() bool {
-	return u.inTests && slices.ContainsFunc([]string{"kotest", "kotlintest", "StringSpec", "FreeSpec", "WordSpec"}, u.names)
+	return u.inTests &&
+		slices.ContainsFunc([]string{"kotest", "kotlintest", "StringSpec", "FreeSpec", "WordSpec"}, u.names)
 }
 
 // declareTitled reads the test or group whose title is at i: "a" {}, "a".config(...) {}, "a" - {},

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -21,10 +22,12 @@ const (
 
 // Language describes a programming language for the readers.
 type Language struct {
-	Name  string
-	exts  []string
-	rules lex.Rules
-	shape shape
+	Name string
+	// Family is the name of the language whose code may use the same names.
+	Family string
+	exts   []string
+	rules  lex.Rules
+	shape  shape
 	// functions and containers are words that begin declarations.
 	functions, containers set
 	// typed languages declare functions without a keyword: a name, parentheses and a block.
@@ -46,106 +49,15 @@ type Language struct {
 	// Affixes of the names of test files, and names of their folders.
 	testSuffixes, testPrefixes, testFolders []string
 	// marks are sequences of tokens, notes parts of comments; see marks.go.
-	marks []markRule
-	notes []commentRule
+	marks    []markRule
+	notes    []commentRule
+	compiled func() *markTable // of marks
+	// ruleWords is set when attributes name the rules that they suppress by words, not by strings.
+	ruleWords bool
 	declarations
 	assertionForms
 	testForms
-}
-
-// testForms are the forms of tests, of their rows and of skips of some languages.
-type testForms struct {
-	// isTest reports whether a function without an annotation is a test.
-	isTest func(u *unit, d *decl) bool
-	// collected reports whether the runner finds the test at an index; nil for all of them.
-	collected func(u *unit, i int) bool
-	// strictPrefixes and strictSuffixes are those of file names that runners require, strictFolder is
-	// the folder in which each file counts.
-	strictPrefixes, strictSuffixes []string
-	strictFolder                   string
-	// readRows adds rows of the language's own to a test.
-	readRows func(u *unit, t *Test, d *decl)
-	// over is the word between the variables and the list of a loop, besides of and in.
-	over string
-	// braceLists is set when lists are in braces, typedLists when a type is before them.
-	braceLists, typedLists bool
-	// namedArguments is set when = passes an argument by its name, arrowMembers when => declares a
-	// member with a value.
-	namedArguments, arrowMembers bool
-
-	// skipsFile returns how all tests of a file are skipped, and where.
-	skipsFile func(u *unit) (Skipping, int)
-	// skipsAt returns how the word at an index skips its test, if that is decided; nil for calls.
-	skipsAt func(u *unit, d *decl, i int) (s Skipping, decided bool)
-	// annotated returns how an annotation with the arguments at open skips a test, if that is decided.
-	annotated func(u *unit, a *annotation, open int) (s Skipping, decided bool)
-	// restricts reports whether the annotation named at an index lists where a test runs.
-	restricts func(u *unit, i, to int) bool
-	// chainSkips notes the skip by a call on the result of a test, and reports whether it is one.
-	chainSkips func(u *unit, d *decl, call string, note onSkip) bool
-	// readSkips notes skips in the title, the options or the comment of a test or suite.
-	readSkips func(u *unit, t *Test, d *decl, note onSkip)
-	// subtests is set when tests are calls inside other tests, receivers when a method names its
-	// receiver, testModules when tests are in modules of production files.
-	subtests, receivers, testModules bool
-}
-
-// onSkip notes a skip by the tokens [at, to).
-type onSkip func(s Skipping, at, to int)
-
-// assertionForms are the forms of assertions of some languages.
-type assertionForms struct {
-	// isAssertion reports whether the word at an index is an assertion; decided is false when its name
-	// and the parentheses behind it decide.
-	isAssertion func(u *unit, i int, helpers set) (asserts, decided bool)
-	// isBare reports whether the assertion at an index has no matcher; its call ends at end, which is
-	// the next token when it is alone.
-	isBare func(u *unit, i, end int, alone bool) bool
-	// loses reports whether the word at an index makes failures of assertions disappear.
-	loses func(u *unit, i, from int) bool
-	// declaresAt reports whether the name at an index declares a variable; nil for the first of a line.
-	declaresAt func(u *unit, i int) bool
-	// closures are the tokens that begin a function which is a value.
-	closures set
-	// failing are the calls that report the failure of a condition before them.
-	failing set
-	// handle is the parameter by which a test fails.
-	handle string
-	// closing are assertions after the test that they are about.
-	closing set
-	// assertWord is set when assert is a statement, infix when a matcher may be between its operands.
-	assertWord, infix bool
-	// macros is set when a call may have a ! before its arguments, trailing when a block may be one.
-	macros, trailing bool
-	// errorValues is set when functions return errors as values, initialisers when a statement may be
-	// before a condition: if a := b(); a.
-	errorValues, initialisers bool
-	// listFirst is set when a loop names its list first: foreach ($rows as $row).
-	listFirst bool
-}
-
-// declarations are the forms of declarations of some languages.
-type declarations struct {
-	// declare finds the declarations; nil for those with braces only.
-	declare func(u *unit)
-	// block reads a declaration of the language's own whose block opens at an index, and reports
-	// whether it was one; arrow reads the member or function with the => at an index.
-	block func(u *unit, open int) bool
-	arrow func(u *unit, i int)
-	// names are words that may name a function, unlike in other languages.
-	names set
-	// patterns are words that begin blocks which are patterns or values.
-	patterns set
-	// explicit is set when methods may have the name of an interface before theirs.
-	explicit bool
-	// brackets is set when attributes are in brackets without a # before them.
-	brackets bool
-	// blockBodies is set when a function has a block as its body, not a value.
-	blockBodies bool
-	// afterTitle reads the rest of a call after its title and reports whether it may be a test; nil
-	// for a comma. chained reads the calls on the result of such a call.
-	afterTitle func(u *unit, d *decl) bool
-	chained    func(u *unit, d *decl)
+	functionForms
 }
 
 // Languages returns the names of the known languages.
@@ -162,6 +74,8 @@ var languages = sync.OnceValue(func() []Language {
 	for i := range all {
 		l := &all[i]
 		l.rules.Prepare()
+		l.Family = cmp.Or(l.Family, l.Name)
+		l.compiled = compileMarks(l.marks)
 		l.statements = words("if unless elif elseif guard case return assert exit Exit exitProcess exitCode ExitCode").with(
 			l.throws).with(l.handlers).sieve()
 	}

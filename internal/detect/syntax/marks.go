@@ -90,30 +90,28 @@ type markTable struct {
 	byFirst map[uint32][]compiledMark
 }
 
-var markTables = sync.OnceValue(func() map[string]*markTable {
-	all := make(map[string]*markTable)
-	for i := range languages() {
-		l := &languages()[i]
+// compileMarks makes the table of some rules.
+func compileMarks(rules []markRule) func() *markTable {
+	return sync.OnceValue(func() *markTable {
 		t := &markTable{byFirst: make(map[uint32][]compiledMark)}
-		for n := range l.marks {
-			for _, sequence := range l.marks[n].Sequences {
+		for n := range rules {
+			for _, sequence := range rules[n].Sequences {
 				parts := strings.Fields(sequence)
 				h := Hash(parts[0])
 				if parts[0][0] == '"' {
 					h = lex.TextHash(strings.Trim(parts[0], `"`))
 				}
 				t.first.add(h)
-				t.byFirst[h] = append(t.byFirst[h], compiledMark{&l.marks[n], parts})
+				t.byFirst[h] = append(t.byFirst[h], compiledMark{&rules[n], parts})
 			}
 		}
-		all[l.Name] = t
-	}
-	return all
-})
+		return t
+	})
+}
 
 // readMarks finds the marks of the language's tables.
 func (u *unit) readMarks(m *Model) {
-	rules := markTables()[u.lang.Name]
+	rules := u.lang.compiled()
 	tests := u.testLines()
 	for i := range u.tok {
 		t := &u.tok[i]
@@ -179,7 +177,7 @@ func (u *unit) silenceAt(i int) Silence {
 		switch {
 		case u.kindAt(j) == lex.Text:
 			s = lex.Unquote(s)
-		case u.lang.Name == "rust" && (u.at(j+1) == "," || u.at(j+1) == ")"):
+		case u.lang.ruleWords && (u.at(j+1) == "," || u.at(j+1) == ")"):
 			if j-2 > open && u.at(j-1) == "::" {
 				s = u.at(j-2) + "::" + s
 			}
@@ -216,7 +214,7 @@ func (u *unit) trailingWords(line int) int {
 
 // testLines returns a function that reports whether a token belongs to test code.
 func (u *unit) testLines() func(i int) bool {
-	if u.inTests || u.lang.Name != "rust" {
+	if u.inTests || !u.lang.testModules {
 		return func(int) bool { return u.inTests }
 	}
 	var spans [][2]int
@@ -253,7 +251,7 @@ func (u *unit) follows(i int, parts []string) bool {
 // startedByTests reports whether the file is a script in a test folder that has no tests and that
 // the runner does not load: tests start it as a process.
 func (u *unit) startedByTests(m *Model) bool {
-	if u.lang.Name == "go" || len(m.Tests)+len(m.Suites) > 0 || loadedByRunner().MatchString(path.Base(u.path)) {
+	if u.lang.subtests || len(m.Tests)+len(m.Suites) > 0 || loadedByRunner().MatchString(path.Base(u.path)) {
 		return false
 	}
 	return !anyOf(0, len(u.decls), func(i int) bool {

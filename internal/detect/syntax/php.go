@@ -31,6 +31,12 @@ func php() Language {
 		testForms: testForms{strictSuffixes: []string{"Test"}, collected: (*unit).phpCollected, isTest: (*unit).phpTest,
 			chainSkips: (*unit).pestSkips,
 			readSkips:  func(u *unit, t *Test, d *decl, _ onSkip) { u.docRequires(t, d) }},
+		functionForms: functionForms{freeMembers: true,
+			public: func(_ *unit, d *decl) bool { // magic methods have no explicit callers
+				return !strings.HasPrefix(d.name, "__") && (d.parent < 0 || has(d.modifiers, "public"))
+			},
+			asks: words("argv debug_backtrace getenv _ENV _SERVER $_ENV $_SERVER getTrace getTraceAsString class_exists " +
+				"interface_exists function_exists defined get_included_files get_declared_classes get_required_files $argv")},
 		assertionForms: assertionForms{isAssertion: (*unit).phpAsserts, isBare: (*unit).phpBare,
 			closures: words("function fn"), closing: words("throws throwsIf throwsUnless"), listFirst: true},
 	}

@@ -11,32 +11,10 @@ func (u *unit) public(i int) bool {
 	if d.parent >= 0 && u.decls[d.parent].kind == declFunction {
 		return false
 	}
-	if d.parent >= 0 && u.decls[d.parent].kind == DeclContainer && u.lang.Name != "rust" && u.lang.Name != "php" &&
-		!u.public(d.parent) {
+	if d.parent >= 0 && u.decls[d.parent].kind == DeclContainer && !u.lang.freeMembers && !u.public(d.parent) {
 		return false
 	}
-	switch u.lang.Name {
-	case "go":
-		return u.goPublic(d)
-	case "python":
-		return !strings.HasPrefix(d.name, "_")
-	case "ruby":
-		return !has(d.modifiers, "private") && !strings.HasPrefix(d.name, "_")
-	case "java", "csharp":
-		return has(d.modifiers, "public")
-	case "kotlin":
-		return !has(d.modifiers, "private") && !has(d.modifiers, "internal") && !has(d.modifiers, "protected")
-	case "rust":
-		return has(d.modifiers, "pub") || u.at(d.start) == "pub" || u.at(d.at-2) == "pub"
-	case "php":
-		magic := strings.HasPrefix(d.name, "__") // without explicit callers
-		return !magic && (d.parent < 0 || has(d.modifiers, "public"))
-	}
-	if d.parent >= 0 { // a member of a class
-		return !strings.HasPrefix(d.name, "_") && !strings.HasPrefix(d.name, "#") && !has(d.modifiers, "private") &&
-			!has(d.modifiers, "protected")
-	}
-	return has(d.modifiers, "export") || u.exportedLater(d)
+	return u.lang.public(u, d)
 }
 
 // overrides reports whether a method overrides another one: it says so, or calls it.
@@ -96,13 +74,8 @@ func (u *unit) readOffers(m *Model) {
 	if u.inTests {
 		return
 	}
-	switch u.lang.Name {
-	case "javascript", "typescript":
-		u.handedOn(m)
-	case "rust":
-		u.usedPublicly(m)
-	case "python":
-		u.offersOfPackage(m)
+	if u.lang.readOffers != nil {
+		u.lang.readOffers(u, m)
 	}
 	slices.Sort(m.Offers)
 	m.Offers = slices.Compact(m.Offers)

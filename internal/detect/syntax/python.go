@@ -26,6 +26,12 @@ func python() Language {
 		testForms: testForms{isTest: (*unit).pythonTest, strictPrefixes: []string{"test_"}, strictSuffixes: []string{"_test"},
 			collected:  func(u *unit, i int) bool { return !u.shadowed(i) },
 			braceLists: true, namedArguments: true, skipsFile: (*unit).pythonSkip, skipsAt: (*unit).pythonSkips},
+		functionForms: functionForms{
+			public:     func(_ *unit, d *decl) bool { return !strings.HasPrefix(d.name, "_") },
+			readOffers: (*unit).offersOfPackage, readStatement: (*unit).readAssert, replaces: (*unit).suppressed,
+			asks: words("modules argv orig_argv stack _getframe co_filename co_name environ getenv extract_stack " +
+				"format_stack currentframe __main__"),
+		},
 		assertionForms: assertionForms{
 			isAssertion: func(u *unit, i int, _ set) (asserts, decided bool) {
 				return u.tok[i].First || u.at(i-1) == ":", u.at(i) == "assert"
@@ -340,10 +346,10 @@ func (u *unit) imported(m *Model, i int) {
 	u.offer(m, at+1, end)
 }
 
-// readAssert notes an assertion in Python production code, other than a type hint.
-func (u *unit) readAssert(f *Function, i int) {
-	if u.inTests {
-		return
+// readAssert notes the assertion in Python production code at i, other than a type hint.
+func (u *unit) readAssert(f *Function, i int, _ *decl) bool {
+	if u.at(i) != "assert" || !u.tok[i].First || u.inTests {
+		return false
 	}
 	end := u.statementEnd(i)
 	if comma := u.commaAfter(i+1, end); u.at(comma) == "," { // before the message
@@ -354,18 +360,18 @@ func (u *unit) readAssert(f *Function, i int) {
 	for ; to < end && u.at(to) != ";"; to++ {
 		switch s := u.at(to); {
 		case s == "None" || s == "isinstance" || s == "callable" || s == "issubclass":
-			return
+			return true
 		case u.kindAt(to) == lex.Op && (s == "(" || s == "["):
 			for k := to; k < u.closer(to); k++ {
 				if u.at(k) == "isinstance" {
-					return
+					return true
 				}
 			}
 			to = u.closer(to) - 1
 		}
 	}
 	if to-from < 3 {
-		return
+		return true
 	}
 	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]),
 		S: u.text(i, to), Throws: true}
@@ -373,6 +379,19 @@ func (u *unit) readAssert(f *Function, i int) {
 	g.Names, g.Whole = u.once(appendAsked, u.tok[i+1:min(to+1, len(u.tok))]), u.bagOf(
 		u.tok[i:min(u.statementEnd(i), len(u.tok))])
 	f.Guards = append(f.Guards, g)
+	return true
+}
+
+// suppressed returns the handler that is the contextlib.suppress at i.
+func (u *unit) suppressed(i int) *handler {
+	if u.at(i) != "suppress" || u.at(i+1) != "(" || u.inTests {
+		return nil
+	}
+	colon := u.closer(i+1) + 1
+	guarded := u.once(appendTelling,
+		u.tok[min(colon, len(u.tok)):max(min(colon, len(u.tok)), u.indentedEnd(i, colon, len(u.tok)))])
+	return &handler{Line: u.line(i), S: u.text(i, u.closer(i+1)), Dropped: true, Expected: u.expectsAbsence(i),
+		Guarded: guarded}
 }
 
 // suppresses reports whether the word at i, as in contextlib.suppress(AssertionError), suppresses

@@ -36,6 +36,12 @@ func ruby() Language {
 					u.at(i-1) == "."
 			},
 			readSkips: (*unit).metadata},
+		functionForms: functionForms{lastValue: true,
+			public: func(_ *unit, d *decl) bool {
+				return !has(d.modifiers, "private") && !strings.HasPrefix(d.name, "_")
+			},
+			asks: words("$0 $PROGRAM_NAME caller caller_locations $LOADED_FEATURES ENV $ARGV ARGV loaded_specs " +
+				"const_defined? defined?")},
 		assertionForms: assertionForms{isAssertion: (*unit).rubyAsserts, isBare: (*unit).rubyBare,
 			loses: (*unit).rescuesFailure, closures: words("lambda proc ->")},
 	}

@@ -14,11 +14,19 @@ func rust() Language {
 			"assert_debug_snapshot assert_ok assert_err unreachable assert_relative_eq assert_abs_diff_eq"),
 		throws:       words("panic bail ensure Err unreachable"),
 		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_"}, testFolders: []string{"tests"},
-		marks: rustMarks(), notes: sharedNotes(),
+		marks: rustMarks(), notes: sharedNotes(), ruleWords: true,
 		declarations: declarations{blockBodies: true},
 		testForms: testForms{strictFolder: "tests", readRows: (*unit).rustRows, over: "in", testModules: true,
 			skipsFile: (*unit).rustSkip, annotated: (*unit).rustAnnotated,
 			skipsAt: func(*unit, *decl, int) (s Skipping, decided bool) { return Runs, true }},
+		functionForms: functionForms{
+			public: func(u *unit, d *decl) bool {
+				return has(d.modifiers, "pub") || u.at(d.start) == "pub" || u.at(d.at-2) == "pub"
+			},
+			readOffers: (*unit).usedPublicly, readStatement: (*unit).rustAssert, countTries: (*unit).countTries,
+			asks:        words("current current_exe args args_os var var_os vars option_env Backtrace"),
+			freeMembers: true, bareHeads: true, lastValue: true,
+		},
 		assertionForms: assertionForms{
 			isAssertion: func(u *unit, i int, _ set) (asserts, decided bool) {
 				next := u.at(i + 1)
@@ -119,9 +127,6 @@ func (u *unit) matchStretch(i, to int) (stretch, bool) {
 
 // countTries counts where a Rust or Go function propagates errors and where it does not.
 func (u *unit) countTries(f *Function, d *decl) {
-	if u.lang.Name != "rust" {
-		return
-	}
 	for j := d.body; j < d.end; j++ {
 		switch s := u.at(j); {
 		case s == "?" && (u.at(j-1) == ")" || u.isWord(j-1)):
@@ -207,4 +212,15 @@ func (u *unit) rustAnnotated(a *annotation, open int) (s Skipping, decided bool)
 		return Runs, true
 	}
 	return Runs, false
+}
+
+// rustAssert notes the assertion of production code at i.
+func (u *unit) rustAssert(f *Function, i int, _ *decl) bool {
+	if u.at(i+1) != "!" || !oneOf(u.at(i), "assert", "assert_eq", "assert_ne") {
+		return false
+	}
+	to := u.closer(i + 2)
+	f.Guards = append(f.Guards, Guard{Line: u.line(i), Key: u.mixed(1, i, to),
+		Words: u.once(appendTelling, u.tok[i:to]), S: u.text(i, to)})
+	return true
 }

@@ -27,6 +27,8 @@ func javascript() Language {
 		declarations: declarations{arrow: (*unit).arrowFunction},
 		testForms: testForms{strictPrefixes: []string{"test-"}, skipsAt: (*unit).scriptSkips, readSkips: (*unit).options,
 			strictSuffixes: []string{".test", ".spec", "_test", "-test", "_spec", "-spec", ".e2e", ".cy"}},
+		functionForms: functionForms{public: (*unit).scriptPublic, readOffers: (*unit).handedOn, promises: true,
+			asks: words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")},
 		assertionForms: assertionForms{isAssertion: (*unit).scriptAsserts,
 			isBare: func(u *unit, i, end int, alone bool) bool {
 				return (u.at(i) == "expect" && !alone && u.at(i-1) != "." || u.at(i) == "should" && alone) && u.chainEnds(end)
@@ -41,7 +43,7 @@ func javascript() Language {
 
 func typescript() Language {
 	l := javascript()
-	l.Name, l.exts = "typescript", []string{".ts", ".tsx", ".mts", ".cts"}
+	l.Name, l.Family, l.exts = "typescript", "javascript", []string{".ts", ".tsx", ".mts", ".cts"}
 	l.marks = typeScriptMarks()
 	return l
 }
@@ -417,4 +419,13 @@ func (u *unit) scriptSkips(d *decl, i int) (s Skipping, decided bool) {
 	}
 	return Runs, u.at(i-1) != "." || !oneOf(on, "this", "t", "ctx", "context", "test") ||
 		on == "test" && u.at(i+2) != ")" && u.at(i+2) != "true"
+}
+
+// scriptPublic reports whether other modules may use a declaration.
+func (u *unit) scriptPublic(d *decl) bool {
+	if d.parent >= 0 { // a member of a class
+		return !strings.HasPrefix(d.name, "_") && !strings.HasPrefix(d.name, "#") && !has(d.modifiers, "private") &&
+			!has(d.modifiers, "protected")
+	}
+	return has(d.modifiers, "export") || u.exportedLater(d)
 }

@@ -164,7 +164,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			if j != name && u.member(j) {
 				t.Members = append(t.Members, u.tok[j].Hash)
 			}
-			if u.lang.errorValues && u.at(j) == "if" && u.sendsError(j) {
+			if u.lang.ErrorValues && u.at(j) == "if" && u.sendsError(j) {
 				t.Sent++
 			}
 			if mock := u.mockOf(j); mock != "" {
