@@ -272,27 +272,55 @@ func (b *batch) closeCalls(ctx context.Context, st *treeStat, task, below int64)
 // replaces the reservation by the actual usage. When it returns nil, the result is durable
 // and the call will not be repeated.
 func (l *Lease) SettleCall(ctx context.Context, id CallID, r CallResult) error {
-	const op = "settle call"
-	if !storable(r.Response) {
-		return invalidf(op, "response is not valid UTF-8 text")
-	}
-	if !storable(r.Model) || len(r.Model) > maxNameBytes {
-		return invalidf(op, "model is not a name of at most %d bytes", maxNameBytes)
-	}
-	if err := validateObject(op, "data", r.Data, MaxResultBytes); err != nil {
-		return err
-	}
-	if err := r.validateUsage(op); err != nil {
-		return err
-	}
-	response, data, err := l.s.storeBoth(ctx, r.Response, r.Data)
+	settle, err := l.settlement(ctx, id, r)
 	if err != nil {
 		return err
 	}
 	failpoint.Hit("call.before_settle")
-	err = l.s.w.do(ctx, &settleCall{l: l, id: int64(id), r: r, response: response, data: data})
+	err = l.s.w.do(ctx, settle)
 	failpoint.Hit("call.after_settle")
 	return err
+}
+
+// CompleteCall settles a call and ends the task with its result in one transaction: what
+// [Lease.SettleCall] and [Lease.Complete] do one after the other.
+func (l *Lease) CompleteCall(ctx context.Context, id CallID, call CallResult, r Result) error {
+	settle, err := l.settlement(ctx, id, call)
+	if err != nil {
+		return err
+	}
+	end, err := l.completion(ctx, r)
+	if err != nil {
+		return err
+	}
+	failpoint.Hit("call.before_settle")
+	err = l.s.w.do(ctx, opFunc(func(ctx context.Context, b *batch) error {
+		if err := settle.apply(ctx, b); err != nil {
+			return err
+		}
+		return undoing(end.apply(ctx, b))
+	}))
+	failpoint.Hit("call.after_settle")
+	return err
+}
+
+// settlement checks the result of a call, and stores what of it is long.
+func (l *Lease) settlement(ctx context.Context, id CallID, r CallResult) (*settleCall, error) {
+	const op = "settle call"
+	if !storable(r.Response) {
+		return nil, invalidf(op, "response is not valid UTF-8 text")
+	}
+	if !storable(r.Model) || len(r.Model) > maxNameBytes {
+		return nil, invalidf(op, "model is not a name of at most %d bytes", maxNameBytes)
+	}
+	if err := validateObject(op, "data", r.Data, MaxResultBytes); err != nil {
+		return nil, err
+	}
+	if err := r.validateUsage(op); err != nil {
+		return nil, err
+	}
+	response, data, err := l.s.storeBoth(ctx, r.Response, r.Data)
+	return &settleCall{l: l, id: int64(id), r: r, response: response, data: data}, err
 }
 
 type settleCall struct {

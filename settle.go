@@ -42,21 +42,27 @@ type Failure struct {
 // Complete ends the task with its result. It fails with CodeConflict while children of
 // the task are not terminal. When it returns nil, the result is durable.
 func (l *Lease) Complete(ctx context.Context, r Result) error {
-	const op = "complete task"
-	if len(r.Text) > MaxResultBytes {
-		return invalidf(op, "result has %d bytes, the limit is %d", len(r.Text), MaxResultBytes)
-	}
-	if !storable(r.Text) {
-		return invalidf(op, "result is not valid UTF-8 text")
-	}
-	if err := validateObject(op, "result data", r.Data, MaxResultBytes); err != nil {
-		return err
-	}
-	text, data, err := l.s.storeBoth(ctx, r.Text, r.Data)
+	end, err := l.completion(ctx, r)
 	if err != nil {
 		return err
 	}
-	return l.s.w.do(ctx, &complete{l: l, text: text, data: data, r: r})
+	return l.s.w.do(ctx, end)
+}
+
+// completion checks the result of the task, and stores what of it is long.
+func (l *Lease) completion(ctx context.Context, r Result) (*complete, error) {
+	const op = "complete task"
+	if len(r.Text) > MaxResultBytes {
+		return nil, invalidf(op, "result has %d bytes, the limit is %d", len(r.Text), MaxResultBytes)
+	}
+	if !storable(r.Text) {
+		return nil, invalidf(op, "result is not valid UTF-8 text")
+	}
+	if err := validateObject(op, "result data", r.Data, MaxResultBytes); err != nil {
+		return nil, err
+	}
+	text, data, err := l.s.storeBoth(ctx, r.Text, r.Data)
+	return &complete{l: l, text: text, data: data, r: r}, err
 }
 
 type complete struct {

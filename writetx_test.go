@@ -3,8 +3,10 @@ package perdure_test
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -123,6 +125,54 @@ func TestReadTx(t *testing.T) {
 		})
 		if !errors.Is(err, perdure.ErrNotFound) || perdure.HintOf(err) == "" {
 			t.Errorf("a tree that is not there: %v", err)
+		}
+	})
+}
+
+// Variables that a transaction sets are there after the task is run again, unlike those of
+// Lease.SetVar; nothing of a refused transaction is.
+func TestSetVarsIsNotUndone(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		tree := createTree(t, s, perdure.TreeSpec{Root: perdure.TaskSpec{Prompt: "p"}})
+		l := claimOne(t, openSession(t, s))
+		set := func(gone []string, names ...string) error {
+			specs := make([]perdure.VarSpec, len(names))
+			for i, name := range names {
+				specs[i] = perdure.VarSpec{Name: name, Value: json.RawMessage(`[1]`)}
+			}
+			return s.WriteTx(t.Context(), func(ctx context.Context, tx *perdure.WriteTx) error {
+				return tx.SetVars(ctx, l, specs, gone)
+			})
+		}
+		if err := set(nil, "kept", "gone"); err != nil {
+			t.Fatal(err)
+		}
+		if err := set([]string{"gone", "never"}, "other"); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{perdure.VarFinal, perdure.VarPrompt, "no name"} {
+			if err := set(nil, "refused", name); perdure.CodeOf(err) != perdure.CodeInvalid {
+				t.Errorf("variable %q: %v", name, err)
+			}
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := set(nil, "late"); !errors.Is(err, perdure.ErrLeaseLost) {
+			t.Errorf("after the lease: %v", err)
+		}
+		claimOne(t, openSession(t, s))
+		vars, err := s.Vars(t.Context(), treeState(tree), perdure.VarFilter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, v := range vars {
+			names = append(names, v.Name)
+		}
+		if want := []string{"Final", "kept", "other", "prompt"}; !slices.Equal(names, want) {
+			t.Errorf("variables %q, want %q", names, want)
 		}
 	})
 }

@@ -22,39 +22,58 @@ type journaled struct {
 // ask has the model answer a request as the call of this number of the attempt.
 // A call that was finished before is not made again.
 func (a *attempt) ask(ctx context.Context, position int, m *asked, req *model.Request) (string, Data, error) {
+	x, err := a.send(ctx, position, m, req)
+	if err != nil || x.known {
+		return x.text, x.data, err
+	}
+	return a.record(ctx, x.sending, req, x.resp)
+}
+
+// exchanged is a request with its answer: known from the journal, or received and not recorded
+// yet.
+type exchanged struct {
+	known bool
+	text  string
+	data  Data
+
+	sending *sending
+	resp    *model.Response
+}
+
+// send sends a request, unless the journal has its answer.
+func (a *attempt) send(ctx context.Context, position int, m *asked, req *model.Request) (x exchanged, err error) {
 	hash := model.Hash(m.name, req)
 	if req.Divisible { // then the position can have an answer to a shorter request
 		if err := a.refusedBefore(ctx, position, hash); err != nil {
-			return "", Data{}, err
+			return x, err
 		}
 	}
 	if err := a.checkReplay(ctx, position, hash); err != nil {
-		return "", Data{}, err
+		return x, err
 	}
 	spec := a.announce(position, m, req, hash)
 	call, found, err := a.l.FindCall(ctx, spec)
 	if err != nil {
-		return "", Data{}, a.interrupted(ctx, err)
+		return x, a.interrupted(ctx, err)
 	}
 	if found {
 		var j journaled
 		if len(call.Data) > 0 {
 			if err := json.Unmarshal(call.Data, &j); err != nil {
-				return "", Data{}, failf(KindPlan, "read call %q: %w", call.ID, err)
+				return x, failf(KindPlan, "read call %q: %w", call.ID, err)
 			}
 		}
-		return call.Response, j.Data, nil
+		return exchanged{known: true, text: call.Response, data: j.Data}, nil
 	}
 	out := &streamed{ctx: ctx, l: a.l, begun: time.Now()}
 	if !m.ranked && !m.quiet {
 		req.OnText = out.add
 	}
-	s := &sending{a: a, m: m, spec: spec}
-	resp, err := s.generate(ctx, req)
-	if err != nil {
-		return "", Data{}, a.unanswered(ctx, s, req, err)
+	x.sending = &sending{a: a, m: m, spec: spec}
+	if x.resp, err = x.sending.generate(ctx, req); err != nil {
+		return x, a.unanswered(ctx, x.sending, req, err)
 	}
-	return a.record(ctx, s, req, resp)
+	return x, nil
 }
 
 // announce reserves what the call may take at most, as far as it can be known.
@@ -165,18 +184,33 @@ func (a *attempt) unanswered(ctx context.Context, s *sending, req *model.Request
 // record makes an answer durable before anything is made of it.
 func (a *attempt) record(ctx context.Context, s *sending, req *model.Request, resp *model.Response) (string, Data,
 	error) {
+	r, data, err := a.settlement(ctx, s, req, resp)
+	if err != nil {
+		return "", Data{}, err
+	}
+	last, done := lastWrite(ctx)
+	defer done()
+	if err := a.l.SettleCall(last, s.call.ID, r); err != nil {
+		return "", Data{}, err
+	}
+	return resp.Text, data, nil
+}
+
+// settlement returns what the journal keeps of an answer.
+func (a *attempt) settlement(ctx context.Context, s *sending, req *model.Request, resp *model.Response) (
+	r perdure.CallResult, data Data, err error) {
 	if !s.begun { // it was known
 		if err := s.begin(ctx); err != nil {
-			return "", Data{}, a.interrupted(ctx, err)
+			return r, data, a.interrupted(ctx, err)
 		}
 	}
 	j := journaled{Data: Data{Citations: resp.Citations, Notes: resp.Notes}, Limits: a.limits, Request: a.logged(req)}
 	raw, err := encode("call", j)
 	if err != nil {
-		return "", Data{}, err
+		return r, data, err
 	}
 	u := resp.Usage
-	r := perdure.CallResult{Response: resp.Text, Data: raw, Tries: 1, NotSent: resp.Cached,
+	r = perdure.CallResult{Response: resp.Text, Data: raw, Tries: 1, NotSent: resp.Cached,
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, Estimated: u.Estimated}
 	if !model.Announces(s.m.Model) {
 		r.Tries = resp.Tries
@@ -187,12 +221,7 @@ func (a *attempt) record(ctx context.Context, s *sending, req *model.Request, re
 	if micros, known := a.e.cost(s.m, resp); known {
 		r.CostMicros = &micros
 	}
-	last, done := lastWrite(ctx)
-	defer done()
-	if err := a.l.SettleCall(last, s.call.ID, r); err != nil {
-		return "", Data{}, err
-	}
-	return resp.Text, j.Data, nil
+	return r, j.Data, nil
 }
 
 // price is what an answer of a model costs that takes this much, as far as it

@@ -183,6 +183,8 @@ func (a *attempt) work(ctx context.Context) error {
 		return a.search(ctx)
 	case n.Repl != nil:
 		return a.repl(ctx)
+	case n.Call != nil:
+		return a.answerCall(ctx)
 	case n.leaf():
 		return a.read(ctx)
 	}

@@ -59,7 +59,6 @@ func (a *attempt) repl(ctx context.Context) error {
 	}
 	parked, err := a.converse(timed, c)
 	if parked {
-		a.e.consoles.park(a.l, c)
 		return nil
 	}
 	if closing := c.close(); err == nil && closing != nil {

@@ -31,13 +31,10 @@ func (a *attempt) runBlock(ctx context.Context, c *console, turn, index int, cod
 		}
 	}
 	for ev.Request != nil {
+		c.request = ev.Request // the console can be taken by another goroutine when its task waits
 		reply, ready, err := a.serve(ctx, c, ev.Request)
-		if err != nil {
+		if err != nil || !ready {
 			return nil, err
-		}
-		if !ready {
-			c.request = ev.Request
-			return nil, nil
 		}
 		if ev, err = c.engine.Reply(ctx, reply); err != nil {
 			return nil, err

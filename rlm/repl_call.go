@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/record"
 )
@@ -137,13 +138,23 @@ func (a *attempt) answers(ctx context.Context, c *console, q *query) (r engine.R
 				return r, false, err
 			}
 		}
-		ids, err := a.l.Spawn(ctx, specs)
-		if err == nil {
-			c.spawned(q, missing, ids)
-		}
-		return r, false, err
+		return r, false, a.spawnCalls(ctx, c, q, missing, specs)
 	}
 	return a.delivered(ctx, c, q, calls)
+}
+
+// spawnCalls creates the tasks for slots of a query, and ends the lease. The console is parked
+// before, because the task can be claimed again as soon as the calls have ended.
+func (a *attempt) spawnCalls(ctx context.Context, c *console, q *query, slots []int, specs []perdure.TaskSpec) error {
+	entry := a.e.consoles.park(a.l, c)
+	ids, err := a.l.Spawn(ctx, specs)
+	if err != nil {
+		a.e.consoles.withdraw(entry)
+		return err
+	}
+	c.spawned(q, slots, ids)
+	a.e.consoles.leave(entry)
+	return nil
 }
 
 // callsOf returns the tasks for the prompts of a query by slot, and the slots that have none.
@@ -206,6 +217,36 @@ func (a *attempt) delivered(ctx context.Context, c *console, q *query, calls []*
 		return engine.Reply{}, false, err
 	}
 	return q.reply(answers, clock), true, nil
+}
+
+// answerCall answers a prompt of a sub-call: one request, whose answer is the result.
+func (a *attempt) answerCall(ctx context.Context) error {
+	timed, stop := a.timed(ctx)
+	defer stop()
+	if over := a.outOfTime(timed); over != nil {
+		return over
+	}
+	m := a.run.model(&a.l.Task)
+	req := &model.Request{System: a.profile().System, Prompt: a.l.Task.Prompt, Temperature: a.temperature(),
+		Seed: a.run.cfg.Seed, MaxOutputTokens: a.answerLimit()}
+	x, err := a.send(timed, 0, m, req)
+	if err != nil {
+		return err
+	}
+	if x.known {
+		return a.complete(ctx, x.text, &x.data)
+	}
+	call, data, err := a.settlement(timed, x.sending, req, x.resp)
+	if err != nil {
+		return err
+	}
+	raw, err := encode("result", &data)
+	if err != nil {
+		return err
+	}
+	last, done := lastWrite(ctx)
+	defer done()
+	return a.l.CompleteCall(last, x.sending.call.ID, call, perdure.Result{Text: x.resp.Text, Data: raw, KeepCalls: true})
 }
 
 // callSpec is the record of the task that answers a prompt of a query.

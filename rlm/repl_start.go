@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,22 +39,35 @@ type consoles struct {
 	list []*parked // oldest first
 }
 
+// parked is the console of a task that waits, or is about to.
 type parked struct {
-	tree  perdure.TreeID
-	task  perdure.TaskID
+	tree perdure.TreeID
+	task perdure.TaskID
+	// left is closed when the goroutine that parked the console does not use it any more. Its
+	// task can be claimed before that.
+	left  chan struct{}
 	c     *console
 	timer *time.Timer
 }
 
 func newConsoles(log *slog.Logger) *consoles { return &consoles{log: log} }
 
-// park keeps a console until its task is claimed again.
-func (p *consoles) park(l *perdure.Lease, c *console) {
+// park keeps a console for the next lease of its task. It is called before this lease ends; the
+// caller then calls leave, or withdraw if the lease did not end.
+func (p *consoles) park(l *perdure.Lease, c *console) *parked {
 	c.fence = l.Fence()
-	entry := &parked{tree: l.Tree.ID, task: l.Task.ID, c: c}
+	entry := &parked{tree: l.Tree.ID, task: l.Task.ID, c: c, left: make(chan struct{})}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.list = append(p.list, entry)
+	return entry
+}
+
+// leave hands a console over, and closes the one that waits longest if there are too many.
+func (p *consoles) leave(entry *parked) {
+	p.mu.Lock()
 	entry.timer = time.AfterFunc(parkedFor, func() { p.drop(entry) })
+	close(entry.left)
 	var oldest *parked
 	if len(p.list) > maxParked {
 		oldest = p.list[0]
@@ -64,41 +78,49 @@ func (p *consoles) park(l *perdure.Lease, c *console) {
 	}
 }
 
+// withdraw takes a console back.
+func (p *consoles) withdraw(entry *parked) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = slices.DeleteFunc(p.list, func(o *parked) bool { return o == entry })
+	entry.c = nil
+	close(entry.left)
+}
+
 // take returns the console of a task, nil if there is none, or if another process had the task
 // since.
 func (p *consoles) take(l *perdure.Lease) *console {
 	p.mu.Lock()
-	var found *parked
-	for i, entry := range p.list {
-		if entry.tree == l.Tree.ID && entry.task == l.Task.ID {
-			found = entry
-			p.list = append(p.list[:i], p.list[i+1:]...)
-			break
-		}
-	}
-	p.mu.Unlock()
-	if found == nil {
+	at := slices.IndexFunc(p.list, func(o *parked) bool { return o.tree == l.Tree.ID && o.task == l.Task.ID })
+	if at < 0 {
+		p.mu.Unlock()
 		return nil
 	}
-	found.timer.Stop()
-	if found.c.fence+1 == l.Fence() {
-		return found.c
+	entry := p.list[at]
+	p.list = slices.Delete(p.list, at, at+1)
+	p.mu.Unlock()
+	<-entry.left
+	if entry.timer != nil {
+		entry.timer.Stop()
 	}
-	p.end(found)
+	if entry.c == nil || entry.c.fence+1 == l.Fence() {
+		return entry.c
+	}
+	p.end(entry)
 	return nil
 }
 
-// drop closes a console that is still parked.
+// drop closes a console that is parked and left.
 func (p *consoles) drop(entry *parked) {
 	p.mu.Lock()
-	at := -1
-	for i := range p.list {
-		if p.list[i] == entry {
-			at = i
-		}
-	}
+	at := slices.Index(p.list, entry)
 	if at >= 0 {
-		p.list = append(p.list[:at], p.list[at+1:]...)
+		select {
+		case <-entry.left:
+			p.list = slices.Delete(p.list, at, at+1)
+		default:
+			at = -1 // it is in use; its leave comes later
+		}
 	}
 	p.mu.Unlock()
 	if at >= 0 {
@@ -113,16 +135,12 @@ func (p *consoles) end(entry *parked) {
 	}
 }
 
-// close closes all parked consoles.
+// close closes all parked consoles, none of which is in use.
 func (p *consoles) close() {
-	for {
-		p.mu.Lock()
-		if len(p.list) == 0 {
-			p.mu.Unlock()
-			return
-		}
-		entry := p.list[0]
-		p.mu.Unlock()
+	p.mu.Lock()
+	all := slices.Clone(p.list)
+	p.mu.Unlock()
+	for _, entry := range all {
 		p.drop(entry)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // assertionWeakening compares the assertions of matched tests.
@@ -50,6 +51,7 @@ func (r *run) compareAsserts(t *testPair) {
 	}
 	r.conditioned(t)
 	lost, gained := differ(t.old.Asserts, t.new.Asserts)
+	lost, gained = withoutSame(lost, t.new.Asserts), withoutSame(gained, t.old.Asserts)
 	if len(lost) == 0 {
 		return
 	}
@@ -145,6 +147,35 @@ func more(a, b []syntax.Assertion) []*syntax.Assertion {
 		}
 	}
 	return all
+}
+
+// equality matches an assertion that two expressions without commas are equal, or not, in one of
+// the forms of JUnit and its kind.
+var equality = lazyregexp.New(`(?i)\bassert(?:\.?(true|false)\((?:[^,()]*,)?\s*([^,()]+)\.equals\(([^,()]+)\)\)|` +
+	`\.?(not|are|arenot)?equals?\(\s*([^,()]+),\s*([^,()]+)\))`)
+
+// claim returns what an assertion of equality says, in one form; empty for others.
+func claim(a *syntax.Assertion) string {
+	m := equality().FindStringSubmatch(a.S)
+	if m == nil {
+		return ""
+	}
+	holds := strings.EqualFold(m[1], "true") || m[1] == "" && !strings.Contains(strings.ToLower(m[4]), "not")
+	both := []string{strings.TrimSpace(m[2] + m[5]), strings.TrimSpace(m[3] + m[6])}
+	slices.Sort(both)
+	return fmt.Sprint(holds, both)
+}
+
+// withoutSame leaves out the assertions of a list that others say in another form.
+func withoutSame(list []*syntax.Assertion, others []syntax.Assertion) []*syntax.Assertion {
+	said := make(map[string]bool, len(others))
+	for i := range others {
+		said[claim(&others[i])] = true
+	}
+	return slices.DeleteFunc(list, func(a *syntax.Assertion) bool {
+		c := claim(a)
+		return c != "" && said[c]
+	})
 }
 
 // pairAsserts finds the replacement of each lost assertion: the gained one that shares
@@ -388,7 +419,7 @@ func (r *run) trivial(p *pair, t, old *syntax.Test, confidence float64) {
 		if a.Strength != syntax.Trivial {
 			continue
 		}
-		if had--; had >= 0 {
+		if had--; had >= 0 || old != nil && len(withoutSame([]*syntax.Assertion{a}, old.Asserts)) == 0 {
 			continue
 		}
 		f := p.inNew(a.Line, t.Name, a.S, confidence, "")

@@ -31,7 +31,13 @@ func (r *run) configurations() {
 	if len(r.configs) == 0 {
 		return
 	}
-	for _, c := range checkconfig.Compare(r.configs) {
+	var moves []checkconfig.Move
+	for _, p := range r.pairs {
+		if c := &p.change; c.Old.Path != "" && c.New.Path != "" {
+			moves = append(moves, checkconfig.Move{From: c.Old.Path, To: c.New.Path})
+		}
+	}
+	for _, c := range checkconfig.Compare(checkconfig.Moved(r.configs, moves)) {
 		f := Finding{File: c.Path, Line: c.Line, Gone: c.Gone, Subject: c.Text,
 			Message: c.Text, Evidence: syntax.Clip(cmp.Or(c.Source, c.Text))}
 		switch c.Level {

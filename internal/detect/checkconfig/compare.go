@@ -325,6 +325,9 @@ func (c *comparison) removed(i int) {
 	tool, level := toolOf(f.OldPath), Weaker
 	for k := range c.files {
 		o := &c.files[k]
+		if o.Class == project.Manifest && o.NewPath == "" && within(f.OldPath, path.Dir(o.OldPath)) {
+			return // its package was removed; the tests of one are compared by themselves
+		}
 		had, has := strings.Contains(string(o.Old), tool), strings.Contains(string(o.New), tool)
 		if k != i && (o.Class == f.Class && o.OldPath == "" || o.Class == project.Manifest && had && !has ||
 			o.Class == project.Manifest && !had && has) {
@@ -333,6 +336,9 @@ func (c *comparison) removed(i int) {
 	}
 	c.found(i, &judgement{level, setting{line: 1}, true, "configuration removed"})
 }
+
+// within reports whether a file is in a folder other than the project's own, or below it.
+func within(file, dir string) bool { return dir != "." && strings.HasPrefix(file, dir+"/") }
 
 // level adds a finding to files without one, and lowers those of workflows that do not run
 // for changes, and of code that is not only settings.
