@@ -222,17 +222,12 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 func (u *unit) withoutMessage(i, begin, end int) int {
 	switch {
 	case u.assertStatement(i):
-		if comma := u.commaAfter(i+1, end); u.at(comma) == "," {
+		if comma := u.find(i+1, end, ","); comma < end {
 			return comma
 		}
 	case u.lang.failing[u.at(i)] && begin < i-2:
-		for j := begin; j < i; j++ {
-			switch u.at(j) {
-			case "(", "[":
-				j = u.closer(j) - 1
-			case "{", ":":
-				return j
-			}
+		if j := u.find(begin, i, "{", ":"); j < i {
+			return j
 		}
 	}
 	return end
@@ -252,32 +247,25 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 		all = append(all, [2]int{begin, i - 1})
 	}
 	if u.lang.shape == ends && u.at(i+1) != "(" && u.at(i+1) != "{" {
-		return append(all, u.listed(i+1, end)...)
+		for _, part := range u.parts(i+1, end) {
+			all = append(all, u.sides(part[0], part[1])...)
+		}
+		return all
 	}
 	if u.assertStatement(i) {
-		comma := u.commaAfter(i+1, end)
-		if u.at(comma) != "," {
-			comma = end
-		}
-		return u.sides(u.unwrapped(i+1, comma))
+		return u.sides(u.unwrapped(i+1, u.withoutMessage(i, i, end)))
 	}
 	for j := i; j < end; j++ {
 		if u.at(j) != "(" {
 			continue
 		}
-		closing := u.closer(j)
-		from := j + 1
-		for k := from; k < min(closing, end); k++ {
-			if u.opens(k) {
-				k = u.closer(k) - 1
-			} else if u.at(k) == "," || k == closing-1 {
-				if k > from && u.at(from) != "t" {
-					all = append(all, u.sides(from, k)...)
-				}
-				from = k + 1
+		closing := u.closer(j) - 1
+		for _, part := range u.parts(j+1, closing) {
+			if u.at(part[0]) != "t" {
+				all = append(all, u.sides(part[0], part[1])...)
 			}
 		}
-		j = closing - 1
+		j = closing
 	}
 	if len(all) > 2 && u.kindAt(all[len(all)-1][0]) == lex.Text { // a message
 		all = all[:len(all)-1]
@@ -295,13 +283,8 @@ func (u *unit) onReceiver(i int) bool {
 
 // sides splits a comparison into its two sides.
 func (u *unit) sides(from, to int) [][2]int {
-	for j := from; j < to; j++ {
-		switch s := u.at(j); {
-		case u.opens(j):
-			j = u.closer(j) - 1
-		case s == "==" || s == "===":
-			return [][2]int{{from, j}, {j + 1, to}}
-		}
+	if j := u.find(from, to, "==", "==="); j < to {
+		return [][2]int{{from, j}, {j + 1, to}}
 	}
 	return [][2]int{{from, to}}
 }

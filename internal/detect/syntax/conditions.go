@@ -52,10 +52,7 @@ func (u *unit) departs(from, to int) bool {
 		if s != "return" || u.emptyResult(j+1) {
 			continue
 		}
-		end := min(u.statementEnd(j), to)
-		for end > j && u.at(end-1) == ";" {
-			end--
-		}
+		end := u.trimmed(j, min(u.statementEnd(j), to))
 		if end-j > 1 && u.at(end-1) != "nil" && !u.fixedTokens(j+1, end) {
 			return true
 		}

@@ -84,9 +84,7 @@ func CodeIgnored(was, now *Model) bool {
 // failingValue reports whether the value [from, to) is a failure: false, a number other than zero,
 // or a name or text with a word for it.
 func (u *unit) failingValue(from, to int) bool {
-	for to > from && u.at(to-1) == ";" {
-		to--
-	}
+	to = u.trimmed(from, to)
 	if to <= from || to-from > maxConstant {
 		return false
 	}

@@ -400,25 +400,8 @@ func (u *unit) readCase(f *Function, i int, d *decl) bool {
 	if u.at(i) != "case" {
 		return false
 	}
-	colon := i + 1
-	for colon < min(d.end, i+80) && u.at(colon) != ":" {
-		if s := u.at(colon); s == "(" || s == "[" || s == "{" {
-			colon = u.closer(colon)
-			continue
-		}
-		colon++
-	}
-	end := colon + 1
-	for end < min(d.end, colon+maxBlock) && u.at(end) != "case" && u.at(end) != "default" {
-		if u.kindAt(end) == lex.Op && u.at(end) == "}" {
-			break
-		}
-		if s := u.at(end); u.kindAt(end) == lex.Op && s == "{" {
-			end = u.closer(end)
-			continue
-		}
-		end++
-	}
+	colon := u.find(i+1, min(d.end, i+80), ":")
+	end := u.find(colon+1, min(d.end, colon+maxBlock), "case", "default", "}")
 	if colon > i+1 && u.at(colon) == ":" {
 		u.noteCondition(f, i+1, colon, colon+1, end)
 	}

@@ -113,17 +113,12 @@ func (u *unit) bracesCondition(i, end int) (bodyFrom, bodyTo, to int) {
 		}
 		return to, min(u.statementEnd(to), end), to
 	}
-	for j := i + 1; j < min(end, i+80); j++ {
-		switch u.at(j) {
-		case "(", "[":
-			j = u.closer(j) - 1
-		case "{":
-			return j + 1, u.closer(j) - 1, j
-		case ";":
-			if !u.lang.initialisers {
-				return 0, 0, i + 1
-			}
-		}
+	stops := []string{"{", ";"}
+	if u.lang.initialisers {
+		stops = stops[:1]
+	}
+	if j := u.find(i+1, min(end, i+80), stops...); j < min(end, i+80) && u.at(j) == "{" {
+		return j + 1, u.closer(j) - 1, j
 	}
 	return 0, 0, i + 1
 }
@@ -222,21 +217,8 @@ func (u *unit) readParts(g *Guard, from, to int, all bool) {
 	if s := u.at(from); (s == "!" || s == "not") && u.at(from+1) == "(" && u.closer(from+1) == to {
 		from, to, all = from+2, to-1, !all
 	}
-
-	for i := from; i <= to; i++ {
-		s := u.at(i)
-		if i < to && u.kindAt(i) == lex.Op && (s == "(" || s == "[" || s == "{") {
-			i = u.closer(i) - 1
-			continue
-		}
-		ends := i == to || all && (s == "&&" || s == "and") || !all && (s == "||" || s == "or")
-		if s == "," && u.kindAt(i) == lex.Op && all {
-			to, ends = i, true // then the message follows
-		}
-		if !ends || i > len(u.tok) {
-			continue
-		}
-
+	if all { // without the message
+		to = min(u.find(from, to, ","), to)
 	}
 	g.Asks = u.asks(from, to)
 }

@@ -12,24 +12,20 @@ import (
 // handlerAt returns the handler that begins at i; nil for none.
 func (u *unit) handlerAt(i int) *handler {
 	h := &handler{Line: u.line(i)}
-	from, to := 0, 0
-	switch u.lang.shape {
-	case indents:
-		colon := u.colon(i+1, len(u.tok))
-		from, to = colon, u.indentedEnd(i, colon, len(u.tok))
-		h.Broad = colon == i+2 || u.at(i+1) == "Exception" || u.at(i+1) == "BaseException" || u.at(i+1) == "AssertionError"
+	if u.lang.shape == braces {
+		return u.catchAt(i, h)
+	}
+	from, to := u.handlerBody(i)
+	switch {
+	case u.lang.shape == indents:
+		h.Broad = from == i+2 || u.at(i+1) == "Exception" || u.at(i+1) == "BaseException" || u.at(i+1) == "AssertionError"
 		h.S = u.text(i, min(to, i+12))
-	case ends:
-		if !u.tok[i].First { // value rescue nil
-			h.Broad, h.Dropped, h.S = true, u.emptyResult(i+1), u.text(i, u.lineEnd(i))
-			return h
-		}
-		from = u.lineEnd(i)
-		to = u.rescueEnd(from)
+	case from < 0: // value rescue nil
+		h.Broad, h.Dropped, h.S = true, u.emptyResult(i+1), u.text(i, u.lineEnd(i))
+		return h
+	default:
 		h.Broad = from-i <= 1 || u.at(i+1) == "=>" || u.at(i+1) == "StandardError" || u.at(i+1) == "Exception"
 		h.S = u.text(i, min(to+1, len(u.tok), i+12))
-	default:
-		return u.catchAt(i, h)
 	}
 	h.Dropped, h.Body = u.dropped(from, to), u.mixed(1, from, to)
 	return h
@@ -75,10 +71,7 @@ func (u *unit) catchAt(i int, h *handler) *handler {
 
 // dropped reports whether a handler ignores its error.
 func (u *unit) dropped(from, to int) bool {
-	for to > from && u.at(to-1) == ";" {
-		to--
-	}
-	if from >= to {
+	if to = u.trimmed(from, to); from >= to {
 		return true
 	}
 	if to-from == 1 {

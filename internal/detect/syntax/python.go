@@ -151,15 +151,7 @@ func (u *unit) declareIndented() {
 
 // colon returns the index after the colon that ends a header.
 func (u *unit) colon(i, stop int) int {
-	for ; i < stop; i++ {
-		switch u.at(i) {
-		case "(", "[", "{":
-			i = u.closer(i) - 1
-		case ":":
-			return i + 1
-		}
-	}
-	return stop
+	return min(u.find(i, stop, ":")+1, stop)
 }
 
 // decorate notes the Python decorators before i.
@@ -239,16 +231,8 @@ func (u *unit) indentedLoop(i int) (loop, bool) {
 		}
 		head := int(u.heads[n])
 		end := u.lineEnd(head)
-		to := in + 1
-		for to < end && u.at(to) != ")" && u.at(to) != "]" && u.at(to) != "}" && u.at(to) != "if" {
-			if s := u.at(to); s == "(" || s == "[" || s == "{" {
-				to = u.closer(to)
-			} else {
-				to++
-			}
-		}
-		return loop{at: i, list: u.listOver(in+1, min(to, end)), body: [2]int{head, end},
-			head: [2]int{in + 1, min(to, end)}}, true
+		to := min(u.find(in+1, end, ")", "]", "}", "if"), end)
+		return loop{at: i, list: u.listOver(in+1, to), body: [2]int{head, end}, head: [2]int{in + 1, to}}, true
 	}
 	from := u.colon(i, len(u.tok))
 	to := from

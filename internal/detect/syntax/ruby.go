@@ -324,22 +324,6 @@ var rubyBegins = sync.OnceValue(wordSet("{ do | ; = then"))
 
 var rubyMatchers = sync.OnceValue(wordSet("to not_to to_not"))
 
-// listed splits the arguments of a call without parentheses.
-func (u *unit) listed(from, end int) [][2]int {
-	var all [][2]int
-	for j := from; j <= end; j++ {
-		if j < end && u.opens(j) {
-			j = u.closer(j) - 1
-		} else if j >= end || u.at(j) == "," {
-			if j > from {
-				all = append(all, u.sides(from, j)...)
-			}
-			from = j + 1
-		}
-	}
-	return all
-}
-
 // metadata reads the options between the title of an RSpec group or example and its block.
 func (u *unit) metadata(t *Test, d *decl, note onSkip) {
 	if d.kind != declTest && d.kind != declSuite {

@@ -157,17 +157,11 @@ func (u *unit) whenOf(at, to int) (from, end int, runs bool) {
 // firstArgument returns the end of the first argument of a call, including a message before it.
 func (u *unit) firstArgument(open int) int {
 	end := u.closer(open) - 1
-	for j := open + 1; j < end; j++ {
-		switch u.at(j) {
-		case ",":
-			if j > open+2 || u.kindAt(j-1) != lex.Text {
-				return j
-			}
-		case "(", "[", "{":
-			j = u.closer(j) - 1
-		}
+	comma := u.find(open+1, end, ",")
+	if comma == open+2 && u.kindAt(comma-1) == lex.Text {
+		comma = u.find(comma+1, end, ",")
 	}
-	return end
+	return min(comma, end)
 }
 
 // headEnd returns the end of the condition after the word at i.
@@ -186,15 +180,7 @@ func (u *unit) headEnd(i, to int) int {
 	if u.at(i+1) == "(" {
 		return u.closer(i+1) - 1
 	}
-	for j := i + 1; j < to; j++ {
-		switch u.at(j) {
-		case "{":
-			return j
-		case "(", "[":
-			j = u.closer(j) - 1
-		}
-	}
-	return to
+	return min(u.find(i+1, to, "{"), to)
 }
 
 // say appends tokens in normal form and notes their names, replaced by their values when full is

@@ -310,20 +310,8 @@ func (u *unit) rows(i int) []Case {
 // elements returns the comma-separated elements of the brackets that open at i.
 func (u *unit) elements(i int) []Case {
 	var all []Case
-	end := u.closer(i) - 1
-	from := i + 1
-	for j := from; j <= end; j++ {
-		s := u.at(j)
-		if j < end && u.opens(j) {
-			j = u.closer(j) - 1
-			continue
-		}
-		if j == end || s == "," && u.kindAt(j) == lex.Op {
-			if j > from {
-				all = append(all, u.row(from, j))
-			}
-			from = j + 1
-		}
+	for _, part := range u.parts(i+1, u.closer(i)-1) {
+		all = append(all, u.row(part[0], part[1]))
 	}
 	return all
 }

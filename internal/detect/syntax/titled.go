@@ -110,13 +110,8 @@ func (u *unit) holdsFunction(from, to int) bool {
 }
 
 func (u *unit) commaAfter(i, to int) int {
-	for ; i < to; i++ {
-		switch u.at(i) {
-		case ",":
-			return i
-		case "(", "[", "{":
-			i = u.closer(i) - 1
-		}
+	if i = u.find(i, to, ","); i < to {
+		return i
 	}
 	return max(i-1, 0)
 }

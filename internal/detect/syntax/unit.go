@@ -231,6 +231,33 @@ func (u *unit) opens(i int) bool {
 	return u.kindAt(i) == lex.Op && (u.at(i) == "(" || u.at(i) == "[" || u.at(i) == "{")
 }
 
+// find returns the first token in [i, to) that is one of some, outside of brackets; to or more for
+// none.
+func (u *unit) find(i, to int, some ...string) int {
+	for ; i < to; i++ {
+		if slices.Contains(some, u.at(i)) {
+			return i
+		}
+		if u.opens(i) {
+			i = u.closer(i) - 1
+		}
+	}
+	return i
+}
+
+// parts returns the parts of [from, to) between commas that are not empty.
+func (u *unit) parts(from, to int) [][2]int {
+	var all [][2]int
+	for from < to {
+		comma := u.find(from, to, ",")
+		if comma > from && comma <= to {
+			all = append(all, [2]int{from, comma})
+		}
+		from = comma + 1
+	}
+	return all
+}
+
 // opener returns the bracket that the one at i closes; -1 for none.
 func (u *unit) opener(i int) int { return int(u.match[i]) }
 
