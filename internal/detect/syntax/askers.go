@@ -15,8 +15,8 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	}
 	var given multiset.Hashes
 	for i := d.body; i < d.end; i++ {
-		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || isException(u.at(i)) ||
-			u.corrects(i, d.body) {
+		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || u.at(i) == "nameof" ||
+			strings.HasSuffix(u.at(i), "Exception") || strings.HasSuffix(u.at(i), "Error") || u.corrects(i, d.body) {
 			continue
 		}
 		f.Askers = append(f.Askers, u.tok[i].Hash)
@@ -88,11 +88,6 @@ func appendAsked(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 // connectives are keywords that occur in conditions.
 var connectives = sync.OnceValue(wordSet("if elif unless and or not in is null nil None undefined true false True " +
 	"False typeof instanceof var let const out as when with end then this self"))
-
-// isException reports whether a name is that of an exception.
-func isException(name string) bool {
-	return name == "nameof" || strings.HasSuffix(name, "Exception") || strings.HasSuffix(name, "Error")
-}
 
 // harmless reports whether a call only converts, stores or logs a value. Clamping is not harmless.
 func harmless(name string) bool {

@@ -319,7 +319,7 @@ func (u *unit) saysFailure(i, end int) bool {
 // marksPlace reports whether an assertion only records that a place was reached, among assertions
 // that are counted: assert.ok("the hook was called").
 func (u *unit) marksPlace(i, begin, end int) bool {
-	if u.passes(i) && u.assertsWithin(end, u.testEnd(i)) {
+	if u.passes(i) && u.assertsWithin(end, u.testEnd(i), nil) {
 		return false // NUnit ends the test there
 	}
 	args := u.arguments(i, begin, end)

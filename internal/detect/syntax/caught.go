@@ -8,8 +8,14 @@ import (
 // losesFailure reports whether the word at i makes failures of assertions disappear: a handler that
 // only logs, a call that catches what its block throws, a promise that is not awaited.
 func (u *unit) losesFailure(i, from int) bool {
-	return u.lang.loses != nil && u.lang.loses(u, i, from) || u.expectsFailure(i) ||
-		u.lang.handlers[u.at(i)] && u.onlyLogs(i) && u.guardsAsserts(i, from)
+	if u.lang.loses != nil && u.lang.loses(u, i, from) || u.expectsFailure(i) {
+		return true
+	}
+	if !u.lang.handlers[u.at(i)] || !u.onlyLogs(i) {
+		return false
+	}
+	asserted, try := u.assertsBefore(i, from)
+	return asserted && (try || u.lang.shape == ends) // a Ruby method needs no begin
 }
 
 // chainBegin returns the beginning of the statement or argument at i.
@@ -48,8 +54,9 @@ func (u *unit) discards(i int) bool {
 	return u.at(i) == "=" && u.at(i-1) == "_" || u.at(i) == ";" || u.at(i) == "{" || u.at(i) == "}"
 }
 
-func (u *unit) assertsWithin(from, to int) bool {
-	return anyOf(from, to, func(j int) bool { return u.isWord(j) && u.asserts(j, nil) })
+// assertsWithin reports whether anything in [from, to) asserts, including calls of helpers.
+func (u *unit) assertsWithin(from, to int, helpers set) bool {
+	return anyOf(from, to, func(j int) bool { return u.isWord(j) && u.asserts(j, helpers) })
 }
 
 // onlyLogs reports whether a handler for failed assertions at most logs them.
@@ -90,13 +97,6 @@ func (u *unit) namesFailure(i int) bool {
 		}
 	}
 	return false
-}
-
-// guardsAsserts reports whether the code guarded by the handler at i asserts, and does not end in a
-// failure that expects the error. A Ruby method needs no begin.
-func (u *unit) guardsAsserts(i, from int) bool {
-	asserted, try := u.assertsBefore(i, from)
-	return asserted && (try || u.lang.shape == ends)
 }
 
 // assertsBefore reports whether the code before the handler at i asserts without a call of fail, and

@@ -193,7 +193,7 @@ func (u *unit) sharpLoses(i, _ int) bool {
 	case "ThrowsAsync", "ThrowsAnyAsync": // NUnit waits for it
 		return u.at(i-2) == "Assert" && u.at(i-3) == "=" && u.at(i-4) == "_"
 	case "Exception":
-		return u.at(i-2) == "Record" && u.at(i+1) == "(" && u.discards(i-3) && u.assertsWithin(i+1, u.closer(i+1))
+		return u.at(i-2) == "Record" && u.at(i+1) == "(" && u.discards(i-3) && u.assertsWithin(i+1, u.closer(i+1), nil)
 	case "ThrowAsync", "NotThrowAsync", "ThrowExactlyAsync":
 		return u.at(i-1) == "." && u.statementBegins(u.chainBegin(i))
 	}

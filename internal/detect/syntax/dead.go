@@ -64,7 +64,7 @@ func (u *unit) underHead(i int) bool {
 // uncalled returns the body of the local function with the name at i if its test does not use it.
 func (u *unit) uncalled(i int) [2]int {
 	from, to := u.closure(i)
-	if from >= to || !u.declares(i) || !u.assertsWithin(from, to) {
+	if from >= to || !u.declares(i) || !u.assertsWithin(from, to, nil) {
 		return [2]int{}
 	}
 	if anyOf(0, len(u.decls), func(d int) bool {
@@ -147,10 +147,6 @@ func (u *unit) deadAt(i int) [2]int {
 		return u.emptyLoop(i)
 	case "forEach", "each", "map", "each_with_index", "for_each", "onEach", "each_pair":
 		if u.at(i-1) == "." && u.emptyList(u.listBegin(i-1), i-1) {
-			return [2]int{i, u.afterCall(i)}
-		}
-	case "times", "repeat":
-		if u.at(i-1) == "." && u.at(i-2) == "0" || u.at(i+1) == "(" && u.at(i+2) == "0" && u.at(i+3) == ")" {
 			return [2]int{i, u.afterCall(i)}
 		}
 	}
@@ -289,8 +285,7 @@ func (u *unit) listBegin(dot int) int {
 
 var goBack = sync.OnceValue(wordSet("return await do then else in of"))
 
-// takesNone reports whether brackets select no elements: [:0], .slice(0, 0), .take(0), .Take(0),
-// .limit(0).
+// takesNone reports whether brackets select no elements: [:0], .slice(0, 0).
 func (u *unit) takesNone(open, closing int) bool {
 	switch last := u.at(closing - 1); {
 	case last != "0":
@@ -299,12 +294,7 @@ func (u *unit) takesNone(open, closing int) bool {
 		before := u.at(closing - 2)
 		return (before == ":" || before == "..") && (closing-2 == open+1 || u.at(open+1) == "0" && closing-3 == open+1)
 	case u.at(open) == "(":
-		switch u.at(open - 1) {
-		case "take", "Take", "limit", "first", "head":
-			return closing == open+2
-		case "slice", "islice", "array_slice":
-			return u.at(closing-2) == "," && u.at(closing-3) == "0"
-		}
+		return oneOf(u.at(open-1), "slice", "islice", "array_slice") && u.at(closing-2) == "," && u.at(closing-3) == "0"
 	}
 	return false
 }

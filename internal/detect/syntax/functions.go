@@ -145,7 +145,7 @@ func (u *unit) readStatement(f *Function, i int, d *decl) {
 		g := Guard{Called: true, Throws: !calm, Line: u.line(i), Key: key, Words: u.once(appendTelling, u.tok[i:to]),
 			S: u.text(i, to)}
 		u.readLimits(&g, i, to)
-		if u.readParts(&g, i+2, to-1, true); presences(s) {
+		if g.Asks = u.asksIn(i+2, to-1, true); presences(s) {
 			g.Asks = asksPresence
 		}
 		f.Guards = append(f.Guards, g)

@@ -432,8 +432,9 @@ func (u *unit) goLiteralEnd(i, end int) int {
 // readIgnored notes a Go call whose error only ends a loop round, or the function without an error.
 func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 	from, to := condition[0], condition[1]
-	if !u.endsRound(body[0], body[1]) &&
-		!(u.plainFailure(from, to) && (u.returnsNoError(body[0], body[1]) || u.onlyAssigns(body[0], body[1]))) {
+	endsRound := body[1]-body[0] <= 2 && oneOf(u.at(body[0]), "continue", "break")
+	alone := !anyOf(from, to, func(j int) bool { return u.at(j) == "&&" })
+	if !endsRound && !(alone && (u.returnsNoError(body[0], body[1]) || u.onlyAssigns(body[0], body[1]))) {
 		return
 	}
 	for j := from; j < to; j++ {
@@ -444,16 +445,6 @@ func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
 			return
 		}
 	}
-}
-
-// plainFailure reports whether a condition is just err != nil.
-func (u *unit) plainFailure(from, to int) bool {
-	return !anyOf(from, to, func(j int) bool { return u.at(j) == "&&" })
-}
-
-// endsRound reports whether a block only ends a loop round.
-func (u *unit) endsRound(from, to int) bool {
-	return to-from <= 2 && (u.at(from) == "continue" || u.at(from) == "break")
 }
 
 // returnsNoError reports whether a Go block returns a nil error.

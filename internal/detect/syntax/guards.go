@@ -84,7 +84,7 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:to]), Words: u.once(appendTelling, u.tok[from:to]),
 		S: u.text(i, to), Throws: why == throwsOut}
 	u.readLimits(&g, from, to)
-	u.readParts(&g, from, to, u.at(i) == "unless")
+	g.Asks = u.asksIn(from, to, u.at(i) == "unless")
 	g.Told = u.readTold(bodyFrom, bodyTo)
 	g.Names = u.once(appendAsked, u.tok[u.roundOf(i, from):min(to+1, len(u.tok))])
 	g.Whole, g.Lacks = u.bagOf(u.tok[min(i, bodyFrom):max(to, bodyTo)]), u.saysLack(bodyFrom, bodyTo)
@@ -210,17 +210,17 @@ func (u *unit) instead(i, body int) Guard {
 	return g
 }
 
-// readParts notes the alternatives under which the condition [from, to) of a guard fails; if all is
-// set, the condition has to hold.
-func (u *unit) readParts(g *Guard, from, to int, all bool) {
+// asksIn returns the kind of the condition [from, to) of a guard; holds is set when the condition has to
+// hold, as in an assertion, whose message follows.
+func (u *unit) asksIn(from, to int, holds bool) asking {
 	from, to = u.unwrapped(from, to)
 	if s := u.at(from); (s == "!" || s == "not") && u.at(from+1) == "(" && u.closer(from+1) == to {
-		from, to, all = from+2, to-1, !all
+		from, to, holds = from+2, to-1, !holds
 	}
-	if all { // without the message
+	if holds {
 		to = min(u.find(from, to, ","), to)
 	}
-	g.Asks = u.asks(from, to)
+	return u.asks(from, to)
 }
 
 // unwrapped removes the parentheses around [from, to).

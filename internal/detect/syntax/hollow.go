@@ -158,12 +158,8 @@ func (u *unit) sameComputed(a, b [2]int) bool {
 		return false
 	}
 	x, y := u.put(a), u.put(b)
-	return (x != a || y != b) && u.hasCall(x) && u.sameCode(x, y) || u.holdsWhole(a, b) || u.holdsWhole(b, a)
-}
-
-// hasCall reports whether an expression has a call.
-func (u *unit) hasCall(a [2]int) bool {
-	return anyOf(a[0], a[1], func(j int) bool { return u.at(j) == "(" && u.isWord(j-1) })
+	calls := anyOf(x[0], x[1], func(j int) bool { return u.at(j) == "(" && u.isWord(j-1) })
+	return (x != a || y != b) && calls && u.sameCode(x, y) || u.holdsWhole(a, b) || u.holdsWhole(b, a)
 }
 
 // holdsWhole reports whether an expression contains another one and only copies or counts it

@@ -233,8 +233,8 @@ func (u *unit) declaredSometimes(i int, note onSkip) {
 	}
 	at := d.start
 	if u.lang.shape == ends {
-		if at := u.modifierAfter(d.end); at > 0 {
-			u.noteDeclared(at, u.lineEnd(at), note)
+		if s := u.at(d.end); (s == "if" || s == "unless") && !u.tok[d.end].First {
+			u.noteDeclared(d.end, u.lineEnd(d.end), note)
 		} else if at := u.blockAround(d, around.body); at > 0 {
 			u.noteDeclared(at, u.lineEnd(at), note)
 		}

@@ -119,10 +119,10 @@ func (u *unit) infix(i int) bool {
 	return u.kindAt(i-1) != lex.Op || before == ")" || before == "]" || before == "}"
 }
 
-// caughtByCall reports whether the runCatching at i drops failures of assertions.
+// caughtByCall reports whether the runCatching at i drops failures of assertions: nothing uses its result.
 func (u *unit) caughtByCall(i, _ int) bool {
-	return u.at(i) == "runCatching" && u.at(i+1) == "{" && u.statementBegins(i) && u.assertsWithin(i+1, u.closer(i+1)) &&
-		!u.handsBack(u.closer(i+1))
+	return u.at(i) == "runCatching" && u.at(i+1) == "{" && u.statementBegins(i) && u.at(u.closer(i+1)) != "." &&
+		u.assertsWithin(i+1, u.closer(i+1), nil)
 }
 
 // replacedFailure returns the handler that is the runCatching at i, if another value replaces the error.
@@ -140,40 +140,13 @@ func (u *unit) replacedFailure(i int) *handler {
 		Guarded: u.once(appendTelling, u.tok[i+1:end])}
 }
 
-// handsBack reports whether a chain uses the caught failure.
-func (u *unit) handsBack(j int) bool {
-	for u.at(j) == "." && u.isWord(j+1) {
-		switch u.at(j + 1) {
-		case "onFailure", "getOrNull", "getOrDefault", "getOrElse", "onSuccess", "isSuccess", "isFailure":
-		default:
-			return true
-		}
-		if j += 2; u.at(j) == "(" {
-			j = u.closer(j)
-		}
-		if u.at(j) == "{" {
-			if u.assertsWithin(j, u.closer(j)) {
-				return true
-			}
-			j = u.closer(j)
-		}
-	}
-	return false
-}
-
 // dataCall reads the rows of a Kotest table whose parenthesis opens at open, and its test.
 func (u *unit) dataCall(d *decl, open int) {
-	list, apart := open, false
+	list := open
 	if o := u.listAt(open+1, u.closer(open)); o >= 0 && rowMakers()[u.at(o-1)] {
 		list = o
-	} else if u.isWord(open+1) && u.at(open+2) == ")" {
-		if o := u.listNamed(u.at(open+1), open); o >= 0 {
-			d.tables, apart = append(d.tables, o), true
-		}
 	}
-	if !apart {
-		d.cases = u.elements(list)
-	}
+	d.cases = u.elements(list)
 	d.kind, d.name = declTest, "withData"
 	d.body, d.end = open, u.closer(open)
 	if u.at(d.end) == "{" {

@@ -258,7 +258,7 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 		if in.left -= size + l.body[1] - l.body[0]; in.left < 0 {
 			return
 		}
-		if inside && !u.assertsIn(l.body, helpers) {
+		if inside && !u.assertsWithin(l.body[0], l.body[1], helpers) {
 			continue
 		}
 		u.readNarrowed(t, d, &l)
@@ -271,10 +271,6 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 			t.All = multiset.Sum(t.All, u.bagOf(u.tok[l.list:l.list+size]))
 		}
 	}
-}
-
-func (u *unit) assertsIn(span [2]int, helpers set) bool {
-	return anyOf(span[0], span[1], func(j int) bool { return u.isWord(j) && u.asserts(j, helpers) })
 }
 
 // listCases returns the elements of the list at i: in brackets, or the lines or words of a text.

@@ -383,7 +383,7 @@ func (u *unit) suppressed(i int) *handler {
 func (u *unit) suppresses(i, _ int) bool {
 	return u.at(i) == "suppress" && u.at(i+1) == "(" &&
 		(u.at(i+2) == "AssertionError" || strings.HasSuffix(u.at(i+2), "Exception")) &&
-		u.assertsWithin(u.closer(i+1)+1, u.indentedEnd(i, u.closer(i+1)+1, len(u.tok)))
+		u.assertsWithin(u.closer(i+1)+1, u.indentedEnd(i, u.closer(i+1)+1, len(u.tok)), nil)
 }
 
 // localFunction returns the body of the function with the name at i inside another one.

@@ -356,14 +356,6 @@ func (u *unit) blockAround(d *decl, from int) int {
 	return 0
 }
 
-// modifierAfter returns the if or unless after the end of a Ruby block; 0 for none.
-func (u *unit) modifierAfter(end int) int {
-	if s := u.at(end); end < len(u.tok) && (s == "if" || s == "unless") && !u.tok[end].First {
-		return end
-	}
-	return 0
-}
-
 // rescueEnd returns the end of a Ruby handler whose body begins at from.
 func (u *unit) rescueEnd(from int) int {
 	to := from
@@ -408,7 +400,7 @@ func (u *unit) rescuesFailure(i, _ int) bool {
 		return false
 	}
 	h := u.handlerAt(i)
-	return h != nil && h.Dropped && u.assertsWithin(u.chainBegin(i), i)
+	return h != nil && h.Dropped && u.assertsWithin(u.chainBegin(i), i, nil)
 }
 
 // rubyTest reports whether a function is a test by its name and class.

@@ -34,7 +34,7 @@ func rust() Language {
 			},
 			isBare: (*unit).bareCall, declaresAt: (*unit).afterVariableWord, closures: words("|| |"), macros: true,
 			loses: func(u *unit, i, _ int) bool {
-				return u.at(i) == "catch_unwind" && u.at(i+1) == "(" && u.discarded(i) && u.assertsWithin(i+1, u.closer(i+1))
+				return u.at(i) == "catch_unwind" && u.at(i+1) == "(" && u.discarded(i) && u.assertsWithin(i+1, u.closer(i+1), nil)
 			},
 		},
 	}
@@ -117,7 +117,7 @@ func (u *unit) usedPublicly(m *Model) {
 // matchStretch returns a Rust match with an empty arm.
 func (u *unit) matchStretch(i, to int) (stretch, bool) {
 	from, end, head := u.bracesCondition(i, to)
-	if from <= i || end > to || !u.assertsIn([2]int{from, end}, nil) {
+	if from <= i || end > to || !u.assertsWithin(from, end, nil) {
 		return stretch{}, false
 	}
 	return stretch{from, end, u.whenBetween(i+1, head, true)}, anyOf(from, end, func(j int) bool {

@@ -238,7 +238,7 @@ func (u *unit) unawaited(i int) bool {
 func (u *unit) floats(i, from int) bool {
 	begin := u.chainBegin(i)
 	if u.countsAsserts(from, i) || !u.statementBegins(begin) || u.at(begin) == "await" || u.at(begin) == "return" ||
-		!u.assertsWithin(i+1, u.closer(i+1)) {
+		!u.assertsWithin(i+1, u.closer(i+1), nil) {
 		return false
 	}
 	return !anyOf(i, u.statementEnd(i), func(j int) bool {

@@ -83,9 +83,7 @@ func (w *whenReader) read(p skipPlace) int {
 	}
 	c := when{Condition: platform.Condition{Language: w.lang.Name, RunsWhen: runs, Given: make(map[string]string)},
 		asked: make(map[string]bool)}
-	if w.at(at-1) == "=" && w.isWord(at-2) { // np = importorskip("numpy")
-		c.names = append(c.names, w.at(at-2))
-	} else if (w.at(at-1) == "=" || w.at(at-1) == "." && w.at(at-3) == "=") && w.isWord(at-4) {
+	if (w.at(at-1) == "=" || w.at(at-1) == "." && w.at(at-3) == "=") && w.isWord(at-4) {
 		c.names = append(c.names, w.at(at-4)) // np = pytest.importorskip("numpy")
 	}
 	c.Tried = from == at && w.tried(at)
@@ -123,7 +121,7 @@ func (u *unit) tried(i int) bool {
 		return false
 	}
 	from, to := u.guarded(handler)
-	return from < to && !u.assertsIn([2]int{from, to}, nil)
+	return from < to && !u.assertsWithin(from, to, nil)
 }
 
 // whenOf returns the condition in the tokens of a skip, and whether the test runs when it holds.

@@ -134,7 +134,7 @@ func (u *unit) helpers() set {
 		if u.tests[i] || d.kind != declFunction || d.name == "" || !u.inTests && !u.inTestCode(i) {
 			continue
 		}
-		if u.assertsWithin(d.body, d.end) {
+		if u.assertsWithin(d.body, d.end, nil) {
 			all[d.name] = true
 			if dot := strings.LastIndexByte(d.name, '.'); dot >= 0 {
 				all[d.name[dot:]] = true // a method of Go

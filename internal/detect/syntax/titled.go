@@ -53,8 +53,6 @@ func (u *unit) declareCall(i int, suite bool) {
 				d.cases = append(d.cases, rows...)
 			} else if open := u.listOver(j+1, u.closer(j)-1); open >= 0 && u.kindAt(open) != lex.Text {
 				d.tables = append(d.tables, open)
-			} else if open >= 0 {
-				d.cases = append(d.cases, u.listCases(open)...)
 			}
 			j = u.closer(j)
 			continue

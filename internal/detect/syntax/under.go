@@ -95,7 +95,7 @@ func (u *unit) ifStretch(i, to int) (stretch, bool) {
 		return stretch{}, false
 	}
 	when := u.whenBetween(i+1, head, u.at(i) == "if")
-	asserted := u.assertsIn([2]int{bodyFrom, bodyTo}, nil)
+	asserted := u.assertsWithin(bodyFrom, bodyTo, nil)
 	if !u.endsWithReturn(bodyFrom, bodyTo) {
 		return stretch{bodyFrom, bodyTo, when}, asserted
 	}
