@@ -40,25 +40,13 @@ var givesBack = sync.OnceValue(wordSet("requireNonNull checkNotNull requireNotNu
 
 // readCondition notes a guard: a condition under which the function throws or returns an error.
 func (u *unit) readCondition(f *Function, i int, d *decl) {
-	from, to := i+1, i+1
-	bodyFrom, bodyTo := 0, 0
-	switch u.lang.shape {
-	case indents:
-		colon := u.colon(i+1, d.end)
-		to = max(colon-1, from)
-		bodyFrom, bodyTo = colon, u.indentedEnd(i, colon, d.end)
-	case ends:
-		to = u.lineEnd(i + 1)
-		if u.begins(i) {
-			bodyFrom, bodyTo = to, max(int(u.match[i]), to)
-		} else {
-			for bodyFrom = i; bodyFrom > d.body && !u.tok[bodyFrom].First; {
-				bodyFrom--
-			}
-			bodyTo = i
+	from := i + 1
+	bodyFrom, bodyTo, to := u.block(i, d.end)
+	if u.lang.shape == ends && !u.begins(i) { // before it, on its line
+		bodyFrom, bodyTo = i, i
+		for bodyFrom > d.body && !u.tok[bodyFrom].First {
+			bodyFrom--
 		}
-	default:
-		bodyFrom, bodyTo, to = u.bracesCondition(i, d.end)
 	}
 	if to <= from || bodyTo <= bodyFrom {
 		return
@@ -102,6 +90,19 @@ func (u *unit) readCondition(f *Function, i int, d *decl) {
 		g.Inline = anyOf(from, to, func(j int) bool { return u.at(j) == "(" })
 	}
 	f.Guards = append(f.Guards, g)
+}
+
+// block returns the block of the condition after the word at i, and the end of the condition.
+func (u *unit) block(i, end int) (from, to, head int) {
+	switch u.lang.shape {
+	case indents:
+		from = u.colon(i+1, end)
+		return from, u.indentedEnd(i, from, end), max(from-1, i+1)
+	case ends:
+		head = u.lineEnd(i + 1)
+		return head, max(int(u.match[i]), head), head
+	}
+	return u.bracesCondition(i, end)
 }
 
 // bracesCondition returns the block after a condition, and the end of the condition.

@@ -261,11 +261,7 @@ func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
 	if u.lang.shape == ends {
 		return Runs, 0
 	}
-	then, _, to := u.bracesCondition(i, d.end)
-	if u.lang.shape == indents {
-		then = u.colon(i+1, d.end)
-		to = then - 1
-	}
+	then, _, to := u.block(i, d.end)
 	if to <= i+1 || u.bareReturn(then, d.end) == Runs {
 		return Runs, 0
 	}

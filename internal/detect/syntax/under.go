@@ -74,23 +74,10 @@ func (u *unit) ifStretch(i, to int) (stretch, bool) {
 	if u.at(i-1) == "else" {
 		return stretch{}, false
 	}
-	bodyFrom, bodyTo, head := 0, 0, 0
-	switch u.lang.shape {
-	case indents:
-		if !u.isHead(i) {
-			return stretch{}, false
-		}
-		bodyFrom = u.colon(i+1, to)
-		bodyTo, head = u.indentedEnd(i, bodyFrom, to), bodyFrom-1
-	case ends:
-		if !u.tok[i].First || u.match[i] < 0 {
-			return stretch{}, false
-		}
-		head = u.headEnd(i, to)
-		bodyFrom, bodyTo = head, int(u.match[i])
-	default:
-		bodyFrom, bodyTo, head = u.bracesCondition(i, to)
+	if u.lang.shape == indents && !u.isHead(i) || u.lang.shape == ends && (!u.tok[i].First || u.match[i] < 0) {
+		return stretch{}, false
 	}
+	bodyFrom, bodyTo, head := u.block(i, to)
 	if bodyFrom <= i || bodyTo <= bodyFrom || bodyTo > to || u.alternative(i, bodyFrom, bodyTo) {
 		return stretch{}, false
 	}
