@@ -22,7 +22,7 @@
 //   - model.go puts the model together; versions.go compares functions of two versions.
 //
 // Package platform then decides whether the condition of a skipped test depends on the platform. Package
-// multiset compares code by its tokens, regardless of their order.
+// multiset compares code by its tokens, regardless of their order, and discard finds discarded results of Go.
 //
 // Reading never fails and takes time linear in the text: code that is broken or not understood is not in
 // the model. Package detect compares the models of two versions.

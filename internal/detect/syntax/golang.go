@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/perdure/perdure/internal/detect/syntax/discard"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
@@ -118,7 +119,7 @@ func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
 		d.cases = g.tables(f.Body)
 	case !inTests && f.Body != nil:
 		g.scratch = g.scratch[:0]
-		for _, name := range droppedCalls(f) {
+		for _, name := range discard.Calls(f) {
 			g.scratch = append(g.scratch, Hash(name))
 		}
 		d.dropped = g.sorted()
