@@ -136,12 +136,11 @@ func (u *unit) ofMode(i int) bool {
 }
 
 var (
-	comparing = sync.OnceValue(wordSet("includes contains Contains startsWith endsWith StartsWith EndsWith " +
-		"startswith endswith HasSuffix HasPrefix HasSuffixFold start_with? end_with? include? match match? test " +
-		"equals Equals equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with " +
-		"ends_with class_exists forName Lookup get has indexOf eq is_a any some in_array preg_match strstr " +
-		"function_exists interface_exists defined const_defined? loadClass key? has_key? ContainsKey containsKey " +
-		"find matches IsMatch"))
+	comparing = sync.OnceValue(wordSet("includes contains Contains startsWith endsWith StartsWith EndsWith startswith " +
+		"endswith HasSuffix HasPrefix HasSuffixFold start_with? end_with? include? match match? test equals Equals " +
+		"equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with ends_with class_exists " +
+		"forName Lookup get has indexOf eq is_a any some in_array preg_match strstr function_exists interface_exists " +
+		"defined const_defined? loadClass key? has_key? ContainsKey containsKey find matches IsMatch"))
 	testNames = sync.OnceValue(wordSet(".test _test _test.go .test.js .test.ts .test.jsx .test.tsx .spec.js " +
 		".spec.ts .spec.jsx .spec.tsx test_ tests/ /tests/ /test/ test/ /tests /test tests _spec _spec.rb " +
 		"_test.rb test-classes tests:: ::tests:: /deps/ Test Tests Spec .Tests ::test_ conftest"))

@@ -15,8 +15,7 @@ func csharp() Language {
 		rules:      lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Prefixes: "$@", Preprocessor: true, Raw: true},
 		containers: words("class interface enum record struct"),
 		annotations: words("Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod SkippableFact " +
-			"SkippableTheory Property " +
-			"UnityTest STATestMethod"),
+			"SkippableTheory Property UnityTest STATestMethod"),
 		skips: words("Ignore Explicit Inconclusive Skip SkipWhen SkipUnless"),
 		asserts: words("Should ShouldBe ShouldThrow Verify VerifyAll Received DidNotReceive ShouldNotBeNull ShouldBeTrue " +
 			"MustHaveHappened"),

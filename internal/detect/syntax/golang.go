@@ -250,8 +250,7 @@ func golang() Language {
 		functions: words("func"),
 		skips:     words("Skip Skipf SkipNow"),
 		asserts: words("Error Errorf Fatal Fatalf Fail FailNow Expect Ω Eventually Consistently DeepEqual EqualError " +
-			"ErrorIs ErrorAs " +
-			"ErrorContains Nil NotNil NoError Equal NotEqual True False Contains Len Panics"),
+			"ErrorIs ErrorAs ErrorContains Nil NotNil NoError Equal NotEqual True False Contains Len Panics"),
 		throws:       words("panic Errorf Fatal Fatalf"),
 		testSuffixes: []string{"_test"}, testFolders: []string{"testdata"},
 		marks: goMarks(), notes: goNotes(),

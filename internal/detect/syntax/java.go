@@ -18,8 +18,7 @@ func java() Language {
 			"EnabledIfEnvironmentVariable EnabledIfSystemProperty DisabledOnJre EnabledOnJre DisabledIfSystemProperty " +
 			"assumeTrue assumeFalse assumingThat assumeThat SkipException"),
 		asserts: words("fail assertThat verify verifyNoInteractions verifyNoMoreInteractions then andExpect expectStatus " +
-			"expectBody " +
-			"expectNext verifyComplete"),
+			"expectBody expectNext verifyComplete"),
 		throws: words("throw"), handlers: words("catch"),
 		testSuffixes: []string{"Test", "Tests", "IT", "TestCase", "Spec"}, testPrefixes: []string{"Test"},
 		testFolders: []string{"test", "tests", "androidtest", "integrationtest"},

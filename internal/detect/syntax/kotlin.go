@@ -21,8 +21,7 @@ func kotlin() Language {
 	l.skipped = words("xtest xit xshould xexpect xdescribe xcontext xwithData xscenario xthen xThen xgiven xGiven " +
 		"xWhen xwhen xAnd xand xfeature")
 	l.asserts = l.asserts.and("shouldBe shouldNotBe shouldThrow shouldContain shouldHaveSize shouldBeEqual coVerify " +
-		"expectThat shouldBeNull " +
-		"shouldBeTrue")
+		"expectThat shouldBeNull shouldBeTrue")
 	l.skips = l.skips.and("Ignored")
 	l.throws = l.throws.and("error")
 	l.testFolders = append(l.testFolders, "commontest", "jvmtest")

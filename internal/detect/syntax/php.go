@@ -20,8 +20,7 @@ func php() Language {
 		suites: words("describe"), tests: words("it test"),
 		annotations: words("Test"),
 		skips: words("markTestSkipped markTestIncomplete skip todo Skip RequiresPhp RequiresPhpExtension RequiresPhpunit " +
-			"RequiresFunction RequiresMethod " +
-			"RequiresSetting RequiresOperatingSystem RequiresOperatingSystemFamily"),
+			"RequiresFunction RequiresMethod RequiresSetting RequiresOperatingSystem RequiresOperatingSystemFamily"),
 		asserts: words("expect expectException expectExceptionMessage assert shouldReceive fail expectExceptionCode " +
 			"addToAssertionCount"),
 		throws: words("throw abort die"), handlers: words("catch"),

@@ -242,26 +242,6 @@ func (u *unit) indentedLoop(i int) (loop, bool) {
 	return loop{at: i, list: u.listOver(in+1, from-1), body: [2]int{from, to}, head: [2]int{in + 1, from - 1}}, true
 }
 
-// moduleSkips returns the skip of a Python module by the line at i, under a condition at the
-// margin, and its position.
-func (u *unit) moduleSkips(i, under int) (Skipping, int) {
-	leaves := u.at(i) == "pytest" && u.at(i+2) == "skip" || u.at(i) == "raise" &&
-		(u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest")
-	if under < 0 || !leaves {
-		return Runs, 0
-	}
-	switch u.at(under) {
-	case "if", "elif":
-		if u.constant(under + 1) {
-			return Always, i
-		}
-		return Sometimes, under
-	case "except":
-		return Sometimes, i
-	}
-	return Runs, 0
-}
-
 // noteAlias returns the decorator that a name of a Python file is an alias of: slow =
 // pytest.mark.skip(...).
 func (u *unit) noteAlias(name string) (annotation, bool) {
@@ -409,26 +389,39 @@ func (u *unit) pythonTest(d *decl) bool {
 		!d.annotatedBy(func(s string) bool { return s == "fixture" })
 }
 
+// pythonSkips returns how the word at i skips its test, if that is decided.
+func (u *unit) pythonSkips(_ *decl, i int) (s Skipping, decided bool) {
+	name, before, call := u.at(i), u.at(i-1), u.at(i+1) == "("
+	switch {
+	case !u.lang.skips[name], name == "SkipTest" && before != "raise" && u.at(i-3) != "raise",
+		oneOf(name, "skipIf", "skipif", "skipUnless"):
+		return Runs, true
+	case name == "importorskip" && call && before == ".":
+		return Sometimes, true
+	}
+	return Runs, !call && name != "SkipTest" || !oneOf(before, ".", "raise") && name != "skipTest" && name != "skip"
+}
+
 // pythonSkip returns how all tests of a module are skipped, and where.
 func (u *unit) pythonSkip() (Skipping, int) {
 	under := -1 // the condition at the margin around the line
 	for _, head := range u.heads {
 		i := int(head)
+		leaves := u.at(i) == "pytest" && u.at(i+2) == "skip" ||
+			u.at(i) == "raise" && (u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest")
 		if u.tok[i].Col != 0 {
-			if s, at := u.moduleSkips(i, under); s != Runs {
-				return s, at
+			if w := u.at(under); leaves && (w == "if" || w == "elif" || w == "except") {
+				return u.skipsUnder(under, i)
 			}
 			continue
 		}
 		under = i
-		if u.at(i) == "pytest" && u.at(i+2) == "importorskip" {
-			return Sometimes, i
-		}
-		if u.at(i) == "raise" && (u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest") {
+		switch {
+		case leaves:
 			return Always, i
-		}
-		skip := u.at(i) == "pytest" && u.at(i+2) == "skip"
-		if u.at(i) != "pytestmark" && !skip {
+		case u.at(i) == "pytest" && u.at(i+2) == "importorskip":
+			return Sometimes, i
+		case u.at(i) != "pytestmark":
 			continue
 		}
 		for j := i; j < u.lineEnd(i); j++ {
@@ -443,15 +436,13 @@ func (u *unit) pythonSkip() (Skipping, int) {
 	return Runs, 0
 }
 
-// pythonSkips returns how the word at i skips its test, if that is decided.
-func (u *unit) pythonSkips(_ *decl, i int) (s Skipping, decided bool) {
-	name, before, call := u.at(i), u.at(i-1), u.at(i+1) == "("
+// skipsUnder returns how the line at i skips a module under a condition at the margin, and where.
+func (u *unit) skipsUnder(under, i int) (Skipping, int) {
 	switch {
-	case !u.lang.skips[name], name == "SkipTest" && before != "raise" && u.at(i-3) != "raise",
-		oneOf(name, "skipIf", "skipif", "skipUnless"):
-		return Runs, true
-	case name == "importorskip" && call && before == ".":
-		return Sometimes, true
+	case u.at(under) == "except":
+		return Sometimes, i
+	case u.constant(under + 1):
+		return Always, i
 	}
-	return Runs, !call && name != "SkipTest" || !oneOf(before, ".", "raise") && name != "skipTest" && name != "skip"
+	return Sometimes, under
 }

@@ -22,8 +22,7 @@ func ruby() Language {
 		focused: words("fdescribe fcontext fit fspecify focus"),
 		skips:   words("skip pending omit"),
 		asserts: words("expect assert refute should must_equal must_be wont_be wont_equal must_raise must_include " +
-			"is_expected flunk " +
-			"expect_any_instance_of"),
+			"is_expected flunk expect_any_instance_of"),
 		throws: words("raise abort"), handlers: words("rescue"),
 		testSuffixes: []string{"_spec", "_test"}, testPrefixes: []string{"test_"},
 		testFolders: []string{"spec", "test", "tests"},

@@ -341,8 +341,7 @@ func (u *unit) rowOff(from, to int) bool {
 
 // rowAnnotations are annotations that are one row each; tableAnnotations hold a list of rows.
 var (
-	rowAnnotations = sync.OnceValue(wordSet("InlineData TestCase TestFixture DataRow case test_case TestWith " +
-		"example"))
+	rowAnnotations   = sync.OnceValue(wordSet("InlineData TestCase TestFixture DataRow case test_case TestWith example"))
 	tableAnnotations = sync.OnceValue(
 		func() set { return words("parametrize ValueSource CsvSource EnumSource values expand") })
 )
