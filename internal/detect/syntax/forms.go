@@ -118,7 +118,8 @@ type functionForms struct {
 	bareHeads, initialisers bool
 	// ErrorValues is set when functions return errors as values.
 	ErrorValues bool
-	// lastValue is set when the last expression of a block is its result, promises when the method catch
-	// of a value handles an error.
-	lastValue, promises bool
+	// catches reads the method catch at an index, which handles the error of a promise.
+	catches func(u *unit, h *handler, i int)
+	// lastValue is set when the last expression of a block is its result.
+	lastValue bool
 }

@@ -31,24 +31,17 @@ func (u *unit) handlerAt(i int) *handler {
 	return h
 }
 
-// catchAt reads a catch block, or .catch(() => {}) of JavaScript.
+// catchAt reads a catch block, or the method catch.
 func (u *unit) catchAt(i int, h *handler) *handler {
 	j := i + 1
+	h.Broad = true
 	if u.at(i-1) == "." {
-		if u.at(j) != "(" || !u.lang.promises {
+		if u.at(j) != "(" || u.lang.catches == nil {
 			return nil
 		}
-		end := u.closer(j)
-		h.Broad, h.S, h.Body = true, u.text(i, min(end, i+14)), u.mixed(1, j, end)
-		for k := j + 1; k < min(end, j+8); k++ {
-			if u.at(k) == "=>" {
-				h.Dropped = u.at(k+1) == "{" && u.dropped(k+2, u.closer(k+1)-1) || u.at(k+1) == "null" || u.at(k+1) == "undefined"
-				h.Fallback = u.at(k+1) != "{" && !u.callsAny(k+1, end)
-			}
-		}
+		u.lang.catches(u, h, i)
 		return h
 	}
-	h.Broad = true
 	if u.at(j) == "(" {
 		for k := j; k < u.closer(j); k++ {
 			if w := u.at(k); u.isWord(k) && strings.HasSuffix(w, "Exception") && w != "Exception" || w == ":" {
@@ -383,11 +376,4 @@ func (u *unit) namesValue(from, to int) bool {
 	return to-from == 1 && (u.kindAt(from) != lex.Word || strings.EqualFold(last, "true") ||
 		strings.EqualFold(last, "false") || strings.ToUpper(last) == last) ||
 		to-from > 1 && (u.at(from) == ":" || u.at(from) == "-" || u.at(to-2) == "." || u.at(to-2) == "::")
-}
-
-// callsAny reports whether anything is called in [from, to).
-func (u *unit) callsAny(from, to int) bool {
-	return anyOf(from, to, func(j int) bool {
-		return u.isWord(j) && u.at(j+1) == "(" || u.at(j) == "=>" || u.at(j) == "throw"
-	})
 }

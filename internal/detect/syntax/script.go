@@ -27,8 +27,9 @@ func javascript() Language {
 		declarations: declarations{arrow: (*unit).arrowFunction},
 		testForms: testForms{strictPrefixes: []string{"test-"}, skipsAt: (*unit).scriptSkips, readSkips: (*unit).options,
 			strictSuffixes: []string{".test", ".spec", "_test", "-test", "_spec", "-spec", ".e2e", ".cy"}},
-		functionForms: functionForms{public: (*unit).scriptPublic, readOffers: (*unit).handedOn, promises: true,
-			asks: words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")},
+		functionForms: functionForms{public: (*unit).scriptPublic, readOffers: (*unit).handedOn,
+			catches: (*unit).promiseCatch,
+			asks:    words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")},
 		assertionForms: assertionForms{isAssertion: (*unit).scriptAsserts,
 			isBare: func(u *unit, i, end int, alone bool) bool {
 				return (u.at(i) == "expect" && !alone && u.at(i-1) != "." || u.at(i) == "should" && alone) && u.chainEnds(end)
@@ -428,4 +429,18 @@ func (u *unit) scriptPublic(d *decl) bool {
 			!has(d.modifiers, "protected")
 	}
 	return has(d.modifiers, "export") || u.exportedLater(d)
+}
+
+// promiseCatch reads the .catch(() => {}) at i.
+func (u *unit) promiseCatch(h *handler, i int) {
+	end := u.closer(i + 1)
+	h.S, h.Body = u.text(i, min(end, i+14)), u.mixed(1, i+1, end)
+	for k := i + 2; k < min(end, i+9); k++ {
+		if u.at(k) == "=>" {
+			h.Dropped = u.at(k+1) == "{" && u.dropped(k+2, u.closer(k+1)-1) || oneOf(u.at(k+1), "null", "undefined")
+			h.Fallback = u.at(k+1) != "{" && !anyOf(k+1, end, func(j int) bool {
+				return u.isWord(j) && u.at(j+1) == "(" || u.at(j) == "=>" || u.at(j) == "throw"
+			})
+		}
+	}
 }
