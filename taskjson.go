@@ -15,6 +15,8 @@ type ShowTask struct {
 	// keys rlm_state and checkpoints of metadata.
 	Variables   map[string]Variable
 	Checkpoints []Checkpoint
+	// Turns are those of a task that is answered by a REPL, see package rlm; nil for others.
+	Turns json.RawMessage
 }
 
 // shownState are the keys of metadata with the state of a task.
@@ -50,6 +52,7 @@ type taskJSON struct {
 	CompletedAt *time.Time                 `json:"completedAt"`
 	Metadata    map[string]json.RawMessage `json:"metadata"`
 	Calls       *[]Call                    `json:"calls,omitempty"`
+	Turns       json.RawMessage            `json:"turns,omitempty"`
 }
 
 // treeJSON are the keys of metadata that this package sets; all other keys are the user's.
@@ -78,7 +81,7 @@ type costJSON struct {
 }
 
 // MarshalJSON encodes the stable form of a task.
-func (t Task) MarshalJSON() ([]byte, error) { return t.marshal(nil) }
+func (t Task) MarshalJSON() ([]byte, error) { return t.marshal(nil, nil) }
 
 // MarshalJSON encodes the stable form of a task with its calls and its state.
 func (t ShowTask) MarshalJSON() ([]byte, error) {
@@ -87,7 +90,7 @@ func (t ShowTask) MarshalJSON() ([]byte, error) {
 		calls = []Call{}
 	}
 	if t.Variables == nil && t.Checkpoints == nil {
-		return t.marshal(&calls)
+		return t.marshal(&calls, t.Turns)
 	}
 	all := make(map[string]json.RawMessage)
 	if len(t.Metadata) > 0 {
@@ -106,16 +109,16 @@ func (t ShowTask) MarshalJSON() ([]byte, error) {
 	if task.Metadata, err = json.Marshal(all); err != nil {
 		return nil, err
 	}
-	return task.marshal(&calls)
+	return task.marshal(&calls, t.Turns)
 }
 
-func (t *Task) marshal(calls *[]Call) ([]byte, error) {
+func (t *Task) marshal(calls *[]Call, turns json.RawMessage) ([]byte, error) {
 	j := taskJSON{ID: t.ID, Prompt: t.Prompt, Agent: t.Agent, Priority: t.Priority, State: t.State, Partial: t.Partial,
 		Skipped: t.Skipped, Data: t.Data,
 		Error: t.Error, Output: t.Output, Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, Pending: t.Pending,
 		WaitsFor: t.WaitsFor, ReadyAt: t.ReadyAt, ActiveMS: float64(t.Active.Microseconds()) / 1000, Usage: t.Usage,
 		Lease: t.Lease, CreatedAt: t.CreatedAt, StartedAt: someTime(t.StartedAt), CompletedAt: someTime(t.CompletedAt),
-		Calls: calls}
+		Calls: calls, Turns: turns}
 	if t.State == Completed {
 		j.Result = &t.Result
 	}
@@ -151,13 +154,18 @@ func mergeMetadata(user json.RawMessage, own treeJSON) (map[string]json.RawMessa
 }
 
 // UnmarshalJSON decodes the stable form.
-func (t *Task) UnmarshalJSON(b []byte) error { return t.unmarshal(b, nil) }
+func (t *Task) UnmarshalJSON(b []byte) error {
+	_, err := t.unmarshal(b, nil)
+	return err
+}
 
 // UnmarshalJSON decodes the stable form of a task with its calls and its state.
 func (t *ShowTask) UnmarshalJSON(b []byte) error {
-	if err := t.unmarshal(b, &t.Calls); err != nil {
+	turns, err := t.unmarshal(b, &t.Calls)
+	if err != nil {
 		return err
 	}
+	t.Turns = turns
 	var state shownState
 	if json.Unmarshal(t.Metadata, &state) != nil || state.Variables == nil || state.Checkpoints == nil {
 		return nil // the keys are the user's
@@ -174,18 +182,18 @@ func (t *ShowTask) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-func (t *Task) unmarshal(b []byte, calls *[]Call) error {
+func (t *Task) unmarshal(b []byte, calls *[]Call) (turns json.RawMessage, err error) {
 	var j taskJSON
 	if err := json.Unmarshal(b, &j); err != nil {
-		return err
+		return nil, err
 	}
 	var own treeJSON
 	raw, err := json.Marshal(j.Metadata)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := json.Unmarshal(raw, &own); err != nil {
-		return err
+		return nil, err
 	}
 	*t = Task{ID: j.ID, Node: own.NodeID, Tree: own.TreeID, Depth: own.Depth, Position: own.Position, Prompt: j.Prompt,
 		Agent: j.Agent, Priority: j.Priority, State: j.State, Partial: j.Partial,
@@ -206,7 +214,7 @@ func (t *Task) unmarshal(b []byte, calls *[]Call) error {
 	if calls != nil && j.Calls != nil {
 		*calls = *j.Calls
 	}
-	return t.userMetadata(j.Metadata)
+	return j.Turns, t.userMetadata(j.Metadata)
 }
 
 // userMetadata sets the metadata to the keys that this package does not set.

@@ -46,6 +46,12 @@ func (c *Client) Estimate(ctx context.Context, req TreeRequest) (rlm.Estimate, e
 	return post[rlm.Estimate](ctx, c, "estimate run", "/v1/estimates", &req)
 }
 
+// Replay runs the code of a tree's REPLs again with the recorded answers, and compares what it
+// does with the records. No model is asked, and nothing changes.
+func (c *Client) Replay(ctx context.Context, id perdure.TreeID) (rlm.Replay, error) {
+	return post[rlm.Replay](ctx, c, "replay tree", treePath(id, "/replay"), nil)
+}
+
 // TreePage is a part of a list of trees.
 type TreePage struct {
 	Trees []perdure.Tree `json:"trees"`

@@ -37,6 +37,7 @@ func docPages() []docPage {
 			`go build -o bin/ ./cmd/perdure`:      {other: "these tests build the package"},
 			`make build`:                          {other: "these tests build the package"},
 			`perdure run "What does Newton…`:      {by: "TestDocsReadmeBook"},
+			`perdure run "How many questions…`:    {by: "TestDocsReadmeRepl"},
 			`cp -r examples/loop slug && cd slug`: {by: "TestDocsReadmeLoop"},
 			`perdure loop run "Make the tests…`:   {by: "TestDocsReadmeLoop"},
 			`perdure tree`:                        {reason: withoutArguments},

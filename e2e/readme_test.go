@@ -58,6 +58,33 @@ func TestDocsReadmeBook(t *testing.T) {
 	}
 }
 
+// The example of a REPL prints the output in the README.
+func TestDocsReadmeRepl(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"awk", "python3"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("there is no ", program)
+		}
+	}
+	_, after, _ := strings.Cut(readme(t), "perdure run \"How many questions does Newton leave?\"")
+	args, rest, ok := strings.Cut(after, "\n```\n\n```\n")
+	shown, _, ok2 := strings.Cut(rest, "```")
+	if !ok || !ok2 {
+		t.Fatal("README.md does not show the command and what it prints")
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir+"/examples/repl", os.DirFS("../examples/repl")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "perdure run 'How many questions does Newton leave?'"+args)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+pathWithProgram(t))
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	if out, err := cmd.Output(); err != nil || string(out) != shown {
+		t.Errorf("it printed %s, %v\n%s", out, err, &errs)
+	}
+}
+
 // The example of a loop prints the output in the README, except its name and the time,
 // and does not change the tests.
 func TestDocsReadmeLoop(t *testing.T) {

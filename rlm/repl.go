@@ -108,15 +108,18 @@ func (a *attempt) nextReply(ctx context.Context, c *console) error {
 	switch f := r.Final; {
 	case f == nil:
 	case f.Variable:
-		c.blocks = []string{"FINAL_VAR(" + f.Text + ")\n"}
+		c.blocks = []string{finalVar(f)}
 	case f.Name && c.vars[f.Text].Name != "":
-		c.blocks = []string{"FINAL_VAR(" + f.Text + ")\n"}
+		c.blocks = []string{finalVar(f)}
 		c.notes = append(c.notes, fmt.Sprintf("the reply FINAL(%s) was read as FINAL_VAR: there is such a variable", f.Text))
 	default:
 		c.final = &engine.Final{Text: f.Text, By: "FINAL"}
 	}
 	return nil
 }
+
+// finalVar is the code that makes a variable the answer.
+func finalVar(f *turn.Final) string { return "FINAL_VAR(" + f.Text + ")\n" }
 
 // turnRequest is the request for the next reply.
 func (a *attempt) turnRequest(c *console) *model.Request {

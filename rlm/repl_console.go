@@ -54,13 +54,13 @@ func (c *console) place(slot int) place {
 	return place{Turn: c.block.Turn, Block: c.block.Index, Ordinal: c.ordinal, Slot: slot}
 }
 
-// readRecords reads what earlier consoles of the task have done.
-func (c *console) readRecords(ctx context.Context, a *attempt) (err error) {
+// readRecords reads once what earlier consoles of the task have done, if there were any.
+func (c *console) readRecords(ctx context.Context, a *attempt, any bool) (err error) {
 	if c.read {
 		return nil
 	}
 	c.read, c.calls = true, make(map[place]knownCall)
-	if a.l.Fence() <= 1 {
+	if !any {
 		return nil
 	}
 	if c.recorded, err = a.e.blocks.Blocks(ctx, a.l.Tree.ID, a.l.Task.ID); err != nil {
@@ -127,7 +127,7 @@ func (c *console) recordOf(turn, index int) *record.Block {
 
 // begin begins a block, with the clock and the seed of its record if it has one.
 func (c *console) begin(ctx context.Context, a *attempt, turn, index int, code string) error {
-	if err := c.readRecords(ctx, a); err != nil {
+	if err := c.readRecords(ctx, a, a.l.Fence() > 1); err != nil {
 		return err
 	}
 	c.ordinal, c.delivered, c.used, c.request = 0, 0, make(map[perdure.TaskID]bool), nil

@@ -151,6 +151,11 @@ func (a *attempt) takeConsole(ctx context.Context) (*console, error) {
 	if c := a.e.consoles.take(a.l); c != nil {
 		return c, nil
 	}
+	return a.newConsole(ctx)
+}
+
+// newConsole starts a console.
+func (a *attempt) newConsole(ctx context.Context) (*console, error) {
 	c := &console{vars: make(map[string]engine.Var), versions: make(map[string]perdure.MutationID)}
 	profile, ok := turn.Find(a.node.Repl.Profile)
 	if !ok {

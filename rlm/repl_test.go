@@ -1,7 +1,9 @@
 package rlm_test
 
 import (
+	"database/sql"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -73,5 +75,43 @@ func TestDeathInARepl(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// change changes the database behind the store's back.
+func (b *bench) change(statement string) {
+	b.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(b.dir, "perdure.db")+"?_pragma=busy_timeout(60000)")
+	b.ok(err)
+	_, err = db.ExecContext(b.Context(), statement)
+	b.ok(err)
+	b.ok(db.Close())
+}
+
+// The code of a finished run is run again with the recorded answers: the same comes out, and no
+// model is asked. An answer that was changed in the store shows.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, counting)
+	b := newBench(t, m)
+	tree := b.launch("How many a are there?", b.put(file{"a.txt", strings.Repeat("banana and ", 10)}),
+		replConfig("openai:m"))
+	b.finish(tree.ID, 4)
+	b.asks(server, tree.ID, 3+11)
+	got, err := b.exec.Replay(t.Context(), tree.ID)
+	b.ok(err)
+	if got.Tasks != 1 || got.Blocks != 3 || len(got.Differences) != 0 {
+		t.Errorf("replay of an unchanged run: %+v", got)
+	}
+	b.asks(server, tree.ID, 3+11)
+	b.change("UPDATE task_end SET result = '9' WHERE id = 5")
+	got, err = b.exec.Replay(t.Context(), tree.ID)
+	b.ok(err)
+	if len(got.Differences) == 0 || got.Differences[0].Turn != 2 || !strings.Contains(got.Differences[0].What, "output") {
+		t.Errorf("replay of a changed answer: %+v", got)
+	}
+	other := b.launch("Read.", b.put(file{"b.txt", "text"}), M{"model": "openai:m"})
+	if _, err := b.exec.Replay(t.Context(), other.ID); perdure.CodeOf(err) != perdure.CodeInvalid {
+		t.Errorf("replay of a run without a REPL: %v", err)
 	}
 }

@@ -49,6 +49,7 @@ func (a *app) commands() []command {
 		{"check", of(check.Command)},
 		{"meter", of(meter.Command)},
 		{"verify-log", a.newVerifyLogCommand},
+		{"replay", a.newReplayCommand},
 
 		{"serve", a.newServeCommand},
 		{"gc", a.newGCCommand},

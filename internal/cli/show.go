@@ -20,7 +20,8 @@ func (a *app) newShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show TASK",
 		Short: "Show a task with its model calls",
-		Long: "Show a task: state, prompt, result, error, times, cost and model calls. With --node the argument is a node " +
+		Long: "Show a task: state, prompt, result, error, times, cost and model calls; with planner repl also " +
+			"the turns with their code and output. With --node the argument is a node " +
 			"ID, which exported tree files contain; it looks like a task ID but differs.",
 		Example: "perdure show task-0007\n perdure show task-0007 --json | jq .calls",
 		GroupID: env.GroupInspect,
@@ -101,6 +102,7 @@ func (a *app) showTask(t *perdure.ShowTask) {
 		a.section("Output so far", t.Output)
 	}
 	a.showCalls(t.Calls)
+	a.showTurns(t.Turns)
 }
 
 func children(t *perdure.Task) string {

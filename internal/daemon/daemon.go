@@ -345,6 +345,11 @@ func (l launcher) Estimate(ctx context.Context, req server.LaunchRequest) (rlm.E
 	return l.d.executor.Estimate(ctx, launchRequest(&req))
 }
 
+// Replay runs the code of a tree's REPLs again.
+func (l launcher) Replay(ctx context.Context, id perdure.TreeID) (rlm.Replay, error) {
+	return l.d.executor.Replay(ctx, id)
+}
+
 // Resume prepares a run to continue.
 func (l launcher) Resume(ctx context.Context, req server.ResumeRequest) (perdure.RecoverReport, error) {
 	if req.Supervised {

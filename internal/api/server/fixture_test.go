@@ -178,6 +178,10 @@ func (l storeLauncher) Launch(ctx context.Context, req server.LaunchRequest) (pe
 	return l.s.CreateTree(ctx, spec)
 }
 
+func (l storeLauncher) Replay(context.Context, perdure.TreeID) (rlm.Replay, error) {
+	return rlm.Replay{}, errors.New("nothing is replayed here")
+}
+
 func (l storeLauncher) Estimate(context.Context, server.LaunchRequest) (rlm.Estimate, error) {
 	return rlm.Estimate{}, errors.ErrUnsupported
 }
@@ -195,6 +199,10 @@ func (l launcherFunc) Launch(ctx context.Context, req server.LaunchRequest) (per
 
 func (l launcherFunc) Estimate(context.Context, server.LaunchRequest) (rlm.Estimate, error) {
 	return rlm.Estimate{}, errors.ErrUnsupported
+}
+
+func (l launcherFunc) Replay(context.Context, perdure.TreeID) (rlm.Replay, error) {
+	return rlm.Replay{}, errors.New("nothing is replayed here")
 }
 
 func (l launcherFunc) Resume(context.Context, server.ResumeRequest) (perdure.RecoverReport, error) {

@@ -40,6 +40,7 @@ func (s *server) routes() http.Handler {
 	handle("POST /v1/trees/{id}/answer", s.answerGate)
 	handle("POST /v1/trees/{id}/cancel", s.cancelTree)
 	handle("POST /v1/trees/{id}/resume", s.resumeTree)
+	handle("POST /v1/trees/{id}/replay", ofTree(s.replayTree))
 
 	handle("GET /v1/tasks/{id}", s.task)
 	handle("GET /v1/tasks/{id}/calls", s.taskCalls)

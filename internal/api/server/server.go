@@ -31,6 +31,8 @@ type Launcher interface {
 	Estimate(ctx context.Context, req LaunchRequest) (rlm.Estimate, error)
 	// Resume prepares a run to continue, see rlm.Executor.
 	Resume(ctx context.Context, req ResumeRequest) (perdure.RecoverReport, error)
+	// Replay runs the code of a tree's REPLs again, see rlm.Executor. It changes nothing.
+	Replay(ctx context.Context, tree perdure.TreeID) (rlm.Replay, error)
 }
 
 // ResumeRequest asks to continue a run.

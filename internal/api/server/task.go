@@ -1,6 +1,9 @@
 package server
 
-import "github.com/perdure/perdure"
+import (
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm"
+)
 
 // task returns a task with its calls and its state. With node=1 the ID in the path is a node
 // ID, the identity of the task in exported files.
@@ -30,7 +33,10 @@ func (s *server) task(r *request) (any, error) {
 	for i := range list {
 		shown.Variables[list[i].Name] = list[i]
 	}
-	shown.Checkpoints, err = s.store.Checkpoints(r.Context(), ref)
+	if shown.Checkpoints, err = s.store.Checkpoints(r.Context(), ref); err != nil {
+		return nil, err
+	}
+	shown.Turns, err = rlm.TurnsJSON(r.Context(), s.store, &task, shown.Calls)
 	return shown, err
 }
 

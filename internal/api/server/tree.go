@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/rlm"
 )
 
 // maxKeyBytes bounds the Idempotency-Key header.
@@ -264,4 +265,13 @@ func (s *server) resumeTree(r *request) (any, error) {
 	}
 	return s.cfg.Launcher.Resume(r.Context(), ResumeRequest{Tree: id, Changes: body.Changes, Owner: owner,
 		Supervised: supervised(r.Context())})
+}
+
+// replayTree runs the code of a tree's REPLs again and compares it with the records.
+func (s *server) replayTree(ctx context.Context, id perdure.TreeID) (rlm.Replay, error) {
+	if s.cfg.Launcher == nil {
+		return rlm.Replay{}, &perdure.Error{Code: perdure.CodeUnavailable, Op: "replay tree",
+			Msg: "this server cannot execute trees"}
+	}
+	return s.cfg.Launcher.Replay(ctx, id)
 }

@@ -183,6 +183,10 @@ func (p *program) Launch(ctx context.Context, req server.LaunchRequest) (perdure
 }
 
 // Estimate does not exist for loops.
+func (p *program) Replay(context.Context, perdure.TreeID) (rlm.Replay, error) {
+	return rlm.Replay{}, errors.New("nothing is replayed here")
+}
+
 func (p *program) Estimate(context.Context, server.LaunchRequest) (rlm.Estimate, error) {
 	return rlm.Estimate{}, errors.ErrUnsupported
 }

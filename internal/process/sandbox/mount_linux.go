@@ -20,6 +20,11 @@ func (c *Config) make() error {
 			return &Error{Op: "start loopback interface", Err: err, Refused: refusal(err)}
 		}
 	}
+	if c.OwnProcesses {
+		// Namespaces in this one would give capabilities again, over copies of the mounts. Where
+		// it cannot be forbidden, they can undo nothing.
+		_ = os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
+	}
 	m := &mounts{}
 	for _, step := range []struct {
 		op string
@@ -31,6 +36,7 @@ func (c *Config) make() error {
 		{"mount devices", m.mountDevices},
 		{"mount folders", m.attachAll},
 		{"make hidden folders read-only", func() error { return m.makeHiddenReadOnly(c) }},
+		{"mount /proc", c.mountProc},
 	} {
 		if err := step.do(); err != nil {
 			_, found := errors.AsType[*missingError](err)
@@ -45,6 +51,22 @@ type missingError struct{ error }
 
 // Unwrap returns the cause.
 func (e *missingError) Unwrap() error { return e.error }
+
+// mountProc replaces /proc by that of the own processes. Containers that hide parts of it refuse
+// another one; then it is empty.
+func (c *Config) mountProc() error {
+	if !c.OwnProcesses {
+		return nil
+	}
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	if unix.Mount("proc", "/proc", "proc", flags, "") != nil {
+		return unix.Mount("tmpfs", "/proc", "tmpfs", flags|unix.MS_RDONLY, "mode=0555")
+	}
+	// Root has no limit of processes. Linux 6.14 and later have one for each namespace; this is the
+	// lowest.
+	_ = os.WriteFile("/proc/sys/kernel/pid_max", []byte("301"), 0)
+	return unix.MountSetattr(unix.AT_FDCWD, "/proc", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}
 
 // raiseLoopback starts the loopback interface of this network namespace.
 func raiseLoopback() error {

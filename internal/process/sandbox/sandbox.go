@@ -9,9 +9,9 @@
 // and their files not opened through /proc.
 //
 // It is not a virtual machine: the program reads what the user can read, connects to Unix
-// sockets and writes into named pipes in folders that it can read, sees the processes of the
-// machine, and can signal those of its user. The time and memory that it uses are
-// not limited.
+// sockets and writes into named pipes in folders that it can read. Without
+// [Config.OwnProcesses] it sees the processes of the machine, and can signal those of its user.
+// The time and memory that it uses are not limited.
 //
 // Package guard starts programs in a sandbox; see the field Sandbox of its Config.
 package sandbox
@@ -32,6 +32,11 @@ type Config struct {
 	// HiddenReadOnly is set if Hidden folders are read-only in the sandbox, so that nothing can be
 	// written to memory through them.
 	HiddenReadOnly bool `json:"hidden_read_only,omitempty"`
+	// OwnProcesses is set if the program sees, signals and traces only what it has started: it
+	// is the first process of a PID namespace, and what it started ends with it. /proc is its
+	// own, or empty where the system refuses one. The addresses of its memory are not random,
+	// and it makes no user namespaces if /proc/sys can be written.
+	OwnProcesses bool `json:"own_processes,omitempty"`
 	// Temp is an existing folder for the content of the private /tmp and /var/tmp.
 	Temp string `json:"temp"`
 }

@@ -76,6 +76,9 @@ func Start(cfg *Config, p Program, by Maker) (pid int, err error) {
 	if !cfg.Network {
 		attr.Cloneflags |= syscall.CLONE_NEWNET
 	}
+	if cfg.OwnProcesses {
+		attr.Cloneflags |= syscall.CLONE_NEWPID
+	}
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
 	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
@@ -133,7 +136,11 @@ func (o *order) become() failure {
 		err = dropCapabilities()
 	}
 	if err == nil {
-		err = dieWith(o.Parent)
+		err = o.dieWithParent()
+	}
+	if err == nil && o.Config.OwnProcesses {
+		const noRandomAddresses = 0x0040000 // ADDR_NO_RANDOMIZE of personality(2)
+		_, _, _ = unix.Syscall(unix.SYS_PERSONALITY, noRandomAddresses, 0, 0)
 	}
 	if err != nil {
 		f := failure{Op: "make sandbox", Msg: err.Error()}
@@ -163,12 +170,18 @@ func refusal(err error) bool {
 	return false
 }
 
-// dieWith makes the kernel kill the program when its parent ends.
-func dieWith(parent int) error {
+// dieWithParent makes the kernel kill the program when its parent ends.
+func (o *order) dieWithParent() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return &Error{Op: "set signal for the death of the parent", Err: err}
 	}
-	if os.Getppid() != parent {
+	alive := os.Getppid() == o.Parent
+	if o.Config.OwnProcesses { // the parent has no number here; it reads the status
+		status := []unix.PollFd{{Fd: fdStatus}}
+		_, err := unix.Poll(status, 0)
+		alive = err == nil && status[0].Revents&unix.POLLERR == 0
+	}
+	if !alive {
 		return &Error{Op: "find parent", Err: syscall.ESRCH}
 	}
 	return nil

@@ -30,8 +30,8 @@ type Config struct {
 	Limits   engine.Limits
 	// LazyBytes is the size of a context from which it is read in parts.
 	LazyBytes int64
-	// Closed, when set, is called when the process has ended.
-	Closed func()
+	// Closed, when set, is called when the process of a session has ended.
+	Closed func() error
 }
 
 // MaxFrameBytes is the longest frame: a request, or the end of a block with its output and the
@@ -74,7 +74,6 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 			s.proc.Kill()
 			_ = s.proc.Wait()
 		}
-		s.finished()
 		return nil, errors.Join(err, toW.Close(), fromR.Close())
 	}
 	go func() {
@@ -82,6 +81,7 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 		close(s.ended)
 	}()
 	if _, err := s.exchange(ctx, cfg.init(), "ready"); err != nil {
+		s.cfg.Closed = nil // the caller has the error
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -325,13 +325,9 @@ func (s *session) Close() (err error) {
 		s.proc.Kill()
 		<-s.ended
 		err = errors.Join(s.input.Close(), s.from.Close())
-		s.finished()
+		if s.cfg.Closed != nil {
+			err = errors.Join(err, s.cfg.Closed())
+		}
 	})
 	return err
-}
-
-func (s *session) finished() {
-	if s.cfg.Closed != nil {
-		s.cfg.Closed()
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -56,35 +55,31 @@ func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	scratch, err := os.MkdirTemp("", "perdure-repl-")
+	place, err := newScratch()
 	if err != nil {
-		return nil, fmt.Errorf("create scratch folder: %w", err)
+		return nil, err
 	}
-	remove := func() { _ = os.RemoveAll(scratch) } //nolint:errcheck // it is in the folder for temporary files
-	work := filepath.Join(scratch, "work")
-	if err := os.Mkdir(work, 0o700); err != nil {
-		remove()
-		return nil, fmt.Errorf("create scratch folder: %w", err)
-	}
-	p := pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes, Closed: remove,
-		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Dir: work,
-			Env: environment(), Sandbox: &sandbox.Config{HiddenReadOnly: true, Writable: []string{work}, Temp: scratch,
-				Readable: found.paths(), Hidden: append(private(), cfg.Hidden...)}}}
+	p := pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes, Closed: place.remove,
+		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Dir: place.work,
+			Env: environment(), Hold: []*os.File{place.lock}, Sandbox: &sandbox.Config{HiddenReadOnly: true, OwnProcesses: true,
+				Writable: []string{place.work}, Temp: place.dir, Readable: found.paths(),
+				Hidden: append(private(), cfg.Hidden...)}}}
 	s, err := pipe.Start(ctx, p)
-	if refused, ok := errors.AsType[*sandbox.Error](err); ok {
-		if !cfg.Unsandboxed {
-			return nil, &engine.Error{Kind: engine.KindUnsandboxed, Err: refused,
-				Msg: "no sandbox for the code of the model could be made",
-				Hint: "run it on Linux with user namespaces, or allow code without a sandbox in as many words " +
-					"(--repl-unsandboxed)"}
-		}
-		p.Command.Sandbox = nil
-		if err := os.MkdirAll(work, 0o700); err != nil {
-			return nil, fmt.Errorf("create scratch folder: %w", err)
-		}
-		return pipe.Start(ctx, p)
+	refused, ok := errors.AsType[*sandbox.Error](err)
+	switch {
+	case ok && cfg.Unsandboxed:
+		p.Command.Sandbox, p.Limits.Processes = nil, -1 // all processes of the user would count
+		s, err = pipe.Start(ctx, p)
+	case ok:
+		err = &engine.Error{Kind: engine.KindUnsandboxed, Err: refused,
+			Msg: "no sandbox for the code of the model could be made",
+			Hint: "run it on Linux with user namespaces, or allow code without a sandbox in as many words " +
+				"(--repl-unsandboxed)"}
 	}
-	return s, err
+	if err != nil {
+		return nil, errors.Join(err, place.remove())
+	}
+	return s, nil
 }
 
 // environment is all that the code has of one: fixed hashes, time zone and encoding.

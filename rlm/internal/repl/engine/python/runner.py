@@ -716,8 +716,9 @@ def limit(init):
     import resource
 
     for name, most in (("RLIMIT_AS", init["memory_bytes"]), ("RLIMIT_FSIZE", init["file_bytes"]), ("RLIMIT_CORE", 0),
-                       ("RLIMIT_NOFILE", 256)):
-        resource.setrlimit(getattr(resource, name), (most, most))
+                       ("RLIMIT_NOFILE", 256), ("RLIMIT_NPROC", init["processes"])):
+        if most >= 0:
+            resource.setrlimit(getattr(resource, name), (most, most))
 
 
 def main():

@@ -1,0 +1,64 @@
+package python
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/perdure/perdure/internal/storage/filelock"
+)
+
+// scratch is the folder of a session: the code can write into work, and a lock next to it is
+// held as long as anything of the session runs.
+type scratch struct {
+	dir, work string
+	lock      *os.File
+}
+
+// scratchName is how the names of scratch folders begin.
+const scratchName = "perdure-repl-"
+
+// newScratch creates a folder, after it removed those whose programs were killed.
+func newScratch() (*scratch, error) {
+	removeStale(os.TempDir())
+	dir, err := os.MkdirTemp("", scratchName)
+	if err != nil {
+		return nil, fmt.Errorf("create scratch folder: %w", err)
+	}
+	s := &scratch{dir: dir, work: filepath.Join(dir, "work")}
+	if s.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err == nil {
+		err = errors.Join(filelock.TryLock(s.lock), os.Mkdir(s.work, 0o700))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create scratch folder: %w", err), s.remove())
+	}
+	return s, nil
+}
+
+// remove removes the folder, and then the lock.
+func (s *scratch) remove() error {
+	err := os.RemoveAll(s.dir)
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
+}
+
+// removeStale removes scratch folders that nothing uses. One that cannot be removed stays.
+func removeStale(temp string) {
+	found, err := filepath.Glob(filepath.Join(temp, scratchName+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range found {
+		f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0) //nolint:gosec // below the folder for temporary files
+		if err != nil {
+			continue // another user's, or one that is being created
+		}
+		if filelock.TryLock(f) == nil {
+			_ = os.RemoveAll(dir) // otherwise it is tried again
+		}
+		_ = f.Close()
+	}
+}
