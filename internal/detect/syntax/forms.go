@@ -30,8 +30,10 @@ type declarations struct {
 type testForms struct {
 	// isTest reports whether a function without an annotation is a test.
 	isTest func(u *unit, d *decl) bool
-	// collected reports whether the runner finds the test at an index; nil for all of them.
+	// collected reports whether the runner finds the test at an index; nil for all of them. inherits
+	// reports whether a class has a base class, by which the runner finds its tests; nil for any class.
 	collected func(u *unit, i int) bool
+	inherits  func(u *unit, class *decl) bool
 	// strictPrefixes and strictSuffixes are those of file names that runners require, strictFolder is
 	// the folder in which each file counts.
 	strictPrefixes, strictSuffixes []string

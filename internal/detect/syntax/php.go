@@ -27,7 +27,10 @@ func php() Language {
 		testSuffixes: []string{"Test", "TestCase", "_test"}, testFolders: []string{"test", "tests"},
 		marks: phpMarks(), notes: phpNotes(),
 		declarations: declarations{chained: (*unit).pestChain},
-		testForms: testForms{strictSuffixes: []string{"Test"}, collected: (*unit).phpCollected, isTest: (*unit).phpTest,
+		testForms: testForms{strictSuffixes: []string{"Test"}, isTest: (*unit).phpTest, inherits: (*unit).phpInherits,
+			collected: func(u *unit, i int) bool {
+				return !has(u.decls[i].modifiers, "private") && !has(u.decls[i].modifiers, "protected")
+			},
 			chainSkips: (*unit).pestSkips,
 			readSkips:  func(u *unit, t *Test, d *decl, _ onSkip) { u.docRequires(t, d) }},
 		functionForms: functionForms{freeMembers: true,
@@ -194,24 +197,6 @@ func (u *unit) phpTest(d *decl) bool {
 		(u.inTests || strings.HasSuffix(u.parentName(d), "Test")) || u.docTest(d))
 }
 
-// phpCollected reports whether the runner finds the test at i: its class needs a base class, or it is
-// a trait, which is mixed into classes.
-func (u *unit) phpCollected(i int) bool {
-	d := &u.decls[i]
-	if d.kind != declFunction {
-		return true
-	}
-	if has(d.modifiers, "private") || has(d.modifiers, "protected") {
-		return false
-	}
-	if d.parent < 0 || !u.inTests {
-		return true
-	}
-	class := &u.decls[d.parent]
-	return u.at(class.start) == "trait" || u.at(class.at-1) == "trait" ||
-		anyOf(class.at, class.body, func(j int) bool { return u.at(j) == "extends" })
-}
-
 // pestSkips notes the skip of a test of Pest by a call on it, and reports whether it is one.
 func (u *unit) pestSkips(d *decl, call string, note onSkip) bool {
 	if pestSystems()[call] {
@@ -219,4 +204,10 @@ func (u *unit) pestSkips(d *decl, call string, note onSkip) bool {
 		return true
 	}
 	return call == "skip" && u.pestSkip(d, note)
+}
+
+// phpInherits reports whether a class extends another one, or is a trait, which is mixed into classes.
+func (u *unit) phpInherits(class *decl) bool {
+	return u.at(class.start) == "trait" || u.at(class.at-1) == "trait" ||
+		anyOf(class.at, class.body, func(j int) bool { return u.at(j) == "extends" })
 }

@@ -29,7 +29,8 @@ func ruby() Language {
 		marks:       rubyMarks(), notes: rubyNotes(),
 		declarations: declarations{declare: (*unit).declareEnds},
 		testForms: testForms{isTest: (*unit).rubyTest, strictPrefixes: []string{"test_"},
-			strictSuffixes: []string{"_spec", "_test"}, collected: (*unit).rubyCollected, braceLists: true,
+			strictSuffixes: []string{"_spec", "_test"}, inherits: (*unit).rubyInherits, braceLists: true,
+			collected: func(u *unit, i int) bool { return !has(u.decls[i].modifiers, "private") && !u.shadowed(i) },
 			skipsAt: func(u *unit, _ *decl, i int) (s Skipping, decided bool) {
 				return Runs, !u.lang.skips[u.at(i)] || !u.tok[i].First && !rubyBegins()[u.at(i-1)] || u.at(i+1) == "=" ||
 					u.at(i-1) == "."
@@ -407,20 +408,8 @@ func (u *unit) rubyTest(d *decl) bool {
 	return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(u.parentName(d), "Test"))
 }
 
-// rubyCollected reports whether the runner finds the test at i: its class needs a base class, or it is
-// a module, which is mixed into classes.
-func (u *unit) rubyCollected(i int) bool {
-	d := &u.decls[i]
-	if d.kind != declFunction {
-		return true
-	}
-	if has(d.modifiers, "private") || u.shadowed(i) {
-		return false
-	}
-	if d.parent < 0 || !u.inTests {
-		return true
-	}
-	class := &u.decls[d.parent]
+// rubyInherits reports whether a class has a base class, or is a module, which is mixed into classes.
+func (u *unit) rubyInherits(class *decl) bool {
 	return u.at(class.at-1) != "class" || u.at(class.at+1) == "<" ||
 		anyOf(class.body, min(class.end, class.body+20), func(j int) bool { return u.at(j) == "include" })
 }

@@ -266,7 +266,14 @@ func (u *unit) mockOf(i int) string {
 var mockCalls = sync.OnceValue(wordSet("mock patch spyOn createStub mockImplementation stub mockStatic spy doMock"))
 
 // collected reports whether the runner finds the test at i, by the declarations around it.
-func (u *unit) collected(i int) bool { return u.lang.collected == nil || u.lang.collected(u, i) }
+func (u *unit) collected(i int) bool {
+	if u.lang.collected != nil && !u.lang.collected(u, i) {
+		return false
+	}
+	d := &u.decls[i]
+	return u.lang.inherits == nil || d.kind != declFunction || d.parent < 0 || !u.inTests ||
+		u.lang.inherits(u, &u.decls[d.parent])
+}
 
 // shadowed reports whether a later declaration of the same scope replaces the function at i.
 func (u *unit) shadowed(i int) bool {
