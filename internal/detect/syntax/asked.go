@@ -169,23 +169,11 @@ func namesTestRunner(s string) bool {
 			continue
 		}
 		if i > from {
-			if word := strings.Trim(string(low[from:i]), "_"); runnerNames()[word] || i-from > 5 && containsRunner(word) {
+			if word := strings.Trim(string(low[from:i]), "_"); runnerNames()[word] {
 				return true
 			}
 		}
 		from = i + 1
-	}
-	return false
-}
-
-// containsRunner reports whether a word contains the name of a test runner.
-func containsRunner(word string) bool {
-	for _, name := range [...]string{"jest", "vitest", "mocha", "jasmine", "karma", "pytest", "unittest", "nosetest",
-		"junit", "surefire", "kotest", "testng", "xunit", "nunit", "mstest", "testhost", "vstest", "testrunner", "minitest",
-		"rspec", "rake_test", "phpunit", "paratest", "nextest", "gotestsum", "playwright"} {
-		if strings.Contains(word, name) {
-			return name != "playwright" || strings.HasSuffix(word, "test")
-		}
 	}
 	return false
 }

@@ -143,7 +143,7 @@ func (u *unit) deadAt(i int) [2]int {
 			to++
 		}
 		return u.headedBody(i, to)
-	case "of", "in", "range", "foreach", "as":
+	case "of", "in", "range":
 		return u.emptyLoop(i)
 	case "forEach", "each", "map", "each_with_index", "for_each", "onEach", "each_pair":
 		if u.at(i-1) == "." && u.emptyList(u.listBegin(i-1), i-1) {
@@ -184,19 +184,7 @@ func (u *unit) headedBody(i, to int) [2]int {
 // emptyLoop returns the body of a loop over an empty literal list.
 func (u *unit) emptyLoop(i int) [2]int {
 	from, to := i+1, i+1
-	switch s := u.at(i); {
-	case s == "as" && u.lang.listFirst:
-		to, from = i, i
-		for from > 0 && u.at(from-1) != "foreach" && i-from < 12 {
-			from--
-		}
-		if !u.emptyList(from+1, to) {
-			return [2]int{}
-		}
-		return u.headedBody(from-1, u.closer(from))
-	case s == "as" || s == "foreach":
-		return [2]int{}
-	case u.lang.shape == indents:
+	if u.lang.shape == indents {
 		if to = u.colon(i, len(u.tok)) - 1; u.at(to) != ":" || to-i > 12 || !u.emptyList(from, to) {
 			return [2]int{}
 		}
@@ -301,9 +289,6 @@ func (u *unit) takesNone(open, closing int) bool {
 
 // onlyAskedFor reports whether the function named at i is only tested for presence by an assertion.
 func (u *unit) onlyAskedFor(i int) bool {
-	if u.at(i-1) == "callable" || u.at(i-1) == "typeof" || u.at(i-2) == "callable" {
-		return true
-	}
 	if u.at(i-1) != "(" || u.at(i+1) != ")" && u.at(i+1) != "," {
 		return false
 	}

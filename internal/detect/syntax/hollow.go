@@ -128,9 +128,6 @@ func (u *unit) comparesItself(i, begin, end int, same func(a, b [2]int) bool) bo
 				j = to
 			}
 		}
-		if u.at(from) == "==" || u.at(from) == "eq" {
-			from++
-		}
 		if same([2]int{begin, i - 1}, [2]int{from, to}) {
 			return true
 		}

@@ -180,9 +180,6 @@ func (u *unit) hookBlock(i int) (decl, bool) {
 		}
 	case u.at(i+1) == "(":
 		d.body, d.end = i+2, u.closer(i+1)
-		if u.lang.trailing && u.at(d.end) == "{" {
-			d.body, d.end = d.end+1, u.closer(d.end)
-		}
 		return d, true
 	case u.at(i+1) == "{" && u.lang.trailing:
 		d.body, d.end = i+2, u.closer(i+1)

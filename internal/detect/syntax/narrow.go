@@ -114,15 +114,14 @@ func (u *unit) skipsRows(t *Test, l *loop) {
 
 // ofRow reports whether the condition [from, to) depends on a row of a loop and not on the machine.
 func (u *unit) ofRow(l *loop, from, to int) bool {
+	if l.each {
+		return false
+	}
 	row := make(set)
 	for j := l.at - 1; j > max(0, l.at-16) && u.at(j) != "for" && u.at(j) != "foreach"; j-- { // for _, tc := range
-		row[u.at(j)] = u.isWord(j) && !l.each
-	}
-	for j := l.body[0]; l.each && j < min(l.body[1], l.body[0]+16) && u.at(j) != "=>" && u.at(j) != "->" &&
-		(u.at(j) != "|" || j == l.body[0]); j++ {
 		row[u.at(j)] = u.isWord(j)
 	}
-	for j := l.at; !l.each && j < min(l.head[0], l.at+16); j++ {
+	for j := l.at; j < min(l.head[0], l.at+16); j++ {
 		row[u.at(j)] = u.isWord(j)
 	}
 	asks := false

@@ -410,8 +410,11 @@ func (u *unit) pythonSkip() (Skipping, int) {
 		leaves := u.at(i) == "pytest" && u.at(i+2) == "skip" ||
 			u.at(i) == "raise" && (u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest")
 		if u.tok[i].Col != 0 {
-			if w := u.at(under); leaves && (w == "if" || w == "elif" || w == "except") {
-				return u.skipsUnder(under, i)
+			switch w := u.at(under); {
+			case leaves && w == "except": // what was tried is missing
+				return Sometimes, i
+			case leaves && (w == "if" || w == "elif"):
+				return Sometimes, under
 			}
 			continue
 		}
@@ -434,15 +437,4 @@ func (u *unit) pythonSkip() (Skipping, int) {
 		}
 	}
 	return Runs, 0
-}
-
-// skipsUnder returns how the line at i skips a module under a condition at the margin, and where.
-func (u *unit) skipsUnder(under, i int) (Skipping, int) {
-	switch {
-	case u.at(under) == "except":
-		return Sometimes, i
-	case u.constant(under + 1):
-		return Always, i
-	}
-	return Sometimes, under
 }
