@@ -174,6 +174,8 @@ func (f *forecast) planner() string {
 	switch n := f.run.plan; {
 	case n.Plans:
 		return PlannerModel
+	case n.Repl != nil:
+		return PlannerRepl
 	case n.Search > 0:
 		return PlannerSearch
 	case n.leaf() || n.Samples > 0:

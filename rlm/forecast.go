@@ -101,6 +101,11 @@ func (f *forecast) visit(ctx context.Context, a *attempt) (reply, error) {
 		return reply{}, nil
 	case n.Search > 0:
 		return f.search(a), nil
+	case n.Repl != nil:
+		f.unknown = true
+		f.count(a, &inquiry{m: a.run.model(&a.l.Task), req: &model.Request{System: a.system(), Prompt: a.prompt()},
+			times: 2, sure: true}) // one reply with code, and one that ends
+		return reply{}, nil
 	case n.leaf():
 		return f.leaf(a)
 	}

@@ -139,7 +139,7 @@ func (e *Engine) find(ctx context.Context, program string) (*interpreter, error)
 	if err == nil {
 		err = json.Unmarshal(out.Bytes(), found)
 	}
-	missing := &engine.Error{Kind: engine.KindMissing, Hint: "install Python 3.9 or later, or use the engine starlark"}
+	missing := &engine.Error{Kind: engine.KindMissing, Hint: "install Python 3.9 or later, or name one with --repl-python"}
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

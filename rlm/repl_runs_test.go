@@ -1,0 +1,222 @@
+package rlm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/rlm"
+)
+
+// turns is a script whose model replies with code in turns, and answers sub-calls. Turn n is
+// the reply to the message that announces it.
+func turns(calls string, code ...string) string {
+	var b strings.Builder
+	b.WriteString("replies:\n" + calls)
+	for i, c := range slices.Backward(code) {
+		reply := strings.ReplaceAll(c, "'''", "```")
+		fmt.Fprintf(&b, "- {match: 'Turn %d/', text: %q}\n", i+1, reply)
+	}
+	return b.String()
+}
+
+// block is a reply with code.
+func block(lines ...string) string { return "'''repl\n" + strings.Join(lines, "\n") + "\n'''" }
+
+// Runs of a REPL end with the answer that their code sets.
+func TestReplRuns(t *testing.T) {
+	t.Parallel()
+	ok := "- {match: '^q', repeat: -1, text: \"ok\"}\n"
+	for _, tt := range []struct {
+		name, script, want string
+		config             M
+		note               string
+	}{
+		{"an answer", turns(ok, block("answer['content'] = llm_query('q')", "answer['ready'] "+
+			"= True")), "ok", nil, ""},
+		{"several blocks of a " +
+			"reply", turns(ok, block("a = 1")+"\n"+block("b = a + 1", "FINAL(b)")+"\n"+block("FINAL(9)")),
+			"2", nil, ""},
+		{"a final of a block that " +
+			"raised", turns(ok, block("x = 5", "FINAL('no')", "1/0"), block("FINAL(x)")), "5", nil, ""},
+		{"text next to code is no " +
+			"answer", turns(ok, block("x = 5")+"\nFINAL(invented)", "FINAL_VAR(x)"), "5", nil, ""},
+		{"text alone is", turns(ok, block("x = 5"), "It is clear.\nFINAL(four (4))"), "four (4)", nil, ""},
+		{"a name in text", turns(ok, block("x = 5"), "FINAL(x)"), "5", nil, "was read as FINAL_VAR"},
+		{"a reply without anything", turns(ok, "I think.", block("FINAL('done')")), "done", nil, ""},
+		{"turns run out", turns("- {match: 'The turns are over', text: \"FINAL(at last)\"}\n"+ok, block("x = 1"),
+			block("x = 2")), "at last", M{"repl_turns": 2}, "after 2 turns"},
+		{"failed sub-calls", turns("- {match: '^q bad', repeat: -1, status: 400, message: no}\n"+ok,
+			block("r = llm_query_batched(['q good', 'q bad', 'q fine'])", "FINAL([s[:6] for s in r])")),
+			"['ok', 'Error:', 'ok']", nil, ""},
+		{"a model that is not of the run", turns(ok, block("FINAL(llm_query('q', model='openai:other')[:24])")),
+			"Error: model \"openai:oth", nil, ""},
+		{"no prompts", turns(ok, block("FINAL(llm_query_batched([]))")), "[]", nil, ""},
+		{"the tools", turns(ok, block("m = cite('a.txt', 2, 2)", "FINAL(lines('a.txt', 1, 1) + "+
+			"str(len(files())) + m)")),
+			"one2[^1]", nil, ""},
+		{"what tools refuse", turns(ok, block("try:", "    lines('none', 1, 1)", "except RuntimeError as e:",
+			"    FINAL(str(e))")), `lines: there is no file "none"`, nil, ""},
+		{"the budget", turns(ok, block("b = budget()", "llm_query('q')", "FINAL((b['calls'], "+
+			"budget()['calls'], b['turns']))")),
+			"(9, 8, 29)", M{"budget_calls": 10}, ""},
+		{"profile paper", turns(ok, block("x = 5"), "FINAL_VAR(x)"), "5", M{"repl_profile": "paper"}, ""},
+		{"a schema", turns(ok, block("FINAL({'n': 3})")), `{"n":3}`, M{"schema": M{"type": "object",
+			"required": []string{"n"}}}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, m := endpoint(t, tt.script)
+			b := newBench(t, m)
+			config := replConfig("openai:m")
+			for k, v := range tt.config {
+				config[k] = v
+			}
+			config["max_attempts"] = 1
+			tree := b.launch("What?", b.put(file{"a.txt", "one\ntwo\n"}, file{"b.txt", "three\n"}), config)
+			got, root := b.finish(tree.ID, 2)
+			if got.State != perdure.Completed || root.Result != tt.want {
+				t.Fatalf("tree is %s with %q, want %q: %+v", got.State, root.Result, tt.want, root.Error)
+			}
+			notes := data(t, &root).Notes
+			if tt.note != "" && !slices.ContainsFunc(notes,
+				func(n string) bool { return strings.Contains(n, tt.note) }) {
+				t.Errorf("notes %q", notes)
+			}
+			if r, err := b.exec.Replay(t.Context(), tree.ID); err != nil || len(r.Differences) > 0 {
+				t.Errorf("replay: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// The prompt of rlm_query is the context of a REPL of its own, down to the depth of the run.
+func TestReplInARepl(t *testing.T) {
+	t.Parallel()
+	script := "replies:\n- {match: 'inner text[\\s\\S]*Turn 1/', " +
+		"text: \"" + "```repl\\nFINAL(context.upper() + llm_query('plain'))\\n```\"}\n" +
+		"- {match: '^plain', repeat: -1, text: \"!\"}\n" +
+		"- {match: 'Which letters', text: \"" + "```repl\\nFINAL(rlm_query_batched(['inner text', 'inner " +
+		"text 2']))\\n```\"}\n" +
+		"- {match: '^inner text', repeat: -1, text: \"plain answer\"}\n"
+	for depth, want := range map[int]string{3: "['INNER TEXT!', 'INNER TEXT 2!']", 1: "['plain answer', " +
+		"'plain answer']"} {
+		_, m := endpoint(t, strings.Replace(script, "text: \"```repl\\nFINAL(context", "repeat: -1, text: "+
+			"\"```repl\\nFINAL(context", 1))
+		b := newBench(t, m)
+		config := replConfig("openai:m")
+		config["max_depth"] = depth
+		tree := b.launch("Which letters?", "", config)
+		got, root := b.finish(tree.ID, 1) // a waiting REPL holds no slot
+		if got.State != perdure.Completed || root.Result != want {
+			t.Errorf("depth %d: tree is %s with %q: %+v", depth, got.State, root.Result, root.Error)
+		}
+	}
+}
+
+// What a REPL takes is not known before: an estimate says so.
+func TestReplEstimate(t *testing.T) {
+	t.Parallel()
+	_, m := endpoint(t, turns("", block("FINAL(1)")))
+	b := newBench(t, m)
+	raw, err := json.Marshal(replConfig("openai:m"))
+	b.ok(err)
+	e, err := b.exec.Estimate(t.Context(), rlm.LaunchRequest{Prompt: "What?", Config: raw})
+	b.ok(err)
+	if e.Planner != rlm.PlannerRepl || e.Calls != nil || e.LeastCalls != 2 {
+		t.Errorf("estimate %+v", e)
+	}
+}
+
+// A budget that ends within a batch makes the run partial, with the best answer so far; resumed
+// with a larger one, it asks what is missing and nothing twice.
+func TestReplWithinABudget(t *testing.T) {
+	t.Parallel()
+	server, m := endpoint(t, turns("- {match: '^q', repeat: -1, text: \"ok {{n}}\"}\n",
+		block("answer['content'] = 'a guess'"),
+		block("r = llm_query_batched([f'q {i}' for i in range(20)])", "print(len(r))"), block("FINAL(len(set(r)))")))
+	b := newBench(t, m)
+	config := replConfig("openai:m")
+	config["budget_calls"] = 10
+	tree := b.launch("What?", "", config)
+	got, root := b.finish(tree.ID, 3)
+	if got.State != perdure.Partial || root.Result != "a guess" || b.usage(tree.ID).Calls != 10 {
+		t.Fatalf("tree is %s with %q after %+v: %+v", got.State, root.Result, b.usage(tree.ID), root.Error)
+	}
+	root = b.resumed(tree.ID, M{"budget_calls": 100})
+	if root.Result != "20" {
+		t.Errorf("the result is %q, %+v", root.Result, root.Error)
+	}
+	b.asks(server, tree.ID, 20+3)
+}
+
+// A variable that a person sets is set in the code before its next block, also when the blocks
+// are run again.
+func TestEditedVariables(t *testing.T) {
+	t.Parallel()
+	m := &mortal{Model: script(t, turns("- {match: '^q', repeat: -1, text: \"ok\"}\n", block("limit = 1"),
+		block("x = llm_query('q')"), block("FINAL(limit)")))}
+	b := newBench(t, models{"mock:m": m})
+	tree := b.launch("What?", "", replConfig("mock:m"))
+	if b.die(m, tree.ID, 2, true) { // after the second reply
+		t.Fatal("the tree ended")
+	}
+	ref := perdure.StateRef{Scope: perdure.ScopeTree, Tree: tree.ID}
+	_, err := b.store.SetVar(t.Context(), ref, perdure.VarSpec{Name: "limit", Value: []byte("7")})
+	b.ok(err)
+	b.close()
+	b.open()
+	if b.die(m, tree.ID, 2, false) { // the edit is recorded; it is taken up again
+		t.Fatal("the tree ended")
+	}
+	b.close()
+	b.open()
+	_, root := b.finish(tree.ID, 2)
+	if root.Result != "7" {
+		t.Errorf("the result is %q, %+v", root.Result, root.Error)
+	}
+}
+
+// Code that does something else than what is recorded is a divergence, and an error in mode
+// strict.
+func TestReplDiverges(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{rlm.ModeDefault, rlm.ModeStrict} {
+		m := &mortal{Model: script(t, turns("- {match: '^q', repeat: -1, text: "+
+			"\"ok\"}\n", block("x = llm_query('q 1')"),
+			block("FINAL(x)")))}
+		b := newBench(t, models{"mock:m": m})
+		config := replConfig("mock:m")
+		config["mode"], config["max_attempts"], config["seed"] = mode, 1, 7
+		tree := b.launch("What?", "", config)
+		if b.die(m, tree.ID, 3, false) { // before the second reply
+			t.Fatal("the tree ended")
+		}
+		b.change("UPDATE task_end SET result = 'other' WHERE result = 'ok'")
+		b.close()
+		b.open()
+		got, root := b.finish(tree.ID, 2)
+		diverged := b.count(tree.ID, "repl.diverged") + b.count(tree.ID, perdure.EventCallDiverged)
+		if mode == rlm.ModeStrict && (got.State != perdure.Failed || root.Error.Kind != rlm.KindDiverged) ||
+			mode == rlm.ModeDefault && (got.State != perdure.Completed || diverged == 0) {
+			t.Errorf("mode %s: tree is %s with %q, %+v, %d "+
+				"divergences", mode, got.State, root.Result, root.Error, diverged)
+		}
+	}
+}
+
+// count counts the events of a kind.
+func (b *bench) count(tree perdure.TreeID, kind perdure.EventKind) (n int) {
+	b.Helper()
+	events, err := b.store.Events(b.Context(), perdure.EventFilter{Tree: tree})
+	b.ok(err)
+	for _, e := range events {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
