@@ -43,7 +43,7 @@ func (r *run) moreMarks(p *pair, id string, was, now []*syntax.Mark) {
 	if more <= 0 {
 		return
 	}
-	added := slices.DeleteFunc(newMarks(was, now), func(m *syntax.Mark) bool { return r.movedMark(p, m) })
+	added := slices.DeleteFunc(newMarks(was, now), r.movedMark)
 	if id == syntax.OpenEnds {
 		if len(added) > maxOpenEnds {
 			r.add(p.inNew(added[0].Line, "", added[0].S, 0.6, ""), id)
@@ -101,7 +101,7 @@ var neverTested = lazyregexp.New(`^\s*(import|from)\s|__name__|TYPE_CHECKING|Not
 const maxOpenEnds = 5
 
 // movedMark reports whether another file lost the same mark.
-func (r *run) movedMark(p *pair, m *syntax.Mark) bool {
+func (r *run) movedMark(m *syntax.Mark) bool {
 	if r.lostMarks == nil {
 		r.countLost()
 	}

@@ -1,7 +1,6 @@
 package detect
 
 import (
-	"iter"
 	"slices"
 	"strings"
 
@@ -30,7 +29,7 @@ func (r *run) vanished(group *material, names multiset.Hashes) map[uint32]bool {
 		if len(left) == 0 || p.new == nil || r.of(p) != group {
 			continue
 		}
-		for b := range bagsOf(p.new, true) {
+		for _, b := range bagsOf(p.new) {
 			for _, h := range b {
 				delete(left, h)
 			}
@@ -39,26 +38,16 @@ func (r *run) vanished(group *material, names multiset.Hashes) map[uint32]bool {
 	return left
 }
 
-// bagsOf yields the token hashes of the parts of a version, with or without its tests.
-func bagsOf(m *syntax.Model, tests bool) iter.Seq[multiset.Hashes] {
-	return func(yield func(multiset.Hashes) bool) {
-		if !yield(m.Rest) {
-			return
-		}
-		for _, f := range m.Funcs {
-			if (tests || !f.Test) && !yield(f.All) {
-				return
-			}
-		}
-		if !tests {
-			return
-		}
-		for _, t := range slices.Concat(m.Tests, m.Suites) {
-			if !yield(t.All) {
-				return
-			}
-		}
+// bagsOf returns the token hashes of the parts of a version.
+func bagsOf(m *syntax.Model) []multiset.Hashes {
+	all := []multiset.Hashes{m.Rest}
+	for _, f := range m.Funcs {
+		all = append(all, f.All)
 	}
+	for _, t := range slices.Concat(m.Tests, m.Suites) {
+		all = append(all, t.All)
+	}
+	return all
 }
 
 // matchVanished finds the removed names that lost tests, and tests with fewer cases,

@@ -363,9 +363,8 @@ func (r *run) collect() {
 func (r *run) of(p *pair) *material {
 	group := ""
 	if p.lang != nil {
-		group = p.lang.Name
+		group = p.lang.Family
 	}
-	group = cmp.Or(map[string]string{"typescript": "javascript", "kotlin": "java"}[group], group)
 	if r.change[group] == nil {
 		r.change[group] = &material{
 			removed: make(map[uint32]string), guards: make(map[uint64]bool), called: make(map[uint32]bool),

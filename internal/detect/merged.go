@@ -52,7 +52,7 @@ func suiteOf(t *syntax.Test) string { return strings.TrimSuffix(t.Name, t.Leaf) 
 
 // prepares reports whether a file has code that runs before its tests.
 func prepares(m *syntax.Model) bool {
-	for b := range bagsOf(m, true) {
+	for _, b := range bagsOf(m) {
 		for name := range setups() {
 			if b.Has(syntax.Hash(name)) {
 				return true

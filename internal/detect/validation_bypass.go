@@ -17,7 +17,7 @@ func (r *run) guards(p *pair, was, now *syntax.Function) {
 	}
 	how := syntax.Rewrite{Removed: syntax.MostlyRemoved(was, now), Similar: multiset.Jaccard(was.All, now.All), Now: now,
 		Conditions: make(map[uint64]int)}
-	how.Soft, how.Panics = syntax.GainedConditions(was.Soft, now.Soft), p.lang.Name == "go"
+	how.Soft, how.Panics = syntax.GainedConditions(was.Soft, now.Soft), p.lang.ErrorValues
 	how.HandedOver = len(multiset.Difference(now.Vouchers, was.Vouchers)) > 0 ||
 		r.handsOver(p, was, now, func(f *syntax.Function) bool { return len(f.Guards)+f.Throws > 0 })
 	for _, c := range now.Conditions {
@@ -217,4 +217,20 @@ func (r *run) special(p *pair, was, now *syntax.Function) {
 		r.add(p.inNew(now.Line, now.Name, now.Name, 0.6,
 			fmt.Sprintf("%d special cases return fixed results", now.Fixed-was.Fixed)), specialCases)
 	}
+}
+
+// exitsWell reports a program that now exits with success where its exit code was a
+// failure.
+func (r *run) exitsWell(p *pair) {
+	if p.old == nil || p.new == nil {
+		return
+	}
+	was, now := p.old.Exits, p.new.Exits
+	if now.Telling >= was.Telling || now.Well <= was.Well && !syntax.CodeIgnored(p.old, p.new) {
+		return
+	}
+	if now.S == "" {
+		now.Line, now.S = 1, p.new.Path
+	}
+	r.add(p.inNew(now.Line, p.new.Path, now.S, 0.9, "exit code changed from failure to success"), syntax.ExitTrick)
 }

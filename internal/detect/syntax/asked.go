@@ -12,7 +12,7 @@ import (
 // environment, the stack or the loaded modules with names of test runners, test files or their
 // variables.
 func (u *unit) readAsked(m *Model, tests func(i int) bool) {
-	asks := askedOf()[u.lang.Name]
+	asks := u.lang.asks
 	told := make(map[int32]bool)
 	for i := range m.Marks {
 		if m.Marks[i].Pattern == RunnerAsked {
@@ -136,36 +136,81 @@ func (u *unit) ofMode(i int) bool {
 }
 
 var (
-	// askedOf are the words by which code queries its environment, by language.
-	askedOf = sync.OnceValue(func() map[string]set {
-		script := words("argv argv0 execArgv stack env mainModule main cache parent title captureStackTrace")
-		jvm := words("getStackTrace stackTrace StackWalker getProperty getenv getClassName className forName loadClass " +
-			"ProcessHandle getInputArguments getContextClassLoader getAllStackTraces getThreadGroup")
-		return map[string]set{
-			"go":         words("Args Executable Caller Callers FuncForPC Stack ReadBuildInfo Lookup Getenv LookupEnv"),
-			"javascript": script, "typescript": script,
-			"python": words("modules argv orig_argv stack _getframe co_filename co_name environ getenv extract_stack " +
-				"format_stack currentframe __main__"), "java": jvm, "kotlin": jvm,
-			"csharp": words("GetAssemblies FriendlyName GetEntryAssembly ProcessName StackTrace GetFrames " +
-				"GetEnvironmentVariable GetEnvironmentVariables DeclaringType ProcessPath CommandLine GetCommandLineArgs " +
-				"MainModule BaseDirectory GetCallingAssembly GetCurrentProcess"),
-			"rust": words("current current_exe args args_os var var_os vars option_env Backtrace"),
-			"ruby": words("$0 $PROGRAM_NAME caller caller_locations $LOADED_FEATURES ENV $ARGV ARGV loaded_specs " +
-				"const_defined? defined?"),
-			"php": words("argv debug_backtrace getenv _ENV _SERVER $_ENV $_SERVER getTrace getTraceAsString class_exists " +
-				"interface_exists function_exists defined get_included_files get_declared_classes get_required_files $argv"),
-		}
-	})
-	comparing = sync.OnceValue(wordSet("includes contains Contains startsWith endsWith StartsWith EndsWith " +
-		"startswith endswith HasSuffix HasPrefix HasSuffixFold start_with? end_with? include? match match? test " +
-		"equals Equals equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with " +
-		"ends_with class_exists forName Lookup get has indexOf eq is_a any some in_array preg_match strstr " +
-		"function_exists interface_exists defined const_defined? loadClass key? has_key? ContainsKey containsKey " +
-		"find matches IsMatch"))
+	comparing = sync.OnceValue(wordSet("includes contains Contains startsWith endsWith StartsWith EndsWith startswith " +
+		"endswith HasSuffix HasPrefix HasSuffixFold start_with? end_with? include? match match? test equals Equals " +
+		"equalsIgnoreCase str_contains str_starts_with str_ends_with strpos stripos starts_with ends_with class_exists " +
+		"forName Lookup get has indexOf eq is_a any some in_array preg_match strstr function_exists interface_exists " +
+		"defined const_defined? loadClass key? has_key? ContainsKey containsKey find matches IsMatch"))
 	testNames = sync.OnceValue(wordSet(".test _test _test.go .test.js .test.ts .test.jsx .test.tsx .spec.js " +
 		".spec.ts .spec.jsx .spec.tsx test_ tests/ /tests/ /test/ test/ /tests /test tests _spec _spec.rb " +
 		"_test.rb test-classes tests:: ::tests:: /deps/ Test Tests Spec .Tests ::test_ conftest"))
 	modules  = sync.OnceValue(wordSet("modules"))
 	modeName = lazyregexp.New(`(?i)^(?:node|app|rails|rack|go|django|flask|aspnetcore|dotnet|spring|micronaut|` +
 		`symfony|laravel|ktor)_?(?:env|environment|profiles_active)$|^npm_lifecycle_event$|^env$|^environment$`)
+)
+
+// namesTestRunner reports whether a text is the name of a test runner, or the path or title of a
+// part of one. Names with other meanings must stand alone between slashes or dots; a command-line
+// option is not a name.
+func namesTestRunner(s string) bool {
+	if len(s) < 3 || len(s) > 60 || s[0] == '-' || strings.ContainsAny(s, " \t%{}<>") {
+		return false
+	}
+	var small [60]byte
+	low := small[:copy(small[:], s)]
+	for i, c := range low {
+		if 'A' <= c && c <= 'Z' {
+			low[i] = c | 0x20
+		}
+	}
+	from := 0
+	for i := 0; i <= len(low); i++ {
+		if i < len(low) && ('a' <= low[i] && low[i] <= 'z' || low[i] == '_' || low[i] == '-' && i > from) {
+			continue
+		}
+		if i > from {
+			if word := strings.Trim(string(low[from:i]), "_"); runnerNames()[word] {
+				return true
+			}
+		}
+		from = i + 1
+	}
+	return false
+}
+
+// namesRunnerModule reports whether a module is usually loaded only by tests.
+func namesRunnerModule(s string) bool {
+	head, _, _ := strings.Cut(s, ".")
+	return runnerModules()[head]
+}
+
+// isRunnerVariable reports whether test runners set the environment variable.
+func isRunnerVariable(s string) bool {
+	if len(s) < 3 || len(s) > 42 {
+		return false
+	}
+	if runnerVariables()[s] || strings.HasPrefix(s, "RUST_TEST_") || strings.HasPrefix(s, "TEST_WORKER_") {
+		return true
+	}
+	head, _, ok := strings.Cut(strings.TrimLeft(s, "_"), "_")
+	return ok && runnerFamilies()[head] && s == strings.ToUpper(s)
+}
+
+var (
+	runnerNames = sync.OnceValue(wordSet("jest vitest mocha jasmine karma ava tape tap uvu cypress wdio " +
+		"webdriverio qunit testcafe nightwatch ts-mocha mocha-phantomjs node-tap jest-worker vitest-pool pytest " +
+		"unittest nose nosetests tox py-test testtools junit surefire failsafe kotest testng spock cucumber jqwik " +
+		"gradle-worker gradleworkermain xunit nunit mstest testhost vstest resharpertestrunner specflow reqnroll " +
+		"ncrunch minitest rspec phpunit pest paratest codeception codecept behat phpspec infection atoum nextest " +
+		"cargo-nextest tarpaulin llvm-cov ginkgo gotestsum convey"))
+	runnerModules = sync.OnceValue(wordSet("pytest _pytest unittest hypothesis nose nose2 tox doctest behave " +
+		"coverage trial testtools xdist pluggy ward lettuce robot freezegun responses"))
+	runnerVariables = sync.OnceValue(wordSet("VITEST NODE_TEST_CONTEXT NEXTEST GO_TEST TESTING UNDER_TEST IN_TEST " +
+		"IS_TEST RUNNING_TESTS RUNNING_TEST RUN_BY_TEST vitest Cypress TAP AVA_PATH PLAYWRIGHT_TEST BUN_TEST " +
+		"DENO_TEST UNIQUE_TEST_TOKEN TEST_TOKEN TEST_ENV_NUMBER CARGO_TARGET_TMPDIR GOCOVERDIR COVERAGE_RUN " +
+		"COVERAGE_PROCESS_START TEST_WORKSPACE TEST_TARGET TEST_SRCDIR PARATEST INFECTION STRYKER_MUTATOR_WORKER " +
+		"NYC_PROCESS_ID NYC_CONFIG __PHPUNIT_PHAR__ PHPUNIT_COMPOSER_INSTALL DOTNET_RUNNING_IN_TEST CYPRESS"))
+	runnerFamilies = sync.OnceValue(wordSet("JEST VITEST PYTEST MOCHA NEXTEST PHPUNIT AVA TAP UVU CYPRESS WDIO " +
+		"KARMA JASMINE HYPOTHESIS BEHAVE NOSE TOX VSTEST XUNIT NUNIT MSTEST RSPEC MINITEST CUCUMBER PARATEST PEST " +
+		"BEHAT CODECEPTION INFECTION GINKGO GOTESTSUM SUREFIRE JUNIT KOTEST TESTNG STRYKER"))
 )

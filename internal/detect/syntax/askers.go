@@ -15,8 +15,8 @@ func (u *unit) readAskers(f *Function, d *decl) {
 	}
 	var given multiset.Hashes
 	for i := d.body; i < d.end; i++ {
-		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || isException(u.at(i)) ||
-			u.corrects(i, d.body) {
+		if !u.isWord(i) || !u.calledSomehow(i) || harmless(u.at(i)) || presences(u.at(i)) || u.at(i) == "nameof" ||
+			strings.HasSuffix(u.at(i), "Exception") || strings.HasSuffix(u.at(i), "Error") || u.corrects(i, d.body) {
 			continue
 		}
 		f.Askers = append(f.Askers, u.tok[i].Hash)
@@ -89,11 +89,6 @@ func appendAsked(b multiset.Hashes, tokens []lex.Token) multiset.Hashes {
 var connectives = sync.OnceValue(wordSet("if elif unless and or not in is null nil None undefined true false True " +
 	"False typeof instanceof var let const out as when with end then this self"))
 
-// isException reports whether a name is that of an exception.
-func isException(name string) bool {
-	return name == "nameof" || strings.HasSuffix(name, "Exception") || strings.HasSuffix(name, "Error")
-}
-
 // harmless reports whether a call only converts, stores or logs a value. Clamping is not harmless.
 func harmless(name string) bool {
 	s := plain(strings.TrimPrefix(name, "$"))
@@ -119,11 +114,6 @@ var harmlessCalls = sync.OnceValue(wordSet("int float str string bool number dou
 	"setdefault fetchorelse has haskey containskey now time date datetime utcnow today instant nanotime " +
 	"currenttimemillis perfcounter monotonic since sub touniversaltime localtime errorf wrap wrapf withstack new " +
 	"sleep lock unlock rlock runlock close defer fmt intoiter into toowned asref asstr unwrap owned"))
-
-// saysLack reports whether a block mentions missing support or implementation.
-func (u *unit) saysLack(from, to int) bool {
-	return anyOf(from, to, func(j int) bool { return containsAny(strings.ToLower(u.at(j)), "support", "implement") })
-}
 
 // corrects reports whether a call clamps a value and assigns it, instead of rejecting it.
 func (u *unit) corrects(i, begin int) bool {

@@ -3,7 +3,6 @@ package syntax
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
@@ -82,54 +81,13 @@ func (u *unit) assertedEnd(i, end int) int {
 func (u *unit) asserts(i int, helpers set) bool {
 	s := u.at(i)
 	next, before := u.at(i+1), u.at(i-1)
-	call := next == "(" || next == "!" || next == "<" || next == "{" && u.lang.Name == "kotlin"
+	call := next == "(" || next == "!" || next == "<" || next == "{" && u.lang.trailing
 	if oneOf(before, "function", "def", "fn", "fun", "func", "import", "use", "@") {
 		return false
 	}
-	switch u.lang.Name {
-	case "go":
-		return next == "(" && u.goAsserts(i, helpers)
-	case "rust":
-		call = next == "!" || next == "(" && !u.lang.asserts[s]
-	case "python":
-		if s == "assert" {
-			return u.tok[i].First || before == ":"
-		}
-	case "ruby":
-		if u.lang.asserts[s] && (u.tok[i].First || before == "." || rubyBegins()[before]) && next != "=" && !u.symbol(i) {
-			return true
-		}
-		return (strings.HasPrefix(s, "assert_") || strings.HasPrefix(s, "refute_") || helpers[s]) &&
-			(u.tok[i].First || rubyBegins()[before]) ||
-			strings.HasPrefix(s, "must_") || strings.HasPrefix(s, "wont_")
-	case "kotlin":
-		if u.infix(i) {
-			return true // x shouldBe y
-		}
-	case "php":
-		if s == "expects" && before == "->" && call {
-			return !slices.ContainsFunc(u.tok[i:u.closer(i+1)], func(t lex.Token) bool { return t.S == "any" })
-		}
-		if (s == "throws" || s == "throwsIf" || s == "throwsUnless") && before == "->" && u.at(i-2) == ")" && call {
-			return true // behind a test of Pest
-		}
-	case "csharp":
-		if strings.HasSuffix(s, "Assert") && next == "." {
-			return !u.lang.skips[u.at(i+2)]
-		}
-		if strings.HasPrefix(s, "Should") && before == "." {
-			return true
-		}
-	case "javascript", "typescript":
-		if s == "should" {
-			return before == "." || next == "."
-		}
-		if (s == "assert" || s == "sinon") && next == "." {
-			return u.at(i+2) == "assert" || s == "assert"
-		}
-		if before == "." && (len(u.at(i-2)) <= 3 && strings.HasSuffix(u.at(i-2), "t") || u.at(i-2) == "Assert") &&
-			avaAsserts()[s] {
-			return next == "("
+	if u.lang.isAssertion != nil {
+		if asserts, decided := u.lang.isAssertion(u, i, helpers); decided {
+			return asserts
 		}
 	}
 	if !call {
@@ -140,23 +98,6 @@ func (u *unit) asserts(i int, helpers set) bool {
 	}
 	return assertLike(s)
 }
-
-// infix reports whether the word at i is a matcher of Kotlin, as in x shouldBe y.
-func (u *unit) infix(i int) bool {
-	if u.lang.Name != "kotlin" || !strings.HasPrefix(u.at(i), "should") || u.tok[i].First {
-		return false
-	}
-	before := u.at(i - 1)
-	return u.kindAt(i-1) != lex.Op || before == ")" || before == "]" || before == "}"
-}
-
-// rubyBegins are tokens after which a statement begins.
-var rubyBegins = sync.OnceValue(wordSet("{ do | ; = then"))
-
-var avaAsserts = sync.OnceValue(wordSet("is not deepEqual like true false truthy falsy throws throwsAsync regex " +
-	"snapshot equal strictEqual same ok notOk equals notThrows pass fail strictSame rejects resolves match " +
-	"notMatch has hasStrict error ifError notSame strictNotSame notEqual not resolveMatch doesNotThrow " +
-	"deepStrictEqual notStrictEqual type"))
 
 // assertLike reports whether a name begins like that of an assertion.
 func assertLike(s string) bool {
@@ -179,35 +120,19 @@ func assertLike(s string) bool {
 var assertPrefixes = [...]string{"assert", "expect", "verify", "check", "should", "must", "ensure", "refute",
 	"require", "compare"}
 
-// goAsserts reports whether a call of Go asserts: by t, by an assertion library, or given t.
-func (u *unit) goAsserts(i int, helpers set) bool {
-	s, on := u.at(i), u.at(i-2)
-	if u.at(i-1) == "." {
-		switch s {
-		case "Error", "Errorf", "Fatal", "Fatalf", "Fail", "FailNow":
-			if len(on) <= 2 && (strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || oneOf(on, "f", "s", "c")) {
-				return true
-			}
-		}
-		if goAssertObjects()[on] || (on == ")" || len(on) == 1) && (u.lang.asserts[s] || s == "Assert" || s == "Check") {
-			return s != "New" && s != "Run" && s[0] >= 'A' && s[0] <= 'Z'
-		}
-		return (assertLike(s) || helpers["."+s]) && u.at(i+2) == "t"
-	}
-	return helpers[s] || u.lang.asserts[s] && s[0] == 'E' || u.at(i+2) == "t" && u.at(i+3) != ")" && s != "Run" &&
-		(assertLike(s) || strings.HasPrefix(s, "test") || oneOf(s, "check", "assert", "verify", "expect")) || s == "Expect"
-}
+// assertStatement reports whether the statement assert is at i.
+func (u *unit) assertStatement(i int) bool { return u.lang.assertWord && u.at(i) == "assert" }
 
-var goAssertObjects = sync.OnceValue(
-	func() set { return words("assert require is must qt check td should suite gt so") })
+// passes reports whether Assert.Pass of NUnit, which ends a test, is at i.
+func (u *unit) passes(i int) bool { return u.at(i) == "Assert" && u.at(i+2) == "Pass" }
 
 // extent returns the tokens of the assertion with the word at i.
 func (u *unit) extent(i, from, to int) (begin, end int) {
 	begin, end = i, i+1
 	switch {
-	case u.lang.Name == "python" && u.at(i) == "assert":
+	case u.assertStatement(i):
 		return i, min(u.lineEnd(i), to)
-	case u.lang.Name == "php" && strings.HasPrefix(u.at(i), "throws"):
+	case u.lang.closing[u.at(i)]:
 		return i, u.closer(i + 1) // without the test before it
 	case u.lang.shape == ends, u.infix(i):
 		for begin > from && !u.tok[begin].First && u.at(begin-1) != "{" && u.at(begin-1) != "do" {
@@ -230,7 +155,7 @@ func (u *unit) extent(i, from, to int) (begin, end int) {
 				return begin, max(j, i+1)
 			}
 			j = k
-		case s == "{" && u.lang.Name == "kotlin":
+		case s == "{" && u.lang.trailing:
 			j = u.closer(j)
 		default:
 			return u.withCondition(begin, min(j, to), from)
@@ -250,7 +175,7 @@ func (u *unit) withCondition(begin, end, from int) (int, int) {
 		}
 	}
 	begin = max(begin, from)
-	if u.lang.Name != "go" || u.at(begin+1) != "." || !failing()[u.at(begin+2)] {
+	if u.at(begin+1) != "." || !u.lang.failing[u.at(begin+2)] {
 		return begin, end
 	}
 	depth := 0
@@ -269,19 +194,17 @@ func (u *unit) withCondition(begin, end, from int) (int, int) {
 	return begin, end
 }
 
-var failing = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Fail FailNow"))
-
 // assertion reads the tokens [begin, end) of an assertion.
 func (u *unit) assertion(i, begin, end int) Assertion {
 	from, to := begin, u.withoutMessage(i, begin, end)
-	if u.lang.Name == "python" && u.at(i) == "assert" {
+	if u.assertStatement(i) {
 		from, to = u.unwrapped(i+1, to)
 	}
 	tokens := u.tok[from:to]
 	a := Assertion{Line: u.line(i), Key: mixAll(firstHash, tokens), Words: u.once(appendTelling, tokens),
 		Literals: u.once(appendLiterals, tokens), S: u.text(begin, end)}
 	a.Name, a.Strength = u.measure(i, begin, end)
-	if u.lang.Name == "go" && failing()[u.at(i)] {
+	if u.lang.failing[u.at(i)] {
 		a.Call = u.errorOf(begin, end)
 	}
 	if u.cannotFail(i, begin, end) {
@@ -298,141 +221,20 @@ func (u *unit) assertion(i, begin, end int) Assertion {
 // withoutMessage returns the end of the condition of an assertion, without the failure message.
 func (u *unit) withoutMessage(i, begin, end int) int {
 	switch {
-	case u.lang.Name == "python" && u.at(i) == "assert":
-		if comma := u.commaAfter(i+1, end); u.at(comma) == "," {
+	case u.assertStatement(i):
+		if comma := u.find(i+1, end, ","); comma < end {
 			return comma
 		}
-	case u.lang.Name == "go" && failing()[u.at(i)] && begin < i-2:
-		for j := begin; j < i; j++ {
-			switch u.at(j) {
-			case "(", "[":
-				j = u.closer(j) - 1
-			case "{", ":":
-				return j
-			}
+	case u.lang.failing[u.at(i)] && begin < i-2:
+		if j := u.find(begin, i, "{", ":"); j < i {
+			return j
 		}
 	}
 	return end
 }
 
-// errorOf returns the names of the call that a condition err != nil is about; nil for other
-// conditions.
-func (u *unit) errorOf(begin, end int) multiset.Hashes {
-	for j := begin; j < end && u.at(j) != "{"; j++ {
-		if u.at(j) == "(" {
-			return nil // the call is in the condition
-		}
-		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" && u.at(j+3) == "{" {
-			if at := u.failedCall(begin, begin+1, j); at > 0 {
-				names := multiset.Hashes{Hash(u.at(at))}
-				if u.at(at-1) == "." && u.isWord(at-2) {
-					names = multiset.Sum(names, multiset.Hashes{Hash(u.at(at - 2))})
-				}
-				return names
-			}
-		}
-	}
-	return nil
-}
-
-// measure returns the matcher and the strength of an assertion.
-func (u *unit) measure(i, begin, end int) (string, Strength) {
-	name, best, known := u.at(i), Weak, false
-	for j := begin; j < end; j++ {
-		if u.at(j) == "(" && j > i { // arguments do not count
-			j = u.closer(j) - 1
-			continue
-		}
-		if !u.isWord(j) {
-			continue
-		}
-		if s, ok := strengthOf(plain(u.at(j))); ok {
-			if !known || s > best {
-				name, best = u.at(j), s
-			}
-			known = true
-		}
-	}
-	if known && best > Weak {
-		return name, best
-	}
-	condition, compares := best, false
-	for j := begin; j < end; j++ {
-		switch s := u.at(j); s {
-		case "==", "===", "!=", "!==":
-			if u.isNothing(j+1) || u.isNothing(j-1) {
-				condition = max(condition, Weak)
-			} else {
-				condition = Exact
-			}
-			compares = true
-		case "equals", "Equal", "DeepEqual", "is", "eq", "Equals", "isEqual", "Is", "compareTo", "Diff":
-			condition, compares = Exact, true
-		case "in", "contains", "Contains", "startsWith", "endsWith", "startswith", "endswith", "HasPrefix", "HasSuffix",
-			"includes", "matches", "any", "any?", "include?", "<=", ">=":
-			condition, compares = max(condition, Partial), true
-		case "<", ">":
-			if u.kindAt(j+1) == lex.Number || u.kindAt(j-1) == lex.Number {
-				condition, compares = max(condition, Partial), true
-			}
-		}
-	}
-	if !known && !compares {
-		return name, Exact // of an unknown library
-	}
-	return name, condition
-}
-
-// isNothing reports whether the token at i is null or the like.
-func (u *unit) isNothing(i int) bool {
-	s := u.at(i)
-	return s == "nil" || s == "null" || s == "None" || s == "undefined"
-}
-
 // plain returns a name in lower case without underscores.
 func plain(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
-
-// cannotFail reports whether an assertion holds for any code.
-func (u *unit) cannotFail(i, begin, end int) bool {
-	args := u.arguments(i, begin, end)
-	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.lang.Name == "csharp" && u.at(i) == "Assert" &&
-		u.at(i+2) == "Pass" {
-		return true
-	}
-	if open := i + 1; u.lang.Name == "python" && u.at(i) == "assert" && u.at(open) == "(" && u.closer(open) == end &&
-		u.at(u.commaAfter(open+1, end-1)) == "," {
-		return true // a tuple
-	}
-	if len(args) == 0 {
-		return false
-	}
-	if u.lang.Name == "go" && failing()[u.at(i)] {
-		return begin < i && u.at(begin) == "if" && u.at(begin+1) == "false"
-	}
-	if u.saysFailure(i, end) {
-		return false
-	}
-	constant := true
-	for _, a := range args {
-		constant = constant && u.fixedTokens(a[0], a[1])
-		if n := a[1]; n-a[0] > 2 && (u.at(n-2) == "or" || u.at(n-2) == "||") && strings.EqualFold(u.at(n-1), "true") {
-			return true
-		}
-	}
-	if constant {
-		name := plain(u.at(i))
-		return !strings.HasPrefix(name, "expectexception") && !strings.Contains(name, "called") &&
-			!strings.Contains(name, "await") && u.namesComparison(i)
-	}
-	return len(args) == 2 && u.sameTokens(args[0], args[1])
-}
-
-// namesComparison excludes helpers that take only what to search for.
-func (u *unit) namesComparison(i int) bool {
-	s := u.at(i)
-	_, ok := strengthOf(plain(s))
-	return ok || oneOf(s, "assert", "expect", "Assert", "refute")
-}
 
 // arguments returns the values that an assertion compares: the arguments of the call and its
 // matcher, or the sides of a condition.
@@ -444,33 +246,26 @@ func (u *unit) arguments(i, begin, end int) [][2]int {
 	if u.isWord(i) && u.onReceiver(i) {
 		all = append(all, [2]int{begin, i - 1})
 	}
-	if u.lang.Name == "ruby" && u.at(i+1) != "(" && u.at(i+1) != "{" {
-		return append(all, u.listed(i+1, end)...)
-	}
-	if u.at(i) == "assert" && u.lang.Name == "python" {
-		comma := u.commaAfter(i+1, end)
-		if u.at(comma) != "," {
-			comma = end
+	if u.lang.shape == ends && u.at(i+1) != "(" && u.at(i+1) != "{" {
+		for _, part := range u.parts(i+1, end) {
+			all = append(all, u.sides(part[0], part[1])...)
 		}
-		return u.sides(u.unwrapped(i+1, comma))
+		return all
+	}
+	if u.assertStatement(i) {
+		return u.sides(u.unwrapped(i+1, u.withoutMessage(i, i, end)))
 	}
 	for j := i; j < end; j++ {
 		if u.at(j) != "(" {
 			continue
 		}
-		closing := u.closer(j)
-		from := j + 1
-		for k := from; k < min(closing, end); k++ {
-			if u.opens(k) {
-				k = u.closer(k) - 1
-			} else if u.at(k) == "," || k == closing-1 {
-				if k > from && u.at(from) != "t" {
-					all = append(all, u.sides(from, k)...)
-				}
-				from = k + 1
+		closing := u.closer(j) - 1
+		for _, part := range u.parts(j+1, closing) {
+			if u.at(part[0]) != "t" {
+				all = append(all, u.sides(part[0], part[1])...)
 			}
 		}
-		j = closing - 1
+		j = closing
 	}
 	if len(all) > 2 && u.kindAt(all[len(all)-1][0]) == lex.Text { // a message
 		all = all[:len(all)-1]
@@ -486,60 +281,12 @@ func (u *unit) onReceiver(i int) bool {
 		u.asserts(i, nil)
 }
 
-// listed splits the arguments of a call without parentheses.
-func (u *unit) listed(from, end int) [][2]int {
-	var all [][2]int
-	for j := from; j <= end; j++ {
-		if j < end && u.opens(j) {
-			j = u.closer(j) - 1
-		} else if j >= end || u.at(j) == "," {
-			if j > from {
-				all = append(all, u.sides(from, j)...)
-			}
-			from = j + 1
-		}
-	}
-	return all
-}
-
 // sides splits a comparison into its two sides.
 func (u *unit) sides(from, to int) [][2]int {
-	for j := from; j < to; j++ {
-		switch s := u.at(j); {
-		case u.opens(j):
-			j = u.closer(j) - 1
-		case s == "==" || s == "===":
-			return [][2]int{{from, j}, {j + 1, to}}
-		}
+	if j := u.find(from, to, "==", "==="); j < to {
+		return [][2]int{{from, j}, {j + 1, to}}
 	}
 	return [][2]int{{from, to}}
-}
-
-// fixedTokens reports whether an expression is a constant.
-func (u *unit) fixedTokens(from, to int) bool {
-	for j := from; j < to; j++ {
-		switch {
-		case u.kindAt(j) == lex.Number:
-		case u.kindAt(j) == lex.Text:
-			if strings.ContainsAny(u.at(j), "{") {
-				return false // maybe a template
-			}
-		case u.isWord(j):
-			if s := strings.ToLower(u.at(j)); !oneOf(s, "true", "false", "none", "null", "nil", "not") {
-				return false
-			}
-		case u.at(j) != "-" && u.at(j) != "!":
-			return false
-		}
-	}
-	return to > from
-}
-
-func (u *unit) sameTokens(a, b [2]int) bool {
-	if a[1]-a[0] != b[1]-b[0] {
-		return false
-	}
-	return !anyOf(0, a[1]-a[0], func(k int) bool { return u.at(a[0]+k) != u.at(b[0]+k) || u.at(a[0]+k) == "(" })
 }
 
 // droppedFailure reports whether the handler at i drops the failures of assertions before it. A try
@@ -557,4 +304,35 @@ func (u *unit) droppedFailure(i, from int) bool {
 func (a *Assertion) Subject() multiset.Hashes {
 	s := slices.Clone(a.Words)
 	return multiset.Difference(s, a.Literals)
+}
+
+// saysFailure reports whether an assertion always fails: fail("not reached"), assert.fail().
+func (u *unit) saysFailure(i, end int) bool {
+	for ; i < end && u.at(i) != "("; i++ {
+		if plain(u.at(i)) == "fail" {
+			return true
+		}
+	}
+	return false
+}
+
+// marksPlace reports whether an assertion only records that a place was reached, among assertions
+// that are counted: assert.ok("the hook was called").
+func (u *unit) marksPlace(i, begin, end int) bool {
+	if u.passes(i) && u.assertsWithin(end, u.testEnd(i), nil) {
+		return false // NUnit ends the test there
+	}
+	args := u.arguments(i, begin, end)
+	return u.at(i) == "pass" || u.at(i) == "addToAssertionCount" ||
+		len(args) == 1 && args[0][1]-args[0][0] == 1 && u.kindAt(args[0][0]) == lex.Text
+}
+
+// testEnd returns the end of the test around the token at i.
+func (u *unit) testEnd(i int) int {
+	for n := range u.decls {
+		if d := &u.decls[n]; u.tests[n] && d.at < i && i < d.end {
+			return d.end
+		}
+	}
+	return i
 }

@@ -8,65 +8,14 @@ import (
 // losesFailure reports whether the word at i makes failures of assertions disappear: a handler that
 // only logs, a call that catches what its block throws, a promise that is not awaited.
 func (u *unit) losesFailure(i, from int) bool {
-	s := u.at(i)
-	switch u.lang.Name {
-	case "javascript", "typescript":
-		if s == "expect" && u.unawaited(i) || u.at(i-1) == "." && u.at(i+1) == "(" &&
-			(s == "then" && u.floats(i, from)) {
-			return true
-		}
-	case "csharp":
-		if (s == "ThrowsAsync" || s == "ThrowsAnyAsync") && u.at(i-2) == "Assert" && u.at(i-3) == "=" && u.at(i-4) == "_" {
-			return true // NUnit waits for it
-		}
-		if s == "Exception" && u.at(i-2) == "Record" && u.at(i+1) == "(" && u.discards(i-3) &&
-			u.assertsWithin(i+1, u.closer(i+1)) {
-			return true
-		}
-		if (s == "ThrowAsync" || s == "NotThrowAsync" || s == "ThrowExactlyAsync") && u.at(i-1) == "." &&
-			u.statementBegins(u.chainBegin(i)) {
-			return true
-		}
-	case "kotlin":
-		if s == "runCatching" && u.at(i+1) == "{" && u.statementBegins(i) && u.assertsWithin(i+1, u.closer(i+1)) &&
-			!u.handsBack(u.closer(i+1)) {
-			return true
-		}
-	case "rust":
-		return s == "catch_unwind" && u.at(i+1) == "(" && u.discarded(i) && u.assertsWithin(i+1, u.closer(i+1))
-	case "python":
-		if s == "suppress" && u.at(i+1) == "(" &&
-			(u.at(i+2) == "AssertionError" || strings.HasSuffix(u.at(i+2), "Exception")) {
-			return u.assertsWithin(u.closer(i+1)+1, u.indentedEnd(i, u.closer(i+1)+1, len(u.tok)))
-		}
-	case "ruby":
-		if s == "rescue" && !u.tok[i].First {
-			h := u.handlerAt(i)
-			return h != nil && h.Dropped && u.assertsWithin(u.chainBegin(i), i)
-		}
+	if u.lang.loses != nil && u.lang.loses(u, i, from) || u.expectsFailure(i) {
+		return true
 	}
-	return u.expectsFailure(i) || u.lang.handlers[s] && u.onlyLogs(i) && u.guardsAsserts(i, from)
-}
-
-// floats reports whether the then at i asserts in a promise that is not awaited.
-func (u *unit) floats(i, from int) bool {
-	begin := u.chainBegin(i)
-	if u.countsAsserts(from, i) || !u.statementBegins(begin) || u.at(begin) == "await" || u.at(begin) == "return" ||
-		!u.assertsWithin(i+1, u.closer(i+1)) {
+	if !u.lang.handlers[u.at(i)] || !u.onlyLogs(i) {
 		return false
 	}
-	return !anyOf(i, u.statementEnd(i), func(j int) bool {
-		s := u.at(j)
-		return oneOf(s, "done", "resolve", "finish", "end", "next", "cb", "callback")
-	})
-}
-
-// countsAsserts reports whether a test declares its number of assertions.
-func (u *unit) countsAsserts(from, to int) bool {
-	return anyOf(from, to, func(j int) bool {
-		return u.at(j+1) != ":" &&
-			oneOf(u.at(j), "plan", "assertions", "hasAssertions", "expectAssertions", "done", "assertionCount")
-	})
+	asserted, try := u.assertsBefore(i, from)
+	return asserted && (try || u.lang.shape == ends) // a Ruby method needs no begin
 }
 
 // chainBegin returns the beginning of the statement or argument at i.
@@ -89,27 +38,6 @@ func (u *unit) chainBegin(i int) int {
 	return j
 }
 
-// handsBack reports whether a chain uses the caught failure.
-func (u *unit) handsBack(j int) bool {
-	for u.at(j) == "." && u.isWord(j+1) {
-		switch u.at(j + 1) {
-		case "onFailure", "getOrNull", "getOrDefault", "getOrElse", "onSuccess", "isSuccess", "isFailure":
-		default:
-			return true
-		}
-		if j += 2; u.at(j) == "(" {
-			j = u.closer(j)
-		}
-		if u.at(j) == "{" {
-			if u.assertsWithin(j, u.closer(j)) {
-				return true
-			}
-			j = u.closer(j)
-		}
-	}
-	return false
-}
-
 // expectsFailure reports whether a call expects the assertions inside it to fail.
 func (u *unit) expectsFailure(i int) bool {
 	if !oneOf(u.at(i), "assertThrows", "assertFailsWith", "shouldThrow", "raises", "assertRaises", "Throws") {
@@ -121,31 +49,14 @@ func (u *unit) expectsFailure(i int) bool {
 	})
 }
 
-// unawaited reports whether expect(...).rejects or .resolves is a statement without await.
-func (u *unit) unawaited(i int) bool {
-	end := u.closer(i + 1)
-	if u.at(i+1) != "(" || u.at(end) != "." || u.at(end+1) != "rejects" && u.at(end+1) != "resolves" {
-		return false
-	}
-	return u.at(i-1) == "void" || u.tok[i].First && (u.at(i-1) == ";" || u.at(i-1) == "{" || u.at(i-1) == "}")
-}
-
 // discards reports whether the expression after i is a statement, or assigned to _.
 func (u *unit) discards(i int) bool {
 	return u.at(i) == "=" && u.at(i-1) == "_" || u.at(i) == ";" || u.at(i) == "{" || u.at(i) == "}"
 }
 
-// discarded reports whether the call at i is a statement, or assigned to _, as in let _ =
-// std::panic::catch_unwind(...).
-func (u *unit) discarded(i int) bool {
-	for i > 1 && u.at(i-1) == "::" {
-		i -= 2
-	}
-	return u.discards(i - 1)
-}
-
-func (u *unit) assertsWithin(from, to int) bool {
-	return anyOf(from, to, func(j int) bool { return u.isWord(j) && u.asserts(j, nil) })
+// assertsWithin reports whether anything in [from, to) asserts, including calls of helpers.
+func (u *unit) assertsWithin(from, to int, helpers set) bool {
+	return anyOf(from, to, func(j int) bool { return u.isWord(j) && u.asserts(j, helpers) })
 }
 
 // onlyLogs reports whether a handler for failed assertions at most logs them.
@@ -186,52 +97,6 @@ func (u *unit) namesFailure(i int) bool {
 		}
 	}
 	return false
-}
-
-// handlerBody returns the body of the handler at i; -1 when unknown.
-func (u *unit) handlerBody(i int) (from, to int) {
-	switch u.lang.shape {
-	case indents:
-		colon := u.colon(i+1, len(u.tok))
-		return colon, u.indentedEnd(i, colon, len(u.tok))
-	case ends:
-		if !u.tok[i].First {
-			return -1, -1
-		}
-		from = u.lineEnd(i)
-		return from, u.rescueEnd(from)
-	}
-	j := i + 1
-	if u.at(j) == "(" {
-		j = u.closer(j)
-	}
-	if u.at(j) != "{" || u.at(i-1) == "." {
-		return -1, -1
-	}
-	return j + 1, max(j+1, u.closer(j)-1) // nothing may follow the bracket
-}
-
-// rescueEnd returns the end of a Ruby handler whose body begins at from.
-func (u *unit) rescueEnd(from int) int {
-	to := from
-	for to < min(len(u.tok), from+maxBlock) {
-		switch s := u.at(to); {
-		case u.tok[to].First && (s == "end" || s == "ensure" || s == "rescue" || s == "else"):
-			return to
-		case u.match[to] > small(to):
-			to = int(u.match[to]) + 1
-		default:
-			to++
-		}
-	}
-	return min(to, len(u.tok))
-}
-
-// guardsAsserts reports whether the code guarded by the handler at i asserts, and does not end in a
-// failure that expects the error. A Ruby method needs no begin.
-func (u *unit) guardsAsserts(i, from int) bool {
-	asserted, try := u.assertsBefore(i, from)
-	return asserted && (try || u.lang.shape == ends)
 }
 
 // assertsBefore reports whether the code before the handler at i asserts without a call of fail, and

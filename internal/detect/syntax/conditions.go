@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 
@@ -38,59 +39,6 @@ func (u *unit) noteEmpty(f *Function, from, to, bodyFrom, bodyTo int) {
 	}
 }
 
-// instead returns the guard of a value whose absence throws at i: a ?? throw b.
-func (u *unit) instead(i, body int) Guard {
-	from := i - 1
-	for from > max(body+1, i-80) {
-		s := u.at(from - 1)
-		if u.kindAt(from-1) == lex.Op {
-			if (s == ")" || s == "]" || s == "}") && u.opener(from-1) > body &&
-				(s != "}" || !u.tok[from].First || strings.HasPrefix(u.at(from), "?")) {
-				from = u.opener(from - 1)
-				continue
-			}
-			if strings.Contains(";{}([,", s) || s == "=>" {
-				break
-			}
-		}
-		if u.lang.lines && u.tok[from].First && u.at(from) != "?:" && u.at(from) != "." && u.at(from) != "?." {
-			break
-		}
-		from--
-	}
-	g := Guard{Line: u.line(i), Key: mixAll(0, u.tok[from:i-1]), Words: u.once(appendTelling, u.tok[from:i-1]),
-		S: u.text(from, u.statementEnd(i)), Throws: true}
-	u.readLimits(&g, from, i-1)
-	g.Asks, g.Told = u.asks(from, i-1), u.readTold(i, u.statementEnd(i))
-	return g
-}
-
-// readCase notes a case of a Go switch without a value.
-func (u *unit) readCase(f *Function, i int, d *decl) {
-	colon := i + 1
-	for colon < min(d.end, i+80) && u.at(colon) != ":" {
-		if s := u.at(colon); s == "(" || s == "[" || s == "{" {
-			colon = u.closer(colon)
-			continue
-		}
-		colon++
-	}
-	end := colon + 1
-	for end < min(d.end, colon+maxBlock) && u.at(end) != "case" && u.at(end) != "default" {
-		if u.kindAt(end) == lex.Op && u.at(end) == "}" {
-			break
-		}
-		if s := u.at(end); u.kindAt(end) == lex.Op && s == "{" {
-			end = u.closer(end)
-			continue
-		}
-		end++
-	}
-	if colon > i+1 && u.at(colon) == ":" {
-		u.noteCondition(f, i+1, colon, colon+1, end)
-	}
-}
-
 // departs reports whether a block throws, or returns a value that is not empty, constant or nil.
 func (u *unit) departs(from, to int) bool {
 	for j := from; j < to; j++ {
@@ -104,10 +52,7 @@ func (u *unit) departs(from, to int) bool {
 		if s != "return" || u.emptyResult(j+1) {
 			continue
 		}
-		end := min(u.statementEnd(j), to)
-		for end > j && u.at(end-1) == ";" {
-			end--
-		}
+		end := u.trimmed(j, min(u.statementEnd(j), to))
 		if end-j > 1 && u.at(end-1) != "nil" && !u.fixedTokens(j+1, end) {
 			return true
 		}
@@ -115,67 +60,141 @@ func (u *unit) departs(from, to int) bool {
 	return false
 }
 
-// literalEnd returns the end of the Go function literal at i.
-func (u *unit) literalEnd(i, end int) int {
-	for j := u.closer(i + 1); j < min(end, i+80); j++ {
-		switch u.at(j) {
-		case "(", "[":
-			j = u.closer(j) - 1
-		case "{":
-			if w := u.at(j - 1); w != "interface" && w != "struct" {
-				return u.closer(j)
+// noteSoft notes the condition [from, to) of a block that cannot throw.
+func (u *unit) noteSoft(f *Function, from, to, bodyFrom, bodyTo int) {
+	for j := bodyFrom; j < bodyTo; j++ {
+		s := u.at(j)
+		if !u.isWord(j) {
+			continue
+		}
+		if u.lang.throws[s] || u.at(j+1) == "(" && !loggingCalls()[plain(s)] || u.lang.shape == ends &&
+			u.at(j-1) == "." && !loggingCalls()[plain(s)] && u.at(j+1) != "." {
+			return
+		}
+	}
+	f.Soft = append(f.Soft, u.condition(from, to))
+}
+
+// Limit is a number that a value is compared with.
+type Limit struct {
+	Op    string // the operator before it
+	Value float64
+}
+
+// readLimits notes the operators and numbers in the condition [from, to) of a guard.
+func (u *unit) readLimits(g *Guard, from, to int) {
+	u.scratch = u.scratch[:0]
+	for i := from; i < to; i++ {
+		switch t := &u.tok[i]; {
+		case t.S == "||" || t.S == "or":
+		case t.Kind == lex.Number:
+			op := u.at(i - 1)
+			if v, err := strconv.ParseFloat(strings.ReplaceAll(t.S, "_", ""), 64); err == nil {
+				if op == "-" {
+					op, v = u.at(i-2), -v
+				}
+				g.Limits = append(g.Limits, Limit{strings.Clone(op), v})
+				continue
 			}
-			j = u.closer(j) - 1
-		case ",", ";", ")":
-			return i // a type only
+			u.scratch = append(u.scratch, t.Meaning())
+		case t.Kind != lex.Op:
+			u.scratch = append(u.scratch, t.Meaning())
 		}
 	}
-	return i
 }
 
-// cleansUp reports whether the handler at i guards a single call that closes or removes something.
-func (u *unit) cleansUp(i int) bool {
-	calls, cleans := 0, false
-	for j := i - 1; j > max(0, i-20); j-- {
-		switch {
-		case u.at(j) == "try" || u.at(j) == "begin":
-			return calls == 1 && cleans
-		case u.isWord(j) && u.at(j+1) == "(" || u.isWord(j) && u.lang.shape == ends && u.at(j-1) == "." && u.at(j+1) != ".":
-			calls++
-			cleans = cleanNames()[u.at(j)]
-		case u.at(j) == "=" || u.at(j) == "return":
-			return false
-		}
-	}
-	return false
-}
+// asking is the kind of question that a condition asks.
+type asking uint8
 
-// guarded returns the code between a try and its handler at i; empty when unknown.
-func (u *unit) guarded(i int) (from, to int) {
-	if u.at(i-1) == "." { // a promise
-		for from = i - 1; from > max(0, i-maxBlock) && u.at(from-1) != ";" && u.at(from-1) != "{" &&
-			!(u.tok[from].First && u.at(from) != "."); from-- {
-			if u.kindAt(from) == lex.Op && u.at(from) == ")" && u.opener(from) > 0 {
-				from = u.opener(from)
+const (
+	asksOther asking = iota
+	// asksPresence: whether a value exists or has a type.
+	asksPresence
+	// asksBounds: whether it is within limits, has a format or is one of a list.
+	asksBounds
+)
+
+// Bounds reports whether a condition limits a value, Presence whether it tests existence.
+func (a asking) Bounds() bool { return a == asksBounds }
+
+func (a asking) Presence() bool { return a == asksPresence }
+
+// asks returns the kind of the condition [from, to).
+func (u *unit) asks(from, to int) asking {
+	bounds, presence, long, far, kind := false, true, false, false, false
+	for i := from; i < to; i++ {
+		s := u.at(i)
+		switch u.kindAt(i) {
+		case lex.Op:
+			bounds = bounds || oneOf(s, "<", ">", "<=", ">=", "=~", "!~") || strings.HasPrefix(s, "..")
+		case lex.Number:
+			if s != "0" && s != "1" {
+				far, presence = true, false
 			}
+		case lex.Text:
+			if u.at(i-1) == "[" {
+				continue // the position of a substring
+			}
+			presence = presence && (kind || len(s) <= 2)
+			far = far || len(s) > 2
+		case lex.Word:
+			has := asksAs(&u.tok[i])
+			kind, long, bounds = kind || has&asKind != 0, long || has&asLength != 0, bounds || has&asBounds != 0
+			if has&(asKind|asLength|asPresence) == 0 && u.at(i+1) == "(" && i > from {
+				presence = false
+			}
+		default:
 		}
-		return from, i
 	}
-	switch u.lang.shape {
-	case braces:
-		if u.at(i-1) == "}" && u.opener(i-1) > 0 {
-			return u.opener(i - 1), i - 1
-		}
-		return i, i
-	case indents, ends:
+	switch {
+	case bounds && (far || !long):
+		return asksBounds
+	case presence && !bounds:
+		return asksPresence
 	}
-	for j := i - 1; j > max(0, i-maxBlock); j-- {
-		if s := u.at(j); u.tok[j].First && u.tok[j].Col <= u.tok[i].Col && (s == "try" || s == "begin" || s == "def") {
-			return j + 1, i
-		}
-	}
-	return i, i
+	return asksOther
 }
 
-var cleanNames = sync.OnceValue(wordSet("close Close unlink rmtree rmdir kill terminate shutdown disconnect " +
-	"dispose Dispose release destroy unref"))
+// The kinds of words in conditions.
+const (
+	asKind = 1 << iota
+	asLength
+	asBounds
+	asPresence
+)
+
+// asksAs returns the kind of a word in a condition; 0 for most.
+func asksAs(t *lex.Token) uint8 {
+	if !askedSieve().may(t.Hash) {
+		return 0
+	}
+	return askedAs()[t.S]
+}
+
+var askedAs = sync.OnceValue(func() map[string]uint8 {
+	all := make(map[string]uint8)
+	for as, names := range map[uint8]string{
+		asBounds: "matches match MatchString is_match preg_match IsMatch fullmatch matchEntire in_array between test",
+		asLength: "len length size count Count Length strlen bytesize trim strip TrimSpace",
+		asKind:   "typeof isinstance instanceof is_string is_int is_array is_numeric",
+		asPresence: "is_nan isNaN IsNaN is_none is_some is_finite isFinite isEmpty is_empty empty IsNullOrEmpty " +
+			"IsNullOrWhiteSpace isBlank isNullOrBlank isNullOrEmpty " +
+			"isset is_null isPresent isNull requireNonNull requireNotNull checkNotNull ThrowIfNull notNull",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = as
+		}
+	}
+	return all
+})
+
+var askedSieve = sync.OnceValue(func() *sieve {
+	all := new(sieve)
+	for name := range askedAs() {
+		all.add(Hash(name))
+	}
+	return all
+})
+
+// presences reports whether a call tests whether a value exists.
+func presences(name string) bool { return askedAs()[name] == asPresence }

@@ -9,15 +9,9 @@ import (
 
 // declare finds the declarations of a file.
 func (u *unit) declare() {
-	switch {
-	case u.lang.Name == "go":
-		u.declareGo()
-	case u.lang.shape == indents:
-		u.declareIndented()
-	case u.lang.shape == ends:
-		u.blocksToEnd()
-		u.declareEnds()
-	default:
+	if u.lang.declare != nil {
+		u.lang.declare(u)
+	} else {
 		u.declareBraces()
 	}
 	if len(u.lang.tests) > 0 {
@@ -30,20 +24,10 @@ func (u *unit) declare() {
 var notNames = sync.OnceValue(wordSet("if for while switch catch return function synchronized using lock foreach " +
 	"with do else try new await when fixed elseif match declare typeof throw in of"))
 
-// noName reports whether the word at i does not name a function. Java allows keywords of other
-// languages; "of" is a name outside loops.
+// noName reports whether the word at i does not name a function; "of" is a name outside loops.
 func (u *unit) noName(i int) bool {
 	s := u.at(i)
-	if !notNames()[s] {
-		return false
-	}
-	switch s {
-	case "of":
-		return (u.lang.Name == "javascript" || u.lang.Name == "typescript") && u.at(i-1) != "static"
-	case "with", "match", "lock", "in", "using", "when", "declare", "fixed":
-		return u.lang.Name != "java"
-	}
-	return true
+	return notNames()[s] && !u.lang.names[s] && (s != "of" || u.at(i-1) != "static")
 }
 
 // declareBraces finds declarations with a body in braces.
@@ -53,15 +37,12 @@ func (u *unit) declareBraces() {
 		switch {
 		case t.Kind == lex.Word && u.lang.functions[t.S] && u.at(i-1) != "." && u.at(i-1) != "->":
 			u.worded(i)
-		case t.S == "init" && t.Kind == lex.Word && u.at(i+1) == "{" && u.lang.Name == "kotlin":
-			u.decls = append(u.decls, decl{kind: declFunction, name: "init", at: i, start: i, body: i + 1,
-				end: u.closer(i + 1), modifiers: []string{"private"}})
 		case t.Kind == lex.Word && u.lang.containers[t.S] && u.at(i-1) != "." && u.at(i-1) != "::":
 			u.container(i)
 		case t.Kind == lex.Op && t.S == "{" && u.lang.typed:
 			u.typed(i)
-		case t.Kind == lex.Op && t.S == "=>" && u.lang.typed:
-			u.arrow(i)
+		case t.Kind == lex.Op && t.S == "=>" && u.lang.arrow != nil:
+			u.lang.arrow(u, i)
 		}
 	}
 }
@@ -102,25 +83,6 @@ func (u *unit) worded(i int) {
 		body: body, end: end}))
 }
 
-// receiver skips the receiver type of a Kotlin extension at i.
-func (u *unit) receiver(i int) int {
-	for j := i; u.isWord(j); {
-		j++
-		if u.at(j) == "<" {
-			j = u.angles(j)
-		}
-		if u.at(j) == "?" {
-			j++
-		}
-		if u.at(j) != "." && u.at(j) != "?." {
-			break
-		}
-		j++
-		i = j
-	}
-	return i
-}
-
 // angles skips the type parameters at i.
 func (u *unit) angles(i int) int {
 	depth := 0
@@ -148,7 +110,7 @@ func (u *unit) bodyAfter(i int) (body, end int) {
 		case ";":
 			return j, j + 1
 		case "=", "=>":
-			if u.lang.Name == "rust" { // of an associated type: Iterator<Item = u8>
+			if u.lang.blockBodies { // of an associated type: Iterator<Item = u8>
 				continue
 			}
 			return j, max(u.statementEnd(j+1), j+1)
@@ -157,7 +119,7 @@ func (u *unit) bodyAfter(i int) (body, end int) {
 		case "}", ")":
 			return j, j
 		default:
-			if u.lang.Name == "kotlin" && u.tok[j].First && u.tok[j].Kind == lex.Word && s != "where" {
+			if u.lang.lines && !u.lang.typed && u.tok[j].First && u.tok[j].Kind == lex.Word && s != "where" {
 				return j, j // an abstract function
 			}
 		}
@@ -195,10 +157,8 @@ func (u *unit) container(i int) {
 			return
 		case "(", "[":
 			j = u.closer(j) - 1
-		case ";", "}", ")", "=", ",":
-			if u.at(j) != "," || u.lang.Name == "javascript" {
-				return
-			}
+		case ";", "}", ")", "=":
+			return
 		}
 	}
 }
@@ -212,18 +172,13 @@ func (u *unit) begetsAnother(i int) bool {
 // typed reads a function without a keyword: name(parameters) {, a constructor, a method of an
 // object, an arrow function.
 func (u *unit) typed(open int) {
-	if u.lang.Name == "csharp" && u.isWord(open-1) {
-		u.accessors(open)
-	}
-	if u.compact(open) {
-		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(open - 1), at: open - 1, start: open - 1,
-			body: open, end: u.closer(open)}))
+	if u.lang.block != nil && u.lang.block(u, open) {
 		return
 	}
 	i := open - 1
 	for n := 0; i >= 0 && n < 30; n++ { // throws A, B; where T : C; a type after a colon
 		t := &u.tok[i]
-		if t.Kind == lex.Word && (u.lang.containers[t.S] || u.lang.Name == "csharp" && patternWords()[t.S]) {
+		if t.Kind == lex.Word && (u.lang.containers[t.S] || u.lang.patterns[t.S]) {
 			return
 		}
 		if t.Kind == lex.Op && t.S == ")" || t.Kind == lex.Op && oneOf(t.S, ";", "{", "}", "=>", "=") {
@@ -257,125 +212,6 @@ func (u *unit) beforeAngles(i int) int {
 		i--
 	}
 	return i - 1
-}
-
-// compact reports whether a compact constructor of a Java record opens at open.
-func (u *unit) compact(open int) bool {
-	name := open - 1
-	if u.lang.Name != "java" || !u.isWord(name) || u.noName(name) || !u.tok[name].First && u.at(name-1) != "public" {
-		return false
-	}
-	for i := name - 1; i > 0; i-- {
-		if u.at(i) == "record" && u.isWord(i) {
-			return u.at(i+1) == u.at(name)
-		}
-	}
-	return false
-}
-
-// accessors reads the property of C# whose block opens at open, with a function for each accessor.
-func (u *unit) accessors(open int) {
-	end := min(u.closer(open), len(u.tok))
-	for j := open + 1; j < end; j++ {
-		if s := u.at(j); u.kindAt(j) == lex.Op && (s == "[" || s == "(") {
-			j = u.closer(j) - 1
-			continue
-		}
-		if !u.isWord(j) {
-			return
-		}
-		if u.at(j+1) == ";" || !accessorWords()[u.at(j)] {
-			if u.at(j+1) == ";" {
-				j++
-			}
-			continue
-		}
-		to := u.closer(j + 1)
-		if u.at(j+1) == "=>" {
-			to = u.statementEnd(j + 2)
-		} else if u.at(j+1) != "{" {
-			return
-		}
-		u.decls = append(u.decls, decl{kind: declFunction, name: u.at(open-1) + " " + u.at(j), at: j, start: j, body: j + 1,
-			end: to})
-		j = to - 1
-	}
-}
-
-var accessorWords = sync.OnceValue(wordSet("get set init add remove"))
-
-// explicit reports whether the name at i is an explicit interface implementation of C#.
-func (u *unit) explicit(i int) bool {
-	for i--; u.lang.Name == "csharp" && u.at(i) == "."; i-- {
-		if i = u.beforeAngles(i - 1); !u.isWord(i) {
-			return false
-		}
-		if u.at(i-1) != "." {
-			return (u.isWord(i-1) && !notNames()[u.at(i-1)] || u.at(i-1) == ">" || u.at(i-1) == "]" || u.at(i-1) == "?") &&
-				u.tok[i-1].Line == u.tok[i].Line
-		}
-	}
-	return false
-}
-
-// patternWords begin blocks of C# that are patterns or values.
-var patternWords = sync.OnceValue(wordSet("is switch with and or not"))
-
-// beforeInitialiser returns the end of a C# constructor's parameters, before its initializer.
-func (u *unit) beforeInitialiser(i int) int {
-	if at := u.opener(i) - 1; u.lang.Name == "csharp" && (u.at(at) == "base" || u.at(at) == "this") &&
-		u.at(at-1) == ":" && u.at(at-2) == ")" && u.opener(at-2) > 0 {
-		return at - 2
-	}
-	return i
-}
-
-// arrow reads name = (parameters) => body of JavaScript and expression-bodied members of C#.
-func (u *unit) arrow(i int) {
-	p := u.beforeType(i - 1)
-	if u.at(p) == ")" {
-		p = u.opener(u.beforeInitialiser(p)) - 1
-	} else if u.isWord(p) {
-		p--
-	}
-	if p < 0 {
-		return
-	}
-	body, end := i+1, u.statementEnd(i+1)
-	if u.at(body) == "{" {
-		end = u.closer(body)
-	}
-	if u.lang.Name == "csharp" {
-		typed := u.isWord(p-1) && u.at(p-1) != "return" || u.at(p-1) == ">" || u.at(p-1) == "]" || u.at(p-1) == "?"
-		if u.isWord(p) && !u.noName(p) && typed && u.at(p+1) == "(" {
-			u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: u.at(p), at: p, start: p, body: i, end: end}))
-		}
-		return
-	}
-	if name := u.assigned(p); name != "" {
-		u.decls = append(u.decls, u.annotated(decl{kind: declFunction, name: name, at: p, start: p, body: body, end: end}))
-	}
-}
-
-// beforeType skips the result type: (a): T<U> =>.
-func (u *unit) beforeType(i int) int {
-	for j := i; j > 0 && j > i-30 && u.at(j) != ")" && u.at(j) != ";" && u.at(j) != "=" && u.at(j) != ","; j-- {
-		if u.at(j) == ":" && u.at(j-1) == ")" {
-			return j - 1
-		}
-	}
-	return i
-}
-
-// assigned returns the name that the expression after i is assigned to; empty for none.
-func (u *unit) assigned(i int) string {
-	for i >= 0 && (u.at(i) == "async" || u.at(i) == "static") {
-		i--
-	}
-	if u.at(i) != "=" && u.at(i) != ":" || !u.isWord(i-1) {
-		return ""
-	}
-	return u.at(i - 1)
 }
 
 // annotated adds the modifiers and annotations before a declaration.
@@ -454,7 +290,7 @@ func (u *unit) atWord(d *decl, i, to int) int {
 
 // attribute notes the attributes in brackets: [A, B(c)] and #[a(b)].
 func (u *unit) attribute(d *decl, open, closing int) bool {
-	if u.at(open-1) != "#" && u.lang.Name != "csharp" || closing == open+1 {
+	if u.at(open-1) != "#" && !u.lang.brackets || closing == open+1 {
 		return false
 	}
 	for i := open + 1; i < closing; {
@@ -470,9 +306,7 @@ func (u *unit) attribute(d *decl, open, closing int) bool {
 			i = u.closer(i)
 		}
 		if name != "" {
-			if u.lang.Name == "csharp" {
-				name = strings.TrimSuffix(name, "Attribute")
-			}
+			name = strings.TrimSuffix(name, "Attribute")
 			d.annotations = append(d.annotations, annotation{name, from, min(i, closing)})
 		}
 		for i < closing && u.at(i) != "," {
@@ -481,83 +315,4 @@ func (u *unit) attribute(d *decl, open, closing int) bool {
 		i++
 	}
 	return true
-}
-
-// declareIndented finds the declarations of Python.
-func (u *unit) declareIndented() {
-	var open []int // declarations that have not ended
-	finish := func(col int32, at int) {
-		for len(open) > 0 && u.tok[u.decls[open[len(open)-1]].start].Col >= col {
-			u.decls[open[len(open)-1]].end = at
-			open = open[:len(open)-1]
-		}
-	}
-	decorators := -1
-	for n, head := range u.heads {
-		i := int(head)
-		stop := len(u.tok)
-		if n+1 < len(u.heads) {
-			stop = int(u.heads[n+1])
-		}
-		if u.at(i) != "@" || decorators < 0 {
-			finish(u.tok[i].Col, i)
-		}
-		if u.at(i) == "@" {
-			if decorators < 0 {
-				decorators = i
-			}
-			continue
-		}
-		at := i
-		if u.at(at) == "async" {
-			at++
-		}
-		if (u.at(at) == "def" || u.at(at) == "class") && u.isWord(at+1) {
-			d := decl{kind: declFunction, name: u.at(at + 1), at: at + 1, start: i, body: u.colon(at+1, stop), end: len(u.tok)}
-			if u.at(at) == "class" {
-				d.kind = DeclContainer
-			}
-			if decorators >= 0 {
-				d.start = decorators
-				u.decorate(&d, i)
-			}
-			u.decls = append(u.decls, d)
-			open = append(open, len(u.decls)-1)
-		}
-		decorators = -1
-	}
-}
-
-// colon returns the index after the colon that ends a header.
-func (u *unit) colon(i, stop int) int {
-	for ; i < stop; i++ {
-		switch u.at(i) {
-		case "(", "[", "{":
-			i = u.closer(i) - 1
-		case ":":
-			return i + 1
-		}
-	}
-	return stop
-}
-
-// decorate notes the Python decorators before i.
-func (u *unit) decorate(d *decl, before int) {
-	for i := d.start; i < before; i++ {
-		if u.at(i) != "@" || !u.tok[i].First {
-			continue
-		}
-		from := i
-		name := ""
-		for i++; i < before && (u.isWord(i) || u.at(i) == "."); i++ {
-			if u.isWord(i) {
-				name = u.at(i)
-			}
-		}
-		if i < before && u.at(i) == "(" {
-			i = u.closer(i)
-		}
-		d.annotations = append(d.annotations, annotation{name, from, min(i, before)})
-		i--
-	}
 }

@@ -37,7 +37,7 @@ func (u *unit) readExits(m *Model) {
 			to = u.closer(i+1) - 1
 		case next == "=" && plain(u.at(i)) == "exitcode":
 			to = u.statementEnd(from)
-		case u.lang.Name == "ruby" && u.tok[i].First && u.kindAt(i+1) == lex.Number:
+		case u.lang.shape == ends && u.tok[i].First && u.kindAt(i+1) == lex.Number:
 			from, to = i+1, i+2
 		default:
 			continue
@@ -77,6 +77,47 @@ func CodeIgnored(was, now *Model) bool {
 		if n := calls(now); n > 0 && n == calls(was) && len(now.Exits.Handed) == 0 {
 			return true
 		}
+	}
+	return false
+}
+
+// failingValue reports whether the value [from, to) is a failure: false, a number other than zero,
+// or a name or text with a word for it.
+func (u *unit) failingValue(from, to int) bool {
+	to = u.trimmed(from, to)
+	if to <= from || to-from > maxConstant {
+		return false
+	}
+	if u.at(from) == "-" {
+		from++
+	}
+	switch s := u.at(from); {
+	case to-from == 1 && u.kindAt(from) == lex.Number:
+		return strings.Trim(s, "0.") != ""
+	case to-from == 1 && strings.EqualFold(s, "false"):
+		return true
+	}
+	if !u.namesValue(from, to) {
+		return false
+	}
+	return failureWord(strings.ToLower(u.at(to - 1)))
+}
+
+// failureWord reports whether a name in lower case says that something failed.
+func failureWord(s string) bool {
+	return containsAny(s, "fail", "err", "invalid", "reject", "denied", "unavailable")
+}
+
+// exits reports whether the word at i ends the process with an error code, or sets it.
+func (u *unit) exits(i int) bool {
+	switch u.at(i) {
+	case "exit", "Exit", "exitProcess", "_exit":
+		if u.at(i+1) == "(" {
+			return u.at(i+2) != "0" && u.at(i+2) != ")"
+		}
+		return u.lang.shape == ends && u.at(i-1) != "." && u.kindAt(i+1) == lex.Number && u.at(i+1) != "0"
+	case "exitCode", "ExitCode":
+		return u.at(i+1) == "=" && u.kindAt(i+2) == lex.Number && u.at(i+2) != "0"
 	}
 	return false
 }

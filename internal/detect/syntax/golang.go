@@ -4,10 +4,14 @@ import (
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
+	"path"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/perdure/perdure/internal/detect/syntax/discard"
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
 )
 
 // goFile reads the declarations of Go from its syntax tree. The parser continues after errors, so a
@@ -115,7 +119,7 @@ func (g *goFile) function(f *ast.FuncDecl, inTests bool) {
 		d.cases = g.tables(f.Body)
 	case !inTests && f.Body != nil:
 		g.scratch = g.scratch[:0]
-		for _, name := range droppedCalls(f) {
+		for _, name := range discard.Calls(f) {
 			g.scratch = append(g.scratch, Hash(name))
 		}
 		d.dropped = g.sorted()
@@ -236,4 +240,266 @@ func goBuild(notes []lex.Comment) string {
 		}
 	}
 	return ""
+}
+
+func golang() Language {
+	return Language{
+		Name: "go", exts: []string{".go"}, lines: true,
+		rules: lex.Rules{Line: []string{"//"}, Block: "/*", Char: true,
+			Quotes: []lex.Quote{doubleQuote(), {Open: "`", Close: "`", Lines: true}}},
+		functions: words("func"),
+		skips:     words("Skip Skipf SkipNow"),
+		asserts: words("Error Errorf Fatal Fatalf Fail FailNow Expect Ω Eventually Consistently DeepEqual EqualError " +
+			"ErrorIs ErrorAs ErrorContains Nil NotNil NoError Equal NotEqual True False Contains Len Panics"),
+		throws:       words("panic Errorf Fatal Fatalf"),
+		testSuffixes: []string{"_test"}, testFolders: []string{"testdata"},
+		marks: goMarks(), notes: goNotes(),
+		declarations: declarations{declare: (*unit).declareGo},
+		testForms: testForms{strictSuffixes: []string{"_test"}, readRows: (*unit).goRows, over: "range", typedLists: true,
+			skipsAt: func(u *unit, _ *decl, i int) (s Skipping, decided bool) {
+				return Runs, !u.lang.skips[u.at(i)] || u.at(i+1) != "(" || u.at(i-1) != "." || len(u.at(i-2)) > 2
+			},
+			subtests: true, receivers: true},
+		assertionForms: assertionForms{
+			isAssertion: func(u *unit, i int, helpers set) (asserts, decided bool) {
+				return u.at(i+1) == "(" && u.goAsserts(i, helpers), true
+			},
+			isBare: func(u *unit, i, end int, alone bool) bool {
+				return (u.at(i) == "Expect" || u.at(i) == "Ω") && !alone && u.endsStatement(end)
+			},
+			declaresAt: func(u *unit, i int) bool { return u.at(i+1) == ":=" },
+			closures:   words("func"), failing: words("Error Errorf Fatal Fatalf Fail FailNow"), handle: "t",
+		},
+		functionForms: functionForms{public: (*unit).goPublic, readStatement: (*unit).readCase,
+			literalEnd: (*unit).goLiteralEnd, bareHeads: true, initialisers: true, ErrorValues: true,
+			asks: words("Args Executable Caller Callers FuncForPC Stack ReadBuildInfo Lookup Getenv LookupEnv")},
+	}
+}
+
+func goMarks() []markRule {
+	return []markRule{
+		{GuardVoid, inCode, 0.85, []string{"&& false {", "if false &&"}},
+		{RunnerAsked, inCode, 0.9, []string{"testing . Testing ( )", `flag . Lookup ( "test.v" )`,
+			`HasSuffix ( os . Args [ 0 ] , ".test" )`, `HasSuffix ( os . Args [ 0 ] , "_test" )`}},
+		{ExitTrick, anywhere, 0.9, []string{"os . Exit ( 0 )"}},
+		{ChecksOff, inCode, 0.85, []string{"InsecureSkipVerify : true"}},
+		{ErrorSwallowed, inCode, 0.85, []string{"_ = err"}},
+	}
+}
+
+func goNotes() []commentRule {
+	return sharedNotes(
+		comments(ComplaintOff, 0.6, ":", "nolint"),
+		comments(ComplaintOff, 0.6, " :", "nosec"),
+		comments(ComplaintOff, 0.6, " ", "lint:ignore"),
+		comments(ComplaintOff, 0.85, " ", "lint:file-ignore"),
+		comments(ComplaintOff, 0.6, ":", "revive:disable"),
+		comments(CoverageExcluded, 0.6, "", "coverage:ignore", "coverage-ignore"),
+	)
+}
+
+func (u *unit) goPublic(d *decl) bool {
+	hidden := func(folder string) bool { return folder == "internal" || folder == "cmd" || folder == "main" }
+	if slices.ContainsFunc(strings.Split(path.Dir(u.path), "/"), hidden) {
+		return false
+	}
+	unexported := func(part string) bool { return part == "" || part[0] < 'A' || part[0] > 'Z' }
+	return !slices.ContainsFunc(strings.Split(d.name, "."), unexported) && (len(u.tok) < 2 || u.at(1) != "main")
+}
+
+// goAsserts reports whether a call of Go asserts: by t, by an assertion library, or given t.
+func (u *unit) goAsserts(i int, helpers set) bool {
+	s, on := u.at(i), u.at(i-2)
+	if u.at(i-1) == "." {
+		if u.lang.failing[s] && len(on) <= 2 &&
+			(strings.HasSuffix(on, "t") || strings.HasSuffix(on, "b") || oneOf(on, "f", "s", "c")) {
+			return true
+		}
+		if goAssertObjects()[on] || (on == ")" || len(on) == 1) && (u.lang.asserts[s] || s == "Assert" || s == "Check") {
+			return s != "New" && s != "Run" && s[0] >= 'A' && s[0] <= 'Z'
+		}
+		return (assertLike(s) || helpers["."+s]) && u.at(i+2) == "t"
+	}
+	return helpers[s] || u.lang.asserts[s] && s[0] == 'E' || u.at(i+2) == "t" && u.at(i+3) != ")" && s != "Run" &&
+		(assertLike(s) || strings.HasPrefix(s, "test") || oneOf(s, "check", "assert", "verify", "expect")) || s == "Expect"
+}
+
+var goAssertObjects = sync.OnceValue(
+	func() set { return words("assert require is must qt check td should suite gt so") })
+
+// errorOf returns the names of the call that a condition err != nil is about; nil for other
+// conditions.
+func (u *unit) errorOf(begin, end int) multiset.Hashes {
+	for j := begin; j < end && u.at(j) != "{"; j++ {
+		if u.at(j) == "(" {
+			return nil // the call is in the condition
+		}
+		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" && u.at(j+3) == "{" {
+			if at := u.failedCall(begin, begin+1, j); at > 0 {
+				names := multiset.Hashes{Hash(u.at(at))}
+				if u.at(at-1) == "." && u.isWord(at-2) {
+					names = multiset.Sum(names, multiset.Hashes{Hash(u.at(at - 2))})
+				}
+				return names
+			}
+		}
+	}
+	return nil
+}
+
+// said returns the literals and names in the failure messages of a Go test.
+func (u *unit) said(spans [][2]int) multiset.Hashes {
+	all := u.scratch[:0]
+	for _, span := range spans {
+		for j := span[0]; j < span[1]; j++ {
+			if u.at(j) == "(" && u.at(j-2) == "." && sayers()[u.at(j-1)] {
+				end := min(u.closer(j), span[1])
+				all = append(appendLiterals(all, u.tok[j:end]), u.tok[j-1].Meaning())
+				j = end - 1
+			}
+		}
+	}
+	u.scratch = all
+	return u.sortedOnce()
+}
+
+var sayers = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Log Logf"))
+
+// sendsError reports whether the if at i, of Go, sends an error to a channel that the file receives
+// from: a goroutine must not end the test itself.
+func (u *unit) sendsError(i int) bool {
+	open := u.headEnd(i, len(u.tok))
+	if !strings.HasPrefix(u.at(open-3), "err") || u.at(open-2) != "!=" || u.at(open-1) != "nil" || u.at(open+2) != "<" ||
+		u.at(open+3) != "-" {
+		return false
+	}
+	return anyOf(0, len(u.tok), func(j int) bool {
+		return u.at(j) == u.at(open+1) && (u.at(j-1) == "-" && u.at(j-2) == "<" && !u.isWord(j-3) || u.at(j-1) == "range")
+	})
+}
+
+// goRows adds the rows of the package-level lists that a Go test ranges over, and the seed values
+// of a fuzz test: f.Add(...).
+func (u *unit) goRows(t *Test, d *decl) {
+	fuzz := strings.HasPrefix(d.name, "Fuzz")
+	for j := d.body; j < d.end; j++ {
+		if fuzz && u.at(j) == "Add" && u.at(j-1) == "." && u.at(j-2) == "f" && u.at(j+1) == "(" {
+			t.Cases = append(t.Cases, u.row(j+2, max(u.closer(j+1)-1, j+3)))
+		}
+		if u.at(j) != "range" || !u.isWord(j+1) || u.at(j+2) != "{" {
+			continue
+		}
+		if open := u.listNamed(u.at(j+1), j); open >= 0 && (open < d.start || open >= d.end) {
+			u.addRows(t, u.listCases(open))
+		}
+	}
+}
+
+// readCase notes the case of a Go switch without a value at i.
+func (u *unit) readCase(f *Function, i int, d *decl) bool {
+	if u.at(i) != "case" {
+		return false
+	}
+	colon := u.find(i+1, min(d.end, i+80), ":")
+	end := u.find(colon+1, min(d.end, colon+maxBlock), "case", "default", "}")
+	if colon > i+1 && u.at(colon) == ":" {
+		u.noteCondition(f, i+1, colon, colon+1, end)
+	}
+	return true
+}
+
+// goLiteralEnd returns the end of the Go function literal at i; i for none.
+func (u *unit) goLiteralEnd(i, end int) int {
+	if u.at(i) != "func" || u.at(i+1) != "(" {
+		return i
+	}
+	for j := u.closer(i + 1); j < min(end, i+80); j++ {
+		switch u.at(j) {
+		case "(", "[":
+			j = u.closer(j) - 1
+		case "{":
+			if w := u.at(j - 1); w != "interface" && w != "struct" {
+				return u.closer(j)
+			}
+			j = u.closer(j) - 1
+		case ",", ";", ")":
+			return i // a type only
+		}
+	}
+	return i
+}
+
+// readIgnored notes a Go call whose error only ends a loop round, or the function without an error.
+func (u *unit) readIgnored(f *Function, i int, condition, body [2]int) {
+	from, to := condition[0], condition[1]
+	endsRound := body[1]-body[0] <= 2 && oneOf(u.at(body[0]), "continue", "break")
+	alone := !anyOf(from, to, func(j int) bool { return u.at(j) == "&&" })
+	if !endsRound && !(alone && (u.returnsNoError(body[0], body[1]) || u.onlyAssigns(body[0], body[1]))) {
+		return
+	}
+	for j := from; j < to; j++ {
+		if strings.HasPrefix(u.at(j), "err") && u.at(j+1) == "!=" && u.at(j+2) == "nil" {
+			if at := u.failedCall(i, from, to); at >= 0 && !cleanNames()[u.at(at)] {
+				f.Ignored = multiset.Sum(f.Ignored, multiset.Hashes{Hash(u.at(at))})
+			}
+			return
+		}
+	}
+}
+
+// returnsNoError reports whether a Go block returns a nil error.
+func (u *unit) returnsNoError(from, to int) bool {
+	for j := from; j < to; j++ {
+		if u.at(j) == "return" && u.isWord(j) {
+			end := min(u.statementEnd(j), to)
+			return end-j > 3 && u.at(end-1) == "nil" && u.at(end-2) == "," && !u.fails(from, to)
+		}
+	}
+	return false
+}
+
+// onlyAssigns reports whether a Go block only assigns variables.
+func (u *unit) onlyAssigns(from, to int) bool {
+	return to-from >= 3 && u.isWord(from) && u.at(from+1) == "=" && !anyOf(from, to, func(j int) bool {
+		s := u.at(j)
+		return u.isWord(j) && (oneOf(s, "return", "if", "for", "goto") || strings.HasPrefix(strings.ToLower(s), "err"))
+	})
+}
+
+// failedCall returns the call whose error a check of Go is about, in the condition or the statement
+// before it; -1 for none.
+func (u *unit) failedCall(i, from, to int) int {
+	name := -1
+	for j := from; j < to; j++ {
+		if u.at(j) == "(" && u.isWord(j-1) {
+			return j - 1
+		}
+	}
+	for j := i - 1; j > max(0, i-80); j-- {
+		if u.at(j) == "(" && u.isWord(j-1) && u.tok[j-1].Line >= u.tok[i-1].Line-3 {
+			name = j - 1
+		}
+		if u.at(j) == "=" || u.at(j) == ":=" {
+			break
+		}
+	}
+	return name
+}
+
+// handsOn reports whether TestMain of Go exits with the result of the tests, or passes m to a
+// function that does. Its other exits belong to processes that tests start.
+func (u *unit) handsOn() bool {
+	for i := range u.decls {
+		d := &u.decls[i]
+		if d.name != "TestMain" {
+			continue
+		}
+		for j := d.body; j < d.end; j++ {
+			if s := u.at(j); u.at(j+1) == "(" && u.at(j+2) == "m" &&
+				(u.at(j+3) == "," || s == "Exit" && u.at(j+3) == "." && u.at(j+4) == "Run") {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -1,51 +1,47 @@
 package syntax
 
-import "strings"
+import (
+	"strings"
+	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
+	"github.com/perdure/perdure/internal/detect/syntax/multiset"
+	"github.com/perdure/perdure/internal/text/lazyregexp"
+)
 
 // handlerAt returns the handler that begins at i; nil for none.
 func (u *unit) handlerAt(i int) *handler {
 	h := &handler{Line: u.line(i)}
-	from, to := 0, 0
-	switch u.lang.shape {
-	case indents:
-		colon := u.colon(i+1, len(u.tok))
-		from, to = colon, u.indentedEnd(i, colon, len(u.tok))
-		h.Broad = colon == i+2 || u.at(i+1) == "Exception" || u.at(i+1) == "BaseException" || u.at(i+1) == "AssertionError"
+	if u.lang.shape == braces {
+		return u.catchAt(i, h)
+	}
+	from, to := u.handlerBody(i)
+	switch {
+	case u.lang.shape == indents:
+		h.Broad = from == i+2 || u.at(i+1) == "Exception" || u.at(i+1) == "BaseException" || u.at(i+1) == "AssertionError"
 		h.S = u.text(i, min(to, i+12))
-	case ends:
-		if !u.tok[i].First { // value rescue nil
-			h.Broad, h.Dropped, h.S = true, u.emptyResult(i+1), u.text(i, u.lineEnd(i))
-			return h
-		}
-		from = u.lineEnd(i)
-		to = u.rescueEnd(from)
+	case from < 0: // value rescue nil
+		h.Broad, h.Dropped, h.S = true, u.emptyResult(i+1), u.text(i, u.lineEnd(i))
+		return h
+	default:
 		h.Broad = from-i <= 1 || u.at(i+1) == "=>" || u.at(i+1) == "StandardError" || u.at(i+1) == "Exception"
 		h.S = u.text(i, min(to+1, len(u.tok), i+12))
-	default:
-		return u.catchAt(i, h)
 	}
 	h.Dropped, h.Body = u.dropped(from, to), u.mixed(1, from, to)
 	return h
 }
 
-// catchAt reads a catch block, or .catch(() => {}) of JavaScript.
+// catchAt reads a catch block, or the method catch.
 func (u *unit) catchAt(i int, h *handler) *handler {
 	j := i + 1
+	h.Broad = true
 	if u.at(i-1) == "." {
-		if u.at(j) != "(" || u.lang.Name != "javascript" && u.lang.Name != "typescript" {
+		if u.at(j) != "(" || u.lang.catches == nil {
 			return nil
 		}
-		end := u.closer(j)
-		h.Broad, h.S, h.Body = true, u.text(i, min(end, i+14)), u.mixed(1, j, end)
-		for k := j + 1; k < min(end, j+8); k++ {
-			if u.at(k) == "=>" {
-				h.Dropped = u.at(k+1) == "{" && u.dropped(k+2, u.closer(k+1)-1) || u.at(k+1) == "null" || u.at(k+1) == "undefined"
-				h.Fallback = u.at(k+1) != "{" && !u.callsAny(k+1, end)
-			}
-		}
+		u.lang.catches(u, h, i)
 		return h
 	}
-	h.Broad = true
 	if u.at(j) == "(" {
 		for k := j; k < u.closer(j); k++ {
 			if w := u.at(k); u.isWord(k) && strings.HasSuffix(w, "Exception") && w != "Exception" || w == ":" {
@@ -68,10 +64,7 @@ func (u *unit) catchAt(i int, h *handler) *handler {
 
 // dropped reports whether a handler ignores its error.
 func (u *unit) dropped(from, to int) bool {
-	for to > from && u.at(to-1) == ";" {
-		to--
-	}
-	if from >= to {
+	if to = u.trimmed(from, to); from >= to {
 		return true
 	}
 	if to-from == 1 {
@@ -79,4 +72,308 @@ func (u *unit) dropped(from, to int) bool {
 		return oneOf(s, "pass", "nil", "null", "return", "continue", "...", "false", "true")
 	}
 	return u.at(from) == "return" && to-from <= 3 && (u.emptyResult(from+1) || strings.EqualFold(u.at(from+1), "true"))
+}
+
+// handlerBody returns the body of the handler at i; -1 when unknown.
+func (u *unit) handlerBody(i int) (from, to int) {
+	switch u.lang.shape {
+	case indents:
+		colon := u.colon(i+1, len(u.tok))
+		return colon, u.indentedEnd(i, colon, len(u.tok))
+	case ends:
+		if !u.tok[i].First {
+			return -1, -1
+		}
+		from = u.lineEnd(i)
+		return from, u.rescueEnd(from)
+	}
+	j := i + 1
+	if u.at(j) == "(" {
+		j = u.closer(j)
+	}
+	if u.at(j) != "{" || u.at(i-1) == "." {
+		return -1, -1
+	}
+	return j + 1, max(j+1, u.closer(j)-1) // nothing may follow the bracket
+}
+
+// guarded returns the code between a try and its handler at i; empty when unknown.
+func (u *unit) guarded(i int) (from, to int) {
+	if u.at(i-1) == "." { // a promise
+		for from = i - 1; from > max(0, i-maxBlock) && u.at(from-1) != ";" && u.at(from-1) != "{" &&
+			!(u.tok[from].First && u.at(from) != "."); from-- {
+			if u.kindAt(from) == lex.Op && u.at(from) == ")" && u.opener(from) > 0 {
+				from = u.opener(from)
+			}
+		}
+		return from, i
+	}
+	switch u.lang.shape {
+	case braces:
+		if u.at(i-1) == "}" && u.opener(i-1) > 0 {
+			return u.opener(i - 1), i - 1
+		}
+		return i, i
+	case indents, ends:
+	}
+	for j := i - 1; j > max(0, i-maxBlock); j-- {
+		if s := u.at(j); u.tok[j].First && u.tok[j].Col <= u.tok[i].Col && (s == "try" || s == "begin" || s == "def") {
+			return j + 1, i
+		}
+	}
+	return i, i
+}
+
+// cleansUp reports whether the handler at i guards a single call that closes or removes something.
+func (u *unit) cleansUp(i int) bool {
+	calls, cleans := 0, false
+	for j := i - 1; j > max(0, i-20); j-- {
+		switch {
+		case u.at(j) == "try" || u.at(j) == "begin":
+			return calls == 1 && cleans
+		case u.isWord(j) && u.at(j+1) == "(" || u.isWord(j) && u.lang.shape == ends && u.at(j-1) == "." && u.at(j+1) != ".":
+			calls++
+			cleans = cleanNames()[u.at(j)]
+		case u.at(j) == "=" || u.at(j) == "return":
+			return false
+		}
+	}
+	return false
+}
+
+var cleanNames = sync.OnceValue(wordSet("close Close unlink rmtree rmdir kill terminate shutdown disconnect " +
+	"dispose Dispose release destroy unref"))
+
+// fails reports whether anything in [from, to) throws.
+func (u *unit) fails(from, to int) bool {
+	return anyOf(from, min(to, len(u.tok)), func(j int) bool {
+		return u.lang.throws[u.at(j)] || u.at(j) == "error" && u.at(j+1) == "("
+	})
+}
+
+// expectsAbsence reports whether the handler at i is for an expected absence, end or cancellation.
+func (u *unit) expectsAbsence(i int) bool {
+	for j := i + 1; j < min(i+14, len(u.tok)) && u.at(j) != "{" && u.tok[j].Line == u.tok[i].Line; j++ {
+		if u.isWord(j) && absences().MatchString(u.at(j)) {
+			return true
+		}
+	}
+	return false
+}
+
+var absences = lazyregexp.New(`(?i)not_?found|no_?such|noent|missing|notexist|doesnotexist|lookup|` +
+	`stopiteration|import_?error|key_?error|index_?error|attribute_?error|name_?error|cancel|interrupt|abort|timeout|` +
+	`closed|exists|unicode|unsupported|notimplemented|noclassdef|eof|brokenpipe|connectionreset`)
+
+// passesOn reports whether the handler at i throws, and whether it only prints or constructs.
+func (u *unit) passesOn(i int) (rethrows, plainly bool) {
+	from, to := u.handling(i)
+	if from < 0 {
+		return false, false
+	}
+	gives := u.lastGives(from, to)
+	plainly = true
+	for j := from; j < min(to, len(u.tok)); j++ {
+		s := u.at(j)
+		if !u.isWord(j) {
+			continue
+		}
+		rethrows = rethrows || u.lang.throws[s] || u.exits(j) ||
+			s == "return" && u.makesFailure(j+1, min(u.statementEnd(j), to))
+		if u.at(j+1) == "(" && u.at(j-1) != "new" && s != "new" && s != "exit" && !loggingCalls()[plain(s)] &&
+			!emptyMakers()[plain(s)] && !(gives && u.at(j-1) == "." && !failingCalls()[plain(s)]) {
+			plainly = false
+		}
+	}
+	return rethrows, plainly
+}
+
+// makesFailure reports whether [from, to) calls a function that makes a value for a failure:
+// Result.error(err), Either.left(err), new ErrorResponse(err).
+func (u *unit) makesFailure(from, to int) bool {
+	failure := false
+	for j := from; j < to; j++ {
+		s := strings.ToLower(u.at(j))
+		switch {
+		case s == "(":
+			return failure
+		case s == "console" || strings.HasPrefix(s, "log"):
+			return false
+		case u.isWord(j):
+			failure = failure || s == "left" || failureWord(s)
+		}
+	}
+	return false
+}
+
+// lastGives reports whether a block ends by returning a value that it constructs.
+func (u *unit) lastGives(from, to int) bool {
+	for j := from; j < min(to, len(u.tok)); j++ {
+		if u.at(j) == "return" && u.isWord(j) {
+			s := u.at(j + 1)
+			return s == "new" || s == "[" || s == "{" || u.kindAt(j+1) == lex.Number || u.kindAt(j+1) == lex.Text ||
+				u.isWord(j+1) && u.at(j+2) != "("
+		}
+	}
+	return false
+}
+
+// failingCalls are names of calls that end the program or pass an error on.
+var failingCalls = sync.OnceValue(wordSet("fail throw raise abort exit reject error onerror next panic die " +
+	"rethrow propagate seterror adderror failure"))
+
+var emptyMakers = sync.OnceValue(wordSet("emptylist emptymap emptyset empty listof mapof setof of dict list set " +
+	"array object"))
+
+// readOutcome notes the effects of the handler at i.
+func (u *unit) readOutcome(h *handler, i int) {
+	from, to := u.handling(i)
+	if from < 0 {
+		return
+	}
+	to = min(to, len(u.tok))
+	h.Fails = h.Rethrows
+	for j := from; j < to && !h.Fails; j++ {
+		h.Fails = u.isWord(j) && (u.exits(j) || u.at(j) == "return" && u.failingValue(j+1, min(u.statementEnd(j), to)))
+	}
+	for j := from; j < to; j++ {
+		if s := u.at(j); u.kindAt(j) == lex.Op && s == "(" {
+			j = u.closer(j) - 1
+		} else {
+			h.Sets = h.Sets || u.kindAt(j) == lex.Op && s == "="
+		}
+	}
+	h.Called, h.Does, h.Told = u.calledIn(from, to), u.once(appendTelling, u.tok[from:to]), u.readTold(from, to)
+	h.Hands = u.handsError(i, from, to)
+	begin, end := u.lastValue(from, to)
+	tryFrom, tryTo := u.guarded(i)
+	was, wasEnd := u.lastValue(tryFrom, tryTo)
+	if was < 0 || emptyNames()[u.at(was)] {
+		return
+	}
+	same := func(begin, end int) bool {
+		return begin >= 0 && wasEnd-was == end-begin && u.mixed(1, was, wasEnd) == u.mixed(1, begin, end)
+	}
+	h.Alike = same(begin, end)
+	for j := from; j < to && !h.Alike; j++ { // under a condition
+		h.Alike = u.at(j) == "return" && u.isWord(j) && same(j+1, min(j+1+wasEnd-was, to)) && u.statementEnd(j) <= j+2+
+			wasEnd-was
+	}
+}
+
+// calledIn returns the names called in [from, to) other than conversions and logging, each once.
+func (u *unit) calledIn(from, to int) multiset.Hashes {
+	u.scratch = u.scratch[:0]
+	for i := from; i < to; i++ {
+		if u.called(i) && !harmless(u.at(i)) {
+			u.scratch = append(u.scratch, u.tok[i].Hash)
+		}
+	}
+	return u.sortedOnce()
+}
+
+// handsError reports whether the handler at i with the body [from, to) passes its error to a call
+// other than logging or formatting.
+func (u *unit) handsError(i, from, to int) bool {
+	name := u.errorName(i, from)
+	if name == "" {
+		return false
+	}
+	for j := from; j < to; j++ {
+		if u.at(j) != name || !u.isWord(j) {
+			continue
+		}
+		for k := j - 1; k >= from; k-- {
+			s := u.at(k)
+			if u.kindAt(k) != lex.Op || s == ")" && u.opener(k) >= from {
+				if s == ")" {
+					k = u.opener(k)
+				}
+				continue
+			}
+			if s == ";" || s == "{" || s == "}" {
+				break
+			}
+			if s == "(" && u.isWord(k-1) && k > from {
+				if w := u.at(k - 1); (!harmless(w) || collects()[plain(w)]) && w != "captureException" && w != "if" &&
+					w != "while" && w != "switch" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// collects are calls that store their argument.
+var collects = sync.OnceValue(wordSet("append push pushback add addall put insert set"))
+
+// errorName returns the error variable of the handler at i with a body at from; empty for none.
+func (u *unit) errorName(i, from int) string {
+	if u.at(i+1) == "(" && u.isWord(i+2) && u.at(i+3) == ":" { // catch (e: E)
+		return u.at(i + 2)
+	}
+	for j := min(from, i+14) - 1; j > i; j-- {
+		if u.isWord(j) && !connectives()[u.at(j)] {
+			return u.at(j)
+		}
+	}
+	if u.at(i-1) == "." { // (err) => ...
+		for j := i + 2; j < i+5; j++ {
+			if u.isWord(j) && (u.at(j+1) == "=>" || u.at(j+1) == ")" && u.at(j+2) == "=>") {
+				return u.at(j)
+			}
+		}
+	}
+	return ""
+}
+
+// lastValue returns the short constant that is the result of a block; -1 for none.
+func (u *unit) lastValue(from, to int) (begin, end int) {
+	for to > from && (u.at(to-1) == ";" || u.at(to-1) == "}") {
+		to--
+	}
+	begin = to - 1
+	for begin > from && !u.tok[begin].First {
+		begin--
+	}
+	if begin < from || begin >= to {
+		return -1, -1
+	}
+	if u.at(begin) == "return" {
+		begin++
+	} else if !u.lang.lastValue {
+		return -1, -1
+	}
+	if to <= begin || to-begin > maxConstant || !u.namesValue(begin, to) {
+		return -1, -1
+	}
+	return begin, to
+}
+
+// handling returns the body of a handler, or the arguments of a promise's catch.
+func (u *unit) handling(i int) (from, to int) {
+	if u.at(i-1) == "." && u.at(i+1) == "(" {
+		return i + 2, u.closer(i+1) - 1
+	}
+	return u.handlerBody(i)
+}
+
+// emptyNames are empty values.
+var emptyNames = sync.OnceValue(wordSet("null nil None undefined NULL"))
+
+// maxConstant is the maximum length in tokens of a value that is compared.
+const maxConstant = 6
+
+// namesValue reports whether [from, to) is a name or a literal.
+func (u *unit) namesValue(from, to int) bool {
+	for j := from; j < to; j++ {
+		if s := u.at(j); u.kindAt(j) == lex.Op && s != "." && s != "::" && s != "-" && s != ":" {
+			return false
+		}
+	}
+	last := u.at(to - 1)
+	return to-from == 1 && (u.kindAt(from) != lex.Word || strings.EqualFold(last, "true") ||
+		strings.EqualFold(last, "false") || strings.ToUpper(last) == last) ||
+		to-from > 1 && (u.at(from) == ":" || u.at(from) == "-" || u.at(to-2) == "." || u.at(to-2) == "::")
 }

@@ -7,11 +7,72 @@ import (
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
+// cannotFail reports whether an assertion holds for any code.
+func (u *unit) cannotFail(i, begin, end int) bool {
+	args := u.arguments(i, begin, end)
+	if u.at(i) == "pass" || u.at(i) == "addToAssertionCount" || u.passes(i) {
+		return true
+	}
+	if open := i + 1; u.assertStatement(i) && u.at(open) == "(" && u.closer(open) == end &&
+		u.at(u.commaAfter(open+1, end-1)) == "," {
+		return true // a tuple
+	}
+	if len(args) == 0 {
+		return false
+	}
+	if u.lang.failing[u.at(i)] {
+		return begin < i && u.at(begin) == "if" && u.at(begin+1) == "false"
+	}
+	if u.saysFailure(i, end) {
+		return false
+	}
+	constant := true
+	for _, a := range args {
+		constant = constant && u.fixedTokens(a[0], a[1])
+		if n := a[1]; n-a[0] > 2 && (u.at(n-2) == "or" || u.at(n-2) == "||") && strings.EqualFold(u.at(n-1), "true") {
+			return true
+		}
+	}
+	if constant {
+		name := plain(u.at(i))
+		return !strings.HasPrefix(name, "expectexception") && !strings.Contains(name, "called") &&
+			!strings.Contains(name, "await") && u.namesComparison(i)
+	}
+	return len(args) == 2 && u.sameTokens(args[0], args[1])
+}
+
+func (u *unit) sameTokens(a, b [2]int) bool {
+	if a[1]-a[0] != b[1]-b[0] {
+		return false
+	}
+	return !anyOf(0, a[1]-a[0], func(k int) bool { return u.at(a[0]+k) != u.at(b[0]+k) || u.at(a[0]+k) == "(" })
+}
+
+// fixedTokens reports whether an expression is a constant.
+func (u *unit) fixedTokens(from, to int) bool {
+	for j := from; j < to; j++ {
+		switch {
+		case u.kindAt(j) == lex.Number:
+		case u.kindAt(j) == lex.Text:
+			if strings.ContainsAny(u.at(j), "{") {
+				return false // maybe a template
+			}
+		case u.isWord(j):
+			if s := strings.ToLower(u.at(j)); !oneOf(s, "true", "false", "none", "null", "nil", "not") {
+				return false
+			}
+		case u.at(j) != "-" && u.at(j) != "!":
+			return false
+		}
+	}
+	return to > from
+}
+
 // bare reports whether an assertion has no matcher: expect(x), x.Should(), assertThat(x), or a
 // matcher that is not called.
 func (u *unit) bare(i int) bool {
-	end, s := i+1, u.at(i)
-	if u.at(end) == "(" || u.lang.Name == "ruby" && (u.at(end) == "{" || u.at(end) == "do") || u.lang.Name == "rust" &&
+	end := i + 1
+	if u.at(end) == "(" || u.lang.shape == ends && (u.at(end) == "{" || u.at(end) == "do") || u.lang.macros &&
 		u.at(end) == "!" {
 		if u.at(end) == "!" {
 			end++
@@ -20,54 +81,17 @@ func (u *unit) bare(i int) bool {
 			return false
 		}
 	}
-	alone := end == i+1
-	switch u.lang.Name {
-	case "javascript", "typescript":
-		return (s == "expect" && !alone && u.at(i-1) != "." || s == "should" && alone) && u.chainEnds(end)
-	case "ruby":
-		if u.at(end) == "." && rubyMatchers()[u.at(end+1)] {
-			end += 2
-			alone = false
-		}
-		return (s == "expect" && !alone || s == "is_expected" || s == "should" && u.at(i-1) == ".") && u.endsStatement(end)
-	case "java", "kotlin", "python", "rust":
-		return bareCalls()[s] && !alone && u.endsStatement(end) && u.oneArgument(i)
-	case "csharp":
-		return (s == "Should" || s == "Received" || s == "DidNotReceive") && u.at(i-1) == "." && !alone && u.at(end) == ";"
-	case "php":
-		for u.at(end) == "->" && u.isWord(end+1) && u.at(end+2) != "(" {
-			end += 2
-		}
-		return s == "expect" && !alone && u.at(i-1) != "->" && u.at(end) == ";"
-	case "go":
-		return (s == "Expect" || s == "Ω") && !alone && u.endsStatement(end)
-	}
-	return false
+	return u.lang.isBare(u, i, end, end == i+1)
+}
+
+// bareCall reports whether the call at i begins a chain and has one argument.
+func (u *unit) bareCall(i, end int, alone bool) bool {
+	return bareCalls()[u.at(i)] && !alone && u.endsStatement(end) && u.oneArgument(i)
 }
 
 // bareCalls are the calls that begin a chain with a matcher.
 var bareCalls = sync.OnceValue(wordSet("assertThat assertThatThrownBy assertThatCode assertThatExceptionOfType " +
 	"expectThat expectCatching assert_that assert_that expect_that"))
-
-var rubyMatchers = sync.OnceValue(wordSet("to not_to to_not"))
-
-// chainEnds reports whether no matcher is called in the chain at j.
-func (u *unit) chainEnds(j int) bool {
-	for u.at(j) == "." && u.isWord(j+1) {
-		s := u.at(j + 1)
-		_, known := strengthOf(plain(s))
-		matcher := known && len(s) > 2 && strings.HasPrefix(s, "to") && s[2] >= 'A' && s[2] <= 'Z'
-		if !matcher && !chainLinks()[s] || u.at(j+2) == "(" {
-			return false
-		}
-		j += 2
-	}
-	return u.endsStatement(j)
-}
-
-// chainLinks are words of assertion libraries that do not assert by themselves.
-var chainLinks = sync.OnceValue(wordSet("not resolves rejects to be been is that which and has have with at of " +
-	"same but does still also deep nested own ordered any all itself"))
 
 // endsStatement reports whether a statement ends before the token at i.
 func (u *unit) endsStatement(i int) bool {
@@ -93,7 +117,7 @@ func (u *unit) comparesItself(i, begin, end int, same func(a, b [2]int) bool) bo
 	if u.infix(i) {
 		return same([2]int{begin, i}, [2]int{i + 1, end})
 	}
-	if u.lang.Name == "go" && failing()[u.at(i)] {
+	if u.lang.failing[u.at(i)] {
 		return false
 	}
 	if u.at(i-1) == "." && i-1 > begin { // x.Should().Be(x), x.should.equal(x), x.must_equal x
@@ -103,9 +127,6 @@ func (u *unit) comparesItself(i, begin, end int, same func(a, b [2]int) bool) bo
 				from, to = j+1, u.closer(j)-1
 				j = to
 			}
-		}
-		if u.at(from) == "==" || u.at(from) == "eq" {
-			from++
 		}
 		if same([2]int{begin, i - 1}, [2]int{from, to}) {
 			return true
@@ -127,327 +148,47 @@ func (u *unit) sameCode(a, b [2]int) bool {
 		!anyOf(0, a[1]-a[0], func(k int) bool { return u.at(a[0]+k) != u.at(b[0]+k) })
 }
 
-// deadCode returns the spans of a test file that never run, such as blocks under a false condition
-// and loops over nothing.
-func (u *unit) deadCode() [][2]int {
-	var all [][2]int
-	for i := range u.tok {
-		if !u.isWord(i) {
-			continue
-		}
-		span := u.deadAt(i)
-		if next := u.at(i + 1); next == "=" || next == ":=" || u.at(i-1) == "def" {
-			span = u.uncalled(i)
-		}
-		if span[0] < span[1] {
-			all = append(all, span)
-		}
-	}
-	for i := range u.decls {
-		if span := u.afterReturn(i); span[0] < span[1] {
-			all = append(all, span)
-		}
-	}
-	return all
-}
-
-// afterReturn returns the tokens of a test after an unconditional return.
-func (u *unit) afterReturn(i int) [2]int {
-	d := &u.decls[i]
-	first := u.firstStatement(d)
-	if !u.tests[i] || first < 0 {
-		return [2]int{}
-	}
-	for j := first; j < d.end-1; j++ {
-		s := u.at(j)
-		if u.match[j] > int32(j) { // nested code is conditional or runs elsewhere
-			j = int(u.match[j])
-			continue
-		}
-		if s != "return" || u.lang.shape == indents && u.headCol(j) != u.headCol(first) || u.lang.shape == braces &&
-			u.underHead(j) {
-			continue
-		}
-		if u.bareReturn(j, d.end) == Always {
-			return [2]int{j, d.end}
-		}
-	}
-	return [2]int{}
-}
-
-// underHead reports whether the statement at i is the body of an if or a loop without braces.
-func (u *unit) underHead(i int) bool {
-	if u.at(i-1) == ")" {
-		return oneOf(u.at(u.opener(i-1)-1), "if", "while", "for", "foreach", "elseif", "when")
-	}
-	return oneOf(u.at(i-1), "else", "=>", "->", "do")
-}
-
-// uncalled returns the body of the local function with the name at i if its test does not use it.
-func (u *unit) uncalled(i int) [2]int {
-	from, to := u.closure(i)
-	if from >= to || !u.declares(i) || !u.assertsWithin(from, to) {
-		return [2]int{}
-	}
-	if anyOf(0, len(u.decls), func(d int) bool {
-		t := &u.decls[d]
-		return u.tests[d] && i > t.at && i < t.end && !u.usedIn(i, t)
-	}) {
-		return [2]int{from, to}
-	}
-	return [2]int{}
-}
-
-// declares reports whether the name at i declares a variable or function, not a field or argument.
-func (u *unit) declares(i int) bool {
-	switch before := u.at(i - 1); u.lang.Name {
-	case "javascript", "typescript", "kotlin", "rust":
-		return before == "const" || before == "let" || before == "var" || before == "val" || before == "mut"
-	case "java", "csharp":
-		return u.isWord(i-1) || before == ">"
-	case "go":
-		return u.at(i+1) == ":="
-	case "python":
-		return before == "def"
-	}
-	return u.tok[i].First // Ruby, PHP
-}
-
-// closure returns the body of the function that is assigned to the name at i.
-func (u *unit) closure(i int) (from, to int) {
-	j := i + 2
-	if u.at(j) == "async" || u.at(j) == "move" || u.at(j) == "static" {
-		j++
-	}
-	function := false
-	switch s := u.at(j); u.lang.Name {
-	case "javascript", "typescript", "java", "csharp":
-		arrow := j + 1
-		if s == "(" {
-			arrow = u.closer(j)
-		}
-		function = s == "function" || u.at(arrow) == "=>" || u.at(arrow) == "->"
-	case "go":
-		function = s == "func"
-	case "kotlin":
-		function = s == "{" || s == "fun"
-	case "php":
-		function = s == "function" || s == "fn"
-	case "rust":
-		function = s == "||" || s == "|"
-	case "ruby":
-		function = s == "lambda" || s == "proc" || s == "->"
-	case "python":
-		if head := u.headIndex(i); u.at(i-1) == "def" && u.tok[i-1].Col > 0 && head > 0 && u.at(int(u.heads[head-1])) != "@" {
-			colon := u.colon(i, len(u.tok))
-			return colon, u.indentedEnd(i, colon, len(u.tok))
-		}
-	}
-	if !function {
-		return 0, 0
-	}
-	return j, u.statementEnd(j)
-}
-
-// usedIn reports whether a test uses the name at i elsewhere and does not discard it.
-func (u *unit) usedIn(i int, t *decl) bool {
-	return anyOf(t.body, t.end, func(j int) bool {
-		return j != i && u.at(j) == u.at(i) && u.isWord(j) && u.at(j-1) != "." && (u.at(j-1) != "=" || u.at(j-2) != "_") &&
-			u.at(j-1) != "void" && !u.onlyAskedFor(j)
-	})
-}
-
-// deadAt returns the body of the statement at i if it never runs.
-func (u *unit) deadAt(i int) [2]int {
-	switch s := u.at(i); s {
-	case "if", "while", "unless":
-		if s == "while" && u.at(i-1) == "}" {
-			break // the body before it runs once
-		}
-		from, to := i+1, i+2
-		if u.at(from) == "(" {
-			from, to = i+2, u.closer(i+1)-1
-		}
-		not := s == "unless"
-		if u.at(from) == "!" || u.at(from) == "not" {
-			not = !not
-			from++
-			to = max(to, from+1)
-		}
-		if to != from+1 || !u.isFalse(from, not) {
-			return [2]int{}
-		}
-		if u.at(i+1) == "(" {
-			to++
-		}
-		return u.headedBody(i, to)
-	case "of", "in", "range", "foreach", "as":
-		return u.emptyLoop(i)
-	case "forEach", "each", "map", "each_with_index", "for_each", "onEach", "each_pair":
-		if u.at(i-1) == "." && u.emptyList(u.listBegin(i-1), i-1) {
-			return [2]int{i, u.afterCall(i)}
-		}
-	case "times", "repeat":
-		if u.at(i-1) == "." && u.at(i-2) == "0" || u.at(i+1) == "(" && u.at(i+2) == "0" && u.at(i+3) == ")" {
-			return [2]int{i, u.afterCall(i)}
-		}
-	}
-	return [2]int{}
-}
-
-// isFalse reports whether the token at i is a false constant, or a true one if negated.
-func (u *unit) isFalse(i int, not bool) bool {
-	s := strings.ToLower(u.at(i))
-	return not && (s == "true" || s == "1") || !not && (s == "false" || s == "0")
-}
-
-// headedBody returns the body of the statement at i whose head ends at to.
-func (u *unit) headedBody(i, to int) [2]int {
-	switch u.lang.shape {
-	case indents:
-		if u.at(to) == ":" {
-			return [2]int{to + 1, u.indentedEnd(i, to+1, len(u.tok))}
-		}
-	case ends:
-		if u.tok[i].First && u.match[i] >= 0 {
-			return [2]int{to, int(u.match[i])}
-		}
-	default:
-		if u.at(to) == "{" {
-			return [2]int{to + 1, u.closer(to) - 1}
-		}
-		if u.at(i+1) == "(" {
-			return [2]int{to, u.statementEnd(to)}
-		}
-	}
-	return [2]int{}
-}
-
-// emptyLoop returns the body of a loop over an empty literal list.
-func (u *unit) emptyLoop(i int) [2]int {
-	from, to := i+1, i+1
-	switch s := u.at(i); {
-	case s == "as" && u.lang.Name == "php":
-		to, from = i, i
-		for from > 0 && u.at(from-1) != "foreach" && i-from < 12 {
-			from--
-		}
-		if !u.emptyList(from+1, to) {
-			return [2]int{}
-		}
-		return u.headedBody(from-1, u.closer(from))
-	case s == "as" || s == "foreach":
-		return [2]int{}
-	case u.lang.shape == indents:
-		if to = u.colon(i, len(u.tok)) - 1; u.at(to) != ":" || to-i > 12 || !u.emptyList(from, to) {
-			return [2]int{}
-		}
-		head := i
-		for head > 0 && !u.tok[head].First {
-			head--
-		}
-		if u.at(head) != "for" {
-			return [2]int{}
-		}
-		return [2]int{to + 1, u.indentedEnd(head, to+1, len(u.tok))}
-	}
-	for to < len(u.tok) && to-i < 16 && u.at(to) != ")" && !(u.at(to) == "{" && u.at(to+1) != "}") {
-		if s := u.at(to); s == "(" || s == "[" || s == "{" {
-			to = u.closer(to)
-			continue
-		}
-		to++
-	}
-	if !u.emptyList(from, to) {
-		return [2]int{}
-	}
-	if u.at(to) == ")" {
-		to++
-	}
-	if u.at(to) == "{" {
-		return [2]int{to + 1, u.closer(to) - 1}
-	}
-	return [2]int{}
-}
-
-// emptyList reports whether the tokens [from, to) are an empty literal list.
-func (u *unit) emptyList(from, to int) bool {
-	if to-from < 2 || to > len(u.tok) || from < 0 {
+// sameComputed reports whether two expressions are the same code after locals are replaced by their
+// values, or whether one contains the other.
+func (u *unit) sameComputed(a, b [2]int) bool {
+	if a[1] <= a[0] || b[1] <= b[0] || a[0] < 0 || b[0] < 0 || a[1] > len(u.tok) || b[1] > len(u.tok) {
 		return false
 	}
-	open := u.opener(to - 1)
-	if open < from {
-		return u.at(to-1) == "0" && (u.at(to-2) == ".." || u.at(to-2) == "until") && u.at(to-3) == "0" && to-3 == from
-	}
-	if open > from && u.takesNone(open, to-1) {
-		return true
-	}
-	if zero := open == to-3 && u.at(to-2) == "0"; zero {
-		return u.at(from) == "new" && u.at(open) == "[" || u.at(open) == "(" && u.at(open-1) == "range" && open-1 == from
-	}
-	if open != to-2 {
+	x, y := u.put(a), u.put(b)
+	calls := anyOf(x[0], x[1], func(j int) bool { return u.at(j) == "(" && u.isWord(j-1) })
+	return (x != a || y != b) && calls && u.sameCode(x, y) || u.holdsWhole(a, b) || u.holdsWhole(b, a)
+}
+
+// holdsWhole reports whether an expression contains another one and only copies or counts it
+// besides: { ...want, ...won } and won, all.size and all.
+func (u *unit) holdsWhole(part, whole [2]int) bool {
+	n := part[1] - part[0]
+	if whole[1]-whole[0] <= n || !u.isWord(part[0]) || u.fixedTokens(part[0], part[1]) {
 		return false
 	}
-	if open == from {
-		return true
-	}
-	before := open - 1
-	for u.at(before) == ">" || u.at(before) == ">>" { // types
-		for before > from && u.at(before) != "<" {
-			before--
+	for j := whole[0]; j < whole[1]; j++ {
+		if u.at(j) == "(" && u.kindAt(j) == lex.Op && !sameStill()[u.at(j-1)] {
+			return false
 		}
-		before--
 	}
-	switch u.at(open) {
-	case "{":
-		return u.at(from) == "[" || u.at(from) == "map" || u.at(from) == "new"
-	case "(":
-		return listMakers()[u.at(before)]
-	}
-	return u.at(before) == "!" && u.at(before-1) == "vec"
-}
-
-var listMakers = sync.OnceValue(wordSet("of listOf emptyList emptyArray arrayOf emptySet setOf mapOf emptyMap " +
-	"Empty list set dict tuple frozenset array asList emptySequence sequenceOf"))
-
-// listBegin returns the beginning of the expression before the dot.
-func (u *unit) listBegin(dot int) int {
-	j := dot - 1
-	for j > 0 && dot-j < 16 {
-		if s := u.at(j); (s == ")" || s == "]" || s == "}") && u.opener(j) >= 0 {
-			j = u.opener(j)
+	for j := whole[0]; j+n <= whole[1]; j++ {
+		if !u.sameCode(part, [2]int{j, j + n}) {
+			continue
 		}
-		if s := u.at(j - 1); !u.isWord(j-1) && s != "." && s != ">" && s != "<" || goBack()[s] {
-			return j
+		switch u.at(j - 1) {
+		case ".", "->", "[", "::", "+", "-", "*", "/":
+			continue
 		}
-		j--
+		switch next := u.at(j + n); {
+		case j+n == whole[1], next == "or", next == "||", next == "??", next == "}", next == ")", next == ",", next == "?:":
+			return true
+		case (next == "." || next == "->" || next == "?.") && sameStill()[u.at(j+n+1)] && j+n+2 >= whole[1]-2:
+			return true
+		}
 	}
-	return j
+	return false
 }
 
-var goBack = sync.OnceValue(wordSet("return await do then else in of"))
-
-// afterCall returns the end of the call of the word at i, with its block.
-func (u *unit) afterCall(i int) int {
-	j := i + 1
-	if u.at(j) == "(" {
-		j = u.closer(j)
-	}
-	if s := u.at(j); s == "{" || s == "do" {
-		j = u.closer(j)
-	}
-	return j
-}
-
-// sendsError reports whether the if at i, of Go, sends an error to a channel that the file receives
-// from: a goroutine must not end the test itself.
-func (u *unit) sendsError(i int) bool {
-	open := u.headEnd(i, len(u.tok))
-	if !strings.HasPrefix(u.at(open-3), "err") || u.at(open-2) != "!=" || u.at(open-1) != "nil" || u.at(open+2) != "<" ||
-		u.at(open+3) != "-" {
-		return false
-	}
-	return anyOf(0, len(u.tok), func(j int) bool {
-		return u.at(j) == u.at(open+1) && (u.at(j-1) == "-" && u.at(j-2) == "<" && !u.isWord(j-3) || u.at(j-1) == "range")
-	})
-}
+// sameStill are calls and fields that copy or count a value.
+var sameStill = sync.OnceValue(wordSet("size len count length Len Count Length clone copy to_s toString to_string " +
+	"String ToString toList ToList to_a slice dup deepcopy structuredClone strlen"))

@@ -86,8 +86,7 @@ func (u *unit) aborts(d *decl, i int) Skipping {
 	case "return", "Exit":
 		return Runs
 	case "abort": // JUnit
-		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) ||
-			u.lang.Name != "java" && u.lang.Name != "kotlin" {
+		if u.at(i+1) != "(" || u.at(i-2) != "Assumptions" && (u.at(i-1) == "." || !u.names("Assumptions")) {
 			return Runs
 		}
 	default:
@@ -107,13 +106,13 @@ func (u *unit) skipsBy(d *decl, i int) (s Skipping, at, to int) {
 	}
 	switch before := u.at(i - 1); before {
 	case ".", "->", "::", "?.":
-		if on := u.at(i - 2); !oneOf(on, "self", "this", "$this", "static", "super") && u.lang.Name != "go" {
+		if on := u.at(i - 2); !oneOf(on, "self", "this", "$this", "static", "super") && !u.lang.receivers {
 			return Runs, 0, 0
 		}
 	case "def", "function", "func", "fun":
 		return Runs, 0, 0
 	}
-	fixture := u.lang.Name == "python" && i < d.body && i > d.at
+	fixture := u.lang.shape == indents && i < d.body && i > d.at
 	if u.at(i+1) != "(" && !fixture && !(u.lang.shape == ends && (u.tok[i].First || rubyBegins()[u.at(i-1)])) {
 		return Runs, 0, 0
 	}
@@ -136,15 +135,14 @@ func (u *unit) isHook(i int) bool {
 	}) {
 		return true
 	}
-	return d.parent >= 0 && (u.lang.Name == "csharp" || u.lang.Name == "java") && u.decls[d.parent].name == name ||
-		u.lang.Name == "php" && name == "__construct" || u.lang.Name == "python" && name == "__init__"
+	return d.parent >= 0 && u.lang.typed && u.decls[d.parent].name == name // a constructor
 }
 
 var (
 	hookNames = sync.OnceValue(wordSet("setUp setUpClass setUpModule setUpTestData asyncSetUp setup setup_method " +
 		"setup_class setup_module setup_function SetUp SetupTest SetupSuite SetupSubTest BeforeTest " +
 		"setUpBeforeClass beforeTest beforeSpec beforeEach beforeContainer beforeAny beforeInvocation TestMain " +
-		"InitializeAsync before_setup before_all mount"))
+		"InitializeAsync before_setup before_all mount __construct __init__"))
 	hookNotes = sync.OnceValue(wordSet("BeforeEach BeforeAll Before BeforeClass BeforeMethod BeforeTest " +
 		"BeforeSuite SetUp OneTimeSetUp TestInitialize ClassInitialize Setup before beforeClass BeforeTestMethod"))
 	hookCallNames = sync.OnceValue(wordSet("beforeEach beforeAll before setup suiteSetup setupAll beforeTest " +
@@ -182,11 +180,8 @@ func (u *unit) hookBlock(i int) (decl, bool) {
 		}
 	case u.at(i+1) == "(":
 		d.body, d.end = i+2, u.closer(i+1)
-		if u.lang.Name == "kotlin" && u.at(d.end) == "{" {
-			d.body, d.end = d.end+1, u.closer(d.end)
-		}
 		return d, true
-	case u.at(i+1) == "{" && u.lang.Name == "kotlin":
+	case u.at(i+1) == "{" && u.lang.trailing:
 		d.body, d.end = i+2, u.closer(i+1)
 		return d, true
 	}
@@ -215,19 +210,19 @@ func (u *unit) within(i, scope int) bool {
 }
 
 // hookedSkips notes the hooks that skip a test.
-func (u *unit) hookedSkips(i int, note func(s Skipping, at, to int)) {
+func (u *unit) hookedSkips(i int, note onSkip) {
 	for _, h := range u.hooks {
 		if u.within(u.decls[i].parent, h.scope) {
 			note(h.skip, h.at, h.to)
 		}
 	}
-	if u.inTests && u.lang.Name != "go" {
+	if u.inTests && !u.lang.subtests {
 		u.declaredSometimes(i, note)
 	}
 }
 
 // declaredSometimes notes the condition under which a test is declared.
-func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
+func (u *unit) declaredSometimes(i int, note onSkip) {
 	d := &u.decls[i]
 	around := decl{start: -1, at: -1}
 	if d.parent >= 0 {
@@ -235,8 +230,8 @@ func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
 	}
 	at := d.start
 	if u.lang.shape == ends {
-		if at := u.modifierAfter(d.end); at > 0 {
-			u.noteDeclared(at, u.lineEnd(at), note)
+		if s := u.at(d.end); (s == "if" || s == "unless") && !u.tok[d.end].First {
+			u.noteDeclared(d.end, u.lineEnd(d.end), note)
 		} else if at := u.blockAround(d, around.body); at > 0 {
 			u.noteDeclared(at, u.lineEnd(at), note)
 		}
@@ -273,7 +268,7 @@ func (u *unit) declaredSometimes(i int, note func(s Skipping, at, to int)) {
 }
 
 // noteDeclared notes the condition [at, to) under which a test is declared.
-func (u *unit) noteDeclared(at, to int, note func(s Skipping, at, to int)) {
+func (u *unit) noteDeclared(at, to int, note onSkip) {
 	n := len(u.skipPlaces)
 	note(Sometimes, at, to)
 	for i := n; i < len(u.skipPlaces); i++ {
@@ -281,77 +276,5 @@ func (u *unit) noteDeclared(at, to int, note func(s Skipping, at, to int)) {
 	}
 }
 
-// blockAround returns the Ruby if or unless after from around a declaration; 0 for none.
-func (u *unit) blockAround(d *decl, from int) int {
-	for j := d.start - 1; j > max(from, d.start-maxSteps); j-- {
-		if s := u.at(j); (s == "if" || s == "unless") && u.tok[j].First && int(u.match[j]) >= d.end-1 {
-			return j
-		}
-	}
-	return 0
-}
-
 // maxSteps limits the search for the block around a test.
 const maxSteps = 2000
-
-// modifierAfter returns the if or unless after the end of a Ruby block; 0 for none.
-func (u *unit) modifierAfter(end int) int {
-	if s := u.at(end); end < len(u.tok) && (s == "if" || s == "unless") && !u.tok[end].First {
-		return end
-	}
-	return 0
-}
-
-// aliased is the meaning of an alias: a call or a decorator that skips, or may skip.
-type aliased struct {
-	word   string
-	always bool
-}
-
-// noteAlias returns the decorator that a name of a Python file is an alias of: slow =
-// pytest.mark.skip(...).
-func (u *unit) noteAlias(name string) (annotation, bool) {
-	if u.lang.Name != "python" {
-		return annotation{}, false
-	}
-	for _, head := range u.heads {
-		i := int(head)
-		if u.at(i) != name || u.at(i+1) != "=" {
-			continue
-		}
-		for j := i + 2; j < u.lineEnd(i); j++ {
-			if u.lang.skips[u.at(j)] {
-				return annotation{u.at(j), j, u.lineEnd(i)}, true
-			}
-			if u.at(j) == "(" {
-				break
-			}
-		}
-	}
-	return annotation{}, false
-}
-
-// skipsAs reports whether the tokens name a test or suite that may be skipped.
-func (u *unit) skipsAs(from, to int) (aliased, bool) {
-	a := aliased{always: true}
-	skips := false
-	for j := from; j < to; j++ {
-		s := u.at(j)
-		switch {
-		case s == "=>" || s == "function" || s == "{":
-			return a, false
-		case s == "?" || s == "&&" || s == "||":
-			a.always = false
-		case u.isWord(j) && (u.lang.tests[s] || u.lang.suites[s]) && u.at(j+1) != "(" && u.at(j-1) != "'":
-			if before := u.at(j - 1); before == "." && !slices.Contains([]string{"vitest", "t", "test", "jest", "mocha"},
-				u.at(j-2)) {
-				continue
-			}
-			skips = skips || u.lang.skipped[s] || u.at(j+1) == "." && (u.at(j+2) == "skip" || u.at(j+2) == "todo")
-			if a.word == "" || !u.lang.skipped[s] {
-				a.word = s
-			}
-		}
-	}
-	return a, skips && a.word != ""
-}

@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -21,10 +22,12 @@ const (
 
 // Language describes a programming language for the readers.
 type Language struct {
-	Name  string
-	exts  []string
-	rules lex.Rules
-	shape shape
+	Name string
+	// Family is the name of the language whose code may use the same names.
+	Family string
+	exts   []string
+	rules  lex.Rules
+	shape  shape
 	// functions and containers are words that begin declarations.
 	functions, containers set
 	// typed languages declare functions without a keyword: a name, parentheses and a block.
@@ -46,8 +49,15 @@ type Language struct {
 	// Affixes of the names of test files, and names of their folders.
 	testSuffixes, testPrefixes, testFolders []string
 	// marks are sequences of tokens, notes parts of comments; see marks.go.
-	marks []markRule
-	notes []commentRule
+	marks    []markRule
+	notes    []commentRule
+	compiled func() *markTable // of marks
+	// ruleWords is set when attributes name the rules that they suppress by words, not by strings.
+	ruleWords bool
+	declarations
+	assertionForms
+	testForms
+	functionForms
 }
 
 // Languages returns the names of the known languages.
@@ -64,6 +74,8 @@ var languages = sync.OnceValue(func() []Language {
 	for i := range all {
 		l := &all[i]
 		l.rules.Prepare()
+		l.Family = cmp.Or(l.Family, l.Name)
+		l.compiled = compileMarks(l.marks)
 		l.statements = words("if unless elif elseif guard case return assert exit Exit exitProcess exitCode ExitCode").with(
 			l.throws).with(l.handlers).sieve()
 	}
@@ -167,187 +179,21 @@ func (s *sieve) add(h uint32) { s[h%uint32(len(s))] = true }
 func (s *sieve) may(h uint32) bool { return s[h%uint32(len(s))] }
 
 func doubleQuote() lex.Quote { return lex.Quote{Open: `"`, Close: `"`, Escape: '\\'} }
+
 func singleQuote() lex.Quote { return lex.Quote{Open: "'", Close: "'", Escape: '\\'} }
+
 func threeQuotes() lex.Quote { return lex.Quote{Open: `"""`, Close: `"""`, Escape: '\\', Lines: true} }
 
-func golang() Language {
-	return Language{
-		Name: "go", exts: []string{".go"}, lines: true,
-		rules: lex.Rules{Line: []string{"//"}, Block: "/*", Char: true,
-			Quotes: []lex.Quote{doubleQuote(), {Open: "`", Close: "`", Lines: true}}},
-		functions: words("func"),
-		skips:     words("Skip Skipf SkipNow"),
-		asserts: words("Error Errorf Fatal Fatalf Fail FailNow Expect Ω Eventually Consistently DeepEqual EqualError " +
-			"ErrorIs ErrorAs " +
-			"ErrorContains Nil NotNil NoError Equal NotEqual True False Contains Len Panics"),
-		throws:       words("panic Errorf Fatal Fatalf"),
-		testSuffixes: []string{"_test"}, testFolders: []string{"testdata"},
-		marks: goMarks(), notes: goNotes(),
-	}
-}
-
-func javascript() Language {
-	return Language{
-		Name: "javascript", exts: []string{".js", ".jsx", ".mjs", ".cjs"}, typed: true, lines: true,
-		rules: lex.Rules{Line: []string{"//"}, Block: "/*", Regex: true, Dollar: true,
-			Quotes: []lex.Quote{doubleQuote(), singleQuote(), {Open: "`", Close: "`", Escape: '\\', Lines: true, Code: "${"}}},
-		functions: words("function"), containers: words("class namespace interface enum"),
-		suites:  words("describe context suite xdescribe fdescribe xcontext fcontext describeIf"),
-		tests:   words("it test specify xit xtest fit xspecify ftest tap bench"),
-		skipped: words("xdescribe xcontext xit xtest xspecify"), focused: words("fdescribe fcontext fit ftest"),
-		skips:   words("skip todo skipIf runIf pending"),
-		asserts: words("expect assert expectTypeOf assertType should sinon"),
-		throws:  words("throw reject"), handlers: words("catch"),
-		testSuffixes: []string{".test", ".spec", "_test", "-test", ".e2e", ".cy", "-spec", "_spec"},
-		testPrefixes: []string{"test-", "test_"},
-		testFolders:  []string{"__tests__", "test", "tests", "spec", "specs", "__mocks__", "e2e", "cypress"},
-		marks:        scriptMarks(), notes: scriptNotes(),
-	}
-}
-
-func typescript() Language {
-	l := javascript()
-	l.Name, l.exts = "typescript", []string{".ts", ".tsx", ".mts", ".cts"}
-	l.marks = typeScriptMarks()
-	return l
-}
-
-func python() Language {
-	long := lex.Quote{Open: "'''", Close: "'''", Escape: '\\', Lines: true}
-	return Language{
-		Name: "python", exts: []string{".py", ".pyi"}, shape: indents, lines: true,
-		rules: lex.Rules{Line: []string{"#"}, Prefixes: "rRbBfFuU",
-			Quotes: []lex.Quote{threeQuotes(), long, doubleQuote(), singleQuote()}},
-		functions: words("def"), containers: words("class"),
-		skips: words("skip skipif skipIf skipUnless skipTest importorskip SkipTest xfail expectedFailure"),
-		asserts: words("assert raises warns assert_called assert_that approx fail assert_allclose check_call " +
-			"deprecated_call expect"),
-		throws: words("raise"), handlers: words("except"),
-		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_", "tests_"},
-		testFolders: []string{"test", "tests", "testing"},
-		marks:       pythonMarks(), notes: pythonNotes(),
-	}
-}
-
-func java() Language {
-	return Language{
-		Name: "java", exts: []string{".java"}, typed: true,
-		rules: lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Dollar: true,
-			Quotes: []lex.Quote{threeQuotes(), doubleQuote()}},
-		containers: words("class interface enum record"),
-		annotations: words("Test ParameterizedTest RepeatedTest TestFactory TestTemplate Property Theory QuarkusTest " +
-			"ArchTest Example"),
-		skips: words("Disabled Ignore DisabledOnOs DisabledIf EnabledIf EnabledOnOs DisabledIfEnvironmentVariable " +
-			"EnabledIfEnvironmentVariable EnabledIfSystemProperty DisabledOnJre EnabledOnJre DisabledIfSystemProperty " +
-			"assumeTrue assumeFalse assumingThat assumeThat SkipException"),
-		asserts: words("fail assertThat verify verifyNoInteractions verifyNoMoreInteractions then andExpect expectStatus " +
-			"expectBody " +
-			"expectNext verifyComplete"),
-		throws: words("throw"), handlers: words("catch"),
-		testSuffixes: []string{"Test", "Tests", "IT", "TestCase", "Spec"}, testPrefixes: []string{"Test"},
-		testFolders: []string{"test", "tests", "androidtest", "integrationtest"},
-		marks:       javaMarks(), notes: javaNotes(),
-	}
-}
-
-func kotlin() Language {
-	l := java()
-	l.Name, l.exts, l.typed, l.lines = "kotlin", []string{".kt", ".kts"}, false, true
-	l.rules.Nested = true
-	l.rules.Quotes = []lex.Quote{{Open: `"""`, Close: `"""`, Lines: true, Code: "${"},
-		{Open: `"`, Close: `"`, Escape: '\\', Code: "${"}, {Open: "`", Close: "`", Name: true}}
-	l.functions, l.containers = words("fun"), words("class interface object")
-	l.tests = words("test should it expect xtest xit xshould xexpect withData xwithData withTests withContexts " +
-		"scenario xscenario then Then xthen xThen")
-	l.suites = words("describe context given feature When Given `when` And and xdescribe xcontext xgiven xGiven xWhen " +
-		"xwhen xAnd xand xfeature")
-	l.skipped = words("xtest xit xshould xexpect xdescribe xcontext xwithData xscenario xthen xThen xgiven xGiven " +
-		"xWhen xwhen xAnd xand xfeature")
-	l.asserts = l.asserts.and("shouldBe shouldNotBe shouldThrow shouldContain shouldHaveSize shouldBeEqual coVerify " +
-		"expectThat shouldBeNull " +
-		"shouldBeTrue")
-	l.skips = l.skips.and("Ignored")
-	l.throws = l.throws.and("error")
-	l.testFolders = append(l.testFolders, "commontest", "jvmtest")
-	l.marks = append(l.marks, kotlinMarks()...)
-	return l
-}
-
-func csharp() Language {
-	return Language{
-		Name: "csharp", exts: []string{".cs"}, typed: true,
-		rules:      lex.Rules{Line: []string{"//"}, Block: "/*", Char: true, Prefixes: "$@", Preprocessor: true, Raw: true},
-		containers: words("class interface enum record struct"),
-		annotations: words("Fact Theory Test TestCase TestCaseSource TestMethod DataTestMethod SkippableFact " +
-			"SkippableTheory Property " +
-			"UnityTest STATestMethod"),
-		skips: words("Ignore Explicit Inconclusive Skip SkipWhen SkipUnless"),
-		asserts: words("Should ShouldBe ShouldThrow Verify VerifyAll Received DidNotReceive ShouldNotBeNull ShouldBeTrue " +
-			"MustHaveHappened"),
-		throws: words("throw"), handlers: words("catch"),
-		testSuffixes: []string{"Test", "Tests", "Spec", "Specs", "Facts", "Fixture"}, testFolders: []string{"test", "tests"},
-		marks: csharpMarks(), notes: csharpNotes(),
-	}
-}
-
-func rust() Language {
-	return Language{
-		Name: "rust", exts: []string{".rs"}, lines: false,
-		rules: lex.Rules{Line: []string{"//"}, Block: "/*", Nested: true, Char: true, Hashes: true, Prefixes: "brc",
-			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true}}},
-		functions: words("fn"), containers: words("mod impl trait struct enum"),
-		annotations: words("test rstest test_case quickcheck proptest wasm_bindgen_test case apply test_log"),
-		skips:       words("ignore"),
-		asserts: words("assert assert_eq assert_ne assert_matches panic prop_assert prop_assert_eq assert_snapshot " +
-			"assert_debug_snapshot assert_ok assert_err unreachable assert_relative_eq assert_abs_diff_eq"),
-		throws:       words("panic bail ensure Err unreachable"),
-		testSuffixes: []string{"_test", "_tests"}, testPrefixes: []string{"test_"}, testFolders: []string{"tests"},
-		marks: rustMarks(), notes: sharedNotes(),
-	}
-}
-
-func ruby() Language {
-	return Language{
-		Name: "ruby", exts: []string{".rb", ".rake"}, shape: ends, lines: true,
-		rules: lex.Rules{Line: []string{"#"}, Block: "=begin", Regex: true, Percent: true, Documents: "<<~", At: true,
-			Query: true, Dollar: true,
-			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true, Code: "#{"},
-				{Open: "'", Close: "'", Escape: '\\', Lines: true}, {Open: "`", Close: "`", Escape: '\\'}}},
-		functions: words("def"), containers: words("class module"),
-		suites: words("describe context feature xdescribe xcontext fdescribe fcontext shared_examples shared_context " +
-			"shared_examples_for"),
-		tests:   words("it specify example scenario test should xit xspecify xexample fit fspecify pending its focus"),
-		skipped: words("xdescribe xcontext xit xspecify xexample pending"),
-		focused: words("fdescribe fcontext fit fspecify focus"),
-		skips:   words("skip pending omit"),
-		asserts: words("expect assert refute should must_equal must_be wont_be wont_equal must_raise must_include " +
-			"is_expected flunk " +
-			"expect_any_instance_of"),
-		throws: words("raise abort"), handlers: words("rescue"),
-		testSuffixes: []string{"_spec", "_test"}, testPrefixes: []string{"test_"},
-		testFolders: []string{"spec", "test", "tests"},
-		marks:       rubyMarks(), notes: rubyNotes(),
-	}
-}
-
-func php() Language {
-	return Language{
-		Name: "php", exts: []string{".php", ".phpt"},
-		rules: lex.Rules{Line: []string{"//", "#"}, Block: "/*", Dollar: true, Documents: "<<<", Tag: "<?",
-			Quotes: []lex.Quote{{Open: `"`, Close: `"`, Escape: '\\', Lines: true},
-				{Open: "'", Close: "'", Escape: '\\', Lines: true}, {Open: "`", Close: "`", Escape: '\\', Lines: true}}},
-		functions: words("function fn"), containers: words("class interface trait enum"),
-		suites: words("describe"), tests: words("it test"),
-		annotations: words("Test"),
-		skips: words("markTestSkipped markTestIncomplete skip todo Skip RequiresPhp RequiresPhpExtension RequiresPhpunit " +
-			"RequiresFunction RequiresMethod " +
-			"RequiresSetting RequiresOperatingSystem RequiresOperatingSystemFamily"),
-		asserts: words("expect expectException expectExceptionMessage assert shouldReceive fail expectExceptionCode " +
-			"addToAssertionCount"),
-		throws: words("throw abort die"), handlers: words("catch"),
-		testSuffixes: []string{"Test", "TestCase", "_test"}, testFolders: []string{"test", "tests"},
-		marks: phpMarks(), notes: phpNotes(),
-	}
-}
-
 func has(list []string, s string) bool { return slices.Contains(list, s) }
+
+// Collected reports whether runners look for tests, not only helpers, in a file of this name.
+func (l *Language) Collected(name string) bool {
+	base := path.Base(name)
+	if l.strictFolder != "" {
+		return path.Base(path.Dir(name)) == l.strictFolder
+	}
+	stem := strings.TrimSuffix(base, path.Ext(base))
+	return !strings.HasPrefix(base, "_") && !strings.HasPrefix(base, ".") &&
+		(slices.ContainsFunc(l.strictPrefixes, func(s string) bool { return strings.HasPrefix(stem, s) }) ||
+			slices.ContainsFunc(l.strictSuffixes, func(s string) bool { return strings.HasSuffix(stem, s) }))
+}

@@ -46,11 +46,11 @@ func (u *unit) loopAt(i int) (loop, bool) {
 		return u.eachLoop(i)
 	}
 	switch {
-	case s == "forAll" && u.at(i+1) == "(" && u.at(u.closer(i+1)) == "{" && u.lang.Name == "kotlin":
+	case s == "forAll" && u.at(i+1) == "(" && u.at(u.closer(i+1)) == "{" && u.lang.trailing:
 		return u.bracedLoop(i, i+1, u.closer(i+1))
-	case s == "for" && u.lang.Name == "python":
+	case s == "for" && u.lang.shape == indents:
 		return u.indentedLoop(i)
-	case s == "in" && u.lang.Name == "rust", s == "range" && u.lang.Name == "go":
+	case s == u.lang.over:
 		open := u.loopBody(i + 1)
 		return u.bracedLoop(i, u.listOver(i+1, open), open)
 	case (s == "for" || s == "foreach") && u.at(i+1) == "(" && u.lang.shape == braces:
@@ -118,11 +118,11 @@ func (u *unit) headedLoop(i int) (loop, bool) {
 	from, to := -1, end
 	for j := i + 2; j < end; j++ {
 		s := u.at(j)
-		if s == "as" && u.lang.Name == "php" {
+		if s == "as" && u.lang.listFirst {
 			from, to = i+2, j
 			break
 		}
-		if s == "of" || s == "in" || s == ":" && u.lang.Name == "java" {
+		if s == "of" || s == "in" || s == u.lang.over {
 			from = j + 1
 			break
 		}
@@ -153,7 +153,7 @@ func (u *unit) loopBody(from int) int {
 			j = u.closer(j) - 1
 		case "{":
 			end := u.closer(j)
-			if next := u.at(end); u.lang.Name == "rust" || next != "{" && next != "." && next != "[" || u.tok[end].First {
+			if next := u.at(end); next != "{" && next != "." && next != "[" || u.tok[end].First {
 				return j
 			}
 			j = end - 1
@@ -199,7 +199,7 @@ func (u *unit) listWritten(from, to int) int {
 			splits = splits || strings.HasPrefix(s, "%w") || strings.HasPrefix(s, "%i")
 		case u.isWord(j):
 			splits = splits || splitters()[s]
-		case s == "[" && u.lang.Name == "go": // a type
+		case s == "[" && u.lang.typedLists:
 			j = u.closer(j) - 1
 		case s == "[" && u.at(j+1) == "]" && j+2 < to:
 			j++
@@ -234,41 +234,6 @@ func (u *unit) bracedLoop(i, list, open int) (loop, bool) {
 	return loop{at: i, list: list, body: [2]int{open + 1, u.closer(open)}, head: [2]int{i + 1, open}}, true
 }
 
-// indentedLoop reads the Python loop or comprehension at i.
-func (u *unit) indentedLoop(i int) (loop, bool) {
-	in := i + 1
-	for in < min(i+12, len(u.tok)) && u.at(in) != "in" {
-		in++
-	}
-	if u.at(in) != "in" {
-		return loop{}, false
-	}
-	if !u.tok[i].First {
-		n := u.headIndex(i)
-		if n < 0 || u.at(int(u.heads[n])) != "assert" {
-			return loop{}, false
-		}
-		head := int(u.heads[n])
-		end := u.lineEnd(head)
-		to := in + 1
-		for to < end && u.at(to) != ")" && u.at(to) != "]" && u.at(to) != "}" && u.at(to) != "if" {
-			if s := u.at(to); s == "(" || s == "[" || s == "{" {
-				to = u.closer(to)
-			} else {
-				to++
-			}
-		}
-		return loop{at: i, list: u.listOver(in+1, min(to, end)), body: [2]int{head, end},
-			head: [2]int{in + 1, min(to, end)}}, true
-	}
-	from := u.colon(i, len(u.tok))
-	to := from
-	for to < len(u.tok) && (!u.tok[to].First || u.tok[to].Col > u.tok[i].Col) {
-		to++
-	}
-	return loop{at: i, list: u.listOver(in+1, from-1), body: [2]int{from, to}, head: [2]int{in + 1, from - 1}}, true
-}
-
 // standsAlone reports whether a bracket opens a list, unlike an index.
 func (u *unit) standsAlone(open int) bool {
 	if open <= 0 {
@@ -293,7 +258,7 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 		if in.left -= size + l.body[1] - l.body[0]; in.left < 0 {
 			return
 		}
-		if inside && !u.assertsIn(l.body, helpers) {
+		if inside && !u.assertsWithin(l.body[0], l.body[1], helpers) {
 			continue
 		}
 		u.readNarrowed(t, d, &l)
@@ -306,10 +271,6 @@ func (u *unit) readLoops(t *Test, d *decl, in *loops, helpers set) {
 			t.All = multiset.Sum(t.All, u.bagOf(u.tok[l.list:l.list+size]))
 		}
 	}
-}
-
-func (u *unit) assertsIn(span [2]int, helpers set) bool {
-	return anyOf(span[0], span[1], func(j int) bool { return u.isWord(j) && u.asserts(j, helpers) })
 }
 
 // listCases returns the elements of the list at i: in brackets, or the lines or words of a text.

@@ -10,6 +10,74 @@ import (
 	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
+// The patterns of marks.
+const (
+	CoverageExcluded = "coverage-excluded"
+	RunnerAsked      = "test-runner-asked"
+	ChecksOff        = "checks-off"
+	ExitTrick        = "exit-trick"
+	HookForged       = "runner-hook-forged"
+	ExitIgnored      = "exit-ignored"
+	ErrorSwallowed   = "error-swallowed"
+	ComplaintOff     = "complaint-silenced"
+	LooseType        = "type-loosened"
+	FlagOff          = "flag-off"
+	OpenEnds         = "open-ends"
+	GuardVoid        = "guard-removed" // its condition never holds, or always
+)
+
+// markPlace is the code in which a mark counts.
+type markPlace uint8
+
+// The places.
+const (
+	anywhere markPlace = iota
+	inCode
+	inTests
+)
+
+// markRule matches sequences of tokens, which blanks separate. A quoted word is a string, or a prefix
+// of one if it ends in a star; * is any token.
+type markRule struct {
+	Pattern    string
+	Where      markPlace
+	Confidence float64
+	Sequences  []string
+}
+
+// commentRule is a part of a comment.
+type commentRule struct {
+	Pattern, S string
+	Confidence float64
+	// Named are the characters before the names of the rules that the comment suppresses; empty
+	// when it cannot name one.
+	Named string
+	// Off is set when it counts only with a 0 or an off after the name of a rule.
+	Off bool
+}
+
+// The tables of marks. A confidence of 0.6 warns in standard mode; marks about a line of the
+// baseline are raised to certainty when findings are made.
+
+// sharedNotes returns the rules of a language and those of all languages.
+func sharedNotes(more ...[]commentRule) []commentRule {
+	return slices.Concat(append(more,
+		comments(CoverageExcluded, 0.6, "", "LCOV_EXCL"),
+		comments(ComplaintOff, 0.6, "", "NOSONAR"),
+		comments(ComplaintOff, 0.6, ":", "nosemgrep"),
+		comments(ComplaintOff, 0.6, "[", "codeql[", "lgtm["),
+		comments(ComplaintOff, 0.6, " ", "DevSkim: ignore"))...)
+}
+
+// comments returns a rule for each text.
+func comments(pattern string, confidence float64, named string, texts ...string) []commentRule {
+	var all []commentRule
+	for _, s := range texts {
+		all = append(all, commentRule{Pattern: pattern, S: s, Confidence: confidence, Named: named})
+	}
+	return all
+}
+
 // compiledMark is a rule with its tokens split.
 type compiledMark struct {
 	*markRule
@@ -22,30 +90,28 @@ type markTable struct {
 	byFirst map[uint32][]compiledMark
 }
 
-var markTables = sync.OnceValue(func() map[string]*markTable {
-	all := make(map[string]*markTable)
-	for i := range languages() {
-		l := &languages()[i]
+// compileMarks makes the table of some rules.
+func compileMarks(rules []markRule) func() *markTable {
+	return sync.OnceValue(func() *markTable {
 		t := &markTable{byFirst: make(map[uint32][]compiledMark)}
-		for n := range l.marks {
-			for _, sequence := range l.marks[n].Sequences {
+		for n := range rules {
+			for _, sequence := range rules[n].Sequences {
 				parts := strings.Fields(sequence)
 				h := Hash(parts[0])
 				if parts[0][0] == '"' {
 					h = lex.TextHash(strings.Trim(parts[0], `"`))
 				}
 				t.first.add(h)
-				t.byFirst[h] = append(t.byFirst[h], compiledMark{&l.marks[n], parts})
+				t.byFirst[h] = append(t.byFirst[h], compiledMark{&rules[n], parts})
 			}
 		}
-		all[l.Name] = t
-	}
-	return all
-})
+		return t
+	})
+}
 
 // readMarks finds the marks of the language's tables.
 func (u *unit) readMarks(m *Model) {
-	rules := markTables()[u.lang.Name]
+	rules := u.lang.compiled()
 	tests := u.testLines()
 	for i := range u.tok {
 		t := &u.tok[i]
@@ -111,7 +177,7 @@ func (u *unit) silenceAt(i int) Silence {
 		switch {
 		case u.kindAt(j) == lex.Text:
 			s = lex.Unquote(s)
-		case u.lang.Name == "rust" && (u.at(j+1) == "," || u.at(j+1) == ")"):
+		case u.lang.ruleWords && (u.at(j+1) == "," || u.at(j+1) == ")"):
 			if j-2 > open && u.at(j-1) == "::" {
 				s = u.at(j-2) + "::" + s
 			}
@@ -148,7 +214,7 @@ func (u *unit) trailingWords(line int) int {
 
 // testLines returns a function that reports whether a token belongs to test code.
 func (u *unit) testLines() func(i int) bool {
-	if u.inTests || u.lang.Name != "rust" {
+	if u.inTests || !u.lang.testModules {
 		return func(int) bool { return u.inTests }
 	}
 	var spans [][2]int
@@ -182,28 +248,10 @@ func (u *unit) follows(i int, parts []string) bool {
 	return true
 }
 
-// handsOn reports whether TestMain of Go exits with the result of the tests, or passes m to a
-// function that does. Its other exits belong to processes that tests start.
-func (u *unit) handsOn() bool {
-	for i := range u.decls {
-		d := &u.decls[i]
-		if d.name != "TestMain" || u.lang.Name != "go" {
-			continue
-		}
-		for j := d.body; j < d.end; j++ {
-			if s := u.at(j); u.at(j+1) == "(" && u.at(j+2) == "m" &&
-				(u.at(j+3) == "," || s == "Exit" && u.at(j+3) == "." && u.at(j+4) == "Run") {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // startedByTests reports whether the file is a script in a test folder that has no tests and that
 // the runner does not load: tests start it as a process.
 func (u *unit) startedByTests(m *Model) bool {
-	if u.lang.Name == "go" || len(m.Tests)+len(m.Suites) > 0 || loadedByRunner().MatchString(path.Base(u.path)) {
+	if u.lang.subtests || len(m.Tests)+len(m.Suites) > 0 || loadedByRunner().MatchString(path.Base(u.path)) {
 		return false
 	}
 	return !anyOf(0, len(u.decls), func(i int) bool {

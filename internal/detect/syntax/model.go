@@ -293,9 +293,7 @@ func (u *unit) model() *Model {
 	u.readLines(m)
 	u.readMarks(m)
 	u.readExits(m)
-	if u.lang.Name == "go" {
-		m.Build = goBuild(u.notes)
-	}
+	m.Build = goBuild(u.notes)
 	return m
 }
 
@@ -348,3 +346,6 @@ func codeLike(s string) bool {
 	return len(s) > 4 && (strings.ContainsAny(s, "(){}=;") || strings.HasSuffix(s, ":") ||
 		strings.HasPrefix(s, "return") || strings.HasPrefix(s, "assert") || s == "end")
 }
+
+// Script is the name of the code outside functions.
+const Script = "(file)"

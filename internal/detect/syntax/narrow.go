@@ -114,15 +114,14 @@ func (u *unit) skipsRows(t *Test, l *loop) {
 
 // ofRow reports whether the condition [from, to) depends on a row of a loop and not on the machine.
 func (u *unit) ofRow(l *loop, from, to int) bool {
+	if l.each {
+		return false
+	}
 	row := make(set)
 	for j := l.at - 1; j > max(0, l.at-16) && u.at(j) != "for" && u.at(j) != "foreach"; j-- { // for _, tc := range
-		row[u.at(j)] = u.isWord(j) && !l.each
-	}
-	for j := l.body[0]; l.each && j < min(l.body[1], l.body[0]+16) && u.at(j) != "=>" && u.at(j) != "->" &&
-		(u.at(j) != "|" || j == l.body[0]); j++ {
 		row[u.at(j)] = u.isWord(j)
 	}
-	for j := l.at; !l.each && j < min(l.head[0], l.at+16); j++ {
+	for j := l.at; j < min(l.head[0], l.at+16); j++ {
 		row[u.at(j)] = u.isWord(j)
 	}
 	asks := false
@@ -151,19 +150,3 @@ func NarrowedSince(was, now *Test) *Narrowing {
 	}
 	return &rest[0]
 }
-
-// roundOf returns the beginning of the names that the condition of the statement at i is about: its
-// own, or the list of the loop around it if that has no other statement.
-func (u *unit) roundOf(i, from int) int {
-	if s := u.at(i - 1); s != "{" && s != ":" && u.lang.shape != ends || u.lang.shape == ends && !u.tok[i].First {
-		return from
-	}
-	for j := i - 2; j > max(0, i-20) && u.at(j) != ";" && u.at(j) != "}"; j-- {
-		if u.isWord(j) && rounds()[u.at(j)] {
-			return j + 1
-		}
-	}
-	return from
-}
-
-var rounds = sync.OnceValue(wordSet("for foreach each forEach"))

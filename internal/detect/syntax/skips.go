@@ -1,95 +1,12 @@
 package syntax
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/platform"
 )
-
-// fileSkip returns how all tests of a file are skipped, and where.
-func (u *unit) fileSkip() (Skipping, int) {
-	switch u.lang.Name {
-	case "rust":
-		return u.rustSkip()
-	case "kotlin":
-		return u.specSkip()
-	case "python":
-	default:
-		return Runs, 0
-	}
-	under := -1 // the condition at the margin around the line
-	for _, head := range u.heads {
-		i := int(head)
-		if u.tok[i].Col != 0 {
-			if s, at := u.moduleSkips(i, under); s != Runs {
-				return s, at
-			}
-			continue
-		}
-		under = i
-		if u.at(i) == "pytest" && u.at(i+2) == "importorskip" {
-			return Sometimes, i
-		}
-		if u.at(i) == "raise" && (u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest") {
-			return Always, i
-		}
-		skip := u.at(i) == "pytest" && u.at(i+2) == "skip"
-		if u.at(i) != "pytestmark" && !skip {
-			continue
-		}
-		for j := i; j < u.lineEnd(i); j++ {
-			switch s := u.at(j); {
-			case s == "skip", s == "skipif" && u.constant(j+2):
-				return Always, i
-			case s == "skipif":
-				return Sometimes, i
-			}
-		}
-	}
-	return Runs, 0
-}
-
-// specSkip returns the skip of the only class of a Kotest file: @Ignored class A.
-func (u *unit) specSkip() (Skipping, int) {
-	class := -1
-	for i := range u.tok {
-		if u.at(i) == "class" && u.tok[i].Col == 0 {
-			if class >= 0 {
-				return Runs, 0
-			}
-			class = i
-		}
-	}
-	for i := class - 1; i > max(0, class-30) && u.at(i) != "import" && u.at(i) != "package"; i-- {
-		if s, ok := strings.CutPrefix(u.at(i), "@"); (ok || u.at(i-1) == "@") && oneOf(s, "Ignored", "Ignore", "Disabled") {
-			return Always, i
-		}
-	}
-	return Runs, 0
-}
-
-// moduleSkips returns the skip of a Python module by the line at i, under a condition at the
-// margin, and its position.
-func (u *unit) moduleSkips(i, under int) (Skipping, int) {
-	leaves := u.at(i) == "pytest" && u.at(i+2) == "skip" || u.at(i) == "raise" &&
-		(u.at(i+1) == "SkipTest" || u.at(i+3) == "SkipTest")
-	if under < 0 || !leaves {
-		return Runs, 0
-	}
-	switch u.at(under) {
-	case "if", "elif":
-		if u.constant(under + 1) {
-			return Always, i
-		}
-		return Sometimes, under
-	case "except":
-		return Sometimes, i
-	}
-	return Runs, 0
-}
 
 // noteSkip notes one way in which a test is skipped.
 func (u *unit) noteSkip(t *Test, s Skipping, at, to int) {
@@ -119,9 +36,7 @@ func (u *unit) readSkips(t *Test, i int) {
 		}
 		for n, call := range d.calls {
 			switch {
-			case n > 0 && call == "skip" && u.lang.Name == "php" && u.pestSkip(d, note):
-			case n > 0 && u.lang.Name == "php" && pestSystems()[call]:
-				u.pestSystem(d, call, note)
+			case n > 0 && u.lang.chainSkips != nil && u.lang.chainSkips(u, d, call, note):
 			case u.lang.skipped[call], n > 0 && (call == "skip" || call == "todo" || call == "pending"), call == "pending":
 				note(Always, d.at, min(d.at+4, len(u.tok)))
 			case n > 0 && (call == "skipIf" || call == "runIf"):
@@ -148,7 +63,7 @@ func (u *unit) readSkips(t *Test, i int) {
 }
 
 // readSkipCalls notes the calls that skip a test or the tests inside it.
-func (u *unit) readSkipCalls(i int, note func(s Skipping, at, to int)) {
+func (u *unit) readSkipCalls(i int, note onSkip) {
 	left := maxSkipCalls
 	for _, span := range u.spans(i) {
 		for j := max(span[0], u.decls[i].at+1); j < span[1]; j++ {
@@ -209,18 +124,14 @@ func (u *unit) annotationSkips(a *annotation) (s Skipping, fails bool) {
 	}) {
 		return Always, false
 	}
+	if u.lang.annotated != nil {
+		if s, decided := u.lang.annotated(u, a, open); decided {
+			return s, false
+		}
+	}
 	switch {
 	case a.name == "xfail" || a.name == "expectedFailure" || a.name == "should_panic" || a.name == "ExpectedToFail":
 		return Runs, true
-	case u.lang.Name == "rust" && a.name == "cfg":
-		return u.builtSometimes(open, a.to), false
-	case u.lang.Name == "rust" && a.name == "cfg_attr":
-		if anyOf(open, a.to, func(j int) bool { return u.at(j) == "ignore" }) {
-			return Sometimes, false
-		}
-		return Runs, false
-	case u.lang.Name == "csharp" && sharpConditions().MatchString(a.name):
-		return Sometimes, false
 	case !u.lang.skips[a.name]:
 		return Runs, false
 	case conditionalSkips()[a.name] && !u.constant(open+1):
@@ -249,61 +160,12 @@ func (u *unit) skipsHere(d *decl, i int) Skipping {
 		u.inHead(d, i) {
 		return Always
 	}
-	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) == "false" && u.lang.Name == "kotlin" {
-		return Always
-	}
-	before := u.at(i - 1)
-	if s == "enabled" && u.at(i+1) == "=" && u.at(i+2) != "true" && u.lang.Name == "kotlin" &&
-		(before == "(" || before == ",") {
-		return Sometimes
-	}
-	if s == "That" && before == "." && u.at(i-2) == "Assume" && u.lang.Name == "csharp" {
-		return Sometimes
-	}
-	if !u.lang.skips[s] && !(u.lang.Name == "csharp" && u.at(i-2) == "Skip") {
-		return Runs
-	}
-	call := u.at(i+1) == "("
-	switch u.lang.Name {
-	case "ruby":
-		if !u.tok[i].First && !rubyBegins()[before] || u.at(i+1) == "=" || before == "." {
+	if u.lang.skipsAt == nil {
+		if !u.lang.skips[s] || u.at(i+1) != "(" {
 			return Runs
 		}
-	case "python":
-		if s == "SkipTest" && u.at(i-1) != "raise" && u.at(i-3) != "raise" || oneOf(s, "skipIf", "skipif", "skipUnless") {
-			return Runs
-		}
-		if s == "importorskip" && call && before == "." {
-			return Sometimes
-		}
-		if !call && s != "SkipTest" || before != "." && before != "raise" && s != "skipTest" && s != "skip" {
-			return Runs
-		}
-	case "go":
-		if on := u.at(i - 2); !call || before != "." || len(on) > 2 {
-			return Runs
-		}
-	case "javascript", "typescript":
-		if call && u.tok[i].First && (s == "skip" && u.destructures(d, s) || s == "pending" && u.valueOf(i) < 0) {
-			break
-		}
-		if !call || before != "." || u.at(i-2) != "this" && u.at(i-2) != "t" && u.at(i-2) != "ctx" &&
-			u.at(i-2) != "context" && u.at(i-2) != "test" || u.at(i-2) == "test" && u.at(i+2) != ")" && u.at(i+2) != "true" {
-			return Runs
-		}
-	case "csharp":
-		if before != "." || u.at(i-2) != "Assert" && u.at(i-2) != "Skip" {
-			return Runs
-		}
-		if (s == "SkipWhen" || s == "SkipUnless" || u.at(i-2) == "Skip") && !u.constant(i+2) {
-			return Sometimes
-		}
-	case "rust":
-		return Runs
-	default:
-		if !call {
-			return Runs
-		}
+	} else if s, decided := u.lang.skipsAt(u, d, i); decided {
+		return s
 	}
 	if strings.HasPrefix(s, "assume") || strings.HasPrefix(s, "assuming") {
 		if u.at(i+2) == "false" && s == "assumeTrue" || u.at(i+2) == "true" && s == "assumeFalse" {
@@ -358,7 +220,7 @@ func (u *unit) conditional(d *decl, i int) bool {
 			j = u.opener(j)
 		case u.kindAt(j) == lex.Op && s == "{":
 			k := j - 1
-			for k > d.at && u.at(k) != "{" && (u.at(k) != ";" || u.lang.Name == "go") && u.at(k) != "}" {
+			for k > d.at && u.at(k) != "{" && (u.at(k) != ";" || u.lang.initialisers) && u.at(k) != "}" {
 				if w := u.at(k); w == "if" || w == "case" || w == "switch" || w == "catch" || w == "else" {
 					return u.at(k) != "if" || !u.constant(k+1) && !u.constant(k+2)
 				}
@@ -372,25 +234,74 @@ func (u *unit) conditional(d *decl, i int) bool {
 	return false
 }
 
-// headCol returns the column of the logical line of i.
-func (u *unit) headCol(i int) int32 {
-	if n := u.headIndex(i); n >= 0 {
-		return u.tok[u.heads[n]].Col
+// otherSkips notes the skips of single runners and languages: names, modifiers after the title,
+// build directives, an early return.
+func (u *unit) otherSkips(t *Test, i int, note onSkip) {
+	d := &u.decls[i]
+	for j := i; j >= 0 && u.lang.readSkips != nil; j = u.decls[j].parent {
+		u.lang.readSkips(u, t, &u.decls[j], note)
 	}
-	return 0
+	if s, at := u.leavesAtOnce(d); s != Runs {
+		note(s, at, min(u.statementEnd(at), d.end))
+	}
 }
 
-// headIndex returns the index of the logical line of i; -1 before the first.
-func (u *unit) headIndex(i int) int {
-	n, found := slices.BinarySearch(u.heads, small(i))
-	if found {
-		return n
+// leavesAtOnce returns whether the first statement of a test ends it, and its position.
+func (u *unit) leavesAtOnce(d *decl) (Skipping, int) {
+	i := u.firstStatement(d)
+	if i < 0 || i >= d.end {
+		return Runs, 0
 	}
-	return n - 1
+	if u.passes(i) && u.statementEnd(i) < d.end-2 {
+		return Always, i
+	}
+	if u.at(i) != "if" {
+		return u.bareReturn(i, d.end), i
+	}
+	if u.lang.shape == ends {
+		return Runs, 0
+	}
+	then, _, to := u.block(i, d.end)
+	if to <= i+1 || u.bareReturn(then, d.end) == Runs {
+		return Runs, 0
+	}
+	if u.constant(i+1) || u.constant(i+2) {
+		return Always, i
+	}
+	return Sometimes, i
 }
 
-// isHead reports whether a Python statement begins at i.
-func (u *unit) isHead(i int) bool {
-	_, found := slices.BinarySearch(u.heads, small(i))
-	return found
+// bareReturn returns how a return without a value skips the statements after it.
+func (u *unit) bareReturn(i, end int) Skipping {
+	if u.at(i) != "return" || i+5 > end {
+		return Runs
+	}
+	switch next := u.at(i + 1); {
+	case u.lang.shape == ends && (next == "if" || next == "unless") && !u.tok[i+1].First:
+		return Sometimes
+	case next == ";" || next == "}" || u.tok[i+1].First:
+		return Always
+	}
+	return Runs
+}
+
+// firstStatement returns the beginning of the body of a test; -1 for none.
+func (u *unit) firstStatement(d *decl) int {
+	if u.lang.shape != braces {
+		i := d.body
+		if u.kindAt(i) == lex.Text && i < len(u.tok) && u.tok[i].First {
+			i++ // a docstring
+		}
+		return i
+	}
+	for j := d.body; j < min(d.end, d.body+60); j++ {
+		if u.at(j) != "{" || u.kindAt(j) != lex.Op {
+			continue
+		}
+		if before := u.at(j - 1); j == d.body || before != "," && before != "(" {
+			return j + 1
+		}
+		j = u.closer(j) - 1
+	}
+	return -1
 }

@@ -83,9 +83,7 @@ func (w *whenReader) read(p skipPlace) int {
 	}
 	c := when{Condition: platform.Condition{Language: w.lang.Name, RunsWhen: runs, Given: make(map[string]string)},
 		asked: make(map[string]bool)}
-	if w.at(at-1) == "=" && w.isWord(at-2) { // np = importorskip("numpy")
-		c.names = append(c.names, w.at(at-2))
-	} else if (w.at(at-1) == "=" || w.at(at-1) == "." && w.at(at-3) == "=") && w.isWord(at-4) {
+	if (w.at(at-1) == "=" || w.at(at-1) == "." && w.at(at-3) == "=") && w.isWord(at-4) {
 		c.names = append(c.names, w.at(at-4)) // np = pytest.importorskip("numpy")
 	}
 	c.Tried = from == at && w.tried(at)
@@ -123,7 +121,7 @@ func (u *unit) tried(i int) bool {
 		return false
 	}
 	from, to := u.guarded(handler)
-	return from < to && !u.assertsIn([2]int{from, to}, nil)
+	return from < to && !u.assertsWithin(from, to, nil)
 }
 
 // whenOf returns the condition in the tokens of a skip, and whether the test runs when it holds.
@@ -147,7 +145,7 @@ func (u *unit) whenOf(at, to int) (from, end int, runs bool) {
 			return j + 1, to, true
 		}
 		if s := u.at(j); strings.HasPrefix(s, "Enabled") || strings.HasPrefix(s, "Requires") ||
-			strings.HasPrefix(s, "onlyOn") || u.sharpOnly(j, to) {
+			strings.HasPrefix(s, "onlyOn") || u.lang.restricts != nil && u.lang.restricts(u, j, to) {
 			return j, to, true
 		}
 	}
@@ -157,17 +155,11 @@ func (u *unit) whenOf(at, to int) (from, end int, runs bool) {
 // firstArgument returns the end of the first argument of a call, including a message before it.
 func (u *unit) firstArgument(open int) int {
 	end := u.closer(open) - 1
-	for j := open + 1; j < end; j++ {
-		switch u.at(j) {
-		case ",":
-			if j > open+2 || u.kindAt(j-1) != lex.Text {
-				return j
-			}
-		case "(", "[", "{":
-			j = u.closer(j) - 1
-		}
+	comma := u.find(open+1, end, ",")
+	if comma == open+2 && u.kindAt(comma-1) == lex.Text {
+		comma = u.find(comma+1, end, ",")
 	}
-	return end
+	return min(comma, end)
 }
 
 // headEnd returns the end of the condition after the word at i.
@@ -186,15 +178,7 @@ func (u *unit) headEnd(i, to int) int {
 	if u.at(i+1) == "(" {
 		return u.closer(i+1) - 1
 	}
-	for j := i + 1; j < to; j++ {
-		switch u.at(j) {
-		case "{":
-			return j
-		case "(", "[":
-			j = u.closer(j) - 1
-		}
-	}
-	return to
+	return min(u.find(i+1, to, "{"), to)
 }
 
 // say appends tokens in normal form and notes their names, replaced by their values when full is
@@ -284,62 +268,6 @@ func (w *whenReader) expand(b *strings.Builder, c *when, i int) {
 	b.WriteByte(' ')
 	c.Given[name] = w.say(b, c, from, to, false)
 	delete(w.own, -1-from)
-}
-
-// assignments returns the places where names are assigned, by name.
-func (u *unit) assignments() map[string][]int {
-	all := make(map[string][]int)
-	for j := range u.tok {
-		if s := u.at(j); u.kindAt(j) != lex.Op || s != "=" && s != ":=" && (s != "=>" || u.lang.Name != "csharp") {
-			continue
-		}
-		name := j - 1
-		if u.isWord(name) && u.at(name-1) == ":" && u.isWord(name-2) { // with a type
-			name -= 2
-		}
-		if !u.isWord(name) {
-			name = u.typedName(name)
-		}
-		if !u.isWord(name) {
-			continue
-		}
-		if u.at(name-1) != "." {
-			all[u.at(name)] = append(all[u.at(name)], j+1)
-		}
-		first := name
-		for u.at(first-1) == "," && u.isWord(first-2) {
-			first -= 2
-		}
-		if u.argument(first) || u.at(first-1) == "=" || u.at(first-1) == "." {
-			continue // f(a, b=c) assigns no a
-		}
-		for ; first < name; first += 2 {
-			all[u.at(first)] = append(all[u.at(first)], j+1)
-		}
-	}
-	return all
-}
-
-// argument reports whether a name at the beginning of a list is an argument of a call.
-func (u *unit) argument(i int) bool {
-	switch u.lang.Name {
-	case "python":
-		return !u.isHead(i)
-	case "kotlin":
-		return true
-	}
-	return false
-}
-
-// typedName returns the variable whose type ends at i: cases: [number][] = ...; -1 for none.
-func (u *unit) typedName(i int) int {
-	for j := i; j > max(0, i-maxTypes) && !u.tok[j].First && u.at(j) != ";"; j-- {
-		if u.at(j) == ":" && u.isWord(j-1) &&
-			(u.tok[j-1].First || oneOf(u.at(j-2), "const", "let", "var", "val", "static", "mut")) {
-			return j - 1
-		}
-	}
-	return -1
 }
 
 // used reports whether the file, without the skips, uses the requirements of a condition.

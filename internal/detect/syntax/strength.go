@@ -1,8 +1,11 @@
 package syntax
 
 import (
+	"slices"
 	"strings"
 	"sync"
+
+	"github.com/perdure/perdure/internal/detect/syntax/lex"
 )
 
 // Strength is the degree to which an assertion determines a value.
@@ -57,3 +60,111 @@ func (a *Assertion) Weak() bool { return a.Strength <= Weak }
 func (a *Assertion) Expects() bool {
 	return containsAny(plain(a.Name), "throw", "raise", "panic", "reject", "exception", "fail", "err")
 }
+
+// measure returns the matcher and the strength of an assertion.
+func (u *unit) measure(i, begin, end int) (string, Strength) {
+	name, best, known := u.at(i), Weak, false
+	for j := begin; j < end; j++ {
+		if u.at(j) == "(" && j > i { // arguments do not count
+			j = u.closer(j) - 1
+			continue
+		}
+		if !u.isWord(j) {
+			continue
+		}
+		if s, ok := strengthOf(plain(u.at(j))); ok {
+			if !known || s > best {
+				name, best = u.at(j), s
+			}
+			known = true
+		}
+	}
+	if known && best > Weak {
+		return name, best
+	}
+	condition, compares := best, false
+	for j := begin; j < end; j++ {
+		switch s := u.at(j); s {
+		case "==", "===", "!=", "!==":
+			if u.isNothing(j+1) || u.isNothing(j-1) {
+				condition = max(condition, Weak)
+			} else {
+				condition = Exact
+			}
+			compares = true
+		case "equals", "Equal", "DeepEqual", "is", "eq", "Equals", "isEqual", "Is", "compareTo", "Diff":
+			condition, compares = Exact, true
+		case "in", "contains", "Contains", "startsWith", "endsWith", "startswith", "endswith", "HasPrefix", "HasSuffix",
+			"includes", "matches", "any", "any?", "include?", "<=", ">=":
+			condition, compares = max(condition, Partial), true
+		case "<", ">":
+			if u.kindAt(j+1) == lex.Number || u.kindAt(j-1) == lex.Number {
+				condition, compares = max(condition, Partial), true
+			}
+		}
+	}
+	if !known && !compares {
+		return name, Exact // of an unknown library
+	}
+	return name, condition
+}
+
+// isNothing reports whether the token at i is null or the like.
+func (u *unit) isNothing(i int) bool {
+	s := u.at(i)
+	return s == "nil" || s == "null" || s == "None" || s == "undefined"
+}
+
+// namesComparison excludes helpers that take only what to search for.
+func (u *unit) namesComparison(i int) bool {
+	s := u.at(i)
+	_, ok := strengthOf(plain(s))
+	return ok || oneOf(s, "assert", "expect", "Assert", "refute")
+}
+
+// Strengths counts the assertions of a test by their strength.
+func (t *Test) Strengths() [Exact + 1]int {
+	var n [Exact + 1]int
+	for i := range t.Asserts {
+		n[t.Asserts[i].Strength]++
+	}
+	return n
+}
+
+// implied reports whether a stronger assertion implies one that a value exists.
+func (u *unit) implied(a, b *Assertion, was, by [2]int) bool {
+	if b.Strength <= Weak || !presence()[plain(a.Name)] {
+		return false
+	}
+	return !anyOf(was[0], was[1], func(i int) bool {
+		return u.kindAt(i) != lex.Op && u.at(i) != a.Name &&
+			!slices.ContainsFunc(u.tok[by[0]:by[1]], func(t lex.Token) bool { return t.S == u.at(i) })
+	})
+}
+
+// presence are assertions that a value exists, or that a call failed.
+var presence = sync.OnceValue(wordSet("error notnil notnull assertnotnull isnotnull isnotnil assertisnotnone " +
+	"notempty isnotempty assertnotempty tobedefined tobetruthy truthy exists exist"))
+
+// asksKind reports whether an assertion only tests the type or a method of a value.
+func (u *unit) asksKind(begin, end int) bool {
+	for j := begin; j < end; j++ {
+		if !u.isWord(j) {
+			continue
+		}
+		switch s := plain(u.at(j)); {
+		case kinds()[s]:
+			return u.at(j+1) == "(" || u.at(j+1) == "<" || u.lang.shape == ends || s == "typeof" || s == "instanceof"
+		case (s == "a" || s == "an") && u.at(j-1) == "." && u.at(j+1) == "(":
+			return true
+		}
+	}
+	return false
+}
+
+// kinds are words, as by plain, that test the type of a value.
+var kinds = sync.OnceValue(wordSet("typeof instanceof callable hasattr isinstance issubclass respondto bea bean " +
+	"beaninstanceof beakindof beinstanceof assertrespondto assertinstanceof assertisinstance assertkindof " +
+	"shouldbeinstanceof shouldbetypeof tobeinstanceof tobetypeof istype isinstanceof isassignablefrom " +
+	"isassignableto methodexists iscallable classexists functionexists beoftype beassignableto " +
+	"isexactlyinstanceof mustbeinstanceof mustrespondto implements isfunction assertiscallable tobecallable"))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/perdure/perdure/internal/detect/syntax/lex"
 	"github.com/perdure/perdure/internal/detect/syntax/multiset"
-	"github.com/perdure/perdure/internal/text/lazyregexp"
 )
 
 // tableCases adds the rows of named tables: those of a provider or of a list of the file.
@@ -36,15 +35,8 @@ func (u *unit) tableCases(t *Test, d *decl) {
 		u.addRows(t, u.namedRows(name, d))
 	}
 	u.classRows(t, d)
-	switch u.lang.Name {
-	case "go":
-		u.rangedRows(t, d)
-	case "rust": // of a parameter
-		for j := d.at; j < d.body; j++ {
-			if u.at(j) == "values" && u.at(j-1) == "[" && u.at(j+1) == "(" {
-				u.addRows(t, u.elements(j+1))
-			}
-		}
+	if u.lang.readRows != nil {
+		u.lang.readRows(u, t, d)
 	}
 }
 
@@ -59,7 +51,7 @@ func (u *unit) classRows(t *Test, d *decl) {
 			continue
 		}
 		u.addRows(t, u.casesOf(class))
-		if u.lang.Name != "java" && u.lang.Name != "kotlin" || !u.names("Parameterized") {
+		if !u.names("Parameterized") {
 			continue
 		}
 		for i := p + 1; i < len(u.decls) && u.decls[i].start < class.end; i++ {
@@ -119,21 +111,17 @@ func (u *unit) providers(d *decl) []string {
 			}
 		}
 	}
-	if u.lang.Name == "php" {
-		for _, n := range u.notesBefore(u.line(d.start)) {
-			if int(n.Line)+strings.Count(n.S, "\n") < u.line(d.start)-2 {
-				continue
-			}
-			for _, m := range docProvider().FindAllStringSubmatch(n.S, 4) {
-				all = append(all, m[1])
-			}
+	for _, n := range u.notesBefore(u.line(d.start)) {
+		if !strings.Contains(n.S, "@dataProvider") || int(n.Line)+strings.Count(n.S, "\n") < u.line(d.start)-2 {
+			continue
+		}
+		for _, m := range docProvider().FindAllStringSubmatch(n.S, 4) {
+			all = append(all, m[1])
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
-
-var docProvider = lazyregexp.New(`@dataProvider\s+(?:\w+::)?(\w+)`)
 
 // namedRows returns the rows of a function or a variable.
 func (u *unit) namedRows(name string, near *decl) []Case {
@@ -218,7 +206,7 @@ func (u *unit) listAt(from, to int) int {
 				j++
 				continue
 			}
-			if j == from && s == "{" && u.lang.Name != "python" && u.lang.Name != "csharp" && u.lang.Name != "ruby" { // a block
+			if j == from && s == "{" && !u.lang.braceLists { // a block
 				continue
 			}
 			return j
@@ -242,16 +230,14 @@ func (u *unit) listAt(from, to int) int {
 // listNamed returns the bracket of the list assigned to a name before i, or anywhere; -1 for none.
 func (u *unit) listNamed(name string, i int) int {
 	from := u.valueNamed(name, i)
-	if from < 0 || u.lang.Name == "go" && u.at(from) != "[" && u.at(from) != "map" {
+	if from < 0 || u.lang.typedLists && u.at(from) != "[" && u.at(from) != "map" {
 		return -1
 	}
 	end := u.statementEnd(from)
-	switch u.lang.Name {
-	case "java", "csharp", "javascript", "typescript":
-		if u.at(from) == "{" { // an array, or an object
-			return from
-		}
-	case "go":
+	if u.lang.typed && u.at(from) == "{" { // an array, or an object
+		return from
+	}
+	if u.lang.typedLists {
 		return u.listWritten(from, end)
 	}
 	if open := u.listAt(from, end); open >= 0 {
@@ -270,18 +256,6 @@ func (u *unit) innerList(open int) int {
 		return inner
 	}
 	return open
-}
-
-// rangedRows adds the rows of the package-level lists that a Go test ranges over.
-func (u *unit) rangedRows(t *Test, d *decl) {
-	for j := d.body; j < d.end; j++ {
-		if u.at(j) != "range" || !u.isWord(j+1) || u.at(j+2) != "{" {
-			continue
-		}
-		if open := u.listNamed(u.at(j+1), j); open >= 0 && (open < d.start || open >= d.end) {
-			u.addRows(t, u.listCases(open))
-		}
-	}
 }
 
 // textRows returns the rows of a table that is a string, one a line, without the header.
@@ -311,14 +285,98 @@ func (u *unit) textRows(i int, header bool) []Case {
 	return all
 }
 
-// addedRows adds the seed values of a Go fuzz test: f.Add(...).
-func (u *unit) addedRows(t *Test, d *decl) {
-	if u.lang.Name != "go" || !strings.HasPrefix(d.name, "Fuzz") {
-		return
-	}
-	for j := d.body; j < d.end; j++ {
-		if u.at(j) == "Add" && u.at(j-1) == "." && u.at(j-2) == "f" && u.at(j+1) == "(" {
-			t.Cases = append(t.Cases, u.row(j+2, max(u.closer(j+1)-1, j+3)))
+// rows returns the cases in the parentheses that open at i: the elements of their last list.
+func (u *unit) rows(i int) []Case {
+	open := -1
+	for j := i + 1; j < u.closer(i)-1; j++ {
+		switch s := u.at(j); {
+		case u.kindAt(j) != lex.Op:
+		case s == "[" || s == "{":
+			open = j
+			j = u.closer(j) - 1
+		case s == "(":
+			j = u.closer(j) - 1
 		}
 	}
+	if open < 0 {
+		if u.kindAt(i+1) == lex.Text { // rows as arguments
+			return u.elements(i)
+		}
+		return nil
+	}
+	return u.elements(open)
+}
+
+// elements returns the comma-separated elements of the brackets that open at i.
+func (u *unit) elements(i int) []Case {
+	var all []Case
+	for _, part := range u.parts(i+1, u.closer(i)-1) {
+		all = append(all, u.row(part[0], part[1]))
+	}
+	return all
+}
+
+func (u *unit) row(from, to int) Case {
+	tokens := u.tok[from:to]
+	return Case{at: from, Off: u.rowOff(from, to), Line: u.line(from),
+		Key: mixAll(firstHash, tokens), All: u.bagOf(tokens), Literals: u.once(appendLiterals, tokens), S: u.text(from, to)}
+}
+
+// rowOff reports whether a row is skipped or expected to fail.
+func (u *unit) rowOff(from, to int) bool {
+	for j := from + 1; j < to; j++ {
+		switch s := u.at(j); s {
+		case "skip", "xfail":
+			if u.at(j-1) == "." && u.at(j-2) == "mark" {
+				return true
+			}
+		case "Ignore", "Explicit", "IgnoreReason", "Skip":
+			if u.at(j-1) == "." && u.at(j+1) == "(" || u.at(j+1) == "=" && u.at(j+2) != "null" && u.at(j+2) != "false" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rowAnnotations are annotations that are one row each; tableAnnotations hold a list of rows.
+var (
+	rowAnnotations   = sync.OnceValue(wordSet("InlineData TestCase TestFixture DataRow case test_case TestWith example"))
+	tableAnnotations = sync.OnceValue(
+		func() set { return words("parametrize ValueSource CsvSource EnumSource values expand") })
+)
+
+// casesOf returns the rows in the annotations of a test.
+func (u *unit) casesOf(d *decl) []Case {
+	all := d.cases
+	for _, a := range slices.Backward(d.annotations) {
+		open := a.from
+		for open < a.to && u.at(open) != "(" {
+			open++
+		}
+		if open >= a.to {
+			continue
+		}
+		switch {
+		case rowAnnotations()[a.name]:
+			all = append(all, u.row(open, a.to))
+		case tableAnnotations()[a.name]:
+			if u.at(open+1) != "textBlock" {
+				all = append(all, u.rows(open)...)
+			}
+		}
+	}
+	return all
+}
+
+// afterCall returns the end of the call of the word at i, with its block.
+func (u *unit) afterCall(i int) int {
+	j := i + 1
+	if u.at(j) == "(" {
+		j = u.closer(j)
+	}
+	if s := u.at(j); s == "{" || s == "do" {
+		j = u.closer(j)
+	}
+	return j
 }

@@ -18,7 +18,10 @@ func (u *unit) readTests(m *Model) {
 	}
 	helpers := u.helpers()
 	seen := make(map[string]int)
-	fileSkip, skipLine := u.fileSkip()
+	fileSkip, skipLine := Runs, 0
+	if u.lang.skipsFile != nil {
+		fileSkip, skipLine = u.lang.skipsFile(u)
+	}
 	loops := u.loops()
 	u.dead = u.deadCode()
 	u.findHooks()
@@ -38,7 +41,6 @@ func (u *unit) readTests(m *Model) {
 		u.readBody(t, i, helpers)
 		u.readLoops(t, d, loops, helpers)
 		u.tableCases(t, d)
-		u.addedRows(t, d)
 		t.Cases = eachOnce(t.Cases)
 		u.readSkips(t, i)
 		t.Abstract = u.abstractIn(i)
@@ -95,48 +97,16 @@ func (u *unit) isTest(i int) bool {
 	if d.kind != declFunction {
 		return false
 	}
-	if d.annotatedBy(func(s string) bool {
-		return u.lang.annotations[s] ||
-			u.lang.Name == "csharp" && (strings.HasSuffix(s, "Fact") || strings.HasSuffix(s, "Theory"))
-	}) {
-		return true
-	}
-	parent := ""
-	if d.parent >= 0 {
-		parent = u.decls[d.parent].name
-	}
-	switch u.lang.Name {
-	case "python":
-		if !strings.HasPrefix(d.name, "test") || !u.inTests && !strings.Contains(parent, "Test") {
-			return false
-		}
-		if d.parent >= 0 && u.at(u.decls[d.parent].at+1) == ":" && !strings.Contains(parent, "Test") {
-			return false // runners collect a class by its base or its name
-		}
-		return (d.parent < 0 || u.decls[d.parent].kind == DeclContainer) &&
-			!d.annotatedBy(func(s string) bool { return s == "fixture" })
-	case "ruby":
-		return strings.HasPrefix(d.name, "test_") && d.parent >= 0 && (u.inTests || strings.Contains(parent, "Test"))
-	case "php":
-		return d.parent >= 0 && (strings.HasPrefix(d.name, "test") && len(d.name) > 4 &&
-			(u.inTests || strings.HasSuffix(parent, "Test")) || u.docTest(d))
-	case "java":
-		return u.inTests && strings.HasPrefix(d.name, "test") && len(d.name) > 4 && has(d.modifiers, "public") &&
-			has(d.modifiers, "void") && u.at(d.at+2) == ")"
-	}
-	return false
+	return d.annotatedBy(func(s string) bool { return u.lang.annotations[s] }) ||
+		u.lang.isTest != nil && u.lang.isTest(u, d)
 }
 
-// docTest reports whether @test is in the comment before a method.
-func (u *unit) docTest(d *decl) bool {
-	line := u.line(d.start)
-	for _, n := range u.notesBefore(line) {
-		if last := int(n.Line) + strings.Count(n.S, "\n"); last < line && last >= line-2 && strings.HasPrefix(n.S, "/**") &&
-			strings.Contains(n.S, "@test") {
-			return true
-		}
+// parentName returns the name of the declaration around another one; empty for none.
+func (u *unit) parentName(d *decl) string {
+	if d.parent < 0 {
+		return ""
 	}
-	return false
+	return u.decls[d.parent].name
 }
 
 // spans returns the tokens of a declaration without the tests inside it.
@@ -164,7 +134,7 @@ func (u *unit) helpers() set {
 		if u.tests[i] || d.kind != declFunction || d.name == "" || !u.inTests && !u.inTestCode(i) {
 			continue
 		}
-		if u.assertsWithin(d.body, d.end) {
+		if u.assertsWithin(d.body, d.end, nil) {
 			all[d.name] = true
 			if dot := strings.LastIndexByte(d.name, '.'); dot >= 0 {
 				all[d.name[dot:]] = true // a method of Go
@@ -194,7 +164,7 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 			if j != name && u.member(j) {
 				t.Members = append(t.Members, u.tok[j].Hash)
 			}
-			if u.lang.Name == "go" && u.at(j) == "if" && u.sendsError(j) {
+			if u.lang.ErrorValues && u.at(j) == "if" && u.sendsError(j) {
 				t.Sent++
 			}
 			if mock := u.mockOf(j); mock != "" {
@@ -210,7 +180,9 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 	t.All = u.ofSpans(spans, name, appendBag, false)
 	t.Telling = u.ofSpans(spans, name, appendTelling, true)
 	t.Literals = u.ofSpans(spans, name, appendLiterals, true)
-	t.Said = u.said(spans)
+	if len(u.lang.failing) > 0 {
+		t.Said = u.said(spans)
+	}
 	t.Parts = u.ofSpans(spans, name, appendParts, false)
 	t.Names = slices.Compact(u.ofSpans(spans, name, appendNames, true))
 	for w := range strings.FieldsSeq(t.Leaf) { // of a title
@@ -219,29 +191,9 @@ func (u *unit) readBody(t *Test, i int, helpers set) {
 		}
 	}
 	t.Members, t.Empty = multiset.Sum(t.Members, nil), u.empty(d)
-	t.Silent = u.lang.Name == "go" && len(t.Asserts) == 0 && !u.uses(d, "t") && !strings.HasPrefix(t.Leaf, "Example")
+	t.Silent = u.lang.handle != "" && len(t.Asserts) == 0 && !u.uses(d, u.lang.handle) &&
+		!strings.HasPrefix(t.Leaf, "Example")
 }
-
-// said returns the literals and names in the failure messages of a Go test.
-func (u *unit) said(spans [][2]int) multiset.Hashes {
-	if u.lang.Name != "go" {
-		return nil
-	}
-	all := u.scratch[:0]
-	for _, span := range spans {
-		for j := span[0]; j < span[1]; j++ {
-			if u.at(j) == "(" && u.at(j-2) == "." && sayers()[u.at(j-1)] {
-				end := min(u.closer(j), span[1])
-				all = append(appendLiterals(all, u.tok[j:end]), u.tok[j-1].Meaning())
-				j = end - 1
-			}
-		}
-	}
-	u.scratch = all
-	return u.sortedOnce()
-}
-
-var sayers = sync.OnceValue(wordSet("Error Errorf Fatal Fatalf Log Logf"))
 
 // ofSpans returns the multiset of the tokens of some spans but one; once removes repetitions within
 // a span.
@@ -312,3 +264,68 @@ func (u *unit) mockOf(i int) string {
 }
 
 var mockCalls = sync.OnceValue(wordSet("mock patch spyOn createStub mockImplementation stub mockStatic spy doMock"))
+
+// collected reports whether the runner finds the test at i, by the declarations around it.
+func (u *unit) collected(i int) bool {
+	if u.lang.collected != nil && !u.lang.collected(u, i) {
+		return false
+	}
+	d := &u.decls[i]
+	return u.lang.inherits == nil || d.kind != declFunction || d.parent < 0 || !u.inTests ||
+		u.lang.inherits(u, &u.decls[d.parent])
+}
+
+// shadowed reports whether a later declaration of the same scope replaces the function at i.
+func (u *unit) shadowed(i int) bool {
+	d := &u.decls[i]
+	if d.kind != declFunction {
+		return false
+	}
+	if u.lastOf()[placeOf(u, i)] > i {
+		return d.parent >= 0 || u.lang.shape != indents || u.tok[d.start].Col == 0
+	}
+	return slices.ContainsFunc(u.offHeads(), func(h int) bool { // del test_a, test_a = None
+		return h >= d.end && d.parent < 0 && u.tok[h].Col == 0 &&
+			(u.at(h) == "del" && u.at(h+1) == d.name || u.at(h) == d.name && u.at(h+1) == "=")
+	})
+}
+
+// place is the scope and name of a function.
+type place struct {
+	parent int
+	col    int32
+	name   string
+}
+
+func placeOf(u *unit, i int) place {
+	d := &u.decls[i]
+	return place{d.parent, u.tok[d.start].Col, d.name}
+}
+
+// lastOf returns the last function of each name and place.
+func (u *unit) lastOf() map[place]int {
+	if u.last == nil {
+		u.last = make(map[place]int)
+		for i := range u.decls {
+			if u.decls[i].kind == declFunction {
+				u.last[placeOf(u, i)] = i
+			}
+		}
+	}
+	return u.last
+}
+
+// names reports whether a word occurs near the top of the file, as in an import.
+func (u *unit) names(s string) bool {
+	return slices.ContainsFunc(u.tok[:min(len(u.tok), 400)], func(t lex.Token) bool { return t.S == s })
+}
+
+// abstractIn returns the abstract class around a test, whose subclasses run it; empty for none.
+func (u *unit) abstractIn(i int) string {
+	for j := u.decls[i].parent; j >= 0; j = u.decls[j].parent {
+		if d := &u.decls[j]; d.kind == DeclContainer && has(d.modifiers, "abstract") {
+			return d.name
+		}
+	}
+	return ""
+}

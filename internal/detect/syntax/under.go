@@ -53,7 +53,7 @@ func (u *unit) stretches(all []stretch, from, to int) []stretch {
 			if end := u.afterCall(j); end > j+1 {
 				s, ok = stretch{j + 2, end, u.whenBetween(j, j+1, true)}, true
 			}
-		case w == "match" && u.lang.Name == "rust":
+		case w == "match" && u.lang.bareHeads:
 			s, ok = u.matchStretch(j, to)
 		}
 		if ok && s.from < s.to {
@@ -74,28 +74,15 @@ func (u *unit) ifStretch(i, to int) (stretch, bool) {
 	if u.at(i-1) == "else" {
 		return stretch{}, false
 	}
-	bodyFrom, bodyTo, head := 0, 0, 0
-	switch u.lang.shape {
-	case indents:
-		if !u.isHead(i) {
-			return stretch{}, false
-		}
-		bodyFrom = u.colon(i+1, to)
-		bodyTo, head = u.indentedEnd(i, bodyFrom, to), bodyFrom-1
-	case ends:
-		if !u.tok[i].First || u.match[i] < 0 {
-			return stretch{}, false
-		}
-		head = u.headEnd(i, to)
-		bodyFrom, bodyTo = head, int(u.match[i])
-	default:
-		bodyFrom, bodyTo, head = u.bracesCondition(i, to)
+	if u.lang.shape == indents && !u.isHead(i) || u.lang.shape == ends && (!u.tok[i].First || u.match[i] < 0) {
+		return stretch{}, false
 	}
+	bodyFrom, bodyTo, head := u.block(i, to)
 	if bodyFrom <= i || bodyTo <= bodyFrom || bodyTo > to || u.alternative(i, bodyFrom, bodyTo) {
 		return stretch{}, false
 	}
 	when := u.whenBetween(i+1, head, u.at(i) == "if")
-	asserted := u.assertsIn([2]int{bodyFrom, bodyTo}, nil)
+	asserted := u.assertsWithin(bodyFrom, bodyTo, nil)
 	if !u.endsWithReturn(bodyFrom, bodyTo) {
 		return stretch{bodyFrom, bodyTo, when}, asserted
 	}
@@ -151,17 +138,6 @@ func (u *unit) outdent(i, to int) int {
 		}
 	}
 	return to
-}
-
-// matchStretch returns a Rust match with an empty arm.
-func (u *unit) matchStretch(i, to int) (stretch, bool) {
-	from, end, head := u.bracesCondition(i, to)
-	if from <= i || end > to || !u.assertsIn([2]int{from, end}, nil) {
-		return stretch{}, false
-	}
-	return stretch{from, end, u.whenBetween(i+1, head, true)}, anyOf(from, end, func(j int) bool {
-		return u.at(j) == "=>" && (u.at(j+1) == "{" && u.at(j+2) == "}" || u.at(j+1) == "(" && u.at(j+2) == ")")
-	})
 }
 
 // whenBetween returns the condition [from, to).

@@ -231,6 +231,33 @@ func (u *unit) opens(i int) bool {
 	return u.kindAt(i) == lex.Op && (u.at(i) == "(" || u.at(i) == "[" || u.at(i) == "{")
 }
 
+// find returns the first token in [i, to) that is one of some, outside of brackets; to or more for
+// none.
+func (u *unit) find(i, to int, some ...string) int {
+	for ; i < to; i++ {
+		if slices.Contains(some, u.at(i)) {
+			return i
+		}
+		if u.opens(i) {
+			i = u.closer(i) - 1
+		}
+	}
+	return i
+}
+
+// parts returns the parts of [from, to) between commas that are not empty.
+func (u *unit) parts(from, to int) [][2]int {
+	var all [][2]int
+	for from < to {
+		comma := u.find(from, to, ",")
+		if comma > from && comma <= to {
+			all = append(all, [2]int{from, comma})
+		}
+		from = comma + 1
+	}
+	return all
+}
+
 // opener returns the bracket that the one at i closes; -1 for none.
 func (u *unit) opener(i int) int { return int(u.match[i]) }
 
@@ -344,3 +371,33 @@ func (u *unit) fullName(i int) string {
 
 // NameSeparator separates the parts of a test's name.
 const NameSeparator = " > "
+
+// called reports whether the word at i is called: f(x), or f<T>(x).
+func (u *unit) called(i int) bool {
+	if !u.isWord(i) {
+		return false
+	}
+	j := i + 1
+	if u.at(j) == "::" { // Rust
+		j++
+	}
+	if u.at(j) != "<" {
+		return u.at(i+1) == "("
+	}
+	for depth := 0; j < min(len(u.tok), i+maxTypes); j++ {
+		switch s := u.at(j); {
+		case s == "<":
+			depth++
+		case s == ">":
+			if depth--; depth == 0 {
+				return u.at(j+1) == "("
+			}
+		case !u.isWord(j) && s != "," && s != "." && s != "::" && s != "?" && s != "[" && s != "]":
+			return false
+		}
+	}
+	return false
+}
+
+// maxTypes is the maximum length of the type arguments of a call.
+const maxTypes = 40

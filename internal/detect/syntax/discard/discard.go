@@ -1,13 +1,14 @@
-package syntax
+// Package discard finds the calls of a Go function whose last result, by convention its error, is
+// discarded: statements, assignments to _, and variables that are overwritten before they are read.
+package discard
 
 import (
 	"go/ast"
-	gotoken "go/token"
+	"go/token"
 	"slices"
 )
 
-// dropper finds the calls of a Go function whose last result is discarded: statements, assignments
-// to _, and variables that are overwritten before they are read.
+// dropper finds the calls of one function.
 type dropper struct {
 	results map[string]bool // named results of the function
 	found   []string
@@ -18,8 +19,8 @@ type dropper struct {
 // maxLooked bounds the work for one function; results beyond it count as used.
 const maxLooked = 100_000
 
-// droppedCalls returns the names of calls whose last result is discarded, with repetitions.
-func droppedCalls(f *ast.FuncDecl) []string {
+// Calls returns the names of calls whose last result is discarded, with repetitions.
+func Calls(f *ast.FuncDecl) []string {
 	d := &dropper{left: maxLooked}
 	d.named(f.Type)
 	ast.Inspect(f.Body, func(n ast.Node) bool {
@@ -90,7 +91,7 @@ func (d *dropper) assigned(s *ast.AssignStmt, next []ast.Stmt, body *ast.BlockSt
 	d.looker = looker{dropper: d, name: name.Name}
 	if !d.looker.through(next) {
 		// Its block ends. A variable of its own ends with it.
-		own := s.Tok == gotoken.DEFINE && !(d.results[name.Name] && slices.Contains(body.List, ast.Stmt(s)))
+		own := s.Tok == token.DEFINE && !(d.results[name.Name] && slices.Contains(body.List, ast.Stmt(s)))
 		if !d.looker.found && !own {
 			ast.Walk(&d.looker, body)
 		}
