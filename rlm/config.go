@@ -152,6 +152,9 @@ type Config struct {
 	ReplProfile string `json:"repl_profile,omitempty"`
 	// ReplTurns is the most replies in which code is run. Default: DefaultReplTurns.
 	ReplTurns int `json:"repl_turns,omitempty"`
+	// Fork, if set, is the tree that a run with planner repl goes on from: its turns up to one of
+	// them, with their sub-calls, are taken over and cost nothing.
+	Fork *Fork `json:"fork,omitempty"`
 	// Variables are names of variables that planner model receives, with their
 	// values when it is asked: the task's, of those above it, then of Session,
 	// then the global ones. Session may be empty.
@@ -394,6 +397,7 @@ func (c *Config) problems() []string {
 	c.checkPlanning(bad)
 	c.checkSearch(bad)
 	c.checkRepl(bad, between, oneOf)
+	c.checkFork(bad)
 	between("search_replies", int64(c.SearchReplies), 1, MaxSearchReplies)
 	c.checkAgents(bad)
 	if c.MinScore != nil {

@@ -181,10 +181,10 @@ func (a *attempt) work(ctx context.Context) error {
 		return a.reduceInputs(ctx)
 	case n.Search > 0:
 		return a.search(ctx)
+	case n.Call != nil:
+		return a.subCall(ctx)
 	case n.Repl != nil:
 		return a.repl(ctx)
-	case n.Call != nil:
-		return a.answerCall(ctx)
 	case n.leaf():
 		return a.read(ctx)
 	}

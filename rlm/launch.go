@@ -129,6 +129,11 @@ func (p *planning) plan(ctx context.Context, use func(root *node) error) (err er
 	if err := p.decide(root); err != nil {
 		return err
 	}
+	if f := p.cfg.Fork; f != nil {
+		if _, err := p.e.loadOrigin(ctx, f); err != nil {
+			return err
+		}
+	}
 	if err := p.sample(root); err != nil {
 		return err
 	}

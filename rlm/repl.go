@@ -97,7 +97,10 @@ func (a *attempt) converse(ctx context.Context, c *console) (parked bool, err er
 
 // nextReply asks the model for its next reply.
 func (a *attempt) nextReply(ctx context.Context, c *console) error {
-	text, _, err := a.ask(ctx, c.number, a.run.model(&a.l.Task), a.turnRequest(c))
+	text, known, err := a.takenOver(ctx, c)
+	if err == nil && !known {
+		text, _, err = a.ask(ctx, c.number, a.run.model(&a.l.Task), a.turnRequest(c))
+	}
 	if err != nil {
 		return err
 	}

@@ -219,6 +219,17 @@ func (a *attempt) delivered(ctx context.Context, c *console, q *query, calls []*
 	return q.reply(answers, clock), true, nil
 }
 
+// subCall does the work of a task that answers a call of a REPL's code.
+func (a *attempt) subCall(ctx context.Context) error {
+	switch done, err := a.answeredBefore(ctx); {
+	case done || err != nil:
+		return err
+	case a.node.Repl != nil:
+		return a.repl(ctx)
+	}
+	return a.answerCall(ctx)
+}
+
 // answerCall answers a prompt of a sub-call: one request, whose answer is the result.
 func (a *attempt) answerCall(ctx context.Context) error {
 	timed, stop := a.timed(ctx)

@@ -30,6 +30,7 @@ type run struct {
 	// unavailable says why the model of an agent is not to be had here.
 	unavailable map[string]error
 	reader      *pack.Reader // nil without a context
+	origin      *origin      // nil unless the run goes on from another tree
 	blob        io.Closer
 
 	mu       sync.Mutex // guards the fields below
@@ -131,6 +132,11 @@ func (e *Executor) load(ctx context.Context, tree *perdure.Tree) (*run, error) {
 	}
 	if r.plan, err = nodeOf(&r.root); err != nil {
 		return nil, err
+	}
+	if cfg.Fork != nil {
+		if r.origin, err = e.loadOrigin(ctx, cfg.Fork); err != nil {
+			return nil, &attemptError{kind: KindPlan, err: err}
+		}
 	}
 	if r.root.Context.Hash == "" {
 		return r, nil

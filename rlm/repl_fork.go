@@ -1,0 +1,114 @@
+package rlm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/model"
+)
+
+// Fork is the tree that a run with a REPL goes on from.
+type Fork struct {
+	// Tree is the tree, and At the last of its turns that is taken over, at least 1.
+	Tree perdure.TreeID `json:"tree"`
+	At   int            `json:"at"`
+}
+
+// checkFork reports what is wrong with a fork.
+func (c *Config) checkFork(bad func(field, format string, args ...any)) {
+	if c.Fork == nil {
+		return
+	}
+	if _, err := perdure.ParseTreeID(string(c.Fork.Tree)); err != nil {
+		bad("fork", "%q is not the ID of a tree", c.Fork.Tree)
+	}
+	if c.Planner != PlannerRepl {
+		bad("fork", "only runs with planner repl go on from another one")
+	}
+	if c.Fork.At < 1 || c.Fork.At > MaxReplTurns {
+		bad("fork", "turn %d is not between 1 and %d", c.Fork.At, MaxReplTurns)
+	}
+}
+
+// origin is what a run takes over from the tree that it goes on from.
+type origin struct {
+	replies []perdure.Call
+	calls   map[place]knownCall
+}
+
+// loadOrigin reads the turns of the tree that the run goes on from.
+func (e *Executor) loadOrigin(ctx context.Context, f *Fork) (*origin, error) {
+	tree, err := e.cfg.Store.Tree(ctx, f.Tree)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := e.cfg.Store.Calls(ctx, tree.Root)
+	if err != nil {
+		return nil, err
+	}
+	o := &origin{replies: replies(calls), calls: make(map[place]knownCall)}
+	if len(o.replies) < f.At {
+		return nil, invalid(fmt.Sprintf("fork: the last turn of tree %q is %d, not %d", f.Tree, len(o.replies), f.At),
+			"`perdure show TASK` of its root lists the turns")
+	}
+	const page = 1000
+	filter := perdure.TaskFilter{Tree: f.Tree, Parent: &tree.Root, Limit: page, Brief: true,
+		States: []perdure.State{perdure.Completed}}
+	for {
+		list, err := e.cfg.Store.Tasks(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			if n, err := nodeOf(&list[i]); err == nil && n.Call != nil {
+				o.calls[n.Call.place] = knownCall{list[i].ID, n.Call.Hash}
+			}
+		}
+		if len(list) < page {
+			return o, nil
+		}
+		filter.After = list[len(list)-1].ID
+	}
+}
+
+// takenOver returns the reply of a turn that is taken over from another tree, and records it as
+// a call that was not sent.
+func (a *attempt) takenOver(ctx context.Context, c *console) (text string, ok bool, err error) {
+	o := a.run.origin
+	if o == nil || a.l.Task.Parent != 0 || c.number >= a.run.cfg.Fork.At {
+		return "", false, nil
+	}
+	m, req := a.run.model(&a.l.Task), a.turnRequest(c)
+	spec := perdure.CallSpec{Position: c.number, Model: m.name, RequestHash: model.Hash(m.name, req)}
+	call, replayed, err := a.l.BeginCall(ctx, spec)
+	if err != nil || replayed {
+		return call.Response, err == nil, err
+	}
+	text = o.replies[c.number].Response
+	err = a.l.SettleCall(ctx, call.ID, perdure.CallResult{Response: text, NotSent: true, CostMicros: new(int64)})
+	return text, err == nil, err
+}
+
+// answeredBefore completes the task of a sub-call with the result that it has in the tree that
+// the run goes on from, if it was made in a turn that is taken over.
+func (a *attempt) answeredBefore(ctx context.Context) (done bool, err error) {
+	o, n := a.run.origin, a.node.Call
+	if o == nil || a.l.Task.Depth != 1 || n.Turn > a.run.cfg.Fork.At || o.calls[n.place].hash != n.Hash {
+		return false, nil
+	}
+	t, err := a.e.cfg.Store.Task(ctx, o.calls[n.place].task)
+	if err != nil {
+		return false, err
+	}
+	d, err := dataOf(&t)
+	if err != nil {
+		return false, err
+	}
+	note := fmt.Sprintf("taken over from task %q", t.ID)
+	if !slices.Contains(d.Notes, note) {
+		d.addNotes([]string{note})
+	}
+	return true, a.complete(ctx, t.Result, &d)
+}
