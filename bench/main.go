@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/rlm"
 )
 
 // bench is one round: a folder on the disk to measure, and the options.
@@ -49,6 +50,7 @@ type result struct {
 
 func main() {
 	guard.Enter()
+	rlm.EnterEngine()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
