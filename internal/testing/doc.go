@@ -4,5 +4,5 @@
 // test process. Package testdb creates the databases of tests. Package statetest
 // compares variables and checkpoints with a model of them, and schematest validates
 // documents against the published JSON Schemas. Package modelserver plays a model for real
-// agents.
+// agents. Package longtask generates tasks over long contexts, with the models that solve them.
 package testing
