@@ -46,8 +46,8 @@ func subjects() []string {
 // Spec describes a context. The same one gives the same bytes.
 type Spec struct {
 	Seed uint64
-	// Bytes is the least length: the last line is whole.
-	Bytes int64
+	// Bytes is the least length, Lines the least number of lines: the last line is whole.
+	Bytes, Lines int64
 }
 
 // Truth counts lines by user, day and label.
@@ -61,7 +61,7 @@ func Generate(w io.Writer, s Spec) (*Truth, error) {
 	r := rand.New(rand.NewPCG(s.Seed, 1))
 	out := bufio.NewWriter(w)
 	t, subjects := &Truth{}, subjects()
-	for written := int64(0); written < s.Bytes; {
+	for written := int64(0); written < s.Bytes || t.Lines < s.Lines; {
 		user, day, label := r.IntN(Users), r.IntN(Days), Label(r.IntN(Labels))
 		cue, subject := cues[label][r.IntN(len(cues[label]))], subjects[r.IntN(len(subjects))]
 		n, err := fmt.Fprintf(out, "%s | %s | %s %s, case %d?\n", Date(day), User(user), cue, subject, t.Lines)

@@ -6,8 +6,12 @@ import (
 	"strings"
 )
 
-// Chunk is how many lines the root asks about in one sub-call.
-const Chunk = 20
+const (
+	// Chunk is how many lines the root asks about in one sub-call.
+	Chunk = 20
+	// Turns is how many replies the root needs.
+	Turns = 4
+)
 
 // instruction begins the prompts of sub-calls.
 const instruction = "Label each line as number, person, place or thing. Reply with a JSON list of labels."
