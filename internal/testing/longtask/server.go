@@ -26,8 +26,9 @@ const (
 // Server serves the models "root" and "sub" with OpenAI's chat completions, streamed or not.
 // It counts the requests by the hash of their messages.
 type Server struct {
-	// Question is what the root answers.
+	// Question is what the root answers; a nested one uses REPLs of their own.
 	Question Question
+	Nested   bool
 	// Delay is waited before each answer of the sub-model.
 	Delay time.Duration
 	// Fault, when set, decides what happens to a request of a model, by the number of the
@@ -147,17 +148,20 @@ func (s *Server) answered(req request) {
 	}
 }
 
-// reply returns the text of an answer. The root's turn is the last one announced.
+// reply returns the text of an answer. The turn of a REPL is the last one announced.
 func (s *Server) reply(req request) string {
 	last := req.Messages[len(req.Messages)-1].Content
-	if req.Model == "sub" {
+	turns := regexp.MustCompile(`Turn (\d+)/\d+`).FindAllStringSubmatch(last, -1)
+	switch {
+	case req.Model == "sub" && turns == nil:
 		return Sub(last)
+	case req.Model == "sub":
+		return "```repl\n" + Child() + "\n```"
+	case turns == nil:
+		return "The request announces no turn."
 	}
-	turn, turnLine := 1, regexp.MustCompile(`Turn (\d+)/\d+`)
-	if found := turnLine.FindAllStringSubmatch(last, -1); len(found) > 0 {
-		turn, _ = strconv.Atoi(found[len(found)-1][1]) // digits
-	}
-	return "```repl\n" + Root(s.Question, turn) + "\n```"
+	turn, _ := strconv.Atoi(turns[len(turns)-1][1]) // digits
+	return "```repl\n" + Root(s.Question, turn, s.Nested) + "\n```"
 }
 
 // write writes an answer with its usage; a cut one ends in the middle.
