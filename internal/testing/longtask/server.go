@@ -42,6 +42,7 @@ type Server struct {
 	ledger   map[[32]byte]int
 	requests map[string]int
 	answers  map[string]int
+	keys     map[string]int
 	open     int
 	peak     int
 }
@@ -51,6 +52,13 @@ func (s *Server) Totals(model string) (requests, answers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests[model], s.answers[model]
+}
+
+// Sent returns how many requests came with an API key.
+func (s *Server) Sent(key string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keys["Bearer "+key]
 }
 
 // Peak returns how many requests were open at once.
@@ -92,7 +100,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf(`{"error":{"message":"request is not valid: %v"}}`, err), http.StatusBadRequest)
 		return
 	}
-	number := s.begin(req.Model)
+	number := s.begin(req.Model, r.Header.Get("Authorization"))
 	defer s.end()
 	fault := None
 	if s.Fault != nil {
@@ -118,12 +126,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answered(req)
 }
 
-func (s *Server) begin(model string) int {
+func (s *Server) begin(model, key string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.requests == nil {
 		s.ledger, s.requests, s.answers = map[[32]byte]int{}, map[string]int{}, map[string]int{}
+		s.keys = map[string]int{}
 	}
+	s.keys[key]++
 	s.requests[model]++
 	s.open++
 	s.peak = max(s.peak, s.open)
