@@ -3,6 +3,7 @@ package rlm
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -151,7 +152,19 @@ func (a *attempt) takeConsole(ctx context.Context) (*console, error) {
 	if c := a.e.consoles.take(a.l); c != nil {
 		return c, nil
 	}
-	return a.newConsole(ctx)
+	c, err := a.newConsole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	layers := c.engine.Layers()
+	if layers == nil {
+		layers = []string{}
+	}
+	err = a.l.AppendEvent(ctx, record.EventStarted, map[string]any{"engine": a.node.Repl.Engine, "sandbox": layers})
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
 }
 
 // newConsole starts a console.

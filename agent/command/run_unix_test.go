@@ -423,7 +423,7 @@ func TestHold(t *testing.T) {
 // stall a turn nor are kept.
 func TestFlood(t *testing.T) {
 	t.Parallel()
-	for _, flood := range []string{"1024:0", "128:128"} {
+	for _, flood := range []string{"256:0", "96:128"} {
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)

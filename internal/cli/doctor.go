@@ -38,11 +38,12 @@ type doctorReport struct {
 func (a *app) newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check store, disk, locks, settings, model and agents",
+		Short: "Check store, disk, locks, settings, model, REPL and agents",
 		Long: "Check the integrity of the store, the disk and its file system, locks, socket, settings, and whether the " +
-			"model is configured. For each coding agent, print its program, its version, and whether the hook of `perdure " +
-			"install` is active: in this project, for the user, not trusted, or none. doctor changes nothing and sends no " +
-			"request. The exit status is 1 if a check fails.",
+			"model is configured; say what confines the code of planner repl. For each coding agent, print its " +
+			"program, its version, and whether the hook of `perdure install` is active: in this project, for the " +
+			"user, not trusted, or none. doctor changes nothing and sends no request. The exit status is 1 if a " +
+			"check fails.",
 		GroupID: env.GroupManage,
 		Args:    env.Arguments(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -92,7 +93,8 @@ func (a *app) examine(cmd *cobra.Command) []diagnosis {
 	} else {
 		checks = append(checks, diagnosis{Name: "store", OK: true, Detail: "none; the first run creates it"})
 	}
-	return append(append(checks, a.checkModel(l)), a.checkAgents(cmd.Context())...)
+	checks = append(checks, a.checkModel(l), checkRepl(cmd.Context(), l))
+	return append(checks, a.checkAgents(cmd.Context())...)
 }
 
 func failedCheck(name string, err error) diagnosis {
@@ -263,6 +265,21 @@ func (a *app) checkLog(ctx context.Context, l *config.Loaded) diagnosis {
 	})
 	if err != nil {
 		return failedCheck(c.Name, err)
+	}
+	return c
+}
+
+// checkRepl reports what would confine the code of a REPL. It never fails: most runs have none.
+func checkRepl(ctx context.Context, l *config.Loaded) diagnosis {
+	c := diagnosis{Name: "repl", OK: true}
+	layers, err := rlm.ReplLayers(ctx, l.ReplPython)
+	if err == nil {
+		c.Detail = fmt.Sprintf("%s, confined by %s", l.ReplPython, strings.Join(layers, ", "))
+		return c
+	}
+	c.Detail = "not available: " + err.Error()
+	if hint := perdure.HintOf(err); hint != "" {
+		c.Detail += "\nhint: " + hint
 	}
 	return c
 }

@@ -280,7 +280,7 @@ func TestExportStateStreams(t *testing.T) {
 	t.Parallel()
 	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
 	ref := perdure.StateRef{Scope: perdure.ScopeSession, Session: "large"}
-	const size, checkpoints = 1 << 20, 60
+	const size, checkpoints = 1 << 20, 20
 	set(t, s, ref, "large", `"`+strings.Repeat("l", size)+`"`)
 	for i := range checkpoints {
 		check(t, s, ref, fmt.Sprint("c", i))

@@ -16,7 +16,7 @@ func FuzzRead(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for i := range edits {
+	for i := 0; i < len(edits); i += 8 { // in all, they would take a minute under the race detector
 		for _, text := range edits[i].New {
 			f.Add(text)
 		}

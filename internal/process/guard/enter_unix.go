@@ -63,13 +63,13 @@ func runGuard() int {
 		unix.CloseOnExec(fd)
 	}
 	adopted := adoptOrphans()
-	pid, err := o.start()
+	pid, layers, err := o.start()
 	if err != nil {
 		send(status, startFailure(err))
 		return 1
 	}
 	silence()
-	send(status, report{Pid: pid})
+	send(status, report{Pid: pid, Layers: layers})
 
 	w := &warden{pid: pid, grace: o.Grace, adopted: adopted}
 	asked := make(chan byte)
@@ -81,14 +81,15 @@ func runGuard() int {
 }
 
 // start starts the child.
-func (o *order) start() (pid int, err error) {
+func (o *order) start() (pid int, layers []string, err error) {
 	if o.Sandbox != nil {
 		return startInSandbox(o)
 	}
 	protect()
-	return syscall.ForkExec(o.Path, o.Args, &syscall.ProcAttr{
+	pid, err = syscall.ForkExec(o.Path, o.Args, &syscall.ProcAttr{
 		Dir: o.Dir, Env: o.Env, Files: []uintptr{0, 1, 2}, Sys: childAttr(),
 	})
+	return pid, nil, err
 }
 
 func send(status io.Writer, r report) {

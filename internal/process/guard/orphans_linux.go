@@ -45,17 +45,17 @@ func mark() {
 // startInSandbox starts the child in a sandbox. The guard is hidden only when the child
 // exists, because it could not write the child's user mapping otherwise; until then no
 // foreign code runs.
-func startInSandbox(o *order) (pid int, err error) {
+func startInSandbox(o *order) (pid int, layers []string, err error) {
 	mark()
 	dir := o.Dir
 	if dir == "" {
 		if dir, err = syscall.Getwd(); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
 	exe, err := ownBinary()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	program := sandbox.Program{Path: o.Path, Args: o.Args, Env: o.Env, Dir: dir}
 	maker := sandbox.Maker{Exe: exe, Env: guardEnv(), Attr: childAttr(), Created: Hide}

@@ -53,6 +53,9 @@ func Start(ctx context.Context, cfg Config) (*Process, error) {
 // Pid returns the child's process ID.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
+// Layers returns none: this system has no sandbox.
+func (p *Process) Layers() []string { return nil }
+
 // Stop kills the child: this system has no way to ask.
 func (p *Process) Stop() { p.Kill() }
 

@@ -49,7 +49,10 @@ type order struct {
 // report is what the guard writes: one line when the child started or could
 // not, one when all is over.
 type report struct {
-	Pid   int           `json:"pid,omitempty"`
+	Pid int `json:"pid,omitempty"`
+	// Layers are those of the child's sandbox.
+	Layers []string `json:"layers,omitempty"`
+
 	Errno syscall.Errno `json:"errno,omitempty"`
 	Msg   string        `json:"msg,omitempty"`
 	// Sandbox is what failed if no sandbox could be made, Refused is set if the system
@@ -69,6 +72,7 @@ type Process struct {
 	status  *os.File
 	reports *bufio.Reader
 	pid     int
+	layers  []string
 	ending  sync.WaitGroup // until the guard has ended and is not reaped
 	waited  chan struct{}  // closed by Wait
 	watcher sync.WaitGroup
@@ -212,7 +216,7 @@ func (p *Process) startChild(cfg Config, path string) error {
 	if r.Msg != "" {
 		return errors.New("start child: " + r.Msg)
 	}
-	p.pid = r.Pid
+	p.pid, p.layers = r.Pid, r.Layers
 	return nil
 }
 
@@ -240,6 +244,10 @@ func (p *Process) watch(ctx context.Context) {
 
 // Pid returns the child's process ID, which is also that of its group.
 func (p *Process) Pid() int { return p.pid }
+
+// Layers returns the layers of the child's sandbox, such as [sandbox.LayerSeccomp]; none
+// without one.
+func (p *Process) Layers() []string { return p.layers }
 
 // Stop sends SIGTERM to the child and its descendants, and SIGKILL after the grace. It
 // does not wait.

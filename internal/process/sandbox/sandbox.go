@@ -13,6 +13,8 @@
 // [Config.OwnProcesses] it sees the processes of the machine, and can signal those of its user.
 // The time and memory that it uses are not limited.
 //
+// [Config.Confine] adds Landlock and a filter of system calls, for code that needs little.
+//
 // Package guard starts programs in a sandbox; see the field Sandbox of its Config.
 package sandbox
 
@@ -37,9 +39,30 @@ type Config struct {
 	// own, or empty where the system refuses one. The addresses of its memory are not random,
 	// and it makes no user namespaces if /proc/sys can be written.
 	OwnProcesses bool `json:"own_processes,omitempty"`
+	// Confine, if set, confines the program a second time, where the kernel can; without
+	// namespaces, by this alone.
+	Confine *Confine `json:"confine,omitempty"`
 	// Temp is an existing folder for the content of the private /tmp and /var/tmp.
 	Temp string `json:"temp"`
 }
+
+// Confine describes what a program can do that is confined by Landlock and by a filter of
+// system calls: open Programs, what is Readable and Writable, and a few devices, and make the
+// system calls that ordinary programs need. It has no sockets but pairs, and signals only what
+// it started.
+type Confine struct {
+	// Programs are files and folders that the program can read and execute; those that do not
+	// exist are ignored.
+	Programs []string `json:"programs,omitempty"`
+}
+
+// Layers of a sandbox, each of which confines the program by itself. The user, mount, network,
+// IPC and PID namespaces count as one.
+const (
+	LayerNamespaces = "namespaces"
+	LayerLandlock   = "Landlock"
+	LayerSeccomp    = "seccomp"
+)
 
 // ErrUnsupported is the cause of an [Error] on other systems than Linux.
 var ErrUnsupported = errors.New("this system has no namespaces")

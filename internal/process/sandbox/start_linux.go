@@ -33,9 +33,17 @@ type order struct {
 	Program Program `json:"program"`
 	// Parent is the process with which the program ends.
 	Parent int `json:"parent"`
+	// Bare is set if the process has no namespaces of its own.
+	Bare bool `json:"bare,omitempty"`
 }
 
-// failure is what the process reports when it does not become the program.
+// result is what the process reports: the layers of the sandbox before it becomes the program,
+// or why it does not.
+type result struct {
+	Layers []string `json:"layers,omitempty"`
+	failure
+}
+
 type failure struct {
 	Op    string        `json:"op"`
 	Msg   string        `json:"msg"`
@@ -57,44 +65,50 @@ type Maker struct {
 	Created func()
 }
 
-// Start starts a program as a child of the calling thread and returns its process ID. An
-// *Error means that no sandbox could be made; other errors are those of executing the
-// program, and of entering its folder.
-func Start(cfg *Config, p Program, by Maker) (pid int, err error) {
+// Start starts a program as a child of the calling thread and returns its process ID and the
+// layers of its sandbox. An *Error means that no sandbox could be made; other errors are those
+// of executing the program, and of entering its folder.
+func Start(cfg *Config, p Program, by Maker) (pid int, layers []string, err error) {
+	o := order{Config: *cfg, Program: p, Parent: os.Getpid()}
+	pid, layers, err = o.start(by)
+	if e, ok := errors.AsType[*Error](err); ok && e.Refused && cfg.Confine != nil {
+		o.Bare = true
+		if pid, layers, without := o.start(by); without == nil {
+			return pid, layers, nil
+		}
+	}
+	return pid, layers, err
+}
+
+// start starts the process that carries out the order.
+func (o *order) start(by Maker) (pid int, layers []string, err error) {
 	orderR, orderW, err := os.Pipe()
 	if err != nil {
-		return 0, &Error{Op: "make pipe", Err: err}
+		return 0, nil, &Error{Op: "make pipe", Err: err}
 	}
 	defer orderW.Close()
 	statusR, statusW, err := os.Pipe()
 	if err != nil {
-		return 0, errors.Join(&Error{Op: "make pipe", Err: err}, orderR.Close())
+		return 0, nil, errors.Join(&Error{Op: "make pipe", Err: err}, orderR.Close())
 	}
 	defer statusR.Close()
-	attr := by.Attr
-	attr.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC
-	if !cfg.Network {
-		attr.Cloneflags |= syscall.CLONE_NEWNET
-	}
-	if cfg.OwnProcesses {
-		attr.Cloneflags |= syscall.CLONE_NEWPID
-	}
-	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
-	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
-	pid, err = syscall.ForkExec(by.Exe, []string{name}, &syscall.ProcAttr{Env: by.Env, Sys: attr,
+	pid, err = syscall.ForkExec(by.Exe, []string{name}, &syscall.ProcAttr{Env: by.Env, Sys: o.attributes(by),
 		Files: []uintptr{0, 1, 2, orderR.Fd(), statusW.Fd()}})
 	if err := errors.Join(orderR.Close(), statusW.Close()); err != nil {
-		return 0, &Error{Op: "close pipe", Err: err}
+		return 0, nil, &Error{Op: "close pipe", Err: err}
 	}
 	if err != nil {
-		return 0, &Error{Op: "create namespaces", Err: err, Refused: refusal(err)}
+		return 0, nil, &Error{Op: "create namespaces", Err: err, Refused: refusal(err)}
 	}
 	by.Created()
-	err = json.NewEncoder(orderW).Encode(order{Config: *cfg, Program: p, Parent: os.Getpid()})
-	var f failure
-	if err == nil && json.NewDecoder(statusR).Decode(&f) != nil {
-		return pid, nil // closed by a successful execve
+	err = json.NewEncoder(orderW).Encode(o)
+	var r result
+	if err == nil {
+		reports := json.NewDecoder(statusR)
+		// A successful execve closes the pipe after the first report.
+		if ended := reports.Decode(&r); ended != nil || r.Layers != nil && reports.Decode(&r) != nil {
+			return pid, r.Layers, nil
+		}
 	}
 	var status syscall.WaitStatus
 	_, waited := syscall.Wait4(pid, &status, 0, nil)
@@ -103,11 +117,30 @@ func Start(cfg *Config, p Program, by Maker) (pid int, err error) {
 	}
 	switch {
 	case err != nil:
-		return 0, &Error{Op: "send order", Err: err}
-	case f.Exec:
-		return 0, f.Errno
+		return 0, nil, &Error{Op: "send order", Err: err}
+	case r.Exec:
+		return 0, nil, r.Errno
 	}
-	return 0, &Error{Op: f.Op, Err: errors.New(f.Msg), Refused: f.Refused}
+	return 0, nil, &Error{Op: r.Op, Err: errors.New(r.Msg), Refused: r.Refused}
+}
+
+// attributes are those of the process: with the namespaces of the sandbox, unless it is bare.
+func (o *order) attributes(by Maker) *syscall.SysProcAttr {
+	attr := *by.Attr
+	if o.Bare {
+		return &attr
+	}
+	attr.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC
+	if !o.Config.Network {
+		attr.Cloneflags |= syscall.CLONE_NEWNET
+	}
+	if o.Config.OwnProcesses {
+		attr.Cloneflags |= syscall.CLONE_NEWPID
+	}
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+	return &attr
 }
 
 // Enter makes the sandbox and becomes the program, in a process that [Start] started. It
@@ -124,16 +157,20 @@ func Enter() (isMaker bool) {
 	if json.NewDecoder(os.NewFile(fdOrder, "order")).Decode(&o) != nil {
 		return true
 	}
-	f := o.become()
-	_ = json.NewEncoder(os.NewFile(fdStatus, "status")).Encode(f) // fails when the parent is dead
+	reports := json.NewEncoder(os.NewFile(fdStatus, "status"))
+	f := o.become(reports)
+	_ = reports.Encode(result{failure: f}) // fails when the parent is dead
 	return true
 }
 
 // become makes the sandbox and executes the program. It returns only if that fails.
-func (o *order) become() failure {
-	err := o.Config.make()
+func (o *order) become(reports *json.Encoder) failure {
+	var err error
+	if !o.Bare {
+		err = o.Config.make()
+	}
 	if err == nil {
-		err = dropCapabilities()
+		err = o.dropCapabilities()
 	}
 	if err == nil {
 		err = o.dieWithParent()
@@ -141,6 +178,13 @@ func (o *order) become() failure {
 	if err == nil && o.Config.OwnProcesses {
 		const noRandomAddresses = 0x0040000 // ADDR_NO_RANDOMIZE of personality(2)
 		_, _, _ = unix.Syscall(unix.SYS_PERSONALITY, noRandomAddresses, 0, 0)
+	}
+	var layers []string
+	if err == nil {
+		layers, err = o.confine()
+	}
+	if err == nil {
+		err = reports.Encode(result{Layers: layers})
 	}
 	if err != nil {
 		f := failure{Op: "make sandbox", Msg: err.Error()}
@@ -176,7 +220,7 @@ func (o *order) dieWithParent() error {
 		return &Error{Op: "set signal for the death of the parent", Err: err}
 	}
 	alive := os.Getppid() == o.Parent
-	if o.Config.OwnProcesses { // the parent has no number here; it reads the status
+	if o.Config.OwnProcesses && !o.Bare { // the parent has no number here; it reads the status
 		status := []unix.PollFd{{Fd: fdStatus}}
 		_, err := unix.Poll(status, 0)
 		alive = err == nil && status[0].Revents&unix.POLLERR == 0
@@ -188,10 +232,11 @@ func (o *order) dieWithParent() error {
 }
 
 // dropCapabilities gives up all capabilities, for programs that are executed later, too.
-func dropCapabilities() error {
+func (o *order) dropCapabilities() error {
 	const last = 63
 	for c := range uintptr(last + 1) {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) &&
+			!o.Bare { // without namespaces, an ordinary user may not; what is executed gets none back
 			return &Error{Op: "drop capabilities", Err: err, Refused: refusal(err)}
 		}
 	}

@@ -188,7 +188,7 @@ func TestHostileDocuments(t *testing.T) {
 }
 
 func FuzzViews(f *testing.F) {
-	for _, text := range hostile() {
+	for _, text := range hostile()[:3] { // the tests above have the others
 		f.Add(text)
 	}
 	want := ""

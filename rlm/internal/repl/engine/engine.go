@@ -32,6 +32,8 @@ type Session interface {
 	Reply(ctx context.Context, r Reply) (Event, error)
 	// Set sets variables between blocks, in the order given.
 	Set(ctx context.Context, vars []Var) error
+	// Layers are those of the sandbox that confine the code, each by itself; none without one.
+	Layers() []string
 	// Close ends the engine and everything that the code has started. It may be called
 	// more than once.
 	Close() error

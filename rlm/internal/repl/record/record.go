@@ -16,6 +16,9 @@ import (
 
 // Events of the REPL.
 const (
+	// EventStarted is an engine that started: {"engine", "sandbox"}, the layers that confine the
+	// code.
+	EventStarted perdure.EventKind = "repl.started"
 	// EventBlock is a block that ended: {"turn", "block", "output_bytes", "failure", "final"}.
 	EventBlock perdure.EventKind = "repl.block"
 	// EventDiverged is a block that did something else when it was run again than what is

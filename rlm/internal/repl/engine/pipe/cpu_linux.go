@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // processorTime returns the processor time that a process has used, 0 if it has ended. Its
@@ -23,4 +25,15 @@ func processorTime(pid int) time.Duration {
 		ticks += n
 	}
 	return time.Duration(ticks) * time.Second / perSecond
+}
+
+// processesBeside returns the limit that lets a process without namespaces make n processes and
+// threads, or a few more: those of the user that exist already count, and there are at most as
+// many as on the machine. Root has no such limit.
+func processesBeside(n int) int {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return -1
+	}
+	return int(info.Procs) + n
 }

@@ -14,10 +14,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 )
 
@@ -84,7 +86,10 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 		s.exit = s.proc.Wait()
 		close(s.ended)
 	}()
-	if _, err := s.exchange(ctx, cfg.init(), "ready"); err != nil {
+	if !slices.Contains(s.Layers(), sandbox.LayerNamespaces) {
+		s.cfg.Limits.Processes = processesBeside(cfg.Limits.Processes)
+	}
+	if _, err := s.exchange(ctx, s.cfg.init(), "ready"); err != nil {
 		s.cfg.Closed = nil // the caller has the error
 		return nil, errors.Join(err, s.Close())
 	}
@@ -178,6 +183,9 @@ type done struct {
 		JSON *string `json:"json"`
 	} `json:"vars"`
 }
+
+// Layers are those of the sandbox of the process.
+func (s *session) Layers() []string { return s.proc.Layers() }
 
 // Exec runs a block.
 func (s *session) Exec(ctx context.Context, b engine.Block) (engine.Event, error) {

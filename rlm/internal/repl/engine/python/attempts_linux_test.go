@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +23,12 @@ def call(name, *args):
     if f(*args) == -1:
         raise OSError(ctypes.get_errno(), name)
 `
+
+// Attempts that only namespaces stop with an error.
+const (
+	signalAll = "signal all processes of the user"
+	forkMany  = "make many processes"
+)
 
 // attempt is something that code of a model must not be able to do: it ends with an exception.
 type attempt struct{ name, code string }
@@ -72,6 +80,10 @@ func (x *target) network() []attempt {
 			"socket.socket(socket.AF_UNIX).connect(%q)", x.socket)},
 		{"connect to an abstract socket",
 			fmt.Sprintf("import socket\nsocket.socket(socket.AF_UNIX).connect('\\0' + %q)", x.abstract)},
+		{"send to a socket of the file system", fmt.Sprintf("import socket\n"+
+			"a, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\na.sendto(b'x', %q)", x.socket)},
+		{"connect to the host of a virtual machine", "import socket\nsocket.socket(40, socket.SOCK_STREAM)"},
+		{"ask the kernel through netlink", "import socket\nsocket.socket(socket.AF_NETLINK, socket.SOCK_RAW)"},
 		{"open a raw socket", "import socket\nsocket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"},
 		{"sniff packets", "import socket\nsocket.socket(socket.AF_PACKET, socket.SOCK_RAW)"},
 	}
@@ -80,8 +92,7 @@ func (x *target) network() []attempt {
 func (x *target) processes() []attempt {
 	return []attempt{
 		{"signal a process of the user", fmt.Sprintf("import os\nos.kill(%d, 15)", x.process)},
-		{"signal all processes of the user",
-			"import os\nos.kill(-1, 0)"},
+		{signalAll, "import os\nos.kill(-1, 0)"},
 		{"see processes of the user", fmt.Sprintf("open('/proc/%d/cmdline')", x.process)},
 		{"see the environment of the host", "import os\nopen(f'/proc/{os.getppid()}/environ').read()"},
 		{"trace a process", libc + fmt.Sprintf("call('ptrace', 16, %d, 0, 0)", x.process)},
@@ -95,7 +106,7 @@ func (x *target) processes() []attempt {
 		{"raise its memory limit", "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 40, 1 << 40))"},
 		{"raise its limit of processes", "import resource\nresource.setrlimit(resource.RLIMIT_NPROC, (9999, 9999))"},
 		{"take a higher priority", "import os\nos.nice(-10)"},
-		{"make many processes", "import os, time\nfor i in range(1000):\n    if os.fork() == 0:\n        " +
+		{forkMany, "import os, time\nfor i in range(1000):\n    if os.fork() == 0:\n        " +
 			"time.sleep = None\n        os.read(os.pipe()[0], 1)"},
 		{"make many threads", "import threading\ngate = threading.Event()\nfor i in range(1000): " +
 			"threading.Thread(target=gate.wait, daemon=True).start()"},
@@ -105,6 +116,8 @@ func (x *target) processes() []attempt {
 		{"enter the namespaces of process 1", libc + "call('setns', os.open('/proc/1/ns/mnt', os.O_RDONLY), 0)"},
 		{"set the clock", "import time\ntime.clock_settime(time.CLOCK_REALTIME, 1)"},
 		{"set the name of the machine", libc + "call('sethostname', b'x', 1)"},
+		{"make namespaces", libc + "call('unshare', 0x10000000)"},
+		{"change the limits of a process of the user", libc + fmt.Sprintf("call('prlimit', %d, 0, 0, 0)", x.process)},
 		{"load a kernel module",
 			libc + "call('init_module', b'x', 1, b'')"},
 		{"use up the memory", "a = []\nwhile True: a.append(bytearray(1 << 20))"},
@@ -113,6 +126,21 @@ func (x *target) processes() []attempt {
 			"while True: pass"},
 		{"fill the disk with a file", "open('f', 'wb').write(bytes(300 << 20))"},
 		{"recurse for ever", "def f(): f()\nf()"},
+	}
+}
+
+// kernel are attempts that a filter of system calls stops, with the numbers of x86-64.
+func kernel() []attempt {
+	if runtime.GOARCH != "amd64" {
+		return nil
+	}
+	return []attempt{
+		{"make namespaces for a child", libc + "call('syscall', 56, 0x10000000 | 17, 0, 0, 0, 0)"},
+		{"load a program into the kernel", libc + "call('syscall', 321, 0, 0, 0)"},
+		{"use io_uring", libc + "call('syscall', 425, 1, 0)"},
+		{"use the keys of the user", libc + "call('syscall', 250, 0, -4, 1)"},
+		{"count events of the processor", libc + "call('syscall', 298, 0, 0, -1, -1, 0)"},
+		{"handle page faults itself", libc + "call('syscall', 323, 0)"},
 	}
 }
 
@@ -160,7 +188,10 @@ func TestAttemptsOfCode(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	x := reachable(t, dir)
-	for _, a := range append(append(x.files(), x.network()...), x.processes()...) {
+	for _, a := range slices.Concat(x.files(), x.network(), x.processes(), kernel()) {
+		if os.Getenv(bareVar) != "" && (a.name == signalAll || a.name == forkMany && os.Getuid() == 0) {
+			continue // no signal arrives, but none is reported; only a PID namespace limits root
+		}
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			b := start(t, python.Config{Limits: engine.Limits{CPU: 1e9, MemoryBytes: 512 << 20}})
@@ -195,6 +226,13 @@ with tempfile.NamedTemporaryFile('w+', dir='.') as f:
     print(next(csv.reader(f)))
 with concurrent.futures.ThreadPoolExecutor(4) as pool:
     print(sum(pool.map(len, ['a', 'bb'])))
+import multiprocessing, subprocess
+async def f(): return await asyncio.sleep(0, 'awaited')
+print(asyncio.new_event_loop().run_until_complete(f()))
+print(subprocess.run(['/bin/sh', '-c', 'echo from a program | /bin/cat'], capture_output=True, text=True).stdout, end='')
+here, there = multiprocessing.Pipe()
+p = multiprocessing.get_context('fork').Process(target=there.send, args=('from a process',))
+p.start(); print(here.recv()); p.join()
 print(pathlib.Path('x').write_text('y'), decimal.Decimal('0.1') * 3, statistics.median([1, 2, 9]))
-`, "['a', 'b']\n3\n1 0.3 2\n")
+`, "['a', 'b']\n3\nawaited\nfrom a program\nfrom a process\n1 0.3 2\n")
 }

@@ -62,19 +62,20 @@ func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) 
 	p := pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes, Closed: place.remove,
 		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Dir: place.work,
 			Env: environment(), Hold: []*os.File{place.lock}, Sandbox: &sandbox.Config{HiddenReadOnly: true, OwnProcesses: true,
+				Confine:  &sandbox.Confine{Programs: programs()},
 				Writable: []string{place.work}, Temp: place.dir, Readable: found.paths(),
 				Hidden: append(private(), cfg.Hidden...)}}}
 	s, err := pipe.Start(ctx, p)
 	refused, ok := errors.AsType[*sandbox.Error](err)
 	switch {
 	case ok && cfg.Unsandboxed:
-		p.Command.Sandbox, p.Limits.Processes = nil, -1 // all processes of the user would count
+		p.Command.Sandbox = nil
 		s, err = pipe.Start(ctx, p)
 	case ok:
 		err = &engine.Error{Kind: engine.KindUnsandboxed, Err: refused,
 			Msg: "no sandbox for the code of the model could be made",
-			Hint: "run it on Linux with user namespaces, or allow code without a sandbox in as many words " +
-				"(--repl-unsandboxed)"}
+			Hint: "run it on Linux with user namespaces, or with Linux 6.12 or later, or allow code without a sandbox " +
+				"in as many words (--repl-unsandboxed)"}
 	}
 	if err != nil {
 		return nil, errors.Join(err, place.remove())
@@ -88,17 +89,22 @@ func environment() []string {
 		"PYTHONDONTWRITEBYTECODE=1", "PATH="}
 }
 
+// programs are the folders at the top of the file system with programs and libraries.
+func programs() []string {
+	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix"}
+}
+
 // private are the folders that the code must not read: all at the top of the file system but
 // those with programs and libraries. The sandbox itself has other folders /tmp, /dev and /run.
 func private() []string {
-	shared := []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix", "proc", "tmp", "dev", "run"}
+	shared := append(programs(), "/proc", "/tmp", "/dev", "/run")
 	entries, err := os.ReadDir("/")
 	if err != nil {
 		return []string{"/etc", "/root", "/home", "/var", "/srv", "/mnt", "/media", "/opt", "/sys"}
 	}
 	var dirs []string
 	for _, e := range entries {
-		if e.IsDir() && !slices.Contains(shared, e.Name()) {
+		if e.IsDir() && !slices.Contains(shared, "/"+e.Name()) {
 			dirs = append(dirs, "/"+e.Name())
 		}
 	}

@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	guard.Enter()
 	if role := os.Getenv("PYTHON_TEST_ROLE"); role != "" {
-		fmt.Print(withoutNamespaces(role == "allowed"))
+		fmt.Print(withoutSandbox(role == "allowed"))
 		return
 	}
 	os.Exit(m.Run())

@@ -3,11 +3,16 @@ package python_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/elastic/go-seccomp-bpf"
+
+	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
 )
@@ -15,8 +20,17 @@ import (
 // roleVar has the test binary act as a program on a machine without namespaces.
 const roleVar = "PYTHON_TEST_ROLE"
 
-// withoutNamespaces starts a session where no sandbox can be made, and prints what came of it.
-func withoutNamespaces(allowed bool) string {
+// bareVar says that the tests run where the system refuses namespaces.
+const bareVar = "PYTHON_TEST_BARE"
+
+// withoutSandbox starts a session where no sandbox can be made, and prints what came of it.
+func withoutSandbox(allowed bool) string {
+	err := seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Flag: seccomp.FilterFlagTSync,
+		Policy: seccomp.Policy{DefaultAction: seccomp.ActionAllow, Syscalls: []seccomp.SyscallGroup{
+			{Action: seccomp.ActionErrno, Names: []string{"landlock_create_ruleset"}}}}})
+	if err != nil {
+		return err.Error()
+	}
 	var e python.Engine
 	s, err := e.Start(context.Background(), python.Config{Unsandboxed: allowed})
 	if f, ok := errors.AsType[*engine.Error](err); ok {
@@ -25,6 +39,9 @@ func withoutNamespaces(allowed bool) string {
 	if err != nil {
 		return err.Error()
 	}
+	if s.Layers() != nil {
+		return fmt.Sprint("layers ", s.Layers())
+	}
 	ev, err := s.Exec(context.Background(), engine.Block{Code: "print(6 * 7)"})
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err.Error()
@@ -32,20 +49,47 @@ func withoutNamespaces(allowed bool) string {
 	return ev.Done.Output
 }
 
-// TestUnsandboxed: where no sandbox can be made, code is refused, unless it is allowed without.
-func TestUnsandboxed(t *testing.T) {
-	t.Parallel()
+// bare runs this test binary in a namespace whose users can make no further ones.
+func bare(t *testing.T, env string, args ...string) (string, error) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root can forbid namespaces")
 	}
+	cmd := exec.CommandContext(t.Context(), "unshare", append([]string{"--user", "--map-root-user", "sh", "-c",
+		`echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"`, os.Args[0]}, args...)...)
+	cmd.Env = append(os.Environ(), env)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestUnsandboxed: where no sandbox can be made, code is refused, unless it is allowed without.
+func TestUnsandboxed(t *testing.T) {
+	t.Parallel()
 	for role, want := range map[string]string{"refused": "unsandboxed: run it on Linux", "allowed": "42"} {
-		// In a namespace whose users can make no further ones.
-		cmd := exec.CommandContext(t.Context(), "unshare", "--user", "--map-root-user", "sh", "-c",
-			"echo 0 > /proc/sys/user/max_user_namespaces && exec "+os.Args[0])
-		cmd.Env = append(os.Environ(), roleVar+"="+role)
-		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.HasPrefix(string(out), want) {
+		if out, err := bare(t, roleVar+"="+role); err != nil || !strings.HasPrefix(out, want) {
 			t.Errorf("%s: %s, %v", role, out, err)
 		}
+	}
+}
+
+// TestWithoutNamespaces: where the system refuses namespaces, Landlock and the filter of system
+// calls hold, against the same attempts.
+func TestWithoutNamespaces(t *testing.T) {
+	t.Parallel()
+	out, err := bare(t, bareVar+"=1", "-test.run=^(TestAttemptsOfCode|TestOrdinaryCode|TestLayers)$", "-test.v")
+	if err != nil || strings.Count(out, "--- PASS") < 45 || strings.Contains(out, "--- SKIP") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestLayers: a session says which layers confine its code.
+func TestLayers(t *testing.T) {
+	t.Parallel()
+	want := []string{sandbox.LayerNamespaces, sandbox.LayerLandlock, sandbox.LayerSeccomp}
+	if os.Getenv(bareVar) != "" {
+		want = want[1:]
+	}
+	if got := start(t, python.Config{}).Layers(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
