@@ -23,7 +23,7 @@ import (
 // number of kills.
 func TestRandomKillsInARepl(t *testing.T) {
 	t.Parallel()
-	x := &replKills{want: int64(number(t, "PERDURE_REPL_KILLS", 6, 500)), first: uint64(seed(t))}
+	x := &replKills{want: int64(number(t, "PERDURE_REPL_KILLS", 4, 500)), first: uint64(seed(t))}
 	t.Run("rounds", func(t *testing.T) {
 		for i := range 3 {
 			t.Run(strconv.Itoa(i), func(t *testing.T) {

@@ -209,7 +209,7 @@ func TestReplFromEachPrefix(t *testing.T) {
 	commits := bytes.Count(list, []byte("tx.after_commit\n"))
 	want := whole.turnsOf()
 	rng := rand.New(rand.NewPCG(uint64(seed(t)), 0))
-	prefixes := rng.Perm(commits)[:min(number(t, "PERDURE_REPL_PREFIXES", 3, commits), commits)]
+	prefixes := rng.Perm(commits)[:min(number(t, "PERDURE_REPL_PREFIXES", 2, commits), commits)]
 	t.Logf("%d commits, %d blocks", commits, len(want))
 	for _, n := range prefixes {
 		t.Run(fmt.Sprint(n+1), func(t *testing.T) {
