@@ -59,8 +59,8 @@ func (b *bench) replLarge(round int) error {
 		return err
 	}
 	values["cpu_s"] = rounded(cpu.Seconds())
-	return b.print("repl", "a context of 1 GB, counted through once and asked about in 100 parts, in a fresh process", round,
-		values)
+	return b.print("repl", "a context of 1 GB, counted through once and asked about in 100 parts, in a fresh process",
+		round, values)
 }
 
 // large is code that reads all of a context, and then asks about a hundred parts of it.
@@ -90,7 +90,8 @@ func replChild(b *bench, _ int) error {
 		return err
 	}
 	host := memoryOf("VmHWM:")
-	return json.NewEncoder(os.Stdout).Encode(map[string]any{"bytes": c.Bytes, "pack_s": rounded(packed.Sub(began).Seconds()),
+	return json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"bytes": c.Bytes, "pack_s": rounded(packed.Sub(began).Seconds()),
 		"first_turn_ms": rounded(time.Unix(0, model.first.Load()).Sub(packed).Seconds() * 1000),
 		"block_s":       rounded(took.Seconds()), "host_peak_mib": host, "engine_peak_mib": engines,
 		"both_peak_mib": rounded(host + engines)})

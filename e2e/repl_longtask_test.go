@@ -95,7 +95,8 @@ func (b *longBed) checkEnd() (uncertain int) {
 		t.Fatal(err)
 	}
 	if trees[0].State != perdure.Completed || root.Result != b.want {
-		t.Errorf("%s\nthe tree is %s with %q, want %q: %+v", b.server.Question, trees[0].State, root.Result, b.want, root.Error)
+		t.Errorf("%s\nthe tree is %s with %q, want %q: %+v", b.server.Question, trees[0].State, root.Result, b.want,
+			root.Error)
 	}
 	answers, uncertain := b.recorded(s, trees[0].ID)
 	if n := b.requests() - b.faults; answers != b.calls || n > b.calls+uncertain {
