@@ -187,8 +187,16 @@ func (a *attempt) newConsole(ctx context.Context) (*console, error) {
 	return c, a.engineFailure(err)
 }
 
-// startEngine starts the engine of a REPL.
+// startEngine starts the engine of a REPL, again if it was killed meanwhile.
 func (a *attempt) startEngine(ctx context.Context, contents engine.Contents) (engine.Session, error) {
+	s, err := a.tryEngine(ctx, contents)
+	if e, ok := isEngine(err); ok && e.Kind == engine.KindKilled {
+		s, err = a.tryEngine(ctx, contents)
+	}
+	return s, err
+}
+
+func (a *attempt) tryEngine(ctx context.Context, contents engine.Contents) (engine.Session, error) {
 	hidden := append([]string{a.e.cfg.Store.Dir()}, a.e.cfg.Hidden...)
 	switch name := a.node.Repl.Engine; name {
 	case EnginePython:

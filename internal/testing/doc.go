@@ -4,5 +4,6 @@
 // test process. Package testdb creates the databases of tests. Package statetest
 // compares variables and checkpoints with a model of them, and schematest validates
 // documents against the published JSON Schemas. Package doctest compares generated parts of
-// documents. Package modelserver plays a model for real agents.
+// documents. Package modelserver plays a model for real agents. Package longtask generates
+// tasks over long contexts, with the models that solve them.
 package testing

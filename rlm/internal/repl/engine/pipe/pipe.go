@@ -71,7 +71,10 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 			s.proc.Kill()
 			_ = s.proc.Wait()
 		}
-		return nil, errors.Join(err, toW.Close(), fromR.Close())
+		if err = errors.Join(err, toW.Close(), fromR.Close()); Killed(err) {
+			err = &engine.Error{Kind: engine.KindKilled, Err: err, Msg: "the engine ended while it started"}
+		}
+		return nil, err
 	}
 	go func() {
 		s.exit = s.proc.Wait()
@@ -85,6 +88,13 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// Killed reports whether a process did not end by itself: another one has killed it or its
+// guard.
+func Killed(err error) bool {
+	e, ok := errors.AsType[*guard.ExitError](err)
+	return errors.Is(err, guard.ErrGuardLost) || ok && e.Signal != ""
 }
 
 func withDefaults(l engine.Limits) engine.Limits {

@@ -103,6 +103,8 @@ func (e *Engine) find(ctx context.Context, program string) (*interpreter, error)
 		return nil, context.Cause(ctx)
 	case errors.Is(err, guard.ErrNotEntered):
 		return nil, err
+	case pipe.Killed(err):
+		return nil, &engine.Error{Kind: engine.KindKilled, Err: err, Msg: program + " ended while it started"}
 	case err != nil:
 		missing.Msg, missing.Err = fmt.Sprintf("%s could not be started", program), err
 		return nil, missing
