@@ -22,8 +22,8 @@ var nameExceptions = map[string]string{
 	"global internal/process/guard/guard.go entered": "a fact about the whole process, like its arguments",
 	"global rlm/internal/repl/engine/starlark/starlark.go entered": "a fact about the whole " +
 		"process, like its arguments",
-	"call rlm/internal/repl/engine/starlark/starlark.go os.Exit": "the interpreter is this binary started again; it ends " +
-		"where main would begin",
+	"call rlm/internal/repl/engine/starlark/starlark.go os.Exit": "the interpreter is this binary started " +
+		"again; it ends where main would begin",
 }
 
 // ban is a function of another package that is not called here, and where it
