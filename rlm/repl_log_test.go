@@ -135,9 +135,10 @@ func TestLogsOfRuns(t *testing.T) {
 		{"an answer in text", turns(ok, block("x = 5"), "FINAL(four)"), "four"},
 		{"a failed sub-call", turns("- {match: '^q bad', repeat: -1, status: 400, message: no}\n"+ok,
 			block("r = llm_query_batched(['q bad', 'q good'])", "print(r)", "FINAL(r[1])")), "ok"},
-		{"the same prompt again", turns(ok, block("a = [llm_query('q') for i in range(3)]", "print(a)", "FINAL(len(a))")), "3"},
+		{"the same prompt again", turns(ok,
+			block("a = [llm_query('q') for i in range(3)]", "print(a)", "FINAL(len(a))")), "3"},
 		{"several files", turns(ok, block("print(context)", "FINAL(context['a.txt'])")), "one\n"},
-		{"time and random numbers", turns(ok, block("d = {}", "d['x'] = 1", "print(d)", "FINAL(d['x'])")), "1"},
+		{"a variable of its own", turns(ok, block("d = {}", "d['x'] = 1", "print(d)", "FINAL(d['x'])")), "1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -119,7 +119,7 @@ func (a *Answer) UnmarshalJSON(raw []byte) error {
 	if len(raw) > 0 && raw[0] == '[' {
 		var pair []string
 		if err := json.Unmarshal(raw, &pair); err != nil || len(pair) != 2 {
-			return errors.New("final_answer is neither a text nor a pair of texts")
+			return errors.New("final_answer is neither a text nor a pair")
 		}
 		a.Text = pair[1]
 		return nil
