@@ -206,6 +206,21 @@ func TestReplayOfALog(t *testing.T) {
 			}
 		})
 	}
+	for kind, raw := range map[string]string{"list 2": `["one", {"b": 1}]`, "dict 2": `{"z": "one", "a": [null]}`} {
+		log := strings.ReplaceAll(referenceLog, `"context": "text"`, `"context": `+raw)
+		log = strings.Replace(log, `n = len(context)\nprint(n, context_0 == context)`,
+			`n = 4\nprint(type(context).__name__, len(context), list(context)[0], json.dumps(context))`, 1)
+		first, _, _ := strings.Cut(strings.Trim(raw, `[{"`), `"`)
+		line, err := json.Marshal(kind + " " + first + " " + raw + "\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		log = strings.Replace(log, `"4 True\n"`, string(line), 1)
+		r, err := (&rlm.LogReplayer{}).Replay(t.Context(), strings.NewReader(log))
+		if err != nil || r.Blocks != 2 || len(r.Differences) > 0 {
+			t.Errorf("a context that is a %s: %+v, %v", kind, r, err)
+		}
+	}
 	for log, want := range map[string]string{"": "no iterations", "{}": "line 1: type is missing",
 		referenceLog + "x": "line 4: "} {
 		_, err := (&rlm.LogReplayer{}).Replay(t.Context(), strings.NewReader(log))

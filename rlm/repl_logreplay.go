@@ -196,7 +196,7 @@ func (c *logContext) setup() string {
 	if c.plain {
 		return "context_0 = context\n"
 	}
-	return "import json as _json\ncontext_0 = _json.loads(context)\ndel _json\n"
+	return "import json\ncontext_0 = json.loads(context)\n" // the reference leaves json there, too
 }
 
 // before is code that goes before each block: the engine has the context as a text.
