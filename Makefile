@@ -77,7 +77,7 @@ test/agents: ## Run the tests with real agents from npm: make test/agents AGENTS
 
 .PHONY: crash
 crash: ## Kill at random moments: make crash KILLS=10000 SEED=1
-	PERDURE_CRASH_KILLS=$(KILLS) PERDURE_CRASH_SEED=$(SEED) \
+	PERDURE_CRASH_KILLS=$(KILLS) PERDURE_CRASH_SEED=$(SEED) PERDURE_REPL_KILLS=500 \
 	$(GO) test -count=1 -v -timeout 0 ./e2e -run 'TestRandomKills|TestKilledWorkers|TestIPCKills|TestVariableKills'
 
 .PHONY: fuzz

@@ -306,3 +306,29 @@ func stripped(r perdure.StateRecord) map[string]any {
 	return map[string]any{"mutations": mutations, "versions": versions, "checkpoints": names, "foreign": r.Foreign,
 		"extra": string(r.Extra), "created": r.CreatedAt, "updated": r.UpdatedAt, "compacted": r.Compacted}
 }
+
+// A checkpoint to import needs a number of its own and fields that can be saved.
+func TestImportStatesChecksCheckpoints(t *testing.T) {
+	t.Parallel()
+	check := func(id perdure.CheckpointID, name, description string) perdure.CheckpointRecord {
+		return perdure.CheckpointRecord{Checkpoint: perdure.Checkpoint{ID: id, Name: name, Description: description}}
+	}
+	testdb.Each(t, func(t *testing.T, s *perdure.Store) {
+		for _, c := range []struct {
+			lists [2][]perdure.CheckpointRecord
+			want  string
+		}{
+			{[2][]perdure.CheckpointRecord{{check(0, "a", "")}}, "has no number"},
+			{[2][]perdure.CheckpointRecord{{check(1, "a", ""), check(1, "b", "")}}, "that of another"},
+			{[2][]perdure.CheckpointRecord{{check(1, "a", "")}, {check(1, "b", "")}}, "that of another"},
+			{[2][]perdure.CheckpointRecord{{check(1, "a\x00", "")}}, "not UTF-8"},
+			{[2][]perdure.CheckpointRecord{{check(1, "a", "\xff")}}, "not UTF-8"},
+		} {
+			_, err := s.ImportStates(t.Context(), []perdure.StateRecord{
+				{Ref: perdure.StateRef{Scope: perdure.ScopeSession, Session: "one"}, Checkpoints: c.lists[0]},
+				{Ref: perdure.StateRef{Scope: perdure.ScopeSession, Session: "two"}, Checkpoints: c.lists[1]},
+			})
+			wantRefusal(t, err, perdure.CodeInvalid, c.want)
+		}
+	})
+}

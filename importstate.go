@@ -214,12 +214,16 @@ func (s *Store) dumpVersions(ctx context.Context, st *varState, q string, values
 func (s *Store) ImportStates(ctx context.Context, records []StateRecord) ([]StateID, error) {
 	const op = "import state"
 	list := make([]*importState, len(records))
+	checkpoints := make(map[CheckpointID]bool)
 	for i := range records {
 		key, err := records[i].Ref.key(op)
 		if err != nil {
 			return nil, err
 		}
 		list[i] = &importState{rec: &records[i], key: key}
+		if err := list[i].checkCheckpoints(op, checkpoints); err != nil {
+			return nil, err
+		}
 		if err := list[i].prepare(ctx, s); err != nil {
 			return nil, err
 		}
@@ -328,6 +332,22 @@ func (r *importState) prepare(ctx context.Context, s *Store) error {
 		cause := Cause{Source: m.Source, Reason: m.Reason}
 		if m.ID <= 0 || !storable(m.Name) || !storable(m.To) || cause.check(op) != nil {
 			return invalidf(op, "mutation %d has no number, or its fields are too long", i)
+		}
+	}
+	return nil
+}
+
+// checkCheckpoints checks what [Store.SaveCheckpoint] checks, and adds the numbers to those of
+// the other records: a number is of one checkpoint of the store.
+func (r *importState) checkCheckpoints(op string, seen map[CheckpointID]bool) error {
+	for i := range r.rec.Checkpoints {
+		c := &r.rec.Checkpoints[i]
+		if c.ID <= 0 || seen[c.ID] {
+			return invalidf(op, "checkpoint %d has no number, or that of another one", i)
+		}
+		seen[c.ID] = true
+		if len(c.Name) > maxOwnerBytes || !storable(c.Name) || (&Cause{}).check(op, c.Description) != nil {
+			return invalidf(op, "the name or description of checkpoint %d is too long or not UTF-8 text", i)
 		}
 	}
 	return nil

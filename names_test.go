@@ -20,6 +20,10 @@ var nameExceptions = map[string]string{
 	"global internal/process/failpoint/failpoint.go enabled": "set by the linker, or once by TestMain, before " +
 		"anything runs",
 	"global internal/process/guard/guard.go entered": "a fact about the whole process, like its arguments",
+	"global rlm/internal/repl/engine/starlark/starlark.go entered": "a fact about the whole " +
+		"process, like its arguments",
+	"call rlm/internal/repl/engine/starlark/starlark.go os.Exit": "the interpreter is this binary started again; it ends " +
+		"where main would begin",
 }
 
 // ban is a function of another package that is not called here, and where it

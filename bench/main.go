@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/rlm"
 )
 
 // bench is one round: a folder on the disk to measure, and the options.
@@ -49,6 +50,7 @@ type result struct {
 
 func main() {
 	guard.Enter()
+	rlm.EnterEngine()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
@@ -80,7 +82,7 @@ func run(ctx context.Context, args []string) error {
 		"memory": memory, "overhead": overhead, "run": runText, "split": splitText, "split-child": splitChild, "views": views,
 		"watch": watchTree, "watch-child": watchChild, "variables": variables, "import": importTasks, "handoff": handoffs,
 		"loop": loops, "loop-history": loopHistory, "loop-history-fill": loopHistoryFill,
-		"create": createTrees, "loop-persistence": persistence, "repl": repl,
+		"create": createTrees, "loop-persistence": persistence, "repl": repl, "repl-child": replChild,
 	}
 	if len(args) == 0 || commands[args[0]] == nil {
 		return fmt.Errorf("name a benchmark: %v", slices.Sorted(maps.Keys(commands)))

@@ -20,8 +20,11 @@ func rss() float64 { return memoryOf("VmRSS:") }
 
 // memoryOf returns a value of /proc/self/status in MiB, 0 where it is not known: VmRSS: is
 // the resident memory, VmHWM: the most that the process has had.
-func memoryOf(field string) float64 {
-	raw, err := os.ReadFile("/proc/self/status")
+func memoryOf(field string) float64 { return memoryOfProcess("self", field) }
+
+// memoryOfProcess is memoryOf for another process.
+func memoryOfProcess(pid, field string) float64 {
+	raw, err := os.ReadFile("/proc/" + pid + "/status")
 	if err != nil {
 		return 0
 	}

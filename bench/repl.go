@@ -25,6 +25,8 @@ type coder struct {
 	delay         time.Duration
 	flying, peak  atomic.Int64
 	first, second atomic.Int64 // when the code was sent, and when it had run, in nanoseconds
+	// measure, when set, is called while the engine that has run the code is there.
+	measure func()
 }
 
 // Resolve returns the model under any name.
@@ -49,6 +51,9 @@ func (c *coder) Generate(ctx context.Context, req *model.Request) (*model.Respon
 		text = "```repl\n" + c.code + "\n```"
 	default:
 		c.second.Store(time.Now().UnixNano())
+		if c.measure != nil {
+			c.measure()
+		}
 		text = "FINAL(done)"
 	}
 	return &model.Response{Text: text, Tries: 1, CostMicros: new(int64)}, nil
@@ -109,7 +114,12 @@ func repl(b *bench, round int) error {
 	if err != nil {
 		return err
 	}
-	return b.replLog(round)
+	for _, next := range []func(int) error{b.replLog, b.replStart, b.replLarge} {
+		if err := next(round); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // replLog: what a run keeps that asks about its whole context once.

@@ -26,6 +26,7 @@ import (
 
 func TestMain(m *testing.M) {
 	guard.Enter()
+	rlm.EnterEngine()
 	testenv.Set()
 	goleak.VerifyTestMain(m)
 }

@@ -111,8 +111,13 @@ func (a *attempt) endBlock(ctx context.Context, c *console, r *record.Result) (*
 	return r, nil
 }
 
+// maxRestarts is how often a block is run again whose engine ended: something else on the
+// machine can have killed it.
+const maxRestarts = 1
+
 // lose records that the engine ended in a block, and reports whether it did. The lease has
-// ended then: the next one goes on with another engine, and the model reads why.
+// ended then. The next one runs the block again with another engine; if that was done before,
+// the model reads why the block is lost.
 func (a *attempt) lose(ctx context.Context, c *console, cause error) (lost bool, err error) {
 	e, ok := isEngine(cause)
 	if !ok || c.block == nil || c.block.Result != nil || e.Kind == engine.KindMissing || e.Kind == engine.KindUnsandboxed {
@@ -120,6 +125,12 @@ func (a *attempt) lose(ctx context.Context, c *console, cause error) (lost bool,
 	}
 	last, done := lastWrite(ctx)
 	defer done()
+	if e.Kind == engine.KindKilled && c.block.Restarts < maxRestarts {
+		if err := a.e.blocks.Restart(last, a.l, c.block); err != nil {
+			return false, err
+		}
+		return true, a.l.Release(last)
+	}
 	err = a.e.blocks.End(last, a.l, c.block, &record.Result{Lost: true, OutputSHA256: hashOf(""),
 		Failure: &engine.Failure{Type: "EngineEnded", Message: e.Error() + "; what the block did is lost"}}, nil)
 	if err != nil {

@@ -39,7 +39,7 @@ func (c *Config) checkRepl(bad func(field, format string, args ...any), between 
 	if c.Planner != PlannerRepl {
 		return
 	}
-	oneOf("repl_engine", c.ReplEngine, []string{EngineStarlark}, EnginePython)
+	oneOf("repl_engine", c.ReplEngine, nil, EnginePython, EngineStarlark)
 	between("repl_turns", int64(c.ReplTurns), 1, MaxReplTurns)
 	if _, ok := turn.Find(c.ReplProfile); !ok {
 		oneOf("repl_profile", c.ReplProfile, nil, turn.Names()...)

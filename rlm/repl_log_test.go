@@ -221,7 +221,8 @@ func TestReplayOfALog(t *testing.T) {
 			t.Errorf("a context that is a %s: %+v, %v", kind, r, err)
 		}
 	}
-	for log, want := range map[string]string{"": "no iterations", "{}": "line 1: type is missing",
+	starlark := strings.Replace(referenceLog, `"environment_kwargs": {}`, `"environment_kwargs": {"engine": "starlark"}`, 1)
+	for log, want := range map[string]string{"": "no iterations", "{}": "line 1: type is missing", starlark: "is Starlark",
 		referenceLog + "x": "line 4: "} {
 		_, err := (&rlm.LogReplayer{}).Replay(t.Context(), strings.NewReader(log))
 		if perdure.CodeOf(err) != perdure.CodeInvalid || !strings.Contains(err.Error(), want) {

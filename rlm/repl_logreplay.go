@@ -69,6 +69,9 @@ func (p *LogReplayer) Replay(ctx context.Context, log io.Reader) (report LogRepl
 		report.Iterations++
 		for i := range it.CodeBlocks {
 			if s == nil { // a log without code needs no engine
+				if m := in.Metadata(); m != nil && m.EnvironmentKwargs["engine"] == EngineStarlark {
+					return report, invalid("the code of the log is Starlark", "use `perdure replay TREE` for runs of your own")
+				}
 				if material, err = contextOf(&it.CodeBlocks[i]); err != nil {
 					return report, logError(&trajectory.LineError{Line: in.Line(), Msg: err.Error()})
 				}

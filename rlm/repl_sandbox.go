@@ -5,6 +5,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/starlark"
 )
 
 // ReplLayers starts the Python that runs the code of REPLs, empty for python3, and returns what
@@ -22,3 +23,9 @@ func ReplLayers(ctx context.Context, program string) ([]string, error) {
 	layers := s.Layers()
 	return layers, s.Close()
 }
+
+// EnterEngine makes this program able to run REPLs in Starlark, whose interpreter is this program,
+// started again in a sandbox. In that process it does not return; in all others it returns at
+// once. Programs call it at the beginning of main, and of TestMain in tests, after
+// worker.EnterGuard. REPLs in Python do not need it.
+func EnterEngine() { starlark.Enter() }

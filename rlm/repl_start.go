@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/starlark"
 	"github.com/perdure/perdure/rlm/internal/repl/lookup"
 	"github.com/perdure/perdure/rlm/internal/repl/record"
 	"github.com/perdure/perdure/rlm/internal/repl/turn"
@@ -186,12 +187,23 @@ func (a *attempt) newConsole(ctx context.Context) (*console, error) {
 	return c, a.engineFailure(err)
 }
 
-// startEngine starts the engine of a REPL.
+// startEngine starts the engine of a REPL, again if it was killed meanwhile.
 func (a *attempt) startEngine(ctx context.Context, contents engine.Contents) (engine.Session, error) {
+	s, err := a.tryEngine(ctx, contents)
+	if e, ok := isEngine(err); ok && e.Kind == engine.KindKilled {
+		s, err = a.tryEngine(ctx, contents)
+	}
+	return s, err
+}
+
+func (a *attempt) tryEngine(ctx context.Context, contents engine.Contents) (engine.Session, error) {
+	hidden := append([]string{a.e.cfg.Store.Dir()}, a.e.cfg.Hidden...)
 	switch name := a.node.Repl.Engine; name {
 	case EnginePython:
 		return a.e.python.Start(ctx, python.Config{Program: a.e.cfg.Python, Contents: contents,
-			Hidden: append([]string{a.e.cfg.Store.Dir()}, a.e.cfg.Hidden...), Unsandboxed: a.e.cfg.Unsandboxed})
+			Hidden: hidden, Unsandboxed: a.e.cfg.Unsandboxed})
+	case EngineStarlark:
+		return starlark.Start(ctx, starlark.Config{Contents: contents, Hidden: hidden, Unsandboxed: a.e.cfg.Unsandboxed})
 	default:
 		return nil, failf(KindEngine, "engine %q of the REPL is not known to this version", name)
 	}

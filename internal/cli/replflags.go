@@ -15,8 +15,10 @@ type replFlags struct {
 
 func (f *replFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.engine, "repl-engine", "", "`NAME` what runs the code of planner repl: python (the default)")
-	fl.StringVar(&f.profile, "repl-profile", "", "`NAME` instructions of planner repl: native (the default), reference "+
+	fl.StringVar(&f.engine, "repl-engine", "", "`NAME` what runs the code of planner repl: python (the "+
+		"default) or starlark")
+	fl.StringVar(&f.profile, "repl-profile", "", "`NAME` instructions of planner repl: native (the "+
+		"default), reference "+
 		"or paper, for models that were trained with these")
 	fl.IntVar(&f.turns, "repl-turns", 0, "`N` maximum replies with code in planner repl; default: 30")
 }

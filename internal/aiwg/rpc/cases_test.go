@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/aiwg/rpc"
+	"github.com/perdure/perdure/internal/testing/doctest"
 )
 
 var update = flag.Bool("update", false, "write the table of cases into the documentation")
@@ -383,24 +383,9 @@ func TestPublicCases(t *testing.T) {
 	}
 }
 
-const (
-	casesBegin = "<!-- cases: go test ./internal/aiwg/rpc -run TestCasesInDocs -update -->\n"
-	casesEnd   = "<!-- end of cases -->\n"
-)
-
 // The documentation lists the cases.
 func TestCasesInDocs(t *testing.T) {
 	t.Parallel()
-	const name = "../../../docs/compat-aiwg.md"
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(raw), casesBegin)
-	_, after, ends := strings.Cut(rest, casesEnd)
-	if !found || !ends {
-		t.Fatal("docs/compat-aiwg.md has no place for the cases")
-	}
 	table := "\n| Case | Here |\n|---|---|\n"
 	for _, c := range publicCases() {
 		here := "works"
@@ -412,12 +397,6 @@ func TestCasesInDocs(t *testing.T) {
 		}
 		table += "| " + strings.ReplaceAll(c.what, "_", `\_`) + " | " + here + " |\n"
 	}
-	want := before + casesBegin + table + "\n" + casesEnd + after
-	if *update {
-		if err := os.WriteFile(name, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	} else if string(raw) != want {
-		t.Error("differs; go test ./internal/aiwg/rpc -run TestCasesInDocs -update writes it")
-	}
+	doctest.Part{File: "../../../docs/compat-aiwg.md", Name: "cases", Package: "internal/aiwg/rpc",
+		Test: "TestCasesInDocs"}.Check(t, table, *update)
 }

@@ -311,3 +311,22 @@ func (c *counter) Write(p []byte) (int, error) {
 	c.most = max(c.most, len(p))
 	return len(p), nil
 }
+
+// The ID of a checkpoint that becomes its name and description is truncated to their limits.
+func TestLongIDOfCheckpoint(t *testing.T) {
+	t.Parallel()
+	s := testdb.Open(t, perdure.Config{Dir: t.TempDir()})
+	raw, err := json.Marshal(map[string]any{"version": "1.0.0", "state_id": "state-00000001",
+		"variables": map[string]any{}, "history": map[string]any{"checkpoints": []any{map[string]any{
+			"checkpoint_id": strings.Repeat("c", 5000), "timestamp": "2026-02-09T10:00:00Z"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, _ := unpack(t, &txtar.Archive{Files: []txtar.File{{Name: "rlm/sessions/one/state.json", Data: raw}}})
+	importFrom(t, s, dir)
+	ref := perdure.StateRef{Scope: perdure.ScopeSession, Session: "one"}
+	list, err := s.Checkpoints(t.Context(), ref)
+	if err != nil || len(list) != 1 || len(list[0].Name) != 256 || len(list[0].Description) != 4096 {
+		t.Errorf("%d checkpoints, %v, want one with a name and a description at their limits", len(list), err)
+	}
+}

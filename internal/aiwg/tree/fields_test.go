@@ -2,13 +2,13 @@ package tree_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/perdure/perdure/internal/aiwg/loops"
 	aiwgtree "github.com/perdure/perdure/internal/aiwg/tree"
+	"github.com/perdure/perdure/internal/testing/doctest"
 	"github.com/perdure/perdure/internal/testing/schematest"
 )
 
@@ -66,27 +66,9 @@ func fieldTables(t *testing.T) string {
 	return out.String()
 }
 
-const (
-	tablesBegin = "<!-- fields: go test ./internal/aiwg/tree -run TestFieldTables -update -->\n"
-	tablesEnd   = "<!-- end of fields -->\n"
-)
-
 // The documentation has the table.
 func TestFieldTables(t *testing.T) {
 	t.Parallel()
-	const name = "../../../docs/compat-aiwg.md"
-	text := string(must[[]byte](t)(os.ReadFile(name)))
-	before, rest, found := strings.Cut(text, tablesBegin)
-	_, after, ends := strings.Cut(rest, tablesEnd)
-	if !found || !ends {
-		t.Fatal("docs/compat-aiwg.md has no place for the fields")
-	}
-	want := before + tablesBegin + fieldTables(t) + "\n" + tablesEnd + after
-	if *update {
-		if err := os.WriteFile(name, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	} else if text != want {
-		t.Error("differs; go test ./internal/aiwg/tree -run TestFieldTables -update writes it")
-	}
+	doctest.Part{File: "../../../docs/compat-aiwg.md", Name: "fields", Package: "internal/aiwg/tree",
+		Test: "TestFieldTables"}.Check(t, fieldTables(t), *update)
 }

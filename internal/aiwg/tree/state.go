@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/text/clip"
 	"github.com/perdure/perdure/internal/text/jsontree"
 )
 
@@ -378,6 +379,9 @@ func (r *reader) mutation(s *state, f *file, n *jsontree.Value) {
 	s.mutations = append(s.mutations, m)
 }
 
+// maxCheckName is the limit of the store for the name of a checkpoint.
+const maxCheckName = 256
+
 // checkpoint reads a checkpoint from a list or from its own file, and its variables if
 // they are known.
 func (r *reader) checkpoint(s *state, f *file, n *jsontree.Value) {
@@ -387,14 +391,14 @@ func (r *reader) checkpoint(s *state, f *file, n *jsontree.Value) {
 		return
 	}
 	c := &check{id: o.text("checkpoint_id")}
-	c.Name, c.Description, c.Time = o.cut("name", 256), o.cut("description", maxText), o.time("timestamp")
+	c.Name, c.Description, c.Time = o.cut("name", maxCheckName), o.cut("description", maxText), o.time("timestamp")
 	c.sequence = o.whole("sequence")
 	if c.Foreign = c.id; !isID(c.id, "ckpt-") {
 		o.note(o.n.Get("checkpoint_id"), "the ID %s does not match its pattern; it was replaced", quoted(c.id))
 		c.Foreign = ""
-		c.Description = cmp.Or(c.Description, "was "+c.id)
+		c.Description = cmp.Or(c.Description, clip.Prefix("was "+c.id, maxText))
 	}
-	if c.Name = cmp.Or(c.Name, c.id); c.Name == "" {
+	if c.Name = cmp.Or(c.Name, clip.Prefix(c.id, maxCheckName)); c.Name == "" {
 		c.Name = "checkpoint"
 		o.note(nil, "it has neither a name nor an ID; its name was set to checkpoint")
 	}

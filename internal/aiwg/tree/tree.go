@@ -162,8 +162,16 @@ func (r *reader) treeDocument(g *tree, known map[string]*task) {
 	if id := g.meta.n.Get("tree_id").Text(); id != "" && id != g.id {
 		g.meta.note(g.meta.n.Get("tree_id"), "metadata.tree_id is %s; %s is used", quoted(id), quoted(g.id))
 	}
-	if n := o.get("root_task"); !n.IsNull() {
+	n := o.get("root_task")
+	switch {
+	case n != nil && n.Kind == jsontree.Object:
 		r.treeNode(g, g.file, n, nil, known)
+	case !n.IsNull():
+		r.note(NotRead, g.file, n.Start, "root_task is not an object; it was not imported")
+	}
+	if len(g.tasks) == 0 {
+		r.note(NotRead, g.file, g.file.root.Start, "the tree has no task; nothing of the file was imported")
+		return
 	}
 	r.treeDetails(g)
 }
@@ -171,7 +179,11 @@ func (r *reader) treeDocument(g *tree, known map[string]*task) {
 // readNode reads the file of a node: a record like those of tasks.json.
 func (r *reader) readNode(g *tree, name string, known map[string]*task) {
 	f := r.open(name)
-	if f == nil || f.root.Kind != jsontree.Object {
+	if f == nil {
+		return
+	}
+	if f.root.Kind != jsontree.Object {
+		r.note(NotRead, f, f.root.Start, "a node must be an object; it was not imported")
 		return
 	}
 	if f.root.Cut {
@@ -229,8 +241,12 @@ func (r *reader) treeNode(g *tree, f *file, n *jsontree.Value, up *task, known m
 		t.up = up
 	}
 	for _, child := range o.list("children") {
-		if child.Kind == jsontree.Object {
+		switch child.Kind {
+		case jsontree.Object:
 			r.treeNode(g, f, child, t, known)
+		case jsontree.String: // the ID of a node
+		default:
+			r.note(NotRead, f, child.Start, "%s is not a child", quoted(string(child.Raw())))
 		}
 	}
 }

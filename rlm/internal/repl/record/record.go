@@ -42,6 +42,8 @@ type Block struct {
 	Edits []engine.Var `json:"edits,omitempty"`
 	// Told are the answers of the host that are recorded nowhere else.
 	Told []Told `json:"told,omitempty"`
+	// Restarts counts the engines that ended while they ran the block and were replaced.
+	Restarts int `json:"restarts,omitempty"`
 	// Result is nil while the block runs.
 	Result  *Result    `json:"result,omitempty"`
 	EndedAt *time.Time `json:"ended_at,omitempty"`
@@ -82,6 +84,7 @@ type document struct {
 	Seed       uint64       `json:"seed"`
 	Edits      []engine.Var `json:"edits,omitempty"`
 	Told       []Told       `json:"told,omitempty"`
+	Restarts   int          `json:"restarts,omitempty"`
 	Result     *Result      `json:"result,omitempty"`
 }
 
@@ -132,6 +135,17 @@ func (r *Records) Tell(ctx context.Context, l *perdure.Lease, b *Block, told ...
 	err := r.update(ctx, l, &now)
 	if err == nil {
 		b.Told = now.Told
+	}
+	return err
+}
+
+// Restart records that the engine ended in a block, which is run again by another one.
+func (r *Records) Restart(ctx context.Context, l *perdure.Lease, b *Block) error {
+	now := *b
+	now.Restarts++
+	err := r.update(ctx, l, &now)
+	if err == nil {
+		b.Restarts = now.Restarts
 	}
 	return err
 }
@@ -215,7 +229,7 @@ func save(ctx context.Context, tx *perdure.WriteTx, b *Block, args ...any) error
 
 func (b *Block) encode() (string, error) {
 	raw, err := json.Marshal(document{Index: b.Index, CodeSHA256: b.CodeSHA256, Seed: b.Seed, Edits: b.Edits,
-		Told: b.Told, Result: b.Result})
+		Told: b.Told, Restarts: b.Restarts, Result: b.Result})
 	return string(raw), err
 }
 
@@ -245,7 +259,7 @@ func scan(row perdure.Row) (b Block, err error) {
 		return b, fmt.Errorf("read block %d: %w", b.Number, err)
 	}
 	b.Index, b.CodeSHA256, b.Seed, b.Edits = d.Index, d.CodeSHA256, d.Seed, d.Edits
-	b.Told, b.Result = d.Told, d.Result
+	b.Told, b.Restarts, b.Result = d.Told, d.Restarts, d.Result
 	b.StartedAt = time.UnixMicro(started).UTC()
 	if ended != nil {
 		at := time.UnixMicro(*ended).UTC()

@@ -42,12 +42,27 @@ A sub-call that fails returns a text that begins with "Error:". Work in steps: l
 		`was set before it is still there.
 
 `)
+	if lang == starlark {
+		b.WriteString(starlarkNotes)
+	}
 	b.WriteString(p.finish(lang))
 	if f.System != "" {
 		b.WriteString("\n\n" + f.System)
 	}
 	return b.String()
 }
+
+// starlark is the language that is like Python, and starlarkNotes what differs.
+const (
+	starlark      language = "Starlark"
+	starlarkNotes          = `Starlark is a small dialect of Python. There are no f-strings (use "{} of {}".format(a, b) or ` +
+		`"%d" % n), no try, no class, no import, no with, no generator expressions, no is (use ==) and no ** operator; strings ` +
+		`are bytes in UTF-8, and iterating over one needs s.elems(). The modules re (without references back and looking around), ` +
+		`json and math are there, and sum, round, map and filter. A function sees the variables as they were in the block that ` +
+		`defined it: pass it what it needs. A sub-call that is refused ends the block.
+
+`
+)
 
 // fileTools are the functions for a context of files.
 const fileTools = `- files(glob="**"): the names of the files.
@@ -59,7 +74,7 @@ const fileTools = `- files(glob="**"): the names of the files.
 `
 
 func example(lang language) string {
-	if lang == "Starlark" {
+	if lang == starlark {
 		return "```repl\nprint(type(context), len(context))\n```"
 	}
 	return "```repl\nprint(type(context), len(context))\nprint(str(context)[:500])\n```"

@@ -28,7 +28,8 @@ func TestFrames(t *testing.T) {
 		{"of other types", framed(`{"type":5}`), errFrame},
 		{"a frame", framed(`{"type":"done","done":{"output":"a"}}`), nil},
 	} {
-		a, err := readFrame(bytes.NewReader(tt.bytes))
+		a := new(Answer)
+		err := readFrame(bytes.NewReader(tt.bytes), a)
 		if !errors.Is(err, tt.want) || err == nil && a.Done.Output != "a" {
 			t.Errorf("%s: %+v, %v, want %v", tt.name, a, err, tt.want)
 		}
@@ -41,11 +42,8 @@ func FuzzReadFrame(f *testing.F) {
 	f.Add(framed(`{"type":"done","done":{"vars":[{"name":"a","json":"{"}],"final":{"json":"x"}}}`))
 	f.Add([]byte{0, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, err := readFrame(bytes.NewReader(data))
-		if err != nil {
-			return
-		}
-		if a.Done == nil {
+		a := new(Answer)
+		if readFrame(bytes.NewReader(data), a) != nil || a.Done == nil {
 			return
 		}
 		for _, v := range a.Done.end().Vars {

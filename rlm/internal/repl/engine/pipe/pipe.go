@@ -1,5 +1,5 @@
-// Package pipe runs an engine in a process of its own, which it talks to by frames on the
-// standard streams of the process.
+// Package pipe runs an engine in a confined process of its own, which it talks to by frames on
+// the standard streams of the process.
 //
 // A frame is four bytes of length, big-endian, and that many bytes of JSON. The host sends
 // init, exec, reply and set; the process answers with ready, request, done and ok.
@@ -8,11 +8,9 @@ package pipe
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"sync"
@@ -35,10 +33,6 @@ type Config struct {
 	// Closed, when set, is called when the process of a session has ended.
 	Closed func() error
 }
-
-// MaxFrameBytes is the longest frame: a request, or the end of a block with its output and the
-// values of its variables.
-const MaxFrameBytes = engine.MaxRequestBytes + 16<<20
 
 // session is a running process.
 type session struct {
@@ -77,7 +71,10 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 			s.proc.Kill()
 			_ = s.proc.Wait()
 		}
-		return nil, errors.Join(err, toW.Close(), fromR.Close())
+		if err = errors.Join(err, toW.Close(), fromR.Close()); Killed(err) {
+			err = &engine.Error{Kind: engine.KindKilled, Err: err, Msg: "the engine ended while it started"}
+		}
+		return nil, err
 	}
 	go func() {
 		s.exit = s.proc.Wait()
@@ -91,6 +88,13 @@ func Start(ctx context.Context, cfg Config) (engine.Session, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// Killed reports whether a process did not end by itself: another one has killed it or its
+// guard.
+func Killed(err error) bool {
+	e, ok := errors.AsType[*guard.ExitError](err)
+	return errors.Is(err, guard.ErrGuardLost) || ok && e.Signal != ""
 }
 
 func withDefaults(l engine.Limits) engine.Limits {
@@ -110,68 +114,10 @@ func withDefaults(l engine.Limits) engine.Limits {
 	return l
 }
 
-// message is what the host sends.
-type message struct {
-	Type  string `json:"type"`
-	Code  string `json:"code,omitempty"`
-	Clock int64  `json:"clock"` // in microseconds since 1970
-	Seed  uint64 `json:"seed"`
-
-	Value json.RawMessage `json:"value,omitempty"`
-	Err   string          `json:"err,omitempty"`
-	Vars  []variable      `json:"vars,omitempty"`
-
-	Contents    *contents `json:"contents,omitempty"`
-	LazyBytes   int64     `json:"lazy_bytes,omitempty"`
-	MaxOutput   int       `json:"max_output,omitempty"`
-	MaxVar      int       `json:"max_var,omitempty"`
-	MemoryBytes int64     `json:"memory_bytes,omitempty"`
-	FileBytes   int64     `json:"file_bytes,omitempty"`
-	CPUSeconds  int64     `json:"cpu_seconds,omitempty"`
-	Processes   int       `json:"processes,omitempty"`
-}
-
-type variable struct {
-	Name  string          `json:"name"`
-	Value json.RawMessage `json:"value"`
-}
-
-type contents struct {
-	Text  *engine.File  `json:"text,omitempty"`
-	Files []engine.File `json:"files,omitempty"`
-}
-
-func (c *Config) init() *message {
-	return &message{Type: "init", Contents: &contents{c.Contents.Text, c.Contents.Files}, LazyBytes: c.LazyBytes,
+func (c *Config) init() *Message {
+	return &Message{Type: "init", Contents: &Contents{c.Contents.Text, c.Contents.Files}, LazyBytes: c.LazyBytes,
 		MaxOutput: engine.MaxOutputBytes, MaxVar: engine.MaxVarBytes, MemoryBytes: c.Limits.MemoryBytes,
 		FileBytes: c.Limits.FileBytes, CPUSeconds: int64(c.Limits.CPU / time.Second), Processes: c.Limits.Processes}
-}
-
-// answer is what the process sends.
-type answer struct {
-	Type     string          `json:"type"`
-	Function string          `json:"function"`
-	Args     json.RawMessage `json:"args"`
-	Done     *done           `json:"done"`
-}
-
-// done is the end of a block. Values are strings that hold JSON.
-type done struct {
-	Output       string          `json:"output"`
-	OutputBytes  int64           `json:"output_bytes"`
-	OutputSHA256 string          `json:"output_sha256"`
-	Failure      *engine.Failure `json:"failure"`
-	Draft        string          `json:"draft"`
-	Gone         []string        `json:"gone"`
-	Final        *struct {
-		JSON string `json:"json"`
-		Text string `json:"text"`
-		By   string `json:"by"`
-	} `json:"final"`
-	Vars []struct {
-		engine.Var
-		JSON *string `json:"json"`
-	} `json:"vars"`
 }
 
 // Layers are those of the sandbox of the process.
@@ -179,12 +125,12 @@ func (s *session) Layers() []string { return s.proc.Layers() }
 
 // Exec runs a block.
 func (s *session) Exec(ctx context.Context, b engine.Block) (engine.Event, error) {
-	return s.event(ctx, &message{Type: "exec", Code: b.Code, Clock: b.Clock.UnixMicro(), Seed: b.Seed})
+	return s.event(ctx, &Message{Type: "exec", Code: b.Code, Clock: b.Clock.UnixMicro(), Seed: b.Seed})
 }
 
 // Reply answers a request.
 func (s *session) Reply(ctx context.Context, r engine.Reply) (engine.Event, error) {
-	m := &message{Type: "reply", Value: r.Value, Err: r.Err}
+	m := &Message{Type: "reply", Value: r.Value, Err: r.Err}
 	if !r.Clock.IsZero() {
 		m.Clock = r.Clock.UnixMicro()
 	}
@@ -193,15 +139,15 @@ func (s *session) Reply(ctx context.Context, r engine.Reply) (engine.Event, erro
 
 // Set sets variables.
 func (s *session) Set(ctx context.Context, vars []engine.Var) error {
-	m := &message{Type: "set"}
+	m := &Message{Type: "set"}
 	for _, v := range vars {
-		m.Vars = append(m.Vars, variable{v.Name, v.Value})
+		m.Vars = append(m.Vars, Variable{v.Name, v.Value})
 	}
 	_, err := s.exchange(ctx, m, "ok")
 	return err
 }
 
-func (s *session) event(ctx context.Context, m *message) (engine.Event, error) {
+func (s *session) event(ctx context.Context, m *Message) (engine.Event, error) {
 	a, err := s.exchange(ctx, m, "request", "done")
 	if err != nil {
 		return engine.Event{}, err
@@ -216,7 +162,7 @@ func (s *session) event(ctx context.Context, m *message) (engine.Event, error) {
 }
 
 // end returns the end of a block as engines have it.
-func (d *done) end() *engine.Done {
+func (d *End) end() *engine.Done {
 	out := &engine.Done{Output: d.Output, OutputBytes: d.OutputBytes, OutputSHA256: d.OutputSHA256, Failure: d.Failure,
 		Draft: d.Draft, Gone: d.Gone}
 	if f := d.Final; f != nil {
@@ -236,7 +182,7 @@ func (d *done) end() *engine.Done {
 }
 
 // exchange sends a message and returns the answer, which has one of the types.
-func (s *session) exchange(ctx context.Context, m *message, types ...string) (*answer, error) {
+func (s *session) exchange(ctx context.Context, m *Message, types ...string) (*Answer, error) {
 	stop := context.AfterFunc(ctx, func() { s.kill("") })
 	defer stop()
 	defer s.watch(m.Type == "exec")()
@@ -297,44 +243,12 @@ func (s *session) watch(begins bool) (stop func()) {
 	}
 }
 
-func (s *session) roundTrip(m *message) (*answer, error) {
-	raw, err := json.Marshal(m)
-	if err != nil {
+func (s *session) roundTrip(m *Message) (*Answer, error) {
+	if err := writeFrame(s.input, m); err != nil {
 		return nil, err
 	}
-	frame := binary.BigEndian.AppendUint32(make([]byte, 0, len(raw)+4), uint32(len(raw))) //nolint:gosec // below 4 GiB
-	if _, err := s.input.Write(append(frame, raw...)); err != nil {
-		return nil, err
-	}
-	return readFrame(s.output)
-}
-
-// errFrame is the cause of an answer that is not of the protocol.
-var errFrame = errors.New("not a frame of the protocol")
-
-// readFrame reads one answer of an engine's process.
-func readFrame(r io.Reader) (*answer, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	n := binary.BigEndian.Uint32(head[:])
-	if n > MaxFrameBytes {
-		return nil, fmt.Errorf("%w: %d bytes, at most %d", errFrame, n, MaxFrameBytes)
-	}
-	// The bytes are read as they come: a wrong length allocates nothing.
-	raw, err := io.ReadAll(io.LimitReader(r, int64(n)))
-	if err == nil && len(raw) < int(n) {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return nil, err
-	}
-	a := new(answer)
-	if err := json.Unmarshal(raw, a); err != nil {
-		return nil, fmt.Errorf("%w: %w", errFrame, err)
-	}
-	return a, nil
+	a := new(Answer)
+	return a, readFrame(s.output, a)
 }
 
 // broken ends the process because of what it sent.

@@ -195,7 +195,7 @@ func TestAttemptsOfCode(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
 			b := start(t, python.Config{Limits: engine.Limits{CPU: 1e9, MemoryBytes: 512 << 20}})
-			d, err := b.try(a.code)
+			d, err := b.Try(a.code)
 			if e, ok := errors.AsType[*engine.Error](err); ok && (e.Kind == engine.KindKilled || e.Kind == engine.KindCPU) {
 				return // the process was ended; the run ends with a message
 			}
@@ -205,7 +205,7 @@ func TestAttemptsOfCode(t *testing.T) {
 			if d.Failure == nil || d.Failure.Type == "AssertionError" || strings.Contains(d.Output, "secret") {
 				t.Errorf("it succeeded: %q, %+v", d.Output, d.Failure)
 			}
-			b.prints("print('on')", "on\n")
+			b.Prints("print('on')", "on\n")
 		})
 	}
 	if text, err := os.ReadFile(x.secret); string(text) != "the secret" {
@@ -217,7 +217,7 @@ func TestAttemptsOfCode(t *testing.T) {
 func TestOrdinaryCode(t *testing.T) {
 	t.Parallel()
 	b := start(t, python.Config{})
-	b.prints(`import re, json, csv, io, math, collections, datetime, itertools
+	b.Prints(`import re, json, csv, io, math, collections, datetime, itertools
 import decimal, statistics, random, hashlib, textwrap
 import functools, operator, string, difflib, heapq, bisect, dataclasses, enum, typing, fractions, unicodedata, asyncio
 import concurrent.futures, tempfile, pathlib, sqlite3, zlib

@@ -9,12 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"sync"
 
 	"github.com/perdure/perdure/internal/process/guard"
-	"github.com/perdure/perdure/internal/process/sandbox"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/pipe"
 )
@@ -55,60 +52,15 @@ func (e *Engine) Start(ctx context.Context, cfg Config) (engine.Session, error) 
 	if err != nil {
 		return nil, err
 	}
-	place, err := newScratch()
-	if err != nil {
-		return nil, err
-	}
-	p := pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes, Closed: place.remove,
-		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Dir: place.work,
-			Env: environment(), Hold: []*os.File{place.lock}, Sandbox: &sandbox.Config{HiddenReadOnly: true, OwnProcesses: true,
-				Confine:  &sandbox.Confine{Programs: programs()},
-				Writable: []string{place.work}, Temp: place.dir, Readable: found.paths(),
-				Hidden: append(private(), cfg.Hidden...)}}}
-	s, err := pipe.Start(ctx, p)
-	refused, ok := errors.AsType[*sandbox.Error](err)
-	switch {
-	case ok && cfg.Unsandboxed:
-		p.Command.Sandbox = nil
-		s, err = pipe.Start(ctx, p)
-	case ok:
-		err = &engine.Error{Kind: engine.KindUnsandboxed, Err: refused,
-			Msg: "no sandbox for the code of the model could be made",
-			Hint: "run it on Linux with user namespaces, or with Linux 6.12 or later, or allow code without a sandbox " +
-				"in as many words (--repl-unsandboxed)"}
-	}
-	if err != nil {
-		return nil, errors.Join(err, place.remove())
-	}
-	return s, nil
+	return pipe.StartConfined(ctx, pipe.Config{Contents: cfg.Contents, Limits: cfg.Limits, LazyBytes: cfg.LazyBytes,
+		Command: guard.Config{Path: found.Executable, Args: []string{"-s", "-u", "-c", runner}, Env: environment()}},
+		pipe.Confinement{Readable: found.paths(), Hidden: cfg.Hidden, Unsandboxed: cfg.Unsandboxed})
 }
 
 // environment is all that the code has of one: fixed hashes, time zone and encoding.
 func environment() []string {
 	return []string{"PYTHONHASHSEED=0", "TZ=UTC", "LC_ALL=C.UTF-8", "PYTHONUTF8=1", "PYTHONNOUSERSITE=1",
 		"PYTHONDONTWRITEBYTECODE=1", "PATH="}
-}
-
-// programs are the folders at the top of the file system with programs and libraries.
-func programs() []string {
-	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix"}
-}
-
-// private are the folders that the code must not read: all at the top of the file system but
-// those with programs and libraries. The sandbox itself has other folders /tmp, /dev and /run.
-func private() []string {
-	shared := append(programs(), "/proc", "/tmp", "/dev", "/run")
-	entries, err := os.ReadDir("/")
-	if err != nil {
-		return []string{"/etc", "/root", "/home", "/var", "/srv", "/mnt", "/media", "/opt", "/sys"}
-	}
-	var dirs []string
-	for _, e := range entries {
-		if e.IsDir() && !slices.Contains(shared, "/"+e.Name()) {
-			dirs = append(dirs, "/"+e.Name())
-		}
-	}
-	return dirs
 }
 
 // interpreter is where a Python is.
@@ -151,6 +103,8 @@ func (e *Engine) find(ctx context.Context, program string) (*interpreter, error)
 		return nil, context.Cause(ctx)
 	case errors.Is(err, guard.ErrNotEntered):
 		return nil, err
+	case pipe.Killed(err):
+		return nil, &engine.Error{Kind: engine.KindKilled, Err: err, Msg: program + " ended while it started"}
 	case err != nil:
 		missing.Msg, missing.Err = fmt.Sprintf("%s could not be started", program), err
 		return nil, missing

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/internal/process/guard"
 	"github.com/perdure/perdure/rlm/internal/repl/engine"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/enginetest"
 	"github.com/perdure/perdure/rlm/internal/repl/engine/python"
 )
 
@@ -27,118 +28,48 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a session with the replies that it gets.
-type bench struct {
-	testing.TB
-	engine.Session
-	replies []engine.Reply
-	asked   []engine.Request
-	files   map[string]string // what read returns
-}
-
 // start skips the test if there is no Python or no sandbox.
-func start(t testing.TB, cfg python.Config) *bench {
+func start(t testing.TB, cfg python.Config) *enginetest.Bench {
 	t.Helper()
 	var e python.Engine
 	s, err := e.Start(t.Context(), cfg)
-	if f, ok := errors.AsType[*engine.Error](err); ok && os.Getenv("CI") == "" &&
-		(f.Kind == engine.KindMissing || f.Kind == engine.KindUnsandboxed) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{TB: t, Session: s}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
+	return enginetest.Start(t, s, err)
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	enginetest.Conform(t, func(t testing.TB, c engine.Contents, lazy bool) *enginetest.Bench {
+		t.Helper()
+		cfg := python.Config{Contents: c}
+		if lazy {
+			cfg.LazyBytes = 1 << 20
 		}
+		return start(t, cfg)
 	})
-	return b
-}
-
-// text is a reply that is a string.
-func text(s string) engine.Reply {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		panic(err)
-	}
-	return engine.Reply{Value: raw}
-}
-
-// block runs code with the seed 7 at the beginning of 2001-09-09.
-func (b *bench) try(code string, replies ...engine.Reply) (*engine.Done, error) {
-	b.Helper()
-	b.replies = append(b.replies, replies...)
-	ev, err := b.Exec(b.Context(), engine.Block{Code: code, Clock: time.Unix(1_000_000_000, 0), Seed: 7})
-	for err == nil && ev.Request != nil {
-		var r engine.Reply
-		if ev.Request.Function == "read" {
-			r = b.read(ev.Request)
-		} else if b.asked = append(b.asked, *ev.Request); len(b.replies) > 0 {
-			r, b.replies = b.replies[0], b.replies[1:]
-		}
-		ev, err = b.Reply(b.Context(), r)
-	}
-	return ev.Done, err
-}
-
-func (b *bench) read(r *engine.Request) engine.Reply {
-	var a struct {
-		File           string
-		Offset, Length int
-	}
-	if err := json.Unmarshal(r.Args, &a); err != nil {
-		b.Fatal(err)
-	}
-	data := b.files[a.File][a.Offset:]
-	raw, err := json.Marshal(map[string][]byte{"data": []byte(data[:min(a.Length, len(data))])})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return engine.Reply{Value: raw}
-}
-
-func (b *bench) run(code string, replies ...engine.Reply) *engine.Done {
-	b.Helper()
-	d, err := b.try(code, replies...)
-	if err != nil {
-		b.Fatalf("%s: %v", code, err)
-	}
-	return d
-}
-
-// prints runs code and compares what it printed.
-func (b *bench) prints(code, want string, replies ...engine.Reply) *engine.Done {
-	b.Helper()
-	d := b.run(code, replies...)
-	if d.Failure != nil || d.Output != want {
-		b.Errorf("%s\nprinted %q, want %q; %+v", code, d.Output, want, d.Failure)
-	}
-	return d
 }
 
 func TestBlocksShareANamespace(t *testing.T) {
 	t.Parallel()
 	b := start(t, python.Config{})
-	b.run("import re\ndef twice(x):\n    return 2 * x\nn = 4")
-	b.prints("print(f'{twice(n):>4}', re.findall(r'\\d', 'a1b2'))", "   8 ['1', '2']\n")
-	b.prints("1 + 1", "")
-	b.prints("if n:\n    for i in range(3): print(i, end=' ')", "0 1 2 ")
+	b.Run("import re\ndef twice(x):\n    return 2 * x\nn = 4")
+	b.Prints("print(f'{twice(n):>4}', re.findall(r'\\d', 'a1b2'))", "   8 ['1', '2']\n")
+	b.Prints("1 + 1", "")
+	b.Prints("if n:\n    for i in range(3): print(i, end=' ')", "0 1 2 ")
 }
 
 func TestSubCalls(t *testing.T) {
 	t.Parallel()
 	b := start(t, python.Config{})
-	b.prints("print(llm_query('a', model='m'), type(llm_query('b')) is str)", "A True\n", text("A"), text("B"))
-	b.prints("print(llm_query_batched([1, 'b']))", "['x', 'y']\n", engine.Reply{Value: json.RawMessage(`["x","y"]`)})
-	b.prints("print(await rlm_query('c'), (await rlm_query_batched(['d']))[0])", "C D\n", text("C"),
+	b.Prints("print(llm_query('a', model='m'), type(llm_query('b')) "+
+		"is str)", "A True\n", enginetest.Text("A"), enginetest.Text("B"))
+	b.Prints("print(llm_query_batched([1, 'b']))", "['x', 'y']\n", engine.Reply{Value: json.RawMessage(`["x","y"]`)})
+	b.Prints("print(await rlm_query('c'), (await rlm_query_batched(['d']))[0])", "C D\n", enginetest.Text("C"),
 		engine.Reply{Value: json.RawMessage(`["D"]`)})
-	b.prints("import asyncio\nprint(await asyncio.gather(llm_query('e'), "+
-		"llm_query('f')))", "['E', 'F']\n", text("E"), text("F"))
-	b.prints("async def ask(p):\n    return await llm_query(p)\nprint(await ask('g'))", "G\n", text("G"))
+	b.Prints("import asyncio\nprint(await asyncio.gather(llm_query('e'), "+
+		"llm_query('f')))", "['E', 'F']\n", enginetest.Text("E"), enginetest.Text("F"))
+	b.Prints("async def ask(p):\n    return await llm_query(p)\nprint(await ask('g'))", "G\n", enginetest.Text("G"))
 	var got []string
-	for _, r := range b.asked {
+	for _, r := range b.Asked {
 		got = append(got, r.Function+" "+string(r.Args))
 	}
 	want := []string{
@@ -150,11 +81,11 @@ func TestSubCalls(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	d := b.run("llm_query('h')", engine.Reply{Err: "llm_query: no"})
+	d := b.Run("llm_query('h')", engine.Reply{Err: "llm_query: no"})
 	if d.Failure == nil || d.Failure.Type != "RuntimeError" || d.Failure.Message != "llm_query: no" {
 		t.Errorf("a refusal of the host: %+v", d.Failure)
 	}
-	d = b.run("import threading\nfound = []\ndef f():\n    try: llm_query('x')\n    except RuntimeError as " +
+	d = b.Run("import threading\nfound = []\ndef f():\n    try: llm_query('x')\n    except RuntimeError as " +
 		"e: found.append(str(e))\n" +
 		"t = threading.Thread(target=f); t.start(); t.join(); print(found)")
 	if !strings.Contains(d.Output, "main thread") {
@@ -166,7 +97,7 @@ func TestSubCalls(t *testing.T) {
 func TestException(t *testing.T) {
 	t.Parallel()
 	b := start(t, python.Config{})
-	d := b.run("kept = [1]\nkept.append(2)\ndef f():\n    return 1 / 0\nf()\nlost = 3")
+	d := b.Run("kept = [1]\nkept.append(2)\ndef f():\n    return 1 / 0\nf()\nlost = 3")
 	f := d.Failure
 	if f == nil || f.Type != "ZeroDivisionError" || f.Line != 4 || strings.Contains(f.Traceback, "exec(") ||
 		!strings.Contains(f.Traceback, "line 4, in f") {
@@ -175,14 +106,14 @@ func TestException(t *testing.T) {
 	if len(d.Vars) != 2 || d.Vars[1].Name != "kept" || string(d.Vars[1].Value) != "[1,2]" {
 		t.Errorf("variables %+v", d.Vars)
 	}
-	if d := b.run("print(kept)\nfor"); d.Failure == nil || d.Failure.Type != "SyntaxError" ||
+	if d := b.Run("print(kept)\nfor"); d.Failure == nil || d.Failure.Type != "SyntaxError" ||
 		d.Failure.Line != 2 || d.Output != "" {
 		t.Errorf("a syntax error: %+v, %q", d.Failure, d.Output)
 	}
-	if d := b.run("import sys\nsys.exit(3)"); d.Failure == nil || d.Failure.Type != "SystemExit" {
+	if d := b.Run("import sys\nsys.exit(3)"); d.Failure == nil || d.Failure.Type != "SystemExit" {
 		t.Errorf("an exit: %+v", d.Failure)
 	}
-	b.prints("print(kept)", "[1, 2]\n")
+	b.Prints("print(kept)", "[1, 2]\n")
 }
 
 func TestFinals(t *testing.T) {
@@ -208,16 +139,16 @@ func TestFinals(t *testing.T) {
 		"done('ok')": {Value: json.RawMessage(`"ok"`), Text: "ok", By: "done"},
 	} {
 		b := start(t, python.Config{})
-		if diff := cmp.Diff(&want, b.run(code).Final); diff != "" {
+		if diff := cmp.Diff(&want, b.Run(code).Final); diff != "" {
 			t.Errorf("%s\n%s", code, diff)
 		}
 	}
 	b := start(t, python.Config{})
-	if d := b.run("FINAL_VAR('missing')"); d.Failure == nil || d.Final != nil ||
+	if d := b.Run("FINAL_VAR('missing')"); d.Failure == nil || d.Final != nil ||
 		!strings.Contains(d.Failure.Message, "no variable") {
 		t.Errorf("a missing variable: %+v", d)
 	}
-	if d := b.run("answer['content'] = 'draft'"); d.Draft != "draft" || d.Final != nil {
+	if d := b.Run("answer['content'] = 'draft'"); d.Draft != "draft" || d.Final != nil {
 		t.Errorf("a draft: %+v", d)
 	}
 }
@@ -226,17 +157,17 @@ func TestFinals(t *testing.T) {
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	b := start(t, python.Config{})
-	b.run("llm_query = None\nFINAL = 3\ncontext = 'mine'\ndel budget")
-	b.prints("print(callable(llm_query), callable(FINAL), context == '', callable(budget))", "True True True True\n")
-	b.run("x = 1")
-	b.prints("print(SHOW_VARS())", "x: int\n")
+	b.Run("llm_query = None\nFINAL = 3\ncontext = 'mine'\ndel budget")
+	b.Prints("print(callable(llm_query), callable(FINAL), context == '', callable(budget))", "True True True True\n")
+	b.Run("x = 1")
+	b.Prints("print(SHOW_VARS())", "x: int\n")
 }
 
 // JSON holds the values that it holds exactly; others have a text that is the same in every run.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	b := start(t, python.Config{})
-	d := b.run("import collections\na = {'b': [1, 2.5, None, True, 'é\\ud800']}\nc = (1, 2)\nd = {3, 1, 2}\n" +
+	d := b.Run("import collections\na = {'b': [1, 2.5, None, True, 'é\\ud800']}\nc = (1, 2)\nd = {3, 1, 2}\n" +
 		"e = {1: 2}\n" +
 		"f = float('nan')\nclass G: pass\ng = G()\nh = collections.Counter('aab')\ni = 10**30\nj = 'x' * " +
 		"100_000\nimport re\nk = re.compile('a')")
@@ -252,7 +183,7 @@ func TestVariables(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	d = b.run("a['b'].append(3)\ndel c")
+	d = b.Run("a['b'].append(3)\ndel c")
 	if len(d.Vars) != 1 || d.Vars[0].Name != "a" || !cmp.Equal(d.Gone, []string{"c"}) {
 		t.Errorf("changed %+v, gone %q", d.Vars, d.Gone)
 	}
@@ -260,7 +191,7 @@ func TestVariables(t *testing.T) {
 		Value: json.RawMessage(`{"x":[1,"\u00e9"]}`)}}); err != nil {
 		t.Fatal(err)
 	}
-	if d := b.prints("print(n)", "{'x': [1, 'é']}\n"); len(d.Vars) != 0 {
+	if d := b.Prints("print(n)", "{'x': [1, 'é']}\n"); len(d.Vars) != 0 {
 		t.Errorf("a variable that was set counts as changed: %+v", d.Vars)
 	}
 }
@@ -286,10 +217,10 @@ func TestDeterminism(t *testing.T) {
 	var runs [2]string
 	for i := range runs {
 		b := start(t, python.Config{})
-		late := text("y")
+		late := enginetest.Text("y")
 		late.Clock = time.Unix(1_000_000_900, 0)
 		var all []*engine.Done
-		all = append(all, b.run(random, late), b.run("print(random.random(), time.time())"))
+		all = append(all, b.Run(random, late), b.Run("print(random.random(), time.time())"))
 		raw, err := json.Marshal(all)
 		if err != nil {
 			t.Fatal(err)
@@ -310,14 +241,14 @@ func TestDeterminism(t *testing.T) {
 func TestContext(t *testing.T) {
 	t.Parallel()
 	one := start(t, python.Config{Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: 7}}})
-	one.files = map[string]string{"a": "häuser"}
-	one.prints("print(type(context).__name__, len(context), context[1])", "str 6 ä\n")
+	one.Files = map[string]string{"a": "häuser"}
+	one.Prints("print(type(context).__name__, len(context), context[1])", "str 6 ä\n")
 	many := start(t, python.Config{Contents: engine.Contents{Files: []engine.File{{Name: "a", Bytes: 1},
 		{Name: "b", Bytes: 2}}}})
-	many.files = map[string]string{"a": "x", "b": "yz"}
-	many.prints("print(context)", "{'a': 'x', 'b': 'yz'}\n")
+	many.Files = map[string]string{"a": "x", "b": "yz"}
+	many.Prints("print(context)", "{'a': 'x', 'b': 'yz'}\n")
 	none := start(t, python.Config{})
-	none.prints("print(repr(context))", "''\n")
+	none.Prints("print(repr(context))", "''\n")
 }
 
 // A context that is too long to be held is read in parts.
@@ -327,17 +258,17 @@ func TestLazyContext(t *testing.T) {
 	whole := strings.Repeat(line, 600_000)
 	b := start(t, python.Config{LazyBytes: 1 << 20,
 		Contents: engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}})
-	b.files = map[string]string{"a": whole}
-	b.prints("print(len(context), context[5:8], context[-4:-1], context.find('€'), 'zeile mit' in context, "+
+	b.Files = map[string]string{"a": whole}
+	b.Prints("print(len(context), context[5:8], context[-4:-1], context.find('€'), 'zeile mit' in context, "+
 		"'nirgends' in context)",
 		"10800000  mi d € 16 True False\n")
-	b.prints("print(context.count('ä'), sum(1 for l in context.lines() if l.endswith('€')), context[0], "+
+	b.Prints("print(context.count('ä'), sum(1 for l in context.lines() if l.endswith('€')), context[0], "+
 		"context.startswith('zeile'))",
 		"600000 600000 z True\n")
 	for _, code := range []string{"import re\nre.findall('a', context)", "str(context)", "context " +
 		"+ 'a'", "context.upper()",
 		"llm_query(context)"} {
-		if d := b.run(code); d.Failure == nil || d.Failure.Type != "TypeError" {
+		if d := b.Run(code); d.Failure == nil || d.Failure.Type != "TypeError" {
 			t.Errorf("%s: %+v", code, d.Failure)
 		}
 	}
@@ -347,7 +278,7 @@ func TestLazyContext(t *testing.T) {
 func TestLongOutput(t *testing.T) {
 	t.Parallel()
 	b := start(t, python.Config{})
-	d := b.run("import os, sys\nfor i in range(1000): print('x' * 9999)\nos.write(1, b'lost')\nprint('e', " +
+	d := b.Run("import os, sys\nfor i in range(1000): print('x' * 9999)\nos.write(1, b'lost')\nprint('e', " +
 		"file=sys.stderr)")
 	if d.Failure != nil || len(d.Output) != engine.MaxOutputBytes || d.OutputBytes != 10_000_002 {
 		t.Errorf("kept %d of %d bytes, %+v", len(d.Output), d.OutputBytes, d.Failure)
@@ -365,12 +296,12 @@ func TestLimits(t *testing.T) {
 		"def f(): f()\nf()":                         "RecursionError",
 		"a = []\nwhile True: a.append('x' * 10**6)": "MemoryError",
 	} {
-		if d := b.run(code); d.Failure == nil || d.Failure.Type != want {
+		if d := b.Run(code); d.Failure == nil || d.Failure.Type != want {
 			t.Errorf("%s: %+v, want %s", code, d.Failure, want)
 		}
-		b.run("a = None")
+		b.Run("a = None")
 	}
-	b.prints("print('on')", "on\n")
+	b.Prints("print('on')", "on\n")
 }
 
 // A session whose process ends reports that, and leaves nothing behind.
@@ -380,7 +311,7 @@ func TestKilled(t *testing.T) {
 		"import os\nos.write(4, b'\\xff\\xff\\xff\\xff')\nos.write(5, b'\\xff\\xff\\xff\\xff')",
 		"import ctypes\nctypes.string_at(0)"} {
 		b := start(t, python.Config{})
-		_, err := b.try(code)
+		_, err := b.Try(code)
 		e, ok := errors.AsType[*engine.Error](err)
 		if !ok || e.Kind != engine.KindKilled && e.Kind != engine.KindProtocol {
 			t.Errorf("%s: %v", code, err)
@@ -399,7 +330,7 @@ func TestKilled(t *testing.T) {
 func TestScratchIsRemoved(t *testing.T) {
 	t.Parallel()
 	b := start(t, python.Config{})
-	dir := strings.TrimSpace(b.run("import os\nopen('a', 'w').write('x')\nprint(os.getcwd())").Output)
+	dir := strings.TrimSpace(b.Run("import os\nopen('a', 'w').write('x')\nprint(os.getcwd())").Output)
 	if !strings.Contains(filepath.Base(filepath.Dir(dir)), "perdure-repl-") {
 		t.Fatalf("the code works in %q", dir)
 	}
@@ -447,9 +378,9 @@ func TestStaleScratchIsRemoved(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(stale, "lock"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start(t, python.Config{}).prints("print('on')", "on\n")
+	start(t, python.Config{}).Prints("print('on')", "on\n")
 	if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder of a killed program: %v", err)
 	}
-	running.prints("open('a', 'w').write('x')\nprint('on')", "on\n")
+	running.Prints("open('a', 'w').write('x')\nprint('on')", "on\n")
 }

@@ -1,4 +1,4 @@
-package python
+package pipe
 
 import (
 	"errors"
@@ -19,6 +19,9 @@ type scratch struct {
 // scratchName is how the names of scratch folders begin.
 const scratchName = "perdure-repl-"
 
+// lockName is the name of the lock in a scratch folder.
+const lockName = "lock"
+
 // newScratch creates a folder, after it removed those whose programs were killed.
 func newScratch() (*scratch, error) {
 	removeStale(os.TempDir())
@@ -27,8 +30,10 @@ func newScratch() (*scratch, error) {
 		return nil, fmt.Errorf("create scratch folder: %w", err)
 	}
 	s := &scratch{dir: dir, work: filepath.Join(dir, "work")}
-	if s.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err == nil {
-		err = errors.Join(filelock.TryLock(s.lock), os.Mkdir(s.work, 0o700))
+	lock := filepath.Join(dir, lockName)
+	if s.lock, err = os.OpenFile(lock+".new", os.O_CREATE|os.O_RDWR, 0o600); err == nil {
+		// Others see the lock only when it is held.
+		err = errors.Join(filelock.TryLock(s.lock), os.Rename(lock+".new", lock), os.Mkdir(s.work, 0o700))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("create scratch folder: %w", err), s.remove())
@@ -52,7 +57,7 @@ func removeStale(temp string) {
 		return
 	}
 	for _, dir := range found {
-		f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0) //nolint:gosec // below the folder for temporary files
+		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0) //nolint:gosec // below the folder for temporary files
 		if err != nil {
 			continue // another user's, or one that is being created
 		}

@@ -1,0 +1,190 @@
+package starlark
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"go.starlark.net/resolve"
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/perdure/perdure/rlm/internal/repl/engine"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/pipe"
+)
+
+// interpreter has the namespace of a session.
+type interpreter struct {
+	link  *pipe.Link
+	limit limits
+	// contents are those of the session; the variable context is made when code first names it.
+	contents *pipe.Contents
+	lazy     int64
+	context  starlark.Value
+
+	globals  starlark.StringDict
+	reserved starlark.StringDict // names that are bound again after each block
+	answer   *answer
+	known    map[string]known
+	out      output
+	final    *pipe.Final
+	blocks   int
+	lost     error // the link failed
+}
+
+// serve runs blocks until the host is gone.
+func serve(link *pipe.Link) error {
+	init, err := link.Receive()
+	if err != nil {
+		return err
+	}
+	debug.SetMemoryLimit(init.MemoryBytes)
+	in := newInterpreter(link, init)
+	err = link.Send(&pipe.Answer{Type: "ready"})
+	for err == nil {
+		var m *pipe.Message
+		if m, err = link.Receive(); err != nil {
+			break
+		}
+		switch m.Type {
+		case "exec":
+			err = in.execute(m)
+		case "set":
+			err = in.set(m)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func newInterpreter(link *pipe.Link, init *pipe.Message) *interpreter {
+	in := &interpreter{link: link, contents: init.Contents, lazy: init.LazyBytes, known: make(map[string]known),
+		limit: limits{memory: init.MemoryBytes, cpu: init.CPUSeconds, value: init.MaxVar}, out: newOutput(init.MaxOutput)}
+	in.answer = newAnswer(func(v starlark.Value) { in.capture(v, "answer") })
+	in.reserved = in.functions()
+	in.reserved["answer"] = in.answer
+	in.globals = make(starlark.StringDict)
+	in.restore()
+	return in
+}
+
+// restore binds the reserved names.
+func (in *interpreter) restore() {
+	for name, v := range in.reserved {
+		in.globals[name] = v
+	}
+}
+
+// options are those of the language: nearer to Python than the usual ones.
+func options() *syntax.FileOptions {
+	return &syntax.FileOptions{Set: true, While: true, TopLevelControl: true, GlobalReassign: true, Recursion: true}
+}
+
+// execute runs a block.
+func (in *interpreter) execute(m *pipe.Message) error {
+	in.out.clear()
+	in.final = nil
+	in.blocks++
+	failure := in.run(m.Code)
+	if in.lost != nil {
+		return in.lost
+	}
+	in.settleAnswer()
+	in.restore()
+	end := &pipe.End{Failure: failure, Final: in.final, Draft: in.answer.draft()}
+	end.Output, end.OutputBytes, end.OutputSHA256 = in.out.end()
+	end.Vars, end.Gone = in.changes()
+	return in.link.Send(&pipe.Answer{Type: "done", Done: end})
+}
+
+// run runs code and returns why it ended, nil at its end.
+func (in *interpreter) run(code string) *engine.Failure {
+	if in.context == nil && strings.Contains(code, "context") {
+		if err := in.load(); err != nil {
+			return in.failure(err)
+		}
+	}
+	name := fmt.Sprintf("<block %d>", in.blocks)
+	file, err := options().Parse(name, code, 0)
+	if err != nil {
+		return in.failure(err)
+	}
+	thread := &starlark.Thread{Name: name, Print: func(_ *starlark.Thread, text string) { in.out.write(text + "\n") }}
+	thread.SetMaxExecutionSteps(math.MaxUint64)
+	defer in.limit.watch(thread)()
+	return in.failure(starlark.ExecREPLChunk(file, thread, in.globals))
+}
+
+// failure describes an error of the code.
+func (in *interpreter) failure(err error) *engine.Failure {
+	if err == nil {
+		return nil
+	}
+	f := &engine.Failure{Type: "Error", Message: err.Error()}
+	if eval, ok := errors.AsType[*starlark.EvalError](err); ok {
+		f.Message = strings.TrimPrefix(eval.Msg, "Starlark computation cancelled: ")
+		f.Traceback = eval.Backtrace()
+		for _, frame := range slices.Backward(eval.CallStack) {
+			if frame.Pos.Filename() == fmt.Sprintf("<block %d>", in.blocks) {
+				f.Line = int(frame.Pos.Line)
+				break
+			}
+		}
+	}
+	if list, ok := errors.AsType[resolve.ErrorList](err); ok && len(list) > 0 {
+		f.Type, f.Message, f.Line = "NameError", list[0].Msg, int(list[0].Pos.Line)
+	}
+	if wrong, ok := errors.AsType[syntax.Error](err); ok {
+		f.Type, f.Message, f.Line = "SyntaxError", wrong.Msg, int(wrong.Pos.Line)
+	}
+	if f.Traceback == "" {
+		f.Traceback = fmt.Sprintf("<block %d>, line %d: %s", in.blocks, f.Line, f.Message)
+	}
+	f.Traceback = f.Type + ": " + f.Traceback
+	return f
+}
+
+// settleAnswer takes back the variable answer if the code bound it to another value.
+func (in *interpreter) settleAnswer() {
+	bound, ok := in.globals["answer"].(*starlark.Dict)
+	if !ok {
+		return
+	}
+	for _, key := range []starlark.String{"content", "ready"} {
+		if v, found, err := bound.Get(key); found && err == nil {
+			_ = in.answer.SetKey(key, v) // never fails for these
+		}
+	}
+}
+
+// capture takes a value as the final answer, if it is the first.
+func (in *interpreter) capture(v starlark.Value, by string) {
+	if in.final != nil {
+		return
+	}
+	in.final = &pipe.Final{Text: textOf(v), By: by}
+	raw, ok := encode(v)
+	if !ok {
+		raw, _ = encode(starlark.String(strings.ToValidUTF8(in.final.Text, "\uFFFD")))
+	}
+	in.final.JSON = raw
+}
+
+// set sets variables between blocks.
+func (in *interpreter) set(m *pipe.Message) error {
+	for _, given := range m.Vars {
+		v, err := decode(given.Value)
+		if err != nil {
+			return err
+		}
+		in.globals[given.Name] = v
+		in.known[given.Name] = known{v, in.describe(given.Name, v).SHA256}
+	}
+	return in.link.Send(&pipe.Answer{Type: "ok"})
+}

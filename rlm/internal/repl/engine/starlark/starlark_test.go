@@ -1,0 +1,87 @@
+package starlark_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/perdure/perdure/internal/process/guard"
+	"github.com/perdure/perdure/rlm/internal/repl/engine"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/enginetest"
+	"github.com/perdure/perdure/rlm/internal/repl/engine/starlark"
+)
+
+func TestMain(m *testing.M) {
+	guard.Enter()
+	starlark.Enter()
+	os.Exit(m.Run())
+}
+
+func start(t testing.TB, cfg starlark.Config) *enginetest.Bench {
+	t.Helper()
+	s, err := starlark.Start(t.Context(), cfg)
+	return enginetest.Start(t, s, err)
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	enginetest.Conform(t, func(t testing.TB, c engine.Contents, lazy bool) *enginetest.Bench {
+		t.Helper()
+		cfg := starlark.Config{Contents: c}
+		if lazy {
+			cfg.LazyBytes = 1 << 20
+		}
+		return start(t, cfg)
+	})
+}
+
+// Code that exceeds a limit ends with an error that names it, and the session goes on.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{
+		"while True: pass": "processor time",
+		"a = []\nwhile True: a.append('x' * 1000 + str(len(a)))": "MiB of memory",
+		"def f(): return f()\nf()":                               "",
+	} {
+		b := start(t, starlark.Config{Limits: engine.Limits{CPU: 1e9, MemoryBytes: 256 << 20}})
+		d, err := b.Try(code)
+		if e, ok := errors.AsType[*engine.Error](err); ok && want == "" && e.Kind == engine.KindKilled {
+			continue // the stack of the process ended it
+		}
+		if err != nil || d.Failure == nil || !strings.Contains(d.Failure.Message, want) {
+			t.Errorf("%s: %+v, %v", code, d, err)
+			continue
+		}
+		b.Run("a = None")
+		b.Prints("print('on')", "on\n")
+	}
+}
+
+// What Starlark does not have is a failure that says so.
+func TestOtherLanguage(t *testing.T) {
+	t.Parallel()
+	b := start(t, starlark.Config{})
+	for code, want := range map[string]string{
+		"import os":                        "SyntaxError",
+		"try:\n    pass\nexcept: pass":     "SyntaxError",
+		"print(f'{1}')":                    "SyntaxError",
+		"open('/etc/passwd')":              "NameError",
+		"load('x', 'y')":                   "Error",
+		"re.search('(?=a)', 'a')":          "Error",
+		"class A: pass":                    "SyntaxError",
+		"x = 'a' * (1 << 40)":              "Error",
+		"[1].remove(5)":                    "Error",
+		"answer.clear()":                   "Error",
+		"llm_query()":                      "Error",
+		"grep(regex={1: 2})":               "Error",
+		"json.decode('{')":                 "Error",
+		"round('x')":                       "Error",
+		"re.sub('a', 3, 'a')":              "Error",
+		"re.compile('a').search('a', 'b')": "Error",
+	} {
+		if d := b.Run(code); d.Failure == nil || d.Failure.Type != want {
+			t.Errorf("%s: %+v", code, d.Failure)
+		}
+	}
+}
