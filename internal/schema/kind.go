@@ -30,6 +30,7 @@ func kinds() []kind {
 		{"loop-state", "", []string{"loop_id"}},
 		{"builder-state", "builder-state.json", []string{"activePrd"}},
 		{"handoff-checkpoint", "", []string{"phase", "currentStep"}},
+		{"rlm-log-line", "", []string{"root_model", "environment_type"}},
 		{"tool-call", "tool-calls.jsonl", nil},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/view/export"
 	"github.com/perdure/perdure/internal/view/loop"
 	"github.com/perdure/perdure/internal/view/report"
+	"github.com/perdure/perdure/rlm"
 )
 
 type commands struct{ *env.Env }
@@ -34,9 +35,13 @@ func ExportCommand(e *env.Env) *cobra.Command {
 			"With --layout aiwg, the first argument is a new folder and the others are trees; without trees, all trees and " +
 			"states are written: daemon/tasks.json, rlm/ and ralph/loops/ (perdure schema tasks-file, rlm-task-tree, " +
 			"loop-state). `perdure import` reads them. With --state, one state is written with variables, history and " +
-			"checkpoints (perdure schema rlm-state).",
+			"checkpoints (perdure schema rlm-state).\n\n" +
+			"With --format rlm-jsonl, a run of planner repl is written as a log of the reference implementation of recursive " +
+			"language models, which its public viewer opens: a line with the settings, then one for each turn with its code, " +
+			"sub-calls and results. `perdure replay --file` runs such a log again.",
 		Example: "perdure export tree-1a2b3c4d -o tree.jsonl\n" +
 			"perdure export tree-1a2b3c4d | jq -r 'select(.type == \"task\").task.prompt'\n" +
+			" perdure export tree-1a2b3c4d --format rlm-jsonl -o run.jsonl\n" +
 			" perdure export --layout aiwg out/.aiwg\n perdure export --state --tree tree-1a2b3c4d -o state.json",
 		GroupID:           env.GroupInspect,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.check(c, cmd, args) },
@@ -51,6 +56,8 @@ func ExportCommand(e *env.Env) *cobra.Command {
 				return c.exportLayout(cmd.Context(), l, args[0], args[1:])
 			case f.state:
 				return c.exportState(cmd.Context(), l, &f)
+			case f.format != "":
+				return c.exportLog(cmd.Context(), l, args[0], &f)
 			}
 			return c.export(cmd.Context(), l, args[0], &f)
 		},
@@ -60,7 +67,9 @@ func ExportCommand(e *env.Env) *cobra.Command {
 	cmd.Flags().StringVar(&f.layout, "layout", "", "`LAYOUT` write a folder in this layout: aiwg")
 	cmd.Flags().BoolVar(&f.state, "state", false, "write one state, selected by the flags below")
 	f.ref.Add(cmd, ", else session", c.CompleteTrees)
+	cmd.Flags().StringVar(&f.format, "format", "", "`FORMAT` write a run of planner repl in this format: rlm-jsonl")
 	env.Complete(cmd, "layout", layoutAiwg)
+	env.Complete(cmd, "format", formatLog)
 	return cmd
 }
 
@@ -68,6 +77,7 @@ type exportFlags struct {
 	output         string
 	withoutContext bool
 	layout         string
+	format         string
 	state          bool
 	ref            state.StateFlags
 }
@@ -75,9 +85,16 @@ type exportFlags struct {
 // layoutAiwg is the only layout.
 const layoutAiwg = "aiwg"
 
+// formatLog is the only format of --format.
+const formatLog = "rlm-jsonl"
+
 // check checks arguments and flags for each of the three forms.
 func (f *exportFlags) check(c *commands, cmd *cobra.Command, args []string) error {
 	switch {
+	case f.format != "" && f.format != formatLog:
+		return env.UsageError("write --format rlm-jsonl, or omit it for perdure's own format", "unknown format %q", f.format)
+	case f.format != "" && (f.layout != "" || f.state):
+		return env.UsageError("omit one of them", "--format excludes --layout and --state")
 	case f.layout != "" && f.layout != layoutAiwg:
 		return env.UsageError("write --layout aiwg", "unknown layout %q", f.layout)
 	case f.layout != "" && f.state:
@@ -112,6 +129,18 @@ func (c *commands) export(ctx context.Context, l *config.Loaded, tree string, f 
 		return c.WriteOutput(f.output, func(w io.Writer) error {
 			return export.Write(ctx, store, w, export.Config{Tree: id, WithoutContext: f.withoutContext})
 		})
+	})
+}
+
+// exportLog writes the log of a run of planner repl.
+func (c *commands) exportLog(ctx context.Context, l *config.Loaded, tree string, f *exportFlags) error {
+	id, err := perdure.ParseTreeID(tree)
+	if err != nil {
+		return err
+	}
+	return c.WithStore(ctx, l, false, func(store *perdure.Store) error {
+		log := &rlm.Log{Store: store, Tree: id, WithoutContext: f.withoutContext}
+		return c.WriteOutput(f.output, func(w io.Writer) error { return log.Write(ctx, w) })
 	})
 }
 
