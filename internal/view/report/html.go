@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/internal/view/turns"
 )
 
 //go:embed page.html
@@ -23,7 +24,8 @@ func (d *Document) HTML(w io.Writer) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"mark": status.Mark, "ms": milliseconds, "cost": status.Cost, "comma": humanize.Comma,
 		"visible": human.Visible, "line": human.OneLine, "number": func(i int) int { return i + 1 },
-		"count": human.Count[int64],
+		"count": human.Count[int64], "highlight": turns.Highlight, "figures": turns.Figures, "facts": turns.Facts,
+		"output": turns.Output,
 	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/internal/view/turns"
 	"github.com/perdure/perdure/model"
 )
 
@@ -32,6 +33,7 @@ func (d *Document) Markdown(w io.Writer) error {
 	m.Block("", d.Prompt)
 	d.markdownAnswer(m)
 	d.markdownFailures(m)
+	d.markdownTurns(m)
 	timeline(m, &d.Data.Timeline)
 	d.markdownCost(m)
 	if len(d.Data.Slowest) > 0 {
@@ -74,6 +76,30 @@ func (d *Document) markdownAnswer(m *human.MarkdownText) {
 	if why := d.failure(); why != "" {
 		m.Section("Why it failed")
 		m.Block("", why)
+	}
+}
+
+// markdownTurns writes the code of a REPL, what it printed, and what else it did.
+func (d *Document) markdownTurns(m *human.MarkdownText) {
+	for i := range d.Turns {
+		t := &d.Turns[i]
+		m.Section(fmt.Sprintf("Turn %d", t.Turn))
+		m.Line("%s", human.Markdown(turns.Figures(t)))
+		m.Line("")
+		if len(t.Blocks) == 0 {
+			m.Block("", t.Reply)
+		}
+		for k := range t.Blocks {
+			b := &t.Blocks[k]
+			m.Block("", b.Code)
+			m.Line("")
+			if b.Output != "" {
+				m.Block("", turns.Output(b))
+				m.Line("")
+			}
+			m.Line("%s", human.Markdown(turns.Facts(b)))
+			m.Line("")
+		}
 	}
 }
 

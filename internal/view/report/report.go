@@ -16,6 +16,8 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/internal/text/human"
 	"github.com/perdure/perdure/internal/view/status"
+	"github.com/perdure/perdure/internal/view/turns"
+	"github.com/perdure/perdure/rlm"
 )
 
 // Document is everything a report tells.
@@ -27,6 +29,8 @@ type Document struct {
 	// Result is nil while the tree has not ended.
 	Result *client.Result
 	Data   client.Report
+	// Turns are those of the root, if a REPL answered it.
+	Turns []rlm.Turn
 	// Gates are what people were asked.
 	Gates []perdure.Gate
 }
@@ -46,7 +50,7 @@ func Read(ctx context.Context, c *client.Client, id perdure.TreeID) (*Document, 
 	if err != nil {
 		return nil, err
 	}
-	d.Prompt = root.Prompt
+	d.Prompt, d.Turns = root.Prompt, turns.Parse(root.Turns)
 	result, err := c.Result(ctx, id)
 	if err == nil {
 		d.Result = &result

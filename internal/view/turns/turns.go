@@ -1,0 +1,66 @@
+// Package turns writes what the turns of a REPL did, for the views of tasks and trees.
+package turns
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/perdure/perdure/internal/text/human"
+	"github.com/perdure/perdure/rlm"
+)
+
+// ShownLines is how many lines of the output of a block are shown.
+const ShownLines = 40
+
+// Parse returns the turns of a task, nil if it has none.
+func Parse(raw json.RawMessage) []rlm.Turn {
+	var list []rlm.Turn
+	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// Figures are the call of a turn, its tokens and its cost.
+func Figures(t *rlm.Turn) string {
+	text := fmt.Sprintf("%s, %s in, %s out", t.Call, human.Compact(t.InputTokens), human.Compact(t.OutputTokens))
+	if t.CostUSD != nil {
+		text += ", " + human.Dollars(*t.CostUSD)
+	}
+	return text
+}
+
+// Facts are what a block did besides printing.
+func Facts(b *rlm.TurnBlock) string {
+	var parts []string
+	if b.Failure != "" {
+		parts = append(parts, "ended with "+human.OneLine(b.Failure))
+	}
+	if b.SubCalls > 0 {
+		parts = append(parts, human.Count(b.SubCalls, "sub-call"))
+	}
+	if len(b.Variables) > 0 {
+		parts = append(parts, "set "+strings.Join(b.Variables, ", "))
+	}
+	if b.Final != "" {
+		parts = append(parts, "final answer")
+	}
+	if b.EndedAt == nil {
+		parts = append(parts, "running")
+	} else {
+		parts = append(parts, human.Duration(b.EndedAt.Sub(b.StartedAt).Round(time.Millisecond)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Output is what a block printed: its first lines, and how many follow.
+func Output(b *rlm.TurnBlock) string {
+	text := strings.Trim(b.Output, "\n")
+	lines := strings.Split(text, "\n")
+	if len(lines) <= ShownLines {
+		return text
+	}
+	return strings.Join(lines[:ShownLines], "\n") + fmt.Sprintf("\n… %s more", human.Count(len(lines)-ShownLines, "line"))
+}
