@@ -49,8 +49,13 @@ func Kinds() []string {
 // "" if no published schema is for it.
 func KindOf(name string, v *jsontree.Value) string {
 	file := path.Base(strings.TrimSuffix(name, packedEnd))
-	if path.Base(path.Dir(name)) == "checkpoints" && strings.HasPrefix(file, "iteration-") {
-		return loopCheckpoint
+	if strings.HasPrefix(file, "iteration-") {
+		switch path.Base(path.Dir(name)) {
+		case "checkpoints":
+			return loopCheckpoint
+		case "iterations": // has members of a loop's state, and no schema of its own
+			return ""
+		}
 	}
 	for _, k := range kinds() {
 		if k.file == file {
