@@ -41,7 +41,8 @@ func TestFacts(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	end := at.Add(1500 * time.Millisecond)
-	b := &rlm.TurnBlock{Failure: "ValueError: a\nb", SubCalls: 2, Variables: []string{"a", "b"}, StartedAt: at, EndedAt: &end}
+	b := &rlm.TurnBlock{Failure: "ValueError: a\nb", SubCalls: 2, Variables: []string{"a", "b"}, StartedAt: at,
+		EndedAt: &end}
 	if got := turns.Facts(b); got != "ended with ValueError: a b; 2 sub-calls; set a, b; 1.5s" {
 		t.Errorf("facts %q", got)
 	}
@@ -49,7 +50,8 @@ func TestFacts(t *testing.T) {
 	if got := turns.Facts(b); got != "running" {
 		t.Errorf("facts %q", got)
 	}
-	if got := turns.Output(b); strings.Count(got, "line\n") != turns.ShownLines || !strings.HasSuffix(got, "… 10 lines more") {
+	if got := turns.Output(b); strings.Count(got, "line\n") != turns.ShownLines ||
+		!strings.HasSuffix(got, "… 10 lines more") {
 		t.Errorf("output %q", got)
 	}
 	if turns.Parse(nil) != nil || turns.Parse([]byte(`{`)) != nil || len(turns.Parse([]byte(`[{"turn":1}]`))) != 1 {
