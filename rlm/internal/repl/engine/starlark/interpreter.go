@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -116,7 +115,7 @@ func (in *interpreter) run(code string) *engine.Failure {
 		return in.failure(err)
 	}
 	thread := &starlark.Thread{Name: name, Print: func(_ *starlark.Thread, text string) { in.out.write(text + "\n") }}
-	thread.SetMaxExecutionSteps(math.MaxUint64)
+	limitDepth(thread)
 	defer in.limit.watch(thread)()
 	return in.failure(starlark.ExecREPLChunk(file, thread, in.globals))
 }

@@ -51,6 +51,25 @@ func (l *limits) watch(thread *starlark.Thread) (stop func()) {
 	}
 }
 
+const (
+	// maxDepth is how deep functions call each other; stepsBetween is how often it is looked at.
+	maxDepth     = 10_000
+	stepsBetween = 10_000
+)
+
+// limitDepth cancels a thread whose functions call each other too deep: the process would end
+// when its stack is full.
+func limitDepth(thread *starlark.Thread) {
+	thread.SetMaxExecutionSteps(stepsBetween)
+	thread.OnMaxSteps = func(t *starlark.Thread) {
+		if t.CallStackDepth() > maxDepth {
+			t.Cancel(fmt.Sprintf("functions call each other more than %d deep", maxDepth))
+			return
+		}
+		t.SetMaxExecutionSteps(t.Steps + stepsBetween)
+	}
+}
+
 // heap returns the bytes of objects that are in use, or not collected yet.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
