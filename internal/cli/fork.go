@@ -14,13 +14,8 @@ import (
 	"github.com/perdure/perdure/rlm"
 )
 
-// forkFlags are what the new tree has instead of the configuration of the other.
-type forkFlags struct {
-	at int
-}
-
 func (a *app) newForkCommand() *cobra.Command {
-	var f forkFlags
+	var at int
 	cmd := &cobra.Command{
 		Use:   "fork TREE --at TURN",
 		Short: "Go on from an earlier turn of a REPL as a new tree",
@@ -39,12 +34,12 @@ func (a *app) newForkCommand() *cobra.Command {
 				return err
 			}
 			return a.With(cmd.Context(), l, env.Execute, func(b *env.Backend) error {
-				return a.fork(cmd, b, l, args[0], &f)
+				return a.fork(cmd, b, l, args[0], at)
 			})
 		},
 	}
 	env.ExecutesStored(cmd)
-	cmd.Flags().IntVar(&f.at, "at", 0, "`TURN` last turn that is taken over")
+	cmd.Flags().IntVar(&at, "at", 0, "`TURN` last turn that is taken over")
 	env.SettingFlags(cmd, "model", "sub_model", "concurrency")
 	for _, name := range []string{"model", "sub-model"} {
 		cmd.Flags().Lookup(name).DefValue = "" // as the tree has it
@@ -53,18 +48,18 @@ func (a *app) newForkCommand() *cobra.Command {
 	return cmd
 }
 
-// fork creates the tree and follows it.
-func (a *app) fork(cmd *cobra.Command, b *env.Backend, l *config.Loaded, arg string, f *forkFlags) error {
+// fork creates a tree that goes on from a turn of another one, and follows it.
+func (a *app) fork(cmd *cobra.Command, b *env.Backend, l *config.Loaded, arg string, at int) error {
 	ctx := cmd.Context()
 	id, err := perdure.ParseTreeID(arg)
 	if err != nil {
 		return err
 	}
-	if f.at < 1 {
+	if at < 1 {
 		return env.UsageError("`perdure show TASK` of the root lists the turns", "--at is missing, or is not a turn")
 	}
 	req, err := forkRequest(ctx, b, id, func(c *rlm.Config) {
-		c.Fork = &rlm.Fork{Tree: id, At: f.at}
+		c.Fork = &rlm.Fork{Tree: id, At: at}
 		if cmd.Flags().Changed("model") {
 			if c.SubModel == c.Model {
 				c.SubModel = ""

@@ -11,12 +11,12 @@ import (
 )
 
 // Conform runs code that does the same in all languages. start starts a session with a context;
-// lazy is set if it is read in parts.
-func Conform(t *testing.T, start func(t testing.TB, c engine.Contents, lazy bool) *Bench) {
+// lazyBytes is the size from which it is read in parts, 0 for the default.
+func Conform(t *testing.T, start func(t testing.TB, c engine.Contents, lazyBytes int64) *Bench) {
 	t.Helper()
 	begin := func(t *testing.T) *Bench {
 		t.Helper()
-		return start(t, engine.Contents{}, false)
+		return start(t, engine.Contents{}, 0)
 	}
 	t.Run("namespace", func(t *testing.T) { namespace(begin(t)) })
 	t.Run("sub-calls", func(t *testing.T) { subCalls(begin(t)) })
@@ -220,17 +220,17 @@ ab-12 ab 12 4 9 ('ab', '12') (4, 9)
 `)
 }
 
-func contexts(t *testing.T, start func(t testing.TB, c engine.Contents, lazy bool) *Bench) {
+func contexts(t *testing.T, start func(t testing.TB, c engine.Contents, lazyBytes int64) *Bench) {
 	t.Helper()
-	one := start(t, engine.Contents{Text: &engine.File{Name: "a", Bytes: 6}}, false)
+	one := start(t, engine.Contents{Text: &engine.File{Name: "a", Bytes: 6}}, 0)
 	one.Files = map[string]string{"a": "a b\nc\n"}
 	one.same("print(len(context), context[2], context.splitlines())", "6 b ['a b', 'c']\n")
-	many := start(t, engine.Contents{Files: []engine.File{{Name: "a", Bytes: 1}, {Name: "b", Bytes: 2}}}, false)
+	many := start(t, engine.Contents{Files: []engine.File{{Name: "a", Bytes: 1}, {Name: "b", Bytes: 2}}}, 0)
 	many.Files = map[string]string{"a": "x", "b": "yz"}
 	many.same("print(sorted(context), context['b'])", "['a', 'b'] yz\n")
-	start(t, engine.Contents{}, false).same("print(context == '' or context == None)", "True\n")
+	start(t, engine.Contents{}, 0).same("print(context == '' or context == None)", "True\n")
 	whole := strings.Repeat("a line of it\n", 400_000)
-	long := start(t, engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}, true)
+	long := start(t, engine.Contents{Text: &engine.File{Name: "a", Bytes: int64(len(whole))}}, 1<<20)
 	long.Files = map[string]string{"a": whole[:len(whole)-13] + "then the end\n"}
 	long.same("print(len(context), context[2:6], context[13:26], context[-4:-1])\n"+
 		"print(context.find('end'), context.count('line'), context.find('none'), context.startswith('a line'))\n"+

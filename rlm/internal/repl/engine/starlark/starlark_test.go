@@ -26,13 +26,9 @@ func start(t testing.TB, cfg starlark.Config) *enginetest.Bench {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	enginetest.Conform(t, func(t testing.TB, c engine.Contents, lazy bool) *enginetest.Bench {
+	enginetest.Conform(t, func(t testing.TB, c engine.Contents, lazyBytes int64) *enginetest.Bench {
 		t.Helper()
-		cfg := starlark.Config{Contents: c}
-		if lazy {
-			cfg.LazyBytes = 1 << 20
-		}
-		return start(t, cfg)
+		return start(t, starlark.Config{Contents: c, LazyBytes: lazyBytes})
 	})
 }
 
