@@ -53,24 +53,11 @@ func (e *Executor) loadOrigin(ctx context.Context, f *Fork) (*origin, error) {
 		return nil, invalid(fmt.Sprintf("fork: the last turn of tree %q is %d, not %d", f.Tree, len(o.replies), f.At),
 			"`perdure show TASK` of its root lists the turns")
 	}
-	const page = 1000
-	filter := perdure.TaskFilter{Tree: f.Tree, Parent: &tree.Root, Limit: page, Brief: true,
-		States: []perdure.State{perdure.Completed}}
-	for {
-		list, err := e.cfg.Store.Tasks(ctx, filter)
-		if err != nil {
-			return nil, err
-		}
-		for i := range list {
-			if n, err := nodeOf(&list[i]); err == nil && n.Call != nil {
-				o.calls[n.Call.place] = knownCall{list[i].ID, n.Call.Hash}
-			}
-		}
-		if len(list) < page {
-			return o, nil
-		}
-		filter.After = list[len(list)-1].ID
-	}
+	filter := perdure.TaskFilter{Tree: f.Tree, Parent: &tree.Root, States: []perdure.State{perdure.Completed}}
+	err = eachSubCall(ctx, e.cfg.Store, filter, func(id perdure.TaskID, n *node) {
+		o.calls[n.Call.place] = knownCall{id, n.Call.Hash}
+	})
+	return o, err
 }
 
 // takenOver returns the reply of a turn that is taken over from another tree, and records it as

@@ -139,25 +139,12 @@ func (x *logging) read(ctx context.Context) error {
 	if x.blocks, err = x.e.blocks.Blocks(ctx, x.l.Tree.ID, x.l.Task.ID); err != nil {
 		return err
 	}
-	const page = 1000
 	x.calls = make(map[[2]int][]loggedCall)
-	f := perdure.TaskFilter{Tree: x.l.Tree.ID, Parent: &x.l.Task.ID, Limit: page, Brief: true}
-	for {
-		list, err := x.e.cfg.Store.Tasks(ctx, f)
-		if err != nil {
-			return err
-		}
-		for i := range list {
-			if n, err := nodeOf(&list[i]); err == nil && n.Call != nil {
-				at := [2]int{n.Call.Turn, n.Call.Block}
-				x.calls[at] = append(x.calls[at], loggedCall{n.Call.place, list[i].ID})
-			}
-		}
-		if len(list) < page {
-			return nil
-		}
-		f.After = list[len(list)-1].ID
-	}
+	filter := perdure.TaskFilter{Tree: x.l.Tree.ID, Parent: &x.l.Task.ID}
+	return eachSubCall(ctx, x.e.cfg.Store, filter, func(id perdure.TaskID, n *node) {
+		at := [2]int{n.Call.Turn, n.Call.Block}
+		x.calls[at] = append(x.calls[at], loggedCall{n.Call.place, id})
+	})
 }
 
 // iteration is the line of a reply.

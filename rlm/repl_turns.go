@@ -103,21 +103,30 @@ func codeOf(p *turn.Profile, reply string) (code []string) {
 
 // subCallsOf counts the tasks of sub-calls by turn and block.
 func subCallsOf(ctx context.Context, s *perdure.Store, t *perdure.Task) (map[[2]int]int, error) {
-	const page = 1000
 	count := make(map[[2]int]int)
-	f := perdure.TaskFilter{Tree: t.Tree, Parent: &t.ID, Limit: page, Brief: true}
+	err := eachSubCall(ctx, s, perdure.TaskFilter{Tree: t.Tree, Parent: &t.ID}, func(_ perdure.TaskID, n *node) {
+		count[[2]int{n.Call.Turn, n.Call.Block}]++
+	})
+	return count, err
+}
+
+// eachSubCall calls do for the tasks of sub-calls that a filter selects, page by page.
+func eachSubCall(ctx context.Context, s *perdure.Store, f perdure.TaskFilter,
+	do func(id perdure.TaskID, n *node)) error {
+	const page = 1000
+	f.Limit, f.Brief = page, true
 	for {
 		list, err := s.Tasks(ctx, f)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range list {
 			if n, err := nodeOf(&list[i]); err == nil && n.Call != nil {
-				count[[2]int{n.Call.Turn, n.Call.Block}]++
+				do(list[i].ID, n)
 			}
 		}
 		if len(list) < page {
-			return count, nil
+			return nil
 		}
 		f.After = list[len(list)-1].ID
 	}
