@@ -31,7 +31,9 @@ func language() *syntax.FileOptions {
 // after an error.
 type evaluator struct {
 	*target
-	own perdure.TaskID // the task whose state it is, in a tree
+	// local, unless nil, receives the values as JSON instead of the state, which is only read.
+	local map[string]json.RawMessage
+	own   perdure.TaskID // the task whose state it is, in a tree
 	// functions are the functions of the session, which are not variables.
 	functions starlark.StringDict
 	print     func(text string)
@@ -57,6 +59,14 @@ type frame struct {
 	read    map[string]fetched
 }
 
+// lookup returns the value of this session, else that of the state.
+func (e *evaluator) lookup(ctx context.Context, name string) (perdure.Variable, error) {
+	if value, ok := e.local[name]; ok {
+		return perdure.Variable{Name: name, Value: value}, nil
+	}
+	return e.Var(ctx, e.ref, name)
+}
+
 // frame reads the named variables. Call the returned function after use.
 func (e *evaluator) frame(ctx context.Context, named map[string]bool) (*frame, func(), error) {
 	f := &frame{globals: modules(), read: make(map[string]fetched),
@@ -68,8 +78,11 @@ func (e *evaluator) frame(ctx context.Context, named map[string]bool) (*frame, f
 		if e.functions.Has(name) || !perdure.ValidName(name) {
 			continue
 		}
-		v, err := e.Var(ctx, e.ref, name)
+		v, err := e.lookup(ctx, name)
 		if errors.Is(err, perdure.ErrNotFound) {
+			if e.own != 0 && slices.Contains(functionsOfRuns(), name) {
+				f.globals[name] = refused(name)
+			}
 			continue
 		}
 		if err != nil {
@@ -162,6 +175,25 @@ func soleExpression(file *syntax.File) syntax.Expr {
 	return nil
 }
 
+// functionsOfRuns are the functions that the code of a run has, and the prompt has not.
+func functionsOfRuns() []string {
+	return []string{"llm_query", "llm_query_batched", "rlm_query", "rlm_query_batched", "files", "search", "grep", "lines",
+		"cite", "budget", "FINAL", "FINAL_VAR", "SUBMIT", "SHOW_VARS"}
+}
+
+// refused is a function of the code of runs that fails when it is called at the prompt.
+func refused(name string) *starlark.Builtin {
+	why := "it is a function of the run's code, and the prompt has only the variables"
+	if strings.Contains(name, "_query") {
+		why = "a sub-call costs and is recorded in the run, so the prompt makes none; " +
+			"`perdure fork TREE --at TURN` continues the run as a new tree"
+	}
+	return starlark.NewBuiltin(name, func(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (
+		starlark.Value, error) {
+		return nil, fmt.Errorf("%s is refused: %s", name, why)
+	})
+}
+
 // save writes the variables that a statement assigned or changed.
 func (e *evaluator) save(ctx context.Context, f *frame, n *names) error {
 	changes := make(map[string]string)
@@ -186,6 +218,10 @@ func (e *evaluator) save(ctx context.Context, f *frame, n *names) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		if e.local != nil {
+			e.local[name] = json.RawMessage(changes[name])
+			continue
+		}
 		if _, err := e.SetVar(ctx, e.ref, e.spec(name, changes[name], f, n)); err != nil {
 			return err
 		}

@@ -189,3 +189,71 @@ func FuzzStatement(f *testing.F) {
 		}
 	})
 }
+
+// A read-only session reads what the state has, keeps what it assigns to itself, and writes
+// nothing.
+func TestReadOnlySessions(t *testing.T) {
+	t.Parallel()
+	p := newPrompt(t, mine)
+	p.set(t, "a", "1")
+	p.set(t, "list", "[1]")
+	want := p.values(t)
+	p.before = func(r *http.Request) {
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s was sent", r.Method, r.URL)
+		}
+	}
+	p.eval.local = make(map[string]json.RawMessage)
+	for _, test := range []struct{ lines, out, errs string }{
+		{"a += 1\nb = a * 10\na, b", "(2, 20)\n", ""},
+		{"list.append(2)\nlist", "[1, 2]\n", ""},
+		{"list.append(3); 1 // 0", "", "division by zero"},
+		{"list", "[1, 2]\n", ""},
+		{"b = [len]", "", "cannot encode builtin"},
+		{"b", "20\n", ""},
+		{":checkpoint one", "", ":checkpoint writes, and this session is read-only"},
+		{":rollback initial_state", "", ":rollback writes"},
+		{":delete a", "", ":delete writes"},
+		{":final 1", "", ":final writes"},
+		{":vars", "a                     this session  2\nb                     this session  20\n" +
+			"list                  this session  [1,2]\n", ""},
+	} {
+		out, errs := p.enter(t, test.lines+"\n")
+		if out != test.out || (errs == "") != (test.errs == "") || !strings.Contains(errs, test.errs) {
+			t.Errorf("%s: printed %q and %q", test.lines, out, errs)
+		}
+	}
+	if _, errs := p.enter(t, ":delete a\n"); !strings.Contains(errs, "--write") {
+		t.Errorf("the error has no hint: %q", errs)
+	}
+	if diff := cmp.Diff(want, p.values(t)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The prompt makes no sub-calls, and a variable of their name hides the refusal.
+func TestSubCallsAtThePrompt(t *testing.T) {
+	t.Parallel()
+	p := newPrompt(t, perdure.StateRef{Scope: perdure.ScopeTree})
+	tree, err := p.store.CreateTree(t.Context(), perdure.TreeSpec{Kind: "run", Root: perdure.TaskSpec{Prompt: "p"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.eval.ref.Tree = tree.ID
+	if err := p.own(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"x = llm_query('q')":           "llm_query is refused: a sub-call costs",
+		"rlm_query_batched(['q'])":     "rlm_query_batched is refused: a sub-call costs",
+		"[grep(p) for p in ['a']]":     "grep is refused: it is a function of the run's code",
+		"search = 1\nsearch + nothing": "undefined: nothing",
+	} {
+		if _, errs := p.enter(t, line+"\n"); !strings.Contains(errs, want) {
+			t.Errorf("%s: %q", line, errs)
+		}
+	}
+	if tasks, err := p.store.Tasks(t.Context(), perdure.TaskFilter{Tree: tree.ID}); err != nil || len(tasks) != 1 {
+		t.Errorf("the tree has %d tasks, %v", len(tasks), err)
+	}
+}

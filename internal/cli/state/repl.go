@@ -3,9 +3,11 @@ package state
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -22,14 +24,18 @@ import (
 // ReplCommand returns the command repl.
 func ReplCommand(e *env.Env) *cobra.Command {
 	c := &commands{Env: e}
+	write := false
 	cmd := &cobra.Command{
 		Use:   "repl [TREE]",
 		Short: "Read and change variables at a prompt",
 		Long: "Read and change the variables of a tree, or of the session, at a prompt with line editing, history and " +
 			"completion. Lines are Starlark, a dialect of Python: x = EXPRESSION sets a variable, an expression is printed, " +
 			"lists and objects can be changed in place. Commands start with a colon; :help lists them. The session ends with " +
-			":quit or at the end of the input. Piped lines run without a prompt.",
-		Example:           "perdure repl tree-1a2b3c4d\n echo 'len(findings)' | perdure repl --session nightly",
+			":quit or at the end of the input. Piped lines run without a prompt.\n\n" +
+			"The variables of a tree and its tasks are only read: what you assign is kept until the session ends. With " +
+			"--write it is written to the tree. Sub-calls, such as llm_query, are refused in both cases.",
+		Example: "perdure repl tree-1a2b3c4d\nperdure repl tree-1a2b3c4d --write\n" +
+			"echo 'len(findings)' | perdure repl --session nightly",
 		GroupID:           env.GroupState,
 		Args:              env.Arguments(0, 1, "at most one tree"),
 		ValidArgsFunction: c.CompleteTrees,
@@ -40,10 +46,21 @@ func ReplCommand(e *env.Env) *cobra.Command {
 				}
 				c.scope.Tree = args[0]
 			}
-			return c.run(env.Write, func(ctx context.Context, t *target, _ []string) error { return c.repl(ctx, t) })(cmd, args)
+			ref, err := c.ref()
+			if err != nil {
+				return err
+			}
+			why := env.Write
+			if ref.Scope == perdure.ScopeTree && !write {
+				why = env.Read
+			}
+			return c.run(why, func(ctx context.Context, t *target, _ []string) error {
+				return c.repl(ctx, t, why == env.Read)
+			})(cmd, args)
 		},
 	}
 	c.scopeFlags(cmd)
+	cmd.Flags().BoolVar(&write, "write", false, "write to the variables of a tree or task")
 	cmd.Flags().BoolVar(&c.JSON, "json", false, "print values as JSON")
 	return cmd
 }
@@ -57,13 +74,17 @@ type console struct {
 	kept *string
 }
 
-func (c *commands) repl(ctx context.Context, t *target) error {
+func (c *commands) repl(ctx context.Context, t *target, readOnly bool) error {
 	k := &console{commands: c, eval: &evaluator{target: t, functions: starlark.StringDict{}, asJSON: c.JSON,
 		steps: maxSteps, print: func(text string) { c.Printf("%s\n", c.Out.Safe(text)) }}}
 	if t.ref.Scope == perdure.ScopeTree {
 		if err := k.own(ctx); err != nil {
 			return err
 		}
+	}
+	if readOnly {
+		k.eval.local = make(map[string]json.RawMessage)
+		c.Note("read-only: assignments end with this session; --write writes them to %s", place(t.ref))
 	}
 	in, err := cancelreader.NewReader(c.Stdin)
 	if err != nil { // reading a file does not block
@@ -214,6 +235,7 @@ func (k *console) parse(first string) (*syntax.File, error) {
 func (k *console) words(ctx context.Context) []string {
 	words := append(starlark.Universe.Keys(), "json", "math")
 	words = append(words, k.eval.functions.Keys()...)
+	words = slices.AppendSeq(words, maps.Keys(k.eval.local))
 	for v, err := range k.eval.AllVars(ctx, k.eval.ref) {
 		if err != nil {
 			break // complete without variables

@@ -2,6 +2,8 @@ package state
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/internal/cli/env"
@@ -12,20 +14,22 @@ import (
 type replCommand struct {
 	name, args, text string
 	run              func(k *console, ctx context.Context, arg string) error
+	// writes is set if it changes the state.
+	writes bool
 }
 
 func replCommands() []replCommand {
 	return []replCommand{
-		{"vars", "", "list the variables", (*console).listVars},
-		{"history", "[NAME]", "list changes, the newest first", (*console).listHistory},
-		{"checkpoint", "NAME", "create a checkpoint", (*console).makeCheckpoint},
-		{"checkpoints", "", "list the checkpoints", (*console).listCheckpoints},
-		{"diff", "NAME", "compare with a checkpoint", (*console).diff},
-		{"rollback", "NAME", "restore the state at a checkpoint, or before a mutation", (*console).rollback},
-		{"delete", "NAME", "remove a variable", (*console).remove},
-		{"final", "EXPR", "set Final, which completes the tree or the task", (*console).final},
-		{"help", "", "print this list", (*console).help},
-		{"quit", "", "exit, as Ctrl-D does", func(*console, context.Context, string) error { return errQuit }},
+		{"vars", "", "list the variables", (*console).listVars, false},
+		{"history", "[NAME]", "list changes, the newest first", (*console).listHistory, false},
+		{"checkpoint", "NAME", "create a checkpoint", (*console).makeCheckpoint, true},
+		{"checkpoints", "", "list the checkpoints", (*console).listCheckpoints, false},
+		{"diff", "NAME", "compare with a checkpoint", (*console).diff, false},
+		{"rollback", "NAME", "restore the state at a checkpoint, or before a mutation", (*console).rollback, true},
+		{"delete", "NAME", "remove a variable", (*console).remove, true},
+		{"final", "EXPR", "set Final, which completes the tree or the task", (*console).final, true},
+		{"help", "", "print this list", (*console).help, false},
+		{"quit", "", "exit, as Ctrl-D does", func(*console, context.Context, string) error { return errQuit }, false},
 	}
 }
 
@@ -47,6 +51,8 @@ func (k *console) command(ctx context.Context, name, arg string) error {
 			return env.UsageError("", ":%s takes no argument", name)
 		case one.args != "" && one.args[0] != '[' && arg == "":
 			return env.UsageError("", ":%s takes %s", name, one.args)
+		case one.writes && k.eval.local != nil:
+			return env.UsageError("use `perdure repl --write`", ":%s writes, and this session is read-only", name)
 		}
 		return one.run(k, ctx, arg)
 	}
@@ -66,6 +72,13 @@ func (k *console) listVars(ctx context.Context, _ string) error {
 		if err != nil {
 			return err
 		}
+		if _, hidden := k.eval.local[v.Name]; !hidden {
+			k.Printf("%s\n", k.row(&v))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.eval.local)) {
+		v := perdure.Variable{Name: name, Value: k.eval.local[name], Type: "this session"}
+		v.Size = int64(len(v.Value))
 		k.Printf("%s\n", k.row(&v))
 	}
 	return nil
